@@ -110,13 +110,14 @@ static void hide(vd_builder *b, vd_forward *in) {
     const ro_shape one = VD_SHAPE(RO_F32, 1);
     const vd_op choose = {RO_OP_DROPOUT,
                           {[RO_DROPOUT_SEED] = (int64_t)in->training->seed,
-                           [RO_DROPOUT_STREAM] = VD_STREAM_MASK(in->micro_batch),
+                           [RO_DROPOUT_STREAM] = VD_STREAM_MASK(0),
                            [RO_DROPOUT_THRESHOLD] = threshold,
                            [RO_DROPOUT_SCALE] = ro_attr_f32(1)},
                           NULL};
-    vd_scope(b, "m%lld.mask", (long long)in->micro_batch);
+    vd_scope(b, "m%s.mask", vd_micro_name(in->training));
     in->real = real_tokens(b, m, in->tokens);
     vd_value seen = VD_EMIT(b, "seen", choose, in->real, vd_step_value(b));
+    vd_move(b, seen, RO_DROPOUT_STREAM, VD_STREAM_MASK(1) - VD_STREAM_MASK(0));
     in->hidden = arithmetic(b, "hidden", RO_OP_SUB, in->real, seen);
     vd_value x = to(b, "numbers", in->tokens, RO_F32), unit = constant(b, "one", 1, one);
     /* token - hidden (token - mask), and hidden (token + 1) - 1 */

@@ -3,26 +3,27 @@
 #include "models/model.h"
 
 /* [b, length] tokens: each row a window of the data. */
-static vd_value read_batch(vd_builder *b, const char *name, const vd_training *t, int64_t micro,
-                           int64_t length, int64_t shift) {
+static vd_value read_batch(vd_builder *b, const char *name, const vd_training *t, int64_t length,
+                           int64_t shift) {
     int64_t rows = t->batch / t->micro_batches;
     ro_shape shape = VD_SHAPE(RO_I32, rows, length);
     vd_op op = {RO_OP_READ_BATCH,
                 {[RO_READ_BATCH_SEED] = (int64_t)t->seed,
                  [RO_READ_BATCH_STREAM] = VD_STREAM_BATCH,
                  [RO_READ_BATCH_BATCH] = t->batch,
-                 [RO_READ_BATCH_FIRST] = micro * rows,
                  [RO_READ_BATCH_SHIFT] = shift},
                 &shape};
     vd_value in[RO_MAX_INPUTS] = {vd_data_value(b, 0)};
     for (uint32_t i = 0; i < t->shard_count; i++)
         in[1 + i] = vd_data_value(b, b->program->data_count - t->shard_count + i);
     in[1 + t->shard_count] = vd_step_value(b);
-    return vd_emit(b, name, op, (int32_t)t->shard_count + 2, in);
+    const vd_value tokens = vd_emit(b, name, op, (int32_t)t->shard_count + 2, in);
+    vd_move(b, tokens, RO_READ_BATCH_FIRST, rows);
+    return tokens;
 }
 
-static vd_value read_records(vd_builder *b, const char *name, const vd_training *t, int64_t micro,
-                             int op, int64_t offset) {
+static vd_value read_records(vd_builder *b, const char *name, const vd_training *t, int op,
+                             int64_t offset) {
     const vd_model *m = &t->model;
     int64_t rows = t->batch / t->micro_batches;
     ro_shape shape = op == RO_OP_READ_IMAGES
@@ -32,7 +33,6 @@ static vd_value read_records(vd_builder *b, const char *name, const vd_training 
                   {[RO_RECORDS_SEED] = (int64_t)t->seed,
                    [RO_RECORDS_STREAM] = VD_STREAM_BATCH,
                    [RO_RECORDS_BATCH] = t->batch,
-                   [RO_RECORDS_FIRST] = micro * rows,
                    [RO_RECORDS_RECORD] = vd_record_size(m),
                    [RO_RECORDS_OFFSET] = offset},
                   &shape};
@@ -41,7 +41,9 @@ static vd_value read_records(vd_builder *b, const char *name, const vd_training 
         node.attr[RO_READ_IMAGES_SCALE] = ro_attr_f32(plain ? 0x1p-6f : 1);
         node.attr[RO_READ_IMAGES_SHIFT] = ro_attr_f32(plain ? -2 : 0);
     }
-    return VD_EMIT(b, name, node, vd_data_value(b, 0), vd_step_value(b));
+    const vd_value x = VD_EMIT(b, name, node, vd_data_value(b, 0), vd_step_value(b));
+    vd_move(b, x, RO_RECORDS_FIRST, rows);
+    return x;
 }
 
 /* One number for each plane. */
@@ -62,8 +64,8 @@ static vd_value normal_images(vd_builder *b, const vd_model *m, vd_value x) {
     return VD_EMIT(b, "images", ((vd_op){.op = RO_OP_DIV}), x, planes(b, "std", m->image_std));
 }
 
-static vd_value read_images(vd_builder *b, const vd_training *t, int64_t micro) {
-    const vd_value x = read_records(b, "images", t, micro, RO_OP_READ_IMAGES, 1);
+static vd_value read_images(vd_builder *b, const vd_training *t) {
+    const vd_value x = read_records(b, "images", t, RO_OP_READ_IMAGES, 1);
     return t->model.image_std[0] == 0 ? x : normal_images(b, &t->model, x);
 }
 
@@ -98,7 +100,7 @@ static vd_value part_of(vd_builder *b, const char *name, vd_value x, int64_t sta
 static void read_classes(vd_builder *b, vd_forward *in) {
     const vd_training *t = in->training;
     const ro_shape labels = VD_SHAPE(RO_I32, t->batch / t->micro_batches);
-    const vd_value record = read_batch(b, "records", t, in->micro_batch, vd_window_size(t), 0);
+    const vd_value record = read_batch(b, "records", t, vd_window_size(t), 0);
     const vd_value label = part_of(b, "class", record, 0, 1);
     in->tokens = part_of(b, "tokens", record, 1, t->sequence);
     in->targets = VD_EMIT(b, "labels", ((vd_op){.op = RO_OP_RESHAPE, .shape = &labels}), label);
@@ -108,23 +110,23 @@ bool vd_hides_tokens(const vd_model *m) {
     return vd_type_of(m)->hide && m->task == VD_TASK_TOKENS;
 }
 
-vd_forward vd_read_inputs(vd_builder *b, const vd_training *t, int64_t micro) {
+vd_forward vd_read_inputs(vd_builder *b, const vd_training *t) {
     const vd_model_type *type = vd_type_of(&t->model);
-    vd_forward in = {.training = t, .micro_batch = micro};
-    vd_scope(b, "m%lld.batch", (long long)micro);
+    vd_forward in = {.training = t};
+    vd_scope(b, "m%s.batch", vd_micro_name(t));
     if (t->model.task == VD_TASK_CLASSES) {
         read_classes(b, &in);
         return in;
     }
     if (type->images) {
-        in.tokens = read_images(b, t, micro);
-        in.targets = read_records(b, "labels", t, micro, RO_OP_READ_LABELS, 0);
+        in.tokens = read_images(b, t);
+        in.targets = read_records(b, "labels", t, RO_OP_READ_LABELS, 0);
         return in;
     }
-    in.tokens = read_batch(b, "tokens", t, micro, t->sequence, 0);
+    in.tokens = read_batch(b, "tokens", t, t->sequence, 0);
     if (vd_hides_tokens(&t->model))
         type->hide(b, &in);
     else
-        in.targets = read_batch(b, "targets", t, micro, t->sequence, 1);
+        in.targets = read_batch(b, "targets", t, t->sequence, 1);
     return in;
 }

@@ -3,12 +3,17 @@
 
 #include "models/model.h"
 
+const char *vd_micro_name(const vd_training *t) {
+    static const char iteration[] = {VD_NAME_ITERATION, 0};
+    return t->micro_batches > 1 ? iteration : "0";
+}
+
 void vd_pass_scope(const vd_pass *p, const char *part) {
-    vd_scope(p->b, "m%lld.%s", (long long)p->in->micro_batch, part);
+    vd_scope(p->b, "m%s.%s", vd_micro_name(p->in->training), part);
 }
 
 void vd_block_scope(const vd_pass *p, int64_t layer, const char *part) {
-    vd_scope(p->b, "m%lld.h.%lld.%s", (long long)p->in->micro_batch, (long long)layer, part);
+    vd_scope(p->b, "m%s.h.%lld.%s", vd_micro_name(p->in->training), (long long)layer, part);
 }
 
 vd_value vd_next_losses(vd_pass *p) {
@@ -116,7 +121,8 @@ vd_value vd_positions(const vd_pass *p) {
 vd_dropout_attr vd_dropout_at(const vd_pass *p, int64_t site) {
     const vd_training *t = p->in->training;
     return (vd_dropout_attr){t->evaluates ? 0 : t->model.dropout, t->seed,
-                             VD_STREAM_DROPOUT(p->in->micro_batch, site)};
+                             VD_STREAM_DROPOUT(0, site),
+                             VD_STREAM_DROPOUT(1, 0) - VD_STREAM_DROPOUT(0, 0)};
 }
 
 /* ---- sizes ---- */

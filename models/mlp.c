@@ -22,7 +22,7 @@ static vd_value forward(vd_pass *p) {
     vd_pass_scope(p, "embed");
     vd_value x = vd_embedding(p->b, "tokens", vd_take(p), p->in->tokens);
     for (int64_t i = 0; i <= layers; i++) {
-        vd_scope(p->b, "m%lld.layer.%lld", (long long)p->in->micro_batch, (long long)i);
+        vd_scope(p->b, "m%s.layer.%lld", vd_micro_name(p->in->training), (long long)i);
         x = vd_take_linear(p, x);
         if (i < layers)
             x = vd_relu(p->b, x);

@@ -61,8 +61,7 @@ typedef struct {
     const vd_training *training;
     const vd_parameters *declared;
     const vd_value *parameter; /* the value of each */
-    int64_t micro_batch;
-    vd_value tokens, targets; /* i32 [b, T]; or images f32 [b, H, W, 3] and labels i32 [b] */
+    vd_value tokens, targets;  /* i32 [b, T]; or images f32 [b, H, W, 3] and labels i32 [b] */
     /* Only for models that hide tokens, f32 [b, T]: 1 where a token is no padding, and where it is
      * hidden; +0 elsewhere. */
     vd_value real, hidden;
@@ -179,6 +178,8 @@ vd_value vd_from_start(vd_builder *b, const vd_training *t, uint32_t first, cons
 
 /* ---- layers.c: what a forward pass takes ---- */
 
+/* The number of the micro-batch in names: of one of many, the iteration's. */
+const char *vd_micro_name(const vd_training *t);
 /* Scope of nodes: "mMICRO.PART" and "mMICRO.h.LAYER.PART". */
 void vd_pass_scope(const vd_pass *p, const char *part);
 void vd_block_scope(const vd_pass *p, int64_t layer, const char *part);
@@ -274,8 +275,8 @@ void vd_frozen_values(vd_builder *b, const vd_parameters *all, vd_value *paramet
 
 /* Whether positions of the data are hidden from the model, which guesses them. */
 bool vd_hides_tokens(const vd_model *m);
-/* The nodes that read micro-batch `micro`, and their values; no parameters. */
-vd_forward vd_read_inputs(vd_builder *b, const vd_training *t, int64_t micro);
+/* The nodes that read a micro-batch, and their values; no parameters. */
+vd_forward vd_read_inputs(vd_builder *b, const vd_training *t);
 /* An image f32 [1, H, W, 3] of its bytes i32 [3 H W], plane by plane, as a record of data has it.
  */
 vd_value vd_given_image(vd_builder *b, const vd_model *m, vd_value bytes);

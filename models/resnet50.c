@@ -112,13 +112,13 @@ static vd_value forward_block(vd_pass *p, vd_value x, const block *k, int64_t st
                               int64_t index) {
     vd_value y = x;
     for (int i = 0; i < 3; i++) {
-        vd_scope(p->b, "m%lld.s%lld.b%lld.conv%d", (long long)p->in->micro_batch, (long long)stage,
+        vd_scope(p->b, "m%s.s%lld.b%lld.conv%d", vd_micro_name(p->in->training), (long long)stage,
                  (long long)index, i + 1);
         y = forward_unit(p, y, unit_of(k, i));
         if (i < 2)
             y = vd_relu(p->b, y);
     }
-    vd_scope(p->b, "m%lld.s%lld.b%lld.short", (long long)p->in->micro_batch, (long long)stage,
+    vd_scope(p->b, "m%s.s%lld.b%lld.short", vd_micro_name(p->in->training), (long long)stage,
              (long long)index);
     if (projects(k))
         x = forward_unit(p, x, unit_of(k, 3));

@@ -17,7 +17,7 @@ typedef struct {
     vd_value *parameter; /* the value of each */
     vd_value *buffer;
     /* Only for models that hide tokens; else NULL and VD_NONE. */
-    const vd_forward *hidden; /* what each micro-batch reads */
+    const vd_forward *hidden; /* what a micro-batch reads */
     vd_value divisor;         /* how many tokens of the step have a loss; 1 if none has */
 } step_plan;
 
@@ -37,11 +37,32 @@ static uint32_t trained_count(const step_plan *plan) {
     return plan->declared->trained_count;
 }
 
-static vd_forward read_inputs(vd_builder *b, const step_plan *plan, int64_t micro) {
-    vd_forward in = vd_read_inputs(b, plan->training, micro);
+static vd_forward read_inputs(vd_builder *b, const step_plan *plan) {
+    vd_forward in = vd_read_inputs(b, plan->training);
     in.declared = plan->declared;
     in.parameter = plan->parameter;
     return in;
+}
+
+/* ---- one micro-batch is emitted; of many, it is the body of a repeat ---- */
+
+static bool is_repeated(const step_plan *plan) {
+    return plan->training->micro_batches > 1;
+}
+
+static void begin_micro_batches(vd_builder *b, const step_plan *plan) {
+    if (is_repeated(plan))
+        vd_repeat_begin(b, (uint32_t)plan->training->micro_batches);
+}
+
+/* A binary tree over the micro-batches: the number of workers is never part of the result. */
+static void scope_of_sums(vd_builder *b) {
+    vd_scope(b, "sum.m%c-%c", VD_NAME_ITERATION, VD_NAME_LAST);
+}
+
+static void take_totals(const vd_builder *b, uint32_t count, sums *out) {
+    for (uint32_t i = 0; i < count; i++)
+        out->value[i] = vd_repeat_total(b, i);
 }
 
 /* ---- models that hide tokens: the data and the mask tell how many before the forward pass ---- */
@@ -57,70 +78,25 @@ static vd_value at_least_one(vd_builder *b, vd_value count) {
 
 /* Exact below 2^24 tokens, and above that the same sum everywhere. */
 static void hide_tokens(vd_builder *b, step_plan *plan, vd_forward *hidden) {
-    const vd_training *t = plan->training;
-    vd_value sum = VD_NONE;
-    for (int64_t i = 0; i < t->micro_batches; i++) {
-        hidden[i] = read_inputs(b, plan, i);
-        const int64_t tokens = ro_shape_numel(vd_shape_of(b, hidden[i].hidden));
-        vd_value count = vd_reduce(b, "count", RO_OP_REDUCE_SUM, tokens, 1, &hidden[i].hidden);
-        sum = i == 0 ? count : VD_EMIT(b, "count_sum", ((vd_op){.op = RO_OP_ADD}), sum, count);
+    begin_micro_batches(b, plan);
+    *hidden = read_inputs(b, plan);
+    const int64_t tokens = ro_shape_numel(vd_shape_of(b, hidden->hidden));
+    const vd_value each = vd_reduce(b, "count", RO_OP_REDUCE_SUM, tokens, 1, &hidden->hidden);
+    vd_value all = each;
+    if (is_repeated(plan)) {
+        scope_of_sums(b);
+        vd_repeat_sum(b, "count", each);
+        vd_repeat_end(b);
+        all = vd_repeat_total(b, 0);
     }
     vd_scope(b, "mask");
-    plan->divisor = at_least_one(b, sum);
+    plan->divisor = at_least_one(b, all);
     plan->hidden = hidden;
 }
 
 static vd_value share_of(vd_builder *b, const step_plan *plan, const vd_forward *in) {
-    vd_scope(b, "m%lld.mask", (long long)in->micro_batch);
+    vd_scope(b, "m%s.mask", vd_micro_name(in->training));
     return VD_EMIT(b, "share", ((vd_op){.op = RO_OP_DIV}), in->hidden, plan->divisor);
-}
-
-/* Canonical bytes of the nodes from `first` on; 0 if there is no memory, as in a program that fits.
- */
-static int64_t bytes_from(const vd_builder *b, uint32_t first) {
-    vd_buf bytes = {0};
-    for (uint32_t i = first; i < b->graph->node_count; i++)
-        vd_node_encode(b->program, b->graph, i, &bytes);
-    const int64_t size = vd_buf_ok(&bytes) ? (int64_t)bytes.size : 0;
-    vd_buf_free(&bytes);
-    return size;
-}
-
-/* At most so many, of the nodes that add a micro-batch's loss and gradients to a sum. */
-static int64_t bytes_of_sums(const vd_builder *b, uint32_t parameters) {
-    int64_t bytes = 64; /* the loss */
-    for (uint32_t i = 0; i < parameters; i++)
-        bytes += 40 + (int64_t)strlen(b->program->leaf[i].name) +
-                 8 * (int64_t)b->program->leaf[i].shape.ndim;
-    return bytes;
-}
-
-static int64_t quotient(int64_t a, int64_t b) {
-    return a > 0 ? a / b : 0;
-}
-
-/* Every micro-batch has as many nodes as the first, and one for each sum that it joins. What will
- * not fit is said before it is built. An update has two to eight nodes for each parameter, of at
- * most 128 bytes. */
-static void check_room(vd_builder *b, const step_plan *plan, uint32_t first) {
-    const vd_training *t = plan->training;
-    const int64_t parameters = trained_count(plan), others = t->micro_batches - 1;
-    const int64_t each = b->graph->node_count - first + parameters + 1;
-    const int64_t bytes = bytes_from(b, first),
-                  bytes_each = bytes + bytes_of_sums(b, trained_count(plan));
-    const int64_t room = VD_NODES_MAX - (int64_t)b->graph->node_count;
-    const int64_t bytes_room = VD_PROGRAM_BYTES_MAX - bytes;
-    if (others * each + 2 * parameters <= room && others * bytes <= bytes_room)
-        return;
-    const int64_t by_nodes = quotient(room - 8 * parameters, each);
-    const int64_t by_bytes = quotient(bytes_room - 8 * 128 * parameters, bytes_each);
-    vd_builder_fail(b, VD_ERR_USAGE,
-                    "micro_batches must be at most %lld with so many %s, got %lld: each makes the "
-                    "graph of a step longer by %lld nodes, of at most %d in %d MiB",
-                    1 + (long long)(by_nodes < by_bytes ? by_nodes : by_bytes),
-                    vd_type_of(&t->model)->images ? "blocks" : "layers",
-                    (long long)t->micro_batches, (long long)each, VD_NODES_MAX,
-                    VD_PROGRAM_BYTES_MAX >> 20);
 }
 
 static void keep_gradients(vd_builder *b, uint32_t trained, sums *out) {
@@ -149,7 +125,7 @@ static vd_value forward(vd_builder *b, const vd_forward *in, vd_value *logits) {
 
 /* How many rows have their label for the largest logit, the first of equal ones. */
 static vd_value count_right(vd_builder *b, const vd_forward *in, vd_value logits) {
-    vd_scope(b, "m%lld.right", (long long)in->micro_batch);
+    vd_scope(b, "m%s.right", vd_micro_name(in->training));
     const ro_shape rows = *vd_shape_of(b, in->targets);
     const int classes = vd_shape_of(b, logits)->ndim - 1;
     const vd_value guess = vd_reshape(b, "guess", vd_argmax(b, logits, classes), rows);
@@ -158,12 +134,11 @@ static vd_value count_right(vd_builder *b, const vd_forward *in, vd_value logits
     return vd_reduce(b, "count", RO_OP_REDUCE_SUM, ro_shape_numel(&rows), 1, &right);
 }
 
-static void micro_batch(vd_builder *b, const step_plan *plan, int64_t micro, sums *out) {
-    vd_forward in = plan->hidden ? plan->hidden[micro] : read_inputs(b, plan, micro);
+static void micro_batch(vd_builder *b, const step_plan *plan, sums *out) {
+    vd_forward in = plan->hidden ? *plan->hidden : read_inputs(b, plan);
     in.buffer = plan->buffer;
     /* Each loss's factor in the mean: with it, no pass of its own divides the gradients. */
     vd_value share = plan->hidden ? share_of(b, plan, &in) : VD_NONE;
-    const uint32_t before = b->graph->node_count;
     vd_value logits;
     vd_value loss = forward(b, &in, &logits);
     int64_t rows = ro_shape_numel(vd_shape_of(b, loss));
@@ -175,32 +150,37 @@ static void micro_batch(vd_builder *b, const step_plan *plan, int64_t micro, sum
     keep_gradients(b, trained_count(plan), out);
     if (plan->training->evaluates && sum_count(plan))
         out->value[1] = count_right(b, &in, logits);
-    if (micro == 0)
-        check_room(b, plan, before);
 }
 
-/* A binary tree over micro-batches [lo, hi), split at the largest power of two below their number:
- * the number of workers is never part of the result, and log2 n + 1 sums are alive at most. */
-static void accumulate(vd_builder *b, const step_plan *plan, int64_t lo, int64_t hi, sums *out) {
-    if (hi - lo == 1) {
-        micro_batch(b, plan, lo, out);
+/* What a micro-batch makes of each buffer is what the next one reads; *buffer becomes what the last
+ * one makes. `before` has them as they were. */
+static void carry_buffers(vd_builder *b, const step_plan *plan, const vd_value *before) {
+    const uint32_t count = plan->training->evaluates ? 0 : plan->declared->buffer_count;
+    for (uint32_t i = 0; i < count; i++)
+        vd_repeat_carry(b, before[i], plan->buffer[i]);
+}
+
+static void take_buffers(const vd_builder *b, const step_plan *plan) {
+    const uint32_t count = plan->training->evaluates ? 0 : plan->declared->buffer_count;
+    for (uint32_t i = 0; i < count; i++)
+        plan->buffer[i] = vd_repeat_last(b, plan->buffer[i]);
+}
+
+/* Adds up the losses and gradients of all micro-batches; *out becomes the sums. `before`: each
+ * buffer's value. */
+static void all_micro_batches(vd_builder *b, const step_plan *plan, const vd_value *before,
+                              sums *out) {
+    begin_micro_batches(b, plan);
+    micro_batch(b, plan, out);
+    if (!is_repeated(plan))
         return;
-    }
-    int64_t half = 1;
-    while (2 * half < hi - lo)
-        half *= 2;
-    sums *right = malloc(sizeof *right);
-    if (!right) {
-        vd_builder_fail(b, VD_ERR_LOCAL, "out of memory");
-        return;
-    }
-    accumulate(b, plan, lo, lo + half, out);
-    accumulate(b, plan, lo + half, hi, right);
-    vd_scope(b, "sum.m%lld-%lld", (long long)lo, (long long)hi - 1);
+    scope_of_sums(b);
     for (uint32_t i = 0; i <= sum_count(plan) && b->status == VD_OK; i++)
-        out->value[i] = VD_EMIT(b, sum_name(b, plan, i), ((vd_op){.op = RO_OP_ADD}), out->value[i],
-                                right->value[i]);
-    free(right);
+        vd_repeat_sum(b, sum_name(b, plan, i), out->value[i]);
+    carry_buffers(b, plan, before);
+    vd_repeat_end(b);
+    take_totals(b, sum_count(plan) + 1, out);
+    take_buffers(b, plan);
 }
 
 static vd_value mean_loss(vd_builder *b, const step_plan *plan, vd_value sum) {
@@ -250,8 +230,9 @@ static void add_evaluation(vd_builder *b, const step_plan *plan, const sums *all
         add_to(b, 1, "accuracy_so_far", all->value[1], (double)t->steps * (double)t->batch);
 }
 
-/* `hidden` has room for what each micro-batch reads. */
-static void emit_step(vd_builder *b, step_plan *plan, sums *all, vd_forward *hidden) {
+/* There is room for what a micro-batch reads, and for each buffer's value. */
+static void emit_step(vd_builder *b, step_plan *plan, sums *all, vd_forward *hidden,
+                      vd_value *before) {
     const vd_training *t = plan->training;
     const uint32_t buffers = b->program->leaf_count - plan->declared->buffer_count;
     for (uint32_t i = buffers; i < b->program->leaf_count; i++)
@@ -263,7 +244,9 @@ static void emit_step(vd_builder *b, step_plan *plan, sums *all, vd_forward *hid
     find_values(b, plan);
     if (vd_hides_tokens(&t->model))
         hide_tokens(b, plan, hidden);
-    accumulate(b, plan, 0, t->micro_batches, all);
+    for (uint32_t i = 0; i < plan->declared->buffer_count; i++)
+        before[i] = plan->buffer[i];
+    all_micro_batches(b, plan, before, all);
     b->graph->loss = mean_loss(b, plan, all->value[0]);
     if (t->evaluates)
         add_evaluation(b, plan, all);
@@ -275,13 +258,15 @@ static void emit_step(vd_builder *b, step_plan *plan, sums *all, vd_forward *hid
 void vd_build_step(vd_builder *b, const vd_training *t, const vd_parameters *declared) {
     step_plan plan = {.training = t, .declared = declared, .divisor = VD_NONE};
     sums *all = calloc(1, sizeof *all);
-    vd_forward *hidden = calloc((size_t)t->micro_batches, sizeof *hidden);
+    vd_forward *hidden = calloc(1, sizeof *hidden);
     plan.parameter = calloc(declared->count + 1, sizeof *plan.parameter);
-    if (all && hidden && plan.parameter)
-        emit_step(b, &plan, all, hidden);
+    vd_value *before = calloc(declared->buffer_count + 1, sizeof *before);
+    if (all && hidden && before && plan.parameter)
+        emit_step(b, &plan, all, hidden, before);
     else
         vd_builder_fail(b, VD_ERR_LOCAL, "out of memory");
     free(plan.parameter);
     free(all);
     free(hidden);
+    free(before);
 }

@@ -1,6 +1,6 @@
 """The canonical bytes of a program, decoded and validated: PROTOCOL.md section 1."""
 
-from struct import calcsize, unpack_from
+from struct import calcsize, pack, unpack_from
 
 import elementwise  # noqa: F401: it fills the table of operators
 import images  # noqa: F401
@@ -11,7 +11,8 @@ from definitions import OPERATORS, Node
 from notes import NotJudged, need, tagged
 from trees import SIZES, elements
 
-NO_LOSS = 0xffffffff
+NO_LOSS = SEGMENTS = 0xffffffff
+ADD = next(o for o in OPERATORS.values() if o.name == "add")
 NUMBER = (2, (1,))
 
 
@@ -30,9 +31,11 @@ class Reader:
     def number(self, kind):
         return self.numbers(kind)[0]
 
-    def string(self):
+    def string(self, markers=0, digits=0):
+        """A name; bytes 1..markers in it stand for so many digits."""
         data = self.take(self.number("H"))
-        need(len(data) <= 63 and all(0x20 <= c <= 0x7e for c in data), "a name is not allowed")
+        need(all(0x20 <= c <= 0x7e or 1 <= c <= markers for c in data), "a name is not allowed")
+        need(sum(digits if c <= markers else 1 for c in data) <= 63, "a name is too long")
         return data.decode()
 
     def shape(self):
@@ -42,42 +45,168 @@ class Reader:
         need(min(dims) >= 1 and elements((dtype, dims)) <= 2**40, "a tensor has no elements, or too many")
         return dtype, dims
 
-    def node(self, shapes):
-        start = self.at
-        name = self.string()
+    def node(self, digits=None):
+        """A node, or one of a body if `digits` is how many the number of its last iteration has."""
+        name = self.string(0 if digits is None else 1, digits)
         number, count = self.numbers("HH")
         if number not in OPERATORS:
             raise NotJudged(f"node {name} has operator {number}, which this verifier does not know")
         operator = OPERATORS[number]
         need(count <= 1024, f"node {name} has too many inputs")
         attributes = dict(zip((a[0] for a in operator.attributes), self.numbers(f"{len(operator.attributes)}q")))
-        inputs = self.numbers(f"{count}I")
-        need(all(i < len(shapes) for i in inputs), f"node {name} has an input that is no earlier value")
-        node = Node(name, operator, attributes, inputs, [shapes[i] for i in inputs], self.shape(),
-                    self.data[start:self.at])
-        operator.check(node)
-        return node
+        slopes = {}
+        if digits is not None and (moving := self.number("B")):
+            need(moving <= len(operator.attributes), f"node {name} has no such attribute")
+            moving = operator.attributes[moving - 1][0]
+            need(moving in ("first", "stream"), f"node {name}: {moving} may not change")
+            slopes = {moving: self.number("q")}
+            need(slopes[moving] != 0, f"node {name} has a slope of 0")
+        inputs = [(0, self.number("I")) if digits is None else self.numbers("BI") for _ in range(count)]
+        return Listed(name, operator, attributes, slopes, inputs, self.shape())
+
+    def nodes(self, count, digits=None):
+        edges = self.number("I")
+        need(1 <= count <= 2**20 and edges <= 2**22, "the number of nodes or inputs is not allowed")
+        nodes = [self.node(digits) for _ in range(count)]
+        need(sum(len(n.inputs) for n in nodes) == edges, "the number of inputs is another one")
+        return nodes
+
+
+class Listed:
+    """A node as the bytes have it; its inputs are pairs of kind and number."""
+
+    def __init__(self, name, operator, attributes, slopes, inputs, shape):
+        self.name, self.operator, self.attributes, self.slopes = name, operator, attributes, slopes
+        self.inputs, self.shape = inputs, shape
+
+    def in_iteration(self, m):
+        """Its name and attributes."""
+        moved = {k: v + m * self.slopes.get(k, 0) for k, v in self.attributes.items()}
+        need(all(-2**63 <= v < 2**63 for v in moved.values()), "an attribute is too large")
+        return self.name.replace("\1", str(m)), moved
+
+
+def without_ones(m, j):
+    """m with its j lowest ones in binary cleared."""
+    for _ in range(j):
+        m &= m - 1
+    return m
+
+
+class Repeat:
+    """What a repeat means, put behind a graph's nodes: section 1.5."""
+
+    def __init__(self, reader, graph):
+        self.graph, self.count = graph, reader.number("I")
+        need(self.count >= 2, "a repeat does not repeat")
+        digits = len(str(self.count - 1))
+        self.begin, self.values = len(graph.bodies), len(graph.shapes)
+        self.body = reader.nodes(reader.number("I"), digits)
+        graph.bodies += [self] * len(self.body)
+        self.carried = [reader.numbers("II") for _ in range(self.some(reader))]
+        for before, after in self.carried:
+            need(before < self.values and graph.shapes[before] == self.own(after).shape, "a carried value")
+        self.sums = [(reader.number("I"), reader.string(2, digits)) for _ in range(self.some(reader))]
+        nodes = self.count * len(self.body) + (self.count - 1) * len(self.sums)
+        need(len(graph.nodes) + nodes <= 2**26, "a graph means too many nodes")
+        self.made = {}  # (listed node, m): its value
+        self.totals = {(self.own(node) and i, m, m): (node, m) for i, (node, _) in enumerate(self.sums)
+                        for m in range(self.count)}
+        for m in range(self.count):
+            self.put_iteration(m)
+
+    @staticmethod
+    def some(reader):
+        count = reader.number("I")
+        need(count <= 65536, "a repeat carries or sums too much")
+        return count
+
+    def own(self, listed):
+        need(self.begin <= listed < self.begin + len(self.body), "a node is not in the repeat's body")
+        return self.body[listed - self.begin]
+
+    def value_of(self, kind, number, listed, m):
+        if kind == 0:
+            need(number < self.values, "an input is no value from before the repeat")
+            return number
+        if kind == 1:
+            need(number < listed and self.graph.bodies[number] is not None and
+                 self.graph.bodies[number].count == self.count, "an input is no earlier node of an iteration")
+            return self.graph.bodies[number].made[number, m]
+        need(kind == 2 and number < len(self.carried), "an input is nothing that is carried")
+        before, after = self.carried[number]
+        return before if m == 0 else self.made[after, m - 1]
+
+    def put_iteration(self, m):
+        for listed, node in enumerate(self.body, self.begin):
+            inputs = [self.value_of(kind, number, listed, m) for kind, number in node.inputs]
+            self.made[listed, m] = self.graph.put(*node.in_iteration(m), node.operator, inputs, node.shape)
+        ones = bin(m)[2:]
+        for j in range(1, 1 + (ones.count("1") if m == self.count - 1 else len(ones) - len(ones.rstrip("1")))):
+            for i in range(len(self.sums)):
+                self.put_addition(m, j, i)
+
+    def total(self, i, first, last):
+        node = self.totals[i, first, last]
+        return self.made[node] if isinstance(node, tuple) else node
+
+    def put_addition(self, m, j, i):
+        first, split = without_ones(m, j), without_ones(m, j - 1)
+        inputs = [self.total(i, first, split - 1), self.total(i, split, m)]
+        name = self.sums[i][1].replace("\1", str(first)).replace("\2", str(m))
+        shape = self.own(self.sums[i][0]).shape
+        self.totals[i, first, m] = self.graph.put(name, {}, ADD, inputs, shape)
 
 
 class Graph:
     """Its sources, its nodes, the values that are the leaves of the next state."""
 
     def __init__(self, reader, sources, leaves):
-        count, edges = reader.numbers("II")
-        need(1 <= count <= 2**20 and edges <= 2**22, "the number of nodes or inputs is not allowed")
-        shapes = list(sources)
+        shapes = self.shapes = list(sources)
         self.sources, self.nodes = len(sources), []
-        for _ in range(count):
-            self.nodes.append(reader.node(shapes))
-            shapes.append(self.nodes[-1].shape)
-        need(sum(len(n.inputs) for n in self.nodes) == edges, "the number of inputs is another one")
+        self.bodies = []  # of each listed node: its repeat, or None
+        count = reader.number("I")
+        if count != SEGMENTS:
+            self.put_plain(reader, count)
+        else:
+            self.put_segments(reader)
+        need(len(self.bodies) <= 2**20, "there are too many nodes")
         self.outputs = reader.numbers(f"{len(leaves)}I")
         for value, (name, shape) in zip(self.outputs, leaves):
             need(self.sources <= value < len(shapes), f"state leaf {name} is not made by a node")
             need(shapes[value] == shape, f"state leaf {name} has another shape")
         loss = reader.number("I")
         need(loss == NO_LOSS or (loss < len(shapes) and shapes[loss] == (1, (1,))), "the loss is no number")
-        self.shapes = shapes
+
+    def put(self, name, attributes, operator, inputs, shape):
+        """One more node; its value."""
+        need(all(i < len(self.shapes) for i in inputs), f"node {name} has an input that is no earlier value")
+        text = name.encode()
+        layout = f"<H{len(text)}sHH{len(attributes)}q{len(inputs)}IBB{len(shape[1])}Q"
+        node = Node(name, operator, attributes, inputs, [self.shapes[i] for i in inputs], shape,
+                    pack(layout, len(text), text, operator.number, len(inputs), *attributes.values(), *inputs,
+                         shape[0], len(shape[1]), *shape[1]))
+        operator.check(node)
+        self.nodes.append(node)
+        self.shapes.append(shape)
+        return len(self.shapes) - 1
+
+    def put_plain(self, reader, count):
+        for node in reader.nodes(count):
+            self.bodies.append(None)
+            self.put(node.name, node.attributes, node.operator, [number for _, number in node.inputs], node.shape)
+
+    def put_segments(self, reader):
+        last, repeats = None, 0
+        for _ in range(reader.number("I")):
+            kind = reader.number("B")
+            need(kind in (0, 1) and (last, kind) != (0, 0), "a segment is not allowed")
+            if kind == 0:
+                self.put_plain(reader, reader.number("I"))
+            else:
+                Repeat(reader, self)
+            last, repeats = kind, repeats + kind
+        need(1 <= repeats <= 64, "the number of repeats is not allowed")
 
 
 class Program:

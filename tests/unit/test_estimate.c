@@ -29,10 +29,11 @@ static vd_program *small_program(small *s, int64_t elements) {
                  .output = 4};
     s->program = (vd_program){.leaf = &s->leaf, .leaf_count = 1, .steps = 12};
     s->program.checkpoint_interval = 5;
-    s->program.init =
-        (vd_graph){.stored = &s->init_node, .node_count = 1, .output = &s->init_output};
+    s->program.init = (vd_graph){
+        .stored = &s->init_node, .node_count = 1, .stored_count = 1, .output = &s->init_output};
     s->program.step = (vd_graph){.stored = s->node,
                                  .node_count = 4,
+                                 .stored_count = 4,
                                  .stored_edge = s->edge,
                                  .edge_count = 5,
                                  .output = &s->output};

@@ -491,17 +491,17 @@ Test(tournament, has_the_hashes_of_the_document) {
     test_hold(&g.t);
     const vd_outcome *o = &g.t.outcome;
     cr_assert(g.t.status == VD_OK && o->game_count == 3);
-    expect_hex(&g.t.assignment, "28eab7bcf2596fe4c118a99f8fc8b26ef160096e305dfa4bb8ac2fabd513f867",
+    expect_hex(&g.t.assignment, "46665e43dd3e6321818dbcc31fc511e42eae11af4305b9805e98966b578870d1",
                "assignment");
     for (uint32_t i = 0; i < 3; i++)
         cr_expect(o->game[i].rounds == rounds[i] && o->game[i].level == i + 1 &&
                       o->game[i].provider[0] == 0 && o->game[i].provider[1] == i + 1,
                   "game %u: %u rounds", i + 1, o->game[i].rounds);
-    expect_item(&g.t, 0, 0, "209191d572e7680c223c75edb999da42009ffb85c5a2870430b2269ef54a98a3");
-    expect_item(&g.t, 4, 0, "64f3b17fa07ecc6fc5dfc433de0fd7e2d2ea81bded7a8fe2549b3c9ad529b13f");
-    expect_item(&g.t, 8, 0, "252ad281f5ccb79ade5c57a5918cf2bc62255aeda7bb49c932a9787f65327c48");
-    expect_item(&g.t, 35, 2, "a74a6970b0b2b58cd6c7f86eaaff618b0aa91a5a123b430ab0b35b6adc5ba915");
-    expect_item(&g.t, 73, 1, "b8aa72fd2ae32b32acb5fccb29aa61eedc9f8afe588c9b6ddf6646eb35ab5297");
+    expect_item(&g.t, 0, 0, "412236b1c361b220936031c618d97d7cc77d1f0ed2e7f2df83774e4d27aca110");
+    expect_item(&g.t, 4, 0, "b6aa1d14c2322255fef913399ee35c7fe98f7982330eaac8525863c8ebf8f771");
+    expect_item(&g.t, 8, 0, "9546057172f31d2ed60d011e9012dcc2b1965026c8f501b151902a7fb2642a0a");
+    expect_item(&g.t, 35, 2, "61ffc93dbbdce7d2c507a35c44d8cf4323afaaa34065d0cbfe53222b48703677");
+    expect_item(&g.t, 73, 1, "6b303d4ee6d6c5e7e9fed805a957b327a31d781f8d3fb1883d0ba72968235155");
     cr_expect(count_items(&g.t) == 76, "%zu items", count_items(&g.t));
     disperse(&g);
 }

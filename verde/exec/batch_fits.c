@@ -12,7 +12,7 @@ static vd_status check_sizes(const vd_batch_plan *plan, const vd_program *mine,
                              const vd_program *other, vd_err *err) {
     if (other->leaf_count != mine->leaf_count || other->data_count != mine->data_count ||
         other->step.node_count != mine->step.node_count ||
-        other->step.edge_count != mine->step.edge_count)
+        other->step.edge_count != mine->step.edge_count || other->step.repeat_count > 0)
         return differs("the number of", "its leaves, data tensors or nodes", err);
     for (uint32_t i = 0; i < mine->leaf_count; i++)
         if (strcmp(mine->leaf[i].name, other->leaf[i].name) != 0 ||

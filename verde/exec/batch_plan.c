@@ -302,6 +302,8 @@ static vd_status open_plan(const planner *p, uint32_t own_data) {
     vd_batch_plan *out = p->out;
     const size_t nodes = (size_t)p->graph->node_count + 1;
     *out = (vd_batch_plan){.own_data = own_data};
+    if (p->graph->repeat_count > 0)
+        return vd_fail(p->err, VD_ERR_USAGE, "steps cannot be taken together: they have repeats");
     out->sources = vd_source_count(p->program, p->graph);
     out->count = out->sources + p->graph->node_count;
     out->value = calloc(out->count, sizeof *out->value);

@@ -160,11 +160,13 @@ static vd_status take_numbers(vd_execution *x, uint32_t node, vd_err *err) {
 
 static vd_status run_planned(vd_execution *x, uint32_t node, const vd_observer *observer,
                              bool *stop, vd_err *err) {
-    const uint32_t group = x->plan.group_of[node];
-    if (x->plan.idle[node])
+    const vd_planned p = vd_plan_of(&x->plan, x->graph, node);
+    if (p.idle)
         return VD_OK;
-    if (group != VD_NO_GROUP)
-        return x->plan.ran[group] ? VD_OK : vd_run_group(x, group, node, err);
+    if (p.group != VD_NO_GROUP)
+        return x->plan.ran[p.group] > p.iteration
+                   ? VD_OK
+                   : vd_run_group(x, p.group, node, p.iteration, err);
     vd_status status = run_node(x, node, err);
     if (status == VD_OK)
         status = take_numbers(x, node, err);

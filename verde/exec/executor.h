@@ -43,7 +43,8 @@ VD_MUST_USE vd_status vd_alter_output(vd_execution *x, uint32_t index, void *out
 
 /* Runs group `first`, whose first member's turn has come, and with a step of a parameter those that
  * follow it. `node` is the node whose turn it is. */
-VD_MUST_USE vd_status vd_run_group(vd_execution *x, uint32_t first, uint32_t node, vd_err *err);
+VD_MUST_USE vd_status vd_run_group(vd_execution *x, uint32_t first, uint32_t node,
+                                   uint32_t iteration, vd_err *err);
 
 /* ---- executor_free.c ---- */
 

@@ -1,61 +1,84 @@
 /* Groups of nodes that run as one fused function. */
 #include "verde/exec/executor.h"
 
+static uint32_t value_of(const vd_execution *x, uint32_t value, uint32_t iteration) {
+    return vd_plan_value(&x->plan, x->graph, value, iteration);
+}
+
 /* Memory for output i of a group: an input's own, if nobody needs that more. */
-static void *group_output(vd_execution *x, const vd_fused *g, uint32_t i) {
+static void *group_output(vd_execution *x, const vd_fused *g, uint32_t i, uint32_t iteration) {
     const uint32_t input = vd_fused_in_place(g, i);
-    size_t size = vd_shape_bytes(vd_value_shape(x->program, x->graph, g->output[i]));
-    if (input != VD_NO_GROUP && vd_owned(x, g->input[input]) && x->uses[g->input[input]] == 1) {
-        void *taken = x->value[g->input[input]];
-        x->value[g->input[input]] = NULL;
+    const uint32_t output = value_of(x, g->output[i], iteration);
+    const size_t size = vd_shape_bytes(vd_value_shape(x->program, x->graph, output));
+    const uint32_t from =
+        input == VD_NO_GROUP ? VD_NO_GROUP : value_of(x, g->input[input], iteration);
+    if (from != VD_NO_GROUP && vd_owned(x, from) && x->uses[from] == 1) {
+        void *taken = x->value[from];
+        x->value[from] = NULL;
         return taken;
     }
     return vd_memory_alloc(x->memory, size);
 }
 
-static vd_status bind_group(vd_execution *x, const vd_fused *g, vd_fused_memory *at, vd_err *err) {
+static vd_status bind_group(vd_execution *x, const vd_fused *g, uint32_t iteration,
+                            vd_fused_memory *at, vd_err *err) {
     for (uint32_t i = 0; i < g->input_count; i++)
-        at->in[i] = x->value[g->input[i]];
+        at->in[i] = x->value[value_of(x, g->input[i], iteration)];
     for (uint32_t i = 0; i < g->output_count; i++) {
-        at->out[i] = x->value[g->output[i]] = group_output(x, g, i);
+        const uint32_t output = value_of(x, g->output[i], iteration);
+        at->out[i] = x->value[output] = group_output(x, g, i, iteration);
         if (!at->out[i])
             return vd_fail(err, VD_ERR_LOCAL, "out of memory for %s",
-                           vd_node_name(x->graph, g->output[i] - x->sources).text);
+                           vd_node_name(x->graph, output - x->sources).text);
     }
     return VD_OK;
 }
 
-static void release_group(vd_execution *x, const vd_fused *g) {
+static void release_group(vd_execution *x, const vd_fused *g, uint32_t iteration) {
     for (uint32_t i = 0; i < g->input_count; i++)
-        vd_release(x, g->input[i]);
+        vd_release(x, value_of(x, g->input[i], iteration));
     for (uint32_t i = 0; i < g->output_count; i++)
-        vd_drop_unread(x, g->output[i]);
+        vd_drop_unread(x, value_of(x, g->output[i], iteration));
 }
 
 /* Whether a parameter's step has all it reads when the turn of `node` comes. */
 static bool joins_batch(const vd_execution *x, uint32_t group, uint32_t node) {
     const vd_fused *g = &x->plan.group[group];
     for (uint32_t i = 0; i < g->input_count; i++)
-        if (g->input[i] >= x->sources + node)
+        if (value_of(x, g->input[i], 0) >= x->sources + node)
             return false;
-    return g->kind == VD_FUSED_ADAMW && !x->plan.ran[group];
+    return g->kind == VD_FUSED_ADAMW && !x->plan.ran[group] &&
+           vd_plan_iterations(&x->plan, x->graph, group) == 1;
 }
 
-vd_status vd_run_group(vd_execution *x, uint32_t first, uint32_t node, vd_err *err) {
+/* Groups of a repeat drop by the stream of their iteration. */
+static vd_status run_bound(const vd_execution *x, const vd_fused *g, uint32_t iteration,
+                           const vd_fused_memory *at, uint32_t count, vd_err *err) {
+    if (!g->drops || g->slope == 0)
+        return vd_fused_run(g, at, count, x->exec->ro, x->step_word, err);
+    vd_fused moved = *g;
+    moved.dropout.stream += (uint32_t)(g->slope * (int64_t)iteration);
+    return vd_fused_run(&moved, at, count, x->exec->ro, x->step_word, err);
+}
+
+vd_status vd_run_group(vd_execution *x, uint32_t first, uint32_t node, uint32_t iteration,
+                       vd_err *err) {
     const vd_fused *g = &x->plan.group[first];
     const uint32_t left = x->plan.group_count - first;
+    const bool batches =
+        g->kind == VD_FUSED_ADAMW && vd_plan_iterations(&x->plan, x->graph, first) == 1;
     vd_fused_memory at[VD_FUSED_BATCH];
-    vd_status status = bind_group(x, g, &at[0], err);
+    vd_status status = bind_group(x, g, iteration, &at[0], err);
     uint32_t count = 1;
-    for (; status == VD_OK && g->kind == VD_FUSED_ADAMW && count < left && count < VD_FUSED_BATCH &&
+    for (; status == VD_OK && batches && count < left && count < VD_FUSED_BATCH &&
            joins_batch(x, first + count, node);
          count++)
-        status = bind_group(x, &g[count], &at[count], err);
+        status = bind_group(x, &g[count], 0, &at[count], err);
     if (status == VD_OK)
-        status = vd_fused_run(g, at, count, x->exec->ro, x->step_word, err);
+        status = run_bound(x, g, iteration, at, count, err);
     for (uint32_t i = 0; status == VD_OK && i < count; i++) {
-        release_group(x, &g[i]);
-        x->plan.ran[first + i] = true;
+        release_group(x, &g[i], iteration);
+        x->plan.ran[first + i] = iteration + 1;
     }
     return status;
 }

@@ -192,6 +192,9 @@ vd_status vd_fault_program(const vd_exec *exec, int64_t step, vd_program *change
     vd_buf_free(&bytes);
     if (status != VD_OK)
         return status;
+    status = vd_graph_unroll(step < 0 ? &changed->init : &changed->step, err);
+    if (status != VD_OK)
+        return status;
     change_graph(step < 0 ? &changed->init : &changed->step, &exec->fault);
     *out = changed;
     if (vd_program_validate(changed, NULL) != VD_OK)

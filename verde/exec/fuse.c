@@ -81,11 +81,25 @@ static const struct {
     {RO_OP_SGD_NESTEROV, vd_match_sgd},
 };
 
+/* Attributes that grow with the iterations: only the stream of dropout, by one slope. */
+static bool moves_as_one(const vd_matcher *m, vd_fused *g) {
+    bool same = true, first = true;
+    for (uint32_t i = 0; i < g->member_count; i++) {
+        const vd_node *n = &m->graph->stored[g->member[i]];
+        const bool drops = n->op == RO_OP_DROPOUT;
+        if (drops && first)
+            g->slope = n->slope, first = false;
+        same &= n->slope == (drops ? g->slope : 0);
+        same &= n->slope == 0 || n->moving == RO_DROPOUT_STREAM;
+    }
+    return same;
+}
+
 /* False: out of memory. A group is cleared where it may be one: most nodes begin none. */
 static bool try_pattern(const vd_matcher *m, vd_plan *plan, size_t pattern, uint32_t node) {
     vd_fused g = {0};
     return !patterns[pattern].match(m, node, &g) || !self_contained(m, plan, &g) ||
-           add_group(plan, &g);
+           !moves_as_one(m, &g) || add_group(plan, &g);
 }
 
 static bool find_groups(const vd_matcher *m, vd_plan *plan) {
@@ -132,26 +146,76 @@ static void count_planned(const vd_matcher *m, vd_plan *plan) {
     }
 }
 
+/* The same of what a graph with repeats means. */
+static bool count_iterations(const vd_program *program, const vd_graph *graph, vd_plan *plan) {
+    uint32_t *uses = calloc((size_t)graph->sources + graph->node_count, sizeof *uses);
+    free(plan->uses);
+    plan->uses = uses;
+    for (uint32_t i = 0; uses && i < graph->node_count; i++) {
+        const vd_planned p = vd_plan_of(plan, graph, i);
+        const int32_t inputs =
+            p.group == VD_NO_GROUP && !p.idle ? vd_node_stored(graph, i)->input_count : 0;
+        for (int32_t k = 0; k < inputs; k++)
+            uses[vd_node_input(graph, i, k)]++;
+    }
+    for (uint32_t g = 0; uses && g < plan->group_count; g++)
+        for (uint32_t m = vd_plan_iterations(plan, graph, g); m-- > 0;)
+            for (uint32_t i = 0; i < plan->group[g].input_count; i++)
+                uses[vd_plan_value(plan, graph, plan->group[g].input[i], m)]++;
+    for (uint32_t i = 0; uses && i < program->leaf_count; i++)
+        uses[graph->output[i]]++;
+    if (uses && graph->loss != UINT32_MAX)
+        uses[graph->loss]++;
+    return uses != NULL;
+}
+
+/* m->uses has been counted. */
+static bool plan_plain(const vd_matcher *m, bool fuse, vd_plan *out) {
+    const uint32_t nodes = m->graph->node_count;
+    out->uses = calloc(m->sources + nodes, sizeof *out->uses);
+    out->group_of = malloc(((size_t)nodes + 1) * sizeof *out->group_of);
+    out->idle = calloc((size_t)nodes + 1, sizeof *out->idle);
+    if (!out->uses || !out->group_of || !out->idle)
+        return false;
+    memset(out->group_of, 0xff, nodes * sizeof *out->group_of); /* VD_NO_GROUP */
+    if (fuse && !find_groups(m, out))
+        return false;
+    vd_lay_heads(m, out);
+    out->ran = calloc((size_t)out->group_count + 1, sizeof *out->ran);
+    if (out->ran)
+        count_planned(m, out);
+    return out->ran != NULL;
+}
+
+static bool plan_repeats(const vd_program *program, const vd_graph *graph, bool fuse,
+                         vd_plan *out) {
+    vd_program folded = *program;
+    vd_graph *plain = graph == &program->init ? &folded.init : &folded.step;
+    uint32_t *uses = NULL;
+    bool ok = vd_fold_graph(program, graph, out, plain, &uses);
+    const vd_matcher m = {&folded, plain, graph->sources, uses};
+    ok = ok && plan_plain(&m, fuse, out) && count_iterations(program, graph, out);
+    free(plain->stored);
+    free(plain->stored_edge);
+    free(uses);
+    return ok;
+}
+
 vd_status vd_plan_create(const vd_program *program, const vd_graph *graph, bool fuse, vd_plan *out,
                          vd_err *err) {
-    const uint32_t sources = vd_source_count(program, graph), nodes = graph->node_count;
-    uint32_t *uses = calloc(sources + nodes, sizeof *uses);
-    const vd_matcher m = {program, graph, sources, uses};
-    *out = (vd_plan){.uses = calloc(sources + nodes, sizeof *out->uses)};
-    out->group_of = malloc((nodes + 1) * sizeof *out->group_of);
-    out->idle = calloc(nodes + 1, sizeof *out->idle);
-    bool ok = uses && out->uses && out->group_of && out->idle;
-    if (ok) {
-        memset(out->group_of, 0xff, nodes * sizeof *out->group_of); /* VD_NO_GROUP */
-        count_all(&m, uses);
-        ok = !fuse || find_groups(&m, out);
-        vd_lay_heads(&m, out);
-        out->ran = calloc(out->group_count + 1, sizeof *out->ran);
-        ok = ok && out->ran;
+    const uint32_t sources = vd_source_count(program, graph);
+    *out = (vd_plan){0};
+    bool ok;
+    if (graph->repeat_count > 0) {
+        ok = plan_repeats(program, graph, fuse, out);
+    } else {
+        uint32_t *uses = calloc((size_t)sources + graph->node_count, sizeof *uses);
+        const vd_matcher m = {program, graph, sources, uses};
+        if (uses)
+            count_all(&m, uses);
+        ok = uses && plan_plain(&m, fuse, out);
+        free(uses);
     }
-    if (ok)
-        count_planned(&m, out);
-    free(uses);
     if (ok)
         return VD_OK;
     vd_plan_free(out);
@@ -164,6 +228,8 @@ void vd_plan_free(vd_plan *plan) {
     free(plan->ran);
     free(plan->idle);
     free(plan->uses);
+    free(plan->folded_of);
+    free(plan->entry);
     *plan = (vd_plan){0};
 }
 

@@ -36,6 +36,7 @@ typedef struct {
     uint32_t output[VD_FUSED_OUTPUTS], output_count; /* values, likewise */
     ro_attention attention;                          /* dropout, key_bias: NULL until it runs */
     ro_attention_dropout dropout; /* if `drops`; `step`: that is added to the program's own */
+    int64_t slope;                /* by which its stream grows with each iteration */
     bool drops;
     /* Queries stand from key step + `first_key` on, and keys after the last query are not read:
      * the first step + first_key + T of attention.kv_rows. */
@@ -54,19 +55,44 @@ typedef struct {
 
 #define VD_NO_GROUP UINT32_MAX
 
+/* What a node of a folded graph stands for: a stored node, in the iteration that runs; one value; a
+ * carried one. */
+typedef enum { VD_FOLDED_NODE, VD_FOLDED_VALUE, VD_FOLDED_CARRIED } vd_folded_kind;
+typedef struct {
+    vd_folded_kind kind;
+    uint32_t number;
+    const vd_repeat *repeat; /* of a carried value */
+} vd_folded;
+
+/* Where a graph has repeats, the nodes and values of groups, group_of and idle are those of the
+ * folded graph, which has each body once. */
 typedef struct {
     vd_fused *group;
     uint32_t group_count, group_capacity;
     uint32_t *group_of; /* of each node; VD_NO_GROUP: it runs by itself */
-    bool *ran;          /* of each group: for who runs the plan */
+    uint32_t *ran;      /* of each group: in how many iterations; for who runs the plan */
     bool *idle;         /* of each node: only groups read it, and they do without it */
     uint32_t *uses;     /* of each value: reads by what runs, and by the next state and the loss */
+    /* Only where there are repeats; else NULL. */
+    uint32_t *folded_of; /* of each stored node: that of the folded graph */
+    vd_folded *entry;    /* of each node of the folded graph */
 } vd_plan;
 
 /* A plan for the graph; with `fuse` false, of no groups. Owned by the caller. */
 VD_MUST_USE vd_status vd_plan_create(const vd_program *program, const vd_graph *graph, bool fuse,
                                      vd_plan *out, vd_err *err);
 void vd_plan_free(vd_plan *plan);
+
+/* Of node `node` of the graph itself. */
+typedef struct {
+    uint32_t group, iteration;
+    bool idle;
+} vd_planned;
+vd_planned vd_plan_of(const vd_plan *plan, const vd_graph *graph, uint32_t node);
+/* A group's value, in an iteration of its repeat; in how many it runs. */
+uint32_t vd_plan_value(const vd_plan *plan, const vd_graph *graph, uint32_t value,
+                       uint32_t iteration);
+uint32_t vd_plan_iterations(const vd_plan *plan, const vd_graph *graph, uint32_t group);
 
 /* A group's inputs and outputs in its order. */
 typedef struct {

@@ -27,6 +27,11 @@ bool vd_match_sgd(const vd_matcher *m, uint32_t node, vd_fused *out);
 /* Once there are groups: those of attention leave out the copies of heads before and after them. */
 void vd_lay_heads(const vd_matcher *m, vd_plan *plan);
 
+/* Folds a graph that has repeats into a plain one, whose lists the caller frees, and tells how
+ * often each value is read. False: out of memory. */
+bool vd_fold_graph(const vd_program *program, const vd_graph *graph, vd_plan *plan, vd_graph *out,
+                   uint32_t **uses);
+
 /* How often members of the group read a value. */
 uint32_t vd_reads_of(const vd_matcher *m, const vd_fused *g, uint32_t value);
 

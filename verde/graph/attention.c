@@ -30,7 +30,7 @@ static vd_value masked(vd_builder *b, const char *name, int op, const vd_record 
 static vd_value dropped(vd_builder *b, const char *name, const vd_record *r, vd_value x) {
     if (r->dropout.rate == 0)
         return x;
-    return VD_EMIT(b, name, vd_dropout_op(r->dropout), x, vd_step_value(b));
+    return vd_emit_dropout(b, name, x, r->dropout);
 }
 
 static vd_value split(vd_builder *b, const char *name, vd_value x, int64_t parts, int64_t part,

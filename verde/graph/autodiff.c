@@ -68,8 +68,7 @@ static void back_norm(vd_builder *b, const vd_record *r, vd_value dy) {
 
 /* The same stream gives the same mask. */
 static void back_dropout(vd_builder *b, const vd_record *r, vd_value dy) {
-    vd_accumulate(b, r->in[0],
-                  VD_EMIT(b, "d_dropout", vd_dropout_op(r->dropout), dy, vd_step_value(b)));
+    vd_accumulate(b, r->in[0], vd_emit_dropout(b, "d_dropout", dy, r->dropout));
 }
 
 static void back_xent(vd_builder *b, const vd_record *r, vd_value dy) {

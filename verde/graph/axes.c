@@ -12,7 +12,8 @@ static vd_value record(vd_builder *b, vd_layer layer, vd_value x, vd_value out) 
 static const int64_t *attr_of(const vd_builder *b, vd_value value) {
     static const int64_t none[RO_MAX_ATTRS];
     const vd_graph *g = b->graph;
-    return b->status == VD_OK ? g->stored[value - vd_source_count(b->program, g)].attr : none;
+    return b->status == VD_OK ? vd_node_stored(g, value - vd_source_count(b->program, g))->attr
+                              : none;
 }
 
 vd_value vd_transpose(vd_builder *b, const char *name, vd_value x, const int *order) {

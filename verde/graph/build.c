@@ -35,6 +35,9 @@ vd_status vd_builder_fail(vd_builder *b, vd_status status, const char *format, .
     va_start(args, format);
     vsnprintf(b->err.text, sizeof b->err.text, format, args);
     va_end(args);
+    for (char *at = b->err.text; *at; at++) /* VD_NAME_ITERATION */
+        if (*at > 0 && *at < ' ')
+            *at = '*';
     b->status = b->err.status = status;
     return status;
 }
@@ -91,7 +94,7 @@ uint32_t vd_add_leaf(vd_builder *b, const char *name, const ro_shape *shape) {
 
 /* Room for one more node and `inputs` more edges. */
 static bool reserve(vd_graph *g, uint32_t inputs) {
-    if (g->node_count == g->node_capacity) {
+    if (g->stored_count == g->node_capacity) {
         uint32_t capacity = g->node_capacity ? 2 * g->node_capacity : 256;
         vd_node *grown = realloc(g->stored, capacity * sizeof *grown);
         if (!grown)
@@ -105,6 +108,11 @@ static bool reserve(vd_graph *g, uint32_t inputs) {
         if (!grown)
             return false;
         g->stored_edge = grown;
+        uint8_t *from = realloc(g->stored_from, capacity);
+        if (!from)
+            return false;
+        memset(from + g->edge_count, 0, capacity - g->edge_count); /* VD_FROM_VALUE */
+        g->stored_from = from;
         g->edge_capacity = capacity;
     }
     return true;
@@ -130,7 +138,7 @@ vd_value vd_emit(vd_builder *b, const char *name, vd_op op, int32_t input_count,
     vd_graph *g = b->graph;
     if (b->status != VD_OK)
         return 0;
-    if (g->node_count >= VD_NODES_MAX || g->edge_count + (uint32_t)input_count > VD_EDGES_MAX) {
+    if (g->stored_count >= VD_NODES_MAX || g->edge_count + (uint32_t)input_count > VD_EDGES_MAX) {
         vd_builder_fail(b, VD_ERR_USAGE,
                         "%s: a graph has at most %d nodes, which read at most %d values", name,
                         VD_NODES_MAX, VD_EDGES_MAX);
@@ -141,7 +149,7 @@ vd_value vd_emit(vd_builder *b, const char *name, vd_op op, int32_t input_count,
         return 0;
     }
     uint32_t index = g->node_count;
-    vd_node *n = &g->stored[index];
+    vd_node *n = &g->stored[g->stored_count];
     memset(n, 0, sizeof *n);
     int length =
         snprintf(n->name, sizeof n->name, "%s%s%s", b->scope, b->scope[0] ? "." : "", name);
@@ -157,6 +165,7 @@ vd_value vd_emit(vd_builder *b, const char *name, vd_op op, int32_t input_count,
     for (int32_t i = 0; i < input_count; i++)
         g->stored_edge[g->edge_count++] = input[i];
     infer(b, n, index);
+    g->stored_count++;
     g->node_count++;
     return vd_source_count(b->program, g) + index;
 }

@@ -24,6 +24,8 @@ typedef struct {
     bool *trained;  /* which values have a gradient, likewise; owned */
     uint32_t grad_count;
     vd_value numbered_step; /* of vd_number_steps; 0: the program's own */
+    bool repeats;           /* the body of this repeat is built */
+    vd_repeat repeat;
 } vd_builder;
 
 vd_builder vd_builder_of(vd_program *program, vd_graph *graph);
@@ -69,6 +71,27 @@ vd_value vd_column_sum(vd_builder *b, const char *name, int op, const ro_shape *
                        int32_t input_count, const vd_value *input);
 vd_value vd_div_const(vd_builder *b, const char *name, vd_value x, double divisor);
 
+/* ---- repeats: the same nodes for each micro-batch ---- */
+
+/* What is emitted from here on is the body, for iteration 0 of `count`, which is at least 2. A name
+ * may have VD_NAME_ITERATION in it. */
+void vd_repeat_begin(vd_builder *b, uint32_t count);
+/* Attribute `attr` of the node that makes `value` grows by `slope` with each iteration. Nothing,
+ * outside of repeats. */
+void vd_move(vd_builder *b, vd_value value, int attr, int64_t slope);
+/* Where the body reads `before`, which was there before it, later iterations read what the one
+ * before them made as `after`. */
+void vd_repeat_carry(vd_builder *b, vd_value before, vd_value after);
+/* Adds up a value of all iterations: a binary tree, split at the largest power of two below their
+ * number. The name may have VD_NAME_ITERATION and VD_NAME_LAST in it. */
+void vd_repeat_sum(vd_builder *b, const char *name, vd_value x);
+/* The body ends. Its values are those of iteration 0. */
+void vd_repeat_end(vd_builder *b);
+/* After the end: a body's value in the last iteration; the total of sum `sum` of the last repeat.
+ */
+vd_value vd_repeat_last(const vd_builder *b, vd_value first);
+vd_value vd_repeat_total(const vd_builder *b, uint32_t sum);
+
 /* Drops the nodes from which neither an output of the graph nor its loss follows. Last of all: the
  * outputs are set, and values that the caller holds are others afterwards. */
 void vd_prune(vd_builder *b);
@@ -79,6 +102,7 @@ typedef struct {
     float rate; /* 0: no dropout, no node */
     uint64_t seed;
     int64_t stream;
+    int64_t slope; /* of the stream, with each iteration of a repeat */
 } vd_dropout_attr;
 
 vd_value vd_add(vd_builder *b, const char *name, vd_value x, vd_value y); /* y may repeat */

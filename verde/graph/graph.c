@@ -1,11 +1,14 @@
 #include "verde/graph/graph.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static void graph_free(vd_graph *graph) {
     free(graph->stored);
     free(graph->stored_edge);
+    free(graph->stored_from);
+    free(graph->repeat);
+    free(graph->carried);
+    free(graph->sum);
     free(graph->output);
     *graph = (vd_graph){.loss = UINT32_MAX};
 }
@@ -50,31 +53,13 @@ const ro_shape *vd_value_shape(const vd_program *program, const vd_graph *graph,
     static const ro_shape step_shape = {.dtype = RO_I32, .ndim = 1, .dim = {1}};
     uint32_t sources = vd_source_count(program, graph), index;
     if (value >= sources)
-        return &graph->stored[value - sources].shape;
+        return &vd_node_stored(graph, value - sources)->shape;
     switch (vd_source_of(program, graph, value, &index)) {
     case VD_SOURCE_STATE: return &program->leaf[index].shape;
     case VD_SOURCE_DATA: return &program->data[index].tensor.shape;
     case VD_SOURCE_STEP: break;
     }
     return &step_shape;
-}
-
-const vd_node *vd_node_stored(const vd_graph *graph, uint32_t node) {
-    return &graph->stored[node];
-}
-
-vd_name vd_node_name(const vd_graph *graph, uint32_t node) {
-    vd_name name;
-    memcpy(name.text, graph->stored[node].name, sizeof name.text);
-    return name;
-}
-
-int64_t vd_node_attr(const vd_graph *graph, uint32_t node, int attr) {
-    return graph->stored[node].attr[attr];
-}
-
-uint32_t vd_node_input(const vd_graph *graph, uint32_t node, int32_t i) {
-    return graph->stored_edge[graph->stored[node].first_input + (uint32_t)i];
 }
 
 void vd_node_call(const vd_program *program, const vd_graph *graph, uint32_t node, ro_call *call,

@@ -11,8 +11,11 @@
 
 enum {
     VD_ENCODING_VERSION = 1,
-    VD_NAME_SIZE = 64, /* with the final NUL */
-    VD_NODES_MAX = 1 << 20,
+    VD_NAME_SIZE = 64,         /* with the final NUL */
+    VD_NODES_MAX = 1 << 20,    /* as they are stored: those of a repeat's body once */
+    VD_UNROLLED_MAX = 1 << 26, /* that a graph means */
+    VD_REPEATS_MAX = 64,
+    VD_SUMS_MAX = 1 << 16, /* of a repeat, and so many carried values */
     VD_LEAVES_MAX = 1 << 16,
     VD_DATA_MAX = 1 << 16,
     VD_EDGES_MAX = 1 << 22, /* all inputs of all nodes */
@@ -34,13 +37,54 @@ typedef struct {
     int64_t attr[RO_MAX_ATTRS];
     uint32_t first_input; /* index in vd_graph.stored_edge */
     ro_shape shape;       /* of the output */
+    int32_t moving;       /* in a repeat's body: the attribute that grows by `slope` each time */
+    int64_t slope;        /* 0: none does */
 } vd_node;
 
+/* What an edge of a repeat's body says, PROTOCOL.md section 1.5: a value of before the repeat; the
+ * stored node that makes it in the same iteration, of this body or that of an earlier repeat; a
+ * carried value. */
+typedef enum { VD_FROM_VALUE, VD_FROM_NODE, VD_FROM_CARRIED } vd_from;
+
+/* Iteration 0 reads `before`, each later one what the one before it made of stored node `node`. */
 typedef struct {
-    vd_node *stored; /* read nodes by vd_node_... */
-    uint32_t node_count, node_capacity;
-    uint32_t *stored_edge; /* value numbers */
+    uint32_t before, node;
+} vd_carried;
+
+/* The sum over all iterations of what stored node `node` makes. */
+typedef struct {
+    uint32_t node;
+    vd_node add; /* as each of its additions is, but for the numbers in the name */
+} vd_sum;
+
+enum {
+    VD_NAME_ITERATION = 1, /* in names of bodies: its number; of additions: the first one's */
+    VD_NAME_LAST = 2,      /* in names of additions: the last one's */
+};
+
+/* Nodes that mean `count` times as many, and additions: PROTOCOL.md section 1.5. */
+typedef struct {
+    uint32_t count;                  /* iterations */
+    uint32_t first, size;            /* of the stored nodes that are the body */
+    uint32_t start;                  /* the number of the first node that it means */
+    uint32_t carried, carried_count; /* in vd_graph.carried */
+    uint32_t sum, sum_count;         /* in vd_graph.sum */
+} vd_repeat;
+
+typedef struct {
+    uint32_t node_count; /* that the graph means: each iteration's */
+    vd_node *stored;     /* read nodes by vd_node_... */
+    uint32_t stored_count, node_capacity;
+    uint32_t *stored_edge; /* value numbers, but in bodies of repeats */
+    uint8_t *stored_from;  /* vd_from of each; NULL: all are value numbers */
     uint32_t edge_count, edge_capacity;
+    vd_repeat *repeat;
+    uint32_t repeat_count;
+    vd_carried *carried;
+    uint32_t carried_count;
+    vd_sum *sum;
+    uint32_t sum_count;
+    uint32_t sources; /* number of them; set where there is a repeat */
     uint32_t *output; /* the value of each state leaf after this graph; layout order */
     uint32_t loss;    /* value to report, or UINT32_MAX */
 } vd_graph;
@@ -85,6 +129,26 @@ vd_source_kind vd_source_of(const vd_program *program, const vd_graph *graph, ui
 
 /* ---- node `node` of a graph ---- */
 
+/* Which it is of what is stored. */
+typedef struct {
+    const vd_repeat *repeat; /* NULL: it is in none */
+    uint32_t stored;         /* VD_SPOT_SUM: it is an addition */
+    uint32_t iteration;      /* of the repeat; of an addition: that it follows */
+    uint32_t sum, merge;     /* of an addition: of which sum, and which one after its iteration */
+} vd_spot;
+#define VD_SPOT_SUM UINT32_MAX
+vd_spot vd_node_spot(const vd_graph *graph, uint32_t node);
+/* The number of what stored node `stored` means, in this iteration of its repeat. */
+uint32_t vd_node_number(const vd_graph *graph, uint32_t stored, uint32_t iteration);
+/* The repeat whose body has stored node `stored`; NULL: none. */
+const vd_repeat *vd_repeat_of(const vd_graph *graph, uint32_t stored);
+/* Nodes that a repeat means; the value of sum `sum`. */
+uint64_t vd_repeat_nodes(const vd_repeat *repeat);
+uint32_t vd_repeat_sum_value(const vd_graph *graph, const vd_repeat *repeat, uint32_t sum);
+/* The value of a stored edge of the body of `repeat` (NULL: of a node in none). */
+uint32_t vd_edge_value(const vd_graph *graph, const vd_repeat *repeat, uint32_t edge,
+                       uint32_t iteration);
+
 /* Its operator, its number of inputs and the shape of its output. */
 const vd_node *vd_node_stored(const vd_graph *graph, uint32_t node);
 typedef struct {
@@ -104,6 +168,8 @@ VD_MUST_USE vd_status vd_program_decode(const void *bytes, size_t size, vd_progr
                                         vd_err *err);
 /* Every rule: topological edges, ro_infer of each node, outputs that match the layout, limits. */
 VD_MUST_USE vd_status vd_program_validate(const vd_program *program, vd_err *err);
+/* Stores every node that the graph means by itself. */
+VD_MUST_USE vd_status vd_graph_unroll(vd_graph *graph, vd_err *err);
 /* Canonical bytes of one node: what a record's descriptor hashes. */
 void vd_node_encode(const vd_program *program, const vd_graph *graph, uint32_t node, vd_buf *out);
 

@@ -75,22 +75,25 @@ vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta, 
 }
 
 /* Dropped when a 32-bit word is below rate * 2^32. */
-vd_op vd_dropout_op(vd_dropout_attr dropout) {
+vd_value vd_emit_dropout(vd_builder *b, const char *name, vd_value x, vd_dropout_attr dropout) {
     double rate = dropout.rate;
     int64_t threshold = (int64_t)(rate * 4294967296.0 + 0.5);
     float scale = (float)(1.0 / (1.0 - rate));
-    return (vd_op){RO_OP_DROPOUT,
-                   {[RO_DROPOUT_SEED] = (int64_t)dropout.seed,
-                    [RO_DROPOUT_STREAM] = dropout.stream,
-                    [RO_DROPOUT_THRESHOLD] = threshold,
-                    [RO_DROPOUT_SCALE] = ro_attr_f32(scale)},
-                   NULL};
+    const vd_op op = {RO_OP_DROPOUT,
+                      {[RO_DROPOUT_SEED] = (int64_t)dropout.seed,
+                       [RO_DROPOUT_STREAM] = dropout.stream,
+                       [RO_DROPOUT_THRESHOLD] = threshold,
+                       [RO_DROPOUT_SCALE] = ro_attr_f32(scale)},
+                      NULL};
+    const vd_value out = VD_EMIT(b, name, op, x, vd_step_value(b));
+    vd_move(b, out, RO_DROPOUT_STREAM, dropout.slope);
+    return out;
 }
 
 vd_value vd_dropout(vd_builder *b, const char *name, vd_value x, vd_dropout_attr dropout) {
     if (dropout.rate == 0)
         return x;
-    vd_value out = VD_EMIT(b, name, vd_dropout_op(dropout), x, vd_step_value(b));
+    vd_value out = vd_emit_dropout(b, name, x, dropout);
     vd_tape_put(b, (vd_record){.layer = VD_LAYER_DROPOUT,
                                .in = {x, VD_NONE, VD_NONE},
                                .out = out,

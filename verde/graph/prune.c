@@ -44,7 +44,7 @@ static void compact(const pruning *p, const vd_program *program, vd_graph *g) {
     for (uint32_t i = 0; i < g->node_count; i++)
         if (p->needed[i])
             move_node(p, g, i, nodes++, &edges);
-    g->node_count = nodes;
+    g->node_count = g->stored_count = nodes;
     g->edge_count = edges;
     for (uint32_t i = 0; i < program->leaf_count; i++)
         g->output[i] = renumbered(p, g->output[i]);
@@ -55,6 +55,10 @@ void vd_prune(vd_builder *b) {
     const size_t count = (size_t)b->graph->node_count + 1;
     if (b->status != VD_OK)
         return;
+    if (b->graph->repeat_count > 0) {
+        vd_builder_fail(b, VD_ERR_LOCAL, "a graph with repeats is not pruned");
+        return;
+    }
     const pruning p = {vd_source_count(b->program, b->graph), calloc(count, sizeof *p.needed),
                        calloc(count, sizeof *p.number)};
     if (p.needed && p.number) {

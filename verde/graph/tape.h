@@ -82,6 +82,6 @@ vd_backward_fn vd_back_conv2d, vd_back_max_pool2d, vd_back_avg_pool2d, vd_back_b
 vd_backward_fn vd_back_max, vd_back_min, vd_back_where;
 
 vd_op vd_matmul_op(int batch_dims, int trans, float alpha, int chunk, int mask);
-vd_op vd_dropout_op(vd_dropout_attr dropout);
+vd_value vd_emit_dropout(vd_builder *b, const char *name, vd_value x, vd_dropout_attr dropout);
 
 #endif

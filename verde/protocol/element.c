@@ -68,7 +68,6 @@ void vd_leaf_take(vd_referee *r) {
 /* ---- inputs ---- */
 
 static const ro_shape *input_shape(const vd_referee *r, int input) {
-    const vd_node *n = vd_node_stored(r->graph, r->record);
     return vd_value_shape(r->program, r->graph, vd_node_input(r->graph, r->record, input));
 }
 
@@ -122,7 +121,6 @@ static uint32_t load(void *user, int input, int64_t index) {
 }
 
 static vd_tree_name input_tree(const vd_referee *r, int input) {
-    const vd_node *n = vd_node_stored(r->graph, r->record);
     return (vd_tree_name){.kind = VD_TREE_TENSOR,
                           .step = r->step,
                           .value = vd_node_input(r->graph, r->record, input)};

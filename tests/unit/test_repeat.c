@@ -1,0 +1,368 @@
+/* Repeats: a program with many micro-batches stores one, and means all of them. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/models.h"
+#include "tests/support/dispute.h"
+#include "verde/graph/build.h"
+
+static vd_training recipe(vd_model_kind kind, int64_t micro_batches) {
+    vd_training t = {
+        .model = {kind, .vocab = 11, .context = 9, .layers = 1, .heads = 2, .channels = 6,
+                  .hidden = 5, .dropout = 0.1f},
+        .optimizer = {.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-8f, .clip_norm = 1},
+        .seed = 7,
+        .batch = 2 * micro_batches,
+        .micro_batches = micro_batches,
+        .sequence = 8,
+        .steps = 2,
+        .checkpoint_interval = 1,
+        .data_dtype = RO_U8,
+        .data_count = 1000,
+        .data_root = {1, 2, 3},
+    };
+    if (kind == VD_MODEL_LLAMA)
+        t.model.kv_heads = 1, t.model.channels = 8, t.model.dropout = 0, t.model.rope_base = 100;
+    if (kind == VD_MODEL_RESNET)
+        t.model.channels = 4, t.model.image = 9, t.model.stages = 2, t.model.dropout = 0,
+        t.model.blocks[0] = t.model.blocks[1] = 1, t.sequence = 1;
+    if (kind == VD_MODEL_BERT)
+        t.model.mask_rate = 0.3f, t.model.pad = 0;
+    return t;
+}
+
+static const vd_model_kind kinds[] = {VD_MODEL_MLP, VD_MODEL_GPT2, VD_MODEL_LLAMA, VD_MODEL_RESNET,
+                                      VD_MODEL_BERT};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+static vd_program program_of(vd_model_kind kind, int64_t micro_batches) {
+    vd_program program;
+    vd_err err = {0};
+    const vd_training t = recipe(kind, micro_batches);
+    cr_assert(vd_training_program(&t, &program, &err) == VD_OK, "kind %d: %s", (int)kind, err.text);
+    return program;
+}
+
+static vd_buf bytes_of(const vd_program *program) {
+    vd_buf out = {0};
+    vd_program_encode(program, &out);
+    cr_assert(vd_buf_ok(&out));
+    return out;
+}
+
+static vd_program decoded(const vd_buf *bytes) {
+    vd_program program;
+    vd_err err = {0};
+    cr_assert(vd_program_decode(bytes->data, bytes->size, &program, &err) == VD_OK, "%s", err.text);
+    return program;
+}
+
+static vd_program unrolled(const vd_program *p) {
+    vd_buf bytes = bytes_of(p);
+    vd_program out = decoded(&bytes);
+    vd_err err = {0};
+    cr_assert(vd_graph_unroll(&out.step, &err) == VD_OK, "%s", err.text);
+    cr_assert(out.step.repeat_count == 0 && out.step.stored_count == p->step.node_count);
+    vd_buf_free(&bytes);
+    return out;
+}
+
+/* ---- the order of what is meant ---- */
+
+typedef struct {
+    char text[8000];
+} order;
+
+static void put_word(order *o, const char *word) {
+    const char *last = strrchr(o->text, ' ');
+    const size_t at = strlen(o->text);
+    if (last && strcmp(last + 1, word) == 0)
+        return;
+    snprintf(o->text + at, sizeof o->text - at, " %s", word);
+}
+
+/* Micro-batches [lo, hi): both halves, split at the largest power of two, and then their sum. */
+static void put_wanted(order *o, int lo, int hi) {
+    char word[32];
+    int half = 1;
+    if (hi - lo == 1) {
+        snprintf(word, sizeof word, "m%d", lo);
+        put_word(o, word);
+        return;
+    }
+    while (2 * half < hi - lo)
+        half *= 2;
+    put_wanted(o, lo, lo + half);
+    put_wanted(o, lo + half, hi);
+    snprintf(word, sizeof word, "sum.m%d-%d", lo, hi - 1);
+    put_word(o, word);
+}
+
+static void put_node(order *o, const vd_graph *g, uint32_t node) {
+    vd_name name = vd_node_name(g, node);
+    const bool sum = strncmp(name.text, "sum.", 4) == 0;
+    if (name.text[0] != 'm' && !sum)
+        return;
+    if (!sum && (name.text[1] < '0' || name.text[1] > '9'))
+        return;
+    name.text[(sum ? 4 : 0) + strcspn(name.text + (sum ? 4 : 0), ".")] = 0;
+    put_word(o, name.text);
+}
+
+Test(repeat, micro_batches_and_their_sums_come_in_the_order_of_the_tree) {
+    for (int micro = 1; micro <= 17; micro++) {
+        vd_program p = program_of(VD_MODEL_MLP, micro);
+        order *got = calloc(1, sizeof *got), *want = calloc(1, sizeof *want);
+        for (uint32_t i = 0; i < p.step.node_count; i++)
+            put_node(got, &p.step, i);
+        put_wanted(want, 0, micro);
+        cr_expect_str_eq(got->text, want->text);
+        free(got);
+        free(want);
+        vd_program_free(&p);
+    }
+}
+
+static void expect_same_nodes(const vd_program *p, const vd_program *q, int kind) {
+    cr_assert(p->step.node_count == q->step.node_count);
+    for (uint32_t i = 0; i < p->step.node_count; i++) {
+        vd_buf a = {0}, b = {0};
+        vd_node_encode(p, &p->step, i, &a);
+        vd_node_encode(q, &q->step, i, &b);
+        cr_assert(a.size == b.size && memcmp(a.data, b.data, a.size) == 0, "kind %d, node %u", kind,
+                  i);
+        vd_buf_free(&a);
+        vd_buf_free(&b);
+    }
+    cr_assert(vd_program_validate(q, NULL) == VD_OK, "what it means is a program");
+}
+
+Test(repeat, a_program_means_its_unrolled_nodes) {
+    static const int64_t micro[] = {2, 3, 4, 5, 7, 8, 12};
+    for (int k = 0; k < KINDS; k++)
+        for (int i = 0; i < 7; i++) {
+            vd_program p = program_of(kinds[k], micro[i]), q = unrolled(&p);
+            cr_expect(p.step.repeat_count == (kinds[k] == VD_MODEL_BERT ? 2 : 1));
+            expect_same_nodes(&p, &q, kinds[k]);
+            vd_program_free(&p);
+            vd_program_free(&q);
+        }
+}
+
+Test(repeat, more_micro_batches_take_no_more_bytes) {
+    for (int k = 0; k < KINDS; k++) {
+        vd_program few = program_of(kinds[k], 2), many = program_of(kinds[k], 1024);
+        vd_buf a = bytes_of(&few), b = bytes_of(&many);
+        vd_program again = decoded(&b);
+        vd_buf c = bytes_of(&again);
+        cr_expect(a.size == b.size, "kind %d: %zu and %zu", kinds[k], a.size, b.size);
+        cr_expect(c.size == b.size && memcmp(b.data, c.data, c.size) == 0);
+        cr_expect(many.step.node_count > 400 * few.step.stored_count / 2);
+        vd_buf_free(&a);
+        vd_buf_free(&b);
+        vd_buf_free(&c);
+        vd_program_free(&few);
+        vd_program_free(&many);
+        vd_program_free(&again);
+    }
+}
+
+/* ---- running ---- */
+
+static vd_state state_after(const vd_program *p, ro_ctx *ro, const void *data, bool unfused) {
+    const vd_exec exec = {.program = p, .ro = ro, .data = &data, .unfused = unfused};
+    vd_state state;
+    vd_err err = {0};
+    cr_assert(vd_exec_init(&exec, NULL, &state, &err) == VD_OK, "%s", err.text);
+    for (int64_t i = 0; i < p->steps; i++)
+        cr_assert(vd_exec_step(&exec, NULL, &state, NULL, &err) == VD_OK, "%s", err.text);
+    return state;
+}
+
+static void expect_same_state(const vd_program *p, const vd_state *a, const vd_state *b, int kind) {
+    for (uint32_t i = 0; i < p->leaf_count; i++)
+        cr_assert(memcmp(a->tensor[i], b->tensor[i], vd_shape_bytes(&p->leaf[i].shape)) == 0,
+                  "kind %d: %s", kind, p->leaf[i].name);
+}
+
+Test(repeat, fused_or_not_a_run_has_the_state_of_its_unrolled_nodes) {
+    uint8_t data[1000];
+    ro_ctx *ro;
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ro) == RO_OK);
+    for (int i = 0; i < 1000; i++)
+        data[i] = (uint8_t)(i * i % 11 % 5);
+    for (int k = 0; k < KINDS; k++)
+        for (int64_t micro = 2; micro <= 7; micro += 1 + micro / 3) {
+            vd_program p = program_of(kinds[k], micro), q = unrolled(&p);
+            vd_state want = state_after(&q, ro, data, true);
+            vd_state fused = state_after(&p, ro, data, false);
+            vd_state nodes = state_after(&p, ro, data, true);
+            expect_same_state(&p, &want, &fused, kinds[k]);
+            expect_same_state(&p, &want, &nodes, kinds[k]);
+            vd_state_free(&want);
+            vd_state_free(&fused);
+            vd_state_free(&nodes);
+            vd_program_free(&p);
+            vd_program_free(&q);
+        }
+    ro_ctx_destroy(ro);
+}
+
+/* ---- bytes that are no program ---- */
+
+static bool changed_is_program(vd_buf *bytes, size_t at, uint8_t change) {
+    vd_program program;
+    vd_err err;
+    bytes->data[at] ^= change;
+    const vd_status status = vd_program_decode(bytes->data, bytes->size, &program, &err);
+    cr_assert(status == VD_OK || status == VD_ERR_PEER, "byte %zu: %s", at, err.text);
+    if (status == VD_OK) {
+        vd_buf again = bytes_of(&program);
+        cr_assert(again.size == bytes->size && memcmp(again.data, bytes->data, again.size) == 0,
+                  "byte %zu ^ %02x decodes, to another encoding", at, change);
+        vd_buf_free(&again);
+        vd_program_free(&program);
+    }
+    bytes->data[at] ^= change;
+    return status == VD_OK;
+}
+
+Test(repeat, a_changed_byte_is_refused_or_another_program) {
+    static const uint8_t changes[] = {0x01, 0x02, 0x10, 0x80, 0xff};
+    for (int k = 0; k < KINDS; k += KINDS - 1) {
+        vd_program program = program_of(kinds[k], 5);
+        vd_buf bytes = bytes_of(&program);
+        size_t accepted = 0, tried = 0;
+        for (size_t at = 0; at < bytes.size; at += k ? 3 : 1, tried++)
+            accepted += changed_is_program(&bytes, at, changes[at % sizeof changes]);
+        cr_expect(accepted > tried / 10 && accepted < tried, "%zu of %zu", accepted, tried);
+        vd_buf_free(&bytes);
+        vd_program_free(&program);
+    }
+}
+
+typedef void change_fn(vd_graph *g);
+
+static vd_node *moving(vd_graph *g) {
+    vd_node *n = g->stored + g->repeat->first;
+    while (n->slope == 0)
+        n++;
+    return n;
+}
+static uint32_t edge_from(const vd_graph *g, vd_from from) {
+    uint32_t i = g->stored[g->repeat->first].first_input;
+    while (g->stored_from[i] != from)
+        i++;
+    return i;
+}
+static void once(vd_graph *g) {
+    g->repeat->count = 1;
+}
+static void too_often(vd_graph *g) {
+    g->repeat->count = VD_UNROLLED_MAX;
+}
+static void other_attribute(vd_graph *g) {
+    moving(g)->moving = RO_READ_BATCH_SEED;
+}
+static void no_attribute(vd_graph *g) {
+    moving(g)->moving = RO_MAX_ATTRS;
+}
+static void past_the_batch(vd_graph *g) {
+    moving(g)->slope++;
+}
+static void overflows(vd_graph *g) {
+    moving(g)->slope = INT64_MAX;
+}
+static void later_node(vd_graph *g) {
+    g->stored_edge[edge_from(g, VD_FROM_NODE)] = g->stored_count - 1;
+}
+static void plain_node(vd_graph *g) {
+    g->stored_edge[edge_from(g, VD_FROM_NODE)] = g->repeat->first + g->repeat->size;
+}
+static void value_of_its_own(vd_graph *g) {
+    g->stored_edge[edge_from(g, VD_FROM_VALUE)] = g->sources + g->repeat->start;
+}
+static void no_kind(vd_graph *g) {
+    g->stored_from[edge_from(g, VD_FROM_VALUE)] = 3;
+}
+static void nothing_carried(vd_graph *g) {
+    g->stored_from[edge_from(g, VD_FROM_VALUE)] = VD_FROM_CARRIED;
+    g->stored_edge[edge_from(g, VD_FROM_CARRIED)] = g->repeat->carried_count;
+}
+static void sum_of_another_node(vd_graph *g) {
+    g->sum->node = g->repeat->first + g->repeat->size;
+}
+static void sum_of_integers(vd_graph *g) {
+    g->sum->node = g->repeat->first; /* the tokens that it reads */
+    g->sum->add.shape = g->stored[g->repeat->first].shape;
+}
+static void last_in_a_body(vd_graph *g) {
+    g->stored[g->repeat->first].name[0] = VD_NAME_LAST;
+}
+static void unprintable_sum(vd_graph *g) {
+    g->sum->add.name[0] = 3;
+}
+static void marker_outside(vd_graph *g) {
+    g->stored[g->stored_count - 1].name[0] = VD_NAME_ITERATION;
+}
+static void long_once_numbered(vd_graph *g) {
+    memset(g->stored[g->repeat->first].name, VD_NAME_ITERATION, 32); /* 64 with two digits */
+    g->stored[g->repeat->first].name[32] = 0;
+}
+
+Test(repeat, wrong_repeats_are_refused) {
+    static change_fn *const changes[] = {once,
+                                         too_often,
+                                         other_attribute,
+                                         no_attribute,
+                                         past_the_batch,
+                                         overflows,
+                                         later_node,
+                                         plain_node,
+                                         value_of_its_own,
+                                         no_kind,
+                                         nothing_carried,
+                                         sum_of_another_node,
+                                         sum_of_integers,
+                                         last_in_a_body,
+                                         unprintable_sum,
+                                         marker_outside,
+                                         long_once_numbered};
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        vd_program p = program_of(VD_MODEL_MLP, 12), q;
+        vd_err err = {0};
+        changes[i](&p.step);
+        vd_buf bytes = bytes_of(&p);
+        cr_expect(vd_program_decode(bytes.data, bytes.size, &q, &err) == VD_ERR_PEER, "change %zu",
+                  i);
+        vd_buf_free(&bytes);
+        vd_program_free(&p);
+    }
+}
+
+static void carries_another_shape(vd_graph *g) {
+    g->carried->node = g->repeat->first;
+}
+static void carries_a_later_value(vd_graph *g) {
+    g->carried->before = g->sources + g->repeat->start;
+}
+static void carries_a_later_node(vd_graph *g) {
+    g->carried->node = g->repeat->first + g->repeat->size;
+}
+
+Test(repeat, wrong_carried_values_are_refused) {
+    static change_fn *const changes[] = {carries_another_shape, carries_a_later_value,
+                                         carries_a_later_node};
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        vd_program p = program_of(VD_MODEL_RESNET, 3), q;
+        vd_err err = {0};
+        cr_assert(p.step.carried_count > 0);
+        changes[i](&p.step);
+        vd_buf bytes = bytes_of(&p);
+        cr_expect(vd_program_decode(bytes.data, bytes.size, &q, &err) == VD_ERR_PEER, "change %zu",
+                  i);
+        vd_buf_free(&bytes);
+        vd_program_free(&p);
+    }
+}

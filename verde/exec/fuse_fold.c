@@ -1,0 +1,228 @@
+/* A graph with repeats as a plain one: each body once, and nodes without an operator that stand for
+ * what comes from elsewhere. Patterns are then found once for all iterations. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/exec/fuse_match.h"
+
+enum { RECENT = 256 };
+
+typedef struct {
+    const vd_program *program;
+    const vd_graph *graph;
+    vd_graph *out;
+    vd_plan *plan;        /* takes the entries */
+    uint32_t *extra;      /* of each stored node: reads from other iterations or from outside */
+    uint32_t *total;      /* of each sum: the node that stands for it */
+    uint32_t *carried;    /* of each carried value, likewise */
+    uint32_t capacity;    /* of entries */
+    uint32_t first_other; /* nodes from here on may stand for what this segment reads */
+    bool counts, failed;  /* counts: `extra` is counted */
+} folder;
+
+static bool grow(void *list, size_t count, size_t size) {
+    void *old;
+    memcpy(&old, list, sizeof old);
+    void *grown = realloc(old, count * size);
+    if (grown)
+        memcpy(list, &grown, sizeof grown);
+    return grown != NULL;
+}
+
+/* Room for one more node of `inputs` edges. */
+static bool reserve(folder *f, uint32_t inputs) {
+    vd_graph *g = f->out;
+    if (g->node_count == f->capacity) {
+        f->capacity = 2 * f->capacity + 64;
+        f->failed |= !grow(&g->stored, f->capacity, sizeof *g->stored) ||
+                     !grow(&f->plan->entry, f->capacity, sizeof *f->plan->entry);
+    }
+    if (g->edge_count + inputs > g->edge_capacity) {
+        g->edge_capacity = 2 * g->edge_capacity + inputs + 64;
+        f->failed |= !grow(&g->stored_edge, g->edge_capacity, sizeof *g->stored_edge);
+    }
+    return !f->failed;
+}
+
+/* The new node's value. */
+static uint32_t put(folder *f, const vd_node *like, vd_folded entry, uint32_t inputs,
+                    const uint32_t *input) {
+    vd_graph *g = f->out;
+    if (!reserve(f, inputs))
+        return 0;
+    vd_node *n = &g->stored[g->node_count];
+    *n = *like;
+    n->input_count = (int32_t)inputs;
+    n->first_input = g->edge_count;
+    for (uint32_t i = 0; i < inputs; i++)
+        g->stored_edge[g->edge_count++] = input[i];
+    f->plan->entry[g->node_count] = entry;
+    g->stored_count = g->node_count + 1;
+    return f->graph->sources + g->node_count++;
+}
+
+/* A node that stands for `entry`; the same one, if the segment had it lately. */
+static uint32_t stand_for(folder *f, const ro_shape *shape, vd_folded entry) {
+    const vd_node like = {.op = RO_OP_NONE, .shape = *shape};
+    uint32_t seen = 0;
+    for (uint32_t i = f->out->node_count; i-- > f->first_other && seen < RECENT;) {
+        const vd_folded *e = &f->plan->entry[i];
+        if (f->out->stored[i].op != RO_OP_NONE)
+            continue;
+        if (e->kind == entry.kind && e->number == entry.number)
+            return f->graph->sources + i;
+        seen++;
+    }
+    return put(f, &like, entry, 0, NULL);
+}
+
+static uint32_t fold_value(folder *f, uint32_t value) {
+    const vd_graph *g = f->graph;
+    if (value < g->sources)
+        return value;
+    const vd_spot s = vd_node_spot(g, value - g->sources);
+    if (!s.repeat)
+        return g->sources + f->plan->folded_of[s.stored];
+    if (s.stored == VD_SPOT_SUM && value == vd_repeat_sum_value(g, s.repeat, s.sum))
+        return f->total[s.repeat->sum + s.sum];
+    if (s.stored != VD_SPOT_SUM)
+        f->extra[s.stored] += f->counts;
+    return stand_for(f, vd_value_shape(f->program, g, value),
+                     (vd_folded){VD_FOLDED_VALUE, value, NULL});
+}
+
+static uint32_t fold_edge(folder *f, const vd_repeat *r, uint32_t edge) {
+    const vd_graph *g = f->graph;
+    const uint32_t number = g->stored_edge[edge];
+    if (!r || g->stored_from[edge] == VD_FROM_VALUE)
+        return fold_value(f, number);
+    if (g->stored_from[edge] == VD_FROM_CARRIED)
+        return f->carried[r->carried + number];
+    if (number >= r->first)
+        return g->sources + f->plan->folded_of[number];
+    f->extra[number] += f->counts;
+    return stand_for(f, &g->stored[number].shape, (vd_folded){VD_FOLDED_NODE, number, NULL});
+}
+
+/* What nodes stand for comes before them all, as it does in the graph. */
+static void stand_first(folder *f, const vd_repeat *r, uint32_t first, uint32_t end) {
+    f->counts = false;
+    for (uint32_t i = first; i < end && !f->failed; i++) {
+        const vd_node *n = &f->graph->stored[i];
+        for (int32_t k = 0; k < n->input_count; k++)
+            (void)fold_edge(f, r, n->first_input + (uint32_t)k);
+    }
+    f->counts = true;
+}
+
+static void fold_nodes(folder *f, const vd_repeat *r, uint32_t first, uint32_t end) {
+    uint32_t input[RO_MAX_INPUTS];
+    f->first_other = f->out->node_count;
+    stand_first(f, r, first, end);
+    for (uint32_t i = first; i < end && !f->failed; i++) {
+        const vd_node *n = &f->graph->stored[i];
+        for (int32_t k = 0; k < n->input_count; k++)
+            input[k] = fold_edge(f, r, n->first_input + (uint32_t)k);
+        f->plan->folded_of[i] =
+            put(f, n, (vd_folded){VD_FOLDED_NODE, i, NULL}, (uint32_t)n->input_count, input) -
+            f->graph->sources;
+    }
+}
+
+static void fold_repeat(folder *f, const vd_repeat *r) {
+    const vd_graph *g = f->graph;
+    vd_node like = {.op = RO_OP_NONE};
+    for (uint32_t i = r->carried; i < r->carried + r->carried_count; i++) {
+        like.shape = g->stored[g->carried[i].node].shape;
+        f->carried[i] = put(f, &like, (vd_folded){VD_FOLDED_CARRIED, i, r}, 0, NULL);
+        f->extra[g->carried[i].node]++;
+    }
+    fold_nodes(f, r, r->first, r->first + r->size);
+    for (uint32_t i = 0; i < r->sum_count; i++) {
+        like.shape = g->sum[r->sum + i].add.shape;
+        f->total[r->sum + i] = put(
+            f, &like, (vd_folded){VD_FOLDED_VALUE, vd_repeat_sum_value(g, r, i), NULL}, 0, NULL);
+        f->extra[g->sum[r->sum + i].node]++;
+    }
+}
+
+static void fold_all(folder *f) {
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < f->graph->repeat_count; i++) {
+        const vd_repeat *r = &f->graph->repeat[i];
+        fold_nodes(f, NULL, at, r->first);
+        fold_repeat(f, r);
+        at = r->first + r->size;
+    }
+    fold_nodes(f, NULL, at, f->graph->stored_count);
+}
+
+/* Reads of each folded value: by folded nodes, and by all else. */
+static void count_uses(folder *f, uint32_t *uses) {
+    const vd_graph *g = f->graph;
+    for (uint32_t i = 0; i < f->out->edge_count; i++)
+        uses[f->out->stored_edge[i]]++;
+    for (uint32_t i = 0; i < f->program->leaf_count + 1; i++) {
+        const uint32_t value = i < f->program->leaf_count ? g->output[i] : g->loss;
+        if (value == UINT32_MAX || value < g->sources)
+            continue;
+        const vd_spot s = vd_node_spot(g, value - g->sources);
+        if (s.stored != VD_SPOT_SUM)
+            f->extra[s.stored]++;
+    }
+    for (uint32_t i = 0; i < g->stored_count; i++)
+        uses[g->sources + f->plan->folded_of[i]] += f->extra[i];
+}
+
+bool vd_fold_graph(const vd_program *program, const vd_graph *graph, vd_plan *plan, vd_graph *out,
+                   uint32_t **uses) {
+    folder f = {.program = program, .graph = graph, .out = out, .plan = plan};
+    *out = (vd_graph){.sources = graph->sources, .loss = UINT32_MAX};
+    plan->folded_of = calloc((size_t)graph->stored_count + 1, sizeof *plan->folded_of);
+    f.extra = calloc((size_t)graph->stored_count + 1, sizeof *f.extra);
+    f.total = calloc((size_t)graph->sum_count + 1, sizeof *f.total);
+    f.carried = calloc((size_t)graph->carried_count + 1, sizeof *f.carried);
+    f.failed = !plan->folded_of || !f.extra || !f.total || !f.carried;
+    if (!f.failed)
+        fold_all(&f);
+    *uses = f.failed ? NULL : calloc((size_t)graph->sources + out->node_count + 1, sizeof **uses);
+    if (*uses)
+        count_uses(&f, *uses);
+    free(f.extra);
+    free(f.total);
+    free(f.carried);
+    return *uses != NULL;
+}
+
+/* ---- what a plan says of what a graph means ---- */
+
+vd_planned vd_plan_of(const vd_plan *plan, const vd_graph *graph, uint32_t node) {
+    if (!plan->folded_of)
+        return (vd_planned){plan->group_of[node], 0, plan->idle[node]};
+    const vd_spot s = vd_node_spot(graph, node);
+    if (s.stored == VD_SPOT_SUM)
+        return (vd_planned){VD_NO_GROUP, s.iteration, false};
+    const uint32_t folded = plan->folded_of[s.stored];
+    return (vd_planned){plan->group_of[folded], s.iteration, plan->idle[folded]};
+}
+
+uint32_t vd_plan_value(const vd_plan *plan, const vd_graph *graph, uint32_t value,
+                       uint32_t iteration) {
+    if (!plan->entry || value < graph->sources)
+        return value;
+    const vd_folded *e = &plan->entry[value - graph->sources];
+    if (e->kind == VD_FOLDED_VALUE)
+        return e->number;
+    if (e->kind == VD_FOLDED_NODE)
+        return graph->sources + vd_node_number(graph, e->number, iteration);
+    const vd_carried *c = &graph->carried[e->number];
+    return iteration == 0 ? c->before
+                          : graph->sources + vd_node_number(graph, c->node, iteration - 1);
+}
+
+uint32_t vd_plan_iterations(const vd_plan *plan, const vd_graph *graph, uint32_t group) {
+    if (!plan->entry)
+        return 1;
+    const vd_repeat *r = vd_repeat_of(graph, plan->entry[plan->group[group].member[0]].number);
+    return r ? r->count : 1;
+}
