@@ -18,9 +18,15 @@ NVFLAGS := -std=c++20 --extended-lambda -O3 -I. -Irepops/include -fmad=false -ft
 # Steps of k that the inner loop of products has code for, 4, 8 or 16 (gemm/gemm.cuh); empty: all of a stage.
 GEMM_UNROLL ?=
 NVFLAGS += $(if $(GEMM_UNROLL),-DRO_GEMM_UNROLL=$(GEMM_UNROLL))
+# 1: the code names the lines that it comes from, which tests/lint/ptx.sh reads. Such a library is larger by half.
+CUDA_LINES ?=
+NVFLAGS += $(if $(CUDA_LINES),-lineinfo)
 # Free kernels promise no bits and have no asynchronous copies: sm_86 (and sm_89) runs sm_80's, and all share one PTX.
 FREE_NVARCH = $(foreach a,$(if $(filter 80,$(CUDA_ARCHS)),$(filter-out 86 89,$(CUDA_ARCHS)),$(CUDA_ARCHS)),-gencode=arch=compute_75,code=sm_$(a)) \
               -gencode=arch=compute_75,code=compute_75
+# The PTX as it is without lines; with them it is in X.lines.
+plain_code = for code in $(@:.o=.keep)/*.ptx; do mv $$code $${code%.ptx}.lines && \
+    sed -e '/^\t\.loc\t/d' -e '/^\t\.file\t/d' -e '/^\t\.section\t/,$$d' $${code%.ptx}.lines > $$code; done
 cuda: ## the CUDA library, by nvcc
 cuda: $(BUILD)/lib/librepops_cuda.so.1
 define nvcc_rule
@@ -29,12 +35,13 @@ define nvcc_rule
 	$(Q)$(NVCC) $(NVFLAGS) $(2) --keep --keep-dir $(@:.o=.keep) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@ \
 	    2> $(@:.o=.ptxas) || { cat $(@:.o=.ptxas); exit 1; }
 	@grep -E 'warning|error' $(@:.o=.ptxas) || true
-	@mv $(@:.o=.keep)/*.ptx $(@D) && rm -rf $(@:.o=.keep)
+	@$(if $(CUDA_LINES),$(plain_code))
+	@mv $(@:.o=.keep)/*.ptx $(if $(CUDA_LINES),$(@:.o=.keep)/*.lines) $(@D) && rm -rf $(@:.o=.keep)
 endef
 # Objects for other architectures are made again: what runs would be their PTX, translated by the driver. Those of another nvcc, too,
 # once it is known to compile what it is given.
 cuda_archs := $(BUILD)/obj/repops/cuda/archs
-cuda_by = $(CUDA_ARCHS), $(NVCC) $(NVCC_CCBIN) $(GEMM_UNROLL)
+cuda_by = $(CUDA_ARCHS), $(NVCC) $(NVCC_CCBIN) $(GEMM_UNROLL)$(if $(CUDA_LINES), with lines)
 $(cuda_archs): FORCE
 	@mkdir -p $(@D)
 	@[ "$$(cat $@ 2> /dev/null)" = "$(cuda_by)" ] || { NVCC="$(NVCC)" sh repops/cuda/find_nvcc --check && echo "$(cuda_by)" > $@; }
@@ -46,21 +53,11 @@ $(BUILD)/obj/repops/cuda/free/f32/%.o: repops/cuda/free/%.cu $(cuda_archs)
 	$(call nvcc_rule,f32,$(FREE_NVARCH) -DRO_REAL=f32 -DRO_IS_f32=1)
 $(BUILD)/obj/repops/cuda/free/f64/%.o: repops/cuda/free/%.cu $(cuda_archs)
 	$(call nvcc_rule,f64,$(FREE_NVARCH) -DRO_REAL=f64 -DRO_IS_f64=1)
-# Code that names the lines it comes from, for tests/lint/ptx.sh.
-$(BUILD)/lines/%.ptx: repops/cuda/%.cu
-	@mkdir -p $(@D)
-	@echo "  NVCC    $< (lines)"
-	$(Q)$(NVCC) $(NVFLAGS) -arch=compute_80 -lineinfo -ptx $< -o $@
-$(BUILD)/lines/free_%.ptx: repops/cuda/free/free.cu
-	@mkdir -p $(@D)
-	@echo "  NVCC    $< ($*, lines)"
-	$(Q)$(NVCC) $(NVFLAGS) -arch=compute_80 -lineinfo -ptx -DRO_REAL=$* -DRO_IS_$*=1 $< -o $@
-cuda-lines: $(cuda_src:repops/cuda/%.cu=$(BUILD)/lines/%.ptx) $(BUILD)/lines/free_f32.ptx $(BUILD)/lines/free_f64.ptx
-.PHONY: cuda-lines
 $(BUILD)/lib/librepops_cuda.so.1: $(cuda_src:%.cu=$(BUILD)/obj/%.o) $(call cuda_free,$(BUILD)/obj/repops/cuda/free) \
     $(BUILD)/obj/repops/src/op.o repops/librepops_cuda.map
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(NVCC) -shared -cudart static -Xlinker -soname,librepops_cuda.so.1,-Bsymbolic,--version-script=repops/librepops_cuda.map \
 	    $(filter %.o,$^) -o $@
-.PHONY: cuda
+cuda-objects: $(cuda_src:%.cu=$(BUILD)/obj/%.o) $(call cuda_free,$(BUILD)/obj/repops/cuda/free)
+.PHONY: cuda cuda-objects

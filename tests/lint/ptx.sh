@@ -42,24 +42,27 @@ scan "$objects/free/f32/free.ptx" "$forbidden_free"
 scan "$objects/free/f64/free.ptx" "$forbidden_free"
 
 # What a compiler contracts is an fma like any other: each must come from a line that spells it (of functions in each other, the
-# innermost). `make cuda-lines` gives code that names lines; unspelled FILE: those lines that have an fma and do not say so.
+# innermost). CUDA_LINES gives code that names lines; unspelled FILE...: those lines that have an fma and do not say so.
 unspelled() {
-    awk '$1 == ".loc" { at = $2 ":" $3 } $1 == ".file" { split($0, q, "\""); file[$2] = q[2] } /^[^a-z]*fma\.rn/ { seen[at] = 1 }
-        END { for (s in seen) { split(s, p, ":"); print file[p[1]] ":" p[2] } }' "$1" |
-        while IFS=: read -r file line; do sed -n "${line}p" "$file" | grep -qi fma || echo "$file:$line"; done
+    for code in "$@"; do
+        awk '$1 == ".loc" { at = $2 ":" $3 } $1 == ".file" { split($0, q, "\""); file[$2] = q[2] } /^[^a-z]*fma\.rn/ { seen[at] = 1 }
+            END { for (s in seen) { split(s, p, ":"); print file[p[1]] ":" p[2] } }' "$code"
+    done | sort -u | while IFS=: read -r file line; do sed -n "${line}p" "$file" | grep -qi fma || echo "$file:$line"; done
 }
 printf '%s\n' '__global__ void k(float *x) {' 'x[0] = __fmaf_rn(x[1], x[2], x[3]);' 'x[4] = x[1] * x[2] + x[5]; }' > "$planted.cu"
 $nvcc -arch=compute_80 -lineinfo -ptx "$planted.cu" -o "$planted.ptx" || exit 1
 [ "$(unspelled "$planted.ptx" | sed 's/.*://')" = 3 ] || { echo "planted: the contraction on line 3 is not seen"; bad=1; }
-rm -rf "$build/lines"
-make --no-print-directory -j"$(nproc)" BUILD="$build" cuda-lines > "$build/cuda.log" 2>&1 || { tail -n 20 "$build/cuda.log"; exit 1; }
-spelled=0
-for code in "$build"/lines/*.ptx "$build"/lines/*/*.ptx; do
-    spelled=$((spelled + $(grep -c '^[^a-z]*fma\.rn' "$code")))
-    hits=$(unspelled "$code")
-    [ -z "$hits" ] || { echo "$code has fmas that the source does not spell:"; echo "$hits" | head -n 5; bad=1; }
-done
-[ $spelled -ge 1000 ] || { echo "only $spelled fmas in $build/lines"; bad=1; }
+lines=$objects
+if [ -z "$CUDA_LINES" ]; then # the library here was built to be used, without them
+    lines=$build/lines/obj/repops/cuda
+    CUDA_LINES=1 CUDA_ARCHS=80 make --no-print-directory -j"$(nproc)" BUILD="$build/lines" cuda-objects > "$build/cuda.log" 2>&1 ||
+        { tail -n 20 "$build/cuda.log"; exit 1; }
+fi
+set -- "$lines"/*.lines "$lines"/*/*.lines "$lines"/free/*/*.lines
+spelled=$(cat "$@" | grep -c '^[^a-z]*fma\.rn')
+hits=$(unspelled "$@")
+[ -z "$hits" ] || { echo "the code has fmas that the source does not spell:"; echo "$hits" | head -n 5; bad=1; }
+[ $spelled -ge 1000 ] || { echo "only $spelled fmas in $lines"; bad=1; }
 
 # Vectors of four that the compiler stores one by one: between two branches, at the same register. torn FILE: their kernels.
 torn() {
