@@ -45,8 +45,11 @@ free_build = $(if $(filter $(1),$(FREE_ISAS)),$(BUILD),$(PLAIN_BUILD))
 # Free kernels are half of all there is to compile, and the demo runs none: it is linked without them (repops/src/absent).
 ro_core_obj := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out repops/src/free_kernels.c,$(ro_src))) \
                $(foreach isa,$(ISAS),$(ro_cpu:repops/cpu/%.c=$(call cpu_build,$(isa))/obj/repops/cpu/$(isa)/%.o))
-ro_obj := $(ro_core_obj) $(BUILD)/obj/repops/src/free_kernels.o \
+# NO_FREE=1: the library is without them too, for a look at bits alone.
+NO_FREE ?=
+free_obj := $(BUILD)/obj/repops/src/free_kernels.o \
           $(foreach isa,$(ISAS),$(foreach real,f32 f64,$(ro_free:repops/free/%.c=$(call free_build,$(isa))/obj/repops/free/$(isa)_$(real)/%.o)))
+ro_obj := $(ro_core_obj) $(if $(NO_FREE),$(BUILD)/obj/repops/src/absent/free_kernels.o,$(free_obj))
 vd_src := $(wildcard verde/base/*.c verde/graph/*.c verde/commit/*.c verde/weights/*.c verde/log/*.c verde/exec/*.c verde/protocol/*.c \
           verde/net/*.c verde/job/*.c verde/delivery/*.c verde/provide/*.c models/*.c)
 cli_src := $(wildcard verde/cli/*.c)

@@ -2,6 +2,7 @@
 # The build fails under -ffast-math and the parts of it that a compiler tells: every operator's source refuses.
 set -u
 cc=${CC:-cc} bad=0
+[ -z "${SANITIZED:-}" ] || { echo "sources are the same under sanitizers"; exit 77; }
 
 # refused FILE FLAG...: the compiler must stop at the #error of repops/src/math.h.
 refused() {

@@ -1,5 +1,6 @@
 #!/bin/sh
 # The example of a model that is trained on and then goes on with prompts says what it learnt, and fits.
+[ -z "${SANITIZED:-}" ] || { echo "not under sanitizers: nothing new to see, and slow"; exit 77; }
 . tests/support/system
 expect 0 'fits  *yes' env VERDE="$verde" sh examples/answer.sh "$work/answer"
 grep -qx ' on a wall,' "$work/out" && grep -qx " and all the king's men" "$work/out" || fail "it does not know the rhyme"

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "verde/exec/journal.h"
@@ -18,13 +19,15 @@ void vd_store_state_path(char path[1024], const char *dir, const vd_hash *commit
     snprintf(path, 1024, "%s/state-%s", dir, hex);
 }
 
-/* A run that stopped before its first checkpoint leaves a program, and never data. */
+/* A run that stopped before its first checkpoint leaves a program and an empty file of losses, and
+ * never data. */
 static bool is_in_the_way(const char *dir, const char *name) {
     char path[1024];
     vd_program left = {0};
     vd_err unread = {0};
+    struct stat is;
     file_path(path, dir, name);
-    if (access(path, F_OK) != 0)
+    if (lstat(path, &is) != 0 || (S_ISREG(is.st_mode) && is.st_size == 0))
         return false;
     bool foreign = strcmp(name, "program") != 0 || vd_store_program(dir, &left, &unread) != VD_OK;
     vd_program_free(&left);
