@@ -92,12 +92,19 @@ shift
 log=$build/tests/log
 mkdir -p "$log"
 rm -f "$log"/*.count "$log"/*.txt
-# Scripts first, as they take the longest.
+# The longest first: at the end none runs alone.
+longest='lint/ptx system/cross system/bits simt/orders system/dispute ptx/bits simt/races test_dispute test_attention test_cpu test_sgemm
+    system/provide system/fuzz system/delegate'
+ordered() {
+    for name in $longest; do printf '%s\n' "$@" | grep -E "/$name(\.sh)?\$"; done
+    # shellcheck disable=SC2086
+    printf '%s\n' "$@" | grep -vE "/($(echo $longest | tr ' ' '|'))(\.sh)?\$"
+}
 [ $# -gt 0 ] || set -- tests/lint/*.sh tests/system/*.sh tests/simt/*.sh tests/ptx/*.sh "$build"/tests/test_*
 heartbeat $# &
 beat=$!
 trap 'kill $beat 2> /dev/null' EXIT
-printf '%s\n' "$@" | xargs -P "$(nproc)" -n 1 sh "$0" --one "$build"
+ordered "$@" | xargs -P "$(nproc)" -n 1 sh "$0" --one "$build"
 kill $beat
 ended=$(ls "$log" | grep -c '\.count$')
 read -r passed failed skipped << EOF

@@ -41,7 +41,7 @@ portable_sha_openssl := $(BUILD)/lib/libverde.a
 $(BUILD)/tests/portable: $(portable_obj) $(portable_sha_$(PORTABLE_SHA)) $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
-	$(Q)$(CC) $^ $(LDFLAGS) $(if $(filter openssl,$(PORTABLE_SHA)),$(PKG_LIBS)) -o $@
+	$(Q)$(CC) $^ $(LDFLAGS) $(if $(filter openssl,$(PORTABLE_SHA)),$(PKG_LIBS),-lm) -o $@
 tests: $(tests) $(BUILD)/tests/portable $(example_programs)
 .PHONY: tests
 
@@ -62,7 +62,8 @@ test: ## install what is missing, build, run every test: half an hour on two cor
 run-tests: build tests $(BUILD)/lib/libverde_commit.so
 	@sh tests/run.sh $(BUILD)
 
-# gcc and clang at all four levels, of which `make test` has one each, and nvcc for all architectures, of which it has three.
+# gcc and clang at all four levels, of which `make test` has one each, with fewer kernels, the examples and free kernels of other
+# machines, and nvcc for all architectures, of which it has two.
 test-compilers: ## gcc and clang at four levels, nvcc for all architectures: half an hour
 test-compilers: build
 	@ALL_LEVELS=1 sh tests/run.sh $(BUILD) tests/system/bits.sh tests/system/cross.sh tests/lint/ptx.sh
