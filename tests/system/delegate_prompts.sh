@@ -126,6 +126,55 @@ tr '\000' '\001' < "$work/spoilt/results.proof" > "$work/spoilt/results.part"
 expect 0 'every byte checked' "$verde" delegate "$work/score.yaml" $two --out "$work/spoilt"
 same spoilt score
 
+# ---- checked later, without any provider ----
+
+# spoil FILE AT BYTE: a copy of the scored results with another bit at AT, counted from the end if below 0.
+spoil() {
+    rm -rf "$work/later"
+    cp -r "$work/scored" "$work/later"
+    python3 - "$work/later/$1" "$2" << 'PYTHON'
+import sys
+with open(sys.argv[1], "rb") as f:
+    bytes_ = bytearray(f.read())
+bytes_[int(sys.argv[2])] ^= 1
+with open(sys.argv[1], "wb") as f:
+    f.write(bytes_)
+PYTHON
+}
+
+check="$verde check $work/later --job $work/score.yaml --verdict $work/scored/verdict.json"
+cp -r "$work/scored" "$work/later"
+expect 0 "results  *every line of $work/later/results.jsonl, of 40 prompts" $check
+grep -q "^job root  *$score_root" "$work/out" && grep -q '^verdict  *verified' "$work/out" || fail "no job root, or no verdict"
+expect 0 "\"job_root\":\"$score_root\"" $check --json
+# The manifest is all of the model that it takes.
+cp "$work/score.yaml" "$work/some.jsonl" "$work/referee"
+expect 0 'fits  *yes' "$verde" check "$work/later" --job "$work/referee/score.yaml"
+expect 2 'must name' "$verde" check "$work/later"
+expect 6 'has no prompts' "$verde" check "$work/later" --job models/jobs/toy.yaml
+expect 6 'is about another job' "$verde" check "$work/later" --job "$work/score.yaml" --verdict "$work/convicted/verdict.json"
+expect 6 'the result of the prompt with key 5000' "$verde" check "$work/later" --job "$work/generate.yaml"
+cp "$work/agreed/results.proof" "$work/later"
+expect 6 'accepts job root' $check
+spoil results.proof 5
+expect 6 "accepts job root $score_root" $check
+expect 6 'later/results.proof: the result of the prompt with key 5000' "$verde" check "$work/later" --job "$work/score.yaml"
+spoil results.proof -3
+expect 6 'later/results.proof: the result of the prompt with key 4961' $check
+spoil results.jsonl -4
+expect 6 'later/results.jsonl: line 40, of the prompt with key 4961, is not what results.proof proves' $check
+one_line
+spoil results.jsonl 9
+expect 6 'later/results.jsonl: line 1, of the prompt with key 5000' $check
+for file in jsonl proof; do
+    spoil results.jsonl 0
+    cp "$work/scored/results.jsonl" "$work/later"
+    printf '\n' >> "$work/later/results.$file"
+    expect 6 "later/results.$file: has 1 bytes behind the last of 40 prompts" $check
+    head -c 3000 "$work/scored/results.$file" > "$work/later/results.$file"
+    expect 6 "later/results.$file: " $check
+done
+
 # ---- what is no pack, or none that is valid, is refused before anything runs ----
 
 if python3 -c 'import ssl' 2> /dev/null && command -v openssl > /dev/null; then

@@ -23,12 +23,6 @@ static json_t *items_json(const vd_items *items, const vd_hash *collection, cons
     return out;
 }
 
-static void print_hash(const char *name, const vd_hash *hash) {
-    char hex[2 * VD_HASH_SIZE + 1];
-    vd_hex(hash->b, VD_HASH_SIZE, hex);
-    printf("%-12s %s\n", name, hex);
-}
-
 static void print_items(const vd_items *items) {
     char hex[2 * VD_HASH_SIZE + 1];
     for (uint32_t i = 0; i < items->count; i++) {
@@ -59,11 +53,11 @@ vd_status vd_show_prompts(const char *dir, const vd_common *common, vd_err *err)
     if (status == VD_OK && common->json) {
         vd_print_json(items_json(&f.items, &f.collection, f.whole ? &f.root : NULL));
     } else if (status == VD_OK) {
-        print_hash("collection", &f.collection);
+        vd_print_hex("collection", f.collection.b);
         print_items(&f.items);
         printf("not checked  the prompts' runs; `verde check %s` does it\n", dir);
         if (f.whole)
-            print_hash("job root", &f.root);
+            vd_print_hex("job root", f.root.b);
     }
     vd_items_free(&f.items);
     return status;
@@ -203,16 +197,16 @@ static vd_status check_accepted(const char *verdict, const char *dir, const vd_h
                          accepted, dir, mine);
 }
 
-static vd_status check_verdict(const vd_prompt_check_options *o, const prompt_folder *f,
-                               vd_err *err) {
+vd_status vd_check_job_root(const vd_prompt_check_options *o, const vd_hash *collection,
+                            const vd_hash *job_root, vd_err *err) {
     vd_verdict verdict = {0};
     if (!o->verdict)
         return VD_OK;
     vd_status status = vd_load_verdict(o->verdict, o->referee, false, &verdict, err);
-    if (status == VD_OK && !vd_hash_equal(&verdict.program, &f->collection))
+    if (status == VD_OK && !vd_hash_equal(&verdict.program, collection))
         status = vd_fail(err, VD_ERR_PEER, "%s: is about another job than %s", o->verdict, o->dir);
     if (status == VD_OK)
-        status = check_accepted(o->verdict, o->dir, &f->root, &verdict.outcome, err);
+        status = check_accepted(o->verdict, o->dir, job_root, &verdict.outcome, err);
     vd_verdict_free(&verdict);
     return status;
 }
@@ -231,11 +225,11 @@ static void print_checked(const prompt_check *c, const prompt_folder *f, const c
         vd_print_json(out);
         return;
     }
-    print_hash("collection", &f->collection);
+    vd_print_hex("collection", f->collection.b);
     printf("prompts      %u, every byte of the states that were kept (%s) and of the data\n",
            f->items.count, size);
     printf("results      every line of %s/results.jsonl\n", c->dir);
-    print_hash("job root", &f->root);
+    vd_print_hex("job root", f->root.b);
     if (verdict)
         printf("verdict      verified: %s accepts this job root\n", verdict);
     printf("fits         yes\n");
@@ -251,7 +245,7 @@ vd_status vd_check_prompts(const vd_prompt_check_options *o, vd_err *err) {
     if (status == VD_OK && o->job)
         status = compare_job(o->dir, o->job, &f.items, err);
     if (status == VD_OK)
-        status = check_verdict(o, &f, err);
+        status = vd_check_job_root(o, &f.collection, &f.root, err);
     if (status == VD_OK)
         status = vd_check_entries(o->dir, &f.items, err);
     if (status == VD_OK)

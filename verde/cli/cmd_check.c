@@ -184,20 +184,13 @@ static void print_json(const checking *c) {
     vd_print_json(out);
 }
 
-/* A hash or a key. */
-static void print_hex(const char *name, const uint8_t bytes[VD_HASH_SIZE]) {
-    char hex[2 * VD_HASH_SIZE + 1];
-    vd_hex(bytes, VD_HASH_SIZE, hex);
-    printf("%-12s %s\n", name, hex);
-}
-
 static void print_states(const checking *c) {
     const long long steps = c->loaded.program.steps;
     char size[32];
     vd_print_size(bytes_hashed(c), size);
     if (c->one) {
         const long long step = c->log.step[c->index];
-        print_hex("state", c->log.state[c->index].b);
+        vd_print_hex("state", c->log.state[c->index].b);
         printf("it is        the state after step %lld of %lld%s: every byte, %s\n", step, steps,
                step == steps ? ", the final one" : "", size);
         return;
@@ -216,21 +209,21 @@ static void print_states(const checking *c) {
 
 static void print_verdict(const checking *c) {
     const vd_outcome *o = &c->verdict.outcome;
-    print_hex("referee", c->verdict.referee.b);
+    vd_print_hex("referee", c->verdict.referee.b);
     printf("verdict      verified (signature, and %zu statements decided again): it accepts this "
            "run%s\n",
            c->verdict.statements, o->result == VD_RESULT_FORFEIT ? ", by forfeit" : "");
 }
 
 static void print_text(const checking *c) {
-    print_hex("program", c->log.program.b);
+    vd_print_hex("program", c->log.program.b);
     print_states(c);
     if (c->log.fault[0])
         printf("fault        %s (on purpose)\n", c->log.fault);
     if (c->whole && !c->one)
-        print_hex("final state", c->final_state.b);
+        vd_print_hex("final state", c->final_state.b);
     if (c->whole)
-        print_hex("run root", c->run_root.b);
+        vd_print_hex("run root", c->run_root.b);
     if (c->a->verdict)
         print_verdict(c);
     printf("fits         yes%s\n", c->whole ? "" : ", as far as the run came");
@@ -266,11 +259,9 @@ static vd_exit check_prompts(const arguments *a) {
     vd_err err = {0};
     const vd_prompt_check_options options = {a->path,    a->data,    a->job,
                                              a->verdict, a->referee, &a->common};
-    if (a->step >= 0) {
-        fprintf(stderr, "verde: --step goes with an exported model, a directory with proof.json\n");
-        return VD_EXIT_USAGE;
-    }
-    return vd_check_prompts(&options, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
+    const vd_status status = vd_items_are_in(a->path) ? vd_check_prompts(&options, &err)
+                                                      : vd_check_results(&options, &err);
+    return status == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }
 
 static vd_exit check(int argc, char **argv) {
@@ -297,12 +288,11 @@ static vd_exit check(int argc, char **argv) {
     const vd_check_model_options model = {a.path, a.verdict, a.referee, a.job, a.step, &a.common};
     if (vd_is_model(a.path))
         return vd_check_model(&model);
-    if (vd_items_are_in(a.path))
-        return check_prompts(&a);
-    if (a.step < 0)
-        return check_run(&a);
-    fprintf(stderr, "verde: --step goes with an exported model, a directory with proof.json\n");
-    return VD_EXIT_USAGE;
+    if (a.step >= 0) {
+        fprintf(stderr, "verde: --step goes with an exported model, a directory with proof.json\n");
+        return VD_EXIT_USAGE;
+    }
+    return vd_items_are_in(a.path) || vd_results_are_in(a.path) ? check_prompts(&a) : check_run(&a);
 }
 
 const vd_command vd_cmd_check = {
@@ -318,12 +308,16 @@ const vd_command vd_cmd_check = {
     "that\n"
     "it is a state of that run. MODEL is a directory that `verde export` wrote, with safetensors\n"
     "files and proof.json, which lead to the run root. In the folder of a job with prompts, all\n"
-    "runs, results.jsonl and the job root are checked. Executes nothing and needs no network.\n\n"
+    "runs, results.jsonl and the job root are checked; in a folder with results that were\n"
+    "downloaded, each line of results.jsonl, by results.proof, which needs --job. Executes\n"
+    "nothing and needs no network.\n\n"
     "  --verdict FILE   verified first, as by `verde verify`: its signature, and the decision\n"
     "                   again from its evidence\n"
     "  --referee KEY    whose verdict it must be (hexadecimal); default: whoever signed it\n"
     "  --data DIR       where the run's data files are now, if they have moved\n"
-    "  --job JOB        also check that the run is of this job\n"
+    "  --job JOB        also check that the run is of this job; its data and weights' manifest "
+    "must\n"
+    "                   be where it says\n"
     "  --step N         MODEL must be of the checkpoint after step N (default: the last "
     "one)\n" VD_COMMON_HELP
     "\nExit code 0: all fits. 6: something does not; one line names the file, what was expected\n"

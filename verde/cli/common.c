@@ -68,6 +68,12 @@ json_t *vd_hash_text(const vd_hash *hash) {
     return json_string(hex);
 }
 
+void vd_print_hex(const char *name, const uint8_t bytes[VD_HASH_SIZE]) {
+    char hex[2 * VD_HASH_SIZE + 1];
+    vd_hex(bytes, VD_HASH_SIZE, hex);
+    printf("%-12s %s\n", name, hex);
+}
+
 const char *vd_plural(uint64_t count) {
     return count == 1 ? "" : "s";
 }

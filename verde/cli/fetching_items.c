@@ -64,60 +64,29 @@ static vd_status write_part(vd_item_fetching *x, const void *bytes, size_t size)
 static void tell(vd_item_fetching *x, uint32_t done) {
     enum { QUIET_S = 2 };
     const double now = vd_seconds();
-    const bool terminal = vd_is_terminal(), last = done == x->items.count;
+    const bool terminal = vd_is_terminal(), last = done == x->made.items.count;
     if (now - x->start < QUIET_S || (!last && now - x->told < (terminal ? 0.2 : 2)))
         return;
     x->told = now;
     fprintf(stderr, "%sfetched and checked %u of %u prompts%s", terminal ? "\r\033[K" : "", done,
-            x->items.count, terminal && !last ? "" : "\n");
+            x->made.items.count, terminal && !last ? "" : "\n");
     fflush(stderr);
-}
-
-static vd_status need_program(vd_item_fetching *x, uint32_t item, vd_err *err) {
-    vd_status status = VD_OK;
-    if (x->loaded != item)
-        status = vd_load_prompt(x->job, item, err);
-    x->loaded = status == VD_OK ? item : UINT32_MAX;
-    return status;
-}
-
-static vd_status put_line(vd_item_fetching *x, uint32_t item, const vd_state *state, vd_err *err) {
-    vd_buf line = {0};
-    vd_status status =
-        vd_result_line(&x->job->program, state, x->items.key[item], &x->sum, &line, err);
-    if (status == VD_OK)
-        status = vd_writer_put(&x->lines, line.data, line.size, err);
-    vd_buf_free(&line);
-    return status;
-}
-
-static vd_status read_record(vd_item_fetching *x, uint32_t item, const void *bytes, size_t size,
-                             size_t *used, vd_state *state, vd_err *err) {
-    vd_err why = {0};
-    vd_status status = need_program(x, item, err);
-    if (status != VD_OK)
-        return status;
-    status = vd_item_record_read(&x->job->program, &x->items.program[item],
-                                 &x->items.run_root[item], bytes, size, used, state, &why);
-    return status == VD_OK ? VD_OK
-                           : vd_fail(err, status, "the result of the prompt with key %lld: %.300s",
-                                     (long long)x->items.key[item], why.text);
 }
 
 static vd_status take_record(void *user, uint32_t item, const void *bytes, size_t size,
                              size_t *used, vd_err *err) {
     vd_item_fetching *x = user;
-    vd_state state = {0};
-    vd_status status = read_record(x, item, bytes, size, used, &state, err);
+    vd_buf line = {0};
+    vd_status status = vd_item_line(&x->made, item, bytes, size, used, &line, err);
     if (status == VD_OK)
         status = write_part(x, bytes, *used);
     if (status == VD_OK)
-        status = put_line(x, item, &state, err);
+        status = vd_writer_put(&x->lines, line.data, line.size, err);
     if (status == VD_OK) {
         x->at += *used;
         tell(x, item + 1);
     }
-    vd_state_free(&state);
+    vd_buf_free(&line);
     return status;
 }
 
@@ -125,24 +94,25 @@ static vd_status take_record(void *user, uint32_t item, const void *bytes, size_
 
 static vd_status take_roots(vd_item_fetching *x, const void *roots, bool *right) {
     vd_hash root;
-    memcpy(x->items.run_root, roots, x->items.count * sizeof *x->items.run_root);
-    const vd_status status = vd_collection_root(x->items.run_root, x->items.count, &root, x->err);
+    const vd_status status = vd_item_lines_roots(&x->made, roots, &root, x->err);
     *right = status == VD_OK && vd_hash_equal(&root, &x->o->run_root);
     return status;
 }
 
 static vd_status find_records(vd_item_fetching *x, const vd_map *file, uint32_t *next) {
+    const uint32_t count = x->made.items.count;
     vd_status status = VD_OK;
-    for (*next = 0; status == VD_OK && *next < x->items.count && x->at < file->size;) {
+    for (*next = 0; status == VD_OK && *next < count && x->at < file->size;) {
         vd_err why = {0};
-        vd_state state = {0};
+        vd_buf line = {0};
         size_t used = 0;
-        status = read_record(x, *next, file->data + x->at, file->size - x->at, &used, &state, &why);
+        status = vd_item_line(&x->made, *next, file->data + x->at, file->size - x->at, &used, &line,
+                              &why);
         if (status == VD_OK)
-            status = put_line(x, *next, &state, x->err);
-        else if (status != VD_ERR_PEER)
+            status = vd_writer_put(&x->lines, line.data, line.size, &why);
+        if (status != VD_OK && status != VD_ERR_PEER)
             vd_fail(x->err, status, "%s", why.text);
-        vd_state_free(&state);
+        vd_buf_free(&line);
         x->at += status == VD_OK ? used : 0;
         *next += status == VD_OK;
     }
@@ -150,7 +120,7 @@ static vd_status find_records(vd_item_fetching *x, const vd_map *file, uint32_t 
 }
 
 static vd_status find_part(vd_item_fetching *x, uint32_t *next, bool *found) {
-    const uint64_t roots = (uint64_t)x->items.count * VD_HASH_SIZE;
+    const uint64_t roots = (uint64_t)x->made.items.count * VD_HASH_SIZE;
     vd_map file = {0};
     *next = 0;
     *found = false;
@@ -170,7 +140,7 @@ static vd_status find_part(vd_item_fetching *x, uint32_t *next, bool *found) {
 
 /* ---- all of it ---- */
 
-static vd_status begin(vd_item_fetching *x) {
+static vd_status begin(vd_item_fetching *x, vd_loaded *job) {
     const vd_fetch_options *o = x->o;
     char path[1100];
     const vd_download_options options = {.provider = o->provider,
@@ -184,10 +154,8 @@ static vd_status begin(vd_item_fetching *x) {
                                          .tell = vd_fetch_line};
     vd_status status = vd_fetch_items_check(o->out, o->force, x->err);
     if (status == VD_OK)
-        status = vd_list_prompts(x->job, &x->items, x->err);
-    if (status == VD_OK)
-        status = vd_collection_hash(x->items.program, x->items.count, &x->collection, x->err);
-    if (status == VD_OK && o->program && !vd_hash_equal(o->program, &x->collection))
+        status = vd_item_lines_open(job, &x->made, x->err);
+    if (status == VD_OK && o->program && !vd_hash_equal(o->program, &x->made.collection))
         status =
             vd_fail(x->err, VD_ERR_PEER, "%s: is about other programs than the job", o->program_of);
     if (status == VD_OK)
@@ -207,7 +175,7 @@ static vd_status get_roots(vd_item_fetching *x) {
     vd_buf roots = {0};
     bool right;
     vd_status status =
-        vd_download_item_roots(x->download, &x->o->run_root, x->items.count, &roots, x->err);
+        vd_download_item_roots(x->download, &x->o->run_root, x->made.items.count, &roots, x->err);
     if (status == VD_OK)
         status = take_roots(x, roots.data, &right);
     if (status == VD_OK)
@@ -229,17 +197,16 @@ vd_status vd_fetch_items(const vd_fetch_options *o, vd_loaded *job, vd_item_fetc
                          vd_err *err) {
     uint32_t next = 0;
     bool found = false;
-    *x = (vd_item_fetching){
-        .o = o, .job = job, .fd = -1, .loaded = UINT32_MAX, .start = vd_seconds(), .err = err};
+    *x = (vd_item_fetching){.o = o, .fd = -1, .start = vd_seconds(), .err = err};
     const vd_record_taker taker = {take_record, x};
     vd_hex(o->run_root.b, VD_HASH_SIZE, x->root_text);
-    vd_status status = begin(x);
+    vd_status status = begin(x, job);
     if (status == VD_OK)
         status = find_part(x, &next, &found);
     if (status == VD_OK && !found)
         status = get_roots(x);
     if (status == VD_OK)
-        status = vd_download_records(x->download, next, x->items.count, &taker, err);
+        status = vd_download_records(x->download, next, x->made.items.count, &taker, err);
     return status == VD_OK ? finish(x) : status;
 }
 
@@ -251,7 +218,7 @@ void vd_item_fetching_free(vd_item_fetching *x) {
     if (x->fd >= 0)
         close(x->fd);
     vd_download_destroy(x->download);
-    vd_items_free(&x->items);
+    vd_item_lines_free(&x->made);
 }
 
 /* ---- telling, at the end ---- */
@@ -259,18 +226,18 @@ void vd_item_fetching_free(vd_item_fetching *x) {
 json_t *vd_fetch_items_json(const vd_item_fetching *x) {
     json_t *out = json_pack(
         "{ss so so sI sI sI sf so}", "dir", x->o->out, "job_root", vd_hash_text(&x->o->run_root),
-        "collection", vd_hash_text(&x->collection), "prompts", (json_int_t)x->items.count, "bytes",
-        (json_int_t)x->at, "found", (json_int_t)x->found, "seconds", vd_seconds() - x->start,
-        "providers", vd_fetch_providers(x->o, x->download));
-    vd_score_json(&x->sum, out);
+        "collection", vd_hash_text(&x->made.collection), "prompts", (json_int_t)x->made.items.count,
+        "bytes", (json_int_t)x->at, "found", (json_int_t)x->found, "seconds",
+        vd_seconds() - x->start, "providers", vd_fetch_providers(x->o, x->download));
+    vd_score_json(&x->made.sum, out);
     return out;
 }
 
 void vd_fetch_items_text(const vd_item_fetching *x) {
     char size[32];
     printf("results      %s/results.jsonl, %u prompt%s, every byte checked\n", x->o->out,
-           x->items.count, vd_plural(x->items.count));
-    vd_score_text(&x->sum);
+           x->made.items.count, vd_plural(x->made.items.count));
+    vd_score_text(&x->made.sum);
     printf("job root     %s, to which results.proof leads\n", x->root_text);
     vd_print_size(x->found, size);
     if (x->found)

@@ -4,23 +4,19 @@
 #define VD_FETCHING_ITEMS_H
 
 #include "verde/cli/fetching.h"
-#include "verde/cli/run_prompts.h"
+#include "verde/cli/item_lines.h"
 #include "verde/delivery/download_items.h"
 
 /* Empty to begin with. */
 typedef struct {
     const vd_fetch_options *o; /* `run_root` is the job root, `program` the collection hash */
-    vd_loaded *job;            /* its programs say what a record holds; loaded one by one */
-    vd_items items;
-    vd_hash collection;
+    vd_item_lines made;        /* of the records so far */
     char root_text[2 * VD_HASH_SIZE + 1], part[1100]; /* the file that has arrived */
     int fd;                                           /* of it; -1: none */
     uint64_t at, found; /* bytes of it that are checked; of these, those that were there */
     vd_download *download;
     vd_writer lines;
     bool writes;
-    uint32_t loaded; /* the prompt whose program is loaded; UINT32_MAX: none */
-    vd_score_sum sum;
     double start, told;
     vd_err *err;
 } vd_item_fetching;

@@ -1,0 +1,49 @@
+#include "verde/cli/item_lines.h"
+
+#include <string.h>
+
+#include "verde/delivery/item_results.h"
+
+vd_status vd_item_lines_open(vd_loaded *job, vd_item_lines *out, vd_err *err) {
+    *out = (vd_item_lines){.job = job, .loaded = UINT32_MAX};
+    vd_status status = vd_list_prompts(job, &out->items, err);
+    return status == VD_OK
+               ? vd_collection_hash(out->items.program, out->items.count, &out->collection, err)
+               : status;
+}
+
+vd_status vd_item_lines_roots(vd_item_lines *x, const void *roots, vd_hash *job_root, vd_err *err) {
+    memcpy(x->items.run_root, roots, x->items.count * sizeof *x->items.run_root);
+    return vd_collection_root(x->items.run_root, x->items.count, job_root, err);
+}
+
+static vd_status need_program(vd_item_lines *x, uint32_t item, vd_err *err) {
+    vd_status status = VD_OK;
+    if (x->loaded != item)
+        status = vd_load_prompt(x->job, item, err);
+    x->loaded = status == VD_OK ? item : UINT32_MAX;
+    return status;
+}
+
+vd_status vd_item_line(vd_item_lines *x, uint32_t item, const void *bytes, size_t size,
+                       size_t *used, vd_buf *out, vd_err *err) {
+    const int64_t key = x->items.key[item];
+    vd_err why = {0};
+    vd_state state = {0};
+    vd_status status = need_program(x, item, err);
+    if (status != VD_OK)
+        return status;
+    status = vd_item_record_read(&x->job->program, &x->items.program[item],
+                                 &x->items.run_root[item], bytes, size, used, &state, &why);
+    if (status != VD_OK)
+        vd_fail(err, status, "the result of the prompt with key %lld: %.300s", (long long)key,
+                why.text);
+    else
+        status = vd_result_line(&x->job->program, &state, key, &x->sum, out, err);
+    vd_state_free(&state);
+    return status;
+}
+
+void vd_item_lines_free(vd_item_lines *x) {
+    vd_items_free(&x->items);
+}
