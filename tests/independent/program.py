@@ -170,7 +170,7 @@ class Graph:
             self.put_plain(reader, count)
         else:
             self.put_segments(reader)
-        need(len(self.bodies) <= 2**20, "there are too many nodes")
+        need(len(self.bodies) <= 2**20 and len(self.nodes) <= 2**26, "there are too many nodes")
         self.outputs = reader.numbers(f"{len(leaves)}I")
         for value, (name, shape) in zip(self.outputs, leaves):
             need(self.sources <= value < len(shapes), f"state leaf {name} is not made by a node")

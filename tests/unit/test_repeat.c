@@ -305,6 +305,34 @@ Test(repeat, wrong_repeats_are_refused) {
     }
 }
 
+/* Fills alone: a repeat, a plain one, a second repeat. */
+static vd_status decode_fills(uint32_t first, uint32_t second) {
+    const ro_shape one = {.dtype = RO_F32, .ndim = 1, .dim = {1}};
+    vd_node fill[3] = {{.op = RO_OP_FILL, .moving = -1, .shape = one}};
+    vd_repeat repeats[2] = {{.count = first, .size = 1}, {.count = second, .first = 2, .size = 1}};
+    vd_leaf leaf = {.name = "x", .shape = one};
+    uint32_t output[] = {2}; /* a fill of both graphs */
+    vd_err err;
+    vd_program p = {.leaf = &leaf, .leaf_count = 1, .steps = 1, .checkpoint_interval = 1}, q;
+    fill[1] = fill[2] = fill[0];
+    p.init = p.step =
+        (vd_graph){.stored = fill, .stored_count = 3, .output = output, .loss = UINT32_MAX};
+    p.step.repeat = repeats;
+    p.step.repeat_count = 2;
+    vd_buf bytes = bytes_of(&p);
+    const vd_status status = vd_program_decode(bytes.data, bytes.size, &q, &err);
+    vd_buf_free(&bytes);
+    if (status == VD_OK)
+        vd_program_free(&q);
+    return status;
+}
+
+Test(repeat, a_number_of_nodes_that_wraps_is_refused) {
+    cr_expect(decode_fills(VD_UNROLLED_MAX - 3, 2) == VD_OK);
+    cr_expect(decode_fills(VD_UNROLLED_MAX - 2, 2) == VD_ERR_PEER);
+    cr_expect(decode_fills(VD_UNROLLED_MAX, UINT32_MAX) == VD_ERR_PEER, "2^26 in 32 bits");
+}
+
 static void carries_another_shape(vd_graph *g) {
     g->carried->node = g->repeat->first;
 }

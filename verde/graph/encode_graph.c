@@ -183,7 +183,8 @@ static bool get_nodes(vd_cursor *in, uint32_t nodes, vd_graph *g, bool in_body) 
     const uint32_t edges = vd_get_u32(in);
     const size_t left = in->size - in->at;
     if (in->failed || nodes == 0 || nodes > VD_NODES_MAX - g->stored_count ||
-        edges > VD_EDGES_MAX - g->edge_count || nodes > left / NODE_BYTES || edges > left / 4)
+        nodes > VD_UNROLLED_MAX - g->node_count || edges > VD_EDGES_MAX - g->edge_count ||
+        nodes > left / NODE_BYTES || edges > left / 4)
         return false;
     if (!grow(&g->stored, g->stored_count, nodes, sizeof *g->stored) ||
         !grow(&g->stored_edge, g->edge_count, edges, sizeof *g->stored_edge) ||
