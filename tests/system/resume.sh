@@ -169,6 +169,8 @@ refused 'another referee conducts' --resume "$work/journal" --key "$work/others"
 refused 'there is no journal' --resume "$work/nothing"
 printf x | dd of="$work/journal" bs=1 seek=300 conv=notrunc 2> /dev/null
 refused 'damaged at byte' --resume "$work/journal"
+: > "$work/journal"
+refused 'there is no dispute in it' --resume "$work/journal"
 
 # An honest provider that is killed in the middle of a tournament, and comes back, keeps its claim.
 serve honest-2

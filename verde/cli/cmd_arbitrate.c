@@ -143,12 +143,13 @@ static vd_exit arbitrate_finish(vd_arbitration *x) {
     return vd_exit_of(outcome);
 }
 
-/* A journal in which nobody says anything, or nothing but a commitment, is no use to anyone. */
+/* A journal in which nobody says anything, or nothing but a commitment, is no use to anyone. A file
+ * that was named for --resume and is no journal is not ours. */
 static void leave_journal(vd_arbitration *x, bool settled) {
     const bool begun = x->arbiter || x->journal.minutes.count > 0;
     const bool heard =
         x->arbiter && vd_arbiter_heard(x->arbiter) && !vd_arbiter_mistaken(x->arbiter);
-    if (settled || !begun || (x->arbiter && !heard))
+    if (settled || (!begun && !x->a->resume) || (x->arbiter && !heard))
         vd_court_journal_remove(&x->journal);
     else if (heard)
         vd_say("verde: what was said is kept in %s, for --resume", x->journal.path);
