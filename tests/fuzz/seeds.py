@@ -134,6 +134,18 @@ def keep_sections(folder, encoding, number):
             keep("section", f"{encoding}-{kept}", bytes([number | node << 1]) + struct.pack("<H", elements & 0xffff) + section)
 
 
+def job_text():
+    return Path(JOB).read_text().replace("../../models", str(Path("models").resolve()))
+
+
+def keep_repeat(folder):
+    """A program that stores the nodes of its micro-batches once (PROTOCOL.md section 1.5)."""
+    job = folder / "repeat.yaml"
+    job.write_text(job_text().replace("batch: 1", "batch: 2\nmicro_batches: 2"))
+    verde("run", str(job), "--out", str(folder / "repeat"))
+    keep("program", "repeat", (folder / "repeat" / "program").read_bytes())
+
+
 def rounded_run(folder, encoding):
     rounding = f"rounding: {{bits: 28, encoding: {encoding}"
     if encoding == "symbols":
@@ -142,9 +154,8 @@ def rounded_run(folder, encoding):
         keep("thresholds", "seed", table.read_bytes())
         sha = subprocess.run(["sha256sum", table], capture_output=True, text=True).stdout[:64]
         rounding += f", thresholds: {table}, sha256: {sha}"
-    text = Path(JOB).read_text().replace("../../models", str(Path("models").resolve()))
     job = folder / f"{encoding}.yaml"
-    job.write_text(text + rounding + "}\n")
+    job.write_text(job_text() + rounding + "}\n")
     verde("run", str(job), "--out", str(folder / encoding), "--backend", "log")
     keep("run", encoding, (folder / encoding / "run.json").read_bytes())
     return folder / encoding
@@ -204,6 +215,61 @@ def journals():
     keep("minutes", "entries", b"\1" + one[16:-32] + two[16:-32] + three[16:-32] + four[16:-32] + five[16:-32])
 
 
+def prompt_files():
+    files = {"empty-line": '{"key":1,"ids":[1,2]}\n\n', "nested": '{"key":1,"key":2,"ids":[[],{}]}', "past": '{"key":1,"ids":[1000,2]}',
+             "twice": '{"key":1,"ids":[1,2]}\n{"key":1,"ids":[1,2]}', "two": '{"key": 7, "ids": [1, 2, 999]}\n{"ids":[0,5],"key":9223372036854775807}\n'}
+    for name, text in files.items():
+        keep("prompts", name, text.encode())
+
+
+def run_prompts(folder, name, task, prompts):
+    """Programs of a small Llama's prompts, and what of their runs is downloaded: the run roots and records."""
+    out, model = folder / name, Path("tests/vectors/pretrained/llama").resolve()
+    verde("manifest", str(model), "--out", str(folder / "manifest"))
+    text = "".join(json.dumps({"key": key, "ids": ids}) + "\n" for key, ids in prompts)
+    (folder / f"{name}.jsonl").write_text(text)
+    sha = hashlib.sha256((folder / "manifest").read_bytes()).hexdigest()
+    job = folder / f"{name}.yaml"
+    job.write_text(f"verde: 1\n{task}\nmodel: {{kind: pretrained, dir: {model}, sha256: {sha}}}\n"
+                   f"prompts: {{file: {name}.jsonl, sha256: {hashlib.sha256(text.encode()).hexdigest()}}}\n")
+    said = json.loads(verde("run", str(job), "--out", str(out), "--json").stdout)
+    process, url = serve(folder, name, "--fetch")
+    verde("fetch", str(job), "--run-root", said["job_root"], "--provider", url, "--out", str(folder / f"fetched-{name}"))
+    process.terminate()
+    process.wait()
+    programs = [(out / "prompts" / str(key) / "program").read_bytes() for key, _ in prompts]
+    return programs, (folder / f"fetched-{name}" / "results.proof").read_bytes()
+
+
+def changes(base, code):
+    """How a program differs from one of as many bytes (PROTOCOL.md section 8.7)."""
+    at = [i for i in range(len(code)) if code[i] != base[i]]
+    first, last = at[0], at[-1] + 1
+    return struct.pack("<II", first, last - first) + code[first:last]
+
+
+def pack(own, items):
+    data = b"verde pack\0" + struct.pack("<HIH", 1, len(items), own)
+    for key, base, code, own_data in items:
+        data += struct.pack("<QII", key, base, len(code)) + code + struct.pack("<I", len(own_data)) + own_data
+    return data
+
+
+def keep_prompts(folder):
+    ids = lambda list_: struct.pack(f"<{len(list_)}i", *list_)
+    prompts = [(7, [5]), (3, [1, 2, 3]), (9, [4, 9, 6])]
+    programs, _ = run_prompts(folder, "scores", "task: score", [prompts[1], prompts[2]])
+    items = [(3, 0, programs[0], ids([1, 2, 3])), (9, 0, changes(*programs), ids([4, 9, 6]))]
+    keep("pack", "score", pack(1, items))
+    task = "task: generate\nmax_tokens: 2\nsampling: {temperature: 1, seed: 7}\nlog_probabilities: 2"
+    for key, list_ in prompts[:2]:
+        programs, proof = run_prompts(folder, f"text-{key}", task, [(key, list_)])
+        keep("item_record", f"text-{len(list_)}", struct.pack("<I", len(programs[0])) + programs[0] + proof[32:])
+    keep("pack", "generate", pack(2, [(key, 0, programs[0], ids(list_) + struct.pack("<Q", key))]))
+    programs, proof = run_prompts(folder, "score", "task: score", [prompts[1]])
+    keep("item_record", "score", struct.pack("<I", len(programs[0])) + programs[0] + proof[32:])
+
+
 def main():
     shutil.rmtree(CORPUS, ignore_errors=True)
     with tempfile.TemporaryDirectory() as temp:
@@ -215,6 +281,8 @@ def main():
         verde("export", str(folder / "honest"), "--out", str(folder / "exported"))
         keep("delivered", "mlp", (folder / "exported" / "proof.json").read_bytes())
         keep("program", "mlp", (folder / "honest" / "program").read_bytes())
+        keep_repeat(folder)
+        keep_prompts(folder)
         for encoding, number in (("calls", 0), ("symbols", 1)):
             keep_sections(rounded_run(folder, encoding), encoding, number)
     keep_questions()
@@ -223,6 +291,7 @@ def main():
     arguments()
     requests()
     journals()
+    prompt_files()
     keep("profile", "wide", b"lanes: 8\nsplit: 64\npairwise: 1\ncontract: 1\ndescending: 0\nestrin: 1\n")
 
 
