@@ -58,6 +58,10 @@ void vd_state_free(vd_state *state);
 VD_MUST_USE vd_status vd_state_hash(ro_ctx *ro, const vd_program *program,
                                     const vd_hash *program_hash, const vd_state *state,
                                     vd_hash *tensor, vd_hash *out, vd_err *err);
+/* Commitments of the leaves that `wanted` has (NULL: of all); the others' places in `tensor` stay
+ * as they are. */
+VD_MUST_USE vd_status vd_leaves_hash(ro_ctx *ro, const vd_program *program, const vd_state *state,
+                                     const bool *wanted, vd_hash *tensor, vd_err *err);
 VD_MUST_USE vd_status vd_program_hash(const vd_program *program, vd_hash *out, vd_err *err);
 size_t vd_shape_bytes(const ro_shape *shape);
 
@@ -108,6 +112,19 @@ typedef struct {
     bool has_loss, has_lr, has_grad_norm;
 } vd_step_numbers;
 
+/* What one of several processes runs of a step; initialisation is run whole. A value that it reads
+ * and does not make is fetched when it is first read, all others are there. Tensors are in host
+ * memory, in the machine's byte order. */
+typedef struct {
+    bool (*runs)(void *user, uint32_t node);
+    bool (*keeps)(void *user, uint32_t leaf); /* of the next state; the others are NULL there */
+    bool (*sends)(void *user, uint32_t value);
+    /* Right after the value was made; `data` is borrowed until it returns. */
+    vd_status (*send)(void *user, uint32_t value, const void *data, size_t size, vd_err *err);
+    vd_status (*fetch)(void *user, uint32_t value, void *data, size_t size, vd_err *err);
+    void *user;
+} vd_exec_part;
+
 typedef struct {
     const vd_program *program;
     ro_ctx *ro;
@@ -121,6 +138,8 @@ typedef struct {
     vd_fault fault;
     bool unfused;        /* run node by node even where a fused function gives the same bytes */
     const vd_free *free; /* NULL: every node as SPEC.md's orders say */
+    /* NULL: all of a step. Else nobody watches it, and `free` is NULL. */
+    const vd_exec_part *part;
 } vd_exec;
 
 /* For a program's main. Steps free and allocate the same tensors again and again: keep their pages.

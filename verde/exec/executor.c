@@ -51,6 +51,7 @@ static vd_status open_execution(vd_execution *x, const vd_exec *exec, const vd_p
     *x = (vd_execution){.exec = exec, .program = program, .step = step, .consume = consume};
     x->in_place = !watched && !(exec->free && exec->free->keep_inputs);
     x->memory = vd_exec_memory(exec);
+    x->part = step < 0 ? NULL : exec->part;
     x->graph = step < 0 ? &program->init : &program->step;
     x->sources = vd_source_count(program, x->graph);
     x->count = x->sources + x->graph->node_count;
@@ -61,7 +62,8 @@ static vd_status open_execution(vd_execution *x, const vd_exec *exec, const vd_p
     if (status != VD_OK)
         return status;
     x->uses = x->plan.uses;
-    return bind_sources(x, state, err);
+    status = vd_part_plan(x, err);
+    return status == VD_OK ? bind_sources(x, state, err) : status;
 }
 
 static void close_execution(vd_execution *x) {
@@ -116,8 +118,13 @@ static vd_status run_node(vd_execution *x, uint32_t index, vd_err *err) {
     ro_call call;
     vd_node_call(x->program, x->graph, index, &call, x->shapes);
     size_t size = vd_shape_bytes(&n->shape);
-    for (int32_t i = 0; i < n->input_count; i++)
-        x->input[i] = x->value[vd_node_input(x->graph, index, i)];
+    for (int32_t i = 0; i < n->input_count; i++) {
+        const uint32_t value = vd_node_input(x->graph, index, i);
+        const vd_status status = vd_part_fetch(x, value, err);
+        if (status != VD_OK)
+            return status;
+        x->input[i] = x->value[value];
+    }
     void *output = output_for(x, index, size);
     if (!output)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory: %zu bytes for %s", size,
@@ -161,7 +168,7 @@ static vd_status take_numbers(vd_execution *x, uint32_t node, vd_err *err) {
 static vd_status run_planned(vd_execution *x, uint32_t node, const vd_observer *observer,
                              bool *stop, vd_err *err) {
     const vd_planned p = vd_plan_of(&x->plan, x->graph, node);
-    if (p.idle)
+    if (p.idle || !vd_part_runs(x, node))
         return VD_OK;
     if (p.group != VD_NO_GROUP)
         return x->plan.ran[p.group] > p.iteration
@@ -170,6 +177,8 @@ static vd_status run_planned(vd_execution *x, uint32_t node, const vd_observer *
     vd_status status = run_node(x, node, err);
     if (status == VD_OK)
         status = take_numbers(x, node, err);
+    if (status == VD_OK)
+        status = vd_part_made(x, x->sources + node, err);
     if (status != VD_OK)
         return status;
     *stop =
@@ -194,30 +203,37 @@ static vd_status run_nodes(vd_execution *x, const vd_observer *observer, bool *e
 
 /* A value that several leaves take, or that is a source, is copied; the last taker gets the tensor
  * itself. */
+static vd_status take_output(vd_execution *x, uint32_t leaf, void **tensor, vd_err *err) {
+    const uint32_t value = x->graph->output[leaf];
+    const size_t size = vd_shape_bytes(&x->program->leaf[leaf].shape);
+    vd_status status = vd_part_fetch(x, value, err);
+    if (status != VD_OK)
+        return status;
+    if (vd_owned(x, value) && x->uses[value] == 1) {
+        *tensor = x->value[value];
+        x->value[value] = NULL;
+        return VD_OK;
+    }
+    x->uses[value]--;
+    *tensor = vd_memory_alloc(x->memory, size);
+    if (*tensor)
+        return vd_memory_copy(x->memory, *tensor, x->value[value], size, err);
+    return vd_fail(err, VD_ERR_LOCAL, "out of memory for the next state");
+}
+
 static vd_status take_outputs(vd_execution *x, vd_state *next, vd_err *err) {
     next->count = x->program->leaf_count;
     next->step = x->step + 1;
     next->memory = x->memory;
     next->tensor = calloc(next->count, sizeof *next->tensor);
-    uint32_t i = 0;
-    for (; next->tensor && i < next->count; i++) {
-        uint32_t value = x->graph->output[i];
-        if (vd_owned(x, value) && x->uses[value] == 1) {
-            next->tensor[i] = x->value[value];
-            x->value[value] = NULL;
-            continue;
-        }
-        size_t size = vd_shape_bytes(&x->program->leaf[i].shape);
-        next->tensor[i] = vd_memory_alloc(x->memory, size);
-        if (!next->tensor[i] ||
-            vd_memory_copy(x->memory, next->tensor[i], x->value[value], size, err) != VD_OK)
-            break;
-        x->uses[value]--;
-    }
-    if (next->tensor && i == next->count)
-        return VD_OK;
-    vd_state_free(next);
-    return vd_fail(err, VD_ERR_LOCAL, "out of memory for the next state");
+    vd_status status =
+        next->tensor ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory for the next state");
+    for (uint32_t i = 0; status == VD_OK && i < next->count; i++)
+        if (vd_part_keeps(x, i))
+            status = take_output(x, i, &next->tensor[i], err);
+    if (status != VD_OK)
+        vd_state_free(next);
+    return status;
 }
 
 static vd_status read_loss(vd_execution *x, float *loss, vd_err *err) {
@@ -225,8 +241,9 @@ static vd_status read_loss(vd_execution *x, float *loss, vd_err *err) {
     if (value == UINT32_MAX)
         return VD_OK;
     vd_step_numbers *n = x->exec->numbers;
-    vd_status status =
-        loss ? vd_memory_read(x->memory, loss, x->value[value], sizeof *loss, err) : VD_OK;
+    vd_status status = vd_part_fetch(x, value, err);
+    if (status == VD_OK && loss)
+        status = vd_memory_read(x->memory, loss, x->value[value], sizeof *loss, err);
     if (status == VD_OK && n)
         status = read_number(x, x->value[value], &n->loss, &n->has_loss, err);
     vd_release(x, value);

@@ -1,4 +1,5 @@
-/* One execution of one graph. Private to executor.c, executor_groups.c and executor_free.c. */
+/* One execution of one graph. Private to executor.c, executor_groups.c, executor_free.c and
+ * executor_part.c. */
 #ifndef VD_EXECUTOR_H
 #define VD_EXECUTOR_H
 
@@ -14,6 +15,7 @@ typedef struct {
     int64_t step;
     void **value; /* of each value number; NULL once freed */
     vd_plan plan;
+    const vd_exec_part *part; /* NULL: all of the graph is run */
     uint32_t *uses; /* of the plan: how many reads are left, plus one for a value that the next
                        state takes */
     uint32_t sources, count;
@@ -45,6 +47,18 @@ VD_MUST_USE vd_status vd_alter_output(vd_execution *x, uint32_t index, void *out
  * follow it. `node` is the node whose turn it is. */
 VD_MUST_USE vd_status vd_run_group(vd_execution *x, uint32_t first, uint32_t node,
                                    uint32_t iteration, vd_err *err);
+
+/* ---- executor_part.c ---- */
+
+bool vd_part_runs(const vd_execution *x, uint32_t node);
+bool vd_part_runs_group(const vd_execution *x, uint32_t group, uint32_t iteration);
+bool vd_part_keeps(const vd_execution *x, uint32_t leaf);
+/* Makes `uses` those of the part; nothing where there is none. */
+VD_MUST_USE vd_status vd_part_plan(vd_execution *x, vd_err *err);
+/* Before the value is read: it is fetched if it is another process's. */
+VD_MUST_USE vd_status vd_part_fetch(vd_execution *x, uint32_t value, vd_err *err);
+/* After the value was made, before it may be freed. */
+VD_MUST_USE vd_status vd_part_made(vd_execution *x, uint32_t value, vd_err *err);
 
 /* ---- executor_free.c ---- */
 

@@ -22,8 +22,13 @@ static void *group_output(vd_execution *x, const vd_fused *g, uint32_t i, uint32
 
 static vd_status bind_group(vd_execution *x, const vd_fused *g, uint32_t iteration,
                             vd_fused_memory *at, vd_err *err) {
-    for (uint32_t i = 0; i < g->input_count; i++)
-        at->in[i] = x->value[value_of(x, g->input[i], iteration)];
+    for (uint32_t i = 0; i < g->input_count; i++) {
+        const uint32_t value = value_of(x, g->input[i], iteration);
+        const vd_status status = vd_part_fetch(x, value, err);
+        if (status != VD_OK)
+            return status;
+        at->in[i] = x->value[value];
+    }
     for (uint32_t i = 0; i < g->output_count; i++) {
         const uint32_t output = value_of(x, g->output[i], iteration);
         at->out[i] = x->value[output] = group_output(x, g, i, iteration);
@@ -34,11 +39,15 @@ static vd_status bind_group(vd_execution *x, const vd_fused *g, uint32_t iterati
     return VD_OK;
 }
 
-static void release_group(vd_execution *x, const vd_fused *g, uint32_t iteration) {
+static vd_status end_group(vd_execution *x, const vd_fused *g, uint32_t iteration, vd_err *err) {
+    vd_status status = VD_OK;
+    for (uint32_t i = 0; status == VD_OK && i < g->output_count; i++)
+        status = vd_part_made(x, value_of(x, g->output[i], iteration), err);
     for (uint32_t i = 0; i < g->input_count; i++)
         vd_release(x, value_of(x, g->input[i], iteration));
     for (uint32_t i = 0; i < g->output_count; i++)
         vd_drop_unread(x, value_of(x, g->output[i], iteration));
+    return status;
 }
 
 /* Whether a parameter's step has all it reads when the turn of `node` comes. */
@@ -47,7 +56,7 @@ static bool joins_batch(const vd_execution *x, uint32_t group, uint32_t node) {
     for (uint32_t i = 0; i < g->input_count; i++)
         if (value_of(x, g->input[i], 0) >= x->sources + node)
             return false;
-    return g->kind == VD_FUSED_ADAMW && !x->plan.ran[group] &&
+    return g->kind == VD_FUSED_ADAMW && !x->plan.ran[group] && vd_part_runs_group(x, group, 0) &&
            vd_plan_iterations(&x->plan, x->graph, group) == 1;
 }
 
@@ -77,7 +86,7 @@ vd_status vd_run_group(vd_execution *x, uint32_t first, uint32_t node, uint32_t 
     if (status == VD_OK)
         status = run_bound(x, g, iteration, at, count, err);
     for (uint32_t i = 0; status == VD_OK && i < count; i++) {
-        release_group(x, &g[i], iteration);
+        status = end_group(x, &g[i], iteration, err);
         x->plan.ran[first + i] = iteration + 1;
     }
     return status;

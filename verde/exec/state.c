@@ -25,34 +25,64 @@ vd_status vd_program_hash(const vd_program *program, vd_hash *out, vd_err *err) 
 }
 
 static vd_status hash_in_host(ro_ctx *ro, const vd_program *program, const vd_state *state,
-                              vd_hash *tensor, vd_err *err) {
+                              const bool *wanted, vd_hash *tensor, vd_err *err) {
     vd_status status = VD_OK;
     for (uint32_t i = 0; status == VD_OK && i < state->count; i++) {
         vd_hash root;
-        status =
-            vd_tensor_hash(ro, &program->leaf[i].shape, state->tensor[i], &root, &tensor[i], err);
+        if (!wanted || wanted[i])
+            status = vd_tensor_hash(ro, &program->leaf[i].shape, state->tensor[i], &root,
+                                    &tensor[i], err);
     }
     return status;
 }
 
+typedef struct {
+    const void **data;
+    size_t *size;
+    uint32_t *leaf;
+    vd_hash *root;
+    uint32_t count;
+} wanted_leaves;
+
+static void list_wanted(const vd_program *program, const vd_state *state, const bool *wanted,
+                        wanted_leaves *list) {
+    for (uint32_t i = 0; i < state->count; i++) {
+        if (wanted && !wanted[i])
+            continue;
+        list->data[list->count] = state->tensor[i];
+        list->size[list->count] = vd_shape_bytes(&program->leaf[i].shape);
+        list->leaf[list->count++] = i;
+    }
+}
+
 /* The device hashes what it holds: only the roots are copied. */
-static vd_status hash_on_device(const vd_program *program, const vd_state *state, vd_hash *tensor,
-                                vd_err *err) {
-    size_t *size = calloc(state->count, sizeof *size);
-    vd_hash *root = calloc(state->count, sizeof *root);
-    vd_status status = size && root ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    for (uint32_t i = 0; status == VD_OK && i < state->count; i++)
-        size[i] = vd_shape_bytes(&program->leaf[i].shape);
-    if (status == VD_OK &&
-        ro_tree_roots(state->memory, state->count, (const void *const *)state->tensor, size,
-                      root->b) != RO_OK)
+static vd_status hash_on_device(const vd_program *program, const vd_state *state,
+                                const bool *wanted, vd_hash *tensor, vd_err *err) {
+    const uint32_t count = state->count;
+    wanted_leaves w = {calloc(count, sizeof *w.data), calloc(count, sizeof *w.size),
+                       calloc(count, sizeof *w.leaf), calloc(count, sizeof *w.root), 0};
+    vd_status status = VD_OK;
+    if (w.data && w.size && w.leaf && w.root)
+        list_wanted(program, state, wanted, &w);
+    else
+        status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    if (status == VD_OK && w.count > 0 &&
+        ro_tree_roots(state->memory, w.count, w.data, w.size, w.root->b) != RO_OK)
         status = vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(state->memory));
-    for (uint32_t i = 0; status == VD_OK && i < state->count; i++)
-        if (!vd_tensor_commit(&program->leaf[i].shape, &root[i], &tensor[i]))
+    for (uint32_t i = 0; status == VD_OK && i < w.count; i++)
+        if (!vd_tensor_commit(&program->leaf[w.leaf[i]].shape, &w.root[i], &tensor[w.leaf[i]]))
             status = vd_fail(err, VD_ERR_LOCAL, "out of memory in committing to a tensor");
-    free(size);
-    free(root);
+    free(w.data);
+    free(w.size);
+    free(w.leaf);
+    free(w.root);
     return status;
+}
+
+vd_status vd_leaves_hash(ro_ctx *ro, const vd_program *program, const vd_state *state,
+                         const bool *wanted, vd_hash *tensor, vd_err *err) {
+    return state->memory ? hash_on_device(program, state, wanted, tensor, err)
+                         : hash_in_host(ro, program, state, wanted, tensor, err);
 }
 
 vd_status vd_state_hash(ro_ctx *ro, const vd_program *program, const vd_hash *program_hash,
@@ -60,8 +90,7 @@ vd_status vd_state_hash(ro_ctx *ro, const vd_program *program, const vd_hash *pr
     vd_hash *commitment = tensor ? tensor : calloc(state->count, sizeof *commitment);
     vd_status status = commitment ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
     if (status == VD_OK)
-        status = state->memory ? hash_on_device(program, state, commitment, err)
-                               : hash_in_host(ro, program, state, commitment, err);
+        status = vd_leaves_hash(ro, program, state, NULL, commitment, err);
     if (status == VD_OK)
         status = vd_state_commit(program_hash, state->step, commitment, state->count, out, err);
     if (!tensor)
