@@ -19,7 +19,7 @@ forbid verde/weights '#include "(models|verde/(graph|log|exec|team|protocol|net|
 forbid verde/log '#include "(models|verde/(graph|weights|exec|team|protocol|net|job|cli))/' "log uses commit, base and repops"
 forbid verde/exec '#include "(models|verde/(weights|team|protocol|net|job|cli))/' "exec uses commit and graph"
 forbid verde/team '#include "(models|verde/(weights|protocol|net|job|delivery|provide|cli))/' "team uses exec and below"
-forbid verde/protocol '#include "(repops|models|verde/(weights|net|job|cli))/' "protocol uses exec and below, never repops"
+forbid verde/protocol '#include "(repops|models|verde/(weights|team|net|job|cli))/' "protocol uses exec and below, never repops"
 forbid verde/protocol '\b(socket|connect|fopen|clock_gettime|time|open|read|write)\(' "protocol has no sockets, clock or files"
 forbid verde/net '#include "(repops|models|verde/(graph|weights|log|exec|team|protocol|job|cli))/' "net knows bytes only"
 forbid verde/job '#include "(verde/(exec|team|protocol|net|delivery|cli))/' "job uses models and below"

@@ -1,0 +1,281 @@
+/* Teams of processes: the states of one process, whatever their number. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/small_models.h"
+#include "verde/team/member.h"
+
+enum { RANKS_MAX = 8, STATES = 4, PATIENCE_MS = 20000 };
+
+/* The commitments of all states of a run, and the bytes that a rank sent. */
+typedef struct {
+    vd_hash state[STATES];
+    uint64_t sent, received;
+    bool ok;
+    char error[sizeof((vd_err *)NULL)->text];
+} outcome;
+
+static uint8_t text[1000];
+static const void *const data[] = {text};
+
+static void fill_text(void) {
+    for (int i = 0; i < 1000; i++)
+        text[i] = (uint8_t)(i * i % 11 % 5);
+}
+
+static vd_training many_steps(vd_model_kind kind, int64_t micro) {
+    vd_training t = recipe(kind, micro);
+    t.steps = STATES - 1;
+    return t;
+}
+
+static vd_program program_for(vd_model_kind kind, int64_t micro) {
+    vd_program program;
+    vd_err err = {0};
+    const vd_training t = many_steps(kind, micro);
+    cr_assert(vd_training_program(&t, &program, &err) == VD_OK, "%s", err.text);
+    return program;
+}
+
+/* ---- a run, by a member of a team or by one process ---- */
+
+static vd_status hash_state(const vd_exec *exec, vd_member *m, const vd_hash *program_hash,
+                            const vd_state *state, vd_hash *out, vd_err *err) {
+    if (m)
+        return vd_member_hash(m, exec->ro, program_hash, state, NULL, out, err);
+    return vd_state_hash(exec->ro, exec->program, program_hash, state, NULL, out, err);
+}
+
+static vd_status run_states(const vd_exec *exec, vd_member *m, vd_hash *out, vd_err *err) {
+    vd_state state = {0};
+    vd_hash program_hash;
+    vd_status status = vd_program_hash(exec->program, &program_hash, err);
+    if (status == VD_OK)
+        status = vd_exec_init(exec, NULL, &state, err);
+    if (status == VD_OK && m)
+        vd_member_thin(m, &state);
+    if (status == VD_OK)
+        status = hash_state(exec, m, &program_hash, &state, &out[0], err);
+    for (int i = 1; status == VD_OK && i < STATES; i++) {
+        status = vd_exec_step(exec, NULL, &state, NULL, err);
+        if (status == VD_OK)
+            status = hash_state(exec, m, &program_hash, &state, &out[i], err);
+    }
+    vd_state_free(&state);
+    return status;
+}
+
+static void run_alone(const vd_program *p, vd_hash *out) {
+    vd_exec exec = {.program = p, .data = data};
+    vd_err err = {0};
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &exec.ro) == RO_OK);
+    cr_assert(run_states(&exec, NULL, out, &err) == VD_OK, "%s", err.text);
+    ro_ctx_destroy(exec.ro);
+}
+
+typedef struct {
+    const vd_program *program;
+    uint32_t ranks;
+    bool unfused;
+    vd_fault fault;
+    uint32_t faulty; /* the rank that has it */
+    uint32_t dies;   /* a rank that ends before its first step; UINT32_MAX: none */
+} team_run;
+
+static vd_status run_member(const team_run *run, uint32_t rank, const vd_transport *transport,
+                            outcome *out, vd_err *err) {
+    vd_exec exec = {.program = run->program, .data = data, .unfused = run->unfused};
+    vd_team_plan plan;
+    vd_member member;
+    vd_status status = vd_team_plan_create(run->program, run->ranks, &plan, err);
+    if (status != VD_OK)
+        return status;
+    vd_member_open(&member, &plan, transport);
+    exec.part = &member.part;
+    exec.fault = rank == run->faulty ? run->fault : (vd_fault){0};
+    if (ro_ctx_create(&(ro_options){.threads = 1}, &exec.ro) != RO_OK)
+        status = vd_fail(err, VD_ERR_LOCAL, "no context");
+    if (status == VD_OK)
+        status = run_states(&exec, &member, out->state, err);
+    out->sent = member.sent_bytes;
+    out->received = member.received;
+    ro_ctx_destroy(exec.ro);
+    vd_team_plan_free(&plan);
+    return status;
+}
+
+/* In a process of its own. */
+static void be_member(const team_run *run, uint32_t rank, const int *sockets, outcome *out) {
+    vd_sockets *s;
+    vd_err err = {0};
+    vd_status status = vd_sockets_create(rank, run->ranks, sockets, PATIENCE_MS, &s, &err);
+    if (status == VD_OK && rank == run->dies)
+        _exit(3);
+    if (status == VD_OK) {
+        const vd_transport t = vd_sockets_transport(s);
+        status = run_member(run, rank, &t, out, &err);
+        vd_sockets_destroy(s, status == VD_OK);
+    }
+    out->ok = status == VD_OK;
+    snprintf(out->error, sizeof out->error, "%s", err.text);
+}
+
+/* ---- forked teams ---- */
+
+typedef struct {
+    int end[RANKS_MAX][RANKS_MAX]; /* [a][b]: a's socket to b */
+} wiring;
+
+static void connect_all(wiring *w, uint32_t ranks) {
+    for (uint32_t a = 0; a < ranks; a++)
+        for (uint32_t b = a + 1; b < ranks; b++) {
+            int both[2];
+            cr_assert(socketpair(AF_UNIX, SOCK_STREAM, 0, both) == 0);
+            w->end[a][b] = both[0];
+            w->end[b][a] = both[1];
+        }
+}
+
+/* Of all ranks, or of all but one. */
+static void close_ends(const wiring *w, uint32_t ranks, uint32_t but) {
+    for (uint32_t a = 0; a < ranks; a++)
+        for (uint32_t b = 0; b < ranks; b++)
+            if (a != b && a != but)
+                close(w->end[a][b]);
+}
+
+static pid_t start_member(const team_run *run, uint32_t rank, const wiring *w, int result) {
+    const pid_t pid = fork();
+    cr_assert(pid >= 0);
+    if (pid > 0)
+        return pid;
+    outcome *out = calloc(1, sizeof *out);
+    close_ends(w, run->ranks, rank);
+    be_member(run, rank, w->end[rank], out);
+    const ssize_t written = write(result, out, sizeof *out);
+    const bool ok = written == sizeof *out;
+    free(out);
+    _exit(ok ? 0 : 1);
+}
+
+/* out[rank]; of one that died all zeros. */
+static void run_team(const team_run *run, outcome *out) {
+    wiring w;
+    int result[RANKS_MAX][2];
+    pid_t pid[RANKS_MAX];
+    connect_all(&w, run->ranks);
+    for (uint32_t r = 0; r < run->ranks; r++) {
+        cr_assert(pipe(result[r]) == 0);
+        pid[r] = start_member(run, r, &w, result[r][1]);
+        close(result[r][1]);
+    }
+    close_ends(&w, run->ranks, UINT32_MAX);
+    memset(out, 0, run->ranks * sizeof *out);
+    for (uint32_t r = 0; r < run->ranks; r++) {
+        int ended;
+        const ssize_t got = read(result[r][0], &out[r], sizeof out[r]);
+        cr_expect(got == sizeof out[r] || r == run->dies);
+        close(result[r][0]);
+        cr_assert(waitpid(pid[r], &ended, 0) == pid[r]);
+        cr_expect(r == run->dies || (WIFEXITED(ended) && WEXITSTATUS(ended) == 0));
+    }
+}
+
+static void expect_states(const team_run *run, const vd_hash *want) {
+    outcome out[RANKS_MAX];
+    run_team(run, out);
+    for (uint32_t r = run->ranks; r-- > 0;)
+        cr_expect(out[r].ok, "rank %u of %u: %s", r, run->ranks, out[r].error);
+    for (int i = 0; i < STATES; i++)
+        cr_expect(vd_hash_equal(&out[0].state[i], &want[i]), "%u ranks, %u nodes: state %d",
+                  run->ranks, run->program->step.node_count, i);
+}
+
+static void expect_same_of_all_sizes(vd_model_kind kind, int64_t micro, uint32_t most,
+                                     bool unfused) {
+    vd_program p = program_for(kind, micro);
+    vd_hash want[STATES];
+    run_alone(&p, want);
+    cr_assert(!vd_hash_equal(&want[0], &want[STATES - 1]));
+    for (uint32_t ranks = 1; ranks <= most && ranks <= micro; ranks++)
+        expect_states(&(team_run){&p, ranks, unfused, .dies = UINT32_MAX}, want);
+    vd_program_free(&p);
+}
+
+Test(team, gpt2_has_the_states_of_one_process) {
+    fill_text();
+    for (int i = 0; i < 3; i++)
+        expect_same_of_all_sizes(VD_MODEL_GPT2, (int64_t[]){4, 6, 12}[i], 4, false);
+}
+
+Test(team, each_kind_of_model_has_the_states_of_one_process) {
+    fill_text();
+    for (int k = 0; k < KINDS; k++)
+        expect_same_of_all_sizes(kinds[k], 7, RANKS_MAX, false);
+}
+
+Test(team, nodes_run_one_by_one_have_the_same_states) {
+    fill_text();
+    for (int k = 0; k < KINDS; k++)
+        expect_same_of_all_sizes(kinds[k], 5, 3, true);
+}
+
+Test(team, a_fault_on_one_rank_changes_the_state) {
+    vd_program p = program_for(VD_MODEL_GPT2, 4);
+    vd_hash want[STATES];
+    outcome out[RANKS_MAX];
+    fill_text();
+    run_alone(&p, want);
+    team_run run = {&p, 4, .faulty = 2, .dies = UINT32_MAX};
+    run.fault = (vd_fault){VD_FAULT_ELEMENT, 1, 0, 0, 3};
+    /* A gradient of micro-batch 2, which is rank 2's. */
+    run.fault.node = vd_node_number(&p.step, p.step.sum[1].node, 2);
+    run_team(&run, out);
+    for (uint32_t r = 0; r < 4; r++)
+        cr_assert(out[r].ok, "%s", out[r].error);
+    cr_expect(vd_hash_equal(&out[0].state[1], &want[1]));
+    cr_expect(!vd_hash_equal(&out[0].state[2], &want[2]));
+    vd_program_free(&p);
+}
+
+Test(team, a_rank_that_dies_is_named_and_all_others_end) {
+    vd_program p = program_for(VD_MODEL_GPT2, 4);
+    outcome out[RANKS_MAX];
+    fill_text();
+    run_team(&(team_run){&p, 4, .dies = 2}, out);
+    bool named = false;
+    for (uint32_t r = 0; r < 4; r++) {
+        cr_expect(!out[r].ok);
+        named |= strcmp(out[r].error, "process 2 of 4 ended before the others") == 0;
+    }
+    cr_expect(named);
+    vd_program_free(&p);
+}
+
+/* What ranks send is what the plan says, and every message is taken in its step. */
+Test(team, bytes_sent_and_messages_taken_are_those_of_the_plan) {
+    vd_program p = program_for(VD_MODEL_GPT2, 8);
+    vd_team_plan plan;
+    vd_err err = {0};
+    outcome out[RANKS_MAX];
+    uint64_t planned[RANKS_MAX] = {0}, messages[RANKS_MAX] = {0};
+    fill_text();
+    cr_assert(vd_team_plan_create(&p, 4, &plan, &err) == VD_OK, "%s", err.text);
+    for (uint32_t i = 0; i < plan.message_count; i++) {
+        planned[plan.message[i].from] +=
+            vd_shape_bytes(vd_value_shape(&p, &p.step, plan.message[i].value));
+        messages[plan.message[i].to]++;
+    }
+    run_team(&(team_run){&p, 4, .dies = UINT32_MAX}, out);
+    for (uint32_t r = 0; r < 4; r++) {
+        cr_assert(out[r].ok, "%s", out[r].error);
+        cr_expect(out[r].sent == (STATES - 1) * planned[r]);
+        cr_expect(out[r].received == (STATES - 1) * messages[r]);
+    }
+    vd_team_plan_free(&plan);
+    vd_program_free(&p);
+}

@@ -1,0 +1,295 @@
+/* Every call moves bytes in both directions, so that no two ranks wait for each other to read. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "verde/team/transport.h"
+
+enum { FRAME_BYTES_MAX = INT32_MAX };
+#define ENDS UINT32_MAX /* in place of a number: the sender ended as it should */
+
+typedef struct {
+    uint32_t number, size;
+} head;
+
+/* Bytes on their way, in either direction. */
+typedef struct frame {
+    struct frame *next;
+    head h;
+    size_t done; /* of the head, then of the bytes */
+    uint8_t bytes[];
+} frame;
+
+typedef struct {
+    int fd;
+    frame *first_out, **last_out;
+    head in; /* of what comes */
+    size_t in_done;
+    frame *coming;
+    frame *first_in, **last_in; /* what came and nobody asked for yet */
+    bool ended, failed;
+} peer;
+
+struct vd_sockets {
+    uint32_t rank, ranks;
+    int patience_ms;
+    peer *peer;
+    struct pollfd *poll;
+};
+
+static frame *new_frame(uint32_t number, size_t size) {
+    frame *f = malloc(sizeof *f + size);
+    if (f)
+        *f = (frame){.h = {number, (uint32_t)size}};
+    return f;
+}
+
+static void free_frames(frame *f) {
+    while (f) {
+        frame *next = f->next;
+        free(f);
+        f = next;
+    }
+}
+
+static bool would_block(ssize_t n) {
+    return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+}
+
+/* ---- out ---- */
+
+static bool is_out(const frame *f) {
+    return f->done == sizeof f->h + f->h.size;
+}
+
+/* False: nothing more goes for now. */
+static bool push(peer *p) {
+    frame *f = p->first_out;
+    const bool of_head = f->done < sizeof f->h;
+    const uint8_t *from =
+        of_head ? (const uint8_t *)&f->h + f->done : f->bytes + (f->done - sizeof f->h);
+    const size_t left = of_head ? sizeof f->h - f->done : sizeof f->h + f->h.size - f->done;
+    const ssize_t n = send(p->fd, from, left, MSG_NOSIGNAL);
+    p->failed |= n < 0 && !would_block(n) && !p->ended;
+    f->done += n > 0 ? (size_t)n : 0;
+    if (is_out(f)) {
+        p->first_out = f->next;
+        if (!f->next)
+            p->last_out = &p->first_out;
+        free(f);
+    }
+    return n > 0;
+}
+
+static void push_all(peer *p) {
+    while (p->first_out && !p->failed && push(p))
+        ;
+}
+
+/* ---- in ---- */
+
+static void arrived(peer *p) {
+    frame *f = p->coming;
+    p->ended |= f->h.number == ENDS;
+    *p->last_in = f;
+    p->last_in = &f->next;
+    p->coming = NULL;
+    p->in_done = 0;
+}
+
+static void take_head(peer *p) {
+    if (p->in.size > FRAME_BYTES_MAX || p->ended ||
+        !(p->coming = new_frame(p->in.number, p->in.size)))
+        p->failed = true;
+    else if (p->in.size == 0)
+        arrived(p);
+}
+
+static bool pull(peer *p) {
+    frame *f = p->coming;
+    uint8_t *to = f ? f->bytes + f->done : (uint8_t *)&p->in + p->in_done;
+    const size_t left = f ? f->h.size - f->done : sizeof p->in - p->in_done;
+    const ssize_t n = recv(p->fd, to, left, 0);
+    /* Who ended leaves unread what it did not wait for: that is no failure. */
+    p->failed |= !p->ended && n <= 0 && !would_block(n);
+    if (n <= 0)
+        return false;
+    if (f) {
+        f->done += (size_t)n;
+        if (f->done == f->h.size)
+            arrived(p);
+        return true;
+    }
+    p->in_done += (size_t)n;
+    if (p->in_done == sizeof p->in)
+        take_head(p);
+    return true;
+}
+
+static void pull_all(peer *p) {
+    while (!p->failed && pull(p))
+        ;
+}
+
+/* ---- both ---- */
+
+static void set_poll(vd_sockets *s) {
+    for (uint32_t r = 0; r < s->ranks; r++) {
+        const peer *p = &s->peer[r];
+        const bool open = r != s->rank && !p->failed && !p->ended;
+        s->poll[r] = (struct pollfd){.fd = open ? p->fd : -1};
+        s->poll[r].events = (short)(POLLIN | (p->first_out ? POLLOUT : 0));
+    }
+}
+
+/* Waits until something moves. VD_ERR_IO: some rank failed, or nothing moved. */
+static vd_status move(vd_sockets *s, uint32_t waits_for, vd_err *err) {
+    set_poll(s);
+    const int ready = poll(s->poll, s->ranks, s->patience_ms);
+    if (ready < 0 && errno != EINTR)
+        return vd_fail(err, VD_ERR_LOCAL, "poll: %s", strerror(errno));
+    if (ready == 0)
+        return vd_fail(err, VD_ERR_IO, "process %u of %u: nothing came of it in %d ms", waits_for,
+                       s->ranks, s->patience_ms);
+    for (uint32_t r = 0; r < s->ranks; r++) {
+        if (s->poll[r].fd < 0 || s->poll[r].revents == 0)
+            continue;
+        push_all(&s->peer[r]);
+        pull_all(&s->peer[r]);
+        if (s->peer[r].failed)
+            return vd_fail(err, VD_ERR_IO, "process %u of %u ended before the others", r, s->ranks);
+    }
+    return VD_OK;
+}
+
+static vd_status sockets_send(void *user, uint32_t to, uint32_t number, const void *data,
+                              size_t size, vd_err *err) {
+    vd_sockets *s = user;
+    peer *p = &s->peer[to];
+    frame *f = size > FRAME_BYTES_MAX ? NULL : new_frame(number, size);
+    if (!f)
+        return vd_fail(err, VD_ERR_LOCAL, "no memory for a message of %zu bytes, at most %d", size,
+                       FRAME_BYTES_MAX);
+    if (size > 0)
+        memcpy(f->bytes, data, size);
+    *p->last_out = f;
+    p->last_out = &f->next;
+    push_all(p);
+    return p->failed
+               ? vd_fail(err, VD_ERR_IO, "process %u of %u ended before the others", to, s->ranks)
+               : VD_OK;
+}
+
+/* Takes a message out of what came; NULL: it is not there yet. */
+static frame *taken(peer *p, uint32_t number) {
+    frame **at = &p->first_in;
+    while (*at && (*at)->h.number != number)
+        at = &(*at)->next;
+    frame *f = *at;
+    if (!f)
+        return NULL;
+    *at = f->next;
+    if (p->last_in == &f->next)
+        p->last_in = at;
+    return f;
+}
+
+static vd_status sockets_receive(void *user, uint32_t from, uint32_t number, void *data,
+                                 size_t size, vd_err *err) {
+    vd_sockets *s = user;
+    frame *f;
+    while (!(f = taken(&s->peer[from], number))) {
+        if (s->peer[from].ended)
+            return vd_fail(err, VD_ERR_IO, "process %u of %u ended before the others", from,
+                           s->ranks);
+        const vd_status status = move(s, from, err);
+        if (status != VD_OK)
+            return status;
+    }
+    const uint32_t got = f->h.size;
+    if (got == size && size > 0)
+        memcpy(data, f->bytes, size);
+    free(f);
+    return got == size ? VD_OK
+                       : vd_fail(err, VD_ERR_PEER,
+                                 "process %u of %u sent %u bytes as message %u, expected %zu", from,
+                                 s->ranks, got, number, size);
+}
+
+static vd_status sockets_flush(void *user, vd_err *err) {
+    vd_sockets *s = user;
+    for (uint32_t r = 0; r < s->ranks; r++)
+        while (r != s->rank && s->peer[r].first_out && !s->peer[r].ended && !s->peer[r].failed) {
+            const vd_status status = move(s, r, err);
+            if (status != VD_OK)
+                return status;
+        }
+    return VD_OK;
+}
+
+static bool open_peer(peer *p, int fd) {
+    const int flags = fcntl(fd, F_GETFL);
+    p->fd = fd;
+    return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+vd_status vd_sockets_create(uint32_t rank, uint32_t ranks, const int *socket, int patience_ms,
+                            vd_sockets **out, vd_err *err) {
+    vd_sockets *s = calloc(1, sizeof *s);
+    *out = NULL;
+    if (s) {
+        *s = (vd_sockets){.rank = rank, .ranks = ranks, .patience_ms = patience_ms};
+        s->peer = calloc(ranks, sizeof *s->peer);
+        s->poll = calloc(ranks, sizeof *s->poll);
+    }
+    vd_status status =
+        s && s->peer && s->poll ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t r = 0; status == VD_OK && r < ranks; r++) {
+        peer *p = &s->peer[r];
+        p->fd = -1;
+        p->last_out = &p->first_out;
+        p->last_in = &p->first_in;
+    }
+    for (uint32_t r = 0; status == VD_OK && r < ranks; r++)
+        if (r != rank && !open_peer(&s->peer[r], socket[r]))
+            status = vd_fail(err, VD_ERR_LOCAL, "socket to process %u: %s", r, strerror(errno));
+    if (status == VD_OK)
+        *out = s;
+    else
+        vd_sockets_destroy(s, false);
+    return status;
+}
+
+static void say_end(vd_sockets *s) {
+    vd_err ignored;
+    for (uint32_t r = 0; r < s->ranks; r++)
+        if (r != s->rank && sockets_send(s, r, ENDS, NULL, 0, &ignored) != VD_OK)
+            s->peer[r].failed = true;
+    if (sockets_flush(s, &ignored) != VD_OK) /* nobody is left to be told */
+        return;
+}
+
+void vd_sockets_destroy(vd_sockets *s, bool whole) {
+    if (!s)
+        return;
+    if (whole)
+        say_end(s);
+    for (uint32_t r = 0; s->peer && r < s->ranks; r++) {
+        free_frames(s->peer[r].first_out);
+        free_frames(s->peer[r].first_in);
+        free(s->peer[r].coming);
+        if (r != s->rank && s->peer[r].fd >= 0)
+            close(s->peer[r].fd);
+    }
+    free(s->peer);
+    free(s->poll);
+    free(s);
+}
+
+vd_transport vd_sockets_transport(vd_sockets *s) {
+    return (vd_transport){s, s->rank, s->ranks, sockets_send, sockets_receive, sockets_flush};
+}
