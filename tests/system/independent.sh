@@ -97,6 +97,10 @@ delivered 6 matmul
 cp "$work/honest-model/proof.json" "$work/matmul-model"
 delivered 6 matmul
 
+# The examples of PROTOCOL.md, and its appendix.
+EXAMPLE=$work/example.json "$build/tests/test_document" > "$work/example.log" 2>&1 || { cat "$work/example.log"; exit 1; }
+$python $own/appendix.py "$work/example.json" verde/PROTOCOL.md tests/unit/test_tournament.c tests/unit/test_dispute_folds.c
+
 # A file that is no verdict, or none at all.
 code=0
 echo '{}' > "$work/none.json"
