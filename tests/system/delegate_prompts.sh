@@ -82,6 +82,11 @@ if python3 -c 'import sys, cryptography; sys.exit(sys.version_info < (3, 11))' 2
 fi
 expect 3 'CONVICTED' "$verde" delegate "$work/score.yaml" --key "$work/client" --provider "$late" --provider "$a" --out "$work/scored"
 same scored score
+# A fault that changes nothing is told by the daemon.
+provide idle 127.0.0.1:0 --fault 5000/element@0
+expect 0 '11 prompts, every byte checked' "$verde" delegate "$work/generate.yaml" --key "$work/client" --provider "$idle" --provider "$a" --out "$work/idled"
+grep -q 'done after .*; its fault changed nothing, so that this run is honest' "$work/idle.log" || fail "the daemon does not say that its fault is idle"
+if grep -q 'changed nothing' "$work/wrong.log"; then fail "a fault that changed something is said to have changed nothing"; fi
 
 # ---- classes; results that are served without a daemon ----
 

@@ -72,7 +72,8 @@ expect 0 'job root' "$verde" run "$work/turned.yaml" --out "$work/turned" --thre
 tac "$work/turned/results.jsonl" | cmp - "$work/honest/results.jsonl" || fail "the order of prompts changes what is said of them"
 
 # With a fault in one prompt, all run one after the other, by the other executor: the others are the same runs.
-expect 0 'job root' "$verde" run "$work/generate.yaml" --out "$work/alone" --fault 7/element@2:choice.token
+expect 0 'FAULT ON PURPOSE: element@2:.*This run is dishonest' \
+    "$verde" run "$work/generate.yaml" --out "$work/alone" --fault 7/element@2:choice.token
 [ -e "$work/honest/prompts/1/journal" ] && ! [ -e "$work/alone/prompts/1/journal" ] || fail "not two executors"
 for key in 1 9223372036854775807; do
     a=$("$verde" check "$work/honest/prompts/$key" | grep 'run root') b=$("$verde" check "$work/alone/prompts/$key" | grep 'run root')

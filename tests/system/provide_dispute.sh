@@ -22,6 +22,21 @@ for name in wrong honest; do
     grep -q '"state": "done"' "$work/$name.json" || fail "$name has not done the job"
 done
 job=$(cat "$work/honest.job")
+if grep -q 'changed nothing' "$work/wrong.log"; then fail "a fault that changed something is said to have changed nothing"; fi
+
+# Of one interval there is no state in the middle of the history.
+sed -e "s|file: \.\./data|file: $PWD/models/data|" -e 's/^steps: .*/steps: 2/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 2/' \
+    -e 's/^schedule: .*/schedule: {kind: constant, warmup: 0}/' models/jobs/toy.yaml > "$work/short.yaml"
+"$verde" run "$work/short.yaml" --out "$work/short" --threads 1 > /dev/null 2>&1
+provide idle 127.0.0.1:0 --fault history
+python3 "$client" "$(cat "$work/idle.url")" "$work/client" submit "$work/short" > "$work/idle.job" || fail "idle does not take the job"
+python3 "$client" "$(cat "$work/idle.url")" "$work/client" wait "$(cat "$work/idle.job")" done failed > /dev/null
+tries=0
+until grep -q 'done after .*; its fault changed nothing, so that this run is honest' "$work/idle.log"; do
+    tries=$((tries + 1))
+    [ $tries -lt 1000 ] || fail "the daemon does not say that its fault changed nothing"
+    sleep 0.01
+done
 
 # arbitrate KEYS VERDICT
 arbitrate() {

@@ -82,6 +82,7 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
     const char *fault = o->fault;
     const vd_common *common = &o->common;
     vd_run_result result;
+    bool idle;
     const vd_training *t = &loaded->job.training;
     vd_announce_run(job, loaded);
     vd_tell_disk(dir, &loaded->program, o->keep);
@@ -105,7 +106,7 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
     if (status == VD_OK)
         status = vd_config_save(dir, loaded, err);
     if (status == VD_OK && result.resumed_at < result.steps)
-        status = vd_tell_fault(dir, loaded, err);
+        status = vd_tell_fault(dir, loaded, &idle, err);
     vd_score score;
     if (status == VD_OK && t->evaluates)
         status = read_score(dir, &result.final_state, &score, err);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "verde/cli/run_command.h"
 #include "verde/delivery/offer.h"
 #include "verde/provide/child.h"
 #include "verde/provide/daemon.h"
@@ -110,6 +111,18 @@ static vd_status offer_state(const vd_run_child *c, const vd_loaded *loaded, vd_
     return status;
 }
 
+vd_status vd_child_tell_idle(const vd_run_child *c, vd_err *err) {
+    char path[1100];
+    snprintf(path, sizeof path, "%.900s/" VD_JOB_IDLE, c->dir);
+    return vd_write_file(path, "\n", 1, 0644, err);
+}
+
+static vd_status tell_fault(const vd_run_child *c, const vd_loaded *loaded, vd_err *err) {
+    bool idle;
+    vd_status status = vd_tell_fault(c->run, loaded, &idle, err);
+    return status == VD_OK && idle ? vd_child_tell_idle(c, err) : status;
+}
+
 static vd_status run(vd_run_child *c, vd_loaded *loaded, vd_err *err) {
     vd_run_result result;
     const vd_run_options options = {.exec = &loaded->exec,
@@ -121,6 +134,8 @@ static vd_status run(vd_run_child *c, vd_loaded *loaded, vd_err *err) {
     vd_status status = load(c, loaded, err);
     if (status == VD_OK)
         status = vd_run(&options, &result, err);
+    if (status == VD_OK)
+        status = tell_fault(c, loaded, err);
     if (status == VD_OK)
         status = copy_places(c, err);
     if (status == VD_OK)

@@ -164,7 +164,9 @@ static vd_status run_items(items_child *x, vd_err *err) {
     vd_status status = vd_items_fault(&run, x->child->fault, err);
     if (status == VD_OK)
         status = vd_items_begin(x->child->run, &x->items, err);
-    return status == VD_OK ? vd_run_items(&run, err) : status;
+    if (status == VD_OK)
+        status = vd_run_items(&run, err);
+    return status == VD_OK && run.idle ? vd_child_tell_idle(x->child, err) : status;
 }
 
 static vd_status write_root(const items_child *x, vd_err *err) {

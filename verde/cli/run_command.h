@@ -44,8 +44,10 @@ typedef struct {
 bool vd_tell_progress(void *printer, const vd_progress *progress);
 /* Says what is about to run. */
 void vd_announce_run(const char *job, const vd_loaded *loaded);
-/* Says so if the run in DIR has a fault on purpose that changed nothing. */
-VD_MUST_USE vd_status vd_tell_fault(const char *dir, const vd_loaded *loaded, vd_err *err);
+void vd_announce_fault(const vd_loaded *loaded); /* says that there is one, if there is */
+/* Says so if the run in DIR has a fault on purpose that changed nothing, and sets *idle. */
+VD_MUST_USE vd_status vd_tell_fault(const char *dir, const vd_loaded *loaded, bool *idle,
+                                    vd_err *err);
 /* Says what checkpoints take, and warns if the file system has less for those to come. `keep`: 0:
  * all. */
 void vd_tell_disk(const char *dir, const vd_program *program, long keep);

@@ -113,6 +113,8 @@ static vd_status run_one(items_run *x, uint32_t item) {
     if (status == VD_OK && fault)
         status = vd_fault_parse(fault, &l->program, &l->exec.fault, x->err);
     if (status == VD_OK)
+        vd_announce_fault(l);
+    if (status == VD_OK)
         status = vd_exec_place(&l->exec, x->err);
     const vd_run_options options = {.exec = &l->exec,
                                     .dir = dir,
@@ -124,8 +126,8 @@ static vd_status run_one(items_run *x, uint32_t item) {
         status = vd_run(&options, &x->result, x->err);
     if (status == VD_OK)
         status = vd_save_data(dir, l, x->err);
-    if (status == VD_OK && x->result.resumed_at < x->result.steps)
-        status = vd_tell_fault(dir, l, x->err);
+    if (status == VD_OK && fault && x->result.resumed_at < x->result.steps)
+        status = vd_tell_fault(dir, l, &x->r->idle, x->err);
     if (status == VD_OK) {
         x->made += x->result.steps - x->result.resumed_at;
         x->found += x->result.resumed_at;

@@ -33,6 +33,7 @@ typedef struct {
     void *user;
     /* Filled in. */
     vd_score_sum sum;
+    bool idle; /* the fault changed nothing */
 } vd_items_run;
 
 /* Goes on with what lies in DIR, which vd_items_begin was told of. Until all is there, the lines of

@@ -43,7 +43,7 @@ bool vd_tell_progress(void *user, const vd_progress *p) {
     return true;
 }
 
-static void announce_fault(const vd_loaded *loaded) {
+void vd_announce_fault(const vd_loaded *loaded) {
     char text[160];
     if (loaded->exec.fault.kind == VD_FAULT_NONE)
         return;
@@ -52,12 +52,13 @@ static void announce_fault(const vd_loaded *loaded) {
             text);
 }
 
-vd_status vd_tell_fault(const char *dir, const vd_loaded *loaded, vd_err *err) {
+vd_status vd_tell_fault(const char *dir, const vd_loaded *loaded, bool *idle, vd_err *err) {
     bool changed = true;
     vd_status status = loaded->exec.fault.kind == VD_FAULT_NONE
                            ? VD_OK
                            : vd_fault_changed(dir, &loaded->exec, &changed, err);
-    if (status == VD_OK && !changed)
+    *idle = status == VD_OK && !changed;
+    if (*idle)
         fprintf(stderr,
                 "*** The fault changed nothing: %s holds an honest run. Name a node of "
                 "`verde graph`, --fault KIND@STEP:NODE, or another step. ***\n",
@@ -84,7 +85,7 @@ void vd_announce_run(const char *job, const vd_loaded *loaded) {
     char frozen[64] = "";
     if (!t->evaluates && trained < vd_model_parameters(&t->model))
         snprintf(frozen, sizeof frozen, ", of which %lld are trained", (long long)trained);
-    announce_fault(loaded);
+    vd_announce_fault(loaded);
     if (loaded->start.present)
         announce_start(loaded);
     fprintf(stderr, "%s: %lld parameters%s, %lld step%s of %lld %s, backend %s, %d thread%s\n", job,

@@ -65,6 +65,7 @@ void vd_daemon_destroy(vd_daemon *daemon);
  * told/result     two lines: run root and final state; of a job with many, its root alone
  * told/offer      what of the final state can be downloaded (delivery/offer.h); or
  * told/items      the results of all programs (delivery/item_results.h)
+ * told/idle       there if a fault on purpose changed nothing
  * log             what the child said
  * The child can read all of this, nothing beside it, and write into run/ and told/ alone. */
 #define VD_JOB_PROGRAM  "program"
@@ -77,6 +78,7 @@ void vd_daemon_destroy(vd_daemon *daemon);
 #define VD_JOB_RESULT   "told/result"
 #define VD_JOB_OFFER    "told/offer"
 #define VD_JOB_ITEMS    "told/items"
+#define VD_JOB_IDLE     "told/idle"
 #define VD_JOB_LOG      "log"
 
 #endif
