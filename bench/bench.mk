@@ -127,11 +127,11 @@ endif
 # A download of 1 GB beside curl; needs python3, curl, openssl and 5 GB of disk: make bench-fetch ARGS="--rounds 3".
 bench-fetch: ## a download of 1 GB, checked, beside curl
 bench-fetch: $(BUILD)/bin/verde
-	python3 bench/fetch.py $< $(BUILD)/bench/fetch $(ARGS)
+	python3 bench/transfer.py fetch $< $(BUILD)/bench/fetch $(ARGS)
 .PHONY: bench-fetch
 
 # Likewise an upload: make bench-upload ARGS="--rounds 3".
 bench-upload: ## an upload of 1 GB, checked, beside curl
 bench-upload: $(BUILD)/bin/verde
-	python3 bench/upload.py $< $(BUILD)/bench/upload $(ARGS)
+	python3 bench/transfer.py upload $< $(BUILD)/bench/upload $(ARGS)
 .PHONY: bench-upload
