@@ -104,7 +104,7 @@ vd_status vd_unbase64(const char *text, size_t length, vd_buf *out, vd_err *err)
 /* A NaN's sign and payload are in its bits. */
 void vd_f32_text(uint32_t bits, char text[VD_F32_TEXT]) {
     enum { DIGITS_MAX = 9 }; /* that tell any two f32 apart */
-    char decimal[24] = "nan";
+    char decimal[VD_F32_TEXT + 1 - sizeof " (0x00000000)"] = "nan";
     float value;
     memcpy(&value, &bits, sizeof value);
     for (int digits = 1; value == value && digits <= DIGITS_MAX; digits++) {

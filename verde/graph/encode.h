@@ -4,6 +4,11 @@
 
 #include "verde/graph/graph.h"
 
+/* Kinds of segments, and what stands in place of a number of nodes: segments follow. */
+enum { VD_SEGMENT_PLAIN = 0, VD_SEGMENT_REPEAT = 1 };
+#define VD_SEGMENTS UINT32_MAX
+
+int vd_attr_count(int op); /* 0: there is no such operator */
 void vd_put_shape(vd_buf *out, const ro_shape *shape);
 ro_shape vd_get_shape(vd_cursor *in);
 

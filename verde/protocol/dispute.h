@@ -231,8 +231,11 @@ bool vd_fold_ask(vd_referee *, uint32_t, vd_question *);
 void vd_fold_take(vd_referee *);
 void vd_parts_take(vd_referee *);
 
+size_t vd_piece_size(const ro_shape *, uint64_t leaf); /* bytes of a tensor's leaf */
+uint32_t vd_element_bits(const uint8_t *bytes, size_t size);
 bool vd_inputs_ask(vd_referee *, uint32_t, vd_question *);
 void vd_judge_element(vd_referee *); /* compares with place->expected */
+void vd_judge_part(vd_referee *);    /* with part */
 void vd_inputs_take(vd_referee *);
 void vd_inputs_forget(vd_referee *);
 

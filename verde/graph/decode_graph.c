@@ -1,0 +1,167 @@
+/* Graphs of canonical bytes, whoever wrote them. PROTOCOL.md sections 1.2 and 1.5. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/graph/encode.h"
+
+/* The fewest bytes of a node: no name, no input, a shape of one dimension. */
+enum { NODE_BYTES = 16 };
+
+/* Any bytes give a shape that ro_infer can judge: ndim is in range, unused dimensions are 0. */
+ro_shape vd_get_shape(vd_cursor *in) {
+    ro_shape shape = {.dtype = vd_get_u8(in), .ndim = vd_get_u8(in)};
+    if (shape.ndim < 1 || shape.ndim > RO_MAX_DIMS) {
+        in->failed = true;
+        shape.ndim = 0;
+    }
+    for (int i = 0; i < shape.ndim; i++)
+        shape.dim[i] = (int64_t)vd_get_u64(in);
+    return shape;
+}
+
+static bool get_edges(vd_cursor *in, vd_graph *graph, vd_node *n, bool in_body) {
+    n->first_input = graph->edge_count;
+    if (graph->edge_count + (uint32_t)n->input_count > graph->edge_capacity)
+        return false;
+    for (int32_t i = 0; i < n->input_count && !in->failed; i++) {
+        graph->stored_from[graph->edge_count] = in_body ? vd_get_u8(in) : VD_FROM_VALUE;
+        graph->stored_edge[graph->edge_count++] = vd_get_u32(in);
+    }
+    return !in->failed;
+}
+
+static bool get_node(vd_cursor *in, vd_graph *graph, vd_node *n, bool in_body) {
+    vd_get_string(in, n->name, sizeof n->name);
+    n->op = vd_get_u16(in);
+    n->input_count = vd_get_u16(in);
+    if (!ro_op_describe(n->op) || n->input_count > RO_MAX_INPUTS)
+        return false;
+    for (int i = 0; i < vd_attr_count(n->op); i++)
+        n->attr[i] = (int64_t)vd_get_u64(in);
+    n->moving = in_body ? vd_get_u8(in) - 1 : -1;
+    if (n->moving >= 0)
+        n->slope = (int64_t)vd_get_u64(in);
+    if ((n->moving >= 0) != (n->slope != 0) || n->moving >= vd_attr_count(n->op) ||
+        !get_edges(in, graph, n, in_body))
+        return false;
+    n->shape = vd_get_shape(in);
+    return !in->failed;
+}
+
+/* A larger list with zeros at its end. */
+static bool grow(void *list, uint32_t count, uint32_t more, size_t size) {
+    void *old;
+    memcpy(&old, list, sizeof old);
+    char *grown = realloc(old, ((size_t)count + more + 1) * size);
+    if (!grown)
+        return false;
+    memset(grown + count * size, 0, ((size_t)more + 1) * size);
+    memcpy(list, &grown, sizeof grown);
+    return true;
+}
+
+/* Counts beyond the input are refused before allocation. */
+static bool get_nodes(vd_cursor *in, uint32_t nodes, vd_graph *g, bool in_body) {
+    const uint32_t edges = vd_get_u32(in);
+    const size_t left = in->size - in->at;
+    if (in->failed || nodes == 0 || nodes > VD_NODES_MAX - g->stored_count ||
+        nodes > VD_UNROLLED_MAX - g->node_count || edges > VD_EDGES_MAX - g->edge_count ||
+        nodes > left / NODE_BYTES || edges > left / 4)
+        return false;
+    if (!grow(&g->stored, g->stored_count, nodes, sizeof *g->stored) ||
+        !grow(&g->stored_edge, g->edge_count, edges, sizeof *g->stored_edge) ||
+        !grow(&g->stored_from, g->edge_count, edges, sizeof *g->stored_from))
+        return false;
+    g->node_capacity = g->stored_count + nodes;
+    g->edge_capacity = g->edge_count + edges;
+    for (; g->stored_count < g->node_capacity; g->stored_count++)
+        if (!get_node(in, g, &g->stored[g->stored_count], in_body))
+            return false;
+    g->node_count += in_body ? 0 : nodes;
+    return g->edge_count == g->edge_capacity;
+}
+
+static bool get_carried(vd_cursor *in, vd_graph *g, vd_repeat *r) {
+    const uint32_t count = vd_get_u32(in);
+    r->carried = g->carried_count;
+    if (in->failed || count > VD_SUMS_MAX || count > (in->size - in->at) / 8 ||
+        !grow(&g->carried, g->carried_count, count, sizeof *g->carried))
+        return false;
+    r->carried_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        vd_carried *c = &g->carried[g->carried_count++];
+        c->before = vd_get_u32(in);
+        c->node = vd_get_u32(in);
+    }
+    return !in->failed;
+}
+
+static bool get_sum(vd_cursor *in, const vd_graph *g, const vd_repeat *r, vd_sum *sum) {
+    sum->node = vd_get_u32(in);
+    vd_get_string(in, sum->add.name, sizeof sum->add.name);
+    if (in->failed || sum->node < r->first || sum->node - r->first >= r->size)
+        return false;
+    sum->add.op = RO_OP_ADD;
+    sum->add.input_count = 2;
+    sum->add.moving = -1;
+    sum->add.shape = g->stored[sum->node].shape;
+    return true;
+}
+
+static bool get_sums(vd_cursor *in, vd_graph *g, vd_repeat *r) {
+    const uint32_t count = vd_get_u32(in);
+    r->sum = g->sum_count;
+    if (in->failed || count > VD_SUMS_MAX || count > (in->size - in->at) / 6 ||
+        !grow(&g->sum, g->sum_count, count, sizeof *g->sum))
+        return false;
+    r->sum_count = count;
+    for (uint32_t i = 0; i < count; i++)
+        if (!get_sum(in, g, r, &g->sum[g->sum_count++]))
+            return false;
+    return true;
+}
+
+static bool get_repeat(vd_cursor *in, vd_graph *g) {
+    vd_repeat r = {.count = vd_get_u32(in), .first = g->stored_count, .start = g->node_count};
+    if (r.count < 2 || g->repeat_count == VD_REPEATS_MAX || !get_nodes(in, vd_get_u32(in), g, true))
+        return false;
+    r.size = g->stored_count - r.first;
+    if (!get_carried(in, g, &r) || !get_sums(in, g, &r) ||
+        vd_repeat_nodes(&r) > VD_UNROLLED_MAX - g->node_count ||
+        !grow(&g->repeat, g->repeat_count, 1, sizeof *g->repeat))
+        return false;
+    g->node_count += (uint32_t)vd_repeat_nodes(&r);
+    g->repeat[g->repeat_count++] = r;
+    return true;
+}
+
+static bool get_segments(vd_cursor *in, vd_graph *g) {
+    const uint32_t first = vd_get_u32(in);
+    int last = -1;
+    if (first != VD_SEGMENTS)
+        return get_nodes(in, first, g, false);
+    for (uint32_t left = vd_get_u32(in); left > 0 && !in->failed; left--) {
+        const int kind = vd_get_u8(in);
+        const bool ok = kind == VD_SEGMENT_PLAIN
+                            ? last != VD_SEGMENT_PLAIN && get_nodes(in, vd_get_u32(in), g, false)
+                        : kind == VD_SEGMENT_REPEAT ? get_repeat(in, g)
+                                                    : false;
+        if (!ok)
+            return false;
+        last = kind;
+    }
+    return !in->failed && g->repeat_count > 0;
+}
+
+bool vd_get_graph(vd_cursor *in, uint32_t sources, uint32_t leaf_count, vd_graph *graph) {
+    graph->sources = sources;
+    if (!get_segments(in, graph) || leaf_count > (in->size - in->at) / 4)
+        return false;
+    graph->output = calloc(leaf_count + 1, sizeof *graph->output);
+    if (!graph->output)
+        return false;
+    for (uint32_t i = 0; i < leaf_count; i++)
+        graph->output[i] = vd_get_u32(in);
+    graph->loss = vd_get_u32(in);
+    return !in->failed;
+}
