@@ -14,6 +14,7 @@ enum { RANKS_MAX = 8, STATES = 4, PATIENCE_MS = 20000 };
 /* The commitments of all states of a run, and the bytes that a rank sent. */
 typedef struct {
     vd_hash state[STATES];
+    vd_hash root; /* of a run in a directory */
     uint64_t sent, received;
     bool ok;
     char error[sizeof((vd_err *)NULL)->text];
@@ -82,16 +83,47 @@ typedef struct {
     uint32_t ranks;
     bool unfused;
     vd_fault fault;
-    uint32_t faulty; /* the rank that has it */
-    uint32_t dies;   /* a rank that ends before its first step; UINT32_MAX: none */
+    uint32_t faulty;         /* the rank that has it */
+    uint32_t dies;           /* a rank that ends before its first step; UINT32_MAX: none */
+    const char *dir;         /* rank 0 writes it; NULL: nobody writes */
+    int64_t stop_at;         /* rank 0 stops after this step; 0: it does not */
+    const vd_program *other; /* of all ranks but 0; NULL: the same */
 } team_run;
+
+/* ---- a run in a directory ---- */
+
+static bool goes_on(void *user, const vd_progress *progress) {
+    const team_run *run = user;
+    return run->stop_at == 0 || progress->step < run->stop_at;
+}
+
+static vd_status run_in_dir(const team_run *run, const vd_exec *exec, const vd_run_team *team,
+                            vd_hash *root, vd_err *err) {
+    vd_run_result result;
+    const vd_run_options options = {.exec = exec,
+                                    .dir = run->dir,
+                                    .progress = goes_on,
+                                    .user = (void *)(uintptr_t)run,
+                                    .team = team};
+    const vd_status status = vd_run(&options, &result, err);
+    *root = result.run_root;
+    return status;
+}
+
+static vd_status share_run(const team_run *run, const vd_exec *exec, vd_member *m, vd_hash *root,
+                           vd_err *err) {
+    const vd_run_team team = vd_member_lead(m);
+    return m->transport.rank == 0 ? run_in_dir(run, exec, &team, root, err)
+                                  : vd_member_follow(m, exec, err);
+}
 
 static vd_status run_member(const team_run *run, uint32_t rank, const vd_transport *transport,
                             outcome *out, vd_err *err) {
-    vd_exec exec = {.program = run->program, .data = data, .unfused = run->unfused};
+    const vd_program *p = run->other && rank > 0 ? run->other : run->program;
+    vd_exec exec = {.program = p, .data = data, .unfused = run->unfused};
     vd_team_plan plan;
     vd_member member;
-    vd_status status = vd_team_plan_create(run->program, run->ranks, &plan, err);
+    vd_status status = vd_team_plan_create(p, run->ranks, &plan, err);
     if (status != VD_OK)
         return status;
     vd_member_open(&member, &plan, transport);
@@ -100,7 +132,8 @@ static vd_status run_member(const team_run *run, uint32_t rank, const vd_transpo
     if (ro_ctx_create(&(ro_options){.threads = 1}, &exec.ro) != RO_OK)
         status = vd_fail(err, VD_ERR_LOCAL, "no context");
     if (status == VD_OK)
-        status = run_states(&exec, &member, out->state, err);
+        status = run->dir ? share_run(run, &exec, &member, &out->root, err)
+                          : run_states(&exec, &member, out->state, err);
     out->sent = member.sent_bytes;
     out->received = member.received;
     ro_ctx_destroy(exec.ro);
@@ -278,4 +311,106 @@ Test(team, bytes_sent_and_messages_taken_are_those_of_the_plan) {
     }
     vd_team_plan_free(&plan);
     vd_program_free(&p);
+}
+
+/* ---- runs in a directory ---- */
+
+static void make_dir(char dir[32]) {
+    snprintf(dir, 32, "/tmp/team-XXXXXX");
+    cr_assert(mkdtemp(dir));
+}
+
+static void remove_dir(const char *dir) {
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    cr_assert(system(command) == 0);
+}
+
+static vd_hash root_alone(const vd_program *p) {
+    vd_exec exec = {.program = p, .data = data};
+    char dir[32];
+    vd_hash root;
+    vd_err err = {0};
+    make_dir(dir);
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &exec.ro) == RO_OK);
+    const team_run run = {.dir = dir};
+    cr_assert(run_in_dir(&run, &exec, NULL, &root, &err) == VD_OK, "%s", err.text);
+    ro_ctx_destroy(exec.ro);
+    remove_dir(dir);
+    return root;
+}
+
+/* The last of `sizes` finishes the run that those before it began and stopped. */
+static void expect_root(const vd_program *p, const uint32_t *sizes, int count) {
+    const vd_hash want = root_alone(p);
+    outcome out[RANKS_MAX];
+    char dir[32];
+    make_dir(dir);
+    for (int i = 0; i < count; i++) {
+        const bool stops = i < count - 1;
+        run_team(
+            &(team_run){p, sizes[i], .dies = UINT32_MAX, .dir = dir, .stop_at = stops ? i + 1 : 0},
+            out);
+        cr_expect(out[0].ok != stops, "%s", out[0].error);
+        if (stops)
+            cr_expect(strncmp(out[0].error, "stopped after step", 18) == 0, "%s", out[0].error);
+    }
+    cr_expect(vd_hash_equal(&out[0].root, &want), "%d sizes, last of %u", count, sizes[count - 1]);
+    remove_dir(dir);
+}
+
+Test(team, a_directory_has_the_root_of_one_process) {
+    fill_text();
+    for (int k = 0; k < KINDS; k++) {
+        vd_program p = program_for(kinds[k], 6);
+        for (uint32_t ranks = 1; ranks <= 4; ranks++)
+            expect_root(&p, &ranks, 1);
+        vd_program_free(&p);
+    }
+}
+
+Test(team, a_run_goes_on_with_another_number_of_processes) {
+    fill_text();
+    for (int k = 0; k < KINDS; k++) {
+        vd_program p = program_for(kinds[k], 6);
+        expect_root(&p, (uint32_t[]){4, 3, 2}, 3);
+        expect_root(&p, (uint32_t[]){1, 6}, 2);
+        expect_root(&p, (uint32_t[]){5, 1}, 2);
+        vd_program_free(&p);
+    }
+}
+
+Test(team, a_finished_run_is_only_reported) {
+    vd_program p = program_for(VD_MODEL_GPT2, 4);
+    outcome out[RANKS_MAX];
+    char dir[32];
+    fill_text();
+    make_dir(dir);
+    const team_run run = {&p, 2, .dies = UINT32_MAX, .dir = dir};
+    run_team(&run, out);
+    const vd_hash root = out[0].root;
+    run_team(&run, out);
+    for (uint32_t r = 0; r < 2; r++)
+        cr_expect(out[r].ok && out[r].sent == 0, "%s", out[r].error);
+    cr_expect(vd_hash_equal(&out[0].root, &root));
+    remove_dir(dir);
+    vd_program_free(&p);
+}
+
+Test(team, ranks_with_different_jobs_refuse) {
+    vd_program p = program_for(VD_MODEL_GPT2, 4), q = program_for(VD_MODEL_LLAMA, 4);
+    /* Each rank is given its own run: rank 1 has the other program. */
+    team_run run = {&p, 2, .dies = UINT32_MAX, .other = &q};
+    outcome out[RANKS_MAX];
+    char dir[32];
+    fill_text();
+    make_dir(dir);
+    run.dir = dir;
+    run_team(&run, out);
+    cr_expect(!out[0].ok && !out[1].ok);
+    cr_expect_str_eq(out[1].error, "process 1 of 2 has another job than process 0: do both read "
+                                   "the same files?");
+    remove_dir(dir);
+    vd_program_free(&p);
+    vd_program_free(&q);
 }

@@ -94,6 +94,49 @@ Test(team_plan, what_a_rank_reads_is_its_own_or_comes_by_one_message) {
         }
 }
 
+/* ---- what is put off ---- */
+
+/* Whether the value is made in this repeat by another rank, or by a node that is put off. */
+static bool is_waited_for(const vd_team_plan *plan, const vd_repeat *r, uint32_t value,
+                          uint32_t rank) {
+    const vd_graph *g = &plan->program->step;
+    if (value < g->sources || vd_node_spot(g, value - g->sources).repeat != r)
+        return false;
+    return vd_team_value_owner(plan, value) != rank ||
+           vd_team_waits(plan, rank, value - g->sources);
+}
+
+/* A node of a repeat is put off where it reads such a value; how many are. */
+static uint32_t expect_put_off(const vd_team_plan *plan) {
+    const vd_graph *g = &plan->program->step;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < g->node_count; i++) {
+        const vd_repeat *r = vd_node_spot(g, i).repeat;
+        const uint32_t rank = vd_team_owner(plan, i);
+        bool waits = false;
+        for (int32_t k = 0; r && k < vd_node_stored(g, i)->input_count; k++)
+            waits |= is_waited_for(plan, r, vd_node_input(g, i, k), rank);
+        cr_assert(!waits || vd_team_waits(plan, rank, i), "node %u of rank %u", i, rank);
+        count += r && vd_team_waits(plan, rank, i);
+    }
+    return count;
+}
+
+Test(team_plan, no_rank_waits_in_a_repeat_before_it_has_run_its_own) {
+    for (int k = 0; k < KINDS; k++)
+        for (int64_t micro = 2; micro <= MICRO; micro++) {
+            vd_program p = program_of(kinds[k], micro);
+            for (uint32_t ranks = 1; ranks <= RANKS && ranks <= micro; ranks++) {
+                vd_team_plan plan = plan_of(&p, ranks);
+                const uint32_t count = expect_put_off(&plan);
+                cr_expect((count > 0) == (ranks > 1));
+                cr_expect(count < p.step.node_count / 2, "%u of %u", count, p.step.node_count);
+                vd_team_plan_free(&plan);
+            }
+            vd_program_free(&p);
+        }
+}
+
 /* ---- who owns what ---- */
 
 static uint32_t iterations_of(const vd_team_plan *plan, uint32_t rank) {

@@ -117,6 +117,9 @@ typedef struct {
  * memory, in the machine's byte order. */
 typedef struct {
     bool (*runs)(void *user, uint32_t node);
+    /* Of a node of a repeat: it waits for another process, or for a node that does, so this one
+     * first runs all else that it runs of the repeat. */
+    bool (*waits)(void *user, uint32_t node);
     bool (*keeps)(void *user, uint32_t leaf); /* of the next state; the others are NULL there */
     bool (*sends)(void *user, uint32_t value);
     /* Right after the value was made; `data` is borrowed until it returns. */

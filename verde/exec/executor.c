@@ -188,17 +188,33 @@ static vd_status run_planned(vd_execution *x, uint32_t node, const vd_observer *
     return VD_OK;
 }
 
+/* Nodes [from, to), those that wait for another process or the others; `waiting`: which. */
+static vd_status run_some(vd_execution *x, uint32_t from, uint32_t to, bool waiting,
+                          const vd_observer *observer, bool *stop, vd_err *err) {
+    vd_status status = VD_OK;
+    for (uint32_t i = from; status == VD_OK && i < to && !*stop; i++)
+        if (vd_part_waits(x, i) == waiting)
+            status = run_planned(x, i, observer, stop, err);
+    return status;
+}
+
 /* *ended: every node ran. */
 static vd_status run_nodes(vd_execution *x, const vd_observer *observer, bool *ended, vd_err *err) {
+    const vd_graph *g = x->graph;
     bool stop = false;
-    *ended = false;
-    for (uint32_t i = 0; i < x->graph->node_count && !stop; i++) {
-        vd_status status = run_planned(x, i, observer, &stop, err);
-        if (status != VD_OK)
-            return status;
+    uint32_t next = 0;
+    vd_status status = VD_OK;
+    for (uint32_t i = 0; x->part && status == VD_OK && i < g->repeat_count; i++) {
+        const uint32_t end = g->repeat[i].start + (uint32_t)vd_repeat_nodes(&g->repeat[i]);
+        status = run_some(x, next, end, false, observer, &stop, err);
+        if (status == VD_OK)
+            status = run_some(x, g->repeat[i].start, end, true, observer, &stop, err);
+        next = end;
     }
-    *ended = !stop;
-    return VD_OK;
+    if (status == VD_OK)
+        status = run_some(x, next, g->node_count, false, observer, &stop, err);
+    *ended = status == VD_OK && !stop;
+    return status;
 }
 
 /* A value that several leaves take, or that is a source, is copied; the last taker gets the tensor

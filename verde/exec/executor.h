@@ -51,6 +51,7 @@ VD_MUST_USE vd_status vd_run_group(vd_execution *x, uint32_t first, uint32_t nod
 /* ---- executor_part.c ---- */
 
 bool vd_part_runs(const vd_execution *x, uint32_t node);
+bool vd_part_waits(const vd_execution *x, uint32_t node);
 bool vd_part_runs_group(const vd_execution *x, uint32_t group, uint32_t iteration);
 bool vd_part_keeps(const vd_execution *x, uint32_t leaf);
 /* Makes `uses` those of the part; nothing where there is none. */

@@ -9,6 +9,10 @@ bool vd_part_runs(const vd_execution *x, uint32_t node) {
     return !x->part || x->part->runs(x->part->user, node);
 }
 
+bool vd_part_waits(const vd_execution *x, uint32_t node) {
+    return x->part && x->part->waits(x->part->user, node);
+}
+
 static uint32_t member_node(const vd_execution *x, uint32_t group, uint32_t member,
                             uint32_t iteration) {
     const uint32_t node = x->plan.group[group].member[member];
@@ -19,12 +23,15 @@ bool vd_part_runs_group(const vd_execution *x, uint32_t group, uint32_t iteratio
     return !x->part || vd_part_runs(x, member_node(x, group, 0, iteration));
 }
 
-/* Whether who runs one node of a group runs all of it. */
+/* Whether who runs one node of a group runs all of it, and does not put off some of them. */
 static bool is_whole(const vd_execution *x, uint32_t group, uint32_t iteration) {
-    const bool runs = vd_part_runs_group(x, group, iteration);
-    for (uint32_t i = 1; i < x->plan.group[group].member_count; i++)
-        if (vd_part_runs(x, member_node(x, group, i, iteration)) != runs)
+    const uint32_t first = member_node(x, group, 0, iteration);
+    for (uint32_t i = 1; i < x->plan.group[group].member_count; i++) {
+        const uint32_t node = member_node(x, group, i, iteration);
+        if (vd_part_runs(x, node) != vd_part_runs(x, first) ||
+            vd_part_waits(x, node) != vd_part_waits(x, first))
             return false;
+    }
     return true;
 }
 

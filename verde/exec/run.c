@@ -128,12 +128,28 @@ static vd_status run_evaluation(runner *r, const vd_hash *state) {
                                    : status;
 }
 
+static vd_status save_state(runner *r, vd_hash *commitment) {
+    const vd_run_team *team = r->options->team;
+    const char *dir = r->options->dir;
+    vd_state whole = {0};
+    vd_status status =
+        team ? team->hash(team->user, r->exec.ro, &r->program_hash, &r->state, commitment, r->err)
+             : vd_state_hash(r->exec.ro, r->program, &r->program_hash, &r->state, NULL, commitment,
+                             r->err);
+    if (status == VD_OK && !team)
+        return vd_store_save_state(dir, r->program, &r->state, commitment, r->err);
+    if (status == VD_OK)
+        status = team->gather(team->user, &r->state, &whole, r->err);
+    if (status != VD_OK)
+        return status;
+    status = vd_store_save_state(dir, r->program, &whole, commitment, r->err);
+    team->scatter(team->user, &r->state, &whole);
+    return status;
+}
+
 static vd_status checkpoint(runner *r) {
     vd_hash commitment, logs;
-    vd_status status = vd_state_hash(r->exec.ro, r->program, &r->program_hash, &r->state, NULL,
-                                     &commitment, r->err);
-    if (status == VD_OK)
-        status = vd_store_save_state(r->options->dir, r->program, &r->state, &commitment, r->err);
+    vd_status status = save_state(r, &commitment);
     if (status == VD_OK)
         status = run_evaluation(r, &commitment);
     if (status == VD_OK)
@@ -172,8 +188,7 @@ static vd_status step(runner *r) {
     r->progress.step = r->state.step;
     r->progress.loss = loss;
     r->progress.seconds = vd_seconds() - r->start;
-    const bool state_comes =
-        r->state.step % r->program->checkpoint_interval == 0 || r->state.step == r->program->steps;
+    const bool state_comes = vd_is_committed(r->program, r->state.step);
     status =
         vd_keep_judge(r->options, &r->log, &r->times, vd_seconds() - start, state_comes, r->err);
     if (status == VD_OK && state_comes)
@@ -185,6 +200,11 @@ static vd_status step(runner *r) {
         status = vd_fail(r->err, VD_ERR_TIMEOUT, "stopped after step %lld of %lld",
                          (long long)r->state.step, (long long)r->program->steps);
     return status;
+}
+
+static vd_status begin_team(runner *r) {
+    const vd_run_team *team = r->options->team;
+    return team ? team->begin(team->user, &r->state, r->log.count > 0, r->err) : VD_OK;
 }
 
 static vd_status run_steps(runner *r) {
@@ -199,7 +219,11 @@ static vd_status run_steps(runner *r) {
         if (status == VD_OK)
             status = vd_run_logs_end(&r->logs, r->err);
         if (status == VD_OK)
+            status = begin_team(r);
+        if (status == VD_OK)
             status = checkpoint(r);
+    } else if (status == VD_OK) {
+        status = begin_team(r);
     }
     while (status == VD_OK && r->state.step < r->program->steps)
         status = step(r);

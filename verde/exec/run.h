@@ -40,6 +40,22 @@ typedef struct {
     bool has_accuracy; /* of a model that tells classes */
 } vd_score;
 
+/* A run that several processes share (verde/team), for the one that writes the directory; each has
+ * a part of the state, by exec->part. */
+typedef struct {
+    /* Before the first step, with all of the state; frees what this process does not keep.
+     * `resumed`: the state was read from the directory. */
+    vd_status (*begin)(void *user, vd_state *state, bool resumed, vd_err *err);
+    /* As vd_state_hash. */
+    vd_status (*hash)(void *user, ro_ctx *ro, const vd_hash *program_hash, const vd_state *state,
+                      vd_hash *out, vd_err *err);
+    /* All leaves of the state in host memory, some of them borrowed from `state`; and frees them.
+     */
+    vd_status (*gather)(void *user, const vd_state *state, vd_state *whole, vd_err *err);
+    void (*scatter)(void *user, const vd_state *state, vd_state *whole);
+    void *user;
+} vd_run_team;
+
 typedef struct {
     const vd_exec *exec;
     const char *dir;
@@ -50,6 +66,7 @@ typedef struct {
     bool (*progress)(void *user, const vd_progress *progress);
     void *user;
     const vd_run_rounding *rounding; /* NULL: as exec says */
+    const vd_run_team *team;         /* NULL: one process; else without `rounding` */
     vd_run_samples samples;
     int32_t keep; /* states that stay on disk, VD_KEEP_MIN or more; 0: all, or as the run began */
     /* Seconds that all answers of a provider in a dispute may take: a run that keeps too few states

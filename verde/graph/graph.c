@@ -82,3 +82,7 @@ int64_t vd_run_leaf_step(const vd_program *program, uint64_t leaf) {
     uint64_t step = leaf * (uint64_t)program->checkpoint_interval;
     return step < (uint64_t)program->steps ? (int64_t)step : program->steps;
 }
+
+bool vd_is_committed(const vd_program *program, int64_t step) {
+    return step % program->checkpoint_interval == 0 || step == program->steps;
+}

@@ -181,5 +181,6 @@ void vd_graph_dot(const vd_program *program, const vd_graph *graph, vd_buf *out)
  * S_n. */
 uint64_t vd_run_leaves(const vd_program *program);
 int64_t vd_run_leaf_step(const vd_program *program, uint64_t leaf);
+bool vd_is_committed(const vd_program *program, int64_t step);
 
 #endif

@@ -13,6 +13,11 @@ static bool runs(void *user, uint32_t node) {
     return owner == VD_TEAM_ALL || owner == m->transport.rank;
 }
 
+static bool waits(void *user, uint32_t node) {
+    const vd_member *m = user;
+    return vd_team_waits(m->plan, m->transport.rank, node);
+}
+
 static bool keeps(void *user, uint32_t leaf) {
     const vd_member *m = user;
     return vd_team_keeps(m->plan, m->transport.rank, leaf);
@@ -50,7 +55,7 @@ static vd_status fetch(void *user, uint32_t value, void *data, size_t size, vd_e
 
 void vd_member_open(vd_member *member, const vd_team_plan *plan, const vd_transport *transport) {
     *member = (vd_member){.plan = plan, .transport = *transport};
-    member->part = (vd_exec_part){runs, keeps, sends, send_value, fetch, member};
+    member->part = (vd_exec_part){runs, waits, keeps, sends, send_value, fetch, member};
 }
 
 void vd_member_thin(const vd_member *member, vd_state *state) {

@@ -2,6 +2,7 @@
 #ifndef VD_MEMBER_H
 #define VD_MEMBER_H
 
+#include "verde/exec/run.h"
 #include "verde/team/team.h"
 #include "verde/team/transport.h"
 
@@ -25,5 +26,10 @@ void vd_member_thin(const vd_member *member, vd_state *state);
 VD_MUST_USE vd_status vd_member_hash(vd_member *member, ro_ctx *ro, const vd_hash *program_hash,
                                      const vd_state *state, vd_hash *tensor, vd_hash *out,
                                      vd_err *err);
+
+/* For vd_run_options.team of rank 0. */
+vd_run_team vd_member_lead(vd_member *member);
+/* What all other ranks do while rank 0 is in vd_run; exec->part is the member's. */
+VD_MUST_USE vd_status vd_member_follow(vd_member *member, const vd_exec *exec, vd_err *err);
 
 #endif

@@ -6,13 +6,49 @@ vd_spread vd_team_spread(const vd_team_plan *plan, const vd_repeat *repeat) {
     return (vd_spread){repeat->count, plan->ranks};
 }
 
-/* An addition makes the total over iterations z .. m: PROTOCOL.md section 1.5. */
-static uint32_t addition_owner(const vd_team_plan *plan, const vd_spot *s) {
-    const vd_spread spread = vd_team_spread(plan, s->repeat);
+/* An addition makes the total over iterations z .. m: this is z. PROTOCOL.md section 1.5. */
+static uint32_t first_added(const vd_spot *s) {
     uint32_t lo = s->iteration;
     for (uint32_t i = 0; i < s->merge; i++)
         lo &= lo - 1;
-    return vd_spread_place(&spread, lo, s->iteration + 1, plan->sum_owner[s->repeat->sum + s->sum]);
+    return lo;
+}
+
+static uint32_t addition_owner(const vd_team_plan *plan, const vd_spot *s) {
+    const vd_spread spread = vd_team_spread(plan, s->repeat);
+    return vd_spread_place(&spread, first_added(s), s->iteration + 1,
+                           plan->sum_owner[s->repeat->sum + s->sum]);
+}
+
+static bool is_away(const vd_team_plan *plan, const vd_spot *s, uint32_t iteration, uint32_t rank) {
+    const vd_spread spread = vd_team_spread(plan, s->repeat);
+    return vd_spread_rank(&spread, iteration) != rank;
+}
+
+bool vd_team_waits(const vd_team_plan *plan, uint32_t rank, uint32_t node) {
+    const vd_graph *g = &plan->program->step;
+    const vd_spot s = vd_node_spot(g, node);
+    if (!s.repeat)
+        return false;
+    const bool addition = s.stored == VD_SPOT_SUM;
+    if (plan->chained[addition ? g->sum[s.repeat->sum + s.sum].node : s.stored] &&
+        is_away(plan, &s, 0, rank))
+        return true;
+    return addition &&
+           (is_away(plan, &s, first_added(&s), rank) || is_away(plan, &s, s.iteration, rank));
+}
+
+/* A body's nodes are in topological order. */
+static void find_chained(vd_team_plan *plan, const vd_repeat *r) {
+    const vd_graph *g = &plan->program->step;
+    for (uint32_t i = r->first; i < r->first + r->size; i++)
+        for (int32_t k = 0; k < g->stored[i].input_count; k++) {
+            const uint32_t edge = g->stored[i].first_input + (uint32_t)k;
+            const uint32_t from = g->stored_edge[edge];
+            plan->chained[i] |=
+                g->stored_from[edge] == VD_FROM_CARRIED ||
+                (g->stored_from[edge] == VD_FROM_NODE && from >= r->first && plan->chained[from]);
+        }
 }
 
 uint32_t vd_team_owner(const vd_team_plan *plan, uint32_t node) {
@@ -77,11 +113,15 @@ vd_status vd_team_plan_create(const vd_program *program, uint32_t ranks, vd_team
     vd_status status = check_ranks(program, ranks, err);
     if (status != VD_OK)
         return status;
+    out->chained = calloc((size_t)g->stored_count + 1, sizeof *out->chained);
     out->owner = calloc((size_t)g->stored_count + 1, sizeof *out->owner);
     out->sum_owner = calloc((size_t)g->sum_count + 1, sizeof *out->sum_owner);
     out->leaf_owner = calloc((size_t)program->leaf_count + 1, sizeof *out->leaf_owner);
     out->reads = calloc((size_t)program->leaf_count * ranks + 1, sizeof *out->reads);
-    if (out->owner && out->sum_owner && out->leaf_owner && out->reads)
+    const bool room = out->chained && out->owner && out->sum_owner && out->leaf_owner && out->reads;
+    for (uint32_t i = 0; room && i < g->repeat_count; i++)
+        find_chained(out, &g->repeat[i]);
+    if (room)
         status = vd_team_find_owners(out, err);
     else
         status = vd_fail(err, VD_ERR_LOCAL, "out of memory for the plan of a team");
@@ -93,6 +133,7 @@ vd_status vd_team_plan_create(const vd_program *program, uint32_t ranks, vd_team
 }
 
 void vd_team_plan_free(vd_team_plan *plan) {
+    free(plan->chained);
     free(plan->owner);
     free(plan->sum_owner);
     free(plan->leaf_owner);

@@ -27,6 +27,7 @@ typedef struct {
 typedef struct {
     const vd_program *program; /* borrowed */
     uint32_t ranks;
+    bool *chained;            /* of each stored node of a repeat: depends on a carried value */
     uint32_t *owner;          /* of each stored node that is in no repeat; else unused */
     uint32_t *sum_owner;      /* of each sum: the rank where its tree's root is wanted */
     uint32_t *leaf_owner;     /* of each leaf: the rank that hashes and stores it */
@@ -45,6 +46,9 @@ void vd_team_plan_free(vd_team_plan *plan);
  * VD_TEAM_ALL for a source. */
 uint32_t vd_team_owner(const vd_team_plan *plan, uint32_t node);
 uint32_t vd_team_value_owner(const vd_team_plan *plan, uint32_t value);
+/* Whether a node of this rank in a repeat waits for another rank: an addition over iterations that
+ * are not all its own, or what depends on a value that is carried from iteration to iteration. */
+bool vd_team_waits(const vd_team_plan *plan, uint32_t rank, uint32_t node);
 /* Whether a rank keeps a leaf of the state: it reads it in a step, or owns it. */
 bool vd_team_keeps(const vd_team_plan *plan, uint32_t rank, uint32_t leaf);
 /* The messages of a value, from *first on; how many. */

@@ -1,0 +1,168 @@
+/* The run's directory is rank 0's: it tells the others where the run begins, and writes what they
+ * make. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/exec/memory.h"
+#include "verde/team/member.h"
+
+/* Numbers of messages, above those of a step and of commitments. */
+enum { BEGINS = VD_TEAM_MESSAGES_MAX + 1, LEAF };
+
+typedef struct {
+    vd_hash program;
+    int64_t step; /* of the state that follows; -1: each process initialises its own */
+} beginning;
+
+static size_t leaf_bytes(const vd_member *m, uint32_t leaf) {
+    return vd_shape_bytes(&m->plan->program->leaf[leaf].shape);
+}
+
+static vd_status send_leaf(const vd_member *m, const vd_state *state, uint32_t leaf, uint32_t to,
+                           vd_err *err) {
+    void *copy;
+    const size_t size = leaf_bytes(m, leaf);
+    const void *host = vd_memory_in_host(state->memory, state->tensor[leaf], size, &copy, err);
+    vd_status status =
+        host ? m->transport.send(m->transport.user, to, LEAF, host, size, err) : VD_ERR_LOCAL;
+    free(copy);
+    return status;
+}
+
+static vd_status receive_leaf(const vd_member *m, uint32_t leaf, uint32_t from, void **out,
+                              vd_err *err) {
+    const size_t size = leaf_bytes(m, leaf);
+    *out = vd_memory_alloc(NULL, size);
+    return *out ? m->transport.receive(m->transport.user, from, LEAF, *out, size, err)
+                : vd_fail(err, VD_ERR_LOCAL, "out of memory: %zu bytes for %s", size,
+                          m->plan->program->leaf[leaf].name);
+}
+
+/* ---- rank 0 ---- */
+
+static vd_status begin(void *user, vd_state *state, bool resumed, vd_err *err) {
+    vd_member *m = user;
+    const vd_transport *t = &m->transport;
+    beginning b = {.step = resumed ? state->step : -1};
+    vd_status status = vd_program_hash(m->plan->program, &b.program, err);
+    for (uint32_t r = 1; status == VD_OK && r < t->ranks; r++) {
+        status = t->send(t->user, r, BEGINS, &b, sizeof b, err);
+        for (uint32_t i = 0; status == VD_OK && resumed && i < state->count; i++)
+            if (vd_team_keeps(m->plan, r, i))
+                status = send_leaf(m, state, i, r, err);
+    }
+    if (status == VD_OK)
+        vd_member_thin(m, state);
+    return status;
+}
+
+static vd_status hash(void *user, ro_ctx *ro, const vd_hash *program_hash, const vd_state *state,
+                      vd_hash *out, vd_err *err) {
+    return vd_member_hash(user, ro, program_hash, state, NULL, out, err);
+}
+
+/* What this rank has is borrowed where it is in host memory. */
+static vd_status take_leaf(const vd_member *m, const vd_state *state, uint32_t leaf, void **out,
+                           vd_err *err) {
+    if (m->plan->leaf_owner[leaf] != 0)
+        return receive_leaf(m, leaf, m->plan->leaf_owner[leaf], out, err);
+    if (!state->memory) {
+        *out = state->tensor[leaf];
+        return VD_OK;
+    }
+    *out = vd_memory_alloc(NULL, leaf_bytes(m, leaf));
+    return *out ? vd_memory_read(state->memory, *out, state->tensor[leaf], leaf_bytes(m, leaf), err)
+                : vd_fail(err, VD_ERR_LOCAL, "out of memory for a checkpoint");
+}
+
+static void scatter(void *user, const vd_state *state, vd_state *whole) {
+    (void)user;
+    for (uint32_t i = 0; whole->tensor && i < whole->count; i++)
+        if (whole->tensor[i] != state->tensor[i])
+            vd_memory_free(NULL, whole->tensor[i]);
+    free(whole->tensor);
+    *whole = (vd_state){0};
+}
+
+static vd_status gather(void *user, const vd_state *state, vd_state *whole, vd_err *err) {
+    vd_member *m = user;
+    *whole = (vd_state){.step = state->step, .count = state->count};
+    whole->tensor = calloc(state->count, sizeof *whole->tensor);
+    vd_status status =
+        whole->tensor ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory for a checkpoint");
+    for (uint32_t i = 0; status == VD_OK && i < state->count; i++)
+        status = take_leaf(m, state, i, &whole->tensor[i], err);
+    if (status != VD_OK)
+        scatter(user, state, whole);
+    return status;
+}
+
+vd_run_team vd_member_lead(vd_member *member) {
+    return (vd_run_team){begin, hash, gather, scatter, member};
+}
+
+/* ---- the others ---- */
+
+static vd_status receive_state(const vd_member *m, const vd_exec *exec, int64_t step, vd_state *out,
+                               vd_err *err) {
+    const uint32_t count = m->plan->program->leaf_count;
+    *out = (vd_state){.step = step, .count = count};
+    out->tensor = calloc(count, sizeof *out->tensor);
+    vd_status status = out->tensor ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; status == VD_OK && i < count; i++)
+        if (vd_team_keeps(m->plan, m->transport.rank, i))
+            status = receive_leaf(m, i, 0, &out->tensor[i], err);
+    return status == VD_OK ? vd_state_place(exec, out, err) : status;
+}
+
+static vd_status begin_with(const vd_member *m, const vd_exec *exec, const vd_hash *program_hash,
+                            bool *resumed, vd_state *state, vd_err *err) {
+    const vd_transport *t = &m->transport;
+    beginning b;
+    vd_status status = t->receive(t->user, 0, BEGINS, &b, sizeof b, err);
+    if (status == VD_OK && !vd_hash_equal(&b.program, program_hash))
+        status = vd_fail(err, VD_ERR_USAGE,
+                         "process %u of %u has another job than process 0: do both read the same "
+                         "files?",
+                         t->rank, t->ranks);
+    if (status != VD_OK)
+        return status;
+    *resumed = b.step >= 0;
+    if (*resumed)
+        return receive_state(m, exec, b.step, state, err);
+    status = vd_exec_init(exec, NULL, state, err);
+    if (status == VD_OK)
+        vd_member_thin(m, state);
+    return status;
+}
+
+static vd_status give_checkpoint(vd_member *m, const vd_exec *exec, const vd_hash *program_hash,
+                                 const vd_state *state, vd_err *err) {
+    vd_hash none;
+    vd_status status = vd_member_hash(m, exec->ro, program_hash, state, NULL, &none, err);
+    for (uint32_t i = 0; status == VD_OK && i < state->count; i++)
+        if (m->plan->leaf_owner[i] == m->transport.rank)
+            status = send_leaf(m, state, i, 0, err);
+    return status;
+}
+
+vd_status vd_member_follow(vd_member *m, const vd_exec *exec, vd_err *err) {
+    const vd_program *p = exec->program;
+    vd_state state = {0};
+    vd_hash program_hash;
+    bool resumed = false;
+    vd_status status = vd_program_hash(p, &program_hash, err);
+    if (status == VD_OK)
+        status = begin_with(m, exec, &program_hash, &resumed, &state, err);
+    if (status == VD_OK && !resumed)
+        status = give_checkpoint(m, exec, &program_hash, &state, err);
+    while (status == VD_OK && state.step < p->steps) {
+        status = vd_exec_step(exec, NULL, &state, NULL, err);
+        if (status == VD_OK && vd_is_committed(p, state.step))
+            status = give_checkpoint(m, exec, &program_hash, &state, err);
+    }
+    if (status == VD_OK)
+        status = m->transport.flush(m->transport.user, err);
+    vd_state_free(&state);
+    return status;
+}
