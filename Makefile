@@ -152,6 +152,7 @@ $(BUILD)/bin/repops-conform: $(conform_obj) $(BUILD)/lib/librepops.a
 tools_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,golden product fused fused_functions fused_layers bounded case_run)
 
 include repops/cuda/cuda.mk
+include verde/mpi/mpi.mk
 include tests/simt/simt.mk
 include tests/ptx/ptx.mk
 
@@ -212,6 +213,7 @@ install-lib: lib
 	install -m 644 repops/man/*.3 $(DESTDIR)$(MANDIR)/man3
 	install -m 644 repops/SPEC.md LICENSE $(DESTDIR)$(DOCDIR)
 	[ ! -e $(BUILD)/lib/librepops_cuda.so.1 ] || install -m 755 $(BUILD)/lib/librepops_cuda.so.1 $(DESTDIR)$(LIBDIR)
+	[ ! -e $(BUILD)/lib/libverde_mpi.so.1 ] || install -m 755 $(BUILD)/lib/libverde_mpi.so.1 $(DESTDIR)$(LIBDIR)
 install: ## the library, verde, manual pages and completion, into PREFIX
 install: install-lib $(BUILD)/bin/verde
 	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(MANDIR)/man1 $(VERDE_DOCDIR) $(COMPLETIONDIR) $(SYSTEMDDIR))
@@ -230,7 +232,7 @@ uninstall: ## take away what install and install-lib put there
 	rm -f $(patsubst repops/include/%,$(DESTDIR)$(PREFIX)/include/%,$(wildcard repops/include/repops/*.h)) \
 	    $(patsubst repops/man/%,$(DESTDIR)$(MANDIR)/man1/%,$(wildcard repops/man/*.1)) \
 	    $(patsubst repops/man/%,$(DESTDIR)$(MANDIR)/man3/%,$(wildcard repops/man/*.3)) \
-	    $(addprefix $(DESTDIR)$(LIBDIR)/,librepops.a $(RO_SONAME) librepops.so $(BLAS_SONAME) librepops_blas.so librepops_cuda.so.1 \
+	    $(addprefix $(DESTDIR)$(LIBDIR)/,librepops.a $(RO_SONAME) librepops.so $(BLAS_SONAME) librepops_blas.so librepops_cuda.so.1 libverde_mpi.so.1 \
 	      pkgconfig/repops.pc pkgconfig/repops-blas.pc) \
 	    $(addprefix $(DESTDIR)$(PREFIX)/bin/,repops-conform verde) $(addprefix $(DESTDIR)$(DOCDIR)/,SPEC.md LICENSE) \
 	    $(DESTDIR)$(MANDIR)/man1/verde.1 $(DESTDIR)$(MANDIR)/man1/verde-*.1 $(DESTDIR)$(COMPLETIONDIR)/verde \
@@ -289,7 +291,7 @@ ASAN_PACKAGES := $(TEST_PACKAGES)
 # For tests/system/cross.sh, which is skipped without them: about 70 MB.
 CROSS_PACKAGES := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross
 # Without these, the tests that use them are skipped.
-OPTIONAL_PACKAGES := g++ cmake libblas-dev python3-numpy python3-cryptography man-db groff-base
+OPTIONAL_PACKAGES := g++ cmake libblas-dev python3-numpy python3-cryptography man-db groff-base openmpi-bin libopenmpi-dev
 
 demo: ## install what is missing, build, delegate, dispute, convict
 	@sh verde/packages.sh $(PACKAGES)

@@ -6,6 +6,7 @@
 
 #include "verde/cli/export.h"
 #include "verde/cli/run_command.h"
+#include "verde/cli/run_processes.h"
 #include "verde/cli/run_prompts.h"
 #include "verde/cli/stop.h"
 #include "verde/exec/batch.h"
@@ -77,8 +78,8 @@ static vd_status read_score(const char *dir, const vd_hash *state, vd_score *out
 }
 
 static vd_status execute(const char *job, const char *dir, const run_options *o,
-                         const vd_run_rounding *rounding, vd_loaded *loaded,
-                         vd_evaluation *evaluation, vd_err *err) {
+                         const vd_run_rounding *rounding, const vd_run_processes *processes,
+                         vd_loaded *loaded, vd_evaluation *evaluation, vd_err *err) {
     const char *fault = o->fault;
     const vd_common *common = &o->common;
     vd_run_result result;
@@ -88,12 +89,15 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
     vd_tell_disk(dir, &loaded->program, o->keep);
     vd_run_printer print = {.samples_per_step = (double)(t->batch * t->sequence),
                             .samples = vd_record_size(&t->model) ? "images" : "tokens"};
-    const vd_run_options options = {.exec = &loaded->exec,
+    vd_exec exec = loaded->exec;
+    exec.part = vd_run_part(processes);
+    const vd_run_options options = {.exec = &exec,
                                     .dir = dir,
                                     .fault = fault,
                                     .progress = vd_tell_progress,
                                     .user = &print,
                                     .rounding = rounding,
+                                    .team = exec.part ? &processes->lead : NULL,
                                     .samples = {print.samples, t->batch * t->sequence},
                                     .keep = (int32_t)o->keep,
                                     .dispute_s = 2 * VD_REACH_S,
@@ -139,8 +143,24 @@ static vd_status check_batch(const char *job, const run_options *o, const vd_loa
                : VD_OK;
 }
 
+static vd_status join(const char *job, const vd_loaded *loaded, bool logs,
+                      vd_run_processes *processes, vd_err *err) {
+    const bool prompts = vd_job_has_prompts(&loaded->job);
+    if (vd_mpi_processes() > 1 && (logs || prompts))
+        return vd_fail(err, VD_ERR_USAGE, "%s: a run %s is one process's, and MPI started %u", job,
+                       prompts ? "of prompts" : "with --backend log", vd_mpi_processes());
+    return vd_run_join(loaded, processes, err);
+}
+
+static vd_status follow(const vd_loaded *loaded, vd_run_processes *processes, vd_err *err) {
+    vd_exec exec = loaded->exec;
+    exec.part = vd_run_part(processes);
+    return vd_member_follow(&processes->member, &exec, err);
+}
+
 /* "--backend log" runs free kernels on the best instruction set. */
-static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_err *err) {
+static vd_status start(const char *job, run_options *o, vd_loaded *loaded,
+                       vd_run_processes *processes, vd_err *err) {
     static vd_log_role role;
     static vd_evaluation evaluation;
     int fd = -1; /* of the directory, locked */
@@ -163,6 +183,10 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_er
     if (status == VD_OK && logs)
         status = vd_load_device(loaded, &role.profile, err);
     if (status == VD_OK)
+        status = join(job, loaded, logs, processes, err);
+    if (status == VD_OK && vd_run_follows(processes))
+        return follow(loaded, processes, err);
+    if (status == VD_OK)
         status = take_dir(o->dir, &fd, &made, err);
     const bool prompts = status == VD_OK && vd_job_has_prompts(&loaded->job);
     if (prompts)
@@ -170,7 +194,8 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_er
     if (status == VD_OK && !prompts)
         status = vd_evaluation_open(loaded, o->dir, &evaluation, err);
     if (status == VD_OK && !prompts)
-        status = execute(job, o->dir, o, logs ? &role.rounding : NULL, loaded, &evaluation, err);
+        status = execute(job, o->dir, o, logs ? &role.rounding : NULL, processes, loaded,
+                         &evaluation, err);
     vd_evaluation_close(&evaluation);
     vd_key_destroy(role.key);
     if (status != VD_OK && made)
@@ -204,9 +229,12 @@ static vd_exit run(int argc, char **argv) {
     }
     vd_loaded loaded = {0};
     vd_err err = {0};
-    vd_status status = start(argv[optind], &given, &loaded, &err);
+    static vd_run_processes processes;
+    vd_status status = start(argv[optind], &given, &loaded, &processes, &err);
+    const vd_exit code = status == VD_OK ? VD_EXIT_OK : vd_report(&err);
+    vd_run_leave(&processes, status == VD_OK);
     vd_loaded_free(&loaded);
-    return status == VD_OK ? VD_EXIT_OK : vd_report(&err);
+    return code;
 }
 
 const vd_command vd_cmd_run = {
@@ -257,6 +285,7 @@ const vd_command vd_cmd_run = {
     "\nExamples:\n"
     "  verde run models/jobs/demo.yaml --out run\n"
     "  verde run models/jobs/toy.yaml --out liar --fault element@7\n"
+    "  mpirun -n 4 verde run models/jobs/demo.yaml --out run   # the same bits, by 4 processes\n"
     "  verde run models/jobs/toy.yaml --out a --backend log --profile sim-wide\n"
     "  verde run models/jobs/toy.yaml --out b --backend log --profile sim-deep --role auditor "
     "--follow a\n" VD_EXIT_HELP,

@@ -1,0 +1,97 @@
+#!/bin/sh
+# Runs by several processes of MPI: the run root of one process, whatever their number, and when one of them was killed.
+set -eu
+build=$1
+[ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
+command -v mpirun > /dev/null && command -v mpicc > /dev/null || { echo "no mpirun and mpicc: libopenmpi-dev, openmpi-bin"; exit 77; }
+make --no-print-directory BUILD="$build" mpi > /dev/null
+verde=$build/bin/verde
+work=$build/tests/team
+rm -rf "$work"
+mkdir -p "$work"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+more=
+mpirun --version | grep -q 'Open MPI' && more=--oversubscribe
+top=$PWD
+count=0
+running=
+trap '[ -z "$running" ] || kill $running 2> /dev/null || true' EXIT
+
+fail() {
+    echo "$*"
+    exit 1
+}
+
+# job NAME KIND BATCH MICRO STEPS EVERY: models/jobs/KIND.yaml with other numbers, in $work/NAME.yaml.
+job() {
+    sed -e "s/^batch: .*/batch: $3/" -e '/^micro_batches:/d' -e "s/^steps: .*/steps: $5/" -e '/^evaluate:/d' \
+        -e "s/^checkpoint_interval: .*/checkpoint_interval: $6/" -e "s#\.\./data#$top/models/data#" "models/jobs/$2.yaml" > "$work/$1.yaml"
+    echo "micro_batches: $4" >> "$work/$1.yaml"
+}
+
+# team N NAME OUT: by N processes.
+team() {
+    # shellcheck disable=SC2086
+    mpirun $more -n "$1" "$verde" run "$work/$2.yaml" --out "$work/$3" --threads 1 > "$work/$3.out" 2> "$work/$3.log" ||
+        { cat "$work/$3.log"; fail "$2 by $1 processes fails"; }
+}
+
+root() {
+    sed -n 's/^run root *//p' "$work/$1.out"
+}
+
+# same OUT NAME: has the root of NAME by one process.
+same() {
+    [ -n "$(root "$2-alone")" ] && [ "$(root "$1")" = "$(root "$2-alone")" ] || fail "$1: another root than one process has"
+    count=$((count + 1))
+}
+
+alone() {
+    "$verde" run "$work/$1.yaml" --out "$work/$1-alone" --threads 1 > "$work/$1-alone.out" 2> "$work/$1-alone.log" ||
+        { cat "$work/$1-alone.log"; fail "$1 fails"; }
+}
+
+job gpt2 toy 12 6 12 4
+job llama llama-tiny 6 6 8 4
+job bert bert-tiny 6 6 8 4
+for name in gpt2 llama bert; do alone $name; done
+for n in 2 3 6; do
+    team $n gpt2 gpt2-$n
+    same gpt2-$n gpt2
+done
+for name in llama bert; do
+    team 4 $name $name-4
+    same $name-4 $name
+done
+
+# One of three processes is killed once a checkpoint is there; two others finish the run.
+job long toy 12 6 40 5
+alone long
+# shellcheck disable=SC2086
+mpirun $more -n 3 "$verde" run "$work/long.yaml" --out "$work/killed" --threads 1 > "$work/killed.out" 2> "$work/killed.log" &
+running=$!
+tries=0
+until [ -e "$work/killed/run.json" ] && [ "$(grep -c '"step"' "$work/killed/losses.jsonl" 2> /dev/null)" -ge 7 ]; do
+    tries=$((tries + 1))
+    [ $tries -lt 1200 ] || { cat "$work/killed.log"; fail "no checkpoint in a minute"; }
+    sleep 0.05
+done
+victim=$(pgrep -f -- "--out $work/killed" | tail -n 1)
+kill -9 "$victim"
+code=0
+wait $running || code=$?
+running=
+[ $code -ne 0 ] || fail "a killed process goes unnoticed"
+[ -z "$(root killed)" ] || fail "a run without one of its processes has a root"
+team 2 long killed
+same killed long
+grep -q 'went on from the checkpoint' "$work/killed.log" || fail "the run did not go on from a checkpoint"
+
+# Refusals are said once.
+code=0
+# shellcheck disable=SC2086
+mpirun $more -n 7 "$verde" run "$work/gpt2.yaml" --out "$work/seven" --threads 1 > "$work/seven.out" 2> "$work/seven.log" || code=$?
+[ $code -ne 0 ] || fail "more processes than micro-batches run"
+[ "$(grep -c '^verde: a team of 7 processes: expected 1 to 6' "$work/seven.log")" -eq 1 ] || { cat "$work/seven.log"; fail "not said once"; }
+
+echo "$count runs of 2, 3, 4 and 6 processes have the root of one"

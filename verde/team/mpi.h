@@ -1,0 +1,29 @@
+/* MPI as a transport, in a library of its own: who uses no team needs no MPI. */
+#ifndef VD_MPI_H
+#define VD_MPI_H
+
+#include "verde/team/transport.h"
+
+/* How many processes MPI started beside this one and with it, as its launcher says in the
+ * environment (Open MPI, MPICH, and Slurm's PMIx); 1: it did not. */
+uint32_t vd_mpi_processes(void);
+
+/* Joins them. VD_ERR_USAGE: the library is not there, or is another version's. To be left, in the
+ * same thread, by vd_mpi_leave. */
+typedef struct vd_mpi vd_mpi;
+VD_MUST_USE vd_status vd_mpi_join(vd_mpi **out, vd_err *err);
+vd_transport vd_mpi_transport(vd_mpi *mpi);
+/* If not `whole`, all processes are ended at once. Accepts NULL. */
+void vd_mpi_leave(vd_mpi *mpi, bool whole);
+
+/* ---- what the library exports ---- */
+
+#define VD_MPI_LIBRARY "libverde_mpi.so.1"
+enum { VD_MPI_VERSION = 1 };
+typedef struct {
+    uint32_t version;
+    vd_status (*join)(vd_transport *out, vd_err *err);
+    void (*leave)(void *user, bool whole);
+} vd_mpi_functions;
+
+#endif
