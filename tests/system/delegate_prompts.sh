@@ -70,6 +70,7 @@ same agreed generate
 grep -q "^job root  *$generate_root" "$work/out" || fail "another job root than that of an honest run"
 grep -q '^provider 2  done; it says run root' "$work/err" || fail "no line of provider 2"
 expect 2 'exists already' "$verde" delegate "$work/generate.yaml" $two --out "$work/agreed"
+expect 2 'no run lies there, but results' "$verde" inspect "$work/agreed"
 expect 0 '"prompts":40' "$verde" delegate "$work/score.yaml" $two --out "$work/score" --json
 same score score
 [ "$(wc -l < "$work/out")" -eq 1 ] || fail "--json: not one line"

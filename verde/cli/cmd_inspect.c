@@ -349,6 +349,13 @@ static vd_exit inspect(int argc, char **argv) {
         return inspect_verdict(argv[optind], a.common.json);
     if (!a.trace && !a.proof && !a.plot && vd_items_are_in(a.path))
         return vd_show_prompts(a.path, &a.common, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
+    if (vd_results_are_in(a.path)) {
+        fprintf(stderr,
+                "verde: %s: no run lies there, but results of a job with prompts; `verde check %s "
+                "--job JOB` compares them with what proves them\n",
+                a.path, a.path);
+        return VD_EXIT_USAGE;
+    }
     return inspect_run(&a, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }
 
