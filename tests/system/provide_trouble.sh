@@ -168,9 +168,16 @@ start one
 one=$url one_pid=$pid
 start two
 kill -STOP "$one_pid" "$pid"
-"$verde" delegate "$work/text.yaml" --key "$work/alice" --out "$work/result" --provider "$one" --provider "$url" > "$work/out" 2>&1 &
+"$verde" delegate "$work/text.yaml" --key "$work/alice" --out "$work/result" --provider "$one" --provider "$url" \
+    < /dev/null > "$work/out" 2>&1 &
 delegating=$!
-sleep 2 # it has hashed its data
+# It connects once it has hashed its data, and waits: both are stopped.
+tries=0
+until readlink "/proc/$delegating"/fd/* 2> /dev/null | grep -q "^socket:"; do
+    tries=$((tries + 1))
+    [ $tries -lt 3000 ] || fail "the client does not connect"
+    sleep 0.02
+done
 printf "not what was there" | dd of="$work/text" bs=1 seek=1500000 conv=notrunc 2> /dev/null
 kill -CONT "$one_pid" "$pid"
 code=0

@@ -57,15 +57,21 @@ grep -q 'answered in' "$work/two.log" || { echo "no lines where somebody reads";
 settle stranger 2 'another referee than the one served' "$work/stranger"
 
 # A provider that was started again hashes its files first, and says meanwhile that it works, longer than the referee waits for a word.
-# Reading a state waits as long as a file is there.
+# Reading a state waits as long as a file is there, and makes another one that says so.
 if [ -z "${SANITIZED:-}" ] && command -v curl > /dev/null; then
     cat > "$work/hold.c" << 'C'
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 ssize_t pread(int fd, void *to, size_t size, off_t at) {
-    while (access(getenv("HOLD"), F_OK) == 0)
+    char waits[4096];
+    snprintf(waits, sizeof waits, "%s.waits", getenv("HOLD"));
+    while (access(getenv("HOLD"), F_OK) == 0) {
+        close(open(waits, O_CREAT | O_WRONLY, 0600));
         usleep(10000);
+    }
     return syscall(SYS_pread64, fd, to, size, at);
 }
 ssize_t pread64(int fd, void *to, size_t size, off_t at) { return pread(fd, to, size, at); }
@@ -84,9 +90,15 @@ C
     [ ! -e "$work/early" ] || { echo "the URL was said before the files were hashed"; exit 1; }
     cmp "$work/one.url" "$work/again.url"
     # Stopped in the middle of it, it ends well; a run that does not fit is still not served.
+    rm -f "$work/hold.waits"
     touch "$work/hold"
     HOLD=$work/hold LD_PRELOAD=$work/hold.so "$verde" serve "$work/run" --key "$work/keys-two" > /dev/null 2> "$work/stopped.log" &
-    sleep 0.5
+    tries=0
+    until [ -e "$work/hold.waits" ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 6000 ] || { echo "it does not hash"; cat "$work/stopped.log"; exit 1; }
+        sleep 0.02
+    done
     kill $!
     rm "$work/hold"
     wait $! || { echo "stopped while it hashed: exit code $?"; cat "$work/stopped.log"; exit 1; }

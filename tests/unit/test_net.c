@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-TestSuite(net, .init = setup, .fini = teardown, .timeout = 30);
+TestSuite(net, .init = setup, .fini = teardown, .timeout = 300);
 
 /* ---- endpoints ---- */
 

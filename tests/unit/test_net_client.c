@@ -1,7 +1,7 @@
 /* The client against servers that misbehave. */
 #include "net_peers.h"
 
-TestSuite(net_client, .init = setup, .fini = teardown, .timeout = 30);
+TestSuite(net_client, .init = setup, .fini = teardown, .timeout = 300);
 
 #define OK_HEAD "HTTP/1.1 200 OK\r\n"
 #define PLAIN(text)                                                                                \

@@ -1,7 +1,7 @@
 /* Requests that are judged by their heads, before their bodies are read. */
 #include "net_peers.h"
 
-TestSuite(net_head, .init = setup, .fini = teardown, .timeout = 30);
+TestSuite(net_head, .init = setup, .fini = teardown, .timeout = 300);
 
 /* Lets through what has the header "Pass: yes", and waits, or "Pass: now", and does not. */
 static vd_head_screened judge(void *user, const vd_request *request, vd_response *response) {

@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-TestSuite(net_server, .init = setup, .fini = teardown, .timeout = 30);
+TestSuite(net_server, .init = setup, .fini = teardown, .timeout = 300);
 
 #define POST(headers, body) "POST /echo HTTP/1.1\r\n" headers "\r\n" body
 

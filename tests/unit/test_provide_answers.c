@@ -9,7 +9,7 @@
 #include "verde/provide/answers.h"
 #include "verde/provide/frames.h"
 
-TestSuite(provide_answers, .timeout = 30);
+TestSuite(provide_answers, .timeout = 300);
 
 static vd_status note(void *user, const void *message, size_t size,
                       uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err) {
