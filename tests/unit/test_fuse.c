@@ -1,6 +1,6 @@
 /* Execution with fused groups of nodes: the same states as node by node. */
 #include "tests/support/dispute.h"
-#include "verde/exec/fuse.h"
+#include "tests/support/fusing.h"
 #include "verde/graph/build.h"
 #include "verde/graph/tape.h"
 
@@ -64,35 +64,11 @@ static void build(const attention_case *c, vd_program *p) {
     vd_builder_free(&b);
 }
 
-static vd_state state_of(const vd_program *p) {
-    vd_state s = {.count = p->leaf_count, .tensor = calloc(p->leaf_count, sizeof(void *))};
-    uint64_t random = 11;
-    for (uint32_t i = 0; i < p->leaf_count; i++) {
-        const int64_t count = ro_shape_numel(&p->leaf[i].shape);
-        float *x = aligned_alloc(64, (vd_shape_bytes(&p->leaf[i].shape) + 63) / 64 * 64);
-        for (int64_t e = 0; e < count; e++)
-            x[e] = (float)(test_random(&random) >> 40) * 0x1p-23f - 1;
-        s.tensor[i] = x;
-    }
-    return s;
-}
-
-static uint32_t groups_of(const vd_program *p) {
-    vd_plan plan;
-    vd_err err = {0};
-    cr_assert(vd_plan_create(p, &p->step, true, &plan, &err) == VD_OK, "%s", err.text);
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < plan.group_count; i++)
-        count += vd_plan_iterations(&plan, &p->step, i);
-    vd_plan_free(&plan);
-    return count;
-}
-
 static float step(const vd_program *p, ro_ctx *ro, bool unfused, vd_state *state) {
     vd_exec exec = {.program = p, .ro = ro, .data = (const void *[]){targets}, .unfused = unfused};
     vd_err err = {0};
     float loss = 0;
-    *state = state_of(p);
+    *state = test_random_state(p, 1);
     cr_assert(vd_exec_step(&exec, NULL, state, &loss, &err) == VD_OK, "%s", err.text);
     return loss;
 }
@@ -101,11 +77,7 @@ static void expect_the_state_of_nodes(const vd_program *p, ro_ctx *ro, int numbe
     vd_state fused, nodes;
     const float loss = step(p, ro, false, &fused), want = step(p, ro, true, &nodes);
     cr_assert(memcmp(&loss, &want, sizeof loss) == 0, "case %d: loss", number);
-    for (uint32_t k = 0; k < p->leaf_count; k++)
-        cr_assert(memcmp(fused.tensor[k], nodes.tensor[k], vd_shape_bytes(&p->leaf[k].shape)) == 0,
-                  "case %d: %s", number, p->leaf[k].name);
-    vd_state_free(&fused);
-    vd_state_free(&nodes);
+    test_expect_equal_states(p, &fused, &nodes, number);
 }
 
 /* The number of copies of heads that run by themselves. */
@@ -125,11 +97,9 @@ static uint32_t copies_of(const vd_program *p) {
 }
 
 static ro_ctx *open_threads(void) {
-    ro_ctx *ro;
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 2}, &ro) == RO_OK);
     for (int32_t i = 0; i < 2 * ROWS_MAX; i++)
         targets[i] = i * 5 % VOCAB;
-    return ro;
+    return test_two_threads();
 }
 
 Test(fuse, attention_gives_the_state_of_its_nodes) {
@@ -137,7 +107,7 @@ Test(fuse, attention_gives_the_state_of_its_nodes) {
     for (int i = 0; i < CASES; i++) {
         vd_program p = {0};
         build(&cases[i], &p);
-        cr_expect(groups_of(&p) == 3, "case %d: %u groups", i, groups_of(&p));
+        cr_expect(test_groups_of(&p) == 3, "case %d: %u groups", i, test_groups_of(&p));
         cr_expect(copies_of(&p) == 0, "case %d: %u copies of heads", i, copies_of(&p));
         expect_the_state_of_nodes(&p, ro, i);
         vd_program_free(&p);
@@ -152,18 +122,6 @@ static uint32_t value_of(const vd_program *p, int op) {
     return vd_source_count(p, &p->step) + i;
 }
 
-/* The k-th node of this operator. */
-static vd_node *node_at(vd_program *p, int op, int k) {
-    uint32_t i = 0;
-    while (vd_node_stored(&p->step, i)->op != op || k-- > 0)
-        i++;
-    return &p->step.stored[vd_node_spot(&p->step, i).stored];
-}
-
-static uint32_t number_of(const vd_program *p, const vd_node *n) {
-    return vd_source_count(p, &p->step) + (uint32_t)(n - p->step.stored);
-}
-
 static void replace_reads(vd_program *p, uint32_t value, uint32_t by) {
     for (uint32_t i = 0; i < p->step.edge_count; i++)
         if (p->step.stored_edge[i] == value)
@@ -174,12 +132,12 @@ static void replace_reads(vd_program *p, uint32_t value, uint32_t by) {
  * result, or one that is its own gradient, values that are read elsewhere too. */
 static void disturb_heads(vd_program *p, bool together, uint64_t *random) {
     uint32_t *edge = p->step.stored_edge, heads[3], gradient[4], *joined[3];
-    const uint32_t out = number_of(p, node_at(p, RO_OP_ATTN_OUT, 0));
-    const uint32_t dout = number_of(p, node_at(p, RO_OP_SPLIT_HEADS, 3));
+    const uint32_t out = test_node_value(p, test_node_at(p, RO_OP_ATTN_OUT, 0));
+    const uint32_t dout = test_node_value(p, test_node_at(p, RO_OP_SPLIT_HEADS, 3));
     for (int i = 0; i < 3; i++) {
-        vd_node *split = node_at(p, RO_OP_SPLIT_HEADS, i);
-        const vd_node *join = node_at(p, RO_OP_JOIN_HEADS, together ? 1 : 1 + i);
-        heads[i] = number_of(p, split);
+        vd_node *split = test_node_at(p, RO_OP_SPLIT_HEADS, i);
+        const vd_node *join = test_node_at(p, RO_OP_JOIN_HEADS, together ? 1 : 1 + i);
+        heads[i] = test_node_value(p, split);
         joined[i] = &edge[join->first_input + (uint32_t)(together ? i : 0)];
         gradient[i] = *joined[i];
         if (together)
@@ -193,7 +151,7 @@ static void disturb_heads(vd_program *p, bool together, uint64_t *random) {
         if (test_random(random) % 4 == 0)
             *joined[i] = gradient[test_random(random) % 4];
     if (test_random(random) % 4 == 0)
-        edge[node_at(p, RO_OP_JOIN_HEADS, 0)->first_input] = heads[test_random(random) % 3];
+        edge[test_node_at(p, RO_OP_JOIN_HEADS, 0)->first_input] = heads[test_random(random) % 3];
     if (test_random(random) % 4 == 0)
         replace_reads(p, dout, test_random(random) % 2 ? out : heads[0]);
     if (test_random(random) % 2 == 0) {
@@ -231,7 +189,7 @@ Test(fuse, a_value_that_is_read_elsewhere_stays) {
         vd_program p = {0};
         build(&cases[0], &p);
         p.step.loss = value_of(&p, inside[i]);
-        cr_expect(groups_of(&p) == 2, "%s", ro_op_describe(inside[i])->name);
+        cr_expect(test_groups_of(&p) == 2, "%s", ro_op_describe(inside[i])->name);
         vd_program_free(&p);
     }
 }
@@ -247,7 +205,7 @@ Test(fuse, a_changed_node_stays) {
         build(&cases[0], &p);
         const uint32_t sources = vd_source_count(&p, &p.step);
         p.step.stored[value_of(&p, change[i].op) - sources].attr[change[i].attr] = change[i].value;
-        cr_expect(groups_of(&p) == 2, "change %d", i);
+        cr_expect(test_groups_of(&p) == 2, "change %d", i);
         vd_program_free(&p);
     }
 }
@@ -257,9 +215,9 @@ Test(fuse, losses_that_ignore_other_labels_stay) {
     vd_program p = {0};
     build(&cases[CASES - 1], &p);
     const uint32_t loss = value_of(&p, RO_OP_XENT_IGNORE) - vd_source_count(&p, &p.step);
-    cr_expect(groups_of(&p) == 3);
+    cr_expect(test_groups_of(&p) == 3);
     p.step.stored[loss].attr[RO_LABELS_IGNORE]++;
-    cr_expect(groups_of(&p) == 2);
+    cr_expect(test_groups_of(&p) == 2);
     vd_program_free(&p);
 }
 
@@ -270,7 +228,7 @@ static uint32_t groups_by_hand(vd_builder *b, vd_program *p, vd_value loss, vd_v
     for (uint32_t i = 0; i < p->leaf_count; i++)
         p->step.output[i] = i ? i : first;
     cr_assert(b->status == VD_OK, "%s", b->err.text);
-    const uint32_t count = groups_of(p);
+    const uint32_t count = test_groups_of(p);
     vd_builder_free(b);
     vd_program_free(p);
     return count;
@@ -394,11 +352,11 @@ Test(fuse, moments_of_different_gradients_stay) {
     test_job job;
     test_job_open(&job, VD_MODEL_GPT2, 3, 1);
     vd_program *p = &job.program;
-    const uint32_t before = groups_of(p);
-    uint32_t *edge = &p->step.stored_edge[node_at(p, RO_OP_ADAMW_V, 0)->first_input];
+    const uint32_t before = test_groups_of(p);
+    uint32_t *edge = &p->step.stored_edge[test_node_at(p, RO_OP_ADAMW_V, 0)->first_input];
     cr_assert(before > 0);
     edge[1] = edge[0];
-    cr_expect(groups_of(p) == before - 1);
+    cr_expect(test_groups_of(p) == before - 1);
     test_job_close(&job);
 }
 
@@ -470,7 +428,7 @@ Test(fuse, a_run_has_the_same_root) {
     uint32_t kept;
     cr_expect(gelu > 0 && linear_groups(p, RO_ACTIVATION_GELU, &kept) == gelu && kept == gelu);
     cr_expect(linear_groups(p, RO_ACTIVATION_NONE, &kept) == 3 * gelu && kept == 0);
-    cr_expect(groups_of(p) == 6 + 4 * gelu + 2 * norms + count_of(p, RO_OP_ADAMW_W),
+    cr_expect(test_groups_of(p) == 6 + 4 * gelu + 2 * norms + count_of(p, RO_OP_ADAMW_W),
               "for each of two micro-batches: attention, its gradient, the loss, linear layers, "
               "norms and their gradients; each parameter");
     expect_the_same_root(&job);
@@ -512,7 +470,7 @@ static uint32_t norms_without(int op, uint32_t input, uint32_t by) {
     vd_program *p = &job.program;
     cr_assert(vd_graph_unroll(&p->step, NULL) == VD_OK);
     const uint32_t before = groups_of_kind(p, VD_FUSED_RMS_NORM_GRAD);
-    uint32_t *edge = &p->step.stored_edge[node_at(p, op, 0)->first_input];
+    uint32_t *edge = &p->step.stored_edge[test_node_at(p, op, 0)->first_input];
     edge[input] = edge[by];
     expect_the_same_root(&job);
     const uint32_t lost = before - groups_of_kind(p, VD_FUSED_RMS_NORM_GRAD);
@@ -550,8 +508,8 @@ Test(fuse, a_run_with_sgd_has_the_same_root) {
         test_job job;
         test_job_open_sgd(&job, 3, nesterov);
         const uint32_t steps = count_of(&job.program, RO_OP_SGD_M);
-        cr_expect(steps > 0 && groups_of(&job.program) >= steps, "%u groups",
-                  groups_of(&job.program));
+        cr_expect(steps > 0 && test_groups_of(&job.program) >= steps, "%u groups",
+                  test_groups_of(&job.program));
         const vd_hash fused = root_of(&job, false), nodes = root_of(&job, true);
         cr_expect(vd_hash_equal(&fused, &nodes));
         test_job_close(&job);

@@ -1,7 +1,7 @@
 /* Attention over keys that are kept in the state, fused: the same states as node by node, whatever
  * the graph. */
 #include "tests/support/dispute.h"
-#include "verde/exec/fuse.h"
+#include "tests/support/fusing.h"
 #include "verde/graph/build.h"
 
 #include <criterion/criterion.h>
@@ -78,30 +78,9 @@ static void build(const kept_case *c, vd_program *p) {
 }
 
 /* Rows that nothing was put into hold numbers too: who reads them is found out. */
-static vd_state state_of(const vd_program *p) {
-    vd_state s = {.count = p->leaf_count, .tensor = calloc(p->leaf_count, sizeof(void *))};
-    uint64_t random = 11;
-    for (uint32_t i = 0; i < p->leaf_count; i++) {
-        const int64_t count = ro_shape_numel(&p->leaf[i].shape);
-        float *x = aligned_alloc(64, (vd_shape_bytes(&p->leaf[i].shape) + 63) / 64 * 64);
-        for (int64_t e = 0; e < count; e++)
-            x[e] = (float)(test_random(&random) >> 40) * 0x1p-22f - 2;
-        s.tensor[i] = x;
-    }
-    return s;
-}
-
-static uint32_t groups_of(const vd_program *p) {
-    vd_plan plan;
-    cr_assert(vd_plan_create(p, &p->step, true, &plan, NULL) == VD_OK);
-    const uint32_t count = plan.group_count;
-    vd_plan_free(&plan);
-    return count;
-}
-
 static vd_state steps(const vd_program *p, ro_ctx *ro, bool unfused) {
     const vd_exec exec = {.program = p, .ro = ro, .unfused = unfused};
-    vd_state state = state_of(p);
+    vd_state state = test_random_state(p, 2);
     vd_err err = {0};
     for (int i = 0; i < STEPS; i++)
         cr_assert(vd_exec_step(&exec, NULL, &state, NULL, &err) == VD_OK, "%s", err.text);
@@ -110,25 +89,15 @@ static vd_state steps(const vd_program *p, ro_ctx *ro, bool unfused) {
 
 static void expect_the_states_of_nodes(const vd_program *p, ro_ctx *ro, int number) {
     vd_state fused = steps(p, ro, false), nodes = steps(p, ro, true);
-    for (uint32_t k = 0; k < p->leaf_count; k++)
-        cr_assert(memcmp(fused.tensor[k], nodes.tensor[k], vd_shape_bytes(&p->leaf[k].shape)) == 0,
-                  "case %d: %s", number, p->leaf[k].name);
-    vd_state_free(&fused);
-    vd_state_free(&nodes);
-}
-
-static ro_ctx *open_threads(void) {
-    ro_ctx *ro;
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 2}, &ro) == RO_OK);
-    return ro;
+    test_expect_equal_states(p, &fused, &nodes, number);
 }
 
 Test(fuse_kept, attention_gives_the_states_of_its_nodes) {
-    ro_ctx *ro = open_threads();
+    ro_ctx *ro = test_two_threads();
     for (int i = 0; i < CASES; i++) {
         vd_program p;
         build(&cases[i], &p);
-        cr_expect(groups_of(&p) == 1, "case %d: %u groups", i, groups_of(&p));
+        cr_expect(test_groups_of(&p) == 1, "case %d: %u groups", i, test_groups_of(&p));
         expect_the_states_of_nodes(&p, ro, i);
         vd_program_free(&p);
     }
@@ -153,27 +122,16 @@ Test(fuse_kept, heads_are_read_where_they_lie) {
     }
 }
 
-static vd_node *node_at(vd_program *p, int op, int k) {
-    uint32_t i = 0;
-    while (vd_node_stored(&p->step, i)->op != op || k-- > 0)
-        i++;
-    return &p->step.stored[i];
-}
-
-static uint32_t number_of(const vd_program *p, const vd_node *n) {
-    return vd_source_count(p, &p->step) + (uint32_t)(n - p->step.stored);
-}
-
 /* Queries that stand before the keys, behind them, or partly so in the last step. */
 Test(fuse_kept, places_outside_the_keys_run_as_nodes) {
     static const float before[] = {-1, -5, 138, 139, 140, 1000, 0.5f, 16777217.0f * 2, NAN, -0.0f};
-    ro_ctx *ro = open_threads();
+    ro_ctx *ro = test_two_threads();
     for (int i = 0; i < 10; i++) {
         const kept_case c = {1, 1, 140, 2, 2, 8, i % 2 ? 9 : 0, 3, false};
         vd_program p;
         build(&c, &p);
-        node_at(&p, RO_OP_FILL, 0)->attr[RO_FILL_VALUE] = ro_attr_f32(before[i]);
-        cr_expect(groups_of(&p) == (i == 9), "before %g", (double)before[i]);
+        test_node_at(&p, RO_OP_FILL, 0)->attr[RO_FILL_VALUE] = ro_attr_f32(before[i]);
+        cr_expect(test_groups_of(&p) == (i == 9), "before %g", (double)before[i]);
         expect_the_states_of_nodes(&p, ro, i);
         vd_program_free(&p);
     }
@@ -183,11 +141,12 @@ Test(fuse_kept, places_outside_the_keys_run_as_nodes) {
 /* Another place or window in one node, or an odd way to say where: not the function's meaning. */
 static void disturb(vd_program *p, uint64_t *random) {
     static const int ops[] = {RO_OP_ATTN_MAX_AT, RO_OP_ATTN_EXP_AT, RO_OP_ATTN_AV_AT};
-    const vd_node *sum = node_at(p, RO_OP_IADD, 0);
-    const uint32_t place[] = {number_of(p, sum), number_of(p, node_at(p, RO_OP_CAST, 0)),
+    const vd_node *sum = test_node_at(p, RO_OP_IADD, 0);
+    const uint32_t place[] = {test_node_value(p, sum),
+                              test_node_value(p, test_node_at(p, RO_OP_CAST, 0)),
                               vd_source_count(p, &p->step) - 1};
     for (int i = 0; i < 3; i++) {
-        vd_node *n = node_at(p, ops[i], 0);
+        vd_node *n = test_node_at(p, ops[i], 0);
         if (test_random(random) % 4 == 0)
             p->step.stored_edge[n->first_input + (uint32_t)n->input_count - 1] =
                 place[test_random(random) % 3];
@@ -197,15 +156,15 @@ static void disturb(vd_program *p, uint64_t *random) {
     if (test_random(random) % 8 == 0)
         p->step.stored_edge[sum->first_input] = place[1];
     if (test_random(random) % 4 == 0)
-        node_at(p, RO_OP_PUT_ROWS, 0)->attr[RO_PUT_ROWS_AXIS] = 1;
+        test_node_at(p, RO_OP_PUT_ROWS, 0)->attr[RO_PUT_ROWS_AXIS] = 1;
     if (test_random(random) % 4 == 0) /* values are read before they are put */
-        p->step.stored_edge[node_at(p, RO_OP_SPLIT_HEADS, 2)->first_input] = 4;
+        p->step.stored_edge[test_node_at(p, RO_OP_SPLIT_HEADS, 2)->first_input] = 4;
     if (test_random(random) % 8 == 0)
         p->step.output[4] = 4;
 }
 
 Test(fuse_kept, a_disturbed_graph_gives_the_states_of_its_nodes) {
-    ro_ctx *ro = open_threads();
+    ro_ctx *ro = test_two_threads();
     uint64_t random = 3;
     uint32_t fused = 0, number;
     for (number = 0; number < 600; number++) {
@@ -213,7 +172,7 @@ Test(fuse_kept, a_disturbed_graph_gives_the_states_of_its_nodes) {
         vd_program p;
         build(&c, &p);
         disturb(&p, &random);
-        fused += groups_of(&p);
+        fused += test_groups_of(&p);
         expect_the_states_of_nodes(&p, ro, (int)number);
         vd_program_free(&p);
     }
@@ -227,8 +186,8 @@ Test(fuse_kept, a_value_that_is_read_elsewhere_stays) {
     for (int i = 0; i < 5; i++) {
         vd_program p;
         build(&cases[0], &p);
-        p.step.loss = number_of(&p, node_at(&p, inside[i], 0));
-        cr_expect(groups_of(&p) == 0, "%s", ro_op_describe(inside[i])->name);
+        p.step.loss = test_node_value(&p, test_node_at(&p, inside[i], 0));
+        cr_expect(test_groups_of(&p) == 0, "%s", ro_op_describe(inside[i])->name);
         vd_program_free(&p);
     }
 }
