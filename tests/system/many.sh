@@ -1,22 +1,10 @@
 #!/bin/sh
 # More than two providers over TLS, in processes of their own: one dispute, one verdict.
-set -eu
-build=$1
-verde=$build/bin/verde
+. tests/support/system
 job=models/jobs/toy.yaml
-work=$build/tests/many
-rm -rf "$work"
-mkdir -p "$work"
-pids=
-cleanup() {
-    for pid in $pids; do kill "$pid" 2> /dev/null || true; done
-    wait 2> /dev/null || true
-    pids=
-}
-trap cleanup EXIT
 
-# serve NAME [OPTIONS]: the run NAME without its -1; the URL is in NAME.url.
-serve() {
+# offer NAME [OPTIONS]: the run NAME without its -1; the URL is in NAME.url.
+offer() {
     name=$1
     shift
     "$verde" serve "$work/${name%-*}" --key "$work/keys-$name" --threads 1 "$@" \
@@ -25,7 +13,7 @@ serve() {
     tries=0
     while ! [ -s "$work/$name.url" ]; do
         tries=$((tries + 1))
-        [ $tries -lt 12000 ] || { echo "$name does not serve"; cat "$work/$name.log"; exit 1; }
+        [ $tries -lt 12000 ] || fail "$name does not serve"
         sleep 0.05
     done
 }
@@ -44,7 +32,7 @@ settle() {
     "$verde" arbitrate $job --key "$work/referee" --verdict "$work/$label.json" --timeout 10 --json \
         $urls "$@" > "$work/$label.out" 2> "$work/$label.log" || code=$?
     [ $code -eq "$want" ] ||
-        { echo "$label: exit code $code, expected $want"; cat "$work/$label.log"; exit 1; }
+        fail "$label: exit code $code, expected $want"
     "$verde" verify "$work/$label.json" --job $job --quiet
     python3 tests/independent/verify.py "$work/$label.json" > "$work/$label.again" ||
         { echo "$label: written from the documents:"; cat "$work/$label.again"; exit 1; }
@@ -71,7 +59,7 @@ refused() {
 for fault in attr@11 skip@5 weights; do
     "$verde" run $job --out "$work/${fault%%@*}" --threads 1 --fault $fault > /dev/null 2>&1
 done
-for name in honest-1 honest-2 attr-1 skip-1 weights-1; do serve $name; done
+for name in honest-1 honest-2 attr-1 skip-1 weights-1; do offer $name; done
 
 # One honest among three who are wrong in different ways.
 settle one 3 attr-1 skip-1 honest-1 weights-1
@@ -86,7 +74,7 @@ has one.told '^game 1 '
 has one.told "^accepted     $root"
 
 # A liar speaks first for the honest claim, and says nothing: the next one speaks.
-serve honest-3 --fault silence
+offer honest-3 --fault silence
 settle joined 3 honest-3 attr-1 honest-1 honest-2
 has joined.out '"grade":"timeout"'
 has joined.out '"accepted":true'

@@ -1,48 +1,25 @@
 #!/bin/sh
 # What can go wrong at a provider, over real processes: a job that runs out of memory, a disk that fills up while a job runs, clients
 # that use up what they may have, data that changes while the real client uploads it. Others are unharmed, and each is told why.
-set -eu
-build=$1
-verde=$build/bin/verde
-work=$build/tests/provide_trouble
+. tests/support/system
 client=tests/system/provide_client.py
 if ! command -v python3 > /dev/null || ! python3 -c 'import ssl' 2> /dev/null || ! command -v openssl > /dev/null; then
     echo "no python3 with ssl, or no openssl: there is no other client"
     exit 77
 fi
-rm -rf "$work"
-mkdir -p "$work"
-pids=
 mounted=
 cleanup() {
     for pid in $pids; do kill -CONT "$pid" 2> /dev/null && kill "$pid" 2> /dev/null || true; done
     wait 2> /dev/null || true
     [ -z "$mounted" ] || umount "$work/disk" 2> /dev/null || true
 }
-trap cleanup EXIT
-count=0
 
-fail() {
-    echo "$1"
-    tail -n 20 "$work/out" "$work"/*.log 2> /dev/null
-    exit 1
-}
-
-# start NAME OPTIONS: a daemon; its URL is in $url, its process in $pid.
-start() {
+# daemon NAME OPTIONS: its URL is in $url, its process in $pid.
+daemon() {
     name=$1
     shift
-    : > "$work/$name.url"
-    "$verde" provide --dir "$work/$name" --listen 127.0.0.1:0 --threads 1 --client "$(cat "$work/alice/key.pub")" \
-        --client "$(cat "$work/bob/key.pub")" "$@" > "$work/$name.url" 2>> "$work/$name.log" &
-    pid=$!
-    pids="$pids $pid"
-    tries=0
-    while [ ! -s "$work/$name.url" ]; do
-        tries=$((tries + 1))
-        [ $tries -lt 12000 ] || fail "the daemon does not start"
-        sleep 0.05
-    done
+    start "$name" "$verde" provide --dir "$work/$name" --listen 127.0.0.1:0 --threads 1 --client "$(cat "$work/alice/key.pub")" \
+        --client "$(cat "$work/bob/key.pub")" "$@"
     url=$(cat "$work/$name.url")
 }
 
@@ -51,8 +28,8 @@ stop() {
     wait "$pid" || fail "the daemon did not end well"
 }
 
-# expect WORDS WHO ARGUMENTS
-expect() {
+# answers WORDS WHO ARGUMENTS: of the other client.
+answers() {
     words=$1 who=$2
     shift 2
     timeout 1200 python3 "$client" "$url" "$work/$who" "$@" > "$work/out" 2>&1 || true
@@ -96,10 +73,10 @@ program large 10 10 "$work/layers.yaml"
 program saves 100000 4
 
 # ---- out of memory: its process has a limit, which is lowered while it initialises 57 tensors ----
-start memory --jobs 2
+daemon memory --jobs 2
 submit bob endless --keep 2
 other=$job
-expect '"state": "running"' bob wait "$other" running
+answers '"state": "running"' bob wait "$other" running
 submit alice large
 hungry=$job
 tries=0
@@ -112,26 +89,26 @@ prlimit --pid "$(pgrep -f "child-run.*$hungry")" --data=4096
 # A sanitizer has words of its own for it.
 said='memory.*'
 [ -z "${SANITIZED:-}" ] || said=
-expect "$said\"state\": \"failed\"" alice wait "$hungry" failed done
-expect '"state":"running"' bob request GET "/v1/jobs/$other"
+answers "$said\"state\": \"failed\"" alice wait "$hungry" failed done
+answers '"state":"running"' bob request GET "/v1/jobs/$other"
 submit alice toy
-expect "\"run_root\": \"$root\".*\"state\": \"done\"" alice wait "$job" done failed
-expect '^200 ' bob request POST "/v1/jobs/$other/cancel"
+answers "\"run_root\": \"$root\".*\"state\": \"done\"" alice wait "$job" done failed
+answers '^200 ' bob request POST "/v1/jobs/$other/cancel"
 
 # ---- all of a client's jobs together ----
 stop
-start seconds --jobs 2 --client-seconds 4 --client-blobs 3
+daemon seconds --jobs 2 --client-seconds 4 --client-blobs 3
 submit bob endless --keep 2
 submit bob endless --keep 2 --name second
-expect 'stopped: its limit of seconds.*"state": "failed"' bob wait "$job" failed done
-expect '^403 .*the limit of a client is 4 s' bob submit "$work/endless" --name third
+answers 'stopped: its limit of seconds.*"state": "failed"' bob wait "$job" failed done
+answers '^403 .*the limit of a client is 4 s' bob submit "$work/endless" --name third
 python3 "$client" "$url" "$work/bob" request GET /v1/jobs > "$work/out"
 total=$(tr ',' '\n' < "$work/out" | sed -n 's/.*"seconds":\([0-9]*\).*/\1/p' | awk '{ s += $1 } END { print s }')
 [ "$total" -ge 3 ] && [ "$total" -le 60 ] || fail "two jobs of a client whose limit is 4 s computed for $total s"
 echo 1 > "$work/blob"
-expect '^200 .*"complete":true' bob upload "$work/blob"
+answers '^200 .*"complete":true' bob upload "$work/blob"
 echo 2 > "$work/blob"
-expect '^413 .*the limit of a client is 3 blobs' bob upload "$work/blob"
+answers '^413 .*the limit of a client is 3 blobs' bob upload "$work/blob"
 stop
 
 # ---- a disk that fills up while a job runs ----
@@ -139,34 +116,33 @@ full="and no disk that is full: that needs root, and mount"
 mkdir "$work/disk"
 if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=40m tmpfs "$work/disk" 2> /dev/null; then
     mounted=1
-    start disk
+    daemon disk
     submit alice toy
     done=$job
-    expect "\"state\": \"done\"" alice wait "$done" done failed
+    answers "\"state\": \"done\"" alice wait "$done" done failed
     submit bob saves --keep 4
     saves=$job
-    expect '"state": "running"' bob wait "$saves" running
+    answers '"state": "running"' bob wait "$saves" running
     dd if=/dev/zero of="$work/disk/filler" bs=4k 2> /dev/null || true
-    expect '[Ss]pace\|disk is full.*"state": "failed"' bob wait "$saves" failed done
-    expect "\"run_root\": \"$root\"" alice request GET "/v1/jobs/$done/state"
+    answers '[Ss]pace\|disk is full.*"state": "failed"' bob wait "$saves" failed done
+    answers "\"run_root\": \"$root\"" alice request GET "/v1/jobs/$done/state"
     rm "$work/disk/filler"
     submit bob saves --keep 4
     [ "$job" = "$saves" ] || fail "the failed job has another name"
-    expect '"state": "running"' bob wait "$saves" running
-    expect '^200 ' bob request POST "/v1/jobs/$saves/cancel"
+    answers '"state": "running"' bob wait "$saves" running
+    answers '^200 ' bob request POST "/v1/jobs/$saves/cancel"
     submit alice toy --name second
-    expect "\"run_root\": \"$root\".*\"state\": \"done\"" alice wait "$job" done failed
+    answers "\"run_root\": \"$root\".*\"state\": \"done\"" alice wait "$job" done failed
     stop
     full="and a disk that fills up"
 fi
 
 # ---- the real client's data changes between its hash and the upload ----
 head -c 2000000 /dev/urandom > "$work/text"
-sed -e "s|file: .*|file: $PWD/$work/text|" -e "s/sha256: .*/sha256: $(sha256sum < "$work/text" | cut -d' ' -f1)/" models/jobs/toy.yaml > "$work/text.yaml"
-case $work in /*) sed -i "s|file: .*|file: $work/text|" "$work/text.yaml" ;; esac
-start one
+sed -e "s|file: .*|file: $work/text|" -e "s/sha256: .*/sha256: $(sha256sum < "$work/text" | cut -d' ' -f1)/" models/jobs/toy.yaml > "$work/text.yaml"
+daemon one
 one=$url one_pid=$pid
-start two
+daemon two
 kill -STOP "$one_pid" "$pid"
 "$verde" delegate "$work/text.yaml" --key "$work/alice" --out "$work/result" --provider "$one" --provider "$url" \
     < /dev/null > "$work/out" 2>&1 &
