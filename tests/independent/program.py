@@ -109,6 +109,8 @@ class Repeat:
         self.sums = [(reader.number("I"), reader.string(2, digits)) for _ in range(self.some(reader))]
         nodes = self.count * len(self.body) + (self.count - 1) * len(self.sums)
         need(len(graph.nodes) + nodes <= 2**26, "a graph means too many nodes")
+        graph.inputs += self.count * sum(len(n.inputs) for n in self.body) + 2 * (self.count - 1) * len(self.sums)
+        need(graph.inputs <= 2**28, "nodes have too many inputs")
         self.made = {}  # (listed node, m): its value
         self.totals = {(self.own(node) and i, m, m): (node, m) for i, (node, _) in enumerate(self.sums)
                         for m in range(self.count)}
@@ -163,7 +165,7 @@ class Graph:
 
     def __init__(self, reader, sources, leaves):
         shapes = self.shapes = list(sources)
-        self.sources, self.nodes = len(sources), []
+        self.sources, self.nodes, self.inputs = len(sources), [], 0
         self.bodies = []  # of each listed node: its repeat, or None
         count = reader.number("I")
         if count != SEGMENTS:
@@ -171,6 +173,7 @@ class Graph:
         else:
             self.put_segments(reader)
         need(len(self.bodies) <= 2**20 and len(self.nodes) <= 2**26, "there are too many nodes")
+        need(self.inputs <= 2**28, "nodes have too many inputs")
         self.outputs = reader.numbers(f"{len(leaves)}I")
         for value, (name, shape) in zip(self.outputs, leaves):
             need(self.sources <= value < len(shapes), f"state leaf {name} is not made by a node")
@@ -193,6 +196,7 @@ class Graph:
 
     def put_plain(self, reader, count):
         for node in reader.nodes(count):
+            self.inputs += len(node.inputs)
             self.bodies.append(None)
             self.put(node.name, node.attributes, node.operator, [number for _, number in node.inputs], node.shape)
 

@@ -333,6 +333,45 @@ Test(repeat, a_number_of_nodes_that_wraps_is_refused) {
     cr_expect(decode_fills(VD_UNROLLED_MAX, UINT32_MAX) == VD_ERR_PEER, "2^26 in 32 bits");
 }
 
+/* A row of a number, written 1,024 times in each iteration. */
+static vd_status decode_rows(uint32_t count) {
+    enum { INPUTS = 1024 };
+    const ro_shape one = {.dtype = RO_F32, .ndim = 1, .dim = {1}};
+    const ro_shape row = {.dtype = RO_F32, .ndim = 1, .dim = {INPUTS}};
+    vd_node fill[3] = {{.op = RO_OP_FILL, .moving = -1, .shape = one}}, step[2];
+    uint32_t edge[INPUTS], output[] = {2};
+    uint8_t from[INPUTS] = {VD_FROM_VALUE};
+    vd_repeat repeat = {.count = count, .first = 1, .size = 1, .start = 1};
+    vd_leaf leaf = {.name = "x", .shape = one};
+    vd_err err;
+    vd_program p = {.leaf = &leaf, .leaf_count = 1, .steps = 1, .checkpoint_interval = 1}, q;
+    for (int i = 0; i < INPUTS; i++)
+        edge[i] = 2; /* the fill */
+    fill[1] = fill[2] = step[0] = fill[0];
+    step[1] = (vd_node){.op = RO_OP_CONCAT, .input_count = INPUTS, .moving = -1, .shape = row};
+    p.init = (vd_graph){.stored = fill, .stored_count = 3, .output = output, .loss = UINT32_MAX};
+    p.step = (vd_graph){.stored = step,
+                        .stored_count = 2,
+                        .stored_edge = edge,
+                        .stored_from = from,
+                        .edge_count = INPUTS,
+                        .repeat = &repeat,
+                        .repeat_count = 1,
+                        .output = output,
+                        .loss = UINT32_MAX};
+    vd_buf bytes = bytes_of(&p);
+    const vd_status status = vd_program_decode(bytes.data, bytes.size, &q, &err);
+    vd_buf_free(&bytes);
+    if (status == VD_OK)
+        vd_program_free(&q);
+    return status;
+}
+
+Test(repeat, inputs_that_a_graph_means_have_a_limit) {
+    cr_expect(decode_rows(VD_INPUTS_MEANT_MAX / 1024) == VD_OK);
+    cr_expect(decode_rows(VD_INPUTS_MEANT_MAX / 1024 + 1) == VD_ERR_PEER);
+}
+
 static void carries_another_shape(vd_graph *g) {
     g->carried->node = g->repeat->first;
 }

@@ -18,7 +18,8 @@ enum {
     VD_SUMS_MAX = 1 << 16, /* of a repeat, and so many carried values */
     VD_LEAVES_MAX = 1 << 16,
     VD_DATA_MAX = 1 << 16,
-    VD_EDGES_MAX = 1 << 22, /* all inputs of all nodes */
+    VD_EDGES_MAX = 1 << 22,        /* all inputs of all nodes that are listed */
+    VD_INPUTS_MEANT_MAX = 1 << 28, /* of all nodes that a graph means */
     VD_PROGRAM_BYTES_MAX = 64 << 20,
 };
 
@@ -143,6 +144,8 @@ uint32_t vd_node_number(const vd_graph *graph, uint32_t stored, uint32_t iterati
 /* The repeat whose body has stored node `stored`; NULL: none. */
 const vd_repeat *vd_repeat_of(const vd_graph *graph, uint32_t stored);
 /* Nodes that a repeat means; the value of sum `sum`. */
+/* Inputs of all nodes that the graph means, together. */
+uint64_t vd_inputs_meant(const vd_graph *graph);
 uint64_t vd_repeat_nodes(const vd_repeat *repeat);
 uint32_t vd_repeat_sum_value(const vd_graph *graph, const vd_repeat *repeat, uint32_t sum);
 /* The value of a stored edge of the body of `repeat` (NULL: of a node in none). */

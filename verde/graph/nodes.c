@@ -19,16 +19,13 @@ uint64_t vd_repeat_nodes(const vd_repeat *r) {
     return (uint64_t)r->count * r->size + (uint64_t)(r->count - 1) * r->sum_count;
 }
 
+/* Begins no later than the iterations before it would end with an addition of each sum, so that few
+ * are left to look at. */
 static uint32_t iteration_at(const vd_repeat *r, uint32_t offset) {
-    uint32_t lo = 0, hi = r->count; /* it is in [lo, hi) */
-    while (hi - lo > 1) {
-        const uint32_t middle = lo + (hi - lo) / 2;
-        if (begin_of(r, middle) <= offset)
-            lo = middle;
-        else
-            hi = middle;
-    }
-    return lo;
+    uint32_t m = offset / (r->size + r->sum_count);
+    while (m + 1 < r->count && begin_of(r, m + 1) <= offset)
+        m++;
+    return m;
 }
 
 static vd_spot spot_in(const vd_repeat *r, uint32_t offset) {
@@ -61,6 +58,17 @@ const vd_repeat *vd_repeat_of(const vd_graph *graph, uint32_t stored) {
             stored - graph->repeat[i].first < graph->repeat[i].size)
             return &graph->repeat[i];
     return NULL;
+}
+
+uint64_t vd_inputs_meant(const vd_graph *graph) {
+    uint64_t inputs = 0;
+    for (uint32_t i = 0; i < graph->stored_count; i++) {
+        const vd_repeat *r = vd_repeat_of(graph, i);
+        inputs += (uint64_t)graph->stored[i].input_count * (r ? r->count : 1);
+    }
+    for (uint32_t i = 0; i < graph->repeat_count; i++)
+        inputs += (uint64_t)2 * (graph->repeat[i].count - 1) * graph->repeat[i].sum_count;
+    return inputs;
 }
 
 static uint32_t body_number(const vd_repeat *r, uint32_t stored, uint32_t iteration) {
