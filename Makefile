@@ -291,7 +291,7 @@ ASAN_PACKAGES := $(TEST_PACKAGES)
 # For tests/system/cross.sh, which is skipped without them: about 70 MB.
 CROSS_PACKAGES := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross
 # Without these, the tests that use them are skipped.
-OPTIONAL_PACKAGES := g++ cmake libblas-dev python3-numpy python3-cryptography man-db groff-base openmpi-bin libopenmpi-dev
+OPTIONAL_PACKAGES := g++ cmake libblas-dev python3-numpy python3-cryptography man-db groff-base openmpi-bin libopenmpi-dev mpich libmpich-dev
 
 demo: ## install what is missing, build, delegate, dispute, convict
 	@sh verde/packages.sh $(PACKAGES)

@@ -10,8 +10,8 @@ work=$build/tests/team
 rm -rf "$work"
 mkdir -p "$work"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-more=
-mpirun --version | grep -q 'Open MPI' && more=--oversubscribe
+mpirun=mpirun
+mpirun --version | grep -q 'Open MPI' && mpirun="mpirun --oversubscribe"
 top=$PWD
 count=0
 running=
@@ -29,26 +29,32 @@ job() {
     echo "micro_batches: $4" >> "$work/$1.yaml"
 }
 
-# team N NAME OUT: by N processes.
+# team N NAME OUT [OPTIONS]: by N processes.
 team() {
+    n=$1 name=$2 out=$3
+    shift 3
     # shellcheck disable=SC2086
-    mpirun $more -n "$1" "$verde" run "$work/$2.yaml" --out "$work/$3" --threads 1 > "$work/$3.out" 2> "$work/$3.log" ||
-        { cat "$work/$3.log"; fail "$2 by $1 processes fails"; }
+    $mpirun -n "$n" "$verde" run "$work/$name.yaml" --out "$work/$out" --threads 1 "$@" > "$work/$out.out" 2> "$work/$out.log" ||
+        { cat "$work/$out.log"; fail "$name by $n processes fails"; }
 }
 
 root() {
     sed -n 's/^run root *//p' "$work/$1.out"
 }
 
-# same OUT NAME: has the root of NAME by one process.
+# same OUT NAME: has the root of NAME by one process, and its files but for the seconds that steps took.
 same() {
     [ -n "$(root "$2-alone")" ] && [ "$(root "$1")" = "$(root "$2-alone")" ] || fail "$1: another root than one process has"
+    diff -r -x losses.jsonl "$work/$1" "$work/$2-alone" || fail "$1: other files than one process has"
     count=$((count + 1))
 }
 
+# alone NAME [OPTIONS]: by one process, in NAME-alone.
 alone() {
-    "$verde" run "$work/$1.yaml" --out "$work/$1-alone" --threads 1 > "$work/$1-alone.out" 2> "$work/$1-alone.log" ||
-        { cat "$work/$1-alone.log"; fail "$1 fails"; }
+    name=$1
+    shift
+    "$verde" run "$work/$name.yaml" --out "$work/$name-alone" --threads 1 "$@" > "$work/$name-alone.out" 2> "$work/$name-alone.log" ||
+        { cat "$work/$name-alone.log"; fail "$name fails"; }
 }
 
 job gpt2 toy 12 6 12 4
@@ -64,11 +70,18 @@ for name in llama bert; do
     same $name-4 $name
 done
 
+# A wrong element of one process is the one of a run alone: who ran by several is convicted as ever.
+cp "$work/gpt2.yaml" "$work/liar.yaml"
+alone liar --fault element@7
+team 3 liar liar-3 --fault element@7
+same liar-3 liar
+[ "$(root liar-3)" != "$(root gpt2-3)" ] || fail "the fault changes nothing"
+
 # One of three processes is killed once a checkpoint is there; two others finish the run.
 job long toy 12 6 40 5
 alone long
 # shellcheck disable=SC2086
-mpirun $more -n 3 "$verde" run "$work/long.yaml" --out "$work/killed" --threads 1 > "$work/killed.out" 2> "$work/killed.log" &
+$mpirun -n 3 "$verde" run "$work/long.yaml" --out "$work/killed" --threads 1 > "$work/killed.out" 2> "$work/killed.log" &
 running=$!
 tries=0
 until [ -e "$work/killed/run.json" ] && [ "$(grep -c '"step"' "$work/killed/losses.jsonl" 2> /dev/null)" -ge 7 ]; do
@@ -87,10 +100,31 @@ team 2 long killed
 same killed long
 grep -q 'went on from the checkpoint' "$work/killed.log" || fail "the run did not go on from a checkpoint"
 
+# The other MPI, if both are there: libmpich-dev, mpich.
+if command -v mpicc.mpich > /dev/null && command -v mpirun.mpich > /dev/null; then
+    make --no-print-directory BUILD="$work/mpich" MPICC=mpicc.mpich mpi > /dev/null
+    mkdir -p "$work/mpich/bin"
+    cp "$verde" "$work/mpich/bin/verde"
+    open=$mpirun
+    mpirun=mpirun.mpich
+    verde=$work/mpich/bin/verde
+    team 4 gpt2 mpich-4
+    mpirun=$open
+    same mpich-4 gpt2
+    verde=$build/bin/verde
+    code=0
+    mpirun.mpich -n 2 "$verde" run "$work/gpt2.yaml" --out "$work/other" > "$work/other.out" 2> "$work/other.log" || code=$?
+    if ldd "$build/lib/libverde_mpi.so.1" | grep -q libmpich; then
+        [ $code -eq 0 ] || fail "mpirun.mpich does not start what mpicc.mpich built"
+    else
+        [ $code -ne 0 ] && grep -q 'built for another MPI' "$work/other.log" || fail "the launcher of another MPI goes unnoticed"
+    fi
+fi
+
 # Refusals are said once.
 code=0
 # shellcheck disable=SC2086
-mpirun $more -n 7 "$verde" run "$work/gpt2.yaml" --out "$work/seven" --threads 1 > "$work/seven.out" 2> "$work/seven.log" || code=$?
+$mpirun -n 7 "$verde" run "$work/gpt2.yaml" --out "$work/seven" --threads 1 > "$work/seven.out" 2> "$work/seven.log" || code=$?
 [ $code -ne 0 ] || fail "more processes than micro-batches run"
 [ "$(grep -c '^verde: a team of 7 processes: expected 1 to 6' "$work/seven.log")" -eq 1 ] || { cat "$work/seven.log"; fail "not said once"; }
 

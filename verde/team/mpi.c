@@ -42,6 +42,17 @@ static void *open_library(void) {
     return dlopen(VD_MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL);
 }
 
+/* Under the launcher of another MPI each process is one of one. */
+static vd_status check_launcher(const vd_transport *t, vd_err *err) {
+    if (t->ranks == vd_mpi_processes())
+        return VD_OK;
+    return vd_fail(err, VD_ERR_USAGE,
+                   "started as one of %u processes, and " VD_MPI_LIBRARY
+                   " finds %u: it was built for "
+                   "another MPI than this mpirun's; `make mpi MPICC=...` names its compiler",
+                   vd_mpi_processes(), t->ranks);
+}
+
 /* The library stays loaded: few MPI libraries can be unloaded. */
 vd_status vd_mpi_join(vd_mpi **out, vd_err *err) {
     *out = NULL;
@@ -60,11 +71,12 @@ vd_status vd_mpi_join(vd_mpi **out, vd_err *err) {
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     mpi->functions = functions;
     vd_status status = functions->join(&mpi->transport, err);
-    if (status == VD_OK)
-        *out = mpi;
-    else
+    if (status != VD_OK) {
         free(mpi);
-    return status;
+        return status;
+    }
+    *out = mpi;
+    return check_launcher(&mpi->transport, err);
 }
 
 vd_transport vd_mpi_transport(vd_mpi *mpi) {

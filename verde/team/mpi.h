@@ -8,8 +8,8 @@
  * environment (Open MPI, MPICH, and Slurm's PMIx); 1: it did not. */
 uint32_t vd_mpi_processes(void);
 
-/* Joins them. VD_ERR_USAGE: the library is not there, or is another version's. To be left, in the
- * same thread, by vd_mpi_leave. */
+/* Joins them. VD_ERR_USAGE: the library is not there, or is another version's or another MPI's.
+ * What is in *out, also then, is left in the same thread by vd_mpi_leave. */
 typedef struct vd_mpi vd_mpi;
 VD_MUST_USE vd_status vd_mpi_join(vd_mpi **out, vd_err *err);
 vd_transport vd_mpi_transport(vd_mpi *mpi);
