@@ -184,7 +184,7 @@ vd_status vd_minutes_read(const void *bytes, size_t size, vd_minutes *out, vd_er
     vd_status status = VD_OK;
     if (!vd_buf_ok(&header))
         status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    else if (memcmp(bytes, header.data, common) != 0)
+    else if (common > 0 && memcmp(bytes, header.data, common) != 0)
         status = vd_fail(err, VD_ERR_USAGE, "not the journal of a dispute, version %d", VERSION);
     vd_buf_free(&header);
     if (status == VD_OK && size > HEADER_BYTES)
