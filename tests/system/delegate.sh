@@ -114,27 +114,6 @@ sed -e 's/^steps: .*/steps: 1000/' -e 's/^checkpoint_interval: .*/checkpoint_int
     -e "s/sha256: .*/sha256: $(sum_of "$work/text")/" $job > "$work/long.yaml"
 long="$verde delegate $work/long.yaml --key $work/client --provider $a --provider $b --out $work/killed"
 
-# again NAME PID: kills a provider, and starts it where it was.
-again() {
-    kill -9 "$2"
-    wait "$2" 2> /dev/null || true
-    eval "url=\$$1"
-    provide "$1" "$(echo "$url" | sed 's|https://\(.*\)#.*|\1|')"
-}
-
-# in_background COMMAND...: the process is $client.
-in_background() {
-    "$@" > "$work/out" 2> "$work/err" &
-    client=$!
-    pids="$pids $client"
-}
-
-# stop_client: as suddenly as can be.
-stop_client() {
-    kill -9 "$client" 2> /dev/null || true
-    wait "$client" 2> /dev/null || true
-}
-
 # uploaded: bytes that provider a has taken since it started.
 uploaded() {
     curl -sk "${a%%#*}/v1/metrics" | sed -n 's/^verde_uploaded_bytes_total //p'
@@ -146,7 +125,7 @@ until [ -n "$(ls "$work/b/uploads")" ] || [ $tries -eq 400 ]; do
     tries=$((tries + 1))
     sleep 0.01
 done
-again b "$b_pid"
+provide_again b "$b_pid"
 b_pid=$pid
 for after in 0.05 0.15 0.3 1; do
     stop_client
@@ -159,8 +138,8 @@ if command -v curl > /dev/null; then
 fi
 in_background $long
 sleep 0.5
-again a "$a_pid"
-again b "$b_pid"
+provide_again a "$a_pid"
+provide_again b "$b_pid"
 wait $client || fail "providers that were killed and started again: exit code $?"
 honest long "$work/long.yaml"
 same "$work/killed" "$work/honest-long"

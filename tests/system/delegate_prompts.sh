@@ -250,27 +250,6 @@ fi
 
 # ---- killed, and started again: a provider while it runs, both, the client in every phase ----
 
-# again NAME PID: kills a provider, and starts it where it was.
-again() {
-    kill -9 "$2"
-    wait "$2" 2> /dev/null || true
-    eval "url=\$$1"
-    provide "$1" "$(echo "$url" | sed 's|https://\(.*\)#.*|\1|')"
-}
-
-# in_background COMMAND...: the process is $client.
-in_background() {
-    "$@" > "$work/out" 2> "$work/err" &
-    client=$!
-    pids="$pids $client"
-}
-
-# stop_client: as suddenly as can be.
-stop_client() {
-    kill -9 "$client" 2> /dev/null || true
-    wait "$client" 2> /dev/null || true
-}
-
 # until_runs NAME: until that provider has done a prompt of a job that is not done.
 until_runs() {
     tries=0
@@ -289,12 +268,12 @@ honest long
 long="$verde delegate $work/long.yaml $two --out $work/long"
 in_background $long
 until_runs b
-again b "$b_pid"
+provide_again b "$b_pid"
 b_pid=$pid
 stop_client
 in_background $long
 until_runs a
-again a "$a_pid"
+provide_again a "$a_pid"
 a_pid=$pid
 stop_client
 expect 0 '40 prompts, every byte checked' $long
