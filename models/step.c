@@ -152,8 +152,8 @@ static void micro_batch(vd_builder *b, const step_plan *plan, sums *out) {
         out->value[1] = count_right(b, &in, logits);
 }
 
-/* What a micro-batch makes of each buffer is what the next one reads; *buffer becomes what the last
- * one makes. `before` has them as they were. */
+/* Each micro-batch reads the buffers that the one before it made, the first one `before`;
+ * plan->buffer becomes those of the last one. */
 static void carry_buffers(vd_builder *b, const step_plan *plan, const vd_value *before) {
     const uint32_t count = plan->training->evaluates ? 0 : plan->declared->buffer_count;
     for (uint32_t i = 0; i < count; i++)

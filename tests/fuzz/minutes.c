@@ -2,7 +2,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "verde/protocol/minutes.h"
 
-/* What was read is written to the same entries. */
+/* A journal that was read is written again: it must have the same entries. */
 static void write_again(const vd_minutes *read) {
     vd_minutes m = {0}, again = {0};
     vd_buf file = {0};

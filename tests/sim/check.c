@@ -1,4 +1,4 @@
-/* What must hold after every game. */
+/* The checks that every game must pass. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -69,7 +69,7 @@ static void put_question(bout *b, vd_referee *referee, const vd_outgoing *q) {
     vd_buf_free(&note);
 }
 
-/* What is wrong with the outcome; NULL: nothing. */
+/* Says what is wrong with the outcome; NULL: nothing is. */
 static const char *objection(const bout *b, const vd_outcome *o) {
     const struct vd_party_outcome *liar = &o->party[b->liar], *honest = &o->party[1 - b->liar];
     const bool same_claim = liar->claimed && vd_hash_equal(&liar->run_root, &b->t->honest.root);

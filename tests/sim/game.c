@@ -117,7 +117,7 @@ static void choose_outages(sim_game *g, sim_outage *outage, bool broken) {
                                      broken ? below(g, 200 * MINUTE_MS) : below(g, 20000)};
 }
 
-/* What it states of its machine; a liar states more, to be waited for. */
+/* A provider states how fast its machine is; a liar may say that it is slower. */
 static void state_pace(sim_game *g, uint32_t p) {
     const bool honest = sim_is_honest(g, p);
     const int64_t us = honest || one_in(g, 2) ? g->line[p].step_ms * 1000 : VD_PACE_US_LIMIT;

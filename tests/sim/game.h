@@ -9,7 +9,7 @@
 
 enum { SIM_PROVIDERS = 16, SIM_WRONG_RUNS = 40, SIM_RUNS = SIM_WRONG_RUNS + 1 };
 
-/* What all games share. */
+/* All games share this table. */
 typedef struct {
     toy_job job;
     toy_run run[SIM_RUNS]; /* the first is right, the others are wrong in different ways */
@@ -54,7 +54,7 @@ typedef struct {
     bool backwards; /* of replies that come at once, the last provider's is first */
     sim_post post[SIM_PROVIDERS];
     vd_buf disk, read; /* its journal, and as it was when it was read */
-    /* What it asked: */
+    /* The referee asked this: */
     vd_buf first_note;       /* the assignment that came with the first question */
     sim_names answered;      /* by statements that are in the journal */
     vd_hash heard;           /* the request that was answered last, if that is not in the journal */

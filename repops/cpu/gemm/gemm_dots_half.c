@@ -15,7 +15,7 @@ enum {
     ASK_COLS = STEPS * VW / BLOCK, /* columns of a block that are prefetched per square */
 };
 
-/* What all columns share. */
+/* All columns share this. */
 typedef struct {
     const gemm *g;
     int dtype;
