@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "verde/team/mpi.h"
 #include "verde/team/team.h"
@@ -12,6 +13,8 @@
 enum {
     PIECE_BYTES = 1 << 30, /* MPI counts in ints */
     TAG_MAX = VD_TEAM_MESSAGES_MAX + 16,
+    AWAIT_NS_MIN = 10000, /* between two looks for a message, doubled from this up to that */
+    AWAIT_NS_MAX = 5000000,
 };
 
 /* A piece on its way, with its copy. */
@@ -119,6 +122,24 @@ static vd_status mpi_receive(void *user, uint32_t from, uint32_t number, void *d
     }
 }
 
+/* MPI's own waiting keeps a core busy. */
+static vd_status mpi_await(void *user, uint32_t from, uint32_t number, vd_err *err) {
+    long ns = AWAIT_NS_MIN;
+    (void)user;
+    for (;;) {
+        int there = 0;
+        const int code =
+            MPI_Iprobe((int)from, (int)number, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS)
+            return failed(code, "waiting for it", from, err);
+        if (there)
+            return VD_OK;
+        reap(false);
+        nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+        ns = 2 * ns < AWAIT_NS_MAX ? 2 * ns : AWAIT_NS_MAX;
+    }
+}
+
 static vd_status mpi_flush(void *user, vd_err *err) {
     (void)user, (void)err;
     reap(true);
@@ -136,14 +157,15 @@ static vd_status check_tags(vd_err *err) {
 
 static vd_status join(vd_transport *out, vd_err *err) {
     int level, rank, ranks;
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
         return fail(err, VD_ERR_LOCAL, "MPI_Init_thread failed");
-    if (level < MPI_THREAD_FUNNELED)
-        return fail(err, VD_ERR_LOCAL, "this MPI allows no threads beside it");
+    if (level < MPI_THREAD_SERIALIZED)
+        return fail(err, VD_ERR_LOCAL, "this MPI may be called by one thread alone");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    *out = (vd_transport){NULL, (uint32_t)rank, (uint32_t)ranks, mpi_send, mpi_receive, mpi_flush};
+    *out = (vd_transport){NULL,        (uint32_t)rank, (uint32_t)ranks, mpi_send,
+                          mpi_receive, mpi_await,      mpi_flush};
     return check_tags(err);
 }
 

@@ -4,39 +4,12 @@
 #include <string.h>
 
 #include "verde/exec/memory.h"
-#include "verde/team/member.h"
-
-/* Numbers of messages, above those of a step and of commitments. */
-enum { BEGINS = VD_TEAM_MESSAGES_MAX + 1, LEAF };
+#include "verde/team/leaves.h"
 
 typedef struct {
     vd_hash program;
     int64_t step; /* of the state that follows; -1: each process initialises its own */
 } beginning;
-
-static size_t leaf_bytes(const vd_member *m, uint32_t leaf) {
-    return vd_shape_bytes(&m->plan->program->leaf[leaf].shape);
-}
-
-static vd_status send_leaf(const vd_member *m, const vd_state *state, uint32_t leaf, uint32_t to,
-                           vd_err *err) {
-    void *copy;
-    const size_t size = leaf_bytes(m, leaf);
-    const void *host = vd_memory_in_host(state->memory, state->tensor[leaf], size, &copy, err);
-    vd_status status =
-        host ? m->transport.send(m->transport.user, to, LEAF, host, size, err) : VD_ERR_LOCAL;
-    free(copy);
-    return status;
-}
-
-static vd_status receive_leaf(const vd_member *m, uint32_t leaf, uint32_t from, void **out,
-                              vd_err *err) {
-    const size_t size = leaf_bytes(m, leaf);
-    *out = vd_memory_alloc(NULL, size);
-    return *out ? m->transport.receive(m->transport.user, from, LEAF, *out, size, err)
-                : vd_fail(err, VD_ERR_LOCAL, "out of memory: %zu bytes for %s", size,
-                          m->plan->program->leaf[leaf].name);
-}
 
 /* ---- rank 0 ---- */
 
@@ -46,10 +19,10 @@ static vd_status begin(void *user, vd_state *state, bool resumed, vd_err *err) {
     beginning b = {.step = resumed ? state->step : -1};
     vd_status status = vd_program_hash(m->plan->program, &b.program, err);
     for (uint32_t r = 1; status == VD_OK && r < t->ranks; r++) {
-        status = t->send(t->user, r, BEGINS, &b, sizeof b, err);
+        status = t->send(t->user, r, VD_TEAM_BEGINS, &b, sizeof b, err);
         for (uint32_t i = 0; status == VD_OK && resumed && i < state->count; i++)
             if (vd_team_keeps(m->plan, r, i))
-                status = send_leaf(m, state, i, r, err);
+                status = vd_leaf_send(m, state, i, r, err);
     }
     if (status == VD_OK)
         vd_member_thin(m, state);
@@ -65,13 +38,14 @@ static vd_status hash(void *user, ro_ctx *ro, const vd_hash *program_hash, const
 static vd_status take_leaf(const vd_member *m, const vd_state *state, uint32_t leaf, void **out,
                            vd_err *err) {
     if (m->plan->leaf_owner[leaf] != 0)
-        return receive_leaf(m, leaf, m->plan->leaf_owner[leaf], out, err);
+        return vd_leaf_receive(m, leaf, m->plan->leaf_owner[leaf], out, err);
     if (!state->memory) {
         *out = state->tensor[leaf];
         return VD_OK;
     }
-    *out = vd_memory_alloc(NULL, leaf_bytes(m, leaf));
-    return *out ? vd_memory_read(state->memory, *out, state->tensor[leaf], leaf_bytes(m, leaf), err)
+    *out = vd_memory_alloc(NULL, vd_leaf_bytes(m, leaf));
+    return *out ? vd_memory_read(state->memory, *out, state->tensor[leaf], vd_leaf_bytes(m, leaf),
+                                 err)
                 : vd_fail(err, VD_ERR_LOCAL, "out of memory for a checkpoint");
 }
 
@@ -103,23 +77,11 @@ vd_run_team vd_member_lead(vd_member *member) {
 
 /* ---- the others ---- */
 
-static vd_status receive_state(const vd_member *m, const vd_exec *exec, int64_t step, vd_state *out,
-                               vd_err *err) {
-    const uint32_t count = m->plan->program->leaf_count;
-    *out = (vd_state){.step = step, .count = count};
-    out->tensor = calloc(count, sizeof *out->tensor);
-    vd_status status = out->tensor ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    for (uint32_t i = 0; status == VD_OK && i < count; i++)
-        if (vd_team_keeps(m->plan, m->transport.rank, i))
-            status = receive_leaf(m, i, 0, &out->tensor[i], err);
-    return status == VD_OK ? vd_state_place(exec, out, err) : status;
-}
-
 static vd_status begin_with(const vd_member *m, const vd_exec *exec, const vd_hash *program_hash,
                             bool *resumed, vd_state *state, vd_err *err) {
     const vd_transport *t = &m->transport;
     beginning b;
-    vd_status status = t->receive(t->user, 0, BEGINS, &b, sizeof b, err);
+    vd_status status = t->receive(t->user, 0, VD_TEAM_BEGINS, &b, sizeof b, err);
     if (status == VD_OK && !vd_hash_equal(&b.program, program_hash))
         status = vd_fail(err, VD_ERR_USAGE,
                          "process %u of %u has another job than process 0: do both read the same "
@@ -129,7 +91,7 @@ static vd_status begin_with(const vd_member *m, const vd_exec *exec, const vd_ha
         return status;
     *resumed = b.step >= 0;
     if (*resumed)
-        return receive_state(m, exec, b.step, state, err);
+        return vd_state_receive(m, exec, b.step, state, err);
     status = vd_exec_init(exec, NULL, state, err);
     if (status == VD_OK)
         vd_member_thin(m, state);
@@ -142,7 +104,7 @@ static vd_status give_checkpoint(vd_member *m, const vd_exec *exec, const vd_has
     vd_status status = vd_member_hash(m, exec->ro, program_hash, state, NULL, &none, err);
     for (uint32_t i = 0; status == VD_OK && i < state->count; i++)
         if (m->plan->leaf_owner[i] == m->transport.rank)
-            status = send_leaf(m, state, i, 0, err);
+            status = vd_leaf_send(m, state, i, 0, err);
     return status;
 }
 

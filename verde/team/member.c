@@ -3,9 +3,7 @@
 #include <stdlib.h>
 
 #include "verde/exec/memory.h"
-
-/* The number of the message with a rank's commitments, above those of a step. */
-enum { COMMITMENTS = VD_TEAM_MESSAGES_MAX };
+#include "verde/team/leaves.h"
 
 static bool runs(void *user, uint32_t node) {
     const vd_member *m = user;
@@ -95,11 +93,11 @@ static vd_status gather(const vd_member *m, bool *owned, vd_hash *tensor, vd_has
     if (t->rank != 0) {
         const uint32_t count = leaves_of(m->plan, t->rank, owned);
         pack(m->plan, owned, tensor, packed, false);
-        return t->send(t->user, 0, COMMITMENTS, packed, count * sizeof *packed, err);
+        return t->send(t->user, 0, VD_TEAM_COMMITMENTS, packed, count * sizeof *packed, err);
     }
     for (uint32_t r = 1; status == VD_OK && r < t->ranks; r++) {
         const uint32_t count = leaves_of(m->plan, r, owned);
-        status = t->receive(t->user, r, COMMITMENTS, packed, count * sizeof *packed, err);
+        status = t->receive(t->user, r, VD_TEAM_COMMITMENTS, packed, count * sizeof *packed, err);
         if (status == VD_OK)
             pack(m->plan, owned, tensor, packed, true);
     }

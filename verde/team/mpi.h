@@ -9,7 +9,8 @@
 uint32_t vd_mpi_processes(void);
 
 /* Joins them. VD_ERR_USAGE: the library is not there, or is another version's or another MPI's.
- * What is in *out, also then, is left in the same thread by vd_mpi_leave. */
+ * What is in *out, also then, is left in the same thread by vd_mpi_leave; in between
+ * any thread may use it, one at a time. */
 typedef struct vd_mpi vd_mpi;
 VD_MUST_USE vd_status vd_mpi_join(vd_mpi **out, vd_err *err);
 vd_transport vd_mpi_transport(vd_mpi *mpi);
@@ -19,7 +20,7 @@ void vd_mpi_leave(vd_mpi *mpi, bool whole);
 /* ---- what the library exports ---- */
 
 #define VD_MPI_LIBRARY "libverde_mpi.so.1"
-enum { VD_MPI_VERSION = 1 };
+enum { VD_MPI_VERSION = 2 };
 typedef struct {
     uint32_t version;
     vd_status (*join)(vd_transport *out, vd_err *err);

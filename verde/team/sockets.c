@@ -146,10 +146,11 @@ static void set_poll(vd_sockets *s) {
     }
 }
 
-/* Waits until something moves. VD_ERR_IO: some rank failed, or nothing moved. */
-static vd_status move(vd_sockets *s, uint32_t waits_for, vd_err *err) {
+/* Waits until something moves, for patience_ms, or -1: for ever. VD_ERR_IO: some rank failed, or
+ * nothing moved. */
+static vd_status move(vd_sockets *s, uint32_t waits_for, int patience_ms, vd_err *err) {
     set_poll(s);
-    const int ready = poll(s->poll, s->ranks, s->patience_ms);
+    const int ready = poll(s->poll, s->ranks, patience_ms);
     if (ready < 0 && errno != EINTR)
         return vd_fail(err, VD_ERR_LOCAL, "poll: %s", strerror(errno));
     if (ready == 0)
@@ -184,11 +185,16 @@ static vd_status sockets_send(void *user, uint32_t to, uint32_t number, const vo
                : VD_OK;
 }
 
-/* Takes a message out of what came; NULL: it is not there yet. */
-static frame *taken(peer *p, uint32_t number) {
+static frame **find(peer *p, uint32_t number) {
     frame **at = &p->first_in;
     while (*at && (*at)->h.number != number)
         at = &(*at)->next;
+    return at;
+}
+
+/* Takes a message out of what came; NULL: it is not there yet. */
+static frame *taken(peer *p, uint32_t number) {
+    frame **at = find(p, number);
     frame *f = *at;
     if (!f)
         return NULL;
@@ -198,18 +204,29 @@ static frame *taken(peer *p, uint32_t number) {
     return f;
 }
 
-static vd_status sockets_receive(void *user, uint32_t from, uint32_t number, void *data,
-                                 size_t size, vd_err *err) {
-    vd_sockets *s = user;
-    frame *f;
-    while (!(f = taken(&s->peer[from], number))) {
+static vd_status wait_for(vd_sockets *s, uint32_t from, uint32_t number, int patience_ms,
+                          vd_err *err) {
+    vd_status status = VD_OK;
+    while (status == VD_OK && !*find(&s->peer[from], number)) {
         if (s->peer[from].ended)
             return vd_fail(err, VD_ERR_IO, "process %u of %u ended before the others", from,
                            s->ranks);
-        const vd_status status = move(s, from, err);
-        if (status != VD_OK)
-            return status;
+        status = move(s, from, patience_ms, err);
     }
+    return status;
+}
+
+static vd_status sockets_await(void *user, uint32_t from, uint32_t number, vd_err *err) {
+    return wait_for(user, from, number, -1, err);
+}
+
+static vd_status sockets_receive(void *user, uint32_t from, uint32_t number, void *data,
+                                 size_t size, vd_err *err) {
+    vd_sockets *s = user;
+    const vd_status status = wait_for(s, from, number, s->patience_ms, err);
+    if (status != VD_OK)
+        return status;
+    frame *f = taken(&s->peer[from], number);
     const uint32_t got = f->h.size;
     if (got == size && size > 0)
         memcpy(data, f->bytes, size);
@@ -224,7 +241,7 @@ static vd_status sockets_flush(void *user, vd_err *err) {
     vd_sockets *s = user;
     for (uint32_t r = 0; r < s->ranks; r++)
         while (r != s->rank && s->peer[r].first_out && !s->peer[r].ended && !s->peer[r].failed) {
-            const vd_status status = move(s, r, err);
+            const vd_status status = move(s, r, s->patience_ms, err);
             if (status != VD_OK)
                 return status;
         }
@@ -291,5 +308,6 @@ void vd_sockets_destroy(vd_sockets *s, bool whole) {
 }
 
 vd_transport vd_sockets_transport(vd_sockets *s) {
-    return (vd_transport){s, s->rank, s->ranks, sockets_send, sockets_receive, sockets_flush};
+    return (vd_transport){
+        s, s->rank, s->ranks, sockets_send, sockets_receive, sockets_await, sockets_flush};
 }

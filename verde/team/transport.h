@@ -15,6 +15,9 @@ typedef struct {
      * the sentence names it. VD_ERR_PEER: it sent another number of bytes. */
     vd_status (*receive)(void *user, uint32_t from, uint32_t number, void *data, size_t size,
                          vd_err *err);
+    /* Waits until a message of that number is there to be received, however long that takes, and
+     * uses little of a core meanwhile. */
+    vd_status (*await)(void *user, uint32_t from, uint32_t number, vd_err *err);
     /* Waits until all that was sent has left this process. */
     vd_status (*flush)(void *user, vd_err *err);
 } vd_transport;
