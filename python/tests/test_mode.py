@@ -273,7 +273,9 @@ LAYERS = [
     (lambda a, b, c: F.batch_norm(a, None, None, b, c, True), (200, 6), (6,), (6,)),
     (lambda a, b, c: F.conv2d(a, b, c, stride=2, padding=1), (2, 4, 9, 8), (6, 4, 3, 3), (6,)),
     (lambda a, b: F.conv2d(a, b, groups=2, dilation=2), (2, 4, 9, 8), (6, 2, 3, 3)),
+    (lambda a, b, c: F.conv2d(a, b, c, stride=(1, 3)), (2, 4, 9, 8), (6, 4, 1, 1), (6,)),
     (lambda a, b, c: F.conv1d(a, b, c, stride=2, padding=1), (2, 4, 19), (6, 4, 3), (6,)),
+    (lambda a, b: F.conv1d(a, b, stride=2), (2, 4, 19), (6, 4, 1)),
     (
         lambda a, b, c: F.conv_transpose2d(a, b, c, stride=2, padding=1, output_padding=1),
         (2, 4, 5, 6),
@@ -489,6 +491,27 @@ def test_layouts_of_memory_do_not_change_bits():
             assert torch.equal(function(x), function(last))
         assert F.conv2d(last, w).is_contiguous(memory_format=torch.channels_last)
         assert F.conv2d(x, w).is_contiguous()
+
+
+@pytest.mark.parametrize("stride", [(1, 1), (2, 2), (1, 3)])
+@pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])
+def test_windows_of_one_tap_have_the_bits_of_conv2d(stride, order):
+    x = torch.randn(3, 300, 9, 8).to(memory_format=order).requires_grad_()
+    w = torch.randn(40, 300, 1, 1).to(memory_format=order).requires_grad_()
+    with reproducible():
+        y = F.conv2d(x, w, stride=stride)
+        dy = torch.randn(y.shape).to(memory_format=order)
+        y.backward(dy)
+        norm = w.grad.norm()
+    assert w.grad.stride() == w.stride() and norm.item() > 0
+    a, d = (t.detach().permute(0, 2, 3, 1).contiguous() for t in (x, dy))
+    b, at = w.detach().permute(2, 3, 1, 0).contiguous(), dict(zip(("stride_h", "stride_w"), stride))
+    for own, theirs in (
+        (y.permute(0, 2, 3, 1), repops.conv2d(a, b, **at)),
+        (x.grad.permute(0, 2, 3, 1), repops.conv2d_dx(d, b, **at, shape=list(a.shape))),
+        (w.grad.permute(2, 3, 1, 0), repops.conv2d_dw(a, d, **at, shape=list(b.shape))),
+    ):
+        assert own.detach().contiguous().numpy().tobytes() == theirs.numpy().tobytes()
 
 
 def test_orders_of_weights_change_no_bit_and_gradients_keep_them():

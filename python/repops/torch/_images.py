@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ._call import Leftover, need, run, sum_columns
+from ._call import Leftover, matmul, need, run, sum_columns
 from ._layout import channels_first, channels_last, scratch, weight_in, weight_out
 from ._registry import handles
 
@@ -39,6 +39,39 @@ def _transposed_shape(x: Tensor, w: Tensor, at: Sequence[int], extra: Sequence[i
     return [x.shape[0], *size, w.shape[2] * at[6]]
 
 
+# A window of one tap needs no weights in the library's order: its products are those of matmul.
+
+
+def _one_tap(w: Tensor, at: Sequence[int], transposed: bool) -> bool:
+    """Whether all windows have one tap, which lies in the image."""
+    return w.shape[2:] == (1, 1) and at[2:4] == (0, 0) and at[6] == 1 and not transposed
+
+
+def _matrix(w: Tensor) -> Tensor:
+    """Weights [F, C, 1, 1] as [F, C]."""
+    return w.reshape(w.shape[:2]).contiguous()
+
+
+def _seen(a: Tensor, at: Sequence[int]) -> Tensor:
+    """The pixels of [N, H, W, C] that windows of one tap see."""
+    return a if at[:2] == (1, 1) else a[:, :: at[0], :: at[1]].contiguous()
+
+
+def _one_tap_dx(d: Tensor, w: Tensor, at: Sequence[int], shape: Sequence[int]) -> Tensor:
+    dx = matmul(d, _matrix(w))
+    if at[:2] == (1, 1):
+        return dx
+    whole = torch.zeros(shape)
+    whole[:, :: at[0], :: at[1]] = dx
+    return whole
+
+
+def _one_tap_dw(a: Tensor, d: Tensor, w: Tensor, at: Sequence[int]) -> Tensor:
+    f, c = w.shape[:2]
+    dw = matmul(d.view(-1, f).t(), _seen(a, at).view(-1, c))
+    return dw.as_strided(w.shape, w.stride()) if w.stride()[:2] == (c, 1) else dw.view(w.shape)
+
+
 @handles("convolution", "_convolution")
 def convolution(
     x: Tensor,
@@ -60,11 +93,14 @@ def convolution(
     like = x
     if line:
         x, w, extra = *_wide(x, w), [0, *extra]
-    a, b = channels_last(x, "x"), weight_in(w)
-    if transposed:
+    a = channels_last(x, "x")
+    if _one_tap(w, at, transposed):
+        y = matmul(_seen(a, at), _matrix(w).t())
+    elif transposed:
+        b = weight_in(w)
         y = run("conv2d_dx", at, (a, b), _transposed_shape(a, b, at, _pair(extra, 0)))
     else:
-        y = run("conv2d", at, (a, b))
+        y = run("conv2d", at, (a, weight_in(w)))
     y = y if bias is None else y + bias
     return y.permute(0, 3, 1, 2).squeeze(2).contiguous() if line else channels_first(y, like)
 
@@ -88,16 +124,24 @@ def convolution_backward(
     at = _attributes(stride, padding, dilation, groups, line)
     if line:
         dy, x, w = _wide(dy, x, w)
-    d = channels_last(dy, "dy")
+    d, one = channels_last(dy, "dy"), _one_tap(w, at, transposed)
     dx = dw = db = None
     if mask[0]:
-        b, shape = weight_in(w), [x.shape[i] for i in (0, 2, 3, 1)]
-        dx = run("conv2d", at, (d, b)) if transposed else run("conv2d_dx", at, (d, b), shape)
+        shape = [x.shape[i] for i in (0, 2, 3, 1)]
+        if one:
+            dx = _one_tap_dx(d, w, at, shape)
+        elif transposed:
+            dx = run("conv2d", at, (d, weight_in(w)))
+        else:
+            dx = run("conv2d_dx", at, (d, weight_in(w)), shape)
         dx = dx.permute(0, 3, 1, 2).squeeze(2).contiguous() if line else channels_first(dx, like)
     if mask[1]:
         a, shape = channels_last(x, "x"), [w.shape[i] for i in (2, 3, 1, 0)]
         given = (d, a) if transposed else (a, d)
-        dw = weight_out(run("conv2d_dw", at, given, shape, out=scratch("weight", shape)), w)
+        if one:
+            dw = _one_tap_dw(a, d, w, at)
+        else:
+            dw = weight_out(run("conv2d_dw", at, given, shape, out=scratch("weight", shape)), w)
         dw = dw.squeeze(2) if line else dw
     if mask[2]:
         db = sum_columns(d.reshape(-1, d.shape[3]))
