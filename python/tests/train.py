@@ -1,7 +1,7 @@
 """Trains unmodified models for some steps inside the mode, and prints a hash for each.
 
 usage: train.py MODEL... ; models: gpt2 llama bert resnet resnet50
-TRAIN_STEPS and TRAIN_THREADS are their numbers.
+TRAIN_STEPS and TRAIN_THREADS are their numbers, TRAIN_LAYERS that of a transformer's layers.
 """
 
 import hashlib
@@ -16,6 +16,7 @@ import torch
 import repops.torch
 
 STEPS = int(os.environ.get("TRAIN_STEPS", "5"))
+LAYERS = int(os.environ.get("TRAIN_LAYERS", "2"))
 
 
 def batch(low, high, *shape, seed=1):
@@ -27,7 +28,7 @@ def gpt2(**more):
     from transformers import GPT2Config, GPT2LMHeadModel
 
     model = GPT2LMHeadModel(
-        GPT2Config(n_layer=2, n_embd=48, n_head=4, vocab_size=300, n_positions=64, **more)
+        GPT2Config(n_layer=LAYERS, n_embd=48, n_head=4, vocab_size=300, n_positions=64, **more)
     )
     return model, lambda i: model(ids := batch(0, 300, 2, 17, seed=i), labels=ids).loss
 
@@ -40,7 +41,7 @@ def llama(**more):
             vocab_size=300,
             hidden_size=48,
             intermediate_size=100,
-            num_hidden_layers=2,
+            num_hidden_layers=LAYERS,
             num_attention_heads=4,
             num_key_value_heads=2,
             **more,
@@ -56,7 +57,7 @@ def bert(**more):
         BertConfig(
             vocab_size=300,
             hidden_size=48,
-            num_hidden_layers=2,
+            num_hidden_layers=LAYERS,
             num_attention_heads=4,
             intermediate_size=100,
             **more,
