@@ -147,6 +147,7 @@ elif [ $quick ]; then
     part "memory" 20 "$build/cuda/memory"
     part "gpt2" 100 "$build/cuda/training" gpt2-124m 3 2 64
     part "resnet" 60 "$build/cuda/training" resnet50 3 16 1
+    part "jobs" 120 tests/cuda/jobs.sh "$root"
 else
     part "golden table" 120 "$build/bin/repops-conform" --device cuda:0 --operators
     part "random cases" 120 "$build/cuda/cases" --seeds 10
@@ -163,6 +164,7 @@ else
     part "resnet, B=64" 60 "$build/cuda/training" resnet50 2 64 1
     part "gpt2" 160 "$build/cuda/training" gpt2-124m 20 2 64
     part "resnet" 100 "$build/cuda/training" resnet50 20 16 1
+    part "jobs" 120 tests/cuda/jobs.sh "$root"
 fi
 alone
 # No address out of bounds, no race in shared memory, no barrier that some threads miss.
