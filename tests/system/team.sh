@@ -77,28 +77,48 @@ team 3 liar liar-3 --fault element@7
 same liar-3 liar
 [ "$(root liar-3)" != "$(root gpt2-3)" ] || fail "the fault changes nothing"
 
-# One of three processes is killed once a checkpoint is there; two others finish the run.
+# hit SIGNAL RANK OUT: sends it to one of three processes of a run once a checkpoint is there, and waits for the run's end.
+hit() {
+    # shellcheck disable=SC2086
+    $mpirun -n 3 "$verde" run "$work/long.yaml" --out "$work/$3" --threads 1 > "$work/$3.out" 2> "$work/$3.log" &
+    running=$!
+    tries=0
+    until [ -e "$work/$3/run.json" ] && [ "$(grep -c '"step"' "$work/$3/losses.jsonl" 2> /dev/null)" -ge 7 ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 1200 ] || { cat "$work/$3.log"; fail "no checkpoint in a minute"; }
+        sleep 0.05
+    done
+    for victim in $(pgrep -f -- "--out $work/$3 "); do
+        ! tr '\0' '\n' < "/proc/$victim/environ" | grep -qE "^(OMPI_COMM_WORLD|PMI)_RANK=$2\$" || kill -s "$1" "$victim"
+    done
+    code=0
+    wait $running || code=$?
+    running=
+    [ $code -ne 0 ] || fail "$3: goes unnoticed"
+    [ -z "$(root "$3")" ] || fail "$3: a run without one of its processes has a root"
+}
+
+# goes_on OUT: two processes finish what three began.
+goes_on() {
+    team 2 long "$1"
+    same "$1" long
+    grep -q 'went on from the checkpoint' "$work/$1.log" || fail "$1: did not go on from a checkpoint"
+}
+
 job long toy 12 6 40 5
 alone long
-# shellcheck disable=SC2086
-$mpirun -n 3 "$verde" run "$work/long.yaml" --out "$work/killed" --threads 1 > "$work/killed.out" 2> "$work/killed.log" &
-running=$!
-tries=0
-until [ -e "$work/killed/run.json" ] && [ "$(grep -c '"step"' "$work/killed/losses.jsonl" 2> /dev/null)" -ge 7 ]; do
-    tries=$((tries + 1))
-    [ $tries -lt 1200 ] || { cat "$work/killed.log"; fail "no checkpoint in a minute"; }
-    sleep 0.05
+hit KILL 1 killed
+goes_on killed
+
+# One that hangs is named, and all end.
+export VERDE_TEAM_PATIENCE=5
+for rank in 0 2; do
+    hit STOP $rank stopped-$rank
+    [ "$(grep -c "^verde: process $rank of 3 (pid [0-9]* on .*) has given no sign of life for [5-9] s" "$work/stopped-$rank.log")" -eq 1 ] ||
+        { cat "$work/stopped-$rank.log"; fail "process $rank hangs, and is not named once"; }
 done
-victim=$(pgrep -f -- "--out $work/killed" | tail -n 1)
-kill -9 "$victim"
-code=0
-wait $running || code=$?
-running=
-[ $code -ne 0 ] || fail "a killed process goes unnoticed"
-[ -z "$(root killed)" ] || fail "a run without one of its processes has a root"
-team 2 long killed
-same killed long
-grep -q 'went on from the checkpoint' "$work/killed.log" || fail "the run did not go on from a checkpoint"
+unset VERDE_TEAM_PATIENCE
+goes_on stopped-2
 
 # The other MPI, if both are there: libmpich-dev, mpich.
 if command -v mpicc.mpich > /dev/null && command -v mpirun.mpich > /dev/null; then

@@ -10,10 +10,14 @@ static vd_status refuse_once(const vd_transport *t, vd_status status, vd_err *er
                                                                               : err->status;
 }
 
+static void say_lost(const char *sentence) {
+    fprintf(stderr, "%sverde: %s\n", vd_is_terminal() ? "\r\033[K" : "", sentence);
+}
+
 vd_status vd_run_join(const vd_loaded *loaded, vd_run_processes *out, vd_err *err) {
     if (vd_mpi_processes() == 1)
         return VD_OK;
-    vd_status status = vd_mpi_join(&out->mpi, err);
+    vd_status status = vd_mpi_join(say_lost, &out->mpi, err);
     if (status != VD_OK)
         return status;
     const vd_transport t = vd_mpi_transport(out->mpi);

@@ -1,20 +1,24 @@
 /* libverde_mpi.so: messages by MPI's point-to-point calls alone. Its reductions add in an order of
  * their own, so none is used. */
 #include <mpi.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "verde/team/mpi.h"
+#include "verde/mpi/mpi_internal.h"
 #include "verde/team/team.h"
 
 enum {
     PIECE_BYTES = 1 << 30, /* MPI counts in ints */
     TAG_MAX = VD_TEAM_MESSAGES_MAX + 16,
-    AWAIT_NS_MIN = 10000, /* between two looks for a message, doubled from this up to that */
-    AWAIT_NS_MAX = 5000000,
+    YIELDS = 100,         /* looks for a message one after the other */
+    REST_NS_MIN = 10000,  /* between later ones, more with each up to the next */
+    REST_NS_MAX = 200000, /* while a step waits */
+    AWAIT_REST = 25,      /* times as long at most where nobody is in a hurry */
 };
 
 /* A piece on its way, with its copy. */
@@ -25,9 +29,17 @@ typedef struct sending {
 } sending;
 
 static sending *first_sending;
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
-/* The program's own is not there for a library. */
-static vd_status fail(vd_err *err, vd_status status, const char *format, ...) {
+void vd_mpi_lock(void) {
+    pthread_mutex_lock(&one_at_a_time);
+}
+
+void vd_mpi_unlock(void) {
+    pthread_mutex_unlock(&one_at_a_time);
+}
+
+vd_status vd_mpi_fail(vd_err *err, vd_status status, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     if (err) {
@@ -42,19 +54,23 @@ static vd_status failed(int code, const char *what, uint32_t rank, vd_err *err) 
     char text[MPI_MAX_ERROR_STRING] = "";
     int length;
     MPI_Error_string(code, text, &length);
-    return fail(err, VD_ERR_IO, "process %u: %s: %s", rank, what, text);
+    return vd_mpi_fail(err, VD_ERR_IO, "process %u: %s: %s", rank, what, text);
 }
 
-/* Frees what has arrived; `wait`: after it has. */
-static void reap(bool wait) {
+void vd_mpi_rest(uint32_t turn) {
+    const long ns = turn < YIELDS ? 0 : (long)REST_NS_MIN * (turn - YIELDS + 1);
+    if (ns == 0)
+        sched_yield();
+    else
+        nanosleep(&(struct timespec){.tv_nsec = ns < REST_NS_MAX ? ns : REST_NS_MAX}, NULL);
+}
+
+/* Frees what has arrived. */
+static void reap(void) {
     for (sending **at = &first_sending; *at;) {
         sending *s = *at;
         int done = 0;
-        if (wait)
-            done = MPI_Wait(&s->request, MPI_STATUS_IGNORE) == MPI_SUCCESS;
-        else
-            MPI_Test(&s->request, &done, MPI_STATUS_IGNORE);
-        if (done || wait) {
+        if (MPI_Test(&s->request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done) {
             *at = s->next;
             free(s);
         } else {
@@ -67,25 +83,28 @@ static vd_status send_piece(uint32_t to, uint32_t number, const void *data, size
                             vd_err *err) {
     sending *s = malloc(sizeof *s + size);
     if (!s)
-        return fail(err, VD_ERR_LOCAL, "out of memory for a message of %zu bytes", size);
+        return vd_mpi_fail(err, VD_ERR_LOCAL, "out of memory for a message of %zu bytes", size);
     if (size > 0)
         memcpy(s->bytes, data, size);
+    vd_mpi_lock();
+    reap();
     const int code =
         MPI_Isend(s->bytes, (int)size, MPI_BYTE, (int)to, (int)number, MPI_COMM_WORLD, &s->request);
-    if (code != MPI_SUCCESS) {
-        free(s);
-        return failed(code, "sending to it", to, err);
+    if (code == MPI_SUCCESS) {
+        s->next = first_sending;
+        first_sending = s;
     }
-    s->next = first_sending;
-    first_sending = s;
-    return VD_OK;
+    vd_mpi_unlock();
+    if (code == MPI_SUCCESS)
+        return VD_OK;
+    free(s);
+    return failed(code, "sending to it", to, err);
 }
 
 static vd_status mpi_send(void *user, uint32_t to, uint32_t number, const void *data, size_t size,
                           vd_err *err) {
     const uint8_t *from = data;
     (void)user;
-    reap(false);
     for (;; from += PIECE_BYTES, size -= PIECE_BYTES) {
         const vd_status status =
             send_piece(to, number, from, size < PIECE_BYTES ? size : PIECE_BYTES, err);
@@ -94,26 +113,45 @@ static vd_status mpi_send(void *user, uint32_t to, uint32_t number, const void *
     }
 }
 
+/* MPI's own waiting keeps a core busy, and the lock. */
+static int wait_for(MPI_Request *request, MPI_Status *got) {
+    int done = 0, code = MPI_SUCCESS;
+    for (uint32_t turn = 0; code == MPI_SUCCESS && !done; turn++) {
+        if (turn > 0)
+            vd_mpi_rest(turn);
+        vd_mpi_lock();
+        code = MPI_Test(request, &done, got);
+        vd_mpi_unlock();
+    }
+    return code;
+}
+
 static vd_status receive_piece(uint32_t from, uint32_t number, void *data, size_t size,
                                vd_err *err) {
+    MPI_Request request;
     MPI_Status got;
     int count;
-    int code = MPI_Recv(data, (int)size, MPI_BYTE, (int)from, (int)number, MPI_COMM_WORLD, &got);
+    vd_mpi_lock();
+    int code =
+        MPI_Irecv(data, (int)size, MPI_BYTE, (int)from, (int)number, MPI_COMM_WORLD, &request);
+    vd_mpi_unlock();
+    if (code == MPI_SUCCESS)
+        code = wait_for(&request, &got);
     if (code == MPI_SUCCESS)
         code = MPI_Get_count(&got, MPI_BYTE, &count);
     if (code != MPI_SUCCESS)
         return failed(code, "receiving from it", from, err);
     return (size_t)count == size
                ? VD_OK
-               : fail(err, VD_ERR_PEER, "process %u sent %d bytes as message %u, expected %zu",
-                      from, count, number, size);
+               : vd_mpi_fail(err, VD_ERR_PEER,
+                             "process %u sent %d bytes as message %u, expected %zu", from, count,
+                             number, size);
 }
 
 static vd_status mpi_receive(void *user, uint32_t from, uint32_t number, void *data, size_t size,
                              vd_err *err) {
     uint8_t *to = data;
     (void)user;
-    reap(false);
     for (;; to += PIECE_BYTES, size -= PIECE_BYTES) {
         const vd_status status =
             receive_piece(from, number, to, size < PIECE_BYTES ? size : PIECE_BYTES, err);
@@ -122,27 +160,31 @@ static vd_status mpi_receive(void *user, uint32_t from, uint32_t number, void *d
     }
 }
 
-/* MPI's own waiting keeps a core busy. */
 static vd_status mpi_await(void *user, uint32_t from, uint32_t number, vd_err *err) {
-    long ns = AWAIT_NS_MIN;
+    int there = 0, code = MPI_SUCCESS;
     (void)user;
-    for (;;) {
-        int there = 0;
-        const int code =
-            MPI_Iprobe((int)from, (int)number, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
-        if (code != MPI_SUCCESS)
-            return failed(code, "waiting for it", from, err);
-        if (there)
-            return VD_OK;
-        reap(false);
-        nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
-        ns = 2 * ns < AWAIT_NS_MAX ? 2 * ns : AWAIT_NS_MAX;
+    for (uint32_t turn = 0; code == MPI_SUCCESS && !there; turn++) {
+        for (int i = 0; turn > 0 && i < AWAIT_REST; i++)
+            vd_mpi_rest(turn);
+        vd_mpi_lock();
+        reap();
+        code = MPI_Iprobe((int)from, (int)number, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+        vd_mpi_unlock();
     }
+    return code == MPI_SUCCESS ? VD_OK : failed(code, "waiting for it", from, err);
 }
 
 static vd_status mpi_flush(void *user, vd_err *err) {
+    bool all = false;
     (void)user, (void)err;
-    reap(true);
+    for (uint32_t turn = 0; !all; turn++) {
+        if (turn > 0)
+            vd_mpi_rest(turn);
+        vd_mpi_lock();
+        reap();
+        all = !first_sending;
+        vd_mpi_unlock();
+    }
     return VD_OK;
 }
 
@@ -151,29 +193,33 @@ static vd_status check_tags(vd_err *err) {
     MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &found);
     return found && *most >= TAG_MAX
                ? VD_OK
-               : fail(err, VD_ERR_LOCAL, "this MPI has tags up to %d, expected %d or more",
-                      found ? *most : 0, TAG_MAX);
+               : vd_mpi_fail(err, VD_ERR_LOCAL, "this MPI has tags up to %d, expected %d or more",
+                             found ? *most : 0, TAG_MAX);
 }
 
-static vd_status join(vd_transport *out, vd_err *err) {
+static vd_status join(vd_transport *out, vd_mpi_lost lost, vd_err *err) {
     int level, rank, ranks;
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
-        return fail(err, VD_ERR_LOCAL, "MPI_Init_thread failed");
+        return vd_mpi_fail(err, VD_ERR_LOCAL, "MPI_Init_thread failed");
     if (level < MPI_THREAD_SERIALIZED)
-        return fail(err, VD_ERR_LOCAL, "this MPI may be called by one thread alone");
+        return vd_mpi_fail(err, VD_ERR_LOCAL, "this MPI may be called by one thread alone");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     *out = (vd_transport){NULL,        (uint32_t)rank, (uint32_t)ranks, mpi_send,
                           mpi_receive, mpi_await,      mpi_flush};
-    return check_tags(err);
+    const vd_status status = check_tags(err);
+    return status == VD_OK ? vd_watch_start((uint32_t)rank, (uint32_t)ranks, lost, err) : status;
 }
 
 static void leave(void *user, bool whole) {
-    (void)user;
-    if (!whole)
+    vd_err none;
+    if (!whole) {
+        vd_mpi_lock();
         MPI_Abort(MPI_COMM_WORLD, 1);
-    reap(true);
+    }
+    if (mpi_flush(user, &none) == VD_OK)
+        vd_watch_end();
     MPI_Finalize();
 }
 

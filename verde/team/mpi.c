@@ -54,7 +54,7 @@ static vd_status check_launcher(const vd_transport *t, vd_err *err) {
 }
 
 /* The library stays loaded: few MPI libraries can be unloaded. */
-vd_status vd_mpi_join(vd_mpi **out, vd_err *err) {
+vd_status vd_mpi_join(vd_mpi_lost lost, vd_mpi **out, vd_err *err) {
     *out = NULL;
     void *library = open_library();
     const vd_mpi_functions *functions = library ? dlsym(library, "vd_mpi_library") : NULL;
@@ -70,7 +70,7 @@ vd_status vd_mpi_join(vd_mpi **out, vd_err *err) {
     if (!mpi)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     mpi->functions = functions;
-    vd_status status = functions->join(&mpi->transport, err);
+    vd_status status = functions->join(&mpi->transport, lost, err);
     if (status != VD_OK) {
         free(mpi);
         return status;
