@@ -6,6 +6,7 @@
 #include "verde/cli/checking.h"
 #include "verde/cli/item_runs.h"
 #include "verde/cli/patience.h"
+#include "verde/cli/serve_team.h"
 #include "verde/delivery/item_results.h"
 #include "verde/delivery/offer.h"
 #include "verde/net/net.h"
@@ -32,7 +33,8 @@ static volatile sig_atomic_t stopping;
 static void stop(int signal_number) {
     (void)signal_number;
     stopping = 1;
-    vd_server_stop(running);
+    if (running)
+        vd_server_stop(running);
 }
 
 static void tell(const char *line) {
@@ -289,17 +291,20 @@ typedef struct {
     vd_run_log log;
     vd_replay *replay;
     vd_item_runs items; /* of a job with prompts, in place of all these */
+    vd_serve_team team; /* if MPI started other processes */
     vd_key *key;
     vd_public_key referee;
     const char *key_dir;
     char own_key_dir[1100]; /* if none was given */
 } provider;
 
+/* By this process alone, also where others share the first run's steps. */
 static vd_status prepare_again(const arguments *a, provider *p, vd_err *err) {
     char dir[1024];
     vd_again *again;
     p->second.exec = p->loaded.exec;
     p->second.exec.placed = NULL; /* they are the first context's */
+    p->second.exec.part = NULL;
     vd_status status = vd_load_backend(&p->second, &a->common, err);
     snprintf(dir, sizeof dir, "%s/again", a->dir);
     if (status == VD_OK)
@@ -353,17 +358,44 @@ static vd_status load_items(const arguments *a, provider *p, vd_err *err) {
     return status == VD_OK ? check_or_load_key(a, p, err) : status;
 }
 
-static vd_status load(const arguments *a, provider *p, vd_err *err) {
-    if (vd_items_are_in(a->dir))
-        return load_items(a, p, err);
-    vd_status status = vd_load_run(a->dir, &p->loaded, &p->log, err);
-    if (status == VD_OK && p->log.count == vd_run_leaves(&p->loaded.program))
-        status = vd_load_data(a->dir, a->data, &p->loaded, err);
-    if (status == VD_OK)
-        status = vd_load_backend(&p->loaded, &a->common, err);
+static void stop_serving(void *user) {
+    (void)user;
+    stop(0);
+}
+
+static vd_status open_replay(const arguments *a, provider *p, vd_err *err) {
+    vd_status status = vd_serve_share(&p->team, &p->loaded.exec, stop_serving, NULL, err);
     if (status == VD_OK)
         status = vd_replay_create(a->dir, &p->loaded.exec, &p->replay, err);
+    if (status == VD_OK && p->loaded.exec.part)
+        vd_replay_share(p->replay, &p->team.team);
     p->service.replay = p->replay;
+    return status;
+}
+
+/* What every process loads, if there are several. */
+static vd_status load_own(const arguments *a, provider *p, vd_err *err) {
+    vd_status status = vd_load_run(a->dir, &p->loaded, &p->log, err);
+    if (status == VD_OK && p->log.rounded)
+        status = vd_serve_alone(a->dir, "a run with rounding logs", err);
+    if (status == VD_OK && p->log.count == vd_run_leaves(&p->loaded.program))
+        status = vd_load_data(a->dir, a->data, &p->loaded, err);
+    return status == VD_OK ? vd_load_backend(&p->loaded, &a->common, err) : status;
+}
+
+static vd_status load(const arguments *a, provider *p, bool *follows, vd_err *err) {
+    const bool items = vd_items_are_in(a->dir);
+    vd_status status = items ? vd_serve_alone(a->dir, "a run of prompts", err) : VD_OK;
+    if (status == VD_OK && items)
+        return load_items(a, p, err);
+    if (status == VD_OK)
+        status = load_own(a, p, err);
+    if (status == VD_OK)
+        status = vd_serve_join(&p->team, &p->loaded, follows, err);
+    if (*follows)
+        return status;
+    if (status == VD_OK)
+        status = open_replay(a, p, err);
     if (status == VD_OK)
         status = check_or_load_key(a, p, err);
     /* Whoever logs, or follows a log, has no second run: PROTOCOL.md section 12.6. */
@@ -399,11 +431,17 @@ static void unload(provider *p) {
 
 static vd_status serve_run(const arguments *a, vd_err *err) {
     provider p = {.replay = NULL};
+    bool follows = false;
     vd_status status = read_wishes(a, &p, err);
     if (status == VD_OK)
-        status = load(a, &p, err);
-    if (status == VD_OK)
+        status = load(a, &p, &follows, err);
+    status = vd_serve_outcome(&p.team, status, err);
+    if (status == VD_OK && !follows)
         status = answer_questions(a, &p, err);
+    vd_desk_destroy(p.service.desk); /* nothing is computed for an answer any more */
+    p.service.desk = NULL;
+    status = vd_serve_outcome(&p.team, status, err);
+    vd_serve_leave(&p.team, status == VD_OK);
     unload(&p);
     return status;
 }
@@ -454,7 +492,8 @@ const vd_command vd_cmd_serve = {
     "DIR/again, to contest the other provider's claim. Hashes all of DIR first, as `verde check`\n"
     "does, and does not serve a run whose files do not fit together (exit code 6). Started again\n"
     "with its key, it tells a referee meanwhile that it works. DIR of a job with prompts: about\n"
-    "all of them.\n\n"
+    "all of them. Of processes that MPI starts the first one answers, and all execute; each\n"
+    "reads DIR's program and data.\n\n"
     "  --listen ADDR:PORT  default 127.0.0.1:0, any free port; [::1]:PORT for IPv6; 0.0.0.0:PORT "
     "is\n"
     "                      every address: the URL then needs this machine's name in its place\n"
@@ -468,5 +507,6 @@ const vd_command vd_cmd_serve = {
     "  --fault KIND        lie on purpose: proof, withhold, silence or contradict\n" VD_COMMON_HELP
     "\nExample:\n"
     "  verde serve run --listen 127.0.0.1:8443\n"
-    "  verde serve run --fetch --referee $(cat referee/key.pub)\n" VD_EXIT_HELP,
+    "  verde serve run --fetch --referee $(cat referee/key.pub)\n"
+    "  mpirun -n 4 verde serve run   # steps are executed again by 4 processes\n" VD_EXIT_HELP,
     serve};

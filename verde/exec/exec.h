@@ -141,7 +141,7 @@ typedef struct {
     vd_fault fault;
     bool unfused;        /* run node by node even where a fused function gives the same bytes */
     const vd_free *free; /* NULL: every node as SPEC.md's orders say */
-    /* NULL: all of a step. Else nobody watches it, and `free` is NULL. */
+    /* NULL: all of a step. Else `free` is NULL, and an observer sees this part and lets it end. */
     const vd_exec_part *part;
 } vd_exec;
 

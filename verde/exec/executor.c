@@ -198,9 +198,9 @@ static vd_status run_some(vd_execution *x, uint32_t from, uint32_t to, bool wait
     return status;
 }
 
-/* *ended: every node ran. */
+/* *ended: every node ran. A fault may have unrolled the graph, whose nodes keep their numbers. */
 static vd_status run_nodes(vd_execution *x, const vd_observer *observer, bool *ended, vd_err *err) {
-    const vd_graph *g = x->graph;
+    const vd_graph *g = x->step < 0 ? &x->exec->program->init : &x->exec->program->step;
     bool stop = false;
     uint32_t next = 0;
     vd_status status = VD_OK;
@@ -266,6 +266,18 @@ static vd_status read_loss(vd_execution *x, float *loss, vd_err *err) {
     return status;
 }
 
+/* What others make for the next state comes also where this process wants none. */
+static vd_status end_graph(vd_execution *x, vd_state *next, float *loss, vd_err *err) {
+    vd_state unwanted = {0};
+    if (!next && !x->part)
+        return VD_OK;
+    vd_status status = read_loss(x, loss, err);
+    if (status == VD_OK)
+        status = take_outputs(x, next ? next : &unwanted, err);
+    vd_state_free(&unwanted);
+    return status;
+}
+
 /* Frees what is left of a consumed state: the tensors that no node read. */
 static void drop_old_state(vd_execution *x, vd_state *state) {
     for (uint32_t i = 0; i < state->count; i++)
@@ -284,10 +296,8 @@ static vd_status run_graph(const vd_exec *exec, const vd_program *program, int64
         open_execution(x, exec, program, step, before, consumed != NULL, observer, err);
     if (status == VD_OK)
         status = run_nodes(x, observer, &ended, err);
-    if (status == VD_OK && ended && next)
-        status = read_loss(x, loss, err);
-    if (status == VD_OK && ended && next)
-        status = take_outputs(x, next, err);
+    if (status == VD_OK && ended)
+        status = end_graph(x, next, loss, err);
     if (consumed && x->value && x->uses) { /* opened: the state's tensors are bound in x->value */
         drop_old_state(x, consumed);
         *consumed = (vd_state){0};

@@ -49,8 +49,9 @@ vd_status vd_state_place(const vd_exec *exec, vd_state *state, vd_err *err) {
     if (!placed.tensor)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     for (uint32_t i = 0; status == VD_OK && i < state->count; i++)
-        status = place(memory, state->tensor[i], vd_shape_bytes(&exec->program->leaf[i].shape),
-                       &placed.tensor[i], err);
+        if (state->tensor[i]) /* of a part */
+            status = place(memory, state->tensor[i], vd_shape_bytes(&exec->program->leaf[i].shape),
+                           &placed.tensor[i], err);
     vd_state_free(status == VD_OK ? state : &placed);
     if (status == VD_OK)
         *state = placed;

@@ -101,7 +101,7 @@ static vd_status load_checkpoint(vd_replay *r, uint64_t index, vd_err *err) {
     vd_state_free(&r->at);
     vd_status status = vd_store_load_state(r->exec->ro, r->dir, r->exec->program, &r->log.program,
                                            r->log.step[index], &r->log.state[index], &r->at, err);
-    return status == VD_OK ? vd_state_place(r->exec, &r->at, err) : status;
+    return status == VD_OK ? vd_replay_take(r, err) : status;
 }
 
 /* The checkpoint at a step, or the last one before it, of those that are kept. */
@@ -132,7 +132,7 @@ static vd_status reach(vd_replay *r, int64_t step, vd_err *err) {
     if (status == VD_ERR_IO) {
         status = vd_replay_logs_begin(&r->logs, -1, err);
         if (status == VD_OK)
-            status = vd_exec_init(r->exec, NULL, &r->at, err);
+            status = vd_replay_init(r, err);
     }
     if (status == VD_OK && err) /* what was passed over is no trouble of the answer's */
         *err = (vd_err){0};
@@ -140,7 +140,7 @@ static vd_status reach(vd_replay *r, int64_t step, vd_err *err) {
         status = atomic_load(&r->stop) ? vd_fail(err, VD_ERR_LOCAL, "stopped")
                                        : vd_replay_logs_begin(&r->logs, r->at.step, err);
         if (status == VD_OK)
-            status = vd_exec_step(r->exec, NULL, &r->at, NULL, err);
+            status = vd_replay_step(r, err);
         atomic_fetch_add(&r->done, 1);
         atomic_fetch_add(&r->executed, 1);
     }
@@ -191,8 +191,7 @@ static vd_status execute_states(vd_replay *r, int64_t from, int64_t to, vd_hash 
     for (int64_t s = from; s <= to; s++) {
         vd_status status = reach(r, s, err);
         if (status == VD_OK)
-            status = vd_state_hash(r->exec->ro, r->exec->program, &r->log.program, &r->at, NULL,
-                                   &state[s - from], err);
+            status = vd_replay_hash(r, NULL, &state[s - from], err);
         if (status != VD_OK)
             return status;
         vd_fault_state(r->exec, s, &state[s - from]);
@@ -228,7 +227,7 @@ static vd_status execute_trace(vd_replay *r, int64_t step, vd_records *out, vd_e
     if (status == VD_OK)
         status = vd_replay_logs_begin(&r->logs, step, err);
     if (status == VD_OK)
-        status = vd_trace(r->exec, step < 0 ? NULL : &r->at, out, err);
+        status = vd_replay_trace(r, step, out, err);
     atomic_fetch_add(&r->executed, 1);
     return status;
 }
@@ -257,8 +256,7 @@ static vd_status leaves(void *user, int64_t step, vd_hash *tensor, vd_err *err) 
     }
     vd_status status = vd_replay_reach(r, step, err);
     if (status == VD_OK)
-        status = vd_state_hash(r->exec->ro, r->exec->program, &r->log.program, &r->at, tensor,
-                               &state, err);
+        status = vd_replay_hash(r, tensor, &state, err);
     if (status == VD_OK)
         vd_kept_put_leaves(&r->kept, step, tensor, count);
     return status;

@@ -1,5 +1,4 @@
-/* A run on disk that questions are answered about by executing it again. Private to replay.c and
- * replay_tensors.c. */
+/* A run on disk that questions are answered about by executing it again. Private to replay*.c. */
 #ifndef VD_REPLAY_INTERNAL_H
 #define VD_REPLAY_INTERNAL_H
 
@@ -8,6 +7,7 @@
 #include "verde/exec/kept_trees.h"
 #include "verde/exec/replay_kept.h"
 #include "verde/exec/replay_logs.h"
+#include "verde/exec/replay_team.h"
 #include "verde/exec/run.h"
 
 enum { VD_REPLAY_CACHE = 16 };
@@ -24,7 +24,8 @@ struct vd_replay {
     vd_run_log log;      /* as it was read, for good: other threads read it too */
     vd_hash log_seal;    /* of what it commits to */
     vd_hash run_root;
-    bool journaled; /* the run keeps a journal, which leads to every state */
+    const vd_replay_team *team; /* NULL: this process alone; else of exec->part */
+    bool journaled;             /* the run keeps a journal, which leads to every state */
     vd_replay_logs logs;
     vd_state at;  /* the last state reached; tensor NULL: none */
     vd_kept kept; /* states, traces and commitments that were asked for before */
@@ -41,6 +42,20 @@ struct vd_replay {
 
 /* Brings r->at to the given step. */
 VD_MUST_USE vd_status vd_replay_reach(vd_replay *r, int64_t step, vd_err *err);
+
+/* ---- replay_team.c: of r->at, by this process or with the team ---- */
+
+VD_MUST_USE vd_status vd_replay_init(vd_replay *r, vd_err *err);
+/* r->at was read from disk. */
+VD_MUST_USE vd_status vd_replay_take(vd_replay *r, vd_err *err);
+VD_MUST_USE vd_status vd_replay_step(vd_replay *r, vd_err *err);
+VD_MUST_USE vd_status vd_replay_hash(vd_replay *r, vd_hash *tensor, vd_hash *out, vd_err *err);
+VD_MUST_USE vd_status vd_replay_trace(vd_replay *r, int64_t step, vd_records *out, vd_err *err);
+/* The observer sees one node at least, and its inputs that are no sources. */
+VD_MUST_USE vd_status vd_replay_observe(vd_replay *r, int64_t step, uint32_t node,
+                                        const vd_observer *observer, vd_err *err);
+/* In host memory; *copy is the caller's. NULL on failure. */
+const void *vd_replay_leaf(vd_replay *r, uint32_t index, void **copy, vd_err *err);
 
 /* ---- replay_tensors.c ---- */
 

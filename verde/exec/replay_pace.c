@@ -27,8 +27,7 @@ static vd_status measure_step(vd_replay *r, vd_pace *out, vd_err *err) {
         status = vd_replay_reach(r, 1, err);
     out->plain_us = microseconds(vd_seconds() - start);
     if (status == VD_OK)
-        status =
-            vd_state_hash(r->exec->ro, r->exec->program, &r->log.program, &r->at, NULL, &hash, err);
+        status = vd_replay_hash(r, NULL, &hash, err);
     out->committed_us = microseconds(vd_seconds() - start);
     return status;
 }
@@ -41,7 +40,7 @@ static vd_status measure_trace(vd_replay *r, vd_pace *out, vd_err *err) {
         status = vd_replay_logs_begin(&r->logs, step, err);
     const double start = vd_seconds();
     if (status == VD_OK)
-        status = vd_trace(r->exec, &r->at, &records, err);
+        status = vd_replay_trace(r, step, &records, err);
     out->traced_us = microseconds(vd_seconds() - start);
     vd_records_free(&records);
     return status;

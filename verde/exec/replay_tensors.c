@@ -66,7 +66,7 @@ static vd_status capture_node(vd_replay *r, int64_t step, uint32_t node, vd_err 
     atomic_fetch_add(&r->executed, 1);
     vd_status status = vd_replay_logs_begin(&r->logs, step, err);
     if (status == VD_OK)
-        status = vd_exec_observe(r->exec, &(vd_observer){see, &c}, step < 0 ? NULL : &r->at, err);
+        status = vd_replay_observe(r, step, node, &(vd_observer){see, &c}, err);
     if (status == VD_OK && (c.failed || !r->cached))
         status =
             vd_fail(err, VD_ERR_LOCAL, "out of memory for a tensor of step %lld", (long long)step);
@@ -95,8 +95,7 @@ static vd_status state_tensor(vd_replay *r, int64_t step, uint32_t value, uint32
     *data = replay_find(r, step, value);
     if (*data)
         return VD_OK;
-    *data = vd_memory_in_host(r->at.memory, r->at.tensor[index],
-                              vd_shape_bytes(&r->exec->program->leaf[index].shape), &copy, err);
+    *data = vd_replay_leaf(r, index, &copy, err);
     if (copy && (r->cache_step != step || r->cached == VD_REPLAY_CACHE))
         vd_replay_clear(r);
     if (copy) {
