@@ -429,7 +429,7 @@ static void unload(provider *p) {
     vd_loaded_free(&p->loaded);
 }
 
-static vd_status serve_run(const arguments *a, vd_err *err) {
+static vd_exit serve_run(const arguments *a, vd_err *err) {
     provider p = {.replay = NULL};
     bool follows = false;
     vd_status status = read_wishes(a, &p, err);
@@ -441,9 +441,10 @@ static vd_status serve_run(const arguments *a, vd_err *err) {
     vd_desk_destroy(p.service.desk); /* nothing is computed for an answer any more */
     p.service.desk = NULL;
     status = vd_serve_outcome(&p.team, status, err);
-    vd_serve_leave(&p.team, status == VD_OK);
+    const vd_exit code = status == VD_OK ? VD_EXIT_OK : vd_report(err);
+    vd_serve_leave(&p.team, status == VD_OK); /* may end this process too */
     unload(&p);
-    return status;
+    return code;
 }
 
 static vd_exit serve(int argc, char **argv) {
@@ -480,7 +481,7 @@ static vd_exit serve(int argc, char **argv) {
         return VD_EXIT_USAGE;
     }
     a.dir = argv[optind];
-    return serve_run(&a, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
+    return serve_run(&a, &err);
 }
 
 const vd_command vd_cmd_serve = {
