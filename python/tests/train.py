@@ -2,6 +2,7 @@
 
 usage: train.py MODEL... ; models: gpt2 llama bert resnet resnet50
 TRAIN_STEPS and TRAIN_THREADS are their numbers, TRAIN_LAYERS that of a transformer's layers.
+TRAIN_ADAMW="fused plain" chooses kinds of torch.optim.AdamW.
 """
 
 import hashlib
@@ -84,7 +85,7 @@ def resnet(size=32, kind="resnet18"):
 
 
 MODELS = {"gpt2": gpt2, "llama": llama, "bert": bert, "resnet": resnet}
-MODELS["resnet50"] = lambda: resnet(kind="resnet50")
+LARGE = {"resnet50": lambda: resnet(kind="resnet50")}  # of the matrix alone
 
 
 def train(model, loss, fused, steps=STEPS):
@@ -116,14 +117,14 @@ def main():
     logging.disable(logging.WARNING)
     torch.set_num_threads(int(os.environ.get("TRAIN_THREADS", "1")))
     for name in sys.argv[1:]:
-        for fused in (True, False):
+        for kind in os.environ.get("TRAIN_ADAMW", "fused plain").split():
             with repops.torch.reproducible():
                 torch.manual_seed(1)
-                model, loss = MODELS[name]()
-                losses = train(model, loss, fused)
+                model, loss = {**MODELS, **LARGE}[name]()
+                losses = train(model, loss, kind == "fused")
             print(
                 name,
-                "fused" if fused else "plain",
+                kind,
                 digest(model),
                 *[f"{v:.9g}" for v in losses],
                 flush=True,
