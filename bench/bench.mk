@@ -135,3 +135,12 @@ bench-upload: ## an upload of 1 GB, checked, beside curl
 bench-upload: $(BUILD)/bin/verde
 	python3 bench/transfer.py upload $< $(BUILD)/bench/upload $(ARGS)
 .PHONY: bench-upload
+
+# GPT-2 124M by teams beside one process: make bench-team ARGS="--rounds 3"; needs python3 and an MPI.
+bench-team: ## a training step by several processes of MPI
+bench-team: $(BUILD)/bench/team mpi
+	python3 bench/team.py $< $(ARGS)
+$(BUILD)/bench/team: bench/team.c bench/workload.c $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
+.PHONY: bench-team

@@ -1,0 +1,108 @@
+"""A training step of GPT-2 124M by teams of processes, beside one process.
+
+    team.py WORKER [--rounds N] [--sequence T] [--mpirun CMD]
+
+Each way has its processes, which rest while another way has its turn; a round runs a step of each. Prints the least and the middle of the
+seconds, what they are of those of one process, the most memory of each process, and the bytes that a process sends in a step.
+"""
+import argparse
+import os
+import statistics
+import subprocess
+
+MODEL = ["12", "12", "768"]  # layers, heads, channels
+BATCH = 8
+PARAMETERS = 124439808
+ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+
+
+class Way:
+    def __init__(self, options, processes, micro, threads):
+        self.name = "%d x %d" % (processes, threads)
+        self.processes, self.seconds, self.steps = processes, [], 0
+        command = [options.worker] + MODEL + [str(BATCH), str(micro), str(options.sequence), str(threads)]
+        if processes > 1:
+            command = options.mpirun.split() + ["-n", str(processes)] + command
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+        self.read()
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit("%s: ended" % self.name)
+        return line.split()
+
+    def ask(self, what):
+        self.process.stdin.write(what + "\n")
+        self.process.stdin.flush()
+        return self.read()
+
+    def step(self, counts):
+        seconds = float(self.ask("step")[0])
+        self.steps += 1
+        if counts:
+            self.seconds.append(seconds)
+
+    def most(self):
+        answer = self.ask("most")
+        return [float(x) for x in answer[0::2]], [int(x) / self.steps for x in answer[1::2]]
+
+    def close(self):
+        self.process.stdin.close()
+        if self.process.wait() != 0:
+            raise SystemExit("%s: failed" % self.name)
+
+
+def say_speed(ways):
+    print("processes x threads | s, least | s, middle | speed of 1 x 1, least | middle")
+    one = ways[0].seconds
+    for way in ways:
+        mine = way.seconds
+        print("%19s | %8.3f | %9.3f | %21.2f | %6.2f" % (
+            way.name, min(mine), statistics.median(mine), min(one) / min(mine), statistics.median(one) / statistics.median(mine)))
+
+
+def say_most(way):
+    memory, sent = way.most()
+    ring = 2 * (way.processes - 1) / way.processes * 4 * PARAMETERS
+    print("%19s | MB, each: %s" % (way.name, ", ".join("%.0f" % x for x in memory)))
+    if way.processes > 1:
+        print("%19s | sent, MB a step, each: %s; mean %.1f, a ring's %.1f" % (
+            "", ", ".join("%.1f" % (x / 1e6) for x in sent), sum(sent) / len(sent) / 1e6, ring / 1e6))
+
+
+def time_ways(options):
+    ways = [Way(options, 1, 2, 1), Way(options, 2, 2, 1), Way(options, 1, 2, 2)]
+    for i in range(options.rounds + 1):
+        for way in ways:
+            way.step(i > 0)
+    say_speed(ways)
+    for way in ways:
+        say_most(way)
+        way.close()
+
+
+def weigh_ways(options):
+    for processes in 1, 2, 4:
+        way = Way(options, processes, 4, 1)
+        for _ in range(2):
+            way.step(False)
+        say_most(way)
+        way.close()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("worker")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--sequence", type=int, default=64)
+    parser.add_argument("--mpirun", default="mpirun --oversubscribe --bind-to none")
+    options = parser.parse_args()
+    print("GPT-2 124M, batch %d, sequence %d, 2 micro-batches" % (BATCH, options.sequence))
+    time_ways(options)
+    print("4 micro-batches")
+    weigh_ways(options)
+
+
+if __name__ == "__main__":
+    main()
