@@ -234,6 +234,49 @@ Test(team, bytes_sent_and_messages_taken_are_those_of_the_plan) {
     vd_program_free(&p);
 }
 
+/* ---- initialisation ---- */
+
+static void expect_kept(const vd_program *p, const vd_state *whole, const vd_exec *exec,
+                        const vd_team_plan *plan, uint32_t rank) {
+    vd_state state;
+    vd_err err = {0};
+    cr_assert(vd_exec_init(exec, NULL, &state, &err) == VD_OK, "%s", err.text);
+    for (uint32_t i = 0; i < p->leaf_count; i++) {
+        const bool kept = vd_team_keeps(plan, rank, i);
+        cr_expect(kept == (state.tensor[i] != NULL), "rank %u: %s", rank, p->leaf[i].name);
+        cr_expect(!kept || memcmp(state.tensor[i], whole->tensor[i],
+                                  vd_shape_bytes(&p->leaf[i].shape)) == 0);
+    }
+    vd_state_free(&state);
+}
+
+Test(team, a_rank_initialises_what_it_keeps) {
+    for (int k = 0; k < KINDS; k++) {
+        vd_program p = program_for(kinds[k], 4);
+        vd_exec exec = {.program = &p, .data = data};
+        vd_team_plan plan;
+        vd_state whole;
+        vd_err err = {0};
+        uint32_t left_out = 0;
+        cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &exec.ro) == RO_OK);
+        cr_assert(vd_exec_init(&exec, NULL, &whole, &err) == VD_OK, "%s", err.text);
+        cr_assert(vd_team_plan_create(&p, 4, &plan, &err) == VD_OK, "%s", err.text);
+        for (uint32_t r = 0; r < 4; r++) {
+            vd_member member;
+            vd_member_open(&member, &plan, &(vd_transport){.rank = r, .ranks = 4});
+            exec.part = &member.part;
+            expect_kept(&p, &whole, &exec, &plan, r);
+            for (uint32_t i = 0; i < p.leaf_count; i++)
+                left_out += !vd_team_keeps(&plan, r, i);
+        }
+        cr_expect(left_out > 0);
+        vd_team_plan_free(&plan);
+        vd_state_free(&whole);
+        ro_ctx_destroy(exec.ro);
+        vd_program_free(&p);
+    }
+}
+
 /* ---- runs in a directory ---- */
 
 static void make_dir(char dir[32]) {

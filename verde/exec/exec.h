@@ -112,9 +112,10 @@ typedef struct {
     bool has_loss, has_lr, has_grad_norm;
 } vd_step_numbers;
 
-/* What one of several processes runs of a step; initialisation is run whole. A value that it reads
- * and does not make is fetched when it is first read, all others are there. Tensors are in host
- * memory, in the machine's byte order. */
+/* What one of several processes runs of a step; of an initialisation that nobody watches it runs
+ * what leads to the leaves that it keeps. A value that it reads and does not make is fetched when
+ * it is first read, all others are there. Tensors are in host memory, in the machine's byte order.
+ */
 typedef struct {
     bool (*runs)(void *user, uint32_t node);
     /* Of a node of a repeat: it waits for another process, or for a node that does, so this one

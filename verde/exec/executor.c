@@ -52,6 +52,7 @@ static vd_status open_execution(vd_execution *x, const vd_exec *exec, const vd_p
     x->in_place = !watched && !(exec->free && exec->free->keep_inputs);
     x->memory = vd_exec_memory(exec);
     x->part = step < 0 ? NULL : exec->part;
+    x->kept = step < 0 && watched ? NULL : exec->part;
     x->graph = step < 0 ? &program->init : &program->step;
     x->sources = vd_source_count(program, x->graph);
     x->count = x->sources + x->graph->node_count;
@@ -73,6 +74,7 @@ static void close_execution(vd_execution *x) {
     vd_memory_free(x->memory, x->placed_step);
     free(x->value);
     free(x->symbol);
+    free(x->needed);
     vd_plan_free(&x->plan);
 }
 

@@ -15,7 +15,9 @@ typedef struct {
     int64_t step;
     void **value; /* of each value number; NULL once freed */
     vd_plan plan;
-    const vd_exec_part *part; /* NULL: all of the graph is run */
+    const vd_exec_part *part; /* of a step; NULL: all of it is run */
+    const vd_exec_part *kept; /* whose leaves this process keeps; NULL: all */
+    bool *needed;             /* of each node of an initialisation: leads to such a leaf; or NULL */
     uint32_t *uses; /* of the plan: how many reads are left, plus one for a value that the next
                        state takes */
     uint32_t sources, count;

@@ -6,7 +6,7 @@
 #include "verde/exec/executor.h"
 
 bool vd_part_runs(const vd_execution *x, uint32_t node) {
-    return !x->part || x->part->runs(x->part->user, node);
+    return x->needed ? x->needed[node] : !x->part || x->part->runs(x->part->user, node);
 }
 
 bool vd_part_waits(const vd_execution *x, uint32_t node) {
@@ -20,7 +20,7 @@ static uint32_t member_node(const vd_execution *x, uint32_t group, uint32_t memb
 }
 
 bool vd_part_runs_group(const vd_execution *x, uint32_t group, uint32_t iteration) {
-    return !x->part || vd_part_runs(x, member_node(x, group, 0, iteration));
+    return vd_part_runs(x, member_node(x, group, 0, iteration));
 }
 
 /* Whether who runs one node of a group runs all of it, and does not put off some of them. */
@@ -47,12 +47,28 @@ static void count_groups(vd_execution *x, bool *whole) {
         }
 }
 
-vd_status vd_part_plan(vd_execution *x, vd_err *err) {
+/* Initialisation needs nothing of others, so each process computes what leads to its leaves. */
+static vd_status find_needed(vd_execution *x, vd_err *err) {
+    const vd_graph *g = x->graph;
+    x->needed = calloc((size_t)g->node_count + 1, sizeof *x->needed);
+    if (!x->needed)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; i < x->program->leaf_count; i++)
+        if (vd_part_keeps(x, i) && g->output[i] >= x->sources)
+            x->needed[g->output[i] - x->sources] = true;
+    for (uint32_t i = g->node_count; i-- > 0;) {
+        const int32_t inputs = x->needed[i] ? vd_node_stored(g, i)->input_count : 0;
+        for (int32_t k = 0; k < inputs; k++) {
+            const uint32_t value = vd_node_input(g, i, k);
+            if (value >= x->sources)
+                x->needed[value - x->sources] = true;
+        }
+    }
+    return VD_OK;
+}
+
+static void count_nodes(vd_execution *x) {
     uint32_t *uses = x->plan.uses;
-    bool whole = true;
-    if (!x->part)
-        return VD_OK;
-    memset(uses, 0, x->count * sizeof *uses);
     for (uint32_t i = 0; i < x->graph->node_count; i++) {
         const vd_planned p = vd_plan_of(&x->plan, x->graph, i);
         if (p.group != VD_NO_GROUP || p.idle || !vd_part_runs(x, i))
@@ -61,18 +77,29 @@ vd_status vd_part_plan(vd_execution *x, vd_err *err) {
         for (int32_t k = 0; k < inputs; k++)
             uses[vd_node_input(x->graph, i, k)]++;
     }
+}
+
+vd_status vd_part_plan(vd_execution *x, vd_err *err) {
+    bool whole = true;
+    if (!x->kept)
+        return VD_OK;
+    vd_status status = x->part ? VD_OK : find_needed(x, err);
+    if (status != VD_OK)
+        return status;
+    memset(x->plan.uses, 0, x->count * sizeof *x->plan.uses);
+    count_nodes(x);
     count_groups(x, &whole);
     for (uint32_t i = 0; i < x->program->leaf_count; i++)
-        uses[x->graph->output[i]] += vd_part_keeps(x, i);
+        x->plan.uses[x->graph->output[i]] += vd_part_keeps(x, i);
     if (x->graph->loss != UINT32_MAX)
-        uses[x->graph->loss]++;
+        x->plan.uses[x->graph->loss]++;
     return whole ? VD_OK
                  : vd_fail(err, VD_ERR_LOCAL,
                            "nodes that run as one function are planned for several processes");
 }
 
 bool vd_part_keeps(const vd_execution *x, uint32_t leaf) {
-    return !x->part || x->part->keeps(x->part->user, leaf);
+    return !x->kept || x->kept->keeps(x->kept->user, leaf);
 }
 
 /* The part sees host memory. */

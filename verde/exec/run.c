@@ -131,20 +131,17 @@ static vd_status run_evaluation(runner *r, const vd_hash *state) {
 static vd_status save_state(runner *r, vd_hash *commitment) {
     const vd_run_team *team = r->options->team;
     const char *dir = r->options->dir;
-    vd_state whole = {0};
-    vd_status status =
-        team ? team->hash(team->user, r->exec.ro, &r->program_hash, &r->state, commitment, r->err)
-             : vd_state_hash(r->exec.ro, r->program, &r->program_hash, &r->state, NULL, commitment,
-                             r->err);
-    if (status == VD_OK && !team)
-        return vd_store_save_state(dir, r->program, &r->state, commitment, r->err);
-    if (status == VD_OK)
-        status = team->gather(team->user, &r->state, &whole, r->err);
-    if (status != VD_OK)
-        return status;
-    status = vd_store_save_state(dir, r->program, &whole, commitment, r->err);
-    team->scatter(team->user, &r->state, &whole);
-    return status;
+    if (team) {
+        vd_status status =
+            team->hash(team->user, r->exec.ro, &r->program_hash, &r->state, commitment, r->err);
+        const vd_leaf_stream leaves = team->leaves(team->user, &r->state);
+        return status == VD_OK ? vd_store_save_leaves(dir, r->program, &leaves, commitment, r->err)
+                               : status;
+    }
+    vd_status status = vd_state_hash(r->exec.ro, r->program, &r->program_hash, &r->state, NULL,
+                                     commitment, r->err);
+    return status == VD_OK ? vd_store_save_state(dir, r->program, &r->state, commitment, r->err)
+                           : status;
 }
 
 static vd_status checkpoint(runner *r) {

@@ -49,10 +49,9 @@ typedef struct {
     /* As vd_state_hash. */
     vd_status (*hash)(void *user, ro_ctx *ro, const vd_hash *program_hash, const vd_state *state,
                       vd_hash *out, vd_err *err);
-    /* All leaves of the state in host memory, some of them borrowed from `state`; and frees them.
-     */
-    vd_status (*gather)(void *user, const vd_state *state, vd_state *whole, vd_err *err);
-    void (*scatter)(void *user, const vd_state *state, vd_state *whole);
+    /* The tensors of the state, each for a moment alone: after `hash`, each once, in the layout's
+     * order. */
+    vd_leaf_stream (*leaves)(void *user, const vd_state *state);
     void *user;
 } vd_run_team;
 

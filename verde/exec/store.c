@@ -76,36 +76,60 @@ vd_status vd_store_program(const char *dir, vd_program *out, vd_err *err) {
                : status;
 }
 
-static vd_status put_tensor(vd_writer *writer, const ro_shape *shape, ro_ctx *memory,
-                            const void *data, vd_err *err) {
-    void *host, *copy = NULL;
+static vd_status put_tensor(vd_writer *writer, const ro_shape *shape, const void *host,
+                            vd_err *err) {
+    void *copy;
     const size_t size = vd_shape_bytes(shape);
-    const void *bytes = vd_memory_in_host(memory, data, size, &host, err);
-    vd_status status = VD_ERR_LOCAL;
-    if (bytes) {
-        bytes = vd_to_little(bytes, size, ro_dtype_size(shape->dtype), &copy);
-        status = bytes ? vd_writer_put(writer, bytes, size, err)
-                       : vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    }
+    const void *bytes = vd_to_little(host, size, ro_dtype_size(shape->dtype), &copy);
+    const vd_status status = bytes ? vd_writer_put(writer, bytes, size, err)
+                                   : vd_fail(err, VD_ERR_LOCAL, "out of memory");
     free(copy);
-    free(host);
     return status;
 }
 
-vd_status vd_store_save_state(const char *dir, const vd_program *program, const vd_state *state,
-                              const vd_hash *commitment, vd_err *err) {
+vd_status vd_store_save_leaves(const char *dir, const vd_program *program,
+                               const vd_leaf_stream *leaves, const vd_hash *commitment,
+                               vd_err *err) {
     char path[1024];
     vd_writer writer;
     vd_store_state_path(path, dir, commitment);
     vd_status status = vd_writer_open(&writer, path, 0644, err);
     if (status != VD_OK)
         return status;
-    for (uint32_t i = 0; status == VD_OK && i < state->count; i++)
-        status = put_tensor(&writer, &program->leaf[i].shape, state->memory, state->tensor[i], err);
+    for (uint32_t i = 0; status == VD_OK && i < program->leaf_count; i++) {
+        const void *host = leaves->leaf(leaves->user, i, err);
+        status = host ? put_tensor(&writer, &program->leaf[i].shape, host, err) : VD_ERR_LOCAL;
+        leaves->drop(leaves->user);
+    }
     if (status == VD_OK)
         return vd_writer_commit(&writer, err);
     vd_writer_abort(&writer);
     return status;
+}
+
+typedef struct {
+    const vd_program *program;
+    const vd_state *state;
+    void *copy; /* of a leaf on a device */
+} held_state;
+
+static const void *held_leaf(void *user, uint32_t leaf, vd_err *err) {
+    held_state *h = user;
+    return vd_memory_in_host(h->state->memory, h->state->tensor[leaf],
+                             vd_shape_bytes(&h->program->leaf[leaf].shape), &h->copy, err);
+}
+
+static void drop_leaf(void *user) {
+    held_state *h = user;
+    free(h->copy);
+    h->copy = NULL;
+}
+
+vd_status vd_store_save_state(const char *dir, const vd_program *program, const vd_state *state,
+                              const vd_hash *commitment, vd_err *err) {
+    held_state held = {program, state, NULL};
+    const vd_leaf_stream leaves = {held_leaf, drop_leaf, &held};
+    return vd_store_save_leaves(dir, program, &leaves, commitment, err);
 }
 
 static vd_status read_all(int fd, const char *path, void *bytes, size_t size, vd_err *err) {

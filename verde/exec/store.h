@@ -73,6 +73,16 @@ void vd_store_state_path(char path[1024], const char *dir, const vd_hash *commit
 VD_MUST_USE vd_status vd_store_save_state(const char *dir, const vd_program *program,
                                           const vd_state *state, const vd_hash *commitment,
                                           vd_err *err);
+/* The same, of tensors that are asked for one after the other. */
+typedef struct {
+    /* Leaf `leaf` in host memory, until `drop` is called; NULL: *err says why. */
+    const void *(*leaf)(void *user, uint32_t leaf, vd_err *err);
+    void (*drop)(void *user);
+    void *user;
+} vd_leaf_stream;
+VD_MUST_USE vd_status vd_store_save_leaves(const char *dir, const vd_program *program,
+                                           const vd_leaf_stream *leaves, const vd_hash *commitment,
+                                           vd_err *err);
 /* From a file, or where there is none from the run's journal. Refuses bytes that do not give
  * `commitment`; VD_ERR_IO then, and if neither is there. */
 VD_MUST_USE vd_status vd_store_load_state(ro_ctx *ro, const char *dir, const vd_program *program,

@@ -23,6 +23,8 @@ static vd_status begin(void *user, vd_state *state, bool resumed, vd_err *err) {
         for (uint32_t i = 0; status == VD_OK && resumed && i < state->count; i++)
             if (vd_team_keeps(m->plan, r, i))
                 status = vd_leaf_send(m, state, i, r, err);
+        if (status == VD_OK) /* copies of one rank's leaves at a time */
+            status = t->flush(t->user, err);
     }
     if (status == VD_OK)
         vd_member_thin(m, state);
@@ -34,45 +36,30 @@ static vd_status hash(void *user, ro_ctx *ro, const vd_hash *program_hash, const
     return vd_member_hash(user, ro, program_hash, state, NULL, out, err);
 }
 
-/* What this rank has is borrowed where it is in host memory. */
-static vd_status take_leaf(const vd_member *m, const vd_state *state, uint32_t leaf, void **out,
-                           vd_err *err) {
-    if (m->plan->leaf_owner[leaf] != 0)
-        return vd_leaf_receive(m, leaf, m->plan->leaf_owner[leaf], out, err);
-    if (!state->memory) {
-        *out = state->tensor[leaf];
-        return VD_OK;
-    }
-    *out = vd_memory_alloc(NULL, vd_leaf_bytes(m, leaf));
-    return *out ? vd_memory_read(state->memory, *out, state->tensor[leaf], vd_leaf_bytes(m, leaf),
-                                 err)
-                : vd_fail(err, VD_ERR_LOCAL, "out of memory for a checkpoint");
-}
-
-static void scatter(void *user, const vd_state *state, vd_state *whole) {
-    (void)user;
-    for (uint32_t i = 0; whole->tensor && i < whole->count; i++)
-        if (whole->tensor[i] != state->tensor[i])
-            vd_memory_free(NULL, whole->tensor[i]);
-    free(whole->tensor);
-    *whole = (vd_state){0};
-}
-
-static vd_status gather(void *user, const vd_state *state, vd_state *whole, vd_err *err) {
+/* One of the leaves is held at a time. */
+static const void *take_leaf(void *user, uint32_t leaf, vd_err *err) {
     vd_member *m = user;
-    *whole = (vd_state){.step = state->step, .count = state->count};
-    whole->tensor = calloc(state->count, sizeof *whole->tensor);
-    vd_status status =
-        whole->tensor ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory for a checkpoint");
-    for (uint32_t i = 0; status == VD_OK && i < state->count; i++)
-        status = take_leaf(m, state, i, &whole->tensor[i], err);
-    if (status != VD_OK)
-        scatter(user, state, whole);
-    return status;
+    const uint32_t owner = m->plan->leaf_owner[leaf];
+    if (owner == 0)
+        return vd_memory_in_host(m->saved->memory, m->saved->tensor[leaf], vd_leaf_bytes(m, leaf),
+                                 &m->leaf, err);
+    return vd_leaf_receive(m, leaf, owner, &m->leaf, err) == VD_OK ? m->leaf : NULL;
+}
+
+static void drop_leaf(void *user) {
+    vd_member *m = user;
+    free(m->leaf);
+    m->leaf = NULL;
+}
+
+static vd_leaf_stream leaves(void *user, const vd_state *state) {
+    vd_member *m = user;
+    m->saved = state;
+    return (vd_leaf_stream){take_leaf, drop_leaf, m};
 }
 
 vd_run_team vd_member_lead(vd_member *member) {
-    return (vd_run_team){begin, hash, gather, scatter, member};
+    return (vd_run_team){begin, hash, leaves, member};
 }
 
 /* ---- the others ---- */
@@ -100,11 +87,16 @@ static vd_status begin_with(const vd_member *m, const vd_exec *exec, const vd_ha
 
 static vd_status give_checkpoint(vd_member *m, const vd_exec *exec, const vd_hash *program_hash,
                                  const vd_state *state, vd_err *err) {
+    const vd_transport *t = &m->transport;
     vd_hash none;
     vd_status status = vd_member_hash(m, exec->ro, program_hash, state, NULL, &none, err);
-    for (uint32_t i = 0; status == VD_OK && i < state->count; i++)
-        if (m->plan->leaf_owner[i] == m->transport.rank)
-            status = vd_leaf_send(m, state, i, 0, err);
+    for (uint32_t i = 0; status == VD_OK && i < state->count; i++) {
+        if (m->plan->leaf_owner[i] != t->rank)
+            continue;
+        status = vd_leaf_send(m, state, i, 0, err);
+        if (status == VD_OK) /* one copy at a time */
+            status = t->flush(t->user, err);
+    }
     return status;
 }
 

@@ -12,6 +12,9 @@ typedef struct {
     vd_transport transport;
     uint64_t sent_bytes, received; /* of tensors; how many tensors */
     vd_exec_part part;             /* for vd_exec.part */
+    /* Rank 0's, while it writes a state: */
+    const vd_state *saved; /* borrowed */
+    void *leaf;            /* in host memory, if it is not the state's own */
 } vd_member;
 
 /* The transport has as many ranks as the plan. */
