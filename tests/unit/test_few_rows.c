@@ -1,14 +1,14 @@
-/* Products of the few rows that decoded tokens are: a b of 16-bit elements gives the bits of the
- * same b in f32, and every instruction set those of the scalar code. */
+/* Products of the few rows that decoded tokens are, and of the many of a prompt: a b of 16-bit
+ * elements gives the bits of the same b in f32, and every instruction set those of the scalar code.
+ */
 #include "repops/src/half.h"
 #include "repops/tools/op_data.h"
 
 #include <criterion/criterion.h>
 
-enum { MOST_ROWS = 9, MOST_K = 515, MOST_N = 4500 };
+enum { FEW_ROWS = 9, MOST_ROWS = 800, MOST_K = 515, MOST_N = 4500, MOST_RESULTS = 100000 };
 
-static float a[MOST_ROWS * MOST_K], b[MOST_K * MOST_N], out[MOST_ROWS * MOST_N],
-    want[MOST_ROWS * MOST_N];
+static float a[MOST_ROWS * MOST_K], b[MOST_K * MOST_N], out[MOST_RESULTS], want[MOST_RESULTS];
 static uint16_t half[MOST_K * MOST_N];
 
 typedef struct {
@@ -18,6 +18,7 @@ typedef struct {
 } product;
 
 static void multiply(ro_ctx *ctx, const product *p, int dtype, const void *right, float *to) {
+    cr_assert(p->m <= MOST_ROWS && p->k <= MOST_K && p->n <= MOST_N && p->m * p->n <= MOST_RESULTS);
     const int turned = p->trans & 2;
     ro_shape in[] = {{RO_F32, 2, {p->m, p->k}},
                      {dtype, 2, {turned ? p->n : p->k, turned ? p->k : p->n}}};
@@ -88,6 +89,18 @@ Test(few_rows, one_row) {
 }
 
 Test(few_rows, up_to_nine) {
-    for (int64_t m = 2; m <= MOST_ROWS; m++)
+    for (int64_t m = 2; m <= FEW_ROWS; m++)
         check_rows(m, (uint64_t)m * 1000);
+}
+
+/* From 29 rows on, panels of b are packed; those of 800 rows serve two blocks of rows. */
+Test(few_rows, and_more) {
+    static const int64_t rows[] = {10, 28, 29, 64, 131, MOST_ROWS}, columns[] = {1, 15, 33, 100};
+    static const int64_t lengths[] = {1, 31, 64, 257, 515};
+    for (uint64_t i = 0; i < 6 * 4; i++)
+        for (uint64_t k = 0; k < 5; k++) {
+            const product p = {rows[i / 4], lengths[k], columns[i % 4], (i / 4 + k) % 2 ? 0 : 2,
+                               k % 2 ? 1.0f : 0.3f};
+            check_product(&p, (i + k) % 2 ? RO_BF16 : RO_F16, 5 * i + k);
+        }
 }

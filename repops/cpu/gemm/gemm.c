@@ -10,7 +10,7 @@
 #include "repops/cpu/gemm/gemm.h"
 #include "repops/cpu/gemm/gemm_chunks.h"
 #include "repops/cpu/gemm/gemm_dots.h"
-#include "repops/cpu/gemm/gemm_pack.h"
+#include "repops/cpu/gemm/gemm_pack_words.h"
 #include "repops/cpu/gemm/gemm_place.h"
 #include "repops/cpu/gemm/gemm_small.h"
 #include "repops/cpu/gemm/gemm_sweep.h"
@@ -56,7 +56,7 @@ static int64_t depth_of(const gemm *g) {
 }
 
 static gemm_part plan(const gemm *g) {
-    gemm_part s = {.g = g, .b_place = b_in_place(g)};
+    gemm_part s = {.g = g, .b_place = !g->narrow.data && b_in_place(g)};
     s.a_place = a_in_place(g, s.b_place);
     s.depth = depth_of(g);
     const int64_t most = g->m > MC ? MC_MANY : MC;
@@ -82,6 +82,16 @@ static void pack_a(const gemm_part *s) {
 
 static const float *b_at(const gemm_part *s, int64_t j) {
     return s->g->b + s->k0 * s->g->b_row + (s->j0 + j) * s->g->b_col;
+}
+
+static void pack_b(const gemm_part *s, int64_t j, int64_t cols, float *to) {
+    const gemm *g = s->g;
+    const int64_t at = s->k0 * g->b_row + (s->j0 + j) * g->b_col;
+    if (g->narrow.data)
+        pack_words(&(word_panel){g->narrow.data + at, g->b_col, g->b_row, cols, s->k},
+                   g->narrow.dtype, to);
+    else
+        pack(&(panel){g->b + at, g->b_col, g->b_row, cols, NR, s->k}, to);
 }
 
 static float *packed_b(const gemm_part *s, int64_t j) {
@@ -237,6 +247,20 @@ static const float *next_panel(const gemm_part *s, int64_t j) {
     return last ? b_at(s, 0) + s->k * s->g->b_row : b_at(s, j);
 }
 
+/* As look_ahead_b, of elements of 16 bits: steps are counted in floats, of two of them. */
+static void look_ahead_narrow(const gemm_part *s, int64_t j, int64_t tiles_before, strip *r) {
+    enum { LINE = 32 };
+    const gemm *g = s->g;
+    const int64_t chunks = ceil_div(s->k, g->chunk);
+    const int64_t col = g->b_col == 1 ? LINE * tiles_before : tiles_before * chunks;
+    const uint16_t *next = g->narrow.data + s->k0 * g->b_row + (s->j0 + j + NR + col) * g->b_col;
+    if (col >= NR)
+        return;
+    r->t.ahead = (const float *)(const void *)next;
+    r->t.ahead_step = g->b_col == 1 ? g->b_row / 2 : max_i64(1, chunks / 2);
+    r->ahead_chunk = (g->b_col == 1 ? g->chunk * g->b_row : g->b_col) / 2;
+}
+
 /* Prefetches the next panel of b, one cache line per k step, while the current tile computes. Each
  * tile covers 16 columns, or one column per chunk where b is stored along k. Rows of b that do not
  * start on a cache line need one tile more. */
@@ -250,6 +274,8 @@ static void look_ahead_b(const gemm_part *s, int64_t j, int64_t tiles_before, st
         r->t.ahead = packed_b(s, j + NR) + tiles_before * s->k * 16;
         r->t.ahead_step = 16;
         r->ahead_chunk = g->chunk * 16;
+    } else if (g->narrow.data) {
+        look_ahead_narrow(s, j, tiles_before, r);
     } else if (g->b_col == 1 && tiles_before * 16 <= cols) {
         r->t.ahead = next_panel(s, j + cols) + min_i64(16 * tiles_before, cols - 1);
         r->t.ahead_step = g->b_row;
@@ -310,7 +336,7 @@ static void run_part(const gemm_part *s) {
         cols = s->b_place ? place_cols(height, j < before ? before - j : s->n - j)
                           : min_i64(NR, s->n - j);
         if (!s->b_place && !(s->keeps_b && s->i0 > 0))
-            pack(&(panel){b_at(s, j), g->b_col, g->b_row, cols, NR, s->k}, packed_b(s, j));
+            pack_b(s, j, cols, packed_b(s, j));
         run_panel(s, j, cols, height);
     }
 }
@@ -375,7 +401,7 @@ static int64_t b_size(const gemm_part *s) {
  * c. */
 static gemm as_row(const gemm *g) {
     gemm t = *g;
-    if (g->n != 1 || g->c_row != 1 || g->mask != RO_MASK_NONE || g->c_chunk)
+    if (g->n != 1 || g->c_row != 1 || g->mask != RO_MASK_NONE || g->c_chunk || g->narrow.data)
         return t;
     t.m = 1, t.n = g->m, t.c_row = g->m, t.y = NULL, t.a_all = 0;
     t.a = g->b, t.a_row = g->b_col, t.a_col = g->b_row;
@@ -432,10 +458,12 @@ int64_t RO_NAME(ro_gemm_workspace)(const gemm *g) {
         return turned;
     const gemm row = as_row(g);
     const int64_t sweep = RO_NAME(ro_gemm_sweep_workspace)(&row);
-    if (sweep >= 0)
-        return sweep;
-    const gemm_part s = plan(&row);
-    return a_size(&s) + b_size(&s) + (totals_apart(&s) ? row.m * block_cols(&s) : 0);
+    return sweep >= 0 ? sweep : RO_NAME(ro_gemm_packing_workspace)(&row);
+}
+
+int64_t RO_NAME(ro_gemm_packing_workspace)(const gemm *g) {
+    const gemm_part s = plan(g);
+    return a_size(&s) + b_size(&s) + (totals_apart(&s) ? g->m * block_cols(&s) : 0);
 }
 
 static void run_columns(gemm_part *s) {
@@ -467,6 +495,10 @@ static void run_blocks(const gemm *given, float *workspace) {
         s.tot_row = totals_apart(&s) ? s.n : g.c_row;
         run_columns(&s);
     }
+}
+
+void RO_NAME(ro_gemm_packing)(const gemm *g, float *workspace) {
+    run_blocks(g, workspace);
 }
 
 static int run_sweep(const gemm *g, float *workspace) {

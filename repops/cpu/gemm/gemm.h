@@ -4,12 +4,19 @@
 
 #include "repops/cpu/isa.h"
 
+/* b with elements of 16 bits, as it lies. */
+typedef struct {
+    const uint16_t *data; /* NULL: b is f32 */
+    int dtype;            /* RO_BF16 or RO_F16 */
+} narrow_matrix;
+
 /* c[m, n] = canon(dot_chunk(a[m, :], b[:, n]) * alpha + beta * c[m, n]). Element (i, j) of a is
  * a[i * a_row + j * a_col], and b has its own two strides. One stride of each operand is 1. */
 typedef struct {
     int64_t m, n, k;
     const float *a, *b;
     int64_t a_row, a_col, b_row, b_col;
+    narrow_matrix narrow; /* stands for b in ro_gemm_packing alone, with the same strides */
     float *c;
     int64_t c_row;   /* the columns of c are contiguous */
     int64_t c_chunk; /* 0: c is the sum of all chunks; else chunk j's result is c + j * c_chunk */
@@ -49,6 +56,9 @@ enum { PLACE_ROWS = 28 };
 /* Floats that ro_gemm needs for packed operands. */
 int64_t RO_NAME(ro_gemm_workspace)(const gemm *g);
 void RO_NAME(ro_gemm)(const gemm *g, float *workspace);
+/* The same for a product without a mask or c_chunk that always packs b. */
+int64_t RO_NAME(ro_gemm_packing_workspace)(const gemm *g);
+void RO_NAME(ro_gemm_packing)(const gemm *g, float *workspace);
 /* Adds the bias and applies the activation (see y) in rows [i, i + rows) and columns [j, j +
  * cols). */
 void RO_NAME(ro_gemm_end)(const gemm *g, int64_t i, int64_t rows, int64_t j, int64_t cols);

@@ -2,13 +2,13 @@
  * Two neighbours of a column are transposed as one word of 32 bits, and widened in registers. */
 #include "repops/cpu/gemm/gemm_dots_half.h"
 #include "repops/cpu/gemm/gemm_dots.h"
-#include "repops/cpu/gemm/gemm_pack.h"
+#include "repops/cpu/gemm/gemm_words.h"
 
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
 
 enum {
     MOST_GROUPS = 2,               /* of VW columns that run together */
-    STEPS = 2 * VW,                /* k steps of a square of VW words x VW columns */
+    STEPS = WORD_STEPS,            /* k steps of a square of VW words x VW columns */
     LINE = 32,                     /* elements in a cache line */
     ASK_LINES = 4,                 /* lines of a column in a block */
     BLOCK = LINE * ASK_LINES,      /* k steps of a block */
@@ -20,30 +20,6 @@ typedef struct {
     const gemm *g;
     int dtype;
 } halves;
-
-/* The elements of a word, `odd` the one at the higher address. */
-RO_INLINE vf widened(int dtype, int odd, vf word) {
-#if defined(RO_ISA_avx512)
-    const __m512i x = _mm512_castps_si512(word);
-    if (dtype == RO_F16)
-        return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(odd ? _mm512_srli_epi32(x, 16) : x));
-    return _mm512_castsi512_ps(odd ? _mm512_and_si512(x, _mm512_set1_epi32(-0x10000))
-                                   : _mm512_slli_epi32(x, 16));
-#else
-    const __m256i x = _mm256_castps_si256(word);
-    (void)dtype;
-    return _mm256_castsi256_ps(odd ? _mm256_and_si256(x, _mm256_set1_epi32(-0x10000))
-                                   : _mm256_slli_epi32(x, 16));
-#endif
-}
-
-RO_INLINE vf load_words(const uint16_t *p) {
-#if defined(RO_ISA_avx512)
-    return _mm512_loadu_ps((const void *)p);
-#else
-    return _mm256_loadu_ps((const void *)p);
-#endif
-}
 
 /* Where to prefetch. `near` is what is read next, column by column, for L1; `far` are the columns
  * after these, in the order of addresses, for L2: NULL where they are not contiguous. */
@@ -77,10 +53,7 @@ RO_INLINE asked asked_at(const gemm *g, const uint16_t *b, int64_t cols, int64_t
 RO_INLINE void square(const halves *s, const int rows, const int dtype, int64_t steps,
                       const float *a, const uint16_t *b, int64_t step, vf acc[DOTS_ROWS]) {
     vf r[VW];
-    RO_UNROLL
-    for (int l = 0; l < VW; l++)
-        r[l] = load_words(b + l * step);
-    transpose(r);
+    load_words_transposed(b, step, r);
     RO_UNROLL
     for (int q = 0; q < STEPS; q++) {
         if (q >= steps)

@@ -2,7 +2,7 @@
  * is read in the order of addresses, once, and widened in registers. */
 #include "repops/cpu/gemm/gemm_swept.h"
 #include "repops/cpu/gemm/gemm_tile.h"
-#include "repops/src/half.h"
+#include "repops/cpu/gemm/gemm_words.h"
 
 enum {
     MOST_ROWS = 8,
@@ -11,19 +11,6 @@ enum {
     WIDER = VW == 16 ? 4 : 2, /* vectors of a tile of two to four rows: AVX-512 has 32 registers */
     LEAST = 4 * MOST_TILE,    /* fewer columns are not worth it */
 };
-
-RO_INLINE vf load_half(const uint16_t *p, int dtype) {
-#if defined(RO_ISA_avx512)
-    const __m256i x = _mm256_loadu_si256((const void *)p);
-    return dtype == RO_F16 ? _mm512_cvtph_ps(x)
-                           : _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
-#else
-    float number[VW];
-    for (int i = 0; i < VW; i++)
-        number[i] = dtype == RO_F16 ? ro_from_f16(p[i]) : ro_from_bits((uint32_t)p[i] << 16);
-    return vf_load(number);
-#endif
-}
 
 /* All tiles of a block share this. */
 typedef struct {
@@ -49,7 +36,7 @@ RO_INLINE void sweep_tile(const sweep *s, int rows, int vectors, int steps, cons
             __builtin_prefetch(b + steps * row_step + v * VW);
         RO_UNROLL
         for (int v = 0; v < vectors; v++) {
-            const vf x = load_half(b + v * VW, s->dtype);
+            const vf x = load_numbers(s->dtype, b + v * VW);
             RO_UNROLL
             for (int r = 0; r < rows; r++)
                 acc[r][v] = vf_fma(vf_set1(a[r * s->g->a_row]), x, acc[r][v]);

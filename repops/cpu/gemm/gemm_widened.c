@@ -4,7 +4,7 @@
 #include "repops/cpu/gemm/gemm_widened.h"
 #include "repops/cpu/gemm/gemm_dots_half.h"
 #include "repops/cpu/gemm/gemm_swept.h"
-#include "repops/src/half.h"
+#include "repops/cpu/gemm/gemm_words.h"
 
 enum {
     BLOCK_COLS = 1024,       /* columns of a block of one chunk: a is packed once for so many */
@@ -36,6 +36,7 @@ static gemm block_of(const gemm *g, const block_plan *p, int64_t k0, int64_t j0)
     gemm part = *g;
     part.k = min_i64(p->k, g->k - k0);
     part.n = min_i64(p->n, g->n - j0);
+    part.narrow.data = NULL;
     part.a += k0 * g->a_col;
     part.c += j0;
     part.b_row = g->b_col == 1 ? p->line : 1;
@@ -45,9 +46,16 @@ static gemm block_of(const gemm *g, const block_plan *p, int64_t k0, int64_t j0)
     return part;
 }
 
-int64_t RO_NAME(ro_gemm_widened_workspace)(const gemm *g, int dtype) {
-    if (RO_NAME(ro_gemm_dots_half_fits)(g, dtype))
+/* More rows are worth a panel of b that is packed, as rows of f32 are. */
+static int packs(const gemm *g) {
+    return g->m > PLACE_ROWS && g->mask == RO_MASK_NONE;
+}
+
+int64_t RO_NAME(ro_gemm_widened_workspace)(const gemm *g) {
+    if (RO_NAME(ro_gemm_dots_half_fits)(g, g->narrow.dtype))
         return 0;
+    if (packs(g))
+        return RO_NAME(ro_gemm_packing_workspace)(g);
     const int64_t swept = RO_NAME(ro_gemm_swept_workspace)(g);
     if (swept >= 0)
         return swept;
@@ -62,41 +70,17 @@ int64_t RO_NAME(ro_gemm_widened_workspace)(const gemm *g, int dtype) {
     return block_floats(g, &p) + most;
 }
 
-/* A NaN need not become the canonical one here: the result does. */
-static void widen_bf16(const uint16_t *restrict from, int64_t n, float *restrict to) {
-    int64_t i = 0;
-#if defined(RO_ISA_avx512)
-    for (; i + VW <= n; i += VW) {
-        const __m256i x = _mm256_loadu_si256((const void *)(from + i));
-        vf_store(to + i, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16)));
-    }
-#endif
-    for (; i < n; i++)
-        to[i] = ro_from_bits((uint32_t)from[i] << 16);
-}
-
-static void widen_f16(const uint16_t *restrict from, int64_t n, float *restrict to) {
-    int64_t i = 0;
-#if defined(RO_ISA_avx512)
-    for (; i + VW <= n; i += VW)
-        vf_store(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(from + i))));
-#endif
-    for (; i < n; i++)
-        to[i] = ro_from_f16(from[i]);
-}
-
-static void widen_block(const gemm *g, narrow_matrix b, const gemm *part, int64_t k0, int64_t j0,
-                        float *to) {
+static void widen_block(const gemm *g, const gemm *part, int64_t k0, int64_t j0, float *to) {
     const int along_n = g->b_col == 1;
     const int64_t lines = along_n ? part->k : part->n, length = along_n ? part->n : part->k;
     const int64_t step = along_n ? g->b_row : g->b_col;
     const int64_t line = along_n ? part->b_row : part->b_col;
-    const uint16_t *from = b.data + k0 * g->b_row + j0 * g->b_col;
+    const uint16_t *from = g->narrow.data + k0 * g->b_row + j0 * g->b_col;
     for (int64_t i = 0; i < lines; i++, from += step, to += line) {
-        if (b.dtype == RO_BF16)
-            widen_bf16(from, length, to);
+        if (g->narrow.dtype == RO_BF16)
+            widen_line(RO_BF16, from, length, to);
         else
-            widen_f16(from, length, to);
+            widen_line(RO_F16, from, length, to);
     }
 }
 
@@ -106,9 +90,15 @@ static void scale(const gemm *g) {
             g->c[i * g->c_row + j] = ro_canon(g->c[i * g->c_row + j] * g->alpha);
 }
 
-void RO_NAME(ro_gemm_widened)(const gemm *g, narrow_matrix b, float *workspace) {
-    if (RO_NAME(ro_gemm_dots_half)(g, b.data, b.dtype) ||
-        RO_NAME(ro_gemm_swept)(g, b.data, b.dtype, workspace))
+void RO_NAME(ro_gemm_widened)(const gemm *g, float *workspace) {
+    const narrow_matrix b = g->narrow;
+    if (RO_NAME(ro_gemm_dots_half)(g, b.data, b.dtype))
+        return;
+    if (packs(g)) {
+        RO_NAME(ro_gemm_packing)(g, workspace);
+        return;
+    }
+    if (RO_NAME(ro_gemm_swept)(g, b.data, b.dtype, workspace))
         return;
     const block_plan p = plan_blocks(g);
     float *rest = workspace + block_floats(g, &p);
@@ -117,7 +107,7 @@ void RO_NAME(ro_gemm_widened)(const gemm *g, narrow_matrix b, float *workspace) 
         do { /* without terms too: the results are +0 */
             gemm part = block_of(g, &p, k0, j0);
             part.b = workspace;
-            widen_block(g, b, &part, k0, j0, workspace);
+            widen_block(g, &part, k0, j0, workspace);
             RO_NAME(ro_gemm)(&part, rest);
             k0 += p.k;
         } while (k0 < g->k);

@@ -17,14 +17,13 @@ typedef struct {
     int64_t down, across; /* pieces of one product */
     float *workspace;
     int64_t workspace_size; /* of one thread, in floats */
-    narrow_matrix b_narrow; /* b of the first product; its data is NULL where b is f32 */
 } batch;
 
-static void run_piece(const batch *b, const gemm *g, int64_t at, float *workspace) {
-    if (b->b_narrow.data)
-        RO_NAME(ro_gemm_widened)
-    (g, (narrow_matrix){b->b_narrow.data + at, b->b_narrow.dtype}, workspace);
-    else RO_NAME(ro_gemm)(g, workspace);
+static void run_piece(const gemm *g, float *workspace) {
+    if (g->narrow.data)
+        RO_NAME(ro_gemm_widened)(g, workspace);
+    else
+        RO_NAME(ro_gemm)(g, workspace);
 }
 
 static void run_pieces(void *user, int64_t first, int64_t last, int worker) {
@@ -39,10 +38,11 @@ static void run_pieces(void *user, int64_t first, int64_t last, int worker) {
         g.a += product * b->a_size + row * g.a_row;
         const int64_t b_at = product * b->b_size + col * g.b_col;
         g.b = g.b ? g.b + b_at : NULL;
+        g.narrow.data = g.narrow.data ? g.narrow.data + b_at : NULL;
         g.c += product * b->c_size + row * g.c_row + col;
         g.y = g.y ? g.y + row * g.c_row + col : NULL;
         g.bias = g.bias ? g.bias + col : NULL;
-        run_piece(b, &g, b_at, b->workspace + worker * b->workspace_size);
+        run_piece(&g, b->workspace + worker * b->workspace_size);
     }
 }
 
@@ -105,9 +105,8 @@ static int64_t most_workspace(const batch *b) {
     for (int i = 0; i < 4; i++) {
         gemm piece = *g;
         piece.m = rows[i / 2], piece.n = cols[i % 2];
-        most = max_i64(most, b->b_narrow.data
-                                 ? RO_NAME(ro_gemm_widened_workspace)(&piece, b->b_narrow.dtype)
-                                 : RO_NAME(ro_gemm_workspace)(&piece));
+        most = max_i64(most, g->narrow.data ? RO_NAME(ro_gemm_widened_workspace)(&piece)
+                                            : RO_NAME(ro_gemm_workspace)(&piece));
     }
     return ceil_div(most, 16) * 16; /* aligned for every thread */
 }
@@ -126,7 +125,7 @@ static ro_status run_one(ro_ctx *ctx, const gemm *g) {
 static ro_status run_batch(ro_ctx *ctx, batch *b) {
     const int threads = ro_ctx_threads(ctx);
     const int64_t wanted = pieces_wanted(ctx, b);
-    if (b->batch == 1 && wanted == 1 && !b->b_narrow.data)
+    if (b->batch == 1 && wanted == 1 && !b->first.narrow.data)
         return run_one(ctx, &b->first);
     b->first.a_all = (b->a_size ? b->batch : 1) * b->first.m * b->first.k;
     cut(b, ceil_div(wanted, b->batch));
@@ -151,7 +150,7 @@ static ro_status matmul(const ro_job *job) {
     if (job->call->input[1].dtype == RO_F32)
         b.first.b = job->in[1];
     else
-        b.b_narrow = (narrow_matrix){job->in[1], job->call->input[1].dtype};
+        b.first.narrow = (narrow_matrix){job->in[1], job->call->input[1].dtype};
     b.first.a_row = v.trans_a ? 1 : v.k;
     b.first.a_col = v.trans_a ? v.m : 1;
     b.first.b_row = v.trans_b ? 1 : v.n;
