@@ -34,8 +34,9 @@ static vd_value penalize(vd_builder *b, const vd_choosing *c, vd_value x) {
     vd_scope(b, "penalty");
     const vd_value zero = filled(b, "zero", 0, VD_SHAPE(RO_F32, 1));
     const vd_value below = vd_compare(b, "below", x, zero, RO_LESS);
-    const vd_value worse = vd_where(b, "worse", below, vd_scale(b, "times", x, penalty),
-                                    vd_div_const(b, "divided", x, penalty));
+    const vd_value divided = vd_div_const(b, "divided", x, penalty);
+    const vd_value times = vd_scale(b, "times", x, penalty);
+    const vd_value worse = vd_where(b, "worse", below, times, divided);
     return vd_where(b, "logits", vd_reshape(b, "seen", c->seen, row), worse, x);
 }
 

@@ -80,8 +80,8 @@ vd_value vd_given_image(vd_builder *b, const vd_model *m, vd_value bytes) {
     x = vd_transpose(b, "images", x, order);
     if (m->image_std[0] != 0)
         return normal_images(b, m, x);
-    return vd_add(b, "images", vd_scale(b, "scaled", x, 0x1p-6f),
-                  vd_emit(b, "down", down, 0, NULL));
+    const vd_value two = vd_emit(b, "down", down, 0, NULL);
+    return vd_add(b, "images", vd_scale(b, "scaled", x, 0x1p-6f), two);
 }
 
 static vd_value part_of(vd_builder *b, const char *name, vd_value x, int64_t start,
