@@ -7,5 +7,6 @@ int main(void) {
     check_operators();
     check_programs();
     check_finetunings();
+    check_generations();
     return portable_failures ? 1 : 0;
 }

@@ -22,5 +22,6 @@ void check_arithmetic(void);  /* fma in software, the modes of the floating-poin
 void check_operators(void);   /* every backend against the reference */
 void check_programs(void);    /* encodings and commitments */
 void check_finetunings(void); /* commitments of runs that start from given weights */
+void check_generations(void); /* of prompts that run alone and together */
 
 #endif
