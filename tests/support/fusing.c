@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/support/dispute.h"
+#include "verde/exec/memory.h"
 
 vd_state test_random_state(const vd_program *p, float scale) {
     vd_state s = {.count = p->leaf_count, .tensor = calloc(p->leaf_count, sizeof(void *))};
@@ -17,6 +18,23 @@ vd_state test_random_state(const vd_program *p, float scale) {
         s.tensor[i] = x;
     }
     return s;
+}
+
+void test_state_in_host(const vd_program *p, vd_state *state) {
+    vd_state host = {.step = state->step, .count = state->count};
+    vd_err err = {0};
+    if (!state->memory)
+        return;
+    host.tensor = calloc(state->count, sizeof *host.tensor);
+    for (uint32_t i = 0; i < state->count; i++) {
+        const size_t size = vd_shape_bytes(&p->leaf[i].shape);
+        host.tensor[i] = aligned_alloc(64, (size + 63) / 64 * 64);
+        cr_assert(vd_memory_read(state->memory, host.tensor[i], state->tensor[i], size, &err) ==
+                      VD_OK,
+                  "%s", err.text);
+    }
+    vd_state_free(state);
+    *state = host;
 }
 
 void test_expect_equal_states(const vd_program *p, vd_state *fused, vd_state *nodes, int number) {

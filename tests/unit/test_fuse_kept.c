@@ -82,8 +82,10 @@ static vd_state steps(const vd_program *p, ro_ctx *ro, bool unfused) {
     const vd_exec exec = {.program = p, .ro = ro, .unfused = unfused};
     vd_state state = test_random_state(p, 2);
     vd_err err = {0};
+    cr_assert(vd_state_place(&exec, &state, &err) == VD_OK, "%s", err.text);
     for (int i = 0; i < STEPS; i++)
         cr_assert(vd_exec_step(&exec, NULL, &state, NULL, &err) == VD_OK, "%s", err.text);
+    test_state_in_host(p, &state);
     return state;
 }
 

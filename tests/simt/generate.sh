@@ -1,0 +1,76 @@
+#!/bin/sh
+# Jobs with prompts on the device, one prompt after the other: the job root and every line of the results are those of the CPU, where
+# prompts run in batches. Fused attention over kept keys: the states of its nodes.
+. tests/simt/setup
+sum_of() { sha256sum "$1" | cut -d ' ' -f 1; }
+
+# prompts FILE KEY:LENGTH...
+prompts() {
+    python3 - "$temp/$1" "$@" << 'PYTHON'
+import json
+import sys
+with open(sys.argv[1], "w") as f:
+    for prompt in sys.argv[3:]:
+        key, length = map(int, prompt.split(":"))
+        f.write(json.dumps({"key": key, "ids": [(key * i * i + 3 * i + key) % 63 for i in range(length)]}) + "\n")
+PYTHON
+}
+prompts generate.jsonl 9:1 4:2 7:10 2:7
+prompts score.jsonl 4:2 7:12
+
+# job TASK MODEL [MORE]: $temp/TASK.yaml.
+job() {
+    rm -rf "$temp/model"
+    mkdir "$temp/model"
+    cp "tests/vectors/pretrained/$2/config.json" "tests/vectors/pretrained/$2/model.safetensors" "$temp/model"
+    "$build/bin/verde" manifest "$temp/model" --out "$temp/model.manifest" 2> /dev/null
+    cat > "$temp/$1.yaml" << YAML
+verde: 1
+task: $1
+model: {kind: pretrained, dir: model, sha256: $(sum_of "$temp/model.manifest")}
+prompts: {file: $1.jsonl, sha256: $(sum_of "$temp/$1.jsonl")}
+${3:-}
+YAML
+}
+
+# run TASK NAME OPTION...: its job root.
+run() {
+    task=$1 name=$2
+    shift 2
+    rm -rf "${temp:?}/$name"
+    "$build/bin/verde" run "$temp/$task.yaml" --out "$temp/$name" "$@" > "$temp/said" 2> "$temp/err" || { cat "$temp/err" >&2; return 1; }
+    sed -n 's/^job root  *//p' "$temp/said"
+}
+
+# same TASK MODEL BATCH...: in batches of so many on the CPU.
+same() {
+    task=$1 model=$2
+    shift 2
+    root=$(SIMT_LAUNCHES="$temp/launches" run "$task" device --backend cuda:0)
+    for batch; do
+        [ -n "$root" ] && [ "$(run "$task" cpu --batch "$batch" --threads $((batch % 3 + 1)))" = "$root" ] || fail "$task, $model: another job root in batches of $batch"
+        cmp "$temp/cpu/results.jsonl" "$temp/device/results.jsonl" || fail "$task, $model: other results in batches of $batch"
+        compared=$((compared + 1))
+    done
+}
+
+compared=0
+for model in gpt2 llama-bf16 mistral qwen2; do
+    job generate $model 'sampling: {temperature: 1.5, top_k: 40, top_p: 0.9, seed: 7}
+max_tokens: 6
+min_tokens: 2
+stop: [3, 11]
+repetition_penalty: 1.2
+log_probabilities: 2'
+    same generate $model 1 2 7
+    grep -q '^[1-9].*launch_tiles<' "$temp/launches" || fail "$model: no fused attention over kept keys"
+done
+job score qwen2
+same score qwen2 8
+[ $bad -eq 0 ] && echo "$compared jobs with prompts: the CPU's job root and results"
+# Groups and nodes alike run on the device.
+if [ -x "$build/tests/test_fuse_kept" ]; then
+    REPOPS_CPU=cuda:0 "$build/tests/test_fuse_kept" --filter 'fuse_kept/attention*' > "$temp/said" 2>&1 || { tail -n 5 "$temp/said"; fail "fused attention over kept keys"; }
+    echo "fused attention over kept keys: the states of its nodes"
+fi
+exit $bad
