@@ -11,7 +11,9 @@
 
 #include "verde/cli/stop.h"
 
-#define PART "results.part"
+#define PART  "results.part"
+#define PROOF "results.proof"
+#define LINES "results.jsonl"
 
 /* ---- the folder ---- */
 
@@ -28,7 +30,9 @@ vd_status vd_fetch_items_check(const char *out, bool force, vd_err *err) {
     vd_status status = vd_make_dir(out, err);
     if (status == VD_OK && lies_in(out, "run.json"))
         status = vd_fail(err, VD_ERR_USAGE, "%s: a run lies there; give another directory", out);
-    if (status == VD_OK && !force && lies_in(out, "results.jsonl"))
+    /* One that was stopped while its files got their names goes on. */
+    const bool unfinished = lies_in(out, PART) && !lies_in(out, PROOF);
+    if (status == VD_OK && !force && lies_in(out, LINES) && !unfinished)
         status = vd_fail(err, VD_ERR_USAGE,
                          "%s/results.jsonl: exists already; give another name, or --force to "
                          "overwrite it",
@@ -164,7 +168,7 @@ static vd_status begin(vd_item_fetching *x, vd_loaded *job) {
         status = vd_download_create(&options, &x->download, x->err);
     vd_stop_line("stopped; what is checked stays in %s, and `%s` goes on from there", x->part,
                  vd_command_line());
-    snprintf(path, sizeof path, "%.900s/results.jsonl", o->out);
+    snprintf(path, sizeof path, "%.900s/" LINES, o->out);
     if (status == VD_OK)
         status = vd_writer_open(&x->lines, path, 0644, x->err);
     x->writes = status == VD_OK;
@@ -185,12 +189,19 @@ static vd_status get_roots(vd_item_fetching *x) {
     return status;
 }
 
+/* A proof never stands beside lines of another download: an earlier one goes first, and the new one
+ * gets its name last. */
 static vd_status finish(vd_item_fetching *x) {
     char path[1100];
-    snprintf(path, sizeof path, "%.900s/results.proof", x->o->out);
-    if (fsync(x->fd) != 0 || rename(x->part, path) != 0)
+    snprintf(path, sizeof path, "%.900s/" PROOF, x->o->out);
+    if (fsync(x->fd) != 0 || (unlink(path) != 0 && errno != ENOENT))
         return vd_fail(x->err, VD_ERR_LOCAL, "cannot write %s: %s", path, strerror(errno));
-    return vd_writer_commit(&x->lines, x->err);
+    vd_status status = vd_sync_parent(path, x->err);
+    if (status == VD_OK)
+        status = vd_writer_commit(&x->lines, x->err);
+    if (status == VD_OK && rename(x->part, path) != 0)
+        status = vd_fail(x->err, VD_ERR_LOCAL, "cannot write %s: %s", path, strerror(errno));
+    return status == VD_OK ? vd_sync_parent(path, x->err) : status;
 }
 
 vd_status vd_fetch_items(const vd_fetch_options *o, vd_loaded *job, vd_item_fetching *x,
