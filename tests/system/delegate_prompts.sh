@@ -127,8 +127,13 @@ rm "$work/spoilt/results.jsonl"
 head -c 5000 "$work/spoilt/results.proof" > "$work/spoilt/results.part"
 expect 0 'were there' "$verde" delegate "$work/score.yaml" $two --out "$work/spoilt"
 same spoilt score
-rm "$work/spoilt/results.jsonl"
-tr '\000' '\001' < "$work/spoilt/results.proof" > "$work/spoilt/results.part"
+# Killed between the names of its two files: it goes on without a download.
+mv "$work/spoilt/results.proof" "$work/spoilt/results.part"
+expect 0 'were there' "$verde" delegate "$work/score.yaml" $two --out "$work/spoilt"
+same spoilt score
+mv "$work/spoilt/results.proof" "$work/spoilt/results.part"
+mv "$work/spoilt/results.part" "$work/part"
+tr '\000' '\001' < "$work/part" > "$work/spoilt/results.part"
 expect 0 'every byte checked' "$verde" delegate "$work/score.yaml" $two --out "$work/spoilt"
 same spoilt score
 
@@ -159,7 +164,10 @@ expect 0 'fits  *yes' "$verde" check "$work/later" --job "$work/referee/score.ya
 expect 2 'must name' "$verde" check "$work/later"
 expect 6 'has no prompts' "$verde" check "$work/later" --job models/jobs/toy.yaml
 expect 6 'is about another job' "$verde" check "$work/later" --job "$work/score.yaml" --verdict "$work/convicted/verdict.json"
-expect 6 'the result of the prompt with key 5000' "$verde" check "$work/later" --job "$work/generate.yaml"
+expect 6 'the result of the prompt with key 5000.* is of another job than .*generate.yaml, or was changed' \
+    "$verde" check "$work/later" --job "$work/generate.yaml"
+expect 6 'run-score: holds runs of another job than .*class.yaml: 40 prompts, not 2' \
+    "$verde" check "$work/run-score" --job "$work/class.yaml"
 cp "$work/agreed/results.proof" "$work/later"
 expect 6 'accepts job root' $check
 spoil results.proof 5
@@ -180,6 +188,8 @@ for file in jsonl proof; do
     head -c 3000 "$work/scored/results.$file" > "$work/later/results.$file"
     expect 6 "later/results.$file: " $check
 done
+
+model="model: {kind: pretrained, dir: llama, sha256: $(take_model llama)}"
 
 # ---- what is no pack, or none that is valid, is refused before anything runs ----
 
@@ -233,8 +243,8 @@ refused(422, "parts must follow each other", changed(second + 8, struct.pack("<I
 refused(422, "parts must follow each other", changed(HEAD, struct.pack("<Q", 2**63)))
 refused(422, "bytes behind the items", pack + b"x")
 refused(422, "two items of the pack have the key", changed(second, pack[HEAD:HEAD + 8]))
-refused(422, "item 0 of the pack", flipped(code))
-refused(422, "item 0 of the pack: its data are not those of its program", flipped(own))
+refused(422, "prompt 1 of the pack (item 0)", flipped(code))
+refused(422, "prompt 1 of the pack (item 0): its data are not those of its program", flipped(own))
 third = item(second, pack)[-1]
 assert struct.unpack_from("<I", pack, third + 8)[0] == 1, "the third program is not told by how it differs from the second"
 changes, changes_size, *_ = item(third, pack)
@@ -243,6 +253,69 @@ refused(422, "the programs share", pack)
 refused(400, "expected canonical JSON", pack, keep=3)
 PYTHON
     count=$((count + 14))
+    # Programs whose steps are not the same graph, in one pack: those that cannot run beside the first run alone, and none is lost.
+    sed 's/"key": /"key": 1/' "$work/one.jsonl" > "$work/more.jsonl"
+    job more generate more.jsonl 'sampling: {temperature: 1.5, top_k: 41, top_p: 0.9, seed: 7}
+max_tokens: 10
+min_tokens: 3
+stop: [3, 11]
+repetition_penalty: 1.2
+log_probabilities: 2'
+    honest more
+    expect 0 '11 prompts' "$verde" delegate "$work/more.yaml" $two --out "$work/more"
+    PYTHONDONTWRITEBYTECODE=1 python3 - "$a" "$work" << 'PYTHON' || fail "a pack of two jobs"
+import glob
+import hashlib
+import json
+import os
+import struct
+import sys
+sys.path.insert(0, "tests/system")
+from provide_client import Client, wait
+
+HEAD = 19
+url, work = sys.argv[1:]
+client = Client(url, work + "/client")
+packs = {}
+for job in glob.glob(work + "/a/jobs/*"):
+    if os.path.exists(job + "/pack"):
+        pack = open(job + "/pack", "rb").read()
+        packs[struct.unpack_from("<Q", pack, HEAD)[0], struct.unpack_from("<H", pack, 17)[0]] = pack, job
+first, job = packs[5000, 2]
+second, other = packs[15000, 2]
+
+
+def moved(pack, by):
+    at, out = HEAD, b""
+    while at < len(pack):
+        base, size = struct.unpack_from("<II", pack, at + 8)
+        own, = struct.unpack_from("<I", pack, at + 16 + size)
+        end = at + 20 + size + own
+        out += pack[at:at + 8] + struct.pack("<I", base + by) + pack[at + 12:end]
+        at = end
+    return out
+
+
+def root_of(leaves):
+    if len(leaves) == 1:
+        return hashlib.sha256(b"\0" + leaves[0]).digest()
+    half = 1 << (len(leaves) - 1).bit_length() - 1
+    return hashlib.sha256(b"\1" + root_of(leaves[:half]) + root_of(leaves[half:])).digest()
+
+
+pack = first[:13] + struct.pack("<I", 22) + first[17:] + moved(second, 11)
+data = [os.path.basename(place["file"]) for place in json.load(open(job + "/data.json"))["data"]]
+assert data == [os.path.basename(place["file"]) for place in json.load(open(other + "/data.json"))["data"]]
+name = hashlib.sha256(pack).hexdigest()
+client.upload(pack)
+body = {"data": data, "name": "two", "pack": name, "referees": [], "verde": 1}
+status, said = client.request("POST", "/v1/jobs", json.dumps(body, sort_keys=True, separators=(",", ":")).encode())
+assert status == 200, (status, said)
+done = wait(client, json.loads(said)["job"], ["done", "failed"])
+roots = [bytes.fromhex(prompt["run_root"]) for run in ("generate", "more") for prompt in json.load(open(f"{work}/run-{run}/run.json"))["prompts"]]
+assert done.get("run_root") == root_of(roots).hex(), (done, root_of(roots).hex())
+PYTHON
+    grep -rqs '11 of 22 prompts run one after the other' "$work"/a "$work/a.log" || fail "nobody says that prompts run one after the other"
 fi
 
 # Sanitizers take these seconds many times over.
@@ -260,7 +333,6 @@ until_runs() {
     done
 }
 
-model="model: {kind: pretrained, dir: llama, sha256: $(take_model llama)}"
 job long generate some.jsonl 'sampling: {temperature: 1.5, top_k: 40, top_p: 0.9, seed: 9}
 max_tokens: 300
 log_probabilities: 1'

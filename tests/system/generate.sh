@@ -217,7 +217,7 @@ expect 6 'not what the last states' "$verde" serve "$work/unfit"
 [ ! -e "$work/unfit/keys" ] || fail "a key was made for runs that do not fit"
 "$verde" run "$work/generate.yaml" --out "$work/liar" --fault '1/element@4:m0.logits.matmul' > "$work/out"
 serve liar
-all 3 'prompt 2 of the file, step 4' liar
+all 3 'prompt 2 of the file (item 1), step 4' liar
 expect 0 '"item":1' "$verde" verify --json "$work/verdict.json"
 expect 0 'accepts this job root' "$verde" check "$work/honest" --verdict "$work/verdict.json"
 expect 6 'accepts job root' "$verde" check "$work/liar" --verdict "$work/verdict.json"

@@ -73,7 +73,10 @@ static vd_status check_line(results_check *c, uint32_t item) {
     vd_status status = vd_item_line(&c->made, item, proof->data + c->proof_at,
                                     proof->size - c->proof_at, &used, &line, &why);
     if (status != VD_OK) {
-        vd_fail(c->err, status, "%s: %.400s", c->proof_path, why.text);
+        vd_fail(c->err, status, "%s: %.300s%s%.200s%s", c->proof_path, why.text,
+                status == VD_ERR_PEER ? "; it is of another job than " : "",
+                status == VD_ERR_PEER ? c->o->job : "",
+                status == VD_ERR_PEER ? ", or was changed" : "");
     } else if (!begins_with(c, &line)) {
         status = vd_fail(c->err, VD_ERR_PEER,
                          "%s: line %u, of the prompt with key %lld, is not what " PROOF " proves",

@@ -14,9 +14,12 @@ typedef struct {
     vd_items_run *r;
     vd_items_progress progress;
     vd_run_result result;
-    int64_t made, found; /* by items that have ended */
-    vd_buf *line;        /* of each item that has ended before one in front of it; owned */
-    uint32_t lines;      /* that are in the file */
+    int64_t made, found, passed; /* by items that have ended */
+    bool *alone;                 /* of each item that does not run beside others; owned */
+    uint32_t refused;            /* such items, and why the first one is */
+    char why[256];
+    vd_buf *line;   /* of each item that has ended before one in front of it; owned */
+    uint32_t lines; /* that are in the file */
     FILE *results;
     vd_err *err;
 } items_run;
@@ -83,7 +86,8 @@ static bool see_step(void *user, const vd_progress *p) {
     items_run *x = user;
     x->progress.step = p->step;
     x->progress.steps = p->steps;
-    x->progress.made = x->progress.passed = x->made + p->step - p->resumed_at;
+    x->progress.made = x->made + p->step - p->resumed_at;
+    x->progress.passed = x->passed + p->step - p->resumed_at;
     x->progress.found = x->found + p->resumed_at;
     x->r->progress(x->r->user, &x->progress);
     return true;
@@ -130,6 +134,7 @@ static vd_status run_one(items_run *x, uint32_t item) {
         status = vd_tell_fault(dir, l, &x->r->idle, x->err);
     if (status == VD_OK) {
         x->made += x->result.steps - x->result.resumed_at;
+        x->passed += x->result.steps - x->result.resumed_at;
         x->found += x->result.resumed_at;
     }
     return status == VD_OK ? take_result(x, item, dir) : status;
@@ -138,11 +143,15 @@ static vd_status run_one(items_run *x, uint32_t item) {
 static vd_status run_in_order(items_run *x) {
     vd_status status = VD_OK;
     x->progress.alone = true;
+    x->made = x->progress.made, x->passed = x->progress.passed, x->found = x->progress.found;
     for (uint32_t i = 0; status == VD_OK && i < x->r->items->count; i++) {
+        if (!x->alone[i])
+            continue;
         x->progress.at = i;
         status = run_one(x, i);
-        x->progress.ended = i + 1;
-        x->progress.made = x->progress.passed = x->made;
+        x->progress.ended++;
+        x->progress.made = x->made;
+        x->progress.passed = x->passed;
         x->progress.found = x->found;
         if (status == VD_OK)
             x->r->progress(x->r->user, &x->progress);
@@ -167,9 +176,27 @@ static vd_status take_ended(void *user, uint32_t item, const vd_program *program
     return end_item(user, item, program, state, run_root);
 }
 
+static void see_refused(void *user, uint32_t item, const char *why) {
+    items_run *x = user;
+    if (x->refused++ == 0)
+        snprintf(x->why, sizeof x->why, "%s", why);
+    x->alone[item] = true;
+}
+
 static vd_status run_together(items_run *x) {
-    const vd_together t = {.run = x->r, .made = see_made, .ended = take_ended, .user = x};
-    return vd_run_together(&t, x->err);
+    const vd_together t = {
+        .run = x->r, .made = see_made, .ended = take_ended, .refused = see_refused, .user = x};
+    const vd_status status = vd_run_together(&t, x->err);
+    if (status == VD_OK && x->refused)
+        fprintf(stderr, "%u of %u prompts run one after the other: %s\n", x->refused,
+                x->r->items->count, x->why);
+    return status == VD_OK ? run_in_order(x) : status;
+}
+
+static vd_status run_alone(items_run *x) {
+    for (uint32_t i = 0; i < x->r->items->count; i++)
+        x->alone[i] = true;
+    return run_in_order(x);
 }
 
 /* ---- all of them ---- */
@@ -193,14 +220,16 @@ static vd_status run_all(items_run *x) {
     if (!x->results)
         return vd_fail(x->err, VD_ERR_LOCAL, "%s: cannot be written", path);
     x->line = calloc((size_t)r->items->count + 1, sizeof *x->line);
-    vd_status status = x->line ? VD_OK : vd_fail(x->err, VD_ERR_LOCAL, "out of memory");
+    x->alone = calloc((size_t)r->items->count + 1, sizeof *x->alone);
+    vd_status status = x->line && x->alone ? VD_OK : vd_fail(x->err, VD_ERR_LOCAL, "out of memory");
     if (status == VD_OK)
         status = !r->fault && r->makes_tokens && ro_ctx_in_host_memory(r->loaded->ro)
                      ? run_together(x)
-                     : run_in_order(x);
+                     : run_alone(x);
     for (uint32_t i = 0; x->line && i < r->items->count; i++)
         vd_buf_free(&x->line[i]);
     free(x->line);
+    free(x->alone);
     if (status == VD_OK)
         status = name_results(x, path);
     fclose(x->results);

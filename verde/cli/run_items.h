@@ -54,6 +54,8 @@ typedef struct {
     /* An item has ended: its last state, and its run's root. */
     vd_status (*ended)(void *user, uint32_t item, const vd_program *program, const vd_state *state,
                        const vd_hash *run_root, vd_err *err);
+    /* An item's program cannot run beside those of the others; it was not begun. */
+    void (*refused)(void *user, uint32_t item, const char *why);
     void *user;
 } vd_together;
 VD_MUST_USE vd_status vd_run_together(const vd_together *t, vd_err *err);

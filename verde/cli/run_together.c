@@ -74,11 +74,19 @@ static vd_status copy_own(const together *g, member *m, vd_err *err) {
     return VD_OK;
 }
 
-static vd_status open_program(const together *g, member *m, vd_err *err) {
+/* Loads a prompt's program. *fits is false if the batch does not take it. */
+static vd_status load_program(const together *g, uint32_t prompt, bool *fits, vd_err *err) {
     const vd_items_run *r = g->t->run;
+    vd_err why = {0};
     vd_items_drop(r->loaded);
-    const vd_status status = r->load(r->user, m->prompt, err);
-    return status == VD_OK ? copy_own(g, m, err) : status;
+    vd_status status = r->load(r->user, prompt, err);
+    if (status != VD_OK)
+        return status;
+    status = vd_batch_takes(g->batch, &r->loaded->program, &why);
+    *fits = status == VD_OK;
+    if (status == VD_ERR_USAGE)
+        g->t->refused(g->t->user, prompt, why.text);
+    return *fits || status == VD_ERR_USAGE ? VD_OK : vd_fail(err, status, "%s", why.text);
 }
 
 /* The job's loaded program is the member's from then on. */
@@ -86,7 +94,7 @@ static vd_status open_run(together *g, member *m, vd_state *from, vd_err *err) {
     vd_loaded *l = g->t->run->loaded;
     char dir[1024];
     vd_items_path(dir, g->t->run->dir, g->t->run->items->key[m->prompt]);
-    vd_status status = open_program(g, m, err);
+    vd_status status = copy_own(g, m, err);
     if (status == VD_OK)
         status = vd_item_run_open(l->ro, dir, &l->program, &m->run, from, err);
     if (status == VD_OK)
@@ -98,14 +106,18 @@ static vd_status open_run(together *g, member *m, vd_state *from, vd_err *err) {
 }
 
 static vd_status join(together *g, uint32_t prompt, vd_err *err) {
-    member *m = calloc(1, sizeof *m);
+    bool fits = false;
     vd_state from = {0};
+    vd_status status = load_program(g, prompt, &fits, err);
+    if (!fits)
+        return status;
+    member *m = calloc(1, sizeof *m);
     if (!m)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     m->prompt = prompt;
     m->run.journal.fd = -1;
     g->member[g->count++] = m;
-    vd_status status = open_run(g, m, &from, err);
+    status = open_run(g, m, &from, err);
     g->more.found += m->run.log.count ? m->run.log.count - 1 : 0;
     if (status == VD_OK && vd_item_run_finished(&m->run, &m->program))
         status = end_member(g, m, &from, err);
@@ -145,7 +157,11 @@ static vd_status open_batch(together *g, vd_err *err) {
     const vd_exec exec = {.program = &g->first, .ro = l->ro, .data = g->shared};
     const vd_batch_options options = {
         .own_data = g->t->run->own_data, .chunk = VD_TOGETHER_ROWS, .reached = reached, .user = g};
-    return vd_batch_create(&exec, &options, &g->batch, err);
+    vd_err why = {0};
+    status = vd_batch_create(&exec, &options, &g->batch, &why);
+    for (uint32_t i = 0; status == VD_ERR_USAGE && i < g->t->run->items->count; i++)
+        g->t->refused(g->t->user, i, why.text);
+    return status == VD_OK || status == VD_ERR_USAGE ? VD_OK : vd_fail(err, status, "%s", why.text);
 }
 
 static void tell(together *g) {
@@ -173,7 +189,7 @@ static vd_status run_all(together *g, vd_err *err) {
 vd_status vd_run_together(const vd_together *t, vd_err *err) {
     together g = {.t = t};
     vd_status status = open_batch(&g, err);
-    if (status == VD_OK)
+    if (status == VD_OK && g.batch)
         status = run_all(&g, err);
     vd_batch_destroy(g.batch); /* before what its programs read */
     for (uint32_t i = 0; i < g.count; i++)

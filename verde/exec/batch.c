@@ -139,13 +139,24 @@ static vd_status check_prompt(const vd_batch *b, const vd_batch_item *item, vd_e
     return VD_OK;
 }
 
-static vd_status open_item(vd_batch *b, vd_batch_item *item, vd_err *err) {
+static vd_status plan_item(const vd_batch *b, vd_batch_item *item, vd_err *err) {
     const vd_program *program = item->program;
     vd_status status = vd_plan_create(program, &program->step, true, &item->plan, err);
     if (status == VD_OK)
         status = vd_batch_plan_fits(&b->plan, b->exec.program, program, &item->plan, err);
-    if (status == VD_OK)
-        status = check_prompt(b, item, err);
+    return status == VD_OK ? check_prompt(b, item, err) : status;
+}
+
+vd_status vd_batch_takes(const vd_batch *b, const vd_program *program, vd_err *err) {
+    vd_batch_item item = {.program = program};
+    const vd_status status = plan_item(b, &item, err);
+    vd_plan_free(&item.plan);
+    return status;
+}
+
+static vd_status open_item(vd_batch *b, vd_batch_item *item, vd_err *err) {
+    const vd_program *program = item->program;
+    vd_status status = plan_item(b, item, err);
     if (status != VD_OK)
         return status;
     item->prompt = item->data[0];

@@ -54,6 +54,8 @@ void vd_batch_destroy(vd_batch *batch); /* accepts NULL */
  * is no room. */
 VD_MUST_USE vd_status vd_batch_add(vd_batch *batch, uint64_t item, const vd_program *program,
                                    const void *const *data, vd_state *from, vd_err *err);
+/* VD_ERR_USAGE: vd_batch_add would refuse this program for what it is. */
+VD_MUST_USE vd_status vd_batch_takes(const vd_batch *batch, const vd_program *program, vd_err *err);
 /* Programs that have not left: each leaves after its last state. */
 uint32_t vd_batch_count(const vd_batch *batch);
 /* Takes one pass. Harmless without programs. */

@@ -7,7 +7,7 @@ static const char magic[] = "verde pack"; /* with its NUL */
 enum { VERSION = 1 };
 
 static vd_status pack_wrong(vd_err *err, uint32_t item, const char *what) {
-    return vd_fail(err, VD_ERR_PEER, "item %u of the pack: %s", item, what);
+    return vd_fail(err, VD_ERR_PEER, "prompt %u of the pack (item %u): %s", item + 1, item, what);
 }
 
 /* ---- where things are ---- */
@@ -99,7 +99,8 @@ static vd_status decode(const vd_pack *pack, uint32_t index, vd_program *out, vd
     if (status == VD_OK) {
         status = vd_program_decode(code, base->code_bytes, out, &why);
         if (status != VD_OK)
-            vd_fail(err, status, "item %u of the pack: %.350s", index, why.text);
+            vd_fail(err, status, "prompt %u of the pack (item %u): %.350s", index + 1, index,
+                    why.text);
     }
     free(changed);
     return status;

@@ -35,11 +35,11 @@ static vd_status add_item(const vd_pack *pack, uint32_t i, vd_judgement *j, vd_h
     if (status == VD_OK && __builtin_add_overflow(j->steps, p.steps, &j->steps))
         status = vd_fail(err, VD_ERR_PEER, "the programs of the pack have too many steps");
     if (status == VD_OK && vd_item_record_bytes(&p) > VD_ITEM_RECORD_MAX)
-        status =
-            vd_fail(err, VD_ERR_PEER,
-                    "item %u of the pack: its result has %llu bytes, and at most %d are handed "
-                    "out",
-                    i, (unsigned long long)vd_item_record_bytes(&p), VD_ITEM_RECORD_MAX);
+        status = vd_fail(
+            err, VD_ERR_PEER,
+            "prompt %u of the pack (item %u): its result has %llu bytes, and at most %d are handed "
+            "out",
+            i + 1, i, (unsigned long long)vd_item_record_bytes(&p), VD_ITEM_RECORD_MAX);
     vd_program_free(&p);
     return status;
 }
