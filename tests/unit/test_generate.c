@@ -1,7 +1,9 @@
 /* Programs that go on with prompts, and that score texts: compared with transformers
  * (tests/vectors/generated), with a longer prompt, and with what a training step computes. */
 #include "models/models.h"
+#include "tests/support/random_model.h"
 #include "verde/commit/json.h"
+#include "verde/exec/batch.h"
 #include "verde/exec/exec.h"
 #include "verde/job/config.h"
 #include "verde/weights/weights.h"
@@ -320,9 +322,11 @@ Test(generate, a_token_that_is_made_is_kept_as_one_of_the_prompt) {
 
 /* ---- against training ---- */
 
+enum { LOSSES_MAX = 256 };
+
 typedef struct {
     const vd_program *program;
-    float loss[PROMPT_MAX];
+    float loss[LOSSES_MAX];
     int64_t count;
 } losses_seen;
 
@@ -332,7 +336,7 @@ static bool see_losses(void *user, uint32_t node, const void *const *input, cons
     (void)input;
     if (strcmp(vd_node_name(&l->program->step, node).text, "m0.loss.xent") == 0) {
         l->count = ro_shape_numel(&n->shape);
-        cr_assert(l->count <= PROMPT_MAX);
+        cr_assert(l->count <= LOSSES_MAX);
         memcpy(l->loss, output, (size_t)l->count * sizeof *l->loss);
     }
     return true;
@@ -401,6 +405,154 @@ Test(generate, log_probabilities_are_those_of_a_training_step) {
         open_model(&m, decoders[i]);
         compare_with_training(&m);
         close_model(&m);
+    }
+}
+
+/* ---- a rollout, against its trainer ---- */
+
+enum { ROLLOUTS = 3, ROLLOUT_TOKENS = 40, ROLLOUT_MOST = 200, STARTED_MAX = 128 };
+
+typedef struct {
+    int32_t text[ROLLOUT_MOST], key[2]; /* a prompt, and what was made of it */
+    int64_t prompt;
+    vd_program program;
+    const void *data[TEST_MODEL_DATA_MAX];
+    float log_probability[ROLLOUT_TOKENS];
+} rollout;
+
+static const void *leaf_in(const vd_program *p, const vd_state *state, const char *name) {
+    uint32_t i = 0;
+    while (strcmp(p->leaf[i].name, name) != 0)
+        i++;
+    return state->tensor[i];
+}
+
+static vd_status take_rollout(void *user, const vd_batch_state *s, vd_err *err) {
+    rollout *r = (rollout *)user + s->item;
+    (void)err;
+    if (!s->last)
+        return VD_OK;
+    memcpy(r->text + r->prompt, leaf_in(s->program, s->state, "text"),
+           ROLLOUT_TOKENS * sizeof *r->text);
+    memcpy(r->log_probability, leaf_in(s->program, s->state, "log_probability"),
+           sizeof r->log_probability);
+    return VD_OK;
+}
+
+static void open_rollout(rollout *r, const test_model *m, int number) {
+    const vd_generation how = {.max_tokens = ROLLOUT_TOKENS,
+                               .temperature = 1.5f,
+                               .top_k = 300,
+                               .top_p = VD_TOP_P_ONE / 10 * 9,
+                               .seed = 3,
+                               .repetition_penalty = 1,
+                               .best = 0};
+    vd_err err = {0};
+    *r = (rollout){.key = {number, 0}, .prompt = 1 + 79 * number}; /* 1, 80, 159 */
+    const vd_prompt_form form = {.count = r->prompt};
+    for (int64_t i = 0; i < r->prompt; i++)
+        r->text[i] = (int32_t)((i * i * 7 + i + number) % m->training.model.vocab);
+    cr_assert(vd_generation_program(&m->training, &how, &form, &r->program, &err) == VD_OK, "%s",
+              err.text);
+    r->data[0] = r->text, r->data[1] = r->key;
+    for (uint32_t i = 0; i < m->count; i++)
+        r->data[2 + i] = m->weight[i];
+}
+
+/* All of them together: prompts in chunks beside tokens that others make. */
+static void roll_out(rollout *r) {
+    const vd_batch_options how = {.own_data = 2, .chunk = 37, .reached = take_rollout, .user = r};
+    vd_exec exec = {.program = &r[0].program, .data = r[0].data};
+    vd_batch *b;
+    vd_err err = {0};
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 2}, &exec.ro) == RO_OK);
+    cr_assert(vd_batch_create(&exec, &how, &b, &err) == VD_OK, "%s", err.text);
+    for (uint32_t i = 0; i < ROLLOUTS; i++)
+        cr_assert(vd_batch_add(b, i, &r[i].program, r[i].data, NULL, &err) == VD_OK, "%s",
+                  err.text);
+    while (vd_batch_count(b) > 0)
+        cr_assert(vd_batch_pass(b, &err) == VD_OK, "%s", err.text);
+    vd_batch_destroy(b);
+    ro_ctx_destroy(exec.ro);
+}
+
+/* The training starts from all leaves that it has: weights, and moments of 0. */
+static uint32_t start_training(const test_model *m, vd_training *t, vd_file_tensor *start,
+                               char name[][VD_NAME_SIZE], const void **data) {
+    static const float zeros[1 << 18];
+    vd_program fresh;
+    vd_err err = {0};
+    t->start = NULL, t->start_count = 0;
+    cr_assert(vd_training_program(t, &fresh, &err) == VD_OK, "%s", err.text);
+    cr_assert(fresh.leaf_count <= STARTED_MAX);
+    for (uint32_t i = 0; i < fresh.leaf_count; i++) {
+        strcpy(name[i], fresh.leaf[i].name);
+        start[i] = (vd_file_tensor){.name = name[i], .shape = fresh.leaf[i].shape};
+        cr_assert(vd_shape_bytes(&start[i].shape) <= sizeof zeros);
+        data[i] = zeros;
+        for (uint32_t k = 0; k < m->count; k++)
+            if (strcmp(name[i], m->name[k]) == 0)
+                data[i] = m->weight[k];
+    }
+    t->start = start, t->start_count = fresh.leaf_count;
+    vd_program_free(&fresh);
+    return t->start_count;
+}
+
+/* The losses that a step of training on the text sees, from the same weights. */
+static void train_on_rollout(const test_model *m, const rollout *r, losses_seen *out) {
+    static vd_file_tensor start[STARTED_MAX];
+    static char name[STARTED_MAX][VD_NAME_SIZE];
+    vd_training t = m->training;
+    vd_program program;
+    const void *data[1 + STARTED_MAX] = {r->text};
+    const vd_observer observer = {see_losses, out};
+    vd_exec exec = {.program = &program, .data = data};
+    vd_state state;
+    vd_err err = {0};
+    t.evaluates = 0;
+    t.data_count = r->prompt + ROLLOUT_TOKENS;
+    t.sequence = t.data_count - 1;
+    t.steps = t.checkpoint_interval = 1;
+    t.data_dtype = RO_I32;
+    t.optimizer = (vd_optimizer){.kind = VD_OPTIMIZER_SGD, .lr = 1};
+    const uint32_t started = start_training(m, &t, start, name, data + 1);
+    cr_assert(vd_training_program(&t, &program, &err) == VD_OK, "%s", err.text);
+    cr_assert(program.data_count == 1 + started);
+    cr_assert(ro_ctx_create(&one_thread, &exec.ro) == RO_OK);
+    out->program = &program;
+    cr_assert(vd_exec_init(&exec, NULL, &state, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_exec_observe(&exec, &observer, &state, &err) == VD_OK, "%s", err.text);
+    vd_state_free(&state);
+    ro_ctx_destroy(exec.ro);
+    vd_program_free(&program);
+}
+
+/* What reinforcement learning asks for: the trainer gives a token the probability that it was drawn
+ * with, bit by bit, over several blocks of keys. */
+Test(generate, a_rollout_has_the_log_probabilities_of_its_trainer) {
+    for (int model = 0; model < TEST_MODELS; model++) {
+        test_model *m = malloc(sizeof *m);
+        rollout *r = calloc(ROLLOUTS, sizeof *r);
+        int differ = 0;
+        test_model_open(m, &test_models[model]);
+        for (int i = 0; i < ROLLOUTS; i++)
+            open_rollout(&r[i], m, i);
+        roll_out(r);
+        for (int i = 0; i < ROLLOUTS; i++) {
+            losses_seen seen = {0};
+            train_on_rollout(m, &r[i], &seen);
+            cr_assert_eq(seen.count, r[i].prompt + ROLLOUT_TOKENS - 1);
+            for (int k = 0; k < ROLLOUT_TOKENS; k++) {
+                const float trained = -seen.loss[r[i].prompt - 1 + k];
+                differ += memcmp(&trained, &r[i].log_probability[k], sizeof trained) != 0;
+            }
+            vd_program_free(&r[i].program);
+        }
+        cr_expect(differ == 0, "%d of %d differ", differ, ROLLOUTS * ROLLOUT_TOKENS);
+        test_model_close(m);
+        free(r);
+        free(m);
     }
 }
 
