@@ -19,6 +19,7 @@ typedef struct {
     int64_t prompt; /* tokens of a prompt */
     const bench_shape *shape;
     ro_dtype dtype;
+    bool types; /* prefills of both types of weights alone */
     const char *python, *isa, *peer_dtype;
 } arguments;
 
@@ -35,10 +36,10 @@ static void stop_at(vd_status status, const vd_err *err) {
     exit(1);
 }
 
-static void open_ours(ours *m, const arguments *a) {
+static void open_ours(ours *m, const arguments *a, ro_dtype dtype) {
     const ro_options options = {.threads = a->threads, .backend = a->isa};
     vd_err err = {0};
-    bench_model_open(&m->model, a->shape, a->dtype, a->prompt, LENGTH + 1 - a->prompt);
+    bench_model_open(&m->model, a->shape, dtype, a->prompt, LENGTH + 1 - a->prompt);
     m->threads = a->threads;
     if (ro_ctx_create(&options, &m->ro) != RO_OK)
         stop_at(vd_fail(&err, VD_ERR_LOCAL, "%s", ro_ctx_error(NULL)), &err);
@@ -120,14 +121,55 @@ static void bench_decode(const arguments *a, const ours *m, process *p, int batc
     vd_batch_destroy(b);
 }
 
+/* ---- prefills of both types, all in turn ---- */
+
+enum { TYPES = 2 };
+static const ro_dtype types[TYPES] = {RO_F32, RO_BF16};
+
+static process open_peer(const arguments *a, const char *dtype);
+
+static void print_types(double us[TYPES][ROUNDS_MAX], double them[TYPES][ROUNDS_MAX], int rounds) {
+    double mine[TYPES], theirs[TYPES];
+    for (int t = 0; t < TYPES; t++) {
+        mine[t] = bench_median(us[t], rounds), theirs[t] = bench_median(them[t], rounds);
+        printf("prefill %-5s ours %8.1f ms (least %.1f), torch %8.1f ms (least %.1f), ratio %.3f "
+               "(torch / ours)\n",
+               ro_dtype_name(types[t]), 1e3 * mine[t], 1e3 * us[t][0], 1e3 * theirs[t],
+               1e3 * them[t][0], theirs[t] / mine[t]);
+    }
+    printf("torch of f32 / ours of bf16, which are the same arithmetic: %.3f; ours of bf16 / ours "
+           "of f32: %.3f\n",
+           theirs[0] / mine[1], mine[1] / mine[0]);
+}
+
+static void bench_types(const arguments *a) {
+    static double us[TYPES][ROUNDS_MAX], them[TYPES][ROUNDS_MAX];
+    ours *m = calloc(TYPES, sizeof *m);
+    process p[TYPES];
+    for (int t = 0; m && t < TYPES; t++) {
+        open_ours(&m[t], a, types[t]);
+        p[t] = open_peer(a, ro_dtype_name(types[t]));
+    }
+    for (int i = -1; m && i < a->rounds; i++)
+        for (int t = 0; t < TYPES; t++) { /* the first round warms up */
+            const double mine = our_prefill(&m[t]), theirs = ask(&p[t], "prefill");
+            us[t][i < 0 ? 0 : i] = mine, them[t][i < 0 ? 0 : i] = theirs;
+        }
+    for (int t = 0; m && t < TYPES; t++)
+        process_close(&p[t]);
+    if (m)
+        print_types(us, them, a->rounds);
+}
+
 /* ---- main ---- */
 
 static void usage(void) {
     puts(
         "usage: generate [--model NAME] [--dtype f32|bf16] [--threads N] [--prompt N] [--rounds N] "
-        "[--isa NAME] [--torch PYTHON] [--torch-dtype f32|bf16]\n"
+        "[--isa NAME] [--torch PYTHON] [--torch-dtype f32|bf16] [--only prefill]\n"
         "NAME: gpt2-124m, llama-0.5b. Prompts of N tokens (512), 2 threads; --torch: a Python with "
-        "transformers, run in turn.\nOne thread is measured in CPU time.");
+        "transformers, run in turn; --only prefill: with f32 and bf16 weights, all four in turn.\n"
+        "One thread is measured in CPU time.");
     exit(2);
 }
 
@@ -148,6 +190,8 @@ static void read_argument(arguments *a, const char *name, const char *value) {
         a->dtype = strcmp(value, "bf16") == 0 ? RO_BF16 : RO_F32;
     else if (strcmp(name, "--torch-dtype") == 0)
         a->peer_dtype = value;
+    else if (strcmp(name, "--only") == 0 && strcmp(value, "prefill") == 0)
+        a->types = true;
     else
         usage();
 }
@@ -164,14 +208,14 @@ static arguments read_arguments(int argc, char **argv) {
     return a;
 }
 
-static process open_peer(const arguments *a) {
+static process open_peer(const arguments *a, const char *dtype) {
     process p = {0};
     char threads[16], prompt[16], line[200];
     snprintf(threads, sizeof threads, "%d", a->threads);
     snprintf(prompt, sizeof prompt, "%d", (int)a->prompt);
     if (a->python)
         p = torch_open((const char *const[]){a->python, "bench/generate_torch.py", threads, prompt,
-                                             a->shape->name, a->peer_dtype, NULL},
+                                             a->shape->name, dtype, NULL},
                        a->isa);
     if (a->python && process_ask(&p, "hello", line, sizeof line))
         printf("torch        %s\n", line);
@@ -184,8 +228,12 @@ int main(int argc, char **argv) {
     vd_keep_pages();
     if (!m)
         return 1;
-    open_ours(m, &a);
-    process p = open_peer(&a);
+    if (a.types) {
+        bench_types(&a);
+        return 0;
+    }
+    open_ours(m, &a, a.dtype);
+    process p = open_peer(&a, a.peer_dtype);
     printf("ours         %s, %s of %s, %.0f MB, %d threads, prompts of %d tokens, caches of %d\n",
            ro_ctx_backend(m->ro), a.shape->name, ro_dtype_name(a.dtype),
            1e-6 * (double)m->model.weight_bytes, a.threads, (int)a.prompt, LENGTH);

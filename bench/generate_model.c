@@ -73,7 +73,8 @@ static void list_tensors(bench_model *m, ro_dtype dtype) {
                                 .file_count = count};
 }
 
-/* Numbers repeat after a megabyte or two: neither time nor memory depends on them. */
+/* Numbers that bf16 has, so that both types are of one model. They repeat after a megabyte or two:
+ * neither time nor memory depends on them. */
 static void *random_weights(int64_t count, ro_dtype dtype) {
     enum { POOL = 1 << 19 };
     static float *pool;
@@ -86,6 +87,7 @@ static void *random_weights(int64_t count, ro_dtype dtype) {
         uint32_t bits;
         const float number = 0.05f * pool[e];
         memcpy(&bits, &number, sizeof bits);
+        bits &= 0xffff0000;
         const uint16_t half = (uint16_t)(bits >> 16);
         memcpy(x + (size_t)e * size, size == 2 ? (void *)&half : (void *)&bits, size);
     }
