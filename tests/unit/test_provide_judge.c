@@ -4,7 +4,9 @@
 #include "provide_dir.h"
 #include "tests/support/dispute.h"
 #include "verde/exec/estimate.h"
+#include "verde/delivery/remote.h"
 #include "verde/exec/exec.h"
+#include "verde/exec/item_pack.h"
 #include "verde/provide/judge.h"
 
 TestSuite(provide_judge, .init = setup, .fini = teardown, .timeout = 60);
@@ -88,6 +90,28 @@ static vd_status judge_by(char *const *argv, vd_err *err) {
     vd_judgement j;
     const vd_daemon_options options = {.dir = provide_dir, .judge_argv = argv, .say = quiet};
     return vd_judge(&options, path, 0, &j, err);
+}
+
+/* The time of a pack follows from how many items it claims to have, and a client still waits then.
+ */
+Test(provide_judge, more_items_have_more_time) {
+    const uint32_t most = VD_PACK_ITEMS_MAX;
+    vd_judgement j;
+    vd_err err = {0};
+    vd_packing pack;
+    char sh[] = "/bin/sh", c[] = "-c", script[] = "[ \"$3\" = 36 ] && kill -XCPU $$; exit 0";
+    char *const argv[] = {sh, c, script, NULL};
+    const vd_daemon_options options = {.dir = provide_dir, .judge_argv = argv, .say = quiet};
+    cr_expect(vd_judge_time_of(0).ms == VD_JUDGE_MS && vd_judge_time_of(0).cpu_s == VD_JUDGE_CPU_S);
+    cr_expect(vd_judge_time_of(most).cpu_s == VD_JUDGE_CPU_S + VD_JUDGE_PACK_CPU_S);
+    cr_expect(vd_judge_time_of(most).ms < VD_REMOTE_DEADLINE_MS);
+    vd_packing_begin(&pack, most / 2, 1);
+    snprintf(path, sizeof path, "%s/pack", provide_dir);
+    cr_assert(vd_write_file(path, pack.bytes.data, pack.bytes.size, 0600, &err) == VD_OK);
+    cr_expect(vd_judge(&options, path, VD_JUDGE_PACK, &j, &err) == VD_ERR_PEER);
+    cr_expect(strstr(err.text, "split the prompts"), "%s", err.text);
+    cr_expect(vd_judge(&options, path, 1, &j, &err) == VD_ERR_LOCAL, "20 s, as for any program");
+    vd_packing_free(&pack);
 }
 
 /* In place of a judge, programs that end as one could. */

@@ -6,7 +6,7 @@
 #include "verde/provide/frames.h"
 #include "verde/provide/judge.h"
 
-enum { JUDGE_ARGUMENTS = 3 };
+enum { JUDGE_ARGUMENTS = 4 };
 
 vd_exit vd_provide_judge_child(int argc, char **argv) {
     vd_err err = {0};
@@ -17,7 +17,7 @@ vd_exit vd_provide_judge_child(int argc, char **argv) {
     const vd_child_limits limits = {.fds = 1,
                                     .parent = strtol(argv[0], NULL, 10),
                                     .memory = VD_JUDGE_MEMORY,
-                                    .cpu_s = VD_JUDGE_CPU_S,
+                                    .cpu_s = strtoll(argv[3], NULL, 10),
                                     .places = {.reads = reads}};
     vd_status status = vd_child_confine(&limits, &err);
     if (status == VD_OK) {

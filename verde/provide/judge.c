@@ -10,6 +10,7 @@
 
 #include "verde/exec/estimate.h"
 #include "verde/exec/exec.h"
+#include "verde/exec/item_pack.h"
 #include "verde/provide/child.h"
 #include "verde/provide/frames.h"
 
@@ -136,27 +137,49 @@ vd_status vd_judgement_read(const vd_buf *reply, vd_judgement *out, vd_err *err)
     return VD_OK;
 }
 
+vd_judge_time vd_judge_time_of(uint32_t items) {
+    const int64_t ms = (int64_t)VD_JUDGE_PACK_MS * items / VD_PACK_ITEMS_MAX;
+    const int64_t cpu_s = (int64_t)VD_JUDGE_PACK_CPU_S * items / VD_PACK_ITEMS_MAX;
+    return (vd_judge_time){VD_JUDGE_MS + (int)ms, VD_JUDGE_CPU_S + cpu_s};
+}
+
+/* By what a pack claims to have: it gets no more time than for the most items. */
+static vd_status find_time(const char *path, int64_t keep, vd_judge_time *out, vd_err *err) {
+    vd_map file = {0};
+    *out = vd_judge_time_of(0);
+    if (keep != VD_JUDGE_PACK)
+        return VD_OK;
+    const vd_status status = vd_map_file(path, &file, err);
+    if (status == VD_OK)
+        *out = vd_judge_time_of(vd_pack_count(file.data, file.size));
+    vd_map_free(&file);
+    return status;
+}
+
 static vd_status start(const vd_daemon_options *options, const char *path, int64_t keep,
-                       const int *fd, pid_t *pid, vd_err *err) {
-    char *argv[VD_CHILD_ARGS_MAX], log[1200], parent[32], kept[32];
+                       int64_t cpu_s, const int *fd, pid_t *pid, vd_err *err) {
+    char *argv[VD_CHILD_ARGS_MAX], log[1200], parent[32], kept[32], limit[32];
     int count = 0;
     snprintf(log, sizeof log, "%.1000s/judge.log", options->dir);
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
     snprintf(kept, sizeof kept, "%lld", (long long)keep);
-    for (char *const *at = options->judge_argv; *at && count < VD_CHILD_ARGS_MAX - 4; at++)
+    snprintf(limit, sizeof limit, "%lld", (long long)cpu_s);
+    for (char *const *at = options->judge_argv; *at && count < VD_CHILD_ARGS_MAX - 5; at++)
         argv[count++] = *at;
     argv[count++] = parent;
     argv[count++] = (char *)(uintptr_t)path;
     argv[count++] = kept;
+    argv[count++] = limit;
     argv[count] = NULL;
     return vd_child_start(argv, log, fd, 1, pid, err);
 }
 
 /* A judge that ends without a word has met something that it could not bear. */
-static vd_status say_why(vd_status status, int ended, vd_err *err) {
+static vd_status say_why(vd_status status, int ended, bool packed, vd_err *err) {
     const bool signalled = WIFSIGNALED(ended) && WTERMSIG(ended) != SIGKILL;
     if (status == VD_ERR_TIMEOUT || (signalled && WTERMSIG(ended) == SIGXCPU))
-        return vd_fail(err, VD_ERR_PEER, "reading it takes longer than is allowed");
+        return vd_fail(err, VD_ERR_PEER, "reading it takes longer than is allowed%s",
+                       packed ? "; split the prompts among several jobs" : "");
     if (signalled)
         return vd_fail(err, VD_ERR_PEER, "what reads it was ended by signal %d (%s)",
                        WTERMSIG(ended), strsignal(WTERMSIG(ended)));
@@ -168,18 +191,22 @@ vd_status vd_judge(const vd_daemon_options *options, const char *path, int64_t k
     int fd[2], ended = 0;
     pid_t pid = 0;
     vd_buf reply = {0};
+    vd_judge_time time;
     *out = (vd_judgement){.steps = 0};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) != 0)
-        return vd_fail(err, VD_ERR_LOCAL, "could not make sockets: %s", strerror(errno));
-    vd_status status = start(options, path, keep, &fd[1], &pid, err);
+    vd_status status = find_time(path, keep, &time, err);
+    if (status == VD_OK && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) != 0)
+        status = vd_fail(err, VD_ERR_LOCAL, "could not make sockets: %s", strerror(errno));
+    if (status != VD_OK)
+        return status;
+    status = start(options, path, keep, time.cpu_s, &fd[1], &pid, err);
     close(fd[1]);
     if (status == VD_OK) {
-        status = vd_frame_get(fd[0], REPLY_MAX, VD_JUDGE_MS, &reply, err);
+        status = vd_frame_get(fd[0], REPLY_MAX, time.ms, &reply, err);
         if (status == VD_ERR_TIMEOUT || status == VD_OK)
             kill(pid, SIGKILL);
         waitpid(pid, &ended, 0);
-        status =
-            status == VD_OK ? vd_judgement_read(&reply, out, err) : say_why(status, ended, err);
+        status = status == VD_OK ? vd_judgement_read(&reply, out, err)
+                                 : say_why(status, ended, keep == VD_JUDGE_PACK, err);
     }
     close(fd[0]);
     vd_buf_free(&reply);

@@ -9,6 +9,8 @@
 enum {
     VD_JUDGE_MS = 30000,          /* for all of it */
     VD_JUDGE_CPU_S = 20,          /* seconds of a processor */
+    VD_JUDGE_PACK_MS = 26000,     /* more for a pack of most items, in proportion for fewer; */
+    VD_JUDGE_PACK_CPU_S = 32,     /* a client waits for VD_REMOTE_DEADLINE_MS */
     VD_JUDGE_MEMORY = 2047 << 20, /* bytes, for a program of at most 64 MiB */
 };
 
@@ -23,6 +25,13 @@ typedef struct {
     uint64_t *data_bytes; /* of each data tensor, or of those that a pack's programs share; owned */
 } vd_judgement;
 void vd_judgement_free(vd_judgement *judgement);
+
+/* What a child may take to read so many items of a pack; 0: a program. */
+typedef struct {
+    int ms;
+    int64_t cpu_s;
+} vd_judge_time;
+vd_judge_time vd_judge_time_of(uint32_t items);
 
 enum { VD_JUDGE_PACK = -1 }; /* in place of `keep`: the file is a pack */
 /* The child's side: reads the file, and appends what it is, or why it is no program, to `out`. */
