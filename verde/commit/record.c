@@ -41,6 +41,26 @@ void vd_records_free(vd_records *records) {
     *records = (vd_records){0};
 }
 
+enum { FIXED_BYTES = VD_HASH_SIZE + 4 + VD_HASH_SIZE }; /* of a record without inputs */
+
+uint64_t vd_records_bytes(uint64_t count, uint64_t inputs) {
+    const uint64_t places = count * sizeof *((vd_records *)NULL)->end;
+    return places + count * FIXED_BYTES + inputs * VD_HASH_SIZE;
+}
+
+bool vd_records_reserve(vd_records *records, uint64_t count, uint64_t inputs) {
+    const uint64_t bytes = count * FIXED_BYTES + inputs * VD_HASH_SIZE;
+    *records = (vd_records){.end = malloc((size_t)count * sizeof *records->end)};
+    records->bytes.data = malloc((size_t)bytes);
+    if (!records->end || !records->bytes.data) {
+        vd_records_free(records);
+        return false;
+    }
+    records->capacity = count;
+    records->bytes.capacity = (size_t)bytes;
+    return true;
+}
+
 static bool reserve(vd_records *records) {
     if (records->count < records->capacity)
         return true;

@@ -28,6 +28,10 @@ typedef struct {
 } vd_records;
 
 void vd_records_free(vd_records *records);
+/* Bytes of memory of so many records that have so many inputs together; and room for them in an
+ * empty list, so that nothing moves as it grows. */
+uint64_t vd_records_bytes(uint64_t count, uint64_t inputs);
+VD_MUST_USE bool vd_records_reserve(vd_records *records, uint64_t count, uint64_t inputs);
 VD_MUST_USE bool vd_records_put(vd_records *records, const vd_hash *descriptor,
                                 const vd_hash *input, uint32_t input_count, const vd_hash *output);
 /* Any bytes as one more of them. */

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "verde/commit/record.h"
 #include "verde/exec/journal.h"
 
 /* Programs of strangers may name tensors of 2^40 elements, 2^20 of them. */
@@ -57,6 +58,14 @@ static uint64_t largest_sum(const vd_program *program, const vd_graph *graph, ui
     return most;
 }
 
+/* The commitment of each value, where records are made and where they are checked; the records; and
+ * their tree. */
+static uint64_t trace_bytes(const vd_program *program, const vd_graph *graph) {
+    const uint64_t nodes = graph->node_count;
+    const uint64_t values = nodes + vd_source_count(program, graph);
+    return vd_records_bytes(nodes, vd_inputs_meant(graph)) + 2 * VD_HASH_SIZE * (values + nodes);
+}
+
 static vd_status estimate_graph(const vd_program *program, const vd_graph *graph, uint64_t *out,
                                 vd_err *err) {
     const size_t count = (size_t)vd_source_count(program, graph) + graph->node_count;
@@ -66,7 +75,7 @@ static vd_status estimate_graph(const vd_program *program, const vd_graph *graph
     for (size_t i = 0; i < count; i++)
         last[i] = UINT32_MAX;
     find_last_uses(program, graph, last);
-    *out = largest_sum(program, graph, last);
+    *out = add(largest_sum(program, graph, last), trace_bytes(program, graph));
     free(last);
     return VD_OK;
 }

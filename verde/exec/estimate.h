@@ -4,9 +4,10 @@
 
 #include "verde/graph/graph.h"
 
-/* Bytes of tensors that stand in memory at once, at most, in initialisation or a step that is run
- * node by node: the state, and each value from its node to its last use. Data is not counted, which
- * is mapped from files; nor are a kernel's own buffers. UINT64_MAX: more than that. VD_ERR_LOCAL:
+/* Bytes that stand in memory at once, at most, in initialisation or a step that is run node by node
+ * and asked about: the state, and each value from its node to its last use; the records of all
+ * nodes, and what is made of them for an answer. Data is not counted, which is mapped from files;
+ * nor are a kernel's own buffers. UINT64_MAX: more than that. VD_ERR_LOCAL:
  * out of memory for the estimate. */
 VD_MUST_USE vd_status vd_estimate_memory(const vd_program *program, uint64_t *out, vd_err *err);
 

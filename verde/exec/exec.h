@@ -182,6 +182,12 @@ bool vd_fault_is_of_logs(const vd_fault *fault);
 
 /* ---- traces ---- */
 
+/* Of the records of a step, in memory while questions about them are answered. */
+#define VD_TRACE_BYTES_MAX (UINT64_C(8) << 30)
+/* VD_ERR_USAGE: a step of the program, or its initialisation, means more records than that, so that
+ * nobody could answer for it. */
+VD_MUST_USE vd_status vd_trace_fits(const vd_program *program, vd_err *err);
+
 /* Records of one step (before: S_s), or of initialisation (before: NULL). */
 VD_MUST_USE vd_status vd_trace(const vd_exec *exec, const vd_state *before, vd_records *out,
                                vd_err *err);

@@ -59,7 +59,9 @@ vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out
     r->journaled = exec->program->checkpoint_interval == 1 && vd_journal_is_in(dir);
     r->own = *exec;
     r->exec = &r->own;
-    vd_status status = vd_store_load_log(dir, &r->log, err);
+    vd_status status = vd_trace_fits(exec->program, err);
+    if (status == VD_OK)
+        status = vd_store_load_log(dir, &r->log, err);
     if (status == VD_OK)
         status = vd_program_hash(exec->program, &program, err);
     if (status == VD_OK && !vd_hash_equal(&program, &r->log.program))

@@ -88,6 +88,8 @@ static vd_status resume(runner *r) {
 static vd_status open_run(runner *r) {
     vd_status status = vd_run_logs_check(r->options, r->err);
     if (status == VD_OK)
+        status = vd_trace_fits(r->program, r->err);
+    if (status == VD_OK)
         status = vd_program_hash(r->program, &r->program_hash, r->err);
     if (status != VD_OK)
         return status;

@@ -82,9 +82,24 @@ static bool put_record(const vd_tracing *t, uint32_t node, vd_records *out) {
     return ok;
 }
 
+static uint64_t bytes_of(const vd_graph *g) {
+    return vd_records_bytes(g->node_count, vd_inputs_meant(g));
+}
+
+vd_status vd_trace_fits(const vd_program *program, vd_err *err) {
+    const vd_graph *g =
+        bytes_of(&program->init) > bytes_of(&program->step) ? &program->init : &program->step;
+    return bytes_of(g) <= VD_TRACE_BYTES_MAX
+               ? VD_OK
+               : vd_fail(err, VD_ERR_USAGE,
+                         "the records of %s's %u nodes take %.1f GiB, expected %.1f or less: fewer "
+                         "micro-batches have fewer nodes",
+                         g == &program->init ? "initialisation" : "a step", g->node_count,
+                         (double)bytes_of(g) / (1 << 30), (double)VD_TRACE_BYTES_MAX / (1 << 30));
+}
+
 vd_status vd_tracing_records(const vd_tracing *t, vd_records *out, vd_err *err) {
-    bool ok = true;
-    *out = (vd_records){0};
+    bool ok = vd_records_reserve(out, t->graph->node_count, vd_inputs_meant(t->graph));
     for (uint32_t i = 0; ok && i < t->graph->node_count; i++)
         ok = put_record(t, i, out);
     if (ok)
