@@ -455,6 +455,7 @@ def test_operators_of_lists_are_those_of_their_elements():
             (torch._foreach_sqrt(xs), [x.sqrt() for x in xs]),
             (torch._foreach_exp(xs), [x.exp() for x in xs]),
             (torch._foreach_norm(xs), [x.norm() for x in xs]),
+            (torch._foreach_norm(xs, math.inf), [x.norm(math.inf) for x in xs]),
             (torch._foreach_pow(xs, 2.5), [x.pow(2.5) for x in xs]),
             (
                 torch._foreach_addcdiv(xs, ys, xs, 0.7),

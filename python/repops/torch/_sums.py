@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -85,6 +86,14 @@ def vector_norm(
     if not dims and not keepdim:
         return _root(sum_squares(in_order(x)))
     return _root(total(x * x, dims, keepdim))
+
+
+@handles("_foreach_norm")
+def norms(xs: Sequence[Tensor], ord: float = 2, *, dtype: Any = None) -> list[Tensor]:
+    """vector_norm of each, whose roots are one call."""
+    if ord != 2:
+        return [vector_norm(x, ord, dtype=dtype) for x in xs]
+    return list(_root(torch.stack([sum_squares(in_order(_typed(x, dtype))) for x in xs])).unbind())
 
 
 @handles("norm.ScalarOpt_dim", "norm.Scalar")
