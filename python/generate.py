@@ -32,13 +32,19 @@ def names(inputs: str) -> str:
 
 
 def specification() -> dict[str, str]:
-    """What SPEC.md says of each operator in the item of its list that starts with its name."""
+    """The section of SPEC.md, and what it says, of each operator whose name starts a paragraph, an
+    item of a list or a row of a table."""
     found: dict[str, str] = {}
     text = (TOP / "repops/SPEC.md").read_text().split("<!-- operators -->")[0]
-    for item in re.findall(r"^- (`\w+\(.*?)(?=^- |^\s*$|^#)", text, re.MULTILINE | re.DOTALL):
-        head = item.split(": ", 1)[0]
-        for name in re.findall(r"`(\w+)\(", head):
-            found.setdefault(name, " ".join(item.split()))
+    parts = re.split(r"^##+ ([\d.]+)", text, flags=re.MULTILINE)
+    for section, part in zip(parts[1::2], parts[2::2]):
+        start, end = r"(?:^- |(?<=\n\n))", r"(?=^- |^\s*$|^#)"
+        items = re.findall(rf"{start}(`\w+\(.*?){end}", part, re.MULTILINE | re.DOTALL)
+        rows = re.findall(r"^\| (`\w+\([^|]*`) \| (.*) \|$", part, re.MULTILINE)
+        rows = [f"{head}: {cells.replace(' | ', '; ')}" for head, cells in rows]
+        for item in items + rows:
+            for name in re.findall(r"`(\w+)\(", item.split(": ", 1)[0]):
+                found.setdefault(name, f"{section.rstrip('.')}: {' '.join(item.split())}")
     return found
 
 

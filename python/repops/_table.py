@@ -110,6 +110,6 @@ def document(operator: Operator, how: inspect.Signature) -> str:
     text = _texts.TEXTS.get(operator.name, "")
     lines = [f"{text[:1].upper()}{text[1:]}." if text else f"The operator {operator.name}.", ""]
     if operator.name in _texts.SPEC:
-        lines += ["SPEC.md: " + _texts.SPEC[operator.name], ""]
+        lines += ["SPEC.md, section " + _texts.SPEC[operator.name], ""]
     lines += [f"{operator.name}{how}"]
     return "\n".join(lines)
