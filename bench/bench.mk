@@ -31,6 +31,14 @@ $(BUILD)/bench/mkl_kernels.so: bench/mkl_kernels.c
 	@mkdir -p $(@D)
 	$(CC) -std=c11 $(WARN) -O2 -fPIC -shared $< -o $@
 
+# PyTorch's models inside the block of repops.torch and outside: make bench-python PYTHON=python3
+# ARGS="gpt2 resnet50"; THREADS=1 takes the processor's time. MKL takes its widest kernels.
+bench-python: ## PyTorch's models with the library and without
+bench-python: $(BUILD)/lib/$(RO_SONAME) $(COMMIT_LIB) $(BUILD)/bench/mkl_kernels.so
+	$(Q)PYTHONPATH=python REPOPS_LIBRARY=$(abspath $<) LD_PRELOAD=$(abspath $(BUILD)/bench/mkl_kernels.so) \
+	    $(PYTHON) python/bench.py $(ARGS)
+.PHONY: bench-python
+
 # Speed against other libraries, those that are installed: tables, and $(BUILD)/bench/cpu.csv. One
 # table by itself: make bench-cpu ARGS="--isa avx2 --threads 2 --only squares".
 bench-cpu: ## products beside OpenBLAS, BLIS and oneDNN
