@@ -178,7 +178,8 @@ static vd_value embed(vd_pass *p) {
     const vd_value positions = vd_positions(p);
     vd_value x = vd_look_up(p, "tokens", vd_take(p), p->in->tokens);
     x = vd_add(b, "sum", x, vd_look_up(p, "positions", vd_take(p), positions));
-    x = vd_add(b, "sum", x, vd_look_up(p, "segments", vd_take(p), segments(p, positions)));
+    const vd_value table = vd_take(p), which = segments(p, positions);
+    x = vd_add(b, "sum", x, vd_look_up(p, "segments", table, which));
     return vd_dropout(b, "dropout", vd_take_norm(p, x), vd_dropout_at(p, 0));
 }
 
@@ -187,7 +188,8 @@ static vd_value name_tokens(vd_pass *p, vd_value x, vd_value table) {
     vd_pass_scope(p, "head");
     x = vd_take_norm(p, vd_take_activation(p, vd_take_linear(p, x)));
     vd_pass_scope(p, "logits");
-    x = vd_add(p->b, "bias", vd_project_rows(p->b, x, table), vd_take(p));
+    x = vd_project_rows(p->b, x, table);
+    x = vd_add(p->b, "bias", x, vd_take(p));
     vd_pass_scope(p, "loss");
     return vd_xent_ignore(p->b, x, p->in->targets, NO_LABEL);
 }
