@@ -32,13 +32,19 @@ typedef struct {
 /* `verde check DIR`: every byte of every prompt's states and data, their roots against
  * DIR/run.json, and DIR/results.jsonl against the last states. */
 VD_MUST_USE vd_status vd_check_prompts(const vd_prompt_check_options *options, vd_err *err);
+/* `verde inspect DIR`: prints what DIR/run.json says, once it agrees with itself. */
+VD_MUST_USE vd_status vd_show_prompts(const char *dir, const vd_common *common, vd_err *err);
+
+/* ---- check_items.c ---- */
+
+/* VD_ERR_PEER: DIR has runs of other programs than the job in this file. */
+VD_MUST_USE vd_status vd_check_items_job(const char *dir, const char *job, const vd_items *items,
+                                         vd_err *err);
 /* Is it the job root that the verdict of the options accepts, if they have one? VD_ERR_PEER: no, or
  * the verdict is about other programs than those of this collection hash. */
 VD_MUST_USE vd_status vd_check_job_root(const vd_prompt_check_options *options,
                                         const vd_hash *collection, const vd_hash *job_root,
                                         vd_err *err);
-/* `verde inspect DIR`: prints what DIR/run.json says, once it agrees with itself. */
-VD_MUST_USE vd_status vd_show_prompts(const char *dir, const vd_common *common, vd_err *err);
 
 /* ---- check_results.c ---- */
 

@@ -6,7 +6,9 @@
 
 #include "verde/exec/exec.h"
 
+#define VD_PACK_MAGIC "verde pack" /* with its NUL */
 enum {
+    VD_PACK_VERSION = 1,
     VD_PACK_ITEMS_MAX = 1 << 16,
     VD_PACK_BYTES_MAX = 1 << 28,
     VD_PACK_OWN_MAX = 4, /* data tensors that each item has for itself */
@@ -41,6 +43,8 @@ VD_MUST_USE vd_status vd_pack_program(const vd_pack *pack, uint32_t index, vd_pr
 /* A copy of own data tensor `tensor` of item `index`, as this machine has it, for its program,
  * which vd_pack_program gave. The caller frees it. NULL: out of memory. */
 void *vd_pack_own(const vd_pack *pack, uint32_t index, const vd_program *program, uint32_t tensor);
+
+/* ---- item_packing.c ---- */
 
 /* Making one. Of programs that lie there whole, the last ones are kept: those of one token and of
  * more are not like each other. */
