@@ -155,10 +155,10 @@ static void bench_types(const arguments *a) {
             const double mine = our_prefill(&m[t]), theirs = ask(&p[t], "prefill");
             us[t][i < 0 ? 0 : i] = mine, them[t][i < 0 ? 0 : i] = theirs;
         }
-    for (int t = 0; m && t < TYPES; t++)
-        process_close(&p[t]);
     if (m)
         print_types(us, them, a->rounds);
+    for (int t = TYPES; m && t-- > 0;) /* a later process holds pipes of those before it */
+        process_close(&p[t]);
 }
 
 /* ---- main ---- */
