@@ -246,6 +246,15 @@ for candidate in python3 /usr/bin/python3; do
 done
 export PYTHONDONTWRITEBYTECODE=1
 
+# bounded: what the verdict says of the dispute's costs, but for times.
+bounded() {
+    "$verde" verify --json "$work/verdict.json" > "$work/costs"
+    for most in rounds:25 bytes_in:500000 bytes_out:500000 ${SANITIZED:-peak_bytes:64000000}; do
+        cost=$(sed -n "s/.*\"${most%:*}\":\([0-9]*\).*/\1/p" "$work/costs")
+        [ "$most" = "${SANITIZED:-}" ] || { [ -n "$cost" ] && [ "$cost" -le "${most#*:}" ]; } || fail "$1: ${most%:*} are $cost"
+    done
+}
+
 # lie JOB WHERE FAULT: a run of the prompt with key 7 that has this fault is convicted of it. The other is served already.
 lie() {
     rm -rf "$work/$1.wrong"
@@ -255,6 +264,7 @@ lie() {
     # shellcheck disable=SC2046
     expect 3 "$2" "$verde" arbitrate "$work/referee/$1.yaml" --prompt 7 --key "$work/keys" --force --verdict "$work/verdict.json" \
         --no-challenge $(providers "$1.right/prompts/7" "$1.wrong/prompts/7")
+    bounded "$3"
     [ -z "$python" ] || expect 0 '' "$python" tests/independent/verify.py "$work/verdict.json"
     kill "$!"
 }
