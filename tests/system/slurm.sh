@@ -4,7 +4,7 @@
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
 command -v mpirun > /dev/null && command -v mpicc > /dev/null || { echo "no mpirun and mpicc: libopenmpi-dev, openmpi-bin"; exit 77; }
 . tests/support/system
-make --no-print-directory BUILD="$build" mpi > /dev/null
+flock "$build/mpi.lock" make --no-print-directory BUILD="$build" mpi > /dev/null
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export VERDE="$PWD/$verde"
 mkdir "$work/bin"
