@@ -166,6 +166,9 @@ VD_MUST_USE vd_status vd_exec_init(const vd_exec *exec, const vd_observer *obser
  * freed after their last use. `loss` may be NULL. */
 VD_MUST_USE vd_status vd_exec_step(const vd_exec *exec, const vd_observer *observer,
                                    vd_state *state, float *loss, vd_err *err);
+/* The same into *next, and `before` stays as it is. Without a fault. */
+VD_MUST_USE vd_status vd_exec_next(const vd_exec *exec, const vd_state *before, vd_state *next,
+                                   float *loss, vd_err *err);
 /* Runs step s from `before`, which stays as it is. No new state. */
 VD_MUST_USE vd_status vd_exec_observe(const vd_exec *exec, const vd_observer *observer,
                                       const vd_state *before, vd_err *err);

@@ -342,6 +342,12 @@ vd_status vd_exec_step(const vd_exec *exec, const vd_observer *observer, vd_stat
     return status;
 }
 
+vd_status vd_exec_next(const vd_exec *exec, const vd_state *before, vd_state *next, float *loss,
+                       vd_err *err) {
+    *next = (vd_state){0};
+    return run_step(exec, NULL, before->step, before, NULL, next, loss, err);
+}
+
 vd_status vd_exec_observe(const vd_exec *exec, const vd_observer *observer, const vd_state *before,
                           vd_err *err) {
     return run_step(exec, observer, before ? before->step : -1, before, NULL, NULL, NULL, err);

@@ -8,6 +8,7 @@
 #include "verde/exec/other_job.h"
 #include "verde/exec/run_keep.h"
 #include "verde/exec/run_logs.h"
+#include "verde/exec/run_save.h"
 #include "verde/exec/source.h"
 
 typedef struct {
@@ -23,6 +24,7 @@ typedef struct {
     vd_losses losses;
     vd_step_numbers numbers; /* of the step that runs */
     vd_step_times times;
+    vd_saving saving;
     vd_err *err;
 } runner;
 
@@ -119,42 +121,24 @@ static vd_status open_run(runner *r) {
 
 /* ---- steps ---- */
 
-static vd_status run_evaluation(runner *r, const vd_hash *state) {
+static vd_status run_evaluation(runner *r, int64_t step, const vd_hash *state) {
     const vd_run_options *o = r->options;
     vd_score score = {0};
     bool told = false;
-    if (!o->evaluate || r->state.step == 0)
+    if (!o->evaluate || step == 0)
         return VD_OK;
-    vd_status status = o->evaluate(o->evaluation, r->state.step, state, &score, &told, r->err);
-    return status == VD_OK && told ? vd_losses_evaluated(&r->losses, r->state.step, &score, r->err)
-                                   : status;
+    vd_status status = o->evaluate(o->evaluation, step, state, &score, &told, r->err);
+    return status == VD_OK && told ? vd_losses_evaluated(&r->losses, step, &score, r->err) : status;
 }
 
-static vd_status save_state(runner *r, vd_hash *commitment) {
-    const vd_run_team *team = r->options->team;
-    const char *dir = r->options->dir;
-    if (team) {
-        vd_status status =
-            team->hash(team->user, r->exec.ro, &r->program_hash, &r->state, commitment, r->err);
-        const vd_leaf_stream leaves = team->leaves(team->user, &r->state);
-        return status == VD_OK ? vd_store_save_leaves(dir, r->program, &leaves, commitment, r->err)
-                               : status;
-    }
-    vd_status status = vd_state_hash(r->exec.ro, r->program, &r->program_hash, &r->state, NULL,
-                                     commitment, r->err);
-    return status == VD_OK ? vd_store_save_state(dir, r->program, &r->state, commitment, r->err)
-                           : status;
-}
-
-static vd_status checkpoint(runner *r) {
-    vd_hash commitment, logs;
-    vd_status status = save_state(r, &commitment);
+/* The state of a step is written: what follows from that. */
+static vd_status end_checkpoint(runner *r, int64_t step, const vd_hash *commitment) {
+    vd_hash logs;
+    vd_status status = run_evaluation(r, step, commitment);
     if (status == VD_OK)
-        status = run_evaluation(r, &commitment);
+        status = vd_run_logs_checkpoint(&r->logs, step, &r->log, &logs, r->err);
     if (status == VD_OK)
-        status = vd_run_logs_checkpoint(&r->logs, r->state.step, &r->log, &logs, r->err);
-    if (status == VD_OK)
-        status = vd_run_log_put(&r->log, r->state.step, &commitment, &logs, r->err);
+        status = vd_run_log_put(&r->log, step, commitment, &logs, r->err);
     if (status == VD_OK)
         status = vd_losses_sync(&r->losses, r->err);
     if (status == VD_OK)
@@ -162,8 +146,41 @@ static vd_status checkpoint(runner *r) {
     if (status == VD_OK)
         status = vd_store_thin(r->options->dir, &r->log, r->err);
     if (status == VD_OK)
-        r->progress.saved = r->state.step;
+        r->progress.saved = step;
     return status;
+}
+
+/* If a state is being written: waits for it. */
+static vd_status finish_saving(runner *r) {
+    if (!r->saving.busy)
+        return VD_OK;
+    vd_status status = vd_saving_end(&r->saving, r->err);
+    if (status == VD_OK)
+        status = end_checkpoint(r, r->saving.state.step, &r->saving.commitment);
+    vd_saving_free(&r->saving);
+    return status;
+}
+
+/* Several processes write a state while they run the next step. */
+static bool saves_beside(const runner *r) {
+    return r->options->team && r->exec.fault.kind == VD_FAULT_NONE && !r->state.memory &&
+           r->state.step < r->program->steps;
+}
+
+static vd_status checkpoint(runner *r) {
+    vd_hash commitment;
+    if (saves_beside(r))
+        return vd_saving_start(&r->saving, r->options, &r->program_hash, &r->state, r->err);
+    const vd_status status =
+        vd_save_state(r->options, r->exec.ro, &r->program_hash, &r->state, &commitment, r->err);
+    return status == VD_OK ? end_checkpoint(r, r->state.step, &commitment) : status;
+}
+
+static vd_status run_step(runner *r, float *loss) {
+    if (!r->saving.busy)
+        return vd_exec_step(&r->exec, NULL, &r->state, loss, r->err);
+    const vd_status status = vd_exec_next(&r->exec, &r->saving.state, &r->state, loss, r->err);
+    return status == VD_OK ? finish_saving(r) : status;
 }
 
 static vd_status step(runner *r) {
@@ -172,7 +189,7 @@ static vd_status step(runner *r) {
     r->numbers = (vd_step_numbers){0};
     vd_status status = vd_run_logs_begin(&r->logs, r->state.step, r->err);
     if (status == VD_OK)
-        status = vd_exec_step(&r->exec, NULL, &r->state, &loss, r->err);
+        status = run_step(r, &loss);
     if (status == VD_OK)
         status = vd_run_logs_end(&r->logs, r->err);
     if (status == VD_OK)
@@ -196,6 +213,8 @@ static vd_status step(runner *r) {
         return status;
     bool stop = r->options->progress && !r->options->progress(r->options->user, &r->progress);
     if (stop && r->state.step < r->program->steps)
+        status = finish_saving(r);
+    if (stop && status == VD_OK && r->state.step < r->program->steps)
         status = vd_fail(r->err, VD_ERR_TIMEOUT, "stopped after step %lld of %lld",
                          (long long)r->state.step, (long long)r->program->steps);
     return status;
@@ -268,6 +287,7 @@ vd_status vd_run(const vd_run_options *options, vd_run_result *result, vd_err *e
     result->loss_last = r.log.loss_last;
     result->seconds = vd_seconds() - r.start;
     vd_losses_close(&r.losses);
+    vd_saving_free(&r.saving);
     vd_state_free(&r.state);
     vd_run_log_free(&r.log);
     return status;

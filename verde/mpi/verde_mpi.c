@@ -101,18 +101,6 @@ static vd_status send_piece(uint32_t to, uint32_t number, const void *data, size
     return failed(code, "sending to it", to, err);
 }
 
-static vd_status mpi_send(void *user, uint32_t to, uint32_t number, const void *data, size_t size,
-                          vd_err *err) {
-    const uint8_t *from = data;
-    (void)user;
-    for (;; from += PIECE_BYTES, size -= PIECE_BYTES) {
-        const vd_status status =
-            send_piece(to, number, from, size < PIECE_BYTES ? size : PIECE_BYTES, err);
-        if (status != VD_OK || size <= PIECE_BYTES)
-            return status;
-    }
-}
-
 /* MPI's own waiting keeps a core busy, and the lock. */
 static int wait_for(MPI_Request *request, MPI_Status *got) {
     int done = 0, code = MPI_SUCCESS;
@@ -124,6 +112,17 @@ static int wait_for(MPI_Request *request, MPI_Status *got) {
         vd_mpi_unlock();
     }
     return code;
+}
+
+static vd_status give_piece(uint32_t to, uint32_t number, const void *data, size_t size,
+                            vd_err *err) {
+    MPI_Request request;
+    vd_mpi_lock();
+    int code = MPI_Isend(data, (int)size, MPI_BYTE, (int)to, (int)number, MPI_COMM_WORLD, &request);
+    vd_mpi_unlock();
+    if (code == MPI_SUCCESS)
+        code = wait_for(&request, MPI_STATUS_IGNORE);
+    return code == MPI_SUCCESS ? VD_OK : failed(code, "giving to it", to, err);
 }
 
 static vd_status receive_piece(uint32_t from, uint32_t number, void *data, size_t size,
@@ -146,6 +145,31 @@ static vd_status receive_piece(uint32_t from, uint32_t number, void *data, size_
                : vd_mpi_fail(err, VD_ERR_PEER,
                              "process %u sent %d bytes as message %u, expected %zu", from, count,
                              number, size);
+}
+
+typedef vd_status (*send_one)(uint32_t to, uint32_t number, const void *data, size_t size,
+                              vd_err *err);
+
+static vd_status send_pieces(send_one send, uint32_t to, uint32_t number, const uint8_t *from,
+                             size_t size, vd_err *err) {
+    for (;; from += PIECE_BYTES, size -= PIECE_BYTES) {
+        const vd_status status =
+            send(to, number, from, size < PIECE_BYTES ? size : PIECE_BYTES, err);
+        if (status != VD_OK || size <= PIECE_BYTES)
+            return status;
+    }
+}
+
+static vd_status mpi_send(void *user, uint32_t to, uint32_t number, const void *data, size_t size,
+                          vd_err *err) {
+    (void)user;
+    return send_pieces(send_piece, to, number, data, size, err);
+}
+
+static vd_status mpi_give(void *user, uint32_t to, uint32_t number, const void *data, size_t size,
+                          vd_err *err) {
+    (void)user;
+    return send_pieces(give_piece, to, number, data, size, err);
 }
 
 static vd_status mpi_receive(void *user, uint32_t from, uint32_t number, void *data, size_t size,
@@ -206,8 +230,8 @@ static vd_status join(vd_transport *out, vd_mpi_lost lost, vd_err *err) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    *out = (vd_transport){NULL,        (uint32_t)rank, (uint32_t)ranks, mpi_send,
-                          mpi_receive, mpi_await,      mpi_flush};
+    *out = (vd_transport){NULL,     (uint32_t)rank, (uint32_t)ranks, mpi_send,
+                          mpi_give, mpi_receive,    mpi_await,       mpi_flush};
     const vd_status status = check_tags(err);
     return status == VD_OK ? vd_watch_start((uint32_t)rank, (uint32_t)ranks, lost, err) : status;
 }

@@ -1,5 +1,6 @@
 /* The run's directory is rank 0's: it tells the others where the run begins, and writes what they
  * make. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,8 +24,6 @@ static vd_status begin(void *user, vd_state *state, bool resumed, vd_err *err) {
         for (uint32_t i = 0; status == VD_OK && resumed && i < state->count; i++)
             if (vd_team_keeps(m->plan, r, i))
                 status = vd_leaf_send(m, state, i, r, err);
-        if (status == VD_OK) /* copies of one rank's leaves at a time */
-            status = t->flush(t->user, err);
     }
     if (status == VD_OK)
         vd_member_thin(m, state);
@@ -85,38 +84,88 @@ static vd_status begin_with(const vd_member *m, const vd_exec *exec, const vd_ha
     return status;
 }
 
-static vd_status give_checkpoint(vd_member *m, const vd_exec *exec, const vd_hash *program_hash,
+static vd_status give_checkpoint(vd_member *m, ro_ctx *ro, const vd_hash *program_hash,
                                  const vd_state *state, vd_err *err) {
-    const vd_transport *t = &m->transport;
     vd_hash none;
-    vd_status status = vd_member_hash(m, exec->ro, program_hash, state, NULL, &none, err);
-    for (uint32_t i = 0; status == VD_OK && i < state->count; i++) {
-        if (m->plan->leaf_owner[i] != t->rank)
-            continue;
-        status = vd_leaf_send(m, state, i, 0, err);
-        if (status == VD_OK) /* one copy at a time */
-            status = t->flush(t->user, err);
-    }
+    vd_status status = vd_member_hash(m, ro, program_hash, state, NULL, &none, err);
+    for (uint32_t i = 0; status == VD_OK && i < state->count; i++)
+        if (m->plan->leaf_owner[i] == m->transport.rank)
+            status = vd_leaf_send(m, state, i, 0, err);
     return status;
 }
 
-vd_status vd_member_follow(vd_member *m, const vd_exec *exec, vd_err *err) {
-    const vd_program *p = exec->program;
-    vd_state state = {0};
+/* A checkpoint that is given in a thread, while the next step runs. */
+typedef struct {
+    vd_member *member;
+    const vd_exec *exec;
     vd_hash program_hash;
+    vd_state state, given;
+    bool busy;
+    pthread_t thread;
+    vd_status status; /* the thread's */
+    vd_err err;
+} follower;
+
+static void *give(void *user) {
+    follower *f = user;
+    f->status = give_checkpoint(f->member, NULL, &f->program_hash, &f->given, &f->err);
+    return NULL;
+}
+
+static vd_status start_giving(follower *f, vd_err *err) {
+    f->given = f->state;
+    f->state = (vd_state){.step = f->given.step};
+    f->busy = pthread_create(&f->thread, NULL, give, f) == 0;
+    return f->busy ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "no thread to give a state");
+}
+
+static vd_status finish_giving(follower *f, vd_err *err) {
+    if (!f->busy)
+        return VD_OK;
+    pthread_join(f->thread, NULL);
+    f->busy = false;
+    vd_state_free(&f->given);
+    return f->status == VD_OK ? VD_OK : vd_fail(err, f->status, "%s", f->err.text);
+}
+
+/* Beside the next step, as rank 0 writes it, but from a device. */
+static vd_status follow_checkpoint(follower *f, vd_err *err) {
+    const vd_exec *exec = f->exec;
+    return exec->fault.kind == VD_FAULT_NONE && !f->state.memory &&
+                   f->state.step < exec->program->steps
+               ? start_giving(f, err)
+               : give_checkpoint(f->member, exec->ro, &f->program_hash, &f->state, err);
+}
+
+static vd_status follow_step(follower *f, vd_err *err) {
+    if (!f->busy)
+        return vd_exec_step(f->exec, NULL, &f->state, NULL, err);
+    const vd_status status = vd_exec_next(f->exec, &f->given, &f->state, NULL, err);
+    return status == VD_OK ? finish_giving(f, err) : status;
+}
+
+static vd_status follow(follower *f, vd_err *err) {
+    const vd_program *p = f->exec->program;
     bool resumed = false;
-    vd_status status = vd_program_hash(p, &program_hash, err);
+    vd_status status = vd_program_hash(p, &f->program_hash, err);
     if (status == VD_OK)
-        status = begin_with(m, exec, &program_hash, &resumed, &state, err);
+        status = begin_with(f->member, f->exec, &f->program_hash, &resumed, &f->state, err);
     if (status == VD_OK && !resumed)
-        status = give_checkpoint(m, exec, &program_hash, &state, err);
-    while (status == VD_OK && state.step < p->steps) {
-        status = vd_exec_step(exec, NULL, &state, NULL, err);
-        if (status == VD_OK && vd_is_committed(p, state.step))
-            status = give_checkpoint(m, exec, &program_hash, &state, err);
+        status = follow_checkpoint(f, err);
+    while (status == VD_OK && f->state.step < p->steps) {
+        status = follow_step(f, err);
+        if (status == VD_OK && vd_is_committed(p, f->state.step))
+            status = follow_checkpoint(f, err);
     }
-    if (status == VD_OK)
-        status = m->transport.flush(m->transport.user, err);
-    vd_state_free(&state);
+    return status == VD_OK ? f->member->transport.flush(f->member->transport.user, err) : status;
+}
+
+vd_status vd_member_follow(vd_member *m, const vd_exec *exec, vd_err *err) {
+    follower f = {.member = m, .exec = exec};
+    vd_err ignored;
+    const vd_status status = follow(&f, err);
+    if (finish_giving(&f, &ignored) != VD_OK) /* it was told what came first */
+        return status;
+    vd_state_free(&f.state);
     return status;
 }

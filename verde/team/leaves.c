@@ -14,7 +14,7 @@ vd_status vd_leaf_send(const vd_member *m, const vd_state *state, uint32_t leaf,
     const size_t size = vd_leaf_bytes(m, leaf);
     const void *host = vd_memory_in_host(state->memory, state->tensor[leaf], size, &copy, err);
     vd_status status = host
-                           ? m->transport.send(m->transport.user, to, VD_TEAM_LEAF, host, size, err)
+                           ? m->transport.give(m->transport.user, to, VD_TEAM_LEAF, host, size, err)
                            : VD_ERR_LOCAL;
     free(copy);
     return status;

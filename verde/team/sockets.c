@@ -1,15 +1,18 @@
-/* Every call moves bytes in both directions, so that no two ranks wait for each other to read. */
+/* Every call moves bytes in both directions, so that no two ranks wait for each other to read. It
+ * has the lock but while it rests. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "verde/team/transport.h"
 
-enum { FRAME_BYTES_MAX = INT32_MAX };
+enum { FRAME_BYTES_MAX = INT32_MAX, REST_NS = 100000 };
 #define ENDS UINT32_MAX /* in place of a number: the sender ended as it should */
 
 typedef struct {
@@ -39,6 +42,7 @@ struct vd_sockets {
     int patience_ms;
     peer *peer;
     struct pollfd *poll;
+    pthread_mutex_t lock;
 };
 
 static frame *new_frame(uint32_t number, size_t size) {
@@ -146,16 +150,28 @@ static void set_poll(vd_sockets *s) {
     }
 }
 
-/* Waits until something moves, for patience_ms, or -1: for ever. VD_ERR_IO: some rank failed, or
- * nothing moved. */
-static vd_status move(vd_sockets *s, uint32_t waits_for, int patience_ms, vd_err *err) {
+static void rest(vd_sockets *s) {
+    pthread_mutex_unlock(&s->lock);
+    nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
+    pthread_mutex_lock(&s->lock);
+}
+
+/* Moves what can be moved, or else rests. VD_ERR_IO: some rank failed, or nothing has moved since
+ * *still for patience_ms, unless that is -1. */
+static vd_status move(vd_sockets *s, uint32_t waits_for, int patience_ms, double *still,
+                      vd_err *err) {
     set_poll(s);
-    const int ready = poll(s->poll, s->ranks, patience_ms);
+    const int ready = poll(s->poll, s->ranks, 0);
     if (ready < 0 && errno != EINTR)
         return vd_fail(err, VD_ERR_LOCAL, "poll: %s", strerror(errno));
-    if (ready == 0)
+    if (ready <= 0 && patience_ms >= 0 && 1e3 * (vd_seconds() - *still) > patience_ms)
         return vd_fail(err, VD_ERR_IO, "process %u of %u: nothing came of it in %d ms", waits_for,
                        s->ranks, s->patience_ms);
+    if (ready <= 0) {
+        rest(s);
+        return VD_OK;
+    }
+    *still = vd_seconds();
     for (uint32_t r = 0; r < s->ranks; r++) {
         if (s->poll[r].fd < 0 || s->poll[r].revents == 0)
             continue;
@@ -167,9 +183,8 @@ static vd_status move(vd_sockets *s, uint32_t waits_for, int patience_ms, vd_err
     return VD_OK;
 }
 
-static vd_status sockets_send(void *user, uint32_t to, uint32_t number, const void *data,
-                              size_t size, vd_err *err) {
-    vd_sockets *s = user;
+static vd_status put(vd_sockets *s, uint32_t to, uint32_t number, const void *data, size_t size,
+                     vd_err *err) {
     peer *p = &s->peer[to];
     frame *f = size > FRAME_BYTES_MAX ? NULL : new_frame(number, size);
     if (!f)
@@ -183,6 +198,36 @@ static vd_status sockets_send(void *user, uint32_t to, uint32_t number, const vo
     return p->failed
                ? vd_fail(err, VD_ERR_IO, "process %u of %u ended before the others", to, s->ranks)
                : VD_OK;
+}
+
+static vd_status sockets_send(void *user, uint32_t to, uint32_t number, const void *data,
+                              size_t size, vd_err *err) {
+    vd_sockets *s = user;
+    pthread_mutex_lock(&s->lock);
+    const vd_status status = put(s, to, number, data, size, err);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+/* Until nothing is on its way to a rank. */
+static vd_status flush_to(vd_sockets *s, uint32_t to, vd_err *err) {
+    const peer *p = &s->peer[to];
+    double still = vd_seconds();
+    vd_status status = VD_OK;
+    while (status == VD_OK && p->first_out && !p->ended && !p->failed)
+        status = move(s, to, s->patience_ms, &still, err);
+    return status;
+}
+
+static vd_status sockets_give(void *user, uint32_t to, uint32_t number, const void *data,
+                              size_t size, vd_err *err) {
+    vd_sockets *s = user;
+    pthread_mutex_lock(&s->lock);
+    vd_status status = put(s, to, number, data, size, err);
+    if (status == VD_OK)
+        status = flush_to(s, to, err);
+    pthread_mutex_unlock(&s->lock);
+    return status;
 }
 
 static frame **find(peer *p, uint32_t number) {
@@ -207,26 +252,33 @@ static frame *taken(peer *p, uint32_t number) {
 static vd_status wait_for(vd_sockets *s, uint32_t from, uint32_t number, int patience_ms,
                           vd_err *err) {
     vd_status status = VD_OK;
+    double still = vd_seconds();
     while (status == VD_OK && !*find(&s->peer[from], number)) {
         if (s->peer[from].ended)
             return vd_fail(err, VD_ERR_IO, "process %u of %u ended before the others", from,
                            s->ranks);
-        status = move(s, from, patience_ms, err);
+        status = move(s, from, patience_ms, &still, err);
     }
     return status;
 }
 
 static vd_status sockets_await(void *user, uint32_t from, uint32_t number, vd_err *err) {
-    return wait_for(user, from, number, -1, err);
+    vd_sockets *s = user;
+    pthread_mutex_lock(&s->lock);
+    const vd_status status = wait_for(s, from, number, -1, err);
+    pthread_mutex_unlock(&s->lock);
+    return status;
 }
 
 static vd_status sockets_receive(void *user, uint32_t from, uint32_t number, void *data,
                                  size_t size, vd_err *err) {
     vd_sockets *s = user;
+    pthread_mutex_lock(&s->lock);
     const vd_status status = wait_for(s, from, number, s->patience_ms, err);
-    if (status != VD_OK)
+    frame *f = status == VD_OK ? taken(&s->peer[from], number) : NULL;
+    pthread_mutex_unlock(&s->lock);
+    if (!f)
         return status;
-    frame *f = taken(&s->peer[from], number);
     const uint32_t got = f->h.size;
     if (got == size && size > 0)
         memcpy(data, f->bytes, size);
@@ -239,13 +291,13 @@ static vd_status sockets_receive(void *user, uint32_t from, uint32_t number, voi
 
 static vd_status sockets_flush(void *user, vd_err *err) {
     vd_sockets *s = user;
-    for (uint32_t r = 0; r < s->ranks; r++)
-        while (r != s->rank && s->peer[r].first_out && !s->peer[r].ended && !s->peer[r].failed) {
-            const vd_status status = move(s, r, s->patience_ms, err);
-            if (status != VD_OK)
-                return status;
-        }
-    return VD_OK;
+    vd_status status = VD_OK;
+    pthread_mutex_lock(&s->lock);
+    for (uint32_t r = 0; status == VD_OK && r < s->ranks; r++)
+        if (r != s->rank)
+            status = flush_to(s, r, err);
+    pthread_mutex_unlock(&s->lock);
+    return status;
 }
 
 static bool open_peer(peer *p, int fd) {
@@ -262,6 +314,7 @@ vd_status vd_sockets_create(uint32_t rank, uint32_t ranks, const int *socket, in
         *s = (vd_sockets){.rank = rank, .ranks = ranks, .patience_ms = patience_ms};
         s->peer = calloc(ranks, sizeof *s->peer);
         s->poll = calloc(ranks, sizeof *s->poll);
+        pthread_mutex_init(&s->lock, NULL);
     }
     vd_status status =
         s && s->peer && s->poll ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
@@ -302,12 +355,19 @@ void vd_sockets_destroy(vd_sockets *s, bool whole) {
         if (r != s->rank && s->peer[r].fd >= 0)
             close(s->peer[r].fd);
     }
+    pthread_mutex_destroy(&s->lock);
     free(s->peer);
     free(s->poll);
     free(s);
 }
 
 vd_transport vd_sockets_transport(vd_sockets *s) {
-    return (vd_transport){
-        s, s->rank, s->ranks, sockets_send, sockets_receive, sockets_await, sockets_flush};
+    return (vd_transport){s,
+                          s->rank,
+                          s->ranks,
+                          sockets_send,
+                          sockets_give,
+                          sockets_receive,
+                          sockets_await,
+                          sockets_flush};
 }

@@ -1,5 +1,6 @@
 /* How the ranks of a team reach one another. A message has a number, and may come before those that
- * were sent earlier; two of one number come from a rank in the order in which they were sent. */
+ * were sent earlier; two of one number come from a rank in the order in which they were sent.
+ * Threads may use one at the same time, for messages of different numbers. */
 #ifndef VD_TRANSPORT_H
 #define VD_TRANSPORT_H
 
@@ -10,6 +11,9 @@ typedef struct {
     uint32_t rank, ranks; /* this one's, and how many there are */
     /* Takes a copy of the bytes and returns at once. */
     vd_status (*send)(void *user, uint32_t to, uint32_t number, const void *data, size_t size,
+                      vd_err *err);
+    /* Makes no copy, and returns when the bytes have left. */
+    vd_status (*give)(void *user, uint32_t to, uint32_t number, const void *data, size_t size,
                       vd_err *err);
     /* Waits for exactly `size` bytes. VD_ERR_IO: the rank ended, or has sent nothing for too long;
      * the sentence names it. VD_ERR_PEER: it sent another number of bytes. */
