@@ -84,6 +84,16 @@ $(BUILD)/bench/step: bench/step.c bench/workload.c $(BUILD)/lib/libverde.a $(BUI
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
 .PHONY: bench-step
 
+# Predictions for many processes, from times of one thread and an assumed network: make bench-team-model ARGS="--gbit 25".
+bench-team-model: ## a step by 2 to 512 processes, as a model predicts it
+bench-team-model: $(BUILD)/bench/team_model
+	$< $(ARGS)
+$(BUILD)/bench/team_model: bench/team_model.c bench/workload.c $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -lm -o $@
+.PHONY: bench-team-model
+
 # Tokens beside transformers': make bench-generate ARGS="--torch python3 --model llama-0.5b".
 bench-generate: ## generation beside transformers
 bench-generate: $(BUILD)/bench/generate
