@@ -16,8 +16,8 @@ model: {kind: pretrained, dir: llama, sha256: $(take_model llama)}
 lora: {rank: 2, alpha: 4, targets: [attn.q, attn.v]}
 data: {kind: tokens, file: tokens.bin, sha256: $(sum_of "$work/tokens.bin")}
 seed: 3
-batch: 10
-micro_batches: 5
+batch: 16
+micro_batches: 8
 sequence: 8
 steps: 6
 checkpoint_interval: 3
@@ -26,8 +26,8 @@ schedule: {kind: constant, warmup: 0}
 JOB
 "$build/bin/standin" 400 > "$work/stripes.bin" 2> "$work/err"
 sed -e "s,\.\./data/,$work/," -e '/^micro_batches:/d' -e 's/^steps: .*/steps: 4/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 2/' \
-    -e 's/^batch: .*/batch: 10/' -e '/^evaluate:/d' models/jobs/resnet-tiny.yaml > "$work/resnet.yaml"
-echo 'micro_batches: 5' >> "$work/resnet.yaml"
+    -e 's/^batch: .*/batch: 16/' -e '/^evaluate:/d' models/jobs/resnet-tiny.yaml > "$work/resnet.yaml"
+echo 'micro_batches: 8' >> "$work/resnet.yaml"
 
 # by N NAME [OPTION...]: the directory is $work/NAME-N.
 by() {
@@ -40,7 +40,7 @@ by() {
 for name in lora resnet; do
     by 1 $name
     alone=$(root)
-    for n in 2 4 5; do
+    for n in 3 4 8; do
         by $n $name
         [ -n "$alone" ] && [ "$(root)" = "$alone" ] || fail "$name by $n processes has another root than by one"
     done

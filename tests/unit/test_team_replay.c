@@ -150,6 +150,7 @@ static vd_status work(const void *job, uint32_t rank, const vd_transport *transp
     if (status == VD_OK)
         status = rank == 0 ? lead(run, &exec, &member, &out->root, err)
                            : vd_replays_follow(&member, &exec, err);
+    out->received = member.received;
     ro_ctx_destroy(exec.ro);
     vd_team_plan_free(&plan);
     return status;
@@ -181,8 +182,10 @@ static void expect_same_answers(const vd_program *p, vd_fault fault, uint32_t mo
     run_alone(&run, &want);
     for (run.ranks = 2; run.ranks <= most; run.ranks++) {
         run_forked(&(forked_team){run.ranks, UINT32_MAX, work, &run}, out);
-        for (uint32_t r = run.ranks; r-- > 0;)
+        for (uint32_t r = run.ranks; r-- > 0;) {
             cr_expect(out[r].ok, "rank %u of %u: %s", r, run.ranks, out[r].error);
+            cr_expect(out[r].received > 0, "rank %u of %u has no part", r, run.ranks);
+        }
         cr_expect(vd_hash_equal(&out[0].root, &want), "%u ranks", run.ranks);
     }
     remove_dir(dir);
