@@ -531,3 +531,61 @@ Test(pretrained, state_of_adapters_holds_nothing_frozen) {
     close_session(s);
     free(s);
 }
+
+/* ---- micro-batches are stored once, and mean as many nodes ---- */
+
+static void unroll(const vd_program *p, vd_program *out) {
+    vd_buf bytes = {0};
+    vd_err err = {0};
+    vd_program_encode(p, &bytes);
+    cr_assert(vd_buf_ok(&bytes));
+    cr_assert(vd_program_decode(bytes.data, bytes.size, out, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_graph_unroll(&out->step, &err) == VD_OK, "%s", err.text);
+    cr_assert(p->step.repeat_count > 0 && out->step.repeat_count == 0);
+    cr_assert(p->step.node_count == out->step.node_count);
+    vd_buf_free(&bytes);
+}
+
+static void expect_same_descriptors(const vd_program *p, const vd_program *q, const char *name) {
+    for (uint32_t i = 0; i < p->step.node_count; i++) {
+        vd_buf a = {0}, b = {0};
+        vd_node_encode(p, &p->step, i, &a);
+        vd_node_encode(q, &q->step, i, &b);
+        cr_assert(a.size == b.size && memcmp(a.data, b.data, a.size) == 0, "%s, node %u", name, i);
+        vd_buf_free(&a);
+        vd_buf_free(&b);
+    }
+}
+
+/* By the program, and node by node by the unrolled one. */
+static void expect_same_steps(session *s, const vd_program *unrolled) {
+    vd_exec plain = {.program = unrolled, .ro = s->exec.ro, .data = s->data, .unfused = true};
+    vd_state state;
+    vd_err err = {0};
+    cr_assert(vd_exec_init(&plain, NULL, &state, &err) == VD_OK, "%s", err.text);
+    for (int i = 0; i < 3; i++) {
+        cr_assert(vd_exec_step(&plain, NULL, &state, NULL, &err) == VD_OK, "%s", err.text);
+        cr_assert(vd_exec_step(&s->exec, NULL, &s->state, NULL, &err) == VD_OK, "%s", err.text);
+    }
+    for (uint32_t i = 0; i < s->program.leaf_count; i++)
+        cr_assert(memcmp(state.tensor[i], s->state.tensor[i],
+                         vd_shape_bytes(&s->program.leaf[i].shape)) == 0,
+                  "%s: %s", s->c->name, s->program.leaf[i].name);
+    vd_state_free(&state);
+}
+
+Test(pretrained, micro_batches_with_adapters_or_files_mean_their_unrolled_nodes) {
+    for (int i = 0; i < CASES; i++) {
+        if (cases[i].data == HIDDEN_TOKENS || cases[i].data == IMAGES)
+            continue; /* of batches that three micro-batches do not divide */
+        session *s = malloc(sizeof *s);
+        vd_program unrolled;
+        open_session(s, &cases[i], BATCH);
+        unroll(&s->program, &unrolled);
+        expect_same_descriptors(&s->program, &unrolled, cases[i].name);
+        expect_same_steps(s, &unrolled);
+        vd_program_free(&unrolled);
+        close_session(s);
+        free(s);
+    }
+}
