@@ -50,8 +50,8 @@ uint64_t vd_records_bytes(uint64_t count, uint64_t inputs) {
 
 bool vd_records_reserve(vd_records *records, uint64_t count, uint64_t inputs) {
     const uint64_t bytes = count * FIXED_BYTES + inputs * VD_HASH_SIZE;
-    *records = (vd_records){.end = malloc((size_t)count * sizeof *records->end)};
-    records->bytes.data = malloc((size_t)bytes);
+    *records = (vd_records){.end = malloc((size_t)(count + 1) * sizeof *records->end)};
+    records->bytes.data = malloc((size_t)bytes + 1);
     if (!records->end || !records->bytes.data) {
         vd_records_free(records);
         return false;
