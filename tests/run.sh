@@ -17,10 +17,12 @@ limited() {
 }
 
 # report NAME PASSED FAILED SKIPPED TEXT: the text in one piece, as others report meanwhile, its first line with the seconds that
-# it took; the counts for the sum.
+# it took and those of CPU time; the counts for the sum.
 report() {
+    times > "$log/$1.times" # in a subshell it would print the subshell's
+    cpu=$(tr ms '  ' < "$log/$1.times" | awk '{ s += 60 * ($1 + $3) + $2 + $4 } END { printf "%.0f", s }')
     echo "$2 $3 $4 $1" > "$log/$1.count"
-    printf '%s\n' "$5" | sed "1s/\$/ ($(($(date +%s) - started)) s)/"
+    printf '%s\n' "$5" | sed "1s/\$/ ($(($(date +%s) - started)) s, CPU $cpu s)/"
 }
 
 # heartbeat TOTAL: once a minute, how many have reported and what still runs: a log without a count.
@@ -91,7 +93,7 @@ build=$1
 shift
 log=$build/tests/log
 mkdir -p "$log"
-rm -f "$log"/*.count "$log"/*.txt
+rm -f "$log"/*.count "$log"/*.times "$log"/*.txt
 # The longest first: at the end none runs alone.
 longest='lint/ptx system/cross system/bits simt/orders system/dispute ptx/bits simt/races test_dispute test_attention test_cpu test_sgemm
     system/provide system/fuzz system/delegate'
