@@ -2,10 +2,11 @@
 # The tests of a sanitizer build. Criterion passes a test whose process leaks: AddressSanitizer and LeakSanitizer write
 # to log files, UndefinedBehaviorSanitizer to standard error, and a report in either fails the run. Two planted
 # errors, one of each kind, show that this works.
-# Usage: tests/asan.sh BUILD_DIR
+# Usage: tests/asan.sh BUILD_DIR [TEST...]; without tests: all.
 set -u
 
 build=$1
+shift
 reports=$build/tests/reports
 mkdir -p "$reports"
 export ASAN_OPTIONS="detect_leaks=1:log_path=$reports/report:exitcode=99"
@@ -41,7 +42,7 @@ for planted in "$build"/tests/planted_*; do
 done
 rm -f "$reports"/* "$log"/*
 
-sh tests/run.sh "$build"
+sh tests/run.sh "$build" "$@"
 code=$?
 if reported > /dev/null; then
     echo "Sanitizer reports:"

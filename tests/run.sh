@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs every test program and every script of tests/lint, tests/system, tests/simt and tests/ptx, as many at a time as there are
+# Runs every test program and every script of tests/lint, tests/system, tests/simt and tests/ptx, one more at a time than there are
 # cores (much of each is one thread, or waits); ends with "N passed, N failed[, N skipped]".
 # Usage: tests/run.sh BUILD_DIR [SCRIPT...]. Run from the root of the project. With scripts: these alone.
 set -u
@@ -96,7 +96,7 @@ mkdir -p "$log"
 rm -f "$log"/*.count "$log"/*.times "$log"/*.txt
 # The longest first: at the end none runs alone.
 longest='lint/ptx system/cross system/bits simt/orders system/dispute ptx/bits simt/races test_dispute test_attention test_cpu test_sgemm
-    system/provide system/fuzz system/delegate'
+    system/provide system/fuzz system/delegate simt/training system/example system/learns test_tournament'
 ordered() {
     for name in $longest; do printf '%s\n' "$@" | grep -E "/$name(\.sh)?\$"; done
     # shellcheck disable=SC2086
@@ -106,7 +106,7 @@ ordered() {
 heartbeat $# &
 beat=$!
 trap 'kill $beat 2> /dev/null' EXIT
-ordered "$@" | xargs -P "$(nproc)" -n 1 sh "$0" --one "$build"
+ordered "$@" | xargs -P "$(($(nproc) + 1))" -n 1 sh "$0" --one "$build"
 kill $beat
 ended=$(ls "$log" | grep -c '\.count$')
 read -r passed failed skipped << EOF

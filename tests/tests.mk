@@ -89,17 +89,20 @@ test-ptx: lib $(BUILD)/bin/verde $(BUILD)/bin/standin
 .PHONY: test-simt test-ptx
 
 # The same tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer; of free kernels those for this machine's best
-# instruction set.
-test-asan: ## the tests under the sanitizers
+# instruction set. QUICK=1: unit tests but the slowest, and the scripts in which bytes come from others or from damaged files, with
+# scalar kernels and the best ones.
+ASAN_SCRIPTS := bad_connections check data errors fuzz keep page provide_dispute provide_trouble resume rounding_log serve sim stop
+asan_tests = $(if $(QUICK),$(filter-out $(SLOW_TESTS:%=$(BUILD)/tests/%),$(tests)),$(tests))
+test-asan: ## the tests under the sanitizers; QUICK=1: half of them
 	@sh verde/packages.sh $(ASAN_PACKAGES)
 	@$(MAKE) --no-print-directory -j$$(nproc) lib
-	@isas=$$(sh tests/isas.sh); \
+	@isas=$$(sh tests/isas.sh); best=$${isas##* }; \
 	$(MAKE) --no-print-directory -j$$(nproc) run-asan BUILD=$(BUILD)/asan OPT=-O1 \
-	    PLAIN_BUILD=$(BUILD) RUN_ISAS="$$isas" FREE_ISAS=$${isas##* } \
+	    PLAIN_BUILD=$(BUILD) RUN_ISAS="$(if $(QUICK),scalar $$best,$$isas)" FREE_ISAS=$$best \
 	    SANITIZE="-g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
 
-run-asan: build tests $(planted)
-	@sh tests/asan.sh $(BUILD)
+run-asan: build $(asan_tests) $(if $(QUICK),,$(BUILD)/tests/portable $(example_programs)) $(planted)
+	@sh tests/asan.sh $(BUILD) $(if $(QUICK),$(asan_tests) $(ASAN_SCRIPTS:%=tests/system/%.sh))
 
 lint: ## layers, flags, symbols, format, the operators' table
 	@sh tests/lint/layers.sh
