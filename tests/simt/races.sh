@@ -1,11 +1,14 @@
 #!/bin/sh
 # Every operator, fused function, ro_sgemm and the commitments' hashes under ThreadSanitizer: no two accesses of threads without a barrier between them.
+# A thread of a kernel costs half a millisecond, whatever it does: gcc's sanitizer clears its state. Cases are of few blocks for that.
+# Usage: races.sh BUILD_DIR [MOST]; cases of up to MOST elements.
 . tests/simt/setup
+most=${2:-20000}
 export REPOPS_CUDA_LIBRARY="$simt/tsan/librepops_cuda.so.1" TSAN_OPTIONS=halt_on_error=0
 "$simt/tsan/cases" --list | xargs -n 8 -P "$(nproc)" sh -c '
-    temp=$1 cases=$2
-    shift 2
-    "$cases" --seeds 1 --most 40000 "$@" > "$temp/$1" 2>&1' _ "$temp" "$simt/tsan/cases" || fail "a case"
+    temp=$1 cases=$2 most=$3
+    shift 3
+    "$cases" --seeds 1 --most "$most" "$@" > "$temp/$1" 2>&1' _ "$temp" "$simt/tsan/cases" "$most" || fail "a case"
 "$simt/tsan/sgemm" --seeds 40 --most 20000 > "$temp/sgemm" 2>&1 || fail "sgemm"
 "$simt/tsan/tree" > "$temp/tree" 2>&1 || fail "tree"
 "$simt/tsan/fused" --seeds 2 > "$temp/fused" 2>&1 || fail "a fused function"
