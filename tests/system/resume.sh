@@ -167,6 +167,17 @@ refused 'between others' --resume "$work/journal"
 urls=$all
 refused 'another referee conducts' --resume "$work/journal" --key "$work/others"
 refused 'there is no journal' --resume "$work/nothing"
+# Whether second runs are asked for was said to the providers, and cannot be another matter now.
+(
+    ulimit -f 8
+    # shellcheck disable=SC2086
+    exec "$verde" arbitrate $job --key "$work/referee" --verdict "$work/asked.json" $urls > /dev/null 2>&1
+) || true
+cp "$work/journal" "$work/whole.journal"
+cp "$work/asked.json.journal" "$work/journal"
+arbitrate none --resume "$work/journal" # cuts its torn end off
+refused 'began without --no-challenge' --resume "$work/journal"
+cp "$work/whole.journal" "$work/journal"
 printf x | dd of="$work/journal" bs=1 seek=300 conv=notrunc 2> /dev/null
 refused 'damaged at byte' --resume "$work/journal"
 : > "$work/journal"

@@ -112,11 +112,22 @@ static vd_status old_assignment(vd_arbitration *x) {
                : is_of(x, "that another referee conducts: give the --key of that one");
 }
 
+/* Whether second runs are asked for stands in the assignment, which the providers have. */
+static vd_status check_challenge(const vd_arbitration *x) {
+    if (!x->a->no_challenge || !x->assignment.challenge)
+        return VD_OK;
+    return vd_fail(x->err, VD_ERR_USAGE,
+                   "%s: this dispute began without --no-challenge, and goes on without it",
+                   x->journal.path);
+}
+
 vd_status vd_assign(vd_arbitration *x) {
     const vd_program *program = vd_arbitration_program(x);
     vd_status status = name_job(x, program);
     if (status == VD_OK && x->journal.minutes.count > 0) {
         status = old_assignment(x);
+        if (status == VD_OK)
+            return check_challenge(x);
         if (status != VD_ERR_USAGE || !x->a->goes_on)
             return status;
         x->payload.size = x->note.size = 0; /* it is of another one, which is given up */

@@ -43,7 +43,10 @@ static bool parse_size(const char *name, const char *text, int64_t *out) {
         *out = size;
         return true;
     }
-    fprintf(stderr, "verde: --%s must be a number of bytes, such as 4G, got \"%s\"\n", name, text);
+    fprintf(stderr,
+            "verde: --%s must be a number of bytes, or of thousands of them with k, M, G or T "
+            "behind it, as in 4G; got \"%s\"\n",
+            name, text);
     return false;
 }
 
