@@ -79,11 +79,34 @@ for child in $children; do
     done
 done
 
-# A child that is killed is started again for the next question.
+# submit_long NAME STEPS: a job that runs for as long as this script does.
+submit_long() {
+    sed -e "s|file: \.\./data|file: $PWD/models/data|" -e "s/^steps: .*/steps: $2/" models/jobs/toy.yaml > "$work/$1.yaml"
+    "$verde" run "$work/$1.yaml" --out "$work/$1" --threads 1 > /dev/null 2>&1 &
+    started=$!
+    until [ -e "$work/$1/program" ]; do sleep 0.01; done
+    kill -9 $started
+    wait $started 2> /dev/null || true
+    cp "$work/toy/data.json" "$work/$1" # of the same data
+    python3 "$client" "$(cat "$work/honest.url")" "$work/client" submit "$work/$1" || fail "honest does not take the job $1"
+}
+# niceness KIND: of the honest daemon's child of this kind.
+niceness() {
+    ps -o ni= -p "$(pgrep -P "$honest_pid" -f -- "--child-$1")" | tr -d ' '
+}
+
+# A dispute does not wait for the jobs that run and are queued, and what answers goes before them. A child that is killed is started
+# again for the next question.
+submit_long long 1000000 > "$work/long.job"
+submit_long longer 1000001 > "$work/longer.job"
+python3 "$client" "$(cat "$work/honest.url")" "$work/client" wait "$(cat "$work/long.job")" running done failed > /dev/null
 arbitrate referee second.json
 [ $code -eq 3 ] || fail "the second dispute: exit code $code, expected 3"
 grep -q "accepted *$root" "$work/out" || fail "the honest run is not accepted"
-child=$(pgrep -P "$honest_pid")
+python3 "$client" "$(cat "$work/honest.url")" "$work/client" wait "$(cat "$work/long.job")" running done failed | grep -q running ||
+    fail "the job did not run beside the dispute"
+[ $(($(niceness run) - $(niceness answer))) -gt 0 ] || fail "a job has the priority of answers"
+child=$(pgrep -P "$honest_pid" -f -- --child-answer)
 [ -n "$child" ] || fail "no child answers"
 kill -9 $child
 arbitrate referee third.json

@@ -1,5 +1,6 @@
 #include "verde/cli/provide_child.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,7 +10,10 @@
 #include "verde/provide/child.h"
 #include "verde/provide/daemon.h"
 
-enum { RUN_ARGUMENTS = 7 };
+enum {
+    RUN_ARGUMENTS = 7,
+    RUN_NICE = 10, /* below what answers questions: a tenth of its share of a busy core */
+};
 
 bool vd_child_has_gpu(const vd_common *common) {
     return common->backend && strncmp(common->backend, "cuda", 4) == 0;
@@ -153,6 +157,14 @@ static vd_status confine(const vd_run_child *c, vd_err *err) {
     return vd_child_confine(&limits, err);
 }
 
+/* A referee's patience ends, a client's job may take longer: children that answer go first. It is
+ * before any thread is started, which all inherit it. */
+static void lower_priority(void) {
+    errno = 0;
+    if (nice(RUN_NICE) == -1 && errno)
+        vd_say("verde provide: this job runs at the priority of answers: %s", strerror(errno));
+}
+
 vd_exit vd_provide_run_child(int argc, char **argv) {
     vd_run_child c = {.told = 0};
     vd_loaded loaded = {.data = {0}};
@@ -160,6 +172,7 @@ vd_exit vd_provide_run_child(int argc, char **argv) {
     if (argc != RUN_ARGUMENTS)
         return VD_EXIT_USAGE;
     take_arguments(argv, &c);
+    lower_priority();
     vd_status status = confine(&c, &err);
     if (status == VD_OK)
         status = vd_child_has_items(&c) ? vd_child_run_items(&c, &err) : run(&c, &loaded, &err);
