@@ -98,7 +98,7 @@ void test_provider_runs_again(test_provider *p, const vd_fault *fault) {
     cr_assert(ro_ctx_create(&options, &p->second) == RO_OK);
     exec.ro = p->second;
     snprintf(dir, sizeof dir, "%s/again", p->dir);
-    cr_assert(vd_again_create(dir, &exec, fault, &again, NULL) == VD_OK);
+    cr_assert(vd_again_create(dir, &exec, fault, 0, &again, NULL) == VD_OK);
     p->side.run_again = vd_again_source;
     p->side.again = again;
 }

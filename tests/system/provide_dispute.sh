@@ -87,8 +87,8 @@ submit_long() {
     until [ -e "$work/$1/program" ]; do sleep 0.01; done
     kill -9 $started
     wait $started 2> /dev/null || true
-    cp "$work/toy/data.json" "$work/$1" # of the same data
-    python3 "$client" "$(cat "$work/honest.url")" "$work/client" submit "$work/$1" || fail "honest does not take the job $1"
+    cp "$work/toy/data" "$work/toy/data.json" "$work/$1" # the same
+    python3 "$client" "$(cat "$work/honest.url")" "$work/client" submit "$work/$1" --keep 4 || fail "honest does not take the job $1"
 }
 # niceness KIND: of the honest daemon's child of this kind.
 niceness() {

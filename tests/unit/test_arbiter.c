@@ -334,10 +334,10 @@ Test(arbiter, forged_answers) {
 static double longest_game(const machine *m, uint32_t p) {
     const vd_program *program = &m->job.program;
     const vd_pace *pace = &m->provider[p].side.pace;
-    const int64_t most = vd_step_us_max(program);
+    const vd_pace_caps most = vd_pace_caps_of(program, 0);
     return VD_PATIENCE_ANSWERS * VD_PATIENCE_S +
-           VD_WORK_FACTOR * (vd_work_seconds(VD_WORK_STATES, program, pace, most) +
-                             vd_work_seconds(VD_WORK_STEP, program, pace, most));
+           VD_WORK_FACTOR * (vd_work_seconds(VD_WORK_STATES, program, pace, &most) +
+                             vd_work_seconds(VD_WORK_STEP, program, pace, &most));
 }
 
 Test(arbiter, works_for_ever) {

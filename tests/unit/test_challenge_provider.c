@@ -259,7 +259,7 @@ Test(again, that_was_stopped_goes_on_to_the_same_root) {
     second_dir(&p, dir);
     for (int life = 0; status == VD_ERR_IO && life < 1000; life++) {
         vd_again *again;
-        cr_assert(vd_again_create(dir, &exec, NULL, &again, NULL) == VD_OK);
+        cr_assert(vd_again_create(dir, &exec, NULL, 0, &again, NULL) == VD_OK);
         for (int i = 0; i <= life && (status = vd_again_source(again, &source, &err)) == VD_ERR_IO;
              i++)
             usleep(1000);
@@ -272,6 +272,38 @@ Test(again, that_was_stopped_goes_on_to_the_same_root) {
         vd_again_destroy(again);
     }
     cr_expect(status == VD_OK, "%s", err.text);
+    test_provider_close(&p);
+    test_job_close(&job);
+}
+
+static int states_in(const char *path) {
+    int count = 0;
+    DIR *dir = opendir(path);
+    cr_assert(dir);
+    for (struct dirent *e; (e = readdir(dir));)
+        count += strncmp(e->d_name, "state-", 6) == 0;
+    closedir(dir);
+    return count;
+}
+
+/* A run that keeps few states has a second run that keeps no more. */
+Test(again, keeps_as_many_states_as_the_first_run) {
+    char dir[80];
+    test_job job;
+    test_provider p;
+    vd_source source;
+    vd_again *again;
+    vd_err err = {0};
+    vd_status status;
+    test_job_open(&job, VD_MODEL_MLP, 12, 1);
+    test_provider_open(&p, &job, 1, NULL);
+    second_dir(&p, dir);
+    cr_assert(vd_again_create(dir, &p.exec, NULL, 3, &again, NULL) == VD_OK);
+    while ((status = vd_again_source(again, &source, &err)) == VD_ERR_IO)
+        usleep(1000);
+    cr_assert(status == VD_OK, "%s", err.text);
+    cr_expect(states_in(p.dir) == 13 && states_in(dir) <= 3, "%d", states_in(dir));
+    vd_again_destroy(again);
     test_provider_close(&p);
     test_job_close(&job);
 }

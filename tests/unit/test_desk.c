@@ -233,6 +233,57 @@ Test(desk, referees_take_turns, .timeout = 60) {
     bench_close(&b);
 }
 
+typedef struct {
+    double of[2]; /* seconds of referees 7 and 8 */
+    int others;
+} bill;
+
+static void note_charge(void *user, const vd_public_key *referee, double seconds) {
+    bill *out = user;
+    bool found = false;
+    for (uint8_t i = 0; i < 2; i++) {
+        vd_key *key = key_of((uint8_t)(7 + i));
+        const vd_public_key public = public_of(key);
+        if (memcmp(&public, referee, sizeof public) == 0)
+            out->of[i] += seconds;
+        found |= memcmp(&public, referee, sizeof public) == 0;
+        vd_key_destroy(key);
+    }
+    out->others += !found;
+}
+
+static bill settle(bench *b) {
+    bill out = {.others = 0};
+    vd_desk_settle(b->desk, note_charge, &out);
+    return out;
+}
+
+/* Who waits for another one's answer is charged nothing for that; nothing is charged twice. */
+Test(desk, tells_what_each_referee_has_taken, .timeout = 60) {
+    bench b;
+    vd_working working;
+    bench_open(&b);
+    bill now = settle(&b);
+    cr_expect(now.of[0] == 0 && now.of[1] == 0);
+    (void)!ask_once(&b, 7, 0, &working);
+    (void)!ask_once(&b, 8, 2, &working);
+    wait_until_executed(&b, 1);
+    usleep(50000);
+    now = settle(&b);
+    cr_expect(now.of[0] >= 0.05 && now.of[1] == 0, "%f, %f", now.of[0], now.of[1]);
+    b.gate.slow_ms = 100; /* of the second one */
+    const double start = vd_seconds();
+    open_gate(&b.gate);
+    cr_expect(ask_until(&b, 8, 2) == VD_OK && ask_until(&b, 7, 0) == VD_OK);
+    now = settle(&b);
+    cr_expect(now.of[1] >= 0.1, "%f", now.of[1]);
+    cr_expect(now.of[0] + now.of[1] <= vd_seconds() - start + 0.05, "%f", now.of[0]);
+    cr_expect(ask_until(&b, 7, 0) == VD_OK); /* it is there */
+    now = settle(&b);
+    cr_expect(now.of[0] == 0 && now.of[1] == 0 && now.others == 0);
+    bench_close(&b);
+}
+
 /* A provider in trouble may not say that it works for ever. */
 Test(desk, tells_of_a_failure_and_tries_again, .timeout = 60) {
     bench b;

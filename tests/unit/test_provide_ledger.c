@@ -1,6 +1,8 @@
 /* What the daemon must not forget. */
 #include "provide_dir.h"
 
+#include <sqlite3.h>
+
 TestSuite(provide_ledger, .init = setup, .fini = teardown, .timeout = 30);
 
 static const char program[] = "1111111111111111111111111111111111111111111111111111111111111111";
@@ -154,6 +156,44 @@ static bool add_id(void *user, const vd_job_record *job) {
     char *ids = user;
     ids[strlen(ids)] = job->id[0]; /* zeros follow */
     return strlen(user) < 3;
+}
+
+static void expect_charged(const char *id, const char *referee, int64_t us, int64_t most) {
+    int64_t charged, us_max;
+    cr_assert(vd_ledger_charged(ledger, id, referee, &charged, &us_max, NULL) == VD_OK);
+    cr_expect(charged == us && us_max == most, "%lld of %lld", (long long)charged,
+              (long long)us_max);
+}
+
+Test(provide_ledger, what_a_referee_has_taken) {
+    const vd_job_record job = job_of('7', alice);
+    put(&job);
+    expect_charged(job.id, bob, 0, 0);
+    cr_assert(vd_ledger_charge(ledger, job.id, bob, 700, 1000, NULL) == VD_OK);
+    cr_assert(vd_ledger_charge(ledger, job.id, bob, 50, 2000, NULL) == VD_OK);
+    reopen();
+    expect_charged(job.id, bob, 750, 2000);
+    expect_charged(job.id, alice, 0, 0);
+    cr_assert(vd_ledger_delete_job(ledger, job.id, 0, NULL) == VD_OK);
+    expect_charged(job.id, bob, 0, 0);
+}
+
+/* As it was before it kept accounts of referees. */
+Test(provide_ledger, an_older_one_goes_on) {
+    const vd_job_record job = job_of('7', alice);
+    char path[128];
+    sqlite3 *db;
+    put(&job);
+    vd_ledger_close(ledger);
+    snprintf(path, sizeof path, "%s/ledger.db", provide_dir);
+    cr_assert(sqlite3_open(path, &db) == SQLITE_OK);
+    cr_assert(sqlite3_exec(db, "DROP TABLE asked; PRAGMA user_version=1;", NULL, NULL, NULL) ==
+              SQLITE_OK);
+    sqlite3_close(db);
+    open_ledger();
+    get(alice, job.id, true);
+    cr_expect(vd_ledger_charge(ledger, job.id, bob, 700, 1000, NULL) == VD_OK);
+    expect_charged(job.id, bob, 700, 1000);
 }
 
 Test(provide_ledger, lists_are_in_the_order_of_submission) {

@@ -33,6 +33,7 @@ typedef struct {
     vd_loaded *loaded, own;
     vd_items items;           /* of a job with prompts, if no single one is asked about; then: */
     vd_collection collection; /* else a count of 0 */
+    vd_program longest;       /* of its items */
     vd_key *key;
     vd_client *client; /* for who the providers are */
     vd_endpoint endpoint[VD_PARTIES_MAX];

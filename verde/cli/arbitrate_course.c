@@ -82,6 +82,7 @@ static vd_status make_arbiter(vd_arbitration *x) {
         .world = &x->world,
         .patience_s = (double)x->a->patience_s,
         .step_us_max = x->a->step_s_max * 1000000,
+        .longest_item = x->collection.count ? &x->longest : NULL,
         .minutes = &x->journal.minutes,
         .opened = vd_tell_claims};
     return vd_arbiter_create(&options, &x->arbiter, x->err);

@@ -118,7 +118,7 @@ static vd_status check_run(prompt_check *c, const char *dir, vd_loaded *run, vd_
         status = vd_check_run(&check, c->err);
     c->bytes += status == VD_OK ? vd_run_log_kept_count(log) * vd_state_bytes(&run->program) : 0;
     if (status == VD_OK && c->note)
-        c->note(c->user, c->at, log);
+        c->note(c->user, c->at, &run->program, log);
     return status == VD_OK ? take_line(c, run, dir, &final) : status;
 }
 

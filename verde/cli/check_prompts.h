@@ -5,7 +5,8 @@
 #include "verde/cli/cli.h"
 
 /* Is told of each prompt's run, once it fits. */
-typedef void (*vd_note_prompt_run)(void *user, uint32_t item, const vd_run_log *log);
+typedef void (*vd_note_prompt_run)(void *user, uint32_t item, const vd_program *program,
+                                   const vd_run_log *log);
 /* How `verde serve` has the runs hashed. */
 typedef struct {
     const char *dir, *data; /* `data`: where the runs' data files are now; NULL: where they were */

@@ -16,6 +16,16 @@ static vd_status load_item(void *user, uint64_t item, vd_program *out, vd_err *e
     return vd_job_prompt_program(&x->loaded->job, &x->loaded->prompts, (uint32_t)item, out, err);
 }
 
+/* That of the longest prompt, whose pace providers state. */
+static vd_status load_longest(vd_arbitration *x) {
+    const vd_prompts *prompts = &x->loaded->prompts;
+    uint32_t longest = 0;
+    for (uint32_t i = 1; i < prompts->count; i++)
+        if (prompts->list[i].count > prompts->list[longest].count)
+            longest = i;
+    return load_item(x, longest, &x->longest, x->err);
+}
+
 /* Of a job with prompts all programs are built once, for their hashes. */
 static vd_status load(vd_arbitration *x) {
     vd_status status = VD_OK;
@@ -35,7 +45,7 @@ static vd_status load(vd_arbitration *x) {
     x->collection.program = x->items.program;
     x->collection.load = load_item;
     x->collection.user = x;
-    return status;
+    return status == VD_OK ? load_longest(x) : status;
 }
 
 static vd_status prepare(vd_arbitration *x) {
@@ -175,6 +185,7 @@ vd_exit vd_arbitrate(const vd_arbitrate_arguments *a) {
     vd_buf_free(&x.payload);
     vd_buf_free(&x.note);
     vd_items_free(&x.items);
+    vd_program_free(&x.longest);
     vd_loaded_free(&x.own);
     return code;
 }
@@ -256,8 +267,8 @@ const vd_command vd_cmd_arbitrate = {
     "                   verdict: nothing that was answered is asked again\n"
     "  --no-challenge   do not ask a convicted provider to run the job again and contest the "
     "claim\n"
-    "                   left standing, which takes as long as the job\n" VD_COMMON_HELP
-    "\nExample:\n"
+    "                   left standing, which takes as long as the job; said when a dispute "
+    "begins\n" VD_COMMON_HELP "\nExample:\n"
     "  verde arbitrate models/jobs/demo.yaml --verdict verdict.json \\\n"
     "    --provider https://a.example:8443#KEY --provider "
     "https://b.example:8443#KEY\n" VD_EXIT_HELP,

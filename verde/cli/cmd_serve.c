@@ -164,9 +164,9 @@ static vd_status offer_items(service *s, vd_err *err) {
 static vd_status get_ready(void *user, vd_err *err) {
     service *s = user;
     if (s->items)
-        vd_item_runs_measure(s->items, &s->provider.pace);
+        vd_item_runs_measure(s->items, &s->provider.pace, NULL);
     else
-        vd_measure(s->replay, &s->provider.pace);
+        vd_measure(s->replay, s->checking->check.exec->program, &s->provider.pace, NULL);
     if (!s->fetch)
         return VD_OK;
     if (s->items)
@@ -308,7 +308,7 @@ static vd_status prepare_again(const arguments *a, provider *p, vd_err *err) {
     vd_status status = vd_load_backend(&p->second, &a->common, err);
     snprintf(dir, sizeof dir, "%s/again", a->dir);
     if (status == VD_OK)
-        status = vd_again_create(dir, &p->second.exec, NULL, &again, err);
+        status = vd_again_create(dir, &p->second.exec, NULL, p->log.keep, &again, err);
     if (status != VD_OK)
         return status;
     p->service.provider.run_again = vd_again_source;

@@ -5,6 +5,7 @@
 
 #include "verde/cli/check_prompts.h"
 #include "verde/cli/patience.h"
+#include "verde/exec/estimate.h"
 
 typedef struct vd_item_run {
     vd_item_runs *all;
@@ -190,9 +191,19 @@ static vd_status make_runs(vd_item_runs *all, vd_err *err) {
     return VD_OK;
 }
 
-/* Of a run that fits: whether it lies, and that it is done. */
-static void note_run(void *user, uint32_t item, const vd_run_log *log) {
+static uint64_t terms_of(const vd_program *p) {
+    const uint64_t init = vd_estimate_terms(p, &p->init), step = vd_estimate_terms(p, &p->step);
+    return init > UINT64_MAX - step ? UINT64_MAX : init + step;
+}
+
+/* Of a run that fits: whether it lies, what it takes, and that it is done. */
+static void note_run(void *user, uint32_t item, const vd_program *program, const vd_run_log *log) {
     vd_item_runs *all = user;
+    const uint64_t terms = terms_of(program);
+    if (terms > all->most_terms) {
+        all->most_terms = terms;
+        all->longest = item;
+    }
     all->run[item].dishonest = log->fault[0] != 0;
     all->dishonest |= log->fault[0] != 0;
     vd_checking_items(all->checking, item + 1, all->items.count);
@@ -253,11 +264,12 @@ void vd_item_runs_close(vd_item_runs *all) {
     *all = (vd_item_runs){0};
 }
 
-void vd_item_runs_measure(vd_item_runs *all, vd_pace *out) {
+void vd_item_runs_measure(vd_item_runs *all, vd_pace *out, double *game_s) {
+    vd_item_run *r = &all->run[all->longest];
     vd_err unread = {0};
     *out = (vd_pace){0};
-    if (enter(&all->run[0], &unread) == VD_OK)
-        vd_measure(all->run[0].replay, out);
+    if (enter(r, &unread) == VD_OK)
+        vd_measure(r->replay, &r->loaded.program, out, game_s);
 }
 
 void vd_item_runs_serve(vd_item_runs *all, vd_provider *provider) {

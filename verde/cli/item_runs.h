@@ -15,6 +15,8 @@ typedef struct {
     vd_collection collection;
     vd_hash hash, job_root;
     bool dishonest;          /* a run has a fault on purpose; known once all are hashed */
+    uint32_t longest;        /* the run that computes most; likewise */
+    uint64_t most_terms;     /* that it computes in initialisation and a step */
     vd_checking *checking;   /* while they are hashed: is told how many are */
     struct vd_item_run *run; /* one for each item */
     ro_ctx *ro;
@@ -30,8 +32,8 @@ VD_MUST_USE vd_status vd_item_runs_open(const char *dir, const char *data, const
 /* Every byte of every run, and the results: before anything is signed. */
 VD_MUST_USE vd_status vd_item_runs_check(vd_item_runs *runs, vd_checking *checking, vd_err *err);
 void vd_item_runs_close(vd_item_runs *runs); /* accepts zeros */
-/* The pace of the first run. */
-void vd_item_runs_measure(vd_item_runs *runs, vd_pace *out);
+/* As vd_measure, of the longest run, once all are hashed: no other one takes more time. */
+void vd_item_runs_measure(vd_item_runs *runs, vd_pace *out, double *game_s);
 /* Sets what a provider of a collection has. */
 void vd_item_runs_serve(vd_item_runs *runs, vd_provider *provider);
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "verde/cli/cli.h"
+#include "verde/protocol/pace.h"
 
 /* An answer that is there so soon is waited for, which saves asking again. Doubled from 1 on. */
 enum { GRACE_MS = 128 };
@@ -20,9 +21,13 @@ vd_status vd_ask_desk(vd_desk *desk, const void *request, size_t size, vd_buf *o
     return status;
 }
 
-void vd_measure(vd_replay *replay, vd_pace *out) {
+void vd_measure(vd_replay *replay, const vd_program *program, vd_pace *out, double *game_s) {
+    static const vd_pace_caps none = {VD_PACE_US_LIMIT, VD_PACE_US_LIMIT};
     vd_err err = {0};
     *out = (vd_pace){0};
     if (replay && vd_replay_measure(replay, out, &err) != VD_OK)
         vd_say("verde: the pace of this machine was not measured: %s", err.text);
+    else if (replay && game_s)
+        *game_s += vd_work_seconds(VD_WORK_STATES, program, out, &none) +
+                   vd_work_seconds(VD_WORK_STEP, program, out, &none);
 }

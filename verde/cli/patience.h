@@ -9,8 +9,9 @@
 VD_MUST_USE vd_status vd_ask_desk(vd_desk *desk, const void *request, size_t size, vd_buf *out,
                                   vd_working *working, vd_err *err);
 
-/* What this machine takes for a step of the run. Zeros if that could not be measured: then a
- * referee counts on no computing. `replay` may be NULL. */
-void vd_measure(vd_replay *replay, vd_pace *out);
+/* What this machine takes for a step of the run of `program`, and adds to *game_s the seconds that
+ * it computes in a game about it. Zeros if that could not be measured: then a referee counts on no
+ * computing. `replay` and `game_s` may be NULL. */
+void vd_measure(vd_replay *replay, const vd_program *program, vd_pace *out, double *game_s);
 
 #endif

@@ -17,6 +17,10 @@
 /* A replay holds the values of a step, their trees, and a second run's state. */
 enum { ANSWER_ARGUMENTS = 6, REPLAYS = 4 };
 
+/* A referee's answers are computed for so long at least; else for three times as long as what a
+ * tournament of the most games takes. */
+enum { REFEREE_S = 3600, REFEREE_FACTOR = 3 };
+
 typedef struct {
     char dir[1100]; /* of the run */
     vd_common common;
@@ -30,6 +34,7 @@ typedef struct {
     vd_provider provider;
     vd_desk *desk;
     pthread_mutex_t signing; /* one message at a time, whichever thread signs */
+    double game_s;           /* seconds of computing that a game takes at most, as measured */
 } answerer;
 
 static vd_status sign_by_daemon(void *user, const void *message, size_t size,
@@ -64,7 +69,7 @@ static vd_status prepare_again(answerer *a, vd_err *err) {
     vd_status status = vd_load_backend(&a->second, &a->common, err);
     again_path(a, dir);
     if (status == VD_OK)
-        status = vd_again_create(dir, &a->second.exec, NULL, &again, err);
+        status = vd_again_create(dir, &a->second.exec, NULL, a->log.keep, &again, err);
     if (status != VD_OK)
         return status;
     a->provider.run_again = vd_again_source;
@@ -136,6 +141,28 @@ static vd_status ask(answerer *a, const vd_buf *request, vd_buf *answer, vd_work
     return vd_fail(err, VD_ERR_IO, "%s", why);
 }
 
+static void put_us(vd_buf *out, double seconds) {
+    vd_put_u64(out, (uint64_t)(seconds * 1e6));
+}
+
+static void put_charge(void *user, const vd_public_key *referee, double seconds) {
+    vd_buf *account = user;
+    vd_put(account, referee->b, VD_KEY_SIZE);
+    put_us(account, seconds);
+}
+
+static vd_status give_account(answerer *a, vd_err *err) {
+    const double most = REFEREE_FACTOR * VD_GAMES_MAX * a->game_s;
+    vd_buf account = {0};
+    put_us(&account, !atomic_load(&a->checking.done) ? 0 : most > REFEREE_S ? most : REFEREE_S);
+    vd_desk_settle(a->desk, put_charge, &account);
+    vd_status status = vd_buf_ok(&account)
+                           ? vd_frame_put(VD_CHILD_QUESTIONS, account.data, account.size, err)
+                           : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    vd_buf_free(&account);
+    return status;
+}
+
 static vd_status give_reply(answerer *a, const vd_buf *request, vd_err *err) {
     vd_working working = {.working = false};
     vd_buf answer = {0}, reply = {0};
@@ -165,7 +192,7 @@ static vd_status answer_all(answerer *a, vd_err *err) {
         request.size = 0;
         if (vd_frame_get(VD_CHILD_QUESTIONS, VD_FRAME_MAX, -1, &request, err) != VD_OK)
             break;
-        status = give_reply(a, &request, err);
+        status = request.size ? give_reply(a, &request, err) : give_account(a, err);
     }
     vd_buf_free(&request);
     return status;
@@ -175,9 +202,9 @@ static vd_status measure(void *user, vd_err *err) {
     answerer *a = user;
     (void)err;
     if (a->items.dir)
-        vd_item_runs_measure(&a->items, &a->provider.pace);
+        vd_item_runs_measure(&a->items, &a->provider.pace, &a->game_s);
     else
-        vd_measure(a->replay, &a->provider.pace);
+        vd_measure(a->replay, &a->loaded.program, &a->provider.pace, &a->game_s);
     return VD_OK;
 }
 

@@ -11,6 +11,7 @@
 struct vd_again {
     char dir[1024];
     vd_exec exec;
+    int32_t keep;
     pthread_t thread;
     bool started;
     atomic_bool stop, finished;
@@ -21,13 +22,14 @@ struct vd_again {
     vd_replay *replay;
 };
 
-vd_status vd_again_create(const char *dir, const vd_exec *exec, const vd_fault *fault,
+vd_status vd_again_create(const char *dir, const vd_exec *exec, const vd_fault *fault, int32_t keep,
                           vd_again **out, vd_err *err) {
     vd_again *a = calloc(1, sizeof *a);
     if (!a)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     snprintf(a->dir, sizeof a->dir, "%s", dir);
     a->exec = *exec;
+    a->keep = keep;
     a->exec.fault = fault ? *fault : (vd_fault){0};
     *out = a;
     return VD_OK;
@@ -43,7 +45,8 @@ static bool see_step(void *user, const vd_progress *progress) {
 
 static void *execute(void *user) {
     vd_again *a = user;
-    vd_run_options options = {.exec = &a->exec, .dir = a->dir, .progress = see_step, .user = a};
+    vd_run_options options = {
+        .exec = &a->exec, .dir = a->dir, .keep = a->keep, .progress = see_step, .user = a};
     vd_run_result result;
     a->status = vd_run(&options, &result, &a->err);
     atomic_store(&a->finished, true);

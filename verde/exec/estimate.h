@@ -18,8 +18,8 @@ uint64_t vd_estimate_disk(const vd_program *program, int64_t keep);
 /* Bytes of the journal of a run whose steps write a part of the state (journal.h), at most. */
 uint64_t vd_estimate_journal(const vd_program *program);
 
-/* Terms that a step computes: products of each sum, elements of all else; a generous estimate.
- * UINT64_MAX: more than that. */
-uint64_t vd_estimate_terms(const vd_program *program);
+/* Terms that one of the program's two graphs computes: products of each sum, elements of all else;
+ * a generous estimate. UINT64_MAX: more than that. */
+uint64_t vd_estimate_terms(const vd_program *program, const vd_graph *graph);
 
 #endif

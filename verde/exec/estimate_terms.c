@@ -1,4 +1,4 @@
-/* How much a step computes, from its program alone. */
+/* How much a step or initialisation computes, from its program alone. */
 #include "repops/ref.h"
 #include "verde/exec/estimate.h"
 
@@ -30,9 +30,9 @@ static uint64_t node_terms(const vd_program *program, const vd_graph *graph, uin
     return terms;
 }
 
-uint64_t vd_estimate_terms(const vd_program *program) {
+uint64_t vd_estimate_terms(const vd_program *program, const vd_graph *graph) {
     uint64_t terms = 0;
-    for (uint32_t n = 0; n < program->step.node_count; n++)
-        terms = add(terms, node_terms(program, &program->step, n));
+    for (uint32_t n = 0; n < graph->node_count; n++)
+        terms = add(terms, node_terms(program, graph, n));
     return terms;
 }

@@ -125,7 +125,7 @@ uint64_t vd_replay_executed(const vd_replay *replay);
 typedef struct {
     int64_t plain_us;     /* a step */
     int64_t committed_us; /* a step, and its state hashed */
-    int64_t traced_us;    /* the records of a step */
+    int64_t traced_us;    /* the records of a step, or of initialisation if that takes longer */
     int64_t distance;     /* most steps from one stored state to the next */
 } vd_pace;
 enum { VD_PACE_US_LIMIT = 1000000000 }; /* of each of the times: 1,000 s */
@@ -136,9 +136,9 @@ VD_MUST_USE vd_status vd_replay_measure(vd_replay *replay, vd_pace *out, vd_err 
  * Lies in `dir`, and is resumed there. */
 typedef struct vd_again vd_again;
 /* `exec` is copied, with this fault in place of its own (NULL: none); its context is the second
- * run's alone. */
+ * run's alone. `keep` states stay on disk, as of the first run; 0: all. */
 VD_MUST_USE vd_status vd_again_create(const char *dir, const vd_exec *exec, const vd_fault *fault,
-                                      vd_again **out, vd_err *err);
+                                      int32_t keep, vd_again **out, vd_err *err);
 void vd_again_destroy(vd_again *again); /* stops the run; accepts NULL */
 /* Starts the run at the first call. VD_ERR_IO, with how far it is, until it is finished;
  * VD_ERR_LOCAL, with the reason, if it failed. `again` is a vd_again. */

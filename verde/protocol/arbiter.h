@@ -63,12 +63,13 @@ enum {
 };
 
 typedef struct {
-    vd_referee_options referee; /* what it points to is borrowed */
-    const vd_buf *assignment;   /* note; borrowed */
-    const vd_world *world;      /* borrowed */
-    double patience_s;          /* in place of VD_PATIENCE_S; 0: that */
-    int64_t step_us_max;        /* cap on a provider's times of a step; 0: vd_step_us_max */
-    vd_minutes *minutes;        /* zeros, or what was read; borrowed, and goes on growing */
+    vd_referee_options referee;     /* what it points to is borrowed */
+    const vd_buf *assignment;       /* note; borrowed */
+    const vd_world *world;          /* borrowed */
+    double patience_s;              /* in place of VD_PATIENCE_S; 0: that */
+    int64_t step_us_max;            /* cap on a provider's times of a step; 0: by the program */
+    const vd_program *longest_item; /* of a collection: what its providers measure; borrowed */
+    vd_minutes *minutes;            /* zeros, or what was read; borrowed, and goes on growing */
     /* Of many: all who will have revealed their claims; may be NULL. `user` is the world's. */
     void (*opened)(void *user, const vd_tournament *tournament);
 } vd_arbiter_options;

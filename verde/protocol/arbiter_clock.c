@@ -14,11 +14,9 @@ bool vd_is_in_no_game(vd_work work) {
 
 static double work_seconds(const vd_arbiter *a, uint32_t provider, vd_work work,
                            const vd_program *program) {
-    const int64_t most = a->options.step_us_max   ? a->options.step_us_max
-                         : program                ? vd_step_us_max(program)
-                         : work == VD_WORK_COMMIT ? VD_STEP_US_LEAST
-                                                  : 0;
-    return VD_WORK_FACTOR * vd_work_seconds(work, program, &a->pace[provider], most);
+    const vd_program *longest = program ? program : a->options.longest_item;
+    const vd_pace_caps caps = vd_pace_caps_of(longest, a->options.step_us_max);
+    return VD_WORK_FACTOR * vd_work_seconds(work, program, &a->pace[provider], &caps);
 }
 
 double vd_clock_allow(vd_arbiter *a, uint32_t provider, vd_work work, const vd_program *program) {

@@ -31,9 +31,11 @@ static void *work(void *user) {
             continue;
         }
         p->state = VD_PLACE_WORKING;
+        p->charged = vd_seconds();
         pthread_mutex_unlock(&d->lock);
         const vd_status status = vd_inquiry_answer(&p->inquiry, &p->note);
         pthread_mutex_lock(&d->lock);
+        vd_places_charge(&d->places, p, vd_seconds());
         p->status = status;
         p->failures += status != VD_OK;
         p->state = VD_PLACE_DONE;
@@ -176,4 +178,16 @@ vd_status vd_desk_answer(vd_desk *d, const void *request, size_t size, vd_buf *o
     }
     vd_inquiry_free(&inquiry);
     return status;
+}
+
+void vd_desk_settle(vd_desk *d, vd_desk_charge charge, void *user) {
+    pthread_mutex_lock(&d->lock);
+    vd_places *places = &d->places;
+    for (int i = 0; i < VD_DESK_MAX; i++)
+        if (places->place[i].state == VD_PLACE_WORKING)
+            vd_places_charge(places, &places->place[i], vd_seconds());
+    for (int i = 0; i < places->account_count; i++)
+        charge(user, &places->account[i].referee, places->account[i].seconds);
+    places->account_count = 0;
+    pthread_mutex_unlock(&d->lock);
 }

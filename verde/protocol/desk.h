@@ -24,4 +24,9 @@ void vd_desk_destroy(vd_desk *desk);
 VD_MUST_USE vd_status vd_desk_answer(vd_desk *desk, const void *request, size_t size, vd_buf *out,
                                      vd_working *working, vd_err *err);
 
+/* Tells of the seconds of computing that each referee's answers have taken since this was called
+ * last, what is under way included; `charge` must not call the desk. */
+typedef void (*vd_desk_charge)(void *user, const vd_public_key *referee, double seconds);
+void vd_desk_settle(vd_desk *desk, vd_desk_charge charge, void *user);
+
 #endif

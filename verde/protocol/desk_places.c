@@ -120,6 +120,28 @@ vd_place *vd_places_next(vd_places *d) {
     return p;
 }
 
+/* ---- accounts ---- */
+
+static vd_account *account_of(vd_places *d, const vd_public_key *referee) {
+    vd_account *smallest = &d->account[0];
+    for (int i = 0; i < d->account_count; i++) {
+        vd_account *a = &d->account[i];
+        if (same_key(&a->referee, referee))
+            return a;
+        if (a->seconds < smallest->seconds)
+            smallest = a;
+    }
+    if (d->account_count < VD_DESK_KNOWN_MAX)
+        smallest = &d->account[d->account_count++];
+    *smallest = (vd_account){.referee = *referee};
+    return smallest;
+}
+
+void vd_places_charge(vd_places *d, vd_place *p, double now) {
+    account_of(d, referee_of(p))->seconds += now - p->charged;
+    p->charged = now;
+}
+
 /* ---- room ---- */
 
 /* May a question of a referee, a new one or not, take this place? A new one takes none that a known

@@ -20,11 +20,18 @@ vd_work vd_work_of(const vd_question *q) {
     }
 }
 
-int64_t vd_step_us_max(const vd_program *program) {
-    const uint64_t us = vd_estimate_terms(program) / VD_TERMS_PER_US;
+static int64_t longest(const vd_program *program, const vd_graph *graph) {
+    const uint64_t us = vd_estimate_terms(program, graph) / VD_TERMS_PER_US;
     return us < VD_STEP_US_LEAST   ? VD_STEP_US_LEAST
            : us > VD_PACE_US_LIMIT ? VD_PACE_US_LIMIT
                                    : (int64_t)us;
+}
+
+vd_pace_caps vd_pace_caps_of(const vd_program *program, int64_t step_us) {
+    const int64_t by_job = program ? longest(program, &program->step) : VD_STEP_US_LEAST;
+    const int64_t step = step_us ? step_us : by_job;
+    const int64_t init = program ? longest(program, &program->init) : 0;
+    return (vd_pace_caps){step, init > step ? init : step};
 }
 
 /* ---- seconds ---- */
@@ -42,16 +49,16 @@ static double reach_seconds(const vd_program *program, const vd_pace *pace, doub
 }
 
 double vd_work_seconds(vd_work work, const vd_program *program, const vd_pace *pace,
-                       int64_t step_us_max) {
-    const double plain = capped(pace->plain_us, step_us_max);
-    const double committed = capped(pace->committed_us, step_us_max);
-    const double traced = capped(pace->traced_us, step_us_max);
+                       const vd_pace_caps *caps) {
+    const double plain = capped(pace->plain_us, caps->step);
+    const double committed = capped(pace->committed_us, caps->step);
+    const double traced = capped(pace->traced_us, caps->trace);
     if (work == VD_WORK_COMMIT)
-        return 3 * (double)step_us_max / 1e6;
+        return (double)(2 * caps->step + caps->trace) / 1e6;
     if (work == VD_WORK_NONE || !program)
         return 0;
     if (work == VD_WORK_RUN)
-        return committed * (double)program->steps;
+        return committed * (double)program->steps + traced;
     const double states =
         reach_seconds(program, pace, plain) + committed * program->checkpoint_interval;
     return work == VD_WORK_STATES ? states : states + 2 * traced;

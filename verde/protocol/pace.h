@@ -24,12 +24,18 @@ enum {
     VD_STEP_US_LEAST = 1000000, /* the cap on a step's time, of however small a program */
     VD_TERMS_PER_US = 4000,     /* what the slowest machine computes that needs no other cap */
 };
-/* The cap on the time of a step that a referee sets unless its user says else, in microseconds. */
-int64_t vd_step_us_max(const vd_program *program);
+/* What a provider's times count for at most, in microseconds. */
+typedef struct {
+    int64_t step;  /* plain or committed */
+    int64_t trace; /* of a step or of initialisation */
+} vd_pace_caps;
+/* `step_us`: what the referee's user says of a step; 0: by the program. Of no program (NULL) the
+ * least. */
+vd_pace_caps vd_pace_caps_of(const vd_program *program, int64_t step_us);
 
-/* Seconds that the work takes by this pace, of which no time counts for more than `step_us_max`. */
+/* Seconds that the work takes by this pace. `program` may be NULL: of a collection. */
 double vd_work_seconds(vd_work work, const vd_program *program, const vd_pace *pace,
-                       int64_t step_us_max);
+                       const vd_pace_caps *caps);
 
 /* The member `pace` of an answer to commit. What is no pace is read as zeros. */
 json_t *vd_pace_json(const vd_pace *pace);

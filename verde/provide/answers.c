@@ -77,6 +77,14 @@ void vd_answers_close(vd_answers *answers) {
         end_child(&answers->place[i]);
 }
 
+/* What it has computed is not forgotten with it. */
+static void charge_and_end(vd_daemon *daemon, vd_answerer *a) {
+    vd_err err = {0};
+    if (a->job[0] && a->ready && vd_answerer_charge(daemon, a, &err) != VD_OK)
+        vd_trouble_tell(&daemon->trouble, &daemon->options, err.text);
+    end_child(a);
+}
+
 static vd_status spawn(const vd_daemon *daemon, vd_answerer *a, const int *fds, vd_err *err) {
     char *argv[VD_CHILD_ARGS_MAX], dir[1200], log[1200], parent[32];
     char key[VD_ID_SIZE];
@@ -156,20 +164,21 @@ static vd_answerer *oldest_of(vd_answers *answers, int most) {
 
 /* The child of this job, or its place. Who has two places more than another client gives one to it,
  * so that nobody can keep others from answers. NULL: all are at work. */
-static vd_answerer *find_place(vd_answers *answers, const vd_job_record *job) {
+static vd_answerer *find_place(vd_daemon *daemon, const vd_job_record *job) {
+    vd_answers *answers = &daemon->answers;
     const double now = vd_seconds();
     for (int i = 0; i < VD_ANSWERERS_MAX; i++) {
         vd_answerer *a = &answers->place[i];
         if (strcmp(a->job, job->id) == 0)
             return a;
         if (a->job[0] && now - a->used > NOTHING_ASKED_S)
-            end_child(a);
+            charge_and_end(daemon, a);
     }
     vd_answerer *place = oldest_of(answers, 0);
     if (place->job[0] && now - place->used < KEPT_S)
         place = oldest_of(answers, places_of(answers, job->client) + 2);
     if (place)
-        end_child(place);
+        charge_and_end(daemon, place);
     return place;
 }
 
@@ -262,9 +271,10 @@ void vd_serve_ask(vd_daemon *daemon, const vd_request *request, vd_response *res
     vd_job_record job;
     vd_buf reply = {0};
     vd_err err = {0};
-    if (!vd_find_asked(daemon, request, &referee, &job, response))
+    if (!vd_find_asked(daemon, request, &referee, &job, response) ||
+        !vd_may_ask(daemon, &job, &referee, response))
         return;
-    vd_answerer *a = find_place(&daemon->answers, &job);
+    vd_answerer *a = find_place(daemon, &job);
     if (!a) { /* it waits for others' answers, which is not to cost this provider its patience */
         say_working(response, true, 0, 0, "questions about other jobs are answered first");
         return;
@@ -276,6 +286,8 @@ void vd_serve_ask(vd_daemon *daemon, const vd_request *request, vd_response *res
         say_working(response, true, 0, 0, "loading the job, and hashing its data");
         return;
     }
+    if (status == VD_OK)
+        status = vd_answerer_charge(daemon, a, &err);
     if (status == VD_OK)
         status = ask(a, request, &reply, &err);
     if (status == VD_OK) {

@@ -34,6 +34,17 @@ bool vd_may_sign(const void *message, size_t size);
  * VD_ERR_IO: it has gone. */
 VD_MUST_USE vd_status vd_answerer_wait(vd_answerer *answerer, vd_err *err);
 
+/* ---- answers_account.c ---- */
+
+/* Puts into the ledger what a child that is ready has computed for each referee since this was
+ * called last. */
+VD_MUST_USE vd_status vd_answerer_charge(vd_daemon *daemon, vd_answerer *answerer, vd_err *err);
+/* Are there seconds left for this referee's questions about the job? False: `response` says so. */
+bool vd_may_ask(vd_daemon *daemon, const vd_job_record *job, const vd_public_key *referee,
+                vd_response *response);
+
+/* ---- answers.c ---- */
+
 /* A request of a referee, judged to be one. */
 void vd_serve_ask(vd_daemon *daemon, const vd_request *request, vd_response *response);
 /* Which job is it about? False: `response` says why none is. `referee` receives who asks. */

@@ -4,6 +4,9 @@
  * Descriptor 3 of the child, for questions: the child sends an empty frame once it has loaded the
  * job's files. Then the daemon sends a request of a referee; the child replies with a status
  * (vd_status) and `working`, each a u8, `done` and `of`, each a u64, and the answer, or a sentence.
+ * To an empty frame it replies with its account: a u64 of how many microseconds of computing a
+ * referee's answers may take, 0 if that is not known yet; and for each referee its key and a u64 of
+ * how many they have taken since the last account.
  * Descriptor 4, for signatures: the child sends a message; the daemon replies with its signature,
  * or with nothing if it does not sign this. */
 #ifndef VD_FRAMES_H
@@ -16,6 +19,9 @@ enum {
     VD_CHILD_SIGNATURES = 4,
     VD_FRAME_MAX = 64 << 20, /* bytes of a frame */
     VD_REPLY_HEAD = 18,      /* of a reply, before the answer */
+    VD_ACCOUNT_HEAD = 8,     /* of an account, before its entries */
+    VD_ACCOUNT_ENTRY = 40,   /* of which there are at most: */
+    VD_ACCOUNT_ENTRIES = 64,
 };
 
 VD_MUST_USE vd_status vd_frame_put(int fd, const void *bytes, size_t size, vd_err *err);

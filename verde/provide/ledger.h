@@ -99,6 +99,13 @@ VD_MUST_USE vd_status vd_ledger_delete_job(vd_ledger *ledger, const char *id, in
 VD_MUST_USE vd_status vd_ledger_find_run(vd_ledger *ledger, const char *program_hash,
                                          const char *referee, vd_job_record *out, bool *found,
                                          vd_err *err);
+/* Microseconds of computing for this referee's questions about the job, and how many there may be.
+ */
+VD_MUST_USE vd_status vd_ledger_charge(vd_ledger *ledger, const char *id, const char *referee,
+                                       int64_t us, int64_t us_max, vd_err *err);
+/* What was charged so far, and how many there may be by what was said last; zeros: nothing was. */
+VD_MUST_USE vd_status vd_ledger_charged(vd_ledger *ledger, const char *id, const char *referee,
+                                        int64_t *us, int64_t *us_max, vd_err *err);
 /* Of the jobs that were running when the daemon ended: they are queued again. */
 VD_MUST_USE vd_status vd_ledger_requeue(vd_ledger *ledger, vd_err *err);
 

@@ -105,9 +105,9 @@ vd_status vd_ledger_cancel_job(vd_ledger *ledger, const char *id, vd_err *err) {
 
 /* Its blobs are kept from now on for as long as one that no job ever needed. */
 vd_status vd_ledger_delete_job(vd_ledger *ledger, const char *id, int64_t now, vd_err *err) {
-    static const char *const forget[] = {"DELETE FROM needs WHERE id=?",
-                                         "DELETE FROM referee WHERE id=?",
-                                         "DELETE FROM job WHERE id=?"};
+    static const char *const forget[] = {
+        "DELETE FROM needs WHERE id=?", "DELETE FROM referee WHERE id=?",
+        "DELETE FROM asked WHERE id=?", "DELETE FROM job WHERE id=?"};
     vd_status status = vd_ledger_begin(ledger, err);
     if (status == VD_OK)
         status = vd_ledger_sql(ledger, NULL, NULL, err,
@@ -119,7 +119,7 @@ vd_status vd_ledger_delete_job(vd_ledger *ledger, const char *id, int64_t now, v
                                "UPDATE owned SET touched=? WHERE hash IN (SELECT hash FROM needs "
                                "WHERE id=?) AND client=(SELECT client FROM job WHERE id=?)",
                                "iss", now, id, id);
-    for (int i = 0; status == VD_OK && i < 3; i++)
+    for (size_t i = 0; status == VD_OK && i < sizeof forget / sizeof forget[0]; i++)
         status = vd_ledger_sql(ledger, NULL, NULL, err, forget[i], "s", id);
     return vd_ledger_end(ledger, status, err);
 }
@@ -132,6 +132,39 @@ vd_status vd_ledger_requeue(vd_ledger *ledger, vd_err *err) {
                                "state=?",
                                "iii", (int64_t)VD_JOB_CANCELLED, (int64_t)VD_JOB_QUEUED,
                                (int64_t)VD_JOB_RUNNING);
+    return vd_ledger_end(ledger, status, err);
+}
+
+/* ---- what referees have taken ---- */
+
+vd_status vd_ledger_charge(vd_ledger *ledger, const char *id, const char *referee, int64_t us,
+                           int64_t us_max, vd_err *err) {
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, NULL, NULL, err,
+                               "INSERT INTO asked VALUES(?,?,?,?) ON CONFLICT DO UPDATE SET "
+                               "us=us+excluded.us, us_max=excluded.us_max",
+                               "ssii", id, referee, us, us_max);
+    return vd_ledger_end(ledger, status, err);
+}
+
+static bool see_charged(void *user, sqlite3_stmt *row) {
+    int64_t *us = user;
+    us[0] = sqlite3_column_int64(row, 0);
+    us[1] = sqlite3_column_int64(row, 1);
+    return false;
+}
+
+vd_status vd_ledger_charged(vd_ledger *ledger, const char *id, const char *referee, int64_t *us,
+                            int64_t *us_max, vd_err *err) {
+    int64_t charged[2] = {0, 0};
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status =
+            vd_ledger_sql(ledger, see_charged, charged, err,
+                          "SELECT us, us_max FROM asked WHERE id=? AND key=?", "ss", id, referee);
+    *us = charged[0];
+    *us_max = charged[1];
     return vd_ledger_end(ledger, status, err);
 }
 
