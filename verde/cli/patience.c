@@ -1,5 +1,6 @@
 #include "verde/cli/patience.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include "verde/cli/cli.h"
@@ -30,4 +31,5 @@ void vd_measure(vd_replay *replay, const vd_program *program, vd_pace *out, doub
     else if (replay && game_s)
         *game_s += vd_work_seconds(VD_WORK_STATES, program, out, &none) +
                    vd_work_seconds(VD_WORK_STEP, program, out, &none);
+    malloc_trim(0); /* a step's pages are kept for a next one, which may never be asked for */
 }
