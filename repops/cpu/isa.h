@@ -289,6 +289,7 @@ void RO_NAME(ro_add_arithmetic)(ro_table *table);
 void RO_NAME(ro_add_choice)(ro_table *table);
 void RO_NAME(ro_add_functions)(ro_table *table);
 void RO_NAME(ro_add_products)(ro_table *table);
+void RO_NAME(ro_add_fixed)(ro_table *table);
 void RO_NAME(ro_add_rows)(ro_table *table);
 void RO_NAME(ro_add_columns)(ro_table *table);
 void RO_NAME(ro_add_norm)(ro_table *table);

@@ -13,6 +13,7 @@ void RO_NAME(ro_table)(ro_table *table) {
     RO_NAME(ro_add_choice)(table);
     RO_NAME(ro_add_functions)(table);
     RO_NAME(ro_add_products)(table);
+    RO_NAME(ro_add_fixed)(table);
     RO_NAME(ro_add_rows)(table);
     RO_NAME(ro_add_columns)(table);
     RO_NAME(ro_add_norm)(table);

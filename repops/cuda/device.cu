@@ -122,6 +122,7 @@ static ro_cuda_operator *const *operators() {
         ro_cuda_add_pooling(table);
         ro_cuda_add_batchnorm(table);
         ro_cuda_add_matmul(table);
+        ro_cuda_add_fixed(table);
         ro_cuda_add_conv(table);
         ro_cuda_add_attention(table);
         return true;

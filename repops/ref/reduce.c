@@ -37,7 +37,7 @@ void ro_ref_matmul_step(const ro_call *call, int64_t e, int64_t step, ro_acc *ac
 
 uint32_t ro_ref_matmul(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)e, (void)in;
-    return result(ro_from_bits(acc->word[0]) * attrf(call, RO_MATMUL_ALPHA));
+    return result(ro_from_bits(acc->word[0]) * attrf(call, RO_PRODUCT_ALPHA));
 }
 
 /* Values that the terms of a row share. They are read once per element, as SPEC 11 counts. */

@@ -153,6 +153,8 @@ static const ro_ref_op table[RO_OP_END] = {
     [RO_OP_SQRT] = SHORT(ro_ref_function),
     [RO_OP_RSQRT] = SHORT(ro_ref_function),
     [RO_OP_MATMUL] = {ro_ref_matmul, ro_ref_matmul_steps, one_word, ro_ref_matmul_step, no_loads},
+    [RO_OP_MATMUL_FIXED] = {ro_ref_matmul, ro_ref_matmul_steps, one_word, ro_ref_matmul_fixed_step,
+                            no_loads},
     [RO_OP_REDUCE_SUM] = LOADS(ro_ref_reduce, block_loads),
     [RO_OP_REDUCE_MAX] = LOADS(ro_ref_reduce_max, block_loads),
     [RO_OP_REDUCE_DOT] = LOADS(ro_ref_reduce, block_loads),

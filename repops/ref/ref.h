@@ -93,6 +93,8 @@ void ro_ref_draw_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
 int64_t ro_ref_matmul_steps(const ro_call *call);
 void ro_ref_matmul_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                         const ro_access *in);
+void ro_ref_matmul_fixed_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+                              const ro_access *in);
 int64_t ro_ref_argmax_steps(const ro_call *call);
 void ro_ref_argmax_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                         const ro_access *in);

@@ -13,7 +13,7 @@ RO_INLINE int64_t ro_rows_of(const ro_shape *s) {
     return rows;
 }
 
-/* SPEC 3.1: a as M x K, b as K x N (k_b rows), each possibly stored transposed. */
+/* SPEC 3.1 and 3.5: a as M x K, b as K x N (k_b rows), each possibly stored transposed. */
 typedef struct {
     int64_t batch, m, n, k, k_b;
     int trans_a, trans_b;
@@ -21,18 +21,25 @@ typedef struct {
     int64_t chunk;
     ro_mask mask;
     int64_t window; /* 0: none */
+    int bits;       /* of the integers of a fixed product; 0: no fixed one */
 } ro_matmul;
 
 RO_INLINE ro_matmul ro_matmul_of(const ro_call *call) {
     const ro_shape *a = &call->input[0], *b = &call->input[1];
-    int bd = (int)call->attr[RO_MATMUL_BATCH_DIMS];
+    const int64_t *attr = call->attr;
+    const int bd = (int)attr[RO_PRODUCT_BATCH_DIMS];
     ro_matmul v = {.batch = 1,
-                   .trans_a = (int)(call->attr[RO_MATMUL_TRANS] & 1),
-                   .trans_b = (int)(call->attr[RO_MATMUL_TRANS] >> 1 & 1),
-                   .alpha = ro_from_bits((uint32_t)call->attr[RO_MATMUL_ALPHA]),
-                   .chunk = call->attr[RO_MATMUL_CHUNK],
-                   .mask = (ro_mask)call->attr[RO_MATMUL_MASK],
-                   .window = call->attr[RO_MATMUL_WINDOW]};
+                   .trans_a = (int)(attr[RO_PRODUCT_TRANS] & 1),
+                   .trans_b = (int)(attr[RO_PRODUCT_TRANS] >> 1 & 1),
+                   .alpha = ro_from_bits((uint32_t)attr[RO_PRODUCT_ALPHA]),
+                   .chunk = RO_DOT_CHUNK};
+    if (call->op == RO_OP_MATMUL_FIXED) {
+        v.bits = (int)attr[RO_MATMUL_FIXED_BITS];
+    } else {
+        v.chunk = attr[RO_MATMUL_CHUNK];
+        v.mask = (ro_mask)attr[RO_MATMUL_MASK];
+        v.window = attr[RO_MATMUL_WINDOW];
+    }
     int64_t a_cols = a->dim[a->ndim - 1], a_rows = 1;
     int64_t b_cols = b->dim[b->ndim - 1], b_rows = 1;
     for (int i = 0; i < bd; i++)

@@ -78,6 +78,7 @@ ro_status ro_check_where(ro_check *c);
 ro_status ro_check_iadd(ro_check *c);
 ro_status ro_check_dropout(ro_check *c);
 ro_status ro_check_matmul(ro_check *c);
+ro_status ro_check_matmul_fixed(ro_check *c);
 ro_status ro_check_reduce(ro_check *c);
 ro_status ro_check_columns(ro_check *c);
 ro_status ro_check_ln_rstd(ro_check *c);

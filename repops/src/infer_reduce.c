@@ -15,19 +15,13 @@ static ro_status ro_check_matmul_batch(ro_check *c, int bd) {
     return RO_OK;
 }
 
-ro_status ro_check_matmul(ro_check *c) {
-    TRY(ro_want_type(c, 0, RO_F32));
-    TRY(ro_want_float(c, 1));
-    TRY(ro_want_range(c, RO_MATMUL_BATCH_DIMS, 0, RO_MAX_DIMS - 2));
-    TRY(ro_want_range(c, RO_MATMUL_TRANS, 0, 3));
-    TRY(ro_want_range(c, RO_MATMUL_MASK, 0, 2));
-    TRY(ro_want_window(c, RO_MATMUL_WINDOW, c->call->attr[RO_MATMUL_MASK] != RO_MASK_NONE));
-    if (c->call->attr[RO_MATMUL_CHUNK] != RO_DOT_CHUNK &&
-        c->call->attr[RO_MATMUL_CHUNK] != RO_ATTN_BLOCK)
-        return ro_refuse(c, "chunk must be %d or %d", RO_DOT_CHUNK, RO_ATTN_BLOCK);
-    int bd = (int)c->call->attr[RO_MATMUL_BATCH_DIMS];
+/* What products of both kinds have in common, and the shape of their output. */
+static ro_status ro_check_product(ro_check *c) {
+    TRY(ro_want_range(c, RO_PRODUCT_BATCH_DIMS, 0, RO_MAX_DIMS - 2));
+    TRY(ro_want_range(c, RO_PRODUCT_TRANS, 0, 3));
+    const int bd = (int)c->call->attr[RO_PRODUCT_BATCH_DIMS];
     TRY(ro_check_matmul_batch(c, bd));
-    ro_matmul m = ro_matmul_of(c->call);
+    const ro_matmul m = ro_matmul_of(c->call);
     if (m.k != m.k_b)
         return ro_refuse(c, "inner dimensions differ: %lld and %lld", (long long)m.k,
                          (long long)m.k_b);
@@ -40,6 +34,26 @@ ro_status ro_check_matmul(ro_check *c) {
     }
     c->want.dim[c->want.ndim - 1] = m.n;
     return RO_OK;
+}
+
+ro_status ro_check_matmul(ro_check *c) {
+    TRY(ro_want_type(c, 0, RO_F32));
+    TRY(ro_want_float(c, 1));
+    TRY(ro_want_range(c, RO_MATMUL_MASK, 0, 2));
+    TRY(ro_want_window(c, RO_MATMUL_WINDOW, c->call->attr[RO_MATMUL_MASK] != RO_MASK_NONE));
+    if (c->call->attr[RO_MATMUL_CHUNK] != RO_DOT_CHUNK &&
+        c->call->attr[RO_MATMUL_CHUNK] != RO_ATTN_BLOCK)
+        return ro_refuse(c, "chunk must be %d or %d", RO_DOT_CHUNK, RO_ATTN_BLOCK);
+    return ro_check_product(c);
+}
+
+ro_status ro_check_matmul_fixed(ro_check *c) {
+    TRY(ro_all_f32(c));
+    const int64_t bits = c->call->attr[RO_MATMUL_FIXED_BITS];
+    if (bits != RO_FIXED_16 && bits != RO_FIXED_24)
+        return ro_refuse(c, "bits must be %d or %d, got %lld", RO_FIXED_16, RO_FIXED_24,
+                         (long long)bits);
+    return ro_check_product(c);
 }
 
 /* ---- reductions ---- */

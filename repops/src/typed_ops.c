@@ -323,6 +323,20 @@ ro_status ro_op_matmul(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b,
     return ro_typed_call(ctx, RO_OP_MATMUL, 2, in, attr, out);
 }
 
+ro_status ro_op_matmul_fixed(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b,
+        const ro_op_matmul_fixed_attrs *attrs, ro_tensor *out) {
+    static const ro_op_matmul_fixed_attrs zeros;
+    attrs = attrs ? attrs : &zeros;
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->batch_dims,
+        attrs->trans,
+        ro_attr_f32(attrs->alpha != 0 ? attrs->alpha : 1),
+        attrs->bits != 0 ? attrs->bits : RO_FIXED_24,
+    };
+    const ro_tensor *const in[] = {a, b};
+    return ro_typed_call(ctx, RO_OP_MATMUL_FIXED, 2, in, attr, out);
+}
+
 ro_status ro_op_reduce_sum(ro_ctx *ctx, const ro_tensor *x, const ro_op_reduce_sum_attrs *attrs,
         ro_tensor *out) {
     static const ro_op_reduce_sum_attrs zeros;

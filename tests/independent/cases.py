@@ -237,7 +237,7 @@ def lr_schedule(m):
     return {"kind": kind, "warmup": warmup, "total": total, "base": m.number(), "min": m.number()}, [step], None
 
 
-def matmul(m):
+def matmul(m, fixed=False):
     d, trans = m.chance.randrange(3), m.chance.randrange(4)
     shape = m.dims(d, d, 4) if d else ()
     rows_a = m.dims(1, 2 if d < 2 else 1)
@@ -245,7 +245,10 @@ def matmul(m):
     chunk = m.chance.choice([256, 128])
     a = shape + (k + (prod(rows_a),) if trans & 1 else rows_a + (prod(k),))
     b = shape + ((n, prod(k)) if trans & 2 else k + (n,))
-    attributes = {"batch_dims": d, "trans": trans, "alpha": m.number(), "chunk": chunk, "mask": m.chance.randrange(3)}
+    attributes = {"batch_dims": d, "trans": trans, "alpha": m.number()}
+    if fixed:
+        return {**attributes, "bits": m.chance.choice([16, 24])}, [m.f(*a), m.f(*b)], None
+    attributes.update(chunk=chunk, mask=m.chance.randrange(3))
     attributes["window"] = m.chance.choice([0, 1, 3, 200, 2000]) if attributes["mask"] else 0
     return attributes, [m.f(*a), m.numbers(*b)], None
 
@@ -362,7 +365,7 @@ CASES = {
     "read_batch": read_batch, "read_images": read_images, "read_labels": read_labels, "embedding": embedding,
     "embedding_grad": embedding_grad, "split_heads": split_heads, "join_heads": join_heads, "concat": concat,
     "cast": cast, "repeat_heads": repeat_heads, "repeat_heads_grad": repeat_heads_grad, "rope_turns": rope_turns, "rope": rope,
-    "dropout": dropout, "lr_schedule": lr_schedule, "matmul": matmul,
+    "dropout": dropout, "lr_schedule": lr_schedule, "matmul": matmul, "matmul_fixed": lambda m: matmul(m, True),
     "div_const": lambda m: (numbers("divisor")(m), [m.f(*m.dims())], None),
     "ln_rstd": lambda m: ({"n": m.chance.choice([1, 5, 2**24 + 1]), "eps": m.number()}, [m.f(*m.dims())], None),
     "layernorm": rows("xrrcc"), "ln_dx": rows("xcxrrrr"), "rmsnorm": rows("xrc"), "rms_dx": rows("xcxrr"),

@@ -2,7 +2,7 @@
 
 from math import prod
 
-from binary32 import F32, INF, NAN, ONE, ZERO, canon, exp, fma, of_half, of_int
+from binary32 import F32, INF, NAN, ONE, ZERO, canon, exp, fma, of_half, of_int, rounded
 from definitions import F, FRACTIONS, Operator, ceil_div, numel, per_row, repeats, stands_for
 from elementwise import larger
 
@@ -49,31 +49,91 @@ def matrices(n):
     return (prod(left[:d]), m, k, columns) if k == k2 else None
 
 
-def matmul_shape(n):
+def product_shape(n):
     sizes = matrices(n)
-    if sizes is None or n["chunk"] not in (128, 256) or n["mask"] not in (0, 1, 2):
-        return None
-    if not 0 <= n["window"] <= (2**40 if n["mask"] else 0):
+    if sizes is None:
         return None
     d, left = n["batch_dims"], n.dims_of(0)
     dims = left[:d] + ((sizes[1],) if n["trans"] & 1 else left[d:-1]) + (sizes[3],)
     return (F, dims) if len(dims) <= 5 else None
 
 
-def matmul_terms(n, e):
+def matmul_shape(n):
+    if n["chunk"] not in (128, 256) or n["mask"] not in (0, 1, 2):
+        return None
+    if not 0 <= n["window"] <= (2**40 if n["mask"] else 0):
+        return None
+    return product_shape(n)
+
+
+def product_places(n, e):
+    """(K, row, the two places of each k) of an element of a product."""
     _, m, k, columns = matrices(n)
     batch, rest = divmod(e, m * columns)
     row, column = divmod(rest, columns)
 
     def at(i):
-        if (n["mask"] == 1 and i > row) or (n["mask"] == 2 and i < row) or abs(row - i) >= (n["window"] or 2**62):
-            return None
         return (batch * m * k + (i * m + row if n["trans"] & 1 else row * k + i),
                 batch * k * columns + (column * k + i if n["trans"] & 2 else i * columns + column))
+    return k, row, at
+
+
+def matmul_terms(n, e):
+    k, row, places = product_places(n, e)
+
+    def at(i):
+        if (n["mask"] == 1 and i > row) or (n["mask"] == 2 and i < row) or abs(row - i) >= (n["window"] or 2**62):
+            return None
+        return places(i)
     return k, n["chunk"], at
 
 
+def exponent(x):
+    """The least e >= -125 with all |x| <= 127 * 2^(e - 7)."""
+    e = -125
+    for m, p in (abs(v).exact() for v in x):
+        while m << max(p - e + 7, 0) > 127 << max(e - 7 - p, 0):
+            e += 1
+    return e
+
+
+def integer(x, scale):
+    """The integer nearest to x * 2^scale, ties to even."""
+    m, p = x.exact()
+    if p + scale >= 0:
+        return m << p + scale
+    whole, rest = m >> -p - scale, m & (1 << -p - scale) - 1
+    return whole + (2 * rest > 1 << -p - scale or (2 * rest == 1 << -p - scale and whole & 1))
+
+
+def fixed(left, right, bits):
+    """What a chunk of a fixed product adds."""
+    if any(x.is_nan() or x.is_inf() for x in left + right):
+        return NAN
+    a, c = bits - 1 - exponent(left), bits - 1 - exponent(right)
+    total = sum(integer(x, a) * integer(y, c) for x, y in zip(left, right))
+    return rounded(total < 0, abs(total), -a - c) if total else ZERO
+
+
+class FixedDot:
+    words = 1
+
+    def parts(self, n):
+        return ceil_div(matrices(n)[2], 256)
+
+    def step(self, n, e, j, state, x):
+        k, _, at = product_places(n, e)
+        places = [at(i) for i in range(256 * j, min(k, 256 * (j + 1)))]
+        left, right = ([x(side, place[side]) for place in places] for side in (0, 1))
+        return [(F32(state[0]) + fixed(left, right, n["bits"])).word]
+
+    def end(self, n, e, state):
+        return F32(state[0]) * n.number("alpha")
+
+
 Operator(32, "matmul(a, b f32 bf16 f16; batch_dims, trans, alpha f, chunk, mask, window)", matmul_shape, fold=Dot(matmul_terms))
+Operator(225, "matmul_fixed(a, b; batch_dims, trans, alpha f, bits)",
+         lambda n: product_shape(n) if n["bits"] in (16, 24) else None, fold=FixedDot())
 
 # Rows.
 

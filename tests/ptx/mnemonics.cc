@@ -194,6 +194,7 @@ static const operation arithmetic[] = {
     value("cvt.rn.f32.s64", [](s64 a) { return (float)a; }),
     value("cvt.rn.f64.s32", [](s32 a) { return (double)a; }),
     value("cvt.rn.f64.s64", [](s64 a) { return (double)a; }),
+    value("cvt.rn.f32.f64", [](double a) { return (float)a; }),
     value("cvt.f64.f32", [](float a) { return (double)a; }),
     value("cvt.rzi.s32.f32", [](float a) { return to_int(a); }),
     /* comparisons; -u: or one is a NaN */

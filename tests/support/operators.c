@@ -75,6 +75,16 @@ static vd_value moved(vd_builder *b, vd_value order) {
     return vd_concat(b, "joined", 1, 2, (vd_value[]){x, w});
 }
 
+/* x (x^T x) / 64, by integers of 24 and of 16 bits. */
+static vd_value squared(vd_builder *b, vd_value x) {
+    b->fixed_bits = RO_FIXED_24;
+    const vd_value square = vd_project(b, vd_transpose(b, "turned", x, (const int[]){1, 0}), x);
+    b->fixed_bits = RO_FIXED_16;
+    const vd_value y = vd_project(b, x, square);
+    b->fixed_bits = 0;
+    return vd_scale(b, "smaller", y, 0x1p-6f);
+}
+
 /* x, cut off at 2 above and at -0.25 below, or half of it. */
 static vd_value limited(vd_builder *b, vd_value x) {
     const ro_shape one = VD_SHAPE(RO_F32, 1);
@@ -135,7 +145,7 @@ static void generate(vd_builder *b) {
 
 static void build_step(vd_builder *b) {
     vd_value labels, order = order_of(b, &labels);
-    const vd_value loss = losses(b, functions(b, moved(b, order)), labels);
+    const vd_value loss = losses(b, functions(b, squared(b, moved(b, order))), labels);
     b->graph->output = outputs();
     b->graph->output[LOSS] = vd_reduce(b, "loss", RO_OP_REDUCE_SUM, ROWS, 1, &loss);
     b->graph->loss = b->graph->output[LOSS];

@@ -10,6 +10,7 @@ typedef enum {
     ADD,
     LINEAR,
     LOGITS,
+    FIXED_LOGITS, /* by integers of 24 bits */
     NORM,
     GELU,
     RELU,

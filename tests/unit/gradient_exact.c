@@ -73,7 +73,8 @@ static void exact_layer(const example *x, int j) {
     const int64_t count = ro_shape_numel(&x->shape[OUT(j)]), cols = last(&x->shape[OUT(j)]);
     switch (l->kind) {
     case LINEAR: exact_matmul(x, l, out, false); break;
-    case LOGITS: exact_matmul(x, l, out, true); break;
+    case LOGITS:
+    case FIXED_LOGITS: exact_matmul(x, l, out, true); break;
     case NORM: exact_norm(x, l, out); break;
     case ATTENTION: exact_attention(x, l, out); break;
     case GROUPED: exact_grouped(x, l, out); break;

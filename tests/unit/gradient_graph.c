@@ -66,6 +66,13 @@ static vd_value build_grouped(vd_builder *b, const layer *l, const vd_value qkv[
     return vd_grouped_attention(b, qkv, &heads);
 }
 
+static vd_value fixed_logits(vd_builder *b, vd_value x, vd_value table) {
+    b->fixed_bits = RO_FIXED_24;
+    const vd_value y = vd_project_rows(b, x, table);
+    b->fixed_bits = 0;
+    return y;
+}
+
 static vd_value build_layer(vd_builder *b, const layer *l, const vd_value *value) {
     const vd_value x = value[l->in[0]], y = value[l->in[1]], z = value[l->in[2]];
     const vd_dropout_attr dropout = {l->rate, SEED, STREAM};
@@ -75,6 +82,7 @@ static vd_value build_layer(vd_builder *b, const layer *l, const vd_value *value
     case ADD: return vd_add(b, "add", x, y);
     case LINEAR: return vd_linear(b, x, y, z);
     case LOGITS: return vd_project_rows(b, x, y);
+    case FIXED_LOGITS: return fixed_logits(b, x, y);
     case NORM: return vd_layernorm(b, x, y, z, 1e-5f);
     case GELU: return vd_gelu(b, x);
     case RELU: return vd_relu(b, x);

@@ -190,11 +190,15 @@ static inline void roll_matmul(op_case *c, dice *d) {
     c->in[1] = dims == 0   ? b
                : dims == 1 ? shape_of(RO_F32, 3, b0, b.dim[0], b.dim[1], 0)
                            : shape_of(RO_F32, 4, b0, b1, b.dim[0], b.dim[1]);
+    c->call.attr[RO_PRODUCT_BATCH_DIMS] = dims;
+    c->call.attr[RO_PRODUCT_TRANS] = trans;
+    c->call.attr[RO_PRODUCT_ALPHA] = roll(d, 3) ? ro_attr_f32(1.0f) : roll_f32(d, 1);
+    if (c->call.op == RO_OP_MATMUL_FIXED) {
+        c->call.attr[RO_MATMUL_FIXED_BITS] = roll(d, 2) ? RO_FIXED_24 : RO_FIXED_16;
+        return;
+    }
     if (roll(d, 3) == 0)
         c->in[1].dtype = roll_float(d);
-    c->call.attr[RO_MATMUL_BATCH_DIMS] = dims;
-    c->call.attr[RO_MATMUL_TRANS] = trans;
-    c->call.attr[RO_MATMUL_ALPHA] = roll(d, 3) ? ro_attr_f32(1.0f) : roll_f32(d, 1);
     c->call.attr[RO_MATMUL_CHUNK] = roll(d, 2) ? RO_DOT_CHUNK : RO_ATTN_BLOCK;
     c->call.attr[RO_MATMUL_MASK] = roll(d, 3);
     if (c->call.attr[RO_MATMUL_MASK] && roll(d, 2))
@@ -458,7 +462,7 @@ static inline const char *case_roll(op_case *c, int op, uint64_t seed) {
         roll_elementwise(c, &d);
     else if (rolls_reductions(op))
         roll_reductions(c, &d);
-    else if (op == RO_OP_MATMUL)
+    else if (op == RO_OP_MATMUL || op == RO_OP_MATMUL_FIXED)
         roll_matmul(c, &d);
     else if (op <= RO_OP_REDUCE_LN_GX)
         roll_reduce(c, &d);

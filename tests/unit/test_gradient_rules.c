@@ -90,6 +90,10 @@ static vd_value leaky_relu(vd_builder *b) {
 static vd_value product(vd_builder *b) {
     return vd_project(b, X, TABLE);
 }
+static vd_value fixed_product(vd_builder *b) {
+    b->fixed_bits = RO_FIXED_16;
+    return vd_project(b, X, TABLE);
+}
 static vd_value embedding(vd_builder *b) {
     return vd_embedding(b, "layer", TABLE, ids(b));
 }
@@ -221,6 +225,7 @@ static const rule rules[RO_OP_END] = {
     [RO_OP_DRAW] = {.none = integer},
     [RO_OP_LEAKY_RELU] = {leaky_relu}, [RO_OP_LEAKY_RELU_GRAD] = {.none = backward},
     [RO_OP_DROPOUT] = {dropout}, [RO_OP_MATMUL] = {product},
+    [RO_OP_MATMUL_FIXED] = {fixed_product},
     [RO_OP_REDUCE_SUM] = {layernorm}, [RO_OP_REDUCE_MAX] = {softmax},
     [RO_OP_REDUCE_DOT] = {rmsnorm}, [RO_OP_REDUCE_SQDEV] = {layernorm},
     [RO_OP_REDUCE_EXPSUM] = {softmax}, [RO_OP_REDUCE_LN_GX] = {.none = backward},

@@ -27,8 +27,7 @@ void vd_accumulate(vd_builder *b, vd_value value, vd_value gradient) {
 static void back_matmul(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_value x = r->in[0], w = r->in[1];
     bool transposed = r->number == 2;
-    vd_op product = vd_matmul_op(0, transposed ? 0 : 2, 1.0f, RO_DOT_CHUNK, 0);
-    vd_op outer = vd_matmul_op(0, 1, 1.0f, RO_DOT_CHUNK, 0);
+    vd_op product = vd_product_op(r->bits, transposed ? 0 : 2), outer = vd_product_op(r->bits, 1);
     if (vd_wants_gradient(b, x))
         vd_accumulate(b, x, VD_EMIT(b, "d_input", product, dy, w));
     if (vd_wants_gradient(b, w))

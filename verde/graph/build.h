@@ -24,7 +24,8 @@ typedef struct {
     bool *trained;  /* which values have a gradient, likewise; owned */
     uint32_t grad_count;
     vd_value numbered_step; /* of vd_number_steps; 0: the program's own */
-    bool repeats;           /* the body of this repeat is built */
+    int fixed_bits; /* linear layers are fixed products of so many bits; 0: products of f32 */
+    bool repeats;   /* the body of this repeat is built */
     vd_repeat repeat;
 } vd_builder;
 

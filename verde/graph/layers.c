@@ -29,11 +29,23 @@ vd_op vd_matmul_op(int batch_dims, int trans, float alpha, int chunk, int mask) 
                    NULL};
 }
 
+vd_op vd_product_op(int bits, int trans) {
+    if (bits == 0)
+        return vd_matmul_op(0, trans, 1.0f, RO_DOT_CHUNK, 0);
+    return (vd_op){RO_OP_MATMUL_FIXED,
+                   {[RO_MATMUL_FIXED_TRANS] = trans,
+                    [RO_MATMUL_FIXED_ALPHA] = ro_attr_f32(1.0f),
+                    [RO_MATMUL_FIXED_BITS] = bits},
+                   NULL};
+}
+
 static vd_value matmul(vd_builder *b, vd_value x, vd_value weight, int trans) {
-    vd_value out = VD_EMIT(b, "matmul", vd_matmul_op(0, trans, 1.0f, RO_DOT_CHUNK, 0), x, weight);
-    vd_tape_put(
-        b, (vd_record){
-               .layer = VD_LAYER_MATMUL, .in = {x, weight, VD_NONE}, .out = out, .number = trans});
+    vd_value out = VD_EMIT(b, "matmul", vd_product_op(b->fixed_bits, trans), x, weight);
+    vd_tape_put(b, (vd_record){.layer = VD_LAYER_MATMUL,
+                               .in = {x, weight, VD_NONE},
+                               .out = out,
+                               .number = trans,
+                               .bits = b->fixed_bits});
     return out;
 }
 

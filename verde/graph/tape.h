@@ -50,6 +50,7 @@ struct vd_record {
     vd_value saved[5];    /* what forward computed and backward reads */
     int64_t number;       /* attention's output by heads; transposition of a matmul's second input;
                              factor; operator; axis; label that is ignored */
+    int bits;             /* of a fixed product; 0: one of f32 */
     bool causal, rotates; /* attention */
     int64_t window;       /* attention; 0: none */
     vd_value padding;     /* of attention, by scores; VD_NONE: none */
@@ -82,6 +83,8 @@ vd_backward_fn vd_back_conv2d, vd_back_max_pool2d, vd_back_avg_pool2d, vd_back_b
 vd_backward_fn vd_back_max, vd_back_min, vd_back_where;
 
 vd_op vd_matmul_op(int batch_dims, int trans, float alpha, int chunk, int mask);
+/* A product of two matrices: matmul_fixed of so many bits, or matmul if there are none. */
+vd_op vd_product_op(int bits, int trans);
 vd_value vd_emit_dropout(vd_builder *b, const char *name, vd_value x, vd_dropout_attr dropout);
 
 #endif

@@ -48,6 +48,7 @@ typedef enum {
     RO_OP_SQRT = 30,               /* (x) */
     RO_OP_RSQRT = 31,              /* (x): 1 / sqrt(x) */
     RO_OP_MATMUL = 32,             /* (a, b f32 or bf16 or f16): alpha * a b; batches, transposes, masks */
+    RO_OP_MATMUL_FIXED = 225,      /* (a, b): alpha * a b by exact sums of integers; batches, transposes */
     RO_OP_REDUCE_SUM = 40,         /* (x): sums of blocks of a row */
     RO_OP_REDUCE_MAX = 41,         /* (x): maxima of blocks of a row */
     RO_OP_REDUCE_DOT = 42,         /* (a, b): sums of a * b; b repeats */
@@ -189,6 +190,10 @@ enum {
     RO_MATMUL_CHUNK = 3,
     RO_MATMUL_MASK = 4,
     RO_MATMUL_WINDOW = 5,
+    RO_MATMUL_FIXED_BATCH_DIMS = 0,
+    RO_MATMUL_FIXED_TRANS = 1,
+    RO_MATMUL_FIXED_ALPHA = 2, /* f */
+    RO_MATMUL_FIXED_BITS = 3,
     RO_REDUCE_SUM_COLS = 0,
     RO_REDUCE_SUM_BLOCK = 1,
     RO_REDUCE_MAX_COLS = 0,
@@ -372,6 +377,9 @@ enum {
     RO_MASKED_CAUSAL = RO_ATTN_MAX_CAUSAL,
     RO_MASKED_WINDOW = RO_ATTN_MAX_WINDOW,
     RO_PLACED_WINDOW = RO_ATTN_MAX_AT_WINDOW,
+    RO_PRODUCT_BATCH_DIMS = RO_MATMUL_BATCH_DIMS,
+    RO_PRODUCT_TRANS = RO_MATMUL_TRANS,
+    RO_PRODUCT_ALPHA = RO_MATMUL_ALPHA,
     RO_LEAKY_SLOPE = RO_LEAKY_RELU_SLOPE,
     RO_REPEAT_TIMES = RO_REPEAT_HEADS_TIMES,
     RO_LABELS_IGNORE = RO_XENT_IGNORE_IGNORE,

@@ -260,6 +260,16 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_matmul(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b,
         const ro_op_matmul_attrs *attrs, ro_tensor *out);
 
+/* a, b: alpha * a b by exact sums of integers; batches, transposes */
+typedef struct {
+    int64_t batch_dims;
+    int64_t trans;
+    float alpha; /* 0: 1 */
+    int64_t bits; /* 0: RO_FIXED_24 */
+} ro_op_matmul_fixed_attrs;
+RO_API RO_MUST_USE ro_status ro_op_matmul_fixed(ro_ctx *ctx, const ro_tensor *a,
+        const ro_tensor *b, const ro_op_matmul_fixed_attrs *attrs, ro_tensor *out);
+
 /* x: sums of blocks of a row (out->shape is declared) */
 typedef struct {
     int64_t cols; /* 0: the last dimension of x */

@@ -1,0 +1,160 @@
+/* matmul_fixed (SPEC.md section 3.5): blocks of the output, shared among threads; an engine
+ * computes their chunks. */
+#include "repops/cpu/gemm/fixed.h"
+
+enum {
+    BLOCK_ROWS = 512, /* rows that repay packing a chunk of b */
+    BLOCK_COLS = 512, /* columns that repay packing a row of a; a packed chunk of b stays in the
+                         second-level cache */
+    LEAST = 64,       /* rows or columns of a block that is cut no further */
+    WORK_US = 1 << 15 /* multiply-adds of one microsecond */
+};
+
+typedef struct {
+    const fixed_engine *engine;
+    ro_matmul v;
+    const float *a, *b;
+    float *c;
+    int64_t rows, cols;   /* of a block */
+    int64_t down, across; /* blocks of one product */
+    char *workspace;
+    int64_t workspace_size; /* of one thread, in bytes */
+} fixed_plan;
+
+/* A block of one product, and where one thread packs. */
+typedef struct {
+    const fixed_plan *plan;
+    fixed_lines a, b;
+    float *c;
+    char *packed_a, *packed_b;
+    double *a_power, *b_power;
+} fixed_block;
+
+static int64_t aligned(int64_t bytes) {
+    return ceil_div(bytes, 64) * 64;
+}
+
+static int64_t workspace_of(const fixed_plan *p) {
+    const fixed_engine *e = p->engine;
+    const int64_t groups = ceil_div(p->cols, e->b_lines), size = (int64_t)sizeof(double);
+    return aligned(e->a_bytes) + aligned(groups * e->b_bytes) + aligned(e->a_lines * size) +
+           aligned(groups * e->b_lines * size);
+}
+
+static void place(fixed_block *s, char *at) {
+    const fixed_engine *e = s->plan->engine;
+    const int64_t groups = ceil_div(s->plan->cols, e->b_lines);
+    s->packed_a = at;
+    s->packed_b = s->packed_a + aligned(e->a_bytes);
+    s->a_power = (double *)(void *)(s->packed_b + aligned(groups * e->b_bytes));
+    s->b_power =
+        s->a_power + aligned(e->a_lines * (int64_t)sizeof(double)) / (int64_t)sizeof(double);
+}
+
+/* Lines [at, at + most) of an operand from k on, as far as there are. */
+static fixed_lines part_of(const fixed_lines *all, int64_t at, int64_t most, int64_t k) {
+    fixed_lines l = *all;
+    l.x += at * l.line + k * l.step;
+    l.lines = min_i64(most, all->lines - at);
+    l.steps = min_i64(RO_DOT_CHUNK, all->steps - k);
+    return l;
+}
+
+static void run_chunk(const fixed_block *s, int64_t k) {
+    const fixed_engine *e = s->plan->engine;
+    const int bits = s->plan->v.bits;
+    for (int64_t n = 0; n < s->b.lines; n += e->b_lines) {
+        const fixed_lines l = part_of(&s->b, n, e->b_lines, k);
+        e->pack_b(&l, bits, s->packed_b + n / e->b_lines * e->b_bytes, s->b_power + n);
+    }
+    for (int64_t m = 0; m < s->a.lines; m += e->a_lines) {
+        const fixed_lines l = part_of(&s->a, m, e->a_lines, k);
+        e->pack_a(&l, bits, s->packed_a, s->a_power);
+        e->tiles(&(fixed_tiles){s->packed_a, s->packed_b, s->a_power, s->b_power, l.lines,
+                                s->b.lines, l.steps, bits, s->c + m * s->plan->v.n, s->plan->v.n});
+    }
+}
+
+static void finish(const fixed_block *s) {
+    const float alpha = s->plan->v.alpha;
+    for (int64_t m = 0; m < s->a.lines; m++) {
+        float *c = s->c + m * s->plan->v.n;
+        for (int64_t n = 0; n < s->b.lines; n++)
+            c[n] = ro_canon(c[n] * alpha);
+    }
+}
+
+static void run_block(const fixed_block *s) {
+    for (int64_t m = 0; m < s->a.lines; m++)
+        memset(s->c + m * s->plan->v.n, 0, (size_t)s->b.lines * sizeof(float));
+    for (int64_t k = 0; k < s->plan->v.k; k += RO_DOT_CHUNK)
+        run_chunk(s, k);
+    finish(s);
+}
+
+static void run_blocks(void *user, int64_t first, int64_t last, int worker) {
+    const fixed_plan *p = user;
+    const ro_matmul *v = &p->v;
+    for (int64_t i = first; i < last; i++) {
+        const int64_t product = i / p->across / p->down;
+        const int64_t row = i / p->across % p->down * p->rows, col = i % p->across * p->cols;
+        const fixed_lines a = {p->a + product * v->m * v->k, v->trans_a ? 1 : v->k,
+                               v->trans_a ? v->m : 1, v->m, v->k};
+        const fixed_lines b = {p->b + product * v->k * v->n, v->trans_b ? v->k : 1,
+                               v->trans_b ? 1 : v->n, v->n, v->k};
+        fixed_block s = {.plan = p, .a = a, .b = b};
+        s.a.x += row * a.line, s.a.lines = min_i64(p->rows, v->m - row);
+        s.b.x += col * b.line, s.b.lines = min_i64(p->cols, v->n - col);
+        s.c = p->c + (product * v->m + row) * v->n + col;
+        place(&s, p->workspace + worker * p->workspace_size);
+        run_block(&s);
+    }
+}
+
+/* Sizes are multiples of the engine's groups. Threads finish together if they have several blocks.
+ */
+static void cut(fixed_plan *p, int threads) {
+    const fixed_engine *e = p->engine;
+    int64_t rows = BLOCK_ROWS, cols = BLOCK_COLS;
+    for (;;) {
+        p->rows = ceil_div(min_i64(rows, p->v.m), e->a_lines) * e->a_lines;
+        p->cols = ceil_div(min_i64(cols, p->v.n), e->b_lines) * e->b_lines;
+        p->down = ceil_div(p->v.m, p->rows);
+        p->across = ceil_div(p->v.n, p->cols);
+        if (threads == 1 || p->v.batch * p->down * p->across >= 2 * threads ||
+            (p->rows <= LEAST && p->cols <= LEAST))
+            return;
+        if (p->rows > p->cols)
+            rows = p->rows / 2;
+        else
+            cols = p->cols / 2;
+    }
+}
+
+const fixed_engine *RO_NAME(ro_fixed_engine)(int bits, int number) {
+    const fixed_engine *words = RO_NAME(ro_fixed_words)(bits);
+    if (words && number == 0)
+        return words;
+    return number == (words ? 1 : 0) ? RO_NAME(ro_fixed_double)() : NULL;
+}
+
+static ro_status matmul_fixed(const ro_job *job) {
+    fixed_plan p = {.v = ro_matmul_of(job->call), .a = job->in[0], .b = job->in[1], .c = job->out};
+    p.engine = RO_NAME(ro_fixed_engine)(p.v.bits, 0);
+    const double work = (double)p.v.batch * (double)p.v.m * (double)p.v.n * (double)(p.v.k + 1);
+    if (work <= 0)
+        return RO_OK;
+    const int threads = ro_pool_threads(ro_ctx_pool(job->ctx), work / WORK_US);
+    cut(&p, threads);
+    const int64_t blocks = p.v.batch * p.down * p.across;
+    p.workspace_size = workspace_of(&p);
+    p.workspace = ro_workspace(job->ctx, (size_t)(p.workspace_size * ro_ctx_threads(job->ctx)));
+    if (!p.workspace)
+        return RO_ERR_MEMORY;
+    ro_pool_for(ro_ctx_pool(job->ctx), blocks, threads == 1 ? blocks : 1, run_blocks, &p);
+    return RO_OK;
+}
+
+void RO_NAME(ro_add_fixed)(ro_table *table) {
+    table->kernel[RO_OP_MATMUL_FIXED] = (ro_kernel){.run = matmul_fixed};
+}

@@ -1,0 +1,45 @@
+/* Products by exact sums of integers (SPEC.md section 3.5): what plans a product and what computes
+ * a tile of it agree on this. */
+#ifndef REPOPS_CPU_FIXED_H
+#define REPOPS_CPU_FIXED_H
+
+#include "repops/cpu/isa.h"
+
+/* Lines of an operand in one chunk: rows of a or columns of b. */
+typedef struct {
+    const float *x;
+    int64_t line, step; /* from a line to the next, from one k to the next */
+    int64_t lines, steps;
+} fixed_lines;
+
+/* Tiles of one chunk: `rows` packed lines of a by all packed lines of b, added to the totals at c,
+ * whose rows are c_row apart. */
+typedef struct {
+    const void *a, *b;
+    const double *a_power,
+        *b_power; /* of two: what an integer counts; NaN: the line is not finite */
+    int64_t rows, cols, steps;
+    int bits;
+    float *c;
+    int64_t c_row;
+} fixed_tiles;
+
+/* One way to multiply exactly. Packed lines go in groups, of a_lines or b_lines, the last one
+ * filled up with zeros; a group of a chunk takes so many bytes. */
+typedef struct {
+    int64_t a_lines, b_lines;
+    int64_t a_bytes, b_bytes;
+    void (*pack_a)(const fixed_lines *l, int bits, void *out, double *power);
+    void (*pack_b)(const fixed_lines *l, int bits, void *out, double *power);
+    void (*tiles)(const fixed_tiles *t);
+} fixed_engine;
+
+/* The engines that this machine has for integers of so many bits, the fastest first, NULL after the
+ * last one. All give the same bits. */
+const fixed_engine *RO_NAME(ro_fixed_engine)(int bits, int number);
+
+/* NULL where the machine has no such instructions. */
+const fixed_engine *RO_NAME(ro_fixed_words)(int bits);
+const fixed_engine *RO_NAME(ro_fixed_double)(void);
+
+#endif

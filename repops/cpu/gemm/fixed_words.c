@@ -1,0 +1,283 @@
+/* Exact products by words of 16 bits, with vpdpwssd (AVX-512 VNNI), which adds two products to each
+ * lane of 32 bits.
+ *
+ * An integer of 24 bits is 4096 high + low, both from -2048 to 2047. Three sums replace four:
+ * high high, low low, and (high + low)(high + low), whose difference from the other two is
+ * high low + low high. A lane may wrap: the difference is below 2^31, and exact modulo 2^32. Of 16
+ * bits, a is one word, and b 256 high + low. */
+#include "repops/cpu/gemm/fixed.h"
+
+#if defined(RO_ISA_avx512)
+
+#define VNNI __attribute__((target("avx512vnni")))
+
+enum {
+    ROWS = 12,
+    VECTORS = 2,
+    COLS = VECTORS * VW,
+    PAIRS = RO_DOT_CHUNK / 2,
+    SUMS_MOST = 3,
+    ROW_WORDS = ROWS * RO_DOT_CHUNK, /* of one sum */
+    COL_WORDS = COLS * RO_DOT_CHUNK,
+    HIGH = 12, /* bits of the low word */
+};
+
+/* Exponents, SPEC.md section 3.5, of the largest magnitudes in 16 lanes, as in src/fixed.h. */
+typedef struct {
+    __m512i exponent;
+    __mmask16 finite;
+} scales;
+
+RO_INLINE scales scales_of(__m512i most) {
+    const __m512i field = _mm512_srli_epi32(_mm512_add_epi32(most, _mm512_set1_epi32(0x1ffff)), 23);
+    return (scales){
+        _mm512_sub_epi32(_mm512_max_epi32(field, _mm512_set1_epi32(1)), _mm512_set1_epi32(126)),
+        _mm512_cmplt_epu32_mask(most, _mm512_set1_epi32(0x7f800000))};
+}
+
+/* What an integer of each lane counts: NaN where the lane is not finite. */
+RO_INLINE void store_powers(scales s, int bits, double *power) {
+    const __m512i e = _mm512_sub_epi32(s.exponent, _mm512_set1_epi32(bits - 1 - 1023));
+    const __m512d nan = _mm512_set1_pd(__builtin_nan(""));
+    for (int h = 0; h < 2; h++) {
+        const __m256i half = h ? _mm512_extracti64x4_epi64(e, 1) : _mm512_castsi512_si256(e);
+        const __m512d p = _mm512_castsi512_pd(_mm512_slli_epi64(_mm512_cvtepi32_epi64(half), 52));
+        _mm512_storeu_pd(power + 8 * h, _mm512_mask_mov_pd(nan, (__mmask8)(s.finite >> 8 * h), p));
+    }
+}
+
+RO_INLINE __m512i magnitude(__m512 x) {
+    return _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
+}
+
+/* Numbers of lanes that are not finite become 0. Scaling is exact, or the integer is 0. */
+RO_INLINE __m512i integers(__m512 x, scales s, int bits) {
+    const __m512 by = _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_set1_epi32(bits - 1), s.exponent));
+    return _mm512_maskz_cvtps_epi32(s.finite, _mm512_scalef_ps(x, by));
+}
+
+typedef struct {
+    __m512i high, low;
+} words;
+
+/* Both words of each lane; `shift` bits in the low one, from minus half to below half. */
+RO_INLINE words words_of(__m512i x, int shift) {
+    const __m512i half = _mm512_set1_epi32(1 << (shift - 1));
+    const __m512i high = _mm512_srai_epi32(_mm512_add_epi32(x, half), (unsigned)shift);
+    return (words){high, _mm512_sub_epi32(x, _mm512_slli_epi32(high, (unsigned)shift))};
+}
+
+/* ---- a: each sum has [rows, k] words ---- */
+
+/* Copies a line whose steps are apart. */
+static void gather_line(const fixed_lines *l, int64_t line, float *out) {
+    const float *x = l->x + line * l->line;
+    for (int64_t k = 0; k < l->steps; k++)
+        out[k] = x[k * l->step];
+}
+
+RO_INLINE void store_words(int16_t *out, __m512i x) {
+    _mm256_storeu_si256((__m256i *)(void *)out, _mm512_cvtepi32_epi16(x));
+}
+
+static void pack_line(const float *x, int64_t steps, int bits, int16_t *out, double *power) {
+    __m512i most = _mm512_setzero_si512();
+    double powers[VW];
+    for (int64_t k = 0; k < steps; k += VW)
+        most = _mm512_max_epu32(most, magnitude(vf_load_n(x + k, steps - k)));
+    const scales s = scales_of(_mm512_set1_epi32((int)_mm512_reduce_max_epu32(most)));
+    store_powers(s, bits, powers);
+    *power = powers[0];
+    for (int64_t k = 0; k < steps; k += VW) {
+        const __m512i i = integers(vf_load_n(x + k, steps - k), s, bits);
+        if (bits == RO_FIXED_16) {
+            store_words(out + k, i);
+            continue;
+        }
+        const words w = words_of(i, HIGH);
+        store_words(out + k, w.high);
+        store_words(out + ROW_WORDS + k, w.low);
+        store_words(out + 2 * ROW_WORDS + k, _mm512_add_epi32(w.high, w.low));
+    }
+}
+
+static void pack_rows(const fixed_lines *l, int bits, void *out, double *power) {
+    float line[RO_DOT_CHUNK];
+    for (int64_t i = 0; i < l->lines; i++) {
+        const float *x = l->x + i * l->line;
+        if (l->step != 1)
+            gather_line(l, i, line), x = line;
+        pack_line(x, l->steps, bits, (int16_t *)out + i * RO_DOT_CHUNK, power + i);
+    }
+    for (int64_t i = l->lines; i < ROWS; i++) {
+        for (int s = 0; s < (bits == RO_FIXED_16 ? 1 : SUMS_MOST); s++)
+            memset((int16_t *)out + s * ROW_WORDS + i * RO_DOT_CHUNK, 0, RO_DOT_CHUNK * 2);
+        power[i] = 0;
+    }
+}
+
+/* ---- b: each sum has [pairs of k, columns, 2] words ---- */
+
+/* Columns that lie side by side at every step, or a copy of them that does. */
+typedef struct {
+    const float *x;
+    int64_t step, cols, steps;
+} side_by_side;
+
+static side_by_side columns_of(const fixed_lines *l, float *copy) {
+    if (l->line == 1)
+        return (side_by_side){l->x, l->step, l->lines, l->steps};
+    for (int64_t j = 0; j < l->lines; j++)
+        for (int64_t k = 0; k < l->steps; k++)
+            copy[k * COLS + j] = l->x[j * l->line + k * l->step];
+    return (side_by_side){copy, COLS, l->lines, l->steps};
+}
+
+/* A step of 16 columns from `col` on; what is not there is 0. */
+RO_INLINE __m512 step_of(const side_by_side *c, int64_t k, int64_t col) {
+    return k < c->steps ? vf_load_n(c->x + k * c->step + col, c->cols - col) : vf_set1(0.0f);
+}
+
+RO_INLINE void store_pairs(int16_t *out, __m512i first, __m512i second) {
+    const __m512i low = _mm512_and_si512(first, _mm512_set1_epi32(0xffff));
+    _mm512_storeu_si512(out, _mm512_or_si512(low, _mm512_slli_epi32(second, 16)));
+}
+
+static void pack_vector(const side_by_side *c, int64_t col, int bits, int16_t *out, double *power) {
+    const int shift = bits == RO_FIXED_16 ? 8 : HIGH;
+    __m512i most = _mm512_setzero_si512();
+    for (int64_t k = 0; k < c->steps; k++)
+        most = _mm512_max_epu32(most, magnitude(step_of(c, k, col)));
+    const scales s = scales_of(most);
+    store_powers(s, bits, power);
+    for (int64_t k = 0; k < c->steps; k += 2) {
+        const words x = words_of(integers(step_of(c, k, col), s, bits), shift);
+        const words y = words_of(integers(step_of(c, k + 1, col), s, bits), shift);
+        int16_t *at = out + k * COLS;
+        store_pairs(at, x.high, y.high);
+        store_pairs(at + COL_WORDS, x.low, y.low);
+        if (bits != RO_FIXED_16)
+            store_pairs(at + 2 * COL_WORDS, _mm512_add_epi32(x.high, x.low),
+                        _mm512_add_epi32(y.high, y.low));
+    }
+}
+
+static void pack_cols(const fixed_lines *l, int bits, void *out, double *power) {
+    float copy[COLS * RO_DOT_CHUNK];
+    const side_by_side c = columns_of(l, copy);
+    for (int v = 0; v < VECTORS; v++)
+        pack_vector(&c, v * VW, bits, (int16_t *)out + 2 * VW * v, power + v * VW);
+}
+
+/* ---- tiles ---- */
+
+typedef int32_t sums[ROWS][COLS];
+
+/* One sum of a tile: rows of a by columns of b. */
+VNNI static void add_up(const int16_t *a, const int16_t *b, int64_t pairs, sums out) {
+    __m512i sum[ROWS][VECTORS];
+    RO_UNROLL
+    for (int i = 0; i < ROWS; i++)
+        RO_UNROLL
+    for (int v = 0; v < VECTORS; v++)
+        sum[i][v] = _mm512_setzero_si512();
+    for (int64_t k = 0; k < pairs; k++, a += 2, b += 2 * COLS) {
+        const __m512i b0 = _mm512_loadu_si512(b), b1 = _mm512_loadu_si512(b + 2 * VW);
+        RO_UNROLL
+        for (int i = 0; i < ROWS; i++) {
+            int32_t pair;
+            memcpy(&pair, a + i * RO_DOT_CHUNK, sizeof pair);
+            const __m512i row = _mm512_set1_epi32(pair);
+            sum[i][0] = _mm512_dpwssd_epi32(sum[i][0], row, b0);
+            sum[i][1] = _mm512_dpwssd_epi32(sum[i][1], row, b1);
+        }
+    }
+    RO_UNROLL
+    for (int i = 0; i < ROWS; i++)
+        RO_UNROLL
+    for (int v = 0; v < VECTORS; v++)
+        _mm512_storeu_si512(&out[i][v * VW], sum[i][v]);
+}
+
+RO_INLINE __m512i long_sums(const int32_t *x) {
+    return _mm512_cvtepi32_epi64(_mm256_loadu_si256((const __m256i *)(const void *)x));
+}
+
+/* Eight sums of a chunk, of 24 bits: below 2^54. As ro_fixed_value: an odd one of 54 bits goes to
+ * the neighbour whose half is odd. */
+RO_INLINE __m512d exact24(const int32_t *high, const int32_t *low, const int32_t *both) {
+    const __m256i h = _mm256_loadu_si256((const __m256i *)(const void *)high);
+    const __m256i l = _mm256_loadu_si256((const __m256i *)(const void *)low);
+    const __m256i all = _mm256_loadu_si256((const __m256i *)(const void *)both);
+    const __m512i crossed = _mm512_cvtepi32_epi64(_mm256_sub_epi32(_mm256_sub_epi32(all, h), l));
+    const __m512i sum =
+        _mm512_add_epi64(_mm512_add_epi64(_mm512_slli_epi64(long_sums(high), 2 * HIGH),
+                                          _mm512_slli_epi64(crossed, HIGH)),
+                         long_sums(low));
+    const __m512i one = _mm512_set1_epi64(1), limit = _mm512_set1_epi64(INT64_C(1) << 53);
+    const __m512i last = _mm512_and_si512(sum, one);
+    const __m512i even =
+        _mm512_andnot_si512(one, _mm512_or_si512(sum, _mm512_add_epi64(last, last)));
+    const __mmask8 wide = _mm512_cmpge_epi64_mask(_mm512_abs_epi64(sum), limit);
+    return _mm512_cvtepi64_pd(_mm512_mask_mov_epi64(sum, wide, even));
+}
+
+/* The same of 16 bits: below 2^38. */
+RO_INLINE __m512d exact16(const int32_t *high, const int32_t *low) {
+    return _mm512_cvtepi64_pd(
+        _mm512_add_epi64(_mm512_slli_epi64(long_sums(high), 8), long_sums(low)));
+}
+
+RO_INLINE __m256 terms(const fixed_tiles *t, const sums *s, int64_t row, int64_t col,
+                       const double *b_power) {
+    const double *a = t->a_power + row;
+    const __m512d power = _mm512_mul_pd(_mm512_set1_pd(*a), _mm512_loadu_pd(b_power + col));
+    const __m512d sum = t->bits == RO_FIXED_16
+                            ? exact16(&s[0][row][col], &s[1][row][col])
+                            : exact24(&s[0][row][col], &s[1][row][col], &s[2][row][col]);
+    return _mm512_cvtpd_ps(_mm512_mul_pd(sum, power));
+}
+
+static void add_terms(const fixed_tiles *t, const sums *s, int64_t n) {
+    for (int64_t i = 0; i < t->rows; i++)
+        for (int64_t v = 0; v < COLS && n + v < t->cols; v += VW) {
+            float *c = t->c + i * t->c_row + n + v;
+            const vf term =
+                _mm512_insertf32x8(_mm512_castps256_ps512(terms(t, s, i, v, t->b_power + n)),
+                                   terms(t, s, i, v + 8, t->b_power + n), 1);
+            vf_store_n(c, vf_add(vf_load_n(c, t->cols - n - v), term), t->cols - n - v);
+        }
+}
+
+static void tiles_of_words(const fixed_tiles *t) {
+    const int count = t->bits == RO_FIXED_16 ? 2 : SUMS_MOST;
+    const int64_t pairs = ceil_div(t->steps, 2);
+    const int16_t *a = t->a, *b = t->b;
+    sums s[SUMS_MOST];
+    for (int64_t n = 0; n < t->cols; n += COLS, b += count * COL_WORDS) {
+        for (int i = 0; i < count; i++)
+            add_up(a + (t->bits == RO_FIXED_16 ? 0 : i * ROW_WORDS), b + i * COL_WORDS, pairs,
+                   s[i]);
+        add_terms(t, s, n);
+    }
+}
+
+const fixed_engine *RO_NAME(ro_fixed_words)(int bits) {
+    static const fixed_engine of16 = {ROWS,      COLS,      ROW_WORDS * 2, 2 * COL_WORDS * 2,
+                                      pack_rows, pack_cols, tiles_of_words};
+    static const fixed_engine of24 = {
+        ROWS,      COLS,          SUMS_MOST * ROW_WORDS * 2, SUMS_MOST * COL_WORDS * 2, pack_rows,
+        pack_cols, tiles_of_words};
+    if (!__builtin_cpu_supports("avx512vnni"))
+        return NULL;
+    return bits == RO_FIXED_16 ? &of16 : &of24;
+}
+
+#else
+
+const fixed_engine *RO_NAME(ro_fixed_words)(int bits) {
+    (void)bits;
+    return NULL;
+}
+
+#endif

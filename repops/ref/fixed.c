@@ -1,0 +1,46 @@
+/* Products by exact sums of integers. SPEC.md section 3.5. */
+#include "repops/src/fixed.h"
+#include "repops/ref/ref.h"
+
+/* The numbers of one operand in a chunk, each read once. */
+typedef struct {
+    float x[RO_DOT_CHUNK];
+    int exponent;
+} operand;
+
+static void read_operand(operand *o, int64_t count) {
+    uint32_t most = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t size = ro_to_bits(ro_abs(o->x[i]));
+        most = size > most ? size : most;
+    }
+    o->exponent = ro_fixed_exponent(most);
+}
+
+static float chunk_of(operand *a, operand *b, int64_t count, int bits) {
+    int64_t sum = 0;
+    read_operand(a, count);
+    read_operand(b, count);
+    if (a->exponent == RO_FIXED_NONE || b->exponent == RO_FIXED_NONE)
+        return RO_F32_NAN;
+    for (int64_t i = 0; i < count; i++)
+        sum += (int64_t)ro_fixed_integer(a->x[i], bits, a->exponent) *
+               ro_fixed_integer(b->x[i], bits, b->exponent);
+    return ro_fixed_term(sum, bits, a->exponent, b->exponent);
+}
+
+/* One chunk into the total. */
+void ro_ref_matmul_fixed_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+                              const ro_access *in) {
+    const ro_matmul v = ro_matmul_of(call);
+    const int64_t n = e % v.n, m = e / v.n % v.m, batch = e / v.n / v.m;
+    operand a, b;
+    int64_t from, to;
+    ro_ref_step_range(step, v.k, &from, &to);
+    for (int64_t k = from; k < to; k++) {
+        const ro_ref_factors at = ro_ref_matmul_factors(&v, batch, m, n, k);
+        a.x[k - from] = loadf(in, 0, at.a);
+        b.x[k - from] = loadf(in, 1, at.b);
+    }
+    acc->word[0] = result(ro_from_bits(acc->word[0]) + chunk_of(&a, &b, to - from, v.bits));
+}

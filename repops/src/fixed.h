@@ -1,0 +1,54 @@
+/* Numbers of a fixed product: SPEC.md section 3.5. The reference, the scalar kernel and CUDA share
+ * them; vector kernels compute the same in their own way. */
+#ifndef RO_FIXED_H
+#define RO_FIXED_H
+
+#include "repops/src/math.h"
+
+enum {
+    RO_FIXED_NONE = 1 << 16, /* in place of an exponent: one of the numbers is not finite */
+};
+
+/* The exponent of a chunk whose numbers have magnitudes up to the one with these bits (without the
+ * sign). Its mantissa may be 127/128 of the next power of two: adding 2^17 - 1 to the bits carries
+ * into their exponent beyond. */
+RO_INLINE int ro_fixed_exponent(uint32_t most) {
+    const int field = (int)((most + 0x1ffffu) >> 23);
+    return most >= RO_INFINITY_BITS ? RO_FIXED_NONE : (field > 1 ? field : 1) - 126;
+}
+
+/* The integer nearest to x 2^(bits - 1 - exponent), ties to even; x is finite and its chunk's
+ * exponent is `exponent`. x is m 2^(field - 150), so that m has to lose `lost` bits. */
+RO_INLINE int32_t ro_fixed_integer(float x, int bits, int exponent) {
+    const uint32_t word = ro_to_bits(x);
+    const int stored = (int)(word >> 23 & 255), field = stored > 1 ? stored : 1;
+    const uint32_t m = (word & 0x7fffffu) | (stored > 0 ? 0x800000u : 0u);
+    const int more = 151 - bits + exponent - field;
+    const int lost = more < 26 ? more : 26; /* from 26 on nothing is left */
+    const uint32_t near = (m + (1u << (lost - 1)) - 1 + (m >> lost & 1)) >> lost;
+    return word >> 31 ? -(int32_t)near : (int32_t)near;
+}
+
+RO_INLINE double ro_fixed_power(int exponent) {
+    const uint64_t bits = (uint64_t)(1023 + exponent) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
+/* sum * power, rounded once; |sum| < 2^54, and the product is a normal binary64 number or NaN. A
+ * sum of 54 bits that is odd goes to the neighbour whose half is odd, which binary64 has: no later
+ * rounding takes it for a tie. */
+RO_INLINE float ro_fixed_value(int64_t sum, double power) {
+    const int64_t even = (sum | (sum & 1) * 2) & ~INT64_C(1), limit = INT64_C(1) << 53;
+    return (float)((double)(sum >= limit || sum <= -limit ? even : sum) * power);
+}
+
+/* What a chunk adds to the total, from the exponents of both operands. */
+RO_INLINE float ro_fixed_term(int64_t sum, int bits, int a, int b) {
+    if (a == RO_FIXED_NONE || b == RO_FIXED_NONE)
+        return RO_F32_NAN;
+    return ro_fixed_value(sum, ro_fixed_power(a + b - 2 * (bits - 1)));
+}
+
+#endif
