@@ -61,6 +61,31 @@ RO_DEVICE void ro_store_fours(float *to, float4 v) {
 #endif
 }
 
+/* Adds the product of 16 x 32 and 32 x 8 signed bytes to 16 x 8 integers, by a whole warp. With
+ * g = lane / 4 and q = 4 (lane % 4), a lane has steps q..q+3 and 16+q..19+q of row g (a.x, a.y), of
+ * row g + 8 (a.z, a.w) and of column g (low, high), and sums of row g (c[0], c[1]) and g + 8 (c[2],
+ * c[3]) in columns q / 2 and q / 2 + 1. */
+RO_DEVICE void ro_multiply_bytes(int (&c)[4], const uint4 &a, unsigned low, unsigned high) {
+#if defined(RO_SIMT)
+    simt::multiply_bytes(c, a, low, high);
+#elif __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+        : "r"(a.x), "r"(a.z), "r"(a.y), "r"(a.w), "r"(low), "r"(high));
+#else
+    const auto quarter = [](int &x, int &y, unsigned of_a, unsigned of_b) {
+        asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+            : "+r"(x), "+r"(y)
+            : "r"(of_a), "r"(of_b));
+    };
+    quarter(c[0], c[1], a.x, low);
+    quarter(c[2], c[3], a.z, low);
+    quarter(c[0], c[1], a.y, high);
+    quarter(c[2], c[3], a.w, high);
+#endif
+}
+
 /* x + y by the unit that multiplies, which additions, shifts and logic leave idle; `one` is 1,
  * which the compiler must not know, or it would merge additions by pairs in the other unit. */
 RO_DEVICE uint32_t ro_add_as_product(uint32_t one, uint32_t x, uint32_t y) {
@@ -80,6 +105,17 @@ RO_DEVICE unsigned ro_block_anew() {
 #else
     unsigned at;
     asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(at));
+    return at;
+#endif
+}
+
+/* The thread's number, likewise. */
+RO_DEVICE unsigned ro_thread_anew() {
+#if defined(RO_SIMT)
+    return threadIdx.x;
+#else
+    unsigned at;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(at));
     return at;
 #endif
 }

@@ -332,6 +332,18 @@ static const operation control[] = {
     {"shfl.sync.idx.b32", shuffle<IDX>, form::EXCHANGE, flow::WARP_EXCHANGE, 5, {}},
     {"shfl.sync.bfly.b32", shuffle<BFLY>, form::EXCHANGE, flow::WARP_EXCHANGE, 5, {}},
     {"shfl.sync.up.b32", shuffle<UP>, form::EXCHANGE, flow::WARP_EXCHANGE, 5, {}},
+    {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32",
+     multiply_bytes<16>,
+     form::MATRIX,
+     flow::WARP_EXCHANGE,
+     4,
+     {}},
+    {"mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32",
+     multiply_bytes<8>,
+     form::MATRIX,
+     flow::WARP_EXCHANGE,
+     2,
+     {}},
     {"vote.sync.ballot.b32", ballot, form::VOTE, flow::WARP_EXCHANGE, 3, {}},
 };
 

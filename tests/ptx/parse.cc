@@ -229,11 +229,29 @@ class parser {
             bar == std::string::npos ? NONE : result(a[0].substr(bar + 1), width::PREDICATE);
     }
 
+    /* Results; the lanes that take part, which are all; what is multiplied; what is added to. */
+    void matrix(instruction &i, const operation &o, const std::vector<std::string> &a) {
+        const size_t factors = (size_t)o.count + (size_t)o.count / 2;
+        int next = 5;
+        expect(a.size() == 4);
+        const std::vector<std::string> d = split(inside(a[0])), x = split(inside(a[1])),
+                                       y = split(inside(a[2])), c = split(inside(a[3]));
+        expect((int)d.size() == o.count && c.size() == d.size());
+        expect(x.size() + y.size() == (d.size() == 2 ? 2 : factors));
+        i.operand[4] = operand("-1", width::WORD);
+        for (const std::vector<std::string> *list : {&x, &y, &c})
+            for (const std::string &name : *list)
+                i.operand[next++] = operand(name, width::WORD);
+        for (int n = 0; n < o.count; n++)
+            i.operand[n] = result(d[(size_t)n], width::WORD);
+    }
+
     void operands(instruction &i, const operation &o, const std::vector<std::string> &a) {
         switch (o.shape) {
         case form::VALUES: return values(i, o, a);
         case form::PACK: return pack(i, o, a);
         case form::EXCHANGE: return exchange(i, a);
+        case form::MATRIX: return matrix(i, o, a);
         case form::LOAD:
             expect(a.size() == 2);
             i.at = place(a[1]);

@@ -24,7 +24,7 @@
 
 namespace ptx {
 
-enum { LANES = 32, THREADS_MOST = 1024, OPERANDS = 6, NONE = -1 };
+enum { LANES = 32, THREADS_MOST = 1024, OPERANDS = 15, NONE = -1 };
 enum { PREDICATE_FALSE, PREDICATE_TRUE, PREDICATES_FIXED };
 enum { THREAD, BLOCK_SIZE = 3, BLOCK = 6, GRID_SIZE = 9, SPECIAL_REGISTERS = 12 };
 typedef uint32_t lane_mask; /* bit l: lane l */
@@ -98,6 +98,7 @@ enum class form : uint8_t {
     GROUPS,    /* a number of groups, or nothing */
     TARGET,    /* a label */
     EXCHANGE,  /* d|p, a, b, c, mask */
+    MATRIX,    /* {d, ...}, {a, ...}, {b, ...}, {c, ...} */
     VOTE,      /* d, p, mask */
     MEET_WARP, /* mask */
     MEET,      /* barrier 0 */

@@ -97,4 +97,33 @@ template void shuffle<IDX>(block &, warp &, const instruction &, lane_mask);
 template void shuffle<BFLY>(block &, warp &, const instruction &, lane_mask);
 template void shuffle<UP>(block &, warp &, const instruction &, lane_mask);
 
+/* PTX ISA, "Matrix Fragments for mma.m16n8k32" and ".m8n8k16": with g = lane / 4, q = lane % 4, a
+ * register of a has four steps of k from 4 q on, of row g or, the odd ones, g + 8; one of b, of
+ * column g; the upper half of the registers of a and b has the steps 16 further. Sums are in row g,
+ * the upper half in g + 8, and columns 2 q and 2 q + 1. */
+template <int rows> void multiply_bytes(block &, warp &w, const instruction &i, lane_mask mask) {
+    const int high = rows / 8, steps = rows * 2, of_a = high * high, of_b = high;
+    int8_t a[rows][32], b[8][32];
+    each(mask, [&](int lane) {
+        const int g = lane / 4, q = lane % 4;
+        for (int n = 0; n < of_a; n++)
+            memcpy(&a[g + n % high * 8][n / high * 16 + q * 4], &w.words[i.operand[5 + n] + lane],
+                   4);
+        for (int n = 0; n < of_b; n++)
+            memcpy(&b[g][n * 16 + q * 4], &w.words[i.operand[5 + of_a + n] + lane], 4);
+    });
+    uint32_t sum[4][LANES] = {};
+    each(mask, [&](int lane) {
+        for (int n = 0; n < 2 * high; n++) {
+            sum[n][lane] = w.words[i.operand[5 + of_a + of_b + n] + lane];
+            for (int k = 0; k < steps; k++)
+                sum[n][lane] += (uint32_t)(a[lane / 4 + n / 2 * 8][k] * b[lane % 4 * 2 + n % 2][k]);
+        }
+    });
+    for (int n = 0; n < 2 * high; n++)
+        store(w, i.operand[n], sum[n], mask);
+}
+template void multiply_bytes<16>(block &, warp &, const instruction &, lane_mask);
+template void multiply_bytes<8>(block &, warp &, const instruction &, lane_mask);
+
 } // namespace ptx

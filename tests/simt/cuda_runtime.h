@@ -118,6 +118,8 @@ void sync_warp(unsigned mask);
 /* Gives `value` to the warp; what lane `from` gave. */
 uint64_t exchange(unsigned mask, uint64_t value, unsigned from);
 unsigned ballot(unsigned mask, int predicate);
+/* The matrix unit, for all lanes of a warp: ptx.cuh. */
+void multiply_bytes(int (&c)[4], const uint4 &a, unsigned low, unsigned high);
 int any_of_block(int predicate);
 unsigned lane();
 /* Asynchronous copies of the calling thread. */

@@ -316,6 +316,26 @@ uint64_t exchange(unsigned mask, uint64_t value, unsigned from) {
     return taken;
 }
 
+static int dot_of_bytes(uint64_t a, uint64_t b) {
+    int sum = 0;
+    for (int i = 0; i < 64; i += 8)
+        sum += (int8_t)(a >> i) * (int8_t)(b >> i);
+    return sum;
+}
+
+/* A row of a and a column of b lie in four lanes each. */
+void multiply_bytes(int (&c)[4], const uint4 &a, unsigned low, unsigned high) {
+    const unsigned row = lane() / 4 * 4, column = lane() % 4 * 8;
+    for (unsigned q = 0; q < 4; q++) {
+        const uint64_t above = exchange(~0u, (uint64_t)a.y << 32 | a.x, row + q);
+        const uint64_t below = exchange(~0u, (uint64_t)a.w << 32 | a.z, row + q);
+        const uint64_t left = exchange(~0u, (uint64_t)high << 32 | low, column + q);
+        const uint64_t right = exchange(~0u, (uint64_t)high << 32 | low, column + 4 + q);
+        c[0] += dot_of_bytes(above, left), c[1] += dot_of_bytes(above, right);
+        c[2] += dot_of_bytes(below, left), c[3] += dot_of_bytes(below, right);
+    }
+}
+
 unsigned ballot(unsigned mask, int predicate) {
     unsigned votes = 0;
     current->given = predicate != 0;

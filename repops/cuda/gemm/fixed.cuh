@@ -1,0 +1,317 @@
+/* Products by exact sums of integers (SPEC.md section 3.5), by the units that multiply matrices of
+ * bytes.
+ *
+ * An integer is two or three signed digits of a byte, so that a product of two of them is four or
+ * nine products of bytes. Those whose places have the same sum are added in one register: in a
+ * chunk, at most three times 256 of at most 2^14 each. Packing writes digits in the order in which
+ * a warp multiplies them: 16 lines of an operand by 32 steps of k are 512 bytes for each digit, of
+ * which each lane reads 16 at once. */
+#ifndef REPOPS_CUDA_FIXED_CUH
+#define REPOPS_CUDA_FIXED_CUH
+
+#include "repops/cuda/gemm/gemm.cuh"
+#include "repops/src/fixed.h"
+
+enum {
+    FIXED_LINES = 16,                          /* of a group */
+    FIXED_STEPS = 32,                          /* of k, of a block */
+    FIXED_BLOCKS = RO_DOT_CHUNK / FIXED_STEPS, /* of a chunk */
+    FIXED_PACK_THREADS = 256,
+    FIXED_BEYOND = 256 /* an exponent at which every number is 0 */
+};
+
+/* Vectors of a group in a block of k: digits, [digit, lane], and the exponents of its lines. */
+template <int digits> constexpr int fixed_group = digits * 32 + FIXED_LINES / 4;
+
+/* One operand, packed: [batch, blocks, groups, vectors of a group]. */
+struct fixed_packed {
+    uint4 *data;
+    int64_t groups, block; /* block: vectors from a block to the next */
+    int blocks, chunks;
+};
+
+/* An operand as it lies. */
+struct fixed_lines {
+    const float *data;
+    int64_t line, step, next; /* strides: of lines, of steps of k, of products */
+    int64_t lines, steps;
+    bool fours; /* four steps are a vector, aligned */
+
+    /* Four steps from k on; zeros beyond the ends. */
+    RO_DEVICE float4 load(int64_t batch, int64_t l, int64_t k) const {
+        const float *at = data + batch * next + l * line + k * step;
+        float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        if (l >= lines || k >= steps)
+            return v;
+        if (fours)
+            return *reinterpret_cast<const float4 *>(at);
+        v.x = at[0];
+        if (k + 1 < steps)
+            v.y = at[step];
+        if (k + 2 < steps)
+            v.z = at[2 * step];
+        if (k + 3 < steps)
+            v.w = at[3 * step];
+        return v;
+    }
+};
+
+/* ---- packing: a warp has a group of lines in one chunk ---- */
+
+RO_DEVICE uint32_t fixed_larger(uint32_t most, float x) {
+    const uint32_t bits = __float_as_uint(x) & 0x7fffffffu;
+    return bits > most ? bits : most;
+}
+
+/* The exponent of a line of a chunk, of which four lanes have a quarter each. */
+RO_DEVICE int fixed_line_exponent(const fixed_lines &x, int64_t batch, int64_t line, int64_t k,
+                                  int count) {
+    uint32_t most = 0;
+#pragma unroll 4
+    for (int i = 0; i < count; i += FIXED_STEPS / 2) {
+        const float4 v = x.load(batch, line, k + i);
+        most = fixed_larger(fixed_larger(fixed_larger(fixed_larger(most, v.x), v.y), v.z), v.w);
+    }
+#pragma unroll
+    for (int bits = 1; bits < 4; bits *= 2) {
+        const uint32_t other = __shfl_xor_sync(RO_ALL_LANES, most, bits);
+        most = other > most ? other : most;
+    }
+    return ro_fixed_exponent(most);
+}
+
+/* The digits of four numbers, a word for each place: a number plus 128 in every place has bytes
+ * that are its digits plus 128. */
+template <int digits> RO_DEVICE void fixed_digits(float4 v, int exponent, uint32_t *word) {
+    const uint32_t bias = digits == 3 ? 0x808080u : 0x8080u;
+    const int bits = digits * 8, e = exponent == RO_FIXED_NONE ? FIXED_BEYOND : exponent;
+    const auto of = [=](float x) { return ((uint32_t)ro_fixed_integer(x, bits, e) + bias) ^ bias; };
+    const uint32_t a = of(v.x), b = of(v.y), c = of(v.z), d = of(v.w);
+    const uint32_t low = __byte_perm(a, b, 0x5140), high = __byte_perm(c, d, 0x5140);
+    word[0] = __byte_perm(low, high, 0x5410);
+    word[1] = __byte_perm(low, high, 0x7632);
+    if constexpr (digits == 3)
+        word[2] = __byte_perm(__byte_perm(a, b, 0x0062), __byte_perm(c, d, 0x0062), 0x5410);
+}
+
+template <int digits>
+__global__ void __launch_bounds__(FIXED_PACK_THREADS)
+    fixed_pack_kernel(const __grid_constant__ fixed_lines x,
+                      const __grid_constant__ fixed_packed to, int64_t warps) {
+    const int lane = (int)threadIdx.x % 32, four = lane % 4 * 4;
+    const int64_t warp = (int64_t)blockIdx.x * (FIXED_PACK_THREADS / 32) + (int)threadIdx.x / 32;
+    if (warp >= warps)
+        return;
+    const int64_t chunk = warp % to.chunks, group = warp / to.chunks % to.groups;
+    const int64_t batch = warp / to.chunks / to.groups, line = group * FIXED_LINES + lane / 4;
+    const int64_t k = chunk * RO_DOT_CHUNK, left = x.steps - k;
+    const int count = left < RO_DOT_CHUNK ? (int)left : (int)RO_DOT_CHUNK;
+    const int low = fixed_line_exponent(x, batch, line, k + four, count - four);
+    const int high = fixed_line_exponent(x, batch, line + 8, k + four, count - four);
+    uint4 *out = to.data + (batch * to.blocks + chunk * FIXED_BLOCKS) * to.block +
+                 group * fixed_group<digits>;
+    for (int i = 0; i < count; i += FIXED_STEPS, out += to.block) {
+        uint32_t word[4][digits];
+        const int64_t at = k + i + four, later = at + FIXED_STEPS / 2;
+        fixed_digits<digits>(x.load(batch, line, at), low, word[0]);
+        fixed_digits<digits>(x.load(batch, line, later), low, word[1]);
+        fixed_digits<digits>(x.load(batch, line + 8, at), high, word[2]);
+        fixed_digits<digits>(x.load(batch, line + 8, later), high, word[3]);
+#pragma unroll
+        for (int d = 0; d < digits; d++)
+            out[d * 32 + lane] = make_uint4(word[0][d], word[1][d], word[2][d], word[3][d]);
+        if (lane % 4 == 0) {
+            int *exponents = reinterpret_cast<int *>(out + digits * 32) + lane / 4;
+            exponents[0] = low, exponents[8] = high;
+        }
+    }
+}
+
+/* ---- multiplying ---- */
+
+/* A block of the output: warps_m x warps_n warps, each of which has ROWS x COLS instructions' sums,
+ * 16 x 8 each. */
+template <int digits, int rows, int cols, int warps_m, int warps_n, int stages,
+          int per_multiprocessor>
+struct fixed_tile {
+    static constexpr int DIGITS = digits, SUMS = 2 * digits - 1, STAGES = stages;
+    static constexpr int ROWS = rows, COLS = cols, TILES = rows * cols;
+    static constexpr int WARPS_M = warps_m, THREADS = 32 * warps_m * warps_n;
+    static constexpr int M = 16 * rows * warps_m, N = 8 * cols * warps_n,
+                         BLOCKS = per_multiprocessor;
+    static constexpr int GROUP = fixed_group<digits>, A = M / FIXED_LINES * GROUP;
+    static constexpr int STAGE = A + N / FIXED_LINES * GROUP; /* vectors */
+    static constexpr int TOTALS = M * N / 4;
+    static constexpr int BYTES = 16 * (STAGES * STAGE + TOTALS);
+};
+
+/* An operand's groups of a block, which lie side by side: how its threads bring them to shared
+ * memory. */
+template <class Tile, int lines> struct fixed_source {
+    static constexpr int VECTORS = lines / FIXED_LINES * Tile::GROUP;
+    const uint4 *data; /* the thread's first vector */
+    int left;          /* vectors that there are, from the block's first on */
+
+    RO_DEVICE fixed_source(const fixed_packed &x, int64_t batch, int64_t tile, int thread) {
+        const int64_t group = tile * (lines / FIXED_LINES), most = lines / FIXED_LINES;
+        const int64_t groups = x.groups - group < most ? x.groups - group : most;
+        data = x.data + batch * x.blocks * x.block + group * Tile::GROUP + thread;
+        left = (int)groups * Tile::GROUP;
+    }
+    /* Copies the next stage; thread i has vectors i, i + THREADS, ... */
+    RO_DEVICE void copy(const fixed_packed &x, uint4 *to, int thread) {
+#pragma unroll
+        for (int i = 0; i < VECTORS; i += Tile::THREADS)
+            if (VECTORS % Tile::THREADS == 0 || i + thread < VECTORS)
+                ro_copy_async<16>(to + i + thread, data + i, i + thread < left);
+        data += x.block;
+    }
+};
+
+/* The sum of sum[i * stride] 256^i. */
+template <int digits> RO_DEVICE int64_t fixed_whole(const int *sum, int stride) {
+    int64_t s = 0;
+#pragma unroll
+    for (int i = 2 * digits - 2; i >= 0; i--)
+        s = s * 256 + sum[i * stride];
+    return s;
+}
+
+/* The same, rounded once. With two digits the sum is high 2^16 + low, where both are floats: the
+ * middle one is at most 2 * 256 * 127 * 128, so that 32 bits hold what is added to it. */
+template <int digits> RO_DEVICE float fixed_near(const int *sum, int stride) {
+    if constexpr (digits == 3)
+        return (float)fixed_whole<digits>(sum, stride);
+    const int rest = sum[stride] * 256 + sum[0];
+    return ro_fma((float)(sum[2 * stride] + (rest >> 16)), 0x1p16f, (float)(rest & 0xffff));
+}
+
+/* The value of a chunk, from the exponents of its row and column. The power of two is exact, and so
+ * is the product with it where that is a normal number. */
+template <int digits> RO_DEVICE float fixed_term(const int *sum, int stride, int a, int b) {
+    const unsigned field = (unsigned)(a + b + (127 - 2 * (8 * digits - 1)));
+    const float near = fixed_near<digits>(sum, stride);
+    const float value = near * __uint_as_float(field << 23);
+    if (field - 1 < 254 && ro_abs(value) >= 0x1p-126f)
+        return value;
+    return ro_fixed_term(fixed_whole<digits>(sum, stride), 8 * digits, a, b);
+}
+
+template <class Tile> struct fixed_sums {
+    int at[Tile::SUMS][Tile::ROWS][Tile::COLS][4];
+
+    RO_DEVICE void clear() {
+#pragma unroll
+        for (int i = 0; i < Tile::SUMS * Tile::TILES * 4; i++)
+            (&at[0][0][0][0])[i] = 0;
+    }
+
+    /* One stage. */
+    RO_DEVICE void multiply(const uint4 *a, const uint4 *b) {
+        uint4 of_a[Tile::ROWS][Tile::DIGITS];
+#pragma unroll
+        for (int m = 0; m < Tile::ROWS; m++)
+#pragma unroll
+            for (int d = 0; d < Tile::DIGITS; d++)
+                of_a[m][d] = a[m * Tile::GROUP + d * 32];
+#pragma unroll
+        for (int n = 0; n < Tile::COLS; n += 2) {
+            uint4 of_b[Tile::DIGITS];
+#pragma unroll
+            for (int d = 0; d < Tile::DIGITS; d++)
+                of_b[d] = b[n / 2 * Tile::GROUP + d * 32];
+#pragma unroll
+            for (int i = 0; i < Tile::DIGITS; i++)
+#pragma unroll
+                for (int j = 0; j < Tile::DIGITS; j++)
+#pragma unroll
+                    for (int m = 0; m < Tile::ROWS; m++) {
+                        ro_multiply_bytes(at[i + j][m][n], of_a[m][i], of_b[j].x, of_b[j].y);
+                        ro_multiply_bytes(at[i + j][m][n + 1], of_a[m][i], of_b[j].z, of_b[j].w);
+                    }
+        }
+    }
+
+    /* Adds the chunk to the totals. `a` and `b` are the exponents of the thread's first row and
+     * column. */
+    RO_DEVICE void end_chunk(float4 *totals, const int *a, const int *b) {
+        const int stride = Tile::TILES * 4;
+#pragma unroll
+        for (int m = 0; m < Tile::ROWS; m++)
+#pragma unroll
+            for (int n = 0; n < Tile::COLS; n++) {
+                const int *sum = &at[0][m][n][0];
+                const int *of_a = a + m * (Tile::GROUP * 4);
+                const int *of_b = b + n / 2 * (Tile::GROUP * 4) + n % 2 * 8;
+                const int low = of_a[0], high = of_a[8], left = of_b[0], right = of_b[1];
+                float4 t = totals[(m * Tile::COLS + n) * Tile::THREADS];
+                t.x += fixed_term<Tile::DIGITS>(sum, stride, low, left);
+                t.y += fixed_term<Tile::DIGITS>(sum + 1, stride, low, right);
+                t.z += fixed_term<Tile::DIGITS>(sum + 2, stride, high, left);
+                t.w += fixed_term<Tile::DIGITS>(sum + 3, stride, high, right);
+                totals[(m * Tile::COLS + n) * Tile::THREADS] = t;
+            }
+        clear();
+    }
+};
+
+template <class Tile>
+RO_DEVICE void fixed_store(const gemm_shape &s, const gemm_out &out, const gemm_block &block,
+                           const float4 *totals, int warp_m, int warp_n, int lane) {
+    const int64_t row = block.row<Tile>() + warp_m * (16 * Tile::ROWS) + lane / 4;
+    const int64_t col = block.col<Tile>() + warp_n * (8 * Tile::COLS) + lane % 4 * 2;
+    for (int i = 0; i < Tile::TILES; i++) {
+        const float4 t = totals[i * Tile::THREADS];
+        const int64_t m = row + i / Tile::COLS * 16, n = col + i % Tile::COLS * 8;
+        const float four[4] = {t.x, t.y, t.z, t.w};
+#pragma unroll
+        for (int q = 0; q < 4; q++)
+            if (m + q / 2 * 8 < s.m && n + q % 2 < s.n)
+                out.line(block.batch, m + q / 2 * 8)[n + q % 2] =
+                    gemm_result(four[q], out.alpha, 0.0f, nullptr);
+    }
+}
+
+template <class Tile>
+__global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
+    fixed_kernel(const __grid_constant__ gemm_shape s, const __grid_constant__ fixed_packed a,
+                 const __grid_constant__ fixed_packed b, const __grid_constant__ gemm_out out) {
+    RO_SMEM(uint4, smem);
+    const int thread = (int)threadIdx.x, lane = thread % 32, warp = thread / 32;
+    const int warp_m = warp % Tile::WARPS_M, warp_n = warp / Tile::WARPS_M;
+    const gemm_block block = gemm_block::of(s, blockIdx.x);
+    fixed_source<Tile, Tile::M> from_a(a, block.batch, block.tile_m, thread);
+    fixed_source<Tile, Tile::N> from_b(b, block.batch, block.tile_n, thread);
+    float4 *const totals = reinterpret_cast<float4 *>(smem + Tile::STAGES * Tile::STAGE) + thread;
+    for (int i = 0; i < Tile::TILES; i++)
+        totals[i * Tile::THREADS] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    fixed_sums<Tile> sums;
+    sums.clear();
+    const auto fill = [&](int stage) {
+        uint4 *const to = smem + stage % Tile::STAGES * Tile::STAGE;
+        if (stage < a.blocks) {
+            from_a.copy(a, to, thread);
+            from_b.copy(b, to + Tile::A, thread);
+        }
+        ro_copy_commit();
+    };
+    for (int stage = 0; stage < Tile::STAGES - 1; stage++)
+        fill(stage);
+    const int at_a = warp_m * Tile::ROWS * Tile::GROUP;
+    const int at_b = Tile::A + warp_n * (Tile::COLS / 2) * Tile::GROUP;
+    for (int stage = 0; stage < a.blocks; stage++) {
+        ro_copy_wait<Tile::STAGES - 2>();
+        __syncthreads(); /* the stage has arrived, and all threads have used the one before it */
+        fill(stage + Tile::STAGES - 1);
+        const uint4 *const at = smem + stage % Tile::STAGES * Tile::STAGE;
+        sums.multiply(at + at_a + lane, at + at_b + lane);
+        if (stage % FIXED_BLOCKS == FIXED_BLOCKS - 1 || stage == a.blocks - 1) {
+            const int *of_a = reinterpret_cast<const int *>(at + at_a + Tile::DIGITS * 32);
+            const int *of_b = reinterpret_cast<const int *>(at + at_b + Tile::DIGITS * 32);
+            sums.end_chunk(totals, of_a + lane / 4, of_b + lane % 4 * 2);
+        }
+    }
+    fixed_store<Tile>(s, out, gemm_block::of(s, ro_block_anew()), totals, warp_m, warp_n, lane);
+}
+
+#endif
