@@ -92,7 +92,6 @@ int main() {
     check_taken(99, 4096, 4096, RO_MASK_UPTO_ROW, GEMM_SMALL);
     check_taken(227, 4096, 4096, RO_MASK_UPTO_ROW, GEMM_MEDIUM);
     check_taken(227, 4096, 4096, RO_MASK_NONE, GEMM_LARGE);
-    check_taken(227, 8192, 768, RO_MASK_NONE, GEMM_WIDE); /* of `large` 264 and then 120 */
     check_taken(227, 16, 4096, RO_MASK_NONE, GEMM_FLAT16);
     check_taken(227, 8, 4096, RO_MASK_NONE, GEMM_FLAT8);
     for (int i = 0; i < GEMM_TILES; i++)

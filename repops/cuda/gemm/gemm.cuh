@@ -447,9 +447,11 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
         stage = next;
     }
     if constexpr (Out::ENDS)
-        gemm_end<Tile>(s, out, gemm_block::of(s, ro_block_anew()), lane, totals, smem);
+        gemm_end<Tile>(s, out, gemm_block::of(s, ro_block_anew()),
+                       gemm_lane<Tile>((int)ro_thread_anew()), totals, smem);
     else
-        gemm_store<Tile>(s, out, gemm_block::of(s, ro_block_anew()), lane, sums);
+        gemm_store<Tile>(s, out, gemm_block::of(s, ro_block_anew()),
+                         gemm_lane<Tile>((int)ro_thread_anew()), sums);
 }
 
 #endif

@@ -5,19 +5,18 @@
 struct tile_facts {
     gemm_tile_name name;
     int m, n, blocks; /* blocks: as many as a multiprocessor has registers for */
-    int threads;      /* of a block; counted twice if each has many sums */
+    int threads;      /* of a block */
     double rate;      /* part of 128 multiply-adds per cycle; flat tiles: as memory allows */
 };
 
 template <class Tile> static constexpr tile_facts facts_of(gemm_tile_name name, double rate) {
-    const int threads = Tile::THREADS * (Tile::TM * Tile::TN > 64 ? 2 : 1);
-    return {name, Tile::M, Tile::N, Tile::BLOCKS, threads, rate};
+    return {name, Tile::M, Tile::N, Tile::BLOCKS, Tile::THREADS, rate};
 }
 
 static const tile_facts tiles[GEMM_TILES] = {
-    facts_of<gemm_large>(GEMM_LARGE, 0.92),   facts_of<gemm_wide>(GEMM_WIDE, 0.91),
-    facts_of<gemm_medium>(GEMM_MEDIUM, 0.88), facts_of<gemm_small>(GEMM_SMALL, 0.80),
-    facts_of<gemm_flat16>(GEMM_FLAT16, 0.60), facts_of<gemm_flat8>(GEMM_FLAT8, 0.34),
+    facts_of<gemm_large>(GEMM_LARGE, 0.92), facts_of<gemm_medium>(GEMM_MEDIUM, 0.91),
+    facts_of<gemm_small>(GEMM_SMALL, 0.80), facts_of<gemm_flat16>(GEMM_FLAT16, 0.60),
+    facts_of<gemm_flat8>(GEMM_FLAT8, 0.34),
 };
 
 /* From a block's start until its first stage is there, and from its last stage to its end. */
@@ -86,7 +85,7 @@ static bool offered(const gemm_problem *p, const candidate *c, bool flat) {
     const tile_facts *t = c->tile;
     if (c->resident == 0)
         return false;
-    if ((t->name == GEMM_LARGE || t->name == GEMM_WIDE) && p->mask != RO_MASK_NONE)
+    if (t->name == GEMM_LARGE && p->mask != RO_MASK_NONE)
         return false;
     if (t->name == GEMM_FLAT16 || t->name == GEMM_FLAT8)
         return flat && p->m <= t->m;
