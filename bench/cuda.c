@@ -247,6 +247,7 @@ static const struct {
     int peers; /* that it asks */
 } parts[] = {
     {"products", bench_products, PEER_BLAS},
+    {"fixed", bench_fixed, PEER_BLAS},
     {"layers", bench_layers, 0},
     {"streams", bench_streams, 0},
     {"attention", bench_attention, PEER_TORCH},

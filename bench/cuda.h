@@ -41,6 +41,7 @@ float *bench_memory(const bench *b, int64_t count);
 void bench_warm(const bench *b);
 
 void bench_products(const bench *b);
+void bench_fixed(const bench *b);
 void bench_layers(const bench *b);
 void bench_streams(const bench *b);
 void bench_attention(const bench *b);

@@ -13,6 +13,7 @@ typedef struct {
     int trans; /* bit 0: a is k x m; bit 1: b is n x k */
     int64_t m, n, k;
     double floor;
+    int bits; /* of a fixed product; 0: none */
 } shape;
 
 static const shape shapes[] = {
@@ -38,6 +39,26 @@ static const shape shapes[] = {
 static const shape small_shapes[] = {
     {"square 64", 0, 64, 64, 64, 0.95},
     {"weight gradient", 1, 40, 48, 300, 0.9},
+};
+
+/* Exact sums of integers by matrix units beside FP32. */
+static const shape fixed_shapes[] = {
+    {"fixed24 2048", 0, 2048, 2048, 2048, 1, 24},
+    {"fixed24 4096", 0, 4096, 4096, 4096, 1, 24},
+    {"fixed24 8192", 0, 8192, 8192, 8192, 1, 24},
+    {"fixed24 gpt2 up", 0, 8192, 3072, 768, 1, 24},
+    {"fixed24 gpt2 up, dw", 1, 768, 3072, 8192, 1, 24},
+    {"fixed24 gpt2 logits", 2, 8192, 50257, 768, 1, 24},
+    {"fixed16 2048", 0, 2048, 2048, 2048, 1, 16},
+    {"fixed16 4096", 0, 4096, 4096, 4096, 1, 16},
+    {"fixed16 8192", 0, 8192, 8192, 8192, 1, 16},
+    {"fixed16 gpt2 up", 0, 8192, 3072, 768, 1, 16},
+    {"fixed16 gpt2 up, dw", 1, 768, 3072, 8192, 1, 16},
+    {"fixed16 gpt2 logits", 2, 8192, 50257, 768, 1, 16},
+};
+static const shape small_fixed_shapes[] = {
+    {"fixed24 64", 0, 64, 64, 64, 1, 24},
+    {"fixed16 64", 0, 64, 64, 64, 1, 16},
 };
 
 typedef struct {
@@ -96,7 +117,11 @@ static work work_of(const bench *b, const shape *s) {
 }
 
 static int infer(work *w, char *why, size_t size) {
-    w->call = (ro_call){RO_OP_MATMUL, 2, {0, w->s->trans, ro_attr_f32(1), 256, 0}, w->in};
+    if (w->s->bits)
+        w->call =
+            (ro_call){RO_OP_MATMUL_FIXED, 2, {0, w->s->trans, ro_attr_f32(1), w->s->bits}, w->in};
+    else
+        w->call = (ro_call){RO_OP_MATMUL, 2, {0, w->s->trans, ro_attr_f32(1), 256, 0}, w->in};
     return ro_infer(&w->call, why, size) == RO_OK;
 }
 
@@ -186,12 +211,23 @@ static void bench_layer(const bench *b, const char *name, int64_t rows, int64_t 
         ro_free(b->ctx, memory[i]);
 }
 
-void bench_products(const bench *b) {
-    const shape *list = b->small ? small_shapes : shapes;
-    const size_t count =
-        b->small ? sizeof small_shapes / sizeof *list : sizeof shapes / sizeof *list;
+static void bench_shapes(const bench *b, const shape *list, size_t count) {
     for (size_t i = 0; i < count; i++)
         bench_product(b, &list[i]);
+}
+
+void bench_products(const bench *b) {
+    if (b->small)
+        bench_shapes(b, small_shapes, sizeof small_shapes / sizeof *small_shapes);
+    else
+        bench_shapes(b, shapes, sizeof shapes / sizeof *shapes);
+}
+
+void bench_fixed(const bench *b) {
+    if (b->small)
+        bench_shapes(b, small_fixed_shapes, sizeof small_fixed_shapes / sizeof *small_fixed_shapes);
+    else
+        bench_shapes(b, fixed_shapes, sizeof fixed_shapes / sizeof *fixed_shapes);
 }
 
 void bench_layers(const bench *b) {
