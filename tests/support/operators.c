@@ -75,16 +75,6 @@ static vd_value moved(vd_builder *b, vd_value order) {
     return vd_concat(b, "joined", 1, 2, (vd_value[]){x, w});
 }
 
-/* x (x^T x) / 64, by integers of 24 and of 16 bits. */
-static vd_value squared(vd_builder *b, vd_value x) {
-    b->fixed_bits = RO_FIXED_24;
-    const vd_value square = vd_project(b, vd_transpose(b, "turned", x, (const int[]){1, 0}), x);
-    b->fixed_bits = RO_FIXED_16;
-    const vd_value y = vd_project(b, x, square);
-    b->fixed_bits = 0;
-    return vd_scale(b, "smaller", y, 0x1p-6f);
-}
-
 /* x, cut off at 2 above and at -0.25 below, or half of it. */
 static vd_value limited(vd_builder *b, vd_value x) {
     const ro_shape one = VD_SHAPE(RO_F32, 1);
@@ -118,6 +108,16 @@ static vd_value descend(vd_builder *b, vd_value leaf) {
                    VD_EMIT(b, "change", rate, vd_grad(b, leaf)));
 }
 
+/* `to` + x (x^T x) / 2^14, by integers of 24 and of 16 bits. */
+static vd_value squared(vd_builder *b, vd_value to, vd_value x) {
+    b->fixed_bits = RO_FIXED_24;
+    const vd_value square = vd_project(b, vd_transpose(b, "turned", x, (const int[]){1, 0}), x);
+    b->fixed_bits = RO_FIXED_16;
+    const vd_value y = vd_project(b, x, square);
+    b->fixed_bits = 0;
+    return vd_add(b, "moved", to, vd_scale(b, "smaller", y, 0x1p-14f));
+}
+
 /* A token looks at [HEADS, SIZE]. Its row goes to place step + 3 of the cache. */
 static vd_value looked_up(vd_builder *b, vd_value at) {
     const vd_op split = {RO_OP_SPLIT_HEADS, {1, 0, HEADS}, NULL};
@@ -145,13 +145,14 @@ static void generate(vd_builder *b) {
 
 static void build_step(vd_builder *b) {
     vd_value labels, order = order_of(b, &labels);
-    const vd_value loss = losses(b, functions(b, squared(b, moved(b, order))), labels);
+    const vd_value loss = losses(b, functions(b, moved(b, order)), labels);
     b->graph->output = outputs();
     b->graph->output[LOSS] = vd_reduce(b, "loss", RO_OP_REDUCE_SUM, ROWS, 1, &loss);
     b->graph->loss = b->graph->output[LOSS];
     vd_backward(b, loss, 1);
     for (vd_value leaf = 0; leaf < LOSS; leaf++)
         b->graph->output[leaf] = descend(b, leaf);
+    b->graph->output[WEIGHTS] = squared(b, b->graph->output[WEIGHTS], WEIGHTS);
     generate(b);
 }
 
