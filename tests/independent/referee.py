@@ -7,7 +7,6 @@ from trees import (PIECE, SIZES, frontier, join, record, root_of, root_of_path, 
                    tensor_bytes, tensor_commitment, tensor_leaves)
 
 DEPTH = 4
-LONG = 4
 ASKED_AT_ONCE = 1024
 
 
@@ -302,7 +301,7 @@ class Hearing:
         e = (leaf * PIECE + at) // size
         self.found["element"], self.values = e, values
         fold = node.operator.fold
-        if fold and fold.parts(node) > LONG:
+        if fold and fold.parts(node) > 1:
             self.long_fold(node, step, value, e)
         if fold:
             expected = self.reference(node, step, lambda x: fold.end(node, e, self.all_parts(fold, node, e, x)))

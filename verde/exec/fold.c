@@ -13,7 +13,7 @@ bool vd_fold_open(vd_fold *fold, const vd_program *program, const vd_graph *grap
     fold->parts = (uint64_t)ro_ref_steps(&fold->call);
     fold->size =
         fold->bounded ? ro_ref_bounded_state_size(&fold->call) : ro_ref_state_size(&fold->call);
-    return fold->parts > VD_WHOLE_PARTS;
+    return fold->parts > 1;
 }
 
 static ro_acc acc_of(const vd_fold *fold, const uint8_t *bytes) {

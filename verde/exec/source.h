@@ -38,19 +38,20 @@ VD_MUST_USE vd_status vd_section_verify(const vd_program *program, const vd_hash
                                         int64_t step, uint64_t index, const vd_section_proof *proof,
                                         const vd_hash *logs, vd_log_run *run, vd_err *err);
 
-/* A long fold (PROTOCOL.md section 5.5): an element of an operator with so many steps in SPEC.md
- * that it is disputed part by part. Stays where it is: `call` points into it. */
-enum { VD_WHOLE_PARTS = 4, VD_FOLD_INPUTS = 2, VD_PART_BYTES = sizeof(ro_acc) };
+/* A long fold (PROTOCOL.md section 5.5): an element of an operator with several steps in SPEC.md,
+ * which is disputed step by step. Stays where it is: `call` points into it. */
+enum { VD_FOLD_INPUTS = 2, VD_PART_BYTES = sizeof(ro_acc) };
 typedef struct {
     ro_call call;
     ro_shape input[VD_FOLD_INPUTS];
     int64_t element;
     bool bounded;   /* a free operator in a run with rounding logs: SPEC 14.5 */
-    uint64_t parts; /* more than VD_WHOLE_PARTS */
+    uint64_t parts; /* two or more */
     size_t size;    /* bytes that lead from one part to the next, at most VD_PART_BYTES */
 } vd_fold;
 typedef uint32_t (*vd_load)(void *user, int input, int64_t index);
-/* Describes a node's element as a fold. False if it has too few parts, and is computed whole. */
+/* Describes a node's element as a fold. False if it has one part or is none: it is computed whole.
+ */
 bool vd_fold_open(vd_fold *fold, const vd_program *program, const vd_graph *graph, uint32_t node,
                   int64_t element);
 /* Computes what part `part` leaves after what the one before it left (NULL: it is the first).
