@@ -44,11 +44,30 @@ RO_INLINE float ro_fixed_value(int64_t sum, double power) {
     return (float)((double)(sum >= limit || sum <= -limit ? even : sum) * power);
 }
 
+/* sum * 2^power, rounded once, by integers alone; |sum| < 2^62. The exponent of the sum, taken as a
+ * float, is its own or that of the power of two which it is rounded up to: the same comes out. */
+RO_INLINE float ro_fixed_rounded(int64_t sum, int power) {
+    const uint64_t m = sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum;
+    const int first = (int)(ro_to_bits((float)sum) >> 23 & 255) - 150 + power;
+    const int last = first > -149 ? first : -149; /* what the last bit of the result counts */
+    const int lost = last - power;
+    uint64_t kept = 0;
+    if (m == 0)
+        return 0.0f;
+    if (lost <= 0)
+        kept = m << -lost;
+    else if (lost < 63)
+        kept = (m + (UINT64_C(1) << (lost - 1)) - 1 + (m >> lost & 1)) >> lost;
+    const uint64_t word = ((uint64_t)(last + 149) << 23) + kept;
+    const uint32_t bits = word < RO_INFINITY_BITS ? (uint32_t)word : RO_INFINITY_BITS;
+    return ro_from_bits(sum < 0 ? bits | 0x80000000u : bits);
+}
+
 /* What a chunk adds to the total, from the exponents of both operands. */
 RO_INLINE float ro_fixed_term(int64_t sum, int bits, int a, int b) {
     if (a == RO_FIXED_NONE || b == RO_FIXED_NONE)
         return RO_F32_NAN;
-    return ro_fixed_value(sum, ro_fixed_power(a + b - 2 * (bits - 1)));
+    return ro_fixed_rounded(sum, a + b - 2 * (bits - 1));
 }
 
 #endif

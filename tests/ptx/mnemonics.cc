@@ -135,6 +135,7 @@ static const operation arithmetic[] = {
     value("max.s64", [](s64 a, s64 b) { return a > b ? a : b; }),
     value("neg.s32", [](u32 a) { return 0 - a; }),
     value("neg.s64", [](u64 a) { return 0 - a; }),
+    value("abs.s64", [](u64 a) { return (s64)a < 0 ? 0 - a : a; }),
     /* bits */
     value("and.b16", [](u16 a, u16 b) { return (u16)(a & b); }),
     value("or.b16", [](u16 a, u16 b) { return (u16)(a | b); }),
