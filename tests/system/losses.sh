@@ -40,6 +40,7 @@ picture "$work/run" ">$steps<"
 # A rate is told once it means something; one step is one step.
 sed 's/^steps: .*/steps: 100000/' "$work/job.yaml" > "$work/long.yaml"
 for life in 1 2; do
+    : > "$work/err" # so that the loop below does not find the lines of the run before
     "$verde" run "$work/long.yaml" --out "$work/long" --threads 1 > /dev/null 2> "$work/err" &
     pids=$!
     until grep -q '^step ' "$work/err"; do sleep 0.1; done
