@@ -131,16 +131,20 @@ static void cut(fixed_plan *p, int threads) {
     }
 }
 
-const fixed_engine *RO_NAME(ro_fixed_engine)(int bits, int number) {
+/* The engines that this machine has for integers of so many bits, the fastest first; NULL after the
+ * last one. */
+static const fixed_engine *engine_of(int bits, int number) {
     const fixed_engine *words = RO_NAME(ro_fixed_words)(bits);
     if (words && number == 0)
         return words;
     return number == (words ? 1 : 0) ? RO_NAME(ro_fixed_double)() : NULL;
 }
 
-static ro_status matmul_fixed(const ro_job *job) {
+ro_status RO_NAME(ro_matmul_fixed_by)(const ro_job *job, int number) {
     fixed_plan p = {.v = ro_matmul_of(job->call), .a = job->in[0], .b = job->in[1], .c = job->out};
-    p.engine = RO_NAME(ro_fixed_engine)(p.v.bits, 0);
+    p.engine = engine_of(p.v.bits, number);
+    if (!p.engine)
+        return RO_ERR_UNSUPPORTED;
     const double work = (double)p.v.batch * (double)p.v.m * (double)p.v.n * (double)(p.v.k + 1);
     if (work <= 0)
         return RO_OK;
@@ -153,6 +157,10 @@ static ro_status matmul_fixed(const ro_job *job) {
         return RO_ERR_MEMORY;
     ro_pool_for(ro_ctx_pool(job->ctx), blocks, threads == 1 ? blocks : 1, run_blocks, &p);
     return RO_OK;
+}
+
+static ro_status matmul_fixed(const ro_job *job) {
+    return RO_NAME(ro_matmul_fixed_by)(job, 0);
 }
 
 void RO_NAME(ro_add_fixed)(ro_table *table) {

@@ -34,9 +34,10 @@ typedef struct {
     void (*tiles)(const fixed_tiles *t);
 } fixed_engine;
 
-/* The engines that this machine has for integers of so many bits, the fastest first, NULL after the
- * last one. All give the same bits. */
-const fixed_engine *RO_NAME(ro_fixed_engine)(int bits, int number);
+/* A call of matmul_fixed by one of the engines that this machine has for it: 0 is the fastest,
+ * which the kernel uses; tests run the others too. All give the same bits. RO_ERR_UNSUPPORTED:
+ * there are fewer engines. */
+ro_status RO_NAME(ro_matmul_fixed_by)(const ro_job *job, int number);
 
 /* NULL where the machine has no such instructions. */
 const fixed_engine *RO_NAME(ro_fixed_words)(int bits);
