@@ -253,3 +253,19 @@ Test(provide_confine, a_child_has_its_own_folders_alone, .init = setup, .fini = 
     cr_expect(stat("key", &info) == 0 && (info.st_mode & 0777) == 0600);
     cr_expect(stat("ledger", &info) == 0 && info.st_size == 4);
 }
+
+/* By this signal a daemon knows that a program took too long to read. */
+Test(provide_confine, too_many_seconds_end_a_child_by_sigxcpu, .timeout = 300) {
+    static const char *const reads[] = {NULL};
+    const pid_t parent = getpid(), pid = fork();
+    const vd_child_limits limits = {.parent = parent, .cpu_s = 1, .places = {.reads = reads}};
+    int ended = 0;
+    if (pid == 0) {
+        volatile bool goes_on = vd_child_confine(&limits, NULL) == VD_OK;
+        while (goes_on)
+            continue;
+        _exit(1);
+    }
+    cr_assert(waitpid(pid, &ended, 0) == pid);
+    cr_expect(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGXCPU, "%d", ended);
+}

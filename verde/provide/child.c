@@ -102,13 +102,19 @@ static bool limit(int resource, uint64_t value) {
     return setrlimit(resource, &to) == 0;
 }
 
+/* SIGXCPU comes at the soft limit, and SIGKILL, which says nothing, at the hard one. */
+static bool limit_cpu(uint64_t seconds) {
+    const struct rlimit to = {seconds, seconds + 1};
+    return setrlimit(RLIMIT_CPU, &to) == 0;
+}
+
 static bool set_limits(const vd_child_limits *l) {
     struct rlimit files;
     return getrlimit(RLIMIT_NOFILE, &files) == 0 &&
            limit(RLIMIT_NOFILE, files.rlim_max < FILES_MAX ? files.rlim_max : FILES_MAX) &&
            limit(RLIMIT_CORE, 0) &&
            (!LIMIT_MEMORY || l->memory <= 0 || limit(RLIMIT_DATA, (uint64_t)l->memory)) &&
-           (l->cpu_s <= 0 || limit(RLIMIT_CPU, (uint64_t)l->cpu_s)) &&
+           (l->cpu_s <= 0 || limit_cpu((uint64_t)l->cpu_s)) &&
            (l->file_bytes <= 0 || limit(RLIMIT_FSIZE, (uint64_t)l->file_bytes));
 }
 

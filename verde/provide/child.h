@@ -17,7 +17,7 @@ typedef struct {
     int fds;            /* descriptors from 3 on that it keeps */
     long parent;        /* the daemon: the child ends when it does */
     int64_t memory;     /* bytes beside files that are mapped; 0: as many as it likes */
-    int64_t cpu_s;      /* seconds of a processor; 0: likewise */
+    int64_t cpu_s;      /* seconds of a processor, then SIGXCPU ends it; 0: likewise */
     int64_t file_bytes; /* of a file that it writes; 0: likewise */
     vd_places places;
 } vd_child_limits;
