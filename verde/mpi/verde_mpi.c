@@ -53,7 +53,9 @@ vd_status vd_mpi_fail(vd_err *err, vd_status status, const char *format, ...) {
 static vd_status failed(int code, const char *what, uint32_t rank, vd_err *err) {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length;
+    vd_mpi_lock();
     MPI_Error_string(code, text, &length);
+    vd_mpi_unlock();
     return vd_mpi_fail(err, VD_ERR_IO, "process %u: %s: %s", rank, what, text);
 }
 
@@ -101,14 +103,17 @@ static vd_status send_piece(uint32_t to, uint32_t number, const void *data, size
     return failed(code, "sending to it", to, err);
 }
 
-/* MPI's own waiting keeps a core busy, and the lock. */
-static int wait_for(MPI_Request *request, MPI_Status *got) {
+/* MPI's own waiting keeps a core busy, and the lock. *count: bytes that came; may be NULL. */
+static int wait_for(MPI_Request *request, int *count) {
+    MPI_Status got;
     int done = 0, code = MPI_SUCCESS;
     for (uint32_t turn = 0; code == MPI_SUCCESS && !done; turn++) {
         if (turn > 0)
             vd_mpi_rest(turn);
         vd_mpi_lock();
-        code = MPI_Test(request, &done, got);
+        code = MPI_Test(request, &done, &got);
+        if (code == MPI_SUCCESS && done && count)
+            code = MPI_Get_count(&got, MPI_BYTE, count);
         vd_mpi_unlock();
     }
     return code;
@@ -121,23 +126,20 @@ static vd_status give_piece(uint32_t to, uint32_t number, const void *data, size
     int code = MPI_Isend(data, (int)size, MPI_BYTE, (int)to, (int)number, MPI_COMM_WORLD, &request);
     vd_mpi_unlock();
     if (code == MPI_SUCCESS)
-        code = wait_for(&request, MPI_STATUS_IGNORE);
+        code = wait_for(&request, NULL);
     return code == MPI_SUCCESS ? VD_OK : failed(code, "giving to it", to, err);
 }
 
 static vd_status receive_piece(uint32_t from, uint32_t number, void *data, size_t size,
                                vd_err *err) {
     MPI_Request request;
-    MPI_Status got;
-    int count;
+    int count = 0;
     vd_mpi_lock();
     int code =
         MPI_Irecv(data, (int)size, MPI_BYTE, (int)from, (int)number, MPI_COMM_WORLD, &request);
     vd_mpi_unlock();
     if (code == MPI_SUCCESS)
-        code = wait_for(&request, &got);
-    if (code == MPI_SUCCESS)
-        code = MPI_Get_count(&got, MPI_BYTE, &count);
+        code = wait_for(&request, &count);
     if (code != MPI_SUCCESS)
         return failed(code, "receiving from it", from, err);
     return (size_t)count == size

@@ -13,8 +13,8 @@ uint32_t vd_mpi_processes(void);
 typedef void (*vd_mpi_lost)(const char *sentence);
 
 /* Joins them. VD_ERR_USAGE: the library is not there, or is another version's or another MPI's.
- * What is in *out, also then, is left in the same thread by vd_mpi_leave; in between any thread may
- * use it, one at a time. */
+ * What is in *out, also then, is left in the same thread by vd_mpi_leave; in between any threads
+ * may use it, as transport.h says. */
 typedef struct vd_mpi vd_mpi;
 VD_MUST_USE vd_status vd_mpi_join(vd_mpi_lost lost, vd_mpi **out, vd_err *err);
 vd_transport vd_mpi_transport(vd_mpi *mpi);

@@ -42,6 +42,7 @@ struct vd_sockets {
     int patience_ms;
     peer *peer;
     struct pollfd *poll;
+    double moved; /* vd_seconds() when some thread last moved bytes */
     pthread_mutex_t lock;
 };
 
@@ -156,29 +157,34 @@ static void rest(vd_sockets *s) {
     pthread_mutex_lock(&s->lock);
 }
 
-/* Moves what can be moved, or else rests. VD_ERR_IO: some rank failed, or nothing has moved since
- * *still for patience_ms, unless that is -1. */
-static vd_status move(vd_sockets *s, uint32_t waits_for, int patience_ms, double *still,
+static vd_status say_ended(const vd_sockets *s, uint32_t rank, vd_err *err) {
+    return vd_fail(err, VD_ERR_IO, "process %u of %u ended before the others", rank, s->ranks);
+}
+
+/* Moves what can be moved, or else rests. VD_ERR_IO: some rank failed, or nothing has moved for
+ * patience_ms, unless that is -1; this thread waits since `since`. */
+static vd_status move(vd_sockets *s, uint32_t waits_for, int patience_ms, double since,
                       vd_err *err) {
+    const double still = since > s->moved ? since : s->moved;
     set_poll(s);
     const int ready = poll(s->poll, s->ranks, 0);
     if (ready < 0 && errno != EINTR)
         return vd_fail(err, VD_ERR_LOCAL, "poll: %s", strerror(errno));
-    if (ready <= 0 && patience_ms >= 0 && 1e3 * (vd_seconds() - *still) > patience_ms)
+    if (ready <= 0 && patience_ms >= 0 && 1e3 * (vd_seconds() - still) > patience_ms)
         return vd_fail(err, VD_ERR_IO, "process %u of %u: nothing came of it in %d ms", waits_for,
                        s->ranks, s->patience_ms);
     if (ready <= 0) {
         rest(s);
         return VD_OK;
     }
-    *still = vd_seconds();
+    s->moved = vd_seconds();
     for (uint32_t r = 0; r < s->ranks; r++) {
         if (s->poll[r].fd < 0 || s->poll[r].revents == 0)
             continue;
         push_all(&s->peer[r]);
         pull_all(&s->peer[r]);
         if (s->peer[r].failed)
-            return vd_fail(err, VD_ERR_IO, "process %u of %u ended before the others", r, s->ranks);
+            return say_ended(s, r, err);
     }
     return VD_OK;
 }
@@ -195,9 +201,7 @@ static vd_status put(vd_sockets *s, uint32_t to, uint32_t number, const void *da
     *p->last_out = f;
     p->last_out = &f->next;
     push_all(p);
-    return p->failed
-               ? vd_fail(err, VD_ERR_IO, "process %u of %u ended before the others", to, s->ranks)
-               : VD_OK;
+    return p->failed ? say_ended(s, to, err) : VD_OK;
 }
 
 static vd_status sockets_send(void *user, uint32_t to, uint32_t number, const void *data,
@@ -209,13 +213,13 @@ static vd_status sockets_send(void *user, uint32_t to, uint32_t number, const vo
     return status;
 }
 
-/* Until nothing is on its way to a rank. */
+/* Until nothing is on its way to a rank. That it failed may be another thread's finding. */
 static vd_status flush_to(vd_sockets *s, uint32_t to, vd_err *err) {
     const peer *p = &s->peer[to];
-    double still = vd_seconds();
+    const double since = vd_seconds();
     vd_status status = VD_OK;
-    while (status == VD_OK && p->first_out && !p->ended && !p->failed)
-        status = move(s, to, s->patience_ms, &still, err);
+    while (status == VD_OK && p->first_out && !p->ended)
+        status = p->failed ? say_ended(s, to, err) : move(s, to, s->patience_ms, since, err);
     return status;
 }
 
@@ -251,14 +255,12 @@ static frame *taken(peer *p, uint32_t number) {
 
 static vd_status wait_for(vd_sockets *s, uint32_t from, uint32_t number, int patience_ms,
                           vd_err *err) {
+    const peer *p = &s->peer[from];
+    const double since = vd_seconds();
     vd_status status = VD_OK;
-    double still = vd_seconds();
-    while (status == VD_OK && !*find(&s->peer[from], number)) {
-        if (s->peer[from].ended)
-            return vd_fail(err, VD_ERR_IO, "process %u of %u ended before the others", from,
-                           s->ranks);
-        status = move(s, from, patience_ms, &still, err);
-    }
+    while (status == VD_OK && !*find(&s->peer[from], number))
+        status = p->ended || p->failed ? say_ended(s, from, err)
+                                       : move(s, from, patience_ms, since, err);
     return status;
 }
 
