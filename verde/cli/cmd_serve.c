@@ -272,6 +272,8 @@ static vd_status serve_until_signal(service *s, const char *key_dir, vd_err *err
     status = run_server(s, err);
     signal(SIGTERM, SIG_DFL); /* a second run ends after its step: asked twice, we go at once */
     signal(SIGINT, SIG_DFL);
+    vd_desk_destroy(s->desk); /* its thread may stop the server until it ends */
+    s->desk = NULL;
     vd_server_destroy(running);
     return status;
 }
