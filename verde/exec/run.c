@@ -177,10 +177,8 @@ static vd_status checkpoint(runner *r) {
 }
 
 static vd_status run_step(runner *r, float *loss) {
-    if (!r->saving.busy)
-        return vd_exec_step(&r->exec, NULL, &r->state, loss, r->err);
-    const vd_status status = vd_exec_next(&r->exec, &r->saving.state, &r->state, loss, r->err);
-    return status == VD_OK ? finish_saving(r) : status;
+    return r->saving.busy ? vd_exec_next(&r->exec, &r->saving.state, &r->state, loss, r->err)
+                          : vd_exec_step(&r->exec, NULL, &r->state, loss, r->err);
 }
 
 static vd_status step(runner *r) {
@@ -192,9 +190,12 @@ static vd_status step(runner *r) {
         status = run_step(r, &loss);
     if (status == VD_OK)
         status = vd_run_logs_end(&r->logs, r->err);
+    const double seconds = vd_seconds() - start; /* writing the state before it takes none of it */
+    if (status == VD_OK)
+        status = finish_saving(r);
     if (status == VD_OK)
         status = vd_losses_put(&r->losses, r->state.step, &r->numbers, &r->options->samples,
-                               vd_seconds() - start, r->err);
+                               seconds, r->err);
     if (status != VD_OK)
         return status;
     if (r->state.step == 1)
@@ -205,8 +206,7 @@ static vd_status step(runner *r) {
     r->progress.loss = loss;
     r->progress.seconds = vd_seconds() - r->start;
     const bool state_comes = vd_is_committed(r->program, r->state.step);
-    status =
-        vd_keep_judge(r->options, &r->log, &r->times, vd_seconds() - start, state_comes, r->err);
+    status = vd_keep_judge(r->options, &r->log, &r->times, seconds, state_comes, r->err);
     if (status == VD_OK && state_comes)
         status = checkpoint(r);
     if (status != VD_OK)

@@ -1,5 +1,7 @@
 #include "verde/exec/run_save.h"
 
+#include "verde/base/thread.h"
+
 vd_status vd_save_state(const vd_run_options *o, ro_ctx *ro, const vd_hash *program_hash,
                         const vd_state *state, vd_hash *commitment, vd_err *err) {
     const vd_run_team *team = o->team;
@@ -24,7 +26,7 @@ static void *save(void *user) {
 vd_status vd_saving_start(vd_saving *s, const vd_run_options *options, const vd_hash *program_hash,
                           vd_state *state, vd_err *err) {
     *s = (vd_saving){.options = options, .program_hash = program_hash, .state = *state};
-    s->busy = pthread_create(&s->thread, NULL, save, s) == 0;
+    s->busy = vd_thread_start(&s->thread, save, s) == 0;
     *state = (vd_state){.step = state->step};
     return s->busy ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "no thread to write a state");
 }

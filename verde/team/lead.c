@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verde/base/thread.h"
 #include "verde/exec/memory.h"
 #include "verde/team/leaves.h"
 
@@ -115,14 +116,13 @@ static void *give(void *user) {
 static vd_status start_giving(follower *f, vd_err *err) {
     f->given = f->state;
     f->state = (vd_state){.step = f->given.step};
-    f->busy = pthread_create(&f->thread, NULL, give, f) == 0;
+    f->busy = vd_thread_start(&f->thread, give, f) == 0;
     return f->busy ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "no thread to give a state");
 }
 
 static vd_status finish_giving(follower *f, vd_err *err) {
-    if (!f->busy)
-        return VD_OK;
-    pthread_join(f->thread, NULL);
+    if (f->busy)
+        pthread_join(f->thread, NULL);
     f->busy = false;
     vd_state_free(&f->given);
     return f->status == VD_OK ? VD_OK : vd_fail(err, f->status, "%s", f->err.text);
@@ -163,9 +163,7 @@ static vd_status follow(follower *f, vd_err *err) {
 vd_status vd_member_follow(vd_member *m, const vd_exec *exec, vd_err *err) {
     follower f = {.member = m, .exec = exec};
     vd_err ignored;
-    const vd_status status = follow(&f, err);
-    if (finish_giving(&f, &ignored) != VD_OK) /* it was told what came first */
-        return status;
+    vd_status status = follow(&f, err), given = finish_giving(&f, &ignored);
     vd_state_free(&f.state);
-    return status;
+    return status == VD_OK ? given : status; /* it was told what came first */
 }

@@ -53,13 +53,10 @@ static vd_status spread(void *user, vd_state *state, vd_err *err) {
     vd_replays *r = user;
     const vd_member *m = r->member;
     vd_status status = command(r, VD_REPLAY_SPREAD, 0, state->step, err);
-    for (uint32_t rank = 1; status == VD_OK && rank < m->transport.ranks; rank++) {
+    for (uint32_t rank = 1; status == VD_OK && rank < m->transport.ranks; rank++)
         for (uint32_t i = 0; status == VD_OK && i < state->count; i++)
             if (vd_team_keeps(m->plan, rank, i))
                 status = vd_leaf_send(m, state, i, rank, err);
-        if (status == VD_OK) /* copies of one rank's leaves at a time */
-            status = m->transport.flush(m->transport.user, err);
-    }
     if (status == VD_OK)
         vd_member_thin(m, state);
     return done(r, status, err);
