@@ -266,10 +266,12 @@ void vd_item_runs_close(vd_item_runs *all) {
 
 void vd_item_runs_measure(vd_item_runs *all, vd_pace *out, double *game_s) {
     vd_item_run *r = &all->run[all->longest];
-    vd_err unread = {0};
+    vd_err err = {0};
     *out = (vd_pace){0};
-    if (enter(r, &unread) == VD_OK)
+    if (enter(r, &err) == VD_OK)
         vd_measure(r->replay, &r->loaded.program, out, game_s);
+    else
+        vd_say("verde: the pace of this machine was not measured: %s", err.text);
 }
 
 void vd_item_runs_serve(vd_item_runs *all, vd_provider *provider) {

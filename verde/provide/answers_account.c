@@ -1,5 +1,5 @@
 /* How much a referee's questions about a job have made this provider compute, and how much they
- * may: more than any number of disputes that come to their end, less than for ever. */
+ * may, of all its disputes together: more than a few that come to their end, less than for ever. */
 #include <string.h>
 
 #include "verde/provide/frames.h"
@@ -17,7 +17,7 @@ static vd_status ask_account(const vd_answerer *a, vd_buf *out, vd_err *err) {
                : status;
 }
 
-/* A child is not trusted with more than the microseconds that it has had. */
+/* An entry counts for no more than the microseconds that the child has had since its start. */
 static int64_t entry_us(const vd_answerer *a, vd_cursor *c) {
     const uint64_t us = vd_get_u64(c);
     const double age = (vd_seconds() - a->started) * 1e6;
