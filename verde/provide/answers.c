@@ -271,9 +271,9 @@ void vd_serve_ask(vd_daemon *daemon, const vd_request *request, vd_response *res
     vd_job_record job;
     vd_buf reply = {0};
     vd_err err = {0};
-    if (!vd_find_asked(daemon, request, &referee, &job, response) ||
-        !vd_may_ask(daemon, &job, &referee, response))
+    if (!vd_find_asked(daemon, request, &referee, &job, response))
         return;
+    vd_tell_overrun(daemon, &job, &referee);
     vd_answerer *a = find_place(daemon, &job);
     if (!a) { /* it waits for others' answers, which is not to cost this provider its patience */
         say_working(response, true, 0, 0, "questions about other jobs are answered first");

@@ -39,9 +39,10 @@ VD_MUST_USE vd_status vd_answerer_wait(vd_answerer *answerer, vd_err *err);
 /* Puts into the ledger what a child that is ready has computed for each referee since this was
  * called last. */
 VD_MUST_USE vd_status vd_answerer_charge(vd_daemon *daemon, vd_answerer *answerer, vd_err *err);
-/* Are there seconds left for this referee's questions about the job? False: `response` says so. */
-bool vd_may_ask(vd_daemon *daemon, const vd_job_record *job, const vd_public_key *referee,
-                vd_response *response);
+/* Tells who watches the daemon where a referee's questions about the job took more seconds than
+ * disputes do. They are answered all the same: a request can be sent again by whoever has it, so
+ * that a refusal would let a rival silence this provider. */
+void vd_tell_overrun(vd_daemon *daemon, const vd_job_record *job, const vd_public_key *referee);
 
 /* ---- answers.c ---- */
 

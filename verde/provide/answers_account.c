@@ -39,21 +39,19 @@ vd_status vd_answerer_charge(vd_daemon *daemon, vd_answerer *a, vd_err *err) {
     return status;
 }
 
-bool vd_may_ask(vd_daemon *daemon, const vd_job_record *job, const vd_public_key *referee,
-                vd_response *response) {
+void vd_tell_overrun(vd_daemon *daemon, const vd_job_record *job, const vd_public_key *referee) {
     char key[VD_ID_SIZE];
     int64_t us, us_max;
     vd_err err = {0};
     vd_hex(referee->b, VD_KEY_SIZE, key);
-    if (vd_ledger_charged(daemon->ledger, job->id, key, &us, &us_max, &err) != VD_OK) {
-        vd_reply_trouble(daemon, response, &err);
-        return false;
+    if (vd_ledger_charged(daemon->ledger, job->id, key, &us, &us_max, &err) == VD_OK) {
+        if (us_max == 0 || us < us_max)
+            return;
+        vd_fail(
+            &err, VD_ERR_LOCAL,
+            "questions of referee %.8s about job %.8s have taken more than %lld s, which is more "
+            "than disputes take",
+            key, job->id, (long long)(us_max / 1000000));
     }
-    if (us_max == 0 || us < us_max)
-        return true;
-    vd_reply_error(response, 503,
-                   "questions of this referee about job %.8s were computed for %lld s, and no "
-                   "referee's are for more than %lld s",
-                   job->id, (long long)(us / 1000000), (long long)(us_max / 1000000));
-    return false;
+    vd_trouble_tell(&daemon->trouble, &daemon->options, err.text);
 }
