@@ -37,6 +37,7 @@ static const struct {
     {RO_OP_GELU_ERF, "r", 0},
     {RO_OP_SILU, "r", 0},
     {RO_OP_MATMUL, "rs", 0},
+    {RO_OP_MATMUL_FIXED, "rs", 0},
     {RO_OP_REDUCE_SUM, "r", 0},
     {RO_OP_REDUCE_MAX, "r", 0},
     {RO_OP_REDUCE_DOT, "rb", 0},

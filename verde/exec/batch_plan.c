@@ -96,14 +96,21 @@ static bool fits_input(const planner *p, uint32_t node, int32_t i) {
     return has_rows(p, value);
 }
 
+/* A product of matrices, and each row of the first gives one of the output. */
+static bool product_by_rows(const vd_node *n) {
+    if (n->op == RO_OP_MATMUL_FIXED)
+        return n->attr[RO_MATMUL_FIXED_BATCH_DIMS] == 0 && !(n->attr[RO_MATMUL_FIXED_TRANS] & 1);
+    return n->attr[RO_MATMUL_BATCH_DIMS] == 0 && !(n->attr[RO_MATMUL_TRANS] & 1) &&
+           n->attr[RO_MATMUL_MASK] == RO_MASK_NONE;
+}
+
 /* Whether one call gives what a call for each row gives. */
 static bool runs_together(const planner *p, uint32_t node) {
     const vd_node *n = vd_node_stored(p->graph, node);
     const int axis = vd_batch_axis_of(n->op);
+    const bool product = n->op == RO_OP_MATMUL || n->op == RO_OP_MATMUL_FIXED;
     if (!has_rows(p, p->out->sources + node) || (axis >= 0 && n->attr[axis] == 0) ||
-        (n->op == RO_OP_MATMUL &&
-         (n->attr[RO_MATMUL_BATCH_DIMS] != 0 || n->attr[RO_MATMUL_TRANS] & 1 ||
-          n->attr[RO_MATMUL_MASK] != RO_MASK_NONE)))
+        (product && !product_by_rows(n)))
         return false;
     for (int32_t i = 0; i < n->input_count; i++)
         if (!fits_input(p, node, i))

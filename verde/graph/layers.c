@@ -39,7 +39,16 @@ vd_op vd_product_op(int bits, int trans) {
                    NULL};
 }
 
+/* Fixed products take f32 alone. */
+static vd_value widened(vd_builder *b, vd_value weight) {
+    const vd_op cast = {RO_OP_CAST, {[RO_CAST_DTYPE] = RO_F32}, NULL};
+    const bool wide = b->status != VD_OK || vd_shape_of(b, weight)->dtype == RO_F32;
+    return wide ? weight : VD_EMIT(b, "weight", cast, weight);
+}
+
 static vd_value matmul(vd_builder *b, vd_value x, vd_value weight, int trans) {
+    if (b->fixed_bits)
+        weight = widened(b, weight);
     vd_value out = VD_EMIT(b, "matmul", vd_product_op(b->fixed_bits, trans), x, weight);
     vd_tape_put(b, (vd_record){.layer = VD_LAYER_MATMUL,
                                .in = {x, weight, VD_NONE},
