@@ -36,7 +36,7 @@ for products in fixed24 fixed16; do
         expect 0 'matmul_fixed' "$verde" graph "$work/$model.yaml"
         expect 0 'run root' "$verde" run "$work/$model.yaml" --out "$work/$model" --threads 2 --backend "$best"
         root > "$work/$model.root"
-        rm -r "$work/$model"
+        rm -r "${work:?}/$model"
         same $model scalar 1
     done
 done
