@@ -21,6 +21,14 @@ for job in toy llama-tiny; do
         models/jobs/$job.yaml > "$temp/job.yaml"
     both
 done
+# Products by the matrix units' bytes.
+for products in fixed24 fixed16; do
+    sed -e "s|file: \.\.|file: $PWD/models|" -e 's/^steps: .*/steps: 2/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' \
+        -e 's/warmup: 2/warmup: 1/' models/jobs/toy.yaml > "$temp/job.yaml"
+    echo "products: $products" >> "$temp/job.yaml"
+    job="toy with $products"
+    both
+done
 # Given weights, fully and by adapters.
 set -- "$temp"
 . tests/support/finetune
