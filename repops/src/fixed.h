@@ -38,7 +38,8 @@ RO_INLINE double ro_fixed_power(int exponent) {
 
 /* sum * power, rounded once; |sum| < 2^54, and the product is a normal binary64 number or NaN. A
  * sum of 54 bits that is odd goes to the neighbour whose half is odd, which binary64 has: no later
- * rounding takes it for a tie. */
+ * rounding takes it for a tie. It gives the values of ro_fixed_rounded, to engines whose powers are
+ * binary64. */
 RO_INLINE float ro_fixed_value(int64_t sum, double power) {
     const int64_t even = (sum | (sum & 1) * 2) & ~INT64_C(1), limit = INT64_C(1) << 53;
     return (float)((double)(sum >= limit || sum <= -limit ? even : sum) * power);
@@ -63,7 +64,7 @@ RO_INLINE float ro_fixed_rounded(int64_t sum, int power) {
     return ro_from_bits(sum < 0 ? bits | 0x80000000u : bits);
 }
 
-/* What a chunk adds to the total, from the exponents of both operands. */
+/* Returns what a chunk adds to the total; a and b are the exponents of its operands. */
 RO_INLINE float ro_fixed_term(int64_t sum, int bits, int a, int b) {
     if (a == RO_FIXED_NONE || b == RO_FIXED_NONE)
         return RO_F32_NAN;

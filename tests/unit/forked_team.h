@@ -14,7 +14,7 @@
 
 enum { RANKS_MAX = 8, STATES = 4, PATIENCE_MS = 20000 };
 
-/* What a rank made: commitments of all states of a run, and the bytes that it sent. */
+/* A rank reports commitments of all states of a run, and the bytes that it sent. */
 typedef struct {
     vd_hash state[STATES];
     vd_hash root; /* of a run in a directory */
@@ -45,7 +45,7 @@ static void connect_all(wiring *w, uint32_t ranks) {
         }
 }
 
-/* Of all ranks, or of all but one. */
+/* Closes the ends of all ranks, or of all but one. */
 static void close_ends(const wiring *w, uint32_t ranks, uint32_t but) {
     for (uint32_t a = 0; a < ranks; a++)
         for (uint32_t b = 0; b < ranks; b++)

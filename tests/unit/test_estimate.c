@@ -40,8 +40,8 @@ static vd_program *small_program(small *s, int64_t elements) {
     return &s->program;
 }
 
-/* Of a step's four nodes, which have five inputs, with their places; the commitments of these and
- * of the two sources, twice; and a tree over four. */
+/* The bytes are those of a step's four nodes, which have five inputs, with their places; of the
+ * commitments of these and of the two sources, twice; and of a tree over four. */
 enum { RECORDS = 4 * (32 + 4 + 32 + 8) + 5 * 32 + 2 * 32 * (4 + 2) + 64 * 4 };
 
 static uint64_t memory_of(const vd_program *program) {

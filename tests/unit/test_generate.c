@@ -528,8 +528,8 @@ static void train_on_rollout(const test_model *m, const rollout *r, losses_seen 
     vd_program_free(&program);
 }
 
-/* What reinforcement learning asks for: the trainer gives a token the probability that it was drawn
- * with, bit by bit, over several blocks of keys. */
+/* The trainer gives a token the probability that it was drawn with, bit by bit, over several blocks
+ * of keys, as reinforcement learning asks. */
 Test(generate, a_rollout_has_the_log_probabilities_of_its_trainer) {
     for (int model = 0; model < TEST_MODELS; model++) {
         test_model *m = malloc(sizeof *m);

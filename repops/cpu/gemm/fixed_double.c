@@ -152,7 +152,8 @@ static void sum_half(const double *a, const double *b, int64_t steps, double sum
         doubles_store(&sum[i][v * LANES], acc[i][v]);
 }
 
-/* What a chunk adds to a row of the tile, from the sums of both halves. Few sums have 54 bits. */
+/* Computes what a chunk adds to a row of the tile, from the sums of both halves. Few sums have 54
+ * bits. */
 static void terms_of(const double *x, const double *y, double row, const double *col, float *out) {
     const double limit = 0x1p53;
     int wide = 0;

@@ -35,7 +35,7 @@ RO_INLINE scales scales_of(__m512i most) {
         _mm512_cmplt_epu32_mask(most, _mm512_set1_epi32(0x7f800000))};
 }
 
-/* What an integer of each lane counts: NaN where the lane is not finite. */
+/* Stores what an integer of each lane counts: NaN where the lane is not finite. */
 RO_INLINE void store_powers(scales s, int bits, double *power) {
     const __m512i e = _mm512_sub_epi32(s.exponent, _mm512_set1_epi32(bits - 1 - 1023));
     const __m512d nan = _mm512_set1_pd(__builtin_nan(""));
