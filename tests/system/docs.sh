@@ -43,7 +43,7 @@ try dispute README.md '### 1.' '### 2.'
 expect dispute 2 '^result *convicted'
 expect dispute 1 '^verified'
 expect dispute 1 'it accepts this run$'
-try logs README.md '### 6.' '## Commands'
+try logs README.md '### 7.' '## Commands'
 expect logs 2 '^run root'
 [ "$(grep '^run root' "$work/logs/said.txt" | sort -u | wc -l)" -eq 1 ] || fail "logs: trainer and auditor end with two roots"
 try contest docs/rounding-logs.md '## Disputes' '## Beside'
