@@ -1,6 +1,6 @@
 #!/bin/sh
-# Jobs with `products`: one run root for every instruction set and number of threads, a wrong element of a fixed product convicted, texts
-# that are scored as they were made, and errors of one line.
+# Jobs with `products`: one run root for every instruction set and number of threads, a wrong element of a fixed product convicted, no
+# rounding logged, texts that are scored as they were made, and errors of one line.
 . tests/support/system
 isas=$(sh tests/isas.sh)
 best=${isas##* }
@@ -41,16 +41,31 @@ for products in fixed24 fixed16; do
     done
 done
 
-# A wrong element, forward and of a gradient: the referee computes it by its own definition.
-serve fixed16
-for node in m1.h.0.mlp.up.matmul m0.h.1.attn.qkv.d_weight; do
+# A wrong element, forward and of a gradient: the referee computes it by its own definition, and the verdict holds for anybody.
+# liar PRODUCTS NODE
+liar() {
     rm -rf "$work/liar"
-    "$verde" run "$work/fixed16.yaml" --out "$work/liar" --fault "element@2:$node" > "$work/out" 2>&1
+    "$verde" run "$work/$1.yaml" --out "$work/liar" --fault "element@2:$2" > "$work/out" 2>&1
     serve liar
     # shellcheck disable=SC2046
-    expect 3 'wrong-output' "$verde" arbitrate "$work/fixed16.yaml" --key "$work/keys" --verdict "$work/verdict.json" --force $(providers fixed16 liar)
-    expect 0 "$node" "$verde" verify "$work/verdict.json" --job "$work/fixed16.yaml"
-done
+    expect 3 'wrong-output' "$verde" arbitrate "$work/$1.yaml" --key "$work/keys" --verdict "$work/verdict.json" --force $(providers "$1" liar)
+    expect 0 "$2" "$verde" verify "$work/verdict.json" --job "$work/$1.yaml"
+    verify_independently "$work/verdict.json" wrong-output
+}
+for products in fixed24 fixed16; do serve $products; done
+liar fixed24 m0.h.1.mlp.down.matmul
+liar fixed24 m1.h.0.attn.proj.d_weight
+liar fixed16 m1.h.0.mlp.up.matmul
+liar fixed16 m0.h.1.attn.qkv.d_weight
+
+# All devices have the same bits of a fixed product, and so a log of roundings says nothing about it.
+sed 's/^steps: .*/steps: 2/' "$work/fixed24.yaml" > "$work/rounding.yaml"
+echo 'rounding: {bits: 32, encoding: calls}' >> "$work/rounding.yaml"
+expect 0 'matmul ' "$verde" run "$work/rounding.yaml" --out "$work/trainer" --backend log --profile sim-wide
+! grep -q '^matmul_fixed' "$work/out" || fail "fixed products are rounded"
+root > "$work/trainer.root"
+expect 0 'run root' "$verde" run "$work/rounding.yaml" --out "$work/auditor" --backend log --profile sim-deep --role auditor --follow "$work/trainer"
+[ "$(root)" = "$(cat "$work/trainer.root")" ] || fail "an auditor on another device has another root"
 
 # A text is scored with the bits with which it was made, one token after the other or several prompts together.
 printf '{"key": 1, "ids": [84, 104, 101]}\n{"key": 2, "ids": [32]}\n' > "$work/prompts.jsonl"

@@ -5,12 +5,14 @@
 team_job gpt2 toy 12 6 12 4
 team_job llama llama-tiny 6 6 8 4
 team_job bert bert-tiny 6 6 8 4
-for name in gpt2 llama bert; do alone $name; done
+team_job fixed toy 12 6 4 2
+echo 'products: fixed16' >> "$work/fixed.yaml"
+for name in gpt2 llama bert fixed; do alone $name; done
 for n in 2 3 6; do
     team $n gpt2 gpt2-$n
     same gpt2-$n gpt2
 done
-for name in llama bert; do
+for name in llama bert fixed; do
     team 4 $name $name-4
     same $name-4 $name
 done
