@@ -161,6 +161,20 @@ static vd_status finish_saving(runner *r) {
     return status;
 }
 
+/* If the step beside it failed, the state is as good as before, and the run can go on from it: its
+ * checkpoint is ended all the same. What is told is what came first. */
+static vd_status finish_saving_after(runner *r, vd_status status) {
+    vd_err *const told = r->err;
+    vd_err unheard = {0};
+    if (status == VD_OK)
+        return finish_saving(r);
+    r->err = &unheard;
+    vd_status saved = finish_saving(r);
+    (void)saved;
+    r->err = told;
+    return status;
+}
+
 /* Several processes write a state while they run the next step. */
 static bool saves_beside(const runner *r) {
     return r->options->team && r->exec.fault.kind == VD_FAULT_NONE && !r->state.memory &&
@@ -191,8 +205,7 @@ static vd_status step(runner *r) {
     if (status == VD_OK)
         status = vd_run_logs_end(&r->logs, r->err);
     const double seconds = vd_seconds() - start; /* writing the state before it takes none of it */
-    if (status == VD_OK)
-        status = finish_saving(r);
+    status = finish_saving_after(r, status);
     if (status == VD_OK)
         status = vd_losses_put(&r->losses, r->state.step, &r->numbers, &r->options->samples,
                                seconds, r->err);
