@@ -85,6 +85,12 @@ C
     HOLD=$work/hold LD_PRELOAD=$work/hold.so "$verde" serve "$work/run" --key "$work/keys-one" --threads 1 --referee "$referee" \
         --listen "127.0.0.1:$port" > "$work/again.url" 2> "$work/again.log" &
     pids="$pids $!"
+    tries=0
+    until curl -sk "https://127.0.0.1:$port/v1/health" | grep -qx '{"confined":false,"status":"hashing"}'; do
+        tries=$((tries + 1))
+        [ $tries -lt 6000 ] || { echo "its health does not say that it hashes"; exit 1; }
+        sleep 0.02
+    done
     (sleep 8; [ -s "$work/again.url" ] && echo early > "$work/early"; rm "$work/hold") &
     settle hashing 0 '"accepted":true' "$work/referee" --timeout 4
     [ ! -e "$work/early" ] || { echo "the URL was said before the files were hashed"; exit 1; }
@@ -121,6 +127,19 @@ if command -v curl > /dev/null; then
     status 200 "$one/v1/provider"
     status 200 -0 "$one/v1/provider"
     status 405 -I "$one/v1/provider"
+    status 200 "$one/v1/health"
+    grep -qx '{"confined":false,"status":"ok"}' "$work/curl.out" || { cat "$work/curl.out"; exit 1; }
+    status 404 -d x "$one/v1/health"
+    status 400 -d x "$one/v1/ask"
+    status 200 "$one/v1/metrics"
+    for name in verde_disk_free_bytes verde_requests_total verde_refused_total verde_up_seconds verde_memory_peak_bytes; do
+        grep -qE "^$name [0-9]+\$" "$work/curl.out" || { echo "no $name"; cat "$work/curl.out"; exit 1; }
+    done
+    requests=$(sed -n 's/^verde_requests_total //p' "$work/curl.out") refused=$(sed -n 's/^verde_refused_total //p' "$work/curl.out")
+    status 400 -d x "$one/v1/ask"
+    status 200 "$one/v1/metrics"
+    [ "$(sed -n 's/^verde_requests_total //p' "$work/curl.out")" -eq $((requests + 2)) ] || { echo "requests are not counted"; exit 1; }
+    [ "$(sed -n 's/^verde_refused_total //p' "$work/curl.out")" -eq $((refused + 1)) ] || { echo "refusals are not counted"; exit 1; }
     status 413 --data-binary "@$work/twenty-mb" "$one/v1/ask"
     said='{"error":"'
     status 404 "$one/elsewhere"

@@ -11,6 +11,7 @@
 #include "verde/delivery/offer.h"
 #include "verde/net/net.h"
 #include "verde/protocol/desk.h"
+#include "verde/provide/meter.h"
 
 typedef struct {
     vd_provider provider;
@@ -22,7 +23,8 @@ typedef struct {
     vd_offer *offer;
     char results[1024];  /* of a job with prompts, in place of the offer: a file */
     vd_item_runs *items; /* of a job with prompts; else NULL */
-    const char *listen;
+    const char *listen, *dir;
+    vd_meter meter;
     bool quiet, json, fetch;
     double refused_s; /* when a refusal was last told of: screen's alone */
 } service;
@@ -90,6 +92,10 @@ static void say_hashing(vd_checking *c, vd_response *response) {
     say_working(response, &(vd_working){.working = true}, why);
 }
 
+static bool is_get(const vd_request *request, const char *path) {
+    return strcmp(request->method, "GET") == 0 && strcmp(request->path, path) == 0;
+}
+
 static void answer(const service *s, const vd_request *request, vd_response *response) {
     vd_err err = {0};
     vd_working working;
@@ -114,7 +120,9 @@ static void answer(const service *s, const vd_request *request, vd_response *res
 
 static void handle(void *user, const vd_request *request, vd_response *response) {
     const service *s = user;
-    if (atomic_load(&s->checking->done))
+    if (is_get(request, "/v1/metrics"))
+        vd_meter_put(&s->meter, s->dir, response);
+    else if (atomic_load(&s->checking->done))
         answer(s, request, response);
     else
         say_hashing(s->checking, response);
@@ -179,6 +187,30 @@ static vd_status get_ready(void *user, vd_err *err) {
 
 /* ---- whose turn it is ---- */
 
+static void refuse_question(service *s, const vd_err *err, vd_response *response) {
+    atomic_fetch_add(&s->meter.refused, 1);
+    refuse(response, err->status == VD_ERR_PEER ? 400 : 503, err->text);
+    if (vd_seconds() - s->refused_s >= 1) { /* a flood needs no line each */
+        s->refused_s = vd_seconds();
+        vd_say("verde serve: %s", err->text);
+    }
+}
+
+/* The computing is not confined: this program is its own user's. */
+static vd_screened screen_get(service *s, const vd_request *request, vd_response *response) {
+    if (is_get(request, "/v1/metrics"))
+        return VD_WAITS;
+    if (strcmp(request->method, "GET") == 0 && strncmp(request->path, JOBS, strlen(JOBS)) == 0)
+        return screen_read(s, request->path, response);
+    if (is_get(request, "/v1/provider"))
+        describe(s, response);
+    else if (is_get(request, "/v1/health"))
+        vd_meter_health(false, atomic_load(&s->checking->done) ? "ok" : "hashing", response);
+    else
+        refuse(response, 404, "GET /v1/provider, /v1/health or /v1/metrics, or POST /v1/ask");
+    return VD_ANSWERED;
+}
+
 /* Only a whole question by a referee that is served waits for its turn. All else is answered at
  * once, and costs no more than reading it. */
 static vd_screened screen(void *user, const vd_request *request, uint8_t asker[VD_ASKER_SIZE],
@@ -186,25 +218,16 @@ static vd_screened screen(void *user, const vd_request *request, uint8_t asker[V
     service *s = user;
     vd_public_key referee;
     vd_err err = {0};
-    if (strcmp(request->method, "GET") == 0 && strcmp(request->path, "/v1/provider") == 0) {
-        describe(s, response);
-    } else if (strcmp(request->method, "GET") == 0 &&
-               strncmp(request->path, JOBS, strlen(JOBS)) == 0) {
-        return screen_read(s, request->path, response);
-    } else if (strcmp(request->method, "POST") != 0 || strcmp(request->path, "/v1/ask") != 0) {
-        refuse(response, 404, "GET /v1/provider or POST /v1/ask");
-    } else if (vd_provider_screen(&s->provider, request->body, request->body_size, &referee,
-                                  &err) == VD_OK) {
-        memcpy(asker, referee.b, VD_KEY_SIZE);
-        return VD_WAITS;
-    } else {
-        refuse(response, err.status == VD_ERR_PEER ? 400 : 503, err.text);
-        if (vd_seconds() - s->refused_s >= 1) { /* a flood needs no line each */
-            s->refused_s = vd_seconds();
-            vd_say("verde serve: %s", err.text);
-        }
+    atomic_fetch_add(&s->meter.requests, 1);
+    if (strcmp(request->method, "POST") != 0 || strcmp(request->path, "/v1/ask") != 0)
+        return screen_get(s, request, response);
+    if (vd_provider_screen(&s->provider, request->body, request->body_size, &referee, &err) !=
+        VD_OK) {
+        refuse_question(s, &err, response);
+        return VD_ANSWERED;
     }
-    return VD_ANSWERED;
+    memcpy(asker, referee.b, VD_KEY_SIZE);
+    return VD_WAITS;
 }
 
 static void say_dishonest(const char *fault) {
@@ -321,6 +344,8 @@ static vd_status prepare_again(const arguments *a, provider *p, vd_err *err) {
 static vd_status read_wishes(const arguments *a, provider *p, vd_err *err) {
     p->service.quiet = p->service.json = a->common.json;
     p->service.listen = a->listen;
+    p->service.dir = a->dir;
+    p->service.meter.started = vd_seconds();
     p->service.fetch = a->fetch;
     p->service.checking = &p->checking;
     snprintf(p->own_key_dir, sizeof p->own_key_dir, "%s/keys", a->dir);

@@ -1,4 +1,4 @@
-/* HTTP/1.1 over TLS 1.3, in bytes: a server with two workers, a client that asks many at once.
+/* HTTP/1.1 over TLS 1.3, in bytes: a server with three workers, a client that asks many at once.
  *
  * Nothing here knows what the bytes mean. Limits and deadlines: limits.h. Both sides switch SIGPIPE
  * from its default to ignored, once, because a peer that hangs up must not kill the process. */
@@ -41,6 +41,7 @@ typedef enum {
     VD_ANSWERED, /* `response` is the answer, now */
     VD_WAITS,    /* for the handler, in a turn that `asker` and the peer's address have together */
     VD_READS,    /* likewise, for the handler of reads */
+    VD_LASTS,    /* likewise, for the handler of what may last long */
 } vd_screened;
 /* Judges a whole request before it may wait for a handler. It runs on the thread that serves all
  * connections, at the same time as the handlers, and must be quick. `asker` is zeros before the
@@ -71,6 +72,7 @@ typedef struct {
     /* A second handler, of requests that only read files: it has a worker and a queue of its own,
      * so that they never wait for the first one, nor take its turns or its memory. */
     vd_handler read;
+    vd_handler lasting; /* a third one likewise, of requests that may take a minute each */
     size_t request_max, held_max; /* these and the rest: 0 means the value of limits.h */
     size_t read_max;
     int queue_max, connection_max;

@@ -148,6 +148,13 @@ static void queue_job(vd_server *server, vd_job *job) {
 static void send_response(vd_conn *conn, struct evhttp_request *http, vd_response *response,
                           vd_lane lane);
 
+static vd_lane lane_of(const vd_server *server, vd_screened to) {
+    const vd_lane lane = to == VD_READS   ? VD_LANE_READ
+                         : to == VD_LASTS ? VD_LANE_LASTING
+                                          : VD_LANE_HANDLER;
+    return server->worker[lane].handler ? lane : VD_LANE_HANDLER;
+}
+
 void vd_request_arrived(struct evhttp_request *http, void *user) {
     vd_server *server = user;
     vd_conn *conn = vd_conn_of(http);
@@ -173,7 +180,7 @@ void vd_request_arrived(struct evhttp_request *http, void *user) {
     vd_screen screen = server->options.screen;
     const vd_screened to =
         screen ? screen(server->user, &job->request, job->asker.name, &job->response) : VD_WAITS;
-    job->lane = to == VD_READS && server->options.read ? VD_LANE_READ : VD_LANE_HANDLER;
+    job->lane = lane_of(server, to);
     if (to == VD_ANSWERED)
         vd_request_answer(job);
     else

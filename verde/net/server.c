@@ -112,7 +112,7 @@ static vd_status setup(vd_server *server, vd_err *err) {
 }
 
 static vd_status make_workers(vd_server *server, vd_handler handler, vd_err *err) {
-    const vd_handler of[VD_LANES] = {handler, server->options.read};
+    const vd_handler of[VD_LANES] = {handler, server->options.read, server->options.lasting};
     for (int lane = 0; lane < VD_LANES; lane++) {
         vd_worker *worker = &server->worker[lane];
         worker->handler = of[lane];
@@ -159,9 +159,10 @@ int vd_server_port(const vd_server *server) {
 /* ---- run, stop, destroy ---- */
 
 vd_status vd_server_run(vd_server *server, vd_err *err) {
-    vd_status status = vd_worker_start(&server->worker[VD_LANE_HANDLER], err);
-    if (status == VD_OK && server->options.read)
-        status = vd_worker_start(&server->worker[VD_LANE_READ], err);
+    vd_status status = VD_OK;
+    for (int lane = 0; status == VD_OK && lane < VD_LANES; lane++)
+        if (server->worker[lane].handler)
+            status = vd_worker_start(&server->worker[lane], err);
     if (status == VD_OK && event_base_dispatch(server->base) < 0)
         status = vd_fail(err, VD_ERR_LOCAL, "the event loop failed: %s", strerror(errno));
     evconnlistener_disable(server->listener);

@@ -40,7 +40,7 @@ struct vd_headers {
 /* ---- turns.c: jobs that wait ---- */
 
 /* Which worker a job is for. */
-typedef enum { VD_LANE_HANDLER, VD_LANE_READ, VD_LANES } vd_lane;
+typedef enum { VD_LANE_HANDLER, VD_LANE_READ, VD_LANE_LASTING, VD_LANES } vd_lane;
 
 struct vd_job {
     vd_job *next;

@@ -206,8 +206,9 @@ static bool find_job(vd_submission *s) {
 void vd_submission_accept(vd_submission *s) {
     if (find_job(s) || !find_missing(s) || !judge_program(s))
         return;
-    pthread_mutex_lock(&s->daemon->uploads.lock); /* so that no blob is collected meanwhile */
-    if (find_missing(s) && check_data(s) && fits(s))
+    /* So that no blob is collected meanwhile, nor the job deleted. */
+    pthread_mutex_lock(&s->daemon->uploads.lock);
+    if (!find_job(s) && find_missing(s) && check_data(s) && fits(s))
         accept_job(s);
     pthread_mutex_unlock(&s->daemon->uploads.lock);
 }

@@ -41,8 +41,16 @@ static vd_head_screened screen_head(void *user, const vd_request *request, vd_re
     vd_request_claim claim;
     if (judge(daemon, request, &route, &claim, response))
         return is_open(&route) ? VD_HEAD_PASSES : VD_HEAD_WAITS;
-    atomic_fetch_add(&daemon->refused, 1);
+    atomic_fetch_add(&daemon->meter.refused, 1);
     return VD_HEAD_REFUSED;
+}
+
+/* A submission's program is judged, which may take most of a minute: no question, which a referee's
+ * clock counts, waits for that. */
+static vd_screened lane_of(const vd_route *route) {
+    if (route->kind == VD_ROUTE_JOBS && !route->is_get)
+        return VD_LASTS;
+    return route->kind == VD_ROUTE_BLOB || route->kind == VD_ROUTE_STATE ? VD_READS : VD_WAITS;
 }
 
 static vd_screened screen(void *user, const vd_request *request, uint8_t asker[VD_ASKER_SIZE],
@@ -50,25 +58,24 @@ static vd_screened screen(void *user, const vd_request *request, uint8_t asker[V
     vd_daemon *daemon = user;
     vd_route route;
     vd_request_claim claim = {.time = 0};
-    atomic_fetch_add(&daemon->requests, 1);
+    atomic_fetch_add(&daemon->meter.requests, 1);
     if (!judge(daemon, request, &route, &claim, response)) {
-        atomic_fetch_add(&daemon->refused, 1);
+        atomic_fetch_add(&daemon->meter.refused, 1);
         return VD_ANSWERED;
     }
     if (route.kind == VD_ROUTE_HEALTH) {
         const vd_confinement c = vd_confinement_here();
-        vd_reply(response, 200,
-                 json_pack("{sb ss}", "confined", c.files && c.calls, "status", "ok"));
+        vd_meter_health(c.files && c.calls, "ok", response);
         return VD_ANSWERED;
     }
     vd_job_record job;
     if (route.kind == VD_ROUTE_ASK &&
         !vd_find_asked(daemon, request, &claim.client, &job, response)) {
-        atomic_fetch_add(&daemon->refused, 1);
+        atomic_fetch_add(&daemon->meter.refused, 1);
         return VD_ANSWERED;
     }
     memcpy(asker, claim.client.b, VD_KEY_SIZE);
-    return route.kind == VD_ROUTE_BLOB || route.kind == VD_ROUTE_STATE ? VD_READS : VD_WAITS;
+    return lane_of(&route);
 }
 
 static void dispatch(vd_daemon *daemon, const char *client, const vd_route *route,
@@ -198,7 +205,7 @@ vd_status vd_daemon_create(const vd_daemon_options *options, vd_daemon **out, vd
         return vd_fail(err, VD_ERR_LOCAL, "could not create a mutex");
     }
     daemon->options = *options;
-    daemon->started = vd_seconds();
+    daemon->meter.started = vd_seconds();
     vd_key_public(options->key, &daemon->key);
     vd_hex(daemon->key.b, VD_KEY_SIZE, daemon->key_hex);
     const vd_server_options server = {.listen = options->listen,
@@ -207,6 +214,7 @@ vd_status vd_daemon_create(const vd_daemon_options *options, vd_daemon **out, vd
                                       .screen = screen,
                                       .head_screen = screen_head,
                                       .read = handle,
+                                      .lasting = handle,
                                       .writes = true,
                                       .request_max = VD_CHUNK_MAX,
                                       .bodies_max = VD_DAEMON_BODIES_MAX,

@@ -11,6 +11,7 @@
 #include "verde/provide/answers.h"
 #include "verde/provide/confine.h"
 #include "verde/provide/daemon.h"
+#include "verde/provide/meter.h"
 #include "verde/provide/states.h"
 #include "verde/provide/trouble.h"
 #include "verde/provide/uploads.h"
@@ -64,9 +65,9 @@ struct vd_daemon {
     vd_states states;
     vd_server *server;
     vd_trouble trouble;
-    bool opened;    /* uploads and states */
-    double started; /* vd_seconds() */
-    atomic_llong requests, refused, bytes_in;
+    bool opened; /* uploads and states */
+    vd_meter meter;
+    atomic_llong bytes_in; /* of uploads */
 };
 
 /* What a request is about. */

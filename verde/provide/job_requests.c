@@ -162,6 +162,16 @@ static void delete_job(vd_daemon *daemon, const vd_job_record *job, vd_response 
     }
 }
 
+/* Its client may submit it again meanwhile, on another thread, which takes the same lock. */
+static void find_and_delete(vd_daemon *daemon, const char *client, const vd_route *route,
+                            vd_response *response) {
+    vd_job_record job;
+    pthread_mutex_lock(&daemon->uploads.lock);
+    if (find(daemon, client, route, &job, response))
+        delete_job(daemon, &job, response);
+    pthread_mutex_unlock(&daemon->uploads.lock);
+}
+
 void vd_serve_job(vd_daemon *daemon, const char *client, const vd_route *route,
                   const vd_request *request, vd_response *response) {
     vd_job_record job;
@@ -174,7 +184,7 @@ void vd_serve_job(vd_daemon *daemon, const char *client, const vd_route *route,
     else if (route->is_get)
         vd_reply(response, 200, describe(daemon, &job));
     else
-        delete_job(daemon, &job, response);
+        find_and_delete(daemon, client, route, response);
 }
 
 /* The losses of a job that runs. The file may be read while the child appends to it: what follows

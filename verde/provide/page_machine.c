@@ -55,9 +55,9 @@ void vd_page_machine(const vd_daemon *daemon, const vd_ledger_totals *totals, vd
         vd_page_seconds(out, (double)l->job_seconds);
     }
     vd_printf(out, "\n<dt>up since<dd>");
-    vd_page_time(out, vd_unix_time() - (int64_t)(vd_seconds() - daemon->started));
+    vd_page_time(out, vd_unix_time() - (int64_t)(vd_seconds() - daemon->meter.started));
     vd_printf(out, ", for ");
-    vd_page_seconds(out, vd_seconds() - daemon->started);
+    vd_page_seconds(out, vd_seconds() - daemon->meter.started);
     vd_printf(out, "\n<dt>version<dd>%s\n</dl></div>\n", ro_version());
 }
 

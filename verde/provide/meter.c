@@ -1,0 +1,36 @@
+#include "verde/provide/meter.h"
+
+#include <sys/statvfs.h>
+
+#include "verde/commit/json.h"
+
+void vd_meter_health(bool confined, const char *status, vd_response *response) {
+    json_t *out = json_pack("{sb ss}", "confined", confined, "status", status);
+    if (!out || !vd_json_dump(out, &response->body))
+        response->status = 500;
+    response->content_type = "application/json";
+    json_decref(out);
+}
+
+static void put_disk(const char *dir, vd_buf *out) {
+    struct statvfs disk;
+    if (statvfs(dir, &disk) != 0)
+        return;
+    vd_printf(out,
+              "# TYPE verde_disk_free_bytes gauge\nverde_disk_free_bytes %llu\n"
+              "# TYPE verde_disk_size_bytes gauge\nverde_disk_size_bytes %llu\n",
+              (unsigned long long)disk.f_bavail * disk.f_frsize,
+              (unsigned long long)disk.f_blocks * disk.f_frsize);
+}
+
+void vd_meter_put(const vd_meter *meter, const char *dir, vd_response *response) {
+    put_disk(dir, &response->body);
+    vd_printf(&response->body,
+              "# TYPE verde_requests_total counter\nverde_requests_total %lld\n"
+              "# TYPE verde_refused_total counter\nverde_refused_total %lld\n"
+              "# TYPE verde_up_seconds gauge\nverde_up_seconds %.0f\n"
+              "# TYPE verde_memory_peak_bytes gauge\nverde_memory_peak_bytes %zu\n",
+              (long long)atomic_load(&meter->requests), (long long)atomic_load(&meter->refused),
+              vd_seconds() - meter->started, vd_peak_bytes());
+    response->content_type = "text/plain; version=0.0.4";
+}

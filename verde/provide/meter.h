@@ -1,0 +1,21 @@
+/* What anybody may know of a provider that runs, as `GET /v1/health` and `GET /v1/metrics` say it.
+ * PROTOCOL.md sections 8.1 and 8.7. */
+#ifndef VD_METER_H
+#define VD_METER_H
+
+#include <stdatomic.h>
+
+#include "verde/net/net.h"
+
+typedef struct {
+    double started; /* vd_seconds() */
+    atomic_llong requests, refused;
+} vd_meter;
+
+/* {"confined": ..., "status": ...} */
+void vd_meter_health(bool confined, const char *status, vd_response *response);
+/* Appends to the body, in the text format of Prometheus: the disk of `dir`, requests, time and
+ * memory. */
+void vd_meter_put(const vd_meter *meter, const char *dir, vd_response *response);
+
+#endif
