@@ -5,8 +5,10 @@
     provide_client.py URL KEYS submit RUN [--name NAME] [--referee KEY] [--keep N]      prints the job
     provide_client.py URL KEYS wait JOB STATE...                                        prints the job's state
     provide_client.py URL KEYS many RUN COUNT       so many jobs, one after the other, each deleted when all are done; prints their run roots
+    provide_client.py URL KEYS ask PROGRAM OTHER [--count N] [--signed-for KEY] [--unsigned]    as a referee, for the commitment
 
-URL is as `verde provide` prints it, KEYS a folder of `verde keygen`, RUN one of `verde run`. `request` prints the status, a space and the body.
+URL is as `verde provide` prints it, KEYS a folder of `verde keygen`, RUN one of `verde run`. `request` and `ask` print the status, a space and the body.
+PROGRAM is a program hash, OTHER the key of a second provider. The same `ask` has the same bytes each time.
 """
 import argparse
 import base64
@@ -22,8 +24,13 @@ import sys
 import tempfile
 import time
 
-TYPE = "application/vnd.verde.request+json"
+VERDE = "application/vnd.verde.%s+json"
+TYPE = VERDE % "request"
 ELEMENT = {1: 4, 2: 4, 3: 1, 4: 2, 5: 2, 6: 2}
+
+
+def canonical(payload):
+    return json.dumps(payload, sort_keys=True, separators=(",", ":")).encode()
 
 
 class Client:
@@ -43,14 +50,30 @@ class Client:
             return subprocess.run(["openssl", "pkeyutl", "-sign", "-rawin", "-inkey", os.path.join(self.keys, "key.pem"), "-in", file.name],
                                   check=True, capture_output=True).stdout
 
-    def header(self, method, path, body, skew=0, nonce=None, provider=None):
-        payload = json.dumps({"body": hashlib.sha256(body).hexdigest(), "length": len(body), "method": method,
-                              "nonce": nonce or os.urandom(16).hex(), "path": path, "provider": provider or self.provider,
-                              "time": int(time.time()) + skew, "verde": 1}, sort_keys=True, separators=(",", ":")).encode()
-        message = b"DSSEv1 %d %s %d %s" % (len(TYPE), TYPE.encode(), len(payload), payload)
-        note = {"payload": base64.b64encode(payload).decode(), "payloadType": TYPE,
+    def note(self, kind, payload):
+        message = b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(payload), payload)
+        return {"payload": base64.b64encode(payload).decode(), "payloadType": kind,
                 "signatures": [{"keyid": self.key, "sig": base64.b64encode(self.sign(message)).decode()}]}
-        return base64.b64encode(json.dumps(note).encode()).decode()
+
+    def signed(self, method, path, body, provider, turn):
+        payload = canonical({"body": hashlib.sha256(body).hexdigest(), "length": len(body), "method": method, "path": path,
+                             "provider": provider or self.provider, "verde": 1, **turn})
+        return base64.b64encode(json.dumps(self.note(TYPE, payload)).encode()).decode()
+
+    def header(self, method, path, body, skew=0, nonce=None, provider=None):
+        return self.signed(method, path, body, provider, {"nonce": nonce or os.urandom(16).hex(), "time": int(time.time()) + skew})
+
+    def ask(self, program, other, count, provider, signed):
+        """A referee's first question (sections 3.3, 4.1 and 8.1)."""
+        assignment = canonical({"nonce": "0" * 64, "program": program, "providers": [self.provider, other], "referee": self.key, "verde": 1})
+        named = hashlib.sha256(b"verde/assignment/1\0" + assignment).hexdigest()
+        question = canonical({"ask": "commit", "assignment": named, "verde": 1})
+        body = json.dumps({"assignment": self.note(VERDE % "assignment", assignment), "question": self.note(VERDE % "question", question)}).encode()
+        headers = {"Verde-Request": self.signed("POST", "/v1/ask", body, provider, {"count": count})} if signed else {}
+        connection = http.client.HTTPSConnection(self.host, int(self.port), context=self.context, timeout=600)
+        connection.request("POST", "/v1/ask", body=body, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
 
     def request(self, method, path, body=b"", signed=True, **how):
         headers = {"Verde-Request": self.header(method, path, body, **how)} if signed else {}
@@ -185,6 +208,12 @@ def main():
     one = commands.add_parser("wait")
     one.add_argument("job")
     one.add_argument("state", nargs="+")
+    one = commands.add_parser("ask")
+    one.add_argument("program")
+    one.add_argument("other")
+    one.add_argument("--count", type=int, default=1)
+    one.add_argument("--signed-for")
+    one.add_argument("--unsigned", action="store_true")
     one = commands.add_parser("many")
     one.add_argument("run")
     one.add_argument("count", type=int)
@@ -194,6 +223,9 @@ def main():
         body = open(args.body, "rb").read() if args.body else b""
         status, text = client.request(args.method, args.path, body, not args.unsigned, skew=args.skew, nonce=args.nonce,
                                       provider=args.signed_for)
+        print(status, text.decode())
+    elif args.command == "ask":
+        status, text = client.ask(args.program, args.other, args.count, args.signed_for, not args.unsigned)
         print(status, text.decode())
     elif args.command == "upload":
         status, text = client.upload(open(args.file, "rb").read(), args.chunk, args.chunks, args.name)

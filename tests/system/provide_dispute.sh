@@ -45,6 +45,33 @@ arbitrate() {
         --provider "$(cat "$work/wrong.url")" > "$work/out" 2> "$work/err" || code=$?
 }
 
+# A referee's request is for one provider, once. ask WANTED OPTIONS: the answer's status and words.
+program=$("$verde" inspect "$work/toy" 2> /dev/null | sed -n 's/^program  *//p')
+ask() {
+    wanted=$1
+    shift
+    python3 "$client" "$(cat "$work/honest.url")" "$work/referee" ask "$program" "$(cat "$work/other/key.pub")" "$@" > "$work/asked"
+    grep -q "^$wanted" "$work/asked" || fail "$*: $(cat "$work/asked"), expected $wanted"
+}
+# Questions may wait for what the child loads (503), but not when they are refused.
+answered() {
+    count=$1
+    tries=0
+    while python3 "$client" "$(cat "$work/honest.url")" "$work/referee" ask "$program" "$(cat "$work/other/key.pub")" --count "$count" \
+        > "$work/asked" && grep -q '"working":true' "$work/asked"; do
+        tries=$((tries + 1)) count=$((count + 1))
+        [ $tries -lt 1000 ] || fail "it works for ever"
+        sleep 0.05
+    done
+    grep -q '^200 ' "$work/asked" || fail "no answer: $(cat "$work/asked")"
+}
+ask '401 .*no header Verde-Request' --unsigned
+ask '401 .*signed for another provider' --signed-for "$(sed 's/.*#//' "$work/wrong.url")"
+answered 1
+ask '409 .*"have":'"$count" --count "$count"
+ask '409 .*"have":'"$count" --count 1
+answered $((count + 1))
+
 arbitrate other none.json
 [ $code -eq 2 ] || fail "a referee that nobody named: exit code $code, expected 2"
 grep -q 'no finished job here is program' "$work/err" || fail "it is not said why"

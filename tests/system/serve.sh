@@ -154,6 +154,28 @@ else
     echo "SKIP: no curl"
 fi
 
+# A referee's request is for one provider, once.
+if command -v python3 > /dev/null && python3 -c 'import ssl' 2> /dev/null && command -v openssl > /dev/null; then
+    program=$("$verde" inspect "$work/run" 2> /dev/null | sed -n 's/^program  *//p')
+    asks() {
+        wanted=$1
+        shift
+        python3 tests/system/provide_client.py "$(cat "$work/one.url")" "$work/referee" ask "$program" "$(sed 's/.*#//' "$work/two.url")" "$@" \
+            > "$work/asked"
+        grep -q "^$wanted" "$work/asked" || { echo "ask $*: $(cat "$work/asked"), expected $wanted"; exit 1; }
+    }
+    late=$(($(date +%s) + 1000))000000 # after all that verde arbitrate has asked
+    asks '401 .*no header Verde-Request' --unsigned --count "$late"
+    asks '401 .*signed for another provider' --signed-for "$(sed 's/.*#//' "$work/two.url")" --count "$late"
+    asks '409 .*"have":' --count 1
+    asks 200 --count "$late"
+    asks '409 .*"have":'"$late" --count "$late"
+    settle behind 0 '"accepted":true' "$work/referee" # it counts on from what the provider has
+    grep -q 'HTTP status 409' "$work/behind.log" || { echo "no count was too small"; cat "$work/behind.log"; exit 1; }
+else
+    echo "SKIP: no python3 with ssl, or no openssl: nobody sends a request again"
+fi
+
 if ! command -v python3 > /dev/null || ! python3 -c 'import ssl' 2> /dev/null; then
     echo "SKIP: no python3 with ssl: nobody is slow"
     exit 0

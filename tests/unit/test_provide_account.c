@@ -1,12 +1,15 @@
-/* What a referee's questions may make a daemon compute, from a child's account to what is told. The
- * child is a thread. */
+/* What a referee's questions may make a daemon compute, from a child's account to what is refused.
+ * The child is a thread. */
 #include "provide_dir.h"
 
 #include <pthread.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <sys/socket.h>
 
+#include "verde/net/server_internal.h"
 #include "verde/protocol/provider.h"
+#include "verde/protocol/signed_request.h"
 #include "verde/provide/frames.h"
 #include "verde/provide/internal.h"
 
@@ -14,7 +17,8 @@ TestSuite(provide_account, .init = setup, .fini = teardown, .timeout = 60);
 
 typedef struct {
     vd_daemon daemon;
-    vd_key *referee[2];
+    vd_key *referee[2], *key;
+    int64_t count; /* of the last question */
     vd_hash program;
     char job[VD_ID_SIZE];
     int child; /* its end */
@@ -32,7 +36,7 @@ static void hear(const char *format, ...) {
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    overruns += strstr(line, "which is more than disputes take") != NULL;
+    overruns += strstr(line, "that they may take in a day") != NULL;
 }
 
 static vd_public_key public_of(const vd_key *key) {
@@ -94,13 +98,20 @@ static void bench_open(void) {
         cr_assert(vd_key_from_seed(seed, &b.referee[i], NULL) == VD_OK);
     }
     memset(b.program.b, 9, VD_HASH_SIZE);
+    cr_assert(vd_key_from_seed((const uint8_t[32]){3}, &b.key, NULL) == VD_OK);
+    vd_key_public(b.key, &b.daemon.key);
     b.daemon.ledger = ledger;
     b.daemon.options.say = hear;
+    b.daemon.options.limits.referee_seconds = VD_REFEREE_MEASURED;
+    b.daemon.trouble = (vd_trouble){.lock = PTHREAD_MUTEX_INITIALIZER};
     overruns = 0;
     put_job();
     cr_assert(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
-    *a = (vd_answerer){
-        .questions = ends[0], .ready = true, .used = vd_seconds(), .started = vd_seconds() - 1};
+    *a = (vd_answerer){.questions = ends[0],
+                       .ready = true,
+                       .used = vd_seconds(),
+                       .started = vd_seconds() - 1,
+                       .charged = vd_seconds() - 1};
     memcpy(a->job, b.job, VD_ID_SIZE);
     b.child = ends[1];
     cr_assert(pthread_create(&b.thread, NULL, be_child, NULL) == 0);
@@ -112,12 +123,21 @@ static void bench_close(void) {
     close(b.child);
     for (int i = 0; i < 2; i++)
         vd_key_destroy(b.referee[i]);
+    vd_key_destroy(b.key);
+    b = (bench){.count = 0};
 }
 
-/* The status of the response, with its body's end in `why`. */
-static int ask(int referee, char why[256]) {
-    vd_buf payload = {0}, notes[2] = {0}, body = {0};
+static void put_header(int referee, const vd_buf *body, int64_t count, vd_buf *out) {
+    cr_assert(vd_ask_sign(b.referee[referee], &b.daemon.key, body->data, body->size, count, out,
+                          NULL) == VD_OK);
+    vd_put_u8(out, 0);
+}
+
+/* The status of the response, with its body in `why`. */
+static int ask_with(int referee, int64_t count, char why[256]) {
+    vd_buf payload = {0}, notes[2] = {0}, body = {0}, header = {0};
     vd_response response = {.status = 200};
+    vd_headers headers = {.own = {{VD_REQUEST_HEADER, NULL}}, .count = 1};
     const vd_assignment a = {.program = b.program,
                              .referee = public_of(b.referee[referee]),
                              .provider = {public_of(b.referee[0]), public_of(b.referee[1])},
@@ -127,7 +147,9 @@ static int ask(int referee, char why[256]) {
         cr_assert(vd_note_sign(b.referee[referee], i ? VD_TYPE_QUESTION : VD_TYPE_ASSIGNMENT,
                                payload.data, payload.size, &notes[i], NULL) == VD_OK);
     cr_assert(vd_request_write(&notes[0], &notes[1], &body, NULL) == VD_OK);
-    const vd_request request = {.body = body.data, .body_size = body.size};
+    put_header(referee, &body, count, &header);
+    headers.own[0].value = (const char *)header.data;
+    const vd_request request = {.body = body.data, .body_size = body.size, .headers = &headers};
     vd_serve_ask(&b.daemon, &request, &response);
     snprintf(why, 256, "%.*s", (int)response.body.size, (const char *)response.body.data);
     vd_buf_free(&response.body);
@@ -135,39 +157,105 @@ static int ask(int referee, char why[256]) {
     vd_buf_free(&notes[0]);
     vd_buf_free(&notes[1]);
     vd_buf_free(&body);
+    vd_buf_free(&header);
     return response.status;
 }
 
-/* Of 1,000 us the first referee has them all: it is told of once, and both are answered on. */
-Test(provide_account, a_referee_that_has_had_its_seconds_is_told_of) {
+static int ask(int referee, char why[256]) {
+    return ask_with(referee, ++b.count, why);
+}
+
+/* Of 1,000 us a day the first referee has them all: no question of its is answered that day. */
+Test(provide_account, a_referee_that_has_had_its_seconds_is_refused) {
     char why[256];
     bench_open();
     atomic_store(&b.us, 999);
     cr_expect(ask(0, why) == 200, "%s", why);
     cr_expect(ask(0, why) == 200, "%s", why);
     atomic_store(&b.us, 1);
-    cr_expect(ask(0, why) == 200, "%s", why);
+    cr_expect(ask(0, why) == 200, "%s", why); /* the account comes with it */
     cr_expect(overruns == 0);
-    cr_expect(ask(0, why) == 200 && ask(0, why) == 200, "%s", why);
+    cr_expect(ask(0, why) == 429 && strstr(why, "that they may take in a day"), "%s", why);
+    cr_expect(ask(0, why) == 429, "%s", why);
     cr_expect(overruns == 1, "told %d times", overruns);
     cr_expect(ask(1, why) == 200, "%s", why);
-    cr_expect(atomic_load(&b.asked) == 6 && overruns == 1);
+    cr_expect(atomic_load(&b.asked) == 4);
     reopen(); /* a daemon that is started again */
     b.daemon.ledger = ledger;
     b.daemon.trouble = (vd_trouble){.lock = PTHREAD_MUTEX_INITIALIZER};
-    cr_expect(ask(0, why) == 200 && overruns == 2, "%s", why);
+    cr_expect(ask(0, why) == 429 && overruns == 2, "%s", why);
     bench_close();
 }
 
-/* No child can say more than what it had time for. */
-Test(provide_account, an_account_of_years_counts_for_the_childs_age) {
-    char why[256], key[VD_ID_SIZE];
-    int64_t us, us_max;
+/* The user's number is in place of the child's; 0: none. */
+Test(provide_account, a_limit_of_the_users_own) {
+    char why[256];
     bench_open();
-    atomic_store(&b.us, INT64_MAX);
-    cr_expect(ask(1, why) == 200, "%s", why);
-    vd_hex(public_of(b.referee[0]).b, VD_KEY_SIZE, key);
-    cr_assert(vd_ledger_charged(ledger, b.job, key, &us, &us_max, NULL) == VD_OK);
-    cr_expect(us >= 1000000 && us < 60000000 && us_max == 1000, "%lld", (long long)us);
+    atomic_store(&b.us, 600000);
+    cr_expect(ask(0, why) == 200, "%s", why);
+    b.daemon.options.limits.referee_seconds = 1;
+    cr_expect(ask(0, why) == 200, "%s", why);
+    b.daemon.options.limits.referee_seconds = 0;
+    cr_expect(ask(0, why) == 200, "%s", why);
+    b.daemon.options.limits.referee_seconds = VD_REFEREE_MEASURED;
+    cr_expect(ask(0, why) == 429, "%s", why);
+    bench_close();
+}
+
+/* What was sent before costs nothing, and is charged to nobody. */
+Test(provide_account, a_request_that_comes_again_is_refused) {
+    char why[256];
+    bench_open();
+    cr_expect(ask_with(0, 7, why) == 200, "%s", why);
+    cr_expect(ask_with(0, 7, why) == 409 && strstr(why, "\"have\":7"), "%s", why);
+    cr_expect(ask_with(0, 6, why) == 409, "%s", why);
+    cr_expect(ask_with(1, 6, why) == 200, "%s", why); /* another referee's */
+    cr_expect(ask_with(0, 8, why) == 200, "%s", why);
+    cr_expect(atomic_load(&b.asked) == 3 && atomic_load(&b.accounts) == 3);
+    bench_close();
+}
+
+/* The trouble is the daemon's own: it must not cost a referee its answer, nor the child its life.
+ */
+Test(provide_account, a_ledger_that_cannot_be_written_costs_no_answer) {
+    char why[256], path[128];
+    sqlite3 *db;
+    bench_open();
+    vd_ledger_close(ledger);
+    snprintf(path, sizeof path, "%s/ledger.db", provide_dir);
+    cr_assert(sqlite3_open(path, &db) == SQLITE_OK);
+    cr_assert(sqlite3_exec(db,
+                           "CREATE TRIGGER full BEFORE INSERT ON asked BEGIN SELECT "
+                           "RAISE(ABORT, 'database or disk is full'); END;",
+                           NULL, NULL, NULL) == SQLITE_OK);
+    sqlite3_close(db);
+    open_ledger();
+    b.daemon.ledger = ledger;
+    cr_expect(ask(0, why) == 200 && ask(0, why) == 200, "%s", why);
+    cr_expect(atomic_load(&b.asked) == 2 && b.daemon.answers.place[0].job[0]);
+    bench_close();
+}
+
+static int64_t charged_us(int referee) {
+    char key[VD_ID_SIZE];
+    vd_charge out = {.day = vd_unix_time() / 86400};
+    vd_hex(public_of(b.referee[referee]).b, VD_KEY_SIZE, key);
+    cr_assert(vd_ledger_charged(ledger, b.job, key, &out, NULL) == VD_OK);
+    return out.us;
+}
+
+/* No child can say more than what it had time for, however often it is asked. */
+Test(provide_account, accounts_of_years_count_for_the_time_that_has_passed) {
+    char why[256];
+    const double before = vd_seconds();
+    bench_open();
+    b.daemon.options.limits.referee_seconds = 0;
+    for (int i = 0; i < 20; i++) {
+        atomic_store(&b.us, INT64_MAX);
+        cr_expect(ask(1, why) == 200, "%s", why);
+    }
+    const double most = (1 + vd_seconds() - before) * 1e6;
+    cr_expect(charged_us(0) >= 1000000 && (double)charged_us(0) <= most, "%lld of %.0f",
+              (long long)charged_us(0), most);
     bench_close();
 }

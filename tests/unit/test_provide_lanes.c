@@ -170,7 +170,8 @@ static void *submit(void *user) {
 }
 
 static int ask_as_referee(const bench *b) {
-    vd_buf payload = {0}, notes[2] = {0}, body = {0};
+    vd_buf payload = {0}, notes[2] = {0}, body = {0}, header = {0};
+    vd_answer answer;
     const vd_assignment a = {.program = job_program,
                              .referee = public_of(b->referee),
                              .provider = {b->provider, b->client_public},
@@ -180,14 +181,24 @@ static int ask_as_referee(const bench *b) {
         cr_assert(vd_note_sign(b->referee, i ? VD_TYPE_QUESTION : VD_TYPE_ASSIGNMENT, payload.data,
                                payload.size, &notes[i], NULL) == VD_OK);
     cr_assert(vd_request_write(&notes[0], &notes[1], &body, NULL) == VD_OK);
-    vd_put_u8(&body, 0);
-    vd_answer answer = ask(&b->at, "/v1/ask", (const char *)body.data, 20000);
+    vd_printf(&header, VD_REQUEST_HEADER ": ");
+    cr_assert(vd_ask_sign(b->referee, &b->provider, body.data, body.size, 1, &header, NULL) ==
+              VD_OK);
+    vd_put_u8(&header, 0);
+    const vd_exchange exchange = {.to = &b->at,
+                                  .path = VD_ASK_PATH,
+                                  .body = body.data,
+                                  .body_size = body.size,
+                                  .header = (const char *)header.data,
+                                  .deadline_ms = 20000};
+    vd_client_ask(client, 1, &exchange, &answer);
     const int status = is_text(&answer.body, "{}") ? answer.http_status : -answer.http_status;
     vd_answer_free(&answer);
     vd_buf_free(&payload);
     vd_buf_free(&notes[0]);
     vd_buf_free(&notes[1]);
     vd_buf_free(&body);
+    vd_buf_free(&header);
     return status;
 }
 

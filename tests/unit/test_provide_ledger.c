@@ -6,6 +6,8 @@
 TestSuite(provide_ledger, .init = setup, .fini = teardown, .timeout = 30);
 
 static const char program[] = "1111111111111111111111111111111111111111111111111111111111111111";
+enum { DAY = 20000 }; /* since 1970 */
+
 static const char text[] = "2222222222222222222222222222222222222222222222222222222222222222";
 
 static vd_job_record job_of(char digit, const char *client) {
@@ -159,21 +161,32 @@ static bool add_id(void *user, const vd_job_record *job) {
 }
 
 static void expect_charged(const char *id, const char *referee, int64_t us, int64_t most) {
-    int64_t charged, us_max;
-    cr_assert(vd_ledger_charged(ledger, id, referee, &charged, &us_max, NULL) == VD_OK);
-    cr_expect(charged == us && us_max == most, "%lld of %lld", (long long)charged,
-              (long long)us_max);
+    vd_charge out = {.day = DAY};
+    cr_assert(vd_ledger_charged(ledger, id, referee, &out, NULL) == VD_OK);
+    cr_expect(out.us == us && out.us_max == most, "%lld of %lld", (long long)out.us,
+              (long long)out.us_max);
+}
+
+static void charge(const char *id, const char *referee, int64_t day, int64_t us, int64_t most) {
+    const vd_charge c = {day, us, most};
+    vd_err err = {0};
+    cr_expect(vd_ledger_charge(ledger, id, referee, &c, &err) == VD_OK, "%s", err.text);
 }
 
 Test(provide_ledger, what_a_referee_has_taken) {
     const vd_job_record job = job_of('7', alice);
     put(&job);
     expect_charged(job.id, bob, 0, 0);
-    cr_assert(vd_ledger_charge(ledger, job.id, bob, 700, 1000, NULL) == VD_OK);
-    cr_assert(vd_ledger_charge(ledger, job.id, bob, 50, 2000, NULL) == VD_OK);
+    charge(job.id, bob, DAY, 700, 1000);
+    charge(job.id, bob, DAY, 50, 2000);
+    charge(job.id, alice, DAY, 50, 2000); /* the submission does not name her */
     reopen();
     expect_charged(job.id, bob, 750, 2000);
     expect_charged(job.id, alice, 0, 0);
+    charge(job.id, bob, DAY - 1, 7, 2000); /* as after a clock was set back */
+    expect_charged(job.id, bob, 0, 0);
+    charge(job.id, bob, DAY, 9, 2000);
+    expect_charged(job.id, bob, 9, 2000);
     cr_assert(vd_ledger_delete_job(ledger, job.id, 0, NULL) == VD_OK);
     expect_charged(job.id, bob, 0, 0);
 }
@@ -192,8 +205,33 @@ Test(provide_ledger, an_older_one_goes_on) {
     sqlite3_close(db);
     open_ledger();
     get(alice, job.id, true);
-    cr_expect(vd_ledger_charge(ledger, job.id, bob, 700, 1000, NULL) == VD_OK);
+    charge(job.id, bob, DAY, 700, 1000);
     expect_charged(job.id, bob, 700, 1000);
+}
+
+static void take_count(const char *referee, int64_t count, vd_status expected, int64_t had) {
+    const vd_job_record job = job_of('7', alice);
+    int64_t have;
+    vd_err err = {0};
+    cr_expect(vd_ledger_take_count(ledger, job.id, referee, count, &have, &err) == expected, "%s",
+              err.text);
+    cr_expect(have == had, "%lld", (long long)have);
+}
+
+Test(provide_ledger, counts_of_questions_only_grow) {
+    const vd_job_record job = job_of('7', alice);
+    put(&job);
+    charge(job.id, bob, DAY, 700, 1000);
+    take_count(bob, 5, VD_OK, 0);
+    take_count(bob, 5, VD_ERR_PEER, 5);
+    take_count(bob, 1, VD_ERR_PEER, 5);
+    take_count(alice, 1, VD_OK, 0); /* each referee has its own */
+    take_count(bob, 6, VD_OK, 0);
+    charge(job.id, bob, DAY, 1, 1000);
+    reopen();
+    take_count(bob, 6, VD_ERR_PEER, 6);
+    take_count(bob, INT64_C(1) << 53, VD_OK, 0);
+    expect_charged(job.id, bob, 701, 1000);
 }
 
 Test(provide_ledger, lists_are_in_the_order_of_submission) {

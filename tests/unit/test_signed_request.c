@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verde/protocol/ask_counts.h"
 #include "verde/protocol/signed_request.h"
 
 enum { NOW = 1700000000 };
@@ -174,4 +175,79 @@ Test(signed_request, targets_are_plain_and_short) {
     cr_expect(vd_request_sign(key, &to, &what, NULL, NOW, nonce, &out, NULL) == VD_ERR_USAGE);
     vd_buf_free(&out);
     vd_key_destroy(key);
+}
+
+/* ---- a referee's questions ---- */
+
+static vd_buf sign_ask(const vd_key *key, const vd_public_key *to, int64_t count) {
+    vd_buf out = {0};
+    vd_err err = {0};
+    cr_assert(vd_ask_sign(key, to, body, 8, count, &out, &err) == VD_OK, "%s", err.text);
+    vd_put_u8(&out, 0);
+    return out;
+}
+
+static void expect_ask_refused(const vd_buf *header, const vd_public_key *to,
+                               const vd_public_key *referee, const char *of, const char *why) {
+    int64_t count;
+    vd_err err = {0};
+    cr_expect(vd_ask_judge(header ? (const char *)header->data : NULL, to, referee, of, 8, &count,
+                           &err) == VD_ERR_PEER,
+              "%s: taken", why);
+    cr_expect(strstr(err.text, why), "expected \"%s\" in \"%s\"", why, err.text);
+}
+
+Test(signed_request, a_question_is_its_referees_to_one_provider) {
+    vd_public_key referee, to = provider_of(7), other = provider_of(8);
+    vd_key *key = key_of(9, &referee);
+    vd_buf header = sign_ask(key, &to, VD_ASK_COUNT_MAX), client = sign(key, &to, &head, NOW);
+    int64_t count;
+    vd_put_u8(&client, 0);
+    cr_assert(vd_ask_judge((const char *)header.data, &to, &referee, body, 8, &count, NULL) ==
+              VD_OK);
+    cr_expect(count == VD_ASK_COUNT_MAX);
+    expect_ask_refused(&header, &other, &referee, body, "signed for another provider");
+    expect_ask_refused(&header, &to, &other, body, "not signed by its referee");
+    expect_ask_refused(&header, &to, &referee, "eight bY", "not the one that was signed");
+    expect_ask_refused(&client, &to, &referee, body, "expected body, count,");
+    expect_ask_refused(NULL, &to, &referee, body, "no header Verde-Request");
+    header.size--; /* the zero */
+    expect_refused(&header, &to, &head, NOW, "expected body, length, method, nonce,");
+    vd_buf_free(&header);
+    vd_buf_free(&client);
+    vd_key_destroy(key);
+}
+
+Test(signed_request, counts_have_a_range) {
+    vd_public_key referee, to = provider_of(7);
+    vd_key *key = key_of(9, &referee);
+    vd_buf out = {0};
+    vd_err err;
+    cr_expect(vd_ask_sign(key, &to, body, 8, 0, &out, &err) == VD_ERR_LOCAL);
+    cr_expect(vd_ask_sign(key, &to, body, 8, VD_ASK_COUNT_MAX + 1, &out, &err) == VD_ERR_LOCAL);
+    cr_expect(out.size == 0);
+    vd_key_destroy(key);
+}
+
+static vd_public_key referee_of(uint32_t number) {
+    vd_public_key key = {{0}};
+    memcpy(key.b, &number, sizeof number);
+    return key;
+}
+
+Test(signed_request, counts_only_grow) {
+    static vd_ask_counts counts;
+    const vd_public_key one = referee_of(0), two = referee_of(1);
+    int64_t have;
+    cr_expect(vd_ask_counts_take(&counts, &one, 5, &have));
+    cr_expect(!vd_ask_counts_take(&counts, &one, 5, &have) && have == 5);
+    cr_expect(!vd_ask_counts_take(&counts, &one, 4, &have) && have == 5);
+    cr_expect(vd_ask_counts_take(&counts, &two, 1, &have));
+    cr_expect(vd_ask_counts_take(&counts, &one, 6, &have));
+    for (uint32_t i = 2; i < VD_ASK_COUNTS + 1; i++) { /* who asked longest ago gives way */
+        const vd_public_key other = referee_of(i);
+        cr_expect(vd_ask_counts_take(&counts, &other, 1, &have));
+    }
+    cr_expect(!vd_ask_counts_take(&counts, &one, 6, &have) && have == 6);
+    cr_expect(vd_ask_counts_take(&counts, &two, 1, &have));
 }

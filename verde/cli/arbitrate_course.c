@@ -38,7 +38,8 @@ static vd_status make_world(vd_arbitration *x) {
                           .wait = world_wait,
                           .append = world_append,
                           .tell = world_tell};
-    return vd_post_create(x->a->ca, x->endpoint, &x->office, x->err);
+    const vd_post_options options = {x->a->ca, x->key, &x->assignment, x->endpoint};
+    return vd_post_create(&options, &x->office, x->err);
 }
 
 /* ---- the journal ---- */

@@ -8,6 +8,7 @@
 
 #include "verde/base/thread.h"
 #include "verde/commit/json.h"
+#include "verde/protocol/signed_request.h"
 
 /* One provider's letters: one at a time. */
 typedef struct {
@@ -17,12 +18,13 @@ typedef struct {
     pthread_cond_t sent;
     bool started, waiting, ready; /* a letter waits to be sent; its answer is there */
     vd_exchange exchange;
+    vd_buf header; /* of the exchange: who asks, signed */
     vd_answer answer;
+    int64_t count; /* of the last request */
 } postman;
 
 struct vd_post_office {
-    const char *ca;
-    const vd_endpoint *endpoint;
+    vd_post_options options;
     pthread_mutex_t lock;
     pthread_cond_t came;
     atomic_bool stop;
@@ -43,8 +45,7 @@ static bool monotonic_cond(pthread_cond_t *cond) {
     return done;
 }
 
-vd_status vd_post_create(const char *ca, const vd_endpoint *endpoint, vd_post_office **out,
-                         vd_err *err) {
+vd_status vd_post_create(const vd_post_options *options, vd_post_office **out, vd_err *err) {
     vd_post_office *o = calloc(1, sizeof *o);
     if (!o)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
@@ -53,8 +54,7 @@ vd_status vd_post_create(const char *ca, const vd_endpoint *endpoint, vd_post_of
         return vd_fail(err, VD_ERR_LOCAL, "could not create a condition variable");
     }
     pthread_mutex_init(&o->lock, NULL);
-    o->ca = ca;
-    o->endpoint = endpoint;
+    o->options = *options;
     *out = o;
     return VD_OK;
 }
@@ -69,6 +69,7 @@ static void end_postman(postman *m) {
     pthread_cond_destroy(&m->sent);
     vd_client_destroy(m->client);
     vd_answer_free(&m->answer);
+    vd_buf_free(&m->header);
 }
 
 void vd_post_destroy(vd_post_office *o) {
@@ -107,7 +108,7 @@ static void *deliver(void *user) {
 
 static vd_status start_postman(vd_post_office *o, postman *m, vd_err *err) {
     m->office = o;
-    vd_status status = vd_client_create(o->ca, &m->client, err);
+    vd_status status = vd_client_create(o->options.ca, &m->client, err);
     if (status != VD_OK)
         return status;
     const int error =
@@ -119,17 +120,43 @@ static vd_status start_postman(vd_post_office *o, postman *m, vd_err *err) {
     return vd_fail(err, VD_ERR_LOCAL, "could not start a thread: %s", strerror(error));
 }
 
+/* Microseconds since 1970, or one more than last time: it grows over restarts too, and where it
+ * does not, because this machine's clock was set back, the provider says what it has. */
+static void count_on(postman *m) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const int64_t us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    m->count = us > m->count ? us : m->count + 1;
+}
+
+/* Each time anew, so that nobody can use it again, or at another provider. */
+static vd_status sign_request(postman *m, const vd_post *post, vd_err *err) {
+    const vd_post_options *o = &m->office->options;
+    const vd_public_key *to = &o->assignment->provider[post->provider];
+    count_on(m);
+    m->header.size = 0;
+    vd_printf(&m->header, VD_REQUEST_HEADER ": ");
+    vd_status status = vd_ask_sign(o->referee, to, post->request->data, post->request->size,
+                                   m->count, &m->header, err);
+    vd_put_u8(&m->header, 0);
+    return status == VD_OK && !vd_buf_ok(&m->header) ? vd_fail(err, VD_ERR_LOCAL, "out of memory")
+                                                     : status;
+}
+
 vd_status vd_post_send(void *user, const vd_post *post, vd_err *err) {
     vd_post_office *o = user;
     postman *m = &o->man[post->provider];
     vd_status status = m->started ? VD_OK : start_postman(o, m, err);
+    if (status == VD_OK)
+        status = sign_request(m, post, err);
     if (status != VD_OK)
         return status;
     pthread_mutex_lock(&o->lock);
-    m->exchange = (vd_exchange){.to = &o->endpoint[post->provider],
-                                .path = "/v1/ask",
+    m->exchange = (vd_exchange){.to = &o->options.endpoint[post->provider],
+                                .path = VD_ASK_PATH,
                                 .body = post->request->data,
                                 .body_size = post->request->size,
+                                .header = (const char *)m->header.data,
                                 .answer_max = post->answer_max,
                                 .deadline_ms = (int)(post->seconds * 1000),
                                 .stop = &o->stop};
@@ -162,6 +189,19 @@ static bool why_not(const vd_answer *answer, char why[VD_REPLY_WHY]) {
     return working;
 }
 
+/* A provider that has a greater count says which (409). What it says it hurts only itself with. */
+static void take_count(postman *m) {
+    const vd_answer *answer = &m->answer;
+    json_t *body = NULL;
+    if (answer->http_status != 409 || !answer->body.size)
+        return;
+    (void)!vd_json_read(answer->body.data, answer->body.size, VD_SMALL_ELEMENTS, &body, NULL);
+    const int64_t have = json_integer_value(json_object_get(body, "have"));
+    if (have > m->count && have < VD_ASK_COUNT_MAX)
+        m->count = have;
+    json_decref(body);
+}
+
 static vd_status read_reply(vd_post_office *o, uint32_t p, vd_reply *out, vd_err *err) {
     vd_answer *answer = &o->man[p].answer;
     *out = (vd_reply){.provider = p, .seconds = answer->seconds};
@@ -188,6 +228,7 @@ static vd_status read_reply(vd_post_office *o, uint32_t p, vd_reply *out, vd_err
 /* The body lives until the next call. */
 static vd_status take_reply(vd_post_office *o, uint32_t p, vd_reply *out, vd_err *err) {
     postman *m = &o->man[p];
+    take_count(m);
     vd_status status = read_reply(o, p, out, err);
     vd_buf_free(&o->taken);
     o->taken = m->answer.body;

@@ -7,9 +7,16 @@
 
 typedef struct vd_post_office vd_post_office;
 
-/* `endpoint`: of each provider of the assignment; borrowed. */
-VD_MUST_USE vd_status vd_post_create(const char *ca, const vd_endpoint *endpoint,
-                                     vd_post_office **out, vd_err *err);
+/* Who asks whom, and where. All is borrowed. */
+typedef struct {
+    const char *ca;
+    const vd_key *referee;
+    const vd_assignment *assignment;
+    const vd_endpoint *endpoint; /* of each of its providers */
+} vd_post_options;
+
+VD_MUST_USE vd_status vd_post_create(const vd_post_options *options, vd_post_office **out,
+                                     vd_err *err);
 void vd_post_destroy(vd_post_office *office); /* what is on its way is cut off; accepts NULL */
 
 /* As vd_world has them; `user` is the office. */

@@ -87,6 +87,7 @@ static bool take_option(arguments *a, int option, bool *exit_now) {
     case 'M': return parse_size("memory", optarg, &a->limits.memory);
     case 'S': return parse_seconds("client-seconds", optarg, &a->limits.client_seconds);
     case 'T': return parse_seconds("job-seconds", optarg, &a->limits.job_seconds);
+    case 'R': return parse_seconds("referee-seconds", optarg, &a->limits.referee_seconds);
     case 'K': return parse_seconds("keep-seconds", optarg, &a->limits.keep_s);
     case 'n': return vd_parse_number("jobs", optarg, 1, 64, &a->jobs);
     case 'P': return vd_parse_number("page", optarg, 0, 65535, &a->page);
@@ -208,6 +209,7 @@ static vd_exit provide(int argc, char **argv) {
                                             {"client-jobs", required_argument, NULL, 'J'},
                                             {"client-seconds", required_argument, NULL, 'S'},
                                             {"keep-seconds", required_argument, NULL, 'K'},
+                                            {"referee-seconds", required_argument, NULL, 'R'},
                                             {"page", required_argument, NULL, 'P'},
                                             VD_COMMON_OPTIONS};
     static arguments a;
@@ -225,7 +227,8 @@ static vd_exit provide(int argc, char **argv) {
                                    .client_blobs = 1 << 17,
                                    .client_jobs = 8,
                                    .memory = half_of_memory(),
-                                   .keep_s = 86400};
+                                   .keep_s = 86400,
+                                   .referee_seconds = VD_REFEREE_MEASURED};
     for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (!take_option(&a, o, &exit_now))
             return VD_EXIT_USAGE;
@@ -261,6 +264,9 @@ const vd_command vd_cmd_provide = {
     "  --client-jobs N      its jobs that wait or run at a time (default: 8)\n"
     "  --client-seconds N   seconds that its jobs may compute, all together (default: 0, no "
     "limit)\n"
+    "  --referee-seconds N  seconds a day that one referee's questions about one job may compute\n"
+    "                       (0: no limit; default: an hour, or three times what 126 games take on\n"
+    "                       this machine, if that is more: no honest dispute comes near it)\n"
     "  --keep-seconds N     how long data is kept that no job needs (default: 86400)\n"
     "  --page PORT          a page for people on this machine: jobs, losses, clients, disk; plain\n"
     "                       HTTP on 127.0.0.1 alone, for reading alone\n"

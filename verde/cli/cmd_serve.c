@@ -10,7 +10,9 @@
 #include "verde/delivery/item_results.h"
 #include "verde/delivery/offer.h"
 #include "verde/net/net.h"
+#include "verde/protocol/ask_counts.h"
 #include "verde/protocol/desk.h"
+#include "verde/protocol/signed_request.h"
 #include "verde/provide/meter.h"
 
 typedef struct {
@@ -25,6 +27,7 @@ typedef struct {
     vd_item_runs *items; /* of a job with prompts; else NULL */
     const char *listen, *dir;
     vd_meter meter;
+    vd_ask_counts counts; /* the handler's alone */
     bool quiet, json, fetch;
     double refused_s; /* when a refusal was last told of: screen's alone */
 } service;
@@ -118,10 +121,48 @@ static void answer(const service *s, const vd_request *request, vd_response *res
                response->body.size);
 }
 
+/* Is it a referee's own request to this provider? False: `response` says why not. */
+static bool read_asked(const service *s, const vd_request *request, vd_public_key *referee,
+                       int64_t *count, vd_response *response, vd_err *err) {
+    vd_public_key key;
+    vd_key_public(s->provider.key, &key);
+    int refusal = 400;
+    vd_status status =
+        vd_provider_screen(&s->provider, request->body, request->body_size, referee, err);
+    if (status == VD_OK) {
+        refusal = 401;
+        status = vd_ask_judge(vd_request_header(request, VD_REQUEST_HEADER), &key, referee,
+                              request->body, request->body_size, count, err);
+    }
+    if (status != VD_OK)
+        refuse(response, status == VD_ERR_PEER ? refusal : 503, err->text);
+    return status == VD_OK;
+}
+
+/* These very bytes came before. They may be the referee's own, which were late. */
+static bool was_sent_before(service *s, const vd_request *request, vd_response *response) {
+    vd_public_key referee;
+    int64_t count, have;
+    vd_err err = {0};
+    if (!read_asked(s, request, &referee, &count, response, &err))
+        return true;
+    if (vd_ask_counts_take(&s->counts, &referee, count, &have))
+        return false;
+    response->status = 409;
+    put_json(response,
+             json_pack("{ss sI}", "error",
+                       "request: its count is not greater than that of an earlier one: it was sent "
+                       "before, or is late; sign it anew",
+                       "have", (json_int_t)have));
+    return true;
+}
+
 static void handle(void *user, const vd_request *request, vd_response *response) {
-    const service *s = user;
+    service *s = user;
     if (is_get(request, "/v1/metrics"))
         vd_meter_put(&s->meter, s->dir, response);
+    else if (was_sent_before(s, request, response))
+        return;
     else if (atomic_load(&s->checking->done))
         answer(s, request, response);
     else
@@ -187,9 +228,8 @@ static vd_status get_ready(void *user, vd_err *err) {
 
 /* ---- whose turn it is ---- */
 
-static void refuse_question(service *s, const vd_err *err, vd_response *response) {
+static void tell_refusal(service *s, const vd_err *err) {
     atomic_fetch_add(&s->meter.refused, 1);
-    refuse(response, err->status == VD_ERR_PEER ? 400 : 503, err->text);
     if (vd_seconds() - s->refused_s >= 1) { /* a flood needs no line each */
         s->refused_s = vd_seconds();
         vd_say("verde serve: %s", err->text);
@@ -217,13 +257,13 @@ static vd_screened screen(void *user, const vd_request *request, uint8_t asker[V
                           vd_response *response) {
     service *s = user;
     vd_public_key referee;
+    int64_t count;
     vd_err err = {0};
     atomic_fetch_add(&s->meter.requests, 1);
     if (strcmp(request->method, "POST") != 0 || strcmp(request->path, "/v1/ask") != 0)
         return screen_get(s, request, response);
-    if (vd_provider_screen(&s->provider, request->body, request->body_size, &referee, &err) !=
-        VD_OK) {
-        refuse_question(s, &err, response);
+    if (!read_asked(s, request, &referee, &count, response, &err)) {
+        tell_refusal(s, &err);
         return VD_ANSWERED;
     }
     memcpy(asker, referee.b, VD_KEY_SIZE);

@@ -5,7 +5,7 @@
 
 #include "verde/commit/json.h"
 
-enum { MEMBERS = 8 };
+enum { MEMBERS = 8, ASK_MEMBERS = 7 };
 
 /* Targets stand in JSON and in HTTP as they are. */
 static bool is_target(const char *text) {
@@ -22,14 +22,24 @@ static json_t *hex_text(const uint8_t *bytes, size_t size) {
     return json_string(hex);
 }
 
+/* What makes it another request than all others of its signer. */
+static void put_turn(json_t *root, const vd_request_claim *claim) {
+    if (claim->count) {
+        json_object_set_new(root, "count", json_integer((json_int_t)claim->count));
+        return;
+    }
+    json_object_set_new(root, "time", json_integer((json_int_t)claim->time));
+    json_object_set_new(root, "nonce", hex_text(claim->nonce, VD_NONCE_SIZE));
+}
+
 static vd_status write_payload(const vd_request_claim *claim, const vd_public_key *provider,
                                const vd_request_head *head, vd_buf *out, vd_err *err) {
     vd_json_start();
-    json_t *root = json_pack(
-        "{si ss ss sI sI so so so}", "verde", 1, "method", head->method, "path", head->target,
-        "length", (json_int_t)head->length, "time", (json_int_t)claim->time, "provider",
-        hex_text(provider->b, VD_KEY_SIZE), "body", hex_text(claim->body.b, VD_HASH_SIZE), "nonce",
-        hex_text(claim->nonce, VD_NONCE_SIZE));
+    json_t *root = json_pack("{si ss ss sI so so}", "verde", 1, "method", head->method, "path",
+                             head->target, "length", (json_int_t)head->length, "provider",
+                             hex_text(provider->b, VD_KEY_SIZE), "body",
+                             hex_text(claim->body.b, VD_HASH_SIZE));
+    put_turn(root, claim);
     const bool written = vd_json_dump(root, out);
     json_decref(root);
     return written && !vd_json_failed() ? VD_OK
@@ -45,20 +55,18 @@ static vd_status put_note(const vd_buf *note, vd_buf *out, vd_err *err) {
     return whole ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "request: out of memory");
 }
 
-vd_status vd_request_sign(const vd_key *key, const vd_public_key *provider,
-                          const vd_request_head *head, const void *body, int64_t time,
-                          const uint8_t nonce[VD_NONCE_SIZE], vd_buf *out, vd_err *err) {
-    vd_request_claim claim = {.time = time};
+static vd_status sign_claim(const vd_key *key, const vd_public_key *provider,
+                            const vd_request_head *head, const void *body, vd_request_claim *claim,
+                            vd_buf *out, vd_err *err) {
     vd_buf payload = {0}, note = {0};
     if (!is_target(head->target))
         return vd_fail(err, VD_ERR_USAGE,
                        "request: a path begins with `/`, is plain ASCII without spaces, and has at "
                        "most %d bytes",
                        VD_REQUEST_TARGET_MAX);
-    memcpy(claim.nonce, nonce, VD_NONCE_SIZE);
-    if (!vd_hash_tagged(NULL, body, head->length, &claim.body))
+    if (!vd_hash_tagged(NULL, body, head->length, &claim->body))
         return vd_fail(err, VD_ERR_LOCAL, "request: its body could not be hashed");
-    vd_status status = write_payload(&claim, provider, head, &payload, err);
+    vd_status status = write_payload(claim, provider, head, &payload, err);
     if (status == VD_OK)
         status = vd_note_sign(key, VD_TYPE_REQUEST, payload.data, payload.size, &note, err);
     if (status == VD_OK)
@@ -66,6 +74,27 @@ vd_status vd_request_sign(const vd_key *key, const vd_public_key *provider,
     vd_buf_free(&note);
     vd_buf_free(&payload);
     return status;
+}
+
+vd_status vd_request_sign(const vd_key *key, const vd_public_key *provider,
+                          const vd_request_head *head, const void *body, int64_t time,
+                          const uint8_t nonce[VD_NONCE_SIZE], vd_buf *out, vd_err *err) {
+    vd_request_claim claim = {.time = time};
+    memcpy(claim.nonce, nonce, VD_NONCE_SIZE);
+    return sign_claim(key, provider, head, body, &claim, out, err);
+}
+
+static vd_request_head ask_head(size_t size) {
+    return (vd_request_head){"POST", VD_ASK_PATH, size};
+}
+
+vd_status vd_ask_sign(const vd_key *referee, const vd_public_key *provider, const void *body,
+                      size_t size, int64_t count, vd_buf *out, vd_err *err) {
+    vd_request_claim claim = {.count = count};
+    const vd_request_head head = ask_head(size);
+    if (count < 1 || count > VD_ASK_COUNT_MAX)
+        return vd_fail(err, VD_ERR_LOCAL, "request: its count is not from 1 to 2^53");
+    return sign_claim(referee, provider, &head, body, &claim, out, err);
 }
 
 /* ---- judging ---- */
@@ -86,18 +115,26 @@ static bool get_integer(const json_t *root, const char *name, int64_t *out) {
     return json_is_integer(value);
 }
 
+/* Of a question, or of a client's request. */
+static bool get_turn(const json_t *root, bool asks, vd_request_claim *out) {
+    if (asks)
+        return json_object_size(root) == ASK_MEMBERS && get_integer(root, "count", &out->count) &&
+               out->count >= 1 && out->count <= VD_ASK_COUNT_MAX;
+    return json_object_size(root) == MEMBERS && get_integer(root, "time", &out->time) &&
+           get_hex(root, "nonce", out->nonce, VD_NONCE_SIZE);
+}
+
 static vd_status read_members(const json_t *root, const vd_public_key *provider,
-                              const vd_request_head *head, vd_request_claim *out, vd_err *err) {
+                              const vd_request_head *head, bool asks, vd_request_claim *out,
+                              vd_err *err) {
     vd_public_key to;
     int64_t version, length;
-    if (json_object_size(root) != MEMBERS || !get_integer(root, "verde", &version) ||
-        version != 1 || !get_integer(root, "length", &length) ||
-        !get_integer(root, "time", &out->time) || !get_hex(root, "provider", to.b, VD_KEY_SIZE) ||
-        !get_hex(root, "body", out->body.b, VD_HASH_SIZE) ||
-        !get_hex(root, "nonce", out->nonce, VD_NONCE_SIZE))
-        return vd_fail(err, VD_ERR_PEER,
-                       "request: expected body, length, method, nonce, path, provider, time and "
-                       "verde");
+    if (!get_integer(root, "verde", &version) || version != 1 ||
+        !get_integer(root, "length", &length) || !get_hex(root, "provider", to.b, VD_KEY_SIZE) ||
+        !get_hex(root, "body", out->body.b, VD_HASH_SIZE) || !get_turn(root, asks, out))
+        return vd_fail(
+            err, VD_ERR_PEER, "request: expected body, %slength, method, %spath, provider%s",
+            asks ? "count, " : "", asks ? "" : "nonce, ", asks ? " and verde" : ", time and verde");
     if (memcmp(to.b, provider->b, VD_KEY_SIZE) != 0)
         return vd_fail(err, VD_ERR_PEER, "request: it was signed for another provider");
     if (!has_text(root, "method", head->method) || !has_text(root, "path", head->target))
@@ -134,21 +171,21 @@ static vd_status check_clock(int64_t time, int64_t now, vd_err *err) {
 }
 
 static vd_status judge_payload(const vd_buf *payload, const vd_public_key *provider,
-                               const vd_request_head *head, int64_t now, vd_request_claim *out,
+                               const vd_request_head *head, bool asks, vd_request_claim *out,
                                vd_err *err) {
     json_t *root = NULL;
     vd_status status = vd_json_read(payload->data, payload->size, MEMBERS, &root, err);
     if (status == VD_OK)
         status = check_spelling(root, payload, err);
     if (status == VD_OK)
-        status = read_members(root, provider, head, out, err);
+        status = read_members(root, provider, head, asks, out, err);
     json_decref(root);
-    return status == VD_OK ? check_clock(out->time, now, err) : status;
+    return status;
 }
 
-vd_status vd_request_judge(const char *header, size_t size, const vd_public_key *provider,
-                           const vd_request_head *head, int64_t now, vd_request_claim *out,
-                           vd_err *err) {
+static vd_status judge_note(const char *header, size_t size, const vd_public_key *provider,
+                            const vd_request_head *head, bool asks, vd_request_claim *out,
+                            vd_err *err) {
     vd_buf note = {0}, payload = {0};
     *out = (vd_request_claim){.time = 0};
     if (size > VD_REQUEST_HEADER_MAX)
@@ -161,10 +198,33 @@ vd_status vd_request_judge(const char *header, size_t size, const vd_public_key 
         status = vd_note_open(note.data, note.size, VD_REQUEST_NOTE_MAX, VD_TYPE_REQUEST,
                               &out->client, &payload, err);
     if (status == VD_OK)
-        status = judge_payload(&payload, provider, head, now, out, err);
+        status = judge_payload(&payload, provider, head, asks, out, err);
     vd_buf_free(&payload);
     vd_buf_free(&note);
     return status;
+}
+
+vd_status vd_request_judge(const char *header, size_t size, const vd_public_key *provider,
+                           const vd_request_head *head, int64_t now, vd_request_claim *out,
+                           vd_err *err) {
+    const vd_status status = judge_note(header, size, provider, head, false, out, err);
+    return status == VD_OK ? check_clock(out->time, now, err) : status;
+}
+
+vd_status vd_ask_judge(const char *header, const vd_public_key *provider,
+                       const vd_public_key *referee, const void *body, size_t size, int64_t *count,
+                       vd_err *err) {
+    const vd_request_head head = ask_head(size);
+    vd_request_claim claim;
+    if (!header)
+        return vd_fail(err, VD_ERR_PEER,
+                       "the request has no header " VD_REQUEST_HEADER
+                       " (PROTOCOL.md section 8.1): is the referee's program older than this one?");
+    vd_status status = judge_note(header, strlen(header), provider, &head, true, &claim, err);
+    if (status == VD_OK && memcmp(&claim.client, referee, sizeof *referee) != 0)
+        status = vd_fail(err, VD_ERR_PEER, "request: it is not signed by its referee");
+    *count = claim.count;
+    return status == VD_OK ? vd_request_judge_body(&claim, body, size, err) : status;
 }
 
 vd_status vd_request_judge_body(const vd_request_claim *claim, const void *body, size_t size,

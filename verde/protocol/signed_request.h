@@ -1,5 +1,5 @@
-/* A request of an enrolled client, as a signed note over all that matters of it: nobody can use it
- * for another request, at another provider, or again. PROTOCOL.md section 8.5. */
+/* A request of an enrolled client or of a referee, as a signed note over all that matters of it:
+ * nobody can use it for another request, at another provider, or again. PROTOCOL.md section 8.5. */
 #ifndef VD_SIGNED_REQUEST_H
 #define VD_SIGNED_REQUEST_H
 
@@ -28,6 +28,7 @@ typedef struct {
     vd_hash body; /* SHA-256 of it */
     int64_t time; /* seconds since 1970, UTC */
     uint8_t nonce[VD_NONCE_SIZE];
+    int64_t count; /* of a referee's question, in place of these two; else 0 */
 } vd_request_claim;
 
 /* Appends the value of the header, base64 without a NUL. `head.length` bytes of `body` are hashed.
@@ -46,5 +47,22 @@ VD_MUST_USE vd_status vd_request_judge(const char *header, size_t size,
 /* VD_ERR_PEER: it is not the body that was signed. */
 VD_MUST_USE vd_status vd_request_judge_body(const vd_request_claim *claim, const void *body,
                                             size_t size, vd_err *err);
+
+/* ---- a referee's question: PROTOCOL.md section 8.1 ---- */
+
+#define VD_ASK_PATH "/v1/ask"
+/* Counts stay exact in any reader of JSON. */
+#define VD_ASK_COUNT_MAX (INT64_C(1) << 53)
+
+/* Appends the value of the header for `body`, the request of `referee` to `provider`. `count` is
+ * greater than in all of its requests to this provider before: no clocks are compared. */
+VD_MUST_USE vd_status vd_ask_sign(const vd_key *referee, const vd_public_key *provider,
+                                  const void *body, size_t size, int64_t count, vd_buf *out,
+                                  vd_err *err);
+/* Judges the value of the header (NULL: there is none). VD_ERR_PEER: it is no note of `referee`
+ * over this very request to `provider`. Whether the count is new is for the caller to say. */
+VD_MUST_USE vd_status vd_ask_judge(const char *header, const vd_public_key *provider,
+                                   const vd_public_key *referee, const void *body, size_t size,
+                                   int64_t *count, vd_err *err);
 
 #endif

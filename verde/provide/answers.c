@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "verde/protocol/provider.h"
+#include "verde/protocol/signed_request.h"
 #include "verde/provide/child.h"
 #include "verde/provide/frames.h"
 #include "verde/provide/internal.h"
@@ -127,7 +128,7 @@ static vd_status start_child(const vd_daemon *daemon, const vd_job_record *job, 
     a->questions = questions[0];
     a->signatures = signatures[0];
     a->key = daemon->options.key;
-    a->started = vd_seconds();
+    a->started = a->charged = vd_seconds();
     if (status == VD_OK)
         status = spawn(daemon, a, (int[]){questions[1], signatures[1]}, err);
     if (status == VD_OK)
@@ -184,27 +185,40 @@ static vd_answerer *find_place(vd_daemon *daemon, const vd_job_record *job) {
 
 /* ---- questions ---- */
 
-bool vd_find_asked(vd_daemon *daemon, const vd_request *request, vd_public_key *referee,
-                   vd_job_record *job, vd_response *response) {
-    vd_assignment assignment;
-    char program[VD_ID_SIZE], key[VD_ID_SIZE];
+static bool find_job(vd_daemon *daemon, const vd_hash *program_hash, vd_asked *out,
+                     vd_response *response) {
+    char program[VD_ID_SIZE];
     vd_err err = {0};
     bool found = false;
+    vd_hex(program_hash->b, VD_HASH_SIZE, program);
+    if (vd_ledger_find_run(daemon->ledger, program, out->referee_hex, &out->job, &found, &err) !=
+        VD_OK)
+        vd_reply_trouble(daemon, response, &err);
+    else if (!found)
+        vd_reply_error(response, 400,
+                       "no finished job here is program %.8s... and names the referee %.8s...",
+                       program, out->referee_hex);
+    return found;
+}
+
+bool vd_find_asked(vd_daemon *daemon, const vd_request *request, vd_asked *out,
+                   vd_response *response) {
+    vd_assignment assignment;
+    vd_err err = {0};
     vd_status status = vd_request_assignment(request->body, request->body_size, &assignment, &err);
     if (status != VD_OK) {
         vd_reply_error(response, status == VD_ERR_PEER ? 400 : 503, "%s", err.text);
         return false;
     }
-    vd_hex(assignment.program.b, VD_HASH_SIZE, program);
-    vd_hex(assignment.referee.b, VD_KEY_SIZE, key);
-    if (vd_ledger_find_run(daemon->ledger, program, key, job, &found, &err) != VD_OK)
-        vd_reply_trouble(daemon, response, &err);
-    else if (!found)
-        vd_reply_error(response, 400,
-                       "no finished job here is program %.8s... and names the referee %.8s...",
-                       program, key);
-    *referee = assignment.referee;
-    return found;
+    out->referee = assignment.referee;
+    vd_hex(out->referee.b, VD_KEY_SIZE, out->referee_hex);
+    if (!find_job(daemon, &assignment.program, out, response))
+        return false;
+    status = vd_ask_judge(vd_request_header(request, VD_REQUEST_HEADER), &daemon->key,
+                          &out->referee, request->body, request->body_size, &out->count, &err);
+    if (status != VD_OK)
+        vd_reply_error(response, status == VD_ERR_PEER ? 401 : 503, "%s", err.text);
+    return status == VD_OK;
 }
 
 /* PROTOCOL.md section 8.4. */
@@ -267,19 +281,18 @@ static vd_status ask(vd_answerer *a, const vd_request *request, vd_buf *reply, v
 }
 
 void vd_serve_ask(vd_daemon *daemon, const vd_request *request, vd_response *response) {
-    vd_public_key referee;
-    vd_job_record job;
+    vd_asked asked;
     vd_buf reply = {0};
     vd_err err = {0};
-    if (!vd_find_asked(daemon, request, &referee, &job, response))
+    if (!vd_find_asked(daemon, request, &asked, response) ||
+        vd_asked_in_vain(daemon, &asked, response))
         return;
-    vd_tell_overrun(daemon, &job, &referee);
-    vd_answerer *a = find_place(daemon, &job);
+    vd_answerer *a = find_place(daemon, &asked.job);
     if (!a) { /* it waits for others' answers, which is not to cost this provider its patience */
         say_working(response, true, 0, 0, "questions about other jobs are answered first");
         return;
     }
-    vd_status status = a->job[0] ? VD_OK : start_child(daemon, &job, a, &err);
+    vd_status status = a->job[0] ? VD_OK : start_child(daemon, &asked.job, a, &err);
     if (status == VD_OK)
         status = vd_answerer_wait(a, &err);
     if (status == VD_ERR_TIMEOUT) {

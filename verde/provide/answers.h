@@ -18,6 +18,7 @@ typedef struct {
     bool ready;     /* the job's files are loaded */
     double started; /* vd_seconds() */
     double used;    /* likewise: when it was asked last */
+    double charged; /* likewise: when it was asked for its account last */
 } vd_answerer;
 
 /* Used by one thread, but for the signers. */
@@ -34,23 +35,32 @@ bool vd_may_sign(const void *message, size_t size);
  * VD_ERR_IO: it has gone. */
 VD_MUST_USE vd_status vd_answerer_wait(vd_answerer *answerer, vd_err *err);
 
+/* A request of a referee: who asks about what. */
+typedef struct {
+    vd_public_key referee;
+    char referee_hex[VD_ID_SIZE];
+    int64_t count; /* of the request: PROTOCOL.md section 8.1 */
+    vd_job_record job;
+} vd_asked;
+
 /* ---- answers_account.c ---- */
 
 /* Puts into the ledger what a child that is ready has computed for each referee since this was
- * called last. */
+ * called last: all together no more than the time that has passed. A ledger that cannot be written
+ * is told of, and costs nobody an answer; an error is the child's. */
 VD_MUST_USE vd_status vd_answerer_charge(vd_daemon *daemon, vd_answerer *answerer, vd_err *err);
-/* Tells who watches the daemon where a referee's questions about the job took more seconds than
- * disputes do. They are answered all the same: a request can be sent again by whoever has it, so
- * that a refusal would let a rival silence this provider. */
-void vd_tell_overrun(vd_daemon *daemon, const vd_job_record *job, const vd_public_key *referee);
+/* Has the referee's request come before, or have its questions about the job taken the seconds of a
+ * day that they may? Then `response` says so. */
+bool vd_asked_in_vain(vd_daemon *daemon, const vd_asked *asked, vd_response *response);
 
 /* ---- answers.c ---- */
 
 /* A request of a referee, judged to be one. */
 void vd_serve_ask(vd_daemon *daemon, const vd_request *request, vd_response *response);
-/* Which job is it about? False: `response` says why none is. `referee` receives who asks. */
-bool vd_find_asked(vd_daemon *daemon, const vd_request *request, vd_public_key *referee,
-                   vd_job_record *job, vd_response *response);
+/* Is it a referee's own request to this provider, and which job is it about? False: `response` says
+ * why not. */
+bool vd_find_asked(vd_daemon *daemon, const vd_request *request, vd_asked *out,
+                   vd_response *response);
 void vd_answers_forget(vd_answers *answers, const char *job); /* ends its child, if it has one */
 void vd_answers_close(vd_answers *answers);
 

@@ -68,13 +68,12 @@ static vd_screened screen(void *user, const vd_request *request, uint8_t asker[V
         vd_meter_health(c.files && c.calls, "ok", response);
         return VD_ANSWERED;
     }
-    vd_job_record job;
-    if (route.kind == VD_ROUTE_ASK &&
-        !vd_find_asked(daemon, request, &claim.client, &job, response)) {
+    vd_asked asked = {.referee = claim.client};
+    if (route.kind == VD_ROUTE_ASK && !vd_find_asked(daemon, request, &asked, response)) {
         atomic_fetch_add(&daemon->meter.refused, 1);
         return VD_ANSWERED;
     }
-    memcpy(asker, claim.client.b, VD_KEY_SIZE);
+    memcpy(asker, asked.referee.b, VD_KEY_SIZE);
     return lane_of(&route);
 }
 

@@ -16,14 +16,18 @@ enum {
     VD_DAEMON_HELD_MAX = 48 << 20,   /* bytes of requests and responses in memory */
     VD_DAEMON_BODIES_MAX = 16 << 20, /* of bodies of clients; others wait */
 };
+enum { VD_REFEREE_MEASURED = -1 };
 
 /* What a client may have, and what its jobs may take. */
 typedef struct {
     int64_t client_bytes, client_blobs, client_jobs;
     int64_t client_seconds; /* of all of its jobs; 0: as many as it likes */
     int64_t job_seconds;    /* 0: likewise */
-    int64_t memory;         /* bytes of a job's tensors */
-    int64_t keep_s;         /* for how long data is kept that no job needs */
+    /* A day, of computing for one referee's questions about one job; 0: likewise;
+     * VD_REFEREE_MEASURED: what disputes may take, as measured by whoever computes. */
+    int64_t referee_seconds;
+    int64_t memory; /* bytes of a job's tensors */
+    int64_t keep_s; /* for how long data is kept that no job needs */
 } vd_provide_limits;
 
 typedef struct {

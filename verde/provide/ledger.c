@@ -7,7 +7,7 @@
 #include "verde/provide/ledger_internal.h"
 
 enum {
-    VERSION = 2,
+    VERSION = 3,
     BUSY_MS = 5000,
     ROOM = 4 << 20, /* bytes that the files have to spare: a write-ahead log of 1,000 pages */
 };
@@ -30,10 +30,12 @@ static const char schema[] =
     "CREATE INDEX needs_hash ON needs(hash);"
     "CREATE TABLE referee(id TEXT, key TEXT, PRIMARY KEY(id, key)) WITHOUT ROWID;"
     "CREATE TABLE spent(client TEXT PRIMARY KEY, seconds INTEGER) WITHOUT ROWID;";
-/* Since version 2. */
-static const char schema_2[] =
-    "CREATE TABLE asked(id TEXT, key TEXT, us INTEGER, us_max INTEGER, PRIMARY KEY(id, key))"
-    " WITHOUT ROWID;";
+/* Of version 3; version 2 had other columns, of which nothing is kept. `count` is of the last
+ * question; `us` are of the day, counted from 1970. */
+static const char schema_3[] =
+    "DROP TABLE IF EXISTS asked;"
+    "CREATE TABLE asked(id TEXT, key TEXT, count INTEGER, day INTEGER, us INTEGER, us_max INTEGER,"
+    " PRIMARY KEY(id, key)) WITHOUT ROWID;";
 
 static vd_status say(const vd_ledger *ledger, vd_err *err) {
     return vd_fail(err, VD_ERR_LOCAL, "%s: %s", ledger->path, sqlite3_errmsg(ledger->db));
@@ -124,9 +126,9 @@ static vd_status open_tables(vd_ledger *ledger, vd_err *err) {
                        ledger->path, (long long)version, VERSION);
     if (status != VD_OK || version == VERSION)
         return status;
-    char script[sizeof schema + sizeof schema_2 + 64];
+    char script[sizeof schema + sizeof schema_3 + 64];
     snprintf(script, sizeof script, "BEGIN;%s%sPRAGMA user_version=%d;COMMIT;",
-             version < 1 ? schema : "", schema_2, VERSION);
+             version < 1 ? schema : "", schema_3, VERSION);
     return sqlite3_exec(ledger->db, script, NULL, NULL, NULL) == SQLITE_OK ? VD_OK
                                                                            : say(ledger, err);
 }

@@ -99,13 +99,22 @@ VD_MUST_USE vd_status vd_ledger_delete_job(vd_ledger *ledger, const char *id, in
 VD_MUST_USE vd_status vd_ledger_find_run(vd_ledger *ledger, const char *program_hash,
                                          const char *referee, vd_job_record *out, bool *found,
                                          vd_err *err);
-/* Microseconds of computing for this referee's questions about the job, and how many there may be.
- */
+/* A question of this referee about the job has this count. VD_ERR_PEER: it is not greater than
+ * `*have`, that of an earlier one. */
+VD_MUST_USE vd_status vd_ledger_take_count(vd_ledger *ledger, const char *id, const char *referee,
+                                           int64_t count, int64_t *have, vd_err *err);
+/* Microseconds of computing on a day for questions about the job, and how many there may be. If the
+ * job's submission does not name this referee, nothing is kept. */
+typedef struct {
+    int64_t day; /* since 1970 */
+    int64_t us, us_max;
+} vd_charge;
 VD_MUST_USE vd_status vd_ledger_charge(vd_ledger *ledger, const char *id, const char *referee,
-                                       int64_t us, int64_t us_max, vd_err *err);
-/* What was charged so far, and how many there may be by what was said last; zeros: nothing was. */
+                                       const vd_charge *charge, vd_err *err);
+/* All that was charged on `out->day`, and how many there may be by what was said last; zeros:
+ * nothing was. */
 VD_MUST_USE vd_status vd_ledger_charged(vd_ledger *ledger, const char *id, const char *referee,
-                                        int64_t *us, int64_t *us_max, vd_err *err);
+                                        vd_charge *out, vd_err *err);
 /* Of the jobs that were running when the daemon ended: they are queued again. */
 VD_MUST_USE vd_status vd_ledger_requeue(vd_ledger *ledger, vd_err *err);
 

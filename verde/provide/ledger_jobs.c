@@ -137,34 +137,61 @@ vd_status vd_ledger_requeue(vd_ledger *ledger, vd_err *err) {
 
 /* ---- what referees have taken ---- */
 
-vd_status vd_ledger_charge(vd_ledger *ledger, const char *id, const char *referee, int64_t us,
-                           int64_t us_max, vd_err *err) {
+static vd_status put_count(vd_ledger *ledger, const char *id, const char *referee, int64_t count,
+                           int64_t *have, vd_err *err) {
+    vd_status status =
+        vd_ledger_sql(ledger, NULL, NULL, err,
+                      "INSERT INTO asked VALUES(?,?,?,0,0,0) ON CONFLICT DO UPDATE SET "
+                      "count=excluded.count WHERE count<excluded.count",
+                      "ssi", id, referee, count);
+    if (status != VD_OK || sqlite3_changes(ledger->db) == 1)
+        return status;
+    status = vd_ledger_sql(ledger, vd_row_number, have, err,
+                           "SELECT count FROM asked WHERE id=? AND key=?", "ss", id, referee);
+    return status == VD_OK ? vd_fail(err, VD_ERR_PEER,
+                                     "request: its count is not greater than that of an earlier "
+                                     "one: it was sent before, or is late; sign it anew")
+                           : status;
+}
+
+vd_status vd_ledger_take_count(vd_ledger *ledger, const char *id, const char *referee,
+                               int64_t count, int64_t *have, vd_err *err) {
+    vd_status status = vd_ledger_begin(ledger, err);
+    *have = 0;
+    if (status == VD_OK)
+        status = put_count(ledger, id, referee, count, have, err);
+    return vd_ledger_end(ledger, status, err);
+}
+
+vd_status vd_ledger_charge(vd_ledger *ledger, const char *id, const char *referee,
+                           const vd_charge *charge, vd_err *err) {
     vd_status status = vd_ledger_begin(ledger, err);
     if (status == VD_OK)
-        status = vd_ledger_sql(ledger, NULL, NULL, err,
-                               "INSERT INTO asked VALUES(?,?,?,?) ON CONFLICT DO UPDATE SET "
-                               "us=us+excluded.us, us_max=excluded.us_max",
-                               "ssii", id, referee, us, us_max);
+        status = vd_ledger_sql(
+            ledger, NULL, NULL, err,
+            "INSERT INTO asked SELECT id, key, 0, ?, ?, ? FROM referee WHERE id=? AND key=? "
+            "ON CONFLICT DO UPDATE SET "
+            "us=CASE day WHEN excluded.day THEN us ELSE 0 END+excluded.us, day=excluded.day, "
+            "us_max=excluded.us_max",
+            "iiiss", charge->day, charge->us, charge->us_max, id, referee);
     return vd_ledger_end(ledger, status, err);
 }
 
 static bool see_charged(void *user, sqlite3_stmt *row) {
-    int64_t *us = user;
-    us[0] = sqlite3_column_int64(row, 0);
-    us[1] = sqlite3_column_int64(row, 1);
+    vd_charge *out = user;
+    out->us = sqlite3_column_int64(row, 0);
+    out->us_max = sqlite3_column_int64(row, 1);
     return false;
 }
 
-vd_status vd_ledger_charged(vd_ledger *ledger, const char *id, const char *referee, int64_t *us,
-                            int64_t *us_max, vd_err *err) {
-    int64_t charged[2] = {0, 0};
+vd_status vd_ledger_charged(vd_ledger *ledger, const char *id, const char *referee, vd_charge *out,
+                            vd_err *err) {
     vd_status status = vd_ledger_begin(ledger, err);
+    out->us = out->us_max = 0;
     if (status == VD_OK)
-        status =
-            vd_ledger_sql(ledger, see_charged, charged, err,
-                          "SELECT us, us_max FROM asked WHERE id=? AND key=?", "ss", id, referee);
-    *us = charged[0];
-    *us_max = charged[1];
+        status = vd_ledger_sql(ledger, see_charged, out, err,
+                               "SELECT us, us_max FROM asked WHERE id=? AND key=? AND day=?", "ssi",
+                               id, referee, out->day);
     return vd_ledger_end(ledger, status, err);
 }
 
