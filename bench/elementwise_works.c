@@ -86,6 +86,7 @@ const work works[] = {
     ONE("concat_axis", RO_OP_CONCAT_AXIS, "ff", 0, {1}),
     ONE("slice", RO_OP_SLICE, "f", 0, {1, 0, 384, 1}),
     ONE("pad", RO_OP_PAD, "f", 0, {1, 1, 1, 1}),
+    ONE("cast_stochastic", RO_OP_CAST_STOCHASTIC, "fz", 0, {1, 2}),
     ONE("cast u8", RO_OP_CAST, "u", 0, {RO_F32}),
     ONE("cast i32", RO_OP_CAST, "f", 0, {RO_I32}),
     ONE("reshape", RO_OP_RESHAPE, "f", 'f'),

@@ -1,5 +1,6 @@
 /* SPEC.md sections 6 and 9. */
 #include "repops/ref/ref.h"
+#include "repops/src/half.h"
 
 uint32_t ro_ref_arithmetic(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
@@ -126,6 +127,17 @@ uint32_t ro_ref_dropout(const ro_call *call, int64_t e, const ro_acc *acc, const
     return word[e % 4] >= (uint32_t)call->attr[RO_DROPOUT_THRESHOLD]
                ? result(x * attrf(call, RO_DROPOUT_SCALE))
                : 0;
+}
+
+/* A block of Philox rounds eight elements, each by half a word, the lower half first. */
+uint32_t ro_ref_cast_stochastic(const ro_call *call, int64_t e, const ro_acc *acc,
+                                const ro_access *in) {
+    uint32_t word[4];
+    (void)acc;
+    const float x = loadf(in, 0, e);
+    ro_philox_block((uint64_t)call->attr[RO_CAST_STOCHASTIC_SEED], (uint64_t)e / 8, load(in, 1, 0),
+                    (uint32_t)call->attr[RO_CAST_STOCHASTIC_STREAM], word);
+    return ro_to_bf16_at_random(x, word[e / 2 % 4] >> 16 * (e % 2) & 0xffff);
 }
 
 uint32_t ro_ref_lr_schedule(const ro_call *call, int64_t e, const ro_acc *acc,

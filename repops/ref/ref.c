@@ -128,6 +128,7 @@ static const ro_ref_op table[RO_OP_END] = {
     [RO_OP_GATHER] = SHORT(ro_ref_gather),
     [RO_OP_CONCAT_AXIS] = SHORT(ro_ref_concat_axis),
     [RO_OP_CAST] = SHORT(ro_ref_cast),
+    [RO_OP_CAST_STOCHASTIC] = SHORT(ro_ref_cast_stochastic),
     [RO_OP_PUT_ROWS] = SHORT(ro_ref_put_rows),
     [RO_OP_ADD] = SHORT(ro_ref_arithmetic),
     [RO_OP_DIV_CONST] = SHORT(ro_ref_div_const),

@@ -66,7 +66,7 @@ ro_ref_finish_fn ro_ref_fill, ro_ref_normal, ro_ref_read_batch, ro_ref_embedding
     ro_ref_embedding_grad, ro_ref_split_heads, ro_ref_join_heads, ro_ref_concat, ro_ref_iota;
 ro_ref_finish_fn ro_ref_div_const, ro_ref_gelu, ro_ref_gelu_grad, ro_ref_relu, ro_ref_relu_grad,
     ro_ref_compare, ro_ref_where, ro_ref_iadd, ro_ref_leaky_relu, ro_ref_leaky_relu_grad,
-    ro_ref_dropout;
+    ro_ref_dropout, ro_ref_cast_stochastic;
 ro_ref_finish_fn ro_ref_arithmetic, ro_ref_scale, ro_ref_function, ro_ref_slope;
 ro_ref_finish_fn ro_ref_transpose, ro_ref_slice, ro_ref_pad, ro_ref_gather, ro_ref_concat_axis,
     ro_ref_cast, ro_ref_reshape, ro_ref_put_rows;

@@ -52,6 +52,13 @@ RO_INLINE uint16_t ro_to_bf16(float x) {
     return (uint16_t)(x != x ? (uint32_t)RO_BF16_QNAN : rounded);
 }
 
+/* To one of the neighbours: away from zero if `part`, 16 random bits, and the bits that are left
+ * out add up to a carry. A number that is one of bf16's has nothing left out. */
+RO_INLINE uint16_t ro_to_bf16_at_random(float x, uint32_t part) {
+    const uint32_t rounded = (ro_to_bits(x) + part) >> 16;
+    return (uint16_t)(x != x ? (uint32_t)RO_BF16_QNAN : rounded);
+}
+
 /* A number below 2^-14 added to 0.5, whose last place is 2^-24, is rounded to a subnormal's. From
  * 65520 on, halfway between 65504 and 2^16, the result is infinite. */
 RO_INLINE uint16_t ro_to_f16(float x) {

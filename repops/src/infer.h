@@ -77,6 +77,7 @@ ro_status ro_check_compare(ro_check *c);
 ro_status ro_check_where(ro_check *c);
 ro_status ro_check_iadd(ro_check *c);
 ro_status ro_check_dropout(ro_check *c);
+ro_status ro_check_cast_stochastic(ro_check *c);
 ro_status ro_check_matmul(ro_check *c);
 ro_status ro_check_matmul_fixed(ro_check *c);
 ro_status ro_check_reduce(ro_check *c);

@@ -177,3 +177,12 @@ ro_status ro_check_dropout(ro_check *c) {
     c->want = c->in[0];
     return RO_OK;
 }
+
+ro_status ro_check_cast_stochastic(ro_check *c) {
+    TRY(ro_want_type(c, 0, RO_F32));
+    TRY(ro_want_scalar_step(c, 1));
+    TRY(ro_want_range(c, RO_CAST_STOCHASTIC_STREAM, 0, UINT32_MAX));
+    c->want = c->in[0];
+    c->want.dtype = RO_BF16;
+    return RO_OK;
+}

@@ -152,6 +152,18 @@ ro_status ro_op_cast(ro_ctx *ctx, const ro_tensor *x, const ro_op_cast_attrs *at
     return ro_typed_call(ctx, RO_OP_CAST, 1, in, attr, out);
 }
 
+ro_status ro_op_cast_stochastic(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *step,
+        const ro_op_cast_stochastic_attrs *attrs, ro_tensor *out) {
+    static const ro_op_cast_stochastic_attrs zeros;
+    attrs = attrs ? attrs : &zeros;
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->seed,
+        attrs->stream,
+    };
+    const ro_tensor *const in[] = {x, step};
+    return ro_typed_call(ctx, RO_OP_CAST_STOCHASTIC, 2, in, attr, out);
+}
+
 ro_status ro_op_add(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b, ro_tensor *out) {
     const ro_tensor *const in[] = {a, b};
     return ro_typed_call(ctx, RO_OP_ADD, 2, in, NULL, out);

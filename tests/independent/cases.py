@@ -201,6 +201,10 @@ def dropout(m):
             None)
 
 
+def cast_stochastic(m):
+    return stream(m), [m.f(*m.dims()), STEP_INPUT], None
+
+
 def rows(kinds, attributes=lambda m: {}, width=9):
     """Rows of the last dimension; operands: x as the first, of a row (r), of a column (c)."""
     def make(m):
@@ -365,7 +369,7 @@ CASES = {
     "read_batch": read_batch, "read_images": read_images, "read_labels": read_labels, "embedding": embedding,
     "embedding_grad": embedding_grad, "split_heads": split_heads, "join_heads": join_heads, "concat": concat,
     "cast": cast, "repeat_heads": repeat_heads, "repeat_heads_grad": repeat_heads_grad, "rope_turns": rope_turns, "rope": rope,
-    "dropout": dropout, "lr_schedule": lr_schedule, "matmul": matmul, "matmul_fixed": lambda m: matmul(m, True),
+    "dropout": dropout, "cast_stochastic": cast_stochastic, "lr_schedule": lr_schedule, "matmul": matmul, "matmul_fixed": lambda m: matmul(m, True),
     "div_const": lambda m: (numbers("divisor")(m), [m.f(*m.dims())], None),
     "ln_rstd": lambda m: ({"n": m.chance.choice([1, 5, 2**24 + 1]), "eps": m.number()}, [m.f(*m.dims())], None),
     "layernorm": rows("xrrcc"), "ln_dx": rows("xcxrrrr"), "rmsnorm": rows("xrc"), "rms_dx": rows("xcxrr"),

@@ -5,7 +5,7 @@ from math import prod
 
 import binary32 as b
 from binary32 import F32, MASK32, NAN, ZERO, canon, fma, of_int
-from definitions import (F, FRACTIONS, I32, NANS, SIZES, U8, U16, Operator, ceil_div, has_stream, numel, permute, place,
+from definitions import (BF16, F, FRACTIONS, I32, NANS, SIZES, U8, U16, Operator, ceil_div, has_stream, numel, permute, place,
                          places, stands_for, stream_words)
 
 I32_MIN, I32_MAX = -2**31, 2**31 - 1
@@ -237,7 +237,17 @@ def cast(n, e, x):
     return max(lo, min(hi, value))
 
 
+def cast_stochastic(n, e, x):
+    value, step = x(0, e), x(1, 0)
+    if value.is_nan():
+        return b.to_half(value, FRACTIONS[BF16])
+    word = stream_words(n, e // 8 * 4, step)[e // 2 % 4]
+    return value.word + (word >> 16 if e % 2 else word & 0xffff) >> 16
+
+
 Operator(15, "cast(x any; dtype)", lambda n: (n["dtype"], n.dims_of(0)) if n["dtype"] in SIZES else None, cast)
+Operator(226, "cast_stochastic(x, step i32; seed, stream)",
+         lambda n: (BF16, n.dims_of(0)) if has_stream(n) and numel(n.dims_of(1)) == 1 else None, cast_stochastic)
 
 
 def repeat_heads_shape(n):

@@ -102,10 +102,13 @@ static vd_value losses(vd_builder *b, vd_value x, vd_value labels) {
     return vd_add(b, "losses", vd_xent(b, y, labels), vd_xent_ignore(b, x, labels, IGNORED));
 }
 
+/* The next state has 16 bits of each number, and is f32. */
 static vd_value descend(vd_builder *b, vd_value leaf) {
     const vd_op rate = {RO_OP_SCALE, {ro_attr_f32(0.5f)}, NULL};
-    return VD_EMIT(b, "next", ((vd_op){.op = RO_OP_SUB}), leaf,
-                   VD_EMIT(b, "change", rate, vd_grad(b, leaf)));
+    const vd_op narrow = {RO_OP_CAST_STOCHASTIC, {5, 6}, NULL}, wide = {RO_OP_CAST, {RO_F32}, NULL};
+    const vd_value next = VD_EMIT(b, "next", ((vd_op){.op = RO_OP_SUB}), leaf,
+                                  VD_EMIT(b, "change", rate, vd_grad(b, leaf)));
+    return VD_EMIT(b, "wide", wide, VD_EMIT(b, "narrow", narrow, next, vd_step_value(b)));
 }
 
 /* `to` + x (x^T x) / 2^14, by integers of 24 and of 16 bits. */

@@ -163,11 +163,13 @@ static inline void roll_elementwise(op_case *c, dice *d) {
         roll_compare(c, d);
     if (op == RO_OP_WHERE)
         roll_where(c, d);
-    if (op != RO_OP_DROPOUT)
+    if (op != RO_OP_DROPOUT && op != RO_OP_CAST_STOCHASTIC)
         return;
     c->in[1] = shape_of(RO_I32, 1, 1, 0, 0, 0);
-    c->call.attr[RO_DROPOUT_SEED] = (int64_t)case_word(d->seed, 1, 0);
-    c->call.attr[RO_DROPOUT_STREAM] = roll(d, 1 << 30) * 3;
+    c->call.attr[RO_RANDOM_SEED] = (int64_t)case_word(d->seed, 1, 0);
+    c->call.attr[RO_RANDOM_STREAM] = roll(d, 1 << 30) * 3;
+    if (op == RO_OP_CAST_STOCHASTIC)
+        return;
     c->call.attr[RO_DROPOUT_THRESHOLD] =
         roll(d, 3) ? roll(d, 1 << 30) * 4 : roll(d, 2) * UINT32_MAX;
     c->call.attr[RO_DROPOUT_SCALE] = roll_f32(d, 1);
@@ -458,7 +460,7 @@ static inline const char *case_roll(op_case *c, int op, uint64_t seed) {
     else if (rolls_sampling(op))
         roll_sampling(c, &d);
     else if (op <= RO_OP_RSQRT || (op >= RO_OP_TANH && op <= RO_OP_GELU_ERF_GRAD) ||
-             rolls_leaky(op) || rolls_choice(op))
+             rolls_leaky(op) || rolls_choice(op) || op == RO_OP_CAST_STOCHASTIC)
         roll_elementwise(c, &d);
     else if (rolls_reductions(op))
         roll_reductions(c, &d);

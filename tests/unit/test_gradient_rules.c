@@ -203,6 +203,7 @@ static const rule rules[RO_OP_END] = {
     [RO_OP_GATHER] = {gather, TABLE}, [RO_OP_GATHER_GRAD] = {.none = backward},
     [RO_OP_CONCAT_AXIS] = {concat}, [RO_OP_RESHAPE] = {reshape}, [RO_OP_ROPE] = {rope},
     [RO_OP_ROPE_TURNS] = {.none = integer},
+    [RO_OP_CAST_STOCHASTIC] = {.none = optimizer},
     [RO_OP_CAST] = {.none = integer}, [RO_OP_ARGMAX] = {.none = integer},
     [RO_OP_MAX_POOL2D_INDEX] = {.none = integer}, [RO_OP_KEPT] = {.none = integer},
     [RO_OP_ADD] = {add}, [RO_OP_SUB] = {sub}, [RO_OP_MUL] = {mul}, [RO_OP_DIV] = {divided},

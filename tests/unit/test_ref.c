@@ -181,7 +181,8 @@ static int keeps_bits(int op) {
     return op <= RO_OP_CAST || op == RO_OP_RELU_GRAD || op == RO_OP_RESHAPE ||
            op == RO_OP_REPEAT_HEADS || op == RO_OP_ARGMAX || op == RO_OP_MAX_GRAD ||
            op == RO_OP_EXPAND || op == RO_OP_WHERE || op == RO_OP_COMPARE || op == RO_OP_IADD ||
-           op == RO_OP_PUT_ROWS || (op >= RO_OP_WEIGHT && op <= RO_OP_DRAW);
+           op == RO_OP_PUT_ROWS || op == RO_OP_CAST_STOCHASTIC ||
+           (op >= RO_OP_WEIGHT && op <= RO_OP_DRAW);
 }
 
 /* clip_scale ends in 1 instead, lr_schedule reads no f32. */

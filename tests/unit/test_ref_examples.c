@@ -115,6 +115,13 @@ static const example axes[] = {
     {"cast of i32 rounds to nearest even", RO_OP_CAST, {RO_F32}, 1, {I(1, 5)},
      {IDS(16777217, 16777219, INT32_MAX, INT32_MIN, -3)}, {0},
      N(16777216, 16777220, 0x1p31f, -0x1p31f, -3)},
+    {"cast_stochastic: halves of the words 6627e8d5 e169c58d bc57ac4c 9b00dbd8, the lower one first",
+     RO_OP_CAST_STOCHASTIC, {0, 0}, 2, {F(1, 8), I(1, 1)},
+     {W(0x3f80172a, 0x3f8099d9, 0xbf803a73, 0xbf801e96, 0xff800000, PAYLOAD, 0x7f7f2428, 0x6500), IDS(0)},
+     {0}, W(0x3f80, 0x3f81, 0xbf81, 0xbf80, 0xff80, 0x7fc0, 0x7f80, 1)},
+    {"cast_stochastic keeps bf16's own numbers", RO_OP_CAST_STOCHASTIC, {0, 0}, 2, {F(1, 5), I(1, 1)},
+     {W(0, 0x80000000, 0x10000, 0x7f7f0000, 0xbf810000), IDS(0)}, {0},
+     W(0, 0x8000, 1, 0x7f7f, 0xbf81)},
     {"cast to the same type keeps bits", RO_OP_CAST, {RO_F32}, 1, {F(1, 2)},
      {W(PAYLOAD, 0x80000000)}, {0}, W(PAYLOAD, 0x80000000)},
     {"uniform is the upper 24 bits of a word", RO_OP_UNIFORM, {0, 0, 0, ONE}, 0, {{0}}, {0}, F(1, 4),
@@ -633,7 +640,10 @@ Test(examples, kernels_give_the_same) {
             const size_t count = (size_t)ro_shape_numel(&call.output);
             cr_assert(count <= LARGEST);
             cr_assert(ro_run(ctx, &call, x->data, out) == RO_OK, "%s", ro_ctx_error(ctx));
-            cr_expect(memcmp(out, x->want, 4 * count) == 0, "%s", x->shows);
+            const size_t size = ro_dtype_size(call.output.dtype);
+            for (size_t e = 0; e < count; e++) /* `want` has words, of little-endian bytes */
+                cr_expect(memcmp((char *)out + e * size, (const uint32_t *)x->want + e, size) == 0,
+                          "%s, element %zu", x->shows, e);
         }
     ro_ctx_destroy(ctx);
 }
@@ -855,7 +865,7 @@ static bool keeps_bits(int op) {
         RO_OP_CAST,        RO_OP_RESHAPE,      RO_OP_REPEAT_HEADS, RO_OP_ARGMAX,
         RO_OP_MAX_GRAD,    RO_OP_EXPAND,       RO_OP_ROPE_TURNS,   RO_OP_IADD,
         RO_OP_PUT_ROWS,    RO_OP_WEIGHT,       RO_OP_TOP_K,        RO_OP_TOP_P,
-        RO_OP_KEEP_TOP,    RO_OP_RANDOM_WORDS, RO_OP_DRAW};
+        RO_OP_KEEP_TOP,    RO_OP_RANDOM_WORDS, RO_OP_DRAW,         RO_OP_CAST_STOCHASTIC};
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
         if (list[i] == op)
             return true;
@@ -901,7 +911,7 @@ Test(hostile, any_valid_call_reads_in_range_and_within_its_promise) {
     static witness w;
     uint64_t state = 5;
     int64_t tried[RO_OP_END] = {0};
-    for (int i = 0; i < 60000; i++) {
+    for (int i = 0; i < 70000; i++) {
         random_call(&c, &state);
         if (ro_infer(&c.call, NULL, 0) != RO_OK)
             continue;

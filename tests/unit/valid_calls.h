@@ -62,6 +62,7 @@ static const valid_call valid_calls[] = {
     {RO_OP_DRAW, 2, {0}, {I32(2, 3, 5), I32(2, 3, 2)}, I32(2, 3, 1)},
     {RO_OP_LEAKY_RELU, 1, {FLOAT_1}, {F32(2, 3, 4)}, F32(2, 3, 4)},
     {RO_OP_LEAKY_RELU_GRAD, 2, {FLOAT_1}, {F32(2, 3, 4), F32(2, 3, 4)}, F32(2, 3, 4)},
+    {RO_OP_CAST_STOCHASTIC, 2, {1, 2}, {F32(2, 3, 4), STEP}, {RO_BF16, 2, {3, 4}}},
     {RO_OP_DROPOUT, 2, {1, 2, UINT32_MAX, FLOAT_1}, {F32(2, 3, 4), STEP}, F32(2, 3, 4)},
     {RO_OP_MUL, 2, {0}, {F32(2, 3, 4), F32(1, 4)}, F32(2, 3, 4)},
     {RO_OP_SUB, 2, {0}, {F32(2, 3, 4), F32(2, 1, 1)}, F32(2, 3, 4)},

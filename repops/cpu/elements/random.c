@@ -1,5 +1,6 @@
 /* Operators that need Philox, SPEC.md sections 5, 6 and 10. */
 #include "repops/cpu/elements/philox.h"
+#include "repops/src/half.h"
 
 /* Blocks of four words that are generated together. */
 enum { BATCH = 64 };
@@ -91,6 +92,28 @@ static void dropout(const ro_job *job, int64_t first, int64_t last) {
     }
 }
 
+/* ---- cast_stochastic: an item is a block, eight elements ---- */
+
+static int64_t eights(const ro_call *call) {
+    return ceil_div(ro_shape_numel(&call->output), 8);
+}
+
+static void cast_stochastic(const ro_job *job, int64_t first, int64_t last) {
+    const philox from = philox_of(job, *(const uint32_t *)job->in[1]);
+    const int64_t end = min_i64(8 * last, ro_shape_numel(&job->call->output));
+    uint32_t word[4 * BATCH];
+    uint16_t part[8 * BATCH]; /* of each element, in the order of memory */
+    for (int64_t block = first; block < last; block += BATCH) {
+        const float *restrict x = (const float *)job->in[0] + 8 * block;
+        uint16_t *restrict out = (uint16_t *)job->out + 8 * block;
+        const int64_t count = min_i64(8 * BATCH, end - 8 * block);
+        philox_words(from, (uint64_t)block, BATCH, word);
+        memcpy(part, word, sizeof part);
+        for (int64_t i = 0; i < count; i++)
+            out[i] = ro_to_bf16_at_random(x[i], part[i]);
+    }
+}
+
 /* ---- read_batch: an item is a row ---- */
 
 static int64_t read_batch_rows(const ro_call *call) {
@@ -143,5 +166,6 @@ void RO_NAME(ro_add_random)(ro_table *table) {
     table->kernel[RO_OP_UNIFORM] = (ro_kernel){.range = uniform, .items = blocks};
     table->kernel[RO_OP_PERMUTATION] = (ro_kernel){.range = permutation};
     table->kernel[RO_OP_DROPOUT] = (ro_kernel){.range = dropout, .items = blocks};
+    table->kernel[RO_OP_CAST_STOCHASTIC] = (ro_kernel){.range = cast_stochastic, .items = eights};
     table->kernel[RO_OP_READ_BATCH] = (ro_kernel){.range = read_batch, .items = read_batch_rows};
 }

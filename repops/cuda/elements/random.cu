@@ -1,5 +1,6 @@
 /* Operators that need Philox, SPEC.md sections 5, 6, 10 and 12.4. */
 #include "repops/cuda/rows/rows.cuh"
+#include "repops/src/half.h"
 #include "repops/src/philox.h"
 
 /* ---- blocks of four elements: a thread has one ---- */
@@ -109,6 +110,31 @@ static ro_status dropout(ro_cuda *d, const ro_call *call, const void *const *in,
     return quads(d, call, in[0], out,
                  dropout_of{source_of(call, in[1]), (uint32_t)call->attr[RO_DROPOUT_THRESHOLD],
                             attr_f(call, RO_DROPOUT_SCALE)});
+}
+
+/* ---- cast_stochastic: a thread has a block of Philox, eight elements ---- */
+
+__global__ void __launch_bounds__(QUAD_THREADS)
+    cast_kernel(source from, const float *x, uint16_t *out, int64_t count) {
+    const int64_t block = (int64_t)blockIdx.x * QUAD_THREADS + threadIdx.x, first = 8 * block;
+    uint32_t word[4];
+    if (first >= count)
+        return;
+    from.words(block, word);
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        if (first + i < count)
+            out[first + i] =
+                ro_to_bf16_at_random(x[first + i], word[i / 2] >> 16 * (i % 2) & 0xffff);
+}
+
+static ro_status cast_stochastic(ro_cuda *d, const ro_call *call, const void *const *in,
+                                 void *out) {
+    const int64_t count = ro_shape_numel(&call->output);
+    const dim3 grid = ro_grid(ceil_div(count, 8 * QUAD_THREADS)), block(QUAD_THREADS);
+    RO_LAUNCH(cast_kernel, grid, block, 0, d->stream, source_of(call, in[1]),
+              static_cast<const float *>(in[0]), static_cast<uint16_t *>(out), count);
+    return ro_cuda_launched(d, ro_op_describe(call->op)->name);
 }
 
 /* ---- permutations ---- */
@@ -242,6 +268,7 @@ void ro_cuda_add_random(ro_cuda_operator **table) {
     table[RO_OP_NORMAL] = normal;
     table[RO_OP_UNIFORM] = uniform;
     table[RO_OP_DROPOUT] = dropout;
+    table[RO_OP_CAST_STOCHASTIC] = cast_stochastic;
     table[RO_OP_PERMUTATION] = permutation;
     table[RO_OP_READ_BATCH] = read_batch;
     table[RO_OP_READ_IMAGES] = read_images;

@@ -24,6 +24,7 @@ typedef enum {
     RO_OP_GATHER = 13,             /* (x any, ids i32): places along an axis */
     RO_OP_CONCAT_AXIS = 14,        /* (x any...): along an axis */
     RO_OP_CAST = 15,               /* (x any): to another type */
+    RO_OP_CAST_STOCHASTIC = 226,   /* (x, step i32): to bf16, up or down at random */
     RO_OP_ADD = 16,                /* (a, b): a + b; b repeats */
     RO_OP_DIV_CONST = 17,          /* (x): x / divisor */
     RO_OP_GELU = 18,               /* (x): by tanh */
@@ -175,6 +176,8 @@ enum {
     RO_GATHER_AXIS = 0,
     RO_CONCAT_AXIS_AXIS = 0,
     RO_CAST_DTYPE = 0,
+    RO_CAST_STOCHASTIC_SEED = 0,
+    RO_CAST_STOCHASTIC_STREAM = 1,
     RO_DIV_CONST_DIVISOR = 0, /* f */
     RO_LEAKY_RELU_SLOPE = 0, /* f */
     RO_LEAKY_RELU_GRAD_SLOPE = 0, /* f */

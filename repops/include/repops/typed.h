@@ -142,6 +142,14 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_cast(ro_ctx *ctx, const ro_tensor *x,
         const ro_op_cast_attrs *attrs, ro_tensor *out);
 
+/* x, step i32: to bf16, up or down at random */
+typedef struct {
+    int64_t seed;
+    int64_t stream;
+} ro_op_cast_stochastic_attrs;
+RO_API RO_MUST_USE ro_status ro_op_cast_stochastic(ro_ctx *ctx, const ro_tensor *x,
+        const ro_tensor *step, const ro_op_cast_stochastic_attrs *attrs, ro_tensor *out);
+
 /* a, b: a + b; b repeats */
 RO_API RO_MUST_USE ro_status ro_op_add(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b,
         ro_tensor *out);
