@@ -44,14 +44,8 @@ vd_value vd_take(vd_pass *p) {
     return p->in->parameter[p->next++];
 }
 
-static vd_value as_f32(vd_builder *b, const char *name, vd_value x) {
-    if (vd_shape_of(b, x)->dtype == RO_F32)
-        return x;
-    return VD_EMIT(b, name, ((vd_op){RO_OP_CAST, {[RO_CAST_DTYPE] = RO_F32}, NULL}), x);
-}
-
 vd_value vd_look_up(const vd_pass *p, const char *name, vd_value table, vd_value ids) {
-    return as_f32(p->b, name, vd_embedding(p->b, name, table, ids));
+    return vd_widened(p->b, name, vd_embedding(p->b, name, table, ids));
 }
 
 /* Adds ((x A^T) (alpha / rank)) B^T. */

@@ -20,7 +20,7 @@ static void declare(const vd_model *m, vd_parameters *out) {
 static vd_value forward(vd_pass *p) {
     const int64_t layers = p->in->training->model.layers;
     vd_pass_scope(p, "embed");
-    vd_value x = vd_embedding(p->b, "tokens", vd_take(p), p->in->tokens);
+    vd_value x = vd_look_up(p, "tokens", vd_take(p), p->in->tokens);
     for (int64_t i = 0; i <= layers; i++) {
         vd_scope(p->b, "m%s.layer.%lld", vd_micro_name(p->in->training), (long long)i);
         x = vd_take_linear(p, x);

@@ -173,7 +173,7 @@ VD_MUST_USE vd_status vd_check_start(const vd_training *t, const vd_parameters *
                                      const vd_program *program, vd_err *err);
 /* Makes its tensors data tensors of the program, from number `first` on. */
 void vd_put_start(const vd_training *t, uint32_t first, vd_program *out);
-/* A leaf's value at the start; VD_NONE: the state has no such tensor. */
+/* A leaf's value at the start, of its type; VD_NONE: the state has no such tensor. */
 vd_value vd_from_start(vd_builder *b, const vd_training *t, uint32_t first, const vd_leaf *leaf);
 
 /* ---- layers.c: what a forward pass takes ---- */
@@ -189,7 +189,7 @@ vd_value vd_next_losses(vd_pass *p);
 void vd_check_taken(const vd_pass *p);
 /* The next parameter's value. */
 vd_value vd_take(vd_pass *p);
-/* Rows of a table, whose numbers may be of 16 bits if it is frozen. */
+/* Rows of a table, whose numbers may be of 16 bits, as f32. */
 vd_value vd_look_up(const vd_pass *p, const char *name, vd_value table, vd_value ids);
 /* What was declared by the function of the like name, applied to x. */
 vd_value vd_take_linear(vd_pass *p, vd_value x);
@@ -284,11 +284,12 @@ vd_value vd_given_image(vd_builder *b, const vd_model *m, vd_value bytes);
 /* Outputs of the graph of a step: all nodes of all micro-batches and of the optimizer. */
 void vd_build_step(vd_builder *b, const vd_training *t, const vd_parameters *declared);
 
-/* Layout: parameters, their m, then for adamw their v and the two bias corrections. */
-void vd_optimizer_leaves(vd_builder *b, const vd_optimizer *o, const vd_parameters *all);
+/* Layout: parameters, their m, then for adamw their v and the two bias corrections. All but the
+ * corrections are of the type in which the training stores them. */
+void vd_optimizer_leaves(vd_builder *b, const vd_training *t, const vd_parameters *all);
 
-/* One step of `steps`: sets the graph's outputs, in that layout. */
-void vd_optimize(vd_builder *b, const vd_optimizer *o, int64_t steps, uint32_t parameters,
+/* One step: sets the graph's outputs, in that layout. */
+void vd_optimize(vd_builder *b, const vd_training *t, uint32_t parameters,
                  const vd_value *gradient);
 
 /* Philox streams: nothing shares one (SPEC 10.1). */
@@ -297,5 +298,6 @@ void vd_optimize(vd_builder *b, const vd_optimizer *o, int64_t steps, uint32_t p
 #define VD_STREAM_INIT(parameter)            (INT64_C(0x10000000) + (parameter))
 #define VD_STREAM_DROPOUT(micro_batch, site) (INT64_C(0x20000000) + (micro_batch)*65536 + (site))
 #define VD_STREAM_SAMPLE                     INT64_C(0x30000000)
+#define VD_STREAM_STORE(leaf)                (INT64_C(0x40000000) + (leaf))
 
 #endif

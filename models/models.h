@@ -170,6 +170,9 @@ typedef struct {
      * RO_FIXED_24. 0: products of f32. Attention's products are always of f32. A model with
      * convolutions must have 0. */
     int32_t fixed_bits;
+    /* Type of parameters, of their moments, and of what layers keep for the backward pass, of a
+     * training: RO_BF16, or 0 for RO_F32. Computed is f32. */
+    int32_t storage;
 } vd_training;
 
 /* Builds the program. The ranges of single numbers are the job reader's to check; combinations that

@@ -48,65 +48,76 @@ static int64_t decay_of(const vd_optimizer *o, const vd_leaf *leaf) {
 
 /* The inputs of all updates of a step. */
 typedef struct {
+    const vd_training *training;
     uint32_t parameters;
     const vd_value *gradient;
     vd_value scale, rate;
 } update;
 
-/* AdamW (Loshchilov & Hutter, 2019). */
-static void adamw(vd_builder *b, const vd_optimizer *o, const update *u) {
-    const uint32_t n = u->parameters;
-    vd_value *output = b->graph->output;
-    vd_value c1 = correction(b, "c1", o->beta1, 3 * n);
-    vd_value c2 = correction(b, "c2", o->beta2, 3 * n + 1);
-    for (uint32_t i = 0; i < n && b->status == VD_OK; i++) {
-        const vd_leaf *leaf = &b->program->leaf[i];
-        uint32_t m = n + i, v = 2 * n + i;
-        vd_scope(b, "adamw.%.54s", leaf->name);
-        vd_op op = {RO_OP_ADAMW_M, {[RO_ADAMW_M_BETA] = ro_attr_f32(o->beta1)}, NULL};
-        output[m] = VD_EMIT(b, "m", op, m, u->gradient[i], u->scale);
-        op = (vd_op){RO_OP_ADAMW_V, {[RO_ADAMW_V_BETA] = ro_attr_f32(o->beta2)}, NULL};
-        output[v] = VD_EMIT(b, "v", op, v, u->gradient[i], u->scale);
-        op = (vd_op){
-            RO_OP_ADAMW_W,
-            {[RO_ADAMW_W_EPS] = ro_attr_f32(o->eps), [RO_ADAMW_W_DECAY] = decay_of(o, leaf)},
-            NULL};
-        output[i] = VD_EMIT(b, "w", op, i, output[m], output[v], c1, c2, u->rate);
-    }
+/* The next state's leaf is x, rounded up or down at random where bf16 is stored. Rounded to
+ * nearest, v would never become smaller if beta2 is above 1 - 2^-9. */
+static void store(vd_builder *b, const update *u, const char *name, uint32_t leaf, vd_value x) {
+    const vd_op op = {RO_OP_CAST_STOCHASTIC,
+                      {[RO_CAST_STOCHASTIC_SEED] = (int64_t)u->training->seed,
+                       [RO_CAST_STOCHASTIC_STREAM] = VD_STREAM_STORE(leaf)},
+                      NULL};
+    b->graph->output[leaf] = b->program->leaf[leaf].shape.dtype == RO_F32
+                                 ? x
+                                 : VD_EMIT(b, name, op, x, vd_step_value(b));
 }
 
-/* SGD with momentum, and Nesterov's (Sutskever et al., 2013) if wanted; decay is part of the
- * gradient. */
-static void sgd(vd_builder *b, const vd_optimizer *o, const update *u) {
-    vd_value *output = b->graph->output;
-    for (uint32_t i = 0; i < u->parameters && b->status == VD_OK; i++) {
-        const vd_leaf *leaf = &b->program->leaf[i];
-        uint32_t m = u->parameters + i;
-        vd_op op = {
-            RO_OP_SGD_M,
-            {[RO_SGD_M_MOMENTUM] = ro_attr_f32(o->momentum), [RO_SGD_M_DECAY] = decay_of(o, leaf)},
-            NULL};
-        vd_scope(b, "sgd.%.56s", leaf->name);
-        output[m] = VD_EMIT(b, "m", op, m, u->gradient[i], i, u->scale);
-        op.op = RO_OP_SGD_NESTEROV;
-        output[i] = o->nesterov
-                        ? VD_EMIT(b, "w", op, i, output[m], u->gradient[i], u->scale, u->rate)
-                        : VD_EMIT(b, "w", ((vd_op){.op = RO_OP_SGD_W}), i, output[m], u->rate);
-    }
+/* AdamW (Loshchilov & Hutter, 2019), of parameter i. */
+static void adamw(vd_builder *b, const update *u, uint32_t i, vd_value c1, vd_value c2) {
+    const vd_optimizer *o = &u->training->optimizer;
+    const uint32_t m = u->parameters + i, v = 2 * u->parameters + i;
+    const int64_t decay = decay_of(o, &b->program->leaf[i]);
+    const vd_value w_old = vd_widened(b, "w_f32", i), m_old = vd_widened(b, "m_f32", m);
+    const vd_value v_old = vd_widened(b, "v_f32", v);
+    vd_op op = {RO_OP_ADAMW_M, {[RO_ADAMW_M_BETA] = ro_attr_f32(o->beta1)}, NULL};
+    const vd_value m_new = VD_EMIT(b, "m", op, m_old, u->gradient[i], u->scale);
+    op = (vd_op){RO_OP_ADAMW_V, {[RO_ADAMW_V_BETA] = ro_attr_f32(o->beta2)}, NULL};
+    const vd_value v_new = VD_EMIT(b, "v", op, v_old, u->gradient[i], u->scale);
+    op = (vd_op){
+        RO_OP_ADAMW_W, {[RO_ADAMW_W_EPS] = ro_attr_f32(o->eps), [RO_ADAMW_W_DECAY] = decay}, NULL};
+    store(b, u, "w_bf16", i, VD_EMIT(b, "w", op, w_old, m_new, v_new, c1, c2, u->rate));
+    store(b, u, "m_bf16", m, m_new);
+    store(b, u, "v_bf16", v, v_new);
+}
+
+/* SGD with momentum, and Nesterov's (Sutskever et al., 2013) if wanted, of parameter i; decay is
+ * part of the gradient. */
+static void sgd(vd_builder *b, const update *u, uint32_t i) {
+    const vd_optimizer *o = &u->training->optimizer;
+    const uint32_t m = u->parameters + i;
+    const int64_t decay = decay_of(o, &b->program->leaf[i]);
+    const vd_value w_old = vd_widened(b, "w_f32", i), m_old = vd_widened(b, "m_f32", m);
+    vd_op op = {RO_OP_SGD_M,
+                {[RO_SGD_M_MOMENTUM] = ro_attr_f32(o->momentum), [RO_SGD_M_DECAY] = decay},
+                NULL};
+    const vd_value m_new = VD_EMIT(b, "m", op, m_old, u->gradient[i], w_old, u->scale);
+    op.op = RO_OP_SGD_NESTEROV;
+    const vd_value w_new =
+        o->nesterov ? VD_EMIT(b, "w", op, w_old, m_new, u->gradient[i], u->scale, u->rate)
+                    : VD_EMIT(b, "w", ((vd_op){.op = RO_OP_SGD_W}), w_old, m_new, u->rate);
+    store(b, u, "w_bf16", i, w_new);
+    store(b, u, "m_bf16", m, m_new);
 }
 
 static bool is_adamw(const vd_optimizer *o) {
     return o->kind == VD_OPTIMIZER_ADAMW;
 }
 
-void vd_optimizer_leaves(vd_builder *b, const vd_optimizer *o, const vd_parameters *all) {
+void vd_optimizer_leaves(vd_builder *b, const vd_training *t, const vd_parameters *all) {
+    const vd_optimizer *o = &t->optimizer;
     static const char *const suffix[] = {"", ".m", ".v"};
     for (int kind = 0; kind < (is_adamw(o) ? 3 : 2); kind++)
         for (uint32_t i = 0; i < all->trained_count; i++) {
             const vd_parameter *p = &all->parameter[all->trained[i]];
             char name[VD_NAME_SIZE];
+            ro_shape shape = p->shape;
+            shape.dtype = t->storage == RO_BF16 ? RO_BF16 : RO_F32;
             snprintf(name, sizeof name, "%s%s", p->name, suffix[kind]);
-            vd_add_leaf(b, name, &p->shape);
+            vd_add_leaf(b, name, &shape);
         }
     if (!is_adamw(o))
         return;
@@ -115,14 +126,30 @@ void vd_optimizer_leaves(vd_builder *b, const vd_optimizer *o, const vd_paramete
     vd_add_leaf(b, "adamw.c2", &one);
 }
 
-void vd_optimize(vd_builder *b, const vd_optimizer *o, int64_t steps, uint32_t parameters,
+/* Parameter `i` in the order of updates. Where bf16 is stored, the first one, a table of tokens, is
+ * the last: its f32 copies are the largest, and stand beside its own gradient alone. */
+static uint32_t updated(const update *u, uint32_t i) {
+    return u->training->storage == RO_BF16 ? u->parameters - 1 - i : i;
+}
+
+void vd_optimize(vd_builder *b, const vd_training *t, uint32_t parameters,
                  const vd_value *gradient) {
-    update u = {.parameters = parameters, .gradient = gradient};
+    const vd_optimizer *o = &t->optimizer;
+    const bool adam = is_adamw(o);
+    update u = {.training = t, .parameters = parameters, .gradient = gradient};
+    vd_value c1 = VD_NONE, c2 = VD_NONE;
     u.scale = clip(b, o, parameters, gradient);
-    vd_scope(b, is_adamw(o) ? "adamw" : "sgd");
-    u.rate = learning_rate(b, o, steps);
-    if (is_adamw(o))
-        adamw(b, o, &u);
-    else
-        sgd(b, o, &u);
+    vd_scope(b, adam ? "adamw" : "sgd");
+    u.rate = learning_rate(b, o, t->first_step + t->steps);
+    if (adam)
+        c1 = correction(b, "c1", o->beta1, 3 * parameters),
+        c2 = correction(b, "c2", o->beta2, 3 * parameters + 1);
+    for (uint32_t i = 0; i < parameters && b->status == VD_OK; i++) {
+        const uint32_t p = updated(&u, i);
+        vd_scope(b, adam ? "adamw.%.54s" : "sgd.%.56s", b->program->leaf[p].name);
+        if (adam)
+            adamw(b, &u, p, c1, c2);
+        else
+            sgd(b, &u, p);
+    }
 }

@@ -11,9 +11,13 @@ static int64_t start_of(const vd_training *t, const char *leaf) {
     return -1;
 }
 
+/* A state stores f32 or bf16. */
 static vd_status check_shape(const vd_file_tensor *have, const ro_shape *wanted, vd_err *err) {
     char is[VD_SHAPE_TEXT], must[VD_SHAPE_TEXT];
-    if (ro_shape_equal(&have->shape, wanted))
+    ro_shape alike = *wanted;
+    if (have->shape.dtype == RO_F32 || have->shape.dtype == RO_BF16)
+        alike.dtype = have->shape.dtype;
+    if (ro_shape_equal(&have->shape, &alike))
         return VD_OK;
     vd_shape_text(&have->shape, is);
     vd_shape_text(wanted, must);
@@ -101,5 +105,8 @@ vd_value vd_from_start(vd_builder *b, const vd_training *t, uint32_t first, cons
     const vd_op same = {.op = RO_OP_RESHAPE, .shape = &leaf->shape};
     if (at < 0)
         return VD_NONE;
-    return VD_EMIT(b, leaf->name, same, vd_data_value(b, first + (uint32_t)at));
+    const vd_value x = vd_data_value(b, first + (uint32_t)at);
+    return t->start[at].shape.dtype == leaf->shape.dtype
+               ? VD_EMIT(b, leaf->name, same, x)
+               : vd_cast(b, leaf->name, x, leaf->shape.dtype);
 }

@@ -209,10 +209,16 @@ void vd_frozen_values(vd_builder *b, const vd_parameters *all, vd_value *paramet
             parameter[i] = frozen_value(b, &all->parameter[i]);
 }
 
+/* So are trained ones, which may be stored as bf16. */
+static vd_value trained_value(vd_builder *b, const vd_parameter *p, uint32_t leaf) {
+    vd_scope(b, "trained");
+    return p->shape.ndim > 1 ? leaf : vd_widened(b, p->name, leaf);
+}
+
 static void find_values(vd_builder *b, step_plan *plan) {
     const vd_parameters *all = plan->declared;
     for (uint32_t i = 0; i < all->trained_count; i++)
-        plan->parameter[all->trained[i]] = i;
+        plan->parameter[all->trained[i]] = trained_value(b, &all->parameter[all->trained[i]], i);
     vd_frozen_values(b, all, plan->parameter);
 }
 
@@ -251,8 +257,7 @@ static void emit_step(vd_builder *b, step_plan *plan, sums *all, vd_forward *hid
     if (t->evaluates)
         add_evaluation(b, plan, all);
     else
-        vd_optimize(b, &t->optimizer, t->first_step + t->steps, trained_count(plan),
-                    all->value + 1);
+        vd_optimize(b, t, trained_count(plan), all->value + 1);
 }
 
 void vd_build_step(vd_builder *b, const vd_training *t, const vd_parameters *declared) {

@@ -97,7 +97,9 @@ int64_t vd_evaluation_steps(const vd_training *t) {
 /* A leaf of what the optimizer keeps, or of a state that the training goes on from. */
 static vd_value kept(vd_builder *b, const vd_training *t, uint32_t first, const vd_leaf *leaf) {
     const vd_value x = vd_from_start(b, t, first, leaf);
-    const vd_op zero = {.op = RO_OP_FILL, .shape = &leaf->shape};
+    ro_shape shape = leaf->shape;
+    shape.dtype = RO_F32;
+    const vd_op zero = {.op = RO_OP_FILL, .shape = &shape};
     return x != VD_NONE ? x : vd_emit(b, leaf->name, zero, 0, NULL);
 }
 
@@ -110,9 +112,11 @@ static void build_init(vd_builder *b, const vd_training *t, const vd_parameters 
         const vd_leaf *leaf = &b->program->leaf[i];
         const uint32_t p = i < all->trained_count ? all->trained[i] : 0;
         const bool optimizers = i >= all->trained_count && i < buffers;
-        b->graph->output[i] = t->start || optimizers ? kept(b, t, vd_data_count(all), leaf)
-                              : i >= buffers         ? initial(b, t, &all->buffer[i - buffers], i)
-                                                     : initial(b, t, &all->parameter[p], p);
+        const vd_value x = t->start || optimizers ? kept(b, t, vd_data_count(all), leaf)
+                           : i >= buffers         ? initial(b, t, &all->buffer[i - buffers], i)
+                                                  : initial(b, t, &all->parameter[p], p);
+        const bool stored = vd_shape_of(b, x)->dtype == leaf->shape.dtype;
+        b->graph->output[i] = stored ? x : vd_cast(b, leaf->name, x, leaf->shape.dtype);
     }
 }
 
@@ -245,6 +249,7 @@ static vd_status build(const vd_training *t, const vd_parameters *all, vd_progra
     vd_builder init = vd_builder_of(out, &out->init), step = vd_builder_of(out, &out->step);
     const ro_shape number = VD_SHAPE(RO_F32, 1);
     step.fixed_bits = t->fixed_bits;
+    step.stores_bf16 = t->storage == RO_BF16 && !t->evaluates;
     char too_many[64];
     snprintf(too_many, sizeof too_many, "micro_batches (%lld) or layers",
              (long long)t->micro_batches);
@@ -253,7 +258,7 @@ static vd_status build(const vd_training *t, const vd_parameters *all, vd_progra
     if (t->evaluates && vd_tells_classes(&t->model))
         vd_add_leaf(&init, "accuracy", &number);
     if (!t->evaluates)
-        vd_optimizer_leaves(&init, &t->optimizer, all);
+        vd_optimizer_leaves(&init, t, all);
     add_buffers(&init, all);
     if (t->start && !t->evaluates && init.status == VD_OK)
         init.status = vd_check_start(t, all, out, &init.err);

@@ -29,6 +29,12 @@ for products in fixed24 fixed16; do
     job="toy with $products"
     both
 done
+# Weights, moments and activations of 16 bits.
+sed -e "s|file: \.\.|file: $PWD/models|" -e 's/^steps: .*/steps: 2/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' \
+    -e 's/warmup: 2/warmup: 1/' models/jobs/toy.yaml > "$temp/job.yaml"
+echo "storage: bf16" >> "$temp/job.yaml"
+job="toy that stores bf16"
+both
 # Given weights, fully and by adapters.
 set -- "$temp"
 . tests/support/finetune

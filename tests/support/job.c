@@ -98,6 +98,13 @@ void test_job_open_sgd(test_job *job, int64_t steps, bool nesterov) {
     open_recipe(job, t);
 }
 
+void test_job_open_stored(test_job *job, vd_model_kind kind, int64_t steps, int fixed_bits) {
+    vd_training t = recipe(kind, steps, 1);
+    t.storage = RO_BF16;
+    t.fixed_bits = fixed_bits;
+    open_recipe(job, t);
+}
+
 void test_job_open_operators(test_job *job, int64_t steps) {
     vd_err err = {0};
     const vd_hash root = open_data(job);

@@ -17,6 +17,13 @@ for name in llama bert fixed; do
     same $name-4 $name
 done
 
+# Owners of parameters round them as one process does.
+team_job stored toy 12 6 12 4
+echo 'storage: bf16' >> "$work/stored.yaml"
+alone stored
+team 3 stored stored-3
+same stored-3 stored
+
 # A wrong element of one process is the one of a run alone: who ran by several is convicted as ever.
 cp "$work/gpt2.yaml" "$work/liar.yaml"
 alone liar --fault element@7

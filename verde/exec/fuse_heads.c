@@ -84,6 +84,17 @@ static bool lay_joined(const vd_matcher *m, vd_plan *plan, vd_fused *g) {
     return true;
 }
 
+/* The result, split again from what was stored of it, and its gradient. */
+static void lay_stored_result(const vd_matcher *m, vd_fused *g) {
+    const int64_t heads = g->attention.heads, width = heads * g->attention.head_size;
+    columns out, dout;
+    if (!split_from(m, g->input[OUT], heads, &out) || out.row != width ||
+        !split_from(m, g->input[DOUT], heads, &dout) || dout.row != width)
+        return;
+    g->input[OUT] = out.matrix, g->input[DOUT] = dout.matrix;
+    g->attention.out_row = width;
+}
+
 /* Each by itself: a gradient lies as what it is the gradient of. */
 static void lay_gradients(const vd_matcher *m, vd_plan *plan, vd_fused *g) {
     columns from;
@@ -141,6 +152,6 @@ void vd_lay_heads(const vd_matcher *m, vd_plan *plan) {
         if (g->kind == VD_FUSED_ATTENTION)
             lay_inputs(m, g), lay_results(m, plan, g);
         if (g->kind == VD_FUSED_ATTENTION_GRAD)
-            lay_gradients(m, plan, g);
+            lay_stored_result(m, g), lay_gradients(m, plan, g);
     }
 }

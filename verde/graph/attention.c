@@ -90,12 +90,20 @@ static vd_value attend(vd_builder *b, vd_record *r, vd_value first) {
     return o;
 }
 
+/* Names of heads in the forward pass, and where the backward pass reads what was stored. */
+static const char *const names[2][3] = {{"q", "k", "v"}, {"q_again", "k_again", "v_again"}};
+
+/* Queries, keys and values, which lie side by side in a row. */
+static void split_all(vd_builder *b, vd_record *r, vd_value qkv, int64_t heads, bool again) {
+    for (int i = 0; i < 3; i++)
+        r->saved[i] = split(b, names[again][i], qkv, 3, i, heads);
+}
+
 vd_value vd_attention(vd_builder *b, vd_value qkv, int64_t heads, vd_dropout_attr dropout) {
-    static const char *const name[] = {"q", "k", "v"};
+    qkv = vd_stored_of(b, "qkv", qkv);
     vd_record r = {.layer = VD_LAYER_ATTENTION, .in = {qkv, VD_NONE, VD_NONE}, .causal = true};
     r.dropout = dropout, r.padding = VD_NONE;
-    for (int i = 0; i < 3; i++)
-        r.saved[i] = split(b, name[i], qkv, 3, i, heads);
+    split_all(b, &r, qkv, heads, false);
     r.out = VD_EMIT(b, "join", ((vd_op){.op = RO_OP_JOIN_HEADS}), attend(b, &r, VD_NONE));
     vd_tape_put(b, r);
     return r.out;
@@ -118,7 +126,25 @@ static vd_value rotated(vd_builder *b, const char *name, const vd_record *r, vd_
     return VD_EMIT(b, name, op, x, r->rotation.position, r->rotation.turns);
 }
 
+/* The same of rows of their own, turned and repeated. */
+static void split_groups(vd_builder *b, vd_record *r, const vd_value rows[3], int64_t heads,
+                         int64_t kv_heads, bool again) {
+    static const char *const turned[2][2] = {{"q_rotated", "k_rotated"},
+                                             {"q_rotated_again", "k_rotated_again"}};
+    static const char *const repeated[2][2] = {{"k_repeated", "v_repeated"},
+                                               {"k_repeated_again", "v_repeated_again"}};
+    const int64_t times = heads / kv_heads;
+    vd_value k, v;
+    r->saved[0] =
+        rotated(b, turned[again][0], r, split(b, names[again][0], rows[0], 1, 0, heads), false);
+    k = rotated(b, turned[again][1], r, split(b, names[again][1], rows[1], 1, 0, kv_heads), false);
+    r->saved[1] = repeat(b, repeated[again][0], k, times);
+    v = split(b, names[again][2], rows[2], 1, 0, kv_heads);
+    r->saved[2] = repeat(b, repeated[again][1], v, times);
+}
+
 vd_value vd_grouped_attention(vd_builder *b, const vd_value qkv[3], const vd_heads *h) {
+    static const char *const rows[] = {"q_rows", "k_rows", "v_rows"};
     vd_record r = {.layer = VD_LAYER_GROUPED_ATTENTION, .causal = h->causal, .dropout = h->dropout};
     r.window = h->window;
     if (h->kv_heads < 1 || h->heads % h->kv_heads != 0) {
@@ -133,12 +159,9 @@ vd_value vd_grouped_attention(vd_builder *b, const vd_value qkv[3], const vd_hea
     if (h->rotation)
         r.rotation = *h->rotation, r.rotates = true;
     r.padding = spread(b, h->padding, h->heads, vd_shape_of(b, qkv[0])->dim[1]);
-    memcpy(r.in, qkv, sizeof r.in);
-    int64_t times = h->heads / h->kv_heads;
-    r.saved[0] = rotated(b, "q_rotated", &r, split(b, "q", qkv[0], 1, 0, h->heads), false);
-    vd_value k = rotated(b, "k_rotated", &r, split(b, "k", qkv[1], 1, 0, h->kv_heads), false);
-    r.saved[1] = repeat(b, "k_repeated", k, times);
-    r.saved[2] = repeat(b, "v_repeated", split(b, "v", qkv[2], 1, 0, h->kv_heads), times);
+    for (int i = 0; i < 3; i++)
+        r.in[i] = vd_stored_of(b, rows[i], qkv[i]);
+    split_groups(b, &r, r.in, h->heads, h->kv_heads, false);
     r.out = VD_EMIT(b, "join", ((vd_op){.op = RO_OP_JOIN_HEADS}), attend(b, &r, VD_NONE));
     vd_tape_put(b, r);
     return r.out;
@@ -179,17 +202,46 @@ static void back_attend(vd_builder *b, const vd_record *r, vd_value dy, vd_value
     gradient[0] = VD_EMIT(b, "d_q", product, ds, k);
 }
 
-void vd_back_attention(vd_builder *b, const vd_record *r, vd_value dy) {
+/* The layer's result by heads: from what was stored of it, if it was. */
+static void split_result(vd_builder *b, vd_record *r, int64_t heads) {
+    const vd_value out = vd_read_again(b, "join_again", r->out);
+    if (out != r->out)
+        r->number = split(b, "out_again", out, 1, 0, heads);
+}
+
+void vd_back_attention(vd_builder *b, const vd_record *record, vd_value dy) {
     vd_value g[3];
+    vd_record again = *record, *r = &again;
+    const int64_t heads = vd_shape_of(b, r->saved[0])->dim[1];
+    const vd_value qkv = vd_read_again(b, "qkv_again", r->in[0]);
+    if (qkv != r->in[0])
+        split_all(b, r, qkv, heads, true);
+    split_result(b, r, heads);
     back_attend(b, r, dy, g);
     vd_accumulate(b, r->in[0],
                   VD_EMIT(b, "d_qkv", ((vd_op){.op = RO_OP_JOIN_HEADS}), g[0], g[1], g[2]));
 }
 
-void vd_back_grouped_attention(vd_builder *b, const vd_record *r, vd_value dy) {
+static void read_groups_again(vd_builder *b, vd_record *r) {
+    static const char *const name[] = {"q_rows_again", "k_rows_again", "v_rows_again"};
+    vd_value rows[3];
+    const ro_shape *head = vd_shape_of(b, r->saved[0]);
+    const int64_t heads = head->dim[1], size = head->dim[3];
+    const int64_t kv_heads = vd_shape_of(b, r->in[1])->dim[2] / size;
+    for (int i = 0; i < 3; i++)
+        rows[i] = vd_read_again(b, name[i], r->in[i]);
+    if (rows[0] != r->in[0])
+        split_groups(b, r, rows, heads, kv_heads, true);
+    split_result(b, r, heads);
+}
+
+void vd_back_grouped_attention(vd_builder *b, const vd_record *record, vd_value dy) {
     static const char *const sum[] = {"", "d_k_group", "d_v_group"};
     static const char *const name[] = {"d_q_rows", "d_k_rows", "d_v_rows"};
     vd_value g[3];
+    vd_record again = *record, *r = &again;
+    if (b->status == VD_OK)
+        read_groups_again(b, r);
     back_attend(b, r, dy, g);
     if (b->status != VD_OK)
         return;

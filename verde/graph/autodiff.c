@@ -29,36 +29,42 @@ static void back_matmul(vd_builder *b, const vd_record *r, vd_value dy) {
     bool transposed = r->number == 2;
     vd_op product = vd_product_op(r->bits, transposed ? 0 : 2), outer = vd_product_op(r->bits, 1);
     if (vd_wants_gradient(b, x))
-        vd_accumulate(b, x, VD_EMIT(b, "d_input", product, dy, w));
-    if (vd_wants_gradient(b, w))
-        vd_accumulate(b, w,
-                      transposed ? VD_EMIT(b, "d_weight", outer, dy, x)
-                                 : VD_EMIT(b, "d_weight", outer, x, dy));
+        vd_accumulate(b, x,
+                      VD_EMIT(b, "d_input", product, dy, vd_read_again(b, "weight_again", w)));
+    if (!vd_wants_gradient(b, w))
+        return;
+    x = vd_read_again(b, "input_again", x);
+    vd_accumulate(b, w,
+                  transposed ? VD_EMIT(b, "d_weight", outer, dy, x)
+                             : VD_EMIT(b, "d_weight", outer, x, dy));
 }
 
 static void back_embedding(vd_builder *b, const vd_record *r, vd_value dy) {
     ro_shape shape = *vd_shape_of(b, r->in[0]);
+    shape.dtype = RO_F32;
     vd_op op = {.op = RO_OP_EMBEDDING_GRAD, .shape = &shape};
     vd_accumulate(b, r->in[0], VD_EMIT(b, "d_table", op, dy, r->saved[0]));
 }
 
-static void back_normed(vd_builder *b, const vd_record *r, vd_value dy) {
-    vd_value x = r->in[0], gamma = r->in[1], mean = r->saved[0], rstd = r->saved[1];
+/* x: what the norm read, again. */
+static void back_normed(vd_builder *b, const vd_record *r, vd_value x, vd_value dy) {
+    vd_value gamma = r->in[1], mean = r->saved[0], rstd = r->saved[1];
     const int64_t c = vd_shape_of(b, gamma)->dim[0];
     vd_value sg = vd_reduce(b, "d_sum_g", RO_OP_REDUCE_DOT, c, 2, (vd_value[]){dy, gamma});
     vd_value sgx =
         vd_reduce(b, "d_sum_gx", RO_OP_REDUCE_LN_GX, c, 5, (vd_value[]){dy, gamma, x, mean, rstd});
     vd_accumulate(
-        b, x,
+        b, r->in[0],
         VD_EMIT(b, "d_input", ((vd_op){.op = RO_OP_LN_DX}), dy, gamma, x, mean, rstd, sg, sgx));
 }
 
 static void back_norm(vd_builder *b, const vd_record *r, vd_value dy) {
     const vd_value gamma = r->in[1], beta = r->in[2];
-    const vd_value in[] = {dy, r->in[0], r->saved[0], r->saved[1]};
+    const vd_value x = vd_read_again(b, "x_again", r->in[0]);
+    const vd_value in[] = {dy, x, r->saved[0], r->saved[1]};
     const ro_shape row = *vd_shape_of(b, gamma);
     if (vd_wants_gradient(b, r->in[0]))
-        back_normed(b, r, dy);
+        back_normed(b, r, x, dy);
     if (vd_wants_gradient(b, gamma))
         vd_accumulate(b, gamma, vd_column_sum(b, "d_gamma", RO_OP_LN_DGAMMA, &row, 4, in));
     if (vd_wants_gradient(b, beta))
@@ -115,6 +121,7 @@ static vd_backward_fn *rule_of(vd_layer layer) {
     case VD_LAYER_MAX: return vd_back_max;
     case VD_LAYER_MIN: return vd_back_min;
     case VD_LAYER_WHERE: return vd_back_where;
+    case VD_LAYER_CAST: return vd_back_cast;
     }
     return NULL;
 }

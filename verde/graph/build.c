@@ -16,6 +16,8 @@ void vd_builder_free(vd_builder *b) {
     free(b->tape);
     free(b->grad);
     free(b->trained);
+    free(b->stored);
+    b->stored = NULL;
     b->tape = NULL;
     b->grad = NULL;
     b->trained = NULL;
@@ -52,20 +54,16 @@ vd_value vd_step_value(const vd_builder *b) {
     return b->numbered_step ? b->numbered_step : vd_source_count(b->program, b->graph) - 1;
 }
 
-static vd_value cast_step(vd_builder *b, const char *name, vd_value x, int dtype) {
-    return VD_EMIT(b, name, ((vd_op){RO_OP_CAST, {[RO_CAST_DTYPE] = dtype}, NULL}), x);
-}
-
 void vd_number_steps(vd_builder *b, int64_t first) {
     const ro_shape one = VD_SHAPE(RO_F32, 1);
     const vd_op fill = {RO_OP_FILL, {[RO_FILL_VALUE] = ro_attr_f32((float)first)}, &one};
     if (first == 0)
         return;
     vd_scope(b, "step");
-    const vd_value own = cast_step(b, "own", vd_step_value(b), RO_F32);
+    const vd_value own = vd_cast(b, "own", vd_step_value(b), RO_F32);
     const vd_value before = vd_emit(b, "before", fill, 0, NULL);
     const vd_value sum = VD_EMIT(b, "sum", ((vd_op){.op = RO_OP_ADD}), own, before);
-    b->numbered_step = cast_step(b, "number", sum, RO_I32);
+    b->numbered_step = vd_cast(b, "number", sum, RO_I32);
 }
 
 vd_value vd_data_value(const vd_builder *b, uint32_t index) {

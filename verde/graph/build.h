@@ -11,6 +11,7 @@
 
 typedef uint32_t vd_value;
 typedef struct vd_record vd_record;
+typedef struct vd_stored vd_stored;
 
 typedef struct {
     vd_program *program;
@@ -24,8 +25,12 @@ typedef struct {
     bool *trained;  /* which values have a gradient, likewise; owned */
     uint32_t grad_count;
     vd_value numbered_step; /* of vd_number_steps; 0: the program's own */
-    int fixed_bits; /* linear layers are fixed products of so many bits; 0: products of f32 */
-    bool repeats;   /* the body of this repeat is built */
+    int fixed_bits;    /* linear layers are fixed products of so many bits; 0: products of f32 */
+    bool stores_bf16;  /* what a layer keeps for its backward pass is rounded to bf16 (vd_stored_of)
+                        */
+    vd_stored *stored; /* tensors of 16 bits that are read as f32; owned */
+    uint32_t stored_count, stored_capacity;
+    bool repeats; /* the body of this repeat is built */
     vd_repeat repeat;
 } vd_builder;
 
@@ -96,6 +101,15 @@ vd_value vd_repeat_total(const vd_builder *b, uint32_t sum);
 /* Drops the nodes from which neither an output of the graph nor its loss follows. Last of all: the
  * outputs are set, and values that the caller holds are others afterwards. */
 void vd_prune(vd_builder *b);
+
+/* ---- tensors of 16 bits: layers compute with f32 ---- */
+
+vd_value vd_cast(vd_builder *b, const char *name, vd_value x, int dtype);
+/* x as f32; itself, if it is. The gradient of the result is that of x. */
+vd_value vd_widened(vd_builder *b, const char *name, vd_value x);
+/* x [f32] as a layer must read it that reads it in its backward pass too: where the builder stores
+ * bf16, x rounded to it and made f32 again; else x. Rounding passes a gradient on as it is. */
+vd_value vd_stored_of(vd_builder *b, const char *name, vd_value x);
 
 /* ---- layers: forward nodes plus a record on the tape ---- */
 

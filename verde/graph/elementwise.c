@@ -15,6 +15,7 @@ vd_value vd_add(vd_builder *b, const char *name, vd_value x, vd_value y) {
 }
 
 vd_value vd_mul(vd_builder *b, const char *name, vd_value x, vd_value y) {
+    x = vd_stored_of(b, "left", x), y = vd_stored_of(b, "right", y);
     return binary(b, name, VD_LAYER_MUL, RO_OP_MUL, x, y);
 }
 
@@ -64,10 +65,13 @@ void vd_back_add(vd_builder *b, const vd_record *r, vd_value dy) {
 
 void vd_back_mul(vd_builder *b, const vd_record *r, vd_value dy) {
     const vd_op mul = {.op = RO_OP_MUL};
-    if (vd_wants_gradient(b, r->in[0]))
-        vd_accumulate(b, r->in[0], VD_EMIT(b, "d_left", mul, dy, r->in[1]));
-    if (vd_wants_gradient(b, r->in[1]))
-        vd_accumulate_repeated(b, r->in[1], VD_EMIT(b, "d_right", mul, dy, r->in[0]));
+    const vd_value left = r->in[0], right = r->in[1];
+    if (vd_wants_gradient(b, left))
+        vd_accumulate(b, left,
+                      VD_EMIT(b, "d_left", mul, dy, vd_read_again(b, "right_again", right)));
+    if (vd_wants_gradient(b, right))
+        vd_accumulate_repeated(
+            b, right, VD_EMIT(b, "d_right", mul, dy, vd_read_again(b, "left_again", left)));
 }
 
 void vd_back_sub(vd_builder *b, const vd_record *r, vd_value dy) {
@@ -92,7 +96,14 @@ void vd_back_scale(vd_builder *b, const vd_record *r, vd_value dy) {
 
 /* ---- functions: the record's number is the operator ---- */
 
+/* Those of feed-forward layers, whose backward rule reads the argument. */
+static bool stores_argument(int op) {
+    return op == RO_OP_SILU || op == RO_OP_GELU || op == RO_OP_GELU_ERF || op == RO_OP_RELU;
+}
+
 static vd_value function(vd_builder *b, int op, vd_value x) {
+    if (stores_argument(op))
+        x = vd_stored_of(b, "argument", x);
     vd_value out = VD_EMIT(b, ro_op_describe(op)->name, ((vd_op){.op = op}), x);
     vd_tape_put(
         b, (vd_record){
@@ -189,6 +200,8 @@ static vd_value no_rule(vd_builder *b, int64_t op) {
 
 void vd_back_function(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_value x = r->in[0], y = r->out, dx;
+    if (stores_argument((int)r->number))
+        x = vd_read_again(b, "argument_again", x);
     const vd_op mul = {.op = RO_OP_MUL}, div = {.op = RO_OP_DIV};
     switch (r->number) {
     case RO_OP_EXP: dx = VD_EMIT(b, "d_exp", mul, dy, y); break;
@@ -210,7 +223,7 @@ void vd_back_function(vd_builder *b, const vd_record *r, vd_value dy) {
     case RO_OP_RELU: dx = slope(b, "d_relu", RO_OP_RELU_GRAD, x, dy); break;
     default: dx = no_rule(b, r->number); break;
     }
-    vd_accumulate(b, x, dx);
+    vd_accumulate(b, r->in[0], dx);
 }
 
 /* ---- choices ---- */

@@ -15,6 +15,7 @@ vd_value vd_conv2d(vd_builder *b, vd_value x, vd_value weight, vd_conv_attr c) {
                  [RO_CONV2D_DILATION_W] = c.dilation,
                  [RO_CONV2D_GROUPS] = c.groups},
                 NULL};
+    x = vd_stored_of(b, "input", x), weight = vd_widened(b, "weight", weight);
     vd_value out = VD_EMIT(b, "conv", op, x, weight);
     vd_record r = {.layer = VD_LAYER_CONV2D, .in = {x, weight, VD_NONE}, .out = out};
     memcpy(r.attr, op.attr, sizeof r.attr);
@@ -33,12 +34,14 @@ static vd_value image_gradient(vd_builder *b, const char *name, const vd_record 
 
 void vd_back_conv2d(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_value x = r->in[0], w = r->in[1];
-    if (vd_wants_gradient(b, x))
-        vd_accumulate(b, x,
-                      image_gradient(b, "d_input", r, RO_OP_CONV2D_DX, x, 2, (vd_value[]){dy, w}));
-    if (vd_wants_gradient(b, w))
-        vd_accumulate(b, w,
-                      image_gradient(b, "d_weight", r, RO_OP_CONV2D_DW, w, 2, (vd_value[]){x, dy}));
+    if (vd_wants_gradient(b, x)) {
+        const vd_value in[] = {dy, vd_read_again(b, "weight_again", w)};
+        vd_accumulate(b, x, image_gradient(b, "d_input", r, RO_OP_CONV2D_DX, x, 2, in));
+    }
+    if (vd_wants_gradient(b, w)) {
+        const vd_value in[] = {vd_read_again(b, "input_again", x), dy};
+        vd_accumulate(b, w, image_gradient(b, "d_weight", r, RO_OP_CONV2D_DW, w, 2, in));
+    }
 }
 
 /* ---- pooling ---- */
@@ -95,6 +98,7 @@ static vd_value statistic(vd_builder *b, const char *name, int op, int64_t cols,
 }
 
 vd_statistics vd_batch_statistics(vd_builder *b, vd_value x) {
+    x = vd_stored_of(b, "x", x);
     const ro_shape *shape = vd_shape_of(b, x);
     const int64_t c = shape->dim[shape->ndim - 1], rows = ro_shape_numel(shape) / c;
     int64_t left = (rows + RO_COLUMN_GROUP - 1) / RO_COLUMN_GROUP, per = RO_COLUMN_GROUP;
@@ -119,6 +123,7 @@ static vd_value rstd_of(vd_builder *b, vd_value sqdev, int64_t rows) {
 vd_value vd_batchnorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta, vd_statistics s) {
     vd_value rstd = rstd_of(b, s.sqdev, s.rows);
     vd_op op = {.op = RO_OP_BATCHNORM};
+    x = vd_stored_of(b, "x", x);
     vd_value out = VD_EMIT(b, "norm", op, x, s.mean, rstd, gamma, beta);
     vd_tape_put(b, (vd_record){.layer = VD_LAYER_BATCHNORM,
                                .in = {x, gamma, beta},
@@ -151,14 +156,16 @@ vd_value vd_running_variance(vd_builder *b, vd_value r, vd_statistics s, float m
 }
 
 void vd_back_batchnorm(vd_builder *b, const vd_record *r, vd_value dy) {
-    vd_value x = r->in[0], gamma = r->in[1], mean = r->saved[0], rstd = r->saved[1];
+    vd_value x = vd_read_again(b, "x_again", r->in[0]);
+    vd_value gamma = r->in[1], mean = r->saved[0], rstd = r->saved[1];
     ro_shape row = *vd_shape_of(b, gamma);
     vd_value dbeta = vd_column_sum(b, "d_beta", RO_OP_SUM_ROWS, &row, 1, &dy);
     vd_value dgamma =
         vd_column_sum(b, "d_gamma", RO_OP_BN_DGAMMA, &row, 4, (vd_value[]){dy, x, mean, rstd});
     vd_op op = {.op = RO_OP_BN_DX};
-    if (vd_wants_gradient(b, x))
-        vd_accumulate(b, x, VD_EMIT(b, "d_input", op, dy, x, mean, rstd, gamma, dbeta, dgamma));
+    if (vd_wants_gradient(b, r->in[0]))
+        vd_accumulate(b, r->in[0],
+                      VD_EMIT(b, "d_input", op, dy, x, mean, rstd, gamma, dbeta, dgamma));
     vd_accumulate(b, gamma, dgamma);
     vd_accumulate(b, r->in[2], dbeta);
 }

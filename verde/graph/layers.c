@@ -39,16 +39,10 @@ vd_op vd_product_op(int bits, int trans) {
                    NULL};
 }
 
-/* Fixed products take f32 alone. */
-static vd_value widened(vd_builder *b, vd_value weight) {
-    const vd_op cast = {RO_OP_CAST, {[RO_CAST_DTYPE] = RO_F32}, NULL};
-    const bool wide = b->status != VD_OK || vd_shape_of(b, weight)->dtype == RO_F32;
-    return wide ? weight : VD_EMIT(b, "weight", cast, weight);
-}
-
 static vd_value matmul(vd_builder *b, vd_value x, vd_value weight, int trans) {
-    if (b->fixed_bits)
-        weight = widened(b, weight);
+    if (b->fixed_bits) /* fixed products take f32 alone */
+        weight = vd_widened(b, "weight", weight);
+    x = vd_stored_of(b, "input", x);
     vd_value out = VD_EMIT(b, "matmul", vd_product_op(b->fixed_bits, trans), x, weight);
     vd_tape_put(b, (vd_record){.layer = VD_LAYER_MATMUL,
                                .in = {x, weight, VD_NONE},
@@ -80,6 +74,7 @@ vd_value vd_embedding(vd_builder *b, const char *name, vd_value table, vd_value 
 }
 
 vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta, float eps) {
+    x = vd_stored_of(b, "x", x);
     const ro_shape *shape = vd_shape_of(b, x);
     int64_t c = shape->dim[shape->ndim - 1];
     vd_value sum = vd_reduce(b, "sum", RO_OP_REDUCE_SUM, c, 1, &x);

@@ -87,6 +87,7 @@ void vd_back_xent_mean(vd_builder *b, const vd_record *r, vd_value dy) {
 /* ---- RMS norm ---- */
 
 vd_value vd_rmsnorm(vd_builder *b, vd_value x, vd_value gamma, float eps) {
+    x = vd_stored_of(b, "x", x);
     int64_t c = last_dim(b, x);
     vd_value ss = vd_reduce(b, "sumsq", RO_OP_REDUCE_DOT, c, 2, (vd_value[]){x, x});
     vd_op rstd_op = {
@@ -99,19 +100,21 @@ vd_value vd_rmsnorm(vd_builder *b, vd_value x, vd_value gamma, float eps) {
     return out;
 }
 
-static void back_normed(vd_builder *b, const vd_record *r, vd_value dy) {
-    vd_value x = r->in[0], gamma = r->in[1], rstd = r->saved[0];
+/* x: what the norm read, again. */
+static void back_normed(vd_builder *b, const vd_record *r, vd_value x, vd_value dy) {
+    vd_value gamma = r->in[1], rstd = r->saved[0];
     vd_value in[] = {dy, gamma, x, rstd};
     vd_value sgx = vd_reduce(b, "d_sum_gx", RO_OP_REDUCE_RMS_GX, last_dim(b, x), 4, in);
     vd_op op = {.op = RO_OP_RMS_DX};
-    vd_accumulate(b, x, VD_EMIT(b, "d_input", op, dy, gamma, x, rstd, sgx));
+    vd_accumulate(b, r->in[0], VD_EMIT(b, "d_input", op, dy, gamma, x, rstd, sgx));
 }
 
 void vd_back_rmsnorm(vd_builder *b, const vd_record *r, vd_value dy) {
-    const vd_value gamma = r->in[1], in[] = {dy, r->in[0], r->saved[0]};
+    const vd_value gamma = r->in[1], x = vd_read_again(b, "x_again", r->in[0]);
+    const vd_value in[] = {dy, x, r->saved[0]};
     const ro_shape row = *vd_shape_of(b, gamma);
     if (vd_wants_gradient(b, r->in[0]))
-        back_normed(b, r, dy);
+        back_normed(b, r, x, dy);
     if (vd_wants_gradient(b, gamma))
         vd_accumulate(b, gamma, vd_column_sum(b, "d_gamma", RO_OP_RMS_DGAMMA, &row, 3, in));
 }

@@ -41,6 +41,7 @@ typedef enum {
     VD_LAYER_MAX,
     VD_LAYER_MIN,
     VD_LAYER_WHERE,
+    VD_LAYER_CAST,
 } vd_layer;
 
 struct vd_record {
@@ -80,7 +81,12 @@ vd_backward_fn vd_back_transpose, vd_back_slice, vd_back_pad, vd_back_gather, vd
     vd_back_reshape, vd_back_rope;
 vd_backward_fn vd_back_conv2d, vd_back_max_pool2d, vd_back_avg_pool2d, vd_back_batchnorm,
     vd_back_leaky_relu;
-vd_backward_fn vd_back_max, vd_back_min, vd_back_where;
+vd_backward_fn vd_back_max, vd_back_min, vd_back_where, vd_back_cast;
+
+/* For a backward rule: x, or, if it was given by vd_stored_of or vd_widened, or rounded by the
+ * former, a new f32 tensor of the same numbers, so that none needs to be kept from the forward
+ * pass. */
+vd_value vd_read_again(vd_builder *b, const char *name, vd_value x);
 
 vd_op vd_matmul_op(int batch_dims, int trans, float alpha, int chunk, int mask);
 /* A product of two matrices: matmul_fixed of so many bits, or matmul if there are none. */

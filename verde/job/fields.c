@@ -47,6 +47,7 @@ static const vd_choice start_states[] = {
     {"all", VD_START_ALL}, {"weights", VD_START_WEIGHTS}, {NULL, 0}};
 static const vd_choice products[] = {
     {"fp32", 0}, {"fixed24", RO_FIXED_24}, {"fixed16", RO_FIXED_16}, {NULL, 0}};
+static const vd_choice storage[] = {{"fp32", 0}, {"bf16", RO_BF16}, {NULL, 0}};
 static const vd_choice exempt[] = {{"vectors", 0}, {"none", 1}, {NULL, 0}};
 static const vd_choice yes_or_no[] = {{"false", 0}, {"true", 1}, {NULL, 0}};
 static const vd_choice schedule_kinds[] = {
@@ -98,6 +99,8 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
      .number = offsetof(vd_job, training.model.lora.target_count), .most = VD_LORA_TARGETS_MAX},
     {.path = "products", .type = VD_FIELD_CHOICE, .optional = true,
      .offset = offsetof(vd_job, training.fixed_bits), .choice = products},
+    {.path = "storage", .type = VD_FIELD_CHOICE, .when = VD_WHEN_TRAINS, .optional = true,
+     .offset = offsetof(vd_job, training.storage), .choice = storage},
     {.path = "weights", .type = VD_FIELD_MAPPING, .optional = true},
     {.path = "weights.run", .type = VD_FIELD_FILE, .offset = offsetof(vd_job, start.run)},
     {.path = "weights.root", .type = VD_FIELD_DIGEST, .offset = offsetof(vd_job, start.root)},

@@ -67,7 +67,7 @@ typedef struct {
     bool spare;              /* may be left out if the model is pretrained */
 } vd_field;
 
-enum { VD_FIELD_COUNT = 81, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
+enum { VD_FIELD_COUNT = 82, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
 
 extern const vd_field vd_fields[VD_FIELD_COUNT];
 
