@@ -38,7 +38,8 @@ test-python: ## installs the wheel in a fresh virtual environment and tests it (
 test-python: wheel $(BUILD)/bin/verde
 	@PYTHON="$(PYTHON)" VERDE=$(BUILD)/bin/verde sh python/tests/run.sh $(WHEELS) $(PYTHON_VENV) "$(TEST_VENV)" "$(PYTHON_TEST_PACKAGES)" $(ARGS)
 
-# MATRIX_MODELS, MATRIX_BACKENDS, MATRIX_CAPABILITIES, MATRIX_THREADS, TRAIN_STEPS and MATRIX_PAIRS=1 choose a part.
+# MATRIX_MODELS, MATRIX_BACKENDS, MATRIX_CAPABILITIES, MATRIX_THREADS, TRAIN_STEPS and MATRIX_PAIRS=1 choose a part. A run
+# that was stopped goes on: results of the same wheel are kept in $(BUILD)/matrix.
 test-python-matrix: ## trains models in every setting, which must give one hash (hours; VENVS="folder folder": PyTorch's versions)
 test-python-matrix: wheel
 	@PYTHON="$(PYTHON)" sh python/tests/matrix.sh $(WHEELS) $(abspath $(BUILD))/matrix $(VENVS)

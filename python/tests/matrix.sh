@@ -2,19 +2,25 @@
 # Trains models in many settings: versions of PyTorch, its instruction sets, threads, and the library's instruction sets.
 # All must give the same weights and losses. Takes hours; the variables below choose a part.
 # MATRIX_PAIRS=1: a third of the settings, among them each pair of values of two of these four.
+# A result that stands in FOLDER is not computed again, so that a run which was stopped goes on. Results are kept by the
+# wheel's hash, the steps, the layers and the kinds of AdamW: another wheel begins anew.
 # usage: matrix.sh WHEELS FOLDER VENV... ; each virtual environment has a PyTorch, torchvision and transformers
 set -eu
 wheels=$1 folder=$2
 shift 2
 [ $# -gt 0 ] || { echo "matrix: name virtual environments: VENVS=\"folder folder\""; exit 2; }
 models=${MATRIX_MODELS:-gpt2 llama bert resnet50}
-rm -rf "$folder"
-mkdir -p "$folder/site"
-for wheel in "$wheels"/*.whl; do "$PYTHON" -m zipfile -e "$wheel" "$folder/site"; done
+export TRAIN_STEPS="${TRAIN_STEPS:-50}" TRAIN_LAYERS="${TRAIN_LAYERS:-12}" TRAIN_ADAMW="${TRAIN_ADAMW:-fused plain}"
+# PyTorch's threads would spin while they wait, on cores that the other threads need.
+export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
+wheel=$(ls "$wheels"/*.whl)
+results=$folder/$(sha256sum < "$wheel" | cut -c1-16)-$TRAIN_STEPS-$TRAIN_LAYERS-$(echo "$TRAIN_ADAMW" | tr ' ' -)
+mkdir -p "$results"
+rm -rf "$folder/site"
+"$PYTHON" -m zipfile -e "$wheel" "$folder/site"
 unset REPOPS_LIBRARY
 export PYTHONPATH="$folder/site" PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1
-export TRAIN_STEPS="${TRAIN_STEPS:-50}" TRAIN_LAYERS="${TRAIN_LAYERS:-12}"
-settings=0 wrong=0
+settings=0 wrong=0 kept=0
 
 # Whether a setting is wanted; all are numbered from 0. The library and the version follow from the other two by Latin
 # squares, so that each pair of values meets.
@@ -22,14 +28,21 @@ wanted() { # VERSION VERSIONS LIBRARY CAPABILITY THREADS
     [ -z "${MATRIX_PAIRS:-}" ] || { [ $((($4 + $5) % 3)) = "$3" ] && [ $((($4 + 2 * $5) % 3 % $2)) = "$1" ]; }
 }
 
-train() { # VENV LIBRARY CAPABILITY THREADS
-    env REPOPS_CPU="$2" ATEN_CPU_CAPABILITY="$3" TRAIN_THREADS="$4" \
-        "$1/bin/python" python/tests/train.py $models > "$folder/now.txt"
+# Trains a model if no result of this setting stands there; a result appears whole or not at all.
+train() { # VENV LIBRARY CAPABILITY THREADS MODEL
+    result=$results/$5-$version-$3-$4-$2.txt
+    if [ -e "$result" ]; then
+        kept=$((kept + 1))
+    else
+        env REPOPS_CPU="$2" ATEN_CPU_CAPABILITY="$3" TRAIN_THREADS="$4" \
+            "$1/bin/python" python/tests/train.py "$5" > "$results/now.$$"
+        mv "$results/now.$$" "$result"
+    fi
+    first=$(ls -tr "$results/$5-"*.txt | head -n 1)
     settings=$((settings + 1))
-    [ -e "$folder/first.txt" ] || cp "$folder/now.txt" "$folder/first.txt"
     same=equal
-    cmp -s "$folder/first.txt" "$folder/now.txt" || { same=DIFFERENT wrong=$((wrong + 1)); }
-    echo "torch $version, $3, $4 threads, library $2: $same $(sha256sum < "$folder/now.txt" | cut -c1-16)"
+    cmp -s "$first" "$result" || { same=DIFFERENT wrong=$((wrong + 1)); }
+    echo "$5: torch $version, $3, $4 threads, library $2: $same $(sha256sum < "$result" | cut -c1-16)"
 }
 
 at=0
@@ -41,7 +54,9 @@ for venv in "$@"; do
         for capability in ${MATRIX_CAPABILITIES:-default avx2 avx512}; do
             t=0
             for threads in ${MATRIX_THREADS:-1 2 3}; do
-                ! wanted $at $# $b $c $t || train "$venv" "$backend" "$capability" "$threads"
+                if wanted $at $# $b $c $t; then
+                    for model in $models; do train "$venv" "$backend" "$capability" "$threads" "$model"; done
+                fi
                 t=$((t + 1))
             done
             c=$((c + 1))
@@ -50,5 +65,5 @@ for venv in "$@"; do
     done
     at=$((at + 1))
 done
-echo "matrix: $settings settings of $models, $TRAIN_STEPS steps, $wrong different"
+echo "matrix: $settings trainings of $models, $kept of them from $results, $TRAIN_STEPS steps, $wrong different"
 [ "$settings" -gt 1 ] && [ "$wrong" = 0 ]
