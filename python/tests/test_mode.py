@@ -652,3 +652,48 @@ def test_a_loader_shuffles_by_its_seed():
             batches = repops.torch.data.loader(data, seed=4, batch_size=6, shuffle=True)
             orders.append([b.tolist() for b in batches])
     assert orders[0] == orders[1] and sum(orders[0], []) != data
+
+
+class Noisy(torch.utils.data.Dataset):
+    """Items that draw numbers and compute."""
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, i):
+        return torch.randn(3).exp() * i
+
+
+def test_workers_of_a_loader_are_in_the_block_however_they_start():
+    def items(start):
+        return list(
+            repops.torch.data.loader(
+                Noisy(), seed=4, batch_size=2, num_workers=1, multiprocessing_context=start
+            )
+        )
+
+    with reproducible():
+        forked, spawned = items("fork"), items("spawn")
+    assert len(forked) == len(spawned) == 2
+    assert all(torch.equal(a, b) for a, b in zip(forked, spawned))
+    outside = items("spawn")
+    assert not any(torch.equal(a, b) for a, b in zip(outside, spawned))
+
+
+def test_a_loader_keeps_a_worker_init_fn_of_ones_own():
+    seen = []
+    loader = repops.torch.data.loader([1], seed=4, worker_init_fn=seen.append)
+    loader.worker_init_fn(3)
+    assert seen == [3]
+
+
+def test_a_block_that_cannot_start_leaves_nothing_behind():
+    from torch._dynamo import eval_frame
+
+    before, stance = repops.current(), eval_frame._stance
+    with pytest.raises(repops.Error, match="threads"), reproducible(threads=-1):
+        pass
+    assert repops.current() is before and eval_frame._stance == stance
+    with reproducible():
+        assert eval_frame._stance != stance
+    assert eval_frame._stance == stance

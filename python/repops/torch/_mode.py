@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -274,6 +275,14 @@ class _Whole(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
+_local = threading.local()
+
+
+def active() -> reproducible | None:
+    """The innermost block that this thread is in."""
+    return getattr(_local, "block", None)
+
+
 class reproducible(TorchDispatchMode):
     """with repops.torch.reproducible(): torch's operators have the same bits on every machine.
 
@@ -291,14 +300,17 @@ class reproducible(TorchDispatchMode):
         self.leftovers: collections.Counter[tuple[str, str, str]] = collections.Counter()
         self._threads, self._depth = threads, 0
         self._context: Context | None = None
+        self._outer: reproducible | None = None
 
     def __enter__(self) -> reproducible:
         if self._depth == 0:
+            # The context comes first: it alone can fail, and then nothing was entered.
+            self._context = Context(self._threads or torch.get_num_threads()).__enter__()
             self._stance = torch.compiler.set_stance("force_eager")
             self._stance.__enter__()
-            self._context = Context(self._threads or torch.get_num_threads()).__enter__()
             self._whole = _Whole()
             self._whole.__enter__()
+            self._outer, _local.block = active(), self
         self._depth += 1
         return super().__enter__()
 
@@ -306,10 +318,11 @@ class reproducible(TorchDispatchMode):
         super().__exit__(*exception)
         self._depth -= 1
         if self._depth == 0:
+            _local.block = self._outer
             self._whole.__exit__(*exception)
+            self._stance.__exit__(*exception)
             if self._context is not None:
                 self._context.__exit__()
-            self._stance.__exit__(*exception)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
