@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from conftest import called
 
 import repops
@@ -36,11 +35,13 @@ def test_a_run_is_loaded(run, command, tmp_path):
     assert state.step == 12 and state["wte"].shape == (256, 32) and len(state) == 3 * 28 + 2
     assert not state["wte"].flags.writeable
     losses = it.losses()
-    assert [x["step"] for x in losses] == list(range(1, 13)) or len(losses) == 12
+    assert [x["step"] for x in losses] == list(range(1, 13))
     assert np.float32(losses[-1]["loss"]) == np.float32(log["loss_last"])
 
-    from safetensors.numpy import load_file
 
+def test_a_state_has_the_exported_weights(run, command, tmp_path):
+    torch = pytest.importorskip("torch")
+    load_file = pytest.importorskip("safetensors.numpy").load_file
     called(command, "export", run, "--out", tmp_path / "model", "--step", 8)
     weights = load_file(tmp_path / "model/model.safetensors")
     early = verde.load(run, 8)
@@ -113,8 +114,9 @@ def test_a_state_of_all_types(tmp_path):
     program += b"".join(leaf(f"t{i + 1}", i + 1, 2, 3) for i in range(6)) + b"graphs"
     digest = hashlib.sha256(b"verde/program/1\0" + program).hexdigest()
     parts = [repops.commitment(a) for a in arrays]
-    bits = torch.from_numpy(arrays[4].astype("u2")).view(torch.bfloat16)
-    parts[4] = repops.torch.commitments({"x": bits})["x"]
+    own = np.ascontiguousarray(arrays[4], "=u2")  # bits of bf16, a type of code 5
+    shape = repops._commit.shape(5, own.shape, own.nbytes, "t5")
+    parts[4] = repops._commit.of_memory(shape, own.ctypes.data).hex()
     own = repops._commit.state(digest, 9, repops.root(parts))
     (tmp_path / "program").write_bytes(program)
     log = {"program": digest, "states": [{"step": 9, "state": own}]}
@@ -125,6 +127,9 @@ def test_a_state_of_all_types(tmp_path):
     assert verde.Run(tmp_path).root is None
     for array, name in zip(arrays, state):
         assert (state[name] == array).all() and state[name].dtype == array.dtype
+    torch = pytest.importorskip("torch")
+    bits = torch.from_numpy(arrays[4].astype("u2")).view(torch.bfloat16)
+    assert repops.torch.commitments({"x": bits})["x"] == parts[4]
     assert state.torch()["t5"].dtype is torch.bfloat16 and torch.equal(state.torch()["t5"], bits)
 
 
@@ -197,10 +202,10 @@ def test_a_verdict_between_three_shows_its_games(command, top, run, wrong, tmp_p
     assert rows["accepted"] == verde.Run(run).root and len(it.games) == 2
     said = [rows[f"game {i + 1}"] for i in range(2)]
     assert said[0].startswith("level 1: provider ") and said[1].startswith("level 2: provider ")
-    for text, game in zip(said, it.games, strict=True):
+    for text, game in zip(said, it.games):
         assert f"step {game['step']}, node {game['node']} {game['node_name']}" in text
         assert sorted(game["standing"]) == ["convicted", "stands"]
-        for number, standing in zip(game["providers"], game["standing"], strict=True):
+        for number, standing in zip(game["providers"], game["standing"]):
             assert f"provider {number + 1} {standing}" in text
     assert "game 3" not in rows and said[1] in it._repr_html_()
     assert it.verify(command)

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from repops import Error, commitment, root
-from repops._commit import state as state_commitment
+from repops import Error, _commit, root
 
 from ._files import parse, read
 
@@ -20,6 +19,7 @@ LOG_MAX = 1 << 30
 MAGIC = "verde program"
 # Types by their codes; numpy has no bfloat16, whose bits are shown as uint16.
 TYPES = {1: "f32", 2: "i32", 3: "u8", 4: "u16", 5: "bf16", 6: "f16"}
+CODES = {name: code for code, name in TYPES.items()}
 _NUMPY = {1: "<f4", 2: "<i4", 3: "u1", 4: "<u2", 5: "<u2", 6: "<f2"}
 
 
@@ -78,6 +78,13 @@ def _program(data: bytes, what: str) -> Program:
     return Program(digest, seed, steps, interval, dict(inputs), leaves)
 
 
+def _commitment(leaf: Leaf, stored: np.ndarray) -> str:
+    """The commitment of a tensor by the program's type, which numpy may not have."""
+    own = np.ascontiguousarray(stored, stored.dtype.newbyteorder("="))
+    shape = _commit.shape(CODES[leaf.dtype], own.shape, own.nbytes, leaf.name)
+    return _commit.of_memory(shape, own.ctypes.data).hex()
+
+
 class State(Mapping[str, np.ndarray]):
     """Tensors by name, as the run wrote them. The arrays are read from the file when they are used.
 
@@ -86,14 +93,13 @@ class State(Mapping[str, np.ndarray]):
     def __init__(self, path: Path, program: Program, step: int, own: str) -> None:
         self.path, self.program, self.step, self.commitment = path, program, step, own
         self._arrays: dict[str, np.ndarray] = {}
-        codes = {name: code for code, name in TYPES.items()}
         at = 0
         try:
             bytes_ = np.memmap(path, "u1", "r")
         except (OSError, ValueError) as error:
             raise Error(f"cannot read {path}: {error}") from None
         for leaf in program.leaves:
-            dtype = np.dtype(_NUMPY[codes[leaf.dtype]])
+            dtype = np.dtype(_NUMPY[CODES[leaf.dtype]])
             size = dtype.itemsize * int(np.prod(leaf.shape, dtype=object))
             if at + size > bytes_.size:
                 raise Error(f"{path} is shorter than the program's state")
@@ -113,23 +119,12 @@ class State(Mapping[str, np.ndarray]):
 
     def commitments(self) -> dict[str, str]:
         """The commitment of each tensor, by name: they compare with repops.torch.commitments."""
-        found = {}
-        for leaf in self.program.leaves:
-            if leaf.dtype == "bf16":
-                import torch
-
-                from repops.torch import commitments
-
-                bits = torch.from_numpy(self[leaf.name].astype("u2"))
-                found[leaf.name] = commitments({"": bits.view(torch.bfloat16)})[""]
-            else:
-                found[leaf.name] = commitment(self[leaf.name])
-        return found
+        return {leaf.name: _commitment(leaf, self[leaf.name]) for leaf in self.program.leaves}
 
     def check(self) -> None:
         """Error, unless the bytes are those that the run commits to."""
         tensors = root(self.commitments().values())
-        if state_commitment(self.program.hash, self.step, tensors) != self.commitment:
+        if _commit.state(self.program.hash, self.step, tensors) != self.commitment:
             raise Error(f"{self.path} is not the state that the run commits to at step {self.step}")
 
     def torch(self) -> dict[str, Any]:

@@ -45,9 +45,11 @@ def _place(o: dict[str, Any]) -> str:
 def _game(game: dict[str, Any]) -> str:
     """Who played against whom, and what became of them."""
     try:
-        pairs = list(zip(game["providers"], game["standing"], strict=True))
-        text = "; ".join(f"provider {int(p) + 1} {standing}" for p, standing in pairs)
+        providers, standing = list(game["providers"]), list(game["standing"])
+        text = "; ".join(f"provider {int(p) + 1} {s}" for p, s in zip(providers, standing))
     except (KeyError, TypeError, ValueError):
+        return str(game)
+    if len(providers) != len(standing):
         return str(game)
     place = _place(game)
     return f"level {game.get('level')}: {text}{f'; {place}' if place else ''}"
