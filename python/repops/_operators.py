@@ -138,7 +138,7 @@ def function(operator: Operator) -> Callable[..., Any]:
     operation.__name__ = operation.__qualname__ = operator.name
     operation.__module__ = "repops"
     operation.__signature__ = how  # type: ignore[attr-defined]
-    operation.__doc__ = document(operator, how)
+    operation.__doc__ = document(operator)
     return operation
 
 

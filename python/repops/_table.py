@@ -106,10 +106,10 @@ def signature(operator: Operator) -> inspect.Signature:
     return inspect.Signature(parameter, return_annotation="Array")
 
 
-def document(operator: Operator, how: inspect.Signature) -> str:
+def document(operator: Operator) -> str:
+    """The text of an operator's function."""
     text = _texts.TEXTS.get(operator.name, "")
-    lines = [f"{text[:1].upper()}{text[1:]}." if text else f"The operator {operator.name}.", ""]
+    lines = [f"{text[:1].upper()}{text[1:]}." if text else f"The operator {operator.name}."]
     if operator.name in _texts.SPEC:
-        lines += ["SPEC.md, section " + _texts.SPEC[operator.name], ""]
-    lines += [f"{operator.name}{how}"]
+        lines += ["", "SPEC.md, section " + _texts.SPEC[operator.name]]
     return "\n".join(lines)
