@@ -8,10 +8,12 @@ THREADS=1 takes the processor's time in place of the clock's, which a busy machi
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import logging
 import os
 import statistics
 import sys
+import tempfile
 import time
 import warnings
 
@@ -51,6 +53,21 @@ def llama(batch):
     return model, lambda: model(ids, labels=ids).loss
 
 
+def bert(batch):
+    from transformers import BertConfig, BertForMaskedLM
+
+    config = BertConfig(
+        vocab_size=2000,
+        hidden_size=256,
+        intermediate_size=1024,
+        num_hidden_layers=4,
+        num_attention_heads=8,
+        max_position_embeddings=128,
+    )
+    model, ids = BertForMaskedLM(config), torch.arange(batch * 128).reshape(batch, 128) % 2000
+    return model, lambda: model(ids, labels=ids).loss
+
+
 def resnet(batch, last=False, kind="resnet18", size=64):
     import torchvision
 
@@ -65,6 +82,7 @@ MODELS = {
     "gpt2": lambda batch: gpt2(batch, **SMALL),
     "gpt2 124M": lambda batch: gpt2(batch, 64),
     "llama": llama,
+    "bert": bert,
     "resnet": resnet,
     "resnet channels_last": lambda batch: resnet(batch, True),
     "resnet50": lambda batch: resnet(batch, False, "resnet50", 128),
@@ -114,12 +132,44 @@ def overhead():
         print(f"{name}: {times[0]:.1f} us plain, {times[1]:.1f} us inside")
 
 
+def _said(call):
+    """The lines that the program's libraries print in a call."""
+    with tempfile.TemporaryFile() as file:
+        kept = os.dup(1)
+        os.dup2(file.fileno(), 1)
+        try:
+            call()
+            ctypes.CDLL(None).fflush(None)  # what they printed may be in a buffer of C
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
+        file.seek(0)
+        return file.read().decode(errors="replace").splitlines()
+
+
+def peers():
+    """Which libraries compute torch's products and convolutions here, by what they say."""
+    x, images = torch.ones(64, 64), torch.ones(4, 64, 16, 16)
+    mkl, onednn = torch.backends.mkl, torch.backends.mkldnn
+    with torch.no_grad(), mkl.verbose(mkl.VERBOSE_ON), onednn.verbose(onednn.VERBOSE_ON):
+        products = _said(lambda: torch.nn.functional.linear(x, x, x[0]))
+        convolutions = _said(lambda: torch.nn.functional.conv2d(images, torch.ones(64, 64, 3, 3)))
+    head = [line for line in products if line.startswith("MKL_VERBOSE oneMKL")]
+    kind = head[0].split("architecture", 1)[-1].split(" processors")[0] if head else ""
+    product = [line.split()[1] for line in products if "GEMM(" in line]
+    product += [line for line in products if ",exec,cpu," in line]
+    convolution = [line.split(",") for line in convolutions if ",convolution," in line]
+    print(f"torch's products: MKL {product[0].split('(')[0]} for{kind}" if product else "no MKL")
+    print("torch's convolutions:", f"oneDNN {convolution[0][6]}" if convolution else "not oneDNN")
+
+
 def main():
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(THREADS)
     load = f"load {os.getloadavg()[0]:.1f}"
     print(f"{load}, torch {torch.__version__}, {THREADS} threads, {ROUNDS} rounds")
+    peers()
     print(f"{'model':22} {'batch':>5} {'torch ms':>10} {'repops ms':>10} {'ratio':>8} {'least':>8}")
     for name in sys.argv[1:] or MODELS:
         for batch in (4, 8):
