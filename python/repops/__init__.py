@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import fused as fused
+from ._arrays import bfloat16 as bfloat16
 from ._commit import commitment as commitment
 from ._commit import root as root
 from ._context import Context as Context
@@ -44,6 +45,7 @@ __all__ = [
     "Context",
     "Error",
     "OPERATORS",
+    "bfloat16",
     "commitment",
     "current",
     "fused",

@@ -3,6 +3,7 @@
 from typing import Any, Sequence
 
 from . import fused as fused
+from ._arrays import bfloat16 as bfloat16
 from ._commit import commitment as commitment
 from ._commit import root as root
 from ._context import Context as Context

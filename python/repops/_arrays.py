@@ -10,8 +10,17 @@ import numpy as np
 
 from ._library import MAX_DIMS, Error, Shape, lib
 
-# Types of the library that numpy has too, by the library's names.
-_NUMPY = {"f32": "float32", "i32": "int32", "u8": "uint8", "u16": "uint16", "f16": "float16"}
+# numpy has no bfloat16. A record of its 16 bits is a type of its own: nobody takes it for integers.
+bfloat16 = np.dtype([("bfloat16", "u2")])
+# Types of the library, by the library's names.
+_NUMPY = {
+    "f32": np.dtype("float32"),
+    "i32": np.dtype("int32"),
+    "u8": np.dtype("uint8"),
+    "u16": np.dtype("uint16"),
+    "bf16": bfloat16,
+    "f16": np.dtype("float16"),
+}
 MAX_DTYPES = 16
 
 
@@ -19,11 +28,31 @@ def _dtypes() -> dict[Any, int]:
     names = {
         code: lib.ro_dtype_name(code) for code in range(1, MAX_DTYPES) if lib.ro_dtype_size(code)
     }
-    return {np.dtype(_NUMPY[n.decode()]): c for c, n in names.items() if n.decode() in _NUMPY}
+    return {_NUMPY[n.decode()]: c for c, n in names.items() if n.decode() in _NUMPY}
 
 
 CODE = _dtypes()
 DTYPE = {code: dtype for dtype, code in CODE.items()}
+
+
+def _name(dtype: Any) -> str:
+    return "bfloat16" if dtype == bfloat16 else str(np.dtype(dtype))
+
+
+def _module(x: Any) -> Any:
+    """The package that an array is of."""
+    return sys.modules[type(x).__module__.split(".")[0]]
+
+
+def view(x: Any) -> np.ndarray:
+    """numpy's view of an array that has DLPack. torch's bfloat16, or another's, becomes ours."""
+    if getattr(x, "requires_grad", False):
+        x = x.detach()
+    half = str(getattr(x, "dtype", "")).endswith("bfloat16")
+    if half:
+        x = x.view(getattr(_module(x), "int16", "int16"))
+    x = x if isinstance(x, np.ndarray) else np.from_dlpack(x)
+    return x.view(bfloat16) if half else x
 
 
 def array(x: Any, what: str = "an input") -> np.ndarray:
@@ -32,16 +61,14 @@ def array(x: Any, what: str = "an input") -> np.ndarray:
     Copied are lists, numbers and what is not dense. Lists of Python's floats become float32, of
     its whole numbers int32; every other type must be one that the library has.
     """
-    if hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray):
-        if getattr(x, "requires_grad", False):
-            x = x.detach()
-        x = np.from_dlpack(x)
+    if hasattr(x, "__dlpack__") and not isinstance(x, np.generic):
+        x = view(x)
     elif not isinstance(x, (np.ndarray, np.generic)):
         x = np.asarray(x)
         x = x.astype({"f": np.float32, "i": np.int32}.get(x.dtype.kind, x.dtype))
     x = np.ascontiguousarray(x)
     if x.dtype not in CODE:
-        known = ", ".join(str(d) for d in CODE)
+        known = ", ".join(_name(d) for d in CODE)
         raise Error(f"{what} is {x.dtype}; the library has {known}")
     if not 1 <= x.ndim <= MAX_DIMS:
         raise Error(f"{what} has {x.ndim} dimensions; 1 to {MAX_DIMS} are allowed")
@@ -60,14 +87,14 @@ def writable(out: Any, shape: Sequence[int], dtype: Any) -> np.ndarray:
     """A view of `out`, which must be dense and have this shape and type; None: a new array."""
     if out is None:
         return np.empty(shape, dtype)
-    view = out if isinstance(out, np.ndarray) else np.from_dlpack(out)
-    if view.shape != tuple(shape) or view.dtype != dtype or not view.flags.c_contiguous:
-        given, wanted = f"{view.dtype} {list(view.shape)}", f"{np.dtype(dtype)} {list(shape)}"
+    seen = view(out)
+    if seen.shape != tuple(shape) or seen.dtype != dtype or not seen.flags.c_contiguous:
+        given, wanted = f"{_name(seen.dtype)} {list(seen.shape)}", f"{_name(dtype)} {list(shape)}"
         raise Error(f"out is {given}; expected dense {wanted}")
     # numpy says of memory that came by DLPack that it is read-only, where its owner did not say.
-    if isinstance(out, np.ndarray) and not view.flags.writeable:
+    if isinstance(out, np.ndarray) and not seen.flags.writeable:
         raise Error("out is read-only")
-    return view
+    return seen
 
 
 def like(result: np.ndarray, first: Any) -> Any:
@@ -79,9 +106,14 @@ def like(result: np.ndarray, first: Any) -> Any:
     ):
         return result
     if hasattr(first, "__array_namespace__"):
-        return first.__array_namespace__().from_dlpack(result)
-    module = sys.modules[type(first).__module__.split(".")[0]]
-    return module.from_dlpack(result) if hasattr(module, "from_dlpack") else result
+        module = first.__array_namespace__()
+    else:
+        module = _module(first)
+    if not hasattr(module, "from_dlpack"):
+        return result
+    if result.dtype == bfloat16:
+        return module.from_dlpack(result.view("i2")).view(module.bfloat16)
+    return module.from_dlpack(result)
 
 
 def shape_of(x: np.ndarray) -> Shape:

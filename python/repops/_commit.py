@@ -84,8 +84,8 @@ def commitment(x: Any) -> str:
     x is a numpy array or has DLPack. A tensor without dimensions counts as one of shape [1]; one
     of a type that the library does not have, such as int64, as its bytes (docs/weights.md).
     """
-    if hasattr(x, "__dlpack__") and not isinstance(x, (np.ndarray, np.generic)):
-        x = np.from_dlpack(x.detach() if getattr(x, "requires_grad", False) else x)
+    if hasattr(x, "__dlpack__") and not isinstance(x, np.generic):
+        x = _arrays.view(x)
     a = np.asarray(x, order="C")
     code = _arrays.CODE.get(a.dtype.newbyteorder("="))
     a = np.ascontiguousarray(a, a.dtype.newbyteorder("<" if code is None else "="))

@@ -122,6 +122,24 @@ def test_memory_of_others_is_read_where_it_is():
     assert _arrays.array(Foreign(x)).ctypes.data == x.ctypes.data
 
 
+def test_bfloat16_goes_in_and_out():
+    x, w = numbers(3, 4), numbers(4, 5)
+    half, out = repops.cast(x, dtype=5), np.empty((3, 4), repops.bfloat16)
+    assert half.dtype == repops.bfloat16 and repops.cast(x, dtype=5, out=out) is out
+    bits = x.view("u4").astype("u8")
+    bits = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16  # to nearest, ties to even
+    assert (half.view("u2") == bits).all() and (half == out).all()
+    assert (repops.cast(half, dtype=1).view("u4") == bits << 16).all()
+    b = repops.cast(w, dtype=5)
+    assert repops.matmul(x, b).tobytes() == repops.matmul(x, repops.cast(b, dtype=1)).tobytes()
+    drawn = repops.cast_stochastic(x, [3], seed=1)
+    assert drawn.dtype == repops.bfloat16
+    assert (np.abs(drawn.view("u2").astype("i4") - half.view("u2")) <= 1).all()
+    assert repops.commitment(half) != repops.commitment(half.view("u2"))
+    with pytest.raises(repops.Error, match=r"out is uint16 \[3, 4\]; expected dense bfloat16"):
+        repops.cast(x, dtype=5, out=np.empty((3, 4), "u2"))
+
+
 def test_scalars_and_lists():
     assert repops.add([1.0, 2.0], [3.0]).tolist() == [4.0, 5.0]
 

@@ -151,3 +151,13 @@ def test_a_state_that_is_no_tensors_is_an_error():
         hash_of({"w": "text"})
     with pytest.raises(repops.Error, match="every is 0"):
         HashLog(torch.nn.Linear(1, 1), torch.optim.SGD([torch.zeros(1)]), every=0)
+
+
+def test_bfloat16_of_torch_goes_in_and_out():
+    x, w = torch.randn(3, 4), torch.randn(4, 5).bfloat16()
+    half = repops.cast(x, dtype=5)
+    assert half.dtype is torch.bfloat16 and torch.equal(half, x.bfloat16())
+    assert torch.equal(repops.matmul(x, w), repops.matmul(x, w.float()))
+    out = torch.empty(3, 4, dtype=torch.bfloat16)
+    assert repops.cast(x, dtype=5, out=out) is out and torch.equal(out, half)
+    assert repops.commitment(half) == repops.torch.commitments({"x": half})["x"]

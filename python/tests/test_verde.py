@@ -53,6 +53,19 @@ def test_a_state_has_the_exported_weights(run, command, tmp_path):
     assert repops.torch.commitments(tensors) == early.commitments()
 
 
+def test_a_state_of_bf16_is_loaded(command, top, tmp_path):
+    toy = (top / "models/jobs/toy.yaml").read_text()
+    toy = toy.replace("../data", str(top / "models/data")) + "storage: bf16\n"
+    (tmp_path / "job.yaml").write_text(toy)
+    called(command, "run", tmp_path / "job.yaml", "--out", tmp_path / "run")
+    state = verde.load(tmp_path / "run")
+    weights, moment = state["wte"], state["wte.v"]
+    assert weights.dtype == moment.dtype == repops.bfloat16
+    numbers = repops.cast(weights, dtype=1)
+    assert (numbers.view("u4") == weights.view("u2").astype("u4") << 16).all()
+    assert 0 < np.abs(numbers).max() < 1 and (repops.cast(moment, dtype=1) >= 0).all()
+
+
 def test_a_state_that_is_not_the_runs_is_an_error(run, tmp_path):
     import shutil
 
@@ -109,14 +122,12 @@ def test_a_state_of_all_types(tmp_path):
 
     types = ["<f4", "<i4", "u1", "<u2", "<u2", "<f2"]
     arrays = [np.arange(6).astype(t).reshape(2, 3) + 1 for t in types]
+    arrays[4] = (arrays[4] << 8).view(repops.bfloat16)
     head = struct.pack("<H", 13) + b"verde program" + struct.pack("<HHQQQ", 1, 1, 5, 9, 3)
     program = head + struct.pack("<I", 1) + leaf("data", 3, 7) + bytes(32) + struct.pack("<I", 6)
     program += b"".join(leaf(f"t{i + 1}", i + 1, 2, 3) for i in range(6)) + b"graphs"
     digest = hashlib.sha256(b"verde/program/1\0" + program).hexdigest()
     parts = [repops.commitment(a) for a in arrays]
-    own = np.ascontiguousarray(arrays[4], "=u2")  # bits of bf16, a type of code 5
-    shape = repops._commit.shape(5, own.shape, own.nbytes, "t5")
-    parts[4] = repops._commit.of_memory(shape, own.ctypes.data).hex()
     own = repops._commit.state(digest, 9, repops.root(parts))
     (tmp_path / "program").write_bytes(program)
     log = {"program": digest, "states": [{"step": 9, "state": own}]}
@@ -128,7 +139,7 @@ def test_a_state_of_all_types(tmp_path):
     for array, name in zip(arrays, state):
         assert (state[name] == array).all() and state[name].dtype == array.dtype
     torch = pytest.importorskip("torch")
-    bits = torch.from_numpy(arrays[4].astype("u2")).view(torch.bfloat16)
+    bits = torch.from_numpy(arrays[4].view("i2")).view(torch.bfloat16)
     assert repops.torch.commitments({"x": bits})["x"] == parts[4]
     assert state.torch()["t5"].dtype is torch.bfloat16 and torch.equal(state.torch()["t5"], bits)
 

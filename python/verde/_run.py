@@ -10,17 +10,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from repops import Error, _commit, root
+from repops import Error, _commit, bfloat16, commitment, root
 
 from ._files import parse, read
 
 PROGRAM_MAX = 64 << 20
 LOG_MAX = 1 << 30
 MAGIC = "verde program"
-# Types by their codes; numpy has no bfloat16, whose bits are shown as uint16.
+# Types by their codes, and how they are stored: little-endian.
 TYPES = {1: "f32", 2: "i32", 3: "u8", 4: "u16", 5: "bf16", 6: "f16"}
-CODES = {name: code for code, name in TYPES.items()}
-_NUMPY = {1: "<f4", 2: "<i4", 3: "u1", 4: "<u2", 5: "<u2", 6: "<f2"}
+_NUMPY: dict[int, Any] = {
+    1: "<f4",
+    2: "<i4",
+    3: "u1",
+    4: "<u2",
+    5: bfloat16.newbyteorder("<"),
+    6: "<f2",
+}
 
 
 class Leaf(NamedTuple):
@@ -78,28 +84,23 @@ def _program(data: bytes, what: str) -> Program:
     return Program(digest, seed, steps, interval, dict(inputs), leaves)
 
 
-def _commitment(leaf: Leaf, stored: np.ndarray) -> str:
-    """The commitment of a tensor by the program's type, which numpy may not have."""
-    own = np.ascontiguousarray(stored, stored.dtype.newbyteorder("="))
-    shape = _commit.shape(CODES[leaf.dtype], own.shape, own.nbytes, leaf.name)
-    return _commit.of_memory(shape, own.ctypes.data).hex()
-
-
 class State(Mapping[str, np.ndarray]):
     """Tensors by name, as the run wrote them. The arrays are read from the file when they are used.
 
-    step: how many steps were done. commitment: what the run commits to. bf16 is shown as uint16."""
+    step: how many steps were done. commitment: what the run commits to. bf16 is `repops.bfloat16`:
+    `repops.cast(x, dtype=1)` gives its numbers, `x.view("u2")` its bits."""
 
     def __init__(self, path: Path, program: Program, step: int, own: str) -> None:
         self.path, self.program, self.step, self.commitment = path, program, step, own
         self._arrays: dict[str, np.ndarray] = {}
+        codes = {name: code for code, name in TYPES.items()}
         at = 0
         try:
             bytes_ = np.memmap(path, "u1", "r")
         except (OSError, ValueError) as error:
             raise Error(f"cannot read {path}: {error}") from None
         for leaf in program.leaves:
-            dtype = np.dtype(_NUMPY[CODES[leaf.dtype]])
+            dtype = np.dtype(_NUMPY[codes[leaf.dtype]])
             size = dtype.itemsize * int(np.prod(leaf.shape, dtype=object))
             if at + size > bytes_.size:
                 raise Error(f"{path} is shorter than the program's state")
@@ -119,7 +120,7 @@ class State(Mapping[str, np.ndarray]):
 
     def commitments(self) -> dict[str, str]:
         """The commitment of each tensor, by name: they compare with repops.torch.commitments."""
-        return {leaf.name: _commitment(leaf, self[leaf.name]) for leaf in self.program.leaves}
+        return {name: commitment(self[name]) for name in self}
 
     def check(self) -> None:
         """Error, unless the bytes are those that the run commits to."""
@@ -131,11 +132,12 @@ class State(Mapping[str, np.ndarray]):
         """Tensors of PyTorch, which are copies."""
         import torch
 
-        tensors = {name: torch.from_numpy(np.array(self[name])) for name in self}
-        for leaf in self.program.leaves:
-            if leaf.dtype == "bf16":
-                tensors[leaf.name] = tensors[leaf.name].view(torch.bfloat16)
-        return tensors
+        half = {leaf.name for leaf in self.program.leaves if leaf.dtype == "bf16"}
+        bits = {
+            name: np.array(self[name].view("<i2") if name in half else self[name]) for name in self
+        }
+        tensors = {name: torch.from_numpy(array) for name, array in bits.items()}
+        return {n: t.view(torch.bfloat16) if n in half else t for n, t in tensors.items()}
 
     def __repr__(self) -> str:
         return f"<verde.State of {self.path.parent} at step {self.step}: {len(self)} tensors>"
