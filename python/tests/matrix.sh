@@ -16,10 +16,12 @@ export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
 wheel=$(ls "$wheels"/*.whl)
 results=$folder/$(sha256sum < "$wheel" | cut -c1-16)-$TRAIN_STEPS-$TRAIN_LAYERS-$(echo "$TRAIN_ADAMW" | tr ' ' -)
 mkdir -p "$results"
-rm -rf "$folder/site"
-"$PYTHON" -m zipfile -e "$wheel" "$folder/site"
+if [ ! -d "$results/site" ]; then
+    "$PYTHON" -m zipfile -e "$wheel" "$results/site.$$"
+    mv "$results/site.$$" "$results/site"
+fi
 unset REPOPS_LIBRARY
-export PYTHONPATH="$folder/site" PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1
+export PYTHONPATH="$results/site" PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1
 settings=0 wrong=0 kept=0
 
 # Whether a setting is wanted; all are numbered from 0. The library and the version follow from the other two by Latin
