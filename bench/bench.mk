@@ -32,10 +32,12 @@ $(BUILD)/bench/mkl_kernels.so: bench/mkl_kernels.c
 	$(CC) -std=c11 $(WARN) -O2 -fPIC -shared $< -o $@
 
 # PyTorch's models inside the block of repops.torch and outside: make bench-python PYTHON=python3
-# ARGS="gpt2 resnet50"; THREADS=1 takes the processor's time. MKL takes its widest kernels.
+# ARGS="gpt2 resnet50"; THREADS=1 takes the processor's time. MKL takes its widest kernels, or with
+# MKL=installed those that it chooses.
 bench-python: ## PyTorch's models with the library and without
 bench-python: $(BUILD)/lib/$(RO_SONAME) $(COMMIT_LIB) $(BUILD)/bench/mkl_kernels.so
-	$(Q)PYTHONPATH=python REPOPS_LIBRARY=$(abspath $<) LD_PRELOAD=$(abspath $(BUILD)/bench/mkl_kernels.so) \
+	$(Q)PYTHONPATH=python REPOPS_LIBRARY=$(abspath $<) \
+	    LD_PRELOAD=$(if $(filter installed,$(MKL)),,$(abspath $(BUILD)/bench/mkl_kernels.so)) \
 	    $(PYTHON) python/bench.py $(ARGS)
 .PHONY: bench-python
 

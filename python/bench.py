@@ -167,8 +167,11 @@ def main():
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(THREADS)
+    mkl = "widest kernels" if "mkl_kernels" in os.environ.get("LD_PRELOAD", "") else "as installed"
+    waits = os.environ.get("OMP_WAIT_POLICY", "default")
     load = f"load {os.getloadavg()[0]:.1f}"
     print(f"{load}, torch {torch.__version__}, {THREADS} threads, {ROUNDS} rounds")
+    print(f"MKL: {mkl}; OpenMP's waiting: {waits}")
     peers()
     print(f"{'model':22} {'batch':>5} {'torch ms':>10} {'repops ms':>10} {'ratio':>8} {'least':>8}")
     for name in sys.argv[1:] or MODELS:
