@@ -66,16 +66,22 @@ wait $pid 2> /dev/null || true
 expect 0 'went on from the checkpoint' "$verde" run "$work/long.yaml" --out "$work/long"
 [ "$(root)" = "$(cat "$work/long.root")" ] || fail "another root after a kill"
 
-# A wrong element of a weight, of a moment and of an activation: the referee rounds it by its own definition.
-serve bf16
-for node in adamw.wte.w_bf16 adamw.h.0.mlp.up.weight.v_bf16 m1.h.0.mlp.up.argument_bf16 m0.h.1.attn.qkv_bf16; do
+# A wrong element of a weight, of a moment, of an activation, and of a fixed product (of one where rounding to bf16 does not hide it): the
+# referee computes it by its own definition, and the verdict holds for anybody.
+# liar NAME NODE
+liar() {
     rm -rf "$work/liar"
-    "$verde" run "$work/bf16.yaml" --out "$work/liar" --fault "element@2:$node" > "$work/out" 2>&1
+    "$verde" run "$work/$1.yaml" --out "$work/liar" --fault "element@2:$2" > "$work/out" 2>&1
     serve liar
     # shellcheck disable=SC2046
-    expect 3 'wrong-output' "$verde" arbitrate "$work/bf16.yaml" --key "$work/keys" --verdict "$work/verdict.json" --force $(providers bf16 liar)
-    expect 0 "$node" "$verde" verify "$work/verdict.json" --job "$work/bf16.yaml"
-done
+    expect 3 'wrong-output' "$verde" arbitrate "$work/$1.yaml" --key "$work/keys" --verdict "$work/verdict.json" --force $(providers "$1" liar)
+    expect 0 "$2" "$verde" verify "$work/verdict.json" --job "$work/$1.yaml"
+    verify_independently "$work/verdict.json" wrong-output
+}
+serve bf16
+serve fixed
+for node in adamw.wte.w_bf16 adamw.h.0.mlp.up.weight.v_bf16 m1.h.0.mlp.up.argument_bf16 m0.h.1.attn.qkv_bf16; do liar bf16 $node; done
+liar fixed m1.logits.d_input
 
 # The weights leave as BF16, and are proven; Python reads the state.
 expect 0 'step 4' "$verde" export "$work/bf16" --out "$work/model"

@@ -1,0 +1,119 @@
+"""Trains the same job with each way of computing products and storing numbers, and compares the losses.
+
+    python3 bench/curves/run.py VERDE DIR [JOB[:SETTING]...] [--out RESULTS] [--threads N]
+
+A JOB is a file of this folder without .yaml. Each run takes place in DIR; RESULTS/JOB.json has its losses and its run root, which are the
+same on every machine. Runs that are there already are not made again, so what was broken off goes on; after a change of a job, remove
+its results. Writes RESULTS/JOB.svg and RESULTS/table.md of all that is there.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+
+import plot
+import table
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# `nudged` is fp32 with a learning rate one unit larger in its last place: the smallest change that a run can have.
+WAYS = ["fp32", "fixed24", "fixed16", "bf16", "nudged"]
+SETTINGS = {
+    "gpt2-1m": [*WAYS, "seed2", "seed3", "seed4", "seed5"],
+    "gpt2-124m": [*WAYS, "seed2"],
+    "resnet50": ["fp32", "bf16", "nudged", "seed2", "seed3", "seed4"],  # has no fixed products
+}
+
+
+def next_f32(x):
+    (word,) = struct.unpack("<I", struct.pack("<f", x))
+    return "%.9g" % struct.unpack("<f", struct.pack("<I", word + 1))
+
+
+def job_with(text, setting):
+    """The job file `text`, with one thing changed."""
+    if setting.startswith("seed"):
+        return re.sub(r"(?m)^seed: .*", f"seed: {setting[4:]}", text)
+    if setting == "nudged":
+        return re.sub(r"\blr: ([0-9.e-]+)", lambda m: "lr: " + next_f32(float(m[1])), text, count=1)
+    if setting == "bf16":
+        return text + "storage: bf16\n"
+    return text if setting == "fp32" else text + f"products: {setting}\n"
+
+
+def read_losses(run):
+    with open(os.path.join(run, "losses.jsonl")) as f:
+        return [json.loads(line)["loss"] for line in f]
+
+
+def train(options, where, name, setting):
+    """Goes on with the run if it was broken off."""
+    run, job = os.path.join(where, f"{name}.{setting}"), os.path.join(where, f"{name}.{setting}.yaml")
+    with open(os.path.join(HERE, name + ".yaml")) as f:
+        text = f.read()
+    data = os.path.abspath(os.path.join(HERE, "../../models/data"))
+    with open(job, "w") as f:
+        f.write(job_with(text.replace("../../models/data", data), setting))
+    done = subprocess.run([options.verde, "run", job, "--out", run, "--threads", str(options.threads), "--keep", "2", "--json"],
+                          stdout=subprocess.PIPE)
+    if done.returncode:
+        sys.exit(f"{name}, {setting}: verde run has failed")
+    result = {"root": json.loads(done.stdout)["run_root"], "losses": read_losses(run)}
+    shutil.rmtree(run)
+    return result
+
+
+def read_results(path):
+    if not os.path.exists(path):
+        return {}
+    with open(path) as f:
+        return json.load(f)
+
+
+def in_order(name, results):
+    return {setting: results[setting] for setting in SETTINGS[name] if setting in results}
+
+
+def write_results(path, results):
+    runs = ",\n".join(f"{json.dumps(k)}: {json.dumps(v, separators=(',', ':'))}" for k, v in results.items())
+    with open(path + ".new", "w") as f:
+        f.write("{\n" + runs + "\n}\n")
+    os.replace(path + ".new", path)
+
+
+def parse():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("verde")
+    parser.add_argument("dir")
+    parser.add_argument("works", nargs="*", metavar="JOB[:SETTING]")
+    parser.add_argument("--out")
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_intermixed_args()
+    options.out = options.out or options.dir
+    return options
+
+
+def main():
+    options = parse()
+    for place in (options.dir, options.out):
+        os.makedirs(place, exist_ok=True)
+    for work in options.works or SETTINGS:
+        name, _, one = work.partition(":")
+        path = os.path.join(options.out, name + ".json")
+        for setting in [one] if one else SETTINGS[name]:
+            if setting not in read_results(path):
+                result = train(options, options.dir, name, setting)
+                write_results(path, {**read_results(path), setting: result})
+    all_results = {name: in_order(name, read_results(os.path.join(options.out, name + ".json"))) for name in SETTINGS}
+    for name, results in all_results.items():
+        if "fp32" in results:
+            plot.write(os.path.join(options.out, name + ".svg"), name, results)
+    table.write(os.path.join(options.out, "table.md"), all_results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""The table of losses."""
+
+import statistics
+
+SHOWN = 6  # columns of single steps
+HEAD = """# Losses of one job with other products and storage
+
+`make bench-curves` made this from the files `NAME.json`, which have every loss and the roots of the runs; the jobs are in `bench/curves`.
+The loss is in nats a token or image. "Distance" is |loss - loss of fp32| at the same step, as a mean over the last tenth of the steps.
+`nudged` is fp32 with a learning rate one unit larger in its last place, the smallest change that a run can have.
+
+"""
+
+
+def is_seed(way):
+    return way == "fp32" or way.startswith("seed")
+
+
+def end(losses):
+    """The mean of the last tenth of the steps."""
+    return statistics.fmean(losses[-(len(losses) // 10):])
+
+
+def apart(losses, others):
+    """The mean distance from another run's losses, step by step, in the last tenth."""
+    return end([abs(a - b) for a, b in zip(losses, others)])
+
+
+def shown_steps(count):
+    return [1, *(count * i // (SHOWN - 1) for i in range(1, SHOWN))]
+
+
+def row(way, losses, fp32):
+    cells = [way, *(f"{losses[s - 1]:.6f}" for s in shown_steps(len(losses))), f"{end(losses):.6f}"]
+    same_data = way != "fp32" and not is_seed(way)
+    cells += [f"{end(losses) - end(fp32):+.6f}" if way != "fp32" else "", f"{apart(losses, fp32):.6f}" if same_data else ""]
+    return "| " + " | ".join(cells) + " |"
+
+
+def noise(results):
+    """The spread of the fp32 runs with other seeds, as a sentence."""
+    ends = [end(r["losses"]) for way, r in results.items() if is_seed(way)]
+    if len(ends) < 2:
+        return ""
+    return (f"\nThe means of {len(ends)} runs of fp32 with other seeds have a standard deviation of {statistics.stdev(ends):.6f} and lie within "
+            f"{max(ends) - min(ends):.6f}.\n")
+
+
+def section(name, results):
+    fp32 = results["fp32"]["losses"]
+    steps = shown_steps(len(fp32))
+    head = ["", *(f"step {s}" for s in steps), f"mean of the last {len(fp32) // 10}", "less that of fp32", "distance"]
+    lines = [f"## {name}, {len(fp32)} steps\n", "| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
+    lines += [row(way, r["losses"], fp32) for way, r in results.items()]
+    return "\n".join(lines) + "\n" + noise(results)
+
+
+def write(path, all_results):
+    with open(path, "w") as f:
+        f.write(HEAD + "\n".join(section(name, results) for name, results in all_results.items() if "fp32" in results))
