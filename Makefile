@@ -115,6 +115,8 @@ $(BUILD)/obj/repops/cpu/$(1)/%.o: repops/cpu/%.c
 	$$(Q)$$(CC) $$(BASE) -g1 $$(KERNEL_OPT) $$(ISA_$(1)) -DRO_ISA=$(1) -DRO_ISA_$(1)=1 -fvisibility=hidden $$(CFLAGS) -c $$< -o $$@
 endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
+# Instructions that the file asks the machine for before it runs them.
+$(BUILD)/obj/repops/cpu/neon/gemm/fixed_dots.o: private ISA_neon += -march=armv8.2-a+dotprod
 # What describes a product is stored field by field: a vector load of several would wait for the stores, which small
 # products notice.
 $(foreach isa,$(ISAS),$(patsubst %,$(BUILD)/obj/repops/cpu/$(isa)/%.o,gemm/gemm gemm/gemm_small gemm/products)): \

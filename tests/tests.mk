@@ -12,6 +12,14 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(test_support) $(tools_obj) $(BUI
 	$(Q)$(CC) $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) $(PKG_LIBS) -lcriterion -lm -o $@
 # The symbol map hides the front's own functions.
 $(BUILD)/tests/test_blas: $(blas_obj)
+# The engine for AMX's tiles with these in software: no machine here has them.
+ifeq ($(ARCH),x86_64)
+$(BUILD)/tests/test_fixed: $(BUILD)/obj/tests/emulated/fixed_tiles.o
+endif
+$(BUILD)/obj/tests/emulated/fixed_tiles.o: repops/cpu/gemm/fixed_tiles.c
+	@mkdir -p $(@D)
+	@echo "  CC      $< (tiles in software)"
+	$(Q)$(CC) $(BASE) $(KERNEL_OPT) $(ISA_avx512) -DRO_ISA=emulated -DRO_ISA_avx512=1 -DRO_TILES='"tests/support/tiles.h"' $(CFLAGS) -c $< -o $@
 # The typed call of each operator, from the table.
 $(BUILD)/gen/typed_cases.h: repops/tools/typed.c repops/src/operators.def
 	@mkdir -p $(@D)

@@ -5,6 +5,7 @@ int portable_failures;
 int main(void) {
     check_arithmetic();
     check_operators();
+    check_fixed_products();
     check_programs();
     check_finetunings();
     check_generations();

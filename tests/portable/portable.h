@@ -18,10 +18,11 @@ extern int portable_failures;
         }                                                                                          \
     } while (0)
 
-void check_arithmetic(void);  /* fma in software, the modes of the floating-point unit */
-void check_operators(void);   /* every backend against the reference */
-void check_programs(void);    /* encodings and commitments */
-void check_finetunings(void); /* commitments of runs that start from given weights */
-void check_generations(void); /* of prompts that run alone and together */
+void check_arithmetic(void);     /* fma in software, the modes of the floating-point unit */
+void check_operators(void);      /* every backend against the reference */
+void check_fixed_products(void); /* kept elements, by every engine */
+void check_programs(void);       /* encodings and commitments */
+void check_finetunings(void);    /* commitments of runs that start from given weights */
+void check_generations(void);    /* of prompts that run alone and together */
 
 #endif

@@ -1,8 +1,8 @@
-/* Lines of tests/vectors/fixed/products.txt; make.py beside it says what they mean. */
+/* Lines of tests/vectors/fixed/products.txt; make.py beside it says what they mean. Who includes
+ * this defines FIXED_ASSERT(truth, format, ...), which does not return where the truth is none. */
 #ifndef TESTS_FIXED_PRODUCTS_H
 #define TESTS_FIXED_PRODUCTS_H
 
-#include <criterion/criterion.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,22 +43,23 @@ static inline const numbers *numbers_named(const char *name) {
     for (int i = 0; i < kinds; i++)
         if (strcmp(kind[i].name, name) == 0)
             return &kind[i];
-    cr_assert_fail("no numbers %s", name);
+    FIXED_ASSERT(0, "no numbers %s", name);
     return NULL;
 }
 
 static inline void read_numbers(const char *at) {
     numbers *x = &kind[kinds];
     int length;
-    cr_assert(kinds++ < KINDS_MOST && sscanf(at, "numbers %31s%n", x->name, &length) == 1);
+    FIXED_ASSERT(kinds++ < KINDS_MOST && sscanf(at, "numbers %31s%n", x->name, &length) == 1,
+                 "%.30s", at);
     for (at += length; *at == ' '; at += length) {
-        cr_assert(x->count < RANGES_MOST &&
-                      sscanf(at, " %8" SCNx32 "-%8" SCNx32 "%n", &x->range[x->count].low,
-                             &x->range[x->count].high, &length) == 2,
-                  "%s: %.30s", x->name, at);
+        FIXED_ASSERT(x->count < RANGES_MOST &&
+                         sscanf(at, " %8" SCNx32 "-%8" SCNx32 "%n", &x->range[x->count].low,
+                                &x->range[x->count].high, &length) == 2,
+                     "%s: %.30s", x->name, at);
         x->count++;
     }
-    cr_assert(x->count > 0, "%s", x->name);
+    FIXED_ASSERT(x->count > 0, "%s", x->name);
 }
 
 static inline const char *read_plants(fixed_case *x, const char *at) {
@@ -66,7 +67,7 @@ static inline const char *read_plants(fixed_case *x, const char *at) {
     for (plant p; sscanf(at, " %d:%" SCNd64 ":%" SCNd64 "-%" SCNd64 ":%8" SCNx32 "%n", &p.side,
                          &p.line, &p.from, &p.to, &p.word, &length) == 5;
          at += length) {
-        cr_assert(x->plants < PLANTS_MOST && p.to <= x->k, "%s: %.30s", x->name, at);
+        FIXED_ASSERT(x->plants < PLANTS_MOST && p.to <= x->k, "%s: %.30s", x->name, at);
         x->plant[x->plants++] = p;
     }
     return at;
@@ -76,19 +77,19 @@ static inline void read_product(fixed_case *x, const char *at) {
     char a[NAME_SIZE], b[NAME_SIZE];
     int length;
     memset(x, 0, sizeof *x);
-    cr_assert(sscanf(at,
-                     "product %31s %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64
-                     " %" SCNd64 " %8" SCNx32 " %31s %31s %" SCNu64 "%n",
-                     x->name, &x->bits, &x->batch, &x->m, &x->n, &x->k, &x->trans, &x->alpha, a, b,
-                     &x->seed, &length) == 11,
-              "%.60s", at);
+    FIXED_ASSERT(sscanf(at,
+                        "product %31s %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64
+                        " %" SCNd64 " %8" SCNx32 " %31s %31s %" SCNu64 "%n",
+                        x->name, &x->bits, &x->batch, &x->m, &x->n, &x->k, &x->trans, &x->alpha, a,
+                        b, &x->seed, &length) == 11,
+                 "%.60s", at);
     x->of[0] = numbers_named(a), x->of[1] = numbers_named(b);
     at = read_plants(x, at + length);
-    cr_assert(strncmp(at, " =", 2) == 0, "%s: %.30s", x->name, at);
+    FIXED_ASSERT(strncmp(at, " =", 2) == 0, "%s: %.30s", x->name, at);
     for (at += 2; *at == ' '; at += length) {
-        cr_assert(x->kept_count < KEPT_MOST &&
-                      sscanf(at, " %8" SCNx32 "%n", &x->kept[x->kept_count], &length) == 1,
-                  "%s: %.30s", x->name, at);
+        FIXED_ASSERT(x->kept_count < KEPT_MOST &&
+                         sscanf(at, " %8" SCNx32 "%n", &x->kept[x->kept_count], &length) == 1,
+                     "%s: %.30s", x->name, at);
         x->kept_count++;
     }
 }

@@ -1,5 +1,5 @@
-/* matmul_fixed (SPEC.md section 3.5): blocks of the output, shared among threads; an engine
- * computes their chunks. */
+/* matmul_fixed and ro_linear with fixed products (SPEC.md section 3.5): blocks of the output,
+ * shared among threads; an engine computes their chunks. */
 #include "repops/cpu/gemm/fixed.h"
 
 enum {
@@ -60,6 +60,16 @@ static fixed_lines part_of(const fixed_lines *all, int64_t at, int64_t most, int
     return l;
 }
 
+/* Completes rows [m, m + rows) of the block. */
+static void finish(const fixed_block *s, int64_t m, int64_t rows) {
+    const ro_matmul *v = &s->plan->v;
+    for (int64_t i = m; i < m + rows; i++) {
+        float *c = s->c + i * v->n;
+        for (int64_t n = 0; n < s->b.lines; n++)
+            c[n] = ro_canon(c[n] * v->alpha);
+    }
+}
+
 static void run_chunk(const fixed_block *s, int64_t k) {
     const fixed_engine *e = s->plan->engine;
     const int bits = s->plan->v.bits;
@@ -72,15 +82,8 @@ static void run_chunk(const fixed_block *s, int64_t k) {
         e->pack_a(&l, bits, s->packed_a, s->a_power);
         e->tiles(&(fixed_tiles){s->packed_a, s->packed_b, s->a_power, s->b_power, l.lines,
                                 s->b.lines, l.steps, bits, s->c + m * s->plan->v.n, s->plan->v.n});
-    }
-}
-
-static void finish(const fixed_block *s) {
-    const float alpha = s->plan->v.alpha;
-    for (int64_t m = 0; m < s->a.lines; m++) {
-        float *c = s->c + m * s->plan->v.n;
-        for (int64_t n = 0; n < s->b.lines; n++)
-            c[n] = ro_canon(c[n] * alpha);
+        if (k + RO_DOT_CHUNK >= s->plan->v.k) /* these rows are in a cache now */
+            finish(s, m, l.lines);
     }
 }
 
@@ -89,7 +92,8 @@ static void run_block(const fixed_block *s) {
         memset(s->c + m * s->plan->v.n, 0, (size_t)s->b.lines * sizeof(float));
     for (int64_t k = 0; k < s->plan->v.k; k += RO_DOT_CHUNK)
         run_chunk(s, k);
-    finish(s);
+    if (s->plan->v.k == 0)
+        finish(s, 0, s->a.lines);
 }
 
 static void run_blocks(void *user, int64_t first, int64_t last, int worker) {
@@ -131,36 +135,47 @@ static void cut(fixed_plan *p, int threads) {
     }
 }
 
-/* The engines that this machine has for integers of so many bits, the fastest first; NULL after the
- * last one. */
-static const fixed_engine *engine_of(int bits, int number) {
-    const fixed_engine *words = RO_NAME(ro_fixed_words)(bits);
-    if (words && number == 0)
-        return words;
-    return number == (words ? 1 : 0) ? RO_NAME(ro_fixed_double)() : NULL;
+const fixed_engine *RO_NAME(ro_fixed_engine)(int bits, int number) {
+    const fixed_engine *const all[] = {RO_NAME(ro_fixed_tiles)(bits), RO_NAME(ro_fixed_words)(bits),
+                                       RO_NAME(ro_fixed_dots)(bits), RO_NAME(ro_fixed_double)()};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i] && number-- == 0)
+            return all[i];
+    return NULL;
 }
 
-ro_status RO_NAME(ro_matmul_fixed_by)(const ro_job *job, int number) {
-    fixed_plan p = {.v = ro_matmul_of(job->call), .a = job->in[0], .b = job->in[1], .c = job->out};
-    p.engine = engine_of(p.v.bits, number);
-    if (!p.engine)
-        return RO_ERR_UNSUPPORTED;
-    const double work = (double)p.v.batch * (double)p.v.m * (double)p.v.n * (double)(p.v.k + 1);
+const char *RO_NAME(ro_fixed_engine_name)(int bits, int number) {
+    const fixed_engine *engine = RO_NAME(ro_fixed_engine)(bits, number);
+    return engine ? engine->name : NULL;
+}
+
+static ro_status run_plan(ro_ctx *ctx, fixed_plan *p) {
+    const double work = (double)p->v.batch * (double)p->v.m * (double)p->v.n * (double)(p->v.k + 1);
     if (work <= 0)
         return RO_OK;
-    const int threads = ro_pool_threads(ro_ctx_pool(job->ctx), work / WORK_US);
-    cut(&p, threads);
-    const int64_t blocks = p.v.batch * p.down * p.across;
-    p.workspace_size = workspace_of(&p);
-    p.workspace = ro_workspace(job->ctx, (size_t)(p.workspace_size * ro_ctx_threads(job->ctx)));
-    if (!p.workspace)
+    const int threads = ro_pool_threads(ro_ctx_pool(ctx), work / WORK_US);
+    cut(p, threads);
+    const int64_t blocks = p->v.batch * p->down * p->across;
+    p->workspace_size = workspace_of(p);
+    p->workspace = ro_workspace(ctx, (size_t)(p->workspace_size * ro_ctx_threads(ctx)));
+    if (!p->workspace)
         return RO_ERR_MEMORY;
-    ro_pool_for(ro_ctx_pool(job->ctx), blocks, threads == 1 ? blocks : 1, run_blocks, &p);
+    ro_pool_for(ro_ctx_pool(ctx), blocks, threads == 1 ? blocks : 1, run_blocks, p);
     return RO_OK;
 }
 
+ro_status RO_NAME(ro_matmul_fixed_by)(const ro_job *job, const fixed_engine *engine) {
+    fixed_plan p = {.engine = engine,
+                    .v = ro_matmul_of(job->call),
+                    .a = job->in[0],
+                    .b = job->in[1],
+                    .c = job->out};
+    return run_plan(job->ctx, &p);
+}
+
 static ro_status matmul_fixed(const ro_job *job) {
-    return RO_NAME(ro_matmul_fixed_by)(job, 0);
+    const int bits = (int)job->call->attr[RO_MATMUL_FIXED_BITS];
+    return RO_NAME(ro_matmul_fixed_by)(job, RO_NAME(ro_fixed_engine)(bits, 0));
 }
 
 void RO_NAME(ro_add_fixed)(ro_table *table) {

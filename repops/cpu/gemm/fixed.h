@@ -8,7 +8,7 @@
 /* Lines of an operand in one chunk: rows of a or columns of b. */
 typedef struct {
     const float *x;
-    int64_t line, step; /* from a line to the next, from one k to the next */
+    int64_t line, step; /* from a line to the next, from one k to the next; one of them is 1 */
     int64_t lines, steps;
 } fixed_lines;
 
@@ -26,7 +26,8 @@ typedef struct {
 
 /* One way to multiply exactly. Packed lines go in groups, of a_lines or b_lines, the last one
  * filled up with zeros; a group of a chunk takes so many bytes. */
-typedef struct {
+typedef struct fixed_engine {
+    const char *name;
     int64_t a_lines, b_lines;
     int64_t a_bytes, b_bytes;
     void (*pack_a)(const fixed_lines *l, int bits, void *out, double *power);
@@ -34,13 +35,18 @@ typedef struct {
     void (*tiles)(const fixed_tiles *t);
 } fixed_engine;
 
-/* A call of matmul_fixed by one of the engines that this machine has for it: 0 is the fastest,
- * which the kernel uses; tests run the others too. All give the same bits. RO_ERR_UNSUPPORTED:
- * there are fewer engines. */
-ro_status RO_NAME(ro_matmul_fixed_by)(const ro_job *job, int number);
+/* The engines that this machine has for integers of so many bits, the fastest first, which the
+ * kernels use: all give the same bits. NULL after the last one. */
+const fixed_engine *RO_NAME(ro_fixed_engine)(int bits, int number);
+const char *RO_NAME(ro_fixed_engine_name)(int bits, int number);
+
+/* A call of matmul_fixed by one of them, for tests. */
+ro_status RO_NAME(ro_matmul_fixed_by)(const ro_job *job, const fixed_engine *engine);
 
 /* NULL where the machine has no such instructions. */
+const fixed_engine *RO_NAME(ro_fixed_tiles)(int bits);
 const fixed_engine *RO_NAME(ro_fixed_words)(int bits);
+const fixed_engine *RO_NAME(ro_fixed_dots)(int bits);
 const fixed_engine *RO_NAME(ro_fixed_double)(void);
 
 #endif

@@ -1,8 +1,7 @@
 /* Exact products in binary64, for every machine: an integer of a chunk has at most 23 bits and a
  * sign, so that the sum of HALF products is below 2^53, and no order or contraction can change it.
  */
-#include "repops/cpu/gemm/fixed.h"
-#include "repops/src/fixed.h"
+#include "repops/cpu/gemm/fixed_scales.h"
 
 #if defined(RO_ISA_avx512)
 enum { ROWS = 8, VECTORS = 3, LANES = 8 };
@@ -71,27 +70,6 @@ enum {
     HALF = RO_DOT_CHUNK / 2,
 };
 
-enum { LINES_MOST = (int)ROWS > (int)COLS ? (int)ROWS : (int)COLS };
-
-/* The largest magnitude of each line, as bits. Lines that lie side by side are read together. */
-static void magnitudes(const fixed_lines *l, uint32_t *most) {
-    for (int64_t i = 0; l->line != 1 && i < l->lines; i++)
-        for (int64_t k = 0; k < l->steps; k++) {
-            const uint32_t size = ro_to_bits(ro_abs(l->x[i * l->line + k * l->step]));
-            most[i] = size > most[i] ? size : most[i];
-        }
-    for (int64_t k = 0; l->line == 1 && k < l->steps; k++)
-        for (int64_t i = 0; i < l->lines; i++) {
-            const uint32_t size = ro_to_bits(ro_abs(l->x[i + k * l->step]));
-            most[i] = size > most[i] ? size : most[i];
-        }
-}
-
-/* The integer nearest to x scale, ties to even: binary64 has no fraction from 2^52 on. */
-RO_INLINE double integer_of(float x, double scale) {
-    return ((double)x * scale + 0x1.8p52) - 0x1.8p52;
-}
-
 static void integers(const fixed_lines *l, int group, const double *scale, double *out) {
     for (int64_t i = 0; l->line != 1 && i < l->lines; i++)
         for (int64_t k = 0; k < l->steps; k++)
@@ -108,14 +86,8 @@ static void clear_line(double *out, int64_t steps, int group) {
 
 /* out is [steps, group]; a line that is not finite has zeros, and NaN for its power. */
 static void pack(const fixed_lines *l, int group, int bits, double *out, double *power) {
-    uint32_t most[LINES_MOST] = {0};
-    double scale[LINES_MOST];
-    magnitudes(l, most);
-    for (int i = 0; i < group; i++) {
-        const int exponent = ro_fixed_exponent(most[i]), finite = exponent != RO_FIXED_NONE;
-        scale[i] = ro_fixed_power(finite ? bits - 1 - exponent : 0);
-        power[i] = finite ? ro_fixed_power(exponent - (bits - 1)) : (double)RO_F32_NAN;
-    }
+    double scale[FIXED_GROUP_MOST];
+    group_scales(l, group, bits, scale, power);
     integers(l, group, scale, out);
     for (int i = 0; i < group; i++)
         if (i >= l->lines || power[i] != power[i])
@@ -187,7 +159,8 @@ static void tiles_double(const fixed_tiles *t) {
 }
 
 const fixed_engine *RO_NAME(ro_fixed_double)(void) {
-    static const fixed_engine in_double = {ROWS,
+    static const fixed_engine in_double = {"binary64",
+                                           ROWS,
                                            COLS,
                                            ROWS * RO_DOT_CHUNK * sizeof(double),
                                            COLS * RO_DOT_CHUNK * sizeof(double),

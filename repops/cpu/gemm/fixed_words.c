@@ -5,7 +5,7 @@
  * high high, low low, and (high + low)(high + low), whose difference from the other two is
  * high low + low high. A lane may wrap: the difference is below 2^31, and exact modulo 2^32. Of 16
  * bits, a is one word, and b 256 high + low. */
-#include "repops/cpu/gemm/fixed.h"
+#include "repops/cpu/gemm/fixed_vectors.h"
 
 #if defined(RO_ISA_avx512)
 
@@ -13,48 +13,14 @@
 
 enum {
     ROWS = 12,
-    VECTORS = 2,
-    COLS = VECTORS * VW,
+    VECTORS = FIXED_COLS / VW,
+    COLS = FIXED_COLS,
     PAIRS = RO_DOT_CHUNK / 2,
     SUMS_MOST = 3,
     ROW_WORDS = ROWS * RO_DOT_CHUNK, /* of one sum */
     COL_WORDS = COLS * RO_DOT_CHUNK,
     HIGH = 12, /* bits of the low word */
 };
-
-/* Exponents, SPEC.md section 3.5, of the largest magnitudes in 16 lanes, as in src/fixed.h. */
-typedef struct {
-    __m512i exponent;
-    __mmask16 finite;
-} scales;
-
-RO_INLINE scales scales_of(__m512i most) {
-    const __m512i field = _mm512_srli_epi32(_mm512_add_epi32(most, _mm512_set1_epi32(0x1ffff)), 23);
-    return (scales){
-        _mm512_sub_epi32(_mm512_max_epi32(field, _mm512_set1_epi32(1)), _mm512_set1_epi32(126)),
-        _mm512_cmplt_epu32_mask(most, _mm512_set1_epi32(0x7f800000))};
-}
-
-/* Stores what an integer of each lane counts: NaN where the lane is not finite. */
-RO_INLINE void store_powers(scales s, int bits, double *power) {
-    const __m512i e = _mm512_sub_epi32(s.exponent, _mm512_set1_epi32(bits - 1 - 1023));
-    const __m512d nan = _mm512_set1_pd(__builtin_nan(""));
-    for (int h = 0; h < 2; h++) {
-        const __m256i half = h ? _mm512_extracti64x4_epi64(e, 1) : _mm512_castsi512_si256(e);
-        const __m512d p = _mm512_castsi512_pd(_mm512_slli_epi64(_mm512_cvtepi32_epi64(half), 52));
-        _mm512_storeu_pd(power + 8 * h, _mm512_mask_mov_pd(nan, (__mmask8)(s.finite >> 8 * h), p));
-    }
-}
-
-RO_INLINE __m512i magnitude(__m512 x) {
-    return _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
-}
-
-/* Numbers of lanes that are not finite become 0. Scaling is exact, or the integer is 0. */
-RO_INLINE __m512i integers(__m512 x, scales s, int bits) {
-    const __m512 by = _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_set1_epi32(bits - 1), s.exponent));
-    return _mm512_maskz_cvtps_epi32(s.finite, _mm512_scalef_ps(x, by));
-}
 
 typedef struct {
     __m512i high, low;
@@ -69,25 +35,12 @@ RO_INLINE words words_of(__m512i x, int shift) {
 
 /* ---- a: each sum has [rows, k] words ---- */
 
-/* Copies a line whose steps are apart. */
-static void gather_line(const fixed_lines *l, int64_t line, float *out) {
-    const float *x = l->x + line * l->line;
-    for (int64_t k = 0; k < l->steps; k++)
-        out[k] = x[k * l->step];
-}
-
 RO_INLINE void store_words(int16_t *out, __m512i x) {
     _mm256_storeu_si256((__m256i *)(void *)out, _mm512_cvtepi32_epi16(x));
 }
 
 static void pack_line(const float *x, int64_t steps, int bits, int16_t *out, double *power) {
-    __m512i most = _mm512_setzero_si512();
-    double powers[VW];
-    for (int64_t k = 0; k < steps; k += VW)
-        most = _mm512_max_epu32(most, magnitude(vf_load_n(x + k, steps - k)));
-    const scales s = scales_of(_mm512_set1_epi32((int)_mm512_reduce_max_epu32(most)));
-    store_powers(s, bits, powers);
-    *power = powers[0];
+    const scales s = line_scales(x, steps, bits, power);
     for (int64_t k = 0; k < steps; k += VW) {
         const __m512i i = integers(vf_load_n(x + k, steps - k), s, bits);
         if (bits == RO_FIXED_16) {
@@ -101,14 +54,12 @@ static void pack_line(const float *x, int64_t steps, int bits, int16_t *out, dou
     }
 }
 
-static void pack_rows(const fixed_lines *l, int bits, void *out, double *power) {
-    float line[RO_DOT_CHUNK];
-    for (int64_t i = 0; i < l->lines; i++) {
-        const float *x = l->x + i * l->line;
-        if (l->step != 1)
-            gather_line(l, i, line), x = line;
-        pack_line(x, l->steps, bits, (int16_t *)out + i * RO_DOT_CHUNK, power + i);
-    }
+static void pack_a(const fixed_lines *l, int bits, void *out, double *power) {
+    float copy[ROWS * RO_DOT_CHUNK];
+    const whole_lines from = lines_of(l, copy);
+    for (int64_t i = 0; i < l->lines; i++)
+        pack_line(from.x + i * from.apart, l->steps, bits, (int16_t *)out + i * RO_DOT_CHUNK,
+                  power + i);
     for (int64_t i = l->lines; i < ROWS; i++) {
         for (int s = 0; s < (bits == RO_FIXED_16 ? 1 : SUMS_MOST); s++)
             memset((int16_t *)out + s * ROW_WORDS + i * RO_DOT_CHUNK, 0, RO_DOT_CHUNK * 2);
@@ -118,26 +69,6 @@ static void pack_rows(const fixed_lines *l, int bits, void *out, double *power) 
 
 /* ---- b: each sum has [pairs of k, columns, 2] words ---- */
 
-/* Columns that lie side by side at every step, or a copy of them that does. */
-typedef struct {
-    const float *x;
-    int64_t step, cols, steps;
-} side_by_side;
-
-static side_by_side columns_of(const fixed_lines *l, float *copy) {
-    if (l->line == 1)
-        return (side_by_side){l->x, l->step, l->lines, l->steps};
-    for (int64_t j = 0; j < l->lines; j++)
-        for (int64_t k = 0; k < l->steps; k++)
-            copy[k * COLS + j] = l->x[j * l->line + k * l->step];
-    return (side_by_side){copy, COLS, l->lines, l->steps};
-}
-
-/* A step of 16 columns from `col` on; what is not there is 0. */
-RO_INLINE __m512 step_of(const side_by_side *c, int64_t k, int64_t col) {
-    return k < c->steps ? vf_load_n(c->x + k * c->step + col, c->cols - col) : vf_set1(0.0f);
-}
-
 RO_INLINE void store_pairs(int16_t *out, __m512i first, __m512i second) {
     const __m512i low = _mm512_and_si512(first, _mm512_set1_epi32(0xffff));
     _mm512_storeu_si512(out, _mm512_or_si512(low, _mm512_slli_epi32(second, 16)));
@@ -145,11 +76,7 @@ RO_INLINE void store_pairs(int16_t *out, __m512i first, __m512i second) {
 
 static void pack_vector(const side_by_side *c, int64_t col, int bits, int16_t *out, double *power) {
     const int shift = bits == RO_FIXED_16 ? 8 : HIGH;
-    __m512i most = _mm512_setzero_si512();
-    for (int64_t k = 0; k < c->steps; k++)
-        most = _mm512_max_epu32(most, magnitude(step_of(c, k, col)));
-    const scales s = scales_of(most);
-    store_powers(s, bits, power);
+    const scales s = column_scales(c, col, bits, power);
     for (int64_t k = 0; k < c->steps; k += 2) {
         const words x = words_of(integers(step_of(c, k, col), s, bits), shift);
         const words y = words_of(integers(step_of(c, k + 1, col), s, bits), shift);
@@ -162,7 +89,7 @@ static void pack_vector(const side_by_side *c, int64_t col, int bits, int16_t *o
     }
 }
 
-static void pack_cols(const fixed_lines *l, int bits, void *out, double *power) {
+static void pack_b(const fixed_lines *l, int bits, void *out, double *power) {
     float copy[COLS * RO_DOT_CHUNK];
     const side_by_side c = columns_of(l, copy);
     for (int v = 0; v < VECTORS; v++)
@@ -263,11 +190,11 @@ static void tiles_of_words(const fixed_tiles *t) {
 }
 
 const fixed_engine *RO_NAME(ro_fixed_words)(int bits) {
-    static const fixed_engine of16 = {ROWS,      COLS,      ROW_WORDS * 2, 2 * COL_WORDS * 2,
-                                      pack_rows, pack_cols, tiles_of_words};
+    static const fixed_engine of16 = {"AVX-512 VNNI",    ROWS,   COLS,   ROW_WORDS * 2,
+                                      2 * COL_WORDS * 2, pack_a, pack_b, tiles_of_words};
     static const fixed_engine of24 = {
-        ROWS,      COLS,          SUMS_MOST * ROW_WORDS * 2, SUMS_MOST * COL_WORDS * 2, pack_rows,
-        pack_cols, tiles_of_words};
+        "AVX-512 VNNI", ROWS,   COLS,          SUMS_MOST * ROW_WORDS * 2, SUMS_MOST * COL_WORDS * 2,
+        pack_a,         pack_b, tiles_of_words};
     if (!__builtin_cpu_supports("avx512vnni"))
         return NULL;
     return bits == RO_FIXED_16 ? &of16 : &of24;

@@ -1,0 +1,41 @@
+/* What engines share that pack by plain loops: exponents and integers of a group of lines. */
+#ifndef REPOPS_CPU_FIXED_SCALES_H
+#define REPOPS_CPU_FIXED_SCALES_H
+
+#include "repops/cpu/gemm/fixed.h"
+#include "repops/src/fixed.h"
+
+enum { FIXED_GROUP_MOST = 24 }; /* lines of a group */
+
+/* The largest magnitude of each line, as bits. Lines that lie side by side are read together. */
+static void magnitudes(const fixed_lines *l, uint32_t *most) {
+    for (int64_t i = 0; l->line != 1 && i < l->lines; i++)
+        for (int64_t k = 0; k < l->steps; k++) {
+            const uint32_t size = ro_to_bits(ro_abs(l->x[i * l->line + k * l->step]));
+            most[i] = size > most[i] ? size : most[i];
+        }
+    for (int64_t k = 0; l->line == 1 && k < l->steps; k++)
+        for (int64_t i = 0; i < l->lines; i++) {
+            const uint32_t size = ro_to_bits(ro_abs(l->x[i + k * l->step]));
+            most[i] = size > most[i] ? size : most[i];
+        }
+}
+
+/* By what the numbers of each line of a group are multiplied to be integers, and what an integer
+ * counts: NaN where the line is not finite. */
+static void group_scales(const fixed_lines *l, int group, int bits, double *scale, double *power) {
+    uint32_t most[FIXED_GROUP_MOST] = {0};
+    magnitudes(l, most);
+    for (int i = 0; i < group; i++) {
+        const int exponent = ro_fixed_exponent(most[i]), finite = exponent != RO_FIXED_NONE;
+        scale[i] = ro_fixed_power(finite ? bits - 1 - exponent : 0);
+        power[i] = finite ? ro_fixed_power(exponent - (bits - 1)) : (double)RO_F32_NAN;
+    }
+}
+
+/* The integer nearest to x scale, ties to even: binary64 has no fraction from 2^52 on. */
+RO_INLINE double integer_of(float x, double scale) {
+    return ((double)x * scale + 0x1.8p52) - 0x1.8p52;
+}
+
+#endif

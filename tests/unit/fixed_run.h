@@ -1,0 +1,142 @@
+/* Kept products (fixed_products.h) by each way to compute one that this machine has. */
+#ifndef TESTS_FIXED_RUN_H
+#define TESTS_FIXED_RUN_H
+
+#include "repops/repops.h"
+#include "repops/src/backend.h"
+#include "repops/src/call.h"
+#include "repops/tools/op_data.h"
+#include "tests/unit/fixed_products.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
+/* repops/cpu/gemm/fixed.h, for each instruction set. */
+typedef struct fixed_engine fixed_engine;
+typedef ro_status run_by(const ro_job *job, const fixed_engine *engine);
+typedef const fixed_engine *engine_of(int bits, int number);
+run_by ro_matmul_fixed_by_scalar;
+engine_of ro_fixed_engine_scalar;
+#if defined(__x86_64__)
+run_by ro_matmul_fixed_by_avx2, ro_matmul_fixed_by_avx512;
+engine_of ro_fixed_engine_avx2, ro_fixed_engine_avx512;
+#elif defined(__aarch64__)
+run_by ro_matmul_fixed_by_neon;
+engine_of ro_fixed_engine_neon;
+#endif
+
+/* How many engines the processor says it has, tiles aside, which the system may refuse: binary64,
+ * and words or dot products. */
+static inline int fixed_engines(const char *backend) {
+#if defined(__x86_64__)
+    return 1 + (strcmp(backend, "avx512") == 0 && __builtin_cpu_supports("avx512vnni"));
+#elif defined(__aarch64__)
+    return 1 + (strcmp(backend, "neon") == 0 && (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0);
+#else
+    (void)backend;
+    return 1;
+#endif
+}
+
+typedef struct {
+    const char *name, *backend;
+    run_by *run;
+    engine_of *engine;
+} fixed_set;
+
+static const fixed_set fixed_sets[] = {
+    {"scalar", "scalar", ro_matmul_fixed_by_scalar, ro_fixed_engine_scalar},
+#if defined(__x86_64__)
+    {"avx2", "avx2", ro_matmul_fixed_by_avx2, ro_fixed_engine_avx2},
+    {"avx512", "avx512", ro_matmul_fixed_by_avx512, ro_fixed_engine_avx512},
+#elif defined(__aarch64__)
+    {"neon", "neon", ro_matmul_fixed_by_neon, ro_fixed_engine_neon},
+#endif
+};
+enum { FIXED_SETS = sizeof fixed_sets / sizeof fixed_sets[0], ENGINES_MOST = 4 };
+
+/* ---- a call and its data, in memory of just that size ---- */
+
+typedef struct {
+    ro_shape in[2];
+    ro_call call;
+    uint32_t *data[2], *out;
+    int64_t numel;
+} fixed_run;
+
+static inline void fill(const fixed_case *x, int side, uint32_t *data, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        const uint64_t h = case_word(x->seed, side, i);
+        const numbers *of = x->of[side];
+        const int range = (int)(h % (uint64_t)of->count);
+        const uint32_t low = of->range[range].low, high = of->range[range].high;
+        data[i] = low + (uint32_t)((h >> 20) % ((uint64_t)high - low + 1));
+    }
+}
+
+static inline void replace(const fixed_case *x, uint32_t *const data[2]) {
+    for (const plant *p = x->plant; p < x->plant + x->plants; p++) {
+        const int64_t lines = p->side == 0 ? x->m : x->n;
+        const int across = p->side == 0 ? x->trans & 1 : !(x->trans & 2);
+        for (int64_t k = p->from; k < p->to; k++)
+            data[p->side][across ? k * lines + p->line : p->line * x->k + k] = p->word;
+    }
+}
+
+static inline void build(const fixed_case *x, fixed_run *r) {
+    const int64_t lines[2] = {x->m, x->n};
+    char why[200];
+    for (int i = 0; i < 2; i++) {
+        const int64_t count = x->batch * lines[i] * x->k;
+        const int across = i == 0 ? x->trans & 1 : !(x->trans & 2);
+        r->in[i] =
+            (ro_shape){RO_F32, 3, {x->batch, across ? x->k : lines[i], across ? lines[i] : x->k}};
+        r->data[i] = malloc((size_t)count * sizeof(float));
+        fill(x, i, r->data[i], count);
+    }
+    replace(x, r->data);
+    r->call = (ro_call){RO_OP_MATMUL_FIXED, 2, {1, x->trans, x->alpha, x->bits}, r->in, {0}};
+    FIXED_ASSERT(ro_infer(&r->call, why, sizeof why) == RO_OK, "%s: %s", x->name, why);
+    r->numel = ro_shape_numel(&r->call.output);
+    r->out = malloc((size_t)r->numel * sizeof(float));
+}
+
+static inline void release(fixed_run *r) {
+    free(r->data[0]);
+    free(r->data[1]);
+    free(r->out);
+}
+
+/* ---- engines ---- */
+
+/* NaNs, in place of what calls before have left. */
+static inline void *spoilt(void *user, size_t size, size_t alignment) {
+    (void)user;
+    void *block = aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+    return block ? memset(block, 0xff, size) : NULL;
+}
+
+static inline void unspoilt(void *user, void *block) {
+    (void)user;
+    free(block);
+}
+
+/* False if this machine has no such engine. */
+static inline bool run_engine(const fixed_set *set, int number, fixed_run *r) {
+    ro_ctx *ctx;
+    const ro_options options = {1, set->backend, spoilt, unspoilt, NULL};
+    if (ro_ctx_create(&options, &ctx) != RO_OK)
+        return false;
+    memset(r->out, 0xa5, (size_t)r->numel * sizeof(float));
+    const ro_job job = {ctx, &r->call, (const void *const *)r->data, r->out};
+    const fixed_engine *engine = set->engine((int)r->call.attr[RO_MATMUL_FIXED_BITS], number);
+    const ro_status status = engine ? set->run(&job, engine) : RO_OK;
+    ro_ctx_destroy(ctx);
+    FIXED_ASSERT(status == RO_OK, "%s: %d", set->backend, status);
+    return engine != NULL;
+}
+
+#endif
