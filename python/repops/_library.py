@@ -64,6 +64,7 @@ class LinearLayer(ctypes.Structure):
         ("out", I64),
         ("transposed", ctypes.c_int),
         ("activation", ctypes.c_int),
+        ("fixed_bits", ctypes.c_int),
     ]
 
 

@@ -54,9 +54,12 @@ def linear(
     *,
     transposed: bool = False,
     activation: str | None = None,
+    fixed_bits: int = 0,
     context: Context | None = None,
 ) -> Any:
-    """activation(x w + bias): x [..., in], w [in, out] or, transposed, [out, in], bias [out]."""
+    """activation(x w + bias): x [..., in], w [in, out] or, transposed, [out, in], bias [out].
+
+    The product is matmul's, or with fixed_bits 16 or 24 that of matmul_fixed."""
     a, b = floats(x, "x"), floats(w, "w")
     rows, cols = _matrix(a)
     out = b.shape[0] if transposed else b.shape[-1]
@@ -67,7 +70,7 @@ def linear(
     if activation not in ACTIVATIONS:
         raise Error(f"activation is {activation!r}; expected one of {list(ACTIVATIONS)}")
     y, context = _new(*a.shape[:-1], out), context or current()
-    layer = LinearLayer(rows, cols, out, transposed, ACTIVATIONS[activation])
+    layer = LinearLayer(rows, cols, out, transposed, ACTIVATIONS[activation], fixed_bits)
     context.check(
         lib.ro_linear(context.handle, ctypes.byref(layer), _at(a), _at(b), _at(c), None, _at(y))
     )

@@ -3,18 +3,21 @@
 #include "repops/src/fpenv.h"
 #include "repops/src/layers.h"
 
-static ro_status check_layer(ro_ctx *ctx, const ro_linear_layer *l, const float *z) {
+ro_status ro_check_linear(ro_ctx *ctx, const char *what, const ro_linear_layer *l, const float *z) {
     if (!ro_matrix_fits(l->rows, l->in) || !ro_matrix_fits(l->in, l->out) ||
         !ro_matrix_fits(l->rows, l->out))
         return ro_fail(ctx, RO_ERR_ARG,
-                       "linear: rows * in, in * out and rows * out must be 0..2^40, got %lld rows, "
+                       "%s: rows * in, in * out and rows * out must be 0..2^40, got %lld rows, "
                        "%lld in, %lld out",
-                       (long long)l->rows, (long long)l->in, (long long)l->out);
+                       what, (long long)l->rows, (long long)l->in, (long long)l->out);
     if (l->activation < RO_ACTIVATION_NONE || l->activation > RO_ACTIVATION_SILU)
-        return ro_fail(ctx, RO_ERR_ARG, "linear: no activation has the number %d",
+        return ro_fail(ctx, RO_ERR_ARG, "%s: no activation has the number %d", what,
                        (int)l->activation);
     if (z && l->activation == RO_ACTIVATION_NONE)
-        return ro_fail(ctx, RO_ERR_ARG, "linear: z must be NULL without an activation");
+        return ro_fail(ctx, RO_ERR_ARG, "%s: z must be NULL without an activation", what);
+    if (l->fixed_bits != 0 && l->fixed_bits != RO_FIXED_16 && l->fixed_bits != RO_FIXED_24)
+        return ro_fail(ctx, RO_ERR_ARG, "%s: fixed_bits must be 0, %d or %d, got %d", what,
+                       RO_FIXED_16, RO_FIXED_24, l->fixed_bits);
     return RO_OK;
 }
 
@@ -33,7 +36,7 @@ ro_status ro_linear(ro_ctx *ctx, const ro_linear_layer *layer, const float *x, c
                     const float *bias, float *z, float *y) {
     if (!ctx || !layer)
         return ro_missing(ctx, "linear", ctx ? "layer" : "ctx");
-    ro_status status = check_layer(ctx, layer, z);
+    ro_status status = ro_check_linear(ctx, "linear", layer, z);
     if (status != RO_OK || layer->rows == 0 || layer->out == 0)
         return status;
     const ro_linear_job job = {*layer, x, w, bias, z, y};

@@ -10,22 +10,6 @@ typedef struct {
     ro_gradient dx, dw, db;
 } linear_gradients;
 
-static ro_status check_layer(ro_ctx *ctx, const linear_gradients *g) {
-    const ro_linear_layer *l = g->layer;
-    if (!ro_matrix_fits(l->rows, l->in) || !ro_matrix_fits(l->in, l->out) ||
-        !ro_matrix_fits(l->rows, l->out))
-        return ro_fail(ctx, RO_ERR_ARG,
-                       "linear_backward: rows * in, in * out and rows * out must be 0..2^40, got "
-                       "%lld rows, %lld in, %lld out",
-                       (long long)l->rows, (long long)l->in, (long long)l->out);
-    if (l->activation < RO_ACTIVATION_NONE || l->activation > RO_ACTIVATION_SILU)
-        return ro_fail(ctx, RO_ERR_ARG, "linear_backward: no activation has the number %d",
-                       (int)l->activation);
-    if (g->z && l->activation == RO_ACTIVATION_NONE)
-        return ro_fail(ctx, RO_ERR_ARG, "linear_backward: z must be NULL without an activation");
-    return RO_OK;
-}
-
 static ro_status check_memory(ro_ctx *ctx, const linear_gradients *g) {
     const ro_linear_layer *l = g->layer;
     const int wanted = RO_WRITTEN | RO_OPTIONAL;
@@ -59,25 +43,57 @@ static int64_t width(int64_t cols) {
     return cols > 1 ? cols : 1;
 }
 
-/* m x n is the product of op(a) and op(b): with alpha 1, and beta 0 or 1, these are the bytes of
- * matmul, and of add. */
-static ro_status multiply(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
-                          const float *a, const float *b, ro_gradient c) {
-    return ro_sgemm(ctx, trans_a, trans_b, m, n, k, 1, a, width(trans_a ? m : k), b,
-                    width(trans_b ? k : n), c.add ? 1 : 0, c.data, width(n));
+/* A product of op(a), m x k, and op(b), k x n, that goes to c. */
+typedef struct {
+    int trans_a, trans_b;
+    int64_t m, n, k;
+    const float *a, *b;
+    ro_gradient c;
+} gradient_product;
+
+static ro_status multiply_fixed(ro_ctx *ctx, int bits, const gradient_product *p) {
+    const int64_t attr[RO_MAX_ATTRS] = {[RO_MATMUL_FIXED_TRANS] = p->trans_a | p->trans_b << 1,
+                                        [RO_MATMUL_FIXED_ALPHA] = ro_attr_f32(1.0f),
+                                        [RO_MATMUL_FIXED_BITS] = bits};
+    const ro_tensor a = ro_matrix(p->a, p->trans_a ? p->k : p->m, p->trans_a ? p->m : p->k);
+    const ro_tensor b = ro_matrix(p->b, p->trans_b ? p->n : p->k, p->trans_b ? p->k : p->n);
+    float *at;
+    ro_status status = ro_gradient_open(ctx, p->c, p->m * p->n, &at);
+    if (status == RO_OK) {
+        ro_tensor c = ro_matrix(at, p->m, p->n);
+        status =
+            ro_typed_call(ctx, RO_OP_MATMUL_FIXED, 2, (const ro_tensor *const[]){&a, &b}, attr, &c);
+    }
+    return ro_gradient_close(ctx, p->c, p->m * p->n, at, status);
+}
+
+/* With alpha 1, and beta 0 or 1, these are the bytes of matmul, and of add. */
+static ro_status multiply(ro_ctx *ctx, int fixed_bits, const gradient_product *p) {
+    if (fixed_bits)
+        return multiply_fixed(ctx, fixed_bits, p);
+    return ro_sgemm(ctx, p->trans_a, p->trans_b, p->m, p->n, p->k, 1, p->a,
+                    width(p->trans_a ? p->m : p->k), p->b, width(p->trans_b ? p->k : p->n),
+                    p->c.add ? 1 : 0, p->c.data, width(p->n));
+}
+
+static ro_status input_gradient(ro_ctx *ctx, const linear_gradients *g, const float *dz) {
+    const ro_linear_layer *l = g->layer;
+    const gradient_product p = {0, !l->transposed, l->rows, l->in, l->out, dz, g->w, g->dx};
+    return multiply(ctx, l->fixed_bits, &p);
 }
 
 static ro_status weight_gradient(ro_ctx *ctx, const linear_gradients *g, const float *dz) {
     const ro_linear_layer *l = g->layer;
-    return l->transposed ? multiply(ctx, 1, 0, l->out, l->in, l->rows, dz, g->x, g->dw)
-                         : multiply(ctx, 1, 0, l->in, l->out, l->rows, g->x, dz, g->dw);
+    const gradient_product of_w = {1, 0, l->in, l->out, l->rows, g->x, dz, g->dw};
+    const gradient_product of_transposed = {1, 0, l->out, l->in, l->rows, dz, g->x, g->dw};
+    return multiply(ctx, l->fixed_bits, l->transposed ? &of_transposed : &of_w);
 }
 
 static ro_status gradients_of(ro_ctx *ctx, const linear_gradients *g, const float *dz) {
     const ro_linear_layer *l = g->layer;
     ro_status status = RO_OK;
     if (g->dx.data)
-        status = multiply(ctx, 0, !l->transposed, l->rows, l->in, l->out, dz, g->w, g->dx);
+        status = input_gradient(ctx, g, dz);
     if (g->dw.data && status == RO_OK)
         status = weight_gradient(ctx, g, dz);
     if (g->db.data && status == RO_OK)
@@ -92,7 +108,7 @@ ro_status ro_linear_backward(ro_ctx *ctx, const ro_linear_layer *layer, const fl
         return ro_missing(ctx, "linear_backward", ctx ? "layer" : "ctx");
     const linear_gradients g = {layer, x, w, z, dy, dx, dw, db};
     float *dz = NULL;
-    ro_status status = check_layer(ctx, &g);
+    ro_status status = ro_check_linear(ctx, "linear_backward", layer, z);
     if (status == RO_OK)
         status = check_memory(ctx, &g);
     if (status == RO_OK && layer->activation)

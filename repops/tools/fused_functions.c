@@ -74,8 +74,10 @@ static ro_status run_attention(ro_ctx *ctx, const golden_fused *g, const golden_
 /* ---- linear layers ---- */
 
 static ro_linear_layer layer_of(const golden_fused *g) {
-    return (ro_linear_layer){g->size[0], g->size[1], g->size[2], g->causal,
-                             (ro_activation)g->dropout};
+    const int bits = atoi(g->scale);
+    return (ro_linear_layer){
+        g->size[0],         g->size[1], g->size[2], g->causal, (ro_activation)g->dropout,
+        bits > 1 ? bits : 0};
 }
 
 /* x, w, bias; y, z */

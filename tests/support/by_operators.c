@@ -70,11 +70,12 @@ static ro_status linear(ro_ctx *ctx, const ro_linear_job *j) {
         RO_F32, 2, {l->transposed ? l->out : l->in, l->transposed ? l->in : l->out}};
     const ro_shape y = {RO_F32, 2, {l->rows, l->out}}, in[] = {x, w}, terms[] = {y, row};
     float *z = j->z ? j->z : j->y;
-    const ro_call product = {
-        RO_OP_MATMUL, 2, {0, l->transposed ? 2 : 0, ro_attr_f32(1), RO_DOT_CHUNK, 0}, in, y};
+    const int64_t trans = l->transposed ? 2 : 0, bits = l->fixed_bits;
+    const ro_call matmul = {RO_OP_MATMUL, 2, {0, trans, ro_attr_f32(1), RO_DOT_CHUNK, 0}, in, y};
+    const ro_call fixed = {RO_OP_MATMUL_FIXED, 2, {0, trans, ro_attr_f32(1), bits}, in, y};
     const ro_call sum = {RO_OP_ADD, 2, {0}, terms, y};
     const ro_call function = {op[l->activation], 1, {0}, &y, y};
-    ro_status status = ro_run(ctx, &product, (const void *[]){j->x, j->w}, z);
+    ro_status status = ro_run(ctx, bits ? &fixed : &matmul, (const void *[]){j->x, j->w}, z);
     if (status == RO_OK && j->bias)
         status = ro_run(ctx, &sum, (const void *[]){z, j->bias}, z);
     if (status == RO_OK && l->activation != RO_ACTIVATION_NONE)

@@ -25,6 +25,8 @@ void test_job_open_from(test_job *job, vd_model_kind kind, int64_t steps, int64_
 void test_job_open_seed(test_job *job, vd_model_kind kind, int64_t steps, uint64_t seed);
 /* Weights, moments and activations are stored as bf16; fixed_bits: as vd_training has it. */
 void test_job_open_stored(test_job *job, vd_model_kind kind, int64_t steps, int fixed_bits);
+/* Linear layers with fixed products of so many bits. */
+void test_job_open_fixed(test_job *job, vd_model_kind kind, int64_t steps, int32_t bits);
 void test_job_open_sgd(test_job *job, int64_t steps, bool nesterov); /* an mlp */
 void test_job_open_operators(test_job *job, int64_t steps);          /* what no model uses */
 /* Sums over `rows`; those of products are the columns of a matrix of that width. */

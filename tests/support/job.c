@@ -90,6 +90,12 @@ void test_job_open_seed(test_job *job, vd_model_kind kind, int64_t steps, uint64
     open_recipe(job, t);
 }
 
+void test_job_open_fixed(test_job *job, vd_model_kind kind, int64_t steps, int32_t bits) {
+    vd_training t = recipe(kind, steps, 1);
+    t.fixed_bits = bits;
+    open_recipe(job, t);
+}
+
 void test_job_open_sgd(test_job *job, int64_t steps, bool nesterov) {
     vd_training t = recipe(VD_MODEL_MLP, steps, steps);
     t.optimizer.kind = VD_OPTIMIZER_SGD;

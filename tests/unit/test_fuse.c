@@ -435,6 +435,22 @@ Test(fuse, a_run_has_the_same_root) {
     test_job_close(&job);
 }
 
+/* The linear layers of both kinds of products, and nothing of them is left over. */
+Test(fuse, runs_with_fixed_products_have_the_same_root) {
+    for (int bits = RO_FIXED_16; bits <= RO_FIXED_24; bits += 8) {
+        test_job job;
+        test_job_open_fixed(&job, VD_MODEL_GPT2, 2, bits);
+        const vd_program *p = &job.program;
+        const uint32_t gelu = count_of(p, RO_OP_GELU);
+        uint32_t kept;
+        cr_expect(count_of(p, RO_OP_MATMUL_FIXED) > 0, "%d bits", bits);
+        cr_expect(gelu > 0 && linear_groups(p, RO_ACTIVATION_GELU, &kept) == gelu && kept == gelu);
+        cr_expect(linear_groups(p, RO_ACTIVATION_NONE, &kept) == 3 * gelu && kept == 0);
+        expect_the_same_root(&job);
+        test_job_close(&job);
+    }
+}
+
 /* SwiGLU has no bias; GELU by erf and ReLU do. BERT's keys are padded, and its labels ignored. */
 Test(fuse, runs_of_other_activations_have_the_same_root) {
     static const struct {

@@ -56,9 +56,10 @@ static void check(const ro_linear_layer *l, data_class class, parts has, int thr
         if (!(ctx = context(backends[b], threads, 1)))
             continue;
         run(ctx, l, has, &got);
-        cr_expect(memcmp(&got, &want, sizeof got) == 0, "%lld x %lld x %lld%s, activation %d on %s",
-                  (long long)l->rows, (long long)l->in, (long long)l->out,
-                  l->transposed ? ", transposed" : "", (int)l->activation, backends[b]);
+        cr_expect(memcmp(&got, &want, sizeof got) == 0,
+                  "%lld x %lld x %lld%s, activation %d, fixed_bits %d on %s", (long long)l->rows,
+                  (long long)l->in, (long long)l->out, l->transposed ? ", transposed" : "",
+                  (int)l->activation, l->fixed_bits, backends[b]);
         ro_ctx_destroy(ctx);
     }
 }
@@ -91,14 +92,45 @@ Test(fused_linear, large_ones_give_the_bytes_of_their_operators) {
         }
 }
 
+/* Several blocks, groups that are not full, chunks that are not; nothing. */
+Test(fused_linear, fixed_products_give_the_bytes_of_their_operators) {
+    static const int64_t of[][3] = {{0, 3, 5},      {3, 5, 0},      {3, 0, 40},    {1, 1, 1},
+                                    {16, 20, 24},   {1, 700, 3},    {70, 300, 1},  {17, 600, 17},
+                                    {130, 257, 65}, {600, 70, 300}, {70, 70, 1030}};
+    int turn = 0;
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
+        for (int class = 0; class < DATA_END; class ++)
+            for (int bits = RO_FIXED_16; bits <= RO_FIXED_24; bits += 8, turn++) {
+                const ro_linear_layer l = {of[i][0],
+                                           of[i][1],
+                                           of[i][2],
+                                           turn / 3 % 2,
+                                           (ro_activation)(turn % (RO_ACTIVATION_SILU + 1)),
+                                           bits};
+                const parts has = {turn % 4 > 0, l.activation && turn % 3 > 0};
+                check(&l, (data_class) class, has, 1 + turn % 3);
+            }
+}
+
 Test(fused_linear, what_makes_no_sense_is_refused) {
     ro_ctx *ctx = context("scalar", 1, 1);
-    const ro_linear_layer wrong[] = {{-1, 1, 1},        {1, -1, 1},
-                                     {1, 1, -1},        {INT64_MAX, 2, 2},
-                                     {2, INT64_MAX, 0}, {1, 1, 1, 0, (ro_activation)99}};
+    const ro_linear_layer wrong[] = {{-1, 1, 1},
+                                     {1, -1, 1},
+                                     {1, 1, -1},
+                                     {INT64_MAX, 2, 2},
+                                     {2, INT64_MAX, 0},
+                                     {1, 1, 1, 0, (ro_activation)99},
+                                     {1, 1, 1, .fixed_bits = 8}};
+    static const char *const says[] = {"linear: rows",
+                                       "linear: rows",
+                                       "linear: rows",
+                                       "linear: rows",
+                                       "linear: rows",
+                                       "activation",
+                                       "fixed_bits must be 0, 16 or 24, got 8"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         cr_expect(ro_linear(ctx, &wrong[i], x, w, bias, NULL, got.y) == RO_ERR_ARG, "%zu", i);
-        cr_expect(strstr(ro_ctx_error(ctx), i < 5 ? "linear: rows" : "activation") != NULL);
+        cr_expect(strstr(ro_ctx_error(ctx), says[i]) != NULL, "%s", ro_ctx_error(ctx));
     }
     const ro_linear_layer none = {1, 1, 1, 0, RO_ACTIVATION_NONE};
     cr_expect(ro_linear(ctx, &none, x, w, bias, got.z, got.y) == RO_ERR_ARG);

@@ -52,11 +52,15 @@ Test(layers, sums_of_columns_have_all_levels) {
             check_columns(of[i][0], of[i][1], (data_class) class);
 }
 
-static void matmul(ro_ctx *ctx, int trans, matrix a, matrix b, matrix c) {
+static void product(ro_ctx *ctx, int bits, int trans, matrix a, matrix b, matrix c) {
+    const int64_t fixed[RO_MAX_ATTRS] = {[RO_MATMUL_FIXED_TRANS] = trans,
+                                         [RO_MATMUL_FIXED_ALPHA] = ro_attr_f32(1),
+                                         [RO_MATMUL_FIXED_BITS] = bits};
     const int64_t attr[RO_MAX_ATTRS] = {[RO_MATMUL_TRANS] = trans,
                                         [RO_MATMUL_ALPHA] = ro_attr_f32(1),
                                         [RO_MATMUL_CHUNK] = RO_DOT_CHUNK};
-    apply(ctx, RO_OP_MATMUL, attr, 2, (matrix[]){a, b}, c);
+    apply(ctx, bits ? RO_OP_MATMUL_FIXED : RO_OP_MATMUL, bits ? fixed : attr, 2, (matrix[]){a, b},
+          c);
 }
 
 /* ---- linear layers ---- */
@@ -86,8 +90,8 @@ static void linear_by_operators(ro_ctx *ctx, const ro_linear_layer *l, const int
     const matrix w = {linear_w, t ? l->out : l->in, t ? l->in : l->out};
     linear_want = linear_before;
     gradients *g = &linear_want;
-    matmul(ctx, t ? 0 : 2, dz, w, (matrix){g->dx, l->rows, l->in});
-    matmul(ctx, 1, t ? dz : mx, t ? mx : dz, (matrix){g->dw, w.rows, w.cols});
+    product(ctx, l->fixed_bits, t ? 0 : 2, dz, w, (matrix){g->dx, l->rows, l->in});
+    product(ctx, l->fixed_bits, 1, t ? dz : mx, t ? mx : dz, (matrix){g->dw, w.rows, w.cols});
     sum_of_columns(l->rows, l->out, dz.data, g->db);
     added(g->dx, linear_before.dx, l->rows * l->in, add[0]);
     added(g->dw, linear_before.dw, l->in * l->out, add[1]);
@@ -114,8 +118,9 @@ static void check_linear(const ro_linear_layer *l, data_class class, int turn) {
                                      db) == RO_OK,
                   "%s", ro_ctx_error(ctx));
         cr_expect(memcmp(&linear_got, &linear_want, sizeof linear_got) == 0,
-                  "%lld x %lld x %lld, activation %d, turn %d on %s", (long long)l->rows,
-                  (long long)l->in, (long long)l->out, (int)l->activation, turn, backends[b]);
+                  "%lld x %lld x %lld, activation %d, fixed_bits %d, turn %d on %s",
+                  (long long)l->rows, (long long)l->in, (long long)l->out, (int)l->activation,
+                  l->fixed_bits, turn, backends[b]);
         ro_ctx_destroy(ctx);
     }
 }
@@ -124,12 +129,14 @@ Test(layers, gradients_of_linear_layers_are_those_of_their_operators) {
     static const int64_t of[][3] = {{0, 3, 5},    {3, 5, 0},     {3, 0, 40},   {1, 1, 1},
                                     {16, 20, 24}, {1, 700, 3},   {300, 70, 1}, {65, 5, 17},
                                     {600, 17, 9}, {130, 257, 65}};
+    static const int fixed[] = {0, RO_FIXED_16, 0, RO_FIXED_24};
     int turn = 0;
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
         for (int class = 0; class < DATA_END; class ++)
             for (int activation = 0; activation <= RO_ACTIVATION_SILU; activation++, turn++) {
-                const ro_linear_layer l = {of[i][0], of[i][1], of[i][2], turn / 3 % 2,
-                                           (ro_activation)activation};
+                const ro_linear_layer l = {
+                    of[i][0],           of[i][1], of[i][2], turn / 3 % 2, (ro_activation)activation,
+                    fixed[turn / 5 % 4]};
                 check_linear(&l, (data_class) class, turn % 8);
             }
 }
@@ -159,11 +166,14 @@ Test(layers, linear_gradients_that_make_no_sense_are_refused) {
     const ro_gradient a = {got, 0}, none = {0}, onto = {dy, 0};
     const ro_linear_layer l = {2, 3, 4, 0, RO_ACTIVATION_NONE},
                           relu = {2, 3, 4, 0, RO_ACTIVATION_RELU};
-    const ro_linear_layer wrong[] = {
-        {-1, 1, 1}, {INT64_MAX, 2, 2}, {1, 1, 1, 0, (ro_activation)99}};
-    for (int i = 0; i < 3; i++)
+    const ro_linear_layer wrong[] = {{-1, 1, 1},
+                                     {INT64_MAX, 2, 2},
+                                     {1, 1, 1, 0, (ro_activation)99},
+                                     {1, 1, 1, .fixed_bits = 23}};
+    static const char *const says[] = {"rows * in", "rows * in", "activation", "fixed_bits"};
+    for (int i = 0; i < 4; i++)
         expect_refused(ctx, ro_linear_backward(ctx, &wrong[i], x, z, NULL, dy, a, none, none),
-                       i < 2 ? "rows * in" : "activation");
+                       says[i]);
     expect_refused(ctx, ro_linear_backward(ctx, &l, x, z, z, dy, a, none, none), "z must be NULL");
     expect_refused(ctx, ro_linear_backward(ctx, &relu, x, z, NULL, dy, a, none, none), "`z`");
     expect_refused(ctx, ro_linear_backward(ctx, &l, x, NULL, NULL, dy, a, none, none), "`w`");

@@ -11,12 +11,36 @@ static const struct {
                    {RO_OP_SILU, RO_ACTIVATION_SILU}};
 enum { ACTIVATIONS = sizeof activations / sizeof activations[0] };
 
-/* A product of matrices as ro_linear has it. */
-static bool join_product(const vd_matcher *m, uint32_t value, vd_fused *g) {
+/* Two matrices whose product ro_linear has among its own. */
+static bool is_plain(const vd_node *n) {
+    return n->attr[RO_MATMUL_BATCH_DIMS] == 0 && !(n->attr[RO_MATMUL_TRANS] & 1) &&
+           n->attr[RO_MATMUL_ALPHA] == ro_attr_f32(1.0f) &&
+           n->attr[RO_MATMUL_CHUNK] == RO_DOT_CHUNK && n->attr[RO_MATMUL_MASK] == RO_MASK_NONE;
+}
+
+static bool is_plain_fixed(const vd_node *n) {
+    return n->attr[RO_MATMUL_FIXED_BATCH_DIMS] == 0 && !(n->attr[RO_MATMUL_FIXED_TRANS] & 1) &&
+           n->attr[RO_MATMUL_FIXED_ALPHA] == ro_attr_f32(1.0f);
+}
+
+/* The product that computes `value`; NULL if it is none, or another kind of product. */
+static const vd_node *product_of(const vd_matcher *m, uint32_t value, vd_fused *g) {
     const vd_node *n = vd_join(m, value, RO_OP_MATMUL, g);
-    if (!n || n->attr[RO_MATMUL_BATCH_DIMS] != 0 || n->attr[RO_MATMUL_TRANS] & 1 ||
-        n->attr[RO_MATMUL_ALPHA] != ro_attr_f32(1.0f) || n->attr[RO_MATMUL_CHUNK] != RO_DOT_CHUNK ||
-        n->attr[RO_MATMUL_MASK] != RO_MASK_NONE)
+    if (n) {
+        g->linear.transposed = n->attr[RO_MATMUL_TRANS] >> 1 & 1;
+        return is_plain(n) ? n : NULL;
+    }
+    n = vd_join(m, value, RO_OP_MATMUL_FIXED, g);
+    if (!n)
+        return NULL;
+    g->linear.transposed = n->attr[RO_MATMUL_FIXED_TRANS] >> 1 & 1;
+    g->linear.fixed_bits = (int)n->attr[RO_MATMUL_FIXED_BITS];
+    return is_plain_fixed(n) ? n : NULL;
+}
+
+static bool join_product(const vd_matcher *m, uint32_t value, vd_fused *g) {
+    const vd_node *n = product_of(m, value, g);
+    if (!n)
         return false;
     const ro_shape *x = vd_shape_in(m, vd_input_of(m, n, 0));
     if (vd_shape_in(m, vd_input_of(m, n, 1))->dtype != RO_F32)
@@ -26,7 +50,6 @@ static bool join_product(const vd_matcher *m, uint32_t value, vd_fused *g) {
     if (g->linear.in == 0 || g->linear.out == 0)
         return false;
     g->linear.rows = ro_shape_numel(x) / g->linear.in;
-    g->linear.transposed = n->attr[RO_MATMUL_TRANS] >> 1 & 1;
     vd_put_inputs(g, 2, (uint32_t[]){vd_input_of(m, n, 0), vd_input_of(m, n, 1)});
     /* The weights may have dimensions that the result has too: rows of `out` all the same. */
     return ro_shape_numel(&n->shape) == g->linear.rows * g->linear.out;

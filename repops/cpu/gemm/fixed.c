@@ -1,6 +1,7 @@
 /* matmul_fixed and ro_linear with fixed products (SPEC.md section 3.5): blocks of the output,
  * shared among threads; an engine computes their chunks. */
 #include "repops/cpu/gemm/fixed.h"
+#include "repops/cpu/gemm/gemm.h"
 
 enum {
     BLOCK_ROWS = 512, /* rows that repay packing a chunk of b */
@@ -15,8 +16,9 @@ typedef struct {
     ro_matmul v;
     const float *a, *b;
     float *c;
-    int64_t rows, cols;   /* of a block */
-    int64_t down, across; /* blocks of one product */
+    const ro_linear_job *layer; /* what follows the product; NULL: nothing */
+    int64_t rows, cols;         /* of a block */
+    int64_t down, across;       /* blocks of one product */
     char *workspace;
     int64_t workspace_size; /* of one thread, in bytes */
 } fixed_plan;
@@ -63,11 +65,21 @@ static fixed_lines part_of(const fixed_lines *all, int64_t at, int64_t most, int
 /* Completes rows [m, m + rows) of the block. */
 static void finish(const fixed_block *s, int64_t m, int64_t rows) {
     const ro_matmul *v = &s->plan->v;
+    const ro_linear_job *l = s->plan->layer;
     for (int64_t i = m; i < m + rows; i++) {
         float *c = s->c + i * v->n;
         for (int64_t n = 0; n < s->b.lines; n++)
             c[n] = ro_canon(c[n] * v->alpha);
     }
+    if (!l)
+        return;
+    const int64_t at = s->c - s->plan->c, col = at % v->n;
+    const gemm g = {.c = s->plan->c,
+                    .c_row = v->n,
+                    .y = l->y,
+                    .bias = l->bias,
+                    .activation = l->layer.activation};
+    RO_NAME(ro_gemm_end)(&g, at / v->n + m, rows, col, s->b.lines);
 }
 
 static void run_chunk(const fixed_block *s, int64_t k) {
@@ -176,6 +188,24 @@ ro_status RO_NAME(ro_matmul_fixed_by)(const ro_job *job, const fixed_engine *eng
 static ro_status matmul_fixed(const ro_job *job) {
     const int bits = (int)job->call->attr[RO_MATMUL_FIXED_BITS];
     return RO_NAME(ro_matmul_fixed_by)(job, RO_NAME(ro_fixed_engine)(bits, 0));
+}
+
+/* Without a z to keep, the product goes to y directly. */
+ro_status RO_NAME(ro_linear_fixed)(ro_ctx *ctx, const ro_linear_job *j) {
+    const ro_linear_layer *l = &j->layer;
+    fixed_plan p = {.engine = RO_NAME(ro_fixed_engine)(l->fixed_bits, 0),
+                    .v = {.batch = 1,
+                          .m = l->rows,
+                          .n = l->out,
+                          .k = l->in,
+                          .trans_b = l->transposed != 0,
+                          .alpha = 1.0f,
+                          .bits = l->fixed_bits},
+                    .a = j->x,
+                    .b = j->w,
+                    .c = j->z ? j->z : j->y,
+                    .layer = j};
+    return run_plan(ctx, &p);
 }
 
 void RO_NAME(ro_add_fixed)(ro_table *table) {

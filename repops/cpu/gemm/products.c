@@ -1,5 +1,6 @@
 /* matmul and ro_linear (SPEC.md section 3.1), and attn_av (section 8): a batch of products, shared
  * among threads by output. */
+#include "repops/cpu/gemm/fixed.h"
 #include "repops/cpu/gemm/gemm_small.h"
 #include "repops/cpu/gemm/gemm_widened.h"
 #include "repops/src/call.h"
@@ -178,6 +179,8 @@ static ro_status sgemm(ro_ctx *ctx, const ro_products *p) {
 /* Without a z to keep, the product goes to y directly. */
 static ro_status linear(ro_ctx *ctx, const ro_linear_job *j) {
     const ro_linear_layer *l = &j->layer;
+    if (l->fixed_bits)
+        return RO_NAME(ro_linear_fixed)(ctx, j);
     gemm g = {.m = l->rows, .n = l->out, .k = l->in, .alpha = 1.0f, .chunk = RO_DOT_CHUNK};
     g.a = j->x, g.a_row = l->in, g.a_col = 1;
     g.b = j->w, g.b_row = l->transposed ? 1 : l->out, g.b_col = l->transposed ? l->in : 1;

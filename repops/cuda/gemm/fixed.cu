@@ -75,36 +75,30 @@ static bool in_fours(const fixed_lines &x) {
     return x.step == 1 && ((uintptr_t)x.data % 16 | (uint64_t)(x.line | x.next | x.steps) % 4) == 0;
 }
 
-static ro_status matmul_fixed(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const ro_matmul v = ro_matmul_of(call);
+ro_status ro_fixed_product(ro_cuda *d, const ro_matmul *product, const float *x, const float *y,
+                           float *out) {
+    const ro_matmul &v = *product;
     if (v.batch > INT32_MAX || v.k > INT32_MAX)
         return ro_cuda_fail(d, RO_ERR_UNSUPPORTED,
                             "cuda: matmul_fixed of 2^31 products or steps of k or more");
-    fixed_lines a = {static_cast<const float *>(in[0]),
-                     v.trans_a ? 1 : v.k,
-                     v.trans_a ? v.m : 1,
-                     v.m * v.k,
-                     v.m,
-                     v.k,
-                     false};
-    fixed_lines b = {static_cast<const float *>(in[1]),
-                     v.trans_b ? v.k : 1,
-                     v.trans_b ? 1 : v.n,
-                     v.k * v.n,
-                     v.n,
-                     v.k,
-                     false};
+    fixed_lines a = {x, v.trans_a ? 1 : v.k, v.trans_a ? v.m : 1, v.m * v.k, v.m, v.k, false};
+    fixed_lines b = {y, v.trans_b ? v.k : 1, v.trans_b ? 1 : v.n, v.k * v.n, v.n, v.k, false};
     a.fours = in_fours(a), b.fours = in_fours(b);
     void *memory;
     ro_status status = ro_cuda_alloc(d, memory_of(v, nullptr).bytes, &memory);
     if (status != RO_OK)
         return status;
     const fixed_memory w = memory_of(v, static_cast<char *>(memory));
-    float *to = static_cast<float *>(out);
-    status =
-        v.bits == RO_FIXED_24 ? run_packed<3>(d, v, a, b, w, to) : run_packed<2>(d, v, a, b, w, to);
+    status = v.bits == RO_FIXED_24 ? run_packed<3>(d, v, a, b, w, out)
+                                   : run_packed<2>(d, v, a, b, w, out);
     ro_cuda_free(d, memory);
     return status;
+}
+
+static ro_status matmul_fixed(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const ro_matmul v = ro_matmul_of(call);
+    return ro_fixed_product(d, &v, static_cast<const float *>(in[0]),
+                            static_cast<const float *>(in[1]), static_cast<float *>(out));
 }
 
 void ro_cuda_add_fixed(ro_cuda_operator **table) {

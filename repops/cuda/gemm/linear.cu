@@ -72,18 +72,11 @@ template <bool along_k> static ro_status run(ro_cuda *d, const ro_linear_job *j)
                                                                               "linear");
 }
 
-/* For few columns: a product, which ro_gemm_products transposes, and then bias and activation for
- * each element. */
-static ro_status run_narrow(ro_cuda *d, const ro_linear_job *j) {
+/* Bias and activation of a product that is complete, in one pass. */
+static ro_status end_layer(ro_cuda *d, const ro_linear_job *j) {
     const ro_linear_layer *l = &j->layer;
-    gemm_products product = {};
-    product.p = {l->rows, l->out, l->in, 1, RO_DOT_CHUNK, RO_MASK_NONE, nullptr, 0};
-    product.a = {j->x, l->in, 1, 0};
-    product.b = {j->w, l->transposed ? 1 : l->out, l->transposed ? l->in : 1, 0};
-    product.out = {j->y, l->out, 1, 0, 1.0f, 0.0f, false};
-    const ro_status status = ro_gemm_products(d, &product, "linear");
-    if (status != RO_OK || (!j->bias && !j->z && l->activation == RO_ACTIVATION_NONE))
-        return status;
+    if (!j->bias && !j->z && l->activation == RO_ACTIVATION_NONE)
+        return RO_OK;
     linear_out out = {};
     out.c = j->y, out.row = l->out, out.bias = j->bias, out.z = j->z;
     out.activation = l->activation;
@@ -97,7 +90,30 @@ static ro_status run_narrow(ro_cuda *d, const ro_linear_job *j) {
         "linear");
 }
 
+/* For few columns: ro_gemm_products transposes the product. */
+static ro_status run_narrow(ro_cuda *d, const ro_linear_job *j) {
+    const ro_linear_layer *l = &j->layer;
+    gemm_products product = {};
+    product.p = {l->rows, l->out, l->in, 1, RO_DOT_CHUNK, RO_MASK_NONE, nullptr, 0};
+    product.a = {j->x, l->in, 1, 0};
+    product.b = {j->w, l->transposed ? 1 : l->out, l->transposed ? l->in : 1, 0};
+    product.out = {j->y, l->out, 1, 0, 1.0f, 0.0f, false};
+    const ro_status status = ro_gemm_products(d, &product, "linear");
+    return status == RO_OK ? end_layer(d, j) : status;
+}
+
+static ro_status run_fixed(ro_cuda *d, const ro_linear_job *j) {
+    const ro_linear_layer *l = &j->layer;
+    ro_matmul v = {};
+    v.batch = 1, v.m = l->rows, v.n = l->out, v.k = l->in;
+    v.trans_b = l->transposed, v.alpha = 1.0f, v.bits = l->fixed_bits;
+    const ro_status status = ro_fixed_product(d, &v, j->x, j->w, j->y);
+    return status == RO_OK ? end_layer(d, j) : status;
+}
+
 ro_status ro_cuda_linear(ro_cuda *d, const ro_linear_job *job) {
+    if (job->layer.fixed_bits)
+        return run_fixed(d, job);
     if (job->layer.out <= gemm_flat16::M && job->layer.out < job->layer.rows)
         return run_narrow(d, job);
     return job->layer.transposed ? run<true>(d, job) : run<false>(d, job);

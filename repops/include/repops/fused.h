@@ -31,10 +31,12 @@ typedef struct {
     int64_t rows, in, out; /* of x; its columns; columns of y */
     int transposed;        /* not 0: w is [out, in] */
     ro_activation activation;
+    int fixed_bits; /* 0: products are matmul's; RO_FIXED_16 or RO_FIXED_24: those of matmul_fixed
+                       (SPEC 3.5), gradients' too */
 } ro_linear_layer;
 
-/* y = activation(z), z = x w + bias: the bytes of matmul in chunks of 256, add, and relu, gelu,
- * gelu_erf or silu.
+/* y = activation(z), z = x w + bias: the bytes of matmul in chunks of 256 or of matmul_fixed, add,
+ * and relu, gelu, gelu_erf or silu.
  *
  * x: [rows, in]; w: [in, out]; bias: [out], NULL: none; z, y: [rows, out]. z is what a gradient
  * reads, NULL: not wanted; it must be NULL without an activation, where y is z. y and z are written

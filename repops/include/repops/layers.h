@@ -43,10 +43,11 @@ RO_API RO_MUST_USE ro_status ro_sum_rows(ro_ctx *ctx, int64_t rows, int64_t cols
 /* Gradients of x, w and bias of ro_linear from that of y, dy. With an activation, z is what
  * ro_linear gave, and dz the bytes of relu_grad, gelu_grad, gelu_erf_grad or silu_grad of z and dy;
  * without one z must be NULL, and dz is dy. dx = dz w^T and dw = x^T dz, or dw = dz^T x if w is
- * transposed: the bytes of matmul in chunks of 256. db is ro_sum_rows of dz.
+ * transposed: the bytes of matmul in chunks of 256, or of matmul_fixed. db is ro_sum_rows of dz.
  *
  * x, dx: [rows, in]; w, dw: as the layer has it; z, dy: [rows, out]; db: [out]. x may be NULL if dw
- * is not wanted, and w if dx is not. Temporary memory: dz, if there is an activation. */
+ * is not wanted, and w if dx is not. Temporary memory: dz, if there is an activation; with fixed
+ * products also dx, and then dw, if they are added. */
 RO_API RO_MUST_USE ro_status ro_linear_backward(ro_ctx *ctx, const ro_linear_layer *layer,
                                                 const float *x, const float *w, const float *z,
                                                 const float *dy, ro_gradient dx, ro_gradient dw,
