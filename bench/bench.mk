@@ -59,6 +59,24 @@ $(BUILD)/bench/cpu_gemm: bench/cpu_gemm.c bench/peers.c bench/peers.h bench/benc
 	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $(filter-out %.h,$^) $(LDFLAGS) -lm -o $@
 .PHONY: bench-cpu
 
+# Fixed products beside FP32, our own and the better of those libraries: tables, and
+# $(BUILD)/bench/exact.json. One table by itself: make bench-exact ARGS="--isa avx2 --threads 2".
+bench-exact: ## fixed products beside OpenBLAS, BLIS, oneDNN and our FP32
+bench-exact: $(BUILD)/bench/exact
+ifdef ARGS
+	$< $(ARGS)
+else
+	@rm -f $(BUILD)/bench/exact.json
+	$(Q)for isa in $$(sh tests/isas.sh | cut -d' ' -f2-); do for threads in 1 2; do \
+	    $< --isa $$isa --threads $$threads --json $(BUILD)/bench/exact.json || exit 1; \
+	done; done
+endif
+$(BUILD)/bench/exact: bench/exact.c bench/peers.c bench/peers.h bench/bench.h $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $(filter-out %.h,$^) $(LDFLAGS) -lm -o $@
+.PHONY: bench-exact
+
 # The CBLAS front beside OpenBLAS: make bench-blas ARGS="avx2 2".
 bench-blas: ## the BLAS front beside OpenBLAS
 bench-blas: $(BUILD)/bench/cpu_blas $(BUILD)/lib/$(BLAS_SONAME)
