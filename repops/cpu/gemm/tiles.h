@@ -28,18 +28,21 @@
 #define TILE_RELEASE()             _tile_release()
 
 /* Linux gives a process the tiles' state when it asks; all of its threads have it then. */
-static int tiles_allowed(void) {
-    enum { ASK = 0x1023 /* ARCH_REQ_XCOMP_PERM */, TILE_DATA = 18, REFUSED = 1, GRANTED };
-    static atomic_int answer;
-    if (atomic_load(&answer) == 0)
-        atomic_store(&answer, syscall(SYS_arch_prctl, ASK, TILE_DATA) == 0 ? GRANTED : REFUSED);
-    return atomic_load(&answer) == GRANTED;
-}
-
-static int have_tiles(void) {
+static int ask_for_tiles(void) {
+    enum { ASK = 0x1023 /* ARCH_REQ_XCOMP_PERM */, TILE_DATA = 18 };
     const unsigned wanted = 1u << 24 | 1u << 25; /* amx-tile, amx-int8 */
     unsigned a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & wanted) == wanted && tiles_allowed();
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & wanted) == wanted &&
+           syscall(SYS_arch_prctl, ASK, TILE_DATA) == 0;
+}
+
+/* Asks once: cpuid takes microseconds in a virtual machine. */
+static int have_tiles(void) {
+    enum { NONE = 1, SOME };
+    static atomic_int answer;
+    if (atomic_load(&answer) == 0)
+        atomic_store(&answer, ask_for_tiles() ? SOME : NONE);
+    return atomic_load(&answer) == SOME;
 }
 
 #endif
