@@ -8,7 +8,10 @@
 
 #include "repops/cpu/gemm/gemm_pack.h"
 
-enum { FIXED_COLS = 2 * VW }; /* of a group of b */
+enum {
+    FIXED_COLS = 2 * VW, /* of a group of b */
+    FIXED_AHEAD = 12     /* steps of b that are fetched ahead, as each may be a page of its own */
+};
 
 /* Exponents, SPEC.md section 3.5, of the largest magnitudes in 16 lanes, as in src/fixed.h. */
 typedef struct {
@@ -107,8 +110,12 @@ RO_INLINE __m512 step_of(const side_by_side *c, int64_t k, int64_t col) {
 
 RO_INLINE scales column_scales(const side_by_side *c, int64_t col, int bits, double *power) {
     __m512i most = _mm512_setzero_si512();
-    for (int64_t k = 0; k < c->steps; k++)
+    for (int64_t k = 0; k < c->steps; k++) {
+        const float *ahead = c->x + min_i64(k + FIXED_AHEAD, c->steps - 1) * c->step;
+        __builtin_prefetch(ahead + min_i64(col, c->cols - 1));
+        __builtin_prefetch(ahead + min_i64(col + VW, c->cols - 1));
         most = _mm512_max_epu32(most, magnitude(step_of(c, k, col)));
+    }
     const scales s = scales_of(most);
     store_powers(s, bits, power);
     return s;
