@@ -67,11 +67,16 @@ static cost settle_many(many *m, uint32_t count) {
 /* Whoever stood in the way of a wrong claim: the work of the first provider, the honest one. */
 static bool measure(uint32_t count, bool alike) {
     static many m;
+    const double began = vd_seconds();
+    fprintf(stderr, "%u providers, wrong %s: their runs ...", count,
+            alike ? "in one way" : "in all ways");
     many_open(&m, count, alike);
+    fprintf(stderr, " %.1f s; the dispute ...", vd_seconds() - began);
     const uint64_t before = vd_replay_executed(m.provider[0].replay);
     const double start = bench_now(1);
     const cost c = count == 2 ? settle_two(&m) : settle_many(&m, count);
     const double seconds = bench_now(1) - start;
+    fprintf(stderr, " %.1f s of CPU time\n", seconds);
     printf("%9u  %-10s  %5u  %6u  %6u  %9.1f  %7.2f  %15u  %14llu\n", count,
            alike ? "in one way" : "all ways", c.games, c.levels, c.rounds, (double)c.bytes / 1e3,
            seconds, c.asked,
@@ -84,6 +89,7 @@ int main(int argc, char **argv) {
     static const uint32_t counts[] = {2, 4, 8, 16, 64};
     const long only = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
     bool accepted = true;
+    setvbuf(stdout, NULL, _IOLBF, 0); /* each row is there when it was measured, also in a file */
     printf("one honest provider; %d steps, a checkpoint after every %d\n\n"
            "providers  wrong in     games  levels  rounds  verdict kB  CPU s  honest: asked  "
            "steps executed\n",

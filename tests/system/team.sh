@@ -43,6 +43,14 @@ alone long
 hit KILL 1 3 long killed 2
 goes_on killed
 
+for wrong in 5s 0 86401 -1 ten; do
+    code=0
+    VERDE_TEAM_PATIENCE=$wrong $mpirun -n 2 "$verde" run "$work/long.yaml" --out "$work/none" > "$work/patience.log" 2>&1 || code=$?
+    [ $code -ne 0 ] && grep -q 'VERDE_TEAM_PATIENCE must be seconds' "$work/patience.log" ||
+        { cat "$work/patience.log"; fail "VERDE_TEAM_PATIENCE=$wrong is taken"; }
+    [ ! -e "$work/none" ] || fail "VERDE_TEAM_PATIENCE=$wrong has begun a run"
+done
+
 # One that hangs is named, and all end.
 export VERDE_TEAM_PATIENCE=5
 for rank in 0 2; do

@@ -122,3 +122,24 @@ Test(pace, reading_the_prompt_is_measured) {
     snprintf(command, sizeof command, "rm -rf %s", dir);
     cr_expect(system(command) == 0);
 }
+
+Test(pace, a_machine_slower_than_the_caps_knows_what_to_ask_for) {
+    const vd_pace_caps caps = {2000000, 5000000};
+    const struct {
+        vd_pace pace;
+        long wants;
+    } of[] = {{{0}, 0},
+              {{.plain_us = 2000000, .committed_us = 2000000, .traced_us = 5000000}, 0},
+              {{.plain_us = 1, .committed_us = 2000001, .traced_us = 1}, 3},
+              {{.plain_us = 7000000, .committed_us = 6000000, .traced_us = 5000000}, 7},
+              {{.plain_us = 1, .committed_us = 1, .traced_us = 5000001}, 6},
+              {{.plain_us = 3000000, .committed_us = 3000000, .traced_us = 9500000}, 10}};
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        const long wants = vd_pace_wants(&of[i].pace, &caps);
+        cr_expect(wants == of[i].wants, "%zu: %ld", i, wants);
+        if (wants == 0) /* then nothing of it is cut */
+            continue;
+        const vd_pace_caps wider = {wants * 1000000, wants * 1000000};
+        cr_expect(vd_pace_wants(&of[i].pace, &wider) == 0);
+    }
+}

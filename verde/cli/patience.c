@@ -22,13 +22,25 @@ vd_status vd_ask_desk(vd_desk *desk, const void *request, size_t size, vd_buf *o
     return status;
 }
 
+/* A referee cannot know: it counts what a slow machine takes, and this one is slower. */
+static void tell_of_caps(const vd_program *program, const vd_pace *pace) {
+    const vd_pace_caps caps = vd_pace_caps_of(program, 0);
+    const long wants = vd_pace_wants(pace, &caps);
+    if (wants)
+        vd_say("verde: a step, or its records, takes this machine more than the %.1f s that a "
+               "referee counts; ask it for --step-time-max %ld, lest answers be late",
+               (double)caps.step / 1e6, wants);
+}
+
 void vd_measure(vd_replay *replay, const vd_program *program, vd_pace *out, double *game_s) {
     static const vd_pace_caps none = {VD_PACE_US_LIMIT, VD_PACE_US_LIMIT};
     vd_err err = {0};
     *out = (vd_pace){0};
     if (replay && vd_replay_measure(replay, out, &err) != VD_OK)
         vd_say("verde: the pace of this machine was not measured: %s", err.text);
-    else if (replay && game_s)
+    else if (replay)
+        tell_of_caps(program, out);
+    if (replay && game_s)
         *game_s += vd_work_seconds(VD_WORK_STATES, program, out, &none) +
                    vd_work_seconds(VD_WORK_STEP, program, out, &none);
     malloc_trim(0); /* a step's pages are kept for a next one, which may never be asked for */

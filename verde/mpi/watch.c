@@ -156,10 +156,19 @@ static void *keep_watch(void *unused) {
 }
 
 /* The user may say otherwise. */
-static int64_t patience_ms(void) {
+static vd_status take_patience(vd_err *err) {
     const char *text = getenv("VERDE_TEAM_PATIENCE");
-    const long given = text ? strtol(text, NULL, 10) : 0;
-    return 1000 * (int64_t)(given > 0 && given <= PATIENCE_S_MAX ? given : PATIENCE_S);
+    char *end = NULL;
+    const bool given = text && *text;
+    const long seconds = given ? strtol(text, &end, 10) : PATIENCE_S;
+    if (given && (*end || strspn(text, "0123456789") != strlen(text) || seconds < 1 ||
+                  seconds > PATIENCE_S_MAX))
+        return vd_mpi_fail(err, VD_ERR_USAGE,
+                           "VERDE_TEAM_PATIENCE must be seconds, a whole number from 1 to %d, got "
+                           "\"%.40s\"",
+                           PATIENCE_S_MAX, text);
+    watch.patience_ms = 1000 * (int64_t)seconds;
+    return VD_OK;
 }
 
 static bool make_peers(void) {
@@ -178,7 +187,9 @@ vd_status vd_watch_start(uint32_t rank, uint32_t ranks, vd_mpi_lost lost, vd_err
     watch.rank = rank;
     watch.ranks = ranks;
     watch.lost = lost;
-    watch.patience_ms = patience_ms();
+    const vd_status status = take_patience(err);
+    if (status != VD_OK)
+        return status;
     watch.sign_ms = watch.patience_ms < 4 * SIGN_MS ? watch.patience_ms / 4 : SIGN_MS;
     watch.own.pid = getpid();
     gethostname(watch.own.host, HOST_SIZE - 1);

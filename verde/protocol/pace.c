@@ -34,6 +34,14 @@ vd_pace_caps vd_pace_caps_of(const vd_program *program, int64_t step_us) {
     return (vd_pace_caps){step, init > step ? init : step};
 }
 
+long vd_pace_wants(const vd_pace *pace, const vd_pace_caps *caps) {
+    const int64_t step = pace->plain_us > pace->committed_us ? pace->plain_us : pace->committed_us;
+    const int64_t over_step = step > caps->step ? step : 0;
+    const int64_t over_trace = pace->traced_us > caps->trace ? pace->traced_us : 0;
+    const int64_t us = over_step > over_trace ? over_step : over_trace;
+    return (long)((us + 999999) / 1000000);
+}
+
 /* ---- seconds ---- */
 
 static double capped(int64_t us, int64_t us_max) {

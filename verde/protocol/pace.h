@@ -33,6 +33,10 @@ typedef struct {
  * least. */
 vd_pace_caps vd_pace_caps_of(const vd_program *program, int64_t step_us);
 
+/* What a referee must say of a step, in whole seconds, so that all of this pace counts; 0: its caps
+ * are enough. */
+long vd_pace_wants(const vd_pace *pace, const vd_pace_caps *caps);
+
 /* Seconds that the work takes by this pace. `program` may be NULL: of a collection. */
 double vd_work_seconds(vd_work work, const vd_program *program, const vd_pace *pace,
                        const vd_pace_caps *caps);

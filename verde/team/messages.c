@@ -80,7 +80,7 @@ static void read_by_plain(messages *m) {
 /* The next state goes to whoever reads it in the step that follows; the loss is told everywhere. */
 static void read_after_step(messages *m) {
     const vd_team_plan *plan = m->plan;
-    for (uint32_t i = 0; i < plan->program->leaf_count; i++)
+    for (uint32_t i = 0; i < plan->program->leaf_count && !m->full; i++)
         for (uint32_t to = 0; to < plan->ranks; to++)
             if (plan->reads[(size_t)i * plan->ranks + to])
                 read_value(m, m->graph->output[i], to);
