@@ -117,10 +117,17 @@ static void bench_open(void) {
     cr_assert(pthread_create(&b.thread, NULL, be_child, NULL) == 0);
 }
 
-static void bench_close(void) {
+static void bench_close_child(void) {
     close(b.daemon.answers.place[0].questions);
+    b.daemon.answers.place[0] = (vd_answerer){.pid = 0};
     pthread_join(b.thread, NULL);
     close(b.child);
+    b.child = -1;
+}
+
+static void bench_close(void) {
+    if (b.child >= 0)
+        bench_close_child();
     for (int i = 0; i < 2; i++)
         vd_key_destroy(b.referee[i]);
     vd_key_destroy(b.key);
@@ -257,5 +264,76 @@ Test(provide_account, accounts_of_years_count_for_the_time_that_has_passed) {
     const double most = (1 + vd_seconds() - before) * 1e6;
     cr_expect(charged_us(0) >= 1000000 && (double)charged_us(0) <= most, "%lld of %.0f",
               (long long)charged_us(0), most);
+    bench_close();
+}
+
+/* ---- whose child gives way ---- */
+
+static void *end_at_once(void *unused) {
+    return unused;
+}
+
+/* A child of alice's or bob's, which was asked so many seconds ago. */
+static void put_child(int place, const char *client, double idle_s) {
+    int ends[2];
+    vd_answerer *a = &b.daemon.answers.place[place];
+    const pid_t pid = fork();
+    if (pid == 0) {
+        pause();
+        _exit(0);
+    }
+    cr_assert(pid > 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    *a = (vd_answerer){.pid = pid, .questions = ends[0], .signatures = ends[1]};
+    cr_assert(pthread_create(&a->signer, NULL, end_at_once, NULL) == 0);
+    a->used = vd_seconds() - idle_s;
+    snprintf(a->client, VD_ID_SIZE, "%s", client);
+    memset(a->job, '1' + place, VD_ID_SIZE - 1);
+}
+
+/* alice asks about one more job. Which child is ended for that? 4: none; -1: another number. */
+static int who_gives_way(const double alices[4], const double bobs[4]) {
+    static char *nothing[] = {"/bin/false", NULL};
+    char why[256];
+    int place = 0, gone = VD_ANSWERERS_MAX, count = 0;
+    b.daemon.options.dir = provide_dir;
+    b.daemon.options.answer_argv = nothing;
+    for (int i = 0; i < 4; i++)
+        if (alices[i] >= 0)
+            put_child(place++, alice, alices[i]);
+    for (int i = 0; i < 4; i++)
+        if (bobs[i] >= 0)
+            put_child(place++, bob, bobs[i]);
+    cr_assert(place == VD_ANSWERERS_MAX);
+    cr_expect(ask(0, why) == 503);
+    for (int i = 0; i < VD_ANSWERERS_MAX; i++)
+        if (b.daemon.answers.place[i].job[0] != '1' + i) {
+            gone = i;
+            count++;
+        }
+    cr_expect((strstr(why, "other jobs are answered first") != NULL) == (count == 0), "%s", why);
+    vd_answers_close(&b.daemon.answers);
+    return count > 1 ? -1 : gone;
+}
+
+Test(provide_account, whose_child_gives_way) {
+    enum { NO = -1 };
+    const struct {
+        double alices[4], bobs[4];
+        int gone;
+    } of[] = {
+        {{0, 0, 0, NO}, {60, NO, NO, NO}, 4},  /* bob may wait for a slow rival */
+        {{0, 0, 0, NO}, {301, NO, NO, NO}, 3}, /* not for ever */
+        {{0, 6, 0, NO}, {60, NO, NO, NO}, 1},  /* alice's own goes first */
+        {{NO, NO, NO, NO}, {1, 0, 0, 0}, 0},   /* bob has four, and she has none */
+        {{0, NO, NO, NO}, {0, 1, 0, NO}, 2},   /* he has two more */
+        {{0, 0, NO, NO}, {0, 6, NO, NO}, 3},   /* both have two */
+        {{0, 0, NO, NO}, {0, 1, NO, NO}, 4},
+    };
+    bench_open();
+    bench_close_child();
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        const int gone = who_gives_way(of[i].alices, of[i].bobs);
+        cr_expect(gone == of[i].gone, "%zu: %d", i, gone);
+    }
     bench_close();
 }

@@ -15,11 +15,14 @@
 #include "verde/provide/internal.h"
 
 enum {
-    READY_MS = 1000,       /* for a child that loads; then the referee is told that it does */
-    LOADING_S = 3600,      /* a child that has not loaded in this time hangs, and is ended */
-    REPLY_MS = 20000,      /* for a child's reply, which does not wait for computing */
-    KEPT_S = 5,            /* a child that was asked lately is not ended for another one */
-    NOTHING_ASKED_S = 600, /* one that was not asked for so long is */
+    READY_MS = 1000,  /* for a child that loads; then the referee is told that it does */
+    LOADING_S = 3600, /* a child that has not loaded in this time hangs, and is ended */
+    REPLY_MS = 20000, /* for a child's reply, which does not wait for computing */
+    KEPT_S = 5,       /* a child that was asked lately is not ended for another one */
+    SPARED_S = 300,   /* nor one of a client that has fewer, who may wait for a slow rival */
+    /* One that was not asked for so long is. Its provider may only be waiting for a slow rival, and
+     * what it has hashed and computed is lost with it. */
+    NOTHING_ASKED_S = 3600,
 };
 
 /* ---- signatures ---- */
@@ -152,32 +155,50 @@ static int places_of(const vd_answers *answers, const char *client) {
     return count;
 }
 
-/* Whose child has not been asked for longest: of a client that has at least `most` of them. */
+/* Whose child has not been asked for longest, of clients that have at least `most` of them. A place
+ * that is free comes first. */
 static vd_answerer *oldest_of(vd_answers *answers, int most) {
     vd_answerer *oldest = NULL;
     for (int i = 0; i < VD_ANSWERERS_MAX; i++) {
         vd_answerer *a = &answers->place[i];
+        if (!a->job[0])
+            return a;
         if ((!oldest || a->used < oldest->used) && places_of(answers, a->client) >= most)
             oldest = a;
     }
     return oldest;
 }
 
-/* The child of this job, or its place. Who has two places more than another client gives one to it,
- * so that nobody can keep others from answers. NULL: all are at work. */
+static bool is_idle(const vd_answerer *a, double seconds) {
+    return !a->job[0] || vd_seconds() - a->used >= seconds;
+}
+
+/* For another job of a client. Who has two places more gives one to it, so that nobody can keep
+ * others from answers; who has as many, one that was not asked lately; who has fewer, one that was
+ * not asked for long, as with a child go the hashes and the steps that it has computed. */
+static vd_answerer *find_room(vd_answers *answers, const char *client) {
+    const int own = places_of(answers, client);
+    vd_answerer *of_equals = oldest_of(answers, own > 1 ? own : 1);
+    if (of_equals && is_idle(of_equals, KEPT_S))
+        return of_equals;
+    vd_answerer *of_richer = oldest_of(answers, own + 2);
+    if (of_richer)
+        return of_richer;
+    vd_answerer *of_anybody = oldest_of(answers, 0);
+    return is_idle(of_anybody, SPARED_S) ? of_anybody : NULL;
+}
+
+/* The child of this job, or its place; NULL: no place is to be had now. */
 static vd_answerer *find_place(vd_daemon *daemon, const vd_job_record *job) {
     vd_answers *answers = &daemon->answers;
-    const double now = vd_seconds();
     for (int i = 0; i < VD_ANSWERERS_MAX; i++) {
         vd_answerer *a = &answers->place[i];
         if (strcmp(a->job, job->id) == 0)
             return a;
-        if (a->job[0] && now - a->used > NOTHING_ASKED_S)
+        if (a->job[0] && is_idle(a, NOTHING_ASKED_S))
             charge_and_end(daemon, a);
     }
-    vd_answerer *place = oldest_of(answers, 0);
-    if (place->job[0] && now - place->used < KEPT_S)
-        place = oldest_of(answers, places_of(answers, job->client) + 2);
+    vd_answerer *place = find_room(answers, job->client);
     if (place)
         charge_and_end(daemon, place);
     return place;

@@ -49,11 +49,11 @@ static vd_status put_account(vd_daemon *daemon, const vd_answerer *a, const vd_b
 vd_status vd_answerer_charge(vd_daemon *daemon, vd_answerer *a, vd_err *err) {
     vd_buf account = {0};
     vd_err unwritten = {0};
+    vd_status status = ask_account(a, &account, err);
     const double since = a->charged;
     a->charged = vd_seconds();
-    vd_status status = ask_account(a, &account, err);
     if (status == VD_OK &&
-        put_account(daemon, a, &account, (vd_seconds() - since) * 1e6, &unwritten) != VD_OK)
+        put_account(daemon, a, &account, (a->charged - since) * 1e6, &unwritten) != VD_OK)
         vd_trouble_tell(&daemon->trouble, &daemon->options, unwritten.text);
     vd_buf_free(&account);
     return status;
