@@ -11,7 +11,9 @@
 
 enum { STEPS = 4, EVERY = 2, MOST = 4 };
 
-typedef enum { PROMPT, SLOW, MUTE, BUSY } manner; /* BUSY: says that it works, for ever */
+/* BUSY: says that it works, for ever; ASTRAY: it is another who answers; FLEES: likewise, after it
+ * has said that it works. */
+typedef enum { PROMPT, SLOW, MUTE, BUSY, ASTRAY, FLEES } manner;
 
 /* A machine: its disk outlives its processes. */
 typedef struct {
@@ -19,7 +21,7 @@ typedef struct {
     test_provider provider[MOST];
     uint32_t count;
     manner manner[MOST];
-    double slow_s;
+    double slow_s, patience_s; /* patience_s: the referee's; 0: as it is */
     double now;
     struct letter {
         bool away;
@@ -89,9 +91,12 @@ static vd_status send_post(void *user, const vd_post *post, vd_err *err) {
     const manner how = m->manner[post->provider];
     l->reply.seconds = how == SLOW ? m->slow_s : how == MUTE ? post->seconds : 0.01;
     l->comes = m->now + l->reply.seconds;
-    l->reply.kind = how == MUTE   ? VD_REPLY_TROUBLE
-                    : how == BUSY ? VD_REPLY_WORKING
-                                  : VD_REPLY_ANSWER;
+    l->reply.kind = how == MUTE                   ? VD_REPLY_TROUBLE
+                    : how == BUSY || how == FLEES ? VD_REPLY_WORKING
+                    : how == ASTRAY               ? VD_REPLY_ASTRAY
+                                                  : VD_REPLY_ANSWER;
+    if (how == FLEES)
+        m->manner[post->provider] = ASTRAY;
     snprintf(l->reply.why, sizeof l->reply.why, "did not answer in time");
     if (l->reply.kind == VD_REPLY_ANSWER &&
         vd_provider_answer(&m->provider[post->provider].side, post->request->data,
@@ -214,6 +219,7 @@ static vd_status live(machine *m, vd_err *err) {
                                                     .leaf = vd_leaf_element},
                                         .assignment = &m->note,
                                         .world = &world,
+                                        .patience_s = m->patience_s,
                                         .minutes = &minutes};
     cr_assert(vd_arbiter_create(&options, &a, err) == VD_OK, "%s", err->text);
     status = vd_arbiter_run(a, err);
@@ -396,5 +402,44 @@ Test(arbiter, downtime_is_free) {
     const double in_all = died + (m->now - died - 1e6);
     cr_expect(m->outcome.party[0].standing == VD_STANDS && m->outcome.accepted);
     cr_expect(died > 100 && in_all > 550 && in_all < 700, "%f s after %f s", in_all, died);
+    tear_down(m);
+}
+
+/* Once it has been met, another key is no mistake in a URL, but a way out. */
+Test(arbiter, flees_from_the_first_round) {
+    machine *m = build((const char *[]){NULL, "element@3"}, 2);
+    vd_err err = {0};
+    m->manner[1] = ASTRAY;
+    cr_expect(live(m, &err) == VD_ERR_LOCAL);
+    cr_expect(strstr(err.text, "provider 2: "), "%s", err.text);
+    m->disk.size = 0;
+    m->manner[1] = FLEES;
+    settle(m);
+    cr_expect(m->outcome.party[1].grade == VD_GRADE_TIMEOUT && m->outcome.accepted);
+    cr_expect(m->outcome.result == VD_RESULT_FORFEIT);
+    tear_down(m);
+}
+
+/* A second run of weeks fills no journal: of what it takes the journal has all but a hundredth. */
+Test(arbiter, weeks_take_few_entries) {
+    machine *m = build((const char *[]){NULL, "element@3"}, 2);
+    vd_minutes on_disk;
+    size_t clocks = 0;
+    double last = 0, now_us = 0;
+    m->manner[1] = BUSY;
+    m->patience_s = 1000; /* five times that, for the first answer */
+    settle(m);
+    cr_expect(m->now > 4900, "%f s", m->now);
+    cr_assert(vd_minutes_read(m->disk.data, m->disk.size, &on_disk, NULL) == VD_OK);
+    for (size_t i = 0; i < on_disk.count; i++)
+        if (on_disk.noted[i].kind == VD_NOTED_CLOCK) {
+            clocks++;
+            now_us = (double)on_disk.noted[i].used_us;
+            cr_expect(now_us - last < 12e6 + 0.0102 * now_us, "%.0f s after %.0f s", now_us / 1e6,
+                      last / 1e6);
+            last = now_us;
+        }
+    cr_expect(clocks > 200 && clocks < 350, "%zu, and not 500", clocks);
+    vd_minutes_free(&on_disk);
     tear_down(m);
 }

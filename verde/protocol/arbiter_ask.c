@@ -9,7 +9,8 @@
 #define RETRY_S        0.3  /* until it is asked again, at first; doubled then */
 #define TROUBLE_MOST_S 5.0  /* at most, after trouble */
 #define WORKING_MOST_S 1.0  /* at most, while it works */
-#define NOTED_EVERY_S  10.0 /* of a clock's time, at least, the journal has all but so much */
+#define NOTED_EVERY_S  10.0 /* of a clock's time the journal has all but so much, */
+#define NOTED_SHARE    0.01 /* or but this share: a second run may take weeks */
 #define TOLD_EVERY_S   5.0
 
 /* ---- the journal ---- */
@@ -235,7 +236,8 @@ static void tell_waiting(vd_arbiter *a, uint32_t p, const vd_reply *reply) {
 
 static vd_status note_clock(vd_arbiter *a, uint32_t p) {
     vd_asking *q = &a->asking[p];
-    if (q->used_s - q->noted_s < NOTED_EVERY_S)
+    const double share = NOTED_SHARE * q->used_s;
+    if (q->used_s - q->noted_s < (share > NOTED_EVERY_S ? share : NOTED_EVERY_S))
         return VD_OK;
     q->noted_s = q->used_s;
     const vd_noted noted = entry_of(a, p, VD_NOTED_CLOCK);
@@ -247,6 +249,7 @@ static vd_status wait_on(vd_arbiter *a, uint32_t p, const vd_reply *reply) {
     vd_asking *q = &a->asking[p];
     const bool working = reply->kind == VD_REPLY_WORKING;
     const double most = working ? WORKING_MOST_S : TROUBLE_MOST_S;
+    q->met |= working;
     if (working)
         q->heard_s = q->used_s;
     q->pause_s = q->pause_s < most ? q->pause_s : most;
@@ -262,7 +265,7 @@ static vd_status wait_on(vd_arbiter *a, uint32_t p, const vd_reply *reply) {
 /* Before anybody has said anything, an address that is wrong is most likely a mistake. Afterwards
  * it would be a way out of what was said, and is silence. */
 static vd_status astray(vd_arbiter *a, uint32_t p, const vd_reply *reply) {
-    if (!a->asking[p].first)
+    if (!a->asking[p].first || a->asking[p].met)
         return wait_on(a, p, reply);
     a->asking[p].again_at = HUGE_VAL;
     if (a->astray && a->astray_provider < p)

@@ -21,6 +21,7 @@ typedef struct {
     double pause_s; /* until it is asked again */
     double again_at, told_at;
     bool told, replied;
+    bool met; /* it has said that it works, under its key: the address is no mistake */
 } vd_asking;
 
 /* A provider's clock in one game. */
