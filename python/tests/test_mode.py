@@ -294,6 +294,8 @@ LAYERS = [
     (lambda a, b: torch.addcdiv(a, b, b.abs() + 1, value=0.3), (7, 5), (7, 5)),
     (lambda a, b: torch.add(a, b, alpha=0.3) - torch.sub(a, b, alpha=2) * 3, (7, 5), (7, 5)),
     (lambda a, b: torch.maximum(a, b) + torch.minimum(a, b.abs()), (7, 5), (7, 5)),
+    (lambda a, b: F.prelu(a, b), (7, 5, 4), (5,)),
+    (lambda a: torch.unsafe_split(a, 3, 1)[1], (7, 8)),
     (lambda a: a.clamp(-0.5, 0.7) + a.clamp(min=0) + a.clamp_max(1), (7, 5)),
 ]
 

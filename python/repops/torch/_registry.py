@@ -33,6 +33,7 @@ MOVEMENT = set(
     signbit neg abs copysign floor ceil trunc set_ resize_ _unsafe_view _reshape_alias
     max.dim min.dim argmax argmin searchsorted bucketize pixel_shuffle pixel_unshuffle
     threshold_backward _unsafe_index split_with_sizes_copy unbind_copy narrow_copy im2col
+    unsafe_split unsafe_split_with_sizes
     upsample_nearest1d upsample_nearest2d reflection_pad1d reflection_pad2d replication_pad2d
     nan_to_num is_same_size _assert_async _assert_scalar _assert_tensor_metadata _fused_sdp_choice
     detach_ sort.stable argsort.stable heaviside diag_embed movedim unique_consecutive _unique2 isin
@@ -44,6 +45,6 @@ MOVEMENT = set(
 ARITHMETIC = set(
     """
     add.Tensor add.Scalar sub.Tensor sub.Scalar mul.Tensor mul.Scalar
-    div.Tensor div.Scalar reciprocal round.default
+    div.Tensor div.Scalar reciprocal round.default _prelu_kernel _prelu_kernel_backward
     """.split()
 )
