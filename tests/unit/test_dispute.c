@@ -201,13 +201,14 @@ static uint32_t middle_node(const vd_graph *graph, const bool *matters, int op) 
 /* Checks what the conviction says: the element, and that the honest provider stated what the
  * reference computes. */
 static void expect_element(const test_dispute *d, uint32_t liar, const vd_fault *fault,
-                           int64_t count, const char *what) {
+                           const ro_shape *shape, const char *what) {
     const vd_place *at = &d->outcome.place;
-    cr_expect(at->element == fault->element % count, "%s: element %lld", what,
+    const uint32_t bit = fault->bit % (8 * (uint32_t)ro_dtype_size(shape->dtype));
+    cr_expect(at->element == fault->element % ro_shape_numel(shape), "%s: element %lld", what,
               (long long)at->element);
     cr_expect(at->computed && at->expected == at->value[1 - liar], "%s: 0x%08x 0x%08x", what,
               at->expected, at->value[1 - liar]);
-    cr_expect((at->value[liar] ^ at->expected) == UINT32_C(1) << fault->bit,
+    cr_expect((at->value[liar] ^ at->expected) == UINT32_C(1) << bit,
               "%s: not the bit that was flipped", what);
 }
 
@@ -223,7 +224,7 @@ static bool try_element(const test_job *job, const test_provider *honest, const 
     if (differs) {
         test_expect_convicted(&d, place_of_liar, VD_GRADE_WRONG_OUTPUT, what);
         test_expect_place(&d, fault->step, fault->node, what);
-        expect_element(&d, place_of_liar, fault, ro_shape_numel(&n->shape), what);
+        expect_element(&d, place_of_liar, fault, &n->shape, what);
     } else {
         cr_expect(d.outcome.result == VD_RESULT_AGREED, "%s", what);
     }

@@ -335,7 +335,7 @@ Test(gradient_rules, function_without_one_is_an_error_when_the_graph_is_built) {
 }
 
 Test(gradient_rules, layer_without_one_is_an_error_when_the_graph_is_built) {
-    expect_refused((vd_record){.layer = (vd_layer)(VD_LAYER_WHERE + 1)}, "layer");
+    expect_refused((vd_record){.layer = (vd_layer)(VD_LAYER_CAST + 1)}, "layer");
 }
 
 /* ---- what is not trained ---- */
