@@ -304,6 +304,7 @@ void RO_NAME(ro_add_cross_entropy)(ro_table *table);
 void RO_NAME(ro_add_optimizer)(ro_table *table);
 void RO_NAME(ro_add_conv)(ro_table *table);
 void RO_NAME(ro_add_conv_weight)(ro_table *table);
+void RO_NAME(ro_add_conv_fixed)(ro_table *table);
 void RO_NAME(ro_add_pooling)(ro_table *table);
 void RO_NAME(ro_add_batchnorm)(ro_table *table);
 void RO_NAME(ro_add_images)(ro_table *table);

@@ -28,6 +28,7 @@ void RO_NAME(ro_table)(ro_table *table) {
     RO_NAME(ro_add_optimizer)(table);
     RO_NAME(ro_add_conv)(table);
     RO_NAME(ro_add_conv_weight)(table);
+    RO_NAME(ro_add_conv_fixed)(table);
     RO_NAME(ro_add_pooling)(table);
     RO_NAME(ro_add_batchnorm)(table);
     RO_NAME(ro_add_images)(table);

@@ -5,7 +5,7 @@
 /* Number of terms of an element's dot product. */
 int64_t ro_ref_conv_terms(const ro_call *call, const ro_conv *v) {
     const int64_t taps = v->kernel[0] * v->kernel[1];
-    switch (call->op) {
+    switch (ro_conv_kind(call->op)) {
     case RO_OP_CONV2D: return taps * v->depth;
     case RO_OP_CONV2D_DX: return taps * v->width;
     case RO_OP_CONV2D_DW: return v->batch * v->out[0] * v->out[1];
@@ -58,7 +58,7 @@ static ro_ref_factors weight_gradient(const ro_conv *v, int64_t e, int64_t k) {
 }
 
 ro_ref_factors ro_ref_conv_factors(const ro_call *call, const ro_conv *v, int64_t e, int64_t k) {
-    switch (call->op) {
+    switch (ro_conv_kind(call->op)) {
     case RO_OP_CONV2D: return forward(v, e, k);
     case RO_OP_CONV2D_DX: return input_gradient(v, e, k);
     case RO_OP_CONV2D_DW: return weight_gradient(v, e, k);

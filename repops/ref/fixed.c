@@ -1,6 +1,7 @@
 /* Products by exact sums of integers. SPEC.md section 3.5. */
 #include "repops/src/fixed.h"
 #include "repops/ref/ref.h"
+#include "repops/src/conv.h"
 
 /* The numbers of one operand in a chunk, each read once. */
 typedef struct {
@@ -40,6 +41,21 @@ void ro_ref_matmul_fixed_step(const ro_call *call, int64_t e, int64_t step, ro_a
     for (int64_t k = from; k < to; k++) {
         const ro_ref_factors at = ro_ref_matmul_factors(&v, batch, m, n, k);
         a.x[k - from] = loadf(in, 0, at.a);
+        b.x[k - from] = loadf(in, 1, at.b);
+    }
+    acc->word[0] = result(ro_from_bits(acc->word[0]) + chunk_of(&a, &b, to - from, v.bits));
+}
+
+/* One chunk into the total. A pixel outside the image counts as +0. */
+void ro_ref_conv2d_fixed_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+                              const ro_access *in) {
+    const ro_conv v = ro_conv_of(call);
+    operand a, b;
+    int64_t from, to;
+    ro_ref_step_range(step, ro_ref_conv_terms(call, &v), &from, &to);
+    for (int64_t k = from; k < to; k++) {
+        const ro_ref_factors at = ro_ref_conv_factors(call, &v, e, k);
+        a.x[k - from] = at.present ? loadf(in, 0, at.a) : 0.0f;
         b.x[k - from] = loadf(in, 1, at.b);
     }
     acc->word[0] = result(ro_from_bits(acc->word[0]) + chunk_of(&a, &b, to - from, v.bits));

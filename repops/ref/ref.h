@@ -110,6 +110,8 @@ ro_ref_finish_fn ro_ref_conv2d, ro_ref_max_pool2d, ro_ref_max_pool2d_index, ro_r
 int64_t ro_ref_conv2d_steps(const ro_call *call);
 void ro_ref_conv2d_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                         const ro_access *in);
+void ro_ref_conv2d_fixed_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+                              const ro_access *in);
 
 /* ---- what ro_ref_element and ro_ref_bounded share: which elements meet ---- */
 

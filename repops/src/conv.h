@@ -13,7 +13,18 @@ typedef struct {
     int64_t batch, channels, filters, groups; /* channels of x, of y */
     int64_t depth, width;                     /* channels and filters of a group */
     int64_t in[2], out[2], kernel[2], stride[2], pad[2], dilation[2];
+    int bits; /* of the integers of a fixed product; 0: no fixed one */
 } ro_conv;
+
+/* conv2d, conv2d_dx or conv2d_dw, of which a fixed convolution has the terms. */
+RO_INLINE int ro_conv_kind(int op) {
+    switch (op) {
+    case RO_OP_CONV2D_FIXED: return RO_OP_CONV2D;
+    case RO_OP_CONV2D_FIXED_DX: return RO_OP_CONV2D_DX;
+    case RO_OP_CONV2D_FIXED_DW: return RO_OP_CONV2D_DW;
+    default: return op;
+    }
+}
 
 /* How many windows fit; 0 if none does. */
 RO_INLINE int64_t ro_windows(int64_t in, int64_t pad, int64_t extent, int64_t stride) {
@@ -24,12 +35,14 @@ RO_INLINE int64_t ro_windows(int64_t in, int64_t pad, int64_t extent, int64_t st
 /* The ranges of attributes and the numbers of dimensions were checked. */
 RO_INLINE ro_conv ro_conv_of(const ro_call *call) {
     const int64_t *a = call->attr;
-    const ro_shape *x = call->op == RO_OP_CONV2D_DX ? &call->output : &call->input[0];
-    const ro_shape *w = call->op == RO_OP_CONV2D_DW ? &call->output : &call->input[1];
+    const int kind = ro_conv_kind(call->op);
+    const ro_shape *x = kind == RO_OP_CONV2D_DX ? &call->output : &call->input[0];
+    const ro_shape *w = kind == RO_OP_CONV2D_DW ? &call->output : &call->input[1];
     ro_conv v = {.batch = x->dim[0],
                  .channels = x->dim[3],
                  .filters = w->dim[3],
-                 .groups = a[RO_CONV_GROUPS]};
+                 .groups = a[RO_CONV_GROUPS],
+                 .bits = kind == call->op ? 0 : (int)a[RO_CONV_FIXED_BITS]};
     v.depth = w->dim[2];
     v.width = v.filters / v.groups;
     for (int d = 0; d < 2; d++) {

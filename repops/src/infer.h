@@ -42,6 +42,8 @@ ro_status ro_want_per_last(ro_check *c, int input, int of);
 /* `rows` rows of `cols` elements. */
 ro_status ro_want_matrix(ro_check *c, int input, int64_t rows, int64_t cols);
 ro_status ro_want_range(ro_check *c, int attr, int64_t lo, int64_t hi);
+/* Attribute `attr` must be one of the bits that integers of fixed products have. */
+ro_status ro_want_fixed_bits(ro_check *c, int attr);
 ro_status ro_want_scalar_step(ro_check *c, int input);
 /* SPEC 4: input 1 repeats into input 0. */
 ro_status ro_want_repeats(ro_check *c);

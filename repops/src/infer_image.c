@@ -29,8 +29,10 @@ static ro_status ro_check_conv_sizes(ro_check *c, const ro_conv *v) {
 }
 
 ro_status ro_check_conv2d(ro_check *c) {
-    const int op = c->call->op;
+    const int op = ro_conv_kind(c->call->op);
     TRY(ro_all_f32(c));
+    if (op != c->call->op)
+        TRY(ro_want_fixed_bits(c, RO_CONV_FIXED_BITS));
     if (op != RO_OP_CONV2D)
         TRY(ro_declared(c, RO_F32));
     if (c->in[0].ndim != 4 || c->in[1].ndim != 4 ||

@@ -47,12 +47,17 @@ ro_status ro_check_matmul(ro_check *c) {
     return ro_check_product(c);
 }
 
-ro_status ro_check_matmul_fixed(ro_check *c) {
-    TRY(ro_all_f32(c));
-    const int64_t bits = c->call->attr[RO_MATMUL_FIXED_BITS];
+ro_status ro_want_fixed_bits(ro_check *c, int attr) {
+    const int64_t bits = c->call->attr[attr];
     if (bits != RO_FIXED_16 && bits != RO_FIXED_24)
         return ro_refuse(c, "bits must be %d or %d, got %lld", RO_FIXED_16, RO_FIXED_24,
                          (long long)bits);
+    return RO_OK;
+}
+
+ro_status ro_check_matmul_fixed(ro_check *c) {
+    TRY(ro_all_f32(c));
+    TRY(ro_want_fixed_bits(c, RO_MATMUL_FIXED_BITS));
     return ro_check_product(c);
 }
 

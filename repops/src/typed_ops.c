@@ -966,6 +966,60 @@ ro_status ro_op_conv2d_dw(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *dy,
     return ro_typed_call(ctx, RO_OP_CONV2D_DW, 2, in, attr, out);
 }
 
+ro_status ro_op_conv2d_fixed(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *w,
+        const ro_op_conv2d_fixed_attrs *attrs, ro_tensor *out) {
+    static const ro_op_conv2d_fixed_attrs zeros;
+    attrs = attrs ? attrs : &zeros;
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->stride_h != 0 ? attrs->stride_h : 1,
+        attrs->stride_w != 0 ? attrs->stride_w : 1,
+        attrs->pad_h,
+        attrs->pad_w,
+        attrs->dilation_h != 0 ? attrs->dilation_h : 1,
+        attrs->dilation_w != 0 ? attrs->dilation_w : 1,
+        attrs->groups != 0 ? attrs->groups : 1,
+        attrs->bits != 0 ? attrs->bits : RO_FIXED_24,
+    };
+    const ro_tensor *const in[] = {x, w};
+    return ro_typed_call(ctx, RO_OP_CONV2D_FIXED, 2, in, attr, out);
+}
+
+ro_status ro_op_conv2d_fixed_dx(ro_ctx *ctx, const ro_tensor *dy, const ro_tensor *w,
+        const ro_op_conv2d_fixed_dx_attrs *attrs, ro_tensor *out) {
+    static const ro_op_conv2d_fixed_dx_attrs zeros;
+    attrs = attrs ? attrs : &zeros;
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->stride_h != 0 ? attrs->stride_h : 1,
+        attrs->stride_w != 0 ? attrs->stride_w : 1,
+        attrs->pad_h,
+        attrs->pad_w,
+        attrs->dilation_h != 0 ? attrs->dilation_h : 1,
+        attrs->dilation_w != 0 ? attrs->dilation_w : 1,
+        attrs->groups != 0 ? attrs->groups : 1,
+        attrs->bits != 0 ? attrs->bits : RO_FIXED_24,
+    };
+    const ro_tensor *const in[] = {dy, w};
+    return ro_typed_call(ctx, RO_OP_CONV2D_FIXED_DX, 2, in, attr, out);
+}
+
+ro_status ro_op_conv2d_fixed_dw(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *dy,
+        const ro_op_conv2d_fixed_dw_attrs *attrs, ro_tensor *out) {
+    static const ro_op_conv2d_fixed_dw_attrs zeros;
+    attrs = attrs ? attrs : &zeros;
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->stride_h != 0 ? attrs->stride_h : 1,
+        attrs->stride_w != 0 ? attrs->stride_w : 1,
+        attrs->pad_h,
+        attrs->pad_w,
+        attrs->dilation_h != 0 ? attrs->dilation_h : 1,
+        attrs->dilation_w != 0 ? attrs->dilation_w : 1,
+        attrs->groups != 0 ? attrs->groups : 1,
+        attrs->bits != 0 ? attrs->bits : RO_FIXED_24,
+    };
+    const ro_tensor *const in[] = {x, dy};
+    return ro_typed_call(ctx, RO_OP_CONV2D_FIXED_DW, 2, in, attr, out);
+}
+
 ro_status ro_op_max_pool2d(ro_ctx *ctx, const ro_tensor *x, const ro_op_max_pool2d_attrs *attrs,
         ro_tensor *out) {
     if (!attrs)

@@ -311,7 +311,7 @@ def concat(m):
     return {}, [m.f(*m.dims()) for _ in range(m.chance.randrange(1, 5))], None
 
 
-def convolution(which):
+def convolution(which, fixed=False):
     def make(m):
         while True:
             groups = m.chance.choice([1, 1, 2])
@@ -325,6 +325,8 @@ def convolution(which):
                    for i, s in enumerate("hw")]
             if min(out) >= 1:
                 break
+        if fixed:
+            a["bits"] = m.chance.choice([16, 24])
         n = m.chance.choice([1, 2, 30])
         x, w, y = (n, *size, c), (*kernel, c // groups, f), (n, *out, f)
         inputs, shape = {"": ((x, w), None), "dx": ((y, w), x), "dw": ((x, y), w)}[which]
@@ -385,6 +387,8 @@ CASES = {
     "attn_max": scores("s"), "attn_exp": scores("s", "c"), "attn_prob": scores("s", "1", "1"),
     "attn_dscore": scores("s", "s", "1"), "attn_av": attn_av, "attn_l": blocks_walked(False),
     "attn_out": blocks_walked(True),
+    "conv2d_fixed": convolution("", True), "conv2d_fixed_dx": convolution("dx", True),
+    "conv2d_fixed_dw": convolution("dw", True),
     "conv2d": convolution(""), "conv2d_dx": convolution("dx"), "conv2d_dw": convolution("dw"),
     "avg_pool2d": pooling(False, "count_pad"), "avg_pool2d_grad": pooling(True, "count_pad"),
     "bn_merge_mean": merges(1), "bn_merge_sqdev": merges(2), "batchnorm": rows("xcccc"), "bn_dx": rows("xxccccc"),

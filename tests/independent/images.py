@@ -4,9 +4,9 @@ from math import prod
 
 from binary32 import INF, ZERO, canon, fma, of_int
 from definitions import F, I32, Operator, ceil_div, numel, place, places, stands_for
-from sums import Dot, larger
+from sums import Dot, FixedDot, larger
 
-CONVOLUTION = "; stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups)"
+CONVOLUTION = "; stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups"
 POOLING = "; kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w"
 
 
@@ -21,6 +21,8 @@ def convolved(n, x, w):
             for side in "hw"):
         return None
     groups = n["groups"]
+    if n.attributes.get("bits", 16) not in (16, 24):
+        return None
     if groups < 1 or x[3] % groups or w[3] % groups or w[2] != x[3] // groups:
         return None
     out = [windows(x[1 + i], w[i], n[f"stride_{side}"], n[f"pad_{side}"], n[f"dilation_{side}"])
@@ -28,15 +30,16 @@ def convolved(n, x, w):
     return (x[0], *out, w[3]) if min(out) >= 1 else None
 
 
-def convolution(signature, image, filters, result, terms):
-    """A convolution; the others say which input each is, -1 being the output."""
+def convolution(numbers, name, inputs, image, filters, result, terms):
+    """A convolution and the fixed one; the others say which input each is, -1 being the output."""
     def shape(n):
         dims = [s[1] for s in n.shapes] + [n.dims]
         made = convolved(n, dims[image], dims[filters])
         if made is None or (result >= 0 and (made != dims[result] or n.shape[0] != F)):
             return None
         return (F, made) if result < 0 else True
-    Operator(*signature, shape, fold=Dot(terms))
+    Operator(numbers[0], f"conv2d{name}({inputs}{CONVOLUTION})", shape, fold=Dot(terms))
+    Operator(numbers[1], f"conv2d_fixed{name}({inputs}{CONVOLUTION}, bits)", shape, fold=FixedDot(terms))
 
 
 def pixel(n, o, k, side, size):
@@ -59,9 +62,8 @@ def conv2d_terms(n, e):
     def at(i):
         kh, kw, ci = places(i, w[:3])
         ih, iw = pixel(n, oh, kh, "h", x[1]), pixel(n, ow, kw, "w", x[2])
-        if ih is None or iw is None:
-            return None
-        return place((image, ih, iw, q * w[2] + ci), x), place((kh, kw, ci, f), w)
+        outside = ih is None or iw is None
+        return None if outside else place((image, ih, iw, q * w[2] + ci), x), place((kh, kw, ci, f), w)
     return prod(w[:3]), 256, at
 
 
@@ -74,9 +76,8 @@ def conv2d_dx_terms(n, e):
     def at(i):
         kh, kw, g = places(i, (w[0], w[1], filters))
         oh, ow = window(n, h, kh, "h", y[1]), window(n, v, kw, "w", y[2])
-        if oh is None or ow is None:
-            return None
-        return place((image, oh, ow, q * filters + g), y), place((kh, kw, ci, q * filters + g), w)
+        outside = oh is None or ow is None
+        return None if outside else place((image, oh, ow, q * filters + g), y), place((kh, kw, ci, q * filters + g), w)
     return w[0] * w[1] * filters, 256, at
 
 
@@ -88,15 +89,14 @@ def conv2d_dw_terms(n, e):
     def at(i):
         image, oh, ow = places(i, y[:3])
         ih, iw = pixel(n, oh, kh, "h", x[1]), pixel(n, ow, kw, "w", x[2])
-        if ih is None or iw is None:
-            return None
-        return place((image, ih, iw, q * w[2] + ci), x), place((image, oh, ow, f), y)
+        outside = ih is None or iw is None
+        return None if outside else place((image, ih, iw, q * w[2] + ci), x), place((image, oh, ow, f), y)
     return prod(y[:3]), 256, at
 
 
-convolution((128, "conv2d(x, w" + CONVOLUTION), 0, 1, -1, conv2d_terms)
-convolution((129, "conv2d_dx(dy, w" + CONVOLUTION), -1, 1, 0, conv2d_dx_terms)
-convolution((130, "conv2d_dw(x, dy" + CONVOLUTION), 0, -1, 1, conv2d_dw_terms)
+convolution((128, 227), "", "x, w", 0, 1, -1, conv2d_terms)
+convolution((129, 228), "_dx", "dy, w", -1, 1, 0, conv2d_dx_terms)
+convolution((130, 229), "_dw", "x, dy", 0, -1, 1, conv2d_dw_terms)
 
 
 def pooled(n, x):

@@ -12,7 +12,7 @@ def widened(value, dtype):
 
 
 class Dot:
-    """dot_C as a fold: `terms(n, e)` gives K, the chunk, and for each k its two places or None where it is absent."""
+    """dot_C as a fold: `terms(n, e)` gives K, the chunk, and for each k its two places, the first None where it is absent."""
 
     words = 1
 
@@ -27,8 +27,8 @@ class Dot:
         k, chunk, at = self.terms(n, e)
         total = ZERO
         for i in range(j * chunk, min(k, (j + 1) * chunk)):
-            if at(i) is not None:
-                left, right = at(i)
+            left, right = at(i)
+            if left is not None:
                 total = fma(x(0, left), widened(x(1, right), n.shapes[1][0]), total)
         return [(F32(state[0]) + total).word]
 
@@ -83,7 +83,7 @@ def matmul_terms(n, e):
 
     def at(i):
         if (n["mask"] == 1 and i > row) or (n["mask"] == 2 and i < row) or abs(row - i) >= (n["window"] or 2**62):
-            return None
+            return None, None
         return places(i)
     return k, n["chunk"], at
 
@@ -115,25 +115,25 @@ def fixed(left, right, bits):
     return rounded(total < 0, abs(total), -a - c) if total else ZERO
 
 
-class FixedDot:
-    words = 1
-
-    def parts(self, n):
-        return ceil_div(matrices(n)[2], 256)
+class FixedDot(Dot):
+    """The same by fixed_bits: an absent term counts as +0."""
 
     def step(self, n, e, j, state, x):
-        k, _, at = product_places(n, e)
-        places = [at(i) for i in range(256 * j, min(k, 256 * (j + 1)))]
-        left, right = ([x(side, place[side]) for place in places] for side in (0, 1))
+        k, chunk, at = self.terms(n, e)
+        places = [at(i) for i in range(chunk * j, min(k, chunk * (j + 1)))]
+        left = [ZERO if place is None else x(0, place) for place, _ in places]
+        right = [x(1, place) for _, place in places]
         return [(F32(state[0]) + fixed(left, right, n["bits"])).word]
 
-    def end(self, n, e, state):
-        return F32(state[0]) * n.number("alpha")
+
+def matmul_fixed_terms(n, e):
+    k, _, at = product_places(n, e)
+    return k, 256, at
 
 
 Operator(32, "matmul(a, b f32 bf16 f16; batch_dims, trans, alpha f, chunk, mask, window)", matmul_shape, fold=Dot(matmul_terms))
 Operator(225, "matmul_fixed(a, b; batch_dims, trans, alpha f, bits)",
-         lambda n: product_shape(n) if n["bits"] in (16, 24) else None, fold=FixedDot())
+         lambda n: product_shape(n) if n["bits"] in (16, 24) else None, fold=FixedDot(matmul_fixed_terms))
 
 # Rows.
 

@@ -17,7 +17,7 @@ typedef struct {
     int count;
 } numbers;
 
-static numbers kind[KINDS_MOST];
+static numbers number_kind[KINDS_MOST];
 static int kinds;
 
 /* Numbers of one line of an operand that are replaced. */
@@ -41,14 +41,14 @@ typedef struct {
 
 static inline const numbers *numbers_named(const char *name) {
     for (int i = 0; i < kinds; i++)
-        if (strcmp(kind[i].name, name) == 0)
-            return &kind[i];
+        if (strcmp(number_kind[i].name, name) == 0)
+            return &number_kind[i];
     FIXED_ASSERT(0, "no numbers %s", name);
     return NULL;
 }
 
 static inline void read_numbers(const char *at) {
-    numbers *x = &kind[kinds];
+    numbers *x = &number_kind[kinds];
     int length;
     FIXED_ASSERT(kinds++ < KINDS_MOST && sscanf(at, "numbers %31s%n", x->name, &length) == 1,
                  "%.30s", at);

@@ -2,6 +2,7 @@
 #ifndef TESTS_OP_CASES_H
 #define TESTS_OP_CASES_H
 
+#include "repops/src/conv.h"
 #include "repops/tools/op_data.h"
 
 typedef struct {
@@ -313,14 +314,17 @@ static inline void roll_conv(op_case *c, dice *d) {
         out[i] = (in[i] + 2 * a[2 + i] - a[4 + i] * (kernel[i] - 1) - 1) / a[i] + 1;
     }
     a[6] = groups;
+    const int op = ro_conv_kind(c->call.op);
+    if (op != c->call.op)
+        a[RO_CONV_FIXED_BITS] = roll(d, 2) ? RO_FIXED_24 : RO_FIXED_16;
     const int64_t n = 1 + roll(d, roll(d, 3) ? 3 : 20);
     const ro_shape x = shape_of(RO_F32, 4, n, in[0], in[1], groups * depth);
     const ro_shape w = shape_of(RO_F32, 4, kernel[0], kernel[1], depth, groups * width);
     const ro_shape y = shape_of(RO_F32, 4, n, out[0], out[1], groups * width);
-    c->in[0] = c->call.op == RO_OP_CONV2D_DX ? y : x;
-    c->in[1] = c->call.op == RO_OP_CONV2D_DW ? y : w;
-    if (c->call.op != RO_OP_CONV2D)
-        c->call.output = c->call.op == RO_OP_CONV2D_DX ? x : w;
+    c->in[0] = op == RO_OP_CONV2D_DX ? y : x;
+    c->in[1] = op == RO_OP_CONV2D_DW ? y : w;
+    if (op != RO_OP_CONV2D)
+        c->call.output = op == RO_OP_CONV2D_DX ? x : w;
 }
 
 static inline void roll_repeat_heads(op_case *c, dice *d) {
@@ -405,7 +409,7 @@ static inline void roll_images(op_case *c, dice *d) {
 
 /* SPEC 12. */
 static inline int rolls_image(op_case *c, dice *d) {
-    const int op = c->call.op;
+    const int op = ro_conv_kind(c->call.op);
     if (op < RO_OP_CONV2D || op > RO_OP_READ_LABELS)
         return 0;
     if (op <= RO_OP_CONV2D_DW)

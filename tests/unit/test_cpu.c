@@ -215,13 +215,15 @@ static void check_cases(roller roll_case, int op, int cases) {
 }
 
 ParameterizedTest(int *op, cpu, operator_has_the_bits_of_the_reference) {
-    const bool product = *op == RO_OP_MATMUL || (*op >= RO_OP_CONV2D && *op <= RO_OP_CONV2D_DW);
+    const int kind = ro_conv_kind(*op);
+    const bool product = *op == RO_OP_MATMUL || (kind >= RO_OP_CONV2D && kind <= RO_OP_CONV2D_DW);
     check_cases(case_roll, *op, product ? 4 * CASES : CASES);
 }
 
 ParameterizedTestParameters(cpu, every_way_of_convolutions_has_the_bits_of_the_reference) {
-    static int op[] = {RO_OP_CONV2D, RO_OP_CONV2D_DX, RO_OP_CONV2D_DW};
-    return cr_make_param_array(int, op, 3);
+    static int op[] = {RO_OP_CONV2D,       RO_OP_CONV2D_DX,       RO_OP_CONV2D_DW,
+                       RO_OP_CONV2D_FIXED, RO_OP_CONV2D_FIXED_DX, RO_OP_CONV2D_FIXED_DW};
+    return cr_make_param_array(int, op, sizeof op / sizeof *op);
 }
 
 ParameterizedTest(int *op, cpu, every_way_of_convolutions_has_the_bits_of_the_reference) {
@@ -232,7 +234,8 @@ ParameterizedTest(int *op, cpu, every_way_of_convolutions_has_the_bits_of_the_re
 static void check_padded_convolution(ro_ctx *ctx, int op) {
     const ro_shape image = shape_of(RO_F32, 4, 1, 4, 4, 126);
     const ro_shape input[] = {image, {RO_F32, 4, {3, 3, 126, 126}}};
-    const ro_call call = {op, 2, {1, 1, 1, 1, 1, 1, 1}, input, image};
+    const int bits = ro_conv_kind(op) == op ? 0 : RO_FIXED_24;
+    const ro_call call = {op, 2, {1, 1, 1, 1, 1, 1, 1, bits}, input, image};
     float *x[2];
     uint32_t *out = malloc(4 * 4 * 126 * sizeof *out);
     for (int i = 0; i < 2; i++) {
@@ -254,8 +257,10 @@ static void check_padded_convolution(ro_ctx *ctx, int op) {
 Test(cpu, convolution_beside_the_image_keeps_its_chunks) {
     for (int b = 0; b < BACKENDS; b++) {
         ro_ctx *ctx = context(backends[b], 2);
-        for (int op = RO_OP_CONV2D; ctx && op <= RO_OP_CONV2D_DX; op++)
-            check_padded_convolution(ctx, op);
+        for (int i = 0; ctx && i < 2; i++) {
+            check_padded_convolution(ctx, RO_OP_CONV2D + i);
+            check_padded_convolution(ctx, RO_OP_CONV2D_FIXED + i);
+        }
         ro_ctx_destroy(ctx);
     }
 }

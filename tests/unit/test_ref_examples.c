@@ -614,7 +614,8 @@ static void expect_example(const example *x) {
 
 /* Operators whose examples are in test_ref_image.c. */
 static bool on_images(int op) {
-    return op >= RO_OP_CONV2D && op <= RO_OP_READ_LABELS;
+    return (op >= RO_OP_CONV2D && op <= RO_OP_READ_LABELS) ||
+           (op >= RO_OP_CONV2D_FIXED && op <= RO_OP_CONV2D_FIXED_DW);
 }
 
 Test(examples, the_reference_gives_what_was_worked_by_hand) {

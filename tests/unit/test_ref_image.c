@@ -72,6 +72,68 @@ Test(conv2d, chunks_count_absent_terms_too) {
     EXPECT(&a, 0x1p24f + 2, 0x1p24f);
 }
 
+/* ---- fixed convolution, 3.5 ---- */
+
+/* The examples above: whole numbers are exact. */
+Test(conv2d_fixed, slides_a_kernel_over_the_image) {
+    const float x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, w[] = {1, 10, 100, 1000};
+    convolve(RO_OP_CONV2D_FIXED, shape4(1, 3, 3, 1), x, shape4(2, 2, 1, 1), w);
+    a.call.attr[RO_CONV_FIXED_BITS] = RO_FIXED_16;
+    EXPECT(&a, 5421, 6532, 8754, 9865);
+    a.call.attr[RO_CONV_STRIDE_H] = 2, a.call.attr[RO_CONV_PAD_W] = 1,
+    a.call.output = (ro_shape){0};
+    EXPECT(&a, 4010, 5421, 6532, 603);
+    const float pair[] = {1, 2, 3, 4}, filters[] = {1, 10, 100, 1000, 2, 20, 200, 2000};
+    convolve(RO_OP_CONV2D_FIXED, shape4(1, 1, 1, 4), pair, shape4(1, 1, 2, 4), filters);
+    a.call.attr[RO_CONV_GROUPS] = 2, a.call.attr[RO_CONV_FIXED_BITS] = RO_FIXED_24;
+    EXPECT(&a, 5, 50, 1100, 11000);
+}
+
+/* A weight that is not finite makes each chunk that has it NaN, beside the image too. */
+Test(conv2d_fixed, terms_outside_the_image_are_zeros) {
+    const float x[] = {1, 1}, w[] = {INFINITY, 1, 2}, finite[] = {4, 1, 2}, dy[] = {1, NAN};
+    convolve(RO_OP_CONV2D_FIXED, shape4(1, 1, 2, 1), x, shape4(1, 3, 1, 1), w);
+    a.call.attr[RO_CONV_PAD_W] = 1, a.call.attr[RO_CONV_FIXED_BITS] = RO_FIXED_24;
+    EXPECT_BITS(&a, RO_QNAN_BITS, RO_QNAN_BITS);
+    a.data[1] = finite;
+    EXPECT(&a, 3, 5);
+    convolve(RO_OP_CONV2D_FIXED_DX, shape4(1, 1, 2, 1), x, shape4(1, 3, 1, 1), finite);
+    a.call.attr[RO_CONV_PAD_W] = 1, a.call.attr[RO_CONV_FIXED_BITS] = RO_FIXED_24;
+    a.call.output = shape4(1, 1, 2, 1);
+    EXPECT(&a, 5, 3);
+    a.data[1] = w;
+    EXPECT_BITS(&a, RO_QNAN_BITS, RO_QNAN_BITS);
+    convolve(RO_OP_CONV2D_FIXED_DW, shape4(1, 1, 2, 1), x, shape4(1, 1, 2, 1), x);
+    a.call.attr[RO_CONV_PAD_W] = 1, a.call.attr[RO_CONV_FIXED_BITS] = RO_FIXED_24;
+    a.call.output = shape4(1, 3, 1, 1);
+    EXPECT(&a, 1, 2, 1);
+    a.data[1] = dy; /* the NaN meets nothing in tap 2 */
+    EXPECT_BITS(&a, RO_QNAN_BITS, RO_QNAN_BITS, RO_QNAN_BITS);
+}
+
+/* Tap 0 lies outside for window 0, and its weight still fixes the integers of the others. */
+Test(conv2d_fixed, weights_outside_the_image_count_for_the_power) {
+    const float x[] = {1}, w[] = {0x1p15f, 1}, small[] = {0x1p14f, 1};
+    convolve(RO_OP_CONV2D_FIXED, shape4(1, 1, 1, 1), x, shape4(1, 2, 1, 1), w);
+    a.call.attr[RO_CONV_PAD_W] = 1, a.call.attr[RO_CONV_FIXED_BITS] = RO_FIXED_16;
+    EXPECT(&a, 0, 0x1p15f); /* half of an integer is even, 0 */
+    a.data[1] = small;
+    EXPECT(&a, 1, 0x1p14f);
+}
+
+/* Taps 0 and 1 with 160 channels: the large weight of step 255 is in the chunk of tap 0. */
+Test(conv2d_fixed, chunks_go_over_the_ends_of_taps) {
+    static float x[160], w[320];
+    w[0] = 1, w[255] = 0x1p20f, x[0] = 1;
+    convolve(RO_OP_CONV2D_FIXED, shape4(1, 1, 1, 160), x, shape4(1, 2, 160, 1), w);
+    a.call.attr[RO_CONV_PAD_W] = 1, a.call.attr[RO_CONV_FIXED_BITS] = RO_FIXED_16;
+    EXPECT(&a, 0, 0);
+    w[256] = 0x1p20f, w[255] = 0;
+    EXPECT(&a, 0, 1);
+}
+
+/* ---- gradients ---- */
+
 /* With whole numbers all is exact: <conv(x, w), dy> = <x, dx(dy, w)> = <w, dw(x, dy)>. */
 static int64_t dot(const float *p, const float *q, int64_t count) {
     int64_t sum = 0;
@@ -88,8 +150,8 @@ static float *whole_numbers(uint64_t seed, int input, const ro_shape *shape) {
     return x;
 }
 
-static void expect_adjoint(uint64_t seed) {
-    op_case c = {.call = {.op = RO_OP_CONV2D, .input_count = 2, .input = c.in}};
+static void expect_adjoint(int op, uint64_t seed) {
+    op_case c = {.call = {.op = op, .input_count = 2, .input = c.in}};
     dice d = {seed, 0};
     roll_conv(&c, &d);
     cr_assert(ro_infer(&c.call, NULL, 0) == RO_OK);
@@ -102,9 +164,9 @@ static void expect_adjoint(uint64_t seed) {
         int op;
         ro_shape in[2], out;
         const float *p, *q, *with;
-    } way[] = {{RO_OP_CONV2D, {x, w}, y, px, pw, pdy},
-               {RO_OP_CONV2D_DX, {y, w}, x, pdy, pw, px},
-               {RO_OP_CONV2D_DW, {x, y}, w, px, pdy, pw}};
+    } way[] = {{op, {x, w}, y, px, pw, pdy},
+               {op + RO_OP_CONV2D_DX - RO_OP_CONV2D, {y, w}, x, pdy, pw, px},
+               {op + RO_OP_CONV2D_DW - RO_OP_CONV2D, {x, y}, w, px, pdy, pw}};
     int64_t sum[3];
     for (int i = 0; i < 3; i++) {
         apply(&a, way[i].op);
@@ -122,8 +184,10 @@ static void expect_adjoint(uint64_t seed) {
 }
 
 Test(conv2d, gradients_are_adjoint_to_the_forward_pass) {
-    for (uint64_t seed = 1; seed <= 60; seed++)
-        expect_adjoint(seed);
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        expect_adjoint(RO_OP_CONV2D, seed);
+        expect_adjoint(RO_OP_CONV2D_FIXED, seed);
+    }
 }
 
 /* ---- pooling, 12.2 ---- */

@@ -13,7 +13,7 @@ typedef struct {
 } fixed_lines;
 
 /* Tiles of one chunk: `rows` packed lines of a by all packed lines of b, added to the totals at c,
- * whose rows are c_row apart. */
+ * whose rows are c_row apart. `steps` are those of a; b may have been packed with more. */
 typedef struct {
     const void *a, *b;
     const double *a_power,

@@ -700,6 +700,48 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_conv2d_dw(ro_ctx *ctx, const ro_tensor *x,
         const ro_tensor *dy, const ro_op_conv2d_dw_attrs *attrs, ro_tensor *out);
 
+/* x, w: conv2d by exact sums of integers */
+typedef struct {
+    int64_t stride_h; /* 0: 1 */
+    int64_t stride_w; /* 0: 1 */
+    int64_t pad_h;
+    int64_t pad_w;
+    int64_t dilation_h; /* 0: 1 */
+    int64_t dilation_w; /* 0: 1 */
+    int64_t groups; /* 0: 1 */
+    int64_t bits; /* 0: RO_FIXED_24 */
+} ro_op_conv2d_fixed_attrs;
+RO_API RO_MUST_USE ro_status ro_op_conv2d_fixed(ro_ctx *ctx, const ro_tensor *x,
+        const ro_tensor *w, const ro_op_conv2d_fixed_attrs *attrs, ro_tensor *out);
+
+/* dy, w: of x (out->shape is declared) */
+typedef struct {
+    int64_t stride_h; /* 0: 1 */
+    int64_t stride_w; /* 0: 1 */
+    int64_t pad_h;
+    int64_t pad_w;
+    int64_t dilation_h; /* 0: 1 */
+    int64_t dilation_w; /* 0: 1 */
+    int64_t groups; /* 0: 1 */
+    int64_t bits; /* 0: RO_FIXED_24 */
+} ro_op_conv2d_fixed_dx_attrs;
+RO_API RO_MUST_USE ro_status ro_op_conv2d_fixed_dx(ro_ctx *ctx, const ro_tensor *dy,
+        const ro_tensor *w, const ro_op_conv2d_fixed_dx_attrs *attrs, ro_tensor *out);
+
+/* x, dy: of w (out->shape is declared) */
+typedef struct {
+    int64_t stride_h; /* 0: 1 */
+    int64_t stride_w; /* 0: 1 */
+    int64_t pad_h;
+    int64_t pad_w;
+    int64_t dilation_h; /* 0: 1 */
+    int64_t dilation_w; /* 0: 1 */
+    int64_t groups; /* 0: 1 */
+    int64_t bits; /* 0: RO_FIXED_24 */
+} ro_op_conv2d_fixed_dw_attrs;
+RO_API RO_MUST_USE ro_status ro_op_conv2d_fixed_dw(ro_ctx *ctx, const ro_tensor *x,
+        const ro_tensor *dy, const ro_op_conv2d_fixed_dw_attrs *attrs, ro_tensor *out);
+
 /* x */
 typedef struct {
     int64_t kernel_h; /* required */

@@ -1,0 +1,239 @@
+/* conv2d_fixed, conv2d_fixed_dx and conv2d_fixed_dw (SPEC.md section 3.5): blocks of their
+ * products, shared among threads; an engine of matmul_fixed computes their chunks. */
+#include "repops/cpu/image/conv_fixed.h"
+
+enum {
+    BLOCK_ROWS = 512,  /* lines that repay packing a chunk of b */
+    BLOCK_COLS = 512,  /* columns that repay gathering and packing a line */
+    LEAST = 32,        /* lines or columns of a block that is cut no further */
+    WORK_US = 1 << 15, /* multiply-adds of one microsecond */
+    MET_STEPS = 64     /* an engine's steps at once: of a chunk it computes multiples of them */
+};
+
+typedef struct {
+    fixed_conv c;
+    int64_t rows, cols;   /* of a block */
+    int64_t down, across; /* blocks of one product */
+    char *workspace;
+    int64_t workspace_size; /* of one thread, in bytes */
+} fixed_plan;
+
+/* A block of one product, and the memory of the thread that computes it. */
+typedef struct {
+    const fixed_plan *plan;
+    fixed_part part;
+    int64_t row, rows, col, cols;
+    char *packed_a, *packed_b;
+    double *a_power, *b_power;
+    float *lines, *columns, *total;
+} fixed_block;
+
+/* ---- memory ---- */
+
+/* Where each part of a thread's memory begins, in bytes. */
+typedef struct {
+    int64_t packed_a, packed_b, a_power, b_power, lines, columns, total, size;
+} fixed_layout;
+
+static int64_t columns_width(const fixed_engine *e) {
+    return ceil_div(e->b_lines, VW) * VW;
+}
+
+static int64_t after(int64_t at, int64_t count, size_t size) {
+    return ceil_div(at + count * (int64_t)size, 64) * 64;
+}
+
+static fixed_layout layout_of(const fixed_plan *p) {
+    const fixed_engine *e = p->c.engine;
+    const int64_t groups = ceil_div(p->cols, e->b_lines);
+    fixed_layout l = {0};
+    l.packed_b = after(l.packed_a, e->a_bytes, 1);
+    l.a_power = after(l.packed_b, groups * e->b_bytes, 1);
+    l.b_power = after(l.a_power, e->a_lines, sizeof(double));
+    l.lines = after(l.b_power, groups * e->b_lines, sizeof(double));
+    l.columns = after(l.lines, e->a_lines * FIXED_LINE, sizeof(float));
+    l.total = after(l.columns, RO_DOT_CHUNK * columns_width(e), sizeof(float));
+    l.size = after(l.total, p->rows * p->cols, sizeof(float));
+    return l;
+}
+
+static void place_block(fixed_block *s, char *memory) {
+    const fixed_layout l = layout_of(s->plan);
+    s->packed_a = memory + l.packed_a, s->packed_b = memory + l.packed_b;
+    s->a_power = (double *)(void *)(memory + l.a_power);
+    s->b_power = (double *)(void *)(memory + l.b_power);
+    s->lines = (float *)(void *)(memory + l.lines);
+    s->columns = (float *)(void *)(memory + l.columns);
+    s->total = (float *)(void *)(memory + l.total);
+}
+
+/* ---- chunks ---- */
+
+static fixed_lines lines_of_a(const fixed_block *s, const fixed_runs *runs, int64_t k,
+                              int64_t steps, int64_t m) {
+    const fixed_conv *c = &s->plan->c;
+    const int64_t lines = min_i64(c->engine->a_lines, s->row + s->rows - m);
+    if (c->plain)
+        return (fixed_lines){c->a + m * c->pixel + s->part.group * c->length + k, c->pixel, 1,
+                             lines, steps};
+    if (c->kind == RO_OP_CONV2D_DW)
+        RO_NAME(ro_fixed_gather_taps)(c, &s->part, k, steps, m, lines, s->lines);
+    else
+        RO_NAME(ro_fixed_gather_windows)(c, &s->part, runs, m, lines, steps, s->lines);
+    return (fixed_lines){s->lines, FIXED_LINE, 1, lines, steps};
+}
+
+static fixed_lines columns_of_b(const fixed_block *s, const fixed_runs *runs, int64_t k,
+                                int64_t steps, int64_t n) {
+    const fixed_conv *c = &s->plan->c;
+    const int64_t lines = min_i64(c->engine->b_lines, s->col + s->cols - n);
+    const int64_t width = columns_width(c->engine);
+    if (c->kind != RO_OP_CONV2D_DX)
+        return (fixed_lines){c->b + k * c->v.filters + s->part.group * c->v.width + n, 1,
+                             c->v.filters, lines, steps};
+    RO_NAME(ro_fixed_gather_weights)(c, &s->part, runs, n, lines, width, s->columns);
+    return (fixed_lines){s->columns, 1, width, lines, steps};
+}
+
+static void pack_columns(const fixed_block *s, const fixed_runs *runs, int64_t k, int64_t steps) {
+    const fixed_engine *e = s->plan->c.engine;
+    for (int64_t n = 0; n < s->cols; n += e->b_lines) {
+        const fixed_lines l = columns_of_b(s, runs, k, steps, s->col + n);
+        e->pack_b(&l, s->plan->c.v.bits, s->packed_b + n / e->b_lines * e->b_bytes, s->b_power + n);
+    }
+}
+
+/* Steps of a chunk that lines are packed with: beyond them every term of the phase is absent. */
+static int64_t steps_met(const fixed_runs *runs) {
+    return min_i64(ceil_div(runs->met_steps, MET_STEPS) * MET_STEPS, runs->steps);
+}
+
+/* A chunk of which every term is absent: its sums are +0, or NaN. */
+static void add_absent(const fixed_block *s) {
+    for (int64_t n = 0; n < s->cols; n++)
+        for (int64_t m = 0; s->b_power[n] != s->b_power[n] && m < s->rows; m++)
+            s->total[m * s->cols + n] = RO_F32_NAN;
+}
+
+static void run_chunk(const fixed_block *s, int64_t k) {
+    const fixed_conv *c = &s->plan->c;
+    const fixed_engine *e = c->engine;
+    fixed_runs runs;
+    int64_t steps = min_i64(RO_DOT_CHUNK, c->k - k);
+    if (c->kind != RO_OP_CONV2D_DW)
+        RO_NAME(ro_fixed_find_runs)(c, &s->part, k, &runs);
+    pack_columns(s, &runs, k, steps);
+    if (c->kind == RO_OP_CONV2D_DX)
+        steps = steps_met(&runs);
+    if (steps == 0)
+        add_absent(s);
+    for (int64_t m = 0; steps > 0 && m < s->rows; m += e->a_lines) {
+        const fixed_lines l = lines_of_a(s, &runs, k, steps, s->row + m);
+        e->pack_a(&l, c->v.bits, s->packed_a, s->a_power);
+        e->tiles(&(fixed_tiles){s->packed_a, s->packed_b, s->a_power, s->b_power, l.lines, s->cols,
+                                steps, c->v.bits, s->total + m * s->cols, s->cols});
+    }
+}
+
+/* ---- blocks ---- */
+
+/* Where the first of the group's results of a line lies. */
+static float *result_of(const fixed_conv *c, const fixed_part *p, int64_t m) {
+    const ro_conv *v = &c->v;
+    if (c->kind != RO_OP_CONV2D_DX)
+        return c->out + m * v->filters + p->group * v->width;
+    const int64_t across = fixed_positions(c, p, 1), down = fixed_positions(c, p, 0);
+    const int64_t h = p->phase[0] + m / across % down * v->stride[0];
+    const int64_t w = p->phase[1] + m % across * v->stride[1];
+    return c->out + ((m / across / down * v->in[0] + h) * v->in[1] + w) * v->channels +
+           p->group * v->depth;
+}
+
+static void run_block(const fixed_block *s) {
+    const fixed_conv *c = &s->plan->c;
+    memset(s->total, 0, (size_t)(s->rows * s->cols) * sizeof(float));
+    for (int64_t k = 0; k < c->k; k += RO_DOT_CHUNK)
+        run_chunk(s, k);
+    for (int64_t m = 0; m < s->rows; m++) {
+        float *out = result_of(c, &s->part, s->row + m) + s->col;
+        for (int64_t n = 0; n < s->cols; n++)
+            out[n] = ro_canon(s->total[m * s->cols + n]);
+    }
+}
+
+static int64_t lines_in(const fixed_conv *c, const fixed_part *p) {
+    return c->kind == RO_OP_CONV2D_DW
+               ? c->m
+               : c->v.batch * fixed_positions(c, p, 0) * fixed_positions(c, p, 1);
+}
+
+static void run_blocks(void *user, int64_t first, int64_t last, int worker) {
+    const fixed_plan *p = user;
+    const fixed_conv *c = &p->c;
+    for (int64_t i = first; i < last; i++) {
+        const int64_t product = i / p->across / p->down, phase = product / c->v.groups;
+        fixed_block s = {
+            .plan = p,
+            .part = {product % c->v.groups, {phase / c->phases[1], phase % c->phases[1]}},
+            .row = i / p->across % p->down * p->rows,
+            .col = i % p->across * p->cols};
+        s.rows = min_i64(p->rows, lines_in(c, &s.part) - s.row);
+        s.cols = min_i64(p->cols, c->n - s.col);
+        place_block(&s, p->workspace + worker * p->workspace_size);
+        if (s.rows > 0)
+            run_block(&s);
+    }
+}
+
+/* ---- plans ---- */
+
+/* Sizes are multiples of the engine's groups. Threads finish together if they have several blocks.
+ */
+static int64_t cut(fixed_plan *p, int threads) {
+    const fixed_conv *c = &p->c;
+    const fixed_engine *e = c->engine;
+    int64_t rows = BLOCK_ROWS, cols = BLOCK_COLS;
+    for (;;) {
+        p->rows = ceil_div(min_i64(rows, c->m), e->a_lines) * e->a_lines;
+        p->cols = ceil_div(min_i64(cols, c->n), e->b_lines) * e->b_lines;
+        p->down = ceil_div(c->m, p->rows);
+        p->across = ceil_div(c->n, p->cols);
+        const int64_t blocks = c->v.groups * c->phases[0] * c->phases[1] * p->down * p->across;
+        const int tall = p->rows > LEAST && p->rows > e->a_lines;
+        const int wide = p->cols > LEAST && p->cols > e->b_lines;
+        if (threads == 1 || blocks >= 2 * threads || !(tall || wide))
+            return blocks;
+        if (tall && (p->rows > p->cols || !wide))
+            rows = p->rows / 2;
+        else
+            cols = p->cols / 2;
+    }
+}
+
+ro_status RO_NAME(ro_conv2d_fixed_by)(const ro_job *job, const fixed_engine *engine) {
+    fixed_plan p = {.c = RO_NAME(ro_fixed_conv_of)(job)};
+    p.c.engine = engine;
+    const double outputs = (double)ro_shape_numel(&job->call->output);
+    if (outputs == 0)
+        return RO_OK;
+    const int threads =
+        ro_pool_threads(ro_ctx_pool(job->ctx), outputs * (double)(p.c.k + 1) / WORK_US);
+    const int64_t blocks = cut(&p, threads);
+    p.workspace_size = layout_of(&p).size;
+    p.workspace = ro_workspace(job->ctx, (size_t)(p.workspace_size * ro_ctx_threads(job->ctx)));
+    if (!p.workspace)
+        return RO_ERR_MEMORY;
+    ro_pool_for(ro_ctx_pool(job->ctx), blocks, threads == 1 ? blocks : 1, run_blocks, &p);
+    return RO_OK;
+}
+
+static ro_status conv2d_fixed(const ro_job *job) {
+    const int bits = (int)job->call->attr[RO_CONV_FIXED_BITS];
+    return RO_NAME(ro_conv2d_fixed_by)(job, RO_NAME(ro_fixed_engine)(bits, 0));
+}
+
+void RO_NAME(ro_add_conv_fixed)(ro_table *table) {
+    table->kernel[RO_OP_CONV2D_FIXED] = (ro_kernel){.run = conv2d_fixed};
+    table->kernel[RO_OP_CONV2D_FIXED_DX] = (ro_kernel){.run = conv2d_fixed};
+    table->kernel[RO_OP_CONV2D_FIXED_DW] = (ro_kernel){.run = conv2d_fixed};
+}

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Writes convolutions.txt: fixed convolutions and elements of them, by rational numbers, as SPEC.md section 3.5 says what they are.
+
+    numbers NAME LOW-HIGH ...
+        As in products.txt (make.py).
+    convolution NAME direction bits N H W C F groups KH KW stride_h stride_w pad_h pad_w dilation_h dilation_w A B seed
+            [SIDE:FROM-END:WORD ...] = WORD ...
+        Direction 0 is conv2d_fixed, 1 conv2d_fixed_dx, 2 conv2d_fixed_dw. Numbers of both inputs are drawn as those of a and b of a
+        product. Then those from FROM to before END of input SIDE are replaced. After the sign are the elements 0, s, 2s, ... of the
+        output; s is the least odd number for which they are at most 16."""
+
+from math import prod
+from pathlib import Path
+
+from make import INFINITY, MOST, NAN, NUMBERS, draw, fixed, hashed
+
+ONES = (1, 1, 0, 0, 1, 1)
+
+
+def places(e, dims):
+    out = []
+    for d in reversed(dims):
+        e, i = divmod(e, d)
+        out.insert(0, i)
+    return out
+
+
+def index(at, dims):
+    i = 0
+    for a, d in zip(at, dims):
+        i = i * d + a
+    return i
+
+
+class Convolution:
+    def __init__(self, direction, image, filters, kernel, groups, attributes):
+        self.direction, self.groups = direction, groups
+        self.stride, self.pad, self.dilation = attributes[:2], attributes[2:4], attributes[4:]
+        self.x, self.w = image, (*kernel, image[3] // groups, filters)
+        sizes = [(image[1 + i] + 2 * self.pad[i] - self.dilation[i] * (kernel[i] - 1) - 1) // self.stride[i] + 1 for i in (0, 1)]
+        assert min(sizes) >= 1
+        self.y = (image[0], *sizes, filters)
+        self.inputs = ((self.x, self.w), (self.y, self.w), (self.x, self.y))[direction]
+        self.output = (self.y, self.x, self.w)[direction]
+
+    def meeting(self, kernel, window):
+        """The pixel of x that a window has at a tap, or None."""
+        at = [window[i] * self.stride[i] - self.pad[i] + kernel[i] * self.dilation[i] for i in (0, 1)]
+        return at if all(0 <= at[i] < self.x[1 + i] for i in (0, 1)) else None
+
+    def window(self, kernel, pixel):
+        """The window that has a pixel of x at a tap, or None."""
+        out = []
+        for i in (0, 1):
+            o, rest = divmod(pixel[i] + self.pad[i] - kernel[i] * self.dilation[i], self.stride[i])
+            if rest or not 0 <= o < self.y[1 + i]:
+                return None
+            out.append(o)
+        return out
+
+    def terms(self, e):
+        """For each k, the places of both factors; the first is None where the pixel is outside."""
+        kh, kw, depth, filters = self.w
+        width = filters // self.groups
+        at = places(e, self.output)
+        if self.direction == 0:
+            n, oh, ow, f = at
+            for k in range(kh * kw * depth):
+                i, j, c = places(k, (kh, kw, depth))
+                pixel = self.meeting((i, j), (oh, ow))
+                yield pixel and index((n, *pixel, f // width * depth + c), self.x), index((i, j, c, f), self.w)
+        elif self.direction == 1:
+            n, h, v, c = at
+            for k in range(kh * kw * width):
+                i, j, g = places(k, (kh, kw, width))
+                f, window = c // depth * width + g, self.window((i, j), (h, v))
+                yield window and index((n, *window, f), self.y), index((i, j, c % depth, f), self.w)
+        else:
+            i, j, c, f = at
+            for k in range(prod(self.y[:3])):
+                n, oh, ow = places(k, self.y[:3])
+                pixel = self.meeting((i, j), (oh, ow))
+                yield pixel and index((n, *pixel, f // width * depth + c), self.x), k * filters + f
+
+
+def convolution(name, direction, bits, image, filters, kernel, groups, attributes, a, b, plants=()):
+    v = Convolution(direction, image, filters, kernel, groups, attributes)
+    seed = sum((i + 1) * ord(c) for i, c in enumerate(name)) * 1000 + bits * 10 + direction
+    data = [[draw(NUMBERS[kind], hashed(seed, side, i)) for i in range(prod(v.inputs[side]))] for side, kind in ((0, a), (1, b))]
+    for side, from_, end, word in plants:
+        assert end <= len(data[side])
+        data[side][from_:end] = [word] * (end - from_)
+
+    def element(e):
+        terms = list(v.terms(e))
+        return fixed([0 if i is None else data[0][i] for i, _ in terms], [data[1][j] for _, j in terms], bits)
+
+    count = prod(v.output)
+    stride = -(-count // MOST) | 1
+    said = ["convolution", name, direction, bits, *image, filters, groups, *kernel, *attributes, a, b, seed,
+            *(f"{side}:{from_}-{end}:{w:08x}" for side, from_, end, w in plants), "=",
+            *(f"{element(e):08x}" for e in range(0, count, stride))]
+    return " ".join(map(str, said))
+
+
+def shapes(bits, direction):
+    """Kernels, edges, strides and groups, chunks that end within taps and between them."""
+    for name, image, filters, kernel, groups, attributes, a, b in (
+            ("one_by_one", (2, 3, 5, 40), 37, (1, 1), 1, ONES, "even", "even"),
+            ("one_by_one_stride", (1, 5, 4, 300), 9, (1, 1), 1, (2, 3, 0, 0, 1, 1), "even", "large"),
+            ("three", (2, 6, 5, 70), 33, (3, 3), 1, (1, 1, 1, 1, 1, 1), "even", "even"),
+            ("three_stride", (2, 7, 6, 65), 34, (3, 3), 1, (2, 2, 1, 1, 1, 1), "any", "small"),
+            ("stem", (1, 17, 19, 3), 17, (7, 7), 1, (2, 2, 3, 3, 1, 1), "even", "even"),
+            ("whole_taps", (1, 4, 4, 256), 256, (3, 2), 1, (1, 1, 1, 0, 1, 1), "even", "ends"),
+            ("groups", (2, 5, 6, 12), 8, (2, 3), 4, (1, 2, 2, 1, 2, 3), "edges", "even"),
+            ("depthwise", (1, 7, 6, 19), 19, (3, 3), 19, (1, 1, 1, 1, 1, 1), "even", "even"),
+            ("wide_stride", (1, 9, 8, 5), 6, (2, 2), 1, (4, 3, 1, 1, 1, 1), "ties24", "ties16"),
+            ("padding", (1, 1, 2, 3), 4, (1, 1), 1, (1, 1, 2, 2, 1, 1), "even", "even"),
+            ("rows", (1, 3, 40, 9), 13, (3, 5), 1, (1, 1, 1, 2, 1, 1), "subnormal", "large"),
+            ("images", (9, 6, 6, 5), 7, (3, 3), 1, (1, 1, 1, 1, 1, 1), "even", "large")):
+        yield convolution(name, direction, bits, image, filters, kernel, groups, attributes, a, b)
+
+
+def not_finite(bits, direction):
+    """One number that is not finite, of either input, and one that is far larger than the others: some windows miss it."""
+    image, kernel, padded = (1, 4, 5, 40), (3, 3), (1, 1, 1, 1, 1, 1)
+    for word, name in ((INFINITY, "infinite"), (NAN, "nan"), (0x7f000000, "far")):
+        for side, at in ((0, 3), (1, 1), (1, 700)):
+            yield convolution(f"{name}_{side}_{at}", direction, bits, image, 41, kernel, 1, padded, "even", "even",
+                              [(side, at, at + 1, word)])
+    yield convolution("strided", direction, bits, image, 41, kernel, 1, (2, 2, 1, 1, 1, 1), "even", "even", [(1, 5, 6, INFINITY)])
+    yield convolution("zeros", direction, bits, image, 6, kernel, 1, padded, "zero", "any")
+
+
+def main():
+    lines = [" ".join(["numbers", name, *(f"{low:08x}-{high:08x}" for low, high in ranges)]) for name, ranges in NUMBERS.items()]
+    for bits in (16, 24):
+        for direction in (0, 1, 2):
+            lines += [*shapes(bits, direction), *not_finite(bits, direction)]
+    Path(__file__).with_name("convolutions.txt").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
