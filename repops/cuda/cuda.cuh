@@ -101,6 +101,7 @@ void ro_cuda_add_batchnorm(ro_cuda_operator **table);
 void ro_cuda_add_matmul(ro_cuda_operator **table);
 void ro_cuda_add_fixed(ro_cuda_operator **table);
 void ro_cuda_add_conv(ro_cuda_operator **table);
+void ro_cuda_add_conv_fixed(ro_cuda_operator **table);
 void ro_cuda_add_attention(ro_cuda_operator **table);
 
 /* ---- functions that are no operators ---- */

@@ -124,6 +124,7 @@ static ro_cuda_operator *const *operators() {
         ro_cuda_add_matmul(table);
         ro_cuda_add_fixed(table);
         ro_cuda_add_conv(table);
+        ro_cuda_add_conv_fixed(table);
         ro_cuda_add_attention(table);
         return true;
     }();

@@ -64,7 +64,8 @@ RO_DEVICE uint32_t fixed_larger(uint32_t most, float x) {
 }
 
 /* The exponent of a line of a chunk, of which four lanes have a quarter each. */
-RO_DEVICE int fixed_line_exponent(const fixed_lines &x, int64_t batch, int64_t line, int64_t k,
+template <class Lines>
+RO_DEVICE int fixed_line_exponent(const Lines &x, int64_t batch, int64_t line, int64_t k,
                                   int count) {
     uint32_t most = 0;
 #pragma unroll 4
@@ -94,10 +95,11 @@ template <int digits> RO_DEVICE void fixed_digits(float4 v, int exponent, uint32
         word[2] = __byte_perm(__byte_perm(a, b, 0x0062), __byte_perm(c, d, 0x0062), 0x5410);
 }
 
-template <int digits>
+/* `Lines` has steps and load(batch, line, k), as fixed_lines do. */
+template <int digits, class Lines>
 __global__ void __launch_bounds__(FIXED_PACK_THREADS)
-    fixed_pack_kernel(const __grid_constant__ fixed_lines x,
-                      const __grid_constant__ fixed_packed to, int64_t warps) {
+    fixed_pack_kernel(const __grid_constant__ Lines x, const __grid_constant__ fixed_packed to,
+                      int64_t warps) {
     const int lane = (int)threadIdx.x % 32, four = lane % 4 * 4;
     const int64_t warp = (int64_t)blockIdx.x * (FIXED_PACK_THREADS / 32) + (int)threadIdx.x / 32;
     if (warp >= warps)
@@ -255,27 +257,29 @@ template <class Tile> struct fixed_sums {
     }
 };
 
-template <class Tile>
-RO_DEVICE void fixed_store(const gemm_shape &s, const gemm_out &out, const gemm_block &block,
+template <class Tile, class Out>
+RO_DEVICE void fixed_store(const gemm_shape &s, const Out &out, const gemm_block &block,
                            const float4 *totals, int warp_m, int warp_n, int lane) {
     const int64_t row = block.row<Tile>() + warp_m * (16 * Tile::ROWS) + lane / 4;
     const int64_t col = block.col<Tile>() + warp_n * (8 * Tile::COLS) + lane % 4 * 2;
+    const int64_t rows = out.rows(s, block.batch);
     for (int i = 0; i < Tile::TILES; i++) {
         const float4 t = totals[i * Tile::THREADS];
         const int64_t m = row + i / Tile::COLS * 16, n = col + i % Tile::COLS * 8;
         const float four[4] = {t.x, t.y, t.z, t.w};
 #pragma unroll
         for (int q = 0; q < 4; q++)
-            if (m + q / 2 * 8 < s.m && n + q % 2 < s.n)
+            if (m + q / 2 * 8 < rows && n + q % 2 < s.n)
                 out.line(block.batch, m + q / 2 * 8)[n + q % 2] =
                     gemm_result(four[q], out.alpha, 0.0f, nullptr);
     }
 }
 
-template <class Tile>
+/* `Out` is gemm_out, or what has rows, line and alpha as that has. */
+template <class Tile, class Out>
 __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     fixed_kernel(const __grid_constant__ gemm_shape s, const __grid_constant__ fixed_packed a,
-                 const __grid_constant__ fixed_packed b, const __grid_constant__ gemm_out out) {
+                 const __grid_constant__ fixed_packed b, const __grid_constant__ Out out) {
     RO_SMEM(uint4, smem);
     const int thread = (int)threadIdx.x, lane = thread % 32, warp = thread / 32;
     const int warp_m = warp % Tile::WARPS_M, warp_n = warp / Tile::WARPS_M;

@@ -73,24 +73,6 @@ static ro_status run_product(ro_cuda *d, gemm_problem p, const A &a, const B &b,
 
 /* ---- views ---- */
 
-static ro_status too_large(ro_cuda *d, const char *what) {
-    return ro_cuda_fail(d, RO_ERR_UNSUPPORTED,
-                        "cuda: %s of an image beyond 2^29 rows or columns, of 2^31 pixels, or of "
-                        "2^30 taps and channels",
-                        what);
-}
-
-static bool fits(const ro_conv *v) {
-    for (int i = 0; i < 2; i++)
-        if (v->in[i] > PLACE_MOST || v->out[i] > PLACE_MOST || v->kernel[i] > PLACE_MOST)
-            return false;
-    const int64_t deepest = v->depth > v->width ? v->depth : v->width;
-    return v->kernel[0] * v->kernel[1] <= (1 << 30) / (deepest ? deepest : 1) &&
-           v->batch <= INT32_MAX && v->in[0] * v->in[1] <= INT32_MAX / (v->batch ? v->batch : 1) &&
-           v->out[0] * v->out[1] <= INT32_MAX / (v->batch ? v->batch : 1) &&
-           v->channels <= INT32_MAX && v->filters <= INT32_MAX;
-}
-
 static bool padded(const ro_conv *v) {
     return v->pad[0] > 0 || v->pad[1] > 0;
 }
@@ -102,45 +84,6 @@ static bool pointwise(const ro_conv *v) {
         if (v->kernel[i] != 1 || v->stride[i] != 1 || v->pad[i] != 0)
             return false;
     return true;
-}
-
-/* Number of remainders by the stride that pixels have. */
-static int64_t phases(const ro_conv *v, int i) {
-    return v->stride[i] < v->in[i] ? v->stride[i] : v->in[i];
-}
-
-/* A view of images of `pixel` channels in groups of `depth`. */
-template <bool backward, bool taps_outer>
-static conv_operand<backward, taps_outer> view_of(const ro_conv *v, const float *image,
-                                                  int64_t pixel, int64_t depth) {
-    const int64_t *size = backward ? v->out : v->in;
-    conv_operand<backward, taps_outer> x = {image,
-                                            (int)size[0],
-                                            (int)size[1],
-                                            (int)v->groups,
-                                            (int)phases(v, 1),
-                                            false,
-                                            pixel,
-                                            v->batch,
-                                            (int)depth,
-                                            (int)v->kernel[1],
-                                            {},
-                                            {},
-                                            {},
-                                            {},
-                                            {},
-                                            {},
-                                            ro_divider(depth),
-                                            ro_divider(v->kernel[1]),
-                                            ro_divider(v->out[1]),
-                                            ro_divider(v->out[0])};
-    for (int i = 0; i < 2; i++) {
-        x.count[i] = (int)v->out[i], x.of[i] = (int)v->in[i];
-        x.step[i] = x.stride[i] = (int)v->stride[i];
-        x.pad[i] = (int)v->pad[i], x.dilation[i] = (int)v->dilation[i];
-    }
-    x.vectors = taps_outer && gemm_in_fours(image, pixel, 0, depth);
-    return x;
 }
 
 /* A matrix of filters by taps, or by pixels. */
@@ -176,9 +119,9 @@ static ro_status conv2d(ro_cuda *d, const ro_call *call, const void *const *in, 
             p, {x, v.channels, 1, v.depth}, {w, v.filters, 1, v.width}, rows_of_filters(&v, out)};
         return ro_gemm_products(d, &y, "conv2d");
     }
-    if (!fits(&v))
-        return too_large(d, "conv2d");
-    return run_product(d, p, view_of<false, false>(&v, x, v.channels, v.depth), filters_of(&v, w),
+    if (!conv_fits(&v))
+        return conv_too_large(d, "conv2d");
+    return run_product(d, p, conv_view<false, false>(&v, x, v.channels, v.depth), filters_of(&v, w),
                        rows_of_filters(&v, out), padded(&v) ? w : nullptr,
                        taps * v.depth * v.filters, "conv2d");
 }
@@ -189,16 +132,16 @@ static ro_status conv2d_dx(ro_cuda *d, const ro_call *call, const void *const *i
     const int64_t taps = v.kernel[0] * v.kernel[1], down = ceil_div(v.in[0], v.stride[0]);
     const int64_t across = ceil_div(v.in[1], v.stride[1]);
     gemm_problem p = problem(v.batch * down * across, v.depth, taps * v.width,
-                             v.groups * phases(&v, 0) * phases(&v, 1));
+                             v.groups * conv_phases(&v, 0) * conv_phases(&v, 1));
     float *dx = static_cast<float *>(out);
     if (pointwise(&v)) {
         const gemm_out to = {dx, v.channels, 1, v.depth, 1.0f, 0.0f, false};
         gemm_products y = {p, {dy, v.filters, 1, v.width}, {w, 1, v.filters, v.width}, to};
         return ro_gemm_products(d, &y, "conv2d_dx");
     }
-    if (!fits(&v) || p.batch > INT32_MAX)
-        return too_large(d, "conv2d_dx");
-    const auto a = view_of<true, false>(&v, dy, v.filters, v.width);
+    if (!conv_fits(&v) || p.batch > INT32_MAX)
+        return conv_too_large(d, "conv2d_dx");
+    const auto a = conv_view<true, false>(&v, dy, v.filters, v.width);
     const conv_weights b = {w, v.depth, v.filters, v.width, (int)v.groups, ro_divider(v.width)};
     const conv_dx_out to = {dx, gemm_in_fours(dx, v.channels, 0, v.depth), a, v.channels, v.depth};
     return run_product(d, p, a, b, to, w, taps * v.depth * v.filters, "conv2d_dx");
@@ -214,9 +157,9 @@ static ro_status conv2d_dw(ro_cuda *d, const ro_call *call, const void *const *i
             p, {x, 1, v.channels, v.depth}, {dy, v.filters, 1, v.width}, rows_of_filters(&v, out)};
         return ro_gemm_products(d, &y, "conv2d_dw");
     }
-    if (!fits(&v))
-        return too_large(d, "conv2d_dw");
-    return run_product(d, p, view_of<false, true>(&v, x, v.channels, v.depth), filters_of(&v, dy),
+    if (!conv_fits(&v))
+        return conv_too_large(d, "conv2d_dw");
+    return run_product(d, p, conv_view<false, true>(&v, x, v.channels, v.depth), filters_of(&v, dy),
                        rows_of_filters(&v, out), padded(&v) ? dy : nullptr, pixels * v.filters,
                        "conv2d_dw");
 }

@@ -171,6 +171,65 @@ struct conv_dx_out {
     }
 };
 
+/* ---- views ---- */
+
+static inline ro_status conv_too_large(ro_cuda *d, const char *what) {
+    return ro_cuda_fail(d, RO_ERR_UNSUPPORTED,
+                        "cuda: %s of an image beyond 2^29 rows or columns, of 2^31 pixels, or of "
+                        "2^30 taps and channels",
+                        what);
+}
+
+static inline bool conv_fits(const ro_conv *v) {
+    for (int i = 0; i < 2; i++)
+        if (v->in[i] > PLACE_MOST || v->out[i] > PLACE_MOST || v->kernel[i] > PLACE_MOST)
+            return false;
+    const int64_t deepest = v->depth > v->width ? v->depth : v->width;
+    return v->kernel[0] * v->kernel[1] <= (1 << 30) / (deepest ? deepest : 1) &&
+           v->batch <= INT32_MAX && v->in[0] * v->in[1] <= INT32_MAX / (v->batch ? v->batch : 1) &&
+           v->out[0] * v->out[1] <= INT32_MAX / (v->batch ? v->batch : 1) &&
+           v->channels <= INT32_MAX && v->filters <= INT32_MAX;
+}
+
+/* Number of remainders by the stride that pixels have. */
+static inline int64_t conv_phases(const ro_conv *v, int i) {
+    return v->stride[i] < v->in[i] ? v->stride[i] : v->in[i];
+}
+
+/* A view of images of `pixel` channels in groups of `depth`. */
+template <bool backward, bool taps_outer>
+static conv_operand<backward, taps_outer> conv_view(const ro_conv *v, const float *image,
+                                                    int64_t pixel, int64_t depth) {
+    const int64_t *size = backward ? v->out : v->in;
+    conv_operand<backward, taps_outer> x = {image,
+                                            (int)size[0],
+                                            (int)size[1],
+                                            (int)v->groups,
+                                            (int)conv_phases(v, 1),
+                                            false,
+                                            pixel,
+                                            v->batch,
+                                            (int)depth,
+                                            (int)v->kernel[1],
+                                            {},
+                                            {},
+                                            {},
+                                            {},
+                                            {},
+                                            {},
+                                            ro_divider(depth),
+                                            ro_divider(v->kernel[1]),
+                                            ro_divider(v->out[1]),
+                                            ro_divider(v->out[0])};
+    for (int i = 0; i < 2; i++) {
+        x.count[i] = (int)v->out[i], x.of[i] = (int)v->in[i];
+        x.step[i] = x.stride[i] = (int)v->stride[i];
+        x.pad[i] = (int)v->pad[i], x.dilation[i] = (int)v->dilation[i];
+    }
+    x.vectors = taps_outer && gemm_in_fours(image, pixel, 0, depth);
+    return x;
+}
+
 /* ---- single elements ---- */
 
 enum { CONV_DIRECT_THREADS = 256, CONV_DIRECT_RESIDENT = 4 };
