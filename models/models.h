@@ -166,9 +166,8 @@ typedef struct {
      * ones. There is no optimizer, and batch norm has the running statistics. */
     int32_t evaluates;
     bool start_bare; /* it lacks what the optimizer keeps, which starts at zero */
-    /* Bits of the products of linear layers and of their gradients, SPEC 3.5: RO_FIXED_16 or
-     * RO_FIXED_24. 0: products of f32. Attention's products are always of f32. A model with
-     * convolutions must have 0. */
+    /* Bits of the products of linear layers and convolutions and of their gradients, SPEC 3.5:
+     * RO_FIXED_16 or RO_FIXED_24. 0: products of f32. Attention's products are always of f32. */
     int32_t fixed_bits;
     /* Type of parameters, of their moments, and of what layers keep for the backward pass, of a
      * training: RO_BF16, or 0 for RO_F32. Computed is f32. */

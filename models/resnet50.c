@@ -21,11 +21,6 @@ static int64_t block_count(const vd_model *m) {
 
 static vd_status resnet50_check(const vd_training *t, vd_err *err) {
     const vd_model *m = &t->model;
-    if (t->fixed_bits)
-        return vd_fail(err, VD_ERR_USAGE,
-                       "products must be fp32 for a resnet, whose convolutions have no fixed "
-                       "products, got fixed%d",
-                       (int)t->fixed_bits);
     if (m->stages < 1 || m->stages > VD_STAGES_MAX)
         return vd_fail(err, VD_ERR_USAGE, "blocks must be 1..%d numbers, got %lld", VD_STAGES_MAX,
                        (long long)m->stages);

@@ -121,6 +121,29 @@ static vd_value squared(vd_builder *b, vd_value to, vd_value x) {
     return vd_add(b, "moved", to, vd_scale(b, "smaller", y, 0x1p-14f));
 }
 
+static vd_value emit_fixed(vd_builder *b, const char *name, int op, int64_t bits,
+                           const ro_shape *shape, const vd_value *input) {
+    const vd_op node = {op, {1, 1, 1, 1, 1, 1, 1, bits}, shape};
+    return vd_emit(b, name, node, 2, input);
+}
+
+/* Convolves the images by the weights, and by what comes out changes both. */
+static void convolve(vd_builder *b) {
+    const ro_shape filters = VD_SHAPE(RO_F32, 3, 3, 4, 3), *leaf = &b->program->leaf[IMAGES].shape;
+    const ro_shape weights = b->program->leaf[WEIGHTS].shape;
+    uint32_t *next = b->graph->output;
+    const vd_value w = vd_reshape(b, "filters", WEIGHTS, filters);
+    const vd_value y =
+        emit_fixed(b, "convolved", RO_OP_CONV2D_FIXED, RO_FIXED_24, NULL, (vd_value[]){IMAGES, w});
+    const vd_value dx =
+        emit_fixed(b, "images", RO_OP_CONV2D_FIXED_DX, RO_FIXED_16, leaf, (vd_value[]){y, w});
+    vd_value dw = emit_fixed(b, "weights", RO_OP_CONV2D_FIXED_DW, RO_FIXED_24, &filters,
+                             (vd_value[]){IMAGES, y});
+    dw = vd_reshape(b, "weights", dw, weights);
+    next[IMAGES] = vd_add(b, "moved", next[IMAGES], vd_scale(b, "smaller", dx, 0x1p-10f));
+    next[WEIGHTS] = vd_add(b, "moved", next[WEIGHTS], vd_scale(b, "smaller", dw, 0x1p-12f));
+}
+
 /* A token looks at [HEADS, SIZE]. Its row goes to place step + 3 of the cache. */
 static vd_value looked_up(vd_builder *b, vd_value at) {
     const vd_op split = {RO_OP_SPLIT_HEADS, {1, 0, HEADS}, NULL};
@@ -156,6 +179,7 @@ static void build_step(vd_builder *b) {
     for (vd_value leaf = 0; leaf < LOSS; leaf++)
         b->graph->output[leaf] = descend(b, leaf);
     b->graph->output[WEIGHTS] = squared(b, b->graph->output[WEIGHTS], WEIGHTS);
+    convolve(b);
     generate(b);
 }
 

@@ -7,7 +7,7 @@ best=${isas##* }
 
 # job MODEL PRODUCTS STEPS: models/jobs/MODEL.yaml, so many steps long, without the key if PRODUCTS is none.
 job() {
-    sed -e "s,file: \.\./data,file: $PWD/models/data," -e "s/^steps: .*/steps: $3/" -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' \
+    sed -e "s,\.\./data,$PWD/models/data," -e "s/^steps: .*/steps: $3/" -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' \
         -e 's/warmup: [0-9]*/warmup: 0/' "models/jobs/$1.yaml"
     [ "$2" = none ] || echo "products: $2"
 }
@@ -31,9 +31,10 @@ for products in fixed24 fixed16; do
     for isa in $isas; do
         for threads in 1 2 3; do same $products "$isa" $threads; done
     done
-    for model in llama-tiny bert-tiny mlp; do
+    for model in llama-tiny bert-tiny mlp resnet-tiny; do
         job $model $products 2 > "$work/$model.yaml"
         expect 0 'matmul_fixed' "$verde" graph "$work/$model.yaml"
+        [ $model != resnet-tiny ] || expect 0 'conv2d_fixed' "$verde" graph "$work/$model.yaml"
         expect 0 'run root' "$verde" run "$work/$model.yaml" --out "$work/$model" --threads 2 --backend "$best"
         root > "$work/$model.root"
         rm -r "${work:?}/$model"
@@ -66,6 +67,16 @@ expect 0 'matmul ' "$verde" run "$work/rounding.yaml" --out "$work/trainer" --ba
 root > "$work/trainer.root"
 expect 0 'run root' "$verde" run "$work/rounding.yaml" --out "$work/auditor" --backend log --profile sim-deep --role auditor --follow "$work/trainer"
 [ "$(root)" = "$(cat "$work/trainer.root")" ] || fail "an auditor on another device has another root"
+
+# The same of convolutions.
+job resnet-tiny fixed24 4 > "$work/images.yaml"
+expect 0 'run root' "$verde" run "$work/images.yaml" --out "$work/images" --threads 1 --backend "$best"
+root > "$work/images.root"
+for isa in $isas; do same images "$isa" 2; done
+serve images
+liar images m0.s1.b1.conv2.conv
+liar images m0.s2.b1.conv2.d_input
+liar images m0.s2.b1.short.d_weight
 
 # A text is scored with the bits with which it was made, one token after the other or several prompts together.
 printf '{"key": 1, "ids": [84, 104, 101]}\n{"key": 2, "ids": [32]}\n' > "$work/prompts.jsonl"
@@ -127,10 +138,7 @@ expect 0 'run root' "$verde" run "$work/adapters.yaml" --out "$work/adapters"
 root > "$work/adapters.root"
 same adapters scalar 1
 
-# What is wrong is said in one line.
-sed 's/^products: .*/products: fp16/' "$work/fp32.yaml" > "$work/bad.yaml"
-expect 2 '`products` must be fp32, fixed24 or fixed16, got fp16' "$verde" run "$work/bad.yaml" --out "$work/none"
-one_line
+# An image is scored, by files of PyTorch.
 printf '{"key": 1, "ids": [%s0]}\n' "$(yes '0, ' | head -n 3071 | tr -d '\n')" > "$work/image.jsonl"
 cat > "$work/image.yaml" << YAML
 verde: 1
@@ -139,6 +147,13 @@ model: {kind: pretrained, dir: resnet, sha256: $(take_model resnet)}
 products: fixed24
 prompts: {file: image.jsonl, sha256: $(sum_of "$work/image.jsonl")}
 YAML
-expect 2 'image.yaml: .*products must be fp32 for a resnet' "$verde" run "$work/image.yaml" --out "$work/none"
+expect 0 'job root' "$verde" run "$work/image.yaml" --out "$work/image"
+root > "$work/image.root"
+expect 0 'job root' "$verde" run "$work/image.yaml" --out "$work/again" --backend scalar
+[ "$(root)" = "$(cat "$work/image.root")" ] || fail "an image has another score by scalar code"
+
+# What is wrong is said in one line.
+sed 's/^products: .*/products: fp16/' "$work/fp32.yaml" > "$work/bad.yaml"
+expect 2 '`products` must be fp32, fixed24 or fixed16, got fp16' "$verde" run "$work/bad.yaml" --out "$work/none"
 one_line
 echo "$count commands"

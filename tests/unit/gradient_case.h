@@ -46,6 +46,7 @@ typedef enum {
     MEAN_AXIS,
     MAX_AXIS,
     CONV,
+    FIXED_CONV, /* likewise */
     MAX_POOL,
     AVG_POOL,
     GLOBAL_AVG_POOL,

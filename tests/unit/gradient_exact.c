@@ -60,7 +60,8 @@ static exact_image image_of(const example *x, int value) {
 static void exact_on_images(const example *x, const layer *l, exact_image out) {
     const exact_image a = image_of(x, l->in[0]);
     switch (l->kind) {
-    case CONV: exact_conv(a, image_of(x, l->in[1]), l->window, out); break;
+    case CONV:
+    case FIXED_CONV: exact_conv(a, image_of(x, l->in[1]), l->window, out); break;
     case BATCHNORM: exact_batchnorm(a, x->exact[l->in[1]], x->exact[l->in[2]], out); break;
     case GLOBAL_AVG_POOL: exact_global_mean(a, out); break;
     default: exact_pool(a, l->window, l->kind == MAX_POOL, out); break;
@@ -88,6 +89,7 @@ static void exact_layer(const example *x, int j) {
     case MEAN_AXIS:
     case MAX_AXIS: exact_along(x, l, out); break;
     case CONV:
+    case FIXED_CONV:
     case MAX_POOL:
     case AVG_POOL:
     case GLOBAL_AVG_POOL:

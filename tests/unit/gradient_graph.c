@@ -66,6 +66,13 @@ static vd_value build_grouped(vd_builder *b, const layer *l, const vd_value qkv[
     return vd_grouped_attention(b, qkv, &heads);
 }
 
+static vd_value fixed_conv(vd_builder *b, vd_value x, vd_value weight, const int64_t *p) {
+    b->fixed_bits = RO_FIXED_24;
+    const vd_value y = vd_conv2d(b, x, weight, (vd_conv_attr){p[0], p[1], p[2], p[3]});
+    b->fixed_bits = 0;
+    return y;
+}
+
 static vd_value fixed_logits(vd_builder *b, vd_value x, vd_value table) {
     b->fixed_bits = RO_FIXED_24;
     const vd_value y = vd_project_rows(b, x, table);
@@ -119,6 +126,7 @@ static vd_value build_layer(vd_builder *b, const layer *l, const vd_value *value
     case SUM_AXIS: return vd_sum_axis(b, x, (int)l->heads);
     case MEAN_AXIS: return vd_mean_axis(b, x, (int)l->heads);
     case MAX_AXIS: return vd_max_axis(b, x, (int)l->heads);
+    case FIXED_CONV: return fixed_conv(b, x, y, p);
     case CONV: return vd_conv2d(b, x, y, (vd_conv_attr){p[0], p[1], p[2], p[3]});
     case MAX_POOL: return vd_max_pool2d(b, x, pool);
     case AVG_POOL: return vd_avg_pool2d(b, x, pool);

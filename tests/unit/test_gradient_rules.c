@@ -166,6 +166,10 @@ static vd_value max_axis(vd_builder *b) {
 static vd_value conv2d(vd_builder *b) {
     return vd_conv2d(b, IMAGE, FILTER, (vd_conv_attr){1, 1, 1, 1});
 }
+static vd_value fixed_conv2d(vd_builder *b) {
+    b->fixed_bits = RO_FIXED_24;
+    return vd_conv2d(b, IMAGE, FILTER, (vd_conv_attr){1, 1, 1, 1});
+}
 static vd_value max_pool2d(vd_builder *b) {
     return vd_max_pool2d(b, IMAGE, (vd_pool_attr){{2, 2}, {2, 2}, {0, 0}, 0});
 }
@@ -254,6 +258,8 @@ static const rule rules[RO_OP_END] = {
     [RO_OP_MAX_GRAD] = {.none = backward}, [RO_OP_EXPAND] = {.none = backward},
     [RO_OP_CONV2D] = {conv2d, IMAGE}, [RO_OP_CONV2D_DX] = {.none = backward},
     [RO_OP_CONV2D_DW] = {.none = backward},
+    [RO_OP_CONV2D_FIXED] = {fixed_conv2d, IMAGE}, [RO_OP_CONV2D_FIXED_DX] = {.none = backward},
+    [RO_OP_CONV2D_FIXED_DW] = {.none = backward},
     [RO_OP_MAX_POOL2D] = {max_pool2d, IMAGE}, [RO_OP_MAX_POOL2D_GRAD] = {.none = backward},
     [RO_OP_AVG_POOL2D] = {avg_pool2d, IMAGE}, [RO_OP_AVG_POOL2D_GRAD] = {.none = backward},
     [RO_OP_BN_MEAN] = {batchnorm, IMAGE}, [RO_OP_BN_SQDEV] = {batchnorm, IMAGE},

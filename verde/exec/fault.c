@@ -68,7 +68,8 @@ static bool reads_weights(const vd_program *program, const vd_graph *graph, uint
 static bool fits(const vd_program *program, const vd_graph *graph, uint32_t node,
                  vd_fault_kind kind) {
     const int op = vd_node_stored(graph, node)->op;
-    return op == kinds[kind].op || (kind == VD_FAULT_ELEMENT && op == RO_OP_MATMUL_FIXED) ||
+    const bool fixed = op == RO_OP_MATMUL_FIXED || op == RO_OP_CONV2D_FIXED;
+    return op == kinds[kind].op || (kind == VD_FAULT_ELEMENT && fixed) ||
            (kind == VD_FAULT_WEIGHTS && reads_weights(program, graph, node));
 }
 

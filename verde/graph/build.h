@@ -25,7 +25,7 @@ typedef struct {
     bool *trained;  /* which values have a gradient, likewise; owned */
     uint32_t grad_count;
     vd_value numbered_step; /* of vd_number_steps; 0: the program's own */
-    int fixed_bits;    /* linear layers are fixed products of so many bits; 0: products of f32 */
+    int fixed_bits;         /* of the fixed products of linear layers and convolutions; 0: f32 */
     bool stores_bf16;  /* what a layer keeps for its backward pass is rounded to bf16 (vd_stored_of)
                         */
     vd_stored *stored; /* tensors of 16 bits that are read as f32; owned */

@@ -5,19 +5,25 @@
 
 /* ---- convolution ---- */
 
+static vd_op conv_op(int bits, vd_conv_attr c) {
+    return (vd_op){bits ? RO_OP_CONV2D_FIXED : RO_OP_CONV2D,
+                   {[RO_CONV_STRIDE_H] = c.stride,
+                    [RO_CONV_STRIDE_W] = c.stride,
+                    [RO_CONV_PAD_H] = c.pad,
+                    [RO_CONV_PAD_W] = c.pad,
+                    [RO_CONV_DILATION_H] = c.dilation,
+                    [RO_CONV_DILATION_W] = c.dilation,
+                    [RO_CONV_GROUPS] = c.groups,
+                    [RO_CONV_FIXED_BITS] = bits},
+                   NULL};
+}
+
 vd_value vd_conv2d(vd_builder *b, vd_value x, vd_value weight, vd_conv_attr c) {
-    vd_op op = {RO_OP_CONV2D,
-                {[RO_CONV2D_STRIDE_H] = c.stride,
-                 [RO_CONV2D_STRIDE_W] = c.stride,
-                 [RO_CONV2D_PAD_H] = c.pad,
-                 [RO_CONV2D_PAD_W] = c.pad,
-                 [RO_CONV2D_DILATION_H] = c.dilation,
-                 [RO_CONV2D_DILATION_W] = c.dilation,
-                 [RO_CONV2D_GROUPS] = c.groups},
-                NULL};
+    const vd_op op = conv_op(b->fixed_bits, c);
     x = vd_stored_of(b, "input", x), weight = vd_widened(b, "weight", weight);
     vd_value out = VD_EMIT(b, "conv", op, x, weight);
-    vd_record r = {.layer = VD_LAYER_CONV2D, .in = {x, weight, VD_NONE}, .out = out};
+    vd_record r = {
+        .layer = VD_LAYER_CONV2D, .in = {x, weight, VD_NONE}, .out = out, .bits = b->fixed_bits};
     memcpy(r.attr, op.attr, sizeof r.attr);
     vd_tape_put(b, r);
     return out;
@@ -33,14 +39,16 @@ static vd_value image_gradient(vd_builder *b, const char *name, const vd_record 
 }
 
 void vd_back_conv2d(vd_builder *b, const vd_record *r, vd_value dy) {
+    const int dx = r->bits ? RO_OP_CONV2D_FIXED_DX : RO_OP_CONV2D_DX;
+    const int dw = r->bits ? RO_OP_CONV2D_FIXED_DW : RO_OP_CONV2D_DW;
     vd_value x = r->in[0], w = r->in[1];
     if (vd_wants_gradient(b, x)) {
         const vd_value in[] = {dy, vd_read_again(b, "weight_again", w)};
-        vd_accumulate(b, x, image_gradient(b, "d_input", r, RO_OP_CONV2D_DX, x, 2, in));
+        vd_accumulate(b, x, image_gradient(b, "d_input", r, dx, x, 2, in));
     }
     if (vd_wants_gradient(b, w)) {
         const vd_value in[] = {vd_read_again(b, "input_again", x), dy};
-        vd_accumulate(b, w, image_gradient(b, "d_weight", r, RO_OP_CONV2D_DW, w, 2, in));
+        vd_accumulate(b, w, image_gradient(b, "d_weight", r, dw, w, 2, in));
     }
 }
 

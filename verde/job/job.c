@@ -256,8 +256,6 @@ static vd_status check_model(const job_reader *reader) {
          "model.kind", "gpt2, llama or pretrained if task is generate, or resnet if it is score"},
         {prompts || pretrained || resnet == (reader->job->data_kind == VD_DATA_CIFAR10),
          "data.kind", "cifar10 if model.kind is resnet, and only then"},
-        {!resnet || !training->fixed_bits, "products",
-         "fp32 if model.kind is resnet, whose convolutions have no fixed products"},
         {!text || model->vocab >= 256, "model.vocab", "256 or more if data.kind is text"},
         {!text || !bert || model->vocab > 256, "model.vocab",
          "257 or more if data.kind is text and model.kind is bert"},
