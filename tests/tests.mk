@@ -14,7 +14,7 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(test_support) $(tools_obj) $(BUI
 $(BUILD)/tests/test_blas: $(blas_obj)
 # The engine for AMX's tiles with these in software: no machine here has them.
 ifeq ($(ARCH),x86_64)
-$(BUILD)/tests/test_fixed: $(BUILD)/obj/tests/emulated/fixed_tiles.o
+$(BUILD)/tests/test_fixed $(BUILD)/tests/test_fixed_conv: $(BUILD)/obj/tests/emulated/fixed_tiles.o
 endif
 $(BUILD)/obj/tests/emulated/fixed_tiles.o: repops/cpu/gemm/fixed_tiles.c
 	@mkdir -p $(@D)

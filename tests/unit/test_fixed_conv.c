@@ -18,6 +18,13 @@ run_by ro_conv2d_fixed_by_scalar;
 #if defined(__x86_64__)
 find_engine ro_fixed_engine_avx2, ro_fixed_engine_avx512;
 run_by ro_conv2d_fixed_by_avx2, ro_conv2d_fixed_by_avx512;
+
+/* repops/cpu/gemm/fixed_tiles.c, compiled with tests/support/tiles.h. */
+const struct fixed_engine *ro_fixed_tiles_emulated(int bits);
+
+static const struct fixed_engine *tiles_in_software(int bits, int number) {
+    return number == 0 ? ro_fixed_tiles_emulated(bits) : NULL;
+}
 #elif defined(__aarch64__)
 find_engine ro_fixed_engine_neon;
 run_by ro_conv2d_fixed_by_neon;
@@ -32,6 +39,7 @@ static const struct {
 #if defined(__x86_64__)
     {"avx2", ro_fixed_engine_avx2, ro_conv2d_fixed_by_avx2},
     {"avx512", ro_fixed_engine_avx512, ro_conv2d_fixed_by_avx512},
+    {"avx512", tiles_in_software, ro_conv2d_fixed_by_avx512},
 #elif defined(__aarch64__)
     {"neon", ro_fixed_engine_neon, ro_conv2d_fixed_by_neon},
 #endif
