@@ -74,7 +74,7 @@ expect 0 'run root' "$verde" run "$work/images.yaml" --out "$work/images" --thre
 root > "$work/images.root"
 for isa in $isas; do same images "$isa" 2; done
 serve images
-liar images m0.s1.b1.conv2.conv
+liar images m0.s2.b1.conv3.conv
 liar images m0.s2.b1.conv2.d_input
 liar images m0.s2.b1.short.d_weight
 
