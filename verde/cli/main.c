@@ -16,7 +16,7 @@ enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static void print_usage(FILE *out) {
     fprintf(out,
-            "verde: train on machines that you do not trust, and know that the result is right\n"
+            "verde: use machines that you do not trust, and know that the result is right\n"
             "\nUsage: verde COMMAND [ARGUMENTS]\n\n");
     for (int i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);

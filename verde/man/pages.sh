@@ -10,7 +10,7 @@ page() {
     # shellcheck disable=SC2086
     awk -v command="$1" -v summary="$2" -v version="$version" -v commands="$(echo $commands)" -f "$here/page.awk"
 }
-"$verde" --help | page "" "train on machines that you do not trust, and know that the result is right" > "$folder/verde.1"
+"$verde" --help | page "" "use machines that you do not trust, and know that the result is right" > "$folder/verde.1"
 for command in $commands; do
     summary=$("$verde" --help | sed -n "s/^  $command  *//p")
     "$verde" "$command" --help | page "$command" "$summary" > "$folder/verde-$command.1"
