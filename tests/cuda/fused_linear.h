@@ -34,13 +34,13 @@ static void linear(work *w) {
     static const int16_t rows[] = {0, 1, 3, 8, 9, 16, 17, 40, 64, 65, 130};
     static const int16_t depths[] = {0, 1, 15, 64, 255, 257, 300, 700, 1030};
     static const int16_t widths[] = {1, 2, 16, 30, 64, 65, 100, 128, 129, 200};
-    static const int fixed[] = {0, 0, RO_FIXED_16, RO_FIXED_24};
+    static const int fixed[] = {0, 0, 0, 0, 0, 0, RO_FIXED_16, RO_FIXED_24};
     const ro_linear_layer l = {.rows = pick(w, 0, rows, sizeof rows / sizeof *rows),
                                .in = pick(w, 1, depths, sizeof depths / sizeof *depths),
                                .out = pick(w, 2, widths, sizeof widths / sizeof *widths),
                                .transposed = (int)roll(w, 3, 2),
                                .activation = (ro_activation)roll(w, 4, 5),
-                               .fixed_bits = fixed[roll(w, 7, 4)]};
+                               .fixed_bits = fixed[roll(w, 7, 8)]};
     run_linear(w, &l);
 }
 

@@ -90,7 +90,7 @@ cases matmul > "$temp/out" 2>&1 && fail "code ran that PTX_MODULES does not name
 caught_in matmul "has not arrived" 's/cp.async.wait_group [01];/cp.async.wait_group 2;/' cases matmul
 caught_in matmul "a race in shared memory" '/bar.sync/d' cases matmul
 caught_in matmul "differ" 's/fma.rn.f32 (.*), (%f[0-9]+), (%f[0-9]+), (%f[0-9]+);/sub.rn.f32 \1, \2, \4;/' cases matmul
-caught_in linear "differ" '/st.global.v4.f32/s/\{(%f[0-9]+), (%f[0-9]+)/{\2, \1/' "$build/cuda/fused" --seeds 3 linear
+caught_in linear "differ" '/st.global.v4.f32/s/\{(%f[0-9]+), (%f[0-9]+)/{\2, \1/' "$build/cuda/fused" --seeds 12 linear
 caught_in attend_merge "a race in shared memory" '/bar.sync/d' "$build/cuda/fused" --seeds 12
 [ $bad -eq 0 ] && echo "$faults planted faults are caught by their names, some of them in the library's own code"
 exit $bad

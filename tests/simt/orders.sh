@@ -25,6 +25,7 @@ some() {
 some 1 227 48 "matmul_tiles matmul_half_tiles linear_tiles conv_tiles"
 some 132 227 8 conv_units
 some 4 64 48 few_attention
+some 4 227 48 linear
 "$simt/cases" --seeds 100 --first $((100 * seed)) --most 20000 cast || echo "FAILED: cast, schedule $seed"
 "$simt/cases" --seeds 24 --first $((24 * seed)) --most 20000 transpose slice pad gather concat_axis split_heads join_heads \
     expand repeat_heads where put_rows ||

@@ -102,13 +102,14 @@ static void cast_stochastic(const ro_job *job, int64_t first, int64_t last) {
     const philox from = philox_of(job, *(const uint32_t *)job->in[1]);
     const int64_t end = min_i64(8 * last, ro_shape_numel(&job->call->output));
     uint32_t word[4 * BATCH];
-    uint16_t part[8 * BATCH]; /* of each element, in the order of memory */
+    uint16_t part[8 * BATCH]; /* of each element; the lower half of a word is the first one's */
     for (int64_t block = first; block < last; block += BATCH) {
         const float *restrict x = (const float *)job->in[0] + 8 * block;
         uint16_t *restrict out = (uint16_t *)job->out + 8 * block;
         const int64_t count = min_i64(8 * BATCH, end - 8 * block);
         philox_words(from, (uint64_t)block, BATCH, word);
-        memcpy(part, word, sizeof part);
+        for (int i = 0; i < 4 * BATCH; i++)
+            part[2 * i] = (uint16_t)word[i], part[2 * i + 1] = (uint16_t)(word[i] >> 16);
         for (int64_t i = 0; i < count; i++)
             out[i] = ro_to_bf16_at_random(x[i], part[i]);
     }

@@ -3,17 +3,14 @@
 #ifndef REPOPS_CPU_TILES_H
 #define REPOPS_CPU_TILES_H
 
-#if defined(__has_include)
-#if __has_include(<amxint8intrin.h>)
+/* clang 14 has the instructions, but cannot ask the processor for them. */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
 #define RO_HAVE_TILES 1
-#endif
 #endif
 
 #ifdef RO_HAVE_TILES
 
-#include <cpuid.h>
 #include <immintrin.h>
-#include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,22 +24,12 @@
 #define TILE_CONFIGURE(descriptor) _tile_loadconfig(descriptor)
 #define TILE_RELEASE()             _tile_release()
 
-/* Linux gives a process the tiles' state when it asks; all of its threads have it then. */
-static int ask_for_tiles(void) {
-    enum { ASK = 0x1023 /* ARCH_REQ_XCOMP_PERM */, TILE_DATA = 18 };
-    const unsigned wanted = 1u << 24 | 1u << 25; /* amx-tile, amx-int8 */
-    unsigned a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & wanted) == wanted &&
-           syscall(SYS_arch_prctl, ASK, TILE_DATA) == 0;
-}
-
-/* Asks once: cpuid takes microseconds in a virtual machine. */
+/* Linux gives a process the tiles' state when it asks, and says yes again at once. Nothing is kept:
+ * the library has no state of its own. */
 static int have_tiles(void) {
-    enum { NONE = 1, SOME };
-    static atomic_int answer;
-    if (atomic_load(&answer) == 0)
-        atomic_store(&answer, ask_for_tiles() ? SOME : NONE);
-    return atomic_load(&answer) == SOME;
+    enum { ASK = 0x1023 /* ARCH_REQ_XCOMP_PERM */, TILE_DATA = 18 };
+    return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8") &&
+           syscall(SYS_arch_prctl, ASK, TILE_DATA) == 0;
 }
 
 #endif
