@@ -152,6 +152,9 @@ void sim_game_calm(sim_game *g) {
         g->line[p] = (sim_line){.party = &g->party[p], .delay_ms = 1, .step_ms = 10};
     for (uint32_t p = 0; p < g->count; p++)
         state_pace(g, p);
+    for (uint32_t p = 0; p < g->count; p++)
+        if (g->party[p].way == SIM_COPIES)
+            g->party[p].way = SIM_OTHER_KEY;
     g->kills_max = 0;
 }
 

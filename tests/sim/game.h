@@ -67,7 +67,8 @@ typedef struct {
 } sim_game;
 
 void sim_game_open(sim_game *game, sim_table *table, uint64_t seed, vd_buf *log);
-/* The same providers where nothing is lost, slow, cut or killed. */
+/* The same providers where nothing is lost, slow, cut or killed. What one copies of another depends
+ * on who spoke last, and so on when it is asked again: it uses another key in place of that. */
 void sim_game_calm(sim_game *game);
 void sim_game_close(sim_game *game);
 void sim_log(const sim_game *game, const char *format, ...) VD_PRINTF(2, 3);
