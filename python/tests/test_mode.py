@@ -699,3 +699,16 @@ def test_a_block_that_cannot_start_leaves_nothing_behind():
     with reproducible():
         assert eval_frame._stance != stance
     assert eval_frame._stance == stance
+
+
+def test_torchs_own_threads_wait_outside():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with repops.torch.reproducible():
+            with repops.torch.reproducible():
+                assert torch.get_num_threads() == 1
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)

@@ -306,6 +306,10 @@ class reproducible(TorchDispatchMode):
         if self._depth == 0:
             # The context comes first: it alone can fail, and then nothing was entered.
             self._context = Context(self._threads or torch.get_num_threads()).__enter__()
+            # PyTorch's own threads spin for a while after each operator of its own, on the cores
+            # that the library's threads need.
+            self._torch_threads = torch.get_num_threads()
+            torch.set_num_threads(1)
             self._stance = torch.compiler.set_stance("force_eager")
             self._stance.__enter__()
             self._whole = _Whole()
@@ -321,6 +325,7 @@ class reproducible(TorchDispatchMode):
             _local.block = self._outer
             self._whole.__exit__(*exception)
             self._stance.__exit__(*exception)
+            torch.set_num_threads(self._torch_threads)
             if self._context is not None:
                 self._context.__exit__()
 
