@@ -15,9 +15,8 @@ static const vd_command *const commands[] = {
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static void print_usage(FILE *out) {
-    fprintf(out,
-            "verde: use machines that you do not trust, and know that the result is right\n"
-            "\nUsage: verde COMMAND [ARGUMENTS]\n\n");
+    fprintf(out, "verde: use machines that you do not trust, and know that the result is right\n"
+                 "\nUsage: verde COMMAND [ARGUMENTS]\n\n");
     for (int i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     fprintf(out,
