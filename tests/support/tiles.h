@@ -12,7 +12,7 @@
 
 enum { TILES_ALL = 8, TILE_ROWS_ALL = 16, TILE_ROW_BYTES = 64 };
 
-/* What ldtilecfg reads. */
+/* Instruction ldtilecfg reads this. */
 typedef struct {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];

@@ -1,4 +1,4 @@
-/* What a referee's questions may make a daemon compute, from a child's account to what is refused.
+/* A referee's questions make a daemon compute: from a child's account to what is refused.
  * The child is a thread. */
 #include "provide_dir.h"
 
@@ -172,7 +172,7 @@ static int ask(int referee, char why[256]) {
     return ask_with(referee, ++b.count, why);
 }
 
-/* Of 1,000 us a day the first referee has them all: no question of its is answered that day. */
+/* The first referee uses up its 1,000 us of a day: no question of its is answered that day. */
 Test(provide_account, a_referee_that_has_had_its_seconds_is_refused) {
     char why[256];
     bench_open();
@@ -209,7 +209,7 @@ Test(provide_account, a_limit_of_the_users_own) {
     bench_close();
 }
 
-/* What was sent before costs nothing, and is charged to nobody. */
+/* A request that was sent before costs nothing, and is charged to nobody. */
 Test(provide_account, a_request_that_comes_again_is_refused) {
     char why[256];
     bench_open();

@@ -1,4 +1,4 @@
-/* What engines share that pack by plain loops: exponents and integers of a group of lines. */
+/* Exponents and integers of a group of lines, for the engines that pack by plain loops. */
 #ifndef REPOPS_CPU_FIXED_SCALES_H
 #define REPOPS_CPU_FIXED_SCALES_H
 

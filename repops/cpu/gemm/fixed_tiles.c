@@ -33,7 +33,7 @@ enum {
     LEVELS_MOST = 2 * DIGITS_MOST - 1,
 };
 
-/* What ldtilecfg reads: tiles of 16 rows of 64 bytes. */
+/* Instruction ldtilecfg reads this: tiles of 16 rows of 64 bytes. */
 static const struct {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];

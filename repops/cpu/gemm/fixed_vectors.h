@@ -1,4 +1,4 @@
-/* What engines for AVX-512 share: exponents, integers, and lines that lie as packing wants them. */
+/* Exponents, integers and lines that lie as packing wants them, for the engines of AVX-512. */
 #ifndef REPOPS_CPU_FIXED_VECTORS_H
 #define REPOPS_CPU_FIXED_VECTORS_H
 

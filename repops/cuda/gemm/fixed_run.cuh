@@ -78,7 +78,7 @@ static ro_status fixed_multiply(ro_cuda *d, const fixed_problem &p, const fixed_
     return ro_cuda_launched(d, p.what);
 }
 
-/* Of packed operands, to rows with a common stride. */
+/* Multiplies packed operands; the rows of the result have a common stride. */
 ro_status ro_fixed_multiply(ro_cuda *d, const fixed_problem &p, const fixed_memory &w,
                             const gemm_out &out);
 
