@@ -279,6 +279,7 @@ static const function functions[] = {{"linear", linear},
                                      {"linear_tiles", linear_tiles},
                                      {"conv_tiles", conv_tiles},
                                      {"conv_units", conv_units},
+                                     {"conv_slabs", conv_slabs},
                                      {"card_matmul", card_matmul, 1},
                                      {"card_linear", card_linear, 1},
                                      {"card_conv", card_conv, 1}};

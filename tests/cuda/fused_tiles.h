@@ -114,7 +114,14 @@ static void linear_tiles(work *w) {
 
 typedef struct {
     int64_t h, w, depth, filters, pad; /* pixels of the image */
+    int bits;                          /* of a fixed one, or 0 */
 } tile_conv;
+
+static int fixed_of(int op) {
+    return op == RO_OP_CONV2D      ? RO_OP_CONV2D_FIXED
+           : op == RO_OP_CONV2D_DX ? RO_OP_CONV2D_FIXED_DX
+                                   : RO_OP_CONV2D_FIXED_DW;
+}
 
 static void run_conv(work *w, int op, const tile_conv *c) {
     const int64_t less = 2 - 2 * c->pad;
@@ -123,9 +130,9 @@ static void run_conv(work *w, int op, const tile_conv *c) {
     const ro_shape y = {
         .dtype = RO_F32, .ndim = 4, .dim = {1, c->h - less, c->w - less, c->filters}};
     const ro_shape in[] = {op == RO_OP_CONV2D_DX ? y : x, op == RO_OP_CONV2D_DW ? y : f};
-    ro_call call = {.op = op,
+    ro_call call = {.op = c->bits ? fixed_of(op) : op,
                     .input_count = 2,
-                    .attr = {1, 1, c->pad, c->pad, 1, 1, 1},
+                    .attr = {1, 1, c->pad, c->pad, 1, 1, 1, c->bits},
                     .input = in,
                     .output = op == RO_OP_CONV2D_DX   ? x
                               : op == RO_OP_CONV2D_DW ? f
@@ -152,7 +159,7 @@ static void run_conv_rows(work *w, int op, const conv_rows *r, tile_conv c) {
     if (op == RO_OP_CONV2D_DX)
         c.depth = many, c.filters = few;
     if (op == RO_OP_CONV2D_DW)
-        c = (tile_conv){3 + few, 4, between(w, 9, r->least_depth, r->most_depth), many, c.pad};
+        c = (tile_conv){3 + few, 4, between(w, 9, r->least_depth, r->most_depth), many, c.pad, 0};
     run_conv(w, op, &c);
 }
 
@@ -172,9 +179,21 @@ static void conv_tiles(work *w) {
 
 /* Few pixels and long sums: with more multiprocessors than tiles, chunks are summed apart. */
 static void conv_units(work *w) {
-    const tile_conv c = {between(w, 0, 3, 5), between(w, 1, 3, 5), between(w, 2, 4, 12),
-                         between(w, 3, 60, 90), 1};
+    const tile_conv c = {between(w, 0, 3, 5),
+                         between(w, 1, 3, 5),
+                         between(w, 2, 4, 12),
+                         between(w, 3, 60, 90),
+                         1,
+                         0};
     run_conv(w, RO_OP_CONV2D_DX, &c);
+}
+
+/* Fixed ones with many pixels: several slabs, on the simulator. Each kernel once in 9 seeds. */
+static void conv_slabs(work *w) {
+    const tile_conv c = {
+        between(w, 0, 18, 26), between(w, 1, 18, 26), between(w, 2, 3, 10), between(w, 3, 3, 10), 1,
+        w->seed % 2 ? 24 : 16};
+    run_conv(w, conv_op_of(w), &c);
 }
 
 /* ---- sizes for 132 multiprocessors: fractions of a second each on a device, seconds on the shim,

@@ -275,7 +275,27 @@ RO_DEVICE void fixed_store(const gemm_shape &s, const Out &out, const gemm_block
     }
 }
 
-/* `Out` is gemm_out, or what has rows, line and alpha as that has. */
+/* A thread's totals at first, in the order in which fixed_store has them: zeros, or what lies in
+ * the output, of steps of k before these. */
+template <class Tile, class Out>
+RO_DEVICE void fixed_start(const gemm_shape &s, const Out &out, const gemm_block &block,
+                           float4 *totals, int warp_m, int warp_n, int lane) {
+    const int64_t row = block.row<Tile>() + warp_m * (16 * Tile::ROWS) + lane / 4;
+    const int64_t col = block.col<Tile>() + warp_n * (8 * Tile::COLS) + lane % 4 * 2;
+    for (int i = 0; i < Tile::TILES; i++) {
+        const int64_t m = row + i / Tile::COLS * 16, n = col + i % Tile::COLS * 8;
+        float four[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        if constexpr (requires { out.goes_on; }) {
+#pragma unroll
+            for (int q = 0; q < 4; q++)
+                if (out.goes_on && m + q / 2 * 8 < s.m && n + q % 2 < s.n)
+                    four[q] = out.line(block.batch, m + q / 2 * 8)[n + q % 2];
+        }
+        totals[i * Tile::THREADS] = make_float4(four[0], four[1], four[2], four[3]);
+    }
+}
+
+/* `Out` is gemm_out, or what has rows, line and alpha as that has; perhaps `goes_on`, too. */
 template <class Tile, class Out>
 __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     fixed_kernel(const __grid_constant__ gemm_shape s, const __grid_constant__ fixed_packed a,
@@ -287,8 +307,7 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     fixed_source<Tile, Tile::M> from_a(a, block.batch, block.tile_m, thread);
     fixed_source<Tile, Tile::N> from_b(b, block.batch, block.tile_n, thread);
     float4 *const totals = reinterpret_cast<float4 *>(smem + Tile::STAGES * Tile::STAGE) + thread;
-    for (int i = 0; i < Tile::TILES; i++)
-        totals[i * Tile::THREADS] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    fixed_start<Tile>(s, out, block, totals, warp_m, warp_n, lane);
     fixed_sums<Tile> sums;
     sums.clear();
     const auto fill = [&](int stage) {

@@ -1,21 +1,21 @@
 /* Fixed convolutions, SPEC.md section 3.5: their windows are packed as lines of a product. */
-#include "repops/cuda/gemm/fixed_run.cuh"
-#include "repops/cuda/image/conv.cuh"
+#include "repops/cuda/image/conv_fixed.cuh"
 
-/* Lines of a conv_operand or of conv_weights. */
+/* Lines of a conv_operand or of conv_weights, as fixed_lines have it: those from first_line on, in
+ * the steps from first_step on. */
 template <class View> struct fixed_view {
     View view;
     int64_t lines, steps;
     bool fours; /* four steps from a multiple of 4 on lie side by side, aligned */
+    int64_t first_line, first_step;
 
-    /* As fixed_lines have it. */
     RO_DEVICE float4 load(int64_t product, int64_t l, int64_t k) const {
         float x[4] = {0.0f, 0.0f, 0.0f, 0.0f};
         if (l >= lines || k >= steps)
             return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        const place o = view.outer((int)product, l);
+        const place o = view.outer((int)product, first_line + l);
         for (int i = 0; i < 4 && k + i < steps; i++) {
-            const place s = view.step_of((int)product, k + i);
+            const place s = view.step_of((int)product, first_step + k + i);
             const bool inside = (unsigned)(o.h + s.h) < (unsigned)view.height &&
                                 (unsigned)(o.w + s.w) < (unsigned)view.width;
             const float *at = inside ? view.start((int)product) + o.at + s.at : nullptr;
@@ -31,7 +31,7 @@ template <class View> struct fixed_view {
 
 template <class View>
 static fixed_view<View> lines_of(const View &view, int64_t lines, int64_t steps, bool fours) {
-    return {view, lines, steps, fours};
+    return {view, lines, steps, fours, 0, 0};
 }
 
 /* Whether taps have whole fours of numbers, which lie side by side from an aligned place on. */
@@ -54,7 +54,7 @@ static ro_status forward(ro_cuda *d, const ro_conv &v, const float *x, const flo
         v.batch * v.out[0] * v.out[1], v.width, k, v.groups, v.bits, "conv2d_fixed"};
     const auto a = lines_of(conv_view<false, false>(&v, x, v.channels, v.depth), p.m, k,
                             taps_in_fours(x, v.channels, v.depth));
-    return fixed_run(d, p, a, filters_of(v, w, k), rows_of(v, out));
+    return run_rows(d, p, a, filters_of(v, w, k), rows_of(v, out));
 }
 
 static ro_status input_gradient(ro_cuda *d, const ro_conv &v, const float *dy, const float *w,
@@ -70,9 +70,9 @@ static ro_status input_gradient(ro_cuda *d, const ro_conv &v, const float *dy, c
     const auto view = conv_view<true, false>(&v, dy, v.filters, v.width);
     const conv_weights weights = {w,       v.depth,       v.filters,
                                   v.width, (int)v.groups, ro_divider(v.width)};
-    const conv_dx_out to = {static_cast<float *>(out), false, view, v.channels, v.depth};
+    const conv_fixed_dx_out to = {{static_cast<float *>(out), false, view, v.channels, v.depth}, 0};
     const auto a = lines_of(view, p.m, k, taps_in_fours(dy, v.filters, v.width));
-    return fixed_run(d, p, a, lines_of(weights, p.n, k, taps_in_fours(w, v.filters, v.width)), to);
+    return run_rows(d, p, a, lines_of(weights, p.n, k, taps_in_fours(w, v.filters, v.width)), to);
 }
 
 static ro_status weight_gradient(ro_cuda *d, const ro_conv &v, const float *x, const float *dy,
@@ -81,7 +81,7 @@ static ro_status weight_gradient(ro_cuda *d, const ro_conv &v, const float *x, c
     const fixed_problem p = {
         v.kernel[0] * v.kernel[1] * v.depth, v.width, k, v.groups, v.bits, "conv2d_fixed_dw"};
     const auto a = lines_of(conv_view<false, true>(&v, x, v.channels, v.depth), p.m, k, false);
-    return fixed_run(d, p, a, filters_of(v, dy, k), rows_of(v, out));
+    return run_steps(d, p, a, filters_of(v, dy, k), rows_of(v, out));
 }
 
 static ro_status conv2d_fixed(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {

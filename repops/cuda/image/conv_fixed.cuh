@@ -1,0 +1,129 @@
+/* Runs fixed convolutions in slabs, so that the digits of all windows never lie in memory at once:
+ * packs some lines, or some chunks of all lines, and multiplies them. */
+#ifndef REPOPS_CUDA_CONV_FIXED_CUH
+#define REPOPS_CUDA_CONV_FIXED_CUH
+
+#include "repops/cuda/gemm/fixed_run.cuh"
+#include "repops/cuda/image/conv.cuh"
+
+/* Bytes that a slab's packed windows take, unless its least part takes more. The bits are the same
+ * for all: the simulator's library has small slabs. */
+#if !defined(RO_CONV_SLAB)
+#define RO_CONV_SLAB (64 << 20)
+#endif
+
+/* The output dx, from one row of each phase on. */
+struct conv_fixed_dx_out : conv_dx_out {
+    int64_t first;
+
+    RO_DEVICE int64_t rows(const gemm_shape &s, int64_t product) const {
+        return conv_dx_out::rows(s, product) - first;
+    }
+    RO_DEVICE float *line(int64_t product, int64_t m) const {
+        return conv_dx_out::line(product, first + m);
+    }
+};
+
+/* The output dw. Totals of a slab that is not the first go on from it. */
+struct conv_fixed_dw_out : gemm_out {
+    bool goes_on;
+};
+
+static inline gemm_out rows_from(gemm_out out, int64_t first) {
+    out.c += first * out.row;
+    return out;
+}
+
+static inline conv_fixed_dx_out rows_from(conv_fixed_dx_out out, int64_t first) {
+    out.first = first;
+    return out;
+}
+
+/* Bytes of `lines` packed lines in so many steps of k. */
+static inline int64_t packed_bytes(const fixed_problem &p, int64_t lines, int64_t steps) {
+    const int64_t group = p.bits == RO_FIXED_24 ? fixed_group<3> : fixed_group<2>;
+    return p.batch * ceil_div(lines, FIXED_LINES) * ceil_div(steps, FIXED_STEPS) * group *
+           (int64_t)sizeof(uint4);
+}
+
+/* Rows of a slab: whole tiles, as many as fill the card some times over if so many have room. */
+template <int digits> static int64_t slab_rows(const ro_cuda *d, const fixed_problem &p) {
+    typedef fixed_block<digits> Tile;
+    const int64_t bytes = packed_bytes(p, Tile::M, p.k), tiles = RO_CONV_SLAB / (bytes ? bytes : 1);
+    const int64_t across = ceil_div(p.n, Tile::N) * p.batch;
+    const int64_t wave = (int64_t)d->multiprocessors * Tile::BLOCKS / (across ? across : 1);
+    const int64_t whole = wave > 0 && tiles > wave ? tiles - tiles % wave : tiles;
+    return (whole > 0 ? whole : 1) * Tile::M;
+}
+
+/* Steps of a slab: whole chunks. */
+static inline int64_t slab_steps(const fixed_problem &p) {
+    const int64_t bytes = packed_bytes(p, p.m, RO_DOT_CHUNK) + packed_bytes(p, p.n, RO_DOT_CHUNK);
+    const int64_t chunks = RO_CONV_SLAB / (bytes ? bytes : 1);
+    return (chunks > 0 ? chunks : 1) * RO_DOT_CHUNK;
+}
+
+static inline ro_status slabs_fit(ro_cuda *d, const fixed_problem &p) {
+    if (p.batch <= INT32_MAX && p.k <= INT32_MAX)
+        return RO_OK;
+    return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: %s of 2^31 products or steps of k or more",
+                        p.what);
+}
+
+/* A product of few columns whose rows are windows: packs all of b, then rows of a. */
+template <class A, class B, class Out>
+static ro_status run_rows(ro_cuda *d, const fixed_problem &all, A a, const B &b, const Out &out) {
+    const int64_t most = all.bits == RO_FIXED_24 ? slab_rows<3>(d, all) : slab_rows<2>(d, all);
+    fixed_problem p = all;
+    void *memory;
+    p.m = most < all.m ? most : all.m;
+    ro_status status = slabs_fit(d, p);
+    if (status == RO_OK)
+        status = ro_cuda_alloc(d, fixed_memory_of(p, nullptr).bytes, &memory);
+    if (status != RO_OK)
+        return status;
+    fixed_memory w = fixed_memory_of(p, static_cast<char *>(memory));
+    status = fixed_pack_of(d, p, b, w.b);
+    for (int64_t first = 0; status == RO_OK && first < all.m; first += most) {
+        p.m = most < all.m - first ? most : all.m - first;
+        a.first_line = first, a.lines = p.m;
+        uint4 *const data = w.a.data;
+        w.a = fixed_packed_of(p, p.m), w.a.data = data;
+        status = fixed_pack_of(d, p, a, w.a);
+        if (status == RO_OK)
+            status = fixed_multiply_to(d, p, w, rows_from(out, first));
+    }
+    ro_cuda_free(d, memory);
+    return status;
+}
+
+/* A product of many steps, which are windows: packs some chunks of both operands at a time. */
+template <class A>
+static ro_status run_steps(ro_cuda *d, const fixed_problem &all, A a, fixed_lines b,
+                           const gemm_out &out) {
+    const int64_t most = slab_steps(all);
+    fixed_problem p = all;
+    void *memory;
+    ro_status status = slabs_fit(d, p);
+    p.k = most < all.k ? most : all.k;
+    if (status == RO_OK)
+        status = ro_cuda_alloc(d, fixed_memory_of(p, nullptr).bytes, &memory);
+    if (status != RO_OK)
+        return status;
+    int64_t first = 0;
+    do {
+        p.k = most < all.k - first ? most : all.k - first;
+        const fixed_memory w = fixed_memory_of(p, static_cast<char *>(memory));
+        a.first_step = first, a.steps = b.steps = p.k;
+        status = fixed_pack_of(d, p, a, w.a);
+        if (status == RO_OK)
+            status = fixed_pack_of(d, p, b, w.b);
+        if (status == RO_OK)
+            status = fixed_multiply_to(d, p, w, conv_fixed_dw_out{out, first > 0});
+        first += p.k, b.data += p.k * b.step;
+    } while (status == RO_OK && first < all.k);
+    ro_cuda_free(d, memory);
+    return status;
+}
+
+#endif
