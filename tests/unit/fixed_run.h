@@ -29,10 +29,11 @@ engine_of ro_fixed_engine_neon;
 #endif
 
 /* How many engines the processor says it has, tiles aside, which the system may refuse: binary64,
- * and words or dot products. */
+ * and words, pairs of them or dot products. */
 static inline int fixed_engines(const char *backend) {
 #if defined(__x86_64__)
-    return 1 + (strcmp(backend, "avx512") == 0 && __builtin_cpu_supports("avx512vnni"));
+    return 1 + (strcmp(backend, "avx2") == 0) +
+           (strcmp(backend, "avx512") == 0 && __builtin_cpu_supports("avx512vnni"));
 #elif defined(__aarch64__)
     return 1 + (strcmp(backend, "neon") == 0 && (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0);
 #else

@@ -149,7 +149,8 @@ static void cut(fixed_plan *p, int threads) {
 
 const fixed_engine *RO_NAME(ro_fixed_engine)(int bits, int number) {
     const fixed_engine *const all[] = {RO_NAME(ro_fixed_tiles)(bits), RO_NAME(ro_fixed_words)(bits),
-                                       RO_NAME(ro_fixed_dots)(bits), RO_NAME(ro_fixed_double)()};
+                                       RO_NAME(ro_fixed_pairs)(bits), RO_NAME(ro_fixed_dots)(bits),
+                                       RO_NAME(ro_fixed_double)()};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (all[i] && number-- == 0)
             return all[i];

@@ -1,17 +1,12 @@
-/* Exponents, integers and lines that lie as packing wants them, for the engines of AVX-512. */
+/* Exponents and integers, for the engines of AVX-512. */
 #ifndef REPOPS_CPU_FIXED_VECTORS_H
 #define REPOPS_CPU_FIXED_VECTORS_H
 
-#include "repops/cpu/gemm/fixed.h"
+#include "repops/cpu/gemm/fixed_lines.h"
 
 #if defined(RO_ISA_avx512)
 
-#include "repops/cpu/gemm/gemm_pack.h"
-
-enum {
-    FIXED_COLS = 2 * VW, /* of a group of b */
-    FIXED_AHEAD = 12     /* steps of b that are fetched ahead, as each may be a page of its own */
-};
+enum { FIXED_AHEAD = 12 }; /* steps of b that are fetched ahead, as each may be a page of its own */
 
 /* Exponents, SPEC.md section 3.5, of the largest magnitudes in 16 lanes, as in src/fixed.h. */
 typedef struct {
@@ -47,36 +42,6 @@ RO_INLINE __m512i integers(__m512 x, scales s, int bits) {
     return _mm512_maskz_cvtps_epi32(s.finite, _mm512_scalef_ps(x, by));
 }
 
-/* `rows` rows, `apart` from one to the next, of `cols` numbers side by side become columns: number
- * c of row r goes to to[c * to_apart + r]. Rows are filled up with zeros to a multiple of 16. */
-static void turn(const float *from, int64_t apart, int64_t rows, int64_t cols, float *to,
-                 int64_t to_apart) {
-    for (int64_t r = 0; r < rows; r += VW)
-        for (int64_t c = 0; c < cols; c += VW) {
-            vf x[VW];
-            for (int64_t i = 0; i < VW; i++)
-                x[i] =
-                    r + i < rows ? vf_load_n(from + (r + i) * apart + c, cols - c) : vf_set1(0.0f);
-            transpose(x);
-            for (int64_t i = 0; i < min_i64(VW, cols - c); i++)
-                vf_store(to + (c + i) * to_apart + r, x[i]);
-        }
-}
-
-/* Lines whose steps lie side by side, `apart` from one to the next, or a copy of them that does. */
-typedef struct {
-    const float *x;
-    int64_t apart;
-} whole_lines;
-
-/* copy: RO_DOT_CHUNK floats for each line. */
-RO_INLINE whole_lines lines_of(const fixed_lines *l, float *copy) {
-    if (l->step == 1)
-        return (whole_lines){l->x, l->line};
-    turn(l->x, l->step, l->steps, l->lines, copy, RO_DOT_CHUNK);
-    return (whole_lines){copy, RO_DOT_CHUNK};
-}
-
 /* The scales of one line, in all lanes. */
 RO_INLINE scales line_scales(const float *x, int64_t steps, int bits, double *power) {
     __m512i most = _mm512_setzero_si512();
@@ -87,25 +52,6 @@ RO_INLINE scales line_scales(const float *x, int64_t steps, int bits, double *po
     store_powers(s, bits, powers);
     *power = powers[0];
     return s;
-}
-
-/* Columns that lie side by side at every step, or a copy of them that does. */
-typedef struct {
-    const float *x;
-    int64_t step, cols, steps;
-} side_by_side;
-
-/* copy: RO_DOT_CHUNK * FIXED_COLS floats. */
-RO_INLINE side_by_side columns_of(const fixed_lines *l, float *copy) {
-    if (l->line == 1)
-        return (side_by_side){l->x, l->step, l->lines, l->steps};
-    turn(l->x, l->line, l->lines, l->steps, copy, FIXED_COLS);
-    return (side_by_side){copy, FIXED_COLS, l->lines, l->steps};
-}
-
-/* A step of 16 columns from `col` on; what is not there is 0. */
-RO_INLINE __m512 step_of(const side_by_side *c, int64_t k, int64_t col) {
-    return k < c->steps ? vf_load_n(c->x + k * c->step + col, c->cols - col) : vf_set1(0.0f);
 }
 
 RO_INLINE scales column_scales(const side_by_side *c, int64_t col, int bits, double *power) {

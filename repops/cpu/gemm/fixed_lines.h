@@ -1,0 +1,63 @@
+/* Lines that lie as packing wants them, for the engines of words of 16 bits. */
+#ifndef REPOPS_CPU_FIXED_LINES_H
+#define REPOPS_CPU_FIXED_LINES_H
+
+#include "repops/cpu/gemm/fixed.h"
+#include "repops/cpu/gemm/gemm_pack.h"
+
+#if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
+
+enum { FIXED_COLS = 2 * VW }; /* of a group of b */
+
+/* `rows` rows, `apart` from one to the next, of `cols` numbers side by side become columns: number
+ * c of row r goes to to[c * to_apart + r]. Rows are filled up with zeros to a multiple of VW. */
+static void turn(const float *from, int64_t apart, int64_t rows, int64_t cols, float *to,
+                 int64_t to_apart) {
+    for (int64_t r = 0; r < rows; r += VW)
+        for (int64_t c = 0; c < cols; c += VW) {
+            vf x[VW];
+            for (int64_t i = 0; i < VW; i++)
+                x[i] =
+                    r + i < rows ? vf_load_n(from + (r + i) * apart + c, cols - c) : vf_set1(0.0f);
+            transpose(x);
+            for (int64_t i = 0; i < min_i64(VW, cols - c); i++)
+                vf_store(to + (c + i) * to_apart + r, x[i]);
+        }
+}
+
+/* Lines whose steps lie side by side, `apart` from one to the next, or a copy of them that does. */
+typedef struct {
+    const float *x;
+    int64_t apart;
+} whole_lines;
+
+/* copy: RO_DOT_CHUNK floats for each line. */
+RO_INLINE whole_lines lines_of(const fixed_lines *l, float *copy) {
+    if (l->step == 1)
+        return (whole_lines){l->x, l->line};
+    turn(l->x, l->step, l->steps, l->lines, copy, RO_DOT_CHUNK);
+    return (whole_lines){copy, RO_DOT_CHUNK};
+}
+
+/* Columns that lie side by side at every step, or a copy of them that does. */
+typedef struct {
+    const float *x;
+    int64_t step, cols, steps;
+} side_by_side;
+
+/* copy: RO_DOT_CHUNK * FIXED_COLS floats. */
+RO_INLINE side_by_side columns_of(const fixed_lines *l, float *copy) {
+    if (l->line == 1)
+        return (side_by_side){l->x, l->step, l->lines, l->steps};
+    turn(l->x, l->line, l->lines, l->steps, copy, FIXED_COLS);
+    return (side_by_side){copy, FIXED_COLS, l->lines, l->steps};
+}
+
+/* A step of a vector of columns from `col` on; what is not there is 0. */
+RO_INLINE vf step_of(const side_by_side *c, int64_t k, int64_t col) {
+    return k < c->steps ? vf_load_n(c->x + k * c->step + col, c->cols - col) : vf_set1(0.0f);
+}
+
+#endif
+
+#endif
