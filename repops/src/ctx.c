@@ -2,6 +2,7 @@
 #include "repops/src/cuda.h"
 #include "repops/src/fpenv.h"
 #include "repops/src/operands.h"
+#include "repops/src/packed.h"
 
 #include <sched.h>
 #include <stdarg.h>
@@ -17,6 +18,7 @@ enum { PIECE_ELEMENTS = 16384, PIECES_PER_THREAD = 8 };
 struct ro_ctx {
     ro_options options;
     const char *backend;
+    const ro_packing *packing;
     ro_table table;
     ro_device *device;      /* NULL: the CPU; owned */
     ro_device *free_device; /* owned */
@@ -52,6 +54,7 @@ typedef struct {
     const char *name;
     bool (*available)(void);
     void (*fill)(ro_table *table); /* on top of the scalar table */
+    const ro_packing *packing;
 } backend_entry;
 
 /* Instructions of the compiler's baseline are always there. */
@@ -78,14 +81,14 @@ static bool have_avx512(void) {
 
 static const backend_entry backends[] = {
 #if defined(__x86_64__)
-    {"avx512", have_avx512, ro_table_avx512},
-    {"avx2", have_avx2, ro_table_avx2},
+    {"avx512", have_avx512, ro_table_avx512, &ro_packing_avx512},
+    {"avx2", have_avx2, ro_table_avx2, &ro_packing_avx2},
 #elif defined(__aarch64__)
-    {"neon", always, ro_table_neon},
+    {"neon", always, ro_table_neon, &ro_packing_neon},
 #endif
-    {"scalar", always, ro_table_scalar},
+    {"scalar", always, ro_table_scalar, &ro_packing_scalar},
 };
-static const backend_entry cuda = {"cuda", always, ro_table_device};
+static const backend_entry cuda = {"cuda", always, ro_table_device, NULL};
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
 
 static const backend_entry *best_backend(void) {
@@ -222,6 +225,7 @@ ro_status ro_ctx_create(const ro_options *wanted, ro_ctx **out) {
     ctx->options = options;
     ctx->options.backend = NULL; /* borrowed only for this call */
     ctx->backend = backend->name;
+    ctx->packing = backend->packing;
     ctx->device = device;
     ro_pool_init(&ctx->pool, options.threads, (ro_pool_worker *)(ctx + 1));
     ro_table_scalar(&ctx->table);
@@ -274,6 +278,10 @@ ro_status ro_ctx_free_device(ro_ctx *ctx, ro_device **out) {
 
 struct ro_emitter **ro_ctx_emitters(ro_ctx *ctx) {
     return &ctx->emitter;
+}
+
+const ro_packing *ro_ctx_packing(const ro_ctx *ctx) {
+    return ctx->packing;
 }
 
 const ro_table *ro_ctx_table(const ro_ctx *ctx) {

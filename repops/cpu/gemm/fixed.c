@@ -1,6 +1,6 @@
 /* matmul_fixed and ro_linear with fixed products (SPEC.md section 3.5): blocks of the output,
  * shared among threads; an engine computes their chunks. */
-#include "repops/cpu/gemm/fixed.h"
+#include "repops/cpu/gemm/fixed_packed.h"
 #include "repops/cpu/gemm/gemm.h"
 
 enum {
@@ -15,6 +15,7 @@ typedef struct {
     const fixed_engine *engine;
     ro_matmul v;
     const float *a, *b;
+    const fixed_packed *packed; /* in place of b; NULL: it is packed here */
     float *c;
     const ro_linear_job *layer; /* what follows the product; NULL: nothing */
     int64_t rows, cols;         /* of a block */
@@ -27,6 +28,7 @@ typedef struct {
 typedef struct {
     const fixed_plan *plan;
     fixed_lines a, b;
+    int64_t col; /* the first one of b, in the product */
     float *c;
     char *packed_a, *packed_b;
     double *a_power, *b_power;
@@ -36,16 +38,21 @@ static int64_t aligned(int64_t bytes) {
     return ceil_div(bytes, 64) * 64;
 }
 
+/* Groups of b that a thread packs. */
+static int64_t groups_of(const fixed_plan *p) {
+    return p->packed ? 0 : ceil_div(p->cols, p->engine->b_lines);
+}
+
 static int64_t workspace_of(const fixed_plan *p) {
     const fixed_engine *e = p->engine;
-    const int64_t groups = ceil_div(p->cols, e->b_lines), size = (int64_t)sizeof(double);
+    const int64_t groups = groups_of(p), size = (int64_t)sizeof(double);
     return aligned(e->a_bytes) + aligned(groups * e->b_bytes) + aligned(e->a_lines * size) +
            aligned(groups * e->b_lines * size);
 }
 
 static void place(fixed_block *s, char *at) {
     const fixed_engine *e = s->plan->engine;
-    const int64_t groups = ceil_div(s->plan->cols, e->b_lines);
+    const int64_t groups = groups_of(s->plan);
     s->packed_a = at;
     s->packed_b = s->packed_a + aligned(e->a_bytes);
     s->a_power = (double *)(void *)(s->packed_b + aligned(groups * e->b_bytes));
@@ -82,18 +89,34 @@ static void finish(const fixed_block *s, int64_t m, int64_t rows) {
     RO_NAME(ro_gemm_end)(&g, at / v->n + m, rows, col, s->b.lines);
 }
 
+/* A chunk of the block's columns, packed. */
+typedef struct {
+    const char *group;
+    const double *power;
+} packed_chunk;
+
+static packed_chunk chunk_of(const fixed_block *s, int64_t k) {
+    const fixed_engine *e = s->plan->engine;
+    const fixed_packed *p = s->plan->packed;
+    if (p)
+        return (packed_chunk){packed_group(p, k / RO_DOT_CHUNK, s->col / e->b_lines),
+                              packed_powers(p, k / RO_DOT_CHUNK, s->col / e->b_lines)};
+    for (int64_t n = 0; n < s->b.lines; n += e->b_lines) {
+        const fixed_lines l = part_of(&s->b, n, e->b_lines, k);
+        e->pack_b(&l, s->plan->v.bits, s->packed_b + n / e->b_lines * e->b_bytes, s->b_power + n);
+    }
+    return (packed_chunk){s->packed_b, s->b_power};
+}
+
 static void run_chunk(const fixed_block *s, int64_t k) {
     const fixed_engine *e = s->plan->engine;
     const int bits = s->plan->v.bits;
-    for (int64_t n = 0; n < s->b.lines; n += e->b_lines) {
-        const fixed_lines l = part_of(&s->b, n, e->b_lines, k);
-        e->pack_b(&l, bits, s->packed_b + n / e->b_lines * e->b_bytes, s->b_power + n);
-    }
+    const packed_chunk b = chunk_of(s, k);
     for (int64_t m = 0; m < s->a.lines; m += e->a_lines) {
         const fixed_lines l = part_of(&s->a, m, e->a_lines, k);
         e->pack_a(&l, bits, s->packed_a, s->a_power);
-        e->tiles(&(fixed_tiles){s->packed_a, s->packed_b, s->a_power, s->b_power, l.lines,
-                                s->b.lines, l.steps, bits, s->c + m * s->plan->v.n, s->plan->v.n});
+        e->tiles(&(fixed_tiles){s->packed_a, b.group, s->a_power, b.power, l.lines, s->b.lines,
+                                l.steps, bits, s->c + m * s->plan->v.n, s->plan->v.n});
         if (k + RO_DOT_CHUNK >= s->plan->v.k) /* these rows are in a cache now */
             finish(s, m, l.lines);
     }
@@ -116,11 +139,11 @@ static void run_blocks(void *user, int64_t first, int64_t last, int worker) {
         const int64_t row = i / p->across % p->down * p->rows, col = i % p->across * p->cols;
         const fixed_lines a = {p->a + product * v->m * v->k, v->trans_a ? 1 : v->k,
                                v->trans_a ? v->m : 1, v->m, v->k};
-        const fixed_lines b = {p->b + product * v->k * v->n, v->trans_b ? v->k : 1,
+        const fixed_lines b = {p->b ? p->b + product * v->k * v->n : NULL, v->trans_b ? v->k : 1,
                                v->trans_b ? 1 : v->n, v->n, v->k};
-        fixed_block s = {.plan = p, .a = a, .b = b};
+        fixed_block s = {.plan = p, .a = a, .b = b, .col = col};
         s.a.x += row * a.line, s.a.lines = min_i64(p->rows, v->m - row);
-        s.b.x += col * b.line, s.b.lines = min_i64(p->cols, v->n - col);
+        s.b.x = b.x ? b.x + col * b.line : NULL, s.b.lines = min_i64(p->cols, v->n - col);
         s.c = p->c + (product * v->m + row) * v->n + col;
         place(&s, p->workspace + worker * p->workspace_size);
         run_block(&s);
@@ -192,7 +215,7 @@ static ro_status matmul_fixed(const ro_job *job) {
 }
 
 /* Without a z to keep, the product goes to y directly. */
-ro_status RO_NAME(ro_linear_fixed)(ro_ctx *ctx, const ro_linear_job *j) {
+ro_status RO_NAME(ro_linear_fixed)(ro_ctx *ctx, const ro_linear_job *j, const void *packed) {
     const ro_linear_layer *l = &j->layer;
     fixed_plan p = {.engine = RO_NAME(ro_fixed_engine)(l->fixed_bits, 0),
                     .v = {.batch = 1,
@@ -204,6 +227,7 @@ ro_status RO_NAME(ro_linear_fixed)(ro_ctx *ctx, const ro_linear_job *j) {
                           .bits = l->fixed_bits},
                     .a = j->x,
                     .b = j->w,
+                    .packed = packed,
                     .c = j->z ? j->z : j->y,
                     .layer = j};
     return run_plan(ctx, &p);

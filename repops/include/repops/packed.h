@@ -1,0 +1,32 @@
+/* Weights of linear layers with fixed products (SPEC 3.5) that stay packed from call to call. With
+ * few rows, most of the time of such a product goes into packing. */
+#ifndef REPOPS_PACKED_H
+#define REPOPS_PACKED_H
+
+#include "repops/fused.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Bytes of a layer's packed weights; 0: the layer has no fixed products, or the context keeps none
+ * (a device). Of each number of w, `in` rounded up to chunks of 256 and `out` to at most 32: 8
+ * bytes; with AVX2, AVX-512 VNNI, AMX or NEON's dot products 2 to 4 of 16 bits, 3 to 6 of 24. And
+ * 8 bytes for each chunk of each output. */
+RO_API RO_MUST_USE size_t ro_linear_packed_size(ro_ctx *ctx, const ro_linear_layer *layer);
+
+/* Packs w, as the layer has it, into memory of that size, in host memory, aligned to 64 bytes, that
+ * overlaps nothing. It then takes the place of w for layers of the same in, out and fixed_bits, in
+ * contexts of the same backend of this process, and does not change when w does. */
+RO_API RO_MUST_USE ro_status ro_linear_pack(ro_ctx *ctx, const ro_linear_layer *layer,
+                                            const float *w, void *packed);
+
+/* The bytes of ro_linear. RO_ERR_ARG: `packed` is of another layer or backend. */
+RO_API RO_MUST_USE ro_status ro_linear_packed(ro_ctx *ctx, const ro_linear_layer *layer,
+                                              const float *x, const void *packed, const float *bias,
+                                              float *z, float *y);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,130 @@
+/* Linear layers with fixed products whose weights stay packed: the bytes of those that are packed
+ * anew. */
+#include "repops/packed.h"
+#include "repops/tools/op_data.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const backends[] = {"scalar", "avx2", "avx512", "neon"};
+enum {
+    BACKENDS = sizeof backends / sizeof backends[0],
+    X_MOST = 1 << 16,
+    W_MOST = 1 << 19,
+    Y_MOST = 1 << 16
+};
+
+typedef struct {
+    float z[Y_MOST], y[Y_MOST];
+} results;
+
+static float x[X_MOST], w[W_MOST], bias[2048];
+static results want, got;
+
+static void fill(float *to, int input, int64_t count, data_class class) {
+    for (int64_t e = 0; e < count; e++)
+        ((uint32_t *)to)[e] = case_f32(case_word((uint64_t)count, input, e), class);
+}
+
+static void *packed_of(ro_ctx *ctx, const ro_linear_layer *l) {
+    const size_t size = ro_linear_packed_size(ctx, l);
+    cr_assert(size > 0, "%s", ro_ctx_error(ctx));
+    void *packed = aligned_alloc(64, (size + 63) / 64 * 64);
+    memset(packed, 0xff, size); /* NaNs, in place of what memory had before */
+    cr_assert(ro_linear_pack(ctx, l, w, packed) == RO_OK, "%s", ro_ctx_error(ctx));
+    return packed;
+}
+
+static void compare(ro_ctx *ctx, const ro_linear_layer *l, int with_bias) {
+    float *z = l->activation ? want.z : NULL;
+    void *packed = packed_of(ctx, l);
+    memset(&want, 0x5a, sizeof want);
+    memset(&got, 0x5a, sizeof got);
+    cr_assert(ro_linear(ctx, l, x, w, with_bias ? bias : NULL, z, want.y) == RO_OK);
+    /* packed weights do not change when w does */
+    memset(w, 0x11, (size_t)(l->in * l->out) * sizeof *w);
+    cr_assert(ro_linear_packed(ctx, l, x, packed, with_bias ? bias : NULL, z ? got.z : NULL,
+                               got.y) == RO_OK,
+              "%s", ro_ctx_error(ctx));
+    cr_expect(memcmp(&got, &want, sizeof got) == 0, "%lld x %lld x %lld%s, %d bits on %s",
+              (long long)l->rows, (long long)l->in, (long long)l->out,
+              l->transposed ? ", transposed" : "", l->fixed_bits, ro_ctx_backend(ctx));
+    free(packed);
+}
+
+/* One row to several blocks of them; chunks and groups that are full, and that are not. */
+Test(packed_linear, gives_the_bytes_of_weights_that_are_packed_anew) {
+    static const int64_t of[][3] = {{1, 1, 1},    {1, 768, 400},  {2, 300, 70}, {3, 513, 100},
+                                    {5, 600, 17}, {7, 256, 1030}, {8, 20, 33},  {13, 257, 65},
+                                    {70, 300, 9}, {0, 3, 5},      {3, 0, 40},   {3, 5, 0}};
+    int turn = 0, ran = 0;
+    for (int b = 0; b < BACKENDS; b++)
+        for (int threads = 1; threads <= 2; threads++) {
+            ro_ctx *ctx;
+            const ro_options options = {.backend = backends[b], .threads = threads};
+            if (ro_ctx_create(&options, &ctx) != RO_OK)
+                continue;
+            for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
+                for (int class = 0; class < DATA_END; class ++, turn++) {
+                    const ro_linear_layer l = {of[i][0], of[i][1],
+                                               of[i][2], turn % 2,
+                                               turn % 5, turn / 2 % 2 ? RO_FIXED_16 : RO_FIXED_24};
+                    fill(x, 0, l.rows * l.in, class);
+                    fill(w, 1, l.in * l.out, class);
+                    fill(bias, 2, l.out, class);
+                    compare(ctx, &l, turn % 3 > 0);
+                    ran++;
+                }
+            ro_ctx_destroy(ctx);
+        }
+    cr_expect(ran > 0);
+}
+
+/* As the header says: of each number of whole chunks, and of each chunk of an output. */
+Test(packed_linear, takes_at_most_the_memory_that_the_header_states) {
+    for (int b = 0; b < BACKENDS; b++) {
+        ro_ctx *ctx;
+        if (ro_ctx_create(&(ro_options){.backend = backends[b], .threads = 1}, &ctx) != RO_OK)
+            continue;
+        for (int bits = RO_FIXED_16; bits <= RO_FIXED_24; bits += RO_FIXED_24 - RO_FIXED_16) {
+            const ro_linear_layer l = {.rows = 1, .in = 700, .out = 960, .fixed_bits = bits};
+            const size_t most = strcmp(backends[b], "avx2") != 0 ? 8 : bits == RO_FIXED_16 ? 2 : 4;
+            const size_t size = ro_linear_packed_size(ctx, &l);
+            cr_expect(size > 0 && size <= 64 + 768 * 960 * most + 3 * 960 * 8, "%s, %d bits: %zu",
+                      backends[b], bits, size);
+        }
+        const ro_linear_layer fp32 = {.rows = 1, .in = 700, .out = 960};
+        cr_expect(ro_linear_packed_size(ctx, &fp32) == 0);
+        ro_ctx_destroy(ctx);
+    }
+}
+
+static void expect_refused(ro_ctx *ctx, const ro_linear_layer *l, const void *packed,
+                           const char *why) {
+    cr_expect(ro_linear_packed(ctx, l, x, packed, NULL, NULL, got.y) == RO_ERR_ARG);
+    cr_expect(strstr(ro_ctx_error(ctx), why), "%s", ro_ctx_error(ctx));
+}
+
+Test(packed_linear, refuses_weights_of_another_layer_or_another_backend) {
+    const ro_linear_layer l = {.rows = 2, .in = 300, .out = 40, .fixed_bits = RO_FIXED_16};
+    ro_linear_layer other;
+    ro_ctx *ctx, *second;
+    cr_assert(ro_ctx_create(&(ro_options){.backend = "scalar", .threads = 1}, &ctx) == RO_OK);
+    void *packed = packed_of(ctx, &l);
+    other = l, other.in = 299;
+    expect_refused(ctx, &other, packed, "packed must be of a layer with 299 in");
+    other = l, other.out = 41;
+    expect_refused(ctx, &other, packed, "41 out");
+    other = l, other.fixed_bits = RO_FIXED_24;
+    expect_refused(ctx, &other, packed, "products of 24 bits");
+    other = l, other.fixed_bits = 0;
+    expect_refused(ctx, &other, packed, "layers with fixed products");
+    expect_refused(ctx, &l, NULL, "`packed` must not be NULL");
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &second) == RO_OK);
+    if (strcmp(ro_ctx_backend(second), "scalar") != 0)
+        expect_refused(second, &l, packed, "of this backend");
+    ro_ctx_destroy(second);
+    ro_ctx_destroy(ctx);
+    free(packed);
+}
