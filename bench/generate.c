@@ -19,7 +19,8 @@ typedef struct {
     int64_t prompt; /* tokens of a prompt */
     const bench_shape *shape;
     ro_dtype dtype;
-    bool types; /* prefills of both types of weights alone */
+    bool types;    /* prefills of both types of weights alone */
+    bool products; /* our own alone, with each kind of product */
     const char *python, *isa, *peer_dtype;
 } arguments;
 
@@ -36,10 +37,10 @@ static void stop_at(vd_status status, const vd_err *err) {
     exit(1);
 }
 
-static void open_ours(ours *m, const arguments *a, ro_dtype dtype) {
+static void open_ours(ours *m, const arguments *a, ro_dtype dtype, int fixed_bits) {
     const ro_options options = {.threads = a->threads, .backend = a->isa};
     vd_err err = {0};
-    bench_model_open(&m->model, a->shape, dtype, a->prompt, LENGTH + 1 - a->prompt);
+    bench_model_open(&m->model, a->shape, dtype, fixed_bits, a->prompt, LENGTH + 1 - a->prompt);
     m->threads = a->threads;
     if (ro_ctx_create(&options, &m->ro) != RO_OK)
         stop_at(vd_fail(&err, VD_ERR_LOCAL, "%s", ro_ctx_error(NULL)), &err);
@@ -104,14 +105,20 @@ static void bench_prefill(const arguments *a, const ours *m, process *p) {
     print("prefill", us, them, rounds, -1);
 }
 
+/* Behind the prompts. */
+static vd_batch *open_decoding(const arguments *a, const ours *m, int batch) {
+    vd_batch *b = open_batch(m, VD_BATCH_ROWS_MAX, (uint32_t)batch);
+    for (int i = 0; i < batch * a->prompt / VD_BATCH_ROWS_MAX + 2; i++)
+        pass_seconds(m, b);
+    return b;
+}
+
 static void bench_decode(const arguments *a, const ours *m, process *p, int batch) {
     double us[ROUNDS_MAX], them[ROUNDS_MAX], commit[2], pass[2];
     char question[32], what[32];
-    vd_batch *b = open_batch(m, VD_BATCH_ROWS_MAX, (uint32_t)batch);
+    vd_batch *b = open_decoding(a, m, batch);
     snprintf(question, sizeof question, "decode %d", batch);
     snprintf(what, sizeof what, "decode %d", batch);
-    for (int i = 0; i < batch * a->prompt / VD_BATCH_ROWS_MAX + 2; i++)
-        pass_seconds(m, b);
     ask(p, question);
     vd_batch_seconds(b, &pass[0], &commit[0]);
     for (int i = 0; i < a->rounds; i++)
@@ -147,7 +154,7 @@ static void bench_types(const arguments *a) {
     ours *m = calloc(TYPES, sizeof *m);
     process p[TYPES];
     for (int t = 0; m && t < TYPES; t++) {
-        open_ours(&m[t], a, types[t]);
+        open_ours(&m[t], a, types[t], 0);
         p[t] = open_peer(a, ro_dtype_name(types[t]));
     }
     for (int i = -1; m && i < a->rounds; i++)
@@ -161,14 +168,60 @@ static void bench_types(const arguments *a) {
         process_close(&p[t]);
 }
 
+/* ---- kinds of products, all in turn ---- */
+
+enum { PRODUCTS = 3 };
+static const int products[PRODUCTS] = {0, RO_FIXED_24, RO_FIXED_16};
+
+static void print_products(const char *what, double us[PRODUCTS][ROUNDS_MAX], int rounds) {
+    double ms[PRODUCTS];
+    for (int t = 0; t < PRODUCTS; t++)
+        ms[t] = 1e3 * bench_median(us[t], rounds);
+    printf("%-12s fp32 %8.1f ms, fixed24 %8.1f ms (%.2f), fixed16 %8.1f ms (%.2f)\n", what, ms[0],
+           ms[1], ms[1] / ms[0], ms[2], ms[2] / ms[0]);
+    fflush(stdout);
+}
+
+static void decode_products(const arguments *a, const ours *m, int batch) {
+    static double us[PRODUCTS][ROUNDS_MAX];
+    vd_batch *b[PRODUCTS];
+    char what[32];
+    snprintf(what, sizeof what, "decode %d", batch);
+    for (int t = 0; t < PRODUCTS; t++)
+        b[t] = open_decoding(a, &m[t], batch);
+    for (int i = 0; i < a->rounds; i++)
+        for (int t = 0; t < PRODUCTS; t++)
+            us[t][i] = pass_seconds(&m[t], b[t]);
+    print_products(what, us, a->rounds);
+    for (int t = 0; t < PRODUCTS; t++)
+        vd_batch_destroy(b[t]);
+}
+
+static void bench_products(const arguments *a) {
+    static double us[PRODUCTS][ROUNDS_MAX];
+    const int rounds = a->rounds < 5 ? a->rounds : 5;
+    ours *m = calloc(PRODUCTS, sizeof *m);
+    for (int t = 0; m && t < PRODUCTS; t++)
+        open_ours(&m[t], a, a->dtype, products[t]);
+    for (int batch = 1; m && batch <= 8; batch *= 8)
+        decode_products(a, m, batch);
+    for (int i = 0; m && i < rounds; i++)
+        for (int t = 0; t < PRODUCTS; t++)
+            us[t][i] = our_prefill(&m[t]);
+    if (m)
+        print_products("prefill", us, rounds);
+}
+
 /* ---- main ---- */
 
 static void usage(void) {
     puts(
         "usage: generate [--model NAME] [--dtype f32|bf16] [--threads N] [--prompt N] [--rounds N] "
-        "[--isa NAME] [--torch PYTHON] [--torch-dtype f32|bf16] [--only prefill]\n"
-        "NAME: gpt2-124m, llama-0.5b. Prompts of N tokens (512), 2 threads; --torch: a Python with "
-        "transformers, run in turn; --only prefill: with f32 and bf16 weights, all four in turn.\n"
+        "[--isa NAME] [--torch PYTHON] [--torch-dtype f32|bf16] [--only prefill|products]\n"
+        "NAME: gpt2-124m, llama-135m, llama-0.5b. Prompts of N tokens (512), 2 threads; --torch: a "
+        "Python with "
+        "transformers, run in turn; --only prefill: with f32 and bf16 weights, all four in turn; "
+        "--only products: ours with FP32 and fixed ones.\n"
         "One thread is measured in CPU time.");
     exit(2);
 }
@@ -192,6 +245,8 @@ static void read_argument(arguments *a, const char *name, const char *value) {
         a->peer_dtype = value;
     else if (strcmp(name, "--only") == 0 && strcmp(value, "prefill") == 0)
         a->types = true;
+    else if (strcmp(name, "--only") == 0 && strcmp(value, "products") == 0)
+        a->products = true;
     else
         usage();
 }
@@ -228,11 +283,11 @@ int main(int argc, char **argv) {
     vd_keep_pages();
     if (!m)
         return 1;
-    if (a.types) {
-        bench_types(&a);
+    if (a.types || a.products) {
+        a.types ? bench_types(&a) : bench_products(&a);
         return 0;
     }
-    open_ours(m, &a, a.dtype);
+    open_ours(m, &a, a.dtype, 0);
     process p = open_peer(&a, a.peer_dtype);
     printf("ours         %s, %s of %s, %.0f MB, %d threads, prompts of %d tokens, caches of %d\n",
            ro_ctx_backend(m->ro), a.shape->name, ro_dtype_name(a.dtype),

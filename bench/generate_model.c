@@ -10,6 +10,16 @@ static const bench_shape shapes[] = {
       .layers = 12,
       .heads = 12,
       .channels = 768}},
+    {"llama-135m",
+     {.kind = VD_MODEL_LLAMA,
+      .vocab = 49152,
+      .layers = 30,
+      .heads = 9,
+      .kv_heads = 3,
+      .channels = 576,
+      .hidden = 1536,
+      .rope_base = 10000,
+      .tied = true}},
     {"llama-0.5b",
      {.kind = VD_MODEL_LLAMA,
       .vocab = 151936,
@@ -96,8 +106,8 @@ static void *random_weights(int64_t count, ro_dtype dtype) {
     return x;
 }
 
-void bench_model_open(bench_model *m, const bench_shape *shape, ro_dtype dtype, int64_t prompt,
-                      int64_t tokens) {
+void bench_model_open(bench_model *m, const bench_shape *shape, ro_dtype dtype, int fixed_bits,
+                      int64_t prompt, int64_t tokens) {
     const vd_generation how = {.max_tokens = tokens,
                                .greedy = 1,
                                .temperature = 1,
@@ -109,6 +119,7 @@ void bench_model_open(bench_model *m, const bench_shape *shape, ro_dtype dtype, 
     vd_err err = {0};
     *m = (bench_model){.training.model = shape->model};
     list_tensors(m, dtype);
+    m->training.fixed_bits = fixed_bits;
     stop_at(vd_generation_program(&m->training, &how, &form, &m->program, &err), &err);
     for (int64_t i = 0; ids && i < prompt; i++)
         ids[i] = (int32_t)(bench_word((uint64_t)i) % (uint64_t)shape->model.vocab);

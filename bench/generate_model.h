@@ -23,9 +23,9 @@ typedef struct {
     int64_t weight_bytes;
 } bench_model;
 
-/* Weights of this type as a file has them, and a program that goes on with a prompt. Ends the
- * process where it fails. */
-void bench_model_open(bench_model *m, const bench_shape *shape, ro_dtype dtype, int64_t prompt,
-                      int64_t tokens);
+/* Weights of this type as a file has them, and a program that goes on with a prompt; fixed_bits: of
+ * products, 0: FP32. Ends the process where it fails. */
+void bench_model_open(bench_model *m, const bench_shape *shape, ro_dtype dtype, int fixed_bits,
+                      int64_t prompt, int64_t tokens);
 
 #endif

@@ -32,6 +32,7 @@ static vd_status prepare_again(const arguments *a, provider *p, vd_err *err) {
     vd_again *again;
     p->second.exec = p->loaded.exec;
     p->second.exec.placed = NULL; /* they are the first context's */
+    p->second.exec.kept = NULL;
     p->second.exec.part = NULL;
     vd_status status = vd_load_backend(&p->second, &a->common, err);
     snprintf(dir, sizeof dir, "%s/again", a->dir);

@@ -66,6 +66,7 @@ static vd_status prepare_again(answerer *a, vd_err *err) {
     vd_again *again;
     a->second.exec = a->loaded.exec;
     a->second.exec.placed = NULL; /* they are the first context's */
+    a->second.exec.kept = NULL;
     vd_status status = vd_load_backend(&a->second, &a->common, err);
     again_path(a, dir);
     if (status == VD_OK)

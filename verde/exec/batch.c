@@ -6,6 +6,7 @@
 
 #include "repops/device.h"
 #include "verde/exec/batch_internal.h"
+#include "verde/exec/kept_weights.h"
 
 /* ---- the batch ---- */
 
@@ -31,6 +32,7 @@ vd_status vd_batch_create(const vd_exec *exec, const vd_batch_options *options, 
     if (!b)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     b->exec = *exec;
+    b->exec.kept = vd_kept_weights_create();
     b->options = *options;
     vd_status status = vd_batch_plan_create(exec->program, options->own_data, &b->plan, err);
     if (status == VD_OK)
@@ -51,6 +53,7 @@ void vd_batch_destroy(vd_batch *b) {
         vd_memory_free(NULL, b->shared[i]);
     free(b->item);
     free(b->shared);
+    vd_kept_weights_destroy(b->exec.kept);
     vd_batch_plan_free(&b->plan);
     free(b);
 }

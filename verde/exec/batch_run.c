@@ -181,7 +181,8 @@ static vd_status run_group(pass *p, const vd_unit *u) {
         status = make_rows(p, g.output[i], u->every);
         at.out[i] = p->at[g.output[i]];
     }
-    return status == VD_OK ? vd_fused_run(&g, &at, 1, p->b->exec.ro, 0, p->err) : status;
+    return status == VD_OK ? vd_fused_run(&g, &at, 1, p->b->exec.ro, p->b->exec.kept, 0, p->err)
+                           : status;
 }
 
 /* Rows r to r + count - 1 are of one program, one token after the other: heads lie side by side in

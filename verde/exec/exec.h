@@ -138,6 +138,9 @@ typedef struct {
     /* Their copies where `ro` computes, or NULL: made by vd_exec_place, freed by vd_exec_drop. Who
      * copies a vd_exec for another context sets this to NULL. */
     void **placed;
+    /* Weights among the data that stay packed, or NULL: packed anew for each product. Made, freed
+     * and set to NULL like `placed`. */
+    struct vd_kept_weights *kept;
     vd_step_numbers *numbers; /* NULL, or what vd_exec_step fills in */
     vd_fault fault;
     bool unfused;        /* run node by node even where a fused function gives the same bytes */
@@ -151,7 +154,8 @@ typedef struct {
  * what happens to lie there, and up to a third of the time goes into fresh pages. */
 void vd_keep_pages(void);
 
-/* Copies the data to where exec->ro computes, if that is a device: before it runs anything. */
+/* Before exec->ro runs anything: copies the data to where it computes, if that is a device, and
+ * lets it keep packed weights. The data stay as they are until vd_exec_drop. */
 VD_MUST_USE vd_status vd_exec_place(vd_exec *exec, vd_err *err);
 void vd_exec_drop(vd_exec *exec); /* what vd_exec_place made */
 /* Moves a state that was read from disk there; vd_exec_step and vd_exec_observe want it so. */

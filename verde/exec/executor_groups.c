@@ -64,10 +64,10 @@ static bool joins_batch(const vd_execution *x, uint32_t group, uint32_t node) {
 static vd_status run_bound(const vd_execution *x, const vd_fused *g, uint32_t iteration,
                            const vd_fused_memory *at, uint32_t count, vd_err *err) {
     if (!g->drops || g->slope == 0)
-        return vd_fused_run(g, at, count, x->exec->ro, x->step_word, err);
+        return vd_fused_run(g, at, count, x->exec->ro, x->exec->kept, x->step_word, err);
     vd_fused moved = *g;
     moved.dropout.stream += (uint32_t)(g->slope * (int64_t)iteration);
-    return vd_fused_run(&moved, at, count, x->exec->ro, x->step_word, err);
+    return vd_fused_run(&moved, at, count, x->exec->ro, x->exec->kept, x->step_word, err);
 }
 
 vd_status vd_run_group(vd_execution *x, uint32_t first, uint32_t node, uint32_t iteration,

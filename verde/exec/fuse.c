@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "verde/exec/fuse_match.h"
+#include "verde/exec/kept_weights.h"
 #include "verde/exec/memory.h"
 
 /* ---- groups ---- */
@@ -59,9 +60,11 @@ static bool add_group(vd_plan *plan, const vd_fused *g) {
     return true;
 }
 
+typedef bool match(const vd_matcher *m, uint32_t node, vd_fused *out);
+
 static const struct {
     int op;
-    bool (*match)(const vd_matcher *m, uint32_t node, vd_fused *out);
+    match *match;
 } patterns[] = {
     {RO_OP_ATTN_OUT, vd_match_attention},
     {RO_OP_ATTN_DSCORE, vd_match_attention_grad},
@@ -96,18 +99,28 @@ static bool moves_as_one(const vd_matcher *m, vd_fused *g) {
 }
 
 /* False: out of memory. A group is cleared where it may be one: most nodes begin none. */
-static bool try_pattern(const vd_matcher *m, vd_plan *plan, size_t pattern, uint32_t node) {
+static bool try_pattern(const vd_matcher *m, vd_plan *plan, match *matches, uint32_t node) {
     vd_fused g = {0};
-    return !patterns[pattern].match(m, node, &g) || !self_contained(m, plan, &g) ||
-           !moves_as_one(m, &g) || add_group(plan, &g);
+    return !matches(m, node, &g) || !self_contained(m, plan, &g) || !moves_as_one(m, &g) ||
+           add_group(plan, &g);
+}
+
+/* Products that no other group has taken. */
+static bool find_products(const vd_matcher *m, vd_plan *plan) {
+    for (uint32_t i = 0; i < m->graph->node_count; i++)
+        if (m->graph->stored[i].op == RO_OP_MATMUL_FIXED && plan->group_of[i] == VD_NO_GROUP &&
+            !try_pattern(m, plan, vd_match_product, i))
+            return false;
+    return true;
 }
 
 static bool find_groups(const vd_matcher *m, vd_plan *plan) {
     for (uint32_t i = 0; i < m->graph->node_count; i++)
         for (size_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++)
-            if (m->graph->stored[i].op == patterns[k].op && !try_pattern(m, plan, k, i))
+            if (m->graph->stored[i].op == patterns[k].op &&
+                !try_pattern(m, plan, patterns[k].match, i))
                 return false;
-    return true;
+    return find_products(m, plan);
 }
 
 /* ---- uses ---- */
@@ -277,12 +290,6 @@ static ro_status run_attention(const vd_fused *g, ro_ctx *ro, int32_t step, cons
                                  gradient[1], gradient[2]);
 }
 
-static ro_status run_linear(const vd_fused *g, ro_ctx *ro, const void *const *in,
-                            void *const *out) {
-    return ro_linear(ro, &g->linear, in[0], in[1], g->input_count > 2 ? in[2] : NULL,
-                     g->output_count > 1 ? out[1] : NULL, out[0]);
-}
-
 static ro_status run_adamw(const vd_fused *g, const vd_fused_memory *at, uint32_t count,
                            ro_ctx *ro) {
     ro_adamw_parameter all[VD_FUSED_BATCH];
@@ -326,11 +333,11 @@ static ro_status run_sgd(const vd_fused *g, ro_ctx *ro, const void *const *in, v
 }
 
 vd_status vd_fused_run(const vd_fused *g, const vd_fused_memory *at, uint32_t count, ro_ctx *ro,
-                       int32_t step, vd_err *err) {
+                       vd_kept_weights *kept, int32_t step, vd_err *err) {
     ro_status status = RO_OK;
     switch (g->kind) {
     case VD_FUSED_CROSS_ENTROPY: return run_cross_entropy(g, ro, at->in, at->out, err);
-    case VD_FUSED_LINEAR: status = run_linear(g, ro, at->in, at->out); break;
+    case VD_FUSED_LINEAR: return vd_linear_run(g, at, ro, kept, err);
     case VD_FUSED_LAYER_NORM: status = run_layer_norm(g, ro, at->in, at->out); break;
     case VD_FUSED_LAYER_NORM_GRAD: status = run_layer_norm_grad(g, ro, at->in, at->out); break;
     case VD_FUSED_RMS_NORM: status = run_rms_norm(g, ro, at->in, at->out); break;

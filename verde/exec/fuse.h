@@ -18,7 +18,8 @@ enum {
 typedef enum {
     VD_FUSED_ATTENTION,
     VD_FUSED_ATTENTION_GRAD,
-    VD_FUSED_LINEAR,          /* a product with its bias, its activation, or both */
+    VD_FUSED_LINEAR,          /* a product with its bias, its activation, or both; or a fixed one of
+                                 weights that are data */
     VD_FUSED_CROSS_ENTROPY,   /* with the logits' gradient, which may take the logits' place */
     VD_FUSED_LAYER_NORM,      /* with its mean and rstd */
     VD_FUSED_LAYER_NORM_GRAD, /* of x, which may take the place of that of y, gamma and beta */
@@ -45,6 +46,8 @@ typedef struct {
     int64_t first[3];       /* of q, k and v: the first element in the input, which may be wider */
     bool joined;            /* their gradients are columns of one output, side by side */
     ro_linear_layer linear; /* inputs x, w, bias if there is one; outputs y, z if it is read */
+    ro_dtype weight_dtype;  /* of w, which the group makes f32 */
+    bool frozen;            /* w are data */
     int64_t rows, cols;     /* of logits, of what is normalised */
     float eps;              /* of a norm */
     float dloss;            /* of every row; the third input says it of each, if there is one */
@@ -100,10 +103,11 @@ typedef struct {
     void *out[VD_FUSED_OUTPUTS];
 } vd_fused_memory;
 
+typedef struct vd_kept_weights vd_kept_weights;
 /* Runs a group; of VD_FUSED_ADAMW `count` of them at once, at most VD_FUSED_BATCH, none of which
- * reads or writes what another one writes. */
+ * reads or writes what another one writes. `kept` may be NULL. */
 VD_MUST_USE vd_status vd_fused_run(const vd_fused *group, const vd_fused_memory *at, uint32_t count,
-                                   ro_ctx *ro, int32_t step, vd_err *err);
+                                   ro_ctx *ro, vd_kept_weights *kept, int32_t step, vd_err *err);
 /* The input that may be the same memory as output i; VD_NO_GROUP: none. */
 uint32_t vd_fused_in_place(const vd_fused *group, uint32_t i);
 

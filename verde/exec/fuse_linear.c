@@ -1,5 +1,5 @@
 /* Products with bias and activation, SPEC.md section 3.1: from the bias's addition, or from an
- * activation without one. */
+ * activation without one; and fixed products by themselves, of weights that may stay packed. */
 #include "verde/exec/fuse_match.h"
 
 static const struct {
@@ -38,11 +38,32 @@ static const vd_node *product_of(const vd_matcher *m, uint32_t value, vd_fused *
     return is_plain_fixed(n) ? n : NULL;
 }
 
+static bool is_data(const vd_matcher *m, uint32_t value) {
+    uint32_t index;
+    return value < m->sources &&
+           vd_source_of(m->program, m->graph, value, &index) == VD_SOURCE_DATA;
+}
+
+/* The weights of a fixed product: where they are data that nobody else reads as f32, these. */
+static uint32_t weights_of(const vd_matcher *m, const vd_node *product, vd_fused *g) {
+    const uint32_t w = vd_input_of(m, product, 1);
+    const vd_node *cast = vd_node_of(m, w, RO_OP_CAST);
+    const uint32_t source = cast ? vd_input_of(m, cast, 0) : w;
+    if (!g->linear.fixed_bits || !is_data(m, source))
+        return w;
+    if (cast && (m->uses[w] > 1 || vd_input_of(m, product, 0) > w || !vd_join(m, w, RO_OP_CAST, g)))
+        return w;
+    g->frozen = true;
+    g->weight_dtype = vd_shape_in(m, source)->dtype;
+    return source;
+}
+
 static bool join_product(const vd_matcher *m, uint32_t value, vd_fused *g) {
     const vd_node *n = product_of(m, value, g);
     if (!n)
         return false;
     const ro_shape *x = vd_shape_in(m, vd_input_of(m, n, 0));
+    g->weight_dtype = RO_F32;
     if (vd_shape_in(m, vd_input_of(m, n, 1))->dtype != RO_F32)
         return false;
     g->linear.in = x->dim[x->ndim - 1];
@@ -50,7 +71,7 @@ static bool join_product(const vd_matcher *m, uint32_t value, vd_fused *g) {
     if (g->linear.in == 0 || g->linear.out == 0)
         return false;
     g->linear.rows = ro_shape_numel(x) / g->linear.in;
-    vd_put_inputs(g, 2, (uint32_t[]){vd_input_of(m, n, 0), vd_input_of(m, n, 1)});
+    vd_put_inputs(g, 2, (uint32_t[]){vd_input_of(m, n, 0), weights_of(m, n, g)});
     /* The weights may have dimensions that the result has too: rows of `out` all the same. */
     return ro_shape_numel(&n->shape) == g->linear.rows * g->linear.out;
 }
@@ -92,4 +113,11 @@ bool vd_match_linear(const vd_matcher *m, uint32_t node, vd_fused *g) {
             g->linear.activation = activations[i].activation;
     put_results(m, g, product, value);
     return true;
+}
+
+bool vd_match_product(const vd_matcher *m, uint32_t node, vd_fused *g) {
+    const uint32_t value = m->sources + node;
+    g->kind = VD_FUSED_LINEAR;
+    vd_put_outputs(g, 1, &value);
+    return join_product(m, value, g) && g->frozen;
 }

@@ -16,6 +16,7 @@ typedef struct {
 bool vd_match_attention(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_attention_grad(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_linear(const vd_matcher *m, uint32_t node, vd_fused *out);
+bool vd_match_product(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_cross_entropy(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_layer_norm(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_layer_norm_grad(const vd_matcher *m, uint32_t node, vd_fused *out);

@@ -3,6 +3,7 @@
 
 #include "repops/device.h"
 #include "verde/exec/exec.h"
+#include "verde/exec/kept_weights.h"
 #include "verde/exec/memory.h"
 
 ro_ctx *vd_exec_memory(const vd_exec *exec) {
@@ -20,6 +21,8 @@ vd_status vd_exec_place(vd_exec *exec, vd_err *err) {
     ro_ctx *memory = vd_exec_memory(exec);
     const vd_program *p = exec->program;
     vd_status status = VD_OK;
+    if (exec->data && !memory && !exec->kept)
+        exec->kept = vd_kept_weights_create();
     if (!memory || !exec->data || exec->placed)
         return VD_OK;
     exec->placed = calloc((size_t)p->data_count + 1, sizeof *exec->placed);
@@ -37,6 +40,8 @@ void vd_exec_drop(vd_exec *exec) {
             vd_memory_free(exec->ro, exec->placed[i]);
     free(exec->placed);
     exec->placed = NULL;
+    vd_kept_weights_destroy(exec->kept);
+    exec->kept = NULL;
 }
 
 vd_status vd_state_place(const vd_exec *exec, vd_state *state, vd_err *err) {

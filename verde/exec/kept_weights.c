@@ -1,0 +1,145 @@
+#include "verde/exec/kept_weights.h"
+
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "repops/packed.h"
+#include "verde/exec/memory.h"
+
+enum { SHARE = 4 }; /* of the memory: one in so many bytes */
+
+typedef struct {
+    const void *w; /* where the data are */
+    ro_linear_layer layer;
+    void *packed;
+} entry;
+
+struct vd_kept_weights {
+    entry *entry;
+    uint32_t count, capacity;
+    size_t bytes, most;
+};
+
+static size_t memory_of_process(void) {
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    const size_t machine = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 0;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur < machine)
+        return (size_t)limit.rlim_cur;
+    return machine;
+}
+
+vd_kept_weights *vd_kept_weights_create(void) {
+    vd_kept_weights *kept = calloc(1, sizeof *kept);
+    if (kept)
+        kept->most = memory_of_process() / SHARE;
+    return kept;
+}
+
+void vd_kept_weights_destroy(vd_kept_weights *kept) {
+    if (!kept)
+        return;
+    for (uint32_t i = 0; i < kept->count; i++)
+        vd_memory_free(NULL, kept->entry[i].packed);
+    free(kept->entry);
+    free(kept);
+}
+
+size_t vd_kept_weights_bytes(const vd_kept_weights *kept) {
+    return kept->bytes;
+}
+
+/* ---- weights as f32 ---- */
+
+/* *copy, which the caller frees, where they are not f32 already. NULL on failure. */
+static const float *widened(const vd_fused *g, ro_ctx *ro, const void *w, void **copy,
+                            vd_err *err) {
+    const int64_t count = g->linear.in * g->linear.out;
+    const ro_shape from = {g->weight_dtype, 1, {count}};
+    const ro_call cast = {RO_OP_CAST, 1, {[RO_CAST_DTYPE] = RO_F32}, &from, {RO_F32, 1, {count}}};
+    *copy = NULL;
+    if (g->weight_dtype == RO_F32)
+        return w;
+    *copy = vd_memory_alloc(ro, (size_t)count * sizeof(float));
+    if (!*copy)
+        return (void)vd_fail(err, VD_ERR_LOCAL, "out of memory for weights as f32"), NULL;
+    if (ro_run(ro, &cast, &w, *copy) != RO_OK)
+        return (void)vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro)), NULL;
+    return *copy;
+}
+
+/* ---- packed weights ---- */
+
+static bool is_of(const entry *e, const ro_linear_layer *layer, const void *w) {
+    return e->w == w && e->layer.in == layer->in && e->layer.out == layer->out &&
+           e->layer.transposed == layer->transposed && e->layer.fixed_bits == layer->fixed_bits;
+}
+
+static bool has_room(vd_kept_weights *kept, size_t size) {
+    if (size == 0 || size > kept->most - kept->bytes)
+        return false;
+    if (kept->count < kept->capacity)
+        return true;
+    const uint32_t capacity = kept->capacity ? 2 * kept->capacity : 64;
+    entry *grown = realloc(kept->entry, capacity * sizeof *grown);
+    if (!grown)
+        return false;
+    kept->entry = grown;
+    kept->capacity = capacity;
+    return true;
+}
+
+/* NULL: there is no room. */
+static void *pack(const vd_fused *g, ro_ctx *ro, const void *w, size_t size, vd_status *status,
+                  vd_err *err) {
+    void *copy, *packed = vd_memory_alloc(NULL, size);
+    if (!packed)
+        return NULL;
+    const float *from = widened(g, ro, w, &copy, err);
+    *status = from ? VD_OK : VD_ERR_LOCAL;
+    if (from && ro_linear_pack(ro, &g->linear, from, packed) != RO_OK)
+        *status = vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
+    vd_memory_free(ro, copy);
+    if (*status == VD_OK)
+        return packed;
+    vd_memory_free(NULL, packed);
+    return NULL;
+}
+
+/* NULL, with VD_OK: they are not kept. */
+static const void *packed_weights(const vd_fused *g, ro_ctx *ro, const void *w,
+                                  vd_kept_weights *kept, vd_status *status, vd_err *err) {
+    for (uint32_t i = 0; i < kept->count; i++)
+        if (is_of(&kept->entry[i], &g->linear, w))
+            return kept->entry[i].packed;
+    const size_t size = ro_linear_packed_size(ro, &g->linear);
+    void *packed = has_room(kept, size) ? pack(g, ro, w, size, status, err) : NULL;
+    if (packed) {
+        kept->entry[kept->count++] = (entry){w, g->linear, packed};
+        kept->bytes += size;
+    }
+    return packed;
+}
+
+/* ---- the layer ---- */
+
+vd_status vd_linear_run(const vd_fused *g, const vd_fused_memory *at, ro_ctx *ro,
+                        vd_kept_weights *kept, vd_err *err) {
+    const float *bias = g->input_count > 2 ? at->in[2] : NULL;
+    float *y = at->out[0], *z = g->output_count > 1 ? at->out[1] : NULL;
+    vd_status status = VD_OK;
+    void *copy = NULL;
+    const void *packed =
+        g->frozen && kept ? packed_weights(g, ro, at->in[1], kept, &status, err) : NULL;
+    const float *w = packed || status != VD_OK ? NULL : widened(g, ro, at->in[1], &copy, err);
+    ro_status ran = RO_OK;
+    if (packed)
+        ran = ro_linear_packed(ro, &g->linear, at->in[0], packed, bias, z, y);
+    else if (w)
+        ran = ro_linear(ro, &g->linear, at->in[0], w, bias, z, y);
+    else
+        status = VD_ERR_LOCAL;
+    vd_memory_free(ro, copy);
+    return ran == RO_OK ? status : vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
+}
