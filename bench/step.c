@@ -1,5 +1,6 @@
-/* Time of a whole training step of GPT-2 or ResNet-50, beside PyTorch's in the same run, step by
- * step in turn.
+/* Time of a whole training step of GPT-2 or ResNet-50, with products in FP32 or fixed ones, beside
+ * PyTorch's in FP32 and under autocast to bf16: all in the same run, step by step in turn. One
+ * thread is measured by its own CPU time, several by the wall's.
  *
  * Usage: step [options]; see usage(). The peer is bench/step_torch.py, a process of its own that is
  * told when to run a step, so that one works while the other one waits. */
@@ -18,9 +19,16 @@ enum { STEPS_MAX = WORKLOAD_STEPS_MAX, WARM_UP = 5 };
 
 typedef struct {
     long layers, heads, channels, batch, sequence, micro_batches, steps, threads;
-    const char *backend, *python, *csv;
-    bool resnet, profile, unfused;
+    const char *backend, *python, *csv, *products;
+    bool resnet, profile, unfused, autocast;
 } arguments;
+
+enum { WAYS = 3, PEERS = 2 };
+static const struct {
+    const char *name;
+    int bits;
+} ways[WAYS] = {{"fp32", 0}, {"fixed24", RO_FIXED_24}, {"fixed16", RO_FIXED_16}};
+static const char *const peer_names[PEERS] = {"torch fp32", "torch bf16"};
 
 /* ---- ours ---- */
 
@@ -29,6 +37,8 @@ typedef struct {
     const void *data[1]; /* what exec.data is */
     vd_exec exec;
     vd_state state;
+    const char *name; /* of its products; NULL: there is none */
+    int threads;
 } trainer;
 
 static void die(const char *what) {
@@ -41,7 +51,7 @@ static void check(vd_status status, const vd_err *err) {
         die(err->text);
 }
 
-static void open_workload(trainer *t, const arguments *a) {
+static void open_workload(trainer *t, const arguments *a, int fixed_bits) {
     const vd_model model =
         a->resnet ? workload_resnet50() : workload_gpt2(a->layers, a->heads, a->channels);
     const vd_optimizer adamw = {.lr = 6e-4f,
@@ -54,35 +64,41 @@ static void open_workload(trainer *t, const arguments *a) {
                                 .schedule = RO_LR_COSINE,
                                 .warmup = 10};
     vd_err err = {0};
-    if (!workload_open(&t->work, &model, &adamw, a->batch, a->sequence, a->micro_batches, &err))
+    if (!workload_open(&t->work, &model, &adamw, a->batch, a->sequence, a->micro_batches,
+                       fixed_bits, &err))
         die(err.text);
 }
 
-static void open_trainer(trainer *t, const arguments *a) {
-    ro_options options = {.threads = (int)a->threads, .backend = a->backend};
-    ro_ctx *ro;
+static void open_trainer(trainer *t, const arguments *a, ro_ctx *ro, int way) {
     vd_err err = {0};
-    open_workload(t, a);
-    if (ro_ctx_create(&options, &ro) != RO_OK)
-        die(ro_ctx_error(NULL));
+    open_workload(t, a, ways[way].bits);
     t->data[0] = t->work.data;
     t->exec =
         (vd_exec){.program = &t->work.program, .ro = ro, .data = t->data, .unfused = a->unfused};
+    t->name = ways[way].name;
+    t->threads = ro_ctx_threads(ro);
     check(vd_exec_init(&t->exec, NULL, &t->state, &err), &err);
-    printf("ours    %s, %d threads\n", ro_ctx_backend(ro), ro_ctx_threads(ro));
+}
+
+static ro_ctx *open_context(const arguments *a) {
+    ro_options options = {.threads = (int)a->threads, .backend = a->backend};
+    ro_ctx *ro;
+    if (ro_ctx_create(&options, &ro) != RO_OK)
+        die(ro_ctx_error(NULL));
+    printf("ours         %s, %d threads\n", ro_ctx_backend(ro), ro_ctx_threads(ro));
+    return ro;
 }
 
 static void close_trainer(trainer *t) {
-    ro_ctx_destroy(t->exec.ro);
     vd_state_free(&t->state);
     workload_close(&t->work);
 }
 
 static double our_step(trainer *t, const vd_observer *observer, float *loss) {
     vd_err err = {0};
-    double start = vd_seconds();
+    double start = bench_now(t->threads);
     check(vd_exec_step(&t->exec, observer, &t->state, loss, &err), &err);
-    return vd_seconds() - start;
+    return bench_now(t->threads) - start;
 }
 
 /* ---- where the time goes ---- */
@@ -105,13 +121,13 @@ static bool see_node(void *user, uint32_t node, const void *const *input, const 
 }
 
 static void print_profile(const profile *p) {
+    bool printed[RO_OP_END] = {false};
     double total = 0;
     for (int op = 1; op < RO_OP_END; op++)
         total += p->seconds[op];
     printf("\n%-18s %6s %10s %6s\n", "operator", "nodes", "ms", "share");
     for (;;) {
         int most = 0;
-        static bool printed[RO_OP_END];
         for (int op = 1; op < RO_OP_END; op++)
             if (!printed[op] && p->count[op] && (!most || p->seconds[op] > p->seconds[most]))
                 most = op;
@@ -126,6 +142,8 @@ static void print_profile(const profile *p) {
 
 static void profile_step(trainer *t) {
     static profile p;
+    p = (profile){0};
+    printf("\n%s", t->name);
     p.graph = &t->work.program.step;
     our_step(t, &(vd_observer){see_node, &p}, NULL); /* node by node, memory is another */
     memset(p.seconds, 0, sizeof p.seconds);
@@ -137,16 +155,20 @@ static void profile_step(trainer *t) {
 
 /* ---- theirs ---- */
 
-static process open_peer(const arguments *a) {
-    static char number[7][24];
+static process open_peer(const arguments *a, int peer) {
+    static char number[8][24];
     const long value[] = {a->layers,   a->heads,   a->channels, a->batch,
-                          a->sequence, a->threads, a->resnet};
-    const char *argv[10] = {a->python, "bench/step_torch.py"};
-    for (int i = 0; i < 7; i++) {
+                          a->sequence, a->threads, a->resnet,   peer};
+    const char *argv[11] = {a->python, "bench/step_torch.py"};
+    char line[200];
+    for (int i = 0; i < 8; i++) {
         snprintf(number[i], sizeof number[i], "%ld", value[i]);
         argv[2 + i] = number[i];
     }
-    return torch_open(argv, NULL);
+    process p = torch_open(argv, a->backend);
+    if (process_ask(&p, "hello", line, sizeof line))
+        printf("%s   %s\n", peer_names[peer], line);
+    return p;
 }
 
 static bool their_step(process *p, double *seconds, float *loss, double *peak_mb) {
@@ -161,11 +183,17 @@ static double peak_mb(void) {
     return (double)vd_peak_bytes() / (1 << 20);
 }
 
+/* A step's seconds of each way and each peer; 0: there is none. */
+typedef struct {
+    double ours[WAYS][STEPS_MAX], theirs[PEERS][STEPS_MAX];
+} times;
+
 static void put_row(const arguments *a, const trainer *t, double us, double them) {
     bench_csv csv = bench_csv_open(a->csv, "step", ro_ctx_backend(t->exec.ro), (int)a->threads);
     char row[120];
-    snprintf(row, sizeof row, "%s%s layers %ld channels %ld B=%ld T=%ld",
+    snprintf(row, sizeof row, "%s%s%s%s layers %ld channels %ld B=%ld T=%ld",
              a->resnet ? "resnet50" : "gpt2", a->unfused ? " unfused" : "",
+             strcmp(t->name, "fp32") ? " " : "", strcmp(t->name, "fp32") ? t->name : "",
              a->resnet ? 0 : a->layers, a->resnet ? 0 : a->channels, a->batch,
              a->resnet ? 0 : a->sequence);
     bench_csv_row(&csv, row, us, them);
@@ -173,42 +201,71 @@ static void put_row(const arguments *a, const trainer *t, double us, double them
         die("the CSV could not be written");
 }
 
+/* One step of all, in turn. */
+static void run_all(trainer *t, process *p, double ours[WAYS], double theirs[PEERS],
+                    double mb[PEERS]) {
+    float loss;
+    for (int w = 0; w < WAYS; w++) {
+        if (!t[w].name)
+            continue;
+        ours[w] = our_step(&t[w], NULL, &loss);
+        fprintf(stderr, "  %s %.0f ms, loss %.4f", t[w].name, 1e3 * ours[w], (double)loss);
+    }
+    for (int i = 0; i < PEERS; i++) {
+        if (p[i].pid == 0)
+            continue;
+        if (!their_step(&p[i], &theirs[i], &loss, &mb[i]))
+            die("the peer failed: see above");
+        fprintf(stderr, "  %s %.0f ms, loss %.4f", peer_names[i], 1e3 * theirs[i], (double)loss);
+    }
+    fputc('\n', stderr);
+}
+
+static void report(const arguments *a, const trainer *t, times *x, const double mb[PEERS]) {
+    double them[PEERS];
+    for (int i = 0; i < PEERS; i++) {
+        them[i] = bench_median(x->theirs[i], (int)a->steps);
+        if (them[i] > 0)
+            printf("%-12s %8.1f ms a step, peak %.0f MB\n", peer_names[i], 1e3 * them[i], mb[i]);
+    }
+    for (int w = 0; w < WAYS; w++) {
+        if (!t[w].name)
+            continue;
+        const double us = bench_median(x->ours[w], (int)a->steps);
+        printf("ours %-7s %8.1f ms a step", t[w].name, 1e3 * us);
+        for (int i = 0; i < PEERS; i++)
+            if (them[i] > 0)
+                printf(", %.3f (%s / ours)", them[i] / us, peer_names[i]);
+        printf("\n");
+        put_row(a, &t[w], us, them[0]);
+    }
+    printf("ours         peak %.0f MB, all together\n", peak_mb());
+}
+
 static void run_steps(const arguments *a, trainer *t, process *p) {
-    static double ours[STEPS_MAX], theirs[STEPS_MAX];
-    float loss = 0, their_loss = 0;
-    double their_mb = 0;
-    bool both = p->pid > 0;
+    static times x;
+    double mb[PEERS] = {0};
     for (long i = -WARM_UP; i < a->steps; i++) {
-        double seconds = our_step(t, NULL, &loss), their_seconds = 0;
-        if (both)
-            both = their_step(p, &their_seconds, &their_loss, &their_mb);
-        if (i >= 0)
-            ours[i] = seconds, theirs[i] = their_seconds;
-        fprintf(stderr, "step %ld  ours %.0f ms, loss %.4f", i + WARM_UP + 1, 1e3 * seconds,
-                (double)loss);
-        if (both)
-            fprintf(stderr, "  torch %.0f ms, loss %.4f", 1e3 * their_seconds, (double)their_loss);
-        fputc('\n', stderr);
+        double ours[WAYS] = {0}, theirs[PEERS] = {0};
+        fprintf(stderr, "step %ld", i + WARM_UP + 1);
+        run_all(t, p, ours, theirs, mb);
+        for (int w = 0; i >= 0 && w < WAYS; w++)
+            x.ours[w][i] = ours[w];
+        for (int k = 0; i >= 0 && k < PEERS; k++)
+            x.theirs[k][i] = theirs[k];
     }
-    double us = bench_median(ours, (int)a->steps), them = 0;
-    printf("ours    %8.1f ms a step, peak %.0f MB\n", 1e3 * us, peak_mb());
-    if (both) {
-        them = bench_median(theirs, (int)a->steps);
-        printf("torch   %8.1f ms a step, peak %.0f MB\n", 1e3 * them, their_mb);
-        printf("ratio   %8.3f (torch / ours)\n", them / us);
-    } else if (p->pid > 0) {
-        printf("torch   the peer failed: see above\n");
-    }
-    put_row(a, t, us, them);
+    report(a, t, &x, mb);
 }
 
 static void usage(void) {
     puts("Usage: step [--layers N] [--heads N] [--channels N] [--batch N] [--sequence N]\n"
          "            [--micro-batches N] [--steps N] [--threads N] [--backend NAME]\n"
-         "            [--resnet50] [--torch PYTHON] [--profile] [--unfused] [--csv FILE]\n"
+         "            [--products NAMES] [--resnet50] [--torch PYTHON] [--autocast] [--profile]\n"
+         "            [--unfused] [--csv FILE]\n"
          "GPT-2 with 50,257 tokens; default: 12 layers, 12 heads, 768 channels (124M), B=4, T=64,\n"
          "5 steps after 5 to warm up. --resnet50: that instead, on CIFAR's shapes, "
-         "B=64.\n--torch: a Python that has PyTorch, run in turn.\n"
+         "B=64.\n--products: of fp32, fixed24 and fixed16, those that NAMES has (fp32).\n"
+         "--torch: a Python that has PyTorch, run in turn; --autocast: under bf16 too.\n"
          "--profile: time by operator, of one step more, node by node. --unfused: all node by "
          "node.\n--csv: a line added to FILE.");
     exit(2);
@@ -217,7 +274,8 @@ static void usage(void) {
 static arguments parse(int argc, char **argv) {
     static const char *const name[] = {"layers",   "heads",         "channels", "batch",
                                        "sequence", "micro-batches", "steps",    "threads"};
-    arguments a = {12, 12, 768, 4, 64, 1, 5, 0, NULL, NULL, NULL, false, false, false};
+    arguments a = {12,   12,   768,  4,      64,    1,     5,     0,
+                   NULL, NULL, NULL, "fp32", false, false, false, false};
     long *const number[] = {&a.layers,   &a.heads,         &a.channels, &a.batch,
                             &a.sequence, &a.micro_batches, &a.steps,    &a.threads};
     for (int i = 1; i < argc; i++) {
@@ -230,6 +288,10 @@ static arguments parse(int argc, char **argv) {
         }
         if (strcmp(key, "--unfused") == 0) {
             a.unfused = true;
+            continue;
+        }
+        if (strcmp(key, "--autocast") == 0) {
+            a.autocast = true;
             continue;
         }
         if (strcmp(key, "--profile") == 0) {
@@ -248,6 +310,8 @@ static arguments parse(int argc, char **argv) {
             a.python = value;
         else if (strcmp(key, "--csv") == 0)
             a.csv = value;
+        else if (strcmp(key, "--products") == 0)
+            a.products = value;
         else if (!known)
             usage();
     }
@@ -258,22 +322,26 @@ static arguments parse(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     arguments a = parse(argc, argv);
-    trainer t = {0};
-    process p = {0};
+    static trainer t[WAYS];
+    process p[PEERS] = {{0}};
     vd_keep_pages();
-    open_trainer(&t, &a);
+    ro_ctx *ro = open_context(&a);
     if (a.threads == 0)
-        a.threads = ro_ctx_threads(t.exec.ro);
-    if (a.python) {
-        char line[200];
-        p = open_peer(&a);
-        if (process_ask(&p, "hello", line, sizeof line))
-            printf("torch   %s\n", line);
-    }
-    run_steps(&a, &t, &p);
-    if (a.profile)
-        profile_step(&t);
-    process_close(&p);
-    close_trainer(&t);
+        a.threads = ro_ctx_threads(ro);
+    for (int w = 0; w < WAYS; w++)
+        if (strstr(a.products, ways[w].name))
+            open_trainer(&t[w], &a, ro, w);
+    for (int i = 0; a.python && i < (a.autocast ? PEERS : 1); i++)
+        p[i] = open_peer(&a, i);
+    run_steps(&a, t, p);
+    for (int w = 0; w < WAYS && a.profile; w++)
+        if (t[w].name)
+            profile_step(&t[w]);
+    for (int i = PEERS; i-- > 0;) /* a later process holds pipes of those before it */
+        process_close(&p[i]);
+    for (int w = 0; w < WAYS; w++)
+        if (t[w].name)
+            close_trainer(&t[w]);
+    ro_ctx_destroy(ro);
     return 0;
 }

@@ -62,7 +62,7 @@ static bool make_data(workload *w, const vd_model *model, ro_shape *shape) {
 }
 
 bool workload_open(workload *w, const vd_model *model, const vd_optimizer *optimizer, int64_t batch,
-                   int64_t sequence, int64_t micro_batches, vd_err *err) {
+                   int64_t sequence, int64_t micro_batches, int fixed_bits, vd_err *err) {
     ro_shape shape;
     vd_hash byte_root, root;
     vd_training training = {.model = *model,
@@ -72,7 +72,8 @@ bool workload_open(workload *w, const vd_model *model, const vd_optimizer *optim
                             .micro_batches = micro_batches,
                             .sequence = vd_record_size(model) ? 1 : sequence,
                             .steps = WORKLOAD_STEPS_MAX,
-                            .checkpoint_interval = WORKLOAD_STEPS_MAX};
+                            .checkpoint_interval = WORKLOAD_STEPS_MAX,
+                            .fixed_bits = fixed_bits};
     *w = (workload){0};
     if (!make_data(w, model, &shape))
         return vd_fail(err, VD_ERR_LOCAL, "out of memory") == VD_OK;

@@ -51,7 +51,8 @@ void open_job(void) {
             model.vocab = 512;
         default_to(&bench.batch, is_full() ? 8 : 4);
         default_to(&bench.sequence, is_full() ? 64 : 32);
-        opened = workload_open(&bench.work, &model, &adamw, bench.batch, bench.sequence, 1, &err);
+        opened =
+            workload_open(&bench.work, &model, &adamw, bench.batch, bench.sequence, 1, 0, &err);
     } else {
         const vd_optimizer sgd = {.lr = 0.05f,
                                   .min_lr = 0,
@@ -69,7 +70,7 @@ void open_job(void) {
                                .stages = 3,
                                .blocks = {1, 1, 1}};
         default_to(&bench.batch, is_full() ? 64 : 16);
-        opened = workload_open(&bench.work, &model, &sgd, bench.batch, 1, 1, &err);
+        opened = workload_open(&bench.work, &model, &sgd, bench.batch, 1, 1, 0, &err);
     }
     if (!opened)
         die(err.text);
