@@ -295,7 +295,29 @@ RO_DEVICE void fixed_start(const gemm_shape &s, const Out &out, const gemm_block
     }
 }
 
-/* `Out` is gemm_out, or what has rows, line and alpha as that has; perhaps `goes_on`, too. */
+/* Ends elements by out.end, which takes four neighbours of a row: a lane has two of a row and two
+ * of the eighth row from there, so lanes in pairs give each other what the other one's row lacks.
+ */
+template <class Tile, class Out>
+RO_DEVICE void fixed_end(const gemm_shape &s, const Out &out, const gemm_block &block,
+                         const float4 *totals, int warp_m, int warp_n, int lane) {
+    const bool second = lane % 2;
+    const int64_t row = block.row<Tile>() + warp_m * (16 * Tile::ROWS) + lane / 4 + 8 * second;
+    const int64_t col = block.col<Tile>() + warp_n * (8 * Tile::COLS) + lane % 4 / 2 * 4;
+#pragma unroll 1
+    for (int i = 0; i < Tile::TILES; i++) {
+        const float4 t = totals[i * Tile::THREADS];
+        const float x = __shfl_xor_sync(RO_ALL_LANES, second ? t.x : t.z, 1);
+        const float y = __shfl_xor_sync(RO_ALL_LANES, second ? t.y : t.w, 1);
+        const float4 four = second ? make_float4(x, y, t.z, t.w) : make_float4(t.x, t.y, x, y);
+        const int64_t m = row + i / Tile::COLS * 16, n = col + i % Tile::COLS * 8;
+        if (m < s.m && n < s.n)
+            out.end(m, n, s.n - n, four);
+    }
+}
+
+/* `Out` is gemm_out, or what has rows, line and alpha as that has, and perhaps `goes_on`; or it has
+ * ENDS and end. */
 template <class Tile, class Out>
 __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     fixed_kernel(const __grid_constant__ gemm_shape s, const __grid_constant__ fixed_packed a,
@@ -334,7 +356,10 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
             sums.end_chunk(totals, of_a + lane / 4, of_b + lane % 4 * 2);
         }
     }
-    fixed_store<Tile>(s, out, gemm_block::of(s, ro_block_anew()), totals, warp_m, warp_n, lane);
+    if constexpr (Out::ENDS)
+        fixed_end<Tile>(s, out, gemm_block::of(s, ro_block_anew()), totals, warp_m, warp_n, lane);
+    else
+        fixed_store<Tile>(s, out, gemm_block::of(s, ro_block_anew()), totals, warp_m, warp_n, lane);
 }
 
 #endif

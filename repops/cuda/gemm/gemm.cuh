@@ -454,8 +454,4 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
                          gemm_lane<Tile>((int)ro_thread_anew()), sums);
 }
 
-/* matmul_fixed of what lies at a and b, fixed.cu. */
-ro_status ro_fixed_product(ro_cuda *d, const ro_matmul *product, const float *a, const float *b,
-                           float *out);
-
 #endif
