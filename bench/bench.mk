@@ -8,8 +8,13 @@ $(BUILD)/obj/bench/cuda_blas.o: bench/cuda_blas.cu
 	@mkdir -p $(@D)
 	@echo "  NVCC    $<"
 	$(Q)$(NVCC) -I. -c $< -o $@
+# For this machine's GPU, by PTX; the flags are the library's.
+$(BUILD)/obj/bench/cuda_packing.o: bench/cuda_packing.cu
+	@mkdir -p $(@D)
+	@echo "  NVCC    $<"
+	$(Q)$(NVCC) $(filter-out -Xptxas=-v,$(NVFLAGS)) $(NVARCH) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@
 # The benchmark opens cuBLAS where there is one, the library never does.
-$(BUILD)/bench/cuda: $(addprefix $(BUILD)/obj/bench/,cuda.o cuda_products.o cuda_streams.o cuda_steps.o process.o cuda_blas.o) \
+$(BUILD)/bench/cuda: $(addprefix $(BUILD)/obj/bench/,cuda.o cuda_products.o cuda_layers.o cuda_packing.o cuda_streams.o cuda_steps.o process.o cuda_blas.o) \
     $(cuda_job) $(BUILD)/lib/libverde_own.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"

@@ -249,6 +249,8 @@ static const struct {
     {"products", bench_products, PEER_BLAS},
     {"fixed", bench_fixed, PEER_BLAS},
     {"layers", bench_layers, 0},
+    {"convolutions", bench_convolutions, 0},
+    {"packing", bench_packing, 0},
     {"streams", bench_streams, 0},
     {"attention", bench_attention, PEER_TORCH},
     {"training", bench_training, PEER_TORCH},

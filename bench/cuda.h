@@ -43,6 +43,8 @@ void bench_warm(const bench *b);
 void bench_products(const bench *b);
 void bench_fixed(const bench *b);
 void bench_layers(const bench *b);
+void bench_convolutions(const bench *b);
+void bench_packing(const bench *b);
 void bench_streams(const bench *b);
 void bench_attention(const bench *b);
 void bench_training(const bench *b);

@@ -1,8 +1,7 @@
-/* Products of matrices beside cuBLAS, and with bias and activation beside the operators one by one:
- * squares, and those of a step of GPT-2 124M at B=8, T=1024 and of ResNet-50. */
+/* Products of matrices beside cuBLAS: squares, and those of a step of GPT-2 124M at B=8, T=1024 and
+ * of ResNet-50. */
 #include "bench/cuda.h"
 #include "bench/cuda_blas.h"
-#include "repops/fused.h"
 #include "verde/base/base.h"
 
 #include <math.h>
@@ -159,58 +158,6 @@ static void bench_product(const bench *b, const shape *s) {
     free_work(&w);
 }
 
-/* ---- linear layers, beside our own product, addition and GELU ---- */
-
-typedef struct {
-    const bench *b;
-    ro_linear_layer layer;
-    const float *x, *w, *bias;
-    float *z, *y;
-} layer_work;
-
-static int run_layer(void *user, int times) {
-    const layer_work *l = user;
-    const int gelu = l->layer.activation != RO_ACTIVATION_NONE;
-    for (int i = 0; i < times; i++)
-        if (ro_linear(l->b->ctx, &l->layer, l->x, l->w, l->bias, gelu ? l->z : NULL, l->y) != RO_OK)
-            return 0;
-    return ro_wait(l->b->ctx) == RO_OK;
-}
-
-static int run_layer_operators(void *user, int times) {
-    const layer_work *l = user;
-    const ro_linear_layer *s = &l->layer;
-    const ro_shape in[] = {{RO_F32, 2, {s->rows, s->in}}, {RO_F32, 2, {s->in, s->out}}};
-    const ro_shape sum[] = {{RO_F32, 2, {s->rows, s->out}}, {RO_F32, 1, {s->out}}};
-    const ro_call product = {RO_OP_MATMUL, 2, {0, 0, ro_attr_f32(1), 256, 0}, in, sum[0]};
-    const ro_call add = {RO_OP_ADD, 2, {0}, sum, sum[0]};
-    const ro_call gelu = {RO_OP_GELU, 1, {0}, sum, sum[0]};
-    for (int i = 0; i < times; i++)
-        if (ro_run(l->b->ctx, &product, (const void *[]){l->x, l->w}, l->z) != RO_OK ||
-            ro_run(l->b->ctx, &add, (const void *[]){l->z, l->bias}, l->z) != RO_OK ||
-            (s->activation != RO_ACTIVATION_NONE &&
-             ro_run(l->b->ctx, &gelu, (const void *[]){l->z}, l->y) != RO_OK))
-            return 0;
-    return ro_wait(l->b->ctx) == RO_OK;
-}
-
-static void bench_layer(const bench *b, const char *name, int64_t rows, int64_t in, int64_t out,
-                        ro_activation activation) {
-    double ours, theirs;
-    char note[80];
-    layer_work l = {.b = b, .layer = {rows, in, out, 0, activation}};
-    float *const memory[] = {bench_memory(b, rows * in), bench_memory(b, in * out),
-                             bench_memory(b, out), bench_memory(b, rows * out),
-                             bench_memory(b, rows * out)};
-    l.x = memory[0], l.w = memory[1], l.bias = memory[2], l.z = memory[3], l.y = memory[4];
-    bench_times(b, (turn){run_layer, &l}, (turn){run_layer_operators, &l}, &ours, &theirs);
-    snprintf(note, sizeof note, "%.1f TFLOP/s; beside our operators one by one",
-             2e-12 * (double)rows * (double)in * (double)out / ours);
-    bench_row(b, name, 1e3 * ours, 1e3 * theirs, theirs > 0 ? theirs / ours : 0, 1, note);
-    for (int i = 0; i < 5; i++)
-        ro_free(b->ctx, memory[i]);
-}
-
 static void bench_shapes(const bench *b, const shape *list, size_t count) {
     for (size_t i = 0; i < count; i++)
         bench_product(b, &list[i]);
@@ -228,11 +175,4 @@ void bench_fixed(const bench *b) {
         bench_shapes(b, small_fixed_shapes, sizeof small_fixed_shapes / sizeof *small_fixed_shapes);
     else
         bench_shapes(b, fixed_shapes, sizeof fixed_shapes / sizeof *fixed_shapes);
-}
-
-void bench_layers(const bench *b) {
-    bench_layer(b, "gpt2 qkv, bias", b->small ? 40 : 8192, b->small ? 30 : 768,
-                b->small ? 50 : 2304, RO_ACTIVATION_NONE);
-    bench_layer(b, "gpt2 up, bias, gelu", b->small ? 40 : 8192, b->small ? 30 : 768,
-                b->small ? 50 : 3072, RO_ACTIVATION_GELU);
 }
