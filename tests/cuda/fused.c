@@ -2,7 +2,7 @@
  * equal bytes. Also products and convolutions by sizes that suit each tile (fused_tiles.h).
  *
  * Usage: fused [--device cuda:0] [--seeds N] [--first SEED] [FUNCTION]...; fused --list
- * Without a function: all but card_matmul, card_linear and card_conv, whose sizes are a card's.
+ * Without a function: all but those whose names begin with card_, whose sizes are a card's.
  * Plain C and librepops alone: machines with a GPU may have nothing else. */
 #include "tests/cuda/fused_linear.h"
 #include "tests/cuda/fused_rows.h"
@@ -282,7 +282,8 @@ static const function functions[] = {{"linear", linear},
                                      {"conv_slabs", conv_slabs},
                                      {"card_matmul", card_matmul, 1},
                                      {"card_linear", card_linear, 1},
-                                     {"card_conv", card_conv, 1}};
+                                     {"card_conv", card_conv, 1},
+                                     {"card_fixed", card_fixed, 1}};
 
 static int run_case(const function *f, uint64_t seed, ro_ctx *cpu, ro_ctx *device) {
     work w = {.seed = seed, .cpu = cpu, .device = device};

@@ -73,12 +73,13 @@ static void run_matmul(work *w, int trans, int masked, int b_dtype, tile_size s)
     run_call(w, &call);
 }
 
-static void run_layer(work *w, int transposed, tile_size s) {
+static void run_layer(work *w, int transposed, int fixed_bits, tile_size s) {
     const ro_linear_layer l = {.rows = s.m,
                                .in = s.k,
                                .out = s.n,
                                .transposed = transposed,
-                               .activation = (ro_activation)roll(w, 4, 5)};
+                               .activation = (ro_activation)roll(w, 4, 5),
+                               .fixed_bits = fixed_bits};
     run_linear(w, &l);
 }
 
@@ -107,7 +108,7 @@ static void matmul_half_tiles(work *w) {
 
 /* Each kernel once in 6 seeds. */
 static void linear_tiles(work *w) {
-    run_layer(w, (int)(w->seed % 2), tile_size_of(w, (int)(w->seed / 2 % 3)));
+    run_layer(w, (int)(w->seed % 2), 0, tile_size_of(w, (int)(w->seed / 2 % 3)));
 }
 
 /* ---- convolutions of 3 x 3 ---- */
@@ -218,7 +219,7 @@ static void card_matmul(work *w) {
 
 /* Each kernel once in 6 seeds. */
 static void card_linear(work *w) {
-    run_layer(w, (int)(w->seed % 2), card_size(w, (int)(w->seed / 2 % 3)));
+    run_layer(w, (int)(w->seed % 2), 0, card_size(w, (int)(w->seed / 2 % 3)));
 }
 
 /* Each kernel once in 9 seeds. */
@@ -228,6 +229,23 @@ static void card_conv(work *w) {
     const int suits = (int)(w->seed % 3);
     const tile_conv c = {.depth = between(w, 6, 2, 5), .filters = card_size(w, suits).n, .pad = 1};
     run_conv_rows(w, conv_op_of(w), &rows[suits], c);
+}
+
+/* Of fixed products, whose tiles are of 64 x 64: layers and convolutions of several chunks. */
+static void card_fixed(work *w) {
+    const int bits = w->seed % 2 ? RO_FIXED_16 : RO_FIXED_24;
+    const tile_size s = {between(w, 0, 1000, 1100), between(w, 1, 1000, 1100),
+                         between(w, 2, 250, 800)};
+    const tile_conv c = {.h = between(w, 0, 28, 40),
+                         .w = between(w, 1, 28, 40),
+                         .depth = between(w, 2, 30, 70),
+                         .filters = between(w, 3, 120, 200),
+                         .pad = 1,
+                         .bits = bits};
+    if (w->seed / 2 % 2)
+        run_layer(w, (int)(w->seed / 4 % 2), bits, s);
+    else
+        run_conv(w, RO_OP_CONV2D + (int)(w->seed / 4 % 3), &c);
 }
 
 #endif

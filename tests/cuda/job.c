@@ -34,11 +34,20 @@ static const struct {
       .blocks = {1, 1}}},
 };
 
-static const vd_model *find_model(const char *name) {
+static const vd_model *find_model(const char *name, size_t length) {
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
-        if (strcmp(models[i].name, name) == 0)
+        if (strlen(models[i].name) == length && strncmp(models[i].name, name, length) == 0)
             return &models[i].model;
     return NULL;
+}
+
+/* What follows a model's name, if anything does. */
+static bool set_way(vd_training *t, const char *way) {
+    t->fixed_bits = strcmp(way, ",fixed24") == 0   ? RO_FIXED_24
+                    : strcmp(way, ",fixed16") == 0 ? RO_FIXED_16
+                                                   : 0;
+    t->storage = strcmp(way, ",bf16") == 0 ? RO_BF16 : 0;
+    return t->fixed_bits || t->storage || *way == 0;
 }
 
 static uint32_t draw(uint64_t *state) {
@@ -63,7 +72,8 @@ static vd_status make_data(const vd_model *model, ro_shape *shape, void **out, v
 }
 
 vd_status job_create(const job_size *size, job *out, vd_err *err) {
-    const vd_model *model = find_model(size->name);
+    const size_t length = strcspn(size->name, ",");
+    const vd_model *model = find_model(size->name, length);
     ro_shape shape;
     vd_hash byte_root, root;
     *out = (job){0};
@@ -87,6 +97,11 @@ vd_status job_create(const job_size *size, job *out, vd_err *err) {
         .steps = STEPS,
         .checkpoint_interval = STEPS,
     };
+    if (!set_way(&t, size->name + length))
+        return vd_fail(err, VD_ERR_USAGE,
+                       "%s: a model's name may be followed by ,fixed24, ,fixed16 "
+                       "or ,bf16",
+                       size->name);
     vd_status status = make_data(model, &shape, &out->data, err);
     if (status == VD_OK)
         status = vd_tensor_hash(NULL, &shape, out->data, &byte_root, &root, err);

@@ -37,12 +37,29 @@ root() { sed -n 's/.*"\(run\|job\)_root": *"\([0-9a-f]*\)".*/\2/p' "$work/$1.jso
 same() { [ -n "$(root "$1")" ] && [ "$(root "$1")" = "$(root "$2")" ]; }
 other() { [ -n "$(root "$1")" ] && [ "$(root "$1")" != "$(root "$2")" ]; }
 
+# both NAME: one root on the CPU and on the GPU.
+both() {
+    holds "$1 on the CPU" run "$1" "$1-cpu"
+    holds "$1 on the GPU" run "$1" "$1-gpu" --backend cuda:0
+    holds "$1: one root" same "$1-cpu" "$1-gpu"
+}
 for name in toy mlp llama-tiny bert-tiny resnet-tiny demo; do
     job $name 12
-    holds "$name on the CPU" run $name $name-cpu
-    holds "$name on the GPU" run $name $name-gpu --backend cuda:0
-    holds "$name: one root" same $name-cpu $name-gpu
+    both $name
 done
+# with JOB NAME LINE...: a job with these lines more, as $work/NAME.yaml; it has another root than without them.
+with() {
+    from=$1 name=$2
+    shift 2
+    { cat "$work/$from.yaml"; printf '%s\n' "$@"; } > "$work/$name.yaml"
+    both "$name"
+    holds "$name: another root than $from's" other "$name-cpu" "$from-cpu"
+}
+for way in 'products: fixed24' 'products: fixed16' 'storage: bf16'; do
+    with demo "demo-${way#*: }" "$way"
+    with resnet-tiny "resnet-${way#*: }" "$way"
+done
+with llama-tiny llama-fixed16-bf16 'products: fixed16' 'storage: bf16'
 
 # serve NAME RUN [OPTIONS]: its URL is in NAME.url.
 serve() {

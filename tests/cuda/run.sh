@@ -128,6 +128,7 @@ alone() {
 if [ $small ]; then
     part "golden table" 600 "$build/bin/repops-conform" --device cuda:0 --operators
     part "random cases" 300 "$build/cuda/cases" --seeds 2 --most 50000
+    part "kept elements" 300 "$build/cuda/fixed"
     part "sgemm" 120 "$build/cuda/sgemm" --seeds 20 --most 200000
     part "fused functions" 300 "$build/cuda/fused" --seeds 5
     part "card sizes" 100 "$build/cuda/fused" --seeds 2 card_linear
@@ -136,26 +137,32 @@ if [ $small ]; then
     part "memory" 60 "$build/cuda/memory"
     part "gpt2" 300 "$build/cuda/training" gpt2-small 3 2 16
     part "resnet" 300 "$build/cuda/training" resnet-small 2 2 1
+    part "gpt2, fixed24" 300 "$build/cuda/training" gpt2-small,fixed24 2 1 16
+    part "resnet, fixed16" 300 "$build/cuda/training" resnet-small,fixed16 1 1 1
+    part "gpt2, bf16" 300 "$build/cuda/training" gpt2-small,bf16 2 1 16
 elif [ $quick ]; then
     part "golden table" 60 "$build/bin/repops-conform" --device cuda:0 --operators
     part "random cases" 60 "$build/cuda/cases" --seeds 2
+    part "kept elements" 20 "$build/cuda/fixed"
     part "sgemm" 20 "$build/cuda/sgemm" --seeds 50
     part "fused functions" 30 "$build/cuda/fused" --seeds 10
-    part "card sizes" 30 "$build/cuda/fused" --seeds 18 card_matmul card_linear card_conv
+    part "card sizes" 30 "$build/cuda/fused" --seeds 18 card_matmul card_linear card_conv card_fixed
     part "free operators" 30 "$build/cuda/free" --seeds 4 --most 1000000
     part "commitments" 20 "$build/cuda/tree"
     part "memory" 20 "$build/cuda/memory"
     part "gpt2" 100 "$build/cuda/training" gpt2-124m 3 2 64
     part "resnet" 60 "$build/cuda/training" resnet50 3 16 1
+    part "gpt2, fixed24" 60 "$build/cuda/training" gpt2-124m,fixed24 1 2 64
     part "jobs" 120 tests/cuda/jobs.sh "$root"
 else
     part "golden table" 120 "$build/bin/repops-conform" --device cuda:0 --operators
     part "random cases" 120 "$build/cuda/cases" --seeds 10
     # Its kernel for rows that begin in the middle of the other input takes more seeds.
     part "random cases, dot" 20 "$build/cuda/cases" --seeds 60 reduce_dot
+    part "kept elements" 20 "$build/cuda/fixed"
     part "sgemm" 40 "$build/cuda/sgemm" --seeds 400
     part "fused functions" 60 "$build/cuda/fused" --seeds 60
-    part "card sizes" 40 "$build/cuda/fused" --seeds 36 card_matmul card_linear card_conv
+    part "card sizes" 40 "$build/cuda/fused" --seeds 36 card_matmul card_linear card_conv card_fixed
     part "free operators" 60 "$build/cuda/free" --seeds 24 --most 5000000
     part "commitments" 20 "$build/cuda/tree"
     part "memory" 20 "$build/cuda/memory"
@@ -164,6 +171,11 @@ else
     part "resnet, B=64" 60 "$build/cuda/training" resnet50 2 64 1
     part "gpt2" 160 "$build/cuda/training" gpt2-124m 20 2 64
     part "resnet" 100 "$build/cuda/training" resnet50 20 16 1
+    part "gpt2, fixed24" 80 "$build/cuda/training" gpt2-124m,fixed24 3 2 64
+    part "gpt2, fixed16" 80 "$build/cuda/training" gpt2-124m,fixed16 3 2 64
+    part "resnet, fixed24" 60 "$build/cuda/training" resnet50,fixed24 3 16 1
+    part "resnet, fixed16" 60 "$build/cuda/training" resnet50,fixed16 3 16 1
+    part "gpt2, bf16" 60 "$build/cuda/training" gpt2-124m,bf16 3 2 64
     part "jobs" 120 tests/cuda/jobs.sh "$root"
 fi
 alone

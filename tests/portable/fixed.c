@@ -13,7 +13,7 @@
 #include "tests/unit/fixed_run.h"
 
 static void check_elements(const fixed_case *x, const fixed_run *r, const char *set, int number) {
-    const int64_t step = (r->numel + KEPT_MOST - 1) / KEPT_MOST | 1;
+    const int64_t step = kept_step(r);
     for (int i = 0; i < x->kept_count; i++)
         CHECK(r->out[i * step] == x->kept[i],
               "%s, element %d: %08x, expected %08x by %s, engine %d", x->name, (int)(i * step),

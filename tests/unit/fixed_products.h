@@ -73,6 +73,17 @@ static inline const char *read_plants(fixed_case *x, const char *at) {
     return at;
 }
 
+static inline void read_kept(fixed_case *x, const char *at) {
+    int length;
+    FIXED_ASSERT(strncmp(at, " =", 2) == 0, "%s: %.30s", x->name, at);
+    for (at += 2; *at == ' '; at += length) {
+        FIXED_ASSERT(x->kept_count < KEPT_MOST &&
+                         sscanf(at, " %8" SCNx32 "%n", &x->kept[x->kept_count], &length) == 1,
+                     "%s: %.30s", x->name, at);
+        x->kept_count++;
+    }
+}
+
 static inline void read_product(fixed_case *x, const char *at) {
     char a[NAME_SIZE], b[NAME_SIZE];
     int length;
@@ -84,14 +95,7 @@ static inline void read_product(fixed_case *x, const char *at) {
                         b, &x->seed, &length) == 11,
                  "%.60s", at);
     x->of[0] = numbers_named(a), x->of[1] = numbers_named(b);
-    at = read_plants(x, at + length);
-    FIXED_ASSERT(strncmp(at, " =", 2) == 0, "%s: %.30s", x->name, at);
-    for (at += 2; *at == ' '; at += length) {
-        FIXED_ASSERT(x->kept_count < KEPT_MOST &&
-                         sscanf(at, " %8" SCNx32 "%n", &x->kept[x->kept_count], &length) == 1,
-                     "%s: %.30s", x->name, at);
-        x->kept_count++;
-    }
+    read_kept(x, read_plants(x, at + length));
 }
 
 #endif

@@ -2,14 +2,11 @@
 #ifndef TESTS_FIXED_RUN_H
 #define TESTS_FIXED_RUN_H
 
-#include "repops/repops.h"
 #include "repops/src/backend.h"
 #include "repops/src/call.h"
-#include "repops/tools/op_data.h"
-#include "tests/unit/fixed_products.h"
+#include "tests/unit/fixed_data.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
 #if defined(__aarch64__)
 #include <sys/auxv.h>
 #endif
@@ -58,58 +55,6 @@ static const fixed_set fixed_sets[] = {
 #endif
 };
 enum { FIXED_SETS = sizeof fixed_sets / sizeof fixed_sets[0], ENGINES_MOST = 4 };
-
-/* ---- a call and its data, in memory of just that size ---- */
-
-typedef struct {
-    ro_shape in[2];
-    ro_call call;
-    uint32_t *data[2], *out;
-    int64_t numel;
-} fixed_run;
-
-static inline void fill(const fixed_case *x, int side, uint32_t *data, int64_t count) {
-    for (int64_t i = 0; i < count; i++) {
-        const uint64_t h = case_word(x->seed, side, i);
-        const numbers *of = x->of[side];
-        const int range = (int)(h % (uint64_t)of->count);
-        const uint32_t low = of->range[range].low, high = of->range[range].high;
-        data[i] = low + (uint32_t)((h >> 20) % ((uint64_t)high - low + 1));
-    }
-}
-
-static inline void replace(const fixed_case *x, uint32_t *const data[2]) {
-    for (const plant *p = x->plant; p < x->plant + x->plants; p++) {
-        const int64_t lines = p->side == 0 ? x->m : x->n;
-        const int across = p->side == 0 ? x->trans & 1 : !(x->trans & 2);
-        for (int64_t k = p->from; k < p->to; k++)
-            data[p->side][across ? k * lines + p->line : p->line * x->k + k] = p->word;
-    }
-}
-
-static inline void build(const fixed_case *x, fixed_run *r) {
-    const int64_t lines[2] = {x->m, x->n};
-    char why[200];
-    for (int i = 0; i < 2; i++) {
-        const int64_t count = x->batch * lines[i] * x->k;
-        const int across = i == 0 ? x->trans & 1 : !(x->trans & 2);
-        r->in[i] =
-            (ro_shape){RO_F32, 3, {x->batch, across ? x->k : lines[i], across ? lines[i] : x->k}};
-        r->data[i] = malloc((size_t)count * sizeof(float));
-        fill(x, i, r->data[i], count);
-    }
-    replace(x, r->data);
-    r->call = (ro_call){RO_OP_MATMUL_FIXED, 2, {1, x->trans, x->alpha, x->bits}, r->in, {0}};
-    FIXED_ASSERT(ro_infer(&r->call, why, sizeof why) == RO_OK, "%s: %s", x->name, why);
-    r->numel = ro_shape_numel(&r->call.output);
-    r->out = malloc((size_t)r->numel * sizeof(float));
-}
-
-static inline void release(fixed_run *r) {
-    free(r->data[0]);
-    free(r->data[1]);
-    free(r->out);
-}
 
 /* ---- engines ---- */
 

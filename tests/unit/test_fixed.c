@@ -30,9 +30,7 @@ static const fixed_set *set_of(int i) {
 /* ---- elements ---- */
 
 static void expect_kept(const fixed_case *x, const fixed_run *r, const char *who) {
-    const int64_t step = (r->numel + KEPT_MOST - 1) / KEPT_MOST | 1;
-    cr_assert(x->kept_count == (r->numel + step - 1) / step, "%s: %d elements are kept", x->name,
-              x->kept_count);
+    const int64_t step = kept_step(r);
     for (int i = 0; i < x->kept_count; i++)
         cr_expect(r->out[i * step] == x->kept[i],
                   "%s, seed %" PRIu64 ", element %d: %08x, not %08x by %s", x->name, x->seed,
