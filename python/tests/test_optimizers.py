@@ -46,6 +46,11 @@ TORCH = [
     (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1, "foreach": True}),
     (torch.optim.SGD, {"lr": 0.1, "fused": True}),
     (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "dampening": 0.1, "foreach": False}),
+    (torch.optim.AdamW, {"lr": 0.01, "weight_decay": 0.1, "amsgrad": True, "fused": True}),
+    (torch.optim.Adam, {"lr": 0.01, "weight_decay": 0.1, "amsgrad": True, "fused": True}),
+    (torch.optim.AdamW, {"lr": 0.01, "amsgrad": True, "foreach": True}),
+    (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "dampening": 0.1, "fused": True}),
+    (torch.optim.Adagrad, {"lr": 0.1, "lr_decay": 0.1, "weight_decay": 0.1, "fused": True}),
     (torch.optim.RMSprop, {"lr": 0.01, "foreach": False}),
     (torch.optim.Adagrad, {"lr": 0.01, "foreach": False}),
 ]

@@ -10,13 +10,21 @@ from __future__ import annotations
 
 # Each module whose name starts with _ registers handlers of operators.
 from . import (  # noqa: F401
+    _activations,
+    _axes,
+    _ctc,
+    _detection,
     _elements,
     _functions,
     _images,
+    _losses,
     _norms,
     _optimizers,
+    _pools,
     _products,
     _random,
+    _recurrent,
+    _scans,
     _sums,
 )
 from . import data as data

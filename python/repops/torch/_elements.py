@@ -1,4 +1,4 @@
-"""Operators of elements: activations, their gradients, clamping, and what torch contracts."""
+"""Operators of elements: functions, clamping, comparisons, and what torch contracts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from ._call import elementwise, elementwise_
-from ._functions import expm164, log1p64, narrow
+from ._call import Leftover, elementwise, need
+from ._functions import atan264, log1p64, log64, narrow
 from ._registry import handles
 
 Tensor = torch.Tensor
@@ -22,36 +22,6 @@ def _unary() -> None:
 
 
 _unary()
-
-
-@handles("relu_")
-def relu_(x: Tensor) -> Tensor:
-    return elementwise_("relu", (), x)
-
-
-@handles("gelu")
-def gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
-    return elementwise("gelu_erf" if approximate == "none" else "gelu", (), x)
-
-
-@handles("gelu_backward")
-def gelu_backward(dy: Tensor, x: Tensor, *, approximate: str = "none") -> Tensor:
-    return elementwise("gelu_erf_grad" if approximate == "none" else "gelu_grad", (), x, dy)
-
-
-@handles("silu_backward")
-def silu_backward(dy: Tensor, x: Tensor) -> Tensor:
-    return elementwise("silu_grad", (), x, dy)
-
-
-@handles("tanh_backward")
-def tanh_backward(dy: Tensor, y: Tensor) -> Tensor:
-    return elementwise("tanh_grad", (), y, dy)
-
-
-@handles("sigmoid_backward")
-def sigmoid_backward(dy: Tensor, y: Tensor) -> Tensor:
-    return elementwise("sigmoid_grad", (), y, dy)
 
 
 @handles("addcmul")
@@ -145,79 +115,6 @@ def smallest(x: Tensor) -> Tensor:
     return torch.min(x) + 0.0
 
 
-@handles("leaky_relu")
-def leaky_relu(x: Tensor, slope: float = 0.01) -> Tensor:
-    return torch.where(x > 0, x, x * slope)
-
-
-@handles("leaky_relu_backward")
-def leaky_relu_backward(dy: Tensor, x: Tensor, slope: float, is_result: bool) -> Tensor:
-    return torch.where(x > 0, dy, dy * slope)
-
-
-@handles("elu")
-def elu(x: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
-    return torch.where(x > 0, x * scale, narrow(expm164, x * input_scale) * (alpha * scale))
-
-
-@handles("elu_backward")
-def elu_backward(
-    dy: Tensor, alpha: float, scale: float, input_scale: float, is_result: bool, x: Tensor
-) -> Tensor:
-    below = (
-        x + alpha * scale
-        if is_result
-        else elementwise("exp", (), x * input_scale) * (alpha * scale)
-    )
-    return torch.where(x > 0, dy * scale, dy * (below * input_scale))
-
-
-@handles("softplus")
-def softplus(x: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
-    y = narrow(
-        log1p64, elementwise("exp", (), _bounded(x * beta, None, torch.tensor(float(threshold))))
-    )
-    return torch.where(x * beta > threshold, x, y / beta)
-
-
-@handles("softplus_backward")
-def softplus_backward(dy: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:
-    slope = elementwise("sigmoid", (), x * beta)
-    return torch.where(x * beta > threshold, dy, dy * slope)
-
-
-@handles("log_sigmoid_forward")
-def log_sigmoid(x: Tensor) -> tuple[Tensor, Tensor]:
-    z = elementwise("exp", (), -x.abs())
-    return clamp(x, None, 0.0) - narrow(log1p64, z), z
-
-
-@handles("log_sigmoid_backward")
-def log_sigmoid_backward(dy: Tensor, x: Tensor, buffer: Tensor) -> Tensor:
-    return dy * elementwise("sigmoid", (), -x)
-
-
-@handles("hardsigmoid")
-def hardsigmoid(x: Tensor) -> Tensor:
-    return clamp(x + 3.0, 0.0, 6.0) / 6.0
-
-
-@handles("hardsigmoid_backward")
-def hardsigmoid_backward(dy: Tensor, x: Tensor) -> Tensor:
-    return torch.where((x > -3) & (x < 3), dy / 6.0, 0.0)
-
-
-@handles("hardswish")
-def hardswish(x: Tensor) -> Tensor:
-    return x * clamp(x + 3.0, 0.0, 6.0) / 6.0
-
-
-@handles("hardswish_backward")
-def hardswish_backward(dy: Tensor, x: Tensor) -> Tensor:
-    inside = dy * (x / 3.0 + 0.5)
-    return torch.where(x <= -3, 0.0, torch.where(x < 3, inside, dy))
-
-
 @handles("arange.default", "arange.start", "arange.start_step")
 def arange(*args: Any, **kwargs: Any) -> Tensor:
     """Numbers that are not whole: each is start + i step in float64, rounded once."""
@@ -244,3 +141,89 @@ def linspace(start: float, end: float, steps: int, **kwargs: Any) -> Tensor:
 @handles("native_dropout_backward")
 def dropout_backward(dy: Tensor, mask: Tensor, scale: float) -> Tensor:
     return dy * mask * scale
+
+
+# ---- logarithms ----
+
+
+@handles("xlogy.Tensor", "xlogy.Scalar_Self", "xlogy.Scalar_Other")
+def xlogy(x: Any, y: Any) -> Tensor:
+    """x log(y), and 0 where x is, unless y is a NaN."""
+    if not isinstance(y, Tensor):
+        y = torch.full_like(x, y)
+    log = elementwise("log", (), y if y.is_floating_point() else y.float())
+    return torch.where(y != y, math.nan, torch.where(torch.eq(y * 0.0 + x, 0.0), 0.0, x * log))
+
+
+@handles("logaddexp")
+def logaddexp(a: Tensor, b: Tensor) -> Tensor:
+    top, d = maximum(a, b), (a - b).abs()
+    more = narrow(log1p64, elementwise("exp", (), -torch.where(a == b, 0.0, d)))
+    return torch.where(top.abs() == math.inf, top, top + more)
+
+
+@handles("logit")
+def logit(x: Tensor, eps: float | None = None) -> Tensor:
+    x = x if eps is None else clamp(x, eps, 1 - eps)
+    return narrow(lambda t: log64(t / (1.0 - t)), x)
+
+
+@handles("logit_backward")
+def logit_backward(dy: Tensor, x: Tensor, eps: float | None = None) -> Tensor:
+    slope = dy / (x * (1.0 - x))
+    if eps is None:
+        return torch.where((x < 0) | (x > 1), math.nan, slope)
+    return torch.where((x < eps) | (x > 1 - eps), 0.0, slope)
+
+
+@handles("atan2")
+def atan2(y: Tensor, x: Tensor) -> Tensor:
+    return narrow(atan264, y, x)
+
+
+# ---- quotients that are whole: of float64, where none of float32 rounds to a whole number ----
+
+
+def _whole(a: Any, b: Any, mode: str) -> tuple[Tensor, Tensor, Tensor]:
+    a, b = (t if isinstance(t, Tensor) else torch.tensor(float(t)) for t in (a, b))
+    a, b = (t if t.is_floating_point() else t.float() for t in (a, b))
+    need(a, b)
+    a, b = a.to(torch.float64), b.to(torch.float64)
+    q = a / b
+    return a, b, q.floor() if mode == "floor" else q.trunc()
+
+
+@handles("div.Tensor_mode", "div.Scalar_mode")
+def divide(a: Tensor, b: Any, *, rounding_mode: str | None = None) -> Tensor:
+    if rounding_mode is None:
+        return a / b
+    return _whole(a, b, rounding_mode)[2].to(torch.float32)
+
+
+@handles("floor_divide")
+def floor_divide(a: Tensor, b: Any) -> Tensor:
+    return _whole(a, b, "floor")[2].to(torch.float32)
+
+
+def _rest(a: Any, b: Any, mode: str) -> Tensor:
+    a64, b64, q = _whole(a, b, mode)
+    if bool(((q.abs() >= 2.0**29) & (q.abs() < math.inf)).any()):
+        raise Leftover("its quotients are 2^29 or more, whose rest is not exact")
+    rest = torch.where(q.abs() == math.inf, math.nan, a64 - q * b64)
+    whole = torch.where((b64.abs() == math.inf) & (a64.abs() < math.inf) & (q == 0), a64, rest)
+    return whole.to(torch.float32)
+
+
+@handles("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
+def remainder(a: Any, b: Any) -> Tensor:
+    return _rest(a, b, "floor")
+
+
+@handles("fmod")
+def fmod(a: Tensor, b: Any) -> Tensor:
+    return _rest(a, b, "trunc")
+
+
+@handles("frac")
+def frac(x: Tensor) -> Tensor:
+    return x - x.trunc()

@@ -107,6 +107,59 @@ def pow64(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.where((y == 0) | (x == 1), 1.0, signed)
 
 
+def atan64(x: torch.Tensor) -> torch.Tensor:
+    """The angle is halved three times, which leaves less than 0.2 for the series."""
+    big = x.abs() > 1.0
+    t = torch.where(big, 1.0 / x, x)
+    for _ in range(3):
+        t = t / (1.0 + (1.0 + t * t).sqrt())
+    y = 8.0 * t * _horner(t * t, [(-1) ** i / (2 * i + 1) for i in range(11, -1, -1)])
+    y = torch.where(big, torch.where(x > 0, math.pi / 2, -math.pi / 2) - y, y)
+    return y
+
+
+def atan264(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """The angle of (x, y), between -pi and pi; the signs of zeros count."""
+    y, x = torch.broadcast_tensors(y, x)
+    large = torch.where(x.abs() > y.abs(), x.abs(), y.abs())
+    scale = torch.where((large == 0) | (large == math.inf), 1.0, large)
+    corner = torch.where((x.abs() == math.inf) & (y.abs() == math.inf), 1.0, 0.0)
+    a, b = (
+        torch.where(corner > 0, 1.0, y.abs() / scale),
+        torch.where(corner > 0, 1.0, x.abs() / scale),
+    )
+    angle = torch.where(a == 0, 0.0, atan64(a / b))
+    return torch.copysign(torch.where(torch.signbit(x), math.pi - angle, angle), y)
+
+
+def asin64(x: torch.Tensor) -> torch.Tensor:
+    """The angle of (sqrt(1 - x^2), x)."""
+    return torch.where(x.abs() <= 1, atan264(x, ((1.0 - x) * (1.0 + x)).abs().sqrt()), math.nan)
+
+
+def acos64(x: torch.Tensor) -> torch.Tensor:
+    """The angle of (x, sqrt(1 - x^2))."""
+    return torch.where(x.abs() <= 1, atan264(((1.0 - x) * (1.0 + x)).abs().sqrt(), x), math.nan)
+
+
+def asinh64(x: torch.Tensor) -> torch.Tensor:
+    """log(x + sqrt(x^2 + 1)), without what is lost near 0."""
+    a = x.abs()
+    y = log1p64(a + a * a / (1.0 + (a * a + 1.0).sqrt()))
+    return torch.copysign(torch.where(a == math.inf, a, y), x)
+
+
+def acosh64(x: torch.Tensor) -> torch.Tensor:
+    """log(x + sqrt(x^2 - 1)), without what is lost near 1."""
+    d = x - 1.0
+    return torch.where(x >= 1, log1p64(d + (d * (x + 1.0)).abs().sqrt()), math.nan)
+
+
+def atanh64(x: torch.Tensor) -> torch.Tensor:
+    """Half of log((1 + x) / (1 - x))."""
+    return 0.5 * (log1p64(x) - log1p64(-x))
+
+
 # Inverse of the normal distribution: P. J. Acklam's rational approximations, relative error 1.2e-9.
 _MIDDLE = (
     [
@@ -164,6 +217,12 @@ _ONE = {
     "sinh": lambda x: (expm164(x) - expm164(-x)) * 0.5,
     "cosh": lambda x: (exp64(x) + exp64(-x)) * 0.5,
     "erfinv": erfinv64,
+    "atan": atan64,
+    "asin": asin64,
+    "acos": acos64,
+    "asinh": asinh64,
+    "acosh": acosh64,
+    "atanh": atanh64,
 }
 
 

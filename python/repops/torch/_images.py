@@ -1,4 +1,4 @@
-"""Convolutions and pooling. The library has channels as neighbours, torch images of channels."""
+"""Convolutions. The library has channels as neighbours, torch images of channels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._registry import handles
 Tensor = torch.Tensor
 
 
-def _pair(v: Any, default: int = 1) -> list[int]:
+def pair(v: Any, default: int = 1) -> list[int]:
     v = [v] if isinstance(v, int) else list(v)
     return [default, default] if not v else v * 2 if len(v) == 1 else v
 
@@ -28,7 +28,7 @@ def _attributes(
 ) -> tuple[int, ...]:
     if line:
         stride, padding, dilation = [1, *stride], [0, *padding], [1, *dilation]
-    return (*_pair(stride), *_pair(padding), *_pair(dilation), groups)
+    return (*pair(stride), *pair(padding), *pair(dilation), groups)
 
 
 def _transposed_shape(x: Tensor, w: Tensor, at: Sequence[int], extra: Sequence[int]) -> list[int]:
@@ -98,7 +98,7 @@ def convolution(
         y = matmul(_seen(a, at), _matrix(w).t())
     elif transposed:
         b = weight_in(w)
-        y = run("conv2d_dx", at, (a, b), _transposed_shape(a, b, at, _pair(extra, 0)))
+        y = run("conv2d_dx", at, (a, b), _transposed_shape(a, b, at, pair(extra, 0)))
     else:
         y = run("conv2d", at, (a, weight_in(w)))
     y = y if bias is None else y + bias
@@ -146,133 +146,3 @@ def convolution_backward(
     if mask[2]:
         db = sum_columns(d.reshape(-1, d.shape[3]))
     return dx, dw, db
-
-
-# ---- pooling ----
-
-
-def _window(x: Tensor, kernel: Any, stride: Any, padding: Any, ceil: bool) -> tuple[int, ...]:
-    if x.dim() != 4:
-        raise Leftover(f"its input has {x.dim()} dimensions; [N, C, H, W] is supported")
-    k = _pair(kernel)
-    s, p = _pair(stride) if stride else k, _pair(padding, 0)
-    if ceil and any((x.shape[2 + i] + 2 * p[i] - k[i]) % s[i] for i in (0, 1)):
-        raise Leftover("ceil_mode gives other sizes here")
-    return (*k, *s, *p)
-
-
-def _corners(shape: Sequence[int], at: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Row and column of the first tap of each window of [N, OH, OW, C]."""
-    rows = torch.arange(shape[1]).reshape(1, -1, 1, 1) * at[2] - at[4]
-    return rows, torch.arange(shape[2]).reshape(1, 1, -1, 1) * at[3] - at[5]
-
-
-def _taps(at: Sequence[int], width: int) -> Tensor:
-    """How far from a window's first tap each lies, in an image of this width."""
-    taps = torch.arange(at[0] * at[1])
-    return taps // at[1] * width + taps % at[1]
-
-
-def _tap_of(place: Tensor, at: Sequence[int], width: int) -> Tensor:
-    """Which tap of its window each place of [N, OH, OW, C] is."""
-    rows, cols = _corners(place.shape, at)
-    if at[1] > width:  # taps of two rows may lie as far as each other
-        return ((place // width - rows) * at[1] + place % width - cols).to(torch.int32)
-    taps = _taps(at, width)
-    table = torch.zeros(int(taps[-1]) + 1, dtype=torch.int32)
-    table[taps] = torch.arange(len(taps), dtype=torch.int32)
-    return table[place - (rows * width + cols)]
-
-
-@handles("max_pool2d_with_indices")
-def max_pool(
-    x: Tensor,
-    kernel: Any,
-    stride: Any = (),
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil: bool = False,
-) -> Any:
-    need(x)
-    at = _window(x, kernel, stride, padding, ceil)
-    if _pair(dilation) != [1, 1]:
-        raise Leftover("its windows are dilated")
-    a = channels_last(x)
-    y = run("max_pool2d", at, (a,))
-    tap = run("max_pool2d_index", at, (a,))
-    rows, cols = _corners(y.shape, at)
-    places = _taps(at, x.shape[3])[tap].add_(rows * x.shape[3] + cols)
-    return channels_first(y, x), channels_first(places, x)
-
-
-@handles("max_pool2d_with_indices_backward")
-def max_pool_backward(
-    dy: Tensor,
-    x: Tensor,
-    kernel: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    ceil: bool,
-    places: Tensor,
-) -> Tensor:
-    need(dy, x)
-    at = _window(x, kernel, stride, padding, ceil)
-    place = channels_last(places)
-    tap = _tap_of(place, at, x.shape[3])
-    shape = [x.shape[0], x.shape[2], x.shape[3], x.shape[1]]
-    return channels_first(run("max_pool2d_grad", at, (channels_last(dy), tap), shape), x)
-
-
-@handles("avg_pool2d")
-def avg_pool(
-    x: Tensor,
-    kernel: Any,
-    stride: Any = (),
-    padding: Any = 0,
-    ceil: bool = False,
-    count_pad: bool = True,
-    divisor: Any = None,
-) -> Tensor:
-    need(x)
-    if divisor is not None:
-        raise Leftover("it has a divisor of its own")
-    at = _window(x, kernel, stride, padding, ceil)
-    return channels_first(run("avg_pool2d", (*at, int(count_pad)), (channels_last(x),)), x)
-
-
-@handles("avg_pool2d_backward")
-def avg_pool_backward(
-    dy: Tensor,
-    x: Tensor,
-    kernel: Any,
-    stride: Any,
-    padding: Any,
-    ceil: bool,
-    count_pad: bool,
-    divisor: Any,
-) -> Tensor:
-    need(dy, x)
-    if divisor is not None:
-        raise Leftover("it has a divisor of its own")
-    at = _window(x, kernel, stride, padding, ceil)
-    shape = [x.shape[0], x.shape[2], x.shape[3], x.shape[1]]
-    return channels_first(
-        run("avg_pool2d_grad", (*at, int(count_pad)), (channels_last(dy),), shape), x
-    )
-
-
-def _kernel(x: Tensor, size: Any) -> list[int]:
-    if x.dim() != 4 or any(x.shape[2 + i] % size[i] for i in (0, 1)):
-        raise Leftover("its windows are of several sizes")
-    return [x.shape[2 + i] // size[i] for i in (0, 1)]
-
-
-@handles("_adaptive_avg_pool2d")
-def adaptive_pool(x: Tensor, size: Any) -> Tensor:
-    return avg_pool(x, _kernel(x, size))
-
-
-@handles("_adaptive_avg_pool2d_backward")
-def adaptive_pool_backward(dy: Tensor, x: Tensor) -> Tensor:
-    return avg_pool_backward(dy, x, _kernel(x, dy.shape[2:]), (), 0, False, True, None)

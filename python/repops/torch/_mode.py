@@ -20,7 +20,7 @@ from .._context import Context
 from .._library import Error
 from . import functional
 from ._call import Leftover
-from ._registry import ARITHMETIC, HANDLERS, MOVEMENT
+from ._registry import ARITHMETIC, HANDLERS, INTEGERS, MOVEMENT
 
 _OWN = (str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parent) + os.sep)
 POLICIES = ("error", "warn", "list")
@@ -129,12 +129,15 @@ def _all_floats(values: Any) -> bool:
 def _each(name: str) -> Route:
     base, inplace = name.removeprefix("_foreach_").rstrip("_"), name.endswith("_")
     packet: Any = getattr(torch.ops.aten, _FOREACH.get(base, base) + "_" * inplace, None)
+    copies = inplace and packet is None  # "maximum" has no variant in place
+    packet = getattr(torch.ops.aten, base, None) if copies else packet
 
     def one(mode: reproducible, args: list, kwargs: dict) -> Any:
         if base in _KEYWORDS and len(args) > 3:
             kwargs = {**kwargs, _KEYWORDS[base]: args.pop()}
         with mode:
-            return packet(*args, **kwargs)
+            result = packet(*args, **kwargs)
+            return args[0].copy_(result) if copies else result
 
     def route(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
         if packet is None:
@@ -219,13 +222,15 @@ def _find(func: Any) -> Route:
     if func.namespace in ("profiler", "prim", "repops"):
         return _plain
     if func.namespace != "aten":
-        return _foreign
+        own = HANDLERS.get(func._schema.name)
+        return _handler(own, False) if own else _foreign
     base = func._schema.name.removeprefix("aten::")
     name = f"{base}.{func._overloadname}"
     outs = any(a.is_out for a in func._schema.arguments)
     for key in (name, base):
         if key in HANDLERS and not (outs and key == base):
-            return _handler(HANDLERS[key], torch.Tag.nondeterministic_seeded in func.tags)
+            random = torch.Tag.nondeterministic_seeded in func.tags
+            return _handler(HANDLERS[key], random or key in INTEGERS)
         if key in MOVEMENT or key in ARITHMETIC:
             return _plain if key in MOVEMENT else _arithmetic
     if torch.Tag.inplace_view in func.tags or (is_view(func) and base not in _NOT_VIEWS):

@@ -127,6 +127,29 @@ def rms_norm_backward(dy: Tensor, x: Tensor, shape: Any, rstd: Tensor, w: Any, m
     return dx, dw
 
 
+# ---- weights ----
+
+
+def _all_but(x: Tensor, dim: int) -> list[int]:
+    return [d for d in range(x.dim()) if d != dim % x.dim()]
+
+
+@handles("_weight_norm_interface")
+def weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
+    need(v, g)
+    norms = run("sqrt", (), (total(v * v, _all_but(v, dim), True),))
+    return v * (g / norms), norms
+
+
+@handles("_weight_norm_interface_backward")
+def weight_norm_backward(
+    dw: Tensor, v: Tensor, g: Tensor, norms: Tensor, dim: int
+) -> tuple[Tensor, Tensor]:
+    need(dw, v, g)
+    dg = total(dw * v, _all_but(v, dim), True) / norms
+    return (g / norms) * (dw - v * (dg / norms)), dg
+
+
 # ---- batches ----
 
 

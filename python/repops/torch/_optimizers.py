@@ -10,7 +10,8 @@ import torch
 
 from .._library import AdamwParameter, AdamwStep, SgdStep, lib
 from .._operators import bits
-from ._call import Leftover, fused, need, packed, run
+from ._call import Leftover, elementwise, fused, need, packed, run
+from ._elements import maximum
 from ._registry import handles
 
 Tensor = torch.Tensor
@@ -64,11 +65,66 @@ def adamw(
     fused(lib.ro_adamw_all, len(params), table)
 
 
-def _plain(grad_scale: Any, found_inf: Any, amsgrad: bool = False) -> None:
-    if grad_scale is not None or found_inf is not None:
-        raise Leftover("it takes a gradient scaler")
-    if amsgrad:
-        raise Leftover("it keeps the largest second moments (amsgrad)")
+def adamw_of_largest(
+    params: Sequence[Tensor],
+    grads: Sequence[Tensor],
+    ms: Sequence[Tensor],
+    vs: Sequence[Tensor],
+    tops: Sequence[Tensor],
+    steps: Sequence[int],
+    lr: Any,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    decay: float,
+) -> None:
+    """amsgrad: adamw_m and adamw_v, then adamw_w of the largest v so far."""
+    rate = lr.reshape(1).float() if isinstance(lr, Tensor) else torch.tensor([float(lr)])
+    one = torch.ones(1)
+    for w, g, m, v, top, step in zip(params, grads, ms, vs, tops, steps):
+        need(w, g, m, v, top)
+        c1, c2 = correction(beta1, step), correction(beta2, step)
+        m.copy_(run("adamw_m", (bits(beta1),), (m.contiguous(), g.contiguous(), one)))
+        v.copy_(run("adamw_v", (bits(beta2),), (v.contiguous(), g.contiguous(), one)))
+        top.copy_(maximum(top, v))
+        state = (w.contiguous(), m.contiguous(), top.contiguous(), c1, c2, rate)
+        w.copy_(run("adamw_w", (bits(eps), bits(decay)), state))
+
+
+def _scaled(grads: Sequence[Tensor], grad_scale: Any, maximize: bool = False) -> Sequence[Tensor]:
+    """Gradients without the scale of a GradScaler, which torch takes out of them too."""
+    if grad_scale is not None:
+        for g in grads:
+            g.copy_(g / grad_scale)
+    return [-g for g in grads] if maximize else grads
+
+
+def _skipped(found_inf: Any) -> bool:
+    return found_inf is not None and bool(found_inf != 0)
+
+
+@handles("_amp_foreach_non_finite_check_and_unscale_")
+def unscale(grads: Any, found_inf: Tensor, factor: Tensor) -> None:
+    for g in grads:
+        if not bool(torch.isfinite(g).all()):
+            found_inf.fill_(1.0)
+        g.copy_(g * factor)
+
+
+@handles("_amp_update_scale_")
+def update_scale(
+    scale: Tensor, growth: Tensor, found_inf: Tensor, more: float, less: float, interval: int
+) -> Tensor:
+    if bool(found_inf != 0):
+        scale.copy_(scale * less)
+        growth.fill_(0)
+        return scale
+    grown = int(growth) + 1
+    if grown == interval:
+        larger = scale * more
+        scale.copy_(torch.where(torch.isfinite(larger), larger, scale))
+    growth.fill_(grown % interval)
+    return scale
 
 
 @handles("_fused_adamw_.default", "_fused_adamw_.tensor_lr")
@@ -90,9 +146,14 @@ def fused_adamw(
     grad_scale: Any = None,
     found_inf: Any = None,
 ) -> None:
-    _plain(grad_scale, found_inf, amsgrad)
-    grads = [-g for g in grads] if maximize else grads
-    adamw(params, grads, ms, vs, [int(s) for s in steps], lr, beta1, beta2, eps, weight_decay)
+    if _skipped(found_inf):
+        return
+    grads, counts = _scaled(grads, grad_scale, maximize), [int(s) for s in steps]
+    if amsgrad:
+        at = (lr, beta1, beta2, eps, weight_decay)
+        adamw_of_largest(params, grads, ms, vs, tops, counts, *at)
+    else:
+        adamw(params, grads, ms, vs, counts, lr, beta1, beta2, eps, weight_decay)
 
 
 @handles("_fused_adam_.default", "_fused_adam_.tensor_lr")
@@ -115,11 +176,15 @@ def fused_adam(
     found_inf: Any = None,
 ) -> None:
     """Its decay is a part of the gradient."""
-    _plain(grad_scale, found_inf, amsgrad)
-    grads = [-g for g in grads] if maximize else grads
+    if _skipped(found_inf):
+        return
+    grads, counts = _scaled(grads, grad_scale, maximize), [int(s) for s in steps]
     if weight_decay:
         grads = [g + w * weight_decay for g, w in zip(grads, params)]
-    adamw(params, grads, ms, vs, [int(s) for s in steps], lr, beta1, beta2, eps, 0.0)
+    if amsgrad:
+        adamw_of_largest(params, grads, ms, vs, tops, counts, lr, beta1, beta2, eps, 0.0)
+    else:
+        adamw(params, grads, ms, vs, counts, lr, beta1, beta2, eps, 0.0)
 
 
 def sgd(
@@ -159,11 +224,56 @@ def fused_sgd(
     grad_scale: Any = None,
     found_inf: Any = None,
 ) -> None:
-    _plain(grad_scale, found_inf)
-    if dampening and not is_first_step:
-        raise Leftover("its momentum is damped")
-    for i, (w, g) in enumerate(zip(params, grads)):
+    if _skipped(found_inf):
+        return
+    for i, (w, g) in enumerate(zip(params, _scaled(grads, grad_scale, maximize))):
         m = ms[i] if momentum else torch.zeros_like(w)
         if momentum and is_first_step:
             m.zero_()
-        sgd(w, -g if maximize else g, m, lr, momentum, weight_decay, nesterov)
+        elif momentum and dampening:
+            damped_sgd(w, g, m, lr, momentum, weight_decay, nesterov, dampening)
+            continue
+        sgd(w, g, m, lr, momentum, weight_decay, nesterov)
+
+
+def damped_sgd(
+    w: Tensor,
+    g: Tensor,
+    m: Tensor,
+    lr: Any,
+    momentum: float,
+    decay: float,
+    nesterov: bool,
+    damping: float,
+) -> None:
+    """Every operation is rounded by itself."""
+    need(w, g, m)
+    d = g + w * decay
+    m.copy_(m * momentum + d * (1 - damping))
+    w.copy_(w - (d + m * momentum if nesterov else m) * lr)
+
+
+@handles("_fused_adagrad_.default", "_fused_adagrad_.tensor_lr")
+def fused_adagrad(
+    params: Any,
+    grads: Any,
+    sums: Any,
+    steps: Any,
+    *,
+    lr: Any,
+    lr_decay: float,
+    weight_decay: float,
+    eps: float,
+    maximize: bool,
+    grad_scale: Any = None,
+    found_inf: Any = None,
+) -> None:
+    """Every operation is rounded by itself."""
+    if _skipped(found_inf):
+        return
+    for w, g, s, step in zip(params, _scaled(grads, grad_scale, maximize), sums, steps):
+        need(w, g, s)
+        g = g + w * weight_decay
+        s.copy_(s + g * g)
+        rate = float(lr) / (1 + (float(step) - 1) * lr_decay)
+        w.copy_(w - g / (elementwise("sqrt", (), s) + eps) * rate)

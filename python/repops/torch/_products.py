@@ -74,6 +74,32 @@ def addmv(c: Tensor, a: Tensor, x: Tensor, *, beta: float = 1, alpha: float = 1)
     return _scaled(c, beta) + y if beta else y
 
 
+@handles("_grouped_mm")
+def grouped_mm(
+    a: Tensor, b: Tensor, offs: Any = None, bias: Any = None, out_dtype: Any = None
+) -> Tensor:
+    """A product for each group: of rows, of columns, or of terms if both are matrices."""
+    need(a, b)
+    if offs is None:
+        return matmul(a, b, 1)
+    ends = offs.tolist()
+    spans = [slice(i, j) for i, j in zip([0, *ends], ends)]
+    rows, cols = a.shape[-2], b.shape[-1]
+    if a.dim() == 2 and b.dim() == 2:
+        y = torch.zeros(len(ends), rows, cols)
+        pairs = [(a[:, s], b[s], y[i]) for i, s in enumerate(spans)]
+    else:
+        y = torch.zeros(rows, cols)
+        if a.dim() == 2:
+            pairs = [(a[s], b[i], y[s]) for i, s in enumerate(spans)]
+        else:
+            pairs = [(a[i], b[:, s], y[:, s]) for i, s in enumerate(spans)]
+    for left, right, out in pairs:
+        if out.numel() and left.shape[1]:
+            out.copy_(matmul(left, right))
+    return y
+
+
 # ---- embeddings ----
 
 
@@ -110,13 +136,11 @@ def scatter_add(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Terms of one place are summed in the order of the index."""
     if not x.dim():
         return x + source
-    flat = torch.arange(x.numel()).reshape(x.shape)
-    here = flat[tuple(slice(0, n) for n in index.shape)]
-    stride = flat.stride(dim)
-    own = torch.arange(index.shape[dim]).reshape(
-        [-1 if d == dim % x.dim() else 1 for d in range(x.dim())]
-    )
-    places = here + (index - own) * stride
+    places, stride = torch.zeros(index.shape, dtype=torch.int64), x.numel()
+    for d, (size, count) in enumerate(zip(x.shape, index.shape)):
+        stride = stride // max(1, size)
+        own = torch.arange(count).reshape([-1 if e == d else 1 for e in range(x.dim())])
+        places = places + (index if d == dim % x.dim() else own) * stride
     part = source[tuple(slice(0, n) for n in index.shape)]
     return _added(x, places, part.reshape(-1, 1))
 
@@ -139,6 +163,27 @@ def index_put(
     flat = torch.arange(x.numel()).reshape(x.shape)
     places = flat[tuple(slice(None) if i is None else i for i in indices)]
     return _added(x.contiguous(), places, values.expand(places.shape).reshape(-1, 1))
+
+
+@handles("scatter_reduce.two")
+def scatter_reduce(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """Sums and means as scatter_add has them; a largest or smallest one has no order."""
+    need(x, source)
+    if reduce in ("amax", "amin"):
+        y = torch.scatter_reduce(x, dim, index, source, reduce, include_self=include_self)
+        return y + 0.0
+    if reduce not in ("sum", "mean"):
+        raise Leftover(f"its reduction is {reduce!r}")
+    base = x if include_self else torch.scatter(x, dim, index, 0.0)
+    y = scatter_add(base, dim, index, source)
+    if reduce == "sum":
+        return y
+    ones = torch.ones(index.shape, dtype=torch.int64)
+    start = torch.ones if include_self else torch.zeros
+    count = torch.scatter_add(start(x.shape, dtype=torch.int64), dim, index, ones)
+    return y / torch.where(count == 0, 1, count)
 
 
 # ---- attention ----

@@ -8,12 +8,19 @@ from typing import Any
 HANDLERS: dict[str, Callable[..., Any]] = {}
 
 
-def handles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+INTEGERS: set[str] = set()  # handlers that compute integers too: torch's are not exact
+
+
+def handles(
+    *names: str, integers: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The function computes these operators; a name without overload stands for all of them."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
             HANDLERS[name] = function
+            if integers:
+                INTEGERS.add(name)
         return function
 
     return register
@@ -34,9 +41,12 @@ MOVEMENT = set(
     max.dim min.dim argmax argmin searchsorted bucketize pixel_shuffle pixel_unshuffle
     threshold_backward _unsafe_index split_with_sizes_copy unbind_copy narrow_copy im2col
     unsafe_split unsafe_split_with_sizes
-    upsample_nearest1d upsample_nearest2d reflection_pad1d reflection_pad2d replication_pad2d
+    upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d
+    _upsample_nearest_exact2d _upsample_nearest_exact3d reflection_pad1d reflection_pad2d
+    reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
     nan_to_num is_same_size _assert_async _assert_scalar _assert_tensor_metadata _fused_sdp_choice
     detach_ sort.stable argsort.stable heaviside diag_embed movedim unique_consecutive _unique2 isin
+    _pack_padded_sequence _nested_tensor_from_mask_left_aligned
     meshgrid broadcast_tensors tril_indices triu_indices resolve_conj resolve_neg _is_zerotensor
     """.split()
 )

@@ -9,8 +9,7 @@ import torch
 
 from .._library import lib
 from ._call import Leftover, elementwise, fused, need, sum_squares, total
-from ._elements import amax, clamp
-from ._functions import log1p64, narrow
+from ._elements import amax, linspace
 from ._layout import in_order
 from ._registry import handles
 
@@ -34,6 +33,12 @@ def _typed(x: Tensor, dtype: torch.dtype | None) -> Tensor:
 @handles("sum.dim_IntList", "sum.default")
 def sum_(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     return total(_typed(x, dtype), _listed(dim), keepdim)
+
+
+@handles("nansum")
+def nansum(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    x = _typed(x, dtype)
+    return total(torch.where(x == x, x, 0.0), _listed(dim), keepdim)
 
 
 @handles("mean.dim", "mean.default")
@@ -109,6 +114,22 @@ def logsumexp(x: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     return y if keepdim else y.reshape(total(torch.zeros(x.shape), _listed(dim)).shape)
 
 
+@handles("histc")
+def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """Counts between edges that are as linspace has them; the last edge belongs to the last."""
+    need(x)
+    if min == max and x.numel():
+        min, max = float(x.min()), float(x.max())
+    if min == max:
+        min, max = min - 1, max + 1
+    edges = linspace(min, max, bins + 1)
+    flat = x.reshape(-1)
+    flat = flat[(flat >= min) & (flat <= max)]
+    place = torch.searchsorted(edges, flat, right=True) - 1
+    place = torch.where(place >= bins, bins - 1, place)
+    return torch.bincount(place, minlength=bins).to(torch.float32)
+
+
 @handles("topk")
 def topk(
     x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
@@ -126,6 +147,24 @@ def sort(x: Tensor, dim: int = -1, descending: bool = False) -> Any:
 @handles("argsort.default")
 def argsort(x: Tensor, dim: int = -1, descending: bool = False) -> Tensor:
     return torch.sort(x, dim=dim, descending=descending, stable=True)[1]
+
+
+@handles("_cdist_forward", "_euclidean_dist")
+def distances(x: Tensor, y: Tensor, p: float = 2.0, mode: Any = None) -> Tensor:
+    """Norms of all differences, which are in memory together."""
+    need(x, y)
+    return vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, [-1])
+
+
+@handles("_cdist_backward")
+def distances_backward(dy: Tensor, x: Tensor, y: Tensor, p: float, cdist: Tensor) -> Tensor:
+    need(dy, x, y)
+    if p not in (1.0, 2.0):
+        raise Leftover(f"its norm is of {p}; gradients of norms of 1 and 2 are supported")
+    d = x.unsqueeze(-2) - y.unsqueeze(-3)
+    length = cdist.unsqueeze(-1)
+    slope = d.sign() if p == 1.0 else torch.where(length == 0, 0.0, d / length)
+    return total(slope * dy.unsqueeze(-1), [-2])
 
 
 # ---- softmax ----
@@ -191,72 +230,3 @@ def softmax_backward(dy: Tensor, y: Tensor, dim: int, dtype: Any) -> Tensor:
 @handles("_log_softmax_backward_data")
 def log_softmax_backward(dy: Tensor, y: Tensor, dim: int, dtype: Any) -> Tensor:
     return _rows_backward(lib.ro_log_softmax_backward, dy, y, dim)
-
-
-# ---- losses ----
-
-NONE, MEAN, SUM = 0, 1, 2  # torch's numbers of reductions
-
-
-def _reduced(x: Tensor, reduction: int) -> Tensor:
-    return x if reduction == NONE else total(x) if reduction == SUM else total(x) / x.numel()
-
-
-def _classes_last(x: Tensor) -> Tensor:
-    return x.movedim(1, -1).reshape(-1, x.shape[1]) if x.dim() > 1 else x.reshape(1, -1)
-
-
-@handles("nll_loss_forward", "nll_loss2d_forward")
-def nll_loss(
-    x: Tensor, target: Tensor, weight: Any, reduction: int, ignore: int
-) -> tuple[Tensor, Tensor]:
-    need(x)
-    rows, labels = _classes_last(x), target.reshape(-1)
-    keep = labels != ignore
-    safe = torch.where(keep, labels, 0)
-    each = torch.ones(labels.shape) if weight is None else weight[safe]
-    each = torch.where(keep, each, 0.0)
-    loss = torch.where(keep, -rows.gather(1, safe[:, None])[:, 0] * each, 0.0)
-    if reduction == NONE:
-        return loss.reshape(target.shape), torch.zeros(())
-    whole, weights = total(loss), total(each)
-    return (whole / weights if reduction == MEAN else whole), weights
-
-
-@handles("nll_loss_backward", "nll_loss2d_backward")
-def nll_loss_backward(
-    dy: Tensor, x: Tensor, target: Tensor, weight: Any, reduction: int, ignore: int, weights: Tensor
-) -> Tensor:
-    labels = target.reshape(-1)
-    keep = labels != ignore
-    safe = torch.where(keep, labels, 0)
-    each = dy / weights if reduction == MEAN else dy.reshape(-1)
-    each = -each if weight is None else -each * weight[safe]
-    dx = torch.zeros(labels.numel(), x.shape[1] if x.dim() > 1 else x.numel())
-    dx.scatter_(1, safe[:, None], torch.where(keep, each, 0.0)[:, None])
-    if x.dim() < 2:
-        return dx.reshape(x.shape)
-    return dx.reshape(x.shape[0], *x.shape[2:], x.shape[1]).movedim(-1, 1).contiguous()
-
-
-@handles("mse_loss")
-def mse_loss(x: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
-    d = x - target
-    return _reduced(d * d, reduction)
-
-
-@handles("mse_loss_backward")
-def mse_loss_backward(dy: Tensor, x: Tensor, target: Tensor, reduction: int) -> Tensor:
-    d = (x - target) * 2.0
-    return dy * (d / d.numel() if reduction == MEAN else d)
-
-
-@handles("binary_cross_entropy_with_logits")
-def bce_with_logits(
-    x: Tensor, target: Tensor, weight: Any = None, pos_weight: Any = None, reduction: int = MEAN
-) -> Tensor:
-    """max(x, 0) - x t + log(1 + exp(-|x|))."""
-    if pos_weight is not None:
-        raise Leftover("it has weights of positive examples")
-    loss = clamp(x, 0.0) - x * target + narrow(log1p64, elementwise("exp", (), -x.abs()))
-    return _reduced(loss if weight is None else loss * weight, reduction)

@@ -1,0 +1,172 @@
+"""Activations and their gradients."""
+
+from __future__ import annotations
+
+import torch
+
+from ._call import elementwise, elementwise_
+from ._elements import clamp
+from ._functions import expm164, log1p64, narrow
+from ._registry import handles
+
+Tensor = torch.Tensor
+
+
+@handles("relu_")
+def relu_(x: Tensor) -> Tensor:
+    return elementwise_("relu", (), x)
+
+
+@handles("gelu")
+def gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
+    return elementwise("gelu_erf" if approximate == "none" else "gelu", (), x)
+
+
+@handles("gelu_backward")
+def gelu_backward(dy: Tensor, x: Tensor, *, approximate: str = "none") -> Tensor:
+    return elementwise("gelu_erf_grad" if approximate == "none" else "gelu_grad", (), x, dy)
+
+
+@handles("silu_backward")
+def silu_backward(dy: Tensor, x: Tensor) -> Tensor:
+    return elementwise("silu_grad", (), x, dy)
+
+
+@handles("tanh_backward")
+def tanh_backward(dy: Tensor, y: Tensor) -> Tensor:
+    return elementwise("tanh_grad", (), y, dy)
+
+
+@handles("sigmoid_backward")
+def sigmoid_backward(dy: Tensor, y: Tensor) -> Tensor:
+    return elementwise("sigmoid_grad", (), y, dy)
+
+
+@handles("leaky_relu")
+def leaky_relu(x: Tensor, slope: float = 0.01) -> Tensor:
+    return torch.where(x > 0, x, x * slope)
+
+
+@handles("leaky_relu_backward")
+def leaky_relu_backward(dy: Tensor, x: Tensor, slope: float, is_result: bool) -> Tensor:
+    return torch.where(x > 0, dy, dy * slope)
+
+
+@handles("elu")
+def elu(x: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
+    return torch.where(x > 0, x * scale, narrow(expm164, x * input_scale) * (alpha * scale))
+
+
+@handles("celu")
+def celu(x: Tensor, alpha: float = 1) -> Tensor:
+    return elu(x, alpha, 1, 1 / alpha)
+
+
+@handles("elu_backward")
+def elu_backward(
+    dy: Tensor, alpha: float, scale: float, input_scale: float, is_result: bool, x: Tensor
+) -> Tensor:
+    below = (
+        x + alpha * scale
+        if is_result
+        else elementwise("exp", (), x * input_scale) * (alpha * scale)
+    )
+    return torch.where(x > 0, dy * scale, dy * (below * input_scale))
+
+
+@handles("softplus")
+def softplus(x: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+    y = narrow(log1p64, elementwise("exp", (), clamp(x * beta, None, threshold)))
+    return torch.where(x * beta > threshold, x, y / beta)
+
+
+@handles("softplus_backward")
+def softplus_backward(dy: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:
+    slope = elementwise("sigmoid", (), x * beta)
+    return torch.where(x * beta > threshold, dy, dy * slope)
+
+
+@handles("log_sigmoid_forward")
+def log_sigmoid(x: Tensor) -> tuple[Tensor, Tensor]:
+    z = elementwise("exp", (), -x.abs())
+    return clamp(x, None, 0.0) - narrow(log1p64, z), z
+
+
+@handles("log_sigmoid_backward")
+def log_sigmoid_backward(dy: Tensor, x: Tensor, buffer: Tensor) -> Tensor:
+    return dy * elementwise("sigmoid", (), -x)
+
+
+@handles("hardsigmoid")
+def hardsigmoid(x: Tensor) -> Tensor:
+    return clamp(x + 3.0, 0.0, 6.0) / 6.0
+
+
+@handles("hardsigmoid_backward")
+def hardsigmoid_backward(dy: Tensor, x: Tensor) -> Tensor:
+    return torch.where((x > -3) & (x < 3), dy / 6.0, 0.0)
+
+
+@handles("hardswish")
+def hardswish(x: Tensor) -> Tensor:
+    return x * clamp(x + 3.0, 0.0, 6.0) / 6.0
+
+
+@handles("hardswish_backward")
+def hardswish_backward(dy: Tensor, x: Tensor) -> Tensor:
+    inside = dy * (x / 3.0 + 0.5)
+    return torch.where(x <= -3, 0.0, torch.where(x < 3, inside, dy))
+
+
+def _tanh_of_softplus(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Of e = exp(x) it is n / (n + 2) where n = e (e + 2); and what it is less than 1."""
+    e = elementwise("exp", (), clamp(x, None, 20.0))
+    n = e * (e + 2.0)
+    return n / (n + 2.0), 2.0 / (n + 2.0)
+
+
+@handles("mish")
+def mish(x: Tensor) -> Tensor:
+    return x * _tanh_of_softplus(x)[0]
+
+
+@handles("mish_backward")
+def mish_backward(dy: Tensor, x: Tensor) -> Tensor:
+    t, less = _tanh_of_softplus(x)
+    return dy * (t + x * elementwise("sigmoid", (), x) * (less * (1.0 + t)))
+
+
+@handles("glu")
+def glu(x: Tensor, dim: int = -1) -> Tensor:
+    a, b = x.chunk(2, dim)
+    return a * elementwise("sigmoid", (), b)
+
+
+@handles("glu_backward")
+def glu_backward(dy: Tensor, x: Tensor, dim: int) -> Tensor:
+    a, b = x.chunk(2, dim)
+    s = elementwise("sigmoid", (), b)
+    return torch.cat([dy * s, elementwise("sigmoid_grad", (), s, dy * a)], dim)
+
+
+# torch's vectors take a NaN as small in these, its single elements do not.
+
+
+@handles("softshrink")
+def softshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
+    return torch.where(x > lambd, x - lambd, torch.where(x < -lambd, x + lambd, x * 0.0))
+
+
+@handles("hardshrink")
+def hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
+    return torch.where((x >= -lambd) & (x <= lambd), 0.0, x)
+
+
+@handles("softshrink_backward", "hardshrink_backward")
+def shrink_backward(dy: Tensor, x: Tensor, lambd: float) -> Tensor:
+    return torch.where((x >= -lambd) & (x <= lambd), 0.0, dy)
+
+
+@handles("threshold")
+def threshold(x: Tensor, least: float, value: float) -> Tensor:
+    return torch.where(x <= least, value, x)

@@ -1,0 +1,262 @@
+"""Images resized, pooled and padded, one axis after the other.
+
+An element of the output is a sum over taps: elements of the input, each times a weight. They are
+added in order. A gradient goes back by the library's embedding_grad (SPEC 4), taps of one element
+in the order of the taps, then of the output.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import torch
+
+from ._call import need, run
+from ._registry import handles
+
+Tensor = torch.Tensor
+Taps = tuple[Tensor, "Tensor | None"]  # places [taps, out], -1 for none, and weights
+
+
+def _along(t: Tensor, x: Tensor, dim: int) -> Tensor:
+    shape = [1] * x.dim()
+    shape[dim] = -1
+    return t.reshape(shape)
+
+
+def gathered(x: Tensor, dim: int, taps: Taps) -> Tensor:
+    """Sums along a dimension."""
+    places, weights = taps
+    y = None
+    for i, place in enumerate(places):
+        part = x.index_select(dim, torch.where(place < 0, 0, place))
+        if weights is not None:
+            part = part * _along(weights[i], x, dim)
+        if bool((place < 0).any()):
+            part = torch.where(_along(place < 0, x, dim), 0.0, part)
+        y = part if y is None else y + part
+    assert y is not None
+    return y
+
+
+def spread(dy: Tensor, dim: int, size: int, taps: Taps) -> Tensor:
+    """The gradient of `gathered` with respect to x, which has this size along the dimension."""
+    places, weights = taps
+    rows = dy.movedim(dim, 0)
+    parts = [rows if weights is None else rows * _along(w, rows, 0) for w in _each(weights, places)]
+    ids = places.reshape(-1).to(torch.int32)
+    flat = torch.cat(parts).contiguous().reshape(len(ids), -1)
+    dx = run("embedding_grad", (), (flat, ids), (size, flat.shape[1]))
+    return dx.reshape(size, *rows.shape[1:]).movedim(0, dim)
+
+
+def _each(weights: Tensor | None, places: Tensor) -> Any:
+    return places if weights is None else weights
+
+
+def like(y: Tensor, x: Tensor) -> Tensor:
+    """y in the order of memory that torch would give it."""
+    last = x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
+    if last and not x.is_contiguous():
+        return y.contiguous(memory_format=torch.channels_last)
+    return y.contiguous()
+
+
+# ---- resizing ----
+
+
+def _triangle(x: float) -> float:
+    return max(0.0, 1.0 - abs(x))
+
+
+def _cubic(x: float, a: float) -> float:
+    x = abs(x)
+    if x < 1:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+    return (((x - 5) * x + 8) * x - 4) * a if x < 2 else 0.0
+
+
+def _scale(n: int, out: int, align: bool, given: float | None) -> float:
+    """How far apart outputs lie in the input."""
+    if align:
+        return (n - 1) / (out - 1) if out > 1 else 0.0
+    return 1 / given if given and given > 0 else n / out
+
+
+def _smooth_taps(n: int, i: int, scale: float, cubic: bool) -> tuple[int, list[float]]:
+    """The first tap and the weights of output i where taps are averages of what they cover."""
+    wide = max(scale, 1.0)
+    center, support = scale * (i + 0.5), (2.0 if cubic else 1.0) * wide
+    first, end = max(0, int(center - support + 0.5)), min(n, int(center + support + 0.5))
+    at = [(j - center + 0.5) / wide for j in range(first, end)]
+    weights = [_cubic(t, -0.5) if cubic else _triangle(t) for t in at]
+    return first, [w / sum(weights) for w in weights]
+
+
+def _point_taps(
+    n: int, i: int, scale: float, align: bool, cubic: bool
+) -> tuple[list[int], list[float]]:
+    at = scale * i if align else scale * (i + 0.5) - 0.5
+    if cubic:
+        low = math.floor(at)
+        around = range(low - 1, low + 3)
+        return [min(max(j, 0), n - 1) for j in around], [_cubic(at - j, -0.75) for j in around]
+    at = max(at, 0.0)
+    low = min(int(at), n - 1)
+    part = min(at - low, 1.0)
+    return [low, min(low + 1, n - 1)], [1 - part, part]
+
+
+def _columns(rows: list, dtype: torch.dtype) -> Tensor:
+    return torch.tensor(rows, dtype=dtype).t().contiguous()
+
+
+@functools.lru_cache(maxsize=512)
+def _resize_taps(
+    n: int, out: int, align: bool, given: float | None, cubic: bool, smooth: bool
+) -> Taps:
+    """Weights are of float64, without a function of the C library, rounded to float32 once."""
+    scale = _scale(n, out, align, given)
+    places, weights = [], []
+    for i in range(out):
+        if smooth:
+            first, w = _smooth_taps(n, i, scale, cubic)
+            p = list(range(first, first + len(w)))
+        else:
+            p, w = _point_taps(n, i, scale, align, cubic)
+        places.append(p)
+        weights.append(w)
+    most = max(len(p) for p in places)
+    places = [p + [-1] * (most - len(p)) for p in places]
+    weights = [w + [0.0] * (most - len(w)) for w in weights]
+    return _columns(places, torch.int64), _columns(weights, torch.float32)
+
+
+def _axes(
+    shape: Any, out: Any, align: bool, scales: Any, cubic: bool, smooth: bool
+) -> list[tuple[int, Taps]]:
+    """Each dimension and its taps; the last is first."""
+    scales = scales or (None,) * len(out)
+    return [
+        (2 + d, _resize_taps(shape[2 + d], out[d], align, scales[d], cubic, smooth))
+        for d in reversed(range(len(out)))
+    ]
+
+
+def _resized(x: Tensor, axes: list[tuple[int, Taps]]) -> Tensor:
+    if x.dtype is torch.uint8:  # torch has integer weights for some instruction sets alone
+        y = _resized(x.float(), axes).round()
+        return torch.where(y < 0.0, 0.0, torch.where(y > 255.0, 255.0, y)).to(torch.uint8)
+    need(x)
+    y = x
+    for dim, taps in axes:
+        y = gathered(y, dim, taps)
+    return like(y, x)
+
+
+def _resized_backward(dy: Tensor, shape: Any, axes: list[tuple[int, Taps]]) -> Tensor:
+    need(dy)
+    dx = dy
+    for dim, taps in reversed(axes):
+        dx = spread(dx, dim, shape[dim], taps)
+    return like(dx, dy)
+
+
+_RESIZES = {
+    "upsample_linear1d": (False, False),
+    "upsample_bilinear2d": (False, False),
+    "upsample_trilinear3d": (False, False),
+    "upsample_bicubic2d": (True, False),
+    "_upsample_bilinear2d_aa": (False, True),
+    "_upsample_bicubic2d_aa": (True, True),
+}
+
+
+def _register_resizes() -> None:
+    for name, (cubic, smooth) in _RESIZES.items():
+
+        def forward(
+            x: Tensor, out: Any, align: bool, *scales: Any, kind: Any = (cubic, smooth)
+        ) -> Tensor:
+            return _resized(x, _axes(x.shape, out, align, scales, *kind))
+
+        def backward(
+            dy: Tensor,
+            out: Any,
+            shape: Any,
+            align: bool,
+            *scales: Any,
+            kind: Any = (cubic, smooth),
+        ) -> Tensor:
+            return _resized_backward(dy, shape, _axes(shape, out, align, scales, *kind))
+
+        handles(name + ".default", integers=True)(forward)
+        handles(name + "_backward.default")(backward)
+
+
+_register_resizes()
+
+
+def _register_nearest() -> None:
+    for kind in ("upsample_nearest", "_upsample_nearest_exact"):
+        for dims in (1, 2, 3):
+            # torch's own chooses the places: a number of the axis is not rounded.
+            line = getattr(torch.ops.aten, kind + "1d").default
+
+            def backward(
+                dy: Tensor, out: Any, shape: Any, *scales: Any, line: Any = line
+            ) -> Tensor:
+                scales = scales or (None,) * len(out)
+                axes = []
+                for d in reversed(range(len(out))):
+                    numbers = torch.arange(shape[2 + d], dtype=torch.float64).reshape(1, 1, -1)
+                    axes.append((2 + d, (line(numbers, [out[d]], scales[d])[0].long(), None)))
+                return _resized_backward(dy, shape, axes)
+
+            handles(f"{kind}{dims}d_backward.default")(backward)
+
+
+_register_nearest()
+
+
+# ---- padding: the gradient of copies ----
+
+
+def _register_padding() -> None:
+    for kind in ("reflection_pad", "replication_pad"):
+        for dims in (1, 2, 3):
+            pad = getattr(torch.ops.aten, f"{kind}{dims}d").default
+
+            def backward(
+                dy: Tensor, x: Tensor, padding: Any, pad: Any = pad, dims: int = dims
+            ) -> Tensor:
+                need(dy)
+                size = x.shape[x.dim() - dims :]
+                count = math.prod(size)
+                numbers = torch.arange(count, dtype=torch.float64).reshape(1, *size)
+                places = pad(numbers, padding).long().reshape(1, -1)
+                rows = dy.reshape(-1, places.shape[1])
+                return spread(rows, 1, count, (places, None)).contiguous().reshape(x.shape)
+
+            handles(f"{kind}{dims}d_backward.default")(backward)
+
+
+_register_padding()
+
+
+# ---- pooling by windows of several sizes ----
+
+
+@functools.lru_cache(maxsize=512)
+def window_taps(n: int, spans: tuple[tuple[int, int], ...]) -> Taps:
+    """Taps of windows [first, end)."""
+    inside = [range(max(0, a), min(n, b)) for a, b in spans]
+    most = max(len(r) for r in inside)
+    rows = [list(r) + [-1] * (most - len(r)) for r in inside]
+    return _columns(rows, torch.int64), None
+
+
+def adaptive_spans(n: int, out: int) -> tuple[tuple[int, int], ...]:
+    return tuple((i * n // out, -(-(i + 1) * n // out)) for i in range(out))

@@ -1,0 +1,69 @@
+"""Running sums and products, and products of all. Each is of float64, rounded to float32 once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ._call import need
+from ._registry import handles
+
+Tensor = torch.Tensor
+Both = Callable[[Tensor, Tensor], Tensor]
+
+
+def _scan(x: Tensor, dim: int, both: Both) -> Tensor:
+    """Element i is of 2^k elements up to i after round k, so that n take log2(n) rounds."""
+    need(x)
+    y = x.to(torch.float64)
+    if not x.dim():
+        return x.clone()
+    step, count = 1, x.shape[dim]
+    while step < count:
+        later = both(y.narrow(dim, step, count - step), y.narrow(dim, 0, count - step))
+        y = torch.cat([y.narrow(dim, 0, step), later], dim)
+        step *= 2
+    return y.to(torch.float32)
+
+
+def fold(y: Tensor, dim: int, both: Both) -> Tensor:
+    """One element of all along dim, at least one: the second half is joined to the first, whose
+    middle one stands alone if their number is odd, until one is left."""
+    while y.shape[dim] > 1:
+        half, rest = (y.shape[dim] + 1) // 2, y.shape[dim] // 2
+        joined = both(y.narrow(dim, 0, rest), y.narrow(dim, half, rest))
+        y = torch.cat([joined, y.narrow(dim, rest, half - rest)], dim)
+    return y
+
+
+def _typed(x: Tensor, dtype: Any) -> Tensor:
+    return x if dtype is None else x.to(dtype)
+
+
+@handles("cumsum")
+def cumsum(x: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    x = _typed(x, dtype)
+    return _scan(x, dim, torch.add) if x.is_floating_point() else torch.cumsum(x, dim)
+
+
+@handles("cumprod")
+def cumprod(x: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    x = _typed(x, dtype)
+    return _scan(x, dim, torch.mul) if x.is_floating_point() else torch.cumprod(x, dim)
+
+
+@handles("prod.default")
+def prod(x: Tensor, *, dtype: Any = None) -> Tensor:
+    return prod_along(_typed(x, dtype).reshape(-1), 0)
+
+
+@handles("prod.dim_int")
+def prod_along(x: Tensor, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    x = _typed(x, dtype)
+    need(x)
+    x = x if x.dim() else x.reshape(1)
+    ones = torch.ones([1 if d == dim % x.dim() else n for d, n in enumerate(x.shape)])
+    y = fold(torch.cat([ones.to(torch.float64), x.to(torch.float64)], dim), dim, torch.mul)
+    return (y if keepdim else y.squeeze(dim)).to(torch.float32)

@@ -1,0 +1,152 @@
+"""Losses, activations, running sums and recurrent layers, against torch in float64."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from compare import close, compare
+
+from repops.torch import reproducible
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)
+
+
+LOSSES = [
+    lambda a, b: F.smooth_l1_loss(a, b, beta=0.5),
+    lambda a, b: F.smooth_l1_loss(a, b, reduction="sum"),
+    lambda a, b: F.smooth_l1_loss(a, b, reduction="none", beta=0.3),
+    lambda a, b: F.huber_loss(a, b, delta=0.7),
+    lambda a, b: F.huber_loss(a, b, reduction="none"),
+    lambda a, b: F.kl_div(a.log_softmax(1), b.softmax(1), reduction="batchmean"),
+    lambda a, b: F.binary_cross_entropy(a.sigmoid(), b.sigmoid()),
+    lambda a, b: F.binary_cross_entropy(
+        a.sigmoid(), b.sigmoid(), weight=b.detach().abs(), reduction="sum"
+    ),
+    lambda a, b: F.binary_cross_entropy_with_logits(
+        a, b.sigmoid(), pos_weight=torch.tensor(2.0, dtype=a.dtype)
+    ),
+    lambda a, b: F.soft_margin_loss(a, b.detach().sign()),
+    lambda a, b: torch.cdist(a, b),
+    lambda a, b: torch.cdist(a, b, p=1),
+    torch.atan2,
+    torch.logaddexp,
+    lambda a, b: torch.xlogy(a, b.abs() + 0.1),
+    lambda a, b: torch.remainder(a * 5, b),
+    lambda a, b: torch.fmod(a * 5, b),
+    lambda a, b: torch.div(a * 5, b, rounding_mode="floor"),
+]
+
+
+@pytest.mark.parametrize("function", LOSSES)
+def test_losses_and_functions_of_two(function):
+    compare(function, torch.randn(17, 5), torch.randn(17, 5), absolute=5e-5)
+
+
+FUNCTIONS = [
+    F.mish,
+    F.glu,
+    F.softshrink,
+    F.hardshrink,
+    F.celu,
+    F.selu,
+    F.tanhshrink,
+    lambda x: F.threshold(x, 0.1, 0.2),
+    torch.atan,
+    torch.asinh,
+    lambda x: x.sigmoid().asin(),
+    lambda x: x.sigmoid().acos(),
+    lambda x: x.sigmoid().atanh(),
+    lambda x: x.sigmoid().logit(),
+    lambda x: x.sigmoid().logit(0.2),
+    lambda x: (x.abs() + 1.01).acosh(),
+    lambda x: x.cumsum(1),
+    lambda x: x.cumsum(0),
+    lambda x: x.cumprod(1),
+    lambda x: x.prod(),
+    lambda x: x.prod(1),
+    lambda x: x.prod(0, keepdim=True),
+    lambda x: x.nansum(),
+    lambda x: torch._weight_norm(x, x[:, :1] + 2, 0),
+    lambda x: torch._weight_norm(x, x[:1] + 2, 1),
+]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions_of_one(function):
+    compare(function, torch.randn(7, 12))
+
+
+def test_angles_of_all_quadrants_and_limits():
+    inf = float("inf")
+    y, x = torch.meshgrid(*[torch.tensor([-inf, -2.0, -0.0, 0.0, 1.0, inf])] * 2, indexing="ij")
+    with reproducible():
+        angle = torch.atan2(y, x)
+        assert (
+            torch.tensor([2.0]).asin().isnan().all() and torch.tensor([0.5]).acosh().isnan().all()
+        )
+    close(angle, torch.atan2(y.double(), x.double()), 1e-7, 0)
+    assert (angle.signbit() == torch.atan2(y, x).signbit()).all()
+
+
+def test_counts_of_values():
+    x = torch.randn(100)
+    with reproducible():
+        counts = torch.histc(x, 7, -1, 1)
+    assert counts.tolist() == torch.histc(x.double(), 7, -1, 1).tolist()
+
+
+LABELS = torch.tensor([[1, 1, 2, 2], [3, 3, 3, 1], [2, 2, 2, 2]])
+
+
+@pytest.mark.parametrize("lengths", [[4, 3, 2], [4, 3, 4]])
+def test_connectionist_temporal_classification(lengths):
+    """The last row of the second has no path: too many repetitions for its input."""
+
+    def loss(x):
+        inputs, targets = torch.tensor([9, 8, 5]), torch.tensor(lengths)
+        return F.ctc_loss(
+            x.log_softmax(2), LABELS, inputs, targets, reduction="none", zero_infinity=True
+        )
+
+    compare(loss, torch.randn(9, 3, 5))
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean", "amax"])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_scattered_reductions(reduction, include_self):
+    index = torch.randint(0, 4, (7, 12))
+    compare(
+        lambda x, y: x.scatter_reduce(0, index, y, reduction, include_self=include_self),
+        torch.randn(4, 12),
+        torch.randn(7, 12),
+    )
+
+
+def test_products_of_groups():
+    ends = torch.tensor([2, 2, 5, 7], dtype=torch.int32)
+    spans = [slice(0, 2), slice(2, 2), slice(2, 5), slice(5, 7)]
+
+    def function(a, b):
+        if a.dtype is torch.float64:
+            return torch.cat([a[s] @ b[i] for i, s in enumerate(spans)])
+        return torch._grouped_mm(a, b, offs=ends)
+
+    compare(function, torch.randn(7, 8), torch.randn(4, 8, 16))
+
+
+@pytest.mark.parametrize("kind", [torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN])
+def test_recurrent_layers(kind):
+    own = kind(4, 6, 2, bidirectional=True)
+    exact = kind(4, 6, 2, bidirectional=True).double()
+    exact.load_state_dict(own.state_dict())
+
+    def function(x):
+        y, states = (exact if x.dtype is torch.float64 else own)(x)
+        states = states if isinstance(states, tuple) else (states,)
+        return torch.cat([t.reshape(-1) for t in (y, *states)])
+
+    compare(function, torch.randn(5, 3, 4))
+    for a, b in zip(own.parameters(), exact.parameters()):
+        close(a.grad, b.grad, 2e-5, 2e-5)
