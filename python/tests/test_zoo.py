@@ -1,0 +1,50 @@
+"""Models that people train, unmodified: no leftover, and one hash in two settings.
+
+Quick: models, losses, activations and optimizers of torch alone, and a few others. REPOPS_ZOO=all:
+every model whose package is installed.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import zoo
+
+HERE = Path(__file__).parent
+FEW = ["mistral", "t5", "modernbert", "whisper", "clip", "wav2vec2", "mixtral", "generate"]
+# An instruction set of torch, one of the library, and threads; "" is the best of this machine.
+SETTINGS = [("default", "scalar", "1"), ("", "", "3")]
+
+
+def names():
+    every = zoo.installed() + ["optimizer_" + n for n in zoo.OPTIMIZERS]
+    if os.environ.get("REPOPS_ZOO") == "all":
+        return every
+    return [n for n in every if n in FEW or zoo.MODELS.get(n, ("torch",))[0] == "torch"]
+
+
+def start(setting):
+    chosen = {k: v for k, v in zip(("ATEN_CPU_CAPABILITY", "REPOPS_CPU"), setting) if v}
+    environment = {
+        **{k: v for k, v in os.environ.items() if k not in ("ATEN_CPU_CAPABILITY", "REPOPS_CPU")},
+        **chosen,
+        "TRAIN_THREADS": setting[2],
+        "OMP_WAIT_POLICY": "passive",
+        "HF_HUB_OFFLINE": "1",
+    }
+    words = [sys.executable, "-m", "zoo", *names()]
+    return subprocess.Popen(
+        words, cwd=HERE, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_models_have_no_leftovers_and_the_same_hash_in_two_settings():
+    runs = [start(s) for s in SETTINGS]
+    results = []
+    for run in runs:
+        out, err = run.communicate()
+        assert run.returncode == 0, err[-3000:]
+        results.append(out.splitlines())
+    assert [line.split()[0] for line in results[0]] == names()
+    assert results[0] == results[1]
