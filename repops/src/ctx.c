@@ -227,7 +227,10 @@ ro_status ro_ctx_create(const ro_options *wanted, ro_ctx **out) {
     ctx->backend = backend->name;
     ctx->packing = backend->packing;
     ctx->device = device;
-    ro_pool_init(&ctx->pool, options.threads, (ro_pool_worker *)(ctx + 1));
+    if (options.parallel)
+        ro_pool_borrow(&ctx->pool, options.threads, options.parallel);
+    else
+        ro_pool_init(&ctx->pool, options.threads, (ro_pool_worker *)(ctx + 1));
     ro_table_scalar(&ctx->table);
     backend->fill(&ctx->table);
     *out = ctx;

@@ -13,6 +13,10 @@ enum { SPIN_LIMIT = 1000 };
  * the caller's time. Shorter work is done before that, so it wakes nobody. */
 enum { WAKE_US = 64 };
 
+/* Microseconds of a task for which threads are borrowed. OpenMP's look for work for milliseconds,
+ * and are there after 2. */
+enum { BORROW_US = 8 };
+
 /* Parts of `state`. */
 enum { MOST_SEATS = 0xffff };
 static const unsigned long long inside = 1, seat = 1 << 16, task = 1ULL << 32;
@@ -30,6 +34,10 @@ void ro_pool_init(ro_pool *pool, int threads, ro_pool_worker *worker) {
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->idle, NULL);
+}
+
+void ro_pool_borrow(ro_pool *pool, int threads, ro_parallel *parallel) {
+    *pool = (ro_pool){.threads = threads, .parallel = parallel, .owner = getpid()};
 }
 
 static void work(ro_pool *pool, int index) {
@@ -125,13 +133,17 @@ static void start_workers(ro_pool *pool) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static void post_task(ro_pool *pool, int64_t count, int64_t grain, ro_task body, void *user,
-                      int seats) {
+static void set_task(ro_pool *pool, int64_t count, int64_t grain, ro_task body, void *user) {
     pool->body = body;
     pool->user = user;
     pool->count = count;
     pool->grain = grain;
     atomic_store(&pool->next, 0);
+}
+
+static void post_task(ro_pool *pool, int64_t count, int64_t grain, ro_task body, void *user,
+                      int seats) {
+    set_task(pool, count, grain, body, user);
     const unsigned number = number_of(atomic_load(&pool->state)) + 1;
     atomic_store(&pool->state, number * task + (unsigned)seats * seat);
 }
@@ -167,7 +179,41 @@ static void close_task(ro_pool *pool) {
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* ---- borrowed threads ---- */
+
+typedef struct {
+    ro_pool *pool;
+    pthread_t caller;
+    int threads;
+    atomic_int joined; /* besides the caller */
+} crew;
+
+static void join_crew(void *data) {
+    crew *c = data;
+    const int index =
+        pthread_equal(pthread_self(), c->caller) ? 0 : 1 + atomic_fetch_add(&c->joined, 1);
+    if (index >= c->threads)
+        return;
+    const ro_fpenv env = ro_fpenv_enter();
+    work(c->pool, index);
+    ro_fpenv_leave(env);
+}
+
+/* A child of fork has none of the lender's threads, and libgomp would wait for them for ever. */
+static bool lends(const ro_pool *pool) {
+    return pool->parallel && pool->threads > 1 && pool->owner == getpid();
+}
+
+static void borrow_for(ro_pool *pool, int64_t count, int64_t grain, ro_task body, void *user) {
+    const int64_t pieces = (count + grain - 1) / grain;
+    crew c = {pool, pthread_self(), pieces < pool->threads ? (int)pieces : pool->threads, 0};
+    set_task(pool, count, grain, body, user);
+    pool->parallel(join_crew, &c, (unsigned)c.threads, 0);
+}
+
 int ro_pool_threads(ro_pool *pool, double us) {
+    if (pool->parallel)
+        return us < BORROW_US ? 1 : pool->threads;
     const int awake = pool->started - atomic_load(&pool->asleep);
     pool->missed_us = awake > 0 ? 0 : pool->missed_us + us;
     if (us < WAKE_US && pool->missed_us < WAKE_US)
@@ -177,7 +223,11 @@ int ro_pool_threads(ro_pool *pool, double us) {
 }
 
 void ro_pool_for(ro_pool *pool, int64_t count, int64_t grain, ro_task body, void *user) {
-    if (pool->started == 0 && pool->threads > 1 && count > grain)
+    if (count > grain && lends(pool)) {
+        borrow_for(pool, count, grain, body, user);
+        return;
+    }
+    if (pool->started == 0 && pool->threads > 1 && count > grain && !pool->parallel)
         start_workers(pool);
     if (pool->started == 0 || count <= grain) {
         if (count > 0)

@@ -12,6 +12,7 @@
 #include "repops/repops.h"
 
 typedef struct ro_pool ro_pool;
+typedef void ro_parallel(void (*body)(void *data), void *data, unsigned threads, unsigned flags);
 
 typedef struct {
     ro_pool *pool;
@@ -24,8 +25,9 @@ typedef struct {
 struct ro_pool {
     int threads;            /* wanted, with the caller */
     int started;            /* workers that run */
-    pid_t owner;            /* the process that started them: fork copies no threads */
+    pid_t owner;            /* the process that has the threads: fork copies none */
     ro_pool_worker *worker; /* threads - 1 of them; the owner of the pool allocates them */
+    ro_parallel *parallel;  /* not NULL: lends threads, and no worker starts */
     double missed_us;       /* of small tasks, since a worker was awake for one */
 
     pthread_mutex_t lock; /* of those who sleep */
@@ -45,6 +47,8 @@ struct ro_pool {
 
 /* `worker` has room for threads - 1 entries. No thread starts yet. */
 void ro_pool_init(ro_pool *pool, int threads, ro_pool_worker *worker);
+/* The same of threads that `parallel` lends (ro_options). */
+void ro_pool_borrow(ro_pool *pool, int threads, ro_parallel *parallel);
 void ro_pool_stop(ro_pool *pool); /* joins the workers */
 
 /* Threads that a task of so many microseconds (with one thread, roughly) is for. To wake workers

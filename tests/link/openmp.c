@@ -1,9 +1,23 @@
-/* A program with OpenMP of its own: every thread of its team has a context with two threads. */
+/* A program with OpenMP of its own: every thread of its team has a context with two threads, and
+ * then one context computes with the team. */
 #include "workload.h"
 
 #include <omp.h>
 
 enum { TEAM = 4 };
+
+/* libgomp and libomp export it without a header. */
+void GOMP_parallel(void (*body)(void *data), void *data, unsigned threads, unsigned flags);
+
+static unsigned long long with_the_team(const workload_api *api) {
+    const ro_options options = {.threads = TEAM, .parallel = GOMP_parallel};
+    ro_ctx *ctx;
+    if (api->create(&options, &ctx) != RO_OK)
+        return 0;
+    const unsigned long long hash = workload(api, ctx);
+    api->destroy(ctx);
+    return hash;
+}
 
 int main(void) {
     const workload_api api = WORKLOAD_LINKED;
@@ -16,6 +30,8 @@ int main(void) {
             if (hash[i] != hash[0])
                 return 1;
     }
+    if (with_the_team(&api) != hash[0])
+        return 1;
     printf("%016llx\n", hash[0]);
     return 0;
 }

@@ -140,3 +140,71 @@ Test(pool, of_a_context_does_what_its_owner_wants) {
     cr_expect(rounds_up());
     ro_ctx_destroy(ctx);
 }
+
+/* ---- with borrowed threads ---- */
+
+enum { LENT = 4 };
+static int lent_now; /* how many the lender below gives, whatever it is asked for */
+static unsigned asked;
+
+typedef struct {
+    void (*body)(void *data);
+    void *data;
+} lent_work;
+
+static void *lent_main(void *user) {
+    const lent_work *w = user;
+    w->body(w->data);
+    return NULL;
+}
+
+static void lend(void (*body)(void *data), void *data, unsigned threads, unsigned flags) {
+    lent_work w = {body, data};
+    pthread_t thread[LENT];
+    asked = threads;
+    cr_assert(flags == 0);
+    for (int i = 1; i < lent_now; i++)
+        cr_assert(pthread_create(&thread[i], NULL, lent_main, &w) == 0);
+    body(data);
+    for (int i = 1; i < lent_now; i++)
+        pthread_join(thread[i], NULL);
+}
+
+Test(pool, borrows_as_many_threads_as_there_are) {
+    ro_pool pool;
+    ro_pool_borrow(&pool, 3, lend);
+    for (lent_now = 1; lent_now <= LENT; lent_now++) /* 4 is one too many */
+        for (int count = 0; count <= ITEMS; count++)
+            cr_assert(each_once(&pool, count, 1 + count % 5), "%d of %d", count, lent_now);
+    cr_expect(asked == 3 && pool.started == 0);
+    cr_expect(ro_pool_threads(&pool, 1000) == 3 && ro_pool_threads(&pool, 1) == 1);
+    ro_pool_stop(&pool);
+}
+
+Test(pool, borrows_for_a_context) {
+    ro_ctx *ctx;
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 3, .parallel = lend}, &ctx) == RO_OK);
+    lent_now = 3;
+    fesetround(FE_UPWARD); /* new threads have it too */
+    for (int i = 0; i < 200; i++) {
+        own_work w = {.grain = 1};
+        ro_parallel_for(ctx, ITEMS, w.grain, 1000, do_own, &w);
+        for (int j = 0; j < ITEMS; j++)
+            cr_assert(w.times[j] == 1 && !w.up[j]);
+    }
+    cr_expect(rounds_up());
+    ro_ctx_destroy(ctx);
+}
+
+Test(pool, child_of_fork_borrows_nothing) {
+    ro_pool pool;
+    ro_pool_borrow(&pool, 3, lend);
+    const pid_t child = fork();
+    if (child == 0) {
+        asked = 0;
+        _exit(each_once(&pool, ITEMS, 1) && asked == 0 ? 0 : 1);
+    }
+    int status = -1;
+    cr_assert(waitpid(child, &status, 0) == child);
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}

@@ -157,10 +157,15 @@ typedef struct {
     void *(*alloc)(void *user, size_t size, size_t alignment); /* NULL: aligned_alloc */
     void (*free)(void *user, void *block);
     void *user;
+    /* NULL: the context has threads of its own. Otherwise it computes with the caller's: `parallel`
+     * calls body(data) on at most `threads` threads, its caller's among them, and returns when all
+     * have returned. GOMP_parallel of libgomp and libomp has this form (flags is 0). */
+    void (*parallel)(void (*body)(void *data), void *data, unsigned threads, unsigned flags);
 } ro_options;
 
-/* Worker threads start at the first large call, block while idle, and are rebuilt after fork.
- * A context is used by one thread at a time. */
+/* Worker threads start at the first large call, block while idle, and are rebuilt after fork; those
+ * of `parallel` are not used by a child of fork, which computes with one. A context is used by one
+ * thread at a time. */
 RO_API RO_MUST_USE ro_status ro_ctx_create(const ro_options *options, ro_ctx **out);
 RO_API void ro_ctx_destroy(ro_ctx *ctx); /* accepts NULL */
 /* Sentence of the last failure; NULL: of this thread's last call that failed without a context. */
