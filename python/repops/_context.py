@@ -18,11 +18,17 @@ class Context:
 
     `with Context(threads=2):` makes it the current one of this thread. One thread at a time may
     use a context; every thread that has no current one gets its own, with the defaults.
+
+    parallel: the address of a function in C that lends threads of another library (ro_options);
+    None: the context has its own.
     """
 
-    def __init__(self, threads: int = 0, backend: str | None = None) -> None:
+    def __init__(
+        self, threads: int = 0, backend: str | None = None, parallel: int | None = None
+    ) -> None:
         self.handle = PTR()
-        options = Options(threads=threads, backend=backend.encode() if backend else None)
+        name = backend.encode() if backend else None
+        options = Options(threads=threads, backend=name, parallel=parallel)
         if lib.ro_ctx_create(ctypes.byref(options), ctypes.byref(self.handle)):
             raise Error(lib.ro_ctx_error(None).decode())
 

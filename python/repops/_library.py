@@ -54,6 +54,7 @@ class Options(ctypes.Structure):
         ("alloc", PTR),
         ("free", PTR),
         ("user", PTR),
+        ("parallel", PTR),
     ]
 
 

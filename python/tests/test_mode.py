@@ -1,6 +1,8 @@
 """The mode: what it routes, what it refuses, views, in-place and out= variants, random numbers."""
 
 import math
+import os
+import threading
 import warnings
 
 import pytest
@@ -10,7 +12,7 @@ from compare import close, compare
 
 import repops
 import repops.torch
-from repops.torch import LeftoverError, reproducible
+from repops.torch import LeftoverError, _mode, reproducible
 
 
 @pytest.fixture(autouse=True)
@@ -681,14 +683,58 @@ def test_a_block_that_cannot_start_leaves_nothing_behind():
     assert eval_frame._stance == stance
 
 
-def test_torchs_own_threads_wait_outside():
-    threads = torch.get_num_threads()
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
     torch.set_num_threads(2)
-    try:
-        with repops.torch.reproducible():
-            with repops.torch.reproducible():
-                assert torch.get_num_threads() == 1
-            assert torch.get_num_threads() == 1
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(threads)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_the_library_computes_with_torchs_threads(two_threads):
+    assert _mode.torch_parallel()
+    x = torch.randn(600, 600)
+    with reproducible():
+        x @ x  # torch's threads are there from here on
+        before = len(os.listdir("/proc/self/task"))
+        x @ x
+        x.exp()
+        assert len(os.listdir("/proc/self/task")) == before and repops.current().threads == 2
+
+
+def test_threads_are_torchs_too_and_only_inside(two_threads):
+    with reproducible(threads=3):
+        assert torch.get_num_threads() == repops.current().threads == 3
+        with reproducible():
+            assert torch.get_num_threads() == 3
+        assert torch.get_num_threads() == 3
+    assert torch.get_num_threads() == 2
+
+
+def test_a_child_of_fork_computes_alone(two_threads):
+    x = torch.randn(600, 600)
+    with reproducible():
+        y = x @ x
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if torch.equal(x @ x, y) else 1)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_cross_entropy_is_torchs_own_after_the_last_block():
+    x, target = torch.randn(7, 5), torch.arange(7) % 5
+    plain = F.cross_entropy(x, target)
+    inner, outer = reproducible(), reproducible()
+    with outer:
+        own = F.cross_entropy(x, target)
+        with inner:
+            assert torch.equal(F.cross_entropy(x, target), own)
+        with torch.inference_mode():
+            assert torch.equal(F.cross_entropy(x, target), own)
+        assert torch.equal(torch.nn.CrossEntropyLoss()(x, target), own)
+        others = []
+        thread = threading.Thread(target=lambda: others.append(F.cross_entropy(x, target)))
+        thread.start()
+        thread.join()
+        assert torch.equal(others[0], plain)  # that thread is in no block
+    assert _mode._whole is None and torch.equal(F.cross_entropy(x, target), plain)

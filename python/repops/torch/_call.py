@@ -18,7 +18,8 @@ TORCH = {code: dtype for dtype, code in DTYPES.items()}
 MAX_CALLS = 8192  # calls that are kept checked; then all are forgotten
 BLOCK = 1024  # SPEC 3.2: block of a row reduction
 
-_calls: dict[Any, tuple[Call, tuple[int, ...], torch.dtype, Any]] = {}
+# The call, the size and type of its output, the array of its inputs' addresses, its own address.
+_calls: dict[Any, tuple[Call, tuple[int, ...], torch.dtype, Any, Any]] = {}
 ONE = bits(1.0)
 
 
@@ -47,6 +48,14 @@ def _shape(size: Sequence[int], dtype: torch.dtype) -> Shape:
     return it
 
 
+def _keep(key: Any, it: Call, inputs: int) -> Any:
+    if len(_calls) >= MAX_CALLS:
+        _calls.clear()
+    size, dtype = tuple(it.output.dim[: it.output.ndim]), TORCH[it.output.dtype]
+    kept = _calls[key] = (it, size, dtype, PTR * max(1, inputs), ctypes.byref(it))
+    return kept
+
+
 def _checked(
     key: Any,
     name: str,
@@ -57,12 +66,7 @@ def _checked(
 ) -> Any:
     output = None if shape is None else _shape(shape, dtype)
     it = call(TABLE[name], attributes, [_shape(t.shape, t.dtype) for t in inputs], output)
-    if len(_calls) >= MAX_CALLS:
-        _calls.clear()
-    pointers = PTR * max(1, len(inputs))
-    kept = (it, tuple(it.output.dim[: it.output.ndim]), TORCH[it.output.dtype], pointers)
-    _calls[key] = kept
-    return kept
+    return _keep(key, it, len(inputs))
 
 
 def run(
@@ -74,15 +78,15 @@ def run(
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Runs an operator on dense tensors; `shape` and `dtype` are those of a declared output."""
-    key = (name, *attributes, shape and tuple(shape), *[(t.shape, t.dtype) for t in inputs])
-    it, size, dtype, pointers = _calls.get(key) or _checked(
+    key = (name, tuple(attributes), shape and tuple(shape), *[(t.shape, t.dtype) for t in inputs])
+    _, size, dtype, pointers, address = _calls.get(key) or _checked(
         key, name, attributes, inputs, shape, dtype
     )
     if out is None:
         out = torch.empty(size, dtype=dtype)
     context = _context.current()
     at = pointers(*[t.data_ptr() for t in inputs])
-    context.check(lib.ro_run(context.handle, ctypes.byref(it), at, out.data_ptr()))
+    context.check(lib.ro_run(context.handle, address, at, out.data_ptr()))
     return out
 
 
@@ -93,16 +97,34 @@ def fused(function: Any, *arguments: Any) -> None:
     context.check(function(context.handle, *given))
 
 
+def _run_flat(
+    name: str, attributes: Sequence[int], inputs: Sequence[torch.Tensor], out: torch.Tensor
+) -> None:
+    """Runs an operator of elements on memory, whatever its shape. All are float32 and packed."""
+    n = out.numel()
+    key = (name, attributes, n, len(inputs))
+    kept = _calls.get(key)
+    if kept is None:
+        flat = [_shape((n,), torch.float32)] * len(inputs)
+        kept = _keep(key, call(TABLE[name], attributes, flat, None), len(inputs))
+    context = _context.current()
+    at = kept[3](*[t.data_ptr() for t in inputs])
+    context.check(lib.ro_run(context.handle, kept[4], at, out.data_ptr()))
+
+
 def elementwise(name: str, attributes: Sequence[int], *inputs: torch.Tensor) -> torch.Tensor:
     """An operator of elements on tensors of one shape. Keeps the order of memory of the first."""
     need(*inputs)
     first = inputs[0]
     out = torch.empty_like(first)
-    if any(t.stride() != out.stride() for t in inputs):
-        inputs = tuple(t.contiguous() for t in inputs)
-        out = torch.empty(first.shape)
-    flat = [t.as_strided((t.numel(),), (1,)) for t in inputs]
-    run(name, attributes, flat, out=out.as_strided((out.numel(),), (1,)))
+    stride = out.stride()
+    for t in inputs:
+        if t.stride() != stride:
+            inputs = tuple(t.contiguous() for t in inputs)
+            out = torch.empty(first.shape)
+            break
+    if out.numel():
+        _run_flat(name, attributes, inputs, out)
     return out
 
 
@@ -111,8 +133,8 @@ def elementwise_(name: str, attributes: Sequence[int], x: torch.Tensor) -> torch
     need(x)
     if not packed(x):
         return x.copy_(elementwise(name, attributes, x))
-    flat = x.as_strided((x.numel(),), (1,))
-    run(name, attributes, [flat], out=flat)
+    if x.numel():
+        _run_flat(name, attributes, (x,), x)
     return x
 
 

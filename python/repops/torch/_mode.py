@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import ctypes
+import functools
 import os
 import sys
 import threading
@@ -13,7 +15,6 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .._context import Context
@@ -80,6 +81,8 @@ def _arithmetic(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any
 
 def _handler(function: Callable[..., Any], random: bool) -> Route:
     def route(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
+        if args and isinstance(args[0], torch.Tensor) and args[0].dtype is torch.float32:
+            return function(*args, **kwargs)  # the same as below, in less time
         if not random and not _floats(args) and not _floats(kwargs.values()):
             result = func(*args, **kwargs)
             if not _floats([result]):
@@ -224,6 +227,8 @@ def _find(func: Any) -> Route:
     if func.namespace != "aten":
         own = HANDLERS.get(func._schema.name)
         return _handler(own, False) if own else _foreign
+    if func is _LOSS:
+        return _whole_loss
     base = func._schema.name.removeprefix("aten::")
     name = f"{base}.{func._overloadname}"
     outs = any(a.is_out for a in func._schema.arguments)
@@ -251,41 +256,88 @@ def resolve(func: Any) -> Route:
     return route
 
 
+# ---- losses that torch takes apart before a dispatch mode sees them, and that the library has ----
+
+_LOSS = torch.ops.aten.cross_entropy_loss.default
+_whole_lock = threading.Lock()
+_whole_blocks = 0
+_whole: torch.library.Library | None = None
+
+
 def _cross_entropy(
     x: torch.Tensor,
     target: torch.Tensor,
-    weight: Any = None,
-    size_average: Any = None,
+    weight: torch.Tensor | None = None,
+    reduction: int = 1,
     ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
     label_smoothing: float = 0.0,
-) -> torch.Tensor | None:
-    """The library's own, which has the bits of Verde's programs; None: it has no such loss."""
-    plain = weight is None and size_average is None and reduce is None and not label_smoothing
+) -> torch.Tensor:
+    """The library's own inside a block, which has the bits of Verde's programs, where it has it."""
     rows = x.dim() == 2 and x.dtype is torch.float32 and target.dtype is torch.int64
-    if not (plain and rows and target.shape == x.shape[:1] and reduction in ("mean", "sum")):
+    plain = rows and target.shape == x.shape[:1] and weight is None and not label_smoothing
+    if active() is None or not plain or reduction not in (1, 2):
+        return _LOSS.decompose(x, target, weight, reduction, ignore_index, label_smoothing)
+    return functional.cross_entropy(x, target, ignore_index, ("mean", "sum")[reduction - 1])
+
+
+def _whole_loss(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
+    """Without autograd, torch does not take it apart."""
+    with mode:
+        return _cross_entropy(*args, **kwargs)
+
+
+def _take_whole() -> None:
+    """While any thread is in a block. A mode of functions would see this loss too, but it would
+    also be asked at each attribute of each tensor."""
+    global _whole, _whole_blocks
+    with _whole_lock:
+        _whole_blocks += 1
+        if _whole is None:
+            _whole = torch.library.Library("aten", "IMPL")
+            _whole.impl("cross_entropy_loss", _cross_entropy, "AutogradCPU")
+
+
+def _leave_whole() -> None:
+    global _whole, _whole_blocks
+    with _whole_lock:
+        _whole_blocks -= 1
+        if _whole_blocks == 0 and _whole is not None:
+            _whole._destroy()
+            _whole = None
+
+
+@functools.cache
+def torch_parallel() -> int | None:
+    """What lends PyTorch's threads of OpenMP to the library: threads of its own would compete with
+    them for the cores, since they spin for milliseconds after each operator of PyTorch's."""
+    try:
+        torch_cpu = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+        return ctypes.cast(torch_cpu.GOMP_parallel, ctypes.c_void_p).value
+    except (OSError, AttributeError):  # a PyTorch without OpenMP
         return None
-    return functional.cross_entropy(x, target, ignore_index, reduction)
 
 
-class _Whole(TorchFunctionMode):
-    """Functions that torch takes apart before operators are seen, and that the library has."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is torch.nn.functional.cross_entropy:
-            loss = _cross_entropy(*args, **(kwargs or {}))
-            if loss is not None:
-                return loss
-        return func(*args, **(kwargs or {}))
-
-
+_autocast_is_on = torch.is_autocast_enabled
 _local = threading.local()
+
+
+def _check_device(device: Any) -> None:
+    if torch.device(device).type not in ("cpu", "meta"):
+        raise Leftover(f"it goes to {device}, and only the CPU's memory is supported")
 
 
 def active() -> reproducible | None:
     """The innermost block that this thread is in."""
     return getattr(_local, "block", None)
+
+
+def _after_fork() -> None:
+    """A child of fork has none of OpenMP's threads, and libgomp would wait for them for ever."""
+    if active() is not None:
+        torch.set_num_threads(1)
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class reproducible(TorchDispatchMode):
@@ -294,7 +346,8 @@ class reproducible(TorchDispatchMode):
     Build the model, train and evaluate it inside. leftovers: what happens at an operator that the
     library does not have: "error" raises LeftoverError, "warn" warns and "list" counts in the
     attribute `leftovers` by (operator, reason, place); both then let torch compute it, so that
-    nothing can be said of its bits. threads: those that compute; 0: as many as torch has.
+    nothing can be said of its bits. threads: those that compute, torch's own operators too; 0: as
+    many as torch has.
     """
 
     def __init__(self, leftovers: str = "error", threads: int = 0) -> None:
@@ -310,15 +363,13 @@ class reproducible(TorchDispatchMode):
     def __enter__(self) -> reproducible:
         if self._depth == 0:
             # The context comes first: it alone can fail, and then nothing was entered.
-            self._context = Context(self._threads or torch.get_num_threads()).__enter__()
-            # PyTorch's own threads spin for a while after each operator of its own, on the cores
-            # that the library's threads need.
             self._torch_threads = torch.get_num_threads()
-            torch.set_num_threads(1)
+            threads = self._threads or self._torch_threads
+            self._context = Context(threads, parallel=torch_parallel()).__enter__()
+            torch.set_num_threads(threads)
             self._stance = torch.compiler.set_stance("force_eager")
             self._stance.__enter__()
-            self._whole = _Whole()
-            self._whole.__enter__()
+            _take_whole()
             self._outer, _local.block = active(), self
         self._depth += 1
         return super().__enter__()
@@ -328,7 +379,7 @@ class reproducible(TorchDispatchMode):
         self._depth -= 1
         if self._depth == 0:
             _local.block = self._outer
-            self._whole.__exit__(*exception)
+            _leave_whole()
             self._stance.__exit__(*exception)
             torch.set_num_threads(self._torch_threads)
             if self._context is not None:
@@ -337,13 +388,12 @@ class reproducible(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         try:
-            if torch.is_autocast_enabled("cpu"):
+            if _autocast_is_on("cpu"):
                 raise Leftover(
                     "autocast is on: it computes in types whose bits depend on the machine"
                 )
-            device = kwargs.get("device")
-            if device is not None and torch.device(device).type not in ("cpu", "meta"):
-                raise Leftover(f"it goes to {device}, and only the CPU's memory is supported")
+            if kwargs and kwargs.get("device") is not None:
+                _check_device(kwargs["device"])
             return (_routes.get(func) or resolve(func))(self, func, args, kwargs)
         except Leftover as reason:
             return self._left(func, str(reason), args, kwargs)
