@@ -2,6 +2,7 @@
  * packed anew for each product, step by step and in a batch, until the data are dropped. */
 #include "tests/support/random_model.h"
 #include "verde/exec/batch.h"
+#include "verde/exec/estimate.h"
 #include "verde/exec/kept_weights.h"
 
 #include <criterion/criterion.h>
@@ -171,6 +172,21 @@ Test(kept_weights, take_at_most_eight_bytes_of_each_number_of_whole_chunks) {
     (void)run(g, &kept);
     cr_expect(vd_kept_weights_bytes(kept.kept) == bytes);
     vd_exec_drop(&kept);
+    close_generation(g);
+    free(g);
+}
+
+Test(kept_weights, leave_a_limited_process_what_its_program_needs) {
+    generation *g = malloc(sizeof *g);
+    open_generation(g, &test_models[0], RO_FIXED_24, RO_F32, "scalar");
+    const vd_program *p = &g->program;
+    uint64_t needed;
+    vd_err err;
+    cr_assert(vd_estimate_memory(p, &needed, &err) == VD_OK, "%s", err.text);
+    cr_expect(vd_kept_weights_room(p, needed / 2) == 0 && vd_kept_weights_room(p, needed) == 0);
+    cr_expect(vd_kept_weights_room(p, needed + 100) == 100);
+    cr_expect(vd_kept_weights_room(p, 8 * needed) == 2 * needed);
+    cr_expect(vd_kept_weights_room(p, UINT64_MAX) > 2 * needed);
     close_generation(g);
     free(g);
 }

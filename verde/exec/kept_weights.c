@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "repops/packed.h"
+#include "verde/exec/estimate.h"
 #include "verde/exec/memory.h"
 
 enum { SHARE = 4 }; /* of the memory: one in so many bytes */
@@ -21,19 +22,27 @@ struct vd_kept_weights {
     size_t bytes, most;
 };
 
-static size_t memory_of_process(void) {
+static uint64_t memory_of_machine(void) {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    const size_t machine = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 0;
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur < machine)
-        return (size_t)limit.rlim_cur;
-    return machine;
+    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
 }
 
-vd_kept_weights *vd_kept_weights_create(void) {
+uint64_t vd_kept_weights_room(const vd_program *program, uint64_t limit) {
+    const uint64_t machine = memory_of_machine();
+    uint64_t needed;
+    if (limit >= machine)
+        return machine / SHARE;
+    if (vd_estimate_memory(program, &needed, NULL) != VD_OK || needed >= limit)
+        return 0;
+    return limit - needed < limit / SHARE ? limit - needed : limit / SHARE;
+}
+
+vd_kept_weights *vd_kept_weights_create(const vd_program *program) {
     vd_kept_weights *kept = calloc(1, sizeof *kept);
+    struct rlimit limit;
+    const bool limited = getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
     if (kept)
-        kept->most = memory_of_process() / SHARE;
+        kept->most = (size_t)vd_kept_weights_room(program, limited ? limit.rlim_cur : UINT64_MAX);
     return kept;
 }
 

@@ -5,8 +5,12 @@
 
 #include "verde/exec/fuse.h"
 
-/* They take at most a quarter of the memory that the process may have. NULL: out of memory. */
-vd_kept_weights *vd_kept_weights_create(void);
+/* Bytes that they may take in a process with a limit (UINT64_MAX: without one): a quarter of its
+ * memory, and of a limit no more than the program leaves. */
+uint64_t vd_kept_weights_room(const vd_program *program, uint64_t limit);
+
+/* NULL: out of memory. */
+vd_kept_weights *vd_kept_weights_create(const vd_program *program);
 void vd_kept_weights_destroy(vd_kept_weights *kept); /* accepts NULL */
 /* Bytes that are packed. */
 size_t vd_kept_weights_bytes(const vd_kept_weights *kept);

@@ -22,7 +22,7 @@ vd_status vd_exec_place(vd_exec *exec, vd_err *err) {
     const vd_program *p = exec->program;
     vd_status status = VD_OK;
     if (exec->data && !memory && !exec->kept)
-        exec->kept = vd_kept_weights_create();
+        exec->kept = vd_kept_weights_create(p);
     if (!memory || !exec->data || exec->placed)
         return VD_OK;
     exec->placed = calloc((size_t)p->data_count + 1, sizeof *exec->placed);
