@@ -738,3 +738,13 @@ def test_cross_entropy_is_torchs_own_after_the_last_block():
         thread.join()
         assert torch.equal(others[0], plain)  # that thread is in no block
     assert _mode._whole is None and torch.equal(F.cross_entropy(x, target), plain)
+
+
+def test_square_roots_in_float64_are_rounded_as_ieee_754_says():
+    from repops.torch._functions import sqrt64
+
+    scale = torch.tensor([2.0 ** (i % 2000 - 1000) for i in range(4099)], dtype=torch.float64)
+    x = torch.rand(4099, dtype=torch.float64) * scale
+    assert sqrt64(x).tolist() == [math.sqrt(v) for v in x.tolist()]
+    assert sqrt64(x[::2]).tolist() == [math.sqrt(v) for v in x[::2].tolist()]
+    assert sqrt64(torch.tensor(-1.0, dtype=torch.float64)).isnan() and not sqrt64(x[0]).dim()

@@ -1,7 +1,8 @@
 """Functions that the library has no operator for, of correctly rounded operations in float64.
 
-torch's own sin, pow and so on differ between instruction sets. These use +, -, *, / and bits of
-whole float64 tensors alone, which IEEE 754 fixes, and round the result to float32 once.
+torch's own sin, pow and so on differ between instruction sets. These use +, -, *, /, numpy's square
+root and bits of whole float64 tensors alone, which IEEE 754 fixes, and round the result to float32
+once.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 import torch
 
 from ._call import elementwise, need
@@ -107,12 +109,18 @@ def pow64(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.where((y == 0) | (x == 1), 1.0, signed)
 
 
+def sqrt64(x: torch.Tensor) -> torch.Tensor:
+    """The root as IEEE 754 rounds it. torch's is MKL's, which is not in one case of a hundred."""
+    with np.errstate(invalid="ignore"):
+        return torch.from_numpy(np.sqrt(x.numpy(), out=np.empty(x.shape)))
+
+
 def atan64(x: torch.Tensor) -> torch.Tensor:
     """The angle is halved three times, which leaves less than 0.2 for the series."""
     big = x.abs() > 1.0
     t = torch.where(big, 1.0 / x, x)
     for _ in range(3):
-        t = t / (1.0 + (1.0 + t * t).sqrt())
+        t = t / (1.0 + sqrt64(1.0 + t * t))
     y = 8.0 * t * _horner(t * t, [(-1) ** i / (2 * i + 1) for i in range(11, -1, -1)])
     y = torch.where(big, torch.where(x > 0, math.pi / 2, -math.pi / 2) - y, y)
     return y
@@ -134,25 +142,25 @@ def atan264(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 def asin64(x: torch.Tensor) -> torch.Tensor:
     """The angle of (sqrt(1 - x^2), x)."""
-    return torch.where(x.abs() <= 1, atan264(x, ((1.0 - x) * (1.0 + x)).abs().sqrt()), math.nan)
+    return torch.where(x.abs() <= 1, atan264(x, sqrt64(((1.0 - x) * (1.0 + x)).abs())), math.nan)
 
 
 def acos64(x: torch.Tensor) -> torch.Tensor:
     """The angle of (x, sqrt(1 - x^2))."""
-    return torch.where(x.abs() <= 1, atan264(((1.0 - x) * (1.0 + x)).abs().sqrt(), x), math.nan)
+    return torch.where(x.abs() <= 1, atan264(sqrt64(((1.0 - x) * (1.0 + x)).abs()), x), math.nan)
 
 
 def asinh64(x: torch.Tensor) -> torch.Tensor:
     """log(x + sqrt(x^2 + 1)), without what is lost near 0."""
     a = x.abs()
-    y = log1p64(a + a * a / (1.0 + (a * a + 1.0).sqrt()))
+    y = log1p64(a + a * a / (1.0 + sqrt64(a * a + 1.0)))
     return torch.copysign(torch.where(a == math.inf, a, y), x)
 
 
 def acosh64(x: torch.Tensor) -> torch.Tensor:
     """log(x + sqrt(x^2 - 1)), without what is lost near 1."""
     d = x - 1.0
-    return torch.where(x >= 1, log1p64(d + (d * (x + 1.0)).abs().sqrt()), math.nan)
+    return torch.where(x >= 1, log1p64(d + sqrt64((d * (x + 1.0)).abs())), math.nan)
 
 
 def atanh64(x: torch.Tensor) -> torch.Tensor:
