@@ -12,7 +12,8 @@ WORDS = {"nudged": "fp32, rate one unit in the last place larger", "seed": "fp32
 
 
 def kind(way):
-    return "seed" if way.startswith("seed") else way
+    """`bf16-seed3` is drawn as bf16."""
+    return "seed" if way.startswith("seed") else way.partition("-")[0]
 
 
 def means(values):
@@ -75,12 +76,21 @@ def style():
     return "<style>" + "".join(rules) + "</style>"
 
 
+def with_bases(ways, results):
+    """Each way but fp32, with the losses of fp32 that it is compared with: those of its seed, if it has one."""
+    for way in ways:
+        _, _, seed = way.partition("-")
+        base = results.get(seed or "fp32")
+        if base and way != "fp32":
+            yield way, base["losses"]
+
+
 def write(path, name, results):
     # What matters is drawn last, over the rest.
     ways = sorted(results, key=lambda way: list(COLOURS)[::-1].index(kind(way)))
     fp32 = results["fp32"]["losses"]
-    losses = [(way, means(results[way]["losses"])) for way in ways]
-    far = [(way, means([abs(a - b) for a, b in zip(results[way]["losses"], fp32)])) for way in ways if way != "fp32"]
+    losses = [(way, means(results[way]["losses"])) for way in ways if "-" not in way]
+    far = [(way, means([abs(a - b) for a, b in zip(results[way]["losses"], base)])) for way, base in with_bases(ways, results)]
     panels = [Panel(f"{name}: loss by step", 0, len(fp32), losses, False)]
     if far:
         panels.append(Panel("distance of the loss from that of fp32 at the same step", HEIGHT, len(fp32), far, True))

@@ -22,8 +22,10 @@ import table
 HERE = os.path.dirname(os.path.abspath(__file__))
 # `nudged` is fp32 with a learning rate one unit larger in its last place: the smallest change that a run can have.
 WAYS = ["fp32", "fixed24", "fixed16", "bf16", "nudged"]
+SEEDS = ["seed2", "seed3", "seed4", "seed5"]
+# `seed3` is fp32 with that seed, `bf16-seed3` is bf16 with it.
 SETTINGS = {
-    "gpt2-1m": [*WAYS, "seed2", "seed3", "seed4", "seed5"],
+    "gpt2-1m": [*WAYS, *SEEDS, *(f"{way}-{seed}" for seed in SEEDS[1:] for way in WAYS[1:])],
     "gpt2-124m": [*WAYS, "seed2"],
     "resnet50": [*WAYS, "seed2", "seed3", "seed4"],
 }

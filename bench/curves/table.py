@@ -7,7 +7,8 @@ HEAD = """# Losses of one job with other products and storage
 
 `make bench-curves` made this from the files `NAME.json`, which have every loss and the roots of the runs; the jobs are in `bench/curves`.
 The loss is in nats a token or image. "Distance" is |loss - loss of fp32| at the same step, as a mean over the last tenth of the steps.
-`nudged` is fp32 with a learning rate one unit larger in its last place, the smallest change that a run can have.
+`nudged` is fp32 with a learning rate one unit larger in its last place, the smallest change that a run can have. `seed3` is fp32 with
+that seed, and `bf16-seed3` is bf16 with it, which is compared with `seed3`.
 
 """
 
@@ -30,11 +31,41 @@ def shown_steps(count):
     return [1, *(count * i // (SHOWN - 1) for i in range(1, SHOWN))]
 
 
-def row(way, losses, fp32):
+def fp32_of(way, results):
+    """The losses of fp32 with the same seed; None if there are none."""
+    _, _, seed = way.partition("-")
+    return results.get(seed or "fp32", {}).get("losses")
+
+
+def row(way, results):
+    losses, fp32 = results[way]["losses"], results["fp32"]["losses"] if is_seed(way) else fp32_of(way, results)
     cells = [way, *(f"{losses[s - 1]:.6f}" for s in shown_steps(len(losses))), f"{end(losses):.6f}"]
-    same_data = way != "fp32" and not is_seed(way)
-    cells += [f"{end(losses) - end(fp32):+.6f}" if way != "fp32" else "", f"{apart(losses, fp32):.6f}" if same_data else ""]
+    cells += [f"{end(losses) - end(fp32):+.6f}" if way != "fp32" else "", f"{apart(losses, fp32):.6f}" if not is_seed(way) else ""]
     return "| " + " | ".join(cells) + " |"
+
+
+def differences(results):
+    """Of each way: for each seed, its mean less that of fp32, and its distance."""
+    found = {}
+    for way, result in results.items():
+        fp32 = None if is_seed(way) else fp32_of(way, results)
+        if fp32:
+            found.setdefault(way.partition("-")[0], []).append((end(result["losses"]) - end(fp32), apart(result["losses"], fp32)))
+    return {way: pairs for way, pairs in found.items() if len(pairs) > 1}
+
+
+def by_seeds(results):
+    """How far each way is from fp32, over the seeds that both have."""
+    found = differences(results)
+    if not found:
+        return ""
+    lines = ["\nOver the seeds that both have, the mean of the last tenth less that of fp32 with the same seed:\n",
+             "|  | seeds | mean difference | standard deviation | from | to | mean distance |", "| --- |" + " ---: |" * 6]
+    for way, pairs in found.items():
+        less, far = [p[0] for p in pairs], statistics.fmean(p[1] for p in pairs)
+        lines.append(f"| {way} | {len(less)} | {statistics.fmean(less):+.6f} | {statistics.stdev(less):.6f} | {min(less):+.6f} "
+                     f"| {max(less):+.6f} | {far:.6f} |")
+    return "\n".join(lines) + "\n"
 
 
 def noise(results):
@@ -51,8 +82,8 @@ def section(name, results):
     steps = shown_steps(len(fp32))
     head = ["", *(f"step {s}" for s in steps), f"mean of the last {len(fp32) // 10}", "less that of fp32", "distance"]
     lines = [f"## {name}, {len(fp32)} steps\n", "| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
-    lines += [row(way, r["losses"], fp32) for way, r in results.items()]
-    return "\n".join(lines) + "\n" + noise(results)
+    lines += [row(way, results) for way in results if fp32_of(way, results)]
+    return "\n".join(lines) + "\n" + noise(results) + by_seeds(results)
 
 
 def write(path, all_results):
