@@ -112,7 +112,7 @@ expect "$work/user_static"
 expect "$work/loader" "$lib"
 
 # The first program of docs/linking.md.
-sed -n '/^```c$/,/^```$/{/^```/!p}' docs/linking.md > "$work/first.c"
+sed -n '/^```c$/,/^```$/{/^```/!p;/^```$/q}' docs/linking.md > "$work/first.c"
 # shellcheck disable=SC2086
 $cc -std=c11 $strict $flags "$work/first.c" $libs -o "$work/first" || fail "the program of docs/linking.md"
 [ "$("$work/first")" = "[64, 256]" ] || fail "the program of docs/linking.md prints something else"
