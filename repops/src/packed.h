@@ -1,4 +1,4 @@
-/* What a backend does for repops/packed.h. */
+/* A backend does this for repops/packed.h. */
 #ifndef RO_PACKED_H
 #define RO_PACKED_H
 

@@ -231,7 +231,7 @@ static void card_conv(work *w) {
     run_conv_rows(w, conv_op_of(w), &rows[suits], c);
 }
 
-/* Of fixed products, whose tiles are of 64 x 64: layers and convolutions of several chunks. */
+/* Fixed products have tiles of 64 x 64: layers and convolutions of several chunks. */
 static void card_fixed(work *w) {
     const int bits = w->seed % 2 ? RO_FIXED_16 : RO_FIXED_24;
     const tile_size s = {between(w, 0, 1000, 1100), between(w, 1, 1000, 1100),

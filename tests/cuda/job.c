@@ -41,7 +41,7 @@ static const vd_model *find_model(const char *name, size_t length) {
     return NULL;
 }
 
-/* What follows a model's name, if anything does. */
+/* This follows a model's name, if anything does. */
 static bool set_way(vd_training *t, const char *way) {
     t->fixed_bits = strcmp(way, ",fixed24") == 0   ? RO_FIXED_24
                     : strcmp(way, ",fixed16") == 0 ? RO_FIXED_16

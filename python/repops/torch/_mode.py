@@ -308,8 +308,8 @@ def _leave_whole() -> None:
 
 @functools.cache
 def torch_parallel() -> int | None:
-    """What lends PyTorch's threads of OpenMP to the library: threads of its own would compete with
-    them for the cores, since they spin for milliseconds after each operator of PyTorch's."""
+    """The function that lends PyTorch's threads of OpenMP. They spin for milliseconds after each
+    operator of PyTorch's, so that the library's own threads would compete with them for cores."""
     try:
         torch_cpu = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
         return ctypes.cast(torch_cpu.GOMP_parallel, ctypes.c_void_p).value

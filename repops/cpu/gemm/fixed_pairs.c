@@ -226,7 +226,7 @@ static __m128 wide_terms(const int32_t *high, const int32_t *low, const int32_t 
     return _mm_loadu_ps(term);
 }
 
-/* What a chunk adds to four columns of a row. Each step is exact but for the last one. */
+/* A chunk adds these to four columns of a row. Each step is exact but for the last one. */
 RO_INLINE __m128 terms24(const int32_t *high, const int32_t *low, const int32_t *all,
                          __m256d power) {
     const __m128i h = four(high), l = four(low);
