@@ -27,6 +27,31 @@ clock = time.process_time if THREADS == 1 else time.perf_counter
 
 
 SMALL = {"n_layer": 4, "n_embd": 256, "n_head": 8, "vocab_size": 2000, "n_positions": 128}
+SMALL_BERT = {
+    "num_hidden_layers": 4,
+    "hidden_size": 256,
+    "intermediate_size": 1024,
+    "num_attention_heads": 8,
+    "vocab_size": 2000,
+    "max_position_embeddings": 128,
+}
+SMALL_LLAMA = {
+    "num_hidden_layers": 4,
+    "hidden_size": 256,
+    "intermediate_size": 688,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "vocab_size": 2000,
+}
+SMOLLM_135M = {  # the sizes in config.json of HuggingFaceTB/SmolLM-135M
+    "num_hidden_layers": 30,
+    "hidden_size": 576,
+    "intermediate_size": 1536,
+    "num_attention_heads": 9,
+    "num_key_value_heads": 3,
+    "vocab_size": 49152,
+    "tie_word_embeddings": True,
+}
 
 
 def gpt2(batch, tokens=128, **size):
@@ -38,33 +63,21 @@ def gpt2(batch, tokens=128, **size):
     return model, lambda: model(ids, labels=ids).loss
 
 
-def llama(batch):
+def llama(batch, **size):
+    """A Llama with shared keys."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    config = LlamaConfig(
-        vocab_size=2000,
-        hidden_size=256,
-        intermediate_size=688,
-        num_hidden_layers=4,
-        num_attention_heads=8,
-        num_key_value_heads=4,
-    )
-    model, ids = LlamaForCausalLM(config), torch.arange(batch * 128).reshape(batch, 128) % 2000
+    model, ids = LlamaForCausalLM(LlamaConfig(**size)), torch.arange(batch * 128) % 2000
+    ids = ids.reshape(batch, 128)
     return model, lambda: model(ids, labels=ids).loss
 
 
-def bert(batch):
+def bert(batch, **size):
+    """A BERT; the base model of 110 million weights if no size is given."""
     from transformers import BertConfig, BertForMaskedLM
 
-    config = BertConfig(
-        vocab_size=2000,
-        hidden_size=256,
-        intermediate_size=1024,
-        num_hidden_layers=4,
-        num_attention_heads=8,
-        max_position_embeddings=128,
-    )
-    model, ids = BertForMaskedLM(config), torch.arange(batch * 128).reshape(batch, 128) % 2000
+    model, ids = BertForMaskedLM(BertConfig(**size)), torch.arange(batch * 128) % 2000
+    ids = ids.reshape(batch, 128)
     return model, lambda: model(ids, labels=ids).loss
 
 
@@ -81,8 +94,10 @@ def resnet(batch, last=False, kind="resnet18", size=64):
 MODELS = {
     "gpt2": lambda batch: gpt2(batch, **SMALL),
     "gpt2 124M": lambda batch: gpt2(batch, 64),
-    "llama": llama,
-    "bert": bert,
+    "llama": lambda batch: llama(batch, **SMALL_LLAMA),
+    "llama 135M": lambda batch: llama(batch, **SMOLLM_135M),
+    "bert": lambda batch: bert(batch, **SMALL_BERT),
+    "bert 110M": bert,
     "resnet": resnet,
     "resnet channels_last": lambda batch: resnet(batch, True),
     "resnet50": lambda batch: resnet(batch, False, "resnet50", 128),
