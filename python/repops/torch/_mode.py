@@ -64,6 +64,7 @@ def _floats(values: Any) -> bool:
 
 Route = Callable[["reproducible", Any, tuple, dict], Any]
 _routes: dict[Any, Route] = {}
+_views: set[Any] = set()  # half of a model's operators: nothing is checked, as nothing is computed
 
 
 def _plain(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
@@ -239,6 +240,7 @@ def _find(func: Any) -> Route:
         if key in MOVEMENT or key in ARITHMETIC:
             return _plain if key in MOVEMENT else _arithmetic
     if torch.Tag.inplace_view in func.tags or (is_view(func) and base not in _NOT_VIEWS):
+        _views.add(func)
         return _plain
     if torch.Tag.nondeterministic_seeded in func.tags:
         return _derived(func, base) or _refused
@@ -385,7 +387,14 @@ class reproducible(TorchDispatchMode):
             if self._context is not None:
                 self._context.__exit__()
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """torch would put a microsecond around each operator. Nothing is compiled in a block."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in _views and not kwargs:
+            return func._op(*args)
         kwargs = kwargs or {}
         try:
             if _autocast_is_on("cpu"):
