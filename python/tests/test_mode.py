@@ -748,3 +748,15 @@ def test_square_roots_in_float64_are_rounded_as_ieee_754_says():
     assert sqrt64(x).tolist() == [math.sqrt(v) for v in x.tolist()]
     assert sqrt64(x[::2]).tolist() == [math.sqrt(v) for v in x[::2].tolist()]
     assert sqrt64(torch.tensor(-1.0, dtype=torch.float64)).isnan() and not sqrt64(x[0]).dim()
+
+
+def test_an_encoder_is_evaluated_without_torchs_fast_path():
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    own, x = torch.nn.TransformerEncoder(layer, 1).eval(), torch.randn(2, 3, 8)
+    pad = torch.tensor([[False, False, False], [False, False, True]])
+    with torch.no_grad():
+        expected = own(x, src_key_padding_mask=pad)
+        with reproducible():
+            y = own(x, src_key_padding_mask=pad)
+    assert torch.backends.mha.get_fastpath_enabled()
+    close(y[~pad], expected[~pad].double(), 1e-5, 1e-5)

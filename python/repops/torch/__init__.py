@@ -17,6 +17,7 @@ from . import (  # noqa: F401
     _elements,
     _functions,
     _images,
+    _indexing,
     _losses,
     _norms,
     _optimizers,

@@ -192,7 +192,7 @@ def _register_resizes() -> None:
         ) -> Tensor:
             return _resized_backward(dy, shape, _axes(shape, out, align, scales, *kind))
 
-        handles(name + ".default", integers=True)(forward)
+        handles(name + ".default")(forward)
         handles(name + "_backward.default")(backward)
 
 
@@ -209,7 +209,7 @@ def _register_nearest() -> None:
                 dy: Tensor, out: Any, shape: Any, *scales: Any, line: Any = line
             ) -> Tensor:
                 scales = scales or (None,) * len(out)
-                axes = []
+                axes: list[tuple[int, Taps]] = []
                 for d in reversed(range(len(out))):
                     numbers = torch.arange(shape[2 + d], dtype=torch.float64).reshape(1, 1, -1)
                     axes.append((2 + d, (line(numbers, [out[d]], scales[d])[0].long(), None)))

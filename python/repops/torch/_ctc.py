@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ._call import elementwise, need
-from ._products import scatter_add
+from ._indexing import scatter_add
 from ._registry import handles
 
 Tensor = torch.Tensor
@@ -24,6 +24,7 @@ def _log_sum(*terms: Tensor) -> Tensor:
     for t in terms:
         e = elementwise("exp", (), t - base)
         y = e if y is None else y + e
+    assert y is not None
     return torch.where(top == _NONE, top, elementwise("log", (), y) + base)
 
 

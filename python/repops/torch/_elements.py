@@ -132,8 +132,13 @@ def arange(*args: Any, **kwargs: Any) -> Tensor:
 
 @handles("linspace")
 def linspace(start: float, end: float, steps: int, **kwargs: Any) -> Tensor:
-    """Each is start + i (end - start) / (steps - 1) in float64, rounded once."""
+    """Each is start + i (end - start) / (steps - 1) in float64, rounded once; of integers the
+    quotient is exact and loses its fraction."""
     dtype = kwargs.get("dtype") or torch.get_default_dtype()
+    if not dtype.is_floating_point:
+        first, last, parts = int(start), int(end), max(1, steps - 1)
+        sums = first * parts + torch.arange(steps) * (last - first)
+        return torch.div(sums, parts, rounding_mode="trunc").to(dtype)
     x = torch.arange(steps).to(torch.float64) * ((end - start) / max(1, steps - 1)) + float(start)
     return x.to(dtype)
 

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,7 +21,8 @@ from .._context import Context
 from .._library import Error
 from . import functional
 from ._call import Leftover
-from ._registry import ARITHMETIC, HANDLERS, INTEGERS, MOVEMENT
+from ._integers import EXACT, converted, exact, tensors, whole
+from ._registry import ARITHMETIC, HANDLERS, MOVEMENT
 
 _OWN = (str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parent) + os.sep)
 POLICIES = ("error", "warn", "list")
@@ -49,19 +50,6 @@ def where() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "unknown"
 
 
-def tensors(values: Any) -> Iterator[torch.Tensor]:
-    """The tensors among arguments and in lists of them."""
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from tensors(value)
-
-
-def _floats(values: Any) -> bool:
-    return any(t.is_floating_point() or t.is_complex() for t in tensors(values))
-
-
 Route = Callable[["reproducible", Any, tuple, dict], Any]
 _routes: dict[Any, Route] = {}
 _views: set[Any] = set()  # half of a model's operators: nothing is checked, as nothing is computed
@@ -80,17 +68,23 @@ def _arithmetic(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any
     return func(*args, **kwargs)
 
 
-def _handler(function: Callable[..., Any], random: bool) -> Route:
+def _handler(function: Callable[..., Any], integers: bool) -> Route:
     def route(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
         if args and isinstance(args[0], torch.Tensor) and args[0].dtype is torch.float32:
             return function(*args, **kwargs)  # the same as below, in less time
-        if not random and not _floats(args) and not _floats(kwargs.values()):
+        if integers and whole(args) and whole(kwargs.values()):
             result = func(*args, **kwargs)
-            if not _floats([result]):
-                return result  # integers: exact in any order
+            if whole([result]):
+                return result
         return function(*args, **kwargs)
 
     return route
+
+
+def _written(out: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
+    if not torch.can_cast(result.dtype, out.dtype):
+        raise RuntimeError(f"result type {result.dtype} can't be cast to {out.dtype}")
+    return out.copy_(result)
 
 
 def _inplace(functional: Any) -> Route:
@@ -99,8 +93,7 @@ def _inplace(functional: Any) -> Route:
     def route(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
         if inner is _arithmetic and kwargs.get("alpha", 1) == 1:
             return _arithmetic(mode, func, args, kwargs)
-        args[0].copy_(inner(mode, functional, args, kwargs))
-        return args[0]
+        return _written(args[0], inner(mode, functional, args, kwargs))
 
     return route
 
@@ -113,7 +106,7 @@ def _into(functional: Any, names: list[str]) -> Route:
         outs = [kwargs[n] for n in names]
         results = inner(mode, functional, args, rest)
         for out, result in zip(outs, results if isinstance(results, (list, tuple)) else [results]):
-            out.resize_(result.shape).copy_(result)
+            _written(out.resize_(result.shape), result)
         return outs[0] if len(outs) == 1 else tuple(outs)
 
     return route
@@ -160,15 +153,6 @@ def _each(name: str) -> Route:
 def _composite(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
     with mode:
         return func.decompose(*args, **kwargs)
-
-
-def _integers_only(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
-    if _floats(args) or _floats(kwargs.values()) or not any(True for _ in tensors(args)):
-        raise Leftover("the library does not have it")
-    result = func(*args, **kwargs)
-    if _floats([result]):
-        raise Leftover("the library does not have it")
-    return result
 
 
 def _foreign(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
@@ -232,11 +216,12 @@ def _find(func: Any) -> Route:
         return _whole_loss
     base = func._schema.name.removeprefix("aten::")
     name = f"{base}.{func._overloadname}"
+    if base in ("_to_copy", "copy_", "copy"):
+        return converted
     outs = any(a.is_out for a in func._schema.arguments)
     for key in (name, base):
         if key in HANDLERS and not (outs and key == base):
-            random = torch.Tag.nondeterministic_seeded in func.tags
-            return _handler(HANDLERS[key], random or key in INTEGERS)
+            return _handler(HANDLERS[key], bool(EXACT & {name, base}))
         if key in MOVEMENT or key in ARITHMETIC:
             return _plain if key in MOVEMENT else _arithmetic
     if torch.Tag.inplace_view in func.tags or (is_view(func) and base not in _NOT_VIEWS):
@@ -247,7 +232,9 @@ def _find(func: Any) -> Route:
     derived = _derived(func, base)
     if derived:
         return derived
-    return _composite if func._can_decompose() else _integers_only
+    if func._can_decompose():
+        return _composite
+    return exact if EXACT & {name, base} else _refused
 
 
 def resolve(func: Any) -> Route:
@@ -371,6 +358,9 @@ class reproducible(TorchDispatchMode):
             torch.set_num_threads(threads)
             self._stance = torch.compiler.set_stance("force_eager")
             self._stance.__enter__()
+            # torch's fast path of encoders that are evaluated is one operator of its own.
+            self._fastpath = torch.backends.mha.get_fastpath_enabled()
+            torch.backends.mha.set_fastpath_enabled(False)
             _take_whole()
             self._outer, _local.block = active(), self
         self._depth += 1
@@ -382,6 +372,7 @@ class reproducible(TorchDispatchMode):
         if self._depth == 0:
             _local.block = self._outer
             _leave_whole()
+            torch.backends.mha.set_fastpath_enabled(self._fastpath)
             self._stance.__exit__(*exception)
             torch.set_num_threads(self._torch_threads)
             if self._context is not None:

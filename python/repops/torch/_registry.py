@@ -8,19 +8,12 @@ from typing import Any
 HANDLERS: dict[str, Callable[..., Any]] = {}
 
 
-INTEGERS: set[str] = set()  # handlers that compute integers too: torch's are not exact
-
-
-def handles(
-    *names: str, integers: bool = False
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def handles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The function computes these operators; a name without overload stands for all of them."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
             HANDLERS[name] = function
-            if integers:
-                INTEGERS.add(name)
         return function
 
     return register
@@ -29,15 +22,15 @@ def handles(
 # Data movement, comparisons, selections, integers: no number is rounded.
 MOVEMENT = set(
     """
-    clone contiguous copy_ copy _to_copy cat stack index index_select gather embedding
+    clone contiguous cat stack index index_select gather embedding
     constant_pad_nd slice_backward select_backward slice_scatter select_scatter diagonal_scatter
     diagonal_backward unfold_copy roll flip repeat repeat_interleave tril triu where masked_fill
-    masked_select masked_scatter scatter index_copy index_fill fill zero_ zero zeros ones full empty
+    masked_select masked_scatter scatter index_fill fill zero_ zero zeros ones full empty
     empty_strided empty_like zeros_like ones_like full_like new_empty new_zeros new_ones new_full
     new_empty_strided scalar_tensor eye lift lift_fresh lift_fresh_copy _local_scalar_dense item
     nonzero isnan isinf isfinite isposinf isneginf eq ne lt le gt ge logical_and logical_or
-    logical_not logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not all any equal sign sgn
-    signbit neg abs copysign floor ceil trunc set_ resize_ _unsafe_view _reshape_alias
+    logical_not logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not all any equal sign
+    signbit neg copysign floor ceil trunc set_ resize_ _unsafe_view _reshape_alias
     max.dim min.dim argmax argmin searchsorted bucketize pixel_shuffle pixel_unshuffle
     threshold_backward _unsafe_index split_with_sizes_copy unbind_copy narrow_copy im2col
     unsafe_split unsafe_split_with_sizes
@@ -45,7 +38,7 @@ MOVEMENT = set(
     _upsample_nearest_exact2d _upsample_nearest_exact3d reflection_pad1d reflection_pad2d
     reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
     nan_to_num is_same_size _assert_async _assert_scalar _assert_tensor_metadata _fused_sdp_choice
-    detach_ sort.stable argsort.stable heaviside diag_embed movedim unique_consecutive _unique2 isin
+    detach_ heaviside diag_embed movedim unique_consecutive _unique2 isin
     _pack_padded_sequence _nested_tensor_from_mask_left_aligned
     meshgrid broadcast_tensors tril_indices triu_indices resolve_conj resolve_neg _is_zerotensor
     """.split()
@@ -55,6 +48,6 @@ MOVEMENT = set(
 ARITHMETIC = set(
     """
     add.Tensor add.Scalar sub.Tensor sub.Scalar mul.Tensor mul.Scalar
-    div.Tensor div.Scalar reciprocal round.default _prelu_kernel _prelu_kernel_backward
+    div.Tensor div.Scalar reciprocal round.default abs sgn _prelu_kernel _prelu_kernel_backward
     """.split()
 )

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ._call import need
+from ._integers import WHOLE, within
 from ._registry import handles
 
 Tensor = torch.Tensor
@@ -39,6 +40,8 @@ def fold(y: Tensor, dim: int, both: Both) -> Tensor:
 
 
 def _typed(x: Tensor, dtype: Any) -> Tensor:
+    if dtype in WHOLE and x.is_floating_point():
+        x = within(x, dtype)
     return x if dtype is None else x.to(dtype)
 
 

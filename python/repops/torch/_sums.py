@@ -139,13 +139,13 @@ def topk(
     return values.narrow(dim, 0, k).contiguous(), places.narrow(dim, 0, k).contiguous()
 
 
-@handles("sort.default")
-def sort(x: Tensor, dim: int = -1, descending: bool = False) -> Any:
+@handles("sort")
+def sort(x: Tensor, dim: int = -1, descending: bool = False, stable: Any = None) -> Any:
     return torch.sort(x, dim=dim, descending=descending, stable=True)
 
 
-@handles("argsort.default")
-def argsort(x: Tensor, dim: int = -1, descending: bool = False) -> Tensor:
+@handles("argsort")
+def argsort(x: Tensor, dim: int = -1, descending: bool = False, stable: Any = None) -> Tensor:
     return torch.sort(x, dim=dim, descending=descending, stable=True)[1]
 
 

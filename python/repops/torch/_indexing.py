@@ -1,0 +1,96 @@
+"""Writing and adding at places that may be named more than once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ._call import Leftover, need, run
+from ._registry import handles
+
+Tensor = torch.Tensor
+
+
+def _added(x: Tensor, places: Tensor, values: Tensor) -> Tensor:
+    """x with values added at places of its flat elements, each place's sum first."""
+    need(x, values)
+    ids = places.reshape(-1).to(torch.int32)
+    rows = values.contiguous().reshape(len(ids), -1)
+    sums = run("embedding_grad", (), (rows, ids), (x.numel() // rows.shape[1], rows.shape[1]))
+    return x + sums.reshape(x.shape)
+
+
+@handles("scatter_add")
+def scatter_add(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """Terms of one place are summed in the order of the index."""
+    if not x.dim():
+        return x + source
+    places, stride = torch.zeros(index.shape, dtype=torch.int64), x.numel()
+    for d, (size, count) in enumerate(zip(x.shape, index.shape)):
+        stride = stride // max(1, size)
+        own = torch.arange(count).reshape([-1 if e == d else 1 for e in range(x.dim())])
+        places = places + (index if d == dim % x.dim() else own) * stride
+    part = source[tuple(slice(0, n) for n in index.shape)]
+    return _added(x, places, part.reshape(-1, 1))
+
+
+@handles("index_add")
+def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
+    moved, base = source.movedim(dim, 0).contiguous(), x.movedim(dim, 0).contiguous()
+    moved = moved if alpha == 1 else moved * alpha
+    return _added(base, index, moved.reshape(len(index), -1)).movedim(0, dim)
+
+
+def _in_turn(function: Any, *arguments: Any) -> Tensor:
+    """Of several values for one place always the same stays; torch's threads write in any order."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return function(*arguments)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _distinct(indices: Any) -> bool:
+    """Masks name no place twice."""
+    return all(i is None or i.dtype in (torch.bool, torch.uint8) for i in indices)
+
+
+@handles("index_put", "_index_put_impl", "_unsafe_index_put")
+def index_put(
+    x: Tensor, indices: Any, values: Tensor, accumulate: bool = False, unsafe: bool = False
+) -> Tensor:
+    if not accumulate and _distinct(indices):
+        return torch.index_put(x, indices, values)
+    if not accumulate or not x.is_floating_point():
+        return _in_turn(torch.index_put, x, indices, values, accumulate)
+    flat = torch.arange(x.numel()).reshape(x.shape)
+    places = flat[tuple(slice(None) if i is None else i for i in indices)]
+    return _added(x.contiguous(), places, values.expand(places.shape).reshape(-1, 1))
+
+
+@handles("index_copy")
+def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    return _in_turn(torch.index_copy, x, dim, index, source)
+
+
+@handles("scatter_reduce.two")
+def scatter_reduce(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """Sums and means as scatter_add has them; a largest or smallest one has no order."""
+    need(x, source)
+    if reduce in ("amax", "amin"):
+        y = torch.scatter_reduce(x, dim, index, source, reduce, include_self=include_self)
+        return y + 0.0
+    if reduce not in ("sum", "mean"):
+        raise Leftover(f"its reduction is {reduce!r}")
+    base = x if include_self else torch.scatter(x, dim, index, 0.0)
+    y = scatter_add(base, dim, index, source)
+    if reduce == "sum":
+        return y
+    ones = torch.ones(index.shape, dtype=torch.int64)
+    start = torch.ones if include_self else torch.zeros
+    count = torch.scatter_add(start(x.shape, dtype=torch.int64), dim, index, ones)
+    return y / torch.where(count == 0, 1, count)
