@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from .. import _context
-from .._library import PTR, Call, Shape, lib
+from .._library import PTR, Call, Error, Shape, lib
 from .._operators import bits, call
 from .._table import TABLE
 
@@ -77,24 +77,39 @@ def run(
     dtype: torch.dtype = torch.float32,
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Runs an operator on dense tensors; `shape` and `dtype` are those of a declared output."""
+    """Runs an operator; `shape` and `dtype` are those of a declared output. Views are copied."""
+    inputs = [t if t.is_contiguous() else t.contiguous() for t in inputs]
     key = (name, tuple(attributes), shape and tuple(shape), *[(t.shape, t.dtype) for t in inputs])
     _, size, dtype, pointers, address = _calls.get(key) or _checked(
         key, name, attributes, inputs, shape, dtype
     )
     if out is None:
         out = torch.empty(size, dtype=dtype)
+    elif not packed(out):
+        raise Error(f"{name}: the output's elements do not lie side by side")
     context = _context.current()
     at = pointers(*[t.data_ptr() for t in inputs])
     context.check(lib.ro_run(context.handle, address, at, out.data_ptr()))
     return out
 
 
-def fused(function: Any, *arguments: Any) -> None:
-    """Calls a function of fused.h; tensors stand for their memory, None for NULL."""
-    context = _context.current()
-    given = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in arguments]
+def fused(function: Any, *arguments: Any, strided: bool = False) -> None:
+    """Calls a function of fused.h; tensors stand for their memory, None for NULL. strided: the
+    function is told how they lie, or does not care."""
+    context, given = _context.current(), []
+    for a in arguments:
+        if isinstance(a, torch.Tensor):
+            _readable(function, a, strided)
+            a = a.data_ptr()
+        given.append(a)
     context.check(function(context.handle, *given))
+
+
+def _readable(function: Any, a: torch.Tensor, strided: bool) -> None:
+    if a.dtype not in (torch.float32, torch.int32):
+        raise Leftover(f"one of its inputs is {a.dtype}; float32 is what the library computes in")
+    if not strided and not a.is_contiguous():
+        raise Error(f"{function.__name__}: a tensor of {list(a.shape)} is not dense")
 
 
 def _run_flat(

@@ -205,7 +205,7 @@ def sgd(
     rate = lr.reshape(1).float() if isinstance(lr, Tensor) else torch.tensor([float(lr)])
     clip = torch.ones(1) if clip is None else clip
     it = SgdStep(w.numel(), momentum, decay, nesterov, clip.data_ptr(), rate.data_ptr())
-    fused(lib.ro_sgd, ctypes.byref(it), w, m, g, w, m)
+    fused(lib.ro_sgd, ctypes.byref(it), w, m, g, w, m, strided=True)
 
 
 @handles("_fused_sgd_.default", "_fused_sgd_.tensor_lr")

@@ -44,7 +44,8 @@ def linear(x: Tensor, w: Tensor, bias: Tensor | None, transposed: int) -> Tensor
     rows, cols = x.numel() // max(1, x.shape[-1]), x.shape[-1]
     layer = LinearLayer(rows, cols, w.shape[0 if transposed else 1], transposed, 0)
     y = torch.empty(*x.shape[:-1], layer.out)
-    fused(lib.ro_linear, ctypes.byref(layer), x.contiguous(), w, bias, None, y)
+    bias = None if bias is None else bias.contiguous()
+    fused(lib.ro_linear, ctypes.byref(layer), x.contiguous(), w.contiguous(), bias, None, y)
     return y
 
 
@@ -219,7 +220,9 @@ def attention(
     b, h, n, d = q.shape
     out, it.out_row = torch.empty(b, n, h, d).transpose(1, 2), h * d
     stats = torch.empty(2, b, h, n)
-    fused(lib.ro_attention_forward, ctypes.byref(it), q, k, v, out, stats[0], stats[1])
+    fused(
+        lib.ro_attention_forward, ctypes.byref(it), q, k, v, out, stats[0], stats[1], strided=True
+    )
     return out, stats
 
 
@@ -270,5 +273,5 @@ def attention_backward(
     it.k_row = it.v_row = k.shape[1] * k.shape[3]
     dq, dk, dv = (torch.empty_like(t) for t in (q, k, v))
     arrays = (q, k, v, out, stats[0], stats[1], dout, dq, dk, dv)
-    fused(lib.ro_attention_backward, ctypes.byref(it), *arrays)
+    fused(lib.ro_attention_backward, ctypes.byref(it), *arrays, strided=True)
     return dq, dk, dv

@@ -37,7 +37,7 @@ def layer(
     need(x, w, w_h, b, b_h, h, c)
     if mode != LSTM or sizes:
         raise Leftover("it is no plain layer of LSTM")
-    parts = linear(x, w.contiguous(), b.contiguous(), 1)
+    parts = linear(x, w, b, 1)
     kept = torch.empty(*x.shape[:2], 5 * h.shape[-1])
     y = torch.empty(*x.shape[:2], h.shape[-1])
     h_size, c_size = h.shape, c.shape

@@ -30,7 +30,7 @@ def _rows(x: Tensor) -> Tensor:
 @_op("repops::linear", mutates_args=())
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x weight^T + bias: x [..., in], weight [out, in], bias [out]; the result is [..., out]."""
-    return _products.linear(x, weight.contiguous(), bias, 1)
+    return _products.linear(x, weight, bias, 1)
 
 
 @linear.register_fake
