@@ -132,7 +132,7 @@ endef
 $(foreach isa,$(ISAS),$(foreach real,f32 f64,$(eval $(call free_rule,$(isa),$(real)))))
 
 # repops-conform: the golden files are compiled in, the elementary functions once per instruction set.
-conform_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,conform report golden product fused fused_functions fused_layers bounded case_run sha256 $(ISAS:%=functions_%))
+conform_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,conform report golden product fused fused_functions fused_optimizers fused_layers bounded case_run sha256 $(ISAS:%=functions_%))
 define functions_rule
 $(BUILD)/obj/repops/tools/functions_$(1).o: repops/tools/functions.c
 	@mkdir -p $$(@D)
@@ -151,7 +151,7 @@ $(BUILD)/bin/repops-conform: $(conform_obj) $(BUILD)/lib/librepops.a
 	$(Q)$(CC) $^ $(LDFLAGS) -o $@
 
 # The golden cases, which tests and repops-conform run.
-tools_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,golden product fused fused_functions fused_layers bounded case_run)
+tools_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,golden product fused fused_functions fused_optimizers fused_layers bounded case_run)
 
 include repops/cuda/cuda.mk
 include verde/mpi/mpi.mk

@@ -302,6 +302,7 @@ void RO_NAME(ro_add_attention)(ro_table *table);
 void RO_NAME(ro_add_attend)(ro_table *table);
 void RO_NAME(ro_add_cross_entropy)(ro_table *table);
 void RO_NAME(ro_add_optimizer)(ro_table *table);
+void RO_NAME(ro_add_adamw_bf16)(ro_table *table);
 void RO_NAME(ro_add_conv)(ro_table *table);
 void RO_NAME(ro_add_conv_weight)(ro_table *table);
 void RO_NAME(ro_add_conv_fixed)(ro_table *table);

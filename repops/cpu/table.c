@@ -26,6 +26,7 @@ void RO_NAME(ro_table)(ro_table *table) {
     RO_NAME(ro_add_attend)(table);
     RO_NAME(ro_add_cross_entropy)(table);
     RO_NAME(ro_add_optimizer)(table);
+    RO_NAME(ro_add_adamw_bf16)(table);
     RO_NAME(ro_add_conv)(table);
     RO_NAME(ro_add_conv_weight)(table);
     RO_NAME(ro_add_conv_fixed)(table);

@@ -76,6 +76,14 @@ typedef struct {
     float *dx, *dgamma, *dbeta;
 } ro_row_grad_job;
 
+/* The arguments of ro_embedding_backward. */
+typedef struct {
+    int64_t rows, cols, positions;
+    const float *dy;
+    const int32_t *ids;
+    ro_gradient table;
+} ro_embedding_job;
+
 /* The arguments of ro_rms_norm_backward. */
 typedef struct {
     int64_t rows, cols;

@@ -196,76 +196,6 @@ static ro_status run_log_softmax_backward(ro_ctx *ctx, const golden_fused *g, co
                                    x + b->at[2]);
 }
 
-/* ---- optimizers ---- */
-
-enum { CLIP = 4, CLIP_C1, CLIP_C2, CLIP_RATE, SCALARS = 4 };
-
-static int64_t elements(const golden_fused *g) {
-    int64_t all = 0;
-    for (int i = 0; i < SIZES; i++)
-        all += g->size[i];
-    return all;
-}
-
-/* w, m, v and the gradient of all parameters; the scalars; w, m and v again. */
-static void plan_adamw(const golden_fused *g, golden_block *b) {
-    b->inputs = CLIP + 1;
-    for (int i = 0; i < CLIP; i++)
-        golden_add(b, elements(g));
-    golden_add(b, SCALARS);
-    for (int i = 0; i < 3; i++)
-        golden_add(b, elements(g));
-}
-
-/* No second moment is negative. */
-static void fill_adamw(const golden_fused *g, const golden_block *b) {
-    static const float scalar[SCALARS] = {0.7f, 0.19f, 0.0975f, 1e-3f};
-    for (int64_t e = 0; e < elements(g); e++)
-        b->host[b->at[2] + e] &= UINT32_C(0x7fffffff);
-    memcpy(b->host + b->at[CLIP], scalar, sizeof scalar);
-}
-
-static ro_status run_adamw(ro_ctx *ctx, const golden_fused *g, const golden_block *b, float *x) {
-    const int64_t *at = b->at;
-    const float *scalar = x + at[CLIP];
-    ro_adamw_parameter all[SIZES];
-    for (int64_t i = 0, from = 0; i < SIZES; from += g->size[i++])
-        all[i] = (ro_adamw_parameter){
-            {g->size[i], 0.9f, 0.95f, 1e-8f, 0.1f, scalar, scalar + 1, scalar + 2, scalar + 3},
-            x + at[0] + from,
-            x + at[1] + from,
-            x + at[2] + from,
-            x + at[3] + from,
-            x + at[5] + from,
-            x + at[6] + from,
-            x + at[7] + from};
-    if (strcmp(g->function, "adamw_all") == 0)
-        return ro_adamw_all(ctx, SIZES, all);
-    const ro_adamw_parameter *p = &all[0];
-    return ro_adamw(ctx, &p->step, p->w, p->m, p->v, p->gradient, p->w_out, p->m_out, p->v_out);
-}
-
-/* w, m and the gradient; clip and rate; w and m again. `causal` is Nesterov's. */
-static void plan_sgd(const golden_fused *g, golden_block *b) {
-    const int64_t count[] = {g->size[0], g->size[0], g->size[0], 2, g->size[0], g->size[0]};
-    b->inputs = 4;
-    for (int i = 0; i < 6; i++)
-        golden_add(b, count[i]);
-}
-
-static void fill_sgd(const golden_fused *g, const golden_block *b) {
-    static const float scalar[] = {0.7f, 0.1f};
-    (void)g;
-    memcpy(b->host + b->at[3], scalar, sizeof scalar);
-}
-
-static ro_status run_sgd(ro_ctx *ctx, const golden_fused *g, const golden_block *b, float *x) {
-    const int64_t *at = b->at;
-    const float *clip = x + at[3];
-    const ro_sgd_step step = {g->size[0], 0.9f, 5e-4f, g->causal, clip, clip + 1};
-    return ro_sgd(ctx, &step, x + at[0], x + at[1], x + at[2], x + at[4], x + at[5]);
-}
-
 /* ---- all ---- */
 
 static const golden_function functions[] = {
@@ -278,12 +208,9 @@ static const golden_function functions[] = {
     {"log_softmax", plan_softmax, NULL, run_log_softmax},
     {"softmax_backward", plan_softmax_backward, NULL, run_softmax_backward},
     {"log_softmax_backward", plan_softmax_backward, NULL, run_log_softmax_backward},
-    {"adamw", plan_adamw, fill_adamw, run_adamw},
-    {"adamw_all", plan_adamw, fill_adamw, run_adamw},
-    {"sgd", plan_sgd, fill_sgd, run_sgd},
 };
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
 
 const golden_function *golden_function_at(int i) {
-    return i < FUNCTIONS ? &functions[i] : golden_layer_function_at(i - FUNCTIONS);
+    return i < FUNCTIONS ? &functions[i] : golden_optimizer_at(i - FUNCTIONS);
 }

@@ -29,6 +29,9 @@ typedef struct {
 /* Function i; NULL from the last on. */
 const golden_function *golden_function_at(int i);
 
+/* fused_optimizers.c: optimizers, then those of fused_layers.c, likewise. */
+const golden_function *golden_optimizer_at(int i);
+
 /* fused_layers.c: those of repops/layers.h, likewise. */
 const golden_function *golden_layer_function_at(int i);
 

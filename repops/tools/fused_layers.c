@@ -1,3 +1,4 @@
+#include "repops/device.h"
 #include "repops/layers.h"
 #include "repops/tools/fused_functions.h"
 #include "repops/tools/golden.h"
@@ -76,12 +77,48 @@ static ro_status run_rotary(ro_ctx *ctx, const golden_fused *g, const golden_blo
                            : status;
 }
 
+/* ---- embeddings: a table, and the same added to what is there ---- */
+
+enum { EMBEDDED, IDS, BEFORE, TABLE, SUM };
+
+/* rows, cols and positions of a case */
+static void plan_embedding(const golden_fused *g, golden_block *b) {
+    const int64_t table = g->size[0] * g->size[1];
+    const int64_t count[] = {g->size[2] * g->size[1], g->size[2], table, table, table};
+    b->inputs = TABLE;
+    for (int i = 0; i <= SUM; i++)
+        golden_add(b, count[i]);
+}
+
+/* Some are outside the table. */
+static void fill_embedding(const golden_fused *g, const golden_block *b) {
+    const uint64_t seed = golden_seed(g->name);
+    for (int64_t p = 0; p < g->size[2]; p++)
+        b->host[b->at[IDS] + p] = case_i32(case_word(seed, IDS, p), (int64_t)g->size[0]);
+}
+
+static ro_status run_embedding(ro_ctx *ctx, const golden_fused *g, const golden_block *b,
+                               float *x) {
+    const int64_t rows = g->size[0], cols = g->size[1], positions = g->size[2], *at = b->at;
+    const int32_t *ids = (const int32_t *)(const void *)(x + at[IDS]);
+    const float *dy = x + at[EMBEDDED];
+    ro_status status = ro_copy(ctx, x + at[SUM], x + at[BEFORE], (size_t)(rows * cols) * sizeof *x);
+    if (status == RO_OK)
+        status = ro_embedding_backward(ctx, rows, cols, positions, dy, ids,
+                                       (ro_gradient){x + at[TABLE], 0});
+    if (status == RO_OK)
+        status = ro_embedding_backward(ctx, rows, cols, positions, dy, ids,
+                                       (ro_gradient){x + at[SUM], 1});
+    return status;
+}
+
 /* ---- all ---- */
 
 static const golden_function functions[] = {
     {"rms_norm", plan_rms_norm, NULL, run_rms_norm},
     {"rms_norm_backward", plan_rms_norm_backward, NULL, run_rms_norm_backward},
     {"rotary", plan_rotary, fill_rotary, run_rotary},
+    {"embedding_backward", plan_embedding, fill_embedding, run_embedding},
 };
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
 

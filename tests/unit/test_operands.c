@@ -218,6 +218,21 @@ static ro_status adamw(float *const t[TENSORS]) {
     const ro_adamw_step step = {N * N, 0, 0, 1, 0, t[4], t[5], t[6], t[7]};
     return ro_adamw(ctx, &step, t[0], t[1], t[2], t[3], t[8], t[9], t[10]);
 }
+static ro_status adamw_bf16(float *const t[TENSORS]) {
+    uint16_t *half[TENSORS];
+    for (int i = 0; i < TENSORS; i++)
+        half[i] = (uint16_t *)(void *)t[i];
+    const ro_adamw_bf16_parameter p = {{N * N, 0, 0, 1, 0, t[4], t[5], t[6], t[7]},
+                                       {0, {0}, (const int32_t *)(const void *)t[8]},
+                                       half[0],
+                                       half[1],
+                                       half[2],
+                                       t[3],
+                                       half[9],
+                                       half[10],
+                                       half[11]};
+    return ro_adamw_bf16(ctx, &p);
+}
 static ro_status sgd(float *const t[TENSORS]) {
     const ro_sgd_step step = {N * N, 0, 0, 0, t[3], t[4]};
     return ro_sgd(ctx, &step, t[0], t[1], t[2], t[5], t[6]);
@@ -280,6 +295,13 @@ static const function functions[] = {
      {[8] = 1, [9] = 2, [10] = 4},
      {"w", "m", "v", "gradient", "clip", "c1", "c2", "rate", "w_out", "m_out", "v_out"},
      adamw},
+    {"adamw_bf16",
+     12,
+     3,
+     0,
+     {[9] = 1, [10] = 2, [11] = 4},
+     {"w", "m", "v", "gradient", "clip", "c1", "c2", "rate", "step", "w_out", "m_out", "v_out"},
+     adamw_bf16},
     {"sgd",
      7,
      2,

@@ -1,5 +1,5 @@
 /* The optimizer, SPEC.md section 9. */
-#include "repops/cpu/isa.h"
+#include "repops/cpu/elements/adamw.h"
 
 /* ---- learning rate ---- */
 
@@ -50,19 +50,6 @@ static void clip_scale(const ro_job *job, int64_t first, int64_t last) {
 
 /* ---- AdamW ---- */
 
-RO_INLINE float next_m(float m, float gc, float beta, float rest) {
-    return ro_canon(ro_fma(beta, m, rest * gc));
-}
-
-RO_INLINE float next_v(float v, float gc, float beta, float rest) {
-    return ro_canon(ro_fma(beta, v, rest * (gc * gc)));
-}
-
-RO_INLINE ro_adamw_scalars scalars_of(const float *c1, const float *c2, const float *lr, float eps,
-                                      float decay) {
-    return (ro_adamw_scalars){1.0f / *c1, 1.0f / *c2, *lr, eps, decay};
-}
-
 static void adamw_m(const ro_job *job, int64_t first, int64_t last) {
     const float *m = (const float *)job->in[0] + first;
     const float *g = (const float *)job->in[1] + first;
@@ -98,31 +85,9 @@ static void adamw_w(const ro_job *job, int64_t first, int64_t last) {
         out[i] = ro_adamw_w(w[i], m[i], v[i], p);
 }
 
-/* All three at once; outputs may be the inputs. */
 static void adamw_range(void *user, int64_t first, int64_t last, int worker) {
-    const ro_adamw_parameter *j = user;
-    const ro_adamw_step *s = &j->step;
-    const float *w = j->w + first, *m = j->m + first, *v = j->v + first, *g = j->gradient + first;
-    float *w_out = j->w_out + first, *m_out = j->m_out + first, *v_out = j->v_out + first;
-    const float clip = *s->clip, beta1 = s->beta1, beta2 = s->beta2;
-    const float rest1 = 1.0f - beta1, rest2 = 1.0f - beta2;
-    const ro_adamw_scalars p = scalars_of(s->c1, s->c2, s->rate, s->eps, s->decay);
     (void)worker;
-    RO_SAME_INDEX
-    for (int64_t i = 0; i < last - first; i++) {
-        const float gc = g[i] * clip, wi = w[i];
-        const float mi = next_m(m[i], gc, beta1, rest1), vi = next_v(v[i], gc, beta2, rest2);
-        m_out[i] = mi;
-        v_out[i] = vi;
-        w_out[i] = ro_adamw_w(wi, mi, vi, p);
-    }
-}
-
-enum { PIECE = 16384 }; /* elements that are worth a wake-up */
-
-/* Elements of a piece: not less than are worth a wake-up. */
-static int64_t piece_of(ro_ctx *ctx, int64_t elements) {
-    return max_i64(PIECE, elements / (8 * ro_ctx_threads(ctx)) / 64 * 64);
+    adamw_elements(user, first, last);
 }
 
 static ro_status adamw(ro_ctx *ctx, int64_t count, const ro_adamw_parameter *parameter) {

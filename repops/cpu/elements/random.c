@@ -1,6 +1,5 @@
 /* Operators that need Philox, SPEC.md sections 5, 6 and 10. */
-#include "repops/cpu/elements/philox.h"
-#include "repops/src/half.h"
+#include "repops/cpu/elements/stochastic.h"
 
 /* Blocks of four words that are generated together. */
 enum { BATCH = 64 };
@@ -101,18 +100,9 @@ static int64_t eights(const ro_call *call) {
 static void cast_stochastic(const ro_job *job, int64_t first, int64_t last) {
     const philox from = philox_of(job, *(const uint32_t *)job->in[1]);
     const int64_t end = min_i64(8 * last, ro_shape_numel(&job->call->output));
-    uint32_t word[4 * BATCH];
-    uint16_t part[8 * BATCH]; /* of each element; the lower half of a word is the first one's */
-    for (int64_t block = first; block < last; block += BATCH) {
-        const float *restrict x = (const float *)job->in[0] + 8 * block;
-        uint16_t *restrict out = (uint16_t *)job->out + 8 * block;
-        const int64_t count = min_i64(8 * BATCH, end - 8 * block);
-        philox_words(from, (uint64_t)block, BATCH, word);
-        for (int i = 0; i < 4 * BATCH; i++)
-            part[2 * i] = (uint16_t)word[i], part[2 * i + 1] = (uint16_t)(word[i] >> 16);
-        for (int64_t i = 0; i < count; i++)
-            out[i] = ro_to_bf16_at_random(x[i], part[i]);
-    }
+    for (int64_t e = 8 * first; e < end; e += STOCHASTIC_MOST)
+        stochastic_bf16(from, e, min_i64(STOCHASTIC_MOST, end - e), (const float *)job->in[0] + e,
+                        (uint16_t *)job->out + e);
 }
 
 /* ---- read_batch: an item is a row ---- */

@@ -6,8 +6,11 @@
 enum { TILE = 256, LEVELS = 7 }; /* 64^7 > 2^40 positions */
 
 typedef struct {
-    ro_job job;
     int64_t outer, rows, cols, positions; /* dy [outer, positions, cols], out [outer, rows, cols] */
+    const float *dy;
+    const int32_t *ids;
+    float *out;
+    int add;        /* not 0: to what `out` has */
     int64_t *start; /* [rows + 1]: the positions of id v are order[start[v]..start[v + 1]) */
     int64_t *order; /* [positions] */
 } plan;
@@ -17,7 +20,7 @@ static int in_table(const plan *p, int32_t id) {
 }
 
 static void sort_positions(plan *p) {
-    const int32_t *ids = p->job.in[1];
+    const int32_t *ids = p->ids;
     memset(p->start, 0, (size_t)(p->rows + 1) * sizeof *p->start);
     for (int64_t i = 0; i < p->positions; i++)
         if (in_table(p, ids[i]))
@@ -43,6 +46,16 @@ static void carry(float level[LEVELS][TILE], int l, int64_t count) {
     memset(level[l], 0, (size_t)count * sizeof(float));
 }
 
+/* A NaN that is added is the canonical one, whichever it was. */
+static void put_sums(const float *restrict sum, int add, int64_t count, float *restrict out) {
+    if (add)
+        for (int64_t c = 0; c < count; c++)
+            out[c] = ro_canon(out[c] + sum[c]);
+    else
+        for (int64_t c = 0; c < count; c++)
+            out[c] = ro_canon(sum[c]);
+}
+
 /* A sum that starts from +0 is never -0, so the passage of a finished sum through levels above, and
  * an empty level's +0, change no bit. */
 static void sum_positions(const plan *p, const int64_t *order, int64_t n, const float *dy,
@@ -61,8 +74,7 @@ static void sum_positions(const plan *p, const int64_t *order, int64_t n, const 
     }
     for (int l = 0; l < top; l++)
         add_to(level[l + 1], level[l], count);
-    for (int64_t c = 0; c < count; c++)
-        out[c] = ro_canon(level[top][c]);
+    put_sums(level[top], p->add, count, out);
 }
 
 /* An item is a tile of columns of a row of the output. */
@@ -73,37 +85,49 @@ static void sum_items(void *user, int64_t first, int64_t last, int worker) {
     for (int64_t i = first; i < last; i++) {
         const int64_t row = i / across, o = row / p->rows, v = row % p->rows;
         const int64_t col = i % across * TILE;
-        const float *dy = (const float *)p->job.in[0] + o * p->positions * p->cols + col;
+        const float *dy = p->dy + o * p->positions * p->cols + col;
         sum_positions(p, p->order + p->start[v], p->start[v + 1] - p->start[v], dy,
-                      min_i64(TILE, p->cols - col), (float *)p->job.out + row * p->cols + col);
+                      min_i64(TILE, p->cols - col), p->out + row * p->cols + col);
     }
 }
 
-static ro_status scatter(const ro_job *job, int64_t axis) {
-    const ro_axis out = ro_axis_of(&job->call->output, axis);
-    plan p = {*job, out.outer, out.n, out.inner, in_numel(job, 1), NULL, NULL};
-    p.start = ro_workspace(job->ctx, (size_t)(p.rows + 1 + p.positions) * sizeof *p.start);
-    if (!p.start)
+static ro_status scatter(ro_ctx *ctx, plan *p) {
+    p->start = ro_workspace(ctx, (size_t)(p->rows + 1 + p->positions) * sizeof *p->start);
+    if (!p->start)
         return RO_ERR_MEMORY;
-    p.order = p.start + p.rows + 1;
-    sort_positions(&p);
+    p->order = p->start + p->rows + 1;
+    sort_positions(p);
     /* Some tokens are far more frequent than others: many pieces, so that threads end together. */
-    const int64_t items = p.outer * p.rows * ceil_div(p.cols, TILE);
-    const int64_t work = p.outer * (p.rows + p.positions) * p.cols;
-    const int64_t pieces = min_i64(work / 4096 + 1, 64 * ro_ctx_threads(job->ctx));
-    ro_pool_for(ro_ctx_pool(job->ctx), items, ceil_div(items, pieces), sum_items, &p);
+    const int64_t items = p->outer * p->rows * ceil_div(p->cols, TILE);
+    const int64_t work = p->outer * (p->rows + p->positions) * p->cols;
+    const int64_t pieces = min_i64(work / 4096 + 1, 64 * ro_ctx_threads(ctx));
+    ro_pool_for(ro_ctx_pool(ctx), items, ceil_div(items, pieces), sum_items, p);
     return RO_OK;
 }
 
+static ro_status scatter_along(const ro_job *job, int64_t axis) {
+    const ro_axis out = ro_axis_of(&job->call->output, axis);
+    plan p = {.outer = out.outer, .rows = out.n, .cols = out.inner, .positions = in_numel(job, 1)};
+    p.dy = job->in[0], p.ids = job->in[1], p.out = job->out;
+    return scatter(job->ctx, &p);
+}
+
 static ro_status embedding_grad(const ro_job *job) {
-    return scatter(job, 0);
+    return scatter_along(job, 0);
 }
 
 static ro_status gather_grad(const ro_job *job) {
-    return scatter(job, job->call->attr[RO_GATHER_GRAD_AXIS]);
+    return scatter_along(job, job->call->attr[RO_GATHER_GRAD_AXIS]);
+}
+
+static ro_status embedding_backward(ro_ctx *ctx, const ro_embedding_job *job) {
+    plan p = {1,       job->rows, job->cols,       job->positions,
+              job->dy, job->ids,  job->table.data, job->table.add};
+    return scatter(ctx, &p);
 }
 
 void RO_NAME(ro_add_embedding)(ro_table *table) {
     table->kernel[RO_OP_EMBEDDING_GRAD] = (ro_kernel){.run = embedding_grad};
     table->kernel[RO_OP_GATHER_GRAD] = (ro_kernel){.run = gather_grad};
+    table->embedding_backward = embedding_backward;
 }

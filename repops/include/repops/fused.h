@@ -205,6 +205,27 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_adamw_all(ro_ctx *ctx, int64_t count,
                                           const ro_adamw_parameter *parameter);
 
+/* How AdamW's results are rounded to bf16: as cast_stochastic does with these attributes. */
+typedef struct {
+    uint64_t seed;
+    uint32_t stream[3];  /* of w, m and v */
+    const int32_t *step; /* one element */
+} ro_adamw_rounding;
+
+/* A parameter that is stored as bf16. Each output may be its own input. */
+typedef struct {
+    ro_adamw_step step;
+    ro_adamw_rounding rounding;
+    const uint16_t *w, *m, *v;
+    const float *gradient;
+    uint16_t *w_out, *m_out, *v_out;
+} ro_adamw_bf16_parameter;
+
+/* Its step: the bytes of cast to f32, of ro_adamw, and of cast_stochastic of each result. On CPUs
+ * every element is read and written once and there is no temporary memory; on a device it is w, m
+ * and v as f32. */
+RO_API RO_MUST_USE ro_status ro_adamw_bf16(ro_ctx *ctx, const ro_adamw_bf16_parameter *parameter);
+
 /* ---- SGD, SPEC 9 ---- */
 
 typedef struct {

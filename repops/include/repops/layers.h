@@ -1,8 +1,8 @@
-/* Pieces of layers in one call each: sums of any length, the gradients of linear layers, RMS norm,
- * rotary positions. They give the bytes of the operators that SPEC.md names, and save the author of
- * a trainer the levels of a sum and the temporary tensors. RMS norm and rotary positions are fused
- * on CPUs, as what fused.h has: they pass over memory once. The others, and these two on a device,
- * run their operators one after another.
+/* Pieces of layers in one call each: sums of any length, the gradients of linear layers and of
+ * embeddings, RMS norm, rotary positions. They give the bytes of the operators that SPEC.md names,
+ * and save the author of a trainer the levels of a sum and the temporary tensors. Embeddings, RMS
+ * norm and rotary positions are fused on CPUs, as what fused.h has: they pass over memory once. The
+ * others, and these three on a device, run their operators one after another.
  *
  * All tensors are dense and row-major, f32 where no type is said, in memory where the context
  * computes, borrowed for the call. None may be NULL unless its comment says so or it has no
@@ -52,6 +52,16 @@ RO_API RO_MUST_USE ro_status ro_linear_backward(ro_ctx *ctx, const ro_linear_lay
                                                 const float *x, const float *w, const float *z,
                                                 const float *dy, ro_gradient dx, ro_gradient dw,
                                                 ro_gradient db);
+
+/* ---- embeddings, SPEC 3.3 and 5 ---- */
+
+/* The gradient of a table from that of what was looked up, dy: the bytes of embedding_grad. dy:
+ * [positions, cols]; ids: [positions], at most 2^31 of them; table: [rows, cols]. Temporary memory:
+ * on CPUs a number per row and per position; on a device that of the operator, and the table once
+ * more where it is added. */
+RO_API RO_MUST_USE ro_status ro_embedding_backward(ro_ctx *ctx, int64_t rows, int64_t cols,
+                                                   int64_t positions, const float *dy,
+                                                   const int32_t *ids, ro_gradient table);
 
 /* ---- RMS norm, SPEC 7.3 ---- */
 

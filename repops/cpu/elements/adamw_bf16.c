@@ -1,0 +1,45 @@
+/* AdamW of parameters that are stored as bf16, SPEC.md section 9: the numbers of a piece are f32 in
+ * the cache, and nowhere else. */
+#include "repops/cpu/elements/adamw.h"
+#include "repops/cpu/elements/stochastic.h"
+
+enum { NUMBERS = STOCHASTIC_MOST };
+
+static void widen(const uint16_t *restrict x, int64_t count, float *restrict out) {
+    for (int64_t i = 0; i < count; i++)
+        out[i] = ro_from_bf16(x[i]);
+}
+
+/* `first` is a multiple of 8. */
+static void step_numbers(const ro_adamw_bf16_parameter *j, int64_t first, int64_t count) {
+    const ro_adamw_rounding *r = &j->rounding;
+    const uint16_t *const from[] = {j->w + first, j->m + first, j->v + first};
+    uint16_t *const to[] = {j->w_out + first, j->m_out + first, j->v_out + first};
+    float x[3][NUMBERS];
+    for (int i = 0; i < 3; i++)
+        widen(from[i], count, x[i]);
+    const ro_adamw_parameter wide = {j->step, x[0], x[1], x[2], j->gradient + first,
+                                     x[0],    x[1], x[2]};
+    adamw_elements(&wide, 0, count);
+    for (int i = 0; i < 3; i++) {
+        const philox source = {r->seed, *(const uint32_t *)r->step, r->stream[i]};
+        stochastic_bf16(source, first, count, x[i], to[i]);
+    }
+}
+
+static void step_range(void *user, int64_t first, int64_t last, int worker) {
+    (void)worker;
+    for (int64_t e = first; e < last; e += NUMBERS)
+        step_numbers(user, e, min_i64(NUMBERS, last - e));
+}
+
+static ro_status adamw_bf16(ro_ctx *ctx, const ro_adamw_bf16_parameter *parameter) {
+    const int64_t elements = parameter->step.count;
+    ro_pool_for(ro_ctx_pool(ctx), elements, piece_of(ctx, elements), step_range,
+                (void *)(uintptr_t)parameter);
+    return RO_OK;
+}
+
+void RO_NAME(ro_add_adamw_bf16)(ro_table *table) {
+    table->adamw_bf16 = adamw_bf16;
+}

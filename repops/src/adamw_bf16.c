@@ -1,0 +1,84 @@
+/* ro_adamw_bf16: checks, and the operators for a device. */
+#include "repops/src/layers.h"
+
+#include "repops/device.h"
+#include "repops/src/backend.h"
+#include "repops/src/fpenv.h"
+
+static ro_pieces halves(const void *at, int64_t count) {
+    return (ro_pieces){at, 1, count * 2, count * 2};
+}
+
+static ro_status check(ro_ctx *ctx, const ro_adamw_bf16_parameter *p) {
+    const int64_t n = p->step.count, one = n > 0;
+    if (n < 0 || n > RO_MAX_NUMEL)
+        return ro_fail(ctx, RO_ERR_ARG, "adamw_bf16: count must be 0..2^40, got %lld",
+                       (long long)n);
+    const ro_operand operands[] = {{"w", halves(p->w, n), RO_READ},
+                                   {"m", halves(p->m, n), RO_READ},
+                                   {"v", halves(p->v, n), RO_READ},
+                                   {"gradient", ro_words(p->gradient, n), RO_READ},
+                                   {"clip", ro_words(p->step.clip, one), RO_READ},
+                                   {"c1", ro_words(p->step.c1, one), RO_READ},
+                                   {"c2", ro_words(p->step.c2, one), RO_READ},
+                                   {"rate", ro_words(p->step.rate, one), RO_READ},
+                                   {"step", ro_words(p->rounding.step, one), RO_READ},
+                                   {"w_out", halves(p->w_out, n), RO_WRITTEN, 1 << 0},
+                                   {"m_out", halves(p->m_out, n), RO_WRITTEN, 1 << 1},
+                                   {"v_out", halves(p->v_out, n), RO_WRITTEN, 1 << 2}};
+    return ro_check_operands(ctx, "adamw_bf16", operands, sizeof operands / sizeof operands[0]);
+}
+
+static ro_tensor vector(ro_dtype dtype, const void *at, int64_t count) {
+    return (ro_tensor){{dtype, 1, {count}}, (void *)(uintptr_t)at};
+}
+
+static ro_status widen(ro_ctx *ctx, int64_t count, const uint16_t *x, float *to) {
+    const ro_tensor in = vector(RO_BF16, x, count);
+    ro_tensor out = vector(RO_F32, to, count);
+    return ro_op_cast(ctx, &in, &(ro_op_cast_attrs){RO_F32}, &out);
+}
+
+static ro_status narrow(ro_ctx *ctx, const ro_adamw_bf16_parameter *p, int i, const float *x,
+                        uint16_t *to) {
+    const ro_tensor in = vector(RO_F32, x, p->step.count);
+    const ro_tensor step = vector(RO_I32, p->rounding.step, 1);
+    const ro_op_cast_stochastic_attrs attrs = {(int64_t)p->rounding.seed, p->rounding.stream[i]};
+    ro_tensor out = vector(RO_BF16, to, p->step.count);
+    return ro_op_cast_stochastic(ctx, &in, &step, &attrs, &out);
+}
+
+static ro_status by_operators(ro_ctx *ctx, const ro_adamw_bf16_parameter *p) {
+    const uint16_t *const from[] = {p->w, p->m, p->v};
+    uint16_t *const to[] = {p->w_out, p->m_out, p->v_out};
+    const int64_t count = p->step.count;
+    float *x[3];
+    ro_status status = ro_temporary(ctx, 3 * count, &x[0]);
+    if (status != RO_OK)
+        return status;
+    x[1] = x[0] + count, x[2] = x[1] + count;
+    for (int i = 0; i < 3 && status == RO_OK; i++)
+        status = widen(ctx, count, from[i], x[i]);
+    if (status == RO_OK)
+        status = ro_adamw(ctx, &p->step, x[0], x[1], x[2], p->gradient, x[0], x[1], x[2]);
+    for (int i = 0; i < 3 && status == RO_OK; i++)
+        status = narrow(ctx, p, i, x[i], to[i]);
+    ro_free(ctx, x[0]);
+    return status;
+}
+
+static ro_status fused(ro_ctx *ctx, const ro_adamw_bf16_parameter *parameter) {
+    const ro_fpenv env = ro_fpenv_enter();
+    const ro_status status = ro_ctx_table(ctx)->adamw_bf16(ctx, parameter);
+    ro_fpenv_leave(env);
+    return status;
+}
+
+ro_status ro_adamw_bf16(ro_ctx *ctx, const ro_adamw_bf16_parameter *parameter) {
+    if (!ctx || !parameter)
+        return ro_missing(ctx, "adamw_bf16", ctx ? "parameter" : "ctx");
+    const ro_status status = check(ctx, parameter);
+    if (status != RO_OK || parameter->step.count == 0)
+        return status;
+    return ro_ctx_table(ctx)->adamw_bf16 ? fused(ctx, parameter) : by_operators(ctx, parameter);
+}
