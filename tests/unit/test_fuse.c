@@ -428,9 +428,9 @@ Test(fuse, a_run_has_the_same_root) {
     uint32_t kept;
     cr_expect(gelu > 0 && linear_groups(p, RO_ACTIVATION_GELU, &kept) == gelu && kept == gelu);
     cr_expect(linear_groups(p, RO_ACTIVATION_NONE, &kept) == 3 * gelu && kept == 0);
-    cr_expect(test_groups_of(p) == 6 + 4 * gelu + 2 * norms + count_of(p, RO_OP_ADAMW_W),
+    cr_expect(test_groups_of(p) == 8 + 4 * gelu + 2 * norms + count_of(p, RO_OP_ADAMW_W),
               "for each of two micro-batches: attention, its gradient, the loss, linear layers, "
-              "norms and their gradients; each parameter");
+              "norms and their gradients, the table's second gradient; each parameter");
     expect_the_same_root(&job);
     test_job_close(&job);
 }

@@ -10,7 +10,7 @@
 
 enum {
     VD_FUSED_MEMBERS = 20,
-    VD_FUSED_INPUTS = 8,
+    VD_FUSED_INPUTS = 9,
     VD_FUSED_OUTPUTS = 3,
     VD_FUSED_BATCH = 256 /* parameters */
 };
@@ -26,7 +26,9 @@ typedef enum {
     VD_FUSED_RMS_NORM,        /* with its rstd */
     VD_FUSED_RMS_NORM_GRAD,   /* of x, as that of layer norm, and of gamma if it is trained */
     VD_FUSED_ADAMW,           /* of one parameter; what is new may take the place of what was */
+    VD_FUSED_ADAMW_BF16,      /* the same with weights and moments of bf16 */
     VD_FUSED_SGD,             /* likewise */
+    VD_FUSED_EMBEDDING_GRAD,  /* of a table, added to another one of it, whose place it may take */
 } vd_fused_kind;
 
 /* Nodes whose intermediate values nobody else reads. */
@@ -48,12 +50,14 @@ typedef struct {
     ro_linear_layer linear; /* inputs x, w, bias if there is one; outputs y, z if it is read */
     ro_dtype weight_dtype;  /* of w, which the group makes f32 */
     bool frozen;            /* w are data */
-    int64_t rows, cols;     /* of logits, of what is normalised */
+    int64_t rows, cols;     /* of logits, of what is normalised, of a table */
+    int64_t positions;      /* of what was looked up in a table */
     float eps;              /* of a norm */
     float dloss;            /* of every row; the third input says it of each, if there is one */
     int64_t ignore;         /* the label whose rows do not count; RO_IGNORE_NONE */
     ro_adamw_step adamw;    /* pointers: NULL until it runs */
-    ro_sgd_step sgd;        /* likewise */
+    ro_adamw_rounding rounding; /* likewise, of VD_FUSED_ADAMW_BF16 */
+    ro_sgd_step sgd;            /* likewise */
 } vd_fused;
 
 #define VD_NO_GROUP UINT32_MAX

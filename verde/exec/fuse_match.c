@@ -1,5 +1,5 @@
 /* The parts of patterns, and the patterns softmax cross-entropy with its gradient, SPEC.md section
- * 7.2; AdamW and SGD, section 9. */
+ * 7.2; a second gradient of a table, section 5. */
 #include "verde/exec/fuse_match.h"
 
 /* How far apart the nodes of one pattern may be. */
@@ -33,7 +33,7 @@ const ro_shape *vd_shape_in(const vd_matcher *m, uint32_t value) {
 uint32_t vd_find_reader(const vd_matcher *m, uint32_t from, const vd_reader *r) {
     for (uint32_t i = from; i < m->graph->node_count && i < from + REACH; i++) {
         const vd_node *n = &m->graph->stored[i];
-        if (n->op == r->op && vd_input_of(m, n, 0) == r->value &&
+        if (n->op == r->op && (r->value == VD_NO_GROUP || vd_input_of(m, n, 0) == r->value) &&
             (r->second == VD_NO_GROUP || vd_input_of(m, n, 1) == r->second) &&
             (r->attr < 0 || n->attr[r->attr] == r->wanted))
             return m->sources + i;
@@ -115,57 +115,22 @@ bool vd_match_cross_entropy(const vd_matcher *m, uint32_t node, vd_fused *g) {
     return true;
 }
 
-/* ---- AdamW: from adamw_w ---- */
+/* ---- a second gradient of a table: from embedding_grad ---- */
 
-bool vd_match_adamw(const vd_matcher *m, uint32_t node, vd_fused *g) {
-    const uint32_t w = m->sources + node;
-    g->kind = VD_FUSED_ADAMW;
-    const vd_node *n = vd_join(m, w, RO_OP_ADAMW_W, g);
-    const uint32_t m_out = vd_input_of(m, n, 1), v_out = vd_input_of(m, n, 2);
-    const vd_node *first = vd_join(m, m_out, RO_OP_ADAMW_M, g);
-    const vd_node *second = vd_join(m, v_out, RO_OP_ADAMW_V, g);
-    if (!first || !second)
+bool vd_match_embedding_grad(const vd_matcher *m, uint32_t node, vd_fused *g) {
+    const uint32_t gradient = m->sources + node;
+    const vd_node *n = vd_join(m, gradient, RO_OP_EMBEDDING_GRAD, g);
+    const vd_reader added = {RO_OP_ADD, VD_NO_GROUP, gradient, -1, 0};
+    const uint32_t sum = vd_find_reader(m, node + 1, &added);
+    g->kind = VD_FUSED_EMBEDDING_GRAD;
+    if (sum == VD_NO_GROUP)
         return false;
-    const uint32_t gradient = vd_input_of(m, first, 1), clip = vd_input_of(m, first, 2);
-    if (vd_input_of(m, second, 1) != gradient || vd_input_of(m, second, 2) != clip)
+    const uint32_t before = vd_input_of(m, vd_join(m, sum, RO_OP_ADD, g), 0);
+    if (before == gradient || !ro_shape_equal(vd_shape_in(m, before), &n->shape))
         return false;
-    g->adamw = (ro_adamw_step){.count = ro_shape_numel(&n->shape),
-                               .beta1 = ro_attr_to_f32(first->attr[RO_ADAMW_M_BETA]),
-                               .beta2 = ro_attr_to_f32(second->attr[RO_ADAMW_V_BETA]),
-                               .eps = ro_attr_to_f32(n->attr[RO_ADAMW_W_EPS]),
-                               .decay = ro_attr_to_f32(n->attr[RO_ADAMW_W_DECAY])};
-    vd_put_inputs(g, 8,
-                  (uint32_t[]){vd_input_of(m, n, 0), vd_input_of(m, first, 0),
-                               vd_input_of(m, second, 0), gradient, clip, vd_input_of(m, n, 3),
-                               vd_input_of(m, n, 4), vd_input_of(m, n, 5)});
-    vd_put_outputs(g, 3, (uint32_t[]){w, m_out, v_out});
-    return true;
-}
-
-/* ---- SGD: from sgd_w or sgd_nesterov ---- */
-
-bool vd_match_sgd(const vd_matcher *m, uint32_t node, vd_fused *g) {
-    const uint32_t w = m->sources + node;
-    const vd_node *n = &m->graph->stored[node];
-    const bool nesterov = n->op == RO_OP_SGD_NESTEROV;
-    g->kind = VD_FUSED_SGD;
-    vd_join(m, w, n->op, g);
-    const uint32_t m_out = vd_input_of(m, n, 1);
-    const vd_node *first = vd_join(m, m_out, RO_OP_SGD_M, g);
-    if (!first || vd_input_of(m, first, 2) != vd_input_of(m, n, 0))
-        return false;
-    const uint32_t gradient = vd_input_of(m, first, 1), clip = vd_input_of(m, first, 3);
-    if (nesterov && (vd_input_of(m, n, 2) != gradient || vd_input_of(m, n, 3) != clip ||
-                     n->attr[RO_SGD_MOMENTUM] != first->attr[RO_SGD_MOMENTUM] ||
-                     n->attr[RO_SGD_DECAY] != first->attr[RO_SGD_DECAY]))
-        return false;
-    g->sgd = (ro_sgd_step){.count = ro_shape_numel(&n->shape),
-                           .momentum = ro_attr_to_f32(first->attr[RO_SGD_MOMENTUM]),
-                           .decay = ro_attr_to_f32(first->attr[RO_SGD_DECAY]),
-                           .nesterov = nesterov};
-    vd_put_inputs(g, 5,
-                  (uint32_t[]){vd_input_of(m, n, 0), vd_input_of(m, first, 0), gradient, clip,
-                               vd_input_of(m, n, nesterov ? 4 : 2)});
-    vd_put_outputs(g, 2, (uint32_t[]){w, m_out});
+    g->rows = n->shape.dim[0], g->cols = n->shape.dim[1];
+    g->positions = ro_shape_numel(vd_shape_in(m, vd_input_of(m, n, 1)));
+    vd_put_inputs(g, 3, (uint32_t[]){before, vd_input_of(m, n, 0), vd_input_of(m, n, 1)});
+    vd_put_outputs(g, 1, &sum);
     return true;
 }

@@ -23,6 +23,8 @@ bool vd_match_layer_norm_grad(const vd_matcher *m, uint32_t node, vd_fused *out)
 bool vd_match_rms_norm(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_rms_norm_grad(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_adamw(const vd_matcher *m, uint32_t node, vd_fused *out);
+bool vd_match_adamw_bf16(const vd_matcher *m, uint32_t node, vd_fused *out);
+bool vd_match_embedding_grad(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_sgd(const vd_matcher *m, uint32_t node, vd_fused *out);
 
 /* Once there are groups: those of attention leave out the copies of heads before and after them. */
@@ -45,7 +47,7 @@ const vd_node *vd_join(const vd_matcher *m, uint32_t value, int op, vd_fused *g)
 uint32_t vd_input_of(const vd_matcher *m, const vd_node *n, int i);
 const ro_shape *vd_shape_in(const vd_matcher *m, uint32_t value);
 
-/* What a node must be: of this operator, with `value` as its first input, `second` as its second
+/* What a node must be: of this operator, with `value` as its first input and `second` as its second
  * (VD_NO_GROUP: any, or none), and attribute `attr` equal to `wanted` (attr < 0: any). */
 typedef struct {
     int op;
