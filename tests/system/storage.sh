@@ -7,7 +7,7 @@ best=${isas##* }
 
 # job MODEL STEPS [LINE...]: models/jobs/MODEL.yaml, so many steps long, with the lines.
 job() {
-    sed -e "s,file: \.\./data,file: $PWD/models/data," -e "s/^steps: .*/steps: $2/" -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' \
+    sed -e "s,\.\./data,$PWD/models/data," -e "s/^steps: .*/steps: $2/" -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' \
         -e 's/warmup: [0-9]*/warmup: 0/' "models/jobs/$1.yaml"
     shift 2
     for line in "$@"; do echo "$line"; done
@@ -31,14 +31,15 @@ job toy 4 > "$work/none.yaml"
 job toy 4 'storage: fp32' > "$work/fp32.yaml"
 job toy 4 'storage: bf16' > "$work/bf16.yaml"
 job toy 4 'storage: bf16' 'products: fixed16' > "$work/fixed.yaml"
-for name in none fp32 bf16 fixed; do run_one $name; done
+job toy 4 'storage: bf16' 'products: fixed24' > "$work/fixed24.yaml"
+for name in none fp32 bf16 fixed fixed24; do run_one $name; done
 cmp "$work/none.root" "$work/fp32.root" || fail "storage: fp32 is another job than none"
-[ "$(sort -u "$work/none.root" "$work/bf16.root" "$work/fixed.root" | wc -l)" -eq 3 ] || fail "storage changes no bit"
+[ "$(sort -u "$work/none.root" "$work/bf16.root" "$work/fixed.root" "$work/fixed24.root" | wc -l)" -eq 4 ] || fail "storage changes no bit"
 for isa in $isas; do
     for threads in 1 3; do same bf16 "$isa" $threads; done
 done
 same fixed scalar 2
-for model in llama-tiny bert-tiny mlp; do
+for model in llama-tiny bert-tiny mlp resnet-tiny; do
     job $model 2 'storage: bf16' > "$work/$model.yaml"
     expect 0 'cast_stochastic' "$verde" graph "$work/$model.yaml"
     run_one $model
@@ -82,6 +83,21 @@ serve bf16
 serve fixed
 for node in adamw.wte.w_bf16 adamw.h.0.mlp.up.weight.v_bf16 m1.h.0.mlp.up.argument_bf16 m0.h.1.attn.qkv_bf16; do liar bf16 $node; done
 liar fixed m1.logits.d_input
+
+# Of three, one lies; those with the right result computed it on different instruction sets.
+for name in fixed24 llama-tiny; do
+    expect 0 'run root' "$verde" run "$work/$name.yaml" --out "$work/second" --backend scalar
+    expect 0 'fits' "$verde" check "$work/second"
+    node=$("$verde" graph "$work/$name.yaml" | awk '$3 ~ /^cast_stochastic/ { node = $2 } END { print node }')
+    rm -rf "$work/liar"
+    "$verde" run "$work/$name.yaml" --out "$work/liar" --fault "element@1:$node" > "$work/out" 2>&1
+    for run in "$name" liar second; do serve "$run"; done
+    # shellcheck disable=SC2046
+    expect 3 'wrong-output' "$verde" arbitrate "$work/$name.yaml" --key "$work/keys" --verdict "$work/verdict.json" --force \
+        $(providers "$name" liar) --provider "$(cat "$work/second.url")"
+    expect 0 "$node" "$verde" verify "$work/verdict.json" --job "$work/$name.yaml"
+    rm -r "$work/second"
+done
 
 # The weights leave as BF16, and are proven; Python reads the state.
 expect 0 'step 4' "$verde" export "$work/bf16" --out "$work/model"
