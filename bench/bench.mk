@@ -82,6 +82,13 @@ $(BUILD)/bench/exact: bench/exact.c bench/peers.c bench/peers.h bench/bench.h $(
 	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $(filter-out %.h,$^) $(LDFLAGS) -lm -o $@
 .PHONY: bench-exact
 
+# Fixed convolutions beside FP32: make bench-exact-conv ARGS="--isa avx2 --threads 2".
+bench-exact-conv: ## fixed convolutions beside our FP32
+bench-exact-conv: $(BUILD)/bench/exact_conv
+	$< $(ARGS)
+$(BUILD)/bench/exact_conv: LDFLAGS += -lm
+.PHONY: bench-exact-conv
+
 # The CBLAS front beside OpenBLAS: make bench-blas ARGS="avx2 2".
 bench-blas: ## the BLAS front beside OpenBLAS
 bench-blas: $(BUILD)/bench/cpu_blas $(BUILD)/lib/$(BLAS_SONAME)
