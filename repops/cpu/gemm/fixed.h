@@ -10,6 +10,7 @@ typedef struct {
     const float *x;
     int64_t line, step; /* from a line to the next, from one k to the next; one of them is 1 */
     int64_t lines, steps;
+    const int32_t *at; /* NULL; or where each step begins, in place of k * step; line is 1 */
 } fixed_lines;
 
 /* Tiles of one chunk: `rows` packed lines of a by all packed lines of b, added to the totals at c,
@@ -33,6 +34,7 @@ typedef struct fixed_engine {
     void (*pack_a)(const fixed_lines *l, int bits, void *out, double *power);
     void (*pack_b)(const fixed_lines *l, int bits, void *out, double *power);
     void (*tiles)(const fixed_tiles *t);
+    int reads_at; /* pack_b takes fixed_lines.at */
 } fixed_engine;
 
 /* The engines that this machine has for integers of so many bits, the fastest first, which the

@@ -43,14 +43,15 @@ RO_INLINE whole_lines lines_of(const fixed_lines *l, float *copy) {
 typedef struct {
     const float *x;
     int64_t step, cols, steps;
+    const int32_t *at; /* as in fixed_lines */
 } side_by_side;
 
 /* copy: RO_DOT_CHUNK * FIXED_COLS floats. */
 RO_INLINE side_by_side columns_of(const fixed_lines *l, float *copy) {
     if (l->line == 1)
-        return (side_by_side){l->x, l->step, l->lines, l->steps};
+        return (side_by_side){l->x, l->step, l->lines, l->steps, l->at};
     turn(l->x, l->line, l->lines, l->steps, copy, FIXED_COLS);
-    return (side_by_side){copy, FIXED_COLS, l->lines, l->steps};
+    return (side_by_side){copy, FIXED_COLS, l->lines, l->steps, NULL};
 }
 
 /* A step of a vector of columns from `col` on; what is not there is 0. */

@@ -1,0 +1,192 @@
+/* Words of 16 bits that fixed_pairs.c multiplies: how both operands are packed. */
+#ifndef REPOPS_CPU_FIXED_PAIRS_H
+#define REPOPS_CPU_FIXED_PAIRS_H
+
+#include "repops/cpu/gemm/fixed_lines.h"
+
+#if defined(RO_ISA_avx2)
+
+enum {
+    ROWS = 6,
+    COLS = FIXED_COLS,
+    VECTORS = COLS / VW,
+    SUMS_MOST = 3,
+    A_PLANE = ROWS * RO_DOT_CHUNK, /* words of a sum */
+    B_PLANE = COLS * RO_DOT_CHUNK,
+    HIGH = 12, /* bits of the low word, of 24 */
+};
+
+/* ---- exponents and integers ---- */
+
+/* A power of two may be beyond f32: it is the product of two. Scaling is exact, or the integer is
+ * 0. The power of a lane that is not finite is NaN, and its integers are of no account. */
+typedef struct {
+    vf first, second;
+    __m256i finite, exponent;
+} scales;
+
+RO_INLINE vf power_of_two(__m256i exponent) {
+    return _mm256_castsi256_ps(
+        _mm256_slli_epi32(_mm256_add_epi32(exponent, _mm256_set1_epi32(127)), 23));
+}
+
+/* Exponents of the largest magnitudes in 8 lanes, as in src/fixed.h. */
+RO_INLINE scales scales_of(__m256i most, int bits) {
+    const __m256i field = _mm256_srli_epi32(_mm256_add_epi32(most, _mm256_set1_epi32(0x1ffff)), 23);
+    const __m256i exponent =
+        _mm256_sub_epi32(_mm256_max_epi32(field, _mm256_set1_epi32(1)), _mm256_set1_epi32(126));
+    const __m256i shift = _mm256_sub_epi32(_mm256_set1_epi32(bits - 1), exponent);
+    const __m256i half = _mm256_srai_epi32(shift, 1);
+    return (scales){power_of_two(half), power_of_two(_mm256_sub_epi32(shift, half)),
+                    _mm256_cmpgt_epi32(_mm256_set1_epi32(0x7f800000), most), exponent};
+}
+
+/* Stores what an integer of each lane counts: NaN where the lane is not finite. */
+RO_INLINE void store_powers(scales s, int bits, double *power) {
+    const __m256i e = _mm256_sub_epi32(s.exponent, _mm256_set1_epi32(bits - 1 - 1023));
+    const __m256d nan = _mm256_set1_pd(__builtin_nan(""));
+    for (int h = 0; h < 2; h++) {
+        const __m128i half = h ? _mm256_extracti128_si256(e, 1) : _mm256_castsi256_si128(e);
+        const __m128i known =
+            h ? _mm256_extracti128_si256(s.finite, 1) : _mm256_castsi256_si128(s.finite);
+        const __m256d p = _mm256_castsi256_pd(_mm256_slli_epi64(_mm256_cvtepi32_epi64(half), 52));
+        const __m256d finite = _mm256_castsi256_pd(_mm256_cvtepi32_epi64(known));
+        _mm256_storeu_pd(power + 4 * h, _mm256_blendv_pd(nan, p, finite));
+    }
+}
+
+RO_INLINE __m256i magnitude(vf x) {
+    return _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7fffffff));
+}
+
+RO_INLINE __m256i integers(vf x, scales s) {
+    return _mm256_cvtps_epi32(vf_mul(vf_mul(x, s.first), s.second));
+}
+
+/* Adds half of what the high word counts. So the low word is what `shift` bits of the sum hold,
+ * less that half, and the high word the bits before them. */
+RO_INLINE __m256i rounded(__m256i x, int shift) {
+    return _mm256_add_epi32(x, _mm256_set1_epi32(1 << (shift - 1)));
+}
+
+/* ---- a: each sum has [rows, k] words ---- */
+
+/* Words of 16 lanes in their order. */
+RO_INLINE __m256i in_words(__m256i first, __m256i second) {
+    return _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0xd8);
+}
+
+RO_INLINE void store(int16_t *out, __m256i x) {
+    _mm256_storeu_si256((__m256i *)(void *)out, x);
+}
+
+RO_INLINE __m256i largest(__m256i x) {
+    x = _mm256_max_epi32(x, _mm256_permute2x128_si256(x, x, 1));
+    x = _mm256_max_epi32(x, _mm256_shuffle_epi32(x, 0x4e));
+    return _mm256_max_epi32(x, _mm256_shuffle_epi32(x, 0xb1));
+}
+
+static void pack_line(const float *x, int64_t steps, int bits, int16_t *out, double *power) {
+    const int shift = bits == RO_FIXED_16 ? 8 : HIGH;
+    const __m256i low_bits = _mm256_set1_epi32((1 << shift) - 1);
+    __m256i most = _mm256_setzero_si256();
+    double powers[VW];
+    for (int64_t k = 0; k < steps; k += VW)
+        most = _mm256_max_epi32(most, magnitude(vf_load_n(x + k, steps - k)));
+    const scales s = scales_of(largest(most), bits);
+    store_powers(s, bits, powers);
+    *power = powers[0];
+    for (int64_t k = 0; k < steps; k += 2 * VW) {
+        const __m256i a = rounded(integers(vf_load_n(x + k, steps - k), s), shift);
+        const __m256i b = rounded(integers(vf_load_n(x + k + VW, steps - k - VW), s), shift);
+        const __m256i high = in_words(_mm256_srai_epi32(a, shift), _mm256_srai_epi32(b, shift));
+        const __m256i low =
+            _mm256_sub_epi16(in_words(_mm256_and_si256(a, low_bits), _mm256_and_si256(b, low_bits)),
+                             _mm256_set1_epi16(1 << (shift - 1)));
+        store(out + k, high);
+        store(out + A_PLANE + k, low);
+        if (bits != RO_FIXED_16)
+            store(out + 2 * A_PLANE + k, _mm256_add_epi16(high, low));
+    }
+}
+
+static void pack_a(const fixed_lines *l, int bits, void *out, double *power) {
+    float copy[VW * RO_DOT_CHUNK];
+    const whole_lines from = lines_of(l, copy);
+    for (int64_t i = 0; i < l->lines; i++)
+        pack_line(from.x + i * from.apart, l->steps, bits, (int16_t *)out + i * RO_DOT_CHUNK,
+                  power + i);
+}
+
+/* ---- b: each plane has [pairs of k, columns, 2] words ---- */
+
+/* The low halves of the lanes of both. */
+RO_INLINE __m256i low_halves(__m256i first, __m256i second) {
+    return _mm256_blend_epi16(first, _mm256_slli_epi32(second, 16), 0xaa);
+}
+
+RO_INLINE void store_pairs(__m256i x, __m256i y, int bits, int16_t *out) {
+    if (bits == RO_FIXED_16) {
+        store(out, low_halves(x, y));
+        return;
+    }
+    const __m256i a = rounded(x, HIGH), b = rounded(y, HIGH);
+    const __m256i low = _mm256_and_si256(low_halves(a, b), _mm256_set1_epi16((1 << HIGH) - 1));
+    store(out,
+          _mm256_blend_epi16(_mm256_srai_epi32(a, HIGH), _mm256_slli_epi32(b, 16 - HIGH), 0xaa));
+    store(out + B_PLANE, _mm256_sub_epi16(low, _mm256_set1_epi16(1 << (HIGH - 1))));
+}
+
+enum { PARTLY, WHOLE, PLACED };
+
+/* A vector of columns at a step. Where all columns are there they are WHOLE, or PLACED if their
+ * steps have places. */
+RO_INLINE vf columns_at(side_by_side c, int64_t k, int64_t col, int kind) {
+    if (kind == PARTLY)
+        return vf_load_n(c.x + (c.at ? c.at[k] : k * c.step) + col, c.cols - col);
+    return vf_load(c.x + (kind == PLACED ? c.at[k] : k * c.step) + col);
+}
+
+RO_INLINE void pack_columns(side_by_side c, int kind, int bits, int16_t *out, double *power) {
+    __m256i most[VECTORS] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    scales s[VECTORS];
+    for (int64_t k = 0; k < c.steps; k++)
+        RO_UNROLL
+    for (int v = 0; v < VECTORS; v++)
+        most[v] = _mm256_max_epi32(most[v], magnitude(columns_at(c, k, v * VW, kind)));
+    RO_UNROLL
+    for (int v = 0; v < VECTORS; v++) {
+        s[v] = scales_of(most[v], bits);
+        store_powers(s[v], bits, power + v * VW);
+    }
+    for (int64_t k = 0; k < c.steps; k += 2, out += 2 * COLS)
+        RO_UNROLL
+    for (int v = 0; v < VECTORS; v++) {
+        const __m256i x = integers(columns_at(c, k, v * VW, kind), s[v]);
+        const __m256i y = k + 1 < c.steps ? integers(columns_at(c, k + 1, v * VW, kind), s[v])
+                                          : _mm256_setzero_si256();
+        store_pairs(x, y, bits, out + 2 * v * VW);
+    }
+}
+
+RO_INLINE void pack_kind(side_by_side c, int bits, int16_t *out, double *power) {
+    if (c.cols < COLS)
+        pack_columns(c, PARTLY, bits, out, power);
+    else if (c.at)
+        pack_columns(c, PLACED, bits, out, power);
+    else
+        pack_columns(c, WHOLE, bits, out, power);
+}
+
+static void pack_b(const fixed_lines *l, int bits, void *out, double *power) {
+    float copy[COLS * RO_DOT_CHUNK];
+    const side_by_side c = columns_of(l, copy);
+    if (bits == RO_FIXED_16)
+        pack_kind(c, RO_FIXED_16, out, power);
+    else
+        pack_kind(c, RO_FIXED_24, out, power);
+}
+
+#endif
+
+#endif
