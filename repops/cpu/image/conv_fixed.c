@@ -6,8 +6,9 @@ enum {
     BLOCK_ROWS = 512,  /* lines that repay packing a chunk of b */
     BLOCK_COLS = 512,  /* columns that repay gathering and packing a line */
     LEAST = 32,        /* lines or columns of a block that is cut no further */
+    FEW = 8,           /* results of a window */
+    LINE = 16,         /* numbers of a line of a cache */
     WORK_US = 1 << 15, /* multiply-adds of one microsecond */
-    MET_STEPS = 64     /* an engine's steps at once: of a chunk it computes multiples of them */
 };
 
 typedef struct {
@@ -83,6 +84,16 @@ static fixed_lines lines_of_a(const fixed_block *s, const fixed_runs *runs, int6
     return (fixed_lines){s->lines, FIXED_LINE, 1, lines, steps};
 }
 
+/* Lines of a that are read where they lie come to a cache while those before them are multiplied.
+ */
+static void fetch_lines(const fixed_block *s, int64_t k, int64_t steps, int64_t m) {
+    const fixed_conv *c = &s->plan->c;
+    const int64_t lines = c->plain ? min_i64(c->engine->a_lines, s->row + s->rows - m) : 0;
+    for (int64_t i = 0; i < lines; i++)
+        for (int64_t j = 0; j < steps; j += LINE)
+            __builtin_prefetch(c->a + (m + i) * c->pixel + s->part.group * c->length + k + j);
+}
+
 static fixed_lines columns_of_b(const fixed_block *s, const fixed_runs *runs, int64_t k,
                                 int64_t steps, int64_t n) {
     const fixed_conv *c = &s->plan->c;
@@ -103,11 +114,6 @@ static void pack_columns(const fixed_block *s, const fixed_runs *runs, int64_t k
     }
 }
 
-/* Steps of a chunk that lines are packed with: beyond them every term of the phase is absent. */
-static int64_t steps_met(const fixed_runs *runs) {
-    return min_i64(ceil_div(runs->met_steps, MET_STEPS) * MET_STEPS, runs->steps);
-}
-
 /* A chunk of which every term is absent: its sums are +0, or NaN. */
 static void add_absent(const fixed_block *s) {
     for (int64_t n = 0; n < s->cols; n++)
@@ -124,12 +130,13 @@ static void run_chunk(const fixed_block *s, int64_t k) {
         RO_NAME(ro_fixed_find_runs)(c, &s->part, k, &runs);
     pack_columns(s, &runs, k, steps);
     if (c->kind == RO_OP_CONV2D_DX)
-        steps = steps_met(&runs);
+        steps = fixed_steps_met(&runs);
     if (steps == 0)
         add_absent(s);
     for (int64_t m = 0; steps > 0 && m < s->rows; m += e->a_lines) {
         const fixed_lines l = lines_of_a(s, &runs, k, steps, s->row + m);
         e->pack_a(&l, c->v.bits, s->packed_a, s->a_power);
+        fetch_lines(s, k, steps, s->row + m + e->a_lines);
         e->tiles(&(fixed_tiles){s->packed_a, s->packed_b, s->a_power, s->b_power, l.lines, s->cols,
                                 steps, c->v.bits, s->total + m * s->cols, s->cols});
     }
@@ -137,34 +144,20 @@ static void run_chunk(const fixed_block *s, int64_t k) {
 
 /* ---- blocks ---- */
 
-/* Where the first of the group's results of a line lies. */
-static float *result_of(const fixed_conv *c, const fixed_part *p, int64_t m) {
-    const ro_conv *v = &c->v;
-    if (c->kind != RO_OP_CONV2D_DX)
-        return c->out + m * v->filters + p->group * v->width;
-    const int64_t across = fixed_positions(c, p, 1), down = fixed_positions(c, p, 0);
-    const int64_t h = p->phase[0] + m / across % down * v->stride[0];
-    const int64_t w = p->phase[1] + m % across * v->stride[1];
-    return c->out + ((m / across / down * v->in[0] + h) * v->in[1] + w) * v->channels +
-           p->group * v->depth;
-}
-
 static void run_block(const fixed_block *s) {
     const fixed_conv *c = &s->plan->c;
     memset(s->total, 0, (size_t)(s->rows * s->cols) * sizeof(float));
     for (int64_t k = 0; k < c->k; k += RO_DOT_CHUNK)
         run_chunk(s, k);
     for (int64_t m = 0; m < s->rows; m++) {
-        float *out = result_of(c, &s->part, s->row + m) + s->col;
+        float *out = fixed_result_of(c, &s->part, s->row + m) + s->col;
         for (int64_t n = 0; n < s->cols; n++)
             out[n] = ro_canon(s->total[m * s->cols + n]);
     }
 }
 
 static int64_t lines_in(const fixed_conv *c, const fixed_part *p) {
-    return c->kind == RO_OP_CONV2D_DW
-               ? c->m
-               : c->v.batch * fixed_positions(c, p, 0) * fixed_positions(c, p, 1);
+    return c->kind == RO_OP_CONV2D_DW ? c->m : fixed_windows(c, p);
 }
 
 static void run_blocks(void *user, int64_t first, int64_t last, int worker) {
@@ -210,14 +203,26 @@ static int64_t cut(fixed_plan *p, int threads) {
     }
 }
 
-ro_status RO_NAME(ro_conv2d_fixed_by)(const ro_job *job, const fixed_engine *engine) {
+/* Windows that are gathered, and few results of a window, which leave columns of b empty. */
+static int better_by_columns(const fixed_conv *c) {
+    return !c->plain || c->v.groups > 1 || c->n <= FEW;
+}
+
+ro_status RO_NAME(ro_conv2d_fixed_by)(const ro_job *job, const fixed_engine *engine, int way) {
     fixed_plan p = {.c = RO_NAME(ro_fixed_conv_of)(job)};
+    ro_status status;
     p.c.engine = engine;
     const double outputs = (double)ro_shape_numel(&job->call->output);
     if (outputs == 0)
         return RO_OK;
     const int threads =
         ro_pool_threads(ro_ctx_pool(job->ctx), outputs * (double)(p.c.k + 1) / WORK_US);
+    const int columns = way == FIXED_COLUMNS || (way == FIXED_EITHER && better_by_columns(&p.c));
+    if (columns && p.c.kind != RO_OP_CONV2D_DW &&
+        RO_NAME(ro_fixed_by_columns)(job, &p.c, threads, &status))
+        return status;
+    if (way == FIXED_COLUMNS)
+        return RO_ERR_UNSUPPORTED;
     const int64_t blocks = cut(&p, threads);
     p.workspace_size = layout_of(&p).size;
     p.workspace = ro_workspace(job->ctx, (size_t)(p.workspace_size * ro_ctx_threads(job->ctx)));
@@ -229,7 +234,7 @@ ro_status RO_NAME(ro_conv2d_fixed_by)(const ro_job *job, const fixed_engine *eng
 
 static ro_status conv2d_fixed(const ro_job *job) {
     const int bits = (int)job->call->attr[RO_CONV_FIXED_BITS];
-    return RO_NAME(ro_conv2d_fixed_by)(job, RO_NAME(ro_fixed_engine)(bits, 0));
+    return RO_NAME(ro_conv2d_fixed_by)(job, RO_NAME(ro_fixed_engine)(bits, 0), FIXED_EITHER);
 }
 
 void RO_NAME(ro_add_conv_fixed)(ro_table *table) {

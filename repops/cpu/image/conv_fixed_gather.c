@@ -23,7 +23,7 @@ static void add_run(const fixed_conv *c, const fixed_part *p, int64_t k, int64_t
     if (is_met != met)
         return;
     const int64_t group = p->group * (c->kind == RO_OP_CONV2D_DX ? c->v.width : c->v.depth);
-    out->run[out->count++] = (fixed_run){down, right * c->pixel + group + k % c->length, k, count};
+    out->run[out->count++] = (fixed_run){down, right, group + k % c->length, k, count};
     out->met_steps += met ? count : 0;
 }
 
@@ -91,7 +91,7 @@ static void gather_window(const fixed_conv *c, const fixed_runs *runs, window w,
             clear(to, run->count);
         else
             copy_clipped(c->a + (w.image * c->height + row) * size, size,
-                         w.column * c->pixel + run->first, run->count, to);
+                         (w.column + run->right) * c->pixel + run->channel, run->count, to);
     }
 }
 
@@ -106,11 +106,11 @@ void RO_NAME(ro_fixed_gather_windows)(const fixed_conv *c, const fixed_part *p,
 
 /* ---- channels of taps ---- */
 
-/* Channels [first, first + lines) of pixels that are `step` apart, a line each. */
-static void turn(const float *x, int64_t step, int64_t pixels, int64_t lines, float *to) {
-    const panel s = {x, step, 1, pixels, FIXED_LINE, lines};
-    for (int64_t p = 0; p < lines; p += VW)
-        for (int64_t i = 0; i < pixels; i += VW) {
+void RO_NAME(ro_fixed_turn)(const float *x, int64_t step, int64_t pixels, int64_t lines,
+                            int64_t apart, float *to) {
+    const panel s = {x, step, 1, pixels, apart, lines};
+    for (int64_t i = 0; i < pixels; i += VW)
+        for (int64_t p = 0; p < lines; p += VW) {
             if (p + VW <= lines && i + VW <= pixels)
                 pack_whole_square(&s, i, p, to);
             else
@@ -144,8 +144,9 @@ static void gather_row(const fixed_conv *c, const tap_lines *t, int64_t line, in
     clear_lines(t->lines, first - from, out);
     const int64_t at = (line / v->out[0] * c->height + row) * c->width + first * stride + shift;
     if (last > first)
-        turn(c->a + at * c->pixel + t->channel, stride * c->pixel, last - first, t->lines,
-             out + first - from);
+        RO_NAME(ro_fixed_turn)
+    (c->a + at * c->pixel + t->channel, stride * c->pixel, last - first, t->lines, FIXED_LINE,
+     out + first - from);
     clear_lines(t->lines, to - last, out + last - from);
 }
 

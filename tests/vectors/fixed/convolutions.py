@@ -117,7 +117,16 @@ def shapes(bits, direction):
             ("wide_stride", (1, 9, 8, 5), 6, (2, 2), 1, (4, 3, 1, 1, 1, 1), "ties24", "ties16"),
             ("padding", (1, 1, 2, 3), 4, (1, 1), 1, (1, 1, 2, 2, 1, 1), "even", "even"),
             ("rows", (1, 3, 40, 9), 13, (3, 5), 1, (1, 1, 1, 2, 1, 1), "subnormal", "large"),
-            ("images", (9, 6, 6, 5), 7, (3, 3), 1, (1, 1, 1, 1, 1, 1), "even", "large")):
+            ("images", (9, 6, 6, 5), 7, (3, 3), 1, (1, 1, 1, 1, 1, 1), "even", "large"),
+            ("few", (2, 9, 13, 3), 21, (3, 3), 1, (1, 1, 1, 1, 1, 1), "edges", "even"),
+            ("few_stride", (3, 11, 7, 5), 6, (3, 3), 1, (2, 2, 1, 1, 1, 1), "any", "even"),
+            ("few_filters", (1, 6, 21, 33), 3, (5, 3), 1, (1, 1, 2, 1, 1, 1), "subnormal", "any"),
+            ("long_row", (1, 2, 70, 2), 15, (2, 3), 1, (1, 1, 0, 1, 1, 1), "even", "ties24"),
+            ("stride_dilation", (1, 13, 12, 8), 3, (3, 4), 1, (2, 3, 2, 1, 2, 2), "even", "small"),
+            ("far_taps", (2, 9, 10, 4), 7, (2, 2), 1, (1, 2, 3, 4, 5, 7), "ends", "even"),
+            ("groups_stride", (2, 7, 9, 24), 12, (3, 3), 6, (2, 1, 1, 1, 1, 2), "even", "edges"),
+            ("many_groups", (1, 5, 8, 40), 40, (3, 3), 40, (2, 2, 1, 1, 1, 1), "any", "even"),
+            ("deep_groups", (1, 4, 6, 120), 6, (3, 3), 3, (1, 1, 1, 1, 1, 1), "even", "even")):
         yield convolution(name, direction, bits, image, filters, kernel, groups, attributes, a, b)
 
 
@@ -129,6 +138,11 @@ def not_finite(bits, direction):
             yield convolution(f"{name}_{side}_{at}", direction, bits, image, 41, kernel, 1, padded, "even", "even",
                               [(side, at, at + 1, word)])
     yield convolution("strided", direction, bits, image, 41, kernel, 1, (2, 2, 1, 1, 1, 1), "even", "even", [(1, 5, 6, INFINITY)])
+    for side, at, word in ((0, 40, INFINITY), (0, 41, NAN), (1, 9, INFINITY), (1, 80, NAN)):
+        yield convolution(f"few_{side}_{at}", direction, bits, (2, 5, 9, 3), 19, kernel, 1, (2, 1, 1, 1, 1, 1), "even", "even",
+                          [(side, at, at + 1, word)])
+        yield convolution(f"group_{side}_{at}", direction, bits, (1, 5, 9, 12), 12, kernel, 4, (1, 2, 1, 1, 1, 1), "even", "any",
+                          [(side, at, at + 1, word)])
     yield convolution("zeros", direction, bits, image, 6, kernel, 1, padded, "zero", "any")
 
 
