@@ -54,6 +54,13 @@ OTHERS = [
     (lambda x: F.adaptive_avg_pool2d(x, (3, 7)), (3, 8, 10)),
     (lambda x: F.adaptive_avg_pool2d(x, 7), (2, 3, 1, 1)),
     (lambda x: F.adaptive_avg_pool1d(x, 3), (2, 3, 10)),
+    (lambda x: F.adaptive_max_pool2d(x, (3, 7)), (2, 3, 8, 10)),
+    (lambda x: F.adaptive_max_pool2d(x, (3, 7)), (3, 8, 10)),
+    (lambda x: F.adaptive_max_pool1d(x, 4), (2, 3, 10)),
+    (lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2), (2, 3, 8, 10)),
+    (lambda x: F.unfold(x, (3, 2), 2, 1, (2, 1)), (2, 3, 9, 11)),
+    (lambda x: F.fold(x, (9, 11), (3, 2), 2, 1, (2, 1)), (2, 18, 44)),
+    (lambda x: F.channel_shuffle(x, 3), (2, 6, 4, 5)),
 ]
 
 

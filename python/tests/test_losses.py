@@ -64,6 +64,8 @@ FUNCTIONS = [
     lambda x: x.cumsum(1),
     lambda x: x.cumsum(0),
     lambda x: x.cumprod(1),
+    lambda x: x.logcumsumexp(1),
+    lambda x: (x * 40).logcumsumexp(0),
     lambda x: x.prod(),
     lambda x: x.prod(1),
     lambda x: x.prod(0, keepdim=True),
@@ -76,6 +78,74 @@ FUNCTIONS = [
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_functions_of_one(function):
     compare(function, torch.randn(7, 12))
+
+
+CLASSES = torch.arange(7) * 5 % 12
+LABELLED = torch.arange(84).reshape(7, 12) * 5 % 13 - 1  # after the first -1 there are none
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_losses_with_a_margin(reduction):
+    weight, more = torch.rand(12), {"reduction": reduction}
+    for p, margin, weighted in ((1, 1.0, False), (2, 0.5, True)):
+
+        def loss(x, p=p, margin=margin, weighted=weighted):
+            own = weight.to(x.dtype) if weighted else None
+            return F.multi_margin_loss(x, CLASSES, p=p, margin=margin, weight=own, **more)
+
+        compare(loss, torch.randn(7, 12))
+    compare(lambda x: F.multilabel_margin_loss(x, LABELLED, **more), torch.randn(7, 12))
+    compare(lambda x: F.multi_margin_loss(x, CLASSES[3], **more), torch.randn(12))
+    compare(lambda x: F.multilabel_margin_loss(x, LABELLED[3], **more), torch.randn(12))
+
+
+def test_running_logarithms_at_their_limits():
+    inf = float("inf")
+    rows = [[-inf, -inf, 1.0, -inf], [inf, -inf, 0.0, inf], [0.0, float("nan"), 1.0, 2.0]]
+    x = torch.tensor(rows)
+    with reproducible():
+        y = x.logcumsumexp(1)
+    assert torch.allclose(y.double(), x.double().logcumsumexp(1), equal_nan=True)
+    assert torch.logcumsumexp(torch.tensor(3.0), 0) == 3
+
+
+def test_noise_of_rrelu_is_drawn_by_the_generator():
+    x = torch.randn(9000, requires_grad=True)
+    with reproducible():
+        state = torch.get_rng_state()
+        y = F.rrelu(x, 0.1, 0.3, training=True)
+        torch.set_rng_state(state)
+        assert torch.equal(F.rrelu(x.clone(), 0.1, 0.3, training=True, inplace=True), y)
+        y.sum().backward()
+        slopes = x.grad[x < 0]
+        assert (x.grad[x > 0] == 1).all() and torch.equal(y, x * x.grad)
+        assert 0.1 <= slopes.min() and slopes.max() < 0.3 and abs(slopes.mean() - 0.2) < 0.005
+    compare(lambda t: F.rrelu(t, 0.1, 0.3), torch.randn(7, 12))
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+@pytest.mark.parametrize("padding", [None, 2])
+def test_bags_of_rows(mode, padding):
+    ids, offsets = torch.tensor([1, 4, 4, 2, 0, 2, 3]), torch.tensor([0, 3, 3, 4])
+
+    def function(table, factors):
+        own = factors if mode == "sum" else None
+        return F.embedding_bag(
+            ids, table, offsets, mode=mode, per_sample_weights=own, padding_idx=padding
+        )
+
+    compare(function, torch.randn(5, 3), torch.rand(7))
+    compare(
+        lambda t: F.embedding_bag(
+            ids, t, torch.tensor([0, 2, 7]), mode=mode, include_last_offset=True
+        ),
+        torch.randn(5, 3),
+    )
+
+
+def test_bilinear_layers():
+    shapes = (7, 4), (7, 5), (3, 4, 5), (3,)
+    compare(F.bilinear, *[torch.randn(s) for s in shapes])
 
 
 def test_angles_of_all_quadrants_and_limits():

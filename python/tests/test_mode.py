@@ -25,14 +25,14 @@ def seeded():
 
 def test_a_leftover_is_an_error_that_names_it_and_its_place():
     with reproducible(), pytest.raises(LeftoverError) as error:
-        torch.logcumsumexp(torch.ones(3), 0)
-    assert "aten.logcumsumexp.default" in str(error.value)
+        torch.lgamma(torch.ones(3))
+    assert "aten.lgamma.default" in str(error.value)
     assert f"{__file__}:" in str(error.value)
 
 
 def test_a_leftover_of_the_backward_pass_is_an_error():
     x = torch.ones(3, requires_grad=True)
-    y = torch.logcumsumexp(x, 0).sum()
+    y = torch.lgamma(x).sum()
     with reproducible(), pytest.raises(LeftoverError):
         y.backward()
 
@@ -40,15 +40,15 @@ def test_a_leftover_of_the_backward_pass_is_an_error():
 def test_leftovers_can_be_warnings_or_a_list():
     with (
         reproducible(leftovers="warn"),
-        pytest.warns(UserWarning, match="aten.logcumsumexp.default at .*test_mode.py"),
+        pytest.warns(UserWarning, match="aten.lgamma.default at .*test_mode.py"),
     ):
-        torch.logcumsumexp(torch.ones(3), 0)
+        torch.lgamma(torch.ones(3))
     with reproducible(leftovers="list") as mode, warnings.catch_warnings():
         warnings.simplefilter("error")
         for _ in range(2):
-            torch.logcumsumexp(torch.ones(3), 0)
+            torch.lgamma(torch.ones(3))
     [((name, reason, place), count)] = mode.leftovers.items()
-    assert name == "aten.logcumsumexp.default" and count == 2 and "test_mode.py" in place and reason
+    assert name == "aten.lgamma.default" and count == 2 and "test_mode.py" in place and reason
 
 
 def test_an_unknown_policy_is_refused():
@@ -75,11 +75,11 @@ def test_autocast_is_refused_unless_it_is_off():
         lambda: torch.ones(2, 2, dtype=torch.bfloat16).exp(),
         lambda: torch.ones(2, dtype=torch.complex64) * torch.ones(2, dtype=torch.complex64),
         lambda: torch.fft.fft(torch.ones(4)),
-        lambda: torch.ones(3).logcumsumexp(0),
+        lambda: torch.ones(3).lgamma(),
         lambda: torch.linalg.inv(torch.eye(3)),
         lambda: F.scaled_dot_product_attention(*[torch.ones(1, 1, 4, 8, dtype=torch.float64)] * 3),
         lambda: torch.ones(3).to_sparse() + torch.ones(3).to_sparse(),
-        lambda: F.multi_margin_loss(torch.ones(2, 3), torch.zeros(2, dtype=torch.int64)),
+        lambda: F.max_pool3d(torch.ones(1, 2, 2, 2), 2),
     ],
 )
 def test_what_is_not_routed_is_never_silent(call):
@@ -102,7 +102,7 @@ def test_compiled_functions_run_eagerly_inside():
         calls.append(graph)
         return graph.forward
 
-    function = torch.compile(lambda x: x.logcumsumexp(0), backend=backend)
+    function = torch.compile(lambda x: x.lgamma(), backend=backend)
     with reproducible(), pytest.raises(LeftoverError):
         function(torch.ones(3))
     assert not calls

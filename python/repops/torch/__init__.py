@@ -12,6 +12,7 @@ from __future__ import annotations
 from . import (  # noqa: F401
     _activations,
     _axes,
+    _bags,
     _ctc,
     _detection,
     _elements,
@@ -19,6 +20,7 @@ from . import (  # noqa: F401
     _images,
     _indexing,
     _losses,
+    _margins,
     _norms,
     _optimizers,
     _pools,

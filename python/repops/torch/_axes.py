@@ -246,6 +246,19 @@ def _register_padding() -> None:
 _register_padding()
 
 
+@handles("col2im")
+def col2im(x: Tensor, size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Tensor:
+    """The gradient of im2col: each pixel is the sum of its columns in their order."""
+    need(x)
+    count = math.prod(size)
+    numbers = torch.arange(1, count + 1, dtype=torch.float64).reshape(1, 1, *size)
+    places = torch.ops.aten.im2col(numbers, kernel, dilation, padding, stride).long() - 1
+    rows = x.reshape(-1, places.numel())
+    y = spread(rows, 1, count, (places.reshape(1, -1), None)).contiguous()
+    channels = x.shape[-2] // places.shape[1]
+    return y.reshape(*x.shape[:-2], channels, *size)
+
+
 # ---- pooling by windows of several sizes ----
 
 

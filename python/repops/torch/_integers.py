@@ -25,7 +25,7 @@ EXACT = set(
     trace linalg_cross median.default nanmedian.default hash_tensor _conj_physical allclose
     _is_all_true _is_any_true
 
-    _stack _chunk_cat block_diag channel_shuffle rot90 take nonzero_static resize resize_as set
+    _stack _chunk_cat block_diag rot90 take nonzero_static resize resize_as set
     _unsafe_masked_index unfold_backward masked_scatter_backward _unique unique_dim
     unique_dim_consecutive is_set_to _has_same_storage_numel _lazy_clone _pin_memory is_pinned
     alias_copy as_strided_copy as_strided_scatter detach_copy diagonal_copy expand_copy permute_copy

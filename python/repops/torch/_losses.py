@@ -16,7 +16,7 @@ Tensor = torch.Tensor
 NONE, MEAN, SUM = 0, 1, 2  # torch's numbers of reductions
 
 
-def _reduced(x: Tensor, reduction: int) -> Tensor:
+def reduced(x: Tensor, reduction: int) -> Tensor:
     return x if reduction == NONE else total(x) if reduction == SUM else total(x) / x.numel()
 
 
@@ -65,7 +65,7 @@ def _share(dy: Tensor, x: Tensor, reduction: int) -> Tensor:
 @handles("mse_loss")
 def mse_loss(x: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
     d = x - target
-    return _reduced(d * d, reduction)
+    return reduced(d * d, reduction)
 
 
 @handles("mse_loss_backward")
@@ -77,7 +77,7 @@ def mse_loss_backward(dy: Tensor, x: Tensor, target: Tensor, reduction: int) -> 
 @handles("smooth_l1_loss")
 def smooth_l1(x: Tensor, target: Tensor, reduction: int = MEAN, beta: float = 1.0) -> Tensor:
     z = (x - target).abs()
-    return _reduced(torch.where(z < beta, z * z * 0.5 / beta, z - 0.5 * beta), reduction)
+    return reduced(torch.where(z < beta, z * z * 0.5 / beta, z - 0.5 * beta), reduction)
 
 
 @handles("smooth_l1_loss_backward")
@@ -92,7 +92,7 @@ def smooth_l1_backward(
 @handles("huber_loss")
 def huber(x: Tensor, target: Tensor, reduction: int = MEAN, delta: float = 1.0) -> Tensor:
     z = (x - target).abs()
-    return _reduced(torch.where(z <= delta, z * z * 0.5, (z - 0.5 * delta) * delta), reduction)
+    return reduced(torch.where(z <= delta, z * z * 0.5, (z - 0.5 * delta) * delta), reduction)
 
 
 @handles("huber_loss_backward")
@@ -108,7 +108,7 @@ def _log_of_exp1(x: Tensor) -> Tensor:
 
 @handles("soft_margin_loss")
 def soft_margin(x: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
-    return _reduced(_log_of_exp1(-target * x), reduction)
+    return reduced(_log_of_exp1(-target * x), reduction)
 
 
 @handles("soft_margin_loss_backward")
@@ -122,7 +122,7 @@ def bce(x: Tensor, target: Tensor, weight: Any = None, reduction: int = MEAN) ->
     """Logarithms are -100 or more, as in torch."""
     no, yes = narrow(log1p64, -x), elementwise("log", (), x)
     loss = (target - 1.0) * clamp(no, -100.0) - target * clamp(yes, -100.0)
-    return _reduced(loss if weight is None else loss * weight, reduction)
+    return reduced(loss if weight is None else loss * weight, reduction)
 
 
 @handles("binary_cross_entropy_backward")
@@ -144,4 +144,4 @@ def bce_with_logits(
         loss = clamp(x, 0.0) - x * target + narrow(log1p64, elementwise("exp", (), -x.abs()))
     else:
         loss = (1.0 - target) * x + ((pos_weight - 1.0) * target + 1.0) * _log_of_exp1(-x)
-    return _reduced(loss if weight is None else loss * weight, reduction)
+    return reduced(loss if weight is None else loss * weight, reduction)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from ._axes import Taps, adaptive_spans, gathered, like, spread, window_taps
 from ._call import Leftover, need, run
 from ._images import pair
+from ._indexing import scatter_add
 from ._layout import channels_first, channels_last
 from ._registry import handles
 
@@ -123,6 +125,41 @@ def max_pool_backward(
     shape = [x.shape[0], x.shape[2] + more[0], x.shape[3] + more[1], x.shape[1]]
     dx = run("max_pool2d_grad", at, (channels_last(dy), tap), shape)
     return channels_first(dx[:, : x.shape[2], : x.shape[3]].contiguous(), x)
+
+
+def _window_of(x: Tensor, rows: Any, cols: Any) -> tuple[Tensor, Tensor]:
+    """The first of the largest elements of a window, and its place in the image."""
+    window = x[..., rows[0] : rows[1], cols[0] : cols[1]].flatten(-2)
+    at = window.max(-1, True)[1]
+    width = cols[1] - cols[0]
+    place = (rows[0] + at // width) * x.shape[-1] + cols[0] + at % width
+    return window.gather(-1, at)[..., 0], place[..., 0]
+
+
+@handles("adaptive_max_pool2d")
+def adaptive_max_pool(x: Tensor, size: Any) -> tuple[Tensor, Tensor]:
+    need(x)
+    spans = [adaptive_spans(x.shape[i - 2], size[i]) for i in (0, 1)]
+    found = [_window_of(x, rows, cols) for rows in spans[0] for cols in spans[1]]
+    shape = [*x.shape[:-2], *size]
+    y, places = (torch.stack(parts, -1).reshape(shape) for parts in zip(*found))
+    return like(y, x), like(places, x)
+
+
+@handles("adaptive_max_pool2d_backward")
+def adaptive_max_pool_backward(dy: Tensor, x: Tensor, places: Tensor) -> Tensor:
+    need(dy, x)
+    dx = torch.zeros([*x.shape[:-2], x.shape[-2] * x.shape[-1]])
+    return like(scatter_add(dx, -1, places.flatten(-2), dy.flatten(-2)).reshape(x.shape), x)
+
+
+@handles("max_unpool2d", "max_unpool3d")
+def max_unpool(x: Tensor, places: Tensor, size: Any, *ignored: Any) -> Tensor:
+    """Of several elements for one place the last stays."""
+    dims = len(size)
+    y = torch.zeros([*x.shape[:-dims], math.prod(size)])
+    y = y.scatter(-1, places.flatten(-dims), x.flatten(-dims))
+    return y.reshape(*x.shape[:-dims], *size)
 
 
 # ---- means ----

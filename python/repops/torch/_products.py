@@ -101,6 +101,21 @@ def grouped_mm(
     return y
 
 
+@handles("_trilinear")
+def trilinear(
+    a: Tensor, b: Tensor, c: Tensor, more_a: Any, more_b: Any, more_c: Any, dims: Any, *ignored: Any
+) -> Tensor:
+    """Sums of a b c, of tensors that get new dimensions first. All products are in memory."""
+    need(a, b, c)
+    for dim in sorted(more_a):
+        a = a.unsqueeze(dim)
+    for dim in sorted(more_b):
+        b = b.unsqueeze(dim)
+    for dim in sorted(more_c):
+        c = c.unsqueeze(dim)
+    return total(a * b * c, dims)
+
+
 # ---- embeddings ----
 
 

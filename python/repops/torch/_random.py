@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from .._operators import bits
-from ._call import Leftover, elementwise, run
+from ._call import Leftover, elementwise, need, run
 from ._registry import handles
 
 Tensor = torch.Tensor
@@ -195,3 +195,46 @@ def multinomial(
     return (
         torch.sort(ratio, dim=-1, descending=True, stable=True)[1].narrow(-1, 0, count).contiguous()
     )
+
+
+@handles("rrelu_with_noise")
+def rrelu(
+    x: Tensor,
+    noise: Tensor,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: Any = None,
+) -> Tensor:
+    """Numbers that are not positive are multiplied by what noise keeps, or by the mean of both."""
+    need(x)
+    slopes = uniform(x.shape, lower, upper, generator) if training else (lower + upper) / 2
+    factors = torch.where(x > 0, 1.0, slopes)
+    if training:
+        noise.copy_(factors)
+    return x * factors
+
+
+@handles("rrelu_with_noise_")
+def rrelu_(x: Tensor, noise: Tensor, *more: Any, **named: Any) -> Tensor:
+    return x.copy_(rrelu(x, noise, *more, **named))
+
+
+@handles("rrelu_with_noise_functional")
+def rrelu_functional(x: Tensor, noise: Tensor, *more: Any, **named: Any) -> tuple[Tensor, Tensor]:
+    noise = noise.clone()
+    return rrelu(x, noise, *more, **named), noise
+
+
+@handles("rrelu_with_noise_backward")
+def rrelu_backward(
+    dy: Tensor,
+    x: Tensor,
+    noise: Tensor,
+    lower: float,
+    upper: float,
+    training: bool,
+    is_result: bool,
+) -> Tensor:
+    need(dy, x)
+    return dy * (noise if training else torch.where(x > 0, 1.0, (lower + upper) / 2))

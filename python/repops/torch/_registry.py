@@ -22,7 +22,8 @@ def handles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 # Data movement, comparisons, selections, integers: no number is rounded.
 MOVEMENT = set(
     """
-    clone contiguous cat stack index index_select gather embedding
+    clone contiguous channel_shuffle native_channel_shuffle
+    cat stack index index_select gather embedding
     constant_pad_nd slice_backward select_backward slice_scatter select_scatter diagonal_scatter
     diagonal_backward unfold_copy roll flip repeat repeat_interleave tril triu where masked_fill
     masked_select masked_scatter scatter index_fill fill zero_ zero zeros ones full empty

@@ -1,13 +1,15 @@
-"""Running sums and products, and products of all. Each is of float64, rounded to float32 once."""
+"""Running sums, products and logarithms of sums, and products of all: of float64, rounded once."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from ._call import need
+from ._functions import exp64, log1p64
 from ._integers import WHOLE, within
 from ._registry import handles
 
@@ -37,6 +39,18 @@ def fold(y: Tensor, dim: int, both: Both) -> Tensor:
         joined = both(y.narrow(dim, 0, rest), y.narrow(dim, half, rest))
         y = torch.cat([joined, y.narrow(dim, rest, half - rest)], dim)
     return y
+
+
+def _log_of_both(a: Tensor, b: Tensor) -> Tensor:
+    """log(exp(a) + exp(b)) of float64."""
+    top = torch.where((a > b) | (a != a), a, b)
+    less = torch.where(a == b, 0.0, (a - b).abs())
+    return torch.where(top.abs() == math.inf, top, top + log1p64(exp64(-less)))
+
+
+@handles("logcumsumexp", "_logcumsumexp")
+def logcumsumexp(x: Tensor, dim: int) -> Tensor:
+    return _scan(x, dim, _log_of_both)
 
 
 def _typed(x: Tensor, dtype: Any) -> Tensor:
