@@ -1,6 +1,6 @@
 /* conv2d_fixed, conv2d_fixed_dx and conv2d_fixed_dw (SPEC.md section 3.5): blocks of their
  * products, shared among threads; an engine of matmul_fixed computes their chunks. */
-#include "repops/cpu/image/conv_fixed.h"
+#include "repops/cpu/image/conv_fixed_planes.h"
 
 enum {
     BLOCK_ROWS = 512,  /* lines that repay packing a chunk of b */
@@ -15,6 +15,7 @@ typedef struct {
     fixed_conv c;
     int64_t rows, cols;   /* of a block */
     int64_t down, across; /* blocks of one product */
+    int64_t planes;       /* numbers of a chunk's planes; 0: lines are gathered without */
     char *workspace;
     int64_t workspace_size; /* of one thread, in bytes */
 } fixed_plan;
@@ -27,13 +28,14 @@ typedef struct {
     char *packed_a, *packed_b;
     double *a_power, *b_power;
     float *lines, *columns, *total;
+    fixed_planes planes;
 } fixed_block;
 
 /* ---- memory ---- */
 
 /* Where each part of a thread's memory begins, in bytes. */
 typedef struct {
-    int64_t packed_a, packed_b, a_power, b_power, lines, columns, total, size;
+    int64_t packed_a, packed_b, a_power, b_power, lines, columns, total, planes, size;
 } fixed_layout;
 
 static int64_t columns_width(const fixed_engine *e) {
@@ -54,7 +56,8 @@ static fixed_layout layout_of(const fixed_plan *p) {
     l.lines = after(l.b_power, groups * e->b_lines, sizeof(double));
     l.columns = after(l.lines, e->a_lines * FIXED_LINE, sizeof(float));
     l.total = after(l.columns, RO_DOT_CHUNK * columns_width(e), sizeof(float));
-    l.size = after(l.total, p->rows * p->cols, sizeof(float));
+    l.planes = after(l.total, p->rows * p->cols, sizeof(float));
+    l.size = after(l.planes, p->planes, sizeof(float));
     return l;
 }
 
@@ -66,6 +69,7 @@ static void place_block(fixed_block *s, char *memory) {
     s->lines = (float *)(void *)(memory + l.lines);
     s->columns = (float *)(void *)(memory + l.columns);
     s->total = (float *)(void *)(memory + l.total);
+    s->planes.x = (float *)(void *)(memory + l.planes);
 }
 
 /* ---- chunks ---- */
@@ -77,7 +81,9 @@ static fixed_lines lines_of_a(const fixed_block *s, const fixed_runs *runs, int6
     if (c->plain)
         return (fixed_lines){c->a + m * c->pixel + s->part.group * c->length + k, c->pixel, 1,
                              lines, steps};
-    if (c->kind == RO_OP_CONV2D_DW)
+    if (s->plan->planes > 0)
+        RO_NAME(ro_fixed_lines_of)(c, &s->part, &s->planes, k, steps, m, lines, s->lines);
+    else if (c->kind == RO_OP_CONV2D_DW)
         RO_NAME(ro_fixed_gather_taps)(c, &s->part, k, steps, m, lines, s->lines);
     else
         RO_NAME(ro_fixed_gather_windows)(c, &s->part, runs, m, lines, steps, s->lines);
@@ -121,7 +127,15 @@ static void add_absent(const fixed_block *s) {
             s->total[m * s->cols + n] = RO_F32_NAN;
 }
 
-static void run_chunk(const fixed_block *s, int64_t k) {
+/* Planes of the pixels that the windows of a chunk see, of all channels of the group. */
+static void fill_planes(fixed_block *s, int64_t k, int64_t windows) {
+    const fixed_conv *c = &s->plan->c;
+    s->planes.view = RO_NAME(ro_fixed_view_of)(c, &s->part);
+    s->planes.channel = s->part.group * c->v.depth, s->planes.channels = c->v.depth;
+    RO_NAME(ro_fixed_fill_planes)(c, &s->part, k, windows, &s->planes);
+}
+
+static void run_chunk(fixed_block *s, int64_t k) {
     const fixed_conv *c = &s->plan->c;
     const fixed_engine *e = c->engine;
     fixed_runs runs;
@@ -129,6 +143,8 @@ static void run_chunk(const fixed_block *s, int64_t k) {
     if (c->kind != RO_OP_CONV2D_DW)
         RO_NAME(ro_fixed_find_runs)(c, &s->part, k, &runs);
     pack_columns(s, &runs, k, steps);
+    if (s->plan->planes > 0)
+        fill_planes(s, k, steps);
     if (c->kind == RO_OP_CONV2D_DX)
         steps = fixed_steps_met(&runs);
     if (steps == 0)
@@ -144,7 +160,7 @@ static void run_chunk(const fixed_block *s, int64_t k) {
 
 /* ---- blocks ---- */
 
-static void run_block(const fixed_block *s) {
+static void run_block(fixed_block *s) {
     const fixed_conv *c = &s->plan->c;
     memset(s->total, 0, (size_t)(s->rows * s->cols) * sizeof(float));
     for (int64_t k = 0; k < c->k; k += RO_DOT_CHUNK)
@@ -203,6 +219,19 @@ static int64_t cut(fixed_plan *p, int threads) {
     }
 }
 
+/* Sizes the planes of conv2d_dw. They repay where a block has several taps of each channel. */
+static int64_t planes_of(const fixed_plan *p) {
+    const fixed_conv *c = &p->c;
+    const fixed_part part = {0};
+    if (c->kind != RO_OP_CONV2D_DW || c->k == 0 || min_i64(p->rows, c->m) < 2 * c->v.depth)
+        return 0;
+    const fixed_view v = RO_NAME(ro_fixed_view_of)(c, &part);
+    const int64_t rows = RO_NAME(ro_fixed_plane_rows)(c, &part, &v, min_i64(RO_DOT_CHUNK, c->k));
+    const int64_t size =
+        RO_NAME(ro_fixed_plane_size)(&v, rows) * (v.phases[0] * v.phases[1] * c->v.depth + 1);
+    return size * (int64_t)sizeof(float) <= FIXED_PLANES_MOST ? size : 0;
+}
+
 /* Windows that are gathered, and few results of a window, which leave columns of b empty. */
 static int better_by_columns(const fixed_conv *c) {
     return !c->plain || c->v.groups > 1 || c->n <= FEW;
@@ -224,6 +253,7 @@ ro_status RO_NAME(ro_conv2d_fixed_by)(const ro_job *job, const fixed_engine *eng
     if (way == FIXED_COLUMNS)
         return RO_ERR_UNSUPPORTED;
     const int64_t blocks = cut(&p, threads);
+    p.planes = planes_of(&p);
     p.workspace_size = layout_of(&p).size;
     p.workspace = ro_workspace(job->ctx, (size_t)(p.workspace_size * ro_ctx_threads(job->ctx)));
     if (!p.workspace)

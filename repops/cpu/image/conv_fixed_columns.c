@@ -8,8 +8,7 @@
 enum {
     ROWS_MOST = 512,
     CHANNELS = 16,             /* of the groups of a block: a line of a cache for each pixel */
-    PLANES_MOST = 256 * 1024,  /* bytes, half of a second-level cache */
-    FILTERS_MOST = 256 * 1024, /* the same of packed filters */
+    FILTERS_MOST = 256 * 1024, /* bytes of packed filters, half of a second-level cache */
     WINDOWS = 512,             /* they repay packing the filters */
     WINDOWS_LEAST = 32,
 };
@@ -249,10 +248,10 @@ static int64_t cut(plan *p, int threads) {
         p->cols = ceil_div(cols, lines) * lines;
         const int64_t bytes = size_planes(p), blocks = blocks_of(p);
         const int small = p->cols <= WINDOWS_LEAST || p->cols <= lines;
-        if (bytes <= PLANES_MOST && (small || threads == 1 || blocks >= 2 * threads))
+        if (bytes <= FIXED_PLANES_MOST && (small || threads == 1 || blocks >= 2 * threads))
             return blocks;
         if (small)
-            return bytes <= PLANES_MOST ? blocks : 0;
+            return bytes <= FIXED_PLANES_MOST ? blocks : 0;
     }
 }
 

@@ -106,19 +106,23 @@ void RO_NAME(ro_fixed_fill_planes)(const fixed_conv *c, const fixed_part *p, int
 
 /* ---- columns ---- */
 
+/* Where a channel's numbers lie that are `down` and `right` of the windows. */
+static int64_t place_of(const fixed_planes *s, int64_t channel, int64_t down, int64_t right) {
+    const fixed_view *v = &s->view;
+    const int64_t phase = down % v->step[0] * v->phases[1] + right % v->step[1];
+    return ((channel - s->channel) * v->phases[0] * v->phases[1] + phase) * s->size +
+           down / v->step[0] * v->pitch + right / v->step[1];
+}
+
 void RO_NAME(ro_fixed_place_steps)(const fixed_planes *s, const fixed_runs *runs, int64_t steps,
                                    int32_t *at) {
     const fixed_view *v = &s->view;
-    const int64_t phases = v->phases[0] * v->phases[1];
     int64_t k = 0;
     for (int r = 0; r < runs->met; r++) {
         const fixed_run *run = &runs->run[r];
-        const int64_t down = run->down - v->least[0], right = run->right - v->least[1];
-        const int64_t phase = down % v->step[0] * v->phases[1] + right % v->step[1];
-        int64_t from = ((run->channel - s->channel) * phases + phase) * s->size +
-                       down / v->step[0] * v->pitch + right / v->step[1];
-        for (const int64_t end = k + run->count; k < end; k++, from += phases * s->size)
-            at[k] = (int32_t)from;
+        int64_t from = place_of(s, run->channel, run->down - v->least[0], run->right - v->least[1]);
+        for (const int64_t end = k + run->count; k < end; k++)
+            at[k] = (int32_t)from, from += v->phases[0] * v->phases[1] * s->size;
     }
     for (; k < steps; k++)
         at[k] = (int32_t)s->absent;
@@ -158,4 +162,28 @@ fixed_lines RO_NAME(ro_fixed_columns_of)(const fixed_conv *c, const fixed_part *
     else
         copy_columns(c, p, s, at, &l, m, columns);
     return l;
+}
+
+/* ---- lines of conv2d_dw ---- */
+
+void RO_NAME(ro_fixed_lines_of)(const fixed_conv *c, const fixed_part *p, const fixed_planes *s,
+                                int64_t k, int64_t steps, int64_t m, int64_t lines, float *to) {
+    const ro_conv *v = &c->v;
+    const float *from[RO_DOT_CHUNK];
+    int64_t count[RO_DOT_CHUNK];
+    int parts = 0;
+    for (int64_t i = 0; i < steps; i += count[parts++]) {
+        from[parts] = numbers_of(c, p, s, k + i);
+        count[parts] = min_i64(v->out[1] - (k + i) % v->out[1], steps - i);
+    }
+    for (int64_t i = 0; i < lines; i++) {
+        const int64_t tap = (m + i) / v->depth;
+        const int64_t place =
+            place_of(s, p->group * v->depth + (m + i) % v->depth,
+                     tap / v->kernel[1] * v->dilation[0], tap % v->kernel[1] * v->dilation[1]);
+        float *line = to + i * FIXED_LINE;
+        for (int j = 0; j < parts; line += count[j++])
+            for (int64_t n = 0; n < count[j]; n += VW)
+                vf_store(line + n, vf_load(from[j] + place + n));
+    }
 }

@@ -6,7 +6,10 @@
 
 #include "repops/cpu/image/conv_fixed.h"
 
-enum { FIXED_LINES_MOST = 64 }; /* of any engine's group of columns */
+enum {
+    FIXED_LINES_MOST = 64,          /* of any engine's group of columns */
+    FIXED_PLANES_MOST = 256 * 1024, /* bytes, half of a second-level cache */
+};
 
 /* In each axis, pixel `place` of plane `phase` is step * place + phase + origin of the image, which
  * may be outside: +0. A window sees pixel (its own place + span) at most. */
@@ -54,5 +57,10 @@ RO_INLINE int64_t fixed_columns_width(const fixed_engine *e) {
 fixed_lines RO_NAME(ro_fixed_columns_of)(const fixed_conv *c, const fixed_part *p,
                                          const fixed_planes *planes, const int32_t *at, int64_t m,
                                          int64_t lines, int64_t steps, float *columns);
+
+/* Lines [m, m + lines) of a in conv2d_dw, FIXED_LINE apart, of windows [k, k + steps). */
+void RO_NAME(ro_fixed_lines_of)(const fixed_conv *c, const fixed_part *p,
+                                const fixed_planes *planes, int64_t k, int64_t steps, int64_t m,
+                                int64_t lines, float *to);
 
 #endif
