@@ -76,7 +76,8 @@ def within(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def converted(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
-    x, dtype = (args[1], args[0].dtype) if len(args) > 1 else (args[0], kwargs.get("dtype"))
+    dtype: Any = args[0].dtype if len(args) > 1 else kwargs.get("dtype")
+    x = args[1] if len(args) > 1 else args[0]
     if dtype in WHOLE and dtype is not torch.bool and x.is_floating_point() and x.is_cpu:
         x = within(x, dtype)
         args = (args[0], x, *args[2:]) if len(args) > 1 else (x,)
