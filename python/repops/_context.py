@@ -33,7 +33,7 @@ class Context:
             raise Error(lib.ro_ctx_error(None).decode())
 
     def __del__(self) -> None:
-        if getattr(self, "handle", None):
+        if getattr(self, "handle", None) and lib is not None:  # None: the interpreter ends
             lib.ro_ctx_destroy(self.handle)
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.fx.experimental import proxy_tensor
 
 from .. import _context
 from .._library import PTR, Call, Error, Shape, lib
@@ -25,6 +26,13 @@ ONE = bits(1.0)
 
 class Leftover(Exception):
     """This operator, or these arguments of it, are not the library's. The text says why."""
+
+
+def _now() -> _context.Context:
+    """The context of this thread."""
+    if proxy_tensor._CURRENT_MAKE_FX_TRACER is not None:
+        raise Leftover("a graph is recorded (torch.export, make_fx), which cannot hold the library")
+    return _context.current()
 
 
 def need(*tensors: torch.Tensor) -> None:
@@ -87,7 +95,7 @@ def run(
         out = torch.empty(size, dtype=dtype)
     elif not packed(out):
         raise Error(f"{name}: the output's elements do not lie side by side")
-    context = _context.current()
+    context = _now()
     at = pointers(*[t.data_ptr() for t in inputs])
     context.check(lib.ro_run(context.handle, address, at, out.data_ptr()))
     return out
@@ -96,7 +104,7 @@ def run(
 def fused(function: Any, *arguments: Any, strided: bool = False) -> None:
     """Calls a function of fused.h; tensors stand for their memory, None for NULL. strided: the
     function is told how they lie, or does not care."""
-    context, given = _context.current(), []
+    context, given = _now(), []
     for a in arguments:
         if isinstance(a, torch.Tensor):
             _readable(function, a, strided)
@@ -122,21 +130,21 @@ def _run_flat(
     if kept is None:
         flat = [_shape((n,), torch.float32)] * len(inputs)
         kept = _keep(key, call(TABLE[name], attributes, flat, None), len(inputs))
-    context = _context.current()
+    context = _now()
     at = kept[3](*[t.data_ptr() for t in inputs])
     context.check(lib.ro_run(context.handle, kept[4], at, out.data_ptr()))
 
 
 def elementwise(name: str, attributes: Sequence[int], *inputs: torch.Tensor) -> torch.Tensor:
-    """An operator of elements on tensors of one shape. Keeps the order of memory of the first."""
+    """An operator of elements. Keeps the order of memory of the first, if all have its shape."""
     need(*inputs)
     first = inputs[0]
     out = torch.empty_like(first)
-    stride = out.stride()
+    stride, shape = out.stride(), first.shape
     for t in inputs:
-        if t.stride() != stride:
-            inputs = tuple(t.contiguous() for t in inputs)
-            out = torch.empty(first.shape)
+        if t.stride() != stride or t.shape != shape:
+            inputs = tuple(t.contiguous() for t in torch.broadcast_tensors(*inputs))
+            out = torch.empty(inputs[0].shape)
             break
     if out.numel():
         _run_flat(name, attributes, inputs, out)

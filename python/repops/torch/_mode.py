@@ -150,17 +150,31 @@ def _each(name: str) -> Route:
     return route
 
 
+_SHAPES = {torch.ops.aten.dim.default, torch.ops.aten.is_contiguous.default}
+_SHAPES |= {torch.ops.aten.is_contiguous.memory_format, torch.ops.aten.size.default}
+
+
+def _of_subclass(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
+    """Only subclasses of tensors are asked for their shape so, and answer themselves."""
+    return NotImplemented
+
+
+_PLAIN_DISPATCH = torch.Tensor.__torch_dispatch__
+
+
 def _composite(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
+    if any(type(t).__torch_dispatch__ is not _PLAIN_DISPATCH for t in tensors(args)):
+        return NotImplemented  # a subclass takes it apart itself, into what this block computes
     with mode:
         return func.decompose(*args, **kwargs)
 
 
 def _foreign(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
-    """Another package's: what neither takes nor gives tensors computes none."""
-    if any(True for _ in tensors([args, list(kwargs.values())])):
+    """Another package's: what neither takes nor gives tensors of memory computes none."""
+    if any(not t.is_meta for t in tensors([args, list(kwargs.values())])):
         raise Leftover("it is another package's, and its bits are not known")
     result = func(*args, **kwargs)
-    if any(True for _ in tensors([result])):
+    if any(not t.is_meta for t in tensors([result])):
         raise Leftover("it is another package's, and its bits are not known")
     return result
 
@@ -214,6 +228,8 @@ def _find(func: Any) -> Route:
         return _handler(own, False) if own else _foreign
     if func is _LOSS:
         return _whole_loss
+    if func._schema.name.startswith("aten::sym_") or func in _SHAPES:
+        return _of_subclass
     base = func._schema.name.removeprefix("aten::")
     name = f"{base}.{func._overloadname}"
     if base in ("_to_copy", "copy_", "copy"):
@@ -228,7 +244,7 @@ def _find(func: Any) -> Route:
         _views.add(func)
         return _plain
     if torch.Tag.nondeterministic_seeded in func.tags:
-        return _derived(func, base) or _refused
+        return _derived(func, base) or (_composite if func._can_decompose() else _refused)
     derived = _derived(func, base)
     if derived:
         return derived
@@ -251,6 +267,7 @@ _LOSS = torch.ops.aten.cross_entropy_loss.default
 _whole_lock = threading.Lock()
 _whole_blocks = 0
 _whole: torch.library.Library | None = None
+_fast_attention = True  # layers of attention have a single operator for inference: not here
 
 
 def _cross_entropy(
@@ -264,6 +281,8 @@ def _cross_entropy(
     """The library's own inside a block, which has the bits of Verde's programs, where it has it."""
     rows = x.dim() == 2 and x.dtype is torch.float32 and target.dtype is torch.int64
     plain = rows and target.shape == x.shape[:1] and weight is None and not label_smoothing
+    # The library's has no rule for vmap and forward derivatives.
+    plain = plain and torch._C._functorch.peek_interpreter_stack() is None
     if active() is None or not plain or reduction not in (1, 2):
         return _LOSS.decompose(x, target, weight, reduction, ignore_index, label_smoothing)
     return functional.cross_entropy(x, target, ignore_index, ("mean", "sum")[reduction - 1])
@@ -278,21 +297,24 @@ def _whole_loss(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any
 def _take_whole() -> None:
     """While any thread is in a block. A mode of functions would see this loss too, but it would
     also be asked at each attribute of each tensor."""
-    global _whole, _whole_blocks
+    global _whole, _whole_blocks, _fast_attention
     with _whole_lock:
         _whole_blocks += 1
         if _whole is None:
+            _fast_attention = torch.backends.mha.get_fastpath_enabled()
+            torch.backends.mha.set_fastpath_enabled(False)
             _whole = torch.library.Library("aten", "IMPL")
             _whole.impl("cross_entropy_loss", _cross_entropy, "AutogradCPU")
 
 
 def _leave_whole() -> None:
-    global _whole, _whole_blocks
+    global _whole, _whole_blocks, _fast_attention
     with _whole_lock:
         _whole_blocks -= 1
         if _whole_blocks == 0 and _whole is not None:
             _whole._destroy()
             _whole = None
+            torch.backends.mha.set_fastpath_enabled(_fast_attention)
 
 
 @functools.cache

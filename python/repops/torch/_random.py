@@ -105,7 +105,7 @@ def normal_new(
     return _made(normal(size, mean, std, generator), dtype)
 
 
-@handles("bernoulli_.float", "bernoulli.p")
+@handles("bernoulli_.float")
 def bernoulli_(x: Tensor, p: float = 0.5, *, generator: Any = None) -> Tensor:
     return _filled(x, uniform(x.shape, generator=generator) < p)
 
@@ -113,6 +113,11 @@ def bernoulli_(x: Tensor, p: float = 0.5, *, generator: Any = None) -> Tensor:
 @handles("bernoulli_.Tensor")
 def bernoulli_of_(x: Tensor, p: Tensor, *, generator: Any = None) -> Tensor:
     return _filled(x, uniform(x.shape, generator=generator) < p)
+
+
+@handles("bernoulli.p")
+def bernoulli_like(x: Tensor, p: float = 0.5, *, generator: Any = None) -> Tensor:
+    return (uniform(x.shape, generator=generator) < p).to(x.dtype)
 
 
 @handles("bernoulli.default")

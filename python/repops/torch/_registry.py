@@ -41,6 +41,9 @@ MOVEMENT = set(
     nan_to_num is_same_size _assert_async _assert_scalar _assert_tensor_metadata _fused_sdp_choice
     detach_ heaviside diag_embed movedim unique_consecutive _unique2 isin
     _pack_padded_sequence _nested_tensor_from_mask_left_aligned
+    diagonal_copy select_copy slice_copy view_copy expand_copy permute_copy t_copy transpose_copy
+    squeeze_copy unsqueeze_copy alias_copy detach_copy as_strided_copy _linalg_check_errors
+    _has_same_storage_numel _efficientzerotensor _new_zeros_with_same_feature_meta
     meshgrid broadcast_tensors tril_indices triu_indices resolve_conj resolve_neg _is_zerotensor
     """.split()
 )

@@ -6,6 +6,7 @@ machine, forward and backward.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import Any
 
@@ -335,6 +336,27 @@ def _cross_entropy_backward(
 @_cross_entropy_backward.register_fake
 def _(dy: Tensor, x: Tensor, target: Tensor, kept: Tensor, ignore: int) -> Tensor:
     return x.new_empty(x.shape)
+
+
+def _backward_save(ctx: Any, inputs: Any, output: Any) -> None:
+    dy, x, target, kept, ctx.ignore = inputs
+    ctx.save_for_backward(dy, x, target, kept)
+
+
+def _backward_grad(ctx: Any, ddx: Tensor) -> Any:
+    """Of dx = dy / kept (softmax(x) - the target's one), by operators, so that it has its own."""
+    from ._mode import active, reproducible
+
+    dy, x, target, kept = ctx.saved_tensors
+    with contextlib.nullcontext() if active() else reproducible():
+        row = torch.where(target == ctx.ignore, 0.0, ddx.new_ones(())).unsqueeze(1) * ddx / kept
+        p = torch.softmax(x, 1)
+        inner = (p * row).sum(1, keepdim=True)
+        at = target.masked_fill(target == ctx.ignore, 0).unsqueeze(1)
+        return (inner - row.gather(1, at)).sum(), dy * (p * (row - inner)), None, None, None
+
+
+_cross_entropy_backward.register_autograd(_backward_grad, setup_context=_backward_save)
 
 
 def _cross_entropy_save(ctx: Any, inputs: Any, output: Any) -> None:

@@ -1,0 +1,112 @@
+"""What surrounds operators: torch.func, second derivatives, inference, recorded graphs."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from compare import close
+from torch import func, nn
+
+from repops.torch import LeftoverError, functional, reproducible
+
+X = torch.randn(5, 7, generator=torch.Generator().manual_seed(0))
+TARGET = torch.tensor([1, 2, -100, 6, 0])
+
+
+def third(x, loss):
+    """Derivatives of derivatives, three deep."""
+    (g,) = torch.autograd.grad(loss(x) * 1.5, x, create_graph=True)
+    (h,) = torch.autograd.grad((g * (x + 1)).sum(), x, create_graph=True)
+    return h, torch.autograd.grad(h.square().sum(), x)[0]
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_higher_derivatives_of_cross_entropy(reduction):
+    with reproducible():
+        x = X.clone().requires_grad_()
+        own = third(x, lambda x: F.cross_entropy(x, TARGET, reduction=reduction))
+    x = X.double().requires_grad_()
+    wanted = third(x, lambda x: F.nll_loss(F.log_softmax(x, 1), TARGET, reduction=reduction))
+    for a, b in zip(own, wanted):
+        close(a, b, 1e-5)
+
+
+def test_second_derivatives_of_cross_entropy_need_no_block():
+    def second(x):
+        (g,) = torch.autograd.grad(functional.cross_entropy(x, TARGET), x, create_graph=True)
+        return torch.autograd.grad(g.square().sum(), x)[0]
+
+    with reproducible():
+        inside = second(X.clone().requires_grad_())
+    assert torch.equal(second(X.clone().requires_grad_()), inside)
+
+
+def loss_of_one(x):
+    return F.cross_entropy(x[None], torch.tensor([2]))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: func.vmap(func.grad(loss_of_one))(x),
+        lambda x: func.jvp(lambda v: F.cross_entropy(v, TARGET), (x,), (x + 1,))[1],
+        lambda x: func.hessian(lambda v: v.tanh().square().sum())(x[0]),
+        lambda x: func.jacfwd(lambda v: F.gelu(v @ v.T))(x[:2]),
+    ],
+)
+def test_transforms(function):
+    with reproducible():
+        own = function(X)
+    close(own, function(X.double()), 1e-5)
+
+
+def test_dropout_can_be_mapped():
+    with reproducible():
+        y = func.vmap(lambda v: F.dropout(v, 0.5), randomness="different")(torch.ones(64, 3))
+    assert set(y.unique().tolist()) == {0.0, 2.0}
+
+
+def test_bernoulli_writes_nothing_that_it_was_given():
+    x = X.clone()
+    with reproducible():
+        assert set(torch.bernoulli(x, 0.5).unique().tolist()) == {0.0, 1.0}
+    assert torch.equal(x, X)
+
+
+def test_operators_of_elements_broadcast():
+    with reproducible():
+        own = torch.ops.aten.tanh_backward(X, X[0])
+    close(own, X.double() * (1 - X[0].double().square()), 1e-5)
+
+
+def test_dropout_in_inference_mode():
+    with reproducible(), torch.inference_mode():
+        assert torch.equal(nn.Dropout().eval()(X), X)
+        assert F.dropout(torch.ones(99), 0.5).unique().tolist() == [0.0, 2.0]
+
+
+def test_layers_of_attention_in_evaluation_are_those_of_training():
+    fast = torch.backends.mha.get_fastpath_enabled()
+    with reproducible():
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        model = nn.TransformerEncoder(layer, 2).eval()
+        x, mask = torch.randn(2, 5, 8), torch.arange(5) > torch.tensor([[2], [4]])
+        own = model(x, src_key_padding_mask=mask)
+        with torch.no_grad():
+            assert torch.equal(model(x, src_key_padding_mask=mask), own)
+    assert torch.backends.mha.get_fastpath_enabled() == fast
+
+
+def test_nested_tensors_of_one_buffer_multiply_as_their_parts():
+    with reproducible():
+        parts, layer = [torch.randn(2, 3), torch.randn(4, 3)], nn.Linear(3, 2)
+        nested = torch.nested.nested_tensor(parts, layout=torch.jagged)
+        joined = layer(torch.cat(parts))
+        assert torch.equal(torch.cat(layer(nested).unbind()), joined)
+
+
+def test_recorded_graphs_are_refused():
+    """A graph would have the memory of results, and not what computes them."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    with reproducible(), pytest.raises(LeftoverError, match="graph is recorded"):
+        make_fx(lambda x: torch.softmax(x, 1))(X)
