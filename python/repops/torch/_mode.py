@@ -381,8 +381,6 @@ class reproducible(TorchDispatchMode):
             self._stance = torch.compiler.set_stance("force_eager")
             self._stance.__enter__()
             # torch's fast path of encoders that are evaluated is one operator of its own.
-            self._fastpath = torch.backends.mha.get_fastpath_enabled()
-            torch.backends.mha.set_fastpath_enabled(False)
             _take_whole()
             self._outer, _local.block = active(), self
         self._depth += 1
@@ -394,7 +392,6 @@ class reproducible(TorchDispatchMode):
         if self._depth == 0:
             _local.block = self._outer
             _leave_whole()
-            torch.backends.mha.set_fastpath_enabled(self._fastpath)
             self._stance.__exit__(*exception)
             torch.set_num_threads(self._torch_threads)
             if self._context is not None:

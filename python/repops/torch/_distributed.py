@@ -1,0 +1,61 @@
+"""torch.distributed: processes exchange tensors, and add them in the order of their ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed
+
+from ._call import Leftover
+from ._registry import handles
+
+Tensor = torch.Tensor
+# No number is rounded by these.
+_MOVEMENT = """
+    broadcast_ allgather_ _allgather_base_ allgather_coalesced_ allgather_into_tensor_coalesced_
+    gather_ scatter_ alltoall_ alltoall_base_ send recv_ recv_any_source_ barrier monitored_barrier_
+""".split()
+
+
+def _moves(name: str) -> None:
+    def handler(*args: Any, **kwargs: Any) -> Any:
+        return getattr(torch.ops.c10d, name).default(*args, **kwargs)
+
+    handles("c10d::" + name)(handler)
+
+
+for _name in _MOVEMENT if torch.distributed.is_available() else ():
+    _moves(_name)
+
+
+def _combination(boxed: Any) -> Callable[[Tensor, Tensor], Tensor]:
+    op = torch.distributed.ReduceOp
+    own = op.unbox(boxed)
+    for kind, both in (
+        (op.SUM, torch.add),
+        (op.PRODUCT, torch.mul),
+        (op.MAX, torch.maximum),
+        (op.MIN, torch.minimum),
+    ):
+        if own == kind:
+            return both
+    raise Leftover("its reduction is neither a sum or product nor a maximum or minimum")
+
+
+@handles("c10d::allreduce_")
+def allreduce_(
+    tensors: list[Tensor], group: Any, op: Any, sparse: Any = None, *rest: Any
+) -> tuple[list[Tensor], Any]:
+    """All are gathered, and combined here: the backend's order is its own. The broadcast changes
+    nothing, and gives work whose result are these tensors, which DistributedDataParallel takes."""
+    both, size = _combination(op), torch.distributed.ProcessGroup.unbox(group).size()
+    gathered = [[torch.empty_like(t) for _ in range(size)] for t in tensors]
+    _, work = torch.ops.c10d.allgather_(gathered, tensors, group, *rest)
+    work.wait()
+    for t, (first, *others) in zip(tensors, gathered):
+        for other in others:
+            first = both(first, other)
+        t.copy_(first)
+    return torch.ops.c10d.broadcast_(tensors, group, 0, 0, *rest)
