@@ -2,7 +2,11 @@
 
 import sys
 
+import pytest
+import torch
 from conftest import called
+
+from repops.torch import LeftoverError, reproducible
 
 PROGRAM = """
 import multiprocessing, sys, torch, torch.distributed as dist, repops.torch
@@ -42,5 +46,20 @@ sys.exit(any(p.exitcode for p in processes))
 """
 
 
+TOLD = hasattr(torch.distributed.ReduceOp, "unbox")
+
+
+@pytest.mark.skipif(not TOLD, reason="this PyTorch does not tell which reduction is asked for")
 def test_gradients_of_processes_are_added_in_the_order_of_their_ranks(tmp_path):
     assert called(sys.executable, "-c", PROGRAM, tmp_path).count("trained") == 3
+
+
+@pytest.mark.skipif(TOLD, reason="this PyTorch tells which reduction is asked for")
+def test_unknown_reductions_are_refused(tmp_path):
+    place = f"file://{tmp_path}/m"
+    torch.distributed.init_process_group("gloo", init_method=place, rank=0, world_size=1)
+    try:
+        with reproducible(), pytest.raises(LeftoverError, match="which reduction it is"):
+            torch.distributed.all_reduce(torch.ones(2))
+    finally:
+        torch.distributed.destroy_process_group()

@@ -104,6 +104,14 @@ def test_nested_tensors_of_one_buffer_multiply_as_their_parts():
         assert torch.equal(torch.cat(layer(nested).unbind()), joined)
 
 
+def test_operators_of_nested_tensors_are_those_of_their_parts():
+    with reproducible():
+        parts = [torch.randn(2, 3), torch.randn(4, 3)]
+        nested = torch.nested.nested_tensor(parts, layout=torch.jagged)
+        for one in (torch.tanh, nn.functional.gelu, lambda t: torch.softmax(t, -1)):
+            assert torch.equal(one(nested).values(), one(torch.cat(parts)))
+
+
 def test_recorded_graphs_are_refused():
     """A graph would have the memory of results, and not what computes them."""
     from torch.fx.experimental.proxy_tensor import make_fx

@@ -32,6 +32,8 @@ for _name in _MOVEMENT if torch.distributed.is_available() else ():
 
 def _combination(boxed: Any) -> Callable[[Tensor, Tensor], Tensor]:
     op = torch.distributed.ReduceOp
+    if not hasattr(op, "unbox"):
+        raise Leftover("PyTorch 2.9 does not tell which reduction it is; 2.15 does")
     own = op.unbox(boxed)
     for kind, both in (
         (op.SUM, torch.add),

@@ -296,7 +296,8 @@ def _whole_loss(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any
 
 def _take_whole() -> None:
     """While any thread is in a block. A mode of functions would see this loss too, but it would
-    also be asked at each attribute of each tensor."""
+    also be asked at each attribute of each tensor. torch's fast path of encoders that are evaluated
+    is one operator, and is off meanwhile."""
     global _whole, _whole_blocks, _fast_attention
     with _whole_lock:
         _whole_blocks += 1
@@ -329,6 +330,7 @@ def torch_parallel() -> int | None:
 
 
 _autocast_is_on = torch.is_autocast_enabled
+_disabled = torch.Tensor.__torch_dispatch__  # of all classes that leave operators to others
 _local = threading.local()
 
 
@@ -380,7 +382,6 @@ class reproducible(TorchDispatchMode):
             torch.set_num_threads(threads)
             self._stance = torch.compiler.set_stance("force_eager")
             self._stance.__enter__()
-            # torch's fast path of encoders that are evaluated is one operator of its own.
             _take_whole()
             self._outer, _local.block = active(), self
         self._depth += 1
@@ -403,6 +404,8 @@ class reproducible(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if types and any(t.__torch_dispatch__ is not _disabled for t in types):
+            return NotImplemented  # a jagged tensor calls operators on its parts, which come here
         if func in _views and not kwargs:
             return func._op(*args)
         kwargs = kwargs or {}
