@@ -6,8 +6,7 @@ import pytest
 import torch
 
 import repops
-from repops.torch import Trace, _registry, diff, optim, reproducible
-from repops.torch import _mode as mode
+from repops.torch import Trace, _mode, _registry, _routes, diff, optim, reproducible
 
 
 class Block(torch.nn.Module):
@@ -57,7 +56,9 @@ def changed(monkeypatch):
             return y
 
         monkeypatch.setitem(_registry.HANDLERS, name, wrong)
-        monkeypatch.setattr(mode, "_routes", {})
+        found = {}  # none that was found before
+        for module in (_mode, _routes):
+            monkeypatch.setattr(module, "routes", found)
 
     return change
 

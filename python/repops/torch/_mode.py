@@ -9,7 +9,6 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,8 +20,7 @@ from .._context import Context
 from .._library import Error
 from . import functional
 from ._call import Leftover
-from ._integers import EXACT, converted, exact, tensors, whole
-from ._registry import ARITHMETIC, HANDLERS, MOVEMENT
+from ._routes import resolve, routes, views
 
 _OWN = (str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parent) + os.sep)
 POLICIES = ("error", "warn", "list")
@@ -48,217 +46,6 @@ def where() -> str:
     """File and line of that frame."""
     frame = user_frame(sys._getframe(1))[0]
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "unknown"
-
-
-Route = Callable[["reproducible", Any, tuple, dict], Any]
-_routes: dict[Any, Route] = {}
-_views: set[Any] = set()  # half of a model's operators: nothing is checked, as nothing is computed
-
-
-def _plain(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
-    return func(*args, **kwargs)
-
-
-def _arithmetic(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
-    for a in args[:2]:
-        if isinstance(a, torch.Tensor) and a.is_complex():
-            raise Leftover("it computes complex numbers, whose products torch may contract")
-    if kwargs and kwargs.get("alpha", 1) != 1:  # torch contracts a + b alpha in vectors alone
-        return func(args[0], args[1] * kwargs["alpha"])
-    return func(*args, **kwargs)
-
-
-def _handler(function: Callable[..., Any], integers: bool) -> Route:
-    def route(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
-        if args and isinstance(args[0], torch.Tensor) and args[0].dtype is torch.float32:
-            return function(*args, **kwargs)  # the same as below, in less time
-        if integers and whole(args) and whole(kwargs.values()):
-            result = func(*args, **kwargs)
-            if whole([result]):
-                return result
-        return function(*args, **kwargs)
-
-    return route
-
-
-def _written(out: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
-    if not torch.can_cast(result.dtype, out.dtype):
-        raise RuntimeError(f"result type {result.dtype} can't be cast to {out.dtype}")
-    return out.copy_(result)
-
-
-def _inplace(functional: Any) -> Route:
-    inner = resolve(functional)
-
-    def route(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
-        if inner is _arithmetic and kwargs.get("alpha", 1) == 1:
-            return _arithmetic(mode, func, args, kwargs)
-        return _written(args[0], inner(mode, functional, args, kwargs))
-
-    return route
-
-
-def _into(functional: Any, names: list[str]) -> Route:
-    inner = resolve(functional)
-
-    def route(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
-        rest = {k: v for k, v in kwargs.items() if k not in names}
-        outs = [kwargs[n] for n in names]
-        results = inner(mode, functional, args, rest)
-        for out, result in zip(outs, results if isinstance(results, (list, tuple)) else [results]):
-            _written(out.resize_(result.shape), result)
-        return outs[0] if len(outs) == 1 else tuple(outs)
-
-    return route
-
-
-_KEYWORDS = {"addcmul": "value", "addcdiv": "value"}  # what _foreach_ has by place
-_FOREACH = {"norm": "linalg_vector_norm", "copy": "copy"}
-
-
-_SINGLE = ("add", "sub", "mul", "div")  # one operation for each element, in lists too
-
-
-def _all_floats(values: Any) -> bool:
-    return all(t.is_floating_point() for t in tensors(values))
-
-
-def _each(name: str) -> Route:
-    base, inplace = name.removeprefix("_foreach_").rstrip("_"), name.endswith("_")
-    packet: Any = getattr(torch.ops.aten, _FOREACH.get(base, base) + "_" * inplace, None)
-    copies = inplace and packet is None  # "maximum" has no variant in place
-    packet = getattr(torch.ops.aten, base, None) if copies else packet
-
-    def one(mode: reproducible, args: list, kwargs: dict) -> Any:
-        if base in _KEYWORDS and len(args) > 3:
-            kwargs = {**kwargs, _KEYWORDS[base]: args.pop()}
-        with mode:
-            result = packet(*args, **kwargs)
-            return args[0].copy_(result) if copies else result
-
-    def route(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
-        if packet is None:
-            raise Leftover("it stands for no single operator")
-        if base in _SINGLE and len(args) == 2 and not kwargs and _all_floats(args):
-            return func(*args)
-        many = [isinstance(a, (list, tuple)) for a in args]
-        at = lambda i: [a[i] if m else a for a, m in zip(args, many)]  # noqa: E731
-        keys = lambda i: {k: v[i] if isinstance(v, (list, tuple)) else v for k, v in kwargs.items()}  # noqa: E731
-        results = [one(mode, at(i), keys(i)) for i in range(len(args[0]))]
-        return None if inplace else results
-
-    return route
-
-
-_SHAPES = {torch.ops.aten.dim.default, torch.ops.aten.is_contiguous.default}
-_SHAPES |= {torch.ops.aten.is_contiguous.memory_format, torch.ops.aten.size.default}
-
-
-def _of_subclass(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
-    """Only subclasses of tensors are asked for their shape so, and answer themselves."""
-    return NotImplemented
-
-
-_PLAIN_DISPATCH = torch.Tensor.__torch_dispatch__
-
-
-def _composite(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
-    if any(type(t).__torch_dispatch__ is not _PLAIN_DISPATCH for t in tensors(args)):
-        return NotImplemented  # a subclass takes it apart itself, into what this block computes
-    with mode:
-        return func.decompose(*args, **kwargs)
-
-
-def _foreign(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
-    """Another package's: what neither takes nor gives tensors of memory computes none."""
-    if any(not t.is_meta for t in tensors([args, list(kwargs.values())])):
-        raise Leftover("it is another package's, and its bits are not known")
-    result = func(*args, **kwargs)
-    if any(not t.is_meta for t in tensors([result])):
-        raise Leftover("it is another package's, and its bits are not known")
-    return result
-
-
-def _refused(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
-    raise Leftover("the library does not have it")
-
-
-def _functional(func: Any, drop: str, outs: list[str]) -> Any:
-    """The overload that computes the same, and writes nothing that it was given."""
-    packet = getattr(
-        torch.ops.aten, func._schema.name.removeprefix("aten::").removesuffix(drop), None
-    )
-    wanted = [(a.name, str(a.type)) for a in func._schema.arguments if a.name not in outs]
-    for overload in packet.overloads() if packet else []:
-        other = getattr(packet, overload)
-        same = [(a.name, str(a.type)) for a in other._schema.arguments] == wanted
-        if same and other is not func and not other._schema.is_mutable:
-            return other
-    return None
-
-
-def is_view(func: Any) -> bool:
-    """Does it compute nothing, and show memory of its input otherwise?"""
-    returns = func._schema.returns
-    return bool(returns) and all(
-        r.alias_info is not None and not r.alias_info.is_write for r in returns
-    )
-
-
-_NOT_VIEWS = ("view_as_complex", "view_as_real", "to_dense", "_fw_primal")
-
-
-def _derived(func: Any, base: str) -> Route | None:
-    if base.startswith("_foreach_"):
-        return _each(base)
-    outs = [a.name for a in func._schema.arguments if a.is_out]
-    drop = "" if outs else "_"
-    if outs or (func._schema.is_mutable and base.endswith("_")):
-        functional = _functional(func, drop, outs)
-        if functional is not None:
-            return _into(functional, outs) if outs else _inplace(functional)
-    return None
-
-
-def _find(func: Any) -> Route:
-    if func.namespace in ("profiler", "prim", "repops"):
-        return _plain
-    if func.namespace != "aten":
-        own = HANDLERS.get(func._schema.name)
-        return _handler(own, False) if own else _foreign
-    if func is _LOSS:
-        return _whole_loss
-    if func._schema.name.startswith("aten::sym_") or func in _SHAPES:
-        return _of_subclass
-    base = func._schema.name.removeprefix("aten::")
-    name = f"{base}.{func._overloadname}"
-    if base in ("_to_copy", "copy_", "copy"):
-        return converted
-    outs = any(a.is_out for a in func._schema.arguments)
-    for key in (name, base):
-        if key in HANDLERS and not (outs and key == base):
-            return _handler(HANDLERS[key], bool(EXACT & {name, base}))
-        if key in MOVEMENT or key in ARITHMETIC:
-            return _plain if key in MOVEMENT else _arithmetic
-    if torch.Tag.inplace_view in func.tags or (is_view(func) and base not in _NOT_VIEWS):
-        _views.add(func)
-        return _plain
-    if torch.Tag.nondeterministic_seeded in func.tags:
-        return _derived(func, base) or (_composite if func._can_decompose() else _refused)
-    derived = _derived(func, base)
-    if derived:
-        return derived
-    if func._can_decompose():
-        return _composite
-    return exact if EXACT & {name, base} else _refused
-
-
-def resolve(func: Any) -> Route:
-    """How an operator is computed; found once."""
-    route = _routes.get(func)
-    if route is None:
-        route = _routes[func] = _find(func)
-    return route
 
 
 # ---- losses that torch takes apart before a dispatch mode sees them, and that the library has ----
@@ -292,6 +79,9 @@ def _whole_loss(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any
     """Without autograd, torch does not take it apart."""
     with mode:
         return _cross_entropy(*args, **kwargs)
+
+
+routes[_LOSS] = _whole_loss
 
 
 def _take_whole() -> None:
@@ -406,7 +196,7 @@ class reproducible(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if types and any(t.__torch_dispatch__ is not _disabled for t in types):
             return NotImplemented  # a jagged tensor calls operators on its parts, which come here
-        if func in _views and not kwargs:
+        if func in views and not kwargs:
             return func._op(*args)
         kwargs = kwargs or {}
         try:
@@ -416,7 +206,7 @@ class reproducible(TorchDispatchMode):
                 )
             if kwargs and kwargs.get("device") is not None:
                 _check_device(kwargs["device"])
-            return (_routes.get(func) or resolve(func))(self, func, args, kwargs)
+            return (routes.get(func) or resolve(func))(self, func, args, kwargs)
         except Leftover as reason:
             return self._left(func, str(reason), args, kwargs)
 

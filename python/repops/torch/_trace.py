@@ -12,7 +12,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .._library import Error
-from ._mode import is_view, tensors, user_frame
+from ._integers import tensors
+from ._mode import user_frame
+from ._routes import is_view
 from ._state import commitment_of
 
 VERSION = 1

@@ -1,0 +1,205 @@
+"""How each of torch's operators is computed in the block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ._call import Leftover
+from ._integers import EXACT, converted, exact, tensors, whole
+from ._registry import ARITHMETIC, HANDLERS, MOVEMENT
+
+# The block, the operator, its arguments.
+Route = Callable[[Any, Any, tuple, dict], Any]
+routes: dict[Any, Route] = {}
+views: set[Any] = set()  # half of a model's operators: nothing is checked, as nothing is computed
+
+
+def _plain(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+    return func(*args, **kwargs)
+
+
+def _arithmetic(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+    for a in args[:2]:
+        if isinstance(a, torch.Tensor) and a.is_complex():
+            raise Leftover("it computes complex numbers, whose products torch may contract")
+    if kwargs and kwargs.get("alpha", 1) != 1:  # torch contracts a + b alpha in vectors alone
+        return func(args[0], args[1] * kwargs["alpha"])
+    return func(*args, **kwargs)
+
+
+def _handler(function: Callable[..., Any], integers: bool) -> Route:
+    def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+        if args and isinstance(args[0], torch.Tensor) and args[0].dtype is torch.float32:
+            return function(*args, **kwargs)  # the same as below, in less time
+        if integers and whole(args) and whole(kwargs.values()):
+            result = func(*args, **kwargs)
+            if whole([result]):
+                return result
+        return function(*args, **kwargs)
+
+    return route
+
+
+def _written(out: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
+    if not torch.can_cast(result.dtype, out.dtype):
+        raise RuntimeError(f"result type {result.dtype} can't be cast to {out.dtype}")
+    return out.copy_(result)
+
+
+def _inplace(functional: Any) -> Route:
+    inner = resolve(functional)
+
+    def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+        if inner is _arithmetic and kwargs.get("alpha", 1) == 1:
+            return _arithmetic(mode, func, args, kwargs)
+        return _written(args[0], inner(mode, functional, args, kwargs))
+
+    return route
+
+
+def _into(functional: Any, names: list[str]) -> Route:
+    inner = resolve(functional)
+
+    def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+        rest = {k: v for k, v in kwargs.items() if k not in names}
+        outs = [kwargs[n] for n in names]
+        results = inner(mode, functional, args, rest)
+        for out, result in zip(outs, results if isinstance(results, (list, tuple)) else [results]):
+            _written(out.resize_(result.shape), result)
+        return outs[0] if len(outs) == 1 else tuple(outs)
+
+    return route
+
+
+_KEYWORDS = {"addcmul": "value", "addcdiv": "value"}  # what _foreach_ has by place
+_FOREACH = {"norm": "linalg_vector_norm", "copy": "copy"}
+
+
+_SINGLE = ("add", "sub", "mul", "div")  # one operation for each element, in lists too
+
+
+def _all_floats(values: Any) -> bool:
+    return all(t.is_floating_point() for t in tensors(values))
+
+
+def _each(name: str) -> Route:
+    base, inplace = name.removeprefix("_foreach_").rstrip("_"), name.endswith("_")
+    packet: Any = getattr(torch.ops.aten, _FOREACH.get(base, base) + "_" * inplace, None)
+    copies = inplace and packet is None  # "maximum" has no variant in place
+    packet = getattr(torch.ops.aten, base, None) if copies else packet
+
+    def one(mode: Any, args: list, kwargs: dict) -> Any:
+        if base in _KEYWORDS and len(args) > 3:
+            kwargs = {**kwargs, _KEYWORDS[base]: args.pop()}
+        with mode:
+            result = packet(*args, **kwargs)
+            return args[0].copy_(result) if copies else result
+
+    def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+        if packet is None:
+            raise Leftover("it stands for no single operator")
+        if base in _SINGLE and len(args) == 2 and not kwargs and _all_floats(args):
+            return func(*args)
+        many = [isinstance(a, (list, tuple)) for a in args]
+        at = lambda i: [a[i] if m else a for a, m in zip(args, many)]  # noqa: E731
+        keys = lambda i: {k: v[i] if isinstance(v, (list, tuple)) else v for k, v in kwargs.items()}  # noqa: E731
+        results = [one(mode, at(i), keys(i)) for i in range(len(args[0]))]
+        return None if inplace else results
+
+    return route
+
+
+def _composite(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+    with mode:
+        return func.decompose(*args, **kwargs)
+
+
+def _foreign(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+    """Another package's: what neither takes nor gives tensors of memory computes none."""
+    if any(not t.is_meta for t in tensors([args, list(kwargs.values())])):
+        raise Leftover("it is another package's, and its bits are not known")
+    result = func(*args, **kwargs)
+    if any(not t.is_meta for t in tensors([result])):
+        raise Leftover("it is another package's, and its bits are not known")
+    return result
+
+
+def _refused(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+    raise Leftover("the library does not have it")
+
+
+def _functional(func: Any, drop: str, outs: list[str]) -> Any:
+    """The overload that computes the same, and writes nothing that it was given."""
+    packet = getattr(
+        torch.ops.aten, func._schema.name.removeprefix("aten::").removesuffix(drop), None
+    )
+    wanted = [(a.name, str(a.type)) for a in func._schema.arguments if a.name not in outs]
+    for overload in packet.overloads() if packet else []:
+        other = getattr(packet, overload)
+        same = [(a.name, str(a.type)) for a in other._schema.arguments] == wanted
+        if same and other is not func and not other._schema.is_mutable:
+            return other
+    return None
+
+
+def is_view(func: Any) -> bool:
+    """Does it compute nothing, and show memory of its input otherwise?"""
+    returns = func._schema.returns
+    return bool(returns) and all(
+        r.alias_info is not None and not r.alias_info.is_write for r in returns
+    )
+
+
+_NOT_VIEWS = ("view_as_complex", "view_as_real", "to_dense", "_fw_primal")
+
+
+def _derived(func: Any, base: str) -> Route | None:
+    if base.startswith("_foreach_"):
+        return _each(base)
+    outs = [a.name for a in func._schema.arguments if a.is_out]
+    drop = "" if outs else "_"
+    if outs or (func._schema.is_mutable and base.endswith("_")):
+        functional = _functional(func, drop, outs)
+        if functional is not None:
+            return _into(functional, outs) if outs else _inplace(functional)
+    return None
+
+
+def _find(func: Any) -> Route:
+    if func.namespace in ("profiler", "prim", "repops"):
+        return _plain
+    if func.namespace != "aten":
+        own = HANDLERS.get(func._schema.name)
+        return _handler(own, False) if own else _foreign
+    base = func._schema.name.removeprefix("aten::")
+    name = f"{base}.{func._overloadname}"
+    if base in ("_to_copy", "copy_", "copy"):
+        return converted
+    outs = any(a.is_out for a in func._schema.arguments)
+    for key in (name, base):
+        if key in HANDLERS and not (outs and key == base):
+            return _handler(HANDLERS[key], bool(EXACT & {name, base}))
+        if key in MOVEMENT or key in ARITHMETIC:
+            return _plain if key in MOVEMENT else _arithmetic
+    if torch.Tag.inplace_view in func.tags or (is_view(func) and base not in _NOT_VIEWS):
+        views.add(func)
+        return _plain
+    if torch.Tag.nondeterministic_seeded in func.tags:
+        return _derived(func, base) or (_composite if func._can_decompose() else _refused)
+    derived = _derived(func, base)
+    if derived:
+        return derived
+    if func._can_decompose():
+        return _composite
+    return exact if EXACT & {name, base} else _refused
+
+
+def resolve(func: Any) -> Route:
+    """How an operator is computed; found once."""
+    route = routes.get(func)
+    if route is None:
+        route = routes[func] = _find(func)
+    return route
