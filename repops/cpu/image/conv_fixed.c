@@ -234,7 +234,7 @@ static int64_t planes_of(const fixed_plan *p) {
 
 /* Windows that are gathered, and few results of a window, which leave columns of b empty. */
 static int better_by_columns(const fixed_conv *c) {
-    return !c->plain || c->v.groups > 1 || c->n <= FEW;
+    return c->k > 0 && (!c->plain || c->v.groups > 1 || c->n <= FEW);
 }
 
 ro_status RO_NAME(ro_conv2d_fixed_by)(const ro_job *job, const fixed_engine *engine, int way) {
