@@ -7,7 +7,7 @@
 
 enum { ROWS = 40, COLS = 300, POSITIONS = 200 };
 
-/* What differs from the usual pattern. */
+/* A program may differ from the usual pattern so. */
 typedef enum { PLAIN, FIRST_STAYS, SECOND_STAYS, TURNED, WIDER, CASES } table_case;
 
 static int32_t ids[POSITIONS];

@@ -47,8 +47,8 @@ const vd_node *vd_join(const vd_matcher *m, uint32_t value, int op, vd_fused *g)
 uint32_t vd_input_of(const vd_matcher *m, const vd_node *n, int i);
 const ro_shape *vd_shape_in(const vd_matcher *m, uint32_t value);
 
-/* What a node must be: of this operator, with `value` as its first input and `second` as its second
- * (VD_NO_GROUP: any, or none), and attribute `attr` equal to `wanted` (attr < 0: any). */
+/* A node that is looked for: it has this operator, `value` as its first input, `second` as its
+ * second (VD_NO_GROUP: any, or none), and attribute `attr` equal to `wanted` (attr < 0: any). */
 typedef struct {
     int op;
     uint32_t value, second;

@@ -53,7 +53,7 @@ static void *take(char *memory, int64_t *at, int64_t count, size_t size) {
     return taken;
 }
 
-/* Of a group: chunks, and packed rows of each. */
+/* A group has so many chunks, and each chunk has so many packs of rows. */
 static int64_t chunks_of(const plan *p) {
     return ceil_div(p->c.k, RO_DOT_CHUNK);
 }
