@@ -1,30 +1,13 @@
-/* What the tests of repops/layers.h share: data, sums written out as SPEC.md sections 3.2 and 3.3
- * say, operators run one by one. */
+/* Sums written out as SPEC.md sections 3.2 and 3.3 say, and operators run one by one, for tests of
+ * repops/layers.h. */
 #ifndef TESTS_UNIT_LAYER_SUMS_H
 #define TESTS_UNIT_LAYER_SUMS_H
 
-#include "repops/layers.h"
-#include "repops/tools/op_data.h"
+#include "tests/unit/layer_data.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
 
-static const char *const backends[] = {"scalar", "avx2", "avx512", "neon"};
-enum { BACKENDS = sizeof backends / sizeof backends[0], MOST = 1 << 21, NOT_WRITTEN = 0x5a };
-
-static float x[MOST], dy[MOST], want[MOST], got[MOST], other[MOST], z[MOST];
-
-static void fill(float *to, int input, int64_t count, data_class class) {
-    cr_assert(count <= MOST);
-    for (int64_t e = 0; e < count; e++)
-        ((uint32_t *)to)[e] = case_f32(case_word((uint64_t)count, input, e), class);
-}
-
-static ro_ctx *context(const char *backend, int threads) {
-    ro_ctx *ctx;
-    const ro_options options = {.backend = backend, .threads = threads};
-    return ro_ctx_create(&options, &ctx) == RO_OK ? ctx : NULL;
-}
+static float other[MOST], z[MOST];
 
 static float canon(float v) {
     const uint32_t bits = RO_QNAN_BITS;
@@ -119,11 +102,6 @@ static void apply(ro_ctx *ctx, int op, const int64_t *attr, int count, const mat
 static void added(float *to, const float *before, int64_t count, int add) {
     for (int64_t e = 0; add && e < count; e++)
         to[e] = canon(before[e] + to[e]);
-}
-
-static void expect_refused(const ro_ctx *ctx, ro_status status, const char *words) {
-    cr_expect(status == RO_ERR_ARG && strstr(ro_ctx_error(ctx), words), "%s, expected %s",
-              ro_ctx_error(ctx), words);
 }
 
 #endif

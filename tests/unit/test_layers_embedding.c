@@ -1,26 +1,7 @@
 /* ro_embedding_backward (repops/layers.h) against its operators, run one by one. */
-#include "repops/layers.h"
-#include "repops/tools/op_data.h"
+#include "tests/unit/layer_data.h"
 
-#include <criterion/criterion.h>
-
-static const char *const backends[] = {"scalar", "avx2", "avx512", "neon"};
-enum { BACKENDS = sizeof backends / sizeof backends[0], MOST = 1 << 18 };
-
-static float x[MOST], dy[MOST], want[MOST], got[MOST];
 static int32_t ids[1 << 14];
-
-static void fill(float *to, int input, int64_t count, data_class class) {
-    cr_assert(count <= MOST);
-    for (int64_t e = 0; e < count; e++)
-        ((uint32_t *)to)[e] = case_f32(case_word((uint64_t)count, input, e), class);
-}
-
-static ro_ctx *context(const char *backend, int threads) {
-    ro_ctx *ctx;
-    const ro_options options = {.backend = backend, .threads = threads};
-    return ro_ctx_create(&options, &ctx) == RO_OK ? ctx : NULL;
-}
 
 static void by_operators(int64_t rows, int64_t cols, int64_t positions, int add) {
     ro_ctx *ctx = context("scalar", 1);
@@ -64,11 +45,6 @@ Test(layers_embedding, gives_the_bytes_of_its_operators) {
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
         for (int class = 0; class < DATA_END; class ++)
             check(of[i][0], of[i][1], of[i][2], (data_class) class);
-}
-
-static void expect_refused(const ro_ctx *ctx, ro_status status, const char *words) {
-    cr_expect(status == RO_ERR_ARG && strstr(ro_ctx_error(ctx), words), "\"%s\" lacks \"%s\"",
-              ro_ctx_error(ctx), words);
 }
 
 Test(layers_embedding, what_makes_no_sense_is_refused) {
