@@ -69,6 +69,10 @@ class LinearLayer(ctypes.Structure):
     ]
 
 
+class Gradient(ctypes.Structure):
+    _fields_ = [("data", PTR), ("add", ctypes.c_int)]
+
+
 class AttentionDropout(ctypes.Structure):
     _fields_ = [
         ("seed", ctypes.c_uint64),
@@ -119,9 +123,12 @@ class SgdStep(ctypes.Structure):
     ]
 
 
-# Functions of fused.h: the context, whole numbers, structures and factors, then pointers.
+# Functions of fused.h and layers.h: the context, then numbers and structures, then pointers.
 _FUSED: dict[str, list[Any]] = {
+    "ro_sum": [I64, I64, PTR, PTR],
+    "ro_sum_rows": [I64, I64, PTR, Gradient],
     "ro_linear": [ctypes.POINTER(LinearLayer)] + [PTR] * 5,
+    "ro_linear_backward": [ctypes.POINTER(LinearLayer)] + [PTR] * 4 + [Gradient] * 3,
     "ro_attention_forward": [ctypes.POINTER(Attention)] + [PTR] * 6,
     "ro_attention_backward": [ctypes.POINTER(Attention)] + [PTR] * 10,
     "ro_cross_entropy": [I64, I64, PTR, PTR, I64] + [PTR] * 5,

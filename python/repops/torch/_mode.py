@@ -7,7 +7,6 @@ import ctypes
 import functools
 import os
 import sys
-import threading
 import warnings
 from pathlib import Path
 from types import FrameType
@@ -18,9 +17,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .._context import Context
 from .._library import Error
-from . import functional
 from ._call import Leftover
 from ._routes import resolve, routes, views
+from ._whole import active, enter, leave
 
 _OWN = (str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parent) + os.sep)
 POLICIES = ("error", "warn", "list")
@@ -48,66 +47,6 @@ def where() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "unknown"
 
 
-# ---- losses that torch takes apart before a dispatch mode sees them, and that the library has ----
-
-_LOSS = torch.ops.aten.cross_entropy_loss.default
-_whole_lock = threading.Lock()
-_whole_blocks = 0
-_whole: torch.library.Library | None = None
-_fast_attention = True  # layers of attention have a single operator for inference: not here
-
-
-def _cross_entropy(
-    x: torch.Tensor,
-    target: torch.Tensor,
-    weight: torch.Tensor | None = None,
-    reduction: int = 1,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-) -> torch.Tensor:
-    """The library's own inside a block, which has the bits of Verde's programs, where it has it."""
-    rows = x.dim() == 2 and x.dtype is torch.float32 and target.dtype is torch.int64
-    plain = rows and target.shape == x.shape[:1] and weight is None and not label_smoothing
-    # The library's has no rule for vmap and forward derivatives.
-    plain = plain and torch._C._functorch.peek_interpreter_stack() is None
-    if active() is None or not plain or reduction not in (1, 2):
-        return _LOSS.decompose(x, target, weight, reduction, ignore_index, label_smoothing)
-    return functional.cross_entropy(x, target, ignore_index, ("mean", "sum")[reduction - 1])
-
-
-def _whole_loss(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
-    """Without autograd, torch does not take it apart."""
-    with mode:
-        return _cross_entropy(*args, **kwargs)
-
-
-routes[_LOSS] = _whole_loss
-
-
-def _take_whole() -> None:
-    """While any thread is in a block. A mode of functions would see this loss too, but it would
-    also be asked at each attribute of each tensor. torch's fast path of encoders that are evaluated
-    is one operator, and is off meanwhile."""
-    global _whole, _whole_blocks, _fast_attention
-    with _whole_lock:
-        _whole_blocks += 1
-        if _whole is None:
-            _fast_attention = torch.backends.mha.get_fastpath_enabled()
-            torch.backends.mha.set_fastpath_enabled(False)
-            _whole = torch.library.Library("aten", "IMPL")
-            _whole.impl("cross_entropy_loss", _cross_entropy, "AutogradCPU")
-
-
-def _leave_whole() -> None:
-    global _whole, _whole_blocks, _fast_attention
-    with _whole_lock:
-        _whole_blocks -= 1
-        if _whole_blocks == 0 and _whole is not None:
-            _whole._destroy()
-            _whole = None
-            torch.backends.mha.set_fastpath_enabled(_fast_attention)
-
-
 @functools.cache
 def torch_parallel() -> int | None:
     """The function that lends PyTorch's threads of OpenMP. They spin for milliseconds after each
@@ -119,19 +58,13 @@ def torch_parallel() -> int | None:
         return None
 
 
-_autocast_is_on = torch.is_autocast_enabled
+_autocast_is_on = torch._C._is_any_autocast_enabled
 _disabled = torch.Tensor.__torch_dispatch__  # of all classes that leave operators to others
-_local = threading.local()
 
 
 def _check_device(device: Any) -> None:
     if torch.device(device).type not in ("cpu", "meta"):
         raise Leftover(f"it goes to {device}, and only the CPU's memory is supported")
-
-
-def active() -> reproducible | None:
-    """The innermost block that this thread is in."""
-    return getattr(_local, "block", None)
 
 
 def _after_fork() -> None:
@@ -172,8 +105,7 @@ class reproducible(TorchDispatchMode):
             torch.set_num_threads(threads)
             self._stance = torch.compiler.set_stance("force_eager")
             self._stance.__enter__()
-            _take_whole()
-            self._outer, _local.block = active(), self
+            self._outer = enter(self)
         self._depth += 1
         return super().__enter__()
 
@@ -181,8 +113,7 @@ class reproducible(TorchDispatchMode):
         super().__exit__(*exception)
         self._depth -= 1
         if self._depth == 0:
-            _local.block = self._outer
-            _leave_whole()
+            leave(self._outer)
             self._stance.__exit__(*exception)
             torch.set_num_threads(self._torch_threads)
             if self._context is not None:
@@ -196,11 +127,13 @@ class reproducible(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if types and any(t.__torch_dispatch__ is not _disabled for t in types):
             return NotImplemented  # a jagged tensor calls operators on its parts, which come here
-        if func in views and not kwargs:
-            return func._op(*args)
-        kwargs = kwargs or {}
+        if not kwargs:
+            view = views.get(func)
+            if view is not None:
+                return view(*args)
+            kwargs = {}
         try:
-            if _autocast_is_on("cpu"):
+            if _autocast_is_on() and torch.is_autocast_enabled("cpu"):
                 raise Leftover(
                     "autocast is on: it computes in types whose bits depend on the machine"
                 )

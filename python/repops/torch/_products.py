@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from .._library import Attention, LinearLayer, lib
+from .._library import Attention, Gradient, LinearLayer, lib
 from ._call import Leftover, fused, matmul, need, run, total
 from ._registry import handles
 from ._sums import safe_softmax, softmax_backward
@@ -38,15 +40,35 @@ def dot(a: Tensor, b: Tensor) -> Tensor:
     return matmul(a.reshape(1, -1), b.reshape(-1, 1)).reshape(())
 
 
-def linear(x: Tensor, w: Tensor, bias: Tensor | None, transposed: int) -> Tensor:
+@functools.lru_cache(4096)
+def _layer(rows: int, cols: int, out: int, transposed: int) -> Any:
+    layer = LinearLayer(rows, cols, out, transposed, 0)
+    return layer, ctypes.byref(layer)
+
+
+def linear_rows(x: Tensor, w: Tensor, bias: Tensor | None, transposed: int) -> Tensor:
     """x w + bias in one call; w is [out, in] if transposed."""
     need(x, w, *(() if bias is None else (bias,)))
-    rows, cols = x.numel() // max(1, x.shape[-1]), x.shape[-1]
-    layer = LinearLayer(rows, cols, w.shape[0 if transposed else 1], transposed, 0)
-    y = torch.empty(*x.shape[:-1], layer.out)
+    *rows, cols = x.shape
+    out = w.shape[0 if transposed else 1]
+    layer = _layer(math.prod(rows), cols, out, transposed)[1]
+    y = torch.empty((*rows, out))
     bias = None if bias is None else bias.contiguous()
-    fused(lib.ro_linear, ctypes.byref(layer), x.contiguous(), w.contiguous(), bias, None, y)
+    fused(lib.ro_linear, layer, x.contiguous(), w.contiguous(), bias, None, y)
     return y
+
+
+def linear_backward(dy: Tensor, x: Tensor, w: Tensor, wanted: Sequence[bool]) -> tuple:
+    """Gradients of x, w [out, in] and bias, or None for those that are not wanted."""
+    need(dy, x, w)
+    out, cols = w.shape
+    layer = _layer(x.numel() // cols, cols, out, 1)[1]
+    sizes = (x.shape, w.shape, (out,))
+    grads = [torch.empty(size) if yes else None for size, yes in zip(sizes, wanted)]
+    to = [Gradient(None if g is None else g.data_ptr(), 0) for g in grads]
+    read = (x.contiguous() if wanted[1] else None, w.contiguous() if wanted[0] else None)
+    fused(lib.ro_linear_backward, layer, *read, None, dy.contiguous(), *to)
+    return tuple(grads)
 
 
 def _scaled(x: Tensor, factor: float) -> Tensor:
@@ -57,9 +79,9 @@ def _scaled(x: Tensor, factor: float) -> Tensor:
 def addmm(c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     if beta == 1 and alpha == 1 and c.dim() == 1 and c.numel() == b.shape[1] and c.is_contiguous():
         if b.is_contiguous():
-            return linear(a, b, c, 0)
+            return linear_rows(a, b, c, 0)
         if b.t().is_contiguous():
-            return linear(a, b.t(), c, 1)
+            return linear_rows(a, b.t(), c, 1)
     return _scaled(c, beta) + _scaled(matmul(a, b), alpha) if beta else _scaled(matmul(a, b), alpha)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ._call import Leftover, elementwise, matmul, need, sum_columns
-from ._products import linear
+from ._products import linear_rows
 from ._registry import handles
 
 Tensor = torch.Tensor
@@ -37,7 +37,7 @@ def layer(
     need(x, w, w_h, b, b_h, h, c)
     if mode != LSTM or sizes:
         raise Leftover("it is no plain layer of LSTM")
-    parts = linear(x, w, b, 1)
+    parts = linear_rows(x, w, b, 1)
     kept = torch.empty(*x.shape[:2], 5 * h.shape[-1])
     y = torch.empty(*x.shape[:2], h.shape[-1])
     h_size, c_size = h.shape, c.shape
@@ -48,7 +48,7 @@ def layer(
         b_h.contiguous(),
     )
     for t in _times(len(x), reverse):
-        i, f, g, o = (parts[t] + linear(h, w_h, b_h, 1)).chunk(4, -1)
+        i, f, g, o = (parts[t] + linear_rows(h, w_h, b_h, 1)).chunk(4, -1)
         i, f, o = (elementwise("sigmoid", (), a.contiguous()) for a in (i, f, o))
         g = elementwise("tanh", (), g.contiguous())
         c = f * c + i * g

@@ -14,11 +14,11 @@ from ._registry import ARITHMETIC, HANDLERS, MOVEMENT
 # The block, the operator, its arguments.
 Route = Callable[[Any, Any, tuple, dict], Any]
 routes: dict[Any, Route] = {}
-views: set[Any] = set()  # half of a model's operators: nothing is checked, as nothing is computed
+views: dict[Any, Any] = {}  # a third of a model's operators: nothing is computed, nor checked
 
 
 def _plain(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
-    return func(*args, **kwargs)
+    return func._op(*args, **kwargs)
 
 
 def _arithmetic(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
@@ -27,7 +27,7 @@ def _arithmetic(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
             raise Leftover("it computes complex numbers, whose products torch may contract")
     if kwargs and kwargs.get("alpha", 1) != 1:  # torch contracts a + b alpha in vectors alone
         return func(args[0], args[1] * kwargs["alpha"])
-    return func(*args, **kwargs)
+    return func._op(*args, **kwargs)
 
 
 def _handler(function: Callable[..., Any], integers: bool) -> Route:
@@ -169,11 +169,11 @@ def _derived(func: Any, base: str) -> Route | None:
 
 
 def _find(func: Any) -> Route:
-    if func.namespace in ("profiler", "prim", "repops"):
-        return _plain
     if func.namespace != "aten":
         own = HANDLERS.get(func._schema.name)
-        return _handler(own, False) if own else _foreign
+        if own:
+            return _handler(own, False)
+        return _plain if func.namespace in ("profiler", "prim", "repops") else _foreign
     base = func._schema.name.removeprefix("aten::")
     name = f"{base}.{func._overloadname}"
     if base in ("_to_copy", "copy_", "copy"):
@@ -185,7 +185,7 @@ def _find(func: Any) -> Route:
         if key in MOVEMENT or key in ARITHMETIC:
             return _plain if key in MOVEMENT else _arithmetic
     if torch.Tag.inplace_view in func.tags or (is_view(func) and base not in _NOT_VIEWS):
-        views.add(func)
+        views[func] = func._op
         return _plain
     if torch.Tag.nondeterministic_seeded in func.tags:
         return _derived(func, base) or (_composite if func._can_decompose() else _refused)

@@ -16,7 +16,7 @@ from torch import Tensor
 from .._library import lib
 from .._operators import bits
 from . import _images, _norms, _products, _random
-from ._call import elementwise, fused, matmul, need, run, sum_columns, total
+from ._call import elementwise, fused, need, run, total
 
 _op = torch.library.custom_op
 
@@ -31,7 +31,7 @@ def _rows(x: Tensor) -> Tensor:
 @_op("repops::linear", mutates_args=())
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x weight^T + bias: x [..., in], weight [out, in], bias [out]; the result is [..., out]."""
-    return _products.linear(x, weight, bias, 1)
+    return _products.linear_rows(x, weight, bias, 1)
 
 
 @linear.register_fake
@@ -42,9 +42,7 @@ def _(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 @_op("repops::linear_backward", mutates_args=())
 def linear_backward(dy: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of x, weight and bias."""
-    d = _rows(dy).contiguous()
-    dx = matmul(d, weight.contiguous()).reshape(x.shape)
-    return dx, matmul(d.t(), _rows(x).contiguous()), sum_columns(d)
+    return _products.linear_backward(dy, x, weight, (True, True, True))
 
 
 @linear_backward.register_fake
