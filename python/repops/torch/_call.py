@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch.fx.experimental import proxy_tensor
 
 from .. import _context
-from .._library import PTR, Call, Error, Shape, lib
+from .._library import PTR, Call, Error, Gradient, Shape, lib
 from .._operators import bits, call
 from .._table import TABLE
 
@@ -190,37 +191,31 @@ def _as_stored(t: torch.Tensor) -> tuple[torch.Tensor, int]:
 def sum_rows(x: torch.Tensor) -> torch.Tensor:
     """Sums of the rows of a dense matrix by R (SPEC 3.2): [rows, cols] to [rows]."""
     rows, cols = x.shape
-    if not x.numel():
-        return torch.zeros(rows)
-    while True:
-        block = min(cols, BLOCK)
-        blocks = -(-cols // block)
-        x = run("reduce_sum", (cols, block), (x,), (rows, blocks))
-        if blocks == 1:
-            return x.reshape(rows)
-        cols = blocks
+    y = torch.empty(rows)
+    fused(lib.ro_sum, rows, cols, x.contiguous(), y)
+    return y
 
 
 def sum_columns(x: torch.Tensor) -> torch.Tensor:
     """Sums of the columns of a dense matrix by K (SPEC 3.3): [rows, cols] to [cols]."""
-    if not x.numel():
-        return torch.zeros(x.shape[1])
-    while True:
-        x = run("sum_axis", (0,), (x,))
-        if x.shape[0] == 1:
-            return x.reshape(-1)
+    rows, cols = x.shape
+    y = torch.empty(cols)
+    fused(lib.ro_sum_rows, rows, cols, x.contiguous(), Gradient(y.data_ptr(), 0))
+    return y
 
 
-def sum_squares(x: torch.Tensor) -> torch.Tensor:
-    """The sum of all squares by R, of no dimension: reduce_dot, then reduce_sum."""
-    need(x)
-    x = x.contiguous().reshape(-1)
-    if not x.numel():
-        return torch.zeros(())
-    block = min(x.numel(), BLOCK)
-    blocks = -(-x.numel() // block)
-    partial = run("reduce_dot", (x.numel(), block), (x, x), (blocks,))
-    return sum_rows(partial.reshape(1, blocks)).reshape(())
+def sums_of_squares(xs: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The sum of all squares of each by R, [len(xs)]: reduce_dot, then reduce_sum."""
+    sums = torch.empty(len(xs))
+    for i, x in enumerate(xs):
+        need(x)
+        n = x.numel()
+        block = max(1, min(n, BLOCK))
+        blocks = -(-n // block)
+        flat = x.contiguous().view(-1)
+        parts = run("reduce_dot", (n, block), (flat, flat), (blocks,)) if n else flat
+        fused(lib.ro_sum, 1, blocks, parts, sums.data_ptr() + 4 * i)
+    return sums
 
 
 def total(
@@ -232,22 +227,19 @@ def total(
     others K (SPEC 3.3) over the reduced indices in their order, the first slowest.
     """
     need(x)
-    nd = x.dim()
+    nd, shape = x.dim(), x.shape
     reduced = sorted({d % nd for d in dims}) if dims and nd else list(range(nd))
     kept = [d for d in range(nd) if d not in reduced]
+    terms, sums = math.prod([shape[d] for d in reduced]), math.prod([shape[d] for d in kept])
+    y = torch.empty(
+        [1 if d in reduced else n for d, n in enumerate(shape)]
+        if keepdim
+        else [shape[d] for d in kept]
+    )
     if reduced == list(range(len(kept), nd)):
-        y = sum_rows(x.contiguous().reshape(_count(x, kept), _count(x, reduced)))
-    else:
-        y = sum_columns(
-            x.permute(*reduced, *kept).contiguous().reshape(_count(x, reduced), _count(x, kept))
-        )
-    if keepdim:
-        return y.reshape([1 if d in reduced else n for d, n in enumerate(x.shape)])
-    return y.reshape([x.shape[d] for d in kept])
-
-
-def _count(x: torch.Tensor, dims: Sequence[int]) -> int:
-    n = 1
-    for d in dims:
-        n *= x.shape[d]
-    return n
+        fused(lib.ro_sum, sums, terms, x.contiguous(), y)
+        return y
+    if kept != list(range(len(reduced), nd)):
+        x = x.permute(*reduced, *kept)
+    fused(lib.ro_sum_rows, terms, sums, x.contiguous(), Gradient(y.data_ptr(), 0))
+    return y

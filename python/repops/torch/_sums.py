@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from .._library import lib
-from ._call import Leftover, elementwise, fused, need, sum_squares, total
+from ._call import Leftover, elementwise, fused, need, sums_of_squares, total
 from ._elements import amax, linspace
 from ._layout import in_order
 from ._registry import handles
@@ -89,7 +89,7 @@ def vector_norm(
     if ord != 2:
         raise Leftover(f"it is a norm of order {ord}; 1, 2 and infinity are supported")
     if not dims and not keepdim:
-        return _root(sum_squares(in_order(x)))
+        return _root(sums_of_squares([in_order(x)])).reshape(())
     return _root(total(x * x, dims, keepdim))
 
 
@@ -98,7 +98,7 @@ def norms(xs: Sequence[Tensor], ord: float = 2, *, dtype: Any = None) -> list[Te
     """vector_norm of each, whose roots are one call."""
     if ord != 2:
         return [vector_norm(x, ord, dtype=dtype) for x in xs]
-    return list(_root(torch.stack([sum_squares(in_order(_typed(x, dtype))) for x in xs])).unbind())
+    return list(_root(sums_of_squares([in_order(_typed(x, dtype)) for x in xs])).unbind())
 
 
 @handles("norm.ScalarOpt_dim", "norm.Scalar")

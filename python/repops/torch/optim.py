@@ -11,7 +11,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from .._operators import bits
 from . import _optimizers
-from ._call import elementwise, need, run, sum_rows, sum_squares
+from ._call import elementwise, need, run, sum_rows, sums_of_squares
 from ._layout import in_order
 
 
@@ -29,7 +29,7 @@ def clip_grad_norm_(parameters: Iterable[Tensor], max_norm: float) -> Tensor:
 @torch.no_grad()
 def _clip(grads: list[Tensor], max_norm: float) -> tuple[Tensor, Tensor]:
     need(*grads)
-    parts = torch.stack([sum_squares(in_order(g)) for g in grads]) if grads else torch.zeros(1)
+    parts = sums_of_squares([in_order(g) for g in grads])
     squares = sum_rows(parts.reshape(1, -1))
     return squares.reshape(()), run("clip_scale", (bits(max_norm),), (squares,))
 
