@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .._context import Context
 from .._library import Error
 from ._call import Leftover
-from ._routes import resolve, routes, views
+from ._routes import direct, resolve, routes
 from ._whole import active, enter, leave
 
 _OWN = (str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parent) + os.sep)
@@ -127,12 +127,12 @@ class reproducible(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if types and any(t.__torch_dispatch__ is not _disabled for t in types):
             return NotImplemented  # a jagged tensor calls operators on its parts, which come here
-        if not kwargs:
-            view = views.get(func)
-            if view is not None:
-                return view(*args)
-            kwargs = {}
         try:
+            if not kwargs:
+                call = direct.get(func)
+                if call is not None:
+                    return call(*args)
+                kwargs = {}
             if _autocast_is_on() and torch.is_autocast_enabled("cpu"):
                 raise Leftover(
                     "autocast is on: it computes in types whose bits depend on the machine"

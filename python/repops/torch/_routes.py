@@ -14,20 +14,36 @@ from ._registry import ARITHMETIC, HANDLERS, MOVEMENT
 # The block, the operator, its arguments.
 Route = Callable[[Any, Any, tuple, dict], Any]
 routes: dict[Any, Route] = {}
-views: dict[Any, Any] = {}  # a third of a model's operators: nothing is computed, nor checked
+# Without keywords, most of a model's operators: what torch computes, and needs no more checks.
+direct: dict[Any, Callable[..., Any]] = {}
 
 
 def _plain(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     return func._op(*args, **kwargs)
 
 
+_COMPLEX = "it computes complex numbers, whose products torch may contract"
+
+
 def _arithmetic(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     for a in args[:2]:
         if isinstance(a, torch.Tensor) and a.is_complex():
-            raise Leftover("it computes complex numbers, whose products torch may contract")
+            raise Leftover(_COMPLEX)
     if kwargs and kwargs.get("alpha", 1) != 1:  # torch contracts a + b alpha in vectors alone
         return func(args[0], args[1] * kwargs["alpha"])
     return func._op(*args, **kwargs)
+
+
+def _real(op: Any) -> Callable[..., Any]:
+    """_arithmetic without keywords, in less time."""
+
+    def call(*args: Any) -> Any:
+        result = op(*args)
+        if result.dtype.is_complex or args[0].dtype.is_complex:
+            raise Leftover(_COMPLEX)
+        return result
+
+    return call
 
 
 def _handler(function: Callable[..., Any], integers: bool) -> Route:
@@ -182,10 +198,15 @@ def _find(func: Any) -> Route:
     for key in (name, base):
         if key in HANDLERS and not (outs and key == base):
             return _handler(HANDLERS[key], bool(EXACT & {name, base}))
-        if key in MOVEMENT or key in ARITHMETIC:
-            return _plain if key in MOVEMENT else _arithmetic
+        if key in MOVEMENT:
+            if not func._schema.is_mutable:
+                direct[func] = func._op
+            return _plain
+        if key in ARITHMETIC:
+            direct[func] = _real(func._op)
+            return _arithmetic
     if torch.Tag.inplace_view in func.tags or (is_view(func) and base not in _NOT_VIEWS):
-        views[func] = func._op
+        direct[func] = func._op
         return _plain
     if torch.Tag.nondeterministic_seeded in func.tags:
         return _derived(func, base) or (_composite if func._can_decompose() else _refused)
