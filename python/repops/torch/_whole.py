@@ -41,13 +41,13 @@ def _transformed() -> bool:
     )
 
 
-def _whole(*inputs: Tensor | None) -> bool:
+def _ours(*inputs: Tensor | None) -> bool:
     """Are these the library's, in a block?"""
     plain = active() is not None and all(x is None or _plain(x) for x in inputs)
     return plain and not _transformed()
 
 
-# ---- linear layers: fifteen operators of torch, forward and backward ----
+# ---- linear layers: a dozen operators of torch, forward and backward ----
 
 _LINEAR = torch.ops.aten.linear.default
 _library = torch.library.Library("repops", "FRAGMENT")
@@ -93,7 +93,7 @@ class _Linear(torch.autograd.Function):
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    if not _whole(x, weight, bias) or x.dim() < 2 or weight.dim() != 2 or not x.numel():
+    if not _ours(x, weight, bias) or x.dim() < 2 or weight.dim() != 2 or not x.numel():
         return _LINEAR.decompose(x, weight, bias)
     if x.shape[-1] != weight.shape[1] or (bias is not None and bias.shape != weight.shape[:1]):
         return _LINEAR.decompose(x, weight, bias)  # which says what is wrong
@@ -113,7 +113,7 @@ def _cross_entropy(
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    plain = _whole(x) and x.dim() == 2 and target.dtype is torch.int64
+    plain = _ours(x) and x.dim() == 2 and target.dtype is torch.int64
     plain = plain and target.shape == x.shape[:1] and weight is None and not label_smoothing
     if not plain or reduction not in (1, 2):
         return _LOSS.decompose(x, target, weight, reduction, ignore_index, label_smoothing)
