@@ -22,13 +22,14 @@ def _plain(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     return func._op(*args, **kwargs)
 
 
-_COMPLEX = "it computes complex numbers, whose products torch may contract"
+def _check_real(args: tuple) -> None:
+    for a in args[:2]:
+        if isinstance(a, torch.Tensor) and a.is_complex():
+            raise Leftover("it computes complex numbers, whose products torch may contract")
 
 
 def _arithmetic(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
-    for a in args[:2]:
-        if isinstance(a, torch.Tensor) and a.is_complex():
-            raise Leftover(_COMPLEX)
+    _check_real(args)
     if kwargs and kwargs.get("alpha", 1) != 1:  # torch contracts a + b alpha in vectors alone
         return func(args[0], args[1] * kwargs["alpha"])
     return func._op(*args, **kwargs)
@@ -38,10 +39,8 @@ def _real(op: Any) -> Callable[..., Any]:
     """_arithmetic without keywords, in less time."""
 
     def call(*args: Any) -> Any:
-        result = op(*args)
-        if result.dtype.is_complex or args[0].dtype.is_complex:
-            raise Leftover(_COMPLEX)
-        return result
+        _check_real(args)
+        return op(*args)
 
     return call
 
