@@ -22,11 +22,11 @@ spec.loader.exec_module(library)
 NAMES = {
     "Shape": "ro_shape", "AttrInfo": "ro_attr_info", "OpInfo": "ro_op_info", "Call": "ro_call", "Options": "ro_options",
     "LinearLayer": "ro_linear_layer", "AttentionDropout": "ro_attention_dropout", "Attention": "ro_attention",
-    "AdamwStep": "ro_adamw_step", "AdamwParameter": "ro_adamw_parameter", "SgdStep": "ro_sgd_step",
+    "Gradient": "ro_gradient", "AdamwStep": "ro_adamw_step", "AdamwParameter": "ro_adamw_parameter", "SgdStep": "ro_sgd_step",
 }
 found = {n for n, v in vars(library).items() if isinstance(v, type) and issubclass(v, ctypes.Structure)}
 assert found == set(NAMES), found ^ set(NAMES)
-print("#include <stddef.h>\n#include <repops/fused.h>")
+print("#include <stddef.h>\n#include <repops/layers.h>")
 for python, c in NAMES.items():
     structure = getattr(library, python)
     print(f'_Static_assert(sizeof({c}) == {ctypes.sizeof(structure)}, "{python} has another size");')
