@@ -740,6 +740,12 @@ def test_cross_entropy_is_torchs_own_after_the_last_block():
     assert _whole._kernels is None and torch.equal(F.cross_entropy(x, target), plain)
 
 
+def test_sparse_inputs_are_refused_by_name():
+    w = torch.randn(5, 7).to_sparse_csr()
+    with reproducible(), pytest.raises(LeftoverError, match="mm.default at .*inputs is sparse"):
+        F.linear(torch.randn(4, 7), w)
+
+
 def test_square_roots_in_float64_are_rounded_as_ieee_754_says():
     from repops.torch._functions import sqrt64
 
