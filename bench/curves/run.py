@@ -37,14 +37,15 @@ def next_f32(x):
 
 
 def job_with(text, setting):
-    """The job file `text`, with one thing changed."""
-    if setting.startswith("seed"):
-        return re.sub(r"(?m)^seed: .*", f"seed: {setting[4:]}", text)
-    if setting == "nudged":
+    """The job file `text`, with one thing changed, or its seed too."""
+    way, seed = re.fullmatch(r"(.*?)-?(?:seed(\d+))?", setting).groups()
+    if seed:
+        text = re.sub(r"(?m)^seed: .*", f"seed: {seed}", text)
+    if way == "nudged":
         return re.sub(r"\blr: ([0-9.e-]+)", lambda m: "lr: " + next_f32(float(m[1])), text, count=1)
-    if setting == "bf16":
+    if way == "bf16":
         return text + "storage: bf16\n"
-    return text if setting == "fp32" else text + f"products: {setting}\n"
+    return text if way in ("", "fp32") else text + f"products: {way}\n"
 
 
 def read_losses(run):
