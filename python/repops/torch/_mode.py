@@ -20,7 +20,7 @@ from .._library import Error
 from ._call import Leftover
 from ._integers import tensors
 from ._routes import direct, resolve, routes
-from ._whole import active, enter, leave
+from ._whole import LEAVES, active, enter, leave
 
 _OWN = (str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parent) + os.sep)
 POLICIES = ("error", "warn", "list")
@@ -60,7 +60,6 @@ def torch_parallel() -> int | None:
 
 
 _autocast_is_on = torch._C._is_any_autocast_enabled
-_disabled = torch.Tensor.__torch_dispatch__  # of all classes that leave operators to others
 
 
 def _check_device(device: Any) -> None:
@@ -126,7 +125,7 @@ class reproducible(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if types and any(t.__torch_dispatch__ is not _disabled for t in types):
+        if types and any(t.__torch_dispatch__ is not LEAVES for t in types):
             return NotImplemented  # a jagged tensor calls operators on its parts, which come here
         try:
             if not kwargs:

@@ -26,12 +26,12 @@ def active() -> Any:
     return getattr(_local, "block", None)
 
 
-_left = torch.Tensor.__torch_dispatch__  # of all classes that leave operators to others
+LEAVES = torch.Tensor.__torch_dispatch__  # of all classes that leave operators to modes
 
 
 def _plain(x: Tensor) -> bool:
     own = x.dtype is torch.float32 and x.is_cpu and x.layout is torch.strided
-    return own and type(x).__torch_dispatch__ is _left
+    return own and type(x).__torch_dispatch__ is LEAVES
 
 
 def _transformed() -> bool:
