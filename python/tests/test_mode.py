@@ -742,8 +742,21 @@ def test_cross_entropy_is_torchs_own_after_the_last_block():
 
 def test_sparse_inputs_are_refused_by_name():
     w = torch.randn(5, 7).to_sparse_csr()
-    with reproducible(), pytest.raises(LeftoverError, match="mm.default at .*inputs is sparse"):
+    with reproducible(), pytest.raises(LeftoverError, match="mm.default at .*is torch.sparse_csc"):
         F.linear(torch.randn(4, 7), w)
+
+
+def test_errors_and_leftovers_of_what_torch_computes():
+    z = torch.ones(2, dtype=torch.complex64)
+    with reproducible():
+        for _ in range(2):  # the second time it is looked up once
+            with pytest.raises(RuntimeError, match="shape '\\[2\\]' is invalid"):
+                torch.ones(3).view(2)
+            with pytest.raises(LeftoverError, match="add.Tensor at .*complex"):
+                z + z
+    with reproducible(leftovers="list") as block:
+        assert all(torch.equal(z + z, torch.full((2,), 2, dtype=z.dtype)) for _ in range(2))
+    assert sum(block.leftovers.values()) == 2
 
 
 def test_square_roots_in_float64_are_rounded_as_ieee_754_says():

@@ -1,4 +1,4 @@
-/* What all tests of repops/layers.h share: data and contexts. */
+/* All tests of repops/layers.h share these data and contexts. */
 #ifndef TESTS_UNIT_LAYER_DATA_H
 #define TESTS_UNIT_LAYER_DATA_H
 

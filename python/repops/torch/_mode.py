@@ -129,10 +129,10 @@ class reproducible(TorchDispatchMode):
             return NotImplemented  # a jagged tensor calls operators on its parts, which come here
         try:
             if not kwargs:
+                kwargs = {}
                 call = direct.get(func)
                 if call is not None:
                     return call(*args)
-                kwargs = {}
             if _autocast_is_on() and torch.is_autocast_enabled("cpu"):
                 raise Leftover(
                     "autocast is on: it computes in types whose bits depend on the machine"
@@ -142,10 +142,11 @@ class reproducible(TorchDispatchMode):
             return (routes.get(func) or resolve(func))(self, func, args, kwargs)
         except Leftover as reason:
             return self._left(func, str(reason), args, kwargs)
-        except RuntimeError:  # asked after the fact: dense tensors pay nothing for the question
-            if all(t.layout is torch.strided for t in tensors([args, list(kwargs.values())])):
+        except RuntimeError:  # layouts are asked for here, so that dense tensors pay nothing for it
+            layouts = {t.layout for t in tensors([args, list(kwargs.values())])} - {torch.strided}
+            if not layouts:
                 raise
-            return self._left(func, "one of its inputs is sparse", args, kwargs)
+            return self._left(func, f"one of its inputs is {layouts.pop()}", args, kwargs)
 
     def _left(self, func: Any, reason: str, args: tuple, kwargs: dict) -> Any:
         text = f"{func} at {where()}: {reason}"

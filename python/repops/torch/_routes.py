@@ -14,7 +14,7 @@ from ._registry import ARITHMETIC, HANDLERS, MOVEMENT
 # The block, the operator, its arguments.
 Route = Callable[[Any, Any, tuple, dict], Any]
 routes: dict[Any, Route] = {}
-# Without keywords, most of a model's operators: what torch computes, and needs no more checks.
+# Torch computes these, and they need no more checks without keywords: most of a model's operators.
 direct: dict[Any, Callable[..., Any]] = {}
 
 

@@ -1,4 +1,4 @@
-"""What torch takes apart before a dispatch mode sees it, and the library has as a whole.
+"""Operators that torch takes apart before a dispatch mode sees them, and that the library has.
 
 While any thread is in a block, these are kernels of torch.library for CPU tensors with autograd. A
 mode of functions would see them too, but would also be asked at each attribute of each tensor.
@@ -26,7 +26,7 @@ def active() -> Any:
     return getattr(_local, "block", None)
 
 
-LEAVES = torch.Tensor.__torch_dispatch__  # of all classes that leave operators to modes
+LEAVES = torch.Tensor.__torch_dispatch__  # classes that leave their operators to modes have it
 
 
 def _plain(x: Tensor) -> bool:
