@@ -1,0 +1,62 @@
+#!/bin/sh
+# verde/progress.sh shows each line of a build when it comes, numbered, and passes on how the build ended. The make here goes on only
+# when it sees its last line on the "screen", so whatever gathers lines first (an awk does, on some systems) holds it up.
+set -eu
+work=$1/tests/progress
+rm -rf "$work"
+mkdir -p "$work"
+work=$(cd "$work" && pwd)
+
+fail() {
+    echo "$*"
+    cat "$work/screen"
+    exit 1
+}
+
+cat > "$work/make" << 'MAKE'
+#!/bin/sh
+# say TEXT: a line, which must be on the screen before the next one is made.
+say() {
+    printf '%s\n' "$1"
+    tries=0
+    until grep -qF -- "$1" "$SCREEN"; do
+        tries=$((tries + 1))
+        [ $tries -lt 300 ] || { echo "late" > "$SCREEN.late"; exit 9; }
+        sleep 0.1
+    done
+}
+if [ "$1" = -n ]; then
+    printf 'echo "  CC      a.c"\ngcc a.c\n echo "  CC      b\\n.c"\necho "  LD      c"\n'
+    exit 0
+fi
+echo "$*" > "$SCREEN.arguments"
+say "  CC      a.c"
+say "a.c:1: a warning of the compiler, 100 %s"
+say '  CC      b\n.c'
+say "  LD      c"
+printf 'the end, without a line feed'
+exit 3
+MAKE
+chmod +x "$work/make"
+
+: > "$work/screen"
+code=0
+SCREEN=$work/screen MAKE=$work/make sh verde/progress.sh -j7 'a target' > "$work/screen" || code=$?
+[ ! -e "$work/screen.late" ] || fail "a line does not come before the next one is made"
+[ $code -eq 3 ] || fail "the build ended with 3, progress.sh with $code"
+[ "$(cat "$work/screen.arguments")" = "--no-print-directory -j7 a target" ] || fail "make was given: $(cat "$work/screen.arguments")"
+sed 's/, [0-9:]*\(, [0-9:]* left\)*\]/]/' "$work/screen" > "$work/plain"
+cat > "$work/expected" << 'LINES'
+[1 of 3]  CC      a.c
+a.c:1: a warning of the compiler, 100 %s
+[2 of 3]  CC      b\n.c
+[3 of 3]  LD      c
+the end, without a line feed
+LINES
+diff "$work/expected" "$work/plain" || fail "the screen has other lines"
+
+# Nothing to do: make says so itself.
+# shellcheck disable=SC2016
+printf '#!/bin/sh\n[ "$1" = -n ] || echo "up to date"\n' > "$work/make"
+[ "$(MAKE=$work/make sh verde/progress.sh all)" = "up to date" ] || fail "a build with nothing to do says something else"
+echo "lines of a build come at once, numbered, and its exit code is passed on"
