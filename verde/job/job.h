@@ -1,7 +1,7 @@
 /* Job files: YAML in, a checked training job out, and the data that it names.
  *
- * models/jobs/demo.yaml shows every key of the format with its meaning. The reader is strict: what
- * it does not know, or would have to guess, is an error "FILE:LINE: `key` must be ..., got ...".
+ * docs/jobs.md has every key of the format with its meaning. The reader is strict: what it does not
+ * know, or would have to guess, is an error "FILE:LINE: `key` must be ..., got ...".
  * All functions may be called from any thread; a vd_job may be copied, and points at nothing but
  * the data that was loaded for it. */
 #ifndef VD_JOB_H
