@@ -1,4 +1,4 @@
-# RepOps and Verde. `make demo` and `make test` install what is missing (Debian), build and run;
+# RepOps and Verde. `make build`, `make demo` and `make test` install what is missing (Debian) and build, the last two run;
 # `make lib` needs only a C compiler. See README.md.
 
 BUILD ?= build
@@ -64,11 +64,15 @@ PKGS := openssl sqlite3 zlib yaml-0.1 libevent libevent_openssl libevent_pthread
 PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null))$(PKG_CFLAGS)
 PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)) -lm)$(PKG_LIBS)
 
-.PHONY: all build lib install demo test run-tests test-asan run-asan lint exhaustive clean format
+.PHONY: all build programs lib install demo test run-tests test-asan run-asan lint exhaustive clean format
 
-# MAKE tells verde/progress.sh which make to run.
-all: ## build the library and the command, with progress
-	+@MAKE="$(MAKE)" sh verde/progress.sh BUILD=$(BUILD) build
+# with_progress TARGETS: makes them, a process for each core if nobody said -j. MAKE tells verde/progress.sh which make to run.
+with_progress = MAKE="$(MAKE)" sh verde/progress.sh $(if $(filter -j%,$(MAKEFLAGS)),,-j$$(nproc)) BUILD=$(BUILD) $(1)
+
+all: build
+build: ## install what is missing, build the library and the command: 0.6 GB
+	@sh verde/packages.sh $(PACKAGES)
+	+@$(call with_progress,programs)
 
 help: ## this list
 	@awk -F ' ## ' '/^[a-z][a-z-]*:.* ## / { sub(/:.*/, "", $$1); printf "  make %-18s %s\n", $$1, $$2 }' \
@@ -80,7 +84,8 @@ operators: ## repops/operators.h and the table in SPEC.md, from operators.def
 	@sh tests/lint/operators.sh --write
 .PHONY: operators
 
-build: lib $(BUILD)/bin/verde $(BUILD)/bin/standin
+# What other targets depend on.
+programs: lib $(BUILD)/bin/verde $(BUILD)/bin/standin
 lib: ## the library alone: needs a C compiler only
 lib: $(BUILD)/lib/librepops.a $(BUILD)/lib/$(RO_SONAME) $(BUILD)/lib/$(BLAS_SONAME) $(BUILD)/bin/repops-conform
 
@@ -285,7 +290,7 @@ include python/python.mk
 .SECONDARY:
 .DELETE_ON_ERROR:
 
-# ---- packages: only `demo`, `test` and `test-asan` install anything ----
+# ---- packages: only `build`, `demo`, and the targets that test install anything ----
 
 PACKAGES := gcc libc6-dev make pkg-config libssl-dev zlib1g-dev libyaml-dev libevent-dev libcurl4-openssl-dev libjansson-dev libsqlite3-dev
 TEST_PACKAGES := $(PACKAGES) libcriterion-dev clang
@@ -297,7 +302,7 @@ OPTIONAL_PACKAGES := g++ cmake libblas-dev python3-numpy python3-cryptography ma
 
 demo: ## install what is missing, build, delegate, dispute, convict
 	@sh verde/packages.sh $(PACKAGES)
-	@MAKE="$(MAKE)" sh verde/progress.sh -j$$(nproc) BUILD=$(BUILD) $(BUILD)/demo/verde
+	+@$(call with_progress,$(BUILD)/demo/verde)
 	@sh verde/demo.sh $(BUILD)/demo
 $(BUILD)/demo/librepops.a: $(ro_core_obj) $(BUILD)/obj/repops/src/absent/free_kernels.o
 	@mkdir -p $(@D)

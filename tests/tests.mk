@@ -56,24 +56,24 @@ tests: $(tests) $(BUILD)/tests/portable $(example_programs)
 # Unit tests that take longest: a change near them names them, T="test_sgemm test_dispute".
 SLOW_TESTS := test_sgemm test_dispute test_dispute_transit test_attention
 check: ## unit tests but the slowest, in two minutes; T="test_cpu test_ref": these alone
-check: $(if $(T),$(T:%=$(BUILD)/tests/%),build tests)
+check: $(if $(T),$(T:%=$(BUILD)/tests/%),programs tests)
 	@sh tests/run.sh $(BUILD) $(if $(T),$(T:%=$(BUILD)/tests/%),$(filter-out $(SLOW_TESTS:%=$(BUILD)/tests/%),$(tests)))
 .PHONY: check
 
-test: ## install what is missing, build, run every test: half an hour on two cores
+test: ## install what is missing, build, run every test: half an hour on two cores, 4.5 GB
 	@sh verde/packages.sh $(TEST_PACKAGES)
 	@sh verde/packages.sh $(CROSS_PACKAGES) || echo "The tests of other machines' bits will be skipped."
 	@sh verde/packages.sh $(OPTIONAL_PACKAGES) || echo "Some tests will be skipped."
-	@MAKE="$(MAKE)" sh verde/progress.sh -j$$(nproc) BUILD=$(BUILD) build tests
+	+@$(call with_progress,programs tests)
 	@$(MAKE) --no-print-directory run-tests
 
-run-tests: build tests $(BUILD)/lib/libverde_commit.so
+run-tests: programs tests $(BUILD)/lib/libverde_commit.so
 	@sh tests/run.sh $(BUILD)
 
 # gcc and clang at all four levels, of which `make test` has one each, with fewer kernels, the examples and free kernels of other
 # machines, and nvcc for all architectures, of which it has two.
 test-compilers: ## gcc and clang at four levels, nvcc for all architectures: half an hour
-test-compilers: build
+test-compilers: programs
 	@ALL_LEVELS=1 sh tests/run.sh $(BUILD) tests/system/bits.sh tests/system/cross.sh tests/lint/ptx.sh
 .PHONY: test-compilers
 
@@ -81,7 +81,7 @@ test-compilers: build
 # without it.
 FULL_PACKAGES := libblas-dev libblas-test chromium curl
 test-full: ## the long tests, which `make test` leaves out
-test-full: build
+test-full: programs
 	@sh verde/packages.sh $(FULL_PACKAGES) || echo "Some tests will be skipped."
 	@sh tests/run.sh $(BUILD) tests/full/*.sh
 .PHONY: test-full
@@ -109,7 +109,7 @@ test-asan: ## the tests under the sanitizers; QUICK=1: half of them
 	    PLAIN_BUILD=$(BUILD) RUN_ISAS="$(if $(QUICK),scalar $$best,$$isas)" FREE_ISAS=$$best \
 	    SANITIZE="-g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
 
-run-asan: build $(asan_tests) $(if $(QUICK),,$(BUILD)/tests/portable $(example_programs)) $(planted)
+run-asan: programs $(asan_tests) $(if $(QUICK),,$(BUILD)/tests/portable $(example_programs)) $(planted)
 	@sh tests/asan.sh $(BUILD) $(if $(QUICK),$(asan_tests) $(ASAN_SCRIPTS:%=tests/system/%.sh))
 
 lint: ## layers, flags, symbols, format, the operators' table

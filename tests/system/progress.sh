@@ -1,6 +1,7 @@
 #!/bin/sh
 # verde/progress.sh shows each line of a build when it comes, numbered, and passes on how the build ended. The make here goes on only
 # when it sees its last line on the "screen", so whatever gathers lines first (an awk does, on some systems) holds it up.
+# verde/packages.sh does the same for the packages that it installs; the apt-get here installs nothing.
 set -eu
 work=$1/tests/progress
 rm -rf "$work"
@@ -59,4 +60,53 @@ diff "$work/expected" "$work/plain" || fail "the screen has other lines"
 # shellcheck disable=SC2016
 printf '#!/bin/sh\n[ "$1" = -n ] || echo "up to date"\n' > "$work/make"
 [ "$(MAKE=$work/make sh verde/progress.sh all)" = "up to date" ] || fail "a build with nothing to do says something else"
-echo "lines of a build come at once, numbered, and its exit code is passed on"
+# ---- packages ----
+
+mkdir "$work/bin"
+printf '#!/bin/sh\necho 0\n' > "$work/bin/id"
+cat > "$work/bin/dpkg-query" << 'QUERY'
+#!/bin/sh
+[ "$4" != there ] || printf 'install ok installed'
+QUERY
+cat > "$work/bin/apt-get" << 'APT'
+#!/bin/sh
+echo "$*" >> "$LOG"
+case " $* " in
+*' update '*) exit 0 ;;
+*' --print-uris '*) printf "'http://x/a.deb' a.deb 1 SHA256:0\n'http://x/b.deb' b.deb 1 SHA256:0\n" ;;
+*' -s '*) printf 'Inst a (1)\nInst b (2)\nConf a (1)\nConf b (2)\n' ;;
+*)
+    printf 'Get:1 http://x s/main amd64 a amd64 1 [5 kB]\nGet:2 http://x s/main amd64 b amd64 1 [5 kB]\n'
+    printf 'Unpacking a (1) ...\nUnpacking b (2) ...\nSetting up a (1) ...\n'
+    [ -z "${BROKEN:-}" ] || { echo "E: b is broken" >&2; exit 100; }
+    echo 'Setting up b (2) ...'
+    ;;
+esac
+APT
+chmod +x "$work"/bin/*
+# packages NAME...: as root of a machine that has the package `there` alone.
+packages() {
+    : > "$work/apt"
+    code=0
+    NO_INSTALL='' LOG=$work/apt PATH=$work/bin:$PATH sh verde/packages.sh "$@" > "$work/screen" 2>&1 || code=$?
+}
+packages there
+[ $code -eq 0 ] && [ ! -s "$work/apt" ] || fail "something is installed that is there"
+packages there a b
+[ $code -eq 0 ] || fail "packages.sh ends with $code"
+[ "$(tail -n 1 "$work/apt")" = "install -y --no-install-recommends -q a b" ] || fail "apt-get was called otherwise: $(cat "$work/apt")"
+sed 's/, [0-9:]*\(, [0-9:]* left\)*\]/]/' "$work/screen" > "$work/plain"
+cat > "$work/expected" << 'LINES'
+Installing a b
+[1 of 6]  FETCH   a
+[2 of 6]  FETCH   b
+[3 of 6]  UNPACK  a
+[4 of 6]  UNPACK  b
+[5 of 6]  SET UP  a
+[6 of 6]  SET UP  b
+LINES
+diff "$work/expected" "$work/plain" || fail "packages.sh shows other lines"
+export BROKEN=1
+packages a b
+[ $code -eq 1 ] && grep -q 'E: b is broken' "$work/screen" || fail "packages.sh hides why apt-get failed"
+echo "lines of a build come at once, numbered, and its exit code is passed on; packages likewise"
