@@ -1,6 +1,6 @@
 #!/bin/sh
 # The page of `verde provide` in headless Chromium: nothing goes wrong on its console, what strangers named stays text, and the pictures
-# are there, light and dark, in build/tests/page_browser.
+# are there, light, dark and narrow, in build/tests/page_browser.
 . tests/support/system
 command -v chromium > /dev/null || { echo "no chromium"; exit 77; }
 
@@ -36,7 +36,8 @@ for page in / "$job"; do
     [ "$page" = / ] || name=job
     browse $name-light "http://localhost:$port$page"
     browse $name-dark "http://localhost:$port$page" --blink-settings=preferredColorScheme=0
-    for look in light dark; do
+    browse $name-narrow "http://localhost:$port$page" --window-size=500,1800
+    for look in light dark narrow; do
         quiet $name-$look
         grep -q '&lt;b onload=alert(1)&gt;' "$work/$name-$look.html" || fail "$name: the job's name is not there as text"
         [ "$(stat -c %s "$work/$name-$look.png")" -gt 20000 ] || fail "$name: the picture is empty"
@@ -46,4 +47,4 @@ done
 # A name that somebody lets lead here.
 browse rebound "http://evil.example:$port/" --host-resolver-rules='MAP evil.example 127.0.0.1'
 grep -q 'open it as http://localhost' "$work/rebound.html" || fail "another name opens the page"
-echo "two pages in Chromium, light and dark"
+echo "two pages in Chromium, light, dark and narrow"

@@ -13,7 +13,8 @@ port=$(sed -n 's|^page for people: http://127.0.0.1:\([0-9]*\)/$|\1|p' "$work/da
 [ -n "$port" ] || fail "the page's address is not told"
 job=$(python3 "$client" "$daemon" "$work/client" submit "$work/toy" --name "<img src=x onerror=alert(1)> & \"a\" 'b' ü.yaml")
 python3 "$client" "$daemon" "$work/client" wait "$job" done failed > "$work/out"
-python3 tests/system/page_client.py "$port" "$job" "$(cat "$work/client/key.pub")" || fail "the page is not what it must be"
+metrics=$(python3 "$client" "$daemon" "$work/client" request GET /v1/metrics --unsigned)
+python3 tests/system/page_client.py "$port" "$job" "$(cat "$work/client/key.pub")" "$metrics" || fail "the page is not what it must be"
 # On the loopback alone; a port that is taken is said before anything else.
 grep -q "^ *[0-9]*: 0100007F:$(printf '%04X' "$port") 00000000:0000 0A" /proc/net/tcp || fail "the page is not on 127.0.0.1"
 expect 1 "cannot listen on 127.0.0.1:$port" "$verde" provide --dir "$work/second" --listen 127.0.0.1:0 --client "$(cat "$work/client/key.pub")" --page "$port"

@@ -1,6 +1,8 @@
 """Asks the page of `verde provide` as a browser would, and as others would.
 
-    page_client.py PORT JOB CLIENT
+    page_client.py PORT JOB CLIENT METRICS
+
+METRICS: what the daemon says at /v1/metrics.
 """
 import re
 import socket
@@ -9,6 +11,8 @@ import xml.dom.minidom
 from html.parser import HTMLParser
 
 PORT, JOB, CLIENT = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+DISK_SIZE = int(re.search(r"^verde_disk_size_bytes (\d+)$", sys.argv[4], re.M)[1])
+assert DISK_SIZE >= 10**9
 HERE = "localhost:%d" % PORT
 
 
@@ -81,9 +85,13 @@ def what_is_there():
     assert all(not k.startswith("on") and k != "style" for _, attrs in page.seen for k in attrs)
     assert all(not re.match("https?:|//", value or "") for _, attrs in page.seen for k, value in attrs.items() if k in ("href", "src"))
     name = "<img src=x onerror=alert(1)> & \"a\" 'b' \u00fc.yaml"
-    for words in [name, "done", "step 12 of 12", "of 50.0 MB", "of 8", "disk in use", JOB[:8], CLIENT[:8]]:
+    for words in [name, "done", "step 12 of 12", "of 50.0 MB", "of 8", "of %.1f " % (DISK_SIZE / (1e9 if DISK_SIZE < 1e12 else 1e12)), JOB[:8], CLIENT[:8]]:
         assert words in page.text, words
     assert ("a", {"href": "/jobs/" + JOB}) in page.seen
+    # A narrow window has no heads of tables: each cell has its column's name.
+    heads = re.findall(r"<th[^>]*>([^<]+)", body)
+    cells = [attrs.get("data-name") for tag, attrs in page.seen if tag == "td"]
+    assert heads and cells == heads, (heads, cells)
     assert len([1 for tag, _ in page.seen if tag == "progress"]) >= 3
     status, headers, body = ask("/jobs/" + JOB)
     job = Elements(body)

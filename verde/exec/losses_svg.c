@@ -10,10 +10,10 @@
 enum {
     WIDTH = 720,
     HEIGHT = 360,
-    LEFT = 64,
-    RIGHT = 16,
-    TOP = 28,
-    BOTTOM = 40,
+    LEFT = 88,
+    RIGHT = 20,
+    TOP = 32,
+    BOTTOM = 52,
     POINTS = 600, /* more steps than these are drawn as means */
     TICKS = 6,    /* parts of an axis, at most */
     LINE_BYTES_MAX = 400,
@@ -190,7 +190,7 @@ static void draw_step_axis(vd_buf *out, const plot_range *r) {
     const double from = ceil(r->first / each);
     for (int i = 0; i <= TICKS && (from + i) * each <= r->last; i++)
         vd_printf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f</text>\n",
-                  x_of(r, (from + i) * each), HEIGHT - BOTTOM + 18, (from + i) * each);
+                  x_of(r, (from + i) * each), HEIGHT - BOTTOM + 20, (from + i) * each);
     vd_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">step</text>\n",
               (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4);
 }
@@ -222,14 +222,16 @@ static void draw(vd_buf *out, const loss_series *s, const loss_series *evaluated
     vd_printf(out,
               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
               "height=\"%d\" role=\"img\" aria-label=\"loss of each step\">\n"
-              "<style>:root{color-scheme:light dark}rect{fill:#fff}text{fill:#333;font:12px "
+              "<style>:root{color-scheme:light "
+              "dark;max-width:100%%;height:auto}rect{fill:#fff}text{fill:#333;font:12px "
               "sans-serif}path{fill:none}.grid{stroke:#ddd}.loss{stroke:#0a66c2;stroke-width:1.5}"
               "circle{fill:#0a66c2}.lost{stroke:#c22}.evaluation{stroke:#c60;stroke-width:2}\n"
               "@media(prefers-color-scheme:dark){rect{fill:#16181c}text{fill:#ccc}.grid{stroke:"
-              "#3a3d42}.loss{stroke:#6cb4ff}circle{fill:#6cb4ff}.lost{stroke:#ff7b72}}</style>\n"
+              "#3a3d42}.loss{stroke:#6cb4ff}circle{fill:#6cb4ff}.lost{stroke:#ff7b72}}\n"
+              "@media(max-width:560px){text{font-size:22px}}</style>\n"
               "<rect width=\"%d\" height=\"%d\"/>\n",
               WIDTH, HEIGHT, WIDTH, HEIGHT, WIDTH, HEIGHT);
-    vd_printf(out, "<text x=\"%d\" y=\"18\">loss", LEFT);
+    vd_printf(out, "<text x=\"%d\" y=\"20\">loss", LEFT);
     if (steps > s->count)
         vd_printf(out, ", means of %zu steps", (steps + POINTS - 1) / POINTS);
     vd_printf(out, "%s</text>\n", evaluated->count ? "; thick: on other data" : "");

@@ -12,15 +12,23 @@ void vd_meter_health(bool confined, const char *status, vd_response *response) {
     json_decref(out);
 }
 
-static void put_disk(const char *dir, vd_buf *out) {
+bool vd_meter_disk(const char *dir, int64_t *free_bytes, int64_t *size_bytes) {
     struct statvfs disk;
     if (statvfs(dir, &disk) != 0)
+        return false;
+    *free_bytes = (int64_t)(disk.f_bavail * disk.f_frsize);
+    *size_bytes = (int64_t)(disk.f_blocks * disk.f_frsize);
+    return true;
+}
+
+static void put_disk(const char *dir, vd_buf *out) {
+    int64_t free_bytes, size_bytes;
+    if (!vd_meter_disk(dir, &free_bytes, &size_bytes))
         return;
     vd_printf(out,
-              "# TYPE verde_disk_free_bytes gauge\nverde_disk_free_bytes %llu\n"
-              "# TYPE verde_disk_size_bytes gauge\nverde_disk_size_bytes %llu\n",
-              (unsigned long long)disk.f_bavail * disk.f_frsize,
-              (unsigned long long)disk.f_blocks * disk.f_frsize);
+              "# TYPE verde_disk_free_bytes gauge\nverde_disk_free_bytes %lld\n"
+              "# TYPE verde_disk_size_bytes gauge\nverde_disk_size_bytes %lld\n",
+              (long long)free_bytes, (long long)size_bytes);
 }
 
 void vd_meter_put(const vd_meter *meter, const char *dir, vd_response *response) {

@@ -12,6 +12,8 @@ typedef struct {
     atomic_llong requests, refused;
 } vd_meter;
 
+/* What the disk of `dir` has left for this process, and its size. False: nobody knows. */
+bool vd_meter_disk(const char *dir, int64_t *free_bytes, int64_t *size_bytes);
 /* {"confined": ..., "status": ...} */
 void vd_meter_health(bool confined, const char *status, vd_response *response);
 /* Appends to the body, in the text format of Prometheus: the disk of `dir`, requests, time and

@@ -40,6 +40,10 @@ void vd_page_text(vd_buf *out, const char *text) {
     }
 }
 
+void vd_page_cell(vd_buf *out, const char *name, const char *class) {
+    vd_printf(out, "<td data-name=\"%s\" class=\"%s\">", name, class);
+}
+
 void vd_page_short(vd_buf *out, const char *id) {
     vd_printf(out, "<code title=\"%s\">%.8s</code>", id, id);
 }
@@ -92,7 +96,7 @@ const char vd_page_style[] =
     "h1{font-size:22px;margin:0}h2{font-size:16px;margin:32px 0 10px}\n"
     ".soft,footer,th{color:var(--soft)}footer{font-size:13px;padding:28px 24px}\n"
     "a{color:var(--main)}code,pre{font:13px/1.5 ui-monospace,monospace}\n"
-    ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;"
+    ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(130px,1fr));gap:12px;"
     "margin:20px 0 0}\n"
     ".card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px "
     "16px;overflow-x:auto}\n"
@@ -100,7 +104,7 @@ const char vd_page_style[] =
     "table{border-collapse:collapse;width:100%}th{font-weight:500;text-align:left;font-size:13px}\n"
     "th,td{padding:7px 14px 7px 0;border-bottom:1px solid var(--line);white-space:nowrap}\n"
     "tr:last-child td{border-bottom:0}th:last-child,td:last-child{padding-right:0}\n"
-    "td.name{max-width:260px;overflow:hidden;text-overflow:ellipsis}\n"
+    "td.name{max-width:180px;overflow:hidden;text-overflow:ellipsis}\n"
     ".number{text-align:right;font-variant-numeric:tabular-nums}\n"
     "progress{appearance:none;border:0;width:120px;height:8px;margin-right:8px;border-radius:4px;"
     "overflow:hidden;background:var(--line);vertical-align:middle}\n"
@@ -112,7 +116,20 @@ const char vd_page_style[] =
     "dl{display:grid;grid-template-columns:max-content 1fr;gap:6px 24px;margin:0}"
     "dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}\n"
     "pre{margin:0;white-space:pre-wrap;overflow-wrap:anywhere}img{display:block;max-width:100%;"
-    "height:auto;margin:0 auto}\n";
+    "height:auto;margin:0 auto}\n"
+    /* A table that is wider than the window would be scrolled back whenever the page is loaded
+     * again: each row becomes a block of named cells. */
+    "@media(max-width:1120px){thead{display:none}table,tbody{display:block}"
+    "tr{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:8px 16px;"
+    "padding:12px 0;border-bottom:1px solid var(--line)}tr:last-child{border-bottom:0}"
+    "tr:first-child{padding-top:0}tr:last-child{padding-bottom:0}"
+    "td,td.number{padding:0;border:0;text-align:left;white-space:normal}td.name{max-width:none;"
+    "overflow-wrap:anywhere}td.wide{grid-column:1/-1}td:empty{display:none}"
+    "td:not(.wide) progress{display:block;margin:6px 0 4px}"
+    "td::before{content:attr(data-name);display:block;color:var(--soft);font-size:13px}}\n"
+    "@media(max-width:500px){header,main,footer{padding-left:16px;padding-right:16px}"
+    ".tiles{grid-template-columns:repeat(auto-fill,minmax(100px,1fr))}"
+    "dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:10px}dd:last-child{margin-bottom:0}}\n";
 
 void vd_page_begin(vd_buf *out, const char *title, int refresh_s) {
     vd_printf(out,

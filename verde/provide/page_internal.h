@@ -19,6 +19,8 @@ enum {
 
 void vd_page_begin(vd_buf *out, const char *title, int refresh_s);
 void vd_page_end(vd_buf *out);
+/* Begins a cell of a table; `name` is its column's, which narrow windows show above it. */
+void vd_page_cell(vd_buf *out, const char *name, const char *class);
 /* Text from anywhere: markup is escaped, and control characters and broken UTF-8 become '?'. */
 void vd_page_text(vd_buf *out, const char *text);
 /* The first eight digits of an identifier, the rest in a tooltip. */

@@ -1,6 +1,4 @@
 /* What the daemon as a whole has and does: numbers, disk, enrolled clients. */
-#include <sys/statvfs.h>
-
 #include "verde/provide/page_internal.h"
 
 static void put_tile(vd_buf *out, const char *name, int64_t count) {
@@ -16,16 +14,15 @@ static void put_page_seconds(vd_buf *out, int64_t seconds) {
 }
 
 static void put_disk(const vd_daemon *daemon, const vd_ledger_totals *totals, vd_buf *out) {
-    struct statvfs disk;
+    int64_t free_bytes, size_bytes;
     vd_printf(out, "<dt>data of clients<dd>");
     vd_page_size(out, totals->blob_bytes);
     vd_printf(out, " in %lld files; %lld upload%s under way\n", (long long)totals->blobs,
               (long long)totals->uploads, totals->uploads == 1 ? "" : "s");
-    if (statvfs(daemon->options.dir, &disk) != 0)
+    if (!vd_meter_disk(daemon->options.dir, &free_bytes, &size_bytes))
         return;
-    const int64_t used = (int64_t)((disk.f_blocks - disk.f_bfree) * disk.f_frsize);
-    vd_printf(out, "<dt>disk in use<dd>");
-    vd_page_meter(out, used, used + (int64_t)(disk.f_bavail * disk.f_frsize), vd_page_size);
+    vd_printf(out, "<dt>free on disk<dd>");
+    vd_page_meter(out, free_bytes, size_bytes, vd_page_size);
     vd_printf(out, "\n");
 }
 
@@ -70,15 +67,15 @@ static vd_status put_client(const vd_daemon *daemon, const vd_public_key *key, v
     vd_status status = vd_ledger_usage(daemon->ledger, hex, &usage, err);
     if (status != VD_OK)
         return status;
-    vd_printf(out, "<tr><td>");
+    vd_printf(out, "\n<tr>");
+    vd_page_cell(out, "key", "");
     vd_page_short(out, hex);
-    vd_printf(out, "<td>");
+    vd_page_cell(out, "jobs that wait or run", "");
     vd_page_meter(out, usage.jobs, l->client_jobs, put_count);
-    vd_printf(out, "<td>");
+    vd_page_cell(out, "on disk", "");
     vd_page_meter(out, usage.bytes, l->client_bytes, vd_page_size);
-    vd_printf(out, "<td>");
+    vd_page_cell(out, "computed", "");
     vd_page_meter(out, usage.seconds, l->client_seconds, put_page_seconds);
-    vd_printf(out, "\n");
     return VD_OK;
 }
 
