@@ -194,15 +194,18 @@ $(BUILD)/lib/$(BLAS_SONAME): $(blas_obj) $(BUILD)/lib/librepops.a repops/blas/bl
 	@ln -sf $(BLAS_SONAME) $(BUILD)/lib/librepops_blas.so
 
 # install-lib: the library alone, which needs no package but a C compiler; the CUDA library too if it has been built (`make cuda`),
-# or by `make install-cuda`. install: the command `verde` too, with its manual pages, documents, the completion for bash
-# and a unit for systemd.
+# or by `make install-cuda`. install: the command `verde` too, with its manual pages, documents, example jobs, the completion
+# for bash and a unit for systemd.
 LIBDIR ?= $(PREFIX)/lib
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/repops
 VERDE_DOCDIR ?= $(PREFIX)/share/doc/verde
 COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 SYSTEMDDIR ?= $(PREFIX)/lib/systemd/system
-VERDE_DOCS := verde/PROTOCOL.md verde/THREATS.md LICENSE
+VERDE_DOCS := verde/PROTOCOL.md verde/THREATS.md LICENSE $(filter-out docs/adding-an-operator.md,$(wildcard docs/*.md))
+# Example jobs whose data is in the project, and that data: relative to each other as in models.
+VERDE_DATADIR ?= $(PREFIX)/share/verde
+VERDE_JOBS := $(shell grep -l project.txt models/jobs/*.yaml)
 install-lib: ## the library alone
 install-lib: lib
 	install -d $(DESTDIR)$(PREFIX)/include/repops $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig \
@@ -223,11 +226,14 @@ install-lib: lib
 	[ ! -e $(BUILD)/lib/libverde_mpi.so.1 ] || install -m 755 $(BUILD)/lib/libverde_mpi.so.1 $(DESTDIR)$(LIBDIR)
 install: ## the library, verde, manual pages and completion, into PREFIX
 install: install-lib $(BUILD)/bin/verde
-	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(MANDIR)/man1 $(VERDE_DOCDIR) $(COMPLETIONDIR) $(SYSTEMDDIR))
+	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(MANDIR)/man1 $(VERDE_DOCDIR) $(VERDE_DATADIR)/jobs $(VERDE_DATADIR)/data \
+	    $(COMPLETIONDIR) $(SYSTEMDDIR))
 	install -m 755 $(BUILD)/bin/verde $(DESTDIR)$(PREFIX)/bin
-	sh verde/man/pages.sh $(BUILD)/bin/verde $(BUILD)/man
+	sh verde/man/pages.sh $(BUILD)/bin/verde $(BUILD)/man $(VERDE_DOCDIR) $(VERDE_DATADIR)
 	install -m 644 $(BUILD)/man/*.1 $(DESTDIR)$(MANDIR)/man1
 	install -m 644 $(VERDE_DOCS) $(DESTDIR)$(VERDE_DOCDIR)
+	install -m 644 $(VERDE_JOBS) $(DESTDIR)$(VERDE_DATADIR)/jobs
+	install -m 644 models/data/project.txt $(DESTDIR)$(VERDE_DATADIR)/data
 	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' verde/systemd/verde-provide.service > $(BUILD)/verde-provide.service
 	install -m 644 $(BUILD)/verde-provide.service $(DESTDIR)$(SYSTEMDDIR)
 	install -m 644 verde/man/completion.bash $(DESTDIR)$(COMPLETIONDIR)/verde
@@ -244,8 +250,10 @@ uninstall: ## take away what install and install-lib put there
 	    $(addprefix $(DESTDIR)$(PREFIX)/bin/,repops-conform verde) $(addprefix $(DESTDIR)$(DOCDIR)/,SPEC.md LICENSE) \
 	    $(DESTDIR)$(MANDIR)/man1/verde.1 $(DESTDIR)$(MANDIR)/man1/verde-*.1 $(DESTDIR)$(COMPLETIONDIR)/verde \
 	    $(DESTDIR)$(SYSTEMDDIR)/verde-provide.service \
-	    $(addprefix $(DESTDIR)$(VERDE_DOCDIR)/,$(notdir $(VERDE_DOCS)))
-	for folder in $(DESTDIR)$(PREFIX)/include/repops $(DESTDIR)$(DOCDIR) $(DESTDIR)$(VERDE_DOCDIR); do \
+	    $(addprefix $(DESTDIR)$(VERDE_DOCDIR)/,$(notdir $(VERDE_DOCS))) \
+	    $(addprefix $(DESTDIR)$(VERDE_DATADIR)/jobs/,$(notdir $(VERDE_JOBS))) $(DESTDIR)$(VERDE_DATADIR)/data/project.txt
+	for folder in $(addprefix $(DESTDIR),$(PREFIX)/include/repops $(DOCDIR) $(VERDE_DOCDIR) $(VERDE_DATADIR)/jobs $(VERDE_DATADIR)/data \
+	    $(VERDE_DATADIR)); do \
 	    [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder || exit 1; done
 .PHONY: install-lib install-cuda uninstall
 

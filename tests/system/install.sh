@@ -1,6 +1,7 @@
 #!/bin/sh
 # What `make install` puts onto a machine besides the library (tests/system/link.sh): the command, a manual page for each of its
-# commands, documents, and a completion that knows every command and option. `make uninstall` takes all of it away.
+# commands, documents, example jobs, and a completion that knows every command and option. Its help names the files that are there.
+# `make uninstall` takes all of it away.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
@@ -37,6 +38,18 @@ for command in "" $commands; do
     pages=$((pages + 1))
 done
 
+# Files that help and pages name are there, whatever the folder; the first example runs as it stands there.
+named() { grep -oE '[^ `,]*(docs/jobs\.md|/jobs\.md|models/jobs|verde/jobs)[^ `,]*' | sed 's/\\//g' | sort -u; }
+for source in "$verde --help" "$verde run --help" "$verde graph --help" "cat $prefix/share/man/man1/verde.1" "cat $prefix/share/man/man1/verde-run.1"; do
+    files=$($source | named)
+    [ -n "$files" ] || fail "$source names no job"
+    for file in $files; do [ -e "$file" ] || fail "$source names $file, which is not there"; done
+done
+(cd / && "$verde" run "$prefix/share/verde/jobs/toy.yaml" --out "$OLDPWD/$work/run") > "$work/run.txt" 2>&1 || fail "an installed example: $(cat "$work/run.txt")"
+for job in "$prefix"/share/verde/jobs/*.yaml; do
+    "$verde" graph "$job" > /dev/null 2> "$work/graph.txt" || fail "$job: $(cat "$work/graph.txt")"
+done
+
 # complete WORD...: what the completion offers for the last word.
 complete() {
     command -v bash > /dev/null || { echo "$want"; return; }
@@ -60,6 +73,6 @@ if command -v systemd-analyze > /dev/null; then
 fi
 
 make -s uninstall BUILD="$build" PREFIX="$prefix" >> "$work/log.txt" 2>&1 || { cat "$work/log.txt"; exit 1; }
-left=$(find "$prefix" ! -type d)
+left=$(find "$prefix" ! -type d -o -path "*/verde" -o -path "*/repops")
 [ -z "$left" ] || fail "uninstall leaves: $left"
-echo "verde with $pages manual pages, documents and completion; all of it goes again"
+echo "verde with $pages manual pages, documents, examples and completion; all of it goes again"

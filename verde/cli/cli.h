@@ -59,6 +59,9 @@ typedef struct {
 /* Handles an option that all commands have; false: unknown, and a line was printed. `exit_now` is
  * set by --help. */
 bool vd_take_common(const vd_command *command, int option, vd_common *common, bool *exit_now);
+/* Prints a help text; "models/jobs" and "docs/jobs.md" become their paths where they are installed.
+ */
+void vd_print_help(FILE *out, const char *text);
 bool vd_parse_number(const char *name, const char *text, long lo, long hi, long *out);
 
 /* ---- what commands load ---- */

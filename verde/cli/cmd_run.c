@@ -285,6 +285,7 @@ const vd_command vd_cmd_run = {
     "                   symbol for every element, as published\n"
     "  --thresholds FILE\n"
     "                   of symbols, made by `verde calibrate`\n"
+    "\nA job is a YAML file: docs/jobs.md has all its keys, models/jobs examples.\n"
     "\nExamples:\n"
     "  verde run models/jobs/demo.yaml --out run\n"
     "  verde run models/jobs/toy.yaml --out liar --fault element@7\n"

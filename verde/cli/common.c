@@ -36,7 +36,7 @@ bool vd_take_common(const vd_command *command, int option, vd_common *common, bo
         return *optarg != 0;
     case 'j': common->json = true; return true;
     case 'h':
-        printf("%s", command->help);
+        vd_print_help(stdout, command->help);
         *exit_now = true;
         return true;
     default: return false; /* getopt has printed what it was */

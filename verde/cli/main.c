@@ -19,9 +19,11 @@ static void print_usage(FILE *out) {
                  "\nUsage: verde COMMAND [ARGUMENTS]\n\n");
     for (int i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    fprintf(out,
-            "\n`verde COMMAND --help` explains one, with examples; `verde --version` says which "
-            "this is.\n" VD_EXIT_HELP);
+    vd_print_help(out,
+                  "\n`verde COMMAND --help` explains one, with examples; `verde --version` says "
+                  "which this is.\n"
+                  "Jobs are YAML files: docs/jobs.md has all their keys, models/jobs "
+                  "examples.\n" VD_EXIT_HELP);
 }
 
 /* Reports output that did not arrive, for example on a full disk. */
