@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "repops/modes.h"
+
 /* Why the library was not opened; of several files the first that is there. */
 typedef struct {
     char *why;
@@ -15,7 +17,9 @@ typedef struct {
 } reason;
 
 static void *open_at(const char *path, const reason *r) {
+    const uint64_t modes = ro_modes_set(); /* a library may set others as it is loaded */
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    ro_modes_restore(modes);
     const char *error = library ? NULL : dlerror();
     if (error && *r->why == '\0')
         snprintf(r->why, r->size, "cuda: %s", error);

@@ -2,6 +2,7 @@
  * tests/golden/ops.txt, sgemm.txt, fused.txt, bounded.txt and functions.txt, compiled in, on every
  * backend. */
 #include "repops/device.h"
+#include "repops/modes.h"
 #include "repops/src/fpenv.h"
 #include "repops/tools/bounded.h"
 #include "repops/tools/case_run.h"
@@ -135,7 +136,7 @@ static bool compute_operator(ro_ctx *ctx, const void *g, char got[65]) {
 }
 
 static bool compute_product(ro_ctx *ctx, const void *g, char got[65]) {
-    product p;
+    product p = {0};
     ro_status status = RO_OK;
     snprintf(got, 65, "no memory for the data");
     if (golden_product_build(g, &p)) {
@@ -150,7 +151,7 @@ static bool compute_product(ro_ctx *ctx, const void *g, char got[65]) {
 }
 
 static bool compute_fused(ro_ctx *ctx, const void *g, char got[65]) {
-    float *out;
+    float *out = NULL;
     int64_t count = 0;
     const ro_status status = golden_fused_run(ctx, g, &out, &count);
     if (status == RO_OK)
@@ -330,6 +331,7 @@ int main(int argc, char **argv) {
     static report r;
     wishes w = {.threads = 0};
     float *sample = malloc(SAMPLE_COUNT * sizeof *sample);
+    (void)ro_modes_set(); /* the cases' numbers are made here */
     int code = parse_options(argc, argv, &r, &w);
     if (code < 0)
         code = sample ? add_devices(&r, &w) : usage_error("no memory", "");

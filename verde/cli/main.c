@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "repops/modes.h"
 #include "verde/cli/cli.h"
 #include "verde/exec/exec.h"
 
@@ -56,6 +57,10 @@ static void cut_off(int number, siginfo_t *info, void *context) {
 
 int main(int argc, char **argv) {
     char name[32];
+    /* Before any number is read or computed: a library may have set others as it was loaded.
+     * Threads and children that are forked begin with these modes; a child that executes this
+     * program sets them here. */
+    (void)ro_modes_set();
     if (argc < 2) {
         print_usage(stderr);
         return VD_EXIT_USAGE;

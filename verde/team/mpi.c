@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "repops/modes.h"
+
 struct vd_mpi {
     const vd_mpi_functions *functions;
     vd_transport transport;
@@ -57,6 +59,7 @@ static vd_status check_launcher(const vd_transport *t, vd_err *err) {
 vd_status vd_mpi_join(vd_mpi_lost lost, vd_mpi **out, vd_err *err) {
     *out = NULL;
     void *library = open_library();
+    (void)ro_modes_set(); /* MPI's libraries may set others as they are loaded */
     const vd_mpi_functions *functions = library ? dlsym(library, "vd_mpi_library") : NULL;
     if (!functions)
         return vd_fail(err, VD_ERR_USAGE,
@@ -71,6 +74,7 @@ vd_status vd_mpi_join(vd_mpi_lost lost, vd_mpi **out, vd_err *err) {
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     mpi->functions = functions;
     vd_status status = functions->join(&mpi->transport, lost, err);
+    (void)ro_modes_set(); /* or load plug-ins that do */
     if (status != VD_OK) {
         free(mpi);
         return status;
