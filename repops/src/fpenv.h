@@ -10,6 +10,10 @@
 #ifdef __FAST_MATH__
 #error "repops must not be built with -ffast-math"
 #endif
+/* Sizes of tensors would not fit size_t, and this file does not set the modes of 32-bit x86. */
+#if SIZE_MAX < UINT64_MAX
+#error "repops needs a 64-bit machine: docs/linking.md"
+#endif
 
 typedef struct {
     uint64_t saved;

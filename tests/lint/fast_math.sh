@@ -1,5 +1,6 @@
 #!/bin/sh
-# The build fails under -ffast-math and the parts of it that a compiler tells: every operator's source refuses.
+# The build fails under -ffast-math and the parts of it that a compiler tells: every operator's source refuses. It fails for machines
+# of 32 bits.
 set -u
 cc=${CC:-cc} bad=0
 [ -z "${SANITIZED:-}" ] || { echo "sources are the same under sanitizers"; exit 77; }
@@ -24,5 +25,22 @@ if echo | $cc -fassociative-math -fno-signed-zeros -fno-trapping-math -dM -E - |
     refused repops/cpu/elements/functions.c -fno-signed-zeros
 fi
 
-[ $bad -eq 0 ] && echo "no operator can be built with -ffast-math"
+# modes FLAG...: what the compiler says of the header that sets the modes; alone (-ffreestanding), it needs no 32-bit C library.
+modes() {
+    echo '#include "repops/src/fpenv.h"' | $cc -std=c11 -I. -Irepops/include -ffreestanding "$@" -x c -fsyntax-only - 2>&1
+}
+[ -z "$(modes)" ] || { echo "fpenv.h does not compile alone"; bad=1; }
+narrow="-U__SIZE_MAX__ -D__SIZE_MAX__=0xffffffffU"
+for flags in "$narrow" "-m32 -msse2 -mfpmath=sse" -mx32; do
+    # shellcheck disable=SC2086
+    [ "$flags" = "$narrow" ] || echo | $cc $flags -x c -fsyntax-only - > /dev/null 2>&1 || continue
+    # shellcheck disable=SC2086
+    modes $flags | grep -q 'needs a 64-bit machine' || { echo "fpenv.h accepts $flags"; bad=1; }
+    machines="${machines:+$machines, }${flags%% *}"
+done
+for file in repops/src/ctx.c repops/src/pool.c; do
+    grep -q '^#include "repops/src/fpenv.h"' $file || { echo "$file does not ask what the machine is"; bad=1; }
+done
+
+[ $bad -eq 0 ] && echo "no operator can be built with -ffast-math, and none for 32 bits (tried: $machines)"
 exit $bad
