@@ -232,7 +232,7 @@ static vd_status put_names(const vd_parameters *all, vd_file_name **out, uint32_
 
 vd_status vd_training_names(const vd_training *t, vd_file_name **out, uint32_t *count,
                             vd_err *err) {
-    vd_parameters all;
+    vd_parameters all = {0};
     *out = NULL;
     if (!vd_type_of(&t->model) || t->model.kind == VD_MODEL_MLP)
         return vd_fail(err, VD_ERR_USAGE, "a model of this kind has no form for files");

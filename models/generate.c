@@ -80,7 +80,7 @@ static vd_value zeros(vd_builder *b, const vd_leaf *leaf) {
 static void prefill(vd_builder *b, const generation *g) {
     const vd_value prompt = vd_data_value(b, 0);
     vd_cache cache = {.length = g->length, .first = VD_NONE, .layer = b->graph->output};
-    vd_given_pass pass;
+    vd_given_pass pass = {0};
     if (g->rows == 0)
         return;
     vd_scope(b, "prompt");
@@ -142,7 +142,7 @@ static vd_value next_logits(vd_builder *b, const generation *g, const token_step
     const vd_model *m = &g->training->model;
     const vd_value place = unless_stopped(b, g, s, "place", s->first);
     vd_cache cache = {g->length, s->first, place, b->graph->output};
-    vd_given_pass pass;
+    vd_given_pass pass = {0};
     vd_value x = 0;
     for (uint32_t i = 0; i < 2 * (uint32_t)m->layers; i++)
         b->graph->output[i] = i;

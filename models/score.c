@@ -10,7 +10,7 @@ static vd_value tokens_from(vd_builder *b, const char *name, int64_t start, int6
 
 static void build_step(vd_builder *b, const vd_training *t, const vd_parameters *all,
                        int64_t count) {
-    vd_given_pass pass;
+    vd_given_pass pass = {0};
     if (vd_allocate_outputs(b) != VD_OK)
         return;
     vd_scope(b, "text");
@@ -39,7 +39,7 @@ static void build_class_step(vd_builder *b, const vd_training *t, const vd_param
     const ro_shape row = VD_SHAPE(RO_F32, 1, vd_classes_of(m));
     const ro_shape whole = VD_SHAPE(RO_F32, vd_classes_of(m));
     const vd_value given = vd_data_value(b, 0);
-    vd_given_pass pass;
+    vd_given_pass pass = {0};
     if (vd_allocate_outputs(b) != VD_OK)
         return;
     vd_scope(b, "given");

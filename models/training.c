@@ -41,7 +41,7 @@ int64_t vd_window_size(const vd_training *t) {
 }
 
 static int64_t count_numbers(const vd_model *model, bool frozen_too) {
-    vd_parameters all;
+    vd_parameters all = {0};
     int64_t sum = 0;
     if (vd_parameters_of(model, &all, NULL) != VD_OK)
         return 0;

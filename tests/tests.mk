@@ -117,6 +117,7 @@ lint: ## layers, flags, symbols, format, the operators' table
 	@sh tests/lint/fast_math.sh
 	@sh tests/lint/operators.sh
 	@sh tests/lint/order.sh || [ $$? -eq 77 ]
+	@sh tests/lint/owners.sh || [ $$? -eq 77 ]
 	@sh tests/lint/format.sh || [ $$? -eq 77 ]
 	@[ ! -d $(BUILD)/obj/repops/cpu ] || sh tests/lint/symbols.sh $(BUILD)
 

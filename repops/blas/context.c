@@ -41,7 +41,7 @@ static const char *unfit(ro_status status, const ro_ctx *ctx) {
 
 /* No backend changes a bit: one that cannot serve is worth a line, not a failure. */
 static ro_ctx *create(caller by, int threads) {
-    ro_ctx *ctx;
+    ro_ctx *ctx = NULL;
     ro_status status = ro_ctx_create(&(ro_options){.threads = threads}, &ctx);
     const char *why = unfit(status, ctx);
     if (why) {

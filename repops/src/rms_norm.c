@@ -26,7 +26,7 @@ static ro_status fill_nan(ro_ctx *ctx, int64_t count, float *to) {
 
 static ro_status statistics(ro_ctx *ctx, const ro_tensor *x, float eps, ro_tensor *rstd) {
     const int64_t rows = x->shape.dim[0], cols = x->shape.dim[1];
-    float *at;
+    float *at = NULL;
     ro_status status = ro_temporary(ctx, rows, &at);
     if (status == RO_OK)
         status = ro_reduce_levels(ctx, RO_OP_REDUCE_DOT, rows, cols, 2,
@@ -75,7 +75,7 @@ ro_status ro_rms_norm(ro_ctx *ctx, int64_t rows, int64_t cols, float eps, const 
 static ro_status input_gradient(ro_ctx *ctx, const ro_rms_grad_job *j, float *to) {
     const ro_tensor x = ro_matrix(j->x, j->rows, j->cols), dy = ro_matrix(j->dy, j->rows, j->cols);
     const ro_tensor gamma = ro_matrix(j->gamma, 1, j->cols), rstd = ro_matrix(j->rstd, j->rows, 1);
-    float *at;
+    float *at = NULL;
     ro_status status = ro_temporary(ctx, j->rows, &at);
     if (status == RO_OK)
         status = ro_reduce_levels(ctx, RO_OP_REDUCE_RMS_GX, j->rows, j->cols, 4,

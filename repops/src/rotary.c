@@ -85,7 +85,7 @@ static ro_status turn_back(ro_ctx *ctx, const ro_rotary_job *j, float *turned) {
 }
 
 static ro_status rotary_by_operators(ro_ctx *ctx, const ro_rotary_job *j) {
-    float *heads;
+    float *heads = NULL;
     ro_status status = ro_temporary(ctx, count_of(&j->layer), &heads);
     if (status == RO_OK)
         status = (j->inverse ? turn_back : turn_forward)(ctx, j, heads);

@@ -30,7 +30,7 @@ ro_status ro_tensor_alloc(ro_ctx *ctx, ro_tensor *t) {
     if (t->data)
         return ro_fail(ctx, RO_ERR_ARG, "tensor_alloc: the tensor has memory already");
     int64_t words;
-    void *block;
+    void *block = NULL;
     ro_status status = allocate(ctx, &t->shape, &words, &block);
     if (status == RO_OK)
         status = clear(ctx, words, block);

@@ -227,6 +227,19 @@ cp -r "$work/honest" "$work/broken"
 truncate -s -5 "$work/broken/prompts/1/journal"
 expect 1 'prompts/1/journal' "$verde" run "$work/generate.yaml" --out "$work/broken"
 cmp "$work/broken/results.jsonl" "$work/honest/results.jsonl" || fail "results were lost"
+# A journal that is empty, or no journal at all, is named in one line, by all that read it.
+for bytes in '' 'no journal'; do
+    printf %s "$bytes" > "$work/broken/prompts/1/journal"
+    for run in broken broken/prompts/1; do
+        for command in check serve; do
+            expect 6 'prompts/1/journal: not a journal, version 1' "$verde" $command "$work/$run"
+            one_line
+        done
+    done
+    expect 6 'prompts/1/journal: not a journal, version 1' "$verde" inspect "$work/broken/prompts/1"
+    one_line
+    expect 1 'prompts/1/journal: not a journal, version 1' "$verde" run "$work/generate.yaml" --out "$work/broken"
+done
 # shellcheck disable=SC2046
 expect 3 'prompt 2 of the file' "$verde" arbitrate "$work/referee/generate.yaml" --key "$work/keys" --force --verdict "$work/verdict.json" \
     $(providers honest liar) --provider "$(cat "$work/same.url")"

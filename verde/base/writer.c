@@ -115,14 +115,14 @@ void vd_writer_abort(vd_writer *writer) {
 }
 
 vd_status vd_check_writable(const char *path, vd_err *err) {
-    vd_writer writer;
+    vd_writer writer = {0};
     vd_status status = vd_writer_open(&writer, path, 0644, err);
     vd_writer_abort(&writer);
     return status;
 }
 
 vd_status vd_write_file(const char *path, const void *bytes, size_t size, int mode, vd_err *err) {
-    vd_writer writer;
+    vd_writer writer = {0};
     vd_status status = vd_writer_open(&writer, path, mode, err);
     if (status == VD_OK)
         status = vd_writer_put(&writer, bytes, size, err);

@@ -23,7 +23,7 @@ typedef struct {
 /* ---- what is wanted ---- */
 
 static vd_status read_verdict(fetch_wishes *x) {
-    vd_verdict verdict;
+    vd_verdict verdict = {0};
     vd_status status = vd_load_verdict(x->a->verdict, x->a->referee, false, &verdict, x->err);
     if (status != VD_OK)
         return status;

@@ -148,7 +148,7 @@ static vd_status make_dir(const char *dir, char **out, vd_err *err) {
 }
 
 static vd_status provide_jobs(const arguments *a, vd_err *err) {
-    char own_keys[1100], cert[1200], key_file[1200], memory[32], threads[16], *dir;
+    char own_keys[1100], cert[1200], key_file[1200], memory[32], threads[16], *dir = NULL;
     vd_key *key = NULL;
     vd_status status = make_dir(a->dir, &dir, err);
     if (status != VD_OK)

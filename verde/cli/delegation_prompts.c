@@ -18,7 +18,7 @@ static vd_status pack_prompt(vd_delegation *d, vd_packing *packing, uint32_t i, 
 
 vd_status vd_delegation_pack(vd_delegation *d) {
     const uint32_t count = d->loaded.prompts.count;
-    vd_packing packing;
+    vd_packing packing = {0};
     vd_items items = {0};
     if (count > VD_PACK_ITEMS_MAX)
         return vd_fail(d->err, VD_ERR_USAGE,

@@ -84,7 +84,7 @@ static vd_status arbitrate(vd_delegation *d, vd_verdict *out) {
 /* Nobody's root is accepted before it was committed to: all that are done are in one dispute. */
 vd_status vd_delegation_settle(vd_delegation *d, bool *accepted) {
     const char *url[VD_DOWNLOAD_PROVIDERS_MAX];
-    vd_verdict verdict;
+    vd_verdict verdict = {0};
     *accepted = false;
     if (list_done(d, url) < 2)
         return VD_OK;

@@ -106,7 +106,7 @@ static vd_status copy_bytes(const uint8_t *bytes, size_t size, vd_writer *to, vd
 static vd_status copy_tensor(const ro_shape *shape, const void *data, vd_writer *to, uint64_t *size,
                              uint64_t *offset, vd_err *err) {
     static const uint8_t zeros[ALIGNMENT];
-    void *copy;
+    void *copy = NULL;
     const size_t bytes = vd_shape_bytes(shape), gap = (size_t)(-*size % ALIGNMENT);
     const void *little = vd_to_little(data, bytes, ro_dtype_size(shape->dtype), &copy);
     vd_status status =
@@ -165,7 +165,7 @@ static vd_status write_record(const char *dir, json_t *list, vd_err *err) {
 
 vd_status vd_save_data(const char *dir, const vd_loaded *loaded, vd_err *err) {
     char path[1100];
-    vd_writer copies;
+    vd_writer copies = {0};
     json_t *list = json_array();
     snprintf(path, sizeof path, "%s/data", dir);
     vd_status status = vd_writer_open(&copies, path, 0644, err);

@@ -34,7 +34,7 @@ vd_status vd_list_prompts(const vd_loaded *loaded, vd_items *out, vd_err *err) {
     const vd_prompts *prompts = &loaded->prompts;
     vd_status status = vd_items_create(prompts->count, out, err);
     for (uint32_t i = 0; status == VD_OK && i < prompts->count; i++) {
-        vd_program program;
+        vd_program program = {0};
         out->key[i] = prompts->list[i].key;
         status = vd_job_prompt_program(&loaded->job, prompts, i, &program, err);
         if (status == VD_OK)

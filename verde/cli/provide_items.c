@@ -112,7 +112,7 @@ static vd_status load_item(void *user, uint32_t item, vd_err *err) {
 static vd_status list_items(items_child *x, vd_err *err) {
     vd_status status = vd_items_create(x->pack.count, &x->items, err);
     for (uint32_t i = 0; status == VD_OK && i < x->pack.count; i++) {
-        vd_program program;
+        vd_program program = {0};
         uint64_t memory = 0;
         x->items.key[i] = x->pack.item[i].key;
         status = vd_pack_program(&x->pack, i, &program, &x->items.program[i], err);

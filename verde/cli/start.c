@@ -100,7 +100,7 @@ static vd_status from_run(const vd_job *job, const vd_data_reader *reader, vd_st
 }
 
 static vd_status from_proof(const vd_job *job, const char *path, vd_start *out, vd_err *err) {
-    vd_state_proof proof;
+    vd_state_proof proof = {0};
     vd_hash state;
     vd_status status = vd_state_proof_read(path, &proof, err);
     if (status != VD_OK)

@@ -52,7 +52,7 @@ static const void *committed_bytes(const ro_shape *shape, const void *data, void
 
 vd_status vd_tensor_hash(ro_ctx *ro, const ro_shape *shape, const void *data, vd_hash *byte_root,
                          vd_hash *commitment, vd_err *err) {
-    void *copy;
+    void *copy = NULL;
     const void *bytes = committed_bytes(shape, data, &copy, err);
     vd_status status =
         bytes ? vd_root_of_bytes(ro, bytes, byte_count(shape), byte_root, err) : VD_ERR_LOCAL;
@@ -64,7 +64,7 @@ vd_status vd_tensor_hash(ro_ctx *ro, const ro_shape *shape, const void *data, vd
 
 vd_status vd_tensor_tree(ro_ctx *ro, const ro_shape *shape, const void *data, vd_tree *tree,
                          vd_err *err) {
-    void *copy;
+    void *copy = NULL;
     const void *bytes = committed_bytes(shape, data, &copy, err);
     vd_status status =
         bytes ? vd_tree_of_bytes(ro, tree, bytes, byte_count(shape), err) : VD_ERR_LOCAL;

@@ -71,7 +71,7 @@ vd_status vd_tensor_update(const ro_shape *shape, const void *data, uint64_t fro
     const uint64_t first = from / VD_LEAF_SIZE, last = (from + size - 1) / VD_LEAF_SIZE + 1;
     const uint64_t at = first * VD_LEAF_SIZE;
     const uint64_t end = last * VD_LEAF_SIZE < whole ? last * VD_LEAF_SIZE : whole;
-    void *copy;
+    void *copy = NULL;
     updating u = {.tree = tree,
                   .bytes = vd_to_little((const uint8_t *)data + at, end - at, element, &copy),
                   .size = end - at,

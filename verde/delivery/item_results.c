@@ -25,7 +25,7 @@ static vd_status put_record(const vd_state_proof *proof, const vd_state *state, 
     for (uint32_t i = 0; status == VD_OK && i < p->leaf_count; i++) {
         const ro_shape *shape = &p->leaf[i].shape;
         const size_t bytes = vd_shape_bytes(shape);
-        void *copy;
+        void *copy = NULL;
         if (!vd_is_result_leaf(p->leaf[i].name))
             continue;
         const void *little =
@@ -91,7 +91,7 @@ static vd_status record_sizes(const char *dir, const vd_items *items, vd_buf *he
     vd_put_u64(head, at);
     for (uint32_t i = 0; status == VD_OK && i < items->count; i++) {
         char path[1024];
-        vd_program program;
+        vd_program program = {0};
         vd_items_path(path, dir, items->key[i]);
         status = vd_store_program(path, &program, err);
         if (status == VD_OK && vd_item_record_bytes(&program) > VD_ITEM_RECORD_MAX)
@@ -108,7 +108,7 @@ static vd_status record_sizes(const char *dir, const vd_items *items, vd_buf *he
 
 vd_status vd_item_results_write(ro_ctx *ro, const char *dir, const vd_items *items,
                                 const char *path, vd_err *err) {
-    vd_writer to;
+    vd_writer to = {0};
     vd_buf head = {0};
     uint64_t size = 0;
     vd_status status = record_sizes(dir, items, &head, err);

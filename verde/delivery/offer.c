@@ -63,7 +63,7 @@ static vd_status offer_tensors(vd_offer *o, const vd_program *program, vd_err *e
 }
 
 static vd_status offer_proof(vd_offer *o, const vd_check *run, const vd_hash *tensor, vd_err *err) {
-    vd_state_proof proof;
+    vd_state_proof proof = {0};
     vd_status status =
         vd_state_proof_make(run->exec, run->log, run->log->count - 1, tensor, &proof, err);
     if (status != VD_OK)

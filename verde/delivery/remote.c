@@ -51,7 +51,7 @@ static vd_status remote_ask(const vd_remote *r, const vd_exchange *wish, int als
                             int *http_status, vd_err *err) {
     vd_exchange exchange = *wish;
     const double start = vd_seconds();
-    vd_answer answer;
+    vd_answer answer = {0};
     exchange.to = r->at;
     exchange.deadline_ms = VD_REMOTE_DEADLINE_MS;
     exchange.answer_max = ANSWER_BYTES_MAX;

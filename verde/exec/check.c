@@ -60,7 +60,7 @@ static vd_status is_another(const vd_check *c, const char *path, uint32_t expect
 }
 
 static vd_status check_journaled(const vd_check *c, uint32_t i, vd_err *err) {
-    vd_state state;
+    vd_state state = {0};
     const vd_status status = vd_store_load_state(NULL, c->dir, c->exec->program, &c->log->program,
                                                  c->log->step[i], &c->log->state[i], &state, err);
     vd_state_free(&state);
@@ -146,7 +146,7 @@ static vd_status check_step(const vd_check *c, int64_t step, const vd_log_node *
     const vd_program *p = c->exec->program;
     const vd_graph *graph = step < 0 ? &p->init : &p->step;
     const vd_log_run run = vd_rounded_schedule(&c->log->rounding, p);
-    vd_log_file *file;
+    vd_log_file *file = NULL;
     vd_log_done done;
     vd_status status =
         vd_log_open(c->dir, &run, step, node, vd_free_nodes(graph, NULL), NULL, &file, err);

@@ -130,7 +130,7 @@ vd_status vd_part_made(vd_execution *x, uint32_t value, vd_err *err) {
     if (!x->part || !x->part->sends(x->part->user, value))
         return VD_OK;
     const size_t size = vd_shape_bytes(vd_value_shape(x->program, x->graph, value));
-    void *copy;
+    void *copy = NULL;
     const void *host = vd_memory_in_host(x->memory, x->value[value], size, &copy, err);
     vd_status status = host ? x->part->send(x->part->user, value, host, size, err) : VD_ERR_LOCAL;
     free(copy);

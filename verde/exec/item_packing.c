@@ -84,7 +84,7 @@ static vd_status put_own(vd_packing *p, const vd_program *program, const void *c
     for (uint32_t i = 0; i < p->own; i++) {
         const ro_shape *shape = &program->data[i].tensor.shape;
         const size_t size = vd_shape_bytes(shape);
-        void *copy;
+        void *copy = NULL;
         const void *little = vd_to_little(data[i], size, ro_dtype_size(shape->dtype), &copy);
         if (!little)
             return vd_fail(err, VD_ERR_LOCAL, "out of memory");

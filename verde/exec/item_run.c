@@ -98,10 +98,11 @@ vd_status vd_item_run_open(ro_ctx *ro, const char *dir, const vd_program *progra
     vd_status status = vd_program_hash(program, &out->program, err);
     if (status == VD_OK && has_log(dir))
         status = load_log(out, program, err);
-    if (status == VD_OK && vd_item_run_finished(out, program))
-        return vd_store_load_state(ro, dir, program, &out->program, program->steps,
-                                   &out->log.state[program->steps], from, err);
-    if (status == VD_OK) {
+    const bool finished = status == VD_OK && vd_item_run_finished(out, program);
+    if (finished) {
+        status = vd_store_load_state(ro, dir, program, &out->program, program->steps,
+                                     &out->log.state[program->steps], from, err);
+    } else if (status == VD_OK) {
         status = vd_journal_open(dir, program, &out->program, out->log.count, &out->journal, &none);
         if (status == VD_ERR_IO) /* there is none: nothing is there, or another executor's start */
             status = begin(out, program, err);

@@ -19,7 +19,7 @@ void vd_journal_header(const vd_hash *program_hash, vd_buf *out) {
 }
 
 void vd_journal_close(vd_journal *j) {
-    if (j->fd >= 0)
+    if (j->path[0] && j->fd >= 0)
         close(j->fd);
     free(j->step);
     *j = (vd_journal){.fd = -1};
@@ -79,7 +79,7 @@ static uint64_t record_size(const vd_written *written, uint32_t count) {
 static bool put_bytes(const vd_journal *j, const vd_state *state, const vd_written *w,
                       vd_buf *record) {
     const vd_leaf *leaf = &j->program->leaf[w->leaf];
-    void *copy;
+    void *copy = NULL;
     const void *bytes = vd_to_little((const uint8_t *)state->tensor[w->leaf] + w->from, w->size,
                                      ro_dtype_size(leaf->shape.dtype), &copy);
     if (bytes)

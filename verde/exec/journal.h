@@ -50,7 +50,7 @@ VD_MUST_USE vd_status vd_journal_create(const char *dir, const vd_program *progr
 VD_MUST_USE vd_status vd_journal_open(const char *dir, const vd_program *program,
                                       const vd_hash *program_hash, int64_t synced, vd_journal *out,
                                       vd_err *err);
-void vd_journal_close(vd_journal *journal); /* harmless twice, and to zeros with fd -1 */
+void vd_journal_close(vd_journal *journal); /* harmless twice, and to zeros */
 
 /* Appends the record of state->step, which must be the next one; S is that state's. */
 VD_MUST_USE vd_status vd_journal_put(vd_journal *journal, const vd_state *state, const vd_hash *S,

@@ -102,7 +102,7 @@ static bool has_room(vd_kept_weights *kept, size_t size) {
 /* NULL: there is no room. */
 static void *pack(const vd_fused *g, ro_ctx *ro, const void *w, size_t size, vd_status *status,
                   vd_err *err) {
-    void *copy, *packed = vd_memory_alloc(NULL, size);
+    void *copy = NULL, *packed = vd_memory_alloc(NULL, size);
     if (!packed)
         return NULL;
     const float *from = widened(g, ro, w, &copy, err);

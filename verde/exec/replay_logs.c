@@ -82,7 +82,7 @@ static vd_status open_log(const vd_replay_logs *l, int64_t step, vd_log_file **o
 static vd_status roots_of(const vd_replay_logs *l, int64_t first, uint64_t count, vd_hash *root,
                           vd_err *err) {
     for (uint64_t i = 0; i < count; i++) {
-        vd_log_file *file;
+        vd_log_file *file = NULL;
         vd_log_done done;
         vd_status status = open_log(l, first + (int64_t)i, &file, err);
         if (status != VD_OK)
@@ -116,7 +116,7 @@ static vd_status prove_step(const vd_replay_logs *l, int64_t step, vd_proof *out
 
 vd_status vd_replay_section(const vd_replay_logs *l, int64_t step, uint64_t index,
                             vd_section_proof *out, vd_err *err) {
-    vd_log_file *file;
+    vd_log_file *file = NULL;
     *out = (vd_section_proof){.run = l->log->rounding.run};
     vd_status status = prove_step(l, step, &out->step, err);
     if (status == VD_OK)

@@ -129,7 +129,7 @@ vd_status vd_replay_tree(void *user, int64_t step, uint32_t value, const void *d
                          const vd_tree **out, vd_err *err) {
     vd_replay *r = user;
     const vd_program *p = r->exec->program;
-    vd_tree fresh;
+    vd_tree fresh = {0};
     *out = vd_kept_trees_find(&r->trees, step, value);
     if (*out)
         return VD_OK;

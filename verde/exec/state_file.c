@@ -192,7 +192,7 @@ vd_status vd_state_file_blocks(const char *path, vd_hashed *hashed, vd_state_blo
 }
 
 vd_status vd_state_file_root(const char *path, vd_hashed *hashed, vd_hash *root, vd_err *err) {
-    vd_state_blocks blocks;
+    vd_state_blocks blocks = {0};
     vd_tree tree = {0};
     vd_status status = vd_state_file_blocks(path, hashed, &blocks, err);
     if (status == VD_OK)

@@ -78,7 +78,7 @@ vd_status vd_store_program(const char *dir, vd_program *out, vd_err *err) {
 
 static vd_status put_tensor(vd_writer *writer, const ro_shape *shape, const void *host,
                             vd_err *err) {
-    void *copy;
+    void *copy = NULL;
     const size_t size = vd_shape_bytes(shape);
     const void *bytes = vd_to_little(host, size, ro_dtype_size(shape->dtype), &copy);
     const vd_status status = bytes ? vd_writer_put(writer, bytes, size, err)
@@ -91,7 +91,7 @@ vd_status vd_store_save_leaves(const char *dir, const vd_program *program,
                                const vd_leaf_stream *leaves, const vd_hash *commitment,
                                vd_err *err) {
     char path[1024];
-    vd_writer writer;
+    vd_writer writer = {0};
     vd_store_state_path(path, dir, commitment);
     vd_status status = vd_writer_open(&writer, path, 0644, err);
     if (status != VD_OK)
@@ -186,7 +186,7 @@ vd_status vd_store_load_file(ro_ctx *ro, const char *dir, const vd_program *prog
 static vd_status load_journaled(ro_ctx *ro, const char *dir, const vd_program *program,
                                 const vd_hash *program_hash, int64_t step,
                                 const vd_hash *commitment, vd_state *out, vd_err *err) {
-    vd_journal journal;
+    vd_journal journal = {0};
     vd_status status = vd_journal_open(dir, program, program_hash, 0, &journal, err);
     if (status != VD_OK)
         return vd_fail(err, status == VD_ERR_USAGE ? VD_ERR_IO : status, "%s", err->text);
@@ -205,6 +205,7 @@ vd_status vd_store_load_state(ro_ctx *ro, const char *dir, const vd_program *pro
                               vd_state *out, vd_err *err) {
     char path[1024];
     vd_err own = {0};
+    *out = (vd_state){.step = step};
     vd_store_state_path(path, dir, commitment);
     if (access(path, F_OK) == 0 || !vd_journal_is_in(dir))
         return vd_store_load_file(ro, dir, program, program_hash, step, commitment, out, err);

@@ -84,7 +84,7 @@ VD_MUST_USE vd_status vd_store_save_leaves(const char *dir, const vd_program *pr
                                            const vd_leaf_stream *leaves, const vd_hash *commitment,
                                            vd_err *err);
 /* From a file, or where there is none from the run's journal. Refuses bytes that do not give
- * `commitment`; VD_ERR_IO then, and if neither is there. */
+ * `commitment`; VD_ERR_IO then, and if neither is there. *out is empty after an error. */
 VD_MUST_USE vd_status vd_store_load_state(ro_ctx *ro, const char *dir, const vd_program *program,
                                           const vd_hash *program_hash, int64_t step,
                                           const vd_hash *commitment, vd_state *out, vd_err *err);

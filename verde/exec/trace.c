@@ -16,7 +16,7 @@ static bool hash_output(void *user, uint32_t node, const void *const *input, con
     vd_tracing *t = w->tracing;
     ro_ctx *ro = t->exec->ro;
     const ro_shape *shape = &vd_node_stored(t->graph, node)->shape;
-    void *copy;
+    void *copy = NULL;
     vd_hash root;
     (void)input;
     const void *bytes = vd_memory_in_host(ro, output, vd_shape_bytes(shape), &copy, w->err);
@@ -109,7 +109,7 @@ vd_status vd_tracing_records(const vd_tracing *t, vd_records *out, vd_err *err) 
 }
 
 vd_status vd_trace(const vd_exec *exec, const vd_state *before, vd_records *out, vd_err *err) {
-    vd_tracing t;
+    vd_tracing t = {0};
     *out = (vd_records){0};
     vd_status status = vd_tracing_open(&t, exec, before, err);
     if (status == VD_OK && before)

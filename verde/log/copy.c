@@ -24,7 +24,7 @@ static vd_status copy_bytes(int fd, const char *path, uint8_t *piece, vd_writer 
 }
 
 static vd_status copy_file(const char *from, const char *to, vd_err *err) {
-    vd_writer writer;
+    vd_writer writer = {0};
     int fd;
     uint64_t size;
     uint8_t *piece = malloc(PIECE);

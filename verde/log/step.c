@@ -46,7 +46,7 @@ vd_status vd_log_step_put(vd_log_step *step, vd_sha *sha, const vd_log_section *
 /* Appends index and trailer to step->bytes. */
 static vd_status finish(vd_log_step *step, vd_hash *root, vd_err *err) {
     vd_buf header = {0};
-    vd_tree tree;
+    vd_tree tree = {0};
     vd_hash tree_root;
     vd_log_trailer trailer = {.index_at = step->at};
     vd_status status = vd_log_tree(step->entry, step->count, &tree, &tree_root, err);

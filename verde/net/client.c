@@ -111,7 +111,7 @@ void vd_client_ask(vd_client *client, size_t count, const vd_exchange *exchange,
         answer[i] = (vd_answer){0};
     for (size_t i = VD_NET_ASK_MAX; i < count; i++)
         vd_fail(&answer[i].err, VD_ERR_USAGE, "more than %d exchanges at once", VD_NET_ASK_MAX);
-    vd_transfer transfer[VD_NET_ASK_MAX];
+    vd_transfer transfer[VD_NET_ASK_MAX] = {0};
     size_t started = count < VD_NET_ASK_MAX ? count : VD_NET_ASK_MAX;
     for (size_t i = 0; i < started; i++)
         client_start(client, &exchange[i], &transfer[i], &answer[i]);

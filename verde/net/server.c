@@ -82,7 +82,7 @@ static bool make_events(vd_server *server) {
 }
 
 static vd_status attach_listener(vd_server *server, vd_err *err) {
-    struct evconnlistener *listener;
+    struct evconnlistener *listener = NULL;
     vd_status status =
         vd_listen(server->base, server->options.listen, &listener, &server->port, err);
     if (status != VD_OK)

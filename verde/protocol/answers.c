@@ -51,7 +51,7 @@ static json_t *prove_leaf(vd_inquiry *r, const vd_leaves *l, uint64_t index) {
 }
 
 static json_t *answer_prove(vd_inquiry *r) {
-    vd_leaves l;
+    vd_leaves l = {0};
     if (vd_leaves_load(r, &r->question.tree, &l) != VD_OK)
         return NULL;
     json_t *list = json_array();
@@ -63,7 +63,7 @@ static json_t *answer_prove(vd_inquiry *r) {
 }
 
 static json_t *answer_open(vd_inquiry *r) {
-    vd_leaves l;
+    vd_leaves l = {0};
     uint64_t lo[1 << VD_OPEN_DEPTH_MAX], hi[1 << VD_OPEN_DEPTH_MAX];
     const vd_question *q = &r->question;
     if (vd_leaves_load(r, &q->tree, &l) != VD_OK)
@@ -85,7 +85,7 @@ static json_t *answer_open(vd_inquiry *r) {
 
 /* The ends of what is stated come with proofs, to be compared with earlier statements. */
 static json_t *answer_subrun(vd_inquiry *r) {
-    vd_leaves l;
+    vd_leaves l = {0};
     if (vd_leaves_load(r, &r->question.tree, &l) != VD_OK)
         return NULL;
     json_t *out = json_pack("{so so so}", "root", vd_json_hash(&l.root), "first",
@@ -97,7 +97,7 @@ static json_t *answer_subrun(vd_inquiry *r) {
 static json_t *answer_trace(vd_inquiry *r) {
     int64_t s = r->question.tree.step;
     vd_hash state[2];
-    vd_leaves l;
+    vd_leaves l = {0};
     vd_status status =
         s < 0 ? vd_checked_states(r, 0, 0, &state[1]) : vd_checked_states(r, s, s + 1, state);
     if (status != VD_OK || vd_leaves_load(r, &r->question.tree, &l) != VD_OK)
@@ -111,7 +111,7 @@ static json_t *answer_trace(vd_inquiry *r) {
 }
 
 static vd_status make_commitment(vd_inquiry *r, vd_hash *salt, vd_hash *root, vd_hash *out) {
-    vd_leaves l;
+    vd_leaves l = {0};
     vd_public_key key;
     const vd_tree_name run = {.kind = r->provider->collection ? VD_TREE_ITEMS : VD_TREE_RUN};
     vd_status status = salt_of(r, salt);
@@ -165,7 +165,7 @@ static json_t *answer_reveal(vd_inquiry *r) {
 /* The claim of the second hearing. There is nobody left to copy it from: the rival's is revealed.
  */
 static json_t *answer_challenge(vd_inquiry *r) {
-    vd_leaves l;
+    vd_leaves l = {0};
     vd_tree_name run = {.kind = VD_TREE_RUN};
     if (vd_leaves_load(r, &run, &l) != VD_OK)
         return NULL;

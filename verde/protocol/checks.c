@@ -336,7 +336,7 @@ vd_status vd_check_section(vd_inquiry *q, const vd_section_proof *proof) {
     const int64_t step = q->question.tree.step;
     const vd_source *s = &q->source;
     vd_log_run run;
-    vd_hash name, digest, *logs;
+    vd_hash name, digest, *logs = NULL;
     if (!checks(q))
         return VD_OK;
     logs = calloc(vd_run_leaves(p), sizeof *logs);

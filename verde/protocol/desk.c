@@ -165,7 +165,7 @@ static vd_status take(vd_desk *d, vd_place *p, vd_buf *out, vd_working *working,
 
 vd_status vd_desk_answer(vd_desk *d, const void *request, size_t size, vd_buf *out,
                          vd_working *working, vd_err *err) {
-    vd_inquiry inquiry;
+    vd_inquiry inquiry = {0};
     *working = (vd_working){.working = false};
     vd_status status = vd_inquiry_open(d->provider, request, size, &inquiry, err);
     working->working = status == VD_ERR_IO; /* a second run */

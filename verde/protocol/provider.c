@@ -302,7 +302,7 @@ vd_status vd_provider_screen(const vd_provider *provider, const void *bytes, siz
 vd_status vd_provider_answer(const vd_provider *provider, const void *request, size_t size,
                              vd_buf *out, vd_err *err) {
     vd_err local = {0};
-    vd_inquiry r;
+    vd_inquiry r = {0};
     vd_status status = vd_inquiry_open(provider, request, size, &r, err ? err : &local);
     if (status == VD_OK)
         status = vd_inquiry_answer(&r, out);

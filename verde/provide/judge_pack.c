@@ -24,7 +24,7 @@ static uint64_t item_disk(const vd_program *p, uint32_t own_bytes) {
 
 static vd_status add_item(const vd_pack *pack, uint32_t i, vd_judgement *j, vd_hash *hash,
                           vd_err *err) {
-    vd_program p;
+    vd_program p = {0};
     uint64_t memory;
     vd_status status = vd_pack_program(pack, i, &p, hash, err);
     if (status != VD_OK)

@@ -10,7 +10,7 @@ size_t vd_leaf_bytes(const vd_member *m, uint32_t leaf) {
 
 vd_status vd_leaf_send(const vd_member *m, const vd_state *state, uint32_t leaf, uint32_t to,
                        vd_err *err) {
-    void *copy;
+    void *copy = NULL;
     const size_t size = vd_leaf_bytes(m, leaf);
     const void *host = vd_memory_in_host(state->memory, state->tensor[leaf], size, &copy, err);
     vd_status status = host

@@ -70,7 +70,7 @@ static vd_status gather_outputs(const vd_member *m, vd_tracing *t, vd_err *err) 
 
 vd_status vd_shared_trace(vd_member *m, const vd_exec *exec, const vd_hash *program_hash,
                           const vd_state *before, vd_records *out, vd_err *err) {
-    vd_tracing t;
+    vd_tracing t = {0};
     vd_hash state;
     vd_status status = vd_tracing_open(&t, exec, before, err);
     if (status == VD_OK) /* leaves are the first values */

@@ -26,7 +26,7 @@ uint16_t vd_weight_bf16(uint32_t f32) {
 
 static vd_status put_little(vd_writer *writer, const void *data, size_t count, size_t element,
                             vd_err *err) {
-    void *copy;
+    void *copy = NULL;
     const void *bytes = vd_to_little(data, count * element, element, &copy);
     vd_status status = bytes ? vd_writer_put(writer, bytes, count * element, err)
                              : vd_fail(err, VD_ERR_LOCAL, "%s: out of memory", writer->path);
@@ -82,7 +82,7 @@ static vd_status put_tensor(writing *w, vd_writer *writer, const vd_weight_out *
 static vd_status write_planned(writing *w, const vd_weights_file *file,
                                const vd_weight_out *tensor) {
     char path[1024];
-    vd_writer writer;
+    vd_writer writer = {0};
     snprintf(path, sizeof path, "%s/%s", w->dir, file->name);
     vd_status status = vd_writer_open(&writer, path, 0644, w->err);
     if (status != VD_OK)
@@ -99,7 +99,7 @@ static vd_status write_planned(writing *w, const vd_weights_file *file,
 vd_status vd_weights_write(const char *dir, vd_weight_out *tensor, uint32_t count,
                            const vd_weights_writing *how, vd_err *err) {
     writing w = {.dir = dir, .how = how, .err = err};
-    vd_weights_plan plan;
+    vd_weights_plan plan = {0};
     vd_status status = vd_weights_plan_make(dir, tensor, count, how, &plan, err);
     if (status != VD_OK)
         return status;
