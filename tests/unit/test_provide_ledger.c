@@ -44,6 +44,24 @@ Test(provide_ledger, a_nonce_is_taken_once_also_over_a_restart) {
     cr_expect(vd_ledger_take_nonce(ledger, alice, "00", 1601, 1001, &err) == VD_OK);
 }
 
+/* Twelve minutes forward, which forgets the nonce, and back, over restarts. */
+Test(provide_ledger, a_clock_that_goes_back_lets_no_old_request_in_again) {
+    vd_err err = {0};
+    const int64_t then = 1000, ahead = then + 720;
+    cr_assert(vd_ledger_take_nonce(ledger, alice, "00", then, then - 600, &err) == VD_OK);
+    cr_assert(vd_ledger_take_nonce(ledger, bob, "00", then - 50, then - 600, &err) == VD_OK);
+    reopen();
+    cr_assert(vd_ledger_take_nonce(ledger, alice, "01", ahead, ahead - 600, &err) == VD_OK);
+    reopen();
+    cr_expect(vd_ledger_take_nonce(ledger, alice, "00", then, then - 600, &err) == VD_ERR_PEER);
+    cr_expect(strstr(err.text, "its clock was ahead"), "%s", err.text);
+    cr_expect(vd_ledger_take_nonce(ledger, alice, "02", then + 1, then - 600, &err) == VD_OK,
+              "what comes after the forgotten ones is taken: %s", err.text);
+    cr_expect(vd_ledger_take_nonce(ledger, bob, "02", then, then - 600, &err) == VD_OK,
+              "another client's requests are no matter: %s", err.text);
+    cr_expect(vd_ledger_take_nonce(ledger, bob, "00", then - 50, then - 600, &err) == VD_ERR_PEER);
+}
+
 Test(provide_ledger, two_daemons_do_not_share_one) {
     vd_ledger *second;
     vd_err err = {0};
@@ -188,7 +206,14 @@ Test(provide_ledger, what_a_referee_has_taken) {
     charge(job.id, bob, DAY, 9, 2000);
     expect_charged(job.id, bob, 9, 2000);
     cr_assert(vd_ledger_delete_job(ledger, job.id, 0, NULL) == VD_OK);
-    expect_charged(job.id, bob, 0, 0);
+    expect_charged(job.id, bob, 9, 2000); /* also if the same job is submitted again */
+}
+
+Test(provide_ledger, judging_is_charged_to_its_client) {
+    cr_assert(vd_ledger_charge_judging(ledger, alice, 1900000, NULL) == VD_OK);
+    cr_assert(vd_ledger_charge_judging(ledger, alice, 200000, NULL) == VD_OK);
+    reopen();
+    cr_expect(usage_of(alice).seconds == 2 && usage_of(bob).seconds == 0);
 }
 
 /* As it was before it kept accounts of referees. */
@@ -200,8 +225,10 @@ Test(provide_ledger, an_older_one_goes_on) {
     vd_ledger_close(ledger);
     snprintf(path, sizeof path, "%s/ledger.db", provide_dir);
     cr_assert(sqlite3_open(path, &db) == SQLITE_OK);
-    cr_assert(sqlite3_exec(db, "DROP TABLE asked; PRAGMA user_version=1;", NULL, NULL, NULL) ==
-              SQLITE_OK);
+    cr_assert(sqlite3_exec(db,
+                           "DROP TABLE asked; DROP TABLE judged; DROP TABLE forgotten; "
+                           "PRAGMA user_version=1;",
+                           NULL, NULL, NULL) == SQLITE_OK);
     sqlite3_close(db);
     open_ledger();
     get(alice, job.id, true);
@@ -230,6 +257,10 @@ Test(provide_ledger, counts_of_questions_only_grow) {
     charge(job.id, bob, DAY, 1, 1000);
     reopen();
     take_count(bob, 6, VD_ERR_PEER, 6);
+    take_count(bob, 7, VD_OK, 0);
+    cr_assert(vd_ledger_delete_job(ledger, job.id, 0, NULL) == VD_OK);
+    put(&job);
+    take_count(bob, 7, VD_ERR_PEER, 7); /* the same job, submitted again */
     take_count(bob, INT64_C(1) << 53, VD_OK, 0);
     expect_charged(job.id, bob, 701, 1000);
 }

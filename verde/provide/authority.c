@@ -42,8 +42,8 @@ bool vd_authority_judge_body(vd_daemon *daemon, const vd_request *request,
     vd_hex(claim->client.b, VD_KEY_SIZE, client);
     vd_hex(claim->nonce, VD_NONCE_SIZE, nonce);
     vd_status status = vd_request_judge_body(claim, request->body, request->body_size, &err);
-    if (status == VD_OK) /* a note could be taken for twice the clock's tolerance */
-        status = vd_ledger_take_nonce(daemon->ledger, client, nonce, now,
+    if (status == VD_OK) /* what is older is refused by its time */
+        status = vd_ledger_take_nonce(daemon->ledger, client, nonce, claim->time,
                                       now - 2 * VD_REQUEST_CLOCK_S, &err);
     if (status == VD_ERR_PEER)
         vd_reply_error(response, 401, "%s", err.text);

@@ -7,7 +7,7 @@
 #include "verde/provide/ledger_internal.h"
 
 enum {
-    VERSION = 3,
+    VERSION = 4,
     BUSY_MS = 5000,
     ROOM = 4 << 20, /* bytes that the files have to spare: a write-ahead log of 1,000 pages */
 };
@@ -36,6 +36,14 @@ static const char schema_3[] =
     "DROP TABLE IF EXISTS asked;"
     "CREATE TABLE asked(id TEXT, key TEXT, count INTEGER, day INTEGER, us INTEGER, us_max INTEGER,"
     " PRIMARY KEY(id, key)) WITHOUT ROWID;";
+
+/* Of version 4. `us` are of a processor, for programs that were judged; `time` is the latest of the
+ * requests whose nonces are forgotten. Nonces of before stand with the provider's time, which a
+ * request's own may be ahead of. */
+static const char schema_4[] =
+    "CREATE TABLE judged(client TEXT PRIMARY KEY, us INTEGER) WITHOUT ROWID;"
+    "CREATE TABLE forgotten(client TEXT PRIMARY KEY, time INTEGER) WITHOUT ROWID;"
+    "UPDATE nonce SET time=time+300;";
 
 static vd_status say(const vd_ledger *ledger, vd_err *err) {
     return vd_fail(err, VD_ERR_LOCAL, "%s: %s", ledger->path, sqlite3_errmsg(ledger->db));
@@ -126,9 +134,9 @@ static vd_status open_tables(vd_ledger *ledger, vd_err *err) {
                        ledger->path, (long long)version, VERSION);
     if (status != VD_OK || version == VERSION)
         return status;
-    char script[sizeof schema + sizeof schema_3 + 64];
-    snprintf(script, sizeof script, "BEGIN;%s%sPRAGMA user_version=%d;COMMIT;",
-             version < 1 ? schema : "", schema_3, VERSION);
+    char script[sizeof schema + sizeof schema_3 + sizeof schema_4 + 64];
+    snprintf(script, sizeof script, "BEGIN;%s%s%sPRAGMA user_version=%d;COMMIT;",
+             version < 1 ? schema : "", version < 3 ? schema_3 : "", schema_4, VERSION);
     return sqlite3_exec(ledger->db, script, NULL, NULL, NULL) == SQLITE_OK ? VD_OK
                                                                            : say(ledger, err);
 }
@@ -185,15 +193,42 @@ void vd_ledger_close(vd_ledger *ledger) {
 
 /* ---- nonces, usage, totals ---- */
 
+/* What is forgotten stays refused: a clock that was ahead, and is set back, would let it in again.
+ */
+static vd_status forget_nonces(vd_ledger *ledger, int64_t since, vd_err *err) {
+    vd_status status = vd_ledger_sql(
+        ledger, NULL, NULL, err,
+        "INSERT INTO forgotten SELECT client, max(time) FROM nonce WHERE time < ? GROUP BY client "
+        "ON CONFLICT DO UPDATE SET time=max(time, excluded.time)",
+        "i", since);
+    return status == VD_OK ? vd_ledger_sql(ledger, NULL, NULL, err,
+                                           "DELETE FROM nonce WHERE time < ?", "i", since)
+                           : status;
+}
+
+static vd_status check_time(vd_ledger *ledger, const char *client, int64_t time, vd_err *err) {
+    int64_t forgotten = INT64_MIN;
+    vd_status status = vd_ledger_sql(ledger, vd_row_number, &forgotten, err,
+                                     "SELECT time FROM forgotten WHERE client=?", "s", client);
+    return status == VD_OK && time <= forgotten
+               ? vd_fail(err, VD_ERR_PEER,
+                         "request: it is of second %lld, and of requests of up to second %lld this "
+                         "provider no longer knows which have come: its clock was ahead; sign it "
+                         "anew",
+                         (long long)time, (long long)forgotten)
+               : status;
+}
+
 vd_status vd_ledger_take_nonce(vd_ledger *ledger, const char *client, const char *nonce,
-                               int64_t now, int64_t since, vd_err *err) {
+                               int64_t time, int64_t since, vd_err *err) {
     vd_status status = vd_ledger_begin(ledger, err);
     if (status == VD_OK)
-        status =
-            vd_ledger_sql(ledger, NULL, NULL, err, "DELETE FROM nonce WHERE time < ?", "i", since);
+        status = forget_nonces(ledger, since, err);
+    if (status == VD_OK)
+        status = check_time(ledger, client, time, err);
     if (status == VD_OK)
         status = vd_ledger_sql(ledger, NULL, NULL, err, "INSERT OR IGNORE INTO nonce VALUES(?,?,?)",
-                               "ssi", client, nonce, now);
+                               "ssi", client, nonce, time);
     if (status == VD_OK && sqlite3_changes(ledger->db) == 0)
         status = vd_fail(err, VD_ERR_PEER, "request: it was sent before; sign it anew");
     return vd_ledger_end(ledger, status, err);
@@ -201,7 +236,7 @@ vd_status vd_ledger_take_nonce(vd_ledger *ledger, const char *client, const char
 
 vd_status vd_ledger_usage(vd_ledger *ledger, const char *client, vd_usage *out, vd_err *err) {
     *out = (vd_usage){0};
-    int64_t bytes = 0, results = 0, deleted = 0, kept = 0;
+    int64_t bytes = 0, results = 0, deleted = 0, kept = 0, judged_us = 0;
     vd_status status = vd_ledger_begin(ledger, err);
     if (status == VD_OK)
         status =
@@ -225,8 +260,21 @@ vd_status vd_ledger_usage(vd_ledger *ledger, const char *client, vd_usage *out, 
     if (status == VD_OK)
         status = vd_ledger_sql(ledger, vd_row_number, &deleted, err,
                                "SELECT seconds FROM spent WHERE client=?", "s", client);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, vd_row_number, &judged_us, err,
+                               "SELECT us FROM judged WHERE client=?", "s", client);
     out->bytes = bytes + results;
-    out->seconds = kept + deleted;
+    out->seconds = kept + deleted + judged_us / 1000000;
+    return vd_ledger_end(ledger, status, err);
+}
+
+vd_status vd_ledger_charge_judging(vd_ledger *ledger, const char *client, int64_t us, vd_err *err) {
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, NULL, NULL, err,
+                               "INSERT INTO judged VALUES(?,?) ON CONFLICT DO UPDATE SET "
+                               "us=us+excluded.us",
+                               "si", client, us);
     return vd_ledger_end(ledger, status, err);
 }
 

@@ -25,10 +25,11 @@ typedef struct vd_ledger vd_ledger;
 VD_MUST_USE vd_status vd_ledger_open(const char *dir, vd_ledger **out, vd_err *err);
 void vd_ledger_close(vd_ledger *ledger); /* accepts NULL */
 
-/* Remembers a nonce that a client has used; those from before `since` are forgotten. VD_ERR_PEER:
- * it was used before. */
+/* Remembers a nonce that a client has used in a request of `time`; those of requests from before
+ * `since` are forgotten. VD_ERR_PEER: it was used before, or `time` is no later than that of a
+ * forgotten one of this client, which `since` alone would refuse if no clock were ever set back. */
 VD_MUST_USE vd_status vd_ledger_take_nonce(vd_ledger *ledger, const char *client, const char *nonce,
-                                           int64_t now, int64_t since, vd_err *err);
+                                           int64_t time, int64_t since, vd_err *err);
 
 /* ---- blobs: each client's own, though the file is shared ---- */
 
@@ -124,10 +125,13 @@ typedef struct {
     int64_t bytes;   /* of the disk: blobs, uploads as announced, estimated results of jobs */
     int64_t blobs;   /* and uploads */
     int64_t jobs;    /* queued or running */
-    int64_t seconds; /* of computing, of deleted jobs too */
+    int64_t seconds; /* of computing, of deleted jobs and of judging programs too */
 } vd_usage;
 VD_MUST_USE vd_status vd_ledger_usage(vd_ledger *ledger, const char *client, vd_usage *out,
                                       vd_err *err);
+/* Microseconds of a processor that judging one of its programs took, whatever came of it. */
+VD_MUST_USE vd_status vd_ledger_charge_judging(vd_ledger *ledger, const char *client, int64_t us,
+                                               vd_err *err);
 
 /* ---- what nobody needs ---- */
 

@@ -103,11 +103,13 @@ vd_status vd_ledger_cancel_job(vd_ledger *ledger, const char *id, vd_err *err) {
     return vd_ledger_end(ledger, status, err);
 }
 
-/* Its blobs are kept from now on for as long as one that no job ever needed. */
+/* Its blobs are kept from now on for as long as one that no job ever needed. What referees have
+ * asked and taken stays: the same job, submitted again, has the same name, and neither an old
+ * request nor seconds that are used up are to count anew then. */
 vd_status vd_ledger_delete_job(vd_ledger *ledger, const char *id, int64_t now, vd_err *err) {
-    static const char *const forget[] = {
-        "DELETE FROM needs WHERE id=?", "DELETE FROM referee WHERE id=?",
-        "DELETE FROM asked WHERE id=?", "DELETE FROM job WHERE id=?"};
+    static const char *const forget[] = {"DELETE FROM needs WHERE id=?",
+                                         "DELETE FROM referee WHERE id=?",
+                                         "DELETE FROM job WHERE id=?"};
     vd_status status = vd_ledger_begin(ledger, err);
     if (status == VD_OK)
         status = vd_ledger_sql(ledger, NULL, NULL, err,
