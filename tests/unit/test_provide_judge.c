@@ -1,5 +1,6 @@
 /* What a child says of a program that a client has sent, and what the daemon makes of that. */
 #include <string.h>
+#include <sys/resource.h>
 
 #include "provide_dir.h"
 #include "tests/support/dispute.h"
@@ -82,14 +83,57 @@ Test(provide_judge, a_judge_that_makes_no_sense_is_trouble) {
     test_job_close(&job);
 }
 
+/* A repeat of 60 nodes, 2^20 times: a short program that means nearly as many nodes as it may. */
+static vd_buf few_bytes_of_many_nodes(void) {
+    enum { SIZE = 60 };
+    static const ro_shape one = {.dtype = RO_F32, .ndim = 1, .dim = {1}};
+    vd_buf bytes = {0};
+    vd_node fill[SIZE + 1];
+    vd_repeat repeat = {.count = 1 << 20, .size = SIZE};
+    vd_leaf leaf = {.name = "x", .shape = one};
+    uint32_t init_output = 1, output = 1 + (1 << 20) * SIZE; /* the last fill of each graph */
+    vd_program p = {.leaf = &leaf, .leaf_count = 1, .steps = 1, .checkpoint_interval = 1};
+    for (int i = 0; i <= SIZE; i++)
+        fill[i] = (vd_node){.op = RO_OP_FILL, .moving = -1, .shape = one};
+    p.init = p.step = (vd_graph){.stored = fill, .stored_count = 1, .loss = UINT32_MAX};
+    p.init.output = &init_output;
+    p.step.stored_count = SIZE;
+    p.step.repeat = &repeat;
+    p.step.repeat_count = 1;
+    p.step.output = &output;
+    vd_program_encode(&p, &bytes);
+    cr_assert(vd_buf_ok(&bytes));
+    return bytes;
+}
+
+/* Where an array over what it means would not fit. The judgement says what it takes, so that it is
+ * refused by its client's limits, before it starts. */
+Test(provide_judge, a_short_program_of_many_nodes_is_judged_from_its_bytes) {
+    const struct rlimit little = {64 << 20, 64 << 20};
+    vd_judgement j;
+    vd_err err = {0};
+    vd_buf bytes = few_bytes_of_many_nodes();
+    cr_assert(setrlimit(RLIMIT_DATA, &little) == 0);
+    vd_buf reply = judged(bytes.data, bytes.size);
+    cr_expect(bytes.size < 3000, "%zu bytes", bytes.size);
+    cr_assert(vd_judgement_read(&reply, &j, &err) == VD_OK, "%s", err.text);
+    cr_expect(j.memory > UINT64_C(200) * 60 << 20, "%llu", (unsigned long long)j.memory);
+    vd_judgement_free(&j);
+    vd_buf_free(&reply);
+    vd_buf_free(&bytes);
+}
+
 static void quiet(const char *format, ...) {
     (void)format;
 }
 
 static vd_status judge_by(char *const *argv, vd_err *err) {
     vd_judgement j;
+    int64_t us;
     const vd_daemon_options options = {.dir = provide_dir, .judge_argv = argv, .say = quiet};
-    return vd_judge(&options, path, 0, &j, err);
+    snprintf(path, sizeof path, "%s/program", provide_dir);
+    cr_assert(vd_write_file(path, "no", 2, 0600, NULL) == VD_OK);
+    return vd_judge(&options, path, 0, &j, &us, err);
 }
 
 /* The time of a pack follows from how many items it claims to have, and a client still waits then.
@@ -99,18 +143,22 @@ Test(provide_judge, more_items_have_more_time) {
     vd_judgement j;
     vd_err err = {0};
     vd_packing pack;
-    char sh[] = "/bin/sh", c[] = "-c", script[] = "[ \"$3\" = 36 ] && kill -XCPU $$; exit 0";
+    int64_t us;
+    char sh[] = "/bin/sh", c[] = "-c", script[] = "[ \"$3\" = 20 ] && kill -XCPU $$; exit 0";
     char *const argv[] = {sh, c, script, NULL};
     const vd_daemon_options options = {.dir = provide_dir, .judge_argv = argv, .say = quiet};
-    cr_expect(vd_judge_time_of(0).ms == VD_JUDGE_MS && vd_judge_time_of(0).cpu_s == VD_JUDGE_CPU_S);
-    cr_expect(vd_judge_time_of(most).cpu_s == VD_JUDGE_CPU_S + VD_JUDGE_PACK_CPU_S);
-    cr_expect(vd_judge_time_of(most).ms < VD_REMOTE_DEADLINE_MS);
+    const int64_t full = VD_PROGRAM_BYTES_MAX;
+    cr_expect(vd_judge_time_of(0, 0).ms == VD_JUDGE_MS);
+    cr_expect(vd_judge_time_of(0, 0).cpu_s == VD_JUDGE_CPU_S);
+    cr_expect(vd_judge_time_of(full / 2, 0).cpu_s == VD_JUDGE_CPU_S + VD_JUDGE_BYTES_CPU_S / 2);
+    cr_expect(vd_judge_time_of(0, most).cpu_s == VD_JUDGE_CPU_S + VD_JUDGE_PACK_CPU_S);
+    cr_expect(vd_judge_time_of(VD_PACK_BYTES_MAX, most).ms < VD_REMOTE_DEADLINE_MS);
     vd_packing_begin(&pack, most / 2, 1);
     snprintf(path, sizeof path, "%s/pack", provide_dir);
     cr_assert(vd_write_file(path, pack.bytes.data, pack.bytes.size, 0600, &err) == VD_OK);
-    cr_expect(vd_judge(&options, path, VD_JUDGE_PACK, &j, &err) == VD_ERR_PEER);
+    cr_expect(vd_judge(&options, path, VD_JUDGE_PACK, &j, &us, &err) == VD_ERR_PEER);
     cr_expect(strstr(err.text, "split the prompts"), "%s", err.text);
-    cr_expect(vd_judge(&options, path, 1, &j, &err) == VD_ERR_LOCAL, "20 s, as for any program");
+    cr_expect(vd_judge(&options, path, 1, &j, &us, &err) == VD_ERR_LOCAL, "4 s, as so few bytes");
     vd_packing_free(&pack);
 }
 

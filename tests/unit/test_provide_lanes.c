@@ -7,13 +7,15 @@
 
 #include "verde/protocol/provider.h"
 #include "verde/protocol/signed_request.h"
-#include "verde/provide/daemon.h"
+#include "verde/provide/internal.h"
 
 TestSuite(provide_lanes, .timeout = 120);
 
-/* The judge says nothing until the file is there, and then that it is no program. */
-static char judge_script[] =
-    "until [ -e \"$2.go\" ]; do sleep 0.01; done; printf '\\003\\000\\000\\000\\002no' >&3";
+/* The judge says nothing until the file is there, and then that it is no program. Programs are
+ * noted in the order in which they are judged. */
+static char judge_script[] = "echo \"${2##*/}\" >> \"${2%/blobs/*}/order\"; until [ -e "
+                             "\"${2%/*}/go\" ]; do sleep 0.01; done; "
+                             "printf '\\003\\000\\000\\000\\002no' >&3";
 /* All that the child says to one question: ready, an account, an answer of two bytes. */
 static char answer_script[] =
     "printf '\\000\\000\\000\\000\\010\\000\\000\\000' >&3; head -c 8 /dev/zero >&3; "
@@ -24,8 +26,8 @@ static char *answer_argv[] = {"/bin/sh", "-c", answer_script, "answer", NULL};
 typedef struct {
     identity self;
     char dir[64];
-    vd_key *key, *client_key, *referee;
-    vd_public_key provider, client_public;
+    vd_key *key, *client_key[2], *referee;
+    vd_public_key provider, client_public[2];
     vd_daemon *daemon;
     pthread_t thread;
     vd_endpoint at;
@@ -57,7 +59,7 @@ static void put_job(const bench *b) {
     cr_assert(vd_ledger_open(b->dir, &ledger, NULL) == VD_OK);
     memset(job.id, '7', VD_ID_SIZE - 1);
     memset(job.program, '8', VD_ID_SIZE - 1);
-    vd_hex(b->client_public.b, VD_KEY_SIZE, job.client);
+    vd_hex(b->client_public[0].b, VD_KEY_SIZE, job.client);
     vd_hex(job_program.b, VD_HASH_SIZE, job.program_hash);
     vd_hex(public_of(b->referee).b, VD_KEY_SIZE, key);
     const char *blobs[] = {job.program, NULL}, *referees[] = {key, NULL};
@@ -76,18 +78,20 @@ static void open_bench(bench *b) {
     *b = (bench){.self = make_identity(), .dir = "/tmp/verde-lanes-XXXXXX"};
     cr_assert(mkdtemp(b->dir));
     cr_assert(vd_key_load(b->self.key_file, &b->key, NULL) == VD_OK);
-    cr_assert(vd_key_generate(&b->client_key, NULL) == VD_OK);
+    for (int i = 0; i < 2; i++) {
+        cr_assert(vd_key_generate(&b->client_key[i], NULL) == VD_OK);
+        b->client_public[i] = public_of(b->client_key[i]);
+    }
     cr_assert(vd_key_generate(&b->referee, NULL) == VD_OK);
     b->provider = public_of(b->key);
-    b->client_public = public_of(b->client_key);
     put_job(b);
     const vd_daemon_options options = {.dir = b->dir,
                                        .listen = "127.0.0.1:0",
                                        .cert_path = b->self.cert,
                                        .key_path = b->self.key_file,
                                        .key = b->key,
-                                       .client = &b->client_public,
-                                       .client_count = 1,
+                                       .client = b->client_public,
+                                       .client_count = 2,
                                        .limits = {.client_bytes = 1 << 30,
                                                   .client_blobs = 100,
                                                   .client_jobs = 10,
@@ -109,15 +113,16 @@ static void close_bench(bench *b) {
     pthread_join(b->thread, NULL);
     vd_daemon_destroy(b->daemon);
     vd_key_destroy(b->key);
-    vd_key_destroy(b->client_key);
+    vd_key_destroy(b->client_key[0]);
+    vd_key_destroy(b->client_key[1]);
     vd_key_destroy(b->referee);
     snprintf(command, sizeof command, "rm -rf %s", b->dir);
     cr_expect(system(command) == 0);
     remove_identity(&b->self);
 }
 
-/* The status of a request that the client signs. */
-static int call(const bench *b, vd_client *with, const char *method, const char *path,
+/* The status of a request that a client signs. */
+static int call(const bench *b, int who, vd_client *with, const char *method, const char *path,
                 const char *body) {
     static atomic_int count;
     char line[8192] = VD_REQUEST_HEADER ": ";
@@ -126,8 +131,8 @@ static int call(const bench *b, vd_client *with, const char *method, const char 
     const vd_request_head head = {method, path, size};
     vd_buf value = {0};
     vd_answer answer;
-    cr_assert(vd_request_sign(b->client_key, &b->provider, &head, body, time(NULL), nonce, &value,
-                              NULL) == VD_OK);
+    cr_assert(vd_request_sign(b->client_key[who], &b->provider, &head, body, time(NULL), nonce,
+                              &value, NULL) == VD_OK);
     snprintf(line + strlen(line), sizeof line - strlen(line), "%.*s", (int)value.size,
              (const char *)value.data);
     const vd_exchange exchange = {.to = &b->at,
@@ -144,29 +149,47 @@ static int call(const bench *b, vd_client *with, const char *method, const char 
     return status;
 }
 
-#define PROGRAM "no program at all"
-/* SHA-256 of it, and the submission that names it. */
-static void submission(char hex[VD_ID_SIZE], char out[300]) {
-    uint8_t hash[32];
-    SHA256((const uint8_t *)PROGRAM, strlen(PROGRAM), hash);
-    vd_hex(hash, sizeof hash, hex);
-    snprintf(out, 300,
-             "{\"data\":[],\"name\":\"slow\",\"program\":\"%s\",\"referees\":[],\"verde\":1}", hex);
-}
-
+/* What a client uploads and submits, and what became of it. */
 typedef struct {
     const bench *b;
+    int who;
     char body[300];
     atomic_int status; /* 0: it waits */
+    pthread_t thread;
 } submitting;
+
+/* Its program is of `bytes`, which are none; `hex` is their SHA-256. */
+static void upload(submitting *s, const bench *b, int who, const char *bytes, const char *name,
+                   char hex[VD_ID_SIZE]) {
+    uint8_t hash[32];
+    char path[200];
+    *s = (submitting){.b = b, .who = who};
+    SHA256((const uint8_t *)bytes, strlen(bytes), hash);
+    vd_hex(hash, sizeof hash, hex);
+    snprintf(s->body, sizeof s->body,
+             "{\"data\":[],\"name\":\"%s\",\"program\":\"%s\",\"referees\":[],\"verde\":1}", name,
+             hex);
+    snprintf(path, sizeof path, "/v1/blobs/%s?size=%zu&from=0", hex, strlen(bytes));
+    cr_assert(call(b, who, client, "PUT", path, bytes) == 200);
+}
 
 static void *submit(void *user) {
     submitting *s = user;
     vd_client *with;
     cr_assert(vd_client_create(NULL, &with, NULL) == VD_OK);
-    atomic_store(&s->status, call(s->b, with, "POST", "/v1/jobs", s->body));
+    atomic_store(&s->status, call(s->b, s->who, with, "POST", "/v1/jobs", s->body));
     vd_client_destroy(with);
     return NULL;
+}
+
+/* Returns when the daemon has it. */
+static void start_submitting(submitting *s) {
+    atomic_llong *requests = &s->b->daemon->meter.requests;
+    const long long before = atomic_load(requests);
+    cr_assert(pthread_create(&s->thread, NULL, submit, s) == 0);
+    for (int i = 0; atomic_load(requests) == before && i < 3000; i++)
+        sleep_ms(10);
+    cr_assert(call(s->b, s->who, client, "GET", "/v1/jobs", NULL) == 200);
 }
 
 static int ask_as_referee(const bench *b) {
@@ -174,7 +197,7 @@ static int ask_as_referee(const bench *b) {
     vd_answer answer;
     const vd_assignment a = {.program = job_program,
                              .referee = public_of(b->referee),
-                             .provider = {b->provider, b->client_public},
+                             .provider = {b->provider, b->client_public[0]},
                              .provider_count = 2};
     cr_assert(vd_assignment_write(&a, &payload, NULL) == VD_OK);
     for (int i = 0; i < 2; i++)
@@ -210,32 +233,61 @@ static void wait_for_the_judge(const bench *b) {
     cr_assert(access(path, F_OK) == 0);
 }
 
-static void let_the_judge_speak(const bench *b, const char *hex) {
+static void let_the_judge_speak(const bench *b) {
     char path[300];
-    snprintf(path, sizeof path, "%s/blobs/%s.go", b->dir, hex);
+    snprintf(path, sizeof path, "%s/blobs/go", b->dir);
     FILE *file = fopen(path, "w");
     cr_assert(file && fclose(file) == 0);
 }
 
 Test(provide_lanes, a_question_is_answered_while_a_program_is_judged) {
     bench b;
-    char path[200], hex[VD_ID_SIZE];
-    submitting s = {.b = &b};
-    pthread_t thread;
+    char hex[VD_ID_SIZE];
+    submitting s;
     setup();
     open_bench(&b);
-    submission(hex, s.body);
-    snprintf(path, sizeof path, "/v1/blobs/%s?size=%zu&from=0", hex, strlen(PROGRAM));
-    cr_assert(call(&b, client, "PUT", path, PROGRAM) == 200);
-    cr_assert(pthread_create(&thread, NULL, submit, &s) == 0);
+    upload(&s, &b, 0, "no program at all", "slow", hex);
+    start_submitting(&s);
     wait_for_the_judge(&b);
     cr_expect(ask_as_referee(&b) == 200);
-    cr_expect(call(&b, client, "GET", "/v1/jobs", NULL) == 200);
+    cr_expect(call(&b, 0, client, "GET", "/v1/jobs", NULL) == 200);
     cr_expect(atomic_load(&s.status) == 0, "the submission did not wait: %d",
               atomic_load(&s.status));
-    let_the_judge_speak(&b, hex);
-    pthread_join(thread, NULL);
+    let_the_judge_speak(&b);
+    pthread_join(s.thread, NULL);
     cr_expect(atomic_load(&s.status) == 422, "%d", atomic_load(&s.status));
+    close_bench(&b);
+    teardown();
+}
+
+/* The submission of a client that has none is judged after the one that is being judged. */
+Test(provide_lanes, many_submissions_of_one_client_make_another_wait_for_one) {
+    enum { MANY = 4 };
+    static const char *const names[MANY] = {"a", "b", "c", "d"};
+    bench b;
+    char slow[VD_ID_SIZE], other[VD_ID_SIZE], path[120], wanted[8 * VD_ID_SIZE];
+    submitting s[MANY + 1];
+    vd_buf order = {0};
+    vd_err err = {0};
+    setup();
+    open_bench(&b);
+    for (int i = 0; i < MANY; i++) {
+        upload(&s[i], &b, 0, "no program at all", names[i], slow);
+        start_submitting(&s[i]);
+    }
+    wait_for_the_judge(&b);
+    upload(&s[MANY], &b, 1, "none either", "tiny", other);
+    start_submitting(&s[MANY]);
+    let_the_judge_speak(&b);
+    for (int i = 0; i <= MANY; i++) {
+        pthread_join(s[i].thread, NULL);
+        cr_expect(atomic_load(&s[i].status) == 422, "%d", atomic_load(&s[i].status));
+    }
+    snprintf(path, sizeof path, "%s/order", b.dir);
+    cr_assert(vd_read_file(path, sizeof wanted, &order, &err) == VD_OK, "%s", err.text);
+    snprintf(wanted, sizeof wanted, "%s\n%s\n%s\n%s\n%s\n", slow, other, slow, slow, slow);
+    cr_expect(is_text(&order, wanted), "%.*s", (int)order.size, (const char *)order.data);
+    vd_buf_free(&order);
     close_bench(&b);
     teardown();
 }

@@ -4,11 +4,15 @@
 
 #include "verde/graph/graph.h"
 
+/* Bytes of a tensor. UINT64_MAX: more than that. */
+uint64_t vd_estimate_shape(const ro_shape *shape);
+
 /* Bytes that stand in memory at once, at most, in initialisation or a step that is run node by node
  * and asked about: the state, and each value from its node to its last use; the records of all
  * nodes, and what is made of them for an answer. Data is not counted, which is mapped from files;
- * nor are a kernel's own buffers. UINT64_MAX: more than that. VD_ERR_LOCAL:
- * out of memory for the estimate. */
+ * nor are a kernel's own buffers. Takes time and memory for nodes as they are stored, not for
+ * all that repeats mean. UINT64_MAX: more than that. VD_ERR_LOCAL: out of memory for the
+ * estimate. */
 VD_MUST_USE vd_status vd_estimate_memory(const vd_program *program, uint64_t *out, vd_err *err);
 
 /* Bytes of the checkpoints that stay on disk, `keep` of them (0: all), and one while it is written.

@@ -6,6 +6,11 @@ static uint64_t add(uint64_t a, uint64_t b) {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+static uint64_t multiply(uint64_t a, uint64_t b) {
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
 enum { TERMS_OF_STEP = 512 }; /* a step of a fold has so many at most (SPEC.md) */
 
 static uint64_t elements_of(const ro_shape *shape) {
@@ -30,9 +35,20 @@ static uint64_t node_terms(const vd_program *program, const vd_graph *graph, uin
     return terms;
 }
 
+/* Iterations of a repeat differ in no shape, so that each computes as much as the first one. */
 uint64_t vd_estimate_terms(const vd_program *program, const vd_graph *graph) {
     uint64_t terms = 0;
-    for (uint32_t n = 0; n < graph->node_count; n++)
-        terms = add(terms, node_terms(program, graph, n));
+    for (uint32_t i = 0; i < graph->stored_count; i++) {
+        const vd_repeat *r = vd_repeat_of(graph, i);
+        const uint64_t once = node_terms(program, graph, vd_node_number(graph, i, 0));
+        terms = add(terms, multiply(once, r ? r->count : 1));
+    }
+    for (uint32_t i = 0; i < graph->repeat_count; i++) {
+        const vd_repeat *r = &graph->repeat[i];
+        for (uint32_t sum = 0; sum < r->sum_count; sum++) {
+            const uint32_t node = vd_repeat_sum_value(graph, r, sum) - graph->sources;
+            terms = add(terms, multiply(node_terms(program, graph, node), r->count - 1));
+        }
+    }
     return terms;
 }

@@ -41,7 +41,7 @@ typedef enum {
     VD_ANSWERED, /* `response` is the answer, now */
     VD_WAITS,    /* for the handler, in a turn that `asker` and the peer's address have together */
     VD_READS,    /* likewise, for the handler of reads */
-    VD_LASTS,    /* likewise, for the handler of what may last long */
+    VD_LASTS,    /* for the handler of what may last long, in a turn that `asker` has by itself */
 } vd_screened;
 /* Judges a whole request before it may wait for a handler. It runs on the thread that serves all
  * connections, at the same time as the handlers, and must be quick. `asker` is zeros before the

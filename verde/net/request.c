@@ -181,6 +181,8 @@ void vd_request_arrived(struct evhttp_request *http, void *user) {
     const vd_screened to =
         screen ? screen(server->user, &job->request, job->asker.name, &job->response) : VD_WAITS;
     job->lane = lane_of(server, to);
+    if (to == VD_LASTS)
+        job->asker.address = (vd_address){{0}};
     if (to == VD_ANSWERED)
         vd_request_answer(job);
     else

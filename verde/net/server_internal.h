@@ -61,7 +61,8 @@ typedef struct {
 } vd_job_queue;
 
 void vd_jobs_append(vd_job_queue *queue, vd_job *job);
-vd_job *vd_jobs_take(vd_job_queue *queue); /* whose turn it is; NULL: none waits */
+vd_job *vd_jobs_take(vd_job_queue *queue);                 /* whose turn it is; NULL: none waits */
+void vd_jobs_done(vd_job_queue *queue, const vd_job *job); /* one that was taken from this queue */
 bool vd_jobs_remove(vd_job_queue *queue, vd_job *job);
 /* Returns who finds no place: this job, or the last one of an asker who has more of them. NULL: all
  * do. */

@@ -1,6 +1,7 @@
 /* Jobs that wait. Askers take turns: an asker's place is as old as its first job that waits, and
- * after a job was taken its asker begins to wait anew. So each job is passed by one job of every
- * other asker at most. */
+ * its asker begins to wait anew when a job is taken, and again when that is done. So each job is
+ * passed by one job of every other asker at most, and by none of whose job was running when it
+ * came. */
 #include <string.h>
 
 #include "verde/net/server_internal.h"
@@ -46,6 +47,10 @@ vd_job *vd_jobs_take(vd_job_queue *queue) {
     vd_jobs_remove(queue, found);
     wait_since(queue, found, ++queue->turn);
     return found;
+}
+
+void vd_jobs_done(vd_job_queue *queue, const vd_job *job) {
+    wait_since(queue, job, ++queue->turn);
 }
 
 /* How many jobs of an asker wait, and the first and the last of them. */

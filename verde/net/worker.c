@@ -23,6 +23,7 @@ static void *work(void *user) {
         pthread_mutex_unlock(&worker->lock);
         worker->handler(worker->user, &job->request, &job->response);
         pthread_mutex_lock(&worker->lock);
+        vd_jobs_done(&worker->waiting, job);
         vd_jobs_append(&worker->done, job);
         wake(worker);
     }

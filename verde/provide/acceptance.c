@@ -33,8 +33,13 @@ static bool find_missing(vd_submission *s) {
 static bool judge_program(vd_submission *s) {
     char path[1100];
     vd_uploads_path(&s->daemon->uploads, s->job.program, path);
+    int64_t cpu_us;
+    vd_err unwritten = {0};
     vd_status status = vd_judge(&s->daemon->options, path, s->packed ? VD_JUDGE_PACK : s->job.keep,
-                                &s->program, &s->err);
+                                &s->program, &cpu_us, &s->err);
+    vd_status charged = vd_ledger_charge_judging(s->daemon->ledger, s->client, cpu_us, &unwritten);
+    if (status == VD_OK && charged != VD_OK)
+        status = vd_fail(&s->err, charged, "%s", unwritten.text);
     if (status == VD_ERR_PEER)
         vd_reply_error(s->response, 422, "%s: %s", s->packed ? "pack" : "program", s->err.text);
     else if (status != VD_OK)
@@ -76,6 +81,26 @@ static bool over(vd_submission *s, const char *what, uint64_t wants, int64_t lim
     return true;
 }
 
+/* Whether this client may have another job at all: asked before its program is judged, too. */
+static bool may_have_more(vd_submission *s, vd_usage *usage) {
+    const vd_provide_limits *limits = &s->daemon->options.limits;
+    if (vd_ledger_usage(s->daemon->ledger, s->client, usage, &s->err) != VD_OK) {
+        vd_reply_trouble(s->daemon, s->response, &s->err);
+        return false;
+    }
+    if (usage->jobs >= limits->client_jobs) {
+        vd_reply_error(s->response, 429, "the limit of a client is %lld jobs at a time",
+                       (long long)limits->client_jobs);
+        return false;
+    }
+    if (limits->client_seconds && usage->seconds >= limits->client_seconds) {
+        vd_reply_error(s->response, 403, "the limit of a client is %lld s of computing, all used",
+                       (long long)limits->client_seconds);
+        return false;
+    }
+    return true;
+}
+
 static bool fits(vd_submission *s) {
     const vd_provide_limits *limits = &s->daemon->options.limits;
     const uint64_t memory = s->program.memory, disk = s->program.disk;
@@ -84,27 +109,13 @@ static bool fits(vd_submission *s) {
         vd_reply_error(s->response, 422, "this provider takes no programs with rounding logs");
         return false;
     }
-    if (vd_ledger_usage(s->daemon->ledger, s->client, &usage, &s->err) != VD_OK) {
-        vd_reply_trouble(s->daemon, s->response, &s->err);
-        return false;
-    }
-    if (over(s, "bytes of memory", memory, limits->memory) ||
+    if (!may_have_more(s, &usage) || over(s, "bytes of memory", memory, limits->memory) ||
         over(s, "bytes of disk", disk, limits->client_bytes) ||
-        over(s, "bytes, with all that this client has here,",
+        over(s, "bytes, with all that this client has here",
              disk + (uint64_t)usage.bytes - s->before, limits->client_bytes))
         return false;
     s->job.memory = (int64_t)memory;
     s->job.disk = (int64_t)disk;
-    if (usage.jobs >= limits->client_jobs) {
-        vd_reply_error(s->response, 429, "the limit of a client is %lld jobs at a time",
-                       (long long)limits->client_jobs);
-        return false;
-    }
-    if (limits->client_seconds && usage.seconds >= limits->client_seconds) {
-        vd_reply_error(s->response, 403, "the limit of a client is %lld s of computing, all used",
-                       (long long)limits->client_seconds);
-        return false;
-    }
     return true;
 }
 
@@ -204,7 +215,8 @@ static bool find_job(vd_submission *s) {
 }
 
 void vd_submission_accept(vd_submission *s) {
-    if (find_job(s) || !find_missing(s) || !judge_program(s))
+    vd_usage usage;
+    if (find_job(s) || !find_missing(s) || !may_have_more(s, &usage) || !judge_program(s))
         return;
     /* So that no blob is collected meanwhile, nor the job deleted. */
     pthread_mutex_lock(&s->daemon->uploads.lock);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -67,7 +68,9 @@ static vd_status describe_program(const vd_program *p, int64_t keep, vd_judgemen
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     for (uint32_t i = 0; i < p->data_count; i++)
         j->data_bytes[i] = vd_shape_bytes(&p->data[i].tensor.shape);
-    vd_status status = vd_program_hash(p, &j->program, err);
+    vd_status status = vd_trace_fits(p, err);
+    if (status == VD_OK)
+        status = vd_program_hash(p, &j->program, err);
     return status == VD_OK ? vd_estimate_memory(p, &j->memory, err) : status;
 }
 
@@ -137,21 +140,22 @@ vd_status vd_judgement_read(const vd_buf *reply, vd_judgement *out, vd_err *err)
     return VD_OK;
 }
 
-vd_judge_time vd_judge_time_of(uint32_t items) {
-    const int64_t ms = (int64_t)VD_JUDGE_PACK_MS * items / VD_PACK_ITEMS_MAX;
-    const int64_t cpu_s = (int64_t)VD_JUDGE_PACK_CPU_S * items / VD_PACK_ITEMS_MAX;
+vd_judge_time vd_judge_time_of(uint64_t bytes, uint32_t items) {
+    const int64_t most = VD_PROGRAM_BYTES_MAX, read = bytes < most ? (int64_t)bytes : most;
+    const int64_t ms =
+        VD_JUDGE_BYTES_MS * read / most + (int64_t)VD_JUDGE_PACK_MS * items / VD_PACK_ITEMS_MAX;
+    const int64_t cpu_s = VD_JUDGE_BYTES_CPU_S * read / most +
+                          (int64_t)VD_JUDGE_PACK_CPU_S * items / VD_PACK_ITEMS_MAX;
     return (vd_judge_time){VD_JUDGE_MS + (int)ms, VD_JUDGE_CPU_S + cpu_s};
 }
 
-/* By what a pack claims to have: it gets no more time than for the most items. */
+/* By its bytes, and what a pack claims to have: it gets no more time than for the most items. */
 static vd_status find_time(const char *path, int64_t keep, vd_judge_time *out, vd_err *err) {
     vd_map file = {0};
-    *out = vd_judge_time_of(0);
-    if (keep != VD_JUDGE_PACK)
-        return VD_OK;
     const vd_status status = vd_map_file(path, &file, err);
     if (status == VD_OK)
-        *out = vd_judge_time_of(vd_pack_count(file.data, file.size));
+        *out = vd_judge_time_of(file.size,
+                                keep == VD_JUDGE_PACK ? vd_pack_count(file.data, file.size) : 0);
     vd_map_free(&file);
     return status;
 }
@@ -186,13 +190,19 @@ static vd_status say_why(vd_status status, int ended, bool packed, vd_err *err) 
     return vd_fail(err, VD_ERR_LOCAL, "what reads programs ended without a word");
 }
 
+static int64_t us_of(const struct timeval *time) {
+    return (int64_t)time->tv_sec * 1000000 + time->tv_usec;
+}
+
 vd_status vd_judge(const vd_daemon_options *options, const char *path, int64_t keep,
-                   vd_judgement *out, vd_err *err) {
+                   vd_judgement *out, int64_t *cpu_us, vd_err *err) {
     int fd[2], ended = 0;
     pid_t pid = 0;
+    struct rusage took = {0};
     vd_buf reply = {0};
-    vd_judge_time time;
+    vd_judge_time time = {0};
     *out = (vd_judgement){.steps = 0};
+    *cpu_us = 0;
     vd_status status = find_time(path, keep, &time, err);
     if (status == VD_OK && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) != 0)
         status = vd_fail(err, VD_ERR_LOCAL, "could not make sockets: %s", strerror(errno));
@@ -204,7 +214,8 @@ vd_status vd_judge(const vd_daemon_options *options, const char *path, int64_t k
         status = vd_frame_get(fd[0], REPLY_MAX, time.ms, &reply, err);
         if (status == VD_ERR_TIMEOUT || status == VD_OK)
             kill(pid, SIGKILL);
-        waitpid(pid, &ended, 0);
+        wait4(pid, &ended, 0, &took);
+        *cpu_us = us_of(&took.ru_utime) + us_of(&took.ru_stime);
         status = status == VD_OK ? vd_judgement_read(&reply, out, err)
                                  : say_why(status, ended, keep == VD_JUDGE_PACK, err);
     }

@@ -7,10 +7,12 @@
 #include "verde/provide/daemon.h"
 
 enum {
-    VD_JUDGE_MS = 30000,          /* for all of it */
-    VD_JUDGE_CPU_S = 20,          /* seconds of a processor */
-    VD_JUDGE_PACK_MS = 26000,     /* more for a pack of most items, in proportion for fewer; */
-    VD_JUDGE_PACK_CPU_S = 32,     /* a client waits for VD_REMOTE_DEADLINE_MS */
+    VD_JUDGE_MS = 12000,       /* for a file of few bytes */
+    VD_JUDGE_CPU_S = 4,        /* seconds of a processor, likewise */
+    VD_JUDGE_BYTES_MS = 18000, /* more for VD_PROGRAM_BYTES_MAX bytes, in proportion for fewer, */
+    VD_JUDGE_BYTES_CPU_S = 16, /* and no more than that for a pack that has more */
+    VD_JUDGE_PACK_MS = 26000,  /* more for a pack of most items, in proportion for fewer; */
+    VD_JUDGE_PACK_CPU_S = 32,  /* a client waits for VD_REMOTE_DEADLINE_MS */
     VD_JUDGE_MEMORY = 2047 << 20, /* bytes, for a program of at most 64 MiB */
 };
 
@@ -26,21 +28,22 @@ typedef struct {
 } vd_judgement;
 void vd_judgement_free(vd_judgement *judgement);
 
-/* What a child may take to read so many items of a pack; 0: a program. */
+/* What a child may take to read so many bytes, and so many items of a pack; 0: a program. */
 typedef struct {
     int ms;
     int64_t cpu_s;
 } vd_judge_time;
-vd_judge_time vd_judge_time_of(uint32_t items);
+vd_judge_time vd_judge_time_of(uint64_t bytes, uint32_t items);
 
 enum { VD_JUDGE_PACK = -1 }; /* in place of `keep`: the file is a pack */
 /* The child's side: reads the file, and appends what it is, or why it is no program, to `out`. */
 void vd_judge_file(const char *path, int64_t keep, vd_buf *out);
 /* The daemon's side. VD_ERR_PEER: it is no program that is valid, or took more than its judge may
- * have; VD_ERR_LOCAL, VD_ERR_IO: trouble of this machine. */
+ * have; VD_ERR_LOCAL, VD_ERR_IO: trouble of this machine. *cpu_us: what the child took of a
+ * processor, in any case. */
 VD_MUST_USE vd_status vd_judgement_read(const vd_buf *reply, vd_judgement *out, vd_err *err);
 VD_MUST_USE vd_status vd_judge(const vd_daemon_options *options, const char *path, int64_t keep,
-                               vd_judgement *out, vd_err *err);
+                               vd_judgement *out, int64_t *cpu_us, vd_err *err);
 
 /* ---- judge_pack.c ---- */
 
