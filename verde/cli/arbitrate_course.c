@@ -31,6 +31,13 @@ static void world_tell(void *user, vd_telling how, const char *line) {
         vd_tell_now(line);
 }
 
+static void tell_silent(uint32_t provider, double seconds) {
+    char line[80], since[32];
+    vd_print_seconds(seconds, since);
+    snprintf(line, sizeof line, "Provider %u: no answer for %s.", provider + 1, since);
+    vd_tell(NULL, line);
+}
+
 static vd_status make_world(vd_arbitration *x) {
     x->world = (vd_world){.user = x,
                           .now = world_now,
@@ -38,7 +45,7 @@ static vd_status make_world(vd_arbitration *x) {
                           .wait = world_wait,
                           .append = world_append,
                           .tell = world_tell};
-    const vd_post_options options = {x->a->ca, x->key, &x->assignment, x->endpoint};
+    const vd_post_options options = {x->a->ca, x->key, &x->assignment, x->endpoint, tell_silent};
     return vd_post_create(&options, &x->office, x->err);
 }
 

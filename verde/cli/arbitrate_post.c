@@ -10,6 +10,9 @@
 #include "verde/commit/json.h"
 #include "verde/protocol/signed_request.h"
 
+/* Silence is told of after SILENT_S, and then every TELL_S. */
+enum { SILENT_S = 5, TELL_S = 10, LOOK_S = 1 };
+
 /* One provider's letters: one at a time. */
 typedef struct {
     vd_post_office *office;
@@ -21,6 +24,10 @@ typedef struct {
     vd_buf header; /* of the exchange: who asks, signed */
     vd_answer answer;
     int64_t count; /* of the last request */
+    atomic_ullong moved;
+    bool away;           /* a letter is on its way */
+    uint64_t moved_then; /* bytes that had gone and come by then, */
+    double silent, told; /* since when no more have (vd_seconds()); when that was told, or 0 */
 } postman;
 
 struct vd_post_office {
@@ -100,6 +107,7 @@ static void *deliver(void *user) {
         vd_client_ask(m->client, 1, &m->exchange, &m->answer);
         pthread_mutex_lock(&o->lock);
         m->ready = true;
+        m->away = false;
         pthread_cond_signal(&o->came);
     }
     pthread_mutex_unlock(&o->lock);
@@ -159,7 +167,11 @@ vd_status vd_post_send(void *user, const vd_post *post, vd_err *err) {
                                 .header = (const char *)m->header.data,
                                 .answer_max = post->answer_max,
                                 .deadline_ms = (int)(post->seconds * 1000),
-                                .stop = &o->stop};
+                                .stop = &o->stop,
+                                .moved = &m->moved};
+    m->away = true;
+    m->silent = vd_seconds();
+    m->told = 0;
     if (m->exchange.deadline_ms < 1)
         m->exchange.deadline_ms = 1;
     m->waiting = true;
@@ -245,11 +257,26 @@ static struct timespec time_of(double seconds) {
     return out;
 }
 
-/* Once a day is often enough to find that there is nothing to do. */
-static bool wait_until(vd_post_office *o, double until) {
-    const double most = vd_seconds() + 86400;
+static void tell_silence(vd_post_office *o) {
+    const double now = vd_seconds();
+    for (uint32_t p = 0; p < VD_PARTIES_MAX; p++) {
+        postman *m = &o->man[p];
+        const uint64_t moved = atomic_load(&m->moved);
+        if (moved != m->moved_then)
+            m->silent = now;
+        m->moved_then = moved;
+        if (!m->away || now - m->silent < SILENT_S || (m->told > 0 && now - m->told < TELL_S))
+            continue;
+        m->told = now;
+        o->options.silent(p, now - m->silent);
+    }
+}
+
+static void wait_until(vd_post_office *o, double until) {
+    const double most = vd_seconds() + LOOK_S;
     const struct timespec at = time_of(until < most ? until : most);
-    return pthread_cond_timedwait(&o->came, &o->lock, &at) == 0;
+    pthread_cond_timedwait(&o->came, &o->lock, &at);
+    tell_silence(o);
 }
 
 static postman *find_ready(vd_post_office *o) {

@@ -13,6 +13,9 @@ typedef struct {
     const vd_key *referee;
     const vd_assignment *assignment;
     const vd_endpoint *endpoint; /* of each of its providers */
+    /* A provider has said nothing for so many seconds, nor taken a byte. Told now and then, while
+     * vd_post_wait waits. */
+    void (*silent)(uint32_t provider, double seconds);
 } vd_post_options;
 
 VD_MUST_USE vd_status vd_post_create(const vd_post_options *options, vd_post_office **out,

@@ -7,6 +7,8 @@
 #include "verde/cli/stop.h"
 #include "verde/cli/story.h"
 
+enum { DEADLINE_MAX_S = 366 * 86400 };
+
 /* ---- the result ---- */
 
 /* From whoever says that it has the accepted root; each byte is checked. */
@@ -32,8 +34,9 @@ static json_t *delegate_json(const vd_delegation *d, json_t *result) {
             json_pack("{ss sb}", "url", d->o->url[i], "done", order->state == VD_ORDER_DONE);
         json_object_set_new(one, order->state == VD_ORDER_DONE ? "run_root" : "error",
                             order->state == VD_ORDER_DONE     ? vd_hash_text(&order->job.run_root)
-                            : order->state == VD_ORDER_FAILED ? json_string(order->why)
+                            : order->state >= VD_ORDER_FAILED ? json_string(order->why)
                                                               : json_string("not waited for"));
+        json_object_set_new(one, "late", json_boolean(order->state == VD_ORDER_LATE));
         json_array_append_new(providers, one);
     }
     return json_pack("{ss si so so so so}", "job", d->id, "exit_code", (int)d->code, "verdict",
@@ -68,6 +71,7 @@ static vd_status fetch_result(vd_delegation *d) {
         vd_print_json(delegate_json(d, vd_fetch_json(&fetching)));
     } else if (status == VD_OK) {
         vd_fetch_text(&fetching);
+        vd_delegation_late_text(d);
         vd_delegation_score_text(d);
     }
     vd_fetching_free(&fetching);
@@ -90,7 +94,7 @@ static vd_status settle(vd_delegation *d, bool *accepted) {
         return vd_delegation_settle(d, accepted);
     *accepted = false;
     for (uint32_t i = 0; i < d->o->urls; i++)
-        if (d->order[i].state == VD_ORDER_FAILED)
+        if (d->order[i].state >= VD_ORDER_FAILED)
             return vd_fail(d->err, VD_ERR_PEER,
                            "%u of %u providers left, and a result needs two; provider %u: %s",
                            vd_delegation_left(d), d->o->urls, i + 1, d->order[i].why);
@@ -151,6 +155,7 @@ static bool take_option(int option, vd_delegate_options *o, bool *exit_now) {
     case 'f': o->force = true; return true;
     case 'n': o->no_challenge = true; return true;
     case 'q': return vd_parse_number("timeout", optarg, 1, 86400, &o->patience_s);
+    case 'd': return vd_parse_number("deadline", optarg, 1, DEADLINE_MAX_S, &o->deadline_s);
     case 's': return vd_parse_number("step-time-max", optarg, 1, 1000, &o->step_s_max);
     default: return vd_take_common(&vd_cmd_delegate, option, &o->common, exit_now);
     }
@@ -161,6 +166,7 @@ static vd_exit delegate(int argc, char **argv) {
                                             {"out", required_argument, NULL, 'o'},
                                             {"key", required_argument, NULL, 'k'},
                                             {"timeout", required_argument, NULL, 'q'},
+                                            {"deadline", required_argument, NULL, 'd'},
                                             {"step-time-max", required_argument, NULL, 's'},
                                             {"no-challenge", no_argument, NULL, 'n'},
                                             {"force", no_argument, NULL, 'f'},
@@ -210,6 +216,9 @@ const vd_command vd_cmd_delegate = {
     "  --out DIR        made if it is not there\n"
     "  --force          overwrite a model in DIR, once all is there\n"
     "  --timeout S      seconds of trouble after which a provider is given up (default: 120)\n"
+    "  --deadline S     whoever is not done S seconds after the start is not waited for (default:\n"
+    "                   whoever takes four times as long as the second one that is done, and\n"
+    "                   longer than the job takes on a slow machine)\n"
     "  --step-time-max S  seconds that a step counts for at most in a dispute, whatever a\n"
     "                   provider says (default: by the size of the job)\n"
     "  --no-challenge   do not ask a convicted provider to run the job again\n" VD_COMMON_HELP

@@ -133,6 +133,8 @@ vd_status vd_delegation_prepare(vd_delegation *d) {
     if (status == VD_OK)
         status = d->prompts ? vd_delegation_pack(d)
                             : vd_program_hash(&d->loaded.program, &d->program, d->err);
+    if (status == VD_OK && !d->prompts)
+        d->slow_s = vd_delegation_slow_s(&d->loaded.program);
     if (status == VD_OK)
         status = vd_load_key(d->o->key_dir, &d->key, d->err);
     if (status != VD_OK)

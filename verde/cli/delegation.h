@@ -16,11 +16,26 @@ typedef struct {
     const char *url[VD_DOWNLOAD_PROVIDERS_MAX];
     uint32_t urls;
     long patience_s, step_s_max, question_s;
+    long deadline_s; /* for uploads and runs; 0: by what others take (delegation_wait.c) */
     bool no_challenge, force;
     vd_common common;
 } vd_delegate_options;
 
-typedef enum { VD_ORDER_UPLOADS, VD_ORDER_RUNS, VD_ORDER_DONE, VD_ORDER_FAILED } vd_order_state;
+typedef enum {
+    VD_ORDER_UPLOADS,
+    VD_ORDER_RUNS,
+    VD_ORDER_DONE,
+    VD_ORDER_FAILED,
+    VD_ORDER_LATE, /* it is not waited for any more */
+} vd_order_state;
+
+/* What has not been answered. A provider that takes bytes is not silent. */
+typedef struct {
+    double asked;    /* vd_seconds(), of the first question without an answer; 0: there is none */
+    char why[300];   /* it failed, and was asked again; empty: the first one is on its way */
+    uint64_t moved;  /* bytes that had gone and come by then, */
+    double moved_at; /* since when no more have */
+} vd_silence;
 
 /* What one provider was asked for, and has said. */
 typedef struct {
@@ -29,12 +44,16 @@ typedef struct {
     vd_client *client;
     pthread_t thread;
     bool started;
+    atomic_ullong moved; /* bytes that have gone and come */
     /* Under the lock. */
     vd_order_state state;
+    double took; /* seconds until it was done */
+    vd_silence silence;
+    double new_at;        /* vd_seconds(), when it last said something new of the job */
     uint64_t sent, found; /* bytes of all parcels; those of them that were there at `since` */
     double since;         /* vd_seconds(), of the first chunk; 0: none has been sent */
     vd_remote_job job;
-    char why[600]; /* it has failed */
+    char why[600]; /* it has failed, or is late */
 } vd_order;
 
 typedef struct vd_delegation {
@@ -56,7 +75,8 @@ typedef struct vd_delegation {
     vd_order order[VD_DOWNLOAD_PROVIDERS_MAX];
     pthread_mutex_t lock;
     atomic_bool stop;         /* the orders, for trouble of this machine */
-    int drawn;                /* lines of progress on the terminal */
+    double start;             /* vd_seconds(), of the orders */
+    double slow_s;            /* what the runs take on a slow machine */
     vd_hash run_root;         /* accepted */
     vd_exit code;             /* as `verde arbitrate` */
     bool has_verdict;         /* it is written */
@@ -69,10 +89,23 @@ typedef struct vd_delegation {
 
 /* Loads the job and the key, and names all that is to be sent. */
 VD_MUST_USE vd_status vd_delegation_prepare(vd_delegation *d);
-/* Uploads, submits and waits, until each provider is done or has failed, or fewer than two are
- * left; tells how far they are. */
+/* Uploads, submits and waits, until each provider is done, has failed or is late, or fewer than two
+ * are left; tells how far they are. */
 VD_MUST_USE vd_status vd_delegation_order(vd_delegation *d);
-uint32_t vd_delegation_left(const vd_delegation *d); /* who have not failed */
+uint32_t vd_delegation_left(const vd_delegation *d); /* who have neither failed nor are late */
+/* delegation_wait.c: seconds that a run takes on a slow machine. */
+double vd_delegation_slow_s(const vd_program *program);
+/* Under the lock: whoever is not done by now is late, if it is time for that. */
+void vd_delegation_end_wait(vd_delegation *d);
+/* delegation_tell.c: how far each provider is. */
+typedef struct {
+    vd_order_state told[VD_DOWNLOAD_PROVIDERS_MAX];
+    char line[VD_DOWNLOAD_PROVIDERS_MAX][700];
+    int drawn;        /* lines on the terminal */
+    double last_line; /* vd_seconds() */
+} vd_delegation_lines;
+void vd_delegation_tell(vd_delegation *d, vd_delegation_lines *lines);
+void vd_delegation_late_text(const vd_delegation *d); /* who was not waited for, at the end */
 /* Has those that are done commit to their roots, and settles which one is accepted. `accepted` is
  * false if none is. The verdict is written to OUT; one that is there already counts. */
 VD_MUST_USE vd_status vd_delegation_settle(vd_delegation *d, bool *accepted);

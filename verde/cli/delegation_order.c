@@ -1,5 +1,4 @@
 /* Handing the job to all providers at once, and watching them. */
-#include <math.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -7,7 +6,7 @@
 #include "verde/cli/delegation.h"
 #include "verde/cli/stop.h"
 
-enum { POLL_MIN_MS = 100, POLL_MAX_MS = 1000, DRAW_MS = 200, TELL_S = 5, RATE_AFTER_S = 1 };
+enum { POLL_MIN_MS = 100, POLL_MAX_MS = 1000, DRAW_MS = 200 };
 
 static void sleep_for(long ms) {
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
@@ -18,9 +17,27 @@ static void sleep_for(long ms) {
 static void enter(vd_order *order, vd_order_state state, const char *why) {
     vd_delegation *d = order->delegation;
     pthread_mutex_lock(&d->lock);
-    order->state = state;
-    snprintf(order->why, sizeof order->why, "%s", why);
+    if (order->state != VD_ORDER_LATE) {
+        order->state = state;
+        order->took = vd_seconds() - d->start;
+        order->new_at = vd_seconds();
+        snprintf(order->why, sizeof order->why, "%s", why);
+    }
     pthread_mutex_unlock(&d->lock);
+}
+
+/* What becomes of the questions to it. */
+static void hear(void *user, vd_remote_news news, const char *why) {
+    vd_order *order = user;
+    vd_silence *s = &order->silence;
+    pthread_mutex_lock(&order->delegation->lock);
+    if (news == VD_REMOTE_ANSWERED)
+        *s = (vd_silence){0};
+    else if (news == VD_REMOTE_TROUBLE)
+        snprintf(s->why, sizeof s->why, "%s", why);
+    else if (s->asked == 0)
+        *s = (vd_silence){.asked = vd_seconds(), .moved_at = vd_seconds()};
+    pthread_mutex_unlock(&order->delegation->lock);
 }
 
 typedef struct {
@@ -69,9 +86,17 @@ static vd_status follow(vd_order *order, const vd_remote *remote, vd_err *err) {
     int wait_ms = POLL_MIN_MS; /* a job of a second is not to take two */
     for (;;) {
         vd_status status = vd_remote_ask_job(remote, d->id, &job, err);
+        if (status == VD_OK && !d->prompts && job.steps != d->loaded.program.steps)
+            status =
+                vd_fail(err, VD_ERR_PEER, "%s: says that the job has %lld steps, expected %lld",
+                        d->endpoint[order->index].url, (long long)job.steps,
+                        (long long)d->loaded.program.steps);
         if (status != VD_OK)
             return status;
         pthread_mutex_lock(&d->lock);
+        if (job.state != order->job.state || job.step != order->job.step ||
+            job.prompts_done != order->job.prompts_done)
+            order->new_at = vd_seconds();
         order->job = job;
         pthread_mutex_unlock(&d->lock);
         if (job.state == VD_REMOTE_DONE)
@@ -93,7 +118,10 @@ static void *order_main(void *user) {
                               .key = d->key,
                               .client = order->client,
                               .patience_s = (int)d->o->patience_s,
-                              .stop = &d->stop};
+                              .stop = &d->stop,
+                              .moved = &order->moved,
+                              .news = hear,
+                              .user = order};
     vd_status status = upload_all(order, &remote, &err);
     if (status == VD_OK)
         status = submit(order, &remote, &err);
@@ -106,79 +134,12 @@ static void *order_main(void *user) {
     return NULL;
 }
 
-/* ---- telling ---- */
-
-static void describe_run(const vd_remote_job *job, char *text, size_t size) {
-    char left[32];
-    int at = 0;
-    if (job->state == VD_REMOTE_QUEUED) {
-        snprintf(text, size, "waits for its turn");
-        return;
-    }
-    if (job->prompts)
-        at = snprintf(text, size, "prompts done %lld/%lld  ", (long long)job->prompts_done,
-                      (long long)job->prompts);
-    at += snprintf(text + at, size - (size_t)at, "step %lld/%lld", (long long)job->step,
-                   (long long)job->steps);
-    if (!isnan(job->loss))
-        at += snprintf(text + at, size - (size_t)at, "  loss %.4f", job->loss);
-    if (!isnan(job->rate))
-        at += snprintf(text + at, size - (size_t)at, "  %.3g steps/s", job->rate);
-    if (!isnan(job->seconds_left)) {
-        vd_print_seconds(job->seconds_left, left);
-        snprintf(text + at, size - (size_t)at, "  %s left", left);
-    }
-}
-
-/* Of what this command has sent; what was there before came at no rate. */
-static void describe_upload(const vd_delegation *d, const vd_order *order, char *text,
-                            size_t size) {
-    char sent[32], total[32], rate[32], left[32];
-    const double seconds = vd_seconds() - order->since;
-    const double each = (double)(order->sent - order->found) / seconds;
-    vd_print_size(order->sent, sent);
-    vd_print_size(d->parcel_bytes, total);
-    const int at = snprintf(text, size, "upload: %s of %s", sent, total);
-    if (order->since == 0 || seconds < RATE_AFTER_S || each < 1)
-        return;
-    vd_print_size((uint64_t)each, rate);
-    vd_print_seconds((double)(d->parcel_bytes - order->sent) / each, left);
-    snprintf(text + at, size - (size_t)at, "  %s/s  %s left", rate, left);
-}
-
-static void describe_order(const vd_delegation *d, const vd_order *order, char *text, size_t size) {
-    char root[2 * VD_HASH_SIZE + 1];
-    vd_hex(order->job.run_root.b, VD_HASH_SIZE, root);
-    switch (order->state) {
-    case VD_ORDER_UPLOADS: describe_upload(d, order, text, size); break;
-    case VD_ORDER_RUNS: describe_run(&order->job, text, size); break;
-    case VD_ORDER_DONE: snprintf(text, size, "done; it says run root %.16s...", root); break;
-    case VD_ORDER_FAILED: snprintf(text, size, "%s", order->why); break;
-    }
-}
-
-/* A line for each provider: on a terminal in place, else one that has something new to say. */
-static void draw(vd_delegation *d, vd_order_state told[], bool now) {
-    char text[700];
-    if (vd_is_terminal() && d->drawn)
-        fprintf(stderr, "\033[%dA", d->drawn);
-    for (uint32_t i = 0; i < d->o->urls; i++) {
-        const vd_order *order = &d->order[i];
-        describe_order(d, order, text, sizeof text);
-        if (vd_is_terminal())
-            fprintf(stderr, "\r\033[Kprovider %u  %.100s\n", i + 1, text);
-        else if (order->state != told[i] || (now && order->state < VD_ORDER_DONE))
-            fprintf(stderr, "provider %u  %s\n", i + 1, text);
-        told[i] = order->state;
-    }
-    d->drawn = (int)d->o->urls;
-    fflush(stderr);
-}
+/* ---- watching them ---- */
 
 uint32_t vd_delegation_left(const vd_delegation *d) {
     uint32_t left = 0;
     for (uint32_t i = 0; i < d->o->urls; i++)
-        left += d->order[i].state != VD_ORDER_FAILED;
+        left += d->order[i].state <= VD_ORDER_DONE;
     return left;
 }
 
@@ -191,19 +152,14 @@ static bool all_ended(const vd_delegation *d) {
 }
 
 static void watch(vd_delegation *d) {
-    vd_order_state told[VD_DOWNLOAD_PROVIDERS_MAX];
-    double last = vd_seconds() - TELL_S;
+    vd_delegation_lines lines = {0};
     bool ended = false;
-    for (uint32_t i = 0; i < d->o->urls; i++)
-        told[i] = VD_ORDER_UPLOADS;
     while (!ended) {
-        const bool now = vd_seconds() - last >= TELL_S;
         pthread_mutex_lock(&d->lock);
+        vd_delegation_end_wait(d);
         ended = all_ended(d);
-        draw(d, told, now);
+        vd_delegation_tell(d, &lines);
         pthread_mutex_unlock(&d->lock);
-        if (now)
-            last = vd_seconds();
         if (!ended)
             sleep_for(DRAW_MS);
     }
@@ -229,12 +185,28 @@ static vd_status start_order(vd_delegation *d, uint32_t i) {
                  : VD_OK;
 }
 
+/* Stopping this command stops no provider. */
+static void tell_how_to_stop(const vd_delegation *d) {
+    vd_buf cancel = {0};
+    vd_printf(&cancel, "verde jobs cancel %.12s --key ", d->id);
+    vd_put_word(&cancel, d->o->key_dir);
+    for (uint32_t i = 0; i < d->o->urls; i++) {
+        vd_printf(&cancel, " --provider ");
+        vd_put_word(&cancel, d->o->url[i]);
+    }
+    vd_stop_line("stopped; the providers go on with what they have, and so does `%s`; to end the "
+                 "job there: `%.*s`",
+                 vd_command_line(), vd_buf_ok(&cancel) ? (int)cancel.size : 0,
+                 (const char *)cancel.data);
+    vd_buf_free(&cancel);
+}
+
 vd_status vd_delegation_order(vd_delegation *d) {
     vd_status status = VD_OK;
     if (pthread_mutex_init(&d->lock, NULL) != 0)
         return vd_fail(d->err, VD_ERR_LOCAL, "could not create a mutex");
-    vd_stop_line("stopped; the providers go on with what they have, and so does `%s`",
-                 vd_command_line());
+    tell_how_to_stop(d);
+    d->start = vd_seconds();
     for (uint32_t i = 0; i < d->o->urls && status == VD_OK; i++)
         status = start_order(d, i);
     if (status == VD_OK)

@@ -11,6 +11,8 @@ static vd_status pack_prompt(vd_delegation *d, vd_packing *packing, uint32_t i, 
     vd_status status = vd_load_prompt(l, i, d->err);
     if (status == VD_OK)
         status = vd_program_hash(&l->program, hash, d->err);
+    if (status == VD_OK)
+        d->slow_s += vd_delegation_slow_s(&l->program);
     return status == VD_OK
                ? vd_packing_put(packing, l->prompts.list[i].key, &l->program, l->exec.data, d->err)
                : status;
@@ -45,6 +47,8 @@ vd_status vd_delegation_results(vd_delegation *d, const vd_fetch_options *option
         vd_print_json(describe(d, vd_fetch_items_json(&fetching)));
     else if (status == VD_OK)
         vd_fetch_items_text(&fetching);
+    if (status == VD_OK && !d->o->common.json)
+        vd_delegation_late_text(d);
     vd_item_fetching_free(&fetching);
     return status;
 }

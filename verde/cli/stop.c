@@ -8,9 +8,9 @@
 
 #include "verde/cli/cli.h"
 
-enum { LINE = 2048 };
+enum { LINE = 8192 };
 
-static char command[1024];
+static char command[2048];
 static char buffer[2][LINE]; /* one is shown, the next one is written into the other */
 static _Atomic(const char *) shown;
 
@@ -66,15 +66,19 @@ static void put_quoted(vd_buf *out, const char *text) {
     vd_put_u8(out, '\'');
 }
 
+void vd_put_word(vd_buf *out, const char *word) {
+    if (is_plain(word))
+        vd_printf(out, "%s", word);
+    else
+        put_quoted(out, word);
+}
+
 void vd_stop_command(int argc, char *const *argv) {
     vd_buf out = {0};
     vd_printf(&out, "%s", argv[0]);
     for (int i = 1; i < argc; i++) {
         vd_put_u8(&out, ' ');
-        if (is_plain(argv[i]))
-            vd_printf(&out, "%s", argv[i]);
-        else
-            put_quoted(&out, argv[i]);
+        vd_put_word(&out, argv[i]);
     }
     const bool fits = vd_buf_ok(&out) && out.size < sizeof command;
     snprintf(command, sizeof command, "%.*s", fits ? (int)out.size : 0, (const char *)out.data);

@@ -96,6 +96,7 @@ void vd_download_heard(vd_download *d, uint32_t provider) {
     pthread_mutex_lock(&d->lock);
     vd_download_provider *p = &d->provider[provider];
     p->trouble = 0;
+    p->last_why[0] = 0;
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -150,6 +151,54 @@ vd_status vd_download_nobody(const vd_download *d, const char *what, vd_err *err
                    said->name, said->why);
 }
 
+/* ---- silence ---- */
+
+static void begin_asking(vd_download *d, uint32_t provider) {
+    pthread_mutex_lock(&d->lock);
+    vd_download_provider *p = &d->provider[provider];
+    if (p->asking++ == 0 && p->trouble == 0)
+        p->silent = vd_seconds();
+    pthread_mutex_unlock(&d->lock);
+}
+
+static void end_asking(vd_download *d, uint32_t provider, bool answered) {
+    pthread_mutex_lock(&d->lock);
+    vd_download_provider *p = &d->provider[provider];
+    p->asking--;
+    if (answered) {
+        p->silent = vd_seconds();
+        p->told = 0;
+    }
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* After trouble nothing counts but an answer: what is sent again has not come anywhere. */
+static double silent_for(vd_download_provider *p) {
+    const uint64_t moved = atomic_load(&p->moved);
+    if (p->dropped || (p->asking == 0 && p->trouble == 0))
+        return 0;
+    if (moved != p->moved_then && p->trouble == 0)
+        p->silent = vd_seconds();
+    p->moved_then = moved;
+    return vd_seconds() - p->silent;
+}
+
+void vd_download_tell_silence(vd_download *d) {
+    char line[900], since[32];
+    for (uint32_t i = 0; i < d->options.provider_count; i++) {
+        vd_download_provider *p = &d->provider[i];
+        const double seconds = silent_for(p);
+        if (seconds < VD_DOWNLOAD_SILENT_S ||
+            (p->told > 0 && vd_seconds() - p->told < VD_DOWNLOAD_TELL_S))
+            continue;
+        p->told = vd_seconds();
+        vd_print_seconds(seconds, since);
+        snprintf(line, sizeof line, "%s: no answer for %s%s%s", p->name, since,
+                 p->last_why[0] ? ": " : "", p->last_why);
+        download_tell(d, line);
+    }
+}
+
 /* ---- one question ---- */
 
 static vd_got troubled(vd_download *d, uint32_t provider, const char *why) {
@@ -159,6 +208,7 @@ static vd_got troubled(vd_download *d, uint32_t provider, const char *why) {
     const bool first = p->trouble == 0;
     if (first)
         p->trouble = vd_seconds();
+    snprintf(p->last_why, sizeof p->last_why, "%s", why);
     const bool patient = vd_seconds() - p->trouble < d->options.patience_s;
     if (first && !p->dropped) {
         snprintf(line, sizeof line, "%s: %s; asking again for up to %d s", p->name, why,
@@ -179,13 +229,19 @@ vd_got vd_download_ask(vd_download *d, uint32_t provider, vd_client *client, con
                                   .path = path,
                                   .deadline_ms = VD_DOWNLOAD_DEADLINE_MS,
                                   .answer_max = answer_max,
-                                  .stop = &d->stop};
+                                  .stop = &d->stop,
+                                  .moved = &d->provider[provider].moved};
+    begin_asking(d, provider);
     vd_signed_ask(client, d->options.key, &exchange, answer);
+    end_asking(d, provider, answer->err.status == VD_OK);
     if (answer->err.status == VD_OK)
         return VD_GOT;
     if (atomic_load(&d->stop))
         return VD_FAILED;
-    vd_answer_why(answer, why, sizeof why);
+    if (answer->http_status)
+        vd_answer_why(answer, why, sizeof why);
+    else
+        snprintf(why, sizeof why, "%s", vd_answer_reason(&exchange, answer));
     const bool refused = answer->http_status > 200 && answer->http_status < 500;
     const bool stranger = answer->other_key || answer->unknown_host || answer->untrusted;
     if (refused || stranger || answer->err.status == VD_ERR_PEER) {

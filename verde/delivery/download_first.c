@@ -13,6 +13,7 @@ typedef struct {
     bool over;                                    /* under `taking`: one was good */
     uint32_t provider;                            /* whose */
     bool gave_nothing[VD_DOWNLOAD_PROVIDERS_MAX]; /* so far; under the download's lock */
+    uint32_t asking;                              /* askers that have not ended; likewise */
 } first_search;
 
 typedef struct {
@@ -81,6 +82,10 @@ static void *first_main(void *user) {
         if (got == VD_TROUBLE)
             vd_download_pause(d, VD_DOWNLOAD_RETRY_MS);
     }
+    pthread_mutex_lock(&d->lock);
+    s->asking--;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
     return NULL;
 }
 
@@ -90,9 +95,26 @@ static void start_askers(first_search *s, first_asker *asker) {
         asker[p] = (first_asker){.search = s, .provider = p};
         s->gave_nothing[p] = vd_download_dropped(d, p) != NULL;
     }
+    pthread_mutex_lock(&d->lock);
     for (uint32_t p = 0; p < d->options.provider_count; p++)
-        if (!vd_download_dropped(d, p))
+        if (!vd_download_dropped(d, p)) {
             asker[p].started = vd_thread_start(&asker[p].thread, first_main, &asker[p]) == 0;
+            s->asking += asker[p].started;
+        }
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* Until all have ended; says meanwhile who is silent. */
+static void watch_askers(first_search *s) {
+    vd_download *d = s->d;
+    pthread_mutex_lock(&d->lock);
+    while (s->asking > 0) {
+        const struct timespec until = vd_download_in(VD_DOWNLOAD_RETRY_MS);
+        pthread_cond_timedwait(&d->changed, &d->lock, &until);
+        if (!atomic_load(&d->stop))
+            vd_download_tell_silence(d);
+    }
+    pthread_mutex_unlock(&d->lock);
 }
 
 vd_got vd_download_first(vd_download *d, const vd_first *how, uint32_t *provider) {
@@ -101,6 +123,7 @@ vd_got vd_download_first(vd_download *d, const vd_first *how, uint32_t *provider
     if (pthread_mutex_init(&s.taking, NULL) != 0)
         return VD_FAILED;
     start_askers(&s, asker);
+    watch_askers(&s);
     for (uint32_t p = 0; p < d->options.provider_count; p++)
         if (asker[p].started)
             pthread_join(asker[p].thread, NULL);

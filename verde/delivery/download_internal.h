@@ -11,6 +11,8 @@ enum {
     VD_DOWNLOAD_DEADLINE_MS = 30000, /* of one answer: a block, hashes, a proof */
     VD_DOWNLOAD_RETRY_MS = 300,      /* after trouble */
     VD_DOWNLOAD_STEAL_S = 3,         /* what takes so long is asked of another one too */
+    VD_DOWNLOAD_SILENT_S = 5,        /* a provider that is silent for so long is told of, */
+    VD_DOWNLOAD_TELL_S = 10,         /* and again after so long */
 };
 
 typedef struct {
@@ -19,6 +21,12 @@ typedef struct {
     char why[512];
     bool late;      /* another one answered, though it was asked before */
     double trouble; /* since when it has not given what it was asked for; 0: it has */
+    /* Questions on their way; since when none has been answered, and no byte has come or gone. */
+    int asking;
+    double silent, told; /* vd_seconds(); when that was told last, 0: not yet */
+    char last_why[300];  /* of the last trouble; empty: there was none since */
+    atomic_ullong moved; /* bytes that have gone and come */
+    uint64_t moved_then;
     uint64_t received;
 } vd_download_provider;
 
@@ -81,6 +89,8 @@ typedef enum {
 vd_got vd_download_ask(vd_download *d, uint32_t provider, vd_client *client, const char *rest,
                        size_t answer_max, vd_answer *answer);
 void vd_download_heard(vd_download *d, uint32_t provider);
+/* Says who has been silent for some seconds, and why. To be called now and then, under the lock. */
+void vd_download_tell_silence(vd_download *d);
 /* `wrong`: it has sent, or says, what it must not. */
 void vd_download_drop(vd_download *d, uint32_t provider, bool wrong, const char *why);
 void vd_download_fail(vd_download *d, const vd_err *err);

@@ -207,6 +207,7 @@ static void watch(vd_download *d, double start) {
         pthread_mutex_lock(&d->lock);
         over = wait_for_end(d);
         d->progress.seconds = vd_seconds() - start;
+        vd_download_tell_silence(d);
         const vd_download_progress now = d->progress;
         pthread_mutex_unlock(&d->lock);
         if (d->options.progress && !over)

@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -46,6 +47,20 @@ static vd_status remote_failed(const vd_remote *r, const vd_answer *answer, vd_e
                  : vd_fail(err, status, "%s: %.400s", r->at->url, why);
 }
 
+static void tell_news(const vd_remote *r, vd_remote_news news, const char *why) {
+    if (r->news)
+        r->news(r->user, news, why);
+}
+
+static void tell_trouble(const vd_remote *r, const vd_exchange *exchange, const vd_answer *answer) {
+    char why[512];
+    if (answer->http_status)
+        vd_answer_why(answer, why, sizeof why);
+    else
+        snprintf(why, sizeof why, "%s", vd_answer_reason(exchange, answer));
+    tell_news(r, VD_REMOTE_TROUBLE, why);
+}
+
 /* Until it answers with 200 or `also`, refuses, or its time is over. */
 static vd_status remote_ask(const vd_remote *r, const vd_exchange *wish, int also, json_t **out,
                             int *http_status, vd_err *err) {
@@ -56,13 +71,18 @@ static vd_status remote_ask(const vd_remote *r, const vd_exchange *wish, int als
     exchange.deadline_ms = VD_REMOTE_DEADLINE_MS;
     exchange.answer_max = ANSWER_BYTES_MAX;
     exchange.stop = r->stop;
+    exchange.moved = r->moved;
     for (;;) {
+        tell_news(r, VD_REMOTE_ASKS, NULL);
         vd_signed_ask(r->client, r->key, &exchange, &answer);
         if (remote_stopped(r) || !may_pass(&answer) || vd_seconds() - start >= r->patience_s)
             break;
+        tell_trouble(r, &exchange, &answer);
         vd_answer_free(&answer);
         remote_pause();
     }
+    if (!may_pass(&answer))
+        tell_news(r, VD_REMOTE_ANSWERED, NULL);
     vd_err unread = {0};
     const bool answered = answer.err.status == VD_OK || (also && answer.http_status == also);
     vd_status status = VD_OK;
@@ -187,11 +207,15 @@ vd_status vd_remote_submit(const vd_remote *r, const vd_buf *submission, char id
     return status;
 }
 
-static bool read_state(const json_t *answer, vd_remote_state *out) {
+const char *vd_remote_state_name(vd_remote_state state) {
     static const char *const name[] = {"queued", "running", "done", "failed", "cancelled"};
+    return name[state];
+}
+
+static bool read_state(const json_t *answer, vd_remote_state *out) {
     const char *said = json_string_value(json_object_get(answer, "state"));
-    for (int i = 0; said && i < 5; i++)
-        if (strcmp(said, name[i]) == 0) {
+    for (int i = 0; said && i <= VD_REMOTE_CANCELLED; i++)
+        if (strcmp(said, vd_remote_state_name((vd_remote_state)i)) == 0) {
             *out = (vd_remote_state)i;
             return true;
         }
@@ -203,11 +227,17 @@ static double real_or_nan(const json_t *answer, const char *name) {
     return json_is_number(value) ? json_number_value(value) : (double)NAN;
 }
 
+/* Printable characters alone; empty: it is not there. */
+static void read_text(const json_t *answer, const char *name, char *out, size_t size) {
+    const char *text = json_string_value(json_object_get(answer, name));
+    vd_err printable;
+    vd_fail(&printable, VD_ERR_IO, "%.299s", text ? text : "");
+    snprintf(out, size, "%.*s", (int)size - 1, printable.text);
+}
+
 static vd_status read_job(const vd_remote *r, const json_t *answer, vd_remote_job *out,
                           vd_err *err) {
     const char *root = json_string_value(json_object_get(answer, "run_root"));
-    const char *error = json_string_value(json_object_get(answer, "error"));
-    vd_err printable;
     *out =
         (vd_remote_job){.step = json_integer_value(json_object_get(answer, "step")),
                         .steps = json_integer_value(json_object_get(answer, "steps")),
@@ -216,11 +246,10 @@ static vd_status read_job(const vd_remote *r, const json_t *answer, vd_remote_jo
                         .loss = real_or_nan(answer, "loss"),
                         .rate = real_or_nan(answer, "rate"),
                         .seconds_left = real_or_nan(answer, "seconds_left")};
-    if (!read_state(answer, &out->state) ||
+    if (!read_state(answer, &out->state) || out->step < 0 || out->steps < 0 || out->prompts < 0 ||
         (out->state == VD_REMOTE_DONE && (!root || !vd_unhex(root, out->run_root.b, VD_HASH_SIZE))))
         return vd_fail(err, VD_ERR_PEER, "%s: does not say how the job is", r->at->url);
-    vd_fail(&printable, VD_ERR_IO, "%.299s", error ? error : "");
-    snprintf(out->error, sizeof out->error, "%.299s", printable.text);
+    read_text(answer, "error", out->error, sizeof out->error);
     return VD_OK;
 }
 
@@ -235,4 +264,61 @@ vd_status vd_remote_ask_job(const vd_remote *r, const char *id, vd_remote_job *o
         status = read_job(r, answer, out, err);
     json_decref(answer);
     return status;
+}
+
+static vd_status read_entry(const vd_remote *r, const json_t *answer, vd_remote_entry *out,
+                            vd_err *err) {
+    const char *id = json_string_value(json_object_get(answer, "job"));
+    uint8_t bytes[VD_HASH_SIZE];
+    vd_status status = read_job(r, answer, &out->job, err);
+    if (status == VD_OK && (!id || !vd_unhex(id, bytes, sizeof bytes)))
+        status = vd_fail(err, VD_ERR_PEER, "%s: lists a job without a name", r->at->url);
+    if (status != VD_OK)
+        return status;
+    snprintf(out->id, sizeof out->id, "%s", id);
+    read_text(answer, "name", out->name, sizeof out->name);
+    read_text(answer, "client", out->client, sizeof out->client);
+    out->created = json_integer_value(json_object_get(answer, "created"));
+    out->seconds = json_integer_value(json_object_get(answer, "seconds"));
+    return VD_OK;
+}
+
+vd_status vd_remote_list_jobs(const vd_remote *r, vd_remote_entry **out, uint32_t *count,
+                              vd_err *err) {
+    const vd_exchange exchange = {.path = "/v1/jobs"};
+    json_t *answer;
+    int http_status;
+    *out = NULL;
+    *count = 0;
+    vd_status status = remote_ask(r, &exchange, 0, &answer, &http_status, err);
+    const json_t *list = json_object_get(answer, "jobs");
+    const size_t size = json_array_size(list);
+    if (status == VD_OK && !json_is_array(list))
+        status = vd_fail(err, VD_ERR_PEER, "%s: gives no list of jobs", r->at->url);
+    if (status == VD_OK && !(*out = calloc(size + 1, sizeof **out)))
+        status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (; status == VD_OK && *count < size; ++*count)
+        status = read_entry(r, json_array_get(list, *count), &(*out)[*count], err);
+    json_decref(answer);
+    return status;
+}
+
+static vd_status change_job(const vd_remote *r, const char *method, const char *id,
+                            const char *rest, vd_err *err) {
+    char path[40 + VD_REMOTE_ID_SIZE];
+    const vd_exchange exchange = {.path = path, .method = method};
+    json_t *answer;
+    int http_status;
+    snprintf(path, sizeof path, "/v1/jobs/%s%s", id, rest);
+    vd_status status = remote_ask(r, &exchange, 0, &answer, &http_status, err);
+    json_decref(answer);
+    return status;
+}
+
+vd_status vd_remote_cancel_job(const vd_remote *r, const char *id, vd_err *err) {
+    return change_job(r, "POST", id, "/cancel", err);
+}
+
+vd_status vd_remote_delete_job(const vd_remote *r, const char *id, vd_err *err) {
+    return change_job(r, "DELETE", id, "", err);
 }

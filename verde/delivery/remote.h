@@ -14,6 +14,12 @@ enum {
     VD_REMOTE_RETRY_MS = 500,
 };
 
+typedef enum {
+    VD_REMOTE_ASKS,     /* a question goes out, for the first time or again */
+    VD_REMOTE_ANSWERED, /* it has its answer, whatever that is */
+    VD_REMOTE_TROUBLE,  /* it has none, and will be asked again */
+} vd_remote_news;
+
 /* One thread at a time. */
 typedef struct {
     const vd_endpoint *at; /* with its key */
@@ -21,6 +27,10 @@ typedef struct {
     vd_client *client;
     int patience_s;          /* how long trouble may last */
     const atomic_bool *stop; /* set by another thread; may be NULL */
+    atomic_ullong *moved;    /* bytes that have gone and come, counted on; may be NULL */
+    /* What becomes of questions, on the thread that asks; `why` of trouble alone. May be NULL. */
+    void (*news)(void *user, vd_remote_news news, const char *why);
+    void *user;
 } vd_remote;
 
 /* Bytes, by their SHA-256, which may be those of a mapped file of any size: what is sent of them
@@ -49,6 +59,7 @@ typedef enum {
     VD_REMOTE_FAILED,
     VD_REMOTE_CANCELLED,
 } vd_remote_state;
+const char *vd_remote_state_name(vd_remote_state state); /* "queued", ... */
 
 /* What the provider says, which nothing proves. */
 typedef struct {
@@ -62,5 +73,22 @@ typedef struct {
 
 VD_MUST_USE vd_status vd_remote_ask_job(const vd_remote *remote, const char *id, vd_remote_job *out,
                                         vd_err *err);
+
+/* A job in a list. Texts are printable. */
+typedef struct {
+    char id[VD_REMOTE_ID_SIZE], name[128];
+    char client[VD_REMOTE_ID_SIZE]; /* whose it is, if the operator asks; else empty */
+    int64_t created, seconds;       /* since 1970; of computing */
+    vd_remote_job job;
+} vd_remote_entry;
+
+/* All jobs of this client, or everybody's if the key is the provider's own; the oldest first. *out
+ * is owned by the caller. */
+VD_MUST_USE vd_status vd_remote_list_jobs(const vd_remote *remote, vd_remote_entry **out,
+                                          uint32_t *count, vd_err *err);
+/* Asks for a job's end, which may take a moment more. VD_ERR_PEER: it has ended already. */
+VD_MUST_USE vd_status vd_remote_cancel_job(const vd_remote *remote, const char *id, vd_err *err);
+/* With all that it has made. VD_ERR_PEER: it has not ended. */
+VD_MUST_USE vd_status vd_remote_delete_job(const vd_remote *remote, const char *id, vd_err *err);
 
 #endif

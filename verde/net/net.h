@@ -118,6 +118,8 @@ typedef struct {
     const char *header;       /* one more, as "Name: value"; NULL: none */
     /* Set by another thread: all exchanges of the call end soon, as VD_ERR_LOCAL. May be NULL. */
     const atomic_bool *stop;
+    /* Another thread may read how many bytes have gone and come so far; counted on. May be NULL. */
+    atomic_ullong *moved;
 } vd_exchange;
 
 /* err.status: VD_OK             the whole answer came with status 200
@@ -138,6 +140,9 @@ typedef struct {
 } vd_answer;
 
 void vd_answer_free(vd_answer *answer);
+/* The sentence of a failed exchange without the address that it begins with: for a line that names
+ * whom it is about. */
+const char *vd_answer_reason(const vd_exchange *exchange, const vd_answer *answer);
 
 typedef struct vd_client vd_client; /* one thread at a time */
 

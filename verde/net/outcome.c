@@ -69,6 +69,16 @@ static vd_status another_key(const vd_transfer *transfer, vd_err *err) {
                    transfer->exchange->to->url, expected, shown);
 }
 
+/* "Connection refused", of the kernel; else as curl says it. */
+static const char *why_not_connected(const vd_transfer *transfer, CURLcode result) {
+    long number = 0;
+    if (result == CURLE_COULDNT_CONNECT)
+        curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &number);
+    return number           ? strerror((int)number)
+           : *transfer->why ? transfer->why
+                            : curl_easy_strerror(result);
+}
+
 static vd_status failed(const vd_transfer *transfer, CURLcode result, vd_err *err) {
     const char *url = transfer->exchange->to->url;
     if (result == CURLE_OUT_OF_MEMORY && peer_had_a_say(transfer))
@@ -80,12 +90,12 @@ static vd_status failed(const vd_transfer *transfer, CURLcode result, vd_err *er
     if (transfer->out_of_memory)
         return vd_fail(err, VD_ERR_LOCAL, "%s: no memory for the answer", url);
     if (result == CURLE_OPERATION_TIMEDOUT)
-        return vd_fail(err, VD_ERR_TIMEOUT, "%s%s: no whole answer within %d ms", url,
-                       transfer->exchange->path, transfer->exchange->deadline_ms);
+        return vd_fail(err, VD_ERR_TIMEOUT, "%s%s: no whole answer within %.3g s", url,
+                       transfer->exchange->path, 1e-3 * transfer->exchange->deadline_ms);
     if (transfer->answer->other_key)
         return another_key(transfer, err);
     return vd_fail(err, blame(result), "%s%s: %s", url, transfer->exchange->path,
-                   *transfer->why ? transfer->why : curl_easy_strerror(result));
+                   why_not_connected(transfer, result));
 }
 
 void vd_transfer_finish(vd_transfer *transfer, CURLcode result) {
@@ -107,4 +117,14 @@ void vd_transfer_finish(vd_transfer *transfer, CURLcode result) {
                 transfer->exchange->path, status);
     else
         answer->err = (vd_err){0};
+}
+
+static const char *skip(const char *text, const char *prefix) {
+    const size_t size = strlen(prefix);
+    return strncmp(text, prefix, size) == 0 ? text + size : text;
+}
+
+const char *vd_answer_reason(const vd_exchange *exchange, const vd_answer *answer) {
+    const char *after = skip(answer->err.text, exchange->to->url);
+    return after == answer->err.text ? after : skip(skip(after, exchange->path), ": ");
 }

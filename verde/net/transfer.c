@@ -30,11 +30,13 @@ static size_t on_body(char *bytes, size_t one, size_t size, void *user) {
  * small request but not of a large one. */
 static int on_trace(CURL *easy, curl_infotype type, char *bytes, size_t size, void *user) {
     (void)easy, (void)bytes;
-    vd_answer *answer = ((vd_transfer *)user)->answer;
-    if (type == CURLINFO_HEADER_OUT || type == CURLINFO_DATA_OUT)
-        answer->bytes_out += size;
-    else if (type == CURLINFO_HEADER_IN || type == CURLINFO_DATA_IN)
-        answer->bytes_in += size;
+    const vd_transfer *transfer = user;
+    const bool out = type == CURLINFO_HEADER_OUT || type == CURLINFO_DATA_OUT;
+    const bool in = type == CURLINFO_HEADER_IN || type == CURLINFO_DATA_IN;
+    transfer->answer->bytes_out += out ? size : 0;
+    transfer->answer->bytes_in += in ? size : 0;
+    if ((in || out) && transfer->exchange->moved)
+        atomic_fetch_add(transfer->exchange->moved, size);
     return 0;
 }
 

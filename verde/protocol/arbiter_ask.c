@@ -223,12 +223,15 @@ static void tell_waiting(vd_arbiter *a, uint32_t p, const vd_reply *reply) {
     vd_asking *q = &a->asking[p];
     const double now = a->world->now(a->world->user);
     const bool working = reply->kind == VD_REPLY_WORKING;
+    const vd_telling how = now - q->told_at >= TOLD_EVERY_S ? VD_TELL_EITHER : VD_TELL_PASSING;
     if (!q->told)
         vd_arbiter_tell(a, VD_TELL_LINE, "Provider %u: %s. %s for up to %.0f s.", p + 1, reply->why,
                         working ? "Waiting" : "Asking again", seconds_left(a, q));
+    else if (working)
+        vd_arbiter_tell(a, how, "Provider %u: %s", p + 1, reply->why);
     else
-        vd_arbiter_tell(a, now - q->told_at >= TOLD_EVERY_S ? VD_TELL_EITHER : VD_TELL_PASSING,
-                        "Provider %u: %s", p + 1, reply->why);
+        vd_arbiter_tell(a, how, "Provider %u: no answer for %.0f s: %s", p + 1,
+                        q->used_s - q->heard_s, reply->why);
     if (!q->told || now - q->told_at >= TOLD_EVERY_S)
         q->told_at = now;
     q->told = true;

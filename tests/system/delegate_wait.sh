@@ -1,0 +1,76 @@
+#!/bin/sh
+# Nobody is waited for without a bound, and who is silent is told of: providers that take a job and never do it, beside two that are
+# done; with a deadline; some that take requests and answer none; an address where nobody listens.
+. tests/support/system
+python3 -c 'import ssl' 2> /dev/null || { echo "no python3 with ssl: there is no provider that stalls"; exit 77; }
+job=models/jobs/toy.yaml
+"$verde" keygen "$work/client" > /dev/null
+provide a 127.0.0.1:0
+provide b 127.0.0.1:0
+
+# stall NAME HOW: a provider that stalls, as stalling_provider.py says; its URL is in $NAME.
+stall() {
+    "$verde" keygen "$work/$1-keys" > /dev/null
+    start "$1" python3 tests/system/stalling_provider.py "$work/$1-keys" "$2"
+}
+
+stall runs running
+stall waits queued
+stall silent silent
+stall odd dreaming
+stall huge huge
+# Nobody listens there.
+nobody="https://127.0.0.1:1#$(cat "$work/client/key.pub")"
+delegate="$verde delegate $job --key $work/client --provider $a --provider $b"
+
+# given_up WHAT: provider 3 is late, the result is that of the others, and a line at the end says so.
+given_up() {
+    [ "$(sed -n 's/^provider 3 *\(not waited for\): not done after .*, and two others were after .*/\1/p' "$work/out")" = 'not waited for' ] ||
+        fail "$1: standard output does not say that it was not waited for"
+    grep -q '^provider 3  not waited for' "$work/err" || fail "$1: no line when it was given up"
+    grep -q 'every byte checked' "$work/out" || fail "$1: no result"
+}
+expect 0 'provider 4 *not waited for' $delegate --timeout 2 --provider "$runs" --provider "$waits" --out "$work/text"
+given_up 3
+expect 0 '"late":true' $delegate --timeout 2 --provider "$runs" --out "$work/json" --json
+python3 - "$work/out" << 'PYTHON' || fail "another JSON"
+import json
+import sys
+providers = json.load(open(sys.argv[1]))["providers"]
+assert [one["late"] for one in providers] == [False, False, True], providers
+assert [one["done"] for one in providers] == [True, True, False], providers
+assert providers[2]["error"].startswith("not waited for: "), providers
+PYTHON
+# What makes no sense is a failure at once.
+expect 0 'provider 3 .*does not say how the job is' $delegate --provider "$odd" --out "$work/odd"
+expect 0 'provider 3 .*says that the job has 9007199254740992 steps, expected 12' $delegate --provider "$huge" --out "$work/huge"
+# Of a provider that takes requests and answers none, and one that nobody is at, it is said how long, and why.
+expect 0 'provider 3  no answer for [0-9]* s; 150.1 kB to send' $delegate --timeout 6 --provider "$silent" --provider "$nobody" --out "$work/silent"
+given_up silent
+grep -q 'provider 4  no answer for [0-9]* s: Connection refused; given up after 6 s; 150.1 kB to send' "$work/err" || fail "nobody is not told of"
+grep -q 'provider 4  .*127.0.0.1:1.*: Connection refused' "$work/err" || fail "it is not said why nobody has failed"
+if grep -q '^provider [34] .* left$' "$work/err"; then fail "a time left for a provider that is silent"; fi
+# With two providers there is nothing to go on with, unless a deadline says so.
+expect 5 'provider 2: not waited for: not done after 2 s (--deadline)' "$verde" delegate $job --key "$work/client" --provider "$a" \
+    --provider "$runs" --deadline 2 --out "$work/deadline"
+[ ! -e "$work/deadline" ] || fail "a deadline left a folder"
+expect 2 'deadline must be 1' $delegate --deadline 0 --out "$work/no"
+
+# A download and a dispute say it too.
+"$verde" run $job --out "$work/run" > "$work/out" 2> "$work/err"
+run_root=$(root)
+"$verde" fetch --run-root "$run_root" --provider "$nobody" --timeout 7 --out "$work/fetched" > /dev/null 2> "$work/fetch.err" &
+fetch=$!
+serve run
+code=0
+"$verde" arbitrate $job --key "$work/client" --timeout 7 --verdict "$work/verdict.json" --provider "$(cat "$work/run.url")" \
+    --provider "$silent" > "$work/out" 2> "$work/err" || code=$?
+[ "$code" -eq 4 ] || fail "a provider that answers nothing: exit code $code, expected 4"
+grep -q 'Provider 2: no answer for [0-9]* s' "$work/err" || fail "arbitrate does not say who is silent"
+code=0
+wait $fetch || code=$?
+[ $code -eq 1 ] || fail "fetch from nobody: exit code $code, expected 1"
+cp "$work/fetch.err" "$work/err"
+grep -q "provider 1 ($nobody): no answer for [0-9]* s: Connection refused" "$work/err" ||
+    grep -q "provider 1 (${nobody%%#*}): no answer for [0-9]* s: Connection refused" "$work/err" || fail "fetch does not say who is silent"
+echo "$count commands beside providers that stall or are silent"

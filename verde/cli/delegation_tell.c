@@ -1,0 +1,136 @@
+/* How far each provider is, in a line for each. */
+#include <math.h>
+#include <string.h>
+
+#include "verde/cli/delegation.h"
+
+enum { TELL_S = 5, RATE_AFTER_S = 1, SILENT_S = 3, OLD_S = 60 };
+
+static int print_left(double seconds, char *text, size_t size) {
+    char left[32];
+    vd_print_seconds(seconds, left);
+    return snprintf(text, size, "  %s left", left);
+}
+
+static void describe_run(const vd_order *order, char *text, size_t size) {
+    const vd_remote_job *job = &order->job;
+    const double old = vd_seconds() - order->new_at;
+    char since[32];
+    int at = 0;
+    if (job->state == VD_REMOTE_QUEUED) {
+        snprintf(text, size, "waits for its turn");
+        return;
+    }
+    if (job->prompts)
+        at = snprintf(text, size, "prompts done %lld/%lld  ", (long long)job->prompts_done,
+                      (long long)job->prompts);
+    at += snprintf(text + at, size - (size_t)at, "step %lld/%lld", (long long)job->step,
+                   (long long)job->steps);
+    if (!isnan(job->loss))
+        at += snprintf(text + at, size - (size_t)at, "  loss %.4g", job->loss);
+    if (!isnan(job->rate))
+        at += snprintf(text + at, size - (size_t)at, "  %.3g steps/s", job->rate);
+    if (old >= OLD_S) {
+        vd_print_seconds(old, since);
+        snprintf(text + at, size - (size_t)at, "  nothing new for %s", since);
+    } else if (!isnan(job->seconds_left)) {
+        print_left(job->seconds_left, text + at, size - (size_t)at);
+    }
+}
+
+/* Of what this command has sent; what was there before came at no rate. */
+static void describe_upload(const vd_delegation *d, const vd_order *order, char *text,
+                            size_t size) {
+    char sent[32], total[32], rate[32];
+    const double seconds = vd_seconds() - order->since;
+    const double each = (double)(order->sent - order->found) / seconds;
+    vd_print_size(order->sent, sent);
+    vd_print_size(d->parcel_bytes, total);
+    if (order->since > 0 && order->sent == d->parcel_bytes) {
+        snprintf(text, size, "has all %s; takes the job", total);
+        return;
+    }
+    const int at = snprintf(text, size, "upload: %s of %s", sent, total);
+    if (order->since == 0 || seconds < RATE_AFTER_S || each < 1)
+        return;
+    vd_print_size((uint64_t)each, rate);
+    const int more = snprintf(text + at, size - (size_t)at, "  %s/s", rate);
+    print_left((double)(d->parcel_bytes - order->sent) / each, text + at + more,
+               size - (size_t)(at + more));
+}
+
+/* Since when it has been silent, in seconds. After trouble nothing counts but an answer: what is
+ * sent again has not come anywhere. */
+static double silent_for(vd_order *order) {
+    vd_silence *s = &order->silence;
+    const uint64_t moved = atomic_load(&order->moved);
+    if (s->asked == 0)
+        return 0;
+    if (moved != s->moved) {
+        s->moved = moved;
+        s->moved_at = vd_seconds();
+    }
+    return vd_seconds() - (s->why[0] ? s->asked : s->moved_at);
+}
+
+static void describe_silence(const vd_delegation *d, const vd_order *order, double seconds,
+                             char *text, size_t size) {
+    char since[32], most[32], sent[32];
+    vd_print_seconds(seconds, since);
+    int at = snprintf(text, size, "no answer for %s", since);
+    if (order->silence.why[0]) {
+        vd_print_seconds((double)d->o->patience_s, most);
+        at += snprintf(text + at, size - (size_t)at, ": %s; given up after %s", order->silence.why,
+                       most);
+    }
+    vd_print_size(d->parcel_bytes - order->sent, sent);
+    if (order->state == VD_ORDER_UPLOADS)
+        snprintf(text + at, size - (size_t)at, "; %s to send", sent);
+}
+
+static void describe_order(const vd_delegation *d, vd_order *order, char *text, size_t size) {
+    char root[2 * VD_HASH_SIZE + 1];
+    const double silent = order->state < VD_ORDER_DONE ? silent_for(order) : 0;
+    if (silent >= SILENT_S) {
+        describe_silence(d, order, silent, text, size);
+        return;
+    }
+    vd_hex(order->job.run_root.b, VD_HASH_SIZE, root);
+    switch (order->state) {
+    case VD_ORDER_UPLOADS: describe_upload(d, order, text, size); break;
+    case VD_ORDER_RUNS: describe_run(order, text, size); break;
+    case VD_ORDER_DONE: snprintf(text, size, "done; it says run root %.16s...", root); break;
+    case VD_ORDER_FAILED:
+    case VD_ORDER_LATE: snprintf(text, size, "%s", order->why); break;
+    }
+}
+
+/* On a terminal in place, else a line that says something new. */
+void vd_delegation_tell(vd_delegation *d, vd_delegation_lines *lines) {
+    char text[700];
+    const bool now = vd_seconds() - lines->last_line >= TELL_S;
+    if (vd_is_terminal() && lines->drawn)
+        fprintf(stderr, "\033[%dA", lines->drawn);
+    for (uint32_t i = 0; i < d->o->urls; i++) {
+        vd_order *order = &d->order[i];
+        describe_order(d, order, text, sizeof text);
+        const bool due = order->state != lines->told[i] || (now && order->state < VD_ORDER_DONE);
+        if (vd_is_terminal())
+            fprintf(stderr, "\r\033[Kprovider %u  %.100s\n", i + 1, text);
+        else if (due && strcmp(text, lines->line[i]) != 0)
+            fprintf(stderr, "provider %u  %s\n", i + 1, text);
+        if (due)
+            snprintf(lines->line[i], sizeof lines->line[i], "%s", text);
+        lines->told[i] = order->state;
+    }
+    lines->drawn = (int)d->o->urls;
+    if (now)
+        lines->last_line = vd_seconds();
+    fflush(stderr);
+}
+
+void vd_delegation_late_text(const vd_delegation *d) {
+    for (uint32_t i = 0; i < d->o->urls; i++)
+        if (d->order[i].state == VD_ORDER_LATE)
+            printf("provider %u   %s\n", i + 1, d->order[i].why);
+}
