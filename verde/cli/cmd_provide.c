@@ -99,6 +99,16 @@ static bool take_option(arguments *a, int option, bool *exit_now) {
 
 /* ---- the daemon ---- */
 
+/* For `verde jobs --data`. */
+static void tell_operator(const char *dir, const char *url) {
+    char path[1100], line[600];
+    vd_err err = {0};
+    snprintf(path, sizeof path, "%.1000s/url", dir);
+    const int size = snprintf(line, sizeof line, "%s\n", url);
+    if (vd_write_file(path, line, (size_t)size, 0644, &err) != VD_OK)
+        vd_say("verde provide: %s; `verde jobs --data` does not find this daemon", err.text);
+}
+
 /* Whoever asks the page finds it as soon as the URL is there. */
 static void announce(const arguments *a, const vd_key *key, const vd_loopback *page) {
     vd_public_key public_key;
@@ -108,6 +118,7 @@ static void announce(const arguments *a, const vd_key *key, const vd_loopback *p
     vd_hex(public_key.b, VD_KEY_SIZE, hex);
     snprintf(url, sizeof url, "https://%.*s:%d#%s", colon ? (int)(colon - a->listen) : 0, a->listen,
              vd_daemon_port(running), hex);
+    tell_operator(a->dir, url);
     if (page) {
         snprintf(at, sizeof at, "http://127.0.0.1:%d/", vd_loopback_port(page));
         vd_say("page for people: %s", at);

@@ -30,7 +30,7 @@ static bool judge(vd_daemon *daemon, const vd_request *request, vd_route *route,
                        request->body_size, body_max(route, request));
         return false;
     }
-    return is_open(route) || vd_authority_judge(daemon, request, claim, response);
+    return is_open(route) || vd_authority_judge(daemon, request, route, claim, response);
 }
 
 /* On the thread of all connections, before a body has come. Those of referees, whom nobody knows
@@ -109,8 +109,9 @@ static void handle(void *user, const vd_request *request, vd_response *response)
     } else if (route.kind == VD_ROUTE_ASK) {
         vd_serve_ask(daemon, request, response);
     } else if (vd_authority_judge_body(daemon, request, &claim, response)) {
+        const bool all = vd_is_operator(daemon, &claim.client) && vd_is_of_operator(&route);
         vd_hex(claim.client.b, VD_KEY_SIZE, client);
-        dispatch(daemon, client, &route, request, response);
+        dispatch(daemon, all ? NULL : client, &route, request, response);
     }
 }
 

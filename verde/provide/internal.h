@@ -95,10 +95,14 @@ typedef struct {
 /* False: `response` says 404 or 405. */
 bool vd_route_read(const vd_request *request, vd_route *out, vd_response *response);
 
-/* Is the request signed by an enrolled client? False: `response` says why not. Its nonce and its
- * body are not looked at. */
-bool vd_authority_judge(const vd_daemon *daemon, const vd_request *request, vd_request_claim *claim,
-                        vd_response *response);
+/* Whoever has the daemon's own key: its requests that vd_is_of_operator is true of are about
+ * everybody's jobs. */
+bool vd_is_operator(const vd_daemon *daemon, const vd_public_key *key);
+bool vd_is_of_operator(const vd_route *route);
+/* Is the request signed by an enrolled client, or the operator? False: `response` says why not. Its
+ * nonce and its body are not looked at. */
+bool vd_authority_judge(const vd_daemon *daemon, const vd_request *request, const vd_route *route,
+                        vd_request_claim *claim, vd_response *response);
 /* The rest of it. */
 bool vd_authority_judge_body(vd_daemon *daemon, const vd_request *request,
                              const vd_request_claim *claim, vd_response *response);
@@ -109,7 +113,8 @@ void vd_reply_error(vd_response *response, int status, const char *format, ...) 
 /* Trouble of this machine is told to whoever runs the daemon; others learn that there is some. */
 void vd_reply_trouble(vd_daemon *daemon, vd_response *response, const vd_err *err);
 
-/* Each fills `response`. `client` is a key's 64 digits. */
+/* Each fills `response`. `client` is a key's 64 digits; NULL, where vd_is_of_operator is true of
+ * the route: the operator. */
 void vd_serve_blob(vd_daemon *daemon, const char *client, const vd_route *route,
                    const vd_request *request, vd_response *response);
 void vd_serve_submission(vd_daemon *daemon, const char *client, const vd_request *request,

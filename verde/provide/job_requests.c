@@ -68,7 +68,8 @@ static void put_prompts(json_t *out, const vd_job_progress *p, const vd_job_reco
                         json_integer(job->state == VD_JOB_DONE ? prompts : p->prompts_done));
 }
 
-static json_t *describe(const vd_daemon *daemon, const vd_job_record *job) {
+/* `client`: who asks; the operator (NULL) learns whose it is. */
+static json_t *describe(const vd_daemon *daemon, const char *client, const vd_job_record *job) {
     const vd_job_progress p = vd_read_progress(daemon, job->id);
     json_t *out = json_pack("{ss ss ss ss sI sI sI}", "job", job->id, "name", job->name, "program",
                             job->program_hash, "state", vd_job_state_name(job->state), "steps",
@@ -84,22 +85,25 @@ static json_t *describe(const vd_daemon *daemon, const vd_job_record *job) {
         json_object_set_new(out, "final_state", json_string(job->final_state));
     if (job->error[0])
         json_object_set_new(out, "error", json_string(job->error));
+    if (!client)
+        json_object_set_new(out, "client", json_string(job->client));
     return out;
 }
 
 typedef struct {
     const vd_daemon *daemon;
+    const char *client;
     json_t *list;
 } listing;
 
 static bool add_job(void *user, const vd_job_record *job) {
     const listing *l = user;
-    json_array_append_new(l->list, describe(l->daemon, job));
+    json_array_append_new(l->list, describe(l->daemon, l->client, job));
     return true;
 }
 
 void vd_serve_jobs(vd_daemon *daemon, const char *client, vd_response *response) {
-    listing l = {daemon, json_array()};
+    listing l = {daemon, client, json_array()};
     vd_err err = {0};
     if (vd_ledger_list_jobs(daemon->ledger, client, add_job, &l, &err) == VD_OK)
         vd_reply(response, 200, json_pack("{sO}", "jobs", l.list));
@@ -118,7 +122,8 @@ static bool find(vd_daemon *daemon, const char *client, const vd_route *route, v
     if (vd_ledger_get_job(daemon->ledger, client, route->id, job, &found, &err) != VD_OK)
         vd_reply_trouble(daemon, response, &err);
     else if (!found)
-        vd_reply_error(response, 404, "this client has no job %s", route->id);
+        vd_reply_error(response, 404, "%s has no job %s", client ? "this client" : "this provider",
+                       route->id);
     return found;
 }
 
@@ -133,7 +138,8 @@ void vd_remove_job(const vd_daemon *daemon, const char *id) {
     nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static void cancel(vd_daemon *daemon, vd_job_record *job, vd_response *response) {
+static void cancel(vd_daemon *daemon, const char *client, vd_job_record *job,
+                   vd_response *response) {
     vd_err err = {0};
     bool found = false;
     if (job->state > VD_JOB_RUNNING) {
@@ -143,7 +149,7 @@ static void cancel(vd_daemon *daemon, vd_job_record *job, vd_response *response)
         vd_reply_trouble(daemon, response, &err);
     } else {
         vd_queue_wake(&daemon->queue);
-        vd_reply(response, 200, describe(daemon, job));
+        vd_reply(response, 200, describe(daemon, client, job));
     }
 }
 
@@ -180,9 +186,9 @@ void vd_serve_job(vd_daemon *daemon, const char *client, const vd_route *route,
     if (request->body_size)
         vd_reply_error(response, 400, "the request has no body");
     else if (route->kind == VD_ROUTE_CANCEL)
-        cancel(daemon, &job, response);
+        cancel(daemon, client, &job, response);
     else if (route->is_get)
-        vd_reply(response, 200, describe(daemon, &job));
+        vd_reply(response, 200, describe(daemon, client, &job));
     else
         find_and_delete(daemon, client, route, response);
 }
