@@ -107,6 +107,10 @@ static vd_exit refuse(const vd_delegation *d) {
     return vd_report(d->err);
 }
 
+static vd_exit tell_dry(vd_delegation *d) {
+    return vd_delegation_dry_run(d) == VD_OK ? VD_EXIT_OK : vd_report(d->err);
+}
+
 static vd_exit delegate_all(vd_delegation *d) {
     bool accepted = false;
     vd_status status = vd_fetched_check(d->o->out, d->o->force, d->err);
@@ -154,6 +158,7 @@ static bool take_option(int option, vd_delegate_options *o, bool *exit_now) {
     case 'k': o->key_dir = optarg; return true;
     case 'f': o->force = true; return true;
     case 'n': o->no_challenge = true; return true;
+    case 'D': o->dry = true; return true;
     case 'q': return vd_parse_number("timeout", optarg, 1, 86400, &o->patience_s);
     case 'd': return vd_parse_number("deadline", optarg, 1, DEADLINE_MAX_S, &o->deadline_s);
     case 's': return vd_parse_number("step-time-max", optarg, 1, 1000, &o->step_s_max);
@@ -162,15 +167,12 @@ static bool take_option(int option, vd_delegate_options *o, bool *exit_now) {
 }
 
 static vd_exit delegate(int argc, char **argv) {
-    static const struct option options[] = {{"provider", required_argument, NULL, 'p'},
-                                            {"out", required_argument, NULL, 'o'},
-                                            {"key", required_argument, NULL, 'k'},
-                                            {"timeout", required_argument, NULL, 'q'},
-                                            {"deadline", required_argument, NULL, 'd'},
-                                            {"step-time-max", required_argument, NULL, 's'},
-                                            {"no-challenge", no_argument, NULL, 'n'},
-                                            {"force", no_argument, NULL, 'f'},
-                                            VD_COMMON_OPTIONS};
+    static const struct option options[] = {
+        {"provider", required_argument, NULL, 'p'}, {"out", required_argument, NULL, 'o'},
+        {"key", required_argument, NULL, 'k'},      {"timeout", required_argument, NULL, 'q'},
+        {"deadline", required_argument, NULL, 'd'}, {"step-time-max", required_argument, NULL, 's'},
+        {"no-challenge", no_argument, NULL, 'n'},   {"force", no_argument, NULL, 'f'},
+        {"dry-run", no_argument, NULL, 'D'},        VD_COMMON_OPTIONS};
     vd_delegate_options o = {.patience_s = 120, .question_s = VD_PATIENCE_S};
     bool exit_now = false;
     vd_err err = {0};
@@ -181,15 +183,15 @@ static vd_exit delegate(int argc, char **argv) {
         if (exit_now)
             return VD_EXIT_OK;
     }
-    if (argc - optind != 1 || o.urls < 2 || !o.out || !o.key_dir) {
+    if (argc - optind != 1 || (!o.dry && (o.urls < 2 || !o.out || !o.key_dir))) {
         fprintf(stderr, "verde: delegate takes one job file, --provider URL twice or more, --key "
-                        "DIR and --out DIR\n");
+                        "DIR and --out DIR; or --dry-run alone\n");
         return VD_EXIT_USAGE;
     }
     o.job = argv[optind];
     static vd_delegation d;
     d = (vd_delegation){.o = &o, .err = &err};
-    const vd_exit code = delegate_all(&d);
+    const vd_exit code = o.dry ? tell_dry(&d) : delegate_all(&d);
     vd_delegation_free(&d);
     return code;
 }
@@ -197,7 +199,8 @@ static vd_exit delegate(int argc, char **argv) {
 const vd_command vd_cmd_delegate = {
     "delegate", "hand a job to providers; get a result that is checked",
     "Usage: verde delegate JOB --provider URL --provider URL [...] --key DIR --out DIR "
-    "[options]\n\n"
+    "[options]\n"
+    "       verde delegate JOB --dry-run [options]\n\n"
     "Hands the job to the daemons of providers (`verde provide`), none of whom is trusted: "
     "uploads\n"
     "the program and its data, if they are not there, and starts the job everywhere. Waits, has\n"
@@ -214,6 +217,9 @@ const vd_command vd_cmd_delegate = {
     "  --key DIR        the client's identity, made if absent. Providers enrol its key.pub, and\n"
     "                   it signs the verdict, as the referee's\n"
     "  --out DIR        made if it is not there\n"
+    "  --dry-run        ask nobody: tell steps, memory and disk of each provider, what is "
+    "uploaded,\n"
+    "                   and the time that this machine would take, by some steps that are timed\n"
     "  --force          overwrite a model in DIR, once all is there\n"
     "  --timeout S      seconds of trouble after which a provider is given up (default: 120)\n"
     "  --deadline S     whoever is not done S seconds after the start is not waited for (default:\n"

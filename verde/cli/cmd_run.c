@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "verde/cli/dry_run.h"
 #include "verde/cli/export.h"
 #include "verde/cli/run_command.h"
 #include "verde/cli/run_processes.h"
@@ -17,6 +18,7 @@ typedef struct {
     const char *dir, *fault;
     long keep;  /* 0: all checkpoints */
     long batch; /* prompts that run together; 0: nothing was said */
+    bool dry;   /* tell what it would take, and run nothing */
     vd_log_options log;
     vd_common common;
 } run_options;
@@ -35,6 +37,7 @@ static bool take_option(run_options *o, int option, bool *exit_now) {
     case 'K': o->log.key = optarg; return true;
     case 'U': o->log.trainer_key = optarg; return true;
     case 'C': o->log.contest = true; return true;
+    case 'D': o->dry = true; return true;
     case 'B':
         return vd_parse_number("bits", optarg, RO_ROUND_BITS_MIN, RO_ROUND_BITS_MAX, &o->log.bits);
     default: return vd_take_common(&vd_cmd_run, option, &o->common, exit_now);
@@ -86,6 +89,11 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
     bool idle;
     const vd_training *t = &loaded->job.training;
     vd_announce_run(job, loaded);
+    vd_status status = vd_check_memory(job, loaded, err);
+    if (status == VD_OK)
+        status = vd_check_disk(job, dir, &loaded->program, o->keep, err);
+    if (status != VD_OK)
+        return status;
     vd_tell_disk(dir, &loaded->program, o->keep);
     vd_run_printer print = {.samples_per_step = (double)(t->batch * t->sequence),
                             .samples = vd_record_size(&t->model) ? "images" : "tokens"};
@@ -104,7 +112,7 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
                                     .evaluate = evaluation->trained ? vd_evaluate : NULL,
                                     .evaluation = evaluation};
     vd_stop_line("stopped before a step was done; `%s` goes on", vd_command_line());
-    vd_status status = vd_run(&options, &result, err);
+    status = vd_run(&options, &result, err);
     if (status == VD_OK)
         status = vd_save_data(dir, loaded, err);
     if (status == VD_OK)
@@ -158,6 +166,22 @@ static vd_status follow(const vd_loaded *loaded, vd_run_processes *processes, vd
     return vd_member_follow(&processes->member, &exec, err);
 }
 
+static vd_status run_dry(const char *job, const run_options *o, vd_err *err) {
+    vd_loaded loaded = {0};
+    const vd_dry_run_options options = {.job = job,
+                                        .dir = o->dir,
+                                        .keep = o->keep,
+                                        .together = o->batch ? (uint64_t)o->batch : VD_TOGETHER,
+                                        .json = o->common.json};
+    vd_status status = load(job, NULL, &o->common, &loaded, err);
+    if (status == VD_OK)
+        status = check_batch(job, o, &loaded, err);
+    if (status == VD_OK)
+        status = vd_dry_run(&options, &loaded, err);
+    vd_loaded_free(&loaded);
+    return status;
+}
+
 /* "--backend log" runs free kernels on the best instruction set. */
 static vd_status start(const char *job, run_options *o, vd_loaded *loaded,
                        vd_run_processes *processes, vd_err *err) {
@@ -206,14 +230,21 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded,
 }
 
 static vd_exit run(int argc, char **argv) {
-    static const struct option options[] = {
-        {"out", required_argument, NULL, 'o'},        {"fault", required_argument, NULL, 'f'},
-        {"keep", required_argument, NULL, 'k'},       {"batch", required_argument, NULL, 'N'},
-        {"role", required_argument, NULL, 'R'},       {"profile", required_argument, NULL, 'P'},
-        {"bits", required_argument, NULL, 'B'},       {"encoding", required_argument, NULL, 'E'},
-        {"thresholds", required_argument, NULL, 'T'}, {"follow", required_argument, NULL, 'F'},
-        {"key", required_argument, NULL, 'K'},        {"trainer-key", required_argument, NULL, 'U'},
-        {"contest", no_argument, NULL, 'C'},          VD_COMMON_OPTIONS};
+    static const struct option options[] = {{"out", required_argument, NULL, 'o'},
+                                            {"fault", required_argument, NULL, 'f'},
+                                            {"keep", required_argument, NULL, 'k'},
+                                            {"batch", required_argument, NULL, 'N'},
+                                            {"role", required_argument, NULL, 'R'},
+                                            {"profile", required_argument, NULL, 'P'},
+                                            {"bits", required_argument, NULL, 'B'},
+                                            {"encoding", required_argument, NULL, 'E'},
+                                            {"thresholds", required_argument, NULL, 'T'},
+                                            {"follow", required_argument, NULL, 'F'},
+                                            {"key", required_argument, NULL, 'K'},
+                                            {"trainer-key", required_argument, NULL, 'U'},
+                                            {"contest", no_argument, NULL, 'C'},
+                                            {"dry-run", no_argument, NULL, 'D'},
+                                            VD_COMMON_OPTIONS};
     run_options given = {0};
     bool exit_now = false;
     vd_stop_command(argc, argv);
@@ -223,12 +254,14 @@ static vd_exit run(int argc, char **argv) {
         if (exit_now)
             return VD_EXIT_OK;
     }
-    if (argc - optind != 1 || !given.dir) {
-        fprintf(stderr, "verde: run takes one job file and --out DIR\n");
+    if (argc - optind != 1 || !(given.dir || given.dry)) {
+        fprintf(stderr, "verde: run takes one job file, and --out DIR or --dry-run\n");
         return VD_EXIT_USAGE;
     }
     vd_loaded loaded = {0};
     vd_err err = {0};
+    if (given.dry)
+        return run_dry(argv[optind], &given, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
     static vd_run_processes processes;
     vd_status status = start(argv[optind], &given, &loaded, &processes, &err);
     const vd_exit code = status == VD_OK ? VD_EXIT_OK : vd_report(&err);
@@ -239,7 +272,8 @@ static vd_exit run(int argc, char **argv) {
 
 const vd_command vd_cmd_run = {
     "run", "execute a job and commit to every checkpoint",
-    "Usage: verde run JOB --out DIR [options]\n\n"
+    "Usage: verde run JOB --out DIR [options]\n"
+    "       verde run JOB --dry-run [options]\n\n"
     "Executes the training job and writes checkpoints and their commitments to DIR. If DIR holds "
     "an\n"
     "unfinished run of the same job, goes on from its last whole checkpoint. Ctrl-C, SIGTERM and\n"
@@ -254,6 +288,10 @@ const vd_command vd_cmd_run = {
     "micro-batches. All read JOB and its files, the first one alone reads and writes DIR; a run\n"
     "that was stopped may go on with another number. Needs libverde_mpi.so.1 (`make mpi`).\n\n"
     "  --out DIR        where the run goes\n"
+    "  --dry-run        tell steps, memory, disk and, by some steps that are timed, the time that "
+    "the\n"
+    "                   run would take; writes nothing. The run itself is refused if its state is\n"
+    "                   more than this machine's memory, or its checkpoints more than the disk\n"
     "  --keep N         keep at most N checkpoints, 2 or more, evenly apart, the first and the "
     "last\n"
     "                   among them (default: all). A dispute about a step then runs again from "
@@ -287,6 +325,7 @@ const vd_command vd_cmd_run = {
     "                   of symbols, made by `verde calibrate`\n"
     "\nA job is a YAML file: docs/jobs.md has all its keys, models/jobs examples.\n"
     "\nExamples:\n"
+    "  verde run models/jobs/demo.yaml --dry-run\n"
     "  verde run models/jobs/demo.yaml --out run\n"
     "  verde run models/jobs/toy.yaml --out liar --fault element@7\n"
     "  mpirun -n 4 verde run models/jobs/demo.yaml --out run   # the same bits, by 4 processes\n"

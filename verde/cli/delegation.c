@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verde/cli/dry_run.h"
+#include "verde/cli/run_prompts.h"
 #include "verde/commit/json.h"
 
 enum { HASH_CHUNK = 1 << 20 };
@@ -119,6 +121,34 @@ static vd_status check_kind(const vd_delegation *d) {
                        "(docs/rounding-logs.md)",
                        d->o->job);
     return VD_OK;
+}
+
+static uint64_t upload_bytes(const vd_delegation *d) {
+    const vd_program *p = &d->loaded.program;
+    uint64_t bytes = d->bytes.size;
+    for (uint32_t i = d->prompts ? vd_prompt_own_data(&d->loaded) : 0; i < p->data_count; i++)
+        bytes += vd_shape_bytes(&p->data[i].tensor.shape);
+    return bytes;
+}
+
+vd_status vd_delegation_dry_run(vd_delegation *d) {
+    vd_status status = vd_load_prompts(d->o->job, &d->loaded, d->err);
+    d->prompts = vd_job_has_prompts(&d->loaded.job);
+    if (status == VD_OK)
+        status = vd_need_weights(&d->loaded, d->err);
+    if (status == VD_OK)
+        status = check_kind(d);
+    if (status == VD_OK && d->prompts)
+        status = vd_delegation_pack(d);
+    else if (status == VD_OK)
+        vd_program_encode(&d->loaded.program, &d->bytes);
+    if (status == VD_OK)
+        status = vd_load_backend(&d->loaded, &d->o->common, d->err);
+    const vd_dry_run_options options = {.job = d->o->job,
+                                        .together = VD_TOGETHER,
+                                        .upload = upload_bytes(d),
+                                        .json = d->o->common.json};
+    return status == VD_OK ? vd_dry_run(&options, &d->loaded, d->err) : status;
 }
 
 vd_status vd_delegation_prepare(vd_delegation *d) {

@@ -17,7 +17,7 @@ typedef struct {
     uint32_t urls;
     long patience_s, step_s_max, question_s;
     long deadline_s; /* for uploads and runs; 0: by what others take (delegation_wait.c) */
-    bool no_challenge, force;
+    bool no_challenge, force, dry;
     vd_common common;
 } vd_delegate_options;
 
@@ -87,6 +87,8 @@ typedef struct vd_delegation {
     vd_err *err;
 } vd_delegation;
 
+/* Tells what the job would take, of this machine and of providers, whom it does not ask. */
+VD_MUST_USE vd_status vd_delegation_dry_run(vd_delegation *d);
 /* Loads the job and the key, and names all that is to be sent. */
 VD_MUST_USE vd_status vd_delegation_prepare(vd_delegation *d);
 /* Uploads, submits and waits, until each provider is done, has failed or is late, or fewer than two
