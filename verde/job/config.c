@@ -8,7 +8,8 @@
 vd_status vd_config_refuse(const vd_config *c, const char *field, const char *expected,
                            vd_err *err) {
     const json_t *value = json_object_get(c->root, field);
-    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    char *text =
+        value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     const vd_status status = vd_fail(err, VD_ERR_USAGE, "%s: %s must be %s, got %.80s", c->name,
                                      field, expected, text ? text : "none");
     free(text);
@@ -39,8 +40,8 @@ static vd_status put_size(const vd_config *c, const vd_config_field *f, const js
 
 static vd_status put_real(const vd_config *c, const vd_config_field *f, const json_t *value,
                           vd_err *err) {
-    const float number = (float)json_number_value(value);
-    if (!json_is_number(value) || !(number > 0 && number <= 1))
+    const float number = value ? (float)json_number_value(value) : f->real;
+    if (value && (!json_is_number(value) || !(number > 0 && number <= 1)))
         return vd_config_refuse(c, f->name, "a number above 0, up to 1", err);
     memcpy((char *)c->out + f->offset, &number, sizeof number);
     return VD_OK;
@@ -64,8 +65,9 @@ static vd_status put_activation(const vd_config *c, const vd_config_field *f, co
         {"gelu_new", VD_ACTIVATION_GELU_TANH}, {"gelu_pytorch_tanh", VD_ACTIVATION_GELU_TANH},
         {"gelu", VD_ACTIVATION_GELU_ERF},      {"relu", VD_ACTIVATION_RELU},
         {"silu", VD_ACTIVATION_SILU},          {"swish", VD_ACTIVATION_SILU}};
+    const char *name = value ? json_string_value(value) : f->text;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (json_is_string(value) && !strcmp(json_string_value(value), known[i].name)) {
+        if (name && !strcmp(name, known[i].name)) {
             memcpy((char *)c->out + f->offset, &known[i].activation, sizeof known[i].activation);
             return VD_OK;
         }
@@ -75,6 +77,24 @@ static vd_status put_activation(const vd_config *c, const vd_config_field *f, co
 
 static bool is_text(const json_t *value, const char *text) {
     return json_is_string(value) && strcmp(json_string_value(value), text) == 0;
+}
+
+static bool is_number(const json_t *value, double number) {
+    return json_is_number(value) && json_number_value(value) == number;
+}
+
+static bool is_empty(const json_t *value) {
+    return (json_is_object(value) && json_object_size(value) == 0) ||
+           (json_is_array(value) && json_array_size(value) == 0);
+}
+
+static vd_status put_same(const vd_config *c, const vd_config_field *f, const json_t *value,
+                          vd_err *err) {
+    char expected[64];
+    snprintf(expected, sizeof expected, "equal to %s", f->text);
+    return !value || json_equal(value, vd_config_value(c, f->text))
+               ? VD_OK
+               : vd_config_refuse(c, f->name, expected, err);
 }
 
 static vd_status put_field(const vd_config *c, const vd_config_field *f, const json_t *value,
@@ -89,11 +109,11 @@ static vd_status put_field(const vd_config *c, const vd_config_field *f, const j
     case VD_CONFIG_ACTIVATION: return put_activation(c, f, value, err);
     case VD_CONFIG_TRUE: good = !value || json_is_true(value), expected = "true"; break;
     case VD_CONFIG_FALSE: good = !value || json_is_false(value), expected = "false"; break;
-    case VD_CONFIG_ZERO:
-        good = !value || (json_is_number(value) && json_number_value(value) == 0);
-        expected = "0";
-        break;
-    case VD_CONFIG_THREE: good = !value || json_integer_value(value) == 3, expected = "3"; break;
+    case VD_CONFIG_SAME: return put_same(c, f, value, err);
+    case VD_CONFIG_ZERO: good = !value || is_number(value, 0), expected = "0"; break;
+    case VD_CONFIG_ONE: good = !value || is_number(value, 1), expected = "1"; break;
+    case VD_CONFIG_THREE: good = !value || is_number(value, 3), expected = "3"; break;
+    case VD_CONFIG_EMPTY: good = !value || is_empty(value), expected = "empty"; break;
     case VD_CONFIG_TEXT: good = !value || is_text(value, f->text), expected = f->text; break;
     }
     return good ? VD_OK : vd_config_refuse(c, f->name, expected, err);
@@ -101,18 +121,22 @@ static vd_status put_field(const vd_config *c, const vd_config_field *f, const j
 
 /* ---- all of them ---- */
 
-static const vd_config_field *field_named(const vd_config *c, const char *name) {
-    for (const vd_config_field *f = vd_config_fields; f->name; f++)
-        if (f->families & c->family && strcmp(f->name, name) == 0)
-            return f;
-    return NULL;
+static const vd_config_field *const tables[] = {vd_config_fields, vd_config_unused, NULL};
+
+static bool is_known(const vd_config *c, const char *name) {
+    for (const vd_config_field *const *table = tables; *table; table++)
+        for (const vd_config_field *f = *table; f->name; f++)
+            if (f->families & c->family && strcmp(f->name, name) == 0)
+                return true;
+    return false;
 }
 
+/* A field that is null says nothing, whatever its name. */
 static vd_status check_known(const vd_config *c, vd_err *err) {
     const char *name;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)c->root, name, value) {
-        if (!field_named(c, name))
+        if (!json_is_null(value) && !is_known(c, name))
             return vd_fail(err, VD_ERR_USAGE,
                            "%s: %.80s is no field whose meaning for this family is known", c->name,
                            name);
@@ -120,9 +144,9 @@ static vd_status check_known(const vd_config *c, vd_err *err) {
     return VD_OK;
 }
 
-static vd_status put_fields(const vd_config *c, vd_err *err) {
-    vd_status status = check_known(c, err);
-    for (const vd_config_field *f = vd_config_fields; f->name && status == VD_OK; f++) {
+static vd_status put_table(const vd_config *c, const vd_config_field *table, vd_err *err) {
+    vd_status status = VD_OK;
+    for (const vd_config_field *f = table; f->name && status == VD_OK; f++) {
         const json_t *value = vd_config_value(c, f->name);
         if (!(f->families & c->family))
             continue;
@@ -131,6 +155,13 @@ static vd_status put_fields(const vd_config *c, vd_err *err) {
         else
             status = put_field(c, f, value, err);
     }
+    return status;
+}
+
+static vd_status put_fields(const vd_config *c, vd_err *err) {
+    vd_status status = check_known(c, err);
+    for (const vd_config_field *const *table = tables; *table && status == VD_OK; table++)
+        status = put_table(c, *table, err);
     return status == VD_OK ? vd_config_more(c, err) : status;
 }
 

@@ -17,14 +17,14 @@
         .name = name_, .families = of, .rule = VD_CONFIG_SIZE, .offset = AT(place), .least = 1,    \
         .most = hi, .otherwise = without                                                           \
     }
-#define REAL(name_, of, place)                                                                     \
-    { .name = name_, .families = of, .rule = VD_CONFIG_REAL, .offset = AT(place), .needed = of }
+#define REAL_OR(name_, of, place, without)                                                         \
+    { .name = name_, .families = of, .rule = VD_CONFIG_REAL, .offset = AT(place), .real = without }
 #define FLAG(name_, of, place)                                                                     \
     { .name = name_, .families = of, .rule = VD_CONFIG_FLAG, .offset = AT(place) }
-#define FUNCTION(name_, of)                                                                        \
+#define FUNCTION_OR(name_, of, without)                                                            \
     {                                                                                              \
         .name = name_, .families = of, .rule = VD_CONFIG_ACTIVATION, .offset = AT(activation),     \
-        .needed = of                                                                               \
+        .text = without                                                                            \
     }
 
 enum {
@@ -34,6 +34,7 @@ enum {
     VOCAB = 1 << 24, /* BERT's hidden tokens are whole numbers in f32 */
 };
 
+/* What a field that is not there has for its value is transformers' default. */
 /* clang-format off */
 const vd_config_field vd_config_fields[] = {
     /* sizes */
@@ -52,18 +53,18 @@ const vd_config_field vd_config_fields[] = {
     SIZE("num_key_value_heads", VD_MISTRAL | VD_QWEN, kv_heads, HEADS),
     SIZE_OR("head_dim", VD_LLAMA | VD_MISTRAL | VD_QWEN2, head_dim, 1 << 12, 0),
     SIZE_OR("head_dim", VD_QWEN3, head_dim, 1 << 12, 128),
-    SIZE("type_vocab_size", VD_BERT, segments, WIDTH),
+    SIZE_OR("type_vocab_size", VD_BERT, segments, WIDTH, 2),
     SIZE("embedding_size", VD_RESNET, channels, WIDTH),
     /* numbers and switches */
-    REAL("layer_norm_epsilon", VD_GPT2, norm_eps),
-    REAL("layer_norm_eps", VD_BERT, norm_eps),
-    REAL("rms_norm_eps", VD_LLAMAS, norm_eps),
+    REAL_OR("layer_norm_epsilon", VD_GPT2, norm_eps, 1e-5f),
+    REAL_OR("layer_norm_eps", VD_BERT, norm_eps, 1e-12f),
+    REAL_OR("rms_norm_eps", VD_LLAMAS, norm_eps, 1e-6f),
     FLAG("tie_word_embeddings", VD_LLAMAS, tied),
     MUST("tie_word_embeddings", VD_GPT2 | VD_BERT, VD_CONFIG_TRUE),
     FLAG("attention_bias", VD_LLAMA | VD_QWEN3, qkv_bias),
     FLAG("mlp_bias", VD_LLAMA, mlp_bias),
-    FUNCTION("activation_function", VD_GPT2),
-    FUNCTION("hidden_act", VD_LLAMAS | VD_BERT),
+    FUNCTION_OR("activation_function", VD_GPT2, "gelu_new"),
+    FUNCTION_OR("hidden_act", VD_LLAMAS, "silu"), FUNCTION_OR("hidden_act", VD_BERT, "gelu"),
     TEXT("hidden_act", VD_RESNET, "relu"),
     /* what config_more.c reads: rates of dropout, rotary positions, windows, classes, stages */
     IGNORED("resid_pdrop", VD_GPT2), IGNORED("embd_pdrop", VD_GPT2), IGNORED("attn_pdrop", VD_GPT2),
@@ -89,26 +90,6 @@ const vd_config_field vd_config_fields[] = {
     MUST("downsample_in_first_stage", VD_RESNET, VD_CONFIG_FALSE),
     MUST("downsample_in_bottleneck", VD_RESNET, VD_CONFIG_FALSE),
     MUST("num_channels", VD_RESNET, VD_CONFIG_THREE),
-    /* what has no influence on training: names, types of the files, generation, memory */
-    IGNORED("_name_or_path", VD_ALL), IGNORED("transformers_version", VD_ALL),
-    IGNORED("transformers.js_config", VD_ALL), IGNORED("torch_dtype", VD_ALL),
-    IGNORED("dtype", VD_ALL), IGNORED("use_cache", VD_ALL), IGNORED("initializer_range", VD_ALL),
-    IGNORED("bos_token_id", VD_ALL), IGNORED("eos_token_id", VD_ALL),
-    IGNORED("sep_token_id", VD_ALL), IGNORED("cls_token_id", VD_ALL),
-    IGNORED("mask_token_id", VD_ALL), IGNORED("decoder_start_token_id", VD_ALL),
-    IGNORED("label2id", VD_ALL), IGNORED("task_specific_params", VD_ALL),
-    IGNORED("output_hidden_states", VD_ALL), IGNORED("output_attentions", VD_ALL),
-    IGNORED("return_dict", VD_ALL), IGNORED("chunk_size_feed_forward", VD_ALL),
-    IGNORED("gradient_checkpointing", VD_ALL), IGNORED("problem_type", VD_ALL & ~(VD_BERT | VD_RESNET)),
-    TEXT("problem_type", VD_BERT | VD_RESNET, "single_label_classification"),
-    IGNORED("n_ctx", VD_GPT2), IGNORED("reorder_and_upcast_attn", VD_GPT2),
-    IGNORED("summary_type", VD_GPT2), IGNORED("summary_use_proj", VD_GPT2),
-    IGNORED("summary_activation", VD_GPT2), IGNORED("summary_proj_to_labels", VD_GPT2),
-    IGNORED("summary_first_dropout", VD_GPT2),
-    IGNORED("max_position_embeddings", VD_LLAMAS), IGNORED("pretraining_tp", VD_LLAMAS),
-    IGNORED("is_llama_config", VD_LLAMA),
-    IGNORED("out_features", VD_RESNET), IGNORED("out_indices", VD_RESNET),
-    IGNORED("stage_names", VD_RESNET),
     {.name = NULL},
 };
 /* clang-format on */

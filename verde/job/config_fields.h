@@ -22,7 +22,7 @@ enum {
 };
 
 typedef enum {
-    VD_CONFIG_IGNORED, /* has no influence on training, or is read elsewhere */
+    VD_CONFIG_IGNORED, /* has no influence on what is computed, or is read elsewhere */
     VD_CONFIG_SIZE,    /* a whole number */
     VD_CONFIG_REAL,
     VD_CONFIG_FLAG,
@@ -30,8 +30,11 @@ typedef enum {
     VD_CONFIG_TRUE, /* must be this: nothing else is computed here */
     VD_CONFIG_FALSE,
     VD_CONFIG_ZERO,
+    VD_CONFIG_ONE,
     VD_CONFIG_THREE,
-    VD_CONFIG_TEXT, /* or null */
+    VD_CONFIG_EMPTY, /* an object or a list without members */
+    VD_CONFIG_TEXT,
+    VD_CONFIG_SAME, /* as the field whose name is `text` */
 } vd_config_rule;
 
 typedef struct {
@@ -43,11 +46,12 @@ typedef struct {
     int64_t most;
     int needed;        /* families that have no default */
     int64_t otherwise; /* a size's default */
-    const char *text;  /* of VD_CONFIG_TEXT */
+    float real;        /* a number's default */
+    const char *text;  /* of VD_CONFIG_TEXT and VD_CONFIG_SAME; an activation's default */
 } vd_config_field;
 
-/* Ends with a NULL name. */
-extern const vd_config_field vd_config_fields[];
+/* What is computed, and what has no influence on it. Each ends with a NULL name. */
+extern const vd_config_field vd_config_fields[], vd_config_unused[];
 
 /* A file that is being read. */
 typedef struct {

@@ -1,0 +1,8 @@
+#!/bin/sh
+# The fields of config.json that verde/job/config_unused.c passes over have no influence on what transformers computes. PYTHON: one that
+# has it (pip install torch transformers).
+set -eu
+[ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
+python=${PYTHON:-python3}
+"$python" -c 'import torch, transformers' 2> /dev/null || { echo "no Python with transformers (PYTHON=...)"; exit 77; }
+"$python" tests/full/config_unused.py
