@@ -168,6 +168,9 @@ def _declare(lib: ctypes.CDLL) -> None:
         getattr(lib, name).argtypes = [PTR]
         getattr(lib, name).restype = ctypes.c_char_p
     lib.ro_ctx_threads.argtypes = [PTR]
+    for name in ("ro_team_modes_set", "ro_team_modes_restore"):
+        getattr(lib, name).argtypes = [PTR]
+        getattr(lib, name).restype = None
     lib.ro_run.argtypes = [PTR, ctypes.POINTER(Call), PTR, PTR]
     for name, arguments in _FUSED.items():
         getattr(lib, name).argtypes = [PTR, *arguments]

@@ -26,16 +26,34 @@ static void x87_write(uint16_t word) {
 }
 #endif
 
+/* The x87's word is in the upper half. */
+uint64_t ro_modes(void) {
+    const uint64_t own = (ro_fp_read() & ~(uint64_t)RO_FP_STICKY) ^ RO_FP_DEFAULT;
+    return (uint64_t)(x87_read() ^ X87_DEFAULT) << 32 | (own & UINT32_MAX);
+}
+
 uint64_t ro_modes_set(void) {
-    const uint64_t before = (uint64_t)x87_read() << 32 | (ro_fp_read() & UINT32_MAX);
+    const uint64_t before = ro_modes();
     (void)ro_fpenv_enter();
-    if (before >> 32 != X87_DEFAULT)
+    if (before >> 32)
         x87_write(X87_DEFAULT);
     return before;
 }
 
 void ro_modes_restore(uint64_t before) {
-    ro_fp_write(before & UINT32_MAX);
-    if (before >> 32 != X87_DEFAULT)
-        x87_write((uint16_t)(before >> 32));
+    const uint64_t now = ro_modes();
+    if ((before ^ now) & UINT32_MAX)
+        ro_fp_write((before & UINT32_MAX) ^ RO_FP_DEFAULT);
+    if ((before ^ now) >> 32)
+        x87_write((uint16_t)(before >> 32 ^ X87_DEFAULT));
+}
+
+void ro_team_modes_set(void *team) {
+    const ro_team_modes *own = team;
+    own->modes[own->number()] = ro_modes_set();
+}
+
+void ro_team_modes_restore(void *team) {
+    const ro_team_modes *own = team;
+    ro_modes_restore(own->modes[own->number()]);
 }

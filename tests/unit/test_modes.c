@@ -88,3 +88,63 @@ Test(modes, set_masks_exceptions_that_trap) {
     cr_expect(trapping == 0);
     cr_expect(after == FE_ALL_EXCEPT);
 }
+
+/* ---- teams of threads ---- */
+
+#ifdef HOSTILE
+static _Thread_local int number; /* of this thread in its team */
+
+static int own_number(void) {
+    return number;
+}
+
+typedef struct {
+    ro_team_modes *team;
+    uint64_t hostile;
+    int number, passed;
+} member;
+
+static void *inside(void *argument) {
+    member *own = argument;
+    number = own->number;
+    const uint64_t before = ro_fp_read();
+    ro_fp_write(own->hostile);
+    const uint64_t modes = ro_modes();
+    ro_team_modes_set(own->team);
+    own->passed = modes != 0 && ro_modes() == 0 && own->team->modes[number] == modes;
+    ro_team_modes_restore(own->team);
+    own->passed &= ro_modes() == modes;
+    ro_fp_write(before);
+    return NULL;
+}
+
+Test(modes, each_thread_of_a_team_gets_its_own_back) {
+    static const uint64_t hostile[] = HOSTILE_MODES;
+    enum { THREADS = sizeof(hostile) / sizeof(hostile[0]) };
+    uint64_t modes[THREADS] = {0};
+    ro_team_modes team = {own_number, modes};
+    member members[THREADS];
+    pthread_t thread[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        members[i] = (member){&team, hostile[i], i, 0};
+        cr_assert(pthread_create(&thread[i], NULL, inside, &members[i]) == 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        cr_assert(pthread_join(thread[i], NULL) == 0);
+        cr_expect(members[i].passed, "thread %d", i);
+        cr_expect(i == 0 || modes[i] != modes[0]);
+    }
+}
+#endif
+
+Test(modes, the_default_modes_are_no_difference) {
+    uint64_t modes = 1;
+    cr_expect(ro_modes() == 0);
+#ifdef HOSTILE
+    ro_team_modes team = {own_number, &modes};
+    ro_team_modes_set(&team);
+    cr_expect(modes == 0 && ro_modes() == 0);
+#else
+    (void)modes;
+#endif
+}

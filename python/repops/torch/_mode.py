@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import collections
-import ctypes
-import functools
 import os
 import sys
 import warnings
@@ -19,6 +17,7 @@ from .._context import Context
 from .._library import Error
 from ._call import Leftover
 from ._integers import tensors
+from ._modes import changed, set_back, set_default, torch_parallel
 from ._routes import direct, resolve, routes
 from ._whole import LEAVES, active, enter, leave
 
@@ -46,17 +45,6 @@ def where() -> str:
     """File and line of that frame."""
     frame = user_frame(sys._getframe(1))[0]
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "unknown"
-
-
-@functools.cache
-def torch_parallel() -> int | None:
-    """The function that lends PyTorch's threads of OpenMP. They spin for milliseconds after each
-    operator of PyTorch's, so that the library's own threads would compete with them for cores."""
-    try:
-        torch_cpu = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
-        return ctypes.cast(torch_cpu.GOMP_parallel, ctypes.c_void_p).value
-    except (OSError, AttributeError):  # a PyTorch without OpenMP
-        return None
 
 
 _autocast_is_on = torch._C._is_any_autocast_enabled
@@ -103,6 +91,7 @@ class reproducible(TorchDispatchMode):
             threads = self._threads or self._torch_threads
             self._context = Context(threads, parallel=torch_parallel()).__enter__()
             torch.set_num_threads(threads)
+            self._modes = set_default(threads)
             self._stance = torch.compiler.set_stance("force_eager")
             self._stance.__enter__()
             self._outer = enter(self)
@@ -115,6 +104,7 @@ class reproducible(TorchDispatchMode):
         if self._depth == 0:
             leave(self._outer)
             self._stance.__exit__(*exception)
+            set_back(self._modes)
             torch.set_num_threads(self._torch_threads)
             if self._context is not None:
                 self._context.__exit__()
@@ -127,6 +117,8 @@ class reproducible(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if types and any(t.__torch_dispatch__ is not LEAVES for t in types):
             return NotImplemented  # a jagged tensor calls operators on its parts, which come here
+        if changed():
+            self._set_modes_again()
         try:
             if not kwargs:
                 kwargs = {}
@@ -147,6 +139,15 @@ class reproducible(TorchDispatchMode):
             if not layouts:
                 raise
             return self._left(func, f"one of its inputs is {layouts.pop()}", args, kwargs)
+
+    def _set_modes_again(self) -> None:
+        set_default(torch.get_num_threads())
+        warnings.warn(
+            f"floating-point modes were changed in the block before {where()}, as by "
+            "torch.set_flush_denormal, fesetround or a library built with -ffast-math: "
+            "they are the default ones again",
+            stacklevel=3,
+        )
 
     def _left(self, func: Any, reason: str, args: tuple, kwargs: dict) -> Any:
         text = f"{func} at {where()}: {reason}"
