@@ -8,44 +8,56 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .._library import lib
+from .._library import Error, lib
 from .._operators import bits
 from . import _images, _norms, _products, _random
-from ._call import elementwise, fused, need, run, total
+from ._arguments import checked, expect_kind
+from ._call import elementwise, fused, run, total
 
-_op = torch.library.custom_op
+
+def _op(name: str, signature: str | None = None) -> Any:
+    """An operator that checks its tensors."""
+
+    def register(function: Any) -> Any:
+        own = checked(signature or name)(function)
+        schema = torch.library.infer_schema(function, mutates_args=())
+        return torch.library.custom_op(f"repops::{name}", own, mutates_args=(), schema=schema)
+
+    return register
 
 
-def _rows(x: Tensor) -> Tensor:
-    return x.reshape(-1, x.shape[-1])
+def _fake(operator: Any, name: str) -> Any:
+    """Registers what tells the shapes of the operator's results."""
+    return lambda function: operator.register_fake(checked(name, fake=True)(function))
 
 
 # ---- linear ----
 
 
-@_op("repops::linear", mutates_args=())
+@_op("linear")
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x weight^T + bias: x [..., in], weight [out, in], bias [out]; the result is [..., out]."""
     return _products.linear_rows(x, weight, bias, 1)
 
 
-@linear.register_fake
+@_fake(linear, "linear")
 def _(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return x.new_empty(*x.shape[:-1], weight.shape[0])
 
 
-@_op("repops::linear_backward", mutates_args=())
+@_op("linear_backward")
 def linear_backward(dy: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of x, weight and bias."""
     return _products.linear_backward(dy, x, weight, (True, True, True))
 
 
-@linear_backward.register_fake
+@_fake(linear_backward, "linear_backward")
 def _(dy: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return torch.empty_like(x), torch.empty_like(weight), weight.new_empty(weight.shape[0])
 
@@ -67,20 +79,20 @@ linear.register_autograd(_linear_grad, setup_context=_linear_save)
 # ---- norms ----
 
 
-@_op("repops::layer_norm", mutates_args=())
+@_op("layer_norm")
 def _layer_norm(
     x: Tensor, weight: Tensor, bias: Tensor, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     return _norms.layer_norm(x, [x.shape[-1]], weight, bias, eps)
 
 
-@_layer_norm.register_fake
+@_fake(_layer_norm, "layer_norm")
 def _(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     row = x.new_empty(*x.shape[:-1], 1)
     return torch.empty_like(x), row, torch.empty_like(row)
 
 
-@_op("repops::layer_norm_backward", mutates_args=())
+@_op("layer_norm_backward")
 def _layer_norm_backward(
     dy: Tensor, x: Tensor, weight: Tensor, mean: Tensor, rstd: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -89,7 +101,7 @@ def _layer_norm_backward(
     )
 
 
-@_layer_norm_backward.register_fake
+@_fake(_layer_norm_backward, "layer_norm_backward")
 def _(
     dy: Tensor, x: Tensor, weight: Tensor, mean: Tensor, rstd: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -113,24 +125,24 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-5) -> Te
     return _layer_norm(x, weight, bias, eps)[0]
 
 
-@_op("repops::rms_norm", mutates_args=())
+@_op("rms_norm")
 def _rms_norm(x: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     return _norms.rms_norm(x, [x.shape[-1]], weight, eps)
 
 
-@_rms_norm.register_fake
+@_fake(_rms_norm, "rms_norm")
 def _(x: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     return torch.empty_like(x), x.new_empty(*x.shape[:-1], 1)
 
 
-@_op("repops::rms_norm_backward", mutates_args=())
+@_op("rms_norm_backward")
 def _rms_norm_backward(
     dy: Tensor, x: Tensor, weight: Tensor, rstd: Tensor
 ) -> tuple[Tensor, Tensor]:
     return _norms.rms_norm_backward(dy, x, [x.shape[-1]], rstd, weight, (True, True))
 
 
-@_rms_norm_backward.register_fake
+@_fake(_rms_norm_backward, "rms_norm_backward")
 def _(dy: Tensor, x: Tensor, weight: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor]:
     return torch.empty_like(x), torch.empty_like(weight)
 
@@ -154,22 +166,40 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float = 1e-6) -> Tensor:
 # ---- attention ----
 
 
-@_op("repops::attention", mutates_args=())
+def _check_heads(q: Tensor, k: Tensor, mask: Tensor | None, devices: Sequence[str]) -> None:
+    (b, h, n, d), (_, g, s, _) = q.shape, k.shape
+    if not d:
+        raise Error(f"attention: q is {list(q.shape)}; expected heads of one element at least")
+    if not g or h % g:
+        raise Error(f"attention: q has {h} heads and k {g}; expected a number that divides them")
+    if mask is None:
+        return
+    expect_kind("attention: mask", mask, (torch.float32,), devices)
+    sizes = list(zip(reversed(mask.shape), (s, n, h, b)))
+    if mask.dim() > 4 or any(own not in (1, whole) for own, whole in sizes):
+        raise Error(
+            f"attention: mask is {list(mask.shape)}; expected what expands to {[b, h, n, s]}"
+        )
+
+
+@_op("attention")
 def _attention(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float
 ) -> tuple[Tensor, Tensor]:
+    _check_heads(q, k, mask, ("cpu",))
     return _products.attention(q, k, v, 0.0, causal, attn_mask=mask, scale=scale)
 
 
-@_attention.register_fake
+@_fake(_attention, "attention")
 def _(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float
 ) -> tuple[Tensor, Tensor]:
-    b, h, n, d = q.shape
+    _check_heads(q, k, mask, ("cpu", "meta"))
+    b, h, n, d = *q.shape[:3], v.shape[3]
     return q.new_empty(b, n, h, d).transpose(1, 2), q.new_empty(2, b, h, n)
 
 
-@_op("repops::attention_backward", mutates_args=())
+@_op("attention_backward")
 def _attention_backward(
     dout: Tensor,
     q: Tensor,
@@ -181,12 +211,13 @@ def _attention_backward(
     causal: bool,
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
+    _check_heads(q, k, mask, ("cpu",))
     return _products.attention_backward(
         dout, q, k, v, out, stats, 0.0, causal, attn_mask=mask, scale=scale
     )
 
 
-@_attention_backward.register_fake
+@_fake(_attention_backward, "attention_backward")
 def _(
     dout: Tensor,
     q: Tensor,
@@ -198,6 +229,8 @@ def _(
     causal: bool,
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
+    _check_heads(q, k, mask, ("cpu", "meta"))
+
     def empty(t: Tensor) -> Tensor:
         return t.new_empty(t.shape[0], t.shape[2], t.shape[1], t.shape[3]).transpose(1, 2)
 
@@ -227,19 +260,54 @@ def attention(
     causal: bool = False,
     scale: float | None = None,
 ) -> Tensor:
-    """softmax(q k^T scale + mask) v: q [B, H, T, D]; k, v [B, G, S, D], where G divides H.
+    """softmax(q k^T scale + mask) v: q [B, H, T, D]; k [B, G, S, D], v [B, G, S, E], where G
+    divides H; the result is [B, H, T, E].
 
     mask: numbers that are added, of a shape that expands to [B, H, T, S], without gradient. scale:
     1 / sqrt(D) if None."""
-    return _attention(q, k, v, mask, causal, 1 / math.sqrt(q.shape[3]) if scale is None else scale)[
-        0
-    ]
+    if scale is None:
+        scale = 1 / math.sqrt(q.shape[3]) if q.dim() == 4 and q.shape[3] else 1.0
+    return _attention(q, k, v, mask, causal, scale)[0]
 
 
 # ---- convolution ----
 
 
-@_op("repops::conv2d", mutates_args=())
+def _window_size(
+    x: Tensor, weight: Tensor, stride: int, padding: int, dilation: int, groups: int
+) -> list[int]:
+    """Height and width of the result. Error, if there is none."""
+    if min(stride, dilation, groups) < 1 or padding < 0:
+        raise Error(
+            f"conv2d: stride {stride}, padding {padding}, dilation {dilation}, groups {groups}; "
+            "expected positive numbers, and a padding of 0 at least"
+        )
+    (f, c), channels = weight.shape[:2], x.shape[1]
+    if f % groups or c * groups != channels:
+        raise Error(
+            f"conv2d: weight is {list(weight.shape)}, of {groups} groups and {channels} channels; "
+            "expected [F, channels / groups, KH, KW], where groups divides F"
+        )
+    size = [
+        (x.shape[i] + 2 * padding - dilation * (weight.shape[i] - 1) - 1) // stride + 1
+        for i in (2, 3)
+    ]
+    if min(size) < 1 or min(weight.shape[2:]) < 1:
+        raise Error(
+            f"conv2d: windows of {list(weight.shape[2:])} do not fit an image of "
+            f"{list(x.shape[2:])} with padding {padding}, dilation {dilation}"
+        )
+    return size
+
+
+def _check_windows(dy: Tensor, x: Tensor, weight: Tensor, *at: int) -> None:
+    size = _window_size(x, weight, *at)
+    if list(dy.shape[2:]) != size:
+        expected = [*dy.shape[:2], *size]
+        raise Error(f"conv2d_backward: dy is {list(dy.shape)}; expected {expected}")
+
+
+@_op("conv2d")
 def conv2d(
     x: Tensor,
     weight: Tensor,
@@ -250,10 +318,11 @@ def conv2d(
     groups: int = 1,
 ) -> Tensor:
     """x [N, C, H, W], weight [F, C / groups, KH, KW], bias [F]; the result is [N, F, OH, OW]."""
+    _window_size(x, weight, stride, padding, dilation, groups)
     return _images.convolution(x, weight, bias, [stride], [padding], [dilation], False, [0], groups)
 
 
-@conv2d.register_fake
+@_fake(conv2d, "conv2d")
 def _(
     x: Tensor,
     weight: Tensor,
@@ -263,25 +332,24 @@ def _(
     dilation: int = 1,
     groups: int = 1,
 ) -> Tensor:
-    size = [
-        (x.shape[i] + 2 * padding - dilation * (weight.shape[i] - 1) - 1) // stride + 1
-        for i in (2, 3)
-    ]
+    size = _window_size(x, weight, stride, padding, dilation, groups)
     return x.new_empty(x.shape[0], weight.shape[0], *size)
 
 
-@_op("repops::conv2d_backward", mutates_args=())
+@_op("conv2d_backward")
 def _conv2d_backward(
     dy: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int, dilation: int, groups: int
 ) -> tuple[Tensor, Tensor, Tensor]:
+    _check_windows(dy, x, weight, stride, padding, dilation, groups)
     at = ([stride], [padding], [dilation], False, [0], groups, (True, True, True))
     return _images.convolution_backward(dy, x, weight, None, *at)
 
 
-@_conv2d_backward.register_fake
+@_fake(_conv2d_backward, "conv2d_backward")
 def _(
     dy: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int, dilation: int, groups: int
 ) -> tuple[Tensor, Tensor, Tensor]:
+    _check_windows(dy, x, weight, stride, padding, dilation, groups)
     return torch.empty_like(x), torch.empty_like(weight), weight.new_empty(weight.shape[0])
 
 
@@ -302,36 +370,42 @@ conv2d.register_autograd(_conv2d_grad, setup_context=_conv2d_save)
 # ---- cross-entropy ----
 
 
-@_op("repops::cross_entropy", mutates_args=())
+def _classes(target: Tensor, ignore: int, classes: int) -> Tensor:
+    """Targets as the library has them, with -1 for `ignore`. IndexError, if one is no class."""
+    ignored = target == ignore
+    wrong = ~ignored & ((target < 0) | (target >= classes))
+    if wrong.any():
+        raise IndexError(f"Target {target[wrong][0].item()} is out of bounds.")
+    return target.masked_fill(ignored, -1).to(torch.int32)
+
+
+@_op("cross_entropy")
 def _cross_entropy(x: Tensor, target: Tensor, ignore: int, mean: bool) -> tuple[Tensor, Tensor]:
     """The sum of the rows' losses, or their mean, and what it was divided by."""
-    need(x)
     rows, cols = x.shape
-    ids, loss = target.to(torch.int32).contiguous(), torch.empty(rows)
-    fused(
-        lib.ro_cross_entropy, rows, cols, x.contiguous(), ids, ignore, None, loss, None, None, None
-    )
+    ids, loss = _classes(target, ignore, cols), torch.empty(rows)
+    fused(lib.ro_cross_entropy, rows, cols, x.contiguous(), ids, -1, None, loss, None, None, None)
     kept = total((target != ignore).float()) if mean else torch.ones(())
     return (total(loss) / kept if mean else total(loss)), kept
 
 
-@_cross_entropy.register_fake
+@_fake(_cross_entropy, "cross_entropy")
 def _(x: Tensor, target: Tensor, ignore: int, mean: bool) -> tuple[Tensor, Tensor]:
     return x.new_empty(()), x.new_empty(())
 
 
-@_op("repops::cross_entropy_backward", mutates_args=())
+@_op("cross_entropy_backward")
 def _cross_entropy_backward(
     dy: Tensor, x: Tensor, target: Tensor, kept: Tensor, ignore: int
 ) -> Tensor:
     rows, cols = x.shape
-    ids, dx, loss = target.to(torch.int32).contiguous(), torch.empty(rows, cols), torch.empty(rows)
+    ids, dx, loss = _classes(target, ignore, cols), torch.empty(rows, cols), torch.empty(rows)
     each = (dy / kept).expand(rows).contiguous()
-    fused(lib.ro_cross_entropy, rows, cols, x.contiguous(), ids, ignore, each, loss, None, None, dx)
+    fused(lib.ro_cross_entropy, rows, cols, x.contiguous(), ids, -1, each, loss, None, None, dx)
     return dx
 
 
-@_cross_entropy_backward.register_fake
+@_fake(_cross_entropy_backward, "cross_entropy_backward")
 def _(dy: Tensor, x: Tensor, target: Tensor, kept: Tensor, ignore: int) -> Tensor:
     return x.new_empty(x.shape)
 
@@ -376,32 +450,37 @@ def cross_entropy(x: Tensor, target: Tensor, ignore: int = -100, reduction: str 
     Rows whose target is `ignore` are left out. A target that is no class is an IndexError."""
     if reduction not in ("mean", "sum"):
         raise ValueError(f"reduction is {reduction!r}; expected 'mean' or 'sum'")
-    wrong = (target != ignore) & ((target < 0) | (target >= x.shape[1]))
-    if wrong.any():
-        raise IndexError(f"Target {target[wrong][0].item()} is out of bounds.")
     return _cross_entropy(x, target, ignore, reduction == "mean")[0]
 
 
 # ---- embeddings, activations, dropout ----
 
 
-@_op("repops::embedding", mutates_args=())
+def _rows(ids: Tensor, rows: int) -> Tensor:
+    wrong = (ids < 0) | (ids >= rows)
+    if wrong.any():
+        raise IndexError(f"embedding: id {ids[wrong][0].item()} is no row of {rows}")
+    return ids
+
+
+@_op("embedding")
 def embedding(ids: Tensor, table: Tensor) -> Tensor:
-    """Rows of the table [V, C]: ids [...]; the result is [..., C]."""
-    return table[ids]
+    """Rows of the table [V, C]: ids [...]; the result is [..., C]. Another id is an IndexError."""
+    flat = _rows(ids, table.shape[0]).reshape(-1)
+    return table.index_select(0, flat).reshape(*ids.shape, table.shape[1])
 
 
-@embedding.register_fake
+@_fake(embedding, "embedding")
 def _(ids: Tensor, table: Tensor) -> Tensor:
     return table.new_empty(*ids.shape, table.shape[1])
 
 
-@_op("repops::embedding_backward", mutates_args=())
+@_op("embedding_backward")
 def _embedding_backward(dy: Tensor, ids: Tensor, rows: int) -> Tensor:
-    return _products.embedding_backward(dy, ids, rows, -1, False)
+    return _products.embedding_backward(dy, _rows(ids, rows), rows, -1, False)
 
 
-@_embedding_backward.register_fake
+@_fake(_embedding_backward, "embedding_backward")
 def _(dy: Tensor, ids: Tensor, rows: int) -> Tensor:
     return dy.new_empty(rows, dy.shape[-1])
 
@@ -418,16 +497,16 @@ embedding.register_autograd(
 
 
 def _activation(name: str, of_result: bool, text: str) -> Any:
-    @_op(f"repops::{name}", mutates_args=())
+    @_op(name, "activation")
     def forward(x: Tensor) -> Tensor:
         return elementwise(name, (), x.contiguous())
 
-    @_op(f"repops::{name}_backward", mutates_args=())
+    @_op(f"{name}_backward", "activation_backward")
     def backward(saved: Tensor, dy: Tensor) -> Tensor:
         return elementwise(f"{name}_grad", (), saved.contiguous(), dy.contiguous())
 
-    forward.register_fake(torch.empty_like)
-    backward.register_fake(lambda saved, dy: torch.empty_like(dy))
+    _fake(forward, "activation")(torch.empty_like)
+    _fake(backward, "activation_backward")(lambda saved, dy: torch.empty_like(dy))
     forward.register_autograd(
         lambda ctx, dy: backward(*ctx.saved_tensors, dy),
         setup_context=lambda ctx, inputs, output: ctx.save_for_backward(
@@ -446,14 +525,16 @@ tanh = _activation("tanh", True, "The hyperbolic tangent.")
 sigmoid = _activation("sigmoid", True, "1 / (1 + exp(-x)).")
 
 
-@_op("repops::dropout", mutates_args=())
+@_op("dropout")
 def _dropout(x: Tensor, seed: int, rate: float) -> Tensor:
+    if not 0 <= rate < 1:
+        raise ValueError(f"rate is {rate}; expected at least 0 and below 1")
     step = torch.zeros(1, dtype=torch.int32)
     attributes = (seed, 0, int(rate * 2**32), bits(1 / (1 - rate)))
     return run("dropout", attributes, (x.contiguous().reshape(-1), step)).reshape(x.shape)
 
 
-@_dropout.register_fake
+@_fake(_dropout, "dropout")
 def _(x: Tensor, seed: int, rate: float) -> Tensor:
     return torch.empty_like(x)
 
@@ -469,6 +550,4 @@ _dropout.register_autograd(
 
 def dropout(x: Tensor, rate: float, generator: torch.Generator | None = None) -> Tensor:
     """0 with this probability, below 1, else x / (1 - rate). The key comes from the generator."""
-    if not 0 <= rate < 1:
-        raise ValueError(f"rate is {rate}; expected at least 0 and below 1")
     return _dropout(x, _random.key(generator), rate)
