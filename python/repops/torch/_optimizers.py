@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .._library import AdamwParameter, AdamwStep, SgdStep, lib
+from .._library import AdamwParameter, AdamwStep, Error, SgdStep, lib
 from .._operators import bits
 from ._call import Leftover, elementwise, fused, need, packed, run
 from ._elements import maximum
@@ -20,10 +20,44 @@ _corrections: dict[float, list[Tensor]] = {}
 
 def correction(beta: float, step: int) -> Tensor:
     """1 - beta^step as SPEC 9 has it: bias_correction of itself, step times, from 0. It is [1]."""
+    if step < 1:
+        raise Error(f"an optimizer's step is {step}; expected 1 or more")
     known = _corrections.setdefault(beta, [torch.zeros(1)])
     while len(known) <= step:
         known.append(run("bias_correction", (bits(beta),), (known[-1],)))
     return known[step]
+
+
+def _lie_alike(a: Tensor, b: Tensor) -> bool:
+    """Of one shape: is every element at the same distance from the first in both?"""
+    return a.stride() == b.stride() or all(
+        s == t for n, s, t in zip(a.shape, a.stride(), b.stride()) if n > 1
+    )
+
+
+def _check(w: Tensor, **others: Tensor) -> None:
+    """Leftover, unless all are float32 in the CPU's memory. Error, unless all have w's shape."""
+    for t in (w, *others.values()):
+        if t.layout is not torch.strided:
+            raise Leftover(f"one of its inputs is {t.layout}")
+    need(w, *others.values())
+    for name, t in others.items():
+        if t.shape != w.shape:
+            raise Error(f"{name} is {list(t.shape)}, and its parameter {list(w.shape)}")
+
+
+def _check_state(w: Tensor, **states: Tensor) -> None:
+    """Leftover, unless the parameter's memory and its state's is dense, and in one order."""
+    for name, t in states.items():
+        if not _lie_alike(t, w) or not packed(w):
+            raise Leftover(f"a parameter and its {name} do not lie alike")
+
+
+def _check_lengths(*lists: Sequence[Any]) -> None:
+    if len({len(each) for each in lists}) > 1:
+        raise Error(
+            f"an optimizer's lists have {[len(e) for e in lists]} tensors; expected as many"
+        )
 
 
 def adamw(
@@ -42,17 +76,15 @@ def adamw(
     """A step of all parameters, in place. decay: of all, or of each. clip: what gradients are
     multiplied by, [1]."""
     decays = decay if isinstance(decay, (list, tuple)) else [decay] * len(params)
+    _check_lengths(params, grads, ms, vs, steps)
+    for w, g, m, v in zip(params, grads, ms, vs):
+        _check(w, gradient=g, exp_avg=m, exp_avg_sq=v)
+        _check_state(w, exp_avg=m, exp_avg_sq=v)
     rate = lr.reshape(1).float() if isinstance(lr, Tensor) else torch.tensor([float(lr)])
     clip = torch.ones(1) if clip is None else clip
-    grads = [
-        g if g.stride() == p.stride() else torch.empty_like(p).copy_(g)
-        for g, p in zip(grads, params)
-    ]
+    grads = [g if _lie_alike(g, p) else torch.empty_like(p).copy_(g) for g, p in zip(grads, params)]
     table, kept = (AdamwParameter * len(params))(), []
     for it, w, g, m, v, step, own in zip(table, params, grads, ms, vs, steps, decays):
-        need(w, g, m, v)
-        if not (w.stride() == m.stride() == v.stride()) or not packed(w):
-            raise Leftover("a parameter and its state do not lie alike")
         c1, c2 = correction(beta1, step), correction(beta2, step)
         kept += [c1, c2]
         it.step = AdamwStep(
@@ -81,8 +113,9 @@ def adamw_of_largest(
     """amsgrad: adamw_m and adamw_v, then adamw_w of the largest v so far."""
     rate = lr.reshape(1).float() if isinstance(lr, Tensor) else torch.tensor([float(lr)])
     one = torch.ones(1)
+    _check_lengths(params, grads, ms, vs, tops, steps)
     for w, g, m, v, top, step in zip(params, grads, ms, vs, tops, steps):
-        need(w, g, m, v, top)
+        _check(w, gradient=g, exp_avg=m, exp_avg_sq=v, max_exp_avg_sq=top)
         c1, c2 = correction(beta1, step), correction(beta2, step)
         m.copy_(run("adamw_m", (bits(beta1),), (m.contiguous(), g.contiguous(), one)))
         v.copy_(run("adamw_v", (bits(beta2),), (v.contiguous(), g.contiguous(), one)))
@@ -198,10 +231,9 @@ def sgd(
     clip: Tensor | None = None,
 ) -> None:
     """A step of one parameter, in place; m is its momentum, which may start as zeros."""
-    g = g if g.stride() == w.stride() else torch.empty_like(w).copy_(g)
-    need(w, g, m)
-    if w.stride() != m.stride() or not packed(w):
-        raise Leftover("a parameter and its momentum do not lie alike")
+    _check(w, gradient=g, momentum_buffer=m)
+    _check_state(w, momentum_buffer=m)
+    g = g if _lie_alike(g, w) else torch.empty_like(w).copy_(g)
     rate = lr.reshape(1).float() if isinstance(lr, Tensor) else torch.tensor([float(lr)])
     clip = torch.ones(1) if clip is None else clip
     it = SgdStep(w.numel(), momentum, decay, nesterov, clip.data_ptr(), rate.data_ptr())
@@ -226,6 +258,7 @@ def fused_sgd(
 ) -> None:
     if _skipped(found_inf):
         return
+    _check_lengths(params, grads, *([ms] if momentum else []))
     for i, (w, g) in enumerate(zip(params, _scaled(grads, grad_scale, maximize))):
         m = ms[i] if momentum else torch.zeros_like(w)
         if momentum and is_first_step:
@@ -247,7 +280,7 @@ def damped_sgd(
     damping: float,
 ) -> None:
     """Every operation is rounded by itself."""
-    need(w, g, m)
+    _check(w, gradient=g, momentum_buffer=m)
     d = g + w * decay
     m.copy_(m * momentum + d * (1 - damping))
     w.copy_(w - (d + m * momentum if nesterov else m) * lr)
@@ -271,8 +304,9 @@ def fused_adagrad(
     """Every operation is rounded by itself."""
     if _skipped(found_inf):
         return
+    _check_lengths(params, grads, sums, steps)
     for w, g, s, step in zip(params, _scaled(grads, grad_scale, maximize), sums, steps):
-        need(w, g, s)
+        _check(w, gradient=g, sum=s)
         g = g + w * weight_decay
         s.copy_(s + g * g)
         rate = float(lr) / (1 + (float(step) - 1) * lr_decay)

@@ -2,24 +2,48 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
 from torch.optim.lr_scheduler import LRScheduler
 
+from .._library import Error
 from .._operators import bits
 from . import _optimizers
-from ._call import elementwise, need, run, sum_rows, sums_of_squares
+from ._call import Leftover, elementwise, need, run, sum_rows, sums_of_squares
 from ._layout import in_order
+from ._modes import default_modes
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def clip_grad_norm_(parameters: Iterable[Tensor], max_norm: float) -> Tensor:
+def _on_its_own(function: _Function) -> _Function:
+    """What the library does not take is an Error, where no block chooses what happens then."""
+
+    @functools.wraps(function)
+    def outer(*args: Any, **kwargs: Any) -> Any:
+        try:
+            with default_modes():
+                return function(*args, **kwargs)
+        except Leftover as reason:
+            raise Error(str(reason)) from None
+
+    return cast(_Function, outer)
+
+
+@_on_its_own
+def clip_grad_norm_(parameters: Iterable[Tensor] | Tensor, max_norm: float) -> Tensor:
     """Scales gradients so that their norm over all is max_norm at most; returns that norm.
 
-    The sum of squares of each parameter, then the sum of these, by R (SPEC 3.2, 9)."""
-    grads = [p.grad for p in parameters if p.grad is not None]
+    The sum of squares of each parameter, then the sum of these, by R (SPEC 3.2, 9). An infinite
+    norm makes all gradients NaN, as in a job of Verde: that of finite gradients is infinite if the
+    sum of their squares is 2^128 or more. torch.nn.utils.clip_grad_norm_ makes them 0 then."""
+    _check_norm(max_norm)
+    each = [parameters] if isinstance(parameters, Tensor) else parameters
+    grads = [p.grad for p in each if p.grad is not None]
     squares, clip = _clip(grads, max_norm)
     for g in grads:
         g.mul_(clip)
@@ -34,16 +58,42 @@ def _clip(grads: list[Tensor], max_norm: float) -> tuple[Tensor, Tensor]:
     return squares.reshape(()), run("clip_scale", (bits(max_norm),), (squares,))
 
 
+def _check_norm(max_norm: float | None) -> None:
+    if max_norm is not None and not max_norm >= 0:
+        raise ValueError(f"max_norm is {max_norm}; expected 0 or more")
+
+
 EXEMPT = ("none", "vectors")
+
+
+# What torch.optim calls an option that it refuses, and whether a value is taken.
+_OPTIONS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "lr": ("learning rate", lambda v: v >= 0),
+    "eps": ("epsilon value", lambda v: v >= 0),
+    "betas": ("beta parameters", lambda v: len(v) == 2 and all(0 <= b < 1 for b in v)),
+    "weight_decay": ("weight_decay value", lambda v: v >= 0),
+    "momentum": ("momentum value", lambda v: v >= 0),
+}
 
 
 class _Optimizer(torch.optim.Optimizer):
     max_norm: float | None
     decay_exempt: str
 
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """ValueError, if an option of the group or its default is out of range."""
+        options = {**self.defaults, **param_group}
+        for name, (called, taken) in _OPTIONS.items():
+            if name in options and not taken(options[name]):
+                raise ValueError(f"Invalid {called}: {options[name]}")
+        if options.get("nesterov") and not options["momentum"] > 0:
+            raise ValueError("Nesterov momentum requires a momentum")
+        super().add_param_group(param_group)
+
     def _options(self, max_norm: float | None, decay_exempt: str) -> None:
         if decay_exempt not in EXEMPT:
             raise ValueError(f"decay_exempt is {decay_exempt!r}; expected one of {list(EXEMPT)}")
+        _check_norm(max_norm)
         self.max_norm, self.decay_exempt = max_norm, decay_exempt
 
     def _decay(self, group: dict[str, Any], p: Tensor) -> float:
@@ -55,6 +105,7 @@ class _Optimizer(torch.optim.Optimizer):
         ]
         return None if self.max_norm is None or not grads else _clip(grads, self.max_norm)[1]
 
+    @_on_its_own
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
         """One step; closure, if any, computes the loss again."""
@@ -67,6 +118,11 @@ class _Optimizer(torch.optim.Optimizer):
 
     def _update(self, group: dict[str, Any], params: list[Tensor], clip: Tensor | None) -> None:
         raise NotImplementedError
+
+
+def _check_names(state: dict[str, Any], *names: str) -> None:
+    if any(name not in state for name in names):
+        raise Error(f"a state has {sorted(state)}; expected {sorted(names)}")
 
 
 class AdamW(_Optimizer):
@@ -94,7 +150,8 @@ class AdamW(_Optimizer):
         for p, state in zip(params, states):
             if not state:
                 state.update(step=0, exp_avg=torch.zeros_like(p), exp_avg_sq=torch.zeros_like(p))
-            state["step"] += 1
+            _check_names(state, "step", "exp_avg", "exp_avg_sq")
+            state["step"] = int(state["step"]) + 1
         grads = [p.grad for p in params if p.grad is not None]
         m, v = [s["exp_avg"] for s in states], [s["exp_avg_sq"] for s in states]
         steps = [s["step"] for s in states]
