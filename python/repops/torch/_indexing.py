@@ -15,6 +15,8 @@ Tensor = torch.Tensor
 def _added(x: Tensor, places: Tensor, values: Tensor) -> Tensor:
     """x with values added at places of its flat elements, each place's sum first."""
     need(x, values)
+    if not values.numel():
+        return x.clone()
     ids = places.reshape(-1).to(torch.int32)
     rows = values.contiguous().reshape(len(ids), -1)
     sums = run("embedding_grad", (), (rows, ids), (x.numel() // rows.shape[1], rows.shape[1]))
@@ -39,7 +41,7 @@ def scatter_add(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
 def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
     moved, base = source.movedim(dim, 0).contiguous(), x.movedim(dim, 0).contiguous()
     moved = moved if alpha == 1 else moved * alpha
-    return _added(base, index, moved.reshape(len(index), -1)).movedim(0, dim)
+    return _added(base, index, moved).movedim(0, dim)
 
 
 def _in_turn(function: Any, *arguments: Any) -> Tensor:
