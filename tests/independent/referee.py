@@ -48,10 +48,10 @@ class Tree:
     """A tree to ask for: its name in questions, its number of leaves, and what a root of it must be.
 
     `stated` has the root that each provider has stated, or `commitment` says what a root gives, which must be the
-    one in `committed`."""
+    one in `committed`. size(leaf): the bytes that a leaf has, at most."""
 
-    def __init__(self, name, count, stated=None, commitment=None, committed=None):
-        self.name, self.count, self.stated = name, count, stated
+    def __init__(self, name, count, stated=None, commitment=None, committed=None, size=lambda leaf: 32):
+        self.name, self.count, self.stated, self.size = name, count, stated, size
         self.commitment, self.committed = commitment, committed
 
     def root(self, p, answer):
@@ -100,9 +100,9 @@ class Hearing:
             self.falls(p, str(grade))
             return None
 
-    def round(self, question, check, answered=lambda: None):
+    def round(self, question, check, answered=lambda: None, tree=None):
         """Asks both; what check(p, answer) makes of their answers, or the end of the hearing."""
-        answers = [self.evidence.ask(p, question) for p in (0, 1)]
+        answers = [self.evidence.ask(p, question, tree) for p in (0, 1)]
         for p in (0, 1):
             self.attend(p, answers[p])
         self.end_if_fallen()
@@ -142,7 +142,7 @@ class Hearing:
     def prove(self, tree, indices, want=lambda p, k, data: None, after=lambda p, leaves: leaves, **more):
         def check(p, answer):
             return after(p, self.proofs(p, answer, tree, indices, lambda k, data: want(p, k, data)))
-        return self.round(self.question("prove", tree=tree.name, leaves=indices), check, **more)
+        return self.round(self.question("prove", tree=tree.name, leaves=indices), check, tree=tree, **more)
 
     def descend(self, tree):
         """The first leaf in which two trees differ: 5.2."""
@@ -198,7 +198,7 @@ class Hearing:
                     owed(len(data) == 32)
                     owed(data == state[p], "contradiction")
                 return root
-            roots = self.round(self.question("subrun", tree=name), check)
+            roots = self.round(self.question("subrun", tree=name), check, tree=Tree(name, count))
             before, after, i = self.differing_states(Tree(name, count, roots))
             a += i - 1
         self.trace(a, before, after)
@@ -221,7 +221,7 @@ class Hearing:
             owed(end == after[p] and (before is None or start == before[p]), "contradiction")
             return root
         roots = self.round(self.question("trace", tree=name), check)
-        tree = Tree(name, len(graph.nodes), roots)
+        tree = Tree(name, len(graph.nodes), roots, size=lambda node: 68 + 32 * len(graph.nodes[node].inputs))
         if roots[0] == roots[1]:
             self.equal_traces(tree, graph, step, after)
         index = self.descend(tree)
@@ -288,7 +288,7 @@ class Hearing:
 
     def tensor(self, step, value, shape, committed):
         return Tree({"of": "tensor", "step": step, "value": value}, tensor_leaves(shape), committed=committed,
-                    commitment=lambda root: tensor_commitment(shape, root))
+                    commitment=lambda root: tensor_commitment(shape, root), size=lambda leaf: PIECE)
 
     def element(self, graph, step, index, outputs):
         node, value = graph.nodes[index], graph.sources + index
@@ -326,7 +326,8 @@ class Hearing:
     def long_fold(self, node, step, value, e):
         fold = node.operator.fold
         count = fold.parts(node)
-        tree = Tree({"of": "fold", "step": step, "value": value, "element": e}, count, [None, None])
+        tree = Tree({"of": "fold", "step": step, "value": value, "element": e}, count, [None, None],
+                    size=lambda part: PIECE)
 
         def is_state(p, k, data):
             owed(len(data) == 4 * fold.words)
@@ -378,7 +379,7 @@ class Hearing:
         for p in (0, 1):
             if p in silent:
                 continue
-            answer = self.evidence.ask(p, question)
+            answer = self.evidence.ask(p, question, tree)
             if isinstance(answer, dict) and (not refuses(answer) or answer.get("concede") is True):
                 if self.attend(p, answer):
                     proven = self.judge(p, check, answer)

@@ -167,7 +167,7 @@ class Stage:
         self.assignment, self.keys, self.providers = assignment, keys, providers
         self.asked, self.items, self.names = [0, 0], [], list(keys)
 
-    def ask(self, p, question):
+    def ask(self, p, question, tree=None):
         self.asked[p] += 1
         wanted = tagged("verde/question/1", canonical(question)).hex()
         item = {"provider": p, "question": wanted}

@@ -3,7 +3,7 @@
 from notes import canonical, from_hex, need, tagged
 from referee import Hearing, hash_of, owed, refuses
 
-GAME_BYTES = 112 << 20
+GAME_BYTES = 84 << 20
 
 
 class GameEvidence:
@@ -14,17 +14,17 @@ class GameEvidence:
         self.challengers, self.said, self.assignment = challengers, said, evidence.assignment
         self.asked, self.bytes = [0, 0], [0, 0]
 
-    def ask(self, p, question):
+    def ask(self, p, question, tree=None):
         provider = self.pair[p]
         if provider in self.challengers:
             question = {**question, "challenger": self.evidence.keys[provider]}
         said, plain = self.said[provider], canonical(question)
         if plain not in said:
             self.asked[p] += 1
-            answer = self.evidence.ask(provider, {**question, "game": self.number})
-            if self.evidence.note is None:
+            answer = self.evidence.ask(provider, {**question, "game": self.number}, tree)
+            if self.evidence.size is None:
                 return None
-            self.bytes[p] += len(canonical(self.evidence.note))
+            self.bytes[p] += self.evidence.size
             need(self.bytes[p] <= GAME_BYTES, f"the statements of provider {provider} in a game are too large")
             said[plain] = answer
         return said[plain]

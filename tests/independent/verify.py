@@ -13,7 +13,7 @@ from referee import Dispute
 from tournament import Tournament
 
 NOTE_LIMIT, ASSIGNMENT_LIMIT, VERDICT_LIMIT = 3, 128, 1 << 20
-ANSWER_BYTES = 48 << 20
+ANSWER_BYTES = 36 << 20
 VERDICT_BYTES, GAME_BYTES, GAMES = 256 << 20, 320 << 20, 126
 PREDICATE = "https://verde.invalid/verdict/v%d"
 COSTS = ("bytes_in", "bytes_out", "seconds", "cpu_seconds", "peak_bytes")
@@ -25,10 +25,10 @@ class Evidence:
     def __init__(self, items, assignment, keys):
         self.items, self.assignment, self.keys = items, assignment, keys
         self.at, self.asked = 0, [0] * len(keys)
-        self.note = None  # the statement that was given last, or None
+        self.size = None  # bytes of the payload of the statement that was given last; None: there was none
 
-    def ask(self, p, question):
-        """The answer of provider p, or None."""
+    def ask(self, p, question, tree=None):
+        """The answer of provider p, or None. `tree`: what the question is about, if it is a tree."""
         need(self.at < len(self.items), f"the evidence ends before the {question['ask']} question to provider {p}")
         item, where = self.items[self.at], f"item {self.at} of the evidence"
         self.at += 1
@@ -38,25 +38,37 @@ class Evidence:
         wanted = tagged("verde/question/1", canonical(question)).hex()
         need(is_integer(item["provider"]) and item["provider"] == p, f"{where} is not of provider {p}")
         need(item["question"] == wanted, f"{where} answers another question than {question['ask']}")
-        self.note = item.get("statement")
+        self.size = None
         if kind == "absent":
             need(isinstance(item["absent"], str), f"{where}: `absent` is no string")
             return None
-        return self.statement(p, item["statement"], wanted, question)
+        return self.statement(p, item["statement"], wanted, most_of(question, tree))
 
-    def statement(self, p, note, wanted, question):
+    def statement(self, p, note, wanted, most):
         payload, _ = open_note(note, "answer", self.keys[p])
-        kind, ask = question.get("tree", {}).get("of"), question["ask"]
-        leaves = len(question["leaves"]) if ask == "prove" else 2
-        opened = 1 << question["depth"] if ask == "open" else 0
-        said = parse(payload, 64 + 68 * leaves + opened, "a statement")
-        limit = min(ANSWER_BYTES, 65536 + 2 * leaves * ((32864 if kind == "trace" else 1024) + 5120))
-        need(len(payload) <= limit, "a statement is larger than its question allows")
+        elements, size = most
+        need(len(payload) <= size, "a statement is larger than its question allows")
+        said = parse(payload, elements, "a statement")
         exactly(said, ("verde", "assignment", "key", "question", "answer"), "a statement")
         need(is_integer(said["verde"]) and said["verde"] == 1, "a statement is of another version")
         for name, value in (("assignment", self.assignment), ("question", wanted), ("key", self.keys[p])):
             need(said[name] == value, f"a statement has another {name}")
+        self.size = len(payload)
         return said["answer"]
+
+
+def most_of(question, tree):
+    """The most that a statement on a question may have: brackets or commas, and bytes of its payload. Section 9."""
+    hashes, sizes = 0, []
+    if question["ask"] == "open":
+        hashes = 1 << question["depth"]
+    elif question["ask"] == "prove":
+        sizes = [tree.size(leaf) for leaf in question["leaves"]]
+    elif question["ask"] == "subrun":
+        sizes = [32, 32]
+    path = (tree.count - 1).bit_length() if sizes else 0
+    size = 4096 + 80 * hashes + sum(64 + 80 * path + 4 * -(-leaf // 3) for leaf in sizes)
+    return 64 + hashes + len(sizes) * (path + 4), min(size, ANSWER_BYTES)
 
 
 def check_assignment(note, referee):

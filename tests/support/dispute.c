@@ -200,6 +200,37 @@ void test_resign(test_dispute *d, uint32_t party, const vd_outgoing *question, j
     json_decref(body);
 }
 
+static size_t payload_size(const vd_buf *note) {
+    vd_buf payload = test_dump(test_payload(note));
+    const size_t size = payload.size;
+    vd_buf_free(&payload);
+    return size;
+}
+
+static void restate(const vd_key *key, const vd_hash *assignment, const vd_outgoing *question,
+                    json_t *body, vd_buf *note) {
+    note->size = 0;
+    cr_assert(vd_answer_write(key, assignment, &question->question, body, note, NULL) == VD_OK);
+}
+
+void test_pad(const vd_key *key, const vd_hash *assignment, const vd_outgoing *question,
+              size_t more, vd_buf *note) {
+    /* The most bytes of a note follow from those of a payload, in base64. */
+    const size_t most = (question->answer_max - VD_ANSWER_SPARE) / 4 * 3 - (more ? 0 : 2) + more;
+    json_t *body = test_answer_body(note);
+    json_object_set_new(body, "padding", json_string(""));
+    restate(key, assignment, question, body, note);
+    const size_t left = most - payload_size(note);
+    char *padding = malloc(left + 1);
+    cr_assert(padding && left < question->answer_max);
+    memset(padding, 'x', left);
+    padding[left] = 0;
+    json_object_set_new(body, "padding", json_string(padding));
+    restate(key, assignment, question, body, note);
+    free(padding);
+    json_decref(body);
+}
+
 /* ---- expectations ---- */
 
 static void expect_honest_stands(const test_dispute *d, uint32_t liar, const char *what) {

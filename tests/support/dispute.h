@@ -118,6 +118,11 @@ json_t *test_answer_body(const vd_buf *note); /* the same, its "answer" */
 void test_resign(test_dispute *d, uint32_t party, const vd_outgoing *question, json_t *body,
                  vd_buf *note);
 
+/* Adds a member that no document names to an answer, so that its payload has `more` bytes more than
+ * the question allows; 0: as many as fit, or up to two less. */
+void test_pad(const vd_key *key, const vd_hash *assignment, const vd_outgoing *question,
+              size_t more, vd_buf *note);
+
 /* ---- expectations ---- */
 
 /* Exactly this one is convicted, for this reason; the other's claim is accepted. */

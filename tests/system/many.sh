@@ -73,6 +73,13 @@ root=$(sed 's/.*"rounds":[0-9]*,"run_root":"\([0-9a-f]*\)".*/\1/' "$work/one.out
 has one.told '^game 1 '
 has one.told "^accepted     $root"
 
+# Three who fill up each answer with what nobody reads: the referee takes next to nothing for that.
+for name in attr-2 skip-2 weights-2; do offer $name --fault pad; done
+settle padded 3 attr-2 skip-2 honest-1 weights-2
+has padded.out '"accepted":true'
+peak=$(sed 's/.*"peak_bytes":\([0-9]*\).*/\1/' "$work/padded.out")
+[ -n "${SANITIZED:-}" ] || [ "$peak" -lt 48000000 ] || fail "padded: the referee takes $peak bytes"
+
 # A liar speaks first for the honest claim, and says nothing: the next one speaks.
 offer honest-3 --fault silence
 settle joined 3 honest-3 attr-1 honest-1 honest-2

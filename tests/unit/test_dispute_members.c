@@ -71,6 +71,72 @@ static void expect_same(record *r, const test_job *job, const vd_provider *first
     test_dispute_close(&d);
 }
 
+/* ---- sizes ---- */
+
+typedef struct {
+    record *seen;
+    uint32_t party; /* whose answers are padded */
+    size_t more;    /* than their questions allow */
+    uint32_t round; /* in which; 0: in all */
+} padding;
+
+static void pad_answer(test_dispute *d, uint32_t party, const vd_outgoing *question, vd_buf *note) {
+    const padding *x = d->user;
+    if (party != x->party || !note->size || (x->round && d->rounds != x->round))
+        return;
+    test_pad(d->side[party]->key, &d->assignment, question, x->more, note);
+    remember(x->seen, question->text);
+}
+
+static test_dispute settle_padded(const test_job *job, const vd_provider *first,
+                                  const vd_provider *second, padding *x) {
+    test_dispute d = {.job = job, .side = {first, second}, .transit = pad_answer, .user = x};
+    test_settle(&d);
+    cr_assert(d.status == VD_OK, "%s", d.err.text);
+    return d;
+}
+
+/* An answer may be filled up; with one byte more it is none, in whatever round. Of the inputs,
+ * which are asked of one alone, the other is asked then. */
+static void try_sizes(record *r, const test_job *job, const vd_provider *honest,
+                      const vd_provider *liar, vd_grade grade) {
+    padding x = {.seen = r, .party = 1};
+    test_dispute d = settle_padded(job, honest, liar, &x);
+    test_expect_convicted(&d, 1, grade, "filled up");
+    const uint32_t rounds = d.rounds;
+    test_dispute_close(&d);
+    for (x = (padding){r, 1, 1, 1}; x.round <= rounds; x.round++) {
+        d = settle_padded(job, honest, liar, &x);
+        if (d.outcome.result == VD_RESULT_FORFEIT) {
+            test_expect_forfeited(&d, 1, "a byte too many");
+            cr_expect(strstr(d.outcome.party[1].reason, "at most"), "%s",
+                      d.outcome.party[1].reason);
+        } else { /* it was asked nothing in that round */
+            test_expect_convicted(&d, 1, grade, "a byte too many");
+            cr_expect(x.round > 14, "round %u", x.round);
+        }
+        test_dispute_close(&d);
+    }
+}
+
+Test(members, of_an_answer_that_make_it_larger_than_its_question_allows_make_it_none,
+     .timeout = 300) {
+    record r = {.count = 0};
+    test_job job;
+    test_provider honest, liar;
+    test_job_open(&job, VD_MODEL_MLP, 6, 3);
+    const vd_fault f = test_fault(&job, "element@4:adamw.layer.1.bias.m");
+    test_provider_open(&honest, &job, 1, NULL);
+    test_provider_open(&liar, &job, 2, &f);
+    try_sizes(&r, &job, &honest.side, &liar.side, VD_GRADE_WRONG_OUTPUT);
+    cr_expect(r.count >= 12, "%d kinds of answers", r.count);
+    test_provider_close(&liar);
+    test_provider_close(&honest);
+    test_job_close(&job);
+}
+
+/* ---- all kinds ---- */
+
 static void try_model(record *r, const char *fault) {
     test_job job;
     test_provider honest, liar;

@@ -81,6 +81,7 @@ bool vd_unhex(const char *text, uint8_t *bytes, size_t size); /* exactly 2*size 
  * malloc'ed; NULL: out of memory.
  */
 char *vd_base64(const void *bytes, size_t size);
+void vd_put_base64(vd_buf *buf, const void *bytes, size_t size); /* appends it, no NUL */
 VD_MUST_USE vd_status vd_unbase64(const char *text, size_t length, vd_buf *out, vd_err *err);
 
 /* "-0.152760625 (0xbe1c6cc8)": the shortest decimal that reads back as these bits, and they. */

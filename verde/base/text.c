@@ -43,17 +43,32 @@ static void encode_group(const uint8_t *bytes, size_t size, char *text) {
     text[3] = size > 2 ? alphabet[bits & 63] : '=';
 }
 
-char *vd_base64(const void *bytes, size_t size) {
-    if (size > (SIZE_MAX - 8) / 4 * 3)
-        return NULL;
-    char *text = malloc((size + 2) / 3 * 4 + 1);
-    if (!text)
-        return NULL;
-    char *end = text;
-    for (size_t at = 0; at < size; at += 3, end += 4)
-        encode_group((const uint8_t *)bytes + at, size - at < 3 ? size - at : 3, end);
-    *end = 0;
+/* The end of the text. */
+static char *encode(const uint8_t *bytes, size_t size, char *text) {
+    for (size_t at = 0; at < size; at += 3, text += 4)
+        encode_group(bytes + at, size - at < 3 ? size - at : 3, text);
     return text;
+}
+
+static bool is_too_long(size_t size) {
+    return size > (SIZE_MAX - 8) / 4 * 3;
+}
+
+char *vd_base64(const void *bytes, size_t size) {
+    char *text = is_too_long(size) ? NULL : malloc((size + 2) / 3 * 4 + 1);
+    if (text)
+        *encode(bytes, size, text) = 0;
+    return text;
+}
+
+void vd_put_base64(vd_buf *buf, const void *bytes, size_t size) {
+    const size_t length = (size + 2) / 3 * 4;
+    buf->failed |= is_too_long(size);
+    uint8_t *room = vd_buf_room(buf, length);
+    if (!room)
+        return;
+    encode(bytes, size, (char *)room);
+    buf->size += length;
 }
 
 static int base64_value(char c) {

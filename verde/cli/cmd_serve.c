@@ -236,8 +236,8 @@ const vd_command vd_cmd_serve = {
     "  --data DIR          where the run's data files are now, if they have moved\n"
     "  --fetch             also hand out the final state, to whoever names the run root: for\n"
     "                      `verde fetch`. The root is no secret once it is revealed\n"
-    "  --fault KIND        lie on purpose: proof, withhold, silence or contradict\n" VD_COMMON_HELP
-    "\nExample:\n"
+    "  --fault KIND        lie on purpose: proof, withhold, silence, contradict or "
+    "pad\n" VD_COMMON_HELP "\nExample:\n"
     "  verde serve run --listen 127.0.0.1:8443\n"
     "  verde serve run --fetch --referee $(cat referee/key.pub)\n"
     "  mpirun -n 4 verde serve run   # steps are executed again by 4 processes\n" VD_EXIT_HELP,

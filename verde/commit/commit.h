@@ -176,6 +176,13 @@ VD_MUST_USE vd_status vd_note_sign(const vd_key *key, const char *type, const vo
 VD_MUST_USE vd_status vd_note_open(const void *note, size_t note_size, size_t limit,
                                    const char *type, const vd_public_key *key, vd_buf *payload,
                                    vd_err *err);
+/* The same, and the signature, from which vd_note_join makes this note again. */
+VD_MUST_USE vd_status vd_note_split(const void *note, size_t note_size, size_t limit,
+                                    const char *type, const vd_public_key *key, vd_buf *payload,
+                                    uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err);
+/* Appends the note, compact. */
+void vd_note_join(const char *type, const vd_public_key *key, const void *payload, size_t size,
+                  const uint8_t signature[VD_SIGNATURE_SIZE], vd_buf *out);
 /* Reads only the signer's claimed key, unverified. */
 VD_MUST_USE vd_status vd_note_signer(const void *note, size_t note_size, size_t limit,
                                      vd_public_key *key, vd_err *err);

@@ -1,7 +1,6 @@
 /* Signed notes: DSSE envelopes (github.com/secure-systems-lab/dsse, protocol.md, version 1). */
 #include "verde/commit/internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 void vd_note_encode(const char *type, const void *payload, size_t size, vd_buf *out) {
@@ -28,8 +27,16 @@ static vd_status sign_payload(const vd_key *key, const char *type, const void *p
     return status;
 }
 
-static void put_text(vd_buf *out, const char *text) {
-    vd_put(out, text, strlen(text));
+void vd_note_join(const char *type, const vd_public_key *key, const void *payload, size_t size,
+                  const uint8_t signature[VD_SIGNATURE_SIZE], vd_buf *out) {
+    char keyid[2 * VD_KEY_SIZE + 1];
+    vd_hex(key->b, VD_KEY_SIZE, keyid);
+    vd_printf(out, "{\"payload\":\"");
+    vd_put_base64(out, payload, size);
+    vd_printf(out, "\",\"payloadType\":\"%s\",\"signatures\":[{\"keyid\":\"%s\",\"sig\":\"", type,
+              keyid);
+    vd_put_base64(out, signature, VD_SIGNATURE_SIZE);
+    vd_printf(out, "\"}]}");
 }
 
 vd_status vd_note_sign(const vd_key *key, const char *type, const void *payload, size_t size,
@@ -40,23 +47,10 @@ vd_status vd_note_sign(const vd_key *key, const char *type, const void *payload,
     vd_status status = sign_payload(key, type, payload, size, signature, err);
     if (status != VD_OK)
         return status;
-    char keyid[2 * VD_KEY_SIZE + 1];
-    vd_hex(key->public.b, VD_KEY_SIZE, keyid);
-    char *body = vd_base64(payload, size);
-    char *sig = vd_base64(signature, sizeof signature);
-    size_t before = out->size;
-    if (body && sig) {
-        put_text(out, "{\"payload\":\"");
-        put_text(out, body); /* may be larger than printf can */
-        vd_printf(out,
-                  "\",\"payloadType\":\"%s\",\"signatures\":[{\"keyid\":\"%s\",\"sig\":\"%s\"}]}",
-                  type, keyid, sig);
-    }
-    if (!body || !sig || !vd_buf_ok(out)) {
-        out->size = before;
-        status = vd_fail(err, VD_ERR_LOCAL, "out of memory in signing a note");
-    }
-    free(body);
-    free(sig);
-    return status;
+    const size_t before = out->size;
+    vd_note_join(type, &key->public, payload, size, signature, out);
+    if (vd_buf_ok(out))
+        return VD_OK;
+    out->size = before;
+    return vd_fail(err, VD_ERR_LOCAL, "out of memory in signing a note");
 }

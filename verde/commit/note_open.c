@@ -65,20 +65,20 @@ static vd_status decode(const json_t *value, const char *what, vd_buf *out, vd_e
 }
 
 static vd_status check_signature(const envelope *note, const char *type, const uint8_t *payload,
-                                 size_t size, vd_err *err) {
-    vd_buf signature = {0}, message = {0};
-    vd_status status = decode(note->sig, "sig", &signature, err);
-    if (status == VD_OK && signature.size != VD_SIGNATURE_SIZE)
-        status = vd_fail(err, VD_ERR_PEER, "note: sig has %zu bytes, expected 64", signature.size);
+                                 size_t size, uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err) {
+    vd_buf stated = {0}, message = {0};
+    vd_status status = decode(note->sig, "sig", &stated, err);
+    if (status == VD_OK && stated.size != VD_SIGNATURE_SIZE)
+        status = vd_fail(err, VD_ERR_PEER, "note: sig has %zu bytes, expected 64", stated.size);
     if (status == VD_OK) {
+        memcpy(signature, stated.data, VD_SIGNATURE_SIZE);
         vd_note_encode(type, payload, size, &message);
-        status =
-            vd_buf_ok(&message)
-                ? vd_signature_verify(&note->key, message.data, message.size, signature.data, err)
-                : vd_fail(err, VD_ERR_LOCAL, "out of memory in checking a note");
+        status = vd_buf_ok(&message)
+                     ? vd_signature_verify(&note->key, message.data, message.size, signature, err)
+                     : vd_fail(err, VD_ERR_LOCAL, "out of memory in checking a note");
     }
     vd_buf_free(&message);
-    vd_buf_free(&signature);
+    vd_buf_free(&stated);
     return status;
 }
 
@@ -96,8 +96,9 @@ static vd_status check_claims(const envelope *note, const char *type, const vd_p
     return VD_OK;
 }
 
-vd_status vd_note_open(const void *text, size_t size, size_t limit, const char *type,
-                       const vd_public_key *key, vd_buf *payload, vd_err *err) {
+vd_status vd_note_split(const void *text, size_t size, size_t limit, const char *type,
+                        const vd_public_key *key, vd_buf *payload,
+                        uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err) {
     envelope note;
     size_t before = payload->size;
     vd_status status = parse(text, size, limit, &note, err);
@@ -106,11 +107,18 @@ vd_status vd_note_open(const void *text, size_t size, size_t limit, const char *
     if (status == VD_OK)
         status = decode(note.payload, "payload", payload, err);
     if (status == VD_OK)
-        status = check_signature(&note, type, payload->data + before, payload->size - before, err);
+        status = check_signature(&note, type, payload->data + before, payload->size - before,
+                                 signature, err);
     if (status != VD_OK)
         payload->size = before;
     json_decref(note.root);
     return status;
+}
+
+vd_status vd_note_open(const void *text, size_t size, size_t limit, const char *type,
+                       const vd_public_key *key, vd_buf *payload, vd_err *err) {
+    uint8_t signature[VD_SIGNATURE_SIZE];
+    return vd_note_split(text, size, limit, type, key, payload, signature, err);
 }
 
 vd_status vd_note_signer(const void *text, size_t size, size_t limit, vd_public_key *key,

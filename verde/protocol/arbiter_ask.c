@@ -62,11 +62,12 @@ static vd_status give_answer(vd_arbiter *a, uint32_t p, const void *bytes, size_
     const vd_statement *s = vd_referee_last(referee, q->party);
     if (!s)
         return vd_fail(a->err, VD_ERR_LOCAL, "out of memory");
-    a->heard |= s->note.size > 0;
+    const bool counted = s->stated.payload.size > 0;
+    a->heard |= counted;
     take_pace(a, p, referee);
-    vd_noted noted = entry_of(a, p, s->note.size ? VD_NOTED_ANSWER : VD_NOTED_ABSENT);
-    noted.bytes = s->note.size ? s->note.data : (const uint8_t *)s->why;
-    noted.size = s->note.size ? s->note.size : strlen(s->why);
+    vd_noted noted = entry_of(a, p, counted ? VD_NOTED_ANSWER : VD_NOTED_ABSENT);
+    noted.bytes = counted ? bytes : (const uint8_t *)s->why;
+    noted.size = counted ? size : strlen(s->why);
     end_asking(a, p);
     return vd_arbiter_append(a, &noted, 1);
 }
@@ -92,7 +93,7 @@ static vd_status recall_answer(vd_arbiter *a, uint32_t p, const vd_noted *noted)
     vd_referee *referee = a->seat[q->seat].sitting.referee;
     vd_referee_answer(referee, q->party, noted->bytes, noted->size);
     const vd_statement *s = vd_referee_last(referee, q->party);
-    if (!s || s->note.size == 0)
+    if (!s || s->stated.payload.size == 0)
         return no_such(a, p, "did not sign an answer that it has");
     a->heard = true;
     take_pace(a, p, referee);

@@ -59,11 +59,11 @@ typedef struct {
     vd_public_key key;
     bool asked, answered; /* in this round */
     vd_hash question;
-    vd_hash plain;   /* GAME: of the question without the game's number */
-    bool again;      /* it answers from its second run */
-    vd_said *said;   /* GAME */
-    size_t bytes;    /* GAME: of its notes so far */
-    size_t elements; /* most JSON elements of a fitting answer */
+    vd_hash plain; /* GAME: of the question without the game's number */
+    bool again;    /* it answers from its second run */
+    vd_said *said; /* GAME */
+    size_t bytes;  /* GAME: of the payloads of its answers so far */
+    vd_answer_most most;
     vd_buf payload, note;
     json_t *body; /* the answer; NULL: none */
     char why[128];

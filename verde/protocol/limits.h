@@ -5,7 +5,7 @@
 enum {
     VD_PARTIES_MAX = 64,                /* providers that one assignment names */
     VD_GAMES_MAX = 126,                 /* of a tournament: 63 before and 63 after challenges */
-    VD_GAME_ANSWER_BYTES = 112 << 20,   /* all answers of one provider in one game: notes */
+    VD_GAME_ANSWER_BYTES = 84 << 20,    /* all answers of one provider in one game: payloads */
     VD_ASSIGNMENT_ELEMENTS = 128,       /* as VD_SMALL_ELEMENTS, of an assignment */
     VD_OPEN_DEPTH = 4,                  /* a referee opens 16 nodes at once */
     VD_OPEN_DEPTH_MAX = 8,              /* a provider answers up to 256 */
@@ -16,14 +16,17 @@ enum {
     VD_QUESTION_ELEMENTS_MAX = 1 << 17, /* the same of any question: a list of leaves */
     VD_VERDICT_ELEMENTS_MAX = 1 << 20,  /* the same of a verdict's payload */
     VD_QUESTION_BYTES_MAX = 2 << 20,    /* note */
-    VD_ANSWER_BYTES_MAX = 48 << 20,     /* note */
-    VD_ROUNDS_MAX = 4096,               /* questions to one provider in one dispute */
-    VD_VERDICT_BYTES_MAX = 256 << 20,   /* file, of two providers, or of more without a game */
-    VD_VERDICT_GAME_BYTES = 320 << 20,  /* file, each game of more than two */
-    VD_DESK_MAX = 32,                   /* questions that a provider works on, or has answered */
-    VD_DESK_NEW_MAX = 16,               /* of them, of referees that have fetched no answer yet */
-    VD_DESK_KNOWN_MAX = 64,             /* referees of which it is remembered that they have */
-    VD_DESK_BYTES = 256 << 20,          /* of answers that it keeps */
+    VD_ANSWER_BYTES_MAX = 36 << 20,     /* payload */
+    VD_ANSWER_SPARE = 4096, /* of an answer's payload, and of a note around it: what has no list */
+    VD_ANSWER_HASH = 80,    /* each hash of a list in an answer: 67, and some white space */
+    VD_ANSWER_LEAF = 64,    /* each proof of a leaf, beside its data and path */
+    VD_ROUNDS_MAX = 4096,   /* questions to one provider in one dispute */
+    VD_VERDICT_BYTES_MAX = 256 << 20,  /* file, of two providers, or of more without a game */
+    VD_VERDICT_GAME_BYTES = 320 << 20, /* file, each game of more than two */
+    VD_DESK_MAX = 32,                  /* questions that a provider works on, or has answered */
+    VD_DESK_NEW_MAX = 16,              /* of them, of referees that have fetched no answer yet */
+    VD_DESK_KNOWN_MAX = 64,            /* referees of which it is remembered that they have */
+    VD_DESK_BYTES = 256 << 20,         /* of answers that it keeps */
 };
 
 #endif

@@ -112,29 +112,6 @@ bool vd_assignment_hash(const void *payload, size_t size, vd_hash *out) {
 
 /* ---- answers ---- */
 
-/* Each leaf: an object, a path of at most VD_PROOF_MAX hashes. */
-size_t vd_answer_elements(const vd_question *question) {
-    size_t leaves = question->kind == VD_ASK_PROVE ? question->leaf_count : 2;
-    size_t hashes = question->kind == VD_ASK_OPEN ? (size_t)1 << question->depth : 0;
-    return VD_SMALL_ELEMENTS + leaves * (VD_PROOF_MAX + 4) + hashes;
-}
-
-/* The widest leaf is a record of RO_MAX_INPUTS inputs; base64 stands around it twice. */
-size_t vd_answer_bytes(const vd_question *question) {
-    enum {
-        SMALL = 64 << 10,
-        PROOF = VD_PROOF_MAX * 80,
-        RECORD = (RO_MAX_INPUTS + 3) * VD_HASH_SIZE
-    };
-    if (question->kind == VD_ASK_SECTION)
-        return VD_ANSWER_BYTES_MAX;
-    bool records = question->tree.kind == VD_TREE_TRACE;
-    size_t leaf = (records ? RECORD : VD_LEAF_SIZE) + PROOF;
-    size_t leaves = question->kind == VD_ASK_PROVE ? question->leaf_count : 2;
-    size_t size = SMALL + 2 * leaf * leaves;
-    return size < VD_ANSWER_BYTES_MAX ? size : VD_ANSWER_BYTES_MAX;
-}
-
 vd_status vd_answer_write(const vd_key *key, const vd_hash *assignment, const vd_hash *question,
                           json_t *body, vd_buf *note, vd_err *err) {
     vd_public_key public;
@@ -164,19 +141,38 @@ static bool answer_matches(const json_t *root, const vd_public_key *key, const v
            memcmp(&signer, key, sizeof signer) == 0;
 }
 
-vd_status vd_answer_read(const void *note, size_t size, const vd_public_key *key,
-                         const vd_hash *assignment, const vd_hash *question, size_t elements,
-                         json_t **body, vd_err *err) {
-    vd_buf payload = {0};
-    json_t *root = NULL;
-    vd_status status =
-        vd_note_open(note, size, VD_ANSWER_BYTES_MAX, VD_TYPE_ANSWER, key, &payload, err);
-    if (status == VD_OK)
-        status = vd_json_read(payload.data, payload.size, elements, &root, err);
-    vd_buf_free(&payload);
-    if (status == VD_OK && !answer_matches(root, key, assignment, question))
+static vd_status read_payload(const vd_buf *payload, const vd_answer_to *asked, json_t **root,
+                              vd_err *err) {
+    if (payload->size > asked->most.payload)
+        return vd_fail(err, VD_ERR_PEER, "an answer of %zu bytes; this one has at most %zu",
+                       payload->size, asked->most.payload);
+    vd_status status = vd_json_read(payload->data, payload->size, asked->most.elements, root, err);
+    if (status == VD_OK && !answer_matches(*root, asked->key, asked->assignment, asked->question))
         status = vd_fail(err, VD_ERR_PEER, "answer to another question");
-    *body = status == VD_OK ? json_incref(json_object_get(root, "answer")) : NULL;
+    return status;
+}
+
+vd_status vd_answer_read(const void *note, size_t size, const vd_answer_to *asked, vd_stated *out,
+                         json_t **body, vd_err *err) {
+    json_t *root = NULL;
+    *out = (vd_stated){.payload = {0}};
+    *body = NULL;
+    vd_status status = vd_note_split(note, size, asked->most.note, VD_TYPE_ANSWER, asked->key,
+                                     &out->payload, out->signature, err);
+    if (status == VD_OK)
+        status = read_payload(&out->payload, asked, &root, err);
+    if (status == VD_OK)
+        *body = json_incref(json_object_get(root, "answer"));
+    else
+        vd_buf_free(&out->payload);
+    json_decref(root);
+    return status;
+}
+
+vd_status vd_answer_body(const vd_buf *payload, size_t elements, json_t **body, vd_err *err) {
+    json_t *root;
+    vd_status status = vd_json_read(payload->data, payload->size, elements, &root, err);
+    *body = json_incref(json_object_get(root, "answer"));
     json_decref(root);
     return status;
 }

@@ -103,14 +103,36 @@ void vd_question_print(const vd_question *question, const vd_program *program, c
 VD_MUST_USE vd_status vd_answer_write(const vd_key *key, const vd_hash *assignment,
                                       const vd_hash *question, json_t *body, vd_buf *note,
                                       vd_err *err);
-/* The most that a fitting answer to a question can have: elements of JSON, bytes of its note. */
-size_t vd_answer_elements(const vd_question *question);
-size_t vd_answer_bytes(const vd_question *question);
-/* Checks signature, assignment and question. VD_ERR_PEER: not a statement of this key on this
- * question. */
-VD_MUST_USE vd_status vd_answer_read(const void *note, size_t size, const vd_public_key *key,
-                                     const vd_hash *assignment, const vd_hash *question,
-                                     size_t elements, json_t **body, vd_err *err);
+/* The most that an answer to a question may have (PROTOCOL.md section 9): little more than one that
+ * fits has, whatever its signer adds to it. */
+typedef struct {
+    size_t elements; /* brackets, and as many commas, of its payload */
+    size_t payload;  /* bytes */
+    size_t note;     /* bytes */
+} vd_answer_most;
+/* The question must fit the job; `program` of which is that of the item that it is about. */
+vd_answer_most vd_answer_most_of(const vd_question *question, const vd_job_programs *job);
+
+/* What an answer must be an answer to. */
+typedef struct {
+    const vd_public_key *key;
+    const vd_hash *assignment, *question;
+    vd_answer_most most;
+} vd_answer_to;
+
+/* A statement as it is kept: with the key, the note that was signed. */
+typedef struct {
+    vd_buf payload;
+    uint8_t signature[VD_SIGNATURE_SIZE];
+} vd_stated;
+
+/* Checks signature, assignment, question and sizes. VD_ERR_PEER: not a statement of this key on
+ * this question, and *out is empty. *body is the caller's. */
+VD_MUST_USE vd_status vd_answer_read(const void *note, size_t size, const vd_answer_to *asked,
+                                     vd_stated *out, json_t **body, vd_err *err);
+/* The body of a payload that vd_answer_read has taken. */
+VD_MUST_USE vd_status vd_answer_body(const vd_buf *payload, size_t elements, json_t **body,
+                                     vd_err *err);
 
 /* ---- JSON helpers, all strict ---- */
 

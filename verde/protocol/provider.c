@@ -3,14 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const lie_names[] = {"none", "proof", "withhold", "silence", "contradict"};
+static const char *const lie_names[] = {"none",    "proof",      "withhold",
+                                        "silence", "contradict", "pad"};
 
 const char *vd_lie_kinds(void) {
     return "proof, withhold, silence, contradict";
 }
 
 vd_status vd_lie_parse(const char *text, vd_lie *out, vd_err *err) {
-    for (int i = 1; i <= VD_LIE_CONTRADICT; i++)
+    for (int i = 1; i <= VD_LIE_PAD; i++)
         if (strcmp(text, lie_names[i]) == 0) {
             *out = (vd_lie)i;
             return VD_OK;
@@ -213,6 +214,25 @@ static json_t *build(vd_inquiry *r) {
     return NULL;
 }
 
+/* A member that no document names, as long as it may be: what stands around a body has less than
+ * ENVELOPE bytes. */
+static void pad(const vd_inquiry *r, json_t *body) {
+    enum { ENVELOPE = 400 };
+    const vd_job_programs job = {vd_inquiry_program(r), r->provider->collection};
+    const size_t most = vd_answer_most_of(&r->question, &job).payload - ENVELOPE;
+    vd_buf text = {0};
+    if (vd_json_dump(body, &text) && text.size < most) {
+        const size_t left = most - text.size;
+        text.size = 0;
+        for (size_t i = 0; i < left; i++)
+            vd_put_u8(&text, 'x');
+        vd_put_u8(&text, 0);
+        if (vd_buf_ok(&text))
+            json_object_set_new(body, "padding", json_string((const char *)text.data));
+    }
+    vd_buf_free(&text);
+}
+
 vd_status vd_inquiry_answer(vd_inquiry *r, vd_buf *note) {
     if (withheld(r))
         return vd_fail(r->err, VD_ERR_TIMEOUT, "silent on purpose");
@@ -230,6 +250,8 @@ vd_status vd_inquiry_answer(vd_inquiry *r, vd_buf *note) {
     if (!body)
         return r->err->status != VD_OK ? r->err->status
                                        : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
+    if (r->provider->lie == VD_LIE_PAD)
+        pad(r, body);
     vd_status status = vd_answer_write(r->provider->key, &r->assignment_hash, &r->question_hash,
                                        body, note, r->err);
     json_decref(body);

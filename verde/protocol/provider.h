@@ -14,6 +14,7 @@ typedef enum {
     VD_LIE_WITHHOLD,   /* no answer about tensors */
     VD_LIE_SILENCE,    /* no answer after the reveal */
     VD_LIE_CONTRADICT, /* states inside a run that are not those at its ends */
+    VD_LIE_PAD,        /* answers filled up with what nobody reads */
 } vd_lie;
 
 VD_MUST_USE vd_status vd_lie_parse(const char *text, vd_lie *out, vd_err *err);

@@ -138,7 +138,7 @@ void vd_referee_destroy(vd_referee *r) {
         free(r->party[p].record);
     }
     for (size_t i = 0; i < r->statements; i++)
-        vd_buf_free(&r->statement[i].note);
+        vd_buf_free(&r->statement[i].stated.payload);
     free(r->statement);
     free(r->wanted);
     vd_program_free(&r->item_program);
@@ -182,12 +182,17 @@ static bool hash_plain(vd_referee *r, vd_party *party, const vd_question *questi
     return ok;
 }
 
+static vd_answer_most answer_most(const vd_referee *r, const vd_question *question) {
+    const vd_job_programs job = {r->program, r->options.collection};
+    return vd_answer_most_of(question, &job);
+}
+
 /* *recalled: it has answered that before, and is not asked. */
 static bool put_question(vd_referee *r, uint32_t p, const vd_question *question, bool *recalled) {
     vd_party *party = &r->party[p];
     drop_answer(party);
     party->asked = true;
-    party->elements = vd_answer_elements(question);
+    party->most = answer_most(r, question);
     if (r->scope == VD_SCOPE_GAME && !hash_plain(r, party, question))
         return false;
     *recalled = r->scope == VD_SCOPE_GAME && vd_recall(r, p);
@@ -217,7 +222,7 @@ static vd_outgoing outgoing(const vd_referee *r, uint32_t p, const vd_question *
     vd_outgoing out = {.party = p,
                        .question = r->party[p].question,
                        .note = &r->party[p].note,
-                       .answer_max = vd_answer_bytes(question),
+                       .answer_max = r->party[p].most.note,
                        .work = vd_work_of(question),
                        .whole_run = question->kind == VD_ASK_CHALLENGE};
     vd_question_print(question, r->program, out.text, sizeof out.text);

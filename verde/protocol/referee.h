@@ -165,7 +165,7 @@ typedef struct {
     uint32_t party;
     vd_hash question;   /* hash of the payload */
     const vd_buf *note; /* signed; empty in a replay */
-    size_t answer_max;  /* bytes that a fitting answer can have */
+    size_t answer_max;  /* bytes that the note of an answer may have */
     vd_work work;       /* what the answer takes */
     bool whole_run;     /* the answer may take as long as the job */
     char text[96];      /* for people */
@@ -184,8 +184,8 @@ void vd_referee_no_answer(vd_referee *referee, uint32_t party, const char *why);
 typedef struct {
     uint32_t party;
     vd_hash question;
-    vd_buf note;   /* empty: there was no answer */
-    char why[128]; /* what the referee saw instead of an answer */
+    vd_stated stated; /* its payload is empty: there was no answer */
+    char why[128];    /* what the referee saw instead of an answer */
 } vd_statement;
 
 /* What was kept of the last answer of this provider, or of its absence: NULL before the first. */

@@ -6,10 +6,8 @@
 #include "verde/commit/commit.h"
 
 typedef struct {
-    vd_hash plain;    /* the question without the number of its game, hashed */
-    vd_hash question; /* as it was asked */
-    const void *note; /* the answer; borrowed from whoever keeps the statements */
-    size_t size;
+    vd_hash plain;  /* the question without the number of its game, hashed */
+    vd_buf payload; /* of the answer; borrowed from whoever keeps the statements */
 } vd_said_answer;
 
 /* Sorted by `plain`. All zeros: it has answered nothing. */

@@ -63,20 +63,31 @@ static void take_common(vd_referee *r, uint32_t p) {
 }
 
 static vd_status read_answer(const vd_referee *r, vd_party *party, const void *note, size_t size,
-                             vd_err *err) {
-    if (r->scope == VD_SCOPE_GAME && size > VD_GAME_ANSWER_BYTES - party->bytes)
-        return vd_fail(err, VD_ERR_PEER, "its answers in one game have more than %d bytes",
-                       VD_GAME_ANSWER_BYTES);
-    return vd_answer_read(note, size, &party->key, &r->assignment, &party->question,
-                          party->elements, &party->body, err);
+                             vd_stated *out, vd_err *err) {
+    const vd_answer_to asked = {&party->key, &r->assignment, &party->question, party->most};
+    vd_status status = vd_answer_read(note, size, &asked, out, &party->body, err);
+    if (status != VD_OK || r->scope != VD_SCOPE_GAME ||
+        out->payload.size <= VD_GAME_ANSWER_BYTES - party->bytes)
+        return status;
+    vd_buf_free(&out->payload);
+    json_decref(party->body);
+    party->body = NULL;
+    return vd_fail(err, VD_ERR_PEER, "its answers in one game have more than %d bytes",
+                   VD_GAME_ANSWER_BYTES);
 }
 
 /* No later game asks this again. */
 static void remember(vd_referee *r, vd_party *party, const vd_statement *s) {
-    const vd_said_answer answer = {party->plain, party->question, s->note.data, s->note.size};
-    party->bytes += s->note.size;
+    const vd_said_answer answer = {party->plain, s->stated.payload};
+    party->bytes += s->stated.payload.size;
     if (r->scope == VD_SCOPE_GAME && !vd_said_put(party->said, &answer))
         vd_trouble(r, "out of memory");
+}
+
+static void begin_to_judge(vd_referee *r, uint32_t p) {
+    r->party[p].answered = true;
+    set_why(&r->party[p], "", "no answer");
+    take_common(r, p);
 }
 
 bool vd_recall(vd_referee *r, uint32_t p) {
@@ -85,19 +96,17 @@ bool vd_recall(vd_referee *r, uint32_t p) {
     const vd_said_answer *said = vd_said_find(party->said, &party->plain);
     if (!said)
         return false;
-    if (vd_answer_read(said->note, said->size, &party->key, &r->assignment, &said->question,
-                       party->elements, &party->body, &err) != VD_OK)
+    if (vd_answer_body(&said->payload, party->most.elements, &party->body, &err) != VD_OK)
         vd_trouble(r, err.text);
-    party->answered = true;
-    snprintf(party->why, sizeof party->why, "no answer");
-    take_common(r, p);
+    begin_to_judge(r, p);
     return true;
 }
 
 void vd_referee_answer(vd_referee *r, uint32_t p, const void *note, size_t size) {
     vd_party *party = &r->party[p];
+    vd_stated stated;
     vd_err err = {0};
-    vd_status status = read_answer(r, party, note, size, &err);
+    vd_status status = read_answer(r, party, note, size, &stated, &err);
     if (status == VD_ERR_LOCAL)
         vd_trouble(r, err.text);
     if (status != VD_OK) {
@@ -107,15 +116,13 @@ void vd_referee_answer(vd_referee *r, uint32_t p, const void *note, size_t size)
         return;
     }
     vd_statement *s = keep_statement(r, p);
-    if (s)
-        vd_put(&s->note, note, size);
-    if (s && !vd_buf_ok(&s->note))
-        vd_trouble(r, "out of memory");
-    else if (s)
+    if (s) {
+        s->stated = stated;
         remember(r, party, s);
-    party->answered = true;
-    snprintf(party->why, sizeof party->why, "no answer");
-    take_common(r, p);
+    } else {
+        vd_buf_free(&stated.payload);
+    }
+    begin_to_judge(r, p);
 }
 
 const vd_statement *vd_referee_last(const vd_referee *r, uint32_t p) {

@@ -12,34 +12,58 @@ static json_t *note_object(const vd_buf *note) {
                                                                                         : NULL;
 }
 
-static void add_evidence(json_t *list, const vd_referee *dispute, const uint32_t *provider) {
+typedef struct {
+    const vd_referee *referee;
+    const uint32_t *provider; /* of each of its parties, the number in the assignment */
+} hearing;
+
+/* What is decided, and from what. */
+typedef struct {
+    const char *predicate;     /* its type */
+    const vd_program *program; /* NULL: the job is a collection */
+    const vd_buf *assignment_note;
+    const vd_outcome *outcome;
+    const vd_cost *cost;
+    hearing hearing[VD_GAMES_MAX + 2]; /* in the order of their evidence */
+    size_t hearings;
+    vd_assignment assignment;
+} decision;
+
+static void put_json(vd_buf *out, json_t *value) {
+    out->failed |= !vd_json_dump(value, out);
+    json_decref(value);
+}
+
+/* The evidence is by far the most of a verdict, so it is written as text at once. */
+static void put_item(vd_buf *out, const vd_statement *s, const vd_public_key *key, uint32_t p) {
+    char question[2 * VD_HASH_SIZE + 1];
+    if (s->stated.payload.size == 0) {
+        put_json(out, json_pack("{si so ss}", "provider", (int)p, "question",
+                                vd_json_hash(&s->question), "absent", s->why));
+        return;
+    }
+    vd_hex(s->question.b, VD_HASH_SIZE, question);
+    vd_printf(out, "{\"provider\":%u,\"question\":\"%s\",\"statement\":", p, question);
+    vd_note_join(VD_TYPE_ANSWER, key, s->stated.payload.data, s->stated.payload.size,
+                 s->stated.signature, out);
+    vd_printf(out, "}");
+}
+
+/* `comma`: there are items before these. */
+static void put_evidence_of(vd_buf *out, const decision *d, const hearing *h, bool *comma) {
     size_t count;
-    const vd_statement *s = vd_referee_statements(dispute, &count);
-    for (size_t i = 0; i < count; i++) {
-        const uint32_t p = provider ? provider[s[i].party] : s[i].party;
-        json_t *item =
-            json_pack("{si so}", "provider", (int)p, "question", vd_json_hash(&s[i].question));
-        if (s[i].note.size)
-            json_object_set_new(item, "statement", note_object(&s[i].note));
-        else
-            json_object_set_new(item, "absent", json_string(s[i].why));
-        json_array_append_new(list, item);
+    const vd_statement *s = vd_referee_statements(h->referee, &count);
+    for (size_t i = 0; i < count; i++, *comma = true) {
+        const uint32_t p = h->provider[s[i].party];
+        vd_printf(out, *comma ? "," : "");
+        put_item(out, &s[i], &d->assignment.provider[p], p);
     }
 }
 
-static json_t *evidence_of_two(const vd_referee *dispute) {
-    json_t *list = json_array();
-    add_evidence(list, dispute, NULL);
-    return list;
-}
-
-static json_t *evidence_of_many(const vd_tournament *tournament) {
-    size_t count;
-    const vd_sitting *sitting = vd_tournament_sittings(tournament, &count);
-    json_t *list = json_array();
-    for (size_t i = 0; i < count; i++)
-        add_evidence(list, sitting[i].referee, sitting[i].provider);
-    return list;
+static void put_evidence(vd_buf *out, const decision *d) {
+    bool comma = false;
+    for (size_t i = 0; i < d->hearings; i++)
+        put_evidence_of(out, d, &d->hearing[i], &comma);
 }
 
 static json_t *cost_json(const vd_cost *cost) {
@@ -48,98 +72,93 @@ static json_t *cost_json(const vd_cost *cost) {
                      cost->cpu_seconds, "peak_bytes", (json_int_t)cost->peak_bytes);
 }
 
-/* What is decided, and from what. Takes both objects. */
-typedef struct {
-    const char *predicate;
-    json_t *outcome, *evidence;
-    size_t bytes_max; /* of the verdict */
-    const char *job;  /* "program", or "collection" */
-    json_t *programs;
-} vd_decision;
-
-static json_t *statement_json(const vd_assignment *a, const vd_buf *assignment_note,
-                              const vd_decision *decision, const vd_cost *cost) {
-    json_t *subject =
-        json_pack("[{ss s{so}}]", "name", "program", "digest", "sha256", vd_json_hash(&a->program));
-    json_t *predicate = json_pack("{so so so so so}", "assignment", note_object(assignment_note),
-                                  decision->job, decision->programs, "outcome", decision->outcome,
-                                  "evidence", decision->evidence, "cost", cost_json(cost));
-    return json_pack("{ss so ss so}", "_type", VD_STATEMENT_TYPE, "subject", subject,
-                     "predicateType", decision->predicate, "predicate", predicate);
-}
-
-static void put_programs(vd_decision *out, const vd_program *program, const vd_collection *c,
-                         const vd_referee *const *dispute, size_t count) {
-    out->job = c ? "collection" : "program";
-    out->programs = c ? vd_verdict_items_json(c, dispute, count) : vd_verdict_program(program);
-}
-
-static void put_programs_of_many(vd_decision *out, const vd_program *program,
-                                 const vd_tournament *tournament) {
-    size_t count;
-    const vd_sitting *sitting = vd_tournament_sittings(tournament, &count);
+static json_t *collection_json(const decision *d) {
     const vd_referee *dispute[VD_GAMES_MAX + 2];
-    for (size_t i = 0; i < count; i++)
-        dispute[i] = sitting[i].referee;
-    put_programs(out, program, vd_referee_collection(dispute[0]), dispute, count);
+    for (size_t i = 0; i < d->hearings; i++)
+        dispute[i] = d->hearing[i].referee;
+    return vd_verdict_items_json(vd_referee_collection(dispute[0]), dispute, d->hearings);
 }
 
-static vd_status sign(const vd_key *referee, json_t *root, size_t bytes_max, vd_buf *out,
-                      vd_err *err) {
-    vd_buf text = {0};
-    vd_status status = vd_json_dump(root, &text) && !vd_json_failed()
-                           ? vd_note_sign(referee, VD_TYPE_VERDICT, text.data, text.size, out, err)
-                           : vd_fail(err, VD_ERR_LOCAL, "verdict: out of memory");
-    if (status == VD_OK && out->size > bytes_max)
+static void put_program(vd_buf *out, const vd_program *program) {
+    vd_buf bytes = {0};
+    vd_program_encode(program, &bytes);
+    vd_printf(out, ",\"program\":\"");
+    vd_put_base64(out, bytes.data, bytes.size);
+    vd_printf(out, "\"");
+    out->failed |= !vd_buf_ok(&bytes);
+    vd_buf_free(&bytes);
+}
+
+static void put_predicate(vd_buf *out, const decision *d) {
+    vd_printf(out, "{\"assignment\":");
+    put_json(out, note_object(d->assignment_note));
+    if (d->program) {
+        put_program(out, d->program);
+    } else {
+        vd_printf(out, ",\"collection\":");
+        put_json(out, collection_json(d));
+    }
+    vd_printf(out, ",\"cost\":");
+    put_json(out, cost_json(d->cost));
+    vd_printf(out, ",\"outcome\":");
+    put_json(out, vd_outcome_json(d->outcome, &d->assignment));
+    vd_printf(out, ",\"evidence\":[");
+    put_evidence(out, d);
+    vd_printf(out, "]}");
+}
+
+static void put_statement(vd_buf *out, const decision *d) {
+    vd_printf(out, "{\"_type\":\"%s\",\"predicateType\":\"%s\",\"subject\":", VD_STATEMENT_TYPE,
+              d->predicate);
+    put_json(out, json_pack("[{ss s{so}}]", "name", "program", "digest", "sha256",
+                            vd_json_hash(&d->assignment.program)));
+    vd_printf(out, ",\"predicate\":");
+    put_predicate(out, d);
+    vd_printf(out, "}");
+}
+
+static vd_status write_decision(const vd_key *referee, decision *d, vd_buf *out, vd_err *err) {
+    vd_buf payload = {0}, text = {0};
+    vd_status status = vd_verdict_assignment(d->assignment_note, &payload, &d->assignment, err);
+    vd_buf_free(&payload);
+    if (status != VD_OK)
+        return status;
+    vd_json_start();
+    put_statement(&text, d);
+    status = vd_buf_ok(&text) && !vd_json_failed()
+                 ? vd_note_sign(referee, VD_TYPE_VERDICT, text.data, text.size, out, err)
+                 : vd_fail(err, VD_ERR_LOCAL, "verdict: out of memory");
+    vd_buf_free(&text);
+    if (status == VD_OK && out->size > vd_verdict_bytes_max(d->outcome->game_count))
         status =
             vd_fail(err, VD_ERR_LOCAL, "verdict: %zu bytes, more than a verifier reads", out->size);
-    vd_buf_free(&text);
     return status;
 }
 
 vd_status vd_verdict_write(const vd_key *referee, const vd_program *program,
                            const vd_buf *assignment_note, const vd_referee *dispute,
                            const vd_cost *cost, vd_buf *out, vd_err *err) {
-    vd_assignment a;
-    vd_buf payload = {0};
-    vd_status status = vd_verdict_assignment(assignment_note, &payload, &a, err);
-    vd_buf_free(&payload);
-    if (status != VD_OK)
-        return status;
-    vd_json_start();
-    vd_decision decision = {VD_PREDICATE,
-                            vd_outcome_json(vd_referee_outcome(dispute), &a),
-                            evidence_of_two(dispute),
-                            VD_VERDICT_BYTES_MAX,
-                            NULL,
-                            NULL};
-    put_programs(&decision, program, vd_referee_collection(dispute), &dispute, 1);
-    json_t *root = statement_json(&a, assignment_note, &decision, cost);
-    status = sign(referee, root, decision.bytes_max, out, err);
-    json_decref(root);
-    return status;
+    static const uint32_t provider[2] = {0, 1};
+    decision d = {.predicate = VD_PREDICATE,
+                  .program = vd_referee_collection(dispute) ? NULL : program,
+                  .assignment_note = assignment_note,
+                  .outcome = vd_referee_outcome(dispute),
+                  .cost = cost,
+                  .hearing = {{.referee = dispute, .provider = provider}},
+                  .hearings = 1};
+    return write_decision(referee, &d, out, err);
 }
 
 vd_status vd_verdict_write_many(const vd_key *referee, const vd_program *program,
                                 const vd_buf *assignment_note, const vd_tournament *tournament,
                                 const vd_cost *cost, vd_buf *out, vd_err *err) {
-    const vd_outcome *outcome = vd_tournament_outcome(tournament);
-    vd_assignment a;
-    vd_buf payload = {0};
-    vd_status status = vd_verdict_assignment(assignment_note, &payload, &a, err);
-    vd_buf_free(&payload);
-    if (status != VD_OK)
-        return status;
-    vd_json_start();
-    vd_decision decision = {VD_PREDICATE_MANY,
-                            vd_outcome_json(outcome, &a),
-                            evidence_of_many(tournament),
-                            vd_verdict_bytes_max(outcome->game_count),
-                            NULL,
-                            NULL};
-    put_programs_of_many(&decision, program, tournament);
-    json_t *root = statement_json(&a, assignment_note, &decision, cost);
-    status = sign(referee, root, decision.bytes_max, out, err);
-    json_decref(root);
-    return status;
+    decision d = {.predicate = VD_PREDICATE_MANY,
+                  .assignment_note = assignment_note,
+                  .outcome = vd_tournament_outcome(tournament),
+                  .cost = cost};
+    const vd_sitting *sitting = vd_tournament_sittings(tournament, &d.hearings);
+    for (size_t i = 0; i < d.hearings; i++)
+        d.hearing[i] = (hearing){sitting[i].referee, sitting[i].provider};
+    d.program = vd_referee_collection(sitting->referee) ? NULL : program;
+    return write_decision(referee, &d, out, err);
 }

@@ -10,9 +10,6 @@
 VD_MUST_USE vd_status vd_verdict_assignment(const vd_buf *note, vd_buf *payload, vd_assignment *out,
                                             vd_err *err);
 
-/* A program's bytes in base64. */
-json_t *vd_verdict_program(const vd_program *program);
-
 /* ---- verdict_items.c: of a job of many programs ---- */
 
 typedef struct {

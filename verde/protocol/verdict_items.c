@@ -8,7 +8,7 @@
 
 /* ---- writing ---- */
 
-json_t *vd_verdict_program(const vd_program *program) {
+static json_t *program_json(const vd_program *program) {
     vd_buf bytes = {0};
     vd_program_encode(program, &bytes);
     char *text = vd_buf_ok(&bytes) ? vd_base64(bytes.data, bytes.size) : NULL;
@@ -27,7 +27,7 @@ static json_t *item_json(const vd_tree *programs, const vd_referee *dispute) {
     for (size_t i = 0; i < proof.length; i++)
         json_array_append_new(path, vd_json_hash(&proof.path[i]));
     return json_pack("{sI so so}", "item", (json_int_t)item, "path", path, "program",
-                     vd_verdict_program(vd_referee_program(dispute)));
+                     program_json(vd_referee_program(dispute)));
 }
 
 /* Whether one before it is about the same item. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "verde/exec/exec.h"
+#include "verde/protocol/dispute.h"
 #include "verde/protocol/verdict.h"
 #include "verde/protocol/verdict_internal.h"
 
@@ -143,6 +144,16 @@ static bool answers(const json_t *item, const vd_outgoing *q, uint32_t number) {
            vd_json_get_hash(item, "question", &question) && vd_hash_equal(&question, &q->question);
 }
 
+/* A note that is no statement of this provider on this question is kept out of the evidence:
+ * anybody could have put it there. So no verdict that has one holds. */
+static vd_status check_counted(replay *v, const vd_sitting *sitting, const vd_outgoing *q) {
+    const vd_statement *s = vd_referee_last(sitting->referee, q->party);
+    if (!s || s->stated.payload.size || sitting->referee->failed != VD_OK)
+        return VD_OK; /* the referee tells trouble of its own when it is asked to go on */
+    return vd_fail(v->err, VD_ERR_PEER, "verdict: item %zu of the evidence, of provider %u: %s",
+                   v->used, sitting->provider[q->party] + 1, s->why);
+}
+
 /* The recorded statement that answers this question, in order: nothing may be left out or added. */
 static vd_status feed(replay *v, const vd_sitting *sitting, const vd_outgoing *q) {
     vd_referee *dispute = sitting->referee;
@@ -158,7 +169,7 @@ static vd_status feed(replay *v, const vd_sitting *sitting, const vd_outgoing *q
     bool ok = vd_json_dump(json_object_get(item, "statement"), &note);
     if (ok)
         vd_referee_answer(dispute, q->party, note.data, note.size);
-    vd_status status = ok ? VD_OK
+    vd_status status = ok ? check_counted(v, sitting, q)
                           : vd_fail(v->err, note.failed ? VD_ERR_LOCAL : VD_ERR_PEER,
                                     "verdict: a statement is missing");
     vd_buf_free(&note);

@@ -1,0 +1,83 @@
+/* How large an answer may be: little more than one that fits. What has more is no answer, so that
+ * what a provider adds to its answers costs a referee, and whoever reads its verdict, next to
+ * nothing. PROTOCOL.md section 9. */
+#include "verde/exec/log_note.h"
+#include "verde/exec/source.h"
+#include "verde/log/log.h"
+#include "verde/protocol/message.h"
+
+/* Hashes of the longest path in a tree: the base-two logarithm of its leaves, rounded up. */
+static size_t depth_of(uint64_t leaves) {
+    size_t depth = 0;
+    while (depth < VD_PROOF_MAX && leaves > UINT64_C(1) << depth)
+        depth++;
+    return depth;
+}
+
+static uint64_t leaves_of(const vd_question *q, const vd_job_programs *job) {
+    return q->tree.kind == VD_TREE_ITEMS ? job->collection->count
+                                         : vd_tree_leaves(job->program, &q->tree);
+}
+
+/* Bytes of a leaf. */
+static size_t leaf_size(const vd_question *q, const vd_program *program, uint64_t leaf) {
+    switch (q->tree.kind) {
+    case VD_TREE_RUN: return program->rounding.bits ? 2 * VD_HASH_SIZE : VD_HASH_SIZE;
+    case VD_TREE_TRACE: {
+        const vd_graph *graph = vd_step_graph(program, q->tree.step);
+        const int32_t inputs = vd_node_stored(graph, (uint32_t)leaf)->input_count;
+        return 2 * VD_HASH_SIZE + sizeof(uint32_t) + (size_t)inputs * VD_HASH_SIZE;
+    }
+    case VD_TREE_TENSOR: return VD_LEAF_SIZE;
+    case VD_TREE_FOLD: return VD_PART_BYTES;
+    default: return VD_HASH_SIZE;
+    }
+}
+
+static size_t base64_size(size_t bytes) {
+    return (bytes + 2) / 3 * 4;
+}
+
+/* What has no list in it; or a list of hashes alone. */
+static vd_answer_most plain(size_t hashes) {
+    return (vd_answer_most){.elements = VD_SMALL_ELEMENTS + hashes,
+                            .payload = VD_ANSWER_SPARE + hashes * VD_ANSWER_HASH};
+}
+
+/* So many proofs of leaves: those that the question lists, else all like leaf 0. */
+static vd_answer_most proofs(const vd_question *q, const vd_job_programs *job, size_t count) {
+    const size_t depth = depth_of(leaves_of(q, job));
+    vd_answer_most most = plain(0);
+    most.elements += count * (depth + 4);
+    most.payload += count * (VD_ANSWER_LEAF + depth * VD_ANSWER_HASH);
+    for (size_t i = 0; i < count; i++)
+        most.payload += base64_size(leaf_size(q, job->program, q->leaf ? q->leaf[i] : 0));
+    return most;
+}
+
+static vd_answer_most payload_of(const vd_question *q, const vd_job_programs *job) {
+    switch (q->kind) {
+    case VD_ASK_OPEN: return plain((size_t)1 << q->depth);
+    case VD_ASK_PROVE: return proofs(q, job, q->leaf_count);
+    case VD_ASK_SUBRUN: return proofs(q, job, 2);
+    case VD_ASK_NOTE: {
+        vd_answer_most most = plain(0);
+        most.payload += 2 * VD_LOG_NOTE_MAX; /* in a string, where a byte may be escaped */
+        return most;
+    }
+    case VD_ASK_SECTION: {
+        vd_answer_most most = plain(2 * VD_PROOF_MAX);
+        most.payload += base64_size(VD_LOG_SECTION_BYTES);
+        return most;
+    }
+    default: return plain(0);
+    }
+}
+
+vd_answer_most vd_answer_most_of(const vd_question *q, const vd_job_programs *job) {
+    vd_answer_most most = payload_of(q, job);
+    if (most.payload > VD_ANSWER_BYTES_MAX)
+        most.payload = VD_ANSWER_BYTES_MAX;
+    most.note = VD_ANSWER_SPARE + base64_size(most.payload);
+    return most;
+}
