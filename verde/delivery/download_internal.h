@@ -24,7 +24,7 @@ typedef struct {
     /* Questions on their way; since when none has been answered, and no byte has come or gone. */
     int asking;
     double silent, told; /* vd_seconds(); when that was told last, 0: not yet */
-    char last_why[300];  /* of the last trouble; empty: there was none since */
+    char last_why[512];  /* of the last trouble; empty: there was none since */
     atomic_ullong moved; /* bytes that have gone and come */
     uint64_t moved_then;
     uint64_t received;
