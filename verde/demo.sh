@@ -1,6 +1,6 @@
 #!/bin/sh
 # Delegates the demo job to two providers' daemons, one of them dishonest, and comes back with a checked model.
-# Usage: verde/demo.sh FOLDER, in which the program `verde` is; what the demo writes goes there too.
+# Usage: verde/demo.sh FOLDER, in which the program `verde` is; what the demo writes goes there too, and nothing elsewhere.
 set -eu
 
 verde=$1/verde
@@ -15,6 +15,23 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
+# cpu_used: into $cpu, the CPU seconds of all processes that have ended and were waited for.
+cpu_used() {
+    times > "$work/times"
+    cpu=$(sed -n 2p "$work/times" | tr ms '  ' | awk '{ printf "%.3f", 60 * ($1 + $3) + $2 + $4 }')
+}
+
+# stop NAME: ends a provider; into $cpu, the CPU seconds that its daemon and jobs took.
+stop() {
+    cpu_used
+    before=$cpu
+    eval "pid=\$$1"
+    kill "$pid"
+    wait "$pid" || true
+    cpu_used
+    cpu=$(awk -v a="$before" -v b="$cpu" 'BEGIN { printf "%.3f", b - a }')
+}
+
 rm -rf "$work"
 mkdir -p "$work"
 
@@ -27,6 +44,7 @@ for name in alice mallory; do
     "$verde" provide --dir "$work/$name" --listen 127.0.0.1:0 --threads 1 --client "$client" $fault \
         > "$work/$name.url" 2> "$work/$name.log" &
     pids="$pids $!"
+    eval "$name=$!"
 done
 for name in alice mallory; do
     tries=0
@@ -42,17 +60,30 @@ echo
 echo "== 2. A client, which never runs the job, hands both the same GPT-2 to train, $job. Their results differ: it settles the"
 echo "==    dispute. Then the convicted one may run again and contest the other's claim. The model comes from whoever stands."
 code=0
+cpu_used
+before_client=$cpu
 "$verde" delegate "$job" --key "$work/client" --out "$work/result" \
     --provider "$(cat "$work/mallory.url")" --provider "$(cat "$work/alice.url")" || code=$?
 [ $code -eq 3 ] || { echo "expected a conviction (exit code 3), got $code"; exit 1; }
+cpu_used
+client_cpu=$(awk -v a="$before_client" -v b="$cpu" 'BEGIN { printf "%.3f", b - a }')
 
-cleanup
+stop mallory
+stop alice
+alice_cpu=$cpu
 pids=
 
 echo
 echo "== 3. Both providers are gone. Anyone can check the verdict, and that this is the model that it accepts."
 "$verde" verify "$work/result/verdict.json" --job "$job"
 "$verde" check "$work/result" --verdict "$work/result/verdict.json" --job "$job"
+if python3 -c 'import cryptography' 2> /dev/null; then
+    echo "   The same by a verifier that shares no code with this one, tests/independent/verify.py:"
+    PYTHONDONTWRITEBYTECODE=1 python3 tests/independent/verify.py "$work/result/verdict.json"
+else
+    echo "   tests/independent/verify.py, which shares no code with this one, would decide as well;"
+    echo "   it needs python3-cryptography, which is not there."
+fi
 
 echo
 echo "== 4. The model is used: how well does it guess the next byte of SPEC.md? A blind guess has a loss of 5.545."
@@ -68,10 +99,10 @@ sequence: 128
 YAML
 "$verde" run "$work/evaluate.yaml" --out "$work/score" 2>/dev/null | sed -n 's/^/   /; /evaluation/p'
 
-run=$(awk -F, 'NR > 1 { s += $7 } END { print s }' "$work/result/losses.csv")
-cpu=$("$verde" verify "$work/result/verdict.json" --json | sed 's/.*"cpu_seconds":\([0-9.e-]*\).*/\1/')
-awk -v cpu="$cpu" -v run="$run" 'BEGIN {
-    printf "\nThe client used %.3f s of CPU as a referee; the job takes %.1f s: %.2f %% of it.\n",
-        cpu, run, 100 * cpu / run }'
-cp "$work/result/verdict.json" verdict.json
-echo "The verdict is in ./verdict.json, the model in $work/result"
+referee_cpu=$("$verde" verify "$work/result/verdict.json" --json | sed 's/.*"cpu_seconds":\([0-9.e-]*\).*/\1/')
+awk -v referee="$referee_cpu" -v client="$client_cpu" -v alice="$alice_cpu" 'BEGIN {
+    printf "\nCPU time: alice, who trained and answered, used %.1f s. The client used %.2f s (%.1f %% of that),\n",
+        alice, client, 100 * client / alice
+    printf "%.2f s of it (%.1f %%) as the referee; the rest for the upload and the checked download.\n",
+        referee, 100 * referee / alice }'
+echo "The verdict is in $work/result/verdict.json, the model in $work/result"

@@ -8,8 +8,11 @@ import re
 import sys
 from itertools import accumulate
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+try:
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+except ImportError:
+    sys.exit("this verifier needs the Python package cryptography (Debian: apt-get install python3-cryptography)")
 
 DEPTH = 2048
 sys.setrecursionlimit(10 * DEPTH)

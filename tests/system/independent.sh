@@ -110,6 +110,12 @@ code=0
 $python $own/verify.py > /dev/null 2>&1 || code=$?
 [ $code -eq 2 ] || { echo "no file: exit code $code, expected 2"; exit 1; }
 
+# Without the package that it needs it says so, in one line.
+code=0
+$python -S $own/verify.py "$work/none.json" > "$work/bare.txt" 2>&1 || code=$?
+[ $code -eq 1 ] && [ "$(wc -l < "$work/bare.txt")" -eq 1 ] && grep -q 'python3-cryptography' "$work/bare.txt" ||
+    { echo "without cryptography: exit code $code"; cat "$work/bare.txt"; exit 1; }
+
 changed=0
 for label in matmul second-hearing; do
     $python $own/forge.py "$verde" "$work/$label.json" 80 "$work/keys-1" "$work/keys-2" "$work/referee" > "$work/$label.forged" ||
