@@ -70,7 +70,7 @@ PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)) -lm)$(PKG_LIBS)
 with_progress = MAKE="$(MAKE)" sh verde/progress.sh $(if $(filter -j%,$(MAKEFLAGS)),,-j$$(nproc)) BUILD=$(BUILD) $(1)
 
 all: build
-build: ## install what is missing, build the library and the command: 0.6 GB
+build: ## install what is missing, build the library and the command: 0.2 GB
 	@sh verde/packages.sh $(PACKAGES)
 	+@$(call with_progress,programs)
 

@@ -2,7 +2,7 @@
  * the program generates. Read it from top to bottom. Prints losses and a hash of the final weights,
  * the same on every machine, with any number of threads and any REPOPS_CPU.
  *
- *   cc gpt2.c $(pkg-config --cflags --libs repops) && ./a.out [THREADS]
+ *   cc examples/gpt2.c $(pkg-config --cflags --libs repops) && ./a.out [THREADS]
  *
  * All numbers lie in memory of the context, so that it runs on REPOPS_CPU=cuda:0 as well. The
  * program itself only computes with integers and constants. */

@@ -2,7 +2,7 @@
  * signs, with AdamW, on data that it generates. Prints losses and a hash of the final weights, the
  * same on every machine, with any number of threads and any REPOPS_CPU.
  *
- *   cc trainer.c $(pkg-config --cflags --libs repops) && ./a.out [THREADS]
+ *   cc examples/trainer.c $(pkg-config --cflags --libs repops) && ./a.out [THREADS]
  *
  * Everything that is rounded goes through repops. The program itself only compares numbers, so no
  * option of its compiler changes a bit. */

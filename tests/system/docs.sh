@@ -1,6 +1,6 @@
 #!/bin/sh
-# The commands of README.md and docs/ for disputes and rounding logs do what the text says, as they stand there. Every link
-# to a file of the project leads somewhere; no line of these documents has 100 columns.
+# The commands of README.md and docs/ for disputes, the library and rounding logs do what the text says, as they stand there.
+# README.md lists every command; every link to a file of the project leads somewhere; no line of these documents has 100 columns.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
@@ -21,15 +21,18 @@ block() {
     awk -v from="$2" -v to="$3" 'index($0, to) == 1 { on = 0 } index($0, from) == 1 { on = 1 } on && /^    / { print substr($0, 5) }' "$1"
 }
 
-# try NAME FILE FROM TO: runs a block in a folder of its own, $work/NAME, with the jobs where the text has them.
+# try NAME FILE FROM TO: runs a block in a folder of its own, $work/NAME, in which the project's files are where the text has them.
+# One that waits for what never comes is stopped.
 try() {
     mkdir "$work/$1"
-    ln -s "$top/models" "$work/$1/models"
+    ln -s "$top"/* "$work/$1"
+    rm -f "$work/$1/build"
+    ln -s "$(cd "$build" && pwd)" "$work/$1/build"
     {
         echo "trap 'kill \$(jobs -p) 2> /dev/null; wait' EXIT"
         block "$2" "$3" "$4"
     } > "$work/$1/commands.sh"
-    (cd "$work/$1" && bash commands.sh > said.txt 2> err.txt) || true
+    (cd "$work/$1" && HOME=$PWD/home timeout -k 10 600 bash commands.sh > said.txt 2> err.txt) || true
 }
 
 # expect NAME COUNT TEXT: so many lines of what a block said hold the text.
@@ -43,6 +46,10 @@ try dispute README.md '### 1.' '### 2.'
 expect dispute 2 '^result *convicted'
 expect dispute 1 '^verified'
 expect dispute 1 'it accepts this run$'
+! grep 'verde serve:' "$work/dispute/err.txt" || fail "dispute: the servers talk into what the referee tells"
+try link README.md '### 4.' '### 5.'
+expect link 1 "^weights $(cat tests/golden/example.txt)\$"
+expect link 1 'conform, 0 do not$'
 try logs README.md '### 7.' '## Commands'
 expect logs 2 '^run root'
 [ "$(grep '^run root' "$work/logs/said.txt" | sort -u | wc -l)" -eq 1 ] || fail "logs: trainer and auditor end with two roots"
@@ -51,6 +58,9 @@ expect contest 1 '^result *convicted'
 expect contest 1 'log-incomplete'
 
 bad=
+for command in $(verde --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p'); do
+    grep -q "^    verde $command " README.md || { echo "README.md does not list verde $command"; bad=yes; }
+done
 for file in README.md CHANGELOG.md CONTRIBUTING.md docs/*.md; do
     awk -v f="$file" 'length > 99 { print f ":" FNR ": " length " columns"; e = 1 } END { exit e }' "$file" || bad=yes
     for link in $(grep -o '](\([^)]*\))' "$file" | sed 's/^](//; s/[)#].*//' | grep -v '^http' || true); do
