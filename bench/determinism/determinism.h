@@ -75,12 +75,14 @@ typedef struct {
 
 typedef struct {
     const char *model, *size, *out, *ways;
-    long steps, interval, threads, batch, sequence, calibration, minutes;
+    long steps, interval, batch, sequence, calibration, minutes;
+    long threads;             /* of each way that names no other number */
     bool pairs, cpu, symbols; /* cpu: times of the processor; symbols: some way has them */
     bool all;                 /* every way is printed, not only one of each kind */
     bool trims; /* processes give memory back after a turn: what they take in steps does not fit */
     int32_t bits;
-    double memory; /* bytes that processes may take together */
+    double memory;       /* bytes that processes may take together */
+    const char *machine; /* what ran it: its processor, and cores */
     workload work;
     vd_thresholds thresholds;
     vd_calibration_count calibrated[RO_OP_END];

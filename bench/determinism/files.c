@@ -91,12 +91,12 @@ static bool write_json(const benchmark *b, const char *path) {
     for (int k = 0; k < 2; k++)
         if (b->operators[k].trainer >= 0)
             json_array_append_new(operators, operators_json(&b->operators[k]));
-    json_t *root =
-        json_pack("{ss ss sI sI sI si sI ss sI so so}", "model", b->model, "size", b->size, "steps",
-                  (json_int_t)b->steps, "batch", (json_int_t)b->batch, "sequence",
-                  (json_int_t)b->sequence, "bits", (int)b->bits, "interval",
-                  (json_int_t)b->interval, "clock", b->cpu ? "processor" : "wall", "peak_bytes",
-                  (json_int_t)b->peak, "ways", ways, "operators", operators);
+    json_t *root = json_pack(
+        "{ss ss ss sI sI sI sI si sI ss sI so so}", "model", b->model, "size", b->size, "machine",
+        b->machine, "threads", (json_int_t)b->threads, "steps", (json_int_t)b->steps, "batch",
+        (json_int_t)b->batch, "sequence", (json_int_t)b->sequence, "bits", (int)b->bits, "interval",
+        (json_int_t)b->interval, "clock", b->cpu ? "processor" : "wall", "peak_bytes",
+        (json_int_t)b->peak, "ways", ways, "operators", operators);
     const bool written = root && json_dump_file(root, path, JSON_INDENT(1)) == 0;
     json_decref(root);
     return written;

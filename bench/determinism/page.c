@@ -102,13 +102,18 @@ static void introduction(const benchmark *b, FILE *to) {
         kinds += first_of(b, (variant_kind)kind, 0) >= 0;
     fprintf(to,
             "<h1>Rounding logs and a fixed order: %s</h1>\n"
-            "<p>One training job (%s, batch %ld%s, %ld step%s) ran in %s ways on one machine. "
-            "The free ways add in the order of a device, here of a simulated profile; with a log, "
-            "a trainer records "
-            "how it rounded, and an auditor on another device rounds the same way; the fixed order "
-            "is that of RepOps. ",
+            "<p>One training job (%s, batch %ld%s, %ld step%s) ran in %s ways on one machine: ",
             title_of(b), title_of(b), b->batch, b->sequence > 1 ? " sequences" : " images",
             b->steps, b->steps == 1 ? "" : "s", number[kinds]);
+    escape(to, b->machine);
+    fprintf(
+        to,
+        ". Each way had %ld thread%s, but for those of the fixed order that say another number. "
+        "The free ways add in the order of a device, here of a simulated profile; with a log, "
+        "a trainer records "
+        "how it rounded, and an auditor on another device rounds the same way; the fixed order "
+        "is that of RepOps. ",
+        b->threads, b->threads == 1 ? "" : "s");
     if (b->interval == 1)
         fputs("After every step the whole states were compared, bit by bit.</p>\n", to);
     else

@@ -100,20 +100,22 @@ static void set_base(benchmark *b, int base, variant_kind kind) {
 static void read_json(benchmark *b) {
     json_error_t error;
     json_t *ways, *operators, *item;
-    json_int_t steps, batch, sequence, interval, peak;
+    json_int_t steps, threads, batch, sequence, interval, peak;
     const char *clock;
     size_t i;
     json_t *root = json_load_file(json_path, 0, &error);
     if (!root)
         bad(json_path, error.line, error.text);
-    UNPACK(root, "{ss ss sI sI sI si sI ss sI so so}", "model", &b->model, "size", &b->size,
-           "steps", &steps, "batch", &batch, "sequence", &sequence, "bits", &b->bits, "interval",
-           &interval, "clock", &clock, "peak_bytes", &peak, "ways", &ways, "operators", &operators);
+    UNPACK(root, "{ss ss ss sI sI sI sI si sI ss sI so so}", "model", &b->model, "size", &b->size,
+           "machine", &b->machine, "threads", &threads, "steps", &steps, "batch", &batch,
+           "sequence", &sequence, "bits", &b->bits, "interval", &interval, "clock", &clock,
+           "peak_bytes", &peak, "ways", &ways, "operators", &operators);
     if (steps < 1 || steps >= STEPS_MAX || interval < 1 || interval >= STEPS_MAX)
         bad(json_path, 0, "`steps` and `interval` must be 1..999");
     if (json_array_size(ways) > VARIANTS_MAX)
         bad(json_path, 0, "`ways` must be at most 64");
     b->steps = (long)steps;
+    b->threads = (long)threads;
     b->batch = (long)batch;
     b->sequence = (long)sequence;
     b->interval = (long)interval;

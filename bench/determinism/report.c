@@ -41,9 +41,11 @@ static void print_job(const benchmark *b, FILE *to) {
     fprintf(to,
             "%s, %s: %ld steps, batch %ld, b = %d; medians of %s time, every way in turn, %ld "
             "step%s at a "
-            "time; profiles sim-* are simulated\n\n",
+            "time; profiles sim-* are simulated\n"
+            "%s; %ld thread%s each, but for those of the fixed order that say another number\n\n",
             b->model, b->size, b->steps, b->batch, b->bits, b->cpu ? "processor" : "wall",
-            b->interval, b->interval == 1 ? "" : "s");
+            b->interval, b->interval == 1 ? "" : "s", b->machine, b->threads,
+            b->threads == 1 ? "" : "s");
 }
 
 static void print_short(const benchmark *b, const way_row *row, FILE *to) {

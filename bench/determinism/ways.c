@@ -30,9 +30,30 @@ static int64_t count_weights(const vd_program *p) {
     return weights;
 }
 
+/* "AMD EPYC, 2 cores", where the system tells the processor. */
+static const char *find_machine(void) {
+    static char text[160];
+    char line[256], cpu[128] = "a processor that does not tell its name";
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    while (file && fgets(line, sizeof line, file)) {
+        const char *value = strstr(line, ": ");
+        if (strncmp(line, "model name", 10) != 0 || !value)
+            continue;
+        snprintf(cpu, sizeof cpu, "%.*s", (int)strcspn(value + 2, "\n"), value + 2);
+        break;
+    }
+    if (file)
+        fclose(file);
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    snprintf(text, sizeof text, "%s, %ld core%s", cpu, cores, cores == 1 ? "" : "s");
+    return text;
+}
+
 void open_job(void) {
     vd_err err = {0};
     bool opened;
+    bench.machine = find_machine();
+    default_to(&bench.threads, sysconf(_SC_NPROCESSORS_ONLN));
     default_to(&bench.steps, is_full() ? 5 : 20);
     default_to(&bench.interval, is_full() ? 1 : 10);
     default_to(&bench.calibration, is_full() ? 1 : 4);

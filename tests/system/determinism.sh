@@ -75,6 +75,8 @@ def check(directory):
     result = json.load(open(directory + '/result.json'))
     HTMLParser().feed(page)
     root = tree.fromstring(page.replace('<!DOCTYPE html>\n', ''))
+    told = root.find('body/p').text
+    assert result['machine'] in told and 'Each way had %d thread' % result['threads'] in told, told
     assert '<script' not in page and 'http' not in page, 'a page needs nothing else'
     table = root.find(".//table[@id='ways']")
     rows = table.findall('tbody/tr')
