@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ._library import MAX_DIMS, Error, Shape, lib
+from ._numbers import INT32, single, whole
 
 # numpy has no bfloat16. A record of its 16 bits is a type of its own: nobody takes it for integers.
 bfloat16 = np.dtype([("bfloat16", "u2")])
@@ -48,11 +49,23 @@ def view(x: Any) -> np.ndarray:
     """numpy's view of an array that has DLPack. torch's bfloat16, or another's, becomes ours."""
     if getattr(x, "requires_grad", False):
         x = x.detach()
+    if isinstance(x, np.ma.MaskedArray):
+        raise Error("an array has a mask, which the library would ignore; give x.filled(...)")
     half = str(getattr(x, "dtype", "")).endswith("bfloat16")
     if half:
         x = x.view(getattr(_module(x), "int16", "int16"))
     x = x if isinstance(x, np.ndarray) else np.from_dlpack(x)
     return x.view(bfloat16) if half else x
+
+
+def _listed(x: np.ndarray, what: str) -> np.ndarray:
+    """A list's numbers in the type that they are given."""
+    if x.dtype.kind == "i" and x.size:
+        for number in (x.min(), x.max()):
+            whole(number, f"a number of {what}", INT32)
+    if x.dtype.kind == "f" and x.size:
+        single(np.abs(x, where=np.isfinite(x), out=np.zeros_like(x)).max(), f"a number of {what}")
+    return x.astype({"f": np.float32, "i": np.int32}.get(x.dtype.kind, x.dtype))
 
 
 def array(x: Any, what: str = "an input") -> np.ndarray:
@@ -64,8 +77,7 @@ def array(x: Any, what: str = "an input") -> np.ndarray:
     if hasattr(x, "__dlpack__") and not isinstance(x, np.generic):
         x = view(x)
     elif not isinstance(x, (np.ndarray, np.generic)):
-        x = np.asarray(x)
-        x = x.astype({"f": np.float32, "i": np.int32}.get(x.dtype.kind, x.dtype))
+        x = _listed(np.asarray(x), what)
     x = np.ascontiguousarray(x)
     if x.dtype not in CODE:
         known = ", ".join(_name(d) for d in CODE)

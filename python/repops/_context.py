@@ -6,6 +6,7 @@ import ctypes
 import threading
 
 from ._library import PTR, Error, Options, lib
+from ._numbers import INT32, whole
 
 _local = threading.local()
 
@@ -28,7 +29,8 @@ class Context:
     ) -> None:
         self.handle = PTR()
         name = backend.encode() if backend else None
-        options = Options(threads=threads, backend=name, parallel=parallel)
+        count = whole(threads, "threads", INT32)
+        options = Options(threads=count, backend=name, parallel=parallel)
         if lib.ro_ctx_create(ctypes.byref(options), ctypes.byref(self.handle)):
             raise Error(lib.ro_ctx_error(None).decode())
 

@@ -152,6 +152,9 @@ def path() -> Path:
 
 def _declare(lib: ctypes.CDLL) -> None:
     lib.ro_version.restype = ctypes.c_char_p
+    lib.ro_modes_set.restype = ctypes.c_uint64
+    lib.ro_modes_restore.argtypes = [ctypes.c_uint64]
+    lib.ro_modes_restore.restype = None
     lib.ro_op_describe.restype = ctypes.POINTER(OpInfo)
     lib.ro_op_describe.argtypes = [ctypes.c_int]
     lib.ro_op_in_place.restype = ctypes.c_uint32

@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _arrays, _context
 from ._library import PTR, Call, Error, Shape, lib
+from ._numbers import INT64, SEED, default_modes, single, whole
 from ._table import DEFAULTS, TABLE, Operator, document, signature
 
 REDUCE_BLOCK = 1024
@@ -34,7 +35,10 @@ def _attribute(
         value = DEFAULTS[name]
     else:
         raise TypeError(f"{operator.name}() needs the attribute {name}")
-    return bits(value) if kind == "f" else int(value)
+    what = f"{operator.name}: {name}"
+    if kind == "f":
+        return bits(single(value, what))
+    return whole(value, what, SEED if name == "seed" else INT64)
 
 
 def _rows(x: np.ndarray, cols: int) -> int:
@@ -78,7 +82,7 @@ def _declare(shape: Sequence[int], dtype: int) -> Shape:
     if not 1 <= len(shape) <= _arrays.MAX_DIMS:
         raise Error(f"the shape has {len(shape)} dimensions; 1 to {_arrays.MAX_DIMS} are allowed")
     it = Shape(dtype, len(shape))
-    it.dim[: len(shape)] = list(shape)
+    it.dim[: len(shape)] = [whole(n, "a dimension of the shape") for n in shape]
     return it
 
 
@@ -97,9 +101,10 @@ def _output(
     dtype = _arrays.CODE[np.dtype(np.int32 if operator.name in _INTEGERS else np.float32)]
     if operator.name == "reshape":
         dtype = _arrays.CODE[inputs[0].dtype]
-    return _declare([shape] if isinstance(shape, int) else list(shape), dtype)
+    return _declare([int(shape)] if isinstance(shape, (int, np.integer)) else list(shape), dtype)
 
 
+@default_modes
 def run(
     operator: Operator,
     inputs: Sequence[Any],

@@ -15,6 +15,7 @@ from . import _arrays
 from ._arrays import floats
 from ._context import Context, current
 from ._library import Attention, AttentionDropout, Error, LinearLayer, lib
+from ._numbers import INT32, SEED, WORD, default_modes, single, whole
 
 ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_erf": 3, "silu": 4}
 IGNORE_NONE = -(2**63)
@@ -47,6 +48,7 @@ def _new(*shape: int) -> np.ndarray:
     return np.empty(shape, np.float32)
 
 
+@default_modes
 def linear(
     x: Any,
     w: Any,
@@ -70,13 +72,15 @@ def linear(
     if activation not in ACTIVATIONS:
         raise Error(f"activation is {activation!r}; expected one of {list(ACTIVATIONS)}")
     y, context = _new(*a.shape[:-1], out), context or current()
-    layer = LinearLayer(rows, cols, out, transposed, ACTIVATIONS[activation], fixed_bits)
+    bits = whole(fixed_bits, "fixed_bits", INT32)
+    layer = LinearLayer(rows, cols, out, bool(transposed), ACTIVATIONS[activation], bits)
     context.check(
         lib.ro_linear(context.handle, ctypes.byref(layer), _at(a), _at(b), _at(c), None, _at(y))
     )
     return _arrays.like(y, x)
 
 
+@default_modes
 def layer_norm(
     x: Any, gamma: Any, beta: Any, *, eps: float = 1e-5, context: Context | None = None
 ) -> tuple[Any, Any, Any]:
@@ -85,6 +89,7 @@ def layer_norm(
     x, y: [..., C]; gamma, beta: [C]; mean, rstd: [...]."""
     a, g, b = floats(x, "x"), floats(gamma, "gamma"), floats(beta, "beta")
     rows, cols = _matrix(a)
+    eps = single(eps, "eps")
     _expect(g, "gamma", cols)
     _expect(b, "beta", cols)
     y, mean, rstd = _new(*a.shape), _new(*a.shape[:-1]), _new(*a.shape[:-1])
@@ -94,6 +99,7 @@ def layer_norm(
     return tuple(_arrays.like(t, x) for t in (y, mean, rstd))
 
 
+@default_modes
 def layer_norm_backward(
     x: Any, gamma: Any, mean: Any, rstd: Any, dy: Any, *, context: Context | None = None
 ) -> tuple[Any, Any, Any]:
@@ -132,26 +138,31 @@ def _rows_backward(function: Any, y: Any, dy: Any, context: Context | None) -> A
     return _arrays.like(dx, y)
 
 
+@default_modes
 def softmax(x: Any, *, context: Context | None = None) -> Any:
     """The softmax of rows: x, y [..., C]."""
     return _rows(lib.ro_softmax, x, context)
 
 
+@default_modes
 def log_softmax(x: Any, *, context: Context | None = None) -> Any:
     """The logarithm of the softmax of rows: x, y [..., C]."""
     return _rows(lib.ro_log_softmax, x, context)
 
 
+@default_modes
 def softmax_backward(y: Any, dy: Any, *, context: Context | None = None) -> Any:
     """The gradient of x from y = softmax(x) and dy, both [..., C]."""
     return _rows_backward(lib.ro_softmax_backward, y, dy, context)
 
 
+@default_modes
 def log_softmax_backward(y: Any, dy: Any, *, context: Context | None = None) -> Any:
     """The gradient of x from y = log_softmax(x) and dy, both [..., C]."""
     return _rows_backward(lib.ro_log_softmax_backward, y, dy, context)
 
 
+@default_modes
 def cross_entropy(
     x: Any,
     ids: Any,
@@ -179,7 +190,7 @@ def cross_entropy(
             cols,
             _at(a),
             _at(labels),
-            IGNORE_NONE if ignore is None else ignore,
+            IGNORE_NONE if ignore is None else whole(ignore, "ignore"),
             _at(d),
             _at(loss),
             None,
@@ -189,6 +200,19 @@ def cross_entropy(
     )
     loss = _arrays.like(loss, x)
     return loss if dx is None else (loss, _arrays.like(dx, x))
+
+
+def _dropout(it: Dropout) -> AttentionDropout:
+    rate = single(it.rate, "dropout: rate")
+    if not 0 <= rate < 1:
+        raise Error(f"dropout: rate is {rate}; expected 0 or more and less than 1")
+    return AttentionDropout(
+        whole(it.seed, "dropout: seed", SEED),
+        whole(it.stream, "dropout: stream", WORD),
+        int(rate * 2**32),
+        1 / (1 - rate),
+        whole(it.step, "dropout: step", INT32),
+    )
 
 
 def _attention(
@@ -211,18 +235,15 @@ def _attention(
     if key_bias is not None:
         _expect(key_bias, "key_bias", batch, k.shape[2])
     it = Attention(batch=batch, heads=heads, kv_heads=k.shape[1], queries=queries, keys=k.shape[2])
-    it.head_size, it.causal, it.window, it.key_bias = size, causal, window, _at(key_bias)
-    it.scale = 1 / math.sqrt(size) if scale is None else scale
+    it.head_size, it.causal, it.key_bias = size, bool(causal), _at(key_bias)
+    it.window = whole(window, "window")
+    it.scale = 1 / math.sqrt(size) if scale is None else single(scale, "scale")
     if dropout:
-        rate = dropout.rate
-        it.dropout = ctypes.pointer(
-            AttentionDropout(
-                dropout.seed, dropout.stream, int(rate * 2**32), 1 / (1 - rate), dropout.step
-            )
-        )
+        it.dropout = ctypes.pointer(_dropout(dropout))
     return it
 
 
+@default_modes
 def attention(
     q: Any,
     k: Any,
@@ -250,6 +271,7 @@ def attention(
     return tuple(_arrays.like(t, q) for t in (out, m, l))
 
 
+@default_modes
 def attention_backward(
     q: Any,
     k: Any,

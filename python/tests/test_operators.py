@@ -91,6 +91,96 @@ def test_errors_have_the_sentence_of_the_library():
         repops.Context(backend="abacus")
 
 
+INTEGERS = [(o.name, n) for o in _table.TABLE.values() for n, kind in o.attributes if kind == "i"]
+
+
+@pytest.mark.parametrize("value", [1.5, 2.0, "1", None, 2**64, -(2**63) - 1, np.float32(1)])
+def test_no_integer_attribute_of_any_operator_is_cut_off(value):
+    from repops import _operators
+
+    assert len(INTEGERS) > 80
+    for operator, name in INTEGERS:
+        with pytest.raises(repops.Error, match=f"{operator}: {name} is .*; expected"):
+            _operators._attribute(_table.TABLE[operator], name, "i", {name: value}, [])
+
+
+def test_integers_of_all_kinds_and_seeds_of_64_bits_are_taken():
+    def drawn(seed, **more):
+        return repops.uniform(seed=seed, low=0, high=1, shape=[4], **more).tobytes()
+
+    assert drawn(7) == drawn(np.int32(7)) == drawn(np.array(7)) == drawn(7, stream=False)
+    assert drawn(2**64 - 1) == drawn(-1) != drawn(0)
+    for seed in (2**64, -(2**63) - 1):
+        with pytest.raises(repops.Error, match=f"uniform: seed is {seed}; expected"):
+            drawn(seed)
+    with pytest.raises(repops.Error, match="stream"):
+        drawn(1, stream=2**32)
+    with pytest.raises(repops.Error, match="dimension"):
+        repops.uniform(seed=1, low=0, high=1, shape=[2**64 + 3])
+
+
+@pytest.mark.parametrize("value", [1e39, -3.5e38, "1", 1j, None, 10**400, [1.0]])
+def test_numbers_beyond_float32_are_refused(value):
+    with pytest.raises((repops.Error, TypeError), match="scale"):
+        repops.scale(numbers(3), factor=value)
+    if value is not None:
+        with pytest.raises(repops.Error, match="eps is"):
+            repops.fused.layer_norm(numbers(2, 3), numbers(3), numbers(3), eps=value)
+
+
+def test_numbers_that_float32_has_are_taken():
+    largest = float(np.finfo("f4").max)
+    assert repops.fill(value=largest, shape=[1]) == np.float32(largest)
+    assert repops.fill(value=np.float64(np.inf), shape=[1]) == np.inf
+    assert repops.fill(value=2, shape=[1]) == repops.fill(value=np.float16(2), shape=[1]) == 2
+
+
+def test_fused_functions_cut_off_no_number():
+    q, x = numbers(1, 1, 2, 4), numbers(2, 4)
+    dropout = repops.fused.Dropout
+    for given in (
+        {"dropout": dropout(seed=2**64, rate=0.1)},
+        {"dropout": dropout(seed=0.5, rate=0.1)},
+        {"dropout": dropout(seed=1, rate=0.1, stream=2**32)},
+        {"dropout": dropout(seed=1, rate=0.1, step=2**31)},
+        {"dropout": dropout(seed=1, rate=1.0)},
+        {"dropout": dropout(seed=1, rate=-0.1)},
+        {"scale": 1e39},
+        {"causal": True, "window": 2**64 + 1},
+    ):
+        with pytest.raises(repops.Error, match="; expected"):
+            repops.fused.attention(q, q, q, **given)
+    with pytest.raises(repops.Error, match="fixed_bits"):
+        repops.fused.linear(x, numbers(4, 3), fixed_bits=2**32 + 16)
+    with pytest.raises(repops.Error, match="ignore"):
+        repops.fused.cross_entropy(x, [0, 1], ignore=2**64)
+    with pytest.raises(repops.Error, match="threads"):
+        repops.Context(threads=2**32 + 1)
+
+
+def test_lists_keep_their_numbers():
+    assert repops.reshape([2**31 - 1, -(2**31)], shape=[2]).tolist() == [2**31 - 1, -(2**31)]
+    assert repops.exp([-np.inf, np.nan]).tolist()[0] == 0
+    for bad in ([2**31], [[0, -(2**31) - 1]], [0.0, 1e39]):
+        with pytest.raises(repops.Error, match="a number of input 0 of "):
+            repops.scale(bad, factor=1)
+    assert repops.exp(np.zeros((0, 3), "f4")).shape == repops.exp(np.empty((0, 3), "f4")).shape
+
+
+def test_arrays_with_a_mask_are_refused():
+    masked = np.ma.masked_array(numbers(3), mask=[0, 1, 0])
+    for call in (
+        lambda: repops.exp(masked),
+        lambda: repops.exp(numbers(3), out=masked),
+        lambda: repops.fused.softmax(np.ma.masked_array(numbers(2, 3))),
+        lambda: repops.commitment(masked),
+        lambda: repops.exp(np.ma.masked_array(numbers(3))[0:1]),
+    ):
+        with pytest.raises(repops.Error, match="has a mask"):
+            call()
+    assert (repops.exp(masked.filled(0)) == repops.exp([0.0] * 3)).sum() == 1
+
+
 def test_contexts_have_the_same_bits():
     a, b = numbers(70, 600), numbers(600, 50)
     with repops.Context(threads=1, backend="scalar") as context:
