@@ -32,11 +32,13 @@ static vd_status read_text(prompt_file *f, vd_job_task task, const char *text, s
     return status;
 }
 
-Test(prompts, lines_in_order_with_and_without_a_last_newline) {
+Test(prompts, lines_in_order_with_all_ends_that_a_line_may_have) {
     static const char *const texts[] = {
         "{\"key\": 7, \"ids\": [1, 2, 9]}\n{\"ids\":[0],\"key\":9223372036854775807}\n",
-        "{\"key\": 7, \"ids\": [1, 2, 9]}\n{\"ids\":[0],\"key\":9223372036854775807}"};
-    for (int i = 0; i < 2; i++) {
+        "{\"key\": 7, \"ids\": [1, 2, 9]}\n{\"ids\":[0],\"key\":9223372036854775807}",
+        "{\"key\": 7, \"ids\": [1, 2, 9]}\r\n{\"ids\":[0],\"key\":9223372036854775807}\r\n",
+        "{\"key\": 7, \"ids\": [1, 2, 9]}\r\n{\"ids\":[0],\"key\":9223372036854775807}\r"};
+    for (int i = 0; i < 4; i++) {
         prompt_file f;
         int32_t word[2];
         cr_assert_eq(read_text(&f, VD_JOB_GENERATES, texts[i], strlen(texts[i])), VD_OK, "%s",
@@ -68,7 +70,7 @@ Test(prompts, every_wrong_line_is_named) {
         {"", ": has no prompts"},
         {"[1]\n",
          ":1: expected a JSON object without bytes around it: its first byte is 0x5b, not {"},
-        {"{\"key\":1,\"ids\":[1]}\r\n",
+        {"{\"key\":1,\"ids\":[1]}\r\r\n",
          ":1: expected a JSON object without bytes around it: its last byte is 0x0d, not }"},
         {"{\"key\":1,\"ids\":[1]}\n{\"key\":-1,\"ids\":[1]}\n",
          ":2: key must be a whole number 0..9223372036854775807"},
@@ -111,11 +113,15 @@ Test(prompts, models_that_tell_classes_have_lines_of_their_own) {
 
 /* What is no JSON, in the parser's words. */
 Test(prompts, text_that_is_no_json_is_refused_with_its_line) {
-    static const char *const bad[] = {
-        "\n", "{\"key\":1,\"ids\":[1]}\n\n{\"key\":2,\"ids\":[1]}", "{\"key\":1,\"ids\":[1]} x",
-        "{\"key\":1,\"key\":2,\"ids\":[1]}", "{\"key\":1,\"ids\":[1]}\n\x01"};
-    static const int line[] = {1, 2, 1, 1, 2};
-    for (int i = 0; i < 5; i++) {
+    static const char *const bad[] = {"\n",
+                                      "{\"key\":1,\"ids\":[1]}\n\n{\"key\":2,\"ids\":[1]}",
+                                      "{\"key\":1,\"ids\":[1]} x",
+                                      "{\"key\":1,\"key\":2,\"ids\":[1]}",
+                                      "{\"key\":1,\"ids\":[1]}\n\x01",
+                                      "{\"key\":1,\"ids\":[1]}\r\r\n",
+                                      "{\"key\":1,\"ids\":[1]}\n\r\n"};
+    static const int line[] = {1, 2, 1, 1, 2, 1, 2};
+    for (int i = 0; i < 7; i++) {
         prompt_file f;
         char start[80];
         cr_expect_eq(read_text(&f, VD_JOB_GENERATES, bad[i], strlen(bad[i])), VD_ERR_USAGE,

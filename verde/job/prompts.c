@@ -129,6 +129,7 @@ static vd_status take_line(prompt_reader *r, const uint8_t *text, size_t size) {
     vd_err why = {0};
     json_t *line = NULL;
     r->line++;
+    size -= size > 0 && text[size - 1] == '\r';
     if (r->out->count == VD_PROMPTS_MAX)
         return vd_fail(r->err, VD_ERR_USAGE, "%s: has more than %d lines", r->path, VD_PROMPTS_MAX);
     if (size > VD_PROMPT_LINE_MAX)
@@ -147,7 +148,7 @@ static vd_status take_line(prompt_reader *r, const uint8_t *text, size_t size) {
 
 /* ---- a file ---- */
 
-/* The last line may do without its end. */
+/* A line ends with a newline, or a carriage return and a newline; the last one may do without. */
 static vd_status take_lines(prompt_reader *r, const uint8_t *at, size_t size) {
     const uint8_t *end = at + size;
     vd_status status = VD_OK;
