@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import shutil
 import struct
 import subprocess
 import time
@@ -37,6 +38,26 @@ def test_a_run_is_loaded(run, command, tmp_path):
     losses = it.losses()
     assert [x["step"] for x in losses] == list(range(1, 13))
     assert np.float32(losses[-1]["loss"]) == np.float32(log["loss_last"])
+
+
+def test_checkpoints_that_came_since_are_read(run, tmp_path):
+    """As a run has them that goes on: run.json, and a line for each since it was written."""
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder)
+    log = json.loads((run / "run.json").read_text())
+    lines, zeros = [], "0" * 64
+    for index in (1, 2, 3):  # the first is in run.json already
+        it = log["states"][index]
+        line = f"{index} {it['step']} {it['state']} {zeros} 3f800000 3f800000"
+        sealed = b"verde/checkpoint/1\0" + bytes.fromhex(log["program"]) + line.encode()
+        lines.append(f"{line} {hashlib.sha256(sealed).hexdigest()}\n")
+    log["states"] = log["states"][:2]
+    (folder / "run.json").write_text(json.dumps(log))
+    for text, steps in (("".join(lines), [0, 4, 8, 12]), ("".join(lines)[:-9], [0, 4, 8])):
+        (folder / "checkpoints").write_text(text)
+        it = verde.Run(folder)
+        assert list(it.states) == steps and it.root is None
+        assert it.state().step == steps[-1]
 
 
 def test_a_state_has_the_exported_weights(run, command, tmp_path):

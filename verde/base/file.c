@@ -7,14 +7,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static vd_status check_regular(int fd, const char *path, uint64_t *size, vd_err *err) {
+static vd_status check_regular(int fd, const char *verb, const char *path, uint64_t *size,
+                               vd_err *err) {
     struct stat info;
     if (fstat(fd, &info) != 0)
-        return vd_fail_errno(err, "read", path);
+        return vd_fail_errno(err, verb, path);
     if (S_ISDIR(info.st_mode))
-        return vd_fail(err, VD_ERR_USAGE, "cannot read %s: it is a directory", path);
+        return vd_fail(err, VD_ERR_USAGE, "cannot %s %s: it is a directory", verb, path);
     if (!S_ISREG(info.st_mode))
-        return vd_fail(err, VD_ERR_USAGE, "cannot read %s: it is not a regular file", path);
+        return vd_fail(err, VD_ERR_USAGE, "cannot %s %s: it is not a regular file", verb, path);
     *size = (uint64_t)info.st_size;
     return VD_OK;
 }
@@ -25,7 +26,25 @@ vd_status vd_open_file(const char *path, int *out, uint64_t *size, vd_err *err) 
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return vd_fail_errno(err, "open", path);
-    vd_status status = check_regular(fd, path, size, err);
+    vd_status status = check_regular(fd, "read", path, size, err);
+    if (status == VD_OK)
+        *out = fd;
+    else
+        close(fd);
+    return status;
+}
+
+vd_status vd_open_append(const char *path, int mode, int *out, uint64_t *size, vd_err *err) {
+    *out = -1;
+    int fd = open(
+        path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, mode);
+    if (fd < 0 && errno == ELOOP)
+        return vd_fail(err, VD_ERR_USAGE, "cannot write %s: it is a symbolic link", path);
+    if (fd < 0 && errno == EISDIR)
+        return vd_fail(err, VD_ERR_USAGE, "cannot write %s: it is a directory", path);
+    if (fd < 0)
+        return vd_fail_errno(err, "open", path);
+    vd_status status = check_regular(fd, "write", path, size, err);
     if (status == VD_OK)
         *out = fd;
     else

@@ -104,7 +104,9 @@ static vd_status open_run(runner *r) {
         if (status == VD_OK)
             status = resume(r);
         /* A kill may have come between the log and this. */
-        return status == VD_OK ? vd_store_thin(r->options->dir, &r->log, r->err) : status;
+        if (status == VD_OK && r->log.count > 0 && r->log.count != r->log.saved)
+            status = vd_store_save_log(r->options->dir, &r->log, r->err);
+        return status == VD_OK ? vd_store_thin(r->options->dir, &r->log, true, r->err) : status;
     }
     r->log.program = r->program_hash;
     status = vd_keep_take(r->options, &r->log, r->err);
@@ -142,9 +144,10 @@ static vd_status end_checkpoint(runner *r, int64_t step, const vd_hash *commitme
     if (status == VD_OK)
         status = vd_losses_sync(&r->losses, r->err);
     if (status == VD_OK)
-        status = vd_store_save_log(r->options->dir, &r->log, r->err);
+        status =
+            vd_store_add_checkpoint(r->options->dir, &r->log, step == r->program->steps, r->err);
     if (status == VD_OK)
-        status = vd_store_thin(r->options->dir, &r->log, r->err);
+        status = vd_store_thin(r->options->dir, &r->log, false, r->err);
     if (status == VD_OK)
         r->progress.saved = step;
     return status;

@@ -181,7 +181,7 @@ static json_t *party_json(const vd_run_party *party) {
     return out;
 }
 
-vd_status vd_store_save_log(const char *dir, const vd_run_log *log, vd_err *err) {
+vd_status vd_store_save_log(const char *dir, vd_run_log *log, vd_err *err) {
     char path[1024];
     vd_hash states_root;
     vd_status status = vd_run_log_root(log, &states_root, err);
@@ -209,7 +209,11 @@ vd_status vd_store_save_log(const char *dir, const vd_run_log *log, vd_err *err)
     snprintf(path, sizeof path, "%s/run.json", dir);
     status = vd_write_file(path, text, strlen(text), 0644, err);
     free(text);
-    return status;
+    if (status != VD_OK)
+        return status;
+    log->saved = log->count;
+    log->saved_difference = log->party.difference.found;
+    return vd_store_drop_checkpoints(dir, err);
 }
 
 static bool get_hash(const json_t *value, vd_hash *out) {
@@ -353,6 +357,10 @@ vd_status vd_store_load_log(const char *dir, vd_run_log *log, vd_err *err) {
     if (status == VD_OK)
         status = read_log(root, path, log, err);
     json_decref(root);
+    log->saved = log->count;
+    log->saved_difference = log->party.difference.found;
+    if (status == VD_OK)
+        status = vd_store_load_checkpoints(dir, log, err);
     if (status != VD_OK)
         vd_run_log_free(log);
     return status;

@@ -35,8 +35,9 @@ static bool is_in_the_way(const char *dir, const char *name) {
 }
 
 static vd_status check_empty(const char *dir, vd_err *err) {
-    static const char *const names[] = {"program", "data", "data.json", "losses.jsonl"};
-    for (int i = 0; i < 4; i++)
+    static const char *const names[] = {"program", "data", "data.json", "losses.jsonl",
+                                        "checkpoints"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (is_in_the_way(dir, names[i]))
             return vd_fail(err, VD_ERR_USAGE,
                            "%s: holds no run.json, and a %s that a run would overwrite; give "

@@ -5,7 +5,11 @@
 
 #include "verde/exec/rounded.h"
 
-enum { VD_KEEP_MIN = 2 }; /* the first state and the last one */
+enum {
+    VD_KEEP_MIN = 2,           /* the first state and the last one */
+    VD_RUN_STATE_BYTES = 128,  /* of run.json, at most for each checkpoint without rounding logs; */
+    VD_CHECKPOINT_BYTES = 256, /* of a line of DIR/checkpoints (checkpoints.c) */
+};
 
 /* Who ran, of a run with rounding logs, and on what: so that serving it repeats it. */
 typedef struct {
@@ -32,8 +36,10 @@ typedef struct {
     bool rounded;    /* ran on free kernels with rounding logs, which the next three describe */
     vd_log_run rounding;
     vd_run_party party;
-    vd_hash *logs; /* of each checkpoint: root over the logs of the steps since the one before;
-                      owned */
+    vd_hash *logs;  /* of each checkpoint: root over the logs of the steps since the one before;
+                       owned */
+    uint32_t saved; /* checkpoints that run.json has; 0: it was not read or written */
+    bool saved_difference; /* and whether it has party.difference */
 } vd_run_log;
 
 void vd_run_log_free(vd_run_log *log);
@@ -59,14 +65,22 @@ VD_MUST_USE vd_status vd_run_log_root(const vd_run_log *log, vd_hash *out, vd_er
 VD_MUST_USE vd_status vd_run_log_fits(const vd_run_log *log, const vd_program *program,
                                       const char *dir, vd_err *err);
 
-VD_MUST_USE vd_status vd_store_save_log(const char *dir, const vd_run_log *log, vd_err *err);
+VD_MUST_USE vd_status vd_store_save_log(const char *dir, vd_run_log *log, vd_err *err);
+/* The log has one checkpoint more than when it was saved or this was called last: writes what is
+ * needed to read it again, and run.json whole if it is the run's last one. */
+VD_MUST_USE vd_status vd_store_add_checkpoint(const char *dir, vd_run_log *log, bool last,
+                                              vd_err *err);
+/* Of vd_store_save_log and vd_store_load_log: once run.json is there. */
+VD_MUST_USE vd_status vd_store_drop_checkpoints(const char *dir, vd_err *err);
+VD_MUST_USE vd_status vd_store_load_checkpoints(const char *dir, vd_run_log *log, vd_err *err);
 /* VD_ERR_IO if there is none yet, VD_ERR_USAGE if it is broken, VD_ERR_PEER if its states do not
  * give the root that it names. */
 VD_MUST_USE vd_status vd_store_load_log(const char *dir, vd_run_log *log, vd_err *err);
 
 /* Deletes states until log->keep are left, evenly apart. The log was saved with the last one, and
- * is saved again if the distance has grown. */
-VD_MUST_USE vd_status vd_store_thin(const char *dir, vd_run_log *log, vd_err *err);
+ * is saved again if the distance has grown. If it has not, `all` looks at those of all checkpoints,
+ * not only at the one before the last, which is all that one more makes to go. */
+VD_MUST_USE vd_status vd_store_thin(const char *dir, vd_run_log *log, bool all, vd_err *err);
 
 /* The state's tensors, in a file named by its commitment. */
 void vd_store_state_path(char path[1024], const char *dir, const vd_hash *commitment);

@@ -8,7 +8,7 @@
 
 /* Checkpoints are dropped by doubling their distance: what is kept stays the same for long. The log
  * is saved first: a crash in between leaves a state too many, never one too few. */
-vd_status vd_store_thin(const char *dir, vd_run_log *log, vd_err *err) {
+vd_status vd_store_thin(const char *dir, vd_run_log *log, bool all, vd_err *err) {
     const int32_t before = log->kept_every;
     const vd_run_log was = {.count = log->count - 1, .keep = log->keep, .kept_every = before};
     char path[1024];
@@ -17,7 +17,8 @@ vd_status vd_store_thin(const char *dir, vd_run_log *log, vd_err *err) {
     while (vd_run_log_kept_count(log) > (uint32_t)log->keep)
         log->kept_every *= 2;
     vd_status status = log->kept_every == before ? VD_OK : vd_store_save_log(dir, log, err);
-    for (uint32_t i = 0; status == VD_OK && i + 1 < log->count; i++) {
+    const bool from_first = all || log->kept_every != before || log->count < 2;
+    for (uint32_t i = from_first ? 0 : log->count - 2; status == VD_OK && i + 1 < log->count; i++) {
         if (vd_run_log_kept(&was, i) != i || vd_run_log_kept(log, i) == i)
             continue;
         vd_store_state_path(path, dir, &log->state[i]);
