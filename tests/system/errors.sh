@@ -107,7 +107,32 @@ unopened() {
 for file in program run.json data keys/key.pem keys/tls.crt; do
     unopened 2 "$work/run/$file" "$verde" serve "$work/run"
 done
-unopened 2 "$work/run/run.json" "$verde" run $job --out "$work/run"
+for file in run.json losses.jsonl; do
+    unopened 2 "$work/run/$file" "$verde" run $job --out "$work/run"
+done
+mkfifo "$work/run/checkpoints"
+expect 2 'not a regular file' timeout -k 1 6000 "$verde" run $job --out "$work/run"
+expect 2 'not a regular file' timeout -k 1 6000 "$verde" inspect "$work/run"
+expect 2 'not a regular file' timeout -k 1 6000 "$verde" serve "$work/run"
+expect 6 'not a regular file' timeout -k 1 6000 "$verde" check "$work/run"
+rm "$work/run/checkpoints"
+# Nor is what a link leads to: here it would be cut off.
+mv "$work/run/losses.jsonl" "$work/moved"
+echo mine > "$work/mine"
+ln -s ../mine "$work/run/losses.jsonl"
+expect 2 'losses.jsonl: it is a symbolic link' "$verde" run $job --out "$work/run"
+[ "$(cat "$work/mine")" = mine ]
+mv "$work/moved" "$work/run/losses.jsonl"
+# A daemon has files of its own.
+for file in ledger.db keys/key.pem keys/tls.crt; do
+    mkdir -p "$work/provide/keys"
+    cp "$work/run/keys"/* "$work/provide/keys"
+    rm -f "$work/provide/$file"
+    mkfifo "$work/provide/$file"
+    expect 2 'not a regular file' timeout -k 1 6000 "$verde" provide --dir "$work/provide" --listen 127.0.0.1:0 \
+        --client "$(cat "$work/k1.txt")"
+    rm -r "$work/provide"
+done
 unopened 2 "$work/bad.json" "$verde" verify "$work/bad.json"
 cp $job "$work/job.yaml"
 unopened 2 "$work/job.yaml" "$verde" run "$work/job.yaml" --out "$work/run"

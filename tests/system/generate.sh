@@ -82,6 +82,11 @@ done
 expect 2 'has no prompts' "$verde" run "$work/train.yaml" --out "$work/none" --batch 2
 one_line
 
+# A FIFO in place of the lines that are being written is refused, and never waited for.
+mkdir "$work/piped"
+mkfifo "$work/piped/results.jsonl.part"
+expect 2 'not a regular file' timeout -k 1 6000 "$verde" run "$work/generate.yaml" --out "$work/piped"
+
 # Killed again and again, and still the same. A finished prompt is not run again.
 job killed generate "$(echo "$sampling" | sed 's/max_tokens: 10/max_tokens: 30/')"
 expect 0 'job root' "$verde" run "$work/killed.yaml" --out "$work/whole"

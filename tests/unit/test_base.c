@@ -327,6 +327,34 @@ Test(file, a_write_that_cannot_be_leaves_nothing_behind) {
     expect_file(in_dir("f"), "old");
 }
 
+static void expect_unopened(const char *path, const char *reason) {
+    vd_err err = {0};
+    uint64_t size;
+    for (int append = 0; append < 2; append++) {
+        int fd;
+        cr_expect(vd_open_update(path, append, 0600, &fd, &size, &err) == VD_ERR_USAGE, "%s", path);
+        cr_expect(fd == -1 && strstr(err.text, path) && strstr(err.text, reason), "%s", err.text);
+    }
+}
+
+Test(file, only_a_regular_file_is_opened_to_go_on_in_it) {
+    int fd;
+    uint64_t size;
+    vd_err err = {0};
+    cr_assert(mkdir(in_dir("d"), 0755) == 0 && mkfifo(in_dir("p"), 0600) == 0);
+    write_text(in_dir("f"), "old");
+    cr_assert(symlink("f", in_dir("l")) == 0);
+    expect_unopened(in_dir("d"), "directory");
+    expect_unopened(in_dir("p"), "not a regular file");
+    expect_unopened(in_dir("l"), "symbolic link");
+    expect_file(in_dir("f"), "old");
+    cr_assert(vd_open_update(in_dir("f"), true, 0600, &fd, &size, &err) == VD_OK, "%s", err.text);
+    cr_expect(size == 3 && write(fd, " new", 4) == 4 && close(fd) == 0);
+    expect_file(in_dir("f"), "old new");
+    cr_assert(vd_open_update(in_dir("g"), true, 0600, &fd, &size, &err) == VD_OK, "%s", err.text);
+    cr_expect(size == 0 && close(fd) == 0);
+}
+
 Test(file, the_old_file_stays_until_commit_and_after_a_failed_write) {
     vd_writer writer;
     vd_err err = {0};

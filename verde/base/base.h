@@ -97,11 +97,11 @@ void vd_print_seconds(double seconds, char *text);
 /* Opens a regular file for reading, the only kind that is read: a FIFO or a device could make its
  * reader wait for ever. *out is -1 after a failure. */
 VD_MUST_USE vd_status vd_open_file(const char *path, int *out, uint64_t *size, vd_err *err);
-/* Opens a regular file to read it and to append to it; makes an empty one with `mode` if there is
- * none. *out is -1 after a failure. VD_ERR_USAGE: anything else of that name, a symbolic link too,
- * which is never waited for. */
-VD_MUST_USE vd_status vd_open_append(const char *path, int mode, int *out, uint64_t *size,
-                                     vd_err *err);
+/* Opens a regular file to read and to write it, only at its end if `append`; makes an empty one
+ * with `mode` if there is none. *out is -1 after a failure. VD_ERR_USAGE: anything else of that
+ * name, a symbolic link too, which is never waited for. */
+VD_MUST_USE vd_status vd_open_update(const char *path, bool append, int mode, int *out,
+                                     uint64_t *size, vd_err *err);
 /* Whether vd_open_file would succeed: for files that a library opens itself. */
 VD_MUST_USE vd_status vd_check_readable(const char *path, vd_err *err);
 

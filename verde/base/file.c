@@ -34,10 +34,13 @@ vd_status vd_open_file(const char *path, int *out, uint64_t *size, vd_err *err) 
     return status;
 }
 
-vd_status vd_open_append(const char *path, int mode, int *out, uint64_t *size, vd_err *err) {
+vd_status vd_open_update(const char *path, bool append, int mode, int *out, uint64_t *size,
+                         vd_err *err) {
     *out = -1;
-    int fd = open(
-        path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, mode);
+    int fd = open(path,
+                  O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW |
+                      (append ? O_APPEND : 0),
+                  mode);
     if (fd < 0 && errno == ELOOP)
         return vd_fail(err, VD_ERR_USAGE, "cannot write %s: it is a symbolic link", path);
     if (fd < 0 && errno == EISDIR)

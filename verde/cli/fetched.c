@@ -32,9 +32,10 @@ static vd_status take_lock(vd_fetched *f, vd_err *err) {
     vd_status status = vd_make_dir(f->partial, err);
     if (status != VD_OK)
         return status;
-    f->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (f->lock < 0)
-        return fetch_errno("create", path, err);
+    uint64_t size;
+    status = vd_open_update(path, false, 0644, &f->lock, &size, err);
+    if (status != VD_OK)
+        return status;
     if (flock(f->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return vd_fail(err, VD_ERR_LOCAL, "%s: another `verde fetch` writes there", f->partial);
     return VD_OK;
@@ -164,11 +165,12 @@ static void take_back(const vd_fetched *f, uint32_t i) {
 static vd_status open_partial(const char *path, uint64_t size, int *fd, uint64_t *had,
                               uint64_t *on_disk, vd_err *err) {
     struct stat info;
-    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
-    if (*fd < 0 || fstat(*fd, &info) != 0)
+    uint64_t bytes;
+    vd_status status = vd_open_update(path, false, 0644, fd, &bytes, err);
+    if (status != VD_OK)
+        return status;
+    if (fstat(*fd, &info) != 0)
         return fetch_errno("open", path, err);
-    if (!S_ISREG(info.st_mode))
-        return vd_fail(err, VD_ERR_USAGE, "cannot write %s: it is not a regular file", path);
     *had = (uint64_t)info.st_size < size ? (uint64_t)info.st_size : size;
     *on_disk += (uint64_t)info.st_blocks * 512;
     if ((uint64_t)info.st_size > size && ftruncate(*fd, (off_t)size) != 0)

@@ -41,10 +41,11 @@ vd_status vd_fetch_items_check(const char *out, bool force, vd_err *err) {
 }
 
 static vd_status open_part(vd_item_fetching *x) {
+    uint64_t size;
     snprintf(x->part, sizeof x->part, "%.900s/" PART, x->o->out);
-    x->fd = open(x->part, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (x->fd < 0)
-        return vd_fail(x->err, VD_ERR_LOCAL, "cannot create %s: %s", x->part, strerror(errno));
+    const vd_status status = vd_open_update(x->part, false, 0644, &x->fd, &size, x->err);
+    if (status != VD_OK)
+        return status;
     if (flock(x->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return vd_fail(x->err, VD_ERR_LOCAL, "%s: another `verde fetch` writes there", x->part);
     return VD_OK;

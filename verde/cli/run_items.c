@@ -216,12 +216,19 @@ static vd_status run_all(items_run *x) {
     const vd_items_run *r = x->r;
     char path[1024];
     snprintf(path, sizeof path, "%s/results.jsonl.part", r->dir);
-    x->results = fopen(path, "we");
-    if (!x->results)
+    int fd;
+    uint64_t before;
+    vd_status status = vd_open_update(path, false, 0644, &fd, &before, x->err);
+    if (status != VD_OK)
+        return status;
+    x->results = ftruncate(fd, 0) == 0 ? fdopen(fd, "w") : NULL;
+    if (!x->results) {
+        close(fd);
         return vd_fail(x->err, VD_ERR_LOCAL, "%s: cannot be written", path);
+    }
     x->line = calloc((size_t)r->items->count + 1, sizeof *x->line);
     x->alone = calloc((size_t)r->items->count + 1, sizeof *x->alone);
-    vd_status status = x->line && x->alone ? VD_OK : vd_fail(x->err, VD_ERR_LOCAL, "out of memory");
+    status = x->line && x->alone ? VD_OK : vd_fail(x->err, VD_ERR_LOCAL, "out of memory");
     if (status == VD_OK)
         status = !r->fault && r->makes_tokens && ro_ctx_in_host_memory(r->loaded->ro)
                      ? run_together(x)

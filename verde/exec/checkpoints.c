@@ -64,7 +64,7 @@ static vd_status append(const char *path, const char *line, vd_err *err) {
     int fd;
     uint64_t size;
     const size_t length = strlen(line);
-    vd_status status = vd_open_append(path, 0644, &fd, &size, err);
+    vd_status status = vd_open_update(path, true, 0644, &fd, &size, err);
     if (status != VD_OK)
         return status;
     for (size_t at = 0; status == VD_OK && at < length;) {

@@ -1,7 +1,6 @@
 #include "verde/exec/losses.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,17 +28,20 @@ static long whole_lines(FILE *file, int64_t done) {
 }
 
 vd_status vd_losses_open(vd_losses *l, const char *dir, int64_t done, vd_err *err) {
+    uint64_t bytes;
     snprintf(l->path, sizeof l->path, "%s/losses.jsonl", dir);
-    l->fd = open(l->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (l->fd < 0)
-        return fail(l, "open", err);
-    FILE *file = fopen(l->path, "r");
+    vd_status status = vd_open_update(l->path, true, 0644, &l->fd, &bytes, err);
+    if (status != VD_OK)
+        return status;
+    const int copy = dup(l->fd);
+    FILE *file = copy < 0 ? NULL : fdopen(copy, "r");
     const long size = file ? whole_lines(file, done) : -1;
-    vd_status status = VD_OK;
     if (size < 0 || ftruncate(l->fd, size) != 0)
         status = fail(l, "cut off", err);
     if (file)
         fclose(file);
+    else if (copy >= 0)
+        close(copy);
     return status;
 }
 

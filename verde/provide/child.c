@@ -40,8 +40,9 @@ static int add_files(posix_spawn_file_actions_t *actions, const char *log, const
     enum { ASIDE = 200 };
     int error = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
     if (!error)
-        error = posix_spawn_file_actions_addopen(actions, 1, log,
-                                                 O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+        error = posix_spawn_file_actions_addopen(
+            actions, 1, log,
+            O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0600);
     if (!error)
         error = posix_spawn_file_actions_adddup2(actions, 1, 2);
     for (int i = 0; !error && i < count; i++)

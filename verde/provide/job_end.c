@@ -2,6 +2,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "verde/provide/internal.h"
 
@@ -9,15 +10,15 @@
 static void read_last_lines(const vd_daemon *daemon, const char *id, char *out, size_t size) {
     char path[1200];
     vd_job_path(daemon, id, VD_JOB_LOG, path);
-    FILE *file = fopen(path, "re");
-    size_t got = 0;
+    int fd;
+    uint64_t bytes;
     *out = 0;
-    if (!file)
+    if (vd_open_file(path, &fd, &bytes, NULL) != VD_OK)
         return;
-    if (fseek(file, -(long)(size - 1), SEEK_END) != 0)
-        rewind(file);
-    got = fread(out, 1, size - 1, file);
-    fclose(file);
+    const uint64_t from = bytes < size ? 0 : bytes - (size - 1);
+    const ssize_t read = pread(fd, out, size - 1, (off_t)from);
+    size_t got = read < 0 ? 0 : (size_t)read;
+    close(fd);
     while (got && out[got - 1] == '\n')
         got--;
     out[got] = 0;

@@ -1,6 +1,7 @@
 #include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "verde/delivery/delivery.h"
 #include "verde/delivery/item_results.h"
@@ -34,11 +35,13 @@ uint32_t vd_job_prompts(const vd_daemon *daemon, const char *id) {
     char path[1200];
     uint8_t head[VD_PACK_HEAD_BYTES];
     vd_job_path(daemon, id, VD_JOB_PACK, path);
-    FILE *file = fopen(path, "re");
-    const size_t got = file ? fread(head, 1, sizeof head, file) : 0;
-    if (file)
-        fclose(file);
-    return vd_pack_count(head, got);
+    int fd;
+    uint64_t size;
+    if (vd_open_file(path, &fd, &size, NULL) != VD_OK)
+        return 0;
+    const ssize_t got = read(fd, head, sizeof head);
+    close(fd);
+    return vd_pack_count(head, got < 0 ? 0 : (size_t)got);
 }
 
 /* A loss that is no number has no JSON number. */

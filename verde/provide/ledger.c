@@ -168,6 +168,12 @@ vd_status vd_ledger_open(const char *dir, vd_ledger **out, vd_err *err) {
         free(ledger);
         return vd_fail(err, VD_ERR_LOCAL, "could not create a mutex");
     }
+    struct stat info;
+    if (stat(ledger->path, &info) == 0 && !S_ISREG(info.st_mode)) {
+        vd_ledger_close(ledger);
+        return vd_fail(err, VD_ERR_USAGE, "cannot open %s/ledger.db: it is not a regular file",
+                       dir);
+    }
     const int opened =
         sqlite3_open_v2(ledger->path, &ledger->db,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL);

@@ -73,7 +73,8 @@ static bool write_all(int fd, const vd_chunk *c) {
 static vd_status append(vd_uploads *u, const vd_chunk *c, const char *path, vd_chunk_fate *fate,
                         vd_err *err) {
     const int anew = c->from == 0 ? O_TRUNC : 0; /* a file that the ledger has forgotten */
-    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | anew, 0600);
+    const int fd =
+        open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | anew, 0600);
     if (fd >= 0 && write_all(fd, c)) {
         close(fd);
         return VD_OK;
@@ -90,7 +91,7 @@ static vd_status append(vd_uploads *u, const vd_chunk *c, const char *path, vd_c
 }
 
 bool vd_uploads_sync(const char *path) {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     const bool synced = fd >= 0 && fsync(fd) == 0;
     if (fd >= 0)
         close(fd);

@@ -2,7 +2,6 @@
  * started again or another upload took its place, is read from the disk when all bytes are there:
  * at once if it is short, else by a thread, so that nobody waits for another one's upload. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -100,16 +99,18 @@ static bool read_pieces(int fd, vd_sha *sha, uint8_t *buffer, hash_watch watch, 
 
 static vd_status hash_file(const char *path, hash_watch watch, void *user, vd_hash *out,
                            vd_err *err) {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd;
+    uint64_t size;
+    if (vd_open_file(path, &fd, &size, err) != VD_OK)
+        return VD_ERR_LOCAL;
     uint8_t *buffer = malloc(VD_UPLOAD_BUFFER);
     vd_sha *sha = vd_sha_create();
-    const bool read = fd >= 0 && buffer && sha && read_pieces(fd, sha, buffer, watch, user);
+    const bool read = buffer && sha && read_pieces(fd, sha, buffer, watch, user);
     const int error = errno;
     const bool hashed = read && vd_sha_finish(sha, out);
     vd_sha_destroy(sha);
     free(buffer);
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     return hashed ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s: %s", path, strerror(error));
 }
 
