@@ -41,6 +41,7 @@ typedef struct {
     uint32_t trained_count;
     const vd_lora *lora;
     uint32_t matched;              /* bit i: lora->target[i] names a layer */
+    char products[200];            /* the names that a target may have, once each, for errors */
     bool failed;                   /* there was no memory */
     char scope[VD_NAME_SIZE];      /* begins the names of what is declared */
     char file_scope[VD_NAME_SIZE]; /* begins their names in files */

@@ -16,8 +16,8 @@ void vd_parameters_free(vd_parameters *all) {
 static vd_status check_targets(const vd_parameters *all, vd_err *err) {
     for (int64_t i = 0; i < all->lora->target_count; i++)
         if (!(all->matched >> i & 1))
-            return vd_fail(err, VD_ERR_USAGE, "lora: the model has no product named %s",
-                           all->lora->target[i]);
+            return vd_fail(err, VD_ERR_USAGE, "lora: the model has no product named %s; it has %s",
+                           all->lora->target[i], all->products);
     return VD_OK;
 }
 
@@ -139,8 +139,18 @@ void vd_declare_table(vd_parameters *out, const char *name, const char *tensor, 
 
 /* ---- products ---- */
 
+/* Each layer has a product of this name. */
+static void list_product(vd_parameters *out, const char *name) {
+    const size_t size = strlen(out->products), length = strlen(name);
+    for (const char *at = out->products; (at = strstr(at, name)); at += length)
+        if ((at == out->products || at[-1] == ' ') && (at[length] == ',' || at[length] == 0))
+            return;
+    snprintf(out->products + size, sizeof out->products - size, "%s%s", size ? ", " : "", name);
+}
+
 static bool is_target(vd_parameters *out, const char *name) {
     bool found = false;
+    list_product(out, name);
     for (int64_t i = 0; i < out->lora->target_count; i++)
         if (strcmp(out->lora->target[i], name) == 0) {
             out->matched |= UINT32_C(1) << i;

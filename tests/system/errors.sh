@@ -49,6 +49,54 @@ if grep -q 'changed nothing' "$work/err.txt"; then echo "a fault that changed so
 cp "$work/run/run.json" "$work/before.json"
 expect 2 'another job' "$verde" run models/jobs/mlp.yaml --out "$work/run"
 expect 2 'with fault' "$verde" run $job --out "$work/run" --fault element
+# What is wrong with a file that a job names is told with the job and the line.
+sed "s,file: \.\./data,file: $PWD/models/data," $job > "$work/job.yaml"
+sum=$(sha256sum models/data/project.txt)
+sed "s|^  sha256: .*|  sha256: $sum|" "$work/job.yaml" > "$work/named.yaml"
+expect 2 "named.yaml:7: \`data.sha256\` must be 64 lower-case hexadecimal digits, got $sum" \
+    "$verde" run "$work/named.yaml" --out "$work/no"
+sed 's|project.txt|nothing.txt|' "$work/job.yaml" > "$work/missing.yaml"
+expect 2 "missing.yaml:6: \`data.file\`: cannot open $PWD/models/data/nothing.txt: No such file" "$verde" run "$work/missing.yaml" --out "$work/no"
+sed 's|^  sha256: 5b|  sha256: 6b|' "$work/job.yaml" > "$work/other.yaml"
+expect 2 "other.yaml:7: \`data.sha256\` is 6b" "$verde" run "$work/other.yaml" --out "$work/no/such/folder"
+[ ! -e "$work/no" ] || { echo "a refused run leaves a folder"; exit 1; }
+cp -r tests/vectors/pretrained/llama "$work/llama"
+"$verde" manifest "$work/llama" --out "$work/llama.manifest" > /dev/null 2>&1
+model="model: {kind: pretrained, dir: llama, sha256: $(sha256sum "$work/llama.manifest" | cut -d ' ' -f 1)}"
+python3 - "$work/tokens.bin" << 'PYTHON'
+import struct
+import sys
+with open(sys.argv[1], "wb") as f:
+    f.write(struct.pack("<256i", 20240520, 1, 4000, *[0] * 253) + struct.pack("<4000H", *[i % 60 for i in range(4000)]))
+PYTHON
+cat > "$work/lora.yaml" << YAML
+verde: 1
+$model
+lora: {rank: 2, alpha: 4, targets: [attn.qkv]}
+data: {kind: tokens, file: tokens.bin, sha256: $(sha256sum "$work/tokens.bin" | cut -d ' ' -f 1)}
+$(sed -e '1,/sha256/d' -e 's/^sequence: .*/sequence: 8/' "$work/job.yaml")
+YAML
+expect 2 'lora: the model has no product named attn.qkv; it has attn.q, attn.k, attn.v, attn.proj' "$verde" run "$work/lora.yaml" --out "$work/no"
+cat > "$work/score.yaml" << YAML
+verde: 1
+task: score
+$model
+prompts: {file: nothing.jsonl, sha256: $(printf %064d 0)}
+YAML
+expect 2 "score.yaml:4: \`prompts.file\`: cannot open $work/nothing.jsonl" "$verde" run "$work/score.yaml" --out "$work/no"
+# What is no verdict is told so.
+for file in "$work/job.yaml" "$work/llama/config.json" models/data/project.txt; do
+    expect 6 "is no verdict, as" "$verde" verify "$file"
+done
+# A folder is made with those that it lies in; other files in it are told of, and stay.
+expect 0 'run root' "$verde" run "$work/job.yaml" --out "$work/deep/er/run"
+expect 0 'run root' "$verde" export "$work/deep/er/run" --out "$work/model/of/it"
+mkdir "$work/used"
+echo mine > "$work/used/notes.txt"
+expect 0 "used: another file lies there, notes.txt; it stays" "$verde" run "$work/job.yaml" --out "$work/used"
+expect 0 "nothing was executed" "$verde" run "$work/job.yaml" --out "$work/used"
+if grep -q notes.txt "$work/err.txt"; then echo "a run's own folder is told of"; exit 1; fi
+[ "$(cat "$work/used/notes.txt")" = mine ]
 # Files of somebody's own in the directory of a new run.
 for name in program data; do
     mkdir "$work/own-$name"
@@ -77,7 +125,9 @@ expect 0 '"operator":"matmul"' "$verde" inspect "$work/run" --trace 3 --json
 expect 0 'holds' "$verde" inspect "$work/run" --proof 1:200:0
 expect 0 'matmul' "$verde" inspect "$work/run" --trace 3
 echo '{"payload":' > "$work/bad.json"
-expect 6 'bad.json: note' "$verde" verify "$work/bad.json"
+expect 6 'bad.json: is no verdict' "$verde" verify "$work/bad.json"
+echo '{"payloadType":' > "$work/bad-note.json"
+expect 6 'bad-note.json: note' "$verde" verify "$work/bad-note.json"
 expect 2 'got "abc"' "$verde" verify "$work/bad.json" --referee abc
 expect 2 'nothere' "$verde" verify "$work/nothere.json"
 expect 2 'http' "$verde" arbitrate $job --key "$work/referee" --verdict "$work/v.json" \

@@ -169,6 +169,7 @@ independent() {
 all() {
     # shellcheck disable=SC2046
     expect "$1" "$2" "$verde" arbitrate "$work/referee/generate.yaml" --key "$work/keys" --force --verdict "$work/verdict.json" $(providers honest "$3")
+    cp "$work/err" "$work/story"
     expect 0 '' "$verde" verify "$work/verdict.json" --job "$work/generate.yaml"
     independent
 }
@@ -223,6 +224,7 @@ expect 6 'not what the last states' "$verde" serve "$work/unfit"
 "$verde" run "$work/generate.yaml" --out "$work/liar" --fault '1/element@4:m0.logits.matmul' > "$work/out"
 serve liar
 all 3 'prompt 2 of the file (item 1), step 4' liar
+grep -q 'Prompt 2 of the file (item 1) is the first whose runs differ' "$work/story" || fail "the story counts prompts in another way"
 expect 0 '"item":1' "$verde" verify --json "$work/verdict.json"
 expect 0 'accepts this job root' "$verde" check "$work/honest" --verdict "$work/verdict.json"
 expect 6 'accepts job root' "$verde" check "$work/liar" --verdict "$work/verdict.json"

@@ -387,7 +387,7 @@ Test(job, data_of_another_sha256_is_refused) {
     vd_err err = {0};
     job.data_sha256[31] ^= 1;
     cr_assert_eq(vd_job_load_data(&job, NULL, &data, &err), VD_ERR_USAGE);
-    cr_assert(strstr(err.text, "models/jobs/toy.yaml: `data.sha256` is "), "%s", err.text);
+    cr_assert(strstr(err.text, "models/jobs/toy.yaml:7: `data.sha256` is "), "%s", err.text);
     cr_assert(!data.file && job.training.data_count == 0);
 }
 

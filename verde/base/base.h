@@ -154,6 +154,10 @@ void vd_writer_abort(vd_writer *writer); /* after an error, or instead of commit
 VD_MUST_USE vd_status vd_sync_parent(const char *path, vd_err *err);
 /* Makes the directory if it is not there (one level) and fsyncs its parent. */
 VD_MUST_USE vd_status vd_make_dir(const char *path, vd_err *err);
+/* The same with the directories that it lies in. *made: how many were not there. */
+VD_MUST_USE vd_status vd_make_dirs(const char *path, uint32_t *made, vd_err *err);
+/* Removes so many of them, the innermost first, as long as they are empty. */
+void vd_drop_dirs(const char *path, uint32_t count);
 
 double vd_seconds(void);     /* monotonic clock */
 double vd_cpu_seconds(void); /* user + system time of this process */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -149,4 +150,48 @@ vd_status vd_make_dir(const char *path, vd_err *err) {
         return vd_fail_errno(err, "make directory", path);
     }
     return vd_sync_parent(path, err);
+}
+
+/* The end of the path's part that stands before its last one; 0: there is none. */
+static size_t end_of_parent(const char *path, size_t size) {
+    while (size > 0 && path[size - 1] == '/')
+        size--;
+    while (size > 0 && path[size - 1] != '/')
+        size--;
+    while (size > 0 && path[size - 1] == '/')
+        size--;
+    return size;
+}
+
+vd_status vd_make_dirs(const char *path, uint32_t *made, vd_err *err) {
+    char part[PATH_MAX];
+    struct stat info;
+    *made = 0;
+    if (strlen(path) >= sizeof part)
+        return vd_fail(err, VD_ERR_USAGE, "%.60s...: path too long", path);
+    for (size_t at = strlen(path); at > 0; at = end_of_parent(path, at)) {
+        snprintf(part, sizeof part, "%.*s", (int)at, path);
+        if (stat(part, &info) == 0)
+            break;
+        ++*made;
+    }
+    vd_status status = *made ? VD_OK : vd_make_dir(path, err);
+    for (uint32_t left = *made; left > 0 && status == VD_OK; left--) {
+        size_t at = strlen(path);
+        for (uint32_t up = 1; up < left; up++)
+            at = end_of_parent(path, at);
+        snprintf(part, sizeof part, "%.*s", (int)at, path);
+        status = vd_make_dir(part, err);
+    }
+    return status;
+}
+
+void vd_drop_dirs(const char *path, uint32_t count) {
+    char part[PATH_MAX];
+    size_t at = strlen(path);
+    for (; count > 0 && at < sizeof part; count--, at = end_of_parent(path, at)) {
+        snprintf(part, sizeof part, "%.*s", (int)at, path);
+        if (rmdir(part) != 0)
+            return;
+    }
 }

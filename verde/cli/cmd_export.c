@@ -98,13 +98,7 @@ static vd_status open_state(exporting *e) {
 
 static vd_status prepare(const exporting *e) {
     char path[1100];
-    if (strlen(e->a->out) > 900)
-        return vd_fail(e->err, VD_ERR_USAGE, "%.60s...: path longer than 900 bytes", e->a->out);
-    vd_status status = vd_make_dir(e->a->out, e->err);
-    snprintf(path, sizeof path, "%s/run.json", e->a->out);
-    if (status == VD_OK && access(path, F_OK) == 0)
-        status = vd_fail(e->err, VD_ERR_USAGE, "%s: a run lies there; give another directory",
-                         e->a->out);
+    vd_status status = vd_open_model_dir(e->a->out, e->err);
     if (status == VD_OK)
         status = vd_weights_clear(e->a->out, !e->a->force, e->err);
     snprintf(path, sizeof path, "%s/proof.json", e->a->out);

@@ -152,7 +152,8 @@ static vd_status serve(const arguments *a, const vd_daemon_options *options, vd_
 
 /* Children get absolute paths, and blobs too: a run's data.json names them. */
 static vd_status make_dir(const char *dir, char **out, vd_err *err) {
-    vd_status status = vd_make_dir(dir, err);
+    uint32_t made;
+    vd_status status = vd_make_dirs(dir, &made, err);
     *out = status == VD_OK ? realpath(dir, NULL) : NULL;
     return status == VD_OK && !*out ? vd_fail(err, VD_ERR_LOCAL, "%s: no such folder", dir)
                                     : status;

@@ -55,9 +55,8 @@ static vd_status load(const char *job, const char *fault, const vd_common *commo
 }
 
 /* Two runs into one directory would mix their files. File systems without locks go without. */
-static vd_status take_dir(const char *dir, int *fd, bool *made, vd_err *err) {
-    *made = access(dir, F_OK) != 0;
-    vd_status status = vd_make_dir(dir, err);
+static vd_status take_dir(const char *dir, int *fd, uint32_t *made, vd_err *err) {
+    vd_status status = vd_open_run_dir(dir, made, err);
     *fd = status == VD_OK ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (*fd >= 0 && flock(*fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         status = vd_fail(err, VD_ERR_LOCAL, "%s: another process is running there", dir);
@@ -188,7 +187,7 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded,
     static vd_log_role role;
     static vd_evaluation evaluation;
     int fd = -1; /* of the directory, locked */
-    bool made = false;
+    uint32_t made = 0;
     const bool logs = o->common.backend && strcmp(o->common.backend, "log") == 0;
     if (!logs && vd_has_log_options(&o->log))
         return vd_fail(err, VD_ERR_USAGE,
@@ -222,8 +221,8 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded,
                          &evaluation, err);
     vd_evaluation_close(&evaluation);
     vd_key_destroy(role.key);
-    if (status != VD_OK && made)
-        rmdir(o->dir); /* a refused run leaves nothing; one that has begun, its files */
+    if (status != VD_OK)
+        vd_drop_dirs(o->dir, made); /* a refused run leaves nothing; one that began, its files */
     if (fd >= 0)
         close(fd);
     return status;

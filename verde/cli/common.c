@@ -143,13 +143,14 @@ vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err) {
 
 vd_status vd_need_weights(const vd_loaded *loaded, vd_err *err) {
     const vd_job *job = &loaded->job;
+    char place[VD_JOB_PLACE_SIZE];
     if (job->start.run[0] && !loaded->start.present)
-        return vd_fail(err, VD_ERR_USAGE, "%s: `weights.run` is %s, where no run is", job->path,
-                       job->start.run);
+        return vd_fail(err, VD_ERR_USAGE, "%s: `weights.run` is %s, where no run is",
+                       vd_job_place(job, "weights.run", place), job->start.run);
     if (!job->pretrained || loaded->weights.present)
         return VD_OK;
     return vd_fail(err, VD_ERR_USAGE, "%s: `model.dir` is %s, where no files of a model are",
-                   job->path, job->model_dir);
+                   vd_job_place(job, "model.dir", place), job->model_dir);
 }
 
 vd_status vd_load_run(const char *dir, vd_loaded *out, vd_run_log *log, vd_err *err) {

@@ -13,9 +13,7 @@
 static vd_status make_job(const vd_loaded *trained, vd_loaded *held, vd_err *err) {
     vd_job *job = &held->job;
     *job = trained->job;
-    memcpy(job->data_path, job->evaluate.path, sizeof job->data_path);
-    memcpy(job->data_sha256, job->evaluate.sha256, sizeof job->data_sha256);
-    job->data_files = (vd_job_names){0};
+    vd_job_take_evaluate(job);
     job->training.evaluates = 1;
     held->weights = trained->weights;
     held->start.program = trained->program;

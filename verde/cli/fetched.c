@@ -44,12 +44,7 @@ static vd_status take_lock(vd_fetched *f, vd_err *err) {
 vd_status vd_fetched_check(const char *out, bool force, vd_err *err) {
     char path[1100];
     struct stat info;
-    if (strlen(out) > 900)
-        return vd_fail(err, VD_ERR_USAGE, "%.60s...: path longer than 900 bytes", out);
-    vd_status status = vd_make_dir(out, err);
-    snprintf(path, sizeof path, "%s/run.json", out);
-    if (status == VD_OK && stat(path, &info) == 0)
-        status = vd_fail(err, VD_ERR_USAGE, "%s: a run lies there; give another directory", out);
+    vd_status status = vd_open_model_dir(out, err);
     snprintf(path, sizeof path, "%s/partial", out);
     return status == VD_OK && !force && stat(path, &info) != 0 ? vd_weights_clear(out, true, err)
                                                                : status;

@@ -25,11 +25,7 @@ static bool lies_in(const char *dir, const char *name) {
 }
 
 vd_status vd_fetch_items_check(const char *out, bool force, vd_err *err) {
-    if (strlen(out) > 900)
-        return vd_fail(err, VD_ERR_USAGE, "%.60s...: path longer than 900 bytes", out);
-    vd_status status = vd_make_dir(out, err);
-    if (status == VD_OK && lies_in(out, "run.json"))
-        status = vd_fail(err, VD_ERR_USAGE, "%s: a run lies there; give another directory", out);
+    vd_status status = vd_open_model_dir(out, err);
     /* One that was stopped while its files got their names goes on. */
     const bool unfinished = lies_in(out, PART) && !lies_in(out, PROOF);
     if (status == VD_OK && !force && lies_in(out, LINES) && !unfinished)

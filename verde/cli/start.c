@@ -62,7 +62,7 @@ vd_status vd_open_state(const char *dir, const vd_program *program, const vd_run
 
 static vd_status find_state(const vd_job *job, const vd_run_log *log, uint32_t *index,
                             vd_err *err) {
-    char root[2 * VD_HASH_SIZE + 1];
+    char root[2 * VD_HASH_SIZE + 1], place[VD_JOB_PLACE_SIZE];
     vd_hex(job->start.root, VD_HASH_SIZE, root);
     for (*index = 0; *index < log->count; (*index)++)
         if (memcmp(log->state[*index].b, job->start.root, VD_HASH_SIZE) == 0)
@@ -70,7 +70,7 @@ static vd_status find_state(const vd_job *job, const vd_run_log *log, uint32_t *
     return vd_fail(err, VD_ERR_USAGE,
                    "%s: `weights.root` is %s, which is no state of the run in %s; `verde inspect "
                    "%s` lists them",
-                   job->path, root, job->start.run, job->start.run);
+                   vd_job_place(job, "weights.root", place), root, job->start.run, job->start.run);
 }
 
 static vd_status from_run(const vd_job *job, const vd_data_reader *reader, vd_start *out,
@@ -100,6 +100,7 @@ static vd_status from_run(const vd_job *job, const vd_data_reader *reader, vd_st
 }
 
 static vd_status from_proof(const vd_job *job, const char *path, vd_start *out, vd_err *err) {
+    char place[VD_JOB_PLACE_SIZE];
     vd_state_proof proof = {0};
     vd_hash state;
     vd_status status = vd_state_proof_read(path, &proof, err);
@@ -109,7 +110,7 @@ static vd_status from_proof(const vd_job *job, const char *path, vd_start *out, 
                              proof.program.leaf_count, &state, err);
     if (status == VD_OK && memcmp(state.b, job->start.root, VD_HASH_SIZE) != 0)
         status = vd_fail(err, VD_ERR_USAGE, "%s: `weights.root` is not the state that %s proves",
-                         job->path, path);
+                         vd_job_place(job, "weights.root", place), path);
     if (status == VD_OK) {
         out->step = proof.step;
         out->program = proof.program;
@@ -123,7 +124,7 @@ static vd_status from_proof(const vd_job *job, const char *path, vd_start *out, 
 
 static vd_status find_start(const vd_job *job, const vd_data_reader *reader, vd_start *out,
                             vd_err *err) {
-    char path[VD_JOB_PATH_SIZE + 16];
+    char path[VD_JOB_PATH_SIZE + 16], place[VD_JOB_PLACE_SIZE];
     struct stat info;
     if (stat(job->start.run, &info) == 0)
         return from_run(job, reader, out, err);
@@ -131,7 +132,7 @@ static vd_status find_start(const vd_job *job, const vd_data_reader *reader, vd_
     if (stat(path, &info) == 0)
         return from_proof(job, path, out, err);
     return vd_fail(err, VD_ERR_USAGE, "%s: `weights.run` is %s, but neither it nor %s is there",
-                   job->path, job->start.run, path);
+                   vd_job_place(job, "weights.run", place), job->start.run, path);
 }
 
 /* ---- its tensors ---- */

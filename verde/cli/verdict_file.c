@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "verde/cli/story.h"
 
 static vd_status read_referee(const char *hex, vd_public_key *key, vd_err *err) {
@@ -5,6 +7,13 @@ static vd_status read_referee(const char *hex, vd_public_key *key, vd_err *err) 
         return VD_OK;
     return vd_fail(err, VD_ERR_USAGE,
                    "--referee must be 64 lower-case hexadecimal digits, got \"%.80s\"", hex);
+}
+
+/* A file of another kind is told so, and not what a reader of notes finds wrong with it. */
+static bool is_note(const vd_buf *text) {
+    static const char type[] = "\"payloadType\"";
+    return text->size > 0 && text->data[0] == '{' &&
+           memmem(text->data, text->size, type, sizeof type - 1) != NULL;
 }
 
 vd_status vd_load_verdict(const char *path, const char *referee, bool story, vd_verdict *out,
@@ -18,6 +27,9 @@ vd_status vd_load_verdict(const char *path, const char *referee, bool story, vd_
         status = vd_read_file(path, vd_verdict_bytes_max(VD_GAMES_MAX), &text, err);
     if (status == VD_OK && text.size && text.data[text.size - 1] == '\n')
         text.size--;
+    if (status == VD_OK && !is_note(&text))
+        status = vd_fail(err, VD_ERR_PEER,
+                         "is no verdict, as `verde arbitrate` and `verde delegate` write one");
     if (status == VD_OK)
         status = vd_verdict_verify(text.data, text.size, referee ? &key : NULL, vd_leaf_element,
                                    story ? vd_tell : NULL, NULL, out, err);

@@ -107,7 +107,8 @@ static vd_status refuse_overwrite(const char *directory, vd_err *err) {
 }
 
 vd_status vd_key_save(const vd_key *key, const char *directory, vd_err *err) {
-    vd_status status = vd_make_dir(directory, err);
+    uint32_t made;
+    vd_status status = vd_make_dirs(directory, &made, err);
     if (status == VD_OK)
         status = refuse_overwrite(directory, err);
     if (status == VD_OK)

@@ -208,7 +208,7 @@ static vd_got troubled(vd_download *d, uint32_t provider, const char *why) {
     const bool first = p->trouble == 0;
     if (first)
         p->trouble = vd_seconds();
-    snprintf(p->last_why, sizeof p->last_why, "%s", why);
+    snprintf(p->last_why, sizeof p->last_why, "%.299s", why);
     const bool patient = vd_seconds() - p->trouble < d->options.patience_s;
     if (first && !p->dropped) {
         snprintf(line, sizeof line, "%s: %s; asking again for up to %d s", p->name, why,

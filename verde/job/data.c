@@ -71,19 +71,20 @@ static void begin_sum(sum_of_files *h) {
 static vd_status check_sha256(const vd_job *job, sum_of_files *h, vd_err *err) {
     const vd_dataset *data = h->data;
     vd_hash digest;
-    char got[2 * VD_HASH_SIZE + 1], expected[2 * VD_HASH_SIZE + 1];
+    char got[2 * VD_HASH_SIZE + 1], expected[2 * VD_HASH_SIZE + 1], place[VD_JOB_PLACE_SIZE];
     if (!vd_sha_finish(h->sha, &digest))
         return vd_fail(err, VD_ERR_LOCAL, "%s: SHA-256 failed", data->file[0].path);
     if (!memcmp(digest.b, job->data_sha256, VD_HASH_SIZE))
         return VD_OK;
     vd_hex(digest.b, VD_HASH_SIZE, got);
     vd_hex(job->data_sha256, VD_HASH_SIZE, expected);
+    vd_job_place(job, "data.sha256", place);
     if (data->file_count > 1)
         return vd_fail(err, VD_ERR_USAGE,
                        "%s: `data.sha256` is %s, but the %u files of `data.files`, one after the "
                        "other, have %s",
-                       job->path, expected, data->file_count, got);
-    return vd_fail(err, VD_ERR_USAGE, "%s: `data.sha256` is %s, but %s has %s", job->path, expected,
+                       place, expected, data->file_count, got);
+    return vd_fail(err, VD_ERR_USAGE, "%s: `data.sha256` is %s, but %s has %s", place, expected,
                    data->file[0].path, got);
 }
 
@@ -199,16 +200,21 @@ vd_status vd_job_load_data(vd_job *job, const vd_data_reader *reader, vd_dataset
 
 static vd_status load_thresholds(const vd_job *job, vd_program_rounding *out, vd_err *err) {
     const char *path = job->rounding.thresholds_path;
+    char place[VD_JOB_PLACE_SIZE];
     vd_thresholds found;
+    vd_err why = {0};
     vd_hash hash;
     vd_buf file = {0};
-    vd_status status = vd_read_file(path, VD_THRESHOLDS_BYTES_MAX, &file, err);
+    vd_status status = vd_read_file(path, VD_THRESHOLDS_BYTES_MAX, &file, &why);
+    if (status)
+        status = vd_fail(err, status, "%s: `rounding.thresholds`: %s",
+                         vd_job_place(job, "rounding.thresholds", place), why.text);
     if (!status && !vd_hash_tagged(NULL, file.data, file.size, &hash))
         status = vd_fail(err, VD_ERR_LOCAL, "%s: out of memory", path);
     vd_buf_free(&file);
     if (!status && memcmp(hash.b, job->rounding.thresholds_sha256, sizeof hash.b) != 0)
-        status = vd_fail(err, VD_ERR_USAGE, "%s: its SHA-256 is not rounding.sha256 of %s", path,
-                         job->path);
+        status = vd_fail(err, VD_ERR_USAGE, "%s: `rounding.sha256` is another than that of %s",
+                         vd_job_place(job, "rounding.sha256", place), path);
     if (!status)
         status = vd_thresholds_load(path, &found, err);
     if (!status && found.bits != out->bits)

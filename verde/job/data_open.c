@@ -10,9 +10,14 @@ static vd_status open_one(const vd_job *job, const char *path, vd_dataset *out, 
     if (out->file_count == VD_DATA_FILES_MAX)
         return vd_fail(err, VD_ERR_USAGE, "%s: `data.files` must be at most %d files", job->path,
                        VD_DATA_FILES_MAX);
-    vd_status status = vd_map_file(path, &out->file[out->file_count], err);
+    const char *key = job->data_files.count ? "data.files" : "data.file";
+    char place[VD_JOB_PLACE_SIZE];
+    vd_err why = {0};
+    vd_status status = vd_map_file(path, &out->file[out->file_count], &why);
     out->file_count += status == VD_OK;
-    return status;
+    return status == VD_OK
+               ? VD_OK
+               : vd_fail(err, status, "%s: `%s`: %s", vd_job_place(job, key, place), key, why.text);
 }
 
 /* The job's own directory is no pattern, whatever its name. */
@@ -29,6 +34,7 @@ static void quote(const char *path, size_t directory, char *out) {
 static vd_status open_matches(const vd_job *job, const char *path, const char *name,
                               vd_dataset *out, vd_err *err) {
     char pattern[2 * VD_JOB_PATH_SIZE];
+    char place[VD_JOB_PLACE_SIZE];
     glob_t found = {0};
     quote(path, strlen(path) - strlen(name), pattern);
     const int code = glob(pattern, GLOB_ERR, NULL, &found);
@@ -36,8 +42,8 @@ static vd_status open_matches(const vd_job *job, const char *path, const char *n
     if (code == GLOB_NOSPACE)
         status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
     else if (code != 0)
-        status =
-            vd_fail(err, VD_ERR_USAGE, "%s: no file is like `%s` of `data.files`", job->path, name);
+        status = vd_fail(err, VD_ERR_USAGE, "%s: no file is like `%s` of `data.files`",
+                         vd_job_place(job, "data.files", place), name);
     for (size_t i = 0; status == VD_OK && i < found.gl_pathc; i++)
         status = open_one(job, found.gl_pathv[i], out, err);
     globfree(&found);

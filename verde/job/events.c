@@ -140,11 +140,12 @@ const char *vd_events_plain(const vd_events *events) {
 
 /* The start of a scalar, with quotes if it had them; bytes that a terminal may act on become ?. */
 static void got_scalar(const yaml_event_t *event, char got[VD_GOT_SIZE]) {
+    enum { SHOWN = 100 };
     const char *text = (const char *)event->data.scalar.value;
     size_t length = event->data.scalar.length;
-    bool plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE, cut = length > 40;
-    char shown[41] = "";
-    for (size_t i = 0; i < (cut ? 40 : length); i++)
+    bool plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE, cut = length > SHOWN;
+    char shown[SHOWN + 1] = "";
+    for (size_t i = 0; i < (cut ? SHOWN : length); i++)
         shown[i] = text[i] < 0x20 || text[i] > 0x7e ? '?' : text[i];
     if (plain && length == 0)
         snprintf(got, VD_GOT_SIZE, "nothing");

@@ -7,7 +7,7 @@
 
 #include <yaml.h>
 
-enum { VD_GOT_SIZE = 64 };
+enum { VD_GOT_SIZE = 128 }; /* room for a line of sha256sum, but for a long name */
 
 typedef struct {
     yaml_parser_t parser;

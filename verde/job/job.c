@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+_Static_assert((int)VD_FIELD_COUNT <= (int)VD_JOB_KEYS_MAX,
+               "a job has room for the line of each key");
+
 typedef struct {
     vd_events events;
     vd_job *job;
@@ -360,6 +363,7 @@ vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *
         out->training.sequence = 1;
         out->training.model.image = VD_CIFAR_SIZE;
     }
+    memcpy(out->line, reader.line, sizeof reader.line);
     vd_events_close(&reader.events);
     return status;
 }

@@ -58,8 +58,11 @@ typedef struct {
     size_t size;
 } vd_job_names;
 
+enum { VD_JOB_KEYS_MAX = 96 };
+
 typedef struct {
     char path[VD_JOB_PATH_SIZE];      /* the job file; errors are named after it */
+    uint32_t line[VD_JOB_KEYS_MAX];   /* where its keys stand (vd_job_place); 0: nowhere */
     char data_path[VD_JOB_PATH_SIZE]; /* relative names start at the job file's directory */
     vd_job_names data_files;          /* data.files; none: data_path is the only one */
     int64_t version;                  /* of the format: 1 */
@@ -103,6 +106,12 @@ VD_MUST_USE vd_status vd_job_read(const char *path, vd_job *out, vd_err *err);
 /* As vd_job_read, from memory. `name` stands for the file's path in errors and before data.file. */
 VD_MUST_USE vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *out,
                                    vd_err *err);
+
+/* "JOB:LINE" of a key, "data.sha256", for an error about it; without a line if it is not there. */
+enum { VD_JOB_PLACE_SIZE = VD_JOB_PATH_SIZE + 16 };
+const char *vd_job_place(const vd_job *job, const char *key, char place[VD_JOB_PLACE_SIZE]);
+/* Puts the data of `evaluate` in place of the job's own. */
+void vd_job_take_evaluate(vd_job *job);
 
 /* A tensor, [N] of RO_U8, RO_U16 or RO_I32, of what is learnt from. */
 typedef struct {

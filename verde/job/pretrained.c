@@ -30,14 +30,14 @@ static vd_status make_manifest(const vd_job *job, const vd_data_reader *reader, 
 
 static vd_status find_manifest(const vd_job *job, const vd_data_reader *reader, vd_job_weights *out,
                                vd_err *err) {
-    char path[VD_JOB_PATH_SIZE + 16];
+    char path[VD_JOB_PATH_SIZE + 16], place[VD_JOB_PLACE_SIZE];
     struct stat info;
     if (stat(job->model_dir, &info) == 0)
         return make_manifest(job, reader, out, err);
     snprintf(path, sizeof path, "%s.manifest", job->model_dir);
     if (stat(path, &info) != 0)
         return vd_fail(err, VD_ERR_USAGE, "%s: `model.dir` is %s, but neither it nor %s is there",
-                       job->path, job->model_dir, path);
+                       vd_job_place(job, "model.dir", place), job->model_dir, path);
     return vd_manifest_read(path, &out->manifest, err);
 }
 
@@ -52,6 +52,7 @@ static bool is_jobs(const vd_job *job, const vd_manifest *manifest) {
 static vd_status tell_difference(const vd_job *job, const vd_data_reader *reader,
                                  const vd_job_weights *w, const vd_hash *hash, vd_err *err) {
     char path[VD_JOB_PATH_SIZE + 16], got[2 * VD_HASH_SIZE + 1], expected[2 * VD_HASH_SIZE + 1];
+    char place[VD_JOB_PLACE_SIZE];
     const vd_weights_hashing how = {.ro = reader ? reader->ro : NULL};
     vd_manifest beside = {0};
     vd_status status = VD_OK;
@@ -66,7 +67,8 @@ static vd_status tell_difference(const vd_job *job, const vd_data_reader *reader
     return vd_fail(err, VD_ERR_USAGE,
                    "%s: `model.sha256` is %s, but the manifest of %s has %s; `verde manifest %s "
                    "--against MANIFEST` tells what differs",
-                   job->path, expected, job->model_dir, got, job->model_dir);
+                   vd_job_place(job, "model.sha256", place), expected, job->model_dir, got,
+                   job->model_dir);
 }
 
 static vd_status check_manifest(const vd_job *job, const vd_data_reader *reader,

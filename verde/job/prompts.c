@@ -164,7 +164,7 @@ static vd_status take_lines(prompt_reader *r, const uint8_t *at, size_t size) {
 }
 
 static vd_status check_sum(const vd_job *job, const vd_map *file, vd_err *err) {
-    char got[2 * VD_HASH_SIZE + 1], expected[2 * VD_HASH_SIZE + 1];
+    char got[2 * VD_HASH_SIZE + 1], expected[2 * VD_HASH_SIZE + 1], place[VD_JOB_PLACE_SIZE];
     vd_hash hash;
     if (!vd_hash_tagged(NULL, file->data, file->size, &hash))
         return vd_fail(err, VD_ERR_LOCAL, "%s: out of memory", file->path);
@@ -172,8 +172,8 @@ static vd_status check_sum(const vd_job *job, const vd_map *file, vd_err *err) {
         return VD_OK;
     vd_hex(hash.b, VD_HASH_SIZE, got);
     vd_hex(job->prompts.sha256, VD_HASH_SIZE, expected);
-    return vd_fail(err, VD_ERR_USAGE, "%s: `prompts.sha256` is %s, but %s has %s", job->path,
-                   expected, file->path, got);
+    return vd_fail(err, VD_ERR_USAGE, "%s: `prompts.sha256` is %s, but %s has %s",
+                   vd_job_place(job, "prompts.sha256", place), expected, file->path, got);
 }
 
 typedef struct {
@@ -220,8 +220,13 @@ vd_status vd_prompts_parse(const vd_job *job, const char *name, const void *text
 vd_status vd_job_load_prompts(const vd_job *job, vd_prompts *out, vd_err *err) {
     const char *path = job->prompts.path;
     vd_map file = {0};
+    char place[VD_JOB_PLACE_SIZE];
+    vd_err why = {0};
     *out = (vd_prompts){0};
-    vd_status status = vd_map_file(path, &file, err);
+    vd_status status = vd_map_file(path, &file, &why);
+    if (status != VD_OK)
+        return vd_fail(err, status, "%s: `prompts.file`: %s",
+                       vd_job_place(job, "prompts.file", place), why.text);
     if (status == VD_OK)
         status = check_sum(job, &file, err);
     if (status == VD_OK)

@@ -107,7 +107,8 @@ void vd_items_take(vd_referee *r) {
     }
     if (!open_item(r, r->descent.lo))
         return;
-    vd_story(r, "Item %llu is the first whose runs differ.", (unsigned long long)r->descent.lo);
+    vd_story(r, "Prompt %llu of the file (item %llu) is the first whose runs differ.",
+             (unsigned long long)r->descent.lo + 1, (unsigned long long)r->descent.lo);
     dispute_run(r);
 }
 
