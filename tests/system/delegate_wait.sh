@@ -50,9 +50,10 @@ given_up silent
 grep -q 'provider 4  no answer for [0-9]* s: Connection refused; given up after 6 s; 150.1 kB to send' "$work/err" || fail "nobody is not told of"
 grep -q 'provider 4  .*127.0.0.1:1.*: Connection refused' "$work/err" || fail "it is not said why nobody has failed"
 if grep -q '^provider [34] .* left$' "$work/err"; then fail "a time left for a provider that is silent"; fi
-# With two providers there is nothing to go on with, unless a deadline says so.
-expect 5 'provider 2: not waited for: not done after 2 s (--deadline)' "$verde" delegate $job --key "$work/client" --provider "$a" \
-    --provider "$runs" --deadline 2 --out "$work/deadline"
+# With two providers there is nothing to go on with, unless a deadline says so. What does not change is said once.
+expect 5 'provider 2: not waited for: not done after 11 s (--deadline)' "$verde" delegate $job --key "$work/client" --provider "$a" \
+    --provider "$runs" --deadline 11 --out "$work/deadline"
+[ "$(grep -c '^provider 2  step 1/12  1e-300 steps/s$' "$work/err")" -eq 1 ] || fail "not one line of a provider that says the same for 11 s"
 [ ! -e "$work/deadline" ] || fail "a deadline left a folder"
 expect 2 'deadline must be 1' $delegate --deadline 0 --out "$work/no"
 

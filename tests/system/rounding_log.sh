@@ -32,6 +32,13 @@ for profile in sim-narrow sim-deep sim-plain "$work/own.yaml"; do
 done
 grep -q '"matmul":{"elements":[1-9]' "$work/trainer.json" || { echo "no counts of operators"; exit 1; }
 echo "auditors on four other devices: the run root of the trainer"
+# Another trainer has the same last state and a run root of its own. Operators of which the log says nothing make one row.
+"$verde" run $job --backend log --profile sim-wide --out "$work/again" > "$work/out" 2> "$work/err"
+state=$(sed -n 's/^final state  *//p' "$work/out")
+grep -q "\"final_state_root\":\"$state\"" "$work/trainer.json" || { echo "two trainers end with two states"; exit 1; }
+! grep -q "\"run_root\":\"$(sed -n 's/^run root  *//p' "$work/out")\"" "$work/trainer.json" || { echo "two trainers have one run root"; exit 1; }
+[ "$(grep -c ' 0  *0  *0$' "$work/out")" -eq 1 ] && tail -n 1 "$work/out" | grep -q '^[0-9]* others  *[1-9][0-9]*  *0  *0  *0$' ||
+    { cat "$work/out"; echo "rows of operators of which the log says nothing"; exit 1; }
 
 "$verde" run $job --out "$work/fixed" --json > "$work/fixed.json" 2> "$work/fixed.err"
 [ "$(root "$work/fixed.json")" != "$(root "$work/trainer.json")" ] || { echo "a log without consequence"; exit 1; }

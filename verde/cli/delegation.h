@@ -99,12 +99,14 @@ uint32_t vd_delegation_left(const vd_delegation *d); /* who have neither failed 
 double vd_delegation_slow_s(const vd_program *program);
 /* Under the lock: whoever is not done by now is late, if it is time for that. */
 void vd_delegation_end_wait(vd_delegation *d);
-/* delegation_tell.c: how far each provider is. */
+/* delegation_tell.c: how far each provider is. On a terminal a line for each in place; else a line
+ * that says something new. */
 typedef struct {
     vd_order_state told[VD_DOWNLOAD_PROVIDERS_MAX];
     char line[VD_DOWNLOAD_PROVIDERS_MAX][700];
     int drawn;        /* lines on the terminal */
     double last_line; /* vd_seconds() */
+    double silence_told[VD_DOWNLOAD_PROVIDERS_MAX];
 } vd_delegation_lines;
 void vd_delegation_tell(vd_delegation *d, vd_delegation_lines *lines);
 void vd_delegation_late_text(const vd_delegation *d); /* who was not waited for, at the end */

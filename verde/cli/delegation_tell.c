@@ -4,12 +4,16 @@
 
 #include "verde/cli/delegation.h"
 
-enum { TELL_S = 5, RATE_AFTER_S = 1, SILENT_S = 3, OLD_S = 60 };
+enum { TELL_S = 5, SILENT_TELL_S = 15, RATE_AFTER_S = 1, SILENT_S = 3, OLD_S = 60 };
 
-static int print_left(double seconds, char *text, size_t size) {
+/* A provider's word, too: what nobody could mean is left out. */
+static void print_left(double seconds, char *text, size_t size) {
+    enum { MEANT_MAX_S = 1000000000 };
     char left[32];
+    if (!(seconds >= 0 && seconds < MEANT_MAX_S))
+        return;
     vd_print_seconds(seconds, left);
-    return snprintf(text, size, "  %s left", left);
+    snprintf(text, size, "  %s left", left);
 }
 
 static void describe_run(const vd_order *order, char *text, size_t size) {
@@ -31,9 +35,9 @@ static void describe_run(const vd_order *order, char *text, size_t size) {
     if (!isnan(job->rate))
         at += snprintf(text + at, size - (size_t)at, "  %.3g steps/s", job->rate);
     if (old >= OLD_S) {
-        vd_print_seconds(old, since);
+        vd_print_seconds(old - fmod(old, OLD_S), since); /* a line a minute */
         snprintf(text + at, size - (size_t)at, "  nothing new for %s", since);
-    } else if (!isnan(job->seconds_left)) {
+    } else {
         print_left(job->seconds_left, text + at, size - (size_t)at);
     }
 }
@@ -88,12 +92,13 @@ static void describe_silence(const vd_delegation *d, const vd_order *order, doub
         snprintf(text + at, size - (size_t)at, "; %s to send", sent);
 }
 
-static void describe_order(const vd_delegation *d, vd_order *order, char *text, size_t size) {
+/* Is it silent? */
+static bool describe_order(const vd_delegation *d, vd_order *order, char *text, size_t size) {
     char root[2 * VD_HASH_SIZE + 1];
     const double silent = order->state < VD_ORDER_DONE ? silent_for(order) : 0;
     if (silent >= SILENT_S) {
         describe_silence(d, order, silent, text, size);
-        return;
+        return true;
     }
     vd_hex(order->job.run_root.b, VD_HASH_SIZE, root);
     switch (order->state) {
@@ -103,25 +108,37 @@ static void describe_order(const vd_delegation *d, vd_order *order, char *text, 
     case VD_ORDER_FAILED:
     case VD_ORDER_LATE: snprintf(text, size, "%s", order->why); break;
     }
+    return false;
 }
 
-/* On a terminal in place, else a line that says something new. */
+/* Off a terminal: has this line something new to say? Of silence only its length is new. */
+static bool is_due(vd_delegation_lines *lines, uint32_t i, vd_order_state state, bool silent,
+                   bool now, const char *text) {
+    const double quiet = vd_seconds() - lines->silence_told[i];
+    const bool again = !silent || quiet >= SILENT_TELL_S;
+    const bool due = state != lines->told[i] ||
+                     (now && again && state < VD_ORDER_DONE && strcmp(text, lines->line[i]) != 0);
+    if (due && silent)
+        lines->silence_told[i] = vd_seconds();
+    else if (!silent)
+        lines->silence_told[i] = 0;
+    if (due)
+        snprintf(lines->line[i], sizeof lines->line[i], "%s", text);
+    lines->told[i] = state;
+    return due;
+}
+
 void vd_delegation_tell(vd_delegation *d, vd_delegation_lines *lines) {
     char text[700];
     const bool now = vd_seconds() - lines->last_line >= TELL_S;
     if (vd_is_terminal() && lines->drawn)
         fprintf(stderr, "\033[%dA", lines->drawn);
     for (uint32_t i = 0; i < d->o->urls; i++) {
-        vd_order *order = &d->order[i];
-        describe_order(d, order, text, sizeof text);
-        const bool due = order->state != lines->told[i] || (now && order->state < VD_ORDER_DONE);
+        const bool silent = describe_order(d, &d->order[i], text, sizeof text);
         if (vd_is_terminal())
             fprintf(stderr, "\r\033[Kprovider %u  %.100s\n", i + 1, text);
-        else if (due && strcmp(text, lines->line[i]) != 0)
+        else if (is_due(lines, i, d->order[i].state, silent, now, text))
             fprintf(stderr, "provider %u  %s\n", i + 1, text);
-        if (due)
-            snprintf(lines->line[i], sizeof lines->line[i], "%s", text);
-        lines->told[i] = order->state;
     }
     lines->drawn = (int)d->o->urls;
     if (now)

@@ -16,18 +16,22 @@ void vd_fetch_line(void *user, const char *line) {
 
 static void fetch_progress(void *user, const vd_download_progress *p) {
     vd_fetching *x = user;
-    char done[32], total[32], rate[32], left[48] = "";
+    char done[32], total[32], rate[32], time[32], left[48] = "";
     const bool terminal = vd_is_terminal(), last = p->done == p->total;
     const double fresh = (double)(p->done - p->found), per_s = fresh / (p->seconds + 1e-9);
+    const bool same = !last && p->done == x->told_done;
     x->progress = *p;
-    if (p->seconds < QUIET_SECONDS || (!terminal && !last && p->seconds - x->told < 2))
+    if (p->seconds < QUIET_SECONDS || (!terminal && (same || (!last && p->seconds - x->told < 2))))
         return;
     x->told = p->seconds;
+    x->told_done = p->done;
     vd_print_size(p->done, done);
     vd_print_size(p->total, total);
     vd_print_size((uint64_t)per_s, rate);
     if (fresh > 0 && !last)
-        snprintf(left, sizeof left, ", %.0f s left", (double)(p->total - p->done) / per_s);
+        vd_print_seconds((double)(p->total - p->done) / per_s, time);
+    if (fresh > 0 && !last)
+        snprintf(left, sizeof left, ", %s left", time);
     fprintf(stderr, "%sfetched and checked %s of %s, %s/s%s%s", terminal ? "\r\033[K" : "", done,
             total, rate, left, terminal && !last ? "" : "\n");
     fflush(stderr);

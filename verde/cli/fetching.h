@@ -28,6 +28,7 @@ typedef struct {
     vd_download *download;
     vd_download_progress progress;
     double told;
+    uint64_t told_done; /* bytes, in the last line */
     bool has_config, has_losses;
     uint32_t losses_by;
     vd_err *err;

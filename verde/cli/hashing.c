@@ -7,7 +7,7 @@ void vd_tell_hashing(void *user, uint64_t done, uint64_t total) {
     vd_hashing *h = user;
     const bool terminal = vd_is_terminal(), last = done == total;
     const double now = vd_seconds();
-    char bytes[32], all[32], rate[32];
+    char bytes[32], all[32], rate[32], left[32];
     const double seconds = now - h->start, told = h->last_line;
     if (seconds < QUIET_SECONDS || (!last && now - told < (terminal ? 0.1 : 2.0)))
         return;
@@ -15,9 +15,9 @@ void vd_tell_hashing(void *user, uint64_t done, uint64_t total) {
     vd_print_size(done, bytes);
     vd_print_size(total, all);
     vd_print_size((uint64_t)((double)done / seconds), rate);
-    fprintf(stderr, "%shashed %s of %s, %s/s, %.0f s left%s", terminal ? "\r\033[K" : "", bytes,
-            all, rate, seconds * (double)(total - done) / (double)done,
-            terminal && !last ? "" : "\n");
+    vd_print_seconds(seconds * (double)(total - done) / (double)done, left);
+    fprintf(stderr, "%shashed %s of %s, %s/s, %s left%s", terminal ? "\r\033[K" : "", bytes, all,
+            rate, left, terminal && !last ? "" : "\n");
     fflush(stderr);
 }
 

@@ -20,8 +20,9 @@ static void tell_divergence(vd_run_printer *print, const vd_progress *p) {
 static void tell_rate(const vd_run_printer *print, const vd_progress *p) {
     const double done = (double)(p->step - p->resumed_at);
     const double rate = done / (p->seconds > 0 ? p->seconds : 1e-9);
-    fprintf(stderr, "  %.0f %s/s  %.0f s left", rate * print->samples_per_step, print->samples,
-            (double)(p->steps - p->step) / rate);
+    char left[32];
+    vd_print_seconds((double)(p->steps - p->step) / rate, left);
+    fprintf(stderr, "  %.0f %s/s  %s left", rate * print->samples_per_step, print->samples, left);
 }
 
 bool vd_tell_progress(void *user, const vd_progress *p) {

@@ -63,10 +63,12 @@ static vd_status again_start(vd_again *a, vd_err *err) {
 
 static vd_status say_progress(const vd_again *a, vd_err *err) {
     long long step = atomic_load(&a->step);
+    char left[32];
     if (step == 0)
         return vd_fail(err, VD_ERR_IO, "running the job again");
-    return vd_fail(err, VD_ERR_IO, "running the job again: step %lld of %lld, %.0f s left", step,
-                   (long long)a->exec.program->steps, atomic_load(&a->left_s));
+    vd_print_seconds(atomic_load(&a->left_s), left);
+    return vd_fail(err, VD_ERR_IO, "running the job again: step %lld of %lld, %s left", step,
+                   (long long)a->exec.program->steps, left);
 }
 
 static vd_status open_replay(vd_again *a, vd_err *err) {
