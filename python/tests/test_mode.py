@@ -1,5 +1,6 @@
 """The mode: what it routes, what it refuses, views, in-place and out= variants, random numbers."""
 
+import contextlib
 import math
 import os
 import threading
@@ -12,7 +13,7 @@ from compare import close, compare
 
 import repops
 import repops.torch
-from repops.torch import LeftoverError, _mode, _whole, reproducible
+from repops.torch import LeftoverError, _mode, _routes, _whole, reproducible
 
 
 @pytest.fixture(autouse=True)
@@ -779,3 +780,99 @@ def test_an_encoder_is_evaluated_without_torchs_fast_path():
             y = own(x, src_key_padding_mask=pad)
     assert torch.backends.mha.get_fastpath_enabled()
     close(y[~pad], expected[~pad].double(), 1e-5, 1e-5)
+
+
+def numbers(*shape):
+    return ((torch.arange(math.prod(shape)) * 7 % 11).reshape(shape) / 8).requires_grad_()
+
+
+def volumes(function):
+    x, w, b = numbers(1, 2, 5, 5, 5), numbers(2, 2, 3, 3, 3), numbers(2)
+    y = function(x, w, b)
+    (y * y).sum().backward()
+    return [y, x.grad, w.grad, b.grad]
+
+
+def nested(*shapes):
+    return torch.nested.nested_tensor([numbers(*s) for s in shapes], requires_grad=True)
+
+
+def nested_layer():
+    x, w, b = nested((2, 3), (4, 3)), numbers(5, 3), numbers(5)
+    y = list(F.linear(x, w, b).unbind())
+    torch.cat(y).sum().backward()
+    return [*y, w.grad, b.grad, *x.grad.unbind()]
+
+
+def nested_product():
+    a, b = nested((2, 3), (4, 3)), nested((3, 5), (3, 7))
+    return list((a @ b).unbind())
+
+
+def filtered():
+    x, kernel = numbers(16), numbers(16)
+    y = torch.fft.irfft(torch.fft.rfft(x, 32) * torch.fft.rfft(kernel, 32))
+    (y * y).sum().backward()
+    return [y, x.grad, kernel.grad]
+
+
+LEFT = {
+    "Conv3d": lambda: volumes(F.conv3d),
+    "ConvTranspose3d": lambda: volumes(F.conv_transpose3d),
+    "a layer of nested tensors": nested_layer,
+    "products of nested tensors": nested_product,
+    "FFT": filtered,
+    "inverse": lambda: [torch.linalg.inv(numbers(4, 4) + 4 * torch.eye(4))],
+}
+
+
+@pytest.mark.parametrize("policy", ["list", "warn"])
+@pytest.mark.parametrize("name", LEFT)
+def test_leftovers_and_their_gradients_are_those_of_torch(name, policy):
+    expected = LEFT[name]()
+    with warnings.catch_warnings(), reproducible(policy) as block:
+        warnings.simplefilter("ignore")
+        own = LEFT[name]()
+    assert block.leftovers and len(own) == len(expected)
+    assert all(torch.equal(a, b) for a, b in zip(own, expected))
+
+
+def test_what_the_block_cannot_compute_is_torchs_or_an_error_of_torchs():
+    def broken(*arguments, **options):
+        raise ValueError("broken")
+
+    func, x = torch.ops.aten.cumsum.default, torch.ones(3)
+    with pytest.MonkeyPatch.context() as patch, reproducible("list") as block:
+        patch.setitem(_routes.routes, func, broken)
+        assert x.cumsum(0).tolist() == [1, 2, 3]
+        assert [reason for _, reason, _ in block.leftovers] == [
+            "the block cannot compute it: broken"
+        ]
+        with pytest.raises(IndexError, match="Dimension out of range"):
+            x.cumsum(2)
+        assert sum(block.leftovers.values()) == 1
+    with pytest.MonkeyPatch.context() as patch, reproducible():
+        patch.setitem(_routes.routes, func, broken)
+        with pytest.raises(ValueError, match="broken"):
+            x.cumsum(0)
+
+
+def test_a_fused_step_that_is_left_to_torch_is_done_once():
+    def stepped(inside):
+        a, b = torch.nn.Parameter(torch.ones(4)), torch.nn.Parameter(torch.ones(8, 2)[:, 0])
+        optimizer = torch.optim.AdamW([a, b], lr=0.1, fused=True, amsgrad=True)
+        for p in (a, b):
+            p.grad = torch.full(p.shape, 0.5)
+            optimizer.state[p] = {
+                n: torch.zeros_like(p) for n in ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
+            }
+            optimizer.state[p]["step"] = torch.tensor(0.0)
+        optimizer.state[b]["exp_avg"] = torch.zeros(8, dtype=torch.float64)
+        try:
+            with inside:
+                optimizer.step()
+        except RuntimeError:  # it does not take other types
+            pass
+        return a.detach()
+
+    assert torch.equal(stepped(reproducible("list")), stepped(contextlib.nullcontext()))

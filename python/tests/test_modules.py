@@ -178,14 +178,15 @@ def cases():
 CASES = cases()
 
 
-def stepped(name):
-    """A forward and a backward pass; the block leaves no operator to torch."""
+def stepped(name, leftovers="error"):
+    """A forward and a backward pass; the block leaves no operator to torch, or lists it."""
     torch.manual_seed(0)
-    with warnings.catch_warnings(), reproducible():
+    with warnings.catch_warnings(), reproducible(leftovers) as block:
         warnings.simplefilter("ignore")
         y = CASES[name](name)
         y = y[0] if isinstance(y, tuple) else y
         y.square().sum().backward()
+    return {reason for _, reason, _ in block.leftovers}
 
 
 def test_all_modules_are_here():
@@ -204,6 +205,8 @@ def test_modules(name):
         return
     with pytest.raises(LeftoverError, match=REFUSED[name]):
         stepped(name)
+    reasons = stepped(name, "list")
+    assert reasons and not any("cannot compute" in r for r in reasons)
 
 
 OPTIONS = {"SGD": {"lr": 0.1}}

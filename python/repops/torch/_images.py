@@ -72,6 +72,12 @@ def _one_tap_dw(a: Tensor, d: Tensor, w: Tensor, at: Sequence[int]) -> Tensor:
     return dw.as_strided(w.shape, w.stride()) if w.stride()[:2] == (c, 1) else dw.view(w.shape)
 
 
+def _need_images(x: Tensor, *others: Tensor) -> None:
+    need(x, *others)
+    if x.dim() not in (3, 4):
+        raise Leftover(f"its input has {x.dim()} dimensions; images of 1 or 2 are supported")
+
+
 @handles("convolution", "_convolution")
 def convolution(
     x: Tensor,
@@ -85,9 +91,7 @@ def convolution(
     groups: int,
     *ignored: Any,
 ) -> Tensor:
-    need(x, w)
-    if x.dim() not in (3, 4):
-        raise Leftover(f"its input has {x.dim()} dimensions; images of 1 or 2 are supported")
+    _need_images(x, w)
     line = x.dim() == 3
     at = _attributes(stride, padding, dilation, groups, line)
     like = x
@@ -119,7 +123,7 @@ def convolution_backward(
     groups: int,
     mask: Any,
 ) -> Any:
-    need(dy, x, w)
+    _need_images(x, w, dy)
     line, like = x.dim() == 3, x
     at = _attributes(stride, padding, dilation, groups, line)
     if line:

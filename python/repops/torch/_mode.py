@@ -22,6 +22,7 @@ from ._routes import direct, resolve, routes
 from ._whole import LEAVES, active, enter, leave
 
 _OWN = (str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parent) + os.sep)
+_LISTS = ("aten::_foreach_", "aten::_fused_", "aten::_amp_")  # they write one after the other
 POLICIES = ("error", "warn", "list")
 
 
@@ -132,13 +133,27 @@ class reproducible(TorchDispatchMode):
             if kwargs and kwargs.get("device") is not None:
                 _check_device(kwargs["device"])
             return (routes.get(func) or resolve(func))(self, func, args, kwargs)
-        except Leftover as reason:
-            return self._left(func, str(reason), args, kwargs)
-        except RuntimeError:  # layouts are asked for here, so that dense tensors pay nothing for it
-            layouts = {t.layout for t in tensors([args, list(kwargs.values())])} - {torch.strided}
-            if not layouts:
+        except Leftover as leftover:
+            reason = str(leftover)
+        except Exception as error:
+            reason = self._failed(func, error, args, kwargs)
+            if not reason:
                 raise
-            return self._left(func, f"one of its inputs is {layouts.pop()}", args, kwargs)
+        return self._left(func, reason, args, kwargs)
+
+    def _failed(self, func: Any, error: Exception, args: tuple, kwargs: dict) -> str:
+        """Why torch is to compute it, after the block could not; "": it is not.
+
+        Layouts are asked for here, so that dense tensors pay nothing for it. Otherwise the call is
+        wrong, or the block is: torch tells which, unless a part has been written already."""
+        if isinstance(error, LeftoverError):
+            return ""  # of an operator that this one is taken apart into
+        for t in tensors([args, list(kwargs.values())]):
+            if t.is_nested or t.layout is not torch.strided:
+                return f"one of its inputs is {'nested' if t.is_nested else t.layout}"
+        if self.policy == "error" or func._schema.name.startswith(_LISTS):
+            return ""
+        return f"the block cannot compute it: {error}"
 
     def _set_modes_again(self) -> None:
         set_default(torch.get_num_threads())
@@ -155,5 +170,6 @@ class reproducible(TorchDispatchMode):
             raise LeftoverError(text) from None
         if self.policy == "warn":
             warnings.warn(f"not reproducible: {text}", stacklevel=2)
+        result = func(*args, **kwargs)
         self.leftovers[(str(func), reason, where())] += 1
-        return func(*args, **kwargs)
+        return result

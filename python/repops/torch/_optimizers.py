@@ -35,29 +35,36 @@ def _lie_alike(a: Tensor, b: Tensor) -> bool:
     )
 
 
-def _check(w: Tensor, **others: Tensor) -> None:
-    """Leftover, unless all are float32 in the CPU's memory. Error, unless all have w's shape."""
-    for t in (w, *others.values()):
-        if t.layout is not torch.strided:
-            raise Leftover(f"one of its inputs is {t.layout}")
-    need(w, *others.values())
-    for name, t in others.items():
-        if t.shape != w.shape:
-            raise Error(f"{name} is {list(t.shape)}, and its parameter {list(w.shape)}")
+def _check_all(
+    params: Sequence[Tensor], alike: Sequence[str], /, **lists: Sequence[Tensor]
+) -> None:
+    """Before anything is written: Error, unless each tensor has its parameter's shape; Leftover,
+    unless all are float32 in the CPU's memory, and in the parameter's order if the list's name is
+    in `alike`."""
+    for name, each in lists.items():
+        if len(each) != len(params):
+            raise Error(f"there are {len(params)} parameters and {len(each)} of {name}")
+        for w, t in zip(params, each):
+            for tensor in (w, t):
+                if tensor.layout is not torch.strided:
+                    raise Leftover(f"one of its inputs is {tensor.layout}")
+            need(w, t)
+            if t.shape != w.shape:
+                raise Error(f"{name} is {list(t.shape)}, and its parameter {list(w.shape)}")
+            if name in alike and not (_lie_alike(t, w) and packed(w)):
+                raise Leftover(f"a parameter and its {name} do not lie alike")
 
 
-def _check_state(w: Tensor, **states: Tensor) -> None:
-    """Leftover, unless the parameter's memory and its state's is dense, and in one order."""
-    for name, t in states.items():
-        if not _lie_alike(t, w) or not packed(w):
-            raise Leftover(f"a parameter and its {name} do not lie alike")
-
-
-def _check_lengths(*lists: Sequence[Any]) -> None:
-    if len({len(each) for each in lists}) > 1:
-        raise Error(
-            f"an optimizer's lists have {[len(e) for e in lists]} tensors; expected as many"
-        )
+def _check_adam(
+    params: Sequence[Tensor],
+    grads: Sequence[Tensor],
+    ms: Sequence[Tensor],
+    vs: Sequence[Tensor],
+    tops: Sequence[Tensor] | None,
+) -> None:
+    more = {} if tops is None else {"max_exp_avg_sq": tops}
+    alike = ("exp_avg", "exp_avg_sq") if tops is None else ()  # otherwise they are copied
+    _check_all(params, alike, gradient=grads, exp_avg=ms, exp_avg_sq=vs, **more)
 
 
 def adamw(
@@ -76,10 +83,9 @@ def adamw(
     """A step of all parameters, in place. decay: of all, or of each. clip: what gradients are
     multiplied by, [1]."""
     decays = decay if isinstance(decay, (list, tuple)) else [decay] * len(params)
-    _check_lengths(params, grads, ms, vs, steps)
-    for w, g, m, v in zip(params, grads, ms, vs):
-        _check(w, gradient=g, exp_avg=m, exp_avg_sq=v)
-        _check_state(w, exp_avg=m, exp_avg_sq=v)
+    _check_adam(params, grads, ms, vs, None)
+    if len(steps) != len(params):
+        raise Error(f"there are {len(params)} parameters and {len(steps)} steps")
     rate = lr.reshape(1).float() if isinstance(lr, Tensor) else torch.tensor([float(lr)])
     clip = torch.ones(1) if clip is None else clip
     grads = [g if _lie_alike(g, p) else torch.empty_like(p).copy_(g) for g, p in zip(grads, params)]
@@ -113,9 +119,7 @@ def adamw_of_largest(
     """amsgrad: adamw_m and adamw_v, then adamw_w of the largest v so far."""
     rate = lr.reshape(1).float() if isinstance(lr, Tensor) else torch.tensor([float(lr)])
     one = torch.ones(1)
-    _check_lengths(params, grads, ms, vs, tops, steps)
     for w, g, m, v, top, step in zip(params, grads, ms, vs, tops, steps):
-        _check(w, gradient=g, exp_avg=m, exp_avg_sq=v, max_exp_avg_sq=top)
         c1, c2 = correction(beta1, step), correction(beta2, step)
         m.copy_(run("adamw_m", (bits(beta1),), (m.contiguous(), g.contiguous(), one)))
         v.copy_(run("adamw_v", (bits(beta2),), (v.contiguous(), g.contiguous(), one)))
@@ -181,6 +185,8 @@ def fused_adamw(
 ) -> None:
     if _skipped(found_inf):
         return
+    if amsgrad or grad_scale is not None:
+        _check_adam(params, grads, ms, vs, tops if amsgrad else None)
     grads, counts = _scaled(grads, grad_scale, maximize), [int(s) for s in steps]
     if amsgrad:
         at = (lr, beta1, beta2, eps, weight_decay)
@@ -211,6 +217,8 @@ def fused_adam(
     """Its decay is a part of the gradient."""
     if _skipped(found_inf):
         return
+    if amsgrad or grad_scale is not None:
+        _check_adam(params, grads, ms, vs, tops if amsgrad else None)
     grads, counts = _scaled(grads, grad_scale, maximize), [int(s) for s in steps]
     if weight_decay:
         grads = [g + w * weight_decay for g, w in zip(grads, params)]
@@ -231,8 +239,7 @@ def sgd(
     clip: Tensor | None = None,
 ) -> None:
     """A step of one parameter, in place; m is its momentum, which may start as zeros."""
-    _check(w, gradient=g, momentum_buffer=m)
-    _check_state(w, momentum_buffer=m)
+    _check_all([w], ("momentum_buffer",), gradient=[g], momentum_buffer=[m])
     g = g if _lie_alike(g, w) else torch.empty_like(w).copy_(g)
     rate = lr.reshape(1).float() if isinstance(lr, Tensor) else torch.tensor([float(lr)])
     clip = torch.ones(1) if clip is None else clip
@@ -258,7 +265,8 @@ def fused_sgd(
 ) -> None:
     if _skipped(found_inf):
         return
-    _check_lengths(params, grads, *([ms] if momentum else []))
+    own = {"momentum_buffer": ms} if momentum else {}
+    _check_all(params, () if dampening else ("momentum_buffer",), gradient=grads, **own)
     for i, (w, g) in enumerate(zip(params, _scaled(grads, grad_scale, maximize))):
         m = ms[i] if momentum else torch.zeros_like(w)
         if momentum and is_first_step:
@@ -280,7 +288,6 @@ def damped_sgd(
     damping: float,
 ) -> None:
     """Every operation is rounded by itself."""
-    _check(w, gradient=g, momentum_buffer=m)
     d = g + w * decay
     m.copy_(m * momentum + d * (1 - damping))
     w.copy_(w - (d + m * momentum if nesterov else m) * lr)
@@ -304,9 +311,8 @@ def fused_adagrad(
     """Every operation is rounded by itself."""
     if _skipped(found_inf):
         return
-    _check_lengths(params, grads, sums, steps)
+    _check_all(params, (), gradient=grads, sum=sums)
     for w, g, s, step in zip(params, _scaled(grads, grad_scale, maximize), sums, steps):
-        _check(w, gradient=g, sum=s)
         g = g + w * weight_decay
         s.copy_(s + g * g)
         rate = float(lr) / (1 + (float(step) - 1) * lr_decay)
