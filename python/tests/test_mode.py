@@ -6,6 +6,7 @@ import os
 import threading
 import warnings
 
+import numpy
 import pytest
 import torch
 import torch.nn.functional as F
@@ -876,3 +877,74 @@ def test_a_fused_step_that_is_left_to_torch_is_done_once():
         return a.detach()
 
     assert torch.equal(stepped(reproducible("list")), stepped(contextlib.nullcontext()))
+
+
+# ---- float64, masks, complex numbers: what is exact, or moves ----
+
+WIDE = torch.linspace(0.3, 5.0, 15, dtype=torch.float64).reshape(5, 3)
+EXACT_WIDE = {
+    "sqrt": lambda x: x.sqrt(),
+    "sqrt in place": lambda x: x.clone().sqrt_(),
+    "sqrt of lists": lambda x: torch._foreach_sqrt([x, x.t()])[1],
+    "pow of a half": lambda x: x**0.5,
+    "pow of minus a half": lambda x: x**-0.5,
+    "pow of none": lambda x: x**0,
+    "square": lambda x: x.square(),
+    "arithmetic": lambda x: (1 - x) * x / (x + 0.1) - x.reciprocal(),
+    "relu": lambda x: (x - 1).relu(),
+    "comparisons": lambda x: torch.where(x < x.flip(0), x, torch.maximum(x, x.roll(1))),
+    "selection": lambda x: torch.cat([x[[1, 0]], x.amax(1, keepdim=True).expand(5, 3)]).sort()[0],
+    "addcmul": lambda x: torch.addcmul(x, x, x, value=0.5),
+}
+
+
+def gradient_of(function):
+    x = WIDE.clone().requires_grad_()
+    y = function(x)
+    y.backward(torch.ones_like(y))
+    return x.grad
+
+
+@pytest.mark.parametrize("name", EXACT_WIDE)
+def test_operations_of_float64_that_ieee_754_rounds_are_taken(name):
+    function = EXACT_WIDE[name]
+    expected, slope = function(WIDE), gradient_of(function) if name != "sqrt of lists" else None
+    with reproducible():
+        y = function(WIDE)
+        assert y.dtype is torch.float64 and (y - expected).abs().max() <= 2.0**-48
+        if name not in ("sqrt of lists", "selection", "pow of minus a half"):
+            assert (gradient_of(function) - slope).abs().max() <= 2.0**-46
+
+
+def test_square_roots_of_float64_are_numpys():
+    x = torch.rand(5000, dtype=torch.float64)
+    with reproducible():
+        assert (x.sqrt().numpy() == numpy.sqrt(x.numpy())).all()
+        assert torch.tensor(15.0, dtype=torch.float64).sqrt().item() == math.sqrt(15.0)
+
+
+def test_masks_become_sparse_and_complex_numbers_pairs():
+    mask, pairs = torch.rand(4, 4) > 0.5, torch.randn(3, 2, requires_grad=True)
+    with reproducible():
+        sparse = mask.to_sparse()
+        assert torch.equal(sparse.indices(), mask.nonzero().t())
+        assert torch.equal(sparse.to_dense(), mask)
+        z = torch.view_as_complex(pairs)
+        assert torch.equal(z, torch.complex(pairs[:, 0], pairs[:, 1]))
+        again = torch.view_as_real(z)
+        again.backward(torch.ones(3, 2))
+        assert torch.equal(again, pairs) and torch.equal(pairs.grad, torch.ones(3, 2))
+
+
+def test_a_factor_of_zero_is_not_multiplied_by_nan():
+    one, nan = torch.ones(2, 2), torch.full((2, 2), math.nan)
+    with reproducible():
+        for y in (
+            torch.addmm(one, nan, nan, alpha=0),
+            torch.addmm(one[0], nan, nan, alpha=0),
+            torch.baddbmm(one[None], nan[None], nan[None], alpha=0),
+            torch.addmv(one[0], nan, nan[0], alpha=0),
+            torch.addmm(nan, one, one, beta=0, alpha=0.5),
+        ):
+            assert (y == 1).all()
+        assert (torch.addmm(nan, nan, nan, beta=0, alpha=0) == 0).all()

@@ -15,13 +15,21 @@ Tensor = torch.Tensor
 
 
 def _unary() -> None:
-    for name in ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "silu", "relu"):
+    for name in ("exp", "log", "rsqrt", "tanh", "erf", "sigmoid", "silu"):
         handles(name)(
             lambda x, n=name: elementwise(n, (), x if x.is_floating_point() else x.float())
         )
 
 
 _unary()
+
+
+@handles("relu")
+def relu(x: Tensor) -> Tensor:
+    """Of float64 by a comparison."""
+    if x.dtype is torch.float64:
+        return torch.where(x <= 0, 0.0, x)
+    return elementwise("relu", (), x if x.is_floating_point() else x.float())
 
 
 @handles("addcmul")

@@ -112,7 +112,7 @@ def pow64(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 def sqrt64(x: torch.Tensor) -> torch.Tensor:
     """The root as IEEE 754 rounds it. torch's is MKL's, which is not in one case of a hundred."""
     with np.errstate(invalid="ignore"):
-        return torch.from_numpy(np.sqrt(x.numpy(), out=np.empty(x.shape)))
+        return torch.from_numpy(np.sqrt(x.detach().numpy(), out=np.empty(x.shape)))
 
 
 def atan64(x: torch.Tensor) -> torch.Tensor:
@@ -252,16 +252,19 @@ def _register() -> None:
 _register()
 
 
-def _root(x: torch.Tensor) -> torch.Tensor:
-    return elementwise("sqrt", (), x)
+@handles("sqrt")
+def root(x: torch.Tensor) -> torch.Tensor:
+    """As IEEE 754 rounds it, of float64 too."""
+    return sqrt64(x) if x.dtype is torch.float64 else elementwise("sqrt", (), _float(x))
 
 
 _POWERS: dict[float, Callable[[torch.Tensor], torch.Tensor]] = {
-    0.5: _root,
+    0.0: torch.ones_like,
+    0.5: root,
     1.0: torch.clone,
     2.0: lambda x: x * x,
     3.0: lambda x: x * x * x,
-    -0.5: lambda x: torch.reciprocal(_root(x)),
+    -0.5: lambda x: torch.reciprocal(root(x)),
     -1.0: torch.reciprocal,
     -2.0: lambda x: torch.reciprocal(x * x),
 }

@@ -31,6 +31,7 @@ EXACT = set(
     alias_copy as_strided_copy as_strided_scatter detach_copy diagonal_copy expand_copy permute_copy
     select_copy slice_copy split_copy squeeze_copy t_copy transpose_copy unsqueeze_copy view_copy
     _reshape_copy _reshape_alias_copy _neg_view_copy _new_zeros_with_same_feature_meta
+    _to_sparse _to_dense _coalesce is_coalesced _nnz
     _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _print record_stream
     """.split()
 )

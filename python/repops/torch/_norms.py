@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -57,7 +58,8 @@ def layer_norm_backward(
 def group_norm(
     x: Tensor, w: Any, b: Any, n: int, c: int, size: int, groups: int, eps: float
 ) -> Any:
-    y, mean, rstd = layer_norm(x.reshape(n * groups, -1), [c // groups * size], None, None, eps)
+    rows = x.reshape(n * groups, c // groups * size)
+    y, mean, rstd = layer_norm(rows, [rows.shape[1]], None, None, eps)
     y = y.reshape(x.shape)
     channel = [1, c] + [1] * (x.dim() - 2)
     y = y if w is None else y * w.reshape(channel)
@@ -80,8 +82,8 @@ def group_norm_backward(
 ) -> Any:
     need(dy, x)
     channel, width = [1, c] + [1] * (x.dim() - 2), [c // groups * size]
-    rows = x.reshape(n * groups, -1)
-    g = (dy if w is None else dy * w.reshape(channel)).reshape(n * groups, -1)
+    rows = x.reshape(n * groups, *width)
+    g = (dy if w is None else dy * w.reshape(channel)).reshape(rows.shape)
     dx = layer_norm_backward(g, rows, width, mean, rstd, None, None, (True, False, False))[0]
     hat = ((rows - mean.reshape(-1, 1)) * rstd.reshape(-1, 1)).reshape(x.shape)
     others = [d for d in range(x.dim()) if d != 1]
@@ -121,9 +123,9 @@ def rms_norm_backward(dy: Tensor, x: Tensor, shape: Any, rstd: Tensor, w: Any, m
     dx = run("rms_dx", (), (d, gamma, flat, r, sums)).reshape(x.shape)
     dw = None
     if mask[1]:
-        dw = sum_columns(run("rms_dgamma", (cols,), (d, flat, r), (-(-rows // 64), cols))).reshape(
-            list(shape)
-        )
+        groups = max(1, -(-rows // 64))
+        parts = run("rms_dgamma", (cols,), (d, flat, r), (groups, cols))
+        dw = sum_columns(parts).reshape(list(shape))
     return dx, dw
 
 
@@ -155,7 +157,8 @@ def weight_norm_backward(
 
 def _channels(x: Tensor, use: str) -> Tensor:
     """[N, C, ...] as dense rows [N ..., C]."""
-    return channels_last(x, use).view(-1, x.shape[1])
+    rows = channels_last(x, use)
+    return rows.view(math.prod(rows.shape[:-1]), x.shape[1])
 
 
 def _images(rows: Tensor, x: Tensor) -> Tensor:

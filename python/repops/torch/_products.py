@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -62,7 +62,7 @@ def linear_backward(dy: Tensor, x: Tensor, w: Tensor, wanted: Sequence[bool]) ->
     """Gradients of x, w [out, in] and bias, or None for those that are not wanted."""
     need(dy, x, w)
     out, cols = w.shape
-    layer = _layer(x.numel() // cols, cols, out, 1)[1]
+    layer = _layer(math.prod(x.shape[:-1]), cols, out, 1)[1]
     sizes = (x.shape, w.shape, (out,))
     grads = [torch.empty(size) if yes else None for size, yes in zip(sizes, wanted)]
     to = [Gradient(None if g is None else g.data_ptr(), 0) for g in grads]
@@ -75,6 +75,18 @@ def _scaled(x: Tensor, factor: float) -> Tensor:
     return x if factor == 1 else x * factor
 
 
+def _added(
+    c: Tensor, beta: float, alpha: float, shape: Sequence[int], product: Callable[[], Tensor]
+) -> Tensor:
+    """beta c + alpha times the product, of this shape. As in BLAS, what has the factor 0 is not
+    read: a NaN in it does not count."""
+    if alpha == 0:
+        need(c)
+        return _scaled(c, beta).expand(shape).clone() if beta else torch.zeros(shape)
+    y = _scaled(product(), alpha)
+    return _scaled(c, beta) + y if beta else y
+
+
 @handles("addmm")
 def addmm(c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     if beta == 1 and alpha == 1 and c.dim() == 1 and c.numel() == b.shape[1] and c.is_contiguous():
@@ -82,19 +94,17 @@ def addmm(c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1)
             return linear_rows(a, b, c, 0)
         if b.t().is_contiguous():
             return linear_rows(a, b.t(), c, 1)
-    return _scaled(c, beta) + _scaled(matmul(a, b), alpha) if beta else _scaled(matmul(a, b), alpha)
+    return _added(c, beta, alpha, (a.shape[0], b.shape[1]), lambda: matmul(a, b))
 
 
 @handles("baddbmm")
 def baddbmm(c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    y = _scaled(matmul(a, b, 1), alpha)
-    return _scaled(c, beta) + y if beta else y
+    return _added(c, beta, alpha, (*a.shape[:2], b.shape[2]), lambda: matmul(a, b, 1))
 
 
 @handles("addmv")
 def addmv(c: Tensor, a: Tensor, x: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    y = _scaled(mv(a, x), alpha)
-    return _scaled(c, beta) + y if beta else y
+    return _added(c, beta, alpha, a.shape[:1], lambda: mv(a, x))
 
 
 @handles("_grouped_mm")
@@ -155,7 +165,7 @@ def embedding_backward(
     return run(
         "embedding_grad",
         (),
-        (dy.contiguous().reshape(len(places), -1), places),
+        (dy.contiguous().reshape(len(places), dy.shape[-1]), places),
         (rows, dy.shape[-1]),
     )
 

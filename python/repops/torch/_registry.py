@@ -45,6 +45,7 @@ MOVEMENT = set(
     squeeze_copy unsqueeze_copy alias_copy detach_copy as_strided_copy _linalg_check_errors
     _has_same_storage_numel _efficientzerotensor _new_zeros_with_same_feature_meta
     meshgrid broadcast_tensors tril_indices triu_indices resolve_conj resolve_neg _is_zerotensor
+    complex
     """.split()
 )
 

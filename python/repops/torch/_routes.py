@@ -168,7 +168,7 @@ def is_view(func: Any) -> bool:
     )
 
 
-_NOT_VIEWS = ("view_as_complex", "view_as_real", "to_dense", "_fw_primal")
+_NOT_VIEWS = ("to_dense", "_fw_primal")
 
 
 def _derived(func: Any, base: str) -> Route | None:

@@ -108,6 +108,8 @@ def norm(x: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Tenso
 
 @handles("logsumexp")
 def logsumexp(x: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    if not x.numel():
+        return torch.full(total(x, _listed(dim), keepdim).shape, -float("inf"))
     top = amax(x, _listed(dim), True)
     top = torch.where(top.abs() == float("inf"), 0.0, top)
     y = elementwise("log", (), total(elementwise("exp", (), x - top), _listed(dim), True)) + top
@@ -205,6 +207,8 @@ def softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
 def safe_softmax(x: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """A row of nothing but -inf is 0."""
     y, m = _softmax_rows(lib.ro_softmax, _typed(x, dtype), dim)
+    if not y.numel():
+        return _back(y, dim, x.shape)
     empty = (m == -float("inf")).reshape(*y.shape[:-1], 1)
     return _back(torch.where(empty, 0.0, y), dim, x.shape)
 
