@@ -76,8 +76,9 @@ def elu_backward(
 
 @handles("softplus")
 def softplus(x: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
-    y = narrow(log1p64, elementwise("exp", (), clamp(x * beta, None, threshold)))
-    return torch.where(x * beta > threshold, x, y / beta)
+    z = x * beta
+    y = narrow(log1p64, elementwise("exp", (), torch.where(z > threshold, threshold, z)))
+    return torch.where(z > threshold, x, y / beta)
 
 
 @handles("softplus_backward")

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ._call import need, run
+from ._call import need, numbers, run
 from ._registry import handles
 
 Tensor = torch.Tensor
@@ -46,7 +46,7 @@ def spread(dy: Tensor, dim: int, size: int, taps: Taps) -> Tensor:
     places, weights = taps
     rows = dy.movedim(dim, 0)
     parts = [rows if weights is None else rows * _along(w, rows, 0) for w in _each(weights, places)]
-    ids = places.reshape(-1).to(torch.int32)
+    ids = numbers(places.reshape(-1), size)
     flat = torch.cat(parts).contiguous().reshape(len(ids), -1)
     dx = run("embedding_grad", (), (flat, ids), (size, flat.shape[1]))
     return dx.reshape(size, *rows.shape[1:]).movedim(0, dim)

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ._call import Leftover, need, run, total
+from ._call import Leftover, need, numbers, run, total
 from ._products import embedding_backward
 from ._registry import handles
 
@@ -45,7 +45,7 @@ def embedding_bag(
     kept = bags if padding < 0 else torch.where(ids == padding, -1, bags)
     y = torch.zeros(count, table.shape[1])
     if len(ids) and count:
-        y = run("embedding_grad", (), (rows, kept.to(torch.int32)), tuple(y.shape))
+        y = run("embedding_grad", (), (rows, numbers(kept, count)), tuple(y.shape))
     sizes = torch.bincount(kept[kept >= 0], minlength=count)
     if mode == MEAN:
         y = y / torch.where(sizes == 0, 1, sizes).unsqueeze(1)

@@ -29,6 +29,23 @@ class Leftover(Exception):
     """This operator, or these arguments of it, are not the library's. The text says why."""
 
 
+class Wrong(Exception):
+    """PyTorch refuses these arguments, and is asked for its own error."""
+
+
+def expect(right: bool, text: str) -> None:
+    """Wrong, unless it is right."""
+    if not right:
+        raise Wrong(text)
+
+
+def numbers(ids: torch.Tensor, rows: int) -> torch.Tensor:
+    """Numbers of rows as the library has them: int32. Those of no row stay so."""
+    if rows >= 2**31:
+        raise Leftover(f"its table has {rows} rows, and the library numbers 2^31 at most")
+    return ids.to(torch.int32)
+
+
 def _now() -> _context.Context:
     """The context of this thread."""
     if proxy_tensor._CURRENT_MAKE_FX_TRACER is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ._call import need, run
+from ._call import need, numbers, run
 from ._registry import handles
 
 Tensor = torch.Tensor
@@ -131,7 +131,7 @@ def roi_align_backward(
         d = dy[own].movedim(1, -1) / max(1, samples.grid[0] * samples.grid[1])
         for places, weights in samples.taps(h, w):
             terms = (d * weights.unsqueeze(-1)).contiguous().reshape(-1, c)
-            ids = places.reshape(-1).to(torch.int32)
+            ids = numbers(places.reshape(-1), len(dx))
             if len(ids):
                 dx = dx + run("embedding_grad", (), (terms, ids), tuple(dx.shape))
     return dx.reshape(n, h, w, c).movedim(-1, 1).contiguous()

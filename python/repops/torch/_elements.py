@@ -55,19 +55,27 @@ def rsub(a: Tensor, b: Any, alpha: float = 1) -> Tensor:
     return b - (a if alpha == 1 else a * alpha)
 
 
+def _where(outside: Tensor, bound: Tensor, x: Tensor) -> Tensor:
+    """A bound that is a NaN gives a NaN."""
+    nan = bound != bound
+    return torch.where(outside | nan if bound.dim() or bool(nan) else outside, bound, x)
+
+
 def _bounded(x: Tensor, low: Any, high: Any) -> Tensor:
     if low is not None:
-        x = torch.where(x < low, low, x)
+        x = _where(x < low, low, x)
     if high is not None:
-        x = torch.where(x > high, high, x)
+        x = _where(x > high, high, x)
     return x
 
 
 @handles("clamp", "hardtanh")
 def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """By comparisons: vectors and single elements disagree about the sign of a zero otherwise."""
+    kind = x.dtype if x.is_floating_point() else None
     bounds = [
-        b if b is None or isinstance(b, Tensor) else torch.tensor(float(b)) for b in (min, max)
+        b if b is None or isinstance(b, Tensor) else torch.tensor(float(b), dtype=kind)
+        for b in (min, max)
     ]
     return _bounded(x, *bounds)
 
@@ -177,7 +185,8 @@ def logaddexp(a: Tensor, b: Tensor) -> Tensor:
 
 @handles("logit")
 def logit(x: Tensor, eps: float | None = None) -> Tensor:
-    x = x if eps is None else clamp(x, eps, 1 - eps)
+    if eps is not None:  # above 1/2 the bounds are crossed, and the lower one is asked for first
+        x = torch.where(x < eps, eps, torch.where(x > 1 - eps, 1 - eps, x))
     return narrow(lambda t: log64(t / (1.0 - t)), x)
 
 

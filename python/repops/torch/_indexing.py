@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ._call import Leftover, need, run
+from ._call import Leftover, need, numbers, run
 from ._registry import handles
 
 Tensor = torch.Tensor
@@ -17,9 +17,10 @@ def _added(x: Tensor, places: Tensor, values: Tensor) -> Tensor:
     need(x, values)
     if not values.numel():
         return x.clone()
-    ids = places.reshape(-1).to(torch.int32)
-    rows = values.contiguous().reshape(len(ids), -1)
-    sums = run("embedding_grad", (), (rows, ids), (x.numel() // rows.shape[1], rows.shape[1]))
+    rows = values.contiguous().reshape(places.numel(), -1)
+    count = x.numel() // rows.shape[1]
+    ids = numbers(places.reshape(-1), count)
+    sums = run("embedding_grad", (), (rows, ids), (count, rows.shape[1]))
     return x + sums.reshape(x.shape)
 
 

@@ -10,7 +10,7 @@ import torch
 
 from .._library import lib
 from .._operators import bits
-from ._call import BLOCK, fused, need, run, sum_columns, sum_rows, total
+from ._call import BLOCK, expect, fused, need, run, sum_columns, sum_rows, total
 from ._layout import channels_first, channels_last
 from ._registry import handles
 
@@ -25,6 +25,10 @@ def _rows(x: Tensor, normalized: Sequence[int]) -> tuple[Tensor, int, int]:
     return x, x.numel() // cols if cols else 0, cols
 
 
+def _check_weights(cols: int, *weights: Tensor | None) -> None:
+    expect(all(w is None or w.numel() == cols for w in weights), "a weight has another size")
+
+
 def _or(w: Tensor | None, cols: int, value: float) -> Tensor:
     return torch.full((cols,), value) if w is None else w.contiguous()
 
@@ -33,6 +37,7 @@ def _or(w: Tensor | None, cols: int, value: float) -> Tensor:
 def layer_norm(x: Tensor, shape: Any, w: Any, b: Any, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     need(x)
     x, rows, cols = _rows(x, shape)
+    _check_weights(cols, w, b)
     y = torch.empty_like(x)
     left = list(x.shape[: x.dim() - len(shape)]) + [1] * len(shape)
     mean, rstd = torch.empty(left), torch.empty(left)
@@ -49,6 +54,9 @@ def layer_norm_backward(
     need(dy, x)
     x, rows, cols = _rows(x, shape)
     dx, dw, db = torch.empty_like(x), torch.empty(list(shape)), torch.empty(list(shape))
+    _check_weights(cols, w)
+    fits = dy.shape == x.shape and mean.numel() == rstd.numel() == rows
+    expect(fits, "its sizes do not fit")
     gamma = _or(w, cols, 1.0)
     fused(lib.ro_layer_norm_backward, rows, cols, x, gamma, mean, rstd, dy.contiguous(), dx, dw, db)
     return tuple(t if wanted else None for t, wanted in zip((dx, dw, db), mask))

@@ -157,7 +157,7 @@ def adaptive_max_pool_backward(dy: Tensor, x: Tensor, places: Tensor) -> Tensor:
 def max_unpool(x: Tensor, places: Tensor, size: Any, *ignored: Any) -> Tensor:
     """Of several elements for one place the last stays."""
     dims = len(size)
-    y = torch.zeros([*x.shape[:-dims], math.prod(size)])
+    y = torch.zeros([*x.shape[:-dims], math.prod(size)], dtype=x.dtype)
     y = y.scatter(-1, places.flatten(-dims), x.flatten(-dims))
     return y.reshape(*x.shape[:-dims], *size)
 

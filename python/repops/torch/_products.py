@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from .._library import Attention, Gradient, LinearLayer, lib
-from ._call import Leftover, fused, matmul, need, run, total
+from ._call import Leftover, expect, fused, matmul, need, numbers, run, total
 from ._registry import handles
 from ._sums import safe_softmax, softmax_backward
 
@@ -50,7 +50,8 @@ def linear_rows(x: Tensor, w: Tensor, bias: Tensor | None, transposed: int) -> T
     """x w + bias in one call; w is [out, in] if transposed."""
     need(x, w, *(() if bias is None else (bias,)))
     *rows, cols = x.shape
-    out = w.shape[0 if transposed else 1]
+    out, width = w.shape if transposed else (w.shape[1], w.shape[0])
+    expect(width == cols and (bias is None or bias.numel() == out), "its sizes do not fit")
     layer = _layer(math.prod(rows), cols, out, transposed)[1]
     y = torch.empty((*rows, out))
     bias = None if bias is None else bias.contiguous()
@@ -62,6 +63,7 @@ def linear_backward(dy: Tensor, x: Tensor, w: Tensor, wanted: Sequence[bool]) ->
     """Gradients of x, w [out, in] and bias, or None for those that are not wanted."""
     need(dy, x, w)
     out, cols = w.shape
+    expect(x.shape[-1] == cols and dy.shape == (*x.shape[:-1], out), "its sizes do not fit")
     layer = _layer(math.prod(x.shape[:-1]), cols, out, 1)[1]
     sizes = (x.shape, w.shape, (out,))
     grads = [torch.empty(size) if yes else None for size, yes in zip(sizes, wanted)]
@@ -158,9 +160,9 @@ def embedding_backward(
     need(dy)
     if by_frequency:
         raise Leftover("it scales gradients by frequency")
-    places = ids.to(torch.int32)
+    places = numbers(ids.clamp(-1, rows), rows)  # a row of no table gets nothing
     if padding >= 0:
-        places = torch.where(ids == padding, -1, places)  # a row of no table gets nothing
+        places = torch.where(ids == padding, -1, places)
     places = places.contiguous().reshape(-1)
     return run(
         "embedding_grad",
@@ -219,6 +221,14 @@ def _fits(q: Tensor, k: Tensor, v: Tensor, causal: bool, mask: Tensor | None) ->
     )
 
 
+def _check_sizes(q: Tensor, k: Tensor, v: Tensor, *like_out: Tensor) -> None:
+    """PyTorch's own kernel reads memory by these, so that it is not asked."""
+    right = q.dim() == k.dim() == v.dim() == 4 and k.shape[:3] == v.shape[:3]
+    right = right and q.shape[0] == k.shape[0] and q.shape[3] == k.shape[3]
+    if not right or any(t.shape != (*q.shape[:3], v.shape[3]) for t in like_out):
+        raise Leftover("sizes of its queries, keys and values do not fit")
+
+
 def _scores(q: Tensor, k: Tensor, causal: bool, mask: Tensor | None, scale: float) -> Tensor:
     n, s = q.shape[2], k.shape[2]
     x = matmul(q, k.transpose(-1, -2), 2) * scale
@@ -258,6 +268,7 @@ def attention(
     need(q, k, v)
     if dropout:
         raise Leftover("it drops weights of attention out")
+    _check_sizes(q, k, v)
     if not _fits(q, k, v, causal, attn_mask):
         p, _ = _probabilities(q, _repeated(k, q.shape[1]), causal, attn_mask, scale)
         return matmul(p, _repeated(v, q.shape[1]), 2), torch.zeros(2, *q.shape[:3])
@@ -308,6 +319,9 @@ def attention_backward(
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     need(dout, q, k, v)
+    _check_sizes(q, k, v, out, dout)
+    if stats.shape != (2, *q.shape[:3]):
+        raise Leftover("its statistics are not the library's")
     if not _fits(q, k, v, causal, attn_mask):
         return _plain_backward(dout, q, k, v, causal, attn_mask, scale)
     bias = _key_bias(attn_mask, q, k)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from .._operators import bits
-from ._call import Leftover, elementwise, need, run
+from ._call import elementwise, need, run
 from ._registry import handles
 
 Tensor = torch.Tensor
@@ -195,8 +195,6 @@ def multinomial(
     ratio = torch.where(p > 0, p / e, -1.0)
     if replacement:
         return ratio.argmax(-1).movedim(0, -1).contiguous()
-    if count > p.shape[-1]:
-        raise Leftover("it draws more numbers than there are")
     return (
         torch.sort(ratio, dim=-1, descending=True, stable=True)[1].narrow(-1, 0, count).contiguous()
     )

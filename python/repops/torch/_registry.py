@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 HANDLERS: dict[str, Callable[..., Any]] = {}
 
 
@@ -18,6 +20,37 @@ def handles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
     return register
 
+
+# Which elements a handler takes that are no integers. Those that no row names take float32 alone;
+# every other type is refused before the handler is asked.
+FLOAT32 = frozenset({torch.float32})
+REAL = FLOAT32 | {torch.float64, torch.float16, torch.bfloat16}
+COMPLEX = frozenset({torch.complex32, torch.complex64, torch.complex128})
+_TAKEN = {
+    # Comparisons, orders and copies round nothing; random numbers are rounded to the type.
+    REAL: """
+    maximum minimum amax amin max.default min.default clamp clamp_min clamp_max hardtanh
+    hardtanh_backward topk sort argsort max_unpool2d max_unpool3d random_ uniform_ normal_ uniform
+    normal_functional rand randn rand_like randn_like normal.float_float bernoulli_.float
+    bernoulli_.Tensor bernoulli.p bernoulli.default exponential_ randint randint_like randperm
+    arange linspace
+    """,
+    # Values are written at places.
+    REAL | COMPLEX: "index_put _index_put_impl _unsafe_index_put index_copy",
+}
+TYPES = {name: types for types, names in _TAKEN.items() for name in names.split()}
+
+# Their integers are indices, beside other numbers.
+INDEXED = set(
+    """
+    scatter_add scatter_reduce index_add index_copy embedding_dense_backward _embedding_bag
+    _embedding_bag_forward_only _embedding_bag_backward _embedding_bag_per_sample_weights_backward
+    nll_loss_forward nll_loss2d_forward nll_loss_backward nll_loss2d_backward multi_margin_loss
+    multi_margin_loss_backward multilabel_margin_loss_forward multilabel_margin_loss_backward
+    _ctc_loss _ctc_loss_backward max_unpool2d max_unpool3d max_pool2d_with_indices_backward
+    adaptive_max_pool2d_backward _grouped_mm
+    """.split()
+)
 
 # Data movement, comparisons, selections, integers: no number is rounded.
 MOVEMENT = set(

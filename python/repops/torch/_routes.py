@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 
-from ._call import Leftover
-from ._integers import EXACT, converted, exact, tensors, whole
-from ._registry import ARITHMETIC, HANDLERS, MOVEMENT
+from ._call import Leftover, Wrong
+from ._checks import check_once, checked, refuse
+from ._integers import EXACT, WHOLE, converted, exact, tensors, whole
+from ._registry import ARITHMETIC, HANDLERS, MOVEMENT, REAL
 
 # The block, the operator, its arguments.
 Route = Callable[[Any, Any, tuple, dict], Any]
@@ -22,10 +23,18 @@ def _plain(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     return func._op(*args, **kwargs)
 
 
+_REAL = REAL | WHOLE
+_STRIDED = torch.strided
+
+
 def _check_real(args: tuple) -> None:
     for a in args[:2]:
-        if isinstance(a, torch.Tensor) and a.is_complex():
-            raise Leftover("it computes complex numbers, whose products torch may contract")
+        if isinstance(a, torch.Tensor):
+            if a.dtype not in _REAL:
+                why = ", whose products torch may contract" if a.is_complex() else ""
+                raise Leftover(f"its input is {a.dtype}{why}")
+            if a.layout is not _STRIDED:
+                raise Leftover(f"one of its inputs is {a.layout}")
 
 
 def _arithmetic(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
@@ -45,22 +54,33 @@ def _real(op: Any) -> Callable[..., Any]:
     return call
 
 
-def _handler(function: Callable[..., Any], integers: bool) -> Route:
+def _lists_tensors(func: Any) -> bool:
+    """Then the handler checks them itself: signatures of a model's parameters are long."""
+    kinds = ("List[Tensor]", "List[Optional[Tensor]]")
+    return any(str(a.type) in kinds for a in func._schema.arguments)
+
+
+def _handler(func: Any, name: str, integers: bool) -> Route:
+    check = checked(name, HANDLERS[name], not _lists_tensors(func))
+
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
-        if args and isinstance(args[0], torch.Tensor) and args[0].dtype is torch.float32:
-            return function(*args, **kwargs)  # the same as below, in less time
-        if integers and whole(args) and whole(kwargs.values()):
+        first = args[0] if args else None
+        if isinstance(first, torch.Tensor) and first.dtype is torch.float32:
+            return check(mode, func, args, kwargs)  # the same as below, in less time
+        if whole(args) and whole(kwargs.values()):
             result = func(*args, **kwargs)
             if whole([result]):
                 return result
-        return function(*args, **kwargs)
+        return check(mode, func, args, kwargs)
 
-    return route
+    return route if integers else check
 
 
 def _written(out: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
     if not torch.can_cast(result.dtype, out.dtype):
-        raise RuntimeError(f"result type {result.dtype} can't be cast to {out.dtype}")
+        raise Wrong(f"its result is {result.dtype}, which {out.dtype} cannot hold")
+    if result.shape != out.shape:
+        raise Wrong(f"its result is {list(result.shape)}, and it is written to {list(out.shape)}")
     return out.copy_(result)
 
 
@@ -70,15 +90,21 @@ def _inplace(functional: Any) -> Route:
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
         if inner is _arithmetic and kwargs.get("alpha", 1) == 1:
             return _arithmetic(mode, func, args, kwargs)
-        return _written(args[0], inner(mode, functional, args, kwargs))
+        result = inner(mode, functional, args, kwargs)
+        try:
+            return _written(args[0], result)
+        except Exception as reason:  # noqa: BLE001
+            refuse(func, args, kwargs, reason)
 
     return route
 
 
 def _into(functional: Any, names: list[str]) -> Route:
     inner = resolve(functional)
+    seen: set[Any] = set()
 
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+        check_once(seen, func, args, kwargs)
         rest = {k: v for k, v in kwargs.items() if k not in names}
         outs = [kwargs[n] for n in names]
         results = inner(mode, functional, args, rest)
@@ -185,9 +211,8 @@ def _derived(func: Any, base: str) -> Route | None:
 
 def _find(func: Any) -> Route:
     if func.namespace != "aten":
-        own = HANDLERS.get(func._schema.name)
-        if own:
-            return _handler(own, False)
+        if func._schema.name in HANDLERS:
+            return _handler(func, func._schema.name, False)
         return _plain if func.namespace in ("profiler", "prim", "repops") else _foreign
     base = func._schema.name.removeprefix("aten::")
     name = f"{base}.{func._overloadname}"
@@ -196,7 +221,7 @@ def _find(func: Any) -> Route:
     outs = any(a.is_out for a in func._schema.arguments)
     for key in (name, base):
         if key in HANDLERS and not (outs and key == base):
-            return _handler(HANDLERS[key], bool(EXACT & {name, base}))
+            return _handler(func, key, bool(EXACT & {name, base}))
         if key in MOVEMENT:
             if not func._schema.is_mutable:
                 direct[func] = func._op

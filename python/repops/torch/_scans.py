@@ -80,7 +80,8 @@ def prod(x: Tensor, *, dtype: Any = None) -> Tensor:
 def prod_along(x: Tensor, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     x = _typed(x, dtype)
     need(x)
-    x = x if x.dim() else x.reshape(1)
+    if not x.dim():
+        return x.clone()
     ones = torch.ones([1 if d == dim % x.dim() else n for d, n in enumerate(x.shape)])
     y = fold(torch.cat([ones.to(torch.float64), x.to(torch.float64)], dim), dim, torch.mul)
     return (y if keepdim else y.squeeze(dim)).to(torch.float32)

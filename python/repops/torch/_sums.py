@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from .._library import lib
-from ._call import Leftover, elementwise, fused, need, sums_of_squares, total
+from ._call import Leftover, elementwise, expect, fused, need, sums_of_squares, total
 from ._elements import amax, linspace
 from ._layout import in_order
 from ._registry import handles
@@ -137,6 +137,8 @@ def topk(
     x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
     """By a stable sort, so that equal elements come in the order of their places."""
+    if not x.dim():
+        return x.clone(), torch.zeros((), dtype=torch.int64)
     values, places = torch.sort(x, dim=dim, descending=largest, stable=True)
     return values.narrow(dim, 0, k).contiguous(), places.narrow(dim, 0, k).contiguous()
 
@@ -220,6 +222,7 @@ def log_softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
 
 
 def _rows_backward(function: Any, dy: Tensor, y: Tensor, dim: int) -> Tensor:
+    expect(dy.shape == y.shape, "its gradient has another size")
     (b, rows, cols), a = rows_of(dy, dim), rows_of(y, dim)[0]
     dx = torch.empty_like(a)
     fused(function, rows, cols, a, b, dx)
