@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import sys
+from functools import cache
 from itertools import accumulate
 
 try:
@@ -123,18 +124,39 @@ def canonical(value):
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
-def public_key(key):
-    """The key of 64 digits, unless it is one that anybody could sign for."""
-    raw = from_hex(key)
-    need(raw is not None, "a key is not 64 lower-case digits")
-    p = 2**255 - 19
-    y = int.from_bytes(raw, "little") & (1 << 255) - 1
+P = 2**255 - 19
+D = -121665 * pow(121666, -1, P)
+
+
+def ordinate(encoded, what):
+    """y of an encoded point, if that is canonical and the point of no small order. Section 3.1."""
+    y = int.from_bytes(encoded, "little") & (1 << 255) - 1
     # A point of order 8 doubles to one of order 4, whose y is 0: x^2 = -y^2 on the curve. With the curve's
     # equation, -x^2 + y^2 = 1 + d x^2 y^2, that is d y^4 + 2 y^2 - 1 = 0.
-    d = -121665 * pow(121666, -1, p)
-    small = y in (0, 1, p - 1) or (d * pow(y, 4, p) + 2 * y * y - 1) % p == 0
-    need(y < p and not small, f"the key {key} is of small order, or not reduced")
+    small = y in (0, 1, P - 1) or (D * pow(y, 4, P) + 2 * y * y - 1) % P == 0
+    need(y < P and not small, f"{what} is of small order, or not reduced")
+    return y
+
+
+@cache
+def public_key(key):
+    """The key of 64 digits, unless it is no point of the curve, or one that anybody could sign for."""
+    raw = from_hex(key)
+    need(raw is not None, "a key is not 64 lower-case digits")
+    y = ordinate(raw, f"the key {key}")
+    square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
+    need(pow(square, (P - 1) // 2, P) == 1, f"the key {key} is no point of the curve")
     return Ed25519PublicKey.from_public_bytes(raw)
+
+
+def need_signature(signer, signature, message, what):
+    """The equation, S and the comparison with R are OpenSSL's; that R is of no small order is not."""
+    need(len(signature) == 64, f"the signature of {what} has not 64 bytes")
+    ordinate(signature[:32], f"R in the signature of {what}")
+    try:
+        signer.verify(signature, message)
+    except InvalidSignature:
+        raise Refused(f"the signature of {what} does not hold") from None
 
 
 def open_note(note, kind, key=None):
@@ -148,8 +170,6 @@ def open_note(note, kind, key=None):
     need(key is None or signature["keyid"] == key, f"the {kind} is signed by another key")
     signer = public_key(signature["keyid"])
     kind_name = TYPES[kind].encode()
-    try:
-        signer.verify(sig, b"DSSEv1 %d %s %d %s" % (len(kind_name), kind_name, len(payload), payload))
-    except InvalidSignature:
-        raise Refused(f"the signature of the {kind} does not hold") from None
+    need_signature(signer, sig, b"DSSEv1 %d %s %d %s" % (len(kind_name), kind_name, len(payload), payload),
+                   f"the {kind}")
     return payload, signature["keyid"]

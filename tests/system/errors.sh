@@ -129,6 +129,20 @@ expect 6 'bad.json: is no verdict' "$verde" verify "$work/bad.json"
 echo '{"payloadType":' > "$work/bad-note.json"
 expect 6 'bad-note.json: note' "$verde" verify "$work/bad-note.json"
 expect 2 'got "abc"' "$verde" verify "$work/bad.json" --referee abc
+# Keys that are no point of the curve (y = 2), or one of small order, wherever a key is read.
+for key in "02$(printf %062d 0):no point of the curve" "01$(printf %062d 0):small order"; do
+    why=${key#*:} key=${key%%:*}
+    expect 2 "$why" "$verde" verify "$work/bad.json" --referee $key
+    expect 2 "$why" "$verde" check "$work/run" --verdict "$work/bad.json" --referee $key
+    expect 2 "$why" "$verde" serve "$work/run" --referee $key
+    expect 2 "$why" "$verde" provide "$work/provide" --client $key
+    expect 2 "$why" "$verde" run $job --out "$work/run" --backend log --role auditor \
+        --follow "$work/trainer" --trainer-key $key
+    expect 2 "$why" "$verde" delegate $job --out "$work/delegated" --key "$work/referee" --provider https://127.0.0.1:1#$key \
+        --provider https://127.0.0.1:2#$key
+    expect 2 "$why" "$verde" arbitrate $job --key "$work/referee" --verdict "$work/v.json" \
+        --provider https://127.0.0.1:1#$key --provider https://127.0.0.1:2#$key
+done
 expect 2 'nothere' "$verde" verify "$work/nothere.json"
 expect 2 'http' "$verde" arbitrate $job --key "$work/referee" --verdict "$work/v.json" \
     --provider http://127.0.0.1:1 --provider http://127.0.0.1:2

@@ -101,6 +101,10 @@ delivered 6 matmul
 EXAMPLE=$work/example.json "$build/tests/test_document" > "$work/example.log" 2>&1 || { cat "$work/example.log"; exit 1; }
 $python $own/appendix.py "$work/example.json" verde/PROTOCOL.md tests/unit/test_tournament.c tests/unit/test_dispute_folds.c
 
+# Signatures at the edges of the curve.
+$python $own/signatures.py tests/vectors/commit_ed25519.txt > "$work/signatures.txt" ||
+    { cat "$work/signatures.txt"; exit 1; }
+
 # A file that is no verdict, or none at all.
 code=0
 echo '{}' > "$work/none.json"

@@ -166,14 +166,110 @@ Test(key, y_of_p_and_above_is_not_canonical) {
     for (int sign = 0; sign < 2; sign++)
         for (int low = 0; low < 256; low++) {
             vd_public_key key;
+            vd_err err = {0};
             memset(key.b, 0xff, sizeof key.b);
             key.b[0] = (uint8_t)low;
             key.b[31] = sign ? 0xff : 0x7f;
-            bool good = low < 0xec; /* 0xec: -1, of order 2; from 0xed: p */
-            cr_expect((vd_public_key_check(&key, NULL) == VD_OK) == good, "%d", low);
+            vd_status status = vd_public_key_check(&key, &err);
+            cr_expect((low < 0xed) != (strstr(err.text, "canonical") != NULL), "%d", low);
+            cr_expect(low < 0xec || status == VD_ERR_PEER, "%d", low); /* 0xec: -1, of order 2 */
+            err.text[0] = 0;
             key.b[17] = 0xfe;
-            cr_expect(vd_public_key_check(&key, NULL) == VD_OK, "%d", low);
+            cr_expect(vd_public_key_check(&key, &err) == VD_OK || strstr(err.text, "curve"), "%s",
+                      err.text);
         }
+}
+
+/* ---- the curve ---- */
+
+/* OpenSSL decodes a point when it verifies; what is none it refuses like a wrong signature. These y
+ * were looked at by hand, by Euler's criterion. */
+Test(key, of_no_point_of_the_curve_is_refused_wherever_one_is_read) {
+    static const struct {
+        uint8_t y;
+        bool on_curve;
+    } small[] = {{2, false}, {3, true}, {4, true}, {5, true}, {6, true}, {7, false}, {8, false}};
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++)
+        for (int sign = 0; sign < 2; sign++) {
+            vd_public_key key = {{small[i].y}}, read;
+            char hex[2 * VD_KEY_SIZE + 1];
+            vd_err err = {0};
+            key.b[31] = sign ? 0x80 : 0;
+            vd_hex(key.b, VD_KEY_SIZE, hex);
+            const vd_status expected = small[i].on_curve ? VD_OK : VD_ERR_PEER;
+            cr_expect(vd_public_key_check(&key, &err) == expected, "%d: %s", small[i].y, err.text);
+            cr_expect(small[i].on_curve == !strstr(err.text, "no point of the curve"), "%s",
+                      err.text);
+            cr_expect(vd_public_key_read(hex, &read, NULL) == expected);
+        }
+}
+
+Test(key, of_each_key_that_is_made_is_a_point_of_the_curve) {
+    for (uint8_t i = 0; i < 200; i++) {
+        uint8_t seed[32] = {i};
+        vd_key *key;
+        vd_public_key public;
+        cr_assert(vd_key_from_seed(seed, &key, NULL) == VD_OK);
+        vd_key_public(key, &public);
+        cr_expect(vd_public_key_check(&public, NULL) == VD_OK, "%d", i);
+        vd_key_destroy(key);
+    }
+}
+
+Test(key, has_64_digits) {
+    static const char *const others[] = {
+        "", "d7", "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f7075111a",
+        "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f70751",
+        "D75A980182B10AB7D54BFED3C964073A0EE172F3DAA62325AF021A68F707511A"};
+    vd_public_key key;
+    vd_err err = {0};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        cr_expect(vd_public_key_read(others[i], &key, &err) == VD_ERR_PEER &&
+                      strstr(err.text, "64"),
+                  "%s", others[i]);
+    cr_expect(vd_public_key_read(rfc8032[0].public, &key, &err) == VD_OK);
+}
+
+/* ---- signatures at the edges ---- */
+
+Test(key, signatures_count_by_the_equation_without_a_cofactor_and_no_small_order) {
+    FILE *file = vector_open("commit_ed25519.txt");
+    vector_line line;
+    int counts = 0, refused = 0;
+    while (vector_next(file, &line)) {
+        char flags[200], key_hex[65], signature_hex[129], message[100];
+        vd_public_key key;
+        uint8_t signature[64];
+        cr_assert(sscanf(line.value, "%199s %64s %128s %99[^\n]", flags, key_hex, signature_hex,
+                         message) == 4);
+        unhex(key_hex, key.b, sizeof key.b);
+        unhex(signature_hex, signature, sizeof signature);
+        const bool expected = strcmp(line.key, "counts") == 0;
+        vd_err err = {0};
+        cr_expect((vd_signature_verify(&key, message, strlen(message), signature, &err) == VD_OK) ==
+                      expected,
+                  "%s %s", flags, signature_hex);
+        cr_expect(expected || err.status == VD_ERR_PEER, "%s", err.text);
+        counts += expected;
+        refused += !expected;
+    }
+    fclose(file);
+    cr_expect(counts == 43 && refused == 123, "%d and %d", counts, refused);
+}
+
+/* The same signature with S + L, which gives the same point, would be a second one. */
+Test(key, signatures_with_s_of_l_and_above_are_refused) {
+    static const uint8_t l[32] = {0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58,       0xd6,
+                                  0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, [31] = 0x10};
+    vd_public_key key;
+    uint8_t signature[64];
+    unsigned carry = 0;
+    unhex(rfc8032[1].public, key.b, 32);
+    unhex(rfc8032[1].signature, signature, 64);
+    cr_expect(vd_verify(&key, "\x72", 1, signature));
+    for (int i = 0; i < 32; i++, carry >>= 8)
+        signature[32 + i] = (uint8_t)(carry += (unsigned)signature[32 + i] + l[i]);
+    cr_expect(!vd_verify(&key, "\x72", 1, signature));
 }
 
 /* ---- files ---- */

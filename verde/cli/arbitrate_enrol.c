@@ -26,7 +26,7 @@ static vd_status ask_key(vd_arbitration *x, uint32_t p) {
         status = no_key(x, p);
     else if (answer.err.status != VD_OK)
         status = vd_fail(x->err, VD_ERR_LOCAL, "%s", answer.err.text); /* it names the URL */
-    else if (!hex || !vd_unhex(hex, x->assignment.provider[p].b, VD_KEY_SIZE))
+    else if (!hex || vd_public_key_read(hex, &x->assignment.provider[p], NULL) != VD_OK)
         status = vd_fail(x->err, VD_ERR_LOCAL, "%s: tells no key", x->endpoint[p].url);
     json_decref(root);
     vd_answer_free(&answer);

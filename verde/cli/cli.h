@@ -185,6 +185,9 @@ VD_MUST_USE vd_status vd_open_model_dir(const char *dir, vd_err *err);
  * long work. */
 VD_MUST_USE vd_status vd_check_new(const char *path, bool force, vd_err *err);
 /* The key in a directory; made there if there is none yet. */
+/* The public key of an option. VD_ERR_USAGE: it is none, with the option's name. */
+VD_MUST_USE vd_status vd_read_key(const char *option, const char *hex, vd_public_key *out,
+                                  vd_err *err);
 VD_MUST_USE vd_status vd_load_key(const char *dir, vd_key **out, vd_err *err);
 
 /* ---- printing ---- */

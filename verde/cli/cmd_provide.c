@@ -65,11 +65,8 @@ static bool add_client(arguments *a, const char *text) {
         fprintf(stderr, "verde: at most %d clients can be enrolled\n", CLIENTS_MAX);
         return false;
     }
-    if (!vd_unhex(text, key->b, VD_KEY_SIZE) || vd_public_key_check(key, &err) != VD_OK) {
-        fprintf(stderr,
-                "verde: --client must be a public key of 64 lower-case hexadecimal digits, got "
-                "\"%.80s\"\n",
-                text);
+    if (vd_read_key("--client", text, key, &err) != VD_OK) {
+        fprintf(stderr, "verde: %s\n", err.text);
         return false;
     }
     a->client_count++;

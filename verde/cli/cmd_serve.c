@@ -54,10 +54,9 @@ static vd_status read_wishes(const arguments *a, provider *p, vd_err *err) {
     p->service.checking = &p->checking;
     snprintf(p->own_key_dir, sizeof p->own_key_dir, "%s/keys", a->dir);
     p->key_dir = a->key_dir ? a->key_dir : p->own_key_dir;
-    if (a->referee && !vd_unhex(a->referee, p->referee.b, VD_KEY_SIZE))
-        return vd_fail(err, VD_ERR_USAGE,
-                       "--referee must be 64 lower-case hexadecimal digits, got \"%.80s\"",
-                       a->referee);
+    vd_status status = a->referee ? vd_read_key("--referee", a->referee, &p->referee, err) : VD_OK;
+    if (status != VD_OK)
+        return status;
     p->service.provider.referee = a->referee ? &p->referee : NULL;
     return a->lie ? vd_lie_parse(a->lie, &p->service.provider.lie, err) : VD_OK;
 }

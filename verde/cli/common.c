@@ -194,6 +194,15 @@ vd_status vd_check_new(const char *path, bool force, vd_err *err) {
     return vd_check_writable(path, err);
 }
 
+vd_status vd_read_key(const char *option, const char *hex, vd_public_key *out, vd_err *err) {
+    vd_err inner = {0};
+    vd_status status = vd_public_key_read(hex, out, &inner);
+    if (status == VD_OK)
+        return VD_OK;
+    return vd_fail(err, status == VD_ERR_PEER ? VD_ERR_USAGE : status, "%s: %s", option,
+                   inner.text);
+}
+
 vd_status vd_load_key(const char *dir, vd_key **out, vd_err *err) {
     char path[1100];
     struct stat info;

@@ -65,12 +65,13 @@ static vd_status take_keys(const vd_log_options *o, vd_log_role *out, vd_err *er
                               : "--trainer-key and --contest are an "
                                 "auditor's");
     out->rounding.contest = o->contest;
-    if (o->trainer_key && !vd_unhex(o->trainer_key, out->trainer_key.b, VD_KEY_SIZE))
-        return vd_fail(err, VD_ERR_USAGE,
-                       "--trainer-key must be 64 lower-case hexadecimal digits, got \"%.80s\"",
-                       o->trainer_key);
+    vd_status status = o->trainer_key
+                           ? vd_read_key("--trainer-key", o->trainer_key, &out->trainer_key, err)
+                           : VD_OK;
+    if (status != VD_OK)
+        return status;
     out->rounding.trainer_key = o->trainer_key ? &out->trainer_key : NULL;
-    vd_status status = o->key ? vd_load_key(o->key, &out->key, err) : VD_OK;
+    status = o->key ? vd_load_key(o->key, &out->key, err) : VD_OK;
     out->rounding.key = out->key;
     return status;
 }

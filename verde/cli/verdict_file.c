@@ -2,13 +2,6 @@
 
 #include "verde/cli/story.h"
 
-static vd_status read_referee(const char *hex, vd_public_key *key, vd_err *err) {
-    if (vd_unhex(hex, key->b, VD_KEY_SIZE))
-        return VD_OK;
-    return vd_fail(err, VD_ERR_USAGE,
-                   "--referee must be 64 lower-case hexadecimal digits, got \"%.80s\"", hex);
-}
-
 /* A file of another kind is told so, and not what a reader of notes finds wrong with it. */
 static bool is_note(const vd_buf *text) {
     static const char type[] = "\"payloadType\"";
@@ -22,7 +15,7 @@ vd_status vd_load_verdict(const char *path, const char *referee, bool story, vd_
     vd_public_key key;
     vd_status status = vd_leaf_self_test(err);
     if (status == VD_OK && referee)
-        status = read_referee(referee, &key, err);
+        status = vd_read_key("--referee", referee, &key, err);
     if (status == VD_OK)
         status = vd_read_file(path, vd_verdict_bytes_max(VD_GAMES_MAX), &text, err);
     if (status == VD_OK && text.size && text.data[text.size - 1] == '\n')

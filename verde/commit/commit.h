@@ -147,9 +147,12 @@ VD_MUST_USE vd_status vd_key_elsewhere(const vd_public_key *key, vd_signer sign,
                                        vd_key **out, vd_err *err);
 void vd_key_destroy(vd_key *key);
 void vd_key_public(const vd_key *key, vd_public_key *out);
-/* Points of small order, and encodings that are not canonical, are refused: one verifies every
- * message. */
+/* What is no point of the curve is refused, and so are points of small order, which verify every
+ * message, and encodings that are not canonical: VD_ERR_PEER. */
 VD_MUST_USE vd_status vd_public_key_check(const vd_public_key *key, vd_err *err);
+/* A key as it is written, in 64 digits; checked. VD_ERR_PEER: it is none. Whoever reads a key from
+ * anywhere reads it by this. */
+VD_MUST_USE vd_status vd_public_key_read(const char *hex, vd_public_key *out, vd_err *err);
 /* "sha256//" and the SHA-256 of the key's SubjectPublicKeyInfo in base64: what curl pins. */
 VD_MUST_USE bool vd_public_key_pin(const vd_public_key *key, char text[64]);
 void *vd_key_evp(const vd_key *key); /* EVP_PKEY *, borrowed; for the TLS server */

@@ -96,6 +96,8 @@ static vd_status verify(EVP_PKEY *pkey, EVP_MD_CTX *ctx, const void *message, si
 vd_status vd_signature_verify(const vd_public_key *key, const void *message, size_t size,
                               const uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err) {
     vd_status status = vd_public_key_check(key, err);
+    if (status == VD_OK)
+        status = vd_signature_check(signature, err);
     if (status != VD_OK)
         return status;
     ERR_set_mark();

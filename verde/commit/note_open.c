@@ -52,9 +52,9 @@ static vd_status parse(const void *text, size_t size, size_t limit, envelope *no
     if (!get_members(note, &keyid))
         return vd_fail(err, VD_ERR_PEER,
                        "note: expected payload, payloadType and signatures of one keyid and sig");
-    if (!vd_unhex(json_string_value(keyid), note->key.b, VD_KEY_SIZE))
-        return vd_fail(err, VD_ERR_PEER, "note: keyid must be a key in 64 lower-case digits");
-    return VD_OK;
+    vd_err inner = {0};
+    status = vd_public_key_read(json_string_value(keyid), &note->key, &inner);
+    return status == VD_OK ? VD_OK : vd_fail(err, status, "note: keyid: %s", inner.text);
 }
 
 static vd_status decode(const json_t *value, const char *what, vd_buf *out, vd_err *err) {

@@ -42,7 +42,7 @@ json_t *vd_json_key(const vd_public_key *key) {
 
 bool vd_json_to_key(const json_t *value, vd_public_key *out) {
     const char *hex = json_string_value(value);
-    return hex && vd_unhex(hex, out->b, VD_KEY_SIZE) && vd_public_key_check(out, NULL) == VD_OK;
+    return hex && vd_public_key_read(hex, out, NULL) == VD_OK;
 }
 
 vd_status vd_assignment_write(const vd_assignment *a, vd_buf *payload, vd_err *err) {

@@ -11,10 +11,9 @@ static bool is_hash(const char *text) {
     return text && vd_unhex(text, bytes, sizeof bytes);
 }
 
-/* A point of the curve, not only 64 digits. */
 static bool is_key(const char *text) {
     vd_public_key key;
-    return text && vd_unhex(text, key.b, VD_KEY_SIZE) && vd_public_key_check(&key, NULL) == VD_OK;
+    return text && vd_public_key_read(text, &key, NULL) == VD_OK;
 }
 
 static bool take_names(vd_submission *s) {
