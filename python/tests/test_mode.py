@@ -1,7 +1,9 @@
 """The mode: what it routes, what it refuses, views, in-place and out= variants, random numbers."""
 
+import concurrent.futures
 import contextlib
 import math
+import multiprocessing
 import os
 import threading
 import warnings
@@ -14,7 +16,7 @@ from compare import close, compare
 
 import repops
 import repops.torch
-from repops.torch import LeftoverError, _mode, _routes, _whole, reproducible
+from repops.torch import LeftoverError, _mode, _routes, _starts, _whole, reproducible
 
 
 @pytest.fixture(autouse=True)
@@ -658,7 +660,9 @@ def test_workers_of_a_loader_are_in_the_block_however_they_start():
             )
         )
 
-    with reproducible():
+    _starts._told.clear()
+    with reproducible(), warnings.catch_warnings():
+        warnings.filterwarnings("error", "a process that starts in the block")
         forked, spawned = items("fork"), items("spawn")
     assert len(forked) == len(spawned) == 2
     assert all(torch.equal(a, b) for a, b in zip(forked, spawned))
@@ -948,3 +952,59 @@ def test_a_factor_of_zero_is_not_multiplied_by_nan():
         ):
             assert (y == 1).all()
         assert (torch.addmm(nan, nan, nan, beta=0, alpha=0) == 0).all()
+
+
+# ---- threads and processes that are in no block ----
+
+
+def warned(start):
+    _starts._told.clear()
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        with reproducible():
+            for _ in range(2):
+                start()
+    return [str(w.message) for w in found if "starts in the block" in str(w.message)]
+
+
+def in_a_thread():
+    thread = threading.Thread(target=torch.ones, args=(3,))
+    thread.start()
+    thread.join()
+
+
+def in_a_pool():
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        pool.submit(torch.ones, 3).result()
+
+
+def process(method):
+    child = multiprocessing.get_context(method).Process(target=int)
+    child.start()
+    child.join()
+
+
+@pytest.mark.parametrize(
+    "what, start",
+    [
+        ("a thread", in_a_thread),
+        ("a thread", in_a_pool),
+        ("a process", lambda: process("spawn")),
+        (None, lambda: process("fork")),
+    ],
+)
+def test_a_thread_or_process_that_is_in_no_block_is_told_once(what, start):
+    messages = warned(start)
+    assert len(messages) == (1 if what else 0)
+    assert not what or messages[0].startswith(f"{what} that starts in the block is in none")
+
+
+def test_threads_start_as_ever_outside_the_block():
+    before = threading.Thread.start
+    with reproducible():
+        assert threading.Thread.start is not before
+    assert threading.Thread.start is before
+    _starts._told.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        in_a_thread()

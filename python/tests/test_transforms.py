@@ -40,6 +40,29 @@ def test_second_derivatives_of_cross_entropy_need_no_block():
     assert torch.equal(second(X.clone().requires_grad_()), inside)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_recorded_graphs_of_torch_jit_are_computed_by_the_block():
+    def function(x):
+        return (x * 2 + x.exp() * 0.3).softmax(1).sum() + torch.randn(3).sum()
+
+    with reproducible():
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(7, 4), nn.GELU(), nn.LayerNorm(4))
+        for graph in (torch.jit.trace(model, X), torch.jit.script(model)):
+            for _ in range(3):  # a graph is optimized after it was run
+                x, y = X.clone().requires_grad_(), X.clone().requires_grad_()
+                own, wanted = graph(x), model(y)
+                (own * own).sum().backward()
+                (wanted * wanted).sum().backward()
+                assert torch.equal(own, wanted) and torch.equal(x.grad, y.grad)
+        graph = torch.jit.trace(function, X, check_trace=False)
+        assert "aten::softmax" in str(graph.graph) and "aten::empty" not in str(graph.graph)
+        torch.manual_seed(1)
+        own = graph(X)
+        torch.manual_seed(1)
+        assert torch.equal(own, function(X))
+
+
 def loss_of_one(x):
     return F.cross_entropy(x[None], torch.tensor([2]))
 

@@ -56,6 +56,19 @@ def _check_device(device: Any) -> None:
         raise Leftover(f"it goes to {device}, and only the CPU's memory is supported")
 
 
+def _with_tensors(func: Any, args: tuple) -> tuple:
+    """Its arguments with tensors for the numbers that are given for tensors; (): there are none.
+    Modes are given tensors of graphs so, as of torch.jit.trace, and not all operators take them."""
+    types = [str(a.type) for a in func._schema.arguments]
+    number = [t == "Tensor" and isinstance(a, (bool, int, float)) for t, a in zip(types, args)]
+    real = next((t.dtype for t in tensors(args) if t.is_floating_point()), torch.float64)
+    whole = tuple(
+        torch.tensor(a, dtype=real if isinstance(a, float) else None) if own else a
+        for own, a in zip(number, args)
+    )
+    return whole if any(number) else ()
+
+
 def _after_fork() -> None:
     """A child of fork has none of OpenMP's threads, and libgomp would wait for them for ever."""
     if active() is not None:
@@ -136,6 +149,9 @@ class reproducible(TorchDispatchMode):
         except Leftover as leftover:
             reason = str(leftover)
         except Exception as error:
+            whole = _with_tensors(func, args)
+            if whole:
+                return self.__torch_dispatch__(func, types, whole, kwargs)
             reason = self._failed(func, error, args, kwargs)
             if not reason:
                 raise

@@ -27,6 +27,8 @@ class _Start:
 
     It is pickled for such a worker when the workers start, and takes the block's policy along."""
 
+    enters_block = True
+
     def __init__(self, then: Callable[[int], Any], leftovers: str | None = None) -> None:
         self._then, self._leftovers = then, leftovers
 
