@@ -69,10 +69,11 @@ def legend(kinds, top):
 
 
 def style():
-    rules = [":root{color-scheme:light dark}rect{fill:#fff}text{fill:#333;font:12px sans-serif}path{fill:none}.grid{stroke:#ddd}",
+    rules = [":root{color-scheme:light dark;max-width:100%;height:auto}rect{fill:#fff}text{fill:#333;font:12px sans-serif}path{fill:none}.grid{stroke:#ddd}",
              ".line{stroke-width:1.5}", *(f".{k}{{stroke:{light}}}" for k, (light, _) in COLOURS.items()),
              "@media(prefers-color-scheme:dark){rect{fill:#16181c}text{fill:#ccc}.grid{stroke:#3a3d42}",
-             *(f".{k}{{stroke:{dark}}}" for k, (_, dark) in COLOURS.items()), "}"]
+             *(f".{k}{{stroke:{dark}}}" for k, (_, dark) in COLOURS.items()), "}",
+             "@media(max-width:560px){text{font-size:15px}}"]
     return "<style>" + "".join(rules) + "</style>"
 
 

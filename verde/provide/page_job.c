@@ -97,5 +97,5 @@ void vd_page_losses(vd_daemon *daemon, const vd_job_record *job, vd_buf *out) {
     vd_buf_free(out);
     vd_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 720 360\" width=\"720\""
                    " height=\"360\"><text x=\"360\" y=\"180\" text-anchor=\"middle\" "
-                   "fill=\"#888\" style=\"font:15px sans-serif\">no losses yet</text></svg>\n");
+                   "fill=\"#888\" style=\"font:24px sans-serif\">no losses yet</text></svg>\n");
 }
