@@ -73,7 +73,7 @@ def style():
              ".line{stroke-width:1.5}", *(f".{k}{{stroke:{light}}}" for k, (light, _) in COLOURS.items()),
              "@media(prefers-color-scheme:dark){rect{fill:#16181c}text{fill:#ccc}.grid{stroke:#3a3d42}",
              *(f".{k}{{stroke:{dark}}}" for k, (_, dark) in COLOURS.items()), "}",
-             "@media(max-width:560px){text{font-size:15px}}"]
+             "@media(max-width:560px){text{font-size:14px}}"]
     return "<style>" + "".join(rules) + "</style>"
 
 
