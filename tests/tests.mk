@@ -56,7 +56,8 @@ tests: $(tests) $(BUILD)/tests/portable $(example_programs)
 # Unit tests that take longest: a change near them names them, T="test_sgemm test_dispute".
 SLOW_TESTS := test_sgemm test_dispute test_dispute_transit test_attention
 check: ## unit tests but the slowest, in two minutes; T="test_cpu test_ref": these alone
-check: $(if $(T),$(T:%=$(BUILD)/tests/%),programs tests)
+	@sh verde/packages.sh $(TEST_PACKAGES)
+	+@$(call with_progress,$(if $(T),$(T:%=$(BUILD)/tests/%),programs tests))
 	@sh tests/run.sh $(BUILD) $(if $(T),$(T:%=$(BUILD)/tests/%),$(filter-out $(SLOW_TESTS:%=$(BUILD)/tests/%),$(tests)))
 .PHONY: check
 
