@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <regex.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -222,20 +223,25 @@ Test(job_documents, every_range_and_default_is_the_readers) {
     free(text);
 }
 
-Test(job_documents, sizes_of_files_and_lists_are_the_readers) {
-    char *text = read_text(JOBS), *plain = without_backticks(text), sentence[128];
-    snprintf(sentence, sizeof sentence, "files above %d KiB", VD_JOB_BYTES_MAX >> 10);
-    cr_expect(strstr(plain, sentence), JOBS " does not say \"%s\"", sentence);
-    snprintf(sentence, sizeof sentence, "1 to %d lines of at most %d bytes", VD_PROMPTS_MAX,
-             VD_PROMPT_LINE_MAX);
-    cr_expect(strstr(plain, sentence), JOBS " does not say \"%s\"", sentence);
-    snprintf(sentence, sizeof sentence, "of at most %d GiB together",
-             (int)(VD_JOINED_BYTES_MAX >> 30));
-    cr_expect(strstr(plain, sentence), JOBS " does not say \"%s\"", sentence);
-    snprintf(sentence, sizeof sentence, "1..%d of them, each below the model's", VD_TOKENS_MAX);
-    cr_expect(strstr(plain, sentence), JOBS " does not say \"%s\"", sentence);
+/* `document`, without backticks, says what is printed. */
+VD_PRINTF(2, 3)
+static void expect_said(const char *document, const char *format, ...) {
+    char *text = read_text(document), *plain = without_backticks(text), sentence[128];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    cr_expect(strstr(plain, sentence), "%s does not say \"%s\"", document, sentence);
     free(plain);
     free(text);
+}
+
+Test(job_documents, sizes_of_files_and_lists_are_the_readers) {
+    expect_said(JOBS, "files above %d KiB", VD_JOB_BYTES_MAX >> 10);
+    expect_said(JOBS, "1 to %d lines of at most %d bytes", VD_PROMPTS_MAX, VD_PROMPT_LINE_MAX);
+    expect_said(JOBS, "of at most %d GiB together", (int)(VD_JOINED_BYTES_MAX >> 30));
+    expect_said(JOBS, "1..%d of them, each below the model's", VD_TOKENS_MAX);
+    expect_said("docs/rounding-logs.md", "a power of two, 1 to %d", RO_PROFILE_LANES_MAX);
 }
 
 /* A range in an example would be a second place for it, which grows old. */
