@@ -22,7 +22,8 @@ static int64_t length_of(const vd_program *p, const char *name, int axis) {
     return p->leaf[leaf_named(p, name)].shape.dim[axis];
 }
 
-/* JSON has no infinite numbers: a token that is impossible is null, as is what is no number. */
+/* JSON has no infinite numbers: a token that is impossible is null, as is what is no number, which
+ * `not_finite` then counts. */
 static void put_real(vd_buf *out, float x) {
     if (isfinite(x))
         vd_printf(out, "%.9g", (double)x);
@@ -37,6 +38,18 @@ static void put_reals(vd_buf *out, const float *x, int64_t count) {
         put_real(out, x[i]);
     }
     vd_printf(out, "]");
+}
+
+/* A log-probability is no number if the largest logit is not finite (a NaN, an infinity, or minus
+ * infinity for every token), and only then. Nothing follows from such logits: a token that is drawn
+ * is token 0, and a greedy one is the first NaN, or the first of the largest. */
+static void put_not_finite(vd_buf *out, const float *x, int64_t count, vd_score_sum *sum) {
+    uint64_t none = 0;
+    for (int64_t i = 0; i < count; i++)
+        none += isnan(x[i]) != 0;
+    if (none > 0)
+        vd_printf(out, ",\"not_finite\":%" PRIu64, none);
+    sum->not_finite += none;
 }
 
 static void put_best(vd_buf *out, const int32_t *best, const float *of_best, int64_t count,
@@ -57,7 +70,7 @@ int64_t vd_tokens_made(const vd_program *p, const vd_state *s) {
     return !count || *count < 0 ? 0 : *count > most ? most : *count;
 }
 
-static void put_text(const vd_program *p, const vd_state *s, vd_buf *out) {
+static void put_text(const vd_program *p, const vd_state *s, vd_score_sum *sum, vd_buf *out) {
     const int32_t *text = tensor_named(p, s, "text"), *best = tensor_named(p, s, "best");
     const int32_t *stopped = tensor_named(p, s, "stopped");
     const float *each = tensor_named(p, s, "log_probability");
@@ -71,6 +84,8 @@ static void put_text(const vd_program *p, const vd_state *s, vd_buf *out) {
     if (best)
         put_best(out, best, tensor_named(p, s, "best_log_probability"), count,
                  length_of(p, "best", 1));
+    if (each)
+        put_not_finite(out, each, count, sum);
     vd_printf(out, ",\"stopped\":\"%s\"}\n", *stopped ? "stop" : "length");
 }
 
@@ -84,13 +99,14 @@ static void put_score(const vd_program *p, const vd_state *s, vd_score_sum *sum,
     put_reals(out, each, count);
     if (isfinite(total))
         vd_printf(out, ",\"log_probability\":%.9g", total);
+    put_not_finite(out, each, count, sum);
     vd_printf(out, "}\n");
     sum->log_probability += total;
     sum->tokens += (uint64_t)count;
 }
 
 /* The first of equal ones, as an evaluation counts. */
-static void put_classes(const vd_program *p, const vd_state *s, vd_buf *out) {
+static void put_classes(const vd_program *p, const vd_state *s, vd_score_sum *sum, vd_buf *out) {
     const float *each = tensor_named(p, s, VD_CLASSES_LEAF);
     const int64_t count = length_of(p, VD_CLASSES_LEAF, 0);
     int64_t best = 0;
@@ -99,6 +115,7 @@ static void put_classes(const vd_program *p, const vd_state *s, vd_buf *out) {
             best = i;
     vd_printf(out, ",\"class\":%" PRId64, best);
     put_reals(out, each, count);
+    put_not_finite(out, each, count, sum);
     vd_printf(out, "}\n");
 }
 
@@ -106,12 +123,21 @@ vd_status vd_result_line(const vd_program *p, const vd_state *s, int64_t key, vd
                          vd_buf *out, vd_err *err) {
     vd_printf(out, "{\"key\":%" PRId64, key);
     if (leaf_named(p, "text") < VD_LEAVES_MAX)
-        put_text(p, s, out);
+        put_text(p, s, sum, out);
     else if (leaf_named(p, VD_CLASSES_LEAF) < VD_LEAVES_MAX)
-        put_classes(p, s, out);
+        put_classes(p, s, sum, out);
     else
         put_score(p, s, sum, out);
     return vd_buf_ok(out) ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+}
+
+/* On standard error, for people and machines alike. */
+static void warn(const vd_score_sum *sum) {
+    if (sum->not_finite)
+        fprintf(stderr,
+                "warning: %llu log-probabilit%s no number, since the largest logit is not finite: "
+                "nothing follows from such logits; `not_finite` in results.jsonl counts them\n",
+                (unsigned long long)sum->not_finite, sum->not_finite == 1 ? "y is" : "ies are");
 }
 
 void vd_score_text(const vd_score_sum *sum) {
@@ -119,10 +145,14 @@ void vd_score_text(const vd_score_sum *sum) {
     if (sum->tokens)
         printf("loss         %.6f of %llu tokens\nperplexity   %.6g\n", loss,
                (unsigned long long)sum->tokens, exp(loss));
+    warn(sum);
 }
 
 void vd_score_json(const vd_score_sum *sum, json_t *out) {
     const double loss = -sum->log_probability / (double)sum->tokens;
+    warn(sum);
+    if (sum->not_finite)
+        json_object_set_new(out, "not_finite", json_integer((json_int_t)sum->not_finite));
     if (!sum->tokens)
         return;
     json_object_set_new(out, "tokens", json_integer((json_int_t)sum->tokens));

@@ -14,9 +14,9 @@ typedef struct {
     vd_items_run *r;
     vd_items_progress progress;
     vd_run_result result;
-    int64_t made, found, passed; /* by items that have ended */
-    bool *alone;                 /* of each item that does not run beside others; owned */
-    uint32_t refused;            /* such items, and why the first one is */
+    int64_t made, found, passed, void_choices; /* by items that have ended */
+    bool *alone;      /* of each item that does not run beside others; owned */
+    uint32_t refused; /* such items, and why the first one is */
     char why[256];
     vd_buf *line;   /* of each item that has ended before one in front of it; owned */
     uint32_t lines; /* that are in the file */
@@ -89,6 +89,7 @@ static bool see_step(void *user, const vd_progress *p) {
     x->progress.made = x->made + p->step - p->resumed_at;
     x->progress.passed = x->passed + p->step - p->resumed_at;
     x->progress.found = x->found + p->resumed_at;
+    x->progress.void_choices = x->void_choices + p->void_choices;
     x->r->progress(x->r->user, &x->progress);
     return true;
 }
@@ -136,6 +137,7 @@ static vd_status run_one(items_run *x, uint32_t item) {
         x->made += x->result.steps - x->result.resumed_at;
         x->passed += x->result.steps - x->result.resumed_at;
         x->found += x->result.resumed_at;
+        x->void_choices = x->progress.void_choices;
     }
     return status == VD_OK ? take_result(x, item, dir) : status;
 }
@@ -144,6 +146,7 @@ static vd_status run_in_order(items_run *x) {
     vd_status status = VD_OK;
     x->progress.alone = true;
     x->made = x->progress.made, x->passed = x->progress.passed, x->found = x->progress.found;
+    x->void_choices = x->progress.void_choices;
     for (uint32_t i = 0; status == VD_OK && i < x->r->items->count; i++) {
         if (!x->alone[i])
             continue;
@@ -166,6 +169,7 @@ static void see_made(void *user, const vd_items_progress *more) {
     x->progress.made += more->made;
     x->progress.found += more->found;
     x->progress.passed += more->passed;
+    x->progress.void_choices += more->void_choices;
     x->progress.ended = more->ended;
     x->r->progress(x->r->user, &x->progress);
 }

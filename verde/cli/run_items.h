@@ -11,6 +11,7 @@ typedef struct {
     uint32_t ended; /* prompts */
     int64_t made;   /* tokens that this process has made, or steps of prompts that make none */
     int64_t found, passed; /* steps that were on disk; those since, of stopped prompts too */
+    int64_t void_choices;  /* of `made`: tokens that do not follow from their logits (choice.h) */
     bool alone;            /* prompts run one after the other; then also: */
     uint32_t at;           /* the one that runs */
     int64_t step, steps;
@@ -49,7 +50,7 @@ void vd_items_drop(vd_loaded *loaded);
 /* What happens meanwhile. */
 typedef struct {
     const vd_items_run *run;
-    /* made, found and passed since the call before, and `ended`. */
+    /* made, found, passed and void_choices since the call before, and `ended`. */
     void (*made)(void *user, const vd_items_progress *more);
     /* An item has ended: its last state, and its run's root. */
     vd_status (*ended)(void *user, uint32_t item, const vd_program *program, const vd_state *state,

@@ -10,6 +10,7 @@ typedef struct {
     vd_loaded *loaded;
     vd_items items;
     vd_items_run run;
+    int64_t void_choices; /* so far */
     double start, last_line;
     vd_err *err;
 } prompt_run;
@@ -41,6 +42,7 @@ static void tell(void *user, const vd_items_progress *p) {
     prompt_run *r = user;
     const bool terminal = vd_is_terminal(), last = p->ended == r->items.count;
     const double now = vd_seconds(), seconds = now - r->start + 1e-9;
+    r->void_choices = p->void_choices;
     if (p->alone)
         vd_stop_line("stopped in prompt %u of %u; `%s` goes on", p->at + 1, r->items.count,
                      vd_command_line());
@@ -67,11 +69,18 @@ static vd_status load_prompt(void *user, uint32_t item, vd_err *err) {
 
 /* ---- at the end ---- */
 
+/* The states of a job without log-probabilities do not tell. */
+static bool tells_choices(const prompt_run *r) {
+    return r->void_choices > 0 && r->loaded->job.generation.best < 0;
+}
+
 static void print_json(const prompt_run *r, const vd_hash *collection, const vd_hash *root) {
     json_t *out = json_pack("{so so sI sf}", "job_root", vd_hash_text(root), "collection",
                             vd_hash_text(collection), "prompts", (json_int_t)r->items.count,
                             "seconds", vd_seconds() - r->start);
     vd_score_json(&r->run.sum, out);
+    if (tells_choices(r))
+        json_object_set_new(out, "not_finite", json_integer((json_int_t)r->void_choices));
     vd_print_json(out);
 }
 
@@ -86,11 +95,22 @@ static void print_text(const prompt_run *r, const vd_hash *collection, const vd_
     printf("job root     %s\n", hex);
 }
 
+static void warn_of_choices(const prompt_run *r) {
+    if (tells_choices(r))
+        fprintf(stderr,
+                "warning: %lld token%s made here do%s not follow from the logits, the largest of "
+                "which is not finite; with `log_probabilities: 0` results.jsonl tells of which "
+                "prompts\n",
+                (long long)r->void_choices, vd_plural((uint64_t)r->void_choices),
+                r->void_choices == 1 ? "es" : "");
+}
+
 static vd_status finish(prompt_run *r) {
     vd_hash collection, root;
     vd_status status = vd_collection_hash(r->items.program, r->items.count, &collection, r->err);
     if (status == VD_OK)
         status = vd_items_job_root(&r->items, &root, r->err);
+    warn_of_choices(r);
     if (status == VD_OK && r->o->common.json)
         print_json(r, &collection, &root);
     else if (status == VD_OK)

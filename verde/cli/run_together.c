@@ -56,6 +56,7 @@ static vd_status reached(void *user, const vd_batch_state *s, vd_err *err) {
     member *m = find(g, s->item);
     g->more.made += s->state->step > 0 && s->written_count > 0;
     g->more.passed += s->state->step > 0;
+    g->more.void_choices += s->void_choice;
     const vd_status status = vd_item_run_reached(&m->run, g->t->run->loaded->ro, s, err);
     return status == VD_OK && s->last ? end_member(g, m, s->state, err) : status;
 }

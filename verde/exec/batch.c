@@ -76,9 +76,11 @@ static vd_status tell(vd_batch *b, vd_batch_item *item, vd_err *err) {
                                     .live = &item->live,
                                     .written = item->written,
                                     .written_count = item->written_count,
-                                    .last = item->state.step == item->program->steps};
+                                    .last = item->state.step == item->program->steps,
+                                    .void_choice = item->void_choice};
     status = b->options.reached ? b->options.reached(b->options.user, &reached, err) : VD_OK;
     item->written_count = 0;
+    item->void_choice = false;
     return status;
 }
 

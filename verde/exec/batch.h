@@ -29,7 +29,8 @@ typedef struct {
     const vd_live *live;       /* the trees that led to it */
     const vd_written *written; /* what changed since the state before; in S_0, of zeros */
     uint32_t written_count;
-    bool last; /* the program's last one */
+    bool last;        /* the program's last one */
+    bool void_choice; /* the token that was made does not follow from its logits (choice.h) */
 } vd_batch_state;
 
 typedef struct {

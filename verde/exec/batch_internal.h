@@ -62,6 +62,7 @@ typedef struct {
     uint32_t once_count;
     bool *cache;             /* of each leaf: attention reads it; owned */
     uint32_t token, stopped; /* leaves; `stopped` UINT32_MAX: there is none */
+    uint32_t choice;         /* vd_choosing_node */
     uint32_t own_data;
 } vd_batch_plan;
 
@@ -95,6 +96,7 @@ typedef struct {
     vd_live live;   /* once there is S_0 */
     vd_written *written;
     uint32_t written_count, written_capacity;
+    bool void_choice; /* of the last step: its token does not follow from its logits (choice.h) */
 } vd_batch_item;
 
 struct vd_batch {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "verde/exec/batch_internal.h"
+#include "verde/exec/choice.h"
 
 #define NONE UINT32_MAX
 
@@ -43,7 +44,8 @@ static vd_status take_sources(const planner *p) {
     vd_batch_plan *out = p->out;
     const ro_shape one = {RO_I32, 1, {1}};
     out->token = leaf_named(p->program, "token");
-    out->stopped = leaf_named(p->program, "stopped");
+    out->stopped = vd_stopped_leaf(p->program);
+    out->choice = vd_choosing_node(p->program);
     if (out->token == NONE || !ro_shape_equal(&p->program->leaf[out->token].shape, &one))
         return vd_fail(p->err, VD_ERR_USAGE,
                        "steps cannot be taken together: there is no leaf `token`, i32 [1]");

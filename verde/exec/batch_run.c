@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "verde/exec/batch_internal.h"
+#include "verde/exec/choice.h"
 
 typedef struct {
     vd_batch *b;
@@ -257,6 +258,15 @@ static void free_after(pass *p, uint32_t i) {
             free_rows(p, in.value[k]);
 }
 
+/* After the unit whose node chooses. */
+static void note_choices(const pass *p, const vd_unit *u) {
+    const uint32_t to = p->b->plan.sources + u->index;
+    for (int64_t r = 0; r < p->tokens; r++)
+        p->row[r].item->void_choice = !vd_choice_follows(
+            p->b->exec.program, u->index, of_row(p, vd_node_input(p->graph, u->index, 0), r),
+            of_row(p, to, r));
+}
+
 static vd_status run_units(pass *p) {
     vd_status status = VD_OK;
     for (uint32_t i = 0; status == VD_OK && i < p->b->plan.unit_count; i++) {
@@ -264,6 +274,9 @@ static vd_status run_units(pass *p) {
         if (rows_of(p, u->every) == 0)
             continue;
         status = run_unit(p, u);
+        if (status == VD_OK && u->index == p->b->plan.choice &&
+            (u->kind == VD_UNIT_TOGETHER || u->kind == VD_UNIT_EACH))
+            note_choices(p, u);
         if (status == VD_OK)
             free_after(p, i);
     }

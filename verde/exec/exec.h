@@ -110,6 +110,7 @@ typedef struct {
 typedef struct {
     float loss, lr, grad_norm;
     bool has_loss, has_lr, has_grad_norm;
+    bool void_choice; /* it made a token that does not follow from its logits (choice.h) */
 } vd_step_numbers;
 
 /* What one of several processes runs of a step; of an initialisation that nobody watches it runs

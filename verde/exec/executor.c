@@ -1,6 +1,5 @@
 /* Runs one graph: nodes in order, or groups of them as fuse.h plans, tensors freed after their last
  * use. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,24 +148,6 @@ static void release_inputs(vd_execution *x, uint32_t index) {
     vd_drop_unread(x, x->sources + index);
 }
 
-static vd_status read_number(vd_execution *x, const void *from, float *to, bool *has, vd_err *err) {
-    *has = true;
-    return vd_memory_read(x->memory, to, from, sizeof *to, err);
-}
-
-/* Takes the learning rate and the norm where they are computed. */
-static vd_status take_numbers(vd_execution *x, uint32_t node, vd_err *err) {
-    vd_step_numbers *n = x->exec->numbers;
-    const int op = vd_node_stored(x->graph, node)->op;
-    if (!n || (op != RO_OP_LR_SCHEDULE && op != RO_OP_CLIP_SCALE))
-        return VD_OK;
-    if (op == RO_OP_LR_SCHEDULE)
-        return read_number(x, x->value[x->sources + node], &n->lr, &n->has_lr, err);
-    vd_status status = read_number(x, x->input[0], &n->grad_norm, &n->has_grad_norm, err);
-    n->grad_norm = sqrtf(n->grad_norm); /* of the sum of the squares */
-    return status;
-}
-
 static vd_status run_planned(vd_execution *x, uint32_t node, const vd_observer *observer,
                              bool *stop, vd_err *err) {
     const vd_planned p = vd_plan_of(&x->plan, x->graph, node);
@@ -178,7 +159,7 @@ static vd_status run_planned(vd_execution *x, uint32_t node, const vd_observer *
                    : vd_run_group(x, p.group, node, p.iteration, err);
     vd_status status = run_node(x, node, err);
     if (status == VD_OK)
-        status = take_numbers(x, node, err);
+        status = vd_take_numbers(x, node, err);
     if (status == VD_OK)
         status = vd_part_made(x, x->sources + node, err);
     if (status != VD_OK)
@@ -263,7 +244,7 @@ static vd_status read_loss(vd_execution *x, float *loss, vd_err *err) {
     if (status == VD_OK && loss)
         status = vd_memory_read(x->memory, loss, x->value[value], sizeof *loss, err);
     if (status == VD_OK && n)
-        status = read_number(x, x->value[value], &n->loss, &n->has_loss, err);
+        status = vd_read_number(x, x->value[value], &n->loss, &n->has_loss, err);
     vd_release(x, value);
     return status;
 }

@@ -63,6 +63,13 @@ VD_MUST_USE vd_status vd_part_fetch(vd_execution *x, uint32_t value, vd_err *err
 /* After the value was made, before it may be freed. */
 VD_MUST_USE vd_status vd_part_made(vd_execution *x, uint32_t value, vd_err *err);
 
+/* ---- executor_numbers.c ---- */
+
+VD_MUST_USE vd_status vd_read_number(const vd_execution *x, const void *from, float *to, bool *has,
+                                     vd_err *err);
+/* After a node that is in no group ran: what exec->numbers wants of it. */
+VD_MUST_USE vd_status vd_take_numbers(const vd_execution *x, uint32_t node, vd_err *err);
+
 /* ---- executor_free.c ---- */
 
 /* Runs a node by a free kernel, with its logs. */

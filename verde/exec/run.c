@@ -220,6 +220,7 @@ static vd_status step(runner *r) {
     r->log.losses = r->state.step;
     r->progress.step = r->state.step;
     r->progress.loss = loss;
+    r->progress.void_choices += r->numbers.void_choice;
     r->progress.seconds = vd_seconds() - r->start;
     const bool state_comes = vd_is_committed(r->program, r->state.step);
     status = vd_keep_judge(r->options, &r->log, &r->times, seconds, state_comes, r->err);

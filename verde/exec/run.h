@@ -22,10 +22,11 @@ typedef struct {
 typedef struct {
     int64_t step; /* steps done */
     int64_t steps;
-    int64_t saved;      /* of the last checkpoint, which is on disk */
-    float loss;         /* of the last one */
-    double seconds;     /* since the start or the resumption */
-    int64_t resumed_at; /* 0: from the beginning */
+    int64_t saved;        /* of the last checkpoint, which is on disk */
+    float loss;           /* of the last one */
+    double seconds;       /* since the start or the resumption */
+    int64_t resumed_at;   /* 0: from the beginning */
+    int64_t void_choices; /* tokens made since then that do not follow from logits (choice.h) */
 } vd_progress;
 
 /* What a step learns from, for DIR/losses.jsonl. */
