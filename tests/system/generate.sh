@@ -26,6 +26,9 @@ cat > "$work/prompts.jsonl" << JSON
 {"ids": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20], "key": 9223372036854775807}
 JSON
 
+# root_of RUN: its run root.
+root_of() { "$verde" check "$1" | sed -n 's/^run root  *//p'; }
+
 # job NAME TASK MORE: in $work, and as the referee has it, with the prompts as they are now.
 job() {
     cp "$work/prompts.jsonl" "$work/$1.jsonl"
@@ -246,6 +249,25 @@ for bytes in '' 'no journal'; do
     expect 6 'prompts/1/journal: not a journal, version 1' "$verde" inspect "$work/broken/prompts/1"
     one_line
     expect 1 'prompts/1/journal: not a journal, version 1' "$verde" run "$work/generate.yaml" --out "$work/broken"
+done
+# Nor can a folder make what it says of a program that neither generates nor scores: here of the run that trained.
+mkdir -p "$work/trains/prompts"
+cp -r "$work/trained" "$work/trains/prompts/1"
+python3 - "$work/trains" "$(root_of "$work/trained")" << 'PYTHON'
+import hashlib
+import json
+import sys
+folder, run_root = sys.argv[1:]
+program = json.load(open(folder + "/prompts/1/run.json"))["program"]
+root = hashlib.sha256(b"\0" + bytes.fromhex(program)).digest()
+collection = hashlib.sha256(b"verde/collection/1\0" + (1).to_bytes(8, "little") + root).hexdigest()
+job_root = hashlib.sha256(b"\0" + bytes.fromhex(run_root)).hexdigest()
+items = [{"key": 1, "program": program, "run_root": run_root}]
+json.dump({"verde_items": 1, "collection": collection, "prompts": items, "job_root": job_root}, open(folder + "/run.json", "w"))
+PYTHON
+for command in check serve; do
+    expect 6 'the program of key 1 has not the leaves of one that generates or scores' "$verde" $command "$work/trains"
+    one_line
 done
 # shellcheck disable=SC2046
 expect 3 'prompt 2 of the file' "$verde" arbitrate "$work/referee/generate.yaml" --key "$work/keys" --force --verdict "$work/verdict.json" \

@@ -204,7 +204,7 @@ static vd_status enough_room(const vd_fetched *f, uint64_t on_disk, vd_err *err)
 
 static vd_status open_files(vd_fetched *f, vd_err *err) {
     const uint32_t files = f->plan.file_count;
-    uint64_t on_disk = 0, had;
+    uint64_t on_disk = 0, had = 0;
     vd_status status = VD_OK;
     for (uint32_t i = 0; i < files && status == VD_OK; i++) {
         const vd_weights_file *file = &f->plan.file[i];

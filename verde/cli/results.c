@@ -119,12 +119,47 @@ static void put_classes(const vd_program *p, const vd_state *s, vd_score_sum *su
     vd_printf(out, "}\n");
 }
 
+/* ---- whether the leaves are those of such a program ---- */
+
+static bool has_leaf(const vd_program *p, const char *name, ro_shape shape) {
+    const uint32_t leaf = leaf_named(p, name);
+    return leaf < VD_LEAVES_MAX && ro_shape_equal(&p->leaf[leaf].shape, &shape);
+}
+
+static bool generates(const vd_program *p) {
+    const int64_t count = length_of(p, "text", 0);
+    const uint32_t best = leaf_named(p, "best");
+    if (!has_leaf(p, "text", (ro_shape){RO_I32, 1, {count}}) ||
+        !has_leaf(p, "count", (ro_shape){RO_I32, 1, {1}}) ||
+        !has_leaf(p, "stopped", (ro_shape){RO_I32, 1, {1}}))
+        return false;
+    if (leaf_named(p, "log_probability") < VD_LEAVES_MAX &&
+        !has_leaf(p, "log_probability", (ro_shape){RO_F32, 1, {count}}))
+        return false;
+    const int64_t width = best < VD_LEAVES_MAX ? p->leaf[best].shape.dim[1] : 0;
+    return best == VD_LEAVES_MAX ||
+           (has_leaf(p, "best", (ro_shape){RO_I32, 2, {count, width}}) &&
+            has_leaf(p, "best_log_probability", (ro_shape){RO_F32, 2, {count, width}}));
+}
+
+static bool scores(const vd_program *p, const char *name) {
+    return leaf_named(p, name) < VD_LEAVES_MAX &&
+           has_leaf(p, name, (ro_shape){RO_F32, 1, {length_of(p, name, 0)}});
+}
+
 vd_status vd_result_line(const vd_program *p, const vd_state *s, int64_t key, vd_score_sum *sum,
                          vd_buf *out, vd_err *err) {
+    const bool text = leaf_named(p, "text") < VD_LEAVES_MAX;
+    const bool classes = leaf_named(p, VD_CLASSES_LEAF) < VD_LEAVES_MAX;
+    if (!(text ? generates(p) : scores(p, classes ? VD_CLASSES_LEAF : "log_probability")))
+        return vd_fail(err, VD_ERR_PEER,
+                       "the program of key %" PRId64 " has not the leaves of one that generates or "
+                       "scores",
+                       key);
     vd_printf(out, "{\"key\":%" PRId64, key);
-    if (leaf_named(p, "text") < VD_LEAVES_MAX)
+    if (text)
         put_text(p, s, sum, out);
-    else if (leaf_named(p, VD_CLASSES_LEAF) < VD_LEAVES_MAX)
+    else if (classes)
         put_classes(p, s, sum, out);
     else
         put_score(p, s, sum, out);

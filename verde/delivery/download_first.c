@@ -119,7 +119,7 @@ static void watch_askers(first_search *s) {
 
 vd_got vd_download_first(vd_download *d, const vd_first *how, uint32_t *provider) {
     first_search s = {.d = d, .how = how, .start = vd_seconds()};
-    first_asker asker[VD_DOWNLOAD_PROVIDERS_MAX];
+    first_asker asker[VD_DOWNLOAD_PROVIDERS_MAX] = {0};
     if (pthread_mutex_init(&s.taking, NULL) != 0)
         return VD_FAILED;
     start_askers(&s, asker);

@@ -130,7 +130,7 @@ static vd_status take_node(const planner *p, uint32_t node) {
     const vd_node *n = vd_node_stored(p->graph, node);
     vd_batch_value *v = value_of(p, p->out->sources + node);
     const vd_batch_value *x = n->input_count ? value_of(p, input_of(p, node, 0)) : NULL;
-    if (n->op == RO_OP_PUT_ROWS && x->held == VD_HELD_STATE) {
+    if (n->op == RO_OP_PUT_ROWS && x && x->held == VD_HELD_STATE) {
         v->held = VD_HELD_STATE, v->leaf = x->leaf;
         add_unit(p, VD_UNIT_PUT, node);
         return VD_OK;
@@ -224,7 +224,7 @@ static void mark_every(const planner *p, const vd_unit *u) {
  */
 static vd_status find_every(const planner *p) {
     vd_status status = VD_OK;
-    bool *wanted = calloc(p->out->count, sizeof *wanted);
+    bool *wanted = calloc((size_t)p->out->count + 1, sizeof *wanted);
     if (!wanted)
         return vd_fail(p->err, VD_ERR_LOCAL, "out of memory");
     for (uint32_t i = p->out->unit_count; i-- > 0;) {

@@ -141,7 +141,7 @@ static vd_status read_records(vd_journal *j, uint64_t file_size, int64_t synced,
 
 vd_status vd_journal_open(const char *dir, const vd_program *program, const vd_hash *program_hash,
                           int64_t synced, vd_journal *out, vd_err *err) {
-    struct stat info;
+    struct stat info = {0};
     *out = (vd_journal){.fd = -1, .program = program, .size = VD_JOURNAL_HEADER_BYTES};
     snprintf(out->path, sizeof out->path, "%s/journal", dir);
     out->fd = open(out->path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

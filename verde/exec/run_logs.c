@@ -278,9 +278,9 @@ vd_status vd_run_logs_agree(vd_run_logs *logs, vd_run_log *log, vd_err *err) {
     for (uint32_t i = 0; i < log->count && status == VD_OK && !log->party.difference.found; i++)
         if (i >= trainer.count || !vd_hash_equal(&trainer.state[i], &log->state[i]) ||
             !vd_hash_equal(&trainer.logs[i], &log->logs[i])) {
-            status = vd_fail(err, VD_ERR_PEER,
-                             "%s: its checkpoint after step %lld is not what its log leads to", dir,
-                             (long long)log->step[i]);
+            (void)vd_fail(err, VD_ERR_PEER,
+                          "%s: its checkpoint after step %lld is not what its log leads to", dir,
+                          (long long)log->step[i]);
             status = differ(logs, log->step[i], err);
             log->party.difference = *vd_rounded_difference(logs->rounded);
         }
