@@ -71,6 +71,14 @@ sed -e 's/layers: 2, heads: 2, channels: 32/layers: 6, heads: 8, channels: 512/'
 program endless 100000 1000
 program large 10 10 "$work/layers.yaml"
 program saves 100000 4
+# A run of as many steps as a program may have, with one state in the end: its losses take more than the disk has.
+cp -r "$work/endless" "$work/losses"
+python3 - "$work/losses/program" << EOF
+import struct, sys
+with open(sys.argv[1], "r+b") as file:
+    file.seek(2 + len("verde program") + 2 + 2 + 8)
+    file.write(struct.pack("<QQ", 2**31 - 1, 2**31 - 1))
+EOF
 
 # ---- out of memory: its process has a limit, which is lowered while it initialises 57 tensors ----
 daemon memory --jobs 2
@@ -94,6 +102,7 @@ answers '"state":"running"' bob request GET "/v1/jobs/$other"
 submit alice toy
 answers "\"run_root\": \"$root\".*\"state\": \"done\"" alice wait "$job" done failed
 answers '^200 ' bob request POST "/v1/jobs/$other/cancel"
+answers '^413 .*the job takes [0-9]* bytes of disk, and the limit is 100000000000' alice submit "$work/losses"
 
 # ---- all of a client's jobs together ----
 stop
@@ -114,9 +123,16 @@ stop
 # ---- a disk that fills up while a job runs ----
 full="and no disk that is full: that needs root, and mount"
 mkdir "$work/disk"
-if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=40m tmpfs "$work/disk" 2> /dev/null; then
+if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=100m tmpfs "$work/disk" 2> /dev/null; then
     mounted=1
     daemon disk
+    # What would not fit beside what others may still write is refused at once, and no upload is when there is room again.
+    dd if=/dev/zero of="$work/disk/filler" bs=4k count=12000 2> /dev/null || true
+    answers '^507 .*bytes free, of which other jobs' bob submit "$work/saves" --keep 4
+    dd if=/dev/zero of="$work/disk/filler" bs=4k 2> /dev/null || true
+    answers '^507 .*disk is full' alice upload "$work/toy.json"
+    rm "$work/disk/filler"
+    answers '^200 .*"complete":true' alice upload "$work/toy.json"
     submit alice toy
     done=$job
     answers "\"state\": \"done\"" alice wait "$done" done failed

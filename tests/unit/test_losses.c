@@ -122,6 +122,29 @@ Test(losses, without_a_file_begin_at_the_step_that_is_resumed) {
     close_run(&r);
 }
 
+/* By which a job's disk is estimated. */
+Test(losses, the_longest_line_has_no_more_bytes_than_are_counted) {
+    const float long_one = -1.17549449e-38f;
+    const vd_step_numbers numbers = {.loss = long_one,
+                                     .lr = long_one,
+                                     .grad_norm = long_one,
+                                     .has_loss = true,
+                                     .has_lr = true,
+                                     .has_grad_norm = true};
+    const vd_run_samples samples = {NULL, 0};
+    vd_losses l;
+    losses_run r;
+    vd_buf text = {0};
+    open_run(&r);
+    cr_assert(vd_losses_open(&l, r.dir, 0, NULL) == VD_OK);
+    cr_assert(vd_losses_put(&l, INT32_MAX, &numbers, &samples, 1.23457e-10, NULL) == VD_OK);
+    vd_losses_close(&l);
+    cr_assert(vd_read_file(r.path, 1000, &text, NULL) == VD_OK);
+    cr_expect(text.size > 100 && text.size <= VD_LOSSES_STEP_BYTES, "%zu bytes", text.size);
+    vd_buf_free(&text);
+    close_run(&r);
+}
+
 Test(losses, that_are_no_numbers_are_words) {
     const vd_step_numbers numbers = {
         .loss = __builtin_nanf(""), .lr = __builtin_inff(), .has_loss = true, .has_lr = true};

@@ -8,6 +8,7 @@
 #include "verde/delivery/remote.h"
 #include "verde/exec/exec.h"
 #include "verde/exec/item_pack.h"
+#include "verde/provide/internal.h"
 #include "verde/provide/judge.h"
 
 TestSuite(provide_judge, .init = setup, .fini = teardown, .timeout = 60);
@@ -43,13 +44,66 @@ Test(provide_judge, a_program_is_what_it_is) {
     cr_assert(vd_estimate_memory(&job.program, &memory, NULL) == VD_OK);
     cr_expect(vd_hash_equal(&j.program, &hash) && j.steps == job.program.steps && !j.rounds);
     cr_expect(j.memory == memory && j.disk > vd_estimate_disk(&job.program, 2));
-    cr_expect(j.disk < vd_estimate_disk(&job.program, 2) + 100000);
+    cr_expect(j.disk < vd_estimate_disk(&job.program, 2) +
+                           vd_estimate_beside(&job.program, bytes.size) + 200000);
     cr_assert(j.data_count == job.program.data_count && j.data_count > 0);
     for (uint32_t i = 0; i < j.data_count; i++)
         cr_expect(j.data_bytes[i] == vd_shape_bytes(&job.program.data[i].tensor.shape));
     vd_judgement_free(&j);
     vd_buf_free(&reply);
     vd_buf_free(&bytes);
+    test_job_close(&job);
+}
+
+static uint64_t disk_of(const vd_program *program, int64_t keep) {
+    vd_buf bytes = {0}, reply = {0};
+    vd_judgement j;
+    vd_err err = {0};
+    vd_program_encode(program, &bytes);
+    snprintf(path, sizeof path, "%s/program", provide_dir);
+    cr_assert(vd_write_file(path, bytes.data, bytes.size, 0600, NULL) == VD_OK);
+    vd_judge_file(path, keep, &reply);
+    cr_assert(vd_judgement_read(&reply, &j, &err) == VD_OK, "%s", err.text);
+    const uint64_t disk = j.disk;
+    vd_judgement_free(&j);
+    vd_buf_free(&reply);
+    vd_buf_free(&bytes);
+    return disk;
+}
+
+/* States of four bytes, whose losses would take hundreds of gigabytes. */
+Test(provide_judge, all_that_a_run_writes_is_counted) {
+    test_job_open(&job, VD_MODEL_MLP, 6, 3);
+    const uint64_t few = disk_of(&job.program, 2);
+    job.program.steps = job.program.checkpoint_interval = INT32_MAX;
+    const uint64_t many = disk_of(&job.program, 2);
+    cr_expect(many > UINT64_C(115) * INT32_MAX, "%llu", (unsigned long long)many);
+    job.program.checkpoint_interval = 1;
+    cr_expect(disk_of(&job.program, 2) > many + UINT64_C(200) * INT32_MAX, "run.json, too");
+    cr_expect(few < 1000000);
+    test_job_close(&job);
+}
+
+/* As it lies there when it is done. */
+Test(provide_judge, a_run_takes_what_was_judged) {
+    static const char id[] = "1111111111111111111111111111111111111111111111111111111111111111";
+    vd_daemon daemon = {.options = {.dir = provide_dir}};
+    char to[1200];
+    test_provider p;
+    test_job_open(&job, VD_MODEL_MLP, 60, 1);
+    test_provider_open(&p, &job, 1, NULL);
+    const uint64_t judged_disk = disk_of(&job.program, 0);
+    vd_job_path(&daemon, "", "", to);
+    cr_assert(mkdir(to, 0700) == 0);
+    vd_job_path(&daemon, id, "", to);
+    cr_assert(mkdir(to, 0700) == 0);
+    vd_job_path(&daemon, id, VD_JOB_RUN, to);
+    cr_assert(rename(p.dir, to) == 0);
+    const uint64_t written = (uint64_t)vd_job_written(&daemon, id);
+    cr_expect(written <= judged_disk && judged_disk < 4 * written, "%llu of %llu",
+              (unsigned long long)written, (unsigned long long)judged_disk);
+    cr_assert(rename(to, p.dir) == 0);
+    test_provider_close(&p);
     test_job_close(&job);
 }
 

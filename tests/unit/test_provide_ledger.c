@@ -172,6 +172,30 @@ Test(provide_ledger, what_a_client_has_taken) {
     get(alice, job.id, false);
 }
 
+Test(provide_ledger, what_a_job_writes_counts_while_it_runs) {
+    vd_job_record job = job_of('7', alice), other = job_of('8', bob);
+    int64_t unwritten;
+    put(&job);
+    put(&other);
+    cr_assert(vd_ledger_unwritten(ledger, "", &unwritten, NULL) == VD_OK);
+    cr_expect(unwritten == 2000);
+    job.state = VD_JOB_RUNNING;
+    job.written = 600;
+    cr_assert(vd_ledger_set_job(ledger, &job, NULL) == VD_OK);
+    cr_assert(vd_ledger_unwritten(ledger, "", &unwritten, NULL) == VD_OK);
+    cr_expect(unwritten == 1400 && usage_of(alice).bytes == 1000, "it may write 1000");
+    cr_assert(vd_ledger_unwritten(ledger, job.id, &unwritten, NULL) == VD_OK);
+    cr_expect(unwritten == 1000);
+    job.written = 1100;
+    cr_assert(vd_ledger_set_job(ledger, &job, NULL) == VD_OK);
+    cr_expect(usage_of(alice).bytes == 1100 && usage_of(bob).bytes == 1000);
+    cr_assert(vd_ledger_unwritten(ledger, other.id, &unwritten, NULL) == VD_OK);
+    cr_expect(unwritten == 0);
+    cr_assert(vd_ledger_run_again(ledger, job.id, NULL) == VD_OK);
+    cr_expect(usage_of(alice).bytes == 2200, "a second run takes as much again");
+    cr_expect(get(alice, job.id, true).again && get(alice, job.id, true).written == 1100);
+}
+
 static bool add_id(void *user, const vd_job_record *job) {
     char *ids = user;
     ids[strlen(ids)] = job->id[0]; /* zeros follow */
@@ -227,6 +251,8 @@ Test(provide_ledger, an_older_one_goes_on) {
     cr_assert(sqlite3_open(path, &db) == SQLITE_OK);
     cr_assert(sqlite3_exec(db,
                            "DROP TABLE asked; DROP TABLE judged; DROP TABLE forgotten; "
+                           "ALTER TABLE job DROP COLUMN written; "
+                           "ALTER TABLE job DROP COLUMN again; "
                            "PRAGMA user_version=1;",
                            NULL, NULL, NULL) == SQLITE_OK);
     sqlite3_close(db);

@@ -15,7 +15,7 @@
 #include "verde/provide/frames.h"
 
 /* A replay holds the values of a step, their trees, and a second run's state. */
-enum { ANSWER_ARGUMENTS = 6, REPLAYS = 4 };
+enum { ANSWER_ARGUMENTS = 7, REPLAYS = 4 };
 
 /* A referee's answers are computed for so long at least; else for three times as long as what a
  * tournament of the most games takes. */
@@ -239,14 +239,14 @@ static void unload(answerer *a) {
     vd_loaded_free(&a->loaded);
 }
 
-static vd_status confine(const answerer *a, long parent, const char *job, int64_t memory,
-                         vd_err *err) {
+static vd_status confine(const answerer *a, char **argv, vd_err *err) {
     char again[1200];
     again_path(a, again);
-    const char *const reads[] = {job, NULL}, *const writes[] = {again, NULL};
+    const char *const reads[] = {argv[4], NULL}, *const writes[] = {again, NULL};
     const vd_child_limits limits = {.fds = 2,
-                                    .parent = parent,
-                                    .memory = memory,
+                                    .parent = strtol(argv[3], NULL, 10),
+                                    .memory = REPLAYS * strtoll(argv[0], NULL, 10) + VD_CHILD_SPARE,
+                                    .file_bytes = strtoll(argv[6], NULL, 10),
                                     .places = {reads, writes, vd_child_has_gpu(&a->common)}};
     vd_status status = vd_make_dir(again, err);
     return status == VD_OK ? vd_child_confine(&limits, err) : status;
@@ -258,11 +258,10 @@ vd_exit vd_provide_answer_child(int argc, char **argv) {
     if (argc != ANSWER_ARGUMENTS || !vd_unhex(argv[5], a.public_key.b, VD_KEY_SIZE) ||
         pthread_mutex_init(&a.signing, NULL) != 0)
         return VD_EXIT_USAGE;
-    const int64_t memory = REPLAYS * strtoll(argv[0], NULL, 10) + VD_CHILD_SPARE;
     a.common.threads = atoi(argv[1]);
     a.common.backend = strcmp(argv[2], "-") == 0 ? NULL : argv[2];
     snprintf(a.dir, sizeof a.dir, "%.900s/" VD_JOB_RUN, argv[4]);
-    vd_status status = confine(&a, strtol(argv[3], NULL, 10), argv[4], memory, &err);
+    vd_status status = confine(&a, argv, &err);
     if (status == VD_OK)
         status = serve(&a, &err);
     unload(&a);

@@ -11,7 +11,7 @@
 #include "verde/provide/daemon.h"
 
 enum {
-    RUN_ARGUMENTS = 7,
+    RUN_ARGUMENTS = 8,
     RUN_NICE = 10, /* below what answers questions: a tenth of its share of a busy core */
 };
 
@@ -31,6 +31,7 @@ static void take_arguments(char **argv, vd_run_child *c) {
     c->parent = strtol(argv[4], NULL, 10);
     c->dir = argv[5];
     c->keep = strtoll(argv[6], NULL, 10);
+    c->file_bytes = strtoll(argv[7], NULL, 10);
     snprintf(c->run, sizeof c->run, "%.900s/" VD_JOB_RUN, c->dir);
 }
 
@@ -153,6 +154,7 @@ static vd_status confine(const vd_run_child *c, vd_err *err) {
     const char *const reads[] = {c->dir, NULL}, *const writes[] = {c->run, told, NULL};
     const vd_child_limits limits = {.parent = c->parent,
                                     .memory = c->memory + c->memory / 4 + VD_CHILD_SPARE,
+                                    .file_bytes = c->file_bytes,
                                     .places = {reads, writes, vd_child_has_gpu(&c->common)}};
     return vd_child_confine(&limits, err);
 }

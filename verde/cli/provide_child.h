@@ -7,24 +7,25 @@
 /* Bytes of a child's memory beside a job's tensors: programs, buffers of kernels, stacks. */
 #define VD_CHILD_SPARE ((int64_t)512 << 20)
 
-/* provide --child-run MEMORY THREADS BACKEND FAULT PARENT DIR KEEP: runs the job in DIR. */
+/* provide --child-run MEMORY THREADS BACKEND FAULT PARENT DIR KEEP BYTES: runs the job in DIR; no
+ * file becomes larger than BYTES. */
 #define VD_CHILD_RUN "--child-run"
 vd_exit vd_provide_run_child(int argc, char **argv);
 
-/* provide --child-answer MEMORY THREADS BACKEND PARENT DIR KEY: answers questions about the run of
- * the job in DIR, signed by the daemon, whose public key is KEY (verde/provide/frames.h). */
+/* provide --child-answer MEMORY THREADS BACKEND PARENT DIR KEY BYTES: answers questions about the
+ * run of the job in DIR, signed by the daemon, whose public key is KEY (verde/provide/frames.h). */
 #define VD_CHILD_ANSWER "--child-answer"
 vd_exit vd_provide_answer_child(int argc, char **argv);
 
-/* provide --child-judge PARENT PROGRAM KEEP: reads a program, and tells the daemon what it is
- * (verde/provide/judge.h). */
+/* provide --child-judge PARENT PROGRAM KEEP SECONDS: reads a program, in so many of a processor,
+ * and tells the daemon what it is (verde/provide/judge.h). */
 #define VD_CHILD_JUDGE "--child-judge"
 vd_exit vd_provide_judge_child(int argc, char **argv);
 
 /* What a child that runs a job was told. */
 typedef struct {
     long parent;
-    int64_t memory, keep;
+    int64_t memory, keep, file_bytes;
     const char *dir, *fault; /* NULL: none */
     vd_common common;
     char run[1100];

@@ -1,6 +1,7 @@
 #include "verde/exec/estimate.h"
 
 #include "verde/exec/journal.h"
+#include "verde/exec/losses.h"
 
 /* Programs of strangers may name tensors of 2^40 elements, 2^20 of them. */
 static uint64_t add(uint64_t a, uint64_t b) {
@@ -32,6 +33,16 @@ uint64_t vd_estimate_disk(const vd_program *program, int64_t keep) {
 static uint64_t multiply(uint64_t a, uint64_t b) {
     uint64_t product;
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+uint64_t vd_estimate_beside(const vd_program *program, uint64_t program_bytes) {
+    enum { HEAD = 4096, LEAF = 2 * (VD_NAME_SIZE + 3 * VD_HASH_SIZE), BLOCK = 1 << 20 };
+    const uint64_t hashes = multiply(state_bytes(program) / BLOCK + 1, VD_HASH_SIZE);
+    const uint64_t losses = multiply((uint64_t)program->steps, VD_LOSSES_STEP_BYTES);
+    const uint64_t states =
+        multiply(vd_run_leaves(program), 2 * VD_RUN_STATE_BYTES + VD_CHECKPOINT_BYTES);
+    const uint64_t leaves = multiply(program->leaf_count, LEAF);
+    return add(add(add(program_bytes, HEAD), add(losses, states)), add(leaves, hashes));
 }
 
 /* Rows that are put into the leaf as it was are all that is written of it. */

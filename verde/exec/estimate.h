@@ -19,6 +19,11 @@ VD_MUST_USE vd_status vd_estimate_memory(const vd_program *program, uint64_t *ou
  * UINT64_MAX: more than that. */
 uint64_t vd_estimate_disk(const vd_program *program, int64_t keep);
 
+/* Bytes of all that a run keeps beside its states, whose program has `program_bytes`: this, its
+ * losses, run.json twice, as while it is written, and what is appended to it, and the hashes of
+ * what can be downloaded of it. UINT64_MAX: more than that. */
+uint64_t vd_estimate_beside(const vd_program *program, uint64_t program_bytes);
+
 /* Bytes of the journal of a run whose steps write a part of the state (journal.h), at most. */
 uint64_t vd_estimate_journal(const vd_program *program);
 

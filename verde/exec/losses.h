@@ -4,6 +4,9 @@
 
 #include "verde/exec/run.h"
 
+/* Bytes of a step's line at most, without samples: seven digits or nine of each number. */
+enum { VD_LOSSES_STEP_BYTES = 128 };
+
 typedef struct {
     int fd; /* -1: not open */
     char path[1100];

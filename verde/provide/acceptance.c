@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "verde/provide/submission.h"
@@ -101,6 +102,29 @@ static bool may_have_more(vd_submission *s, vd_usage *usage) {
     return true;
 }
 
+/* On the disk, beside what other jobs have still to write. */
+static bool has_room(vd_submission *s) {
+    const vd_daemon *daemon = s->daemon;
+    struct statvfs disk;
+    int64_t others;
+    if (vd_ledger_unwritten(daemon->ledger, s->job.id, &others, &s->err) != VD_OK) {
+        vd_reply_trouble(s->daemon, s->response, &s->err);
+        return false;
+    }
+    if (statvfs(daemon->options.dir, &disk) != 0)
+        return true;
+    const uint64_t free = (uint64_t)disk.f_bavail * disk.f_frsize;
+    const uint64_t taken = (uint64_t)others + VD_DISK_SPARE;
+    const uint64_t wants = s->program.disk - (s->written < s->program.disk ? s->written : 0);
+    if (taken <= free && wants <= free - taken)
+        return true;
+    vd_reply_error(s->response, 507,
+                   "this provider's disk has %llu bytes free, of which other jobs and the daemon "
+                   "may take %llu, and the job takes %llu",
+                   (unsigned long long)free, (unsigned long long)taken, (unsigned long long)wants);
+    return false;
+}
+
 static bool fits(vd_submission *s) {
     const vd_provide_limits *limits = &s->daemon->options.limits;
     const uint64_t memory = s->program.memory, disk = s->program.disk;
@@ -112,7 +136,8 @@ static bool fits(vd_submission *s) {
     if (!may_have_more(s, &usage) || over(s, "bytes of memory", memory, limits->memory) ||
         over(s, "bytes of disk", disk, limits->client_bytes) ||
         over(s, "bytes, with all that this client has here",
-             disk + (uint64_t)usage.bytes - s->before, limits->client_bytes))
+             disk + (uint64_t)usage.bytes - s->before, limits->client_bytes) ||
+        !has_room(s))
         return false;
     s->job.memory = (int64_t)memory;
     s->job.disk = (int64_t)disk;
@@ -208,7 +233,8 @@ static bool find_job(vd_submission *s) {
     } else if (found && job.state <= VD_JOB_DONE) {
         vd_reply(s->response, 200, json_pack("{ss}", "job", s->job.id));
     } else {
-        s->before = found ? (uint64_t)job.disk : 0;
+        s->before = found ? (uint64_t)(job.disk > job.written ? job.disk : job.written) : 0;
+        s->written = found ? (uint64_t)job.written : 0;
         return false;
     }
     return true;

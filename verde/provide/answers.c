@@ -89,19 +89,22 @@ static void charge_and_end(vd_daemon *daemon, vd_answerer *a) {
     end_child(a);
 }
 
-static vd_status spawn(const vd_daemon *daemon, vd_answerer *a, const int *fds, vd_err *err) {
-    char *argv[VD_CHILD_ARGS_MAX], dir[1200], log[1200], parent[32];
+static vd_status spawn(const vd_daemon *daemon, vd_answerer *a, int64_t disk, const int *fds,
+                       vd_err *err) {
+    char *argv[VD_CHILD_ARGS_MAX], dir[1200], log[1200], parent[32], bytes[32];
     char key[VD_ID_SIZE];
     int count = 0;
     vd_job_path(daemon, a->job, "", dir);
-    vd_job_path(daemon, a->job, "answers.log", log);
+    vd_job_path(daemon, a->job, VD_JOB_ANSWERS, log);
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
     snprintf(key, sizeof key, "%s", daemon->key_hex);
-    for (char *const *at = daemon->options.answer_argv; *at && count < VD_CHILD_ARGS_MAX - 4; at++)
+    snprintf(bytes, sizeof bytes, "%lld", (long long)vd_job_disk_most(disk));
+    for (char *const *at = daemon->options.answer_argv; *at && count < VD_CHILD_ARGS_MAX - 5; at++)
         argv[count++] = *at;
     argv[count++] = parent;
     argv[count++] = dir;
     argv[count++] = key;
+    argv[count++] = bytes;
     argv[count] = NULL;
     return vd_child_start(argv, log, fds, 2, &a->pid, err);
 }
@@ -133,7 +136,7 @@ static vd_status start_child(const vd_daemon *daemon, const vd_job_record *job, 
     a->key = daemon->options.key;
     a->started = a->charged = vd_seconds();
     if (status == VD_OK)
-        status = spawn(daemon, a, (int[]){questions[1], signatures[1]}, err);
+        status = spawn(daemon, a, job->disk, (int[]){questions[1], signatures[1]}, err);
     if (status == VD_OK)
         status = start_signer(a, err);
     for (int i = 0; i < 2; i++)
@@ -301,6 +304,16 @@ static vd_status ask(vd_answerer *a, const vd_request *request, vd_buf *reply, v
                : status;
 }
 
+/* A second run takes as much of the disk again, which its client is charged for. */
+static void charge_second_run(vd_daemon *daemon, const vd_job_record *job) {
+    char path[1200];
+    vd_err err = {0};
+    vd_job_path(daemon, job->id, VD_JOB_AGAIN, path);
+    if (!job->again && access(path, F_OK) == 0 &&
+        vd_ledger_run_again(daemon->ledger, job->id, &err) != VD_OK)
+        vd_trouble_tell(&daemon->trouble, &daemon->options, err.text);
+}
+
 void vd_serve_ask(vd_daemon *daemon, const vd_request *request, vd_response *response) {
     vd_asked asked;
     vd_buf reply = {0};
@@ -324,6 +337,7 @@ void vd_serve_ask(vd_daemon *daemon, const vd_request *request, vd_response *res
         status = vd_answerer_charge(daemon, a, &err);
     if (status == VD_OK)
         status = ask(a, request, &reply, &err);
+    charge_second_run(daemon, &asked.job);
     if (status == VD_OK) {
         give_reply(daemon, &reply, response);
     } else { /* whoever asks again gets another child */

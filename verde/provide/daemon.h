@@ -63,7 +63,7 @@ void vd_daemon_destroy(vd_daemon *daemon);
  * pack            its programs, and what each has for itself (exec/item_pack.h)
  * data.json       where its data tensors lie, as in the folder of a run
  * blobs/HASH      the data, as links to what was uploaded
- * run/            the run, as `verde run` writes it
+ * run/            the run, as `verde run` writes it; in run/again a second one, for a referee
  * told/progress   one line: steps done, loss, seconds, step where this start began, prompts done
  *                 and of how many (0: the job has none)
  * told/result     two lines: run root and final state; of a job with many, its root alone
@@ -71,12 +71,14 @@ void vd_daemon_destroy(vd_daemon *daemon);
  * told/items      the results of all programs (delivery/item_results.h)
  * told/idle       there if a fault on purpose changed nothing
  * log             what the child said
+ * answers.log     what the child said that answers referees
  * The child can read all of this, nothing beside it, and write into run/ and told/ alone. */
 #define VD_JOB_PROGRAM  "program"
 #define VD_JOB_PACK     "pack"
 #define VD_JOB_DATA     "data.json"
 #define VD_JOB_BLOBS    "blobs"
 #define VD_JOB_RUN      "run"
+#define VD_JOB_AGAIN    "run/again/program"
 #define VD_JOB_TOLD     "told"
 #define VD_JOB_PROGRESS "told/progress"
 #define VD_JOB_RESULT   "told/result"
@@ -84,5 +86,6 @@ void vd_daemon_destroy(vd_daemon *daemon);
 #define VD_JOB_ITEMS    "told/items"
 #define VD_JOB_IDLE     "told/idle"
 #define VD_JOB_LOG      "log"
+#define VD_JOB_ANSWERS  "answers.log"
 
 #endif

@@ -27,7 +27,9 @@ typedef struct {
     bool ended;       /* the process is no more; the ledger is to learn so */
     bool killed;      /* it was told to stop, at `killed_at` */
     double killed_at; /* vd_seconds() */
-    const char *why;  /* NULL: it was not for taking too long */
+    const char *why;  /* NULL: it was not for taking too much */
+    double measured;  /* vd_seconds() when its bytes on the disk were, and */
+    double pause;     /* seconds until they are again */
 } vd_running;
 
 enum { VD_RUNNING_MAX = 64 };
@@ -136,6 +138,13 @@ typedef struct {
 vd_job_progress vd_read_progress(const vd_daemon *daemon, const char *id);
 /* How many programs the job has; 0: it is about one. */
 uint32_t vd_job_prompts(const vd_daemon *daemon, const char *id);
+
+/* ---- written.c ---- */
+
+/* Bytes of the disk, in whole blocks, of all files that the job's processes write. */
+int64_t vd_job_written(const vd_daemon *daemon, const char *id);
+/* What a job may write whose estimate is `disk`: some more, as an estimate may be wrong. */
+int64_t vd_job_disk_most(int64_t disk);
 
 /* DIR/jobs/ID, and a file in it. */
 void vd_job_path(const vd_daemon *daemon, const char *id, const char *name, char path[1200]);

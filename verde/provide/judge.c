@@ -29,7 +29,7 @@ void vd_judgement_free(vd_judgement *j) {
 
 /* Small checkpoints take blocks of a disk too, and a run has some files beside them. */
 uint64_t vd_judge_disk(uint64_t bytes, uint64_t states, uint32_t data_count) {
-    enum { FILES = 16, DATA_BYTES = 512 /* of names in the folder and in two lists */ };
+    enum { FILES = 32, DATA_BYTES = 512 /* of names in the folder and in two lists */ };
     uint64_t beside;
     if (__builtin_mul_overflow(states, (uint64_t)VD_DISK_BLOCK * 2, &beside) ||
         __builtin_add_overflow(beside, bytes, &beside) ||
@@ -39,10 +39,14 @@ uint64_t vd_judge_disk(uint64_t bytes, uint64_t states, uint32_t data_count) {
     return beside;
 }
 
-static uint64_t disk_of(const vd_program *p, int64_t keep) {
+static uint64_t disk_of(const vd_program *p, int64_t keep, uint64_t program_bytes) {
     const uint64_t leaves = vd_run_leaves(p);
     const uint64_t states = keep > 0 && (uint64_t)keep < leaves ? (uint64_t)keep + 1 : leaves + 1;
-    return vd_judge_disk(vd_estimate_disk(p, keep), states, p->data_count);
+    uint64_t bytes;
+    return __builtin_add_overflow(vd_estimate_disk(p, keep), vd_estimate_beside(p, program_bytes),
+                                  &bytes)
+               ? UINT64_MAX
+               : vd_judge_disk(bytes, states, p->data_count);
 }
 
 static void put_judgement(const vd_judgement *j, vd_buf *out) {
@@ -58,10 +62,11 @@ static void put_judgement(const vd_judgement *j, vd_buf *out) {
         vd_put_u64(out, j->data_bytes[i]);
 }
 
-static vd_status describe_program(const vd_program *p, int64_t keep, vd_judgement *j, vd_err *err) {
+static vd_status describe_program(const vd_program *p, int64_t keep, uint64_t program_bytes,
+                                  vd_judgement *j, vd_err *err) {
     j->steps = p->steps;
     j->rounds = p->rounding.bits != 0;
-    j->disk = disk_of(p, keep);
+    j->disk = disk_of(p, keep, program_bytes);
     j->data_count = p->data_count;
     j->data_bytes = calloc((size_t)p->data_count + 1, sizeof *j->data_bytes);
     if (!j->data_bytes)
@@ -83,7 +88,7 @@ static vd_status judge_program(const char *path, int64_t keep, vd_judgement *j, 
     if (status == VD_OK)
         status = vd_program_decode(bytes.data, bytes.size, &program, err);
     if (status == VD_OK)
-        status = describe_program(&program, keep, j, err);
+        status = describe_program(&program, keep, bytes.size, j, err);
     vd_program_free(&program);
     vd_buf_free(&bytes);
     return status;

@@ -13,13 +13,15 @@ static uint64_t sum(uint64_t a, uint64_t b) {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Its checkpoints, or its journal with images, and what it results in. */
-static uint64_t item_disk(const vd_program *p, uint32_t own_bytes) {
+/* Its checkpoints, or its journal with images, what lies beside them, and what it results in. */
+static uint64_t item_disk(const vd_program *p, uint32_t own_bytes, uint32_t program_bytes) {
+    enum { LISTED = 512 }; /* bytes for its root and its name in the job's own run.json, twice */
     const uint64_t images = (uint64_t)p->steps / VD_IMAGE_STEPS + 1;
     const uint64_t keep = images > VD_KEEP_MIN ? images : VD_KEEP_MIN;
     const uint64_t bytes = sum(sum(vd_estimate_disk(p, (int64_t)keep), vd_estimate_journal(p)),
                                sum(vd_item_record_bytes(p), own_bytes));
-    return vd_judge_disk(bytes, keep + 1, p->data_count);
+    return vd_judge_disk(sum(bytes, sum(vd_estimate_beside(p, program_bytes), LISTED)), keep + 1,
+                         p->data_count);
 }
 
 static vd_status add_item(const vd_pack *pack, uint32_t i, vd_judgement *j, vd_hash *hash,
@@ -31,7 +33,8 @@ static vd_status add_item(const vd_pack *pack, uint32_t i, vd_judgement *j, vd_h
         return status;
     status = vd_estimate_memory(&p, &memory, err);
     j->memory = status == VD_OK && memory > j->memory ? memory : j->memory;
-    j->disk = sum(j->disk, item_disk(&p, pack->item[i].own_bytes));
+    const vd_packed_item *item = &pack->item[i];
+    j->disk = sum(j->disk, item_disk(&p, item->own_bytes, pack->item[item->base].code_bytes));
     if (status == VD_OK && __builtin_add_overflow(j->steps, p.steps, &j->steps))
         status = vd_fail(err, VD_ERR_PEER, "the programs of the pack have too many steps");
     if (status == VD_OK && vd_item_record_bytes(&p) > VD_ITEM_RECORD_MAX)

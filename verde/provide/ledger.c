@@ -43,6 +43,8 @@ static const char schema_3[] =
 static const char schema_4[] =
     "CREATE TABLE judged(client TEXT PRIMARY KEY, us INTEGER) WITHOUT ROWID;"
     "CREATE TABLE forgotten(client TEXT PRIMARY KEY, time INTEGER) WITHOUT ROWID;"
+    "ALTER TABLE job ADD COLUMN written INTEGER DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN again INTEGER DEFAULT 0;"
     "UPDATE nonce SET time=time+300;";
 
 static vd_status say(const vd_ledger *ledger, vd_err *err) {
@@ -254,7 +256,9 @@ vd_status vd_ledger_usage(vd_ledger *ledger, const char *client, vd_usage *out, 
                                "SELECT count(*) FROM owned WHERE client=?", "s", client);
     if (status == VD_OK)
         status = vd_ledger_sql(ledger, vd_row_number, &results, err,
-                               "SELECT coalesce(sum(disk),0) FROM job WHERE client=?", "s", client);
+                               "SELECT coalesce(sum(max(disk,written)*(1+again)),0) FROM job WHERE "
+                               "client=?",
+                               "s", client);
     if (status == VD_OK)
         status = vd_ledger_sql(ledger, vd_row_number, &out->jobs, err,
                                "SELECT count(*) FROM job WHERE client=? AND state<=?", "si", client,

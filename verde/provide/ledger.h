@@ -73,6 +73,8 @@ typedef struct {
     char run_root[VD_ID_SIZE], final_state[VD_ID_SIZE]; /* empty until it is done */
     char error[512];                                    /* why it failed */
     bool cancel;                                        /* it shall stop */
+    int64_t written; /* bytes that it has on the disk, as measured last */
+    bool again;      /* a referee had it run a second time, which takes as much again */
 } vd_job_record;
 
 /* Accepted for good when this returns: on disk. `blob` and `referee` are lists that end in NULL.
@@ -87,11 +89,15 @@ typedef bool (*vd_job_visitor)(void *user, const vd_job_record *job); /* false: 
 /* A client's jobs, or everybody's (NULL), the oldest first. */
 VD_MUST_USE vd_status vd_ledger_list_jobs(vd_ledger *ledger, const char *client,
                                           vd_job_visitor visit, void *user, vd_err *err);
-/* State, seconds, run_root, final_state and error. */
+/* State, seconds, run_root, final_state, error and written. */
 VD_MUST_USE vd_status vd_ledger_set_job(vd_ledger *ledger, const vd_job_record *job, vd_err *err);
 /* From queued to running. *started is false if it is not queued any more: it was cancelled, or is
  * deleted. */
 VD_MUST_USE vd_status vd_ledger_start_job(vd_ledger *ledger, const char *id, bool *started,
+                                          vd_err *err);
+VD_MUST_USE vd_status vd_ledger_run_again(vd_ledger *ledger, const char *id, vd_err *err);
+/* Bytes that all jobs that wait or run, but `except`, have still to write by their estimates. */
+VD_MUST_USE vd_status vd_ledger_unwritten(vd_ledger *ledger, const char *except, int64_t *out,
                                           vd_err *err);
 VD_MUST_USE vd_status vd_ledger_cancel_job(vd_ledger *ledger, const char *id, vd_err *err);
 VD_MUST_USE vd_status vd_ledger_delete_job(vd_ledger *ledger, const char *id, int64_t now,
@@ -122,9 +128,10 @@ VD_MUST_USE vd_status vd_ledger_requeue(vd_ledger *ledger, vd_err *err);
 /* ---- what a client has taken ---- */
 
 typedef struct {
-    int64_t bytes;   /* of the disk: blobs, uploads as announced, estimated results of jobs */
-    int64_t blobs;   /* and uploads */
-    int64_t jobs;    /* queued or running */
+    int64_t bytes; /* of the disk: blobs, uploads as announced, jobs by their estimates, or by what
+                    * they have written if that is more */
+    int64_t blobs; /* and uploads */
+    int64_t jobs;  /* queued or running */
     int64_t seconds; /* of computing, of deleted jobs and of judging programs too */
 } vd_usage;
 VD_MUST_USE vd_status vd_ledger_usage(vd_ledger *ledger, const char *client, vd_usage *out,

@@ -5,7 +5,7 @@
 
 #define COLUMNS                                                                                    \
     "id, client, program, program_hash, name, state, steps, keep, memory, disk, created, seconds," \
-    " run_root, final_state, error, cancel"
+    " run_root, final_state, error, cancel, written, again"
 
 const char *vd_job_state_name(vd_job_state state) {
     static const char *const names[] = {"queued", "running", "done", "failed", "cancelled"};
@@ -35,6 +35,8 @@ static void take_job(sqlite3_stmt *row, vd_job_record *out) {
     take_text(row, 13, out->final_state, sizeof out->final_state);
     take_text(row, 14, out->error, sizeof out->error);
     out->cancel = sqlite3_column_int(row, 15) != 0;
+    out->written = sqlite3_column_int64(row, 16);
+    out->again = sqlite3_column_int(row, 17) != 0;
 }
 
 /* ---- writing ---- */
@@ -50,7 +52,7 @@ static vd_status put_list(vd_ledger *ledger, const char *sql, const char *id,
 static vd_status put_row(vd_ledger *ledger, const vd_job_record *j, vd_err *err) {
     return vd_ledger_sql(
         ledger, NULL, NULL, err,
-        "INSERT INTO job(" COLUMNS ") VALUES(?,?,?,?,?,?,?,?,?,?,?,0,'','','',0) "
+        "INSERT INTO job(" COLUMNS ") VALUES(?,?,?,?,?,?,?,?,?,?,?,0,'','','',0,0,0) "
         "ON CONFLICT(id) DO UPDATE SET state=excluded.state, error='', cancel=0 WHERE state>?",
         "sssssiiiiiii", j->id, j->client, j->program, j->program_hash, j->name,
         (int64_t)VD_JOB_QUEUED, j->steps, j->keep, j->memory, j->disk, j->created,
@@ -76,9 +78,29 @@ vd_status vd_ledger_set_job(vd_ledger *ledger, const vd_job_record *j, vd_err *e
     if (status == VD_OK)
         status = vd_ledger_sql(ledger, NULL, NULL, err,
                                "UPDATE job SET state=?, seconds=?, run_root=?, final_state=?, "
-                               "error=? WHERE id=?",
-                               "iissss", (int64_t)j->state, j->seconds, j->run_root, j->final_state,
-                               j->error, j->id);
+                               "error=?, written=? WHERE id=?",
+                               "iisssis", (int64_t)j->state, j->seconds, j->run_root,
+                               j->final_state, j->error, j->written, j->id);
+    return vd_ledger_end(ledger, status, err);
+}
+
+vd_status vd_ledger_run_again(vd_ledger *ledger, const char *id, vd_err *err) {
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status =
+            vd_ledger_sql(ledger, NULL, NULL, err, "UPDATE job SET again=1 WHERE id=?", "s", id);
+    return vd_ledger_end(ledger, status, err);
+}
+
+vd_status vd_ledger_unwritten(vd_ledger *ledger, const char *except, int64_t *out, vd_err *err) {
+    vd_status status = vd_ledger_begin(ledger, err);
+    *out = 0;
+    if (status == VD_OK)
+        status =
+            vd_ledger_sql(ledger, vd_row_number, out, err,
+                          "SELECT coalesce(sum(max(disk-written,0)),0) FROM job WHERE state<=? "
+                          "AND id<>?",
+                          "is", (int64_t)VD_JOB_RUNNING, except);
     return vd_ledger_end(ledger, status, err);
 }
 

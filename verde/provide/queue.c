@@ -16,6 +16,8 @@ enum {
     GRACE_S = 10,       /* a child that was told to stop has so long before it is killed */
     KEEP_SECONDS_S = 5, /* how often the ledger learns how long a job has run */
     COUNT_S = 1,        /* how often a client's jobs are counted together */
+    MEASURE_S = 2,      /* how often a job's bytes on the disk are added up, or */
+    MEASURE_PART = 20,  /* after so many times as long as that took, if it is longer */
 };
 
 /* Has the place a job? */
@@ -61,6 +63,7 @@ static void end_job(vd_queue *q, vd_running *r, int status) {
     if (vd_ledger_get_job(daemon->ledger, NULL, r->job.id, &now, &found, &err) == VD_OK && found)
         cancelled = now.cancel;
     r->job.seconds = seconds_of(r);
+    r->job.written = vd_job_written(daemon, r->job.id);
     vd_job_end(daemon, r, status, cancelled);
     keep_end(q, r);
 }
@@ -105,6 +108,21 @@ static bool is_over_time(vd_queue *q, vd_running *r) {
     return client_seconds(q, r) >= l->client_seconds;
 }
 
+/* Its files are whole at any moment. */
+static void stop_if_over_disk(vd_queue *q, vd_running *r) {
+    const double now = vd_seconds();
+    if (now - r->measured < r->pause)
+        return;
+    r->job.written = vd_job_written(q->daemon, r->job.id);
+    r->measured = vd_seconds();
+    r->pause = MEASURE_PART * (r->measured - now);
+    r->pause = r->pause > MEASURE_S ? r->pause : MEASURE_S;
+    if (r->job.written <= vd_job_disk_most(r->job.disk))
+        return;
+    tell_to_stop(r, "stopped: it has written more to the disk than its program was estimated to");
+    kill(r->pid, SIGKILL);
+}
+
 static void watch(vd_queue *q, vd_running *r) {
     vd_job_record now;
     vd_err err = {0};
@@ -120,6 +138,7 @@ static void watch(vd_queue *q, vd_running *r) {
     }
     if (is_over_time(q, r))
         tell_to_stop(r, "stopped: its limit of seconds of computing was used up");
+    stop_if_over_disk(q, r);
     if (vd_ledger_get_job(q->daemon->ledger, NULL, r->job.id, &now, &found, &err) != VD_OK)
         return;
     if (!found || now.cancel)
@@ -134,17 +153,19 @@ static void watch(vd_queue *q, vd_running *r) {
 /* ---- the start ---- */
 
 static vd_status start_child(vd_daemon *daemon, vd_running *r, vd_err *err) {
-    char *argv[VD_CHILD_ARGS_MAX], dir[1200], log[1200], keep[32], parent[32];
+    char *argv[VD_CHILD_ARGS_MAX], dir[1200], log[1200], keep[32], parent[32], bytes[32];
     int count = 0;
     vd_job_path(daemon, r->job.id, "", dir);
     vd_job_path(daemon, r->job.id, VD_JOB_LOG, log);
     snprintf(keep, sizeof keep, "%lld", (long long)r->job.keep);
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
-    for (char *const *at = daemon->options.run_argv; *at && count < VD_CHILD_ARGS_MAX - 4; at++)
+    snprintf(bytes, sizeof bytes, "%lld", (long long)vd_job_disk_most(r->job.disk));
+    for (char *const *at = daemon->options.run_argv; *at && count < VD_CHILD_ARGS_MAX - 5; at++)
         argv[count++] = *at;
     argv[count++] = parent;
     argv[count++] = dir;
     argv[count++] = keep;
+    argv[count++] = bytes;
     argv[count] = NULL;
     return vd_child_start(argv, log, NULL, 0, &r->pid, err);
 }

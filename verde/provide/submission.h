@@ -15,7 +15,8 @@ typedef struct {
     const char *referee[VD_REFEREES_MAX + 1];
     vd_judgement program;
     vd_job_record job;
-    uint64_t before; /* bytes that the job counts for already, if it was submitted before */
+    uint64_t before;  /* bytes that the job counts for already, if it was submitted before, */
+    uint64_t written; /* and that it has on the disk */
     vd_response *response;
     vd_err err;
 } vd_submission;
