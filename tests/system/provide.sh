@@ -115,6 +115,8 @@ start
 [ ! -e "$work/data/uploads/$empty-$empty" ] || fail "a file that the ledger does not know was not collected"
 expect '"have":2000000' alice request GET "/v1/blobs/$blob"
 expect '^409 .*"have":2000000' alice request PUT "/v1/blobs/$blob?size=3000000&from=0" --body "$work/blob"
+expect '^409 .*"error":"the size of a blob stays.*"have":2000000,"size":3000000' \
+    alice request PUT "/v1/blobs/$blob?size=2500000&from=2000000" --body "$work/blob"
 expect '^200 {"complete":true,"have":3000000' alice upload "$work/blob"
 expect '^200 {"complete":true' alice request GET "/v1/blobs/$blob"
 expect '^200 {"complete":false,"have":0,"size":null}' bob request GET "/v1/blobs/$blob"
@@ -233,8 +235,8 @@ expect '"error": "stopped: its limit of seconds.*"state": "failed"' alice wait "
 
 # What it counts for already does not count twice when it is submitted again.
 crash
-start --client-bytes 1400000
-expect '^413 .* bytes, with all that this client has' alice submit "$work/endless" --keep 2 --name fourth
+start --client-bytes 16000000
+expect '^413 .* bytes, with all that this client has here, and the limit is 16000000' alice submit "$work/endless" --keep 2 --name fourth
 bytes=$(sed 's/.*the job takes \([0-9]*\) bytes.*/\1/' "$work/out")
 crash
 start --client-bytes $((bytes - 1))

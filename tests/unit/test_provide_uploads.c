@@ -178,13 +178,20 @@ Test(provide_uploads, a_large_upload_is_hashed_beside_the_others) {
     free(large);
 }
 
-Test(provide_uploads, an_upload_may_be_smaller_than_was_said) {
-    const char *hash = name_of(bytes, 5);
+Test(provide_uploads, a_blob_stays_of_the_size_that_its_first_chunk_said) {
+    static const uint64_t others[] = {1, 7, 8, 9, SIZE - 1, SIZE + 1, QUOTA};
+    const char *hash = name_of(bytes, SIZE);
     uint64_t have;
     cr_expect(put(alice, hash, SIZE, 0, 8, &have) == VD_CHUNK_TAKEN && have == 8);
-    cr_expect(put(alice, hash, 5, 0, 5, &have) == VD_CHUNK_ELSEWHERE && have == 4);
-    cr_expect(put(alice, hash, 5, 4, 1, &have) == VD_CHUNK_TAKEN && have == 5);
-    cr_expect(find(alice, hash, &have).complete && have == 5);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        cr_expect(put(alice, hash, others[i], 8, 1, &have) == VD_CHUNK_OTHER_SIZE && have == 8);
+        cr_expect(put(alice, hash, others[i], 0, 1, &have) == VD_CHUNK_OTHER_SIZE && have == 8);
+        cr_expect(find(alice, hash, &have).size == SIZE && have == 8);
+    }
+    cr_expect(put(alice, hash, SIZE, 8, SIZE - 8, &have) == VD_CHUNK_TAKEN && have == SIZE);
+    cr_expect(find(alice, hash, &have).complete && have == SIZE);
+    cr_expect(put(alice, hash, SIZE - 1, 0, 1, &have) == VD_CHUNK_OTHER_SIZE);
+    cr_expect(find(alice, hash, &have).complete && is_on_disk(hash));
 }
 
 Test(provide_uploads, wrong_bytes_are_dropped) {
@@ -217,8 +224,6 @@ Test(provide_uploads, what_is_announced_counts) {
     cr_expect(put(alice, bob, QUOTA - 3 * VD_DISK_BLOCK, 0, 4, &have) == VD_CHUNK_TAKEN);
     cr_expect(put(alice, alice, VD_DISK_BLOCK + 1, 0, 4, &have) == VD_CHUNK_OVER_QUOTA);
     cr_expect(put(alice, hash, SIZE, 0, 4, &have) == VD_CHUNK_TAKEN);
-    /* it may be said to be larger than it was, if that fits */
-    cr_expect(put(alice, bob, QUOTA, 4, 4, &have) == VD_CHUNK_OVER_QUOTA);
     cr_expect(put(bob, bob, QUOTA, 0, 4, &have) == VD_CHUNK_OVER_QUOTA); /* and its name */
     cr_expect(put(bob, bob, QUOTA - VD_DISK_BLOCK, 0, 4, &have) == VD_CHUNK_TAKEN);
 }

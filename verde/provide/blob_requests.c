@@ -19,6 +19,13 @@ static void tell_fate(const vd_daemon *daemon, const char *hash, vd_chunk_fate f
                            "and not go beyond its size",
                            "have", (json_int_t)place->have));
         break;
+    case VD_CHUNK_OTHER_SIZE:
+        vd_reply(response, 409,
+                 json_pack("{ss sI sI}", "error",
+                           "the size of a blob stays what its first chunk said; what has come of "
+                           "it stays too",
+                           "have", (json_int_t)place->have, "size", (json_int_t)place->size));
+        break;
     case VD_CHUNK_WRONG:
         vd_reply_error(response, 422, "the bytes do not have the hash %s: all of them are dropped",
                        hash);

@@ -41,7 +41,7 @@ typedef struct {
 
 VD_MUST_USE vd_status vd_ledger_find_blob(vd_ledger *ledger, const char *client, const char *hash,
                                           vd_blob *out, vd_err *err);
-/* Begins an upload, and reserves its bytes; one that had been begun gets another size. */
+/* Begins an upload, and reserves its bytes; one that had been begun goes on, and has this size. */
 VD_MUST_USE vd_status vd_ledger_begin_blob(vd_ledger *ledger, const char *client, const char *hash,
                                            int64_t size, int64_t now, vd_err *err);
 /* All bytes have come, and hash to `hash`. The file lies where it belongs. */

@@ -129,8 +129,7 @@ vd_status vd_upload_end(vd_uploads *u, const char *client, const char *hash, con
     return vd_ledger_drop_upload(u->ledger, client, hash, err);
 }
 
-/* Reserves the bytes of an upload that begins, or is of another size than it was said to be. The
- * ledger learns that it goes on. */
+/* Reserves the bytes of an upload that begins. The ledger learns that it goes on. */
 static vd_status reserve(vd_uploads *u, const vd_chunk *c, int64_t before, const vd_quota *quota,
                          int64_t now, vd_chunk_fate *fate, vd_err *err) {
     vd_usage usage;
@@ -184,14 +183,9 @@ vd_status vd_uploads_find(vd_uploads *u, const char *client, const char *hash, v
     return status;
 }
 
-/* An upload may be said to be smaller than it was: its last byte is to come again, and ends it. */
-static vd_status leave_last(const char *path, uint64_t size, uint64_t *have, vd_err *err) {
-    if (*have < size)
-        return VD_OK;
-    if (truncate(path, (off_t)size - 1) != 0)
-        return vd_fail(err, VD_ERR_LOCAL, "%s: %s", path, strerror(errno));
-    *have = size - 1;
-    return VD_OK;
+/* Of an upload that has no byte yet, any size can be said. */
+static bool is_of_other_size(const vd_upload_place *p, const vd_chunk *c) {
+    return p->size >= 0 && (p->complete || p->have > 0) && p->size != (int64_t)c->size;
 }
 
 /* Under the lock, so that the upload is not collected between two of these. */
@@ -201,12 +195,10 @@ static vd_status take_chunk(vd_uploads *u, const vd_chunk *c, const char *path,
     vd_status status = find_place(u, c->client, c->hash, fate, p, err);
     if (status != VD_OK || *fate != VD_CHUNK_TAKEN || (p->complete && p->size == (int64_t)c->size))
         return status;
-    if (!p->complete && !p->hashing)
-        status = leave_last(path, c->size, &p->have, err);
-    if (status != VD_OK)
-        return status;
-    if (p->complete || p->hashing || c->from != p->have || c->from > c->size ||
-        c->count > c->size - c->from)
+    if (is_of_other_size(p, c))
+        *fate = VD_CHUNK_OTHER_SIZE;
+    else if (p->complete || p->hashing || c->from != p->have || c->from > c->size ||
+             c->count > c->size - c->from)
         *fate = VD_CHUNK_ELSEWHERE;
     else
         status = reserve(u, c, p->size, quota, now, fate, err);

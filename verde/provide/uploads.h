@@ -61,9 +61,10 @@ typedef struct {
 
 /* What became of it. */
 typedef enum {
-    VD_CHUNK_TAKEN,     /* `have` counts it */
-    VD_CHUNK_ELSEWHERE, /* it does not begin at `have` */
-    VD_CHUNK_WRONG,     /* the bytes do not hash to the name; all of them are dropped */
+    VD_CHUNK_TAKEN,      /* `have` counts it */
+    VD_CHUNK_ELSEWHERE,  /* it does not begin at `have` */
+    VD_CHUNK_OTHER_SIZE, /* an earlier one said another size of the blob, which stays */
+    VD_CHUNK_WRONG,      /* the bytes do not hash to the name; all of them are dropped */
     VD_CHUNK_DISK_FULL,
     VD_CHUNK_OVER_QUOTA, /* quota->bytes would be exceeded by all that the client has */
     VD_CHUNK_TOO_MANY,   /* quota->blobs */
