@@ -8,6 +8,7 @@
 #include "verde/protocol/provider.h"
 #include "verde/protocol/signed_request.h"
 #include "verde/provide/internal.h"
+#include "verde/provide/ledger_internal.h"
 
 TestSuite(provide_lanes, .timeout = 120);
 
@@ -256,6 +257,52 @@ Test(provide_lanes, a_question_is_answered_while_a_program_is_judged) {
     let_the_judge_speak(&b);
     pthread_join(s.thread, NULL);
     cr_expect(atomic_load(&s.status) == 422, "%d", atomic_load(&s.status));
+    close_bench(&b);
+    teardown();
+}
+
+static bool health_is(const bench *b, const char *status) {
+    char wanted[64];
+    vd_answer answer;
+    const vd_exchange exchange = {.to = &b->at, .path = "/v1/health", .deadline_ms = 30000};
+    vd_client_ask(client, 1, &exchange, &answer);
+    vd_put_u8(&answer.body, 0);
+    snprintf(wanted, sizeof wanted, "\"status\":\"%s\"", status);
+    const bool is = answer.http_status == 200 && vd_buf_ok(&answer.body) &&
+                    strstr((const char *)answer.body.data, wanted);
+    vd_answer_free(&answer);
+    return is;
+}
+
+/* Until its status is that, for a minute at most. */
+static bool health_becomes(const bench *b, const char *status) {
+    bool is = false;
+    for (int i = 0; !is && i < 600; i++) {
+        is = health_is(b, status);
+        sleep_ms(100);
+    }
+    return is;
+}
+
+/* In place of a disk that is full. */
+static void trigger(const bench *b, const char *sql) {
+    cr_assert(sqlite3_exec(b->daemon->ledger->db, sql, NULL, NULL, NULL) == SQLITE_OK);
+}
+
+Test(provide_lanes, health_says_that_the_ledger_cannot_be_written_and_when_it_can_again) {
+    bench b;
+    setup();
+    open_bench(&b);
+    cr_expect(health_is(&b, "ok") && call(&b, 0, client, "GET", "/v1/jobs", NULL) == 200);
+    trigger(&b, "CREATE TRIGGER full_1 BEFORE INSERT ON nonce BEGIN SELECT RAISE(ABORT, 'full'); "
+                "END; CREATE TRIGGER full_2 BEFORE INSERT ON judged BEGIN SELECT RAISE(ABORT, "
+                "'full'); END;");
+    cr_expect(health_becomes(&b, "no ledger"), "though nobody asks for anything");
+    cr_expect(call(&b, 0, client, "GET", "/v1/jobs", NULL) == 503);
+    cr_expect(health_is(&b, "no ledger"));
+    trigger(&b, "DROP TRIGGER full_1; DROP TRIGGER full_2;");
+    cr_expect(health_becomes(&b, "ok"));
+    cr_expect(call(&b, 0, client, "GET", "/v1/jobs", NULL) == 200);
     close_bench(&b);
     teardown();
 }

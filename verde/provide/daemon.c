@@ -53,6 +53,13 @@ static vd_screened lane_of(const vd_route *route) {
     return route->kind == VD_ROUTE_BLOB || route->kind == VD_ROUTE_STATE ? VD_READS : VD_WAITS;
 }
 
+/* What keeps it from what it is for: then all signed requests get 503, or uploads and jobs 507. */
+static const char *status_of(const vd_daemon *daemon) {
+    return !vd_ledger_is_fine(daemon->ledger)          ? "no ledger"
+           : !vd_disk_has_room(daemon->options.dir, 0) ? "disk full"
+                                                       : "ok";
+}
+
 static vd_screened screen(void *user, const vd_request *request, uint8_t asker[VD_ASKER_SIZE],
                           vd_response *response) {
     vd_daemon *daemon = user;
@@ -65,7 +72,7 @@ static vd_screened screen(void *user, const vd_request *request, uint8_t asker[V
     }
     if (route.kind == VD_ROUTE_HEALTH) {
         const vd_confinement c = vd_confinement_here();
-        vd_meter_health(c.files && c.calls, "ok", response);
+        vd_meter_health(c.files && c.calls, status_of(daemon), response);
         return VD_ANSWERED;
     }
     vd_asked asked = {.referee = claim.client};

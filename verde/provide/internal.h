@@ -41,7 +41,7 @@ typedef struct {
     pthread_cond_t wake;
     bool started, stop;
     vd_running running[VD_RUNNING_MAX];
-    double collected; /* vd_seconds() */
+    double collected, probed; /* vd_seconds() */
 } vd_queue;
 
 VD_MUST_USE vd_status vd_queue_start(vd_queue *queue, vd_daemon *daemon, vd_err *err);

@@ -47,7 +47,8 @@ static const char schema_4[] =
     "ALTER TABLE job ADD COLUMN again INTEGER DEFAULT 0;"
     "UPDATE nonce SET time=time+300;";
 
-static vd_status say(const vd_ledger *ledger, vd_err *err) {
+static vd_status say(vd_ledger *ledger, vd_err *err) {
+    atomic_store(&ledger->failing, true);
     return vd_fail(err, VD_ERR_LOCAL, "%s: %s", ledger->path, sqlite3_errmsg(ledger->db));
 }
 
@@ -82,12 +83,15 @@ vd_status vd_ledger_sql(vd_ledger *ledger, vd_row row, void *user, vd_err *err, 
 
 vd_status vd_ledger_begin(vd_ledger *ledger, vd_err *err) {
     pthread_mutex_lock(&ledger->lock);
+    ledger->changes = sqlite3_total_changes(ledger->db);
     return vd_ledger_sql(ledger, NULL, NULL, err, "BEGIN IMMEDIATE", "");
 }
 
 vd_status vd_ledger_end(vd_ledger *ledger, vd_status status, vd_err *err) {
     if (status == VD_OK)
         status = vd_ledger_sql(ledger, NULL, NULL, err, "COMMIT", "");
+    if (status == VD_OK && sqlite3_total_changes(ledger->db) != ledger->changes)
+        atomic_store(&ledger->failing, false);
     if (status != VD_OK && !sqlite3_get_autocommit(ledger->db)) {
         vd_status undone = vd_ledger_sql(ledger, NULL, NULL, NULL, "ROLLBACK", "");
         (void)undone; /* the first error is the one to tell */
@@ -286,6 +290,15 @@ vd_status vd_ledger_charge_judging(vd_ledger *ledger, const char *client, int64_
                                "us=us+excluded.us",
                                "si", client, us);
     return vd_ledger_end(ledger, status, err);
+}
+
+bool vd_ledger_is_fine(const vd_ledger *ledger) {
+    return !atomic_load(&ledger->failing);
+}
+
+/* Nobody has an empty key. */
+vd_status vd_ledger_probe(vd_ledger *ledger, vd_err *err) {
+    return vd_ledger_charge_judging(ledger, "", 1, err);
 }
 
 static bool count_state(void *user, sqlite3_stmt *row) {

@@ -24,6 +24,10 @@ typedef struct vd_ledger vd_ledger;
  * is VD_ERR_LOCAL. */
 VD_MUST_USE vd_status vd_ledger_open(const char *dir, vd_ledger **out, vd_err *err);
 void vd_ledger_close(vd_ledger *ledger); /* accepts NULL */
+/* False: something failed, and nothing could be written since. Takes no lock. */
+bool vd_ledger_is_fine(const vd_ledger *ledger);
+/* Writes something, to find out whether it can. */
+VD_MUST_USE vd_status vd_ledger_probe(vd_ledger *ledger, vd_err *err);
 
 /* Remembers a nonce that a client has used in a request of `time`; those of requests from before
  * `since` are forgotten. VD_ERR_PEER: it was used before, or `time` is no later than that of a

@@ -4,12 +4,15 @@
 
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 
 #include "verde/provide/ledger.h"
 
 struct vd_ledger {
     sqlite3 *db;
     pthread_mutex_t lock; /* one function at a time: each is a transaction */
+    int changes;          /* of the connection, as this transaction began */
+    atomic_bool failing;  /* the last transaction that failed has none after it that has written */
     char path[1100];
 };
 

@@ -16,6 +16,8 @@ enum {
     GRACE_S = 10,       /* a child that was told to stop has so long before it is killed */
     KEEP_SECONDS_S = 5, /* how often the ledger learns how long a job has run */
     COUNT_S = 1,        /* how often a client's jobs are counted together */
+    PROBE_S = 10,       /* how often the ledger is tried, or */
+    PROBE_AGAIN_S = 1,  /* while it cannot be written */
     MEASURE_S = 2,      /* how often a job's bytes on the disk are added up, or */
     MEASURE_PART = 20,  /* after so many times as long as that took, if it is longer */
 };
@@ -225,6 +227,18 @@ static bool start_next(vd_queue *q, vd_running *place) {
 
 /* ---- the thread ---- */
 
+/* So that its health is known though nobody asks for anything. */
+static void probe_ledger(vd_queue *q) {
+    vd_daemon *daemon = q->daemon;
+    vd_err err = {0};
+    const double pause = vd_ledger_is_fine(daemon->ledger) ? PROBE_S : PROBE_AGAIN_S;
+    if (vd_seconds() - q->probed < pause)
+        return;
+    q->probed = vd_seconds();
+    if (vd_ledger_probe(daemon->ledger, &err) != VD_OK)
+        vd_trouble_tell(&daemon->trouble, &daemon->options, err.text);
+}
+
 static void look(vd_queue *q) {
     bool more = true;
     for (int i = 0; i < VD_RUNNING_MAX; i++)
@@ -233,6 +247,7 @@ static void look(vd_queue *q) {
     for (int i = 0; i < q->daemon->options.jobs && more; i++)
         if (!is_taken(&q->running[i]))
             more = start_next(q, &q->running[i]);
+    probe_ledger(q);
     if (vd_seconds() - q->collected < VD_COLLECT_S && q->collected > 0)
         return;
     vd_err err = {0};

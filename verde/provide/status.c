@@ -36,5 +36,7 @@ void vd_serve_metrics(vd_daemon *daemon, vd_response *response) {
     put_counts(&totals, out);
     vd_printf(out, "# TYPE verde_uploaded_bytes_total counter\nverde_uploaded_bytes_total %lld\n",
               (long long)atomic_load(&daemon->bytes_in));
+    vd_printf(out, "# TYPE verde_ledger_fine gauge\nverde_ledger_fine %d\n",
+              vd_ledger_is_fine(daemon->ledger));
     vd_meter_put(&daemon->meter, daemon->options.dir, response);
 }

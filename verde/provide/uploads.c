@@ -50,7 +50,7 @@ static uint64_t size_of(const char *path) {
     return stat(path, &info) == 0 && S_ISREG(info.st_mode) ? (uint64_t)info.st_size : 0;
 }
 
-static bool has_room(const char *dir, size_t count) {
+bool vd_disk_has_room(const char *dir, size_t count) {
     struct statvfs disk;
     return statvfs(dir, &disk) != 0 ||
            (uint64_t)disk.f_bavail * disk.f_frsize >= count + (uint64_t)VD_DISK_SPARE;
@@ -202,7 +202,7 @@ static vd_status take_chunk(vd_uploads *u, const vd_chunk *c, const char *path,
         *fate = VD_CHUNK_ELSEWHERE;
     else
         status = reserve(u, c, p->size, quota, now, fate, err);
-    if (status == VD_OK && *fate == VD_CHUNK_TAKEN && !has_room(u->uploads, c->count))
+    if (status == VD_OK && *fate == VD_CHUNK_TAKEN && !vd_disk_has_room(u->uploads, c->count))
         *fate = VD_CHUNK_DISK_FULL;
     if (status == VD_OK && *fate == VD_CHUNK_TAKEN)
         status = append(u, c, path, fate, err);

@@ -91,6 +91,8 @@ VD_MUST_USE vd_status vd_uploads_put(vd_uploads *uploads, const vd_chunk *chunk,
 /* *fate is VD_CHUNK_TAKEN, or VD_CHUNK_WRONG: all bytes had come, and are dropped. */
 VD_MUST_USE vd_status vd_uploads_find(vd_uploads *uploads, const char *client, const char *hash,
                                       vd_chunk_fate *fate, vd_upload_place *place, vd_err *err);
+/* Whether so many bytes can go to the disk of `dir` and VD_DISK_SPARE stay free. */
+bool vd_disk_has_room(const char *dir, size_t count);
 /* A file, or a folder with the names in it, is on the disk. False: errno says why not. */
 VD_MUST_USE bool vd_uploads_sync(const char *path);
 /* The file of a complete blob. path: 1100 bytes. */
