@@ -74,5 +74,6 @@ sed -e 's/^steps: .*/steps: 2000000000/' -e 's/^checkpoint_interval: .*/checkpoi
 expect 1 'its checkpoints take [0-9.]* TB, and the disk of .* has .* in all; --keep N keeps at most N checkpoints' \
     "$verde" run "$work/many.yaml" --out "$work/many"
 [ ! -e "$work/many" ] || fail "a run that was refused left a folder"
+expect 2 'dry-run: a run with --backend log is not timed' "$verde" run $job --dry-run --backend log
 expect 2 'run takes one job file, and --out DIR or --dry-run' "$verde" run $job
 echo "$count dry runs and refusals"

@@ -24,7 +24,7 @@ expect() {
 job=models/jobs/toy.yaml
 expect 2 'no command "frobnicate"' "$verde" frobnicate
 expect 0 'Usage' "$verde" --help
-for command in keygen run serve arbitrate verify check inspect graph calibrate manifest export; do
+for command in keygen run serve arbitrate verify check inspect graph calibrate manifest export fetch delegate jobs provide; do
     expect 0 'Example' "$verde" $command --help
     expect 2 "verde $command: unrecognized option" "$verde" $command --no-such-option
     expect 2 'verde' "$verde" $command

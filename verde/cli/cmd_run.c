@@ -172,6 +172,9 @@ static vd_status run_dry(const char *job, const run_options *o, vd_err *err) {
                                         .keep = o->keep,
                                         .together = o->batch ? (uint64_t)o->batch : VD_TOGETHER,
                                         .json = o->common.json};
+    const bool logs = o->common.backend && strcmp(o->common.backend, "log") == 0;
+    if (logs || vd_has_log_options(&o->log))
+        return vd_fail(err, VD_ERR_USAGE, "--dry-run: a run with --backend log is not timed");
     vd_status status = load(job, NULL, &o->common, &loaded, err);
     if (status == VD_OK)
         status = check_batch(job, o, &loaded, err);
