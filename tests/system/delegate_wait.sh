@@ -41,6 +41,32 @@ assert [one["late"] for one in providers] == [False, False, True], providers
 assert [one["done"] for one in providers] == [True, True, False], providers
 assert providers[2]["error"].startswith("not waited for: "), providers
 PYTHON
+# However fast two are, a third one has the time of a slow machine: here 1,000 steps of 0.05 s and more. It sleeps until four times what
+# the others took is over.
+cat > "$work/small.yaml" << YAML
+verde: 1
+model: {kind: gpt2, vocab: 256, context: 4, layers: 1, heads: 1, channels: 4, dropout: 0}
+data: {kind: text, file: $PWD/models/data/project.txt, sha256: $(sum_of models/data/project.txt)}
+seed: 3
+batch: 1
+sequence: 4
+steps: 1000
+checkpoint_interval: 500
+optimizer: {kind: sgd, lr: 1e-2, momentum: 0, nesterov: false, weight_decay: 0, clip_norm: 1.0}
+schedule: {kind: constant, warmup: 0}
+YAML
+provide slow 127.0.0.1:0
+slow_pid=$pid
+kill -STOP "$slow_pid"
+began=$(date +%s)
+in_background "$verde" delegate "$work/small.yaml" --key "$work/client" --provider "$a" --provider "$b" --provider "$slow" --timeout 1 \
+    --out "$work/small" --json
+until [ "$(grep -c '^provider [12]  done' "$work/err")" -eq 2 ]; do sleep 0.1; done
+took=$(($(date +%s) - began + 1))
+sleep $((3 * took + 2))
+kill -CONT "$slow_pid"
+wait $client || fail "beside a slow provider: exit code $?"
+grep -q '"late":false},{[^}]*"late":false},{[^}]*"late":false}' "$work/out" || fail "a slow provider was not waited for"
 # What makes no sense is a failure at once.
 expect 0 'provider 3 .*does not say how the job is' $delegate --provider "$odd" --out "$work/odd"
 expect 0 'provider 3 .*says that the job has 9007199254740992 steps, expected 12' $delegate --provider "$huge" --out "$work/huge"
