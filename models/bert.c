@@ -225,15 +225,15 @@ static vd_value forward(vd_pass *p) {
     return m->task == VD_TASK_CLASSES ? tell_class(p, x) : name_tokens(p, x, table);
 }
 
-static const char *const unused[] = {"*embeddings.position_ids", NULL};
+static const char *const buffers[] = {"*embeddings.position_ids", NULL};
+static const char *const not_for_tokens[] = {"*pooler.dense.*", "cls.seq_relationship.*",
+                                             "classifier.*", NULL};
+static const char *const not_for_classes[] = {"cls.*", "classifier.*", NULL};
 /* The output table is that of the tokens, and has its bias twice. */
-static const char *const unused_for_tokens[] = {"*pooler.dense.*",
-                                                "cls.seq_relationship.*",
-                                                "cls.predictions.decoder.weight",
-                                                "cls.predictions.decoder.bias",
-                                                "classifier.*",
-                                                NULL};
-static const char *const unused_for_classes[] = {"cls.*", "classifier.*", NULL};
+static const vd_file_copy copies[] = {
+    {"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"},
+    {"cls.predictions.decoder.bias", "cls.predictions.bias"},
+    {NULL, NULL}};
 
 const vd_model_type vd_bert = {.check = bert_check,
                                .declare = declare,
@@ -241,5 +241,6 @@ const vd_model_type vd_bert = {.check = bert_check,
                                .layers_max = LAYERS_MAX,
                                .hide = hide,
                                .base = "bert.",
-                               .unused = unused,
-                               .unused_by_task = {unused_for_tokens, unused_for_classes}};
+                               .buffers = buffers,
+                               .left_out = {not_for_tokens, not_for_classes},
+                               .copies = copies};

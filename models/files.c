@@ -117,21 +117,61 @@ static bool matches(const char *name, const char *const *pattern) {
     return false;
 }
 
-static bool is_known(const tensor_search *s, const char *name) {
-    const vd_model *m = &s->t->model;
-    return matches(name, s->type->unused) || matches(name, s->type->unused_by_task[m->task]) ||
-           (m->tied && matches(name, s->type->unused_tied));
+static bool is_left_out(const tensor_search *s, const char *name) {
+    return matches(name, s->type->left_out[s->t->model.task]);
 }
 
-static vd_status check_rest(const tensor_search *s, vd_err *err) {
-    for (uint32_t i = 0; i < s->t->file_count; i++) {
+/* The file's tensor of the parameter of that name; -1: the model or the files have none. */
+static int64_t tensor_of_parameter(const tensor_search *s, const vd_parameters *all,
+                                   const char *tensor) {
+    for (uint32_t i = 0; i < all->count; i++)
+        if (strcmp(all->parameter[i].tensor, tensor) == 0)
+            return tensor_of(s, &all->parameter[i]);
+    return -1;
+}
+
+static bool is_same(const vd_file_tensor *a, const vd_file_tensor *b) {
+    return ro_shape_equal(&a->shape, &b->shape) && memcmp(a->root, b->root, sizeof a->root) == 0;
+}
+
+/* transformers computes with both if they differ. */
+static vd_status check_copy(const tensor_search *s, const vd_parameters *all,
+                            const vd_file_copy *copy, const vd_file_tensor *have, vd_err *err) {
+    const int64_t of = tensor_of_parameter(s, all, copy->of);
+    if (of < 0 || is_same(have, &s->t->file[of]))
+        return VD_OK;
+    return vd_fail(err, VD_ERR_USAGE,
+                   "%s: its numbers are not those of %s, but by config.json (tie_word_embeddings) "
+                   "the two are one tensor",
+                   have->name, s->t->file[of].name);
+}
+
+static const vd_file_copy *copy_named(const tensor_search *s, const char *name) {
+    for (const vd_file_copy *copy = s->type->copies; copy && copy->tensor; copy++)
+        if (strcmp(copy->tensor, name) == 0)
+            return copy;
+    return NULL;
+}
+
+static vd_status check_unused(const tensor_search *s, const vd_parameters *all,
+                              const vd_file_tensor *have, vd_err *err) {
+    const vd_file_copy *copy = copy_named(s, have->name);
+    if (matches(have->name, s->type->buffers) || is_left_out(s, have->name))
+        return VD_OK;
+    return copy ? check_copy(s, all, copy, have, err)
+                : vd_fail(err, VD_ERR_USAGE, "%s: the model has no such tensor", have->name);
+}
+
+static vd_status check_rest(const tensor_search *s, const vd_parameters *all, vd_err *err) {
+    vd_status status = VD_OK;
+    for (uint32_t i = 0; i < s->t->file_count && status == VD_OK; i++) {
         const char *name = s->t->file[i].name;
         if (tensor_named(s->t, name) != i)
             return vd_fail(err, VD_ERR_USAGE, "%s: the files have this tensor twice", name);
-        if (!s->used[i] && !is_known(s, name))
-            return vd_fail(err, VD_ERR_USAGE, "%s: the model has no such tensor", name);
+        if (!s->used[i])
+            status = check_unused(s, all, &s->t->file[i], err);
     }
-    return VD_OK;
+    return status;
 }
 
 static vd_status find_all(tensor_search *s, vd_parameters *all, vd_err *err) {
@@ -140,12 +180,17 @@ static vd_status find_all(tensor_search *s, vd_parameters *all, vd_err *err) {
         status = find_one(s, &all->parameter[i], err);
     for (uint32_t i = 0; i < all->buffer_count && status == VD_OK; i++)
         status = find_one(s, &all->buffer[i], err);
-    return status == VD_OK ? check_rest(s, err) : status;
+    return status == VD_OK ? check_rest(s, all, err) : status;
+}
+
+static tensor_search search_of(const vd_training *t) {
+    tensor_search s = {.t = t, .type = vd_type_of(&t->model)};
+    s.bare = is_bare(t, s.type->base);
+    return s;
 }
 
 vd_status vd_find_tensors(const vd_training *t, vd_parameters *all, vd_err *err) {
-    tensor_search s = {.t = t, .type = vd_type_of(&t->model)};
-    s.bare = is_bare(t, s.type->base);
+    tensor_search s = search_of(t);
     s.used = calloc((size_t)t->file_count + 1, sizeof *s.used);
     if (!s.used)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
@@ -184,8 +229,7 @@ static void put_all(const tensor_search *s, const vd_parameter *p, uint32_t coun
 }
 
 void vd_put_tensors(const vd_training *t, const vd_parameters *all, vd_program *out) {
-    tensor_search s = {.t = t, .type = vd_type_of(&t->model)};
-    s.bare = is_bare(t, s.type->base);
+    const tensor_search s = search_of(t);
     put_all(&s, all->parameter, all->count, out);
     put_all(&s, all->buffer, all->buffer_count, out);
 }
@@ -205,6 +249,35 @@ vd_value vd_from_tensor(vd_builder *b, const vd_parameter *p) {
                                 NULL}),
                        x);
     return narrow ? x : VD_EMIT(b, p->name, ((vd_op){.op = RO_OP_RESHAPE, .shape = &p->shape}), x);
+}
+
+static void mark_used(const tensor_search *s, const vd_parameter *p, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        const int64_t at = p[i].tensor[0] ? tensor_of(s, &p[i]) : -1;
+        if (at >= 0)
+            s->used[at] = true;
+    }
+}
+
+vd_status vd_training_left_out(const vd_training *t, const char ***out, uint32_t *count,
+                               vd_err *err) {
+    vd_parameters all = {0};
+    tensor_search s = search_of(t);
+    *count = 0;
+    *out = calloc((size_t)t->file_count + 1, sizeof **out);
+    s.used = calloc((size_t)t->file_count + 1, sizeof *s.used);
+    vd_status status = *out && s.used ? vd_parameters_of(&t->model, &all, err)
+                                      : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    if (status == VD_OK) {
+        mark_used(&s, all.parameter, all.count);
+        mark_used(&s, all.buffer, all.buffer_count);
+        for (uint32_t i = 0; i < t->file_count; i++)
+            if (!s.used[i] && is_left_out(&s, t->file[i].name))
+                (*out)[(*count)++] = t->file[i].name;
+    }
+    vd_parameters_free(&all);
+    free(s.used);
+    return status;
 }
 
 /* ---- names, for who writes files ---- */

@@ -97,8 +97,8 @@ static vd_value gpt2_logits(vd_pass *p, vd_value x) {
     return vd_project_rows(p->b, x, p->table);
 }
 
-/* Masks of attention, and the output table, which is that of the tokens. */
-static const char *const unused[] = {"*.attn.bias", "*.attn.masked_bias", "lm_head.weight", NULL};
+static const char *const masks[] = {"*.attn.bias", "*.attn.masked_bias", NULL};
+static const vd_file_copy copies[] = {{"lm_head.weight", "transformer.wte.weight"}, {NULL, NULL}};
 
 const vd_model_type vd_gpt2 = {.check = vd_check_positions,
                                .declare = declare,
@@ -106,4 +106,5 @@ const vd_model_type vd_gpt2 = {.check = vd_check_positions,
                                .logits = gpt2_logits,
                                .layers_max = LAYERS_MAX,
                                .base = "transformer.",
-                               .unused = unused};
+                               .buffers = masks,
+                               .copies = copies};

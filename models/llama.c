@@ -147,8 +147,10 @@ static vd_value llama_logits(vd_pass *p, vd_value x) {
     return p->in->training->model.tied ? vd_project_rows(p->b, x, p->table) : vd_take_linear(p, x);
 }
 
-static const char *const unused[] = {"*.rotary_emb.inv_freq", NULL};
-static const char *const unused_tied[] = {"lm_head.weight", NULL};
+static const char *const buffers[] = {"*.rotary_emb.inv_freq", NULL};
+/* Of a model whose output table is that of the tokens; else it is a parameter. */
+static const vd_file_copy copies[] = {{"lm_head.weight", "model.embed_tokens.weight"},
+                                      {NULL, NULL}};
 
 const vd_model_type vd_llama = {.check = llama_check,
                                 .declare = declare,
@@ -156,5 +158,5 @@ const vd_model_type vd_llama = {.check = llama_check,
                                 .logits = llama_logits,
                                 .layers_max = LAYERS_MAX,
                                 .base = "model.",
-                                .unused = unused,
-                                .unused_tied = unused_tied};
+                                .buffers = buffers,
+                                .copies = copies};

@@ -79,6 +79,13 @@ typedef struct {
     vd_value logits; /* [rows, ..., classes], of models that tell classes; else VD_NONE */
 } vd_pass;
 
+/* A tensor that files may have beside the parameter that it is a copy of; both by their names
+ * there.
+ */
+typedef struct {
+    const char *tensor, *of;
+} vd_file_copy;
+
 typedef struct {
     /* Checks combinations of sizes; NULL: there are none. */
     vd_status (*check)(const vd_training *training, vd_err *err);
@@ -98,11 +105,13 @@ typedef struct {
     void (*hide)(vd_builder *b, vd_forward *in);
     /* Files of the bare model lack this beginning of its tensors' names; NULL: there is none. */
     const char *base;
-    /* Tensors that files may have and that nothing reads: patterns of fnmatch, the last one NULL.
-     */
-    const char *const *unused;
-    /* The same, if the model's output table is that of its tokens, or by what it tells. */
-    const char *const *unused_tied, *const *unused_by_task[2];
+    /* Buffers without numbers of their own, such as masks: patterns of fnmatch, the last one NULL,
+     * as in the next list. */
+    const char *const *buffers;
+    /* Parameters that files may have and that the model does not, by what it tells: they are left
+     * out of what it becomes, and whoever runs it is told. */
+    const char *const *left_out[2];
+    const vd_file_copy *copies; /* must be equal, to the bit; the last one NULL */
 } vd_model_type;
 
 extern const vd_model_type vd_gpt2, vd_mlp, vd_llama, vd_resnet, vd_bert;

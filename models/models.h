@@ -279,6 +279,12 @@ typedef struct {
 VD_MUST_USE vd_status vd_training_names(const vd_training *training, vd_file_name **out,
                                         uint32_t *count, vd_err *err);
 
+/* Tensors of t->file that are parameters of something else than the model tells: they are neither
+ * read nor trained, and no part of what the training becomes. *out has `count` of their names, and
+ * is the caller's to free, also after a failure. */
+VD_MUST_USE vd_status vd_training_left_out(const vd_training *t, const char ***out, uint32_t *count,
+                                           vd_err *err);
+
 /* Layers that a model has at most; of resnet, blocks of all stages together. */
 int64_t vd_layers_max(vd_model_kind kind);
 

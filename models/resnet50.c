@@ -174,11 +174,13 @@ static vd_value forward(vd_pass *p) {
     return vd_xent(p->b, x, p->in->targets);
 }
 
-static const char *const unused[] = {"*.num_batches_tracked", "fc.*", NULL};
+static const char *const counters[] = {"*.num_batches_tracked", NULL};
+static const char *const not_for_other_classes[] = {"fc.*", NULL};
 
 const vd_model_type vd_resnet = {.check = resnet50_check,
                                  .declare = declare,
                                  .forward = forward,
                                  .layers_max = BLOCKS_MAX,
                                  .images = true,
-                                 .unused = unused};
+                                 .buffers = counters,
+                                 .left_out = {not_for_other_classes}};

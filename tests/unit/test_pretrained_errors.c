@@ -35,6 +35,8 @@ static const vd_model small_llama = {.kind = VD_MODEL_LLAMA,
                                      .channels = 8,
                                      .hidden = 12,
                                      .rope_base = 100};
+static const vd_model small_gpt2 = {
+    .kind = VD_MODEL_GPT2, .vocab = 32, .context = 8, .layers = 1, .heads = 2, .channels = 8};
 static const vd_model small_bert = {.kind = VD_MODEL_BERT,
                                     .vocab = 32,
                                     .context = 8,
@@ -140,11 +142,76 @@ Test(tensors, shapes_and_types_must_fit) {
     expect_list(l, "model.norm.weight: its numbers must be");
 }
 
-Test(tensors, an_output_table_of_its_own_is_unused_where_tokens_are_it) {
-    vd_model tied = small_llama;
-    tied.tied = true;
-    tensor_list *l = new_list(&tied);
-    add_tensor(l, "lm_head.weight");
+/* A copy of a tensor that is in the list, with its commitment. */
+static void add_copy(tensor_list *l, const char *name, const char *of) {
+    const uint32_t at = find_tensor(l, of);
+    memset(l->tensor[at].root, 7, sizeof l->tensor[at].root);
+    add_tensor(l, name);
+    l->tensor[l->count - 1].shape = l->tensor[at].shape;
+    memcpy(l->tensor[l->count - 1].root, l->tensor[at].root, sizeof l->tensor[at].root);
+}
+
+Test(tensors, an_output_table_in_the_files_must_be_that_of_the_tokens_where_both_are_one) {
+    static const struct {
+        const char *tensor, *of;
+        const vd_model *model;
+    } copy[] = {
+        {"lm_head.weight", "model.embed_tokens.weight", &small_llama},
+        {"lm_head.weight", "transformer.wte.weight", &small_gpt2},
+        {"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight", &small_bert},
+        {"cls.predictions.decoder.bias", "cls.predictions.bias", &small_bert}};
+    for (size_t i = 0; i < sizeof copy / sizeof copy[0]; i++) {
+        vd_model tied = *copy[i].model;
+        char why[200];
+        tied.tied = tied.kind == VD_MODEL_LLAMA;
+        tensor_list *l = new_list(&tied);
+        add_copy(l, copy[i].tensor, copy[i].of);
+        expect_list(l, NULL);
+        snprintf(why, sizeof why, "%s: its numbers are not those of %s", copy[i].tensor,
+                 copy[i].of);
+        l = new_list(&tied);
+        add_copy(l, copy[i].tensor, copy[i].of);
+        l->tensor[l->count - 1].root[31] ^= 1;
+        expect_list(l, why);
+        l = new_list(&tied);
+        add_copy(l, copy[i].tensor, copy[i].of);
+        l->tensor[l->count - 1].shape.dtype = RO_BF16; /* other numbers, unless all are short */
+        expect_list(l, why);
+    }
+}
+
+/* Names that a training leaves out, one after the other with a space behind each. */
+static void expect_left_out(tensor_list *l, const char *expected) {
+    char said[200] = "";
+    const char **name = NULL;
+    uint32_t count = 0;
+    vd_err err;
+    l->training.file = l->tensor;
+    l->training.file_count = l->count;
+    cr_assert(vd_training_left_out(&l->training, &name, &count, &err) == VD_OK, "%s", err.text);
+    for (uint32_t i = 0; i < count; i++)
+        snprintf(said + strlen(said), sizeof said - strlen(said), "%s ", name[i]);
+    cr_expect(strcmp(said, expected) == 0, "left out: %s", said);
+    free(name);
+}
+
+Test(tensors, heads_that_a_job_does_not_train_are_left_out_by_name) {
+    tensor_list *l = new_list(&small_bert);
+    add_tensor(l, "bert.pooler.dense.bias");
+    add_tensor(l, "cls.seq_relationship.bias");
+    add_tensor(l, "bert.embeddings.position_ids");
+    expect_left_out(l, "bert.pooler.dense.bias cls.seq_relationship.bias ");
+    expect_list(l, NULL);
+    vd_model classes = small_bert;
+    classes.task = VD_TASK_CLASSES;
+    classes.classes = 3;
+    l = new_list(&classes);
+    add_tensor(l, "cls.predictions.bias");
+    expect_left_out(l, "cls.predictions.bias ");
+    expect_list(l, NULL);
+    l = new_list(&small_llama);
+    add_tensor(l, "model.layers.0.self_attn.rotary_emb.inv_freq");
+    expect_left_out(l, "");
     expect_list(l, NULL);
 }
 

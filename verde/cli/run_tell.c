@@ -1,4 +1,5 @@
 /* What `verde run` says: before, meanwhile, and at the end. */
+#include <stdlib.h>
 #include <sys/statvfs.h>
 
 #include "verde/cli/run_command.h"
@@ -80,6 +81,22 @@ static void announce_start(const vd_loaded *loaded) {
     fputs("\n", stderr);
 }
 
+/* A model that tells something else had more, such as BERT's pooler. */
+static void announce_left_out(const vd_loaded *loaded) {
+    enum { NAMED = 4 };
+    const char **name = NULL;
+    uint32_t count = 0;
+    if (vd_training_left_out(&loaded->job.training, &name, &count, NULL) == VD_OK && count > 0) {
+        fprintf(stderr,
+                "%s: %u tensor%s of its files %s neither read nor exported:", loaded->job.model_dir,
+                count, vd_plural(count), count == 1 ? "is" : "are");
+        for (uint32_t i = 0; i < count && i < NAMED; i++)
+            fprintf(stderr, "%s %s", i ? "," : "", name[i]);
+        fputs(count > NAMED ? ", ...\n" : "\n", stderr);
+    }
+    free(name);
+}
+
 void vd_announce_run(const char *job, const vd_loaded *loaded) {
     const vd_training *t = &loaded->job.training;
     const int64_t trained = vd_model_trained(&t->model);
@@ -89,6 +106,7 @@ void vd_announce_run(const char *job, const vd_loaded *loaded) {
     vd_announce_fault(loaded);
     if (loaded->start.present)
         announce_start(loaded);
+    announce_left_out(loaded);
     fprintf(stderr, "%s: %lld parameters%s, %lld step%s of %lld %s, backend %s, %d thread%s\n", job,
             (long long)vd_model_parameters(&t->model), frozen, (long long)t->steps,
             vd_plural((uint64_t)t->steps), (long long)(t->batch * t->sequence),
