@@ -188,4 +188,81 @@ grep -q '"2": "LABEL_2"' "$work/classes.last/config.json" || fail "config.json h
 expect 0 "means the job's model" "$verde" check "$work/classes.last" --job "$work/classes.yaml"
 expect 0 'means the model that the program commits to' "$verde" check "$work/classes.last"
 
+# Whatever the targets, PEFT finds the modules of the adapters and no others: by the ends of the names of the base model's modules.
+# adapters MODEL MORE TARGETS
+adapters() {
+    sum=$(sum_of "$work/referee/$1.manifest")
+    job "$1" "$2" "lora: {rank: 2, alpha: 4, targets: [$3]}" | sed "s/^steps: 6/steps: 2/; ${4:-}" > "$work/adapters.yaml"
+    rm -rf "$work/adapters.run" "$work/adapters"
+    expect 0 'run root' "$verde" run "$work/adapters.yaml" --out "$work/adapters.run"
+    expect 0 'wrote' "$verde" export "$work/adapters.run" --out "$work/adapters"
+    [ ! -e "$work/adapters/model.safetensors" ] || fail "$1, $3: a model was written in place of adapters"
+    python3 - "$work/$1/model.safetensors" "$work/adapters" << 'PYTHON' || fail "$1, $3: PEFT would find other modules"
+import json
+import struct
+import sys
+
+
+def names(path):
+    with open(path, "rb") as f:
+        return [n for n in json.loads(f.read(struct.unpack("<Q", f.read(8))[0])) if n != "__metadata__"]
+
+
+modules = {n.removesuffix(".weight") for n in names(sys.argv[1]) if n.endswith(".weight") and "norm" not in n.lower() and "ln_" not in n}
+with open(sys.argv[2] + "/adapter_config.json") as f:
+    targets = json.load(f)["target_modules"]
+found = {m for m in modules if any(m == t or m.endswith("." + t) for t in targets)}
+made = names(sys.argv[2] + "/adapter_model.safetensors")
+expected = {f"base_model.model.{m}.lora_{x}.weight" for m in found for x in "AB"}
+assert found and set(made) == expected, (targets, sorted(set(made) ^ expected))
+PYTHON
+}
+adapters gpt2 '' 'attn.qkv, attn.proj, mlp.up, mlp.down'
+adapters llama '' 'attn.q, attn.k, attn.v, attn.proj, mlp.gate, mlp.up, mlp.down, head'
+adapters llama '' head
+expect 0 "means the job's model" "$verde" check "$work/adapters" --job "$work/adapters.yaml"
+adapters bert ', mask_rate: 0.2, mask: 3' 'attn.q, attn.k, attn.v, attn.proj, mlp.up, mlp.down, head'
+adapters bert ', mask_rate: 0.2, mask: 3' mlp.down
+adapters bert ', mask_rate: 0.2, mask: 3' head
+sum=$(take_model bert-classes)
+of_classes="s,$work/tokens.bin,$work/classes.bin,; s/$tokens/$(sum_of "$work/classes.bin")/"
+adapters bert-classes '' 'pooler, classes' "$of_classes"
+adapters bert-classes '' classes "$of_classes"
+# Heads of BERT that the job does not train are named, and what is exported says that it has none.
+python3 - "$work/bert" "$work/pretraining" << 'PYTHON'
+import json
+import os
+import struct
+import sys
+source, target = sys.argv[1:]
+os.mkdir(target)
+with open(source + "/config.json") as f:
+    config = json.load(f)
+with open(target + "/config.json", "w") as f:
+    json.dump({**config, "architectures": ["BertForPreTraining"]}, f)
+with open(source + "/model.safetensors", "rb") as f:
+    header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
+    data = f.read()
+for name, shape in {"bert.pooler.dense.weight": [16, 16], "bert.pooler.dense.bias": [16],
+                    "cls.seq_relationship.weight": [2, 16], "cls.seq_relationship.bias": [2]}.items():
+    size = 4 * shape[0] * (shape + [1])[1]
+    header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + size]}
+    data += bytes(size)
+text = json.dumps(header).encode()
+text += b" " * (-len(text) % 8)
+with open(target + "/model.safetensors", "wb") as f:
+    f.write(struct.pack("<Q", len(text)) + text + data)
+PYTHON
+"$verde" manifest "$work/pretraining" --out "$work/pretraining.manifest" 2> "$work/err"
+sum=$(sum_of "$work/pretraining.manifest")
+job pretraining ', mask_rate: 0.2, mask: 3' '' | sed 's/^steps: 6/steps: 2/' > "$work/pretraining.yaml"
+expect 0 '4 tensors of its files are neither read nor exported: bert.pooler.dense.bias, bert.pooler.dense.weight, cls.seq' \
+    "$verde" run "$work/pretraining.yaml" --out "$work/pretraining.run"
+expect 0 'wrote' "$verde" export "$work/pretraining.run" --out "$work/pretraining.last"
+grep -q '"BertForMaskedLM"' "$work/pretraining.last/config.json" || fail "config.json does not say what the export is"
+expect 0 "means the job's model" "$verde" check "$work/pretraining.last" --job "$work/pretraining.yaml"
+# A config.json of another model gives no names.
+cp "$work/llama/config.json" "$work/pretraining.run"
+expect 2 'config.json: is of a model with other tensors' "$verde" export "$work/pretraining.run" --out "$work/none"
+
 echo "$count commands did what they should"

@@ -20,7 +20,8 @@ static vd_status config_of(const vd_loaded *loaded, vd_buf *out, vd_err *err) {
     const vd_training *t = &loaded->job.training;
     const vd_buf *pinned = &loaded->weights.manifest.config;
     const int64_t classes = t->model.kind == VD_MODEL_BERT ? t->model.classes : t->model.vocab;
-    const vd_config_change change = {.classes = t->model.new_head ? classes : 0};
+    const vd_config_change change = {.classes = t->model.new_head ? classes : 0,
+                                     .model = &t->model};
     if (loaded->job.pretrained)
         return vd_config_changed(pinned->data, pinned->size, &change, out, err);
     return vd_config_can_write(&t->model) ? vd_config_write(&t->model, t->sequence, out, err)

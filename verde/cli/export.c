@@ -71,25 +71,36 @@ static bool put_names(const vd_program *program, const vd_file_name *names, uint
     return *count == name_count;
 }
 
-/* Whose leaves are h.N.TARGET.lora_a [rank, in] and lora_b: names need no more of them. */
-static void lora_of(const vd_program *program, vd_lora *out) {
+/* "h.3.attn.q.lora_a" and "head.lora_a" are of the products attn.q and head. *size: the name's
+ * length; 0: the leaf is none. */
+static const char *product_of(const char *leaf, size_t *size) {
     static const char end[] = ".lora_a";
+    const size_t length = strlen(leaf), tail = sizeof end - 1;
+    const char *start = leaf;
+    *size = 0;
+    if (length <= tail || strcmp(leaf + length - tail, end) != 0)
+        return leaf;
+    if (strncmp(leaf, "h.", 2) == 0 && strchr(leaf + 2, '.'))
+        start = strchr(leaf + 2, '.') + 1;
+    if (start < leaf + length - tail)
+        *size = (size_t)(leaf + length - tail - start);
+    return start;
+}
+
+/* Of lora_a [rank, in] and lora_b, whose names need no more of them. */
+static void lora_of(const vd_program *program, vd_lora *out) {
     for (uint32_t i = 0; i < program->leaf_count; i++) {
-        const char *name = program->leaf[i].name, *start = strchr(name, '.');
-        const size_t length = strlen(name), tail = sizeof end - 1;
+        size_t size;
+        const char *product = product_of(program->leaf[i].name, &size);
         int64_t t = 0;
-        if (length <= tail || strcmp(name + length - tail, end) != 0 || strncmp(name, "h.", 2) != 0)
-            continue;
-        start = strchr(start + 1, '.');
-        const size_t size = start ? (size_t)(name + length - tail - start - 1) : 0;
         if (size < 1 || size >= VD_LORA_TARGET_SIZE)
             continue;
         while (t < out->target_count &&
-               (strncmp(out->target[t], start + 1, size) != 0 || out->target[t][size]))
+               (strncmp(out->target[t], product, size) != 0 || out->target[t][size]))
             t++;
         if (t == VD_LORA_TARGETS_MAX)
             continue;
-        memcpy(out->target[t], start + 1, size);
+        memcpy(out->target[t], product, size);
         out->target_count += t == out->target_count;
         out->rank = program->leaf[i].shape.dim[0];
         out->alpha = 1;
@@ -137,13 +148,16 @@ vd_status vd_export_rows(const vd_program *program, const vd_buf *config, vd_exp
     *rows = calloc(program->leaf_count + 1, sizeof **rows);
     if (!*rows)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    const bool named = config && names_of(program, config, &names, &name_count, &unread) == VD_OK &&
-                       put_names(program, names, name_count, *rows, count);
+    vd_status status = VD_OK;
+    if (!config)
+        status = own_names(program, *rows, count, err);
+    else if (names_of(program, config, &names, &name_count, &unread) != VD_OK ||
+             !put_names(program, names, name_count, *rows, count))
+        status = vd_fail(err, VD_ERR_USAGE,
+                         VD_WEIGHTS_CONFIG ": is of a model with other tensors than the program's"
+                                           "%s%s",
+                         *unread.text ? ": " : "", unread.text);
     free(names);
-    if (named)
-        return VD_OK;
-    *count = 0;
-    vd_status status = own_names(program, *rows, count, err);
     if (status != VD_OK) {
         free(*rows);
         *rows = NULL;

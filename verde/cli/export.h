@@ -14,10 +14,10 @@ typedef struct {
 } vd_export_row;
 
 /* The tensors that a program's model has in files. What an optimizer keeps (moments, corrections)
- * is left out. They have the names of transformers if `config`, the text of config.json, is of a
- * model with these leaves; else, or if it is NULL, the leaves' own. Who checks a model trusts
- * nobody for its names: leaves and shapes are the program's, and a leaf of a family has one name.
- * *rows is the caller's to free. */
+ * is left out. They have the names of transformers by `config`, the text of config.json; if it is
+ * NULL, the leaves' own. VD_ERR_USAGE: it is of a model with other leaves. Who checks a model
+ * trusts nobody for its names: leaves and shapes are the program's, and a leaf of a family has one
+ * name. *rows is the caller's to free. */
 VD_MUST_USE vd_status vd_export_rows(const vd_program *program, const vd_buf *config,
                                      vd_export_row **rows, uint32_t *count, vd_err *err);
 

@@ -189,19 +189,26 @@ static bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-vd_status vd_config_read(const void *text, size_t size, const char *name,
-                         const vd_config_choice *choice, vd_model *out, vd_err *err) {
+vd_status vd_config_parse(const void *text, size_t size, const char *name, json_t **root,
+                          vd_err *err) {
     const char *bytes = text;
     vd_err inner = {0};
-    json_t *root = NULL;
     while (size > 0 && is_space(bytes[size - 1]))
         size--;
     for (; size > 0 && is_space(*bytes); bytes++)
         size--;
-    vd_status status = vd_json_read(bytes, size, VD_CONFIG_ELEMENTS_MAX, &root, &inner);
+    const vd_status status = vd_json_read(bytes, size, VD_CONFIG_ELEMENTS_MAX, root, &inner);
+    return status == VD_OK ? VD_OK
+                           : vd_fail(err, status == VD_ERR_PEER ? VD_ERR_USAGE : status, "%s: %s",
+                                     name, inner.text);
+}
+
+vd_status vd_config_read(const void *text, size_t size, const char *name,
+                         const vd_config_choice *choice, vd_model *out, vd_err *err) {
+    json_t *root = NULL;
+    vd_status status = vd_config_parse(text, size, name, &root, err);
     if (status != VD_OK)
-        return vd_fail(err, status == VD_ERR_PEER ? VD_ERR_USAGE : status, "%s: %s", name,
-                       inner.text);
+        return status;
     vd_config c = {.root = root, .name = name, .choice = choice, .out = out};
     status = choose_family(&c, err);
     if (status == VD_OK)

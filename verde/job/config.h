@@ -22,6 +22,12 @@ typedef struct {
 VD_MUST_USE vd_status vd_config_read(const void *text, size_t size, const char *name,
                                      const vd_config_choice *choice, vd_model *out, vd_err *err);
 
+/* The tokens that end a text by eos_token_id, one or a list, of config.json or
+ * generation_config.json: those of the vocabulary, each once. VD_ERR_USAGE. */
+VD_MUST_USE vd_status vd_config_stops(const void *text, size_t size, const char *name,
+                                      int64_t vocab, int64_t stop[VD_STOPS_MAX], int64_t *count,
+                                      vd_err *err);
+
 /* Appends what config.json says of a model, in text of one spelling: a line for each size and
  * switch, reals by their bits. What a job may say in its place (dropout, padding, what is hidden,
  * images, adapters) is not in it. Programs of pretrained models commit to it. */

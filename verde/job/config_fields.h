@@ -62,6 +62,9 @@ typedef struct {
     vd_model *out;
 } vd_config;
 
+/* The text as an object, without white space around it. VD_ERR_USAGE; `name` stands before it. */
+VD_MUST_USE vd_status vd_config_parse(const void *text, size_t size, const char *name,
+                                      json_t **root, vd_err *err);
 /* "NAME: FIELD must be EXPECTED, got VALUE". */
 vd_status vd_config_refuse(const vd_config *c, const char *field, const char *expected,
                            vd_err *err);

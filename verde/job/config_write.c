@@ -92,26 +92,31 @@ vd_status vd_config_write(const vd_model *m, int64_t sequence, vd_buf *out, vd_e
 
 /* ---- adapters ---- */
 
-/* "base_model.model.model.layers.3.self_attn.q_proj.lora_A.weight" becomes "self_attn.q_proj",
- * which PEFT looks for at the end of the names of modules. */
-static bool module_of(const char *tensor, char module[VD_TENSOR_NAME_SIZE]) {
-    static const char end[] = ".lora_A.weight";
-    const size_t length = strlen(tensor), tail = sizeof end - 1;
-    const char *start = tensor;
-    if (length <= tail || strcmp(tensor + length - tail, end) != 0)
+/* "base_model.model.model.layers.3.self_attn.q_proj.lora_A.weight" becomes "self_attn.q_proj", for
+ * which PEFT looks at the end of the names of modules, and "base_model.model.lm_head.lora_A.weight"
+ * "lm_head". With `whole`, it becomes the module's whole name. */
+static bool module_of(const char *tensor, bool whole, char module[VD_TENSOR_NAME_SIZE]) {
+    static const char end[] = ".lora_A.weight", before[] = "base_model.model.";
+    const size_t length = strlen(tensor), tail = sizeof end - 1, head = sizeof before - 1;
+    if (length <= head + tail || strcmp(tensor + length - tail, end) != 0 ||
+        strncmp(tensor, before, head) != 0)
         return false;
-    for (const char *at = tensor; (at = strchr(at, '.')); at++)
+    const char *start = tensor + head;
+    for (const char *at = start; !whole && (at = strchr(at, '.')); at++)
         if (at[1] >= '0' && at[1] <= '9' && strchr(at + 1, '.'))
             start = strchr(at + 1, '.') + 1;
     snprintf(module, VD_TENSOR_NAME_SIZE, "%.*s", (int)(tensor + length - tail - start), start);
     return true;
 }
 
-static json_t *modules_of(const vd_file_name *names, uint32_t count) {
+/* BERT's `output.dense` is the end of `attention.output.dense` too: its modules have whole names.
+ */
+static json_t *modules_of(const vd_model *m, const vd_file_name *names, uint32_t count) {
     json_t *list = json_array(), *seen = json_object();
     for (uint32_t i = 0; i < count; i++) {
         char module[VD_TENSOR_NAME_SIZE];
-        if (!module_of(names[i].tensor, module) || json_object_get(seen, module))
+        if (!module_of(names[i].tensor, m->kind == VD_MODEL_BERT, module) ||
+            json_object_get(seen, module))
             continue;
         json_object_set_new(seen, module, json_true());
         json_array_append_new(list, json_string(module));
@@ -120,10 +125,10 @@ static json_t *modules_of(const vd_file_name *names, uint32_t count) {
     return list;
 }
 
+/* For SEQ_CLS, PEFT looks for the classifier's own weights among the adapters; without a task it
+ * leaves the base model's. */
 static json_t *task_of(const vd_model *m) {
-    if (m->kind != VD_MODEL_BERT)
-        return json_string("CAUSAL_LM");
-    return m->task == VD_TASK_CLASSES ? json_string("SEQ_CLS") : json_null();
+    return m->kind == VD_MODEL_BERT ? json_null() : json_string("CAUSAL_LM");
 }
 
 vd_status vd_adapter_config_write(const vd_model *m, const char *base, const vd_file_name *names,
@@ -132,18 +137,14 @@ vd_status vd_adapter_config_write(const vd_model *m, const char *base, const vd_
                                 task_of(m), "r", (json_int_t)m->lora.rank, "lora_alpha",
                                 shortest(m->lora.alpha), "lora_dropout", 0.0, "bias", "none",
                                 "fan_in_fan_out", m->kind == VD_MODEL_GPT2, "target_modules",
-                                modules_of(names, count), "base_model_name_or_path", base,
+                                modules_of(m, names, count), "base_model_name_or_path", base,
                                 "inference_mode", 1),
                       out, err);
 }
 
 static json_t *adapter_json(const vd_buf *text) {
     json_t *root = NULL;
-    vd_err unread = {0};
-    size_t size = text->size;
-    while (size > 0 && text->data[size - 1] == '\n')
-        size--;
-    if (vd_json_read(text->data, size, VD_CONFIG_ELEMENTS_MAX, &root, &unread) == VD_OK)
+    if (vd_config_parse(text->data, text->size, "adapter_config.json", &root, NULL) == VD_OK)
         json_object_del(root, "base_model_name_or_path");
     return root;
 }
@@ -171,6 +172,25 @@ static void set_dtype(json_t *root, const char *dtype) {
         json_object_set_new(root, names[1], json_string(dtype));
 }
 
+/* Of what is written, whatever the files were of: a model of BERT for something else has tensors
+ * that a job leaves out, and transformers would fill them with random numbers. */
+static void set_architecture(json_t *root, vd_task task) {
+    static const struct {
+        const char *type, *tokens, *classes;
+    } known[] = {{"gpt2", "GPT2LMHeadModel", NULL},
+                 {"llama", "LlamaForCausalLM", NULL},
+                 {"mistral", "MistralForCausalLM", NULL},
+                 {"qwen2", "Qwen2ForCausalLM", NULL},
+                 {"qwen3", "Qwen3ForCausalLM", NULL},
+                 {"bert", "BertForMaskedLM", "BertForSequenceClassification"}};
+    const char *type = json_string_value(json_object_get(root, "model_type"));
+    for (size_t i = 0; type && i < sizeof known / sizeof known[0]; i++) {
+        const char *name = task == VD_TASK_CLASSES ? known[i].classes : known[i].tokens;
+        if (name && strcmp(type, known[i].type) == 0)
+            json_object_set_new(root, "architectures", json_pack("[s]", name));
+    }
+}
+
 /* The classes have no names: LABEL_0, LABEL_1, ..., as transformers has it. */
 static void set_classes(json_t *root, int64_t classes) {
     json_t *names = json_object(), *numbers = json_object();
@@ -184,26 +204,19 @@ static void set_classes(json_t *root, int64_t classes) {
     json_object_del(root, "num_labels");
     json_object_set_new(root, "id2label", names);
     json_object_set_new(root, "label2id", numbers);
-    const char *type = json_string_value(json_object_get(root, "model_type"));
-    if (type && strcmp(type, "bert") == 0)
-        json_object_set_new(root, "architectures",
-                            json_pack("[s]", "BertForSequenceClassification"));
 }
 
 vd_status vd_config_changed(const void *text, size_t bytes, const vd_config_change *change,
                             vd_buf *out, vd_err *err) {
-    const char *at = text;
     json_t *root = NULL;
-    vd_err why = {0};
-    while (bytes > 0 && strchr(" \t\r\n", at[bytes - 1]) && at[bytes - 1])
-        bytes--;
-    vd_status status = vd_json_read(at, bytes, VD_CONFIG_ELEMENTS_MAX, &root, &why);
+    vd_status status = vd_config_parse(text, bytes, "config.json", &root, err);
     if (status != VD_OK)
-        return vd_fail(err, status == VD_ERR_PEER ? VD_ERR_USAGE : status, "config.json: %s",
-                       why.text);
+        return status;
     if (change->dtype)
         set_dtype(root, change->dtype);
     if (change->classes)
         set_classes(root, change->classes);
+    if (change->model)
+        set_architecture(root, change->model->task);
     return put_config(root, out, err);
 }

@@ -21,8 +21,9 @@ bool vd_adapter_config_equal(const vd_buf *a, const vd_buf *b);
 
 /* What training changed of a model that has a config.json already. */
 typedef struct {
-    const char *dtype; /* of the files now: "float32", "bfloat16"; NULL: as it was */
-    int64_t classes;   /* a new last product for so many; 0: none */
+    const char *dtype;     /* of the files now: "float32", "bfloat16"; NULL: as it was */
+    int64_t classes;       /* a new last product for so many; 0: none */
+    const vd_model *model; /* what was trained, which `architectures` name; NULL: as it was */
 } vd_config_change;
 
 /* Appends the text of that config.json, changed. VD_ERR_USAGE: it is no JSON object. */
