@@ -5,7 +5,7 @@
 /* Such a job names weights that are not loaded here, so that its program may be refused. */
 static void go_on(const vd_job *job) {
     int32_t token[] = {0, 1};
-    vd_prompt prompt = {.key = 1, .count = 2};
+    vd_prompt prompt = {.key = 1, .count = 2, .max_tokens = job->generation.max_tokens};
     const vd_prompts prompts = {.list = &prompt, .count = 1, .token = token, .tokens = 2};
     vd_program program = {0};
     vd_err err = {0};

@@ -6,7 +6,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const vd_job job = {.task = size % 2 ? VD_JOB_SCORES : VD_JOB_GENERATES,
-                        .training = {.model = {.vocab = 1000}}};
+                        .training = {.model = {.vocab = 1000}},
+                        .generation = {.max_tokens = 9}};
     vd_prompts prompts;
     vd_err err = {0};
     if (vd_prompts_parse(&job, "prompts", data, size, &prompts, &err) != VD_OK) {
@@ -19,6 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         const vd_prompt *p = &prompts.list[i];
         fuzz_need(p->key >= 0 && p->count > 0 && p->first + (uint64_t)p->count <= prompts.tokens,
                   "a prompt of no tokens");
+        fuzz_need(p->max_tokens >= 1 && p->max_tokens <= 9, "a limit past the job's");
         for (int64_t k = 0; k < p->count; k++)
             fuzz_need(prompts.token[p->first + (uint64_t)k] < 1000, "a token past the vocabulary");
     }

@@ -129,6 +129,44 @@ done
 expect 0 'The fault changed nothing: .*/idle/prompts/1 holds an honest run' "$verde" run "$work/generate.yaml" --out "$work/idle" --fault 1/element@0
 cmp "$work/idle/run.json" "$work/honest/run.json" || fail "a fault that changed nothing has another root"
 
+# A prompt's own limit: its text is the beginning of what it is with the job's, by a program of its own.
+cp "$work/prompts.jsonl" "$work/kept.jsonl"
+printf '%s\n' '{"key": 7, "ids": [15, 2, 9, 33, 60]}' '{"key": 1, "ids": [5], "max_tokens": 4}' > "$work/prompts.jsonl"
+job limited generate "$(echo "$sampling" | sed 's/^stop: .*/stop: []/; /^min_tokens/d')"
+expect 0 'job root' "$verde" run "$work/limited.yaml" --out "$work/limited"
+! grep -q 'which end at' "$work/err" || fail "stop: [] names a stop"
+expect 0 'fits  *yes' "$verde" check "$work/limited" --job "$work/limited.yaml"
+printf '%s\n' '{"key": 7, "ids": [15, 2, 9, 33, 60]}' '{"key": 1, "ids": [5]}' > "$work/prompts.jsonl"
+job unlimited generate "$(echo "$sampling" | sed 's/^stop: .*/stop: []/; /^min_tokens/d')"
+expect 0 'job root' "$verde" run "$work/unlimited.yaml" --out "$work/unlimited"
+python3 - "$work" << 'PYTHON' || fail "a limit of its own changes other tokens"
+import json
+import sys
+short, long = ([json.loads(line) for line in open(f"{sys.argv[1]}/{name}/results.jsonl")] for name in ("limited", "unlimited"))
+assert short[0] == long[0] and len(long[0]["ids"]) == len(long[1]["ids"]) == 10, long
+assert short[1]["ids"] == long[1]["ids"][:4] and short[1]["stopped"] == "length", short[1]
+PYTHON
+# Without `stop` a pretrained model's texts end by eos_token_id of config.json, which a referee has in the manifest.
+greedy='sampling: {greedy: true}
+max_tokens: 10'
+job eos generate "$greedy"
+job two generate "$greedy
+stop: [2]"
+expect 0 'which end at 2,' "$verde" run "$work/eos.yaml" --out "$work/eos"
+eos_root=$(sed -n 's/^job root *//p' "$work/out")
+expect 0 "job root *$eos_root" "$verde" run "$work/two.yaml" --out "$work/two"
+"$verde" graph "$work/referee/eos.yaml" --prompt 7 > "$work/by_referee"
+"$verde" graph "$work/eos.yaml" --prompt 7 | cmp - "$work/by_referee" || fail "the referee has another program"
+# generation_config.json is in no manifest: where it says something else, the job must say it.
+echo '{"eos_token_id": [2, 3], "transformers_version": "5"}' > "$work/llama/generation_config.json"
+expect 2 'generation_config.json has other eos tokens than config.json, .*expected stop: \[2, 3\]' "$verde" run "$work/eos.yaml" --out "$work/none"
+one_line
+expect 0 "job root *$eos_root" "$verde" run "$work/two.yaml" --out "$work/two"
+echo '{"eos_token_id": 2}' > "$work/llama/generation_config.json"
+expect 0 "job root *$eos_root" "$verde" run "$work/eos.yaml" --out "$work/eos"
+rm "$work/llama/generation_config.json"
+mv "$work/kept.jsonl" "$work/prompts.jsonl"
+
 # A score is the log-probability of each token but the first, and the loss of all.
 sed -i '/"key": 1,/d' "$work/prompts.jsonl"
 job score score ''

@@ -261,6 +261,15 @@ expect 0 '4 tensors of its files are neither read nor exported: bert.pooler.dens
 expect 0 'wrote' "$verde" export "$work/pretraining.run" --out "$work/pretraining.last"
 grep -q '"BertForMaskedLM"' "$work/pretraining.last/config.json" || fail "config.json does not say what the export is"
 expect 0 "means the job's model" "$verde" check "$work/pretraining.last" --job "$work/pretraining.yaml"
+# What goes with a model goes with its exports: the tokenizer's files and generation_config.json.
+for name in tokenizer.json tokenizer_config.json generation_config.json chat_template.jinja; do echo "{\"$name\": 1}" > "$work/pretraining/$name"; done
+rm -rf "$work/pretraining.run" "$work/pretraining.last"
+expect 0 'run root' "$verde" run "$work/pretraining.yaml" --out "$work/pretraining.run"
+expect 0 'wrote' "$verde" export "$work/pretraining.run" --out "$work/pretraining.last"
+for name in tokenizer.json tokenizer_config.json generation_config.json chat_template.jinja; do
+    cmp "$work/pretraining/$name" "$work/pretraining.last/$name" || fail "$name did not come out as it went in"
+done
+expect 0 "means the job's model" "$verde" check "$work/pretraining.last" --job "$work/pretraining.yaml"
 # A config.json of another model gives no names.
 cp "$work/llama/config.json" "$work/pretraining.run"
 expect 2 'config.json: is of a model with other tensors' "$verde" export "$work/pretraining.run" --out "$work/none"

@@ -27,6 +27,7 @@ static vd_status read_text(prompt_file *f, vd_job_task task, const char *text, s
     snprintf(f->job.prompts.path, sizeof f->job.prompts.path, "%s", f->path);
     snprintf(f->job.path, sizeof f->job.path, "job.yaml");
     f->job.training.model.vocab = 10;
+    f->job.generation.max_tokens = 5;
     const vd_status status = vd_job_load_prompts(&f->job, &f->prompts, &f->err);
     unlink(f->path);
     return status;
@@ -81,7 +82,11 @@ Test(prompts, every_wrong_line_is_named) {
         {"{\"key\":1,\"ids\":[1,10]}", ":1: ids[1] must be a whole number 0..9"},
         {"{\"key\":1,\"ids\":[true]}", ":1: ids[0] must be a whole number 0..9"},
         {"{\"key\":1,\"ids\":[1],\"text\":\"\"}",
-         ":1: has a member `text`, expected `key` and `ids` alone"},
+         ":1: has a member `text`, expected `key`, `ids` and perhaps `max_tokens`"},
+        {"{\"key\":1,\"ids\":[1],\"max_tokens\":0}", ":1: max_tokens must be a whole number 1..5"},
+        {"{\"key\":1,\"ids\":[1],\"max_tokens\":6}", ":1: max_tokens must be a whole number 1..5"},
+        {"{\"key\":1,\"ids\":[1],\"max_tokens\":2.0}",
+         ":1: max_tokens must be a whole number 1..5"},
         {"{\"key\":3,\"ids\":[1]}\n{\"key\":1,\"ids\":[1]}\n{\"key\":3,\"ids\":[2]}\n",
          ":3: key 3 is given twice, first on line 1"},
     };
@@ -89,6 +94,17 @@ Test(prompts, every_wrong_line_is_named) {
         refuse_text(VD_JOB_GENERATES, bad[i].text, bad[i].why);
     refuse_text(VD_JOB_SCORES, "{\"key\":1,\"ids\":[1]}",
                 ":1: ids must be a list of 2..65536 tokens");
+    refuse_text(VD_JOB_SCORES, "{\"key\":1,\"ids\":[1,2],\"max_tokens\":2}",
+                ":1: has a member `max_tokens`, expected `key` and `ids` alone");
+}
+
+Test(prompts, a_line_may_have_a_limit_of_its_own) {
+    static const char text[] = "{\"max_tokens\": 2, \"key\": 7, \"ids\": [1]}\n"
+                               "{\"key\": 8, \"ids\": [1]}";
+    prompt_file f;
+    cr_assert_eq(read_text(&f, VD_JOB_GENERATES, text, strlen(text)), VD_OK, "%s", f.err.text);
+    cr_expect(f.prompts.list[0].max_tokens == 2 && f.prompts.list[1].max_tokens == 5);
+    vd_prompts_free(&f.prompts);
 }
 
 /* An image is all of its bytes; a sequence that has a class may be one token. */

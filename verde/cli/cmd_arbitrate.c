@@ -16,12 +16,16 @@ static vd_status load_item(void *user, uint64_t item, vd_program *out, vd_err *e
     return vd_job_prompt_program(&x->loaded->job, &x->loaded->prompts, (uint32_t)item, out, err);
 }
 
-/* That of the longest prompt, whose pace providers state. */
+static int64_t positions(const vd_prompt *prompt) {
+    return prompt->count + prompt->max_tokens;
+}
+
+/* That of the longest prompt with its text, whose pace providers state. */
 static vd_status load_longest(vd_arbitration *x) {
     const vd_prompts *prompts = &x->loaded->prompts;
     uint32_t longest = 0;
     for (uint32_t i = 1; i < prompts->count; i++)
-        if (prompts->list[i].count > prompts->list[longest].count)
+        if (positions(&prompts->list[i]) > positions(&prompts->list[longest]))
             longest = i;
     return load_item(x, longest, &x->longest, x->err);
 }

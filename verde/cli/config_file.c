@@ -64,6 +64,8 @@ vd_status vd_config_save(const char *dir, const vd_loaded *loaded, vd_err *err) 
             status = save_text(dir, VD_WEIGHTS_ADAPTER_CONFIG, &text, err);
     }
     vd_buf_free(&text);
+    if (status == VD_OK && loaded->job.pretrained)
+        status = vd_companions_copy(loaded->job.model_dir, dir, err);
     return status;
 }
 
@@ -80,6 +82,8 @@ vd_status vd_config_export(const char *from, const char *to, bool narrow, vd_err
         status = vd_config_load(from, VD_WEIGHTS_ADAPTER_CONFIG, &text, &there, err);
     if (status == VD_OK)
         status = save_text(to, VD_WEIGHTS_ADAPTER_CONFIG, &text, err);
+    if (status == VD_OK && config.size > 0)
+        status = vd_companions_copy(from, to, err);
     vd_buf_free(&config);
     vd_buf_free(&text);
     return status;

@@ -34,13 +34,16 @@ bool vd_is_of_prompt(const vd_program *program);
  * one. */
 VD_MUST_USE vd_status vd_config_load(const char *dir, const char *name, vd_buf *out, bool *there,
                                      vd_err *err);
-/* Puts config.json, and of adapters adapter_config.json, for `verde export`, into the directory of
- * a run whose model transformers has.
- */
+/* Puts config.json, of adapters adapter_config.json, and what goes with them, for `verde export`,
+ * into the directory of a run whose model transformers has. */
 VD_MUST_USE vd_status vd_config_save(const char *dir, const vd_loaded *loaded, vd_err *err);
-/* Copies config.json, and adapter_config.json, from where vd_config_save has put them to an
- * exported model, whose files hold `narrow` numbers or not. Does nothing if there is none. */
+/* Copies config.json, adapter_config.json and what goes with them from where vd_config_save has
+ * put them to an exported model, whose files hold `narrow` numbers or not. Does nothing if there is
+ * none. */
 VD_MUST_USE vd_status vd_config_export(const char *from, const char *to, bool narrow, vd_err *err);
+/* Copies those of the tokenizer's files and generation_config.json that one folder has to another.
+ */
+VD_MUST_USE vd_status vd_companions_copy(const char *from, const char *to, vd_err *err);
 /* Does config.json in `dir` mean the model of the job, whose program is `program`? VD_ERR_PEER: no.
  */
 VD_MUST_USE vd_status vd_config_compare(const char *dir, const vd_buf *config, const char *job,

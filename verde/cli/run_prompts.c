@@ -1,6 +1,7 @@
 #include "verde/cli/run_prompts.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "verde/cli/run_items.h"
 #include "verde/cli/stop.h"
@@ -15,13 +16,23 @@ typedef struct {
     vd_err *err;
 } prompt_run;
 
+/* The job, or the model, says at which tokens. */
+static void put_stops(const vd_generation *g, char *out, size_t size) {
+    size_t used = strlen(out);
+    for (int64_t i = 0; i < g->stop_count && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%lld", i ? ", " : ", which end at ",
+                                 (long long)g->stop[i]);
+}
+
 static void announce(const prompt_run *r) {
     const vd_loaded *l = r->loaded;
     const vd_job *job = &l->job;
-    char what[64] = "scored";
-    if (job->task == VD_JOB_GENERATES)
+    char what[256] = "scored";
+    if (job->task == VD_JOB_GENERATES) {
         snprintf(what, sizeof what, "up to %lld tokens each",
                  (long long)job->generation.max_tokens);
+        put_stops(&job->generation, what, sizeof what);
+    }
     fprintf(stderr, "%s: %lld parameters, %u prompt%s, %s, backend %s, %d thread%s\n", r->o->job,
             (long long)vd_model_parameters(&job->training.model), r->items.count,
             vd_plural(r->items.count), what, ro_ctx_backend(l->ro), ro_ctx_threads(l->ro),

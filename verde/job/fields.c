@@ -163,7 +163,7 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
      .offset = offsetof(vd_job, generation.min_tokens), .max = VD_TOKENS_MAX},
     {.path = "stop", .type = VD_FIELD_INTEGERS, .when = VD_WHEN_GENERATES, .optional = true,
      .offset = offsetof(vd_job, generation.stop), .max = (1 << 20) - 1,
-     .number = offsetof(vd_job, generation.stop_count), .most = VD_STOPS_MAX},
+     .number = offsetof(vd_job, generation.stop_count), .most = VD_STOPS_MAX, .may_be_empty = true},
     {.path = "repetition_penalty", .type = VD_FIELD_REAL, .when = VD_WHEN_GENERATES, .optional = true,
      .offset = offsetof(vd_job, generation.repetition_penalty), .low = 0.01f, .high = 100, .range = "0.01..100"},
     {.path = "log_probabilities", .type = VD_FIELD_INTEGER, .when = VD_WHEN_GENERATES,

@@ -65,6 +65,7 @@ typedef struct {
     uint64_t otherwise;      /* an integer's value if the key is not there; 0: it must be there */
     bool optional;           /* may be left out, a mapping with all that is in it */
     bool spare;              /* may be left out if the model is pretrained */
+    bool may_be_empty;       /* of lists */
 } vd_field;
 
 enum { VD_FIELD_COUNT = 82, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };

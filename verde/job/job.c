@@ -93,9 +93,10 @@ static vd_status read_list(job_reader *reader, int field) {
         if (status)
             return status;
         if (reader->events.event.type == YAML_SEQUENCE_END_EVENT)
-            return count ? VD_OK
-                         : vd_events_fail(&reader->events, line, "`%s` must not be empty",
-                                          vd_fields[field].path);
+            return count || vd_fields[field].may_be_empty
+                       ? VD_OK
+                       : vd_events_fail(&reader->events, line, "`%s` must not be empty",
+                                        vd_fields[field].path);
         if ((status = read_scalar(reader, field)))
             return status;
     }
@@ -163,6 +164,7 @@ static bool left_out(const job_reader *reader, int field) {
 
 static vd_status check_present(job_reader *reader) {
     reader->job->pretrained = (int)reader->job->training.model.kind == VD_JOB_PRETRAINED;
+    reader->job->says_stops = reader->line[vd_field_find("stop")] != 0;
     for (int i = 0; i < VD_FIELD_COUNT; i++) {
         const vd_field *field = &vd_fields[i];
         if (left_out(reader, i))
@@ -304,9 +306,11 @@ static bool has_twice(const int64_t *list, int64_t count) {
 
 static vd_status check_generation(const job_reader *reader) {
     const vd_generation *g = &reader->job->generation;
+    const bool files_say = reader->job->pretrained && !reader->job->says_stops;
     const job_rule rule[] = {
         {g->min_tokens <= g->max_tokens, "min_tokens", "max_tokens or less"},
-        {g->min_tokens == 0 || g->stop_count > 0, "min_tokens", "0 where there is no stop"},
+        {g->min_tokens == 0 || g->stop_count > 0 || files_say, "min_tokens",
+         "0 where there is no stop"},
         {!has_twice(g->stop, g->stop_count), "stop", "a list of tokens that all differ"},
     };
     return check_rules(reader, rule, sizeof rule / sizeof *rule);

@@ -72,6 +72,7 @@ typedef struct {
         uint8_t sha256[32];
     } prompts;                        /* of jobs that generate or score: in place of data */
     vd_generation generation;         /* of jobs that generate */
+    bool says_stops;                  /* generation.stop stands in the job, even if it is empty */
     float top_p;                      /* generation.top_p as it stands in the job */
     bool pretrained;                  /* the model is that of model_dir */
     char model_dir[VD_JOB_PATH_SIZE]; /* a folder of Hugging Face, or what has DIR.manifest */
@@ -147,7 +148,8 @@ typedef struct {
 } vd_job_weights;
 
 /* Opens the model of a job that has one, hashes its files, compares their manifest with the job's,
- * and sets training.model and training.file; without a folder, reads DIR.manifest, which is enough
+ * and sets training.model and training.file, and generation.stop where the job does not say it, by
+ * config.json; without a folder, reads DIR.manifest, which is enough
  * to know the program. Before vd_job_load_data. On failure `out` is empty. */
 VD_MUST_USE vd_status vd_job_load_weights(vd_job *job, const vd_data_reader *reader,
                                           vd_job_weights *out, vd_err *err);
@@ -166,9 +168,10 @@ void vd_dataset_free(vd_dataset *dataset);
 bool vd_job_has_prompts(const vd_job *job);
 
 typedef struct {
-    int64_t key;    /* 0 or more; no two prompts of a job have the same */
-    uint64_t first; /* of its tokens, in vd_prompts.token */
-    int64_t count;  /* 1 or more */
+    int64_t key;        /* 0 or more; no two prompts of a job have the same */
+    uint64_t first;     /* of its tokens, in vd_prompts.token */
+    int64_t count;      /* 1 or more */
+    int64_t max_tokens; /* of jobs that generate: the job's, or fewer */
 } vd_prompt;
 
 typedef struct {
@@ -178,7 +181,8 @@ typedef struct {
     uint64_t tokens, tokens_capacity;
 } vd_prompts;
 
-/* Reads the job's prompts, a JSON object {"key": 7, "ids": [15, 2, 901]} on each line, and checks
+/* Reads the job's prompts, a JSON object {"key": 7, "ids": [15, 2, 901]} on each line, perhaps with
+ * "max_tokens", and checks
  * the file's SHA-256, every key and every token; after vd_job_load_weights. VD_ERR_USAGE names the
  * line. On failure `out` is empty. */
 VD_MUST_USE vd_status vd_job_load_prompts(const vd_job *job, vd_prompts *out, vd_err *err);

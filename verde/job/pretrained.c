@@ -143,6 +143,68 @@ static vd_status read_model(vd_job *job, const vd_buf *config, vd_err *err) {
     return status;
 }
 
+/* ---- where texts end ---- */
+
+static bool has_all(const int64_t *list, int64_t count, const int64_t *of, int64_t of_count) {
+    for (int64_t i = 0; i < of_count; i++) {
+        int64_t k = 0;
+        while (k < count && list[k] != of[i])
+            k++;
+        if (k == count)
+            return false;
+    }
+    return true;
+}
+
+/* Manifests hold config.json alone. Where generation_config.json, which transformers reads, names
+ * other tokens, whoever has no folder could not know them: the job must say them. */
+static vd_status check_generation_config(const vd_job *job, vd_err *err) {
+    const vd_generation *g = &job->generation;
+    const int64_t vocab = job->training.model.vocab;
+    char path[VD_JOB_PATH_SIZE + 32], said[256] = "";
+    int64_t stop[VD_STOPS_MAX], count = 0;
+    struct stat info;
+    vd_buf text = {0};
+    snprintf(path, sizeof path, "%s/" VD_WEIGHTS_GENERATION_CONFIG, job->model_dir);
+    if (stat(path, &info) != 0)
+        return VD_OK;
+    vd_status status = vd_read_file(path, VD_WEIGHTS_CONFIG_MAX, &text, err);
+    if (status == VD_OK)
+        status = vd_config_stops(text.data, text.size, path, vocab, stop, &count, err);
+    vd_buf_free(&text);
+    if (status != VD_OK || count == 0 ||
+        (has_all(g->stop, g->stop_count, stop, count) &&
+         has_all(stop, count, g->stop, g->stop_count)))
+        return status;
+    for (int64_t i = 0; i < count; i++)
+        snprintf(said + strlen(said), sizeof said - strlen(said), "%s%lld", i ? ", " : "",
+                 (long long)stop[i]);
+    return vd_fail(err, VD_ERR_USAGE,
+                   "%s: `stop` is missing: %s has other eos tokens than " VD_WEIGHTS_CONFIG
+                   ", which is all that manifests have; expected stop: [%s]",
+                   job->path, path, said);
+}
+
+/* A job that does not say where texts end has the model's own tokens for it. */
+static vd_status take_stops(vd_job *job, const vd_job_weights *w, vd_err *err) {
+    vd_generation *g = &job->generation;
+    char name[VD_JOB_PATH_SIZE + 16];
+    if (job->task != VD_JOB_GENERATES || job->says_stops)
+        return VD_OK;
+    snprintf(name, sizeof name, "%s/" VD_WEIGHTS_CONFIG, job->model_dir);
+    vd_status status = vd_config_stops(w->manifest.config.data, w->manifest.config.size, name,
+                                       job->training.model.vocab, g->stop, &g->stop_count, err);
+    if (status == VD_OK && w->present)
+        status = check_generation_config(job, err);
+    if (status == VD_OK && g->min_tokens > 0 && g->stop_count == 0)
+        status = vd_fail(err, VD_ERR_USAGE,
+                         "%s: `min_tokens` must be 0: neither the job nor %s says a stop",
+                         job->path, name);
+    return status;
+}
+
+/* ---- what the program has of it ---- */
+
 static vd_status commit_to_config(vd_job *job, vd_job_weights *out, vd_err *err) {
     vd_hash byte_root, root;
     vd_config_meaning(&job->training.model, &out->meaning);
@@ -181,6 +243,8 @@ vd_status vd_job_load_weights(vd_job *job, const vd_data_reader *reader, vd_job_
         status = check_manifest(job, reader, out, err);
     if (status == VD_OK)
         status = read_model(job, &out->manifest.config, err);
+    if (status == VD_OK)
+        status = take_stops(job, out, err);
     if (status == VD_OK)
         status = list_tensors(job, out, err);
     if (status == VD_OK)

@@ -102,21 +102,48 @@ static vd_status take_ids(prompt_reader *r, const json_t *ids, vd_prompt *out) {
     return status;
 }
 
-static vd_status take_members(prompt_reader *r, json_t *line) {
-    const json_t *key = json_object_get(line, "key");
-    vd_prompt prompt = {0};
+/* The members that a line may have, in words. */
+static const char *members_of(const vd_job *job) {
+    return job->task == VD_JOB_GENERATES ? "`key`, `ids` and perhaps `max_tokens`"
+                                         : "`key` and `ids` alone";
+}
+
+static vd_status check_names(const prompt_reader *r, json_t *line) {
+    const bool generates = r->job->task == VD_JOB_GENERATES;
     const char *name;
     json_t *value;
     json_object_foreach(line, name, value) {
-        if (strcmp(name, "key") != 0 && strcmp(name, "ids") != 0)
-            return vd_fail(r->err, VD_ERR_USAGE,
-                           "%s:%llu: has a member `%.40s`, expected `key` and `ids` alone", r->path,
-                           (unsigned long long)r->line, name);
+        if (strcmp(name, "key") != 0 && strcmp(name, "ids") != 0 &&
+            !(generates && strcmp(name, "max_tokens") == 0))
+            return vd_fail(r->err, VD_ERR_USAGE, "%s:%llu: has a member `%.40s`, expected %s",
+                           r->path, (unsigned long long)r->line, name, members_of(r->job));
     }
+    return VD_OK;
+}
+
+/* A limit of the prompt's own is at most the job's. */
+static vd_status take_limit(const prompt_reader *r, const json_t *limit, vd_prompt *out) {
+    const int64_t most = r->job->generation.max_tokens;
+    char expected[64];
+    out->max_tokens = limit ? json_integer_value(limit) : most;
+    snprintf(expected, sizeof expected, "a whole number 1..%lld", (long long)most);
+    return !limit || (json_is_integer(limit) && out->max_tokens >= 1 && out->max_tokens <= most)
+               ? VD_OK
+               : fail_line(r, "max_tokens", expected);
+}
+
+static vd_status take_members(prompt_reader *r, json_t *line) {
+    const json_t *key = json_object_get(line, "key");
+    vd_prompt prompt = {0};
+    vd_status status = check_names(r, line);
+    if (status != VD_OK)
+        return status;
     if (!json_is_integer(key) || json_integer_value(key) < 0)
         return fail_line(r, "key", "a whole number 0..9223372036854775807");
     prompt.key = json_integer_value(key);
-    vd_status status = take_ids(r, json_object_get(line, "ids"), &prompt);
+    status = take_ids(r, json_object_get(line, "ids"), &prompt);
+    if (status == VD_OK)
+        status = take_limit(r, json_object_get(line, "max_tokens"), &prompt);
     if (status != VD_OK)
         return status;
     if (!room_for_prompt(r->out))
@@ -254,6 +281,8 @@ vd_status vd_job_prompt_program(const vd_job *job, const vd_prompts *prompts, ui
                                 vd_program *out, vd_err *err) {
     const vd_prompt *p = &prompts->list[index];
     vd_prompt_form form = {.count = p->count};
+    vd_generation how = job->generation;
+    how.max_tokens = p->max_tokens;
     vd_err why = {0};
     int32_t key[2];
     *out = (vd_program){0};
@@ -265,7 +294,7 @@ vd_status vd_job_prompt_program(const vd_job *job, const vd_prompts *prompts, ui
         return status;
     status = job->task == VD_JOB_SCORES
                  ? vd_score_program(&job->training, &form, out, &why)
-                 : vd_generation_program(&job->training, &job->generation, &form, out, &why);
+                 : vd_generation_program(&job->training, &how, &form, out, &why);
     return status == VD_OK ? VD_OK
                            : vd_fail(err, status, "%s: %s:%u: %s", job->path, job->prompts.path,
                                      index + 1, why.text);

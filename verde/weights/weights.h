@@ -13,8 +13,9 @@
 #define VD_WEIGHTS_INDEX  "model.safetensors.index.json"
 #define VD_WEIGHTS_CONFIG "config.json"
 /* The files of low-rank adapters, as PEFT names them. */
-#define VD_WEIGHTS_ADAPTER        "adapter_model.safetensors"
-#define VD_WEIGHTS_ADAPTER_CONFIG "adapter_config.json"
+#define VD_WEIGHTS_ADAPTER           "adapter_model.safetensors"
+#define VD_WEIGHTS_ADAPTER_CONFIG    "adapter_config.json"
+#define VD_WEIGHTS_GENERATION_CONFIG "generation_config.json"
 
 enum {
     VD_WEIGHTS_HEADER_MAX = 100 * 1000 * 1000, /* bytes of a file's header, as the format has it */
