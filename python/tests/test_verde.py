@@ -357,6 +357,88 @@ def test_prompts_and_their_text(tokenizer):
         it.token("<s>")
 
 
+TEMPLATE = """{%- for m in messages %}
+{{- '<|end|>' if loop.first else '' }}
+{%- if m.role not in ['user', 'assistant'] %}{{ raise_exception('no role ' + m.role) }}{% endif %}
+{{- m.role + ': ' + m.content | trim + '\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ 'assistant: ' }}{% endif %}
+{%- if strftime_now is defined %}{{ strftime_now('%Y') }}{% endif %}"""
+CHAT = [
+    {"role": "user", "content": " Who signs? "},
+    {"role": "assistant", "content": "The provider."},
+    {"role": "user", "content": "And who pays?"},
+]
+
+
+@pytest.fixture
+def folder(tokenizer, tmp_path):
+    """As a model's folder has a tokenizer."""
+    out = tmp_path / "model"
+    out.mkdir()
+    (out / "tokenizer.json").write_bytes(tokenizer.read_bytes())
+    config = {"chat_template": TEMPLATE, "eos_token": {"content": "<|end|>"}}
+    (out / "tokenizer_config.json").write_text(json.dumps(config))
+    return out
+
+
+def test_a_chat_becomes_the_tokens_of_its_template(folder):
+    pytest.importorskip("jinja2")
+    it = verde.text.Tokenizer(folder)
+    text = "user: Who signs?\nassistant: The provider.\nuser: And who pays?\nassistant: "
+    assert it.chat(CHAT) == [it.token("<|end|>"), *it.encode(text)]
+    with pytest.raises(verde.Error, match="refuses this one: no role judge"):
+        it.chat([{"role": "judge", "content": ""}])
+    (folder / "chat_template.jinja").write_text("{{ eos_token }}{{ messages | tojson }}{{ more }}")
+    it = verde.text.Tokenizer(folder)
+    assert it.decode(it.chat([{"a": "ü"}], more=1), special=True) == '<|end|>[{"a": "ü"}]1'
+    (folder / "chat_template.jinja").write_text("{{ ''.__class__.__mro__ }}")
+    with pytest.raises(verde.Error, match="refuses"):
+        verde.text.Tokenizer(folder).chat(CHAT)
+    with pytest.raises(verde.Error, match="no template"):
+        verde.text.Tokenizer(folder / "tokenizer.json").chat(CHAT)
+
+
+def test_a_chat_has_the_tokens_that_transformers_gives_it(folder):
+    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("jinja2")
+    template = TEMPLATE.replace("strftime_now is defined", "false")
+    own = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
+    theirs = own.apply_chat_template(CHAT, chat_template=template, add_generation_prompt=True)
+    theirs = theirs["input_ids"] if hasattr(theirs, "keys") else theirs
+    assert verde.text.Tokenizer(folder).chat(CHAT) == theirs
+
+
+def test_prompts_are_written_and_answers_are_read_as_text(folder, tmp_path):
+    pytest.importorskip("jinja2")
+    it = verde.text.Tokenizer(folder)
+    written = it.prompts(tmp_path / "p.jsonl", ["A verdict", CHAT], max_tokens=3)
+    lines = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()]
+    assert lines == [
+        {"key": 0, "ids": it.encode("A verdict"), "max_tokens": 3},
+        {"key": 1, "ids": it.chat(CHAT), "max_tokens": 3},
+    ]
+    assert written == (2, hashlib.sha256((tmp_path / "p.jsonl").read_bytes()).hexdigest())
+    ids = it.encode("yes. END no")
+    results = tmp_path / "results.jsonl"
+    results.write_text(
+        "".join(
+            json.dumps({"key": k, "ids": ids, "stopped": "length"}) + "\n"
+            for k in range(written[0])
+        )
+    )
+    assert it.answers(results)[1] == (1, "yes. END no", "length")
+    assert it.answers(results, stop=["no", "END", "never"])[0] == (0, "yes. ", "stop")
+    assert it.answers(results, stop=["never", ""])[0] == (0, "yes. END no", "length")
+    results.write_text('{"key": 1}\n')
+    with pytest.raises(verde.Error, match="results.jsonl:1 is no result"):
+        it.answers(results)
+    for nothing in ([], [""]):
+        with pytest.raises(verde.Error, match="no tokens|no prompts"):
+            it.prompts(tmp_path / "none.jsonl", nothing)
+    assert not (tmp_path / "none.jsonl").exists()
+
+
 def test_wrong_texts_and_token_files_are_errors(tokenizer, tmp_path):
     it = verde.text.Tokenizer(tokenizer)
     (tmp_path / "latin").write_bytes(b"gr\xfcn")
