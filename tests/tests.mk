@@ -50,7 +50,12 @@ $(BUILD)/tests/portable: $(portable_obj) $(portable_sha_$(PORTABLE_SHA)) $(BUILD
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $^ $(LDFLAGS) $(if $(filter openssl,$(PORTABLE_SHA)),$(PKG_LIBS),-lm) -o $@
-tests: $(tests) $(BUILD)/tests/portable $(example_programs)
+# Decides altered verdicts, for tests/system/altered.sh.
+$(BUILD)/tests/judge: $(BUILD)/obj/tests/altered/judge.o $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) -Wl,--wrap=vd_signature_verify $(PKG_LIBS) -o $@
+tests: $(tests) $(BUILD)/tests/portable $(BUILD)/tests/judge $(example_programs)
 .PHONY: tests
 
 # Unit tests that take longest: a change near them names them, T="test_sgemm test_dispute".

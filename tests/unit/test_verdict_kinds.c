@@ -1,0 +1,185 @@
+/* Verdicts of every kind, each of which holds. VERDICTS=DIR keeps them, for
+ * tests/independent/altered.py, which changes them and compares two verifiers. Seeds of the keys
+ * are 32 equal bytes: provider p's p + 1, the referee's 0xee. */
+#include "tests/support/tournament.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "many_programs.h"
+
+static void keep(const vd_buf *verdict, const char *name) {
+    char path[600];
+    vd_err err = {0};
+    const char *dir = getenv("VERDICTS");
+    cr_assert(verdict->size > 0, "%s: there is none", name);
+    if (!dir)
+        return;
+    snprintf(path, sizeof path, "%s/%s.json", dir, name);
+    cr_assert(vd_write_file(path, verdict->data, verdict->size, 0644, &err) == VD_OK, "%s",
+              err.text);
+}
+
+/* ---- of two ---- */
+
+typedef struct {
+    const char *name;
+    const char *first, *second; /* faults; NULL: honest */
+    vd_lie lie;                 /* of the second */
+    bool challenge, runs_again; /* the first, */
+    const char *again;          /* with this fault */
+} duel;
+
+static const duel duels[] = {
+    {.name = "agreed"},
+    {.name = "output", .second = "poison@1"},
+    {.name = "element", .second = "element@2:adamw.layer.1.bias.m"},
+    {.name = "graph", .second = "lr@1"},
+    {.name = "skip", .second = "skip@1"},
+    {.name = "weights", .second = "weights"},
+    {.name = "history", .second = "history@1"},
+    {.name = "proof", .second = "poison@1", .lie = VD_LIE_PROOF},
+    {.name = "withheld", .second = "element@1", .lie = VD_LIE_WITHHOLD},
+    {.name = "silence", .second = "poison@1", .lie = VD_LIE_SILENCE},
+    {.name = "two-wrong", .first = "poison@2", .second = "element@2"},
+    {.name = "declined", .first = "poison@1", .challenge = true},
+    {.name = "upheld", "poison@0", "poison@2", VD_LIE_NONE, true, true, NULL},
+    {.name = "failed", "poison@0", NULL, VD_LIE_NONE, true, true, "lr@2"},
+    {.name = "confirmed", "poison@0", NULL, VD_LIE_NONE, true, true, NULL},
+};
+
+static void open_one(test_provider *p, const test_job *job, uint8_t name, const char *text) {
+    vd_fault fault = {0};
+    if (text)
+        fault = test_fault(job, text);
+    test_provider_open(p, job, name, text ? &fault : NULL);
+}
+
+static void fight(const test_job *job, const duel *how) {
+    test_provider first, second;
+    open_one(&first, job, 1, how->first);
+    open_one(&second, job, 2, how->second);
+    second.side.lie = how->lie;
+    vd_fault again = {0};
+    if (how->again)
+        again = test_fault(job, how->again);
+    if (how->runs_again)
+        test_provider_runs_again(&first, how->again ? &again : NULL);
+    test_dispute d = {.job = job, .side = {&first.side, &second.side}, .challenge = how->challenge};
+    test_settle(&d);
+    cr_assert(d.status == VD_OK, "%s: %s", how->name, d.err.text);
+    keep(&d.verdict, how->name);
+    test_dispute_close(&d);
+    test_provider_close(&second);
+    test_provider_close(&first);
+}
+
+Test(verdict_kinds, of_two_hold, .timeout = 120) {
+    test_job job;
+    test_job_open(&job, VD_MODEL_MLP, 4, 2);
+    for (size_t i = 0; i < sizeof duels / sizeof *duels; i++)
+        fight(&job, &duels[i]);
+    test_job_close(&job);
+}
+
+/* A flipped bit at the first node of an operator, in step 1. */
+static void flip(const test_job *job, int op, const char *name) {
+    test_provider honest, liar;
+    test_dispute d;
+    const vd_fault fault = {VD_FAULT_ELEMENT, 1, test_node(job, 1, op), 5, 20};
+    test_provider_open(&honest, job, 1, NULL);
+    test_provider_open(&liar, job, 2, &fault);
+    test_duel(&d, job, &honest.side, &liar.side, 1);
+    cr_assert(d.status == VD_OK, "%s: %s", name, d.err.text);
+    keep(&d.verdict, name);
+    test_dispute_close(&d);
+    test_provider_close(&liar);
+    test_provider_close(&honest);
+}
+
+Test(verdict_kinds, of_long_sums_and_fixed_products_hold, .timeout = 120) {
+    test_job job;
+    test_job_open_folds(&job, 2, 5000, 2);
+    flip(&job, RO_OP_MATMUL, "fold");
+    flip(&job, RO_OP_ARGMAX, "fold-argmax");
+    test_job_close(&job);
+    test_job_open_fixed(&job, VD_MODEL_MLP, 3, 16);
+    flip(&job, RO_OP_MATMUL_FIXED, "fixed");
+    test_job_close(&job);
+    test_job_open_stored(&job, VD_MODEL_MLP, 3, 0);
+    flip(&job, RO_OP_MATMUL, "bf16");
+    test_job_close(&job);
+}
+
+Test(verdict_kinds, over_rounding_logs_hold, .timeout = 120) {
+    test_job job;
+    test_provider trainer, auditor;
+    vd_public_key key;
+    vd_err err = {0};
+    test_job_open(&job, VD_MODEL_MLP, 4, 2);
+    test_job_round(&job, 32, VD_LOG_CALLS);
+    const vd_fault fault = test_fault(&job, "drop-record@1");
+    test_party party = {.profile = "sim-wide"};
+    cr_assert(test_party_open(&trainer, &job, 1, &party, &fault, &err) == VD_OK, "%s", err.text);
+    vd_key_public(trainer.key, &key);
+    party = (test_party){"sim-deep", &trainer, &key, .contest = true};
+    cr_assert(test_party_open(&auditor, &job, 2, &party, NULL, &err) == VD_OK, "%s", err.text);
+    test_dispute d = {.job = &job, .side = {&trainer.side, &auditor.side}};
+    test_settle(&d);
+    cr_assert(d.status == VD_OK, "%s", d.err.text);
+    keep(&d.verdict, "rounding");
+    test_dispute_close(&d);
+    test_provider_close(&auditor);
+    test_provider_close(&trainer);
+    test_job_close(&job);
+}
+
+/* ---- of many programs ---- */
+
+Test(verdict_kinds, about_many_programs_hold, .timeout = 120) {
+    static many m;
+    many_open(&m, 2, "poison@1");
+    test_dispute d = {.collection = &m.collection, .side = {&m.side[0].side, &m.side[1].side}};
+    test_settle(&d);
+    cr_assert(d.status == VD_OK, "%s", d.err.text);
+    keep(&d.verdict, "collection");
+    test_dispute_close(&d);
+    many_close(&m);
+}
+
+/* ---- of many providers ---- */
+
+static void hold(const char *name, const char *const *faults, bool challenge, bool silent) {
+    test_job job;
+    test_provider side[5];
+    uint32_t count = 0;
+    test_job_open(&job, VD_MODEL_MLP, 4, 2);
+    test_tournament t = {.job = &job, .challenge = challenge};
+    const vd_fault again = test_fault(&job, "lr@3");
+    for (; faults[count]; count++) {
+        open_one(&side[count], &job, (uint8_t)(count + 1), faults[count][0] ? faults[count] : NULL);
+        if (challenge && count < 2)
+            test_provider_runs_again(&side[count], count ? &again : NULL);
+        t.side[count] = &side[count].side;
+    }
+    t.count = count;
+    if (silent)
+        side[0].side.lie = VD_LIE_SILENCE;
+    test_hold(&t);
+    cr_assert(t.status == VD_OK, "%s: %s", name, t.err.text);
+    keep(&t.verdict, name);
+    test_tournament_close(&t);
+    for (uint32_t p = 0; p < count; p++)
+        test_provider_close(&side[p]);
+    test_job_close(&job);
+}
+
+Test(verdict_kinds, of_many_hold, .timeout = 120) {
+    static const char *const three[] = {"poison@1", "", "skip@2", NULL};
+    static const char *const group[] = {"", "element@1", "element@1", "", NULL};
+    static const char *const again[] = {"poison@3", "poison@0", "lr@1", "", NULL};
+    hold("many", three, false, false);
+    hold("many-group", group, false, true);
+    hold("many-again", again, true, false);
+}
