@@ -35,6 +35,10 @@ _TAKEN = {
     bernoulli_.Tensor bernoulli.p bernoulli.default exponential_ randint randint_like randperm
     arange linspace
     """,
+    # Single operations that IEEE 754 rounds, one after the other.
+    FLOAT32 | {torch.float64}: """
+    sqrt relu pow.Tensor_Scalar addcmul addcdiv lerp rsub.Tensor rsub.Scalar
+    """,
     # Values are written at places.
     REAL | COMPLEX: "index_put _index_put_impl _unsafe_index_put index_copy",
 }
