@@ -146,7 +146,10 @@ vd_status vd_judgement_read(const vd_buf *reply, vd_judgement *out, vd_err *err)
 }
 
 vd_judge_time vd_judge_time_of(uint64_t bytes, uint32_t items) {
-    const int64_t most = VD_PROGRAM_BYTES_MAX, read = bytes < most ? (int64_t)bytes : most;
+    enum { MANY = VD_PACK_ITEMS_MAX / 4 }; /* items are read whole, however few bytes they change */
+    const int64_t most = VD_PROGRAM_BYTES_MAX, by_items = items < MANY ? most / MANY * items : most;
+    const int64_t by_bytes = bytes < most ? (int64_t)bytes : most;
+    const int64_t read = by_bytes > by_items ? by_bytes : by_items;
     const int64_t ms =
         VD_JUDGE_BYTES_MS * read / most + (int64_t)VD_JUDGE_PACK_MS * items / VD_PACK_ITEMS_MAX;
     const int64_t cpu_s = VD_JUDGE_BYTES_CPU_S * read / most +

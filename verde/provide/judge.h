@@ -9,8 +9,8 @@
 enum {
     VD_JUDGE_MS = 12000,       /* for a file of few bytes */
     VD_JUDGE_CPU_S = 4,        /* seconds of a processor, likewise */
-    VD_JUDGE_BYTES_MS = 18000, /* more for VD_PROGRAM_BYTES_MAX bytes, in proportion for fewer, */
-    VD_JUDGE_BYTES_CPU_S = 16, /* and no more than that for a pack that has more */
+    VD_JUDGE_BYTES_MS = 18000, /* more for VD_PROGRAM_BYTES_MAX bytes, or a pack of a quarter of */
+    VD_JUDGE_BYTES_CPU_S = 16, /* most items, in proportion for fewer; */
     VD_JUDGE_PACK_MS = 26000,  /* more for a pack of most items, in proportion for fewer; */
     VD_JUDGE_PACK_CPU_S = 32,  /* a client waits for VD_REMOTE_DEADLINE_MS */
     VD_JUDGE_MEMORY = 2047 << 20, /* bytes, for a program of at most 64 MiB */
