@@ -8,6 +8,7 @@
  * program itself only computes with integers and constants. */
 #include <repops/device.h>
 #include <repops/layers.h>
+#include <repops/modes.h>
 #include <repops/typed.h>
 
 #include <stdio.h>
@@ -381,6 +382,7 @@ static unsigned long long hash_of_weights(void) {
 }
 
 int main(int argc, char **argv) {
+    (void)ro_modes_set(); /* printf rounds as this thread does */
     check(ro_ctx_create(&(ro_options){.threads = argc > 1 ? atoi(argv[1]) : 0}, &ctx));
     new_data();
     new_model();

@@ -7,6 +7,7 @@
  * Everything that is rounded goes through repops. The program itself only compares numbers, so no
  * option of its compiler changes a bit. */
 #include <repops/layers.h>
+#include <repops/modes.h>
 #include <repops/typed.h>
 
 #include <stdio.h>
@@ -116,6 +117,7 @@ static unsigned long long hash_of_weights(void) {
 }
 
 int main(int argc, char **argv) {
+    (void)ro_modes_set(); /* printf rounds as this thread does */
     check(ro_ctx_create(&(ro_options){.threads = argc > 1 ? atoi(argv[1]) : 0}, &ctx));
     new_parameter(W1, IN, HIDDEN, 0.35f);
     new_parameter(B1, 1, HIDDEN, 0);

@@ -80,11 +80,13 @@ commands() {
     say delegate ../toy.yaml --key ../client --provider "$(cat first.url)" --provider "$(cat second.url)" --out delegated --json
     sha256sum honest/program honest/run.json honest/state-* wrong/run.json answers/run.json answers/results.jsonl export/* thresholds.yaml \
         trainer/state-* auditor/state-* delegated/model.safetensors >> said
+    MODES=$mode LD_PRELOAD=$work/modes.so "$build/examples/trainer" 1 >> said
     case $mode in flush,up | trap) ;; *) return 0 ;; esac
     MODES=$mode LD_PRELOAD=$work/modes.so "$build/bin/repops-conform" --operators --device "${isas##* }" > out 2>&1 || { cat out; exit 1; }
 }
 
 isas=$(sh tests/isas.sh)
+[ -x "$build/examples/trainer" ] || make -s BUILD="$build" "$build/examples/trainer" > "$work/make.txt" 2>&1 || fail "no example: $(cat "$work/make.txt")"
 modes="flush up down zero flush,up trap"
 for mode in default $modes; do
     (trap cleanup EXIT; commands "$mode") > "$work/$mode.said" 2>&1 &
