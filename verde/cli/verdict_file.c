@@ -13,6 +13,7 @@ vd_status vd_load_verdict(const char *path, const char *referee, bool story, vd_
                           vd_err *err) {
     vd_buf text = {0};
     vd_public_key key;
+    *out = (vd_verdict){0};
     vd_status status = vd_leaf_self_test(err);
     if (status == VD_OK && referee)
         status = vd_read_key("--referee", referee, &key, err);

@@ -67,6 +67,7 @@ vd_status vd_store_create(const char *dir, const vd_program *program, vd_err *er
 vd_status vd_store_program(const char *dir, vd_program *out, vd_err *err) {
     char path[1024];
     vd_buf bytes = {0};
+    *out = (vd_program){0};
     file_path(path, dir, "program");
     vd_status status = vd_read_file(path, VD_PROGRAM_BYTES_MAX, &bytes, err);
     if (status == VD_OK)
