@@ -89,12 +89,22 @@ static vd_status check_tensor(const vd_parameter *p, const vd_file_tensor *have,
     return vd_fail(err, VD_ERR_USAGE, "%s: its shape is [%s], expected [%s]", have->name, is, must);
 }
 
+/* It would start from random numbers, and stay there where adapters alone are trained. */
+static vd_status check_lacking(const tensor_search *s, const vd_parameter *p, vd_err *err) {
+    if (!p->frozen || s->t->evaluates || vd_in_start(s->t, p))
+        return VD_OK;
+    return vd_fail(err, VD_ERR_USAGE,
+                   "lora: the files have no %s, and adapters alone are trained: without `lora`, it "
+                   "is trained from random numbers",
+                   p->name);
+}
+
 static vd_status find_one(tensor_search *s, vd_parameter *p, vd_err *err) {
-    if (!p->tensor[0] || p->role == VD_ROLE_LORA_A || p->role == VD_ROLE_LORA_B)
+    if (p->role == VD_ROLE_LORA_A || p->role == VD_ROLE_LORA_B)
         return VD_OK;
-    const int64_t at = tensor_of(s, p);
-    if (at < 0 && p->may_lack)
-        return VD_OK;
+    const int64_t at = p->tensor[0] ? tensor_of(s, p) : -1;
+    if (at < 0 && (!p->tensor[0] || p->may_lack))
+        return check_lacking(s, p, err);
     if (at < 0)
         return vd_fail(err, VD_ERR_USAGE, "the files have no tensor %s", p->tensor);
     if (s->used[at])

@@ -228,6 +228,11 @@ sum=$(take_model bert-classes)
 of_classes="s,$work/tokens.bin,$work/classes.bin,; s/$tokens/$(sum_of "$work/classes.bin")/"
 adapters bert-classes '' 'pooler, classes' "$of_classes"
 adapters bert-classes '' classes "$of_classes"
+# A new last product would stay random.
+sum=$(sum_of "$work/referee/bert.manifest")
+job bert ', classes: 3' 'lora: {rank: 2, alpha: 4, targets: [attn.q]}' | sed "$of_classes" > "$work/bad.yaml"
+expect 2 'lora: the files have no pooler.weight, and adapters alone are trained' "$verde" run "$work/bad.yaml" --out "$work/none"
+one_line
 # Heads of BERT that the job does not train are named, and what is exported says that it has none.
 python3 - "$work/bert" "$work/pretraining" << 'PYTHON'
 import json
