@@ -80,6 +80,23 @@ def compare_generated(model, prompt, result):
                near([[of for _, of in row] for row in result["best"]], top))
 
 
+def check_ends(folder, model, lines, whole):
+    """Where the files name eos tokens and the job no stop, texts end as transformers ends them."""
+    eos = sorted({result["ids"][TOKENS // 3] for result in whole})[:2]
+    for name in ("config.json", "generation_config.json"):
+        with open(f"{folder}/model/{name}", encoding="utf-8") as file:
+            said = json.load(file)
+        with open(f"{folder}/model/{name}", "w", encoding="utf-8") as file:
+            json.dump({**said, "eos_token_id": eos}, file)
+    write_job(folder, lines, f"task: generate\nsampling: {{greedy: true}}\nmax_tokens: {TOKENS}\n")
+    for line, result in zip(lines, run_job(folder, "ended")):
+        ids = torch.tensor([line["ids"]])
+        out = model.generate(ids, max_new_tokens=TOKENS, do_sample=False, eos_token_id=eos, pad_token_id=0,
+                             attention_mask=torch.ones_like(ids))
+        assert out[0, len(line["ids"]):].tolist() == result["ids"], (eos, result)
+        assert (result["stopped"] == "stop") == (result["ids"][-1] in eos), (eos, result)
+
+
 def compare_scored(model, text, result):
     ids = torch.tensor([text])
     says = torch.log_softmax(model(ids).logits[0, :-1], -1)
@@ -96,10 +113,12 @@ def check(number):
     prompts = [[rng.randrange(vocab) for _ in range(n)] for n in [1, 2, rng.randrange(3, 60), 300]]
     lines = [{"key": rng.randrange(2**63), "ids": ids} for ids in prompts]
     write_job(folder, lines, f"task: generate\nsampling: {{greedy: true}}\nmax_tokens: {TOKENS}\n"
-              f"log_probabilities: {BEST}\n")
-    for line, result in zip(lines, run_job(folder, "generated")):
+              f"stop: []\nlog_probabilities: {BEST}\n")
+    whole = run_job(folder, "generated")
+    for line, result in zip(lines, whole):
         assert line["key"] == result["key"] and result["stopped"] == "length"
         worst = max(worst, compare_generated(model, line["ids"], result))
+    check_ends(folder, model, lines, whole)
     write_job(folder, lines[1:], "task: score\n")
     for line, result in zip(lines[1:], run_job(folder, "scored")):
         worst = max(worst, compare_scored(model, line["ids"], result))

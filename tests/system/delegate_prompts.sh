@@ -335,6 +335,7 @@ until_runs() {
 
 job long generate some.jsonl 'sampling: {temperature: 1.5, top_k: 40, top_p: 0.9, seed: 9}
 max_tokens: 300
+stop: []
 log_probabilities: 1'
 honest long
 long="$verde delegate $work/long.yaml $two --out $work/long"
