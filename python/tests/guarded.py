@@ -213,6 +213,8 @@ def main(count, seed):
         else:
             ended.append(last[:].decode().strip())
             print("ended:", ended[-1], flush=True)
+        done, seconds = first + PER_CHILD, time.monotonic() - started
+        print(f"{done} of {count} calls, {seconds:.0f} s, {len(ended)} ended", flush=True)
     print(f"{count} calls of {len(calls)} operators in {time.monotonic() - started:.0f} s:", counts)
     return 1 if ended else 0
 

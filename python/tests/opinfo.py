@@ -149,7 +149,9 @@ def outcome(function, sample):
         if not isinstance(ours, Exception):
             return "more", _words(plain)
         same = type(ours) is type(plain) and _words(ours)[:60] == _words(plain)[:60]
-        return ("as PyTorch", "") if same else ("wrong", f"{_words(ours)}; PyTorch: {_words(plain)}")
+        return (
+            ("as PyTorch", "") if same else ("wrong", f"{_words(ours)}; PyTorch: {_words(plain)}")
+        )
     if isinstance(ours, Exception):
         return "wrong", _words(ours)
     how = differs(ours, plain)

@@ -1,5 +1,8 @@
 """The package without torch: operators, arrays, errors, what is generated."""
 
+import ctypes
+import math
+import mmap
 import os
 import subprocess
 import sys
@@ -47,6 +50,29 @@ def test_matmul(m, k, n):
     expected = a.astype("f8") @ b.astype("f8")
     assert repops.matmul(a, b) == pytest.approx(expected, abs=1e-4)
     assert (repops.matmul(a, b) == repops.matmul(np.ascontiguousarray(a.T), b, trans=1)).all()
+
+
+def at_the_end_of_memory(shape):
+    """Zeros whose last byte is the last before a page that is not mapped."""
+    size, page = 4 * math.prod(shape), mmap.PAGESIZE
+    room = -(-size // page) * page
+    memory = mmap.mmap(-1, room + page)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    protect = ctypes.CDLL(None).mprotect
+    assert protect(ctypes.c_void_p(start + room), ctypes.c_size_t(page), 0) == 0
+    KEPT.append(memory)
+    return np.frombuffer(memory, "f4", math.prod(shape), room - size).reshape(shape)
+
+
+KEPT = []  # memory that numpy does not own
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 17])
+@pytest.mark.parametrize("m", [1, 3, 9, 10, 16, 33])
+def test_a_product_reads_and_writes_nothing_beyond_its_memory(m, n):
+    a, b, out = (at_the_end_of_memory(shape) for shape in ((m, 5), (5, n), (m, n)))
+    a[:], b[:] = numbers(m, 5), numbers(5, n)
+    assert (repops.matmul(a, b, out=out) == repops.matmul(a.copy(), b.copy())).all()
 
 
 def test_reductions_infer_their_shapes():

@@ -1,7 +1,8 @@
 """PyTorch's own samples of its operators, of every type of elements, and calls that it refuses.
 
 In the block each is computed rightly or refused: by name, or as PyTorch refuses it. A part of the
-samples is tried; REPOPS_OPINFO=all tries more of each operator (some ten minutes).
+samples is tried: all operators of float32, some of each other type. REPOPS_OPINFO=all tries all
+(half an hour of one core).
 """
 
 import collections
@@ -19,16 +20,34 @@ opinfo = pytest.importorskip("opinfo")
 ALL = os.environ.get("REPOPS_OPINFO") == "all"
 MOST = 16 if ALL else 2  # samples of an operator and type
 CHANGED = 4 if ALL else 1  # samples that are changed in every way
-EVERY = 1 if ALL else 6  # one operator of so many is tried with changed samples
+EVERY = 1 if ALL else 8  # one operator of so many is tried with changed samples
 
 # Of changed values: a NaN has no integer; of several in a window the first has its place here, and
-# so have equal ones.
+# so have equal ones; behind a pivot that is not positive nothing is defined.
 UNLIKE = {
-    "topk",
+    *"topk linalg.cholesky_ex".split(),
     *"byte char short int long".split(),
     *"nn.functional.adaptive_max_pool1d nn.functional.adaptive_max_pool2d".split(),
     *"nn.functional.max_pool1d nn.functional.max_pool2d max_pool2d_with_indices_backward".split(),
 }
+
+
+# Equal elements are ordered by their places here; bytes are resized as float32 and rounded.
+OTHERWISE = {
+    *"sort argsort topk msort".split(),
+    *"nn.functional.interpolate.bilinear nn.functional.interpolate.bicubic".split(),
+    *"nn.functional.upsample_bilinear _upsample_bilinear2d_aa".split(),
+}
+MORE = {"nn.functional.max_pool1d"}  # of integers, which PyTorch has with places alone
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads that wait for the next small operator would take most of the time."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 def report(counts, wrong):
@@ -42,7 +61,10 @@ def test_samples_of_a_type_are_computed_rightly_or_refused(kind):
     if not hasattr(torch, kind):
         pytest.skip(f"this PyTorch has no {kind}")
     counts, wrong = collections.Counter(), []
-    for name, op in opinfo.operators():
+    turn, part = opinfo.TYPES.index(kind), 1 if ALL or kind == "float32" else 8
+    for i, (name, op) in enumerate(opinfo.operators()):
+        if (i + turn) % part:
+            continue
         try:
             given = list(opinfo.samples(op, getattr(torch, kind), MOST))
         except Exception:  # noqa: BLE001
@@ -50,6 +72,8 @@ def test_samples_of_a_type_are_computed_rightly_or_refused(kind):
             continue
         for sample in given:
             how, text = opinfo.outcome(op.op, sample)
+            if (how == "more" and name in MORE) or (text == "values" and name in OTHERWISE):
+                how = "otherwise"
             counts[how] += 1
             if how in ("wrong", "more"):
                 wrong.append(f"{name}: {text}; {opinfo.shown(sample)}")

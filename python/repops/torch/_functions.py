@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from ._call import elementwise, need
+from ._call import Leftover, elementwise, need
 from ._registry import handles
 
 _LN2_HI, _LN2_LO = float.fromhex("0x1.62e42fee00000p-1"), float.fromhex("0x1.a39ef35793c76p-33")
@@ -63,25 +63,27 @@ def log64(x: torch.Tensor) -> torch.Tensor:
 
 
 def _turn(x: torch.Tensor, quarter: int) -> torch.Tensor:
+    size = x.abs()
+    if bool(((size >= 2.0**30) & (size < math.inf)).any()):
+        raise Leftover("it has angles of 2^30 or more, which the parts of pi / 2 do not tell")
     k = (x * (2 / math.pi)).round()
     r = ((x - k * _PI2[0]) - k * _PI2[1]) - k * _PI2[2]
     z = r * r
     odd = [(-1) ** i / math.factorial(2 * i + 1) for i in range(8, -1, -1)]
     even = [(-1) ** i / math.factorial(2 * i) for i in range(8, -1, -1)]
-    j = torch.where(x.abs() < 2.0**30, k, 0.0).to(torch.int64) + quarter
+    j = torch.where(size < math.inf, k, 0.0).to(torch.int64) + quarter
     y = torch.where(j % 2 == 0, r * _horner(z, odd), _horner(z, even))
     y = torch.where(j & 2 == 0, y, -y)
-    # Beyond 2^30 the parts of pi / 2 do not tell the angle.
-    return torch.where(x.abs() < 2.0**30, y, math.nan)
+    return torch.where(size < math.inf, y, math.nan)
 
 
 def sin64(x: torch.Tensor) -> torch.Tensor:
-    """sin of float64 below 2^30; beyond it is NaN."""
+    """sin of float64 below 2^30."""
     return _turn(x, 0)
 
 
 def cos64(x: torch.Tensor) -> torch.Tensor:
-    """cos of float64 below 2^30; beyond it is NaN."""
+    """cos of float64 below 2^30."""
     return _turn(x, 1)
 
 

@@ -98,8 +98,12 @@ RO_INLINE void finish_quad(const tile *t, int row, int stored, __mmask8 cols, __
     }
     __m128 lanes[4] = {_mm512_castps512_ps128(x), _mm512_extractf32x4_ps(x, 1),
                        _mm512_extractf32x4_ps(x, 2), _mm512_extractf32x4_ps(x, 3)};
-    for (int i = stored; i < 4; i++)
+    for (int i = stored; i < 4; i++) {
+        /* gcc would join the extraction with the store, to vextractf32x4, whose columns beyond the
+         * mask fault where they lie in a page that is not mapped. */
+        __asm__("" : "+v"(lanes[i]));
         _mm_mask_storeu_ps(to + (row + i) * step, cols, lanes[i]);
+    }
 }
 
 /* Runs `steps` k steps, at most four. */
