@@ -220,3 +220,15 @@ def test_an_infinite_norm_of_finite_gradients_shows():
     with reproducible():
         assert torch.nn.utils.clip_grad_norm_(torch_s, 1.0) == float("inf")
     assert all((p.grad == 0).all() for p in torch_s)
+
+
+def test_torch_is_not_asked_about_states_of_another_size():
+    # Its own kernel writes past the end of them.
+    for policy in ("list", "warn"):
+        with reproducible(policy):
+            optimizer, p = one_step(torch.optim.AdamW, 100000, fused=True)
+            optimizer.state[p]["exp_avg"] = torch.zeros(4)
+            with pytest.raises(
+                repops.Error, match=r"exp_avg is \[4\], and its parameter \[100000\]"
+            ):
+                optimizer.step()

@@ -29,6 +29,10 @@ class Leftover(Exception):
     """This operator, or these arguments of it, are not the library's. The text says why."""
 
 
+class Misfit(Error):
+    """Sizes by which PyTorch's own kernel reads or writes past the end, so that it is not asked."""
+
+
 class Wrong(Exception):
     """PyTorch refuses these arguments, and is asked for its own error."""
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ._call import Leftover
+from ._call import Leftover, Misfit
 from ._integers import WHOLE, tensors
 from ._registry import FLOAT32, INDEXED, TYPES
 from ._values import VALUES
@@ -167,7 +167,7 @@ def checked(name: str, function: Callable[..., Any], signed: bool = True) -> Cal
             if values is not None:
                 values(*args, **kwargs)
             return function(*args, **kwargs)
-        except Leftover:
+        except (Leftover, Misfit):
             raise
         except Exception as reason:  # noqa: BLE001
             refuse(func, args, kwargs, reason)

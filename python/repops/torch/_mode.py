@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .._context import Context
 from .._library import Error
-from ._call import Leftover
+from ._call import Leftover, Misfit
 from ._integers import tensors
 from ._modes import changed, set_back, set_default, torch_parallel
 from ._routes import direct, resolve, routes
@@ -162,8 +162,8 @@ class reproducible(TorchDispatchMode):
 
         Layouts are asked for here, so that dense tensors pay nothing for it. Otherwise the call is
         wrong, or the block is: torch tells which, unless a part has been written already."""
-        if isinstance(error, LeftoverError):
-            return ""  # of an operator that this one is taken apart into
+        if isinstance(error, (LeftoverError, Misfit)):
+            return ""  # the first is of an operator that this one is taken apart into
         for t in tensors([args, list(kwargs.values())]):
             if t.is_nested or t.layout is not torch.strided:
                 return f"one of its inputs is {'nested' if t.is_nested else t.layout}"

@@ -10,7 +10,7 @@ import torch
 
 from .._library import AdamwParameter, AdamwStep, Error, SgdStep, lib
 from .._operators import bits
-from ._call import Leftover, elementwise, fused, need, packed, run
+from ._call import Leftover, Misfit, elementwise, fused, need, packed, run
 from ._elements import maximum
 from ._registry import handles
 
@@ -43,14 +43,14 @@ def _check_all(
     in `alike`."""
     for name, each in lists.items():
         if len(each) != len(params):
-            raise Error(f"there are {len(params)} parameters and {len(each)} of {name}")
+            raise Misfit(f"there are {len(params)} parameters and {len(each)} of {name}")
         for w, t in zip(params, each):
             for tensor in (w, t):
                 if tensor.layout is not torch.strided:
                     raise Leftover(f"one of its inputs is {tensor.layout}")
             need(w, t)
             if t.shape != w.shape:
-                raise Error(f"{name} is {list(t.shape)}, and its parameter {list(w.shape)}")
+                raise Misfit(f"{name} is {list(t.shape)}, and its parameter {list(w.shape)}")
             if name in alike and not (_lie_alike(t, w) and packed(w)):
                 raise Leftover(f"a parameter and its {name} do not lie alike")
 
@@ -85,7 +85,7 @@ def adamw(
     decays = decay if isinstance(decay, (list, tuple)) else [decay] * len(params)
     _check_adam(params, grads, ms, vs, None)
     if len(steps) != len(params):
-        raise Error(f"there are {len(params)} parameters and {len(steps)} steps")
+        raise Misfit(f"there are {len(params)} parameters and {len(steps)} steps")
     rate = lr.reshape(1).float() if isinstance(lr, Tensor) else torch.tensor([float(lr)])
     clip = torch.ones(1) if clip is None else clip
     grads = [g if _lie_alike(g, p) else torch.empty_like(p).copy_(g) for g, p in zip(grads, params)]

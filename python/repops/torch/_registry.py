@@ -37,7 +37,8 @@ _TAKEN = {
     """,
     # Single operations that IEEE 754 rounds, one after the other.
     FLOAT32 | {torch.float64}: """
-    sqrt relu pow.Tensor_Scalar addcmul addcdiv lerp rsub.Tensor rsub.Scalar
+    sqrt relu pow.Tensor_Scalar addcmul addcdiv lerp rsub.Tensor rsub.Scalar frac
+    leaky_relu leaky_relu_backward
     """,
     # Values are written at places.
     REAL | COMPLEX: "index_put _index_put_impl _unsafe_index_put index_copy",
