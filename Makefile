@@ -71,8 +71,14 @@ with_progress = MAKE="$(MAKE)" sh verde/progress.sh $(if $(filter -j%,$(MAKEFLAG
 
 all: build
 build: ## install what is missing, build the library and the command: 0.2 GB
+# Beside other goals it makes its files in this process: two would write the same files at the same time.
+ifneq ($(word 2,$(MAKECMDGOALS)),)
+build: programs
+else
+build:
 	@sh verde/packages.sh $(PACKAGES)
 	+@$(call with_progress,programs)
+endif
 
 help: ## this list
 	@awk -F ' ## ' '/^[a-z][a-z-]*:.* ## / { sub(/:.*/, "", $$1); printf "  make %-18s %s\n", $$1, $$2 }' \
