@@ -105,8 +105,8 @@ static bool states(const char *cell, const vd_field *f) {
     char range[EXPECTED_SIZE], low[64];
     range_of(f, range);
     snprintf(low, sizeof low, "%.*s..`", (int)strcspn(range, "."), range);
-    if (f->type == VD_FIELD_INTEGERS && strstr(cell, "1 to "))
-        snprintf(range, sizeof range, "1 to %lld", (long long)f->most);
+    if (f->type == VD_FIELD_INTEGERS && strstr(cell, " to ")) /* of how many, not of each */
+        snprintf(range, sizeof range, "%d to %lld", !f->may_be_empty, (long long)f->most);
     return holds(cell, range) || strncmp(cell, low, strlen(low)) == 0;
 }
 
