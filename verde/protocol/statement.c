@@ -104,7 +104,7 @@ bool vd_recall(vd_referee *r, uint32_t p) {
 
 void vd_referee_answer(vd_referee *r, uint32_t p, const void *note, size_t size) {
     vd_party *party = &r->party[p];
-    vd_stated stated;
+    vd_stated stated = {.payload = {0}};
     vd_err err = {0};
     vd_status status = read_answer(r, party, note, size, &stated, &err);
     if (status == VD_ERR_LOCAL)
