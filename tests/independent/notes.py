@@ -148,14 +148,18 @@ def ordinate(encoded, what):
     return y
 
 
-@cache
 def public_key(key):
     """The key of 64 digits, unless it is no point of the curve, or one that anybody could sign for."""
     raw = from_hex(key)
     need(raw is not None, "a key is not 64 lower-case digits")
-    y = ordinate(raw, f"the key {key}")
+    return key_of_point(raw)
+
+
+@cache
+def key_of_point(raw):
+    y = ordinate(raw, f"the key {raw.hex()}")
     square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
-    need(pow(square, (P - 1) // 2, P) == 1, f"the key {key} is no point of the curve")
+    need(pow(square, (P - 1) // 2, P) == 1, f"the key {raw.hex()} is no point of the curve")
     return Ed25519PublicKey.from_public_bytes(raw)
 
 

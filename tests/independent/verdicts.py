@@ -69,7 +69,11 @@ class Told(verify.Evidence):
             item["absent"] = "no answer"
         self.items.append(item)
         self.at = len(self.items) - 1
-        return super().ask(p, question, tree)
+        try:
+            return super().ask(p, question, tree)
+        except Refused:  # a forger takes it for silence, so that nothing else is wrong with the verdict
+            self.size = None
+            return None
 
     def again(self, p, wanted, said):
         answer = json.loads(payload_of(said))["answer"]

@@ -138,8 +138,8 @@ static bool answer_matches(const json_t *root, const vd_public_key *key, const v
     vd_hex(key->b, VD_KEY_SIZE, hex);
     return vd_json_has_only(root, keys) && get_version(root) &&
            vd_json_get_hash(root, "assignment", &a) && vd_hash_equal(&a, assignment) &&
-           vd_json_get_hash(root, "question", &q) && vd_hash_equal(&q, question) &&
-           signer && strcmp(signer, hex) == 0;
+           vd_json_get_hash(root, "question", &q) && vd_hash_equal(&q, question) && signer &&
+           strcmp(signer, hex) == 0;
 }
 
 static vd_status read_payload(const vd_buf *payload, const vd_answer_to *asked, json_t **root,
