@@ -143,7 +143,7 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=40m tmpfs "$work/disk" 2> /dev
     job=$(python3 "$client" "$url" "$work/client-1" submit "$work/toy" --name second) || true
     rm "$work/disk/filler"
     case $job in
-    *[!0-9a-f]*) grep -q 'trouble of this provider' <<- TEXT || fail "the full disk is not told of: $job"
+    *[!0-9a-f]*) grep -q '^507 .*bytes free, of which other jobs\|trouble of this provider' <<- TEXT || fail "the full disk is not told of: $job"
 		$job
 		TEXT
         ;;

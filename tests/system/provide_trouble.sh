@@ -127,7 +127,7 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=100m tmpfs "$work/disk" 2> /de
     mounted=1
     daemon disk
     # What would not fit beside what others may still write is refused at once, and no upload is when there is room again.
-    dd if=/dev/zero of="$work/disk/filler" bs=4k count=12000 2> /dev/null || true
+    dd if=/dev/zero of="$work/disk/filler" bs=4k count=16000 2> /dev/null || true
     answers '^507 .*bytes free, of which other jobs' bob submit "$work/saves" --keep 4
     dd if=/dev/zero of="$work/disk/filler" bs=4k 2> /dev/null || true
     answers '^507 .*disk is full' alice upload "$work/toy.json"

@@ -240,26 +240,35 @@ Test(provide_ledger, judging_is_charged_to_its_client) {
     cr_expect(usage_of(alice).seconds == 2 && usage_of(bob).seconds == 0);
 }
 
-/* As it was before it kept accounts of referees. */
-Test(provide_ledger, an_older_one_goes_on) {
-    const vd_job_record job = job_of('7', alice);
+#define BEFORE_4                                                                                   \
+    "DROP TABLE judged; DROP TABLE forgotten; ALTER TABLE job DROP COLUMN written; "               \
+    "ALTER TABLE job DROP COLUMN again; "
+
+static void change_closed_ledger(const char *sql) {
     char path[128];
     sqlite3 *db;
-    put(&job);
     vd_ledger_close(ledger);
     snprintf(path, sizeof path, "%s/ledger.db", provide_dir);
     cr_assert(sqlite3_open(path, &db) == SQLITE_OK);
-    cr_assert(sqlite3_exec(db,
-                           "DROP TABLE asked; DROP TABLE judged; DROP TABLE forgotten; "
-                           "ALTER TABLE job DROP COLUMN written; "
-                           "ALTER TABLE job DROP COLUMN again; "
-                           "PRAGMA user_version=1;",
-                           NULL, NULL, NULL) == SQLITE_OK);
+    cr_assert(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK);
     sqlite3_close(db);
     open_ledger();
+}
+
+/* As it was before it kept accounts of referees, and before it knew what was written. */
+Test(provide_ledger, an_older_one_goes_on) {
+    const vd_job_record job = job_of('7', alice);
+    vd_err err = {0};
+    put(&job);
+    change_closed_ledger(BEFORE_4 "DROP TABLE asked; PRAGMA user_version=1;");
     get(alice, job.id, true);
     charge(job.id, bob, DAY, 700, 1000);
     expect_charged(job.id, bob, 700, 1000);
+    cr_assert(vd_ledger_take_nonce(ledger, alice, "00", 1000, 400, &err) == VD_OK);
+    change_closed_ledger(BEFORE_4 "PRAGMA user_version=3;");
+    expect_charged(job.id, bob, 700, 1000);
+    cr_expect(get(alice, job.id, true).written == 0 && !get(alice, job.id, true).again);
+    cr_expect(vd_ledger_take_nonce(ledger, alice, "00", 1000, 400, &err) == VD_ERR_PEER);
 }
 
 static void take_count(const char *referee, int64_t count, vd_status expected, int64_t had) {

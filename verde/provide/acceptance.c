@@ -102,7 +102,8 @@ static bool may_have_more(vd_submission *s, vd_usage *usage) {
     return true;
 }
 
-/* On the disk, beside what other jobs have still to write. */
+/* On the disk, beside what other jobs have still to write. It may take of what uploads leave free,
+ * so that nobody's uploads keep others from jobs, but not what the ledger needs. */
 static bool has_room(vd_submission *s) {
     const vd_daemon *daemon = s->daemon;
     struct statvfs disk;
@@ -114,7 +115,7 @@ static bool has_room(vd_submission *s) {
     if (statvfs(daemon->options.dir, &disk) != 0)
         return true;
     const uint64_t free = (uint64_t)disk.f_bavail * disk.f_frsize;
-    const uint64_t taken = (uint64_t)others + VD_DISK_SPARE;
+    const uint64_t taken = (uint64_t)others + VD_DISK_LEDGER;
     const uint64_t wants = s->program.disk - (s->written < s->program.disk ? s->written : 0);
     if (taken <= free && wants <= free - taken)
         return true;

@@ -9,7 +9,8 @@
 
 enum {
     VD_CHUNK_MAX = 8 << 20,       /* bytes of a chunk */
-    VD_DISK_SPARE = 16 << 20,     /* bytes of the disk that uploads leave free */
+    VD_DISK_SPARE = 16 << 20,     /* bytes of the disk that uploads leave free, */
+    VD_DISK_LEDGER = 4 << 20,     /* and that jobs do when they are accepted */
     VD_UPLOAD_HASHES = 8,         /* uploads whose hash is kept between chunks */
     VD_UPLOAD_BUFFER = 256 << 10, /* bytes that are read at once */
     VD_UPLOAD_AT_ONCE = 64 << 20, /* bytes that may be read while a chunk's sender waits */
