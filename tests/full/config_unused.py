@@ -8,7 +8,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 
 import torch
 import transformers
@@ -21,6 +20,7 @@ GROUPS = {"ALL": set(MODELS), "LLAMAS": {"LLAMA", "MISTRAL", "QWEN2", "QWEN3"}, 
 RULES = {"FALSE": [False], "ZERO": [0], "ONE": [1, 1.0], "EMPTY": [{}, []]}
 # transformers refuses some of these for some fields; one it must take.
 ANY = [True, 2, 0.5, "x", "bfloat16", [1, 2], {"0": "LABEL_0", "1": "LABEL_1"}]
+OWN = {"out_features": ["stage1"]}  # what no other field could be
 TOLERANCE = 1e-5  # another way of attention rounds otherwise
 
 transformers.logging.set_verbosity(transformers.logging.CRITICAL)
@@ -42,16 +42,13 @@ def rows():
         yield kind, name, families_of(families), last
 
 
-def values_of(kind, last, config):
-    return {"ANY": ANY, "TEXT": [last], "ONLY": RULES.get(last.removeprefix("VD_CONFIG_"), []),
+def values_of(kind, name, last, config):
+    return {"ANY": ANY + [OWN[name]] if name in OWN else ANY, "TEXT": [last], "ONLY": RULES.get(last.removeprefix("VD_CONFIG_"), []),
             "SAME": [config.get(last)]}[kind]
 
 
 def read(config):
-    with tempfile.TemporaryDirectory() as folder:
-        with open(os.path.join(folder, "config.json"), "w") as file:
-            json.dump(config, file)
-        return transformers.AutoConfig.from_pretrained(folder)
+    return transformers.AutoConfig.for_model(**config)
 
 
 def build(config, state):
@@ -93,24 +90,23 @@ def compare(family, fields, config, base, state):
 
 
 def check(family, fields, config, base, state):
-    """All at once, which is quick; one after the other if something is wrong. Returns those that a model takes."""
-    if compare(family, fields, config, base, state) is None:
+    """All at once, and by halves if something is wrong. Returns those that a model takes."""
+    wrong = compare(family, fields, config, base, state) if fields else None
+    if wrong is None:
         return set(fields)
-    taken = set()
-    for name, value in fields.items():
-        wrong = compare(family, {name: value}, config, base, state)
-        if wrong == "other numbers" or "state_dict" in (wrong or ""):
-            sys.exit(f"{family}: {name} = {value!r}: {wrong}; {TABLE} says that it has no influence")
-        if wrong is None:
-            taken.add(name)
-    together = compare(family, {name: fields[name] for name in taken}, config, base, state)
-    assert together is None, f"{family}: {sorted(taken)} together: {together}"
-    return taken
+    names = list(fields)
+    if len(names) > 1:
+        halves = (names[:len(names) // 2], names[len(names) // 2:])
+        return set().union(*(check(family, {n: fields[n] for n in half}, config, base, state) for half in halves))
+    if wrong == "other numbers" or "state_dict" in wrong:
+        sys.exit(f"{family}: {names[0]} = {fields[names[0]]!r}: {wrong}; {TABLE} says that it has no influence")
+    return set()
 
 
 def main():
     table = list(rows())
     tried = refused = 0
+    print(f"{len(table)} fields in {TABLE}", flush=True)
     for family, folder in MODELS.items():
         with open(os.path.join(VECTORS, folder, "config.json")) as file:
             config = json.load(file)
@@ -120,7 +116,7 @@ def main():
         model = build(config, None)
         state = model.state_dict()
         base = numbers_of(model, family == "RESNET")
-        mine = {name: values_of(kind, last, config) for kind, name, families, last in table if family in families}
+        mine = {name: values_of(kind, name, last, config) for kind, name, families, last in table if family in families}
         taken = {name: 0 for name in mine}
         for i in range(max(map(len, mine.values()))):
             fields = {name: values[i] for name, values in mine.items() if i < len(values)}
@@ -130,6 +126,7 @@ def main():
         never = [name for name, count in taken.items() if count == 0]
         if never:
             sys.exit(f"{family}: transformers takes no value of {', '.join(never)}")
+        print(f"{family}: {len(mine)} fields, {sum(taken.values())} values", flush=True)
         tried, refused = tried + sum(taken.values()), refused + sum(map(len, mine.values())) - sum(taken.values())
         # The comparison sees a field that has influence.
         seen = {"activation_function" if family == "GPT2" else "hidden_act": "tanh"}
