@@ -188,7 +188,11 @@ def checked(name: str, function: Callable[..., Any], signed: bool = True) -> Cal
             return known(mode, func, args, kwargs)
         return first(mode, func, args, kwargs, key)
 
-    return call if signed else known
+    def unsigned(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+        check_types(types, args[:1], {})
+        return known(mode, func, args, kwargs)
+
+    return call if signed else unsigned if base in TYPES else known
 
 
 def _text(kind: Any) -> str:

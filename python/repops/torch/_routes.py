@@ -54,14 +54,16 @@ def _real(op: Any) -> Callable[..., Any]:
     return call
 
 
-def _lists_tensors(func: Any) -> bool:
-    """Then the handler checks them itself: signatures of a model's parameters are long."""
+def _is_signed(func: Any) -> bool:
+    """Are its signatures checked? Those of a model's parameters are long, so that handlers of lists
+    do what they would do; processes exchange tensors of any kind."""
     kinds = ("List[Tensor]", "List[Optional[Tensor]]")
-    return any(str(a.type) in kinds for a in func._schema.arguments)
+    lists = any(str(a.type) in kinds for a in func._schema.arguments)
+    return not lists and func.namespace != "c10d"
 
 
 def _handler(func: Any, name: str, integers: bool) -> Route:
-    check = checked(name, HANDLERS[name], not _lists_tensors(func))
+    check = checked(name, HANDLERS[name], _is_signed(func))
 
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
         first = args[0] if args else None
