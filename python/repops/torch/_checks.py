@@ -155,9 +155,11 @@ def check_once(seen: set[Any], func: Any, args: tuple, kwargs: dict) -> None:
 
 
 def checked(name: str, function: Callable[..., Any], signed: bool = True) -> Callable[..., Any]:
-    """The handler of an operator, with all checks. signed: its signatures are; else the handler
-    does what they would do."""
+    """The handler of an operator, with all checks. signed: its signatures are; else, unless a table
+    has its types, the handler does all of it, and PyTorch is not asked."""
     base = name.split(".")[0]
+    if not signed and base not in TYPES:
+        return lambda mode, func, args, kwargs: function(*args, **kwargs)
     values = VALUES.get(name) or VALUES.get(base)
     types = TYPES.get(name) or TYPES.get(base) or FLOAT32
     indexed, seen = base in INDEXED, set[Any]()
@@ -192,7 +194,7 @@ def checked(name: str, function: Callable[..., Any], signed: bool = True) -> Cal
         check_types(types, args[:1], {})
         return known(mode, func, args, kwargs)
 
-    return call if signed else unsigned if base in TYPES else known
+    return call if signed else unsigned
 
 
 def _text(kind: Any) -> str:

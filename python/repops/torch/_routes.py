@@ -56,7 +56,7 @@ def _real(op: Any) -> Callable[..., Any]:
 
 def _is_signed(func: Any) -> bool:
     """Are its signatures checked? Those of a model's parameters are long, so that handlers of lists
-    do what they would do; processes exchange tensors of any kind."""
+    check them themselves; processes exchange tensors of any kind."""
     kinds = ("List[Tensor]", "List[Optional[Tensor]]")
     lists = any(str(a.type) in kinds for a in func._schema.arguments)
     return not lists and func.namespace != "c10d"
