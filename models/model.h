@@ -6,7 +6,10 @@
 #include "verde/graph/build.h"
 
 /* Parameters that are trained: one node reads the norms of all their gradients. */
-enum { VD_TRAINED_MAX = RO_MAX_INPUTS };
+enum {
+    VD_TRAINED_MAX = RO_MAX_INPUTS,
+    VD_SCOPE_SIZE = 64, /* with the final NUL */
+};
 
 /* This says what a layer does with a parameter. */
 typedef enum {
@@ -40,11 +43,11 @@ typedef struct {
     uint32_t *trained; /* parameters that are not frozen: leaf i is parameter trained[i]; owned */
     uint32_t trained_count;
     const vd_lora *lora;
-    uint32_t matched;              /* bit i: lora->target[i] names a layer */
-    char products[200];            /* the names that a target may have, once each, for errors */
-    bool failed;                   /* there was no memory */
-    char scope[VD_NAME_SIZE];      /* begins the names of what is declared */
-    char file_scope[VD_NAME_SIZE]; /* begins their names in files */
+    uint32_t matched;               /* bit i: lora->target[i] names a layer */
+    char products[200];             /* the names that a target may have, once each, for errors */
+    bool failed;                    /* there was no memory */
+    char scope[VD_SCOPE_SIZE];      /* begins the names of what is declared */
+    char file_scope[VD_SCOPE_SIZE]; /* begins their names in files */
 } vd_parameters;
 
 /* Keys and values that attention keeps for the rows to come, of one sequence. */

@@ -35,12 +35,12 @@ class Reader:
         """A name; bytes 1..markers in it stand for so many digits."""
         data = self.take(self.number("H"))
         need(all(0x20 <= c <= 0x7e or 1 <= c <= markers for c in data), "a name is not allowed")
-        need(sum(digits if c <= markers else 1 for c in data) <= 63, "a name is too long")
+        need(sum(digits if c <= markers else 1 for c in data) <= 255, "a name is too long")
         return data.decode()
 
     def shape(self):
         dtype, ndim = self.numbers("BB")
-        need(dtype in SIZES and 1 <= ndim <= 5, "a shape is not allowed")
+        need(dtype in SIZES and 1 <= ndim <= 8, "a shape is not allowed")
         dims = self.numbers(f"{ndim}Q")
         need(min(dims) >= 1 and elements((dtype, dims)) <= 2**40, "a tensor has no elements, or too many")
         return dtype, dims

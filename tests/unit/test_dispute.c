@@ -236,17 +236,18 @@ static bool try_element(const test_job *job, const test_provider *honest, const 
 /* First, last and middle elements; bits of mantissa, exponent and sign. */
 static int try_node(const test_job *job, const test_provider *honest, int64_t step, uint32_t node) {
     const vd_node *n = vd_node_stored(vd_step_graph(&job->program, step), node);
+    const vd_name name = vd_node_name(vd_step_graph(&job->program, step), node);
     uint32_t last = (uint32_t)ro_shape_numel(&n->shape) - 1;
     const uint32_t element[] = {0, last, last / 3, last / 2}, bit[] = {22, 3, 31, 30};
     int noticed = 0;
     for (uint32_t i = 0; i < 4; i++) {
-        char what[160];
+        char what[400];
         vd_fault fault = {VD_FAULT_ELEMENT, step, node, element[i], bit[i]};
         snprintf(what, sizeof what, "step %lld, node %u, %s (%s), element %u, bit %u",
-                 (long long)step, node, n->name, ro_op_describe(n->op)->name, element[i], bit[i]);
+                 (long long)step, node, name.text, ro_op_describe(n->op)->name, element[i], bit[i]);
         noticed += try_element(job, honest, &fault, (node + i) % 2, what);
     }
-    cr_expect(noticed, "no element of %s matters to any state", n->name);
+    cr_expect(noticed, "no element of %s matters to any state", name.text);
     return noticed;
 }
 

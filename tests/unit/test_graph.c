@@ -77,6 +77,20 @@ Test(encoding, programs_come_back_with_the_same_bytes_and_hash) {
     }
 }
 
+/* Programs that are made of other people's models have names as long as these. */
+Test(encoding, names_of_255_bytes_come_back) {
+    vd_program program = program_of(kinds[0], 2);
+    char name[VD_NAME_SIZE] = {0};
+    memset(name, 'n', VD_NAME_SIZE - 1);
+    for (uint32_t i = 0; i < program.step.stored_count; i += 3)
+        cr_assert(vd_store_name(&program.step, &program.step.stored[i], name, strlen(name)));
+    memcpy(program.leaf[0].name, name, sizeof name);
+    memcpy(program.data[0].tensor.name, name, sizeof name);
+    expect_round_trip(&program);
+    cr_expect(strcmp(vd_node_name(&program.step, 0).text, name) == 0);
+    vd_program_free(&program);
+}
+
 Test(encoding, every_field_of_a_recipe_that_matters_gives_another_hash) {
     vd_training other[8];
     for (int i = 0; i < 8; i++)
@@ -255,14 +269,19 @@ static void attr_unused(vd_program *p) {
 static void attr_last_unused(vd_program *p) {
     node_of(p, RELU)->attr[RO_MAX_ATTRS - 1] = 1;
 }
+static void name_node(vd_program *p, uint32_t stored, const char *name) {
+    cr_assert(vd_store_name(&p->step, &p->step.stored[stored], name, strlen(name)));
+}
 static void name_endless(vd_program *p) {
-    memset(node_of(p, RELU)->name, 'x', VD_NAME_SIZE);
+    char name[VD_NAME_SIZE + 1] = {0};
+    memset(name, 'x', VD_NAME_SIZE);
+    name_node(p, index_of(p, RELU), name);
 }
 static void name_with_escape(vd_program *p) {
-    node_of(p, RELU)->name[2] = '\033';
+    name_node(p, index_of(p, RELU), "m0\033");
 }
 static void name_with_high_bit(vd_program *p) {
-    node_of(p, RELU)->name[2] = '\xc3';
+    name_node(p, index_of(p, RELU), "m0\xc3");
 }
 static void leaf_name_endless(vd_program *p) {
     memset(p->leaf[1].name, 'x', VD_NAME_SIZE);
@@ -544,7 +563,7 @@ Test(dumps, dot_has_each_node_and_edge_and_is_balanced) {
 Test(dumps, names_with_quotes_and_backslashes_stay_inside_their_string) {
     vd_program program = program_of(VD_MODEL_MLP, 1);
     vd_err err;
-    snprintf(program.step.stored[0].name, VD_NAME_SIZE, "\"];} evil \\");
+    name_node(&program, 0, "\"];} evil \\");
     snprintf(program.leaf[0].name, VD_NAME_SIZE, "\\\"");
     cr_assert(vd_program_validate(&program, &err) == VD_OK, "%s", err.text);
     char *text = text_of(&program, &program.step, vd_graph_dot);

@@ -261,18 +261,22 @@ static void sum_of_integers(vd_graph *g) {
     g->sum->node = g->repeat->first; /* the tokens that it reads */
     g->sum->add.shape = g->stored[g->repeat->first].shape;
 }
+static void name_it(vd_graph *g, vd_node *node, const char *name) {
+    cr_assert(vd_store_name(g, node, name, strlen(name)));
+}
 static void last_in_a_body(vd_graph *g) {
-    g->stored[g->repeat->first].name[0] = VD_NAME_LAST;
+    name_it(g, &g->stored[g->repeat->first], (char[]){VD_NAME_LAST, 0});
 }
 static void unprintable_sum(vd_graph *g) {
-    g->sum->add.name[0] = 3;
+    name_it(g, &g->sum->add, "\3");
 }
 static void marker_outside(vd_graph *g) {
-    g->stored[g->stored_count - 1].name[0] = VD_NAME_ITERATION;
+    name_it(g, &g->stored[g->stored_count - 1], (char[]){VD_NAME_ITERATION, 0});
 }
 static void long_once_numbered(vd_graph *g) {
-    memset(g->stored[g->repeat->first].name, VD_NAME_ITERATION, 32); /* 64 with two digits */
-    g->stored[g->repeat->first].name[32] = 0;
+    char name[VD_NAME_SIZE / 2 + 1] = {0}; /* 256 bytes with two digits */
+    memset(name, VD_NAME_ITERATION, VD_NAME_SIZE / 2);
+    name_it(g, &g->stored[g->repeat->first], name);
 }
 
 Test(repeat, wrong_repeats_are_refused) {

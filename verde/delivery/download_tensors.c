@@ -67,7 +67,7 @@ static bool found_on_disk(const vd_download *d, const vd_piece *piece) {
 /* A wrong piece costs its provider its place; trouble of this machine ends the download. */
 static vd_got judge(vd_download *d, const vd_connection *c, const vd_piece *piece, vd_status status,
                     const vd_err *why) {
-    char text[700];
+    char text[900];
     if (status == VD_OK)
         return VD_GOT;
     if (status != VD_ERR_PEER) {

@@ -32,7 +32,7 @@ typedef struct {
 typedef struct {
     bool found;
     int64_t step;
-    char text[320]; /* a sentence that names step, node and element */
+    char text[512]; /* a sentence that names step, node and element */
 } vd_difference;
 
 typedef struct vd_rounded vd_rounded;

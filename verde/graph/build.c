@@ -126,9 +126,21 @@ static void infer(vd_builder *b, vd_node *n, uint32_t index) {
     }
     vd_node_call(b->program, b->graph, index, &call, shapes);
     if (ro_infer(&call, why, sizeof why) != RO_OK)
-        vd_builder_fail(b, VD_ERR_USAGE, "%s: %s", n->name, why);
+        vd_builder_fail(b, VD_ERR_USAGE, "%s: %s", vd_stored_name(b->graph, n), why);
     n->shape = call.output;
     free(shapes);
+}
+
+void vd_name_node(vd_builder *b, vd_node *node, const char *name) {
+    char text[VD_NAME_SIZE];
+    int length = snprintf(text, sizeof text, "%s%s%s", b->scope, b->scope[0] ? "." : "", name);
+    if (length >= VD_NAME_SIZE) {
+        vd_builder_fail(b, VD_ERR_USAGE, "%s.%s: name longer than %d", b->scope, name,
+                        VD_NAME_SIZE - 1);
+        length = VD_NAME_SIZE - 1;
+    }
+    if (!vd_store_name(b->graph, node, text, (size_t)length))
+        vd_builder_fail(b, VD_ERR_LOCAL, "out of memory");
 }
 
 vd_value vd_emit(vd_builder *b, const char *name, vd_op op, int32_t input_count,
@@ -149,11 +161,7 @@ vd_value vd_emit(vd_builder *b, const char *name, vd_op op, int32_t input_count,
     uint32_t index = g->node_count;
     vd_node *n = &g->stored[g->stored_count];
     memset(n, 0, sizeof *n);
-    int length =
-        snprintf(n->name, sizeof n->name, "%s%s%s", b->scope, b->scope[0] ? "." : "", name);
-    if (length >= (int)sizeof n->name)
-        vd_builder_fail(b, VD_ERR_USAGE, "%s.%s: name longer than %d", b->scope, name,
-                        VD_NAME_SIZE - 1);
+    vd_name_node(b, n, name);
     n->op = op.op;
     n->input_count = input_count;
     memcpy(n->attr, op.attr, sizeof n->attr);

@@ -62,6 +62,8 @@ typedef struct {
     const ro_shape *shape; /* where SPEC.md says "declared", else NULL */
 } vd_op;
 
+/* Names a stored node, or a sum's additions, "scope.name". */
+void vd_name_node(vd_builder *b, vd_node *node, const char *name);
 vd_value vd_emit(vd_builder *b, const char *name, vd_op op, int32_t input_count,
                  const vd_value *input);
 #define VD_EMIT(b, name, op, ...)                                                                  \

@@ -30,8 +30,16 @@ static bool get_edges(vd_cursor *in, vd_graph *graph, vd_node *n, bool in_body) 
     return !in->failed;
 }
 
+/* What it may hold is vd_valid_name's to say. */
+static bool get_name(vd_cursor *in, vd_graph *graph, vd_node *n) {
+    char name[VD_NAME_SIZE];
+    vd_get_string(in, name, sizeof name);
+    return !in->failed && vd_store_name(graph, n, name, strlen(name));
+}
+
 static bool get_node(vd_cursor *in, vd_graph *graph, vd_node *n, bool in_body) {
-    vd_get_string(in, n->name, sizeof n->name);
+    if (!get_name(in, graph, n))
+        return false;
     n->op = vd_get_u16(in);
     n->input_count = vd_get_u16(in);
     if (!ro_op_describe(n->op) || n->input_count > RO_MAX_INPUTS)
@@ -96,10 +104,10 @@ static bool get_carried(vd_cursor *in, vd_graph *g, vd_repeat *r) {
     return !in->failed;
 }
 
-static bool get_sum(vd_cursor *in, const vd_graph *g, const vd_repeat *r, vd_sum *sum) {
+static bool get_sum(vd_cursor *in, vd_graph *g, const vd_repeat *r, vd_sum *sum) {
     sum->node = vd_get_u32(in);
-    vd_get_string(in, sum->add.name, sizeof sum->add.name);
-    if (in->failed || sum->node < r->first || sum->node - r->first >= r->size)
+    if (in->failed || sum->node < r->first || sum->node - r->first >= r->size ||
+        !get_name(in, g, &sum->add))
         return false;
     sum->add.op = RO_OP_ADD;
     sum->add.input_count = 2;

@@ -31,7 +31,7 @@ void vd_node_encode(const vd_program *program, const vd_graph *graph, uint32_t n
 
 /* A node as it is stored. */
 static void put_node(vd_buf *out, const vd_graph *graph, const vd_node *n, bool in_body) {
-    vd_put_string(out, n->name);
+    vd_put_string(out, vd_stored_name(graph, n));
     vd_put_u16(out, (uint16_t)n->op);
     vd_put_u16(out, (uint16_t)n->input_count);
     for (int i = 0; i < vd_attr_count(n->op); i++)
@@ -78,7 +78,7 @@ static void put_repeat(vd_buf *out, const vd_graph *graph, const vd_repeat *r) {
     vd_put_u32(out, r->sum_count);
     for (uint32_t i = r->sum; i < r->sum + r->sum_count; i++) {
         vd_put_u32(out, graph->sum[i].node);
-        vd_put_string(out, graph->sum[i].add.name);
+        vd_put_string(out, vd_stored_name(graph, &graph->sum[i].add));
     }
 }
 

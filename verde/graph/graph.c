@@ -1,6 +1,7 @@
 #include "verde/graph/graph.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void graph_free(vd_graph *graph) {
     free(graph->stored);
@@ -9,6 +10,7 @@ static void graph_free(vd_graph *graph) {
     free(graph->repeat);
     free(graph->carried);
     free(graph->sum);
+    free(graph->names);
     free(graph->output);
     *graph = (vd_graph){.loss = UINT32_MAX};
 }
@@ -19,6 +21,29 @@ void vd_program_free(vd_program *program) {
     free(program->leaf);
     free(program->data);
     *program = (vd_program){0};
+}
+
+const char *vd_stored_name(const vd_graph *graph, const vd_node *node) {
+    return graph->names ? graph->names + node->name : "";
+}
+
+bool vd_store_name(vd_graph *graph, vd_node *node, const char *name, size_t length) {
+    const size_t needed = graph->names_size + length + 1;
+    if (needed > UINT32_MAX)
+        return false;
+    if (needed > graph->names_capacity) {
+        const size_t capacity = 2 * needed;
+        char *grown = realloc(graph->names, capacity);
+        if (!grown)
+            return false;
+        graph->names = grown;
+        graph->names_capacity = capacity;
+    }
+    node->name = (uint32_t)graph->names_size;
+    memcpy(graph->names + graph->names_size, name, length);
+    graph->names[needed - 1] = 0;
+    graph->names_size = needed;
+    return true;
 }
 
 vd_status vd_program_take_data(vd_program *program, uint32_t count, vd_err *err) {

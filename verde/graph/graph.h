@@ -11,7 +11,7 @@
 
 enum {
     VD_ENCODING_VERSION = 1,
-    VD_NAME_SIZE = 64,         /* with the final NUL */
+    VD_NAME_SIZE = 256,        /* with the final NUL */
     VD_NODES_MAX = 1 << 20,    /* as they are stored: those of a repeat's body once */
     VD_UNROLLED_MAX = 1 << 26, /* that a graph means */
     VD_REPEATS_MAX = 64,
@@ -32,7 +32,7 @@ typedef struct {
 } vd_leaf;
 
 typedef struct {
-    char name[VD_NAME_SIZE]; /* for people: "micro0.h.2.attn.scores" */
+    uint32_t name; /* for people, "micro0.h.2.attn.scores": where it begins in vd_graph.names */
     int32_t op;
     int32_t input_count;
     int64_t attr[RO_MAX_ATTRS];
@@ -85,6 +85,8 @@ typedef struct {
     uint32_t carried_count;
     vd_sum *sum;
     uint32_t sum_count;
+    char *names; /* of stored nodes and sums, each with its NUL */
+    size_t names_size, names_capacity;
     uint32_t sources; /* number of them; set where there is a repeat */
     uint32_t *output; /* the value of each state leaf after this graph; layout order */
     uint32_t loss;    /* value to report, or UINT32_MAX */
@@ -154,6 +156,10 @@ uint32_t vd_edge_value(const vd_graph *graph, const vd_repeat *repeat, uint32_t 
 
 /* Its operator, its number of inputs and the shape of its output. */
 const vd_node *vd_node_stored(const vd_graph *graph, uint32_t node);
+/* The name of a stored node, or of a sum's additions, with the markers of a repeat in it. */
+const char *vd_stored_name(const vd_graph *graph, const vd_node *node);
+/* Gives it `length` bytes of `name`, without a NUL among them. false: out of memory. */
+VD_MUST_USE bool vd_store_name(vd_graph *graph, vd_node *node, const char *name, size_t length);
 typedef struct {
     char text[VD_NAME_SIZE];
 } vd_name;

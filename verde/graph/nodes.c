@@ -161,7 +161,7 @@ int64_t vd_node_attr(const vd_graph *graph, uint32_t node, int attr) {
 
 vd_name vd_node_name(const vd_graph *graph, uint32_t node) {
     const vd_spot s = vd_node_spot(graph, node);
-    const char *from = stored_at(graph, &s)->name;
+    const char *from = vd_stored_name(graph, stored_at(graph, &s));
     vd_name name = {{0}};
     size_t at = 0;
     for (; *from && at + 1 < sizeof name.text; from++) {

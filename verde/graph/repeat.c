@@ -76,9 +76,7 @@ void vd_repeat_sum(vd_builder *b, const char *name, vd_value x) {
     sum->add.op = RO_OP_ADD;
     sum->add.input_count = 2;
     sum->add.shape = g->stored[node].shape;
-    if (snprintf(sum->add.name, VD_NAME_SIZE, "%s%s%s", b->scope, b->scope[0] ? "." : "", name) >=
-        VD_NAME_SIZE)
-        vd_builder_fail(b, VD_ERR_USAGE, "sum of %s: name longer than %d", name, VD_NAME_SIZE - 1);
+    vd_name_node(b, &sum->add, name);
     b->repeat.sum_count++;
 }
 

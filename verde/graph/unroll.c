@@ -4,18 +4,25 @@
 
 #include "verde/graph/graph.h"
 
-static void put_node(const vd_graph *from, uint32_t node, vd_graph *to) {
+static bool put_node(const vd_graph *from, uint32_t node, vd_graph *to) {
     const vd_node *n = vd_node_stored(from, node);
     const vd_name name = vd_node_name(from, node);
     vd_node *copy = &to->stored[to->stored_count++];
     *copy = *n;
-    memcpy(copy->name, name.text, sizeof copy->name);
     for (int i = 0; i < RO_MAX_ATTRS; i++)
         copy->attr[i] = vd_node_attr(from, node, i);
     copy->slope = copy->moving = 0;
     copy->first_input = to->edge_count;
     for (int32_t i = 0; i < n->input_count; i++)
         to->stored_edge[to->edge_count++] = vd_node_input(from, node, i);
+    return vd_store_name(to, copy, name.text, strlen(name.text));
+}
+
+static vd_status no_memory(uint32_t nodes, vd_graph *out, vd_err *err) {
+    free(out->stored);
+    free(out->stored_edge);
+    free(out->names);
+    return vd_fail(err, VD_ERR_LOCAL, "out of memory for %u nodes", nodes);
 }
 
 vd_status vd_graph_unroll(vd_graph *graph, vd_err *err) {
@@ -31,19 +38,18 @@ vd_status vd_graph_unroll(vd_graph *graph, vd_err *err) {
                     .edge_capacity = (uint32_t)edges,
                     .output = graph->output,
                     .loss = graph->loss};
-    if (!out.stored || !out.stored_edge || edges > UINT32_MAX) {
-        free(out.stored);
-        free(out.stored_edge);
-        return vd_fail(err, VD_ERR_LOCAL, "out of memory for %u nodes", graph->node_count);
-    }
+    if (!out.stored || !out.stored_edge || edges > UINT32_MAX)
+        return no_memory(graph->node_count, &out, err);
     for (uint32_t i = 0; i < graph->node_count; i++)
-        put_node(graph, i, &out);
+        if (!put_node(graph, i, &out))
+            return no_memory(graph->node_count, &out, err);
     free(graph->stored);
     free(graph->stored_edge);
     free(graph->stored_from);
     free(graph->repeat);
     free(graph->carried);
     free(graph->sum);
+    free(graph->names);
     *graph = out;
     return VD_OK;
 }

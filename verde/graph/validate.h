@@ -6,7 +6,7 @@
 
 /* Printable ASCII with an end: names are shown to people, whoever chose them. A marker, which is at
  * most `markers`, becomes a number of up to `digits`. */
-bool vd_valid_name(const char name[VD_NAME_SIZE], int markers, int digits);
+bool vd_valid_name(const char *name, int markers, int digits);
 /* Operators take tensors without elements; programs have none: there would be nothing to commit to.
  */
 bool vd_has_elements(const ro_shape *shape);

@@ -8,7 +8,7 @@ static const char *graph_name(const vd_program *program, const vd_graph *graph) 
     return graph == &program->init ? "init" : "step";
 }
 
-bool vd_valid_name(const char name[VD_NAME_SIZE], int markers, int digits) {
+bool vd_valid_name(const char *name, int markers, int digits) {
     int length = 0;
     for (int i = 0; i < VD_NAME_SIZE; i++) {
         if (name[i] == 0)
@@ -67,13 +67,14 @@ static vd_status check_stored(const checker *c, const vd_repeat *r, uint32_t sto
     if (!ro_op_describe(n->op) || n->input_count < 0 || n->input_count > RO_MAX_INPUTS ||
         (uint64_t)n->first_input + (uint32_t)n->input_count > c->graph->edge_count)
         return refuse(c, stored, "no such operator or inputs");
-    if (!vd_valid_name(n->name, r ? VD_NAME_ITERATION : 0, r ? digits_of(r->count - 1) : 0))
+    if (!vd_valid_name(vd_stored_name(c->graph, n), r ? VD_NAME_ITERATION : 0,
+                       r ? digits_of(r->count - 1) : 0))
         return refuse(c, stored, "name is not printable ASCII, or too long");
     for (int32_t i = 0; i < n->input_count; i++)
         if (!is_earlier(c, r, stored, n->first_input + (uint32_t)i))
-            return vd_fail(c->err, VD_ERR_PEER,
-                           "%s graph, node %u (%s): input %d is not an earlier value",
-                           graph_name(c->program, c->graph), stored, n->name, i);
+            return vd_fail(
+                c->err, VD_ERR_PEER, "%s graph, node %u (%s): input %d is not an earlier value",
+                graph_name(c->program, c->graph), stored, vd_stored_name(c->graph, n), i);
     return VD_OK;
 }
 
@@ -152,7 +153,8 @@ static vd_status check_sums(const checker *c, const vd_repeat *r) {
     const vd_graph *g = c->graph;
     vd_status status = VD_OK;
     for (uint32_t i = 0; status == VD_OK && i < r->sum_count; i++) {
-        if (!vd_valid_name(g->sum[r->sum + i].add.name, VD_NAME_LAST, digits_of(r->count - 1)))
+        if (!vd_valid_name(vd_stored_name(g, &g->sum[r->sum + i].add), VD_NAME_LAST,
+                           digits_of(r->count - 1)))
             return refuse(c, g->sum[r->sum + i].node, "name of its sum");
         status = check_node(c, vd_repeat_sum_value(g, r, i) - vd_source_count(c->program, g));
     }
