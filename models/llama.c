@@ -148,7 +148,7 @@ static vd_value llama_logits(vd_pass *p, vd_value x) {
 }
 
 static const char *const buffers[] = {"*.rotary_emb.inv_freq", NULL};
-/* Of a model whose output table is that of the tokens; else it is a parameter. */
+/* Files may have a copy of the table of tokens, where it is the output table too. */
 static const vd_file_copy copies[] = {{"lm_head.weight", "model.embed_tokens.weight"},
                                       {NULL, NULL}};
 

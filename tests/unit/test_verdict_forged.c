@@ -176,8 +176,8 @@ static bool try_dispute(test_dispute *d, uint32_t round) {
     return over;
 }
 
-/* Of provider 0 in each round, the inputs included, which it alone is asked for; of provider 1 in
- * those before. */
+/* Provider 0 falls silent in each round, that of the inputs included, which it alone is asked for;
+ * provider 1 in those before. */
 Test(verdict_forged, statement_is_no_silence_in_any_round_of_two, .timeout = 300) {
     pair x;
     open_pair(&x, VD_MODEL_MLP, "element@1");
@@ -201,7 +201,7 @@ Test(verdict_forged, statement_is_no_silence_of_a_challenger) {
     close_pair(&x);
 }
 
-/* Of many: the opening, a game, and the question for second runs. */
+/* Silence among many: in the opening, in a game, and to the question for second runs. */
 static void silence(test_tournament *t, uint32_t provider, const vd_outgoing *question,
                     vd_buf *note) {
     (void)t;

@@ -42,7 +42,7 @@ static void describe_run(const vd_order *order, char *text, size_t size) {
     }
 }
 
-/* Of what this command has sent; what was there before came at no rate. */
+/* The rate counts what this command has sent; what was there before came at none. */
 static void describe_upload(const vd_delegation *d, const vd_order *order, char *text,
                             size_t size) {
     char sent[32], total[32], rate[32];

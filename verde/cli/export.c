@@ -87,7 +87,7 @@ static const char *product_of(const char *leaf, size_t *size) {
     return start;
 }
 
-/* Of lora_a [rank, in] and lora_b, whose names need no more of them. */
+/* Finds lora_a [rank, in] and lora_b; a name needs nothing else of them. */
 static void lora_of(const vd_program *program, vd_lora *out) {
     for (uint32_t i = 0; i < program->leaf_count; i++) {
         size_t size;

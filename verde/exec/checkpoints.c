@@ -79,7 +79,7 @@ static vd_status append(const char *path, const char *line, vd_err *err) {
     return status == VD_OK && size == 0 ? vd_sync_parent(path, err) : status;
 }
 
-/* What a line does not say is as it was when run.json was written. */
+/* A line can stand for the change only if all that it does not say is as in run.json. */
 static bool is_one_more(const vd_run_log *log) {
     return log->saved > 0 && log->count > log->saved && log->count / 2 < log->saved &&
            log->party.difference.found == log->saved_difference;

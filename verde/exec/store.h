@@ -70,7 +70,7 @@ VD_MUST_USE vd_status vd_store_save_log(const char *dir, vd_run_log *log, vd_err
  * needed to read it again, and run.json whole if it is the run's last one. */
 VD_MUST_USE vd_status vd_store_add_checkpoint(const char *dir, vd_run_log *log, bool last,
                                               vd_err *err);
-/* Of vd_store_save_log and vd_store_load_log: once run.json is there. */
+/* vd_store_save_log and vd_store_load_log call these once run.json is there. */
 VD_MUST_USE vd_status vd_store_drop_checkpoints(const char *dir, vd_err *err);
 VD_MUST_USE vd_status vd_store_load_checkpoints(const char *dir, vd_run_log *log, vd_err *err);
 /* VD_ERR_IO if there is none yet, VD_ERR_USAGE if it is broken, VD_ERR_PEER if its states do not

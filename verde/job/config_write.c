@@ -172,8 +172,8 @@ static void set_dtype(json_t *root, const char *dtype) {
         json_object_set_new(root, names[1], json_string(dtype));
 }
 
-/* Of what is written, whatever the files were of: a model of BERT for something else has tensors
- * that a job leaves out, and transformers would fill them with random numbers. */
+/* `architectures` names what is written, not what the files were: a BERT for something else has
+ * tensors that a job leaves out, and transformers would fill them with random numbers. */
 static void set_architecture(json_t *root, vd_task task) {
     static const struct {
         const char *type, *tokens, *classes;

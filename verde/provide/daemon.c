@@ -53,7 +53,7 @@ static vd_screened lane_of(const vd_route *route) {
     return route->kind == VD_ROUTE_BLOB || route->kind == VD_ROUTE_STATE ? VD_READS : VD_WAITS;
 }
 
-/* What keeps it from what it is for: then all signed requests get 503, or uploads and jobs 507. */
+/* Says why all signed requests get 503, or uploads and jobs 507. */
 static const char *status_of(const vd_daemon *daemon) {
     return !vd_ledger_is_fine(daemon->ledger)          ? "no ledger"
            : !vd_disk_has_room(daemon->options.dir, 0) ? "disk full"

@@ -37,9 +37,9 @@ static const char schema_3[] =
     "CREATE TABLE asked(id TEXT, key TEXT, count INTEGER, day INTEGER, us INTEGER, us_max INTEGER,"
     " PRIMARY KEY(id, key)) WITHOUT ROWID;";
 
-/* Of version 4. `us` are of a processor, for programs that were judged; `time` is the latest of the
- * requests whose nonces are forgotten. Nonces of before stand with the provider's time, which a
- * request's own may be ahead of. */
+/* Version 4 adds these. `us` counts a processor's time for programs that were judged; `time` is the
+ * latest of the requests whose nonces are forgotten. Nonces of older versions stand with the
+ * provider's time, and a request's own may be ahead of it. */
 static const char schema_4[] =
     "CREATE TABLE judged(client TEXT PRIMARY KEY, us INTEGER) WITHOUT ROWID;"
     "CREATE TABLE forgotten(client TEXT PRIMARY KEY, time INTEGER) WITHOUT ROWID;"

@@ -183,7 +183,7 @@ vd_status vd_uploads_find(vd_uploads *u, const char *client, const char *hash, v
     return status;
 }
 
-/* Of an upload that has no byte yet, any size can be said. */
+/* An upload that has no byte yet may be said to have any size. */
 static bool is_of_other_size(const vd_upload_place *p, const vd_chunk *c) {
     return p->size >= 0 && (p->complete || p->have > 0) && p->size != (int64_t)c->size;
 }
