@@ -62,7 +62,7 @@ Test(job_rounding, other_thresholds_are_refused) {
     save(32, &hash);
     other = hash;
     other.b[0] ^= 1;
-    expect_refused(&other, "SHA-256");
+    expect_refused(&other, "`rounding.sha256` is another");
     save(31, &hash);
     expect_refused(&hash, "thresholds for 31 bits");
     cr_assert(vd_write_file(path, "no thresholds\n", 14, 0644, NULL) == VD_OK);
