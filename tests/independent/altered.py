@@ -55,7 +55,8 @@ def decide(data):
 def remember():
     """What is the same in most variants is computed once: programs, signatures that hold, texts."""
     plain_read, plain_need, plain_parse = verify.read_program, notes.need_signature, notes.parse
-    verify.read_program = lru_cache(64)(plain_read)
+    read = lru_cache(64)(plain_read)
+    verify.read_program = lambda text: (read if isinstance(text, str) else plain_read)(text)
     good = lru_cache(1 << 14)(plain_need)  # of one that does not hold nothing is kept
     notes.need_signature = good
     parse = lru_cache(1 << 12)(plain_parse)
