@@ -1,4 +1,4 @@
-/* What plots of lines over steps share, and that of the distance of weights. */
+/* Axes and lines that all plots over steps are drawn with. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

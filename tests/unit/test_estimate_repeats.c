@@ -1,5 +1,5 @@
-/* What a run of a program with repeats will take: as much as its nodes, each stored by itself, and
- * reckoned from bytes of the program alone, however many nodes these mean. */
+/* The estimate of a program with repeats is never below that of the same program unrolled, nor
+ * twice as much, and is made from the nodes that are stored, however many these mean. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -150,7 +150,7 @@ static int call(const bench *b, int who, vd_client *with, const char *method, co
     return status;
 }
 
-/* What a client uploads and submits, and what became of it. */
+/* A client that uploads and submits on a thread of its own, and the answer that it got. */
 typedef struct {
     const bench *b;
     int who;

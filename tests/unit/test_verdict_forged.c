@@ -49,7 +49,7 @@ static vd_key *key_of(uint8_t name) {
     return key;
 }
 
-/* What an answer says, whom it names, who signs it, and as what. */
+/* A forged answer: its body, the key that it names, the one that signs, the one in the note. */
 typedef struct {
     const char *what;
     const char *answer; /* JSON */

@@ -20,7 +20,7 @@ static int64_t positions(const vd_prompt *prompt) {
     return prompt->count + prompt->max_tokens;
 }
 
-/* That of the longest prompt with its text, whose pace providers state. */
+/* Loads the program of the longest prompt: providers state the pace of this one. */
 static vd_status load_longest(vd_arbitration *x) {
     const vd_prompts *prompts = &x->loaded->prompts;
     uint32_t longest = 0;

@@ -29,7 +29,7 @@ typedef enum {
     VD_ORDER_LATE, /* it is not waited for any more */
 } vd_order_state;
 
-/* What has not been answered. A provider that takes bytes is not silent. */
+/* How long a provider has been silent. One that takes bytes is not. */
 typedef struct {
     double asked;    /* vd_seconds(), of the first question without an answer; 0: there is none */
     char why[300];   /* it failed, and was asked again; empty: the first one is on its way */

@@ -26,7 +26,7 @@ static void enter(vd_order *order, vd_order_state state, const char *why) {
     pthread_mutex_unlock(&d->lock);
 }
 
-/* What becomes of the questions to it. */
+/* Notes whether the provider answers; called on the thread that asks it. */
 static void hear(void *user, vd_remote_news news, const char *why) {
     vd_order *order = user;
     vd_silence *s = &order->silence;
