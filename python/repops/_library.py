@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 I32, I64, F32, PTR = ctypes.c_int32, ctypes.c_int64, ctypes.c_float, ctypes.c_void_p
-MAX_DIMS = 5
-MAX_ATTRS = 8
+MAX_DIMS = 8
+MAX_ATTRS = 16
 MAX_OPERATORS = 1024  # numbers at which ro_op_describe is asked
 SONAME = "librepops.so.1"
 

@@ -283,6 +283,11 @@ LAYERS = [
     (lambda a, b: F.prelu(a, b), (7, 5, 4), (5,)),
     (lambda a: torch.unsafe_split(a, 3, 1)[1], (7, 8)),
     (lambda a: a.clamp(-0.5, 0.7) + a.clamp(min=0) + a.clamp_max(1), (7, 5)),
+    # Windows as Swin cuts an image into them: six dimensions.
+    (
+        lambda a: F.gelu(a.roll((-2, -1), (1, 2)).view(2, 2, 4, 3, 4, 5).permute(0, 1, 3, 2, 4, 5)),
+        (2, 8, 12, 5),
+    ),
 ]
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from repops import Error, _commit, bfloat16, commitment, root
+from repops._library import MAX_DIMS
 
 from ._files import parse, read
 
@@ -67,7 +68,7 @@ class _Cursor:
 
     def leaf(self) -> Leaf:
         name, dtype, dims = self.string(), self.number(1), self.number(1)
-        if dtype not in TYPES or not 1 <= dims <= 5:
+        if dtype not in TYPES or not 1 <= dims <= MAX_DIMS:
             raise Error(f"{self._what} is no program: {name!r} has no known type or shape")
         return Leaf(name, TYPES[dtype], tuple(self.number(8) for _ in range(dims)))
 

@@ -86,6 +86,9 @@ ro_status ro_op_transpose(ro_ctx *ctx, const ro_tensor *x, const ro_op_transpose
         attrs->d2,
         attrs->d3,
         attrs->d4,
+        attrs->d5,
+        attrs->d6,
+        attrs->d7,
     };
     const ro_tensor *const in[] = {x};
     return ro_typed_call(ctx, RO_OP_TRANSPOSE, 1, in, attr, out);

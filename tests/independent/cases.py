@@ -410,8 +410,8 @@ def long_axis(*lengths):
 
 
 def transpose(m):
-    dims = m.dims(1, 5)
-    order = m.chance.sample(range(len(dims)), len(dims)) + [0] * (5 - len(dims))
+    dims = m.dims(1, 8)
+    order = m.chance.sample(range(len(dims)), len(dims)) + [0] * (8 - len(dims))
     return {f"d{i}": d for i, d in enumerate(order)}, [m.any(*dims)], None
 
 

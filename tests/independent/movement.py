@@ -379,7 +379,7 @@ def with_axis(dims, axis, *lengths):
 
 def transpose_shape(n):
     dims = n.dims_of(0)
-    order, rest = [n[f"d{i}"] for i in range(len(dims))], [n[f"d{i}"] for i in range(len(dims), 5)]
+    order, rest = [n[f"d{i}"] for i in range(len(dims))], [n[f"d{i}"] for i in range(len(dims), 8)]
     return (n.shapes[0][0], [dims[d] for d in order]) if sorted(order) == list(range(len(dims))) and not any(
         rest) else None
 
@@ -522,7 +522,7 @@ def argmax_shape(n):
     return (I32, with_axis(n.dims_of(0), n["axis"], 1)) if axis_fits(n) and n.dims_of(0)[n["axis"]] <= 2**31 else None
 
 
-Operator(10, "transpose(x any; d0, d1, d2, d3, d4)", transpose_shape, transpose)
+Operator(10, "transpose(x any; d0, d1, d2, d3, d4, d5, d6, d7)", transpose_shape, transpose)
 Operator(11, "slice(x any; axis, start, length, step)", slice_shape, slice_)
 Operator(12, "pad(x any; axis, before, after, step, value f)", pad_shape, pad)
 Operator(13, "gather(x any, ids i32; axis)", gather_shape, gather)

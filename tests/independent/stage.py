@@ -271,7 +271,7 @@ def disturbed(case, chance):
             shape = shape if follows in (True, None) else (follows[0], tuple(follows[1]))
         except (IndexError, ValueError, ZeroDivisionError, OverflowError, MemoryError):
             pass
-    if max(shape[1]) >= 2**63 or len(shape[1]) > 5 or min(shape[1]) < 0:
+    if max(shape[1]) >= 2**63 or len(shape[1]) > 8 or min(shape[1]) < 0:
         shape = case.shape
     return program_bytes(operator, attributes, shapes, known, shape)
 

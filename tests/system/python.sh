@@ -60,7 +60,7 @@ import struct
 import sys
 
 lib = ctypes.CDLL(sys.argv[1])
-shape = struct.pack("<ii5q", 1, 1, 1, 0, 0, 0, 0)
+shape = struct.pack("<ii8q", 1, 1, 1, *[0] * 7)
 data, root, out = struct.pack("<f", 1), ctypes.create_string_buffer(32), ctypes.create_string_buffer(32)
 assert lib.vd_tensor_hash(None, shape, data, root, out, None) == 0
 byte_root = hashlib.sha256(b"\0" + data).digest()

@@ -25,7 +25,7 @@ static inline void roll_transpose(op_case *c, dice *d) {
 }
 
 static inline void roll_slice(op_case *c, dice *d) {
-    c->in[0] = roll_shape(d, 4);
+    c->in[0] = roll_shape(d, RO_MAX_DIMS);
     const int64_t axis = roll(d, c->in[0].ndim), n = c->in[0].dim[axis], start = roll(d, n);
     const int64_t step = roll(d, 2) ? 1 : 1 + roll(d, n);
     const int64_t attr[] = {axis, start, 1 + roll(d, (n - 1 - start) / step + 1), step};
@@ -33,7 +33,7 @@ static inline void roll_slice(op_case *c, dice *d) {
 }
 
 static inline void roll_pad(op_case *c, dice *d) {
-    c->in[0] = roll_shape(d, 4);
+    c->in[0] = roll_shape(d, RO_MAX_DIMS);
     const int bits = 8 * (int)ro_dtype_size(c->in[0].dtype);
     const int64_t word = roll(d, 2) ? (int64_t)case_special(case_word(d->seed, 2, 0)) : 0;
     const int64_t attr[] = {roll(d, c->in[0].ndim), roll(d, 4), roll(d, 70),
@@ -42,7 +42,7 @@ static inline void roll_pad(op_case *c, dice *d) {
 }
 
 static inline void roll_gather(op_case *c, dice *d) {
-    c->in[0] = roll_shape(d, 3);
+    c->in[0] = roll_shape(d, RO_MAX_DIMS - 1); /* the ids have up to two */
     const int64_t axis = roll(d, c->in[0].ndim);
     c->ids = c->in[0].dim[axis];
     c->in[1] = shape_of(RO_I32, 1 + (int)roll(d, 2), roll_dim(d, 40), 1 + roll(d, 3), 0, 0);
@@ -70,7 +70,7 @@ static inline void roll_gather_grad(op_case *c, dice *d) {
 }
 
 static inline void roll_concat_axis(op_case *c, dice *d) {
-    const ro_shape first = roll_shape(d, 4);
+    const ro_shape first = roll_shape(d, RO_MAX_DIMS);
     const int64_t axis = roll(d, first.ndim);
     c->call.attr[RO_CONCAT_AXIS_AXIS] = axis;
     c->call.input_count = 1 + (int)roll(d, 5);
@@ -82,7 +82,7 @@ static inline void roll_concat_axis(op_case *c, dice *d) {
 }
 
 static inline void roll_reshape(op_case *c, dice *d) {
-    c->in[0] = roll_shape(d, 4);
+    c->in[0] = roll_shape(d, RO_MAX_DIMS);
     const int64_t n = ro_shape_numel(&c->in[0]);
     c->call.output = shape_of(c->in[0].dtype, 2, n, 1, 0, 0);
     for (int64_t by = 2; by < 20; by++)

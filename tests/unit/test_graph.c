@@ -380,7 +380,7 @@ Test(validation, refusals_say_what_was_wrong) {
         {shape_type, "another shape"},
         {attr_bad, "chunk must be"},
         {attr_unused, "unused attribute 0"},
-        {attr_last_unused, "unused attribute 7"},
+        {attr_last_unused, "unused attribute 15"},
         {name_endless, "name is not printable"},
         {name_with_escape, "name is not printable"},
         {name_with_high_bit, "name is not printable"},

@@ -157,8 +157,8 @@ Test(weights, hostile_headers_are_refused_in_one_line) {
     expect("{" T("a", "F32", "[0]", "[0,0]") "}", 0, "1 or more");
     expect("{" T("a", "F32", "[-2]", "[0,8]") "}", 8, "1 or more");
     expect("{" T("a", "F32", "[2.0]", "[0,8]") "}", 8, "whole number");
-    expect("{" T("a", "F32", "2", "[0,8]") "}", 8, "list of at most 5");
-    expect("{" T("a", "F32", "[1,1,1,1,1,2]", "[0,8]") "}", 8, "list of at most 5");
+    expect("{" T("a", "F32", "2", "[0,8]") "}", 8, "list of at most 8");
+    expect("{" T("a", "F32", "[1,1,1,1,1,1,1,1,2]", "[0,8]") "}", 8, "list of at most 8");
     expect("{" T("a", "F32", "[4294967296,4294967296]", "[0,8]") "}", 8, "more than 2^40");
     expect("{" T("a", "F32", "[9223372036854775807,2]", "[0,8]") "}", 8, "more than 2^40");
     expect("{" T("a", "F32", "[2]", "[0,8]") "," T("a", "F32", "[2]", "[8,16]") "}", 16,

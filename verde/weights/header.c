@@ -47,8 +47,9 @@ static vd_status read_type(const header *h, const char *name, const json_t *valu
 static vd_status read_shape(const header *h, const char *name, const json_t *value,
                             vd_weight_form *out) {
     const size_t count = json_array_size(value);
+    _Static_assert(RO_MAX_DIMS == 8, "the sentence below");
     if (!json_is_array(value) || count > RO_MAX_DIMS)
-        return header_bad(h, name, "`shape` must be a list of at most 5 dimensions");
+        return header_bad(h, name, "`shape` must be a list of at most 8 dimensions");
     out->ndim = (int32_t)count;
     for (size_t i = 0; i < count; i++) {
         const json_t *dim = json_array_get(value, i);

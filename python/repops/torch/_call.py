@@ -11,7 +11,7 @@ import torch
 from torch.fx.experimental import proxy_tensor
 
 from .. import _context
-from .._library import PTR, Call, Error, Gradient, Shape, lib
+from .._library import MAX_DIMS, PTR, Call, Error, Gradient, Shape, lib
 from .._operators import bits, call
 from .._table import TABLE
 
@@ -71,8 +71,8 @@ def _shape(size: Sequence[int], dtype: torch.dtype) -> Shape:
     if dtype not in DTYPES:
         raise Leftover(f"its input is {dtype}, which the library does not have")
     size = tuple(size) or (1,)
-    if len(size) > 5:
-        raise Leftover(f"its input has {len(size)} dimensions, and the library allows 5")
+    if len(size) > MAX_DIMS:
+        raise Leftover(f"its input has {len(size)} dimensions, and the library allows {MAX_DIMS}")
     it = Shape(DTYPES[dtype], len(size))
     it.dim[: len(size)] = size
     return it

@@ -11,8 +11,11 @@ struct others {
     int count;
 
     others()
-        : size{ro_divider(1), ro_divider(1), ro_divider(1), ro_divider(1), ro_divider(1)},
-          count(0) {}
+        : size{ro_divider(1), ro_divider(1), ro_divider(1), ro_divider(1),
+               ro_divider(1), ro_divider(1), ro_divider(1), ro_divider(1)},
+          count(0) {
+        static_assert(DIMS == 8, "a divider for each dimension: it has no default");
+    }
 
     void add(int64_t n, int64_t x, int64_t y) {
         size[count] = ro_divider(n);

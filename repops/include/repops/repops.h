@@ -47,8 +47,8 @@ typedef enum {
 typedef enum { RO_F32 = 1, RO_I32 = 2, RO_U8 = 3, RO_U16 = 4, RO_BF16 = 5, RO_F16 = 6 } ro_dtype;
 
 enum {
-    RO_MAX_DIMS = 5,
-    RO_MAX_ATTRS = 8,
+    RO_MAX_DIMS = 8,
+    RO_MAX_ATTRS = 16,
     RO_MAX_INPUTS = 1024,   /* concat of one value per parameter is the widest */
     RO_LANES = 128,         /* SPEC 3.2: lanes of a row reduction */
     RO_REDUCE_BLOCK = 1024, /* SPEC 3.2: largest block of a row reduction */

@@ -93,9 +93,12 @@ RO_API RO_MUST_USE ro_status ro_op_iota(ro_ctx *ctx, ro_tensor *out);
 typedef struct {
     int64_t d0; /* required */
     int64_t d1; /* required */
-    int64_t d2; /* required */
-    int64_t d3; /* required */
-    int64_t d4; /* required */
+    int64_t d2;
+    int64_t d3;
+    int64_t d4;
+    int64_t d5;
+    int64_t d6;
+    int64_t d7;
 } ro_op_transpose_attrs;
 RO_API RO_MUST_USE ro_status ro_op_transpose(ro_ctx *ctx, const ro_tensor *x,
         const ro_op_transpose_attrs *attrs, ro_tensor *out);
