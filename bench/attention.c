@@ -88,7 +88,8 @@ static times measure(const problem *p, process *peer, const work *w, int backwar
 static void open_problem(problem *p, const work *w) {
     const int64_t rows = w->batch * w->heads * w->queries;
     const int64_t kv_rows = w->batch * w->kv_heads * w->keys;
-    p->a = (ro_attention){.batch = w->batch,
+    p->a = (ro_attention){.size = sizeof(ro_attention),
+                          .batch = w->batch,
                           .heads = w->heads,
                           .kv_heads = w->kv_heads,
                           .queries = w->queries,
@@ -168,7 +169,7 @@ static const char usage[] =
     "Example: attention --isa avx2 --threads 2 --only causal --torch python3";
 
 int main(int argc, char **argv) {
-    ro_options options = {.threads = 1};
+    ro_options options = {.size = sizeof options, .threads = 1};
     const char *python = NULL, *only = NULL, *table = NULL;
     const bench_option known[] = {{"--isa", &options.backend, NULL, 0, 0},
                                   {"--threads", NULL, &options.threads, 1, 1024},

@@ -111,7 +111,7 @@ static inline void bench_options(int argc, char **argv, const char *usage,
 /* The instructions that the library takes where nothing is said. */
 static inline const char *bench_widest(void) {
     ro_ctx *ctx;
-    if (ro_ctx_create(&(ro_options){.threads = 1}, &ctx) != RO_OK) {
+    if (ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &ctx) != RO_OK) {
         fprintf(stderr, "%s\n", ro_ctx_error(NULL));
         exit(1);
     }

@@ -354,8 +354,10 @@ int main(int argc, char **argv) {
     parse(argc, argv);
     if (options.python)
         open_peer();
-    if (ro_ctx_create(&(ro_options){.backend = options.isa, .threads = options.threads}, &ctx) !=
-        RO_OK)
+    if (ro_ctx_create(&(ro_options){.size = sizeof(ro_options),
+                                    .backend = options.isa,
+                                    .threads = options.threads},
+                      &ctx) != RO_OK)
         die(ro_ctx_error(NULL));
     printf("repops %s, %d threads, %d rounds\n", ro_ctx_backend(ctx), options.threads,
            options.rounds);

@@ -263,7 +263,9 @@ static void against_peers(ro_ctx *ctx) {
 
 static void threads_table(ro_ctx *many) {
     ro_ctx *one;
-    if (ro_ctx_create(&(ro_options){.backend = options.isa, .threads = 1}, &one) != RO_OK)
+    if (ro_ctx_create(
+            &(ro_options){.size = sizeof(ro_options), .backend = options.isa, .threads = 1},
+            &one) != RO_OK)
         return;
     printf("\n%s kernels, time of 1 thread / time of %d, by the wall\n", options.isa,
            options.threads);
@@ -362,7 +364,8 @@ int main(int argc, char **argv) {
         options.isa = bench_widest();
     peers_environment(options.isa);
     peers_load();
-    const ro_options wants = {.backend = options.isa, .threads = options.threads};
+    const ro_options wants = {
+        .size = sizeof wants, .backend = options.isa, .threads = options.threads};
     if (ro_ctx_create(&wants, &ctx) != RO_OK)
         return fprintf(stderr, "%s\n", ro_ctx_error(NULL)), 1;
     for (int l = 0; l < PEERS; l++)

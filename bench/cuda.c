@@ -328,7 +328,8 @@ int main(int argc, char **argv) {
                         "[--torch PYTHON] [--json FILE] [--table FILE]\n");
         return 2;
     }
-    if (ro_ctx_create(&(ro_options){.backend = "cuda:0"}, &b.ctx) != RO_OK)
+    if (ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .backend = "cuda:0"}, &b.ctx) !=
+        RO_OK)
         return fprintf(stderr, "bench: %s\n", ro_ctx_error(NULL)), 1;
     run_parts(&b, python);
     if (b.blas)

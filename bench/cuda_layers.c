@@ -54,7 +54,13 @@ static void bench_layer(const bench *b, const char *name, int64_t out, ro_activa
     double ours, theirs;
     char note[80], work[40];
     const int64_t rows = b->small ? 40 : 8192, in = b->small ? 30 : 768;
-    layer_work l = {.b = b, .layer = {rows, in, out, 0, activation, fixed_bits}};
+    layer_work l = {.b = b,
+                    .layer = {.size = sizeof l.layer,
+                              .activation = activation,
+                              .rows = rows,
+                              .in = in,
+                              .out = out,
+                              .fixed_bits = fixed_bits}};
     snprintf(work, sizeof work, "%s%s", prefix_of(fixed_bits), name);
     float *const memory[] = {bench_memory(b, rows * in), bench_memory(b, in * out),
                              bench_memory(b, out), bench_memory(b, rows * out),

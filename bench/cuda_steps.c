@@ -45,7 +45,7 @@ static int run_heads(void *user, int times) {
 
 void bench_attention(const bench *b) {
     process torch = b->torch;
-    heads h = {.b = b, .a = {.causal = 1}};
+    heads h = {.b = b, .a = {.size = sizeof h.a, .causal = 1}};
     h.a.batch = b->small ? 1 : 8, h.a.heads = h.a.kv_heads = b->small ? 2 : 12;
     h.a.queries = h.a.keys = b->small ? 16 : 1024;
     h.a.head_size = b->small ? 16 : 64;

@@ -23,19 +23,37 @@ static const size sizes[SIZES] = {{"", 64, 768}, {"", 512, 3072}, {"", 8192, 307
 /* In place, as a trainer has it. */
 static ro_status run_adamw(ro_ctx *ctx, const job *j, const memory *m) {
     static const float one = 1, c1 = 0.5f, c2 = 0.25f, rate = 1e-3f;
-    const ro_adamw_step all = {j->rows * j->cols, 0.9f, 0.95f, 1e-8f, 0.1f, &one, &c1, &c2, &rate};
+    const ro_adamw_step all = {.size = sizeof all,
+                               .count = j->rows * j->cols,
+                               .beta1 = 0.9f,
+                               .beta2 = 0.95f,
+                               .eps = 1e-8f,
+                               .decay = 0.1f,
+                               .clip = &one,
+                               .c1 = &c1,
+                               .c2 = &c2,
+                               .rate = &rate};
     return ro_adamw(ctx, &all, m->f[0], m->f[1], m->f[2], m->f[3], m->f[0], m->f[1], m->f[2]);
 }
 
 static ro_status run_sgd(ro_ctx *ctx, const job *j, const memory *m) {
     static const float one = 1, rate = 1e-3f;
-    const ro_sgd_step all = {j->rows * j->cols, 0.9f, 0.1f, 0, &one, &rate};
+    const ro_sgd_step all = {.size = sizeof all,
+                             .count = j->rows * j->cols,
+                             .momentum = 0.9f,
+                             .decay = 0.1f,
+                             .clip = &one,
+                             .rate = &rate};
     return ro_sgd(ctx, &all, m->f[0], m->f[1], m->f[2], m->f[0], m->f[1]);
 }
 
 /* Heads of 64 columns, 64 positions. */
 static ro_status run_rotary(ro_ctx *ctx, int back, const job *j, const memory *m) {
-    const ro_rotary_layer l = {j->rows / 64, 64, j->cols / 64, 64, 0, 0};
+    const ro_rotary_layer l = {.size = sizeof l,
+                               .batch = j->rows / 64,
+                               .tokens = 64,
+                               .heads = j->cols / 64,
+                               .head_size = 64};
     return back ? ro_rotary_backward(ctx, &l, m->f[0], m->ids, m->ids, (ro_gradient){m->out, 0})
                 : ro_rotary(ctx, &l, m->f[0], m->ids, m->ids, m->out);
 }
@@ -273,7 +291,7 @@ static process open_peer(const arguments *a) {
 
 int main(int argc, char **argv) {
     const arguments a = parse(argc, argv);
-    const ro_options options = {.backend = a.isa, .threads = a.threads};
+    const ro_options options = {.size = sizeof options, .backend = a.isa, .threads = a.threads};
     process peer = {0};
     summary sum = {0};
     ro_ctx *ctx;

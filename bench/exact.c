@@ -281,7 +281,8 @@ int main(int argc, char **argv) {
         options.isa = bench_widest();
     peers_environment(options.isa);
     peers_load();
-    const ro_options wants = {.backend = options.isa, .threads = options.threads};
+    const ro_options wants = {
+        .size = sizeof wants, .backend = options.isa, .threads = options.threads};
     if (ro_ctx_create(&wants, &ctx) != RO_OK)
         return fprintf(stderr, "exact: %s\n", ro_ctx_error(NULL)), 1;
     for (int k = 0; k < PEERS; k++) {

@@ -215,7 +215,8 @@ static void parse(int argc, char **argv) {
 int main(int argc, char **argv) {
     ro_ctx *ctx;
     parse(argc, argv);
-    const ro_options wants = {.backend = options.isa, .threads = options.threads};
+    const ro_options wants = {
+        .size = sizeof wants, .backend = options.isa, .threads = options.threads};
     if (ro_ctx_create(&wants, &ctx) != RO_OK)
         die(ro_ctx_error(NULL));
     printf("repops %s, %d threads, %d rounds\n", ro_ctx_backend(ctx), options.threads,

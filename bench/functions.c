@@ -244,7 +244,7 @@ static void report(ro_ctx *ctx, const work *w, const job *j, int64_t count, time
 }
 
 static int run_backend(const char *backend, float **data, float *out, int csv) {
-    const ro_options options = {.backend = backend, .threads = 1};
+    const ro_options options = {.size = sizeof options, .backend = backend, .threads = 1};
     ro_ctx *ctx;
     if (ro_ctx_create(&options, &ctx) != RO_OK)
         return fprintf(stderr, "%s\n", ro_ctx_error(NULL)), 0;
@@ -284,7 +284,9 @@ static int run_usual(float **data, float *out, int csv) {
     int ok = 1;
     for (int i = 0; i < 2 && ok; i++) {
         ro_ctx *ctx;
-        if (ro_ctx_create(&(ro_options){.backend = usual[i], .threads = 1}, &ctx) != RO_OK)
+        if (ro_ctx_create(
+                &(ro_options){.size = sizeof(ro_options), .backend = usual[i], .threads = 1},
+                &ctx) != RO_OK)
             continue;
         ro_ctx_destroy(ctx);
         ok = run_backend(usual[i], data, out, csv);

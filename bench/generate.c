@@ -38,7 +38,7 @@ static void stop_at(vd_status status, const vd_err *err) {
 }
 
 static void open_ours(ours *m, const arguments *a, ro_dtype dtype, int fixed_bits) {
-    const ro_options options = {.threads = a->threads, .backend = a->isa};
+    const ro_options options = {.size = sizeof options, .threads = a->threads, .backend = a->isa};
     vd_err err = {0};
     bench_model_open(&m->model, a->shape, dtype, fixed_bits, a->prompt, LENGTH + 1 - a->prompt);
     m->threads = a->threads;

@@ -81,7 +81,8 @@ static void open_trainer(trainer *t, const arguments *a, ro_ctx *ro, int way) {
 }
 
 static ro_ctx *open_context(const arguments *a) {
-    ro_options options = {.threads = (int)a->threads, .backend = a->backend};
+    ro_options options = {
+        .size = sizeof options, .threads = (int)a->threads, .backend = a->backend};
     ro_ctx *ro;
     if (ro_ctx_create(&options, &ro) != RO_OK)
         die(ro_ctx_error(NULL));

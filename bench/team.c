@@ -59,7 +59,8 @@ static void open_work(worker *w, char **argument) {
         die(err.text);
     w->data[0] = w->work.data;
     w->exec = (vd_exec){.program = &w->work.program, .data = w->data};
-    if (ro_ctx_create(&(ro_options){.threads = (int)number[6]}, &w->exec.ro) != RO_OK)
+    if (ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = (int)number[6]},
+                      &w->exec.ro) != RO_OK)
         die("no context");
 }
 

@@ -119,7 +119,7 @@ static void measure(const arguments *a, costs *c) {
     const void *data[] = {w.data};
     vd_exec exec = {.program = &w.program, .data = data};
     double step[MEASURED_STEPS];
-    if (ro_ctx_create(&(ro_options){.threads = 1}, &exec.ro) != RO_OK)
+    if (ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &exec.ro) != RO_OK)
         die(ro_ctx_error(NULL));
     check(vd_exec_init(&exec, NULL, &state, &err), &err);
     for (int i = 0; i < MEASURED_STEPS; i++) {

@@ -21,7 +21,7 @@ void check(vd_status status, const vd_err *err) {
 
 static ro_ctx *context(int threads) {
     ro_ctx *ro;
-    if (ro_ctx_create(&(ro_options){.threads = threads}, &ro) != RO_OK)
+    if (ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = threads}, &ro) != RO_OK)
         die(ro_ctx_error(NULL));
     return ro;
 }

@@ -152,7 +152,11 @@ static void norm_backward(const parameter *p, const float *x, norm n, const floa
 }
 
 static ro_linear_layer linear(const parameter *p, ro_activation activation) {
-    return (ro_linear_layer){ROWS, p->rows, p->cols, 0, activation};
+    return (ro_linear_layer){.size = sizeof(ro_linear_layer),
+                             .activation = activation,
+                             .rows = ROWS,
+                             .in = p->rows,
+                             .out = p->cols};
 }
 
 /* z: what the activation gets; NULL: there is none. */
@@ -169,7 +173,8 @@ static void linear_backward(const parameter *p, const float *x, const float *z, 
 }
 
 /* Queries, keys and values lie side by side in the rows of qkv. */
-static const ro_attention attention = {.batch = BATCH,
+static const ro_attention attention = {.size = sizeof attention,
+                                       .batch = BATCH,
                                        .heads = HEADS,
                                        .kv_heads = HEADS,
                                        .queries = TOKENS,
@@ -183,7 +188,8 @@ static const ro_attention attention = {.batch = BATCH,
                                        .out_row = WIDTH};
 
 /* The table of embeddings gives the logits too. */
-static const ro_linear_layer unembed = {ROWS, WIDTH, VOCABULARY, 1, RO_ACTIVATION_NONE};
+static const ro_linear_layer unembed = {
+    .size = sizeof unembed, .rows = ROWS, .in = WIDTH, .out = VOCABULARY, .transposed = 1};
 
 /* ---- a batch ---- */
 
@@ -345,17 +351,33 @@ static void correct_bias(ro_tensor *c, float beta) {
 /* Matrices decay; biases and the vectors of norms do not. Gradients are not clipped. */
 static void update(void) {
     const ro_op_lr_schedule_attrs cosine = {RO_LR_COSINE, 0.003f, 0.0003f, 10, STEPS};
-    ro_adamw_parameter step[PARAMETERS];
+    ro_adamw_step step[PARAMETERS];
+    ro_adamw_parameter of[PARAMETERS];
     check(ro_op_lr_schedule(ctx, &now, &cosine, &rate));
     correct_bias(&c1, beta1), correct_bias(&c2, beta2);
     for (int i = 0; i < PARAMETERS; i++) {
         const parameter *p = &all[i];
-        const ro_adamw_step s = {
-            p->rows * p->cols, beta1,   beta2,   1e-8f,    p->rows > 1 ? decay : 0,
-            one.data,          c1.data, c2.data, rate.data};
-        step[i] = (ro_adamw_parameter){s, p->w, p->m, p->v, p->grad, p->w, p->m, p->v};
+        step[i] = (ro_adamw_step){.size = sizeof(ro_adamw_step),
+                                  .count = p->rows * p->cols,
+                                  .beta1 = beta1,
+                                  .beta2 = beta2,
+                                  .eps = 1e-8f,
+                                  .decay = p->rows > 1 ? decay : 0,
+                                  .clip = one.data,
+                                  .c1 = c1.data,
+                                  .c2 = c2.data,
+                                  .rate = rate.data};
+        of[i] = (ro_adamw_parameter){.size = sizeof(ro_adamw_parameter),
+                                     .step = &step[i],
+                                     .w = p->w,
+                                     .m = p->m,
+                                     .v = p->v,
+                                     .gradient = p->grad,
+                                     .w_out = p->w,
+                                     .m_out = p->m,
+                                     .v_out = p->v};
     }
-    check(ro_adamw_all(ctx, PARAMETERS, step));
+    check(ro_adamw_all(ctx, PARAMETERS, of));
 }
 
 /* ---- what is printed ---- */
@@ -383,7 +405,8 @@ static unsigned long long hash_of_weights(void) {
 
 int main(int argc, char **argv) {
     (void)ro_modes_set(); /* printf rounds as this thread does */
-    check(ro_ctx_create(&(ro_options){.threads = argc > 1 ? atoi(argv[1]) : 0}, &ctx));
+    check(ro_ctx_create(
+        &(ro_options){.size = sizeof(ro_options), .threads = argc > 1 ? atoi(argv[1]) : 0}, &ctx));
     new_data();
     new_model();
     new_activations();

@@ -63,15 +63,26 @@ static void optimize(int32_t step) {
     for (int i = 0; i < PARAMETERS; i++) {
         float *w = of[i].w.data, *m = of[i].m.data, *v = of[i].v.data;
         const int64_t count = ro_shape_numel(&of[i].w.shape);
-        const ro_adamw_step adamw = {count, 0.9f, 0.99f, 1e-8f, 0.01f, &one, &c1, &c2, &rate};
+        const ro_adamw_step adamw = {.size = sizeof adamw,
+                                     .count = count,
+                                     .beta1 = 0.9f,
+                                     .beta2 = 0.99f,
+                                     .eps = 1e-8f,
+                                     .decay = 0.01f,
+                                     .clip = &one,
+                                     .c1 = &c1,
+                                     .c2 = &c2,
+                                     .rate = &rate};
         check(ro_adamw(ctx, &adamw, w, m, v, of[i].grad.data, w, m, v));
     }
 }
 
 /* ---- one step ---- */
 
-static const ro_linear_layer first = {BATCH, IN, HIDDEN, 0, RO_ACTIVATION_RELU};
-static const ro_linear_layer second = {BATCH, HIDDEN, CLASSES, 0, RO_ACTIVATION_NONE};
+static const ro_linear_layer first = {
+    .size = sizeof first, .activation = RO_ACTIVATION_RELU, .rows = BATCH, .in = IN, .out = HIDDEN};
+static const ro_linear_layer second = {
+    .size = sizeof second, .rows = BATCH, .in = HIDDEN, .out = CLASSES};
 
 static float x[BATCH * IN], z[BATCH * HIDDEN], h[BATCH * HIDDEN], dh[BATCH * HIDDEN];
 static float logits[BATCH * CLASSES], dlogits[BATCH * CLASSES], loss[BATCH], dloss[BATCH];
@@ -118,7 +129,8 @@ static unsigned long long hash_of_weights(void) {
 
 int main(int argc, char **argv) {
     (void)ro_modes_set(); /* printf rounds as this thread does */
-    check(ro_ctx_create(&(ro_options){.threads = argc > 1 ? atoi(argv[1]) : 0}, &ctx));
+    check(ro_ctx_create(
+        &(ro_options){.size = sizeof(ro_options), .threads = argc > 1 ? atoi(argv[1]) : 0}, &ctx));
     new_parameter(W1, IN, HIDDEN, 0.35f);
     new_parameter(B1, 1, HIDDEN, 0);
     new_parameter(W2, HIDDEN, CLASSES, 0.0625f);

@@ -61,7 +61,7 @@ static vd_status open_rounded(trainer *t, int index, vd_err *err) {
 
 static vd_status open_trainer(trainer *t, const benchmark *b, int index, vd_err *err) {
     const variant *v = &b->variant[index];
-    const ro_options options = {.threads = v->threads, .backend = v->isa};
+    const ro_options options = {.size = sizeof options, .threads = v->threads, .backend = v->isa};
     *t = (trainer){.b = b, .v = v, .data = {b->work.data}};
     if (ro_ctx_create(&options, &t->ro) != RO_OK)
         return vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(NULL));

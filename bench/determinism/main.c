@@ -46,7 +46,7 @@ static void calibrate_pairs(calibrated *out) {
     static vd_calibration c;
     vd_err err = {0};
     const int profiles = strchr(bench.size, 'f') ? 2 : bench.profiles;
-    const ro_options options = {.threads = (int)bench.threads};
+    const ro_options options = {.size = sizeof options, .threads = (int)bench.threads};
     vd_exec exec = {.program = &bench.work.program, .data = (const void *[]){bench.work.data}};
     if (ro_ctx_create(&options, &exec.ro) != RO_OK)
         die(ro_ctx_error(NULL));

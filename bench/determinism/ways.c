@@ -144,7 +144,7 @@ static void add_logs(int trainer, int auditors, vd_log_encoding encoding, const 
  * opened is of no use to the children of a fork. */
 static bool is_here(const char *backend) {
     ro_ctx *probe;
-    const ro_options options = {.threads = 1, .backend = backend};
+    const ro_options options = {.size = sizeof options, .threads = 1, .backend = backend};
     int status;
     fflush(NULL);
     const pid_t pid = fork();

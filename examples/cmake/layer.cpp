@@ -19,6 +19,7 @@ using Context = std::unique_ptr<ro_ctx, Destroy>;
 
 Context create(int threads) {
     ro_options options = {};
+    options.size = sizeof options;
     options.threads = threads;
     ro_ctx *ctx = nullptr;
     if (ro_ctx_create(&options, &ctx) != RO_OK)
@@ -71,6 +72,7 @@ int main() {
                                  bias = normal(ctx, 2, out);
         std::vector<float> y(static_cast<size_t>(rows * out)), p(y.size()), m(rows), l(rows);
         ro_linear_layer layer = {};
+        layer.size = sizeof layer;
         layer.rows = rows, layer.in = in, layer.out = out;
         layer.activation = RO_ACTIVATION_GELU;
         check(ctx,

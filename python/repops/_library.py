@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 I32, I64, F32, PTR = ctypes.c_int32, ctypes.c_int64, ctypes.c_float, ctypes.c_void_p
+U32, U64 = ctypes.c_uint32, ctypes.c_uint64
 MAX_DIMS = 8
 MAX_ATTRS = 16
 MAX_OPERATORS = 1024  # numbers at which ro_op_describe is asked
@@ -47,8 +48,16 @@ class Call(ctypes.Structure):
     ]
 
 
-class Options(ctypes.Structure):
+class Sized(ctypes.Structure):
+    """One whose first member is its size: a later version of the library may have more members."""
+
+    def __init__(self, **members: Any) -> None:
+        super().__init__(ctypes.sizeof(self), **members)
+
+
+class Options(Sized):
     _fields_ = [
+        ("size", U32),
         ("threads", ctypes.c_int),
         ("backend", ctypes.c_char_p),
         ("alloc", PTR),
@@ -58,38 +67,40 @@ class Options(ctypes.Structure):
     ]
 
 
-class LinearLayer(ctypes.Structure):
+class LinearLayer(Sized):
     _fields_ = [
+        ("size", U32),
+        ("activation", ctypes.c_int),
         ("rows", I64),
         ("in_", I64),
         ("out", I64),
         ("transposed", ctypes.c_int),
-        ("activation", ctypes.c_int),
         ("fixed_bits", ctypes.c_int),
     ]
 
 
 class Gradient(ctypes.Structure):
-    _fields_ = [("data", PTR), ("add", ctypes.c_int)]
+    _fields_ = [("data", PTR), ("add", I64)]
 
 
 class AttentionDropout(ctypes.Structure):
     _fields_ = [
-        ("seed", ctypes.c_uint64),
-        ("stream", ctypes.c_uint32),
-        ("threshold", ctypes.c_uint32),
+        ("seed", U64),
+        ("stream", U32),
+        ("threshold", U32),
         ("scale", F32),
         ("step", I32),
     ]
 
 
-class Attention(ctypes.Structure):
+class Attention(Sized):
     _fields_ = [
+        *[(name, U32) for name in ("size", "reserved")],
         *[(name, I64) for name in ("batch", "heads", "kv_heads", "queries", "keys")],
         ("head_size", I64),
         ("kv_rows", I64),
-        ("causal", ctypes.c_int),
         ("window", I64),
+        ("causal", ctypes.c_int),
         ("scale", F32),
         ("dropout", ctypes.POINTER(AttentionDropout)),
         ("key_bias", PTR),
@@ -97,27 +108,30 @@ class Attention(ctypes.Structure):
     ]
 
 
-class AdamwStep(ctypes.Structure):
+class AdamwStep(Sized):
     _fields_ = [
+        *[(name, U32) for name in ("size", "reserved")],
         ("count", I64),
         *[(name, F32) for name in ("beta1", "beta2", "eps", "decay")],
         *[(name, PTR) for name in ("clip", "c1", "c2", "rate")],
     ]
 
 
-class AdamwParameter(ctypes.Structure):
+class AdamwParameter(Sized):
     _fields_ = [
-        ("step", AdamwStep),
+        *[(name, U32) for name in ("size", "reserved")],
+        ("step", ctypes.POINTER(AdamwStep)),
         *[(name, PTR) for name in ("w", "m", "v", "gradient", "w_out", "m_out", "v_out")],
     ]
 
 
-class SgdStep(ctypes.Structure):
+class SgdStep(Sized):
     _fields_ = [
+        ("size", U32),
+        ("nesterov", ctypes.c_int),
         ("count", I64),
         ("momentum", F32),
         ("decay", F32),
-        ("nesterov", ctypes.c_int),
         ("clip", PTR),
         ("rate", PTR),
     ]

@@ -73,7 +73,14 @@ def linear(
         raise Error(f"activation is {activation!r}; expected one of {list(ACTIVATIONS)}")
     y, context = _new(*a.shape[:-1], out), context or current()
     bits = whole(fixed_bits, "fixed_bits", INT32)
-    layer = LinearLayer(rows, cols, out, bool(transposed), ACTIVATIONS[activation], bits)
+    layer = LinearLayer(
+        activation=ACTIVATIONS[activation],
+        rows=rows,
+        in_=cols,
+        out=out,
+        transposed=bool(transposed),
+        fixed_bits=bits,
+    )
     context.check(
         lib.ro_linear(context.handle, ctypes.byref(layer), _at(a), _at(b), _at(c), None, _at(y))
     )

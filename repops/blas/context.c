@@ -42,12 +42,14 @@ static const char *unfit(ro_status status, const ro_ctx *ctx) {
 /* No backend changes a bit: one that cannot serve is worth a line, not a failure. */
 static ro_ctx *create(caller by, int threads) {
     ro_ctx *ctx = NULL;
-    ro_status status = ro_ctx_create(&(ro_options){.threads = threads}, &ctx);
+    ro_status status =
+        ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = threads}, &ctx);
     const char *why = unfit(status, ctx);
     if (why) {
         blas_complain(library, why);
         ro_ctx_destroy(ctx);
-        status = ro_ctx_create(&(ro_options){.threads = threads, .backend = "cpu"}, &ctx);
+        status = ro_ctx_create(
+            &(ro_options){.size = sizeof(ro_options), .threads = threads, .backend = "cpu"}, &ctx);
     }
     if (status != RO_OK)
         blas_complain(by, ro_ctx_error(NULL));

@@ -111,7 +111,7 @@ ro_status ro_cuda_linear(ro_cuda *d, const ro_linear_job *job);
 ro_status ro_cuda_attention_forward(ro_cuda *d, const ro_attention_job *job);
 ro_status ro_cuda_attention_backward(ro_cuda *d, const ro_attention_grad_job *job);
 ro_status ro_cuda_cross_entropy(ro_cuda *d, const ro_cross_entropy_job *job);
-ro_status ro_cuda_adamw(ro_cuda *d, int64_t count, const ro_adamw_parameter *parameter);
+ro_status ro_cuda_adamw(ro_cuda *d, int64_t count, const ro_adamw_job *job);
 ro_status ro_cuda_sgd(ro_cuda *d, const ro_sgd_job *job);
 ro_status ro_cuda_layer_norm(ro_cuda *d, const ro_row_job *job);
 ro_status ro_cuda_layer_norm_backward(ro_cuda *d, const ro_row_grad_job *job);

@@ -4,12 +4,13 @@
 #include "repops/device.h"
 #include "repops/src/backend.h"
 #include "repops/src/fpenv.h"
+#include "repops/src/sized.h"
 
 static ro_pieces halves(const void *at, int64_t count) {
     return (ro_pieces){at, 1, count * 2, count * 2};
 }
 
-static ro_status check(ro_ctx *ctx, const ro_adamw_bf16_parameter *p) {
+static ro_status check(ro_ctx *ctx, const ro_adamw_bf16_job *p) {
     const int64_t n = p->step.count, one = n > 0;
     if (n < 0 || n > RO_MAX_NUMEL)
         return ro_fail(ctx, RO_ERR_ARG, "adamw_bf16: count must be 0..2^40, got %lld",
@@ -39,7 +40,7 @@ static ro_status widen(ro_ctx *ctx, int64_t count, const uint16_t *x, float *to)
     return ro_op_cast(ctx, &in, &(ro_op_cast_attrs){RO_F32}, &out);
 }
 
-static ro_status narrow(ro_ctx *ctx, const ro_adamw_bf16_parameter *p, int i, const float *x,
+static ro_status narrow(ro_ctx *ctx, const ro_adamw_bf16_job *p, int i, const float *x,
                         uint16_t *to) {
     const ro_tensor in = vector(RO_F32, x, p->step.count);
     const ro_tensor step = vector(RO_I32, p->rounding.step, 1);
@@ -48,7 +49,7 @@ static ro_status narrow(ro_ctx *ctx, const ro_adamw_bf16_parameter *p, int i, co
     return ro_op_cast_stochastic(ctx, &in, &step, &attrs, &out);
 }
 
-static ro_status by_operators(ro_ctx *ctx, const ro_adamw_bf16_parameter *p) {
+static ro_status by_operators(ro_ctx *ctx, const ro_adamw_bf16_job *p) {
     const uint16_t *const from[] = {p->w, p->m, p->v};
     uint16_t *const to[] = {p->w_out, p->m_out, p->v_out};
     const int64_t count = p->step.count;
@@ -67,18 +68,40 @@ static ro_status by_operators(ro_ctx *ctx, const ro_adamw_bf16_parameter *p) {
     return status;
 }
 
-static ro_status fused(ro_ctx *ctx, const ro_adamw_bf16_parameter *parameter) {
+static ro_status fused(ro_ctx *ctx, const ro_adamw_bf16_job *job) {
     const ro_fpenv env = ro_fpenv_enter();
-    const ro_status status = ro_ctx_table(ctx)->adamw_bf16(ctx, parameter);
+    const ro_status status = ro_ctx_table(ctx)->adamw_bf16(ctx, job);
     ro_fpenv_leave(env);
     return status;
 }
 
+static ro_status take(ro_ctx *ctx, const ro_adamw_bf16_parameter *given, ro_adamw_bf16_job *job) {
+    ro_adamw_bf16_parameter p;
+    ro_status status = ro_take(ctx, &ro_sized_adamw_bf16_parameter, given, &p);
+    if (status != RO_OK)
+        return status;
+    if (!p.step || !p.rounding)
+        return ro_missing(ctx, "adamw_bf16", p.step ? "rounding" : "step");
+    *job = (ro_adamw_bf16_job){.w = p.w,
+                               .m = p.m,
+                               .v = p.v,
+                               .gradient = p.gradient,
+                               .w_out = p.w_out,
+                               .m_out = p.m_out,
+                               .v_out = p.v_out};
+    status = ro_take(ctx, &ro_sized_adamw_step, p.step, &job->step);
+    return status == RO_OK ? ro_take(ctx, &ro_sized_adamw_rounding, p.rounding, &job->rounding)
+                           : status;
+}
+
 ro_status ro_adamw_bf16(ro_ctx *ctx, const ro_adamw_bf16_parameter *parameter) {
+    ro_adamw_bf16_job job;
     if (!ctx || !parameter)
         return ro_missing(ctx, "adamw_bf16", ctx ? "parameter" : "ctx");
-    const ro_status status = check(ctx, parameter);
-    if (status != RO_OK || parameter->step.count == 0)
+    ro_status status = take(ctx, parameter, &job);
+    if (status == RO_OK)
+        status = check(ctx, &job);
+    if (status != RO_OK || job.step.count == 0)
         return status;
-    return ro_ctx_table(ctx)->adamw_bf16 ? fused(ctx, parameter) : by_operators(ctx, parameter);
+    return ro_ctx_table(ctx)->adamw_bf16 ? fused(ctx, &job) : by_operators(ctx, &job);
 }

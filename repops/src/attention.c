@@ -3,6 +3,7 @@
 #include "repops/src/fpenv.h"
 #include "repops/src/math.h"
 #include "repops/src/operands.h"
+#include "repops/src/sized.h"
 
 #define KEYS_MAX ((int64_t)(RO_CRUMB_LOADS - 1) / 2 * RO_ATTN_BLOCK) /* SPEC.md section 11 */
 
@@ -40,8 +41,13 @@ static int fits(const ro_attention *a, int64_t heads, int64_t rows, int64_t row)
     return rows <= RO_MAX_NUMEL / size && (rows == 0 || a->batch <= RO_MAX_NUMEL / (rows * size));
 }
 
-static ro_status check(ro_ctx *ctx, ro_attention *a) {
-    const ro_status status = check_sizes(ctx, a);
+/* Copies what the caller wants to `a`, with kv_rows filled in. */
+static ro_status take(ro_ctx *ctx, const ro_attention *wanted, ro_attention *a) {
+    if (!ctx || !wanted)
+        return ro_missing(ctx, "attention", ctx ? "a" : "ctx");
+    ro_status status = ro_take(ctx, &ro_sized_attention, wanted, a);
+    if (status == RO_OK)
+        status = check_sizes(ctx, a);
     if (status != RO_OK)
         return status;
     if (a->kv_rows == 0)
@@ -171,11 +177,9 @@ static ro_status check_backward(ro_ctx *ctx, const ro_attention_grad_job *j) {
 
 ro_status ro_attention_forward(ro_ctx *ctx, const ro_attention *wanted, const float *q,
                                const float *k, const float *v, float *out, float *m, float *l) {
-    if (!ctx || !wanted)
-        return ro_missing(ctx, "attention", ctx ? "a" : "ctx");
-    ro_attention a = *wanted;
+    ro_attention a;
     const ro_attention_job job = {&a, q, k, v, out, m, l};
-    ro_status status = check(ctx, &a);
+    ro_status status = take(ctx, wanted, &a);
     if (status == RO_OK)
         status = check_forward(ctx, &job);
     if (status != RO_OK)
@@ -193,10 +197,8 @@ ro_status ro_attention_backward(ro_ctx *ctx, const ro_attention *wanted, const f
                                 const float *k, const float *v, const float *out, const float *m,
                                 const float *l, const float *dout, float *dq, float *dk,
                                 float *dv) {
-    if (!ctx || !wanted)
-        return ro_missing(ctx, "attention", ctx ? "a" : "ctx");
-    ro_attention a = *wanted;
-    ro_status status = check(ctx, &a);
+    ro_attention a;
+    ro_status status = take(ctx, wanted, &a);
     if (status != RO_OK)
         return status;
     if (a.kv_rows != a.keys || (a.causal && a.queries != a.keys))

@@ -32,7 +32,7 @@ typedef struct {
     ro_status (*attention_forward)(ro_ctx *ctx, const ro_attention_job *job);
     ro_status (*attention_backward)(ro_ctx *ctx, const ro_attention_grad_job *job);
     ro_status (*cross_entropy)(ro_ctx *ctx, const ro_cross_entropy_job *job);
-    ro_status (*adamw)(ro_ctx *ctx, int64_t count, const ro_adamw_parameter *parameter);
+    ro_status (*adamw)(ro_ctx *ctx, int64_t count, const ro_adamw_job *job);
     ro_status (*layer_norm)(ro_ctx *ctx, const ro_row_job *job);
     ro_status (*layer_norm_backward)(ro_ctx *ctx, const ro_row_grad_job *job);
     ro_status (*softmax)(ro_ctx *ctx, const ro_row_job *job);
@@ -41,7 +41,7 @@ typedef struct {
     ro_status (*log_softmax_backward)(ro_ctx *ctx, const ro_row_grad_job *job);
     ro_status (*sgd)(ro_ctx *ctx, const ro_sgd_job *job);
     /* A device has none of the following: repops/src runs its operators there. */
-    ro_status (*adamw_bf16)(ro_ctx *ctx, const ro_adamw_bf16_parameter *parameter);
+    ro_status (*adamw_bf16)(ro_ctx *ctx, const ro_adamw_bf16_job *job);
     ro_status (*embedding_backward)(ro_ctx *ctx, const ro_embedding_job *job);
     ro_status (*rms_norm)(ro_ctx *ctx, const ro_row_job *job);
     ro_status (*rms_norm_backward)(ro_ctx *ctx, const ro_rms_grad_job *job);

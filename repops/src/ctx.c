@@ -3,6 +3,7 @@
 #include "repops/src/fpenv.h"
 #include "repops/src/operands.h"
 #include "repops/src/packed.h"
+#include "repops/src/sized.h"
 
 #include <sched.h>
 #include <stdarg.h>
@@ -198,14 +199,16 @@ static ro_status check_options(ro_options *options) {
 }
 
 ro_status ro_ctx_create(const ro_options *wanted, ro_ctx **out) {
-    ro_options options = wanted ? *wanted : (ro_options){0};
+    ro_options options = {0};
     const backend_entry *backend;
     if (!out)
         return ro_missing(NULL, "ctx_create", "out");
     *out = NULL;
     int index;
     ro_device *device = NULL;
-    ro_status status = check_options(&options);
+    ro_status status = wanted ? ro_take(NULL, &ro_sized_options, wanted, &options) : RO_OK;
+    if (status == RO_OK)
+        status = check_options(&options);
     if (status == RO_OK)
         status = find_backend(options.backend, &backend, &index);
     if (status == RO_OK && index >= 0)

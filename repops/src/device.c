@@ -41,9 +41,9 @@ static ro_status cross_entropy(ro_ctx *ctx, const ro_cross_entropy_job *job) {
     return pass(ctx, device->functions->cross_entropy(device, job));
 }
 
-static ro_status adamw(ro_ctx *ctx, int64_t count, const ro_adamw_parameter *parameter) {
+static ro_status adamw(ro_ctx *ctx, int64_t count, const ro_adamw_job *job) {
     ro_device *device = ro_ctx_on(ctx);
-    return pass(ctx, device->functions->adamw(device, count, parameter));
+    return pass(ctx, device->functions->adamw(device, count, job));
 }
 
 static ro_status sgd(ro_ctx *ctx, const ro_sgd_job *job) {

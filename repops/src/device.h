@@ -30,7 +30,7 @@ typedef struct {
     ro_status (*attention_forward)(ro_device *device, const ro_attention_job *job);
     ro_status (*attention_backward)(ro_device *device, const ro_attention_grad_job *job);
     ro_status (*cross_entropy)(ro_device *device, const ro_cross_entropy_job *job);
-    ro_status (*adamw)(ro_device *device, int64_t count, const ro_adamw_parameter *parameter);
+    ro_status (*adamw)(ro_device *device, int64_t count, const ro_adamw_job *job);
     ro_status (*sgd)(ro_device *device, const ro_sgd_job *job);
     ro_status (*layer_norm)(ro_device *device, const ro_row_job *job);
     ro_status (*layer_norm_backward)(ro_device *device, const ro_row_grad_job *job);

@@ -6,6 +6,7 @@
 
 #include "repops/src/fpenv.h"
 #include "repops/src/operands.h"
+#include "repops/src/sized.h"
 
 /* ---- reports ---- */
 
@@ -103,11 +104,12 @@ static ro_status gather(const ro_free_job *job, ro_free_report *report) {
 
 /* ---- running ---- */
 
-static ro_status check_profile(ro_ctx *ctx, const ro_profile *profile) {
-    char why[128];
-    return ro_profile_check(profile, why, sizeof why) == RO_OK
-               ? RO_OK
-               : ro_fail(ctx, RO_ERR_ARG, "profile %.31s: %s", profile->name, why);
+static ro_status take_profile(ro_ctx *ctx, const ro_profile *profile, ro_profile *own) {
+    char why[200];
+    const ro_status status = ro_take(ctx, &ro_sized_profile, profile, own);
+    if (status != RO_OK || ro_profile_check(own, why, sizeof why) == RO_OK)
+        return status;
+    return ro_fail(ctx, RO_ERR_ARG, "profile %.31s: %s", own->name, why);
 }
 
 /* *device: NULL if the profile is of this processor. */
@@ -122,10 +124,11 @@ static ro_status find_device(ro_ctx *ctx, const ro_profile *profile, ro_device *
 
 ro_status ro_free_open(ro_ctx *ctx, const ro_profile *profile) {
     ro_device *device;
+    ro_profile own;
     if (!ctx || !profile)
         return ro_missing(ctx, "free_open", ctx ? "profile" : "ctx");
-    ro_status status = check_profile(ctx, profile);
-    return status == RO_OK ? find_device(ctx, profile, &device) : status;
+    ro_status status = take_profile(ctx, profile, &own);
+    return status == RO_OK ? find_device(ctx, &own, &device) : status;
 }
 
 /* Elements that justify another piece of work: each takes several times as long as one of an
@@ -161,9 +164,7 @@ static ro_status run_kernel(const ro_free_job *job) {
     return RO_OK;
 }
 
-static ro_status free_check(ro_ctx *ctx, const ro_profile *profile, const ro_rounding *r) {
-    if (check_profile(ctx, profile) != RO_OK)
-        return RO_ERR_ARG;
+static ro_status check_rounding(ro_ctx *ctx, const ro_rounding *r) {
     if (r->mode < RO_FREE_F32 || r->mode > RO_FREE_VALUES)
         return ro_fail(ctx, RO_ERR_ARG, "there is no rounding mode %d", (int)r->mode);
     if (r->mode != RO_FREE_F32 && r->mode != RO_FREE_VALUES &&
@@ -203,20 +204,10 @@ static ro_status check_beside(ro_ctx *ctx, const ro_rounding *r, const ro_call *
     return status;
 }
 
-ro_status ro_free_run(ro_ctx *ctx, const ro_profile *profile, const ro_rounding *rounding,
-                      const ro_call *call, const void *const *input, void *output,
-                      ro_free_report *report) {
-    ro_free_report unread;
-    if (!report)
-        report = &unread;
-    *report = (ro_free_report){0};
-    if (!ctx || !profile || !rounding || !call)
-        return ro_missing(ctx, "free_run",
-                          !ctx        ? "ctx"
-                          : !profile  ? "profile"
-                          : !rounding ? "rounding"
-                                      : "call");
-    ro_status status = free_check(ctx, profile, rounding);
+static ro_status run_checked(ro_ctx *ctx, const ro_profile *profile, const ro_rounding *rounding,
+                             const ro_call *call, const void *const *input, void *output,
+                             ro_free_report *report) {
+    ro_status status = check_rounding(ctx, rounding);
     if (status != RO_OK)
         return status;
     if (!ro_op_is_free(call->op))
@@ -243,5 +234,32 @@ ro_status ro_free_run(ro_ctx *ctx, const ro_profile *profile, const ro_rounding 
     if (status == RO_OK)
         status = gather(&job, report);
     ro_fpenv_leave(env);
+    return status;
+}
+
+ro_status ro_free_run(ro_ctx *ctx, const ro_profile *profile, const ro_rounding *rounding,
+                      const ro_call *call, const void *const *input, void *output,
+                      ro_free_report *report) {
+    ro_profile own_profile;
+    ro_rounding own_rounding;
+    ro_free_report own_report = {0};
+    ro_status status = report ? ro_take_size(ctx, &ro_sized_free_report, report) : RO_OK;
+    if (status != RO_OK)
+        return status;
+    if (report)
+        ro_give(&ro_sized_free_report, &own_report, report);
+    if (!ctx || !profile || !rounding || !call)
+        return ro_missing(ctx, "free_run",
+                          !ctx        ? "ctx"
+                          : !profile  ? "profile"
+                          : !rounding ? "rounding"
+                                      : "call");
+    status = take_profile(ctx, profile, &own_profile);
+    if (status == RO_OK)
+        status = ro_take(ctx, &ro_sized_rounding, rounding, &own_rounding);
+    if (status == RO_OK)
+        status = run_checked(ctx, &own_profile, &own_rounding, call, input, output, &own_report);
+    if (report)
+        ro_give(&ro_sized_free_report, &own_report, report);
     return status;
 }

@@ -100,6 +100,24 @@ typedef struct {
     int inverse;
 } ro_rotary_job;
 
+/* One parameter of ro_adamw_all. A device takes 256 of them as arguments of a kernel. */
+typedef struct {
+    int64_t count;
+    float beta1, beta2, eps, decay;
+    const float *clip, *c1, *c2, *rate;
+    const float *w, *m, *v, *gradient;
+    float *w_out, *m_out, *v_out;
+} ro_adamw_job;
+
+/* The arguments of ro_adamw_bf16. */
+typedef struct {
+    ro_adamw_step step;
+    ro_adamw_rounding rounding;
+    const uint16_t *w, *m, *v;
+    const float *gradient;
+    uint16_t *w_out, *m_out, *v_out;
+} ro_adamw_bf16_job;
+
 /* The arguments of ro_sgd. */
 typedef struct {
     ro_sgd_step step;

@@ -12,9 +12,10 @@ static inline ro_tensor ro_matrix(const float *at, int64_t rows, int64_t cols) {
 /* 1 if a matrix of these sizes is no larger than a tensor may be. */
 int ro_matrix_fits(int64_t rows, int64_t cols);
 
-/* RO_OK, or RO_ERR_ARG with a sentence that begins with `what`. */
-ro_status ro_check_linear(ro_ctx *ctx, const char *what, const ro_linear_layer *layer,
-                          const float *z);
+/* Copies a caller's layer and checks it: RO_OK, or RO_ERR_ARG with a sentence. `what`: the
+ * function that is called. */
+ro_status ro_take_linear(ro_ctx *ctx, const char *what, const ro_linear_layer *given,
+                         const float *z, ro_linear_layer *own);
 
 /* Temporary memory for `count` numbers: given back by ro_free. */
 ro_status ro_temporary(ro_ctx *ctx, int64_t count, float **out);

@@ -2,8 +2,10 @@
 #include "repops/src/backend.h"
 #include "repops/src/fpenv.h"
 #include "repops/src/layers.h"
+#include "repops/src/sized.h"
 
-ro_status ro_check_linear(ro_ctx *ctx, const char *what, const ro_linear_layer *l, const float *z) {
+static ro_status linear_check(ro_ctx *ctx, const char *what, const ro_linear_layer *l,
+                              const float *z) {
     if (!ro_matrix_fits(l->rows, l->in) || !ro_matrix_fits(l->in, l->out) ||
         !ro_matrix_fits(l->rows, l->out))
         return ro_fail(ctx, RO_ERR_ARG,
@@ -21,6 +23,14 @@ ro_status ro_check_linear(ro_ctx *ctx, const char *what, const ro_linear_layer *
     return RO_OK;
 }
 
+ro_status ro_take_linear(ro_ctx *ctx, const char *what, const ro_linear_layer *given,
+                         const float *z, ro_linear_layer *own) {
+    if (!ctx || !given)
+        return ro_missing(ctx, what, ctx ? "layer" : "ctx");
+    const ro_status status = ro_take(ctx, &ro_sized_linear_layer, given, own);
+    return status == RO_OK ? linear_check(ctx, what, own, z) : status;
+}
+
 static ro_status check_memory(ro_ctx *ctx, const ro_linear_job *j) {
     const ro_linear_layer *l = &j->layer;
     const ro_operand operands[] = {
@@ -34,12 +44,10 @@ static ro_status check_memory(ro_ctx *ctx, const ro_linear_job *j) {
 
 ro_status ro_linear(ro_ctx *ctx, const ro_linear_layer *layer, const float *x, const float *w,
                     const float *bias, float *z, float *y) {
-    if (!ctx || !layer)
-        return ro_missing(ctx, "linear", ctx ? "layer" : "ctx");
-    ro_status status = ro_check_linear(ctx, "linear", layer, z);
-    if (status != RO_OK || layer->rows == 0 || layer->out == 0)
+    ro_linear_job job = {{0}, x, w, bias, z, y};
+    ro_status status = ro_take_linear(ctx, "linear", layer, z, &job.layer);
+    if (status != RO_OK || job.layer.rows == 0 || job.layer.out == 0)
         return status;
-    const ro_linear_job job = {*layer, x, w, bias, z, y};
     status = check_memory(ctx, &job);
     if (status != RO_OK)
         return status;

@@ -104,14 +104,14 @@ static ro_status gradients_of(ro_ctx *ctx, const linear_gradients *g, const floa
 ro_status ro_linear_backward(ro_ctx *ctx, const ro_linear_layer *layer, const float *x,
                              const float *w, const float *z, const float *dy, ro_gradient dx,
                              ro_gradient dw, ro_gradient db) {
-    if (!ctx || !layer)
-        return ro_missing(ctx, "linear_backward", ctx ? "layer" : "ctx");
-    const linear_gradients g = {layer, x, w, z, dy, dx, dw, db};
+    ro_linear_layer own;
+    const linear_gradients g = {&own, x, w, z, dy, dx, dw, db};
     float *dz = NULL;
-    ro_status status = ro_check_linear(ctx, "linear_backward", layer, z);
-    if (status == RO_OK)
-        status = check_memory(ctx, &g);
-    if (status == RO_OK && layer->activation)
+    ro_status status = ro_take_linear(ctx, "linear_backward", layer, z, &own);
+    if (status != RO_OK)
+        return status;
+    status = check_memory(ctx, &g);
+    if (status == RO_OK && own.activation)
         status = before_activation(ctx, &g, &dz);
     if (status == RO_OK)
         status = gradients_of(ctx, &g, dz ? dz : dy);

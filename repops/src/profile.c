@@ -3,17 +3,21 @@
 #include <string.h>
 
 #include "repops/free.h"
+#include "repops/src/sized.h"
+
+enum { SIZE_1 = 64 }; /* of ro_profile in version 1 */
+_Static_assert(offsetof(ro_profile, device) + sizeof(int32_t) == SIZE_1, "version 1");
 
 /* Simulated: no GPU adds exactly so. They differ as GPUs do, in widths, splits and trees. */
 static const ro_profile profiles[] = {
-    {"sim-wide", .lanes = 64, .split = 512, .pairwise = 1, .contract = 1},
-    {"sim-narrow", .lanes = 8, .split = 128, .pairwise = 0, .contract = 1, .estrin = 1},
-    {"sim-deep", .lanes = 16, .split = 0, .pairwise = 1, .contract = 0, .descending = 1},
-    {"sim-plain", .lanes = 1, .split = 0, .pairwise = 0, .contract = 0},
+    {SIZE_1, "sim-wide", .lanes = 64, .split = 512, .pairwise = 1, .contract = 1},
+    {SIZE_1, "sim-narrow", .lanes = 8, .split = 128, .pairwise = 0, .contract = 1, .estrin = 1},
+    {SIZE_1, "sim-deep", .lanes = 16, .split = 0, .pairwise = 1, .contract = 0, .descending = 1},
+    {SIZE_1, "sim-plain", .lanes = 1, .split = 0, .pairwise = 0, .contract = 0},
 };
 
 /* Not simulated: what a CUDA device adds, and in which order, is in repops/cuda/free. */
-static const ro_profile cuda = {"cuda", .lanes = 1, .device = 1};
+static const ro_profile cuda = {SIZE_1, "cuda", .lanes = 1, .device = 1};
 
 enum { PROFILES = sizeof profiles / sizeof profiles[0] };
 
@@ -34,10 +38,15 @@ static int is_flag(int32_t value) {
     return value == 0 || value == 1;
 }
 
-ro_status ro_profile_check(const ro_profile *p, char *why, size_t why_size) {
+ro_status ro_profile_check(const ro_profile *profile, char *why, size_t why_size) {
+    ro_profile own;
+    const ro_profile *p = &own;
+    char size[200];
     const char *wrong = NULL;
-    if (!p)
+    if (!profile)
         wrong = "it must not be NULL";
+    else if (ro_sized_copy(&ro_sized_profile, profile, &own, size, sizeof size) != RO_OK)
+        wrong = size;
     else if (p->lanes < 1 || p->lanes > RO_PROFILE_LANES_MAX || (p->lanes & (p->lanes - 1)) != 0)
         wrong = "`lanes` must be a power of two, 1 to 64";
     else if (p->split < 0 || p->split % 64 != 0)

@@ -4,6 +4,7 @@
 #include "repops/device.h"
 #include "repops/src/backend.h"
 #include "repops/src/fpenv.h"
+#include "repops/src/sized.h"
 
 /* Heads as attention has them, or side by side in the rows of tokens. */
 static ro_tensor by_heads(const ro_rotary_layer *l, const float *at) {
@@ -22,9 +23,14 @@ static int64_t count_of(const ro_rotary_layer *l) {
 
 /* ---- checks ---- */
 
-static ro_status check_layer(ro_ctx *ctx, const char *name, const ro_rotary_layer *l) {
-    if (!ctx || !l)
+static ro_status take(ro_ctx *ctx, const char *name, const ro_rotary_layer *given,
+                      ro_rotary_layer *l) {
+    if (!ctx || !given)
         return ro_missing(ctx, name, ctx ? "layer" : "ctx");
+    const ro_status status = ro_take(ctx, &ro_sized_rotary_layer, given, l);
+    if (status != RO_OK)
+        return status;
+    l->neighbours = l->neighbours != 0;
     const ro_shape shape = by_heads(l, NULL).shape;
     if (!ro_shape_valid(&shape) || !ro_matrix_fits(l->heads, l->head_size) ||
         !ro_matrix_fits(l->batch, l->tokens))
@@ -104,29 +110,20 @@ static ro_status rotary_run(ro_ctx *ctx, const ro_rotary_job *job) {
     return status;
 }
 
-static ro_rotary_job job_of(const ro_rotary_layer *l, const float *from, const int32_t *position,
-                            const int32_t *turns, ro_gradient to, int inverse) {
-    ro_rotary_job j = {*l, from, position, turns, to, inverse};
-    j.layer.neighbours = l->neighbours != 0;
-    return j;
-}
-
 ro_status ro_rotary(ro_ctx *ctx, const ro_rotary_layer *layer, const float *x,
                     const int32_t *position, const int32_t *turns, float *y) {
-    ro_status status = check_layer(ctx, "rotary", layer);
-    if (status != RO_OK)
-        return status;
-    const ro_rotary_job job = job_of(layer, x, position, turns, (ro_gradient){y, 0}, 0);
-    status = check_memory(ctx, "rotary", &job, "x", "y");
-    return status == RO_OK && count_of(layer) > 0 ? rotary_run(ctx, &job) : status;
+    ro_rotary_job job = {{0}, x, position, turns, {y, 0}, 0};
+    ro_status status = take(ctx, "rotary", layer, &job.layer);
+    if (status == RO_OK)
+        status = check_memory(ctx, "rotary", &job, "x", "y");
+    return status == RO_OK && count_of(&job.layer) > 0 ? rotary_run(ctx, &job) : status;
 }
 
 ro_status ro_rotary_backward(ro_ctx *ctx, const ro_rotary_layer *layer, const float *dy,
                              const int32_t *position, const int32_t *turns, ro_gradient dx) {
-    ro_status status = check_layer(ctx, "rotary_backward", layer);
-    if (status != RO_OK)
-        return status;
-    const ro_rotary_job job = job_of(layer, dy, position, turns, dx, 1);
-    status = check_memory(ctx, "rotary_backward", &job, "dy", "dx");
-    return status == RO_OK && count_of(layer) > 0 ? rotary_run(ctx, &job) : status;
+    ro_rotary_job job = {{0}, dy, position, turns, dx, 1};
+    ro_status status = take(ctx, "rotary_backward", layer, &job.layer);
+    if (status == RO_OK)
+        status = check_memory(ctx, "rotary_backward", &job, "dy", "dx");
+    return status == RO_OK && count_of(&job.layer) > 0 ? rotary_run(ctx, &job) : status;
 }

@@ -2,6 +2,7 @@
 #include "repops/src/backend.h"
 #include "repops/src/fpenv.h"
 #include "repops/src/operands.h"
+#include "repops/src/sized.h"
 
 static ro_status check_memory(ro_ctx *ctx, const ro_sgd_job *j) {
     const int64_t n = j->step.count, one = n > 0;
@@ -19,11 +20,14 @@ ro_status ro_sgd(ro_ctx *ctx, const ro_sgd_step *step, const float *w, const flo
                  const float *gradient, float *w_out, float *m_out) {
     if (!ctx || !step)
         return ro_missing(ctx, "sgd", ctx ? "step" : "ctx");
-    const ro_sgd_job job = {*step, w, m, gradient, w_out, m_out};
-    if (step->count < 0 || step->count > RO_MAX_NUMEL)
+    ro_sgd_job job = {{0}, w, m, gradient, w_out, m_out};
+    ro_status status = ro_take(ctx, &ro_sized_sgd_step, step, &job.step);
+    if (status != RO_OK)
+        return status;
+    if (job.step.count < 0 || job.step.count > RO_MAX_NUMEL)
         return ro_fail(ctx, RO_ERR_ARG, "sgd: count must be 0..2^40, got %lld",
-                       (long long)step->count);
-    ro_status status = check_memory(ctx, &job);
+                       (long long)job.step.count);
+    status = check_memory(ctx, &job);
     if (status != RO_OK)
         return status;
     const ro_fpenv env = ro_fpenv_enter();

@@ -67,7 +67,7 @@ static const char usage[] =
 
 static bool add_device(report *r, const char *name, int threads) {
     device *d = &r->device[r->device_count];
-    const ro_options options = {.backend = name, .threads = threads};
+    const ro_options options = {.size = sizeof options, .backend = name, .threads = threads};
     if (r->device_count == DEVICES_MAX || ro_ctx_create(&options, &d->ctx) != RO_OK)
         return false;
     for (int i = 0; i < ELEMENTARY_SETS; i++)

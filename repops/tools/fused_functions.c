@@ -16,7 +16,8 @@ static const ro_attention_dropout thinned = {0x123456789abcdef, 77, 0x40000000, 
 
 static ro_attention attention_of(const golden_fused *g) {
     const long long *n = g->size;
-    return (ro_attention){.batch = n[0],
+    return (ro_attention){.size = sizeof(ro_attention),
+                          .batch = n[0],
                           .heads = n[1],
                           .kv_heads = n[2],
                           .queries = n[3],
@@ -75,9 +76,13 @@ static ro_status run_attention(ro_ctx *ctx, const golden_fused *g, const golden_
 
 static ro_linear_layer layer_of(const golden_fused *g) {
     const int bits = atoi(g->scale);
-    return (ro_linear_layer){
-        g->size[0],         g->size[1], g->size[2], g->causal, (ro_activation)g->dropout,
-        bits > 1 ? bits : 0};
+    return (ro_linear_layer){.size = sizeof(ro_linear_layer),
+                             .activation = (ro_activation)g->dropout,
+                             .rows = g->size[0],
+                             .in = g->size[1],
+                             .out = g->size[2],
+                             .transposed = g->causal,
+                             .fixed_bits = bits > 1 ? bits : 0};
 }
 
 /* x, w, bias; y, z */

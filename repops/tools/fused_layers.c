@@ -44,7 +44,13 @@ enum { X, POSITION, TURNS, Y, DX };
 
 static ro_rotary_layer layer_of(const golden_fused *g) {
     const long long *n = g->size;
-    return (ro_rotary_layer){n[0], n[1], n[2], n[3], g->causal, g->dropout};
+    return (ro_rotary_layer){.size = sizeof(ro_rotary_layer),
+                             .batch = n[0],
+                             .tokens = n[1],
+                             .heads = n[2],
+                             .head_size = n[3],
+                             .neighbours = g->causal,
+                             .each = g->dropout};
 }
 
 static void plan_rotary(const golden_fused *g, golden_block *b) {

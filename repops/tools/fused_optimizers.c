@@ -32,24 +32,40 @@ static void fill_adamw(const golden_fused *g, const golden_block *b) {
     memcpy(b->host + b->at[CLIP], scalar, sizeof scalar);
 }
 
+static ro_adamw_step step_of(int64_t count, const float *scalar) {
+    return (ro_adamw_step){.size = sizeof(ro_adamw_step),
+                           .count = count,
+                           .beta1 = 0.9f,
+                           .beta2 = 0.95f,
+                           .eps = 1e-8f,
+                           .decay = 0.1f,
+                           .clip = scalar,
+                           .c1 = scalar + 1,
+                           .c2 = scalar + 2,
+                           .rate = scalar + 3};
+}
+
 static ro_status run_adamw(ro_ctx *ctx, const golden_fused *g, const golden_block *b, float *x) {
     const int64_t *at = b->at;
     const float *scalar = x + at[CLIP];
+    ro_adamw_step step[SIZES];
     ro_adamw_parameter all[SIZES];
-    for (int64_t i = 0, from = 0; i < SIZES; from += g->size[i++])
-        all[i] = (ro_adamw_parameter){
-            {g->size[i], 0.9f, 0.95f, 1e-8f, 0.1f, scalar, scalar + 1, scalar + 2, scalar + 3},
-            x + at[0] + from,
-            x + at[1] + from,
-            x + at[2] + from,
-            x + at[3] + from,
-            x + at[5] + from,
-            x + at[6] + from,
-            x + at[7] + from};
+    for (int64_t i = 0, from = 0; i < SIZES; from += g->size[i++]) {
+        step[i] = step_of(g->size[i], scalar);
+        all[i] = (ro_adamw_parameter){.size = sizeof(ro_adamw_parameter),
+                                      .step = &step[i],
+                                      .w = x + at[0] + from,
+                                      .m = x + at[1] + from,
+                                      .v = x + at[2] + from,
+                                      .gradient = x + at[3] + from,
+                                      .w_out = x + at[5] + from,
+                                      .m_out = x + at[6] + from,
+                                      .v_out = x + at[7] + from};
+    }
     if (strcmp(g->function, "adamw_all") == 0)
         return ro_adamw_all(ctx, SIZES, all);
     const ro_adamw_parameter *p = &all[0];
-    return ro_adamw(ctx, &p->step, p->w, p->m, p->v, p->gradient, p->w_out, p->m_out, p->v_out);
+    return ro_adamw(ctx, p->step, p->w, p->m, p->v, p->gradient, p->w_out, p->m_out, p->v_out);
 }
 
 enum { BF16_STEP = CLIP + 1, BF16_OUT };
@@ -82,16 +98,19 @@ static ro_status step_halves(ro_ctx *ctx, const golden_fused *g, const golden_bl
     const int64_t count = g->size[0], *at = b->at;
     const float *scalar = x + at[CLIP];
     const int32_t *step = (const int32_t *)(const void *)(x + at[BF16_STEP]);
-    const ro_adamw_bf16_parameter p = {
-        {count, 0.9f, 0.95f, 1e-8f, 0.1f, scalar, scalar + 1, scalar + 2, scalar + 3},
-        {0x123456789abcdef, {7, 8, 9}, step},
-        half[0],
-        half[1],
-        half[2],
-        x + at[3],
-        half[0],
-        half[1],
-        half[2]};
+    const ro_adamw_step adamw = step_of(count, scalar);
+    const ro_adamw_rounding rounding = {
+        .size = sizeof rounding, .stream = {7, 8, 9}, .seed = 0x123456789abcdef, .step = step};
+    const ro_adamw_bf16_parameter p = {.size = sizeof p,
+                                       .step = &adamw,
+                                       .rounding = &rounding,
+                                       .w = half[0],
+                                       .m = half[1],
+                                       .v = half[2],
+                                       .gradient = x + at[3],
+                                       .w_out = half[0],
+                                       .m_out = half[1],
+                                       .v_out = half[2]};
     ro_status status = RO_OK;
     for (int i = 0; i < 3 && status == RO_OK; i++)
         status = cast(ctx, count, RO_F32, x + at[i], RO_BF16, half[i]);
@@ -131,7 +150,13 @@ static void fill_sgd(const golden_fused *g, const golden_block *b) {
 static ro_status run_sgd(ro_ctx *ctx, const golden_fused *g, const golden_block *b, float *x) {
     const int64_t *at = b->at;
     const float *clip = x + at[3];
-    const ro_sgd_step step = {g->size[0], 0.9f, 5e-4f, g->causal, clip, clip + 1};
+    const ro_sgd_step step = {.size = sizeof step,
+                              .nesterov = g->causal,
+                              .count = g->size[0],
+                              .momentum = 0.9f,
+                              .decay = 5e-4f,
+                              .clip = clip,
+                              .rate = clip + 1};
     return ro_sgd(ctx, &step, x + at[0], x + at[1], x + at[2], x + at[4], x + at[5]);
 }
 

@@ -165,8 +165,10 @@ int main(int argc, char **argv) {
     if (!parse_options(argc, argv, &o))
         fprintf(stderr, "usage: cases [--device NAME] [--seeds N] [--first SEED] [--most ELEMENTS] "
                         "[OPERATOR...]\n");
-    else if (ro_ctx_create(&(ro_options){.backend = "cpu"}, &cpu) != RO_OK ||
-             ro_ctx_create(&(ro_options){.backend = o.device}, &device) != RO_OK)
+    else if (ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .backend = "cpu"}, &cpu) !=
+                 RO_OK ||
+             ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .backend = o.device},
+                           &device) != RO_OK)
         fprintf(stderr, "cases: %s\n", ro_ctx_error(NULL));
     else
         code = run_all(&o, cpu, device);

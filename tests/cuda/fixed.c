@@ -65,7 +65,8 @@ static ro_status run_layer_on(tally *t, const ro_linear_layer *l, const fixed_ru
 }
 
 static void run_layer(tally *t, const fixed_case *x, fixed_run *r) {
-    const ro_linear_layer l = {.rows = x->m,
+    const ro_linear_layer l = {.size = sizeof l,
+                               .rows = x->m,
                                .in = x->k,
                                .out = x->n,
                                .transposed = (int)(x->trans >> 1),
@@ -133,7 +134,8 @@ int main(int argc, char **argv) {
     int code = 2;
     if (!parse_options(argc, argv, &o) || o.wanted_count > 0)
         fprintf(stderr, "usage: fixed [--device NAME]\n");
-    else if (ro_ctx_create(&(ro_options){.backend = o.device}, &t.ctx) != RO_OK)
+    else if (ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .backend = o.device},
+                           &t.ctx) != RO_OK)
         fprintf(stderr, "fixed: %s\n", ro_ctx_error(NULL));
     else
         code = run_all(&t);

@@ -48,7 +48,8 @@ static int run(const check *k, const ro_profile *p, const ro_rounding *r, void *
 /* A bound is at least twice what either may be off, so that each holds for both. */
 static int check_values(const check *k) {
     for (int i = 0; i < 2; i++) {
-        const ro_rounding r = {.mode = RO_FREE_VALUES, .value = k->y[i], .bound = k->bound[i]};
+        const ro_rounding r = {
+            .size = sizeof r, .mode = RO_FREE_VALUES, .value = k->y[i], .bound = k->bound[i]};
         if (!run(k, i ? k->cuda : k->cpu, &r, k->out, NULL))
             return 0;
     }
@@ -67,8 +68,8 @@ static int check_values(const check *k) {
 static int check_replay(const check *k, const ro_profile *trainer, const ro_profile *auditor,
                         tally *t) {
     const int32_t bits[] = {32, 24, 16};
-    ro_rounding r = {.mode = RO_FREE_REPORT, .bits = bits[k->seed % 3]};
-    ro_free_report made;
+    ro_rounding r = {.size = sizeof r, .mode = RO_FREE_REPORT, .bits = bits[k->seed % 3]};
+    ro_free_report made = {.size = sizeof made};
     if (!run(k, trainer, &r, k->out, &made))
         return 0;
     /* The report is the context's until its next run. */
@@ -92,7 +93,7 @@ static int check_replay(const check *k, const ro_profile *trainer, const ro_prof
 
 /* Its error is some 2^29 bounds. */
 static int check_f32(const check *k) {
-    const ro_rounding r = {.mode = RO_FREE_F32};
+    const ro_rounding r = {.size = sizeof r, .mode = RO_FREE_F32};
     if (!run(k, k->cuda, &r, k->out, NULL))
         return 0;
     for (int64_t e = 0; e < k->n; e++) {

@@ -72,7 +72,8 @@ static const attention_choice attention_few = {{0, 0, 1, 5, 9, 14}, {65, 128, 13
 static ro_attention shape_of(const work *w, const attention_choice *from,
                              ro_attention_dropout *dropout) {
     const int64_t groups = 1 + (int64_t)roll(w, 0, 2), times = 1 + (int64_t)roll(w, 1, 3);
-    ro_attention a = {.batch = 1 + (roll(w, 2, 6) == 0),
+    ro_attention a = {.size = sizeof a,
+                      .batch = 1 + (roll(w, 2, 6) == 0),
                       .heads = groups * times,
                       .kv_heads = groups,
                       .queries = pick(w, 3, from->tokens, from->token_count),
@@ -192,7 +193,7 @@ static int64_t parameter_size(const work *w, int i) {
 }
 
 /* The arguments of ro_adamw_all, on the device or on the host. */
-static void list_parameters(const work *w, int count, int in_place, int on_device,
+static void list_parameters(const work *w, int count, int in_place, int on_device, ro_adamw_step *s,
                             ro_adamw_parameter *p) {
     float *base[OUT + 3];
     int64_t at = 0;
@@ -203,21 +204,32 @@ static void list_parameters(const work *w, int count, int in_place, int on_devic
     for (int i = 0; i < count; i++) {
         const float *one = base[SCALARS] + roll(w, 3000 + i, 4);
         const int64_t size = parameter_size(w, i);
-        p[i] = (ro_adamw_parameter){{size, 0.9f, i % 3 ? 0.95f : 0.999f, 1e-8f, i % 2 ? 0.1f : 0.0f,
-                                     one, one + 1, one + 2, one + 3},
-                                    base[W] + at,
-                                    base[M] + at,
-                                    base[V] + at,
-                                    base[GRADIENT] + at,
-                                    base[OUT + W] + at,
-                                    base[OUT + M] + at,
-                                    base[OUT + V] + at};
+        s[i] = (ro_adamw_step){.size = sizeof *s,
+                               .count = size,
+                               .beta1 = 0.9f,
+                               .beta2 = i % 3 ? 0.95f : 0.999f,
+                               .eps = 1e-8f,
+                               .decay = i % 2 ? 0.1f : 0.0f,
+                               .clip = one,
+                               .c1 = one + 1,
+                               .c2 = one + 2,
+                               .rate = one + 3};
+        p[i] = (ro_adamw_parameter){.size = sizeof *p,
+                                    .step = &s[i],
+                                    .w = base[W] + at,
+                                    .m = base[M] + at,
+                                    .v = base[V] + at,
+                                    .gradient = base[GRADIENT] + at,
+                                    .w_out = base[OUT + W] + at,
+                                    .m_out = base[OUT + M] + at,
+                                    .v_out = base[OUT + V] + at};
         at += size;
         at += roll(w, 4000 + i, 4) ? (4 - at % 4) % 4 : 0; /* mostly aligned */
     }
 }
 
 static void adamw(work *w) {
+    static ro_adamw_step s[MOST_PARAMETERS];
     static ro_adamw_parameter p[MOST_PARAMETERS];
     static const char *const names[] = {"w", "m", "v", "gradient"};
     static const int16_t counts[] = {0, 1, 2, 30, 255, 256, 257, MOST_PARAMETERS};
@@ -231,9 +243,9 @@ static void adamw(work *w) {
     (void)input(w, "scalars", 7, DATA_NORMAL);
     for (int i = 0; i < 3 && !in_place; i++)
         (void)input(w, names[i], all, DATA_NORMAL);
-    list_parameters(w, count, in_place, 1, p);
+    list_parameters(w, count, in_place, 1, s, p);
     expect(w, ro_adamw_all(w->device, count, p), w->device);
-    list_parameters(w, count, in_place, 0, p);
+    list_parameters(w, count, in_place, 0, s, p);
     expect(w, ro_adamw_all(w->cpu, count, p), w->cpu);
     for (int i = 0; i < w->count; i++)
         compare(w, &w->all[i], "adamw");
@@ -335,8 +347,10 @@ int main(int argc, char **argv) {
     if (!parse_options(argc, argv, &o))
         fprintf(stderr, "usage: fused [--device NAME] [--seeds N] [--first SEED] "
                         "[FUNCTION]...\n");
-    else if (ro_ctx_create(&(ro_options){.backend = "cpu"}, &cpu) != RO_OK ||
-             ro_ctx_create(&(ro_options){.backend = o.device}, &device) != RO_OK)
+    else if (ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .backend = "cpu"}, &cpu) !=
+                 RO_OK ||
+             ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .backend = o.device},
+                           &device) != RO_OK)
         fprintf(stderr, "fused: %s\n", ro_ctx_error(NULL));
     else
         code = run_all(&o, cpu, device);

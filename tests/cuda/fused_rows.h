@@ -122,8 +122,13 @@ static void sgd(work *w) {
     const int in_place = roll(w, 1, 2) == 0;
     array *w_out = in_place ? weight : add(w, "w_out", count);
     array *m_out = in_place ? m : add(w, "m_out", count);
-    ro_sgd_step step = {count,     0.9f,         roll(w, 2, 2) ? 0.1f : 0.0f, roll(w, 3, 2) == 0,
-                        one->want, one->want + 1};
+    ro_sgd_step step = {.size = sizeof step,
+                        .nesterov = roll(w, 3, 2) == 0,
+                        .count = count,
+                        .momentum = 0.9f,
+                        .decay = roll(w, 2, 2) ? 0.1f : 0.0f,
+                        .clip = one->want,
+                        .rate = one->want + 1};
     expect(w, ro_sgd(w->cpu, &step, weight->want, m->want, g->want, w_out->want, m_out->want),
            w->cpu);
     step.clip = one->on_device, step.rate = one->on_device + 1;

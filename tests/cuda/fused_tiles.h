@@ -74,7 +74,8 @@ static void run_matmul(work *w, int trans, int masked, int b_dtype, tile_size s)
 }
 
 static void run_layer(work *w, int transposed, int fixed_bits, tile_size s) {
-    const ro_linear_layer l = {.rows = s.m,
+    const ro_linear_layer l = {.size = sizeof l,
+                               .rows = s.m,
                                .in = s.k,
                                .out = s.n,
                                .transposed = transposed,

@@ -125,8 +125,9 @@ vd_status trainer_create(const job *j, const char *backend, int threads, trainer
                          vd_err *err) {
     *out = (trainer){.job = j, .data = {j->data}, .exec = {.program = &j->program}};
     out->exec.data = out->data;
-    if (ro_ctx_create(&(ro_options){.backend = backend, .threads = threads}, &out->exec.ro) !=
-        RO_OK)
+    if (ro_ctx_create(
+            &(ro_options){.size = sizeof(ro_options), .backend = backend, .threads = threads},
+            &out->exec.ro) != RO_OK)
         return vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(NULL));
     vd_status status = vd_exec_place(&out->exec, err);
     return status == VD_OK ? vd_exec_init(&out->exec, NULL, &out->state, err) : status;

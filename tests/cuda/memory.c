@@ -54,7 +54,7 @@ static void check_peak(ro_ctx *ctx, const ro_options *options) {
 }
 
 int main(int argc, char **argv) {
-    const ro_options options = {.backend = argc > 1 ? argv[1] : "cuda:0"};
+    const ro_options options = {.size = sizeof options, .backend = argc > 1 ? argv[1] : "cuda:0"};
     ro_ctx *ctx;
     if (ro_ctx_create(&options, &ctx) != RO_OK) {
         fprintf(stderr, "memory: %s\n", ro_ctx_error(NULL));

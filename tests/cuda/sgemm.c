@@ -141,8 +141,9 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: sgemm [--device NAME] [--seeds N] [--first SEED] [--most N]\n");
         return 2;
     }
-    if (ro_ctx_create(&(ro_options){.backend = "cpu"}, &cpu) != RO_OK ||
-        ro_ctx_create(&(ro_options){.backend = o.device}, &device) != RO_OK) {
+    if (ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .backend = "cpu"}, &cpu) != RO_OK ||
+        ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .backend = o.device}, &device) !=
+            RO_OK) {
         fprintf(stderr, "sgemm: %s\n", ro_ctx_error(NULL));
         ro_ctx_destroy(cpu);
         return 2;

@@ -77,7 +77,8 @@ static void multiply(load *l, ro_ctx *ctx, float *memory) {
 static void *work(void *user) {
     load *l = user;
     ro_ctx *ctx;
-    if (ro_ctx_create(&(ro_options){.backend = l->backend}, &ctx) != RO_OK)
+    if (ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .backend = l->backend}, &ctx) !=
+        RO_OK)
         return NULL;
     float *memory = ro_alloc(ctx, (size_t)(3 * l->side * l->side) * sizeof *memory);
     if (memory)

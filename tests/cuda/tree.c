@@ -63,7 +63,9 @@ int main(int argc, char **argv) {
     ro_ctx *ctx;
     uint8_t *host = malloc(TOTAL);
     int bad = -1;
-    if (!host || ro_ctx_create(&(ro_options){.backend = argc > 1 ? argv[1] : "cuda:0"}, &ctx)) {
+    if (!host || ro_ctx_create(&(ro_options){.size = sizeof(ro_options),
+                                             .backend = argc > 1 ? argv[1] : "cuda:0"},
+                               &ctx)) {
         fprintf(stderr, "tree: %s\n", ro_ctx_error(NULL));
         return 2;
     }

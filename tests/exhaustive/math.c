@@ -438,7 +438,7 @@ static void open_backends(worker *w) {
     static const char *const names[BACKENDS] = {"scalar", "avx2", "avx512", "neon"};
     int count = 0;
     for (int i = 0; i < BACKENDS; i++) {
-        const ro_options options = {.threads = 1, .backend = names[i]};
+        const ro_options options = {.size = sizeof options, .threads = 1, .backend = names[i]};
         if (ro_ctx_create(&options, &w->ctx[count]) == RO_OK)
             count++;
     }

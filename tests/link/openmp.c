@@ -10,7 +10,7 @@ enum { TEAM = 4 };
 void GOMP_parallel(void (*body)(void *data), void *data, unsigned threads, unsigned flags);
 
 static unsigned long long with_the_team(const workload_api *api) {
-    const ro_options options = {.threads = TEAM, .parallel = GOMP_parallel};
+    const ro_options options = {.size = sizeof options, .threads = TEAM, .parallel = GOMP_parallel};
     ro_ctx *ctx;
     if (api->create(&options, &ctx) != RO_OK)
         return 0;

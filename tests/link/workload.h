@@ -62,7 +62,7 @@ static ro_status workload_apply(const workload_api *api, ro_ctx *ctx, int op, in
 
 /* 0 if anything failed. */
 static unsigned long long workload(const workload_api *api, ro_ctx *ctx) {
-    const ro_shape square = {RO_F32, 2, {WORKLOAD_SIDE, WORKLOAD_SIDE, 0, 0, 0}};
+    const ro_shape square = {RO_F32, 2, {WORKLOAD_SIDE, WORKLOAD_SIDE, 0, 0, 0, 0, 0, 0}};
     const ro_shape shapes[2] = {square, square};
     float *memory = (float *)malloc(4 * WORKLOAD_COUNT * sizeof *memory);
     float *a = memory, *b = a + WORKLOAD_COUNT, *c = b + WORKLOAD_COUNT, *d = c + WORKLOAD_COUNT;
@@ -86,6 +86,7 @@ static unsigned long long workload_once(const workload_api *api, int threads) {
     ro_ctx *ctx;
     unsigned long long hash;
     memset(&options, 0, sizeof options);
+    options.size = sizeof options;
     options.threads = threads;
     if (api->create(&options, &ctx) != RO_OK)
         return 0;

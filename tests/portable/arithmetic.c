@@ -40,7 +40,8 @@ static uint32_t sum_of_tiny(ro_ctx *ctx) {
 static void check_mode(uint64_t mode) {
     ro_ctx *ctx;
     char why[200];
-    CHECK(ro_ctx_create(&(ro_options){.threads = 1}, &ctx) == RO_OK, "%s", ro_ctx_error(NULL));
+    CHECK(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &ctx) == RO_OK,
+          "%s", ro_ctx_error(NULL));
     const uint64_t before = ro_fp_read();
     ro_fp_write(mode);
     const ro_status test = ro_ref_self_test(why, sizeof why);
@@ -84,7 +85,8 @@ static void run_under(uint64_t mode, const char *backend, int threads, op_case *
     ro_ctx *ctx;
     const uint64_t before = ro_fp_read();
     ro_fp_write(mode);
-    ro_status status = ro_ctx_create(&(ro_options){threads, backend, NULL, NULL, NULL}, &ctx);
+    ro_status status = ro_ctx_create(
+        &(ro_options){.size = sizeof(ro_options), .threads = threads, .backend = backend}, &ctx);
     if (status == RO_OK)
         status = ro_run(ctx, &c->call, (const void *const *)c->data, c->out);
     ro_fp_write(before);
@@ -120,7 +122,8 @@ static void check_modes(void) {
         check_mode(modes[m]);
     for (int b = 0; b < 4; b++) {
         ro_ctx *ctx;
-        if (ro_ctx_create(&(ro_options){.backend = backends[b]}, &ctx) != RO_OK)
+        if (ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .backend = backends[b]},
+                          &ctx) != RO_OK)
             continue; /* not on this processor */
         ro_ctx_destroy(ctx);
         for (int i = 0; i < MODE_CASES; i++)

@@ -109,7 +109,8 @@ static void train(const vd_program *p, const void *const *data) {
     vd_state state;
     vd_hash program, commitment;
     char text[2 * VD_HASH_SIZE + 1];
-    CHECK(ro_ctx_create(&(ro_options){.threads = 2}, &exec.ro) == RO_OK, "%s", ro_ctx_error(NULL));
+    CHECK(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 2}, &exec.ro) == RO_OK,
+          "%s", ro_ctx_error(NULL));
     TRY(vd_program_hash(p, &program, &err));
     TRY(vd_exec_init(&exec, NULL, &state, &err));
     for (;;) {

@@ -36,7 +36,9 @@ static void check_engines(int ran[FIXED_SETS][ENGINES_MOST], int products) {
     CHECK(products >= 150, "only %d kept products", products);
     for (int s = 0; s < FIXED_SETS; s++) {
         ro_ctx *ctx;
-        if (ro_ctx_create(&(ro_options){.backend = fixed_sets[s].backend}, &ctx) != RO_OK)
+        if (ro_ctx_create(
+                &(ro_options){.size = sizeof(ro_options), .backend = fixed_sets[s].backend},
+                &ctx) != RO_OK)
             continue;
         ro_ctx_destroy(ctx);
         for (int i = 0; i < fixed_engines(fixed_sets[s].backend); i++)

@@ -161,7 +161,9 @@ static void run_together(const item *x, const setting *s) {
     const vd_batch_options options = {2, s->chunk, compare, &c};
     vd_exec exec = {.program = &x[0].program, .data = x[0].data};
     vd_batch *b = NULL;
-    CHECK(ro_ctx_create(&(ro_options){.threads = s->threads, .backend = s->isa}, &exec.ro) == RO_OK,
+    CHECK(ro_ctx_create(
+              &(ro_options){.size = sizeof(ro_options), .threads = s->threads, .backend = s->isa},
+              &exec.ro) == RO_OK,
           "%s", ro_ctx_error(NULL));
     TRY(vd_batch_create(&exec, &options, &b, &err));
     for (uint32_t next = 0; !portable_failures && (next < PROMPTS || vd_batch_count(b) > 0);) {
@@ -190,7 +192,8 @@ void check_generations(void) {
     ro_ctx *ro;
     decoder *d = calloc(1, sizeof *d);
     item *x = calloc(PROMPTS, sizeof *x);
-    CHECK(ro_ctx_create(&(ro_options){.threads = 2}, &ro) == RO_OK, "%s", ro_ctx_error(NULL));
+    CHECK(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 2}, &ro) == RO_OK,
+          "%s", ro_ctx_error(NULL));
     for (int m = 0; m < (int)(sizeof models / sizeof *models) && !portable_failures; m++) {
         printf("generation, model %d\n", m);
         open_decoder(d, &models[m]);

@@ -29,7 +29,9 @@ void check_operators(void) {
     static const char *const backends[] = {"scalar", "avx2", "avx512", "neon"};
     for (int b = 0; b < 4; b++) {
         ro_ctx *ctx;
-        if (ro_ctx_create(&(ro_options){.backend = backends[b], .threads = 3}, &ctx) != RO_OK)
+        if (ro_ctx_create(
+                &(ro_options){.size = sizeof(ro_options), .backend = backends[b], .threads = 3},
+                &ctx) != RO_OK)
             continue;
         for (int op = 1; op < RO_OP_END; op++)
             for (int i = 0; ro_op_describe(op) && i < CASES; i++)

@@ -176,7 +176,8 @@ static void train(const vd_program *p, const vd_hash *program, const dataset *da
     vd_exec exec = {.program = p, .data = (const void *[]){data->bytes}};
     vd_state state;
     vd_hash commitment;
-    CHECK(ro_ctx_create(&(ro_options){.threads = 2}, &exec.ro) == RO_OK, "%s", ro_ctx_error(NULL));
+    CHECK(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 2}, &exec.ro) == RO_OK,
+          "%s", ro_ctx_error(NULL));
     if (fault)
         TRY(vd_fault_parse(fault, p, &exec.fault, &err));
     TRY(vd_exec_init(&exec, NULL, &state, &err));

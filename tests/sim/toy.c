@@ -66,7 +66,7 @@ static void toy_data(toy_job *job) {
 }
 
 void toy_job_open(toy_job *job) {
-    const ro_options options = {.threads = 1, .backend = "scalar"};
+    const ro_options options = {.size = sizeof options, .threads = 1, .backend = "scalar"};
     vd_err err = {0};
     vd_program *p = &job->program;
     *job = (toy_job){.program = {.seed = 7, .steps = TOY_STEPS, .checkpoint_interval = TOY_EVERY}};

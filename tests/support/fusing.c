@@ -70,6 +70,6 @@ uint32_t test_node_value(const vd_program *p, const vd_node *n) {
 
 ro_ctx *test_two_threads(void) {
     ro_ctx *ro;
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 2}, &ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 2}, &ro) == RO_OK);
     return ro;
 }

@@ -16,7 +16,8 @@ void test_remove_dir(const char *dir) {
 
 /* Honest and dishonest machines differ: in threads, and in the instruction set. */
 static void open_backend(test_provider *p, bool honest) {
-    ro_options options = {.threads = honest ? 1 : 2, .backend = honest ? NULL : "scalar"};
+    ro_options options = {
+        .size = sizeof options, .threads = honest ? 1 : 2, .backend = honest ? NULL : "scalar"};
     cr_assert(ro_ctx_create(&options, &p->ro) == RO_OK);
 }
 
@@ -93,7 +94,7 @@ vd_status test_party_open(test_provider *p, const test_job *job, uint8_t name,
 void test_provider_runs_again(test_provider *p, const vd_fault *fault) {
     char dir[80];
     vd_again *again;
-    ro_options options = {.threads = 1};
+    ro_options options = {.size = sizeof options, .threads = 1};
     vd_exec exec = p->exec;
     cr_assert(ro_ctx_create(&options, &p->second) == RO_OK);
     exec.ro = p->second;

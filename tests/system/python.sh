@@ -24,7 +24,7 @@ NAMES = {
     "LinearLayer": "ro_linear_layer", "AttentionDropout": "ro_attention_dropout", "Attention": "ro_attention",
     "Gradient": "ro_gradient", "AdamwStep": "ro_adamw_step", "AdamwParameter": "ro_adamw_parameter", "SgdStep": "ro_sgd_step",
 }
-found = {n for n, v in vars(library).items() if isinstance(v, type) and issubclass(v, ctypes.Structure)}
+found = {n for n, v in vars(library).items() if isinstance(v, type) and issubclass(v, ctypes.Structure) and hasattr(v, "_fields_")}
 assert found == set(NAMES), found ^ set(NAMES)
 print("#include <stddef.h>\n#include <repops/layers.h>")
 for python, c in NAMES.items():

@@ -64,14 +64,16 @@ static inline void bounded_open(bounded_check *x, int op, uint64_t seed, int bit
     x->several = x->elements = 0;
     for (int p = 0; p < FREE_PROFILES; p++) {
         const int at = (int)(seed + (uint64_t)p) % FREE_CONTEXTS;
-        ro_free_report made;
+        ro_free_report made = {.size = sizeof made};
         x->value[p] = calloc((size_t)x->n + 1, sizeof(double));
         x->bound[p] = calloc((size_t)x->n + 1, sizeof(double));
         x->out[p] = calloc((size_t)x->n + 1, sizeof(float));
-        const ro_rounding values = {
-            .mode = RO_FREE_VALUES, .value = x->value[p], .bound = x->bound[p]};
+        const ro_rounding values = {.size = sizeof values,
+                                    .mode = RO_FREE_VALUES,
+                                    .value = x->value[p],
+                                    .bound = x->bound[p]};
         free_run_case(at, p, &values, &x->c, NULL, NULL);
-        const ro_rounding report = {.mode = RO_FREE_REPORT, .bits = bits};
+        const ro_rounding report = {.size = sizeof report, .mode = RO_FREE_REPORT, .bits = bits};
         free_run_case(at, p, &report, &x->c, x->out[p], &made);
         x->calls[p] = made.call_count;
         x->call[p] = malloc((size_t)made.call_count * sizeof *made.call + 1);

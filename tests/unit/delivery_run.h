@@ -50,7 +50,9 @@ static inline void open_delivery_run(delivery_run *r) {
     vd_builder_free(&init);
     vd_builder_free(&step);
     r->exec.program = p;
-    cr_assert(mkdtemp(r->dir) && ro_ctx_create(&(ro_options){.threads = 1}, &r->exec.ro) == RO_OK);
+    cr_assert(mkdtemp(r->dir) &&
+              ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &r->exec.ro) ==
+                  RO_OK);
     const vd_run_options options = {.exec = &r->exec, .dir = r->dir};
     cr_assert(vd_run(&options, &result, &err) == VD_OK, "%s", err.text);
     cr_assert(vd_store_load_log(r->dir, &r->log, &err) == VD_OK, "%s", err.text);

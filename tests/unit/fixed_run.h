@@ -73,7 +73,11 @@ static inline void unspoilt(void *user, void *block) {
 /* False if this machine has no such engine. */
 static inline bool run_engine(const fixed_set *set, int number, fixed_run *r) {
     ro_ctx *ctx;
-    const ro_options options = {1, set->backend, spoilt, unspoilt, NULL};
+    const ro_options options = {.size = sizeof options,
+                                .threads = 1,
+                                .backend = set->backend,
+                                .alloc = spoilt,
+                                .free = unspoilt};
     if (ro_ctx_create(&options, &ctx) != RO_OK)
         return false;
     memset(r->out, 0xa5, (size_t)r->numel * sizeof(float));

@@ -15,7 +15,9 @@ enum { FREE_PROFILES = 4, FREE_CONTEXTS = 3, FREE_CASES = 40, FREE_ELEMENTS = 40
 static inline ro_ctx *free_context(int i) {
     static ro_ctx *ctx[FREE_CONTEXTS];
     const ro_options options[FREE_CONTEXTS] = {
-        {.threads = 3}, {.threads = 1, .backend = "scalar"}, {.threads = 2, .backend = "avx2"}};
+        {.size = sizeof *options, .threads = 3},
+        {.size = sizeof *options, .threads = 1, .backend = "scalar"},
+        {.size = sizeof *options, .threads = 2, .backend = "avx2"}};
     if (!ctx[i] && ro_ctx_create(&options[i], &ctx[i]) != RO_OK)
         cr_assert(ro_ctx_create(&options[0], &ctx[i]) == RO_OK);
     return ctx[i];
@@ -88,7 +90,8 @@ static inline void check_fixed(const free_check *f, int p) {
 
 static inline void check_values(const free_check *f) {
     for (int p = 0; p < FREE_PROFILES; p++) {
-        const ro_rounding r = {.mode = RO_FREE_VALUES, .value = f->value[p], .bound = f->bound[p]};
+        const ro_rounding r = {
+            .size = sizeof r, .mode = RO_FREE_VALUES, .value = f->value[p], .bound = f->bound[p]};
         free_run_case((int)(f->seed + (uint64_t)p) % FREE_CONTEXTS, p, &r, f->c, f->out, NULL);
         check_exact(f, p);
         check_fixed(f, p);
@@ -129,12 +132,13 @@ static inline void check_in_place(const free_check *f, int p, const ro_rounding 
 static inline void check_replay(const free_check *f, int bits, int64_t *calls) {
     for (int a = 0; a < FREE_PROFILES; a++) {
         const int at = (int)(f->seed + (uint64_t)a) % FREE_CONTEXTS;
-        const ro_rounding report = {.mode = RO_FREE_REPORT, .bits = bits};
-        ro_free_report made;
+        const ro_rounding report = {.size = sizeof report, .mode = RO_FREE_REPORT, .bits = bits};
+        ro_free_report made = {.size = sizeof made};
         free_run_case(at, a, &report, f->c, f->out, &made);
         *calls += made.call_count;
         for (int b = 0; b < FREE_PROFILES; b++) {
-            const ro_rounding replay = {.mode = RO_FREE_REPLAY,
+            const ro_rounding replay = {.size = sizeof replay,
+                                        .mode = RO_FREE_REPLAY,
                                         .bits = bits,
                                         .call = made.call,
                                         .call_count = made.call_count};
@@ -144,7 +148,7 @@ static inline void check_replay(const free_check *f, int bits, int64_t *calls) {
             check_equal(f, "replayed", a, b, bits);
         }
         if (a == (int)(f->seed % FREE_PROFILES)) {
-            const ro_rounding plain = {.mode = RO_FREE_F64, .bits = bits};
+            const ro_rounding plain = {.size = sizeof plain, .mode = RO_FREE_F64, .bits = bits};
             check_in_place(f, a, &report);
             free_run_case(at, a, &plain, f->c, f->other, NULL);
             check_equal(f, "not reported", a, a, bits);
@@ -155,7 +159,11 @@ static inline void check_replay(const free_check *f, int bits, int64_t *calls) {
 static inline void check_symbols(const free_check *f) {
     uint8_t *symbol = malloc((size_t)f->n + 1);
     const int p = (int)(f->seed % FREE_PROFILES);
-    ro_rounding r = {.mode = RO_FREE_SYMBOLS, .bits = 32, .threshold = 0x1.8p-25, .symbol = symbol};
+    ro_rounding r = {.size = sizeof r,
+                     .mode = RO_FREE_SYMBOLS,
+                     .bits = 32,
+                     .threshold = 0x1.8p-25,
+                     .symbol = symbol};
     free_run_case(0, p, &r, f->c, f->out, NULL);
     r.mode = RO_FREE_FOLLOW;
     free_run_case(0, p, &r, f->c, f->other, NULL);
@@ -165,7 +173,7 @@ static inline void check_symbols(const free_check *f) {
 
 /* How many elements of two profiles differ in binary32. */
 static inline int64_t differences(const free_check *f) {
-    const ro_rounding r = {.mode = RO_FREE_F32};
+    const ro_rounding r = {.size = sizeof r, .mode = RO_FREE_F32};
     int64_t n = 0;
     for (int p = 1; p < FREE_PROFILES; p++) {
         free_run_case(0, p - 1, &r, f->c, f->out, NULL);

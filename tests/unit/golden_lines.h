@@ -51,7 +51,7 @@ static inline void golden_read(golden_lines *g) {
 
 static inline ro_ctx *golden_context(const char *backend, int threads) {
     ro_ctx *ctx;
-    const ro_options options = {.backend = backend, .threads = threads};
+    const ro_options options = {.size = sizeof options, .backend = backend, .threads = threads};
     return ro_ctx_create(&options, &ctx) == RO_OK ? ctx : NULL; /* not on this processor */
 }
 

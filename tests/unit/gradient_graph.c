@@ -175,7 +175,8 @@ static void run_node(example *x, ro_ctx *ctx, uint32_t node, uint32_t sources) {
 void run_graph(example *x) {
     const uint32_t sources = vd_source_count(&x->program, &x->program.step);
     ro_ctx *ctx;
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ctx) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &ctx) ==
+              RO_OK);
     x->value_count = sources + x->program.step.node_count;
     x->value = calloc(x->value_count, sizeof *x->value);
     for (int i = 0; i < x->c->leaf_count; i++)

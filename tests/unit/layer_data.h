@@ -20,7 +20,7 @@ static void fill(float *to, int input, int64_t count, data_class class) {
 
 static ro_ctx *context(const char *backend, int threads) {
     ro_ctx *ctx;
-    const ro_options options = {.backend = backend, .threads = threads};
+    const ro_options options = {.size = sizeof options, .backend = backend, .threads = threads};
     return ro_ctx_create(&options, &ctx) == RO_OK ? ctx : NULL;
 }
 

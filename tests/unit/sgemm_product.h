@@ -12,7 +12,7 @@ enum { BACKENDS = sizeof backends / sizeof backends[0] };
 /* NULL if this processor has no such backend. */
 static inline ro_ctx *context(const char *backend, int threads) {
     ro_ctx *ctx;
-    const ro_options options = {.backend = backend, .threads = threads};
+    const ro_options options = {.size = sizeof options, .backend = backend, .threads = threads};
     return ro_ctx_create(&options, &ctx) == RO_OK ? ctx : NULL;
 }
 

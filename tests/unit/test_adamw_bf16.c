@@ -22,15 +22,17 @@ static void run(ro_ctx *ctx, int op, int64_t first, int64_t second, ro_dtype fro
 }
 
 static void by_operators(const ro_adamw_bf16_parameter *p) {
-    const int64_t count = p->step.count;
+    const int64_t count = p->step->count;
     ro_ctx *ctx;
-    cr_assert(ro_ctx_create(&(ro_options){.backend = "scalar", .threads = 1}, &ctx) == RO_OK);
+    cr_assert(
+        ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .backend = "scalar", .threads = 1},
+                      &ctx) == RO_OK);
     for (int i = 0; i < 3; i++)
         run(ctx, RO_OP_CAST, RO_F32, 0, RO_BF16, count, data[i], NULL, wide[i]);
-    cr_assert(ro_adamw(ctx, &p->step, wide[0], wide[1], wide[2], gradient, wide[0], wide[1],
+    cr_assert(ro_adamw(ctx, p->step, wide[0], wide[1], wide[2], gradient, wide[0], wide[1],
                        wide[2]) == RO_OK);
     for (int i = 0; i < 3; i++)
-        run(ctx, RO_OP_CAST_STOCHASTIC, (int64_t)p->rounding.seed, p->rounding.stream[i], RO_F32,
+        run(ctx, RO_OP_CAST_STOCHASTIC, (int64_t)p->rounding->seed, p->rounding->stream[i], RO_F32,
             count, wide[i], &step, want[i]);
     ro_ctx_destroy(ctx);
 }
@@ -43,15 +45,29 @@ static void compare(int64_t count, const char *backend, const char *where) {
 }
 
 static ro_adamw_bf16_parameter parameter_of(int64_t count) {
-    return (ro_adamw_bf16_parameter){{count, 0.9f, 0.95f, 1e-8f, 0.1f, &clip, &c1, &c2, &rate},
-                                     {0x123456789abcdef, {7, 8, 9}, &step},
-                                     data[0],
-                                     data[1],
-                                     data[2],
-                                     gradient,
-                                     got[0],
-                                     got[1],
-                                     got[2]};
+    static const ro_adamw_rounding rounding = {
+        .size = sizeof rounding, .stream = {7, 8, 9}, .seed = 0x123456789abcdef, .step = &step};
+    static ro_adamw_step adamw;
+    adamw = (ro_adamw_step){.size = sizeof adamw,
+                            .count = count,
+                            .beta1 = 0.9f,
+                            .beta2 = 0.95f,
+                            .eps = 1e-8f,
+                            .decay = 0.1f,
+                            .clip = &clip,
+                            .c1 = &c1,
+                            .c2 = &c2,
+                            .rate = &rate};
+    return (ro_adamw_bf16_parameter){.size = sizeof(ro_adamw_bf16_parameter),
+                                     .step = &adamw,
+                                     .rounding = &rounding,
+                                     .w = data[0],
+                                     .m = data[1],
+                                     .v = data[2],
+                                     .gradient = gradient,
+                                     .w_out = got[0],
+                                     .m_out = got[1],
+                                     .v_out = got[2]};
 }
 
 static void check(int64_t count, data_class class, int threads) {
@@ -65,7 +81,8 @@ static void check(int64_t count, data_class class, int threads) {
     by_operators(&p);
     for (int b = 0; b < BACKENDS; b++) {
         ro_ctx *ctx;
-        const ro_options options = {.backend = backends[b], .threads = threads};
+        const ro_options options = {
+            .size = sizeof options, .backend = backends[b], .threads = threads};
         if (ro_ctx_create(&options, &ctx) != RO_OK)
             continue;
         memset(got, 0, sizeof got);
@@ -90,7 +107,8 @@ Test(adamw_bf16, gives_the_bytes_of_its_operators) {
 Test(adamw_bf16, refuses_a_count_below_zero) {
     const ro_adamw_bf16_parameter p = parameter_of(-1);
     ro_ctx *ctx;
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ctx) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &ctx) ==
+              RO_OK);
     cr_expect(ro_adamw_bf16(ctx, &p) == RO_ERR_ARG);
     cr_expect(strstr(ro_ctx_error(ctx), "count") != NULL);
     ro_ctx_destroy(ctx);

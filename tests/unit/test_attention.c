@@ -11,7 +11,7 @@ enum { BACKENDS = sizeof backends / sizeof backends[0] };
 
 static ro_ctx *context(const char *backend, int threads) {
     ro_ctx *ctx;
-    const ro_options options = {.backend = backend, .threads = threads};
+    const ro_options options = {.size = sizeof options, .backend = backend, .threads = threads};
     return ro_ctx_create(&options, &ctx) == RO_OK ? ctx : NULL;
 }
 
@@ -19,7 +19,8 @@ static const ro_attention_dropout thinned = {0x123456789abcdef, 77, 0x40000000, 
 
 static ro_attention sizes(int64_t batch, int64_t heads, int64_t kv_heads, int64_t queries,
                           int64_t keys, int64_t head_size, int causal) {
-    return (ro_attention){.batch = batch,
+    return (ro_attention){.size = sizeof(ro_attention),
+                          .batch = batch,
                           .heads = heads,
                           .kv_heads = kv_heads,
                           .queries = queries,
@@ -478,7 +479,8 @@ static void release(void *user, void *block) {
 Test(attention_fused, lack_of_memory_is_a_status) {
     int left = 1;
     ro_ctx *ctx;
-    const ro_options options = {.threads = 1, .alloc = no_memory, .free = release, .user = &left};
+    const ro_options options = {
+        .size = sizeof options, .threads = 1, .alloc = no_memory, .free = release, .user = &left};
     const ro_attention a = sizes(1, 1, 1, 4, 4, 4, 1);
     float x[16] = {0}, y[16], z[16], w[16];
     cr_assert(ro_ctx_create(&options, &ctx) == RO_OK);

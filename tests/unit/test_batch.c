@@ -122,7 +122,9 @@ static void run_together(alone *a, uint32_t own_data, const batch_case *c) {
              c->threads, c->isa ? c->isa : "own");
     for (int i = 0; i < PROMPTS; i++)
         t.reached[i] = -1;
-    if (ro_ctx_create(&(ro_options){.threads = c->threads, .backend = c->isa}, &ro) != RO_OK)
+    if (ro_ctx_create(
+            &(ro_options){.size = sizeof(ro_options), .threads = c->threads, .backend = c->isa},
+            &ro) != RO_OK)
         return; /* this machine has no such instructions */
     const vd_exec exec = {.program = &a[0].program, .ro = ro, .data = a[0].data};
     const vd_batch_options options = {own_data, c->chunk, reached, &t};
@@ -172,7 +174,7 @@ static vd_generation how_to(bool greedy, bool all) {
 
 static void open_all(alone *a, const test_model *m, const vd_generation *how) {
     ro_ctx *ro;
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 2}, &ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 2}, &ro) == RO_OK);
     for (int i = 0; i < PROMPTS; i++) {
         open_alone(&a[i], m, how, i, lengths[i]);
         run_alone(&a[i], ro);
@@ -270,7 +272,7 @@ Test(batch, a_program_goes_on_from_any_of_its_states) {
     ro_ctx *ro;
     vd_err err = {0};
     test_model_open(m, &test_models[1]);
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &ro) == RO_OK);
     open_alone(a, m, &how, 4, 20);
     run_alone(a, ro);
     for (int64_t at = 0; at <= TOKENS; at++) {
@@ -318,7 +320,7 @@ Test(batch, a_program_of_another_step_does_not_join) {
     vd_batch *b;
     vd_err err = {0};
     test_model_open(m, &test_models[1]);
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &ro) == RO_OK);
     open_alone(a, m, &how, 4, 20);
     const vd_exec exec = {.program = &a->program, .ro = ro, .data = a->data};
     const vd_batch_options options = {.own_data = 2, .chunk = 8};
@@ -345,7 +347,7 @@ Test(batch, a_step_of_training_is_not_taken_together) {
     vd_batch *b;
     vd_err err = {0};
     test_job_open(&job, VD_MODEL_GPT2, 2, 1);
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &ro) == RO_OK);
     const vd_exec exec = {.program = &job.program, .ro = ro, .data = job.data};
     const vd_batch_options options = {.own_data = 1, .chunk = 8};
     cr_expect(vd_batch_create(&exec, &options, &b, &err) == VD_ERR_USAGE);

@@ -104,8 +104,8 @@ static matrix_setting setting_of(int i) {
 
 static void run_setting(matrix *m, const matrix_setting *s) {
     const vd_program *program = &m->item[0].program;
-    const ro_options own = {.threads = s->threads};
-    const ro_options options = {.threads = s->threads, .backend = s->isa};
+    const ro_options own = {.size = sizeof own, .threads = s->threads};
+    const ro_options options = {.size = sizeof options, .threads = s->threads, .backend = s->isa};
     const vd_batch_options how = {2, s->chunk, compare_state, m};
     vd_exec exec = {.program = program, .data = m->item[0].data};
     vd_batch *b;

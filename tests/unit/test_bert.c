@@ -78,7 +78,8 @@ static bool run_step(step *s) {
     vd_err err;
     float loss;
     bool numbers = true;
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &exec.ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &exec.ro) ==
+              RO_OK);
     cr_assert(vd_exec_init(&exec, NULL, &state, &err) == VD_OK, "%s", err.text);
     cr_assert(vd_exec_step(&exec, &observer, &state, &loss, &err) == VD_OK, "%s", err.text);
     s->loss = (double)loss;

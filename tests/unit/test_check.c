@@ -33,7 +33,7 @@ static void see(void *user, uint64_t done, uint64_t total) {
 }
 
 static void begin(fixture *f, int threads) {
-    const ro_options options = {.threads = threads};
+    const ro_options options = {.size = sizeof options, .threads = threads};
     vd_hash hash;
     *f = (fixture){.dir = "/tmp/verde-check-XXXXXX"};
     cr_assert(mkdtemp(f->dir) != NULL);
@@ -196,7 +196,7 @@ Test(check, a_member_of_another_type_or_out_of_range_is_no_log) {
     f.log.rounding.encoding = VD_LOG_CALLS;
     f.log.rounding.bits = 16;
     f.log.party.role = VD_TRAINER;
-    f.log.party.profile = (ro_profile){.lanes = 4, .split = 64};
+    f.log.party.profile = (ro_profile){.size = sizeof(ro_profile), .lanes = 4, .split = 64};
     cr_assert(vd_store_save_log(f.dir, &f.log, &err) == VD_OK, "%s", err.text);
     cr_assert(vd_read_file(path, 1 << 20, &whole, &err) == VD_OK);
     cr_assert(read_changed(f.dir, &whole, "\"bits\": 16", "\"bits\": 16", &err) == VD_OK, "%s",

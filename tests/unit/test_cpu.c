@@ -68,7 +68,11 @@ static void spoil_scratch(void) {
 /* NULL if this processor has no such backend. */
 static ro_ctx *context(const char *backend, int threads) {
     ro_ctx *ctx;
-    const ro_options options = {threads, backend, scratch_alloc, scratch_free, NULL};
+    const ro_options options = {.size = sizeof options,
+                                .threads = threads,
+                                .backend = backend,
+                                .alloc = scratch_alloc,
+                                .free = scratch_free};
     creating = true;
     const ro_status status = ro_ctx_create(&options, &ctx);
     creating = false;
@@ -561,7 +565,7 @@ Test(cpu, many_small_tasks_leave_no_worker_behind) {
 
 Test(cpu, unknown_backend_is_refused_with_a_sentence) {
     ro_ctx *ctx = (ro_ctx *)&ctx;
-    const ro_options options = {.backend = "sse9"};
+    const ro_options options = {.size = sizeof options, .backend = "sse9"};
     cr_expect(ro_ctx_create(&options, &ctx) == RO_ERR_ARG);
     cr_expect(ctx == NULL);
     cr_expect(strstr(ro_ctx_error(NULL), "sse9") != NULL);
@@ -581,8 +585,10 @@ Test(cpu, environment_chooses_the_backend) {
 
 Test(cpu, impossible_options_are_refused) {
     ro_ctx *ctx;
-    cr_expect(ro_ctx_create(&(ro_options){.threads = -1}, &ctx) == RO_ERR_ARG);
-    cr_expect(ro_ctx_create(&(ro_options){.threads = 100000}, &ctx) == RO_ERR_ARG);
+    cr_expect(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = -1}, &ctx) ==
+              RO_ERR_ARG);
+    cr_expect(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 100000}, &ctx) ==
+              RO_ERR_ARG);
 }
 
 typedef struct {
@@ -604,7 +610,8 @@ static void count_free(void *user, void *block) {
 
 Test(cpu, all_memory_comes_from_the_callers_allocator) {
     arena a = {.limit = 100};
-    const ro_options options = {.threads = 2, .alloc = count_alloc, .free = count_free, .user = &a};
+    const ro_options options = {
+        .size = sizeof options, .threads = 2, .alloc = count_alloc, .free = count_free, .user = &a};
     ro_ctx *ctx;
     op_case c;
     large_product(&c);
@@ -620,7 +627,8 @@ Test(cpu, all_memory_comes_from_the_callers_allocator) {
 
 Test(cpu, lack_of_memory_is_a_status) {
     arena a = {.limit = 1};
-    const ro_options options = {.threads = 2, .alloc = count_alloc, .free = count_free, .user = &a};
+    const ro_options options = {
+        .size = sizeof options, .threads = 2, .alloc = count_alloc, .free = count_free, .user = &a};
     ro_ctx *ctx;
     op_case c;
     large_product(&c);

@@ -115,11 +115,14 @@ static void compare(ro_ctx *ctx, const tensors *t) {
 static void check(int64_t rows, int64_t cols, int ignores, uint64_t seed, data_class class) {
     tensors t = make(rows, cols, ignores, seed, class);
     ro_ctx *ctx;
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ctx) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &ctx) ==
+              RO_OK);
     run_nodes(ctx, &t);
     ro_ctx_destroy(ctx);
     for (int b = 0; b < BACKENDS; b++) {
-        if (ro_ctx_create(&(ro_options){.backend = backends[b], .threads = 1 + b}, &ctx) != RO_OK)
+        if (ro_ctx_create(
+                &(ro_options){.size = sizeof(ro_options), .backend = backends[b], .threads = 1 + b},
+                &ctx) != RO_OK)
             continue;
         compare(ctx, &t);
         ro_ctx_destroy(ctx);
@@ -151,7 +154,8 @@ Test(cross_entropy_fused, special_values_stay_where_the_nodes_leave_them) {
 #ifdef HOSTILE
 Test(cross_entropy_fused, modes_of_the_caller_do_not_show) {
     for (int b = 0; b < 2 * BACKENDS; b++) {
-        const ro_options options = {.backend = backends[b / 2], .threads = 2};
+        const ro_options options = {
+            .size = sizeof options, .backend = backends[b / 2], .threads = 2};
         tensors t = make(40, 1030, b / 2 % 2, (uint64_t)b, b & 1 ? DATA_NORMAL : DATA_TINY);
         ro_ctx *ctx;
         if (ro_ctx_create(&options, &ctx) == RO_OK) {

@@ -469,7 +469,9 @@ static void on_every_backend(void (*check)(ro_ctx *ctx)) {
     static const char *const backend[] = {"scalar", "avx2", "avx512", "neon", "cpu"};
     for (int b = 0; b < 5; b++) {
         ro_ctx *ctx;
-        if (ro_ctx_create(&(ro_options){.backend = backend[b], .threads = 2}, &ctx) != RO_OK)
+        if (ro_ctx_create(
+                &(ro_options){.size = sizeof(ro_options), .backend = backend[b], .threads = 2},
+                &ctx) != RO_OK)
             continue; /* not on this processor */
         check(ctx);
         ro_ctx_destroy(ctx);

@@ -59,7 +59,8 @@ static void check_product(const product *p, int dtype, uint64_t seed) {
     fill(p, dtype, seed);
     for (size_t i = 0; i < 2 * sizeof backends / sizeof backends[0]; i++) {
         const char *name = backends[i / 2];
-        const ro_options options = {.threads = 1 + (int)(i % 2), .backend = name};
+        const ro_options options = {
+            .size = sizeof options, .threads = 1 + (int)(i % 2), .backend = name};
         ro_ctx *ctx;
         if (ro_ctx_create(&options, &ctx) != RO_OK)
             continue; /* not this machine's */

@@ -86,7 +86,8 @@ static int engines_expected(int set) {
 static void expect_engines(int ran[SETS][ENGINES_MOST], int products) {
     for (int set = 0; set < SETS; set++) {
         ro_ctx *ctx;
-        const ro_options options = {.threads = 1, .backend = set_of(set)->backend};
+        const ro_options options = {
+            .size = sizeof options, .threads = 1, .backend = set_of(set)->backend};
         if (ro_ctx_create(&options, &ctx) != RO_OK)
             continue;
         ro_ctx_destroy(ctx);

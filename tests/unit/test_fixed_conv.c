@@ -70,7 +70,11 @@ static void expect_kept(const fixed_case *x, const fixed_run *r, const char *who
 /* RO_ERR_DEVICE if this machine has no such engine. */
 static ro_status run_engine(int set, int number, int way, fixed_run *r) {
     ro_ctx *ctx;
-    const ro_options options = {1 + (number + way) % 2, sets[set].backend, spoilt, unspoilt, NULL};
+    const ro_options options = {.size = sizeof options,
+                                .threads = 1 + (number + way) % 2,
+                                .backend = sets[set].backend,
+                                .alloc = spoilt,
+                                .free = unspoilt};
     if (ro_ctx_create(&options, &ctx) != RO_OK)
         return RO_ERR_DEVICE;
     const int bits = (int)r->call.attr[RO_CONV_FIXED_BITS];

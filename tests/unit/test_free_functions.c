@@ -63,7 +63,7 @@ static double worst_of(const accuracy *a, int context, int profile) {
     static double y[COUNT];
     const ro_shape shape = shape1(COUNT);
     const ro_call call = {a->op, 1, {0}, &shape, shape};
-    const ro_rounding r = {.mode = RO_FREE_VALUES, .value = y};
+    const ro_rounding r = {.size = sizeof r, .mode = RO_FREE_VALUES, .value = y};
     const void *in[] = {x};
     double worst = 0;
     for (int64_t i = 0; i < COUNT; i++) {

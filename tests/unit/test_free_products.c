@@ -9,10 +9,10 @@ enum { CASES = 36, MOST_CHECKED = 1500, CONTEXTS = 3 };
 
 /* User-defined ones too: every parameter, alone and beyond the blocks of a cache. */
 static const ro_profile more[] = {
-    {"chain", .lanes = 1, .split = 1024, .pairwise = 1, .descending = 1},
-    {"pieces", .lanes = 4, .split = 192, .contract = 1},
-    {"long", .lanes = 2, .split = 1024, .contract = 1, .descending = 1},
-    {"single", .lanes = 1, .split = 64, .contract = 1},
+    {sizeof(ro_profile), "chain", .lanes = 1, .split = 1024, .pairwise = 1, .descending = 1},
+    {sizeof(ro_profile), "pieces", .lanes = 4, .split = 192, .contract = 1},
+    {sizeof(ro_profile), "long", .lanes = 2, .split = 1024, .contract = 1, .descending = 1},
+    {sizeof(ro_profile), "single", .lanes = 1, .split = 64, .contract = 1},
 };
 enum { BUILT_IN = 4, PROFILES = BUILT_IN + sizeof more / sizeof more[0] };
 
@@ -23,14 +23,16 @@ static const ro_profile *profile(int i) {
 static ro_ctx *context(int i) {
     static ro_ctx *ctx[CONTEXTS];
     const ro_options options[CONTEXTS] = {
-        {.threads = 3}, {.threads = 1, .backend = "scalar"}, {.threads = 2, .backend = "avx2"}};
+        {.size = sizeof *options, .threads = 3},
+        {.size = sizeof *options, .threads = 1, .backend = "scalar"},
+        {.size = sizeof *options, .threads = 2, .backend = "avx2"}};
     if (!ctx[i] && ro_ctx_create(&options[i], &ctx[i]) != RO_OK)
         cr_assert(ro_ctx_create(&options[0], &ctx[i]) == RO_OK);
     return ctx[i];
 }
 
 static ro_free_report run(int ctx, int p, const ro_rounding *r, const op_case *c, void *out) {
-    ro_free_report report;
+    ro_free_report report = {.size = sizeof report};
     const ro_status status = ro_free_run(context(ctx), profile(p), r, &c->call,
                                          (const void *const *)c->data, out, &report);
     cr_assert(status == RO_OK, "%s", ro_ctx_error(context(ctx)));
@@ -86,7 +88,8 @@ static void check_element(const check *x, int p, int64_t e) {
 
 static void check_values(check *x) {
     for (int p = 0; p < PROFILES; p++) {
-        const ro_rounding r = {.mode = RO_FREE_VALUES, .value = x->value, .bound = x->bound};
+        const ro_rounding r = {
+            .size = sizeof r, .mode = RO_FREE_VALUES, .value = x->value, .bound = x->bound};
         run((int)(x->seed + (uint64_t)p) % CONTEXTS, p, &r, &x->c, x->out);
         const int64_t step = x->n / (MOST_CHECKED / PROFILES) + 1;
         for (int64_t e = p % step; e < x->n; e += step)
@@ -105,11 +108,12 @@ static int64_t check_replay(check *x, int bits) {
     int64_t calls = 0;
     for (int a = 0; a < PROFILES; a++) {
         const int here = (int)(x->seed + (uint64_t)a) % CONTEXTS, there = (here + 1) % CONTEXTS;
-        const ro_rounding report = {.mode = RO_FREE_REPORT, .bits = bits};
+        const ro_rounding report = {.size = sizeof report, .mode = RO_FREE_REPORT, .bits = bits};
         const ro_free_report made = run(here, a, &report, &x->c, x->out);
         calls += made.call_count;
         for (int b = 0; b < PROFILES; b++) {
-            const ro_rounding replay = {.mode = RO_FREE_REPLAY,
+            const ro_rounding replay = {.size = sizeof replay,
+                                        .mode = RO_FREE_REPLAY,
                                         .bits = bits,
                                         .call = made.call,
                                         .call_count = made.call_count};
@@ -130,9 +134,10 @@ static int apart(double y, double reach) {
  * their bounds ask for. */
 static void check_report(check *x) {
     const int p = (int)(x->seed % PROFILES), ctx = (int)x->seed % CONTEXTS;
-    const ro_rounding values = {.mode = RO_FREE_VALUES, .value = x->value, .bound = x->bound};
-    const ro_rounding report = {.mode = RO_FREE_REPORT, .bits = 32};
-    const ro_rounding plain = {.mode = RO_FREE_F64, .bits = 32};
+    const ro_rounding values = {
+        .size = sizeof values, .mode = RO_FREE_VALUES, .value = x->value, .bound = x->bound};
+    const ro_rounding report = {.size = sizeof report, .mode = RO_FREE_REPORT, .bits = 32};
+    const ro_rounding plain = {.size = sizeof plain, .mode = RO_FREE_F64, .bits = 32};
     run(ctx, p, &values, &x->c, NULL);
     run(ctx, p, &plain, &x->c, x->other);
     const ro_free_report made = run(ctx, p, &report, &x->c, x->out);
@@ -156,7 +161,11 @@ static void check_report(check *x) {
 static void check_symbols(check *x) {
     uint8_t *symbol = malloc((size_t)x->n + 1);
     const int p = (int)(x->seed % PROFILES);
-    ro_rounding r = {.mode = RO_FREE_SYMBOLS, .bits = 32, .threshold = 0x1.8p-25, .symbol = symbol};
+    ro_rounding r = {.size = sizeof r,
+                     .mode = RO_FREE_SYMBOLS,
+                     .bits = 32,
+                     .threshold = 0x1.8p-25,
+                     .symbol = symbol};
     run(0, p, &r, &x->c, x->out);
     r.mode = RO_FREE_FOLLOW;
     run(0, p, &r, &x->c, x->other);
@@ -167,7 +176,7 @@ static void check_symbols(check *x) {
 /* Elements that differ in binary32 from one built-in profile to the next. They lie near the
  * order-fixed operator's. */
 static int64_t differences(check *x) {
-    const ro_rounding r = {.mode = RO_FREE_F32};
+    const ro_rounding r = {.size = sizeof r, .mode = RO_FREE_F32};
     int64_t n = 0;
     for (int p = 0; p < BUILT_IN; p++) {
         run((int)x->seed % CONTEXTS, p, &r, &x->c, x->out);
@@ -227,7 +236,7 @@ static int changed(const ro_profile *a, const ro_profile *b, int64_t k) {
     const ro_shape in[2] = {{RO_F32, 2, {15, k}}, {RO_F32, 2, {k, 17}}};
     const ro_call call = {RO_OP_MATMUL, 2, {0, 0, ro_attr_f32(1), 256}, in, {RO_F32, 2, {15, 17}}};
     float *x = malloc((size_t)(k * 32) * sizeof *x), y[15 * 17], z[15 * 17];
-    const ro_rounding r = {.mode = RO_FREE_F32};
+    const ro_rounding r = {.size = sizeof r, .mode = RO_FREE_F32};
     int count = 0;
     for (int64_t i = 0; i < 32 * k; i++)
         x[i] = ro_from_bits(case_f32(case_word(7, 0, i), DATA_NORMAL));
@@ -241,7 +250,7 @@ static int changed(const ro_profile *a, const ro_profile *b, int64_t k) {
 }
 
 Test(free_products, every_parameter_changes_sums) {
-    const ro_profile base = {"base", .lanes = 4, .split = 256};
+    const ro_profile base = {sizeof(ro_profile), "base", .lanes = 4, .split = 256};
     static const int64_t sizes[] = {300, 700, 2000};
     for (int i = 0; i < 3; i++) {
         ro_profile p[5] = {base, base, base, base, base};
@@ -259,7 +268,7 @@ Test(free_products, every_parameter_changes_sums) {
 
 /* Terms that are absent stay absent where the other factor is not finite. */
 static void run_values(const ro_call *call, const void *const *data, double *y, double *bound) {
-    const ro_rounding r = {.mode = RO_FREE_VALUES, .value = y, .bound = bound};
+    const ro_rounding r = {.size = sizeof r, .mode = RO_FREE_VALUES, .value = y, .bound = bound};
     cr_assert(ro_free_run(context(0), profile(0), &r, call, data, NULL, NULL) == RO_OK);
 }
 
@@ -285,8 +294,9 @@ Test(free_products, calls_beside_nans_are_followed_once) {
     const ro_shape in[2] = {{RO_F32, 2, {2, 1}}, {RO_F32, 2, {1, 3}}};
     const ro_call call = {RO_OP_MATMUL, 2, {0, 0, ro_attr_f32(1), 128}, in, {RO_F32, 2, {2, 3}}};
     const ro_close_call up = {.element = 5, .place = (ro_to_bits(15) + 1) & 1, .bits = 1};
-    const ro_rounding r = {.mode = RO_FREE_REPLAY, .bits = 32, .call = &up, .call_count = 1};
-    ro_free_report report;
+    const ro_rounding r = {
+        .size = sizeof r, .mode = RO_FREE_REPLAY, .bits = 32, .call = &up, .call_count = 1};
+    ro_free_report report = {.size = sizeof report};
     cr_assert(ro_free_run(context(0), profile(0), &r, &call, (const void *const[]){a, b}, out,
                           &report) == RO_OK);
     cr_assert(report.corrected == 1 && report.call_count == 1 && report.call[0].element == 5);
@@ -311,7 +321,8 @@ Test(free_products, odd_shapes) {
         double *y = calloc((size_t)(b * m * n) + 1, sizeof *y);
         double *bound = calloc((size_t)(b * m * n) + 1, sizeof *bound);
         for (int p = 0; p < PROFILES; p++) {
-            const ro_rounding r = {.mode = RO_FREE_VALUES, .value = y, .bound = bound};
+            const ro_rounding r = {
+                .size = sizeof r, .mode = RO_FREE_VALUES, .value = y, .bound = bound};
             run(p % CONTEXTS, p, &r, &c, c.out);
             for (int64_t e = 0; e < b * m * n; e++)
                 cr_assert(fabsl((long double)y[e] - exact_matmul(&c, e)) <= 0.6L * bound[e]);

@@ -32,7 +32,7 @@ Test(free_rows, columns) {
 /* Every member of a profile but `contract` and `estrin` changes the order of every sum; what a user
  * may set is more than the built-in profiles. */
 static float sum_of(const ro_profile *p, const ro_call *call, const float *x) {
-    const ro_rounding r = {.mode = RO_FREE_F32};
+    const ro_rounding r = {.size = sizeof r, .mode = RO_FREE_F32};
     float y[1];
     cr_assert(ro_free_run(free_context(0), p, &r, call, (const void *const *)&x, y, NULL) == RO_OK);
     return y[0];
@@ -46,7 +46,7 @@ static void check_members(int op, int64_t n) {
     for (uint64_t seed = 0; seed < 200; seed++) {
         for (int64_t i = 0; i < n; i++)
             x[i] = ro_from_bits(case_f32(case_word(seed, 0, i), DATA_NORMAL));
-        const ro_profile base = {.name = "base", .lanes = 4};
+        const ro_profile base = {.size = sizeof base, .name = "base", .lanes = 4};
         ro_profile p[4] = {base, base, base, base};
         p[0].lanes = 8;
         p[1].split = n > 64 ? 64 : 0;

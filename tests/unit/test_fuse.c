@@ -368,7 +368,7 @@ static vd_hash root_of(const test_job *job, bool unfused) {
     vd_run_result result;
     vd_err err = {0};
     cr_assert(mkdtemp(dir));
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 2}, &ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 2}, &ro) == RO_OK);
     const vd_exec exec = {
         .program = &job->program, .ro = ro, .data = job->data, .unfused = unfused};
     const vd_run_options options = {.exec = &exec, .dir = dir};

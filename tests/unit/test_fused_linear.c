@@ -27,7 +27,9 @@ static void fill(float *to, int input, int64_t count, data_class class) {
 
 static ro_ctx *context(const char *backend, int threads, int fused) {
     ro_ctx *ctx;
-    if (ro_ctx_create(&(ro_options){.backend = backend, .threads = threads}, &ctx) != RO_OK)
+    if (ro_ctx_create(
+            &(ro_options){.size = sizeof(ro_options), .backend = backend, .threads = threads},
+            &ctx) != RO_OK)
         return NULL;
     if (!fused)
         by_operators((ro_table *)(uintptr_t)ro_ctx_table(ctx));
@@ -75,8 +77,12 @@ Test(fused_linear, gives_the_bytes_of_its_operators) {
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
         for (int class = 0; class < DATA_END; class ++)
             for (int activation = 0; activation <= RO_ACTIVATION_SILU; activation++, turn++) {
-                const ro_linear_layer l = {of[i][0], of[i][1], of[i][2], turn / 3 % 2,
-                                           (ro_activation)activation};
+                const ro_linear_layer l = {.size = sizeof l,
+                                           .activation = (ro_activation)activation,
+                                           .rows = of[i][0],
+                                           .in = of[i][1],
+                                           .out = of[i][2],
+                                           .transposed = turn / 3 % 2};
                 const parts has = {turn % 4 > 0, activation && turn % 3 > 0};
                 check(&l, (data_class) class, has, 1 + turn % 3);
             }
@@ -86,8 +92,12 @@ Test(fused_linear, large_ones_give_the_bytes_of_their_operators) {
     static const int64_t of[][3] = {{600, 200, 300}, {90, 1100, 400}, {1030, 64, 200}};
     for (int i = 0; i < 3; i++)
         for (int turn = 0; turn < 4; turn++) {
-            const ro_linear_layer l = {of[i][0], of[i][1], of[i][2], turn & 1,
-                                       (ro_activation)(turn + 1)};
+            const ro_linear_layer l = {.size = sizeof l,
+                                       .activation = (ro_activation)(turn + 1),
+                                       .rows = of[i][0],
+                                       .in = of[i][1],
+                                       .out = of[i][2],
+                                       .transposed = turn & 1};
             check(&l, DATA_NORMAL, (parts){turn != 2, turn != 1}, 1 + turn);
         }
 }
@@ -101,12 +111,14 @@ Test(fused_linear, fixed_products_give_the_bytes_of_their_operators) {
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
         for (int class = 0; class < DATA_END; class ++)
             for (int bits = RO_FIXED_16; bits <= RO_FIXED_24; bits += 8, turn++) {
-                const ro_linear_layer l = {of[i][0],
-                                           of[i][1],
-                                           of[i][2],
-                                           turn / 3 % 2,
-                                           (ro_activation)(turn % (RO_ACTIVATION_SILU + 1)),
-                                           bits};
+                const ro_linear_layer l = {.size = sizeof l,
+                                           .activation =
+                                               (ro_activation)(turn % (RO_ACTIVATION_SILU + 1)),
+                                           .rows = of[i][0],
+                                           .in = of[i][1],
+                                           .out = of[i][2],
+                                           .transposed = turn / 3 % 2,
+                                           .fixed_bits = bits};
                 const parts has = {turn % 4 > 0, l.activation && turn % 3 > 0};
                 check(&l, (data_class) class, has, 1 + turn % 3);
             }
@@ -114,13 +126,14 @@ Test(fused_linear, fixed_products_give_the_bytes_of_their_operators) {
 
 Test(fused_linear, what_makes_no_sense_is_refused) {
     ro_ctx *ctx = context("scalar", 1, 1);
-    const ro_linear_layer wrong[] = {{-1, 1, 1},
-                                     {1, -1, 1},
-                                     {1, 1, -1},
-                                     {INT64_MAX, 2, 2},
-                                     {2, INT64_MAX, 0},
-                                     {1, 1, 1, 0, (ro_activation)99},
-                                     {1, 1, 1, .fixed_bits = 8}};
+    enum { SIZE = sizeof(ro_linear_layer) };
+    const ro_linear_layer wrong[] = {{SIZE, 0, -1, 1, 1, 0, 0},
+                                     {SIZE, 0, 1, -1, 1, 0, 0},
+                                     {SIZE, 0, 1, 1, -1, 0, 0},
+                                     {SIZE, 0, INT64_MAX, 2, 2, 0, 0},
+                                     {SIZE, 0, 2, INT64_MAX, 0, 0, 0},
+                                     {SIZE, (ro_activation)99, 1, 1, 1, 0, 0},
+                                     {SIZE, 0, 1, 1, 1, 0, .fixed_bits = 8}};
     static const char *const says[] = {"linear: rows",
                                        "linear: rows",
                                        "linear: rows",
@@ -132,7 +145,7 @@ Test(fused_linear, what_makes_no_sense_is_refused) {
         cr_expect(ro_linear(ctx, &wrong[i], x, w, bias, NULL, got.y) == RO_ERR_ARG, "%zu", i);
         cr_expect(strstr(ro_ctx_error(ctx), says[i]) != NULL, "%s", ro_ctx_error(ctx));
     }
-    const ro_linear_layer none = {1, 1, 1, 0, RO_ACTIVATION_NONE};
+    const ro_linear_layer none = {.size = SIZE, .rows = 1, .in = 1, .out = 1};
     cr_expect(ro_linear(ctx, &none, x, w, bias, got.z, got.y) == RO_ERR_ARG);
     cr_expect(strstr(ro_ctx_error(ctx), "z must be NULL") != NULL);
     ro_ctx_destroy(ctx);

@@ -34,7 +34,9 @@ static void run(ro_ctx *ctx, int kind, int64_t rows, int64_t cols, results *to) 
 
 static ro_ctx *context(const char *backend, int threads, int fused) {
     ro_ctx *ctx;
-    if (ro_ctx_create(&(ro_options){.backend = backend, .threads = threads}, &ctx) != RO_OK)
+    if (ro_ctx_create(
+            &(ro_options){.size = sizeof(ro_options), .backend = backend, .threads = threads},
+            &ctx) != RO_OK)
         return NULL;
     if (!fused)
         by_operators((ro_table *)(uintptr_t)ro_ctx_table(ctx));
@@ -222,7 +224,13 @@ Test(fused_rows, backward_gives_the_bytes_of_its_operators) {
 
 static void check_sgd(int64_t count, data_class class, int nesterov) {
     static const float clip = 0.7f, rate = 0.1f;
-    const ro_sgd_step s = {count, 0.9f, 5e-4f, nesterov, &clip, &rate};
+    const ro_sgd_step s = {.size = sizeof s,
+                           .nesterov = nesterov,
+                           .count = count,
+                           .momentum = 0.9f,
+                           .decay = 5e-4f,
+                           .clip = &clip,
+                           .rate = &rate};
     float *const all[] = {x, gamma_of, dy};
     for (int t = 0; t < 3; t++)
         for (int64_t e = 0; e < count; e++)
@@ -267,7 +275,8 @@ Test(fused_rows, impossible_sizes_are_refused) {
     cr_expect(ro_layer_norm_backward(ctx, INT64_MAX, 4, x, x, x, x, x, copy, copy, copy) ==
               RO_ERR_ARG);
     cr_expect(ro_softmax(ctx, RO_MAX_NUMEL + 1, 0, x, got.y, got.y, got.y) == RO_ERR_ARG);
-    cr_expect(ro_sgd(ctx, &(ro_sgd_step){.count = -1}, x, x, x, copy, copy) == RO_ERR_ARG);
+    cr_expect(ro_sgd(ctx, &(ro_sgd_step){.size = sizeof(ro_sgd_step), .count = -1}, x, x, x, copy,
+                     copy) == RO_ERR_ARG);
     cr_expect(strstr(ro_ctx_error(ctx), "count") != NULL);
     ro_ctx_destroy(ctx);
 }

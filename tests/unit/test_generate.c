@@ -99,7 +99,7 @@ static void start_on(token_run *r, const given_model *m, const vd_generation *ho
     cr_assert(vd_exec_init(&r->exec, NULL, &r->state, &err) == VD_OK, "%s", err.text);
 }
 
-static const ro_options one_thread = {.threads = 1};
+static const ro_options one_thread = {.size = sizeof one_thread, .threads = 1};
 
 static void start(token_run *r, const given_model *m, const vd_generation *how, int64_t key,
                   const int32_t *prompt, int64_t count) {
@@ -465,7 +465,8 @@ static void roll_out(rollout *r) {
     vd_exec exec = {.program = &r[0].program, .data = r[0].data};
     vd_batch *b;
     vd_err err = {0};
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 2}, &exec.ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 2}, &exec.ro) ==
+              RO_OK);
     cr_assert(vd_batch_create(&exec, &how, &b, &err) == VD_OK, "%s", err.text);
     for (uint32_t i = 0; i < ROLLOUTS; i++)
         cr_assert(vd_batch_add(b, i, &r[i].program, r[i].data, NULL, &err) == VD_OK, "%s",
@@ -687,12 +688,13 @@ static void run_all(token_run *r) {
 }
 
 Test(generate, threads_paths_and_fusion_change_nothing) {
-    static const ro_options options[] = {{.threads = 2},
-                                         {.threads = 3},
-                                         {.threads = 1, .backend = "scalar"},
-                                         {.threads = 1, .backend = "avx2"},
-                                         {.threads = 1, .backend = "avx512"},
-                                         {.threads = 1, .backend = "neon"}};
+    static const ro_options options[] = {
+        {.size = sizeof(ro_options), .threads = 2},
+        {.size = sizeof(ro_options), .threads = 3},
+        {.size = sizeof(ro_options), .threads = 1, .backend = "scalar"},
+        {.size = sizeof(ro_options), .threads = 1, .backend = "avx2"},
+        {.size = sizeof(ro_options), .threads = 1, .backend = "avx512"},
+        {.size = sizeof(ro_options), .threads = 1, .backend = "neon"}};
     given_model m;
     token_run first, r;
     vd_err err = {0};

@@ -73,7 +73,9 @@ static void run(ro_ctx *ctx, golden_case *g, char *hash) {
 static void check_backend(const char *backend, int threads, int count) {
     ro_ctx *ctx;
     char hash[GOLDEN_HASH_TEXT];
-    if (ro_ctx_create(&(ro_options){.backend = backend, .threads = threads}, &ctx) != RO_OK)
+    if (ro_ctx_create(
+            &(ro_options){.size = sizeof(ro_options), .backend = backend, .threads = threads},
+            &ctx) != RO_OK)
         return; /* not on this processor */
     for (int i = 0; i < count; i++) {
         run(ctx, &cases[i], hash);
@@ -87,7 +89,9 @@ Test(golden, every_backend_gives_the_recorded_bits) {
     const int count = read_file();
     if (getenv("GOLDEN_UPDATE")) {
         ro_ctx *ctx;
-        cr_assert(ro_ctx_create(&(ro_options){.backend = "scalar", .threads = 1}, &ctx) == RO_OK);
+        cr_assert(ro_ctx_create(
+                      &(ro_options){.size = sizeof(ro_options), .backend = "scalar", .threads = 1},
+                      &ctx) == RO_OK);
         for (int i = 0; i < count; i++)
             run(ctx, &cases[i], cases[i].hash);
         ro_ctx_destroy(ctx);

@@ -123,7 +123,8 @@ static float *leaf_data(const example *x, uint32_t leaf) {
 static void run(example *x) {
     const vd_graph *g = &x->program.step;
     ro_ctx *ctx;
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ctx) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &ctx) ==
+              RO_OK);
     for (uint32_t i = 0; i < x->program.leaf_count; i++)
         x->value[i] = leaf_data(x, i);
     x->value[x->program.leaf_count] = (void *)(uintptr_t)ids;

@@ -66,7 +66,7 @@ static void cast_all(ro_ctx *ctx, int from, const void *x, int64_t n, int to, vo
 static void everywhere(void (*f)(ro_ctx *ctx, const char *name)) {
     f(NULL, "reference");
     for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
-        const ro_options options = {.threads = 2, .backend = backends[i]};
+        const ro_options options = {.size = sizeof options, .threads = 2, .backend = backends[i]};
         ro_ctx *ctx = NULL;
         if (ro_ctx_create(&options, &ctx) == RO_OK)
             f(ctx, backends[i]);

@@ -78,7 +78,9 @@ static void make_program(world *w, uint32_t i) {
 static world *open_world(void) {
     world *w = calloc(1, sizeof *w);
     strcpy(w->dir, "/tmp/vd-results-XXXXXX");
-    cr_assert(mkdtemp(w->dir) && ro_ctx_create(&(ro_options){.threads = 1}, &w->ro) == RO_OK);
+    cr_assert(mkdtemp(w->dir) &&
+              ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &w->ro) ==
+                  RO_OK);
     test_model_open(&w->model, &test_models[0]);
     cr_assert(vd_items_create(ITEMS, &w->items, &why) == VD_OK);
     for (uint32_t i = 0; i < ITEMS; i++)

@@ -38,7 +38,8 @@ static world *open_world(void) {
     w->data[0] = w->prompt;
     for (uint32_t i = 0; i < w->model.count; i++)
         w->data[1 + i] = w->model.weight[i];
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &w->ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &w->ro) ==
+              RO_OK);
     return w;
 }
 

@@ -224,7 +224,8 @@ Test(job_data, an_epoch_reads_each_window_of_each_file_once) {
     vd_exec exec = {.program = &program, .data = tensor};
     watch w = {&program.step, &data, {0, 0}};
     const vd_observer observer = {see_node, &w};
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &exec.ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &exec.ro) ==
+              RO_OK);
     cr_assert(vd_exec_init(&exec, NULL, &state, &err) == VD_OK, "%s", err.text);
     for (int step = 0; step < 5; step++) /* of 4 windows each: one epoch of 20 */
         cr_assert(vd_exec_step(&exec, &observer, &state, NULL, &err) == VD_OK, "%s", err.text);

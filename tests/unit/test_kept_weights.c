@@ -53,7 +53,9 @@ static void open_generation(generation *g, const vd_model *model, int bits, ro_d
     g->data[0] = g->prompt;
     for (uint32_t i = 0; i < g->model.count; i++)
         g->data[1 + i] = g->model.weight[i];
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 2, .backend = backend}, &g->ro) == RO_OK);
+    cr_assert(
+        ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 2, .backend = backend},
+                      &g->ro) == RO_OK);
 }
 
 static void close_generation(generation *g) {

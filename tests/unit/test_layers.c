@@ -134,15 +134,19 @@ Test(layers, gradients_of_linear_layers_are_those_of_their_operators) {
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
         for (int class = 0; class < DATA_END; class ++)
             for (int activation = 0; activation <= RO_ACTIVATION_SILU; activation++, turn++) {
-                const ro_linear_layer l = {
-                    of[i][0],           of[i][1], of[i][2], turn / 3 % 2, (ro_activation)activation,
-                    fixed[turn / 5 % 4]};
+                const ro_linear_layer l = {.size = sizeof l,
+                                           .activation = (ro_activation)activation,
+                                           .rows = of[i][0],
+                                           .in = of[i][1],
+                                           .out = of[i][2],
+                                           .transposed = turn / 3 % 2,
+                                           .fixed_bits = fixed[turn / 5 % 4]};
                 check_linear(&l, (data_class) class, turn % 8);
             }
 }
 
 Test(layers, a_gradient_of_a_linear_layer_that_is_not_wanted_is_not_written) {
-    const ro_linear_layer l = {5, 6, 7, 0, RO_ACTIVATION_NONE};
+    const ro_linear_layer l = {.size = sizeof l, .rows = 5, .in = 6, .out = 7};
     const int add[] = {0, 0, 0};
     const ro_gradient none = {0};
     ro_ctx *ctx = context("scalar", 1);
@@ -164,12 +168,13 @@ Test(layers, a_gradient_of_a_linear_layer_that_is_not_wanted_is_not_written) {
 Test(layers, linear_gradients_that_make_no_sense_are_refused) {
     ro_ctx *ctx = context("scalar", 1);
     const ro_gradient a = {got, 0}, none = {0}, onto = {dy, 0};
-    const ro_linear_layer l = {2, 3, 4, 0, RO_ACTIVATION_NONE},
-                          relu = {2, 3, 4, 0, RO_ACTIVATION_RELU};
-    const ro_linear_layer wrong[] = {{-1, 1, 1},
-                                     {INT64_MAX, 2, 2},
-                                     {1, 1, 1, 0, (ro_activation)99},
-                                     {1, 1, 1, .fixed_bits = 23}};
+    enum { SIZE = sizeof(ro_linear_layer) };
+    const ro_linear_layer l = {SIZE, RO_ACTIVATION_NONE, 2, 3, 4, 0, 0},
+                          relu = {SIZE, RO_ACTIVATION_RELU, 2, 3, 4, 0, 0};
+    const ro_linear_layer wrong[] = {{SIZE, 0, -1, 1, 1, 0, 0},
+                                     {SIZE, 0, INT64_MAX, 2, 2, 0, 0},
+                                     {SIZE, (ro_activation)99, 1, 1, 1, 0, 0},
+                                     {SIZE, 0, 1, 1, 1, 0, .fixed_bits = 23}};
     static const char *const says[] = {"rows * in", "rows * in", "activation", "fixed_bits"};
     for (int i = 0; i < 4; i++)
         expect_refused(ctx, ro_linear_backward(ctx, &wrong[i], x, z, NULL, dy, a, none, none),

@@ -6,14 +6,18 @@
 #include <criterion/criterion.h>
 
 static const char *const backends[] = {"scalar", "avx2", "avx512", "neon"};
-enum { BACKENDS = sizeof backends / sizeof backends[0], MOST = 1 << 15 };
+enum {
+    BACKENDS = sizeof backends / sizeof backends[0],
+    MOST = 1 << 15,
+    SIZE = sizeof(ro_rotary_layer)
+};
 
 static float x[MOST], before[MOST], heads[MOST], want[MOST], got[MOST];
 static int32_t position[MOST], turns[MOST];
 
 static ro_ctx *context(const char *backend, int threads) {
     ro_ctx *ctx;
-    const ro_options options = {.backend = backend, .threads = threads};
+    const ro_options options = {.size = sizeof options, .backend = backend, .threads = threads};
     return ro_ctx_create(&options, &ctx) == RO_OK ? ctx : NULL;
 }
 
@@ -107,8 +111,8 @@ Test(layers_rotary, is_its_operators) {
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
         for (int class = 0; class < DATA_END; class ++)
             for (int kind = 0; kind < 4; kind++, turn_of++) {
-                const ro_rotary_layer l = {of[i][0], of[i][1], of[i][2],
-                                           of[i][3], kind & 1, kind >> 1};
+                const ro_rotary_layer l = {SIZE,     0,        of[i][0], of[i][1],
+                                           of[i][2], of[i][3], kind & 1, kind >> 1};
                 check(&l, (data_class) class, 1 + turn_of % 3);
             }
 }
@@ -120,10 +124,12 @@ static void expect_refused(const ro_ctx *ctx, ro_status status, const char *word
 
 Test(layers_rotary, what_makes_no_sense_is_refused) {
     ro_ctx *ctx = context("scalar", 1);
-    const ro_rotary_layer l = {1, 2, 1, 4, 0, 0}, odd = {1, 2, 1, 3, 0, 0},
-                          none = {0, 2, 1, 4, 0, 0}, no_heads = {1, 2, 0, 4, 0, 0};
-    const ro_rotary_layer wrong[] = {
-        {-1, 1, 1, 2, 0, 0}, {1, INT64_MAX, 1, 2, 0, 0}, {1, 1, INT64_MAX, INT64_MAX, 0, 0}};
+    const ro_rotary_layer l = {SIZE, 0, 1, 2, 1, 4, 0, 0}, odd = {SIZE, 0, 1, 2, 1, 3, 0, 0},
+                          none = {SIZE, 0, 0, 2, 1, 4, 0, 0},
+                          no_heads = {SIZE, 0, 1, 2, 0, 4, 0, 0};
+    const ro_rotary_layer wrong[] = {{SIZE, 0, -1, 1, 1, 2, 0, 0},
+                                     {SIZE, 0, 1, INT64_MAX, 1, 2, 0, 0},
+                                     {SIZE, 0, 1, 1, INT64_MAX, INT64_MAX, 0, 0}};
     const ro_gradient to = {got, 0}, onto = {x, 1};
     fill(&l, 8, DATA_NORMAL);
     for (int i = 0; i < 3; i++)

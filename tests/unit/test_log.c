@@ -74,7 +74,8 @@ Test(log_sums, are_what_the_protocol_says) {
     static const uint64_t size[] = {0, 1, 7, 8, 9, 1000, BLOCK - 1, BLOCK, BLOCK + 1, SIZE};
     vd_log_sum sum[4], shared[4];
     ro_ctx *ctx;
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 3}, &ctx) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 3}, &ctx) ==
+              RO_OK);
     for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
         float *output = log_output(size[i]);
         vd_log_sums(NULL, output, size[i], sum);

@@ -19,7 +19,8 @@ static void open_run(losses_run *r) {
     memset(r, 0, sizeof *r);
     test_job_open(&r->job, VD_MODEL_MLP, STEPS, EVERY);
     r->exec = (vd_exec){.program = &r->job.program, .data = r->job.data};
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &r->exec.ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &r->exec.ro) ==
+              RO_OK);
     strcpy(r->dir, "/tmp/verde-losses-XXXXXX");
     cr_assert(mkdtemp(r->dir));
     strcat(strcpy(r->path, r->dir), "/losses.jsonl");

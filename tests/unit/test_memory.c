@@ -29,8 +29,11 @@ static void arena_free(void *user, void *block) {
 /* Two runs: the second finds the workspace of the first. */
 static ro_status run_twice(arena *a, const op_case *c) {
     ro_ctx *ctx;
-    const ro_options options = {
-        .threads = THREADS, .alloc = arena_alloc, .free = arena_free, .user = a};
+    const ro_options options = {.size = sizeof options,
+                                .threads = THREADS,
+                                .alloc = arena_alloc,
+                                .free = arena_free,
+                                .user = a};
     ro_status status = ro_ctx_create(&options, &ctx);
     for (int i = 0; i < 2 && status == RO_OK; i++)
         status = ro_run(ctx, &c->call, (const void *const *)c->data, c->out);

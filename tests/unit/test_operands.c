@@ -13,7 +13,8 @@
 static ro_ctx *ctx;
 
 static void open_context(void) {
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 2}, &ctx) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 2}, &ctx) ==
+              RO_OK);
 }
 
 static void close_context(void) {
@@ -170,11 +171,13 @@ typedef struct {
 } function;
 
 static ro_status linear(float *const t[TENSORS]) {
-    const ro_linear_layer layer = {N, N, N, 0, RO_ACTIVATION_RELU};
+    const ro_linear_layer layer = {
+        .size = sizeof layer, .activation = RO_ACTIVATION_RELU, .rows = N, .in = N, .out = N};
     return ro_linear(ctx, &layer, t[0], t[1], t[2], t[3], t[4]);
 }
 static ro_attention heads(float *bias) {
-    return (ro_attention){.batch = 1,
+    return (ro_attention){.size = sizeof(ro_attention),
+                          .batch = 1,
                           .heads = 2,
                           .kv_heads = 2,
                           .queries = N,
@@ -215,26 +218,48 @@ static ro_status log_softmax_backward(float *const t[TENSORS]) {
     return ro_log_softmax_backward(ctx, N, N, t[0], t[1], t[2]);
 }
 static ro_status adamw(float *const t[TENSORS]) {
-    const ro_adamw_step step = {N * N, 0, 0, 1, 0, t[4], t[5], t[6], t[7]};
+    const ro_adamw_step step = {.size = sizeof step,
+                                .count = N * N,
+                                .beta1 = 0,
+                                .beta2 = 0,
+                                .eps = 1,
+                                .decay = 0,
+                                .clip = t[4],
+                                .c1 = t[5],
+                                .c2 = t[6],
+                                .rate = t[7]};
     return ro_adamw(ctx, &step, t[0], t[1], t[2], t[3], t[8], t[9], t[10]);
 }
 static ro_status adamw_bf16(float *const t[TENSORS]) {
     uint16_t *half[TENSORS];
     for (int i = 0; i < TENSORS; i++)
         half[i] = (uint16_t *)(void *)t[i];
-    const ro_adamw_bf16_parameter p = {{N * N, 0, 0, 1, 0, t[4], t[5], t[6], t[7]},
-                                       {0, {0}, (const int32_t *)(const void *)t[8]},
-                                       half[0],
-                                       half[1],
-                                       half[2],
-                                       t[3],
-                                       half[9],
-                                       half[10],
-                                       half[11]};
+    const ro_adamw_step step = {.size = sizeof step,
+                                .count = N * N,
+                                .beta1 = 0,
+                                .beta2 = 0,
+                                .eps = 1,
+                                .decay = 0,
+                                .clip = t[4],
+                                .c1 = t[5],
+                                .c2 = t[6],
+                                .rate = t[7]};
+    const ro_adamw_rounding rounding = {.size = sizeof rounding,
+                                        .step = (const int32_t *)(const void *)t[8]};
+    const ro_adamw_bf16_parameter p = {.size = sizeof p,
+                                       .step = &step,
+                                       .rounding = &rounding,
+                                       .w = half[0],
+                                       .m = half[1],
+                                       .v = half[2],
+                                       .gradient = t[3],
+                                       .w_out = half[9],
+                                       .m_out = half[10],
+                                       .v_out = half[11]};
     return ro_adamw_bf16(ctx, &p);
 }
 static ro_status sgd(float *const t[TENSORS]) {
-    const ro_sgd_step step = {N * N, 0, 0, 0, t[3], t[4]};
+    const ro_sgd_step step = {.size = sizeof step, .count = N * N, .clip = t[3], .rate = t[4]};
     return ro_sgd(ctx, &step, t[0], t[1], t[2], t[5], t[6]);
 }
 static ro_status sgemm(float *const t[TENSORS]) {
@@ -414,16 +439,27 @@ Test(operands, parameters_of_one_step_share_what_they_read_alone) {
     enum { PARAMETERS = 5 };
     static float t[PARAMETERS][7][N];
     const float one = 1;
+    const ro_adamw_step step = {.size = sizeof step,
+                                .count = N,
+                                .beta1 = 0,
+                                .beta2 = 0,
+                                .eps = 1,
+                                .decay = 0,
+                                .clip = &one,
+                                .c1 = &one,
+                                .c2 = &one,
+                                .rate = &one};
     ro_adamw_parameter p[PARAMETERS];
     for (int i = 0; i < PARAMETERS; i++)
-        p[i] = (ro_adamw_parameter){{N, 0, 0, 1, 0, &one, &one, &one, &one},
-                                    t[i][0],
-                                    t[i][1],
-                                    t[i][2],
-                                    t[i][3],
-                                    t[i][0],
-                                    t[i][5],
-                                    t[i][6]};
+        p[i] = (ro_adamw_parameter){.size = sizeof *p,
+                                    .step = &step,
+                                    .w = t[i][0],
+                                    .m = t[i][1],
+                                    .v = t[i][2],
+                                    .gradient = t[i][3],
+                                    .w_out = t[i][0],
+                                    .m_out = t[i][5],
+                                    .v_out = t[i][6]};
     p[3].gradient = p[1].gradient;
     cr_expect(ro_adamw_all(ctx, PARAMETERS, p) == RO_OK, "%s", ro_ctx_error(ctx));
     p[4].m_out = t[2][6] + N - 1;
@@ -442,7 +478,7 @@ Test(operands, free_kernels_check_what_they_read_and_write_beside_the_tensors) {
     float x[2 * N] = {0}, y[N];
     double values[N];
     const void *data[] = {x};
-    ro_rounding r = {.mode = RO_FREE_REPORT, .bits = 24};
+    ro_rounding r = {.size = sizeof r, .mode = RO_FREE_REPORT, .bits = 24};
     cr_expect(ro_free_run(ctx, profile, &r, &call, data, x, NULL) == RO_OK, "%s",
               ro_ctx_error(ctx));
     expect_error(ro_free_run(ctx, profile, &r, &call, data, x + 1, NULL), "overlaps input 0");
@@ -450,7 +486,7 @@ Test(operands, free_kernels_check_what_they_read_and_write_beside_the_tensors) {
     expect_error(ro_free_run(ctx, profile, NULL, &call, data, y, NULL), "`rounding` must not");
     expect_error(ro_free_run(ctx, profile, &r, &call, data, NULL, NULL),
                  "`output` must not be NULL");
-    r = (ro_rounding){.mode = RO_FREE_VALUES};
+    r = (ro_rounding){.size = sizeof(ro_rounding), .mode = RO_FREE_VALUES};
     expect_error(ro_free_run(ctx, profile, &r, &call, data, NULL, NULL),
                  "`value` must not be NULL");
     r.value = values;
@@ -458,9 +494,11 @@ Test(operands, free_kernels_check_what_they_read_and_write_beside_the_tensors) {
               ro_ctx_error(ctx));
     r.bound = values + N - 1;
     expect_error(ro_free_run(ctx, profile, &r, &call, data, NULL, NULL), "`bound`");
-    r = (ro_rounding){.mode = RO_FREE_SYMBOLS, .bits = 24, .symbol = (uint8_t *)y};
+    r = (ro_rounding){
+        .size = sizeof(ro_rounding), .mode = RO_FREE_SYMBOLS, .bits = 24, .symbol = (uint8_t *)y};
     expect_error(ro_free_run(ctx, profile, &r, &call, data, y, NULL), "`symbol` overlaps");
-    r = (ro_rounding){.mode = RO_FREE_REPLAY, .bits = 24, .call_count = 1};
+    r = (ro_rounding){
+        .size = sizeof(ro_rounding), .mode = RO_FREE_REPLAY, .bits = 24, .call_count = 1};
     expect_error(ro_free_run(ctx, profile, &r, &call, data, y, NULL), "`call` must not be NULL");
     call.output = (ro_shape){0};
     expect_error(ro_free_run(ctx, profile, &r, &call, data, y, NULL), "no output shape");

@@ -106,7 +106,8 @@ Test(pace, reading_the_prompt_is_measured) {
         b.data[i] = w ? w->data : i == 0 ? b.prompt : b.key;
     }
     b.exec = (vd_exec){.program = &b.program, .data = b.data};
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &b.exec.ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &b.exec.ro) ==
+              RO_OK);
     const vd_run_options options = {.exec = &b.exec, .dir = dir};
     cr_assert(vd_run(&options, &result, &err) == VD_OK, "%s", err.text);
     cr_assert(vd_replay_create(dir, &b.exec, &replay, &err) == VD_OK, "%s", err.text);

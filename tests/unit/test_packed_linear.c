@@ -62,14 +62,20 @@ Test(packed_linear, gives_the_bytes_of_weights_that_are_packed_anew) {
     for (int b = 0; b < BACKENDS; b++)
         for (int threads = 1; threads <= 2; threads++) {
             ro_ctx *ctx;
-            const ro_options options = {.backend = backends[b], .threads = threads};
+            const ro_options options = {
+                .size = sizeof options, .backend = backends[b], .threads = threads};
             if (ro_ctx_create(&options, &ctx) != RO_OK)
                 continue;
             for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
                 for (int class = 0; class < DATA_END; class ++, turn++) {
-                    const ro_linear_layer l = {of[i][0], of[i][1],
-                                               of[i][2], turn % 2,
-                                               turn % 5, turn / 2 % 2 ? RO_FIXED_16 : RO_FIXED_24};
+                    const ro_linear_layer l = {.size = sizeof l,
+                                               .activation = turn % 5,
+                                               .rows = of[i][0],
+                                               .in = of[i][1],
+                                               .out = of[i][2],
+                                               .transposed = turn % 2,
+                                               .fixed_bits =
+                                                   turn / 2 % 2 ? RO_FIXED_16 : RO_FIXED_24};
                     fill(x, 0, l.rows * l.in, class);
                     fill(w, 1, l.in * l.out, class);
                     fill(bias, 2, l.out, class);
@@ -85,16 +91,19 @@ Test(packed_linear, gives_the_bytes_of_weights_that_are_packed_anew) {
 Test(packed_linear, takes_at_most_the_memory_that_the_header_states) {
     for (int b = 0; b < BACKENDS; b++) {
         ro_ctx *ctx;
-        if (ro_ctx_create(&(ro_options){.backend = backends[b], .threads = 1}, &ctx) != RO_OK)
+        if (ro_ctx_create(
+                &(ro_options){.size = sizeof(ro_options), .backend = backends[b], .threads = 1},
+                &ctx) != RO_OK)
             continue;
         for (int bits = RO_FIXED_16; bits <= RO_FIXED_24; bits += RO_FIXED_24 - RO_FIXED_16) {
-            const ro_linear_layer l = {.rows = 1, .in = 700, .out = 960, .fixed_bits = bits};
+            const ro_linear_layer l = {
+                .size = sizeof l, .rows = 1, .in = 700, .out = 960, .fixed_bits = bits};
             const size_t most = strcmp(backends[b], "avx2") != 0 ? 8 : bits == RO_FIXED_16 ? 2 : 4;
             const size_t size = ro_linear_packed_size(ctx, &l);
             cr_expect(size > 0 && size <= 64 + 768 * 960 * most + 3 * 960 * 8, "%s, %d bits: %zu",
                       backends[b], bits, size);
         }
-        const ro_linear_layer fp32 = {.rows = 1, .in = 700, .out = 960};
+        const ro_linear_layer fp32 = {.size = sizeof fp32, .rows = 1, .in = 700, .out = 960};
         cr_expect(ro_linear_packed_size(ctx, &fp32) == 0);
         ro_ctx_destroy(ctx);
     }
@@ -107,10 +116,13 @@ static void expect_refused(ro_ctx *ctx, const ro_linear_layer *l, const void *pa
 }
 
 Test(packed_linear, refuses_weights_of_another_layer_or_another_backend) {
-    const ro_linear_layer l = {.rows = 2, .in = 300, .out = 40, .fixed_bits = RO_FIXED_16};
+    const ro_linear_layer l = {
+        .size = sizeof l, .rows = 2, .in = 300, .out = 40, .fixed_bits = RO_FIXED_16};
     ro_linear_layer other;
     ro_ctx *ctx, *second;
-    cr_assert(ro_ctx_create(&(ro_options){.backend = "scalar", .threads = 1}, &ctx) == RO_OK);
+    cr_assert(
+        ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .backend = "scalar", .threads = 1},
+                      &ctx) == RO_OK);
     void *packed = packed_of(ctx, &l);
     other = l, other.in = 299;
     expect_refused(ctx, &other, packed, "packed must be of a layer with 299 in");
@@ -121,7 +133,8 @@ Test(packed_linear, refuses_weights_of_another_layer_or_another_backend) {
     other = l, other.fixed_bits = 0;
     expect_refused(ctx, &other, packed, "layers with fixed products");
     expect_refused(ctx, &l, NULL, "`packed` must not be NULL");
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &second) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &second) ==
+              RO_OK);
     if (strcmp(ro_ctx_backend(second), "scalar") != 0)
         expect_refused(second, &l, packed, "of this backend");
     ro_ctx_destroy(second);

@@ -128,7 +128,8 @@ static void do_own(void *user, int64_t first, int64_t last, int worker) {
 
 Test(pool, of_a_context_does_what_its_owner_wants) {
     ro_ctx *ctx;
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 3}, &ctx) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 3}, &ctx) ==
+              RO_OK);
     fesetround(FE_UPWARD);
     for (int count = 0; count <= ITEMS; count++)
         for (int i = 0; i < 4; i++) {
@@ -183,7 +184,9 @@ Test(pool, borrows_as_many_threads_as_there_are) {
 
 Test(pool, borrows_for_a_context) {
     ro_ctx *ctx;
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 3, .parallel = lend}, &ctx) == RO_OK);
+    cr_assert(
+        ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 3, .parallel = lend},
+                      &ctx) == RO_OK);
     lent_now = 3;
     fesetround(FE_UPWARD); /* new threads have it too */
     for (int i = 0; i < 200; i++) {

@@ -24,7 +24,7 @@ static device report(double y, double bound, int bits) {
     device out = {.rounded = 0};
     if (!ctx)
         cr_assert(ro_ctx_create(NULL, &ctx) == RO_OK);
-    const ro_rounding rounding = {.mode = RO_FREE_REPORT, .bits = bits};
+    const ro_rounding rounding = {.size = sizeof rounding, .mode = RO_FREE_REPORT, .bits = bits};
     ro_emitter t = {.rounding = &rounding,
                     .out = &out.rounded,
                     .magic = ro_magic(bits),

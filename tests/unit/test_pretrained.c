@@ -190,7 +190,8 @@ static void open_session(session *s, const pretrained_case *c, int64_t micro_bat
     add_adapters(s);
     make_program(s);
     s->exec = (vd_exec){.program = &s->program, .data = s->data};
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &s->exec.ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &s->exec.ro) ==
+              RO_OK);
     cr_assert(vd_exec_init(&s->exec, NULL, &s->state, &err) == VD_OK, "%s", err.text);
 }
 

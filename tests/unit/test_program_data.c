@@ -100,7 +100,8 @@ Test(program_data, a_step_reads_every_tensor) {
             expected[k] += tensor[i][k] = (float)(i + 1) * (float)(k + 1); /* small integers */
     }
     vd_exec exec = {.program = &p, .data = data};
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &exec.ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &exec.ro) ==
+              RO_OK);
     cr_assert(vd_exec_init(&exec, NULL, &state, &err) == VD_OK, "%s", err.text);
     for (int step = 1; step <= 2; step++) {
         cr_assert(vd_exec_step(&exec, NULL, &state, NULL, &err) == VD_OK, "%s", err.text);

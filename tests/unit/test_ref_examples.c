@@ -632,7 +632,8 @@ Test(examples, the_reference_gives_what_was_worked_by_hand) {
 
 Test(examples, kernels_give_the_same) {
     ro_ctx *ctx;
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ctx) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &ctx) ==
+              RO_OK);
     for (int k = 0; k < LISTS; k++)
         for (size_t i = 0; i < all_examples[k].count; i++) {
             const example *x = &all_examples[k].list[i];

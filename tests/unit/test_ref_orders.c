@@ -396,7 +396,8 @@ Test(read_batch, windows_are_numbered_through_all_data_tensors) {
     const ro_call call = {
         RO_OP_READ_BATCH, SHARDS + 1, {42, 3, 1, 0, 1}, shard_shape, {RO_I32, 2, {1, SEQUENCE}}};
     ro_ctx *ctx;
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ctx) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &ctx) ==
+              RO_OK);
     for (uint64_t i = 0; i < 2 * windows; i += 7) {
         const uint64_t w = ro_permute(42, 3, i / windows, windows, i % windows);
         const int q = (int)(w / 3 * 2 + (w % 3 > 0)), v = w % 3 == 2;

@@ -153,7 +153,7 @@ static void expect_same_state(const vd_program *p, const vd_state *a, const vd_s
 Test(repeat, fused_or_not_a_run_has_the_state_of_its_unrolled_nodes) {
     uint8_t data[1000];
     ro_ctx *ro;
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &ro) == RO_OK);
     for (int i = 0; i < 1000; i++)
         data[i] = (uint8_t)(i * i % 11 % 5);
     for (int k = 0; k < KINDS; k++)

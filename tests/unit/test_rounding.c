@@ -102,7 +102,7 @@ static int follow(double exact, double bound, int bits, uint64_t *state) {
     if (!kept)
         cr_assert(ro_ctx_create(NULL, &kept) == RO_OK);
     ctx = kept;
-    ro_rounding report = {.mode = RO_FREE_REPORT, .bits = bits};
+    ro_rounding report = {.size = sizeof report, .mode = RO_FREE_REPORT, .bits = bits};
     ro_emitter t = {.rounding = &report,
                     .out = &out,
                     .magic = ro_magic(bits),
@@ -118,7 +118,11 @@ static int follow(double exact, double bound, int bits, uint64_t *state) {
         cr_assert(call.bits == 32 || call.place >> call.bits == 0);
         ro_host_free(ctx, t.call);
     }
-    ro_rounding replay = {.mode = RO_FREE_REPLAY, .bits = bits, .call = &call, .call_count = calls};
+    ro_rounding replay = {.size = sizeof replay,
+                          .mode = RO_FREE_REPLAY,
+                          .bits = bits,
+                          .call = &call,
+                          .call_count = calls};
     ro_emitter f = {.rounding = &replay,
                     .out = &followed,
                     .magic = ro_magic(bits),

@@ -105,7 +105,8 @@ static void open_bench(bench *b) {
     b->value = vd_source_count(&b->program, g);
     b->part = (vd_exec_part){yes, no, yes, sends, send_value, NULL, b};
     b->exec = (vd_exec){.program = &b->program, .data = data, .part = &b->part, .unfused = true};
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &b->exec.ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &b->exec.ro) ==
+              RO_OK);
 }
 
 static void close_bench(bench *b) {

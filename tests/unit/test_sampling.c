@@ -79,7 +79,7 @@ Test(sampling, cuts_and_draws_are_those_of_a_sorted_row) {
     int lines = 0;
     for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
         ro_ctx *ctx;
-        const ro_options options = {.threads = 1, .backend = backends[i]};
+        const ro_options options = {.size = sizeof options, .threads = 1, .backend = backends[i]};
         if (ro_ctx_create(&options, &ctx) != RO_OK)
             continue; /* not this machine's */
         FILE *file = fopen("tests/vectors/sampling/draws.txt", "r");

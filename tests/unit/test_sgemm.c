@@ -358,7 +358,8 @@ static void give_back(void *user, void *block) {
 Test(sgemm, lack_of_memory_is_a_status) {
     int left = 1;
     ro_ctx *ctx;
-    const ro_options options = {.threads = 1, .alloc = no_memory, .free = give_back, .user = &left};
+    const ro_options options = {
+        .size = sizeof options, .threads = 1, .alloc = no_memory, .free = give_back, .user = &left};
     cr_assert(ro_ctx_create(&options, &ctx) == RO_OK);
     product p = {.m = 300, .n = 300, .k = 300, .lda = 300, .ldb = 300, .ldc = 300, .batch = 1};
     p.alpha = 1;

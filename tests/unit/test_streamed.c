@@ -40,7 +40,7 @@ static const streamed cases[] = {
 
 static ro_ctx *context(const char *backend, int threads) {
     ro_ctx *ctx = NULL;
-    const ro_options options = {.backend = backend, .threads = threads};
+    const ro_options options = {.size = sizeof options, .backend = backend, .threads = threads};
     return ro_ctx_create(&options, &ctx) == RO_OK ? ctx : NULL;
 }
 

@@ -61,7 +61,8 @@ static vd_status run_states(const vd_exec *exec, vd_member *m, vd_hash *out, vd_
 static void run_alone(const vd_program *p, vd_hash *out) {
     vd_exec exec = {.program = p, .data = data};
     vd_err err = {0};
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &exec.ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &exec.ro) ==
+              RO_OK);
     cr_assert(run_states(&exec, NULL, out, &err) == VD_OK, "%s", err.text);
     ro_ctx_destroy(exec.ro);
 }
@@ -117,7 +118,7 @@ static vd_status run_member(const team_run *run, uint32_t rank, const vd_transpo
     vd_member_open(&member, &plan, transport);
     exec.part = &member.part;
     exec.fault = rank == run->faulty ? run->fault : (vd_fault){0};
-    if (ro_ctx_create(&(ro_options){.threads = 1}, &exec.ro) != RO_OK)
+    if (ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &exec.ro) != RO_OK)
         status = vd_fail(err, VD_ERR_LOCAL, "no context");
     if (status == VD_OK)
         status = run->dir ? share_run(run, &exec, &member, &out->root, err)
@@ -258,7 +259,8 @@ Test(team, a_rank_initialises_what_it_keeps) {
         vd_state whole;
         vd_err err = {0};
         uint32_t left_out = 0;
-        cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &exec.ro) == RO_OK);
+        cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1},
+                                &exec.ro) == RO_OK);
         cr_assert(vd_exec_init(&exec, NULL, &whole, &err) == VD_OK, "%s", err.text);
         cr_assert(vd_team_plan_create(&p, 4, &plan, &err) == VD_OK, "%s", err.text);
         for (uint32_t r = 0; r < 4; r++) {
@@ -296,7 +298,8 @@ static vd_hash root_alone(const vd_program *p) {
     vd_hash root;
     vd_err err = {0};
     make_dir(dir);
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &exec.ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &exec.ro) ==
+              RO_OK);
     const team_run run = {.dir = dir};
     cr_assert(run_in_dir(&run, &exec, NULL, &root, &err) == VD_OK, "%s", err.text);
     ro_ctx_destroy(exec.ro);

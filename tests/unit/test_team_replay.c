@@ -145,7 +145,7 @@ static vd_status work(const void *job, uint32_t rank, const vd_transport *transp
         return status;
     vd_member_open(&member, &plan, transport);
     exec.part = &member.part;
-    if (ro_ctx_create(&(ro_options){.threads = 1}, &exec.ro) != RO_OK)
+    if (ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &exec.ro) != RO_OK)
         status = vd_fail(err, VD_ERR_LOCAL, "no context");
     if (status == VD_OK)
         status = rank == 0 ? lead(run, &exec, &member, &out->root, err)
@@ -161,7 +161,8 @@ static void run_alone(const replay_run *run, vd_hash *out) {
     const vd_run_options options = {.exec = &exec, .dir = run->dir};
     vd_run_result result;
     vd_err err = {0};
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &exec.ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &exec.ro) ==
+              RO_OK);
     cr_assert(vd_run(&options, &result, &err) == VD_OK, "%s", err.text);
     cr_assert(answer(run, &exec, NULL, out, &err) == VD_OK, "%s", err.text);
     ro_ctx_destroy(exec.ro);

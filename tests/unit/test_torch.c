@@ -96,7 +96,8 @@ static void open_model(model *m, vd_model_kind kind, int64_t micro_batches) {
     fclose(layout);
     m->data[0] = m->tokens;
     m->exec = (vd_exec){.program = &m->program, .data = m->data};
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &m->exec.ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &m->exec.ro) ==
+              RO_OK);
 }
 
 static void close_model(model *m) {

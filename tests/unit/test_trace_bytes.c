@@ -17,7 +17,8 @@ static void expect_bytes(vd_model_kind kind, int64_t micro_batches) {
     vd_records records;
     vd_state state;
     vd_err err = {0};
-    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &exec.ro) == RO_OK);
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &exec.ro) ==
+              RO_OK);
     cr_assert(vd_exec_init(&exec, NULL, &state, &err) == VD_OK, "%s", err.text);
     cr_assert(vd_trace(&exec, &state, &records, &err) == VD_OK, "%s", err.text);
     const uint64_t places = records.count * sizeof *records.end;

@@ -86,7 +86,9 @@ static void on_each_backend(transpose_test test) {
     fenced from = fenced_create(), to = fenced_create();
     for (int b = 0; b < BACKENDS; b++) {
         ro_ctx *ctx = NULL;
-        if (ro_ctx_create(&(ro_options){.backend = backends[b], .threads = 1}, &ctx) == RO_OK)
+        if (ro_ctx_create(
+                &(ro_options){.size = sizeof(ro_options), .backend = backends[b], .threads = 1},
+                &ctx) == RO_OK)
             test(ctx, &from, &to);
         ro_ctx_destroy(ctx);
     }

@@ -182,7 +182,8 @@ Test(trees, are_the_same_by_any_number_of_threads) {
     for (int threads = 0; threads <= 5; threads++) {
         ro_ctx *ro = NULL;
         if (threads > 0)
-            cr_assert(ro_ctx_create(&(ro_options){.threads = threads}, &ro) == RO_OK);
+            cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = threads},
+                                    &ro) == RO_OK);
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
             const uint64_t count = naive_leaves(bytes, sizes[i], leaf);
             expect_by(ro, bytes, sizes[i], leaf, count);

@@ -12,7 +12,7 @@ enum { BACKENDS = sizeof backends / sizeof backends[0], THREADS = 2 };
 
 static ro_ctx *context(const char *backend) {
     ro_ctx *ctx;
-    const ro_options options = {.backend = backend, .threads = THREADS};
+    const ro_options options = {.size = sizeof options, .backend = backend, .threads = THREADS};
     return ro_ctx_create(&options, &ctx) == RO_OK ? ctx : NULL;
 }
 
@@ -240,7 +240,8 @@ static void counted_free(void *user, void *block) {
 Test(typed, memory_comes_from_the_context_and_goes_back) {
     int empty = 0;
     ro_ctx *ctx;
-    const ro_options options = {.threads = 1,
+    const ro_options options = {.size = sizeof options,
+                                .threads = 1,
                                 .backend = "scalar",
                                 .alloc = counted_alloc,
                                 .free = counted_free,

@@ -16,7 +16,7 @@ enum { MODELS = sizeof models / sizeof models[0] };
 /* ---- files of others ---- */
 
 static ro_ctx *threads(int count) {
-    const ro_options options = {.threads = count};
+    const ro_options options = {.size = sizeof options, .threads = count};
     ro_ctx *ro;
     cr_assert(ro_ctx_create(&options, &ro) == RO_OK);
     return ro;

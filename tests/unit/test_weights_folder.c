@@ -47,7 +47,7 @@ static const char *const llama[] = {"config.json",
                                     NULL};
 
 static void begin(folder *f, const char *model, const char *const *names) {
-    const ro_options options = {.threads = 2};
+    const ro_options options = {.size = sizeof options, .threads = 2};
     vd_buf file = {0};
     *f = (folder){.dir = "/tmp/verde-weights-XXXXXX"};
     cr_assert(mkdtemp(f->dir) != NULL);

@@ -202,7 +202,8 @@ static vd_status hash_row(const model *m, const vd_export_row *row, const vd_wei
 }
 
 static vd_status hash_model(model *m) {
-    const ro_options options = {.threads = m->o->common->threads, .backend = m->o->common->backend};
+    const ro_options options = {
+        .size = sizeof options, .threads = m->o->common->threads, .backend = m->o->common->backend};
     vd_hashing hashing = {.start = vd_seconds()};
     uint64_t done = 0, total = model_bytes(m);
     if (ro_ctx_create(&options, &m->ro) != RO_OK)

@@ -80,7 +80,8 @@ static vd_status open_run(exporting *e) {
 /* What leaves must be what the run commits to. */
 static vd_status open_state(exporting *e) {
     const vd_program *program = &e->loaded.program;
-    const ro_options options = {.threads = e->a->common.threads, .backend = e->a->common.backend};
+    const ro_options options = {
+        .size = sizeof options, .threads = e->a->common.threads, .backend = e->a->common.backend};
     vd_hashing hashing = {.start = vd_seconds()};
     if (ro_ctx_create(&options, &e->loaded.ro) != RO_OK)
         return vd_fail(e->err, VD_ERR_USAGE, "%s", ro_ctx_error(NULL));

@@ -26,7 +26,8 @@ static uint64_t weights_bytes(const vd_weights *w) {
 }
 
 static vd_status open_threads(making *m) {
-    const ro_options options = {.threads = m->a->common.threads, .backend = m->a->common.backend};
+    const ro_options options = {
+        .size = sizeof options, .threads = m->a->common.threads, .backend = m->a->common.backend};
     const ro_status status = ro_ctx_create(&options, &m->ro);
     if (status == RO_OK)
         return VD_OK;

@@ -99,7 +99,7 @@ void vd_loaded_free(vd_loaded *loaded) {
 static vd_status load_parts(const char *path, vd_loaded *out, vd_err *err) {
     vd_hashing hashing = {.start = vd_seconds()};
     vd_data_reader reader = {.progress = vd_tell_hashing, .user = &hashing};
-    const ro_options options = {.backend = "cpu"};
+    const ro_options options = {.size = sizeof options, .backend = "cpu"};
     out->exec.program = &out->program;
     vd_status status = vd_job_read(path, &out->job, err);
     if (status == VD_OK && ro_ctx_create(&options, &reader.ro) != RO_OK)
@@ -171,7 +171,8 @@ vd_status vd_load_run(const char *dir, vd_loaded *out, vd_run_log *log, vd_err *
 }
 
 vd_status vd_load_backend(vd_loaded *loaded, const vd_common *common, vd_err *err) {
-    ro_options options = {.threads = common->threads, .backend = common->backend};
+    ro_options options = {
+        .size = sizeof options, .threads = common->threads, .backend = common->backend};
     ro_status status = ro_ctx_create(&options, &loaded->ro);
     loaded->exec.ro = loaded->ro;
     if (status == RO_OK)

@@ -226,7 +226,8 @@ static vd_status name_all(vd_item_runs *all, vd_err *err) {
 
 vd_status vd_item_runs_open(const char *dir, const char *data, const vd_common *common,
                             vd_item_runs *all, vd_err *err) {
-    ro_options options = {.threads = common->threads, .backend = common->backend};
+    ro_options options = {
+        .size = sizeof options, .threads = common->threads, .backend = common->backend};
     *all = (vd_item_runs){.dir = dir, .data = data, .common = common};
     pthread_mutex_init(&all->lock, NULL);
     vd_status status = vd_items_load(dir, &all->items, err);

@@ -278,7 +278,7 @@ vd_status vd_load_data(const char *dir, const char *moved, vd_loaded *out, vd_er
     json_t *record = NULL;
     vd_hashing hashing = {.start = vd_seconds()};
     data_loading l = {dir, moved, out, {.progress = vd_tell_hashing, .user = &hashing}, 0, 0};
-    const ro_options options = {.backend = "cpu"};
+    const ro_options options = {.size = sizeof options, .backend = "cpu"};
     snprintf(path, sizeof path, "%s/data.json", dir);
     vd_status status = vd_read_file(path, RECORD_BYTES_MAX, &text, err);
     if (status == VD_OK)

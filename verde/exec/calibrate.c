@@ -89,7 +89,8 @@ static vd_status compare_node(calibrator *c, uint32_t node, const void *const *i
                              : c->out->thresholds.bits;
     vd_status status = make_room(c, (size_t)count + 1);
     for (int i = 0; i < 2 && status == VD_OK; i++) {
-        const ro_rounding values = {.mode = RO_FREE_VALUES, .value = c->value[i]};
+        const ro_rounding values = {
+            .size = sizeof values, .mode = RO_FREE_VALUES, .value = c->value[i]};
         if (ro_free_run(c->exec->ro, c->profile[i], &values, &call, input, output, NULL) != RO_OK)
             status = vd_fail(c->err, VD_ERR_LOCAL, "%s: %s", vd_node_name(c->graph, node).text,
                              ro_ctx_error(c->exec->ro));

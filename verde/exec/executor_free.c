@@ -38,8 +38,8 @@ vd_status vd_run_free(vd_execution *x, uint32_t index, const ro_call *call, void
     const vd_free *f = x->exec->free;
     const vd_node *n = vd_node_stored(x->graph, index);
     const size_t count = (size_t)ro_shape_numel(&n->shape);
-    ro_rounding r = {.mode = f->mode, .bits = f->bits};
-    ro_free_report report;
+    ro_rounding r = {.size = sizeof r, .mode = f->mode, .bits = f->bits};
+    ro_free_report report = {.size = sizeof report};
     vd_status status = VD_OK;
     if (is_state(x->program, x->graph, x->sources + index))
         r.bits = RO_ROUND_BITS_MAX;

@@ -79,6 +79,7 @@ static bool join_scores(const vd_matcher *m, uint32_t s, vd_fused *g, uint32_t *
     if (queries->ndim != 4 || keys->ndim != 4) /* a product takes more rows than one axis has */
         return false;
     ro_attention *a = &g->attention;
+    a->size = sizeof *a;
     a->batch = queries->dim[0], a->heads = a->kv_heads = queries->dim[1];
     a->queries = queries->dim[2], a->head_size = queries->dim[3];
     a->keys = keys->dim[2];

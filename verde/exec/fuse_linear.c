@@ -66,6 +66,7 @@ static bool join_product(const vd_matcher *m, uint32_t value, vd_fused *g) {
     g->weight_dtype = RO_F32;
     if (vd_shape_in(m, vd_input_of(m, n, 1))->dtype != RO_F32)
         return false;
+    g->linear.size = sizeof g->linear;
     g->linear.in = x->dim[x->ndim - 1];
     g->linear.out = n->shape.dim[n->shape.ndim - 1];
     if (g->linear.in == 0 || g->linear.out == 0)

@@ -17,7 +17,8 @@ bool vd_match_adamw(const vd_matcher *m, uint32_t node, vd_fused *g) {
     const uint32_t gradient = vd_input_of(m, first, 1), clip = vd_input_of(m, first, 2);
     if (vd_input_of(m, second, 1) != gradient || vd_input_of(m, second, 2) != clip)
         return false;
-    g->adamw = (ro_adamw_step){.count = ro_shape_numel(&n->shape),
+    g->adamw = (ro_adamw_step){.size = sizeof(ro_adamw_step),
+                               .count = ro_shape_numel(&n->shape),
                                .beta1 = ro_attr_to_f32(first->attr[RO_ADAMW_M_BETA]),
                                .beta2 = ro_attr_to_f32(second->attr[RO_ADAMW_V_BETA]),
                                .eps = ro_attr_to_f32(n->attr[RO_ADAMW_W_EPS]),
@@ -63,6 +64,7 @@ bool vd_match_adamw_bf16(const vd_matcher *m, uint32_t node, vd_fused *g) {
     if (!vd_match_adamw(m, node, g))
         return false;
     g->kind = VD_FUSED_ADAMW_BF16;
+    g->rounding.size = sizeof g->rounding;
     g->input_count = STEP + 1;
     for (int i = 0; i < 3; i++)
         if (!join_widened(m, g, i) || !join_rounded(m, g, i))
@@ -87,7 +89,8 @@ bool vd_match_sgd(const vd_matcher *m, uint32_t node, vd_fused *g) {
                      n->attr[RO_SGD_MOMENTUM] != first->attr[RO_SGD_MOMENTUM] ||
                      n->attr[RO_SGD_DECAY] != first->attr[RO_SGD_DECAY]))
         return false;
-    g->sgd = (ro_sgd_step){.count = ro_shape_numel(&n->shape),
+    g->sgd = (ro_sgd_step){.size = sizeof(ro_sgd_step),
+                           .count = ro_shape_numel(&n->shape),
                            .momentum = ro_attr_to_f32(first->attr[RO_SGD_MOMENTUM]),
                            .decay = ro_attr_to_f32(first->attr[RO_SGD_DECAY]),
                            .nesterov = nesterov};

@@ -48,25 +48,42 @@ static ro_status run_attention(const vd_fused *g, ro_ctx *ro, int32_t step, cons
 
 static ro_status run_adamw(const vd_fused *g, const vd_fused_memory *at, uint32_t count,
                            ro_ctx *ro) {
+    ro_adamw_step step[VD_FUSED_BATCH];
     ro_adamw_parameter all[VD_FUSED_BATCH];
     for (uint32_t i = 0; i < count; i++) {
         const void *const *in = at[i].in;
         void *const *out = at[i].out;
-        all[i] =
-            (ro_adamw_parameter){g[i].adamw, in[0], in[1], in[2], in[3], out[0], out[1], out[2]};
-        all[i].step.clip = in[4], all[i].step.rate = in[7];
-        all[i].step.c1 = in[5], all[i].step.c2 = in[6];
+        step[i] = g[i].adamw;
+        step[i].clip = in[4], step[i].c1 = in[5], step[i].c2 = in[6], step[i].rate = in[7];
+        all[i] = (ro_adamw_parameter){.size = sizeof *all,
+                                      .step = &step[i],
+                                      .w = in[0],
+                                      .m = in[1],
+                                      .v = in[2],
+                                      .gradient = in[3],
+                                      .w_out = out[0],
+                                      .m_out = out[1],
+                                      .v_out = out[2]};
     }
     return ro_adamw_all(ro, count, all);
 }
 
 static ro_status run_adamw_bf16(const vd_fused *g, ro_ctx *ro, const void *const *in,
                                 void *const *out) {
-    ro_adamw_bf16_parameter p = {g->adamw, g->rounding, in[0],  in[1], in[2],
-                                 in[3],    out[0],      out[1], out[2]};
-    p.step.clip = in[4], p.step.rate = in[7];
-    p.step.c1 = in[5], p.step.c2 = in[6];
-    p.rounding.step = in[8];
+    ro_adamw_step step = g->adamw;
+    ro_adamw_rounding rounding = g->rounding;
+    const ro_adamw_bf16_parameter p = {.size = sizeof p,
+                                       .step = &step,
+                                       .rounding = &rounding,
+                                       .w = in[0],
+                                       .m = in[1],
+                                       .v = in[2],
+                                       .gradient = in[3],
+                                       .w_out = out[0],
+                                       .m_out = out[1],
+                                       .v_out = out[2]};
+    step.clip = in[4], step.c1 = in[5], step.c2 = in[6], step.rate = in[7];
+    rounding.step = in[8];
     return ro_adamw_bf16(ro, &p);
 }
 

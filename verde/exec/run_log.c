@@ -278,6 +278,7 @@ static bool get_party(const json_t *value, vd_run_party *out) {
     const json_t *difference = json_object_get(value, "difference");
     ro_profile *p = &out->profile;
     char why[128];
+    p->size = sizeof *p;
     for (int i = VD_TRAINER; role && i <= VD_AUDITOR; i++)
         if (strcmp(role, roles[i]) == 0)
             out->role = (vd_role)i;

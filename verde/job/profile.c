@@ -79,7 +79,7 @@ vd_status vd_profile_parse(const void *text, size_t size, const char *path, ro_p
                            vd_err *err) {
     vd_events events = {0};
     char got[VD_GOT_SIZE];
-    *out = (ro_profile){.lanes = 1};
+    *out = (ro_profile){.size = sizeof(ro_profile), .lanes = 1};
     name_after(path, out);
     vd_status status = vd_events_open(&events, text, size, path, "a profile", err);
     if (status == VD_OK && events.event.type != YAML_MAPPING_START_EVENT) {

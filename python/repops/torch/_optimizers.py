@@ -93,9 +93,9 @@ def adamw(
     for it, w, g, m, v, step, own in zip(table, params, grads, ms, vs, steps, decays):
         c1, c2 = correction(beta1, step), correction(beta2, step)
         kept += [c1, c2]
-        it.step = AdamwStep(
-            w.numel(), beta1, beta2, eps, own, *[t.data_ptr() for t in (clip, c1, c2, rate)]
-        )
+        s = AdamwStep(count=w.numel(), beta1=beta1, beta2=beta2, eps=eps, decay=own)
+        s.clip, s.c1, s.c2, s.rate = (t.data_ptr() for t in (clip, c1, c2, rate))
+        it.size, it.step = ctypes.sizeof(it), ctypes.pointer(s)
         it.w = it.w_out = w.data_ptr()
         it.m = it.m_out = m.data_ptr()
         it.v = it.v_out = v.data_ptr()
@@ -243,7 +243,8 @@ def sgd(
     g = g if _lie_alike(g, w) else torch.empty_like(w).copy_(g)
     rate = lr.reshape(1).float() if isinstance(lr, Tensor) else torch.tensor([float(lr)])
     clip = torch.ones(1) if clip is None else clip
-    it = SgdStep(w.numel(), momentum, decay, nesterov, clip.data_ptr(), rate.data_ptr())
+    it = SgdStep(count=w.numel(), momentum=momentum, decay=decay, nesterov=nesterov)
+    it.clip, it.rate = clip.data_ptr(), rate.data_ptr()
     fused(lib.ro_sgd, ctypes.byref(it), w, m, g, w, m, strided=True)
 
 

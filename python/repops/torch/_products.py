@@ -42,7 +42,7 @@ def dot(a: Tensor, b: Tensor) -> Tensor:
 
 @functools.lru_cache(4096)
 def _layer(rows: int, cols: int, out: int, transposed: int) -> Any:
-    layer = LinearLayer(rows, cols, out, transposed, 0)
+    layer = LinearLayer(rows=rows, in_=cols, out=out, transposed=transposed)
     return layer, ctypes.byref(layer)
 
 

@@ -18,13 +18,12 @@ RO_INLINE ro_adamw_scalars scalars_of(const float *c1, const float *c2, const fl
 }
 
 /* All three of elements [first, last); outputs may be the inputs. */
-RO_INLINE void adamw_elements(const ro_adamw_parameter *j, int64_t first, int64_t last) {
-    const ro_adamw_step *s = &j->step;
+RO_INLINE void adamw_elements(const ro_adamw_job *j, int64_t first, int64_t last) {
     const float *w = j->w + first, *m = j->m + first, *v = j->v + first, *g = j->gradient + first;
     float *w_out = j->w_out + first, *m_out = j->m_out + first, *v_out = j->v_out + first;
-    const float clip = *s->clip, beta1 = s->beta1, beta2 = s->beta2;
+    const float clip = *j->clip, beta1 = j->beta1, beta2 = j->beta2;
     const float rest1 = 1.0f - beta1, rest2 = 1.0f - beta2;
-    const ro_adamw_scalars p = scalars_of(s->c1, s->c2, s->rate, s->eps, s->decay);
+    const ro_adamw_scalars p = scalars_of(j->c1, j->c2, j->rate, j->eps, j->decay);
     RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++) {
         const float gc = g[i] * clip, wi = w[i];

@@ -11,15 +11,30 @@ static void widen(const uint16_t *restrict x, int64_t count, float *restrict out
 }
 
 /* `first` is a multiple of 8. */
-static void step_numbers(const ro_adamw_bf16_parameter *j, int64_t first, int64_t count) {
+static void step_numbers(const ro_adamw_bf16_job *j, int64_t first, int64_t count) {
+    const ro_adamw_step *s = &j->step;
     const ro_adamw_rounding *r = &j->rounding;
     const uint16_t *const from[] = {j->w + first, j->m + first, j->v + first};
     uint16_t *const to[] = {j->w_out + first, j->m_out + first, j->v_out + first};
     float x[3][NUMBERS];
     for (int i = 0; i < 3; i++)
         widen(from[i], count, x[i]);
-    const ro_adamw_parameter wide = {j->step, x[0], x[1], x[2], j->gradient + first,
-                                     x[0],    x[1], x[2]};
+    const ro_adamw_job wide = {s->count,
+                               s->beta1,
+                               s->beta2,
+                               s->eps,
+                               s->decay,
+                               s->clip,
+                               s->c1,
+                               s->c2,
+                               s->rate,
+                               x[0],
+                               x[1],
+                               x[2],
+                               j->gradient + first,
+                               x[0],
+                               x[1],
+                               x[2]};
     adamw_elements(&wide, 0, count);
     for (int i = 0; i < 3; i++) {
         const philox source = {r->seed, *(const uint32_t *)r->step, r->stream[i]};
@@ -33,10 +48,10 @@ static void step_range(void *user, int64_t first, int64_t last, int worker) {
         step_numbers(user, e, min_i64(NUMBERS, last - e));
 }
 
-static ro_status adamw_bf16(ro_ctx *ctx, const ro_adamw_bf16_parameter *parameter) {
-    const int64_t elements = parameter->step.count;
+static ro_status adamw_bf16(ro_ctx *ctx, const ro_adamw_bf16_job *job) {
+    const int64_t elements = job->step.count;
     ro_pool_for(ro_ctx_pool(ctx), elements, piece_of(ctx, elements), step_range,
-                (void *)(uintptr_t)parameter);
+                (void *)(uintptr_t)job);
     return RO_OK;
 }
 

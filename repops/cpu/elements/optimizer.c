@@ -90,11 +90,11 @@ static void adamw_range(void *user, int64_t first, int64_t last, int worker) {
     adamw_elements(user, first, last);
 }
 
-static ro_status adamw(ro_ctx *ctx, int64_t count, const ro_adamw_parameter *parameter) {
+static ro_status adamw(ro_ctx *ctx, int64_t count, const ro_adamw_job *job) {
     for (int64_t i = 0; i < count; i++) {
-        const int64_t elements = parameter[i].step.count;
+        const int64_t elements = job[i].count;
         ro_pool_for(ro_ctx_pool(ctx), elements, piece_of(ctx, elements), adamw_range,
-                    (void *)(uintptr_t)&parameter[i]);
+                    (void *)(uintptr_t)&job[i]);
     }
     return RO_OK;
 }

@@ -79,7 +79,7 @@ enum {
 
 struct adamw_list {
     int64_t first[ADAMW_MOST]; /* block of each parameter */
-    ro_adamw_parameter parameter[ADAMW_MOST];
+    ro_adamw_job job[ADAMW_MOST];
     int count;
 };
 static_assert(sizeof(adamw_list) <= 32764, "");
@@ -93,15 +93,15 @@ template <int N> RO_DEVICE void store(float *p, const ro_pack<N> &v) {
 }
 
 template <int N>
-RO_DEVICE void step_elements(const ro_adamw_parameter &p, const ro_adamw_scalars &u, float clip,
+RO_DEVICE void step_elements(const ro_adamw_job &p, const ro_adamw_scalars &u, float clip,
                              int64_t from, int64_t end) {
     for (int64_t i = from + N * threadIdx.x; i < end; i += N * STEP_THREADS) {
         const ro_pack<N> g = ro_load<N>(p.gradient + i);
         ro_pack<N> w = ro_load<N>(p.w + i), m = ro_load<N>(p.m + i), v = ro_load<N>(p.v + i);
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            m.at[k] = next_m(m.at[k], g.at[k], clip, p.step.beta1);
-            v.at[k] = next_v(v.at[k], g.at[k], clip, p.step.beta2);
+            m.at[k] = next_m(m.at[k], g.at[k], clip, p.beta1);
+            v.at[k] = next_v(v.at[k], g.at[k], clip, p.beta2);
             w.at[k] = ro_adamw_w(w.at[k], m.at[k], v.at[k], u);
         }
         store<N>(p.m_out + i, m);
@@ -110,7 +110,7 @@ RO_DEVICE void step_elements(const ro_adamw_parameter &p, const ro_adamw_scalars
     }
 }
 
-RO_DEVICE bool in_fours(const ro_adamw_parameter &p) {
+RO_DEVICE bool in_fours(const ro_adamw_job &p) {
     const uintptr_t all =
         reinterpret_cast<uintptr_t>(p.w) | reinterpret_cast<uintptr_t>(p.m) |
         reinterpret_cast<uintptr_t>(p.v) | reinterpret_cast<uintptr_t>(p.gradient) |
@@ -129,35 +129,33 @@ __global__ void __launch_bounds__(STEP_THREADS)
         else
             high = middle;
     }
-    const ro_adamw_parameter &p = list.parameter[low];
-    const ro_adamw_scalars u = {1.0f / *p.step.c1, 1.0f / *p.step.c2, *p.step.rate, p.step.eps,
-                                p.step.decay};
-    const float clip = *p.step.clip;
+    const ro_adamw_job &p = list.job[low];
+    const ro_adamw_scalars u = {1.0f / *p.c1, 1.0f / *p.c2, *p.rate, p.eps, p.decay};
+    const float clip = *p.clip;
     const int64_t from = (blockIdx.x - list.first[low]) * STEP_STRETCH;
-    const int64_t left = p.step.count - from, most = STEP_STRETCH, end = left < most ? left : most;
+    const int64_t left = p.count - from, most = STEP_STRETCH, end = left < most ? left : most;
     const int64_t whole = in_fours(p) ? end / 4 * 4 : 0;
     step_elements<4>(p, u, clip, from, from + whole);
     step_elements<1>(p, u, clip, from + whole, from + end);
 }
 
 /* Lists the next parameters that have elements, as many as fit. Returns the number of blocks. */
-static int64_t fill_list(adamw_list *list, int64_t count, const ro_adamw_parameter *parameter,
-                         int64_t *next) {
+static int64_t fill_list(adamw_list *list, int64_t count, const ro_adamw_job *job, int64_t *next) {
     int64_t blocks = 0;
     for (list->count = 0; *next < count && list->count < ADAMW_MOST; ++*next) {
-        if (parameter[*next].step.count == 0)
+        if (job[*next].count == 0)
             continue;
         list->first[list->count] = blocks;
-        list->parameter[list->count++] = parameter[*next];
-        blocks += ceil_div(parameter[*next].step.count, STEP_STRETCH);
+        list->job[list->count++] = job[*next];
+        blocks += ceil_div(job[*next].count, STEP_STRETCH);
     }
     return blocks;
 }
 
-ro_status ro_cuda_adamw(ro_cuda *d, int64_t count, const ro_adamw_parameter *parameter) {
+ro_status ro_cuda_adamw(ro_cuda *d, int64_t count, const ro_adamw_job *job) {
     for (int64_t next = 0; next < count;) {
         adamw_list list = {};
-        const int64_t blocks = fill_list(&list, count, parameter, &next);
+        const int64_t blocks = fill_list(&list, count, job, &next);
         if (blocks > 0)
             RO_LAUNCH(adamw_kernel, ro_grid(blocks), dim3(STEP_THREADS), 0, d->stream, list);
     }

@@ -22,6 +22,7 @@ enum {
 
 /* How free kernels evaluate. */
 typedef struct {
+    uint32_t size; /* sizeof(ro_profile) */
     char name[32];
     int32_t lanes;      /* partial sums side by side in a sum: 1, 2, 4, ..., RO_PROFILE_LANES_MAX */
     int32_t split;      /* terms of one piece of a long sum, a multiple of 64; 0: all in one */
@@ -32,7 +33,9 @@ typedef struct {
     int32_t device;     /* 1: the first CUDA device, in its own order; the others say nothing */
 } ro_profile;
 
-/* Built-in simulated profile i, NULL after the last one. */
+/* Built-in simulated profile i, NULL after the last one. Its size is that of the first version of
+ * ro_profile that has all that it needs: one whose size is larger than sizeof(ro_profile) is given
+ * to functions as it is, and not copied. */
 RO_API const ro_profile *ro_profile_at(int i);
 /* Finds these profiles and "cuda". NULL if no built-in profile has the name; NULL is no name. */
 RO_API const ro_profile *ro_profile_by_name(const char *name);
@@ -76,6 +79,8 @@ typedef struct {
 RO_API float ro_round_called(double y, int bits, const ro_close_call *call);
 
 typedef struct {
+    uint32_t size; /* sizeof(ro_rounding) */
+    uint32_t reserved;
     ro_free_mode mode;
     int32_t bits;     /* to round to; RO_FREE_F32 ignores it */
     double threshold; /* SYMBOLS: of the distance, as a part of the result's power of two */
@@ -86,6 +91,8 @@ typedef struct {
 } ro_rounding;
 
 typedef struct {
+    uint32_t size; /* sizeof(ro_free_report): the caller sets it, and ro_free_run all the others */
+    uint32_t reserved;
     /* Ascending; the context's until its next ro_free_run begins, which writes where they are: what
      * is to be replayed there is copied. REPORT: close calls. REPLAY, FOLLOW: the elements that
      * were not rounded to the nearest, and the place of that nearest, of 32 bits. */

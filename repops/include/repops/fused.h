@@ -28,9 +28,10 @@ typedef enum {
 } ro_activation;
 
 typedef struct {
+    uint32_t size; /* sizeof(ro_linear_layer) */
+    ro_activation activation;
     int64_t rows, in, out; /* of x; its columns; columns of y */
     int transposed;        /* not 0: w is [out, in] */
-    ro_activation activation;
     int fixed_bits; /* 0: products are matmul's; RO_FIXED_16 or RO_FIXED_24: those of matmul_fixed
                        (SPEC 3.5), gradients' too */
 } ro_linear_layer;
@@ -49,7 +50,7 @@ RO_API RO_MUST_USE ro_status ro_linear(ro_ctx *ctx, const ro_linear_layer *layer
 /* Largest head size of the fused functions, most heads. */
 enum { RO_ATTENTION_HEAD_MAX = RO_DOT_CHUNK, RO_ATTENTION_HEADS_MAX = 1 << 20 };
 
-/* The attributes of operator `dropout` and the value of its second input. */
+/* The attributes of operator `dropout` and the value of its second input: final. */
 typedef struct {
     uint64_t seed;
     uint32_t stream, threshold;
@@ -58,6 +59,8 @@ typedef struct {
 } ro_attention_dropout;
 
 typedef struct {
+    uint32_t size; /* sizeof(ro_attention) */
+    uint32_t reserved;
     int64_t batch, heads;  /* B, H; heads 1 to RO_ATTENTION_HEADS_MAX */
     int64_t kv_heads;      /* G divides H; head h reads keys and values of head h / (H / G) */
     int64_t queries, keys; /* T, S; S at most 2,047 * 128 */
@@ -65,11 +68,11 @@ typedef struct {
     /* Rows per head that the memory of k and v has, at least S; 0: S. The rows from S on are not
      * read: a cache with room for later tokens. Forward only. */
     int64_t kv_rows;
-    /* Not 0: queries are the last T of S positions, and query i admits keys j <= i + S - T. */
-    int causal;
     /* Not 0: of the keys that causality leaves a query, the last `window`, its own position with
      * them. Needs causal. Blocks of keys beyond are not read. */
     int64_t window;
+    /* Not 0: queries are the last T of S positions, and query i admits keys j <= i + S - T. */
+    int causal;
     /* The scores' factor. A program's own 1 / sqrtf(d) may differ between compilers and libraries,
      * and with it every bit of the result: use a constant, or operator rsqrt. */
     float scale;
@@ -181,6 +184,8 @@ RO_API RO_MUST_USE ro_status ro_log_softmax_backward(ro_ctx *ctx, int64_t rows, 
 /* ---- AdamW, SPEC 9 ---- */
 
 typedef struct {
+    uint32_t size; /* sizeof(ro_adamw_step) */
+    uint32_t reserved;
     int64_t count;                      /* elements of a parameter */
     float beta1, beta2, eps, decay;     /* the attributes of adamw_m, adamw_v and adamw_w */
     const float *clip, *c1, *c2, *rate; /* one element each: their inputs of one element */
@@ -193,9 +198,11 @@ RO_API RO_MUST_USE ro_status ro_adamw(ro_ctx *ctx, const ro_adamw_step *step, co
                                       const float *m, const float *v, const float *gradient,
                                       float *w_out, float *m_out, float *v_out);
 
-/* The arguments of ro_adamw. */
+/* The arguments of ro_adamw. Several parameters may have one step if they have as many elements. */
 typedef struct {
-    ro_adamw_step step;
+    uint32_t size; /* sizeof(ro_adamw_parameter) */
+    uint32_t reserved;
+    const ro_adamw_step *step;
     const float *w, *m, *v, *gradient;
     float *w_out, *m_out, *v_out;
 } ro_adamw_parameter;
@@ -207,15 +214,18 @@ RO_API RO_MUST_USE ro_status ro_adamw_all(ro_ctx *ctx, int64_t count,
 
 /* How AdamW's results are rounded to bf16: as cast_stochastic does with these attributes. */
 typedef struct {
+    uint32_t size;      /* sizeof(ro_adamw_rounding) */
+    uint32_t stream[3]; /* of w, m and v */
     uint64_t seed;
-    uint32_t stream[3];  /* of w, m and v */
     const int32_t *step; /* one element */
 } ro_adamw_rounding;
 
 /* A parameter that is stored as bf16. Each output may be its own input. */
 typedef struct {
-    ro_adamw_step step;
-    ro_adamw_rounding rounding;
+    uint32_t size; /* sizeof(ro_adamw_bf16_parameter) */
+    uint32_t reserved;
+    const ro_adamw_step *step;
+    const ro_adamw_rounding *rounding;
     const uint16_t *w, *m, *v;
     const float *gradient;
     uint16_t *w_out, *m_out, *v_out;
@@ -229,9 +239,10 @@ RO_API RO_MUST_USE ro_status ro_adamw_bf16(ro_ctx *ctx, const ro_adamw_bf16_para
 /* ---- SGD, SPEC 9 ---- */
 
 typedef struct {
+    uint32_t size;            /* sizeof(ro_sgd_step) */
+    int nesterov;             /* not 0: sgd_nesterov in place of sgd_w */
     int64_t count;            /* elements of a parameter */
     float momentum, decay;    /* the attributes of sgd_m and sgd_nesterov */
-    int nesterov;             /* not 0: sgd_nesterov in place of sgd_w */
     const float *clip, *rate; /* one element each: their inputs of one element */
 } ro_sgd_step;
 

@@ -23,7 +23,7 @@ typedef struct {
     float *data; /* NULL: not wanted */
     /* Not 0: the gradient is added to what is there, as operator `add` does, so that gradients of
      * several uses or several batches are summed in the order of the calls. 0: it is written. */
-    int add;
+    int64_t add;
 } ro_gradient;
 
 /* ---- sums, SPEC 3.2 and 3.3: all levels ---- */
@@ -88,6 +88,8 @@ RO_API RO_MUST_USE ro_status ro_rms_norm_backward(ro_ctx *ctx, int64_t rows, int
 enum { RO_ROTARY_HEAD_MAX = 1 << 20 };
 
 typedef struct {
+    uint32_t size; /* sizeof(ro_rotary_layer) */
+    uint32_t reserved;
     int64_t batch, tokens, heads; /* heads at least 1 */
     int64_t head_size;            /* even, at most RO_ROTARY_HEAD_MAX */
     int neighbours;               /* not 0: pairs are (2i, 2i + 1); else (i, i + head_size / 2) */

@@ -11,6 +11,24 @@
  * No pointer may be NULL unless its comment says so, but for tensors without elements, and outputs
  * overlap nothing else that a call is given unless its comment says so: a function that returns a
  * status answers RO_ERR_ARG.
+ *
+ * A program that was compiled with these headers works with every later library of the same
+ * soname:
+ *
+ * - A structure whose first member is `size` may get more members behind its last one. The caller
+ *   sets `size` to the sizeof that its compiler knows. Members that it lacks are 0 to the library,
+ *   and 0 means what was the case before there was the member. Members that only the caller has
+ *   must be 0. `reserved` must be 0. RO_ERR_ARG: a size of 0, one that no version had, or a member
+ *   that is not 0 and that the library does not know. All elements of an array have the same size.
+ * - Other structures stay as they are. ro_shape, ro_tensor and ro_call are in every call, and in
+ *   arrays; ro_gradient, ro_bounded and ro_places are passed by value; ro_close_call is in arrays
+ * of millions; ro_access, ro_acc, ro_ref_memory and ro_team_modes belong to one function each,
+ * which has another name if it takes more. An operator never gets another attribute, but is a new
+ *   operator then: so the structures of typed.h and ro_attention_dropout are final too.
+ * - What the library only shows, ro_op_info, may get members behind its last one.
+ * - Enumerators keep their numbers, and new ones follow the last one, of ro_status too: a program
+ *   treats a status that it does not know as a failure.
+ * - RO_MAX_DIMS and RO_MAX_ATTRS are part of these structures: others need another soname.
  */
 #ifndef REPOPS_H
 #define REPOPS_H
@@ -150,7 +168,8 @@ RO_API RO_MUST_USE ro_status ro_infer(ro_call *call, char *why, size_t why_size)
 typedef struct ro_ctx ro_ctx;
 
 typedef struct {
-    int threads; /* 0: one per available core */
+    uint32_t size; /* sizeof(ro_options) */
+    int threads;   /* 0: one per available core */
     /* NULL: what REPOPS_CPU says, else the best; "cpu" (the best), "scalar", on x86-64 "avx2" and
      * "avx512", on aarch64 "neon"; "cuda:N" (device.h; RO_ERR_DEVICE if it cannot be had) */
     const char *backend;
@@ -166,6 +185,7 @@ typedef struct {
 /* Worker threads start at the first large call, block while idle, and are rebuilt after fork; those
  * of `parallel` are not used by a child of fork, which computes with one. A context is used by one
  * thread at a time. */
+/* options may be NULL: all of its members are 0 then. */
 RO_API RO_MUST_USE ro_status ro_ctx_create(const ro_options *options, ro_ctx **out);
 RO_API void ro_ctx_destroy(ro_ctx *ctx); /* accepts NULL */
 /* Sentence of the last failure; NULL: of this thread's last call that failed without a context. */
