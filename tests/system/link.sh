@@ -59,6 +59,10 @@ same "uninstall leaves files, or takes others"
 sed -nE 's/^RO_API.*(^|[^a-z0-9_])(ro_[a-z0-9_]+)\(.*/\2/p' "$prefix"/include/repops/*.h | sort > "$work/want"
 nm -D --defined-only "$lib" | sed -nE 's/.* [A-Z] ([a-z0-9_]+)@@REPOPS_1$/\1/p' | sort > "$work/got"
 same "exported symbols are not those of the headers"
+# Each function keeps the version that it was released with. A new one gets a line, and in a later version a node of its own.
+grep -v '^#' tests/golden/symbols.txt > "$work/want"
+nm -D --defined-only "$lib" | sed -nE 's/.* [A-Z] (ro_[a-z0-9_]+)@@?([A-Z0-9_.]+)$/\1 \2/p' | sort > "$work/got"
+same "functions, or their versions, are not those of tests/golden/symbols.txt"
 nm -D --defined-only "$lib" | grep -v 'ro_' | grep -v ' A REPOPS_1$' && fail "exports more than ro_"
 nm --defined-only "$prefix/lib/librepops.a" | awk '$2 ~ /^[A-Z]$/ && $3 !~ /^ro_/' | grep . && fail "librepops.a defines names without ro_"
 readelf -d "$lib" | grep -q 'SONAME.*\[librepops\.so\.1\]' || fail "no soname"
@@ -118,17 +122,50 @@ $cc -std=c11 $strict $flags "$work/first.c" $libs -o "$work/first" || fail "the 
 [ "$("$work/first")" = "[64, 256]" ] || fail "the program of docs/linking.md prints something else"
 passed
 
+# A program of a later version.
+# shellcheck disable=SC2086
+$cc -std=c99 $strict -D_GNU_SOURCE $flags tests/link/newer.c $libs -o "$work/newer"
+"$work/newer" > "$work/got" || fail "a program whose ro_options has a member more fails"
+size=$(sed -n 's/.*byte \([0-9]*\) of .*/\1/p' "$work/got")
+printf 'ro_options has members that this library (%s) does not know: byte %s of %s must be 0\n' \
+    "$(pkg-config --modversion repops)" "$size" "$((size + 8))" > "$work/want"
+same "a program whose ro_options has a member more"
+
+# Each header by itself, by all compilers that are here. A structure that callers fill has no gap: a member that a later version
+# puts there would be random bytes of an older caller. ro_attr_info and ro_op_info are the library's own, and a gap in the
+# attributes of one operator (typed.h) stays one, since operators do not change.
 cxx=${CXX:-c++}
-for header in "$prefix"/include/repops/*.h; do # each by itself
+# header_is COMPILER OPTION...: it compiles.
+header_is() {
+    command -v "$1" > /dev/null || return 0
+    # shellcheck disable=SC2086
+    "$@" -Wall -Wextra -pedantic -Werror $flags -fsyntax-only "$work/header.c" || fail "$header by $*"
+}
+for header in "$prefix"/include/repops/*.h; do
     echo "#include <repops/${header##*/}>" > "$work/header.c"
-    # shellcheck disable=SC2086
-    $cc -std=c99 $strict $flags -fsyntax-only "$work/header.c" || fail "$header in C99"
-    # shellcheck disable=SC2086
-    ! command -v "$cxx" > /dev/null ||
-        "$cxx" -x c++ -std=c++11 -Wall -Wextra -pedantic -Werror $flags -fsyntax-only "$work/header.c" ||
-        fail "$header in C++11"
+    for compiler in "$cc" clang; do
+        for standard in c99 c11; do
+            header_is $compiler -std=$standard -Wstrict-prototypes
+        done
+    done
+    for compiler in "$cxx" clang++; do
+        for standard in c++11 c++20; do
+            header_is $compiler -x c++ -std=$standard
+        done
+    done
     passed
 done
+for header in "$prefix"/include/repops/*.h; do
+    # shellcheck disable=SC2086
+    echo "#include <repops/${header##*/}>" | $cc -x c -std=c11 -Wpadded $flags -fsyntax-only - 2>&1
+done | awk -v lines="$prefix/include/repops/repops.h" '
+    BEGIN { while ((getline line < lines) > 0) { n++
+                if (line ~ /^typedef struct/) from = n
+                if (line ~ /^} ro_(attr|op)_info;/) for (i = from; i <= n; i++) known["repops.h:" i] = 1 } }
+    /-Wpadded/ { at = $1; sub(/.*\//, "", at); split(at, part, ":")
+                 if (part[1] != "typed.h" && !((part[1] ":" part[2]) in known)) print }' > "$work/padded"
+[ ! -s "$work/padded" ] || { cat "$work/padded"; fail "a structure that callers fill has a gap: name it \`reserved\`"; }
+passed
 if command -v "$cxx" > /dev/null; then
     # shellcheck disable=SC2086
     "$cxx" -x c++ -std=c++11 -Wall -Wextra -pedantic -Werror $flags tests/link/user.c $libs -o "$work/user_cxx"
