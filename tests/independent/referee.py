@@ -3,11 +3,12 @@
 from binary32 import F32
 from collection import Collection
 from notes import from_base64, from_hex, tagged
-from trees import (PIECE, SIZES, frontier, join, record, root_of, root_of_path, state_commitment, step_number,
+from trees import (PIECE, SIZES, frontier, join, record, root_of_path, state_commitment, step_number,
                    tensor_bytes, tensor_commitment, tensor_leaves)
 
 DEPTH = 4
 ASKED_AT_ONCE = 1024
+RECORDS_AT_ONCE = 256
 
 
 class Convicted(Exception):
@@ -229,14 +230,18 @@ class Hearing:
         self.element(graph, step, index, outputs)
 
     def equal_traces(self, tree, graph, step, after):
-        nodes = sorted({value - graph.sources for value in graph.outputs})
+        state = self.state(step + 1, after)
+        i = self.descend(state)
+        mine = self.prove(state, [i], lambda p, k, data: owed(len(data) == 32))
 
         def follows(p, leaves):
-            outputs = {node: record(data)[2] for node, data in zip(nodes, leaves)}
-            root = root_of([outputs[value - graph.sources] for value in graph.outputs])
-            owed(state_commitment(self.program.hash, step + 1, root) == after[p], "contradiction")
-        self.prove(tree, nodes, lambda p, k, data: owed(record(data) is not None), follows)
+            owed(record(leaves[0])[2] == mine[p][0], "contradiction")
+        self.prove(tree, [graph.outputs[i] - graph.sources], lambda p, k, data: owed(record(data) is not None), follows)
         self.cannot_be()
+
+    def state(self, step, committed):
+        return Tree({"of": "state", "step": step}, len(self.program.leaves), committed=committed,
+                    commitment=lambda root: state_commitment(self.program.hash, step, root))
 
     # ---- 5.4 ----
 
@@ -258,29 +263,26 @@ class Hearing:
             owed(record(data) is not None)
         mine = self.prove(tree, [index], is_record, own, answered=name_it)
 
-        def fits(p, sources):
-            for (kind, i), commitment in zip(kinds, mine[p][0]):
-                known = {"node": lambda: sources[i], "data": lambda: self.program.data[i][2],
-                         "step": lambda: step_number(step), "leaf": lambda: commitment}[kind]()
-                owed(commitment == known, "wrong-input")
+        def fits(p, known):
+            for place, commitment in zip(kinds, mine[p][0]):
+                owed(known.get(place, commitment) == commitment, "wrong-input")
+        public = {("data", i): data[2] for i, data in enumerate(self.program.data)} | {("step", 0): step_number(step)}
         producers = sorted({i for kind, i in kinds if kind == "node"})
-        if producers:
-            self.prove(tree, producers, is_record,
-                       lambda p, leaves: fits(p, {i: record(data)[2] for i, data in zip(producers, leaves)}))
-        else:
+        if not producers:
             for p in (0, 1):
-                self.judge(p, fits, {})
+                self.judge(p, fits, public)
             self.end_if_fallen()
+        for at in range(0, len(producers), RECORDS_AT_ONCE):
+            piece, known = producers[at:at + RECORDS_AT_ONCE], {} if at else public
+            self.prove(tree, piece, is_record, lambda p, leaves: fits(
+                p, known | {("node", i): record(data)[2] for i, data in zip(piece, leaves)}))
         leaves = sorted({i for kind, i in kinds if kind == "leaf"})
         if leaves:
-            state = Tree({"of": "state", "step": step}, len(self.program.leaves), committed=before,
-                         commitment=lambda root: state_commitment(self.program.hash, step, root))
-
             def is_input(p, k, data):
                 owed(len(data) == 32)
                 for kind, commitment in zip(kinds, mine[p][0]):
                     owed(kind != ("leaf", leaves[k]) or commitment == data, "wrong-input")
-            self.prove(state, leaves, is_input)
+            self.prove(self.state(step, before), leaves, is_input)
         self.inputs = mine[0][0]
         return [output for _, output in mine]
 

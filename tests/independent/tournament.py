@@ -3,7 +3,7 @@
 from notes import canonical, from_hex, need, tagged
 from referee import Hearing, hash_of, owed, refuses
 
-GAME_BYTES = 84 << 20
+GAME_BYTES = 48 << 20
 
 
 class GameEvidence:

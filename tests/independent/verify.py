@@ -13,8 +13,7 @@ from referee import Dispute
 from tournament import Tournament
 
 NOTE_LIMIT, ASSIGNMENT_LIMIT, VERDICT_LIMIT = 3, 128, 1 << 20
-ANSWER_BYTES = 36 << 20
-VERDICT_BYTES, GAME_BYTES, GAMES = 256 << 20, 320 << 20, 126
+VERDICT_BYTES, GAME_BYTES, GAMES = 128 << 20, 296 << 20, 126
 PREDICATE = "https://verde.invalid/verdict/v%d"
 COSTS = ("bytes_in", "bytes_out", "seconds", "cpu_seconds", "peak_bytes")
 
@@ -68,7 +67,7 @@ def most_of(question, tree):
         sizes = [32, 32]
     path = (tree.count - 1).bit_length() if sizes else 0
     size = 4096 + 80 * hashes + sum(64 + 80 * path + 4 * -(-leaf // 3) for leaf in sizes)
-    return 64 + hashes + len(sizes) * (path + 4), min(size, ANSWER_BYTES)
+    return 64 + hashes + len(sizes) * (path + 4), size
 
 
 def check_assignment(note, referee):
@@ -103,6 +102,12 @@ def difference(reached, stated, where="outcome"):
     return next((text for text in found if text), None)
 
 
+def games_of(outcome):
+    """How many games there were, as which each hearing of two counts."""
+    second = outcome.get("challenge", {}).get("end") in ("failed", "upheld", "inconclusive")
+    return len(outcome["games"]) if "games" in outcome else 1 + second
+
+
 def read_program(text):
     encoded = from_base64(text)
     need(encoded is not None, "the program is not canonical base64")
@@ -133,7 +138,7 @@ def decide(data):
     need(isinstance(predicate["evidence"], list), "the evidence is no list")
     evidence = Evidence(predicate["evidence"], assignment_hash, assignment["providers"])
     reached = (Tournament if many else Dispute)(program, assignment, evidence).decide()
-    need(len(data) <= VERDICT_BYTES + len(reached.get("games", ())) * GAME_BYTES, "the verdict is too large")
+    need(len(data) <= VERDICT_BYTES + games_of(reached) * GAME_BYTES, "the verdict is too large")
     need(evidence.at == len(evidence.items), "there is more evidence than the referee asked for")
     need(not many_programs or program.used == set(program.known), "nothing is about an item of the verdict")
     wrong = difference(reached, predicate["outcome"])

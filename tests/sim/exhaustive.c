@@ -1,6 +1,7 @@
 /* The exhaustive liar: a job of 8 steps, 8 nodes and 8 elements. At every element of every node of
- * every step one bit is wrong, and whoever claims that answers in every way, from each question on
- * and at each question alone. It is convicted or forfeits every time, and its honest rival never.
+ * every step one bit is wrong, or a step is left out, so that traces are equal and states are not.
+ * Whoever claims that answers in every way, from each question on and at each question alone. It is
+ * convicted or forfeits every time, and its honest rival never.
  * Usage: exhaustive [EVERY]: every EVERYth game; 1 (which is all of them) if it is left out. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,10 +150,9 @@ static void try_all_ways(bout *b) {
         }
 }
 
-static void try_place(trial *t, int64_t step, uint32_t node, uint32_t element) {
-    const vd_fault fault = {VD_FAULT_ELEMENT, step, node, element, 21};
+static void try_fault(trial *t, const vd_fault *fault) {
     toy_run wrong;
-    toy_run_open(&wrong, &t->job, &fault);
+    toy_run_open(&wrong, &t->job, fault);
     for (uint32_t liar = 0; liar < 2; liar++) {
         bout b;
         open_bout(&b, t, &wrong, liar);
@@ -167,7 +167,9 @@ static uint64_t try_all_places(trial *t) {
     for (int64_t step = -1; step < TOY_STEPS; step++)
         for (uint32_t node = 0; node < (step < 0 ? TOY_INIT_NODES : TOY_NODES); node++)
             for (uint32_t element = 0; element < TOY_ELEMENTS; element++, places++)
-                try_place(t, step, node, element);
+                try_fault(t, &(vd_fault){VD_FAULT_ELEMENT, step, node, element, 21});
+    for (int64_t step = 0; step < TOY_STEPS; step++, places++)
+        try_fault(t, &(vd_fault){.kind = VD_FAULT_SKIP, .step = step});
     return places;
 }
 

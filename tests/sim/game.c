@@ -70,8 +70,9 @@ static uint32_t choose_run(sim_game *g, uint32_t kinds) {
 
 /* At one question, from one on, or at all questions of a kind. */
 static void choose_questions(sim_game *g, sim_party *p) {
-    static const char *const topics[] = {"commit", "reveal",      "subrun",       "trace",
-                                         "open",   "prove trace", "prove tensor", "prove state"};
+    static const char *const topics[] = {"commit",       "reveal",      "subrun",
+                                         "trace",        "open",        "prove trace",
+                                         "prove tensor", "prove state", "open state"};
     p->from = 0, p->to = UINT32_MAX;
     if (one_in(g, 2)) {
         p->topic = topics[below(g, sizeof topics / sizeof topics[0])];

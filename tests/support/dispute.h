@@ -31,6 +31,11 @@ void test_job_open_sgd(test_job *job, int64_t steps, bool nesterov); /* an mlp *
 void test_job_open_operators(test_job *job, int64_t steps);          /* what no model uses */
 /* Sums over `rows`; those of products are the columns of a matrix of that width. */
 void test_job_open_folds(test_job *job, int64_t steps, int64_t rows, int64_t columns);
+/* One step; a state of so many leaves of one element, each made by a node of its own. */
+void test_job_open_leaves(test_job *job, uint32_t leaves);
+/* Two steps; a node of so many inputs, each made by a node of its own, but for the last one: it is
+ * the first again. The state is what it puts out. */
+void test_job_open_inputs(test_job *job, uint32_t inputs);
 void test_operators_program(vd_program *program, int64_t steps); /* that job's program */
 void test_job_close(test_job *job);
 

@@ -71,8 +71,8 @@ static const struct {
     {"skip@2", VD_GRADE_CONTRADICTION, 2, AT_NO_NODE},
     {"skip@5", VD_GRADE_CONTRADICTION, 5, AT_NO_NODE},
     {"weights", VD_GRADE_WRONG_OUTPUT, -1, AT_NODE},
-    {"history@1", VD_GRADE_CONTRADICTION, 1, AT_NO_NODE},
-    {"history@3", VD_GRADE_CONTRADICTION, 3, AT_NO_NODE},
+    {"history@1", VD_GRADE_BAD_PROOF, 1, AT_NO_NODE},
+    {"history@3", VD_GRADE_BAD_PROOF, 3, AT_NO_NODE},
 };
 
 Test(dispute, convicts_every_kind_of_fault_at_first_middle_and_last_step) {

@@ -51,13 +51,13 @@ static const struct {
     const char *fault;
     vd_grade grade;
 } kinds[] = {
-    {"poison@0", VD_GRADE_WRONG_OUTPUT},   {"element@3", VD_GRADE_WRONG_OUTPUT},
-    {"poison@1", VD_GRADE_WRONG_OUTPUT},   {"lr@2", VD_GRADE_WRONG_GRAPH},
-    {"seed@0", VD_GRADE_WRONG_GRAPH},      {"lr@1", VD_GRADE_WRONG_GRAPH},
-    {"skip@1", VD_GRADE_CONTRADICTION},    {"weights", VD_GRADE_WRONG_OUTPUT},
-    {"history@1", VD_GRADE_CONTRADICTION}, {"lr@0", VD_GRADE_WRONG_GRAPH},
-    {"skip@3", VD_GRADE_CONTRADICTION},    {"poison@3", VD_GRADE_WRONG_OUTPUT},
-    {"element@1", VD_GRADE_WRONG_OUTPUT},  {"lr@3", VD_GRADE_WRONG_GRAPH},
+    {"poison@0", VD_GRADE_WRONG_OUTPUT},  {"element@3", VD_GRADE_WRONG_OUTPUT},
+    {"poison@1", VD_GRADE_WRONG_OUTPUT},  {"lr@2", VD_GRADE_WRONG_GRAPH},
+    {"seed@0", VD_GRADE_WRONG_GRAPH},     {"lr@1", VD_GRADE_WRONG_GRAPH},
+    {"skip@1", VD_GRADE_CONTRADICTION},   {"weights", VD_GRADE_WRONG_OUTPUT},
+    {"history@1", VD_GRADE_BAD_PROOF},    {"lr@0", VD_GRADE_WRONG_GRAPH},
+    {"skip@3", VD_GRADE_CONTRADICTION},   {"poison@3", VD_GRADE_WRONG_OUTPUT},
+    {"element@1", VD_GRADE_WRONG_OUTPUT}, {"lr@3", VD_GRADE_WRONG_GRAPH},
     {"seed@2", VD_GRADE_WRONG_GRAPH},
 };
 

@@ -112,6 +112,16 @@ Test(verdict_kinds, of_long_sums_and_fixed_products_hold, .timeout = 120) {
     test_job_close(&job);
 }
 
+/* Records of inputs come in pieces; the state has one leaf. */
+Test(verdict_kinds, of_wide_nodes_hold) {
+    test_job job;
+    const duel skip = {.name = "one-leaf", .second = "skip@0"};
+    test_job_open_inputs(&job, 258);
+    flip(&job, RO_OP_CONCAT, "pieces");
+    fight(&job, &skip);
+    test_job_close(&job);
+}
+
 Test(verdict_kinds, over_rounding_logs_hold, .timeout = 120) {
     test_job job;
     test_provider trainer, auditor;

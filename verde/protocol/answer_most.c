@@ -34,9 +34,11 @@ static size_t leaf_size(const vd_question *q, const vd_program *program, uint64_
     }
 }
 
-static size_t base64_size(size_t bytes) {
-    return (bytes + 2) / 3 * 4;
-}
+#define BASE64_SIZE(bytes) (((bytes) + 2) / 3 * 4)
+enum { SECTION_TEXT = BASE64_SIZE(VD_LOG_SECTION_BYTES) };
+_Static_assert(VD_ANSWER_SPARE + 2 * VD_PROOF_MAX * VD_ANSWER_HASH + SECTION_TEXT <=
+                   VD_ANSWER_BYTES_MAX,
+               "an answer with a section of a log may be larger than answers may be");
 
 /* What has no list in it; or a list of hashes alone. */
 static vd_answer_most plain(size_t hashes) {
@@ -51,7 +53,7 @@ static vd_answer_most proofs(const vd_question *q, const vd_job_programs *job, s
     most.elements += count * (depth + 4);
     most.payload += count * (VD_ANSWER_LEAF + depth * VD_ANSWER_HASH);
     for (size_t i = 0; i < count; i++)
-        most.payload += base64_size(leaf_size(q, job->program, q->leaf ? q->leaf[i] : 0));
+        most.payload += BASE64_SIZE(leaf_size(q, job->program, q->leaf ? q->leaf[i] : 0));
     return most;
 }
 
@@ -67,7 +69,7 @@ static vd_answer_most payload_of(const vd_question *q, const vd_job_programs *jo
     }
     case VD_ASK_SECTION: {
         vd_answer_most most = plain(2 * VD_PROOF_MAX);
-        most.payload += base64_size(VD_LOG_SECTION_BYTES);
+        most.payload += SECTION_TEXT; /* no other answer may be as large */
         return most;
     }
     default: return plain(0);
@@ -76,8 +78,6 @@ static vd_answer_most payload_of(const vd_question *q, const vd_job_programs *jo
 
 vd_answer_most vd_answer_most_of(const vd_question *q, const vd_job_programs *job) {
     vd_answer_most most = payload_of(q, job);
-    if (most.payload > VD_ANSWER_BYTES_MAX)
-        most.payload = VD_ANSWER_BYTES_MAX;
-    most.note = VD_ANSWER_SPARE + base64_size(most.payload);
+    most.note = VD_ANSWER_SPARE + BASE64_SIZE(most.payload);
     return most;
 }

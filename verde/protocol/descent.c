@@ -177,12 +177,17 @@ bool vd_descent_ask(vd_referee *r, uint32_t p, vd_question *question) {
     return true;
 }
 
+/* What the root of a tree that nobody has stated yet must lead to. */
+static const vd_hash *committed(const vd_referee *r, uint32_t p, const vd_tree_name *tree) {
+    return tree->kind == VD_TREE_STATE ? &r->party[p].after : &r->party[p].record->output;
+}
+
 /* The frontier that p states, checked against the node above it. */
 static bool take_frontier(vd_referee *r, uint32_t p, size_t count, vd_hash *frontier) {
     const vd_descent *d = &r->descent;
     const json_t *list = json_object_get(r->party[p].body, "hashes");
     vd_hash root, joined;
-    if (!vd_take_root(r, p, &d->tree, &r->party[p].record->output, &root))
+    if (!vd_take_root(r, p, &d->tree, committed(r, p, &d->tree), &root))
         return false;
     if (d->lo == 0 && d->hi == d->count)
         r->party[p].node = root;

@@ -17,10 +17,11 @@ typedef enum {
     VD_PHASE_SUBRUN, /* states between two checkpoints */
     VD_PHASE_SUBRUN_OPEN,
     VD_PHASE_SUBRUN_PROVE,
-    VD_PHASE_TRACE,  /* records of the step */
-    VD_PHASE_LAYOUT, /* equal traces, different states */
-    VD_PHASE_LAYOUT_STATE,
-    VD_PHASE_TRACE_OPEN, /* first record that differs */
+    VD_PHASE_TRACE,     /* records of the step */
+    VD_PHASE_NEXT_OPEN, /* equal traces: first leaf of the state after the step that differs */
+    VD_PHASE_NEXT_LEAF,
+    VD_PHASE_NEXT_RECORD, /* and what made it */
+    VD_PHASE_TRACE_OPEN,  /* first record that differs */
     VD_PHASE_RECORD,
     VD_PHASE_PRODUCERS, /* where its inputs come from */
     VD_PHASE_STATE,
@@ -76,6 +77,7 @@ typedef struct {
     vd_hash run_name;      /* with rounding logs: the run name in the log */
     vd_hash logs;          /* with rounding logs: L at the first leaf that differs */
     vd_hash node;          /* during a descent: the tree node under examination */
+    vd_hash next;          /* of the state after the step: the first leaf that differs */
     vd_node_record *record;
     uint8_t leaf[VD_LEAF_SIZE];
     size_t leaf_size;
@@ -120,8 +122,9 @@ struct vd_referee {
     int64_t from, to; /* steps around the first difference */
     int64_t step;     /* the disputed step */
     const vd_graph *graph;
-    uint32_t record; /* the disputed node */
-    uint64_t leaf;   /* the disputed leaf of its output */
+    uint32_t record;    /* the disputed node */
+    uint32_t producers; /* so many records of those that feed it are proven */
+    uint64_t leaf;      /* the disputed leaf of its output */
     int64_t element;
     vd_fold fold;                /* the element's fold, if it is a long one */
     uint8_t part[VD_PART_BYTES]; /* what the disputed part leaves, computed */
@@ -216,8 +219,11 @@ void vd_subrun_take(vd_referee *);
 bool vd_trace_ask(vd_referee *, uint32_t, vd_question *);
 void vd_trace_take(vd_referee *);
 
-bool vd_layout_ask(vd_referee *, uint32_t, vd_question *);
-void vd_layout_take(vd_referee *);
+void vd_dispute_next(vd_referee *); /* equal traces: starts the descent of the states after */
+void vd_next_leaf_take(vd_referee *);
+bool vd_next_record_ask(vd_referee *, uint32_t, vd_question *);
+void vd_next_record_take(vd_referee *);
+bool vd_take_record(vd_referee *, uint32_t p, uint64_t index, const vd_buf *data);
 bool vd_record_ask(vd_referee *, uint32_t, vd_question *);
 void vd_record_take(vd_referee *);
 bool vd_producers_ask(vd_referee *, uint32_t, vd_question *);

@@ -1,5 +1,4 @@
-/* Records: what a node was, where its inputs came from, what follows for the state. PROTOCOL.md
- * section 5.4. */
+/* Records: what a node was, and where its inputs came from. PROTOCOL.md section 5.4. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,26 +37,7 @@ static bool malformed(vd_referee *r, uint32_t p) {
     return false;
 }
 
-/* ---- equal traces: S_{s+1} must follow from them through the layout ---- */
-
-/* Every leaf of the next state is some node's output: vd_program_validate. */
-bool vd_layout_ask(vd_referee *r, uint32_t p, vd_question *question) {
-    uint32_t n = r->program->leaf_count, count = 0;
-    vd_tree_name tree = trace_tree(r);
-    uint64_t *node = malloc(n * sizeof *node);
-    (void)p;
-    if (!node) {
-        vd_trouble(r, "out of memory");
-        return false;
-    }
-    for (uint32_t i = 0; i < n; i++)
-        node[count++] = r->graph->output[i] - sources(r);
-    bool ok = vd_want(r, node, count);
-    free(node);
-    return ok && vd_ask_wanted(r, &tree, question);
-}
-
-static bool take_output(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data) {
+bool vd_take_record(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data) {
     vd_node_record *record = r->party[p].record;
     (void)index;
     return vd_record_decode(data->data, data->size, record) || malformed(r, p);
@@ -83,50 +63,13 @@ static bool take_outputs(vd_referee *r, uint32_t p, vd_hash *output) {
         vd_buf data = {0};
         bool ok = vd_take_leaf(r, p, json_array_get(list, i), &root, r->wanted[i],
                                r->graph->node_count, false, &data) &&
-                  take_output(r, p, r->wanted[i], &data);
+                  vd_take_record(r, p, r->wanted[i], &data);
         vd_buf_free(&data);
         if (!ok)
             return false;
         output[i] = r->party[p].record->output;
     }
     return true;
-}
-
-static bool state_of_outputs(vd_referee *r, const vd_hash *output, vd_hash *state) {
-    uint32_t n = r->program->leaf_count;
-    vd_hash *tensor = calloc(n, sizeof *tensor);
-    bool ok = tensor != NULL;
-    for (uint32_t i = 0; ok && i < n; i++) {
-        const vd_hash *hash = wanted_output(r, output, r->graph->output[i] - sources(r));
-        ok = hash != NULL;
-        if (ok)
-            tensor[i] = *hash;
-    }
-    ok = ok && vd_state_commit(&r->program_hash, r->step + 1, tensor, n, state, NULL) == VD_OK;
-    free(tensor);
-    return ok;
-}
-
-static void judge_state(vd_referee *r, uint32_t p) {
-    vd_hash state, *output = calloc(r->wanted_count + 1, sizeof *output);
-    if (output && take_outputs(r, p, output)) {
-        if (!state_of_outputs(r, output, &state))
-            vd_trouble(r, "the next state could not be computed");
-        else if (!vd_hash_equal(&state, &r->party[p].after))
-            vd_convict(r, p, VD_GRADE_CONTRADICTION,
-                       "its state after step %lld is not the one that its own trace leads to",
-                       (long long)r->step);
-    }
-    if (!output)
-        vd_trouble(r, "out of memory");
-    free(output);
-}
-
-void vd_layout_take(vd_referee *r) {
-    for (uint32_t p = 0; p < r->parties; p++)
-        judge_state(r, p);
-    if (vd_all_stand(r))
-        vd_inconclusive(r, "Equal traces lead to different states, yet both follow the layout.");
 }
 
 /* ---- the first record that differs ---- */
@@ -169,8 +112,8 @@ static void name_node(vd_referee *r) {
              vd_node_name(r->graph, r->record).text, r->place->operator_name);
 }
 
-/* Asks for the nodes and state leaves that feed the disputed node. */
-static bool want_producers(vd_referee *r, bool states) {
+/* Asks for the state leaves, or the nodes, that feed the disputed node. */
+static bool want_feeding(vd_referee *r, bool states) {
     const vd_node *n = vd_node_stored(r->graph, r->record);
     uint64_t list[RO_MAX_INPUTS];
     uint32_t count = 0, first = sources(r), leaves = vd_state_sources(r->program, r->graph);
@@ -184,6 +127,18 @@ static bool want_producers(vd_referee *r, bool states) {
     return vd_want(r, list, count);
 }
 
+/* The next of the nodes that feed it, as many as one question may ask for: a record may be large.
+ */
+static bool want_producers(vd_referee *r) {
+    if (!want_feeding(r, false))
+        return false;
+    r->wanted_count -= r->producers;
+    memmove(r->wanted, r->wanted + r->producers, r->wanted_count * sizeof *r->wanted);
+    if (r->wanted_count > VD_PROVE_RECORDS_MAX)
+        r->wanted_count = VD_PROVE_RECORDS_MAX;
+    return true;
+}
+
 void vd_record_take(vd_referee *r) {
     vd_tree_name tree = trace_tree(r);
     vd_hash descriptor;
@@ -194,7 +149,7 @@ void vd_record_take(vd_referee *r) {
         return;
     for (uint32_t p = 0; p < r->parties; p++) {
         const vd_node_record *record = r->party[p].record;
-        if (!vd_take_leaves(r, p, &tree, NULL, r->wanted, 1, take_output)) {
+        if (!vd_take_leaves(r, p, &tree, NULL, r->wanted, 1, vd_take_record)) {
             ok = false;
         } else if (!vd_hash_equal(&record->descriptor, &descriptor)) {
             vd_convict(r, p, VD_GRADE_WRONG_GRAPH,
@@ -206,7 +161,8 @@ void vd_record_take(vd_referee *r) {
             ok = malformed(r, p);
         }
     }
-    if (ok && want_producers(r, false))
+    r->producers = 0;
+    if (ok && want_producers(r))
         r->phase = VD_PHASE_PRODUCERS;
 }
 
@@ -223,23 +179,26 @@ static void wrong_input(vd_referee *r, uint32_t p, int32_t input, const char *wh
                whose);
 }
 
-/* `record` keeps the disputed record; producers are read through a copy. */
+/* Compares the inputs that are made by these producers, and with the first of these what everybody
+ * knows. */
 static void check_producers(vd_referee *r, uint32_t p, const vd_hash *output) {
     const vd_node *n = vd_node_stored(r->graph, r->record);
     for (int32_t i = 0; i < n->input_count; i++) {
-        uint32_t value = vd_node_input(r->graph, r->record, i);
+        const uint32_t value = vd_node_input(r->graph, r->record, i);
+        const vd_hash *stated = &r->party[p].record->input[i], *made;
         vd_hash public;
         if (value >= sources(r)) {
-            const vd_hash *made = wanted_output(r, output, value - sources(r));
-            if (!made || !vd_hash_equal(made, &r->party[p].record->input[i]))
+            made = wanted_output(r, output, value - sources(r));
+            if (made && !vd_hash_equal(made, stated))
                 wrong_input(r, p, i, "the output of its producer in its own trace");
-        } else if (public_source(r, value, &public) &&
-                   !vd_hash_equal(&public, &r->party[p].record->input[i])) {
+        } else if (r->producers == 0 && public_source(r, value, &public) &&
+                   !vd_hash_equal(&public, stated)) {
             wrong_input(r, p, i, "the job's");
         }
     }
 }
 
+/* `record` keeps the disputed record; producers are read through a copy. */
 static bool take_producers(vd_referee *r, uint32_t p) {
     vd_node_record *disputed = r->party[p].record, *scratch = malloc(sizeof *scratch);
     vd_hash *output = calloc(r->wanted_count + 1, sizeof *output);
@@ -260,7 +219,10 @@ void vd_producers_take(vd_referee *r) {
     bool ok = true;
     for (uint32_t p = 0; p < r->parties; p++)
         ok &= take_producers(r, p);
-    if (ok && vd_all_stand(r) && want_producers(r, true))
+    if (!ok || !vd_all_stand(r))
+        return;
+    r->producers += r->wanted_count;
+    if (want_producers(r) && r->wanted_count == 0 && want_feeding(r, true))
         r->phase = VD_PHASE_STATE;
 }
 

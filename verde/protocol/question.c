@@ -188,9 +188,12 @@ static bool read_open(const json_t *root, uint64_t count, vd_question *out) {
 
 /* How many leaves are asked for is the referee's choice, and the answer is as long. */
 static size_t leaves_max(vd_tree_kind kind) {
-    return kind == VD_TREE_TENSOR ? VD_PROVE_LEAVES_MAX
-           : kind == VD_TREE_FOLD ? VD_PROVE_PARTS_MAX
-                                  : VD_PROVE_RECORDS_MAX;
+    switch (kind) {
+    case VD_TREE_TENSOR:
+    case VD_TREE_STATE: return VD_PROVE_LEAVES_MAX;
+    case VD_TREE_TRACE: return VD_PROVE_RECORDS_MAX;
+    default: return VD_PROVE_PLACES_MAX;
+    }
 }
 
 static bool read_leaves(const json_t *list, uint64_t count, vd_question *out) {

@@ -268,9 +268,9 @@ void vd_trace_take(vd_referee *r) {
     if (!ok)
         return;
     if (vd_hash_equal(&r->party[0].trace_root, &r->party[1].trace_root)) {
-        vd_story(r,
-                 "Both traces of the step are equal: checking the states that follow from them.");
-        r->phase = VD_PHASE_LAYOUT;
+        vd_story(r, "Both traces of the step are equal: looking for the first leaf of the states "
+                    "after it that differs.");
+        vd_dispute_next(r);
         return;
     }
     vd_story(r, "The traces of the step differ: looking for the first of %u nodes that does.",

@@ -129,7 +129,7 @@ static vd_status write_decision(const vd_key *referee, decision *d, vd_buf *out,
                  ? vd_note_sign(referee, VD_TYPE_VERDICT, text.data, text.size, out, err)
                  : vd_fail(err, VD_ERR_LOCAL, "verdict: out of memory");
     vd_buf_free(&text);
-    if (status == VD_OK && out->size > vd_verdict_bytes_max(d->outcome->game_count))
+    if (status == VD_OK && out->size > vd_verdict_bytes_of(d->outcome))
         status =
             vd_fail(err, VD_ERR_LOCAL, "verdict: %zu bytes, more than a verifier reads", out->size);
     return status;

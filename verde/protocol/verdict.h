@@ -26,8 +26,9 @@ VD_MUST_USE vd_status vd_verdict_write_many(const vd_key *referee, const vd_prog
                                             const vd_buf *assignment_note,
                                             const vd_tournament *tournament, const vd_cost *cost,
                                             vd_buf *out, vd_err *err);
-/* The most bytes that a verdict of so many games has; of two providers, none are counted. */
+/* The most bytes that a verdict of so many games has, or of this outcome. */
 size_t vd_verdict_bytes_max(uint32_t games);
+size_t vd_verdict_bytes_of(const vd_outcome *outcome);
 
 /* The contents of a verified verdict; vd_verdict_free frees it. */
 typedef struct {

@@ -25,6 +25,12 @@ size_t vd_verdict_bytes_max(uint32_t games) {
     return VD_VERDICT_BYTES_MAX + (size_t)games * VD_VERDICT_GAME_BYTES;
 }
 
+/* A second hearing of two is a second game. */
+size_t vd_verdict_bytes_of(const vd_outcome *o) {
+    return vd_verdict_bytes_max(o->party_count > 2 ? o->game_count
+                                                   : 1 + (o->challenge.end >= VD_CHALLENGE_FAILED));
+}
+
 typedef struct {
     json_t *root;      /* the in-toto statement */
     vd_buf assignment; /* payload */
@@ -297,7 +303,7 @@ vd_status vd_verdict_verify(const void *note, size_t size, const vd_public_key *
     }
     if (status == VD_OK)
         status = vd_verdict_items_all_used(&v.items, err);
-    if (status == VD_OK && size > vd_verdict_bytes_max(out->outcome.game_count))
+    if (status == VD_OK && size > vd_verdict_bytes_of(&out->outcome))
         status = vd_fail(err, VD_ERR_PEER, "verdict: %zu bytes are too many for its games", size);
     if (status == VD_OK)
         status = compare(&v, out);
