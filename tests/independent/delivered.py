@@ -40,7 +40,7 @@ def commitment(shape, data):
 
 
 def read_proof(data):
-    said = parse(data.rstrip(b"\n"), 65792, "the proof")
+    said = parse(data.rstrip(b"\n"), (1 << 18) + 256, "the proof")
     need(is_integer(said.get("verde_proof")) and said["verde_proof"] == 1, "the proof is of another version")
     encoded = from_base64(said.get("program"))
     need(encoded is not None, "the program is not canonical base64")

@@ -223,10 +223,10 @@ class Program:
         _, self.steps, self.interval = reader.numbers("QQQ")
         need(1 <= self.steps <= 2**31 - 1 and 1 <= self.interval <= self.steps, "the steps are not allowed")
         count = reader.number("I")
-        need(count <= 65536, "there are too many data tensors")
+        need(count <= 1 << 17, "there are too many data tensors")
         self.data = [(reader.string(), reader.shape(), reader.take(32)) for _ in range(count)]
         count = reader.number("I")
-        need(1 <= count <= 65536, "the number of state leaves is not allowed")
+        need(1 <= count <= 1 << 18, "the number of state leaves is not allowed")
         self.leaves = [(reader.string(), reader.shape()) for _ in range(count)]
         shapes = [shape for _, shape, _ in self.data] + [NUMBER]
         self.init = Graph(reader, shapes, self.leaves)

@@ -452,3 +452,18 @@ Test(net_flood, reads_have_a_bound_of_memory_that_answers_do_not_share) {
     cr_expect(status == 200);
     end(&t);
 }
+
+/* Such as the proof of a large program. The kernel's buffers hold less than these 9 MiB. */
+Test(net_flood, a_read_that_is_larger_than_their_bound_goes_out_alone) {
+    turns t = {.count = 0};
+    start_host(&t.h, (vd_server_options){.screen = screen_by_body,
+                                         .read = host_handler,
+                                         .read_max = 4 << 20,
+                                         .held_max = 8 << 20});
+    cr_expect(status_of(post_big(&t, '9', 'a')) == 500, "it is no read");
+    cr_expect(status_of(post_big(&t, '9', '?')) == 200);
+    cr_expect(status_of(post_big(&t, '9', '?')) == 503);
+    cr_expect(status_of(post_big(&t, '1', '?')) == 503);
+    cr_expect(status_of(post_big(&t, '1', 'a')) == 200);
+    end(&t);
+}

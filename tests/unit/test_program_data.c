@@ -1,5 +1,6 @@
 /* Programs with many data tensors: their bytes, what is refused, and a run that reads them all. */
 #include "tests/support/dispute.h"
+#include "verde/exec/state_proof.h"
 #include "verde/graph/build.h"
 
 #include <criterion/criterion.h>
@@ -85,6 +86,71 @@ Test(program_data, counts_beyond_the_bytes_are_refused_before_memory_is_taken) {
         expect_refused_count(count[i], false);
         expect_refused_count(count[i], true);
     }
+}
+
+/* ---- the most of both ---- */
+
+/* One node makes all leaves. */
+static vd_program largest_program(void) {
+    vd_program p = {.steps = 1, .checkpoint_interval = 1, .leaf_count = VD_LEAVES_MAX};
+    vd_err err;
+    add_data(&p, VD_DATA_MAX);
+    p.leaf = calloc(p.leaf_count + 1, sizeof *p.leaf);
+    p.init.output = calloc(p.leaf_count, sizeof *p.init.output);
+    p.step.output = calloc(p.leaf_count, sizeof *p.step.output);
+    cr_assert(p.leaf && p.init.output && p.step.output);
+    for (uint32_t i = 0; i < p.leaf_count; i++) {
+        snprintf(p.leaf[i].name, VD_NAME_SIZE, "l%u", i);
+        p.leaf[i].shape = cell;
+    }
+    vd_builder init = vd_builder_of(&p, &p.init), step = vd_builder_of(&p, &p.step);
+    const vd_op fill = {RO_OP_FILL, {0}, &cell};
+    const vd_value zero = vd_emit(&init, "zero", fill, 0, NULL);
+    const vd_value next = vd_emit(&step, "zero", fill, 0, NULL);
+    for (uint32_t i = 0; i < p.leaf_count; i++) {
+        p.init.output[i] = zero;
+        p.step.output[i] = next;
+    }
+    p.init.loss = p.step.loss = UINT32_MAX;
+    vd_builder_free(&init);
+    vd_builder_free(&step);
+    cr_assert(vd_program_validate(&p, &err) == VD_OK, "%s", err.text);
+    return p;
+}
+
+/* The proof of its last state: S_0 is any hash. */
+static vd_state_proof proof_of(vd_program *p) {
+    vd_state_proof proof = {.program = *p, .step = 1};
+    vd_hash state[2] = {{{1}}};
+    vd_tree tree;
+    proof.tensor = calloc(p->leaf_count, sizeof *proof.tensor);
+    cr_assert(proof.tensor && vd_program_hash(p, &proof.program_hash, NULL) == VD_OK);
+    cr_assert(vd_state_commit(&proof.program_hash, 1, proof.tensor, p->leaf_count, &state[1],
+                              NULL) == VD_OK);
+    cr_assert(vd_tree_of_hashes(&tree, state, 2, NULL) == VD_OK);
+    cr_assert(vd_tree_root(&tree, &proof.run_root, NULL) == VD_OK);
+    cr_assert(vd_tree_prove(&tree, 1, &proof.path, NULL) == VD_OK);
+    vd_tree_free(&tree);
+    return proof;
+}
+
+Test(program_data, the_most_leaves_and_tensors_are_read_and_proven) {
+    vd_program p = largest_program(), again;
+    vd_buf bytes = bytes_of(&p), text = {0};
+    vd_err err = {0};
+    cr_assert(vd_program_decode(bytes.data, bytes.size, &again, &err) == VD_OK, "%s", err.text);
+    cr_expect(again.leaf_count == 1 << 18 && again.data_count == 1 << 17);
+    vd_program_free(&again);
+    vd_state_proof proof = proof_of(&p), read;
+    cr_assert(vd_state_proof_put(&proof, &text, &err) == VD_OK, "%s", err.text);
+    cr_expect(text.size < 70 * (size_t)VD_LEAVES_MAX + (bytes.size + 2) / 3 * 4 + 1000, "%zu",
+              text.size);
+    cr_assert(vd_state_proof_parse(text.data, text.size, &read, &err) == VD_OK, "%s", err.text);
+    cr_expect(vd_hash_equal(&read.run_root, &proof.run_root));
+    vd_state_proof_free(&read);
+    vd_state_proof_free(&proof); /* and the program */
+    vd_buf_free(&text);
+    vd_buf_free(&bytes);
 }
 
 Test(program_data, a_step_reads_every_tensor) {

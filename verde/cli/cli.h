@@ -139,6 +139,7 @@ VD_MUST_USE vd_status vd_open_state(const char *dir, const vd_program *program,
                                     vd_hash *commitment, vd_err *err);
 /* From a run directory: program and fault; program and log fit together. */
 VD_MUST_USE vd_status vd_load_run(const char *dir, vd_loaded *out, vd_run_log *log, vd_err *err);
+enum { VD_PLACES_BYTES_MAX = VD_DATA_MAX << 10 }; /* of data.json: 1 KiB for each tensor */
 /* The data of a finished run, to execute its steps again: from where DIR/data.json says, or from
  * files of the same names in the directory `moved`, if it is not NULL. VD_ERR_USAGE: a file
  * is not there; VD_ERR_PEER: it is not the program's. */

@@ -233,7 +233,7 @@ static vd_exit provide(int argc, char **argv) {
         return vd_provide_answer_child(argc - 2, argv + 2);
     a = (arguments){.jobs = 1, .page = -1};
     a.limits = (vd_provide_limits){.client_bytes = INT64_C(100000000000),
-                                   .client_blobs = 1 << 17,
+                                   .client_blobs = 1 << 18,
                                    .client_jobs = 8,
                                    .memory = half_of_memory(),
                                    .keep_s = 86400,
@@ -269,7 +269,7 @@ const vd_command vd_cmd_provide = {
     "                       machine's); a job that needs more is refused before it starts\n"
     "  --job-seconds N      a job that computes longer is stopped (default: 0, no limit)\n"
     "  --client-bytes SIZE  what a client may have here, uploads and results (default: 100G)\n"
-    "  --client-blobs N     how many files it may have uploaded (default: 131072)\n"
+    "  --client-blobs N     how many files it may have uploaded (default: 262144)\n"
     "  --client-jobs N      its jobs that wait or run at a time (default: 8)\n"
     "  --client-seconds N   seconds that its jobs may compute, all together (default: 0, no "
     "limit)\n"

@@ -10,7 +10,6 @@ enum {
     COPY_BYTES_MAX = 16 << 20, /* larger tensors stay where they are */
     COPY_CHUNK = 1 << 20,
     ALIGNMENT = 64, /* of copies in DIR/data */
-    RECORD_BYTES_MAX = 64 << 20,
     RECORD_ELEMENTS = 4 * VD_DATA_MAX,
     PATH_SIZE = 4200,
 };
@@ -280,7 +279,7 @@ vd_status vd_load_data(const char *dir, const char *moved, vd_loaded *out, vd_er
     data_loading l = {dir, moved, out, {.progress = vd_tell_hashing, .user = &hashing}, 0, 0};
     const ro_options options = {.size = sizeof options, .backend = "cpu"};
     snprintf(path, sizeof path, "%s/data.json", dir);
-    vd_status status = vd_read_file(path, RECORD_BYTES_MAX, &text, err);
+    vd_status status = vd_read_file(path, VD_PLACES_BYTES_MAX, &text, err);
     if (status == VD_OK)
         status = vd_json_read(text.data, text.size, RECORD_ELEMENTS, &record, err);
     if (status == VD_OK)

@@ -78,11 +78,10 @@ static vd_status load(const vd_run_child *c, vd_loaded *loaded, vd_err *err) {
 
 /* The run's folder serves by itself, as every run's. */
 static vd_status copy_places(const vd_run_child *c, vd_err *err) {
-    enum { PLACES_BYTES_MAX = 64 << 20 };
     char path[1100];
     vd_buf text = {0};
     snprintf(path, sizeof path, "%.900s/" VD_JOB_DATA, c->dir);
-    vd_status status = vd_read_file(path, PLACES_BYTES_MAX, &text, err);
+    vd_status status = vd_read_file(path, VD_PLACES_BYTES_MAX, &text, err);
     snprintf(path, sizeof path, "%.1000s/data.json", c->run);
     if (status == VD_OK)
         status = vd_write_file(path, text.data, text.size, 0644, err);

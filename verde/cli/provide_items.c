@@ -70,7 +70,7 @@ static vd_status load_shared(items_child *x, vd_err *err) {
     json_t *record = NULL;
     vd_buf text = {0};
     snprintf(path, sizeof path, "%.900s/" VD_JOB_DATA, x->child->dir);
-    vd_status status = vd_read_file(path, 64 << 20, &text, err);
+    vd_status status = vd_read_file(path, VD_PLACES_BYTES_MAX, &text, err);
     if (status == VD_OK)
         status = vd_json_read(text.data, text.size, 4 * VD_DATA_MAX, &record, err);
     if (status == VD_OK)

@@ -3,7 +3,6 @@
 #define VD_DELIVERY_H
 
 enum {
-    VD_DELIVERED_PROOF_MAX = 64 << 20,  /* bytes of a proof: the largest body of a response */
     VD_DELIVERED_LOSSES_MAX = 16 << 20, /* bytes of losses.jsonl */
 };
 

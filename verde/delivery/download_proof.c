@@ -40,7 +40,7 @@ static vd_status accept_proof(void *user, vd_answer *answer, vd_err *err) {
 
 static vd_got ask_proof(vd_download *d, uint32_t p, vd_answer *answer, void *user) {
     (void)user;
-    return vd_download_ask(d, p, client_of(d, p), "/state", VD_DELIVERED_PROOF_MAX, answer);
+    return vd_download_ask(d, p, client_of(d, p), "/state", VD_STATE_PROOF_BYTES_MAX, answer);
 }
 
 static vd_got take_proof(vd_download *d, uint32_t p, vd_answer *answer, void *user) {

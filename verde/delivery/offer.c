@@ -70,9 +70,9 @@ static vd_status offer_proof(vd_offer *o, const vd_check *run, const vd_hash *te
         return status;
     o->run_root = proof.run_root;
     status = vd_state_proof_put(&proof, &o->proof, err);
-    if (status == VD_OK && o->proof.size > VD_DELIVERED_PROOF_MAX)
+    if (status == VD_OK && o->proof.size > VD_STATE_PROOF_BYTES_MAX)
         status = vd_fail(err, VD_ERR_USAGE, "a proof of %zu bytes; more than %d are not offered",
-                         o->proof.size, VD_DELIVERED_PROOF_MAX);
+                         o->proof.size, VD_STATE_PROOF_BYTES_MAX);
     vd_state_proof_free(&proof);
     return status;
 }
@@ -179,7 +179,7 @@ static bool read_tensors(vd_offer *o, vd_cursor *c) {
 
 static bool read_rest(vd_offer *o, vd_cursor *c) {
     const size_t size = vd_get_u32(c);
-    const uint8_t *proof = size <= VD_DELIVERED_PROOF_MAX ? vd_get(c, size) : NULL;
+    const uint8_t *proof = size <= VD_STATE_PROOF_BYTES_MAX ? vd_get(c, size) : NULL;
     const size_t left = proof ? c->size - c->at : 0;
     if (!proof || left / VD_HASH_SIZE != o->block_count || left % VD_HASH_SIZE != 0)
         return false;

@@ -8,7 +8,8 @@
 
 typedef struct vd_offer vd_offer;
 
-enum { VD_OFFER_BYTES_MAX = 64 << 20 }; /* of a file that an offer is kept in: a state of 1 TiB */
+/* Bytes of a file that an offer is kept in: a proof, and the blocks of a state of 1 TiB. */
+enum { VD_OFFER_BYTES_MAX = 160 << 20 };
 
 /* Hashes the state's file once, as `run` says; takes nothing of it afterwards. VD_ERR_PEER: the
  * state is not what the run commits to, so that there is nothing to offer. */

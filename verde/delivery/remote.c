@@ -8,10 +8,11 @@
 
 #include "verde/commit/json.h"
 #include "verde/delivery/signed.h"
+#include "verde/graph/graph.h"
 
 enum {
-    ANSWER_BYTES_MAX = 8 << 20,
-    ANSWER_ELEMENTS_MAX = 1 << 17,
+    ANSWER_BYTES_MAX = 9 << 20, /* all blobs of a submission may be missing */
+    ANSWER_ELEMENTS_MAX = VD_DATA_MAX + 256,
     STALLS_MAX = 8,
     HASHED_PER_S = 16 << 20, /* bytes that a provider hashes in a second, at least */
 };

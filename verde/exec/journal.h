@@ -24,7 +24,7 @@
 
 enum {
     VD_JOURNAL_VERSION = 1,
-    VD_JOURNAL_WRITES_MAX = 1 << 17, /* of one record */
+    VD_JOURNAL_WRITES_MAX = 1 << 19, /* of one record: two for each leaf that a state may have */
     VD_IMAGE_STEPS = 256,            /* from one image of a state to the next, in such a run */
 };
 

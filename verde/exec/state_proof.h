@@ -5,7 +5,9 @@
 
 #include "verde/exec/run.h"
 
-enum { VD_STATE_PROOF_BYTES_MAX = 160 << 20 };
+/* The largest program in base64, and 70 bytes for each of the most leaves: 103 MiB; and some white
+ * space. */
+enum { VD_STATE_PROOF_BYTES_MAX = 112 << 20 };
 
 typedef struct {
     vd_program program;

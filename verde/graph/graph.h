@@ -16,8 +16,8 @@ enum {
     VD_UNROLLED_MAX = 1 << 26, /* that a graph means */
     VD_REPEATS_MAX = 64,
     VD_SUMS_MAX = 1 << 16, /* of a repeat, and so many carried values */
-    VD_LEAVES_MAX = 1 << 16,
-    VD_DATA_MAX = 1 << 16,
+    VD_LEAVES_MAX = 1 << 18,
+    VD_DATA_MAX = 1 << 17,
     VD_EDGES_MAX = 1 << 22,        /* all inputs of all nodes that are listed */
     VD_INPUTS_MEANT_MAX = 1 << 28, /* of all nodes that a graph means */
     VD_PROGRAM_BYTES_MAX = 64 << 20,

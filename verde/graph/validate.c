@@ -14,10 +14,12 @@ static vd_status check_sources(const vd_program *program, vd_err *err) {
         program->checkpoint_interval > program->steps)
         return vd_fail(err, VD_ERR_PEER, "program: steps %lld, checkpoint interval %lld",
                        (long long)program->steps, (long long)program->checkpoint_interval);
-    if (program->leaf_count == 0 || program->leaf_count > VD_LEAVES_MAX ||
-        program->data_count > VD_DATA_MAX)
-        return vd_fail(err, VD_ERR_PEER, "program: %u state leaves and %u data tensors",
-                       program->leaf_count, program->data_count);
+    if (program->leaf_count == 0 || program->leaf_count > VD_LEAVES_MAX)
+        return vd_fail(err, VD_ERR_PEER, "program: %u state leaves, expected 1 to %d",
+                       program->leaf_count, VD_LEAVES_MAX);
+    if (program->data_count > VD_DATA_MAX)
+        return vd_fail(err, VD_ERR_PEER, "program: %u data tensors, expected at most %d",
+                       program->data_count, VD_DATA_MAX);
     for (uint32_t i = 0; i < program->leaf_count; i++)
         if (!valid_leaf(&program->leaf[i]))
             return vd_fail(err, VD_ERR_PEER, "program: name or shape of state leaf %u", i);

@@ -91,7 +91,8 @@ void vd_conn_keep_input(vd_conn *conn) {
 }
 
 bool vd_conn_hold_reads(vd_conn *conn, size_t bytes) {
-    if (conn->server->reads + bytes > conn->server->options.read_max)
+    const size_t others = conn->server->reads;
+    if (others && others + bytes > conn->server->options.read_max)
         return false;
     conn->server->reads += bytes;
     conn->reads += bytes;

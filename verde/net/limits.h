@@ -6,7 +6,7 @@ enum {
     /* Sizes that both sides agree on: a server accepts no larger body, a client no larger answer.
      */
     VD_NET_REQUEST_MAX = 16 << 20,
-    VD_NET_RESPONSE_MAX = 64 << 20,
+    VD_NET_RESPONSE_MAX = 112 << 20,
 
     /* Server. */
     VD_NET_HEADER_MAX = 16 << 10, /* request line and headers together */
@@ -18,7 +18,8 @@ enum {
     VD_NET_QUEUE_MAX = 32,        /* requests waiting for the worker; then 503 */
     VD_NET_ASKER_MAX = 8,         /* of them by one asker */
     VD_NET_HELD_MAX = 128 << 20,  /* bytes of requests and responses in memory; then 503 or a cut */
-    VD_NET_READ_MAX = 32 << 20,   /* of them in responses of the second handler; then 503 */
+    VD_NET_READ_MAX = 32 << 20,   /* of them in responses of the second handler; then 503. A larger
+                                     one goes out alone, beside all that is held */
     VD_NET_GRACE_MS = 5000,       /* for a request before its rate is looked at */
     VD_NET_RATE_MIN = 1024,       /* bytes a second of a request, after that; less is cut */
     VD_NET_HANDSHAKE_MS = 10000,  /* from accept to the first byte of a request */

@@ -219,14 +219,18 @@ static void send_response(vd_conn *conn, struct evhttp_request *http, vd_respons
                           vd_lane lane) {
     const char *type = response->content_type ? response->content_type : "application/octet-stream";
     size_t size = response->body.size;
+    /* A download that is larger than all of them may be goes out alone, beside what else is held.
+     */
+    const bool alone = lane == VD_LANE_READ && size > conn->server->options.read_max;
     struct evbuffer *out = evbuffer_new();
     if (lane == VD_LANE_READ && !vd_conn_hold_reads(conn, size)) {
         refuse(conn, http, 503, "too many downloads at once");
     } else if (!out || !vd_buf_ok(&response->body) || size > VD_NET_RESPONSE_MAX ||
-               !vd_conn_make_memory(conn->server, size) || !move_body(&response->body, out)) {
+               !(alone || vd_conn_make_memory(conn->server, size)) ||
+               !move_body(&response->body, out)) {
         refuse(conn, http, 500, "no memory for the response");
     } else {
-        vd_conn_hold(conn, size);
+        vd_conn_hold(conn, alone ? 0 : size);
         vd_conn_enter(conn, VD_CONN_SENDING);
         evhttp_add_header(evhttp_request_get_output_headers(http), "Content-Type", type);
         evhttp_request_set_on_complete_cb(http, on_sent, conn);

@@ -136,7 +136,8 @@ void vd_conn_hold(vd_conn *conn, size_t bytes);
 void vd_conn_release(vd_conn *conn, size_t bytes);
 bool vd_conn_make_memory(vd_server *server, size_t size); /* false: there is not so much */
 void vd_conn_keep_input(vd_conn *conn); /* of what is held only the input not yet taken */
-/* Counts what a read sends, until the response is sent or the connection gone. false: too much. */
+/* Counts what a read sends, until the response is sent or the connection gone. false: too much,
+ * with what other reads send. */
 VD_MUST_USE bool vd_conn_hold_reads(vd_conn *conn, size_t bytes);
 void vd_conn_enter(vd_conn *conn, vd_conn_state state);
 const vd_address *vd_conn_address(vd_conn *conn);

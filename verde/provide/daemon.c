@@ -223,7 +223,7 @@ vd_status vd_daemon_create(const vd_daemon_options *options, vd_daemon **out, vd
                                       .read = handle,
                                       .lasting = handle,
                                       .writes = true,
-                                      .request_max = VD_CHUNK_MAX,
+                                      .request_max = VD_SUBMISSION_MAX,
                                       .bodies_max = VD_DAEMON_BODIES_MAX,
                                       .held_max = VD_DAEMON_HELD_MAX};
     vd_status status = open_files(daemon, err);

@@ -8,7 +8,7 @@
 #include "verde/provide/ledger.h"
 
 enum {
-    VD_SUBMISSION_MAX = 8 << 20,     /* bytes of a submission, which names 65,536 blobs at most */
+    VD_SUBMISSION_MAX = 9 << 20,     /* bytes of a submission, which names 2^17 blobs at most */
     VD_REFEREES_MAX = 16,            /* named by a submission */
     VD_ANSWERERS_MAX = 4,            /* runs about which questions are answered at once */
     VD_COLLECT_S = 60,               /* between two looks at what nobody needs */

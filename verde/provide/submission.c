@@ -6,6 +6,9 @@
 #include "verde/exec/store.h"
 #include "verde/provide/submission.h"
 
+_Static_assert(VD_SUBMISSION_MAX >= (2 * VD_HASH_SIZE + 3) * (VD_DATA_MAX + VD_REFEREES_MAX) + 4096,
+               "a submission of the most data has no room");
+
 static bool is_hash(const char *text) {
     uint8_t bytes[32];
     return text && vd_unhex(text, bytes, sizeof bytes);

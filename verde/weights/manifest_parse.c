@@ -130,9 +130,11 @@ static vd_status read_count(text *t, vd_manifest *out) {
     int64_t count;
     if (!next_line(t, &line, &size) || !starts_with(&line, &size, "tensors "))
         return manifest_bad(t, "expected `tensors` and how many there are");
+    char range[64];
+    snprintf(range, sizeof range, "the number of tensors must be 1..%d", VD_WEIGHTS_MAX);
     const char *end = line + size;
     if (!take_number(&line, end, VD_WEIGHTS_MAX, &count) || line != end)
-        return manifest_bad(t, "the number of tensors must be 1..65536");
+        return manifest_bad(t, range);
     out->count = (uint32_t)count;
     out->tensor = calloc(out->count, sizeof *out->tensor);
     return out->tensor ? VD_OK : vd_fail(t->err, VD_ERR_LOCAL, "%s: out of memory", t->name);

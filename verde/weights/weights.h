@@ -21,7 +21,7 @@ enum {
     VD_WEIGHTS_HEADER_MAX = 100 * 1000 * 1000, /* bytes of a file's header, as the format has it */
     VD_WEIGHTS_INDEX_MAX = 32 << 20,           /* bytes of model.safetensors.index.json */
     VD_WEIGHTS_CONFIG_MAX = 1 << 20,           /* bytes of config.json */
-    VD_WEIGHTS_MAX = 1 << 16,                  /* tensors of a folder */
+    VD_WEIGHTS_MAX = 1 << 17,                  /* tensors of a folder: as a program's data */
     VD_WEIGHTS_FILES_MAX = 1024,
     VD_WEIGHT_NAME_SIZE = 256, /* with the final NUL */
     VD_MANIFEST_BYTES_MAX = 64 << 20,
