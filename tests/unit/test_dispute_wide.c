@@ -265,3 +265,21 @@ Test(wide, a_question_asks_for_no_more_leaves_than_an_answer_may_have) {
     }
     test_job_close(&job);
 }
+
+/* What one game may need, PROTOCOL.md section 9: many records, or many leaves and a section. */
+Test(wide, operators_of_more_than_eight_inputs_read_two_elements_and_are_not_free) {
+    static const char *const known[] = {"read_batch", "concat", "concat_axis"};
+    enum { KNOWN = sizeof known / sizeof known[0] };
+    int wide = 0;
+    for (int op = 1; op < RO_OP_END; op++) {
+        const ro_op_info *info = ro_op_describe(op);
+        if (!info || info->max_inputs <= 8)
+            continue;
+        bool is_known = false;
+        for (int i = 0; i < KNOWN; i++)
+            is_known |= strcmp(info->name, known[i]) == 0;
+        cr_expect(is_known && !ro_op_is_free(op), "%s", info->name);
+        wide++;
+    }
+    cr_expect(wide == KNOWN, "%d", wide);
+}

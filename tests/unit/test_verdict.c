@@ -937,3 +937,20 @@ Test(verdict, is_refused_with_any_byte_of_its_payload_changed_though_signed_agai
     vd_buf_free(&payload);
     vd_buf_free(&note);
 }
+
+Test(verdict, has_as_many_bytes_as_its_games_allow_and_hearings_of_two_are_games) {
+    vd_outcome o = {.party_count = 2};
+    cr_expect(vd_verdict_bytes_of(&o) == vd_verdict_bytes_max(1));
+    o.challenge.end = VD_CHALLENGE_CONFIRMED; /* nobody was heard again */
+    cr_expect(vd_verdict_bytes_of(&o) == vd_verdict_bytes_max(1));
+    o.challenge.end = VD_CHALLENGE_FAILED;
+    cr_expect(vd_verdict_bytes_of(&o) == vd_verdict_bytes_max(2));
+    o = (vd_outcome){.party_count = 3, .game_count = 5};
+    cr_expect(vd_verdict_bytes_of(&o) == vd_verdict_bytes_max(5));
+    /* Payloads of two, each in base64 in a note, and the note in base64 in the verdict; and the
+     * largest program. */
+    const size_t payloads = (size_t)2 * VD_GAME_ANSWER_BYTES / 9 * 16;
+    const size_t program = (size_t)VD_PROGRAM_BYTES_MAX / 9 * 16;
+    cr_expect(vd_verdict_bytes_max(1) - vd_verdict_bytes_max(0) > payloads + program);
+    cr_expect(vd_verdict_bytes_max(0) > program);
+}
