@@ -14,11 +14,13 @@ from trees import SIZES, elements
 NO_LOSS = SEGMENTS = 0xffffffff
 ADD = next(o for o in OPERATORS.values() if o.name == "add")
 NUMBER = (2, (1,))
+INTEGERS = {2: (-2**31, 2**31 - 1), 3: (0, 255), 4: (0, 65535)}  # by element type
 
 
 class Reader:
     def __init__(self, data):
         self.data, self.at = data, 0
+        self.names = []  # where each begins and ends, with its length
 
     def take(self, size):
         need(len(self.data) - self.at >= size, "the program ends too early")
@@ -33,7 +35,9 @@ class Reader:
 
     def string(self, markers=0, digits=0):
         """A name; bytes 1..markers in it stand for so many digits."""
+        start = self.at
         data = self.take(self.number("H"))
+        self.names.append((start, self.at))
         need(all(0x20 <= c <= 0x7e or 1 <= c <= markers for c in data), "a name is not allowed")
         need(sum(digits if c <= markers else 1 for c in data) <= 255, "a name is too long")
         return data.decode()
@@ -215,10 +219,10 @@ class Graph:
 
 class Program:
     def __init__(self, data):
-        need(len(data) <= 64 << 20, "the program is too large")
         reader = Reader(data)
         need(reader.take(15) == b"\x0d\0verde program", "it is no program")
         need(reader.numbers("HH") == (1, 1), "the program is of another version")
+        need(len(data) <= 64 << 20, "the program is too large")
         self.hash = tagged("verde/program/1", data)
         _, self.steps, self.interval = reader.numbers("QQQ")
         need(1 <= self.steps <= 2**31 - 1 and 1 <= self.interval <= self.steps, "the steps are not allowed")
@@ -231,8 +235,33 @@ class Program:
         shapes = [shape for _, shape, _ in self.data] + [NUMBER]
         self.init = Graph(reader, shapes, self.leaves)
         self.step = Graph(reader, [shape for _, shape in self.leaves] + shapes, self.leaves)
-        if reader.at < len(data):
-            raise NotJudged("the program has bytes after its graphs: rounding (section 12) is not judged here")
+        self.ranges = {}  # of a data tensor: its least and its greatest element
+        self.read_parts(reader)
+
+    def read_parts(self, reader):
+        """What follows the graphs: section 1.6."""
+        last = 0
+        while reader.at < len(reader.data):
+            part = reader.number("B")
+            need(part in (1, *range(16, 33)), f"part {part} of a program is not known")
+            need(last < part, "the parts do not ascend")
+            last = part
+            if part > 1:
+                raise NotJudged("the program has rounding (section 12), which is not judged here")
+            self.read_ranges(reader)
+
+    def read_ranges(self, reader):
+        count, last = reader.number("I"), -1
+        need(count >= 1, "there are no ranges")
+        for _ in range(count):
+            number, least, greatest = reader.numbers("Iqq")
+            need(last < number < len(self.data), "a range is of no data tensor, or not in order")
+            dtype, last = self.data[number][1][0], number
+            need(dtype in INTEGERS, "a range is of a tensor that has no integers")
+            low, high = INTEGERS[dtype]
+            need(low <= least <= greatest <= high, "a range is not within the element type")
+            need((least, greatest) != (low, high), "a range is the whole of the element type")
+            self.ranges[number] = least, greatest
 
     def graph(self, step):
         return self.init if step < 0 else self.step

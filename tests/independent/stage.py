@@ -64,22 +64,24 @@ def encoded_node(name, number, attributes, inputs, shape):
             b"".join(pack("<I", i) for i in inputs) + encoded_shape(shape))
 
 
-def program_bytes(operator, attributes, shapes, commitments, shape):
-    """A program of one step with one node. An input without a commitment is the number of the step."""
+def program_bytes(operator, attributes, shapes, commitments, shape, unread=()):
+    """A program of one step with one node. An input without a commitment is the number of the step. Data tensors of the
+    shapes `unread` are there besides."""
     data = [i for i, known in enumerate(commitments) if known]
-    value = {i: 1 + k for k, i in enumerate(data)}
-    inputs = [value.get(i, 1 + len(data)) for i in range(len(shapes))]
+    value, count = {i: 1 + k for k, i in enumerate(data)}, len(data) + len(unread)
+    inputs = [value.get(i, 1 + count) for i in range(len(shapes))]
     words = [attributes[a[0]] for a in operator.attributes]
     text = encoded_string("verde program") + pack("<HHQQQ", 1, 1, 0, 1, 1)
-    text += pack("<I", len(data)) + b"".join(
-        encoded_string(f"d{i}") + encoded_shape(shapes[i]) + commitments[i] for i in data)
+    text += pack("<I", count) + b"".join(
+        encoded_string(f"d{i}") + encoded_shape(shapes[i]) + commitments[i] for i in data) + b"".join(
+        encoded_string("unread") + encoded_shape(s) + bytes(32) for s in unread)
     text += pack("<I", 1) + encoded_string("out") + encoded_shape(shape)
     init = [encoded_node("zero", 1, [0], [], (1, shape[1]))]
     if shape[0] != 1:
-        init.append(encoded_node("cast", 15, [shape[0]], [len(data) + 1], shape))
-    text += pack("<II", len(init), len(init) - 1) + b"".join(init) + pack("<II", len(data) + len(init), 0xffffffff)
+        init.append(encoded_node("cast", 15, [shape[0]], [count + 1], shape))
+    text += pack("<II", len(init), len(init) - 1) + b"".join(init) + pack("<II", count + len(init), 0xffffffff)
     text += pack("<II", 1, len(inputs)) + encoded_node("x", operator.number, words, inputs, shape)
-    return text + pack("<II", 2 + len(data), 0xffffffff)
+    return text + pack("<II", 2 + count, 0xffffffff)
 
 
 class Case:
@@ -276,6 +278,33 @@ def disturbed(case, chance):
     return program_bytes(operator, attributes, shapes, known, shape)
 
 
+RANGES = [(0, 254), (1, 255), (0, 255), (0, 65534), (0, 65535), (-1, 5), (5, 4), (-2**31, 2**31 - 1),
+          (-2**31, 2**31 - 2), (-2**31 - 1, 0), (0, 2**31), (7, 7), (-2**63, 2**63 - 1), (0, 99)]
+
+
+def ranged(chance):
+    """Program bytes with ranges of data behind its graphs, which are perhaps malformed."""
+    shapes = [(chance.choice([2, 3, 4] * 6 + [1, 5]), (4,)) for _ in range(3)]
+    numbers = sorted(chance.sample(range(3), chance.randrange(1, 4)))
+    if chance.random() < 0.1:
+        numbers.append(chance.choice([0, 2, 3, 2**32 - 1]))
+    part = pack("<BI", 1, len(numbers))
+    for i in numbers:
+        fitting = [r for r in RANGES if {2: r[0] >= -2**31 and r[1] < 2**31 - 1, 3: 0 <= r[0] <= r[1] < 255,
+                                         4: 0 <= r[0] <= r[1] < 65535}.get(shapes[min(i, 2)][0])]
+        part += pack("<Iqq", i, *chance.choice(fitting if fitting and chance.random() < 0.8 else RANGES))
+    way = chance.randrange(12)
+    if way == 0:
+        part = part[:-1]
+    elif way == 1:
+        part += bytes([chance.choice([0, 1, 2, 15, 33, 255])])
+    elif way == 2:
+        part = bytes([chance.choice([0, 2, 15, 33, 255])]) + part[1:]
+    elif way == 3:
+        part = pack("<BI", 1, 0)
+    return program_bytes(NAMES["fill"], {"value": 0}, [], [], (1, (2,)), shapes) + part
+
+
 def other_shape(chance, shape):
     dtype, dims = shape[0], list(shape[1])
     i = chance.randrange(len(dims))
@@ -326,6 +355,9 @@ def main(verde, count, *names):
             alike = [report(verde, staged(case, chance), f"{name} {i}", told),
                      report(verde, agreed(disturbed(case, chance)), f"{name} {i} disturbed", None)]
             seen, different = seen + len(alike), different + alike.count(False)
+    for i in range(60 * int(count)):
+        data = ranged(random.Random(f"ranges {i}"))
+        seen, different = seen + 1, different + (not report(verde, agreed(data), f"ranges {i}", None))
     print(f"{seen} staged verdicts about {len(names or NAMES)} operators: {different} decided differently")
     return 1 if different else 0
 

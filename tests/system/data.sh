@@ -81,4 +81,25 @@ code=0
 wait "$pid" || code=$?
 [ "$code" -eq 1 ] || fail "a run whose file was cut off: exit code $code, expected 1"
 grep -q "here/cut.txt: was cut off while it was read" "$work/err" || fail "no word about the file that was cut off"
+
+# The program is changed to say that all bytes are printable. Whoever loads the data names the first other one.
+printf 'printable, but\tthis' > "$work/there/text"
+job 2 "text" "$(sha256sum < "$work/there/text" | cut -d ' ' -f 1)" |
+    sed 's/sequence: 64/sequence: 8/; s/interval: 5/interval: 1/' > "$work/there/job.yaml"
+expect 0 'run root' "$verde" run "$work/there/job.yaml" --out "$work/ranged" --threads 1
+mv "$work/ranged/program" "$work/there/program"
+{
+    cat "$work/there/program" # and a part: 1 range, of data tensor 0, 32..126
+    printf '\001\001\000\000\000\000\000\000\000\040\000\000\000\000\000\000\000\176\000\000\000\000\000\000\000'
+} > "$work/ranged/program"
+hash=$({ printf 'verde/program/1\000' && cat "$work/ranged/program"; } | sha256sum | cut -d ' ' -f 1)
+sed "s/\(\"program\": *\)\"[0-9a-f]*\"/\1\"$hash\"/" "$work/ranged/run.json" > "$work/there/run.json"
+mv "$work/there/run.json" "$work/ranged/run.json"
+outside='ranged/data: data tensor tokens: element 14 is 9, expected 32 to 126 as the program says'
+for command in check serve 'inspect --trace 0'; do
+    # shellcheck disable=SC2086
+    expect 6 "$outside" "$verde" $command "$work/ranged"
+    one_line
+done
+expect 2 'data: another range of tokens there' "$verde" run "$work/there/job.yaml" --out "$work/ranged"
 echo "$((count + 1)) checks of data in files"

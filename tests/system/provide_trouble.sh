@@ -104,6 +104,13 @@ answers "\"run_root\": \"$root\".*\"state\": \"done\"" alice wait "$job" done fa
 answers '^200 ' bob request POST "/v1/jobs/$other/cancel"
 answers '^413 .*the job takes [0-9]* bytes of disk, and the limit is 100000000000' alice submit "$work/losses"
 
+# ---- data outside of the range that the program states: it is told when the run loads them ----
+cp -r "$work/toy" "$work/ranged"
+python3 -c 'import struct, sys; open(sys.argv[1], "ab").write(struct.pack("<BIIqq", 1, 1, 0, 0, 120))' "$work/ranged/program"
+submit alice ranged
+answers 'data tensor tokens: element [0-9]* is 12[1-9], expected 0 to 120 as the program says.*"state": "failed"' \
+    alice wait "$job" failed done
+
 # ---- all of a client's jobs together ----
 stop
 daemon seconds --jobs 2 --client-seconds 4 --client-blobs 3

@@ -200,6 +200,12 @@ vd_report(const vd_err *err); /* one line on standard error; the exit code of th
 void vd_say(const char *format, ...) VD_PRINTF(1, 2);
 void vd_print_json(json_t *object); /* one line on standard output; takes the object */
 json_t *vd_hash_text(const vd_hash *hash);
+
+/* ---- program.c: what is told of a program ---- */
+
+/* A line that begins with `label` for each range of data; a list of them. */
+void vd_print_ranges(const vd_program *program, const char *label);
+json_t *vd_ranges_json(const vd_program *program);
 /* A line on standard output, of a hash or a key. */
 void vd_print_hex(const char *name, const uint8_t bytes[VD_HASH_SIZE]);
 const char *vd_plural(uint64_t count); /* "s", but of one thing "" */

@@ -7,6 +7,7 @@ static void print_summary(const vd_program *p, const vd_hash *hash) {
     vd_hex(hash->b, VD_HASH_SIZE, hex);
     printf("# program %s\n# %u nodes at initialisation, %u per step, %u state leaves\n", hex,
            p->init.node_count, p->step.node_count, p->leaf_count);
+    vd_print_ranges(p, "# data:");
 }
 
 static vd_exit print_graph(const vd_program *p, bool dot, bool init, bool json, vd_err *err) {
@@ -15,10 +16,10 @@ static vd_exit print_graph(const vd_program *p, bool dot, bool init, bool json, 
     if (vd_program_hash(p, &hash, err) != VD_OK)
         return vd_report(err);
     if (json) {
-        vd_print_json(json_pack("{so sI sI sI}", "program", vd_hash_text(&hash), "init_nodes",
+        vd_print_json(json_pack("{so sI sI sI so}", "program", vd_hash_text(&hash), "init_nodes",
                                 (json_int_t)p->init.node_count, "step_nodes",
                                 (json_int_t)p->step.node_count, "state_leaves",
-                                (json_int_t)p->leaf_count));
+                                (json_int_t)p->leaf_count, "ranges", vd_ranges_json(p)));
         return VD_EXIT_OK;
     }
     if (dot)

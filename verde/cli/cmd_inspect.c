@@ -55,10 +55,10 @@ static json_t *seen_json(const seen *s, const vd_run_log *log) {
 }
 
 static json_t *run_json(const vd_loaded *loaded, const vd_run_log *log, const seen *s) {
-    json_t *out = json_pack("{sb so sI sI ss so}", "finished", s->whole, "program",
+    json_t *out = json_pack("{sb so sI sI ss so so}", "finished", s->whole, "program",
                             vd_hash_text(&log->program), "steps", (json_int_t)loaded->program.steps,
                             "checkpoints", (json_int_t)log->count, "fault", log->fault, "checked",
-                            seen_json(s, log));
+                            seen_json(s, log), "ranges", vd_ranges_json(&loaded->program));
     if (s->whole)
         json_object_set_new(out, "run_root", vd_hash_text(&s->run_root));
     if (log->rounded && log->party.role)
@@ -95,6 +95,7 @@ static void print_run(const arguments *a, const vd_loaded *loaded, const vd_run_
            s->whole ? "finished" : "unfinished", (long long)loaded->program.steps,
            vd_plural((uint64_t)loaded->program.steps), log->count,
            (unsigned long long)vd_run_leaves(&loaded->program));
+    vd_print_ranges(&loaded->program, "data         ");
     if (log->rounded && log->party.role)
         print_rounding(log);
     if (log->fault[0])

@@ -228,6 +228,7 @@ static vd_status load_tensor(data_loading *l, uint32_t i, const json_t *item, vd
     char path[PATH_SIZE];
     const vd_map *file = NULL;
     vd_hash byte_root, root;
+    vd_err why = {0};
     if (!name || !json_is_integer(at) || offset < 0 || (uint64_t)offset % element != 0)
         return vd_fail(err, VD_ERR_PEER, "%s/data.json: tensor %u must have a file and an offset",
                        l->dir, i);
@@ -248,6 +249,8 @@ static vd_status load_tensor(data_loading *l, uint32_t i, const json_t *item, vd
                          "%s: has changed, or is another file: not the data `%s` of the program in "
                          "%s",
                          path, want->tensor.name, l->dir);
+    if (status == VD_OK && vd_check_range(want, data, &why) != VD_OK)
+        status = vd_fail(err, VD_ERR_PEER, "%s: %s", path, why.text);
     l->loaded->placed.place[i] = (vd_data_place){file->path, (uint64_t)offset};
     l->loaded->placed.tensor[i] = data;
     l->done += bytes;

@@ -61,6 +61,8 @@ static vd_status map_shared(items_child *x, const json_t *list, vd_err *err) {
         if (status == VD_OK && memcmp(commitment.b, want->root, VD_HASH_SIZE) != 0)
             status = vd_fail(err, VD_ERR_PEER, "data `%s` is not that of the programs",
                              want->tensor.name);
+        if (status == VD_OK)
+            status = vd_check_range(want, x->shared[i].data, err);
     }
     return status;
 }

@@ -166,6 +166,7 @@ void *vd_pack_own(const vd_pack *pack, uint32_t index, const vd_program *p, uint
 
 static vd_status check_own(const vd_pack *pack, uint32_t index, const vd_program *p, vd_err *err) {
     vd_status status = VD_OK;
+    vd_err why = {0};
     if (!has_own(pack, index, p))
         return pack_wrong(err, index, "its data have not the sizes that its program says");
     for (uint32_t i = 0; status == VD_OK && i < pack->own; i++) {
@@ -176,6 +177,8 @@ static vd_status check_own(const vd_pack *pack, uint32_t index, const vd_program
                      : vd_fail(err, VD_ERR_LOCAL, "out of memory");
         if (status == VD_OK && memcmp(commitment.b, p->data[i].root, VD_HASH_SIZE) != 0)
             status = pack_wrong(err, index, "its data are not those of its program");
+        if (status == VD_OK && vd_check_range(&p->data[i], data, &why) != VD_OK)
+            status = pack_wrong(err, index, why.text);
         free(data);
     }
     return status;
@@ -189,7 +192,8 @@ static vd_status check_shared(const vd_pack *pack, uint32_t index, const vd_prog
         return pack_wrong(err, index, "it has more or fewer data tensors than the first one");
     for (uint32_t i = pack->own; i < p->data_count; i++)
         if (memcmp(p->data[i].root, first->data[i].root, VD_HASH_SIZE) != 0 ||
-            !ro_shape_equal(&p->data[i].tensor.shape, &first->data[i].tensor.shape))
+            !ro_shape_equal(&p->data[i].tensor.shape, &first->data[i].tensor.shape) ||
+            !vd_range_equal(&p->data[i].range, &first->data[i].range))
             return pack_wrong(err, index, "its weights are not those of the first one");
     return VD_OK;
 }

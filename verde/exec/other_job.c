@@ -29,6 +29,9 @@ static void compare_data(sentence *s, const vd_program *there, const vd_program 
         if (memcmp(there->data[i].root, here->data[i].root, sizeof here->data[i].root) != 0) {
             add(s, "data: other bytes there");
             return;
+        } else if (!vd_range_equal(&there->data[i].range, &here->data[i].range)) {
+            add(s, "data: another range of %s there", here->data[i].tensor.name);
+            return;
         }
 }
 

@@ -37,12 +37,21 @@ static bool get_name(vd_cursor *in, vd_graph *graph, vd_node *n) {
     return !in->failed && vd_store_name(graph, n, name, strlen(name));
 }
 
-static bool get_node(vd_cursor *in, vd_graph *graph, vd_node *n, bool in_body) {
+/* How many attributes follow, nobody knows. */
+static bool refuse_operator(const vd_graph *graph, const vd_node *n, vd_err *err) {
+    vd_fail(err, VD_ERR_PEER, "node %u (%s): operator %d is not known to this version",
+            (uint32_t)(n - graph->stored), vd_stored_name(graph, n), (int)n->op);
+    return false;
+}
+
+static bool get_node(vd_cursor *in, vd_graph *graph, vd_node *n, bool in_body, vd_err *err) {
     if (!get_name(in, graph, n))
         return false;
     n->op = vd_get_u16(in);
     n->input_count = vd_get_u16(in);
-    if (!ro_op_describe(n->op) || n->input_count > RO_MAX_INPUTS)
+    if (!in->failed && !ro_op_describe(n->op))
+        return refuse_operator(graph, n, err);
+    if (in->failed || n->input_count > RO_MAX_INPUTS)
         return false;
     for (int i = 0; i < vd_attr_count(n->op); i++)
         n->attr[i] = (int64_t)vd_get_u64(in);
@@ -69,7 +78,7 @@ static bool grow(void *list, uint32_t count, uint32_t more, size_t size) {
 }
 
 /* Counts beyond the input are refused before allocation. */
-static bool get_nodes(vd_cursor *in, uint32_t nodes, vd_graph *g, bool in_body) {
+static bool get_nodes(vd_cursor *in, uint32_t nodes, vd_graph *g, bool in_body, vd_err *err) {
     const uint32_t edges = vd_get_u32(in);
     const size_t left = in->size - in->at;
     if (in->failed || nodes == 0 || nodes > VD_NODES_MAX - g->stored_count ||
@@ -83,7 +92,7 @@ static bool get_nodes(vd_cursor *in, uint32_t nodes, vd_graph *g, bool in_body) 
     g->node_capacity = g->stored_count + nodes;
     g->edge_capacity = g->edge_count + edges;
     for (; g->stored_count < g->node_capacity; g->stored_count++)
-        if (!get_node(in, g, &g->stored[g->stored_count], in_body))
+        if (!get_node(in, g, &g->stored[g->stored_count], in_body, err))
             return false;
     g->node_count += in_body ? 0 : nodes;
     return g->edge_count == g->edge_capacity;
@@ -129,9 +138,10 @@ static bool get_sums(vd_cursor *in, vd_graph *g, vd_repeat *r) {
     return true;
 }
 
-static bool get_repeat(vd_cursor *in, vd_graph *g) {
+static bool get_repeat(vd_cursor *in, vd_graph *g, vd_err *err) {
     vd_repeat r = {.count = vd_get_u32(in), .first = g->stored_count, .start = g->node_count};
-    if (r.count < 2 || g->repeat_count == VD_REPEATS_MAX || !get_nodes(in, vd_get_u32(in), g, true))
+    if (r.count < 2 || g->repeat_count == VD_REPEATS_MAX ||
+        !get_nodes(in, vd_get_u32(in), g, true, err))
         return false;
     r.size = g->stored_count - r.first;
     if (!get_carried(in, g, &r) || !get_sums(in, g, &r) ||
@@ -143,16 +153,16 @@ static bool get_repeat(vd_cursor *in, vd_graph *g) {
     return true;
 }
 
-static bool get_segments(vd_cursor *in, vd_graph *g) {
+static bool get_segments(vd_cursor *in, vd_graph *g, vd_err *err) {
     const uint32_t first = vd_get_u32(in);
     int last = -1;
     if (first != VD_SEGMENTS)
-        return get_nodes(in, first, g, false);
+        return get_nodes(in, first, g, false, err);
     for (uint32_t left = vd_get_u32(in); left > 0 && !in->failed; left--) {
         const int kind = vd_get_u8(in);
-        const bool ok = kind == VD_SEGMENT_PLAIN
-                            ? last != VD_SEGMENT_PLAIN && get_nodes(in, vd_get_u32(in), g, false)
-                        : kind == VD_SEGMENT_REPEAT ? get_repeat(in, g)
+        const bool ok = kind == VD_SEGMENT_PLAIN ? last != VD_SEGMENT_PLAIN &&
+                                                       get_nodes(in, vd_get_u32(in), g, false, err)
+                        : kind == VD_SEGMENT_REPEAT ? get_repeat(in, g, err)
                                                     : false;
         if (!ok)
             return false;
@@ -161,15 +171,24 @@ static bool get_segments(vd_cursor *in, vd_graph *g) {
     return !in->failed && g->repeat_count > 0;
 }
 
-bool vd_get_graph(vd_cursor *in, uint32_t sources, uint32_t leaf_count, vd_graph *graph) {
-    graph->sources = sources;
-    if (!get_segments(in, graph) || leaf_count > (in->size - in->at) / 4)
+static bool get_outputs(vd_cursor *in, uint32_t leaves, vd_graph *graph) {
+    if (leaves > (in->size - in->at) / 4)
         return false;
-    graph->output = calloc(leaf_count + 1, sizeof *graph->output);
+    graph->output = calloc(leaves + 1, sizeof *graph->output);
     if (!graph->output)
         return false;
-    for (uint32_t i = 0; i < leaf_count; i++)
+    for (uint32_t i = 0; i < leaves; i++)
         graph->output[i] = vd_get_u32(in);
     graph->loss = vd_get_u32(in);
     return !in->failed;
+}
+
+bool vd_get_graph(vd_cursor *in, const vd_program *program, vd_graph *graph, vd_err *err) {
+    vd_err why = {0};
+    graph->sources = vd_source_count(program, graph);
+    if (get_segments(in, graph, &why))
+        return get_outputs(in, program->leaf_count, graph);
+    if (why.text[0])
+        vd_fail(err, VD_ERR_PEER, "%s graph, %s", vd_graph_name(program, graph), why.text);
+    return false;
 }

@@ -16,39 +16,6 @@ static void get_leaf(vd_cursor *in, vd_leaf *leaf) {
     leaf->shape = vd_get_shape(in);
 }
 
-static void put_rounding(vd_buf *out, const vd_program_rounding *r) {
-    uint16_t count = 0;
-    for (int op = 0; op < RO_OP_END; op++)
-        count += r->threshold[op] != 0;
-    vd_put_u8(out, (uint8_t)r->bits);
-    vd_put_u8(out, (uint8_t)r->encoding);
-    vd_put_u16(out, count);
-    for (int op = 0; op < RO_OP_END; op++) {
-        uint64_t value;
-        memcpy(&value, &r->threshold[op], sizeof value);
-        if (r->threshold[op] != 0) {
-            vd_put_u16(out, (uint16_t)op);
-            vd_put_u64(out, value);
-        }
-    }
-}
-
-/* Operators ascend, so that one table has one spelling. */
-static bool get_rounding(vd_cursor *in, vd_program_rounding *r) {
-    int last = -1;
-    r->bits = vd_get_u8(in);
-    r->encoding = vd_get_u8(in);
-    for (uint16_t left = vd_get_u16(in); left > 0 && !in->failed; left--) {
-        const int op = vd_get_u16(in);
-        const uint64_t value = vd_get_u64(in);
-        if (op <= last || op >= RO_OP_END || value == 0)
-            return false;
-        memcpy(&r->threshold[op], &value, sizeof value);
-        last = op;
-    }
-    return !in->failed && r->bits != 0;
-}
-
 void vd_program_encode(const vd_program *program, vd_buf *out) {
     vd_put_string(out, magic);
     vd_put_u16(out, VD_ENCODING_VERSION);
@@ -66,16 +33,22 @@ void vd_program_encode(const vd_program *program, vd_buf *out) {
         put_leaf(out, &program->leaf[i]);
     vd_put_graph(out, program, &program->init);
     vd_put_graph(out, program, &program->step);
-    if (program->rounding.bits)
-        put_rounding(out, &program->rounding);
+    vd_put_parts(out, program);
 }
 
-static bool get_header(vd_cursor *in, vd_program *p) {
+/* Versions before all else: of another one nothing else is known. */
+static bool get_header(vd_cursor *in, vd_program *p, vd_err *err) {
     char text[sizeof magic];
     vd_get_string(in, text, sizeof text);
-    if (in->failed || strcmp(text, magic) != 0 || vd_get_u16(in) != VD_ENCODING_VERSION ||
-        vd_get_u16(in) != RO_SPEC_VERSION)
+    const int encoding = vd_get_u16(in), specification = vd_get_u16(in);
+    if (in->failed || strcmp(text, magic) != 0)
         return false;
+    if (encoding != VD_ENCODING_VERSION || specification != RO_SPEC_VERSION) {
+        vd_fail(err, VD_ERR_PEER,
+                "encoding version %d of specification %d, this version knows %d of %d", encoding,
+                specification, VD_ENCODING_VERSION, RO_SPEC_VERSION);
+        return false;
+    }
     p->seed = vd_get_u64(in);
     p->steps = (int64_t)vd_get_u64(in);
     p->checkpoint_interval = (int64_t)vd_get_u64(in);
@@ -114,21 +87,28 @@ static bool get_layout(vd_cursor *in, vd_program *p) {
     return !in->failed;
 }
 
+static bool get_program(vd_cursor *in, vd_program *p, vd_err *err) {
+    if (!get_header(in, p, err))
+        return false;
+    if (in->size > VD_PROGRAM_BYTES_MAX) {
+        vd_fail(err, VD_ERR_PEER, "%zu bytes, expected at most %d", in->size, VD_PROGRAM_BYTES_MAX);
+        return false;
+    }
+    return get_data(in, p) && get_layout(in, p) && vd_get_graph(in, p, &p->init, err) &&
+           vd_get_graph(in, p, &p->step, err) && vd_get_parts(in, p, err) && vd_cursor_done(in);
+}
+
 vd_status vd_program_decode(const void *bytes, size_t size, vd_program *out, vd_err *err) {
-    *out = (vd_program){0};
     vd_cursor in = vd_cursor_of(bytes, size);
-    if (size > VD_PROGRAM_BYTES_MAX)
-        return vd_fail(err, VD_ERR_PEER, "program: %zu bytes, expected at most %d", size,
-                       VD_PROGRAM_BYTES_MAX);
-    if (!get_header(&in, out) || !get_data(&in, out) || !get_layout(&in, out) ||
-        !vd_get_graph(&in, vd_source_count(out, &out->init), out->leaf_count, &out->init) ||
-        !vd_get_graph(&in, vd_source_count(out, &out->step), out->leaf_count, &out->step) ||
-        (in.at < in.size && !get_rounding(&in, &out->rounding)) || !vd_cursor_done(&in)) {
+    vd_err why = {0};
+    *out = (vd_program){0};
+    if (!get_program(&in, out, &why)) {
         vd_program_free(out);
-        return vd_fail(err, VD_ERR_PEER,
-                       "program: malformed at byte %zu, expected encoding version %d of "
-                       "specification %d",
-                       in.at, VD_ENCODING_VERSION, RO_SPEC_VERSION);
+        return why.text[0] ? vd_fail(err, VD_ERR_PEER, "program: %s", why.text)
+                           : vd_fail(err, VD_ERR_PEER,
+                                     "program: malformed at byte %zu, expected encoding version %d "
+                                     "of specification %d",
+                                     in.at, VD_ENCODING_VERSION, RO_SPEC_VERSION);
     }
     vd_status status = vd_program_validate(out, err);
     if (status != VD_OK)

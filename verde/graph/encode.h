@@ -12,8 +12,13 @@ int vd_attr_count(int op); /* 0: there is no such operator */
 void vd_put_shape(vd_buf *out, const ro_shape *shape);
 ro_shape vd_get_shape(vd_cursor *in);
 
+/* What follows the graphs: PROTOCOL.md section 1.6. False: malformed, and *err may say how. */
+void vd_put_parts(vd_buf *out, const vd_program *program);
+bool vd_get_parts(vd_cursor *in, vd_program *program, vd_err *err);
+
 void vd_put_graph(vd_buf *out, const vd_program *program, const vd_graph *graph);
-/* False: malformed, or no memory. Nothing is checked but what keeps reading safe. */
-bool vd_get_graph(vd_cursor *in, uint32_t sources, uint32_t leaf_count, vd_graph *graph);
+/* `graph` is one of the program's, whose data and layout are there. False: malformed, or no memory;
+ * *err says what was not known. Nothing is checked but what keeps reading safe. */
+bool vd_get_graph(vd_cursor *in, const vd_program *program, vd_graph *graph, vd_err *err);
 
 #endif

@@ -52,6 +52,10 @@ vd_status vd_program_take_data(vd_program *program, uint32_t count, vd_err *err)
     return program->data ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
 }
 
+const char *vd_graph_name(const vd_program *program, const vd_graph *graph) {
+    return graph == &program->init ? "init" : "step";
+}
+
 uint32_t vd_state_sources(const vd_program *program, const vd_graph *graph) {
     return graph == &program->init ? 0 : program->leaf_count;
 }

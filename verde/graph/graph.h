@@ -92,10 +92,17 @@ typedef struct {
     uint32_t loss;    /* value to report, or UINT32_MAX */
 } vd_graph;
 
+/* What a program says of all elements of a data tensor: whoever loads them compares. */
+typedef struct {
+    bool stated;
+    int64_t least, greatest;
+} vd_range;
+
 /* A data tensor: what the run reads besides its state. */
 typedef struct {
     vd_leaf tensor;
     uint8_t root[32]; /* tensor commitment */
+    vd_range range;   /* of integers only */
 } vd_data;
 
 /* How free nodes are rounded, and logged, in a run that is not in fixed order (SPEC 14). */
@@ -122,7 +129,16 @@ void vd_program_free(vd_program *program);
 /* Makes room for `count` data tensors, all zeros, in a program that has none. */
 VD_MUST_USE vd_status vd_program_take_data(vd_program *program, uint32_t count, vd_err *err);
 
+/* States that every element of a tensor of integers lies in least..greatest, which must be a number
+ * of its type at least. What is the whole of the type is not stated: it would say nothing. */
+void vd_state_range(vd_data *data, int64_t least, int64_t greatest);
+bool vd_range_equal(const vd_range *a, const vd_range *b);
+/* Compares all elements, as this machine has them, with what is stated of them. VD_ERR_PEER names
+ * the tensor, the first element that lies outside, its value and the range. */
+VD_MUST_USE vd_status vd_check_range(const vd_data *data, const void *elements, vd_err *err);
+
 /* Values: which is what. `init` says which graph. */
+const char *vd_graph_name(const vd_program *program, const vd_graph *graph); /* "init", "step" */
 uint32_t vd_source_count(const vd_program *program, const vd_graph *graph);
 uint32_t vd_state_sources(const vd_program *program, const vd_graph *graph); /* 0 for init */
 const ro_shape *vd_value_shape(const vd_program *program, const vd_graph *graph, uint32_t value);

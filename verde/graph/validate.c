@@ -9,6 +9,20 @@ static bool valid_leaf(const vd_leaf *leaf) {
            vd_has_elements(&leaf->shape);
 }
 
+static vd_status check_ranges(const vd_program *program, vd_err *err) {
+    for (uint32_t i = 0; i < program->data_count; i++) {
+        const vd_data *d = &program->data[i];
+        if (!vd_valid_range(d))
+            return vd_fail(
+                err, VD_ERR_PEER,
+                "program: range %lld to %lld of data tensor %u (%s), of type %s: expected "
+                "a part, but not the whole, of a type of integers",
+                (long long)d->range.least, (long long)d->range.greatest, i, d->tensor.name,
+                ro_dtype_name(d->tensor.shape.dtype));
+    }
+    return VD_OK;
+}
+
 static vd_status check_sources(const vd_program *program, vd_err *err) {
     if (program->steps < 1 || program->steps > INT32_MAX || program->checkpoint_interval < 1 ||
         program->checkpoint_interval > program->steps)
@@ -26,7 +40,7 @@ static vd_status check_sources(const vd_program *program, vd_err *err) {
     for (uint32_t i = 0; i < program->data_count; i++)
         if (!valid_leaf(&program->data[i].tensor))
             return vd_fail(err, VD_ERR_PEER, "program: name or shape of data tensor %u", i);
-    return VD_OK;
+    return check_ranges(program, err);
 }
 
 static bool valid_rounding(const vd_program_rounding *r) {

@@ -10,6 +10,8 @@ bool vd_valid_name(const char *name, int markers, int digits);
 /* Operators take tensors without elements; programs have none: there would be nothing to commit to.
  */
 bool vd_has_elements(const ro_shape *shape);
+/* Is what is stated of a data tensor's elements something that its type can say? */
+bool vd_valid_range(const vd_data *data);
 /* `shapes` has room for RO_MAX_INPUTS. VD_ERR_PEER names the node, the leaf or the loss. */
 VD_MUST_USE vd_status vd_check_graph(const vd_program *program, const vd_graph *graph,
                                      ro_shape *shapes, vd_err *err);

@@ -4,10 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *graph_name(const vd_program *program, const vd_graph *graph) {
-    return graph == &program->init ? "init" : "step";
-}
-
 bool vd_valid_name(const char *name, int markers, int digits) {
     int length = 0;
     for (int i = 0; i < VD_NAME_SIZE; i++) {
@@ -42,8 +38,8 @@ typedef struct {
 } checker;
 
 static vd_status refuse(const checker *c, uint32_t stored, const char *why) {
-    return vd_fail(c->err, VD_ERR_PEER, "%s graph, node %u: %s", graph_name(c->program, c->graph),
-                   stored, why);
+    return vd_fail(c->err, VD_ERR_PEER, "%s graph, node %u: %s",
+                   vd_graph_name(c->program, c->graph), stored, why);
 }
 
 /* Whether edge `edge` of stored node `stored` is one of an earlier value. */
@@ -74,7 +70,7 @@ static vd_status check_stored(const checker *c, const vd_repeat *r, uint32_t sto
         if (!is_earlier(c, r, stored, n->first_input + (uint32_t)i))
             return vd_fail(
                 c->err, VD_ERR_PEER, "%s graph, node %u (%s): input %d is not an earlier value",
-                graph_name(c->program, c->graph), stored, vd_stored_name(c->graph, n), i);
+                vd_graph_name(c->program, c->graph), stored, vd_stored_name(c->graph, n), i);
     return VD_OK;
 }
 
@@ -100,7 +96,7 @@ static vd_status check_slope(const checker *c, const vd_repeat *r, uint32_t stor
 /* ---- nodes as they are meant ---- */
 
 static vd_status check_node(const checker *c, uint32_t node) {
-    const char *name = graph_name(c->program, c->graph);
+    const char *name = vd_graph_name(c->program, c->graph);
     char why[256];
     ro_call call;
     vd_node_call(c->program, c->graph, node, &call, c->shapes);
@@ -176,7 +172,7 @@ static vd_status check_outputs(const vd_program *program, const vd_graph *graph,
             !ro_shape_equal(vd_value_shape(program, graph, value), &program->leaf[i].shape))
             return vd_fail(err, VD_ERR_PEER,
                            "%s graph: state leaf %u (%s) has no node's output of its shape",
-                           graph_name(program, graph), i, program->leaf[i].name);
+                           vd_graph_name(program, graph), i, program->leaf[i].name);
     }
     return VD_OK;
 }
@@ -190,7 +186,7 @@ static vd_status check_loss(const vd_program *program, const vd_graph *graph, vd
          ro_shape_equal(vd_value_shape(program, graph, graph->loss), &scalar)))
         return VD_OK;
     return vd_fail(err, VD_ERR_PEER, "%s graph: loss is not a value of type f32[1]",
-                   graph_name(program, graph));
+                   vd_graph_name(program, graph));
 }
 
 vd_status vd_check_graph(const vd_program *program, const vd_graph *graph, ro_shape *shapes,
@@ -201,11 +197,11 @@ vd_status vd_check_graph(const vd_program *program, const vd_graph *graph, ro_sh
     if (graph->node_count == 0 || graph->node_count > VD_UNROLLED_MAX || graph->stored_count == 0 ||
         graph->stored_count > VD_NODES_MAX)
         return vd_fail(err, VD_ERR_PEER, "%s graph: %u nodes that mean %u, expected 1..%d and %d",
-                       graph_name(program, graph), graph->stored_count, graph->node_count,
+                       vd_graph_name(program, graph), graph->stored_count, graph->node_count,
                        VD_NODES_MAX, VD_UNROLLED_MAX);
     if (vd_inputs_meant(graph) > VD_INPUTS_MEANT_MAX)
         return vd_fail(err, VD_ERR_PEER, "%s graph: %llu inputs of nodes, expected at most %d",
-                       graph_name(program, graph), (unsigned long long)vd_inputs_meant(graph),
+                       vd_graph_name(program, graph), (unsigned long long)vd_inputs_meant(graph),
                        VD_INPUTS_MEANT_MAX);
     for (uint32_t i = 0; status == VD_OK && i < graph->repeat_count; i++) {
         const vd_repeat *r = &graph->repeat[i];

@@ -1,0 +1,129 @@
+/* What may follow the graphs in a program's bytes. PROTOCOL.md section 1.6. */
+#include <string.h>
+
+#include "verde/graph/encode.h"
+
+/* The byte that a part begins with. Rounding begins with its number of bits. */
+enum { PART_RANGES = 1, PART_ROUNDING = 16, PART_ROUNDING_LAST = 32 };
+
+/* ---- ranges of data ---- */
+
+static uint32_t count_ranges(const vd_program *p) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->data_count; i++)
+        count += p->data[i].range.stated;
+    return count;
+}
+
+static void put_ranges(vd_buf *out, const vd_program *p) {
+    vd_put_u8(out, PART_RANGES);
+    vd_put_u32(out, count_ranges(p));
+    for (uint32_t i = 0; i < p->data_count; i++) {
+        const vd_range *range = &p->data[i].range;
+        if (!range->stated)
+            continue;
+        vd_put_u32(out, i);
+        vd_put_u64(out, (uint64_t)range->least);
+        vd_put_u64(out, (uint64_t)range->greatest);
+    }
+}
+
+/* What a range may say of its tensor is judged with all else, by vd_program_validate. */
+static bool get_ranges(vd_cursor *in, vd_program *p, vd_err *err) {
+    const uint32_t count = vd_get_u32(in);
+    int64_t last = -1;
+    if (!in->failed && count == 0)
+        vd_fail(err, VD_ERR_PEER, "ranges: none, expected 1 or more");
+    if (in->failed || count == 0)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t tensor = vd_get_u32(in);
+        const vd_range range = {true, (int64_t)vd_get_u64(in), (int64_t)vd_get_u64(in)};
+        if (in->failed)
+            return false;
+        if (tensor <= last || tensor >= p->data_count) {
+            vd_fail(err, VD_ERR_PEER,
+                    "ranges: number %u is of data tensor %u, expected one behind the last that was "
+                    "named, below %u",
+                    i, tensor, p->data_count);
+            return false;
+        }
+        p->data[tensor].range = range;
+        last = tensor;
+    }
+    return !in->failed;
+}
+
+/* ---- rounding ---- */
+
+static void put_rounding(vd_buf *out, const vd_program_rounding *r) {
+    uint16_t count = 0;
+    for (int op = 0; op < RO_OP_END; op++)
+        count += r->threshold[op] != 0;
+    vd_put_u8(out, (uint8_t)r->bits);
+    vd_put_u8(out, (uint8_t)r->encoding);
+    vd_put_u16(out, count);
+    for (int op = 0; op < RO_OP_END; op++) {
+        uint64_t value;
+        memcpy(&value, &r->threshold[op], sizeof value);
+        if (r->threshold[op] != 0) {
+            vd_put_u16(out, (uint16_t)op);
+            vd_put_u64(out, value);
+        }
+    }
+}
+
+/* Operators ascend, so that one table has one spelling. */
+static bool get_rounding(vd_cursor *in, int bits, vd_program_rounding *r) {
+    int last = -1;
+    r->bits = bits;
+    r->encoding = vd_get_u8(in);
+    for (uint16_t left = vd_get_u16(in); left > 0 && !in->failed; left--) {
+        const int op = vd_get_u16(in);
+        const uint64_t value = vd_get_u64(in);
+        if (op <= last || op >= RO_OP_END || value == 0)
+            return false;
+        memcpy(&r->threshold[op], &value, sizeof value);
+        last = op;
+    }
+    return !in->failed;
+}
+
+/* ---- all parts ---- */
+
+void vd_put_parts(vd_buf *out, const vd_program *program) {
+    if (count_ranges(program) > 0)
+        put_ranges(out, program);
+    if (program->rounding.bits)
+        put_rounding(out, &program->rounding);
+}
+
+static bool get_part(vd_cursor *in, int part, vd_program *p, vd_err *err) {
+    if (part == PART_RANGES)
+        return get_ranges(in, p, err);
+    if (part >= PART_ROUNDING && part <= PART_ROUNDING_LAST)
+        return get_rounding(in, part, &p->rounding);
+    vd_fail(err, VD_ERR_PEER,
+            "part %d is not known to this version, which knows %d (ranges of data) and %d to %d "
+            "(rounding)",
+            part, PART_RANGES, PART_ROUNDING, PART_ROUNDING_LAST);
+    return false;
+}
+
+/* Each at most once, in one order, so that one meaning has one spelling. */
+bool vd_get_parts(vd_cursor *in, vd_program *program, vd_err *err) {
+    int last = 0;
+    while (in->at < in->size) {
+        const int part = vd_get_u8(in);
+        if (last > 0 && (part <= last || last >= PART_ROUNDING)) {
+            vd_fail(err, VD_ERR_PEER,
+                    "part %d stands behind part %d: each is there at most once, in ascending order",
+                    part, last);
+            return false;
+        }
+        if (!get_part(in, part, program, err))
+            return false;
+        last = part;
+    }
+    return true;
+}
