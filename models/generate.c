@@ -259,6 +259,7 @@ static vd_status describe(const generation *g, const vd_prompt_form *prompt, vd_
     if (status != VD_OK)
         return status;
     put_words(&p->data[0], "prompt", prompt->count, prompt->root);
+    vd_state_range(&p->data[0], 0, g->training->model.vocab - 1);
     if (draws(g->how))
         put_words(&p->data[1], VD_PROMPT_KEY, 2, prompt->key_root);
     return VD_OK;

@@ -148,6 +148,7 @@ typedef struct {
     int32_t data_dtype;    /* RO_U8, RO_U16 or RO_I32 */
     int64_t data_count;    /* tokens; bytes of image records */
     uint8_t data_root[32]; /* commitment of the data tensor */
+    int64_t data_below;    /* the program says that elements are 0 .. this - 1; 0: nothing */
     const vd_shard *shard; /* tokens: what is learnt from besides. Not owned */
     uint32_t shard_count;
     /* What every parameter starts from; NULL: random numbers and constants. Not owned. */

@@ -139,6 +139,8 @@ vd_status vd_score_program(const vd_training *t, const vd_prompt_form *text, vd_
         snprintf(out->data[0].tensor.name, VD_NAME_SIZE, "text");
         out->data[0].tensor.shape = VD_SHAPE(RO_I32, text->count);
         memcpy(out->data[0].root, text->root, sizeof out->data[0].root);
+        vd_state_range(&out->data[0], 0,
+                       vd_type_of(&t->model)->images ? UINT8_MAX : t->model.vocab - 1);
         status = build(t, &all, text->count - 1, out, err);
     }
     vd_parameters_free(&all);

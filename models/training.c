@@ -193,6 +193,11 @@ static void put_config(const vd_training *t, vd_data *to) {
     memcpy(to->root, t->config_root, sizeof to->root);
 }
 
+static void state_range(const vd_training *t, vd_data *data) {
+    if (t->data_below > 0)
+        vd_state_range(data, 0, t->data_below - 1);
+}
+
 static vd_status describe_run(const vd_training *t, const vd_parameters *all, vd_program *p,
                               vd_err *err) {
     p->seed = t->seed;
@@ -209,6 +214,7 @@ static vd_status describe_run(const vd_training *t, const vd_parameters *all, vd
              vd_record_size(&t->model) ? "records" : "tokens");
     p->data[0].tensor.shape = VD_SHAPE(t->data_dtype, t->data_count);
     memcpy(p->data[0].root, t->data_root, sizeof p->data[0].root);
+    state_range(t, &p->data[0]);
     vd_put_tensors(t, all, p);
     vd_put_start(t, start, p);
     if (vd_training_has_config(t))
@@ -218,6 +224,7 @@ static vd_status describe_run(const vd_training *t, const vd_parameters *all, vd
         snprintf(to->tensor.name, VD_NAME_SIZE, "tokens.%u", i + 1);
         to->tensor.shape = VD_SHAPE(t->data_dtype, t->shard[i].count);
         memcpy(to->root, t->shard[i].root, sizeof to->root);
+        state_range(t, to);
     }
     return VD_OK;
 }

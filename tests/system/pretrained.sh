@@ -44,6 +44,8 @@ job llama '' '' > "$work/full.yaml"
 cp "$work/full.yaml" "$work/referee/full.yaml"
 expect 0 'run root' "$verde" run "$work/full.yaml" --out "$work/full.honest"
 expect 0 'root' "$verde" check "$work/full.honest"
+expect 0 '^data  *tokens is in 0\.\.63$' "$verde" inspect "$work/full.honest"
+expect 0 '"ranges":\[{"name":"tokens","least":0,"greatest":63}\]' "$verde" graph "$work/full.yaml" --json
 dispute full element@-1:init.h.0.attn.q.weight provider
 dispute full element@3 provider
 

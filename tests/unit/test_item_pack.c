@@ -15,6 +15,7 @@ typedef struct {
     test_model model;
     vd_program program[ITEMS];
     int32_t prompt[ITEMS][LONGEST], key[ITEMS][2];
+    int32_t odd; /* the second token of item 4; 0: one like the others */
     vd_packing packing;
 } world;
 
@@ -28,6 +29,8 @@ static void make_item(world *w, int i) {
     vd_training *t = &w->model.training;
     for (int64_t k = 0; k < lengths[i]; k++)
         w->prompt[i][k] = (int32_t)(7 * k + i);
+    if (i == 4 && w->odd)
+        w->prompt[i][1] = w->odd;
     w->key[i][0] = i;
     cr_assert(vd_generation_program(t, &how, &form, &w->program[i], &why) == VD_OK, "%s", why.text);
     for (uint32_t d = 0; d < 2; d++) {
@@ -39,13 +42,18 @@ static void make_item(world *w, int i) {
     cr_assert(vd_packing_put(&w->packing, 100 - i, &w->program[i], data, &why) == VD_OK);
 }
 
-static world *open_world(void) {
+static world *open_world_with(int32_t odd) {
     world *w = calloc(1, sizeof *w);
+    w->odd = odd;
     test_model_open(&w->model, &test_models[0]);
     vd_packing_begin(&w->packing, ITEMS, 2);
     for (int i = 0; i < ITEMS; i++)
         make_item(w, i);
     return w;
+}
+
+static world *open_world(void) {
+    return open_world_with(0);
 }
 
 static void close_world(world *w) {
@@ -125,6 +133,18 @@ Test(item_pack, changes_are_refused_or_make_valid_programs) {
     }
     cr_expect(refused > 300, "%d of 600 changes are refused", refused);
     close_world(w);
+}
+
+Test(item_pack, tokens_that_are_not_in_the_vocabulary_are_refused) {
+    for (int32_t odd = 999; odd <= 1000; odd++) {
+        world *w = open_world_with(odd);
+        const vd_buf *bytes = &w->packing.bytes;
+        cr_expect(judge(bytes->data, bytes->size) == (odd < 1000 ? VD_OK : VD_ERR_PEER));
+        cr_expect(odd < 1000 || strstr(why.text, "(item 4): data tensor prompt: element 1 is 1000, "
+                                                 "expected 0 to 999 as the program says"),
+                  "%s", why.text);
+        close_world(w);
+    }
 }
 
 Test(item_pack, limits_have_names) {

@@ -182,6 +182,37 @@ Test(job_data, a_file_without_a_window_is_refused) {
     close_place(&p);
 }
 
+static void expect_range(const char *data, int bits, int64_t greatest) {
+    place p = open_place();
+    vd_job job;
+    vd_dataset files;
+    vd_program program;
+    vd_err err = {0};
+    write_tokens(&p, "a.bin", 50, bits);
+    write_tokens(&p, "b.bin", MOST, bits);
+    cr_assert(load(&p, data, &job, &files, &err) == VD_OK, "%s", err.text);
+    /* As if the job had another vocabulary. */
+    job.training.model.vocab = greatest + 1;
+    job.training.data_below = job.training.data_below == VOCAB ? greatest + 1 : 0;
+    program_hash(&job, &program);
+    for (int i = 0; i < 2; i++) {
+        const vd_range *range = &program.data[i].range;
+        const bool whole = bits == 16 && greatest >= UINT16_MAX;
+        cr_expect(range->stated == !whole, "%s, %d bits, %lld", data, bits, (long long)greatest);
+        cr_expect(whole || (range->least == 0 && range->greatest == greatest));
+    }
+    vd_program_free(&program);
+    vd_dataset_free(&files);
+    close_place(&p);
+}
+
+Test(job_data, programs_state_the_range_of_tokens) {
+    expect_range("files: [a.bin, b.bin]", 16, VOCAB - 1);
+    expect_range("files: [a.bin, b.bin]", 16, UINT16_MAX - 1);
+    expect_range("files: [a.bin, b.bin]", 16, UINT16_MAX);
+    expect_range("files: [a.bin, b.bin]", 32, UINT16_MAX);
+}
+
 typedef struct {
     const vd_graph *graph;
     const vd_dataset *data;

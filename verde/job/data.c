@@ -141,6 +141,16 @@ static vd_status commit_to(ro_ctx *ro, const vd_dataset *out, vd_hash *first, vd
     return VD_OK;
 }
 
+/* What elements of the data are, as far as a range can tell; vd_data_form has compared them. Bytes
+ * of images are anything. */
+static int64_t below_of(const vd_job *job) {
+    const vd_model *m = &job->training.model;
+    const int64_t classes = m->task == VD_TASK_CLASSES ? m->classes : 0;
+    if (job->data_kind == VD_DATA_CIFAR10)
+        return 0;
+    return classes > m->vocab ? classes : m->vocab;
+}
+
 static void put_training(const vd_dataset *out, const vd_hash *first, vd_training *t) {
     memcpy(t->data_root, first->b, VD_HASH_SIZE);
     t->data_dtype = out->list[0].tensor.shape.dtype;
@@ -167,6 +177,8 @@ static vd_status hash_data(vd_job *job, sum_of_files *h, vd_dataset *out, vd_err
         status = vd_fail(err, rest, "%s", together.text);
     if (status == VD_OK)
         put_training(out, &first, &job->training);
+    if (status == VD_OK)
+        job->training.data_below = below_of(job);
     return status;
 }
 
