@@ -65,8 +65,9 @@ class Example:
 def table(e):
     """The rows of the appendix's first table."""
     revealed = e.answers("salt")[0]
-    return {"program hash": e.program.hash.hex(), "provider 0": name_of(seeded(1)), "provider 1": name_of(seeded(2)),
-            "referee": name_of(seeded(0xee)), "assignment hash": tagged("verde/assignment/1", e.assignment).hex(),
+    return {"program hash": e.program.hash.hex(), "structure": e.program.structure.hex(),
+            "provider 0": name_of(seeded(1)), "provider 1": name_of(seeded(2)), "referee": name_of(seeded(0xee)),
+            "assignment hash": tagged("verde/assignment/1", e.assignment).hex(),
             "commit question": tagged("verde/question/1", e.question).hex(), "salt of provider 0": revealed["salt"],
             "run root of provider 0": revealed["root"],
             "commitment of provider 0": tagged("verde/commit/1", *map(bytes.fromhex, (

@@ -217,6 +217,15 @@ class Graph:
         need(1 <= repeats <= 64, "the number of repeats is not allowed")
 
 
+def without(data, names):
+    """The bytes in which all names are empty, in pieces: section 1.7."""
+    last = 0
+    for begin, end in names:
+        yield data[last:begin] + b"\0\0"
+        last = end
+    yield data[last:]
+
+
 class Program:
     def __init__(self, data):
         reader = Reader(data)
@@ -235,6 +244,7 @@ class Program:
         shapes = [shape for _, shape, _ in self.data] + [NUMBER]
         self.init = Graph(reader, shapes, self.leaves)
         self.step = Graph(reader, [shape for _, shape in self.leaves] + shapes, self.leaves)
+        self.structure = tagged("verde/structure/1", *without(data, reader.names))
         self.ranges = {}  # of a data tensor: its least and its greatest element
         self.read_parts(reader)
 

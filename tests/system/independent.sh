@@ -101,6 +101,16 @@ delivered 6 matmul
 EXAMPLE=$work/example.json "$build/tests/test_document" > "$work/example.log" 2>&1 || { cat "$work/example.log"; exit 1; }
 $python $own/appendix.py "$work/example.json" verde/PROTOCOL.md tests/unit/test_tournament.c tests/unit/test_dispute_folds.c
 
+# What programs are without names: of a run with repeats, and of the verdict about it.
+structure=$(PYTHONPATH=$own $python -c 'import sys; from program import Program
+print(Program(open(sys.argv[1], "rb").read()).structure.hex())' "$work/honest/program")
+for command in "graph $job" "inspect $work/honest" "inspect $work/matmul.json"; do
+    # shellcheck disable=SC2086
+    "$verde" $command --json > "$work/structure.json" 2> /dev/null || { echo "$command fails"; exit 1; }
+    grep -q "\"structure\":\"$structure\"" "$work/structure.json" ||
+        { echo "$command: not the structure $structure"; cat "$work/structure.json"; exit 1; }
+done
+
 # Signatures at the edges of the curve.
 $python $own/signatures.py tests/vectors/commit_ed25519.txt > "$work/signatures.txt" ||
     { cat "$work/signatures.txt"; exit 1; }

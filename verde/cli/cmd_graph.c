@@ -2,21 +2,25 @@
 
 #include "verde/cli/cli.h"
 
-static void print_summary(const vd_program *p, const vd_hash *hash) {
-    char hex[2 * VD_HASH_SIZE + 1];
+static void print_summary(const vd_program *p, const vd_hash *hash, const vd_hash *structure) {
+    char hex[2 * VD_HASH_SIZE + 1], same[2 * VD_HASH_SIZE + 1];
     vd_hex(hash->b, VD_HASH_SIZE, hex);
-    printf("# program %s\n# %u nodes at initialisation, %u per step, %u state leaves\n", hex,
-           p->init.node_count, p->step.node_count, p->leaf_count);
+    vd_hex(structure->b, VD_HASH_SIZE, same);
+    printf("# program %s\n# structure %s\n# %u nodes at initialisation, %u per step, %u state "
+           "leaves\n",
+           hex, same, p->init.node_count, p->step.node_count, p->leaf_count);
     vd_print_ranges(p, "# data:");
 }
 
 static vd_exit print_graph(const vd_program *p, bool dot, bool init, bool json, vd_err *err) {
     vd_buf out = {0};
-    vd_hash hash;
-    if (vd_program_hash(p, &hash, err) != VD_OK)
+    vd_hash hash, structure;
+    if (vd_program_hash(p, &hash, err) != VD_OK ||
+        vd_program_structure(p, &structure, err) != VD_OK)
         return vd_report(err);
     if (json) {
-        vd_print_json(json_pack("{so sI sI sI so}", "program", vd_hash_text(&hash), "init_nodes",
+        vd_print_json(json_pack("{so so sI sI sI so}", "program", vd_hash_text(&hash), "structure",
+                                vd_hash_text(&structure), "init_nodes",
                                 (json_int_t)p->init.node_count, "step_nodes",
                                 (json_int_t)p->step.node_count, "state_leaves",
                                 (json_int_t)p->leaf_count, "ranges", vd_ranges_json(p)));
@@ -28,7 +32,7 @@ static vd_exit print_graph(const vd_program *p, bool dot, bool init, bool json, 
         vd_graph_text(p, init ? &p->init : &p->step, &out);
     bool ok = vd_buf_ok(&out);
     if (!dot)
-        print_summary(p, &hash);
+        print_summary(p, &hash, &structure);
     if (ok)
         fwrite(out.data, 1, out.size, stdout);
     vd_buf_free(&out);

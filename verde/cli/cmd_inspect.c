@@ -45,6 +45,7 @@ static void print_rounding(const vd_run_log *log) {
 /* The findings: what was looked at, and what was not. */
 typedef struct {
     bool whole;
+    vd_hash structure;             /* of the program */
     vd_hash run_root, final_state; /* if whole */
     uint32_t hashed;               /* the last states of the log */
 } seen;
@@ -55,9 +56,10 @@ static json_t *seen_json(const seen *s, const vd_run_log *log) {
 }
 
 static json_t *run_json(const vd_loaded *loaded, const vd_run_log *log, const seen *s) {
-    json_t *out = json_pack("{sb so sI sI ss so so}", "finished", s->whole, "program",
-                            vd_hash_text(&log->program), "steps", (json_int_t)loaded->program.steps,
-                            "checkpoints", (json_int_t)log->count, "fault", log->fault, "checked",
+    json_t *out = json_pack("{sb so so sI sI ss so so}", "finished", s->whole, "program",
+                            vd_hash_text(&log->program), "structure", vd_hash_text(&s->structure),
+                            "steps", (json_int_t)loaded->program.steps, "checkpoints",
+                            (json_int_t)log->count, "fault", log->fault, "checked",
                             seen_json(s, log), "ranges", vd_ranges_json(&loaded->program));
     if (s->whole)
         json_object_set_new(out, "run_root", vd_hash_text(&s->run_root));
@@ -89,8 +91,8 @@ static void print_seen(const arguments *a, const vd_loaded *loaded, const vd_run
 static void print_run(const arguments *a, const vd_loaded *loaded, const vd_run_log *log,
                       const seen *s) {
     char hex[2 * VD_HASH_SIZE + 1];
-    vd_hex(log->program.b, VD_HASH_SIZE, hex);
-    printf("program      %s\n", hex);
+    vd_print_hex("program", log->program.b);
+    vd_print_hex("structure", s->structure.b);
     printf("progress     %s, %lld step%s, %u of %llu checkpoints\n",
            s->whole ? "finished" : "unfinished", (long long)loaded->program.steps,
            vd_plural((uint64_t)loaded->program.steps), log->count,
@@ -123,6 +125,8 @@ static vd_status look(const arguments *a, vd_loaded *loaded, const vd_run_log *l
     vd_status status = vd_load_backend(loaded, &a->common, err);
     if (status == VD_OK && out->whole)
         status = vd_run_root(&loaded->exec, log, &out->run_root, &out->final_state, err);
+    if (status == VD_OK)
+        status = vd_program_structure(&loaded->program, &out->structure, err);
     if (status == VD_OK)
         status = vd_check_sizes(&check, err);
     return status == VD_OK ? vd_check_states(&check, log->count - out->hashed, out->hashed, err)

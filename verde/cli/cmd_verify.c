@@ -15,9 +15,14 @@ static vd_status verify_file(const verify_arguments *a, vd_verdict *verdict, vd_
                                      : status;
 }
 
+/* A job of many programs has none. */
+static bool has_structure(const vd_verdict *v) {
+    static const vd_hash none;
+    return !vd_hash_equal(&v->structure, &none);
+}
+
 static void print_verdict(const verify_arguments *a, const vd_verdict *v) {
     char key[VD_PARTIES_MAX][2 * VD_KEY_SIZE + 1], referee[2 * VD_KEY_SIZE + 1];
-    char program[2 * VD_HASH_SIZE + 1];
     const char *names[VD_PARTIES_MAX];
     for (uint32_t p = 0; p < v->assignment.provider_count; p++) {
         vd_hex(v->assignment.provider[p].b, VD_KEY_SIZE, key[p]);
@@ -29,13 +34,17 @@ static void print_verdict(const verify_arguments *a, const vd_verdict *v) {
         json_object_set_new(out, "verified", json_true());
         json_object_set_new(out, "referee", json_string(referee));
         json_object_set_new(out, "program", vd_hash_text(&v->program));
+        if (has_structure(v))
+            json_object_set_new(out, "structure", vd_hash_text(&v->structure));
         vd_print_json(out);
         return;
     }
     vd_hex(v->referee.b, VD_KEY_SIZE, referee);
-    vd_hex(v->program.b, VD_HASH_SIZE, program);
     printf("verified     %zu statements decided again, with the same outcome\n", v->statements);
-    printf("referee      %s\nprogram      %s\n", referee, program);
+    printf("referee      %s\n", referee);
+    vd_print_hex("program", v->program.b);
+    if (has_structure(v))
+        vd_print_hex("structure", v->structure.b);
     vd_tell_outcome(&v->outcome, names, &v->cost, NULL);
 }
 

@@ -63,6 +63,8 @@ VD_MUST_USE vd_status vd_state_hash(ro_ctx *ro, const vd_program *program,
 VD_MUST_USE vd_status vd_leaves_hash(ro_ctx *ro, const vd_program *program, const vd_state *state,
                                      const bool *wanted, vd_hash *tensor, vd_err *err);
 VD_MUST_USE vd_status vd_program_hash(const vd_program *program, vd_hash *out, vd_err *err);
+/* The same of programs that differ in nothing but names (PROTOCOL.md section 1.7). */
+VD_MUST_USE vd_status vd_program_structure(const vd_program *program, vd_hash *out, vd_err *err);
 size_t vd_shape_bytes(const ro_shape *shape);
 
 /* ---- free kernels, in place of the order-fixed ones (repops/free.h) ---- */

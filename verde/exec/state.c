@@ -16,12 +16,27 @@ void vd_state_free(vd_state *state) {
     *state = (vd_state){0};
 }
 
-vd_status vd_program_hash(const vd_program *program, vd_hash *out, vd_err *err) {
-    vd_buf bytes = {0};
-    vd_program_encode(program, &bytes);
-    bool ok = vd_buf_ok(&bytes) && vd_hash_tagged("verde/program/1", bytes.data, bytes.size, out);
-    vd_buf_free(&bytes);
+static void take_bytes(void *user, const void *bytes, size_t size) {
+    vd_sha_put(user, bytes, size);
+}
+
+static vd_status hash_program(const vd_program *program, const char *tag, bool named, vd_hash *out,
+                              vd_err *err) {
+    vd_sha *sha = vd_sha_create();
+    bool ok = sha != NULL;
+    if (ok)
+        vd_sha_put(sha, tag, strlen(tag) + 1); /* with its 0x00 */
+    ok = ok && vd_program_pieces(program, named, take_bytes, sha) && vd_sha_finish(sha, out);
+    vd_sha_destroy(sha);
     return ok ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "program: out of memory");
+}
+
+vd_status vd_program_hash(const vd_program *program, vd_hash *out, vd_err *err) {
+    return hash_program(program, "verde/program/1", true, out, err);
+}
+
+vd_status vd_program_structure(const vd_program *program, vd_hash *out, vd_err *err) {
+    return hash_program(program, "verde/structure/1", false, out, err);
 }
 
 static vd_status hash_in_host(ro_ctx *ro, const vd_program *program, const vd_state *state,

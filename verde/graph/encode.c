@@ -6,9 +6,24 @@
 
 static const char magic[] = "verde program";
 
-static void put_leaf(vd_buf *out, const vd_leaf *leaf) {
-    vd_put_string(out, leaf->name);
-    vd_put_shape(out, &leaf->shape);
+/* Bytes that are kept before they are taken together. */
+enum { PIECE_BYTES = 1 << 16 };
+
+void vd_put_name(const vd_encoding *e, const char *name) {
+    vd_put_string(e->out, e->nameless ? "" : name);
+}
+
+void vd_encoding_pass(const vd_encoding *e, bool last) {
+    if (!e->take || (!last && e->out->size < PIECE_BYTES))
+        return;
+    e->take(e->user, e->out->data, e->out->size);
+    e->out->size = 0;
+}
+
+static void put_leaf(const vd_encoding *e, const vd_leaf *leaf) {
+    vd_put_name(e, leaf->name);
+    vd_put_shape(e->out, &leaf->shape);
+    vd_encoding_pass(e, false);
 }
 
 static void get_leaf(vd_cursor *in, vd_leaf *leaf) {
@@ -16,7 +31,8 @@ static void get_leaf(vd_cursor *in, vd_leaf *leaf) {
     leaf->shape = vd_get_shape(in);
 }
 
-void vd_program_encode(const vd_program *program, vd_buf *out) {
+static void put_program(const vd_encoding *e, const vd_program *program) {
+    vd_buf *out = e->out;
     vd_put_string(out, magic);
     vd_put_u16(out, VD_ENCODING_VERSION);
     vd_put_u16(out, RO_SPEC_VERSION);
@@ -25,15 +41,30 @@ void vd_program_encode(const vd_program *program, vd_buf *out) {
     vd_put_u64(out, (uint64_t)program->checkpoint_interval);
     vd_put_u32(out, program->data_count);
     for (uint32_t i = 0; i < program->data_count; i++) {
-        put_leaf(out, &program->data[i].tensor);
+        put_leaf(e, &program->data[i].tensor);
         vd_put(out, program->data[i].root, sizeof program->data[i].root);
     }
     vd_put_u32(out, program->leaf_count);
     for (uint32_t i = 0; i < program->leaf_count; i++)
-        put_leaf(out, &program->leaf[i]);
-    vd_put_graph(out, program, &program->init);
-    vd_put_graph(out, program, &program->step);
+        put_leaf(e, &program->leaf[i]);
+    vd_put_graph(e, program, &program->init);
+    vd_put_graph(e, program, &program->step);
     vd_put_parts(out, program);
+}
+
+void vd_program_encode(const vd_program *program, vd_buf *out) {
+    put_program(&(vd_encoding){.out = out}, program);
+}
+
+bool vd_program_pieces(const vd_program *program, bool named, vd_take_bytes take, void *user) {
+    vd_buf piece = {0};
+    const vd_encoding e = {&piece, !named, take, user};
+    put_program(&e, program);
+    const bool whole = vd_buf_ok(&piece);
+    if (whole)
+        vd_encoding_pass(&e, true);
+    vd_buf_free(&piece);
+    return whole;
 }
 
 /* Versions before all else: of another one nothing else is known. */

@@ -30,8 +30,9 @@ void vd_node_encode(const vd_program *program, const vd_graph *graph, uint32_t n
 }
 
 /* A node as it is stored. */
-static void put_node(vd_buf *out, const vd_graph *graph, const vd_node *n, bool in_body) {
-    vd_put_string(out, vd_stored_name(graph, n));
+static void put_node(const vd_encoding *e, const vd_graph *graph, const vd_node *n, bool in_body) {
+    vd_buf *out = e->out;
+    vd_put_name(e, vd_stored_name(graph, n));
     vd_put_u16(out, (uint16_t)n->op);
     vd_put_u16(out, (uint16_t)n->input_count);
     for (int i = 0; i < vd_attr_count(n->op); i++)
@@ -46,30 +47,32 @@ static void put_node(vd_buf *out, const vd_graph *graph, const vd_node *n, bool 
         vd_put_u32(out, graph->stored_edge[i]);
     }
     vd_put_shape(out, &n->shape);
+    vd_encoding_pass(e, false);
 }
 
-static void put_nodes(vd_buf *out, const vd_graph *graph, uint32_t first, uint32_t count,
+static void put_nodes(const vd_encoding *e, const vd_graph *graph, uint32_t first, uint32_t count,
                       bool in_body) {
     uint32_t edges = 0;
     for (uint32_t i = first; i < first + count; i++)
         edges += (uint32_t)graph->stored[i].input_count;
-    vd_put_u32(out, count);
-    vd_put_u32(out, edges);
+    vd_put_u32(e->out, count);
+    vd_put_u32(e->out, edges);
     for (uint32_t i = first; i < first + count; i++)
-        put_node(out, graph, &graph->stored[i], in_body);
+        put_node(e, graph, &graph->stored[i], in_body);
 }
 
-static void put_plain(vd_buf *out, const vd_graph *graph, uint32_t first, uint32_t end) {
+static void put_plain(const vd_encoding *e, const vd_graph *graph, uint32_t first, uint32_t end) {
     if (first == end)
         return;
-    vd_put_u8(out, VD_SEGMENT_PLAIN);
-    put_nodes(out, graph, first, end - first, false);
+    vd_put_u8(e->out, VD_SEGMENT_PLAIN);
+    put_nodes(e, graph, first, end - first, false);
 }
 
-static void put_repeat(vd_buf *out, const vd_graph *graph, const vd_repeat *r) {
+static void put_repeat(const vd_encoding *e, const vd_graph *graph, const vd_repeat *r) {
+    vd_buf *out = e->out;
     vd_put_u8(out, VD_SEGMENT_REPEAT);
     vd_put_u32(out, r->count);
-    put_nodes(out, graph, r->first, r->size, true);
+    put_nodes(e, graph, r->first, r->size, true);
     vd_put_u32(out, r->carried_count);
     for (uint32_t i = r->carried; i < r->carried + r->carried_count; i++) {
         vd_put_u32(out, graph->carried[i].before);
@@ -78,7 +81,7 @@ static void put_repeat(vd_buf *out, const vd_graph *graph, const vd_repeat *r) {
     vd_put_u32(out, r->sum_count);
     for (uint32_t i = r->sum; i < r->sum + r->sum_count; i++) {
         vd_put_u32(out, graph->sum[i].node);
-        vd_put_string(out, vd_stored_name(graph, &graph->sum[i].add));
+        vd_put_name(e, vd_stored_name(graph, &graph->sum[i].add));
     }
 }
 
@@ -97,21 +100,21 @@ static void put_outputs(vd_buf *out, const vd_program *program, const vd_graph *
     vd_put_u32(out, graph->loss);
 }
 
-void vd_put_graph(vd_buf *out, const vd_program *program, const vd_graph *graph) {
+void vd_put_graph(const vd_encoding *e, const vd_program *program, const vd_graph *graph) {
     uint32_t at = 0;
     if (graph->repeat_count == 0) {
-        put_nodes(out, graph, 0, graph->stored_count, false);
-        put_outputs(out, program, graph);
+        put_nodes(e, graph, 0, graph->stored_count, false);
+        put_outputs(e->out, program, graph);
         return;
     }
-    vd_put_u32(out, VD_SEGMENTS);
-    vd_put_u32(out, segments(graph));
+    vd_put_u32(e->out, VD_SEGMENTS);
+    vd_put_u32(e->out, segments(graph));
     for (uint32_t i = 0; i < graph->repeat_count; i++) {
         const vd_repeat *r = &graph->repeat[i];
-        put_plain(out, graph, at, r->first);
-        put_repeat(out, graph, r);
+        put_plain(e, graph, at, r->first);
+        put_repeat(e, graph, r);
         at = r->first + r->size;
     }
-    put_plain(out, graph, at, graph->stored_count);
-    put_outputs(out, program, graph);
+    put_plain(e, graph, at, graph->stored_count);
+    put_outputs(e->out, program, graph);
 }

@@ -191,6 +191,11 @@ void vd_node_call(const vd_program *program, const vd_graph *graph, uint32_t nod
 void vd_program_encode(const vd_program *program, vd_buf *out);
 VD_MUST_USE vd_status vd_program_decode(const void *bytes, size_t size, vd_program *out,
                                         vd_err *err);
+/* The same bytes in pieces; with all names empty if they are not `named`, which nothing decodes.
+ * False: out of memory, and not all was taken. */
+typedef void (*vd_take_bytes)(void *user, const void *bytes, size_t size);
+VD_MUST_USE bool vd_program_pieces(const vd_program *program, bool named, vd_take_bytes take,
+                                   void *user);
 /* Every rule: topological edges, ro_infer of each node, outputs that match the layout, limits. */
 VD_MUST_USE vd_status vd_program_validate(const vd_program *program, vd_err *err);
 /* Stores every node that the graph means by itself. */

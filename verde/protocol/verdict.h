@@ -35,6 +35,7 @@ typedef struct {
     vd_public_key referee;
     vd_assignment assignment;
     vd_hash program;
+    vd_hash structure; /* of the program; all zeros: the job has many */
     vd_outcome outcome;
     vd_cost cost;
     size_t statements;

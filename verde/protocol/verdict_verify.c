@@ -307,6 +307,8 @@ vd_status vd_verdict_verify(const void *note, size_t size, const vd_public_key *
         status = vd_fail(err, VD_ERR_PEER, "verdict: %zu bytes are too many for its games", size);
     if (status == VD_OK)
         status = compare(&v, out);
+    if (status == VD_OK && !v.many_programs)
+        status = vd_program_structure(&v.program, &out->structure, err);
     if (status != VD_OK)
         vd_outcome_free(&out->outcome);
     replay_free(&v);
