@@ -1,7 +1,9 @@
 # RepOps and Verde. `make build`, `make demo` and `make test` install what is missing (Debian) and build, the last two run;
 # `make lib` needs only a C compiler. See README.md.
 
-BUILD ?= build
+# EXPERIMENTAL=1: programs of this build's own may have experimental operators (SPEC.md section 15), if operators.def has any.
+EXPERIMENTAL ?=
+BUILD ?= build$(if $(EXPERIMENTAL),/experimental)
 OPT ?= -O2
 # Kernels profit from -O3; any other OPT applies to them too, so that bits can be compared.
 KERNEL_OPT ?= $(if $(filter -O2,$(OPT)),-O3,$(OPT))
@@ -17,7 +19,8 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointe
 BITS := -ffp-contract=off -fno-fast-math -fno-math-errno -fno-trapping-math
 # gcc for s390x, in the modes of ISO C, would evaluate float expressions in double.
 BITS += $(if $(filter s390x,$(ARCH)),-fexcess-precision=fast)
-BASE := -std=c11 -g -fPIC -D_GNU_SOURCE -I. -Irepops/include $(WARN) $(BITS) $(SANITIZE) -pthread -MMD -MP
+BASE := -std=c11 -g -fPIC -D_GNU_SOURCE -I. -Irepops/include $(WARN) $(BITS) $(SANITIZE) -pthread -MMD -MP \
+        $(if $(EXPERIMENTAL),-DRO_EXPERIMENTAL)
 # Before glibc 2.34, dlopen was in a library of its own.
 LDFLAGS += $(SANITIZE) -pthread -ldl
 

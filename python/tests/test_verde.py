@@ -120,7 +120,8 @@ def test_what_is_no_run_is_an_error(run, tmp_path):
     changed[30] ^= 1
     for name, data, why in [
         ("program", program[:40], "ends in its head"),
-        ("program", b"text" + program, "no program of version 1"),
+        ("program", b"text" + program, "no program"),
+        ("program", program[:15] + b"\2" + program[16:], "version 2 of specification 1; this"),
         ("program", bytes(changed), "of another program"),
         ("run.json", b"[]", "no JSON object"),
         ("run.json", b"{", "is not JSON"),

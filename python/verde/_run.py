@@ -75,9 +75,12 @@ class _Cursor:
 
 def _program(data: bytes, what: str) -> Program:
     cursor = _Cursor(data, what)
-    if cursor.string() != MAGIC or cursor.number(2) != 1:
-        raise Error(f"{what} is no program of version 1")
-    cursor.number(2)
+    if cursor.string() != MAGIC:
+        raise Error(f"{what} is no program: it does not begin as one")
+    versions = cursor.number(2), cursor.number(2)
+    if versions != (1, 1):
+        found = "encoding version {} of specification {}".format(*versions)
+        raise Error(f"{what} is a program in {found}; this package knows 1 of 1")
     seed, steps, interval = cursor.number(8), cursor.number(8), cursor.number(8)
     inputs = [(cursor.leaf().name, cursor.take(32).hex()) for _ in range(cursor.number(4))]
     leaves = [cursor.leaf() for _ in range(cursor.number(4))]

@@ -33,6 +33,7 @@ static const struct {
 };
 
 enum {
+    EXPERIMENTAL = 61440, /* SPEC.md section 15: rows from this number on */
     OPERATORS = sizeof operators / sizeof operators[0],
     ATTRIBUTES = sizeof attributes / sizeof attributes[0],
     FAMILIES = sizeof families / sizeof families[0]
@@ -90,24 +91,59 @@ static void print_family(const char *family, const char *first) {
                    attributes[i].enumerator);
 }
 
-static void print_header(void) {
-    fputs(header, stdout);
+static int is_experimental(const char *enumerator) {
+    for (int i = 0; i < OPERATORS; i++)
+        if (strcmp(operators[i].enumerator, enumerator) == 0)
+            return operators[i].number >= EXPERIMENTAL;
+    return 0;
+}
+
+/* Returns how many there are. */
+static int print_numbers(int experimental) {
+    int count = 0;
     for (int i = 0; i < OPERATORS; i++) {
         const char *in = operators[i].inputs;
         const char *colon = *in && *operators[i].text ? ": " : "";
         char entry[80];
+        if ((operators[i].number >= EXPERIMENTAL) != experimental)
+            continue;
+        if (experimental && count == 0)
+            puts("#ifdef RO_EXPERIMENTAL");
+        count++;
         snprintf(entry, sizeof entry, "RO_OP_%s = %d,", operators[i].enumerator,
                  operators[i].number);
         printf("    %-30s /* %s%s%s%s%s */\n", entry, *in ? "(" : "", in, *in ? ")" : "", colon,
                operators[i].text);
     }
-    fputs("    RO_OP_END = 256 /* numbers in between are free */\n} ro_op;\n\n"
+    return count;
+}
+
+static void print_places(int experimental) {
+    for (int i = 0; i < ATTRIBUTES; i++)
+        if (is_experimental(attributes[i].owner) == experimental)
+            printf("    RO_%s_%s = %d,%s\n", attributes[i].owner, attributes[i].enumerator,
+                   attributes[i].place, attributes[i].kind == 'f' ? " /* f */" : "");
+}
+
+static void print_header(void) {
+    fputs(header, stdout);
+    print_numbers(0);
+    const int experimental = print_numbers(1);
+    if (experimental)
+        printf("    RO_OP_END = %d\n#else\n", EXPERIMENTAL + 256);
+    puts("    RO_OP_END = 256 /* numbers in between are free */");
+    if (experimental)
+        puts("#endif");
+    fputs("} ro_op;\n\n"
           "/* Places in ro_call.attr; those of kind f hold the bits of a float (ro_attr_f32). */\n"
           "enum {\n",
           stdout);
-    for (int i = 0; i < ATTRIBUTES; i++)
-        printf("    RO_%s_%s = %d,%s\n", attributes[i].owner, attributes[i].enumerator,
-               attributes[i].place, attributes[i].kind == 'f' ? " /* f */" : "");
+    print_places(0);
+    if (experimental)
+        puts("#ifdef RO_EXPERIMENTAL");
+    print_places(1);
+    if (experimental)
+        puts("#endif");
     fputs(
         "};\n\n/* The same places of attributes that all operators of a family have. */\nenum {\n",
         stdout);
@@ -128,6 +164,8 @@ static void print_table(void) {
     puts("| Number | Operator | Inputs | Attributes | Element e reads |\n"
          "| --- | --- | --- | --- | --- |");
     for (int i = 0; i < OPERATORS; i++) {
+        if (operators[i].number >= EXPERIMENTAL)
+            continue;
         printf("| %d | `%s` | %s | ", operators[i].number, operators[i].name, operators[i].inputs);
         print_attributes(operators[i].enumerator);
         if (*operators[i].reads)

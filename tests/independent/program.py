@@ -13,6 +13,7 @@ from trees import SIZES, elements
 
 NO_LOSS = SEGMENTS = 0xffffffff
 ADD = next(o for o in OPERATORS.values() if o.name == "add")
+EXPERIMENTAL = 61440  # operators from this number on
 NUMBER = (2, (1,))
 INTEGERS = {2: (-2**31, 2**31 - 1), 3: (0, 255), 4: (0, 65535)}  # by element type
 
@@ -53,6 +54,7 @@ class Reader:
         """A node, or one of a body if `digits` is how many the number of its last iteration has."""
         name = self.string(0 if digits is None else 1, digits)
         number, count = self.numbers("HH")
+        need(number < EXPERIMENTAL, f"node {name} has an experimental operator")
         if number not in OPERATORS:
             raise NotJudged(f"node {name} has operator {number}, which this verifier does not know")
         operator = OPERATORS[number]

@@ -9,7 +9,9 @@ for tool in operators typed; do
     # shellcheck disable=SC2086
     ${CC:-cc} -std=c11 -I. repops/tools/$tool.c -o "$temp/$tool"
 done
-"$temp/operators" header > "$temp/operators.h"
+# shellcheck disable=SC2086
+${CC:-cc} -std=c11 -I. -DRO_EXPERIMENTAL repops/tools/operators.c -o "$temp/experimental"
+"$temp/experimental" header > "$temp/operators.h"
 "$temp/typed" header > "$temp/typed.h"
 "$temp/typed" source > "$temp/typed_ops.c"
 for mark in '<!-- operators -->' '<!-- /operators -->'; do
@@ -20,6 +22,12 @@ done
     "$temp/operators" table | tee "$temp/table"
     sed -n '/^<!-- \/operators -->$/,$p' $spec
 } > "$temp/SPEC.md"
+# Experimental rows are those inside of #ifdef RO_EXPERIMENTAL, and no others.
+"$temp/experimental" table | cmp -s - "$temp/table" ||
+    { echo "repops/src/operators.def: a row below 61440 stands inside of #ifdef RO_EXPERIMENTAL"; exit 1; }
+"$temp/operators" header > "$temp/plain.h"
+! grep -q '^#ifdef RO_EXPERIMENTAL' "$temp/plain.h" ||
+    { echo "repops/src/operators.def: a row from 61440 on stands outside of #ifdef RO_EXPERIMENTAL"; exit 1; }
 for file in repops/include/repops/operators.h repops/include/repops/typed.h repops/src/typed_ops.c $spec; do
     made=$temp/$(basename $file)
     if [ "${1:-}" = --write ]; then

@@ -260,6 +260,15 @@ static void shape_missing(vd_program *p) {
 static void shape_type(vd_program *p) {
     node_of(p, RELU)->shape.dtype = RO_I32;
 }
+static void shape_type_unknown(vd_program *p) {
+    node_of(p, RELU)->shape.dtype = 7;
+}
+static void shape_type_experimental(vd_program *p) {
+    node_of(p, RELU)->shape.dtype = RO_DTYPE_EXPERIMENTAL;
+}
+static void leaf_type(vd_program *p) {
+    p->leaf[1].shape.dtype = 255;
+}
 static void attr_bad(vd_program *p) {
     node_of(p, "m0.layer.0.matmul")->attr[RO_MATMUL_CHUNK] = 100;
 }
@@ -378,6 +387,8 @@ Test(validation, refusals_say_what_was_wrong) {
         {shape_wrong, "another shape"},
         {shape_missing, "no output shape"},
         {shape_type, "another shape"},
+        {shape_type_unknown, "node 5 (" RELU "): element type 7 is not known to this version"},
+        {shape_type_experimental, "element type 128 is experimental (128 to 255): no program may"},
         {attr_bad, "chunk must be"},
         {attr_unused, "unused attribute 0"},
         {attr_last_unused, "unused attribute 15"},
@@ -397,7 +408,8 @@ Test(validation, refusals_say_what_was_wrong) {
         {no_nodes, "init graph: 0 nodes"},
         {leaf_empty, "state leaf 1"},
         {leaf_huge, "state leaf 1"},
-        {data_type, "data tensor 0"},
+        {data_type, "data tensor 0 (tokens): element type 0 is not known to this version"},
+        {leaf_type, "state leaf 1 (layer.0.weight): element type 255 is experimental"},
         {data_empty, "data tensor 0"},
         {node_empty, "its output has no elements"},
         {output_source, "state leaf 0"},

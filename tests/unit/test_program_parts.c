@@ -315,6 +315,59 @@ Test(parts, versions_are_looked_at_before_all_else) {
     vd_program_free(&p);
 }
 
+/* ---- numbers that are not known ---- */
+
+/* Where the operator of the step's first node stands: behind its name. */
+static size_t operator_at(const vd_buf *bytes, const char *name) {
+    const uint8_t *found = memmem(bytes->data, bytes->size, name, strlen(name));
+    cr_assert(found);
+    return (size_t)(found - bytes->data) + strlen(name);
+}
+
+Test(numbers, unknown_and_experimental_operators_are_refused_by_name) {
+    static const struct {
+        int op;
+        const char *why;
+    } rows[] = {
+        {0, "step graph, node 0 (m0.batch.tokens): operator 0 is not known to this version"},
+        {300, "step graph, node 0 (m0.batch.tokens): operator 300 is not known to this version"},
+        {61439, "operator 61439 is not known to this version"},
+        {61440, "operator 61440 is experimental (61440 to 65535): no program may have it"},
+        {65535, "operator 65535 is experimental (61440 to 65535): no program may have it"},
+    };
+    vd_program p = small_program(RO_U16, 0), out;
+    vd_buf bytes = bytes_of(&p);
+    const size_t at = operator_at(&bytes, "m0.batch.tokens");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        vd_err err = {.text = "accepted"};
+        bytes.data[at] = (uint8_t)rows[i].op;
+        bytes.data[at + 1] = (uint8_t)(rows[i].op >> 8);
+        cr_expect(vd_program_decode(bytes.data, bytes.size, &out, &err) == VD_ERR_PEER);
+        cr_expect(strstr(err.text, rows[i].why), "%s", err.text);
+    }
+    vd_buf_free(&bytes);
+    vd_program_free(&p);
+}
+
+/* As if a build knew them. */
+Test(numbers, nobody_judges_experimental_ones_for_others) {
+    vd_err err = {.text = "accepted"};
+    for (int i = 0; i < 5; i++) {
+        vd_program p = small_program(RO_U16, 0);
+        cr_assert(vd_refuse_experimental(&p, &err) == VD_OK, "%s", err.text);
+        int32_t *number[] = {&p.step.stored[3].op, &p.init.stored[0].op,
+                             &p.step.stored[3].shape.dtype, &p.leaf[2].shape.dtype,
+                             &p.data[0].tensor.shape.dtype};
+        const bool is_op = i < 2;
+        *number[i] = is_op ? RO_OP_EXPERIMENTAL + i : RO_DTYPE_EXPERIMENTAL;
+        cr_expect(vd_refuse_experimental(&p, &err) == VD_ERR_PEER, "%d", i);
+        cr_expect(strstr(err.text, is_op ? " is experimental (61440 to 65535)"
+                                         : "element type 128 is experimental (128 to 255)"),
+                  "%s", err.text);
+        vd_program_free(&p);
+    }
+}
+
 /* ---- elements ---- */
 
 static void put_element(int dtype, void *to, int64_t at, int64_t value) {

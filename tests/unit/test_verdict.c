@@ -954,3 +954,31 @@ Test(verdict, has_as_many_bytes_as_its_games_allow_and_hearings_of_two_are_games
     cr_expect(vd_verdict_bytes_max(1) - vd_verdict_bytes_max(0) > payloads + program);
     cr_expect(vd_verdict_bytes_max(0) > program);
 }
+
+/* As if this build knew the operator: a local run may have it. */
+Test(verdict, no_referee_judges_an_experimental_operator) {
+    test_job job;
+    vd_referee *referee = NULL;
+    vd_buf payload = {0};
+    vd_err err = {.text = "accepted"};
+    vd_assignment a = {.provider_count = 2};
+    test_job_open(&job, VD_MODEL_MLP, 3, 3);
+    a.program = job.hash;
+    for (int i = 0; i < 3; i++) {
+        const uint8_t seed[32] = {(uint8_t)i};
+        vd_key *key;
+        cr_assert(vd_key_from_seed(seed, &key, &err) == VD_OK);
+        vd_key_public(key, i < 2 ? &a.provider[i] : &a.referee);
+        vd_key_destroy(key);
+    }
+    cr_assert(vd_assignment_write(&a, &payload, &err) == VD_OK, "%s", err.text);
+    const vd_referee_options options = {
+        .program = &job.program, .assignment = &payload, .leaf = vd_leaf_element};
+    job.program.step.stored[7].op = RO_OP_EXPERIMENTAL;
+    cr_expect(vd_referee_create(&options, &referee, &err) == VD_ERR_PEER);
+    cr_expect(!referee && strstr(err.text, "step graph, node 7 ("), "%s", err.text);
+    cr_expect(strstr(err.text, "operator 61440 is experimental (61440 to 65535): no program may"),
+              "%s", err.text);
+    vd_buf_free(&payload);
+    test_job_close(&job);
+}

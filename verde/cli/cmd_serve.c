@@ -106,6 +106,8 @@ static vd_status open_replay(const arguments *a, provider *p, vd_err *err) {
 /* What every process loads, if there are several. */
 static vd_status load_own(const arguments *a, provider *p, vd_err *err) {
     vd_status status = vd_load_run(a->dir, &p->loaded, &p->log, err);
+    if (status == VD_OK)
+        status = vd_refuse_experimental(&p->loaded.program, err);
     if (status == VD_OK && p->log.rounded)
         status = vd_serve_alone(a->dir, "a run with rounding logs", err);
     if (status == VD_OK && p->log.count == vd_run_leaves(&p->loaded.program))

@@ -36,6 +36,8 @@ static vd_status load_run(vd_item_run *r, vd_err *err) {
     vd_items_path(dir, r->all->dir, r->all->items.key[r->item]);
     vd_status status = vd_load_run(dir, &r->loaded, &r->log, err);
     if (status == VD_OK)
+        status = vd_refuse_experimental(&r->loaded.program, err);
+    if (status == VD_OK)
         status = vd_load_data(dir, r->all->data, &r->loaded, err);
     r->loaded.ro = r->loaded.exec.ro = r->all->ro;
     if (status == VD_OK)

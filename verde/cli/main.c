@@ -8,6 +8,13 @@
 #include "verde/cli/cli.h"
 #include "verde/exec/exec.h"
 
+/* SPEC.md section 15: a build whose programs may have experimental operators. */
+#ifdef RO_EXPERIMENTAL
+#define EXPERIMENTAL ", experimental"
+#else
+#define EXPERIMENTAL ""
+#endif
+
 static const vd_command *const commands[] = {
     &vd_cmd_keygen, &vd_cmd_run,     &vd_cmd_serve,    &vd_cmd_arbitrate, &vd_cmd_verify,
     &vd_cmd_check,  &vd_cmd_inspect, &vd_cmd_graph,    &vd_cmd_calibrate, &vd_cmd_manifest,
@@ -66,7 +73,7 @@ int main(int argc, char **argv) {
         return VD_EXIT_USAGE;
     }
     if (strcmp(argv[1], "--version") == 0) {
-        printf("verde %s\n", ro_version());
+        printf("verde %s" EXPERIMENTAL "\n", ro_version());
         return finish(VD_EXIT_OK);
     }
     const bool help = is_one_of(argv[1], "--help", "-h", "help");

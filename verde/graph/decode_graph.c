@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "verde/graph/encode.h"
+#include "verde/graph/validate.h"
 
 /* The fewest bytes of a node: no name, no input, a shape of one dimension. */
 enum { NODE_BYTES = 16 };
@@ -39,8 +40,8 @@ static bool get_name(vd_cursor *in, vd_graph *graph, vd_node *n) {
 
 /* How many attributes follow, nobody knows. */
 static bool refuse_operator(const vd_graph *graph, const vd_node *n, vd_err *err) {
-    vd_fail(err, VD_ERR_PEER, "node %u (%s): operator %d is not known to this version",
-            (uint32_t)(n - graph->stored), vd_stored_name(graph, n), (int)n->op);
+    vd_fail(err, VD_ERR_PEER, "node %u (%s): %s", (uint32_t)(n - graph->stored),
+            vd_stored_name(graph, n), vd_say_operator(n->op).text);
     return false;
 }
 

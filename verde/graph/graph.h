@@ -198,6 +198,9 @@ VD_MUST_USE bool vd_program_pieces(const vd_program *program, bool named, vd_tak
                                    void *user);
 /* Every rule: topological edges, ro_infer of each node, outputs that match the layout, limits. */
 VD_MUST_USE vd_status vd_program_validate(const vd_program *program, vd_err *err);
+/* Only builds with RO_EXPERIMENTAL can decode a program with experimental numbers, for themselves.
+ * Whoever judges for others, or computes for them, refuses it in every build. VD_ERR_PEER. */
+VD_MUST_USE vd_status vd_refuse_experimental(const vd_program *program, vd_err *err);
 /* Stores every node that the graph means by itself. */
 VD_MUST_USE vd_status vd_graph_unroll(vd_graph *graph, vd_err *err);
 /* Canonical bytes of one node: what a record's descriptor hashes. */

@@ -4,9 +4,19 @@
 #include "verde/graph/validate.h"
 
 /* A state leaf or a data tensor. */
-static bool valid_leaf(const vd_leaf *leaf) {
-    return vd_valid_name(leaf->name, 0, 0) && ro_shape_valid(&leaf->shape) &&
-           vd_has_elements(&leaf->shape);
+static vd_status check_leaf(const vd_leaf *leaf, const char *what, uint32_t index, vd_err *err) {
+    if (!vd_valid_name(leaf->name, 0, 0))
+        return vd_fail(err, VD_ERR_PEER,
+                       "program: name of %s %u: expected at most %d bytes of printable ASCII", what,
+                       index, VD_NAME_SIZE - 1);
+    if (ro_dtype_size(leaf->shape.dtype) == 0)
+        return vd_fail(err, VD_ERR_PEER, "program: %s %u (%s): %s", what, index, leaf->name,
+                       vd_say_type(leaf->shape.dtype).text);
+    if (!ro_shape_valid(&leaf->shape) || !vd_has_elements(&leaf->shape))
+        return vd_fail(err, VD_ERR_PEER,
+                       "program: shape of %s %u (%s): expected 1 to 2^40 elements", what, index,
+                       leaf->name);
+    return VD_OK;
 }
 
 static vd_status check_ranges(const vd_program *program, vd_err *err) {
@@ -34,13 +44,12 @@ static vd_status check_sources(const vd_program *program, vd_err *err) {
     if (program->data_count > VD_DATA_MAX)
         return vd_fail(err, VD_ERR_PEER, "program: %u data tensors, expected at most %d",
                        program->data_count, VD_DATA_MAX);
-    for (uint32_t i = 0; i < program->leaf_count; i++)
-        if (!valid_leaf(&program->leaf[i]))
-            return vd_fail(err, VD_ERR_PEER, "program: name or shape of state leaf %u", i);
-    for (uint32_t i = 0; i < program->data_count; i++)
-        if (!valid_leaf(&program->data[i].tensor))
-            return vd_fail(err, VD_ERR_PEER, "program: name or shape of data tensor %u", i);
-    return check_ranges(program, err);
+    vd_status status = VD_OK;
+    for (uint32_t i = 0; status == VD_OK && i < program->leaf_count; i++)
+        status = check_leaf(&program->leaf[i], "state leaf", i, err);
+    for (uint32_t i = 0; status == VD_OK && i < program->data_count; i++)
+        status = check_leaf(&program->data[i].tensor, "data tensor", i, err);
+    return status == VD_OK ? check_ranges(program, err) : status;
 }
 
 static bool valid_rounding(const vd_program_rounding *r) {

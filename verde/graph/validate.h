@@ -12,6 +12,12 @@ bool vd_valid_name(const char *name, int markers, int digits);
 bool vd_has_elements(const ro_shape *shape);
 /* Is what is stated of a data tensor's elements something that its type can say? */
 bool vd_valid_range(const vd_data *data);
+/* What is wrong with the number of an operator, or of an element type, that is not known. */
+typedef struct {
+    char text[96];
+} vd_text;
+vd_text vd_say_operator(int op);
+vd_text vd_say_type(int dtype);
 /* `shapes` has room for RO_MAX_INPUTS. VD_ERR_PEER names the node, the leaf or the loss. */
 VD_MUST_USE vd_status vd_check_graph(const vd_program *program, const vd_graph *graph,
                                      ro_shape *shapes, vd_err *err);

@@ -52,8 +52,10 @@ static void start_scope(vd_referee *r, const vd_assignment *a, const vd_part *pa
 /* What the assignment must name. */
 static vd_status hash_job(vd_referee *r, vd_hash *out, vd_err *err) {
     const vd_collection *c = r->options.collection;
-    if (!c)
-        return vd_program_hash(r->program, out, err);
+    if (!c) {
+        const vd_status status = vd_refuse_experimental(r->program, err);
+        return status == VD_OK ? vd_program_hash(r->program, out, err) : status;
+    }
     return vd_collection_commit(c->count, &c->programs, out)
                ? VD_OK
                : vd_fail(err, VD_ERR_LOCAL, "out of memory");

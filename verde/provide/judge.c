@@ -88,6 +88,8 @@ static vd_status judge_program(const char *path, int64_t keep, vd_judgement *j, 
     if (status == VD_OK)
         status = vd_program_decode(bytes.data, bytes.size, &program, err);
     if (status == VD_OK)
+        status = vd_refuse_experimental(&program, err);
+    if (status == VD_OK)
         status = describe_program(&program, keep, bytes.size, j, err);
     vd_program_free(&program);
     vd_buf_free(&bytes);

@@ -29,8 +29,12 @@ static vd_status add_item(const vd_pack *pack, uint32_t i, vd_judgement *j, vd_h
     vd_program p = {0};
     uint64_t memory;
     vd_status status = vd_pack_program(pack, i, &p, hash, err);
-    if (status != VD_OK)
+    if (status == VD_OK)
+        status = vd_refuse_experimental(&p, err);
+    if (status != VD_OK) {
+        vd_program_free(&p);
         return status;
+    }
     status = vd_estimate_memory(&p, &memory, err);
     j->memory = status == VD_OK && memory > j->memory ? memory : j->memory;
     const vd_packed_item *item = &pack->item[i];

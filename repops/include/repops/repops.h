@@ -238,6 +238,11 @@ RO_API RO_MUST_USE ro_status ro_sgemm_batch(ro_ctx *ctx, int trans_a, int trans_
                                             float *c, int64_t ldc, int64_t stride_a,
                                             int64_t stride_b, int64_t stride_c, int64_t batch);
 
+/* SPEC 1, 15: numbers of operators and of element types from these on are experimental: the headers
+ * of a build with RO_EXPERIMENTAL alone may have some, and no program that others judge. */
+#define RO_OP_EXPERIMENTAL    61440
+#define RO_DTYPE_EXPERIMENTAL 128
+
 #ifdef __cplusplus
 }
 #endif
