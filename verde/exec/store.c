@@ -67,15 +67,18 @@ vd_status vd_store_create(const char *dir, const vd_program *program, vd_err *er
 vd_status vd_store_program(const char *dir, vd_program *out, vd_err *err) {
     char path[1024];
     vd_buf bytes = {0};
+    vd_err why = {0};
     *out = (vd_program){0};
     file_path(path, dir, "program");
     vd_status status = vd_read_file(path, VD_PROGRAM_BYTES_MAX, &bytes, err);
-    if (status == VD_OK)
-        status = vd_program_decode(bytes.data, bytes.size, out, err);
+    if (status == VD_OK) {
+        status = vd_program_decode(bytes.data, bytes.size, out, &why);
+        if (status != VD_OK)
+            status = vd_fail(err, status == VD_ERR_PEER ? VD_ERR_USAGE : status, "%s: %s", path,
+                             why.text);
+    }
     vd_buf_free(&bytes);
-    return status == VD_ERR_PEER
-               ? vd_fail(err, VD_ERR_USAGE, "%s: not a program of this version", path)
-               : status;
+    return status;
 }
 
 static vd_status put_tensor(vd_writer *writer, const ro_shape *shape, const void *host,
