@@ -243,6 +243,7 @@ class Program:
         count = reader.number("I")
         need(1 <= count <= 1 << 18, "the number of state leaves is not allowed")
         self.leaves = [(reader.string(), reader.shape()) for _ in range(count)]
+        need(len({name for name, _ in self.leaves}) == count, "two state leaves have one name")
         shapes = [shape for _, shape, _ in self.data] + [NUMBER]
         self.init = Graph(reader, shapes, self.leaves)
         self.step = Graph(reader, [shape for _, shape in self.leaves] + shapes, self.leaves)

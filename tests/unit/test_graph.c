@@ -295,6 +295,9 @@ static void name_with_high_bit(vd_program *p) {
 static void leaf_name_endless(vd_program *p) {
     memset(p->leaf[1].name, 'x', VD_NAME_SIZE);
 }
+static void leaf_names_twice(vd_program *p) {
+    memcpy(p->leaf[p->leaf_count - 1].name, p->leaf[0].name, VD_NAME_SIZE);
+}
 static void data_name_with_newline(vd_program *p) {
     p->data[0].tensor.name[0] = '\n';
 }
@@ -396,6 +399,7 @@ Test(validation, refusals_say_what_was_wrong) {
         {name_with_escape, "name is not printable"},
         {name_with_high_bit, "name is not printable"},
         {leaf_name_endless, "state leaf 1"},
+        {leaf_names_twice, "two state leaves have the name `embedding`"},
         {data_name_with_newline, "data tensor 0"},
         {no_steps, "steps 0"},
         {many_steps, "steps 2147483648"},

@@ -1,5 +1,6 @@
 /* Checks what a program must satisfy, whoever wrote its bytes. PROTOCOL.md section 1.3. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "verde/graph/validate.h"
 
@@ -17,6 +18,28 @@ static vd_status check_leaf(const vd_leaf *leaf, const char *what, uint32_t inde
                        "program: shape of %s %u (%s): expected 1 to 2^40 elements", what, index,
                        leaf->name);
     return VD_OK;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp((*(const vd_leaf *const *)a)->name, (*(const vd_leaf *const *)b)->name);
+}
+
+/* Weights and results are found by the names of leaves. */
+static vd_status check_names(const vd_program *program, vd_err *err) {
+    const uint32_t count = program->leaf_count;
+    const vd_leaf **list = calloc((size_t)count + 1, sizeof *list);
+    vd_status status = VD_OK;
+    if (!list)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; i < count; i++)
+        list[i] = &program->leaf[i];
+    qsort(list, count, sizeof *list, by_name);
+    for (uint32_t i = 1; status == VD_OK && i < count; i++)
+        if (strcmp(list[i - 1]->name, list[i]->name) == 0)
+            status = vd_fail(err, VD_ERR_PEER, "program: two state leaves have the name `%s`",
+                             list[i]->name);
+    free(list);
+    return status;
 }
 
 static vd_status check_ranges(const vd_program *program, vd_err *err) {
@@ -49,6 +72,8 @@ static vd_status check_sources(const vd_program *program, vd_err *err) {
         status = check_leaf(&program->leaf[i], "state leaf", i, err);
     for (uint32_t i = 0; status == VD_OK && i < program->data_count; i++)
         status = check_leaf(&program->data[i].tensor, "data tensor", i, err);
+    if (status == VD_OK)
+        status = check_names(program, err);
     return status == VD_OK ? check_ranges(program, err) : status;
 }
 
