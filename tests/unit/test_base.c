@@ -466,6 +466,18 @@ Test(clock, the_peak_of_memory_is_not_another_programs) {
     cr_expect(vd_peak_bytes() < size, "%zu", vd_peak_bytes());
 }
 
+Test(base, a_version_is_refused_in_one_sentence) {
+    vd_err err = {0};
+    cr_expect(vd_fail_version(&err, "a/run.json", 2, "a log", 1, 1) == VD_ERR_VERSION);
+    cr_assert_str_eq(err.text, "a/run.json: version 2 of a log; this verde reads version 1");
+    vd_fail_version(&err, NULL, -1, "a verdict", 1, 2);
+    cr_assert_str_eq(err.text, "version -1 of a verdict; this verde reads versions 1 and 2");
+    vd_fail_version(&err, NULL, 5, "a ledger", 1, 4);
+    cr_assert_str_eq(err.text, "version 5 of a ledger; this verde reads versions 1 to 4");
+    cr_expect(vd_of_peer(VD_ERR_VERSION, &err) == VD_ERR_PEER && err.status == VD_ERR_PEER);
+    cr_expect(vd_of_peer(VD_ERR_LOCAL, NULL) == VD_ERR_LOCAL && vd_of_peer(VD_OK, NULL) == VD_OK);
+}
+
 static void expect_text(uint32_t bits, const char *expected) {
     char text[VD_F32_TEXT];
     vd_f32_text(bits, text);

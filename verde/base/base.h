@@ -18,6 +18,7 @@ typedef enum {
     VD_ERR_TIMEOUT, /* the other side did not answer in time */
     VD_ERR_IO,      /* connection or file trouble that may go away */
     VD_ERR_LOCAL,   /* memory, disk, device of this machine: never anybody's fault */
+    VD_ERR_VERSION, /* of a version, or with a part, that this program does not know */
 } vd_status;
 
 typedef struct {
@@ -28,6 +29,13 @@ typedef struct {
 /* Fills *err (if not NULL) and returns `status`. Arguments may point into *err. Control characters
  * become '?': sentences may quote what a peer sent. */
 vd_status vd_fail(vd_err *err, vd_status status, const char *format, ...) VD_PRINTF(3, 4);
+/* "NAME: version 2 of WHAT; this verde reads version 1", or versions `first` to `last`: the one
+ * sentence about versions, which all readers of ours say. `name`: of a file, or NULL. */
+vd_status vd_fail_version(vd_err *err, const char *name, int64_t found, const char *what,
+                          int64_t first, int64_t last);
+/* What a peer sends in a version of its own choosing is refused as all else that it may not send:
+ * VD_ERR_PEER in place of VD_ERR_VERSION, with the same sentence. */
+vd_status vd_of_peer(vd_status status, vd_err *err);
 
 /* ---- growing buffer; put_* never fails by itself, check vd_buf_ok once ---- */
 

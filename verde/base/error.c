@@ -33,6 +33,26 @@ vd_status vd_fail(vd_err *err, vd_status status, const char *format, ...) {
     return status;
 }
 
+vd_status vd_fail_version(vd_err *err, const char *name, int64_t found, const char *what,
+                          int64_t first, int64_t last) {
+    char known[64];
+    if (first == last)
+        snprintf(known, sizeof known, "version %lld", (long long)first);
+    else
+        snprintf(known, sizeof known, "versions %lld %s %lld", (long long)first,
+                 last == first + 1 ? "and" : "to", (long long)last);
+    return vd_fail(err, VD_ERR_VERSION, "%s%sversion %lld of %s; this verde reads %s",
+                   name ? name : "", name ? ": " : "", (long long)found, what, known);
+}
+
+vd_status vd_of_peer(vd_status status, vd_err *err) {
+    if (status != VD_ERR_VERSION)
+        return status;
+    if (err)
+        err->status = VD_ERR_PEER;
+    return VD_ERR_PEER;
+}
+
 static vd_status errno_status(int number) {
     switch (number) {
     case ENOENT:

@@ -21,6 +21,7 @@ typedef enum {
     VD_EXIT_INCONCLUSIVE = 5, /* nothing is accepted */
     VD_EXIT_REFUSED = 6,      /* a verdict does not hold, or files do not fit together */
     VD_EXIT_DISMISSED = 7,    /* an auditor could not show the trainer to be wrong */
+    VD_EXIT_VERSION = 8,      /* of a version, or with a part, that this program does not know */
 } vd_exit;
 
 typedef struct {
@@ -54,7 +55,8 @@ typedef struct {
 #define VD_EXIT_HELP                                                                               \
     "\nExit codes: 0 done, agreed or verified; 1 trouble of this machine; 2 usage; 3 convicted;\n" \
     "            4 forfeit; 5 inconclusive; 6 a verdict does not hold, or files do not fit\n"      \
-    "            together; 7 dismissed.\n"
+    "            together; 7 dismissed; 8 a file is of a version that this verde does not\n"       \
+    "            know, and nothing is decided.\n"
 
 /* Handles an option that all commands have; false: unknown, and a line was printed. `exit_now` is
  * set by --help. */

@@ -50,6 +50,7 @@ vd_exit vd_report(const vd_err *err) {
     switch (err->status) {
     case VD_ERR_USAGE: return VD_EXIT_USAGE;
     case VD_ERR_PEER: return VD_EXIT_REFUSED;
+    case VD_ERR_VERSION: return VD_EXIT_VERSION;
     default: return VD_EXIT_LOCAL;
     }
 }
