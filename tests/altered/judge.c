@@ -47,9 +47,10 @@ static void judge(const uint8_t *bytes, size_t size) {
     if (status == VD_OK)
         vd_verdict_free(&verdict);
     printf("%d %s\n",
-           status == VD_OK         ? 0
-           : status == VD_ERR_PEER ? 6
-                                   : 1,
+           status == VD_OK            ? 0
+           : status == VD_ERR_PEER    ? 6
+           : status == VD_ERR_VERSION ? 8
+                                      : 1,
            status == VD_OK ? "verified" : err.text);
     fflush(stdout);
 }

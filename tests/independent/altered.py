@@ -17,7 +17,8 @@ from pathlib import Path
 
 import notes
 import verify
-from notes import NotJudged, Refused
+from forge import alike
+from notes import Later, NotJudged, Refused
 from verdicts import Base
 from ways import UNTOLD, WAYS
 
@@ -45,6 +46,8 @@ def decide(data):
         verify.decide(data)
     except Refused as why:
         return 6, str(why)
+    except Later as why:
+        return 8, str(why)
     except NotJudged as why:
         return 1, str(why)
     except Exception as error:  # noqa: BLE001 a verifier that fails is a fault of its own
@@ -88,7 +91,7 @@ def main(judge, directory, count, seed="1", first="0"):
         tried[way] += 1
         held[way] += mine == 0
         unjudged += mine == 1
-        if theirs == 1 or mine == 70 or (mine != theirs and mine != 1):
+        if theirs == 1 or mine == 70 or not alike(mine, theirs, way == "programs"):
             different += 1
             place = Path(directory, "different")
             place.mkdir(exist_ok=True)

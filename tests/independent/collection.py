@@ -2,7 +2,7 @@
 
 from struct import pack
 
-from notes import exactly, from_base64, from_hex, is_integer, need, tagged
+from notes import exactly, from_base64, from_hex, is_integer, need, need_known, tagged
 from program import Program
 from trees import root_of_path
 
@@ -13,9 +13,11 @@ class Collection:
     """What a verdict says of the job's programs: how many there are, and those that a dispute came to."""
 
     def __init__(self, said):
+        self.count = said.get("count") if isinstance(said, dict) else None
+        need_known(not is_integer(self.count) or self.count <= ITEMS, "the collection has more items")
         exactly(said, ("count", "items", "programs"), "the collection")
-        self.count, self.programs = said["count"], from_hex(said["programs"])
-        need(is_integer(self.count) and 1 <= self.count <= ITEMS and self.programs, "the collection is malformed")
+        self.programs = from_hex(said["programs"])
+        need(is_integer(self.count) and 1 <= self.count and self.programs, "the collection is malformed")
         need(isinstance(said["items"], list), "the collection has no list of items")
         self.hash = tagged("verde/collection/1", pack("<Q", self.count), self.programs)
         self.known, self.used = {}, set()

@@ -8,7 +8,8 @@ shape. Exit codes as verify.py's."""
 import json
 import sys
 
-from notes import NotJudged, Refused, from_base64, from_hex, is_integer, need, parse
+from notes import (Later, NotJudged, Refused, exactly, from_base64, from_hex, is_integer, need, need_version,
+                   parse_known)
 from program import Program
 from trees import PIECE, root_of, root_of_path, state_commitment, tensor_commitment
 from verify import decide
@@ -40,8 +41,9 @@ def commitment(shape, data):
 
 
 def read_proof(data):
-    said = parse(data.rstrip(b"\n"), (1 << 18) + 256, "the proof")
-    need(is_integer(said.get("verde_proof")) and said["verde_proof"] == 1, "the proof is of another version")
+    said = parse_known(data[:-1] if data[-1:] == b"\n" else data, (1 << 18) + 256, "the proof")
+    need_version(said.get("verde_proof"), "a proof")
+    exactly(said, ("verde_proof", "program", "step", "tensors", "path", "run_root"), "the proof", ("logs",))
     encoded = from_base64(said.get("program"))
     need(encoded is not None, "the program is not canonical base64")
     program = Program(encoded)
@@ -87,6 +89,9 @@ def main(arguments):
     except (Refused, KeyError, TypeError, ValueError) as why:
         print(f"does not hold: {why}")
         return 6
+    except Later as why:
+        print(f"not decided: {why}")
+        return 8
     except NotJudged as why:
         print(f"not judged: {why}")
         return 1

@@ -21,10 +21,15 @@ UNFIT = re.compile("[\0\ud800-\udfff]")
 sys.setrecursionlimit(10 * DEPTH)
 TYPES = {name: f"application/vnd.verde.{name}+json" for name in ("assignment", "question", "answer")}
 TYPES["verdict"] = "application/vnd.in-toto+json"
+KNOWN = {*TYPES.values(), "application/vnd.verde.log+json", "application/vnd.verde.request+json"}
 
 
 class Refused(Exception):
     """The verdict does not hold; the message says why."""
+
+
+class Later(Exception):
+    """Of a version, with a part, or of a size that this verifier does not know; the message names it."""
 
 
 class NotJudged(Exception):
@@ -34,6 +39,17 @@ class NotJudged(Exception):
 def need(holds, why):
     if not holds:
         raise Refused(why)
+
+
+def need_known(known, why):
+    if not known:
+        raise Later(why)
+
+
+def need_version(value, what):
+    """An integer, and 1."""
+    need(is_integer(value), f"the version of {what} is no integer")
+    need_known(value == 1, f"version {value} of {what}; this verifier reads version 1")
 
 
 def tagged(tag, *pieces):
@@ -115,6 +131,15 @@ def need_small(data, limit, what):
     need(depth(bare) <= DEPTH, f"{what} is nested too deep")
 
 
+def parse_known(data, limit, what):
+    """As parse, of what a referee signs: a later version may have more."""
+    try:
+        need_small(data, limit, what)
+    except Refused as why:
+        raise Later(str(why)) from None
+    return parse(data, limit, what)
+
+
 def parse(data, limit, what):
     """The object that these bytes are, with at most `limit` opening brackets, and as many commas."""
     need(data[:1] == b"{" and data[-1:] == b"}", f"{what} is not an object alone")
@@ -148,9 +173,15 @@ def ordinate(encoded, what):
     return y
 
 
+def is_later_key(key):
+    """TYPE:digits, where TYPE has a letter that is no digit, or a hyphen. Section 3.5."""
+    return isinstance(key, str) and bool(re.fullmatch(r"(?=[0-9a-f]*[g-z-])[a-z0-9-]+:[0-9a-f]+", key))
+
+
 def public_key(key):
     """The key of 64 digits, unless it is no point of the curve, or one that anybody could sign for."""
     raw = from_hex(key)
+    need_known(not is_later_key(key), f"the key {key} is of a type that this verifier does not know")
     need(raw is not None, "a key is not 64 lower-case digits")
     return key_of_point(raw)
 
@@ -177,13 +208,17 @@ def need_signature(key, signature, message, what):
 def open_note(note, kind, key=None):
     """The payload bytes of a note, which this key (or whoever it names) has signed, and the key."""
     exactly(note, ("payload", "payloadType", "signatures"), f"the note of the {kind}")
-    need(note["payloadType"] == TYPES[kind], f"the note of the {kind} is of another type")
     need(isinstance(note["signatures"], list) and len(note["signatures"]) == 1, f"the {kind} has not one signature")
     signature = exactly(note["signatures"][0], ("keyid", "sig"), "a signature")
+    stated = note["payloadType"]
+    need(all(isinstance(s, str) for s in (note["payload"], stated, *signature.values())), f"the {kind} has no strings")
+    public_key(signature["keyid"])
+    need(key is None or signature["keyid"] == key, f"the {kind} is signed by another key")
+    need(stated == TYPES[kind] or stated not in KNOWN, f"the note of the {kind} is of another type")
     payload, sig = from_base64(note["payload"]), from_base64(signature["sig"])
     need(payload is not None and sig is not None, f"the {kind} is not canonical base64")
-    need(key is None or signature["keyid"] == key, f"the {kind} is signed by another key")
-    kind_name = TYPES[kind].encode()
+    kind_name = stated.encode()
     need_signature(signature["keyid"], sig, b"DSSEv1 %d %s %d %s" % (len(kind_name), kind_name, len(payload), payload),
                    f"the {kind}")
+    need_known(stated == TYPES[kind], f"the note of the {kind} is of the type {stated}")
     return payload, signature["keyid"]

@@ -8,7 +8,7 @@ import movement  # noqa: F401
 import sampling  # noqa: F401
 import sums  # noqa: F401
 from definitions import OPERATORS, Node
-from notes import NotJudged, need, tagged
+from notes import Later, NotJudged, need, tagged
 from trees import SIZES, elements
 
 NO_LOSS = SEGMENTS = 0xffffffff
@@ -56,7 +56,7 @@ class Reader:
         number, count = self.numbers("HH")
         need(number < EXPERIMENTAL, f"node {name} has an experimental operator")
         if number not in OPERATORS:
-            raise NotJudged(f"node {name} has operator {number}, which this verifier does not know")
+            raise Later(f"node {name} has operator {number}, which this verifier does not know")
         operator = OPERATORS[number]
         need(count <= 1024, f"node {name} has too many inputs")
         attributes = dict(zip((a[0] for a in operator.attributes), self.numbers(f"{len(operator.attributes)}q")))

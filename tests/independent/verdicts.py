@@ -13,7 +13,7 @@ import referee
 import tournament
 import verify
 from collection import Collection
-from notes import NotJudged, Refused, canonical, tagged
+from notes import Later, NotJudged, Refused, canonical, tagged
 
 ANSWER, ASSIGNMENT, VERDICT = "answer", "assignment", "verdict"
 
@@ -162,7 +162,7 @@ def retold(chance, base, alter=None, where=(), assignment=None, program=None):
     )
     try:
         predicate["outcome"] = settle(program_of(predicate), json.loads(payload), told)
-    except (Refused, NotJudged):
+    except (Refused, Later, NotJudged):
         told.items += predicate["evidence"][len(told.items) :]
     except (AttributeError, KeyError, TypeError, IndexError):
         if assignment is None:

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Decides a verdict again, from PROTOCOL.md and SPEC.md alone. Usage: verify.py FILE
 
-Exit codes: 0 the verdict holds; 6 it does not; 1 this verifier cannot judge it; 2 usage."""
+Exit codes: 0 the verdict holds; 6 it does not; 8 it is of a version, has a part or is of a size that is not known, so
+that nothing is decided; 1 this verifier cannot judge it; 2 usage."""
 
 import sys
 
 from collection import Collection
-from notes import (NotJudged, Refused, canonical, exactly, from_base64, from_hex, is_integer, need, open_note, parse,
-                   public_key, tagged)
+from notes import (Later, NotJudged, Refused, canonical, exactly, from_base64, from_hex, is_integer, need, need_known,
+                   need_version, open_note, parse, parse_known, public_key, tagged)
 from program import Program
 from referee import Dispute
 from tournament import Tournament
@@ -15,6 +16,7 @@ from tournament import Tournament
 NOTE_LIMIT, ASSIGNMENT_LIMIT, VERDICT_LIMIT = 3, 128, 1 << 20
 VERDICT_BYTES, GAME_BYTES, GAMES = 128 << 20, 296 << 20, 126
 PREDICATE = "https://verde.invalid/verdict/v%d"
+STATEMENT = "https://in-toto.io/Statement/v1"
 COSTS = ("bytes_in", "bytes_out", "seconds", "cpu_seconds", "peak_bytes")
 
 
@@ -41,7 +43,10 @@ class Evidence:
         if kind == "absent":
             need(isinstance(item["absent"], str), f"{where}: `absent` is no string")
             return None
-        return self.statement(p, item["statement"], wanted, most_of(question, tree))
+        try:
+            return self.statement(p, item["statement"], wanted, most_of(question, tree))
+        except Later as why:  # what a provider signs is of the assignment's version, or no statement
+            raise Refused(str(why)) from None
 
     def statement(self, p, note, wanted, most):
         payload, _ = open_note(note, "answer", self.keys[p])
@@ -49,7 +54,7 @@ class Evidence:
         need(len(payload) <= size, "a statement is larger than its question allows")
         said = parse(payload, elements, "a statement")
         exactly(said, ("verde", "assignment", "key", "question", "answer"), "a statement")
-        need(is_integer(said["verde"]) and said["verde"] == 1, "a statement is of another version")
+        need_version(said["verde"], "a statement")
         for name, value in (("assignment", self.assignment), ("question", wanted), ("key", self.keys[p])):
             need(said[name] == value, f"a statement has another {name}")
         self.size = len(payload)
@@ -72,17 +77,21 @@ def most_of(question, tree):
 
 def check_assignment(note, referee):
     payload, _ = open_note(note, "assignment", referee)
-    said = parse(payload, ASSIGNMENT_LIMIT, "the assignment")
+    said = parse_known(payload, ASSIGNMENT_LIMIT, "the assignment")
+    need_version(said.get("verde"), "an assignment")
     exactly(said, ("nonce", "program", "providers", "referee", "verde"), "the assignment", ("challenge", "trainer"))
-    need(is_integer(said["verde"]) and said["verde"] == 1, "the assignment is of another version")
     need(from_hex(said["nonce"]) and from_hex(said["program"]), "the assignment's nonce or program is no hash")
-    need(said["referee"] == referee, "the assignment names another referee")
-    keys = said["providers"]
-    need(isinstance(keys, list) and 2 <= len(keys) <= 64, "the assignment names not 2 to 64 providers")
-    for key in keys:
-        public_key(key)
-    need(len(set(keys)) == len(keys), "the assignment names a provider twice")
     need(said.get("challenge", True) is True, "the assignment's `challenge` is not true")
+    public_key(said["referee"])
+    keys = said["providers"]
+    need(isinstance(keys, list) and len(keys) >= 2, "the assignment names not 2 providers")
+    need_known(len(keys) <= 64, "the assignment names more than 64 providers")
+    for i, key in enumerate(keys):
+        public_key(key)
+        need(key not in keys[:i], "the assignment names a provider twice")
+    if "trainer" in said:
+        public_key(said["trainer"])
+    need(said["referee"] == referee, "the assignment names another referee")
     if "trainer" in said:
         raise NotJudged("disputes over rounding (section 12) are not judged here")
     return said, tagged("verde/assignment/1", payload).hex()
@@ -116,12 +125,14 @@ def read_program(text):
 
 def decide(data):
     """The outcome that the evidence of a verdict file leads to."""
-    need(len(data) <= VERDICT_BYTES + GAMES * GAME_BYTES, "the verdict is too large")
+    need_known(len(data) <= VERDICT_BYTES + GAMES * GAME_BYTES, "the verdict is too large")
     note = parse(data[:-1] if data[-1:] == b"\n" else data, NOTE_LIMIT, "the note of the verdict")
     payload, referee = open_note(note, "verdict")
-    said = exactly(parse(payload, VERDICT_LIMIT, "the verdict"), ("_type", "subject", "predicateType", "predicate"),
-                   "the verdict")
-    need(said["_type"] == "https://in-toto.io/Statement/v1", "the verdict is no in-toto statement")
+    said = parse_known(payload, VERDICT_LIMIT, "the verdict")
+    for name, known in (("_type", (STATEMENT,)), ("predicateType", (PREDICATE % 1, PREDICATE % 2))):
+        need(isinstance(said.get(name), str), f"`{name}` of the verdict is no string")
+        need_known(said[name] in known, f"`{name}` of the verdict is {said[name]}")
+    exactly(said, ("_type", "subject", "predicateType", "predicate"), "the verdict")
     many_programs = isinstance(said["predicate"], dict) and "collection" in said["predicate"]
     job = "collection" if many_programs else "program"
     predicate = exactly(said["predicate"], ("assignment", job, "outcome", "evidence", "cost"), "the predicate")
@@ -138,7 +149,7 @@ def decide(data):
     need(isinstance(predicate["evidence"], list), "the evidence is no list")
     evidence = Evidence(predicate["evidence"], assignment_hash, assignment["providers"])
     reached = (Tournament if many else Dispute)(program, assignment, evidence).decide()
-    need(len(data) <= VERDICT_BYTES + games_of(reached) * GAME_BYTES, "the verdict is too large")
+    need_known(len(data) <= VERDICT_BYTES + games_of(reached) * GAME_BYTES, "the verdict is too large")
     need(evidence.at == len(evidence.items), "there is more evidence than the referee asked for")
     need(not many_programs or program.used == set(program.known), "nothing is about an item of the verdict")
     wrong = difference(reached, predicate["outcome"])
@@ -161,6 +172,9 @@ def main(arguments):
     except Refused as why:
         print(f"does not hold: {why}")
         return 6
+    except Later as why:
+        print(f"not decided: {why}")
+        return 8
     except NotJudged as why:
         print(f"not judged: {why}")
         return 1

@@ -474,6 +474,8 @@ Test(base, a_version_is_refused_in_one_sentence) {
     cr_assert_str_eq(err.text, "version -1 of a verdict; this verde reads versions 1 and 2");
     vd_fail_version(&err, NULL, 5, "a ledger", 1, 4);
     cr_assert_str_eq(err.text, "version 5 of a ledger; this verde reads versions 1 to 4");
+    cr_expect(vd_fail_limit(&err, NULL, 65, "providers", 64) == VD_ERR_VERSION);
+    cr_assert_str_eq(err.text, "65 providers; this verde reads at most 64");
     cr_expect(vd_of_peer(VD_ERR_VERSION, &err) == VD_ERR_PEER && err.status == VD_ERR_PEER);
     cr_expect(vd_of_peer(VD_ERR_LOCAL, NULL) == VD_ERR_LOCAL && vd_of_peer(VD_OK, NULL) == VD_OK);
 }

@@ -230,6 +230,19 @@ Test(key, has_64_digits) {
     cr_expect(vd_public_key_read(rfc8032[0].public, &key, &err) == VD_OK);
 }
 
+Test(key, of_a_later_type_is_told_from_none) {
+    static const char *const later[] = {"ml-dsa-65:00ff", "x:0", "ed-448:d75a9801"};
+    static const char *const none[] = {":00ff", "d75a:9801", "ml-dsa-65:", "ML:00",
+                                       "ml:0G", "ml:00 ",    "m l:00"};
+    vd_public_key key;
+    vd_err err = {0};
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+        cr_expect(vd_public_key_read(later[i], &key, &err) == VD_ERR_VERSION, "%s", later[i]);
+    cr_expect_str_eq(err.text, "a key of type ed-448; this verde reads keys of Ed25519, 64 digits");
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        cr_expect(vd_public_key_read(none[i], &key, NULL) == VD_ERR_PEER, "%s", none[i]);
+}
+
 /* ---- signatures at the edges ---- */
 
 Test(key, signatures_count_by_the_equation_without_a_cofactor_and_no_small_order) {

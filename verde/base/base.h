@@ -33,6 +33,9 @@ vd_status vd_fail(vd_err *err, vd_status status, const char *format, ...) VD_PRI
  * sentence about versions, which all readers of ours say. `name`: of a file, or NULL. */
 vd_status vd_fail_version(vd_err *err, const char *name, int64_t found, const char *what,
                           int64_t first, int64_t last);
+/* "NAME: 65 providers; this verde reads at most 64": a later version may read more. */
+vd_status vd_fail_limit(vd_err *err, const char *name, uint64_t found, const char *what,
+                        uint64_t most);
 /* What a peer sends in a version of its own choosing is refused as all else that it may not send:
  * VD_ERR_PEER in place of VD_ERR_VERSION, with the same sentence. */
 vd_status vd_of_peer(vd_status status, vd_err *err);

@@ -45,6 +45,13 @@ vd_status vd_fail_version(vd_err *err, const char *name, int64_t found, const ch
                    name ? name : "", name ? ": " : "", (long long)found, what, known);
 }
 
+vd_status vd_fail_limit(vd_err *err, const char *name, uint64_t found, const char *what,
+                        uint64_t most) {
+    return vd_fail(err, VD_ERR_VERSION, "%s%s%llu %s; this verde reads at most %llu",
+                   name ? name : "", name ? ": " : "", (unsigned long long)found, what,
+                   (unsigned long long)most);
+}
+
 vd_status vd_of_peer(vd_status status, vd_err *err) {
     if (status != VD_ERR_VERSION)
         return status;

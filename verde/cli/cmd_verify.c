@@ -88,7 +88,11 @@ const vd_command vd_cmd_verify = {
     "verify", "decide again from a verdict's evidence",
     "Usage: verde verify FILE [options]\n\n"
     "Checks the verdict's signature, runs the referee again on the signed statements in it, and\n"
-    "compares. Needs neither provider nor network. Exit code 0: the verdict holds.\n\n"
+    "compares. Needs neither provider nor network. Exit code 0: the verdict holds. 6: it does "
+    "not.\n"
+    "8: it is of a version, has a part or is of a size that this verde does not know, and one "
+    "line\n"
+    "names it: nothing is said about whether it holds.\n\n"
     "  --referee KEY    whose verdict it must be (hexadecimal); default: whoever signed it\n"
     "  --job JOB        also check that it is about this job\n"
     "  --story          tell the dispute again\n"

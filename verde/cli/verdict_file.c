@@ -1,4 +1,5 @@
 #include <string.h>
+#include <unistd.h>
 
 #include "verde/cli/story.h"
 
@@ -9,6 +10,18 @@ static bool is_note(const vd_buf *text) {
            memmem(text->data, text->size, type, sizeof type - 1) != NULL;
 }
 
+/* Before it is read: a later version may have larger ones. */
+static vd_status check_size(const char *path, vd_err *err) {
+    const uint64_t most = vd_verdict_bytes_max(VD_GAMES_MAX);
+    uint64_t size;
+    int fd;
+    vd_status status = vd_open_file(path, &fd, &size, err);
+    if (status != VD_OK)
+        return status;
+    close(fd);
+    return size <= most ? VD_OK : vd_fail_limit(err, NULL, size, "bytes", most);
+}
+
 vd_status vd_load_verdict(const char *path, const char *referee, bool story, vd_verdict *out,
                           vd_err *err) {
     vd_buf text = {0};
@@ -17,6 +30,8 @@ vd_status vd_load_verdict(const char *path, const char *referee, bool story, vd_
     vd_status status = vd_leaf_self_test(err);
     if (status == VD_OK && referee)
         status = vd_read_key("--referee", referee, &key, err);
+    if (status == VD_OK)
+        status = check_size(path, err);
     if (status == VD_OK)
         status = vd_read_file(path, vd_verdict_bytes_max(VD_GAMES_MAX), &text, err);
     if (status == VD_OK && text.size && text.data[text.size - 1] == '\n')
@@ -29,6 +44,10 @@ vd_status vd_load_verdict(const char *path, const char *referee, bool story, vd_
                                    story ? vd_tell : NULL, NULL, out, err);
     if (status == VD_ERR_PEER)
         status = vd_fail(err, status, "%s: %s", path, err->text);
+    if (status == VD_ERR_VERSION)
+        status =
+            vd_fail(err, status, "%s: this verde cannot decide: %s; it takes a verde that knows it",
+                    path, err->text);
     vd_buf_free(&text);
     return status;
 }

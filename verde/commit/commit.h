@@ -150,8 +150,9 @@ void vd_key_public(const vd_key *key, vd_public_key *out);
 /* What is no point of the curve is refused, and so are points of small order, which verify every
  * message, and encodings that are not canonical: VD_ERR_PEER. */
 VD_MUST_USE vd_status vd_public_key_check(const vd_public_key *key, vd_err *err);
-/* A key as it is written, in 64 digits; checked. VD_ERR_PEER: it is none. Whoever reads a key from
- * anywhere reads it by this. */
+/* A key as it is written, in 64 digits; checked. VD_ERR_PEER: it is none; VD_ERR_VERSION: it is of
+ * a later type, written TYPE:digits (PROTOCOL.md section 3.5). Whoever reads a key from anywhere
+ * reads it by this. */
 VD_MUST_USE vd_status vd_public_key_read(const char *hex, vd_public_key *out, vd_err *err);
 /* "sha256//" and the SHA-256 of the key's SubjectPublicKeyInfo in base64: what curl pins. */
 VD_MUST_USE bool vd_public_key_pin(const vd_public_key *key, char text[64]);
@@ -167,6 +168,14 @@ VD_MUST_USE vd_status vd_signature_verify(const vd_public_key *key, const void *
                                           size_t size, const uint8_t signature[VD_SIGNATURE_SIZE],
                                           vd_err *err);
 
+/* All payloadTypes of notes. */
+#define VD_TYPE_ASSIGNMENT "application/vnd.verde.assignment+json"
+#define VD_TYPE_QUESTION   "application/vnd.verde.question+json"
+#define VD_TYPE_ANSWER     "application/vnd.verde.answer+json"
+#define VD_TYPE_LOG        "application/vnd.verde.log+json"
+#define VD_TYPE_REQUEST    "application/vnd.verde.request+json"
+#define VD_TYPE_VERDICT    "application/vnd.in-toto+json"
+
 /* Appends a DSSE envelope as JSON text: {"payload": base64, "payloadType": type, "signatures":
  * [{"keyid": hex key, "sig": base64}]}, signed over the pre-authentication encoding
  * "DSSEv1 len type len payload". No newline at the end. */
@@ -175,7 +184,8 @@ VD_MUST_USE vd_status vd_note_sign(const vd_key *key, const char *type, const vo
 /* Opens a note of exactly one signature by exactly `key`, of exactly this type. Strict: no unknown
  * or duplicate members, canonical base64, no bytes (nor white space) around, at most `limit` bytes.
  * Appends to `payload`, which is as before after a failure. What the note does wrong is
- * VD_ERR_PEER. */
+ * VD_ERR_PEER; VD_ERR_VERSION: a type of key, or a payloadType that its key has signed, which is
+ * not known. */
 VD_MUST_USE vd_status vd_note_open(const void *note, size_t note_size, size_t limit,
                                    const char *type, const vd_public_key *key, vd_buf *payload,
                                    vd_err *err);

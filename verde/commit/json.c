@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 static _Thread_local bool failed;
 
@@ -26,7 +27,8 @@ bool vd_json_failed(void) {
     return failed;
 }
 
-static bool is_small(const char *text, size_t size, size_t limit) {
+bool vd_json_is_small(const void *bytes, size_t size, size_t limit) {
+    const char *text = bytes;
     size_t open = 0, commas = 0;
     bool inside = false;
     for (size_t i = 0; i < size && open <= limit && commas <= limit; i++) {
@@ -78,7 +80,7 @@ vd_status vd_json_read(const void *bytes, size_t size, size_t elements, json_t *
     *out = NULL;
     if (size < 2 || text[0] != '{' || text[size - 1] != '}')
         return tell_edges(text, size, err);
-    if (!is_small(text, size, elements))
+    if (!vd_json_is_small(text, size, elements))
         return vd_fail(err, VD_ERR_PEER, "more than %zu elements of JSON", elements);
     bool earlier = failed;
     vd_json_start();
@@ -92,6 +94,45 @@ vd_status vd_json_read(const void *bytes, size_t size, size_t elements, json_t *
     if (now)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory in reading JSON");
     return tell_place(text, size, &error, err);
+}
+
+/* `1.0`, "1" and true are no versions. */
+static vd_status check_version(const json_t *object, const char *member, const char *what,
+                               vd_err *err) {
+    const json_t *version = json_object_get(object, member);
+    if (!json_is_integer(version))
+        return vd_fail(err, VD_ERR_PEER, "`%s` must be an integer, the version of %s", member,
+                       what);
+    return json_integer_value(version) == 1
+               ? VD_OK
+               : vd_fail_version(err, NULL, json_integer_value(version), what, 1, 1);
+}
+
+static bool is_among(const char *name, const char *const *names) {
+    for (; *names; names++)
+        if (strcmp(name, *names) == 0)
+            return true;
+    return false;
+}
+
+vd_status vd_json_known(const json_t *object, const char *place, const char *const *names,
+                        vd_err *err) {
+    const char *name;
+    json_t *value;
+    if (!json_is_object(object))
+        return vd_fail(err, VD_ERR_PEER, "%s must be an object", place ? place : "this");
+    json_object_foreach((json_t *)object, name, value) {
+        if (!is_among(name, names))
+            return vd_fail(err, VD_ERR_PEER, "unknown member `%.80s`%s%s", name,
+                           place ? " in " : "", place ? place : "");
+    }
+    return VD_OK;
+}
+
+vd_status vd_json_begin(const json_t *object, const char *version, const char *what,
+                        const char *const *names, vd_err *err) {
+    vd_status status = check_version(object, version, what, err);
+    return status == VD_OK ? vd_json_known(object, NULL, names, err) : status;
 }
 
 static int append(const char *bytes, size_t size, void *out) {

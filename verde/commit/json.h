@@ -13,6 +13,19 @@
 VD_MUST_USE vd_status vd_json_read(const void *text, size_t size, size_t elements, json_t **out,
                                    vd_err *err);
 
+/* Whether a text has at most so many brackets, and commas, outside of its strings. */
+bool vd_json_is_small(const void *text, size_t size, size_t elements);
+
+/* How an object of a format of ours is read: its version first, then the names of its members, then
+ * what they say. `version` names the member that must be the integer 1, and `what` the format;
+ * `names` are all that an object may have, to NULL. VD_ERR_VERSION: another version; VD_ERR_PEER:
+ * no version, or a member that the format does not have. */
+VD_MUST_USE vd_status vd_json_begin(const json_t *object, const char *version, const char *what,
+                                    const char *const *names, vd_err *err);
+/* The names alone, of an object without a version of its own at `place`, such as "states[2]". */
+VD_MUST_USE vd_status vd_json_known(const json_t *object, const char *place,
+                                    const char *const *names, vd_err *err);
+
 /* Compact, members sorted: one spelling for one value. */
 VD_MUST_USE bool vd_json_dump(const json_t *value, vd_buf *out);
 

@@ -102,8 +102,26 @@ vd_status vd_public_key_check(const vd_public_key *key, vd_err *err) {
     return status;
 }
 
+/* The length of TYPE in TYPE:digits, or 0. It has a letter that is no digit, or a hyphen, so that
+ * no key that is damaged is one of a later type. */
+static size_t later_type(const char *key) {
+    static const char of_type[] = "abcdefghijklmnopqrstuvwxyz0123456789-",
+                      hex[] = "0123456789abcdef";
+    const size_t length = strspn(key, of_type);
+    const char *digits = key + length + 1;
+    return key[length] == ':' && strspn(key, hex) < length && *digits &&
+                   !digits[strspn(digits, hex)]
+               ? length
+               : 0;
+}
+
 vd_status vd_public_key_read(const char *hex, vd_public_key *out, vd_err *err) {
     vd_err inner = {0};
+    const size_t type = later_type(hex);
+    if (type > 0)
+        return vd_fail(err, VD_ERR_VERSION,
+                       "a key of type %.*s; this verde reads keys of Ed25519, 64 digits",
+                       type < 40 ? (int)type : 40, hex);
     if (strlen(hex) != 2 * VD_KEY_SIZE || !vd_unhex(hex, out->b, VD_KEY_SIZE))
         return vd_fail(err, VD_ERR_PEER,
                        "a public key has 64 lower-case hexadecimal digits, got \"%.80s\"", hex);

@@ -29,14 +29,19 @@ vd_status vd_log_note_sign(const vd_key *key, const vd_log_claim *claim, vd_buf 
     return status;
 }
 
-static bool read_claim(const json_t *root, vd_log_claim *out) {
+static vd_status read_claim(const json_t *root, vd_log_claim *out, vd_err *err) {
+    static const char *const names[] = {"verde", "claim", "program", "run", "logs", "step", NULL};
     const json_t *step = json_object_get(root, "step");
     const char *claim = json_string_value(json_object_get(root, "claim"));
+    vd_status status = vd_json_begin(root, "verde", "a note of a log", names, err);
+    if (status != VD_OK)
+        return status;
     out->step = json_integer_value(step);
-    return json_is_object(root) && json_object_size(root) == 6 && json_is_integer(step) &&
-           json_integer_value(json_object_get(root, "verde")) == 1 && claim &&
-           strcmp(claim, "log") == 0 && get_hash(root, "program", &out->program) &&
-           get_hash(root, "run", &out->run) && get_hash(root, "logs", &out->logs);
+    return json_is_integer(step) && claim && strcmp(claim, "log") == 0 &&
+                   get_hash(root, "program", &out->program) && get_hash(root, "run", &out->run) &&
+                   get_hash(root, "logs", &out->logs)
+               ? VD_OK
+               : vd_fail(err, VD_ERR_PEER, "a note that says nothing of a log");
 }
 
 vd_status vd_log_note_open(const void *note, size_t size, const vd_public_key *key,
@@ -47,11 +52,11 @@ vd_status vd_log_note_open(const void *note, size_t size, const vd_public_key *k
     vd_status status = vd_note_open(note, size, VD_LOG_NOTE_MAX, VD_TYPE_LOG, key, &payload, err);
     if (status == VD_OK)
         status = vd_json_read(payload.data, payload.size, 16, &root, err);
-    if (status == VD_OK && !read_claim(root, out))
-        status = vd_fail(err, VD_ERR_PEER, "a note that says nothing of a log");
+    if (status == VD_OK)
+        status = read_claim(root, out, err);
     json_decref(root);
     vd_buf_free(&payload);
-    return status;
+    return vd_of_peer(status, err);
 }
 
 static vd_status path_of(const char *dir, int64_t step, char *path, size_t size, vd_err *err) {

@@ -5,8 +5,6 @@
 
 #include "verde/log/log.h"
 
-#define VD_TYPE_LOG "application/vnd.verde.log+json"
-
 enum { VD_LOG_NOTE_MAX = 4096 }; /* bytes */
 
 /* "The log of this run of mine, of the steps between the checkpoint at `step` and the one before,
@@ -18,7 +16,7 @@ typedef struct {
 
 VD_MUST_USE vd_status vd_log_note_sign(const vd_key *key, const vd_log_claim *claim, vd_buf *out,
                                        vd_err *err);
-/* VD_ERR_PEER: not a note of this key, of this kind. */
+/* VD_ERR_PEER: not a note of this key, of this kind and version. */
 VD_MUST_USE vd_status vd_log_note_open(const void *note, size_t size, const vd_public_key *key,
                                        vd_log_claim *out, vd_err *err);
 

@@ -28,10 +28,6 @@ bool vd_json_has_only(const json_t *object, const char *const *keys) {
     return json_is_object(object) && json_object_size(object) == count;
 }
 
-static bool get_version(const json_t *object) {
-    return json_integer_value(json_object_get(object, "verde")) == 1;
-}
-
 /* ---- assignments ---- */
 
 json_t *vd_json_key(const vd_public_key *key) {
@@ -64,44 +60,77 @@ vd_status vd_assignment_write(const vd_assignment *a, vd_buf *payload, vd_err *e
     return ok ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "assignment: out of memory");
 }
 
-static bool read_assignment(const json_t *root, vd_assignment *out) {
-    static const char *const with[] = {"verde",     "program",   "nonce", "referee",
-                                       "providers", "challenge", NULL};
-    static const char *const without[] = {"verde",   "program",   "nonce",
-                                          "referee", "providers", NULL};
-    static const char *const of_logs[] = {"verde",     "program", "nonce", "referee",
-                                          "providers", "trainer", NULL};
-    out->challenge = json_is_true(json_object_get(root, "challenge"));
-    out->rounded = json_object_get(root, "trainer") != NULL;
-    const char *const *keys = out->rounded ? of_logs : out->challenge ? with : without;
-    const json_t *providers = json_object_get(root, "providers");
-    vd_public_key trainer;
-    vd_hash nonce;
-    if (!vd_json_has_only(root, keys) || !get_version(root) ||
-        !vd_json_get_hash(root, "program", &out->program) ||
-        !vd_json_get_hash(root, "nonce", &nonce) ||
-        !vd_json_to_key(json_object_get(root, "referee"), &out->referee) ||
-        !json_is_array(providers) || json_array_size(providers) < 2 ||
-        json_array_size(providers) > VD_PARTIES_MAX)
-        return false;
-    memcpy(out->nonce, nonce.b, sizeof out->nonce);
-    for (size_t i = 0; i < json_array_size(providers); i++, out->provider_count++) {
-        if (!vd_json_to_key(json_array_get(providers, i), &out->provider[i]))
-            return false;
-        for (size_t k = 0; k < i; k++) /* one identity, one voice */
+static vd_status bad_assignment(vd_err *err, const char *expected) {
+    return vd_fail(err, VD_ERR_PEER, "assignment: %s", expected);
+}
+
+static vd_status take_key(const json_t *value, const char *what, vd_public_key *out, vd_err *err) {
+    vd_err why = {0};
+    const char *text = json_string_value(value);
+    vd_status status = text ? vd_public_key_read(text, out, &why)
+                            : vd_fail(&why, VD_ERR_PEER, "expected a string");
+    return status == VD_OK ? VD_OK : vd_fail(err, status, "assignment: %s: %s", what, why.text);
+}
+
+static vd_status take_providers(const json_t *providers, vd_assignment *out, vd_err *err) {
+    const size_t count = json_array_size(providers);
+    if (count > VD_PARTIES_MAX)
+        return vd_fail_limit(err, "assignment", count, "providers", VD_PARTIES_MAX);
+    if (count < 2)
+        return bad_assignment(err, "`providers` must be a list of 2 keys or more");
+    for (size_t i = 0; i < count; i++, out->provider_count++) {
+        vd_status status =
+            take_key(json_array_get(providers, i), "providers", &out->provider[i], err);
+        if (status != VD_OK)
+            return status;
+        for (size_t k = 0; k < i; k++)
             if (memcmp(&out->provider[i], &out->provider[k], sizeof out->provider[i]) == 0)
-                return false;
+                return bad_assignment(err, "`providers` has a key twice: one identity, one voice");
     }
-    return !out->rounded || (vd_json_to_key(json_object_get(root, "trainer"), &trainer) &&
-                             memcmp(&trainer, &out->provider[0], sizeof trainer) == 0);
+    return VD_OK;
+}
+
+static vd_status take_trainer(const json_t *trainer, vd_assignment *out, vd_err *err) {
+    vd_public_key key;
+    out->rounded = trainer != NULL;
+    if (!trainer)
+        return VD_OK;
+    vd_status status = take_key(trainer, "trainer", &key, err);
+    if (status == VD_OK && (memcmp(&key, &out->provider[0], sizeof key) != 0 || out->challenge))
+        status = bad_assignment(err, "`trainer` must be provider 0, without `challenge`");
+    return status;
+}
+
+static vd_status read_assignment(const json_t *root, vd_assignment *out, vd_err *err) {
+    static const char *const names[] = {"verde",     "program",   "nonce",   "referee",
+                                        "providers", "challenge", "trainer", NULL};
+    const json_t *challenge = json_object_get(root, "challenge");
+    vd_hash nonce;
+    vd_err why = {0};
+    vd_status status = vd_json_begin(root, "verde", "an assignment", names, &why);
+    if (status != VD_OK)
+        return vd_fail(err, status, "assignment: %s", why.text);
+    if (!vd_json_get_hash(root, "program", &out->program) ||
+        !vd_json_get_hash(root, "nonce", &nonce) || (challenge && !json_is_true(challenge)))
+        return bad_assignment(err, "`program` and `nonce` must be hashes, and `challenge` true");
+    memcpy(out->nonce, nonce.b, sizeof out->nonce);
+    out->challenge = challenge != NULL;
+    status = take_key(json_object_get(root, "referee"), "referee", &out->referee, err);
+    if (status == VD_OK)
+        status = take_providers(json_object_get(root, "providers"), out, err);
+    return status == VD_OK ? take_trainer(json_object_get(root, "trainer"), out, err) : status;
 }
 
 vd_status vd_assignment_read(const void *payload, size_t size, vd_assignment *out, vd_err *err) {
     *out = (vd_assignment){0};
     json_t *root;
+    if (!vd_json_is_small(payload, size, VD_ASSIGNMENT_ELEMENTS))
+        return vd_fail(err, VD_ERR_VERSION,
+                       "assignment: more lists and commas than the %d that this verde reads",
+                       VD_ASSIGNMENT_ELEMENTS);
     vd_status status = vd_json_read(payload, size, VD_ASSIGNMENT_ELEMENTS, &root, err);
-    if (status == VD_OK && !read_assignment(root, out))
-        status = vd_fail(err, VD_ERR_PEER, "assignment: malformed");
+    if (status == VD_OK)
+        status = read_assignment(root, out, err);
     json_decref(root);
     return status;
 }
@@ -129,26 +158,26 @@ vd_status vd_answer_write(const vd_key *key, const vd_hash *assignment, const vd
     return status;
 }
 
-static bool answer_matches(const json_t *root, const vd_public_key *key, const vd_hash *assignment,
-                           const vd_hash *question) {
-    static const char *const keys[] = {"verde", "assignment", "key", "question", "answer", NULL};
+static bool answer_matches(const json_t *root, const vd_answer_to *asked) {
     const char *signer = json_string_value(json_object_get(root, "key"));
     char hex[2 * VD_KEY_SIZE + 1];
     vd_hash a, q;
-    vd_hex(key->b, VD_KEY_SIZE, hex);
-    return vd_json_has_only(root, keys) && get_version(root) &&
-           vd_json_get_hash(root, "assignment", &a) && vd_hash_equal(&a, assignment) &&
-           vd_json_get_hash(root, "question", &q) && vd_hash_equal(&q, question) && signer &&
-           strcmp(signer, hex) == 0;
+    vd_hex(asked->key->b, VD_KEY_SIZE, hex);
+    return json_object_get(root, "answer") && vd_json_get_hash(root, "assignment", &a) &&
+           vd_hash_equal(&a, asked->assignment) && vd_json_get_hash(root, "question", &q) &&
+           vd_hash_equal(&q, asked->question) && signer && strcmp(signer, hex) == 0;
 }
 
 static vd_status read_payload(const vd_buf *payload, const vd_answer_to *asked, json_t **root,
                               vd_err *err) {
+    static const char *const names[] = {"verde", "assignment", "key", "question", "answer", NULL};
     if (payload->size > asked->most.payload)
         return vd_fail(err, VD_ERR_PEER, "an answer of %zu bytes; this one has at most %zu",
                        payload->size, asked->most.payload);
     vd_status status = vd_json_read(payload->data, payload->size, asked->most.elements, root, err);
-    if (status == VD_OK && !answer_matches(*root, asked->key, asked->assignment, asked->question))
+    if (status == VD_OK)
+        status = vd_json_begin(*root, "verde", "a statement", names, err);
+    if (status == VD_OK && !answer_matches(*root, asked))
         status = vd_fail(err, VD_ERR_PEER, "answer to another question");
     return status;
 }
@@ -167,7 +196,7 @@ vd_status vd_answer_read(const void *note, size_t size, const vd_answer_to *aske
     else
         vd_buf_free(&out->payload);
     json_decref(root);
-    return status;
+    return vd_of_peer(status, err); /* a provider's statement is of the assignment's version */
 }
 
 vd_status vd_answer_body(const vd_buf *payload, size_t elements, json_t **body, vd_err *err) {

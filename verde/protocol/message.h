@@ -8,10 +8,6 @@
 #include "verde/protocol/collection.h"
 #include "verde/protocol/limits.h"
 
-#define VD_TYPE_ASSIGNMENT "application/vnd.verde.assignment+json"
-#define VD_TYPE_QUESTION   "application/vnd.verde.question+json"
-#define VD_TYPE_ANSWER     "application/vnd.verde.answer+json"
-
 /* Who judges whom over what. Its hash stands in every later statement. */
 typedef struct {
     vd_hash program;

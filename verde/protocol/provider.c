@@ -284,7 +284,7 @@ vd_status vd_request_assignment(const void *request, size_t size, vd_assignment 
     if (status == VD_OK)
         status = open_assignment(json_object_get(root, "assignment"), NULL, out, &hash, err);
     json_decref(root);
-    return status;
+    return vd_of_peer(status, err);
 }
 
 static vd_status read_request(vd_inquiry *r, const void *bytes, size_t size) {
@@ -295,7 +295,7 @@ static vd_status read_request(vd_inquiry *r, const void *bytes, size_t size) {
     if (status == VD_OK)
         status = read_question(r, json_object_get(root, "question"));
     json_decref(root);
-    return status;
+    return vd_of_peer(status, r->err);
 }
 
 vd_status vd_inquiry_open(const vd_provider *provider, const void *bytes, size_t size,

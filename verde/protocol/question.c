@@ -297,11 +297,16 @@ static bool canonical(const vd_question *q, const vd_hash *assignment, const voi
 vd_status vd_question_read(const void *payload, size_t size, const vd_job_programs *job,
                            const vd_hash *assignment, vd_question *out, vd_program *item,
                            vd_err *err) {
+    static const char *const names[] = {"verde", "assignment", "ask",   "tree", "commits",
+                                        "lo",    "hi",         "depth", "game", "leaves",
+                                        "item",  "challenger", NULL};
     *out = (vd_question){0};
     if (item)
         *item = (vd_program){0};
     json_t *root;
     vd_status status = vd_json_read(payload, size, VD_QUESTION_ELEMENTS_MAX, &root, err);
+    if (status == VD_OK)
+        status = vd_json_begin(root, "verde", "a question", names, err);
     if (status == VD_OK)
         status = read_question(root, job, out, item, err);
     if (status == VD_OK && !canonical(out, assignment, payload, size))

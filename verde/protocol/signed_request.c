@@ -127,10 +127,15 @@ static bool get_turn(const json_t *root, bool asks, vd_request_claim *out) {
 static vd_status read_members(const json_t *root, const vd_public_key *provider,
                               const vd_request_head *head, bool asks, vd_request_claim *out,
                               vd_err *err) {
+    static const char *const names[] = {"verde", "provider", "method", "path",  "length",
+                                        "body",  "time",     "nonce",  "count", NULL};
     vd_public_key to;
-    int64_t version, length;
-    if (!get_integer(root, "verde", &version) || version != 1 ||
-        !get_integer(root, "length", &length) || !get_hex(root, "provider", to.b, VD_KEY_SIZE) ||
+    vd_err why = {0};
+    int64_t length;
+    vd_status status = vd_json_begin(root, "verde", "a signed request", names, &why);
+    if (status != VD_OK)
+        return vd_fail(err, status, "request: %s", why.text);
+    if (!get_integer(root, "length", &length) || !get_hex(root, "provider", to.b, VD_KEY_SIZE) ||
         !get_hex(root, "body", out->body.b, VD_HASH_SIZE) || !get_turn(root, asks, out))
         return vd_fail(
             err, VD_ERR_PEER, "request: expected body, %slength, method, %spath, provider%s",
@@ -201,7 +206,7 @@ static vd_status judge_note(const char *header, size_t size, const vd_public_key
         status = judge_payload(&payload, provider, head, asks, out, err);
     vd_buf_free(&payload);
     vd_buf_free(&note);
-    return status;
+    return vd_of_peer(status, err);
 }
 
 vd_status vd_request_judge(const char *header, size_t size, const vd_public_key *provider,

@@ -5,7 +5,6 @@
 
 #include "verde/commit/commit.h"
 
-#define VD_TYPE_REQUEST   "application/vnd.verde.request+json"
 #define VD_REQUEST_HEADER "Verde-Request" /* the HTTP header that holds the note in base64 */
 
 enum {

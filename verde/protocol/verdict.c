@@ -119,7 +119,8 @@ static void put_statement(vd_buf *out, const decision *d) {
 
 static vd_status write_decision(const vd_key *referee, decision *d, vd_buf *out, vd_err *err) {
     vd_buf payload = {0}, text = {0};
-    vd_status status = vd_verdict_assignment(d->assignment_note, &payload, &d->assignment, err);
+    vd_status status =
+        vd_verdict_assignment(d->assignment_note, NULL, &payload, &d->assignment, err);
     vd_buf_free(&payload);
     if (status != VD_OK)
         return status;

@@ -6,8 +6,7 @@
 #include "verde/protocol/referee.h"
 #include "verde/protocol/tournament.h"
 
-#define VD_TYPE_VERDICT "application/vnd.in-toto+json"
-#define VD_PREDICATE    "https://verde.invalid/verdict/v1"
+#define VD_PREDICATE "https://verde.invalid/verdict/v1"
 /* Of more than two providers. */
 #define VD_PREDICATE_MANY "https://verde.invalid/verdict/v2"
 
@@ -45,7 +44,10 @@ void vd_verdict_free(vd_verdict *verdict);
 
 /* Checks the note, decodes the program, runs the referee's machine again on the recorded
  * statements, and compares. `referee`: whose verdict it must be; NULL: whoever signed. VD_ERR_PEER:
- * it does not hold, and why. */
+ * it does not hold, and why. VD_ERR_VERSION: what the referee signed is of a version, or has a
+ * part, that is not known here, so that nothing can be decided; what providers signed is never the
+ * cause.
+ */
 VD_MUST_USE vd_status vd_verdict_verify(const void *note, size_t size, const vd_public_key *referee,
                                         vd_leaf_fn leaf,
                                         void (*story)(void *user, const char *line), void *user,

@@ -6,9 +6,10 @@
 
 #define VD_STATEMENT_TYPE "https://in-toto.io/Statement/v1"
 
-/* An assignment that its referee has signed; its payload is appended to *payload. */
-VD_MUST_USE vd_status vd_verdict_assignment(const vd_buf *note, vd_buf *payload, vd_assignment *out,
-                                            vd_err *err);
+/* An assignment that its referee has signed, who must be this one, or NULL; its payload is appended
+ * to *payload. */
+VD_MUST_USE vd_status vd_verdict_assignment(const vd_buf *note, const vd_public_key *referee,
+                                            vd_buf *payload, vd_assignment *out, vd_err *err);
 
 /* ---- verdict_items.c: of a job of many programs ---- */
 

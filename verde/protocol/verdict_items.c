@@ -115,8 +115,9 @@ vd_status vd_verdict_items_read(const json_t *from, vd_verdict_items *out, vd_er
     const json_t *many = json_object_get(from, "count");
     const json_int_t count = json_integer_value(many);
     *out = (vd_verdict_items){.collection = {.load = load_item, .user = out}};
+    if (json_is_integer(many) && count > VD_COLLECTION_ITEMS_MAX)
+        return vd_fail_limit(err, "verdict", (uint64_t)count, "items", VD_COLLECTION_ITEMS_MAX);
     if (!vd_json_has_only(from, keys) || !json_is_integer(many) || count < 1 ||
-        count > VD_COLLECTION_ITEMS_MAX ||
         !vd_json_get_hash(from, "programs", &out->collection.programs) || !json_is_array(items) ||
         json_array_size(items) > VD_GAMES_MAX)
         return broken(err);

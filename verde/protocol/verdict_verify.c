@@ -7,10 +7,14 @@
 #include "verde/protocol/verdict.h"
 #include "verde/protocol/verdict_internal.h"
 
-vd_status vd_verdict_assignment(const vd_buf *note, vd_buf *payload, vd_assignment *out,
-                                vd_err *err) {
+vd_status vd_verdict_assignment(const vd_buf *note, const vd_public_key *referee, vd_buf *payload,
+                                vd_assignment *out, vd_err *err) {
     vd_public_key signer;
+    if (note->size > VD_QUESTION_BYTES_MAX)
+        return vd_fail_limit(err, "assignment", note->size, "bytes", VD_QUESTION_BYTES_MAX);
     vd_status status = vd_note_signer(note->data, note->size, VD_QUESTION_BYTES_MAX, &signer, err);
+    if (status == VD_OK && referee && memcmp(&signer, referee, sizeof signer) != 0)
+        status = vd_fail(err, VD_ERR_PEER, "assignment and verdict are signed by different keys");
     if (status == VD_OK)
         status = vd_note_open(note->data, note->size, VD_QUESTION_BYTES_MAX, VD_TYPE_ASSIGNMENT,
                               &signer, payload, err);
@@ -53,11 +57,18 @@ static vd_status open_verdict(replay *v, const void *note, size_t size,
                               const vd_public_key *referee, vd_verdict *out) {
     vd_buf payload = {0};
     const size_t most = vd_verdict_bytes_max(VD_GAMES_MAX);
+    if (size > most)
+        return vd_fail_limit(v->err, "verdict", size, "bytes", most);
     vd_status status = vd_note_signer(note, size, most, &out->referee, v->err);
-    if (status == VD_OK && referee && memcmp(referee, &out->referee, sizeof *referee) != 0)
+    if (referee && (status == VD_ERR_VERSION ||
+                    (status == VD_OK && memcmp(referee, &out->referee, sizeof *referee) != 0)))
         status = vd_fail(v->err, VD_ERR_PEER, "verdict is signed by another referee");
     if (status == VD_OK)
         status = vd_note_open(note, size, most, VD_TYPE_VERDICT, &out->referee, &payload, v->err);
+    if (status == VD_OK && !vd_json_is_small(payload.data, payload.size, VD_VERDICT_ELEMENTS_MAX))
+        status = vd_fail(v->err, VD_ERR_VERSION,
+                         "verdict: more lists and commas than the %d that this verde reads",
+                         VD_VERDICT_ELEMENTS_MAX);
     if (status == VD_OK)
         status =
             vd_json_read(payload.data, payload.size, VD_VERDICT_ELEMENTS_MAX, &v->root, v->err);
@@ -109,28 +120,59 @@ static vd_status check_version(replay *v, const vd_verdict *out) {
                    out->assignment.provider_count);
 }
 
-static vd_status read_predicate(replay *v, vd_verdict *out) {
+/* Before the rest: of another type, everything may be another. */
+static vd_status check_type(replay *v, const char *name, const char *known, const char *another) {
+    const char *type = json_string_value(json_object_get(v->root, name));
+    if (!type)
+        return vd_fail(v->err, VD_ERR_PEER, "verdict: `%s` must be a string", name);
+    return strcmp(type, known) == 0 || strcmp(type, another) == 0
+               ? VD_OK
+               : vd_fail(v->err, VD_ERR_VERSION, "`%s` is %.200s; this verde reads %s%s%s", name,
+                         type, known, known == another ? "" : " and ",
+                         known == another ? "" : another);
+}
+
+static vd_status check_members(replay *v, const json_t *object, const char *place,
+                               const char *const *names) {
+    vd_err why = {0};
+    vd_status status = vd_json_known(object, place, names, &why);
+    if (status == VD_OK && !vd_json_has_only(object, names))
+        status = vd_fail(&why, VD_ERR_PEER, "%s lacks a member", place);
+    return status == VD_OK ? VD_OK : vd_fail(v->err, status, "verdict: %s", why.text);
+}
+
+/* The statement and its predicate, but for what the members of that say. */
+static vd_status check_form(replay *v, vd_verdict *out) {
     static const char *const root_keys[] = {"_type", "subject", "predicateType", "predicate", NULL};
     static const char *const keys[] = {"assignment", "program", "outcome",
                                        "evidence",   "cost",    NULL};
     static const char *const collection_keys[] = {"assignment", "collection", "outcome",
                                                   "evidence",   "cost",       NULL};
     const json_t *predicate = json_object_get(v->root, "predicate");
-    vd_buf note = {0};
     v->many_programs = json_object_get(predicate, "collection") != NULL;
-    if (!vd_json_has_only(v->root, root_keys) || !is_text(v->root, "_type", VD_STATEMENT_TYPE) ||
-        !(is_text(v->root, "predicateType", VD_PREDICATE) ||
-          is_text(v->root, "predicateType", VD_PREDICATE_MANY)) ||
-        !vd_json_has_only(predicate, v->many_programs ? collection_keys : keys) ||
-        !read_cost(json_object_get(predicate, "cost"), &out->cost))
-        return vd_fail(v->err, VD_ERR_PEER, "verdict: not a statement of this kind and version");
-    vd_status status = vd_json_dump(json_object_get(predicate, "assignment"), &note)
-                           ? vd_verdict_assignment(&note, &v->assignment, &out->assignment, v->err)
-                           : vd_fail(v->err, VD_ERR_PEER, "verdict: no assignment");
+    vd_status status = check_type(v, "_type", VD_STATEMENT_TYPE, VD_STATEMENT_TYPE);
+    if (status == VD_OK)
+        status = check_type(v, "predicateType", VD_PREDICATE, VD_PREDICATE_MANY);
+    if (status == VD_OK)
+        status = check_members(v, v->root, "the statement", root_keys);
+    if (status == VD_OK)
+        status =
+            check_members(v, predicate, "predicate", v->many_programs ? collection_keys : keys);
+    if (status == VD_OK && !read_cost(json_object_get(predicate, "cost"), &out->cost))
+        status = vd_fail(v->err, VD_ERR_PEER, "verdict: `cost` must be five numbers");
+    return status;
+}
+
+static vd_status read_predicate(replay *v, vd_verdict *out) {
+    const json_t *predicate = json_object_get(v->root, "predicate");
+    vd_buf note = {0};
+    vd_status status = check_form(v, out);
+    if (status == VD_OK)
+        status = vd_json_dump(json_object_get(predicate, "assignment"), &note)
+                     ? vd_verdict_assignment(&note, &out->referee, &v->assignment, &out->assignment,
+                                             v->err)
+                     : vd_fail(v->err, VD_ERR_PEER, "verdict: no assignment");
     vd_buf_free(&note);
-    if (status == VD_OK &&
-        memcmp(&out->assignment.referee, &out->referee, sizeof out->referee) != 0)
-        status = vd_fail(v->err, VD_ERR_PEER, "verdict is not signed by the assignment's referee");
     if (status == VD_OK)
         status = check_version(v, out);
     if (status == VD_OK)
@@ -304,7 +346,8 @@ vd_status vd_verdict_verify(const void *note, size_t size, const vd_public_key *
     if (status == VD_OK)
         status = vd_verdict_items_all_used(&v.items, err);
     if (status == VD_OK && size > vd_verdict_bytes_of(&out->outcome))
-        status = vd_fail(err, VD_ERR_PEER, "verdict: %zu bytes are too many for its games", size);
+        status = vd_fail_limit(err, "verdict", size, "bytes for its games",
+                               vd_verdict_bytes_of(&out->outcome));
     if (status == VD_OK)
         status = compare(&v, out);
     if (status == VD_OK && !v.many_programs)

@@ -117,7 +117,7 @@ void vd_judge_file(const char *path, int64_t keep, vd_buf *out) {
 
 static vd_status read_refusal(vd_status said, const vd_buf *reply, vd_err *err) {
     const int size = (int)(reply->size < 400 ? reply->size : 400) - 1;
-    const bool no_program = said == VD_ERR_PEER || said == VD_ERR_USAGE;
+    const bool no_program = said == VD_ERR_PEER || said == VD_ERR_USAGE || said == VD_ERR_VERSION;
     return vd_fail(err, no_program ? VD_ERR_PEER : VD_ERR_LOCAL, "%.*s", size,
                    (const char *)reply->data + 1);
 }
