@@ -234,8 +234,8 @@ def changed(at, bytes_):
 
 code, size, own, own_size, second = item(HEAD, pack)
 flipped = lambda at: changed(at, bytes([pack[at] ^ 1]))
-refused(422, "no pack of programs, version 1", b"x" * 1000)
-refused(422, "no pack of programs, version 1", flipped(11))
+refused(422, "no pack of programs", b"x" * 1000)
+refused(422, "version 0 of a pack of programs; this verde reads version 1", flipped(11))
 refused(422, "1 to 65536 items", changed(13, struct.pack("<I", 65537)))
 refused(422, "1 to 65536 items", changed(17, struct.pack("<H", 5)))
 refused(422, "parts must follow each other", pack[:-1])

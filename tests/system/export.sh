@@ -163,7 +163,7 @@ expect 6 'run_root' "$verde" check "$work/model"
 changed 's/"program": ".../"program": "AAA/'
 expect 6 'proof.json:' "$verde" check "$work/model"
 changed 's/"verde_proof": 1/"verde_proof": 2/'
-expect 6 'no proof of a state, version 1' "$verde" check "$work/model"
+expect 8 'proof.json: version 2 of the proof of a state; this verde reads version 1' "$verde" check "$work/model"
 changed 's/"path": \[/"path": ["'"$root"'",/'
 expect 6 'proof.json:' "$verde" check "$work/model"
 changed 's/"tensors": \[/"tensors": ["'"$root"'",/'

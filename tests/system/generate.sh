@@ -280,13 +280,13 @@ for bytes in '' 'no journal'; do
     printf %s "$bytes" > "$work/broken/prompts/1/journal"
     for run in broken broken/prompts/1; do
         for command in check serve; do
-            expect 6 'prompts/1/journal: not a journal, version 1' "$verde" $command "$work/$run"
+            expect 6 'prompts/1/journal: not a journal of this run' "$verde" $command "$work/$run"
             one_line
         done
     done
-    expect 6 'prompts/1/journal: not a journal, version 1' "$verde" inspect "$work/broken/prompts/1"
+    expect 6 'prompts/1/journal: not a journal of this run' "$verde" inspect "$work/broken/prompts/1"
     one_line
-    expect 1 'prompts/1/journal: not a journal, version 1' "$verde" run "$work/generate.yaml" --out "$work/broken"
+    expect 1 'prompts/1/journal: not a journal of this run' "$verde" run "$work/generate.yaml" --out "$work/broken"
 done
 # Nor can a folder make what it says of a program that neither generates nor scores: here of the run that trained.
 mkdir -p "$work/trains/prompts"

@@ -209,6 +209,30 @@ Test(job, every_bad_file_is_refused_with_its_reason) {
     cr_assert_geq(count, 100);
 }
 
+Test(job, another_version_is_told_before_all_else) {
+    static const struct {
+        const char *text;
+        vd_status status;
+        const char *says;
+    } file[] = {
+        {"verde: 2\n", VD_ERR_VERSION, "f:1: version 2 of a job file; this verde reads version 1"},
+        {"new: {a: [1]}\nmodel: 7\nverde: 12\n", VD_ERR_VERSION, "f:3: version 12 of a job file"},
+        {"new: {verde: 2}\nverde: 1\n", VD_ERR_USAGE, "f:1: `new` is not a key"},
+        {"new: {a: [{b: c}]}\nverde: 2\n", VD_ERR_USAGE, "f:1: `new` is not a key"},
+        {"verde: 1.0\n", VD_ERR_USAGE, "f:1: `verde` must be 1..1"},
+        {"verde: \"2\"\n", VD_ERR_USAGE, "f:1: `verde` must be 1..1"},
+        {"verde: 0\n", VD_ERR_USAGE, "f:1: `verde` must be 1..1"},
+        {"verde: true\n", VD_ERR_USAGE, "f:1: `verde` must be 1..1"},
+    };
+    for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
+        vd_job job;
+        vd_err err = {0};
+        cr_expect_eq(vd_job_parse(file[i].text, strlen(file[i].text), "f", &job, &err),
+                     file[i].status, "%s", file[i].text);
+        cr_expect(strstr(err.text, file[i].says), "%s", err.text);
+    }
+}
+
 Test(job, file_that_is_not_there) {
     vd_job job;
     vd_err err = {0};

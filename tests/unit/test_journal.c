@@ -173,7 +173,8 @@ Test(journal, no_flipped_bit_is_taken_for_good) {
         whole.data[at] ^= (uint8_t)(1 << at % 8);
         put_file(whole.data, whole.size);
         const vd_status status = open_journal(STEPS + 1, &j, &err);
-        cr_expect(status == VD_ERR_USAGE, "byte %zu", at);
+        const bool in_version = at == 14 || at == 15; /* behind the name and its zero */
+        cr_expect(status == (in_version ? VD_ERR_VERSION : VD_ERR_USAGE), "byte %zu", at);
         cr_expect(at < 48 || strstr(err.text, "is damaged, and was on disk whole"), "%s", err.text);
         if (at >= 48) {
             put_file(whole.data, whole.size);

@@ -539,7 +539,8 @@ Test(log_thresholds, files_in_another_form_are_refused_with_their_line) {
         const char *text;
         int line;
     } bad[] = {{"", 1},
-               {"verde thresholds 2\nbits 32\n", 1},
+               {"verde thresholds 01\nbits 32\n", 1},
+               {"verde thresholds 1 \nbits 32\n", 1},
                {"verde thresholds 1\n", 2},
                {"verde thresholds 1\nbits 15\n", 2},
                {"verde thresholds 1\nbits 33\n", 2},
@@ -571,6 +572,13 @@ Test(log_thresholds, files_in_another_form_are_refused_with_their_line) {
         snprintf(where, sizeof where, "%s:%d: ", path, bad[i].line);
         cr_expect(strncmp(err.text, where, strlen(where)) == 0, "%s", err.text);
     }
+    static const char later[] = "verde thresholds 2\nsomething else";
+    vd_thresholds t;
+    vd_err err = {0};
+    cr_assert(vd_write_file(path, later, strlen(later), 0644, NULL) == VD_OK);
+    cr_expect(vd_thresholds_load(path, &t, &err) == VD_ERR_VERSION &&
+                  strstr(err.text, ":1: version 2 of thresholds; this verde reads version 1"),
+              "%s", err.text);
 }
 
 Test(log_thresholds, values_that_are_none_are_not_written) {

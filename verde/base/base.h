@@ -33,6 +33,10 @@ vd_status vd_fail(vd_err *err, vd_status status, const char *format, ...) VD_PRI
  * sentence about versions, which all readers of ours say. `name`: of a file, or NULL. */
 vd_status vd_fail_version(vd_err *err, const char *name, int64_t found, const char *what,
                           int64_t first, int64_t last);
+/* The first line of a text, which must be `title` and the version 1, as "verde manifest 1".
+ * VD_ERR_USAGE: it is another line. */
+VD_MUST_USE vd_status vd_title_read(const char *name, const char *line, size_t size,
+                                    const char *title, const char *what, vd_err *err);
 /* "NAME: 65 providers; this verde reads at most 64": a later version may read more. */
 vd_status vd_fail_limit(vd_err *err, const char *name, uint64_t found, const char *what,
                         uint64_t most);

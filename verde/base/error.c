@@ -45,6 +45,24 @@ vd_status vd_fail_version(vd_err *err, const char *name, int64_t found, const ch
                    name ? name : "", name ? ": " : "", (long long)found, what, known);
 }
 
+vd_status vd_title_read(const char *name, const char *line, size_t size, const char *title,
+                        const char *what, vd_err *err) {
+    const size_t length = strlen(title);
+    size_t digits = 0;
+    int64_t version = 0;
+    if (size > length && memcmp(line, title, length) == 0 && line[length] != '0')
+        for (line += length, size -= length; digits < size && digits < 9; digits++) {
+            if (line[digits] < '0' || line[digits] > '9')
+                break;
+            version = 10 * version + line[digits] - '0';
+        }
+    if (digits == 0 || digits < size)
+        return vd_fail(err, VD_ERR_USAGE, "%s:1: expected the line `%s1`", name, title);
+    char place[1100];
+    snprintf(place, sizeof place, "%.1090s:1", name);
+    return version == 1 ? VD_OK : vd_fail_version(err, place, version, what, 1, 1);
+}
+
 vd_status vd_fail_limit(vd_err *err, const char *name, uint64_t found, const char *what,
                         uint64_t most) {
     return vd_fail(err, VD_ERR_VERSION, "%s%s%llu %s; this verde reads at most %llu",

@@ -10,7 +10,7 @@ enum {
     COPY_BYTES_MAX = 16 << 20, /* larger tensors stay where they are */
     COPY_CHUNK = 1 << 20,
     ALIGNMENT = 64, /* of copies in DIR/data */
-    RECORD_ELEMENTS = 4 * VD_DATA_MAX,
+    RECORD_ELEMENT_BYTES = 8, /* an honest record has more for each of its elements */
     PATH_SIZE = 4200,
 };
 
@@ -218,6 +218,15 @@ typedef struct {
     uint64_t done, total;
 } data_loading;
 
+static vd_status check_item(const char *dir, uint32_t i, const json_t *item, vd_err *err) {
+    static const char *const names[] = {"name", "file", "offset", NULL};
+    char place[32];
+    vd_err why = {0};
+    snprintf(place, sizeof place, "data[%u]", i);
+    vd_status status = vd_json_known(item, place, names, &why);
+    return status == VD_OK ? VD_OK : vd_fail(err, status, "%s/data.json: %s", dir, why.text);
+}
+
 static vd_status load_tensor(data_loading *l, uint32_t i, const json_t *item, vd_err *err) {
     const vd_data *want = &l->loaded->program.data[i];
     const char *name = json_string_value(json_object_get(item, "file"));
@@ -229,10 +238,13 @@ static vd_status load_tensor(data_loading *l, uint32_t i, const json_t *item, vd
     const vd_map *file = NULL;
     vd_hash byte_root, root;
     vd_err why = {0};
+    vd_status status = check_item(l->dir, i, item, err);
+    if (status != VD_OK)
+        return status;
     if (!name || !json_is_integer(at) || offset < 0 || (uint64_t)offset % element != 0)
         return vd_fail(err, VD_ERR_PEER, "%s/data.json: tensor %u must have a file and an offset",
                        l->dir, i);
-    vd_status status = path_of(l->dir, l->moved, name, path, err);
+    status = path_of(l->dir, l->moved, name, path, err);
     if (status == VD_OK)
         status = map_once(&l->loaded->placed, path, l->dir, &file, err);
     if (status != VD_OK)
@@ -274,17 +286,28 @@ static vd_status load_all(data_loading *l, const json_t *list, vd_err *err) {
     return status;
 }
 
+vd_status vd_load_places(const char *path, json_t **out, vd_err *err) {
+    static const char *const names[] = {"verde", "data", NULL};
+    vd_err why = {0};
+    vd_status status = vd_json_load(path, VD_PLACES_BYTES_MAX, RECORD_ELEMENT_BYTES, out, err);
+    if (status != VD_OK)
+        return status;
+    status = vd_json_begin(*out, "verde", "a list of data", names, &why);
+    if (status == VD_OK)
+        return VD_OK;
+    json_decref(*out);
+    *out = NULL;
+    return vd_fail(err, status == VD_ERR_PEER ? VD_ERR_USAGE : status, "%s: %s", path, why.text);
+}
+
 vd_status vd_load_data(const char *dir, const char *moved, vd_loaded *out, vd_err *err) {
     char path[1100];
-    vd_buf text = {0};
     json_t *record = NULL;
     vd_hashing hashing = {.start = vd_seconds()};
     data_loading l = {dir, moved, out, {.progress = vd_tell_hashing, .user = &hashing}, 0, 0};
     const ro_options options = {.size = sizeof options, .backend = "cpu"};
     snprintf(path, sizeof path, "%s/data.json", dir);
-    vd_status status = vd_read_file(path, VD_PLACES_BYTES_MAX, &text, err);
-    if (status == VD_OK)
-        status = vd_json_read(text.data, text.size, RECORD_ELEMENTS, &record, err);
+    vd_status status = vd_load_places(path, &record, err);
     if (status == VD_OK)
         status = make_places(out, err);
     if (status == VD_OK && ro_ctx_create(&options, &l.reader.ro) != RO_OK)
@@ -293,6 +316,5 @@ vd_status vd_load_data(const char *dir, const char *moved, vd_loaded *out, vd_er
         status = load_all(&l, json_object_get(record, "data"), err);
     ro_ctx_destroy(l.reader.ro);
     json_decref(record);
-    vd_buf_free(&text);
     return status;
 }

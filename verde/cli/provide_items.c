@@ -70,15 +70,11 @@ static vd_status map_shared(items_child *x, const json_t *list, vd_err *err) {
 static vd_status load_shared(items_child *x, vd_err *err) {
     char path[1100];
     json_t *record = NULL;
-    vd_buf text = {0};
     snprintf(path, sizeof path, "%.900s/" VD_JOB_DATA, x->child->dir);
-    vd_status status = vd_read_file(path, VD_PLACES_BYTES_MAX, &text, err);
-    if (status == VD_OK)
-        status = vd_json_read(text.data, text.size, 4 * VD_DATA_MAX, &record, err);
+    vd_status status = vd_load_places(path, &record, err);
     if (status == VD_OK)
         status = map_shared(x, json_object_get(record, "data"), err);
     json_decref(record);
-    vd_buf_free(&text);
     return status;
 }
 

@@ -96,6 +96,23 @@ vd_status vd_json_read(const void *bytes, size_t size, size_t elements, json_t *
     return tell_place(text, size, &error, err);
 }
 
+vd_status vd_json_load(const char *path, size_t limit, size_t element_bytes, json_t **out,
+                       vd_err *err) {
+    vd_buf text = {0};
+    vd_err why = {0};
+    *out = NULL;
+    vd_status status = vd_read_file(path, limit, &text, err);
+    if (status == VD_OK) {
+        text.size -= text.size > 0 && text.data[text.size - 1] == '\n';
+        status = vd_json_read(text.data, text.size, 64 + text.size / element_bytes, out, &why);
+        if (status != VD_OK)
+            status = vd_fail(err, status == VD_ERR_PEER ? VD_ERR_USAGE : status, "%s: %.300s", path,
+                             why.text);
+    }
+    vd_buf_free(&text);
+    return status;
+}
+
 /* `1.0`, "1" and true are no versions. */
 static vd_status check_version(const json_t *object, const char *member, const char *what,
                                vd_err *err) {

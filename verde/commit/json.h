@@ -13,6 +13,12 @@
 VD_MUST_USE vd_status vd_json_read(const void *text, size_t size, size_t elements, json_t **out,
                                    vd_err *err);
 
+/* The same of a file of ours, whose name stands before what is wrong: of at most `limit` bytes, and
+ * of an element for each `element_bytes` of them, so that what is parsed takes memory in proportion
+ * to the file. A line feed at its end is taken off. VD_ERR_USAGE: it is not that. */
+VD_MUST_USE vd_status vd_json_load(const char *path, size_t limit, size_t element_bytes,
+                                   json_t **out, vd_err *err);
+
 /* Whether a text has at most so many brackets, and commas, outside of its strings. */
 bool vd_json_is_small(const void *text, size_t size, size_t elements);
 

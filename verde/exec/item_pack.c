@@ -11,19 +11,22 @@ static vd_status pack_wrong(vd_err *err, uint32_t item, const char *what) {
 
 /* ---- where things are ---- */
 
-static bool read_head(vd_cursor *c, uint32_t *count, uint32_t *own) {
+static vd_status read_head(vd_cursor *c, uint32_t *count, uint32_t *own, vd_err *err) {
     const uint8_t *name = vd_get(c, sizeof magic);
-    const bool known =
-        name && memcmp(name, magic, sizeof magic) == 0 && vd_get_u16(c) == VD_PACK_VERSION;
+    const uint16_t version = vd_get_u16(c);
     *count = vd_get_u32(c);
     *own = vd_get_u16(c);
-    return known && !c->failed && *count > 0;
+    if (!name || memcmp(name, magic, sizeof magic) != 0 || c->failed)
+        return vd_fail(err, VD_ERR_PEER, "no pack of programs");
+    return version == VD_PACK_VERSION ? VD_OK
+                                      : vd_fail_version(err, NULL, version, "a pack of programs",
+                                                        VD_PACK_VERSION, VD_PACK_VERSION);
 }
 
 uint32_t vd_pack_count(const void *bytes, size_t size) {
     vd_cursor c = vd_cursor_of(bytes, size);
     uint32_t count, own;
-    return read_head(&c, &count, &own) && count <= VD_PACK_ITEMS_MAX ? count : 0;
+    return read_head(&c, &count, &own, NULL) == VD_OK && count <= VD_PACK_ITEMS_MAX ? count : 0;
 }
 
 /* A program is like one that stands before it, whole. */
@@ -112,15 +115,17 @@ vd_status vd_pack_open(const void *bytes, size_t size, vd_pack *out, vd_err *err
     if (size > VD_PACK_BYTES_MAX)
         return vd_fail(err, VD_ERR_PEER, "a pack must have at most %d bytes, got %zu",
                        VD_PACK_BYTES_MAX, size);
-    if (!read_head(&c, &out->count, &out->own))
-        return vd_fail(err, VD_ERR_PEER, "no pack of programs, version %d", VD_PACK_VERSION);
-    if (out->count > VD_PACK_ITEMS_MAX || out->own < 1 || out->own > VD_PACK_OWN_MAX)
+    vd_status status = read_head(&c, &out->count, &out->own, err);
+    if (status != VD_OK)
+        return status;
+    if (out->count < 1 || out->count > VD_PACK_ITEMS_MAX || out->own < 1 ||
+        out->own > VD_PACK_OWN_MAX)
         return vd_fail(err, VD_ERR_PEER,
                        "a pack must have 1 to %d items with 1 to %d data tensors of their own, got "
                        "%u with %u",
                        VD_PACK_ITEMS_MAX, VD_PACK_OWN_MAX, out->count, out->own);
     out->item = calloc(out->count, sizeof *out->item);
-    vd_status status = out->item ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    status = out->item ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
     for (uint32_t i = 0; status == VD_OK && i < out->count; i++)
         if (!read_item(&c, out, i))
             status = pack_wrong(err, i, "its parts must follow each other to the end of the bytes");

@@ -183,38 +183,53 @@ static vd_status check_names(const json_t *object, const vd_items *items, const 
     return status;
 }
 
-static vd_status read_items(const json_t *object, const char *path, vd_items *out, vd_err *err) {
+static vd_status read_item(const json_t *item, vd_items *out, uint32_t i, vd_err *err) {
+    static const char *const names[] = {"key", "program", "run_root", NULL};
+    char place[32];
+    snprintf(place, sizeof place, "prompts[%u]", i);
+    vd_status status = vd_json_known(item, place, names, err);
+    return status != VD_OK || get_item(item, out, i)
+               ? status
+               : vd_fail(err, VD_ERR_PEER, "%s is not one of a job", place);
+}
+
+static vd_status read_list(const json_t *object, vd_items *out, vd_err *err) {
+    static const char *const names[] = {"verde_items", "collection", "prompts", "job_root", NULL};
     const json_t *list = json_object_get(object, "prompts");
     const size_t count = json_array_size(list);
-    if (json_integer_value(json_object_get(object, "verde_items")) != 1 || count < 1 ||
-        count > VD_COLLECTION_ITEMS_MAX)
-        return vd_fail(err, VD_ERR_USAGE, "%s: not the log of a job with prompts, version 1", path);
-    vd_status status = vd_items_create((uint32_t)count, out, err);
+    vd_status status =
+        vd_json_begin(object, "verde_items", "the log of a job with prompts", names, err);
+    if (status != VD_OK)
+        return status;
+    if (count > VD_COLLECTION_ITEMS_MAX)
+        return vd_fail_limit(err, NULL, count, "prompts", VD_COLLECTION_ITEMS_MAX);
+    if (count < 1)
+        return vd_fail(err, VD_ERR_PEER, "`prompts` must be a list of one or more");
+    status = vd_items_create((uint32_t)count, out, err);
     for (uint32_t i = 0; status == VD_OK && i < count; i++)
-        if (!get_item(json_array_get(list, i), out, i))
-            status = vd_fail(err, VD_ERR_USAGE, "%s: prompts[%u] is not one of a job", path, i);
-    return status == VD_OK ? check_names(object, out, path, err) : status;
+        status = read_item(json_array_get(list, i), out, i, err);
+    return status;
+}
+
+static vd_status read_items(const json_t *object, const char *path, vd_items *out, vd_err *err) {
+    vd_err why = {0};
+    vd_status status = read_list(object, out, &why);
+    if (status != VD_OK)
+        return vd_fail(err, status == VD_ERR_PEER ? VD_ERR_USAGE : status, "%s: %s", path,
+                       why.text);
+    return check_names(object, out, path, err);
 }
 
 vd_status vd_items_load(const char *dir, vd_items *out, vd_err *err) {
     char path[PATH_SIZE];
-    vd_buf text = {0};
-    vd_err why = {0};
     json_t *object = NULL;
     *out = (vd_items){0};
     file_in(path, dir, "run.json");
-    vd_status status = vd_read_file(path, LOG_BYTES_MAX, &text, err);
-    if (status == VD_OK) {
-        status = vd_json_read(text.data, text.size, 64 + text.size / ITEM_ELEMENTS, &object, &why);
-        if (status != VD_OK)
-            vd_fail(err, status == VD_ERR_PEER ? VD_ERR_USAGE : status, "%s: %.300s", path,
-                    why.text);
-    }
-    vd_buf_free(&text);
+    vd_status status = vd_json_load(path, LOG_BYTES_MAX, ITEM_ELEMENTS, &object, err);
     if (status == VD_OK)
         status = read_items(object, path, out, err);
     json_decref(object);
     if (status != VD_OK)
         vd_items_free(out);
-    return err && status != VD_OK ? err->status : status;
+    return status;
 }

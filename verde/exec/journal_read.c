@@ -105,18 +105,27 @@ static bool read_record(const vd_journal *j, uint64_t at, int64_t step, uint64_t
 
 /* ---- the file ---- */
 
+static vd_status refuse_header(const vd_journal *j, const uint8_t *got, bool whole, vd_err *err) {
+    const int version = got[sizeof VD_JOURNAL_MAGIC] | got[sizeof VD_JOURNAL_MAGIC + 1] << 8;
+    if (whole && memcmp(got, VD_JOURNAL_MAGIC, sizeof VD_JOURNAL_MAGIC) == 0 &&
+        version != VD_JOURNAL_VERSION)
+        return vd_fail_version(err, j->path, version, "a journal", VD_JOURNAL_VERSION,
+                               VD_JOURNAL_VERSION);
+    return vd_fail(err, VD_ERR_USAGE,
+                   "%s: not a journal of this run's program; without the directory that it lies "
+                   "in, this prompt is run again",
+                   j->path);
+}
+
 static vd_status check_header(const vd_journal *j, const vd_hash *program_hash, vd_err *err) {
-    uint8_t got[VD_JOURNAL_HEADER_BYTES];
+    uint8_t got[VD_JOURNAL_HEADER_BYTES] = {0};
     vd_buf want = {0};
     vd_journal_header(program_hash, &want);
+    const bool whole = read_at(j, 0, got, sizeof got);
     vd_status status =
         vd_buf_ok(&want) ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s: out of memory", j->path);
-    if (status == VD_OK &&
-        (!read_at(j, 0, got, sizeof got) || memcmp(got, want.data, sizeof got) != 0))
-        status = vd_fail(err, VD_ERR_USAGE,
-                         "%s: not a journal, version %d, of this run's program; without the "
-                         "directory that it lies in, this prompt is run again",
-                         j->path, VD_JOURNAL_VERSION);
+    if (status == VD_OK && (!whole || memcmp(got, want.data, sizeof got) != 0))
+        status = refuse_header(j, got, whole, err);
     vd_buf_free(&want);
     return status;
 }

@@ -214,9 +214,11 @@ static vd_status read_hashes(const json_t *root, vd_state_proof *out, vd_err *er
 }
 
 static vd_status read_proof(const json_t *root, vd_state_proof *out, vd_err *err) {
-    if (json_integer_value(json_object_get(root, "verde_proof")) != 1)
-        return vd_fail(err, VD_ERR_PEER, "no proof of a state, version 1");
-    vd_status status = read_program(json_object_get(root, "program"), out, err);
+    static const char *const names[] = {"verde_proof", "program",  "step", "tensors",
+                                        "path",        "run_root", "logs", NULL};
+    vd_status status = vd_json_begin(root, "verde_proof", "the proof of a state", names, err);
+    if (status == VD_OK)
+        status = read_program(json_object_get(root, "program"), out, err);
     if (status == VD_OK)
         status = read_hashes(root, out, err);
     return status == VD_OK ? check_path(out, err) : status;

@@ -20,6 +20,8 @@ typedef struct {
     vd_difference difference;
 } vd_run_party;
 
+const char *vd_role_name(vd_role role); /* "trainer", "auditor"; "" for 0 */
+
 /* run.json: everything but the tensors. */
 typedef struct {
     vd_hash program;

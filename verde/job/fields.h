@@ -96,6 +96,11 @@ VD_MUST_USE vd_status vd_field_store(const vd_field *field, const char *text, vd
 VD_MUST_USE vd_status vd_field_path(const char *text, const char *job_path,
                                     char place[VD_JOB_PATH_SIZE]);
 
+/* Before any other key is looked at, as another version may have others. VD_ERR_VERSION: the file
+ * is of another version; what is no version, or no YAML, is for whoever reads the file. */
+VD_MUST_USE vd_status vd_job_check_version(const void *text, size_t size, const char *name,
+                                           vd_err *err);
+
 /* Stores an integer that is known to be valid. */
 void vd_field_set(const vd_field *field, uint64_t value, vd_job *job);
 

@@ -344,7 +344,10 @@ vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *
         return vd_fail(err, VD_ERR_USAGE, "the name of a job file must be below %d bytes",
                        VD_JOB_PATH_SIZE);
     memcpy(out->path, name, strlen(name) + 1);
-    vd_status status = vd_events_open(&reader.events, text, size, out->path, "a job file", err);
+    vd_status status = vd_job_check_version(text, size, out->path, err);
+    if (status)
+        return status;
+    status = vd_events_open(&reader.events, text, size, out->path, "a job file", err);
     if (!status)
         status = read_document(&reader);
     if (!status)

@@ -91,12 +91,20 @@ static vd_status check_number(const vd_log_place *place, int64_t got, int64_t ex
                        (long long)got, (long long)expected);
 }
 
+static vd_status check_version(const vd_log_place *place, int64_t got, vd_err *err) {
+    vd_err why = {0};
+    if (got == VERSION)
+        return VD_OK;
+    vd_fail_version(&why, NULL, got, "a rounding log", VERSION, VERSION);
+    return vd_log_fail(place, VD_ERR_VERSION, err, "%s", why.text);
+}
+
 vd_status vd_log_check_header(const vd_log_place *place, const uint8_t *header,
                               const vd_log_run *run, uint32_t sections, vd_err *err) {
     vd_cursor in = vd_cursor_of(header, VD_LOG_HEADER_SIZE);
     if (memcmp(vd_get(&in, MAGIC_SIZE), magic, MAGIC_SIZE) != 0)
         return vd_log_fail(place, VD_ERR_USAGE, err, "not a rounding log");
-    vd_status status = check_number(place, vd_get_u16(&in), VERSION, "version", err);
+    vd_status status = check_version(place, vd_get_u16(&in), err);
     if (status == VD_OK)
         status = check_number(place, vd_get_u8(&in), run->encoding, "encoding", err);
     if (status == VD_OK)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static const char title[] = "verde thresholds 1\n";
+#define TITLE "verde thresholds " /* its version follows, 1 */
 enum { EXPONENT_BIAS = 1023, FRACTION_DIGITS = 13 };
 
 /* Writes a normal number in (0, 1] as "0x1.8p-26": in binary, each value has one text. */
@@ -48,7 +48,7 @@ static void put_line(vd_buf *out, int op, double value) {
 vd_status vd_thresholds_print(const vd_thresholds *thresholds, vd_buf *out, vd_err *err) {
     if (thresholds->bits < RO_ROUND_BITS_MIN || thresholds->bits > RO_ROUND_BITS_MAX)
         return vd_fail(err, VD_ERR_LOCAL, "thresholds for %d bits", (int)thresholds->bits);
-    vd_printf(out, "%sbits %d\n", title, (int)thresholds->bits);
+    vd_printf(out, TITLE "1\nbits %d\n", (int)thresholds->bits);
     for (int op = 0; op < RO_OP_END; op++) {
         const double value = thresholds->of[op];
         if (value == 0)
@@ -112,9 +112,11 @@ static bool read_line(const char *line, vd_thresholds *out, int *last) {
 static vd_status parse(const char *path, const vd_buf *text, vd_thresholds *out, vd_err *err) {
     vd_cursor in = vd_cursor_of(text->data, text->size);
     char line[128] = "", expected[24];
-    const uint8_t *head = vd_get(&in, sizeof title - 1);
-    if (!head || memcmp(head, title, sizeof title - 1) != 0)
-        return vd_fail(err, VD_ERR_USAGE, "%s:1: expected `verde thresholds 1`", path);
+    vd_status status = next_line(&in, line)
+                           ? vd_title_read(path, line, strlen(line), TITLE, "thresholds", err)
+                           : vd_fail(err, VD_ERR_USAGE, "%s:1: expected `" TITLE "1`", path);
+    if (status != VD_OK)
+        return status;
     if (next_line(&in, line))
         for (int bits = RO_ROUND_BITS_MIN; bits <= RO_ROUND_BITS_MAX; bits++) {
             snprintf(expected, sizeof expected, "bits %d", bits);

@@ -176,6 +176,15 @@ static vd_status read_all(const uint8_t *bytes, size_t size, vd_minutes *m, vd_e
     return status;
 }
 
+static vd_status refuse_header(const void *bytes, size_t size, vd_err *err) {
+    vd_cursor c = vd_cursor_of(bytes, size);
+    const uint8_t *magic = vd_get(&c, sizeof MAGIC);
+    const uint16_t version = vd_get_u16(&c);
+    return magic && memcmp(magic, MAGIC, sizeof MAGIC) == 0 && !c.failed
+               ? vd_fail_version(err, NULL, version, "the journal of a dispute", VERSION, VERSION)
+               : vd_fail(err, VD_ERR_USAGE, "not the journal of a dispute");
+}
+
 vd_status vd_minutes_read(const void *bytes, size_t size, vd_minutes *out, vd_err *err) {
     vd_buf header = {0};
     *out = (vd_minutes){0};
@@ -185,7 +194,7 @@ vd_status vd_minutes_read(const void *bytes, size_t size, vd_minutes *out, vd_er
     if (!vd_buf_ok(&header))
         status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
     else if (common > 0 && memcmp(bytes, header.data, common) != 0)
-        status = vd_fail(err, VD_ERR_USAGE, "not the journal of a dispute, version %d", VERSION);
+        status = refuse_header(bytes, size, err);
     vd_buf_free(&header);
     if (status == VD_OK && size > HEADER_BYTES)
         status = read_all(bytes, size, out, err);

@@ -135,9 +135,8 @@ static vd_status open_tables(vd_ledger *ledger, vd_err *err) {
                    : say(ledger, err);
     vd_status status =
         vd_ledger_sql(ledger, vd_row_number, &version, err, "PRAGMA user_version", "");
-    if (status == VD_OK && version > VERSION)
-        return vd_fail(err, VD_ERR_USAGE, "%s: of version %lld, and this program knows %d",
-                       ledger->path, (long long)version, VERSION);
+    if (status == VD_OK && (version < 0 || version > VERSION)) /* 0: a new one */
+        return vd_fail_version(err, ledger->path, version, "a ledger", 1, VERSION);
     if (status != VD_OK || version == VERSION)
         return status;
     char script[sizeof schema + sizeof schema_3 + sizeof schema_4 + 64];

@@ -20,7 +20,7 @@ static inline int64_t vd_disk_bytes(int64_t size) {
 
 typedef struct vd_ledger vd_ledger;
 
-/* DIR/ledger.db. VD_ERR_USAGE: it was written by a later version. Another daemon that has it open
+/* DIR/ledger.db. VD_ERR_VERSION: it was written by a later version. Another daemon that has it open
  * is VD_ERR_LOCAL. */
 VD_MUST_USE vd_status vd_ledger_open(const char *dir, vd_ledger **out, vd_err *err);
 void vd_ledger_close(vd_ledger *ledger); /* accepts NULL */

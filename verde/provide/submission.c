@@ -69,15 +69,17 @@ static bool is_canonical(const vd_submission *s, const vd_request *request) {
 }
 
 static bool take_members(vd_submission *s, const vd_request *request) {
+    static const char *const names[] = {"verde", "name", "program",  "pack",
+                                        "data",  "keep", "referees", NULL};
     if (vd_json_read(request->body, request->body_size, VD_DATA_MAX + 64, &s->root, &s->err) !=
         VD_OK) {
         vd_reply_error(s->response, 400, "submission: %s", s->err.text);
         return false;
     }
     const size_t members = 5 + (json_object_get(s->root, "keep") != NULL);
-    if (json_object_size(s->root) == members &&
-        json_integer_value(json_object_get(s->root, "verde")) == 1 && take_names(s) &&
-        take_referees(s) && take_blobs(s) && is_canonical(s, request))
+    if (vd_json_begin(s->root, "verde", "a submission", names, &s->err) == VD_OK &&
+        json_object_size(s->root) == members && take_names(s) && take_referees(s) &&
+        take_blobs(s) && is_canonical(s, request))
         return true;
     vd_reply_error(
         s->response, 400,

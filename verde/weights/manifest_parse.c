@@ -146,10 +146,9 @@ vd_status vd_manifest_parse(const void *bytes, size_t size, const char *name, vd
     const char *line;
     size_t length;
     *out = (vd_manifest){0};
-    vd_status status = VD_OK;
-    if (!next_line(&t, &line, &length) || !starts_with(&line, &length, "verde manifest 1") ||
-        length)
-        status = manifest_bad(&t, "expected the line `verde manifest 1`");
+    vd_status status = next_line(&t, &line, &length)
+                           ? vd_title_read(name, line, length, "verde manifest ", "a manifest", err)
+                           : manifest_bad(&t, "expected the line `verde manifest 1`");
     if (status == VD_OK)
         status = read_config(&t, out);
     if (status == VD_OK)
