@@ -135,9 +135,22 @@ def test_traces_are_kept_in_files(tmp_path):
     assert list(Trace.load(tmp_path / "a")) == list(a)
     assert diff(tmp_path / "a", a) is None
     assert str(diff(tmp_path / "a", tmp_path / "b")) == str(diff(a, b))
-    for wrong in ("", "[1]", '{"trace": 9}\n', '{"trace": 1}\n{"name": 1}\n', "text"):
+    whole = (tmp_path / "a").read_text()
+    for wrong, why in [
+        ("", "is no trace"),
+        ("[1]", "is no trace: its first line has no version"),
+        ("text", "is no trace"),
+        ('{"trace": 1}\n{"name": 1}\n', "is no trace"),
+        ('{"trace": 1}\n[]\n', "a line is no object"),
+        ('{"trace": true}\n', "its first line has no version"),
+        ('{"trace": 1.0}\n', "its first line has no version"),
+        ('{"trace": 9}\n?', "wrong: version 9 of a trace; this repops reads version 1"),
+        ('{"trace": 1, "more": 2}\n', "unknown member `more`"),
+        (whole.replace('{"name"', '{"more": 1, "name"', 1), "unknown member `more`"),
+        (whole + "x", "is no trace"),
+    ]:
         (tmp_path / "wrong").write_text(wrong)
-        with pytest.raises(repops.Error, match="is no trace of version 1"):
+        with pytest.raises(repops.Error, match=why):
             Trace.load(tmp_path / "wrong")
 
 

@@ -120,13 +120,20 @@ def test_what_is_no_run_is_an_error(run, tmp_path):
     changed[30] ^= 1
     for name, data, why in [
         ("program", program[:40], "ends in its head"),
-        ("program", b"text" + program, "no program"),
-        ("program", program[:15] + b"\2" + program[16:], "version 2 of specification 1; this"),
+        ("program", b"text" + program, "is no program"),
+        ("program", program[:15] + b"\2" + program[16:], "version 2 of a program; this verde"),
+        ("program", program[:17] + b"\2" + program[18:], "version 2 of the specification"),
         ("program", bytes(changed), "of another program"),
         ("run.json", b"[]", "no JSON object"),
         ("run.json", b"{", "is not JSON"),
         ("run.json", b'{"a": 1, "a": 2}', "a member is there twice"),
-        ("run.json", b'{"states": [{}]}', "is no run.json"),
+        ("run.json", b'{"states": [{}]}', "its version is None"),
+        ("run.json", b'{"verde_run": 1, "states": [{}]}', "is no run.json"),
+        ("run.json", b'{"verde_run": 2, "more": 1}', "run.json: version 2 of the log of a run;"),
+        ("run.json", b'{"verde_run": 1.0}', "its version is 1.0"),
+        ("run.json", b'{"verde_run": true}', "its version is True"),
+        ("run.json", b'{"verde_run": 1, "more": 1}', "unknown member `more`"),
+        ("run.json", b'{"verde_run": 1, "states": [{"x": 1}]}', "unknown member `x` in states.0."),
     ]:
         (tmp_path / "program").write_bytes(program)
         (tmp_path / "run.json").write_bytes(log)
@@ -152,7 +159,7 @@ def test_a_state_of_all_types(tmp_path):
     parts = [repops.commitment(a) for a in arrays]
     own = repops._commit.state(digest, 9, repops.root(parts))
     (tmp_path / "program").write_bytes(program)
-    log = {"program": digest, "states": [{"step": 9, "state": own}]}
+    log = {"verde_run": 1, "program": digest, "states": [{"step": 9, "state": own}]}
     (tmp_path / "run.json").write_text(json.dumps(log))
     (tmp_path / f"state-{own}").write_bytes(b"".join(a.tobytes() for a in arrays))
     state = verde.load(tmp_path)
@@ -280,6 +287,20 @@ def test_a_verdict_that_was_changed_does_not_hold(verdict, command, tmp_path):
     assert not it.verify(command) and it.verified is False
     page = it._repr_html_()
     assert "<script>" not in page and "&lt;script&gt;" in page and "DOES NOT HOLD" in page
+
+
+def test_a_later_verdict_is_not_read(verdict, command, tmp_path):
+    file = tmp_path / "v.json"
+    later = "https://verde.invalid/verdict/v3"
+    with pytest.raises(verde.Error, match=f"`predicateType` is {later}; this verde reads"):
+        changed(verdict, file, lambda s: s.update(predicateType=later))
+    it = changed(verdict, file, lambda s: None)
+    note = json.loads(file.read_text())
+    note["signatures"][0]["keyid"] = "ml-dsa-65:00"
+    file.write_text(json.dumps(note))
+    with pytest.raises(verde.Error, match="this verde cannot decide: .* type ml-dsa-65"):
+        it.verify(command)
+    assert it.verified is None
 
 
 def test_what_is_no_verdict_is_an_error(verdict, tmp_path):

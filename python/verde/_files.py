@@ -46,6 +46,24 @@ def parse(data: bytes, what: str) -> dict[str, Any]:
     return value
 
 
+def version(found: Any, what: str, file: str, last: int = 1) -> None:
+    """Error, unless it is an integer from 1 to the last version that is known."""
+    if type(found) is not int:
+        raise Error(f"{file} is not {what}: its version is {found!r}")
+    if not 1 <= found <= last:
+        known = "version 1" if last == 1 else f"versions 1 and {last}"
+        raise Error(f"{file}: version {found} of {what}; this verde reads {known}")
+
+
+def members(value: Any, known: tuple[str, ...], file: str, place: str = "") -> None:
+    """Error, unless it is an object without other members."""
+    if not isinstance(value, dict):
+        raise Error(f"{file}: {place or 'this'} must be an object")
+    for name in value:
+        if name not in known:
+            raise Error(f"{file}: unknown member `{name}`{f' in {place}' if place else ''}")
+
+
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A new file, which gets its name when it is whole and on disk, and vanishes on an error."""

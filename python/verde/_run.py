@@ -13,11 +13,17 @@ import numpy as np
 from repops import Error, _commit, bfloat16, commitment, root
 from repops._library import MAX_DIMS
 
-from ._files import parse, read
+from ._files import members, parse, read, version
 
 PROGRAM_MAX = 64 << 20
 LOG_MAX = 1 << 30
 MAGIC = "verde program"
+# The members of run.json, and of each of its states.
+LOG = (
+    *("verde_run", "program", "losses", "loss_first", "loss_last", "fault", "states", "root"),
+    *("keep", "kept_every", "rounding", "party"),
+)
+STATE = ("step", "state", "logs")
 # Types by their codes, and how they are stored: little-endian.
 TYPES = {1: "f32", 2: "i32", 3: "u8", 4: "u16", 5: "bf16", 6: "f16"}
 _NUMPY: dict[int, Any] = {
@@ -76,11 +82,9 @@ class _Cursor:
 def _program(data: bytes, what: str) -> Program:
     cursor = _Cursor(data, what)
     if cursor.string() != MAGIC:
-        raise Error(f"{what} is no program: it does not begin as one")
-    versions = cursor.number(2), cursor.number(2)
-    if versions != (1, 1):
-        found = "encoding version {} of specification {}".format(*versions)
-        raise Error(f"{what} is a program in {found}; this package knows 1 of 1")
+        raise Error(f"{what} is no program")
+    version(cursor.number(2), "a program", what)
+    version(cursor.number(2), "the specification", what)
     seed, steps, interval = cursor.number(8), cursor.number(8), cursor.number(8)
     inputs = [(cursor.leaf().name, cursor.take(32).hex()) for _ in range(cursor.number(4))]
     leaves = [cursor.leaf() for _ in range(cursor.number(4))]
@@ -158,7 +162,11 @@ class Run:
         self.program = _program(read(file, PROGRAM_MAX), str(file))
         file = self.folder / "run.json"
         log = parse(read(file, LOG_MAX), str(file))
+        version(log.get("verde_run"), "the log of a run", str(file))
+        members(log, LOG, str(file))
         try:
+            for i, state in enumerate(log["states"]):
+                members(state, STATE, str(file), f"states[{i}]")
             self.states = {int(s["step"]): str(s["state"]) for s in log["states"]}
             program, self.root = log["program"], log.get("root")
         except (KeyError, TypeError, ValueError):

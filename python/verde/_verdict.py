@@ -18,6 +18,7 @@ from ._files import parse, read
 # Bytes of a file without games, bytes for each game, games (PROTOCOL.md section 9).
 VERDICT_MAX, GAME_MAX, GAMES_MAX = 256 << 20, 320 << 20, 126
 TYPE = "application/vnd.in-toto+json"
+KINDS = ("https://verde.invalid/verdict/v1", "https://verde.invalid/verdict/v2")
 
 
 def _payload(note: dict[str, Any], what: str) -> dict[str, Any]:
@@ -76,6 +77,10 @@ class Verdict:
         data = read(file, VERDICT_MAX + GAMES_MAX * GAME_MAX)
         note = parse(data, str(file))
         statement = _payload(note, str(file))
+        kind = statement.get("predicateType")
+        if kind not in KINDS:
+            known = " and ".join(KINDS)
+            raise Error(f"{file}: `predicateType` is {kind}; this verde reads {known}")
         try:
             predicate = statement["predicate"]
             self.outcome: dict[str, Any] = dict(predicate["outcome"])
@@ -94,6 +99,7 @@ class Verdict:
 
     def verify(self, command: str | None = None, referee: str | None = None) -> bool:
         """Runs `verde verify`, which decides again from the evidence; False: it does not hold.
+        Error: it cannot decide, as of a verdict of a later version.
 
         command: the program, else that of the variable VERDE, else `verde` of PATH. referee: whose
         verdict it must be."""

@@ -143,14 +143,32 @@ class Trace(TorchDispatchMode):
         with open(file) as lines:
             try:
                 head = json.loads(next(lines, ""))
-                known = isinstance(head, dict) and head.get("trace") == VERSION
-                if known:
-                    trace.operations = [Operation(**json.loads(line)) for line in lines]
-            except (ValueError, TypeError):
-                known = False
-        if not known:
-            raise Error(f"{file} is no trace of version {VERSION}")
+                version = head.get("trace") if isinstance(head, dict) else None
+                if type(version) is not int:
+                    raise ValueError("its first line has no version")
+                if version == VERSION:
+                    _known(head, ("trace", "torch"))
+                    trace.operations = [_operation(json.loads(line)) for line in lines]
+            except (ValueError, TypeError) as error:
+                raise Error(f"{file} is no trace: {error}") from None
+        if version != VERSION:
+            raise Error(
+                f"{file}: version {version} of a trace; this repops reads version {VERSION}"
+            )
         return trace
+
+
+def _known(members: dict[str, Any], names: tuple[str, ...]) -> None:
+    for name in members:
+        if name not in names:
+            raise ValueError(f"unknown member `{name}`")
+
+
+def _operation(members: Any) -> Operation:
+    if not isinstance(members, dict):
+        raise ValueError("a line is no object")
+    _known(members, Operation._fields)
+    return Operation(**members)
 
 
 class Difference(NamedTuple):
