@@ -244,7 +244,7 @@ Test(provide_ledger, judging_is_charged_to_its_client) {
     "DROP TABLE judged; DROP TABLE forgotten; ALTER TABLE job DROP COLUMN written; "               \
     "ALTER TABLE job DROP COLUMN again; "
 
-static void change_closed_ledger(const char *sql) {
+static void change_file(const char *sql) {
     char path[128];
     sqlite3 *db;
     vd_ledger_close(ledger);
@@ -252,6 +252,21 @@ static void change_closed_ledger(const char *sql) {
     cr_assert(sqlite3_open(path, &db) == SQLITE_OK);
     cr_assert(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK);
     sqlite3_close(db);
+}
+
+static void change_closed_ledger(const char *sql) {
+    change_file(sql);
+    open_ledger();
+}
+
+Test(provide_ledger, of_a_later_version_stays_as_it_is) {
+    vd_err err = {0};
+    change_file("PRAGMA user_version=5;");
+    cr_expect(vd_ledger_open(provide_dir, &ledger, &err) == VD_ERR_VERSION);
+    cr_expect(
+        strstr(err.text, "ledger.db: version 5 of a ledger; this verde reads versions 1 to 4"),
+        "%s", err.text);
+    change_file("PRAGMA user_version=4;");
     open_ledger();
 }
 
