@@ -58,7 +58,7 @@ printf '\n' >> "$run"
 expect 0 finished "$verde" inspect "$work/run"
 
 data=$work/run/data.json
-versions "$data" verde 'a list of data' 2 "$verde" serve "$work/run"
+versions "$data" verde 'a list of data' 6 "$verde" serve "$work/run"
 altered "$data" '0,/"file"/s//"more": 0, "file"/' 6 "$data: unknown member \`more\` in data\[0\]" "$verde" serve "$work/run"
 
 versions "$work/model/proof.json" verde_proof 'the proof of a state' 6 "$verde" check "$work/model"

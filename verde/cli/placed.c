@@ -289,15 +289,20 @@ static vd_status load_all(data_loading *l, const json_t *list, vd_err *err) {
 vd_status vd_load_places(const char *path, json_t **out, vd_err *err) {
     static const char *const names[] = {"verde", "data", NULL};
     vd_err why = {0};
-    vd_status status = vd_json_load(path, VD_PLACES_BYTES_MAX, RECORD_ELEMENT_BYTES, out, err);
+    *out = NULL;
+    vd_status status = vd_check_readable(path, err);
     if (status != VD_OK)
         return status;
-    status = vd_json_begin(*out, "verde", "a list of data", names, &why);
-    if (status == VD_OK)
-        return VD_OK;
+    status = vd_json_load(path, VD_PLACES_BYTES_MAX, RECORD_ELEMENT_BYTES, out, &why);
+    if (status == VD_OK) {
+        status = vd_json_begin(*out, "verde", "a list of data", names, &why);
+        if (status == VD_OK)
+            return VD_OK;
+        vd_fail(&why, status, "%s: %s", path, why.text);
+    }
     json_decref(*out);
     *out = NULL;
-    return vd_fail(err, status == VD_ERR_PEER ? VD_ERR_USAGE : status, "%s: %s", path, why.text);
+    return vd_fail(err, status == VD_ERR_USAGE ? VD_ERR_PEER : status, "%s", why.text);
 }
 
 vd_status vd_load_data(const char *dir, const char *moved, vd_loaded *out, vd_err *err) {

@@ -87,7 +87,6 @@ static void copy_text(char *to, size_t size, const json_t *value) {
     snprintf(to, size, "%s", text ? text : "");
 }
 
-/* Runs of older versions have none. */
 static bool get_party(const json_t *value, vd_run_party *out) {
     const char *role = json_string_value(json_object_get(value, "role"));
     const json_t *profile = json_object_get(value, "profile");
@@ -172,13 +171,10 @@ static vd_status read_members(const json_t *root, vd_run_log *log, vd_err *err) 
     return read_states(json_object_get(root, "states"), log, err);
 }
 
-/* Runs of older versions name none. */
 static vd_status check_root(const vd_run_log *log, const json_t *named, const char *path,
                             vd_err *err) {
     char found[2 * VD_HASH_SIZE + 1];
     vd_hash root;
-    if (!named)
-        return VD_OK;
     vd_status status = vd_run_log_root(log, &root, err);
     if (status != VD_OK)
         return status;
