@@ -97,6 +97,17 @@ static void another_statement(json_t *root) {
 static void more_in_predicate(json_t *root) {
     more(json_object_get(root, "predicate"));
 }
+static void more_in_cost(json_t *root) {
+    more(member(root, "cost"));
+}
+static void more_in_evidence(json_t *root) {
+    more(json_array_get(member(root, "evidence"), 2));
+}
+static void another_in_signature(json_t *root) {
+    json_t *list = json_object_get(member(root, "assignment"), "signatures");
+    json_object_del(json_array_get(list, 0), "sig");
+    more(json_array_get(list, 0));
+}
 static void many_items(json_t *root) {
     json_t *predicate = json_object_get(root, "predicate");
     json_object_del(predicate, "program");
@@ -124,6 +135,9 @@ static const struct {
     {EDIT(VERDICT, predicate_as_number), VD_ERR_PEER, "`predicateType` must be a string"},
     {EDIT(VERDICT, more), VD_ERR_PEER, "unknown member `more` in the statement"},
     {EDIT(VERDICT, more_in_predicate), VD_ERR_PEER, "unknown member `more` in predicate"},
+    {EDIT(VERDICT, more_in_cost), VD_ERR_PEER, "unknown member `more` in cost"},
+    {EDIT(VERDICT, more_in_evidence), VD_ERR_PEER, "unknown member `more` in evidence[2]"},
+    {EDIT(VERDICT, another_in_signature), VD_ERR_PEER, "unknown member `more` in signatures[0]"},
     {EDIT(ASSIGNMENT, version_2), VD_ERR_VERSION,
      "version 2 of an assignment; this verde reads version 1"},
     {EDIT(ASSIGNMENT, version_2_and_more), VD_ERR_VERSION, "version 2 of an assignment"},

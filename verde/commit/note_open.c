@@ -28,17 +28,25 @@ static const json_t *get_string(const json_t *object, const char *name) {
 }
 
 /* Exactly the members that there must be, each of its type. */
-static bool get_members(envelope *note, const json_t **keyid) {
+static vd_status get_members(envelope *note, const json_t **keyid, vd_err *err) {
+    static const char *const names[] = {"payload", "payloadType", "signatures", NULL};
+    static const char *const of_signature[] = {"keyid", "sig", NULL};
     const json_t *list = json_object_get(note->root, "signatures");
     const json_t *signature = json_is_array(list) ? json_array_get(list, 0) : NULL;
-    if (json_object_size(note->root) != 3 || json_array_size(list) != 1 ||
-        json_object_size(signature) != 2)
-        return false;
+    vd_err why = {0};
+    vd_status status = vd_json_known(note->root, NULL, names, &why);
+    if (status == VD_OK && signature)
+        status = vd_json_known(signature, "signatures[0]", of_signature, &why);
+    if (status != VD_OK)
+        return vd_fail(err, status, "note: %s", why.text);
     note->payload = get_string(note->root, "payload");
     note->type = get_string(note->root, "payloadType");
     note->sig = get_string(signature, "sig");
     *keyid = get_string(signature, "keyid");
-    return note->payload && note->type && note->sig && *keyid;
+    return note->payload && note->type && note->sig && *keyid && json_array_size(list) == 1
+               ? VD_OK
+               : vd_fail(err, VD_ERR_PEER,
+                         "note: expected payload, payloadType and signatures of one keyid and sig");
 }
 
 /* Whether the key is one of the curve is found out with the signature. */
@@ -59,9 +67,9 @@ static vd_status parse(const void *text, size_t size, size_t limit, envelope *no
     if (status != VD_OK)
         return status;
     const json_t *keyid = NULL;
-    if (!get_members(note, &keyid))
-        return vd_fail(err, VD_ERR_PEER,
-                       "note: expected payload, payloadType and signatures of one keyid and sig");
+    status = get_members(note, &keyid, err);
+    if (status != VD_OK)
+        return status;
     return read_keyid(json_string_value(keyid), &note->key, err);
 }
 

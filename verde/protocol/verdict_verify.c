@@ -89,14 +89,13 @@ static vd_status read_program(replay *v, const json_t *predicate) {
     return status;
 }
 
+static const char *const cost_keys[] = {"bytes_in",    "bytes_out",  "seconds",
+                                        "cpu_seconds", "peak_bytes", NULL};
+
 static bool read_cost(const json_t *cost, vd_cost *out) {
-    static const char *const keys[] = {"bytes_in",    "bytes_out",  "seconds",
-                                       "cpu_seconds", "peak_bytes", NULL};
-    if (!vd_json_has_only(cost, keys))
-        return false;
-    for (int i = 0; keys[i]; i++)
-        if (!(json_number_value(json_object_get(cost, keys[i])) >= 0) ||
-            !json_is_number(json_object_get(cost, keys[i])))
+    for (int i = 0; cost_keys[i]; i++)
+        if (!(json_number_value(json_object_get(cost, cost_keys[i])) >= 0) ||
+            !json_is_number(json_object_get(cost, cost_keys[i])))
             return false;
     out->bytes_in = (uint64_t)json_integer_value(json_object_get(cost, "bytes_in"));
     out->bytes_out = (uint64_t)json_integer_value(json_object_get(cost, "bytes_out"));
@@ -158,6 +157,8 @@ static vd_status check_form(replay *v, vd_verdict *out) {
     if (status == VD_OK)
         status =
             check_members(v, predicate, "predicate", v->many_programs ? collection_keys : keys);
+    if (status == VD_OK)
+        status = check_members(v, json_object_get(predicate, "cost"), "cost", cost_keys);
     if (status == VD_OK && !read_cost(json_object_get(predicate, "cost"), &out->cost))
         status = vd_fail(v->err, VD_ERR_PEER, "verdict: `cost` must be five numbers");
     return status;
@@ -182,13 +183,22 @@ static vd_status read_predicate(replay *v, vd_verdict *out) {
     return status;
 }
 
+/* Item `at` of the evidence: that it is there, and what it has. */
+static vd_status check_item(replay *v, const json_t *item, size_t at) {
+    static const char *const names[] = {"provider", "question", "statement", "absent", NULL};
+    char place[40];
+    vd_err why = {0};
+    snprintf(place, sizeof place, "evidence[%zu]", at);
+    vd_status status = item ? vd_json_known(item, place, names, &why) : VD_OK;
+    return status == VD_OK ? VD_OK : vd_fail(v->err, status, "verdict: %s", why.text);
+}
+
 static bool answers(const json_t *item, const vd_outgoing *q, uint32_t number) {
-    static const char *const stated[] = {"provider", "question", "statement", NULL};
-    static const char *const absent[] = {"provider", "question", "absent", NULL};
     const json_t *provider = json_object_get(item, "provider");
     vd_hash question;
-    return (vd_json_has_only(item, stated) || vd_json_has_only(item, absent)) &&
-           json_is_integer(provider) && json_integer_value(provider) == (json_int_t)number &&
+    return json_object_size(item) == 3 && json_is_integer(provider) &&
+           json_integer_value(provider) == (json_int_t)number &&
+           (json_object_get(item, "statement") || json_object_get(item, "absent")) &&
            vd_json_get_hash(item, "question", &question) && vd_hash_equal(&question, &q->question);
 }
 
@@ -207,6 +217,9 @@ static vd_status feed(replay *v, const vd_sitting *sitting, const vd_outgoing *q
     vd_referee *dispute = sitting->referee;
     const json_t *item = json_array_get(v->evidence, v->used++);
     const char *absent = json_string_value(json_object_get(item, "absent"));
+    vd_status known = check_item(v, item, v->used - 1);
+    if (known != VD_OK)
+        return known;
     if (!answers(item, q, sitting->provider[q->party]))
         return vd_fail(v->err, VD_ERR_PEER, "verdict: evidence lacks an answer to \"%s\"", q->text);
     if (absent) {
