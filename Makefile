@@ -1,6 +1,7 @@
 # RepOps and Verde. `make build`, `make demo` and `make test` install what is missing (Debian) and build, the last two run;
 # `make lib` needs only a C compiler. See README.md.
 
+.DEFAULT_GOAL := all
 # EXPERIMENTAL=1: programs of this build's own may have experimental operators (SPEC.md section 15), if operators.def has any.
 EXPERIMENTAL ?=
 BUILD ?= build$(if $(EXPERIMENTAL),/experimental)
@@ -62,6 +63,27 @@ test_support := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c))
 planted := $(patsubst tests/planted/%.c,$(BUILD)/tests/planted_%,$(wildcard tests/planted/*.c))
 tests := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 
+# remember FILE,TEXT: FILE holds TEXT. It is written when it holds another one, so what depends on it is made again. TEXT has no quotes.
+define remember
+ifneq "$$(file < $(1))" "$(2)"
+$(1): FORCE
+endif
+$(1):
+	@mkdir -p $$(@D)
+	@echo '$(2)' > $$@
+endef
+FORCE:
+.PHONY: FORCE
+# Every object depends on the compiler and its flags. What is made of objects depends on the list of them, too: a source that was
+# taken away leaves nothing that is newer.
+FLAGS := $(BUILD)/flags
+$(eval $(call remember,$(FLAGS),$(strip $(CC) $(shell $(CC) --version 2> /dev/null | head -n 1 | tr -d "'") $(BASE) $(OPT) $(KERNEL_OPT) \
+    $(foreach isa,$(ISAS),$(ISA_$(isa))) $(CFLAGS) $(LDFLAGS))))
+$(eval $(call remember,$(BUILD)/repops.list,$(ro_obj)))
+$(eval $(call remember,$(BUILD)/verde.list,$(vd_obj)))
+$(eval $(call remember,$(BUILD)/cli.list,$(cli_obj)))
+$(eval $(call remember,$(BUILD)/tests.list,$(test_support)))
+
 # Recursive (=), read only when a verde target is built: after packages were installed.
 PKGS := openssl sqlite3 zlib yaml-0.1 libevent libevent_openssl libevent_pthreads libcurl jansson
 PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null))$(PKG_CFLAGS)
@@ -102,20 +124,20 @@ lib: $(BUILD)/lib/librepops.a $(BUILD)/lib/$(RO_SONAME) $(BUILD)/lib/$(BLAS_SONA
 interface := $(wildcard repops/include/repops/*.h repops/src/*.h repops/src/*.def)
 $(BUILD)/obj/repops/src/op.o: $(interface)
 $(BUILD)/obj/repops/src/op.o: override CFLAGS += -DRO_INTERFACE=$(shell cat $(interface) | cksum | cut -d' ' -f1)
-$(BUILD)/obj/repops/src/%.o: repops/src/%.c
+$(BUILD)/obj/repops/src/%.o: repops/src/%.c $(FLAGS)
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
 	$(Q)$(CC) $(BASE) $(KERNEL_OPT) -fvisibility=hidden $(CFLAGS) -c $< -o $@
-$(BUILD)/obj/repops/blas/%.o: repops/blas/%.c
+$(BUILD)/obj/repops/blas/%.o: repops/blas/%.c $(FLAGS)
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
 	$(Q)$(CC) $(BASE) $(OPT) -fvisibility=hidden $(CFLAGS) -c $< -o $@
-$(BUILD)/obj/repops/ref/%.o: repops/ref/%.c
+$(BUILD)/obj/repops/ref/%.o: repops/ref/%.c $(FLAGS)
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
 	$(Q)$(CC) $(BASE) $(OPT) -fvisibility=hidden $(CFLAGS) -c $< -o $@
 
-$(BUILD)/obj/repops/tools/%.o: repops/tools/%.c
+$(BUILD)/obj/repops/tools/%.o: repops/tools/%.c $(FLAGS)
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
 	$(Q)$(CC) $(BASE) $(OPT) -I$(BUILD)/gen $(CFLAGS) -c $< -o $@
@@ -123,7 +145,7 @@ $(BUILD)/obj/repops/tools/%.o: repops/tools/%.c
 # Each kernel source is compiled once per instruction set, under other names (repops/cpu/isa.h). -g1: where the compiler
 # keeps each variable takes it a third of the time.
 define isa_rule
-$(BUILD)/obj/repops/cpu/$(1)/%.o: repops/cpu/%.c
+$(BUILD)/obj/repops/cpu/$(1)/%.o: repops/cpu/%.c $(FLAGS)
 	@mkdir -p $$(@D)
 	@echo "  CC      $$< ($(1))"
 	$$(Q)$$(CC) $$(BASE) -g1 $$(KERNEL_OPT) $$(ISA_$(1)) -DRO_ISA=$(1) -DRO_ISA_$(1)=1 -fvisibility=hidden $$(CFLAGS) -c $$< -o $$@
@@ -137,7 +159,7 @@ $(foreach isa,$(ISAS),$(patsubst %,$(BUILD)/obj/repops/cpu/$(isa)/%.o,gemm/gemm 
   private BASE += -fno-tree-slp-vectorize
 # Free kernels once more for each type that they compute in (repops/free/kernel.h).
 define free_rule
-$(BUILD)/obj/repops/free/$(1)_$(2)/%.o: repops/free/%.c
+$(BUILD)/obj/repops/free/$(1)_$(2)/%.o: repops/free/%.c $(FLAGS)
 	@mkdir -p $$(@D)
 	@echo "  CC      $$< ($(1), $(2))"
 	$$(Q)$$(CC) $$(BASE) -g1 $$(KERNEL_OPT) $$(ISA_$(1)) -DRO_ISA=$(1) -DRO_ISA_$(1)=1 -DRO_REAL=$(2) -DRO_IS_$(2)=1 -fvisibility=hidden \
@@ -148,7 +170,7 @@ $(foreach isa,$(ISAS),$(foreach real,f32 f64,$(eval $(call free_rule,$(isa),$(re
 # repops-conform: the golden files are compiled in, the elementary functions once per instruction set.
 conform_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,conform report golden product fused fused_functions fused_optimizers fused_layers bounded case_run sha256 $(ISAS:%=functions_%))
 define functions_rule
-$(BUILD)/obj/repops/tools/functions_$(1).o: repops/tools/functions.c
+$(BUILD)/obj/repops/tools/functions_$(1).o: repops/tools/functions.c $(FLAGS)
 	@mkdir -p $$(@D)
 	@echo "  CC      $$< ($(1))"
 	$$(Q)$$(CC) $$(BASE) $$(KERNEL_OPT) $$(ISA_$(1)) -DRO_ISA=$(1) -DRO_ISA_$(1)=1 $$(CFLAGS) -c $$< -o $$@
@@ -172,23 +194,23 @@ include verde/mpi/mpi.mk
 include tests/simt/simt.mk
 include tests/ptx/ptx.mk
 
-$(BUILD)/obj/verde/%.o: verde/%.c
+$(BUILD)/obj/verde/%.o: verde/%.c $(FLAGS)
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
 	$(Q)$(CC) $(BASE) $(OPT) $(PKG_CFLAGS) $(CFLAGS) -c $< -o $@
 # Checksums of every tensor that is logged: vectorised like a kernel.
 $(BUILD)/obj/verde/log/sums.o: OPT := $(KERNEL_OPT)
-$(BUILD)/obj/models/%.o: models/%.c
+$(BUILD)/obj/models/%.o: models/%.c $(FLAGS)
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
 	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) -c $< -o $@
 
-$(BUILD)/lib/librepops.a: $(ro_obj)
+$(BUILD)/lib/librepops.a: $(ro_obj) $(BUILD)/repops.list
 	@mkdir -p $(@D)
 	@rm -f $@
 	@echo "  AR      $@"
-	$(Q)$(AR) rcs $@ $^
-$(BUILD)/lib/$(RO_SONAME): $(ro_obj) repops/librepops.map
+	$(Q)$(AR) rcs $@ $(ro_obj)
+$(BUILD)/lib/$(RO_SONAME): $(ro_obj) repops/librepops.map $(BUILD)/repops.list
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) -shared -Wl,-soname,$(RO_SONAME) -Wl,--version-script=repops/librepops.map $(ro_obj) $(LDFLAGS) -o $@
@@ -278,13 +300,13 @@ $(BUILD)/examples/%: examples/%.c $(BUILD)/lib/librepops.a
 	$(Q)$(CC) -std=c11 -g $(WARN) $(OPT) -Irepops/include $(SANITIZE) $(CFLAGS) $^ $(LDFLAGS) -o $@
 .PHONY: example
 
-$(BUILD)/lib/libverde.a: $(vd_obj)
+$(BUILD)/lib/libverde.a: $(vd_obj) $(BUILD)/verde.list
 	@mkdir -p $(@D)
 	@rm -f $@
 	@echo "  AR      $@"
-	$(Q)$(AR) rcs $@ $^
+	$(Q)$(AR) rcs $@ $(vd_obj)
 # Images in the format of CIFAR-10, for the resnet jobs where there is no CIFAR-10.
-$(BUILD)/bin/standin: models/data/standin.c
+$(BUILD)/bin/standin: models/data/standin.c $(FLAGS)
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $< $(LDFLAGS) -o $@
@@ -294,17 +316,19 @@ images: $(BUILD)/bin/standin
 	$< 10000 > models/data/stripes-10000.bin
 .PHONY: images
 
-$(BUILD)/bin/verde: $(cli_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+verde_link = $(CC) $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) $(PKG_LIBS) -o $@
+$(BUILD)/bin/verde: $(cli_obj) $(BUILD)/cli.list $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
-	$(Q)$(CC) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
+	$(Q)$(verde_link)
 
 include tests/tests.mk
 include tests/fuzz/fuzz.mk
 include tests/sim/sim.mk
 include bench/bench.mk
 include python/python.mk
-.SECONDARY:
+# Make would delete objects that only a pattern names. (.SECONDARY keeps them too, but then make does not miss one that is gone.)
+.PRECIOUS: $(BUILD)/obj/tests/%.o $(BUILD)/obj/tests/cuda/%.o $(BUILD)/obj/bench/%.o
 .DELETE_ON_ERROR:
 
 # ---- packages: only `build`, `demo`, and the targets that test install anything ----
@@ -321,15 +345,15 @@ demo: ## install what is missing, build, delegate, dispute, convict
 	@sh verde/packages.sh $(PACKAGES)
 	+@$(call with_progress,$(BUILD)/demo/verde)
 	@sh verde/demo.sh $(BUILD)/demo
-$(BUILD)/demo/librepops.a: $(ro_core_obj) $(BUILD)/obj/repops/src/absent/free_kernels.o
+$(BUILD)/demo/librepops.a: $(ro_core_obj) $(BUILD)/obj/repops/src/absent/free_kernels.o $(BUILD)/repops.list
 	@mkdir -p $(@D)
 	@rm -f $@
 	@echo "  AR      $@"
-	$(Q)$(AR) rcs $@ $^
-$(BUILD)/demo/verde: $(cli_obj) $(BUILD)/lib/libverde.a $(BUILD)/demo/librepops.a
+	$(Q)$(AR) rcs $@ $(filter %.o,$^)
+$(BUILD)/demo/verde: $(cli_obj) $(BUILD)/cli.list $(BUILD)/lib/libverde.a $(BUILD)/demo/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
-	$(Q)$(CC) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
+	$(Q)$(verde_link)
 
 clean: ## remove BUILD
 	rm -rf $(BUILD)

@@ -1,6 +1,6 @@
 # Benchmarks: each beside the named peers, those that are installed.
 
-$(BUILD)/obj/bench/%.o: bench/%.c
+$(BUILD)/obj/bench/%.o: bench/%.c $(FLAGS)
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
 	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) -c $< -o $@

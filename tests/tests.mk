@@ -1,12 +1,12 @@
 # Test programs, and the targets that run them.
 
-$(BUILD)/obj/tests/%.o: tests/%.c
+$(BUILD)/obj/tests/%.o: tests/%.c $(FLAGS)
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
 	$(Q)$(CC) $(BASE) $(OPT) $(PKG_CFLAGS) -DTEST_BUILD='"$(BUILD)"' $(CFLAGS) -c $< -o $@
 
 # The main objects of the command line are linked into no test.
-$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(test_support) $(tools_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(test_support) $(BUILD)/tests.list $(tools_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) $(PKG_LIBS) -lcriterion -lm -o $@
@@ -16,7 +16,7 @@ $(BUILD)/tests/test_blas: $(blas_obj)
 ifeq ($(ARCH),x86_64)
 $(BUILD)/tests/test_fixed $(BUILD)/tests/test_fixed_conv: $(BUILD)/obj/tests/emulated/fixed_tiles.o
 endif
-$(BUILD)/obj/tests/emulated/fixed_tiles.o: repops/cpu/gemm/fixed_tiles.c
+$(BUILD)/obj/tests/emulated/fixed_tiles.o: repops/cpu/gemm/fixed_tiles.c $(FLAGS)
 	@mkdir -p $(@D)
 	@echo "  CC      $< (tiles in software)"
 	$(Q)$(CC) $(BASE) $(KERNEL_OPT) $(ISA_avx512) -DRO_ISA=emulated -DRO_ISA_avx512=1 -DRO_TILES='"tests/support/tiles.h"' $(CFLAGS) -c $< -o $@
@@ -146,7 +146,7 @@ bench-cuda: ## on a GPU: is it fast?
 	@sh bench/cuda.sh $(BUILD) $(ARGS)
 .PHONY: test-cuda bench-cuda
 cuda_job := $(BUILD)/obj/tests/cuda/job.o
-$(BUILD)/obj/tests/cuda/%.o: tests/cuda/%.c
+$(BUILD)/obj/tests/cuda/%.o: tests/cuda/%.c $(FLAGS)
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
 	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) -c $< -o $@

@@ -45,8 +45,6 @@ cuda_by = $(CUDA_ARCHS), $(NVCC) $(NVCC_CCBIN) $(GEMM_UNROLL)$(if $(CUDA_LINES),
 $(cuda_archs): FORCE
 	@mkdir -p $(@D)
 	@[ "$$(cat $@ 2> /dev/null)" = "$(cuda_by)" ] || { NVCC="$(NVCC)" sh repops/cuda/find_nvcc --check && echo "$(cuda_by)" > $@; }
-FORCE:
-.PHONY: FORCE
 $(BUILD)/obj/repops/cuda/%.o: repops/cuda/%.cu $(cuda_archs)
 	$(call nvcc_rule,,$(NVARCH))
 $(BUILD)/obj/repops/cuda/free/f32/%.o: repops/cuda/free/%.cu $(cuda_archs)

@@ -3,9 +3,10 @@
 # -fno-strict-aliasing: registers are words, whatever lies in them.
 PTX_FLAGS := -std=c++20 -g1 -O3 -fPIC -I. -Wall -Wextra -fvisibility=hidden -fno-strict-aliasing $(BITS) \
              $(if $(filter x86_64,$(ARCH)),-mavx2 -mfma)
+$(eval $(call remember,$(BUILD)/ptx/flags,$(CXX) $(PTX_FLAGS)))
 ptx_obj := $(patsubst %,$(BUILD)/ptx/obj/%.o,statements module parse mnemonics transfers memory shared warp block)
 ptx: $(BUILD)/ptx/librepops_cuda.so.1 cuda-tests
-$(BUILD)/ptx/obj/%.o: tests/ptx/%.cc
+$(BUILD)/ptx/obj/%.o: tests/ptx/%.cc $(BUILD)/ptx/flags
 	@mkdir -p $(@D)
 	@echo "  CXX     $<"
 	$(Q)$(CXX) $(PTX_FLAGS) -MMD -MP -c $< -o $@

@@ -3,20 +3,21 @@
 # Slabs of convolutions (repops/cuda/image/conv_fixed.cuh) are so small that cases have several.
 SIMT_FLAGS := -DRO_CONV_SLAB=16384 -std=c++20 -g1 -O1 -fPIC -I. -Irepops/include -Itests/simt -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers \
               -fvisibility=hidden $(BITS) $(if $(filter x86_64,$(ARCH)),-mfma) -fsanitize=alignment -fno-sanitize-recover=all
+$(eval $(call remember,$(BUILD)/simt/flags,$(CXX) $(SIMT_FLAGS)))
 simt: $(BUILD)/simt/librepops_cuda.so.1 $(addprefix $(BUILD)/simt/,cases sgemm tree memory fused fixed free shim plans) $(BUILD)/simt/shim_tsan $(BUILD)/simt/traffic.so $(BUILD)/simt/tsan/librepops_cuda.so.1 $(addprefix $(BUILD)/simt/tsan/,cases sgemm tree fused free)
-$(BUILD)/simt/obj/%.o: repops/cuda/%.cu
+$(BUILD)/simt/obj/%.o: repops/cuda/%.cu $(BUILD)/simt/flags
 	@mkdir -p $(@D)
 	@echo "  SIMT    $<"
 	$(Q)$(CXX) $(SIMT_FLAGS) -MMD -MP -x c++ -c $< -o $@
 define simt_free_rule
-$(BUILD)/simt/$(1)obj/free/$(2)/%.o: repops/cuda/free/%.cu
+$(BUILD)/simt/$(1)obj/free/$(2)/%.o: repops/cuda/free/%.cu $(BUILD)/simt/flags
 	@mkdir -p $$(@D)
 	@echo "  SIMT    $$< ($(2)$(if $(1),$(comma) ThreadSanitizer))"
 	$$(Q)$$(CXX) $$(SIMT_FLAGS) $(if $(1),-fsanitize=thread) -DRO_REAL=$(2) -DRO_IS_$(2)=1 -MMD -MP -x c++ -c $$< -o $$@
 endef
 comma := ,
 $(foreach real,f32 f64,$(foreach tsan,no tsan/,$(eval $(call simt_free_rule,$(tsan:no=),$(real)))))
-$(BUILD)/simt/obj/simt.o: tests/simt/simt.cc
+$(BUILD)/simt/obj/simt.o: tests/simt/simt.cc $(BUILD)/simt/flags
 	@mkdir -p $(@D)
 	@echo "  SIMT    $<"
 	$(Q)$(CXX) $(SIMT_FLAGS) -MMD -MP -c $< -o $@
@@ -31,7 +32,7 @@ $(BUILD)/simt/shim: tests/simt/shim.cu $(BUILD)/simt/obj/simt.o
 $(BUILD)/simt/plans: tests/simt/plans.cu $(BUILD)/simt/obj/gemm/gemm_plan.o $(BUILD)/simt/obj/simt.o
 	@echo "  SIMT    $@"
 	$(Q)$(CXX) $(SIMT_FLAGS) -MMD -MP -MF $@.d -x c++ $< -x none $(BUILD)/simt/obj/gemm/gemm_plan.o $(BUILD)/simt/obj/simt.o -o $@
-$(BUILD)/simt/obj/simt_tsan.o: tests/simt/simt.cc
+$(BUILD)/simt/obj/simt_tsan.o: tests/simt/simt.cc $(BUILD)/simt/flags
 	@mkdir -p $(@D)
 	@echo "  SIMT    $< (ThreadSanitizer)"
 	$(Q)$(CXX) $(SIMT_FLAGS) -DSIMT_TSAN -MMD -MP -c $< -o $@
@@ -46,7 +47,7 @@ define cuda_program
 endef
 # All kernels so, their vectors accessed as vectors. The program brings the sanitizer's runtime; librepops itself is as it always is, but for its pool of threads:
 # these meet by atomic operations, which the sanitizer sees only in what was compiled for it.
-$(BUILD)/simt/tsan/obj/%.o: repops/cuda/%.cu
+$(BUILD)/simt/tsan/obj/%.o: repops/cuda/%.cu $(BUILD)/simt/flags
 	@mkdir -p $(@D)
 	@echo "  SIMT    $< (ThreadSanitizer)"
 	$(Q)$(CXX) $(SIMT_FLAGS) -fsanitize=thread -fno-tree-sra -MMD -MP -x c++ -c $< -o $@
@@ -57,7 +58,7 @@ $(BUILD)/simt/tsan/librepops_cuda.so.1: $(cuda_src:repops/cuda/%.cu=$(BUILD)/sim
 	@echo "  LD      $@"
 	$(Q)$(CXX) -shared -fsanitize=alignment -fsanitize=thread -Wl,-Bsymbolic $^ -o $@
 # The same kernels, whose accesses are counted: no sanitizer.
-$(BUILD)/simt/obj/%_traffic.o: tests/simt/%.cc
+$(BUILD)/simt/obj/%_traffic.o: tests/simt/%.cc $(BUILD)/simt/flags
 	@mkdir -p $(@D)
 	@echo "  SIMT    $< (traffic)"
 	$(Q)$(CXX) $(SIMT_FLAGS) -DSIMT_TRAFFIC -MMD -MP -c $< -o $@
@@ -65,7 +66,7 @@ $(BUILD)/simt/traffic.so: $(cuda_src:repops/cuda/%.cu=$(BUILD)/simt/tsan/obj/%.o
     $(BUILD)/simt/obj/simt_traffic.o $(BUILD)/simt/obj/traffic_traffic.o $(BUILD)/obj/repops/src/op.o
 	@echo "  LD      $@"
 	$(Q)$(CXX) -shared -fsanitize=alignment -Wl,-Bsymbolic $^ -o $@
-$(BUILD)/simt/tsan/obj/pool.o: repops/src/pool.c
+$(BUILD)/simt/tsan/obj/pool.o: repops/src/pool.c $(FLAGS)
 	@mkdir -p $(@D)
 	@echo "  CC      $< (ThreadSanitizer)"
 	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) -fsanitize=thread -MMD -MP -c $< -o $@

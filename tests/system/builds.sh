@@ -1,0 +1,65 @@
+#!/bin/sh
+# A build is never stale: other flags make every object again, an archive follows its list of objects, what is gone is missed,
+# and what is up to date is left alone. The compiler here writes into each file how it was called, which takes seconds.
+set -u
+work=$1/tests/builds
+rm -rf "$work"
+mkdir -p "$work"
+cat > "$work/cc" << 'EOF'
+#!/bin/sh
+[ "$1" != --version ] || { echo "a compiler that writes what it is asked for"; exit; }
+said="$*"
+while [ "$1" != -o ]; do shift; done
+echo "$said" > "$2"
+EOF
+chmod +x "$work/cc"
+fail() {
+    echo "$*"
+    exit 1
+}
+# built [VARIABLE=VALUE...]: builds all, without what the make that runs this test was given.
+built() {
+    MAKEFLAGS='' make -s -j"$(nproc)" BUILD="$work/build" CC="$PWD/$work/cc" PKG_LIBS= CFLAGS= "$@" programs > "$work/log.txt" 2>&1 ||
+        fail "make $*: $(tail -n 3 "$work/log.txt")"
+}
+# made: how many objects are newer than the mark, which is set again.
+made() {
+    objects=$(find "$work/build/obj" -name '*.o' -newer "$work/mark" | wc -l)
+    sleep 0.02
+    touch "$work/mark"
+    echo "$objects"
+}
+members() { ar t "$work/build/lib/librepops.a" | wc -l; }
+
+touch -d '1 minute ago' "$work/mark"
+built OPT=-O1
+all=$(made)
+[ "$all" -gt 500 ] || fail "$all objects were made, expected all"
+built OPT=-O1
+again=$(made)
+[ "$again" -eq 0 ] || fail "$again objects were made again though nothing changed: $(cat "$work/log.txt")"
+
+built OPT=-O0
+again=$(made)
+[ "$again" -eq "$all" ] || fail "other flags: $again of $all objects were made again"
+for object in $(find "$work/build/obj" -name '*.o'); do
+    grep -q -e ' -O0 ' "$object" || fail "$object has the flags of the build before"
+done
+built OPT=-O0 CFLAGS=-DX
+[ "$(made)" -eq "$all" ] || fail "CFLAGS=-DX: not all objects were made again"
+
+whole=$(members)
+built OPT=-O0 CFLAGS=-DX NO_FREE=1
+[ "$(members)" -lt "$whole" ] || fail "NO_FREE=1: the archive has the free kernels of the build before"
+built OPT=-O0 CFLAGS=-DX
+[ "$(members)" -eq "$whole" ] || fail "after NO_FREE=1 the archive lacks free kernels"
+
+made > /dev/null
+rm "$work/build/obj/repops/src/op.o" "$work/build/obj/verde/base/text.o" "$work/build/obj/verde/cli/main.o"
+built OPT=-O0 CFLAGS=-DX
+again=$(made)
+[ "$again" -eq 3 ] || fail "of 3 objects that were deleted, $again were made again"
+for file in lib/librepops.a lib/libverde.a bin/verde; do
+    [ "$work/build/$file" -nt "$work/build/obj/verde/base/text.o" ] || fail "$file is older than what it is made of"
+done
+echo "$all objects: made again for other flags, and only then"
