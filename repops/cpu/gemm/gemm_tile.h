@@ -1,4 +1,4 @@
-/* The innermost part of a product: a tile of c in registers (gemm_tile.c). */
+/* The innermost part of a product: a tile of c in registers (gemm_tile_*.c). */
 #ifndef REPOPS_CPU_GEMM_TILE_H
 #define REPOPS_CPU_GEMM_TILE_H
 
@@ -85,8 +85,7 @@ RO_INLINE int64_t place_rows(int64_t n) {
 }
 
 /* Columns of the next tile in place when `left` remain. Tiles of few rows are wider, and half a
- * vector left over with many rows gets a tile of its own. next_tile in gemm_tile.c has the same
- * widths. */
+ * vector left over with many rows gets a tile of its own. ro_tile_next has the same widths. */
 RO_INLINE int64_t place_cols(int64_t rows, int64_t left) {
 #if defined(RO_ISA_avx512)
     if (rows > MR)

@@ -1,4 +1,9 @@
-/* A tile of rows x nv vectors of accumulators: one body, and an instance for every size. */
+/* A tile of rows x nv vectors of accumulators: one body, and an instance for every size. Kinds of
+ * tiles are compiled side by side (gemm_tile_*.c), as all of them would take a minute and a half.
+ */
+#ifndef REPOPS_CPU_GEMM_TILE_BODY_H
+#define REPOPS_CPU_GEMM_TILE_BODY_H
+
 #include "repops/cpu/gemm/gemm_steps.h"
 
 RO_INLINE void tile_start(const int rows, const int nv, const tile_mode mode, const tile *t,
@@ -155,136 +160,24 @@ RO_INLINE void tile_rows(int rows, const int most, const int nv, const tile_mode
     }
 }
 
-/* The last columns, at most one vector of them. */
-static __attribute__((noinline)) void packed_vector(int rows, const tile *t) {
-    tile_rows(rows, MR, 1, TILE_PACKED, t);
-}
-
-void RO_NAME(ro_tile_packed)(int rows, const tile *t) {
-    if (t->cols <= VW && !t->start)
-        packed_vector(rows, t);
-    else
-        tile_rows(rows, MR, NV, TILE_PACKED, t);
-}
-
 /* Each kind of tile is a function of its own. Inlined beside others, its loop would lose registers
  * to their values. */
 #define TILES(name, most, nv, mode)                                                                \
-    static __attribute__((noinline)) void name(int rows, const tile *t) {                          \
+    void RO_NAME(name)(int rows, const tile *t) {                                                  \
         tile_rows(rows, most, nv, mode, t);                                                        \
     }
-#if defined(RO_ISA_avx512)
-static __attribute__((noinline)) void four_rows(const tile *t) {
-    tile_body(4, 4, 6, TILE_PLACE, t);
-}
-TILES(three_vectors, 8, 3, TILE_PLACE)
-TILES(four_quiet, WIDE_ROWS - 1, 4, TILE_QUIET)
-TILES(two_quiet, MR, NV, TILE_QUIET)
-#elif defined(RO_ISA_avx2)
-TILES(twelve_vectors, WIDEST_ROWS, 12, TILE_WHOLE)
-TILES(eight_vectors, WIDEST_ROWS, 8, TILE_WHOLE)
-TILES(six_vectors, 2, 6, TILE_WHOLE)
-TILES(four_vectors, WIDE_ROWS, 4, TILE_WHOLE)
-TILES(four_quiet, WIDE_ROWS, 4, TILE_QUIET)
-TILES(three_vectors, 4, 3, TILE_WHOLE)
-TILES(two_vectors, MR, NV, TILE_WHOLE)
-TILES(two_quiet, MR, NV, TILE_QUIET)
-TILES(two_in_part, MR, NV, TILE_PLACE)
-TILES(one_vector, MR_MOST, 1, TILE_PLACE)
-#endif
 
-/* Runs a tile of the full width that place_cols gives for these rows. */
-static __attribute__((noinline)) void next_tile(int rows, const tile *t) {
-    switch (rows) {
-#if defined(RO_ISA_avx512)
-    case 1: tile_body(1, MR, 8, TILE_NEXT, t); break;
-    case 2: tile_body(2, MR, 8, TILE_NEXT, t); break;
-    case 3: tile_body(3, MR, 8, TILE_NEXT, t); break;
-    case 4: tile_body(4, MR, 6, TILE_NEXT, t); break;
-    case 5: tile_body(5, MR, 4, TILE_NEXT, t); break;
-    case 6: tile_body(6, MR, 4, TILE_NEXT, t); break;
-    case 7: tile_body(7, MR, 4, TILE_NEXT, t); break;
-    case 8: tile_body(8, MR, 3, TILE_NEXT, t); break;
-#elif defined(RO_ISA_avx2)
-    case 1: tile_body(1, MR, 12, TILE_NEXT, t); break;
-    case 2: tile_body(2, MR, 6, TILE_NEXT, t); break;
-    case 3: tile_body(3, MR, 4, TILE_NEXT, t); break;
-    case 4: tile_body(4, MR, 3, TILE_NEXT, t); break;
-#endif
-    default: tile_rows(rows, MR, NV, TILE_NEXT, t); break;
-    }
-}
-
-/* Tiles of few rows are wider, which keeps the multipliers busy. AVX-512 needs no instances for
- * whole vectors here, as its masks cost nothing. */
-void RO_NAME(ro_tile_place)(int rows, const tile *t) {
-    if (t->next && rows <= MR && t->cols == place_cols(rows, NV_MOST * VW)) {
-        next_tile(rows, t);
-        return;
-    }
+typedef void tile_kind(int rows, const tile *t);
+/* Of the full width that place_cols gives for these rows. */
+tile_kind RO_NAME(ro_tile_next);
+/* The names say how many vectors of columns a tile has. All of them are whole; a quiet one fetches
+ * nothing ahead. */
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
-    const int quiet = t->a_step == 1 && !t->ahead && t->k < FAR_K;
+tile_kind RO_NAME(ro_tile_two_quiet), RO_NAME(ro_tile_four_quiet);
 #endif
-#if defined(RO_ISA_avx512)
-    if (quiet && t->cols == NR)
-        two_quiet(rows, t);
-    else if (quiet && t->cols == 4 * VW && rows < WIDE_ROWS)
-        four_quiet(rows, t);
-    else if (t->cols > 4 * VW && rows == 4)
-        four_rows(t);
-    else if (t->cols > 4 * VW)
-        tile_rows(rows, WIDEST_ROWS, 8, TILE_PLACE, t);
-    else if (t->cols > 3 * VW)
-        tile_rows(rows, WIDE_ROWS, 4, TILE_PLACE, t);
-    else if (t->cols > NR)
-        three_vectors(rows, t);
-    else if (t->cols > VW)
-        tile_rows(rows, MR, NV, TILE_PLACE, t);
-    else if (t->cols > VW / 2 || rows <= WIDE_ROWS)
-        tile_rows(rows, MR_MOST, 1, TILE_PLACE, t);
-    else
-        RO_NAME(ro_tile_half)(rows, t);
-#elif defined(RO_ISA_avx2)
-    if (t->cols == NR)
-        (quiet ? two_quiet : two_vectors)(rows, t);
-    else if (t->cols == 4 * VW)
-        (quiet ? four_quiet : four_vectors)(rows, t);
-    else if (t->cols == 12 * VW)
-        twelve_vectors(rows, t);
-    else if (t->cols == 8 * VW)
-        eight_vectors(rows, t);
-    else if (t->cols == 6 * VW)
-        six_vectors(rows, t);
-    else if (t->cols == 3 * VW)
-        three_vectors(rows, t);
-    else if (t->cols > VW)
-        two_in_part(rows, t);
-    else
-        one_vector(rows, t);
-#else
-    if (t->cols == NR)
-        tile_rows(rows, MR, NV, TILE_WHOLE, t);
-    else
-        tile_rows(rows, MR, NV, TILE_PLACE, t);
+#if defined(RO_ISA_avx2) && !defined(RO_ISA_avx512)
+tile_kind RO_NAME(ro_tile_twelve), RO_NAME(ro_tile_eight), RO_NAME(ro_tile_six),
+    RO_NAME(ro_tile_four), RO_NAME(ro_tile_three), RO_NAME(ro_tile_two);
 #endif
-}
 
-void RO_NAME(ro_tile_runs)(int rows, const tile *t) {
-#if defined(RO_ISA_avx512)
-    if (t->cols <= VW / 2 && rows > WIDE_ROWS) {
-        RO_NAME(ro_tile_half)(rows, t);
-        return;
-    }
 #endif
-    if (t->cols > VW)
-        tile_rows(rows, MR, NV, TILE_RUNS, t);
-    else
-        tile_rows(rows, MR, 1, TILE_RUNS, t);
-}
-
-void RO_NAME(ro_tile_lanes)(int rows, const tile *t) {
-    if (t->cols > VW)
-        tile_rows(rows, MR, NV, TILE_LANES, t);
-    else
-        tile_rows(rows, MR, 1, TILE_LANES, t);
-}
