@@ -1,5 +1,4 @@
 /* What an arbiter needs of this machine: its journal, its clock and its network. */
-#include <string.h>
 
 #include "verde/cli/arbitrate.h"
 #include "verde/cli/story.h"
@@ -24,13 +23,7 @@ static vd_status world_append(void *user, const void *bytes, size_t size, vd_err
 }
 
 static void world_tell(void *user, vd_telling how, const char *line) {
-    static char last[200]; /* of those that may come again */
     (void)user;
-    if (how == VD_TELL_EITHER && !vd_is_terminal()) {
-        if (strncmp(line, last, sizeof last - 1) == 0)
-            return; /* nothing is new */
-        snprintf(last, sizeof last, "%s", line);
-    }
     if (how == VD_TELL_LINE || (how == VD_TELL_EITHER && !vd_is_terminal()))
         vd_tell(NULL, line);
     else

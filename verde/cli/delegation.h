@@ -104,8 +104,9 @@ void vd_delegation_end_wait(vd_delegation *d);
 typedef struct {
     vd_order_state told[VD_DOWNLOAD_PROVIDERS_MAX];
     char line[VD_DOWNLOAD_PROVIDERS_MAX][700];
-    int drawn;        /* lines on the terminal */
-    double last_line; /* vd_seconds() */
+    uint64_t progress[VD_DOWNLOAD_PROVIDERS_MAX]; /* what was done by then */
+    int drawn;                                    /* lines on the terminal */
+    double last_line;                             /* vd_seconds() */
     double silence_told[VD_DOWNLOAD_PROVIDERS_MAX];
 } vd_delegation_lines;
 void vd_delegation_tell(vd_delegation *d, vd_delegation_lines *lines);

@@ -111,13 +111,21 @@ static bool describe_order(const vd_delegation *d, vd_order *order, char *text, 
     return false;
 }
 
-/* Off a terminal: has this line something new to say? Of silence only its length is new. */
-static bool is_due(vd_delegation_lines *lines, uint32_t i, vd_order_state state, bool silent,
+/* Off a terminal: has this line something new to say? Of silence only its length is new; a rate and
+ * the time left, which change all the time, are not. */
+static bool is_due(vd_delegation_lines *lines, uint32_t i, const vd_order *order, bool silent,
                    bool now, const char *text) {
+    const vd_order_state state = order->state;
     const double quiet = vd_seconds() - lines->silence_told[i];
-    const bool again = !silent || quiet >= SILENT_TELL_S;
+    const uint64_t progress =
+        order->sent + (uint64_t)order->job.step + (uint64_t)order->job.prompts_done;
+    const bool moved = progress != lines->progress[i] || lines->silence_told[i] > 0 ||
+                       vd_seconds() - order->new_at >= OLD_S;
+    const bool again = silent ? quiet >= SILENT_TELL_S : moved;
     const bool due = state != lines->told[i] ||
                      (now && again && state < VD_ORDER_DONE && strcmp(text, lines->line[i]) != 0);
+    if (due)
+        lines->progress[i] = progress;
     if (due && silent)
         lines->silence_told[i] = vd_seconds();
     else if (!silent)
@@ -137,7 +145,7 @@ void vd_delegation_tell(vd_delegation *d, vd_delegation_lines *lines) {
         const bool silent = describe_order(d, &d->order[i], text, sizeof text);
         if (vd_is_terminal())
             fprintf(stderr, "\r\033[Kprovider %u  %.100s\n", i + 1, text);
-        else if (is_due(lines, i, d->order[i].state, silent, now, text))
+        else if (is_due(lines, i, &d->order[i], silent, now, text))
             fprintf(stderr, "provider %u  %s\n", i + 1, text);
     }
     lines->drawn = (int)d->o->urls;

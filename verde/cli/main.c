@@ -68,6 +68,8 @@ int main(int argc, char **argv) {
      * Threads and children that are forked begin with these modes; a child that executes this
      * program sets them here. */
     (void)ro_modes_set();
+    /* Where both outputs are one file, its lines stand in the order in which they were said. */
+    setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc < 2) {
         print_usage(stderr);
         return VD_EXIT_USAGE;

@@ -224,7 +224,9 @@ static void tell_waiting(vd_arbiter *a, uint32_t p, const vd_reply *reply) {
     vd_asking *q = &a->asking[p];
     const double now = a->world->now(a->world->user);
     const bool working = reply->kind == VD_REPLY_WORKING;
-    const vd_telling how = now - q->told_at >= TOLD_EVERY_S ? VD_TELL_EITHER : VD_TELL_PASSING;
+    const bool news = !working || strcmp(q->told_why, reply->why) != 0;
+    const vd_telling how =
+        news && now - q->told_at >= TOLD_EVERY_S ? VD_TELL_EITHER : VD_TELL_PASSING;
     if (!q->told)
         vd_arbiter_tell(a, VD_TELL_LINE, "Provider %u: %s. %s for up to %.0f s.", p + 1, reply->why,
                         working ? "Waiting" : "Asking again", seconds_left(a, q));
@@ -233,8 +235,10 @@ static void tell_waiting(vd_arbiter *a, uint32_t p, const vd_reply *reply) {
     else
         vd_arbiter_tell(a, how, "Provider %u: no answer for %.0f s: %s", p + 1,
                         q->used_s - q->heard_s, reply->why);
-    if (!q->told || now - q->told_at >= TOLD_EVERY_S)
+    if (!q->told || how == VD_TELL_EITHER) {
         q->told_at = now;
+        snprintf(q->told_why, sizeof q->told_why, "%s", reply->why);
+    }
     q->told = true;
 }
 

@@ -20,6 +20,7 @@ typedef struct {
     double noted_s; /* of `used_s`, in the journal */
     double pause_s; /* until it is asked again */
     double again_at, told_at;
+    char told_why[VD_REPLY_WHY]; /* what was told last of its work */
     bool told, replied;
     bool met; /* it has said that it works, under its key: the address is no mistake */
 } vd_asking;
