@@ -34,7 +34,8 @@ typedef struct {
     vd_buf disk;
     uint32_t appends, dies_at; /* 0: never */
     uint32_t sent;
-    double told_s; /* when game 1 ended, by what is told */
+    uint32_t lines; /* about providers that work */
+    double told_s;  /* when game 1 ended, by what is told */
     vd_buf verdict;
     vd_outcome outcome;
     vd_minutes minutes;
@@ -136,6 +137,13 @@ static vd_status append(void *user, const void *bytes, size_t size, vd_err *err)
     return dies ? vd_fail(err, VD_ERR_LOCAL, "killed") : VD_OK;
 }
 
+/* Lines of a log about a provider that works. */
+static void tell(void *user, vd_telling how, const char *line) {
+    machine *m = user;
+    if (how != VD_TELL_PASSING && strstr(line, "did not answer in time"))
+        m->lines++;
+}
+
 /* ---- machines ---- */
 
 static void assign(machine *m) {
@@ -199,8 +207,12 @@ static void write_verdict(machine *m, const vd_arbiter *a) {
 
 /* A process: reads the journal, and goes on. */
 static vd_status live(machine *m, vd_err *err) {
-    const vd_world world = {
-        .user = m, .now = now, .send = send_post, .wait = wait_reply, .append = append};
+    const vd_world world = {.user = m,
+                            .now = now,
+                            .send = send_post,
+                            .wait = wait_reply,
+                            .append = append,
+                            .tell = tell};
     vd_minutes minutes;
     vd_arbiter *a;
     uint8_t *read = malloc(m->disk.size + 1);
@@ -354,6 +366,7 @@ Test(arbiter, works_for_ever) {
     cr_expect(m->outcome.party[1].grade == VD_GRADE_TIMEOUT && m->now < 700, "%f s", m->now);
     cr_expect(m->outcome.accepted);
     cr_expect(longest < 620, "%f s", longest);
+    cr_expect(m->lines == 1, "%u lines say the same", m->lines);
     tear_down(m);
 }
 
