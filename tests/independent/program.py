@@ -8,12 +8,13 @@ import movement  # noqa: F401
 import sampling  # noqa: F401
 import sums  # noqa: F401
 from definitions import OPERATORS, Node
-from notes import Later, NotJudged, need, tagged
+from notes import NotJudged, need, need_known, tagged
 from trees import SIZES, elements
 
 NO_LOSS = SEGMENTS = 0xffffffff
 ADD = next(o for o in OPERATORS.values() if o.name == "add")
 EXPERIMENTAL = 61440  # operators from this number on
+EXPERIMENTAL_TYPE = 128  # element types
 NUMBER = (2, (1,))
 INTEGERS = {2: (-2**31, 2**31 - 1), 3: (0, 255), 4: (0, 65535)}  # by element type
 
@@ -45,7 +46,9 @@ class Reader:
 
     def shape(self):
         dtype, ndim = self.numbers("BB")
-        need(dtype in SIZES and 1 <= ndim <= 8, "a shape is not allowed")
+        need(0 < dtype < EXPERIMENTAL_TYPE and ndim >= 1, "a shape is not allowed")
+        need_known(dtype in SIZES, f"element type {dtype} is not known")
+        need_known(ndim <= 8, f"a tensor has {ndim} dimensions")
         dims = self.numbers(f"{ndim}Q")
         need(min(dims) >= 1 and elements((dtype, dims)) <= 2**40, "a tensor has no elements, or too many")
         return dtype, dims
@@ -54,11 +57,10 @@ class Reader:
         """A node, or one of a body if `digits` is how many the number of its last iteration has."""
         name = self.string(0 if digits is None else 1, digits)
         number, count = self.numbers("HH")
-        need(number < EXPERIMENTAL, f"node {name} has an experimental operator")
-        if number not in OPERATORS:
-            raise Later(f"node {name} has operator {number}, which this verifier does not know")
+        need(0 < number < EXPERIMENTAL, f"node {name} has no operator, or an experimental one")
+        need_known(number in OPERATORS, f"node {name} has operator {number}, which this verifier does not know")
         operator = OPERATORS[number]
-        need(count <= 1024, f"node {name} has too many inputs")
+        need_known(count <= 1024, f"node {name} has too many inputs")
         attributes = dict(zip((a[0] for a in operator.attributes), self.numbers(f"{len(operator.attributes)}q")))
         slopes = {}
         if digits is not None and (moving := self.number("B")):
@@ -72,7 +74,8 @@ class Reader:
 
     def nodes(self, count, digits=None):
         edges = self.number("I")
-        need(1 <= count <= 2**20 and edges <= 2**22, "the number of nodes or inputs is not allowed")
+        need(count >= 1, "there are no nodes")
+        need_known(count <= 2**20 and edges <= 2**22, "there are too many nodes, or inputs of them")
         nodes = [self.node(digits) for _ in range(count)]
         need(sum(len(n.inputs) for n in nodes) == edges, "the number of inputs is another one")
         return nodes
@@ -141,7 +144,8 @@ class Repeat:
             need(number < listed and self.graph.bodies[number] is not None and
                  self.graph.bodies[number].count == self.count, "an input is no earlier node of an iteration")
             return self.graph.bodies[number].made[number, m]
-        need(kind == 2 and number < len(self.carried), "an input is nothing that is carried")
+        need_known(kind == 2, f"an input of kind {kind} is not known")
+        need(number < len(self.carried), "an input is nothing that is carried")
         before, after = self.carried[number]
         return before if m == 0 else self.made[after, m - 1]
 
@@ -210,7 +214,8 @@ class Graph:
         last, repeats = None, 0
         for _ in range(reader.number("I")):
             kind = reader.number("B")
-            need(kind in (0, 1) and (last, kind) != (0, 0), "a segment is not allowed")
+            need_known(kind in (0, 1), f"a segment of kind {kind} is not known")
+            need((last, kind) != (0, 0), "a segment is not allowed")
             if kind == 0:
                 self.put_plain(reader, reader.number("I"))
             else:
@@ -232,16 +237,18 @@ class Program:
     def __init__(self, data):
         reader = Reader(data)
         need(reader.take(15) == b"\x0d\0verde program", "it is no program")
-        need(reader.numbers("HH") == (1, 1), "the program is of another version")
-        need(len(data) <= 64 << 20, "the program is too large")
+        for version, what in zip(reader.numbers("HH"), ("a program", "the specification")):
+            need_known(version == 1, f"version {version} of {what}")
+        need_known(len(data) <= 64 << 20, "the program is too large")
         self.hash = tagged("verde/program/1", data)
         _, self.steps, self.interval = reader.numbers("QQQ")
         need(1 <= self.steps <= 2**31 - 1 and 1 <= self.interval <= self.steps, "the steps are not allowed")
         count = reader.number("I")
-        need(count <= 1 << 17, "there are too many data tensors")
+        need_known(count <= 1 << 17, "there are too many data tensors")
         self.data = [(reader.string(), reader.shape(), reader.take(32)) for _ in range(count)]
         count = reader.number("I")
-        need(1 <= count <= 1 << 18, "the number of state leaves is not allowed")
+        need(count >= 1, "there are no state leaves")
+        need_known(count <= 1 << 18, "there are too many state leaves")
         self.leaves = [(reader.string(), reader.shape()) for _ in range(count)]
         need(len({name for name, _ in self.leaves}) == count, "two state leaves have one name")
         shapes = [shape for _, shape, _ in self.data] + [NUMBER]
@@ -256,7 +263,7 @@ class Program:
         last = 0
         while reader.at < len(reader.data):
             part = reader.number("B")
-            need(part in (1, *range(16, 33)), f"part {part} of a program is not known")
+            need_known(part in (1, *range(16, 33)), f"part {part} of a program is not known")
             need(last < part, "the parts do not ascend")
             last = part
             if part > 1:

@@ -103,6 +103,6 @@ for command in check serve 'inspect --trace 0'; do
 done
 expect 2 'data: another range of tokens there' "$verde" run "$work/there/job.yaml" --out "$work/ranged"
 { cat "$work/there/program" && printf '\041'; } > "$work/ranged/program"
-expect 2 'ranged/program: program: part 33 is not known to this version, which knows 1 (ranges of data) and 16 to 32' \
+expect 8 'ranged/program: program: part 33 is not known to this version, which knows 1 (ranges of data) and 16 to 32' \
     "$verde" inspect "$work/ranged"
 echo "$((count + 1)) checks of data in files"

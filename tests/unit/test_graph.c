@@ -412,7 +412,7 @@ Test(validation, refusals_say_what_was_wrong) {
         {no_nodes, "init graph: 0 nodes"},
         {leaf_empty, "state leaf 1"},
         {leaf_huge, "state leaf 1"},
-        {data_type, "data tensor 0 (tokens): element type 0 is not known to this version"},
+        {data_type, "data tensor 0 (tokens): there is no element type 0"},
         {leaf_type, "state leaf 1 (layer.0.weight): element type 255 is experimental"},
         {data_empty, "data tensor 0"},
         {node_empty, "its output has no elements"},
@@ -430,7 +430,9 @@ Test(validation, refusals_say_what_was_wrong) {
         vd_err err = {.text = "accepted"};
         table[i].spoil(&spoilt);
         /* The copy shares its arrays with the program, which frees them. */
-        cr_expect(vd_program_validate(&spoilt, &err) == VD_ERR_PEER, "row %zu", i);
+        const bool later = strstr(table[i].why, "not known to this version") != NULL;
+        cr_expect(vd_program_validate(&spoilt, &err) == (later ? VD_ERR_VERSION : VD_ERR_PEER),
+                  "row %zu", i);
         cr_expect(strstr(err.text, table[i].why), "row %zu: \"%s\" lacks \"%s\"", i, err.text,
                   table[i].why);
         vd_program_free(&program);

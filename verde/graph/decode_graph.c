@@ -8,10 +8,17 @@
 /* The fewest bytes of a node: no name, no input, a shape of one dimension. */
 enum { NODE_BYTES = 16 };
 
+bool vd_exceeds(uint64_t count, uint64_t most, const char *what, vd_err *err) {
+    if (count > most)
+        vd_fail_limit(err, NULL, count, what, most);
+    return count > most;
+}
+
 /* Any bytes give a shape that ro_infer can judge: ndim is in range, unused dimensions are 0. */
-ro_shape vd_get_shape(vd_cursor *in) {
+ro_shape vd_get_shape(vd_cursor *in, vd_err *err) {
     ro_shape shape = {.dtype = vd_get_u8(in), .ndim = vd_get_u8(in)};
-    if (shape.ndim < 1 || shape.ndim > RO_MAX_DIMS) {
+    if (shape.ndim < 1 ||
+        vd_exceeds((uint64_t)shape.ndim, RO_MAX_DIMS, "dimensions of a tensor", err)) {
         in->failed = true;
         shape.ndim = 0;
     }
@@ -20,12 +27,21 @@ ro_shape vd_get_shape(vd_cursor *in) {
     return shape;
 }
 
-static bool get_edges(vd_cursor *in, vd_graph *graph, vd_node *n, bool in_body) {
+/* A kind that a later version may have. */
+static bool refuse_kind(int kind, const char *what, vd_err *err) {
+    vd_fail(err, VD_ERR_VERSION, "kind %d of %s is not known to this version", kind, what);
+    return false;
+}
+
+static bool get_edges(vd_cursor *in, vd_graph *graph, vd_node *n, bool in_body, vd_err *err) {
     n->first_input = graph->edge_count;
     if (graph->edge_count + (uint32_t)n->input_count > graph->edge_capacity)
         return false;
     for (int32_t i = 0; i < n->input_count && !in->failed; i++) {
-        graph->stored_from[graph->edge_count] = in_body ? vd_get_u8(in) : VD_FROM_VALUE;
+        const int kind = in_body ? vd_get_u8(in) : VD_FROM_VALUE;
+        if (kind > VD_FROM_CARRIED)
+            return refuse_kind(kind, "an input", err);
+        graph->stored_from[graph->edge_count] = (uint8_t)kind;
         graph->stored_edge[graph->edge_count++] = vd_get_u32(in);
     }
     return !in->failed;
@@ -40,8 +56,9 @@ static bool get_name(vd_cursor *in, vd_graph *graph, vd_node *n) {
 
 /* How many attributes follow, nobody knows. */
 static bool refuse_operator(const vd_graph *graph, const vd_node *n, vd_err *err) {
-    vd_fail(err, VD_ERR_PEER, "node %u (%s): %s", (uint32_t)(n - graph->stored),
-            vd_stored_name(graph, n), vd_say_operator(n->op).text);
+    const vd_text why = vd_say_operator(n->op);
+    vd_fail(err, why.status, "node %u (%s): %s", (uint32_t)(n - graph->stored),
+            vd_stored_name(graph, n), why.text);
     return false;
 }
 
@@ -52,7 +69,7 @@ static bool get_node(vd_cursor *in, vd_graph *graph, vd_node *n, bool in_body, v
     n->input_count = vd_get_u16(in);
     if (!in->failed && !ro_op_describe(n->op))
         return refuse_operator(graph, n, err);
-    if (in->failed || n->input_count > RO_MAX_INPUTS)
+    if (in->failed || vd_exceeds((uint64_t)n->input_count, RO_MAX_INPUTS, "inputs of a node", err))
         return false;
     for (int i = 0; i < vd_attr_count(n->op); i++)
         n->attr[i] = (int64_t)vd_get_u64(in);
@@ -60,9 +77,9 @@ static bool get_node(vd_cursor *in, vd_graph *graph, vd_node *n, bool in_body, v
     if (n->moving >= 0)
         n->slope = (int64_t)vd_get_u64(in);
     if ((n->moving >= 0) != (n->slope != 0) || n->moving >= vd_attr_count(n->op) ||
-        !get_edges(in, graph, n, in_body))
+        !get_edges(in, graph, n, in_body, err))
         return false;
-    n->shape = vd_get_shape(in);
+    n->shape = vd_get_shape(in, err);
     return !in->failed;
 }
 
@@ -82,9 +99,10 @@ static bool grow(void *list, uint32_t count, uint32_t more, size_t size) {
 static bool get_nodes(vd_cursor *in, uint32_t nodes, vd_graph *g, bool in_body, vd_err *err) {
     const uint32_t edges = vd_get_u32(in);
     const size_t left = in->size - in->at;
-    if (in->failed || nodes == 0 || nodes > VD_NODES_MAX - g->stored_count ||
-        nodes > VD_UNROLLED_MAX - g->node_count || edges > VD_EDGES_MAX - g->edge_count ||
-        nodes > left / NODE_BYTES || edges > left / 4)
+    if (in->failed || nodes == 0 || nodes > left / NODE_BYTES || edges > left / 4 ||
+        vd_exceeds((uint64_t)nodes + g->stored_count, VD_NODES_MAX, "nodes", err) ||
+        vd_exceeds((uint64_t)nodes + g->node_count, VD_UNROLLED_MAX, "nodes", err) ||
+        vd_exceeds((uint64_t)edges + g->edge_count, VD_EDGES_MAX, "inputs of nodes", err))
         return false;
     if (!grow(&g->stored, g->stored_count, nodes, sizeof *g->stored) ||
         !grow(&g->stored_edge, g->edge_count, edges, sizeof *g->stored_edge) ||
@@ -161,10 +179,11 @@ static bool get_segments(vd_cursor *in, vd_graph *g, vd_err *err) {
         return get_nodes(in, first, g, false, err);
     for (uint32_t left = vd_get_u32(in); left > 0 && !in->failed; left--) {
         const int kind = vd_get_u8(in);
+        if (kind > VD_SEGMENT_REPEAT)
+            return refuse_kind(kind, "a segment", err);
         const bool ok = kind == VD_SEGMENT_PLAIN ? last != VD_SEGMENT_PLAIN &&
                                                        get_nodes(in, vd_get_u32(in), g, false, err)
-                        : kind == VD_SEGMENT_REPEAT ? get_repeat(in, g, err)
-                                                    : false;
+                                                 : get_repeat(in, g, err);
         if (!ok)
             return false;
         last = kind;
@@ -190,6 +209,6 @@ bool vd_get_graph(vd_cursor *in, const vd_program *program, vd_graph *graph, vd_
     if (get_segments(in, graph, &why))
         return get_outputs(in, program->leaf_count, graph);
     if (why.text[0])
-        vd_fail(err, VD_ERR_PEER, "%s graph, %s", vd_graph_name(program, graph), why.text);
+        vd_fail(err, why.status, "%s graph, %s", vd_graph_name(program, graph), why.text);
     return false;
 }

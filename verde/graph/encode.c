@@ -26,9 +26,9 @@ static void put_leaf(const vd_encoding *e, const vd_leaf *leaf) {
     vd_encoding_pass(e, false);
 }
 
-static void get_leaf(vd_cursor *in, vd_leaf *leaf) {
+static void get_leaf(vd_cursor *in, vd_leaf *leaf, vd_err *err) {
     vd_get_string(in, leaf->name, sizeof leaf->name);
-    leaf->shape = vd_get_shape(in);
+    leaf->shape = vd_get_shape(in, err);
 }
 
 static void put_program(const vd_encoding *e, const vd_program *program) {
@@ -75,9 +75,10 @@ static bool get_header(vd_cursor *in, vd_program *p, vd_err *err) {
     if (in->failed || strcmp(text, magic) != 0)
         return false;
     if (encoding != VD_ENCODING_VERSION || specification != RO_SPEC_VERSION) {
-        vd_fail(err, VD_ERR_PEER,
-                "encoding version %d of specification %d, this version knows %d of %d", encoding,
-                specification, VD_ENCODING_VERSION, RO_SPEC_VERSION);
+        if (encoding != VD_ENCODING_VERSION)
+            vd_fail_version(err, NULL, encoding, "a program", 1, VD_ENCODING_VERSION);
+        else
+            vd_fail_version(err, NULL, specification, "the specification", 1, RO_SPEC_VERSION);
         return false;
     }
     p->seed = vd_get_u64(in);
@@ -90,14 +91,14 @@ static bool get_header(vd_cursor *in, vd_program *p, vd_err *err) {
 enum { LEAF_BYTES = 2 + 2 + 8 };
 
 /* Counts beyond the input are refused before allocation. */
-static bool get_data(vd_cursor *in, vd_program *p) {
+static bool get_data(vd_cursor *in, vd_program *p, vd_err *err) {
     const uint32_t count = vd_get_u32(in);
-    if (in->failed || count > VD_DATA_MAX ||
+    if (in->failed || vd_exceeds(count, VD_DATA_MAX, "data tensors", err) ||
         count > (in->size - in->at) / (LEAF_BYTES + sizeof p->data->root) ||
         vd_program_take_data(p, count, NULL) != VD_OK)
         return false;
     for (uint32_t i = 0; i < count; i++) {
-        get_leaf(in, &p->data[i].tensor);
+        get_leaf(in, &p->data[i].tensor, err);
         const uint8_t *root = vd_get(in, sizeof p->data[i].root);
         if (!root)
             return false;
@@ -106,26 +107,25 @@ static bool get_data(vd_cursor *in, vd_program *p) {
     return !in->failed;
 }
 
-static bool get_layout(vd_cursor *in, vd_program *p) {
+static bool get_layout(vd_cursor *in, vd_program *p, vd_err *err) {
     uint32_t leaves = vd_get_u32(in);
-    if (in->failed || leaves > VD_LEAVES_MAX || leaves > (in->size - in->at) / LEAF_BYTES)
+    if (in->failed || vd_exceeds(leaves, VD_LEAVES_MAX, "state leaves", err) ||
+        leaves > (in->size - in->at) / LEAF_BYTES)
         return false;
     p->leaf = calloc(leaves + 1, sizeof *p->leaf);
     if (!p->leaf)
         return false;
     for (; p->leaf_count < leaves && !in->failed; p->leaf_count++)
-        get_leaf(in, &p->leaf[p->leaf_count]);
+        get_leaf(in, &p->leaf[p->leaf_count], err);
     return !in->failed;
 }
 
 static bool get_program(vd_cursor *in, vd_program *p, vd_err *err) {
     if (!get_header(in, p, err))
         return false;
-    if (in->size > VD_PROGRAM_BYTES_MAX) {
-        vd_fail(err, VD_ERR_PEER, "%zu bytes, expected at most %d", in->size, VD_PROGRAM_BYTES_MAX);
+    if (vd_exceeds(in->size, VD_PROGRAM_BYTES_MAX, "bytes", err))
         return false;
-    }
-    return get_data(in, p) && get_layout(in, p) && vd_get_graph(in, p, &p->init, err) &&
+    return get_data(in, p, err) && get_layout(in, p, err) && vd_get_graph(in, p, &p->init, err) &&
            vd_get_graph(in, p, &p->step, err) && vd_get_parts(in, p, err) && vd_cursor_done(in);
 }
 
@@ -135,7 +135,7 @@ vd_status vd_program_decode(const void *bytes, size_t size, vd_program *out, vd_
     *out = (vd_program){0};
     if (!get_program(&in, out, &why)) {
         vd_program_free(out);
-        return why.text[0] ? vd_fail(err, VD_ERR_PEER, "program: %s", why.text)
+        return why.text[0] ? vd_fail(err, why.status, "program: %s", why.text)
                            : vd_fail(err, VD_ERR_PEER,
                                      "program: malformed at byte %zu, expected encoding version %d "
                                      "of specification %d",

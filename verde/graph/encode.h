@@ -21,7 +21,9 @@ void vd_encoding_pass(const vd_encoding *e, bool last);
 
 int vd_attr_count(int op); /* 0: there is no such operator */
 void vd_put_shape(vd_buf *out, const ro_shape *shape);
-ro_shape vd_get_shape(vd_cursor *in);
+/* Whether a count is more than `most`, which a later version may take: then *err says so. */
+bool vd_exceeds(uint64_t count, uint64_t most, const char *what, vd_err *err);
+ro_shape vd_get_shape(vd_cursor *in, vd_err *err);
 
 /* What follows the graphs: PROTOCOL.md section 1.6. False: malformed, and *err may say how. */
 void vd_put_parts(vd_buf *out, const vd_program *program);

@@ -4,13 +4,17 @@
 enum { OPERATORS_LAST = UINT16_MAX, TYPES_LAST = UINT8_MAX };
 
 static vd_text say(const char *what, int number, int experimental, int last) {
-    vd_text why;
-    if (number >= experimental)
+    vd_text why = {.status = VD_ERR_PEER};
+    if (number == 0) {
+        snprintf(why.text, sizeof why.text, "there is no %s 0", what);
+    } else if (number >= experimental) {
         snprintf(why.text, sizeof why.text,
                  "%s %d is experimental (%d to %d): no program may have it", what, number,
                  experimental, last);
-    else
+    } else {
         snprintf(why.text, sizeof why.text, "%s %d is not known to this version", what, number);
+        why.status = VD_ERR_VERSION;
+    }
     return why;
 }
 

@@ -103,7 +103,7 @@ static bool get_part(vd_cursor *in, int part, vd_program *p, vd_err *err) {
         return get_ranges(in, p, err);
     if (part >= PART_ROUNDING && part <= PART_ROUNDING_LAST)
         return get_rounding(in, part, &p->rounding);
-    vd_fail(err, VD_ERR_PEER,
+    vd_fail(err, VD_ERR_VERSION,
             "part %d is not known to this version, which knows %d (ranges of data) and %d to %d "
             "(rounding)",
             part, PART_RANGES, PART_ROUNDING, PART_ROUNDING_LAST);

@@ -10,9 +10,11 @@ static vd_status check_leaf(const vd_leaf *leaf, const char *what, uint32_t inde
         return vd_fail(err, VD_ERR_PEER,
                        "program: name of %s %u: expected at most %d bytes of printable ASCII", what,
                        index, VD_NAME_SIZE - 1);
-    if (ro_dtype_size(leaf->shape.dtype) == 0)
-        return vd_fail(err, VD_ERR_PEER, "program: %s %u (%s): %s", what, index, leaf->name,
-                       vd_say_type(leaf->shape.dtype).text);
+    if (ro_dtype_size(leaf->shape.dtype) == 0) {
+        const vd_text why = vd_say_type(leaf->shape.dtype);
+        return vd_fail(err, why.status, "program: %s %u (%s): %s", what, index, leaf->name,
+                       why.text);
+    }
     if (!ro_shape_valid(&leaf->shape) || !vd_has_elements(&leaf->shape))
         return vd_fail(err, VD_ERR_PEER,
                        "program: shape of %s %u (%s): expected 1 to 2^40 elements", what, index,

@@ -66,10 +66,12 @@ static vd_status check_stored(const checker *c, const vd_repeat *r, uint32_t sto
     if (!vd_valid_name(vd_stored_name(c->graph, n), r ? VD_NAME_ITERATION : 0,
                        r ? digits_of(r->count - 1) : 0))
         return refuse(c, stored, "name is not printable ASCII, or too long");
-    if (n->shape.ndim > 0 && ro_dtype_size(n->shape.dtype) == 0)
-        return vd_fail(c->err, VD_ERR_PEER, "%s graph, node %u (%s): %s",
+    if (n->shape.ndim > 0 && ro_dtype_size(n->shape.dtype) == 0) {
+        const vd_text why = vd_say_type(n->shape.dtype);
+        return vd_fail(c->err, why.status, "%s graph, node %u (%s): %s",
                        vd_graph_name(c->program, c->graph), stored, vd_stored_name(c->graph, n),
-                       vd_say_type(n->shape.dtype).text);
+                       why.text);
+    }
     for (int32_t i = 0; i < n->input_count; i++)
         if (!is_earlier(c, r, stored, n->first_input + (uint32_t)i))
             return vd_fail(
