@@ -118,10 +118,11 @@ test-asan: ## the tests under the sanitizers; QUICK=1: half of them
 run-asan: programs $(asan_tests) $(if $(QUICK),,$(BUILD)/tests/portable $(example_programs)) $(planted)
 	@sh tests/asan.sh $(BUILD) $(if $(QUICK),$(asan_tests) $(ASAN_SCRIPTS:%=tests/system/%.sh))
 
-lint: ## layers, flags, symbols, format, the operators' table, owners
+lint: ## layers, flags, symbols, format, the operators' table, formats, owners
 	@sh tests/lint/layers.sh
 	@sh tests/lint/fast_math.sh
 	@sh tests/lint/operators.sh
+	@sh tests/lint/formats.sh
 	@sh tests/lint/order.sh || [ $$? -eq 77 ]
 	@sh tests/lint/owners.sh || [ $$? -eq 77 ]
 	@sh tests/lint/format.sh || [ $$? -eq 77 ]
