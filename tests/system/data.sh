@@ -102,7 +102,10 @@ for command in check serve 'inspect --trace 0'; do
     one_line
 done
 expect 2 'data: another range of tokens there' "$verde" run "$work/there/job.yaml" --out "$work/ranged"
+expect 0 '^data  *tokens is in 32\.\.126$' "$verde" inspect "$work/ranged/program"
+expect 0 "\"program\":\"$hash\"" "$verde" inspect "$work/ranged/program" --json
 { cat "$work/there/program" && printf '\041'; } > "$work/ranged/program"
 expect 8 'ranged/program: program: part 33 is not known to this version, which knows 1 (ranges of data) and 16 to 32' \
     "$verde" inspect "$work/ranged"
+expect 6 'ranged/program: program: part 33 is not known' "$verde" inspect "$work/ranged/program"
 echo "$((count + 1)) checks of data in files"

@@ -104,7 +104,7 @@ $python $own/appendix.py "$work/example.json" verde/PROTOCOL.md tests/unit/test_
 # What programs are without names: of a run with repeats, and of the verdict about it.
 structure=$(PYTHONPATH=$own $python -c 'import sys; from program import Program
 print(Program(open(sys.argv[1], "rb").read()).structure.hex())' "$work/honest/program")
-for command in "graph $job" "inspect $work/honest" "inspect $work/matmul.json"; do
+for command in "graph $job" "inspect $work/honest" "inspect $work/honest/program" "inspect $work/matmul.json"; do
     # shellcheck disable=SC2086
     "$verde" $command --json > "$work/structure.json" 2> /dev/null || { echo "$command fails"; exit 1; }
     grep -q "\"structure\":\"$structure\"" "$work/structure.json" ||

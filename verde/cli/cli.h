@@ -211,6 +211,9 @@ json_t *vd_hash_text(const vd_hash *hash);
 /* A line that begins with `label` for each range of data; a list of them. */
 void vd_print_ranges(const vd_program *program, const char *label);
 json_t *vd_ranges_json(const vd_program *program);
+/* Whether a file begins as a program does; prints what is in it. */
+bool vd_is_program_file(const char *path);
+VD_MUST_USE vd_status vd_show_program(const char *path, bool json, vd_err *err);
 /* A line on standard output, of a hash or a key. */
 void vd_print_hex(const char *name, const uint8_t bytes[VD_HASH_SIZE]);
 const char *vd_plural(uint64_t count); /* "s", but of one thing "" */

@@ -339,18 +339,21 @@ static vd_exit inspect(int argc, char **argv) {
             return VD_EXIT_OK;
     }
     if (argc - optind != 1) {
-        fprintf(stderr, "verde: inspect takes one run directory or verdict\n");
+        fprintf(stderr, "verde: inspect takes one run directory, verdict or program\n");
         return VD_EXIT_USAGE;
     }
     a.path = argv[optind];
-    const bool verdict = stat(a.path, &info) == 0 && S_ISREG(info.st_mode);
-    if (a.trace + (a.proof != NULL) + (a.plot != NULL) + verdict > 1) {
+    const bool file = stat(a.path, &info) == 0 && S_ISREG(info.st_mode);
+    if (a.trace + (a.proof != NULL) + (a.plot != NULL) + file > 1) {
         fprintf(
             stderr,
-            "verde: inspect takes a verdict, or a run with one of --trace, --proof and --plot\n");
+            "verde: inspect takes a verdict, a program, or a run with one of --trace, --proof and "
+            "--plot\n");
         return VD_EXIT_USAGE;
     }
-    if (verdict)
+    if (file && vd_is_program_file(a.path))
+        return vd_show_program(a.path, a.common.json, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
+    if (file)
         return inspect_verdict(argv[optind], a.common.json);
     if (!a.trace && !a.proof && !a.plot && vd_items_are_in(a.path))
         return vd_show_prompts(a.path, &a.common, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
@@ -365,16 +368,16 @@ static vd_exit inspect(int argc, char **argv) {
 }
 
 const vd_command vd_cmd_inspect = {
-    "inspect", "look into a run, a trace, a proof or a verdict",
+    "inspect", "look into a run, a trace, a proof, a verdict or a program",
     "Usage: verde inspect DIR [--trace STEP | --proof STEP:VALUE:LEAF] [options]\n"
-    "       verde inspect VERDICT\n\n"
-    "Prints what a run committed to; the records of one step (re-executed); one leaf of one "
-    "tensor\n"
-    "with its proof; or a verdict with its story. Of a run, run.json is checked against itself, "
-    "the\n"
-    "size of each state, and the last states up to 1 GiB byte by byte: the rest is left to\n"
-    "`verde check`, and said. What does not fit is an error (exit code 6). Of a job with prompts,\n"
-    "DIR has the root of each prompt's run, which lies in DIR/prompts/KEY.\n\n"
+    "       verde inspect VERDICT | PROGRAM\n\n"
+    "Prints what a run committed to; the records of one step (re-executed); one leaf of one\n"
+    "tensor with its proof; a verdict with its story; or the hashes and sizes of a program. Of a\n"
+    "run, run.json is checked against itself, the size of each state, and the last states up to\n"
+    "1 GiB byte by byte: the rest is left to `verde check`, and said. What does not fit is an\n"
+    "error (exit code 6). Of a job with prompts, DIR has the root of each prompt's run, which "
+    "lies\n"
+    "in DIR/prompts/KEY.\n\n"
     "  --trace STEP     node by node, with the commitment of each output; -1: initialisation\n"
     "  --plot FILE      draw the loss of each step, from losses.jsonl, as an SVG picture; of a "
     "job\n"
@@ -384,5 +387,6 @@ const vd_command vd_cmd_inspect = {
     "PROTOCOL.md)\n" VD_COMMON_HELP "\nExamples:\n"
     "  verde inspect run\n"
     "  verde inspect run --trace 7\n"
-    "  verde inspect verdict.json\n" VD_EXIT_HELP,
+    "  verde inspect verdict.json\n"
+    "  verde inspect run/program\n" VD_EXIT_HELP,
     inspect};
