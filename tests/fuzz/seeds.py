@@ -143,7 +143,9 @@ def keep_repeat(folder):
     job = folder / "repeat.yaml"
     job.write_text(job_text().replace("batch: 1", "batch: 2\nmicro_batches: 2"))
     verde("run", str(job), "--out", str(folder / "repeat"))
-    keep("program", "repeat", (folder / "repeat" / "program").read_bytes())
+    program = (folder / "repeat" / "program").read_bytes()
+    keep("program", "repeat", program)
+    keep("program", "ranges", program + struct.pack("<BIIqq", 1, 1, 0, 10, 126))
 
 
 def rounded_run(folder, encoding):
