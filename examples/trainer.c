@@ -62,9 +62,8 @@ static void optimize(int32_t step) {
     correct_bias(&c1, 0.9f), correct_bias(&c2, 0.99f);
     for (int i = 0; i < PARAMETERS; i++) {
         float *w = of[i].w.data, *m = of[i].m.data, *v = of[i].v.data;
-        const int64_t count = ro_shape_numel(&of[i].w.shape);
         const ro_adamw_step adamw = {.size = sizeof adamw,
-                                     .count = count,
+                                     .count = ro_shape_numel(&of[i].w.shape),
                                      .beta1 = 0.9f,
                                      .beta2 = 0.99f,
                                      .eps = 1e-8f,
