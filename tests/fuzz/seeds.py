@@ -240,7 +240,8 @@ def run_prompts(folder, name, task, prompts):
     process.terminate()
     process.wait()
     programs = [(out / "prompts" / str(key) / "program").read_bytes() for key, _ in prompts]
-    return programs, (folder / f"fetched-{name}" / "results.proof").read_bytes()
+    proof = (folder / f"fetched-{name}" / "results.proof").read_bytes()
+    return programs, proof[16:]  # without its name and version
 
 
 def changes(base, code):

@@ -171,6 +171,16 @@ expect 6 'run-score: holds runs of another job than .*class.yaml: 40 prompts, no
 cp "$work/agreed/results.proof" "$work/later"
 expect 6 'accepts job root' $check
 spoil results.proof 5
+expect 6 'later/results.proof: is no proof of results' $check
+spoil results.proof 14
+expect 8 'later/results.proof: version 0 of a proof of results; this verde reads version 1' $check
+printf x >> "$work/later/results.jsonl"
+cp "$work/scored/results.proof" "$work/later"
+expect 6 'later/results.jsonl: has 1 bytes behind the last of 40 prompts' $check
+cp -r "$work/scored/." "$work/later"
+printf x >> "$work/later/results.proof"
+expect 6 'later/results.proof: has 1 bytes behind the last of 40 prompts' $check
+spoil results.proof 21
 expect 6 "accepts job root $score_root" $check
 expect 6 'later/results.proof: the result of the prompt with key 5000' "$verde" check "$work/later" --job "$work/score.yaml"
 spoil results.proof -3

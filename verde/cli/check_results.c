@@ -30,6 +30,8 @@ static vd_status open_files(results_check *c) {
     snprintf(c->lines_path, sizeof c->lines_path, "%.900s/" LINES, c->o->dir);
     snprintf(c->proof_path, sizeof c->proof_path, "%.900s/" PROOF, c->o->dir);
     vd_status status = vd_map_file(c->proof_path, &c->proof, c->err);
+    if (status == VD_OK)
+        status = vd_results_head_read(c->proof_path, &c->proof, c->err);
     return status == VD_OK ? vd_map_file(c->lines_path, &c->lines, c->err) : status;
 }
 
@@ -49,13 +51,13 @@ static vd_status load_job(const vd_prompt_check_options *o, vd_loaded *job, vd_e
 }
 
 static vd_status take_roots(results_check *c) {
-    const size_t size = (size_t)c->made.items.count * VD_HASH_SIZE;
+    const size_t size = VD_RESULTS_HEAD + (size_t)c->made.items.count * VD_HASH_SIZE;
     if (c->proof.size < size)
         return vd_fail(c->err, VD_ERR_PEER,
-                       "%s: has %zu bytes, and %s has %u prompts, whose run roots take %zu",
+                       "%s: has %zu bytes, and %s has %u prompts, whose run roots end at byte %zu",
                        c->proof_path, c->proof.size, c->o->job, c->made.items.count, size);
     c->proof_at = size;
-    return vd_item_lines_roots(&c->made, c->proof.data, &c->job_root, c->err);
+    return vd_item_lines_roots(&c->made, c->proof.data + VD_RESULTS_HEAD, &c->job_root, c->err);
 }
 
 /* ---- lines ---- */

@@ -121,13 +121,17 @@ static vd_status find_records(vd_item_fetching *x, const vd_map *file, uint32_t 
 }
 
 static vd_status find_part(vd_item_fetching *x, uint32_t *next, bool *found) {
-    const uint64_t roots = (uint64_t)x->made.items.count * VD_HASH_SIZE;
+    const uint64_t roots = VD_RESULTS_HEAD + (uint64_t)x->made.items.count * VD_HASH_SIZE;
     vd_map file = {0};
     *next = 0;
     *found = false;
     vd_status status = vd_map_file(x->part, &file, x->err);
-    if (status == VD_OK && file.size >= roots)
-        status = take_roots(x, file.data, found);
+    if (status == VD_OK && file.size >= roots) {
+        status = vd_results_head_read(x->part, &file, x->err);
+        if (status == VD_OK)
+            status = take_roots(x, file.data + VD_RESULTS_HEAD, found);
+        status = status == VD_ERR_PEER ? VD_OK : status; /* what is no proof is written anew */
+    }
     if (status == VD_OK && *found) {
         x->at = roots;
         status = find_records(x, &file, next);
@@ -173,12 +177,17 @@ static vd_status begin(vd_item_fetching *x, vd_loaded *job) {
 }
 
 static vd_status get_roots(vd_item_fetching *x) {
+    uint8_t head[VD_RESULTS_HEAD];
     vd_buf roots = {0};
     bool right;
     vd_status status =
         vd_download_item_roots(x->download, &x->o->run_root, x->made.items.count, &roots, x->err);
     if (status == VD_OK)
         status = take_roots(x, roots.data, &right);
+    vd_results_head(head);
+    if (status == VD_OK)
+        status = write_part(x, head, sizeof head);
+    x->at += status == VD_OK ? sizeof head : 0;
     if (status == VD_OK)
         status = write_part(x, roots.data, roots.size);
     x->at += status == VD_OK ? roots.size : 0;

@@ -4,6 +4,23 @@
 
 #include "verde/delivery/item_results.h"
 
+void vd_results_head(uint8_t head[VD_RESULTS_HEAD]) {
+    memcpy(head, VD_RESULTS_MAGIC, sizeof VD_RESULTS_MAGIC);
+    head[VD_RESULTS_HEAD - 2] = VD_RESULTS_VERSION;
+    head[VD_RESULTS_HEAD - 1] = 0;
+}
+
+vd_status vd_results_head_read(const char *path, const vd_map *file, vd_err *err) {
+    vd_cursor c = vd_cursor_of(file->data, file->size);
+    const uint8_t *magic = vd_get(&c, sizeof VD_RESULTS_MAGIC);
+    const uint16_t version = vd_get_u16(&c);
+    if (c.failed || memcmp(magic, VD_RESULTS_MAGIC, sizeof VD_RESULTS_MAGIC) != 0)
+        return vd_fail(err, VD_ERR_PEER, "%s: is no proof of results", path);
+    return version == VD_RESULTS_VERSION ? VD_OK
+                                         : vd_fail_version(err, path, version, "a proof of results",
+                                                           VD_RESULTS_VERSION, VD_RESULTS_VERSION);
+}
+
 vd_status vd_item_lines_open(vd_loaded *job, vd_item_lines *out, vd_err *err) {
     *out = (vd_item_lines){.job = job, .loaded = UINT32_MAX};
     vd_status status = vd_list_prompts(job, &out->items, err);

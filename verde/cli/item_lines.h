@@ -5,6 +5,14 @@
 
 #include "verde/cli/run_prompts.h"
 
+/* results.proof begins with this string, its zero, and u16 version 1; then come the run roots, and
+ * the records (PROTOCOL.md section 8.6). */
+#define VD_RESULTS_MAGIC "verde results"
+enum { VD_RESULTS_VERSION = 1, VD_RESULTS_HEAD = sizeof VD_RESULTS_MAGIC + 2 };
+void vd_results_head(uint8_t head[VD_RESULTS_HEAD]);
+/* VD_ERR_PEER: it begins in another way. */
+VD_MUST_USE vd_status vd_results_head_read(const char *path, const vd_map *file, vd_err *err);
+
 /* Empty to begin with. */
 typedef struct {
     vd_loaded *job; /* its programs say what a record holds; loaded one by one */
