@@ -71,8 +71,9 @@ ro_status ro_take(ro_ctx *ctx, const ro_sized *s, const void *given, void *own) 
 
 ro_status ro_take_size(ro_ctx *ctx, const ro_sized *s, const void *given) {
     char why[200];
-    return size_is_wrong(s, ro_size_of(given), why, sizeof why) ? ro_fail(ctx, RO_ERR_ARG, "%s", why)
-                                                             : RO_OK;
+    return size_is_wrong(s, ro_size_of(given), why, sizeof why)
+               ? ro_fail(ctx, RO_ERR_ARG, "%s", why)
+               : RO_OK;
 }
 
 void ro_give(const ro_sized *s, const void *own, void *given) {

@@ -9,7 +9,7 @@
 enum {
     COPY_BYTES_MAX = 16 << 20, /* larger tensors stay where they are */
     COPY_CHUNK = 1 << 20,
-    ALIGNMENT = 64, /* of copies in DIR/data */
+    ALIGNMENT = 64,           /* of copies in DIR/data */
     RECORD_ELEMENT_BYTES = 8, /* an honest record has more for each of its elements */
     PATH_SIZE = 4200,
 };
