@@ -117,9 +117,9 @@ class Repeat:
             need(before < self.values and graph.shapes[before] == self.own(after).shape, "a carried value")
         self.sums = [(reader.number("I"), reader.string(2, digits)) for _ in range(self.some(reader))]
         nodes = self.count * len(self.body) + (self.count - 1) * len(self.sums)
-        need(len(graph.nodes) + nodes <= 2**26, "a graph means too many nodes")
+        need_known(len(graph.nodes) + nodes <= 2**26, "a graph means too many nodes")
         graph.inputs += self.count * sum(len(n.inputs) for n in self.body) + 2 * (self.count - 1) * len(self.sums)
-        need(graph.inputs <= 2**28, "nodes have too many inputs")
+        need_known(graph.inputs <= 2**28, "nodes have too many inputs")
         self.made = {}  # (listed node, m): its value
         self.totals = {(self.own(node) and i, m, m): (node, m) for i, (node, _) in enumerate(self.sums)
                         for m in range(self.count)}
@@ -129,7 +129,7 @@ class Repeat:
     @staticmethod
     def some(reader):
         count = reader.number("I")
-        need(count <= 65536, "a repeat carries or sums too much")
+        need_known(count <= 65536, "a repeat carries or sums too much")
         return count
 
     def own(self, listed):
@@ -182,8 +182,8 @@ class Graph:
             self.put_plain(reader, count)
         else:
             self.put_segments(reader)
-        need(len(self.bodies) <= 2**20 and len(self.nodes) <= 2**26, "there are too many nodes")
-        need(self.inputs <= 2**28, "nodes have too many inputs")
+        need_known(len(self.bodies) <= 2**20 and len(self.nodes) <= 2**26, "there are too many nodes")
+        need_known(self.inputs <= 2**28, "nodes have too many inputs")
         self.outputs = reader.numbers(f"{len(leaves)}I")
         for value, (name, shape) in zip(self.outputs, leaves):
             need(self.sources <= value < len(shapes), f"state leaf {name} is not made by a node")
@@ -221,7 +221,8 @@ class Graph:
             else:
                 Repeat(reader, self)
             last, repeats = kind, repeats + kind
-        need(1 <= repeats <= 64, "the number of repeats is not allowed")
+        need(repeats >= 1, "there is no repeat")
+        need_known(repeats <= 64, "there are too many repeats")
 
 
 def without(data, names):

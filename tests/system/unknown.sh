@@ -57,6 +57,20 @@ altered "$run" 's/"fault"/"party": [], &/' 2 'party must be an object' "$verde" 
 printf '\n' >> "$run"
 expect 0 finished "$verde" inspect "$work/run"
 
+# program OFFSET BYTE WORDS: of the run's program, with another byte.
+program() {
+    cp "$work/run/program" "$work/as-it-was"
+    printf "$2" | dd of="$work/run/program" bs=1 seek="$1" conv=notrunc 2> /dev/null
+    expect 8 "$work/run/program: program: $3; this verde reads version 1" "$verde" inspect "$work/run"
+    one_sentence
+    cp "$work/as-it-was" "$work/run/program"
+}
+program 15 '\2' 'version 2 of a program'
+program 17 '\2' 'version 2 of the specification'
+printf '\310' >> "$work/run/program"
+expect 8 "$work/run/program: program: part 200 is not known" "$verde" inspect "$work/run"
+truncate -s -1 "$work/run/program"
+
 data=$work/run/data.json
 versions "$data" verde 'a list of data' 6 "$verde" serve "$work/run"
 altered "$data" '0,/"file"/s//"more": 0, "file"/' 6 "$data: unknown member \`more\` in data\[0\]" "$verde" serve "$work/run"

@@ -910,6 +910,15 @@ static bool derived_is_the_same(const vd_buf *note, const vd_buf *changed) {
     return same;
 }
 
+/* A changed byte of the program may be an operator that is not known, or more than a limit. */
+static void expect_not_held(const vd_buf *note, const char *what) {
+    vd_verdict v;
+    vd_err err = {0};
+    const vd_status status = verify(note, NULL, &v, &err);
+    cr_expect(status == VD_ERR_PEER || status == VD_ERR_VERSION, "%s: status %d %s", what, status,
+              err.text);
+}
+
 /* Any other byte, signed again. */
 Test(verdict, is_refused_with_any_byte_of_its_payload_changed_though_signed_again) {
     vd_buf note = make_verdict(1), payload = test_dump(test_payload(&note));
@@ -924,7 +933,7 @@ Test(verdict, is_refused_with_any_byte_of_its_payload_changed_though_signed_agai
                                NULL) == VD_OK);
         snprintf(what, sizeof what, "byte %zu of the payload", at);
         if (!derived_is_the_same(&note, &changed))
-            expect_refused(&signed_note, NULL, what);
+            expect_not_held(&signed_note, what);
         vd_buf_free(&changed);
         vd_buf_free(&signed_note);
     }

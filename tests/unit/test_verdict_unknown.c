@@ -195,6 +195,78 @@ static void edit_note(json_t *root, size_t i) {
     vd_buf_free(&note);
 }
 
+/* ---- programs ---- */
+
+static size_t behind(const vd_buf *bytes, const char *name) {
+    const uint8_t *found = memmem(bytes->data, bytes->size, name, strlen(name));
+    cr_assert(found);
+    return (size_t)(found - bytes->data) + strlen(name);
+}
+
+static void encoding_2(vd_buf *bytes) {
+    bytes->data[15] = 2;
+}
+static void specification_2(vd_buf *bytes) {
+    bytes->data[17] = 2;
+}
+static void operator_300(vd_buf *bytes) {
+    const size_t at = behind(bytes, "adamw.layer.1.bias.m");
+    bytes->data[at] = 300 & 255;
+    bytes->data[at + 1] = 300 >> 8;
+}
+static void experimental_operator(vd_buf *bytes) {
+    bytes->data[behind(bytes, "adamw.layer.1.bias.m") + 1] = 0xf0;
+}
+static void type_7(vd_buf *bytes) { /* of the first data tensor, behind its name */
+    bytes->data[49 + bytes->data[47]] = 7;
+}
+static void part_200(vd_buf *bytes) {
+    vd_put_u8(bytes, 200);
+    vd_put(bytes, "later", 5);
+}
+static void cut_off(vd_buf *bytes) {
+    bytes->size--;
+}
+
+static const struct {
+    const char *name;
+    void (*edit)(vd_buf *bytes);
+    vd_status status;
+    const char *says;
+} programs[] = {
+    {"encoding 2", encoding_2, VD_ERR_VERSION,
+     "version 2 of a program; this verde reads version 1"},
+    {"SPEC.md 2", specification_2, VD_ERR_VERSION,
+     "version 2 of the specification; this verde reads"},
+    {"operator", operator_300, VD_ERR_VERSION, "operator 300 is not known"},
+    {"experimental", experimental_operator, VD_ERR_PEER, "is experimental"},
+    {"type", type_7, VD_ERR_VERSION, "element type 7 is not known"},
+    {"part", part_200, VD_ERR_VERSION, "part 200 is not known"},
+    {"cut off", cut_off, VD_ERR_PEER, "malformed"},
+};
+
+Test(verdict_unknown, programs_with_what_is_not_known_decide_nothing) {
+    vd_buf note = make_verdict();
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        json_t *root = test_payload(&note);
+        const json_t *program = member(root, "program");
+        vd_buf bytes = {0};
+        cr_assert(vd_unbase64(json_string_value(program), json_string_length(program), &bytes,
+                              NULL) == VD_OK);
+        programs[i].edit(&bytes);
+        char *text = vd_base64(bytes.data, bytes.size);
+        set(json_object_get(root, "predicate"), "program", json_string(text));
+        vd_buf changed = sign(VD_TYPE_VERDICT, root);
+        expect(&changed, NULL, programs[i].status, programs[i].says, programs[i].name);
+        vd_buf_free(&changed);
+        vd_buf_free(&bytes);
+        free(text);
+    }
+    vd_buf_free(&note);
+}
+
+/* ---- all of them ---- */
+
 Test(verdict_unknown, only_what_the_referee_signed_leads_to_no_decision) {
     vd_buf note = make_verdict();
     expect(&note, NULL, VD_OK, "", "unchanged");

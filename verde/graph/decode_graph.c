@@ -117,10 +117,11 @@ static bool get_nodes(vd_cursor *in, uint32_t nodes, vd_graph *g, bool in_body, 
     return g->edge_count == g->edge_capacity;
 }
 
-static bool get_carried(vd_cursor *in, vd_graph *g, vd_repeat *r) {
+static bool get_carried(vd_cursor *in, vd_graph *g, vd_repeat *r, vd_err *err) {
     const uint32_t count = vd_get_u32(in);
     r->carried = g->carried_count;
-    if (in->failed || count > VD_SUMS_MAX || count > (in->size - in->at) / 8 ||
+    if (in->failed || count > (in->size - in->at) / 8 ||
+        vd_exceeds(count, VD_SUMS_MAX, "carried values of a repeat", err) ||
         !grow(&g->carried, g->carried_count, count, sizeof *g->carried))
         return false;
     r->carried_count = count;
@@ -144,10 +145,11 @@ static bool get_sum(vd_cursor *in, vd_graph *g, const vd_repeat *r, vd_sum *sum)
     return true;
 }
 
-static bool get_sums(vd_cursor *in, vd_graph *g, vd_repeat *r) {
+static bool get_sums(vd_cursor *in, vd_graph *g, vd_repeat *r, vd_err *err) {
     const uint32_t count = vd_get_u32(in);
     r->sum = g->sum_count;
-    if (in->failed || count > VD_SUMS_MAX || count > (in->size - in->at) / 6 ||
+    if (in->failed || count > (in->size - in->at) / 6 ||
+        vd_exceeds(count, VD_SUMS_MAX, "sums of a repeat", err) ||
         !grow(&g->sum, g->sum_count, count, sizeof *g->sum))
         return false;
     r->sum_count = count;
@@ -159,12 +161,12 @@ static bool get_sums(vd_cursor *in, vd_graph *g, vd_repeat *r) {
 
 static bool get_repeat(vd_cursor *in, vd_graph *g, vd_err *err) {
     vd_repeat r = {.count = vd_get_u32(in), .first = g->stored_count, .start = g->node_count};
-    if (r.count < 2 || g->repeat_count == VD_REPEATS_MAX ||
+    if (r.count < 2 || vd_exceeds(g->repeat_count + 1, VD_REPEATS_MAX, "repeats", err) ||
         !get_nodes(in, vd_get_u32(in), g, true, err))
         return false;
     r.size = g->stored_count - r.first;
-    if (!get_carried(in, g, &r) || !get_sums(in, g, &r) ||
-        vd_repeat_nodes(&r) > VD_UNROLLED_MAX - g->node_count ||
+    if (!get_carried(in, g, &r, err) || !get_sums(in, g, &r, err) ||
+        vd_exceeds(vd_repeat_nodes(&r) + g->node_count, VD_UNROLLED_MAX, "nodes", err) ||
         !grow(&g->repeat, g->repeat_count, 1, sizeof *g->repeat))
         return false;
     g->node_count += (uint32_t)vd_repeat_nodes(&r);

@@ -90,6 +90,10 @@ static bool valid_rounding(const vd_program_rounding *r) {
 
 vd_status vd_program_validate(const vd_program *program, vd_err *err) {
     vd_status status = check_sources(program, err);
+    if (status == VD_OK && program->rounding.encoding > 2)
+        status = vd_fail(err, VD_ERR_VERSION,
+                         "program: encoding %d of rounding logs is not known to this version",
+                         (int)program->rounding.encoding);
     if (status == VD_OK && !valid_rounding(&program->rounding))
         status = vd_fail(err, VD_ERR_PEER, "program: rounding to %d bits in encoding %d",
                          (int)program->rounding.bits, (int)program->rounding.encoding);

@@ -206,9 +206,8 @@ vd_status vd_check_graph(const vd_program *program, const vd_graph *graph, ro_sh
                        vd_graph_name(program, graph), graph->stored_count, graph->node_count,
                        VD_NODES_MAX, VD_UNROLLED_MAX);
     if (vd_inputs_meant(graph) > VD_INPUTS_MEANT_MAX)
-        return vd_fail(err, VD_ERR_PEER, "%s graph: %llu inputs of nodes, expected at most %d",
-                       vd_graph_name(program, graph), (unsigned long long)vd_inputs_meant(graph),
-                       VD_INPUTS_MEANT_MAX);
+        return vd_fail_limit(err, vd_graph_name(program, graph), vd_inputs_meant(graph),
+                             "inputs of nodes", VD_INPUTS_MEANT_MAX);
     for (uint32_t i = 0; status == VD_OK && i < graph->repeat_count; i++) {
         const vd_repeat *r = &graph->repeat[i];
         status = check_plain(&c, at, r->first);
