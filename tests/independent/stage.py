@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 import cases
 from binary32 import F32
 from definitions import OPERATORS, Node
-from forge import both_codes, sealed, sign_verdict
+from forge import alike, both_codes, sealed, sign_verdict
 from notes import canonical, tagged
 from program import Program
 from referee import Dispute, word_of
@@ -325,9 +325,10 @@ def other_shape(chance, shape):
 
 
 def report(verde, data, label, told):
-    """Whether both decide alike; if not, the verdict is kept and a line says what each decided."""
+    """Whether both decide alike, and that it holds if it is told what was staged; if not, the verdict is kept and a
+    line says what each decided."""
     mine, theirs, said = both_codes(verde, data)
-    if mine == theirs and (mine == 0 or told is None):
+    if mine == theirs == 0 if told else alike(mine, theirs, True):
         return True
     path = Path(tempfile.gettempdir(), f"staged-{label.replace(' ', '-')}.json")
     path.write_bytes(data)
