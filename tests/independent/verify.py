@@ -76,6 +76,7 @@ def most_of(question, tree):
 
 
 def check_assignment(note, referee):
+    need_known(len(canonical(note)) <= 64 << 10, "the note of the assignment is too large")
     payload, _ = open_note(note, "assignment", referee)
     said = parse_known(payload, ASSIGNMENT_LIMIT, "the assignment")
     need_version(said.get("verde"), "an assignment")

@@ -143,6 +143,7 @@ static const bad_parts table[] = {
     {.behind = {255}, .more = 1, .why = "part 255 is not known to this version"},
     {.behind = {24, 1, 0, 0, 1}, .more = 5, .why = "part 1 stands behind part 24: each is there"},
     {.behind = {24, 1, 0, 0, 25}, .more = 5, .why = "part 25 stands behind part 24"},
+    {.behind = {24, 1, 0, 0, 33}, .more = 5, .why = "part 33 is not known to this version"},
     {.behind = {24, 3, 0, 0}, .more = 4, .why = "encoding 3 of rounding logs is not known"},
 };
 

@@ -115,7 +115,7 @@ bool vd_get_parts(vd_cursor *in, vd_program *program, vd_err *err) {
     int last = 0;
     while (in->at < in->size) {
         const int part = vd_get_u8(in);
-        if (last > 0 && (part <= last || last >= PART_ROUNDING)) {
+        if (last > 0 && (part <= last || (last >= PART_ROUNDING && part <= PART_ROUNDING_LAST))) {
             vd_fail(err, VD_ERR_PEER,
                     "part %d stands behind part %d: each is there at most once, in ascending order",
                     part, last);

@@ -17,13 +17,14 @@
  *
  * - A structure whose first member is `size` may get more members behind its last one. The caller
  *   sets `size` to the sizeof that its compiler knows. Members that it lacks are 0 to the library,
- *   and 0 means what was the case before there was the member. Members that only the caller has
- *   must be 0. `reserved` must be 0. RO_ERR_ARG: a size of 0, one that no version had, or a member
- *   that is not 0 and that the library does not know. All elements of an array have the same size.
+ *   and 0 means what the library did before the member existed. Members that only the caller
+ *   has must be 0. `reserved` must be 0. RO_ERR_ARG: a size below that of the first version, or
+ *   above 4,096, or a member that is not 0 and that the library does not know. All elements of an
+ * array have the same size.
  * - Other structures stay as they are. ro_shape, ro_tensor and ro_call are in every call, and in
  *   arrays; ro_gradient, ro_bounded and ro_places are passed by value; ro_close_call is in arrays
- * of millions; ro_access, ro_acc, ro_ref_memory and ro_team_modes belong to one function each,
- * which has another name if it takes more. An operator never gets another attribute, but is a new
+ *   of millions; ro_access, ro_acc, ro_ref_memory and ro_team_modes belong to one function each,
+ *   which has another name if it takes more. An operator never gets another attribute, but is a new
  *   operator then: so the structures of typed.h and ro_attention_dropout are final too.
  * - What the library only shows, ro_op_info, may get members behind its last one.
  * - Enumerators keep their numbers, and new ones follow the last one, of ro_status too: a program
