@@ -22,8 +22,8 @@ BITS := -ffp-contract=off -fno-fast-math -fno-math-errno -fno-trapping-math
 BITS += $(if $(filter s390x,$(ARCH)),-fexcess-precision=fast)
 BASE := -std=c11 -g -fPIC -D_GNU_SOURCE -I. -Irepops/include $(WARN) $(BITS) $(SANITIZE) -pthread -MMD -MP \
         $(if $(EXPERIMENTAL),-DRO_EXPERIMENTAL)
-# Before glibc 2.34, dlopen was in a library of its own.
-LDFLAGS += $(SANITIZE) -pthread -ldl
+# Before glibc 2.34, dlopen was in a library of its own. A make that this one starts has it all in LDFLAGS, if that is of the environment.
+LDFLAGS := $(LDFLAGS) $(if $(filter -ldl,$(LDFLAGS)),,$(SANITIZE) -pthread -ldl)
 
 RO_VERSION := $(shell sed -n 's/^\#define RO_VERSION *"\(.*\)"/\1/p' repops/include/repops/repops.h)
 RO_SONAME := librepops.so.1
@@ -63,21 +63,23 @@ test_support := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c))
 planted := $(patsubst tests/planted/%.c,$(BUILD)/tests/planted_%,$(wildcard tests/planted/*.c))
 tests := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 
-# remember FILE,TEXT: FILE holds TEXT. It is written when it holds another one, so what depends on it is made again. TEXT has no quotes.
+# remember FILE,TEXT: FILE holds TEXT without its quotes. It is written when it holds another one, so what depends on it is made
+# again. (GNU make reads files from version 4.2 on.)
+unquoted = $(subst ",,$(subst ',,$(1)))
 define remember
-ifneq "$$(file < $(1))" "$(2)"
+ifneq "$$(file < $(1))" "$(call unquoted,$(2))"
 $(1): FORCE
 endif
 $(1):
 	@mkdir -p $$(@D)
-	@echo '$(2)' > $$@
+	@printf '%s\n' '$(call unquoted,$(2))' > $$@
 endef
 FORCE:
 .PHONY: FORCE
 # Every object depends on the compiler and its flags. What is made of objects depends on the list of them, too: a source that was
 # taken away leaves nothing that is newer.
 FLAGS := $(BUILD)/flags
-$(eval $(call remember,$(FLAGS),$(strip $(CC) $(shell $(CC) --version 2> /dev/null | head -n 1 | tr -d "'") $(BASE) $(OPT) $(KERNEL_OPT) \
+$(eval $(call remember,$(FLAGS),$(strip $(CC) $(shell $(CC) --version 2> /dev/null | head -n 1) $(BASE) $(OPT) $(KERNEL_OPT) \
     $(foreach isa,$(ISAS),$(ISA_$(isa))) $(CFLAGS) $(LDFLAGS))))
 $(eval $(call remember,$(BUILD)/repops.list,$(ro_obj)))
 $(eval $(call remember,$(BUILD)/verde.list,$(vd_obj)))

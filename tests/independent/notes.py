@@ -123,12 +123,17 @@ def depth(text):
 
 def need_small(data, limit, what):
     """At most `limit` opening brackets, and as many commas, outside of strings."""
-    if data.count(b"{") + data.count(b"[") <= min(limit, DEPTH) and data.count(b",") <= limit:
+    if data.count(b"{") + data.count(b"[") <= limit and data.count(b",") <= limit:
         return  # with those in strings
     bare = STRING.sub(b"", data)
     need(bare.count(b"{") + bare.count(b"[") <= limit, f"{what} has too many brackets")
     need(bare.count(b",") <= limit, f"{what} has too many commas")
-    need(depth(bare) <= DEPTH, f"{what} is nested too deep")
+
+
+def need_flat(data, what):
+    """At most `DEPTH` brackets open at once, outside of strings."""
+    if data.count(b"{") + data.count(b"[") > DEPTH:
+        need(depth(STRING.sub(b"", data)) <= DEPTH, f"{what} is nested too deep")
 
 
 def parse_known(data, limit, what):
@@ -144,6 +149,7 @@ def parse(data, limit, what):
     """The object that these bytes are, with at most `limit` opening brackets, and as many commas."""
     need(data[:1] == b"{" and data[-1:] == b"}", f"{what} is not an object alone")
     need_small(data, limit, what)
+    need_flat(data, what)
     try:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=members_once, parse_int=integer,
                            parse_float=number, parse_constant=no_constant)

@@ -4,6 +4,7 @@
 Exit codes: 0 the verdict holds; 6 it does not; 8 it is of a version, has a part or is of a size that is not known, so
 that nothing is decided; 1 this verifier cannot judge it; 2 usage."""
 
+import json
 import sys
 
 from collection import Collection
@@ -76,7 +77,9 @@ def most_of(question, tree):
 
 
 def check_assignment(note, referee):
-    need_known(len(canonical(note)) <= 64 << 10, "the note of the assignment is too large")
+    need(isinstance(note, dict), "the assignment is no note")
+    size = len(json.dumps(note, separators=(",", ":"), ensure_ascii=False).encode())
+    need_known(size <= 64 << 10, "the note of the assignment is too large")
     payload, _ = open_note(note, "assignment", referee)
     said = parse_known(payload, ASSIGNMENT_LIMIT, "the assignment")
     need_version(said.get("verde"), "an assignment")
@@ -150,11 +153,11 @@ def decide(data):
     need(isinstance(predicate["evidence"], list), "the evidence is no list")
     evidence = Evidence(predicate["evidence"], assignment_hash, assignment["providers"])
     reached = (Tournament if many else Dispute)(program, assignment, evidence).decide()
-    need_known(len(data) <= VERDICT_BYTES + games_of(reached) * GAME_BYTES, "the verdict is too large")
     need(evidence.at == len(evidence.items), "there is more evidence than the referee asked for")
     need(not many_programs or program.used == set(program.known), "nothing is about an item of the verdict")
     wrong = difference(reached, predicate["outcome"])
     need(wrong is None, wrong)
+    need_known(len(data) <= VERDICT_BYTES + games_of(reached) * GAME_BYTES, "the verdict is too large")
     return reached
 
 

@@ -19,7 +19,7 @@ fail() {
 }
 # built [VARIABLE=VALUE...]: builds all, without what the make that runs this test was given.
 built() {
-    MAKEFLAGS='' make -s -j"$(nproc)" BUILD="$work/build" CC="$PWD/$work/cc" PKG_LIBS= CFLAGS= "$@" programs > "$work/log.txt" 2>&1 ||
+    MAKEFLAGS='' make -s -j"$(nproc)" BUILD="$work/build" CC="$work/cc" PKG_LIBS= CFLAGS= "$@" programs > "$work/log.txt" 2>&1 ||
         fail "make $*: $(tail -n 3 "$work/log.txt")"
 }
 # made: how many objects are newer than the mark, which is set again.
@@ -48,7 +48,18 @@ done
 built OPT=-O0 CFLAGS=-DX
 [ "$(made)" -eq "$all" ] || fail "CFLAGS=-DX: not all objects were made again"
 
+# Flags with quotes, and those of the environment, are the same in the next make, and in those that it starts.
+made > /dev/null
+export LDFLAGS=-L/nowhere
+flags="-D'F(x)=x' -DN=\\\"a\\\""
+built OPT=-O0 CFLAGS="$flags"
+[ "$(made)" -eq "$all" ] || fail "CFLAGS=$flags: not all objects were made again"
+built OPT=-O0 CFLAGS="$flags"
+[ "$(made)" -eq 0 ] || fail "CFLAGS=$flags: objects were made again though nothing changed"
+unset LDFLAGS
+
 whole=$(members)
+built OPT=-O0 CFLAGS=-DX
 built OPT=-O0 CFLAGS=-DX NO_FREE=1
 [ "$(members)" -lt "$whole" ] || fail "NO_FREE=1: the archive has the free kernels of the build before"
 built OPT=-O0 CFLAGS=-DX

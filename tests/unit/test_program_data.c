@@ -73,9 +73,14 @@ static void expect_refused_count(uint32_t count, bool leaves) {
     const size_t at = header + (leaves ? data : 0);
     for (int i = 0; i < 4; i++)
         bytes.data[at + (size_t)i] = (uint8_t)(count >> 8 * i);
-    cr_expect(vd_program_decode(bytes.data, bytes.size, &again, &err) == VD_ERR_PEER);
+    const uint32_t most = leaves ? VD_LEAVES_MAX : VD_DATA_MAX;
+    const vd_status status = vd_program_decode(bytes.data, bytes.size, &again, &err);
+    cr_expect(status == (count > most ? VD_ERR_VERSION : VD_ERR_PEER), "%u", count);
     cr_expect(again.data == NULL && again.leaf == NULL, "a refused program is empty");
-    cr_expect(strstr(err.text, leaves ? "byte 102" : "byte 47"), "%u: %s", count, err.text);
+    cr_expect(strstr(err.text, count > most ? "; this verde reads at most"
+                               : leaves     ? "byte 102"
+                                            : "byte 47"),
+              "%u: %s", count, err.text);
     vd_buf_free(&bytes);
     vd_program_free(&p);
 }

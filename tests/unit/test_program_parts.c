@@ -112,7 +112,7 @@ typedef struct {
         int64_t least, greatest;
     } range[3];
     size_t cut; /* bytes that are missing at the end */
-    uint8_t behind[5];
+    uint8_t behind[14];
     size_t more; /* bytes that stand behind */
     const char *why;
 } bad_parts;
@@ -144,6 +144,12 @@ static const bad_parts table[] = {
     {.behind = {24, 1, 0, 0, 1}, .more = 5, .why = "part 1 stands behind part 24: each is there"},
     {.behind = {24, 1, 0, 0, 25}, .more = 5, .why = "part 25 stands behind part 24"},
     {.behind = {24, 1, 0, 0, 33}, .more = 5, .why = "part 33 is not known to this version"},
+    {.behind = {24, 3},
+     .more = 2,
+     .why = "encoding 3 of rounding logs is not known to this version"},
+    {.behind = {24, 2, 1, 0, 0x2c, 1, 1, 1},
+     .more = 14,
+     .why = "a threshold: operator 300 is not known"},
     {.behind = {24, 3, 0, 0}, .more = 4, .why = "encoding 3 of rounding logs is not known"},
 };
 

@@ -132,6 +132,16 @@ static bool is_among(const char *name, const char *const *names) {
     return false;
 }
 
+/* Bytes of a text of whole characters, at most `most`. */
+static int whole_characters(const char *text, int most) {
+    int size = (int)strnlen(text, (size_t)most + 1);
+    if (size <= most)
+        return size;
+    for (size = most; size > 0 && ((uint8_t)text[size] & 0xc0) == 0x80; size--)
+        ;
+    return size;
+}
+
 vd_status vd_json_known(const json_t *object, const char *place, const char *const *names,
                         vd_err *err) {
     const char *name;
@@ -140,8 +150,9 @@ vd_status vd_json_known(const json_t *object, const char *place, const char *con
         return vd_fail(err, VD_ERR_PEER, "%s must be an object", place ? place : "this");
     json_object_foreach((json_t *)object, name, value) {
         if (!is_among(name, names))
-            return vd_fail(err, VD_ERR_PEER, "unknown member `%.80s`%s%s", name,
-                           place ? " in " : "", place ? place : "");
+            return vd_fail(err, VD_ERR_PEER, "unknown member `%.*s`%s%s",
+                           whole_characters(name, 80), name, place ? " in " : "",
+                           place ? place : "");
     }
     return VD_OK;
 }

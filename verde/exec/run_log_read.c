@@ -55,7 +55,8 @@ static vd_status read_state(const json_t *item, size_t i, vd_run_log *log, vd_er
         return status;
     if (!get_integer(item, "step", INT64_MAX, &step) ||
         !get_hash(json_object_get(item, "state"), &hash) ||
-        (log->rounded && !get_hash(json_object_get(item, "logs"), &logs)))
+        (log->rounded ? !get_hash(json_object_get(item, "logs"), &logs)
+                      : json_object_get(item, "logs") != NULL))
         return vd_fail(err, VD_ERR_PEER, "%s is not a checkpoint", place);
     return vd_run_log_put(log, step, &hash, &logs, err);
 }

@@ -8,6 +8,11 @@
 /* The fewest bytes of a node: no name, no input, a shape of one dimension. */
 enum { NODE_BYTES = 16 };
 
+bool vd_no_memory(vd_err *err) {
+    vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    return false;
+}
+
 bool vd_exceeds(uint64_t count, uint64_t most, const char *what, vd_err *err) {
     if (count > most)
         vd_fail_limit(err, NULL, count, what, most);
@@ -16,7 +21,8 @@ bool vd_exceeds(uint64_t count, uint64_t most, const char *what, vd_err *err) {
 
 /* Any bytes give a shape that ro_infer can judge: ndim is in range, unused dimensions are 0. */
 ro_shape vd_get_shape(vd_cursor *in, vd_err *err) {
-    ro_shape shape = {.dtype = vd_get_u8(in), .ndim = vd_get_u8(in)};
+    ro_shape shape = {.dtype = vd_get_u8(in)};
+    shape.ndim = vd_get_u8(in);
     if (shape.ndim < 1 ||
         vd_exceeds((uint64_t)shape.ndim, RO_MAX_DIMS, "dimensions of a tensor", err)) {
         in->failed = true;
@@ -48,22 +54,25 @@ static bool get_edges(vd_cursor *in, vd_graph *graph, vd_node *n, bool in_body, 
 }
 
 /* What it may hold is vd_valid_name's to say. */
-static bool get_name(vd_cursor *in, vd_graph *graph, vd_node *n) {
+static bool get_name(vd_cursor *in, vd_graph *graph, vd_node *n, vd_err *err) {
     char name[VD_NAME_SIZE];
     vd_get_string(in, name, sizeof name);
-    return !in->failed && vd_store_name(graph, n, name, strlen(name));
+    if (in->failed)
+        return false;
+    return vd_store_name(graph, n, name, strlen(name)) || vd_no_memory(err);
 }
 
 /* How many attributes follow, nobody knows. */
 static bool refuse_operator(const vd_graph *graph, const vd_node *n, vd_err *err) {
     const vd_text why = vd_say_operator(n->op);
+    const char *name = vd_stored_name(graph, n);
     vd_fail(err, why.status, "node %u (%s): %s", (uint32_t)(n - graph->stored),
-            vd_stored_name(graph, n), why.text);
+            vd_valid_name(name, 0, 0) ? name : "its name is not printable ASCII", why.text);
     return false;
 }
 
 static bool get_node(vd_cursor *in, vd_graph *graph, vd_node *n, bool in_body, vd_err *err) {
-    if (!get_name(in, graph, n))
+    if (!get_name(in, graph, n, err))
         return false;
     n->op = vd_get_u16(in);
     n->input_count = vd_get_u16(in);
@@ -84,12 +93,12 @@ static bool get_node(vd_cursor *in, vd_graph *graph, vd_node *n, bool in_body, v
 }
 
 /* A larger list with zeros at its end. */
-static bool grow(void *list, uint32_t count, uint32_t more, size_t size) {
+static bool grow(void *list, uint32_t count, uint32_t more, size_t size, vd_err *err) {
     void *old;
     memcpy(&old, list, sizeof old);
     char *grown = realloc(old, ((size_t)count + more + 1) * size);
     if (!grown)
-        return false;
+        return vd_no_memory(err);
     memset(grown + count * size, 0, ((size_t)more + 1) * size);
     memcpy(list, &grown, sizeof grown);
     return true;
@@ -104,9 +113,9 @@ static bool get_nodes(vd_cursor *in, uint32_t nodes, vd_graph *g, bool in_body, 
         vd_exceeds((uint64_t)nodes + g->node_count, VD_UNROLLED_MAX, "nodes", err) ||
         vd_exceeds((uint64_t)edges + g->edge_count, VD_EDGES_MAX, "inputs of nodes", err))
         return false;
-    if (!grow(&g->stored, g->stored_count, nodes, sizeof *g->stored) ||
-        !grow(&g->stored_edge, g->edge_count, edges, sizeof *g->stored_edge) ||
-        !grow(&g->stored_from, g->edge_count, edges, sizeof *g->stored_from))
+    if (!grow(&g->stored, g->stored_count, nodes, sizeof *g->stored, err) ||
+        !grow(&g->stored_edge, g->edge_count, edges, sizeof *g->stored_edge, err) ||
+        !grow(&g->stored_from, g->edge_count, edges, sizeof *g->stored_from, err))
         return false;
     g->node_capacity = g->stored_count + nodes;
     g->edge_capacity = g->edge_count + edges;
@@ -122,7 +131,7 @@ static bool get_carried(vd_cursor *in, vd_graph *g, vd_repeat *r, vd_err *err) {
     r->carried = g->carried_count;
     if (in->failed || count > (in->size - in->at) / 8 ||
         vd_exceeds(count, VD_SUMS_MAX, "carried values of a repeat", err) ||
-        !grow(&g->carried, g->carried_count, count, sizeof *g->carried))
+        !grow(&g->carried, g->carried_count, count, sizeof *g->carried, err))
         return false;
     r->carried_count = count;
     for (uint32_t i = 0; i < count; i++) {
@@ -133,10 +142,10 @@ static bool get_carried(vd_cursor *in, vd_graph *g, vd_repeat *r, vd_err *err) {
     return !in->failed;
 }
 
-static bool get_sum(vd_cursor *in, vd_graph *g, const vd_repeat *r, vd_sum *sum) {
+static bool get_sum(vd_cursor *in, vd_graph *g, const vd_repeat *r, vd_sum *sum, vd_err *err) {
     sum->node = vd_get_u32(in);
     if (in->failed || sum->node < r->first || sum->node - r->first >= r->size ||
-        !get_name(in, g, &sum->add))
+        !get_name(in, g, &sum->add, err))
         return false;
     sum->add.op = RO_OP_ADD;
     sum->add.input_count = 2;
@@ -150,11 +159,11 @@ static bool get_sums(vd_cursor *in, vd_graph *g, vd_repeat *r, vd_err *err) {
     r->sum = g->sum_count;
     if (in->failed || count > (in->size - in->at) / 6 ||
         vd_exceeds(count, VD_SUMS_MAX, "sums of a repeat", err) ||
-        !grow(&g->sum, g->sum_count, count, sizeof *g->sum))
+        !grow(&g->sum, g->sum_count, count, sizeof *g->sum, err))
         return false;
     r->sum_count = count;
     for (uint32_t i = 0; i < count; i++)
-        if (!get_sum(in, g, r, &g->sum[g->sum_count++]))
+        if (!get_sum(in, g, r, &g->sum[g->sum_count++], err))
             return false;
     return true;
 }
@@ -167,7 +176,7 @@ static bool get_repeat(vd_cursor *in, vd_graph *g, vd_err *err) {
     r.size = g->stored_count - r.first;
     if (!get_carried(in, g, &r, err) || !get_sums(in, g, &r, err) ||
         vd_exceeds(vd_repeat_nodes(&r) + g->node_count, VD_UNROLLED_MAX, "nodes", err) ||
-        !grow(&g->repeat, g->repeat_count, 1, sizeof *g->repeat))
+        !grow(&g->repeat, g->repeat_count, 1, sizeof *g->repeat, err))
         return false;
     g->node_count += (uint32_t)vd_repeat_nodes(&r);
     g->repeat[g->repeat_count++] = r;
@@ -193,12 +202,12 @@ static bool get_segments(vd_cursor *in, vd_graph *g, vd_err *err) {
     return !in->failed && g->repeat_count > 0;
 }
 
-static bool get_outputs(vd_cursor *in, uint32_t leaves, vd_graph *graph) {
+static bool get_outputs(vd_cursor *in, uint32_t leaves, vd_graph *graph, vd_err *err) {
     if (leaves > (in->size - in->at) / 4)
         return false;
     graph->output = calloc(leaves + 1, sizeof *graph->output);
     if (!graph->output)
-        return false;
+        return vd_no_memory(err);
     for (uint32_t i = 0; i < leaves; i++)
         graph->output[i] = vd_get_u32(in);
     graph->loss = vd_get_u32(in);
@@ -208,8 +217,8 @@ static bool get_outputs(vd_cursor *in, uint32_t leaves, vd_graph *graph) {
 bool vd_get_graph(vd_cursor *in, const vd_program *program, vd_graph *graph, vd_err *err) {
     vd_err why = {0};
     graph->sources = vd_source_count(program, graph);
-    if (get_segments(in, graph, &why))
-        return get_outputs(in, program->leaf_count, graph);
+    if (get_segments(in, graph, &why) && get_outputs(in, program->leaf_count, graph, &why))
+        return true;
     if (why.text[0])
         vd_fail(err, why.status, "%s graph, %s", vd_graph_name(program, graph), why.text);
     return false;

@@ -94,9 +94,10 @@ enum { LEAF_BYTES = 2 + 2 + 8 };
 static bool get_data(vd_cursor *in, vd_program *p, vd_err *err) {
     const uint32_t count = vd_get_u32(in);
     if (in->failed || vd_exceeds(count, VD_DATA_MAX, "data tensors", err) ||
-        count > (in->size - in->at) / (LEAF_BYTES + sizeof p->data->root) ||
-        vd_program_take_data(p, count, NULL) != VD_OK)
+        count > (in->size - in->at) / (LEAF_BYTES + sizeof p->data->root))
         return false;
+    if (vd_program_take_data(p, count, NULL) != VD_OK)
+        return vd_no_memory(err);
     for (uint32_t i = 0; i < count; i++) {
         get_leaf(in, &p->data[i].tensor, err);
         const uint8_t *root = vd_get(in, sizeof p->data[i].root);
@@ -114,7 +115,7 @@ static bool get_layout(vd_cursor *in, vd_program *p, vd_err *err) {
         return false;
     p->leaf = calloc(leaves + 1, sizeof *p->leaf);
     if (!p->leaf)
-        return false;
+        return vd_no_memory(err);
     for (; p->leaf_count < leaves && !in->failed; p->leaf_count++)
         get_leaf(in, &p->leaf[p->leaf_count], err);
     return !in->failed;

@@ -21,6 +21,8 @@ void vd_encoding_pass(const vd_encoding *e, bool last);
 
 int vd_attr_count(int op); /* 0: there is no such operator */
 void vd_put_shape(vd_buf *out, const ro_shape *shape);
+/* False, and *err says that there was no memory, which is nobody's fault. */
+bool vd_no_memory(vd_err *err);
 /* Whether a count is more than `most`, which a later version may take: then *err says so. */
 bool vd_exceeds(uint64_t count, uint64_t most, const char *what, vd_err *err);
 ro_shape vd_get_shape(vd_cursor *in, vd_err *err);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "verde/graph/encode.h"
+#include "verde/graph/validate.h"
 
 /* The byte that a part begins with. Rounding begins with its number of bits. */
 enum { PART_RANGES = 1, PART_ROUNDING = 16, PART_ROUNDING_LAST = 32 };
@@ -38,7 +39,8 @@ static bool get_ranges(vd_cursor *in, vd_program *p, vd_err *err) {
         return false;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t tensor = vd_get_u32(in);
-        const vd_range range = {true, (int64_t)vd_get_u64(in), (int64_t)vd_get_u64(in)};
+        vd_range range = {.stated = true, .least = (int64_t)vd_get_u64(in)};
+        range.greatest = (int64_t)vd_get_u64(in);
         if (in->failed)
             return false;
         if (tensor <= last || tensor >= p->data_count) {
@@ -74,15 +76,25 @@ static void put_rounding(vd_buf *out, const vd_program_rounding *r) {
 }
 
 /* Operators ascend, so that one table has one spelling. */
-static bool get_rounding(vd_cursor *in, int bits, vd_program_rounding *r) {
+static bool get_rounding(vd_cursor *in, int bits, vd_program_rounding *r, vd_err *err) {
     int last = -1;
     r->bits = bits;
     r->encoding = vd_get_u8(in);
+    if (!in->failed && r->encoding > 2) { /* its thresholds may have another form */
+        vd_fail(err, VD_ERR_VERSION, "encoding %d of rounding logs is not known to this version",
+                r->encoding);
+        return false;
+    }
     for (uint16_t left = vd_get_u16(in); left > 0 && !in->failed; left--) {
         const int op = vd_get_u16(in);
         const uint64_t value = vd_get_u64(in);
-        if (op <= last || op >= RO_OP_END || value == 0)
+        if (in->failed || op <= last || value == 0)
             return false;
+        if (!ro_op_describe(op)) {
+            const vd_text why = vd_say_operator(op);
+            vd_fail(err, why.status, "a threshold: %s", why.text);
+            return false;
+        }
         memcpy(&r->threshold[op], &value, sizeof value);
         last = op;
     }
@@ -102,7 +114,7 @@ static bool get_part(vd_cursor *in, int part, vd_program *p, vd_err *err) {
     if (part == PART_RANGES)
         return get_ranges(in, p, err);
     if (part >= PART_ROUNDING && part <= PART_ROUNDING_LAST)
-        return get_rounding(in, part, &p->rounding);
+        return get_rounding(in, part, &p->rounding, err);
     vd_fail(err, VD_ERR_VERSION,
             "part %d is not known to this version, which knows %d (ranges of data) and %d to %d "
             "(rounding)",

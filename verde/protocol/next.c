@@ -58,10 +58,9 @@ void vd_next_record_take(vd_referee *r) {
         const vd_party *party = &r->party[p];
         if (vd_take_leaves(r, p, &tree, NULL, r->wanted, 1, vd_take_record) &&
             !vd_hash_equal(&party->record->output, &party->next))
-            vd_convict(
-                r, p, VD_GRADE_CONTRADICTION,
-                "leaf %.100s of its state after step %lld is not what its own trace makes of it",
-                leaf_name(r), (long long)r->step);
+            vd_convict(r, p, VD_GRADE_CONTRADICTION,
+                       "leaf %.100s of its state S_%lld is not what its own trace makes of it",
+                       leaf_name(r), (long long)r->step + 1);
     }
     if (vd_all_stand(r))
         vd_inconclusive(r, "Equal traces lead to different states, yet each follows from its own.");

@@ -58,19 +58,22 @@ static vd_status broken(vd_err *err) {
     return vd_fail(err, VD_ERR_PEER, "verdict: its collection is malformed");
 }
 
-/* The item's program leads to the root over all of them. */
-static vd_status check_item(const vd_verdict_items *all, vd_verdict_item *item, const json_t *path,
-                            vd_err *err) {
+/* The item stands there once, and its program's bytes lead to the root over all of them. */
+static vd_status check_item(const vd_verdict_items *all, const vd_verdict_item *item,
+                            const vd_buf *bytes, const json_t *path, vd_err *err) {
     vd_hash program, leaf;
     vd_proof proof;
+    for (size_t i = 0; i + 1 < all->count; i++)
+        if (all->item[i].item == item->item)
+            return vd_fail(err, VD_ERR_PEER, "verdict: item %llu stands there twice",
+                           (unsigned long long)item->item);
     if (!vd_take_path(path, &proof))
         return broken(err);
-    vd_status status = vd_program_hash(&item->program, &program, err);
-    if (status == VD_OK && !vd_leaf_hash(program.b, sizeof program.b, &leaf))
-        status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    return status == VD_OK ? vd_proof_verify(&proof, item->item, all->collection.count, &leaf,
-                                             &all->collection.programs, err)
-                           : status;
+    if (!vd_hash_tagged("verde/program/1", bytes->data, bytes->size, &program) ||
+        !vd_leaf_hash(program.b, sizeof program.b, &leaf))
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    return vd_proof_verify(&proof, item->item, all->collection.count, &leaf,
+                           &all->collection.programs, err);
 }
 
 static vd_status read_item(vd_verdict_items *all, const json_t *from, vd_err *err) {
@@ -86,9 +89,11 @@ static vd_status read_item(vd_verdict_items *all, const json_t *from, vd_err *er
     item->item = (uint64_t)number;
     vd_status status = vd_unbase64(text, strlen(text), &bytes, err);
     if (status == VD_OK)
+        status = check_item(all, item, &bytes, json_object_get(from, "path"), err);
+    if (status == VD_OK)
         status = vd_program_decode(bytes.data, bytes.size, &item->program, err);
     vd_buf_free(&bytes);
-    return status == VD_OK ? check_item(all, item, json_object_get(from, "path"), err) : status;
+    return status;
 }
 
 /* A copy, by its bytes: whoever judges frees it. */

@@ -358,11 +358,11 @@ vd_status vd_verdict_verify(const void *note, size_t size, const vd_public_key *
     }
     if (status == VD_OK)
         status = vd_verdict_items_all_used(&v.items, err);
+    if (status == VD_OK)
+        status = compare(&v, out);
     if (status == VD_OK && size > vd_verdict_bytes_of(&out->outcome))
         status = vd_fail_limit(err, "verdict", size, "bytes for its games",
                                vd_verdict_bytes_of(&out->outcome));
-    if (status == VD_OK)
-        status = compare(&v, out);
     if (status == VD_OK && !v.many_programs)
         status = vd_program_structure(&v.program, &out->structure, err);
     if (status != VD_OK)
