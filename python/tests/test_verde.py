@@ -163,7 +163,7 @@ def test_a_state_of_all_types(tmp_path):
     (tmp_path / "run.json").write_text(json.dumps(log))
     (tmp_path / f"state-{own}").write_bytes(b"".join(a.tobytes() for a in arrays))
     state = verde.load(tmp_path)
-    assert state.program.seed == 5 and state.program.data == {"data": "00" * 32}
+    assert state.program.seed == 5 and state.program.data == [("data", "00" * 32)]
     assert verde.Run(tmp_path).root is None
     for array, name in zip(arrays, state):
         assert (state[name] == array).all() and state[name].dtype == array.dtype
@@ -364,7 +364,7 @@ schedule: {{kind: constant, warmup: 0}}
     (tmp_path / "job.yaml").write_text(job)
     called(command, "run", tmp_path / "job.yaml", "--out", tmp_path / "run")
     read = verde.Run(tmp_path / "run").program.data
-    assert list(read.values()) == [repops.commitment(np.array(tokens))]
+    assert [commitment for _, commitment in read] == [repops.commitment(np.array(tokens))]
 
 
 def test_prompts_and_their_text(tokenizer):

@@ -51,7 +51,7 @@ class Program(NamedTuple):
     seed: int
     steps: int
     interval: int
-    data: dict[str, str]  # the commitment of each data tensor
+    data: list[tuple[str, str]]  # name and commitment of each data tensor; names may repeat
     leaves: list[Leaf]
 
 
@@ -89,7 +89,7 @@ def _program(data: bytes, what: str) -> Program:
     inputs = [(cursor.leaf().name, cursor.take(32).hex()) for _ in range(cursor.number(4))]
     leaves = [cursor.leaf() for _ in range(cursor.number(4))]
     digest = hashlib.sha256(b"verde/program/1\0" + data).hexdigest()
-    return Program(digest, seed, steps, interval, dict(inputs), leaves)
+    return Program(digest, seed, steps, interval, inputs, leaves)
 
 
 class State(Mapping[str, np.ndarray]):
