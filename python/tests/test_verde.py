@@ -253,10 +253,11 @@ def test_a_verdict_between_three_shows_its_games(command, top, run, wrong, tmp_p
 
 def test_a_verdict_has_the_bytes_of_its_games(verdict, tmp_path, monkeypatch):
     size = verdict.stat().st_size
-    monkeypatch.setattr("verde._verdict.VERDICT_MAX", size - 1)
-    monkeypatch.setattr("verde._verdict.GAME_MAX", 4 * size)
-    with pytest.raises(verde.Error, match=f"expected at most {size - 1} bytes of 0 games"):
+    monkeypatch.setattr("verde._verdict.VERDICT_MAX", size - 3)
+    monkeypatch.setattr("verde._verdict.GAME_MAX", 1)
+    with pytest.raises(verde.Error, match=f"expected at most {size - 1} bytes of 2 games"):
         verde.Verdict(verdict)
+    monkeypatch.setattr("verde._verdict.GAME_MAX", 4 * size)
 
     def change(statement):
         game = {"level": 1, "providers": [0, 1], "standing": ["stands", "<b>"], "rounds": 1}
@@ -266,7 +267,7 @@ def test_a_verdict_has_the_bytes_of_its_games(verdict, tmp_path, monkeypatch):
     assert dict(it.rows())["game 1"] == "level 1: provider 1 stands; provider 2 <b>"
     assert dict(it.rows())["game 2"] == "{}" and "<b>" not in it._repr_html_()
     monkeypatch.setattr("verde._verdict.GAMES_MAX", 0)
-    with pytest.raises(verde.Error, match=f"v.json: expected at most {size - 1} bytes$"):
+    with pytest.raises(verde.Error, match=f"v.json: expected at most {size - 3} bytes$"):
         verde.Verdict(verdict.parent / "v.json")
 
 

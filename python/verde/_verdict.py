@@ -93,9 +93,10 @@ class Verdict:
             self.result = str(self.outcome["result"])
         except (KeyError, IndexError, TypeError, ValueError):
             raise Error(f"{file} is no verdict: a member is missing") from None
-        limit = VERDICT_MAX + max(len(self.games), 2) * GAME_MAX
+        played = len(self.games) or 2
+        limit = VERDICT_MAX + played * GAME_MAX
         if len(data) > limit:
-            raise Error(f"{file}: expected at most {limit} bytes of {len(self.games)} games")
+            raise Error(f"{file}: expected at most {limit} bytes of {played} games")
         self.verified: bool | None = None
 
     def verify(self, command: str | None = None, referee: str | None = None) -> bool:
