@@ -15,7 +15,7 @@ size_t ro_linear_packed_size(ro_ctx *ctx, const ro_linear_layer *layer) {
     return status == RO_OK ? size_of(ctx, &own) : 0;
 }
 
-/* What both functions need. */
+/* Both functions need this. */
 static ro_status take(ro_ctx *ctx, const char *what, const ro_linear_layer *layer,
                       const void *packed, const float *z, ro_linear_layer *own) {
     const ro_status status = ro_take_linear(ctx, what, layer, z, own);

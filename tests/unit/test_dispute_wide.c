@@ -266,7 +266,8 @@ Test(wide, a_question_asks_for_no_more_leaves_than_an_answer_may_have) {
     test_job_close(&job);
 }
 
-/* What one game may need, PROTOCOL.md section 9: many records, or many leaves and a section. */
+/* One game needs many records, or many leaves and a section, but not both: PROTOCOL.md section 9.
+ */
 Test(wide, operators_of_more_than_eight_inputs_read_two_elements_and_are_not_free) {
     static const char *const known[] = {"read_batch", "concat", "concat_axis"};
     enum { KNOWN = sizeof known / sizeof known[0] };

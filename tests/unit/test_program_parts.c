@@ -1,5 +1,5 @@
-/* What may follow the graphs in a program's bytes, and ranges of integer data: PROTOCOL.md section
- * 1.6. */
+/* The parts that may follow the graphs in a program's bytes, and ranges of integer data:
+ * PROTOCOL.md section 1.6. */
 #include "models/models.h"
 #include "verde/exec/exec.h"
 
@@ -165,7 +165,7 @@ static void put_bad(vd_buf *out, const bad_parts *bad) {
     vd_put(out, bad->behind, bad->more);
 }
 
-/* What a later version may know is told from what is wrong in every version. */
+/* The decoder tells what a later version may know from what is wrong in every version. */
 static vd_status status_of(const vd_err *err) {
     return strstr(err->text, "is not known to this version") ? VD_ERR_VERSION : VD_ERR_PEER;
 }

@@ -263,8 +263,8 @@ Test(sized, what_an_older_caller_lacks_is_0) {
     cr_expect_str_eq(why, "ro_grown.size must be 16..4096, got 15: set it to sizeof(ro_grown)");
 }
 
-/* What the library fills: no byte behind the caller's structure, and 0 in members that only the
- * caller has. */
+/* The library fills no byte behind the caller's structure, and 0 in members that only the caller
+ * has. */
 Test(sized, a_report_is_as_large_as_the_caller_says) {
     const ro_rounding report_all = {.size = sizeof report_all, .mode = RO_FREE_REPORT, .bits = 24};
     union {

@@ -1,5 +1,5 @@
-/* Of a verdict that a later version made nothing is said, neither that it holds nor that it does
- * not. Only what the referee signed can lead there. */
+/* Nobody says of a verdict that a later version made that it holds, or that it does not. Only what
+ * the referee signed can lead there. */
 #include "tests/support/dispute.h"
 
 #include <criterion/criterion.h>

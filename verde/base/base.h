@@ -40,8 +40,8 @@ VD_MUST_USE vd_status vd_title_read(const char *name, const char *line, size_t s
 /* "NAME: 65 providers; this verde reads at most 64": a later version may read more. */
 vd_status vd_fail_limit(vd_err *err, const char *name, uint64_t found, const char *what,
                         uint64_t most);
-/* What a peer sends in a version of its own choosing is refused as all else that it may not send:
- * VD_ERR_PEER in place of VD_ERR_VERSION, with the same sentence. */
+/* A peer may not choose a version. So this makes VD_ERR_PEER of VD_ERR_VERSION, and keeps the
+ * sentence. */
 vd_status vd_of_peer(vd_status status, vd_err *err);
 
 /* ---- growing buffer; put_* never fails by itself, check vd_buf_ok once ---- */

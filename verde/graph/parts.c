@@ -1,4 +1,4 @@
-/* What may follow the graphs in a program's bytes. PROTOCOL.md section 1.6. */
+/* The parts that may follow the graphs in a program's bytes. PROTOCOL.md section 1.6. */
 #include <string.h>
 
 #include "verde/graph/encode.h"

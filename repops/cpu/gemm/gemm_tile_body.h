@@ -168,7 +168,7 @@ RO_INLINE void tile_rows(int rows, const int most, const int nv, const tile_mode
     }
 
 typedef void tile_kind(int rows, const tile *t);
-/* Of the full width that place_cols gives for these rows. */
+/* The tile has the full width that place_cols gives for these rows. */
 tile_kind RO_NAME(ro_tile_next);
 /* The names say how many vectors of columns a tile has. All of them are whole; a quiet one fetches
  * nothing ahead. */
