@@ -146,7 +146,7 @@ enum { VD_PLACES_BYTES_MAX = VD_DATA_MAX << 10 }; /* of data.json: 1 KiB for eac
  * files of the same names in the directory `moved`, if it is not NULL. VD_ERR_USAGE: a file
  * is not there; VD_ERR_PEER: it is not the program's. */
 VD_MUST_USE vd_status vd_load_data(const char *dir, const char *moved, vd_loaded *out, vd_err *err);
-/* What such a file says, which is the caller's: its version and the names of its members are known.
+/* Reads such a file; *out is the caller's. Its version and the names of its members are known.
  * VD_ERR_USAGE: it is not there; VD_ERR_PEER: it is none. */
 VD_MUST_USE vd_status vd_load_places(const char *path, json_t **out, vd_err *err);
 /* DIR/data.json, so that a run directory serves without its job file. Copies small tensors, and

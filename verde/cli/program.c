@@ -1,4 +1,4 @@
-/* What commands tell of a program, for people and as JSON. */
+/* Commands tell of a program, to people and as JSON. */
 #include <string.h>
 #include <unistd.h>
 

@@ -46,6 +46,12 @@ static ro_status run_attention(const vd_fused *g, ro_ctx *ro, int32_t step, cons
                                  gradient[1], gradient[2]);
 }
 
+static ro_adamw_step adamw_step(const vd_fused *g, const void *const *in) {
+    ro_adamw_step step = g->adamw;
+    step.clip = in[4], step.c1 = in[5], step.c2 = in[6], step.rate = in[7];
+    return step;
+}
+
 static ro_status run_adamw(const vd_fused *g, const vd_fused_memory *at, uint32_t count,
                            ro_ctx *ro) {
     ro_adamw_step step[VD_FUSED_BATCH];
@@ -53,8 +59,7 @@ static ro_status run_adamw(const vd_fused *g, const vd_fused_memory *at, uint32_
     for (uint32_t i = 0; i < count; i++) {
         const void *const *in = at[i].in;
         void *const *out = at[i].out;
-        step[i] = g[i].adamw;
-        step[i].clip = in[4], step[i].c1 = in[5], step[i].c2 = in[6], step[i].rate = in[7];
+        step[i] = adamw_step(&g[i], in);
         all[i] = (ro_adamw_parameter){.size = sizeof *all,
                                       .step = &step[i],
                                       .w = in[0],
@@ -70,7 +75,7 @@ static ro_status run_adamw(const vd_fused *g, const vd_fused_memory *at, uint32_
 
 static ro_status run_adamw_bf16(const vd_fused *g, ro_ctx *ro, const void *const *in,
                                 void *const *out) {
-    ro_adamw_step step = g->adamw;
+    const ro_adamw_step step = adamw_step(g, in);
     ro_adamw_rounding rounding = g->rounding;
     const ro_adamw_bf16_parameter p = {.size = sizeof p,
                                        .step = &step,
@@ -82,7 +87,6 @@ static ro_status run_adamw_bf16(const vd_fused *g, ro_ctx *ro, const void *const
                                        .w_out = out[0],
                                        .m_out = out[1],
                                        .v_out = out[2]};
-    step.clip = in[4], step.c1 = in[5], step.c2 = in[6], step.rate = in[7];
     rounding.step = in[8];
     return ro_adamw_bf16(ro, &p);
 }

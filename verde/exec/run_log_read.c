@@ -106,12 +106,14 @@ static bool get_party(const json_t *value, vd_run_party *out) {
         get_number(profile, "estrin", &p->estrin) && get_number(profile, "device", &p->device);
     copy_text(p->name, sizeof p->name, json_object_get(profile, "name"));
     copy_text(out->backend, sizeof out->backend, json_object_get(value, "backend"));
-    out->contest = json_is_true(json_object_get(value, "contest"));
+    const json_t *contest = json_object_get(value, "contest");
+    out->contest = json_is_true(contest);
     out->difference.found = difference != NULL;
     out->difference.step = json_integer_value(json_object_get(difference, "step"));
     copy_text(out->difference.text, sizeof out->difference.text,
               json_object_get(difference, "text"));
-    return !value || (out->role && numbers && ro_profile_check(p, why, sizeof why) == RO_OK);
+    return !value || (out->role && numbers && (!contest || json_is_boolean(contest)) &&
+                      ro_profile_check(p, why, sizeof why) == RO_OK);
 }
 
 static bool get_keep(const json_t *root, vd_run_log *log) {

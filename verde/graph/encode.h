@@ -27,7 +27,8 @@ bool vd_no_memory(vd_err *err);
 bool vd_exceeds(uint64_t count, uint64_t most, const char *what, vd_err *err);
 ro_shape vd_get_shape(vd_cursor *in, vd_err *err);
 
-/* What follows the graphs: PROTOCOL.md section 1.6. False: malformed, and *err may say how. */
+/* The parts that follow the graphs: PROTOCOL.md section 1.6. False: malformed, and *err may say
+ * how. */
 void vd_put_parts(vd_buf *out, const vd_program *program);
 bool vd_get_parts(vd_cursor *in, vd_program *program, vd_err *err);
 

@@ -92,7 +92,7 @@ typedef struct {
     uint32_t loss;    /* value to report, or UINT32_MAX */
 } vd_graph;
 
-/* What a program says of all elements of a data tensor: whoever loads them compares. */
+/* A program may state a range of all elements of a data tensor: whoever loads them compares. */
 typedef struct {
     bool stated;
     int64_t least, greatest;

@@ -29,7 +29,7 @@ static void put_ranges(vd_buf *out, const vd_program *p) {
     }
 }
 
-/* What a range may say of its tensor is judged with all else, by vd_program_validate. */
+/* vd_program_validate judges later whether the tensor's type can have such a range. */
 static bool get_ranges(vd_cursor *in, vd_program *p, vd_err *err) {
     const uint32_t count = vd_get_u32(in);
     int64_t last = -1;

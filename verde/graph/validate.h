@@ -12,7 +12,7 @@ bool vd_valid_name(const char *name, int markers, int digits);
 bool vd_has_elements(const ro_shape *shape);
 /* Is what is stated of a data tensor's elements something that its type can say? */
 bool vd_valid_range(const vd_data *data);
-/* What is wrong with the number of an operator, or of an element type, that is not known. status:
+/* A sentence about the number of an operator, or of an element type, that is not known. status:
  * VD_ERR_VERSION if a later version may know it, else VD_ERR_PEER. */
 typedef struct {
     char text[96];

@@ -141,8 +141,8 @@ static vd_status commit_to(ro_ctx *ro, const vd_dataset *out, vd_hash *first, vd
     return VD_OK;
 }
 
-/* What elements of the data are, as far as a range can tell; vd_data_form has compared them. Bytes
- * of images are anything. */
+/* All elements of the data are below this number, as vd_data_form has compared. 0: bytes of images
+ * may be anything. */
 static int64_t below_of(const vd_job *job) {
     const vd_model *m = &job->training.model;
     const int64_t classes = m->task == VD_TASK_CLASSES ? m->classes : 0;

@@ -177,7 +177,7 @@ bool vd_descent_ask(vd_referee *r, uint32_t p, vd_question *question) {
     return true;
 }
 
-/* What the root of a tree that nobody has stated yet must lead to. */
+/* The root of a tree, if nobody has stated it yet, must lead to this hash. */
 static const vd_hash *committed(const vd_referee *r, uint32_t p, const vd_tree_name *tree) {
     return tree->kind == VD_TREE_STATE ? &r->party[p].after : &r->party[p].record->output;
 }

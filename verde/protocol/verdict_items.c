@@ -139,8 +139,7 @@ vd_status vd_verdict_items_read(const json_t *from, vd_verdict_items *out, vd_er
 vd_status vd_verdict_items_all_used(const vd_verdict_items *items, vd_err *err) {
     for (size_t i = 0; i < items->count; i++)
         if (!items->item[i].used)
-            return vd_fail(err, VD_ERR_PEER,
-                           "verdict: nothing in it is about item %llu, or that stands there twice",
+            return vd_fail(err, VD_ERR_PEER, "verdict: nothing in it is about item %llu",
                            (unsigned long long)items->item[i].item);
     return VD_OK;
 }
