@@ -1,14 +1,17 @@
-/* Writes what follows from operators.def where people read it: `operators header` prints
- * repops/operators.h, `operators table` the table of SPEC.md section 15. It uses neither, so that
- * they can be made again whatever they say. */
+/* Writes what follows from operators.def where people read it: `operators headers FOLDER` the
+ * headers op_*.h and operators.h, `operators table` prints the table of SPEC.md section 15. It uses
+ * neither, so that they can be made again whatever they say. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* A section is an entry too, before its operators: only `text` is there, its name. */
 static const struct {
     int number;
     const char *enumerator, *name, *inputs, *text, *reads;
 } operators[] = {
+#define RO_SECTION(section) {0, "", "", "", #section, ""},
 #define RO_OPERATOR(number, NAME, name, least, most, shape, order, onto, check, inputs, text,      \
                     reads)                                                                         \
     {number, #NAME, #name, inputs, text, reads},
@@ -38,20 +41,6 @@ enum {
     ATTRIBUTES = sizeof attributes / sizeof attributes[0],
     FAMILIES = sizeof families / sizeof families[0]
 };
-
-static const char header[] =
-    "/* The operators and their attributes: `make operators` writes this file from\n"
-    " * repops/src/operators.def. SPEC.md has their formulas and special values. */\n"
-    "#ifndef REPOPS_OPERATORS_H\n"
-    "#define REPOPS_OPERATORS_H\n"
-    "\n"
-    "/* clang-format off */\n"
-    "\n"
-    "/* The inputs, as SPEC.md names them, and what is computed. The numbers are part of the "
-    "canonical\n"
-    " * encoding of graphs: never reuse one. */\n"
-    "typedef enum {\n"
-    "    RO_OP_NONE = 0,\n";
 
 static int attribute_of(const char *owner, const char *enumerator) {
     for (int i = 0; i < ATTRIBUTES; i++)
@@ -84,73 +73,155 @@ static int is_shared(const char *family, int attribute) {
     return 1;
 }
 
-static void print_family(const char *family, const char *first) {
-    for (int i = 0; i < ATTRIBUTES; i++)
-        if (strcmp(attributes[i].owner, first) == 0 && is_shared(family, i))
-            printf("    RO_%s_%s = RO_%s_%s,\n", family, attributes[i].enumerator, first,
-                   attributes[i].enumerator);
+/* ---- headers ---- */
+
+static int is_section(int i) {
+    return operators[i].number == 0;
+}
+
+static const char *section_of(const char *enumerator) {
+    const char *section = "";
+    for (int i = 0; i < OPERATORS; i++)
+        if (is_section(i))
+            section = operators[i].text;
+        else if (strcmp(operators[i].enumerator, enumerator) == 0)
+            return section;
+    return "";
 }
 
 static int is_experimental(const char *enumerator) {
     for (int i = 0; i < OPERATORS; i++)
-        if (strcmp(operators[i].enumerator, enumerator) == 0)
+        if (!is_section(i) && strcmp(operators[i].enumerator, enumerator) == 0)
             return operators[i].number >= EXPERIMENTAL;
     return 0;
 }
 
-/* Returns how many there are. */
-static int print_numbers(int experimental) {
-    int count = 0;
-    for (int i = 0; i < OPERATORS; i++) {
-        const char *in = operators[i].inputs;
-        const char *colon = *in && *operators[i].text ? ": " : "";
-        char entry[80];
-        if ((operators[i].number >= EXPERIMENTAL) != experimental)
-            continue;
-        if (experimental && count == 0)
-            puts("#ifdef RO_EXPERIMENTAL");
-        count++;
-        snprintf(entry, sizeof entry, "RO_OP_%s = %d,", operators[i].enumerator,
-                 operators[i].number);
-        printf("    %-30s /* %s%s%s%s%s */\n", entry, *in ? "(" : "", in, *in ? ")" : "", colon,
-               operators[i].text);
-    }
-    return count;
-}
-
-static void print_places(int experimental) {
+static void print_family(FILE *to, const char *family, const char *first) {
     for (int i = 0; i < ATTRIBUTES; i++)
-        if (is_experimental(attributes[i].owner) == experimental)
-            printf("    RO_%s_%s = %d,%s\n", attributes[i].owner, attributes[i].enumerator,
-                   attributes[i].place, attributes[i].kind == 'f' ? " /* f */" : "");
+        if (strcmp(attributes[i].owner, first) == 0 && is_shared(family, i))
+            fprintf(to, "    RO_%s_%s = RO_%s_%s,\n", family, attributes[i].enumerator, first,
+                    attributes[i].enumerator);
 }
 
-static void print_header(void) {
-    fputs(header, stdout);
-    print_numbers(0);
-    const int experimental = print_numbers(1);
+static void print_number(FILE *to, int i) {
+    const char *in = operators[i].inputs;
+    const char *colon = *in && *operators[i].text ? ": " : "";
+    char entry[80];
+    snprintf(entry, sizeof entry, "RO_OP_%s = %d,", operators[i].enumerator, operators[i].number);
+    fprintf(to, "    %-30s /* %s%s%s%s%s */\n", entry, *in ? "(" : "", in, *in ? ")" : "", colon,
+            operators[i].text);
+}
+
+static void print_numbers(FILE *to, const char *section, int experimental) {
+    for (int i = 0; i < OPERATORS; i++)
+        if (!is_section(i) && strcmp(section_of(operators[i].enumerator), section) == 0 &&
+            (operators[i].number >= EXPERIMENTAL) == experimental)
+            print_number(to, i);
+}
+
+static void print_places(FILE *to, const char *section, int experimental) {
+    for (int i = 0; i < ATTRIBUTES; i++)
+        if (strcmp(section_of(attributes[i].owner), section) == 0 &&
+            is_experimental(attributes[i].owner) == experimental)
+            fprintf(to, "    RO_%s_%s = %d,%s\n", attributes[i].owner, attributes[i].enumerator,
+                    attributes[i].place, attributes[i].kind == 'f' ? " /* f */" : "");
+}
+
+static int has_experimental(const char *section) {
+    int any = 0;
+    for (int i = 0; i < OPERATORS; i++)
+        any |= operators[i].number >= EXPERIMENTAL &&
+               (!section || strcmp(section_of(operators[i].enumerator), section) == 0);
+    return any;
+}
+
+static FILE *open_header(const char *folder, const char *name, char *guard) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s.h", folder, name);
+    FILE *to = fopen(path, "w");
+    if (!to) {
+        perror(path);
+        exit(1);
+    }
+    for (; *name; name++)
+        *guard++ = (char)toupper((unsigned char)*name);
+    *guard = 0;
+    return to;
+}
+
+static void close_header(FILE *to) {
+    fputs("\n#endif\n", to);
+    if (fclose(to) != 0) {
+        perror("operators");
+        exit(1);
+    }
+}
+
+/* Families stand with their first member. */
+static void print_section(FILE *to, const char *section) {
+    const int experimental = has_experimental(section);
+    fputs("/* clang-format off */\n\n"
+          "/* The inputs, as SPEC.md names them, and what is computed. The numbers are part of the "
+          "canonical\n * encoding of graphs: never reuse one. */\nenum {\n",
+          to);
+    print_numbers(to, section, 0);
     if (experimental)
-        printf("    RO_OP_END = %d\n#else\n", EXPERIMENTAL + 256);
-    puts("    RO_OP_END = 256 /* numbers in between are free */");
+        fputs("#ifdef RO_EXPERIMENTAL\n", to);
+    print_numbers(to, section, 1);
     if (experimental)
-        puts("#endif");
-    fputs("} ro_op;\n\n"
-          "/* Places in ro_call.attr; those of kind f hold the bits of a float (ro_attr_f32). */\n"
-          "enum {\n",
-          stdout);
-    print_places(0);
-    if (experimental)
-        puts("#ifdef RO_EXPERIMENTAL");
-    print_places(1);
-    if (experimental)
-        puts("#endif");
+        fputs("#endif\n", to);
     fputs(
-        "};\n\n/* The same places of attributes that all operators of a family have. */\nenum {\n",
-        stdout);
+        "};\n\n/* Places in ro_call.attr; those of kind f hold the bits of a float (ro_attr_f32), "
+        "and the last ones\n * are of attributes that all operators of a family have. */\n"
+        "enum {\n",
+        to);
+    print_places(to, section, 0);
+    if (experimental)
+        fputs("#ifdef RO_EXPERIMENTAL\n", to);
+    print_places(to, section, 1);
+    if (experimental)
+        fputs("#endif\n", to);
     for (int i = 0; i < FAMILIES; i++)
-        if (i == 0 || strcmp(families[i].family, families[i - 1].family) != 0)
-            print_family(families[i].family, families[i].member);
-    fputs("};\n\n/* clang-format on */\n\n#endif\n", stdout);
+        if ((i == 0 || strcmp(families[i].family, families[i - 1].family) != 0) &&
+            strcmp(section_of(families[i].member), section) == 0)
+            print_family(to, families[i].family, families[i].member);
+    fputs("};\n\n/* clang-format on */\n", to);
+}
+
+static int is_first(int section) {
+    for (int i = 0; i < section; i++)
+        if (is_section(i) && strcmp(operators[i].text, operators[section].text) == 0)
+            return 0;
+    return 1;
+}
+
+static void write_section(const char *folder, const char *section) {
+    char name[64], guard[64];
+    snprintf(name, sizeof name, "op_%s", section);
+    FILE *to = open_header(folder, name, guard);
+    fprintf(to,
+            "/* Operators and their attributes, the part `%s`: `make operators` writes this file "
+            "from\n * repops/src/operators.def. SPEC.md has their formulas and special values. */\n"
+            "#ifndef REPOPS_%s_H\n#define REPOPS_%s_H\n\n",
+            section, guard, guard);
+    print_section(to, section);
+    close_header(to);
+}
+
+static void write_headers(const char *folder) {
+    char guard[64];
+    FILE *to = open_header(folder, "operators", guard);
+    fprintf(to,
+            "/* All operators and their attributes: `make operators` writes this file from\n"
+            " * repops/src/operators.def. */\n"
+            "#ifndef REPOPS_%s_H\n#define REPOPS_%s_H\n\n",
+            guard, guard);
+    for (int i = 0; i < OPERATORS; i++)
+        if (is_section(i) && is_first(i)) {
+            write_section(folder, operators[i].text);
+            fprintf(to, "#include \"repops/op_%s.h\"\n", operators[i].text);
+        }
+    close_header(to);
 }
 
 static void print_attributes(const char *owner) {
@@ -164,7 +235,7 @@ static void print_table(void) {
     puts("| Number | Operator | Inputs | Attributes | Element e reads |\n"
          "| --- | --- | --- | --- | --- |");
     for (int i = 0; i < OPERATORS; i++) {
-        if (operators[i].number >= EXPERIMENTAL)
+        if (is_section(i) || operators[i].number >= EXPERIMENTAL)
             continue;
         printf("| %d | `%s` | %s | ", operators[i].number, operators[i].name, operators[i].inputs);
         print_attributes(operators[i].enumerator);
@@ -176,11 +247,11 @@ static void print_table(void) {
 }
 
 int main(int argc, char **argv) {
-    if (argc == 2 && strcmp(argv[1], "header") == 0)
-        print_header();
+    if (argc == 3 && strcmp(argv[1], "headers") == 0)
+        write_headers(argv[2]);
     else if (argc == 2 && strcmp(argv[1], "table") == 0)
         print_table();
     else
-        return fputs("usage: operators header|table\n", stderr), 2;
+        return fputs("usage: operators headers FOLDER|table\n", stderr), 2;
     return fflush(stdout) != 0 || ferror(stdout);
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# repops/operators.h, the typed calls (repops/typed.h, repops/src/typed_ops.c) and the table of SPEC.md section 15 say what
+# repops/op_*.h and operators.h, the typed calls (repops/typed.h, repops/src/typed_ops.c) and the table of SPEC.md section 15 say what
 # repops/src/operators.def says. With --write (`make operators`) they are made so.
 set -eu
 spec=repops/SPEC.md
@@ -11,8 +11,9 @@ for tool in operators typed; do
 done
 # shellcheck disable=SC2086
 ${CC:-cc} -std=c11 -I. -DRO_EXPERIMENTAL repops/tools/operators.c -o "$temp/experimental"
-"$temp/experimental" header > "$temp/operators.h"
-"$temp/typed" header > "$temp/typed.h"
+mkdir "$temp/headers" "$temp/plain"
+"$temp/experimental" headers "$temp/headers"
+"$temp/typed" header > "$temp/headers/typed.h"
 "$temp/typed" source > "$temp/typed_ops.c"
 for mark in '<!-- operators -->' '<!-- /operators -->'; do
     [ "$(grep -cFx "$mark" $spec)" = 1 ] || { echo "$spec: expected one line \"$mark\""; exit 1; }
@@ -25,18 +26,22 @@ done
 # Experimental rows are those inside of #ifdef RO_EXPERIMENTAL, and no others.
 "$temp/experimental" table | cmp -s - "$temp/table" ||
     { echo "repops/src/operators.def: a row below 61440 stands inside of #ifdef RO_EXPERIMENTAL"; exit 1; }
-"$temp/operators" header > "$temp/plain.h"
-! grep -q '^#ifdef RO_EXPERIMENTAL' "$temp/plain.h" ||
+"$temp/operators" headers "$temp/plain"
+! grep -q '^#ifdef RO_EXPERIMENTAL' "$temp/plain"/*.h ||
     { echo "repops/src/operators.def: a row from 61440 on stands outside of #ifdef RO_EXPERIMENTAL"; exit 1; }
-for file in repops/include/repops/operators.h repops/include/repops/typed.h repops/src/typed_ops.c $spec; do
-    made=$temp/$(basename $file)
+mv "$temp"/headers/*.h "$temp"
+for file in $(cd "$temp" && printf 'repops/include/repops/%s ' *.h) repops/src/typed_ops.c $spec; do
+    made=$temp/$(basename "$file")
     if [ "${1:-}" = --write ]; then
-        cmp -s "$made" $file || cp "$made" $file
-    elif ! diff $file "$made" > "$temp/diff" 2>&1; then
+        cmp -s "$made" "$file" || cp "$made" "$file"
+    elif ! diff "$file" "$made" > "$temp/diff" 2>&1; then
         head -n 10 "$temp/diff"
         echo "$file: repops/src/operators.def says something else: make operators"
         exit 1
     fi
+done
+for file in repops/include/repops/op_*.h; do
+    [ -e "$temp/$(basename "$file")" ] || { echo "$file: repops/src/operators.def has no such section"; exit 1; }
 done
 [ "${1:-}" = --write ] && exit 0
 sed '/^<!-- operators -->$/,$d' $spec > "$temp/sections"

@@ -402,7 +402,7 @@ static const float mixed_arguments[] = {
 };
 enum { MIXED = sizeof mixed_arguments / sizeof mixed_arguments[0], MIXED_COUNT = 4001 };
 
-static void expect_mixed(ro_ctx *ctx, const char *backend, ro_op op, float (*f)(float),
+static void expect_mixed(ro_ctx *ctx, const char *backend, int op, float (*f)(float),
                          const float *x) {
     float out[MIXED_COUNT];
     const ro_shape shape = {RO_F32, 1, {MIXED_COUNT}};

@@ -80,6 +80,21 @@ enum {
     RO_STEP_LOADS = 512,    /* most elements that one ro_ref_step reads */
 };
 
+/* Operators have numbers, which stand in operators.h, and by sections of SPEC.md in op_*.h. SPEC 1,
+ * 15: those from RO_OP_EXPERIMENTAL on, and element types from RO_DTYPE_EXPERIMENTAL on, are
+ * experimental: the headers of a build with RO_EXPERIMENTAL alone may have some, and no program
+ * that others judge. */
+enum {
+    RO_OP_NONE = 0,
+    RO_OP_EXPERIMENTAL = 61440,
+    RO_DTYPE_EXPERIMENTAL = 128,
+#ifdef RO_EXPERIMENTAL
+    RO_OP_END = RO_OP_EXPERIMENTAL + 256, /* numbers in between are free */
+#else
+    RO_OP_END = 256,
+#endif
+};
+
 #define RO_MAX_NUMEL (INT64_C(1) << 40)
 #define RO_QNAN_BITS UINT32_C(0x7fc00000)
 
@@ -124,7 +139,7 @@ typedef struct {
 
 /* One application of an operator, without data. */
 typedef struct {
-    int32_t op; /* ro_op */
+    int32_t op; /* RO_OP_ADD and its like, of operators.h */
     int32_t input_count;
     /* By the names of operators.h, RO_MATMUL_ALPHA; unused ones are 0. Those of kind 'f' take the
      * bits of a float, as ro_attr_f32 gives them: the integer 1 would be 2^-149, which is valid
@@ -238,11 +253,6 @@ RO_API RO_MUST_USE ro_status ro_sgemm_batch(ro_ctx *ctx, int trans_a, int trans_
                                             int64_t lda, const float *b, int64_t ldb, float beta,
                                             float *c, int64_t ldc, int64_t stride_a,
                                             int64_t stride_b, int64_t stride_c, int64_t batch);
-
-/* SPEC 1, 15: numbers of operators and of element types from these on are experimental: the headers
- * of a build with RO_EXPERIMENTAL alone may have some, and no program that others judge. */
-#define RO_OP_EXPERIMENTAL    61440
-#define RO_DTYPE_EXPERIMENTAL 128
 
 #ifdef __cplusplus
 }
