@@ -102,18 +102,24 @@ typedef struct {
     const char *prompt;    /* the key of the one that the program is about; NULL: none was named */
     int32_t words[2];      /* of its key, as the program's data has it */
     bool packed;           /* the program is one of many, which came without a job */
+    bool bare;             /* whoever loads it needs no data, if the program alone can be had */
     vd_placed_data placed; /* where each data tensor of the program lies */
     vd_program program;
     ro_ctx *ro;
     vd_exec exec;
 } vd_loaded;
 
-/* From a job file: data, program. Of a job with prompts the program is that of out->prompt, which
- * must be named: VD_ERR_USAGE. */
+/* From a job file, or a folder with a program: data, program. Of a job with prompts the program is
+ * that of out->prompt, which must be named: VD_ERR_USAGE. */
 VD_MUST_USE vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err);
 /* The same without the program of a job with prompts: that of prompt `index` then follows. */
 VD_MUST_USE vd_status vd_load_prompts(const char *path, vd_loaded *out, vd_err *err);
 VD_MUST_USE vd_status vd_load_prompt(vd_loaded *out, uint32_t index, vd_err *err);
+/* program_job.c: a job whose program is given. A folder as the job; then its program, whose hash is
+ * compared with the job's, and its data, whose hashes are compared with the program's. */
+bool vd_is_folder(const char *path);
+VD_MUST_USE vd_status vd_folder_job(const char *path, vd_job *out, vd_err *err);
+VD_MUST_USE vd_status vd_load_program_job(vd_loaded *loaded, vd_err *err);
 /* Data tensors that each prompt's program has for itself, which come first: the prompt, and its key
  * if tokens are drawn. */
 uint32_t vd_prompt_own_data(const vd_loaded *loaded);
@@ -146,6 +152,8 @@ enum { VD_PLACES_BYTES_MAX = VD_DATA_MAX << 10 }; /* of data.json: 1 KiB for eac
  * files of the same names in the directory `moved`, if it is not NULL. VD_ERR_USAGE: a file
  * is not there; VD_ERR_PEER: it is not the program's. */
 VD_MUST_USE vd_status vd_load_data(const char *dir, const char *moved, vd_loaded *out, vd_err *err);
+/* The same of a folder that somebody else wrote, which may name plain files in itself alone. */
+VD_MUST_USE vd_status vd_load_own_data(const char *dir, vd_loaded *out, vd_err *err);
 /* Reads such a file; *out is the caller's. Its version and the names of its members are known.
  * VD_ERR_USAGE: it is not there; VD_ERR_PEER: it is none. */
 VD_MUST_USE vd_status vd_load_places(const char *path, json_t **out, vd_err *err);

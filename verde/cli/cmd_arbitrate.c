@@ -35,6 +35,7 @@ static vd_status load(vd_arbitration *x) {
     vd_status status = VD_OK;
     x->loaded = x->a->loaded ? x->a->loaded : &x->own;
     x->own.prompt = x->a->prompt;
+    x->own.bare = true;
     if (x->a->prompt)
         return vd_load_job(x->a->job, x->loaded, x->err);
     if (!x->a->loaded)

@@ -51,6 +51,7 @@ static vd_status read_job(fetch_wishes *x) {
     vd_hash hash;
     if (!x->a->job)
         return VD_OK;
+    x->loaded.bare = true;
     vd_status status = vd_load_prompts(x->a->job, &x->loaded, x->err);
     if (status != VD_OK || vd_job_has_prompts(&x->loaded.job))
         return status; /* the collection is compared when it is made */

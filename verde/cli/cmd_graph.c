@@ -46,7 +46,7 @@ static vd_exit graph(int argc, char **argv) {
                                             {"init", no_argument, NULL, 'i'},
                                             {"prompt", required_argument, NULL, 'p'},
                                             VD_COMMON_OPTIONS};
-    vd_loaded loaded = {0};
+    vd_loaded loaded = {.bare = true};
     bool dot = false, init = false, exit_now = false;
     vd_common common = {0};
     for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {

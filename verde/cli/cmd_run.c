@@ -95,21 +95,22 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
         return status;
     vd_tell_disk(dir, &loaded->program, o->keep);
     vd_run_printer print = {.samples_per_step = (double)(t->batch * t->sequence),
-                            .samples = vd_record_size(&t->model) ? "images" : "tokens"};
+                            .samples = vd_samples_name(&loaded->job)};
     vd_exec exec = loaded->exec;
     exec.part = vd_run_part(processes);
-    const vd_run_options options = {.exec = &exec,
-                                    .dir = dir,
-                                    .fault = fault,
-                                    .progress = vd_tell_progress,
-                                    .user = &print,
-                                    .rounding = rounding,
-                                    .team = exec.part ? &processes->lead : NULL,
-                                    .samples = {print.samples, t->batch * t->sequence},
-                                    .keep = (int32_t)o->keep,
-                                    .dispute_s = 2 * VD_REACH_S,
-                                    .evaluate = evaluation->trained ? vd_evaluate : NULL,
-                                    .evaluation = evaluation};
+    const vd_run_options options = {
+        .exec = &exec,
+        .dir = dir,
+        .fault = fault,
+        .progress = vd_tell_progress,
+        .user = &print,
+        .rounding = rounding,
+        .team = exec.part ? &processes->lead : NULL,
+        .samples = {loaded->job.program ? NULL : print.samples, t->batch * t->sequence},
+        .keep = (int32_t)o->keep,
+        .dispute_s = 2 * VD_REACH_S,
+        .evaluate = evaluation->trained ? vd_evaluate : NULL,
+        .evaluation = evaluation};
     vd_stop_line("stopped before a step was done; `%s` goes on", vd_command_line());
     status = vd_run(&options, &result, err);
     if (status == VD_OK)
@@ -279,7 +280,9 @@ const vd_command vd_cmd_run = {
     "Executes the training job and writes checkpoints and their commitments to DIR. If DIR holds "
     "an\n"
     "unfinished run of the same job, goes on from its last whole checkpoint. Ctrl-C, SIGTERM and\n"
-    "even SIGKILL lose no more than the steps since then. A job with `weights: {run: RUN, root: "
+    "even SIGKILL lose no more than the steps since then. JOB is a file (docs/jobs.md) or a "
+    "folder\n"
+    "with a program. A job with `weights: {run: RUN, root: "
     "S}`\n"
     "begins with a state of another run, which `verde inspect RUN` lists; with `task: evaluate` "
     "it\n"

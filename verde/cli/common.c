@@ -102,11 +102,13 @@ static vd_status load_parts(const char *path, vd_loaded *out, vd_err *err) {
     vd_data_reader reader = {.progress = vd_tell_hashing, .user = &hashing};
     const ro_options options = {.size = sizeof options, .backend = "cpu"};
     out->exec.program = &out->program;
-    vd_status status = vd_job_read(path, &out->job, err);
-    if (status == VD_OK && ro_ctx_create(&options, &reader.ro) != RO_OK)
+    vd_status status = vd_is_folder(path) ? vd_folder_job(path, &out->job, err)
+                                          : vd_job_read(path, &out->job, err);
+    if (status != VD_OK || out->job.program)
+        return status;
+    if (ro_ctx_create(&options, &reader.ro) != RO_OK)
         return vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(NULL));
-    if (status == VD_OK)
-        status = vd_job_load_weights(&out->job, &reader, &out->weights, err);
+    status = vd_job_load_weights(&out->job, &reader, &out->weights, err);
     if (status == VD_OK)
         status = vd_load_start(&out->job, &reader, &out->start, err);
     if (status == VD_OK)
@@ -119,6 +121,8 @@ static vd_status load_parts(const char *path, vd_loaded *out, vd_err *err) {
 
 vd_status vd_load_prompts(const char *path, vd_loaded *out, vd_err *err) {
     vd_status status = load_parts(path, out, err);
+    if (status == VD_OK && out->job.program)
+        return vd_load_program_job(out, err);
     if (status != VD_OK || vd_job_has_prompts(&out->job))
         return status;
     status = vd_job_program(&out->job, &out->program, err);

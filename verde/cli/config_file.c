@@ -53,7 +53,7 @@ static vd_status save_text(const char *dir, const char *name, vd_buf *text, vd_e
 
 vd_status vd_config_save(const char *dir, const vd_loaded *loaded, vd_err *err) {
     vd_buf text = {0};
-    if (loaded->job.training.evaluates)
+    if (loaded->job.training.evaluates || loaded->job.program)
         return VD_OK;
     vd_status status = config_of(loaded, &text, err);
     if (status == VD_OK)

@@ -2,6 +2,7 @@
  * what is small or lies in no file. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "verde/cli/cli.h"
 #include "verde/commit/json.h"
@@ -181,42 +182,57 @@ vd_status vd_save_data(const char *dir, const vd_loaded *loaded, vd_err *err) {
 
 /* ---- reading ---- */
 
+typedef struct {
+    const char *dir, *moved;
+    bool own; /* the folder has plain files of its own, and names no others */
+    vd_loaded *loaded;
+    vd_data_reader reader;
+    uint64_t done, total;
+} data_loading;
+
+/* A link may lead to any file of this machine. */
+static vd_status check_own(const char *dir, const char *file, const char *path, vd_err *err) {
+    struct stat info;
+    if (strchr(file, '/') || *file == 0 || strcmp(file, "..") == 0)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "%s/data.json: `file` must be the name of a file in that folder, got "
+                       "\"%.80s\"",
+                       dir, file);
+    if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return vd_fail(err, VD_ERR_USAGE, "%s: must be a plain file, and no link", path);
+    return VD_OK;
+}
+
 /* Names without a slash at their beginning lie in the run's directory. */
-static vd_status path_of(const char *dir, const char *moved, const char *file, char *path,
-                         vd_err *err) {
-    const char *name = strrchr(file, '/');
+static vd_status path_of(const data_loading *l, const char *file, char *path, vd_err *err) {
+    const char *name = strrchr(file, '/'), *dir = l->dir, *moved = l->moved;
     int length;
-    if (*file != '/')
+    if (*file != '/' || l->own)
         length = snprintf(path, PATH_SIZE, "%s/%s", dir, file);
     else if (moved)
         length = snprintf(path, PATH_SIZE, "%s/%s", moved, name + 1);
     else
         length = snprintf(path, PATH_SIZE, "%s", file);
-    return length < PATH_SIZE ? VD_OK
-                              : vd_fail(err, VD_ERR_PEER, "%s/data.json: a path is too long", dir);
+    if (length >= PATH_SIZE)
+        return vd_fail(err, VD_ERR_PEER, "%s/data.json: a path is too long", dir);
+    return l->own ? check_own(dir, file, path, err) : VD_OK;
 }
 
-static vd_status map_once(vd_placed_data *data, const char *path, const char *dir,
-                          const vd_map **out, vd_err *err) {
+static vd_status map_once(const data_loading *l, const char *path, const vd_map **out,
+                          vd_err *err) {
+    vd_placed_data *data = &l->loaded->placed;
     for (uint32_t i = data->file_count; i > 0; i--)
         if (strcmp((*out = &data->file[i - 1])->path, path) == 0)
             return VD_OK;
     vd_map *file = &data->file[data->file_count];
     vd_status status = vd_map_file(path, file, err);
-    if (status == VD_ERR_USAGE)
+    if (status == VD_ERR_USAGE && !l->own)
         return vd_fail(err, status, "%s; the run in %s reads it, and --data says where it is now",
-                       err->text, dir);
+                       err->text, l->dir);
     *out = file;
     data->file_count += status == VD_OK;
     return status;
 }
-
-typedef struct {
-    const char *dir, *moved;
-    vd_loaded *loaded;
-    vd_data_reader reader;
-    uint64_t done, total;
-} data_loading;
 
 static vd_status check_item(const char *dir, uint32_t i, const json_t *item, vd_err *err) {
     static const char *const names[] = {"name", "file", "offset", NULL};
@@ -244,9 +260,9 @@ static vd_status load_tensor(data_loading *l, uint32_t i, const json_t *item, vd
     if (!name || !json_is_integer(at) || offset < 0 || (uint64_t)offset % element != 0)
         return vd_fail(err, VD_ERR_PEER, "%s/data.json: tensor %u must have a file and an offset",
                        l->dir, i);
-    status = path_of(l->dir, l->moved, name, path, err);
+    status = path_of(l, name, path, err);
     if (status == VD_OK)
-        status = map_once(&l->loaded->placed, path, l->dir, &file, err);
+        status = map_once(l, path, &file, err);
     if (status != VD_OK)
         return status;
     if (file->size < bytes || file->size - bytes < (uint64_t)offset)
@@ -305,21 +321,33 @@ vd_status vd_load_places(const char *path, json_t **out, vd_err *err) {
     return vd_fail(err, status == VD_ERR_USAGE ? VD_ERR_PEER : status, "%s", why.text);
 }
 
-vd_status vd_load_data(const char *dir, const char *moved, vd_loaded *out, vd_err *err) {
+static vd_status load_places(data_loading *l, vd_err *err) {
     char path[1100];
     json_t *record = NULL;
     vd_hashing hashing = {.start = vd_seconds()};
-    data_loading l = {dir, moved, out, {.progress = vd_tell_hashing, .user = &hashing}, 0, 0};
     const ro_options options = {.size = sizeof options, .backend = "cpu"};
-    snprintf(path, sizeof path, "%s/data.json", dir);
+    l->reader = (vd_data_reader){.progress = vd_tell_hashing, .user = &hashing};
+    snprintf(path, sizeof path, "%s/data.json", l->dir);
     vd_status status = vd_load_places(path, &record, err);
     if (status == VD_OK)
-        status = make_places(out, err);
-    if (status == VD_OK && ro_ctx_create(&options, &l.reader.ro) != RO_OK)
+        status = make_places(l->loaded, err);
+    if (status == VD_OK && ro_ctx_create(&options, &l->reader.ro) != RO_OK)
         status = vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(NULL));
     if (status == VD_OK)
-        status = load_all(&l, json_object_get(record, "data"), err);
-    ro_ctx_destroy(l.reader.ro);
+        status = load_all(l, json_object_get(record, "data"), err);
+    ro_ctx_destroy(l->reader.ro);
     json_decref(record);
     return status;
+}
+
+vd_status vd_load_data(const char *dir, const char *moved, vd_loaded *out, vd_err *err) {
+    data_loading l = {.dir = dir, .moved = moved, .loaded = out};
+    return load_places(&l, err);
+}
+
+vd_status vd_load_own_data(const char *dir, vd_loaded *out, vd_err *err) {
+    data_loading l = {.dir = dir, .own = true, .loaded = out};
+    const vd_status status = load_places(&l, err);
+    /* Files of a job that are wrong are the user's own, not a peer's. */
+    return status == VD_ERR_PEER ? vd_fail(err, VD_ERR_USAGE, "%s", err->text) : status;
 }

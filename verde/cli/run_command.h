@@ -42,6 +42,8 @@ typedef struct {
 /* vd_run_options.progress: on a terminal one line that changes; otherwise a plain line every two
  * seconds. */
 bool vd_tell_progress(void *printer, const vd_progress *progress);
+/* "tokens", "images", or "steps" where only the program's author knows what a sample is. */
+const char *vd_samples_name(const vd_job *job);
 /* Says what is about to run. */
 void vd_announce_run(const char *job, const vd_loaded *loaded);
 void vd_announce_fault(const vd_loaded *loaded); /* says that there is one, if there is */

@@ -97,21 +97,46 @@ static void announce_left_out(const vd_loaded *loaded) {
     free(name);
 }
 
-void vd_announce_run(const char *job, const vd_loaded *loaded) {
+const char *vd_samples_name(const vd_job *job) {
+    if (job->program)
+        return "steps";
+    return vd_record_size(&job->training.model) ? "images" : "tokens";
+}
+
+static void announce_program(const char *job, const vd_loaded *loaded) {
+    const vd_program *p = &loaded->program;
+    char size[32];
+    vd_print_size(vd_state_bytes(p), size);
+    fprintf(stderr,
+            "%s: a state of %u tensors, %s, %lld step%s of %u nodes, backend %s, %d "
+            "thread%s\n",
+            job, p->leaf_count, size, (long long)p->steps, vd_plural((uint64_t)p->steps),
+            p->step.node_count, ro_ctx_backend(loaded->ro), ro_ctx_threads(loaded->ro),
+            vd_plural((uint64_t)ro_ctx_threads(loaded->ro)));
+}
+
+static void announce_model(const char *job, const vd_loaded *loaded) {
     const vd_training *t = &loaded->job.training;
     const int64_t trained = vd_model_trained(&t->model);
     char frozen[64] = "";
     if (!t->evaluates && trained < vd_model_parameters(&t->model))
         snprintf(frozen, sizeof frozen, ", of which %lld are trained", (long long)trained);
-    vd_announce_fault(loaded);
     if (loaded->start.present)
         announce_start(loaded);
     announce_left_out(loaded);
     fprintf(stderr, "%s: %lld parameters%s, %lld step%s of %lld %s, backend %s, %d thread%s\n", job,
             (long long)vd_model_parameters(&t->model), frozen, (long long)t->steps,
             vd_plural((uint64_t)t->steps), (long long)(t->batch * t->sequence),
-            vd_record_size(&t->model) ? "images" : "tokens", ro_ctx_backend(loaded->ro),
-            ro_ctx_threads(loaded->ro), vd_plural((uint64_t)ro_ctx_threads(loaded->ro)));
+            vd_samples_name(&loaded->job), ro_ctx_backend(loaded->ro), ro_ctx_threads(loaded->ro),
+            vd_plural((uint64_t)ro_ctx_threads(loaded->ro)));
+}
+
+void vd_announce_run(const char *job, const vd_loaded *loaded) {
+    vd_announce_fault(loaded);
+    if (loaded->job.program)
+        announce_program(job, loaded);
+    else
+        announce_model(job, loaded);
 }
 
 /* One more than is kept lies there while it is written. */

@@ -75,7 +75,7 @@ static vd_status has_program(const vd_loaded *loaded, const vd_hash *program, bo
 }
 
 vd_status vd_compare_job(const char *job, const vd_hash *program, const char *what, vd_err *err) {
-    vd_loaded loaded = {0};
+    vd_loaded loaded = {.bare = true};
     bool has = false;
     vd_status status = vd_load_prompts(job, &loaded, err);
     if (status == VD_OK)

@@ -27,13 +27,11 @@
 #define BELOW_ONE 0x1.fffffep-1f
 #define UNIT      "0 or more, below 1"
 
-static const vd_choice model_kinds[] = {{"gpt2", VD_MODEL_GPT2},
-                                        {"mlp", VD_MODEL_MLP},
-                                        {"llama", VD_MODEL_LLAMA},
-                                        {"bert", VD_MODEL_BERT},
-                                        {"resnet", VD_MODEL_RESNET},
-                                        {"pretrained", VD_JOB_PRETRAINED},
-                                        {NULL, 0}};
+static const vd_choice model_kinds[] = {
+    {"gpt2", VD_MODEL_GPT2},     {"mlp", VD_MODEL_MLP},
+    {"llama", VD_MODEL_LLAMA},   {"bert", VD_MODEL_BERT},
+    {"resnet", VD_MODEL_RESNET}, {"pretrained", VD_JOB_PRETRAINED},
+    {"program", VD_JOB_PROGRAM}, {NULL, 0}};
 static const vd_choice data_kinds[] = {
     {"text", VD_DATA_TEXT}, {"tokens", VD_DATA_TOKENS}, {"cifar10", VD_DATA_CIFAR10}, {NULL, 0}};
 static const vd_choice optimizer_kinds[] = {
@@ -58,14 +56,16 @@ static const vd_choice encodings[] = {
 
 /* clang-format off */
 const vd_field vd_fields[VD_FIELD_COUNT] = {
-    INTEGER("verde", version, 1, 1, VD_WHEN_ALWAYS),
+    {.path = "verde", .type = VD_FIELD_INTEGER, .of_program = true,
+     .offset = offsetof(vd_job, version), .min = 1, .max = 1},
     {.path = "task", .type = VD_FIELD_CHOICE, .optional = true,
      .offset = offsetof(vd_job, task), .choice = tasks},
-    MAPPING("model"),
-    CHOICE("model.kind", training.model.kind, model_kinds),
-    {.path = "model.dir", .type = VD_FIELD_FILE, .when = VD_WHEN_PRETRAINED,
+    {.path = "model", .type = VD_FIELD_MAPPING, .of_program = true},
+    {.path = "model.kind", .type = VD_FIELD_CHOICE, .of_program = true,
+     .offset = offsetof(vd_job, training.model.kind), .choice = model_kinds},
+    {.path = "model.dir", .type = VD_FIELD_FILE, .when = VD_WHEN_FOLDER, .of_program = true,
      .offset = offsetof(vd_job, model_dir)},
-    {.path = "model.sha256", .type = VD_FIELD_DIGEST, .when = VD_WHEN_PRETRAINED,
+    {.path = "model.sha256", .type = VD_FIELD_DIGEST, .when = VD_WHEN_FOLDER, .of_program = true,
      .offset = offsetof(vd_job, model_sha256)},
     INTEGER("model.vocab", training.model.vocab, 2, 1 << 20, VD_WHEN_VOCAB),
     {.path = "model.classes", .type = VD_FIELD_INTEGER, .when = VD_WHEN_RESNET,
@@ -195,9 +195,13 @@ bool vd_field_applies(const vd_field *field, const vd_job *job) {
     const bool bert = kind == VD_MODEL_BERT, mlp = kind == VD_MODEL_MLP;
     const bool pretrained = (int)kind == VD_JOB_PRETRAINED, resnet = kind == VD_MODEL_RESNET;
     const bool prompts = vd_job_has_prompts(job), generates = job->task == VD_JOB_GENERATES;
+    const bool program = (int)kind == VD_JOB_PROGRAM;
+    if (program && !field->of_program)
+        return false;
     switch (field->when) {
     case VD_WHEN_BUILT: return !pretrained;
     case VD_WHEN_PRETRAINED: return pretrained;
+    case VD_WHEN_FOLDER: return pretrained || program;
     case VD_WHEN_DROPOUT: return gpt2 || bert || pretrained;
     case VD_WHEN_POSITIONS: return gpt2 || bert;
     case VD_WHEN_BERT: return bert || pretrained;
@@ -226,10 +230,13 @@ bool vd_field_applies(const vd_field *field, const vd_job *job) {
     return true;
 }
 
-const char *vd_field_reason(const vd_field *field) {
+const char *vd_field_reason(const vd_field *field, const vd_job *job) {
+    if (job->program && !field->of_program)
+        return "the program says it (`model.kind` is program)";
     switch (field->when) {
     case VD_WHEN_BUILT: return "a pretrained model has its own";
     case VD_WHEN_PRETRAINED: return "it belongs to pretrained models";
+    case VD_WHEN_FOLDER: return "it belongs to pretrained models and to programs";
     case VD_WHEN_DROPOUT: return "it belongs to the gpt2, bert and pretrained models";
     case VD_WHEN_POSITIONS: return "it belongs to the gpt2 and bert models";
     case VD_WHEN_BERT: return "it belongs to the bert and pretrained models";

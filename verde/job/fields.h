@@ -22,6 +22,7 @@ typedef enum {
     VD_WHEN_ALWAYS,
     VD_WHEN_BUILT, /* models whose sizes stand in the job: all but pretrained ones */
     VD_WHEN_PRETRAINED,
+    VD_WHEN_FOLDER,    /* pretrained models, programs */
     VD_WHEN_DROPOUT,   /* gpt2, bert, pretrained */
     VD_WHEN_POSITIONS, /* gpt2, bert */
     VD_WHEN_BERT,      /* bert, pretrained */
@@ -66,6 +67,7 @@ typedef struct {
     bool optional;           /* may be left out, a mapping with all that is in it */
     bool spare;              /* may be left out if the model is pretrained */
     bool may_be_empty;       /* of lists */
+    bool of_program;         /* belongs to a job whose program is given, too; no other key does */
 } vd_field;
 
 enum { VD_FIELD_COUNT = 82, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
@@ -85,7 +87,7 @@ bool vd_field_is_list(const vd_field *field);
 
 /* Does the job's model, data or schedule have this key? */
 bool vd_field_applies(const vd_field *field, const vd_job *job);
-const char *vd_field_reason(const vd_field *field); /* why it does not */
+const char *vd_field_reason(const vd_field *field, const vd_job *job); /* why it does not */
 
 /* Stores the value at its place, of a list at the next one, if text is exactly one valid value.
  * VD_ERR_USAGE: it is not. */

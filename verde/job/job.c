@@ -164,6 +164,7 @@ static bool left_out(const job_reader *reader, int field) {
 
 static vd_status check_present(job_reader *reader) {
     reader->job->pretrained = (int)reader->job->training.model.kind == VD_JOB_PRETRAINED;
+    reader->job->program = (int)reader->job->training.model.kind == VD_JOB_PROGRAM;
     reader->job->says_stops = reader->line[vd_field_find("stop")] != 0;
     for (int i = 0; i < VD_FIELD_COUNT; i++) {
         const vd_field *field = &vd_fields[i];
@@ -172,7 +173,7 @@ static vd_status check_present(job_reader *reader) {
         bool applies = vd_field_applies(field, reader->job);
         if (reader->line[i] && !applies)
             return vd_events_fail(&reader->events, reader->line[i], "`%s` must not be there: %s",
-                                  field->path, vd_field_reason(field));
+                                  field->path, vd_field_reason(field, reader->job));
         if (reader->line[i] || !applies)
             continue;
         if (field->optional || (field->spare && reader->job->pretrained))
@@ -352,11 +353,11 @@ vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *
         status = read_document(&reader);
     if (!status)
         status = check_present(&reader);
-    if (!status)
+    if (!status && !out->program)
         status = check_layers(&reader);
-    if (!status)
+    if (!status && !out->program)
         status = check_images(&reader);
-    if (!status)
+    if (!status && !out->program)
         status = check_together(&reader);
     out->training.evaluates = out->task != VD_JOB_TRAINS;
     if (!status && vd_job_has_prompts(out)) {

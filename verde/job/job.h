@@ -20,6 +20,7 @@ enum {
     VD_PROMPTS_MAX = 1 << 20,
     VD_PROMPT_LINE_MAX = 1 << 20, /* bytes of a line in a file of prompts */
     VD_JOB_PRETRAINED = 100,      /* model.kind while the model's files are not loaded yet */
+    VD_JOB_PROGRAM = 101,         /* model.kind of a job whose program lies in model_dir */
 };
 
 /* Most bytes of files that are copied into one tensor, on disk. Other files have a tensor's limit.
@@ -75,8 +76,9 @@ typedef struct {
     bool says_stops;                  /* generation.stop stands in the job, even if it is empty */
     float top_p;                      /* generation.top_p as it stands in the job */
     bool pretrained;                  /* the model is that of model_dir */
+    bool program;                     /* the program is that of model_dir; nothing else is said */
     char model_dir[VD_JOB_PATH_SIZE]; /* a folder of Hugging Face, or what has DIR.manifest */
-    uint8_t model_sha256[32];         /* of its manifest */
+    uint8_t model_sha256[32];         /* of its manifest; the program's hash */
     struct {
         char run[VD_JOB_PATH_SIZE]; /* a run's folder, or what has RUN.proof.json; "": none */
         uint8_t root[32];           /* the state's S (PROTOCOL.md section 2.3) */

@@ -1,0 +1,54 @@
+/* Jobs whose program is given: a folder with `program`, `data.json` and the files that it names, as
+ * the Python package captures a training step. */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "verde/cli/cli.h"
+
+bool vd_is_folder(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+vd_status vd_folder_job(const char *path, vd_job *out, vd_err *err) {
+    *out = (vd_job){.version = 1, .program = true};
+    out->training.model.kind = (vd_model_kind)VD_JOB_PROGRAM;
+    if (strlen(path) >= sizeof out->path)
+        return vd_fail(err, VD_ERR_USAGE, "the name of a job must be below %d bytes",
+                       VD_JOB_PATH_SIZE);
+    memcpy(out->path, path, strlen(path) + 1);
+    memcpy(out->model_dir, path, strlen(path) + 1);
+    return VD_OK;
+}
+
+static vd_status check_hash(const vd_loaded *loaded, vd_err *err) {
+    static const uint8_t none[VD_HASH_SIZE];
+    const vd_job *job = &loaded->job;
+    char place[VD_JOB_PLACE_SIZE], hex[2 * VD_HASH_SIZE + 1];
+    vd_hash hash;
+    const vd_status status = vd_program_hash(&loaded->program, &hash, err);
+    if (status != VD_OK || memcmp(job->model_sha256, none, sizeof none) == 0 ||
+        memcmp(job->model_sha256, hash.b, sizeof hash.b) == 0)
+        return status;
+    vd_hex(hash.b, VD_HASH_SIZE, hex);
+    return vd_fail(err, VD_ERR_USAGE, "%s: `model.sha256` is not the hash of %s/program, %s",
+                   vd_job_place(job, "model.sha256", place), job->model_dir, hex);
+}
+
+/* Whoever runs it is told of steps alone: only the program's author knows what a sample is. */
+static void take_sizes(vd_loaded *loaded) {
+    vd_training *t = &loaded->job.training;
+    t->steps = loaded->program.steps;
+    t->checkpoint_interval = loaded->program.checkpoint_interval;
+    t->batch = t->sequence = t->micro_batches = 1;
+}
+
+vd_status vd_load_program_job(vd_loaded *loaded, vd_err *err) {
+    vd_status status = vd_store_program(loaded->job.model_dir, &loaded->program, err);
+    if (status == VD_OK)
+        status = check_hash(loaded, err);
+    if (status != VD_OK)
+        return status;
+    take_sizes(loaded);
+    return loaded->bare ? VD_OK : vd_load_own_data(loaded->job.model_dir, loaded, err);
+}
