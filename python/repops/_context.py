@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from typing import Any
 
 from ._library import PTR, Error, Options, lib
 from ._numbers import INT32, whole
@@ -28,6 +29,8 @@ class Context:
         self, threads: int = 0, backend: str | None = None, parallel: int | None = None
     ) -> None:
         self.handle = PTR()
+        self.watcher: Any = None  # of repops.torch's calls: it is told of each before it is made
+        self.job: Any = None  # what repops.torch does otherwise in the step of a job
         name = backend.encode() if backend else None
         count = whole(threads, "threads", INT32)
         options = Options(threads=count, backend=name, parallel=parallel)

@@ -21,7 +21,7 @@ from ._modes import changed, set_back, set_default, torch_parallel
 from ._routes import direct, resolve, routes
 from ._whole import LEAVES, active, enter, leave
 
-_OWN = (str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parent) + os.sep)
+_OWN = (str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parent.parent) + os.sep)
 _LISTS = ("aten::_foreach_", "aten::_fused_", "aten::_amp_")  # they write one after the other
 POLICIES = ("error", "warn", "list")
 

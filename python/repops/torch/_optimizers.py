@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from .. import _context
 from .._library import AdamwParameter, AdamwStep, Error, SgdStep, lib
 from .._operators import bits
 from ._call import Leftover, Misfit, elementwise, fused, need, packed, run
@@ -20,6 +21,9 @@ _corrections: dict[float, list[Tensor]] = {}
 
 def correction(beta: float, step: int) -> Tensor:
     """1 - beta^step as SPEC 9 has it: bias_correction of itself, step times, from 0. It is [1]."""
+    job = _context.current().job
+    if job is not None:
+        return job.correction(beta)
     if step < 1:
         raise Error(f"an optimizer's step is {step}; expected 1 or more")
     known = _corrections.setdefault(beta, [torch.zeros(1)])
@@ -136,6 +140,11 @@ def _scaled(grads: Sequence[Tensor], grad_scale: Any, maximize: bool = False) ->
     return [-g for g in grads] if maximize else grads
 
 
+def _counts(steps: Any) -> list[int]:
+    """How many steps were taken. In a job's step that is no number of Python."""
+    return [0] * len(steps) if _context.current().job is not None else [int(s) for s in steps]
+
+
 def _skipped(found_inf: Any) -> bool:
     return found_inf is not None and bool(found_inf != 0)
 
@@ -187,7 +196,7 @@ def fused_adamw(
         return
     if amsgrad or grad_scale is not None:
         _check_adam(params, grads, ms, vs, tops if amsgrad else None)
-    grads, counts = _scaled(grads, grad_scale, maximize), [int(s) for s in steps]
+    grads, counts = _scaled(grads, grad_scale, maximize), _counts(steps)
     if amsgrad:
         at = (lr, beta1, beta2, eps, weight_decay)
         adamw_of_largest(params, grads, ms, vs, tops, counts, *at)
@@ -219,7 +228,7 @@ def fused_adam(
         return
     if amsgrad or grad_scale is not None:
         _check_adam(params, grads, ms, vs, tops if amsgrad else None)
-    grads, counts = _scaled(grads, grad_scale, maximize), [int(s) for s in steps]
+    grads, counts = _scaled(grads, grad_scale, maximize), _counts(steps)
     if weight_decay:
         grads = [g + w * weight_decay for g, w in zip(grads, params)]
     if amsgrad:

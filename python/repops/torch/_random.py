@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from .. import _context
 from .._operators import bits
 from ._call import elementwise, need, run
 from ._registry import handles
@@ -21,6 +22,9 @@ _WORD = 1 << 63
 
 def key(generator: torch.Generator | None = None) -> int:
     """The next 64-bit key: two words of the generator, which it gives alike on every machine."""
+    job = _context.current().job
+    if job is not None:
+        return job.key()
     return int(torch.empty((), dtype=torch.int64).random_(-_WORD, None, generator=generator))
 
 
@@ -107,6 +111,9 @@ def normal_new(
 
 @handles("bernoulli_.float")
 def bernoulli_(x: Tensor, p: float = 0.5, *, generator: Any = None) -> Tensor:
+    job = _context.current().job
+    if job is not None:
+        return _filled(x, job.bernoulli(x.shape, p))
     return _filled(x, uniform(x.shape, generator=generator) < p)
 
 
@@ -117,6 +124,9 @@ def bernoulli_of_(x: Tensor, p: Tensor, *, generator: Any = None) -> Tensor:
 
 @handles("bernoulli.p")
 def bernoulli_like(x: Tensor, p: float = 0.5, *, generator: Any = None) -> Tensor:
+    job = _context.current().job
+    if job is not None:
+        return job.bernoulli(x.shape, p).to(x.dtype)
     return (uniform(x.shape, generator=generator) < p).to(x.dtype)
 
 
@@ -127,6 +137,10 @@ def bernoulli(p: Tensor, *, generator: Any = None) -> Tensor:
 
 @handles("native_dropout")
 def native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    job = _context.current().job
+    if job is not None and (train or train is None) and p > 0:
+        need(x)
+        return job.dropout(x, p)
     keep = (
         uniform(x.shape) >= p if train or train is None else torch.ones(x.shape, dtype=torch.bool)
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -13,8 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .._library import Error
 from ._integers import tensors
-from ._mode import user_frame
 from ._routes import is_view
+from ._sites import Sites
 from ._state import commitment_of
 
 VERSION = 1
@@ -64,10 +63,7 @@ class Trace(TorchDispatchMode):
     def __init__(self, model: torch.nn.Module | None = None) -> None:
         super().__init__()
         self.operations: list[Operation] = []
-        self._model = model
-        self._hooks: list[Any] = []
-        self._modules: list[str] = []
-        self._places: dict[int, tuple[str, str]] = {}  # by the number of the autograd node
+        self._sites = Sites(*([] if model is None else [model]))
 
     def __len__(self) -> int:
         return len(self.operations)
@@ -76,44 +72,16 @@ class Trace(TorchDispatchMode):
         return iter(self.operations)
 
     def __enter__(self) -> Trace:
-        for name, module in self._model.named_modules() if self._model is not None else ():
-            enter, leave = self._follow(name)
-            self._hooks.append(module.register_forward_pre_hook(enter))
-            self._hooks.append(module.register_forward_hook(leave, always_call=True))
+        self._sites.__enter__()
         return super().__enter__()
 
     def __exit__(self, *exception: Any) -> None:
         super().__exit__(*exception)
-        while self._hooks:
-            self._hooks.pop().remove()
-        self._modules.clear()
-
-    def _follow(self, name: str) -> tuple[Any, Any]:
-        def enter(*_: Any) -> None:
-            self._modules.append(name)
-
-        def leave(*_: Any) -> None:
-            if self._modules:
-                self._modules.pop()
-
-        return enter, leave
-
-    def _place(self) -> tuple[str, str, bool]:
-        """Place, module, and whether the autograd engine itself called."""
-        frame, engine = user_frame(sys._getframe(1))
-        text = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "unknown"
-        if engine:
-            node = torch._C._current_autograd_node()
-            found = self._places.get(node._sequence_nr()) if node is not None else None
-            return (*(found or (text, "")), True)
-        here = text, self._modules[-1] if self._modules else ""
-        # The node of an operator was made just before; one that makes none must not take its place.
-        self._places.setdefault(torch._C._autograd._get_sequence_nr() - 1, here)
-        return (*here, False)
+        self._sites.__exit__(*exception)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        place, module, backward = self._place()
+        site = self._sites.here(str(func))
         base = func._schema.name.split("::")[-1]
         if is_view(func) or base in _UNDEFINED or func.namespace in ("prim", "profiler"):
             return func(*args, **kwargs)
@@ -124,7 +92,8 @@ class Trace(TorchDispatchMode):
         made = {id(t): t for t in tensors([result, written])}
         if given or made:
             out = [_text(t) for t in made.values()]
-            self.operations.append(Operation(str(func), place, module, backward, given, out))
+            at = (site.name, site.place, site.module, site.backward)
+            self.operations.append(Operation(*at, given, out))
         return result
 
     def save(self, file: str | os.PathLike[str]) -> None:

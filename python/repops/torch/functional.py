@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import _context
 from .._library import Error, lib
 from .._operators import bits
 from . import _images, _norms, _products, _random
@@ -21,11 +22,14 @@ from ._arguments import checked, expect_kind
 from ._call import elementwise, fused, run, total
 
 
+KERNELS: dict[str, Any] = {}  # by the names of the operators that are defined here
+
+
 def _op(name: str, signature: str | None = None) -> Any:
     """An operator that checks its tensors."""
 
     def register(function: Any) -> Any:
-        own = checked(signature or name)(function)
+        own = KERNELS[f"repops::{name}"] = checked(signature or name)(function)
         schema = torch.library.infer_schema(function, mutates_args=())
         return torch.library.custom_op(f"repops::{name}", own, mutates_args=(), schema=schema)
 
@@ -373,6 +377,8 @@ conv2d.register_autograd(_conv2d_grad, setup_context=_conv2d_save)
 def _classes(target: Tensor, ignore: int, classes: int) -> Tensor:
     """Targets as the library has them, with -1 for `ignore`. IndexError, if one is no class."""
     ignored = target == ignore
+    if _context.current().job is not None:  # Python reads no value; one that is no class gives NaN
+        return target.masked_fill(ignored, -1).to(torch.int32)
     wrong = ~ignored & ((target < 0) | (target >= classes))
     if wrong.any():
         raise IndexError(f"Target {target[wrong][0].item()} is out of bounds.")

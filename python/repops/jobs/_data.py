@@ -1,0 +1,234 @@
+"""What a step reads: rows, windows of tokens and tables, as tensors of torch that stand for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from .. import _operators
+from .._library import Error
+from .._table import TABLE
+from ._graph import F32, I32, U8, U16, Value
+from ._lower import Lower
+from ._memory import code_of
+
+Tensor = torch.Tensor
+TABLE_BYTES_MAX = 64 << 20
+# Orders of data have streams of their own, behind those of draws.
+STREAM = 1 << 31
+_TORCH = {np.dtype("u1"): torch.uint8, np.dtype("<i4"): torch.int32, np.dtype("<f4"): torch.float32}
+
+
+class Source:
+    """A tensor that each step reads another content of.
+
+    tensor: what the user's code reads. load: puts a step's content there. lower: the same in a
+    program. bounds: of integers."""
+
+    def __init__(
+        self,
+        name: str,
+        tensor: Tensor,
+        load: Callable[[int], Tensor],
+        lower: Callable[[Lower], Value],
+        bounds: tuple[int, int] | None = None,
+    ) -> None:
+        self.name, self.tensor, self.bounds = name, tensor, bounds
+        self._load, self._lower = load, lower
+
+    def load(self, step: int) -> None:
+        self.tensor.copy_(self._load(step).reshape(self.tensor.shape))
+
+    def lower(self, low: Lower) -> Value:
+        value = self._lower(low)
+        return value if self.bounds is None else value.within(*self.bounds)
+
+
+def array(x: Any, what: str) -> np.ndarray:
+    """As a program can hold it: float32, int32, or integers of 8 or 16 bits. Mapped files stay so."""
+    a = x.numpy() if isinstance(x, Tensor) else x if isinstance(x, np.ndarray) else np.asarray(x)
+    if a.ndim == 0 or a.size == 0:
+        raise Error(f"{what} has no elements or no dimension; expected at least one row")
+    if a.dtype == np.bool_:
+        return np.ascontiguousarray(a).view("u1")
+    if a.dtype in (np.dtype("float32"), np.dtype("int32"), np.dtype("uint8"), np.dtype("uint16")):
+        return a if a.flags.c_contiguous else np.ascontiguousarray(a)
+    if a.dtype.kind in "iu":
+        low, high = int(a.min()), int(a.max())
+        if low < -(2**31) or high >= 2**31:
+            raise Error(f"{what} has integers from {low} to {high}, which are beyond 32 bits")
+        return a.astype("<i4")
+    if a.dtype == np.float64:
+        raise Error(f"{what} is float64; give it as float32, in which a step computes")
+    raise Error(f"{what} is {a.dtype}, which no program has")
+
+
+def bounds_of(a: np.ndarray) -> tuple[int, int] | None:
+    return None if a.dtype.kind == "f" else (int(a.min()), int(a.max()))
+
+
+def _given(a: np.ndarray, like: Any) -> torch.dtype:
+    """The type in which the user's code reads it: as it was given; tokens as int64."""
+    if isinstance(like, Tensor):
+        return like.dtype
+    kind = np.asarray(like).dtype if not isinstance(like, np.ndarray) else like.dtype
+    if kind == np.bool_:
+        return torch.bool
+    return torch.float32 if a.dtype.kind == "f" else torch.int64
+
+
+def _typed(low: Lower, v: Value) -> Value:
+    return low.cast(v, I32) if v.dtype in (U8, U16) else v
+
+
+# ---- the order of read_batch, SPEC 5 ----
+
+
+def _read(
+    tokens: np.ndarray, seed: int, stream: int, shape: tuple[int, int], shift: int, step: int
+) -> Tensor:
+    given = {"seed": seed, "stream": stream, "batch": shape[0], "shift": shift}
+    number = np.array([step], "<i4")
+    out = _operators.run(TABLE["read_batch"], [tokens, number], given, shape=shape)
+    return torch.from_numpy(np.asarray(out))
+
+
+def _lower_read(
+    low: Lower, name: str, tokens: np.ndarray, how: dict[str, int], shape: tuple[int, int]
+) -> Value:
+    data = low.input(name, tokens)
+    return low.graph.emit("read_batch", data, low.step, shape=shape, dtype=I32, **how)
+
+
+def windows(
+    tokens: Any, batch: int, length: int, seed: int, stream: int, name: str
+) -> tuple[Source, Source]:
+    """Windows of tokens, and what follows each token, in an order of their own in each epoch."""
+    a = array(tokens, "tokens")
+    if a.ndim != 1 or a.dtype.kind == "f":
+        raise Error(f"tokens must be integers in one dimension, got {a.dtype} {list(a.shape)}")
+    if (a.size - 1) // length < 1:
+        raise Error(f"there are {a.size} tokens; a window of {length} takes {length + 1}")
+    made = []
+    for shift, what in ((0, name), (1, f"{name}.next")):
+        how = {"seed": seed, "stream": stream, "batch": batch, "shift": shift}
+
+        def load(step: int, shift: int = shift) -> Tensor:
+            return _read(a, seed, stream, (batch, length), shift, step)
+
+        def lower(low: Lower, how: dict[str, int] = how) -> Value:
+            return _lower_read(low, name, a, how, (batch, length))
+
+        tensor = torch.zeros(batch, length, dtype=torch.int64)
+        made.append(Source(what, tensor, load, lower, bounds_of(a)))
+    return made[0], made[1]
+
+
+def rows(
+    arrays: Sequence[Any], batch: int, seed: int, stream: int, names: Sequence[str]
+) -> list[Source]:
+    """The same rows of several arrays, each once in an epoch; what is left at its end begins the
+    next one."""
+    held = [array(x, n) for x, n in zip(arrays, names)]
+    count = held[0].shape[0]
+    for a, n in zip(held, names):
+        if a.shape[0] != count:
+            raise Error(f"{n} has {a.shape[0]} rows, and {names[0]} has {count}")
+    # read_batch of windows of one number: the last one is nobody's window.
+    numbers = np.arange(count + 1, dtype="<i4")
+    how = {"seed": seed, "stream": stream, "batch": batch, "shift": 0}
+
+    def chosen(step: int) -> np.ndarray:
+        return _read(numbers, seed, stream, (batch, 1), 0, step).numpy().reshape(-1)
+
+    def order(low: Lower) -> Value:
+        x = _lower_read(low, "rows", numbers, how, (batch, 1))
+        return low.reshape(x, (batch,)).within(0, count - 1)
+
+    return [_rows_of(a, x, n, batch, chosen, order) for a, x, n in zip(held, arrays, names)]
+
+
+def _rows_of(
+    a: np.ndarray,
+    given: Any,
+    name: str,
+    batch: int,
+    chosen: Callable[[int], np.ndarray],
+    order: Callable[[Lower], Value],
+) -> Source:
+    tensor = torch.zeros((batch, *a.shape[1:]), dtype=_given(a, given))
+
+    def load(step: int) -> Tensor:
+        return torch.from_numpy(a[chosen(step)]).to(tensor.dtype)
+
+    def lower(low: Lower) -> Value:
+        flat = a.reshape(a.shape[0], -1)
+        v = low.graph.emit("gather", low.input(name, flat), order(low), axis=0)
+        v = _typed(low, v)
+        if v.dtype == I32 and code_of(tensor.dtype) == F32:
+            v = low.cast(v, F32)
+        return v
+
+    return Source(name, tensor, load, lower, bounds_of(a))
+
+
+def ordered(
+    arrays: Sequence[Any], order: np.ndarray, names: Sequence[str], allow: bool
+) -> list[Source]:
+    """Rows by a table [steps, batch] of their numbers."""
+    held = [array(x, n) for x, n in zip(arrays, names)]
+    table_of(order, "the order", allow)
+    numbers = order.astype("<i4")
+
+    def chosen(step: int) -> np.ndarray:
+        return numbers[step]
+
+    def lower(low: Lower) -> Value:
+        return at_step(low, "order", numbers).within(0, held[0].shape[0] - 1)
+
+    return [
+        _rows_of(a, x, n, order.shape[1], chosen, lower) for a, x, n in zip(held, arrays, names)
+    ]
+
+
+# ---- tables: one row for each step ----
+
+
+def table_of(a: np.ndarray, what: str, allow: bool) -> None:
+    if a.nbytes > TABLE_BYTES_MAX and not allow:
+        raise Error(
+            f"{what} is a table of {a.nbytes / 1e6:.0f} MB, more than {TABLE_BYTES_MAX >> 20} MiB; "
+            "allow_large=True takes it all the same"
+        )
+
+
+def at_step(low: Lower, name: str, a: np.ndarray) -> Value:
+    """The row of the step's number."""
+    flat = a.reshape(a.shape[0], -1)
+    v = low.graph.emit("gather", low.input(name, flat), low.step, axis=0)
+    return low.reshape(_typed(low, v), (math.prod(a.shape[1:]),))
+
+
+def table(values: Any, steps: int, name: str, allow: bool = False) -> Source:
+    """values[step], as a tensor."""
+    a = array(values, name)
+    if a.shape[0] < steps:
+        raise Error(f"{name} has {a.shape[0]} rows, and the job has {steps} steps")
+    table_of(a, name, allow)
+    a = a[:steps]
+    tensor = torch.zeros(a.shape[1:], dtype=_given(a, values))
+
+    def load(step: int) -> Tensor:
+        return torch.from_numpy(a[step : step + 1]).to(tensor.dtype)
+
+    def lower(low: Lower) -> Value:
+        v = at_step(low, name, a)
+        if v.dtype == I32 and code_of(tensor.dtype) == F32:
+            v = low.cast(v, F32)
+        return v
+
+    return Source(name, tensor, load, lower, bounds_of(a))

@@ -1,0 +1,317 @@
+"""Programs of Verde in the making: values, nodes and their canonical bytes (PROTOCOL.md section 1)."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import _arrays, _commit, _operators
+from .._library import MAX_DIMS, Call, Error, Shape
+from .._table import DEFAULTS, TABLE, Operator
+
+F32, I32, U8, U16, BF16, F16 = (
+    _arrays.CODE[_arrays._NUMPY[name]] for name in ("f32", "i32", "u8", "u16", "bf16", "f16")
+)
+INT32 = (-(2**31), 2**31 - 1)
+# Least and greatest element of a type; only what is less than that is worth saying (1.6).
+INTEGERS = {I32: INT32, U8: (0, 255), U16: (0, 65535)}
+NAME_MAX = 255
+NO_LOSS = 0xFFFFFFFF
+RANGES = 1  # the part of a program that tells ranges of data
+
+
+class Value(NamedTuple):
+    """A source of a graph or the output of a node.
+
+    low and high: between what every element lies, where it is an integer."""
+
+    kind: str  # "leaf", "data", "step" or "node"
+    index: int
+    dtype: int
+    dims: tuple[int, ...]
+    low: int = INT32[0]
+    high: int = INT32[1]
+
+    @property
+    def numel(self) -> int:
+        return int(np.prod(self.dims, dtype=object))
+
+    def within(self, low: int, high: int) -> Value:
+        """The same value, of which more is known."""
+        return self._replace(low=max(self.low, low), high=min(self.high, high))
+
+
+class Bits(int):
+    """The bits of an attribute of kind f, as they are; any other number stands for the nearest."""
+
+
+class Node(NamedTuple):
+    name: str
+    operator: Operator
+    attributes: tuple[int, ...]
+    inputs: tuple[Value, ...]
+    dtype: int
+    dims: tuple[int, ...]
+    place: Any  # where in the user's code it comes from: for people, no part of the program
+
+
+class Leaf(NamedTuple):
+    name: str
+    dtype: int
+    dims: tuple[int, ...]
+
+
+class Data(NamedTuple):
+    """A data tensor: a numpy array, perhaps one that is mapped from a file."""
+
+    name: str
+    array: np.ndarray
+    dtype: int
+    low: int | None = None  # what every element was seen to lie between; None: no integer
+    high: int | None = None
+
+
+def shape_of(dtype: int, dims: Sequence[int]) -> Shape:
+    if not 1 <= len(dims) <= MAX_DIMS:
+        raise Error(f"a tensor has {len(dims)} dimensions; 1 to {MAX_DIMS} are allowed")
+    it = Shape(dtype, len(dims))
+    it.dim[: len(dims)] = dims
+    return it
+
+
+def _word(value: Any, kind: str) -> int:
+    if kind == "f":
+        return int(value) if isinstance(value, Bits) else _operators.bits(float(value))
+    value = int(value)
+    return value - (1 << 64) if value >= 1 << 63 else value  # a seed
+
+
+class Graph:
+    """Nodes in order; one that is there already is not emitted again."""
+
+    def __init__(self, program: Program, has_leaves: bool) -> None:
+        self.program, self.has_leaves = program, has_leaves
+        self.nodes: list[Node] = []
+        self.output: list[Value] = []
+        self.loss: Value | None = None
+        self.scope = ""
+        self.place: Any = None
+        self._known: dict[Any, Value] = {}
+
+    def emit(
+        self,
+        name: str,
+        *inputs: Value,
+        shape: Sequence[int] | None = None,
+        dtype: int = F32,
+        called: str = "",
+        **attributes: Any,
+    ) -> Value:
+        """The output of an operator. Attributes by name, `dtype_` for one that is called dtype; shape,
+        dtype: of a declared output; called: another name of the node than the operator's."""
+        operator = TABLE[name]
+        words = []
+        for attribute, kind in operator.attributes:
+            key = "dtype_" if attribute == "dtype" else attribute
+            value = attributes.pop(key, DEFAULTS.get(attribute))
+            if value is None:
+                raise TypeError(f"{name} needs the attribute {attribute}")
+            words.append(_word(value, kind))
+        if attributes:
+            raise TypeError(f"{name} has no attribute {next(iter(attributes))}")
+        return self.emit_words(operator, inputs, words, shape, dtype, called)
+
+    def emit_words(
+        self,
+        operator: Operator,
+        inputs: Sequence[Value],
+        words: Sequence[int],
+        shape: Sequence[int] | None = None,
+        dtype: int = F32,
+        called: str = "",
+    ) -> Value:
+        """The same with attributes as a call has them."""
+        declared = tuple(shape) if operator.declared and shape is not None else None
+        places = tuple((v.kind, v.index) for v in inputs)
+        key = (operator.number, tuple(words), places, declared, dtype if declared else 0)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        output = None if declared is None else shape_of(dtype, declared)
+        call = _operators.call(
+            operator, words, [shape_of(v.dtype, v.dims) for v in inputs], output
+        )
+        value = self._put(operator, inputs, words, call, called or operator.name)
+        self._known[key] = value
+        return value
+
+    def _put(
+        self,
+        operator: Operator,
+        inputs: Sequence[Value],
+        words: Sequence[int],
+        call: Call,
+        called: str,
+    ) -> Value:
+        dims = tuple(call.output.dim[: call.output.ndim])
+        name = f"{self.scope}.{called}" if self.scope else called
+        node = Node(
+            name[-NAME_MAX:],
+            operator,
+            tuple(words),
+            tuple(inputs),
+            call.output.dtype,
+            dims,
+            self.place,
+        )
+        self.nodes.append(node)
+        return Value("node", len(self.nodes) - 1, node.dtype, dims)
+
+    # ---- what is needed ----
+
+    def _roots(self) -> list[int]:
+        values = self.output + ([self.loss] if self.loss is not None else [])
+        return [v.index for v in values if v.kind == "node"]
+
+    def prune(self) -> int:
+        """Takes away what neither the next state nor the loss needs; how many nodes that was."""
+        needed: set[int] = set()
+        todo = self._roots()
+        while todo:
+            i = todo.pop()
+            if i not in needed:
+                needed.add(i)
+                todo += [v.index for v in self.nodes[i].inputs if v.kind == "node"]
+        order = sorted(needed)
+        number = {old: new for new, old in enumerate(order)}
+
+        def moved(v: Value) -> Value:
+            return v._replace(index=number[v.index]) if v.kind == "node" else v
+
+        gone = len(self.nodes) - len(order)
+        kept = [self.nodes[i] for i in order]
+        self.nodes = [n._replace(inputs=tuple(map(moved, n.inputs))) for n in kept]
+        self.output = [moved(v) for v in self.output]
+        self.loss = None if self.loss is None else moved(self.loss)
+        self._known = {}
+        return gone
+
+    def data_read(self) -> Iterator[int]:
+        """Numbers of the data tensors that nodes read."""
+        for node in self.nodes:
+            yield from (v.index for v in node.inputs if v.kind == "data")
+
+    # ---- bytes ----
+
+    def _number(self, v: Value) -> int:
+        leaves = len(self.program.leaves) if self.has_leaves else 0
+        data = len(self.program.data)
+        first = {"leaf": 0, "data": leaves, "step": leaves + data, "node": leaves + data + 1}
+        return first[v.kind] + v.index
+
+    def encode(self) -> bytes:
+        edges = sum(len(n.inputs) for n in self.nodes)
+        out = bytearray(struct.pack("<II", len(self.nodes), edges))
+        for n in self.nodes:
+            out += _string(n.name)
+            out += struct.pack("<HH", n.operator.number, len(n.inputs))
+            out += struct.pack(f"<{len(n.attributes)}q", *n.attributes)
+            out += struct.pack(f"<{len(n.inputs)}I", *map(self._number, n.inputs))
+            out += _shape_bytes(n.dtype, n.dims)
+        out += struct.pack(f"<{len(self.output)}I", *map(self._number, self.output))
+        loss = NO_LOSS if self.loss is None else self._number(self.loss)
+        return bytes(out + struct.pack("<I", loss))
+
+
+def _string(text: str) -> bytes:
+    data = text.encode("ascii", "replace")
+    return struct.pack("<H", len(data)) + data
+
+
+def _shape_bytes(dtype: int, dims: Sequence[int]) -> bytes:
+    return struct.pack(f"<BB{len(dims)}Q", dtype, len(dims), *dims)
+
+
+class Program:
+    """A training run: what `verde run` is given."""
+
+    def __init__(self, seed: int = 0, steps: int = 1, interval: int = 1) -> None:
+        self.seed, self.steps, self.interval = seed, steps, interval
+        self.leaves: list[Leaf] = []
+        self.data: list[Data] = []
+        self.init, self.step = Graph(self, False), Graph(self, True)
+        self._content: dict[Any, Value] = {}
+
+    def leaf(self, name: str, dtype: int, dims: Sequence[int]) -> Value:
+        self.leaves.append(Leaf(name, dtype, tuple(dims)))
+        return Value("leaf", len(self.leaves) - 1, dtype, tuple(dims))
+
+    def constant(self, name: str, array: np.ndarray) -> Value:
+        """A data tensor with this content; one that is there already is not there twice."""
+        array = np.ascontiguousarray(array)
+        dtype = _arrays.CODE[array.dtype.newbyteorder("=")]
+        digest = hashlib.sha256(array.view("u1") if array.flags.c_contiguous else array).digest()
+        key = (dtype, array.shape, digest)
+        if key not in self._content:
+            self._content[key] = self.input(name, array)
+        return self._content[key]
+
+    def input(self, name: str, array: np.ndarray) -> Value:
+        """A data tensor, whatever others there are."""
+        dtype = _arrays.CODE[array.dtype.newbyteorder("=")]
+        low, high = (int(array.min()), int(array.max())) if dtype in INTEGERS else (None, None)
+        self.data.append(Data(name[-NAME_MAX:], array, dtype, low, high))
+        value = Value("data", len(self.data) - 1, dtype, array.shape)
+        return value if low is None or high is None else value.within(low, high)
+
+    def drop_unread(self) -> None:
+        """Takes away data that no node reads; after prune."""
+        read = sorted({*self.init.data_read(), *self.step.data_read()})
+        number = {old: new for new, old in enumerate(read)}
+        self.data = [self.data[i] for i in read]
+        for graph in (self.init, self.step):
+            for at, n in enumerate(graph.nodes):
+                inputs = [
+                    v._replace(index=number[v.index]) if v.kind == "data" else v for v in n.inputs
+                ]
+                graph.nodes[at] = n._replace(inputs=tuple(inputs))
+        self._content = {}
+
+    def _ranges(self) -> bytes:
+        items = [
+            struct.pack("<Iqq", i, d.low, d.high)
+            for i, d in enumerate(self.data)
+            if d.low is not None and (d.low, d.high) != INTEGERS[d.dtype]
+        ]
+        return struct.pack("<BI", RANGES, len(items)) + b"".join(items) if items else b""
+
+    def encode(self) -> bytes:
+        out = bytearray(_string("verde program"))
+        out += struct.pack("<HHQQQ", 1, 1, self.seed, self.steps, self.interval)
+        out += struct.pack("<I", len(self.data))
+        for d in self.data:
+            shape = shape_of(d.dtype, d.array.shape)
+            out += _string(d.name) + _shape_bytes(d.dtype, d.array.shape)
+            out += _commit.of_memory(shape, _address(d.array))
+        out += struct.pack("<I", len(self.leaves))
+        for leaf in self.leaves:
+            out += _string(leaf.name) + _shape_bytes(leaf.dtype, leaf.dims)
+        return bytes(out + self.init.encode() + self.step.encode() + self._ranges())
+
+
+def _address(array: np.ndarray) -> int:
+    if not array.flags.c_contiguous or array.dtype.byteorder == ">":
+        raise Error("a data tensor must lie dense in memory, in the machine's order of bytes")
+    return array.ctypes.data
+
+
+def hash_of(program: bytes) -> str:
+    """The program's hash, as 64 hexadecimal digits."""
+    return hashlib.sha256(b"verde/program/1\0" + program).hexdigest()
+
+
+__all__ = ["BF16", "F16", "F32", "I32", "U16", "U8", "Bits", "Data", "Graph", "Program", "Value"]

@@ -1,0 +1,388 @@
+"""Jobs: a training step of PyTorch that runs anywhere without Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from verde._files import writing
+
+from .._library import Error
+from ..torch._mode import reproducible
+from . import _data, _hidden, _schedule
+from ._capture import CaptureError, Comparison, Kept, Setting, Steps, lower, relative, same_bits
+from ._data import Source
+from ._graph import Program, hash_of
+from ._record import Problem, Recorder, Site
+
+Tensor = torch.Tensor
+STEPS_MAX = 2**31 - 1
+NOWHERE = Site("", "", False, "")
+
+
+class Job:
+    """A training run of PyTorch as a folder that `verde run`, `verde delegate` and others take.
+
+    >>> job = repops.jobs.Job("out/job", seed=7, steps=2000, checkpoint_interval=100)
+    >>> x, y = job.windows(tokens, batch=32, length=256)
+    >>> with job:
+    ...     model = Model()
+    ...     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
+    ...     def step():
+    ...         loss = loss_of(model(x), y)
+    ...         loss.backward()
+    ...         optimizer.step()
+    ...         optimizer.zero_grad()
+    ...         return loss
+    >>> job.capture(step, model, optimizer)
+    >>> job.check(steps=3)
+
+    seed: of the order of the data and of all draws. folder: is made by capture, which replaces a
+    job that is there."""
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        seed: int = 0,
+        steps: int = 1,
+        checkpoint_interval: int | None = None,
+    ) -> None:
+        interval = min(steps, 100) if checkpoint_interval is None else checkpoint_interval
+        if not 1 <= steps <= STEPS_MAX:
+            raise Error(f"steps is {steps}; expected 1 to {STEPS_MAX}")
+        if not 1 <= interval <= min(steps, 4096):
+            raise Error(f"checkpoint_interval is {interval}; expected 1 to steps, at most 4096")
+        if not 0 <= seed < 2**64:
+            raise Error(f"seed is {seed}; expected 0 to 2^64 - 1")
+        self.folder, self.seed, self.steps, self.interval = Path(folder), seed, steps, interval
+        self.hash = ""
+        self._sources: list[Source] = []
+        self._constants: dict[str, Tensor] = {}
+        self._block: Any = None
+        self._captured: Any = None
+
+    # ---- data ----
+
+    def _stream(self) -> int:
+        return _data.STREAM + len(self._sources)
+
+    def _name(self, name: str, otherwise: str) -> str:
+        name = name or otherwise
+        taken = {s.name for s in self._sources}
+        return name if name not in taken else f"{name}.{len(self._sources)}"
+
+    def windows(
+        self, tokens: Any, batch: int, length: int, name: str = ""
+    ) -> tuple[Tensor, Tensor]:
+        """Windows of a row of tokens, and the tokens that follow each of theirs: int64 [batch,
+        length] both. An epoch has each window once, in an order that follows from the seed."""
+        own = self._name(name, "tokens")
+        made = _data.windows(tokens, batch, length, self.seed, self._stream(), own)
+        self._sources += made
+        return made[0].tensor, made[1].tensor
+
+    def rows(self, *arrays: Any, batch: int, order: Any = None, allow_large: bool = False) -> Any:
+        """Rows of arrays [N, ...], the same of each: tensors [batch, ...], float32 or int64 as the
+        arrays are numbers or integers. An epoch has each row once, in an order that follows from
+        the seed; order: a table [steps, batch] of their numbers instead."""
+        names = [self._name("", f"rows{len(self._sources) + i}") for i in range(len(arrays))]
+        if order is None:
+            made = _data.rows(arrays, batch, self.seed, self._stream(), names)
+        else:
+            numbers = np.asarray(order)
+            if numbers.shape != (self.steps, batch):
+                raise Error(f"order is {list(numbers.shape)}; expected [{self.steps}, {batch}]")
+            made = _data.ordered(arrays, numbers, names, allow_large)
+        self._sources += made
+        return made[0].tensor if len(made) == 1 else tuple(s.tensor for s in made)
+
+    def table(self, values: Any, name: str = "", allow_large: bool = False) -> Tensor:
+        """values[step] as a tensor: of [steps, ...] what is of the step's number."""
+        own = self._name(name, "table")
+        self._sources.append(_data.table(values, self.steps, own, allow_large))
+        return self._sources[-1].tensor
+
+    def batches(self, loader: Iterable[Any], allow_large: bool = False) -> Any:
+        """What a DataLoader gives, recorded for all steps; it begins again at its end. Tensors in
+        the structure of one batch, a tuple or a dict."""
+        from ._batches import record
+
+        sources, structure = record(loader, self.steps, len(self._sources), allow_large)
+        self._sources += sources
+        return structure
+
+    def constant(self, t: Tensor, name: str = "") -> Tensor:
+        """A tensor that no step changes and that is no part of a model: it becomes part of the
+        program."""
+        self._constants[name or f"constant{len(self._constants)}"] = t
+        return t
+
+    # ---- the block ----
+
+    def __enter__(self) -> Job:
+        self._block = reproducible()
+        self._block.__enter__()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self._block.__exit__(*exception)
+
+    # ---- capture ----
+
+    def capture(
+        self, step: Callable[[], Any], model: Any, optimizer: Any = None, scheduler: Any = None
+    ) -> str:
+        """Writes the job, and returns its program's hash. Model, optimizer, scheduler and generators
+        are as before. model, optimizer, scheduler: one, a list, or a dict of models by name.
+
+        CaptureError says where the step does what no program can, and what to do instead."""
+        optimizers, schedulers = _listed(optimizer), _listed(scheduler)
+        models = _named(model)
+        setting = Setting(models, optimizers, schedulers, self._sources, self._constants, {})
+        columns = _schedule.series(optimizers, schedulers, self.steps)
+        steps = Steps(step, setting, self.seed, columns)
+        kept = Kept(setting)
+        try:
+            self._captured = _Captured(self, steps, kept)
+            self._captured.run()
+        finally:
+            kept.set_back()
+        return self.hash
+
+    def check(self, steps: int = 3, verde: str = "verde") -> list[float]:
+        """Runs steps in the block and by the command `verde`, and compares all states to the bit;
+        returns the losses. Error: the first tensor that differs."""
+        if self._captured is None:
+            raise Error("there is nothing to check; job.capture(step, model, optimizer) comes first")
+        return self._captured.check(min(steps, self.steps), verde)
+
+
+def _listed(x: Any) -> list[Any]:
+    return [] if x is None else list(x) if isinstance(x, (list, tuple)) else [x]
+
+
+def _named(model: Any) -> dict[str, torch.nn.Module]:
+    if isinstance(model, dict):
+        return {f"{name}.": m for name, m in model.items()}
+    if isinstance(model, (list, tuple)):
+        return {f"{i}.": m for i, m in enumerate(model)}
+    return {"": model}
+
+
+class _Captured:
+    """One capture: what was recorded, and the program."""
+
+    def __init__(self, job: Job, steps: Steps, kept: Kept) -> None:
+        self.job, self.steps, self.kept = job, steps, kept
+        self.problems: list[Problem] = []
+
+    # ---- capturing ----
+
+    def run(self) -> None:
+        self.start = {n: before for n, (_, before) in self.kept.tensors.items()}
+        fresh = self._fresh()
+        self.kept.set_back(lazily_made=True)
+        self._zero_corrections()
+        state = self._state(fresh)
+        first, loss = self._record(0, state)
+        self._compare_fresh(fresh)
+        others = []
+        for number in _schedule.probes(self.steps.columns, self.job.steps):
+            self.kept.set_back(lazily_made=True)
+            self._zero_corrections()
+            others.append((number, self._record(number, state)[0]))
+        comparison = Comparison(first, others, self.steps.columns)
+        comparison.run()
+        self.problems += comparison.problems
+        self._strangers(first)
+        self._lower(first, loss, state)
+
+    def _fresh(self) -> dict[str, Tensor]:
+        """The state after a first step, with what optimizers make in it."""
+        self.steps.run(0)
+        return {n: t.clone() for n, t in self.steps.setting.tensors().items()}
+
+    def _zero_corrections(self) -> None:
+        for c in self.steps.mode.corrections.values():
+            c.zero_()
+
+    def _state(self, fresh: dict[str, Tensor]) -> dict[str, Tensor]:
+        """What is trained or changes: the others are constants."""
+        now = self.steps.setting.tensors()
+        trained = {
+            p.untyped_storage()._cdata
+            for o in self.steps.setting.optimizers
+            for g in o.param_groups
+            for p in g["params"]
+        }
+        found = {}
+        for name, t in now.items():
+            before = self.start.get(name)
+            changes = before is None or not same_bits(before, fresh[name])
+            if changes or t.untyped_storage()._cdata in trained:
+                found[name] = t
+                self.start.setdefault(name, torch.zeros_like(t))
+        if not found:
+            raise Error("the step changes nothing: neither a parameter nor a buffer")
+        return found
+
+    def _record(self, number: int, state: dict[str, Tensor]) -> tuple[Recorder, Any]:
+        setting = self.steps.setting
+        objects = {
+            "model": list(setting.models.values()),
+            "optimizer": setting.optimizers,
+            "scheduler": setting.schedulers,
+        }
+        self.steps.prepare(number)
+        before = _hidden.values_of(self.steps.step, **objects)
+        with _hidden.watching() as outside:
+            recorder, place, _ = self.steps.record(number, state)
+        after = _hidden.values_of(self.steps.step, **objects)
+        for path in _hidden.changed(before, after):
+            self._refuse(path, HIDDEN)
+        for what, where in outside:
+            self.problems.append(Problem(Site(where, "", False, what), what, CLOCK))
+        return recorder, place
+
+    def _refuse(self, name: str, why: str) -> None:
+        self.problems.append(Problem(Site("", "", False, name), name, why))
+
+    def _compare_fresh(self, fresh: dict[str, Tensor]) -> None:
+        """State that is made in the first step is state of zeros, or it is not captured."""
+        for name, t in self.steps.setting.tensors().items():
+            if not same_bits(t, fresh[name]):
+                self._refuse(name, LAZY)
+
+    def _strangers(self, recorder: Recorder) -> None:
+        known = {recorder.place(t).storage for t in self.steps.setting.tensors().values()}
+        known |= {recorder.place(t).storage for t in self.job._constants.values()}
+        for storage, (site, place) in recorder.strangers.items():
+            if storage not in known:
+                shape = f"{list(place.size)} {str(place.dtype).removeprefix('torch.')}"
+                self.problems.append(Problem(site, "", f"{STRANGER} ({shape})"))
+
+    def _lower(self, recorder: Recorder, loss: Any, state: dict[str, Tensor]) -> None:
+        program = Program(self.job.seed, self.job.steps, self.job.interval)
+        low = lower(recorder, loss, self.start, state, self.steps, program)
+        self.problems += low.problems
+        if self.problems:
+            raise CaptureError(self.problems)
+        program.step.prune()
+        program.drop_unread()
+        self.program, self.state = program, state
+        self.job.hash = _write(self.job.folder, program)
+
+    # ---- checking ----
+
+    def check(self, count: int, verde: str) -> list[float]:
+        with tempfile.TemporaryDirectory() as folder:
+            short = _shortened(self.program, count)
+            _write(Path(folder) / "job", short)
+            self._command([verde, "run", f"{folder}/job", "--out", f"{folder}/run"])
+            kept = Kept(self.steps.setting)
+            try:
+                return self._compare(Path(folder) / "run", count)
+            finally:
+                kept.set_back()
+
+    @staticmethod
+    def _command(arguments: list[str]) -> None:
+        try:
+            done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise Error(f"cannot run {arguments[0]}: {error.strerror}") from None
+        if done.returncode:
+            lines = done.stderr.strip().splitlines()
+            raise Error(lines[-1] if lines else f"{arguments[0]} ended with {done.returncode}")
+
+    def _compare(self, folder: Path, count: int) -> list[float]:
+        import verde
+
+        run, losses = verde.Run(folder), []
+        self._zero_corrections()
+        for number in range(count):
+            loss = self.steps.run(number)
+            losses.append(float(loss))
+            there = run.state(number + 1, check=False).torch()
+            here = {**self.steps.setting.tensors()}
+            for beta, c in self.steps.mode.corrections.items():
+                here[f"correction.{beta:.9g}"] = c
+            for name, t in there.items():
+                own = here[name]
+                own = own.to(torch.int32) if not own.is_floating_point() else own
+                if not same_bits(own.reshape(t.shape), t):
+                    raise Error(f"{name} differs after step {number + 1} of the block and of verde")
+        return losses
+
+
+HIDDEN = (
+    "a step changes this value of Python, which no program sees; make it a tensor of the model's "
+    "state (a buffer), or job.table(values)"
+)
+CLOCK = "a step must not depend on it"
+LAZY = (
+    "the first step makes this state, and from zeros it would be another one; run one step before "
+    "the capture"
+)
+STRANGER = (
+    "it reads a tensor from outside of the step that is not declared; give data by job.windows, "
+    "job.rows, job.table or job.batches, what never changes by job.constant, or keep it as a buffer"
+)
+
+
+def _shortened(program: Program, steps: int) -> Program:
+    short = Program(program.seed, steps, 1)
+    short.leaves, short.data = program.leaves, program.data
+    short.init, short.step = program.init, program.step
+    return short
+
+
+def _write(folder: Path, program: Program) -> str:
+    """The folder of a job, whole or not at all; returns the program's hash."""
+    folder = Path(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if folder.exists() and not (folder / "program").exists() and any(folder.iterdir()):
+        raise Error(f"{folder} is there, and holds no job")
+    new = folder.with_name(folder.name + ".new")
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir()
+    places = []
+    for i, d in enumerate(program.data):
+        name = f"data{i}.npy"
+        with writing(new / name) as file:
+            np.lib.format.write_array(file, d.array, version=(1, 0), allow_pickle=False)
+            offset = file.tell() - d.array.nbytes
+        places.append({"name": d.name, "file": name, "offset": offset})
+    encoded = program.encode()
+    for name, content in (
+        ("program", encoded),
+        ("data.json", json.dumps({"verde": 1, "data": places}, indent=1).encode()),
+        ("places.json", json.dumps(_places(program), indent=0).encode()),
+    ):
+        with writing(new / name) as file:
+            file.write(content)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.replace(new, folder)
+    return hash_of(encoded)
+
+
+def _places(program: Program) -> dict[str, Any]:
+    """Where nodes come from: for people, and no part of the program."""
+    def told(node: Any) -> str:
+        site = node.place
+        if site is None:
+            return ""
+        return ("backward of " if site.backward else "") + relative(site.place)
+
+    return {"verde_places": 1, "step": [told(n) for n in program.step.nodes]}
+
+

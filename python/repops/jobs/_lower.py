@@ -1,0 +1,247 @@
+"""From what a step did to a program: each event by its rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+
+import numpy as np
+import torch
+
+from .._library import MAX_DIMS, Error
+from .._table import TABLE
+from ._graph import F32, I32, INT32, Program, Value
+from ._memory import MANY, Memory, Missing, code_of, fitting, product
+from ._record import Event, Place, Problem, Recorder, places
+
+# By the name of an operator: of the library, of a fused function, or torch's without "aten.". A rule
+# is given the lowering, the place of the first result, and the event's arguments; it gives a value
+# for each result.
+Rule = Callable[..., Any]
+LIBRARY: dict[str, Rule] = {}
+FUSED: dict[str, Rule] = {}
+TORCH: dict[str, Rule] = {}
+
+
+def rule(table: dict[str, Rule], *names: str) -> Callable[[Rule], Rule]:
+    def register(function: Rule) -> Rule:
+        for name in names:
+            table[name] = function
+        return function
+
+    return register
+
+
+class Series(Place):
+    """A number that Python has at each step: a table, in place of a constant."""
+
+    __slots__ = ("name", "values")
+
+    def __init__(self, name: str, values: np.ndarray, size: Sequence[int] = ()) -> None:
+        super().__init__(-1, 0, size, (1,) * len(tuple(size)), torch.float32)
+        self.name, self.values = name, values.astype("<f4")
+
+
+class Lower(Memory):
+    """Makes the graph of a step. What has no rule is in `problems`, each with its place."""
+
+    def __init__(self, recorder: Recorder, program: Program) -> None:
+        super().__init__(recorder, program)
+        self.problems: list[Problem] = list(recorder.problems)
+        self.step = Value("step", 0, I32, (1,)).within(0, max(0, program.steps - 1))
+
+    def read(self, p: Place) -> Value:
+        return self.at_step(p) if isinstance(p, Series) else super().read(p)
+
+    def at_step(self, series: Series) -> Value:
+        """A number of Python that is another one in each step."""
+        data = self.input(series.name, series.values.reshape(-1, 1))
+        return self.reshape(self.graph.emit("gather", data, self.step, axis=0), (1,))
+
+    # ---- operands of operators of elements ----
+
+    def typed(self, p: Place, code: int) -> Value:
+        return self.cast(self.read(p), code)
+
+    def full(self, x: Any, size: Sequence[int], code: int) -> Value:
+        """An operand in all of the result's dimensions."""
+        if not isinstance(x, Place):
+            return self.fill(x, size, code)
+        return self.broadcast(self.typed(x, code), x.size, size)
+
+    def broadcast(self, v: Value, given: Sequence[int], size: Sequence[int]) -> Value:
+        if product(given) == product(size):
+            return self.reshape(v, size)
+        given = (1,) * (len(size) - len(given)) + tuple(given)
+        groups: list[tuple[int, bool]] = []  # sizes of neighbours, and whether they are there
+        for d, n in zip(given, size):
+            if n == 1:
+                continue
+            if groups and groups[-1][1] == (d == n):
+                groups[-1] = (groups[-1][0] * n, d == n)
+            else:
+                groups.append((n, d == n))
+        if len(groups) > MAX_DIMS:
+            raise Missing(MANY)
+        v = self.reshape(v, [n if there else 1 for n, there in groups])
+        return self.reshape(self.expand(v, [n for n, _ in groups]), size)
+
+    def operand(self, x: Any, size: Sequence[int], code: int) -> Value:
+        """The second operand, which the library repeats by itself where it can."""
+        if not isinstance(x, Place):
+            return self.fill(x, (1,), code)
+        v = self.typed(x, code)
+        if v.numel == 1:
+            return self.reshape(v, (1,))
+        own = list(x.size)
+        while len(own) > 1 and own[0] == 1:
+            own.pop(0)
+        if len(size) <= MAX_DIMS and tuple(size[len(size) - len(own) :]) == tuple(own):
+            return self.reshape(v, own)
+        return self.broadcast(v, x.size, size)
+
+    def elements(self, name: str, a: Any, b: Any, size: Sequence[int], code: int = F32) -> Value:
+        """An operator of two operands; the larger comes first where that is no matter."""
+        small = not isinstance(a, Place) or product(a.size) < product(size)
+        if small and name in COMMUTES and isinstance(b, Place) and product(b.size) == product(size):
+            a, b = b, a
+        return self.graph.emit(name, self.full(a, size, code), self.operand(b, size, code))
+
+    def compare(self, kind: int, a: Any, b: Any, size: Sequence[int]) -> Value:
+        real = any(
+            x.dtype.is_floating_point if isinstance(x, Place) else isinstance(x, float)
+            for x in (a, b)
+        )
+        code = F32 if real else I32
+        x = self.graph.emit(
+            "compare", self.full(a, size, code), self.operand(b, size, code), kind=kind
+        )
+        return x.within(0, 1)
+
+    def where(self, c: Value, a: Value, b: Value) -> Value:
+        x = self.graph.emit("where", c, a, b)
+        return x if x.dtype == F32 else x.within(min(a.low, b.low), max(a.high, b.high))
+
+    def integer(self, v: Value, low: int, high: int) -> Value:
+        """A result of integers between these, by exact arithmetic."""
+        if low < INT32[0] or high > INT32[1]:
+            raise Missing(
+                f"integers that may lie between {low} and {high}, which is beyond 32 bits"
+            )
+        return v.within(low, high)
+
+    def iadd(self, a: Value, b: Value) -> Value:
+        return self.integer(self.graph.emit("iadd", a, b), a.low + b.low, a.high + b.high)
+
+    # ---- reductions: SPEC 3.2 and 3.3, all levels ----
+
+    def rows(self, name: str, cols: int, *inputs: Value) -> Value:
+        rows, left, block = inputs[0].numel // cols, cols, min(cols, 1024)
+        then = "reduce_max" if name == "reduce_max" else "reduce_sum"
+        x: Value | None = None
+        while x is None or left > 1:
+            blocks = -(-left // block)
+            shape = (rows, blocks) if rows > 1 else (blocks,)
+            given = inputs if x is None else (x,)
+            x = self.graph.emit(name, *given, cols=left, block=block, shape=shape)
+            name, left, block = then, blocks, min(blocks, 1024)
+        return x
+
+    def columns(self, name: str, cols: int, *inputs: Value) -> Value:
+        rows = inputs[0].numel // cols
+        x: Value | None = None
+        while x is None or rows > 1:
+            rows = -(-rows // 64)
+            shape = (rows, cols) if rows > 1 else (cols,)
+            x = self.graph.emit(name, *(inputs if x is None else (x,)), cols=cols, shape=shape)
+            name = "sum_rows"
+        return x
+
+    # ---- events ----
+
+    def run(self) -> None:
+        """All events; then `problems` says what was lacking."""
+        for event in self.recorder.events:
+            site = event.site
+            self.graph.scope = ".".join(
+                part for part in (site.module, "backward" if site.backward else "") if part
+            )
+            self.graph.place = site
+            try:
+                self._event(event)
+            except (Missing, Error) as why:
+                self.problems.append(Problem(site, event.name, str(why)))
+                self._stand_in(event)
+
+    def _event(self, event: Event) -> None:
+        targets = event.writes or event.outs
+        if all(p.numel == 0 for p in targets):
+            return
+        values = self._apply(event, targets)
+        for p, v in zip(targets, (values,) if isinstance(values, Value) else values):
+            if v is not None:
+                self.write(p, v, event.before)
+
+    def _apply(self, event: Event, targets: list[Place]) -> Any:
+        if event.kind == "fused":
+            return FUSED[event.name](self, *event.args, **event.kwargs)
+        if event.kind == "run":
+            return LIBRARY.get(event.name, _library)(
+                self, event.name, targets[0], event.args, event.kwargs["words"]
+            )
+        found = find(event.name)
+        if found is None:
+            raise Missing("no rule for it")
+        for p in (*places(event.args), *places(event.kwargs), *targets):
+            code_of(p.dtype)
+        return found(self, targets[0], *event.args, **event.kwargs)
+
+    def _stand_in(self, event: Event) -> None:
+        """So that what follows can be looked at; such a program is never written."""
+        for p in (*event.outs, *event.writes):
+            if p.numel:
+                count = self.recorder.elements(p.storage)
+                code = I32 if not p.dtype.is_floating_point else F32
+                self.held[p.storage] = self.fill(0, (count,), code)
+
+
+COMMUTES = ("add", "mul", "iadd", "max", "min")
+
+
+def find(name: str) -> Rule | None:
+    """By overload, by name, or in place as out of place."""
+    whole = name.removeprefix("aten.")
+    base = whole.split(".")[0]
+    for key in (whole, base, base.removesuffix("_")):
+        if key in TORCH:
+            return TORCH[key]
+    return None
+
+
+def _library(
+    self: Lower, name: str, out: Place, inputs: list[Place], words: Sequence[int]
+) -> Value:
+    """An operator of the library as it was called."""
+    operator = TABLE[name]
+    values = [self.read(p) for p in inputs]
+    signed = [
+        w & 0xFFFFFFFF if kind == "f" else _signed(w)
+        for w, (_, kind) in zip(words, operator.attributes)
+    ]
+    signed += [0] * (len(operator.attributes) - len(signed))
+    shape = out.size if operator.declared else None
+    return self.graph.emit_words(operator, values, signed, shape, code_of(out.dtype))
+
+
+def _signed(word: int) -> int:
+    word &= (1 << 64) - 1
+    return word - (1 << 64) if word >= 1 << 63 else word
+
+
+@rule(LIBRARY, "uniform", "normal", "permutation")
+def _random(*_: Any) -> Value:
+    raise Missing("random numbers of a step that are not dropout's or Bernoulli's")
+
+

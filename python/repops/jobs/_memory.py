@@ -1,0 +1,369 @@
+"""Places in memory as values of a graph: views become slices, transposes and expansions, and what is
+written in place becomes a new value of its storage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from .._library import MAX_DIMS
+from ._graph import F32, I32, Bits, Graph, Program, Value
+from ._record import Place, Recorder
+
+Tensor = torch.Tensor
+INTEGERS = {
+    torch.bool: (0, 1),
+    torch.uint8: (0, 255),
+    torch.int8: (-128, 127),
+    torch.int16: (-(2**15), 2**15 - 1),
+    torch.int32: (-(2**31), 2**31 - 1),
+    torch.int64: (-(2**63), 2**63 - 1),
+}
+MANY = f"more than {MAX_DIMS} dimensions that no merging brings together"
+EMPTY = "a tensor without elements, which no program has"
+
+
+class Missing(Exception):
+    """No operator of Verde computes this. The text says what is lacking."""
+
+
+def product(sizes: Sequence[int]) -> int:
+    n = 1
+    for d in sizes:
+        n *= d
+    return n
+
+
+def code_of(dtype: torch.dtype) -> int:
+    """The element type in programs: int64 and its like are i32 there, bool is 0 and 1."""
+    if dtype is torch.float32:
+        return F32
+    if dtype in INTEGERS:
+        return I32
+    raise Missing(f"numbers of {str(dtype).removeprefix('torch.')}")
+
+
+def fitting(size: Sequence[int]) -> tuple[int, ...]:
+    """Dimensions that a tensor of a program may have."""
+    size = tuple(size) or (1,)
+    return size if len(size) <= MAX_DIMS else (product(size),)
+
+
+def merged(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Sizes and strides, from the largest stride down, with those in one that lie together."""
+    runs: list[tuple[int, int]] = []
+    for size, stride in pairs:
+        if runs and runs[-1][1] == size * stride:
+            runs[-1] = (runs[-1][0] * size, stride)
+        else:
+            runs.append((size, stride))
+    return runs
+
+
+def neighbours(order: Sequence[int]) -> list[list[int]]:
+    """Positions of `order` in groups whose entries follow each other there."""
+    groups: list[list[int]] = []
+    for i, d in enumerate(order):
+        if groups and order[groups[-1][-1]] + 1 == d:
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    return groups
+
+
+class Memory:
+    """What each storage holds: a value with its elements in the order in which they lie."""
+
+    def __init__(self, recorder: Recorder, program: Program) -> None:
+        self.recorder, self.program = recorder, program
+        self.graph: Graph = program.step
+        self.held: dict[int, Value] = {}
+        self._inputs: dict[Any, Value] = {}
+        self.tables = 0  # views and writes that took a table of places
+
+    # ---- constants ----
+
+    def fill(self, number: float, dims: Sequence[int], code: int = F32) -> Value:
+        """The same number everywhere. Of integers, below 2^24."""
+        if code == I32:
+            if number != int(number) or abs(number) > 2**24:
+                return self.constant(torch.full(tuple(dims), int(number), dtype=torch.int64))
+            x = self.graph.emit("fill", shape=fitting(dims), value=float(number), called="constant")
+            whole = self.graph.emit("cast", x, dtype_=I32, called="constant")
+            return whole.within(int(number), int(number))
+        return self.graph.emit("fill", shape=fitting(dims), value=float(number), called="constant")
+
+    def constant(self, t: Tensor) -> Value:
+        """A tensor that is known when the step is captured."""
+        code, dims = code_of(t.dtype), fitting(t.shape)
+        a = t.detach().resolve_conj().contiguous().numpy().reshape(dims)
+        if code == I32:
+            return self._integers(a, dims)
+        words = a.reshape(-1).view("<u4")
+        if (words == words[0]).all():
+            return self.graph.emit(
+                "fill", shape=dims, value=Bits(int(words[0])), called="constant"
+            )
+        return self.program.constant("constant", a)
+
+    def _integers(self, a: np.ndarray, dims: tuple[int, ...]) -> Value:
+        low, high = int(a.min()), int(a.max())
+        if low < -(2**31) or high >= 2**31:
+            raise Missing("a constant integer beyond 32 bits")
+        flat = a.reshape(-1)
+        if low == high and abs(low) <= 2**24:
+            return self.fill(low, dims, I32)
+        if a.size > 1 and low == 0 and (flat == np.arange(a.size)).all():
+            x = self.graph.emit("iota", shape=(a.size,), dtype=I32)
+            return self.reshape(x, dims).within(0, a.size - 1)
+        return self.program.constant("constant", a.astype("<i4"))
+
+    def input(self, name: str, array: np.ndarray) -> Value:
+        """A data tensor that the user gave; one array is one tensor."""
+        key = (array.ctypes.data, array.dtype.str, array.shape)
+        if key not in self._inputs:
+            self._inputs[key] = self.program.input(name, array)
+        return self._inputs[key]
+
+    def table(self, numbers: np.ndarray) -> Value:
+        """Integers that say places."""
+        return self.program.constant("places", numbers.astype("<i4"))
+
+    # ---- shapes; bounds of integers stay ----
+
+    def _kept(self, v: Value, new: Value) -> Value:
+        return new.within(v.low, v.high) if v.dtype != F32 else new
+
+    def reshape(self, v: Value, dims: Sequence[int]) -> Value:
+        dims = fitting(dims)
+        if v.dims == dims:
+            return v
+        return self._kept(v, self.graph.emit("reshape", v, shape=dims, dtype=v.dtype))
+
+    def slice(self, v: Value, axis: int, start: int, length: int, step: int = 1) -> Value:
+        if start == 0 and length == v.dims[axis] and step == 1:
+            return v
+        new = self.graph.emit("slice", v, axis=axis, start=start, length=length, step=step)
+        return self._kept(v, new)
+
+    def transpose(self, v: Value, order: Sequence[int]) -> Value:
+        if list(order) == sorted(order):
+            return v
+        places = {f"d{i}": d for i, d in enumerate(order)}
+        return self._kept(v, self.graph.emit("transpose", v, **places))
+
+    def expand(self, v: Value, dims: Sequence[int]) -> Value:
+        """v with dimensions of 1 repeated."""
+        v = self.reshape(v, (1,) * (len(dims) - len(v.dims)) + v.dims)
+        for axis, n in enumerate(dims):
+            if v.dims[axis] != n:
+                v = self._kept(v, self.graph.emit("expand", v, axis=axis, count=n))
+        return v
+
+    def gather(self, v: Value, places: np.ndarray) -> Value:
+        """Elements of v at places, in the places' shape."""
+        self.tables += 1
+        flat = self.reshape(v, (v.numel,))
+        new = self.graph.emit("gather", flat, self.table(places.reshape(-1)), axis=0)
+        return self.reshape(self._kept(v, new), places.shape)
+
+    def concat(self, axis: int, parts: Sequence[Value]) -> Value:
+        if len(parts) == 1:
+            return parts[0]
+        new = self.graph.emit("concat_axis", *parts, axis=axis)
+        if new.dtype == F32:
+            return new
+        return new.within(min(p.low for p in parts), max(p.high for p in parts))
+
+    def cast(self, v: Value, code: int) -> Value:
+        if v.dtype == code:
+            return v
+        new = self.graph.emit("cast", v, dtype_=code)
+        return self._kept(v, new) if v.dtype != F32 else new
+
+    def moved(self, v: Value, size: Sequence[int], order: Sequence[int]) -> Value:
+        """v, which has the elements of `size`, with these dimensions in this order."""
+        live = [d for d in order if size[d] != 1]
+        base = sorted(live)
+        groups = neighbours([base.index(d) for d in live])
+        if len(groups) > MAX_DIMS:
+            raise Missing(MANY)
+        if len(groups) > 1:
+            ranked = sorted(range(len(groups)), key=lambda k: live[groups[k][0]])
+            v = self.reshape(v, [product([size[live[i]] for i in groups[k]]) for k in ranked])
+            v = self.transpose(v, [ranked.index(k) for k in range(len(groups))])
+        return self.reshape(v, [size[d] for d in order])
+
+    # ---- views ----
+
+    def strided(
+        self, v: Value, offset: int, size: Sequence[int], stride: Sequence[int]
+    ) -> Value:
+        """Elements of v, which lie in order."""
+        if product(size) == 0:
+            raise Missing(EMPTY)
+        live = [(d, s) for d, s in zip(size, stride) if d != 1]
+        if any(s == 0 for _, s in live):
+            return self._repeated(v, offset, size, live)
+        order = sorted(range(len(live)), key=lambda i: -live[i][1])
+        lying = [live[i] for i in order]
+        x = self._region(v, offset, merged(lying))
+        return self.reshape(self._ordered(x, lying, order), size)
+
+    def _repeated(
+        self, v: Value, offset: int, size: Sequence[int], live: list[tuple[int, int]]
+    ) -> Value:
+        core = [(d, s) for d, s in live if s]
+        x = self.strided(v, offset, [d for d, _ in core], [s for _, s in core])
+        groups: list[tuple[int, bool]] = []  # sizes of neighbours, and whether they repeat
+        for d, s in live:
+            if groups and groups[-1][1] == (s == 0):
+                groups[-1] = (groups[-1][0] * d, s == 0)
+            else:
+                groups.append((d, s == 0))
+        if len(groups) > MAX_DIMS:
+            raise Missing(MANY)
+        x = self.reshape(x, [1 if repeats else d for d, repeats in groups])
+        return self.reshape(self.expand(x, [d for d, _ in groups]), size)
+
+    def _ordered(self, v: Value, lying: list[tuple[int, int]], order: list[int]) -> Value:
+        """v has its dimensions as they lie; order[i]: which of the view's dimensions that is."""
+        groups = neighbours(order)
+        if len(groups) <= 1:
+            return v
+        if len(groups) > MAX_DIMS:
+            raise Missing(MANY)
+        v = self.reshape(v, [product([lying[i][0] for i in g]) for g in groups])
+        return self.transpose(v, sorted(range(len(groups)), key=lambda k: order[groups[k][0]]))
+
+    def _region(self, v: Value, offset: int, runs: list[tuple[int, int]]) -> Value:
+        """Elements at offset + sums of multiples of strides, which descend."""
+        length = v.numel
+        if not runs:
+            return self.slice(self.reshape(v, (length,)), 0, offset, 1)
+        if len(runs) == 1 and runs[0] == (length, 1):
+            return v
+        digits = _digits(offset, runs, length)
+        if digits is None:
+            places = np.full((), offset, "i8")
+            for d, s in runs:
+                places = places[..., None] + np.arange(d) * s
+            return self.gather(v, places)
+        radix, starts, counts, whole = digits
+        flat = self.reshape(v, (length,))
+        if whole != length:
+            flat = self._kept_zero(flat, whole - length)
+        x = self.reshape(flat, radix)
+        for axis, (start, count) in enumerate(zip(starts, counts)):
+            x = self.slice(x, axis, start, count)
+        return x
+
+    def _kept_zero(self, v: Value, after: int) -> Value:
+        new = self.graph.emit("pad", v, axis=0, before=0, after=after, value=0.0)
+        return new.within(min(v.low, 0), max(v.high, 0)) if v.dtype != F32 else new
+
+    # ---- reading and writing ----
+
+    def read(self, p: Place) -> Value:
+        if p.numel == 0:
+            raise Missing(EMPTY)
+        code_of(p.dtype)
+        if p.const is not None:
+            return self.constant(p.const)
+        if p.storage not in self.held:
+            raise Missing("memory that nothing of the step has written")
+        return self.strided(self.held[p.storage], p.offset, p.size, p.stride)
+
+    def write(self, p: Place, v: Value, before: dict[int, Tensor | None]) -> None:
+        """v has the place's elements in the order of its dimensions."""
+        if p.numel == 0:
+            return
+        live = [(d, s) for d, s in zip(p.size, p.stride) if d != 1]
+        order = sorted(range(len(live)), key=lambda i: -live[i][1])
+        v = self._as_it_lies(v, live, order)
+        runs = merged([live[i] for i in order])
+        whole = self.recorder.elements(p.storage)
+        if p.numel == whole:
+            self.held[p.storage] = v
+            return
+        old = self.reshape(self._old(p, before, whole), (whole,))
+        self.held[p.storage] = self._put(old, v, p.offset, runs)
+
+    def _old(self, p: Place, before: dict[int, Tensor | None], whole: int) -> Value:
+        held = self.held.get(p.storage)
+        if held is not None:
+            return held
+        known = before.get(p.storage)
+        return self.fill(0, (whole,), code_of(p.dtype)) if known is None else self.constant(known)
+
+    def _as_it_lies(self, v: Value, live: list[tuple[int, int]], order: list[int]) -> Value:
+        groups = neighbours(order)
+        if len(groups) <= 1:
+            return v
+        if len(groups) > MAX_DIMS:
+            raise Missing(MANY)
+        ranked = sorted(range(len(groups)), key=lambda k: order[groups[k][0]])
+        v = self.reshape(v, [product([live[order[i]][0] for i in groups[k]]) for k in ranked])
+        return self.transpose(v, [ranked.index(k) for k in range(len(groups))])
+
+    def _put(self, old: Value, v: Value, offset: int, runs: list[tuple[int, int]]) -> Value:
+        """old, which is flat, with v's elements in the region."""
+        length = old.numel
+        digits = _digits(offset, runs or [(1, 1)], length)
+        if digits is None or digits[3] != length:
+            return self._put_by_table(old, v, offset, runs)
+        radix, starts, counts, _ = digits
+        old, v = self.reshape(old, radix), self.reshape(v, counts)
+        for axis in reversed(range(len(radix))):
+            part = old
+            for outer in range(axis):
+                part = self.slice(part, outer, starts[outer], counts[outer])
+            start, end = starts[axis], starts[axis] + counts[axis]
+            parts = [v]
+            if start:
+                parts.insert(0, self.slice(part, axis, 0, start))
+            if end < radix[axis]:
+                parts.append(self.slice(part, axis, end, radix[axis] - end))
+            v = self.concat(axis, parts)
+        return self.reshape(v, (length,))
+
+    def _put_by_table(
+        self, old: Value, v: Value, offset: int, runs: list[tuple[int, int]]
+    ) -> Value:
+        self.tables += 1
+        places = np.full((), offset, "i8")
+        for d, s in runs:
+            places = places[..., None] + np.arange(d) * s
+        at = places.reshape(-1)
+        hit, source = np.zeros(old.numel, "<i4"), np.zeros(old.numel, "<i4")
+        hit[at], source[at] = 1, np.arange(at.size)
+        new = self.gather(v, source)
+        out = self.graph.emit("where", self.table(hit), new, old)
+        if out.dtype == F32:
+            return out
+        return out.within(min(v.low, old.low), max(v.high, old.high))
+
+
+Digits = tuple[list[int], list[int], list[int], int]
+
+
+def _digits(offset: int, runs: Sequence[tuple[int, int]], length: int) -> Digits | None:
+    """A region of a row as a box: dimensions of the row, where the box starts and how long it is
+    along each, and their product, which may be more than the row has. None: it is no box."""
+    runs = list(runs)
+    if runs[-1][1] > 1:
+        runs.append((1, 1))
+    if len(runs) > MAX_DIMS or any(a[1] % b[1] for a, b in zip(runs, runs[1:])):
+        return None
+    radix, starts, rest = [], [], offset
+    for i, (_, stride) in enumerate(runs):
+        starts.append(rest // stride)
+        rest %= stride
+        radix.append(runs[i - 1][1] // stride if i else -(-length // stride))
+    counts = [d for d, _ in runs]
+    if any(start + d > r for start, d, r in zip(starts, counts, radix)):
+        return None
+    return radix, starts, counts, product(radix)

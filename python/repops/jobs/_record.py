@@ -1,0 +1,584 @@
+"""What a step really computes: every operator of torch that reaches memory, and every call of the
+library.
+
+`Below` lies outside of the block and sees what the block's handlers call; `Above` lies inside and
+sees what the user's code calls, so that it can say where. Tensors are places in storages, so that
+views and writes in place need no rules. What depends on no state, no data and no draw is a
+constant: it is not recorded, and where something that is recorded reads it, its bytes are kept.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from .. import _context
+from .._library import Attention, Error
+from ..torch._integers import tensors
+from ..torch._sites import Site, Sites
+from ..torch.functional import KERNELS
+
+Tensor = torch.Tensor
+
+
+class Place:
+    """Elements of a storage. const: what they were, if they are known; else None."""
+
+    __slots__ = ("storage", "offset", "size", "stride", "dtype", "const")
+
+    def __init__(
+        self,
+        storage: int,
+        offset: int,
+        size: Sequence[int],
+        stride: Sequence[int],
+        dtype: torch.dtype,
+    ) -> None:
+        self.storage, self.offset, self.dtype = storage, offset, dtype
+        self.size, self.stride = tuple(size), tuple(stride)
+        self.const: Tensor | None = None
+
+    @property
+    def numel(self) -> int:
+        n = 1
+        for d in self.size:
+            n *= d
+        return n
+
+    def __repr__(self) -> str:
+        known = "=" if self.const is not None else ""
+        return f"{known}{self.storage}+{self.offset}{list(self.size)}"
+
+
+class Event(NamedTuple):
+    """kind: "torch", "run" (an operator of the library) or "fused".
+
+    outs are new tensors, writes such as were there. before: of storages among them that were
+    constant, what they held; None: nothing."""
+
+    kind: str
+    name: str
+    args: Any
+    kwargs: dict[str, Any]
+    outs: list[Place]
+    writes: list[Place]
+    site: Site
+    before: dict[int, Tensor | None]
+
+
+class Problem(NamedTuple):
+    """Why a step is no program."""
+
+    site: Site
+    name: str
+    why: str
+
+
+class _Storage:
+    """identity is kept from being used again by a weak reference."""
+
+    __slots__ = ("number", "start", "size", "elements", "weak", "outside")
+
+    def __init__(self, number: int, t: Tensor) -> None:
+        s = t.untyped_storage()
+        self.number, self.start, self.size = number, s.data_ptr(), s.nbytes()
+        self.elements = self.size // t.element_size()
+        self.weak = StorageWeakRef(s)
+        self.outside = True  # it was there before the step
+
+
+def places(value: Any) -> Iterator[Place]:
+    """All places in nested lists."""
+    if isinstance(value, Place):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for v in value:
+            yield from places(v)
+    elif isinstance(value, dict):
+        for v in value.values():
+            yield from places(v)
+
+
+class Recorder:
+    """Everything of one step that is not constant. It is the context's watcher meanwhile."""
+
+    def __init__(self, sites: Sites) -> None:
+        self.events: list[Event] = []
+        self.problems: list[Problem] = []
+        self.sites = sites
+        self.site = Site("", "", False, "")
+        self._storages: list[_Storage] = []
+        self._by_identity: dict[int, _Storage] = {}
+        self._starts: list[tuple[int, int]] = []  # where storages begin, and their numbers
+        self.live: set[int] = set()  # storages whose content is not constant
+        self._empty: set[int] = set()  # those whose content is not defined
+        # Constants that were there before the step, and where they are read first.
+        self.strangers: dict[int, tuple[Site, Place]] = {}
+
+    # ---- places ----
+
+    def storage(self, t: Tensor) -> _Storage:
+        identity = t.untyped_storage()._cdata
+        found = self._by_identity.get(identity)
+        if found is None:
+            found = _Storage(len(self._storages), t)
+            self._storages.append(found)
+            self._by_identity[identity] = found
+            if found.size:
+                bisect.insort(self._starts, (found.start, found.number))
+        return found
+
+    def elements(self, storage: int) -> int:
+        return self._storages[storage].elements
+
+    def made(self, t: Tensor) -> Place:
+        """The place of a new tensor."""
+        p = self.place(t)
+        if p.storage == self._storages[-1].number:
+            self._storages[-1].outside = False
+        return p
+
+    def place(self, t: Tensor) -> Place:
+        return Place(self.storage(t).number, t.storage_offset(), t.shape, t.stride(), t.dtype)
+
+    def at(
+        self,
+        address: int,
+        size: Sequence[int],
+        stride: Sequence[int] | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> Place:
+        """The place at an address, dense unless it has strides."""
+        if stride is None:
+            stride, n = [], 1
+            for d in reversed(size):
+                stride.insert(0, n)
+                n *= d
+        i = bisect.bisect_right(self._starts, (address, len(self._storages)))
+        while i > 0:
+            i -= 1
+            s = self._storages[self._starts[i][1]]
+            if address < s.start + s.size and not s.weak.expired():
+                return Place(s.number, (address - s.start) // dtype.itemsize, size, stride, dtype)
+            if s.start + (1 << 40) < address:
+                break
+        raise Error(f"the library was given memory of no tensor, at {address:#x}")
+
+    def content(self, p: Place) -> Tensor:
+        """A dense copy of what a place holds."""
+        storage = self._storages[p.storage].weak.cdata
+        s = torch.UntypedStorage._new_with_weak_ptr(storage)
+        return torch.empty(0, dtype=p.dtype).set_(s, p.offset, p.size, p.stride).clone(
+            memory_format=torch.contiguous_format
+        )
+
+    # ---- what is recorded ----
+
+    def declare(self, t: Tensor) -> Place:
+        """From now on its content is not constant."""
+        p = self.place(t)
+        self.live.add(p.storage)
+        return p
+
+    def is_live(self, value: Any) -> bool:
+        return any(p.storage in self.live for p in places(value) if p.numel)
+
+    def prepare(self, given: Any, written: Sequence[Place]) -> dict[int, Tensor | None]:
+        """Before it is computed: constants among the inputs get their bytes, constants that are
+        written to leave theirs."""
+        for p in places(given):
+            if p.storage not in self.live and p.numel and p.const is None:
+                p.const = self.content(p)
+                if self._storages[p.storage].outside:
+                    self.strangers.setdefault(p.storage, (self.site, p))
+        before: dict[int, Tensor | None] = {}
+        for p in written:
+            if p.storage not in self.live:
+                s = self._storages[p.storage]
+                whole = Place(s.number, 0, (s.elements,), (1,), p.dtype)
+                before[s.number] = None if s.number in self._empty else self.content(whole)
+        return before
+
+    def put(
+        self,
+        kind: str,
+        name: str,
+        args: Any,
+        kwargs: dict[str, Any],
+        outs: list[Place],
+        writes: list[Place],
+        before: dict[int, Tensor | None],
+    ) -> None:
+        self.events.append(Event(kind, name, args, kwargs, outs, writes, self.site, before))
+        for p in outs + writes:
+            self.live.add(p.storage)
+
+    def constant(self, made: Sequence[Place], empty: bool = False) -> None:
+        for p in made:
+            (self._empty.add if empty else self._empty.discard)(p.storage)
+
+    def refuse(self, name: str, why: str) -> None:
+        self.problems.append(Problem(self.site, name, why))
+
+    # ---- the library's calls: what _call tells its watcher, before each ----
+
+    def run(self, name: str, words: Sequence[int], inputs: Sequence[Tensor], out: Tensor) -> None:
+        with _disable_current_modes():
+            ins, to = [self.place(t) for t in inputs], self.place(out)
+            self._called("run", name, ins, {"words": tuple(words)}, [to])
+
+    def run_flat(
+        self, name: str, words: Sequence[int], inputs: Sequence[Tensor], out: Tensor
+    ) -> None:
+        """Of elements, in the order in which they lie."""
+        with _disable_current_modes():
+            flat = [
+                Place(self.storage(t).number, t.storage_offset(), (t.numel(),), (1,), t.dtype)
+                for t in (*inputs, out)
+            ]
+            self._called("run", name, flat[:-1], {"words": tuple(words)}, flat[-1:])
+
+    def fused(self, name: str, arguments: Sequence[Any]) -> None:
+        with _disable_current_modes():
+            it = _Arguments(self, [getattr(a, "_obj", a) for a in arguments])
+            for call, ins, attributes, outs in FUSED[name](it):
+                self._called("fused", call, ins, attributes, outs)
+
+    def _called(
+        self, kind: str, name: str, ins: list[Any], attributes: dict[str, Any], outs: list[Any]
+    ) -> None:
+        to = [p for p in outs if p is not None]
+        if not self.is_live(ins) and not self.is_live(to):
+            self.constant(to)
+            return
+        before = self.prepare(ins, to)
+        self.put(kind, name, ins, attributes, outs, [], before)
+
+
+# ---- functions of fused.h: the operators that each stands for ----
+
+# The name of a rule, its inputs, attributes and outputs; None: an input or output that is not there.
+Part = tuple[str, list[Any], dict[str, Any], list[Any]]
+
+
+class _Arguments:
+    """Of a call: numbers and structures, and places of what is in memory."""
+
+    def __init__(self, recorder: Recorder, given: Sequence[Any]) -> None:
+        self.recorder, self.given = recorder, given
+
+    def __getitem__(self, i: int) -> Any:
+        return self.given[i]
+
+    def place(self, i: Any, size: Sequence[int], **how: Any) -> Place | None:
+        """Argument i, an address, or a structure's member; None where it is NULL."""
+        value = self.given[i] if isinstance(i, int) else i[0]
+        address = _address(value)
+        return self.recorder.at(address, size, **how) if address else None
+
+
+def _address(value: Any) -> int:
+    if isinstance(value, Tensor):
+        return value.data_ptr()
+    data = getattr(value, "data", value)  # a Gradient
+    return int(getattr(data, "value", data) or 0)
+
+
+def _sum(it: _Arguments) -> Iterator[Part]:
+    rows, cols = it[0], it[1]
+    yield "sum", [it.place(2, (rows, cols))], {}, [it.place(3, (rows,))]
+
+
+def _sum_rows(it: _Arguments) -> Iterator[Part]:
+    rows, cols = it[0], it[1]
+    yield "sum_rows", [it.place(2, (rows, cols))], {}, [it.place(3, (cols,))]
+
+
+def _linear(it: _Arguments) -> Iterator[Part]:
+    n = it[0]
+    ins = [it.place(1, (n.rows, n.in_)), it.place(2, _weight(n)), it.place(3, (n.out,))]
+    yield "linear", ins, {"transposed": n.transposed}, [it.place(5, (n.rows, n.out))]
+
+
+def _weight(n: Any) -> tuple[int, int]:
+    return (n.out, n.in_) if n.transposed else (n.in_, n.out)
+
+
+def _linear_backward(it: _Arguments) -> Iterator[Part]:
+    n = it[0]
+    ins = [it.place(1, (n.rows, n.in_)), it.place(2, _weight(n)), it.place(4, (n.rows, n.out))]
+    sizes = {"dx": (n.rows, n.in_), "dw": _weight(n), "db": (n.out,)}
+    for i, (name, size) in enumerate(sizes.items()):
+        to = it.place(5 + i, size)
+        if to is not None:
+            yield f"linear_{name}", ins, {"transposed": n.transposed}, [to]
+
+
+def _heads(
+    it: _Arguments, i: int, batch: int, heads: int, rows: int, size: int, row: int
+) -> Place | None:
+    """[B, H, T, D], dense or with so many numbers from one row to the next."""
+    stride = (rows * row, size, row, 1) if row else None
+    return it.place(i, (batch, heads, rows, size), stride=stride)
+
+
+def _attention(it: _Arguments) -> tuple[Attention, list[Any], dict[str, Any]]:
+    a = it[0]
+    if a.kv_rows or a.dropout:
+        raise Error("attention with a cache or with dropout is no part of a step")
+    ins = [
+        _heads(it, 1, a.batch, a.heads, a.queries, a.head_size, a.q_row),
+        _heads(it, 2, a.batch, a.kv_heads, a.keys, a.head_size, a.k_row),
+        _heads(it, 3, a.batch, a.kv_heads, a.keys, a.head_size, a.v_row),
+        it.place([a.key_bias], (a.batch, a.keys)),
+    ]
+    times = a.heads // a.kv_heads
+    return a, ins, {"times": times, "causal": a.causal, "window": a.window, "scale": a.scale}
+
+
+def _attention_forward(it: _Arguments) -> Iterator[Part]:
+    a, ins, how = _attention(it)
+    rows = (a.batch, a.heads, a.queries, 1)
+    out = _heads(it, 4, a.batch, a.heads, a.queries, a.head_size, a.out_row)
+    yield "attention", ins, how, [out, it.place(5, rows), it.place(6, rows)]
+
+
+def _attention_backward(it: _Arguments) -> Iterator[Part]:
+    a, ins, how = _attention(it)
+    rows = (a.batch, a.heads, a.queries, 1)
+    query = (a.batch, a.heads, a.queries, a.head_size)
+    key = (a.batch, a.kv_heads, a.keys, a.head_size)
+    ins += [_heads(it, 4, *query, a.out_row), it.place(5, rows), it.place(6, rows)]
+    ins += [_heads(it, 7, *query, a.out_row)]
+    outs = [_heads(it, 8, *query, a.q_row), _heads(it, 9, *key, a.k_row)]
+    yield "attention_backward", ins, how, [*outs, _heads(it, 10, *key, a.v_row)]
+
+
+def _cross_entropy(it: _Arguments) -> Iterator[Part]:
+    rows, cols = it[0], it[1]
+    ins = [it.place(2, (rows, cols)), it.place(3, (rows,), dtype=torch.int32)]
+    how = {"ignore": it[4]}
+    dx = it.place(9, (rows, cols))
+    if dx is not None:
+        yield "cross_entropy_grad", [*ins, it.place(5, (rows,))], how, [dx]
+    yield "cross_entropy", ins, how, [it.place(6, (rows,))]
+
+
+def _layer_norm(it: _Arguments) -> Iterator[Part]:
+    rows, cols = it[0], it[1]
+    ins = [it.place(3, (rows, cols)), it.place(4, (cols,)), it.place(5, (cols,))]
+    outs = [it.place(6, (rows, cols)), it.place(7, (rows,)), it.place(8, (rows,))]
+    yield "layer_norm", ins, {"eps": it[2]}, outs
+
+
+def _layer_norm_backward(it: _Arguments) -> Iterator[Part]:
+    rows, cols = it[0], it[1]
+    ins = [it.place(2, (rows, cols)), it.place(3, (cols,)), it.place(4, (rows,))]
+    ins += [it.place(5, (rows,)), it.place(6, (rows, cols))]
+    outs = [it.place(7, (rows, cols)), it.place(8, (cols,)), it.place(9, (cols,))]
+    yield "layer_norm_backward", ins, {}, outs
+
+
+def _softmax(name: str) -> Any:
+    def parts(it: _Arguments) -> Iterator[Part]:
+        rows, cols = it[0], it[1]
+        outs = [it.place(3, (rows, cols)), it.place(4, (rows,)), it.place(5, (rows,))]
+        yield name, [it.place(2, (rows, cols))], {}, outs
+
+    return parts
+
+
+def _softmax_backward(name: str) -> Any:
+    def parts(it: _Arguments) -> Iterator[Part]:
+        rows, cols = it[0], it[1]
+        ins = [it.place(2, (rows, cols)), it.place(3, (rows, cols))]
+        yield name, ins, {}, [it.place(4, (rows, cols))]
+
+    return parts
+
+
+def _adamw_all(it: _Arguments) -> Iterator[Part]:
+    for i in range(it[0]):
+        p = it[1][i]
+        s = p.step.contents
+        own = [it.place([a], (s.count,)) for a in (p.w, p.m, p.v, p.gradient)]
+        one = [it.place([a], (1,)) for a in (s.clip, s.c1, s.c2, s.rate)]
+        how = {"beta1": s.beta1, "beta2": s.beta2, "eps": s.eps, "decay": s.decay}
+        outs = [it.place([a], (s.count,)) for a in (p.w_out, p.m_out, p.v_out)]
+        yield "adamw", own + one, how, outs
+
+
+def _sgd(it: _Arguments) -> Iterator[Part]:
+    s = it[0]
+    size = (s.count,)
+    ins = [it.place(i, size) for i in (1, 2, 3)]
+    ins += [it.place([s.clip], (1,)), it.place([s.rate], (1,))]
+    how = {"momentum": s.momentum, "decay": s.decay, "nesterov": s.nesterov}
+    yield "sgd", ins, how, [it.place(4, size), it.place(5, size)]
+
+
+FUSED = {
+    "ro_sum": _sum,
+    "ro_sum_rows": _sum_rows,
+    "ro_linear": _linear,
+    "ro_linear_backward": _linear_backward,
+    "ro_attention_forward": _attention_forward,
+    "ro_attention_backward": _attention_backward,
+    "ro_cross_entropy": _cross_entropy,
+    "ro_layer_norm": _layer_norm,
+    "ro_layer_norm_backward": _layer_norm_backward,
+    "ro_softmax": _softmax("softmax"),
+    "ro_log_softmax": _softmax("log_softmax"),
+    "ro_softmax_backward": _softmax_backward("softmax_backward"),
+    "ro_log_softmax_backward": _softmax_backward("log_softmax_backward"),
+    "ro_adamw_all": _adamw_all,
+    "ro_sgd": _sgd,
+}
+
+
+# ---- torch's operators ----
+
+# What they leave in memory is not defined.
+_UNDEFINED = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize_"}
+_READS = {"_local_scalar_dense", "equal", "is_nonzero", "item"}  # Python reads a number
+_LIFTED = {"lift_fresh", "lift_fresh_copy", "lift"}
+_REPLACES = {"copy_", "zero_", "fill_"}  # what was there before does not count
+
+
+def _base(func: Any) -> str:
+    return func._schema.name.split("::")[-1]
+
+
+def _written(func: Any, args: tuple, kwargs: dict) -> list[Tensor]:
+    found: list[Tensor] = []
+    for i, a in enumerate(func._schema.arguments):
+        if a.alias_info is not None and a.alias_info.is_write:
+            found += tensors([args[i] if i < len(args) else kwargs.get(a.name)])
+    return found
+
+
+class Below(TorchDispatchMode):
+    """Records what the block's handlers compute with torch."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        base = _base(func)
+        if func.namespace == "repops":
+            with self:  # its kernel is Python, and its parts are recorded
+                return KERNELS[func._schema.name](*args, **kwargs)
+        if func.namespace != "aten":
+            return func(*args, **kwargs)
+        if func._can_decompose() and base not in _READS:
+            with self:
+                return func.decompose(*args, **kwargs)
+        return self._record(func, base, args, kwargs)
+
+    def _flat(self, value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return self.recorder.place(value)
+        if isinstance(value, (list, tuple)):
+            return [self._flat(v) for v in value]
+        return value
+
+    def _record(self, func: Any, base: str, args: tuple, kwargs: dict) -> Any:
+        r = self.recorder
+        if base in _LIFTED:
+            r.made(args[0])  # torch.tensor makes it where no mode sees it
+        given, named = self._flat(args), {k: self._flat(v) for k, v in kwargs.items()}
+        written = _written(func, args, kwargs)
+        writes = [r.place(t) for t in written]
+        random = torch.Tag.nondeterministic_seeded in func.tags and base not in _UNDEFINED
+        read = [*places(given), *places(named)]
+        if base in _REPLACES:
+            own = {p.storage for p in writes}
+            read = [p for p in read if p.storage not in own]
+        live = random or r.is_live(read) or r.is_live(writes)
+        if base in _READS:
+            if live:
+                r.refuse(str(func), READ)
+            return func(*args, **kwargs)
+        if not live or base in _UNDEFINED:
+            out = func(*args, **kwargs)
+            known = {p.storage for p in (*places(given), *places(named))}
+            made = [r.made(t) for t in tensors([out])]  # views show what is known
+            made = [p for p in made if p.storage not in known] + writes
+            r.constant([p for p in made if p.storage not in r.live], base in _UNDEFINED)
+            return out
+        if torch.Tag.inplace_view in func.tags:
+            return func(*args, **kwargs)
+        if random:
+            r.refuse(str(func), RANDOM)
+        return self._live(func, args, kwargs, (given, named), (written, writes))
+
+    def _live(self, func: Any, args: tuple, kwargs: dict, read: tuple, write: tuple) -> Any:
+        r = self.recorder
+        (given, named), (written, writes) = read, write
+        known = {t.untyped_storage()._cdata for t in tensors([args, list(kwargs.values())])}
+        replaced = {p.storage for p in writes} if _base(func) in _REPLACES else set()
+        read = [p for p in (*places(given), *places(named)) if p.storage not in replaced]
+        before = r.prepare(read, writes)
+        out = func(*args, **kwargs)
+        own = {id(t) for t in written}
+        fresh = [
+            t
+            for t in tensors([out])
+            if id(t) not in own and t.untyped_storage()._cdata not in known
+        ]
+        if fresh or written:
+            outs = [r.made(t) for t in fresh]
+            r.put("torch", str(func), given, named, outs, writes, before)
+        return out  # else it is a view
+
+
+READ = "Python reads a number that depends on the step's data"
+RANDOM = "it draws from torch's generator, which no program has"
+
+
+class Above(TorchDispatchMode):
+    """Tells the recorder where in the user's code an operator is called."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder, self._depth = recorder, 0
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        r = self.recorder
+        if self._depth == 0:
+            r.site = r.sites.here(str(func))
+        self._depth += 1
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            self._depth -= 1
+
+
+@contextlib.contextmanager
+def recording(recorder: Recorder, block: Any) -> Iterator[None]:
+    """Everything inside is recorded; block: what to enter meanwhile."""
+    with Below(recorder), block, Above(recorder), recorder.sites:
+        context = _context.current()
+        context.watcher = recorder
+        try:
+            yield
+        finally:
+            context.watcher = None
+
+
