@@ -6,23 +6,44 @@ python3 generate.py --check   says what is out of date, and exits with 1
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import sys
 import types
 from pathlib import Path
+from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parent
 
 
-def operators() -> list[tuple[str, str, str]]:
-    """Name, inputs and text of each operator, from operators.def."""
-    source = (TOP / "repops/src/operators.def").read_text()
-    found = re.findall(
-        r'^RO_OPERATOR\(\d+, \w+, (\w+),[^"]*"([^"]*)",\s*"([^"]*)"', source, re.MULTILINE
-    )
-    return [(name, inputs, text) for name, inputs, text in found]
+OPERATORS = "repops/src/operators.def"
+
+
+class Operator(NamedTuple):
+    """A row of operators.def, with the names of its attributes."""
+
+    name: str
+    onto: int
+    inputs: str
+    text: str
+    reads: str
+    attributes: list[str]
+
+
+def operators(source: str) -> dict[str, Operator]:
+    """Each operator by its name in capitals, from the text of operators.def."""
+    attributes: dict[str, list[str]] = {}
+    row = r"^RO_(?:ATTRIBUTE|DEFAULTED)\((\w+), \d+, \w+, (\w+),"
+    for key, attribute in re.findall(row, source, re.MULTILINE):
+        attributes.setdefault(key, []).append(attribute)
+    row = r'^RO_OPERATOR\(\d+, (\w+), (\w+),[^"]* (\w+), \w+,' + 3 * r'\s*"([^"]*)",?'
+    found = re.findall(row, source, re.MULTILINE)
+    return {
+        key: Operator(name, int(onto, 0), inputs, text, reads, attributes.get(key, []))
+        for key, name, onto, inputs, text, reads in found
+    }
 
 
 def names(inputs: str) -> str:
@@ -48,15 +69,66 @@ def specification() -> dict[str, str]:
     return found
 
 
+Route = tuple[str, str, tuple[float, ...]]  # the operator, its arguments, defaults of the last ones
+
+
+def arguments(text: str) -> tuple[list[str], list[float]]:
+    """Names of a signature's arguments, and the defaults of the last of them."""
+    found, defaults = [], []
+    for part in text.split(", "):
+        name, is_given, default = part.partition("=")
+        if is_given:
+            defaults.append(ast.literal_eval(default))
+        elif defaults:
+            raise ValueError(f"{name} has no default, and stands behind one that has")
+        found.append(name)
+    return found, defaults
+
+
+def route(operator: Operator, aten: str, given: str) -> Route:
+    """How an operator of ATen is this one."""
+    inputs = names(operator.inputs).split()
+    found, defaults = arguments(given)
+    wanted = inputs + operator.attributes
+    if operator.reads != "; ".join(f"{name}[e]" for name in inputs):
+        raise ValueError(f"element e of {operator.name} reads more than element e")
+    if sorted(name for name in found if name != "_") != sorted(wanted):
+        raise ValueError(f"its arguments are {', '.join(found)}; expected {', '.join(wanted)}")
+    if aten.split(".")[0].endswith("_") and (len(inputs) > 1 or not operator.onto & 1):
+        raise ValueError(f"{operator.name} does not compute in the place of its only input")
+    return operator.name, " ".join(found), tuple(defaults)
+
+
+def routes(source: str) -> dict[str, Route]:
+    """What the rows RO_TORCH of operators.def say, by ATen's names."""
+    known, found = operators(source), dict[str, Route]()
+    for row in re.findall(r"^ *(RO_TORCH\(.*)$", source, re.MULTILINE):
+        parts = re.fullmatch(r'RO_TORCH\((\w+), "(\w+(?:\.\w+)?)\((.+)\)"\)', row)
+        try:
+            if not parts:
+                raise ValueError('expected RO_TORCH(NAME, "operator(argument, ...)")')
+            key, aten, given = parts.groups()
+            if key not in known:
+                raise ValueError(f"there is no operator {key}")
+            if aten in found:
+                raise ValueError(f"{aten} is {found[aten][0]} already")
+            found[aten] = route(known[key], aten, given)
+        except (ValueError, SyntaxError) as error:
+            sys.exit(f"{OPERATORS}: {row}: {error}")
+    return found
+
+
 def texts() -> str:
-    spec = specification()
+    spec, source = specification(), (TOP / OPERATORS).read_text()
+    all_, entry = operators(source).values(), "dict[str, str]"
     lines = ['"""What operators are called and do: by generate.py from the C sources."""', ""]
-    for table, values in (
-        ("INPUTS", {n: names(i) for n, i, _ in operators() if i}),
-        ("TEXTS", {n: t for n, _, t in operators() if t}),
-        ("SPEC", {n: spec[n] for n, _, _ in operators() if n in spec}),
+    for table, kind, values in (
+        ("INPUTS", entry, {o.name: names(o.inputs) for o in all_ if o.inputs}),
+        ("TEXTS", entry, {o.name: o.text for o in all_ if o.text}),
+        ("SPEC", entry, {o.name: spec[o.name] for o in all_ if o.name in spec}),
+        ("TORCH", f"dict[str, {Route}]", routes(source)),
     ):
-        lines += [f"{table}: dict[str, str] = {{"]
+        lines += [f"{table}: {kind} = {{"]
         lines += [f"    {name!r}: {value!r}," for name, value in values.items()] + ["}"]
     return "\n".join(lines) + "\n"
 

@@ -378,3 +378,20 @@ SPEC: dict[str, str] = {
     'random_words': '10.3: `random_words(key i32 [..., 2], position i32 [1]; seed, stream)`: shape of key; (words 0 and 1) of Philox with counter (key[r, 0], key[r, 1], position, stream), all as unsigned numbers.',
     'draw': "10.3: `draw(q, words i32 [..., 2])`: V >= 1; [..., 1] i32. With the words as unsigned numbers and total the row's sum, r = floor((w0 + 2^32 w1) total / 2^64): the lowest index for which q_0 + ... + q_index > r. total = 0: 0.",
 }
+TORCH: dict[str, tuple[str, str, tuple[float, ...]]] = {
+    'relu': ('relu', 'x', ()),
+    'relu_': ('relu', 'x', ()),
+    'leaky_relu': ('leaky_relu', 'x slope', (0.01,)),
+    'leaky_relu_backward': ('leaky_relu_grad', 'dy x slope _', ()),
+    'exp': ('exp', 'x', ()),
+    'log': ('log', 'x', ()),
+    'sqrt': ('sqrt', 'x', ()),
+    'rsqrt': ('rsqrt', 'x', ()),
+    'tanh': ('tanh', 'x', ()),
+    'erf': ('erf', 'x', ()),
+    'sigmoid': ('sigmoid', 'x', ()),
+    'silu': ('silu', 'x', ()),
+    'tanh_backward': ('tanh_grad', 'dy y', ()),
+    'sigmoid_backward': ('sigmoid_grad', 'dy y', ()),
+    'silu_backward': ('silu_grad', 'dy x', ()),
+}
