@@ -24,6 +24,7 @@ from . import (  # noqa: F401
     _losses,
     _margins,
     _norms,
+    _operators,
     _optimizers,
     _pools,
     _products,

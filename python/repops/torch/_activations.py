@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import torch
 
-from ._call import elementwise, elementwise_
+from ._call import elementwise
 from ._elements import clamp
 from ._functions import expm164, log1p64, narrow
-from ._registry import handles
+from ._registry import handles, of_float64
 
 Tensor = torch.Tensor
-
-
-@handles("relu_")
-def relu_(x: Tensor) -> Tensor:
-    return elementwise_("relu", (), x)
 
 
 @handles("gelu")
@@ -27,27 +22,12 @@ def gelu_backward(dy: Tensor, x: Tensor, *, approximate: str = "none") -> Tensor
     return elementwise("gelu_erf_grad" if approximate == "none" else "gelu_grad", (), x, dy)
 
 
-@handles("silu_backward")
-def silu_backward(dy: Tensor, x: Tensor) -> Tensor:
-    return elementwise("silu_grad", (), x, dy)
-
-
-@handles("tanh_backward")
-def tanh_backward(dy: Tensor, y: Tensor) -> Tensor:
-    return elementwise("tanh_grad", (), y, dy)
-
-
-@handles("sigmoid_backward")
-def sigmoid_backward(dy: Tensor, y: Tensor) -> Tensor:
-    return elementwise("sigmoid_grad", (), y, dy)
-
-
-@handles("leaky_relu")
+@of_float64("leaky_relu")
 def leaky_relu(x: Tensor, slope: float = 0.01) -> Tensor:
     return torch.where(x > 0, x, x * slope)
 
 
-@handles("leaky_relu_backward")
+@of_float64("leaky_relu_backward")
 def leaky_relu_backward(dy: Tensor, x: Tensor, slope: float, is_result: bool) -> Tensor:
     return torch.where(x > 0, dy, dy * slope)
 

@@ -9,27 +9,14 @@ import torch
 
 from ._call import Leftover, elementwise, need
 from ._functions import atan264, log1p64, log64, narrow
-from ._registry import handles
+from ._registry import handles, of_float64
 
 Tensor = torch.Tensor
 
 
-def _unary() -> None:
-    for name in ("exp", "log", "rsqrt", "tanh", "erf", "sigmoid", "silu"):
-        handles(name)(
-            lambda x, n=name: elementwise(n, (), x if x.is_floating_point() else x.float())
-        )
-
-
-_unary()
-
-
-@handles("relu")
+@of_float64("relu")
 def relu(x: Tensor) -> Tensor:
-    """Of float64 by a comparison."""
-    if x.dtype is torch.float64:
-        return torch.where(x <= 0, 0.0, x)
-    return elementwise("relu", (), x if x.is_floating_point() else x.float())
+    return torch.where(x <= 0, 0.0, x)
 
 
 @handles("addcmul")

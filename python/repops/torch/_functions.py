@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from ._call import Leftover, elementwise, need
-from ._registry import handles
+from ._registry import handles, of_float64
 
 _LN2_HI, _LN2_LO = float.fromhex("0x1.62e42fee00000p-1"), float.fromhex("0x1.a39ef35793c76p-33")
 # pi / 2 in three parts; the first two have 33 bits each, so that their multiples are exact.
@@ -111,6 +111,7 @@ def pow64(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.where((y == 0) | (x == 1), 1.0, signed)
 
 
+@of_float64("sqrt")
 def sqrt64(x: torch.Tensor) -> torch.Tensor:
     """The root as IEEE 754 rounds it. torch's is MKL's, which is not in one case of a hundred."""
     with np.errstate(invalid="ignore"):
@@ -254,7 +255,6 @@ def _register() -> None:
 _register()
 
 
-@handles("sqrt")
 def root(x: torch.Tensor) -> torch.Tensor:
     """As IEEE 754 rounds it, of float64 too."""
     return sqrt64(x) if x.dtype is torch.float64 else elementwise("sqrt", (), _float(x))

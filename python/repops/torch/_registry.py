@@ -15,7 +15,8 @@ def handles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
-            HANDLERS[name] = function
+            if HANDLERS.setdefault(name, function) is not function:
+                raise ValueError(f"{name} has two handlers")
         return function
 
     return register
@@ -37,13 +38,27 @@ _TAKEN = {
     """,
     # Single operations that IEEE 754 rounds, one after the other.
     FLOAT32 | {torch.float64}: """
-    sqrt relu pow.Tensor_Scalar addcmul addcdiv lerp rsub.Tensor rsub.Scalar frac
-    leaky_relu leaky_relu_backward
+    pow.Tensor_Scalar addcmul addcdiv lerp rsub.Tensor rsub.Scalar frac
     """,
     # Values are written at places.
     REAL | COMPLEX: "index_put _index_put_impl _unsafe_index_put index_copy",
 }
 TYPES = {name: types for types, names in _TAKEN.items() for name in names.split()}
+
+# What computes float64 where the library's operator computes float32 (_operators.py).
+FLOAT64: dict[str, Callable[..., Any]] = {}
+
+
+def of_float64(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The operator, which a row of operators.def makes one of the library's, takes float64 too, and
+    the function computes that."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        FLOAT64[name], TYPES[name] = function, FLOAT32 | {torch.float64}
+        return function
+
+    return register
+
 
 # Their integers are indices, beside other numbers.
 INDEXED = set(
