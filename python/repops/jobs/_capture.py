@@ -18,7 +18,7 @@ from ..torch._mode import reproducible
 from ..torch._sites import Sites
 from . import _aten, _fused, _hidden, _moves, _schedule  # noqa: F401
 from ._data import Source
-from ._graph import F32, I32, Program, Value
+from ._graph import F32, I32, INT32, Program, Value
 from ._lower import Lower, Series
 from ._memory import INTEGERS, Missing, code_of, fitting
 from ._mode import Mode
@@ -381,6 +381,8 @@ def _leaf(low: Lower, name: str, place: Place, start: Tensor) -> Value:
         raise Error(f"{name} is {place.dtype}; a state is float32, or integers of 32 bits")
     code, dims = code_of(place.dtype), fitting(place.size)
     value = low.program.leaf(_ascii(name), code, dims)
+    if code == I32:
+        value = _bounded(low, name, value, start)
     try:
         low.write(place, value, {})
     except Missing as why:
@@ -401,6 +403,31 @@ def _leaf(low: Lower, name: str, place: Place, start: Tensor) -> Value:
     return value
 
 
+GROWTH = 16  # what an integer of the state may gain or lose in a step
+
+
+def _bounded(low: Lower, name: str, leaf: Value, start: Tensor) -> Value:
+    """Between what a leaf lies in all steps, if none changes it by more than GROWTH: _outputs looks
+    whether that is so."""
+    least, most = int(start.min()), int(start.max())
+    if least < INT32[0] or most > INT32[1]:
+        raise Error(f"{name} has integers from {least} to {most}, which are beyond 32 bits")
+    room = GROWTH * low.program.steps
+    return leaf.within(least - room, most + room)._replace(origin=(leaf.index, 0, 0))
+
+
+def _check_growth(name: str, leaf: Value, v: Value) -> None:
+    origin = v.origin
+    steady = v.low >= leaf.low and v.high <= leaf.high and origin is None
+    if origin is not None and origin[0] == leaf.index:
+        steady = max(abs(origin[1]), abs(origin[2])) <= GROWTH
+    if not steady:
+        raise Error(
+            f"{name}: integers of the state may leave {leaf.low}..{leaf.high} in so many steps; "
+            "nothing proves that they stay within 32 bits"
+        )
+
+
 def _ascii(name: str) -> str:
     return "".join(c if " " <= c <= "~" else "?" for c in name)
 
@@ -413,6 +440,8 @@ def _outputs(low: Lower, leaves: list[tuple[Place, Value]], loss: Place | None) 
         v = leaf if v is None else v
         v = low.strided(v, place.offset, place.size, place.stride) if v is not leaf else v
         v = low.reshape(v, leaf.dims)
+        if leaf.dtype == I32:
+            _check_growth(low.program.leaves[leaf.index].name, leaf, v)
         if v.kind != "node":
             v = graph.emit("reshape", v, shape=leaf.dims, dtype=leaf.dtype, called="kept")
         graph.output.append(v)

@@ -27,7 +27,8 @@ RANGES = 1  # the part of a program that tells ranges of data
 class Value(NamedTuple):
     """A source of a graph or the output of a node.
 
-    low and high: between what every element lies, where it is an integer."""
+    low and high: between what every element lies, where it is an integer. origin: it is this leaf of
+    the state, plus what lies between these two numbers."""
 
     kind: str  # "leaf", "data", "step" or "node"
     index: int
@@ -35,6 +36,7 @@ class Value(NamedTuple):
     dims: tuple[int, ...]
     low: int = INT32[0]
     high: int = INT32[1]
+    origin: tuple[int, int, int] | None = None
 
     @property
     def numel(self) -> int:
@@ -43,6 +45,12 @@ class Value(NamedTuple):
     def within(self, low: int, high: int) -> Value:
         """The same value, of which more is known."""
         return self._replace(low=max(self.low, low), high=min(self.high, high))
+
+    def like(self, v: Value) -> Value:
+        """The same value, whose elements are v's."""
+        if self.dtype in (F32, BF16, F16) or v.dtype in (F32, BF16, F16):
+            return self
+        return self.within(v.low, v.high)._replace(origin=v.origin)
 
 
 class Bits(int):

@@ -133,7 +133,12 @@ class Lower(Memory):
         return v.within(low, high)
 
     def iadd(self, a: Value, b: Value) -> Value:
-        return self.integer(self.graph.emit("iadd", a, b), a.low + b.low, a.high + b.high)
+        x = self.integer(self.graph.emit("iadd", a, b), a.low + b.low, a.high + b.high)
+        for leaf, other in ((a, b), (b, a)):
+            if leaf.origin is not None:
+                i, low, high = leaf.origin
+                return x._replace(origin=(i, low + other.low, high + other.high))
+        return x
 
     # ---- reductions: SPEC 3.2 and 3.3, all levels ----
 

@@ -135,7 +135,7 @@ class Memory:
     # ---- shapes; bounds of integers stay ----
 
     def _kept(self, v: Value, new: Value) -> Value:
-        return new.within(v.low, v.high) if v.dtype != F32 else new
+        return new.like(v)
 
     def reshape(self, v: Value, dims: Sequence[int]) -> Value:
         dims = fitting(dims)
@@ -181,8 +181,7 @@ class Memory:
     def cast(self, v: Value, code: int) -> Value:
         if v.dtype == code:
             return v
-        new = self.graph.emit("cast", v, dtype_=code)
-        return self._kept(v, new) if v.dtype != F32 else new
+        return self._kept(v, self.graph.emit("cast", v, dtype_=code))
 
     def moved(self, v: Value, size: Sequence[int], order: Sequence[int]) -> Value:
         """v, which has the elements of `size`, with these dimensions in this order."""
