@@ -6,7 +6,8 @@
 
 static inline int query_admits(const op_case *c, int64_t row, int64_t key) {
     const ro_shape *s = &c->in[0];
-    const int placed = c->call.op >= RO_OP_ATTN_MAX_AT && c->call.op <= RO_OP_ATTN_AV_AT;
+    const int op = c->call.op;
+    const int placed = op == RO_OP_ATTN_MAX_AT || op == RO_OP_ATTN_EXP_AT || op == RO_OP_ATTN_AV_AT;
     const int64_t first = placed ? *(const int32_t *)c->data[c->call.input_count - 1] : 0;
     const int64_t at = first + row % s->dim[s->ndim - 2];
     const int64_t window = c->call.attr[placed ? RO_PLACED_WINDOW : RO_MASKED_WINDOW];

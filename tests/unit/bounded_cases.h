@@ -134,7 +134,7 @@ static inline void bounded_profile(const bounded_check *x, ro_bounded r, int64_t
 
 static inline int bounded_is_product(int op) {
     return op == RO_OP_MATMUL || op == RO_OP_ATTN_AV || op == RO_OP_ATTN_AV_AT ||
-           (op >= RO_OP_CONV2D && op <= RO_OP_CONV2D_DW);
+           is_convolution(op);
 }
 
 static inline void bounded_exact(const bounded_check *x, ro_bounded r, int64_t e, float fixed) {

@@ -69,11 +69,14 @@ static inline ld exact_slope(int op, ld x) {
 static inline ld exact_element(const op_case *c, int64_t e) {
     const int op = c->call.op;
     const ld x = in_at(c, 0, e);
-    if (op >= RO_OP_TANH_GRAD && op <= RO_OP_GELU_ERF_GRAD)
-        return in_at(c, 1, e) * exact_slope(op, x);
     if ((op == RO_OP_SILU || op == RO_OP_GELU || op == RO_OP_GELU_ERF) && x == -(ld)INFINITY)
         return 0;
     switch (op) {
+    case RO_OP_TANH_GRAD:
+    case RO_OP_ERF_GRAD:
+    case RO_OP_SIGMOID_GRAD:
+    case RO_OP_SILU_GRAD:
+    case RO_OP_GELU_ERF_GRAD:
     case RO_OP_GELU_GRAD: return in_at(c, 1, e) * exact_slope(op, x);
     case RO_OP_DIV_CONST: return x / attr_at(c, RO_DIV_CONST_DIVISOR);
     case RO_OP_SCALE: return x * attr_at(c, RO_SCALE_FACTOR);

@@ -32,10 +32,6 @@ static inline void give(application *a, ro_shape shape, const void *data) {
     a->data[a->call.input_count++] = data;
 }
 
-static inline ro_shape ints(int64_t n) {
-    return shape_of(RO_I32, 1, n, 0, 0, 0);
-}
-
 /* Every element. */
 static inline void evaluate(application *a) {
     char why[200] = "";

@@ -2,63 +2,25 @@
 #include "bounded_cases.h"
 #include "hostile_modes.h"
 
+#include <criterion/parameterized.h>
+
 static uint32_t zero(void *user, int input, int64_t index) {
     (void)user, (void)input, (void)index;
     return 0;
 }
 
-/* Operators that are not free have no bound. */
-static void check_operators(int from, int to) {
-    for (int op = from; op < to; op++) {
-        const ro_access in = {zero, NULL};
-        const ro_call call = {.op = op};
-        if (!ro_op_describe(op))
-            continue;
-        if (ro_op_is_free(op))
-            check_bounded_operator(op);
-        else
-            cr_assert(isnan(ro_ref_bounded(&call, 0, &in).bound), "%s", ro_op_describe(op)->name);
-    }
+ParameterizedTestParameters(bounded, operator_judges_all_profiles_right_or_is_not_free) {
+    static int op[RO_OP_END];
+    return cr_make_param_array(int, op, list_operators(op));
 }
 
-Test(bounded, movement) {
-    check_operators(1, RO_OP_ADD);
-}
-
-Test(bounded, arithmetic) {
-    check_operators(RO_OP_ADD, RO_OP_MATMUL);
-}
-
-Test(bounded, matmul) {
-    check_operators(RO_OP_MATMUL, RO_OP_REDUCE_SUM);
-}
-
-Test(bounded, reductions) {
-    check_operators(RO_OP_REDUCE_SUM, RO_OP_ATTN_MAX);
-}
-
-Test(bounded, attention) {
-    check_operators(RO_OP_ATTN_MAX, RO_OP_LR_SCHEDULE);
-}
-
-Test(bounded, optimizer_and_functions) {
-    check_operators(RO_OP_LR_SCHEDULE, RO_OP_SOFTMAX);
-}
-
-Test(bounded, softmax_and_axes) {
-    check_operators(RO_OP_SOFTMAX, RO_OP_CONV2D);
-}
-
-Test(bounded, convolution) {
-    check_operators(RO_OP_CONV2D, RO_OP_MAX_POOL2D);
-}
-
-Test(bounded, images) {
-    check_operators(RO_OP_MAX_POOL2D, RO_OP_RESHAPE);
-}
-
-Test(bounded, rope_gather_and_placed_queries) {
-    check_operators(RO_OP_RESHAPE, RO_OP_END);
+ParameterizedTest(int *op, bounded, operator_judges_all_profiles_right_or_is_not_free) {
+    const ro_access in = {zero, NULL};
+    const ro_call call = {.op = *op};
+    if (ro_op_is_free(*op))
+        check_bounded_operator(*op);
+    else
+        cr_assert(isnan(ro_ref_bounded(&call, 0, &in).bound), "%s", ro_op_describe(*op)->name);
 }
 
 /* ---- long sums, step by step ---- */

@@ -1,6 +1,7 @@
 /* Every backend of the processor against the one-element reference, bit by bit; contexts, threads,
  * fork, and the floating-point environment. */
 #include "conv_cases.h"
+#include "each_operator.h"
 #include "fork_at_rest.h"
 #include "hostile_modes.h"
 #include "repops/ref.h"
@@ -77,14 +78,6 @@ static ro_ctx *context(const char *backend, int threads) {
     const ro_status status = ro_ctx_create(&options, &ctx);
     creating = false;
     return status == RO_OK ? ctx : NULL;
-}
-
-static int list_ops(int *op) {
-    int count = 0;
-    for (int i = 1; i < RO_OP_END; i++)
-        if (ro_op_describe(i))
-            op[count++] = i;
-    return count;
 }
 
 /* ---- one case ---- */
@@ -184,16 +177,13 @@ static int overwrite_inputs(ro_ctx *ctx, int op, uint64_t seed) {
 }
 
 Test(cpu, an_operator_may_overwrite_the_inputs_that_it_names) {
-    int op[RO_OP_END];
-    const int count = list_ops(op);
     for (int b = 0; b < BACKENDS; b++) {
         ro_ctx *ctx = context(backends[b], 2);
-        for (int i = 0; ctx && i < count; i++) {
+        for (int op = next_operator(0); ctx && op; op = next_operator(op)) {
             int tried = 0;
-            for (uint64_t seed = 0; ro_op_in_place(op[i]) && seed < CASES; seed++)
-                tried += overwrite_inputs(ctx, op[i], seed);
-            cr_expect(!ro_op_in_place(op[i]) || tried, "%s: not a test",
-                      ro_op_describe(op[i])->name);
+            for (uint64_t seed = 0; ro_op_in_place(op) && seed < CASES; seed++)
+                tried += overwrite_inputs(ctx, op, seed);
+            cr_expect(!ro_op_in_place(op) || tried, "%s: not a test", ro_op_describe(op)->name);
         }
         ro_ctx_destroy(ctx);
     }
@@ -202,8 +192,7 @@ Test(cpu, an_operator_may_overwrite_the_inputs_that_it_names) {
 
 ParameterizedTestParameters(cpu, operator_has_the_bits_of_the_reference) {
     static int op[RO_OP_END];
-    const int count = list_ops(op);
-    return cr_make_param_array(int, op, (size_t)count);
+    return cr_make_param_array(int, op, list_operators(op));
 }
 
 static void check_cases(roller roll_case, int op, int cases) {
@@ -219,15 +208,16 @@ static void check_cases(roller roll_case, int op, int cases) {
 }
 
 ParameterizedTest(int *op, cpu, operator_has_the_bits_of_the_reference) {
-    const int kind = ro_conv_kind(*op);
-    const bool product = *op == RO_OP_MATMUL || (kind >= RO_OP_CONV2D && kind <= RO_OP_CONV2D_DW);
-    check_cases(case_roll, *op, product ? 4 * CASES : CASES);
+    check_cases(case_roll, *op, *op == RO_OP_MATMUL || is_convolution(*op) ? 4 * CASES : CASES);
 }
 
 ParameterizedTestParameters(cpu, every_way_of_convolutions_has_the_bits_of_the_reference) {
-    static int op[] = {RO_OP_CONV2D,       RO_OP_CONV2D_DX,       RO_OP_CONV2D_DW,
-                       RO_OP_CONV2D_FIXED, RO_OP_CONV2D_FIXED_DX, RO_OP_CONV2D_FIXED_DW};
-    return cr_make_param_array(int, op, sizeof op / sizeof *op);
+    static int list[RO_OP_END];
+    size_t count = 0;
+    for (int op = next_operator(0); op; op = next_operator(op))
+        if (is_convolution(op))
+            list[count++] = op;
+    return cr_make_param_array(int, list, count);
 }
 
 ParameterizedTest(int *op, cpu, every_way_of_convolutions_has_the_bits_of_the_reference) {
@@ -448,7 +438,7 @@ Test(cpu, exp_and_log_have_the_same_bits_beside_special_cases) {
 Test(cpu, flush_to_zero_and_rounding_of_the_caller_do_not_show) {
     static const unsigned modes[] = HOSTILE_MODES;
     int op[RO_OP_END];
-    const int count = list_ops(op);
+    const int count = (int)list_operators(op);
     for (int b = 0; b < BACKENDS; b++) {
         ro_ctx *ctx = context(backends[b], 2);
         for (int i = 0; ctx && i < 4 * count; i++) {

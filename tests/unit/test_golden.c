@@ -5,6 +5,7 @@
  * only: a hash that changes is a new version of SPEC.md. The file's header describes its columns;
  * the inputs' formula is in repops/tools/op_data.h, its seed is the FNV-1a hash of the case's
  * name. */
+#include "each_operator.h"
 #include "repops/tools/golden.h"
 
 #include <criterion/criterion.h>
@@ -78,6 +79,8 @@ static void check_backend(const char *backend, int threads, int count) {
             &ctx) != RO_OK)
         return; /* not on this processor */
     for (int i = 0; i < count; i++) {
+        if (!is_tested(ro_op_by_name(cases[i].op)))
+            continue;
         run(ctx, &cases[i], hash);
         cr_expect_str_eq(hash, cases[i].hash, "%s %s on %s with %d threads", cases[i].op,
                          cases[i].name, backend, threads);
@@ -107,10 +110,8 @@ Test(golden, every_backend_gives_the_recorded_bits) {
 
 Test(golden, every_operator_has_a_line) {
     const int count = read_file();
-    for (int op = 1; op < RO_OP_END; op++) {
+    for (int op = next_operator(0); op; op = next_operator(op)) {
         int lines = 0;
-        if (!ro_op_describe(op))
-            continue;
         for (int i = 0; i < count; i++)
             lines += ro_op_by_name(cases[i].op) == op;
         cr_expect(lines > 0, "%s has no line in " GOLDEN_FILE, ro_op_describe(op)->name);

@@ -3,6 +3,7 @@
  * Referees and providers need it to ask for the same leaves (verde/PROTOCOL.md 5.5). */
 #include "reads.h"
 
+#include "each_operator.h"
 #include "op_cases.h"
 #include "repops/ref.h"
 
@@ -116,11 +117,7 @@ static void compare(const ro_call *call, const void *const *data, int64_t e) {
 
 ParameterizedTestParameters(reads, are_what_the_reference_reads) {
     static int op[RO_OP_END];
-    size_t count = 0;
-    for (int i = 1; i < RO_OP_END; i++)
-        if (ro_op_describe(i))
-            op[count++] = i;
-    return cr_make_param_array(int, op, count);
+    return cr_make_param_array(int, op, list_operators(op));
 }
 
 ParameterizedTest(int *op, reads, are_what_the_reference_reads) {

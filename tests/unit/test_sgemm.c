@@ -1,6 +1,6 @@
 /* ro_sgemm and ro_sgemm_batch: bits against the one-element reference on every backend, what is
  * read and written, refusals. */
-#include "op_cases.h"
+#include "op_dice.h"
 #include "repops/ref.h"
 #include "repops/src/math.h"
 #include "sgemm_product.h"
