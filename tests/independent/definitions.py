@@ -44,6 +44,14 @@ class Operator:
         need(want is True or (want[0], tuple(want[1])) == node.shape, f"{where}: the output has another shape")
 
 
+def calls(*generator):
+    """Of a shape rule: the generator of cases.py that makes calls which fit it, and what it is told."""
+    def mark(rule):
+        rule.calls = generator
+        return rule
+    return mark
+
+
 class Node:
     """A node of a graph; its attributes by name."""
 

@@ -2,21 +2,24 @@
 
 import binary32 as b
 from binary32 import NAN, ONE, ZERO, exp, f, fma, log, of_int, sigmoid, sqrt, tanh
-from definitions import F, I32, Operator, has_stream, numel, per_row, repeats, stands_for, stream_words
+from definitions import F, I32, Operator, calls, has_stream, numel, per_row, repeats, stands_for, stream_words
 
 LARGEST = f("0x1.fffffep127")
 C0, C1 = f("0x1.988454p-1"), f("0x1.6e4e26p-5")
 HALF = f("0.5")
 
 
+@calls("alike")
 def like_first(n):
     return n.shapes[0]
 
 
+@calls("alike")
 def all_alike(n):
     return n.shapes[0] if all(s == n.shapes[0] for s in n.shapes) else None
 
 
+@calls("pair")
 def second_repeats(n):
     return n.shapes[0] if repeats(n.dims_of(1), n.dims_of(0)) else None
 
@@ -163,6 +166,7 @@ Operator(22, "dropout(x, step i32; seed, stream, threshold, scale f)", dropout_s
 
 def rows_and_columns(kinds):
     """A shape rule: the output is as the first input, and the others are of the kinds given."""
+    @calls("rows", kinds)
     def shape(n):
         dims = n.dims_of(0)
         fits = {"x": lambda d: d == dims, "r": lambda d: per_row(d, dims, dims[-1]),
@@ -267,8 +271,10 @@ def singles(n, first):
 
 def update(number, signature, tensors, element):
     """The first `tensors` inputs are alike, the others are one element."""
-    Operator(number, signature, lambda n: n.shapes[0] if singles(n, tensors) and all(
-        s == n.shapes[0] for s in n.shapes[:tensors]) else None, element)
+    @calls("update", tensors)
+    def shape(n):
+        return n.shapes[0] if singles(n, tensors) and all(s == n.shapes[0] for s in n.shapes[:tensors]) else None
+    Operator(number, signature, shape, element)
 
 
 def lr_schedule_shape(n):

@@ -3,7 +3,8 @@
 from math import prod
 
 from binary32 import INF, ZERO, canon, fma, of_int
-from definitions import F, I32, Operator, ceil_div, numel, place, places, stands_for
+from definitions import F, I32, Operator, calls, ceil_div, numel, place, places, stands_for
+from elementwise import all_alike
 from sums import Dot, FixedDot, larger
 
 CONVOLUTION = "; stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups"
@@ -248,6 +249,7 @@ def merged(n, e, x, squares):
 
 
 def of_channels(kinds, formula):
+    @calls("rows", kinds)
     def shape(n):
         dims = n.dims_of(0)
         return n.shapes[0] if all(s[1] == dims if k == "x" else stands_for(s[1], dims[-1:])
@@ -277,5 +279,4 @@ Operator(147, "bn_merge_sqdev(m, s; cols, rows, per)", merge_shape,
          lambda n, e, x: merged(n, e, x, True)[1])
 Operator(148, "batchnorm(x, mean, rstd, gamma, beta)", *of_channels("xcccc", batchnorm))
 Operator(150, "bn_dx(dy, x, mean, rstd, gamma, dbeta, dgamma)", *of_channels("xxccccc", bn_dx))
-Operator(151, "bn_running(r, v; momentum f, divisor f)", lambda n: n.shapes[0] if n.shapes[0] == n.shapes[1] else None,
-         bn_running)
+Operator(151, "bn_running(r, v; momentum f, divisor f)", all_alike, bn_running)

@@ -3,7 +3,8 @@
 from math import prod
 
 from binary32 import INF, MASK32, ZERO, exp, f, fma, to_int
-from definitions import F, I32, Operator, ceil_div, has_stream, numel, outer_n_inner, per_row, philox, repeats, stands_for
+from definitions import (F, I32, Operator, calls, ceil_div, has_stream, numel, outer_n_inner, per_row, philox, repeats,
+                         stands_for)
 from elementwise import larger
 
 MASK64 = 2**64 - 1
@@ -106,6 +107,7 @@ Operator(218, "attn_av_at(e, v, first i32; window)", attn_av_at_shape, attn_av_a
 # Draws. Weights are [..., V].
 
 
+@calls("rows", "xr")
 def weight_shape(n):
     dims = n.dims_of(0)
     return (I32, dims) if per_row(n.dims_of(1), dims, dims[-1]) else None

@@ -3,7 +3,7 @@
 from math import prod
 
 from binary32 import F32, INF, NAN, ONE, ZERO, canon, exp, fma, of_half, of_int, rounded
-from definitions import F, FRACTIONS, Operator, ceil_div, numel, per_row, repeats, stands_for
+from definitions import F, FRACTIONS, Operator, calls, ceil_div, numel, per_row, repeats, stands_for
 from elementwise import larger
 
 
@@ -138,23 +138,18 @@ Operator(225, "matmul_fixed(a, b; batch_dims, trans, alpha f, bits)",
 # Rows.
 
 
-def blocks_shape(operands):
-    """Declared, as many elements as rows have blocks; `operands(n, dims, cols)` says whether the others fit."""
+def blocks_shape(kinds):
+    """Declared, as many elements as rows have blocks. Kinds: as the first, of a row (r), of a column (c), or repeats (+)."""
+    @calls("reduction", kinds)
     def shape(n):
         dims, cols = n.dims_of(0), n["cols"]
         if cols < 1 or numel(dims) % cols or not 1 <= n["block"] <= 1024 or n.shape[0] != F:
             return None
-        blocks = numel(dims) // cols * ceil_div(cols, n["block"])
-        return operands(n, dims, cols) and numel(n.dims) == blocks or None
-    return shape
-
-
-def rows_shape(kinds):
-    def operands(n, dims, cols):
         fits = {"x": lambda d: d == dims, "r": lambda d: per_row(d, dims, cols), "c": lambda d: stands_for(d, (cols,)),
                 "+": lambda d: repeats(d, dims)}
-        return all(fits[k](s[1]) for k, s in zip(kinds, n.shapes))
-    return operands
+        blocks = numel(dims) // cols * ceil_div(cols, n["block"])
+        return all(fits[k](s[1]) for k, s in zip(kinds, n.shapes)) and numel(n.dims) == blocks or None
+    return shape
 
 
 def block_of(n, e):
@@ -180,7 +175,7 @@ def reduction(number, signature, kinds, term):
             lanes = [lanes[i] + lanes[i + width] for i in range(width)]
             width //= 2
         return lanes[0]
-    Operator(number, signature + "; cols, block)", blocks_shape(rows_shape(kinds)), element)
+    Operator(number, signature + "; cols, block)", blocks_shape(kinds), element)
 
 
 def squared(lane, x, mean):
@@ -206,13 +201,14 @@ def reduce_max(n, e, x):
     return m
 
 
-Operator(41, "reduce_max(x; cols, block)", blocks_shape(rows_shape("x")), reduce_max)
+Operator(41, "reduce_max(x; cols, block)", blocks_shape("x"), reduce_max)
 
 # Columns.
 
 
 def groups_shape(kinds):
     """Declared, a row for each 64 rows. Kinds: as the first, of a row (r), of a column (c), of a group (g)."""
+    @calls("columns", kinds)
     def shape(n):
         dims, cols = n.dims_of(0), n["cols"]
         if cols < 1 or numel(dims) % cols or n.shape[0] != F:
