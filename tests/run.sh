@@ -119,9 +119,7 @@ for name in $(awk '$2 > 0 { print $4 }' "$log"/*.count); do
     echo "Failed: $name"
     tail -n 5 "$log/$name.txt"
 done
-if [ "$skipped" -gt 0 ]; then
-    echo "$passed passed, $failed failed, $skipped skipped"
-else
-    echo "$passed passed, $failed failed"
-fi
+counts="$passed passed, $failed failed"
+[ "$skipped" -eq 0 ] || counts="$counts, $skipped skipped"
+echo "$counts${OP:+; tests of all operators were tests of $OP alone}"
 [ "$failed" -eq 0 ]

@@ -5,6 +5,15 @@ $(BUILD)/obj/tests/%.o: tests/%.c $(FLAGS)
 	@echo "  CC      $<"
 	$(Q)$(CC) $(BASE) $(OPT) $(PKG_CFLAGS) -DTEST_BUILD='"$(BUILD)"' $(CFLAGS) -c $< -o $@
 
+# Without Criterion a line says so, and not a compiler.
+$(BUILD)/criterion:
+	@mkdir -p $(@D)
+	@said=$$(echo '#include <criterion/criterion.h>' | $(CC) $(PKG_CFLAGS) $(CFLAGS) -E -x c - 2>&1 > /dev/null) || { \
+	    case $$said in *criterion/criterion.h*) said="The unit tests need Criterion; on Debian: apt-get install libcriterion-dev" ;; esac; \
+	    echo "$$said" >&2; exit 1; }
+	@touch $@
+$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/unit/*.c)): | $(BUILD)/criterion
+
 # The main objects of the command line are linked into no test.
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(test_support) $(BUILD)/tests.list $(tools_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
@@ -60,21 +69,26 @@ tests: $(tests) $(BUILD)/tests/portable $(BUILD)/tests/judge $(example_programs)
 
 # Unit tests that take longest: a change near them names them, T="test_sgemm test_dispute".
 SLOW_TESTS := test_sgemm test_dispute test_dispute_transit test_attention
-check: ## unit tests but the slowest, in two minutes; T="test_cpu test_ref": these alone
+# OP: tests that go over all operators (tests/unit/each_operator.h) take this one alone, and tests/run.sh says so.
+check: ## unit tests but the slowest, in two minutes; T="test_cpu test_ref": these alone; OP=softmax: of one operator
+	@[ -z "$(OP)" ] || grep -q '^RO_OPERATOR([0-9]*, [A-Z0-9_]*, $(OP),' repops/src/operators.def || \
+	    { echo 'OP=$(OP): repops/src/operators.def has no operator of this name' >&2; exit 1; }
 	@sh verde/packages.sh $(TEST_PACKAGES)
+	@$(MAKE) --no-print-directory $(BUILD)/criterion
 	+@$(call with_progress,$(if $(T),$(T:%=$(BUILD)/tests/%),programs tests))
-	@sh tests/run.sh $(BUILD) $(if $(T),$(T:%=$(BUILD)/tests/%),$(filter-out $(SLOW_TESTS:%=$(BUILD)/tests/%),$(tests)))
+	@OP=$(OP) sh tests/run.sh $(BUILD) $(if $(T),$(T:%=$(BUILD)/tests/%),$(filter-out $(SLOW_TESTS:%=$(BUILD)/tests/%),$(tests)))
 .PHONY: check
 
 test: ## install what is missing, build, run every test: half an hour on two cores, 4.5 GB
 	@sh verde/packages.sh $(TEST_PACKAGES)
+	@$(MAKE) --no-print-directory $(BUILD)/criterion
 	@sh verde/packages.sh $(CROSS_PACKAGES) || echo "The tests of other machines' bits will be skipped."
 	@sh verde/packages.sh $(OPTIONAL_PACKAGES) || echo "Some tests will be skipped."
 	+@$(call with_progress,programs tests)
 	@$(MAKE) --no-print-directory run-tests
 
 run-tests: programs tests $(BUILD)/lib/libverde_commit.so
-	@sh tests/run.sh $(BUILD)
+	@OP= sh tests/run.sh $(BUILD)
 
 # gcc and clang at all four levels, of which `make test` has one each, with fewer kernels, the examples and free kernels of other
 # machines, and nvcc for all architectures, of which it has two.
@@ -116,7 +130,7 @@ test-asan: ## the tests under the sanitizers; QUICK=1: half of them
 	    SANITIZE="-g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
 
 run-asan: programs $(asan_tests) $(if $(QUICK),,$(BUILD)/tests/portable $(example_programs)) $(planted)
-	@sh tests/asan.sh $(BUILD) $(if $(QUICK),$(asan_tests) $(ASAN_SCRIPTS:%=tests/system/%.sh))
+	@OP= sh tests/asan.sh $(BUILD) $(if $(QUICK),$(asan_tests) $(ASAN_SCRIPTS:%=tests/system/%.sh))
 
 lint: ## layers, flags, symbols, format, the operators' table, formats, owners
 	@sh tests/lint/layers.sh

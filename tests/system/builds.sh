@@ -1,6 +1,7 @@
 #!/bin/sh
 # A build is never stale: other flags make every object again, an archive follows its list of objects, what is gone is missed,
-# and what is up to date is left alone. The compiler here writes into each file how it was called, which takes seconds.
+# and what is up to date is left alone. The compiler here writes into each file how it was called, which takes seconds. `make check`
+# says what is missing, and what of the tests OP leaves.
 set -u
 work=$1/tests/builds
 rm -rf "$work"
@@ -8,6 +9,7 @@ mkdir -p "$work"
 cat > "$work/cc" << 'EOF'
 #!/bin/sh
 [ "$1" != --version ] || { echo "a compiler that writes what it is asked for"; exit; }
+case "$*" in *" -E "*) echo "<stdin>:1:10: fatal error: criterion/criterion.h: No such file or directory" >&2; exit 1 ;; esac
 said="$*"
 while [ "$1" != -o ]; do shift; done
 echo "$said" > "$2"
@@ -73,4 +75,21 @@ again=$(made)
 for file in lib/librepops.a lib/libverde.a bin/verde; do
     [ "$work/build/$file" -nt "$work/build/obj/verde/base/text.o" ] || fail "$file is older than what it is made of"
 done
+
+# refused WORDS [VARIABLE=VALUE...]: `make check` fails with one line that has these words, besides what make says itself.
+refused() {
+    words=$1
+    shift
+    ! MAKEFLAGS='' make -s BUILD="$work/build" CC="$work/cc" CFLAGS= "$@" check > "$work/log.txt" 2>&1 || fail "make check $*: no error"
+    [ "$(grep -cv '^make' "$work/log.txt")" -eq 1 ] && grep -q "$words" "$work/log.txt" ||
+        fail "make check $*: expected a line \"$words\", got: $(cat "$work/log.txt")"
+}
+refused 'need Criterion; on Debian: apt-get install libcriterion-dev' T=test_json
+refused 'no operator of this name' T=test_json OP=sofmax
+
+# Tests of one operator say that they are no more.
+OP=softmax sh tests/run.sh "$work/one" "$1/tests/test_infer" > "$work/log.txt" 2>&1 || fail "OP=softmax: $(cat "$work/log.txt")"
+tail -n 1 "$work/log.txt" | grep -q '0 failed; tests of all operators were tests of softmax alone$' || fail "$(cat "$work/log.txt")"
+! OP=sofmax "$1/tests/test_infer" > "$work/log.txt" 2>&1 || fail "OP=sofmax is no error"
+grep -q 'OP=sofmax: there is no operator of this name' "$work/log.txt" || fail "$(cat "$work/log.txt")"
 echo "$all objects: made again for other flags, and only then"

@@ -36,7 +36,8 @@ Test(infer, every_operator_has_a_valid_call_and_gives_its_shape) {
     for (int op = next_operator(0); op; op = next_operator(op)) {
         const valid_call v = valid_call_of(op);
         copy_call(&c, &v);
-        cr_assert(ro_infer(&c.call, why, sizeof why) == RO_OK, "%s", why);
+        cr_assert(ro_infer(&c.call, why, sizeof why) == RO_OK,
+                  "%s: is its row RO_SAMPLE in operators.def right, or missing?", why);
         cr_expect(ro_shape_equal(&c.call.output, &v.output), "%s", name_of(op));
         c.call.output = (ro_shape){0};
         const int declared = ro_op_describe(op)->declared_shape;
