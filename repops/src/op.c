@@ -15,6 +15,13 @@
 
 enum { FOLLOWS = 0, DECLARED = 1 };
 
+/* Why an operator has no gradient. */
+#define NO_SOURCE     "it reads no value that is learned"
+#define NO_INTEGER    "its result, or what it reads, is an integer"
+#define NO_GENERATION "it is of models that are not trained"
+#define NO_BACKWARD   "it is part of a gradient"
+#define NO_OPTIMIZER  "it is part of an update"
+
 /* The last attribute of an operator says how many there are. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverride-init"
@@ -24,6 +31,9 @@ static const ro_op_info table[RO_OP_END] = {
     [number].declared_shape = (shape),
 #define RO_ATTRIBUTE(NAME, place, ATTRIBUTE, attribute, letter)                                    \
     [RO_OP_##NAME].attr[place] = {#attribute, letter}, [RO_OP_##NAME].attr_count = (place) + 1,
+#define RO_GRADIENT(NAME, GRAD, reads)                                                             \
+    [RO_OP_##NAME].gradient = RO_OP_##GRAD, [RO_OP_##NAME].gradient_reads = RO_READS_##reads,
+#define RO_NO_GRADIENT(NAME, why) [RO_OP_##NAME].no_gradient = NO_##why,
 #include "repops/src/operators.def"
 };
 #pragma GCC diagnostic pop

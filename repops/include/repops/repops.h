@@ -129,12 +129,21 @@ typedef struct {
     char kind; /* 'i': int64; 'f': binary32 bits, zero-extended */
 } ro_attr_info;
 
+/* What the operator of a gradient reads beside dy. STORED is the argument too, which may be rounded
+ * to 16 bits before the operator reads it, so that less memory is kept for the gradient. */
+typedef enum { RO_READS_ARGUMENT = 0, RO_READS_STORED = 1, RO_READS_RESULT = 2 } ro_gradient_reads;
+
 typedef struct {
     const char *name; /* "matmul" */
     int min_inputs, max_inputs;
     int attr_count;
     ro_attr_info attr[RO_MAX_ATTRS];
     int declared_shape; /* 1: the caller must give the output shape (SPEC 4) */
+    /* The operator that makes the gradient of the input from what it reads and dy. Its attributes
+     * are those of the same names here. RO_OP_NONE: no single operator does. */
+    int gradient;
+    int gradient_reads;      /* ro_gradient_reads */
+    const char *no_gradient; /* why no gradient passes through it; NULL: one does */
 } ro_op_info;
 
 /* One application of an operator, without data. */
