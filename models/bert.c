@@ -1,6 +1,7 @@
 /* BERT (Devlin et al., 2019): an encoder. Post-norm blocks, learned positions and segments, GELU by
  * erf. It learns to name tokens that were hidden from it, or to tell the class of a sequence. */
 #include "models/model.h"
+#include "verde/graph/functions.h"
 
 enum {
     BLOCK_PARAMETERS = 16,

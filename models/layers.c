@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "models/model.h"
+#include "verde/graph/functions.h"
 
 const char *vd_micro_name(const vd_training *t) {
     static const char iteration[] = {VD_NAME_ITERATION, 0};

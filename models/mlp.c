@@ -1,5 +1,6 @@
 /* A multi-layer perceptron on each token by itself: embedding, hidden layers with ReLU, logits. */
 #include "models/model.h"
+#include "verde/graph/functions.h"
 
 enum { LAYERS_MAX = (VD_TRAINED_MAX - 3) / 2 };
 

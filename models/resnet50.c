@@ -3,6 +3,7 @@
  * stride 2 and max pooling. The stride of a stage stands in the 3x3 convolution of its first block.
  * Each convolution is followed by batch norm; its running statistics are state, for evaluation. */
 #include "models/model.h"
+#include "verde/graph/functions.h"
 
 enum {
     EXPANSION = 4,

@@ -1,11 +1,12 @@
 #!/bin/sh
-# repops/op_*.h and operators.h, the typed calls (repops/typed.h, repops/src/typed_ops.c) and the table of SPEC.md section 15 say what
-# repops/src/operators.def says. With --write (`make operators`) they are made so.
+# repops/op_*.h and operators.h, the typed calls (repops/typed.h, repops/src/typed_ops.c), the layers of verde/graph/functions.h and the
+# table of SPEC.md section 15 say what repops/src/operators.def says, and tests/golden/symbols.txt has every typed call. With --write
+# (`make operators`) they are made so.
 set -eu
 spec=repops/SPEC.md
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
-for tool in operators typed; do
+for tool in operators typed layers; do
     # shellcheck disable=SC2086
     ${CC:-cc} -std=c11 -I. repops/tools/$tool.c -o "$temp/$tool"
 done
@@ -15,6 +16,16 @@ mkdir "$temp/headers" "$temp/plain"
 "$temp/experimental" headers "$temp/headers"
 "$temp/typed" header > "$temp/headers/typed.h"
 "$temp/typed" source > "$temp/typed_ops.c"
+# A call that is new has the version that the library's map ends with.
+symbols=tests/golden/symbols.txt
+version=$(sed -n 's/^\(REPOPS_[0-9._]*\) {$/\1/p' repops/librepops.map | tail -n 1)
+{
+    grep '^#' $symbols
+    { grep -v '^#' $symbols
+      sed -n 's/^RO_API.* \(ro_op_[a-z0-9_]*\)(.*/\1/p' "$temp/headers/typed.h" | while read -r name; do
+          grep -q "^$name " $symbols || echo "$name $version"
+      done; } | LC_ALL=C sort
+} > "$temp/symbols.txt"
 for mark in '<!-- operators -->' '<!-- /operators -->'; do
     [ "$(grep -cFx "$mark" $spec)" = 1 ] || { echo "$spec: expected one line \"$mark\""; exit 1; }
 done
@@ -29,8 +40,10 @@ done
 "$temp/operators" headers "$temp/plain"
 ! grep -q '^#ifdef RO_EXPERIMENTAL' "$temp/plain"/*.h ||
     { echo "repops/src/operators.def: a row from 61440 on stands outside of #ifdef RO_EXPERIMENTAL"; exit 1; }
+headers=$(cd "$temp/headers" && printf 'repops/include/repops/%s ' *.h)
 mv "$temp"/headers/*.h "$temp"
-for file in $(cd "$temp" && printf 'repops/include/repops/%s ' *.h) repops/src/typed_ops.c $spec; do
+"$temp/layers" > "$temp/functions.h"
+for file in $headers repops/src/typed_ops.c verde/graph/functions.h $symbols $spec; do
     made=$temp/$(basename "$file")
     if [ "${1:-}" = --write ]; then
         cmp -s "$made" "$file" || cp "$made" "$file"

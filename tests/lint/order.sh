@@ -2,7 +2,7 @@
 # No call has two arguments that emit nodes. C says nothing of the order of arguments, so that compilers would number nodes otherwise,
 # and programs would have other hashes.
 command -v python3 > /dev/null || { echo "no python3: the order of nodes was not looked at"; exit 77; }
-python3 - models/*.c verde/graph/*.c << 'PYTHON'
+python3 - models/*.c verde/graph/*.c verde/graph/functions.h << 'PYTHON'
 import re
 import sys
 
@@ -29,7 +29,7 @@ def arguments(text, at):
 
 
 texts = {path: text_of(path) for path in sys.argv[1:]}
-emits = {"VD_EMIT"}
+emits = {"VD_EMIT", "VD_APPLY"}
 for text in texts.values():
     emits |= set(re.findall(r"\bvd_value (\w+)\(", text))
 emits -= PLACED

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verde/graph/build.h"
+#include "verde/graph/functions.h"
 
 void sim_need(bool holds, const char *what) {
     if (holds)

@@ -1,7 +1,9 @@
-/* A program of the operators that no model uses: it learns nothing, but its states depend on all of
- * them, so that a wrong element of any can be disputed. */
+/* A program of the operators that no model uses, and of all whose gradient is an operator: it
+ * learns nothing, but its states depend on all of them, so that a wrong element of any can be
+ * disputed. */
 #include "tests/support/dispute.h"
-#include "verde/graph/build.h"
+#include "tests/support/sample.h"
+#include "verde/graph/functions.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -85,13 +87,26 @@ static vd_value limited(vd_builder *b, vd_value x) {
     return vd_where(b, "chosen", vd_compare(b, "less", small, vd_abs(b, y), RO_LESS), y, small);
 }
 
-/* sqrt(e) / e + rsqrt(e) * sigmoid(erf(x)), e = exp(tanh(leaky_relu(x)) / 2). */
+/* A sixteenth of the sum of all functions that have an operator for their gradient. */
+static vd_value sum_of_functions(vd_builder *b, vd_value x) {
+    vd_value sum = x;
+    for (int op = 1; op < RO_OP_END; op++) {
+        const ro_op_info *info = ro_op_describe(op);
+        vd_op node = {.op = op};
+        if (!info || !info->gradient)
+            continue;
+        test_sample_attributes(op, node.attr);
+        sum = vd_add(b, "sum", sum, VD_APPLY(b, info->name, node, x));
+    }
+    return vd_scale(b, "part", sum, 0.0625f);
+}
+
+/* sqrt(e) / e + rsqrt(e) * s, e = exp(tanh(s) / 2), s = sum_of_functions(x). */
 static vd_value functions(vd_builder *b, vd_value x) {
-    const vd_value e =
-        vd_exp(b, vd_scale(b, "half", vd_tanh(b, vd_leaky_relu(b, limited(b, x), 0.5f)), 0.5f));
-    const vd_value gate = vd_sigmoid(b, vd_erf(b, x));
-    return vd_add(b, "sum", vd_div(b, "ratio", vd_sqrt(b, e), e),
-                  vd_mul(b, "gated", vd_rsqrt(b, e), gate));
+    const vd_value s = sum_of_functions(b, limited(b, x));
+    const vd_value e = vd_exp(b, vd_scale(b, "half", vd_tanh(b, s), 0.5f));
+    const vd_value ratio = vd_div(b, "ratio", vd_sqrt(b, e), e);
+    return vd_add(b, "sum", ratio, vd_mul(b, "gated", vd_rsqrt(b, e), s));
 }
 
 /* The losses of all rows. */

@@ -12,12 +12,9 @@ typedef enum {
     LOGITS,
     FIXED_LOGITS, /* by integers of 24 bits */
     NORM,
-    GELU,
-    RELU,
-    LEAKY_RELU,
+    FUNCTION, /* of one element: `op` */
     LARGER,
     SMALLER,
-    MAGNITUDE,
     CHOSEN, /* the smaller of both, by where */
     EMBEDDING,
     DROPOUT,
@@ -28,15 +25,6 @@ typedef enum {
     MUL,
     DIV,
     SCALE,
-    EXP,
-    LOG,
-    SQRT,
-    RSQRT,
-    TANH,
-    ERF,
-    SIGMOID,
-    SILU,
-    GELU_ERF,
     SOFTMAX,
     LOG_SOFTMAX,
     XENT_IGNORE,
@@ -63,9 +51,10 @@ typedef struct {
     int64_t heads; /* attention; the axis of a reduction, the label that is ignored */
     int64_t kv_heads;
     bool causal, turns, pads; /* attention; pads: where the ids are 0 */
-    float rate;               /* dropout, attention; the factor of scale, the slope of leaky_relu */
+    float rate;               /* dropout, attention; the factor of scale */
     /* conv: stride, pad, dilation, groups; pools: kernel, stride, pad, count; attention: keys. */
     int64_t window[4];
+    int op; /* of a function; its attributes are those of tests/support/sample.h */
 } layer;
 
 typedef struct {
@@ -93,6 +82,7 @@ typedef struct {
     size_t count;
 } gradient_family;
 extern const gradient_family elements_family, attention_family, rows_family, images_family;
+gradient_case function_case(int op); /* of an operator whose gradient is one too */
 
 /* One case in both arithmetics. Values: leaves, then outputs of layers. */
 typedef struct {

@@ -1,6 +1,8 @@
 /* The leaves of a case; its graph, built and run. */
 #include "gradient_case.h"
 
+#include "tests/support/sample.h"
+
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -80,6 +82,12 @@ static vd_value fixed_logits(vd_builder *b, vd_value x, vd_value table) {
     return y;
 }
 
+static vd_value apply(vd_builder *b, int function, vd_value x) {
+    vd_op op = {.op = function};
+    test_sample_attributes(function, op.attr);
+    return VD_APPLY(b, ro_op_describe(function)->name, op, x);
+}
+
 static vd_value build_layer(vd_builder *b, const layer *l, const vd_value *value) {
     const vd_value x = value[l->in[0]], y = value[l->in[1]], z = value[l->in[2]];
     const vd_dropout_attr dropout = {l->rate, SEED, STREAM};
@@ -91,13 +99,10 @@ static vd_value build_layer(vd_builder *b, const layer *l, const vd_value *value
     case LOGITS: return vd_project_rows(b, x, y);
     case FIXED_LOGITS: return fixed_logits(b, x, y);
     case NORM: return vd_layernorm(b, x, y, z, 1e-5f);
-    case GELU: return vd_gelu(b, x);
-    case RELU: return vd_relu(b, x);
     case LARGER: return vd_max(b, "max", x, y);
     case SMALLER: return vd_min(b, "min", x, y);
-    case MAGNITUDE: return vd_abs(b, x);
     case CHOSEN: return vd_where(b, "where", vd_compare(b, "compare", x, y, RO_LESS), x, y);
-    case LEAKY_RELU: return vd_leaky_relu(b, x, l->rate);
+    case FUNCTION: return apply(b, l->op, x);
     case EMBEDDING: return vd_embedding(b, "embedding", x, vd_data_value(b, (uint32_t)l->ids));
     case DROPOUT: return vd_dropout(b, "dropout", x, dropout);
     case ATTENTION: return vd_attention(b, x, l->heads, dropout);
@@ -107,15 +112,6 @@ static vd_value build_layer(vd_builder *b, const layer *l, const vd_value *value
     case MUL: return vd_mul(b, "mul", x, y);
     case DIV: return vd_div(b, "div", x, y);
     case SCALE: return vd_scale(b, "scale", x, l->rate);
-    case EXP: return vd_exp(b, x);
-    case LOG: return vd_log(b, x);
-    case SQRT: return vd_sqrt(b, x);
-    case RSQRT: return vd_rsqrt(b, x);
-    case TANH: return vd_tanh(b, x);
-    case ERF: return vd_erf(b, x);
-    case SIGMOID: return vd_sigmoid(b, x);
-    case SILU: return vd_silu(b, x);
-    case GELU_ERF: return vd_gelu_erf(b, x);
     case SOFTMAX: return vd_softmax(b, x);
     case LOG_SOFTMAX: return vd_log_softmax(b, x);
     case XENT_IGNORE:

@@ -1,5 +1,7 @@
-/* Every operator either has a gradient rule, in a layer built here, or is listed as having none;
- * what has none is an error when the graph is built. */
+/* Every operator has a gradient by its row of operators.def, or a layer built here that has one, or
+ * a reason in operators.def for having none; what has none is an error when the graph is built. */
+#include "tests/support/sample.h"
+#include "verde/graph/functions.h"
 #include "verde/graph/tape.h"
 
 #include <criterion/criterion.h>
@@ -51,27 +53,6 @@ static vd_value root(vd_builder *b) {
 static vd_value inverse_root(vd_builder *b) {
     return vd_rsqrt(b, X);
 }
-static vd_value hyperbolic_tangent(vd_builder *b) {
-    return vd_tanh(b, X);
-}
-static vd_value error_function(vd_builder *b) {
-    return vd_erf(b, X);
-}
-static vd_value sigmoid(vd_builder *b) {
-    return vd_sigmoid(b, X);
-}
-static vd_value silu(vd_builder *b) {
-    return vd_silu(b, X);
-}
-static vd_value gelu(vd_builder *b) {
-    return vd_gelu(b, X);
-}
-static vd_value gelu_erf(vd_builder *b) {
-    return vd_gelu_erf(b, X);
-}
-static vd_value relu(vd_builder *b) {
-    return vd_relu(b, X);
-}
 static vd_value larger(vd_builder *b) {
     return vd_max(b, "layer", X, ROW);
 }
@@ -83,9 +64,6 @@ static vd_value magnitude(vd_builder *b) {
 }
 static vd_value chosen(vd_builder *b) {
     return vd_where(b, "layer", vd_compare(b, "choice", X, ROW, RO_LESS), X, X);
-}
-static vd_value leaky_relu(vd_builder *b) {
-    return vd_leaky_relu(b, X, 0.25f);
 }
 static vd_value product(vd_builder *b) {
     return vd_project(b, X, TABLE);
@@ -182,90 +160,37 @@ static vd_value batchnorm(vd_builder *b) {
 
 /* ---- every operator ---- */
 
-static const char source[] = "it reads no value that is learned";
-static const char integer[] = "its result, or what it reads, is an integer";
-static const char generation[] = "it is of models that are not trained";
-static const char backward[] = "it is part of a gradient";
-static const char optimizer[] = "it is part of an update";
-
 typedef struct {
     layer *build; /* whose forward nodes have the operator */
     vd_value leaf;
-    const char *none; /* why it has no rule; NULL: it has one */
 } rule;
 
+/* Those that operators.def says nothing of. */
 /* clang-format off */
 static const rule rules[RO_OP_END] = {
-    [RO_OP_FILL] = {.none = source}, [RO_OP_NORMAL] = {.none = source},
-    [RO_OP_UNIFORM] = {.none = source}, [RO_OP_PERMUTATION] = {.none = source},
-    [RO_OP_IOTA] = {.none = source}, [RO_OP_READ_BATCH] = {.none = source},
-    [RO_OP_READ_IMAGES] = {.none = source}, [RO_OP_READ_LABELS] = {.none = source},
-    [RO_OP_EMBEDDING] = {embedding, TABLE}, [RO_OP_EMBEDDING_GRAD] = {.none = backward},
-    [RO_OP_SPLIT_HEADS] = {attention, QKV}, [RO_OP_JOIN_HEADS] = {attention, QKV},
-    [RO_OP_CONCAT] = {.none = optimizer},
-    [RO_OP_TRANSPOSE] = {transpose}, [RO_OP_SLICE] = {slice}, [RO_OP_PAD] = {pad},
-    [RO_OP_GATHER] = {gather, TABLE}, [RO_OP_GATHER_GRAD] = {.none = backward},
-    [RO_OP_CONCAT_AXIS] = {concat}, [RO_OP_RESHAPE] = {reshape}, [RO_OP_ROPE] = {rope},
-    [RO_OP_ROPE_TURNS] = {.none = integer},
-    [RO_OP_CAST_STOCHASTIC] = {.none = optimizer},
-    [RO_OP_CAST] = {.none = integer}, [RO_OP_ARGMAX] = {.none = integer},
-    [RO_OP_MAX_POOL2D_INDEX] = {.none = integer}, [RO_OP_KEPT] = {.none = integer},
-    [RO_OP_ADD] = {add}, [RO_OP_SUB] = {sub}, [RO_OP_MUL] = {mul}, [RO_OP_DIV] = {divided},
-    [RO_OP_SCALE] = {scale}, [RO_OP_DIV_CONST] = {mean_axis},
-    [RO_OP_EXP] = {exponential}, [RO_OP_LOG] = {logarithm}, [RO_OP_SQRT] = {root},
-    [RO_OP_RSQRT] = {inverse_root}, [RO_OP_TANH] = {hyperbolic_tangent},
-    [RO_OP_ERF] = {error_function}, [RO_OP_SIGMOID] = {sigmoid}, [RO_OP_SILU] = {silu},
-    [RO_OP_GELU] = {gelu}, [RO_OP_GELU_ERF] = {gelu_erf}, [RO_OP_RELU] = {relu},
-    [RO_OP_TANH_GRAD] = {.none = backward}, [RO_OP_ERF_GRAD] = {.none = backward},
-    [RO_OP_SIGMOID_GRAD] = {.none = backward}, [RO_OP_SILU_GRAD] = {.none = backward},
-    [RO_OP_GELU_GRAD] = {.none = backward}, [RO_OP_GELU_ERF_GRAD] = {.none = backward},
-    [RO_OP_RELU_GRAD] = {.none = backward},
-    [RO_OP_MAX] = {larger}, [RO_OP_MIN] = {smaller}, [RO_OP_ABS] = {magnitude},
-    [RO_OP_WHERE] = {chosen}, [RO_OP_COMPARE] = {.none = integer},
-    [RO_OP_IADD] = {.none = integer}, [RO_OP_PUT_ROWS] = {.none = generation},
-    [RO_OP_ATTN_MAX_AT] = {.none = generation}, [RO_OP_ATTN_EXP_AT] = {.none = generation},
-    [RO_OP_ATTN_AV_AT] = {.none = generation}, [RO_OP_WEIGHT] = {.none = integer},
-    [RO_OP_TOP_K] = {.none = integer}, [RO_OP_TOP_P] = {.none = integer},
-    [RO_OP_KEEP_TOP] = {.none = integer}, [RO_OP_RANDOM_WORDS] = {.none = integer},
-    [RO_OP_DRAW] = {.none = integer},
-    [RO_OP_LEAKY_RELU] = {leaky_relu}, [RO_OP_LEAKY_RELU_GRAD] = {.none = backward},
-    [RO_OP_DROPOUT] = {dropout}, [RO_OP_MATMUL] = {product},
-    [RO_OP_MATMUL_FIXED] = {fixed_product},
+    [RO_OP_EMBEDDING] = {embedding, TABLE}, [RO_OP_SPLIT_HEADS] = {attention, QKV},
+    [RO_OP_JOIN_HEADS] = {attention, QKV}, [RO_OP_TRANSPOSE] = {transpose}, [RO_OP_SLICE] = {slice},
+    [RO_OP_PAD] = {pad}, [RO_OP_GATHER] = {gather, TABLE}, [RO_OP_CONCAT_AXIS] = {concat},
+    [RO_OP_RESHAPE] = {reshape}, [RO_OP_ROPE] = {rope}, [RO_OP_ADD] = {add}, [RO_OP_SUB] = {sub},
+    [RO_OP_MUL] = {mul}, [RO_OP_DIV] = {divided}, [RO_OP_SCALE] = {scale},
+    [RO_OP_DIV_CONST] = {mean_axis}, [RO_OP_EXP] = {exponential}, [RO_OP_LOG] = {logarithm},
+    [RO_OP_SQRT] = {root}, [RO_OP_RSQRT] = {inverse_root}, [RO_OP_MAX] = {larger},
+    [RO_OP_MIN] = {smaller}, [RO_OP_ABS] = {magnitude}, [RO_OP_WHERE] = {chosen},
+    [RO_OP_DROPOUT] = {dropout}, [RO_OP_MATMUL] = {product}, [RO_OP_MATMUL_FIXED] = {fixed_product},
     [RO_OP_REDUCE_SUM] = {layernorm}, [RO_OP_REDUCE_MAX] = {softmax},
     [RO_OP_REDUCE_DOT] = {rmsnorm}, [RO_OP_REDUCE_SQDEV] = {layernorm},
-    [RO_OP_REDUCE_EXPSUM] = {softmax}, [RO_OP_REDUCE_LN_GX] = {.none = backward},
-    [RO_OP_REDUCE_RMS_GX] = {.none = backward},
-    [RO_OP_SUM_ROWS] = {.none = backward}, [RO_OP_LN_DGAMMA] = {.none = backward},
-    [RO_OP_LN_RSTD] = {layernorm}, [RO_OP_LAYERNORM] = {layernorm},
-    [RO_OP_LN_DX] = {.none = backward},
-    [RO_OP_RMSNORM] = {rmsnorm}, [RO_OP_RMS_DX] = {.none = backward},
-    [RO_OP_RMS_DGAMMA] = {.none = backward},
-    [RO_OP_XENT] = {loss}, [RO_OP_XENT_GRAD] = {.none = backward},
-    [RO_OP_XENT_IGNORE] = {loss_mean}, [RO_OP_XENT_IGNORE_GRAD] = {.none = backward},
-    [RO_OP_SOFTMAX] = {softmax}, [RO_OP_SOFTMAX_GRAD] = {.none = backward},
-    [RO_OP_LOG_SOFTMAX] = {log_softmax}, [RO_OP_LOG_SOFTMAX_GRAD] = {.none = backward},
-    [RO_OP_ATTN_MAX] = {attention, QKV}, [RO_OP_ATTN_EXP] = {attention, QKV},
-    [RO_OP_ATTN_AV] = {attention, QKV}, [RO_OP_ATTN_L] = {attention, QKV},
-    [RO_OP_ATTN_OUT] = {attention, QKV}, [RO_OP_ATTN_PROB] = {.none = backward},
-    [RO_OP_ATTN_DSCORE] = {.none = backward}, [RO_OP_REPEAT_HEADS] = {grouped_attention},
-    [RO_OP_REPEAT_HEADS_GRAD] = {.none = backward},
-    [RO_OP_LR_SCHEDULE] = {.none = optimizer}, [RO_OP_BIAS_CORRECTION] = {.none = optimizer},
-    [RO_OP_CLIP_SCALE] = {.none = optimizer}, [RO_OP_ADAMW_M] = {.none = optimizer},
-    [RO_OP_ADAMW_V] = {.none = optimizer}, [RO_OP_ADAMW_W] = {.none = optimizer},
-    [RO_OP_SGD_M] = {.none = optimizer}, [RO_OP_SGD_W] = {.none = optimizer},
-    [RO_OP_SGD_NESTEROV] = {.none = optimizer}, [RO_OP_BN_RUNNING] = {.none = optimizer},
-    [RO_OP_SUM_AXIS] = {sum_axis}, [RO_OP_MAX_AXIS] = {max_axis},
-    [RO_OP_MAX_GRAD] = {.none = backward}, [RO_OP_EXPAND] = {.none = backward},
-    [RO_OP_CONV2D] = {conv2d, IMAGE}, [RO_OP_CONV2D_DX] = {.none = backward},
-    [RO_OP_CONV2D_DW] = {.none = backward},
-    [RO_OP_CONV2D_FIXED] = {fixed_conv2d, IMAGE}, [RO_OP_CONV2D_FIXED_DX] = {.none = backward},
-    [RO_OP_CONV2D_FIXED_DW] = {.none = backward},
-    [RO_OP_MAX_POOL2D] = {max_pool2d, IMAGE}, [RO_OP_MAX_POOL2D_GRAD] = {.none = backward},
-    [RO_OP_AVG_POOL2D] = {avg_pool2d, IMAGE}, [RO_OP_AVG_POOL2D_GRAD] = {.none = backward},
-    [RO_OP_BN_MEAN] = {batchnorm, IMAGE}, [RO_OP_BN_SQDEV] = {batchnorm, IMAGE},
-    [RO_OP_BN_MERGE_MEAN] = {batchnorm, IMAGE}, [RO_OP_BN_MERGE_SQDEV] = {batchnorm, IMAGE},
-    [RO_OP_BATCHNORM] = {batchnorm, IMAGE}, [RO_OP_BN_DGAMMA] = {.none = backward},
-    [RO_OP_BN_DX] = {.none = backward},
+    [RO_OP_REDUCE_EXPSUM] = {softmax}, [RO_OP_LN_RSTD] = {layernorm},
+    [RO_OP_LAYERNORM] = {layernorm}, [RO_OP_RMSNORM] = {rmsnorm}, [RO_OP_XENT] = {loss},
+    [RO_OP_XENT_IGNORE] = {loss_mean}, [RO_OP_SOFTMAX] = {softmax},
+    [RO_OP_LOG_SOFTMAX] = {log_softmax}, [RO_OP_ATTN_MAX] = {attention, QKV},
+    [RO_OP_ATTN_EXP] = {attention, QKV}, [RO_OP_ATTN_AV] = {attention, QKV},
+    [RO_OP_ATTN_L] = {attention, QKV}, [RO_OP_ATTN_OUT] = {attention, QKV},
+    [RO_OP_REPEAT_HEADS] = {grouped_attention}, [RO_OP_SUM_AXIS] = {sum_axis},
+    [RO_OP_MAX_AXIS] = {max_axis}, [RO_OP_CONV2D] = {conv2d, IMAGE},
+    [RO_OP_CONV2D_FIXED] = {fixed_conv2d, IMAGE}, [RO_OP_MAX_POOL2D] = {max_pool2d, IMAGE},
+    [RO_OP_AVG_POOL2D] = {avg_pool2d, IMAGE}, [RO_OP_BN_MEAN] = {batchnorm, IMAGE},
+    [RO_OP_BN_SQDEV] = {batchnorm, IMAGE}, [RO_OP_BN_MERGE_MEAN] = {batchnorm, IMAGE},
+    [RO_OP_BN_MERGE_SQDEV] = {batchnorm, IMAGE}, [RO_OP_BATCHNORM] = {batchnorm, IMAGE},
 };
 /* clang-format on */
 
@@ -291,28 +216,72 @@ static bool graph_has(const vd_graph *graph, int op) {
     return false;
 }
 
-static void expect_rule(int op, const char *name) {
+static vd_value build(vd_builder *b, int op, const ro_op_info *info) {
+    vd_op node = {.op = op};
+    if (!info->gradient)
+        return rules[op].build(b);
+    test_sample_attributes(op, node.attr);
+    return VD_APPLY(b, info->name, node, X);
+}
+
+static void expect_rule(int op, const ro_op_info *info) {
     vd_program p = {0};
     vd_builder b = open_graph(&p);
-    vd_value out = rules[op].build(&b);
-    cr_expect(graph_has(&p.step, op), "%s: its layer has no such node", name);
+    vd_value out = build(&b, op, info);
+    cr_expect(graph_has(&p.step, op), "%s: its layer has no such node", info->name);
     vd_backward(&b, out, 1);
-    cr_expect(b.status == VD_OK, "%s: %s", name, b.err.text);
-    cr_expect(vd_grad(&b, rules[op].leaf) != VD_NONE, "%s: no gradient arrives", name);
+    cr_expect(b.status == VD_OK, "%s: %s", info->name, b.err.text);
+    cr_expect(vd_grad(&b, rules[op].leaf) != VD_NONE, "%s: no gradient arrives", info->name);
     vd_builder_free(&b);
     vd_program_free(&p);
 }
 
-Test(gradient_rules, every_operator_has_one_or_is_listed_as_having_none) {
+Test(gradient_rules, every_operator_has_one_or_a_reason_for_having_none) {
     for (int op = 1; op < RO_OP_END; op++) {
         const ro_op_info *info = ro_op_describe(op);
         if (!info)
             continue;
-        cr_expect((rules[op].build != NULL) != (rules[op].none != NULL),
-                  "%s: neither a layer with a gradient nor a reason for none", info->name);
-        if (rules[op].build)
-            expect_rule(op, info->name);
+        cr_expect((rules[op].build != NULL) + (info->gradient != RO_OP_NONE) +
+                          (info->no_gradient != NULL) ==
+                      1,
+                  "%s: expected one of a layer here, RO_GRADIENT and RO_NO_GRADIENT", info->name);
+        if (!info->no_gradient && (rules[op].build || info->gradient))
+            expect_rule(op, info);
     }
+}
+
+static bool has_attribute(const ro_op_info *info, const ro_attr_info *attr) {
+    for (int i = 0; i < info->attr_count; i++)
+        if (strcmp(info->attr[i].name, attr->name) == 0)
+            return info->attr[i].kind == attr->kind;
+    return false;
+}
+
+Test(gradient_rules, operators_of_gradients_take_what_the_rule_gives_them) {
+    for (int op = 1; op < RO_OP_END; op++) {
+        const ro_op_info *info = ro_op_describe(op);
+        const ro_op_info *gradient = info ? ro_op_describe(info->gradient) : NULL;
+        if (!gradient)
+            continue;
+        cr_expect(info->max_inputs == 1 && gradient->min_inputs == 2, "%s", info->name);
+        cr_expect(gradient->no_gradient && strstr(gradient->no_gradient, "part of a gradient"),
+                  "%s", gradient->name);
+        for (int i = 0; i < gradient->attr_count; i++)
+            cr_expect(has_attribute(info, &gradient->attr[i]), "%s has no attribute %s", info->name,
+                      gradient->attr[i].name);
+    }
+}
+
+/* Values are copied by names, which the places may not follow. */
+Test(gradient_rules, attributes_reach_the_gradient) {
+    vd_program p = {0};
+    vd_builder b = open_graph(&p);
+    vd_backward(&b, vd_leaky_relu(&b, X, 0.375f), 1);
+    const vd_node *last = vd_node_stored(&p.step, p.step.node_count - 1);
+    cr_expect(last->op == RO_OP_LEAKY_RELU_GRAD);
+    cr_expect(last->attr[RO_LEAKY_RELU_GRAD_SLOPE] == ro_attr_f32(0.375f));
+    vd_builder_free(&b);
+    vd_program_free(&p);
 }
 
 /* ---- what has none ---- */
@@ -331,13 +300,34 @@ static void expect_refused(vd_record record, const char *why) {
     vd_program_free(&p);
 }
 
-Test(gradient_rules, function_without_one_is_an_error_when_the_graph_is_built) {
+static void expect_refused_operator(int op, const char *name, const char *why) {
+    const vd_record record = {.layer = VD_LAYER_OPERATOR, .number = op};
+    expect_refused(record, name);
+    expect_refused(record, why);
+}
+
+Test(gradient_rules, operator_without_one_is_an_error_when_the_graph_is_built) {
     for (int op = 1; op < RO_OP_END; op++)
-        if (ro_op_describe(op) && rules[op].none)
-            expect_refused((vd_record){.layer = VD_LAYER_FUNCTION, .number = op},
-                           ro_op_describe(op)->name);
-    expect_refused((vd_record){.layer = VD_LAYER_FUNCTION, .number = RO_OP_END}, "unknown");
-    expect_refused((vd_record){.layer = VD_LAYER_FUNCTION, .number = -1}, "unknown");
+        if (ro_op_describe(op) && ro_op_describe(op)->no_gradient)
+            expect_refused_operator(op, ro_op_describe(op)->name, ro_op_describe(op)->no_gradient);
+    expect_refused_operator(RO_OP_ADD, "add", "layer of its own");
+    expect_refused_operator(RO_OP_END, "unknown", "no such number");
+    expect_refused_operator(-1, "unknown", "no such number");
+}
+
+/* The gradient would arrive at the second input alone. */
+Test(gradient_rules, operator_that_is_applied_needs_one) {
+    vd_program p = {0};
+    vd_builder b = open_graph(&p);
+    const ro_shape shape = leaf_shape[X];
+    const vd_value data = vd_emit(&b, "data", (vd_op){.op = RO_OP_FILL, .shape = &shape}, 0, NULL);
+    const vd_value out = VD_APPLY(&b, "sum", ((vd_op){.op = RO_OP_ADD}), data, X);
+    cr_assert(b.status == VD_OK, "%s", b.err.text);
+    vd_backward(&b, out, 1);
+    cr_expect(b.status == VD_ERR_USAGE);
+    cr_expect(strstr(b.err.text, "(add)"), "%s", b.err.text);
+    vd_builder_free(&b);
+    vd_program_free(&p);
 }
 
 Test(gradient_rules, layer_without_one_is_an_error_when_the_graph_is_built) {

@@ -97,7 +97,7 @@ static vd_backward_fn *rule_of(vd_layer layer) {
     case VD_LAYER_SUB: return vd_back_sub;
     case VD_LAYER_DIV: return vd_back_div;
     case VD_LAYER_SCALE: return vd_back_scale;
-    case VD_LAYER_FUNCTION: return vd_back_function;
+    case VD_LAYER_OPERATOR: return vd_back_operator;
     case VD_LAYER_TRANSPOSE: return vd_back_transpose;
     case VD_LAYER_SLICE: return vd_back_slice;
     case VD_LAYER_PAD: return vd_back_pad;
@@ -117,7 +117,6 @@ static vd_backward_fn *rule_of(vd_layer layer) {
     case VD_LAYER_MAX_POOL2D: return vd_back_max_pool2d;
     case VD_LAYER_AVG_POOL2D: return vd_back_avg_pool2d;
     case VD_LAYER_BATCHNORM: return vd_back_batchnorm;
-    case VD_LAYER_LEAKY_RELU: return vd_back_leaky_relu;
     case VD_LAYER_MAX: return vd_back_max;
     case VD_LAYER_MIN: return vd_back_min;
     case VD_LAYER_WHERE: return vd_back_where;

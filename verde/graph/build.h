@@ -122,6 +122,14 @@ typedef struct {
     int64_t slope; /* of the stream, with each iteration of a repeat */
 } vd_dropout_attr;
 
+/* An operator by its number as a layer: vd_emit, and what the operator's table says of its
+ * gradient. Where that says nothing, vd_backward fails if it gets there. verde/graph/functions.h
+ * has functions of this, by names, for the operators that it was made for. */
+vd_value vd_apply(vd_builder *b, const char *name, vd_op op, int32_t input_count,
+                  const vd_value *input);
+#define VD_APPLY(b, name, op, ...)                                                                 \
+    vd_apply(b, name, op, (int32_t)(sizeof((vd_value[]){__VA_ARGS__}) / sizeof(vd_value)),         \
+             (vd_value[]){__VA_ARGS__})
 vd_value vd_add(vd_builder *b, const char *name, vd_value x, vd_value y); /* y may repeat */
 vd_value vd_sub(vd_builder *b, const char *name, vd_value x, vd_value y);
 vd_value vd_mul(vd_builder *b, const char *name, vd_value x, vd_value y);
@@ -133,8 +141,6 @@ vd_value vd_project(vd_builder *b, vd_value x, vd_value weight);      /* the sam
 vd_value vd_project_rows(vd_builder *b, vd_value x, vd_value weight); /* weight [out, in] */
 vd_value vd_embedding(vd_builder *b, const char *name, vd_value table, vd_value ids);
 vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta, float eps);
-vd_value vd_gelu(vd_builder *b, vd_value x);
-vd_value vd_relu(vd_builder *b, vd_value x);
 vd_value vd_abs(vd_builder *b, vd_value x);
 vd_value vd_max(vd_builder *b, const char *name, vd_value x, vd_value y);
 vd_value vd_min(vd_builder *b, const char *name, vd_value x, vd_value y);
@@ -142,16 +148,10 @@ vd_value vd_min(vd_builder *b, const char *name, vd_value x, vd_value y);
 vd_value vd_compare(vd_builder *b, const char *name, vd_value x, vd_value y, ro_relation kind);
 /* x where the choice (i32) is not 0, else y. */
 vd_value vd_where(vd_builder *b, const char *name, vd_value choice, vd_value x, vd_value y);
-vd_value vd_leaky_relu(vd_builder *b, vd_value x, float slope);
 vd_value vd_exp(vd_builder *b, vd_value x);
 vd_value vd_log(vd_builder *b, vd_value x);
 vd_value vd_sqrt(vd_builder *b, vd_value x);
 vd_value vd_rsqrt(vd_builder *b, vd_value x);
-vd_value vd_tanh(vd_builder *b, vd_value x);
-vd_value vd_erf(vd_builder *b, vd_value x);
-vd_value vd_sigmoid(vd_builder *b, vd_value x);
-vd_value vd_silu(vd_builder *b, vd_value x);
-vd_value vd_gelu_erf(vd_builder *b, vd_value x); /* vd_gelu is that by tanh */
 vd_value vd_dropout(vd_builder *b, const char *name, vd_value x, vd_dropout_attr dropout);
 /* Causal self-attention over qkv [B, T, 3C]; SPEC 8. */
 vd_value vd_attention(vd_builder *b, vd_value qkv, int64_t heads, vd_dropout_attr dropout);

@@ -16,7 +16,7 @@ typedef enum {
     VD_LAYER_SUB,
     VD_LAYER_DIV,
     VD_LAYER_SCALE,
-    VD_LAYER_FUNCTION,
+    VD_LAYER_OPERATOR,
     VD_LAYER_GROUPED_ATTENTION,
     VD_LAYER_TRANSPOSE,
     VD_LAYER_SLICE,
@@ -37,7 +37,6 @@ typedef enum {
     VD_LAYER_MAX_POOL2D,
     VD_LAYER_AVG_POOL2D,
     VD_LAYER_BATCHNORM,
-    VD_LAYER_LEAKY_RELU,
     VD_LAYER_MAX,
     VD_LAYER_MIN,
     VD_LAYER_WHERE,
@@ -56,7 +55,7 @@ struct vd_record {
     int64_t window;       /* attention; 0: none */
     vd_value padding;     /* of attention, by scores; VD_NONE: none */
     vd_rotation rotation; /* if it rotates; of a rope */
-    int64_t attr[RO_MAX_ATTRS]; /* of layers on images: those of the operator */
+    int64_t attr[RO_MAX_ATTRS]; /* of operators, and layers on images: those of the operator */
     vd_dropout_attr dropout;
 };
 
@@ -72,15 +71,14 @@ void vd_accumulate_repeated(vd_builder *b, vd_value value, vd_value gradient);
 
 /* From the gradient of a layer's output to those of its inputs. */
 typedef void vd_backward_fn(vd_builder *b, const vd_record *r, vd_value dy);
-vd_backward_fn vd_back_add, vd_back_mul, vd_back_sub, vd_back_div, vd_back_scale, vd_back_function;
+vd_backward_fn vd_back_add, vd_back_mul, vd_back_sub, vd_back_div, vd_back_scale, vd_back_operator;
 vd_backward_fn vd_back_softmax, vd_back_log_softmax, vd_back_xent_ignore, vd_back_xent_mean,
     vd_back_rmsnorm, vd_back_sum_axis, vd_back_mean_axis, vd_back_max_axis;
 
 vd_backward_fn vd_back_attention, vd_back_grouped_attention;
 vd_backward_fn vd_back_transpose, vd_back_slice, vd_back_pad, vd_back_gather, vd_back_concat,
     vd_back_reshape, vd_back_rope;
-vd_backward_fn vd_back_conv2d, vd_back_max_pool2d, vd_back_avg_pool2d, vd_back_batchnorm,
-    vd_back_leaky_relu;
+vd_backward_fn vd_back_conv2d, vd_back_max_pool2d, vd_back_avg_pool2d, vd_back_batchnorm;
 vd_backward_fn vd_back_max, vd_back_min, vd_back_where, vd_back_cast;
 
 /* For a backward rule: x, or, if it was given by vd_stored_of or vd_widened, or rounded by the
@@ -88,6 +86,8 @@ vd_backward_fn vd_back_max, vd_back_min, vd_back_where, vd_back_cast;
  * pass. */
 vd_value vd_read_again(vd_builder *b, const char *name, vd_value x);
 
+vd_op vd_scale_op(float factor);
+vd_value vd_zero_like(vd_builder *b, const char *name, vd_value x);
 vd_op vd_matmul_op(int batch_dims, int trans, float alpha, int chunk, int mask);
 /* A product of two matrices: matmul_fixed of so many bits, or matmul if there are none. */
 vd_op vd_product_op(int bits, int trans);

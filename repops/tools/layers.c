@@ -1,0 +1,87 @@
+/* Prints verde/graph/functions.h: a function for each operator of one input whose gradient is an
+ * operator too. It uses no header that is written from operators.def. */
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *enumerator, *name, *inputs, *text;
+} operators[] = {
+#define RO_OPERATOR(number, NAME, name, least, most, shape, order, onto, check, inputs, text,      \
+                    reads)                                                                         \
+    {#NAME, #name, inputs, text},
+#include "repops/src/operators.def"
+};
+
+static const struct {
+    const char *owner, *enumerator, *name;
+    char kind;
+} attributes[] = {
+#define RO_ATTRIBUTE(NAME, place, ATTRIBUTE, attribute, kind) {#NAME, #ATTRIBUTE, #attribute, kind},
+#include "repops/src/operators.def"
+};
+
+static const char *const with_gradient[] = {
+#define RO_GRADIENT(NAME, GRAD, reads) #NAME,
+#include "repops/src/operators.def"
+};
+
+enum {
+    OPERATORS = sizeof operators / sizeof operators[0],
+    ATTRIBUTES = sizeof attributes / sizeof attributes[0],
+    WITH_GRADIENT = sizeof with_gradient / sizeof with_gradient[0]
+};
+
+static int has_gradient(const char *enumerator) {
+    for (int i = 0; i < WITH_GRADIENT; i++)
+        if (strcmp(with_gradient[i], enumerator) == 0)
+            return 1;
+    return 0;
+}
+
+static void print_parameters(const char *owner) {
+    for (int i = 0; i < ATTRIBUTES; i++)
+        if (strcmp(attributes[i].owner, owner) == 0)
+            printf(", %s %s", attributes[i].kind == 'f' ? "float" : "int64_t", attributes[i].name);
+}
+
+static void print_attributes(const char *owner) {
+    const char *between = "";
+    for (int i = 0; i < ATTRIBUTES; i++) {
+        if (strcmp(attributes[i].owner, owner) != 0)
+            continue;
+        printf("%s[RO_%s_%s] = ", between, owner, attributes[i].enumerator);
+        printf(attributes[i].kind == 'f' ? "ro_attr_f32(%s)" : "%s", attributes[i].name);
+        between = ", ";
+    }
+    printf(*between ? "" : "0");
+}
+
+static void print_function(int i) {
+    const char *in = operators[i].inputs;
+    const int length = (int)strcspn(in, " ,");
+    if (*operators[i].text)
+        printf("\n/* %s */", operators[i].text);
+    printf("\nstatic inline vd_value vd_%s(vd_builder *b, vd_value %.*s", operators[i].name, length,
+           in);
+    print_parameters(operators[i].enumerator);
+    printf(") {\n    const vd_op op = {RO_OP_%s, {", operators[i].enumerator);
+    print_attributes(operators[i].enumerator);
+    printf("}, NULL};\n    return VD_APPLY(b, \"%s\", op, %.*s);\n}\n", operators[i].name, length,
+           in);
+}
+
+int main(void) {
+    puts("/* Layers of the operators whose gradient is an operator too: `make operators` writes\n"
+         " * this file from repops/src/operators.def. */\n"
+         "#ifndef VD_FUNCTIONS_H\n"
+         "#define VD_FUNCTIONS_H\n"
+         "\n"
+         "#include \"verde/graph/build.h\"\n"
+         "\n"
+         "/* clang-format off */");
+    for (int i = 0; i < OPERATORS; i++)
+        if (has_gradient(operators[i].enumerator))
+            print_function(i);
+    puts("\n/* clang-format on */\n\n#endif");
+    return fflush(stdout) != 0 || ferror(stdout);
+}

@@ -1,0 +1,14 @@
+/* What tests give to an operator that they know by its number only. */
+#ifndef TEST_SAMPLE_H
+#define TEST_SAMPLE_H
+
+#include "repops/repops.h"
+
+/* 1/8 for a float, 1 for an integer. An operator that needs others gets them here. */
+static inline void test_sample_attributes(int op, int64_t *attr) {
+    const ro_op_info *info = ro_op_describe(op);
+    for (int i = 0; i < info->attr_count; i++)
+        attr[i] = info->attr[i].kind == 'f' ? ro_attr_f32(0.125f) : 1;
+}
+
+#endif
