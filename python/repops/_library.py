@@ -35,6 +35,9 @@ class OpInfo(ctypes.Structure):
         ("attr_count", ctypes.c_int),
         ("attr", AttrInfo * MAX_ATTRS),
         ("declared_shape", ctypes.c_int),
+        ("gradient", ctypes.c_int),
+        ("gradient_reads", ctypes.c_int),
+        ("no_gradient", ctypes.c_char_p),
     ]
 
 
