@@ -45,15 +45,12 @@ static void print_parameters(const char *owner) {
 }
 
 static void print_attributes(const char *owner) {
-    const char *between = "";
     for (int i = 0; i < ATTRIBUTES; i++) {
         if (strcmp(attributes[i].owner, owner) != 0)
             continue;
-        printf("%s[RO_%s_%s] = ", between, owner, attributes[i].enumerator);
-        printf(attributes[i].kind == 'f' ? "ro_attr_f32(%s)" : "%s", attributes[i].name);
-        between = ", ";
+        printf("    op.attr[RO_%s_%s] = ", owner, attributes[i].enumerator);
+        printf(attributes[i].kind == 'f' ? "ro_attr_f32(%s);\n" : "%s;\n", attributes[i].name);
     }
-    printf(*between ? "" : "0");
 }
 
 static void print_function(int i) {
@@ -64,10 +61,9 @@ static void print_function(int i) {
     printf("\nstatic inline vd_value vd_%s(vd_builder *b, vd_value %.*s", operators[i].name, length,
            in);
     print_parameters(operators[i].enumerator);
-    printf(") {\n    const vd_op op = {RO_OP_%s, {", operators[i].enumerator);
+    printf(") {\n    vd_op op = {.op = RO_OP_%s};\n", operators[i].enumerator);
     print_attributes(operators[i].enumerator);
-    printf("}, NULL};\n    return VD_APPLY(b, \"%s\", op, %.*s);\n}\n", operators[i].name, length,
-           in);
+    printf("    return VD_APPLY(b, \"%s\", op, %.*s);\n}\n", operators[i].name, length, in);
 }
 
 int main(void) {

@@ -9,46 +9,47 @@
 
 /* by tanh */
 static inline vd_value vd_gelu(vd_builder *b, vd_value x) {
-    const vd_op op = {RO_OP_GELU, {0}, NULL};
+    vd_op op = {.op = RO_OP_GELU};
     return VD_APPLY(b, "gelu", op, x);
 }
 
 /* max(x, 0) */
 static inline vd_value vd_relu(vd_builder *b, vd_value x) {
-    const vd_op op = {RO_OP_RELU, {0}, NULL};
+    vd_op op = {.op = RO_OP_RELU};
     return VD_APPLY(b, "relu", op, x);
 }
 
 /* x, or below 0 x times slope */
 static inline vd_value vd_leaky_relu(vd_builder *b, vd_value x, float slope) {
-    const vd_op op = {RO_OP_LEAKY_RELU, {[RO_LEAKY_RELU_SLOPE] = ro_attr_f32(slope)}, NULL};
+    vd_op op = {.op = RO_OP_LEAKY_RELU};
+    op.attr[RO_LEAKY_RELU_SLOPE] = ro_attr_f32(slope);
     return VD_APPLY(b, "leaky_relu", op, x);
 }
 
 static inline vd_value vd_tanh(vd_builder *b, vd_value x) {
-    const vd_op op = {RO_OP_TANH, {0}, NULL};
+    vd_op op = {.op = RO_OP_TANH};
     return VD_APPLY(b, "tanh", op, x);
 }
 
 static inline vd_value vd_erf(vd_builder *b, vd_value x) {
-    const vd_op op = {RO_OP_ERF, {0}, NULL};
+    vd_op op = {.op = RO_OP_ERF};
     return VD_APPLY(b, "erf", op, x);
 }
 
 static inline vd_value vd_sigmoid(vd_builder *b, vd_value x) {
-    const vd_op op = {RO_OP_SIGMOID, {0}, NULL};
+    vd_op op = {.op = RO_OP_SIGMOID};
     return VD_APPLY(b, "sigmoid", op, x);
 }
 
 /* x * sigmoid(x) */
 static inline vd_value vd_silu(vd_builder *b, vd_value x) {
-    const vd_op op = {RO_OP_SILU, {0}, NULL};
+    vd_op op = {.op = RO_OP_SILU};
     return VD_APPLY(b, "silu", op, x);
 }
 
 /* by erf */
 static inline vd_value vd_gelu_erf(vd_builder *b, vd_value x) {
-    const vd_op op = {RO_OP_GELU_ERF, {0}, NULL};
+    vd_op op = {.op = RO_OP_GELU_ERF};
     return VD_APPLY(b, "gelu_erf", op, x);
 }
 
