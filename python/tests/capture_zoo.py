@@ -57,18 +57,19 @@ class Tables:
     def watch(self, loss):
         """Runs the loss at each step, for its data alone."""
         state = torch.get_rng_state()
-        with torch.no_grad():
-            for i in range(STEPS):
-                self.seen.append([])
-                loss(i)
+        for i in range(STEPS):
+            self.seen.append([])
+            loss(i)
         torch.set_rng_state(state)
 
     def declare(self, job):
         for values in zip(*self.seen):
-            self.made.append(job.table(torch.stack([v.clone() for v in values])))
+            self.made.append(job.table(torch.stack([v.detach().clone() for v in values])))
 
     def begin(self):
         self.at, self.playing = 0, True
+        for t in self.made:
+            t.grad = None
 
 
 def capture(name, folder, optimizer=None):
@@ -81,6 +82,7 @@ def capture(name, folder, optimizer=None):
         before = {k: v.clone() for k, v in own.state_dict().items()}
         tables.watch(loss)
         own.load_state_dict(before)
+        own.zero_grad()
         tables.declare(job)
         params = [p for p in own.parameters() if p.requires_grad]
         opt = optimizer(params) if optimizer else torch.optim.AdamW(params, 1e-3, fused=True)

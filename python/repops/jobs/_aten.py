@@ -166,6 +166,19 @@ def _prelu(self: Lower, out: Place, x: Place, w: Place) -> Value:
     return self.where(above, v, self.elements("mul", x, w, out.size))
 
 
+@rule(TORCH, "_prelu_kernel_backward")
+def _prelu_backward(self: Lower, out: Place, dy: Place, x: Place, w: Place) -> Any:
+    """torch's: where x is above 0 dy and 0, else w dy and x dy."""
+    v, d = self.full(x, out.size, F32), self.full(dy, out.size, F32)
+    above = self.graph.emit("compare", v, self.fill(0.0, (1,)), kind=GREATER).within(0, 1)
+    zero = self.fill(0.0, out.size)
+    below = self.graph.emit("mul", self.full(w, out.size, F32), d)
+    return (
+        self.where(above, d, below),
+        self.where(above, zero, self.graph.emit("mul", v, d)),
+    )
+
+
 @rule(TORCH, "threshold_backward")
 def _threshold_backward(self: Lower, out: Place, dy: Place, x: Place, threshold: float) -> Value:
     low = self.compare(AT_MOST, x, float(threshold), out.size)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from .. import _context
 from .._library import Error
@@ -34,16 +35,9 @@ class CaptureError(Error):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = list(problems)
-        lines = [_told(p) for p in _distinct(self.problems)]
+        lines = list(dict.fromkeys(_told(p) for p in self.problems))
         more = f"\n  and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
         super().__init__("the step is no program:\n  " + "\n  ".join(lines[:SHOWN]) + more)
-
-
-def _distinct(problems: Sequence[Problem]) -> list[Problem]:
-    found: dict[Any, Problem] = {}
-    for p in problems:
-        found.setdefault((p.site.place, p.site.backward, p.name, p.why), p)
-    return list(found.values())
 
 
 def _told(p: Problem) -> str:
@@ -199,8 +193,9 @@ class Steps:
             context.job = None
 
     def run(self, number: int) -> Any:
-        """One step, of which nothing is recorded."""
-        with reproducible():
+        """One step, of which nothing is recorded. A block in another one would take its handlers'
+        operators apart once more."""
+        with _disable_current_modes(), reproducible():
             self.prepare(number)
             with self.in_mode():
                 return self.step()
@@ -208,7 +203,7 @@ class Steps:
     def record(self, number: int, state: dict[str, Tensor]) -> tuple[Recorder, Place | None, Any]:
         """What a step does from here, the place of its loss, and the loss."""
         recorder = Recorder(Sites(*self.setting.models.values()))
-        with reproducible():
+        with _disable_current_modes(), reproducible():
             self.prepare(number)
         for t in state.values():
             recorder.declare(t)

@@ -41,7 +41,7 @@ class Source:
         self._load, self._lower = load, lower
 
     def load(self, step: int) -> None:
-        self.tensor.copy_(self._load(step).reshape(self.tensor.shape))
+        self.tensor.detach().copy_(self._load(step).reshape(self.tensor.shape))
 
     def lower(self, low: Lower) -> Value:
         value = self._lower(low)

@@ -235,7 +235,28 @@ def _library(
     ]
     signed += [0] * (len(operator.attributes) - len(signed))
     shape = out.size if operator.declared else None
-    return self.graph.emit_words(operator, values, signed, shape, code_of(out.dtype))
+    v = self.graph.emit_words(operator, values, signed, shape, code_of(out.dtype))
+    return v if v.dtype == F32 else v.within(*_bounds(name, values, signed, v))
+
+
+_MOVES = ("reshape", "slice", "transpose", "gather", "expand", "concat_axis", "where", "pad")
+
+
+def _bounds(name: str, values: list[Value], words: list[int], v: Value) -> tuple[int, int]:
+    """Between what the integers lie that the library's operators make."""
+    if name == "compare":
+        return 0, 1
+    if name == "argmax":
+        return 0, values[0].dims[words[0]] - 1
+    if name == "max_pool2d_index":
+        return 0, words[0] * words[1] - 1
+    if name in ("permutation", "iota"):
+        return 0, v.numel - 1
+    if name in _MOVES:
+        moved = values[1:] if name == "where" else values[:1] if name == "gather" else values
+        zero = [0] if name == "pad" else []
+        return min([u.low for u in moved] + zero), max([u.high for u in moved] + zero)
+    return INT32
 
 
 def _signed(word: int) -> int:

@@ -43,7 +43,7 @@ def code_of(dtype: torch.dtype) -> int:
         return F32
     if dtype in INTEGERS:
         return I32
-    raise Missing(f"numbers of {str(dtype).removeprefix('torch.')}")
+    raise Missing(f"it computes in {str(dtype).removeprefix('torch.')}, which no program has")
 
 
 def fitting(size: Sequence[int]) -> tuple[int, ...]:

@@ -11,9 +11,10 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from .. import _context
 from .._operators import bits
-from ..torch._call import Leftover, run
+from ..torch._call import run
 
 Tensor = torch.Tensor
+RANDOM = "random numbers of a step that are not dropout's or Bernoulli's"
 WORD = 1 << 32
 STREAMS = 1 << 32  # draws that a step may have
 
@@ -64,12 +65,10 @@ class Mode:
         return self._dropped(torch.ones(tuple(shape)), threshold, 1.0)
 
     def key(self) -> int:
-        """Other random numbers have no operator that knows the step."""
-        why = "random numbers of a step that are not dropout's or Bernoulli's"
+        """Other random numbers have no operator that knows the step: whoever records refuses."""
         watcher = _context.current().watcher
-        if watcher is None:
-            raise Leftover(why)
-        watcher.refuse("random numbers", why)
+        if watcher is not None:
+            watcher.refuse("random numbers", RANDOM)
         return 0
 
     def correction(self, beta: float) -> Tensor:

@@ -168,7 +168,7 @@ class Recorder:
                 return Place(s.number, (address - s.start) // dtype.itemsize, size, stride, dtype)
             if s.start + (1 << 40) < address:
                 break
-        raise Error(f"the library was given memory of no tensor, at {address:#x}")
+        raise Error("memory that is no tensor's of the step, nor of the state")
 
     def content(self, p: Place) -> Tensor:
         """A dense copy of what a place holds."""
@@ -249,8 +249,11 @@ class Recorder:
     def fused(self, name: str, arguments: Sequence[Any]) -> None:
         with _disable_current_modes():
             it = _Arguments(self, [getattr(a, "_obj", a) for a in arguments])
-            for call, ins, attributes, outs in FUSED[name](it):
-                self._called("fused", call, ins, attributes, outs)
+            try:
+                for call, ins, attributes, outs in FUSED[name](it):
+                    self._called("fused", call, ins, attributes, outs)
+            except Error as why:
+                self.refuse(name, str(why))
 
     def _called(
         self, kind: str, name: str, ins: list[Any], attributes: dict[str, Any], outs: list[Any]
@@ -281,6 +284,8 @@ class _Arguments:
     def place(self, i: Any, size: Sequence[int], **how: Any) -> Place | None:
         """Argument i, an address, or a structure's member; None where it is NULL."""
         value = self.given[i] if isinstance(i, int) else i[0]
+        if isinstance(value, Tensor):
+            self.recorder.storage(value)  # perhaps the library is the first that reads it
         address = _address(value)
         return self.recorder.at(address, size, **how) if address else None
 
@@ -575,7 +580,7 @@ class Above(TorchDispatchMode):
 @contextlib.contextmanager
 def recording(recorder: Recorder, block: Any) -> Iterator[None]:
     """Everything inside is recorded; block: what to enter meanwhile."""
-    with Below(recorder), block, Above(recorder), recorder.sites:
+    with _disable_current_modes(), Below(recorder), block, Above(recorder), recorder.sites:
         context = _context.current()
         context.watcher = recorder
         try:

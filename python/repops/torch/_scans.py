@@ -62,13 +62,17 @@ def _typed(x: Tensor, dtype: Any) -> Tensor:
 @handles("cumsum")
 def cumsum(x: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     x = _typed(x, dtype)
-    return _scan(x, dim, torch.add) if x.is_floating_point() else torch.cumsum(x, dim)
+    if x.is_floating_point():
+        return _scan(x, dim, torch.add)
+    return torch.cumsum(x, dim, dtype=dtype)
 
 
 @handles("cumprod")
 def cumprod(x: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     x = _typed(x, dtype)
-    return _scan(x, dim, torch.mul) if x.is_floating_point() else torch.cumprod(x, dim)
+    if x.is_floating_point():
+        return _scan(x, dim, torch.mul)
+    return torch.cumprod(x, dim, dtype=dtype)
 
 
 @handles("prod.default")
