@@ -28,6 +28,19 @@ expect 0 "$program" "$verde" graph "$work/job.yaml"
 expect 0 '' "$verde" run "$work/job.yaml" --dry-run
 expect 0 'wrote' "$verde" export "$work/run" --out "$work/model"
 
+# ---- places of nodes, whoever wrote them ----
+
+cp -r "$work/given" "$work/placed"
+printf '{"verde_places": 1, "step": ["train.py:12", "", "x\\u001b[31m\\u00e9.py:3"]}' > "$work/placed/places.json"
+expect 0 "$program" "$verde" graph "$work/placed"
+grep -q '^%0 .*  # train.py:12$' "$work/out" || fail "the place of a node is not told"
+grep -q '^%2 .*  # x?\[31m??.py:3$' "$work/out" || fail "a place is printed as it is"
+grep -q '^%1 .*\]$' "$work/out" || fail "an empty place is printed"
+printf '{"verde_places": 2, "step": []}' > "$work/placed/places.json"
+expect 8 'places.json: version 2' "$verde" graph "$work/placed"
+printf '{"verde_places": 1, "steps": []}' > "$work/placed/places.json"
+expect 2 'places.json: unknown member `steps`' "$verde" graph "$work/placed"
+
 # ---- two providers: a referee needs the program alone ----
 
 mkdir "$work/bare"

@@ -120,6 +120,10 @@ VD_MUST_USE vd_status vd_load_prompt(vd_loaded *out, uint32_t index, vd_err *err
 bool vd_is_folder(const char *path);
 VD_MUST_USE vd_status vd_folder_job(const char *path, vd_job *out, vd_err *err);
 VD_MUST_USE vd_status vd_load_program_job(vd_loaded *loaded, vd_err *err);
+/* The file `places.json` beside the program: where each node of the step comes from, as a list
+ * `step`, for people alone. *out: the caller's, or NULL if there is no such file. */
+enum { VD_NODE_PLACES_BYTES_MAX = 16 << 20 };
+VD_MUST_USE vd_status vd_load_node_places(const vd_loaded *loaded, json_t **out, vd_err *err);
 /* Data tensors that each prompt's program has for itself, which come first: the prompt, and its key
  * if tokens are drawn. */
 uint32_t vd_prompt_own_data(const vd_loaded *loaded);

@@ -2,6 +2,11 @@
 
 #include "verde/cli/cli.h"
 
+typedef struct {
+    bool dot, init;
+    const json_t *places; /* where nodes of the step come from; NULL: nobody says */
+} graph_options;
+
 static void print_summary(const vd_program *p, const vd_hash *hash, const vd_hash *structure) {
     char hex[2 * VD_HASH_SIZE + 1], same[2 * VD_HASH_SIZE + 1];
     vd_hex(hash->b, VD_HASH_SIZE, hex);
@@ -12,7 +17,30 @@ static void print_summary(const vd_program *p, const vd_hash *hash, const vd_has
     vd_print_ranges(p, "# data:");
 }
 
-static vd_exit print_graph(const vd_program *p, bool dot, bool init, bool json, vd_err *err) {
+/* Whoever wrote the place may have put anything into it. */
+static void print_place(const char *place) {
+    fputs("  # ", stdout);
+    for (; *place; place++)
+        putchar(*place >= ' ' && *place <= '~' ? *place : '?');
+}
+
+/* A node has a line each; what comes after them is no node's. */
+static void print_lines(const vd_buf *text, uint32_t nodes, const json_t *places) {
+    const char *at = (const char *)text->data, *end = at + text->size;
+    for (uint32_t i = 0; at < end; i++) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        const size_t length = (size_t)((stop ? stop : end) - at);
+        const char *place = i < nodes ? json_string_value(json_array_get(places, i)) : NULL;
+        fwrite(at, 1, length, stdout);
+        if (place && *place)
+            print_place(place);
+        putchar('\n');
+        at += length + 1;
+    }
+}
+
+static vd_exit print_graph(const vd_program *p, const graph_options *o, bool json, vd_err *err) {
+    const vd_graph *graph = o->init ? &p->init : &p->step;
     vd_buf out = {0};
     vd_hash hash, structure;
     if (vd_program_hash(p, &hash, err) != VD_OK ||
@@ -26,14 +54,16 @@ static vd_exit print_graph(const vd_program *p, bool dot, bool init, bool json, 
                                 (json_int_t)p->leaf_count, "ranges", vd_ranges_json(p)));
         return VD_EXIT_OK;
     }
-    if (dot)
-        vd_graph_dot(p, init ? &p->init : &p->step, &out);
+    if (o->dot)
+        vd_graph_dot(p, graph, &out);
     else
-        vd_graph_text(p, init ? &p->init : &p->step, &out);
+        vd_graph_text(p, graph, &out);
     bool ok = vd_buf_ok(&out);
-    if (!dot)
+    if (!o->dot)
         print_summary(p, &hash, &structure);
-    if (ok)
+    if (ok && !o->dot && !o->init && o->places)
+        print_lines(&out, graph->node_count, o->places);
+    else if (ok)
         fwrite(out.data, 1, out.size, stdout);
     vd_buf_free(&out);
     if (!ok)
@@ -47,15 +77,17 @@ static vd_exit graph(int argc, char **argv) {
                                             {"prompt", required_argument, NULL, 'p'},
                                             VD_COMMON_OPTIONS};
     vd_loaded loaded = {.bare = true};
-    bool dot = false, init = false, exit_now = false;
+    graph_options how = {0};
+    json_t *places = NULL;
+    bool exit_now = false;
     vd_common common = {0};
     for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (o == 'd')
-            dot = true;
+            how.dot = true;
         else if (o == 'p')
             loaded.prompt = optarg;
         else if (o == 'i')
-            init = true;
+            how.init = true;
         else if (!vd_take_common(&vd_cmd_graph, o, &common, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)
@@ -67,8 +99,12 @@ static vd_exit graph(int argc, char **argv) {
     }
     vd_err err = {0};
     vd_status status = vd_load_job(argv[optind], &loaded, &err);
-    vd_exit code = status == VD_OK ? print_graph(&loaded.program, dot, init, common.json, &err)
-                                   : vd_report(&err);
+    if (status == VD_OK && loaded.job.program)
+        status = vd_load_node_places(&loaded, &places, &err);
+    how.places = json_object_get(places, "step");
+    vd_exit code =
+        status == VD_OK ? print_graph(&loaded.program, &how, common.json, &err) : vd_report(&err);
+    json_decref(places);
     vd_loaded_free(&loaded);
     return code;
 }
@@ -76,7 +112,8 @@ static vd_exit graph(int argc, char **argv) {
 const vd_command vd_cmd_graph = {
     "graph", "print a job's graph",
     "Usage: verde graph JOB [options]\n\n"
-    "Prints the graph of one training step, a node per line, with the program's hash.\n\n"
+    "Prints the graph of one training step, a node per line, with the program's hash; of a step\n"
+    "that was captured, with file and line of the code that it comes from.\n\n"
     "  --dot            for Graphviz\n"
     "  --init           the graph of initialisation instead\n"
     "  --prompt KEY     of a job with prompts: the program of this one\n"

@@ -4,6 +4,9 @@
 #include <sys/stat.h>
 
 #include "verde/cli/cli.h"
+#include "verde/commit/json.h"
+
+enum { PLACE_BYTES = 3 }; /* of a node's place in JSON, at least */
 
 bool vd_is_folder(const char *path) {
     struct stat info;
@@ -51,4 +54,24 @@ vd_status vd_load_program_job(vd_loaded *loaded, vd_err *err) {
         return status;
     take_sizes(loaded);
     return loaded->bare ? VD_OK : vd_load_own_data(loaded->job.model_dir, loaded, err);
+}
+
+vd_status vd_load_node_places(const vd_loaded *loaded, json_t **out, vd_err *err) {
+    static const char *const names[] = {"verde_places", "step", NULL};
+    char path[VD_JOB_PATH_SIZE + 16];
+    struct stat info;
+    vd_err why = {0};
+    *out = NULL;
+    snprintf(path, sizeof path, "%s/places.json", loaded->job.model_dir);
+    if (lstat(path, &info) != 0)
+        return VD_OK;
+    vd_status status = vd_json_load(path, VD_NODE_PLACES_BYTES_MAX, PLACE_BYTES, out, err);
+    if (status != VD_OK)
+        return status;
+    status = vd_json_begin(*out, "verde_places", "a list of places", names, &why);
+    if (status == VD_OK)
+        return VD_OK;
+    json_decref(*out);
+    *out = NULL;
+    return vd_fail(err, status == VD_ERR_PEER ? VD_ERR_USAGE : status, "%s: %s", path, why.text);
 }
