@@ -276,39 +276,13 @@ RO_INLINE float vf_fold(vf x) {
 
 #endif
 
-/* The parts of an instruction set's table, one per file. */
-void RO_NAME(ro_add_copies)(ro_table *table);
-void RO_NAME(ro_add_random)(ro_table *table);
-void RO_NAME(ro_add_embedding)(ro_table *table);
-void RO_NAME(ro_add_axes)(ro_table *table);
-void RO_NAME(ro_add_put_rows)(ro_table *table);
-void RO_NAME(ro_add_transpose)(ro_table *table);
-void RO_NAME(ro_add_cast)(ro_table *table);
-void RO_NAME(ro_add_rope)(ro_table *table);
-void RO_NAME(ro_add_arithmetic)(ro_table *table);
-void RO_NAME(ro_add_choice)(ro_table *table);
-void RO_NAME(ro_add_functions)(ro_table *table);
-void RO_NAME(ro_add_products)(ro_table *table);
-void RO_NAME(ro_add_fixed)(ro_table *table);
-void RO_NAME(ro_add_rows)(ro_table *table);
-void RO_NAME(ro_add_columns)(ro_table *table);
-void RO_NAME(ro_add_norm)(ro_table *table);
-void RO_NAME(ro_add_entropy)(ro_table *table);
-void RO_NAME(ro_add_softmax)(ro_table *table);
-void RO_NAME(ro_add_axis_reduce)(ro_table *table);
-void RO_NAME(ro_add_sampling)(ro_table *table);
-void RO_NAME(ro_add_rms)(ro_table *table);
-void RO_NAME(ro_add_attention)(ro_table *table);
-void RO_NAME(ro_add_attend)(ro_table *table);
-void RO_NAME(ro_add_cross_entropy)(ro_table *table);
-void RO_NAME(ro_add_optimizer)(ro_table *table);
-void RO_NAME(ro_add_adamw_bf16)(ro_table *table);
-void RO_NAME(ro_add_conv)(ro_table *table);
-void RO_NAME(ro_add_conv_weight)(ro_table *table);
-void RO_NAME(ro_add_conv_fixed)(ro_table *table);
-void RO_NAME(ro_add_pooling)(ro_table *table);
-void RO_NAME(ro_add_batchnorm)(ro_table *table);
-void RO_NAME(ro_add_images)(ro_table *table);
+/* Below a kernel: its row in the table of the instruction set, by the operator's name in
+ * operators.def. table.c has a row of every operator: without one nothing links. */
+#define RO_KERNEL(name, ...) const ro_kernel RO_NAME(ro_kernel_##name) = {__VA_ARGS__};
+
+/* The same of a function for what is no operator: a member of ro_table. */
+#define RO_FUSED(member, function) RO_FUSED_TYPE(member) RO_NAME(ro_fused_##member) = function;
+#define RO_FUSED_TYPE(member)      const __typeof__(((ro_table *)0)->member)
 
 /* Number of elements of input i. */
 RO_INLINE int64_t in_numel(const ro_job *job, int i) {

@@ -1,36 +1,35 @@
+/* The table of the instruction set, of the rows that stand below kernels: RO_KERNEL, RO_FUSED. */
 #include "repops/cpu/isa.h"
 
+#define RO_OPERATOR(number, NAME, name, ...)                                                       \
+    extern RO_HIDDEN const ro_kernel RO_NAME(ro_kernel_##name);
+#include "repops/src/operators.def"
+
+#define FUSED(member)                                                                              \
+    do {                                                                                           \
+        extern RO_HIDDEN RO_FUSED_TYPE(member) RO_NAME(ro_fused_##member);                         \
+        table->member = RO_NAME(ro_fused_##member);                                                \
+    } while (0)
+
 void RO_NAME(ro_table)(ro_table *table) {
-    RO_NAME(ro_add_copies)(table);
-    RO_NAME(ro_add_random)(table);
-    RO_NAME(ro_add_embedding)(table);
-    RO_NAME(ro_add_axes)(table);
-    RO_NAME(ro_add_put_rows)(table);
-    RO_NAME(ro_add_transpose)(table);
-    RO_NAME(ro_add_cast)(table);
-    RO_NAME(ro_add_rope)(table);
-    RO_NAME(ro_add_arithmetic)(table);
-    RO_NAME(ro_add_choice)(table);
-    RO_NAME(ro_add_functions)(table);
-    RO_NAME(ro_add_products)(table);
-    RO_NAME(ro_add_fixed)(table);
-    RO_NAME(ro_add_rows)(table);
-    RO_NAME(ro_add_columns)(table);
-    RO_NAME(ro_add_norm)(table);
-    RO_NAME(ro_add_entropy)(table);
-    RO_NAME(ro_add_softmax)(table);
-    RO_NAME(ro_add_axis_reduce)(table);
-    RO_NAME(ro_add_sampling)(table);
-    RO_NAME(ro_add_rms)(table);
-    RO_NAME(ro_add_attention)(table);
-    RO_NAME(ro_add_attend)(table);
-    RO_NAME(ro_add_cross_entropy)(table);
-    RO_NAME(ro_add_optimizer)(table);
-    RO_NAME(ro_add_adamw_bf16)(table);
-    RO_NAME(ro_add_conv)(table);
-    RO_NAME(ro_add_conv_weight)(table);
-    RO_NAME(ro_add_conv_fixed)(table);
-    RO_NAME(ro_add_pooling)(table);
-    RO_NAME(ro_add_batchnorm)(table);
-    RO_NAME(ro_add_images)(table);
+#define RO_OPERATOR(number, NAME, name, ...) table->kernel[number] = RO_NAME(ro_kernel_##name);
+#include "repops/src/operators.def"
+    FUSED(sgemm);
+    FUSED(linear);
+    FUSED(attention_forward);
+    FUSED(attention_backward);
+    FUSED(cross_entropy);
+    FUSED(adamw);
+    FUSED(layer_norm);
+    FUSED(layer_norm_backward);
+    FUSED(softmax);
+    FUSED(softmax_backward);
+    FUSED(log_softmax);
+    FUSED(log_softmax_backward);
+    FUSED(sgd);
+    FUSED(adamw_bf16);
+    FUSED(embedding_backward);
+    FUSED(rms_norm);
+    FUSED(rms_norm_backward);
+    FUSED(rotary);
 }

@@ -15,7 +15,6 @@ enum {
 /* Forward of a few queries: the keys are read once, in place. */
 int RO_NAME(ro_attend_is_decoding)(const ro_attention *a);
 ro_status RO_NAME(ro_attend_decode)(ro_ctx *ctx, const ro_attention_job *job);
-ro_status RO_NAME(ro_attend_backward)(ro_ctx *ctx, const ro_attention_grad_job *job);
 
 /* `count` floats of a workspace, of which `used` are taken; NULL while it is measured. */
 RO_INLINE int64_t take(float **at, float *workspace, int64_t used, int64_t count) {

@@ -339,7 +339,7 @@ static int by_heads(int64_t kv_heads, int threads) {
     return ceil_div(kv_heads, threads) * threads * 5 <= kv_heads * 7;
 }
 
-ro_status RO_NAME(ro_attend_backward)(ro_ctx *ctx, const ro_attention_grad_job *job) {
+static ro_status attend_backward(ro_ctx *ctx, const ro_attention_grad_job *job) {
     const ro_attention *a = job->a;
     const int threads = ro_ctx_threads(ctx);
     ro_pool *pool = ro_ctx_pool(ctx);
@@ -362,3 +362,4 @@ ro_status RO_NAME(ro_attend_backward)(ro_ctx *ctx, const ro_attention_grad_job *
     }
     return RO_OK;
 }
+RO_FUSED(attention_backward, attend_backward)

@@ -165,8 +165,4 @@ static ro_status attend_forward(ro_ctx *ctx, const ro_attention_job *job) {
     ro_pool_for(ro_ctx_pool(ctx), heads * f.ranges, 1, run_items, &f);
     return RO_OK;
 }
-
-void RO_NAME(ro_add_attend)(ro_table *table) {
-    table->attention_forward = attend_forward;
-    table->attention_backward = RO_NAME(ro_attend_backward);
-}
+RO_FUSED(attention_forward, attend_forward)

@@ -38,6 +38,8 @@ static void attn_max(const ro_job *job, int64_t first, int64_t last) {
         }
     }
 }
+RO_KERNEL(attn_max, .range = attn_max, .items = queries)
+RO_KERNEL(attn_max_at, .range = attn_max, .items = queries)
 
 static void attn_exp_row(const float *s, const float *mc, ro_range r, float *out) {
     for (int64_t c = r.first / RO_ATTN_BLOCK; c * RO_ATTN_BLOCK < r.last; c++) {
@@ -66,6 +68,8 @@ static void attn_exp(const ro_job *job, int64_t first, int64_t last) {
         clear_others(out, r, keys);
     }
 }
+RO_KERNEL(attn_exp, .range = attn_exp, .items = queries)
+RO_KERNEL(attn_exp_at, .range = attn_exp, .items = queries)
 
 /* out = the sum of the values [from, to), each times its weight. */
 static void weigh(const float *e, const float *v, int64_t from, int64_t to, int64_t width,
@@ -93,6 +97,7 @@ static void attn_av_at(const ro_job *job, int64_t first, int64_t last) {
                   (float *)job->out + (row * blocks + c) * width);
     }
 }
+RO_KERNEL(attn_av_at, .range = attn_av_at, .items = queries)
 
 static void attn_prob(const ro_job *job, int64_t first, int64_t last) {
     const int64_t keys = keys_of(job->call);
@@ -106,6 +111,7 @@ static void attn_prob(const ro_job *job, int64_t first, int64_t last) {
         clear_others(out, r, keys);
     }
 }
+RO_KERNEL(attn_prob, .range = attn_prob, .items = queries)
 
 static void dscore_row(const float *restrict p, const float *restrict dp, float delta,
                        int64_t count, float *restrict out) {
@@ -124,6 +130,7 @@ static void attn_dscore(const ro_job *job, int64_t first, int64_t last) {
         clear_others(out, r, keys);
     }
 }
+RO_KERNEL(attn_dscore, .range = attn_dscore, .items = queries)
 
 /* ---- the walk over blocks ---- */
 
@@ -164,6 +171,7 @@ static void attn_l(const ro_job *job, int64_t first, int64_t last) {
         ((float *)job->out)[row] = ro_canon(l);
     }
 }
+RO_KERNEL(attn_l, .range = attn_l, .items = queries)
 
 static void attn_out(const ro_job *job, int64_t first, int64_t last) {
     const ro_shape *shape = &job->call->input[1];
@@ -184,6 +192,7 @@ static void attn_out(const ro_job *job, int64_t first, int64_t last) {
         scale_row(o, 1.0f / l[row], width);
     }
 }
+RO_KERNEL(attn_out, .range = attn_out, .items = queries)
 
 /* ---- heads of a group: an item is a position of one head of the output ---- */
 
@@ -209,17 +218,4 @@ static void repeat_heads_grad(const ro_job *job, int64_t first, int64_t last) {
             sum[d] = ro_canon(sum[d]);
     }
 }
-
-void RO_NAME(ro_add_attention)(ro_table *table) {
-    table->kernel[RO_OP_ATTN_MAX] = (ro_kernel){.range = attn_max, .items = queries};
-    table->kernel[RO_OP_ATTN_EXP] = (ro_kernel){.range = attn_exp, .items = queries};
-    table->kernel[RO_OP_ATTN_MAX_AT] = (ro_kernel){.range = attn_max, .items = queries};
-    table->kernel[RO_OP_ATTN_EXP_AT] = (ro_kernel){.range = attn_exp, .items = queries};
-    table->kernel[RO_OP_ATTN_AV_AT] = (ro_kernel){.range = attn_av_at, .items = queries};
-    table->kernel[RO_OP_ATTN_L] = (ro_kernel){.range = attn_l, .items = queries};
-    table->kernel[RO_OP_ATTN_OUT] = (ro_kernel){.range = attn_out, .items = queries};
-    table->kernel[RO_OP_ATTN_PROB] = (ro_kernel){.range = attn_prob, .items = queries};
-    table->kernel[RO_OP_ATTN_DSCORE] = (ro_kernel){.range = attn_dscore, .items = queries};
-    table->kernel[RO_OP_REPEAT_HEADS_GRAD] =
-        (ro_kernel){.range = repeat_heads_grad, .items = positions};
-}
+RO_KERNEL(repeat_heads_grad, .range = repeat_heads_grad, .items = positions)

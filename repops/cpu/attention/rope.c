@@ -111,6 +111,7 @@ static ro_status rope(const ro_job *job) {
         ro_pool_for(ro_ctx_pool(job->ctx), v.rows, ceil_div(PIECE, 2 * v.half), turn_rows, &p);
     return status;
 }
+RO_KERNEL(rope, .run = rope)
 
 /* ---- ro_rotary and ro_rotary_backward: from rows of tokens to heads, and back ---- */
 
@@ -162,6 +163,7 @@ static ro_status rotary(ro_ctx *ctx, const ro_rotary_job *j) {
                 turn_tokens, &p);
     return RO_OK;
 }
+RO_FUSED(rotary, rotary)
 
 /* ---- operator rope_turns ---- */
 
@@ -175,9 +177,4 @@ static void rope_turns(const ro_job *job, int64_t first, int64_t last) {
         out[e] = (uint32_t)(e % 2 ? f >> 32 : f);
     }
 }
-
-void RO_NAME(ro_add_rope)(ro_table *table) {
-    table->kernel[RO_OP_ROPE_TURNS] = (ro_kernel){.range = rope_turns};
-    table->kernel[RO_OP_ROPE] = (ro_kernel){.run = rope};
-    table->rotary = rotary;
-}
+RO_KERNEL(rope_turns, .range = rope_turns)

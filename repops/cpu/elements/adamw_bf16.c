@@ -54,7 +54,4 @@ static ro_status adamw_bf16(ro_ctx *ctx, const ro_adamw_bf16_job *job) {
                 (void *)(uintptr_t)job);
     return RO_OK;
 }
-
-void RO_NAME(ro_add_adamw_bf16)(ro_table *table) {
-    table->adamw_bf16 = adamw_bf16;
-}
+RO_FUSED(adamw_bf16, adamw_bf16)

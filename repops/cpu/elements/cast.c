@@ -97,7 +97,4 @@ static void cast(const ro_job *job, int64_t first, int64_t last) {
         cast_run(RO_F32, number, n, to, out);
     }
 }
-
-void RO_NAME(ro_add_cast)(ro_table *table) {
-    table->kernel[RO_OP_CAST] = (ro_kernel){.range = cast};
-}
+RO_KERNEL(cast, .range = cast)

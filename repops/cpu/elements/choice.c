@@ -44,6 +44,7 @@ static void compare(const ro_job *job, int64_t first, int64_t last) {
     else
         compare_i32(job, kind, first, last);
 }
+RO_KERNEL(compare, .range = compare)
 
 #define WHERE(type)                                                                                \
     {                                                                                              \
@@ -62,6 +63,7 @@ static void where(const ro_job *job, int64_t first, int64_t last) {
     default: WHERE(uint8_t) break;
     }
 }
+RO_KERNEL(where, .range = where)
 
 /* Unsigned numbers wrap. b holds for one element after the other, or its first one for all. */
 RO_INLINE void iadd_run(const uint32_t *a, const uint32_t *b, int each, int64_t count,
@@ -86,9 +88,4 @@ static void iadd(const ro_job *job, int64_t first, int64_t last) {
         iadd_run(a + i, b + at, 1, count, out + i);
     }
 }
-
-void RO_NAME(ro_add_choice)(ro_table *table) {
-    table->kernel[RO_OP_COMPARE] = (ro_kernel){.range = compare};
-    table->kernel[RO_OP_WHERE] = (ro_kernel){.range = where};
-    table->kernel[RO_OP_IADD] = (ro_kernel){.range = iadd};
-}
+RO_KERNEL(iadd, .range = iadd)

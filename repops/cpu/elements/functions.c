@@ -12,7 +12,8 @@
     static void name##_all(const ro_job *job, int64_t first, int64_t last) {                       \
         map(name##_of, (constants){0}, (const float *)job->in[0] + first, last - first,            \
             (float *)job->out + first);                                                            \
-    }
+    }                                                                                              \
+    RO_KERNEL(name, .range = name##_all)
 FUNCTION(exp, fast_exp(x))
 FUNCTION(log, fast_log(x))
 FUNCTION(tanh, wide_tanh(x))
@@ -35,14 +36,17 @@ RO_INLINE void map_each(float (*f)(float), const ro_job *job, int64_t first, int
 static void sqrt_all(const ro_job *job, int64_t first, int64_t last) {
     map_each(ro_sqrt, job, first, last);
 }
+RO_KERNEL(sqrt, .range = sqrt_all)
 
 static void rsqrt_all(const ro_job *job, int64_t first, int64_t last) {
     map_each(ro_rsqrt, job, first, last);
 }
+RO_KERNEL(rsqrt, .range = rsqrt_all)
 
 static void abs_all(const ro_job *job, int64_t first, int64_t last) {
     map_each(ro_abs, job, first, last);
 }
+RO_KERNEL(abs, .range = abs_all)
 
 /* ---- dy times the slope at input 0 ---- */
 
@@ -54,7 +58,8 @@ static void abs_all(const ro_job *job, int64_t first, int64_t last) {
     static void name##_grad(const ro_job *job, int64_t first, int64_t last) {                      \
         map2(name##_chain, (constants){0}, (const float *)job->in[0] + first,                      \
              (const float *)job->in[1] + first, last - first, (float *)job->out + first, ahead);   \
-    }
+    }                                                                                              \
+    RO_KERNEL(name##_grad, .range = name##_grad)
 GRADIENT(gelu, 1)
 GRADIENT(tanh, 0)
 GRADIENT(erf, 1)
@@ -75,6 +80,7 @@ static void relu_grad(const ro_job *job, int64_t first, int64_t last) {
     map2(relu_chain, (constants){0}, (const float *)job->in[0] + first,
          (const float *)job->in[1] + first, last - first, (float *)job->out + first, 0);
 }
+RO_KERNEL(relu_grad, .range = relu_grad)
 
 /* ---- leaky_relu: a is the slope ---- */
 
@@ -94,33 +100,11 @@ static void leaky_relu(const ro_job *job, int64_t first, int64_t last) {
     const constants s = {.a = attr_f32(job, RO_LEAKY_SLOPE)};
     map(leaky_of, s, (const float *)job->in[0] + first, last - first, (float *)job->out + first);
 }
+RO_KERNEL(leaky_relu, .range = leaky_relu)
 
 static void leaky_relu_grad(const ro_job *job, int64_t first, int64_t last) {
     const constants s = {.a = attr_f32(job, RO_LEAKY_SLOPE)};
     map2(leaky_chain, s, (const float *)job->in[0] + first, (const float *)job->in[1] + first,
          last - first, (float *)job->out + first, 0);
 }
-
-void RO_NAME(ro_add_functions)(ro_table *table) {
-    table->kernel[RO_OP_EXP] = (ro_kernel){.range = exp_all};
-    table->kernel[RO_OP_ABS] = (ro_kernel){.range = abs_all};
-    table->kernel[RO_OP_LOG] = (ro_kernel){.range = log_all};
-    table->kernel[RO_OP_SQRT] = (ro_kernel){.range = sqrt_all};
-    table->kernel[RO_OP_RSQRT] = (ro_kernel){.range = rsqrt_all};
-    table->kernel[RO_OP_TANH] = (ro_kernel){.range = tanh_all};
-    table->kernel[RO_OP_ERF] = (ro_kernel){.range = erf_all};
-    table->kernel[RO_OP_SIGMOID] = (ro_kernel){.range = sigmoid_all};
-    table->kernel[RO_OP_SILU] = (ro_kernel){.range = silu_all};
-    table->kernel[RO_OP_RELU] = (ro_kernel){.range = relu_all};
-    table->kernel[RO_OP_GELU] = (ro_kernel){.range = gelu_all};
-    table->kernel[RO_OP_GELU_ERF] = (ro_kernel){.range = gelu_erf_all};
-    table->kernel[RO_OP_RELU_GRAD] = (ro_kernel){.range = relu_grad};
-    table->kernel[RO_OP_LEAKY_RELU] = (ro_kernel){.range = leaky_relu};
-    table->kernel[RO_OP_LEAKY_RELU_GRAD] = (ro_kernel){.range = leaky_relu_grad};
-    table->kernel[RO_OP_GELU_GRAD] = (ro_kernel){.range = gelu_grad};
-    table->kernel[RO_OP_TANH_GRAD] = (ro_kernel){.range = tanh_grad};
-    table->kernel[RO_OP_ERF_GRAD] = (ro_kernel){.range = erf_grad};
-    table->kernel[RO_OP_SIGMOID_GRAD] = (ro_kernel){.range = sigmoid_grad};
-    table->kernel[RO_OP_SILU_GRAD] = (ro_kernel){.range = silu_grad};
-    table->kernel[RO_OP_GELU_ERF_GRAD] = (ro_kernel){.range = gelu_erf_grad};
-}
+RO_KERNEL(leaky_relu_grad, .range = leaky_relu_grad)

@@ -33,6 +33,7 @@ static void lr_schedule(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++)
         ((float *)job->out)[i] = ro_canon(value);
 }
+RO_KERNEL(lr_schedule, .range = lr_schedule)
 
 /* ---- scalars ---- */
 
@@ -41,12 +42,14 @@ static void bias_correction(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++)
         ((float *)job->out)[i] = ro_canon(ro_fma(beta, c[i], 1.0f - beta));
 }
+RO_KERNEL(bias_correction, .range = bias_correction)
 
 static void clip_scale(const ro_job *job, int64_t first, int64_t last) {
     const float *sumsq = job->in[0], most = attr_f32(job, RO_CLIP_SCALE_MAX_NORM);
     for (int64_t i = first; i < last; i++)
         ((float *)job->out)[i] = ro_clip_scale(sumsq[i], most);
 }
+RO_KERNEL(clip_scale, .range = clip_scale)
 
 /* ---- AdamW ---- */
 
@@ -60,6 +63,7 @@ static void adamw_m(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = 0; i < last - first; i++)
         out[i] = next_m(m[i], g[i] * clip, beta, rest);
 }
+RO_KERNEL(adamw_m, .range = adamw_m)
 
 static void adamw_v(const ro_job *job, int64_t first, int64_t last) {
     const float *v = (const float *)job->in[0] + first;
@@ -71,6 +75,7 @@ static void adamw_v(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = 0; i < last - first; i++)
         out[i] = next_v(v[i], g[i] * clip, beta, rest);
 }
+RO_KERNEL(adamw_v, .range = adamw_v)
 
 static void adamw_w(const ro_job *job, int64_t first, int64_t last) {
     const float *w = (const float *)job->in[0] + first;
@@ -84,6 +89,7 @@ static void adamw_w(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = 0; i < last - first; i++)
         out[i] = ro_adamw_w(w[i], m[i], v[i], p);
 }
+RO_KERNEL(adamw_w, .range = adamw_w)
 
 static void adamw_range(void *user, int64_t first, int64_t last, int worker) {
     (void)worker;
@@ -98,6 +104,7 @@ static ro_status adamw(ro_ctx *ctx, int64_t count, const ro_adamw_job *job) {
     }
     return RO_OK;
 }
+RO_FUSED(adamw, adamw)
 
 /* ---- SGD ---- */
 
@@ -120,6 +127,7 @@ static void sgd_m(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = 0; i < last - first; i++)
         out[i] = ro_canon(ro_fma(momentum, m[i], decayed_gradient(w[i], g[i] * clip, decay)));
 }
+RO_KERNEL(sgd_m, .range = sgd_m)
 
 static void sgd_w(const ro_job *job, int64_t first, int64_t last) {
     const float *w = (const float *)job->in[0] + first;
@@ -130,6 +138,7 @@ static void sgd_w(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = 0; i < last - first; i++)
         out[i] = next_sgd_w(w[i], m[i], lr);
 }
+RO_KERNEL(sgd_w, .range = sgd_w)
 
 static void sgd_nesterov(const ro_job *job, int64_t first, int64_t last) {
     const float *w = (const float *)job->in[0] + first;
@@ -145,6 +154,7 @@ static void sgd_nesterov(const ro_job *job, int64_t first, int64_t last) {
         out[i] = next_sgd_w(w[i], ro_fma(momentum, m[i], d), lr);
     }
 }
+RO_KERNEL(sgd_nesterov, .range = sgd_nesterov)
 
 /* Both at once; outputs may be the inputs. */
 RO_INLINE void sgd_both(const ro_sgd_job *j, int64_t first, int64_t last, const int nesterov) {
@@ -176,17 +186,4 @@ static ro_status sgd(ro_ctx *ctx, const ro_sgd_job *job) {
                 (void *)(uintptr_t)job);
     return RO_OK;
 }
-
-void RO_NAME(ro_add_optimizer)(ro_table *table) {
-    table->kernel[RO_OP_LR_SCHEDULE] = (ro_kernel){.range = lr_schedule};
-    table->kernel[RO_OP_BIAS_CORRECTION] = (ro_kernel){.range = bias_correction};
-    table->kernel[RO_OP_CLIP_SCALE] = (ro_kernel){.range = clip_scale};
-    table->kernel[RO_OP_ADAMW_M] = (ro_kernel){.range = adamw_m};
-    table->kernel[RO_OP_ADAMW_V] = (ro_kernel){.range = adamw_v};
-    table->kernel[RO_OP_ADAMW_W] = (ro_kernel){.range = adamw_w};
-    table->adamw = adamw;
-    table->kernel[RO_OP_SGD_M] = (ro_kernel){.range = sgd_m};
-    table->kernel[RO_OP_SGD_W] = (ro_kernel){.range = sgd_w};
-    table->kernel[RO_OP_SGD_NESTEROV] = (ro_kernel){.range = sgd_nesterov};
-    table->sgd = sgd;
-}
+RO_FUSED(sgd, sgd)

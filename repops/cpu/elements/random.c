@@ -41,6 +41,7 @@ static void normal(const ro_job *job, int64_t first, int64_t last) {
         memcpy((float *)job->out + 4 * block, value, (size_t)count * sizeof *value);
     }
 }
+RO_KERNEL(normal, .range = normal, .items = blocks)
 
 /* ---- uniform ---- */
 
@@ -59,6 +60,7 @@ static void uniform(const ro_job *job, int64_t first, int64_t last) {
         }
     }
 }
+RO_KERNEL(uniform, .range = uniform, .items = blocks)
 
 /* ---- permutation ---- */
 
@@ -69,6 +71,7 @@ static void permutation(const ro_job *job, int64_t first, int64_t last) {
         ((uint32_t *)job->out)[i] =
             (uint32_t)ro_permute(from.seed, from.stream, from.step, count, (uint64_t)i);
 }
+RO_KERNEL(permutation, .range = permutation)
 
 /* ---- dropout ---- */
 
@@ -90,6 +93,7 @@ static void dropout(const ro_job *job, int64_t first, int64_t last) {
         }
     }
 }
+RO_KERNEL(dropout, .range = dropout, .items = blocks)
 
 /* ---- cast_stochastic: an item is a block, eight elements ---- */
 
@@ -104,6 +108,7 @@ static void cast_stochastic(const ro_job *job, int64_t first, int64_t last) {
         stochastic_bf16(from, e, min_i64(STOCHASTIC_MOST, end - e), (const float *)job->in[0] + e,
                         (uint16_t *)job->out + e);
 }
+RO_KERNEL(cast_stochastic, .range = cast_stochastic, .items = eights)
 
 /* ---- read_batch: an item is a row ---- */
 
@@ -151,12 +156,4 @@ static void read_batch(const ro_job *job, int64_t first, int64_t last) {
                     (int32_t *)job->out + r * length);
     }
 }
-
-void RO_NAME(ro_add_random)(ro_table *table) {
-    table->kernel[RO_OP_NORMAL] = (ro_kernel){.range = normal, .items = blocks};
-    table->kernel[RO_OP_UNIFORM] = (ro_kernel){.range = uniform, .items = blocks};
-    table->kernel[RO_OP_PERMUTATION] = (ro_kernel){.range = permutation};
-    table->kernel[RO_OP_DROPOUT] = (ro_kernel){.range = dropout, .items = blocks};
-    table->kernel[RO_OP_CAST_STOCHASTIC] = (ro_kernel){.range = cast_stochastic, .items = eights};
-    table->kernel[RO_OP_READ_BATCH] = (ro_kernel){.range = read_batch, .items = read_batch_rows};
-}
+RO_KERNEL(read_batch, .range = read_batch, .items = read_batch_rows)

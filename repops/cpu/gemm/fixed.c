@@ -213,6 +213,7 @@ static ro_status matmul_fixed(const ro_job *job) {
     const int bits = (int)job->call->attr[RO_MATMUL_FIXED_BITS];
     return RO_NAME(ro_matmul_fixed_by)(job, RO_NAME(ro_fixed_engine)(bits, 0));
 }
+RO_KERNEL(matmul_fixed, .run = matmul_fixed)
 
 /* Without a z to keep, the product goes to y directly. */
 ro_status RO_NAME(ro_linear_fixed)(ro_ctx *ctx, const ro_linear_job *j, const void *packed) {
@@ -231,8 +232,4 @@ ro_status RO_NAME(ro_linear_fixed)(ro_ctx *ctx, const ro_linear_job *j, const vo
                     .c = j->z ? j->z : j->y,
                     .layer = j};
     return run_plan(ctx, &p);
-}
-
-void RO_NAME(ro_add_fixed)(ro_table *table) {
-    table->kernel[RO_OP_MATMUL_FIXED] = (ro_kernel){.run = matmul_fixed};
 }

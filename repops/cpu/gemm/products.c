@@ -163,6 +163,7 @@ static ro_status matmul(const ro_job *job) {
     b.first.alpha = v.alpha;
     return run_batch(job->ctx, &b);
 }
+RO_KERNEL(matmul, .run = matmul)
 
 static ro_status sgemm(ro_ctx *ctx, const ro_products *p) {
     gemm g = {.m = p->m, .n = p->n, .k = p->k, .chunk = RO_DOT_CHUNK};
@@ -175,6 +176,7 @@ static ro_status sgemm(ro_ctx *ctx, const ro_products *p) {
     batch b = {g, p->batch, p->a_next, p->b_next, p->c_next};
     return run_batch(ctx, &b);
 }
+RO_FUSED(sgemm, sgemm)
 
 /* Without a z to keep, the product goes to y directly. */
 static ro_status linear(ro_ctx *ctx, const ro_linear_job *j) {
@@ -188,6 +190,7 @@ static ro_status linear(ro_ctx *ctx, const ro_linear_job *j) {
     g.y = j->y, g.bias = j->bias, g.activation = l->activation;
     return RO_NAME(ro_gemm_shared)(ctx, &g);
 }
+RO_FUSED(linear, linear)
 
 /* Every key block is a chunk with its own result: out is [..., T, nb, D]. */
 static ro_status attn_av(const ro_job *job) {
@@ -206,10 +209,4 @@ static ro_status attn_av(const ro_job *job) {
     b.first.window = job->call->attr[RO_ATTN_AV_WINDOW];
     return run_batch(job->ctx, &b);
 }
-
-void RO_NAME(ro_add_products)(ro_table *table) {
-    table->kernel[RO_OP_MATMUL] = (ro_kernel){.run = matmul};
-    table->kernel[RO_OP_ATTN_AV] = (ro_kernel){.run = attn_av};
-    table->sgemm = sgemm;
-    table->linear = linear;
-}
+RO_KERNEL(attn_av, .run = attn_av)

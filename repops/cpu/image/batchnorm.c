@@ -46,6 +46,7 @@ static void bn_mean(const ro_job *job, int64_t first, int64_t last) {
             out[c] = ro_canon(acc[c] / n);
     }
 }
+RO_KERNEL(bn_mean, .range = bn_mean, .items = tiles)
 
 static void add_square(const float *restrict x, const float *restrict mean, int64_t count,
                        float *restrict acc) {
@@ -66,6 +67,7 @@ static void bn_sqdev(const ro_job *job, int64_t first, int64_t last) {
             out[c] = ro_canon(acc[c]);
     }
 }
+RO_KERNEL(bn_sqdev, .range = bn_sqdev, .items = tiles)
 
 static void add_product(const float *restrict dy, const float *restrict x,
                         const float *restrict mean, const float *restrict rstd, int64_t count,
@@ -89,6 +91,7 @@ static void bn_dgamma(const ro_job *job, int64_t first, int64_t last) {
             out[c] = ro_canon(acc[c]);
     }
 }
+RO_KERNEL(bn_dgamma, .range = bn_dgamma, .items = tiles)
 
 /* ---- merging ---- */
 
@@ -146,6 +149,8 @@ static void bn_merge(const ro_job *job, int64_t first, int64_t last) {
             out[c] = ro_canon(sqdev ? m2[c] : mean[c]);
     }
 }
+RO_KERNEL(bn_merge_mean, .range = bn_merge, .items = tiles)
+RO_KERNEL(bn_merge_sqdev, .range = bn_merge, .items = tiles)
 
 /* ---- rows ---- */
 
@@ -183,6 +188,7 @@ static void batchnorm(const ro_job *job, int64_t first, int64_t last) {
     if (streams)
         end_stream();
 }
+RO_KERNEL(batchnorm, .range = batchnorm, .items = rows)
 
 /* Values that the rows of a tile of columns share. */
 typedef struct {
@@ -230,6 +236,7 @@ static void bn_dx(const ro_job *job, int64_t first, int64_t last) {
     if (streams)
         end_stream();
 }
+RO_KERNEL(bn_dx, .range = bn_dx, .items = rows)
 
 static void bn_running(const ro_job *job, int64_t first, int64_t last) {
     const float *restrict x = job->in[0], *restrict y = job->in[1];
@@ -239,14 +246,4 @@ static void bn_running(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++)
         out[i] = ro_canon(ro_fma(momentum, y[i] / divisor - x[i], x[i]));
 }
-
-void RO_NAME(ro_add_batchnorm)(ro_table *table) {
-    table->kernel[RO_OP_BN_MEAN] = (ro_kernel){.range = bn_mean, .items = tiles};
-    table->kernel[RO_OP_BN_SQDEV] = (ro_kernel){.range = bn_sqdev, .items = tiles};
-    table->kernel[RO_OP_BN_DGAMMA] = (ro_kernel){.range = bn_dgamma, .items = tiles};
-    table->kernel[RO_OP_BN_MERGE_MEAN] = (ro_kernel){.range = bn_merge, .items = tiles};
-    table->kernel[RO_OP_BN_MERGE_SQDEV] = (ro_kernel){.range = bn_merge, .items = tiles};
-    table->kernel[RO_OP_BATCHNORM] = (ro_kernel){.range = batchnorm, .items = rows};
-    table->kernel[RO_OP_BN_DX] = (ro_kernel){.range = bn_dx, .items = rows};
-    table->kernel[RO_OP_BN_RUNNING] = (ro_kernel){.range = bn_running};
-}
+RO_KERNEL(bn_running, .range = bn_running)

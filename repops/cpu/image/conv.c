@@ -101,6 +101,7 @@ static ro_status conv2d(const ro_job *job) {
     g.out = job->out;
     return conv_run(job, &g);
 }
+RO_KERNEL(conv2d, .run = conv2d)
 
 /* All pixels of x that leave the same remainder by the strides meet the same taps, so spans step by
  * the stride. */
@@ -120,8 +121,4 @@ static ro_status conv2d_dx(const ro_job *job) {
     }
     return conv_run(job, &g);
 }
-
-void RO_NAME(ro_add_conv)(ro_table *table) {
-    table->kernel[RO_OP_CONV2D] = (ro_kernel){.run = conv2d};
-    table->kernel[RO_OP_CONV2D_DX] = (ro_kernel){.run = conv2d_dx};
-}
+RO_KERNEL(conv2d_dx, .run = conv2d_dx)

@@ -266,9 +266,6 @@ static ro_status conv2d_fixed(const ro_job *job) {
     const int bits = (int)job->call->attr[RO_CONV_FIXED_BITS];
     return RO_NAME(ro_conv2d_fixed_by)(job, RO_NAME(ro_fixed_engine)(bits, 0), FIXED_EITHER);
 }
-
-void RO_NAME(ro_add_conv_fixed)(ro_table *table) {
-    table->kernel[RO_OP_CONV2D_FIXED] = (ro_kernel){.run = conv2d_fixed};
-    table->kernel[RO_OP_CONV2D_FIXED_DX] = (ro_kernel){.run = conv2d_fixed};
-    table->kernel[RO_OP_CONV2D_FIXED_DW] = (ro_kernel){.run = conv2d_fixed};
-}
+RO_KERNEL(conv2d_fixed, .run = conv2d_fixed)
+RO_KERNEL(conv2d_fixed_dx, .run = conv2d_fixed)
+RO_KERNEL(conv2d_fixed_dw, .run = conv2d_fixed)

@@ -257,7 +257,4 @@ static ro_status conv2d_dw(const ro_job *job) {
     const ro_status status = weight_run(job->ctx, &g, taps_pay(&g));
     return status == RO_OK && atomic_load(&g.not_finite) ? weight_run(job->ctx, &g, 1) : status;
 }
-
-void RO_NAME(ro_add_conv_weight)(ro_table *table) {
-    table->kernel[RO_OP_CONV2D_DW] = (ro_kernel){.run = conv2d_dw};
-}
+RO_KERNEL(conv2d_dw, .run = conv2d_dw)

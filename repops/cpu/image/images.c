@@ -31,13 +31,10 @@ static void read_images(const ro_job *job, int64_t first, int64_t last) {
                 out[p * channels + c] = ro_canon(ro_fma((float)from[c * pixels + p], scale, shift));
     }
 }
+RO_KERNEL(read_images, .range = read_images, .items = batch_rows)
 
 static void read_labels(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t r = first; r < last; r++)
         ((int32_t *)job->out)[r] = *record_of(job, r);
 }
-
-void RO_NAME(ro_add_images)(ro_table *table) {
-    table->kernel[RO_OP_READ_IMAGES] = (ro_kernel){.range = read_images, .items = batch_rows};
-    table->kernel[RO_OP_READ_LABELS] = (ro_kernel){.range = read_labels, .items = batch_rows};
-}
+RO_KERNEL(read_labels, .range = read_labels, .items = batch_rows)

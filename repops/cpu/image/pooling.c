@@ -74,6 +74,8 @@ static void max_pool(const ro_job *job, int64_t first, int64_t last) {
         }
     }
 }
+RO_KERNEL(max_pool2d, .range = max_pool, .items = pixels)
+RO_KERNEL(max_pool2d_index, .range = max_pool, .items = pixels)
 
 /* ---- sums: a few taps at a time, in groups of 64 ---- */
 
@@ -223,6 +225,7 @@ static void avg_pool(const ro_job *job, int64_t first, int64_t last) {
         }
     }
 }
+RO_KERNEL(avg_pool2d, .range = avg_pool, .items = pixels)
 
 /* ---- gradients: an item is a pixel of x ---- */
 
@@ -265,15 +268,9 @@ RO_INLINE void pool_grad(const ro_job *job, int64_t first, int64_t last, const t
 static void max_pool_grad(const ro_job *job, int64_t first, int64_t last) {
     pool_grad(job, first, last, CHOSEN);
 }
+RO_KERNEL(max_pool2d_grad, .range = max_pool_grad, .items = pixels)
 
 static void avg_pool_grad(const ro_job *job, int64_t first, int64_t last) {
     pool_grad(job, first, last, PART);
 }
-
-void RO_NAME(ro_add_pooling)(ro_table *table) {
-    table->kernel[RO_OP_MAX_POOL2D] = (ro_kernel){.range = max_pool, .items = pixels};
-    table->kernel[RO_OP_MAX_POOL2D_INDEX] = (ro_kernel){.range = max_pool, .items = pixels};
-    table->kernel[RO_OP_MAX_POOL2D_GRAD] = (ro_kernel){.range = max_pool_grad, .items = pixels};
-    table->kernel[RO_OP_AVG_POOL2D] = (ro_kernel){.range = avg_pool, .items = pixels};
-    table->kernel[RO_OP_AVG_POOL2D_GRAD] = (ro_kernel){.range = avg_pool_grad, .items = pixels};
-}
+RO_KERNEL(avg_pool2d_grad, .range = avg_pool_grad, .items = pixels)

@@ -93,6 +93,7 @@ static void slice(const ro_job *job, int64_t first, int64_t last) {
     l.n = 1;
     walk(job, &l, first, last, stretch_source);
 }
+RO_KERNEL(slice, .range = slice)
 
 /* ---- gather ---- */
 
@@ -108,6 +109,7 @@ static void gather(const ro_job *job, int64_t first, int64_t last) {
     l.fill = ro_nan_of(job->call->output.dtype);
     walk(job, &l, first, last, gather_source);
 }
+RO_KERNEL(gather, .range = gather)
 
 /* ---- parts, one after the other, in each row of the output ---- */
 
@@ -148,6 +150,7 @@ static void concat_axis(const ro_job *job, int64_t first, int64_t last) {
     const ro_axis out = ro_axis_of(&job->call->output, job->call->attr[RO_CONCAT_AXIS_AXIS]);
     join_parts(job, first, last, out.n * out.inner, 0, concat_part);
 }
+RO_KERNEL(concat_axis, .range = concat_axis)
 
 /* ---- pad ---- */
 
@@ -175,6 +178,7 @@ static void pad(const ro_job *job, int64_t first, int64_t last) {
     else
         walk(job, &l, first, last, pad_source);
 }
+RO_KERNEL(pad, .range = pad)
 
 /* ---- reshape ---- */
 
@@ -183,11 +187,4 @@ static void reshape(const ro_job *job, int64_t first, int64_t last) {
     memcpy((char *)job->out + (size_t)first * size, (const char *)job->in[0] + (size_t)first * size,
            (size_t)(last - first) * size);
 }
-
-void RO_NAME(ro_add_axes)(ro_table *table) {
-    table->kernel[RO_OP_SLICE] = (ro_kernel){.range = slice};
-    table->kernel[RO_OP_PAD] = (ro_kernel){.range = pad};
-    table->kernel[RO_OP_GATHER] = (ro_kernel){.range = gather};
-    table->kernel[RO_OP_CONCAT_AXIS] = (ro_kernel){.range = concat_axis};
-    table->kernel[RO_OP_RESHAPE] = (ro_kernel){.range = reshape};
-}
+RO_KERNEL(reshape, .range = reshape)

@@ -19,6 +19,7 @@ static void fill_halves(uint16_t *to, uint16_t bits, int64_t count) {
 static void fill(const ro_job *job, int64_t first, int64_t last) {
     fill_row((uint32_t *)job->out + first, (uint32_t)job->call->attr[RO_FILL_VALUE], last - first);
 }
+RO_KERNEL(fill, .range = fill)
 
 /* ---- embedding: an item is a position ---- */
 
@@ -42,6 +43,7 @@ static void embedding(const ro_job *job, int64_t first, int64_t last) {
             fill_halves((uint16_t *)(void *)out, (uint16_t)nan, cols);
     }
 }
+RO_KERNEL(embedding, .range = embedding, .items = embedding_items)
 
 /* ---- heads: an item is D elements of one head ---- */
 
@@ -66,6 +68,7 @@ static void split_heads(const ro_job *job, int64_t first, int64_t last) {
                row);
     }
 }
+RO_KERNEL(split_heads, .range = split_heads, .items = split_heads_items)
 
 static int64_t join_heads_items(const ro_call *call) {
     return ro_shape_numel(&call->output) / call->input[0].dim[3];
@@ -84,6 +87,7 @@ static void join_heads(const ro_job *job, int64_t first, int64_t last) {
                row);
     }
 }
+RO_KERNEL(join_heads, .range = join_heads, .items = join_heads_items)
 
 static void repeat_heads(const ro_job *job, int64_t first, int64_t last) {
     const int64_t times = job->call->attr[RO_REPEAT_HEADS_TIMES], tokens = job->call->output.dim[2];
@@ -94,6 +98,7 @@ static void repeat_heads(const ro_job *job, int64_t first, int64_t last) {
                row);
     }
 }
+RO_KERNEL(repeat_heads, .range = repeat_heads, .items = split_heads_items)
 
 static void concat(const ro_job *job, int64_t first, int64_t last) {
     int64_t begin = 0; /* of the input, in the output */
@@ -106,20 +111,10 @@ static void concat(const ro_job *job, int64_t first, int64_t last) {
         begin = end;
     }
 }
+RO_KERNEL(concat, .range = concat)
 
 static void iota(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++)
         ((int32_t *)job->out)[i] = (int32_t)i;
 }
-
-void RO_NAME(ro_add_copies)(ro_table *table) {
-    table->kernel[RO_OP_FILL] = (ro_kernel){.range = fill};
-    table->kernel[RO_OP_EMBEDDING] = (ro_kernel){.range = embedding, .items = embedding_items};
-    table->kernel[RO_OP_SPLIT_HEADS] =
-        (ro_kernel){.range = split_heads, .items = split_heads_items};
-    table->kernel[RO_OP_JOIN_HEADS] = (ro_kernel){.range = join_heads, .items = join_heads_items};
-    table->kernel[RO_OP_REPEAT_HEADS] =
-        (ro_kernel){.range = repeat_heads, .items = split_heads_items};
-    table->kernel[RO_OP_CONCAT] = (ro_kernel){.range = concat};
-    table->kernel[RO_OP_IOTA] = (ro_kernel){.range = iota};
-}
+RO_KERNEL(iota, .range = iota)

@@ -115,19 +115,16 @@ static ro_status scatter_along(const ro_job *job, int64_t axis) {
 static ro_status embedding_grad(const ro_job *job) {
     return scatter_along(job, 0);
 }
+RO_KERNEL(embedding_grad, .run = embedding_grad)
 
 static ro_status gather_grad(const ro_job *job) {
     return scatter_along(job, job->call->attr[RO_GATHER_GRAD_AXIS]);
 }
+RO_KERNEL(gather_grad, .run = gather_grad)
 
 static ro_status embedding_backward(ro_ctx *ctx, const ro_embedding_job *job) {
     plan p = {1,       job->rows, job->cols,       job->positions,
               job->dy, job->ids,  job->table.data, job->table.add};
     return scatter(ctx, &p);
 }
-
-void RO_NAME(ro_add_embedding)(ro_table *table) {
-    table->kernel[RO_OP_EMBEDDING_GRAD] = (ro_kernel){.run = embedding_grad};
-    table->kernel[RO_OP_GATHER_GRAD] = (ro_kernel){.run = gather_grad};
-    table->embedding_backward = embedding_backward;
-}
+RO_FUSED(embedding_backward, embedding_backward)

@@ -57,7 +57,4 @@ static ro_status put_rows(const ro_job *job) {
     ro_for_items(job, p.x.outer * p.rows, put);
     return RO_OK;
 }
-
-void RO_NAME(ro_add_put_rows)(ro_table *table) {
-    table->kernel[RO_OP_PUT_ROWS] = (ro_kernel){.run = put_rows};
-}
+RO_KERNEL(put_rows, .run = put_rows)

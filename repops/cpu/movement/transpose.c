@@ -281,7 +281,4 @@ static void permute(const ro_job *job, int64_t first, int64_t last) {
     else
         move_blocks(job, &p, first, last);
 }
-
-void RO_NAME(ro_add_transpose)(ro_table *table) {
-    table->kernel[RO_OP_TRANSPOSE] = (ro_kernel){.range = permute, .items = transpose_items};
-}
+RO_KERNEL(transpose, .range = permute, .items = transpose_items)

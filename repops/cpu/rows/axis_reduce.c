@@ -82,6 +82,7 @@ static void sum_axis(const ro_job *job, int64_t first, int64_t last) {
         store(acc, t.cols, t.out);
     }
 }
+RO_KERNEL(sum_axis, .range = sum_axis, .items = tiles)
 
 static void max_axis(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) {
@@ -93,6 +94,7 @@ static void max_axis(const ro_job *job, int64_t first, int64_t last) {
         store(acc, t.cols, t.out);
     }
 }
+RO_KERNEL(max_axis, .range = max_axis, .items = tiles)
 
 /* ---- argmax: an item is a tile of columns, or a row where the axis is the last one ---- */
 
@@ -151,6 +153,7 @@ static void argmax(const ro_job *job, int64_t first, int64_t last) {
                         out + outer * a.inner + col);
     }
 }
+RO_KERNEL(argmax, .range = argmax, .items = argmax_items)
 
 /* ---- back: an item is a run of elements that lie side by side, one place of the axis ---- */
 
@@ -190,6 +193,7 @@ static void expand(const ro_job *job, int64_t first, int64_t last) {
     if (streams)
         end_stream();
 }
+RO_KERNEL(expand, .range = expand, .items = runs)
 
 static void pick(const int32_t *restrict at, const uint32_t *restrict dy, int32_t place,
                  int64_t count, uint32_t *restrict out) {
@@ -211,11 +215,4 @@ static void max_grad(const ro_job *job, int64_t first, int64_t last) {
             out[i] = at[outer] == i % a.n ? dy[outer] : 0;
     }
 }
-
-void RO_NAME(ro_add_axis_reduce)(ro_table *table) {
-    table->kernel[RO_OP_SUM_AXIS] = (ro_kernel){.range = sum_axis, .items = tiles};
-    table->kernel[RO_OP_MAX_AXIS] = (ro_kernel){.range = max_axis, .items = tiles};
-    table->kernel[RO_OP_ARGMAX] = (ro_kernel){.range = argmax, .items = argmax_items};
-    table->kernel[RO_OP_EXPAND] = (ro_kernel){.range = expand, .items = runs};
-    table->kernel[RO_OP_MAX_GRAD] = (ro_kernel){.range = max_grad, .items = runs};
-}
+RO_KERNEL(max_grad, .range = max_grad, .items = runs)

@@ -39,6 +39,7 @@ static void sum_rows(const ro_job *job, int64_t first, int64_t last) {
         store_sums(&t, acc, job->out);
     }
 }
+RO_KERNEL(sum_rows, .range = sum_rows, .items = tiles)
 
 /* ---- gradients of norms' scales ---- */
 
@@ -80,6 +81,7 @@ static void ln_dgamma(const ro_job *job, int64_t first, int64_t last) {
         store_sums(&t, acc, job->out);
     }
 }
+RO_KERNEL(ln_dgamma, .range = ln_dgamma, .items = tiles)
 
 static void add_rms_dgamma_row(const float *restrict dy, const float *restrict x, float rstd,
                                int64_t count, float *restrict acc) {
@@ -101,9 +103,4 @@ static void rms_dgamma(const ro_job *job, int64_t first, int64_t last) {
         store_sums(&t, acc, job->out);
     }
 }
-
-void RO_NAME(ro_add_columns)(ro_table *table) {
-    table->kernel[RO_OP_SUM_ROWS] = (ro_kernel){.range = sum_rows, .items = tiles};
-    table->kernel[RO_OP_LN_DGAMMA] = (ro_kernel){.range = ln_dgamma, .items = tiles};
-    table->kernel[RO_OP_RMS_DGAMMA] = (ro_kernel){.range = rms_dgamma, .items = tiles};
-}
+RO_KERNEL(rms_dgamma, .range = rms_dgamma, .items = tiles)

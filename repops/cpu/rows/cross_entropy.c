@@ -52,7 +52,4 @@ static ro_status cross_entropy(ro_ctx *ctx, const ro_cross_entropy_job *job) {
     ro_pool_for(ro_ctx_pool(ctx), job->rows, grain, run_rows, (void *)(uintptr_t)job);
     return RO_OK;
 }
-
-void RO_NAME(ro_add_cross_entropy)(ro_table *table) {
-    table->cross_entropy = cross_entropy;
-}
+RO_FUSED(cross_entropy, cross_entropy)

@@ -28,6 +28,8 @@ static void xent(const ro_job *job, int64_t first, int64_t last) {
                            : ro_from_bits(RO_QNAN_BITS);
     }
 }
+RO_KERNEL(xent, .range = xent, .items = rows)
+RO_KERNEL(xent_ignore, .range = xent, .items = rows)
 
 /* p - 0 is p, so only the target needs a subtraction. */
 RO_INLINE wide xent_slope(wide x, constants s) {
@@ -53,6 +55,8 @@ static void xent_grad(const ro_job *job, int64_t first, int64_t last) {
             out[id] = ro_canon((ro_exp(target - m[row]) * r - 1.0f) * dloss[row]);
     }
 }
+RO_KERNEL(xent_grad, .range = xent_grad, .items = rows)
+RO_KERNEL(xent_ignore_grad, .range = xent_grad, .items = rows)
 
 static void kept(const ro_job *job, int64_t first, int64_t last) {
     const int32_t *restrict ids = job->in[0], ignore = (int32_t)job->call->attr[RO_KEPT_IGNORE];
@@ -60,11 +64,4 @@ static void kept(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++)
         out[i] = ids[i] == ignore ? 0.0f : 1.0f;
 }
-
-void RO_NAME(ro_add_entropy)(ro_table *table) {
-    table->kernel[RO_OP_XENT] = (ro_kernel){.range = xent, .items = rows};
-    table->kernel[RO_OP_XENT_GRAD] = (ro_kernel){.range = xent_grad, .items = rows};
-    table->kernel[RO_OP_XENT_IGNORE] = (ro_kernel){.range = xent, .items = rows};
-    table->kernel[RO_OP_XENT_IGNORE_GRAD] = (ro_kernel){.range = xent_grad, .items = rows};
-    table->kernel[RO_OP_KEPT] = (ro_kernel){.range = kept};
-}
+RO_KERNEL(kept, .range = kept)

@@ -18,6 +18,7 @@ static void ln_rstd(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = 0; i < last - first; i++)
         out[i] = ro_rstd(ss[i], n, eps);
 }
+RO_KERNEL(ln_rstd, .range = ln_rstd)
 
 static void layernorm_row(const float *x, float mean, float rstd, const float *gamma,
                           const float *beta, int64_t cols, float *out) {
@@ -33,6 +34,7 @@ static void layernorm(const ro_job *job, int64_t first, int64_t last) {
         layernorm_row(x + r * cols, mean[r], rstd[r], job->in[3], job->in[4], cols,
                       (float *)job->out + r * cols);
 }
+RO_KERNEL(layernorm, .range = layernorm, .items = rows)
 
 typedef struct {
     float mean, rstd, g, gx; /* g = sg / n, gx = sgx / n */
@@ -57,6 +59,7 @@ static void ln_dx(const ro_job *job, int64_t first, int64_t last) {
         ln_dx_row(dy + r * cols, job->in[1], x + r * cols, s, cols, (float *)job->out + r * cols);
     }
 }
+RO_KERNEL(ln_dx, .range = ln_dx, .items = rows)
 
 /* ---- forward, a row at a time: ro_layer_norm ---- */
 
@@ -92,6 +95,7 @@ static ro_status layer_norm(ro_ctx *ctx, const ro_row_job *job) {
                 (void *)(uintptr_t)job);
     return RO_OK;
 }
+RO_FUSED(layer_norm, layer_norm)
 
 /* ---- backward, a row at a time: ro_layer_norm_backward ---- */
 
@@ -244,11 +248,4 @@ static ro_status layer_norm_backward(ro_ctx *ctx, const ro_row_grad_job *j) {
                     norm_grad_sums, &n);
     return RO_OK;
 }
-
-void RO_NAME(ro_add_norm)(ro_table *table) {
-    table->kernel[RO_OP_LN_RSTD] = (ro_kernel){.range = ln_rstd};
-    table->kernel[RO_OP_LAYERNORM] = (ro_kernel){.range = layernorm, .items = rows};
-    table->kernel[RO_OP_LN_DX] = (ro_kernel){.range = ln_dx, .items = rows};
-    table->layer_norm = layer_norm;
-    table->layer_norm_backward = layer_norm_backward;
-}
+RO_FUSED(layer_norm_backward, layer_norm_backward)

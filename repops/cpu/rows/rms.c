@@ -22,6 +22,7 @@ static void rmsnorm(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t r = first; r < last; r++)
         rmsnorm_row(x + r * cols, rstd[r], job->in[2], cols, (float *)job->out + r * cols);
 }
+RO_KERNEL(rmsnorm, .range = rmsnorm, .items = rows)
 
 /* gx = sgx / n */
 static void rms_dx_row(const float *dy, const float *gamma, const float *x, float rstd, float gx,
@@ -39,6 +40,7 @@ static void rms_dx(const ro_job *job, int64_t first, int64_t last) {
         rms_dx_row(dy + r * cols, job->in[1], x + r * cols, rstd[r], sgx[r] / n, cols,
                    (float *)job->out + r * cols);
 }
+RO_KERNEL(rms_dx, .range = rms_dx, .items = rows)
 
 /* ---- forward, a row at a time: ro_rms_norm ---- */
 
@@ -70,6 +72,7 @@ static ro_status rms_norm(ro_ctx *ctx, const ro_row_job *job) {
                 (void *)(uintptr_t)job);
     return RO_OK;
 }
+RO_FUSED(rms_norm, rms_norm)
 
 /* ---- backward, some rows at a time: ro_rms_norm_backward ---- */
 
@@ -199,10 +202,4 @@ static ro_status rms_norm_backward(ro_ctx *ctx, const ro_rms_grad_job *j) {
                     rms_grad_sums, &g);
     return RO_OK;
 }
-
-void RO_NAME(ro_add_rms)(ro_table *table) {
-    table->kernel[RO_OP_RMSNORM] = (ro_kernel){.range = rmsnorm, .items = rows};
-    table->kernel[RO_OP_RMS_DX] = (ro_kernel){.range = rms_dx, .items = rows};
-    table->rms_norm = rms_norm;
-    table->rms_norm_backward = rms_norm_backward;
-}
+RO_FUSED(rms_norm_backward, rms_norm_backward)

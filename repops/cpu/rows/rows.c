@@ -24,6 +24,7 @@ static void reduce_sum(const ro_job *job, int64_t first, int64_t last) {
         ((float *)job->out)[i] = lane_sum(x + b.e, b.count);
     }
 }
+RO_KERNEL(reduce_sum, .range = reduce_sum)
 
 /* Elements e, e + 1, ... of an operand that repeats; copied only where they wrap around. */
 static const float *repeated(const float *y, int64_t period, int64_t e, int64_t count,
@@ -48,6 +49,7 @@ static void reduce_dot(const ro_job *job, int64_t first, int64_t last) {
         ((float *)job->out)[i] = lane_dot(a + b.e, q, b.count);
     }
 }
+RO_KERNEL(reduce_dot, .range = reduce_dot)
 
 static void reduce_sqdev(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) {
@@ -57,6 +59,7 @@ static void reduce_sqdev(const ro_job *job, int64_t first, int64_t last) {
         ((float *)job->out)[i] = lane_reduce(&t, b.count, add_squares, add_square);
     }
 }
+RO_KERNEL(reduce_sqdev, .range = reduce_sqdev)
 
 /* ---- exponentials ---- */
 
@@ -69,6 +72,7 @@ static void reduce_expsum(const ro_job *job, int64_t first, int64_t last) {
         ((float *)job->out)[i] = lane_sum(t, b.count);
     }
 }
+RO_KERNEL(reduce_expsum, .range = reduce_expsum)
 
 /* ---- gradients of norms: a is dy, b gamma, c x ---- */
 
@@ -81,6 +85,7 @@ static void reduce_ln_gx(const ro_job *job, int64_t first, int64_t last) {
         ((float *)job->out)[i] = lane_reduce(&t, b.count, add_ln_terms, add_ln_term);
     }
 }
+RO_KERNEL(reduce_ln_gx, .range = reduce_ln_gx)
 
 static void reduce_rms_gx(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) {
@@ -90,6 +95,7 @@ static void reduce_rms_gx(const ro_job *job, int64_t first, int64_t last) {
         ((float *)job->out)[i] = lane_reduce(&t, b.count, add_rms_terms, add_rms_term);
     }
 }
+RO_KERNEL(reduce_rms_gx, .range = reduce_rms_gx)
 
 /* ---- max ---- */
 
@@ -100,13 +106,4 @@ static void reduce_max(const ro_job *job, int64_t first, int64_t last) {
         ((float *)job->out)[i] = max_of(x + b.e, b.count);
     }
 }
-
-void RO_NAME(ro_add_rows)(ro_table *table) {
-    table->kernel[RO_OP_REDUCE_SUM] = (ro_kernel){.range = reduce_sum};
-    table->kernel[RO_OP_REDUCE_MAX] = (ro_kernel){.range = reduce_max};
-    table->kernel[RO_OP_REDUCE_DOT] = (ro_kernel){.range = reduce_dot};
-    table->kernel[RO_OP_REDUCE_SQDEV] = (ro_kernel){.range = reduce_sqdev};
-    table->kernel[RO_OP_REDUCE_EXPSUM] = (ro_kernel){.range = reduce_expsum};
-    table->kernel[RO_OP_REDUCE_LN_GX] = (ro_kernel){.range = reduce_ln_gx};
-    table->kernel[RO_OP_REDUCE_RMS_GX] = (ro_kernel){.range = reduce_rms_gx};
-}
+RO_KERNEL(reduce_max, .range = reduce_max)

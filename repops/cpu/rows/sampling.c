@@ -29,6 +29,7 @@ static void weight(const ro_job *job, int64_t first, int64_t last) {
         i += n;
     }
 }
+RO_KERNEL(weight, .range = weight)
 
 static void random_words(const ro_job *job, int64_t first, int64_t last) {
     const uint32_t *key = job->in[0], position = *(const uint32_t *)job->in[1];
@@ -40,6 +41,7 @@ static void random_words(const ro_job *job, int64_t first, int64_t last) {
         memcpy((uint32_t *)job->out + 2 * row, word, 2 * sizeof *word);
     }
 }
+RO_KERNEL(random_words, .range = random_words, .items = rows)
 
 /* ---- cuts. A measure is 1 for top_k, the weight for top_p ---- */
 
@@ -174,10 +176,12 @@ RO_INLINE void top(int op, const ro_job *job, int64_t first, int64_t last) {
 static void top_k(const ro_job *job, int64_t first, int64_t last) {
     top(RO_OP_TOP_K, job, first, last);
 }
+RO_KERNEL(top_k, .range = top_k, .items = rows)
 
 static void top_p(const ro_job *job, int64_t first, int64_t last) {
     top(RO_OP_TOP_P, job, first, last);
 }
+RO_KERNEL(top_p, .range = top_p, .items = rows)
 
 /* Elements of at least `least` stay. */
 static void keep_from(const int32_t *q, int64_t n, int64_t least, int32_t *out) {
@@ -199,6 +203,7 @@ static void keep_top(const ro_job *job, int64_t first, int64_t last) {
         keep_from(q + end, size - end, (int64_t)cut.t + 1, out + end);
     }
 }
+RO_KERNEL(keep_top, .range = keep_top, .items = rows)
 
 /* ---- draws ---- */
 
@@ -226,12 +231,4 @@ static void draw(const ro_job *job, int64_t first, int64_t last) {
         ((int32_t *)job->out)[row] = draw_from((const int32_t *)job->in[0] + row * size, size,
                                                (uint64_t)words[2 * row + 1] << 32 | words[2 * row]);
 }
-
-void RO_NAME(ro_add_sampling)(ro_table *table) {
-    table->kernel[RO_OP_WEIGHT] = (ro_kernel){.range = weight};
-    table->kernel[RO_OP_TOP_K] = (ro_kernel){.range = top_k, .items = rows};
-    table->kernel[RO_OP_TOP_P] = (ro_kernel){.range = top_p, .items = rows};
-    table->kernel[RO_OP_KEEP_TOP] = (ro_kernel){.range = keep_top, .items = rows};
-    table->kernel[RO_OP_RANDOM_WORDS] = (ro_kernel){.range = random_words, .items = rows};
-    table->kernel[RO_OP_DRAW] = (ro_kernel){.range = draw, .items = rows};
-}
+RO_KERNEL(draw, .range = draw, .items = rows)

@@ -18,6 +18,7 @@ static void softmax(const ro_job *job, int64_t first, int64_t last) {
         map(exp_scaled, (constants){.a = m[r], .b = 1.0f / l[r]}, x + r * cols, cols,
             (float *)job->out + r * cols);
 }
+RO_KERNEL(softmax, .range = softmax, .items = rows)
 
 static void softmax_grad_row(const float *y, const float *dy, float d, int64_t cols, float *out) {
     RO_SAME_INDEX
@@ -31,6 +32,7 @@ static void softmax_grad(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t r = first; r < last; r++)
         softmax_grad_row(y + r * cols, dy + r * cols, d[r], cols, (float *)job->out + r * cols);
 }
+RO_KERNEL(softmax_grad, .range = softmax_grad, .items = rows)
 
 static void log_softmax_row(const float *x, float m, float log_l, int64_t cols, float *out) {
     RO_SAME_INDEX
@@ -44,6 +46,7 @@ static void log_softmax(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t r = first; r < last; r++)
         log_softmax_row(x + r * cols, m[r], ro_log(l[r]), cols, (float *)job->out + r * cols);
 }
+RO_KERNEL(log_softmax, .range = log_softmax, .items = rows)
 
 RO_INLINE wide log_softmax_slope(wide y, wide dy, constants s) {
     return wide_canon(wide_fma(wide_neg(fast_exp(y)), wide_set1(s.a), dy));
@@ -60,6 +63,7 @@ static void log_softmax_grad(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t r = first; r < last; r++)
         log_softmax_grad_row(y + r * cols, dy + r * cols, s[r], cols, (float *)job->out + r * cols);
 }
+RO_KERNEL(log_softmax_grad, .range = log_softmax_grad, .items = rows)
 
 /* ---- a row at a time, while the next one is prefetched: ro_softmax, ro_log_softmax ---- */
 
@@ -86,6 +90,7 @@ static ro_status fused_softmax(ro_ctx *ctx, const ro_row_job *job) {
                 (void *)(uintptr_t)job);
     return RO_OK;
 }
+RO_FUSED(softmax, fused_softmax)
 
 static void write_log_softmax(const float *x, float m, float log_l, int64_t cols, int streams,
                               float *y) {
@@ -118,6 +123,7 @@ static ro_status fused_log_softmax(ro_ctx *ctx, const ro_row_job *job) {
                 (void *)(uintptr_t)job);
     return RO_OK;
 }
+RO_FUSED(log_softmax, fused_log_softmax)
 
 /* ---- backward, a row at a time: ro_softmax_backward, ro_log_softmax_backward ---- */
 
@@ -165,20 +171,11 @@ static ro_status softmax_backward(ro_ctx *ctx, const ro_row_grad_job *job) {
                 (void *)(uintptr_t)job);
     return RO_OK;
 }
+RO_FUSED(softmax_backward, softmax_backward)
 
 static ro_status log_softmax_backward(ro_ctx *ctx, const ro_row_grad_job *job) {
     ro_pool_for(ro_ctx_pool(ctx), job->rows, 1 + (1 << 14) / job->cols, log_softmax_grad_rows,
                 (void *)(uintptr_t)job);
     return RO_OK;
 }
-
-void RO_NAME(ro_add_softmax)(ro_table *table) {
-    table->kernel[RO_OP_SOFTMAX] = (ro_kernel){.range = softmax, .items = rows};
-    table->kernel[RO_OP_SOFTMAX_GRAD] = (ro_kernel){.range = softmax_grad, .items = rows};
-    table->kernel[RO_OP_LOG_SOFTMAX] = (ro_kernel){.range = log_softmax, .items = rows};
-    table->kernel[RO_OP_LOG_SOFTMAX_GRAD] = (ro_kernel){.range = log_softmax_grad, .items = rows};
-    table->softmax = fused_softmax;
-    table->log_softmax = fused_log_softmax;
-    table->softmax_backward = softmax_backward;
-    table->log_softmax_backward = log_softmax_backward;
-}
+RO_FUSED(log_softmax_backward, log_softmax_backward)
