@@ -22,7 +22,10 @@ void ro_ref_attn_keys(const ro_call *call, int64_t row, int64_t c, const ro_acce
     *from = *from > r.first ? *from : r.first;
 }
 
-uint32_t ro_ref_attn_max(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+/* Keys of a block, and the place of the first query where it is data. */
+RO_LOADS(key_loads, RO_ATTN_BLOCK + ro_is_placed(call))
+
+static uint32_t attn_max(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     int64_t keys = last_dim(&call->input[0]), blocks = last_dim(&call->output), from, to;
     float m = ro_from_bits(RO_MINUS_INFINITY_BITS);
     (void)acc;
@@ -31,8 +34,10 @@ uint32_t ro_ref_attn_max(const ro_call *call, int64_t e, const ro_acc *acc, cons
         m = ro_max(m, loadf(in, 0, e / blocks * keys + j));
     return result(m);
 }
+RO_REFERENCE(attn_max, .finish = attn_max, .loads = key_loads)
+RO_REFERENCE(attn_max_at, .finish = attn_max, .loads = key_loads)
 
-uint32_t ro_ref_attn_exp(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t attn_exp(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     ro_ref_score p = ro_ref_score_of(call, e, in);
     float m = loadf(in, 1, p.row * p.blocks + p.key / RO_ATTN_BLOCK);
@@ -40,8 +45,10 @@ uint32_t ro_ref_attn_exp(const ro_call *call, int64_t e, const ro_acc *acc, cons
         return 0;
     return result(ro_exp(loadf(in, 0, e) - m));
 }
+RO_REFERENCE(attn_exp, .finish = attn_exp)
+RO_REFERENCE(attn_exp_at, .finish = attn_exp)
 
-uint32_t ro_ref_attn_av(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t attn_av(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     const ro_shape *s = &call->input[0];
     int64_t keys = last_dim(s), size = last_dim(&call->output), from, to;
     int64_t blocks = (keys + RO_ATTN_BLOCK - 1) / RO_ATTN_BLOCK, row = e / size / blocks;
@@ -54,6 +61,9 @@ uint32_t ro_ref_attn_av(const ro_call *call, int64_t e, const ro_acc *acc, const
             ro_fma(loadf(in, 0, row * keys + j), loadf(in, 1, (first + j) * size + e % size), sum);
     return result(0.0f + sum);
 }
+RO_LOADS(av_loads, 2 * RO_ATTN_BLOCK + ro_is_placed(call))
+RO_REFERENCE(attn_av, .finish = attn_av, .loads = av_loads)
+RO_REFERENCE(attn_av_at, .finish = attn_av, .loads = av_loads)
 
 /* The walk over blocks. Input 1 holds what is combined, `size` elements per block. Returns whether
  * there was a block to start from. */
@@ -78,20 +88,23 @@ static int walk(const ro_access *in, int64_t row, int64_t blocks, int64_t size, 
     return started;
 }
 
-uint32_t ro_ref_attn_l(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t attn_l(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     float l;
     (void)acc;
     return walk(in, e, last_dim(&call->input[0]), 1, 0, &l) ? result(l) : 0;
 }
+RO_LOADS(walk_loads, 2 * last_dim(&call->input[0]) + 1)
+RO_REFERENCE(attn_l, .finish = attn_l, .loads = walk_loads)
 
-uint32_t ro_ref_attn_out(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t attn_out(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     int64_t blocks = last_dim(&call->input[0]), size = last_dim(&call->output), row = e / size;
     float sum, l = loadf(in, 2, row);
     (void)acc;
     return walk(in, row, blocks, size, e % size, &sum) ? result(sum * (1.0f / l)) : 0;
 }
+RO_REFERENCE(attn_out, .finish = attn_out, .loads = walk_loads)
 
-uint32_t ro_ref_attn_prob(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t attn_prob(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     ro_ref_score p = ro_ref_score_of(call, e, in);
     float m = loadf(in, 1, p.row), l = loadf(in, 2, p.row);
@@ -99,24 +112,27 @@ uint32_t ro_ref_attn_prob(const ro_call *call, int64_t e, const ro_acc *acc, con
         return 0;
     return result(ro_exp(loadf(in, 0, e) - m) * (1.0f / l));
 }
+RO_REFERENCE(attn_prob, .finish = attn_prob)
 
-uint32_t ro_ref_attn_dscore(const ro_call *call, int64_t e, const ro_acc *acc,
+static uint32_t attn_dscore(const ro_call *call, int64_t e, const ro_acc *acc,
                             const ro_access *in) {
     (void)acc;
     ro_ref_score p = ro_ref_score_of(call, e, in);
     float ds = loadf(in, 0, e) * (loadf(in, 1, e) - loadf(in, 2, p.row));
     return p.admitted ? result(ds) : 0;
 }
+RO_REFERENCE(attn_dscore, .finish = attn_dscore)
 
 /* Heads of all batches in one row: groups never straddle a batch. */
-uint32_t ro_ref_repeat_heads(const ro_call *call, int64_t e, const ro_acc *acc,
+static uint32_t repeat_heads(const ro_call *call, int64_t e, const ro_acc *acc,
                              const ro_access *in) {
     int64_t size = call->output.dim[2] * call->output.dim[3];
     (void)acc;
     return load(in, 0, e / size / call->attr[RO_REPEAT_HEADS_TIMES] * size + e % size);
 }
+RO_REFERENCE(repeat_heads, .finish = repeat_heads)
 
-uint32_t ro_ref_repeat_heads_grad(const ro_call *call, int64_t e, const ro_acc *acc,
+static uint32_t repeat_heads_grad(const ro_call *call, int64_t e, const ro_acc *acc,
                                   const ro_access *in) {
     int64_t size = call->output.dim[2] * call->output.dim[3],
             times = call->attr[RO_REPEAT_HEADS_GRAD_TIMES];
@@ -126,3 +142,5 @@ uint32_t ro_ref_repeat_heads_grad(const ro_call *call, int64_t e, const ro_acc *
         sum = sum + loadf(in, 0, (e / size * times + i) * size + e % size);
     return result(sum);
 }
+RO_LOADS(group_loads, call->attr[RO_REPEAT_HEADS_GRAD_TIMES])
+RO_REFERENCE(repeat_heads_grad, .finish = repeat_heads_grad, .loads = group_loads)

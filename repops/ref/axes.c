@@ -3,7 +3,7 @@
 #include "repops/src/half.h"
 #include "repops/src/rope.h"
 
-uint32_t ro_ref_transpose(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t transpose(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     const ro_shape *x = &call->input[0], *out = &call->output;
     int64_t stride[RO_MAX_DIMS], from = 0;
     (void)acc;
@@ -16,8 +16,9 @@ uint32_t ro_ref_transpose(const ro_call *call, int64_t e, const ro_acc *acc, con
     }
     return load(in, 0, from);
 }
+RO_REFERENCE(transpose, .finish = transpose)
 
-uint32_t ro_ref_slice(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t slice(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     const ro_axis x = ro_axis_of(&call->input[0], call->attr[RO_SLICE_AXIS]);
     const int64_t length = call->attr[RO_SLICE_LENGTH], i = e % x.inner, j = e / x.inner % length;
     (void)acc;
@@ -27,8 +28,9 @@ uint32_t ro_ref_slice(const ro_call *call, int64_t e, const ro_acc *acc, const r
                 x.inner +
             i);
 }
+RO_REFERENCE(slice, .finish = slice)
 
-uint32_t ro_ref_pad(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t pad(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     const ro_axis x = ro_axis_of(&call->input[0], call->attr[RO_PAD_AXIS]);
     const int64_t n = call->output.dim[call->attr[RO_PAD_AXIS]], step = call->attr[RO_PAD_STEP];
     const int64_t j = e / x.inner % n - call->attr[RO_PAD_BEFORE];
@@ -37,8 +39,9 @@ uint32_t ro_ref_pad(const ro_call *call, int64_t e, const ro_acc *acc, const ro_
         return (uint32_t)call->attr[RO_PAD_VALUE];
     return load(in, 0, (e / x.inner / n * x.n + j / step) * x.inner + e % x.inner);
 }
+RO_REFERENCE(pad, .finish = pad)
 
-uint32_t ro_ref_gather(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t gather(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     const ro_axis x = ro_axis_of(&call->input[0], call->attr[RO_GATHER_AXIS]);
     const int64_t ids = numel(call, 1);
     (void)acc;
@@ -47,8 +50,9 @@ uint32_t ro_ref_gather(const ro_call *call, int64_t e, const ro_acc *acc, const 
         return ro_nan_of(call->output.dtype);
     return load(in, 0, (e / x.inner / ids * x.n + id) * x.inner + e % x.inner);
 }
+RO_REFERENCE(gather, .finish = gather)
 
-uint32_t ro_ref_concat_axis(const ro_call *call, int64_t e, const ro_acc *acc,
+static uint32_t concat_axis(const ro_call *call, int64_t e, const ro_acc *acc,
                             const ro_access *in) {
     const ro_axis out = ro_axis_of(&call->output, call->attr[RO_CONCAT_AXIS_AXIS]);
     int64_t j = e / out.inner % out.n;
@@ -59,8 +63,9 @@ uint32_t ro_ref_concat_axis(const ro_call *call, int64_t e, const ro_acc *acc,
     const int64_t n = call->input[input].dim[call->attr[RO_CONCAT_AXIS_AXIS]];
     return load(in, input, (e / out.inner / out.n * n + j) * out.inner + e % out.inner);
 }
+RO_REFERENCE(concat_axis, .finish = concat_axis)
 
-uint32_t ro_ref_put_rows(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t put_rows(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     const ro_axis x = ro_axis_of(&call->input[0], call->attr[RO_PUT_ROWS_AXIS]);
     const int64_t rows = call->input[1].dim[call->attr[RO_PUT_ROWS_AXIS]];
     const int64_t k = e / x.inner % x.n - (int32_t)load(in, 2, 0);
@@ -69,11 +74,13 @@ uint32_t ro_ref_put_rows(const ro_call *call, int64_t e, const ro_acc *acc, cons
         return load(in, 0, e);
     return load(in, 1, (e / x.inner / x.n * rows + k) * x.inner + e % x.inner);
 }
+RO_REFERENCE(put_rows, .finish = put_rows)
 
-uint32_t ro_ref_reshape(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t reshape(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)call, (void)acc;
     return load(in, 0, e);
 }
+RO_REFERENCE(reshape, .finish = reshape)
 
 /* Toward zero, and cut off at the ends of the range; NaN: 0. */
 static int64_t integer_of(float x, int64_t least, int64_t most) {
@@ -95,7 +102,7 @@ static float number_of(int dtype, uint32_t bits) {
     return ro_nan_of(dtype) != 0 ? ro_number_of(dtype, bits) : (float)bits;
 }
 
-uint32_t ro_ref_cast(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t cast(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     static const struct {
         int64_t least, most;
     } range[] = {[RO_I32] = {INT32_MIN, INT32_MAX}, [RO_U8] = {0, 255}, [RO_U16] = {0, 65535}};
@@ -116,10 +123,11 @@ uint32_t ro_ref_cast(const ro_call *call, int64_t e, const ro_acc *acc, const ro
     return integer_cast(from == RO_I32 ? (int32_t)bits : (int64_t)bits, range[to].least,
                         range[to].most);
 }
+RO_REFERENCE(cast, .finish = cast)
 
 /* ---- rotary position embedding, SPEC.md section 13 ---- */
 
-uint32_t ro_ref_rope_turns(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t rope_turns(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     const uint64_t log = ro_rope_log((uint32_t)call->attr[RO_ROPE_TURNS_BASE]);
     const uint64_t half = (uint64_t)call->output.dim[0];
     const ro_rope_scaling scaling = ro_rope_scaling_of(call);
@@ -127,6 +135,7 @@ uint32_t ro_ref_rope_turns(const ro_call *call, int64_t e, const ro_acc *acc, co
     (void)acc, (void)in;
     return (uint32_t)(e % 2 ? f >> 32 : f);
 }
+RO_REFERENCE(rope_turns, .finish = rope_turns)
 
 ro_ref_turn ro_ref_turn_of(const ro_call *call, int64_t e, const ro_access *in) {
     const ro_rotation v = ro_rotation_of(call);
@@ -142,9 +151,12 @@ ro_ref_turn ro_ref_turn_of(const ro_call *call, int64_t e, const ro_access *in) 
     return t;
 }
 
-uint32_t ro_ref_rope(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t rope(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     const ro_ref_turn t = ro_ref_turn_of(call, e, in);
     const float mine = loadf(in, 0, e), product = loadf(in, 0, t.other) * t.sine;
     (void)acc;
     return result(ro_fma(mine, t.cosine, t.second ? product : -product));
 }
+/* A pair has two elements, a position and the two words of its turn. */
+RO_LOADS(rope_loads, 5)
+RO_REFERENCE(rope, .finish = rope, .loads = rope_loads)

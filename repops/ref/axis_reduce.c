@@ -12,7 +12,9 @@ static int64_t groups(const ro_call *call) {
     return call->output.dim[call->attr[RO_ALONG_AXIS]];
 }
 
-uint32_t ro_ref_sum_axis(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+RO_LOADS(group_loads, RO_COLUMN_GROUP)
+
+static uint32_t sum_axis(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     ro_ref_line l = ro_ref_line_of(call, e, groups(call));
     int64_t from = l.at * RO_COLUMN_GROUP;
     int64_t to = from + RO_COLUMN_GROUP < l.x.n ? from + RO_COLUMN_GROUP : l.x.n;
@@ -22,8 +24,9 @@ uint32_t ro_ref_sum_axis(const ro_call *call, int64_t e, const ro_acc *acc, cons
         sum = sum + loadf(in, 0, l.start + j * l.x.inner);
     return result(sum);
 }
+RO_REFERENCE(sum_axis, .finish = sum_axis, .loads = group_loads)
 
-uint32_t ro_ref_max_axis(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t max_axis(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     ro_ref_line l = ro_ref_line_of(call, e, groups(call));
     int64_t from = l.at * RO_COLUMN_GROUP;
     int64_t to = from + RO_COLUMN_GROUP < l.x.n ? from + RO_COLUMN_GROUP : l.x.n;
@@ -33,14 +36,15 @@ uint32_t ro_ref_max_axis(const ro_call *call, int64_t e, const ro_acc *acc, cons
         m = ro_max(m, loadf(in, 0, l.start + j * l.x.inner));
     return result(m);
 }
+RO_REFERENCE(max_axis, .finish = max_axis, .loads = group_loads)
 
 /* State: the bits of the largest element so far, and its place. */
-int64_t ro_ref_argmax_steps(const ro_call *call) {
+static int64_t argmax_steps(const ro_call *call) {
     return (ro_axis_of(&call->input[0], call->attr[RO_ARGMAX_AXIS]).n + RO_STEP_LOADS - 1) /
            RO_STEP_LOADS;
 }
 
-void ro_ref_argmax_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+static void argmax_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                         const ro_access *in) {
     ro_ref_line l = ro_ref_line_of(call, e, 1);
     int64_t from = step * RO_STEP_LOADS;
@@ -56,19 +60,22 @@ void ro_ref_argmax_step(const ro_call *call, int64_t e, int64_t step, ro_acc *ac
     acc->word[0] = result(best);
 }
 
-uint32_t ro_ref_argmax(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t argmax(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)call, (void)e, (void)in;
     return acc->word[1];
 }
+RO_REFERENCE(argmax, .finish = argmax, .steps = argmax_steps, .step = argmax_step, .words = 2)
 
-uint32_t ro_ref_max_grad(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t max_grad(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     ro_ref_line l = ro_ref_line_of(call, e, call->attr[RO_MAX_GRAD_COUNT]);
     (void)acc;
     uint32_t dy = load(in, 1, l.start);
     return (int32_t)load(in, 0, l.start) == l.at ? dy : 0;
 }
+RO_REFERENCE(max_grad, .finish = max_grad)
 
-uint32_t ro_ref_expand(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t expand(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     return load(in, 0, ro_ref_line_of(call, e, call->attr[RO_EXPAND_COUNT]).start);
 }
+RO_REFERENCE(expand, .finish = expand)

@@ -4,96 +4,18 @@
 #include "repops/src/fpenv.h"
 #include "repops/src/rounding.h"
 
-static ro_bounded_fn *const table[RO_OP_END] = {
-    [RO_OP_ATTN_AV] = ro_bounded_attn_av,
-    [RO_OP_ATTN_AV_AT] = ro_bounded_attn_av,
-    [RO_OP_ADD] = ro_bounded_arithmetic,
-    [RO_OP_SUB] = ro_bounded_arithmetic,
-    [RO_OP_MUL] = ro_bounded_arithmetic,
-    [RO_OP_DIV] = ro_bounded_arithmetic,
-    [RO_OP_DIV_CONST] = ro_bounded_single,
-    [RO_OP_SCALE] = ro_bounded_single,
-    [RO_OP_SQRT] = ro_bounded_single,
-    [RO_OP_RSQRT] = ro_bounded_function,
-    [RO_OP_EXP] = ro_bounded_function,
-    [RO_OP_LOG] = ro_bounded_function,
-    [RO_OP_TANH] = ro_bounded_function,
-    [RO_OP_ERF] = ro_bounded_function,
-    [RO_OP_SIGMOID] = ro_bounded_function,
-    [RO_OP_SILU] = ro_bounded_function,
-    [RO_OP_GELU] = ro_bounded_function,
-    [RO_OP_GELU_ERF] = ro_bounded_function,
-    [RO_OP_TANH_GRAD] = ro_bounded_function,
-    [RO_OP_SIGMOID_GRAD] = ro_bounded_function,
-    [RO_OP_ERF_GRAD] = ro_bounded_function,
-    [RO_OP_SILU_GRAD] = ro_bounded_function,
-    [RO_OP_GELU_GRAD] = ro_bounded_function,
-    [RO_OP_GELU_ERF_GRAD] = ro_bounded_function,
-    [RO_OP_ADAMW_M] = ro_bounded_adamw,
-    [RO_OP_ADAMW_V] = ro_bounded_adamw,
-    [RO_OP_ADAMW_W] = ro_bounded_adamw_w,
-    [RO_OP_SGD_M] = ro_bounded_sgd,
-    [RO_OP_SGD_W] = ro_bounded_sgd,
-    [RO_OP_SGD_NESTEROV] = ro_bounded_sgd,
-    [RO_OP_ROPE] = ro_bounded_rope,
-    [RO_OP_REDUCE_SUM] = ro_bounded_reduce,
-    [RO_OP_REDUCE_DOT] = ro_bounded_reduce,
-    [RO_OP_REDUCE_SQDEV] = ro_bounded_reduce,
-    [RO_OP_REDUCE_EXPSUM] = ro_bounded_reduce,
-    [RO_OP_REDUCE_LN_GX] = ro_bounded_reduce,
-    [RO_OP_REDUCE_RMS_GX] = ro_bounded_reduce,
-    [RO_OP_SUM_ROWS] = ro_bounded_columns,
-    [RO_OP_LN_DGAMMA] = ro_bounded_columns,
-    [RO_OP_RMS_DGAMMA] = ro_bounded_columns,
-    [RO_OP_SUM_AXIS] = ro_bounded_sum_axis,
-    [RO_OP_REPEAT_HEADS_GRAD] = ro_bounded_repeat_heads_grad,
-    [RO_OP_LN_RSTD] = ro_bounded_ln_rstd,
-    [RO_OP_LAYERNORM] = ro_bounded_layernorm,
-    [RO_OP_LN_DX] = ro_bounded_norm_dx,
-    [RO_OP_RMS_DX] = ro_bounded_norm_dx,
-    [RO_OP_RMSNORM] = ro_bounded_rmsnorm,
-    [RO_OP_SOFTMAX] = ro_bounded_softmax,
-    [RO_OP_LOG_SOFTMAX] = ro_bounded_log_softmax,
-    [RO_OP_SOFTMAX_GRAD] = ro_bounded_softmax_grad,
-    [RO_OP_LOG_SOFTMAX_GRAD] = ro_bounded_softmax_grad,
-    [RO_OP_XENT] = ro_bounded_xent,
-    [RO_OP_XENT_IGNORE] = ro_bounded_xent,
-    [RO_OP_XENT_GRAD] = ro_bounded_xent_grad,
-    [RO_OP_XENT_IGNORE_GRAD] = ro_bounded_xent_grad,
-    [RO_OP_ATTN_EXP] = ro_bounded_attn_exp,
-    [RO_OP_ATTN_EXP_AT] = ro_bounded_attn_exp,
-    [RO_OP_ATTN_PROB] = ro_bounded_attn_prob,
-    [RO_OP_ATTN_DSCORE] = ro_bounded_attn_dscore,
-    [RO_OP_ATTN_L] = ro_bounded_attn_l,
-    [RO_OP_ATTN_OUT] = ro_bounded_attn_out,
-    [RO_OP_AVG_POOL2D] = ro_bounded_avg_pool2d,
-    [RO_OP_MAX_POOL2D_GRAD] = ro_bounded_pool2d_grad,
-    [RO_OP_AVG_POOL2D_GRAD] = ro_bounded_pool2d_grad,
-    [RO_OP_BN_MEAN] = ro_bounded_bn_mean,
-    [RO_OP_BN_SQDEV] = ro_bounded_bn_sqdev,
-    [RO_OP_BN_DGAMMA] = ro_bounded_bn_dgamma,
-    [RO_OP_BN_MERGE_MEAN] = ro_bounded_bn_merge_mean,
-    [RO_OP_BN_MERGE_SQDEV] = ro_bounded_bn_merge_sqdev,
-    [RO_OP_BATCHNORM] = ro_bounded_batchnorm,
-    [RO_OP_BN_DX] = ro_bounded_bn_dx,
-    [RO_OP_BN_RUNNING] = ro_bounded_bn_running,
-};
+#define RO_OPERATOR(number, NAME, name, ...)                                                       \
+    extern RO_HIDDEN const ro_bounded_op ro_bounded_op_##name;
+#include "repops/src/operators.def"
 
-static const struct {
-    ro_bounded_step_fn *step;
-    ro_bounded_finish_fn *finish;
-} folds[RO_OP_END] = {
-    [RO_OP_MATMUL] = {ro_bounded_matmul_step, ro_bounded_matmul},
-    [RO_OP_CONV2D] = {ro_bounded_conv_step, ro_bounded_plain_sum},
-    [RO_OP_CONV2D_DX] = {ro_bounded_conv_step, ro_bounded_plain_sum},
-    [RO_OP_CONV2D_DW] = {ro_bounded_conv_step, ro_bounded_plain_sum},
-    [RO_OP_EMBEDDING_GRAD] = {ro_bounded_scatter_step, ro_bounded_plain_sum},
-    [RO_OP_GATHER_GRAD] = {ro_bounded_scatter_step, ro_bounded_plain_sum},
-};
+/* NULL: the operator is of fixed order, or there is none. */
+#define ROW_FIXED(number, name)
+#define ROW_FREE(number, name) [number] = &ro_bounded_op_##name,
 
-int ro_ref_bounded_row(int op) {
-    return table[op] != NULL || (folds[op].step && folds[op].finish);
-}
+static const ro_bounded_op *const table[RO_OP_END] = {
+#define RO_OPERATOR(number, NAME, name, least, most, shape, order, ...) ROW_##order(number, name)
+#include "repops/src/operators.def"
+};
 
 /* Machines make different NaNs. */
 static double canonical(double x) {
@@ -122,7 +44,7 @@ void ro_ref_bounded_step(const ro_call *call, int64_t element, int64_t step, ro_
                          const ro_access *in) {
     const ro_fpenv env = ro_fpenv_enter();
     bounded_sum s = sum_in(acc);
-    folds[call->op].step(call, element, step, &s, in);
+    table[call->op]->step(call, element, step, &s, in);
     ro_fpenv_leave(env);
     put64(acc, 0, ro_bits64(canonical(s.sum)));
     put64(acc, 2, ro_bits64(canonical(s.size)));
@@ -132,7 +54,7 @@ void ro_ref_bounded_step(const ro_call *call, int64_t element, int64_t step, ro_
 ro_bounded ro_ref_bounded_finish(const ro_call *call, const ro_acc *acc) {
     const ro_fpenv env = ro_fpenv_enter();
     const bounded_sum s = sum_in(acc);
-    const ro_bounded y = enlarged(folds[call->op].finish(call, &s));
+    const ro_bounded y = enlarged(table[call->op]->finish(call, &s));
     ro_fpenv_leave(env);
     return y;
 }
@@ -147,13 +69,13 @@ static ro_bounded fold(const ro_call *call, int64_t element, const ro_access *in
 }
 
 ro_bounded ro_ref_bounded(const ro_call *call, int64_t element, const ro_access *in) {
-    const int op = call->op > 0 && call->op < RO_OP_END ? call->op : 0;
-    if (folds[op].step)
-        return fold(call, element, in);
-    if (!table[op])
+    const ro_bounded_op *op = call->op > 0 && call->op < RO_OP_END ? table[call->op] : NULL;
+    if (!op)
         return (ro_bounded){0, canonical(__builtin_nan(""))};
+    if (op->step)
+        return fold(call, element, in);
     const ro_fpenv env = ro_fpenv_enter();
-    const ro_bounded y = enlarged(table[op](call, element, in));
+    const ro_bounded y = enlarged(op->element(call, element, in));
     ro_fpenv_leave(env);
     return y;
 }

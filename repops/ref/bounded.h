@@ -6,23 +6,6 @@
 #include "repops/free/approx.h"
 #include "repops/ref/ref.h"
 
-/* The bound holds for all orders, up to rounding in itself. */
-typedef approx ro_bounded_fn(const ro_call *call, int64_t e, const ro_access *in);
-
-ro_bounded_fn ro_bounded_attn_av;
-ro_bounded_fn ro_bounded_arithmetic, ro_bounded_single, ro_bounded_function, ro_bounded_bn_running,
-    ro_bounded_adamw, ro_bounded_adamw_w, ro_bounded_sgd, ro_bounded_rope;
-ro_bounded_fn ro_bounded_reduce, ro_bounded_columns, ro_bounded_sum_axis,
-    ro_bounded_repeat_heads_grad;
-ro_bounded_fn ro_bounded_ln_rstd, ro_bounded_layernorm, ro_bounded_norm_dx, ro_bounded_rmsnorm,
-    ro_bounded_softmax, ro_bounded_log_softmax, ro_bounded_softmax_grad, ro_bounded_xent,
-    ro_bounded_xent_grad;
-ro_bounded_fn ro_bounded_attn_exp, ro_bounded_attn_prob, ro_bounded_attn_dscore, ro_bounded_attn_l,
-    ro_bounded_attn_out;
-ro_bounded_fn ro_bounded_avg_pool2d, ro_bounded_pool2d_grad, ro_bounded_bn_mean,
-    ro_bounded_bn_sqdev, ro_bounded_bn_dgamma, ro_bounded_bn_merge_mean, ro_bounded_bn_merge_sqdev,
-    ro_bounded_batchnorm, ro_bounded_bn_dx;
-
 /* The way of the reference: no contraction, Horner's scheme. */
 static const order ro_plain = {0, 0};
 
@@ -60,13 +43,21 @@ RO_INLINE approx sum_of(const bounded_sum *s, double roundings) {
     return (approx){s->sum, sum_error((int64_t)s->terms, roundings) * s->size};
 }
 
-/* ---- folds: the steps of ro_ref_step, with the same terms each ---- */
+/* ---- rows ---- */
 
-typedef void ro_bounded_step_fn(const ro_call *call, int64_t e, int64_t step, bounded_sum *sum,
-                                const ro_access *in);
-typedef approx ro_bounded_finish_fn(const ro_call *call, const bounded_sum *sum);
+/* One of: an element; or a fold, whose steps are those of ro_ref_step, with the same terms each.
+ * The bounds hold for all orders, up to rounding in themselves. */
+typedef struct {
+    approx (*element)(const ro_call *call, int64_t e, const ro_access *in);
+    void (*step)(const ro_call *call, int64_t e, int64_t step, bounded_sum *sum,
+                 const ro_access *in);
+    approx (*finish)(const ro_call *call, const bounded_sum *sum);
+} ro_bounded_op;
 
-ro_bounded_step_fn ro_bounded_matmul_step, ro_bounded_conv_step, ro_bounded_scatter_step;
-ro_bounded_finish_fn ro_bounded_matmul, ro_bounded_plain_sum;
+/* Below a definition: the row of operator `name`, by its name in operators.def. bounded.c lists all
+ * free operators: without one of them nothing links. */
+#define RO_BOUNDED(name, ...) const ro_bounded_op ro_bounded_op_##name = {__VA_ARGS__};
+
+approx ro_bounded_plain_sum(const ro_call *call, const bounded_sum *sum);
 
 #endif

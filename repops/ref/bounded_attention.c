@@ -2,7 +2,7 @@
 #include "repops/free/probabilities.h"
 #include "repops/ref/bounded.h"
 
-approx ro_bounded_attn_exp(const ro_call *call, int64_t e, const ro_access *in) {
+static approx attn_exp(const ro_call *call, int64_t e, const ro_access *in) {
     const ro_ref_score p = ro_ref_score_of(call, e, in);
     const float m = loadf(in, 1, p.row * p.blocks + p.key / RO_ATTN_BLOCK);
     if (!p.admitted || is_minus_infinity(m))
@@ -10,8 +10,10 @@ approx ro_bounded_attn_exp(const ro_call *call, int64_t e, const ro_access *in) 
     const float s = loadf(in, 0, e);
     return attn_exp_of((operands){.a = &s, .p = ap_exact((real)m)}, 0, ro_plain);
 }
+RO_BOUNDED(attn_exp, .element = attn_exp)
+RO_BOUNDED(attn_exp_at, .element = attn_exp)
 
-approx ro_bounded_attn_prob(const ro_call *call, int64_t e, const ro_access *in) {
+static approx attn_prob(const ro_call *call, int64_t e, const ro_access *in) {
     const ro_ref_score p = ro_ref_score_of(call, e, in);
     const float m = loadf(in, 1, p.row);
     if (!p.admitted || is_minus_infinity(m))
@@ -20,8 +22,9 @@ approx ro_bounded_attn_prob(const ro_call *call, int64_t e, const ro_access *in)
     const operands o = {.a = &s, .p = ap_exact((real)m), .q = inverse(input_at(in, 2, p.row))};
     return softmax_of(o, 0, ro_plain);
 }
+RO_BOUNDED(attn_prob, .element = attn_prob)
 
-approx ro_bounded_attn_dscore(const ro_call *call, int64_t e, const ro_access *in) {
+static approx attn_dscore(const ro_call *call, int64_t e, const ro_access *in) {
     const ro_ref_score p = ro_ref_score_of(call, e, in);
     if (!p.admitted)
         return ap_exact(0);
@@ -29,6 +32,7 @@ approx ro_bounded_attn_dscore(const ro_call *call, int64_t e, const ro_access *i
     const operands o = {.a = &prob, .b = &dp, .p = input_at(in, 2, p.row)};
     return softmax_grad_of(o, 0, ro_plain);
 }
+RO_BOUNDED(attn_dscore, .element = attn_dscore)
 
 /* ---- over blocks: a sum with weights exp(mc - max), as in repops/free/attention.c ---- */
 
@@ -57,7 +61,7 @@ static real distance(const walk *w, int64_t c) {
     return w->count == 1 ? 0 : (real)w->mc[c] - (real)w->greatest;
 }
 
-approx ro_bounded_attn_l(const ro_call *call, int64_t e, const ro_access *in) {
+static approx attn_l(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t blocks = last_dim(&call->input[0]);
     bounded_sum s = {0, 0, 0};
     walk w;
@@ -70,8 +74,9 @@ approx ro_bounded_attn_l(const ro_call *call, int64_t e, const ro_access *in) {
     }
     return sum_of(&s, RO_EXP_ROUNDINGS + 1);
 }
+RO_BOUNDED(attn_l, .element = attn_l)
 
-approx ro_bounded_attn_out(const ro_call *call, int64_t e, const ro_access *in) {
+static approx attn_out(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t blocks = last_dim(&call->input[0]), size = last_dim(&call->output);
     const int64_t row = e / size;
     bounded_sum s = {0, 0, 0};
@@ -91,3 +96,4 @@ approx ro_bounded_attn_out(const ro_call *call, int64_t e, const ro_access *in) 
     const approx over = inverse(input_at(in, 2, row));
     return ap_either_sign(ap_mul(sum, over), sum, over);
 }
+RO_BOUNDED(attn_out, .element = attn_out)

@@ -4,7 +4,7 @@
 
 /* ---- pooling ---- */
 
-approx ro_bounded_avg_pool2d(const ro_call *call, int64_t e, const ro_access *in) {
+static approx avg_pool2d(const ro_call *call, int64_t e, const ro_access *in) {
     const ro_pooling v = ro_pooling_of(call);
     bounded_sum s = {0, 0, 0};
     for (int64_t t = 0; t < v.kernel[0] * v.kernel[1]; t++) {
@@ -14,6 +14,7 @@ approx ro_bounded_avg_pool2d(const ro_call *call, int64_t e, const ro_access *in
     }
     return ap_div_exact(sum_of(&s, 1), (real)ro_ref_pool_divisor(&v, e));
 }
+RO_BOUNDED(avg_pool2d, .element = avg_pool2d)
 
 /* The share that tap t of window w gives. A maximum that came from elsewhere gives 0. */
 static real share_of(const ro_call *call, int64_t w, int64_t t, int64_t divisor,
@@ -23,7 +24,7 @@ static real share_of(const ro_call *call, int64_t w, int64_t t, int64_t divisor,
     return (real)loadf(in, 0, w) / (real)divisor;
 }
 
-approx ro_bounded_pool2d_grad(const ro_call *call, int64_t e, const ro_access *in) {
+static approx pool2d_grad(const ro_call *call, int64_t e, const ro_access *in) {
     const ro_pooling v = ro_pooling_of(call);
     bounded_sum s = {0, 0, 0};
     for (int64_t t = 0; t < v.kernel[0] * v.kernel[1]; t++) {
@@ -34,10 +35,12 @@ approx ro_bounded_pool2d_grad(const ro_call *call, int64_t e, const ro_access *i
     }
     return ap_div_exact(sum_of(&s, 1), 1);
 }
+RO_BOUNDED(max_pool2d_grad, .element = pool2d_grad)
+RO_BOUNDED(avg_pool2d_grad, .element = pool2d_grad)
 
 /* ---- batch norm: sums ---- */
 
-approx ro_bounded_bn_mean(const ro_call *call, int64_t e, const ro_access *in) {
+static approx bn_mean(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t cols = call->attr[RO_BN_MEAN_COLS];
     bounded_sum s = {0, 0, 0};
     int64_t from, to;
@@ -46,8 +49,9 @@ approx ro_bounded_bn_mean(const ro_call *call, int64_t e, const ro_access *in) {
         add_term(&s, (real)loadf(in, 0, r * cols + e % cols));
     return ap_div_exact(sum_of(&s, 0), (real)(to - from));
 }
+RO_BOUNDED(bn_mean, .element = bn_mean)
 
-approx ro_bounded_bn_sqdev(const ro_call *call, int64_t e, const ro_access *in) {
+static approx bn_sqdev(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t cols = call->attr[RO_BN_SQDEV_COLS];
     const real mean = (real)loadf(in, 1, e);
     bounded_sum s = {0, 0, 0};
@@ -59,8 +63,9 @@ approx ro_bounded_bn_sqdev(const ro_call *call, int64_t e, const ro_access *in) 
     }
     return sum_of(&s, 3);
 }
+RO_BOUNDED(bn_sqdev, .element = bn_sqdev)
 
-approx ro_bounded_bn_dgamma(const ro_call *call, int64_t e, const ro_access *in) {
+static approx bn_dgamma(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t cols = call->attr[RO_BN_DGAMMA_COLS], c = e % cols;
     const real mean = (real)loadf(in, 2, c), rstd = (real)loadf(in, 3, c);
     bounded_sum s = {0, 0, 0};
@@ -72,6 +77,7 @@ approx ro_bounded_bn_dgamma(const ro_call *call, int64_t e, const ro_access *in)
     }
     return sum_of(&s, 3);
 }
+RO_BOUNDED(bn_dgamma, .element = bn_dgamma)
 
 /* ---- batch norm: merging, as in repops/free/batchnorm.c ---- */
 
@@ -97,13 +103,14 @@ static void load_group(const ro_call *call, int64_t e, const ro_access *in, grou
     g->mean = g->to - g->from == 1 ? ap_exact(g->m[0]) : ap_div_exact(sum_of(&s, 1), g->all);
 }
 
-approx ro_bounded_bn_merge_mean(const ro_call *call, int64_t e, const ro_access *in) {
+static approx bn_merge_mean(const ro_call *call, int64_t e, const ro_access *in) {
     group g;
     load_group(call, e, in, &g);
     return g.mean;
 }
+RO_BOUNDED(bn_merge_mean, .element = bn_merge_mean)
 
-approx ro_bounded_bn_merge_sqdev(const ro_call *call, int64_t e, const ro_access *in) {
+static approx bn_merge_sqdev(const ro_call *call, int64_t e, const ro_access *in) {
     bounded_sum s = {0, 0, 0};
     group g;
     load_group(call, e, in, &g);
@@ -116,18 +123,20 @@ approx ro_bounded_bn_merge_sqdev(const ro_call *call, int64_t e, const ro_access
     y.e += g.all * ap_error(g.mean) * ap_error(g.mean);
     return y;
 }
+RO_BOUNDED(bn_merge_sqdev, .element = bn_merge_sqdev)
 
 /* ---- batch norm: elements ---- */
 
-approx ro_bounded_batchnorm(const ro_call *call, int64_t e, const ro_access *in) {
+static approx batchnorm(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t c = e % last_dim(&call->input[0]);
     const float x[5] = {loadf(in, 0, e), loadf(in, 1, c), loadf(in, 2, c), loadf(in, 3, c),
                         loadf(in, 4, c)};
     return batchnorm_of((operands){.a = x, .b = x + 1, .c = x + 2, .d = x + 3, .e = x + 4}, 0,
                         ro_plain);
 }
+RO_BOUNDED(batchnorm, .element = batchnorm)
 
-approx ro_bounded_bn_dx(const ro_call *call, int64_t e, const ro_access *in) {
+static approx bn_dx(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t c = e % last_dim(&call->input[0]);
     const float x[7] = {loadf(in, 0, e), loadf(in, 1, e), loadf(in, 2, c), loadf(in, 3, c),
                         loadf(in, 4, c), loadf(in, 5, c), loadf(in, 6, c)};
@@ -141,3 +150,4 @@ approx ro_bounded_bn_dx(const ro_call *call, int64_t e, const ro_access *in) {
                         .p = ap_relative(1 / (real)ro_rows_of(&call->input[0]), 1)};
     return bn_dx_of(o, 0, ro_plain);
 }
+RO_BOUNDED(bn_dx, .element = bn_dx)

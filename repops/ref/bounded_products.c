@@ -8,8 +8,8 @@ static void add_product(bounded_sum *s, const ro_access *in, int64_t a, int64_t 
     add_term(s, (real)loadf(in, 0, a) * (real)loadf(in, 1, b));
 }
 
-void ro_bounded_matmul_step(const ro_call *call, int64_t e, int64_t step, bounded_sum *s,
-                            const ro_access *in) {
+static void matmul_step(const ro_call *call, int64_t e, int64_t step, bounded_sum *s,
+                        const ro_access *in) {
     const ro_matmul v = ro_matmul_of(call);
     const int64_t n = e % v.n, m = e / v.n % v.m, batch = e / v.n / v.m;
     int64_t from, to;
@@ -22,12 +22,13 @@ void ro_bounded_matmul_step(const ro_call *call, int64_t e, int64_t step, bounde
 }
 
 /* Exact products have no rounding, alpha has one. */
-approx ro_bounded_matmul(const ro_call *call, const bounded_sum *s) {
+static approx matmul(const ro_call *call, const bounded_sum *s) {
     const approx sum = sum_of(s, -1), alpha = ap_exact((real)attrf(call, RO_MATMUL_ALPHA));
     return ap_either_sign(ap_mul(sum, alpha), sum, alpha);
 }
+RO_BOUNDED(matmul, .step = matmul_step, .finish = matmul)
 
-approx ro_bounded_attn_av(const ro_call *call, int64_t e, const ro_access *in) {
+static approx attn_av(const ro_call *call, int64_t e, const ro_access *in) {
     const ro_shape *s = &call->input[0];
     const int64_t keys = last_dim(s), size = last_dim(&call->output);
     const int64_t blocks = (keys + RO_ATTN_BLOCK - 1) / RO_ATTN_BLOCK, row = e / size / blocks;
@@ -39,9 +40,11 @@ approx ro_bounded_attn_av(const ro_call *call, int64_t e, const ro_access *in) {
         add_product(&sum, in, row * keys + j, (first + j) * size + e % size);
     return sum_of(&sum, 0);
 }
+RO_BOUNDED(attn_av, .element = attn_av)
+RO_BOUNDED(attn_av_at, .element = attn_av)
 
-void ro_bounded_conv_step(const ro_call *call, int64_t e, int64_t step, bounded_sum *s,
-                          const ro_access *in) {
+static void conv_step(const ro_call *call, int64_t e, int64_t step, bounded_sum *s,
+                      const ro_access *in) {
     const ro_conv v = ro_conv_of(call);
     int64_t from, to;
     ro_ref_step_range(step, ro_ref_conv_terms(call, &v), &from, &to);
@@ -51,3 +54,6 @@ void ro_bounded_conv_step(const ro_call *call, int64_t e, int64_t step, bounded_
             add_product(s, in, at.a, at.b);
     }
 }
+RO_BOUNDED(conv2d, .step = conv_step, .finish = ro_bounded_plain_sum)
+RO_BOUNDED(conv2d_dx, .step = conv_step, .finish = ro_bounded_plain_sum)
+RO_BOUNDED(conv2d_dw, .step = conv_step, .finish = ro_bounded_plain_sum)

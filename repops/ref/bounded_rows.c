@@ -5,24 +5,26 @@
 
 /* ---- norms ---- */
 
-approx ro_bounded_ln_rstd(const ro_call *call, int64_t e, const ro_access *in) {
+static approx ln_rstd(const ro_call *call, int64_t e, const ro_access *in) {
     const float ss = loadf(in, 0, e);
     const operands o = {.a = &ss,
                         .p = ap_exact((real)call->attr[RO_LN_RSTD_N]),
                         .q = attr_at(call, RO_LN_RSTD_EPS)};
     return ln_rstd_of(o, 0, ro_plain);
 }
+RO_BOUNDED(ln_rstd, .element = ln_rstd)
 
-approx ro_bounded_layernorm(const ro_call *call, int64_t e, const ro_access *in) {
+static approx layernorm(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t cols = last_dim(&call->input[0]), r = e / cols, c = e % cols;
     const float x = loadf(in, 0, e), gamma = loadf(in, 3, c), beta = loadf(in, 4, c);
     const operands o = {
         .a = &x, .b = &gamma, .c = &beta, .p = input_at(in, 1, r), .q = input_at(in, 2, r)};
     return layernorm_of(o, 0, ro_plain);
 }
+RO_BOUNDED(layernorm, .element = layernorm)
 
 /* ln_dx and rms_dx. */
-approx ro_bounded_norm_dx(const ro_call *call, int64_t e, const ro_access *in) {
+static approx norm_dx(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t cols = last_dim(&call->input[0]), r = e / cols;
     const float dy = loadf(in, 0, e), gamma = loadf(in, 1, e % cols), x = loadf(in, 2, e);
     operands o = {.a = &dy, .b = &gamma, .c = &x};
@@ -36,42 +38,49 @@ approx ro_bounded_norm_dx(const ro_call *call, int64_t e, const ro_access *in) {
     o.s = ap_div_exact(input_at(in, 6, r), (real)cols);
     return ln_dx_of(o, 0, ro_plain);
 }
+RO_BOUNDED(ln_dx, .element = norm_dx)
+RO_BOUNDED(rms_dx, .element = norm_dx)
 
-approx ro_bounded_rmsnorm(const ro_call *call, int64_t e, const ro_access *in) {
+static approx rmsnorm(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t cols = last_dim(&call->input[0]);
     const float x = loadf(in, 0, e), gamma = loadf(in, 2, e % cols);
     const operands o = {.a = &x, .b = &gamma, .q = input_at(in, 1, e / cols)};
     return rmsnorm_of(o, 0, ro_plain);
 }
+RO_BOUNDED(rmsnorm, .element = rmsnorm)
 
 /* ---- softmax ---- */
 
-approx ro_bounded_softmax(const ro_call *call, int64_t e, const ro_access *in) {
+static approx softmax(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t r = e / last_dim(&call->input[0]);
     const float x = loadf(in, 0, e);
     const operands o = {.a = &x, .p = input_at(in, 1, r), .q = inverse(input_at(in, 2, r))};
     return softmax_of(o, 0, ro_plain);
 }
+RO_BOUNDED(softmax, .element = softmax)
 
-approx ro_bounded_log_softmax(const ro_call *call, int64_t e, const ro_access *in) {
+static approx log_softmax(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t r = e / last_dim(&call->input[0]);
     const float x = loadf(in, 0, e);
     const operands o = {
         .a = &x, .p = input_at(in, 1, r), .q = log_at(input_at(in, 2, r), ro_plain)};
     return log_softmax_of(o, 0, ro_plain);
 }
+RO_BOUNDED(log_softmax, .element = log_softmax)
 
 /* The inputs of both operators are (y, dy, a sum of the row). */
-approx ro_bounded_softmax_grad(const ro_call *call, int64_t e, const ro_access *in) {
+static approx softmax_grad(const ro_call *call, int64_t e, const ro_access *in) {
     const float y = loadf(in, 0, e), dy = loadf(in, 1, e);
     const operands o = {.a = &y, .b = &dy, .p = input_at(in, 2, e / last_dim(&call->input[0]))};
     return call->op == RO_OP_SOFTMAX_GRAD ? softmax_grad_of(o, 0, ro_plain)
                                           : log_softmax_grad_of(o, 0, ro_plain);
 }
+RO_BOUNDED(softmax_grad, .element = softmax_grad)
+RO_BOUNDED(log_softmax_grad, .element = softmax_grad)
 
 /* ---- cross-entropy ---- */
 
-approx ro_bounded_xent(const ro_call *call, int64_t e, const ro_access *in) {
+static approx xent(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t vocab = last_dim(&call->input[0]);
     const int32_t id = (int32_t)load(in, 3, e);
     if (ro_ref_ignored(call, id))
@@ -81,8 +90,10 @@ approx ro_bounded_xent(const ro_call *call, int64_t e, const ro_access *in) {
     return xent_of(input_at(in, 0, e * vocab + id), input_at(in, 1, e), input_at(in, 2, e),
                    ro_plain);
 }
+RO_BOUNDED(xent, .element = xent)
+RO_BOUNDED(xent_ignore, .element = xent)
 
-approx ro_bounded_xent_grad(const ro_call *call, int64_t e, const ro_access *in) {
+static approx xent_grad(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t vocab = last_dim(&call->input[0]), r = e / vocab;
     const int32_t id = (int32_t)load(in, 3, r);
     if (ro_ref_ignored(call, id))
@@ -94,3 +105,5 @@ approx ro_bounded_xent_grad(const ro_call *call, int64_t e, const ro_access *in)
                         .r = input_at(in, 4, r)};
     return id == e % vocab ? xent_grad_hit(o, 0, ro_plain) : xent_grad_of(o, 0, ro_plain);
 }
+RO_BOUNDED(xent_grad, .element = xent_grad)
+RO_BOUNDED(xent_ignore_grad, .element = xent_grad)

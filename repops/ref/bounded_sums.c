@@ -52,7 +52,7 @@ static real row_term(const ro_call *call, const ro_access *in, row_values row, i
     }
 }
 
-approx ro_bounded_reduce(const ro_call *call, int64_t e, const ro_access *in) {
+static approx reduce(const ro_call *call, int64_t e, const ro_access *in) {
     bounded_sum s = {0, 0, 0};
     int64_t r, from, to;
     ro_ref_block(call, e, &r, &from, &to);
@@ -69,10 +69,16 @@ approx ro_bounded_reduce(const ro_call *call, int64_t e, const ro_access *in) {
     }
     return sum_of(&s, roundings_of(call->op));
 }
+RO_BOUNDED(reduce_sum, .element = reduce)
+RO_BOUNDED(reduce_dot, .element = reduce)
+RO_BOUNDED(reduce_sqdev, .element = reduce)
+RO_BOUNDED(reduce_expsum, .element = reduce)
+RO_BOUNDED(reduce_ln_gx, .element = reduce)
+RO_BOUNDED(reduce_rms_gx, .element = reduce)
 
 /* ---- columns ---- */
 
-approx ro_bounded_columns(const ro_call *call, int64_t e, const ro_access *in) {
+static approx columns(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t cols = call->attr[RO_COLUMNS_COLS], c = e % cols;
     bounded_sum s = {0, 0, 0};
     int64_t from, to;
@@ -89,8 +95,11 @@ approx ro_bounded_columns(const ro_call *call, int64_t e, const ro_access *in) {
     }
     return sum_of(&s, call->op == RO_OP_LN_DGAMMA ? 3 : call->op == RO_OP_RMS_DGAMMA ? 2 : 0);
 }
+RO_BOUNDED(sum_rows, .element = columns)
+RO_BOUNDED(ln_dgamma, .element = columns)
+RO_BOUNDED(rms_dgamma, .element = columns)
 
-approx ro_bounded_sum_axis(const ro_call *call, int64_t e, const ro_access *in) {
+static approx sum_axis(const ro_call *call, int64_t e, const ro_access *in) {
     const ro_ref_line l = ro_ref_line_of(call, e, call->output.dim[call->attr[RO_SUM_AXIS_AXIS]]);
     const int64_t from = l.at * RO_COLUMN_GROUP, end = from + RO_COLUMN_GROUP;
     bounded_sum s = {0, 0, 0};
@@ -98,10 +107,11 @@ approx ro_bounded_sum_axis(const ro_call *call, int64_t e, const ro_access *in) 
         add_term(&s, (real)loadf(in, 0, l.start + j * l.x.inner));
     return sum_of(&s, 0);
 }
+RO_BOUNDED(sum_axis, .element = sum_axis)
 
 /* ---- what was repeated or gathered ---- */
 
-approx ro_bounded_repeat_heads_grad(const ro_call *call, int64_t e, const ro_access *in) {
+static approx repeat_heads_grad(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t size = call->output.dim[2] * call->output.dim[3],
                   times = call->attr[RO_REPEAT_HEADS_GRAD_TIMES];
     bounded_sum s = {0, 0, 0};
@@ -109,10 +119,11 @@ approx ro_bounded_repeat_heads_grad(const ro_call *call, int64_t e, const ro_acc
         add_term(&s, (real)loadf(in, 0, (e / size * times + i) * size + e % size));
     return sum_of(&s, 0);
 }
+RO_BOUNDED(repeat_heads_grad, .element = repeat_heads_grad)
 
 /* Embedding and gather: the positions that carry the id, ascending. */
-void ro_bounded_scatter_step(const ro_call *call, int64_t e, int64_t step, bounded_sum *s,
-                             const ro_access *in) {
+static void scatter_step(const ro_call *call, int64_t e, int64_t step, bounded_sum *s,
+                         const ro_access *in) {
     const ro_axis out = ro_axis_of(
         &call->output, call->op == RO_OP_GATHER_GRAD ? call->attr[RO_GATHER_GRAD_AXIS] : 0);
     const int64_t c = e % out.inner, v = e / out.inner % out.n, o = e / out.inner / out.n;
@@ -128,3 +139,5 @@ approx ro_bounded_plain_sum(const ro_call *call, const bounded_sum *s) {
     (void)call;
     return sum_of(s, 0);
 }
+RO_BOUNDED(embedding_grad, .step = scatter_step, .finish = ro_bounded_plain_sum)
+RO_BOUNDED(gather_grad, .step = scatter_step, .finish = ro_bounded_plain_sum)

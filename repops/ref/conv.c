@@ -67,7 +67,7 @@ ro_ref_factors ro_ref_conv_factors(const ro_call *call, const ro_conv *v, int64_
 }
 
 /* One chunk into the total. */
-void ro_ref_conv2d_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+static void conv2d_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                         const ro_access *in) {
     const ro_conv v = ro_conv_of(call);
     int64_t from, to;
@@ -85,3 +85,9 @@ uint32_t ro_ref_conv2d(const ro_call *call, int64_t e, const ro_acc *acc, const 
     (void)call, (void)e, (void)in;
     return acc->word[0];
 }
+RO_REFERENCE(conv2d, .finish = ro_ref_conv2d, .steps = ro_ref_conv2d_steps, .step = conv2d_step,
+             .words = 1)
+RO_REFERENCE(conv2d_dx, .finish = ro_ref_conv2d, .steps = ro_ref_conv2d_steps, .step = conv2d_step,
+             .words = 1)
+RO_REFERENCE(conv2d_dw, .finish = ro_ref_conv2d, .steps = ro_ref_conv2d_steps, .step = conv2d_step,
+             .words = 1)

@@ -31,7 +31,7 @@ static float chunk_of(operand *a, operand *b, int64_t count, int bits) {
 }
 
 /* One chunk into the total. */
-void ro_ref_matmul_fixed_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+static void matmul_fixed_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                               const ro_access *in) {
     const ro_matmul v = ro_matmul_of(call);
     const int64_t n = e % v.n, m = e / v.n % v.m, batch = e / v.n / v.m;
@@ -45,9 +45,11 @@ void ro_ref_matmul_fixed_step(const ro_call *call, int64_t e, int64_t step, ro_a
     }
     acc->word[0] = result(ro_from_bits(acc->word[0]) + chunk_of(&a, &b, to - from, v.bits));
 }
+RO_REFERENCE(matmul_fixed, .finish = ro_ref_matmul, .steps = ro_ref_matmul_steps,
+             .step = matmul_fixed_step, .words = 1)
 
 /* One chunk into the total. A pixel outside the image counts as +0. */
-void ro_ref_conv2d_fixed_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+static void conv2d_fixed_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                               const ro_access *in) {
     const ro_conv v = ro_conv_of(call);
     operand a, b;
@@ -60,3 +62,9 @@ void ro_ref_conv2d_fixed_step(const ro_call *call, int64_t e, int64_t step, ro_a
     }
     acc->word[0] = result(ro_from_bits(acc->word[0]) + chunk_of(&a, &b, to - from, v.bits));
 }
+RO_REFERENCE(conv2d_fixed, .finish = ro_ref_conv2d, .steps = ro_ref_conv2d_steps,
+             .step = conv2d_fixed_step, .words = 1)
+RO_REFERENCE(conv2d_fixed_dx, .finish = ro_ref_conv2d, .steps = ro_ref_conv2d_steps,
+             .step = conv2d_fixed_step, .words = 1)
+RO_REFERENCE(conv2d_fixed_dw, .finish = ro_ref_conv2d, .steps = ro_ref_conv2d_steps,
+             .step = conv2d_fixed_step, .words = 1)

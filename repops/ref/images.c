@@ -12,7 +12,7 @@ static int64_t record_of(const ro_call *call, int64_t r, const ro_access *in) {
     return (int64_t)record * attr[RO_RECORDS_RECORD] + attr[RO_RECORDS_OFFSET];
 }
 
-uint32_t ro_ref_read_images(const ro_call *call, int64_t e, const ro_acc *acc,
+static uint32_t read_images(const ro_call *call, int64_t e, const ro_acc *acc,
                             const ro_access *in) {
     const int64_t *d = call->output.dim; /* [rows, H, W, C]; records have channels first */
     (void)acc;
@@ -22,9 +22,11 @@ uint32_t ro_ref_read_images(const ro_call *call, int64_t e, const ro_acc *acc,
     return result(
         ro_fma(byte, attrf(call, RO_READ_IMAGES_SCALE), attrf(call, RO_READ_IMAGES_SHIFT)));
 }
+RO_REFERENCE(read_images, .finish = read_images)
 
-uint32_t ro_ref_read_labels(const ro_call *call, int64_t e, const ro_acc *acc,
+static uint32_t read_labels(const ro_call *call, int64_t e, const ro_acc *acc,
                             const ro_access *in) {
     (void)acc;
     return load(in, 0, record_of(call, e, in));
 }
+RO_REFERENCE(read_labels, .finish = read_labels)

@@ -2,17 +2,19 @@
 #include "repops/ref/ref.h"
 #include "repops/src/half.h"
 
-uint32_t ro_ref_fill(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t fill(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)e, (void)acc, (void)in;
     return (uint32_t)call->attr[RO_FILL_VALUE];
 }
+RO_REFERENCE(fill, .finish = fill)
 
-uint32_t ro_ref_iota(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t iota(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)call, (void)acc, (void)in;
     return (uint32_t)e;
 }
+RO_REFERENCE(iota, .finish = iota)
 
-uint32_t ro_ref_normal(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t normal(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     uint32_t word[4];
     (void)acc, (void)in;
     ro_philox_block((uint64_t)call->attr[RO_NORMAL_SEED], (uint64_t)e / 4, 0,
@@ -23,8 +25,9 @@ uint32_t ro_ref_normal(const ro_call *call, int64_t e, const ro_acc *acc, const 
     float z = radius * (e & 1 ? ro_sin_turn(turn) : ro_cos_turn(turn));
     return result(ro_fma(attrf(call, RO_NORMAL_STD), z, attrf(call, RO_NORMAL_MEAN)));
 }
+RO_REFERENCE(normal, .finish = normal)
 
-uint32_t ro_ref_uniform(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t uniform(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     uint32_t word[4];
     (void)acc, (void)in;
     ro_philox_block((uint64_t)call->attr[RO_UNIFORM_SEED], (uint64_t)e / 4, 0,
@@ -33,21 +36,23 @@ uint32_t ro_ref_uniform(const ro_call *call, int64_t e, const ro_acc *acc, const
           high = attrf(call, RO_UNIFORM_HIGH);
     return result(ro_fma(high - low, u, low));
 }
+RO_REFERENCE(uniform, .finish = uniform)
 
-uint32_t ro_ref_permutation(const ro_call *call, int64_t e, const ro_acc *acc,
+static uint32_t permutation(const ro_call *call, int64_t e, const ro_acc *acc,
                             const ro_access *in) {
     (void)acc;
     return (uint32_t)ro_permute((uint64_t)call->attr[RO_PERMUTATION_SEED],
                                 (uint32_t)call->attr[RO_PERMUTATION_STREAM], load(in, 0, 0),
                                 (uint64_t)call->output.dim[0], (uint64_t)e);
 }
+RO_REFERENCE(permutation, .finish = permutation)
 
 /* The windows in data tensor q. */
 static uint64_t windows_in(const ro_call *call, int q) {
     return (uint64_t)(call->input[q].dim[0] - 1) / (uint64_t)call->output.dim[1];
 }
 
-uint32_t ro_ref_read_batch(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t read_batch(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     const int64_t *attr = call->attr;
     const int last = call->input_count - 1;
@@ -66,8 +71,9 @@ uint32_t ro_ref_read_batch(const ro_call *call, int64_t e, const ro_acc *acc, co
         window * sequence + (uint64_t)e % sequence + (uint64_t)attr[RO_READ_BATCH_SHIFT];
     return load(in, q, (int64_t)index);
 }
+RO_REFERENCE(read_batch, .finish = read_batch)
 
-uint32_t ro_ref_embedding(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t embedding(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     int64_t cols = call->input[0].dim[1];
     int32_t id = (int32_t)load(in, 1, e / cols);
@@ -75,12 +81,13 @@ uint32_t ro_ref_embedding(const ro_call *call, int64_t e, const ro_acc *acc, con
         return ro_nan_of(call->output.dtype);
     return load(in, 0, id * cols + e % cols);
 }
+RO_REFERENCE(embedding, .finish = embedding)
 
 /* State: rows seen, then one sum per level of SPEC 3.3. A level's sum moves up when its group is
  * full. */
 enum { LEVELS = 7 };
 
-int64_t ro_ref_embedding_grad_steps(const ro_call *call) {
+static int64_t embedding_grad_steps(const ro_call *call) {
     return (numel(call, 1) + RO_REF_TERMS - 1) / RO_REF_TERMS;
 }
 
@@ -117,17 +124,17 @@ static void scatter_step(const ro_call *call, int64_t axis, int64_t e, int64_t s
     canonical(acc);
 }
 
-void ro_ref_embedding_grad_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+static void embedding_grad_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                                 const ro_access *in) {
     scatter_step(call, 0, e, step, acc, in);
 }
 
-void ro_ref_gather_grad_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+static void gather_grad_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                              const ro_access *in) {
     scatter_step(call, call->attr[RO_GATHER_GRAD_AXIS], e, step, acc, in);
 }
 
-uint32_t ro_ref_embedding_grad(const ro_call *call, int64_t e, const ro_acc *acc,
+static uint32_t embedding_grad(const ro_call *call, int64_t e, const ro_acc *acc,
                                const ro_access *in) {
     (void)call, (void)e, (void)in;
     float sum = ro_from_bits(acc->word[1]);
@@ -135,8 +142,12 @@ uint32_t ro_ref_embedding_grad(const ro_call *call, int64_t e, const ro_acc *acc
         sum = ro_from_bits(acc->word[1 + level]) + sum;
     return result(sum);
 }
+RO_REFERENCE(embedding_grad, .finish = embedding_grad, .steps = embedding_grad_steps,
+             .step = embedding_grad_step, .words = 1 + LEVELS)
+RO_REFERENCE(gather_grad, .finish = embedding_grad, .steps = embedding_grad_steps,
+             .step = gather_grad_step, .words = 1 + LEVELS)
 
-uint32_t ro_ref_split_heads(const ro_call *call, int64_t e, const ro_acc *acc,
+static uint32_t split_heads(const ro_call *call, int64_t e, const ro_acc *acc,
                             const ro_access *in) {
     (void)acc;
     const int64_t *out = call->output.dim; /* [B, H, T, D] */
@@ -145,19 +156,22 @@ uint32_t ro_ref_split_heads(const ro_call *call, int64_t e, const ro_acc *acc,
     int64_t column = (call->attr[RO_SPLIT_HEADS_PART] * out[1] + h) * out[3] + d;
     return load(in, 0, (b * out[2] + t) * call->input[0].dim[2] + column);
 }
+RO_REFERENCE(split_heads, .finish = split_heads)
 
-uint32_t ro_ref_join_heads(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t join_heads(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     const int64_t *x = call->input[0].dim; /* [B, H, T, D] */
     int64_t width = call->output.dim[2], column = e % width, t = e / width % x[2];
     int64_t b = e / width / x[2], d = column % x[3], h = column / x[3] % x[1];
     return load(in, (int)(column / x[3] / x[1]), ((b * x[1] + h) * x[2] + t) * x[3] + d);
 }
+RO_REFERENCE(join_heads, .finish = join_heads)
 
-uint32_t ro_ref_concat(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t concat(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     int input = 0;
     while (e >= numel(call, input))
         e -= numel(call, input++);
     return load(in, input, e);
 }
+RO_REFERENCE(concat, .finish = concat)

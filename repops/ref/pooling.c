@@ -35,19 +35,23 @@ static int32_t greatest(const ro_call *call, int64_t e, const ro_access *in, int
     return most;
 }
 
-uint32_t ro_ref_max_pool2d(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+RO_LOADS(pool_loads, call->attr[RO_POOL_KERNEL_H] * call->attr[RO_POOL_KERNEL_W])
+
+static uint32_t max_pool2d(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     int64_t tap;
     (void)acc;
     return ro_unrank(greatest(call, e, in, &tap));
 }
+RO_REFERENCE(max_pool2d, .finish = max_pool2d, .loads = pool_loads)
 
-uint32_t ro_ref_max_pool2d_index(const ro_call *call, int64_t e, const ro_acc *acc,
+static uint32_t max_pool2d_index(const ro_call *call, int64_t e, const ro_acc *acc,
                                  const ro_access *in) {
     int64_t tap;
     (void)acc;
     greatest(call, e, in, &tap);
     return (uint32_t)tap;
 }
+RO_REFERENCE(max_pool2d_index, .finish = max_pool2d_index, .loads = pool_loads)
 
 int64_t ro_ref_pool_tap(const ro_pooling *v, int64_t e, int64_t t) {
     const pool_place p = pool_place_of(e, v->out, v->channels);
@@ -59,7 +63,7 @@ int64_t ro_ref_pool_divisor(const ro_pooling *v, int64_t e) {
     return ro_pool_count(v, p.h, p.w);
 }
 
-uint32_t ro_ref_avg_pool2d(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t avg_pool2d(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     const ro_pooling v = ro_pooling_of(call);
     const pool_place p = pool_place_of(e, v.out, v.channels);
     float total = 0, sum = 0;
@@ -73,6 +77,7 @@ uint32_t ro_ref_avg_pool2d(const ro_call *call, int64_t e, const ro_acc *acc, co
     }
     return result((total + sum) / (float)ro_pool_count(&v, p.h, p.w));
 }
+RO_REFERENCE(avg_pool2d, .finish = avg_pool2d, .loads = pool_loads)
 
 /* The window that has tap t at this pixel; 0: none. */
 static int window_over(const ro_pooling *v, const pool_place *p, int64_t t, pool_place *window) {
@@ -100,7 +105,7 @@ static float share_of(const ro_call *call, int64_t w, int64_t t, int64_t divisor
     return sum + loadf(in, 0, w) / (float)divisor;
 }
 
-uint32_t ro_ref_pool2d_grad(const ro_call *call, int64_t e, const ro_acc *acc,
+static uint32_t pool2d_grad(const ro_call *call, int64_t e, const ro_acc *acc,
                             const ro_access *in) {
     const ro_pooling v = ro_pooling_of(call);
     float total = 0, sum = 0;
@@ -115,3 +120,10 @@ uint32_t ro_ref_pool2d_grad(const ro_call *call, int64_t e, const ro_acc *acc,
     }
     return result(total + sum);
 }
+
+static int64_t covering_loads(const ro_call *call) {
+    const ro_pooling v = ro_pooling_of(call);
+    return ro_pool_covering(&v) * call->input_count;
+}
+RO_REFERENCE(max_pool2d_grad, .finish = pool2d_grad, .loads = covering_loads)
+RO_REFERENCE(avg_pool2d_grad, .finish = pool2d_grad, .loads = covering_loads)

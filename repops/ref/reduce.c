@@ -21,7 +21,7 @@ void ro_ref_matmul_range(const ro_matmul *v, int64_t m, int64_t step, int64_t *f
 }
 
 /* One chunk into the total. */
-void ro_ref_matmul_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+static void matmul_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                         const ro_access *in) {
     ro_matmul v = ro_matmul_of(call);
     int64_t n = e % v.n, m = e / v.n % v.m, batch = e / v.n / v.m, from, to;
@@ -39,6 +39,8 @@ uint32_t ro_ref_matmul(const ro_call *call, int64_t e, const ro_acc *acc, const 
     (void)e, (void)in;
     return result(ro_from_bits(acc->word[0]) * attrf(call, RO_PRODUCT_ALPHA));
 }
+RO_REFERENCE(matmul, .finish = ro_ref_matmul, .steps = ro_ref_matmul_steps, .step = matmul_step,
+             .words = 1)
 
 /* Values that the terms of a row share. They are read once per element, as SPEC 11 counts. */
 typedef struct {
@@ -83,7 +85,18 @@ void ro_ref_block(const ro_call *call, int64_t e, int64_t *row, int64_t *from, i
     *to = *from + block < cols ? *from + block : cols;
 }
 
-uint32_t ro_ref_reduce(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+/* Terms of the longest block. A term reads one to three elements; its row shares up to two. */
+static int64_t terms_of(const ro_call *call) {
+    const int64_t block = call->attr[RO_ROWS_BLOCK], cols = call->attr[RO_ROWS_COLS];
+    return block < cols ? block : cols;
+}
+RO_LOADS(term_loads, terms_of(call))
+RO_LOADS(dot_loads, 2 * terms_of(call))
+RO_LOADS(mean_loads, terms_of(call) + 1)
+RO_LOADS(ln_gx_loads, 3 * terms_of(call) + 2)
+RO_LOADS(rms_gx_loads, 3 * terms_of(call) + 1)
+
+static uint32_t reduce(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     float lane[RO_LANES] = {0};
     int64_t row, from, to;
     (void)acc;
@@ -98,8 +111,14 @@ uint32_t ro_ref_reduce(const ro_call *call, int64_t e, const ro_acc *acc, const 
             lane[i] = lane[i] + lane[i + w];
     return result(lane[0]);
 }
+RO_REFERENCE(reduce_sum, .finish = reduce, .loads = term_loads)
+RO_REFERENCE(reduce_dot, .finish = reduce, .loads = dot_loads)
+RO_REFERENCE(reduce_sqdev, .finish = reduce, .loads = mean_loads)
+RO_REFERENCE(reduce_expsum, .finish = reduce, .loads = mean_loads)
+RO_REFERENCE(reduce_ln_gx, .finish = reduce, .loads = ln_gx_loads)
+RO_REFERENCE(reduce_rms_gx, .finish = reduce, .loads = rms_gx_loads)
 
-uint32_t ro_ref_reduce_max(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t reduce_max(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     int64_t row, from, to;
     (void)acc;
     ro_ref_block(call, e, &row, &from, &to);
@@ -108,8 +127,11 @@ uint32_t ro_ref_reduce_max(const ro_call *call, int64_t e, const ro_acc *acc, co
         m = ro_max(m, loadf(in, 0, row * call->attr[RO_REDUCE_MAX_COLS] + i));
     return result(m);
 }
+RO_REFERENCE(reduce_max, .finish = reduce_max, .loads = term_loads)
 
-uint32_t ro_ref_columns(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+RO_LOADS(column_loads, RO_COLUMN_GROUP * call->input_count)
+
+static uint32_t columns(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     int64_t cols = call->attr[RO_COLUMNS_COLS], rows = numel(call, 0) / cols, c = e % cols;
     int64_t from = e / cols * RO_COLUMN_GROUP;
     int64_t to = from + RO_COLUMN_GROUP < rows ? from + RO_COLUMN_GROUP : rows;
@@ -127,3 +149,6 @@ uint32_t ro_ref_columns(const ro_call *call, int64_t e, const ro_acc *acc, const
     }
     return result(sum);
 }
+RO_REFERENCE(sum_rows, .finish = columns, .loads = column_loads)
+RO_REFERENCE(ln_dgamma, .finish = columns, .loads = column_loads)
+RO_REFERENCE(rms_dgamma, .finish = columns, .loads = column_loads)

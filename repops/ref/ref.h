@@ -12,14 +12,24 @@
 typedef struct {
     uint32_t (*finish)(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in);
     int64_t (*steps)(const ro_call *call);
-    size_t (*state_size)(const ro_call *call);
     void (*step)(const ro_call *call, int64_t e, int64_t step, ro_acc *acc, const ro_access *in);
-    int64_t (*loads)(const ro_call *call); /* of finish; NULL: one per input */
+    int words;                             /* of the state between steps */
+    int64_t (*loads)(const ro_call *call); /* of finish; NULL: one per input, in a fold none */
 } ro_ref_op;
 
-/* Rows of the tables, for the test that every operator has those that it needs; NULL, 0: none. */
+/* Below a definition: the row of operator `name`, by its name in operators.def. ref.c lists all
+ * operators: without one of them nothing links. */
+#define RO_REFERENCE(name, ...) const ro_ref_op ro_ref_op_##name = {__VA_ARGS__};
+
+/* The most elements that a finish reads, by `call`. */
+#define RO_LOADS(name, count)                                                                      \
+    static int64_t name(const ro_call *call) {                                                     \
+        (void)call;                                                                                \
+        return count;                                                                              \
+    }
+
+/* NULL: there is no such operator. */
 const ro_ref_op *ro_ref_row(int op);
-int ro_ref_bounded_row(int op);
 
 RO_INLINE uint32_t load(const ro_access *in, int input, int64_t index) {
     return in->load(in->user, input, index);
@@ -60,58 +70,11 @@ RO_INLINE int64_t numel(const ro_call *call, int input) {
     return ro_shape_numel(&call->input[input]);
 }
 
-typedef uint32_t ro_ref_finish_fn(const ro_call *, int64_t, const ro_acc *, const ro_access *);
-
-ro_ref_finish_fn ro_ref_fill, ro_ref_normal, ro_ref_read_batch, ro_ref_embedding,
-    ro_ref_embedding_grad, ro_ref_split_heads, ro_ref_join_heads, ro_ref_concat, ro_ref_iota;
-ro_ref_finish_fn ro_ref_div_const, ro_ref_gelu, ro_ref_gelu_grad, ro_ref_relu, ro_ref_relu_grad,
-    ro_ref_compare, ro_ref_where, ro_ref_iadd, ro_ref_leaky_relu, ro_ref_leaky_relu_grad,
-    ro_ref_dropout, ro_ref_cast_stochastic;
-ro_ref_finish_fn ro_ref_arithmetic, ro_ref_scale, ro_ref_function, ro_ref_slope;
-ro_ref_finish_fn ro_ref_transpose, ro_ref_slice, ro_ref_pad, ro_ref_gather, ro_ref_concat_axis,
-    ro_ref_cast, ro_ref_reshape, ro_ref_put_rows;
-ro_ref_finish_fn ro_ref_uniform, ro_ref_permutation, ro_ref_rope_turns, ro_ref_rope, ro_ref_sgd_m,
-    ro_ref_sgd_w, ro_ref_sgd_nesterov;
-ro_ref_finish_fn ro_ref_softmax, ro_ref_softmax_grad, ro_ref_log_softmax, ro_ref_log_softmax_grad,
-    ro_ref_kept, ro_ref_rmsnorm, ro_ref_rms_dx;
-ro_ref_finish_fn ro_ref_sum_axis, ro_ref_max_axis, ro_ref_argmax, ro_ref_max_grad, ro_ref_expand;
-ro_ref_finish_fn ro_ref_matmul, ro_ref_reduce, ro_ref_reduce_max, ro_ref_columns;
-ro_ref_finish_fn ro_ref_ln_rstd, ro_ref_layernorm, ro_ref_ln_dx, ro_ref_xent, ro_ref_xent_grad;
-ro_ref_finish_fn ro_ref_attn_max, ro_ref_attn_exp, ro_ref_attn_av, ro_ref_attn_l, ro_ref_attn_out,
-    ro_ref_attn_prob, ro_ref_attn_dscore, ro_ref_repeat_heads, ro_ref_repeat_heads_grad;
-ro_ref_finish_fn ro_ref_lr_schedule, ro_ref_bias_correction, ro_ref_clip_scale, ro_ref_adamw_m,
-    ro_ref_adamw_v, ro_ref_adamw_w;
-
-ro_ref_finish_fn ro_ref_weight, ro_ref_top, ro_ref_keep_top, ro_ref_random_words, ro_ref_draw;
-
-int64_t ro_ref_top_steps(const ro_call *call);
-void ro_ref_top_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
-                     const ro_access *in);
-int64_t ro_ref_draw_steps(const ro_call *call);
-void ro_ref_draw_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
-                      const ro_access *in);
+/* Products of integers differ from the others in their steps alone. */
 int64_t ro_ref_matmul_steps(const ro_call *call);
-void ro_ref_matmul_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
-                        const ro_access *in);
-void ro_ref_matmul_fixed_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
-                              const ro_access *in);
-int64_t ro_ref_argmax_steps(const ro_call *call);
-void ro_ref_argmax_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
-                        const ro_access *in);
-int64_t ro_ref_embedding_grad_steps(const ro_call *call);
-void ro_ref_gather_grad_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
-                             const ro_access *in);
-void ro_ref_embedding_grad_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
-                                const ro_access *in);
-
-ro_ref_finish_fn ro_ref_conv2d, ro_ref_max_pool2d, ro_ref_max_pool2d_index, ro_ref_avg_pool2d,
-    ro_ref_pool2d_grad, ro_ref_bn_mean, ro_ref_bn_sqdev, ro_ref_bn_merge, ro_ref_batchnorm,
-    ro_ref_bn_dgamma, ro_ref_bn_dx, ro_ref_bn_running, ro_ref_read_images, ro_ref_read_labels;
+uint32_t ro_ref_matmul(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in);
 int64_t ro_ref_conv2d_steps(const ro_call *call);
-void ro_ref_conv2d_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
-                        const ro_access *in);
-void ro_ref_conv2d_fixed_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
-                              const ro_access *in);
+uint32_t ro_ref_conv2d(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in);
 
 /* ---- what ro_ref_element and ro_ref_bounded share: which elements meet ---- */
 

@@ -2,13 +2,14 @@
 #include "repops/ref/ref.h"
 #include "repops/src/sampling.h"
 
-uint32_t ro_ref_weight(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t weight(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     const float y = ro_exp(loadf(in, 0, e) - loadf(in, 1, e / last_dim(&call->input[0])));
     (void)acc;
     return ro_weight_of(y);
 }
+RO_REFERENCE(weight, .finish = weight)
 
-uint32_t ro_ref_random_words(const ro_call *call, int64_t e, const ro_acc *acc,
+static uint32_t random_words(const ro_call *call, int64_t e, const ro_acc *acc,
                              const ro_access *in) {
     uint32_t word[4] = {load(in, 0, e / 2 * 2), load(in, 0, e / 2 * 2 + 1), load(in, 1, 0),
                         (uint32_t)call->attr[RO_RANDOM_WORDS_STREAM]};
@@ -16,14 +17,18 @@ uint32_t ro_ref_random_words(const ro_call *call, int64_t e, const ro_acc *acc,
     ro_philox((uint64_t)call->attr[RO_RANDOM_WORDS_SEED], word);
     return word[e % 2];
 }
+RO_LOADS(random_words_loads, 3)
+RO_REFERENCE(random_words, .finish = random_words, .loads = random_words_loads)
 
-uint32_t ro_ref_keep_top(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t keep_top(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     const int64_t size = last_dim(&call->input[0]), row = e / size;
     const uint32_t q = ro_counted((int32_t)load(in, 0, e));
     const ro_cut cut = {(int32_t)load(in, 1, 2 * row), (int32_t)load(in, 1, 2 * row + 1)};
     (void)acc;
     return ro_is_kept(cut, (int32_t)q, e % size) ? q : 0;
 }
+RO_LOADS(keep_top_loads, 3)
+RO_REFERENCE(keep_top, .finish = keep_top, .loads = keep_top_loads)
 
 /* ---- passes over a row: steps of 512 elements ---- */
 
@@ -50,9 +55,9 @@ static uint32_t weight_at(const ro_access *in, int64_t index) {
 enum { DIGITS = 6, BUCKETS = 64 };
 
 /* Words of the state. */
-enum { CUT_T = 0, CUT_C = 1, ABOVE = 2, GOAL = 4, SUMS = 6 };
+enum { CUT_T = 0, CUT_C = 1, ABOVE = 2, GOAL = 4, SUMS = 6, WORDS = SUMS + 2 * BUCKETS };
 
-int64_t ro_ref_top_steps(const ro_call *call) {
+static int64_t top_steps(const ro_call *call) {
     return (DIGITS + 1) * steps_of_pass(call);
 }
 
@@ -111,7 +116,7 @@ static void find_end(const ro_call *call, int64_t row, span s, ro_acc *acc, cons
     put64(acc, ABOVE, above);
 }
 
-void ro_ref_top_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+static void top_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                      const ro_access *in) {
     const int64_t steps = steps_of_pass(call), p = step / steps;
     const span s = span_of(call, step % steps);
@@ -127,7 +132,7 @@ void ro_ref_top_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
     find_digit(p, acc);
 }
 
-uint32_t ro_ref_top(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t top(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     const int64_t size = last_dim(&call->input[0]);
     const int all = call->op == RO_OP_TOP_K ? call->attr[RO_TOP_K_K] >= size : !get64(acc, GOAL);
     (void)in;
@@ -135,12 +140,14 @@ uint32_t ro_ref_top(const ro_call *call, int64_t e, const ro_acc *acc, const ro_
         return e % 2 ? (uint32_t)size : 0;
     return acc->word[e % 2 ? CUT_C : CUT_T];
 }
+RO_REFERENCE(top_k, .finish = top, .steps = top_steps, .step = top_step, .words = WORDS)
+RO_REFERENCE(top_p, .finish = top, .steps = top_steps, .step = top_step, .words = WORDS)
 
 /* ---- draw: the words, the sum, the index ---- */
 
-enum { DRAW_R = 0, DRAW_SUM = 2, DRAW_INDEX = 4, DRAW_FOUND = 5 };
+enum { DRAW_R = 0, DRAW_SUM = 2, DRAW_INDEX = 4, DRAW_FOUND = 5, DRAW_WORDS };
 
-int64_t ro_ref_draw_steps(const ro_call *call) {
+static int64_t draw_steps(const ro_call *call) {
     return 1 + 2 * steps_of_pass(call);
 }
 
@@ -167,7 +174,7 @@ static void find_index(const ro_call *call, int64_t row, span s, ro_acc *acc, co
     put64(acc, DRAW_SUM, sum);
 }
 
-void ro_ref_draw_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+static void draw_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                       const ro_access *in) {
     const int64_t steps = steps_of_pass(call);
     if (step == 0) {
@@ -184,7 +191,8 @@ void ro_ref_draw_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
     }
 }
 
-uint32_t ro_ref_draw(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+static uint32_t draw(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)call, (void)e, (void)in;
     return acc->word[DRAW_INDEX];
 }
+RO_REFERENCE(draw, .finish = draw, .steps = draw_steps, .step = draw_step, .words = DRAW_WORDS)
