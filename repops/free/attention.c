@@ -189,6 +189,7 @@ static void repeat_heads_grad(const ro_free_job *job, int64_t first, int64_t las
     }
     writer_flush(&w);
 }
+RO_FREE_KERNEL(repeat_heads_grad, .range = repeat_heads_grad, .items = positions)
 
 #define KERNEL(name)                                                                               \
     static void name(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {         \
@@ -196,20 +197,13 @@ static void repeat_heads_grad(const ro_free_job *job, int64_t first, int64_t las
     }
 
 KERNEL(attn_exp)
+RO_FREE_KERNEL(attn_exp, .range = attn_exp, .items = free_rows)
+RO_FREE_KERNEL(attn_exp_at, .range = attn_exp, .items = free_rows)
 KERNEL(attn_prob)
+RO_FREE_KERNEL(attn_prob, .range = attn_prob, .items = free_rows)
 KERNEL(attn_dscore)
+RO_FREE_KERNEL(attn_dscore, .range = attn_dscore, .items = free_rows)
 KERNEL(attn_l)
+RO_FREE_KERNEL(attn_l, .range = attn_l, .items = free_rows, .weight = 8)
 KERNEL(attn_out)
-
-const ro_free_kernel *RO_FREE_NAME(ro_free_attention)(int op) {
-    static const ro_free_kernel kernel[RO_OP_END] = {
-        [RO_OP_ATTN_EXP] = {.range = attn_exp, .items = free_rows},
-        [RO_OP_ATTN_EXP_AT] = {.range = attn_exp, .items = free_rows},
-        [RO_OP_ATTN_L] = {.range = attn_l, .items = free_rows, .weight = 8},
-        [RO_OP_ATTN_OUT] = {.range = attn_out, .items = free_rows},
-        [RO_OP_ATTN_PROB] = {.range = attn_prob, .items = free_rows},
-        [RO_OP_ATTN_DSCORE] = {.range = attn_dscore, .items = free_rows},
-        [RO_OP_REPEAT_HEADS_GRAD] = {.range = repeat_heads_grad, .items = positions},
-    };
-    return free_kernel_in(kernel, op);
-}
+RO_FREE_KERNEL(attn_out, .range = attn_out, .items = free_rows)

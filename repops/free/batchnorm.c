@@ -65,6 +65,7 @@ static void bn_mean(const ro_free_job *job, int64_t first, int64_t last, ro_emit
         writer_flush(&w);
     }
 }
+RO_FREE_KERNEL(bn_mean, .range = bn_mean, .items = tiles)
 
 /* The terms dy * xh, or with dy = NULL the squares of x - mean. */
 RO_INLINE void add_row(sums *s, const float *dy, const float *restrict x,
@@ -274,23 +275,16 @@ RO_INLINE void bn_running_body(const ro_free_job *job, int64_t first, int64_t la
     }
 
 KERNEL(bn_sqdev)
+RO_FREE_KERNEL(bn_sqdev, .range = bn_sqdev, .items = tiles)
 KERNEL(bn_dgamma)
+RO_FREE_KERNEL(bn_dgamma, .range = bn_dgamma, .items = tiles)
 KERNEL(bn_merge_mean)
+RO_FREE_KERNEL(bn_merge_mean, .range = bn_merge_mean, .items = tiles)
 KERNEL(bn_merge_sqdev)
+RO_FREE_KERNEL(bn_merge_sqdev, .range = bn_merge_sqdev, .items = tiles)
 KERNEL(batchnorm)
+RO_FREE_KERNEL(batchnorm, .range = batchnorm, .items = free_rows)
 KERNEL(bn_dx)
+RO_FREE_KERNEL(bn_dx, .range = bn_dx, .items = free_rows)
 KERNEL(bn_running)
-
-const ro_free_kernel *RO_FREE_NAME(ro_free_batchnorm)(int op) {
-    static const ro_free_kernel kernel[RO_OP_END] = {
-        [RO_OP_BN_MEAN] = {.range = bn_mean, .items = tiles},
-        [RO_OP_BN_SQDEV] = {.range = bn_sqdev, .items = tiles},
-        [RO_OP_BN_DGAMMA] = {.range = bn_dgamma, .items = tiles},
-        [RO_OP_BN_MERGE_MEAN] = {.range = bn_merge_mean, .items = tiles},
-        [RO_OP_BN_MERGE_SQDEV] = {.range = bn_merge_sqdev, .items = tiles},
-        [RO_OP_BATCHNORM] = {.range = batchnorm, .items = free_rows},
-        [RO_OP_BN_DX] = {.range = bn_dx, .items = free_rows},
-        [RO_OP_BN_RUNNING] = {.range = bn_running},
-    };
-    return free_kernel_in(kernel, op);
-}
+RO_FREE_KERNEL(bn_running, .range = bn_running)

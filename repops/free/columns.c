@@ -97,15 +97,9 @@ RO_INLINE void add_rms(const ro_free_job *job, sums *s, int64_t e, int64_t row, 
     }
 
 KERNEL(row, 0)
+RO_FREE_KERNEL(sum_rows, .range = row_all, .items = tiles)
+RO_FREE_KERNEL(sum_axis, .range = row_all, .items = tiles)
 KERNEL(ln, 3)
+RO_FREE_KERNEL(ln_dgamma, .range = ln_all, .items = tiles)
 KERNEL(rms, 2)
-
-const ro_free_kernel *RO_FREE_NAME(ro_free_columns)(int op) {
-    static const ro_free_kernel kernel[RO_OP_END] = {
-        [RO_OP_SUM_ROWS] = {.range = row_all, .items = tiles},
-        [RO_OP_SUM_AXIS] = {.range = row_all, .items = tiles},
-        [RO_OP_LN_DGAMMA] = {.range = ln_all, .items = tiles},
-        [RO_OP_RMS_DGAMMA] = {.range = rms_all, .items = tiles},
-    };
-    return free_kernel_in(kernel, op);
-}
+RO_FREE_KERNEL(rms_dgamma, .range = rms_all, .items = tiles)

@@ -178,6 +178,7 @@ static ro_status conv2d(const ro_free_job *job) {
     ro_host_free(job->ctx, taps);
     return status;
 }
+RO_FREE_KERNEL(conv2d, .run = conv2d)
 
 /* Windows have tap `number` at positions that leave `remainder` by the stride: of position 0 it is
  * window *at. Returns 0 if there are none. */
@@ -240,6 +241,7 @@ static ro_status conv2d_dx(const ro_free_job *job) {
     ro_host_free(job->ctx, taps);
     return status;
 }
+RO_FREE_KERNEL(conv2d_dx, .run = conv2d_dx)
 
 /* ---- conv2d_dw: rows are (tap, channel), k is the windows ---- */
 
@@ -348,12 +350,4 @@ static ro_status conv2d_dw(const ro_free_job *job) {
     ro_host_free(job->ctx, taps);
     return status;
 }
-
-const ro_free_kernel *RO_FREE_NAME(ro_free_conv)(int op) {
-    static const ro_free_kernel forward = {.run = conv2d}, of_image = {.run = conv2d_dx},
-                                of_weights = {.run = conv2d_dw};
-    return op == RO_OP_CONV2D      ? &forward
-           : op == RO_OP_CONV2D_DX ? &of_image
-           : op == RO_OP_CONV2D_DW ? &of_weights
-                                   : NULL;
-}
+RO_FREE_KERNEL(conv2d_dw, .run = conv2d_dw)

@@ -32,18 +32,22 @@ RO_INLINE void run_pair(formula *f, const ro_free_job *job, int64_t first, int64
 static void add(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
     run_pair(add_of, job, first, last, t);
 }
+RO_FREE_KERNEL(add, .range = add)
 
 static void sub(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
     run_pair(sub_of, job, first, last, t);
 }
+RO_FREE_KERNEL(sub, .range = sub)
 
 static void mul(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
     run_pair(mul_of, job, first, last, t);
 }
+RO_FREE_KERNEL(mul, .range = mul)
 
 static void divide(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
     run_pair(div_of, job, first, last, t);
 }
+RO_FREE_KERNEL(div, .range = divide)
 
 RO_INLINE void run_single(formula *f, real number, const ro_free_job *job, int64_t first,
                           int64_t last, ro_emitter *t) {
@@ -54,29 +58,19 @@ RO_INLINE void run_single(formula *f, real number, const ro_free_job *job, int64
 static void div_const(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
     run_single(div_const_of, free_attr(job, RO_DIV_CONST_DIVISOR), job, first, last, t);
 }
+RO_FREE_KERNEL(div_const, .range = div_const)
 
 static void scale(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
     run_single(scale_of, free_attr(job, RO_SCALE_FACTOR), job, first, last, t);
 }
+RO_FREE_KERNEL(scale, .range = scale)
 
 static void sqrt_all(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
     run_single(sqrt_of, 0, job, first, last, t);
 }
+RO_FREE_KERNEL(sqrt, .range = sqrt_all)
 
 static void rsqrt_all(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
     run_single(rsqrt_of, 0, job, first, last, t);
 }
-
-const ro_free_kernel *RO_FREE_NAME(ro_free_elementwise)(int op) {
-    static const ro_free_kernel kernel[RO_OP_END] = {
-        [RO_OP_ADD] = {.range = add},
-        [RO_OP_SUB] = {.range = sub},
-        [RO_OP_MUL] = {.range = mul},
-        [RO_OP_DIV] = {.range = divide},
-        [RO_OP_DIV_CONST] = {.range = div_const},
-        [RO_OP_SCALE] = {.range = scale},
-        [RO_OP_SQRT] = {.range = sqrt_all},
-        [RO_OP_RSQRT] = {.range = rsqrt_all},
-    };
-    return free_kernel_in(kernel, op);
-}
+RO_FREE_KERNEL(rsqrt, .range = rsqrt_all)

@@ -68,15 +68,9 @@ static ro_status scatter(const ro_free_job *job, int64_t axis) {
 static ro_status embedding_grad(const ro_free_job *job) {
     return scatter(job, 0);
 }
+RO_FREE_KERNEL(embedding_grad, .run = embedding_grad)
 
 static ro_status gather_grad(const ro_free_job *job) {
     return scatter(job, job->call->attr[RO_GATHER_GRAD_AXIS]);
 }
-
-const ro_free_kernel *RO_FREE_NAME(ro_free_embedding)(int op) {
-    static const ro_free_kernel kernel[RO_OP_END] = {
-        [RO_OP_EMBEDDING_GRAD] = {.run = embedding_grad},
-        [RO_OP_GATHER_GRAD] = {.run = gather_grad},
-    };
-    return free_kernel_in(kernel, op);
-}
+RO_FREE_KERNEL(gather_grad, .run = gather_grad)

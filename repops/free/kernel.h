@@ -10,14 +10,10 @@
 
 #define RO_FREE_NAME(name) RO_PASTE(RO_PASTE(name, RO_REAL), RO_ISA)
 
-/* The free kernels of a family: see table.c. */
-ro_free_find RO_FREE_NAME(ro_free_products), RO_FREE_NAME(ro_free_conv);
-ro_free_find RO_FREE_NAME(ro_free_elementwise), RO_FREE_NAME(ro_free_functions);
-ro_free_find RO_FREE_NAME(ro_free_rows), RO_FREE_NAME(ro_free_columns);
-ro_free_find RO_FREE_NAME(ro_free_norm), RO_FREE_NAME(ro_free_softmax);
-ro_free_find RO_FREE_NAME(ro_free_attention), RO_FREE_NAME(ro_free_optimizer);
-ro_free_find RO_FREE_NAME(ro_free_pooling), RO_FREE_NAME(ro_free_batchnorm);
-ro_free_find RO_FREE_NAME(ro_free_embedding), RO_FREE_NAME(ro_free_rope);
+/* Below a kernel: its row, by the operator's name in operators.def. table.c lists all operators
+ * that are FREE there: without one of them nothing links. */
+#define RO_FREE_KERNEL(name, ...)                                                                  \
+    const ro_free_kernel RO_FREE_NAME(ro_free_kernel_##name) = {__VA_ARGS__};
 
 RO_INLINE void ro_emit(ro_emitter *t, int64_t first, const real *y, const double *bound,
                        int64_t n) {

@@ -50,7 +50,8 @@ RO_INLINE void run_rows(formula *f, const ro_free_job *job, int op, int64_t firs
     }                                                                                              \
     static void name(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {         \
         by_contraction(name##_body, job, first, last, t);                                          \
-    }
+    }                                                                                              \
+    RO_FREE_KERNEL(name, .range = name, .items = free_rows)
 
 KERNEL(layernorm, RO_OP_LAYERNORM)
 KERNEL(ln_dx, RO_OP_LN_DX)
@@ -62,14 +63,4 @@ static void ln_rstd(const ro_free_job *job, int64_t first, int64_t last, ro_emit
                         .q = ap_exact(free_attr(job, RO_LN_RSTD_EPS))};
     run_formula(ln_rstd_of, o, job, first, last, t, (order){0, 0});
 }
-
-const ro_free_kernel *RO_FREE_NAME(ro_free_norm)(int op) {
-    static const ro_free_kernel kernel[RO_OP_END] = {
-        [RO_OP_LN_RSTD] = {.range = ln_rstd},
-        [RO_OP_LAYERNORM] = {.range = layernorm, .items = free_rows},
-        [RO_OP_LN_DX] = {.range = ln_dx, .items = free_rows},
-        [RO_OP_RMSNORM] = {.range = rmsnorm, .items = free_rows},
-        [RO_OP_RMS_DX] = {.range = rms_dx, .items = free_rows},
-    };
-    return free_kernel_in(kernel, op);
-}
+RO_FREE_KERNEL(ln_rstd, .range = ln_rstd)

@@ -44,7 +44,8 @@ RO_INLINE void run_update(formula *f, const ro_free_job *job, int op, int64_t fi
     }                                                                                              \
     static void name(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {         \
         by_contraction(name##_body, job, first, last, t);                                          \
-    }
+    }                                                                                              \
+    RO_FREE_KERNEL(name, .range = name)
 
 KERNEL(adamw_m, RO_OP_ADAMW_M)
 KERNEL(adamw_v, RO_OP_ADAMW_V)
@@ -52,12 +53,3 @@ KERNEL(adamw_w, RO_OP_ADAMW_W)
 KERNEL(sgd_m, RO_OP_SGD_M)
 KERNEL(sgd_w, RO_OP_SGD_W)
 KERNEL(sgd_nesterov, RO_OP_SGD_NESTEROV)
-
-const ro_free_kernel *RO_FREE_NAME(ro_free_optimizer)(int op) {
-    static const ro_free_kernel kernel[RO_OP_END] = {
-        [RO_OP_ADAMW_M] = {.range = adamw_m}, [RO_OP_ADAMW_V] = {.range = adamw_v},
-        [RO_OP_ADAMW_W] = {.range = adamw_w}, [RO_OP_SGD_M] = {.range = sgd_m},
-        [RO_OP_SGD_W] = {.range = sgd_w},     [RO_OP_SGD_NESTEROV] = {.range = sgd_nesterov},
-    };
-    return free_kernel_in(kernel, op);
-}

@@ -103,12 +103,6 @@ static void pool(const ro_free_job *job, int64_t first, int64_t last, ro_emitter
     }
     writer_flush(&w);
 }
-
-const ro_free_kernel *RO_FREE_NAME(ro_free_pooling)(int op) {
-    static const ro_free_kernel kernel[RO_OP_END] = {
-        [RO_OP_MAX_POOL2D_GRAD] = {.range = pool, .items = pixels},
-        [RO_OP_AVG_POOL2D] = {.range = pool, .items = pixels},
-        [RO_OP_AVG_POOL2D_GRAD] = {.range = pool, .items = pixels},
-    };
-    return free_kernel_in(kernel, op);
-}
+RO_FREE_KERNEL(max_pool2d_grad, .range = pool, .items = pixels)
+RO_FREE_KERNEL(avg_pool2d, .range = pool, .items = pixels)
+RO_FREE_KERNEL(avg_pool2d_grad, .range = pool, .items = pixels)

@@ -45,6 +45,7 @@ static ro_status matmul(const ro_free_job *job) {
     };
     return RO_FREE_NAME(ro_free_multiply)(job, &g);
 }
+RO_FREE_KERNEL(matmul, .run = matmul)
 
 /* ---- attn_av and attn_av_at: a product for each key block; out is [..., T, nb, D] ---- */
 
@@ -99,13 +100,5 @@ static ro_status attn_av(const ro_free_job *job) {
         status = multiply_blocks(job, &v, 1, keys - whole * RO_ATTN_BLOCK);
     return status;
 }
-
-const ro_free_kernel *RO_FREE_NAME(ro_free_products)(int op) {
-    static const ro_free_kernel matmul_kernel = {.run = matmul}, attn_av_kernel = {.run = attn_av};
-    switch (op) {
-    case RO_OP_MATMUL: return &matmul_kernel;
-    case RO_OP_ATTN_AV:
-    case RO_OP_ATTN_AV_AT: return &attn_av_kernel;
-    default: return NULL;
-    }
-}
+RO_FREE_KERNEL(attn_av, .run = attn_av)
+RO_FREE_KERNEL(attn_av_at, .run = attn_av)

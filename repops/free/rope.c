@@ -80,8 +80,4 @@ static ro_status rope(const ro_free_job *job) {
     ro_pool_for(ro_ctx_pool(job->ctx), p.v.rows, ceil_div(PIECE, width), turn, &p);
     return RO_OK;
 }
-
-const ro_free_kernel *RO_FREE_NAME(ro_free_rope)(int op) {
-    static const ro_free_kernel kernel[RO_OP_END] = {[RO_OP_ROPE] = {.run = rope}};
-    return free_kernel_in(kernel, op);
-}
+RO_FREE_KERNEL(rope, .run = rope)

@@ -114,7 +114,8 @@ static inline void fill_rms_gx(const ro_free_job *job, const row_block *b, terms
     }                                                                                              \
     static void name(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {         \
         dispatch(name##_body, job, first, last, t);                                                \
-    }
+    }                                                                                              \
+    RO_FREE_KERNEL(reduce_##name, .range = name)
 
 KERNEL(sum, by_contraction, 0, 0, 0)
 KERNEL(dot, by_contraction, 1, 0, 0)
@@ -122,12 +123,3 @@ KERNEL(sqdev, by_contraction, 1, 0, 2)
 KERNEL(expsum, by_order, 0, 1, RO_EXP_ROUNDINGS)
 KERNEL(ln_gx, by_contraction, 1, 0, 2)
 KERNEL(rms_gx, by_contraction, 1, 0, 1)
-
-const ro_free_kernel *RO_FREE_NAME(ro_free_rows)(int op) {
-    static const ro_free_kernel kernel[RO_OP_END] = {
-        [RO_OP_REDUCE_SUM] = {.range = sum},     [RO_OP_REDUCE_DOT] = {.range = dot},
-        [RO_OP_REDUCE_SQDEV] = {.range = sqdev}, [RO_OP_REDUCE_EXPSUM] = {.range = expsum},
-        [RO_OP_REDUCE_LN_GX] = {.range = ln_gx}, [RO_OP_REDUCE_RMS_GX] = {.range = rms_gx},
-    };
-    return free_kernel_in(kernel, op);
-}

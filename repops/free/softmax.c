@@ -107,22 +107,16 @@ RO_INLINE void xent_grad_body(const ro_free_job *job, int64_t first, int64_t las
     }
 
 KERNEL(softmax)
+RO_FREE_KERNEL(softmax, .range = softmax, .items = free_rows)
 KERNEL(softmax_grad)
+RO_FREE_KERNEL(softmax_grad, .range = softmax_grad, .items = free_rows)
 KERNEL(log_softmax)
+RO_FREE_KERNEL(log_softmax, .range = log_softmax, .items = free_rows)
 KERNEL(log_softmax_grad)
+RO_FREE_KERNEL(log_softmax_grad, .range = log_softmax_grad, .items = free_rows)
 KERNEL(xent)
+RO_FREE_KERNEL(xent, .range = xent, .items = losses)
+RO_FREE_KERNEL(xent_ignore, .range = xent, .items = losses)
 KERNEL(xent_grad)
-
-const ro_free_kernel *RO_FREE_NAME(ro_free_softmax)(int op) {
-    static const ro_free_kernel kernel[RO_OP_END] = {
-        [RO_OP_SOFTMAX] = {.range = softmax, .items = free_rows},
-        [RO_OP_SOFTMAX_GRAD] = {.range = softmax_grad, .items = free_rows},
-        [RO_OP_LOG_SOFTMAX] = {.range = log_softmax, .items = free_rows},
-        [RO_OP_LOG_SOFTMAX_GRAD] = {.range = log_softmax_grad, .items = free_rows},
-        [RO_OP_XENT] = {.range = xent, .items = losses},
-        [RO_OP_XENT_IGNORE] = {.range = xent, .items = losses},
-        [RO_OP_XENT_GRAD] = {.range = xent_grad, .items = free_rows},
-        [RO_OP_XENT_IGNORE_GRAD] = {.range = xent_grad, .items = free_rows},
-    };
-    return free_kernel_in(kernel, op);
-}
+RO_FREE_KERNEL(xent_grad, .range = xent_grad, .items = free_rows)
+RO_FREE_KERNEL(xent_ignore_grad, .range = xent_grad, .items = free_rows)

@@ -1,20 +1,19 @@
 #include "repops/free/kernel.h"
 
+#define RO_OPERATOR(number, NAME, name, ...)                                                       \
+    extern RO_HIDDEN const ro_free_kernel RO_FREE_NAME(ro_free_kernel_##name);
+#include "repops/src/operators.def"
+
+#define ROW_FIXED(number, name)
+#define ROW_FREE(number, name) [number] = &RO_FREE_NAME(ro_free_kernel_##name),
+
+static const ro_free_kernel *const table[RO_OP_END] = {
+#define RO_OPERATOR(number, NAME, name, least, most, shape, order, ...) ROW_##order(number, name)
+#include "repops/src/operators.def"
+};
+
 ro_free_find RO_FREE_NAME(ro_free_kernel); /* for repops/src/free_kernels.c, which names them all */
 
 const ro_free_kernel *RO_FREE_NAME(ro_free_kernel)(int op) {
-    static ro_free_find *const families[] = {
-        RO_FREE_NAME(ro_free_products),    RO_FREE_NAME(ro_free_conv),
-        RO_FREE_NAME(ro_free_elementwise), RO_FREE_NAME(ro_free_functions),
-        RO_FREE_NAME(ro_free_rows),        RO_FREE_NAME(ro_free_columns),
-        RO_FREE_NAME(ro_free_norm),        RO_FREE_NAME(ro_free_softmax),
-        RO_FREE_NAME(ro_free_attention),   RO_FREE_NAME(ro_free_optimizer),
-        RO_FREE_NAME(ro_free_pooling),     RO_FREE_NAME(ro_free_batchnorm),
-        RO_FREE_NAME(ro_free_embedding),   RO_FREE_NAME(ro_free_rope)};
-    for (int i = 0; i < (int)(sizeof families / sizeof families[0]); i++) {
-        const ro_free_kernel *kernel = families[i](op);
-        if (kernel)
-            return kernel;
-    }
-    return NULL;
+    return op > 0 && op < RO_OP_END ? table[op] : NULL;
 }

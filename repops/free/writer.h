@@ -141,9 +141,4 @@ static inline __attribute__((unused)) int64_t free_rows(const ro_call *call) {
     return ro_rows_of(&call->input[0]);
 }
 
-/* The family's kernel of an operator, NULL if it has none. */
-RO_INLINE const ro_free_kernel *free_kernel_in(const ro_free_kernel *table, int op) {
-    return op > 0 && op < RO_OP_END && (table[op].range || table[op].run) ? &table[op] : NULL;
-}
-
 #endif

@@ -84,6 +84,17 @@ objdump -t "$lib" | sed -nE 's/.*[[:space:]](\.(data|bss|tdata|tbss))[[:space:]]
 echo '.tbss create_error' > "$work/want"
 same "writable global state"
 
+# ---- rows of operators ----
+
+# A table that lacks an operator's row does not link, as a library no more than as a program, and the linker says which row.
+for row in cpu/scalar/elements/cast:ro_kernel_cast_scalar ref/images:ro_ref_op_read_images \
+    ref/bounded_products:ro_bounded_op_matmul free/scalar_f64/rope:ro_free_kernel_rope_f64_scalar; do
+    tr ' ' '\n' < "$build/repops.list" | grep -v "/repops/${row%:*}\.o$" > "$work/objects.txt"
+    $cc -shared -pthread @"$work/objects.txt" -ldl -o "$work/without.so" 2> "$work/log.txt" && fail "links without ${row#*:}"
+    grep -q "${row#*:}" "$work/log.txt" || { cat "$work/log.txt"; fail "the linker does not name ${row#*:}"; }
+    passed
+done
+
 # ---- users ----
 
 PKG_CONFIG_PATH=$prefix/lib/pkgconfig
