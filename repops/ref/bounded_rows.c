@@ -23,23 +23,31 @@ static approx layernorm(const ro_call *call, int64_t e, const ro_access *in) {
 }
 RO_BOUNDED(layernorm, .element = layernorm)
 
-/* ln_dx and rms_dx. */
-static approx norm_dx(const ro_call *call, int64_t e, const ro_access *in) {
+static approx ln_dx(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t cols = last_dim(&call->input[0]), r = e / cols;
     const float dy = loadf(in, 0, e), gamma = loadf(in, 1, e % cols), x = loadf(in, 2, e);
-    operands o = {.a = &dy, .b = &gamma, .c = &x};
-    if (call->op == RO_OP_RMS_DX) {
-        o.q = input_at(in, 3, r);
-        o.s = ap_div_exact(input_at(in, 4, r), (real)cols);
-        return rms_dx_of(o, 0, ro_plain);
-    }
-    o.p = input_at(in, 3, r), o.q = input_at(in, 4, r);
-    o.r = ap_div_exact(input_at(in, 5, r), (real)cols);
-    o.s = ap_div_exact(input_at(in, 6, r), (real)cols);
+    const operands o = {.a = &dy,
+                        .b = &gamma,
+                        .c = &x,
+                        .p = input_at(in, 3, r),
+                        .q = input_at(in, 4, r),
+                        .r = ap_div_exact(input_at(in, 5, r), (real)cols),
+                        .s = ap_div_exact(input_at(in, 6, r), (real)cols)};
     return ln_dx_of(o, 0, ro_plain);
 }
-RO_BOUNDED(ln_dx, .element = norm_dx)
-RO_BOUNDED(rms_dx, .element = norm_dx)
+RO_BOUNDED(ln_dx, .element = ln_dx)
+
+static approx rms_dx(const ro_call *call, int64_t e, const ro_access *in) {
+    const int64_t cols = last_dim(&call->input[0]), r = e / cols;
+    const float dy = loadf(in, 0, e), gamma = loadf(in, 1, e % cols), x = loadf(in, 2, e);
+    const operands o = {.a = &dy,
+                        .b = &gamma,
+                        .c = &x,
+                        .q = input_at(in, 3, r),
+                        .s = ap_div_exact(input_at(in, 4, r), (real)cols)};
+    return rms_dx_of(o, 0, ro_plain);
+}
+RO_BOUNDED(rms_dx, .element = rms_dx)
 
 static approx rmsnorm(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t cols = last_dim(&call->input[0]);
@@ -68,15 +76,22 @@ static approx log_softmax(const ro_call *call, int64_t e, const ro_access *in) {
 }
 RO_BOUNDED(log_softmax, .element = log_softmax)
 
-/* The inputs of both operators are (y, dy, a sum of the row). */
-static approx softmax_grad(const ro_call *call, int64_t e, const ro_access *in) {
+/* The inputs of both gradients are (y, dy, a sum of the row). */
+static approx gradient(formula *f, const ro_call *call, int64_t e, const ro_access *in) {
     const float y = loadf(in, 0, e), dy = loadf(in, 1, e);
     const operands o = {.a = &y, .b = &dy, .p = input_at(in, 2, e / last_dim(&call->input[0]))};
-    return call->op == RO_OP_SOFTMAX_GRAD ? softmax_grad_of(o, 0, ro_plain)
-                                          : log_softmax_grad_of(o, 0, ro_plain);
+    return f(o, 0, ro_plain);
+}
+
+static approx softmax_grad(const ro_call *call, int64_t e, const ro_access *in) {
+    return gradient(softmax_grad_of, call, e, in);
 }
 RO_BOUNDED(softmax_grad, .element = softmax_grad)
-RO_BOUNDED(log_softmax_grad, .element = softmax_grad)
+
+static approx log_softmax_grad(const ro_call *call, int64_t e, const ro_access *in) {
+    return gradient(log_softmax_grad_of, call, e, in);
+}
+RO_BOUNDED(log_softmax_grad, .element = log_softmax_grad)
 
 /* ---- cross-entropy ---- */
 
