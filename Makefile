@@ -21,7 +21,7 @@ BITS := -ffp-contract=off -fno-fast-math -fno-math-errno -fno-trapping-math
 # gcc for s390x, in the modes of ISO C, would evaluate float expressions in double.
 BITS += $(if $(filter s390x,$(ARCH)),-fexcess-precision=fast)
 BASE := -std=c11 -g -fPIC -D_GNU_SOURCE -I. -Irepops/include $(WARN) $(BITS) $(SANITIZE) -pthread -MMD -MP \
-        $(if $(EXPERIMENTAL),-DRO_EXPERIMENTAL)
+        -DRO_SECTIONS $(if $(EXPERIMENTAL),-DRO_EXPERIMENTAL)
 # Before glibc 2.34, dlopen was in a library of its own. A make that this one starts has it all in LDFLAGS, if that is of the environment.
 LDFLAGS := $(LDFLAGS) $(if $(filter -ldl,$(LDFLAGS)),,$(SANITIZE) -pthread -ldl)
 

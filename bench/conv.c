@@ -12,6 +12,8 @@
 #include "bench/bench.h"
 #include "bench/process.h"
 #include "repops/repops.h"
+#include "repops/op_image.h"
+#include "repops/op_reduce.h"
 
 enum { MAX_ROUNDS = 99, PAUSE_MS = 40, BATCH = 64 };
 

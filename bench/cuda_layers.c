@@ -3,6 +3,9 @@
 #include "bench/cuda.h"
 #include "bench/cuda_packing.h"
 #include "repops/fused.h"
+#include "repops/op_elementwise.h"
+#include "repops/op_image.h"
+#include "repops/op_product.h"
 
 #include <stdio.h>
 

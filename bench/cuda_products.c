@@ -1,5 +1,6 @@
 /* Products of matrices beside cuBLAS: squares, and those of a step of GPT-2 124M at B=8, T=1024 and
  * of ResNet-50. */
+#include "repops/op_product.h"
 #include "bench/cuda.h"
 #include "bench/cuda_blas.h"
 #include "verde/base/base.h"

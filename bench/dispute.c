@@ -1,5 +1,6 @@
 /* This measures disputes in which one provider of many is honest: rounds, bytes, time, and how many
  * steps the honest one must execute again. Everything is in memory and one thread. */
+#include "repops/op_optimizer.h"
 #include "bench/bench.h"
 #include "tests/support/tournament.h"
 

@@ -1,4 +1,6 @@
 /* The calls of one work of bench/elementwise.c: shapes, attributes, and levels of reductions. */
+#include "repops/op_movement.h"
+#include "repops/op_reduce.h"
 #include "bench/elementwise.h"
 
 static ro_shape shape_of(char letter, int64_t rows, int64_t cols) {

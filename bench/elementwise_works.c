@@ -1,5 +1,6 @@
 /* The works that bench/elementwise.c measures. A name with a space is several operators, for which
  * PyTorch has one. */
+#include "repops/operators.h"
 #include "bench/elementwise.h"
 
 #define ATTR_HALF 0x3f000000

@@ -8,6 +8,7 @@
  * the machine meets all of them. A ratio is FP32's time over the fixed product's, the median of the
  * rounds: above 1 the fixed product is faster. One thread is measured by its own CPU time, several
  * by the wall's. */
+#include "repops/op_product.h"
 #include "bench/bench.h"
 #include "bench/peers.h"
 

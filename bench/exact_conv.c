@@ -8,6 +8,7 @@
  * them. A ratio is FP32's time over the fixed convolution's, the least times of all rounds: other
  * work only ever adds to a time. One thread is measured by its own CPU time, several by the wall's.
  * The table is in Markdown. */
+#include "repops/op_image.h"
 #include "bench/bench.h"
 
 enum { FP32, FIXED_24, FIXED_16, KINDS, DIRECTIONS = 3 };

@@ -1,5 +1,8 @@
 /* BERT (Devlin et al., 2019): an encoder. Post-norm blocks, learned positions and segments, GELU by
  * erf. It learns to name tokens that were hidden from it, or to tell the class of a sequence. */
+#include "repops/op_elementwise.h"
+#include "repops/op_movement.h"
+#include "repops/op_softmax.h"
 #include "models/model.h"
 #include "verde/graph/functions.h"
 

@@ -1,4 +1,6 @@
 /* Attention that keeps its keys and values for the rows to come. */
+#include "repops/op_attention.h"
+#include "repops/op_movement.h"
 #include "models/model.h"
 
 int64_t vd_kept_width(const vd_model *m) {

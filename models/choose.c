@@ -1,6 +1,9 @@
 /* From logits to the next token. */
 #include <math.h>
 
+#include "repops/op_movement.h"
+#include "repops/op_reduce.h"
+#include "repops/op_softmax.h"
 #include "models/model.h"
 
 /* ---- parts ---- */

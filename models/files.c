@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/op_movement.h"
 #include "models/model.h"
 
 /* ---- finding ---- */

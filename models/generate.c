@@ -1,6 +1,7 @@
 /* Programs that go on with a prompt, token by token. */
 #include <string.h>
 
+#include "repops/op_movement.h"
 #include "models/model.h"
 
 /* Leaves by their numbers; VD_NONE: the program has none. */

@@ -1,5 +1,8 @@
 /* What a micro-batch reads of the data: tokens and what follows them, sequences or images and their
  * classes. */
+#include "repops/op_elementwise.h"
+#include "repops/op_image.h"
+#include "repops/op_movement.h"
 #include "models/model.h"
 
 /* [b, length] tokens: each row a window of the data. */

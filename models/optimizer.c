@@ -1,4 +1,7 @@
 /* Optimizers as graph nodes: clipping, learning rate, updates. SPEC 9. */
+#include "repops/op_movement.h"
+#include "repops/op_optimizer.h"
+#include "repops/op_reduce.h"
 #include "models/model.h"
 
 /* 1, or what brings the global norm down to the limit. */

@@ -1,6 +1,8 @@
 /* Programs that tell how likely a text is. */
 #include <string.h>
 
+#include "repops/op_movement.h"
+#include "repops/op_reduce.h"
 #include "models/model.h"
 
 static vd_value tokens_from(vd_builder *b, const char *name, int64_t start, int64_t count) {

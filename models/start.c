@@ -2,6 +2,7 @@
  */
 #include <string.h>
 
+#include "repops/op_movement.h"
 #include "models/model.h"
 
 static int64_t start_of(const vd_training *t, const char *leaf) {

@@ -2,6 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/op_elementwise.h"
+#include "repops/op_movement.h"
+#include "repops/op_reduce.h"
 #include "models/model.h"
 
 /* Sums over a range of micro-batches: the loss, then one gradient per parameter, or of an

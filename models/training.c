@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/op_movement.h"
 #include "models/model.h"
 
 static const vd_model_type *type_of_kind(vd_model_kind kind) {

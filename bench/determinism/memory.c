@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "repops/op_image.h"
+#include "repops/op_product.h"
 #include "bench/determinism/determinism.h"
 
 /* Bytes of code, threads, packed blocks of products, and log sections that wait to be written. */

@@ -13,7 +13,7 @@ cuda_free = $(foreach real,f32 f64,$(1)/$(real)/free.o)
 CUDA_ARCHS ?= $(filter $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code)),75 80 86 90 100 110 120)
 NVARCH = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(if $(filter 75,$(a)),75,80),code=sm_$(a)) \
          -gencode=arch=compute_80,code=compute_80
-NVFLAGS := -std=c++20 --extended-lambda -O3 -I. -Irepops/include -fmad=false -ftz=false -prec-div=true \
+NVFLAGS := -std=c++20 --extended-lambda -O3 -I. -Irepops/include -DRO_SECTIONS -fmad=false -ftz=false -prec-div=true \
            -prec-sqrt=true -Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off,-fno-fast-math,-Wall -Xptxas=-v -Xfatbin=-compress-all
 # Steps of k that the inner loop of products has code for, 4, 8 or 16 (gemm/gemm.cuh); empty: all of a stage.
 GEMM_UNROLL ?=

@@ -2,6 +2,8 @@
  * said otherwise. */
 #include "repops/free/probabilities.h"
 #include "repops/free/sums.h"
+#include "repops/op_attention.h"
+#include "repops/src/keys.h"
 
 RO_INLINE int is_minus_infinity(float x) {
     return ro_to_bits(x) == RO_MINUS_INFINITY_BITS;

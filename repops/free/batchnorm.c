@@ -1,6 +1,8 @@
 /* Batch norm, SPEC.md section 12.3. An item of the reductions is a tile of columns of a group. */
 #include "repops/free/norms.h"
 #include "repops/free/sums.h"
+#include "repops/op_image.h"
+#include "repops/op_reduce.h"
 
 /* ---- reductions ---- */
 

@@ -1,5 +1,7 @@
 /* Column reductions, SPEC.md sections 3.3 and 3.4. An item is a tile of columns of one group. */
 #include "repops/free/sums.h"
+#include "repops/op_movement.h"
+#include "repops/op_reduce.h"
 
 /* The input is [outer, n, cols], the output [outer, groups, cols]; outer is 1 but for sum_axis. */
 typedef struct {

@@ -2,6 +2,7 @@
 #include "repops/free/activations.h"
 #include "repops/free/arithmetic.h"
 #include "repops/free/writer.h"
+#include "repops/op_elementwise.h"
 
 static const order any_order = {0, 0};
 

@@ -1,6 +1,7 @@
 /* The gradients of embedding and gather, SPEC.md sections 3.3 and 5: sums over the positions that
  * carry one id. Positions are first sorted by id; a counting sort keeps them ascending. */
 #include "repops/free/sums.h"
+#include "repops/op_movement.h"
 
 typedef struct {
     const ro_free_job *job;

@@ -1,6 +1,7 @@
 /* Layer norm and RMS norm but for their sums, SPEC.md sections 7.1 and 7.3. An item is a row. */
 #include "repops/free/norms.h"
 #include "repops/free/writer.h"
+#include "repops/op_norm.h"
 
 /* `op` is a constant where this is inlined, so that what is relative or exact is known to be. */
 RO_INLINE operands operands_of(const ro_free_job *job, int op, int64_t row) {

@@ -1,6 +1,7 @@
 /* Updates of parameters, SPEC.md section 9. */
 #include "repops/free/updates.h"
 #include "repops/free/writer.h"
+#include "repops/op_optimizer.h"
 
 /* `op` is a constant where this is inlined, so that what is relative or exact is known to be. */
 RO_INLINE operands operands_of(const ro_free_job *job, int op) {

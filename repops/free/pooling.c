@@ -1,6 +1,7 @@
 /* Pooling, SPEC.md section 12.2. An item is a pixel of the output. */
 #include "repops/free/sums.h"
 #include "repops/src/conv.h"
+#include "repops/op_image.h"
 
 static int64_t pixels(const ro_call *call) {
     return ro_shape_numel(&call->output) / call->output.dim[3];

@@ -1,6 +1,9 @@
 /* matmul (SPEC.md section 3.1), attn_av and attn_av_at (section 8). */
 #include "repops/free/gemm.h"
 #include "repops/src/half.h"
+#include "repops/op_attention.h"
+#include "repops/src/matmul.h"
+#include "repops/src/keys.h"
 
 /* Packs a part of b whose elements have 16 bits, widened in a buffer. */
 static void pack_narrow(const free_gemm *g, const free_part *part, real *to) {

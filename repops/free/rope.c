@@ -2,6 +2,7 @@
  * computed here. */
 #include "repops/src/rope.h"
 #include "repops/free/writer.h"
+#include "repops/op_attention.h"
 
 typedef struct {
     const ro_free_job *job;

@@ -1,6 +1,7 @@
 /* Row reductions, SPEC.md section 3.2. An item is one element of the output: a block of a row. */
 #include "repops/free/functions.h"
 #include "repops/free/sums.h"
+#include "repops/op_reduce.h"
 
 typedef struct {
     int64_t row, at; /* first element: in its row, */

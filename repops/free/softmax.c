@@ -1,6 +1,7 @@
 /* Softmax and cross-entropy, SPEC.md section 7.2. An item is a row. */
 #include "repops/free/probabilities.h"
 #include "repops/free/writer.h"
+#include "repops/op_softmax.h"
 
 /* `op` is a constant where this is inlined, so that roundings are known. */
 RO_INLINE operands operands_of(const ro_free_job *job, int op, int64_t row, order o) {

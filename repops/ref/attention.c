@@ -1,5 +1,7 @@
 /* SPEC.md section 8. */
 #include "repops/ref/ref.h"
+#include "repops/op_attention.h"
+#include "repops/src/keys.h"
 
 static ro_range admitted(const ro_call *call, int64_t row, const ro_access *in) {
     return ro_keys_of(call, row,

@@ -2,6 +2,8 @@
 #include "repops/ref/ref.h"
 #include "repops/src/half.h"
 #include "repops/src/rope.h"
+#include "repops/op_attention.h"
+#include "repops/op_movement.h"
 
 static uint32_t transpose(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     const ro_shape *x = &call->input[0], *out = &call->output;

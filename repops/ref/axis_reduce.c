@@ -1,5 +1,7 @@
 /* Reductions along any axis, and back. SPEC.md sections 3.3 and 3.4. */
 #include "repops/ref/ref.h"
+#include "repops/op_movement.h"
+#include "repops/op_reduce.h"
 
 ro_ref_line ro_ref_line_of(const ro_call *call, int64_t e, int64_t n) {
     ro_ref_line l = {.x = ro_axis_of(&call->input[0], call->attr[RO_ALONG_AXIS])};

@@ -1,5 +1,6 @@
 /* Batch norm. SPEC.md section 12.3. */
 #include "repops/ref/ref.h"
+#include "repops/op_image.h"
 
 void ro_ref_group(int64_t e, int64_t cols, int64_t rows, int64_t *from, int64_t *to) {
     *from = e / cols * RO_COLUMN_GROUP;

@@ -3,6 +3,9 @@
 #include "repops/free/norms.h"
 #include "repops/free/updates.h"
 #include "repops/ref/bounded.h"
+#include "repops/op_elementwise.h"
+#include "repops/op_image.h"
+#include "repops/op_optimizer.h"
 
 /* ---- one operation ---- */
 

@@ -1,6 +1,7 @@
 /* Pooling and batch norm with bounds. SPEC.md sections 12.2 and 12.3. */
 #include "repops/free/norms.h"
 #include "repops/ref/bounded.h"
+#include "repops/op_image.h"
 
 /* ---- pooling ---- */
 

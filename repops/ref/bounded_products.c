@@ -3,6 +3,8 @@
 #include "repops/ref/bounded.h"
 #include "repops/src/conv.h"
 #include "repops/src/half.h"
+#include "repops/op_product.h"
+#include "repops/src/matmul.h"
 
 static void add_product(bounded_sum *s, const ro_access *in, int64_t a, int64_t b) {
     add_term(s, (real)loadf(in, 0, a) * (real)loadf(in, 1, b));

@@ -2,6 +2,7 @@
 #include "repops/free/norms.h"
 #include "repops/free/probabilities.h"
 #include "repops/ref/bounded.h"
+#include "repops/op_norm.h"
 
 /* ---- norms ---- */
 

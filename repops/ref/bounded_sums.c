@@ -2,6 +2,10 @@
  * 5 and 8. */
 #include "repops/free/functions.h"
 #include "repops/ref/bounded.h"
+#include "repops/op_attention.h"
+#include "repops/op_movement.h"
+#include "repops/op_norm.h"
+#include "repops/op_reduce.h"
 
 /* ---- rows ---- */
 

@@ -1,6 +1,7 @@
 /* Convolution. SPEC.md section 12.1. */
 #include "repops/ref/ref.h"
 #include "repops/src/conv.h"
+#include "repops/op_image.h"
 
 /* Number of terms of an element's dot product. */
 int64_t ro_ref_conv_terms(const ro_call *call, const ro_conv *v) {

@@ -1,6 +1,10 @@
 /* SPEC.md sections 6 and 9. */
 #include "repops/ref/ref.h"
 #include "repops/src/half.h"
+#include "repops/op_elementwise.h"
+#include "repops/op_movement.h"
+#include "repops/op_optimizer.h"
+#include "repops/src/schedule.h"
 
 /* name(a, b), of two numbers: the expression. */
 #define ARITHMETIC(name, expression)                                                               \

@@ -2,6 +2,7 @@
 #include "repops/src/fixed.h"
 #include "repops/ref/ref.h"
 #include "repops/src/conv.h"
+#include "repops/src/matmul.h"
 
 /* The numbers of one operand in a chunk, each read once. */
 typedef struct {

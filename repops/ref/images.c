@@ -1,5 +1,6 @@
 /* Batches of images. SPEC.md section 12.4. */
 #include "repops/ref/ref.h"
+#include "repops/op_image.h"
 
 /* Where the record of row r starts. */
 static int64_t record_of(const ro_call *call, int64_t r, const ro_access *in) {

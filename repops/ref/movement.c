@@ -1,6 +1,7 @@
 /* SPEC.md section 5. */
 #include "repops/ref/ref.h"
 #include "repops/src/half.h"
+#include "repops/op_movement.h"
 
 static uint32_t fill(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)e, (void)acc, (void)in;

@@ -1,5 +1,7 @@
 /* Layer norm and cross-entropy. SPEC.md section 7. */
 #include "repops/ref/ref.h"
+#include "repops/op_norm.h"
+#include "repops/op_softmax.h"
 
 static uint32_t ln_rstd(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;

@@ -1,6 +1,7 @@
 /* Pooling. SPEC.md section 12.2. */
 #include "repops/ref/ref.h"
 #include "repops/src/conv.h"
+#include "repops/op_image.h"
 
 /* Element e of a [N, H, W, C] tensor. */
 typedef struct {

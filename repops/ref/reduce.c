@@ -1,6 +1,10 @@
 /* Dot products and reductions. SPEC.md section 3. */
 #include "repops/ref/ref.h"
 #include "repops/src/half.h"
+#include "repops/op_norm.h"
+#include "repops/op_product.h"
+#include "repops/op_reduce.h"
+#include "repops/src/matmul.h"
 
 int64_t ro_ref_matmul_steps(const ro_call *call) {
     ro_matmul v = ro_matmul_of(call);

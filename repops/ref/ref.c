@@ -10,6 +10,7 @@
 static const ro_ref_op *const table[RO_OP_END] = {
 #define RO_OPERATOR(number, NAME, name, ...) [number] = &ro_ref_op_##name,
 #include "repops/src/operators.def"
+#include "repops/op_product.h"
 };
 
 const ro_ref_op *ro_ref_row(int op) {

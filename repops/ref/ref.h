@@ -7,6 +7,7 @@
 #include "repops/src/conv.h"
 #include "repops/src/math.h"
 #include "repops/src/philox.h"
+#include "repops/src/matmul.h"
 
 /* One operator's definition of one element; fold parts are NULL for short operators. */
 typedef struct {

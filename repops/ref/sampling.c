@@ -1,6 +1,7 @@
 /* Drawing an index with integer weights. SPEC.md section 10.3. */
 #include "repops/ref/ref.h"
 #include "repops/src/sampling.h"
+#include "repops/op_sampling.h"
 
 static uint32_t weight(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     const float y = ro_exp(loadf(in, 0, e) - loadf(in, 1, e / last_dim(&call->input[0])));

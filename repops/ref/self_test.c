@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "repops/ref/ref.h"
+#include "repops/op_product.h"
 
 static ro_status fail(char *why, size_t size, const char *what) {
     if (why && size)

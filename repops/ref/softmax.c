@@ -1,5 +1,6 @@
 /* Softmax and its logarithm, SPEC.md section 7.2; RMS norm, 7.3. */
 #include "repops/ref/ref.h"
+#include "repops/op_softmax.h"
 
 static int64_t row_of(const ro_call *call, int64_t e) {
     return e / last_dim(&call->input[0]);

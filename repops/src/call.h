@@ -13,48 +13,6 @@ RO_INLINE int64_t ro_rows_of(const ro_shape *s) {
     return rows;
 }
 
-/* SPEC 3.1 and 3.5: a as M x K, b as K x N (k_b rows), each possibly stored transposed. */
-typedef struct {
-    int64_t batch, m, n, k, k_b;
-    int trans_a, trans_b;
-    float alpha;
-    int64_t chunk;
-    ro_mask mask;
-    int64_t window; /* 0: none */
-    int bits;       /* of the integers of a fixed product; 0: no fixed one */
-} ro_matmul;
-
-RO_INLINE ro_matmul ro_matmul_of(const ro_call *call) {
-    const ro_shape *a = &call->input[0], *b = &call->input[1];
-    const int64_t *attr = call->attr;
-    const int bd = (int)attr[RO_PRODUCT_BATCH_DIMS];
-    ro_matmul v = {.batch = 1,
-                   .trans_a = (int)(attr[RO_PRODUCT_TRANS] & 1),
-                   .trans_b = (int)(attr[RO_PRODUCT_TRANS] >> 1 & 1),
-                   .alpha = ro_from_bits((uint32_t)attr[RO_PRODUCT_ALPHA]),
-                   .chunk = RO_DOT_CHUNK};
-    if (call->op == RO_OP_MATMUL_FIXED) {
-        v.bits = (int)attr[RO_MATMUL_FIXED_BITS];
-    } else {
-        v.chunk = attr[RO_MATMUL_CHUNK];
-        v.mask = (ro_mask)attr[RO_MATMUL_MASK];
-        v.window = attr[RO_MATMUL_WINDOW];
-    }
-    int64_t a_cols = a->dim[a->ndim - 1], a_rows = 1;
-    int64_t b_cols = b->dim[b->ndim - 1], b_rows = 1;
-    for (int i = 0; i < bd; i++)
-        v.batch *= a->dim[i];
-    for (int i = bd; i < a->ndim - 1; i++)
-        a_rows *= a->dim[i];
-    for (int i = bd; i < b->ndim - 1; i++)
-        b_rows *= b->dim[i];
-    v.m = v.trans_a ? a_cols : a_rows;
-    v.k = v.trans_a ? a_rows : a_cols;
-    v.n = v.trans_b ? b_rows : b_cols;
-    v.k_b = v.trans_b ? b_cols : b_rows;
-    return v;
-}
-
 /* Steps or keys [first, last), none if first >= last. */
 typedef struct {
     int64_t first, last;
@@ -73,45 +31,10 @@ RO_INLINE ro_range ro_masked_range(ro_mask mask, int64_t window, int64_t m, int6
     return r;
 }
 
-/* SPEC 8: the keys that query `row` of scores [..., T, S] admits, by attributes that attn_max,
- * attn_exp, attn_av, attn_prob and attn_dscore have alike. */
-RO_INLINE ro_range ro_admitted_keys(const ro_call *call, int64_t row) {
-    const ro_shape *s = &call->input[0];
-    return ro_masked_range(call->attr[RO_MASKED_CAUSAL] ? RO_MASK_UPTO_ROW : RO_MASK_NONE,
-                           call->attr[RO_MASKED_WINDOW], row % s->dim[s->ndim - 2],
-                           s->dim[s->ndim - 1]);
-}
-
-/* SPEC 8: attn_max_at, attn_exp_at and attn_av_at, which take the place of their first query as
- * data, the last input. */
-RO_INLINE int ro_is_placed(const ro_call *call) {
-    return call->op >= RO_OP_ATTN_MAX_AT && call->op <= RO_OP_ATTN_AV_AT;
-}
-
-/* SPEC 8: the keys that query `row` admits; `place` is that of the first query. No range reaches
- * beyond the keys. */
-RO_INLINE ro_range ro_keys_of(const ro_call *call, int64_t row, int32_t place) {
-    const ro_shape *s = &call->input[0];
-    if (!ro_is_placed(call))
-        return ro_admitted_keys(call, row);
-    const int64_t keys = s->dim[s->ndim - 1], at = place + row % s->dim[s->ndim - 2];
-    ro_range r = {0, 0};
-    if (at >= 0)
-        r = ro_masked_range(RO_MASK_UPTO_ROW, call->attr[RO_PLACED_WINDOW], at, keys);
-    r.first = r.first < r.last ? r.first : r.last;
-    return r;
-}
-
 /* SPEC 3.2, 3.3: blocks of a row of `cols` elements, and groups of rows; of nothing there is one.
  */
 RO_INLINE int64_t ro_blocks_of(int64_t cols, int64_t block) {
     return cols > block ? (cols + block - 1) / block : 1;
-}
-
-/* Rows of a reduction's view: if they are empty, as many as the output says. */
-RO_INLINE int64_t ro_view_rows(const ro_call *call) {
-    return call->attr[RO_ROWS_COLS] > 0 ? ro_shape_numel(&call->input[0]) / call->attr[RO_ROWS_COLS]
-                                        : ro_shape_numel(&call->output);
 }
 
 /* SPEC 13: x as rows of pairs. */

@@ -6,6 +6,7 @@
 #include "repops/repops.h"
 #include "repops/src/inline.h"
 #include "repops/src/math.h"
+#include "repops/op_image.h"
 
 enum { RO_CONV_MOST = 65536 }; /* strides, paddings, dilations */
 

@@ -1,5 +1,8 @@
 /* Valid calls of what rearranges elements along axes. SPEC.md sections 5 and 13. */
 #include "repops/src/infer.h"
+#include "repops/op_attention.h"
+#include "repops/op_movement.h"
+#include "repops/op_reduce.h"
 
 static ro_status want_axis(ro_check *c) {
     return ro_want_range(c, RO_ALONG_AXIS, 0, c->in[0].ndim - 1);

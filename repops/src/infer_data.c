@@ -1,5 +1,7 @@
 /* Valid calls of sources, data movement and elementwise operators. SPEC.md sections 5 and 6. */
 #include "repops/src/infer.h"
+#include "repops/op_elementwise.h"
+#include "repops/op_movement.h"
 
 /* ---- sources and movement ---- */
 

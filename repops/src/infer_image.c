@@ -1,6 +1,8 @@
 /* Valid calls of operators on images. SPEC.md section 12. */
 #include "repops/src/conv.h"
 #include "repops/src/infer.h"
+#include "repops/op_image.h"
+#include "repops/op_reduce.h"
 
 /* ---- convolution ---- */
 

@@ -2,6 +2,10 @@
 #include <string.h>
 
 #include "repops/src/infer.h"
+#include "repops/op_attention.h"
+#include "repops/op_norm.h"
+#include "repops/op_optimizer.h"
+#include "repops/op_softmax.h"
 
 /* ---- norms and loss ---- */
 

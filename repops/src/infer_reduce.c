@@ -1,5 +1,10 @@
 /* Valid calls of dot products and reductions. SPEC.md section 3. */
 #include "repops/src/infer.h"
+#include "repops/op_norm.h"
+#include "repops/op_product.h"
+#include "repops/op_reduce.h"
+#include "repops/src/matmul.h"
+#include "repops/src/reduction.h"
 
 /* ---- dot products ---- */
 

@@ -1,5 +1,6 @@
 /* Valid calls of what draws tokens. SPEC.md section 10.3. */
 #include "repops/src/infer.h"
+#include "repops/op_sampling.h"
 
 static int64_t *last_of(ro_shape *s) {
     return &s->dim[s->ndim - 1];

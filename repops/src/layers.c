@@ -3,6 +3,7 @@
 
 #include "repops/device.h"
 #include "repops/src/backend.h"
+#include "repops/op_reduce.h"
 
 int ro_matrix_fits(int64_t rows, int64_t cols) {
     return rows >= 0 && cols >= 0 && rows <= RO_MAX_NUMEL && cols <= RO_MAX_NUMEL &&

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "repops/free.h"
+#include "repops/operators.h"
 #include "repops/src/device.h"
 #include "repops/src/math.h"
 

@@ -4,6 +4,9 @@
 #include "repops/device.h"
 #include "repops/src/backend.h"
 #include "repops/src/fpenv.h"
+#include "repops/op_movement.h"
+#include "repops/op_norm.h"
+#include "repops/op_reduce.h"
 
 static ro_status check_sizes(ro_ctx *ctx, const char *name, int64_t rows, int64_t cols) {
     if (!ctx)

@@ -7,6 +7,7 @@
 #include "repops/repops.h"
 #include "repops/src/inline.h"
 #include "repops/src/wide_product.h"
+#include "repops/op_attention.h"
 
 /* log2(base), 56 bits of it below the point; `base` is the bits of an f32 of at least 1. */
 RO_INLINE uint64_t ro_rope_log(uint32_t base) {

@@ -3,6 +3,7 @@
 #include "repops/src/fpenv.h"
 #include "repops/src/math.h"
 #include "repops/src/operands.h"
+#include "repops/op_movement.h"
 
 static ro_status rows_fill(ro_ctx *ctx, int64_t count, uint32_t bits, float *out) {
     const ro_call call = {RO_OP_FILL, 0, {bits}, NULL, {RO_F32, 1, {count}}};

@@ -3,6 +3,7 @@
 
 #include "repops/device.h"
 #include "repops/src/backend.h"
+#include "repops/op_movement.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* Typed calls (repops/typed.h): `make operators` writes this file from
  * repops/src/operators.def. */
+#include "repops/operators.h"
 #include "repops/src/typed.h"
 
 /* clang-format off */

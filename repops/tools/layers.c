@@ -72,6 +72,7 @@ int main(void) {
          "#ifndef VD_FUNCTIONS_H\n"
          "#define VD_FUNCTIONS_H\n"
          "\n"
+         "#include \"repops/op_elementwise.h\"\n"
          "#include \"verde/graph/build.h\"\n"
          "\n"
          "/* clang-format off */");

@@ -255,6 +255,7 @@ static void print_definition(const operator_entry *o) {
 static void print_source(void) {
     puts("/* Typed calls (repops/typed.h): `make operators` writes this file from\n"
          " * repops/src/operators.def. */\n"
+         "#include \"repops/operators.h\"\n"
          "#include \"repops/src/typed.h\"\n"
          "\n"
          "/* clang-format off */");

@@ -5,6 +5,8 @@
 #ifndef TESTS_CUDA_FUSED_TILES_H
 #define TESTS_CUDA_FUSED_TILES_H
 
+#include "repops/op_image.h"
+#include "repops/op_product.h"
 #include "tests/cuda/fused_work.h"
 
 static int64_t between(const work *w, int what, int64_t least, int64_t most) {

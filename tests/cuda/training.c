@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "repops/device.h"
+#include "repops/op_product.h"
 #include "tests/cuda/job.h"
 
 enum { STEPS_MAX = 100 };

@@ -18,6 +18,7 @@
 
 #include "repops/src/math.h"
 #include "repops/tools/functions.h"
+#include "repops/op_elementwise.h"
 
 enum {
     CHUNK = 1 << 18,

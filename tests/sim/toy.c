@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/op_movement.h"
 #include "verde/graph/functions.h"
 
 void sim_need(bool holds, const char *what) {

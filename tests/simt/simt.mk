@@ -1,7 +1,7 @@
 # The CUDA sources on a CPU, threads as fibers in random order (tests/simt/cuda_runtime.h).
 
 # Slabs of convolutions (repops/cuda/image/conv_fixed.cuh) are so small that cases have several.
-SIMT_FLAGS := -DRO_CONV_SLAB=16384 -std=c++20 -g1 -O1 -fPIC -I. -Irepops/include -Itests/simt -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers \
+SIMT_FLAGS := -DRO_CONV_SLAB=16384 -std=c++20 -g1 -O1 -fPIC -I. -Irepops/include -DRO_SECTIONS -Itests/simt -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers \
               -fvisibility=hidden $(BITS) $(if $(filter x86_64,$(ARCH)),-mfma) -fsanitize=alignment -fno-sanitize-recover=all
 $(eval $(call remember,$(BUILD)/simt/flags,$(CXX) $(SIMT_FLAGS)))
 simt: $(BUILD)/simt/librepops_cuda.so.1 $(addprefix $(BUILD)/simt/,cases sgemm tree memory fused fixed free shim plans) $(BUILD)/simt/shim_tsan $(BUILD)/simt/traffic.so $(BUILD)/simt/tsan/librepops_cuda.so.1 $(addprefix $(BUILD)/simt/tsan/,cases sgemm tree fused free)

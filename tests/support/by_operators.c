@@ -2,6 +2,7 @@
 
 #include "repops/device.h"
 #include "repops/src/call.h"
+#include "repops/operators.h"
 
 enum { INPUTS = 5 };
 

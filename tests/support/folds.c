@@ -1,5 +1,9 @@
 /* A program of long folds: each leaf of its states has sums of many terms, or the place of the
  * largest of many elements. */
+#include "repops/op_image.h"
+#include "repops/op_movement.h"
+#include "repops/op_product.h"
+#include "repops/op_reduce.h"
 #include "tests/support/dispute.h"
 #include "verde/graph/build.h"
 

@@ -1,6 +1,10 @@
 /* A program of the operators that no model uses, and of all whose gradient is an operator: it
  * learns nothing, but its states depend on all of them, so that a wrong element of any can be
  * disputed. */
+#include "repops/op_elementwise.h"
+#include "repops/op_image.h"
+#include "repops/op_movement.h"
+#include "repops/op_reduce.h"
 #include "tests/support/dispute.h"
 #include "tests/support/sample.h"
 #include "verde/graph/functions.h"

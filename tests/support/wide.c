@@ -1,4 +1,5 @@
 /* Programs of many leaves, and of nodes of many inputs. */
+#include "repops/op_movement.h"
 #include "tests/support/dispute.h"
 #include "verde/graph/build.h"
 

@@ -3,6 +3,7 @@
 #define TESTS_ATTENTION_KEYS_H
 
 #include "repops/tools/op_data.h"
+#include "repops/op_attention.h"
 
 static inline int query_admits(const op_case *c, int64_t row, int64_t key) {
     const ro_shape *s = &c->in[0];

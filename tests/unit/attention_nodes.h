@@ -5,6 +5,10 @@
 
 #include "repops/tools/op_data.h"
 #include "repops/fused.h"
+#include "repops/op_attention.h"
+#include "repops/op_elementwise.h"
+#include "repops/op_product.h"
+#include "repops/op_reduce.h"
 
 #include <criterion/criterion.h>
 

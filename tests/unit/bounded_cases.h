@@ -8,6 +8,8 @@
 #include "free_products_exact.h"
 #include "repops/ref.h"
 #include "repops/src/rounding.h"
+#include "repops/op_attention.h"
+#include "repops/op_product.h"
 
 enum { BOUNDED_CASES = 24, BOUNDED_SAMPLE = 60, BOUNDED_CALLS = 60, BOUNDED_LOADS = 1 << 15 };
 

@@ -4,6 +4,7 @@
 #define TESTS_CONV_CASES_H
 
 #include "op_cases.h"
+#include "repops/op_image.h"
 
 /* Numbers from `least` on, `count` of them. */
 typedef struct {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/op_movement.h"
 #include "verde/delivery/offer.h"
 #include "verde/exec/run.h"
 #include "verde/graph/build.h"

@@ -3,6 +3,7 @@
 #define TESTS_FIXED_CONVOLUTIONS_H
 
 #include "repops/src/conv.h"
+#include "repops/op_image.h"
 #include "tests/unit/fixed_data.h"
 
 /* `line` of a plant is not used. */

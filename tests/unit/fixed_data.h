@@ -4,6 +4,7 @@
 
 #include "repops/repops.h"
 #include "repops/tools/op_data.h"
+#include "repops/op_product.h"
 #include "tests/unit/fixed_products.h"
 
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 
 #include "repops/src/backend.h"
 #include "repops/src/call.h"
+#include "repops/op_product.h"
 #include "tests/unit/fixed_data.h"
 
 #include <stdbool.h>

@@ -2,6 +2,10 @@
 #ifndef FORGED_PARTS_H
 #define FORGED_PARTS_H
 
+#include "repops/op_movement.h"
+#include "repops/op_product.h"
+#include "repops/op_reduce.h"
+#include "repops/op_sampling.h"
 #include "tests/support/dispute.h"
 
 #include <criterion/criterion.h>

@@ -9,6 +9,7 @@
 #include "each_operator.h"
 #include "free_exact.h"
 #include "repops/free.h"
+#include "repops/op_elementwise.h"
 
 enum { FREE_PROFILES = 4, FREE_CONTEXTS = 3, FREE_CASES = 40, FREE_ELEMENTS = 4000 };
 

@@ -10,6 +10,7 @@
 #include "repops/src/call.h"
 #include "repops/src/conv.h"
 #include "repops/src/rope.h"
+#include "repops/operators.h"
 
 typedef long double ld;
 

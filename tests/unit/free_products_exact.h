@@ -9,6 +9,10 @@
 #include "repops/src/call.h"
 #include "repops/src/conv.h"
 #include "repops/src/half.h"
+#include "repops/op_attention.h"
+#include "repops/op_image.h"
+#include "repops/op_product.h"
+#include "repops/src/matmul.h"
 
 /* Element i of input t. */
 static inline long double at(const op_case *c, int t, int64_t i) {

@@ -1,5 +1,6 @@
 /* Arithmetic, functions of one element, products and embeddings. */
 #include "gradient_case.h"
+#include "repops/operators.h"
 
 /* clang-format off */
 #define FN(NAME, in) {FUNCTION, {in}, .op = RO_OP_##NAME}

@@ -2,6 +2,7 @@
 #include "gradient_exact.h"
 
 #include "exact_image.h"
+#include "repops/op_elementwise.h"
 #include "tests/support/sample.h"
 
 #include <criterion/criterion.h>

@@ -2,6 +2,8 @@
 #ifndef TESTS_NAN_RULES_H
 #define TESTS_NAN_RULES_H
 
+#include "repops/operators.h"
+
 #include "repops/repops.h"
 
 #include <string.h>

@@ -2,6 +2,7 @@
 #ifndef TESTS_OP_CASES_H
 #define TESTS_OP_CASES_H
 
+#include "repops/operators.h"
 #include "op_cases_attention.h"
 #include "op_cases_image.h"
 #include "op_cases_movement.h"

@@ -3,6 +3,7 @@
 #define TESTS_OP_CASES_ATTENTION_H
 
 #include "op_dice.h"
+#include "repops/op_attention.h"
 
 static inline void roll_attention(op_case *c, dice *d) {
     const int64_t b = 1 + roll(d, 2), h = 1 + roll(d, 2), t = roll_dim(d, 300);

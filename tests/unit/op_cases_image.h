@@ -4,6 +4,7 @@
 
 #include "op_dice.h"
 #include "repops/src/conv.h"
+#include "repops/op_image.h"
 
 static inline int is_convolution(int op) {
     const int kind = ro_conv_kind(op);

@@ -3,6 +3,10 @@
 #define TESTS_OP_CASES_MOVEMENT_H
 
 #include "op_dice.h"
+#include "repops/op_attention.h"
+#include "repops/op_image.h"
+#include "repops/op_movement.h"
+#include "repops/op_reduce.h"
 
 /* ---- what makes elements, and reads batches ---- */
 

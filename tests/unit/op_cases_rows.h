@@ -3,6 +3,9 @@
 #define TESTS_OP_CASES_ROWS_H
 
 #include "op_dice.h"
+#include "repops/op_image.h"
+#include "repops/op_reduce.h"
+#include "repops/op_softmax.h"
 
 /* Inputs as in the valid call: a matrix, or one number for each of its columns, of its rows, or of
  * the results. */

@@ -3,6 +3,7 @@
 #define TESTS_OP_CASES_SAMPLING_H
 
 #include "op_dice.h"
+#include "repops/op_sampling.h"
 
 /* Weights of any 32 bits, or of few values, so that many are equal. */
 static inline void roll_weights(op_case *c, dice *d) {

@@ -1,6 +1,7 @@
 /* AdamW of a parameter of bf16 in one call against its operators run one by one: the same bytes. */
 #include "repops/fused.h"
 #include "repops/tools/op_data.h"
+#include "repops/op_movement.h"
 
 #include <criterion/criterion.h>
 

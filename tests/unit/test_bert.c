@@ -1,5 +1,6 @@
 /* The divisor of BERT's loss: the number of tokens that a step hides, without padding, over all its
  * micro-batches. */
+#include "repops/op_optimizer.h"
 #include "models/models.h"
 #include "verde/exec/exec.h"
 

@@ -1,6 +1,9 @@
 /* Every operator that is free has a reference with a bound, which judges all profiles right. */
 #include "bounded_cases.h"
 #include "hostile_modes.h"
+#include "repops/op_image.h"
+#include "repops/op_movement.h"
+#include "repops/op_product.h"
 
 #include <criterion/parameterized.h>
 

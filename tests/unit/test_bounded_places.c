@@ -5,6 +5,7 @@
 #include "repops/free.h"
 #include "repops/ref.h"
 #include "repops/src/rounding.h"
+#include "repops/op_product.h"
 
 static int admits(double value, double bound, int bits, float x) {
     return ro_bounded_admits((ro_bounded){value, bound}, bits, ro_to_bits(x));

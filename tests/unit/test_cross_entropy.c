@@ -2,6 +2,8 @@
 #include "hostile_modes.h"
 #include "repops/fused.h"
 #include "repops/tools/op_data.h"
+#include "repops/op_reduce.h"
+#include "repops/op_softmax.h"
 
 #include <criterion/criterion.h>
 

@@ -1,6 +1,8 @@
 /* Faults of every kind, at every kind of place: exactly the dishonest provider is convicted, for
  * the right reason, wherever it stands. */
 #include "each_operator.h"
+#include "repops/op_movement.h"
+#include "repops/op_optimizer.h"
 #include "tests/support/dispute.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,8 @@
 /* Disputes over a token that was drawn from the largest vocabulary in use: the folds of top_k,
  * top_p and draw are decided at one part of them, within the limits of a referee. */
 #include "forged_parts.h"
+#include "repops/op_movement.h"
+#include "repops/op_sampling.h"
 #include "verde/graph/build.h"
 
 enum { TOKEN, CUT_K, CUT_P, LEAVES, STEPS = 2, AT = 1, VOCABULARY = 151936 };

@@ -1,5 +1,6 @@
 /* Bits that flip in an honest provider's memory, between what it computes and what it signs: it
  * computes again, or says nothing, and is never convicted. PROTOCOL.md section 4.3. */
+#include "repops/op_product.h"
 #include "tests/support/dispute.h"
 
 #include <criterion/criterion.h>

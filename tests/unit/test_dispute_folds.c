@@ -2,6 +2,10 @@
  * about its parts, or says nothing of them. */
 #include "forged_parts.h"
 #include "hostile_modes.h"
+#include "repops/op_image.h"
+#include "repops/op_movement.h"
+#include "repops/op_product.h"
+#include "repops/op_reduce.h"
 
 enum { STEPS = 2, ROWS = 5000, COLUMNS = 4, AT = 1, ELEMENT = 1 };
 

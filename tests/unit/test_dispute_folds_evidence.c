@@ -1,6 +1,7 @@
 /* A verdict over a long fold rests on every word of what both have signed about its parts: none can
  * be exchanged for another, though its signer and the referee sign again. */
 #include "forged_parts.h"
+#include "repops/op_product.h"
 
 enum { STEPS = 2, ROWS = 5000, COLUMNS = 4, AT = 1, ELEMENT = 1, PART = 5 };
 /* Statements about parts: both providers open them twice and prove twice; then one gives both

@@ -1,5 +1,6 @@
 /* Providers whose statements fit together worse than any honest machine could make them: records,
  * leaves and states forged between the run and the answer. */
+#include "repops/op_optimizer.h"
 #include "tests/support/dispute.h"
 
 #include <criterion/criterion.h>

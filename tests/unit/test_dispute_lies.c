@@ -1,5 +1,6 @@
 /* Providers that lie in what they say, not only in what they computed; two dishonest ones; trouble
  * on the referee's own side. */
+#include "repops/op_optimizer.h"
 #include "tests/support/dispute.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,7 @@
 /* Members that no document names, at every level of every answer: they are ignored, and whoever
  * adds them wins or loses as without them. PROTOCOL.md section 5. */
 #include "forged_parts.h"
+#include "repops/op_product.h"
 
 /* Adds members to each object of an answer; some look like those that answers have. */
 static void add_members(json_t *value) {

@@ -1,5 +1,7 @@
 /* Disputes over runs with rounding logs: the trainer is provider 0, its auditor provider 1. */
 #include "each_operator.h"
+#include "repops/op_optimizer.h"
+#include "repops/op_product.h"
 #include "tests/support/dispute.h"
 #include "verde/exec/log_note.h"
 

@@ -1,6 +1,8 @@
 /* Answers changed on their way, and a liar who signs whatever comes to mind. An honest provider is
  * never convicted by what others do to its answers, or say. */
 #include "forged_parts.h"
+#include "repops/op_optimizer.h"
+#include "repops/op_product.h"
 
 typedef struct {
     test_job job;

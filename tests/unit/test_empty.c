@@ -1,6 +1,7 @@
 /* Tensors without elements: repops/SPEC.md section 4. */
 #include "repops/fused.h"
 #include "repops/ref.h"
+#include "repops/operators.h"
 #include "each_operator.h"
 #include "valid_calls.h"
 

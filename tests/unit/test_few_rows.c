@@ -3,6 +3,7 @@
  */
 #include "repops/src/half.h"
 #include "repops/tools/op_data.h"
+#include "repops/op_product.h"
 
 #include <criterion/criterion.h>
 

@@ -5,6 +5,7 @@
 #define FIXED_ASSERT cr_assert
 #include "repops/ref.h"
 #include "repops/src/backend.h"
+#include "repops/op_image.h"
 #include "tests/unit/fixed_convolutions.h"
 
 #include <stdbool.h>

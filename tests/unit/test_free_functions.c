@@ -1,5 +1,8 @@
 /* Free kernels of one element: arithmetic, functions, their gradients, updates of parameters. */
 #include "free_cases.h"
+#include "repops/op_elementwise.h"
+#include "repops/op_image.h"
+#include "repops/op_optimizer.h"
 
 Test(free_functions, arithmetic) {
     check_free_operator(RO_OP_ADD, 0);

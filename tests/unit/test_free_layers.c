@@ -1,5 +1,6 @@
 /* Free kernels of layers: norms, softmax, attention, pooling, embeddings. */
 #include "free_cases.h"
+#include "repops/operators.h"
 
 Test(free_layers, layer_norm) {
     check_free_operator(RO_OP_LN_RSTD, 0);

@@ -5,6 +5,9 @@
 #include "each_operator.h"
 #include "free_products_exact.h"
 #include "repops/free.h"
+#include "repops/op_attention.h"
+#include "repops/op_image.h"
+#include "repops/op_product.h"
 
 enum { CASES = 36, MOST_CHECKED = 1500, CONTEXTS = 3 };
 

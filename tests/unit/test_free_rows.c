@@ -1,5 +1,7 @@
 /* Free kernels of sums along rows and columns. */
 #include "free_cases.h"
+#include "repops/op_norm.h"
+#include "repops/op_reduce.h"
 
 Test(free_rows, reduce_sum) {
     check_free_operator(RO_OP_REDUCE_SUM, 1);

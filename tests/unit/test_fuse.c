@@ -1,4 +1,5 @@
 /* Execution with fused groups of nodes: the same states as node by node. */
+#include "repops/operators.h"
 #include "tests/support/dispute.h"
 #include "tests/support/fusing.h"
 #include "verde/graph/build.h"

@@ -1,5 +1,6 @@
 /* Attention over keys that are kept in the state, fused: the same states as node by node, whatever
  * the graph. */
+#include "repops/operators.h"
 #include "tests/support/dispute.h"
 #include "tests/support/fusing.h"
 #include "verde/graph/build.h"

@@ -1,4 +1,6 @@
 /* A second gradient of a table is added to the first one in one call: the state of its nodes. */
+#include "repops/op_elementwise.h"
+#include "repops/op_movement.h"
 #include "tests/support/fusing.h"
 #include "verde/graph/build.h"
 

@@ -1,5 +1,6 @@
 /* Every operator has a gradient by its row of operators.def, or a layer built here that has one, or
  * a reason in operators.def for having none; what has none is an error when the graph is built. */
+#include "repops/operators.h"
 #include "tests/support/sample.h"
 #include "verde/graph/functions.h"
 #include "verde/graph/tape.h"

@@ -2,6 +2,7 @@
  * written here; and the bits of every gradient, in tests/golden/gradients.txt (GOLDEN_UPDATE=1 adds
  * the lines that it lacks). */
 #include "gradient_case.h"
+#include "repops/operators.h"
 #include "verde/commit/commit.h"
 
 #include <criterion/criterion.h>

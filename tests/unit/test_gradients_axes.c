@@ -1,5 +1,6 @@
 /* Gradients of the layers that move or turn elements, against differences of the same layers in
  * double precision. The loss is the sum of the output's elements, each with a weight of its own. */
+#include "repops/op_movement.h"
 #include "verde/graph/build.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,8 @@
 /* Programs: canonical bytes, validation, dumps, and the tree over micro-batches. */
+#include "repops/op_elementwise.h"
+#include "repops/op_movement.h"
+#include "repops/op_optimizer.h"
+#include "repops/op_product.h"
 #include "models/models.h"
 #include "verde/exec/exec.h"
 #include "verde/graph/build.h"

@@ -1,4 +1,5 @@
 /* Programs that are run with rounding logs: what stands in their bytes, and what is refused. */
+#include "repops/op_product.h"
 #include "tests/support/dispute.h"
 
 #include <criterion/criterion.h>

@@ -2,6 +2,7 @@
  * boundary of rounding, and vectors from PyTorch, in each backend and in the reference. */
 #include "repops/ref.h"
 #include "repops/src/math.h"
+#include "repops/op_movement.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

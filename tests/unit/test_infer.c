@@ -1,5 +1,6 @@
 /* Valid calls, and the shapes they give: repops/SPEC.md sections 3 to 9 and 11. */
 #include "repops/ref.h"
+#include "repops/operators.h"
 #include "each_operator.h"
 #include "random_calls.h"
 

@@ -1,4 +1,5 @@
 /* Data of a job in several files, and tokens of 32 bits. Runs in the project's root. */
+#include "repops/op_movement.h"
 #include "verde/commit/commit.h"
 #include "verde/exec/exec.h"
 #include "verde/job/job.h"

@@ -1,4 +1,5 @@
 /* The thresholds that a job names: part of its program, or refused. Runs in the project's root. */
+#include "repops/op_product.h"
 #include "verde/job/job.h"
 
 #include <criterion/criterion.h>

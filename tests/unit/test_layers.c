@@ -1,4 +1,6 @@
 /* Sums and linear layers of repops/layers.h against SPEC.md and their operators. */
+#include "repops/op_elementwise.h"
+#include "repops/op_product.h"
 #include "tests/unit/layer_sums.h"
 
 Test(layers, sums_of_rows_have_all_levels) {

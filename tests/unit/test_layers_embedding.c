@@ -1,4 +1,6 @@
 /* ro_embedding_backward (repops/layers.h) against its operators, run one by one. */
+#include "repops/op_elementwise.h"
+#include "repops/op_movement.h"
 #include "tests/unit/layer_data.h"
 
 static int32_t ids[1 << 14];

@@ -1,6 +1,8 @@
 /* ro_rms_norm and ro_rms_norm_backward (repops/layers.h) against their operators, run one by one.
  */
 #include "repops/src/backend.h"
+#include "repops/op_norm.h"
+#include "repops/op_reduce.h"
 #include "tests/unit/layer_sums.h"
 
 enum { NORM_ROWS = 4200, EPS_BITS = 0x3727c5ac /* 1e-5 */ };

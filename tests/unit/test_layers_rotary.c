@@ -2,6 +2,9 @@
 #include "repops/layers.h"
 #include "repops/src/backend.h"
 #include "repops/tools/op_data.h"
+#include "repops/op_attention.h"
+#include "repops/op_elementwise.h"
+#include "repops/op_movement.h"
 
 #include <criterion/criterion.h>
 

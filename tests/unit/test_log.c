@@ -1,5 +1,8 @@
 /* Sections of rounding logs: checksums, close calls, symbols; thresholds. */
 #include "log_files.h"
+#include "repops/op_elementwise.h"
+#include "repops/op_product.h"
+#include "repops/op_softmax.h"
 #include "verde/exec/source.h"
 
 #include <math.h>

@@ -4,6 +4,9 @@
 #include "repops/free.h"
 #include "repops/fused.h"
 #include "repops/src/operands.h"
+#include "repops/op_elementwise.h"
+#include "repops/op_movement.h"
+#include "repops/op_product.h"
 #include "random_calls.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,6 @@
 /* Models that transformers and torchvision made go on training as PyTorch trains them:
  * tests/vectors/pretrained/README.md. */
+#include "repops/op_softmax.h"
 #include "models/models.h"
 #include "verde/exec/exec.h"
 #include "verde/job/config.h"

@@ -1,4 +1,5 @@
 /* Programs with many data tensors: their bytes, what is refused, and a run that reads them all. */
+#include "repops/op_movement.h"
 #include "tests/support/dispute.h"
 #include "verde/exec/state_proof.h"
 #include "verde/graph/build.h"

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "provide_dir.h"
+#include "repops/op_movement.h"
 #include "tests/support/dispute.h"
 #include "verde/exec/estimate.h"
 #include "verde/delivery/remote.h"

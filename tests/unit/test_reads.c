@@ -18,6 +18,10 @@ static const struct {
                     reads)                                                                         \
     [number] = {inputs, reads},
 #include "repops/src/operators.def"
+#include "repops/op_attention.h"
+#include "repops/op_elementwise.h"
+#include "repops/op_reduce.h"
+#include "repops/op_softmax.h"
 };
 
 /* ---- sets of elements ---- */

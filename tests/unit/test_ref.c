@@ -5,6 +5,7 @@
 #include "nan_rules.h"
 #include "op_cases.h"
 #include "repops/ref.h"
+#include "repops/operators.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>

@@ -1,6 +1,8 @@
 /* Attention, piece by piece and as a layer against softmax in double precision: SPEC.md section 8.
  */
 #include "ref_apply.h"
+#include "repops/op_attention.h"
+#include "repops/op_reduce.h"
 
 #include <math.h>
 

@@ -3,6 +3,9 @@
 #include "ref_apply.h"
 
 #include "repops/tools/golden.h"
+#include "repops/op_attention.h"
+#include "repops/op_movement.h"
+#include "repops/op_optimizer.h"
 
 #include <math.h>
 #include <openssl/evp.h>

@@ -2,6 +2,7 @@
  * summation, and calls of any size with any bits. Values of exp, log and their like come from an
  * evaluation of section 2 in rational arithmetic. */
 #include "repops/ref.h"
+#include "repops/operators.h"
 #include "repops/src/philox.h"
 #include "each_operator.h"
 #include "nan_rules.h"

@@ -2,6 +2,8 @@
  * section 12. */
 #include "ref_apply.h"
 #include "repops/src/conv.h"
+#include "repops/op_image.h"
+#include "repops/op_movement.h"
 
 #include <math.h>
 

@@ -2,6 +2,7 @@
  * sections 5 to 9. */
 #include "ref_apply.h"
 #include "repops/src/philox.h"
+#include "repops/operators.h"
 
 #include <math.h>
 

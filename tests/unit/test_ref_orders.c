@@ -2,6 +2,9 @@
  * 2^24, to which 1 adds nothing and 2 does, so that another order gives another number. */
 #include "ref_apply.h"
 #include "repops/src/philox.h"
+#include "repops/op_movement.h"
+#include "repops/op_product.h"
+#include "repops/op_reduce.h"
 
 #include <math.h>
 

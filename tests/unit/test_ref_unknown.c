@@ -1,6 +1,7 @@
 /* A definition that serves several operators gives NaN for every other one: the operator that was
  * written last must not stand for one that was forgotten. */
 #include "repops/ref/ref.h"
+#include "repops/op_reduce.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/op_movement.h"
 #include "models/models.h"
 #include "tests/support/dispute.h"
 #include "tests/unit/small_models.h"

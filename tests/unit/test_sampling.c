@@ -1,6 +1,7 @@
 /* Cuts and draws of rows of weights, on every instruction set, against those that sorting gives:
  * tests/vectors/sampling/make.py. */
 #include "repops/tools/op_data.h"
+#include "repops/op_sampling.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

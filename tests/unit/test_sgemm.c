@@ -3,6 +3,7 @@
 #include "op_dice.h"
 #include "repops/ref.h"
 #include "repops/src/math.h"
+#include "repops/op_product.h"
 #include "sgemm_product.h"
 
 #if defined(__x86_64__)

@@ -1,5 +1,6 @@
 /* Trainings that store bf16: which tensors are of 16 bits, that nothing else of a step is lost by
  * it, and that who stores something else is convicted. */
+#include "repops/operators.h"
 #include "tests/support/dispute.h"
 #include "tests/support/fusing.h"
 #include "verde/exec/estimate.h"

@@ -2,6 +2,9 @@
  * addresses that are aligned; other outputs of the size, and all without vectors, are not. The same
  * bytes. */
 #include "repops/tools/op_data.h"
+#include "repops/op_image.h"
+#include "repops/op_movement.h"
+#include "repops/op_reduce.h"
 
 #include <criterion/criterion.h>
 

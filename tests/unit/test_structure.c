@@ -1,5 +1,6 @@
 /* The structure of programs, their hash without names (PROTOCOL.md section 1.7), and their bytes in
  * pieces. */
+#include "repops/op_movement.h"
 #include "models/models.h"
 #include "verde/exec/exec.h"
 

@@ -1,5 +1,6 @@
 /* Loss and gradients of small models against PyTorch in double precision:
  * tests/vectors/torch/README.md. */
+#include "repops/op_optimizer.h"
 #include "models/models.h"
 #include "verde/exec/exec.h"
 

@@ -1,6 +1,7 @@
 /* Transposed matrices of all small sizes, whose edges are turned in registers by parts of vectors:
  * every element's bits arrive, and no byte beside the tensors is touched. */
 #include "repops/repops.h"
+#include "repops/op_movement.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

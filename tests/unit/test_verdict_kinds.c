@@ -1,6 +1,9 @@
 /* Verdicts of every kind, each of which holds. VERDICTS=DIR keeps them, for
  * tests/independent/altered.py, which changes them and compares two verifiers. Seeds of the keys
  * are 32 equal bytes: provider p's p + 1, the referee's 0xee. */
+#include "repops/op_movement.h"
+#include "repops/op_product.h"
+#include "repops/op_reduce.h"
 #include "tests/support/tournament.h"
 
 #include <criterion/criterion.h>

@@ -3,6 +3,7 @@
 #ifndef TESTS_VALID_CALLS_H
 #define TESTS_VALID_CALLS_H
 
+#include "repops/operators.h"
 #include "repops/repops.h"
 
 #include <string.h>

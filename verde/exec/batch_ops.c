@@ -1,5 +1,6 @@
 /* The operators that take many rows in one call: those of which row r of the output reads row r of
  * the inputs alone, whatever stands beside it. All others run row by row. */
+#include "repops/operators.h"
 #include "verde/exec/batch_internal.h"
 
 /* Letters of what inputs are: r rows, s shared, b repeated, p positions. The last one stands for

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/op_movement.h"
+#include "repops/op_product.h"
 #include "verde/exec/batch_internal.h"
 #include "verde/exec/choice.h"
 

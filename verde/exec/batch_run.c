@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/op_movement.h"
 #include "verde/exec/batch_internal.h"
 #include "verde/exec/choice.h"
 

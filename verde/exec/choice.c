@@ -1,4 +1,8 @@
 #include "verde/exec/choice.h"
+#include "repops/op_elementwise.h"
+#include "repops/op_movement.h"
+#include "repops/op_reduce.h"
+#include "repops/op_sampling.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 #include "verde/exec/estimate.h"
 
+#include "repops/op_movement.h"
 #include "verde/exec/journal.h"
 #include "verde/exec/losses.h"
 

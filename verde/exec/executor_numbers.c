@@ -2,6 +2,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "repops/op_optimizer.h"
+#include "repops/op_reduce.h"
+#include "repops/op_sampling.h"
 #include "verde/exec/choice.h"
 #include "verde/exec/executor.h"
 #include "verde/exec/memory.h"

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/operators.h"
 #include "verde/exec/exec.h"
 #include "verde/exec/memory.h"
 

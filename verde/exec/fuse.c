@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/operators.h"
 #include "verde/exec/fuse_match.h"
 
 /* ---- groups ---- */

@@ -1,4 +1,5 @@
 /* Attention as SPEC.md section 8 composes it, found in a graph node by node. */
+#include "repops/operators.h"
 #include "verde/exec/fuse_match.h"
 
 /* ---- what both directions have ---- */

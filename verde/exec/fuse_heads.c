@@ -1,6 +1,7 @@
 /* Attention that reads and writes heads where they lie in rows of tokens: what split_heads and
  * join_heads would copy (SPEC.md section 5). A split that then nobody reads need not run; a join
  * becomes a member of the group. */
+#include "repops/op_movement.h"
 #include "verde/exec/fuse_match.h"
 
 enum { Q, K, V, OUT, DOUT = 6 }; /* inputs of groups; gradients are the first three outputs */

@@ -1,5 +1,8 @@
 /* Products with bias and activation, SPEC.md section 3.1: from the bias's addition, or from an
  * activation without one; and fixed products by themselves, of weights that may stay packed. */
+#include "repops/op_elementwise.h"
+#include "repops/op_movement.h"
+#include "repops/op_product.h"
 #include "verde/exec/fuse_match.h"
 
 static const struct {

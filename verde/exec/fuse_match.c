@@ -1,6 +1,10 @@
 /* The parts of patterns, and the patterns softmax cross-entropy with its gradient, SPEC.md section
  * 7.2; a second gradient of a table, section 5. */
 #include "verde/exec/fuse_match.h"
+#include "repops/op_elementwise.h"
+#include "repops/op_movement.h"
+#include "repops/op_reduce.h"
+#include "repops/op_softmax.h"
 
 /* How far apart the nodes of one pattern may be. */
 enum { REACH = 64 };

@@ -1,4 +1,7 @@
 /* Layer norm and its gradients, SPEC.md section 7.1; RMS norm and its gradients, section 7.3. */
+#include "repops/op_elementwise.h"
+#include "repops/op_norm.h"
+#include "repops/op_reduce.h"
 #include "verde/exec/fuse_match.h"
 
 static void set_size(const vd_matcher *m, vd_fused *g, uint32_t x) {

@@ -1,4 +1,6 @@
 /* The patterns of optimizers, SPEC.md section 9. */
+#include "repops/op_movement.h"
+#include "repops/op_optimizer.h"
 #include "verde/exec/fuse_match.h"
 
 enum { STEP = 8 }; /* the input of AdamW that only rounding reads */

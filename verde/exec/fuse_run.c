@@ -1,5 +1,6 @@
 /* Groups of nodes as calls of the fused functions of repops. */
 #include "repops/device.h"
+#include "repops/op_movement.h"
 #include "verde/exec/fuse.h"
 #include "verde/exec/kept_weights.h"
 #include "verde/exec/memory.h"

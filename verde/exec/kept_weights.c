@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "repops/packed.h"
+#include "repops/op_movement.h"
 #include "verde/exec/estimate.h"
 #include "verde/exec/memory.h"
 

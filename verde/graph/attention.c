@@ -1,6 +1,7 @@
 /* Attention layers, both directions. SPEC 8. verde/exec/fuse_match.c knows these nodes. */
 #include <string.h>
 
+#include "repops/operators.h"
 #include "verde/graph/tape.h"
 
 /* 1 / sqrt(head size), correctly rounded: Newton's method in double. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/operators.h"
 #include "verde/graph/tape.h"
 
 vd_value vd_grad(const vd_builder *b, vd_value value) {

@@ -2,6 +2,8 @@
  * node needs to know stands in the attributes of the forward one. */
 #include <string.h>
 
+#include "repops/op_attention.h"
+#include "repops/op_movement.h"
 #include "verde/graph/tape.h"
 
 static vd_value record(vd_builder *b, vd_layer layer, vd_value x, vd_value out) {

@@ -1,4 +1,5 @@
 /* Reductions along an axis, with their backward nodes: SPEC 3.4. */
+#include "repops/op_reduce.h"
 #include "verde/graph/tape.h"
 
 /* All levels: R over the last axis, groups of 64 along any other. */

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/op_elementwise.h"
+#include "repops/op_movement.h"
+#include "repops/op_reduce.h"
 #include "verde/graph/tape.h"
 
 vd_builder vd_builder_of(vd_program *program, vd_graph *graph) {

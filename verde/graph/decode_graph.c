@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/op_elementwise.h"
 #include "verde/graph/encode.h"
 #include "verde/graph/validate.h"
 

@@ -1,4 +1,7 @@
 /* Layers of arithmetic, and choices, with their backward nodes: SPEC 6. */
+#include "repops/op_elementwise.h"
+#include "repops/op_movement.h"
+#include "repops/op_reduce.h"
 #include "verde/graph/tape.h"
 
 /* ---- arithmetic: the second operand may repeat ---- */

@@ -2,6 +2,7 @@
  * functions have theirs of several operators, here. */
 #include <string.h>
 
+#include "repops/op_elementwise.h"
 #include "verde/graph/tape.h"
 
 /* ---- forward ---- */

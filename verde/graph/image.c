@@ -1,6 +1,9 @@
 /* Layers on images [N, H, W, C] and their backward passes. SPEC.md section 12. */
 #include <string.h>
 
+#include "repops/op_image.h"
+#include "repops/op_norm.h"
+#include "repops/op_reduce.h"
 #include "verde/graph/tape.h"
 
 /* ---- convolution ---- */

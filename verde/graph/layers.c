@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/operators.h"
 #include "verde/graph/tape.h"
 
 void vd_tape_put(vd_builder *b, vd_record record) {

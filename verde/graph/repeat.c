@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/op_elementwise.h"
 #include "verde/graph/build.h"
 
 void vd_repeat_begin(vd_builder *b, uint32_t count) {

@@ -1,5 +1,8 @@
 /* Rows put into a larger tensor, and tokens drawn by weights. SPEC 5, 10.3. Nothing is recorded for
  * a backward pass. */
+#include "repops/op_elementwise.h"
+#include "repops/op_movement.h"
+#include "repops/op_sampling.h"
 #include "verde/graph/build.h"
 
 vd_value vd_put_rows(vd_builder *b, const char *name, vd_value x, vd_value rows, vd_value at,

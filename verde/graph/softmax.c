@@ -1,4 +1,8 @@
 /* Softmax, losses with ignored labels, and RMS norm, with their backward nodes: SPEC 7.2, 7.3. */
+#include "repops/op_elementwise.h"
+#include "repops/op_norm.h"
+#include "repops/op_reduce.h"
+#include "repops/op_softmax.h"
 #include "verde/graph/tape.h"
 
 static int64_t last_dim(const vd_builder *b, vd_value x) {

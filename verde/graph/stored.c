@@ -2,6 +2,7 @@
  * are so. Layers compute with f32; the step's graph has the casts. */
 #include <stdlib.h>
 
+#include "repops/op_movement.h"
 #include "verde/graph/tape.h"
 
 /* `exact`: what was rounded; VD_NONE, if the tensor of 16 bits was there before. */

@@ -2,6 +2,8 @@
  * said otherwise. */
 #include "repops/cpu/rows/max.h"
 #include "repops/cpu/rows/softmax.h"
+#include "repops/op_attention.h"
+#include "repops/src/keys.h"
 
 enum { MAX_BLOCKS = (RO_CRUMB_LOADS - 1) / 2 }; /* of attn_l and attn_out: SPEC.md section 11 */
 

@@ -3,6 +3,7 @@
 #include "repops/src/rope.h"
 #include "repops/cpu/isa.h"
 #include "repops/src/call.h"
+#include "repops/op_attention.h"
 
 /* What rows are turned by. */
 typedef struct {

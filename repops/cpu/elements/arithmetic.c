@@ -1,6 +1,7 @@
 /* Arithmetic of two operands, of which the second repeats, and of one and a number. SPEC.md section
  * 6. */
 #include "repops/cpu/isa.h"
+#include "repops/op_elementwise.h"
 
 /* A shorter second operand is copied until it is this long, so that loops are worth their start. */
 enum { TILE = 512 };

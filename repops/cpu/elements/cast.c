@@ -2,6 +2,7 @@
  * vectors. */
 #include "repops/cpu/elements/integers.h"
 #include "repops/src/half.h"
+#include "repops/op_movement.h"
 
 RO_INLINE int32_t cut(int32_t x, int32_t most) {
     const int32_t positive = x > 0 ? x : 0;

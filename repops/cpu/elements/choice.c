@@ -1,5 +1,6 @@
 /* Comparisons, what is chosen by them, and sums of integers: SPEC.md section 6. */
 #include "repops/cpu/isa.h"
+#include "repops/op_elementwise.h"
 
 /* b holds for one element after the other, or its first one for all. `kind` is a constant wherever
  * this is called. */

@@ -1,5 +1,6 @@
 /* The optimizer, SPEC.md section 9. */
 #include "repops/cpu/elements/adamw.h"
+#include "repops/op_optimizer.h"
 
 /* ---- learning rate ---- */
 

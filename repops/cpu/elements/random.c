@@ -1,5 +1,7 @@
 /* Operators that need Philox, SPEC.md sections 5, 6 and 10. */
 #include "repops/cpu/elements/stochastic.h"
+#include "repops/op_elementwise.h"
+#include "repops/op_movement.h"
 
 /* Blocks of four words that are generated together. */
 enum { BATCH = 64 };

@@ -2,6 +2,8 @@
  * shared among threads; an engine computes their chunks. */
 #include "repops/cpu/gemm/fixed_packed.h"
 #include "repops/cpu/gemm/gemm.h"
+#include "repops/op_product.h"
+#include "repops/src/matmul.h"
 
 enum {
     BLOCK_ROWS = 512, /* rows that repay packing a chunk of b */

@@ -4,6 +4,8 @@
 #include "repops/cpu/gemm/gemm_small.h"
 #include "repops/cpu/gemm/gemm_widened.h"
 #include "repops/src/call.h"
+#include "repops/op_attention.h"
+#include "repops/src/matmul.h"
 
 enum {
     PIECE_WORK = 1 << 17, /* multiply-adds from which a product is cut up: about two microseconds */

@@ -1,6 +1,8 @@
 /* Batch norm, SPEC.md section 12.3. An item of the statistics is one tile of columns of one group
  * of rows, an item of the others a row. */
 #include "repops/cpu/rows/stream.h"
+#include "repops/op_image.h"
+#include "repops/op_reduce.h"
 
 enum { TILE = 256 };
 

@@ -1,6 +1,7 @@
 /* conv2d_fixed, conv2d_fixed_dx and conv2d_fixed_dw (SPEC.md section 3.5): blocks of their
  * products, shared among threads; an engine of matmul_fixed computes their chunks. */
 #include "repops/cpu/image/conv_fixed_planes.h"
+#include "repops/op_image.h"
 
 enum {
     BLOCK_ROWS = 512,  /* lines that repay packing a chunk of b */

@@ -10,6 +10,7 @@
 
 #include "repops/cpu/gemm/fixed.h"
 #include "repops/src/conv.h"
+#include "repops/op_image.h"
 
 enum {
     FIXED_LINE = RO_DOT_CHUNK + VW, /* from a gathered line to the next: stores run over */

@@ -4,6 +4,7 @@
  */
 #include "repops/cpu/gemm/gemm_pack.h"
 #include "repops/cpu/image/conv_fixed_planes.h"
+#include "repops/op_image.h"
 
 enum {
     ROWS_MOST = 512,

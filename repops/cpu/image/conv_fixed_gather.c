@@ -2,6 +2,7 @@
 #include "repops/cpu/image/conv_fixed.h"
 
 #include "repops/cpu/gemm/gemm_pack.h"
+#include "repops/op_image.h"
 
 /* ---- runs ---- */
 

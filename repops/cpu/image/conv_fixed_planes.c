@@ -1,5 +1,6 @@
 /* Planes of pixels, and the columns that windows take from them. */
 #include "repops/cpu/image/conv_fixed_planes.h"
+#include "repops/op_image.h"
 
 /* ---- views ---- */
 

@@ -1,5 +1,6 @@
 /* Fixed convolutions as products: sizes, and how windows see their image. */
 #include "repops/cpu/image/conv_fixed.h"
+#include "repops/op_image.h"
 
 static void set_forward(fixed_conv *c) {
     const ro_conv *v = &c->v;

@@ -1,6 +1,7 @@
 /* Batches of images, SPEC.md section 12.4. An item is a row of the batch. */
 #include "repops/cpu/isa.h"
 #include "repops/src/philox.h"
+#include "repops/op_image.h"
 
 static int64_t batch_rows(const ro_call *call) {
     return call->output.dim[0];

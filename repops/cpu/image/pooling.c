@@ -2,6 +2,7 @@
  * channels, a tile of which stays in the first-level cache. */
 #include "repops/cpu/isa.h"
 #include "repops/src/conv.h"
+#include "repops/op_image.h"
 
 enum { TILE = 512 };
 

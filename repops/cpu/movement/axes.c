@@ -3,6 +3,7 @@
  * once. */
 #include "repops/cpu/isa.h"
 #include "repops/src/half.h"
+#include "repops/op_movement.h"
 
 /* The output as rows of n runs; a run is `run` elements from one place, or all `fill`. */
 typedef struct {

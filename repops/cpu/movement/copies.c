@@ -1,6 +1,8 @@
 /* Data movement, SPEC.md section 5: bits are kept, so everything is copied as integers. */
 #include "repops/cpu/isa.h"
 #include "repops/src/half.h"
+#include "repops/op_attention.h"
+#include "repops/op_movement.h"
 
 static void copy_row(uint32_t *to, const uint32_t *from, int64_t count) {
     memcpy(to, from, (size_t)count * sizeof *to);

@@ -2,6 +2,7 @@
  * positions that carry one id. Positions are first sorted by id (a counting sort keeps them
  * ascending), so the time is in proportion to the sizes of dy and of the output. */
 #include "repops/cpu/isa.h"
+#include "repops/op_movement.h"
 
 enum { TILE = 256, LEVELS = 7 }; /* 64^7 > 2^40 positions */
 

@@ -1,6 +1,7 @@
 /* Rows that replace others, SPEC.md section 5. Where the output is x, they are all that is copied.
  */
 #include "repops/cpu/isa.h"
+#include "repops/op_movement.h"
 
 /* The places along the axis that rows replace are [first, last); `from` is the first row of them.
  */

@@ -4,6 +4,7 @@
  * and of the output is touched once, whatever the strides. */
 #include "repops/cpu/gemm/gemm_pack.h"
 #include "repops/cpu/rows/stream.h"
+#include "repops/op_movement.h"
 
 enum { TILE = 16 };
 

@@ -3,6 +3,8 @@
 #include "repops/cpu/rows/columns.h"
 #include "repops/cpu/rows/max.h"
 #include "repops/cpu/rows/stream.h"
+#include "repops/op_movement.h"
+#include "repops/op_reduce.h"
 
 enum { TILE = COLUMN_TILE };
 

@@ -1,6 +1,7 @@
 /* Column reductions, SPEC.md section 3.3. An item is one tile of columns of one group of rows: its
  * accumulators stay in the first-level cache, and compilers vectorise across columns. */
 #include "repops/cpu/rows/columns.h"
+#include "repops/op_reduce.h"
 
 enum { TILE = COLUMN_TILE };
 

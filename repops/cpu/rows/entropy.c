@@ -1,5 +1,6 @@
 /* Softmax cross-entropy, SPEC.md section 7.2. An item is a row. */
 #include "repops/cpu/elements/functions.h"
+#include "repops/op_softmax.h"
 
 static int64_t width(const ro_call *call) {
     return call->input[0].dim[call->input[0].ndim - 1];

@@ -2,6 +2,7 @@
 #include "repops/cpu/rows/columns.h"
 #include "repops/cpu/rows/levels.h"
 #include "repops/cpu/rows/stream.h"
+#include "repops/op_norm.h"
 
 static int64_t width(const ro_call *call) {
     return call->output.dim[call->output.ndim - 1];

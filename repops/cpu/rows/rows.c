@@ -2,6 +2,7 @@
 #include "repops/cpu/elements/functions.h"
 #include "repops/cpu/rows/lanes.h"
 #include "repops/cpu/rows/max.h"
+#include "repops/op_reduce.h"
 
 /* ---- the block of an item ---- */
 

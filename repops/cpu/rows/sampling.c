@@ -4,6 +4,7 @@
 #include "repops/cpu/elements/integers.h"
 #include "repops/src/philox.h"
 #include "repops/src/sampling.h"
+#include "repops/op_sampling.h"
 
 static int64_t rows(const ro_call *call) {
     return ro_rows_of(&call->input[0]);

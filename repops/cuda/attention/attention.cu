@@ -1,5 +1,6 @@
 /* Attention's operators, SPEC.md section 8. */
 #include "repops/cuda/rows/rows.cuh"
+#include "repops/op_attention.h"
 
 static const float *floats(const void *p) {
     return static_cast<const float *>(p);

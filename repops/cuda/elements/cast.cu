@@ -1,6 +1,7 @@
 /* Conversions between element types, SPEC.md section 5. */
 #include "repops/cuda/cuda.cuh"
 #include "repops/src/half.h"
+#include "repops/op_movement.h"
 
 #include <type_traits>
 

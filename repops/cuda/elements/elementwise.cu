@@ -1,5 +1,6 @@
 /* Elementwise operators, SPEC.md section 6. */
 #include "repops/cuda/elements/functions.cuh"
+#include "repops/op_elementwise.h"
 
 /* ---- functions of one element ---- */
 

@@ -1,6 +1,8 @@
 /* Optimizers, SPEC.md section 9. */
 #include "repops/cuda/ptx.cuh"
 #include "repops/cuda/rows/rows.cuh"
+#include "repops/op_optimizer.h"
+#include "repops/src/schedule.h"
 
 static const float *f32(const void *x) {
     return static_cast<const float *>(x);

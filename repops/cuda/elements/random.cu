@@ -2,6 +2,9 @@
 #include "repops/cuda/rows/rows.cuh"
 #include "repops/src/half.h"
 #include "repops/src/philox.h"
+#include "repops/op_elementwise.h"
+#include "repops/op_image.h"
+#include "repops/op_movement.h"
 
 /* ---- blocks of four elements: a thread has one ---- */
 

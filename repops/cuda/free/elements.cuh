@@ -9,6 +9,8 @@
 #include "repops/free/probabilities.h"
 #include "repops/free/updates.h"
 #include "repops/src/rope.h"
+#include "repops/operators.h"
+#include "repops/src/keys.h"
 
 namespace FREE_SPACE {
 

@@ -8,6 +8,7 @@
 #include "repops/cuda/free/free.cuh"
 #include "repops/cuda/image/pooling.cuh"
 #include "repops/free/probabilities.h"
+#include "repops/operators.h"
 
 namespace FREE_SPACE {
 

@@ -1,6 +1,7 @@
 /* matmul whose b has elements of 16 bits, which are widened on their way to shared memory: SPEC.md
  * section 3.1. */
 #include "repops/cuda/gemm/gemm_plan.cuh"
+#include "repops/src/matmul.h"
 
 struct half_job {
     const ro_call *call;

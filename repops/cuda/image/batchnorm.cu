@@ -1,5 +1,6 @@
 /* Batch norm, SPEC.md section 12.3. Columns are channels; rows go in groups of 64. */
 #include "repops/cuda/rows/columns.cuh"
+#include "repops/op_image.h"
 
 static const float *f32(const void *x) {
     return static_cast<const float *>(x);

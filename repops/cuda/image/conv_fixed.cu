@@ -1,5 +1,6 @@
 /* Fixed convolutions, SPEC.md section 3.5: their windows are packed as lines of a product. */
 #include "repops/cuda/image/conv_fixed.cuh"
+#include "repops/op_image.h"
 
 /* Lines of a conv_operand or of conv_weights, as fixed_lines have it: those from first_line on, in
  * the steps from first_step on. */

@@ -2,6 +2,7 @@
  * each id's positions stay ascending, and their rows are summed in the order of K. Nothing depends
  * on the order in which blocks run: the counts that atomics make are of integers. */
 #include "repops/cuda/movement/embedding.cuh"
+#include "repops/op_movement.h"
 
 /* ---- sorting positions by id: a stable radix sort, 8 bits at a time ---- */
 

@@ -2,6 +2,8 @@
 #include "repops/cuda/cuda.cuh"
 #include "repops/src/half.h"
 #include "repops/src/rope.h"
+#include "repops/op_attention.h"
+#include "repops/op_movement.h"
 
 /* ---- sources ---- */
 

@@ -1,6 +1,7 @@
 /* Rows that replace others, SPEC.md section 5. Where the output is x, they are all that is written.
  */
 #include "repops/cuda/cuda.cuh"
+#include "repops/op_movement.h"
 
 enum { PUT_THREADS = 256, PUT_EACH = 4 };
 

@@ -1,6 +1,7 @@
 /* transpose, SPEC.md section 5. The input is read along its last dimension and the output written
  * along its own, by tiles in shared memory; where the two are the same, a copy of rows. */
 #include "repops/cuda/cuda.cuh"
+#include "repops/op_movement.h"
 
 enum { TILE = 32, ROWS = 8, DIMS = RO_MAX_DIMS };
 

@@ -3,6 +3,7 @@
 #define REPOPS_CUDA_COLUMNS_CUH
 
 #include "repops/cuda/rows/rows.cuh"
+#include "repops/op_reduce.h"
 
 enum { COLUMN_THREADS = 128, COLUMN_EACH = 16 };
 

@@ -1,5 +1,6 @@
 /* Layer norm and RMS norm, SPEC.md sections 7.1 and 7.3. */
 #include "repops/cuda/rows/rows.cuh"
+#include "repops/op_norm.h"
 
 static const float *floats(const void *p) {
     return static_cast<const float *>(p);

@@ -3,6 +3,7 @@
 #include "repops/cuda/cuda.cuh"
 #include "repops/src/philox.h"
 #include "repops/src/sampling.h"
+#include "repops/op_sampling.h"
 
 static const int32_t *integers(const void *p) {
     return static_cast<const int32_t *>(p);

@@ -1,5 +1,6 @@
 /* Softmax and its losses, SPEC.md section 7.2. */
 #include "repops/cuda/rows/rows.cuh"
+#include "repops/op_softmax.h"
 
 static const float *floats(const void *p) {
     return static_cast<const float *>(p);

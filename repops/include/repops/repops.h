@@ -37,7 +37,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Whoever defines RO_SECTIONS names the headers op_*.h itself, and is not compiled again for every
+ * operator that is added. */
+#ifndef RO_SECTIONS
 #include "repops/operators.h"
+#endif
 
 #ifdef __cplusplus
 extern "C" {
