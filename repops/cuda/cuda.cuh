@@ -47,6 +47,12 @@ struct ro_cuda : ro_device {
 typedef ro_status ro_cuda_operator(ro_cuda *d, const ro_call *call, const void *const *in,
                                    void *out);
 
+/* Below a function: it runs operator `name`, by its name in operators.def. device.cu has a row of
+ * every operator: without one the library does not link. */
+#define RO_CUDA_KERNEL(name, ...)                                                                  \
+    extern ro_cuda_operator *const ro_cuda_kernel_##name;                                          \
+    ro_cuda_operator *const ro_cuda_kernel_##name = __VA_ARGS__;
+
 /* ---- errors and memory, device.cu ---- */
 
 ro_status ro_cuda_fail(ro_cuda *d, ro_status status, const char *format, ...)
@@ -79,30 +85,6 @@ template <class K> static ro_status ro_cuda_allow(ro_cuda *d, K *kernel, const c
         d->allowed[d->allowed_count++] = name;
     return status;
 }
-
-/* ---- tables: each fills in its operators ---- */
-
-void ro_cuda_add_elementwise(ro_cuda_operator **table);
-void ro_cuda_add_rows(ro_cuda_operator **table);
-void ro_cuda_add_columns(ro_cuda_operator **table);
-void ro_cuda_add_norm(ro_cuda_operator **table);
-void ro_cuda_add_softmax(ro_cuda_operator **table);
-void ro_cuda_add_axes(ro_cuda_operator **table);
-void ro_cuda_add_sampling(ro_cuda_operator **table);
-void ro_cuda_add_cast(ro_cuda_operator **table);
-void ro_cuda_add_movement(ro_cuda_operator **table);
-void ro_cuda_add_put_rows(ro_cuda_operator **table);
-void ro_cuda_add_transpose(ro_cuda_operator **table);
-void ro_cuda_add_random(ro_cuda_operator **table);
-void ro_cuda_add_embedding(ro_cuda_operator **table);
-void ro_cuda_add_optimizer(ro_cuda_operator **table);
-void ro_cuda_add_pooling(ro_cuda_operator **table);
-void ro_cuda_add_batchnorm(ro_cuda_operator **table);
-void ro_cuda_add_matmul(ro_cuda_operator **table);
-void ro_cuda_add_fixed(ro_cuda_operator **table);
-void ro_cuda_add_conv(ro_cuda_operator **table);
-void ro_cuda_add_conv_fixed(ro_cuda_operator **table);
-void ro_cuda_add_attention(ro_cuda_operator **table);
 
 /* ---- functions that are no operators ---- */
 

@@ -102,40 +102,24 @@ static void close_device(ro_device *device) {
     free(d);
 }
 
-static ro_cuda_operator *const *operators() {
-    static ro_cuda_operator *table[RO_OP_END];
-    static const bool filled = [] {
-        ro_cuda_add_elementwise(table);
-        ro_cuda_add_rows(table);
-        ro_cuda_add_columns(table);
-        ro_cuda_add_norm(table);
-        ro_cuda_add_softmax(table);
-        ro_cuda_add_axes(table);
-        ro_cuda_add_sampling(table);
-        ro_cuda_add_cast(table);
-        ro_cuda_add_movement(table);
-        ro_cuda_add_put_rows(table);
-        ro_cuda_add_transpose(table);
-        ro_cuda_add_random(table);
-        ro_cuda_add_embedding(table);
-        ro_cuda_add_optimizer(table);
-        ro_cuda_add_pooling(table);
-        ro_cuda_add_batchnorm(table);
-        ro_cuda_add_matmul(table);
-        ro_cuda_add_fixed(table);
-        ro_cuda_add_conv(table);
-        ro_cuda_add_conv_fixed(table);
-        ro_cuda_add_attention(table);
-        return true;
-    }();
-    (void)filled;
-    return table;
+#define RO_OPERATOR(number, NAME, name, ...)                                                       \
+    extern RO_HIDDEN ro_cuda_operator *const ro_cuda_kernel_##name;
+#include "repops/src/operators.def"
+
+#define RO_OPERATOR(number, NAME, name, ...)                                                       \
+    case number: return ro_cuda_kernel_##name;
+
+static ro_cuda_operator *operator_of(int op) {
+    switch (op) {
+#include "repops/src/operators.def"
+    default: return nullptr; /* experimental, of which this library has none */
+    }
 }
 
 static ro_status device_run(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    ro_cuda_operator *f = operators()[call->op];
+    ro_cuda_operator *f = operator_of(call->op);
     if (!f)
-        return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: there is no operator %s yet",
+        return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: there is no operator %s",
                             ro_op_describe(call->op)->name);
     return f(d, call, in, out);
 }

@@ -73,6 +73,7 @@ static ro_status attn_max(ro_cuda *d, const ro_call *call, const void *const *in
                        !call->attr[RO_MASKED_CAUSAL] && ro_packable(keys_of(call), floats(in[0])),
                        max_terms{floats(in[0])});
 }
+RO_CUDA_KERNEL(attn_max, attn_max)
 
 /* Blocks of what such queries admit; there may be less than nothing of it. */
 struct placed_view {
@@ -100,6 +101,7 @@ static ro_status attn_max_at(ro_cuda *d, const ro_call *call, const void *const 
                               ro_divider(key_blocks(keys_of(call))), placed_keys(call, in[1])};
     return reduce_rows(d, call, out, view, false, placed_max{{floats(in[0])}});
 }
+RO_CUDA_KERNEL(attn_max_at, attn_max_at)
 
 template <class A> struct attn_exp_of {
     const float *s, *mc;
@@ -159,22 +161,26 @@ static ro_status attn_exp_as(ro_cuda *d, const ro_call *call, const void *const 
 static ro_status attn_exp(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return attn_exp_as(d, call, in, out, admitted_keys(call));
 }
+RO_CUDA_KERNEL(attn_exp, attn_exp)
 
 static ro_status attn_exp_at(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return attn_exp_as(d, call, in, out, placed_keys(call, in[2]));
 }
+RO_CUDA_KERNEL(attn_exp_at, attn_exp_at)
 
 static ro_status attn_prob(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const int64_t keys = keys_of(call);
     const attn_prob_of f = {floats(in[0]), floats(in[1]), floats(in[2]), admitted_keys(call)};
     return map_rows(d, call, out, in_numel(call, 0), keys, ro_packable(keys, f.s), f);
 }
+RO_CUDA_KERNEL(attn_prob, attn_prob)
 
 static ro_status attn_dscore(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const int64_t keys = keys_of(call);
     const attn_dscore_of f = {floats(in[0]), floats(in[1]), floats(in[2]), admitted_keys(call)};
     return map_rows(d, call, out, in_numel(call, 0), keys, ro_packable(keys, f.p, f.dp), f);
 }
+RO_CUDA_KERNEL(attn_dscore, attn_dscore)
 
 /* ---- attn_av and attn_av_at: a tile of queries and columns against one block of keys ---- */
 
@@ -265,10 +271,12 @@ static ro_status attn_av_as(ro_cuda *d, const ro_call *call, const void *const *
 static ro_status attn_av(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return attn_av_as<false>(d, call, in, out, nullptr);
 }
+RO_CUDA_KERNEL(attn_av, attn_av)
 
 static ro_status attn_av_at(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return attn_av_as<true>(d, call, in, out, in[2]);
 }
+RO_CUDA_KERNEL(attn_av_at, attn_av_at)
 
 /* ---- the walk over blocks ---- */
 
@@ -306,6 +314,7 @@ static ro_status attn_l(ro_cuda *d, const ro_call *call, const void *const *in, 
         return ro_canon(l.at[0]);
     });
 }
+RO_CUDA_KERNEL(attn_l, attn_l)
 
 struct attn_out_of {
     const float *mc, *ac, *l;
@@ -328,6 +337,7 @@ static ro_status attn_out(ro_cuda *d, const ro_call *call, const void *const *in
     const attn_out_of f = {floats(in[0]), floats(in[1]), floats(in[2]), keys_of(call), size};
     return map_rows(d, call, out, ro_shape_numel(&call->output), size, ro_packable(size, f.ac), f);
 }
+RO_CUDA_KERNEL(attn_out, attn_out)
 
 /* ---- heads of a group ---- */
 
@@ -346,17 +356,4 @@ static ro_status repeat_heads_grad(ro_cuda *d, const ro_call *call, const void *
         return ro_canon(sum);
     });
 }
-
-void ro_cuda_add_attention(ro_cuda_operator **table) {
-    table[RO_OP_ATTN_MAX] = attn_max;
-    table[RO_OP_ATTN_EXP] = attn_exp;
-    table[RO_OP_ATTN_AV] = attn_av;
-    table[RO_OP_ATTN_MAX_AT] = attn_max_at;
-    table[RO_OP_ATTN_EXP_AT] = attn_exp_at;
-    table[RO_OP_ATTN_AV_AT] = attn_av_at;
-    table[RO_OP_ATTN_L] = attn_l;
-    table[RO_OP_ATTN_OUT] = attn_out;
-    table[RO_OP_ATTN_PROB] = attn_prob;
-    table[RO_OP_ATTN_DSCORE] = attn_dscore;
-    table[RO_OP_REPEAT_HEADS_GRAD] = repeat_heads_grad;
-}
+RO_CUDA_KERNEL(repeat_heads_grad, repeat_heads_grad)

@@ -91,7 +91,4 @@ static ro_status cast(ro_cuda *d, const ro_call *call, const void *const *in, vo
         });
     });
 }
-
-void ro_cuda_add_cast(ro_cuda_operator **table) {
-    table[RO_OP_CAST] = cast;
-}
+RO_CUDA_KERNEL(cast, cast)

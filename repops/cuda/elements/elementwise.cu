@@ -9,6 +9,18 @@ ro_status function(ro_cuda *d, const ro_call *call, const void *const *in, void 
     const float *x = static_cast<const float *>(in[0]);
     return map<float>(d, call, out, [=] __device__(int64_t i) { return F::of(x[i]); });
 }
+RO_CUDA_KERNEL(exp, function<exp_of>)
+RO_CUDA_KERNEL(log, function<log_of>)
+RO_CUDA_KERNEL(sqrt, function<sqrt_of>)
+RO_CUDA_KERNEL(rsqrt, function<rsqrt_of>)
+RO_CUDA_KERNEL(tanh, function<tanh_of>)
+RO_CUDA_KERNEL(erf, function<erf_of>)
+RO_CUDA_KERNEL(sigmoid, function<sigmoid_of>)
+RO_CUDA_KERNEL(silu, function<silu_of>)
+RO_CUDA_KERNEL(gelu, function<gelu_of>)
+RO_CUDA_KERNEL(gelu_erf, function<gelu_erf_of>)
+RO_CUDA_KERNEL(relu, function<relu_of>)
+RO_CUDA_KERNEL(abs, function<abs_of>)
 
 template <class F>
 ro_status slope(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
@@ -16,6 +28,12 @@ ro_status slope(ro_cuda *d, const ro_call *call, const void *const *in, void *ou
     return map<float>(d, call, out,
                       [=] __device__(int64_t i) { return ro_canon(dy[i] * F::of(x[i])); });
 }
+RO_CUDA_KERNEL(gelu_grad, slope<gelu_slope>)
+RO_CUDA_KERNEL(tanh_grad, slope<tanh_slope>)
+RO_CUDA_KERNEL(erf_grad, slope<erf_slope>)
+RO_CUDA_KERNEL(sigmoid_grad, slope<sigmoid_slope>)
+RO_CUDA_KERNEL(silu_grad, slope<silu_slope>)
+RO_CUDA_KERNEL(gelu_erf_grad, slope<gelu_erf_slope>)
 
 /* dy keeps its bits even if it is a NaN. It is read whatever x is, as its sectors are read in any
  * case: at once, not when x is there. */
@@ -28,6 +46,7 @@ static ro_status relu_grad(ro_cuda *d, const ro_call *call, const void *const *i
         return x[i] > 0 ? kept : x[i] != x[i] ? RO_QNAN_BITS : 0;
     });
 }
+RO_CUDA_KERNEL(relu_grad, relu_grad)
 
 static ro_status leaky_relu(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *x = static_cast<const float *>(in[0]), slope = attr_f(call, RO_LEAKY_SLOPE);
@@ -35,6 +54,7 @@ static ro_status leaky_relu(ro_cuda *d, const ro_call *call, const void *const *
         return ro_canon(x[i] * ro_if_ge(0.0f, x[i], slope, 1.0f));
     });
 }
+RO_CUDA_KERNEL(leaky_relu, leaky_relu)
 
 static ro_status leaky_relu_grad(ro_cuda *d, const ro_call *call, const void *const *in,
                                  void *out) {
@@ -44,6 +64,7 @@ static ro_status leaky_relu_grad(ro_cuda *d, const ro_call *call, const void *co
         return ro_unless_nan(x[i], ro_canon(dy[i] * ro_if_ge(0.0f, x[i], slope, 1.0f)));
     });
 }
+RO_CUDA_KERNEL(leaky_relu_grad, leaky_relu_grad)
 
 /* ---- arithmetic; b repeats ---- */
 
@@ -90,17 +111,25 @@ ro_status arithmetic(ro_cuda *d, const ro_call *call, const void *const *in, voi
         return ro_canon(F::of(a[i], b[period.remainder(i)]));
     });
 }
+RO_CUDA_KERNEL(max, arithmetic<larger_of>)
+RO_CUDA_KERNEL(min, arithmetic<smaller_of>)
+RO_CUDA_KERNEL(add, arithmetic<add_of>)
+RO_CUDA_KERNEL(sub, arithmetic<sub_of>)
+RO_CUDA_KERNEL(mul, arithmetic<mul_of>)
+RO_CUDA_KERNEL(div, arithmetic<div_of>)
 
 static ro_status scale(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *x = static_cast<const float *>(in[0]), factor = attr_f(call, RO_SCALE_FACTOR);
     return map<float>(d, call, out, [=] __device__(int64_t i) { return ro_canon(x[i] * factor); });
 }
+RO_CUDA_KERNEL(scale, scale)
 
 static ro_status div_const(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *x = static_cast<const float *>(in[0]),
                 divisor = attr_f(call, RO_DIV_CONST_DIVISOR);
     return map<float>(d, call, out, [=] __device__(int64_t i) { return ro_canon(x[i] / divisor); });
 }
+RO_CUDA_KERNEL(div_const, div_const)
 
 /* ---- choices ---- */
 
@@ -119,6 +148,7 @@ static ro_status compare(ro_cuda *d, const ro_call *call, const void *const *in,
     return call->input[0].dtype == RO_F32 ? compare_as<float>(d, call, in, out)
                                           : compare_as<int32_t>(d, call, in, out);
 }
+RO_CUDA_KERNEL(compare, compare)
 
 /* Unsigned numbers wrap. */
 static ro_status iadd(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
@@ -128,6 +158,7 @@ static ro_status iadd(ro_cuda *d, const ro_call *call, const void *const *in, vo
     return map<uint32_t>(d, call, out,
                          [=] __device__(int64_t i) { return a[i] + b[period.remainder(i)]; });
 }
+RO_CUDA_KERNEL(iadd, iadd)
 
 template <class T>
 static ro_status where_as(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
@@ -143,38 +174,4 @@ static ro_status where(ro_cuda *d, const ro_call *call, const void *const *in, v
     default: return where_as<uint8_t>(d, call, in, out);
     }
 }
-
-void ro_cuda_add_elementwise(ro_cuda_operator **table) {
-    table[RO_OP_EXP] = function<exp_of>;
-    table[RO_OP_LOG] = function<log_of>;
-    table[RO_OP_SQRT] = function<sqrt_of>;
-    table[RO_OP_RSQRT] = function<rsqrt_of>;
-    table[RO_OP_TANH] = function<tanh_of>;
-    table[RO_OP_ERF] = function<erf_of>;
-    table[RO_OP_SIGMOID] = function<sigmoid_of>;
-    table[RO_OP_SILU] = function<silu_of>;
-    table[RO_OP_GELU] = function<gelu_of>;
-    table[RO_OP_GELU_ERF] = function<gelu_erf_of>;
-    table[RO_OP_RELU] = function<relu_of>;
-    table[RO_OP_GELU_GRAD] = slope<gelu_slope>;
-    table[RO_OP_TANH_GRAD] = slope<tanh_slope>;
-    table[RO_OP_ERF_GRAD] = slope<erf_slope>;
-    table[RO_OP_SIGMOID_GRAD] = slope<sigmoid_slope>;
-    table[RO_OP_SILU_GRAD] = slope<silu_slope>;
-    table[RO_OP_GELU_ERF_GRAD] = slope<gelu_erf_slope>;
-    table[RO_OP_RELU_GRAD] = relu_grad;
-    table[RO_OP_MAX] = arithmetic<larger_of>;
-    table[RO_OP_MIN] = arithmetic<smaller_of>;
-    table[RO_OP_ABS] = function<abs_of>;
-    table[RO_OP_COMPARE] = compare;
-    table[RO_OP_WHERE] = where;
-    table[RO_OP_IADD] = iadd;
-    table[RO_OP_LEAKY_RELU] = leaky_relu;
-    table[RO_OP_LEAKY_RELU_GRAD] = leaky_relu_grad;
-    table[RO_OP_ADD] = arithmetic<add_of>;
-    table[RO_OP_SUB] = arithmetic<sub_of>;
-    table[RO_OP_MUL] = arithmetic<mul_of>;
-    table[RO_OP_DIV] = arithmetic<div_of>;
-    table[RO_OP_SCALE] = scale;
-    table[RO_OP_DIV_CONST] = div_const;
-}
+RO_CUDA_KERNEL(where, where)

@@ -20,6 +20,7 @@ static ro_status lr_schedule(ro_cuda *d, const ro_call *call, const void *const 
         return ro_canon(ro_learning_rate(a.attr, *step));
     });
 }
+RO_CUDA_KERNEL(lr_schedule, lr_schedule)
 
 static ro_status bias_correction(ro_cuda *d, const ro_call *call, const void *const *in,
                                  void *out) {
@@ -28,12 +29,14 @@ static ro_status bias_correction(ro_cuda *d, const ro_call *call, const void *co
         return ro_canon(ro_fma(beta, c[i], 1.0f - beta));
     });
 }
+RO_CUDA_KERNEL(bias_correction, bias_correction)
 
 static ro_status clip_scale(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *sum = f32(in[0]), limit = attr_f(call, RO_CLIP_SCALE_MAX_NORM);
     return map<float>(d, call, out,
                       [=] __device__(int64_t i) { return ro_clip_scale(sum[i], limit); });
 }
+RO_CUDA_KERNEL(clip_scale, clip_scale)
 
 /* ---- AdamW ---- */
 
@@ -52,6 +55,7 @@ static ro_status adamw_m(ro_cuda *d, const ro_call *call, const void *const *in,
     return map<float>(d, call, out,
                       [=] __device__(int64_t i) { return next_m(m[i], g[i], *clip, beta); });
 }
+RO_CUDA_KERNEL(adamw_m, adamw_m)
 
 static ro_status adamw_v(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *v = f32(in[0]), *g = f32(in[1]), *clip = f32(in[2]),
@@ -59,6 +63,7 @@ static ro_status adamw_v(ro_cuda *d, const ro_call *call, const void *const *in,
     return map<float>(d, call, out,
                       [=] __device__(int64_t i) { return next_v(v[i], g[i], *clip, beta); });
 }
+RO_CUDA_KERNEL(adamw_v, adamw_v)
 
 static ro_status adamw_w(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *w = f32(in[0]), *m = f32(in[1]), *v = f32(in[2]);
@@ -68,6 +73,7 @@ static ro_status adamw_w(ro_cuda *d, const ro_call *call, const void *const *in,
         return ro_adamw_w(w[i], m[i], v[i], {1.0f / *c1, 1.0f / *c2, *lr, eps, decay});
     });
 }
+RO_CUDA_KERNEL(adamw_w, adamw_w)
 
 /* ---- AdamW of many parameters ----
  *
@@ -173,12 +179,14 @@ static ro_status sgd_m(ro_cuda *d, const ro_call *call, const void *const *in, v
         return ro_canon(ro_fma(momentum, m[i], ro_fma(decay, w[i], g[i] * *clip)));
     });
 }
+RO_CUDA_KERNEL(sgd_m, sgd_m)
 
 static ro_status sgd_w(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *w = f32(in[0]), *m = f32(in[1]), *lr = f32(in[2]);
     return map<float>(d, call, out,
                       [=] __device__(int64_t i) { return ro_canon(ro_fma(-*lr, m[i], w[i])); });
 }
+RO_CUDA_KERNEL(sgd_w, sgd_w)
 
 static ro_status sgd_nesterov(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *w = f32(in[0]), *m = f32(in[1]), *g = f32(in[2]), *clip = f32(in[3]);
@@ -189,6 +197,7 @@ static ro_status sgd_nesterov(ro_cuda *d, const ro_call *call, const void *const
         return ro_canon(ro_fma(-*lr, ro_fma(momentum, m[i], direction), w[i]));
     });
 }
+RO_CUDA_KERNEL(sgd_nesterov, sgd_nesterov)
 
 /* ---- SGD, both operators at once ---- */
 
@@ -227,16 +236,4 @@ ro_status ro_cuda_sgd(ro_cuda *d, const ro_sgd_job *j) {
         RO_LAUNCH(sgd_kernel, ro_grid(ceil_div(j->step.count, STEP_STRETCH)), dim3(STEP_THREADS), 0,
                   d->stream, *j, whole);
     return ro_cuda_launched(d, "sgd");
-}
-
-void ro_cuda_add_optimizer(ro_cuda_operator **table) {
-    table[RO_OP_LR_SCHEDULE] = lr_schedule;
-    table[RO_OP_BIAS_CORRECTION] = bias_correction;
-    table[RO_OP_CLIP_SCALE] = clip_scale;
-    table[RO_OP_ADAMW_M] = adamw_m;
-    table[RO_OP_ADAMW_V] = adamw_v;
-    table[RO_OP_ADAMW_W] = adamw_w;
-    table[RO_OP_SGD_M] = sgd_m;
-    table[RO_OP_SGD_W] = sgd_w;
-    table[RO_OP_SGD_NESTEROV] = sgd_nesterov;
 }

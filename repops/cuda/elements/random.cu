@@ -84,6 +84,7 @@ static ro_status normal(ro_cuda *d, const ro_call *call, const void *const *, vo
                  normal_of{source_of(call, nullptr), attr_f(call, RO_NORMAL_MEAN),
                            attr_f(call, RO_NORMAL_STD)});
 }
+RO_CUDA_KERNEL(normal, normal)
 
 struct uniform_of : source {
     float low, high;
@@ -98,6 +99,7 @@ static ro_status uniform(ro_cuda *d, const ro_call *call, const void *const *, v
                  uniform_of{source_of(call, nullptr), attr_f(call, RO_UNIFORM_LOW),
                             attr_f(call, RO_UNIFORM_HIGH)});
 }
+RO_CUDA_KERNEL(uniform, uniform)
 
 struct dropout_of : source {
     static const bool READS = true;
@@ -114,6 +116,7 @@ static ro_status dropout(ro_cuda *d, const ro_call *call, const void *const *in,
                  dropout_of{source_of(call, in[1]), (uint32_t)call->attr[RO_DROPOUT_THRESHOLD],
                             attr_f(call, RO_DROPOUT_SCALE)});
 }
+RO_CUDA_KERNEL(dropout, dropout)
 
 /* ---- cast_stochastic: a thread has a block of Philox, eight elements ---- */
 
@@ -139,6 +142,7 @@ static ro_status cast_stochastic(ro_cuda *d, const ro_call *call, const void *co
               static_cast<const float *>(in[0]), static_cast<uint16_t *>(out), count);
     return ro_cuda_launched(d, ro_op_describe(call->op)->name);
 }
+RO_CUDA_KERNEL(cast_stochastic, cast_stochastic)
 
 /* ---- permutations ---- */
 
@@ -149,6 +153,7 @@ static ro_status permutation(ro_cuda *d, const ro_call *call, const void *const 
         return (uint32_t)ro_permute(s.seed, s.stream, *s.step, count, (uint64_t)i);
     });
 }
+RO_CUDA_KERNEL(permutation, permutation)
 
 /* Finds which of `count` records row `row` of a batch reads. */
 struct shuffle {
@@ -236,6 +241,7 @@ static ro_status read_batch(ro_cuda *d, const ro_call *call, const void *const *
     default: return read_all<int32_t>(d, call, in, out);
     }
 }
+RO_CUDA_KERNEL(read_batch, read_batch)
 
 /* ---- images ---- */
 
@@ -256,6 +262,7 @@ static ro_status read_images(ro_cuda *d, const ro_call *call, const void *const 
         return ro_canon(ro_fma((float)data[from + at], scale, bias));
     });
 }
+RO_CUDA_KERNEL(read_images, read_images)
 
 static ro_status read_labels(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const uint8_t *data = static_cast<const uint8_t *>(in[0]);
@@ -266,14 +273,4 @@ static ro_status read_labels(ro_cuda *d, const ro_call *call, const void *const 
         return (int32_t)data[(int64_t)rows.record(i) * size + offset];
     });
 }
-
-void ro_cuda_add_random(ro_cuda_operator **table) {
-    table[RO_OP_NORMAL] = normal;
-    table[RO_OP_UNIFORM] = uniform;
-    table[RO_OP_DROPOUT] = dropout;
-    table[RO_OP_CAST_STOCHASTIC] = cast_stochastic;
-    table[RO_OP_PERMUTATION] = permutation;
-    table[RO_OP_READ_BATCH] = read_batch;
-    table[RO_OP_READ_IMAGES] = read_images;
-    table[RO_OP_READ_LABELS] = read_labels;
-}
+RO_CUDA_KERNEL(read_labels, read_labels)

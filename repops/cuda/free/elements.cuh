@@ -32,6 +32,24 @@ static ro_status each(ro_cuda *d, const ro_call *call, const void *const *in, co
     o.p = ro_op_describe(call->op)->attr_count > 0 ? attr_of(call, 0) : ap_exact(0);
     return elements(d, call, out, of_elements<f>{o});
 }
+RO_CUDA_FREE(div_const, each<div_const_of>)
+RO_CUDA_FREE(scale, each<scale_of>)
+RO_CUDA_FREE(sqrt, each<sqrt_of>)
+RO_CUDA_FREE(rsqrt, each<rsqrt_of>)
+RO_CUDA_FREE(exp, each<exp_of>)
+RO_CUDA_FREE(log, each<log_of>)
+RO_CUDA_FREE(tanh, each<tanh_of>)
+RO_CUDA_FREE(erf, each<erf_of>)
+RO_CUDA_FREE(sigmoid, each<sigmoid_of>)
+RO_CUDA_FREE(silu, each<silu_of>)
+RO_CUDA_FREE(gelu, each<gelu_of>)
+RO_CUDA_FREE(gelu_erf, each<gelu_erf_of>)
+RO_CUDA_FREE(tanh_grad, each<tanh_grad_of>)
+RO_CUDA_FREE(sigmoid_grad, each<sigmoid_grad_of>)
+RO_CUDA_FREE(erf_grad, each<erf_grad_of>)
+RO_CUDA_FREE(silu_grad, each<silu_grad_of>)
+RO_CUDA_FREE(gelu_grad, each<gelu_grad_of>)
+RO_CUDA_FREE(gelu_erf_grad, each<gelu_erf_grad_of>)
 
 /* b repeats. */
 template <formula *f>
@@ -45,6 +63,10 @@ static ro_status pair(ro_cuda *d, const ro_call *call, const void *const *in, co
         return f(o, 0, how());
     });
 }
+RO_CUDA_FREE(add, pair<add_of>)
+RO_CUDA_FREE(sub, pair<sub_of>)
+RO_CUDA_FREE(mul, pair<mul_of>)
+RO_CUDA_FREE(div, pair<div_of>)
 
 /* ---- norms ---- */
 
@@ -56,6 +78,7 @@ static ro_status ln_rstd(ro_cuda *d, const ro_call *call, const void *const *in,
     o.q = attr_of(call, RO_LN_RSTD_EPS);
     return elements(d, call, out, of_elements<ln_rstd_of>{o});
 }
+RO_CUDA_FREE(ln_rstd, ln_rstd)
 
 static ro_status layernorm(ro_cuda *d, const ro_call *call, const void *const *in,
                            const values &out) {
@@ -70,6 +93,7 @@ static ro_status layernorm(ro_cuda *d, const ro_call *call, const void *const *i
         return layernorm_of(o, i - first, how());
     });
 }
+RO_CUDA_FREE(layernorm, layernorm)
 
 static ro_status rmsnorm(ro_cuda *d, const ro_call *call, const void *const *in,
                          const values &out) {
@@ -82,6 +106,7 @@ static ro_status rmsnorm(ro_cuda *d, const ro_call *call, const void *const *in,
         return rmsnorm_of(o, i - first, how());
     });
 }
+RO_CUDA_FREE(rmsnorm, rmsnorm)
 
 static ro_status ln_dx(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
     const float *dy = f32(in[0]), *gamma = f32(in[1]), *x = f32(in[2]), *mean = f32(in[3]);
@@ -97,6 +122,7 @@ static ro_status ln_dx(ro_cuda *d, const ro_call *call, const void *const *in, c
         return ln_dx_of(o, i - first, how());
     });
 }
+RO_CUDA_FREE(ln_dx, ln_dx)
 
 static ro_status rms_dx(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
     const float *dy = f32(in[0]), *gamma = f32(in[1]), *x = f32(in[2]);
@@ -110,6 +136,7 @@ static ro_status rms_dx(ro_cuda *d, const ro_call *call, const void *const *in, 
         return rms_dx_of(o, i - first, how());
     });
 }
+RO_CUDA_FREE(rms_dx, rms_dx)
 
 static ro_status batchnorm(ro_cuda *d, const ro_call *call, const void *const *in,
                            const values &out) {
@@ -123,6 +150,7 @@ static ro_status batchnorm(ro_cuda *d, const ro_call *call, const void *const *i
         return batchnorm_of(o, c, how());
     });
 }
+RO_CUDA_FREE(batchnorm, batchnorm)
 
 static ro_status bn_dx(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
     operands p = {};
@@ -137,6 +165,7 @@ static ro_status bn_dx(ro_cuda *d, const ro_call *call, const void *const *in, c
         return bn_dx_of(o, c, how());
     });
 }
+RO_CUDA_FREE(bn_dx, bn_dx)
 
 static ro_status bn_running(ro_cuda *d, const ro_call *call, const void *const *in,
                             const values &out) {
@@ -145,6 +174,7 @@ static ro_status bn_running(ro_cuda *d, const ro_call *call, const void *const *
     o.p = attr_of(call, RO_BN_RUNNING_MOMENTUM), o.q = attr_of(call, RO_BN_RUNNING_DIVISOR);
     return elements(d, call, out, of_elements<bn_running_of>{o});
 }
+RO_CUDA_FREE(bn_running, bn_running)
 
 /* ---- softmax and cross-entropy ---- */
 
@@ -163,6 +193,8 @@ static ro_status of_scores(ro_cuda *d, const ro_call *call, const void *const *i
         return f(o, i, how());
     });
 }
+RO_CUDA_FREE(softmax, of_scores<softmax_of>)
+RO_CUDA_FREE(log_softmax, of_scores<log_softmax_of>)
 
 template <formula *f>
 static ro_status of_gradients(ro_cuda *d, const ro_call *call, const void *const *in,
@@ -175,6 +207,8 @@ static ro_status of_gradients(ro_cuda *d, const ro_call *call, const void *const
         return f(o, i, how());
     });
 }
+RO_CUDA_FREE(softmax_grad, of_gradients<softmax_grad_of>)
+RO_CUDA_FREE(log_softmax_grad, of_gradients<log_softmax_grad_of>)
 
 /* The label that does not count; no 32-bit number for the operators that count all. */
 static int64_t ignored(const ro_call *call) {
@@ -194,6 +228,8 @@ static ro_status xent(ro_cuda *d, const ro_call *call, const void *const *in, co
         return xent_of(at(x, r * cols + id), at(m, r), at(l, r), how());
     });
 }
+RO_CUDA_FREE(xent, xent)
+RO_CUDA_FREE(xent_ignore, xent)
 
 static ro_status xent_grad(ro_cuda *d, const ro_call *call, const void *const *in,
                            const values &out) {
@@ -211,6 +247,8 @@ static ro_status xent_grad(ro_cuda *d, const ro_call *call, const void *const *i
                                             : xent_grad_of(o, i, how());
     });
 }
+RO_CUDA_FREE(xent_grad, xent_grad)
+RO_CUDA_FREE(xent_ignore_grad, xent_grad)
 
 /* ---- attention ---- */
 
@@ -255,6 +293,8 @@ static ro_status attn_exp(ro_cuda *d, const ro_call *call, const void *const *in
         return attn_exp_of(o, i, how());
     });
 }
+RO_CUDA_FREE(attn_exp, attn_exp)
+RO_CUDA_FREE(attn_exp_at, attn_exp)
 
 static ro_status attn_prob(ro_cuda *d, const ro_call *call, const void *const *in,
                            const values &out) {
@@ -269,6 +309,7 @@ static ro_status attn_prob(ro_cuda *d, const ro_call *call, const void *const *i
         return softmax_of(o, i, how());
     });
 }
+RO_CUDA_FREE(attn_prob, attn_prob)
 
 static ro_status attn_dscore(ro_cuda *d, const ro_call *call, const void *const *in,
                              const values &out) {
@@ -283,6 +324,7 @@ static ro_status attn_dscore(ro_cuda *d, const ro_call *call, const void *const 
         return softmax_grad_of(o, i, how());
     });
 }
+RO_CUDA_FREE(attn_dscore, attn_dscore)
 
 /* ---- updates of parameters ---- */
 
@@ -317,6 +359,8 @@ static ro_status moment(ro_cuda *d, const ro_call *call, const void *const *in, 
     o.q = attr_of(call, RO_MOMENT_BETA), o.r = ap_sub(ap_exact(1), o.q);
     return update<f>(d, call, out, o, {f32(in[2]), nullptr, nullptr, nullptr});
 }
+RO_CUDA_FREE(adamw_m, moment<adamw_m_of>)
+RO_CUDA_FREE(adamw_v, moment<adamw_v_of>)
 
 static ro_status adamw_w(ro_cuda *d, const ro_call *call, const void *const *in,
                          const values &out) {
@@ -324,10 +368,12 @@ static ro_status adamw_w(ro_cuda *d, const ro_call *call, const void *const *in,
     o.s = attr_of(call, RO_ADAMW_W_EPS), o.t = attr_of(call, RO_ADAMW_W_DECAY);
     return update<adamw_w_of>(d, call, out, o, {f32(in[3]), f32(in[4]), f32(in[5]), nullptr});
 }
+RO_CUDA_FREE(adamw_w, adamw_w)
 
 static ro_status sgd_w(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
     return update<sgd_w_of>(d, call, out, inputs(in, 2), {nullptr, nullptr, nullptr, f32(in[2])});
 }
+RO_CUDA_FREE(sgd_w, sgd_w)
 
 template <formula *f, bool nesterov>
 static ro_status sgd(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
@@ -336,6 +382,8 @@ static ro_status sgd(ro_cuda *d, const ro_call *call, const void *const *in, con
     return update<f>(d, call, out, o,
                      {f32(in[3]), nullptr, nullptr, nesterov ? f32(in[4]) : nullptr});
 }
+RO_CUDA_FREE(sgd_m, sgd<sgd_m_of, false>)
+RO_CUDA_FREE(sgd_nesterov, sgd<sgd_nesterov_of, true>)
 
 /* ---- rotary positions: cosines and sines are SPEC 13's, only the turn is computed here ---- */
 
@@ -362,55 +410,7 @@ static ro_status rope(ro_cuda *d, const ro_call *call, const void *const *in, co
                           second ? turned : ap_negative(turned), how());
     });
 }
-
-static void add_elements(free_operator **table) {
-    table[RO_OP_ADD] = pair<add_of>;
-    table[RO_OP_SUB] = pair<sub_of>;
-    table[RO_OP_MUL] = pair<mul_of>;
-    table[RO_OP_DIV] = pair<div_of>;
-    table[RO_OP_DIV_CONST] = each<div_const_of>;
-    table[RO_OP_SCALE] = each<scale_of>;
-    table[RO_OP_SQRT] = each<sqrt_of>;
-    table[RO_OP_RSQRT] = each<rsqrt_of>;
-    table[RO_OP_EXP] = each<exp_of>;
-    table[RO_OP_LOG] = each<log_of>;
-    table[RO_OP_TANH] = each<tanh_of>;
-    table[RO_OP_ERF] = each<erf_of>;
-    table[RO_OP_SIGMOID] = each<sigmoid_of>;
-    table[RO_OP_SILU] = each<silu_of>;
-    table[RO_OP_GELU] = each<gelu_of>;
-    table[RO_OP_GELU_ERF] = each<gelu_erf_of>;
-    table[RO_OP_TANH_GRAD] = each<tanh_grad_of>;
-    table[RO_OP_SIGMOID_GRAD] = each<sigmoid_grad_of>;
-    table[RO_OP_ERF_GRAD] = each<erf_grad_of>;
-    table[RO_OP_SILU_GRAD] = each<silu_grad_of>;
-    table[RO_OP_GELU_GRAD] = each<gelu_grad_of>;
-    table[RO_OP_GELU_ERF_GRAD] = each<gelu_erf_grad_of>;
-    table[RO_OP_LN_RSTD] = ln_rstd;
-    table[RO_OP_LAYERNORM] = layernorm;
-    table[RO_OP_LN_DX] = ln_dx;
-    table[RO_OP_RMSNORM] = rmsnorm;
-    table[RO_OP_RMS_DX] = rms_dx;
-    table[RO_OP_BATCHNORM] = batchnorm;
-    table[RO_OP_BN_DX] = bn_dx;
-    table[RO_OP_BN_RUNNING] = bn_running;
-    table[RO_OP_SOFTMAX] = of_scores<softmax_of>;
-    table[RO_OP_LOG_SOFTMAX] = of_scores<log_softmax_of>;
-    table[RO_OP_SOFTMAX_GRAD] = of_gradients<softmax_grad_of>;
-    table[RO_OP_LOG_SOFTMAX_GRAD] = of_gradients<log_softmax_grad_of>;
-    table[RO_OP_XENT] = table[RO_OP_XENT_IGNORE] = xent;
-    table[RO_OP_XENT_GRAD] = table[RO_OP_XENT_IGNORE_GRAD] = xent_grad;
-    table[RO_OP_ATTN_EXP] = table[RO_OP_ATTN_EXP_AT] = attn_exp;
-    table[RO_OP_ATTN_PROB] = attn_prob;
-    table[RO_OP_ATTN_DSCORE] = attn_dscore;
-    table[RO_OP_ADAMW_M] = moment<adamw_m_of>;
-    table[RO_OP_ADAMW_V] = moment<adamw_v_of>;
-    table[RO_OP_ADAMW_W] = adamw_w;
-    table[RO_OP_SGD_M] = sgd<sgd_m_of, false>;
-    table[RO_OP_SGD_W] = sgd_w;
-    table[RO_OP_SGD_NESTEROV] = sgd<sgd_nesterov_of, true>;
-    table[RO_OP_ROPE] = rope;
-}
+RO_CUDA_FREE(rope, rope)
 
 } // namespace FREE_SPACE
 

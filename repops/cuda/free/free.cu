@@ -4,18 +4,23 @@
 #include "repops/cuda/free/products.cuh"
 #include "repops/cuda/free/sums.cuh"
 
+#define ROW_FIXED(number, name)
+#define ROW_FREE(number, name)                                                                     \
+    case number:                                                                                   \
+        return FREE_SPACE::free_operator_##name;
+#define RO_OPERATOR(number, NAME, name, least, most, shape, order, ...) ROW_##order(number, name)
+
+static FREE_SPACE::free_operator *operator_of(int op) {
+    switch (op) {
+#include "repops/src/operators.def"
+    default: return nullptr;
+    }
+}
+
 ro_status FREE_NAME(ro_cuda_free)(ro_cuda *d, const ro_free_values *job) {
-    static FREE_SPACE::free_operator *table[RO_OP_END];
-    static const bool filled = [] {
-        FREE_SPACE::add_elements(table);
-        FREE_SPACE::add_sums(table);
-        FREE_SPACE::add_products(table);
-        return true;
-    }();
-    (void)filled;
-    if (!table[job->call->op])
+    FREE_SPACE::free_operator *f = operator_of(job->call->op);
+    if (!f)
         return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: no free kernel of %s",
                             ro_op_describe(job->call->op)->name);
-    return table[job->call->op](d, job->call, job->in,
-                                {static_cast<real *>(job->value), job->bound});
+    return f(d, job->call, job->in, {static_cast<real *>(job->value), job->bound});
 }

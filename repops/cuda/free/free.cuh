@@ -37,6 +37,10 @@ struct values {
 typedef ro_status free_operator(ro_cuda *d, const ro_call *call, const void *const *in,
                                 const values &out);
 
+/* Below a function: it runs operator `name`, by its name in operators.def. free.cu has a row of
+ * every operator that is FREE there, and does not compile without. */
+#define RO_CUDA_FREE(name, ...) static free_operator *const free_operator_##name = __VA_ARGS__;
+
 RO_DEVICE order how() {
     return order{1, 0};
 }

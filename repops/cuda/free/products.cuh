@@ -430,6 +430,7 @@ static ro_status matmul(ro_cuda *d, const ro_call *call, const void *const *in, 
     const strided b = {f32(in[1]), v.trans_b ? v.k : 1, v.trans_b ? 1 : v.n, v.k * v.n, 0};
     return multiply(d, out, p, a, b, rows_place{0, v.m * v.n, 0, v.n}, "matmul");
 }
+RO_CUDA_FREE(matmul, matmul)
 
 /* Key blocks [first, first + count), of `terms` keys each. */
 static ro_status multiply_blocks(ro_cuda *d, const ro_call *call, const void *const *in,
@@ -461,6 +462,7 @@ static ro_status attn_av(ro_cuda *d, const ro_call *call, const void *const *in,
         status = multiply_blocks(d, call, in, out, whole, 1, rest);
     return status;
 }
+RO_CUDA_FREE(attn_av, attn_av)
 
 /* ---- convolutions ---- */
 
@@ -496,6 +498,7 @@ static ro_status conv2d(ro_cuda *d, const ro_call *call, const void *const *in, 
     const rows_place place = {0, v.width, 0, v.filters};
     return multiply(d, out, p, a, b, place, "conv2d");
 }
+RO_CUDA_FREE(conv2d, conv2d)
 
 static ro_status conv2d_dw(ro_cuda *d, const ro_call *call, const void *const *in,
                            const values &out) {
@@ -508,6 +511,7 @@ static ro_status conv2d_dw(ro_cuda *d, const ro_call *call, const void *const *i
     const rows_place place = {0, v.width, 0, v.filters};
     return multiply(d, out, p, a, b, place, "conv2d_dw");
 }
+RO_CUDA_FREE(conv2d_dw, conv2d_dw)
 
 /* The taps of one dimension that pixels of remainder r by the stride meet: first, first + next,
  * ..., and which window position 0 meets by the first one, by how much that changes with the next.
@@ -570,14 +574,7 @@ static ro_status conv2d_dx(ro_cuda *d, const ro_call *call, const void *const *i
             status = multiply_phase(d, v, in, out, h, w);
     return status;
 }
-
-static void add_products(free_operator **table) {
-    table[RO_OP_MATMUL] = matmul;
-    table[RO_OP_ATTN_AV] = attn_av;
-    table[RO_OP_CONV2D] = conv2d;
-    table[RO_OP_CONV2D_DX] = conv2d_dx;
-    table[RO_OP_CONV2D_DW] = conv2d_dw;
-}
+RO_CUDA_FREE(conv2d_dx, conv2d_dx)
 
 } // namespace FREE_SPACE
 

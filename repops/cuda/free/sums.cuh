@@ -96,33 +96,39 @@ static ro_status reduce_sum(ro_cuda *d, const ro_call *call, const void *const *
                             const values &out) {
     return rows(d, call, out, 0, row_terms{f32(in[0])});
 }
+RO_CUDA_FREE(reduce_sum, reduce_sum)
 
 static ro_status reduce_dot(ro_cuda *d, const ro_call *call, const void *const *in,
                             const values &out) {
     return rows(d, call, out, 0, dot_terms{f32(in[0]), f32(in[1]), ro_divider(in_numel(call, 1))});
 }
+RO_CUDA_FREE(reduce_dot, reduce_dot)
 
 static ro_status reduce_sqdev(ro_cuda *d, const ro_call *call, const void *const *in,
                               const values &out) {
     return rows(d, call, out, 2, sqdev_terms{f32(in[0]), f32(in[1])});
 }
+RO_CUDA_FREE(reduce_sqdev, reduce_sqdev)
 
 static ro_status reduce_expsum(ro_cuda *d, const ro_call *call, const void *const *in,
                                const values &out) {
     return rows(d, call, out, RO_EXP_ROUNDINGS, expsum_terms{f32(in[0]), f32(in[1])});
 }
+RO_CUDA_FREE(reduce_expsum, reduce_expsum)
 
 static ro_status reduce_ln_gx(ro_cuda *d, const ro_call *call, const void *const *in,
                               const values &out) {
     return rows(d, call, out, 2,
                 norm_terms{f32(in[0]), f32(in[1]), f32(in[2]), f32(in[3]), f32(in[4])});
 }
+RO_CUDA_FREE(reduce_ln_gx, reduce_ln_gx)
 
 static ro_status reduce_rms_gx(ro_cuda *d, const ro_call *call, const void *const *in,
                                const values &out) {
     return rows(d, call, out, 1,
                 norm_terms{f32(in[0]), f32(in[1]), f32(in[2]), nullptr, f32(in[3])});
 }
+RO_CUDA_FREE(reduce_rms_gx, reduce_rms_gx)
 
 /* ---- groups of 64 rows, a column each ---- */
 
@@ -147,12 +153,14 @@ static ro_status sum_rows(ro_cuda *d, const ro_call *call, const void *const *in
                           const values &out) {
     return sum_columns(d, call, f32(in[0]), columns_of(call), out);
 }
+RO_CUDA_FREE(sum_rows, sum_rows)
 
 static ro_status sum_axis(ro_cuda *d, const ro_call *call, const void *const *in,
                           const values &out) {
     const column_view view(ro_axis_of(&call->input[0], call->attr[RO_SUM_AXIS_AXIS]));
     return sum_columns(d, call, f32(in[0]), view, out);
 }
+RO_CUDA_FREE(sum_axis, sum_axis)
 
 /* mean, rstd: of each row; mean: NULL for RMS norm. */
 static ro_status sum_dgamma(ro_cuda *d, const ro_call *call, const float *dy, const float *x,
@@ -174,11 +182,13 @@ static ro_status ln_dgamma(ro_cuda *d, const ro_call *call, const void *const *i
                            const values &out) {
     return sum_dgamma(d, call, f32(in[0]), f32(in[1]), f32(in[2]), f32(in[3]), out);
 }
+RO_CUDA_FREE(ln_dgamma, ln_dgamma)
 
 static ro_status rms_dgamma(ro_cuda *d, const ro_call *call, const void *const *in,
                             const values &out) {
     return sum_dgamma(d, call, f32(in[0]), f32(in[1]), nullptr, f32(in[2]), out);
 }
+RO_CUDA_FREE(rms_dgamma, rms_dgamma)
 
 /* ---- batch norm ---- */
 
@@ -194,6 +204,7 @@ static ro_status bn_mean(ro_cuda *d, const ro_call *call, const void *const *in,
         return ap_div_exact(sum_of(g.rows, term).value(g.rows, 0), (real)g.rows);
     });
 }
+RO_CUDA_FREE(bn_mean, bn_mean)
 
 static ro_status bn_sqdev(ro_cuda *d, const ro_call *call, const void *const *in,
                           const values &out) {
@@ -208,6 +219,7 @@ static ro_status bn_sqdev(ro_cuda *d, const ro_call *call, const void *const *in
         return sum_of(g.rows, term).value(g.rows, 3);
     });
 }
+RO_CUDA_FREE(bn_sqdev, bn_sqdev)
 
 static ro_status bn_dgamma(ro_cuda *d, const ro_call *call, const void *const *in,
                            const values &out) {
@@ -223,6 +235,7 @@ static ro_status bn_dgamma(ro_cuda *d, const ro_call *call, const void *const *i
         return sum_of(g.rows, term).value(g.rows, 3);
     });
 }
+RO_CUDA_FREE(bn_dgamma, bn_dgamma)
 
 /* Over the reals, the walk of SPEC 12.3 gives the mean of all rows, M, and the sum of
  * s_i + b_i (m_i - M)^2, entry i being of b_i rows. */
@@ -260,6 +273,7 @@ static ro_status bn_merge_mean(ro_cuda *d, const ro_call *call, const void *cons
                        call->attr[RO_MERGE_PER]};
     return elements(d, call, out, [=] __device__(int64_t i) { return x.merged(x.view.of(i)); });
 }
+RO_CUDA_FREE(bn_merge_mean, bn_merge_mean)
 
 /* With M off by d, the sum of b_i (m_i - M)^2 grows by (sum of b_i) d^2: the rest cancels. */
 static ro_status bn_merge_sqdev(ro_cuda *d, const ro_call *call, const void *const *in,
@@ -284,6 +298,7 @@ static ro_status bn_merge_sqdev(ro_cuda *d, const ro_call *call, const void *con
         return r;
     });
 }
+RO_CUDA_FREE(bn_merge_sqdev, bn_merge_sqdev)
 
 /* ---- attention over blocks of keys: a sum with weights exp(mc - max) ---- */
 
@@ -324,6 +339,7 @@ static ro_status attn_l(ro_cuda *d, const ro_call *call, const void *const *in, 
         return sum.value(w.count, RO_EXP_ROUNDINGS + 1);
     });
 }
+RO_CUDA_FREE(attn_l, attn_l)
 
 static ro_status attn_out(ro_cuda *d, const ro_call *call, const void *const *in,
                           const values &out) {
@@ -348,6 +364,7 @@ static ro_status attn_out(ro_cuda *d, const ro_call *call, const void *const *in
         return w.count ? ap_either_sign(ap_mul(y, over), y, over) : ap_exact(0);
     });
 }
+RO_CUDA_FREE(attn_out, attn_out)
 
 /* The output is [..., T, key blocks, D]. */
 static ro_status attn_av_at(ro_cuda *d, const ro_call *call, const void *const *in,
@@ -374,6 +391,7 @@ static ro_status attn_av_at(ro_cuda *d, const ro_call *call, const void *const *
             .value(count > 0 ? count : 0, 0);
     });
 }
+RO_CUDA_FREE(attn_av_at, attn_av_at)
 
 /* The output as [heads of keys, rows and columns of one]. */
 static ro_status repeat_heads_grad(ro_cuda *d, const ro_call *call, const void *const *in,
@@ -391,6 +409,7 @@ static ro_status repeat_heads_grad(ro_cuda *d, const ro_call *call, const void *
             .value(times, 0);
     });
 }
+RO_CUDA_FREE(repeat_heads_grad, repeat_heads_grad)
 
 /* ---- pooling ---- */
 
@@ -410,6 +429,7 @@ static ro_status avg_pool(ro_cuda *d, const ro_call *call, const void *const *in
         return ap_div_exact(sum.value(n, 1), (real)ro_pool_count(&v, p.h, p.w));
     });
 }
+RO_CUDA_FREE(avg_pool2d, avg_pool)
 
 static ro_status max_pool_grad(ro_cuda *d, const ro_call *call, const void *const *in,
                                const values &out) {
@@ -428,6 +448,7 @@ static ro_status max_pool_grad(ro_cuda *d, const ro_call *call, const void *cons
         return ap_div_exact(sum.value(n, 1), 1);
     });
 }
+RO_CUDA_FREE(max_pool2d_grad, max_pool_grad)
 
 static ro_status avg_pool_grad(ro_cuda *d, const ro_call *call, const void *const *in,
                                const values &out) {
@@ -444,6 +465,7 @@ static ro_status avg_pool_grad(ro_cuda *d, const ro_call *call, const void *cons
         return ap_div_exact(sum.value(n, 1), 1);
     });
 }
+RO_CUDA_FREE(avg_pool2d_grad, avg_pool_grad)
 
 /* ---- positions that carry one id ---- */
 
@@ -495,38 +517,13 @@ static ro_status embedding_grad(ro_cuda *d, const ro_call *call, const void *con
                                 const values &out) {
     return scatter(d, call, in, out, 0);
 }
+RO_CUDA_FREE(embedding_grad, embedding_grad)
 
 static ro_status gather_grad(ro_cuda *d, const ro_call *call, const void *const *in,
                              const values &out) {
     return scatter(d, call, in, out, call->attr[RO_GATHER_GRAD_AXIS]);
 }
-
-static void add_sums(free_operator **table) {
-    table[RO_OP_REDUCE_SUM] = reduce_sum;
-    table[RO_OP_REDUCE_DOT] = reduce_dot;
-    table[RO_OP_REDUCE_SQDEV] = reduce_sqdev;
-    table[RO_OP_REDUCE_EXPSUM] = reduce_expsum;
-    table[RO_OP_REDUCE_LN_GX] = reduce_ln_gx;
-    table[RO_OP_REDUCE_RMS_GX] = reduce_rms_gx;
-    table[RO_OP_SUM_ROWS] = sum_rows;
-    table[RO_OP_SUM_AXIS] = sum_axis;
-    table[RO_OP_LN_DGAMMA] = ln_dgamma;
-    table[RO_OP_RMS_DGAMMA] = rms_dgamma;
-    table[RO_OP_BN_MEAN] = bn_mean;
-    table[RO_OP_BN_SQDEV] = bn_sqdev;
-    table[RO_OP_BN_DGAMMA] = bn_dgamma;
-    table[RO_OP_BN_MERGE_MEAN] = bn_merge_mean;
-    table[RO_OP_BN_MERGE_SQDEV] = bn_merge_sqdev;
-    table[RO_OP_ATTN_L] = attn_l;
-    table[RO_OP_ATTN_OUT] = attn_out;
-    table[RO_OP_ATTN_AV_AT] = attn_av_at;
-    table[RO_OP_REPEAT_HEADS_GRAD] = repeat_heads_grad;
-    table[RO_OP_AVG_POOL2D] = avg_pool;
-    table[RO_OP_AVG_POOL2D_GRAD] = avg_pool_grad;
-    table[RO_OP_MAX_POOL2D_GRAD] = max_pool_grad;
-    table[RO_OP_EMBEDDING_GRAD] = embedding_grad;
-    table[RO_OP_GATHER_GRAD] = gather_grad;
-}
+RO_CUDA_FREE(gather_grad, gather_grad)
 
 } // namespace FREE_SPACE
 

@@ -30,6 +30,7 @@ static ro_status matmul_fixed(ro_cuda *d, const ro_call *call, const void *const
     return product(d, v, static_cast<const float *>(in[0]), static_cast<const float *>(in[1]), to,
                    "matmul_fixed");
 }
+RO_CUDA_KERNEL(matmul_fixed, matmul_fixed)
 
 ro_status ro_fixed_linear(ro_cuda *d, const ro_linear_job *job) {
     const ro_linear_layer *l = &job->layer;
@@ -37,8 +38,4 @@ ro_status ro_fixed_linear(ro_cuda *d, const ro_linear_job *job) {
     v.batch = 1, v.m = l->rows, v.n = l->out, v.k = l->in;
     v.trans_b = l->transposed, v.bits = l->fixed_bits;
     return product(d, v, job->x, job->w, linear_out::of(job), "linear");
-}
-
-void ro_cuda_add_fixed(ro_cuda_operator **table) {
-    table[RO_OP_MATMUL_FIXED] = matmul_fixed;
 }

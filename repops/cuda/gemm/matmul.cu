@@ -61,6 +61,7 @@ static ro_status matmul(ro_cuda *d, const ro_call *call, const void *const *in, 
     x.out = {static_cast<float *>(out), v.n, 1, v.m * v.n, v.alpha, 0.0f, false};
     return ro_gemm_products(d, &x, "matmul");
 }
+RO_CUDA_KERNEL(matmul, matmul)
 
 ro_status ro_cuda_sgemm(ro_cuda *d, const ro_products *p) {
     gemm_products x = {};
@@ -69,8 +70,4 @@ ro_status ro_cuda_sgemm(ro_cuda *d, const ro_products *p) {
     x.b = {p->b, p->b_row, p->b_col, p->b_next};
     x.out = {p->c, p->c_row, 1, p->c_next, p->alpha, p->beta, false};
     return ro_gemm_products(d, &x, "sgemm");
-}
-
-void ro_cuda_add_matmul(ro_cuda_operator **table) {
-    table[RO_OP_MATMUL] = matmul;
 }

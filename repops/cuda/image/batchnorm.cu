@@ -78,16 +78,19 @@ struct group_dgamma {
 static ro_status bn_mean(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return reduce_view(d, call, out, group_mean{f32(in[0])});
 }
+RO_CUDA_KERNEL(bn_mean, bn_mean)
 
 static ro_status bn_sqdev(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return reduce_view(d, call, out, group_sqdev{f32(in[0]), f32(in[1])});
 }
+RO_CUDA_KERNEL(bn_sqdev, bn_sqdev)
 
 static ro_status bn_dgamma(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return reduce_view(d, call, out,
                        group_dgamma{f32(in[0]), f32(in[1]), f32(in[2]), f32(in[3]),
                                     call->attr[RO_BN_DGAMMA_COLS]});
 }
+RO_CUDA_KERNEL(bn_dgamma, bn_dgamma)
 
 /* ---- merging ---- */
 
@@ -132,6 +135,8 @@ static ro_status bn_merge(ro_cuda *d, const ro_call *call, const void *const *in
                                                  call->attr[RO_MERGE_ROWS],
                                                  call->attr[RO_MERGE_PER]});
 }
+RO_CUDA_KERNEL(bn_merge_mean, bn_merge<false>)
+RO_CUDA_KERNEL(bn_merge_sqdev, bn_merge<true>)
 
 /* ---- by channel ----
  *
@@ -217,6 +222,7 @@ static ro_status batchnorm(ro_cuda *d, const ro_call *call, const void *const *i
     return by_channel(d, call, out,
                       normalized{f32(in[0]), f32(in[1]), f32(in[2]), f32(in[3]), f32(in[4])});
 }
+RO_CUDA_KERNEL(batchnorm, batchnorm)
 
 static ro_status bn_dx(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float n = (float)(in_numel(call, 0) / call->input[0].dim[call->input[0].ndim - 1]);
@@ -224,6 +230,7 @@ static ro_status bn_dx(ro_cuda *d, const ro_call *call, const void *const *in, v
                       normalized_dx{f32(in[0]), f32(in[1]), f32(in[2]), f32(in[3]), f32(in[4]),
                                     f32(in[5]), f32(in[6]), n});
 }
+RO_CUDA_KERNEL(bn_dx, bn_dx)
 
 static ro_status bn_running(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *r = f32(in[0]), *v = f32(in[1]);
@@ -233,14 +240,4 @@ static ro_status bn_running(ro_cuda *d, const ro_call *call, const void *const *
         return ro_canon(ro_fma(momentum, v[i] / divisor - r[i], r[i]));
     });
 }
-
-void ro_cuda_add_batchnorm(ro_cuda_operator **table) {
-    table[RO_OP_BN_MEAN] = bn_mean;
-    table[RO_OP_BN_SQDEV] = bn_sqdev;
-    table[RO_OP_BN_MERGE_MEAN] = bn_merge<false>;
-    table[RO_OP_BN_MERGE_SQDEV] = bn_merge<true>;
-    table[RO_OP_BATCHNORM] = batchnorm;
-    table[RO_OP_BN_DGAMMA] = bn_dgamma;
-    table[RO_OP_BN_DX] = bn_dx;
-    table[RO_OP_BN_RUNNING] = bn_running;
-}
+RO_CUDA_KERNEL(bn_running, bn_running)

@@ -126,6 +126,7 @@ static ro_status conv2d(ro_cuda *d, const ro_call *call, const void *const *in, 
                        rows_of_filters(&v, out), padded(&v) ? w : nullptr,
                        taps * v.depth * v.filters, "conv2d");
 }
+RO_CUDA_KERNEL(conv2d, conv2d)
 
 static ro_status conv2d_dx(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const ro_conv v = ro_conv_of(call);
@@ -147,6 +148,7 @@ static ro_status conv2d_dx(ro_cuda *d, const ro_call *call, const void *const *i
     const conv_dx_out to = {dx, gemm_in_fours(dx, v.channels, 0, v.depth), a, v.channels, v.depth};
     return run_product(d, p, a, b, to, w, taps * v.depth * v.filters, "conv2d_dx");
 }
+RO_CUDA_KERNEL(conv2d_dx, conv2d_dx)
 
 static ro_status conv2d_dw(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const ro_conv v = ro_conv_of(call);
@@ -164,9 +166,4 @@ static ro_status conv2d_dw(ro_cuda *d, const ro_call *call, const void *const *i
                        rows_of_filters(&v, out), padded(&v) ? dy : nullptr, pixels * v.filters,
                        "conv2d_dw");
 }
-
-void ro_cuda_add_conv(ro_cuda_operator **table) {
-    table[RO_OP_CONV2D] = conv2d;
-    table[RO_OP_CONV2D_DX] = conv2d_dx;
-    table[RO_OP_CONV2D_DW] = conv2d_dw;
-}
+RO_CUDA_KERNEL(conv2d_dw, conv2d_dw)

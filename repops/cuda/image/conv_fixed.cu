@@ -95,9 +95,6 @@ static ro_status conv2d_fixed(ro_cuda *d, const ro_call *call, const void *const
     return call->op == RO_OP_CONV2D_FIXED_DX ? input_gradient(d, v, a, b, out)
                                              : weight_gradient(d, v, a, b, out);
 }
-
-void ro_cuda_add_conv_fixed(ro_cuda_operator **table) {
-    table[RO_OP_CONV2D_FIXED] = conv2d_fixed;
-    table[RO_OP_CONV2D_FIXED_DX] = conv2d_fixed;
-    table[RO_OP_CONV2D_FIXED_DW] = conv2d_fixed;
-}
+RO_CUDA_KERNEL(conv2d_fixed, conv2d_fixed)
+RO_CUDA_KERNEL(conv2d_fixed_dx, conv2d_fixed)
+RO_CUDA_KERNEL(conv2d_fixed_dw, conv2d_fixed)

@@ -36,6 +36,8 @@ static ro_status max_pool(ro_cuda *d, const ro_call *call, const void *const *in
         return index ? (uint32_t)tap : ro_unrank(most);
     });
 }
+RO_CUDA_KERNEL(max_pool2d, max_pool<false>)
+RO_CUDA_KERNEL(max_pool2d_index, max_pool<true>)
 
 static ro_status avg_pool(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *x = static_cast<const float *>(in[0]);
@@ -51,6 +53,7 @@ static ro_status avg_pool(ro_cuda *d, const ro_call *call, const void *const *in
         return ro_canon(s.value() / (float)ro_pool_count(&v, p.h, p.w));
     });
 }
+RO_CUDA_KERNEL(avg_pool2d, avg_pool)
 
 static ro_status max_pool_grad(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *dy = static_cast<const float *>(in[0]);
@@ -67,6 +70,7 @@ static ro_status max_pool_grad(ro_cuda *d, const ro_call *call, const void *cons
         return ro_canon(s.value());
     });
 }
+RO_CUDA_KERNEL(max_pool2d_grad, max_pool_grad)
 
 static ro_status avg_pool_grad(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *dy = static_cast<const float *>(in[0]);
@@ -81,11 +85,4 @@ static ro_status avg_pool_grad(ro_cuda *d, const ro_call *call, const void *cons
         return ro_canon(s.value());
     });
 }
-
-void ro_cuda_add_pooling(ro_cuda_operator **table) {
-    table[RO_OP_MAX_POOL2D] = max_pool<false>;
-    table[RO_OP_MAX_POOL2D_INDEX] = max_pool<true>;
-    table[RO_OP_MAX_POOL2D_GRAD] = max_pool_grad;
-    table[RO_OP_AVG_POOL2D] = avg_pool;
-    table[RO_OP_AVG_POOL2D_GRAD] = avg_pool_grad;
-}
+RO_CUDA_KERNEL(avg_pool2d_grad, avg_pool_grad)

@@ -80,6 +80,8 @@ ro_status reduce_axis(ro_cuda *d, const ro_call *call, const void *const *in, vo
               view, f);
     return ro_cuda_launched(d, ro_op_describe(call->op)->name);
 }
+RO_CUDA_KERNEL(sum_axis, reduce_axis<row_sum>)
+RO_CUDA_KERNEL(max_axis, reduce_axis<axis_max>)
 
 /* ---- argmax ---- */
 
@@ -133,6 +135,7 @@ static ro_status argmax(ro_cuda *d, const ro_call *call, const void *const *in, 
               static_cast<const float *>(in[0]), a.n, a.inner, tiles, columns);
     return ro_cuda_launched(d, "argmax");
 }
+RO_CUDA_KERNEL(argmax, argmax)
 
 /* ---- back ---- */
 
@@ -168,6 +171,7 @@ static ro_status expand(ro_cuda *d, const ro_call *call, const void *const *in, 
     default: return expand_as<uint8_t>(d, call, in, out);
     }
 }
+RO_CUDA_KERNEL(expand, expand)
 
 static ro_status max_grad(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const int32_t *at = static_cast<const int32_t *>(in[0]);
@@ -179,11 +183,4 @@ static ro_status max_grad(ro_cuda *d, const ro_call *call, const void *const *in
         return at[e] == place ? dy[e] : 0u;
     });
 }
-
-void ro_cuda_add_axes(ro_cuda_operator **table) {
-    table[RO_OP_SUM_AXIS] = reduce_axis<row_sum>;
-    table[RO_OP_MAX_AXIS] = reduce_axis<axis_max>;
-    table[RO_OP_ARGMAX] = argmax;
-    table[RO_OP_EXPAND] = expand;
-    table[RO_OP_MAX_GRAD] = max_grad;
-}
+RO_CUDA_KERNEL(max_grad, max_grad)

@@ -329,12 +329,9 @@ static ro_status scatter(ro_cuda *d, const ro_call *call, const void *const *in,
 static ro_status embedding_grad(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return scatter(d, call, in, out, 0);
 }
+RO_CUDA_KERNEL(embedding_grad, embedding_grad)
 
 static ro_status gather_grad(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return scatter(d, call, in, out, call->attr[RO_GATHER_GRAD_AXIS]);
 }
-
-void ro_cuda_add_embedding(ro_cuda_operator **table) {
-    table[RO_OP_EMBEDDING_GRAD] = embedding_grad;
-    table[RO_OP_GATHER_GRAD] = gather_grad;
-}
+RO_CUDA_KERNEL(gather_grad, gather_grad)

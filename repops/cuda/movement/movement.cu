@@ -11,10 +11,12 @@ static ro_status fill(ro_cuda *d, const ro_call *call, const void *const *, void
     const uint32_t value = (uint32_t)call->attr[RO_FILL_VALUE];
     return map<uint32_t>(d, call, out, [=] __device__(int64_t) { return value; });
 }
+RO_CUDA_KERNEL(fill, fill)
 
 static ro_status iota(ro_cuda *d, const ro_call *call, const void *const *, void *out) {
     return map<int32_t>(d, call, out, [=] __device__(int64_t i) { return (int32_t)i; });
 }
+RO_CUDA_KERNEL(iota, iota)
 
 /* ---- one place for each element: `f` is called with an unsigned type of the element's size ----
  */
@@ -88,6 +90,7 @@ static ro_status slice(ro_cuda *d, const ro_call *call, const void *const *in, v
         return slice_as<decltype(t)>(d, call, in[0], out, v, n);
     });
 }
+RO_CUDA_KERNEL(slice, slice)
 
 template <class T>
 ro_status pad_as(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
@@ -107,6 +110,7 @@ ro_status pad_as(ro_cuda *d, const ro_call *call, const void *const *in, void *o
 static ro_status pad(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return by_size(call, [=](auto t) { return pad_as<decltype(t)>(d, call, in, out); });
 }
+RO_CUDA_KERNEL(pad, pad)
 
 /* The value that is read outside a tensor. */
 template <class T> static T outside_of(const ro_call *call) {
@@ -143,16 +147,19 @@ static ro_status gather_along(ro_cuda *d, const ro_call *call, const void *const
 static ro_status gather(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return gather_along(d, call, in, out, call->attr[RO_GATHER_AXIS]);
 }
+RO_CUDA_KERNEL(gather, gather)
 
 static ro_status embedding(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return gather_along(d, call, in, out, 0);
 }
+RO_CUDA_KERNEL(embedding, embedding)
 
 static ro_status reshape(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const size_t size = (size_t)ro_shape_numel(&call->output) * ro_dtype_size(call->output.dtype);
     return ro_cuda_check(d, cudaMemcpyAsync(out, in[0], size, cudaMemcpyDeviceToDevice, d->stream),
                          "reshape");
 }
+RO_CUDA_KERNEL(reshape, reshape)
 
 /* ---- heads ---- */
 
@@ -176,6 +183,7 @@ static ro_status split_heads(ro_cuda *d, const ro_call *call, const void *const 
         return split_heads_as<decltype(t)>(d, call, in[0], out, n);
     });
 }
+RO_CUDA_KERNEL(split_heads, split_heads)
 
 enum { MOST_PARTS = 8 };
 template <class T> struct head_parts { const T *x[MOST_PARTS]; };
@@ -204,6 +212,7 @@ static ro_status join_heads(ro_cuda *d, const ro_call *call, const void *const *
                                     16 / (int64_t)ro_dtype_size(call->output.dtype));
     return by_size(call, [&](auto t) { return join_heads_as<decltype(t)>(d, call, in, out, 1); });
 }
+RO_CUDA_KERNEL(join_heads, join_heads)
 
 /* The output as [heads of keys, rows and columns of one]. */
 template <class T>
@@ -220,6 +229,7 @@ ro_status repeat_heads_as(ro_cuda *d, const ro_call *call, const void *in, void 
 static ro_status repeat_heads(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return by_size(call, [&](auto t) { return repeat_heads_as<decltype(t)>(d, call, in[0], out); });
 }
+RO_CUDA_KERNEL(repeat_heads, repeat_heads)
 
 /* ---- parts, one after the other, in each row of the output ---- */
 
@@ -276,6 +286,7 @@ static ro_status concat(ro_cuda *d, const ro_call *call, const void *const *in, 
     return join<uint32_t>(d, call, in, out, 1, ro_shape_numel(&call->output), view,
                           call->input_count);
 }
+RO_CUDA_KERNEL(concat, concat)
 
 static ro_status concat_axis(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     ro_axis view[RO_MAX_INPUTS];
@@ -287,6 +298,7 @@ static ro_status concat_axis(ro_cuda *d, const ro_call *call, const void *const 
                                  call->input_count);
     });
 }
+RO_CUDA_KERNEL(concat_axis, concat_axis)
 
 /* ---- rotary positions ---- */
 
@@ -299,6 +311,7 @@ static ro_status rope_turns(ro_cuda *d, const ro_call *call, const void *const *
         return (uint32_t)(e % 2 ? f >> 32 : f);
     });
 }
+RO_CUDA_KERNEL(rope_turns, rope_turns)
 
 template <bool neighbours>
 static ro_status rope_pairs(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
@@ -328,20 +341,4 @@ static ro_status rope(ro_cuda *d, const ro_call *call, const void *const *in, vo
     return call->attr[RO_ROPE_PAIRS] ? rope_pairs<true>(d, call, in, out)
                                      : rope_pairs<false>(d, call, in, out);
 }
-
-void ro_cuda_add_movement(ro_cuda_operator **table) {
-    table[RO_OP_FILL] = fill;
-    table[RO_OP_IOTA] = iota;
-    table[RO_OP_SLICE] = slice;
-    table[RO_OP_PAD] = pad;
-    table[RO_OP_GATHER] = gather;
-    table[RO_OP_EMBEDDING] = embedding;
-    table[RO_OP_RESHAPE] = reshape;
-    table[RO_OP_SPLIT_HEADS] = split_heads;
-    table[RO_OP_JOIN_HEADS] = join_heads;
-    table[RO_OP_REPEAT_HEADS] = repeat_heads;
-    table[RO_OP_CONCAT] = concat;
-    table[RO_OP_CONCAT_AXIS] = concat_axis;
-    table[RO_OP_ROPE_TURNS] = rope_turns;
-    table[RO_OP_ROPE] = rope;
-}
+RO_CUDA_KERNEL(rope, rope)

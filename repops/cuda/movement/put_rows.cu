@@ -49,7 +49,4 @@ static ro_status put_rows(ro_cuda *d, const ro_call *call, const void *const *in
     default: return put_as<uint8_t>(d, call, in, out);
     }
 }
-
-void ro_cuda_add_put_rows(ro_cuda_operator **table) {
-    table[RO_OP_PUT_ROWS] = put_rows;
-}
+RO_CUDA_KERNEL(put_rows, put_rows)

@@ -138,7 +138,4 @@ static ro_status transpose(ro_cuda *d, const ro_call *call, const void *const *i
     default: return transpose_as<uint8_t>(d, call, in[0], out);
     }
 }
-
-void ro_cuda_add_transpose(ro_cuda_operator **table) {
-    table[RO_OP_TRANSPOSE] = transpose;
-}
+RO_CUDA_KERNEL(transpose, transpose)

@@ -26,19 +26,16 @@ static const float *floats(const void *p) {
 static ro_status sum_rows(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return reduce_view(d, call, out, row_sum{{}, floats(in[0])});
 }
+RO_CUDA_KERNEL(sum_rows, sum_rows)
 
 static ro_status ln_dgamma(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return reduce_view(
         d, call, out, dgamma<true>{{}, floats(in[0]), floats(in[1]), floats(in[2]), floats(in[3])});
 }
+RO_CUDA_KERNEL(ln_dgamma, ln_dgamma)
 
 static ro_status rms_dgamma(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return reduce_view(d, call, out,
                        dgamma<false>{{}, floats(in[0]), floats(in[1]), nullptr, floats(in[2])});
 }
-
-void ro_cuda_add_columns(ro_cuda_operator **table) {
-    table[RO_OP_SUM_ROWS] = sum_rows;
-    table[RO_OP_LN_DGAMMA] = ln_dgamma;
-    table[RO_OP_RMS_DGAMMA] = rms_dgamma;
-}
+RO_CUDA_KERNEL(rms_dgamma, rms_dgamma)

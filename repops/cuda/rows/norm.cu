@@ -15,6 +15,7 @@ static ro_status ln_rstd(ro_cuda *d, const ro_call *call, const void *const *in,
                 eps = attr_f(call, RO_LN_RSTD_EPS);
     return map<float>(d, call, out, [=] __device__(int64_t i) { return ro_rstd(ss[i], n, eps); });
 }
+RO_CUDA_KERNEL(ln_rstd, ln_rstd)
 
 struct layernorm_of {
     const float *x, *mean, *rstd, *gamma, *beta;
@@ -69,12 +70,14 @@ static ro_status layernorm(ro_cuda *d, const ro_call *call, const void *const *i
     return map_rows(d, call, out, in_numel(call, 0), width(call),
                     ro_packable(width(call), f.x, f.gamma, f.beta), f);
 }
+RO_CUDA_KERNEL(layernorm, layernorm)
 
 static ro_status rmsnorm(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const rmsnorm_of f = {floats(in[0]), floats(in[1]), floats(in[2])};
     return map_rows(d, call, out, in_numel(call, 0), width(call),
                     ro_packable(width(call), f.x, f.gamma), f);
 }
+RO_CUDA_KERNEL(rmsnorm, rmsnorm)
 
 template <bool centred>
 static ro_status norm_dx(ro_cuda *d, const ro_call *call, void *out, const dx_of<centred> &f) {
@@ -87,17 +90,11 @@ static ro_status ln_dx(ro_cuda *d, const ro_call *call, const void *const *in, v
                            floats(in[4]), floats(in[5]), floats(in[6]), (float)width(call)};
     return norm_dx(d, call, out, f);
 }
+RO_CUDA_KERNEL(ln_dx, ln_dx)
 
 static ro_status rms_dx(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const dx_of<false> f = {floats(in[0]), floats(in[1]), floats(in[2]), nullptr,
                             floats(in[3]), nullptr,       floats(in[4]), (float)width(call)};
     return norm_dx(d, call, out, f);
 }
-
-void ro_cuda_add_norm(ro_cuda_operator **table) {
-    table[RO_OP_LN_RSTD] = ln_rstd;
-    table[RO_OP_LAYERNORM] = layernorm;
-    table[RO_OP_LN_DX] = ln_dx;
-    table[RO_OP_RMSNORM] = rmsnorm;
-    table[RO_OP_RMS_DX] = rms_dx;
-}
+RO_CUDA_KERNEL(rms_dx, rms_dx)

@@ -128,12 +128,14 @@ static ro_status reduce_sum(ro_cuda *d, const ro_call *call, const void *const *
                        ro_packable(call->attr[RO_REDUCE_SUM_COLS], floats(in[0])),
                        sum_terms(floats(in[0])));
 }
+RO_CUDA_KERNEL(reduce_sum, reduce_sum)
 
 static ro_status reduce_max(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return reduce_rows(d, call, out, view_of(call),
                        ro_packable(call->attr[RO_REDUCE_MAX_COLS], floats(in[0])),
                        max_terms{floats(in[0])});
 }
+RO_CUDA_KERNEL(reduce_max, reduce_max)
 
 static ro_status reduce_dot(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const int64_t cols = call->attr[RO_REDUCE_DOT_COLS], period = in_numel(call, 1);
@@ -143,6 +145,7 @@ static ro_status reduce_dot(ro_cuda *d, const ro_call *call, const void *const *
         return reduce_rows(d, call, out, view, false, dot_wrapped_terms(a, b, period));
     return reduce_rows(d, call, out, view, ro_packable(cols, a, b), dot_terms(a, b, period));
 }
+RO_CUDA_KERNEL(reduce_dot, reduce_dot)
 
 template <class F>
 ro_status reduce_with_row(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
@@ -150,6 +153,8 @@ ro_status reduce_with_row(ro_cuda *d, const ro_call *call, const void *const *in
                        ro_packable(call->attr[RO_ROWS_COLS], floats(in[0])),
                        F(floats(in[0]), floats(in[1])));
 }
+RO_CUDA_KERNEL(reduce_sqdev, reduce_with_row<sqdev_terms>)
+RO_CUDA_KERNEL(reduce_expsum, reduce_with_row<expsum_terms>)
 
 template <bool centred>
 ro_status reduce_gx(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
@@ -157,13 +162,5 @@ ro_status reduce_gx(ro_cuda *d, const ro_call *call, const void *const *in, void
         ro_packable(call->attr[RO_ROWS_COLS], floats(in[0]), floats(in[1]), floats(in[2]));
     return reduce_rows(d, call, out, view_of(call), packed, gx_terms<centred>(in));
 }
-
-void ro_cuda_add_rows(ro_cuda_operator **table) {
-    table[RO_OP_REDUCE_SUM] = reduce_sum;
-    table[RO_OP_REDUCE_MAX] = reduce_max;
-    table[RO_OP_REDUCE_DOT] = reduce_dot;
-    table[RO_OP_REDUCE_SQDEV] = reduce_with_row<sqdev_terms>;
-    table[RO_OP_REDUCE_EXPSUM] = reduce_with_row<expsum_terms>;
-    table[RO_OP_REDUCE_LN_GX] = reduce_gx<true>;
-    table[RO_OP_REDUCE_RMS_GX] = reduce_gx<false>;
-}
+RO_CUDA_KERNEL(reduce_ln_gx, reduce_gx<true>)
+RO_CUDA_KERNEL(reduce_rms_gx, reduce_gx<false>)

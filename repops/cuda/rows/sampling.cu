@@ -22,6 +22,7 @@ static ro_status weight(ro_cuda *d, const ro_call *call, const void *const *in, 
         return ro_weight_of(ro_exp(x[i] - m[width.quotient(i)]));
     });
 }
+RO_CUDA_KERNEL(weight, weight)
 
 static ro_status keep_top(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const int32_t *q = integers(in[0]), *cut = integers(in[1]);
@@ -33,6 +34,7 @@ static ro_status keep_top(ro_cuda *d, const ro_call *call, const void *const *in
         return ro_is_kept(c, counted, i - row * width.divisor) ? counted : 0;
     });
 }
+RO_CUDA_KERNEL(keep_top, keep_top)
 
 static ro_status random_words(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const uint32_t *key = static_cast<const uint32_t *>(in[0]);
@@ -46,6 +48,7 @@ static ro_status random_words(ro_cuda *d, const ro_call *call, const void *const
         return i % 2 ? word[1] : word[0];
     });
 }
+RO_CUDA_KERNEL(random_words, random_words)
 
 /* ---- a block for each row. Each thread adds to sums of its own in shared memory ---- */
 
@@ -172,6 +175,8 @@ static ro_status top(ro_cuda *d, const ro_call *call, const void *const *in, voi
               length_of(call), call->attr[0]);
     return ro_cuda_launched(d, name);
 }
+RO_CUDA_KERNEL(top_k, top<false>)
+RO_CUDA_KERNEL(top_p, top<true>)
 
 /* The first thread finds the part, and then the index, at which the sum exceeds r. */
 __global__ void __launch_bounds__(DRAW_THREADS)
@@ -206,12 +211,4 @@ static ro_status draw(ro_cuda *d, const ro_call *call, const void *const *in, vo
               integers(in[0]), static_cast<const uint32_t *>(in[1]), length_of(call));
     return ro_cuda_launched(d, "draw");
 }
-
-void ro_cuda_add_sampling(ro_cuda_operator **table) {
-    table[RO_OP_WEIGHT] = weight;
-    table[RO_OP_TOP_K] = top<false>;
-    table[RO_OP_TOP_P] = top<true>;
-    table[RO_OP_KEEP_TOP] = keep_top;
-    table[RO_OP_RANDOM_WORDS] = random_words;
-    table[RO_OP_DRAW] = draw;
-}
+RO_CUDA_KERNEL(draw, draw)

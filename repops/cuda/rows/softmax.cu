@@ -72,6 +72,8 @@ ro_status from_one(ro_cuda *d, const ro_call *call, const void *const *in, void 
     return map_rows(d, call, out, in_numel(call, 0), width(call),
                     ro_packable(width(call), floats(in[0])), f);
 }
+RO_CUDA_KERNEL(softmax, from_one<softmax_of>)
+RO_CUDA_KERNEL(log_softmax, from_one<log_softmax_of>)
 
 template <class F>
 ro_status from_two(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
@@ -79,6 +81,8 @@ ro_status from_two(ro_cuda *d, const ro_call *call, const void *const *in, void 
     return map_rows(d, call, out, in_numel(call, 0), width(call),
                     ro_packable(width(call), floats(in[0]), floats(in[1])), f);
 }
+RO_CUDA_KERNEL(softmax_grad, from_two<softmax_grad_of>)
+RO_CUDA_KERNEL(log_softmax_grad, from_two<log_softmax_grad_of>)
 
 /* ---- cross-entropy ---- */
 
@@ -100,6 +104,8 @@ static ro_status xent(ro_cuda *d, const ro_call *call, const void *const *in, vo
         return ro_canon(ro_log(l[r]) - (x[r * cols + id] - m[r]));
     });
 }
+RO_CUDA_KERNEL(xent, xent)
+RO_CUDA_KERNEL(xent_ignore, xent)
 
 struct xent_grad_of {
     const float *x, *m, *l;
@@ -127,6 +133,8 @@ static ro_status xent_grad(ro_cuda *d, const ro_call *call, const void *const *i
                             floats(in[4]), ignored(call)};
     return map_rows(d, call, out, in_numel(call, 0), width(call), ro_packable(width(call), f.x), f);
 }
+RO_CUDA_KERNEL(xent_grad, xent_grad)
+RO_CUDA_KERNEL(xent_ignore_grad, xent_grad)
 
 static ro_status kept(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const int32_t *ids = static_cast<const int32_t *>(in[0]),
@@ -134,15 +142,4 @@ static ro_status kept(ro_cuda *d, const ro_call *call, const void *const *in, vo
     return map<float>(d, call, out,
                       [=] __device__(int64_t i) { return ids[i] == ignore ? 0.0f : 1.0f; });
 }
-
-void ro_cuda_add_softmax(ro_cuda_operator **table) {
-    table[RO_OP_SOFTMAX] = from_one<softmax_of>;
-    table[RO_OP_SOFTMAX_GRAD] = from_two<softmax_grad_of>;
-    table[RO_OP_LOG_SOFTMAX] = from_one<log_softmax_of>;
-    table[RO_OP_LOG_SOFTMAX_GRAD] = from_two<log_softmax_grad_of>;
-    table[RO_OP_XENT] = xent;
-    table[RO_OP_XENT_GRAD] = xent_grad;
-    table[RO_OP_XENT_IGNORE] = xent;
-    table[RO_OP_XENT_IGNORE_GRAD] = xent_grad;
-    table[RO_OP_KEPT] = kept;
-}
+RO_CUDA_KERNEL(kept, kept)
