@@ -8,8 +8,6 @@
 #include "repops/free/functions.h"
 #include "repops/src/conv.h"
 #include "repops/op_attention.h"
-#include "repops/op_image.h"
-#include "repops/op_product.h"
 #include "repops/src/matmul.h"
 
 namespace FREE_SPACE {

@@ -8,7 +8,10 @@
 #include "repops/cuda/free/free.cuh"
 #include "repops/cuda/image/pooling.cuh"
 #include "repops/free/probabilities.h"
-#include "repops/operators.h"
+#include "repops/op_reduce.h"
+#include "repops/op_movement.h"
+#include "repops/op_image.h"
+#include "repops/op_attention.h"
 
 namespace FREE_SPACE {
 

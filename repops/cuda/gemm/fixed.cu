@@ -1,7 +1,6 @@
 /* matmul_fixed, SPEC.md section 3.5, and linear layers of such products. */
 #include "repops/cuda/gemm/fixed_run.cuh"
 #include "repops/cuda/gemm/linear.cuh"
-#include "repops/op_product.h"
 #include "repops/src/matmul.h"
 
 ro_status ro_fixed_multiply(ro_cuda *d, const fixed_problem &p, const fixed_memory &w,

@@ -1,6 +1,5 @@
 /* matmul and ro_sgemm, SPEC.md section 3.1. */
 #include "repops/cuda/gemm/gemm_plan.cuh"
-#include "repops/op_product.h"
 #include "repops/src/matmul.h"
 
 /* An operand with the stride `outer` of its outer index and the stride `step` of k. */

@@ -1,6 +1,5 @@
 /* Convolution, SPEC.md section 12.1. */
 #include "repops/cuda/image/conv.cuh"
-#include "repops/op_image.h"
 
 /* ---- factors that are not finite ---- */
 

@@ -1,6 +1,5 @@
 /* Pooling, SPEC.md section 12.2. A thread has one element; neighbours differ in the channel. */
 #include "repops/cuda/image/pooling.cuh"
-#include "repops/op_image.h"
 
 /* A sum over taps in the order of dot_64. */
 struct tap_sum {

@@ -1,7 +1,6 @@
 /* Reductions and maxima along any axis, and back, SPEC.md section 3.4. */
 #include "repops/cuda/rows/columns.cuh"
 #include "repops/op_movement.h"
-#include "repops/op_reduce.h"
 
 static ro_axis axis_of(const ro_call *call) {
     return ro_axis_of(&call->input[0], call->attr[RO_ALONG_AXIS]);

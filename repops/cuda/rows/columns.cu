@@ -1,7 +1,5 @@
 /* Column reductions, SPEC.md section 3.3: a thread for each column of each group of rows. */
 #include "repops/cuda/rows/columns.cuh"
-#include "repops/op_norm.h"
-#include "repops/op_reduce.h"
 
 /* ---- terms: read(row, element), then add ---- */
 

@@ -1,6 +1,5 @@
 /* Row reductions, SPEC.md section 3.2: a warp for each block of a row. */
 #include "repops/cuda/rows/rows.cuh"
-#include "repops/op_norm.h"
 #include "repops/op_reduce.h"
 
 /* ---- terms; `open` moves the pointers to the block ---- */
