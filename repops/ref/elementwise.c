@@ -124,6 +124,22 @@ static uint32_t leaky_relu_grad(const ro_call *call, int64_t e, const ro_acc *ac
 }
 RO_REFERENCE(leaky_relu_grad, .finish = leaky_relu_grad)
 
+static uint32_t soft_shrink(const ro_call *call, int64_t e, const ro_acc *acc,
+                            const ro_access *in) {
+    (void)acc;
+    const float x = loadf(in, 0, e), lambd = attrf(call, RO_SOFT_SHRINK_LAMBD);
+    return result(lambd >= x ? x >= -lambd ? x * 0 : x + lambd : x - lambd);
+}
+RO_REFERENCE(soft_shrink, .finish = soft_shrink)
+
+static uint32_t soft_shrink_grad(const ro_call *call, int64_t e, const ro_acc *acc,
+                                 const ro_access *in) {
+    (void)acc;
+    const float x = loadf(in, 0, e), lambd = attrf(call, RO_SOFT_SHRINK_GRAD_LAMBD);
+    return lambd >= x && x >= -lambd ? 0 : result(loadf(in, 1, e));
+}
+RO_REFERENCE(soft_shrink_grad, .finish = soft_shrink_grad)
+
 static uint32_t dropout(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     uint32_t word[4];
     (void)acc;

@@ -226,6 +226,28 @@ ro_status ro_op_leaky_relu_grad(ro_ctx *ctx, const ro_tensor *x, const ro_tensor
     return ro_typed_call(ctx, RO_OP_LEAKY_RELU_GRAD, 2, in, attr, out);
 }
 
+ro_status ro_op_soft_shrink(ro_ctx *ctx, const ro_tensor *x,
+        const ro_op_soft_shrink_attrs *attrs, ro_tensor *out) {
+    if (!attrs)
+        return ro_missing(ctx, "soft_shrink", "attrs");
+    const int64_t attr[RO_MAX_ATTRS] = {
+        ro_attr_f32(attrs->lambd),
+    };
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_SOFT_SHRINK, 1, in, attr, out);
+}
+
+ro_status ro_op_soft_shrink_grad(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *dy,
+        const ro_op_soft_shrink_grad_attrs *attrs, ro_tensor *out) {
+    if (!attrs)
+        return ro_missing(ctx, "soft_shrink_grad", "attrs");
+    const int64_t attr[RO_MAX_ATTRS] = {
+        ro_attr_f32(attrs->lambd),
+    };
+    const ro_tensor *const in[] = {x, dy};
+    return ro_typed_call(ctx, RO_OP_SOFT_SHRINK_GRAD, 2, in, attr, out);
+}
+
 ro_status ro_op_max(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b, ro_tensor *out) {
     const ro_tensor *const in[] = {a, b};
     return ro_typed_call(ctx, RO_OP_MAX, 2, in, NULL, out);

@@ -114,6 +114,18 @@ def leaky_relu_grad(n, e, x):
     return dy * ONE if value > ZERO else dy * n.number("slope")
 
 
+def soft_shrink(n, e, x):
+    value, lambd = x(0, e), n.number("lambd")
+    if lambd >= value:
+        return value * ZERO if value >= -lambd else value + lambd
+    return value - lambd
+
+
+def soft_shrink_grad(n, e, x):
+    value, lambd = x(0, e), n.number("lambd")
+    return ZERO if lambd >= value and value >= -lambd else x(1, e) * ONE
+
+
 def relu_grad(n, e, x):
     value, dy = x(0, e), x(1, e)
     if value > ZERO:
@@ -143,6 +155,8 @@ Operator(210, "compare(a f32 i32, b f32 i32; kind)", compare_shape, compare)
 Operator(211, "where(c i32, a any, b any)", where_shape, where)
 Operator(212, "leaky_relu(x; slope f)", like_first, leaky_relu)
 Operator(213, "leaky_relu_grad(x, dy; slope f)", all_alike, leaky_relu_grad)
+Operator(230, "soft_shrink(x; lambd f)", like_first, soft_shrink)
+Operator(231, "soft_shrink_grad(x, dy; lambd f)", all_alike, soft_shrink_grad)
 unary(103, "silu(x)", silu)
 unary(104, "gelu_erf(x)", b.gelu_erf)
 gradient(108, "silu_grad", silu_grad)

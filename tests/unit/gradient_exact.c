@@ -54,6 +54,8 @@ static double exact_function(int op, double x) {
     case RO_OP_GELU_ERF: return 0.5 * x * (1 + erf(x * sqrt(0.5)));
     case RO_OP_RELU: return x > 0 ? x : 0;
     case RO_OP_LEAKY_RELU: return x > 0 ? x : x * attr[RO_LEAKY_RELU_SLOPE];
+    case RO_OP_SOFT_SHRINK:
+        return x - fmax(-attr[RO_SOFT_SHRINK_LAMBD], fmin(x, attr[RO_SOFT_SHRINK_LAMBD]));
     default: cr_assert_fail("%s has no formula in tests/unit/gradient_exact.c", info->name);
     }
     return 0;

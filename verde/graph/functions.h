@@ -27,6 +27,13 @@ static inline vd_value vd_leaky_relu(vd_builder *b, vd_value x, float slope) {
     return VD_APPLY(b, "leaky_relu", op, x);
 }
 
+/* x, nearer to 0 by lambd */
+static inline vd_value vd_soft_shrink(vd_builder *b, vd_value x, float lambd) {
+    vd_op op = {.op = RO_OP_SOFT_SHRINK};
+    op.attr[RO_SOFT_SHRINK_LAMBD] = ro_attr_f32(lambd);
+    return VD_APPLY(b, "soft_shrink", op, x);
+}
+
 static inline vd_value vd_tanh(vd_builder *b, vd_value x) {
     vd_op op = {.op = RO_OP_TANH};
     return VD_APPLY(b, "tanh", op, x);

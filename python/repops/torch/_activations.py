@@ -130,21 +130,14 @@ def glu_backward(dy: Tensor, x: Tensor, dim: int) -> Tensor:
     return torch.cat([dy * s, elementwise("sigmoid_grad", (), s, dy * a)], dim)
 
 
-# torch's vectors take a NaN as small in these, its single elements do not.
-
-
-@handles("softshrink")
-def softshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
-    return torch.where(x > lambd, x - lambd, torch.where(x < -lambd, x + lambd, x * 0.0))
-
-
+# torch's vectors take a NaN as small here, its single elements do not.
 @handles("hardshrink")
 def hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
     return torch.where((x >= -lambd) & (x <= lambd), 0.0, x)
 
 
-@handles("softshrink_backward", "hardshrink_backward")
-def shrink_backward(dy: Tensor, x: Tensor, lambd: float) -> Tensor:
+@handles("hardshrink_backward")
+def hardshrink_backward(dy: Tensor, x: Tensor, lambd: float) -> Tensor:
     return torch.where((x >= -lambd) & (x <= lambd), 0.0, dy)
 
 

@@ -109,3 +109,31 @@ static void leaky_relu_grad(const ro_job *job, int64_t first, int64_t last) {
          last - first, (float *)job->out + first, 0);
 }
 RO_KERNEL(leaky_relu_grad, .range = leaky_relu_grad)
+
+/* ---- soft_shrink: a is lambd ---- */
+
+RO_INLINE wide shrunk(wide x, constants s) {
+    const wide lambd = wide_set1(s.a), least = wide_set1(-s.a);
+    const wide inside = wide_mul(x, wide_set1(0.0f)), below = wide_add(x, lambd);
+    const wide up = wide_if_ge(x, least, inside, below);
+    return wide_canon(wide_if_ge(lambd, x, up, wide_sub(x, lambd)));
+}
+
+RO_INLINE wide shrunk_chain(wide x, wide dy, constants s) {
+    const wide zero = wide_set1(0.0f), d = wide_canon(dy);
+    const wide up = wide_if_ge(x, wide_set1(-s.a), zero, d);
+    return wide_if_ge(wide_set1(s.a), x, up, d);
+}
+
+static void soft_shrink(const ro_job *job, int64_t first, int64_t last) {
+    const constants s = {.a = attr_f32(job, RO_SOFT_SHRINK_LAMBD)};
+    map(shrunk, s, (const float *)job->in[0] + first, last - first, (float *)job->out + first);
+}
+RO_KERNEL(soft_shrink, .range = soft_shrink)
+
+static void soft_shrink_grad(const ro_job *job, int64_t first, int64_t last) {
+    const constants s = {.a = attr_f32(job, RO_SOFT_SHRINK_GRAD_LAMBD)};
+    const float *x = job->in[0], *dy = job->in[1];
+    map2(shrunk_chain, s, x + first, dy + first, last - first, (float *)job->out + first, 0);
+}
+RO_KERNEL(soft_shrink_grad, .range = soft_shrink_grad)

@@ -66,6 +66,27 @@ static ro_status leaky_relu_grad(ro_cuda *d, const ro_call *call, const void *co
 }
 RO_CUDA_KERNEL(leaky_relu_grad, leaky_relu_grad)
 
+static ro_status soft_shrink(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const float *x = static_cast<const float *>(in[0]);
+    const float lambd = attr_f(call, RO_SOFT_SHRINK_LAMBD);
+    return map<float>(d, call, out, [=] __device__(int64_t i) {
+        const float v = x[i], up = v >= -lambd ? v * 0.0f : v + lambd;
+        return ro_canon(lambd >= v ? up : v - lambd);
+    });
+}
+RO_CUDA_KERNEL(soft_shrink, soft_shrink)
+
+static ro_status soft_shrink_grad(ro_cuda *d, const ro_call *call, const void *const *in,
+                                  void *out) {
+    const float *x = static_cast<const float *>(in[0]);
+    const float *dy = static_cast<const float *>(in[1]);
+    const float lambd = attr_f(call, RO_SOFT_SHRINK_GRAD_LAMBD);
+    return map<float>(d, call, out, [=] __device__(int64_t i) {
+        return lambd >= x[i] && x[i] >= -lambd ? 0.0f : ro_canon(dy[i]);
+    });
+}
+RO_CUDA_KERNEL(soft_shrink_grad, soft_shrink_grad)
+
 /* ---- arithmetic; b repeats ---- */
 
 struct add_of {

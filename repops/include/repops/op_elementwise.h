@@ -16,6 +16,8 @@ enum {
     RO_OP_RELU_GRAD = 21,          /* (x, dy) */
     RO_OP_LEAKY_RELU = 212,        /* (x): x, or below 0 x times slope */
     RO_OP_LEAKY_RELU_GRAD = 213,   /* (x, dy) */
+    RO_OP_SOFT_SHRINK = 230,       /* (x): x, nearer to 0 by lambd */
+    RO_OP_SOFT_SHRINK_GRAD = 231,  /* (x, dy) */
     RO_OP_MAX = 207,               /* (a, b): the larger; b repeats */
     RO_OP_MIN = 208,               /* (a, b): the smaller; b repeats */
     RO_OP_ABS = 209,               /* (x): x without its sign */
@@ -49,6 +51,8 @@ enum {
     RO_DIV_CONST_DIVISOR = 0, /* f */
     RO_LEAKY_RELU_SLOPE = 0, /* f */
     RO_LEAKY_RELU_GRAD_SLOPE = 0, /* f */
+    RO_SOFT_SHRINK_LAMBD = 0, /* f */
+    RO_SOFT_SHRINK_GRAD_LAMBD = 0, /* f */
     RO_COMPARE_KIND = 0,
     RO_DROPOUT_SEED = 0,
     RO_DROPOUT_STREAM = 1,

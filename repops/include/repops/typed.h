@@ -192,6 +192,20 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_leaky_relu_grad(ro_ctx *ctx, const ro_tensor *x,
         const ro_tensor *dy, const ro_op_leaky_relu_grad_attrs *attrs, ro_tensor *out);
 
+/* x: x, nearer to 0 by lambd */
+typedef struct {
+    float lambd; /* required */
+} ro_op_soft_shrink_attrs;
+RO_API RO_MUST_USE ro_status ro_op_soft_shrink(ro_ctx *ctx, const ro_tensor *x,
+        const ro_op_soft_shrink_attrs *attrs, ro_tensor *out);
+
+/* x, dy */
+typedef struct {
+    float lambd; /* required */
+} ro_op_soft_shrink_grad_attrs;
+RO_API RO_MUST_USE ro_status ro_op_soft_shrink_grad(ro_ctx *ctx, const ro_tensor *x,
+        const ro_tensor *dy, const ro_op_soft_shrink_grad_attrs *attrs, ro_tensor *out);
+
 /* a, b: the larger; b repeats */
 RO_API RO_MUST_USE ro_status ro_op_max(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b,
         ro_tensor *out);
