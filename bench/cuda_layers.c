@@ -6,6 +6,7 @@
 #include "repops/op_elementwise.h"
 #include "repops/op_image.h"
 #include "repops/op_product.h"
+#include "repops/op_function.h"
 
 #include <stdio.h>
 

@@ -2,10 +2,7 @@
  * the same run. */
 #include "bench/cuda.h"
 #include "repops/fused.h"
-#include "repops/op_elementwise.h"
-#include "repops/op_norm.h"
-#include "repops/op_optimizer.h"
-#include "repops/op_softmax.h"
+#include "repops/operators.h"
 
 #include <stdlib.h>
 

@@ -2,10 +2,7 @@
  * beside glibc's libmvec, and GB/s beside memcpy. Interleaved, medians of the thread's own time.
  * Usage: functions [--csv] [BACKEND ...]. */
 #include "repops/repops.h"
-#include "repops/op_elementwise.h"
-#include "repops/op_norm.h"
-#include "repops/op_reduce.h"
-#include "repops/op_softmax.h"
+#include "repops/operators.h"
 
 #include <stdio.h>
 #include <stdlib.h>

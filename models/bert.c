@@ -5,6 +5,7 @@
 #include "repops/op_softmax.h"
 #include "models/model.h"
 #include "verde/graph/functions.h"
+#include "repops/op_function.h"
 
 enum {
     BLOCK_PARAMETERS = 16,

@@ -5,6 +5,7 @@
 #include "repops/op_movement.h"
 #include "repops/op_optimizer.h"
 #include "repops/src/schedule.h"
+#include "repops/op_function.h"
 
 /* name(a, b), of two numbers: the expression. */
 #define ARITHMETIC(name, expression)                                                               \

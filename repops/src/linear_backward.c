@@ -3,8 +3,8 @@
 
 #include "repops/device.h"
 #include "repops/src/backend.h"
-#include "repops/op_elementwise.h"
 #include "repops/op_product.h"
+#include "repops/op_function.h"
 
 typedef struct {
     const ro_linear_layer *layer;

@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A section is an entry too, before its operators: only `text` is there, its name. */
 static const struct {
     const char *enumerator, *name, *inputs, *text;
 } operators[] = {
+#define RO_SECTION(section) {"", "", "", #section},
 #define RO_OPERATOR(number, NAME, name, least, most, shape, order, onto, check, inputs, text,      \
                     reads)                                                                         \
     {#NAME, #name, inputs, text},
@@ -36,6 +38,18 @@ static int has_gradient(const char *enumerator) {
         if (strcmp(with_gradient[i], enumerator) == 0)
             return 1;
     return 0;
+}
+
+/* The headers whose numbers the functions need; a section that comes back in between is named once
+ * more, which does no harm. */
+static void print_includes(void) {
+    const char *section = "", *printed = "";
+    for (int i = 0; i < OPERATORS; i++) {
+        if (!*operators[i].enumerator)
+            section = operators[i].text;
+        else if (has_gradient(operators[i].enumerator) && strcmp(section, printed) != 0)
+            printf("#include \"repops/op_%s.h\"\n", printed = section);
+    }
 }
 
 static void print_parameters(const char *owner) {
@@ -70,10 +84,9 @@ int main(void) {
     puts("/* Layers of the operators whose gradient is an operator too: `make operators` writes\n"
          " * this file from repops/src/operators.def. */\n"
          "#ifndef VD_FUNCTIONS_H\n"
-         "#define VD_FUNCTIONS_H\n"
-         "\n"
-         "#include \"repops/op_elementwise.h\"\n"
-         "#include \"verde/graph/build.h\"\n"
+         "#define VD_FUNCTIONS_H\n");
+    print_includes();
+    puts("#include \"verde/graph/build.h\"\n"
          "\n"
          "/* clang-format off */");
     for (int i = 0; i < OPERATORS; i++)

@@ -18,7 +18,7 @@
 
 #include "repops/src/math.h"
 #include "repops/tools/functions.h"
-#include "repops/op_elementwise.h"
+#include "repops/op_function.h"
 
 enum {
     CHUNK = 1 << 18,

@@ -10,6 +10,7 @@
 #include "free_exact.h"
 #include "repops/free.h"
 #include "repops/op_elementwise.h"
+#include "repops/op_function.h"
 
 enum { FREE_PROFILES = 4, FREE_CONTEXTS = 3, FREE_CASES = 40, FREE_ELEMENTS = 4000 };
 

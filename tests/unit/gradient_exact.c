@@ -4,6 +4,7 @@
 #include "exact_image.h"
 #include "repops/op_elementwise.h"
 #include "tests/support/sample.h"
+#include "repops/op_function.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,10 +1,10 @@
 /* The leaves of a case; its graph, built and run. */
 #include "gradient_case.h"
 
-#include "repops/op_elementwise.h"
 #include "repops/op_movement.h"
 #include "repops/op_softmax.h"
 #include "tests/support/sample.h"
+#include "repops/op_function.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -7,10 +7,7 @@
 #include "repops/ref.h"
 #include "repops/src/backend.h"
 #include "repops/src/math.h"
-#include "repops/op_elementwise.h"
-#include "repops/op_image.h"
-#include "repops/op_product.h"
-#include "repops/op_reduce.h"
+#include "repops/operators.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>

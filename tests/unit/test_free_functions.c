@@ -3,6 +3,7 @@
 #include "repops/op_elementwise.h"
 #include "repops/op_image.h"
 #include "repops/op_optimizer.h"
+#include "repops/op_function.h"
 
 Test(free_functions, arithmetic) {
     check_free_operator(RO_OP_ADD, 0);

@@ -1,7 +1,7 @@
 /* Sums and linear layers of repops/layers.h against SPEC.md and their operators. */
-#include "repops/op_elementwise.h"
 #include "repops/op_product.h"
 #include "tests/unit/layer_sums.h"
+#include "repops/op_function.h"
 
 Test(layers, sums_of_rows_have_all_levels) {
     static const int64_t of[][2] = {{0, 5},    {3, 0},       {1, 1},       {7, 127},

@@ -4,6 +4,7 @@
 #include "repops/op_product.h"
 #include "repops/op_softmax.h"
 #include "verde/exec/source.h"
+#include "repops/op_function.h"
 
 #include <math.h>
 

@@ -8,6 +8,7 @@
 #include "repops/op_movement.h"
 #include "repops/op_product.h"
 #include "random_calls.h"
+#include "repops/op_function.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

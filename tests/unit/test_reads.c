@@ -18,10 +18,7 @@ static const struct {
                     reads)                                                                         \
     [number] = {inputs, reads},
 #include "repops/src/operators.def"
-#include "repops/op_attention.h"
-#include "repops/op_elementwise.h"
-#include "repops/op_reduce.h"
-#include "repops/op_softmax.h"
+#include "repops/operators.h"
 };
 
 /* ---- sets of elements ---- */

@@ -5,7 +5,7 @@
 #include "repops/free.h"
 #include "repops/layers.h"
 #include "repops/packed.h"
-#include "repops/op_elementwise.h"
+#include "repops/op_function.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
 #include "repops/op_movement.h"
 #include "repops/op_product.h"
 #include "verde/exec/fuse_match.h"
+#include "repops/op_function.h"
 
 static const struct {
     int op;

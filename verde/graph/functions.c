@@ -4,6 +4,7 @@
 
 #include "repops/op_elementwise.h"
 #include "verde/graph/tape.h"
+#include "repops/op_function.h"
 
 /* ---- forward ---- */
 

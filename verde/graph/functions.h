@@ -3,7 +3,7 @@
 #ifndef VD_FUNCTIONS_H
 #define VD_FUNCTIONS_H
 
-#include "repops/op_elementwise.h"
+#include "repops/op_function.h"
 #include "verde/graph/build.h"
 
 /* clang-format off */

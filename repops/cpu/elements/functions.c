@@ -1,6 +1,6 @@
 /* Functions of one element, and their gradients, SPEC.md section 6. */
 #include "repops/cpu/elements/functions.h"
-#include "repops/op_elementwise.h"
+#include "repops/op_function.h"
 
 /* ---- functions ---- */
 

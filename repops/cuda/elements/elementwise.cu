@@ -1,6 +1,7 @@
 /* Elementwise operators, SPEC.md section 6. */
 #include "repops/cuda/elements/functions.cuh"
 #include "repops/op_elementwise.h"
+#include "repops/op_function.h"
 
 /* ---- functions of one element ---- */
 

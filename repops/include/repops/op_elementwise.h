@@ -10,14 +10,6 @@
 enum {
     RO_OP_ADD = 16,                /* (a, b): a + b; b repeats */
     RO_OP_DIV_CONST = 17,          /* (x): x / divisor */
-    RO_OP_GELU = 18,               /* (x): by tanh */
-    RO_OP_GELU_GRAD = 19,          /* (x, dy) */
-    RO_OP_RELU = 20,               /* (x): max(x, 0) */
-    RO_OP_RELU_GRAD = 21,          /* (x, dy) */
-    RO_OP_LEAKY_RELU = 212,        /* (x): x, or below 0 x times slope */
-    RO_OP_LEAKY_RELU_GRAD = 213,   /* (x, dy) */
-    RO_OP_SOFT_SHRINK = 230,       /* (x): x, nearer to 0 by lambd */
-    RO_OP_SOFT_SHRINK_GRAD = 231,  /* (x, dy) */
     RO_OP_MAX = 207,               /* (a, b): the larger; b repeats */
     RO_OP_MIN = 208,               /* (a, b): the smaller; b repeats */
     RO_OP_ABS = 209,               /* (x): x without its sign */
@@ -29,37 +21,18 @@ enum {
     RO_OP_SUB = 25,                /* (a, b): a - b; b repeats */
     RO_OP_DIV = 26,                /* (a, b): a / b; b repeats */
     RO_OP_SCALE = 27,              /* (x): x * factor */
-    RO_OP_EXP = 28,                /* (x) */
-    RO_OP_LOG = 29,                /* (x): the natural one */
-    RO_OP_SQRT = 30,               /* (x) */
-    RO_OP_RSQRT = 31,              /* (x): 1 / sqrt(x) */
-    RO_OP_TANH = 100,              /* (x) */
-    RO_OP_ERF = 101,               /* (x) */
-    RO_OP_SIGMOID = 102,           /* (x) */
-    RO_OP_SILU = 103,              /* (x): x * sigmoid(x) */
-    RO_OP_GELU_ERF = 104,          /* (x): by erf */
-    RO_OP_TANH_GRAD = 105,         /* (y, dy): y = tanh(x) */
-    RO_OP_ERF_GRAD = 106,          /* (x, dy) */
-    RO_OP_SIGMOID_GRAD = 107,      /* (y, dy): y = sigmoid(x) */
-    RO_OP_SILU_GRAD = 108,         /* (x, dy) */
-    RO_OP_GELU_ERF_GRAD = 109,     /* (x, dy) */
 };
 
 /* Places in ro_call.attr; those of kind f hold the bits of a float (ro_attr_f32), and the last ones
  * are of attributes that all operators of a family have. */
 enum {
     RO_DIV_CONST_DIVISOR = 0, /* f */
-    RO_LEAKY_RELU_SLOPE = 0, /* f */
-    RO_LEAKY_RELU_GRAD_SLOPE = 0, /* f */
-    RO_SOFT_SHRINK_LAMBD = 0, /* f */
-    RO_SOFT_SHRINK_GRAD_LAMBD = 0, /* f */
     RO_COMPARE_KIND = 0,
     RO_DROPOUT_SEED = 0,
     RO_DROPOUT_STREAM = 1,
     RO_DROPOUT_THRESHOLD = 2,
     RO_DROPOUT_SCALE = 3, /* f */
     RO_SCALE_FACTOR = 0, /* f */
-    RO_LEAKY_SLOPE = RO_LEAKY_RELU_SLOPE,
 };
 
 /* clang-format on */

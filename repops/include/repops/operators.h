@@ -5,6 +5,7 @@
 
 #include "repops/op_movement.h"
 #include "repops/op_elementwise.h"
+#include "repops/op_function.h"
 #include "repops/op_product.h"
 #include "repops/op_reduce.h"
 #include "repops/op_norm.h"
