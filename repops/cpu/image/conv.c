@@ -3,7 +3,7 @@
 #include "repops/cpu/image/conv_few.h"
 #include "repops/cpu/image/conv_groups.h"
 #include "repops/cpu/image/conv_narrow.h"
-#include "repops/cpu/gemm/gemm_small.h"
+#include "repops/cpu/gemm/gemm_kernel.h"
 
 /* ---- 1x1: pixels by channels of x times w ---- */
 
@@ -39,14 +39,14 @@ static void run_rows(void *user, int64_t first, int64_t last, int worker) {
     (void)worker;
     g.a += first * p->rows * g.a_row, g.c += first * p->rows * g.c_row;
     g.m = min_i64(last * p->rows, g.m) - first * p->rows;
-    RO_NAME(ro_gemm_small)(&g);
+    RO_NAME(ro_gemm_small).run(&g, NULL);
 }
 
 /* Whether the weights are so few that products read them in place, once they are stored in rows. */
 static int few_weights(const gemm *g) {
     gemm t = *g;
     t.b_row = g->b_col == 1 ? g->b_row : round_up(g->n, VW), t.b_col = 1;
-    return RO_NAME(ro_gemm_is_small)(&t);
+    return RO_NAME(ro_gemm_small).takes(&t);
 }
 
 static ro_status multiply_pixels(ro_ctx *ctx, gemm g) {
