@@ -157,7 +157,7 @@ $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 $(BUILD)/obj/repops/cpu/neon/gemm/fixed_dots.o: private ISA_neon += -march=armv8.2-a+dotprod
 # What describes a product is stored field by field: a vector load of several would wait for the stores, which small
 # products notice.
-$(foreach isa,$(ISAS),$(patsubst %,$(BUILD)/obj/repops/cpu/$(isa)/%.o,gemm/gemm gemm/gemm_small gemm/products)): \
+$(foreach isa,$(ISAS),$(patsubst %,$(BUILD)/obj/repops/cpu/$(isa)/%.o,gemm/gemm_blocks gemm/gemm_small gemm/gemm_sweep gemm/gemm_windowed gemm/products)): \
   private BASE += -fno-tree-slp-vectorize
 # Free kernels once more for each type that they compute in (repops/free/kernel.h).
 define free_rule

@@ -3,6 +3,7 @@
  * keys are items, a window of them at a time, whose results wait in the workspace for the walk. */
 #include "repops/cpu/attention/attend_walk.h"
 #include "repops/cpu/gemm/gemm_dots.h"
+#include "repops/cpu/gemm/gemm_kernel.h"
 #include "repops/cpu/rows/max.h"
 
 enum {
@@ -47,7 +48,7 @@ static void scores(const decode *d, const float *q, const float *k, int64_t coun
     for (int64_t r = 0; r < d->rows; r += DOTS_ROWS) {
         g.m = min_i64(DOTS_ROWS, d->rows - r);
         g.a = q + r * a->head_size, g.c = s + r * KB;
-        RO_NAME(ro_gemm_dots)(&g, NULL);
+        RO_NAME(ro_gemm_dots).run(&g, NULL);
     }
 }
 

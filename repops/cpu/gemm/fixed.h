@@ -37,6 +37,14 @@ typedef struct fixed_engine {
     int reads_at; /* pack_b takes fixed_lines.at */
 } fixed_engine;
 
+/* The next part of a thread's memory, from *at on, in whole lines of a cache; NULL where `memory`
+ * is, so that the same function measures and places. */
+RO_INLINE void *fixed_take(char *memory, int64_t *at, int64_t count, size_t size) {
+    void *taken = memory ? memory + *at : NULL;
+    *at += ceil_div(count * (int64_t)size, 64) * 64;
+    return taken;
+}
+
 /* The engines that this machine has for integers of so many bits, the fastest first, which the
  * kernels use: all give the same bits. NULL after the last one. */
 const fixed_engine *RO_NAME(ro_fixed_engine)(int bits, int number);

@@ -16,7 +16,7 @@ typedef struct {
     int64_t m, n, k;
     const float *a, *b;
     int64_t a_row, a_col, b_row, b_col;
-    narrow_matrix narrow; /* stands for b in ro_gemm_packing alone, with the same strides */
+    narrow_matrix narrow; /* stands for b, with the same strides; not with y, c_chunk or beta */
     float *c;
     int64_t c_row;   /* the columns of c are contiguous */
     int64_t c_chunk; /* 0: c is the sum of all chunks; else chunk j's result is c + j * c_chunk */
@@ -53,16 +53,10 @@ enum { NR = NV * VW };
 /* With more rows, b is read so often that packing it pays. */
 enum { PLACE_ROWS = 28 };
 
-/* Floats that ro_gemm needs for packed operands. */
-int64_t RO_NAME(ro_gemm_workspace)(const gemm *g);
-void RO_NAME(ro_gemm)(const gemm *g, float *workspace);
-/* The same for a product without a mask or c_chunk that always packs b. */
-int64_t RO_NAME(ro_gemm_packing_workspace)(const gemm *g);
-void RO_NAME(ro_gemm_packing)(const gemm *g, float *workspace);
 /* Adds the bias and applies the activation (see y) in rows [i, i + rows) and columns [j, j +
  * cols). */
 void RO_NAME(ro_gemm_end)(const gemm *g, int64_t i, int64_t rows, int64_t j, int64_t cols);
-/* Runs ro_gemm on the context's threads, with the context's workspace. */
+/* Computes g on the context's threads, with the context's workspace. */
 ro_status RO_NAME(ro_gemm_shared)(ro_ctx *ctx, const gemm *g);
 
 #endif

@@ -2,7 +2,7 @@
  * chunks of one element run side by side, each in a lane of its own, and their sums are then added
  * in order. A single element of one chunk comes here too: nothing computes it with less
  * overhead. */
-#include "repops/cpu/gemm/gemm_chunks.h"
+#include "repops/cpu/gemm/gemm_kernel.h"
 #include "repops/cpu/gemm/gemm_pack.h"
 
 enum {
@@ -95,17 +95,18 @@ static float dot(const gemm *g, const float *a, const float *b, float *workspace
     return tot;
 }
 
-int64_t RO_NAME(ro_gemm_chunks_workspace)(const gemm *g) {
+static int takes(const gemm *g) {
     const int few = g->m <= MOST_ELEMENTS && g->n <= MOST_ELEMENTS && g->m * g->n <= MOST_ELEMENTS;
     const int64_t least_k = g->m * g->n == 1 ? 1 : g->chunk + 1;
-    if (!few || g->k < least_k || g->mask != RO_MASK_NONE || g->c_chunk)
-        return -1;
+    return few && g->k >= least_k && g->mask == RO_MASK_NONE && !g->c_chunk;
+}
+
+/* For copies of operands that are not contiguous. */
+static int64_t workspace_of(const gemm *g) {
     return g->a_col == 1 && g->b_row == 1 ? 0 : 2 * GROUP * g->chunk;
 }
 
-int RO_NAME(ro_gemm_chunks)(const gemm *g, float *workspace) {
-    if (RO_NAME(ro_gemm_chunks_workspace)(g) < 0)
-        return 0;
+static void run(const gemm *g, float *workspace) {
     for (int64_t i = 0; i < g->m; i++) {
         for (int64_t j = 0; j < g->n; j++) {
             float *c = g->c + i * g->c_row + j;
@@ -113,5 +114,7 @@ int RO_NAME(ro_gemm_chunks)(const gemm *g, float *workspace) {
             *c = ro_canon(g->beta == 0 ? t : ro_fma(g->beta, *c, t));
         }
     }
-    return 1;
 }
+
+const gemm_kernel RO_NAME(ro_gemm_chunks) = {
+    .name = "chunks", .takes = takes, .workspace = workspace_of, .run = run};

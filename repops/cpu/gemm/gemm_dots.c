@@ -2,6 +2,7 @@
  * product, and blocks of VW columns of b are transposed in registers. Every element of b is read
  * once, and nothing is packed. */
 #include "repops/cpu/gemm/gemm_dots.h"
+#include "repops/cpu/gemm/gemm_kernel.h"
 #include "repops/cpu/gemm/gemm_pack.h"
 
 enum { MOST_GROUPS = 4 };
@@ -306,12 +307,10 @@ static int fills_tile(const gemm *g) {
     return VW == 8 && g->n > 6 && g->n <= VW && g->b_col == 1 && g->a_row % 1024 != 0;
 }
 
-/* 1: g itself; 2: g transposed; 0: neither is of this kind. */
-static int kind(const gemm *g) {
-    if (g->mask != RO_MASK_NONE || g->c_chunk || g->k == 0)
-        return 0;
+static int takes(const gemm *g) {
     const gemm t = transposed(g);
-    return usable(g) ? 1 : usable(&t) && !fills_tile(g) ? 2 : 0;
+    return g->mask == RO_MASK_NONE && !g->c_chunk && g->k > 0 &&
+           (usable(g) || (usable(&t) && !fills_tile(g)));
 }
 
 /* Copies a, so that its rows are contiguous. */
@@ -322,20 +321,18 @@ static void gather_a(gemm *g, float *to) {
     g->a = to, g->a_row = g->k, g->a_col = 1;
 }
 
-int64_t RO_NAME(ro_gemm_dots_workspace)(const gemm *g) {
-    const int which = kind(g);
-    if (which == 0)
-        return -1;
-    return which == 1 ? (g->a_col == 1 ? 0 : g->m * g->k) : g->b_row == 1 ? 0 : g->n * g->k;
+/* For a, or for b where the product is transposed. */
+static int64_t workspace_of(const gemm *g) {
+    if (usable(g))
+        return g->a_col == 1 ? 0 : g->m * g->k;
+    return g->b_row == 1 ? 0 : g->n * g->k;
 }
 
-int RO_NAME(ro_gemm_dots)(const gemm *g, float *workspace) {
-    const int which = kind(g);
-    if (which == 0)
-        return 0;
-    gemm t = which == 1 ? *g : transposed(g);
-    const int64_t c_col = which == 1 ? 1 : g->c_row;
-    if (which == 2)
+static void run(const gemm *g, float *workspace) {
+    const int as_given = usable(g);
+    gemm t = as_given ? *g : transposed(g);
+    const int64_t c_col = as_given ? 1 : g->c_row;
+    if (!as_given)
         t.c_row = 1;
     if (t.a_col != 1)
         gather_a(&t, workspace);
@@ -343,5 +340,7 @@ int RO_NAME(ro_gemm_dots)(const gemm *g, float *workspace) {
         dots_strips(&t, c_col);
     else
         dots(&t, c_col);
-    return 1;
 }
+
+const gemm_kernel RO_NAME(ro_gemm_dots) = {
+    .name = "dots", .takes = takes, .workspace = workspace_of, .run = run};

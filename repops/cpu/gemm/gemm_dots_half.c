@@ -1,7 +1,9 @@
-/* See gemm_dots_half.h. As in gemm_dots.c, each lane of a vector holds one element's dot product.
- * Two neighbours of a column are transposed as one word of 32 bits, and widened in registers. */
-#include "repops/cpu/gemm/gemm_dots_half.h"
+/* Products of few rows of a with a b of 16-bit elements that lies along k, as files of the family
+ * of Llama have their weights: memory decides how long they take. As in gemm_dots.c, each lane of a
+ * vector holds one element's dot product. Two neighbours of a column are transposed as one word of
+ * 32 bits, and widened in registers. */
 #include "repops/cpu/gemm/gemm_dots.h"
+#include "repops/cpu/gemm/gemm_kernel.h"
 #include "repops/cpu/gemm/gemm_words.h"
 
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
@@ -151,33 +153,31 @@ RO_INLINE void all_rows(const halves *s, const int dtype, const uint16_t *b) {
     }
 }
 
-int RO_NAME(ro_gemm_dots_half_fits)(const gemm *g, int dtype) {
-    return (VW == 16 || dtype == RO_BF16) && g->m >= 1 && g->m <= DOTS_ROWS && g->n >= VW &&
-           g->k > 0 && g->a_col == 1 && g->b_row == 1 && g->b_col != 1 && g->mask == RO_MASK_NONE &&
-           !g->c_chunk && g->beta == 0;
+static int takes(const gemm *g) {
+    return (VW == 16 || g->narrow.dtype == RO_BF16) && g->m >= 1 && g->m <= DOTS_ROWS &&
+           g->n >= VW && g->k > 0 && g->a_col == 1 && g->b_row == 1 && g->b_col != 1 &&
+           g->mask == RO_MASK_NONE && !g->c_chunk && g->beta == 0;
 }
 
-int RO_NAME(ro_gemm_dots_half)(const gemm *g, const uint16_t *b, int dtype) {
-    const halves s = {g, dtype};
-    if (!RO_NAME(ro_gemm_dots_half_fits)(g, dtype))
-        return 0;
-    if (dtype == RO_F16)
-        all_rows(&s, RO_F16, b);
+static void run(const gemm *g, float *workspace) {
+    const halves s = {g, g->narrow.dtype};
+    (void)workspace;
+    if (s.dtype == RO_F16)
+        all_rows(&s, RO_F16, g->narrow.data);
     else
-        all_rows(&s, RO_BF16, b);
-    return 1;
+        all_rows(&s, RO_BF16, g->narrow.data);
 }
+
+const gemm_kernel RO_NAME(ro_gemm_dots_half) = {
+    .name = "dots of halves", .takes = takes, .run = run};
 
 #else
 
-int RO_NAME(ro_gemm_dots_half_fits)(const gemm *g, int dtype) {
-    (void)g, (void)dtype;
+static int takes(const gemm *g) {
+    (void)g;
     return 0;
 }
 
-int RO_NAME(ro_gemm_dots_half)(const gemm *g, const uint16_t *b, int dtype) {
-    (void)b;
-    return RO_NAME(ro_gemm_dots_half_fits)(g, dtype);
-}
+const gemm_kernel RO_NAME(ro_gemm_dots_half) = {.name = "dots of halves", .takes = takes};
 
 #endif

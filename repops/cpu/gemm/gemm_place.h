@@ -21,12 +21,6 @@ enum { FAR_A = 1 << 19 };
 enum { FAR_A = 0 };
 #endif
 
-/* Rows of a panel of a. Panels of a share the rows evenly; panels of b are always NR wide, so that
- * loads are whole vectors. */
-RO_INLINE int64_t panel_rows(int64_t rows, int64_t most) {
-    return rows <= most ? rows : ceil_div(rows, ceil_div(rows, most));
-}
-
 RO_INLINE int b_in_place(const gemm *g) {
     return g->mask == RO_MASK_NONE && g->b_col == 1 &&
            (g->m <= 2 * MR || (g->m <= PLACE_ROWS && g->b_row % PAGE != 0) ||

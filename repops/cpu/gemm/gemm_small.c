@@ -1,6 +1,6 @@
 /* Small products of one chunk: nothing is packed except a transposed b, and little is decided. */
-#include "repops/cpu/gemm/gemm_small.h"
 #include "repops/cpu/gemm/gemm_dots.h"
+#include "repops/cpu/gemm/gemm_kernel.h"
 #include "repops/cpu/gemm/gemm_pack.h"
 #include "repops/cpu/gemm/gemm_place.h"
 
@@ -9,7 +9,7 @@ enum {
     SHORT_A = 1 << 12, /* elements of a up to which its rows are not prefetched */
 };
 
-int RO_NAME(ro_gemm_is_small)(const gemm *g) {
+static int small_takes(const gemm *g) {
     return g->k > 0 && g->k <= g->chunk && !g->c_chunk && !g->window &&
            (g->n > DOTS_ROWS || g->m < VW) && b_in_place(g) && a_in_place(g, 1);
 }
@@ -70,14 +70,13 @@ static void run_small(const gemm *g) {
         run_apart(g, apart, &t);
 }
 
-int RO_NAME(ro_gemm_small)(const gemm *g) {
-    if (!RO_NAME(ro_gemm_is_small)(g))
-        return 0;
+static void small_run(const gemm *g, float *workspace) {
+    (void)workspace;
     run_small(g);
-    if (g->y)
-        RO_NAME(ro_gemm_end)(g, 0, g->m, 0, g->n);
-    return 1;
 }
+
+const gemm_kernel RO_NAME(ro_gemm_small) = {
+    .name = "small", .takes = small_takes, .run = small_run};
 
 /* ---- b along k: transposed first ---- */
 
@@ -86,20 +85,22 @@ static int64_t turned_row(const gemm *g) {
     return ceil_div(g->n, VW) * VW;
 }
 
-/* Not for a single column, which as_row in gemm.c makes a row. */
-int64_t RO_NAME(ro_gemm_turned_workspace)(const gemm *g) {
-    const int64_t size = g->k * turned_row(g);
-    const int kind = g->b_col != 1 && g->n > 1 && g->mask == RO_MASK_NONE && !g->c_chunk &&
-                     g->k > 0 && g->k <= g->chunk && size <= NEAR_B && a_in_place(g, 1);
-    return kind ? size : -1;
+static int64_t turned_workspace(const gemm *g) {
+    return g->k * turned_row(g);
 }
 
-int RO_NAME(ro_gemm_turned)(const gemm *g, float *workspace) {
-    if (RO_NAME(ro_gemm_turned_workspace)(g) < 0)
-        return 0;
+/* Not for a single column, which as_row makes a row. */
+static int turned_takes(const gemm *g) {
+    return g->b_col != 1 && g->n > 1 && g->mask == RO_MASK_NONE && !g->c_chunk && g->k > 0 &&
+           g->k <= g->chunk && turned_workspace(g) <= NEAR_B && a_in_place(g, 1);
+}
+
+static void turned_run(const gemm *g, float *workspace) {
     gemm t = *g;
     t.b = workspace, t.b_row = turned_row(g), t.b_col = 1;
     pack(&(panel){g->b, g->b_col, g->b_row, g->n, t.b_row, g->k}, workspace);
     run_small(&t);
-    return 1;
 }
+
+const gemm_kernel RO_NAME(ro_gemm_turned) = {
+    .name = "turned", .takes = turned_takes, .workspace = turned_workspace, .run = turned_run};

@@ -2,7 +2,7 @@
  * b far from the one before; where rows are a multiple of a page apart, coming steps would evict
  * each other from L1, too. So a few steps run for all columns, whose sums stay in L1, before the
  * next few: b is read nearly in the order of addresses, and the hardware prefetches it. */
-#include "repops/cpu/gemm/gemm_sweep.h"
+#include "repops/cpu/gemm/gemm_kernel.h"
 #include "repops/cpu/gemm/gemm_tile.h"
 
 enum {
@@ -95,17 +95,22 @@ static void sweep_block(const gemm *g, const float *b, int64_t n, float *c, floa
     }
 }
 
-int64_t RO_NAME(ro_gemm_sweep_workspace)(const gemm *g) {
-    if (g->m != 1 || g->b_col != 1 || g->n < 4 * WIDTH || g->k < FAR_K || g->mask != RO_MASK_NONE ||
-        g->c_chunk)
-        return -1;
-    return 2 * kept(g) + VW;
+static int takes(const gemm *g) {
+    const gemm row = as_row(g);
+    return row.m == 1 && row.b_col == 1 && row.n >= 4 * WIDTH && row.k >= FAR_K &&
+           row.mask == RO_MASK_NONE && !row.c_chunk;
 }
 
-int RO_NAME(ro_gemm_sweep)(const gemm *g, float *workspace) {
-    if (RO_NAME(ro_gemm_sweep_workspace)(g) < 0)
-        return 0;
-    for (int64_t j = 0; j < g->n; j += MOST)
-        sweep_block(g, g->b + j, min_i64(MOST, g->n - j), g->c + j, workspace);
-    return 1;
+static int64_t workspace_of(const gemm *g) {
+    const gemm row = as_row(g);
+    return 2 * kept(&row) + VW;
 }
+
+static void run(const gemm *g, float *workspace) {
+    const gemm row = as_row(g);
+    for (int64_t j = 0; j < row.n; j += MOST)
+        sweep_block(&row, row.b + j, min_i64(MOST, row.n - j), row.c + j, workspace);
+}
+
+const gemm_kernel RO_NAME(ro_gemm_sweep) = {
+    .name = "sweep", .takes = takes, .workspace = workspace_of, .run = run};

@@ -1,6 +1,7 @@
-/* See gemm_swept.h. Sums of a block of columns stay in L1, while steps of k run over all of them: b
- * is read in the order of addresses, once, and widened in registers. */
-#include "repops/cpu/gemm/gemm_swept.h"
+/* Products of few rows of a, as a decoded token's are, with a b of 16-bit elements that lies along
+ * n: memory decides how long they take. Sums of a block of columns stay in L1, while steps of k run
+ * over all of them: b is read in the order of addresses, once, and widened in registers. */
+#include "repops/cpu/gemm/gemm_kernel.h"
 #include "repops/cpu/gemm/gemm_tile.h"
 #include "repops/cpu/gemm/gemm_words.h"
 
@@ -117,19 +118,22 @@ RO_INLINE void sweep_rows(const sweep *s, const uint16_t *b, float *c) {
     }
 }
 
-int64_t RO_NAME(ro_gemm_swept_workspace)(const gemm *g) {
-    const int kind = VW >= 8 && g->m >= 1 && g->m <= MOST_ROWS && g->b_col == 1 && g->n >= LEAST &&
-                     g->k > 0 && g->mask == RO_MASK_NONE && !g->c_chunk && g->beta == 0;
-    return kind ? 2 * KEPT : -1;
+static int takes(const gemm *g) {
+    return VW >= 8 && g->m >= 1 && g->m <= MOST_ROWS && g->b_col == 1 && g->n >= LEAST &&
+           g->k > 0 && g->mask == RO_MASK_NONE && !g->c_chunk && g->beta == 0;
 }
 
-int RO_NAME(ro_gemm_swept)(const gemm *g, const uint16_t *b, int dtype, float *workspace) {
-    if (RO_NAME(ro_gemm_swept_workspace)(g) < 0)
-        return 0;
+static int64_t workspace_of(const gemm *g) {
+    (void)g;
+    return 2 * KEPT;
+}
+
+static void run(const gemm *g, float *workspace) {
     const int64_t line = KEPT / g->m / MOST_TILE * MOST_TILE;
+    const uint16_t *b = g->narrow.data;
     for (int64_t j = 0; j < g->n; j += line) {
-        sweep s = {g, dtype, min_i64(line, g->n - j), line, workspace, workspace + KEPT};
-        if (dtype == RO_F16) {
+        sweep s = {g, g->narrow.dtype, min_i64(line, g->n - j), line, workspace, workspace + KEPT};
+        if (s.dtype == RO_F16) {
             s.dtype = RO_F16;
             sweep_rows(&s, b + j, g->c + j);
         } else {
@@ -137,5 +141,7 @@ int RO_NAME(ro_gemm_swept)(const gemm *g, const uint16_t *b, int dtype, float *w
             sweep_rows(&s, b + j, g->c + j);
         }
     }
-    return 1;
 }
+
+const gemm_kernel RO_NAME(ro_gemm_swept) = {
+    .name = "sweep of halves", .takes = takes, .workspace = workspace_of, .run = run};

@@ -69,6 +69,12 @@ static inline void run_tile(int rows, const tile *t) {
     RO_NAME(ro_tile_packed)(rows, t);
 }
 
+/* Rows of a panel of a. Panels of a share the rows evenly; panels of b are always NR wide, so that
+ * loads are whole vectors. */
+RO_INLINE int64_t panel_rows(int64_t rows, int64_t most) {
+    return rows <= most ? rows : ceil_div(rows, ceil_div(rows, most));
+}
+
 /* Rows of a tile in place. Where one tile is as wide as all n columns, a is read only once. Seven
  * rows of four vectors would leave no register for an element of a, so such tiles have six. */
 RO_INLINE int64_t place_rows(int64_t n) {

@@ -1,9 +1,9 @@
-/* See gemm_widened.h. A total takes one chunk after the other (SPEC.md section 3.1), so a block has
- * one chunk of k, whose sum is added to what the blocks before left in c, or all of k: with a mask,
- * and for few rows where b lies along k, of which long lines are then read. */
-#include "repops/cpu/gemm/gemm_widened.h"
-#include "repops/cpu/gemm/gemm_dots_half.h"
-#include "repops/cpu/gemm/gemm_swept.h"
+/* Products whose b has elements of 16 bits: parts of b are widened to f32, which is exact, and
+ * multiplied as any others. The memory for them does not grow with b. A total takes one chunk after
+ * the other (SPEC.md section 3.1), so a block has one chunk of k, whose sum is added to what the
+ * blocks before left in c, or all of k: with a mask, and for few rows where b lies along k, of
+ * which long lines are then read. */
+#include "repops/cpu/gemm/gemm_kernel.h"
 #include "repops/cpu/gemm/gemm_words.h"
 
 enum {
@@ -37,6 +37,7 @@ static gemm block_of(const gemm *g, const block_plan *p, int64_t k0, int64_t j0)
     part.k = min_i64(p->k, g->k - k0);
     part.n = min_i64(p->n, g->n - j0);
     part.narrow.data = NULL;
+    part.a_all = max_i64(g->a_all, g->m * g->k);
     part.a += k0 * g->a_col;
     part.c += j0;
     part.b_row = g->b_col == 1 ? p->line : 1;
@@ -46,26 +47,19 @@ static gemm block_of(const gemm *g, const block_plan *p, int64_t k0, int64_t j0)
     return part;
 }
 
-/* More rows are worth a panel of b that is packed, as rows of f32 are. */
-static int packs(const gemm *g) {
-    return g->m > PLACE_ROWS && g->mask == RO_MASK_NONE;
+static int takes(const gemm *g) {
+    (void)g;
+    return 1;
 }
 
-int64_t RO_NAME(ro_gemm_widened_workspace)(const gemm *g) {
-    if (RO_NAME(ro_gemm_dots_half_fits)(g, g->narrow.dtype))
-        return 0;
-    if (packs(g))
-        return RO_NAME(ro_gemm_packing_workspace)(g);
-    const int64_t swept = RO_NAME(ro_gemm_swept_workspace)(g);
-    if (swept >= 0)
-        return swept;
+static int64_t workspace_of(const gemm *g) {
     const block_plan p = plan_blocks(g);
     int64_t most = 0;
     for (int i = 0; i < 4; i++) { /* whole blocks, and those that the edges cut off */
         const int64_t k0 = i / 2 ? (ceil_div(g->k, max_i64(1, p.k)) - 1) * p.k : 0;
         const int64_t j0 = i % 2 ? (ceil_div(g->n, max_i64(1, p.n)) - 1) * p.n : 0;
         const gemm part = block_of(g, &p, max_i64(0, k0), max_i64(0, j0));
-        most = max_i64(most, RO_NAME(ro_gemm_workspace)(&part));
+        most = max_i64(most, kernel_workspace(choose_kernel(&part), &part));
     }
     return block_floats(g, &p) + most;
 }
@@ -90,16 +84,7 @@ static void scale(const gemm *g) {
             g->c[i * g->c_row + j] = ro_canon(g->c[i * g->c_row + j] * g->alpha);
 }
 
-void RO_NAME(ro_gemm_widened)(const gemm *g, float *workspace) {
-    const narrow_matrix b = g->narrow;
-    if (RO_NAME(ro_gemm_dots_half)(g, b.data, b.dtype))
-        return;
-    if (packs(g)) {
-        RO_NAME(ro_gemm_packing)(g, workspace);
-        return;
-    }
-    if (RO_NAME(ro_gemm_swept)(g, b.data, b.dtype, workspace))
-        return;
+static void run(const gemm *g, float *workspace) {
     const block_plan p = plan_blocks(g);
     float *rest = workspace + block_floats(g, &p);
     for (int64_t j0 = 0; j0 < g->n; j0 += p.n) {
@@ -108,10 +93,13 @@ void RO_NAME(ro_gemm_widened)(const gemm *g, float *workspace) {
             gemm part = block_of(g, &p, k0, j0);
             part.b = workspace;
             widen_block(g, &part, k0, j0, workspace);
-            RO_NAME(ro_gemm)(&part, rest);
+            run_kernel(choose_kernel(&part), &part, rest);
             k0 += p.k;
         } while (k0 < g->k);
     }
     if (p.k < g->k && g->alpha != 1)
         scale(g);
 }
+
+const gemm_kernel RO_NAME(ro_gemm_widened) = {
+    .name = "widened", .takes = takes, .workspace = workspace_of, .run = run};

@@ -1,8 +1,7 @@
 /* matmul and ro_linear (SPEC.md section 3.1), and attn_av (section 8): a batch of products, shared
  * among threads by output. */
 #include "repops/cpu/gemm/fixed.h"
-#include "repops/cpu/gemm/gemm_small.h"
-#include "repops/cpu/gemm/gemm_widened.h"
+#include "repops/cpu/gemm/gemm_kernel.h"
 #include "repops/src/call.h"
 #include "repops/op_attention.h"
 #include "repops/src/matmul.h"
@@ -22,13 +21,6 @@ typedef struct {
     int64_t workspace_size; /* of one thread, in floats */
 } batch;
 
-static void run_piece(const gemm *g, float *workspace) {
-    if (g->narrow.data)
-        RO_NAME(ro_gemm_widened)(g, workspace);
-    else
-        RO_NAME(ro_gemm)(g, workspace);
-}
-
 static void run_pieces(void *user, int64_t first, int64_t last, int worker) {
     const batch *b = user;
     for (int64_t i = first; i < last; i++) {
@@ -45,7 +37,7 @@ static void run_pieces(void *user, int64_t first, int64_t last, int worker) {
         g.c += product * b->c_size + row * g.c_row + col;
         g.y = g.y ? g.y + row * g.c_row + col : NULL;
         g.bias = g.bias ? g.bias + col : NULL;
-        run_piece(&g, b->workspace + worker * b->workspace_size);
+        run_kernel(choose_kernel(&g), &g, b->workspace + worker * b->workspace_size);
     }
 }
 
@@ -57,10 +49,10 @@ static int64_t part_of(int64_t size, int64_t parts, int64_t unit) {
 
 /* Cuts every product into about `pieces` pieces, as square as possible unless another cut makes the
  * largest piece an eighth smaller. Sizes are multiples of a tile, or of a vector where nothing is
- * packed. A single column is cut like one row, since as_row in gemm.c makes it one. */
+ * packed. A single column is cut like one row, since as_row makes it one. */
 static void cut(batch *b, int64_t pieces) {
     const int64_t m = b->first.m, n = b->first.n;
-    const int small = RO_NAME(ro_gemm_is_small)(&b->first);
+    const int small = RO_NAME(ro_gemm_small).takes(&b->first);
     const int64_t row = n == 1 ? NR : small ? 1 : MR, col = small ? VW : NR;
     int64_t down = 1, across = 1;
     while (down * across < pieces && (m > down * MR || n > across * NR)) {
@@ -108,27 +100,25 @@ static int64_t most_workspace(const batch *b) {
     for (int i = 0; i < 4; i++) {
         gemm piece = *g;
         piece.m = rows[i / 2], piece.n = cols[i % 2];
-        most = max_i64(most, g->narrow.data ? RO_NAME(ro_gemm_widened_workspace)(&piece)
-                                            : RO_NAME(ro_gemm_workspace)(&piece));
+        most = max_i64(most, kernel_workspace(choose_kernel(&piece), &piece));
     }
     return ceil_div(most, 16) * 16; /* aligned for every thread */
 }
 
-static ro_status run_one(ro_ctx *ctx, const gemm *g) {
-    if (RO_NAME(ro_gemm_small)(g))
-        return RO_OK;
-    const int64_t size = RO_NAME(ro_gemm_workspace)(g);
+RO_INLINE ro_status run_one(ro_ctx *ctx, const gemm *g) {
+    const gemm_kernel *kernel = choose_kernel(g);
+    const int64_t size = kernel_workspace(kernel, g);
     float *workspace = size ? ro_workspace(ctx, (size_t)size * sizeof(float)) : NULL;
     if (size && !workspace)
         return RO_ERR_MEMORY;
-    RO_NAME(ro_gemm)(g, workspace);
+    run_kernel(kernel, g, workspace);
     return RO_OK;
 }
 
 static ro_status run_batch(ro_ctx *ctx, batch *b) {
     const int threads = ro_ctx_threads(ctx);
     const int64_t wanted = pieces_wanted(ctx, b);
-    if (b->batch == 1 && wanted == 1 && !b->first.narrow.data)
+    if (b->batch == 1 && wanted == 1)
         return run_one(ctx, &b->first);
     b->first.a_all = (b->a_size ? b->batch : 1) * b->first.m * b->first.k;
     cut(b, ceil_div(wanted, b->batch));

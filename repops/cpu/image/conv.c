@@ -1,105 +1,34 @@
-/* conv2d and conv2d_dx, SPEC.md section 12.1. */
-#include "repops/cpu/image/conv_depthwise.h"
-#include "repops/cpu/image/conv_few.h"
-#include "repops/cpu/image/conv_groups.h"
-#include "repops/cpu/image/conv_narrow.h"
-#include "repops/cpu/gemm/gemm_small.h"
+/* conv2d and conv2d_dx, SPEC.md section 12.1: the first row that takes a convolution computes it.
+ * Each row says what its kernel is for, and how many times as fast it is as the rows below it, with
+ * AVX-512 and AVX2 (bench/NOTES.md, "What each kernel of a convolution gains"). */
+#include "repops/cpu/image/conv_kernel.h"
 
-/* ---- 1x1: pixels by channels of x times w ---- */
-
-/* With so few pixels, packing the weights does not pay. */
-enum { FEW_PIXELS = 4 * MR };
-
-static gemm pixels(const ro_job *job, const ro_conv *v, int backward) {
-    const int64_t from = backward ? v->filters : v->channels;
-    const int64_t to = backward ? v->channels : v->filters;
-    return (gemm){.m = v->batch * v->in[0] * v->in[1],
-                  .n = to,
-                  .k = from,
-                  .a = job->in[0],
-                  .b = job->in[1],
-                  .a_row = from,
-                  .a_col = 1,
-                  .b_row = backward ? 1 : to,
-                  .b_col = backward ? from : 1,
-                  .c = job->out,
-                  .c_row = to,
-                  .chunk = RO_DOT_CHUNK,
-                  .alpha = 1.0f};
-}
-
-typedef struct {
-    gemm whole;
-    int64_t rows; /* of an item */
-} pixel_rows;
-
-static void run_rows(void *user, int64_t first, int64_t last, int worker) {
-    const pixel_rows *p = user;
-    gemm g = p->whole;
-    (void)worker;
-    g.a += first * p->rows * g.a_row, g.c += first * p->rows * g.c_row;
-    g.m = min_i64(last * p->rows, g.m) - first * p->rows;
-    RO_NAME(ro_gemm_small)(&g);
-}
-
-/* Whether the weights are so few that products read them in place, once they are stored in rows. */
-static int few_weights(const gemm *g) {
-    gemm t = *g;
-    t.b_row = g->b_col == 1 ? g->b_row : round_up(g->n, VW), t.b_col = 1;
-    return RO_NAME(ro_gemm_is_small)(&t);
-}
-
-static ro_status multiply_pixels(ro_ctx *ctx, gemm g) {
-    const int64_t items = g.m * g.n * g.k < 2 * CONV_PIECE_WORK ? 1 : 4 * ro_ctx_threads(ctx);
-    if (g.m <= FEW_PIXELS)
-        return RO_NAME(ro_gemm_shared)(ctx, &g);
-    if (g.b_col != 1) {
-        const int64_t width = round_up(g.n, VW);
-        float *b = ro_workspace(ctx, (size_t)(width * g.k) * sizeof(float));
-        if (!b)
-            return RO_ERR_MEMORY;
-        pack(&(panel){g.b, g.b_col, g.b_row, g.n, width, g.k}, b);
-        g.b = b, g.b_row = width, g.b_col = 1;
-    }
-    pixel_rows p = {g, round_up(ceil_div(g.m, items), 4 * MR)};
-    ro_pool_for(ro_ctx_pool(ctx), ceil_div(g.m, p.rows), 1, run_rows, &p);
-    return RO_OK;
-}
-
-/* ---- the whole operator ---- */
-
-/* Whether reading +0 for pixels outside gives the same bits as leaving them out. It does if the
- * weights are finite, or if nothing lies outside; a gradient's edges reach outside even without
- * padding. */
-static int may_read_zeros(const ro_job *job, const ro_conv *v, int backward) {
-    return (!backward && v->pad[0] == 0 && v->pad[1] == 0) ||
-           all_finite(job->in[1], in_numel(job, 1));
-}
-
-static ro_status conv_run(const ro_job *job, gather *g) {
-    grouped f;
-    if (RO_NAME(ro_conv_is_few)(g) && may_read_zeros(job, g->v, g->backward))
-        return RO_NAME(ro_conv_few)(job->ctx, g);
-    if (RO_NAME(ro_conv_is_depthwise)(g) && may_read_zeros(job, g->v, g->backward))
-        return RO_NAME(ro_conv_depthwise)(job->ctx, g);
-    if (RO_NAME(ro_conv_plan_groups)(&f, g, 0))
-        return RO_NAME(ro_conv_grouped)(job->ctx, &f, !may_read_zeros(job, g->v, g->backward));
-    return RO_NAME(ro_conv_gather)(job->ctx, g);
-}
+static const conv_kernel *const kernels[] = {
+    /* 1 x 1 of few pixels: a product as any other. 1.0 to 2.8. */
+    &RO_NAME(ro_conv_few_pixels),
+    /* 1 x 1 with few weights: products that pack nothing. 1.1 and 1.07, gradient 1.2 and 1.1. */
+    &RO_NAME(ro_conv_pixels),
+    /* Few channels to read: lines that windows meet are copied, not each window. 1.2 and 1.17. */
+    &RO_NAME(ro_conv_narrow),
+    /* Few channels to write, which would fill no vector: lanes are pixels. 3.5 and 3.5. */
+    &RO_NAME(ro_conv_few),
+    /* One channel in a group: lanes are channels, and nothing is copied. 1.5 and 1.3 to 1.5. */
+    &RO_NAME(ro_conv_depthwise),
+    /* Few channels in a group: lanes are channels of neighbouring groups. 2.9 and 2.9. */
+    &RO_NAME(ro_conv_grouped),
+    /* All else: products whose rows are gathered from the image while they are packed. */
+    &RO_NAME(ro_conv_gather),
+};
 
 static ro_status conv2d(const ro_job *job) {
     const ro_conv v = conv_of(job);
+    grouped groups;
     if (no_terms(job))
         return RO_OK;
-    const gemm product = pixels(job, &v, 0);
-    if (pointwise(&v) && (product.m <= FEW_PIXELS || few_weights(&product)))
-        return multiply_pixels(job->ctx, product);
-    if (narrow(&v) && may_read_zeros(job, &v, 0))
-        return RO_NAME(ro_conv_narrow)(job, &v);
     gather g = forward_gather(&v, job->in[0]);
     g.weights = job->in[1], g.b_row = v.filters, g.b_col = 1, g.b_group = v.width;
     g.out = job->out;
-    return conv_run(job, &g);
+    return run_conv(kernels, &(conv_call){job, RO_OP_CONV2D, &v, &g, &groups});
 }
 RO_KERNEL(conv2d, .run = conv2d)
 
@@ -107,11 +36,9 @@ RO_KERNEL(conv2d, .run = conv2d)
  * the stride. */
 static ro_status conv2d_dx(const ro_job *job) {
     const ro_conv v = conv_of(job);
+    grouped groups;
     if (no_terms(job))
         return RO_OK;
-    const gemm product = pixels(job, &v, 1);
-    if (pointwise(&v) && (product.m <= FEW_PIXELS || few_weights(&product)))
-        return multiply_pixels(job->ctx, product);
     gather g = {.v = &v, .backward = 1, .image = job->in[0], .pixel = v.filters, .depth = v.width};
     g.weights = job->in[1], g.b_row = 1, g.b_col = v.filters, g.b_group = v.width, g.n = v.depth;
     g.out = job->out, g.out_pixel = v.channels;
@@ -119,6 +46,6 @@ static ro_status conv2d_dx(const ro_job *job) {
         g.size[d] = v.out[d], g.out_size[d] = v.in[d];
         g.step[d] = 1, g.spread[d] = v.stride[d];
     }
-    return conv_run(job, &g);
+    return run_conv(kernels, &(conv_call){job, RO_OP_CONV2D_DX, &v, &g, &groups});
 }
 RO_KERNEL(conv2d_dx, .run = conv2d_dx)

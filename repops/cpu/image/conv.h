@@ -51,11 +51,6 @@ RO_INLINE int64_t round_up(int64_t n, int64_t to) {
     return ceil_div(n, to) * to;
 }
 
-/* Panels of a share the rows evenly. */
-RO_INLINE int64_t panel_height(int64_t rows) {
-    return ceil_div(rows, ceil_div(rows, MR));
-}
-
 static inline int all_finite(const float *x, int64_t count) {
     uint32_t most = 0;
     for (int64_t i = 0; i < count; i++) {

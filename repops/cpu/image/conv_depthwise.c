@@ -1,6 +1,7 @@
 /* Depthwise convolutions (conv_depthwise.h, SPEC.md section 12.1). A few pixels of an output line
  * are computed at a time, for one vector of channels after the other. */
 #include "repops/cpu/image/conv_depthwise.h"
+#include "repops/cpu/image/conv_kernel.h"
 #include "repops/cpu/rows/stream.h"
 
 enum { MOST_COLS = (DEPTH_PIXELS - 1) * DEPTH_STRIDE + DEPTH_TAPS };
@@ -186,7 +187,13 @@ int RO_NAME(ro_conv_is_depthwise)(const gather *g) {
     return g->out_size[1] >= DEPTH_FEW_PIXELS && !(g->backward && (stride > 1 || v->stride[0] > 1));
 }
 
-ro_status RO_NAME(ro_conv_depthwise)(ro_ctx *ctx, const gather *g) {
+static int takes(conv_call *c) {
+    return RO_NAME(ro_conv_is_depthwise)(c->g) && may_read_zeros(c);
+}
+
+static ro_status run(conv_call *c) {
+    ro_ctx *ctx = c->job->ctx;
+    const gather *g = c->g;
     const int64_t lines = g->v->batch * g->out_size[0], pixels = lines * g->out_size[1];
     const int64_t work = pixels * g->pixel * g->v->kernel[0] * g->v->kernel[1];
     const int64_t items = work < 2 * CONV_PIECE_WORK ? 1 : 8 * ro_ctx_threads(ctx);
@@ -198,3 +205,5 @@ ro_status RO_NAME(ro_conv_depthwise)(ro_ctx *ctx, const gather *g) {
     ro_pool_for(ro_ctx_pool(ctx), lines, ceil_div(lines, items), run_lines, &all);
     return RO_OK;
 }
+
+const conv_kernel RO_NAME(ro_conv_depthwise) = {"depthwise", takes, run};

@@ -17,8 +17,6 @@ enum {
 int RO_NAME(ro_conv_is_depthwise)(const gather *g);
 /* How many of the image's next lines are worth a prefetch. */
 int64_t RO_NAME(ro_conv_depthwise_ahead)(const ro_conv *v);
-/* Runs conv2d, or conv2d_dx without stride. Weights must be finite, or no tap may lie outside. */
-ro_status RO_NAME(ro_conv_depthwise)(ro_ctx *ctx, const gather *g);
 
 /* Whether conv2d_dw of such a convolution runs by ro_conv_depthwise_sums. */
 int RO_NAME(ro_conv_is_depthwise_weight)(const gather *forward);

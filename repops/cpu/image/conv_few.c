@@ -1,7 +1,7 @@
 /* Convolutions to few channels (conv_few.h, SPEC.md section 12.1). Lines of the image are
  * transposed, so that the pixels of a channel are contiguous, with zeros as padding. Each such line
  * is kept for all output lines that meet it. */
-#include "repops/cpu/image/conv_few.h"
+#include "repops/cpu/image/conv_kernel.h"
 
 /* Vectors of pixels that run together. */
 #if defined(RO_ISA_avx512)
@@ -12,7 +12,7 @@ enum { VECTORS = 4 };
 enum {
     FEW = 3,               /* most channels of the output */
     LEAST_DEPTH = 8,       /* least channels of the image */
-    MOST_LINES = 16,       /* most lines that are kept */
+    FEW_LINES = 16,        /* most lines that are kept */
     MOST_FLOATS = 1 << 17, /* most floats of these lines */
 };
 
@@ -27,8 +27,8 @@ typedef struct {
 /* A line of the output. */
 typedef struct {
     const few *f;
-    const float *line[MOST_LINES]; /* pixel 0 for each line of the kernel; NULL: outside */
-    const float *ahead;            /* the next line of the image, to prefetch */
+    const float *line[FEW_LINES]; /* pixel 0 for each line of the kernel; NULL: outside */
+    const float *ahead;           /* the next line of the image, to prefetch */
     int64_t ahead_step;
     float *out;
 } few_target;
@@ -170,7 +170,7 @@ static void run_lines(void *user, int64_t first, int64_t last, int worker) {
     const few *f = user;
     const gather *g = f->g;
     float *lines = f->workspace + worker * f->workspace_size;
-    int64_t kept[MOST_LINES];
+    int64_t kept[FEW_LINES];
     few_target t = {.f = f};
     t.ahead_step = ceil_div(g->size[1] * g->pixel, g->v->kernel[0] * g->v->kernel[1] * g->depth *
                                                        ceil_div(g->out_size[1], VECTORS * VW));
@@ -207,18 +207,24 @@ static few plan(const gather *g) {
     return f;
 }
 
-int RO_NAME(ro_conv_is_few)(const gather *g) {
+static int is_few(const gather *g) {
     if (g->v->groups != 1 || g->n > FEW || g->depth < LEAST_DEPTH || pointwise(g->v))
         return 0;
     for (int d = 0; d < 2; d++)
-        if (g->v->stride[d] != 1 || g->v->pad[d] >= MOST_LINES ||
-            (g->v->kernel[d] - 1) * g->v->dilation[d] >= MOST_LINES)
+        if (g->v->stride[d] != 1 || g->v->pad[d] >= FEW_LINES ||
+            (g->v->kernel[d] - 1) * g->v->dilation[d] >= FEW_LINES)
             return 0;
     const few f = plan(g);
     return f.lines * line_floats(&f) <= MOST_FLOATS;
 }
 
-ro_status RO_NAME(ro_conv_few)(ro_ctx *ctx, const gather *g) {
+static int takes(conv_call *c) {
+    return is_few(c->g) && may_read_zeros(c);
+}
+
+static ro_status run(conv_call *c) {
+    ro_ctx *ctx = c->job->ctx;
+    const gather *g = c->g;
     const int threads = ro_ctx_threads(ctx);
     const int64_t lines = g->v->batch * g->out_size[0];
     const int64_t work = lines * g->out_size[1] * g->v->kernel[0] * g->v->kernel[1] * g->depth;
@@ -231,3 +237,5 @@ ro_status RO_NAME(ro_conv_few)(ro_ctx *ctx, const gather *g) {
     ro_pool_for(ro_ctx_pool(ctx), lines, ceil_div(lines, items), run_lines, &f);
     return RO_OK;
 }
+
+const conv_kernel RO_NAME(ro_conv_few) = {"few channels", takes, run};

@@ -34,43 +34,24 @@ typedef struct {
 
 /* ---- memory ---- */
 
-/* Where each part of a thread's memory begins, in bytes. */
-typedef struct {
-    int64_t packed_a, packed_b, a_power, b_power, lines, columns, total, planes, size;
-} fixed_layout;
-
 static int64_t columns_width(const fixed_engine *e) {
     return ceil_div(e->b_lines, VW) * VW;
 }
 
-static int64_t after(int64_t at, int64_t count, size_t size) {
-    return ceil_div(at + count * (int64_t)size, 64) * 64;
-}
-
-static fixed_layout layout_of(const fixed_plan *p) {
+/* Places a block's parts in `memory`, and returns their bytes. */
+static int64_t place(const fixed_plan *p, char *memory, fixed_block *s) {
     const fixed_engine *e = p->c.engine;
     const int64_t groups = ceil_div(p->cols, e->b_lines);
-    fixed_layout l = {0};
-    l.packed_b = after(l.packed_a, e->a_bytes, 1);
-    l.a_power = after(l.packed_b, groups * e->b_bytes, 1);
-    l.b_power = after(l.a_power, e->a_lines, sizeof(double));
-    l.lines = after(l.b_power, groups * e->b_lines, sizeof(double));
-    l.columns = after(l.lines, e->a_lines * FIXED_LINE, sizeof(float));
-    l.total = after(l.columns, RO_DOT_CHUNK * columns_width(e), sizeof(float));
-    l.planes = after(l.total, p->rows * p->cols, sizeof(float));
-    l.size = after(l.planes, p->planes, sizeof(float));
-    return l;
-}
-
-static void place_block(fixed_block *s, char *memory) {
-    const fixed_layout l = layout_of(s->plan);
-    s->packed_a = memory + l.packed_a, s->packed_b = memory + l.packed_b;
-    s->a_power = (double *)(void *)(memory + l.a_power);
-    s->b_power = (double *)(void *)(memory + l.b_power);
-    s->lines = (float *)(void *)(memory + l.lines);
-    s->columns = (float *)(void *)(memory + l.columns);
-    s->total = (float *)(void *)(memory + l.total);
-    s->planes.x = (float *)(void *)(memory + l.planes);
+    int64_t at = 0;
+    s->packed_a = fixed_take(memory, &at, e->a_bytes, 1);
+    s->packed_b = fixed_take(memory, &at, groups * e->b_bytes, 1);
+    s->a_power = fixed_take(memory, &at, e->a_lines, sizeof(double));
+    s->b_power = fixed_take(memory, &at, groups * e->b_lines, sizeof(double));
+    s->lines = fixed_take(memory, &at, e->a_lines * FIXED_LINE, sizeof(float));
+    s->columns = fixed_take(memory, &at, RO_DOT_CHUNK * columns_width(e), sizeof(float));
+    s->total = fixed_take(memory, &at, p->rows * p->cols, sizeof(float));
+    s->planes.x = fixed_take(memory, &at, p->planes, sizeof(float));
+    return at;
 }
 
 /* ---- chunks ---- */
@@ -189,7 +170,7 @@ static void run_blocks(void *user, int64_t first, int64_t last, int worker) {
             .col = i % p->across * p->cols};
         s.rows = min_i64(p->rows, lines_in(c, &s.part) - s.row);
         s.cols = min_i64(p->cols, c->n - s.col);
-        place_block(&s, p->workspace + worker * p->workspace_size);
+        place(p, p->workspace + worker * p->workspace_size, &s);
         if (s.rows > 0)
             run_block(&s);
     }
@@ -233,13 +214,15 @@ static int64_t planes_of(const fixed_plan *p) {
     return size * (int64_t)sizeof(float) <= FIXED_PLANES_MOST ? size : 0;
 }
 
-/* Windows that are gathered, and few results of a window, which leave columns of b empty. */
+/* Windows that are gathered, and few results of a window, which leave columns of b empty: with AVX2
+ * and 24 bits 1.25 times as fast for 3 or 16 channels, 3 times for a gradient with 3 results. */
 static int better_by_columns(const fixed_conv *c) {
     return c->k > 0 && (!c->plain || c->v.groups > 1 || c->n <= FEW);
 }
 
 ro_status RO_NAME(ro_conv2d_fixed_by)(const ro_job *job, const fixed_engine *engine, int way) {
     fixed_plan p = {.c = RO_NAME(ro_fixed_conv_of)(job)};
+    fixed_block s;
     ro_status status;
     p.c.engine = engine;
     const double outputs = (double)ro_shape_numel(&job->call->output);
@@ -255,7 +238,7 @@ ro_status RO_NAME(ro_conv2d_fixed_by)(const ro_job *job, const fixed_engine *eng
         return RO_ERR_UNSUPPORTED;
     const int64_t blocks = cut(&p, threads);
     p.planes = planes_of(&p);
-    p.workspace_size = layout_of(&p).size;
+    p.workspace_size = place(&p, NULL, &s);
     p.workspace = ro_workspace(job->ctx, (size_t)(p.workspace_size * ro_ctx_threads(job->ctx)));
     if (!p.workspace)
         return RO_ERR_MEMORY;

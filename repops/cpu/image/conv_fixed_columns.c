@@ -47,13 +47,6 @@ typedef struct {
 
 /* ---- memory ---- */
 
-/* The next part of `memory`, NULL where that is NULL. */
-static void *take(char *memory, int64_t *at, int64_t count, size_t size) {
-    void *taken = memory ? memory + *at : NULL;
-    *at += ceil_div(count * (int64_t)size, 64) * 64;
-    return taken;
-}
-
 /* A group has so many chunks, and each chunk has so many packs of rows. */
 static int64_t chunks_of(const plan *p) {
     return ceil_div(p->c.k, RO_DOT_CHUNK);
@@ -69,15 +62,16 @@ static int64_t place(const plan *p, char *memory, block *s) {
     const int64_t chunks = p->groups * chunks_of(p), packs = chunks * packs_of(p);
     const int64_t channels = p->groups * (p->c.pixel / p->c.v.groups);
     int64_t at = 0;
-    s->chunks = take(memory, &at, chunks, sizeof(chunk));
-    s->packed_a = take(memory, &at, packs * e->a_bytes, 1);
-    s->packed_b = take(memory, &at, e->b_bytes, 1);
-    s->a_power = take(memory, &at, packs * e->a_lines, sizeof(double));
-    s->b_power = take(memory, &at, e->b_lines, sizeof(double));
-    s->columns = take(memory, &at, RO_DOT_CHUNK * fixed_columns_width(e) + VW, sizeof(float));
-    s->total = take(memory, &at, ceil_div(p->groups * p->rows, VW) * VW * fixed_columns_width(e),
-                    sizeof(float));
-    s->planes.x = take(memory, &at, (channels + 1) * p->plane_size, sizeof(float));
+    s->chunks = fixed_take(memory, &at, chunks, sizeof(chunk));
+    s->packed_a = fixed_take(memory, &at, packs * e->a_bytes, 1);
+    s->packed_b = fixed_take(memory, &at, e->b_bytes, 1);
+    s->a_power = fixed_take(memory, &at, packs * e->a_lines, sizeof(double));
+    s->b_power = fixed_take(memory, &at, e->b_lines, sizeof(double));
+    s->columns = fixed_take(memory, &at, RO_DOT_CHUNK * fixed_columns_width(e) + VW, sizeof(float));
+    s->total =
+        fixed_take(memory, &at, ceil_div(p->groups * p->rows, VW) * VW * fixed_columns_width(e),
+                   sizeof(float));
+    s->planes.x = fixed_take(memory, &at, (channels + 1) * p->plane_size, sizeof(float));
     return at;
 }
 

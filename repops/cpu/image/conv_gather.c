@@ -1,6 +1,7 @@
 /* The product of conv_gather.h. All of b is packed once, for all threads; an item is a part of the
  * product (conv_gather_part.h). */
 #include "repops/cpu/image/conv_gather_part.h"
+#include "repops/cpu/image/conv_kernel.h"
 
 /* In so many images, pixels that lack the same taps fill a tile. */
 enum { SPLIT_BATCH = 8 };
@@ -117,8 +118,16 @@ static ro_status gather_run(ro_ctx *ctx, gather *g, int split) {
     return RO_OK;
 }
 
-ro_status RO_NAME(ro_conv_gather)(ro_ctx *ctx, gather *g) {
+static int takes(conv_call *c) {
+    (void)c;
+    return 1;
+}
+
+static ro_status run(conv_call *c) {
+    gather *g = c->g;
     g->k = g->v->kernel[0] * g->v->kernel[1] * g->depth;
     g->piece_count = g->v->kernel[0] * g->v->kernel[1] * (g->depth / RO_DOT_CHUNK + 2);
-    return gather_run(ctx, g, g->v->batch >= SPLIT_BATCH);
+    return gather_run(c->job->ctx, g, g->v->batch >= SPLIT_BATCH);
 }
+
+const conv_kernel RO_NAME(ro_conv_gather) = {"gather", takes, run};

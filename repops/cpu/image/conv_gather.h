@@ -58,9 +58,6 @@ int64_t RO_NAME(ro_conv_blocks)(const gather *g, gather_block *to);
 /* Lists the pieces that the pixels of a block meet, by ascending k. */
 int64_t RO_NAME(ro_conv_pieces)(const gather *g, const gather_block *b, piece *to);
 
-/* Runs the product of g, set up to `b_group`. Fills in the rest. */
-ro_status RO_NAME(ro_conv_gather)(ro_ctx *ctx, gather *g);
-
 /* Where a row's window is: image n, positions i and j of the spans. */
 typedef struct {
     int64_t n, i, j;

@@ -234,7 +234,7 @@ static void choose_layout(gather_part *s) {
                                                                : TRANSPOSED;
     const int all = s->layout == TRANSPOSED || (s->layout == COPIED && together);
     s->line = all ? s->b->m : width, s->before = all ? 0 : s->b->row;
-    s->height = panel_height(s->line);
+    s->height = panel_rows(s->line, MR);
 }
 
 /* Turns pieces into runs of tiles, relative to a row's own pixel or to its first copied step. */

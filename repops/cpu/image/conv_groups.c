@@ -1,6 +1,6 @@
 /* conv2d and conv2d_dx in groups of few channels (conv_groups.h). Items are lines of the output.
  * Spread lines are kept while the next output line meets them again. */
-#include "repops/cpu/image/conv_groups.h"
+#include "repops/cpu/image/conv_kernel.h"
 
 /* Pixels whose sums stay in registers. */
 #if defined(RO_ISA_avx512) || defined(RO_ISA_neon)
@@ -260,12 +260,18 @@ static int groups_allocate(ro_ctx *ctx, grouped *f, filters *all) {
     return room != NULL;
 }
 
-ro_status RO_NAME(ro_conv_grouped)(ro_ctx *ctx, grouped *f, int clip) {
+static int takes(conv_call *c) {
+    return RO_NAME(ro_conv_plan_groups)(c->groups, c->g, 0);
+}
+
+static ro_status run(conv_call *c) {
+    ro_ctx *ctx = c->job->ctx;
+    grouped *f = c->groups;
     ro_pool *pool = ro_ctx_pool(ctx);
     const int64_t lines = f->g->v->batch * f->g->out_size[0];
     const int64_t work = lines * f->g->out_size[1] * f->s.lanes * f->k;
     const int64_t items = work < 2 * CONV_PIECE_WORK ? 1 : 8 * ro_ctx_threads(ctx);
-    filters all = {.f = f, .clip = clip};
+    filters all = {.f = f, .clip = !may_read_zeros(c)};
     if (!groups_allocate(ctx, f, &all))
         return RO_ERR_MEMORY;
     RO_NAME(ro_conv_find_sources)(f);
@@ -273,3 +279,5 @@ ro_status RO_NAME(ro_conv_grouped)(ro_ctx *ctx, grouped *f, int clip) {
     ro_pool_for(pool, lines, ceil_div(lines, items), run_items, &all);
     return RO_OK;
 }
+
+const conv_kernel RO_NAME(ro_conv_grouped) = {"grouped", takes, run};

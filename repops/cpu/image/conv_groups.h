@@ -99,10 +99,4 @@ void RO_NAME(ro_conv_keep_none)(kept_lines *z, int64_t p);
 /* Spreads the image's lines that output line `line`, counted through all images, meets. */
 void RO_NAME(ro_conv_keep_lines)(kept_lines *z, int64_t line);
 
-/* Runs conv2d or conv2d_dx. clip: weights may be infinite, and taps outside are left out. */
-ro_status RO_NAME(ro_conv_grouped)(ro_ctx *ctx, grouped *f, int clip);
-
-/* Runs conv2d_dw. f is conv2d's plan with whole lines. */
-ro_status RO_NAME(ro_conv_grouped_weight)(ro_ctx *ctx, grouped *f, weights *w);
-
 #endif

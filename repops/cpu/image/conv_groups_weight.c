@@ -1,7 +1,7 @@
 /* conv2d_dw in groups of few channels (conv_groups.h), SPEC.md section 12.1: each chunk of pixels
  * has sums of its own, [blocks][k][GROUP_LANES], which are added in the order of chunks. */
 #include "repops/cpu/image/conv_depthwise.h"
-#include "repops/cpu/image/conv_groups.h"
+#include "repops/cpu/image/conv_kernel.h"
 
 /* Terms whose sums stay in registers. */
 #if defined(RO_ISA_avx512) || defined(RO_ISA_neon)
@@ -198,13 +198,20 @@ static int groups_weight_allocate(ro_ctx *ctx, grouped *f, chunks *c, int64_t mo
     return room != NULL;
 }
 
-ro_status RO_NAME(ro_conv_grouped_weight)(ro_ctx *ctx, grouped *f, weights *w) {
+static int takes(conv_call *c) {
+    return RO_NAME(ro_conv_plan_groups)(c->groups, c->g, 1);
+}
+
+static ro_status run(conv_call *call) {
+    ro_ctx *ctx = call->job->ctx;
+    grouped *f = call->groups;
     ro_pool *pool = ro_ctx_pool(ctx);
-    const ro_conv *v = f->g->v;
-    const int64_t all = ceil_div(w->k, RO_DOT_CHUNK), threads = ro_ctx_threads(ctx);
-    chunks c = {.f = f, .w = w, .size = round_up(f->k * f->s.blocks * GROUP_LANES, 16)};
+    const ro_conv *v = call->v;
+    weights w = weights_of(call);
+    const int64_t all = ceil_div(w.k, RO_DOT_CHUNK), threads = ro_ctx_threads(ctx);
+    chunks c = {.f = f, .w = &w, .size = round_up(f->k * f->s.blocks * GROUP_LANES, 16)};
     const int64_t most = min_i64(all, max_i64(8 * threads, CHUNKS_MOST / c.size));
-    const int64_t items = w->k * c.size < 2 * CONV_PIECE_WORK ? 1 : 8 * threads;
+    const int64_t items = w.k * c.size < 2 * CONV_PIECE_WORK ? 1 : 8 * threads;
     c.outside = f->least < 0 || f->most + (v->out[1] - 1) * v->stride[1] >= v->in[1];
     c.in_place = RO_NAME(ro_conv_is_depthwise_weight)(f->g);
     if (!groups_weight_allocate(ctx, f, &c, most))
@@ -219,3 +226,5 @@ ro_status RO_NAME(ro_conv_grouped_weight)(ro_ctx *ctx, grouped *f, weights *w) {
     store_totals(&c);
     return RO_OK;
 }
+
+const conv_kernel RO_NAME(ro_conv_grouped_weight) = {"grouped", takes, run};

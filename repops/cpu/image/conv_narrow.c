@@ -1,5 +1,6 @@
 /* Convolutions of images with few channels (conv_narrow.h, SPEC.md section 12.1). */
 #include "repops/cpu/image/conv_narrow.h"
+#include "repops/cpu/image/conv_kernel.h"
 
 /* ---- lines ---- */
 
@@ -130,7 +131,13 @@ static void list_runs(product *g) {
                 (tile_run){t * size + i * v->dilation[1] * v->depth, 0, together * v->depth};
 }
 
-ro_status RO_NAME(ro_conv_narrow)(const ro_job *job, const ro_conv *v) {
+static int takes(conv_call *c) {
+    return c->kind == RO_OP_CONV2D && narrow(c->v) && may_read_zeros(c);
+}
+
+static ro_status run(conv_call *c) {
+    const ro_job *job = c->job;
+    const ro_conv *v = c->v;
     const int threads = ro_ctx_threads(job->ctx);
     const int64_t lines = v->batch * v->out[0];
     const int64_t work = lines * v->out[1] * v->filters * terms_of_window(v);
@@ -145,6 +152,8 @@ ro_status RO_NAME(ro_conv_narrow)(const ro_job *job, const ro_conv *v) {
     ro_pool_for(ro_ctx_pool(job->ctx), lines, ceil_div(lines, items), run_lines, &g);
     return RO_OK;
 }
+
+const conv_kernel RO_NAME(ro_conv_narrow) = {"narrow", takes, run};
 
 /* ---- conv2d_dw: dw is the transposed matrix of a chunk's terms, times dy ---- */
 
@@ -203,7 +212,7 @@ static void copy_chunk(const weight_part *s, int64_t k, int64_t end, float *line
 static void multiply_chunk(const weight_part *s, const float *a, int64_t k0, int64_t k) {
     const weights *g = s->g;
     const int64_t filters = g->v.filters;
-    const int64_t rows = ceil_div(s->m, ceil_div(s->m, place_rows(s->n)));
+    const int64_t rows = panel_rows(s->m, place_rows(s->n));
     const int64_t tiles = ceil_div(s->m, rows) * ceil_div(s->n, place_cols(rows, s->n));
     float *out = g->chunks ? g->chunks + k0 / RO_DOT_CHUNK * g->m * filters : g->dw;
     tile t = {.k = k, .a_row = 1, .a_step = s->m, .b_step = filters, .alpha = 1.0f};

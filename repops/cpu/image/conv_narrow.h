@@ -23,9 +23,6 @@ static inline int narrow(const ro_conv *v) {
            v->filters >= NARROW_FILTERS;
 }
 
-/* Runs conv2d. Weights must be finite, or no tap may lie outside. */
-ro_status RO_NAME(ro_conv_narrow)(const ro_job *job, const ro_conv *v);
-
 /* Runs conv2d_dw for a part with all rows, whose `a` has ro_conv_narrow_workspace floats. */
 void RO_NAME(ro_conv_narrow_weight)(const weight_part *s);
 int64_t RO_NAME(ro_conv_narrow_workspace)(const ro_conv *v);

@@ -18,6 +18,7 @@ typedef struct {
     const float *x, *dy;
     float *dw;
     int by_tap;      /* each tap is a product of its own, over the pixels at which it is inside */
+    int narrow;      /* conv_narrow.c computes the parts, which have all rows */
     int64_t units;   /* products: taps, or 1 */
     int64_t m, n, k; /* of one group's product */
     int outside;
@@ -44,11 +45,6 @@ typedef struct {
 void RO_NAME(ro_conv_pack_dy)(const weight_part *s);
 /* Packs rows [row, row + m) of x for the part's steps. */
 void RO_NAME(ro_conv_pack_x)(const weight_part *s, int64_t row, int64_t m);
-
-/* Whether conv_weight_lanes.c is for such a convolution. */
-int RO_NAME(ro_conv_in_lanes)(const ro_conv *v);
-/* conv2d_dw of conv_weight_lanes.c. */
-ro_status RO_NAME(ro_conv_weight_lanes)(const ro_job *job, const ro_conv *v);
 
 /* Floats from one step of a panel to the next: whole vectors. */
 static inline int64_t panel_width(int64_t rows) {

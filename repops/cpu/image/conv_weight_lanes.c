@@ -2,7 +2,7 @@
  * channels of a tap's pixel. Its steps are, line by line, the pixels of a chunk whose tap lies
  * inside the image. A chunk of dy is packed once for all taps, and the tiles prefetch the next
  * chunk. */
-#include "repops/cpu/image/conv_weight.h"
+#include "repops/cpu/image/conv_kernel.h"
 
 enum {
     LEAST_WIDTH = 8,    /* least pixels of a line */
@@ -142,17 +142,20 @@ static int64_t share(lanes *g, int64_t threads) {
     return g->across * ceil_div(all, g->rows);
 }
 
-int RO_NAME(ro_conv_in_lanes)(const ro_conv *v) {
+static int takes(conv_call *c) {
+    const ro_conv *v = c->v;
     return v->groups == 1 && v->out[1] >= LEAST_WIDTH && v->depth >= LEAST_DEPTH &&
            v->depth + min_i64(MOST_COLUMNS, v->filters) <= MOST_WIDTH;
 }
 
-ro_status RO_NAME(ro_conv_weight_lanes)(const ro_job *job, const ro_conv *v) {
+static ro_status run(conv_call *c) {
+    const ro_job *job = c->job;
+    const ro_conv *v = c->v;
     const int threads = ro_ctx_threads(job->ctx);
     lanes g = {.v = v, .x = job->in[0], .dy = job->in[1], .dw = job->out};
     g.k = v->batch * v->out[0] * v->out[1];
     g.taps = v->kernel[0] * v->kernel[1];
-    g.height = panel_height(v->depth), g.tiles = ceil_div(v->depth, g.height);
+    g.height = panel_rows(v->depth, MR), g.tiles = ceil_div(v->depth, g.height);
     g.most_runs = RO_DOT_CHUNK / v->out[1] + 2;
     const int64_t items = share(&g, threads);
     g.workspace_size = round_up(g.cols * RO_DOT_CHUNK * (int64_t)sizeof(float) +
@@ -165,3 +168,5 @@ ro_status RO_NAME(ro_conv_weight_lanes)(const ro_job *job, const ro_conv *v) {
     ro_pool_for(ro_ctx_pool(job->ctx), items, 1, run_items, &g);
     return RO_OK;
 }
+
+const conv_kernel RO_NAME(ro_conv_lanes_weight) = {"lanes", takes, run};

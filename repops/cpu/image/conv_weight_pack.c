@@ -120,7 +120,7 @@ static void gather_tap(const weight_part *s, int64_t row, int64_t m, int64_t hei
 }
 
 void RO_NAME(ro_conv_pack_x)(const weight_part *s, int64_t row, int64_t m) {
-    const int64_t height = panel_height(m);
+    const int64_t height = panel_rows(m, MR);
     if (s->g->by_tap) {
         gather_tap(s, row, m, height);
         return;

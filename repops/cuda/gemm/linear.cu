@@ -29,7 +29,7 @@ static ro_status end_layer(ro_cuda *d, const ro_linear_job *j) {
         "linear");
 }
 
-/* For few columns: ro_gemm_products transposes the product. */
+/* Few columns: ro_gemm_products transposes the product, and a pass of its own ends the layer. */
 static ro_status run_narrow(ro_cuda *d, const ro_linear_job *j) {
     const ro_linear_layer *l = &j->layer;
     gemm_products product = {};
@@ -44,7 +44,7 @@ static ro_status run_narrow(ro_cuda *d, const ro_linear_job *j) {
 ro_status ro_cuda_linear(ro_cuda *d, const ro_linear_job *job) {
     if (job->layer.fixed_bits)
         return ro_fixed_linear(d, job);
-    if (job->layer.out <= gemm_flat16::M && job->layer.out < job->layer.rows)
+    if (gemm_few_columns(job->layer.rows, job->layer.out))
         return run_narrow(d, job);
     return job->layer.transposed ? run<true>(d, job) : run<false>(d, job);
 }

@@ -43,7 +43,7 @@ static void transpose(gemm_products *x) {
 }
 
 ro_status ro_gemm_products(ro_cuda *d, gemm_products *x, const char *what) {
-    if (x->p.mask == RO_MASK_NONE && x->p.n <= gemm_flat16::M && x->p.n < x->p.m)
+    if (x->p.mask == RO_MASK_NONE && gemm_few_columns(x->p.m, x->p.n))
         transpose(x);
     x->out.vectors = x->out.col == 1 && gemm_in_fours(x->out.c, x->out.row, x->out.next, x->p.n);
     return run_products(d, x, what);
