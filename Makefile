@@ -59,6 +59,7 @@ vd_src := $(wildcard verde/base/*.c verde/graph/*.c verde/commit/*.c verde/weigh
 cli_src := $(wildcard verde/cli/*.c)
 vd_obj := $(vd_src:%.c=$(BUILD)/obj/%.o)
 cli_obj := $(cli_src:%.c=$(BUILD)/obj/%.o)
+op_cases := $(BUILD)/obj/tests/support/op_cases.o
 test_support := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c))
 planted := $(patsubst tests/planted/%.c,$(BUILD)/tests/planted_%,$(wildcard tests/planted/*.c))
 tests := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))

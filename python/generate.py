@@ -38,7 +38,7 @@ def operators(source: str) -> dict[str, Operator]:
     row = r"^RO_(?:ATTRIBUTE|DEFAULTED)\((\w+), \d+, \w+, (\w+),"
     for key, attribute in re.findall(row, source, re.MULTILINE):
         attributes.setdefault(key, []).append(attribute)
-    row = r'^RO_OPERATOR\(\d+, (\w+), (\w+),[^"]* (\w+), \w+,' + 3 * r'\s*"([^"]*)",?'
+    row = r'^RO_OPERATOR\(\d+, (\w+), (\w+),[^"]*\s(\w+),\s*\w+,' + 3 * r'\s*"([^"]*)",?'
     found = re.findall(row, source, re.MULTILINE)
     return {
         key: Operator(name, int(onto, 0), inputs, text, reads, attributes.get(key, []))

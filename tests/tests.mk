@@ -55,7 +55,7 @@ $(BUILD)/lib/libverde_own.a: $(portable_own)
 	$(Q)$(AR) rcs $@ $^
 portable_sha_own := $(BUILD)/lib/libverde_own.a
 portable_sha_openssl := $(BUILD)/lib/libverde.a
-$(BUILD)/tests/portable: $(portable_obj) $(portable_sha_$(PORTABLE_SHA)) $(BUILD)/lib/librepops.a
+$(BUILD)/tests/portable: $(portable_obj) $(op_cases) $(portable_sha_$(PORTABLE_SHA)) $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $^ $(LDFLAGS) $(if $(filter openssl,$(PORTABLE_SHA)),$(PKG_LIBS),-lm) -o $@
@@ -169,7 +169,7 @@ $(BUILD)/cuda/training: $(BUILD)/obj/tests/cuda/training.o $(cuda_job) $(BUILD)/
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $^ $(LDFLAGS) -o $@
-$(BUILD)/cuda/%: tests/cuda/%.c $(tools_obj) $(BUILD)/obj/repops/tools/sha256.o $(BUILD)/lib/librepops.a
+$(BUILD)/cuda/%: tests/cuda/%.c $(op_cases) $(tools_obj) $(BUILD)/obj/repops/tools/sha256.o $(BUILD)/lib/librepops.a
 	$(cuda_program)
 cuda-tests: lib $(addprefix $(BUILD)/cuda/,cases sgemm tree memory fused fixed free training)
 $(BUILD)/cuda/device: tests/cuda/device.cu

@@ -136,8 +136,9 @@ RO_REFERENCE(soft_shrink, .finish = soft_shrink)
 static uint32_t soft_shrink_grad(const ro_call *call, int64_t e, const ro_acc *acc,
                                  const ro_access *in) {
     (void)acc;
-    const float x = loadf(in, 0, e), lambd = attrf(call, RO_SOFT_SHRINK_GRAD_LAMBD);
-    return lambd >= x && x >= -lambd ? 0 : result(loadf(in, 1, e));
+    const float x = loadf(in, 0, e), dy = loadf(in, 1, e);
+    const float lambd = attrf(call, RO_SOFT_SHRINK_GRAD_LAMBD);
+    return lambd >= x && x >= -lambd ? 0 : result(dy);
 }
 RO_REFERENCE(soft_shrink_grad, .finish = soft_shrink_grad)
 

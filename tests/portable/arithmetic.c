@@ -1,4 +1,5 @@
 #include "portable.h"
+#include "repops/operators.h"
 #include "repops/ref.h"
 #include "repops/src/math.h"
 #include "repops/tools/op_data.h"

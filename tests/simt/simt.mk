@@ -70,8 +70,8 @@ $(BUILD)/simt/tsan/obj/pool.o: repops/src/pool.c $(FLAGS)
 	@mkdir -p $(@D)
 	@echo "  CC      $< (ThreadSanitizer)"
 	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) -fsanitize=thread -MMD -MP -c $< -o $@
-$(BUILD)/simt/tsan/%: tests/cuda/%.c $(tools_obj) $(BUILD)/obj/repops/tools/sha256.o $(BUILD)/simt/tsan/obj/pool.o $(BUILD)/lib/librepops.a
+$(BUILD)/simt/tsan/%: tests/cuda/%.c $(op_cases) $(tools_obj) $(BUILD)/obj/repops/tools/sha256.o $(BUILD)/simt/tsan/obj/pool.o $(BUILD)/lib/librepops.a
 	$(cuda_program) -fsanitize=thread
-$(BUILD)/simt/%: tests/cuda/%.c $(tools_obj) $(BUILD)/obj/repops/tools/sha256.o $(BUILD)/lib/librepops.a
+$(BUILD)/simt/%: tests/cuda/%.c $(op_cases) $(tools_obj) $(BUILD)/obj/repops/tools/sha256.o $(BUILD)/lib/librepops.a
 	$(cuda_program)
 .PHONY: simt

@@ -12,7 +12,7 @@ mkdir "$copy"
 tar -cf - -T "$work/files" | tar -xf - -C "$copy"
 cp -r "$copy" "$work/project"
 cd "$copy"
-follow() { python3 tests/support/follow.py $page "$@"; }
+follow="python3 tests/support/follow.py $page"
 make_files() {
     sh tests/lint/operators.sh --write
     REPOPS_LIBRARY="$build/lib/librepops.so.1" python3 python/generate.py
@@ -20,7 +20,7 @@ make_files() {
 
 # ---- without it ----
 
-expect 0 'files' follow take
+expect 0 'files' $follow take
 sh tests/lint/operators.sh --write
 for file in ops gradients symbols; do
     sed -i '/soft_shrink/d' "tests/golden/$file.txt"
@@ -31,7 +31,7 @@ left=$(grep -rl 'SOFT_SHRINK\|soft_shrink' repops verde tests/unit tests/golden 
 
 # ---- as the page says ----
 
-expect 0 'files' follow put
+expect 0 'files' $follow put
 said=$(cat "$work/out")
 files=${said%% *} lines=${said#*, } lines=${lines%% *}
 [ "$files" -le 10 ] && [ "$lines" -le 120 ] || fail "an operator takes $said by hand; expected at most 10 and 120"

@@ -5,6 +5,7 @@
 #define TESTS_BOUNDED_CASES_H
 
 #include "free_cases.h"
+#include "op_cases_image.h"
 #include "free_products_exact.h"
 #include "repops/ref.h"
 #include "repops/src/rounding.h"

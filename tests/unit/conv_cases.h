@@ -3,6 +3,7 @@
 #ifndef TESTS_CONV_CASES_H
 #define TESTS_CONV_CASES_H
 
+#include "op_cases_image.h"
 #include "op_cases.h"
 #include "repops/op_image.h"
 

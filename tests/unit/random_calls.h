@@ -4,6 +4,8 @@
 
 #include "valid_calls.h"
 
+#include <string.h>
+
 enum { MANY_INPUTS = 1024 };
 
 /* A call with its own copy of the input shapes. */

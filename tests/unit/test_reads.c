@@ -5,6 +5,7 @@
 
 #include "each_operator.h"
 #include "op_cases.h"
+#include "repops/operators.h"
 #include "repops/ref.h"
 
 #include <criterion/parameterized.h>
@@ -18,7 +19,6 @@ static const struct {
                     reads)                                                                         \
     [number] = {inputs, reads},
 #include "repops/src/operators.def"
-#include "repops/operators.h"
 };
 
 /* ---- sets of elements ---- */

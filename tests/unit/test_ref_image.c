@@ -1,5 +1,6 @@
 /* Operators on images, on numbers that a person can follow or by what they must satisfy: SPEC.md
  * section 12. */
+#include "op_cases_image.h"
 #include "ref_apply.h"
 #include "repops/src/conv.h"
 #include "repops/op_image.h"

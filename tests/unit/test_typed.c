@@ -1,4 +1,5 @@
 /* Typed calls: each is ro_infer and ro_run of its operator, and makes the memory of its output. */
+#include "repops/operators.h"
 #include "repops/typed.h"
 #include "repops/device.h"
 #include "repops/tools/op_data.h"

@@ -114,8 +114,8 @@ RO_KERNEL(leaky_relu_grad, .range = leaky_relu_grad)
 
 RO_INLINE wide shrunk(wide x, constants s) {
     const wide lambd = wide_set1(s.a), least = wide_set1(-s.a);
-    const wide inside = wide_mul(x, wide_set1(0.0f)), below = wide_add(x, lambd);
-    const wide up = wide_if_ge(x, least, inside, below);
+    const wide inside = wide_mul(x, wide_set1(0.0f));
+    const wide up = wide_if_ge(x, least, inside, wide_sub(x, least));
     return wide_canon(wide_if_ge(lambd, x, up, wide_sub(x, lambd)));
 }
 
