@@ -1,4 +1,6 @@
-"""Captures models of the zoo, and compares states with the command `verde`: python capture_zoo.py NAME...
+"""Captures models of the zoo, and compares states with the command `verde`.
+
+Usage: python capture_zoo.py NAME...; VERDE says which command.
 
 Data that a model draws for each step becomes tables. A line for each model: its name, "equal" and
 the program's hash, or why it was not captured."""

@@ -492,12 +492,16 @@ def _where_largest(self: Lower, out: Place, x: Place, dim: int, least: bool) -> 
 
 
 @rule(TORCH, "argmax")
-def _argmax(self: Lower, out: Place, x: Place, dim: int | None = None, keepdim: bool = False) -> Any:
+def _argmax(
+    self: Lower, out: Place, x: Place, dim: int | None = None, keepdim: bool = False
+) -> Any:
     return _place_of(self, out, x, dim, False)
 
 
 @rule(TORCH, "argmin")
-def _argmin(self: Lower, out: Place, x: Place, dim: int | None = None, keepdim: bool = False) -> Any:
+def _argmin(
+    self: Lower, out: Place, x: Place, dim: int | None = None, keepdim: bool = False
+) -> Any:
     return _place_of(self, out, x, dim, True)
 
 

@@ -129,8 +129,8 @@ class Kept:
     def set_back(self, lazily_made: bool = False) -> None:
         """lazily_made: state that optimizers made since stays, as zeros."""
         with torch.no_grad():
-            for t, before in self.tensors.values():
-                t.copy_(before)
+            for t, start in self.tensors.values():
+                t.copy_(start)
             for p, grad, before in self.grads:
                 p.grad = grad
                 if grad is not None and before is not None:
@@ -333,7 +333,9 @@ class Comparison:
                 other = list(e.before.values())
                 mine = list(event.before).index(key)
                 o = other[mine] if mine < len(other) else None
-                if (t is None) != (o is None) or (t is not None and o is not None and not same_bits(t, o)):
+                if (t is None) != (o is None) or (
+                    t is not None and o is not None and not same_bits(t, o)
+                ):
                     self._differs(event, CHANGES)
 
 
@@ -413,13 +415,13 @@ def _bounded(low: Lower, name: str, leaf: Value, start: Tensor) -> Value:
     if least < INT32[0] or most > INT32[1]:
         raise Error(f"{name} has integers from {least} to {most}, which are beyond 32 bits")
     room = GROWTH * low.program.steps
-    return leaf.within(least - room, most + room)._replace(origin=(leaf.index, 0, 0))
+    return leaf.within(least - room, most + room)._replace(origin=(leaf.number, 0, 0))
 
 
 def _check_growth(name: str, leaf: Value, v: Value) -> None:
     origin = v.origin
     steady = v.low >= leaf.low and v.high <= leaf.high and origin is None
-    if origin is not None and origin[0] == leaf.index:
+    if origin is not None and origin[0] == leaf.number:
         steady = max(abs(origin[1]), abs(origin[2])) <= GROWTH
     if not steady:
         raise Error(
@@ -441,7 +443,7 @@ def _outputs(low: Lower, leaves: list[tuple[Place, Value]], loss: Place | None) 
         v = low.strided(v, place.offset, place.size, place.stride) if v is not leaf else v
         v = low.reshape(v, leaf.dims)
         if leaf.dtype == I32:
-            _check_growth(low.program.leaves[leaf.index].name, leaf, v)
+            _check_growth(low.program.leaves[leaf.number].name, leaf, v)
         if v.kind != "node":
             v = graph.emit("reshape", v, shape=leaf.dims, dtype=leaf.dtype, called="kept")
         graph.output.append(v)

@@ -1,4 +1,4 @@
-"""What a step reads: rows, windows of tokens and tables, as tensors of torch that stand for them."""
+"""What a step reads: rows, windows of tokens and tables, as tensors that stand for them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Source:
 
 
 def array(x: Any, what: str) -> np.ndarray:
-    """As a program can hold it: float32, int32, or integers of 8 or 16 bits. Mapped files stay so."""
+    """As a program can hold it: float32, int32, or integers of 8 or 16 bits."""
     a = x.numpy() if isinstance(x, Tensor) else x if isinstance(x, np.ndarray) else np.asarray(x)
     if a.ndim == 0 or a.size == 0:
         raise Error(f"{what} has no elements or no dimension; expected at least one row")
@@ -98,7 +98,7 @@ def _read(
 
 
 def _lower_read(
-    low: Lower, name: str, tokens: np.ndarray, how: dict[str, int], shape: tuple[int, int]
+    low: Lower, name: str, tokens: np.ndarray, how: dict[str, Any], shape: tuple[int, int]
 ) -> Value:
     data = low.input(name, tokens)
     return low.graph.emit("read_batch", data, low.step, shape=shape, dtype=I32, **how)

@@ -61,8 +61,8 @@ def _statistics(self: Lower, x: Value) -> tuple[Value, Value]:
 def _softmax(name: str) -> Any:
     def lower(self: Lower, x: Place) -> Several:
         v = self.read(x)
-        m, l = _statistics(self, v)
-        return self.graph.emit(name, v, m, l), m, l
+        m, total = _statistics(self, v)
+        return self.graph.emit(name, v, m, total), m, total
 
     return lower
 
@@ -87,16 +87,16 @@ def _log_softmax_backward(self: Lower, y: Place, dy: Place) -> Value:
 @rule(FUSED, "cross_entropy")
 def _cross_entropy(self: Lower, x: Place, ids: Place, ignore: int) -> Value:
     v = self.read(x)
-    m, l = _statistics(self, v)
-    return self.graph.emit("xent_ignore", v, m, l, self.typed(ids, I32), ignore=ignore)
+    m, total = _statistics(self, v)
+    return self.graph.emit("xent_ignore", v, m, total, self.typed(ids, I32), ignore=ignore)
 
 
 @rule(FUSED, "cross_entropy_grad")
 def _cross_entropy_grad(self: Lower, x: Place, ids: Place, dloss: Place, ignore: int) -> Value:
     v = self.read(x)
-    m, l = _statistics(self, v)
+    m, total = _statistics(self, v)
     labels, d = self.typed(ids, I32), self.read(dloss)
-    return self.graph.emit("xent_ignore_grad", v, m, l, labels, d, ignore=ignore)
+    return self.graph.emit("xent_ignore_grad", v, m, total, labels, d, ignore=ignore)
 
 
 @rule(FUSED, "layer_norm")
@@ -152,14 +152,14 @@ def _attention(
     _, s = _scores(self, self.read(q), self.read(k), bias, times, scale)
     if times > 1:
         values = self.graph.emit("repeat_heads", values, times=times)
-    how = {"causal": causal, "window": window}
+    how: dict[str, Any] = {"causal": causal, "window": window}
     mc = self.graph.emit("attn_max", s, **how)
     ex = self.graph.emit("attn_exp", s, mc, **how)
     lc = self.graph.emit("reduce_sum", ex, cols=s.dims[3], block=128, shape=mc.dims)
     ac = self.graph.emit("attn_av", ex, values, **how)
-    l = self.graph.emit("attn_l", mc, lc)
+    total = self.graph.emit("attn_l", mc, lc)
     m = self.rows("reduce_max", mc.dims[-1], mc)
-    return self.graph.emit("attn_out", mc, ac, l), m, l
+    return self.graph.emit("attn_out", mc, ac, total), m, total
 
 
 @rule(FUSED, "attention_backward")
@@ -171,7 +171,7 @@ def _attention_backward(
     bias: Place | None,
     out: Place,
     m: Place,
-    l: Place,
+    total: Place,
     dout: Place,
     times: int,
     causal: int,
@@ -182,14 +182,19 @@ def _attention_backward(
     keys, s = _scores(self, queries, self.read(k), bias, times, scale)
     if times > 1:
         values = self.graph.emit("repeat_heads", values, times=times)
-    how = {"causal": causal, "window": window}
+    how: dict[str, Any] = {"causal": causal, "window": window}
     delta = self.rows("reduce_dot", o.dims[3], do, o)
     rows = (*s.dims[:3], 1)
-    p = self.graph.emit("attn_prob", s, self.read(m), self.read(l), **how)
+    p = self.graph.emit("attn_prob", s, self.read(m), self.read(total), **how)
     dp = self.graph.emit("matmul", do, values, batch_dims=2, trans=2)
     ds = self.graph.emit("attn_dscore", p, dp, self.reshape(delta, rows), **how)
-    by_row = {"batch_dims": 2, "chunk": 128, "mask": 1 if causal else 0, "window": window}
-    by_column = {**by_row, "mask": 2 if causal else 0, "trans": 1}
+    by_row: dict[str, Any] = {
+        "batch_dims": 2,
+        "chunk": 128,
+        "mask": 1 if causal else 0,
+        "window": window,
+    }
+    by_column: dict[str, Any] = {**by_row, "mask": 2 if causal else 0, "trans": 1}
     dv = self.graph.emit("matmul", p, do, **by_column)
     dk = self.graph.emit("matmul", ds, queries, alpha=scale, **by_column)
     dq = self.graph.emit("matmul", ds, keys, alpha=scale, **by_row)
@@ -227,7 +232,7 @@ def _adamw(
     new_m = self.graph.emit("adamw_m", first, g, scale, beta=how["beta1"])
     new_v = self.graph.emit("adamw_v", second, g, scale, beta=how["beta2"])
     one = [self.read(p) for p in (c1, c2, rate)]
-    eps = {"eps": how["eps"], "decay": how["decay"]}
+    eps: dict[str, Any] = {"eps": how["eps"], "decay": how["decay"]}
     return self.graph.emit("adamw_w", weights, new_m, new_v, *one, **eps), new_m, new_v
 
 
@@ -245,10 +250,8 @@ def _sgd(
 ) -> Several:
     weights, before, g = _flat(self, w, m, gradient)
     scale, lr = self.read(clip), self.read(rate)
-    how = {"momentum": momentum, "decay": decay}
+    how: dict[str, Any] = {"momentum": momentum, "decay": decay}
     new_m = self.graph.emit("sgd_m", before, g, weights, scale, **how)
     if nesterov:
         return self.graph.emit("sgd_nesterov", weights, new_m, g, scale, lr, **how), new_m
     return self.graph.emit("sgd_w", weights, new_m, lr), new_m
-
-

@@ -1,4 +1,4 @@
-"""Programs of Verde in the making: values, nodes and their canonical bytes (PROTOCOL.md section 1)."""
+"""Programs in the making: values, nodes and their canonical bytes (PROTOCOL.md section 1)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ RANGES = 1  # the part of a program that tells ranges of data
 class Value(NamedTuple):
     """A source of a graph or the output of a node.
 
-    low and high: between what every element lies, where it is an integer. origin: it is this leaf of
-    the state, plus what lies between these two numbers."""
+    low and high: between what every element lies, where it is an integer. origin: it is this leaf
+    of the state, plus what lies between these two numbers."""
 
     kind: str  # "leaf", "data", "step" or "node"
-    index: int
+    number: int
     dtype: int
     dims: tuple[int, ...]
     low: int = INT32[0]
@@ -119,8 +119,9 @@ class Graph:
         called: str = "",
         **attributes: Any,
     ) -> Value:
-        """The output of an operator. Attributes by name, `dtype_` for one that is called dtype; shape,
-        dtype: of a declared output; called: another name of the node than the operator's."""
+        """The output of an operator. Attributes by name, `dtype_` for one that is called dtype;
+        shape, dtype: of a declared output; called: another name of the node than the
+        operator's."""
         operator = TABLE[name]
         words = []
         for attribute, kind in operator.attributes:
@@ -144,15 +145,13 @@ class Graph:
     ) -> Value:
         """The same with attributes as a call has them."""
         declared = tuple(shape) if operator.declared and shape is not None else None
-        places = tuple((v.kind, v.index) for v in inputs)
+        places = tuple((v.kind, v.number) for v in inputs)
         key = (operator.number, tuple(words), places, declared, dtype if declared else 0)
         known = self._known.get(key)
         if known is not None:
             return known
         output = None if declared is None else shape_of(dtype, declared)
-        call = _operators.call(
-            operator, words, [shape_of(v.dtype, v.dims) for v in inputs], output
-        )
+        call = _operators.call(operator, words, [shape_of(v.dtype, v.dims) for v in inputs], output)
         value = self._put(operator, inputs, words, call, called or operator.name)
         self._known[key] = value
         return value
@@ -183,7 +182,7 @@ class Graph:
 
     def _roots(self) -> list[int]:
         values = self.output + ([self.loss] if self.loss is not None else [])
-        return [v.index for v in values if v.kind == "node"]
+        return [v.number for v in values if v.kind == "node"]
 
     def prune(self) -> int:
         """Takes away what neither the next state nor the loss needs; how many nodes that was."""
@@ -193,12 +192,12 @@ class Graph:
             i = todo.pop()
             if i not in needed:
                 needed.add(i)
-                todo += [v.index for v in self.nodes[i].inputs if v.kind == "node"]
+                todo += [v.number for v in self.nodes[i].inputs if v.kind == "node"]
         order = sorted(needed)
         number = {old: new for new, old in enumerate(order)}
 
         def moved(v: Value) -> Value:
-            return v._replace(index=number[v.index]) if v.kind == "node" else v
+            return v._replace(number=number[v.number]) if v.kind == "node" else v
 
         gone = len(self.nodes) - len(order)
         kept = [self.nodes[i] for i in order]
@@ -211,7 +210,7 @@ class Graph:
     def data_read(self) -> Iterator[int]:
         """Numbers of the data tensors that nodes read."""
         for node in self.nodes:
-            yield from (v.index for v in node.inputs if v.kind == "data")
+            yield from (v.number for v in node.inputs if v.kind == "data")
 
     # ---- bytes ----
 
@@ -219,7 +218,7 @@ class Graph:
         leaves = len(self.program.leaves) if self.has_leaves else 0
         data = len(self.program.data)
         first = {"leaf": 0, "data": leaves, "step": leaves + data, "node": leaves + data + 1}
-        return first[v.kind] + v.index
+        return first[v.kind] + v.number
 
     def encode(self) -> bytes:
         edges = sum(len(n.inputs) for n in self.nodes)
@@ -262,7 +261,7 @@ class Program:
         """A data tensor with this content; one that is there already is not there twice."""
         array = np.ascontiguousarray(array)
         dtype = _arrays.CODE[array.dtype.newbyteorder("=")]
-        digest = hashlib.sha256(array.view("u1") if array.flags.c_contiguous else array).digest()
+        digest = hashlib.sha256(array.reshape(-1).view("u1").data).digest()
         key = (dtype, array.shape, digest)
         if key not in self._content:
             self._content[key] = self.input(name, array)
@@ -284,7 +283,7 @@ class Program:
         for graph in (self.init, self.step):
             for at, n in enumerate(graph.nodes):
                 inputs = [
-                    v._replace(index=number[v.index]) if v.kind == "data" else v for v in n.inputs
+                    v._replace(number=number[v.number]) if v.kind == "data" else v for v in n.inputs
                 ]
                 graph.nodes[at] = n._replace(inputs=tuple(inputs))
         self._content = {}

@@ -1,5 +1,5 @@
-"""What a step keeps where no program can see it: plain values of Python that it changes, generators of
-random numbers, clocks and files."""
+"""What a step keeps where no program can see it: plain values of Python that it changes, generators
+of random numbers, clocks and files."""
 
 from __future__ import annotations
 
@@ -134,7 +134,8 @@ def _state_of(generator: Any) -> Any:
     if isinstance(generator, random.Random):
         return hash(generator.getstate())
     if isinstance(generator, np.random.RandomState):
-        return hash(repr(generator.get_state()[1].tobytes()) + repr(generator.get_state()[2:]))
+        state: Any = generator.get_state()
+        return hash(repr(state[1].tobytes()) + repr(state[2:]))
     return repr(generator.bit_generator.state)
 
 

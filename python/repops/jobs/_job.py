@@ -141,8 +141,9 @@ class Job:
     def capture(
         self, step: Callable[[], Any], model: Any, optimizer: Any = None, scheduler: Any = None
     ) -> str:
-        """Writes the job, and returns its program's hash. Model, optimizer, scheduler and generators
-        are as before. model, optimizer, scheduler: one, a list, or a dict of models by name.
+        """Writes the job, and returns its program's hash. Model, optimizer, scheduler and
+        generators are as before. model, optimizer, scheduler: one, a list, or a dict of models by
+        name.
 
         CaptureError says where the step does what no program can, and what to do instead."""
         optimizers, schedulers = _listed(optimizer), _listed(scheduler)
@@ -162,7 +163,9 @@ class Job:
         """Runs steps in the block and by the command `verde`, and compares all states to the bit;
         returns the losses. Error: the first tensor that differs."""
         if self._captured is None:
-            raise Error("there is nothing to check; job.capture(step, model, optimizer) comes first")
+            raise Error(
+                "there is nothing to check; job.capture(step, model, optimizer) comes first"
+            )
         return self._captured.check(min(steps, self.steps), verde)
 
 
@@ -377,6 +380,7 @@ def _write(folder: Path, program: Program) -> str:
 
 def _places(program: Program) -> dict[str, Any]:
     """Where nodes come from: for people, and no part of the program."""
+
     def told(node: Any) -> str:
         site = node.place
         if site is None:
@@ -384,5 +388,3 @@ def _places(program: Program) -> dict[str, Any]:
         return ("backward of " if site.backward else "") + relative(site.place)
 
     return {"verde_places": 1, "step": [told(n) for n in program.step.nodes]}
-
-

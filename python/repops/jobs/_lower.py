@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-
-
 import numpy as np
 import torch
 
 from .._library import MAX_DIMS, Error
 from .._table import TABLE
 from ._graph import F32, I32, INT32, Program, Value
-from ._memory import MANY, Memory, Missing, code_of, fitting, product
+from ._memory import MANY, Memory, Missing, code_of, product
 from ._record import Event, Place, Problem, Recorder, places
 
-# By the name of an operator: of the library, of a fused function, or torch's without "aten.". A rule
-# is given the lowering, the place of the first result, and the event's arguments; it gives a value
-# for each result.
+# By the name of an operator: of the library, of a fused function, or torch's without "aten.". A
+# rule is given the lowering, the place of the first result, and the event's arguments; it gives a
+# value for each result.
 Rule = Callable[..., Any]
 LIBRARY: dict[str, Rule] = {}
 FUSED: dict[str, Rule] = {}
@@ -248,5 +246,3 @@ def _signed(word: int) -> int:
 @rule(LIBRARY, "uniform", "normal", "permutation")
 def _random(*_: Any) -> Value:
     raise Missing("random numbers of a step that are not dropout's or Bernoulli's")
-
-

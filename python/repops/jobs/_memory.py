@@ -1,5 +1,5 @@
-"""Places in memory as values of a graph: views become slices, transposes and expansions, and what is
-written in place becomes a new value of its storage."""
+"""Places in memory as values of a graph: views become slices, transposes and expansions, and what
+is written in place becomes a new value of its storage."""
 
 from __future__ import annotations
 
@@ -104,9 +104,7 @@ class Memory:
             return self._integers(a, dims)
         words = a.reshape(-1).view("<u4")
         if (words == words[0]).all():
-            return self.graph.emit(
-                "fill", shape=dims, value=Bits(int(words[0])), called="constant"
-            )
+            return self.graph.emit("fill", shape=dims, value=Bits(int(words[0])), called="constant")
         return self.program.constant("constant", a)
 
     def _integers(self, a: np.ndarray, dims: tuple[int, ...]) -> Value:
@@ -152,7 +150,7 @@ class Memory:
     def transpose(self, v: Value, order: Sequence[int]) -> Value:
         if list(order) == sorted(order):
             return v
-        places = {f"d{i}": d for i, d in enumerate(order)}
+        places: dict[str, Any] = {f"d{i}": d for i, d in enumerate(order)}
         return self._kept(v, self.graph.emit("transpose", v, **places))
 
     def expand(self, v: Value, dims: Sequence[int]) -> Value:
@@ -198,9 +196,7 @@ class Memory:
 
     # ---- views ----
 
-    def strided(
-        self, v: Value, offset: int, size: Sequence[int], stride: Sequence[int]
-    ) -> Value:
+    def strided(self, v: Value, offset: int, size: Sequence[int], stride: Sequence[int]) -> Value:
         """Elements of v, which lie in order."""
         if product(size) == 0:
             raise Missing(EMPTY)

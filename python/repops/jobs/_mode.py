@@ -1,5 +1,5 @@
-"""What the block does otherwise in the step of a job: draws depend on seed, draw and step alone, and
-Python reads no tensor's value."""
+"""What the block does otherwise in the step of a job: draws depend on seed, draw and step alone,
+and Python reads no tensor's value."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Mode:
         return self._draws.setdefault(state, len(self._draws))
 
     def _dropped(self, x: Tensor, threshold: int, scale: float) -> Tensor:
-        """x times scale where a draw is not below threshold / 2^32, else 0; it is the same for all x
-        of a draw's size."""
+        """x times scale where a draw is not below threshold / 2^32, else 0; it is the same for all
+        x of a draw's size."""
         attributes = (self.seed, self._stream, threshold, bits(scale))
         y = run("dropout", attributes, (x.contiguous().reshape(-1), self.number))
         return y.reshape(x.shape)
@@ -84,5 +84,3 @@ class Mode:
 def current() -> Any:
     """The mode of this thread's step, or None."""
     return _context.current().job
-
-

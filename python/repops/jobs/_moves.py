@@ -251,20 +251,21 @@ def _embedding(self: Lower, out: Place, table: Place, ids: Place, *_: Any) -> Va
 @rule(TORCH, "index", "_unsafe_index")
 def _index(self: Lower, out: Place, x: Place, indices: list[Place | None]) -> Value:
     """Lists of indices, side by side or not: the dimensions that they are of come first."""
-    own = [i for i, p in enumerate(indices) if p is not None]
-    if any(indices[i].dtype in (torch.bool, torch.uint8) for i in own):
+    chosen = {i: p for i, p in enumerate(indices) if p is not None}
+    own = list(chosen)
+    if any(p.dtype in (torch.bool, torch.uint8) for p in chosen.values()):
         raise Missing(SHAPE)
     rest = [d for d in range(len(x.size)) if d not in own]
-    sizes = [indices[i].size for i in own]
-    shape = torch.broadcast_shapes(*sizes)
+    shape = torch.broadcast_shapes(*[p.size for p in chosen.values()])
     at: Value | None = None
-    for i in own:
-        v = self.broadcast(_bounded(self, indices[i], x.size[i]), indices[i].size, shape)
+    for i, p in chosen.items():
+        v = self.broadcast(_bounded(self, p, x.size[i]), p.size, shape)
         v = self.reshape(v, (product(shape),))
         at = v if at is None else self.iadd(multiple(self, at, x.size[i]), v)
     moved = self.moved(self.full(x, x.size, code(out)), x.size, [*own, *rest])
     inner = product([x.size[d] for d in rest])
     table = self.reshape(moved, (product([x.size[d] for d in own]), inner))
+    assert at is not None
     v = _kept(table, self.graph.emit("gather", table, at, axis=0))
     together = own == list(range(own[0], own[-1] + 1))
     if not together or own[0] == 0:
@@ -301,7 +302,9 @@ def _gather(self: Lower, out: Place, x: Place, dim: int, index: Place, **_: Any)
 
 
 @rule(TORCH, "scatter")
-def _scatter(self: Lower, out: Place, x: Place, dim: int, index: Place, src: Any, **how: Any) -> Any:
+def _scatter(
+    self: Lower, out: Place, x: Place, dim: int, index: Place, src: Any, **how: Any
+) -> Any:
     """One index in each line: a comparison with all places of the line."""
     dim %= max(1, len(x.size))
     others = [n == m for d, (n, m) in enumerate(zip(index.size, x.size)) if d != dim]

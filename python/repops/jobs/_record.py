@@ -145,7 +145,7 @@ class Recorder:
         return p
 
     def place(self, t: Tensor) -> Place:
-        return Place(self.storage(t).number, t.storage_offset(), t.shape, t.stride(), t.dtype)
+        return Place(self.storage(t).number, int(t.storage_offset()), t.shape, t.stride(), t.dtype)
 
     def at(
         self,
@@ -174,8 +174,10 @@ class Recorder:
         """A dense copy of what a place holds."""
         storage = self._storages[p.storage].weak.cdata
         s = torch.UntypedStorage._new_with_weak_ptr(storage)
-        return torch.empty(0, dtype=p.dtype).set_(s, p.offset, p.size, p.stride).clone(
-            memory_format=torch.contiguous_format
+        return (
+            torch.empty(0, dtype=p.dtype)
+            .set_(s, p.offset, p.size, p.stride)
+            .clone(memory_format=torch.contiguous_format)
         )
 
     # ---- what is recorded ----
@@ -239,7 +241,7 @@ class Recorder:
         """Of elements, in the order in which they lie."""
         with _disable_current_modes():
             flat = [
-                Place(self.storage(t).number, t.storage_offset(), (t.numel(),), (1,), t.dtype)
+                Place(self.storage(t).number, int(t.storage_offset()), (t.numel(),), (1,), t.dtype)
                 for t in (*inputs, out)
             ]
             self._called("run", name, flat[:-1], {"words": tuple(words)}, flat[-1:])
@@ -263,7 +265,7 @@ class Recorder:
 
 # ---- functions of fused.h: the operators that each stands for ----
 
-# The name of a rule, its inputs, attributes and outputs; None: an input or output that is not there.
+# The name of a rule, its inputs, attributes and outputs; None: one that is not there.
 Part = tuple[str, list[Any], dict[str, Any], list[Any]]
 
 
@@ -529,8 +531,8 @@ class Below(TorchDispatchMode):
         (given, named), (written, writes) = read, write
         known = {t.untyped_storage()._cdata for t in tensors([args, list(kwargs.values())])}
         replaced = {p.storage for p in writes} if _base(func) in _REPLACES else set()
-        read = [p for p in (*places(given), *places(named)) if p.storage not in replaced]
-        before = r.prepare(read, writes)
+        taken = [p for p in (*places(given), *places(named)) if p.storage not in replaced]
+        before = r.prepare(taken, writes)
         out = func(*args, **kwargs)
         own = {id(t) for t in written}
         fresh = [
@@ -580,5 +582,3 @@ def recording(recorder: Recorder, block: Any) -> Iterator[None]:
             yield
         finally:
             context.watcher = None
-
-

@@ -27,7 +27,7 @@ def numbers_of(optimizers: Sequence[Any]) -> dict[str, float]:
 
 
 def series(optimizers: Sequence[Any], schedulers: Sequence[Any], steps: int) -> dict[str, Any]:
-    """What each number is at each step, if it is not always the same. Everything stays as it was."""
+    """What each number is at each step, if it changes. Everything stays as it was."""
     states = [copy.deepcopy(s.state_dict()) for s in (*optimizers, *schedulers)]
     rows: list[dict[str, float]] = []
     try:
@@ -79,11 +79,10 @@ def put(optimizers: Sequence[Any], columns: dict[str, Any], step: int) -> None:
             for key, value in list(group.items()):
                 name = f"optimizer{o}.group{g}.{key}"
                 if isinstance(value, (tuple, list)) and key != "params":
-                    parts = [
-                        float(columns[n][step]) if (n := f"{name}{f'.{i}' if i else ''}") in columns else v
-                        for i, v in enumerate(value)
-                    ]
-                    group[key] = type(value)(parts)
+                    names = [f"{name}.{i}" if i else name for i in range(len(value))]
+                    group[key] = type(value)(
+                        float(columns[n][step]) if n in columns else v for n, v in zip(names, value)
+                    )
                 elif name in columns and np.ndim(value) == 0 and hasattr(value, "fill_"):
                     value.fill_(float(columns[name][step]))
                 elif name in columns:

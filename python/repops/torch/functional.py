@@ -21,7 +21,6 @@ from . import _images, _norms, _products, _random
 from ._arguments import checked, expect_kind
 from ._call import elementwise, fused, run, total
 
-
 KERNELS: dict[str, Any] = {}  # by the names of the operators that are defined here
 
 
