@@ -20,7 +20,7 @@ static vd_buf judged(const void *bytes, size_t size) {
     vd_buf out = {0};
     snprintf(path, sizeof path, "%s/program", provide_dir);
     cr_assert(vd_write_file(path, bytes, size, 0600, NULL) == VD_OK);
-    vd_judge_file(path, 2, &out);
+    vd_judge_file(path, 2, 1, &out);
     cr_assert(vd_buf_ok(&out));
     return out;
 }
@@ -62,7 +62,7 @@ static uint64_t disk_of(const vd_program *program, int64_t keep) {
     vd_program_encode(program, &bytes);
     snprintf(path, sizeof path, "%s/program", provide_dir);
     cr_assert(vd_write_file(path, bytes.data, bytes.size, 0600, NULL) == VD_OK);
-    vd_judge_file(path, keep, &reply);
+    vd_judge_file(path, keep, 1, &reply);
     cr_assert(vd_judgement_read(&reply, &j, &err) == VD_OK, "%s", err.text);
     const uint64_t disk = j.disk;
     vd_judgement_free(&j);

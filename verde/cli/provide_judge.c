@@ -6,22 +6,23 @@
 #include "verde/provide/frames.h"
 #include "verde/provide/judge.h"
 
-enum { JUDGE_ARGUMENTS = 4 };
+enum { JUDGE_ARGUMENTS = 5 };
 
 vd_exit vd_provide_judge_child(int argc, char **argv) {
     vd_err err = {0};
     vd_buf reply = {0};
     if (argc != JUDGE_ARGUMENTS)
         return VD_EXIT_USAGE;
-    const char *const reads[] = {argv[1], NULL};
+    const int cores = atoi(argv[0]);
+    const char *const reads[] = {argv[2], NULL};
     const vd_child_limits limits = {.fds = 1,
-                                    .parent = strtol(argv[0], NULL, 10),
+                                    .parent = strtol(argv[1], NULL, 10),
                                     .memory = VD_JUDGE_MEMORY,
-                                    .cpu_s = strtoll(argv[3], NULL, 10),
+                                    .cpu_s = strtoll(argv[4], NULL, 10),
                                     .places = {.reads = reads}};
     vd_status status = vd_child_confine(&limits, &err);
     if (status == VD_OK) {
-        vd_judge_file(argv[1], strtoll(argv[2], NULL, 10), &reply);
+        vd_judge_file(argv[2], strtoll(argv[3], NULL, 10), cores, &reply);
         status = vd_frame_put(VD_CHILD_QUESTIONS, reply.data, reply.size, &err);
     }
     vd_buf_free(&reply);

@@ -24,8 +24,8 @@ static uint64_t item_disk(const vd_program *p, uint32_t own_bytes, uint32_t prog
                          p->data_count);
 }
 
-static vd_status add_item(const vd_pack *pack, uint32_t i, vd_judgement *j, vd_hash *hash,
-                          vd_err *err) {
+static vd_status add_item(const vd_pack *pack, uint32_t i, int cores, vd_judgement *j,
+                          vd_hash *hash, vd_err *err) {
     vd_program p = {0};
     uint64_t memory;
     vd_status status = vd_pack_program(pack, i, &p, hash, err);
@@ -35,6 +35,7 @@ static vd_status add_item(const vd_pack *pack, uint32_t i, vd_judgement *j, vd_h
         vd_program_free(&p);
         return status;
     }
+    vd_judge_seconds(&p, cores, j);
     status = vd_estimate_memory(&p, &memory, err);
     j->memory = status == VD_OK && memory > j->memory ? memory : j->memory;
     const vd_packed_item *item = &pack->item[i];
@@ -62,7 +63,7 @@ static vd_status add_shared(const vd_pack *pack, vd_judgement *j, vd_err *err) {
     return VD_OK;
 }
 
-vd_status vd_judge_pack(const char *path, vd_judgement *j, bool *read, vd_err *err) {
+vd_status vd_judge_pack(const char *path, int cores, vd_judgement *j, bool *read, vd_err *err) {
     vd_map file = {0};
     vd_pack pack = {0};
     vd_hash *hash = NULL;
@@ -73,7 +74,7 @@ vd_status vd_judge_pack(const char *path, vd_judgement *j, bool *read, vd_err *e
     if (status == VD_OK && !(hash = calloc(pack.count, sizeof *hash)))
         status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
     for (uint32_t i = 0; status == VD_OK && i < pack.count; i++)
-        status = add_item(&pack, i, j, &hash[i], err);
+        status = add_item(&pack, i, cores, j, &hash[i], err);
     if (status == VD_OK)
         status = add_shared(&pack, j, err);
     if (status == VD_OK)

@@ -1,0 +1,28 @@
+/* How long a program takes, in the child that reads it. */
+#include "verde/exec/estimate.h"
+#include "verde/protocol/pace.h"
+#include "verde/provide/judge.h"
+
+/* Rounded up. What is more than any limit stays so. */
+static uint64_t whole(double number) {
+    enum { MOST_BITS = 53 };
+    const double most = (double)(UINT64_C(1) << MOST_BITS);
+    return number < most ? (uint64_t)number + ((double)(uint64_t)number < number) : UINT64_MAX;
+}
+
+static void see_step(double takes, double limit, vd_judgement *j) {
+    const uint64_t ms = whole(1000 * takes), most = whole(1000 * limit);
+    if (j->step_ms_max && (double)ms / (double)most <= (double)j->step_ms / (double)j->step_ms_max)
+        return;
+    j->step_ms = ms;
+    j->step_ms_max = most;
+}
+
+void vd_judge_seconds(const vd_program *program, int cores, vd_judgement *j) {
+    const vd_pace_limits limits = vd_pace_limits_of(program);
+    const uint64_t seconds = whole(vd_estimate_run_seconds(program, cores));
+    j->seconds = j->seconds > UINT64_MAX - seconds ? UINT64_MAX : j->seconds + seconds;
+    see_step(vd_estimate_seconds(program, &program->init, cores), limits.init, j);
+    if (program->steps > 0)
+        see_step(vd_estimate_seconds(program, &program->step, cores), limits.step, j);
+}
