@@ -15,12 +15,13 @@ TestSuite(provide_judge, .init = setup, .fini = teardown, .timeout = 60);
 
 static test_job job;
 static char path[128];
+static const vd_judge_machine machine = {.cores = 1, .threads = 2};
 
 static vd_buf judged(const void *bytes, size_t size) {
     vd_buf out = {0};
     snprintf(path, sizeof path, "%s/program", provide_dir);
     cr_assert(vd_write_file(path, bytes, size, 0600, NULL) == VD_OK);
-    vd_judge_file(path, 2, 1, &out);
+    vd_judge_file(path, 2, &machine, &out);
     cr_assert(vd_buf_ok(&out));
     return out;
 }
@@ -43,7 +44,9 @@ Test(provide_judge, a_program_is_what_it_is) {
     cr_assert(vd_program_hash(&job.program, &hash, NULL) == VD_OK);
     cr_assert(vd_estimate_memory(&job.program, &memory, NULL) == VD_OK);
     cr_expect(vd_hash_equal(&j.program, &hash) && j.steps == job.program.steps && !j.rounds);
-    cr_expect(j.memory == memory && j.disk > vd_estimate_disk(&job.program, 2));
+    cr_expect(j.memory == memory + vd_estimate_kernels(&job.program, 2));
+    cr_expect(j.seconds == 1 && j.step_ms == 1 && j.step_ms_max > 1000 * 3, "rounded up");
+    cr_expect(j.disk > vd_estimate_disk(&job.program, 2));
     cr_expect(j.disk < vd_estimate_disk(&job.program, 2) +
                            vd_estimate_beside(&job.program, bytes.size) + 200000);
     cr_assert(j.data_count == job.program.data_count && j.data_count > 0);
@@ -62,7 +65,7 @@ static uint64_t disk_of(const vd_program *program, int64_t keep) {
     vd_program_encode(program, &bytes);
     snprintf(path, sizeof path, "%s/program", provide_dir);
     cr_assert(vd_write_file(path, bytes.data, bytes.size, 0600, NULL) == VD_OK);
-    vd_judge_file(path, keep, 1, &reply);
+    vd_judge_file(path, keep, &machine, &reply);
     cr_assert(vd_judgement_read(&reply, &j, &err) == VD_OK, "%s", err.text);
     const uint64_t disk = j.disk;
     vd_judgement_free(&j);

@@ -162,20 +162,25 @@ static vd_status make_dir(const char *dir, char **out, vd_err *err) {
                                     : status;
 }
 
+static int threads_of(const arguments *a) {
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return a->common.threads ? a->common.threads : online > 0 ? (int)online : 1;
+}
+
 /* For estimates of seconds. Jobs that run at once share the machine's. */
 static int cores_of(const arguments *a) {
-    const long online = sysconf(_SC_NPROCESSORS_ONLN), all = online > 0 ? online : 1;
-    const long share = all / a->jobs > 0 ? all / a->jobs : 1, threads = a->common.threads;
+    const long online = sysconf(_SC_NPROCESSORS_ONLN), share = online / a->jobs;
+    const int threads = threads_of(a);
     if (a->cores)
         return (int)a->cores;
     if (vd_child_has_gpu(&a->common))
         return CORES_OF_GPU;
-    return (int)(threads && threads < share ? threads : share);
+    return share < 1 ? 1 : share < threads ? (int)share : threads;
 }
 
 static vd_status provide_jobs(const arguments *a, vd_err *err) {
-    char own_keys[1100], cert[1200], key_file[1200], memory[32], threads[16], cores[16],
-        *dir = NULL;
+    char own_keys[1100], cert[1200], key_file[1200], memory[32], threads[16];
+    char cores[16], job_threads[16], *dir = NULL;
     vd_key *key = NULL;
     vd_status status = make_dir(a->dir, &dir, err);
     if (status != VD_OK)
@@ -187,11 +192,13 @@ static vd_status provide_jobs(const arguments *a, vd_err *err) {
     snprintf(memory, sizeof memory, "%lld", (long long)a->limits.memory);
     snprintf(threads, sizeof threads, "%d", a->common.threads);
     snprintf(cores, sizeof cores, "%d", cores_of(a));
+    snprintf(job_threads, sizeof job_threads, "%d", threads_of(a));
     char *backend = (char *)(uintptr_t)(a->common.backend ? a->common.backend : "-");
     char *fault = (char *)(uintptr_t)(a->fault ? a->fault : "-");
     char *const run_argv[] = {"/proc/self/exe", "provide", VD_CHILD_RUN, memory,
                               threads,          backend,   fault,        NULL};
-    char *const judge_argv[] = {"/proc/self/exe", "provide", VD_CHILD_JUDGE, cores, NULL};
+    char *const judge_argv[] = {"/proc/self/exe", "provide", VD_CHILD_JUDGE, cores,
+                                job_threads,      NULL};
     char *const answer_argv[] = {"/proc/self/exe", "provide", VD_CHILD_ANSWER, memory, threads,
                                  backend,          NULL};
     const vd_daemon_options options = {.dir = dir,

@@ -79,11 +79,11 @@ static vd_status describe_program(const vd_program *p, int64_t keep, uint64_t pr
     vd_status status = vd_trace_fits(p, err);
     if (status == VD_OK)
         status = vd_program_hash(p, &j->program, err);
-    return status == VD_OK ? vd_estimate_memory(p, &j->memory, err) : status;
+    return status;
 }
 
-static vd_status judge_program(const char *path, int64_t keep, int cores, vd_judgement *j,
-                               bool *read, vd_err *err) {
+static vd_status judge_program(const char *path, int64_t keep, const vd_judge_machine *machine,
+                               vd_judgement *j, bool *read, vd_err *err) {
     vd_buf bytes = {0};
     vd_program program = {0};
     vd_status status = vd_read_file(path, VD_PROGRAM_BYTES_MAX, &bytes, err);
@@ -95,18 +95,18 @@ static vd_status judge_program(const char *path, int64_t keep, int cores, vd_jud
     if (status == VD_OK)
         status = describe_program(&program, keep, bytes.size, j, err);
     if (status == VD_OK)
-        vd_judge_seconds(&program, cores, j);
+        status = vd_judge_estimate(&program, machine, j, err);
     vd_program_free(&program);
     vd_buf_free(&bytes);
     return status;
 }
 
-void vd_judge_file(const char *path, int64_t keep, int cores, vd_buf *out) {
+void vd_judge_file(const char *path, int64_t keep, const vd_judge_machine *machine, vd_buf *out) {
     vd_judgement j = {.items = 0};
     vd_err err = {0};
     bool read = true;
-    vd_status status = keep == VD_JUDGE_PACK ? vd_judge_pack(path, cores, &j, &read, &err)
-                                             : judge_program(path, keep, cores, &j, &read, &err);
+    vd_status status = keep == VD_JUDGE_PACK ? vd_judge_pack(path, machine, &j, &read, &err)
+                                             : judge_program(path, keep, machine, &j, &read, &err);
     if (read && status == VD_ERR_LOCAL) /* nothing of this machine is used but memory */
         status = vd_fail(&err, VD_ERR_PEER, "reading it takes more memory than is allowed");
     if (status == VD_OK) {

@@ -39,10 +39,15 @@ typedef struct {
 } vd_judge_time;
 vd_judge_time vd_judge_time_of(uint64_t bytes, uint32_t items);
 
+/* Whose time and memory are estimated. */
+typedef struct {
+    int cores;   /* that it is as fast as (exec/estimate.h) */
+    int threads; /* of a job */
+} vd_judge_machine;
+
 enum { VD_JUDGE_PACK = -1 }; /* in place of `keep`: the file is a pack */
-/* The child's side: reads the file, and appends what it is, or why it is no program, to `out`.
- * Seconds are those of `cores` (exec/estimate.h). */
-void vd_judge_file(const char *path, int64_t keep, int cores, vd_buf *out);
+/* The child's side: reads the file, and appends what it is, or why it is no program, to `out`. */
+void vd_judge_file(const char *path, int64_t keep, const vd_judge_machine *machine, vd_buf *out);
 /* The daemon's side. VD_ERR_PEER: it is no program that is valid, or took more than its judge may
  * have; VD_ERR_LOCAL, VD_ERR_IO: trouble of this machine. *cpu_us: what the child took of a
  * processor, in any case. */
@@ -53,12 +58,13 @@ VD_MUST_USE vd_status vd_judge(const vd_daemon_options *options, const char *pat
 /* ---- judge_pack.c ---- */
 
 /* *read is false if the file cannot be read. */
-VD_MUST_USE vd_status vd_judge_pack(const char *path, int cores, vd_judgement *out, bool *read,
-                                    vd_err *err);
-/* ---- judge_seconds.c ---- */
+VD_MUST_USE vd_status vd_judge_pack(const char *path, const vd_judge_machine *machine,
+                                    vd_judgement *out, bool *read, vd_err *err);
+/* ---- judge_estimate.c ---- */
 
-/* Adds a program's seconds. */
-void vd_judge_seconds(const vd_program *program, int cores, vd_judgement *j);
+/* Adds a program's seconds; and its memory, if it is the most. */
+VD_MUST_USE vd_status vd_judge_estimate(const vd_program *program, const vd_judge_machine *machine,
+                                        vd_judgement *j, vd_err *err);
 
 /* Bytes of the disk that a run takes, of so many bytes in files of so many states and some more. */
 uint64_t vd_judge_disk(uint64_t bytes, uint64_t states, uint32_t data_count);

@@ -1,4 +1,4 @@
-/* How long a program takes, in the child that reads it. */
+/* How long a program takes, and how much memory, in the child that reads it. */
 #include "verde/exec/estimate.h"
 #include "verde/protocol/pace.h"
 #include "verde/provide/judge.h"
@@ -18,11 +18,22 @@ static void see_step(double takes, double limit, vd_judgement *j) {
     j->step_ms_max = most;
 }
 
-void vd_judge_seconds(const vd_program *program, int cores, vd_judgement *j) {
+static void add_seconds(const vd_program *program, int cores, vd_judgement *j) {
     const vd_pace_limits limits = vd_pace_limits_of(program);
     const uint64_t seconds = whole(vd_estimate_run_seconds(program, cores));
     j->seconds = j->seconds > UINT64_MAX - seconds ? UINT64_MAX : j->seconds + seconds;
     see_step(vd_estimate_seconds(program, &program->init, cores), limits.init, j);
-    if (program->steps > 0)
-        see_step(vd_estimate_seconds(program, &program->step, cores), limits.step, j);
+    see_step(vd_estimate_seconds(program, &program->step, cores), limits.step, j);
+}
+
+vd_status vd_judge_estimate(const vd_program *program, const vd_judge_machine *machine,
+                            vd_judgement *j, vd_err *err) {
+    uint64_t memory = 0;
+    vd_status status = vd_estimate_memory(program, &memory, err);
+    if (__builtin_add_overflow(memory, vd_estimate_kernels(program, machine->threads), &memory))
+        memory = UINT64_MAX;
+    j->memory = memory > j->memory ? memory : j->memory;
+    if (status == VD_OK)
+        add_seconds(program, machine->cores, j);
+    return status;
 }
