@@ -122,7 +122,7 @@ bench-estimates: ## estimates of steps beside the time that they take
 bench-estimates: $(BUILD)/bench/estimates $(BUILD)/lib/$(RO_SONAME)
 	$(Q)PYTHONPATH=python REPOPS_LIBRARY=$(BUILD)/lib/$(RO_SONAME) \
 	    $(PYTHON) bench/estimates.py $< "$(ARGS)" $(estimated_models)
-estimated_models := $(patsubst %,models/jobs/%.yaml,toy mlp llama-tiny bert-tiny resnet-tiny)
+estimated_models := $(patsubst %,models/jobs/%.yaml,toy mlp llama-tiny bert-tiny resnet-tiny) bench/estimates_gpt2.yaml
 $(BUILD)/bench/estimates: bench/estimates.c $(filter-out %/main.o,$(cli_obj)) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"

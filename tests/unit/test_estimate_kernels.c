@@ -132,8 +132,10 @@ static void convolve(int forward) {
     const ro_shape y = VD_SHAPE(RO_F32, x.dim[0], out[0], out[1], groups * width);
     if (is_too_large(&x, &w, &y))
         return;
-    vd_op op = {forward, {stride, stride, pad, pad, dilation, dilation, groups, forward == RO_OP_CONV2D ? 0 : 24},
-                NULL};
+    vd_op op = {
+        forward,
+        {stride, stride, pad, pad, dilation, dilation, groups, forward == RO_OP_CONV2D ? 0 : 24},
+        NULL};
     compare(op, (ro_shape[]){x, w});
     op.op++, op.shape = &x;
     compare(op, (ro_shape[]){y, w});
@@ -158,6 +160,8 @@ Test(estimate_kernels, large_operands) {
     compare((vd_op){RO_OP_MATMUL, {0, 0, one, 256}, NULL}, (ro_shape[]){a, half});
     compare((vd_op){RO_OP_MATMUL, {0, 2, one, 256}, NULL}, (ro_shape[]){a, b});
     compare((vd_op){RO_OP_MATMUL_FIXED, {0, 2, one, 24}, NULL}, (ro_shape[]){a, b});
+    const ro_shape wide = VD_SHAPE(RO_F32, 300, 5000), narrow = VD_SHAPE(RO_F32, 900, 300);
+    compare((vd_op){RO_OP_MATMUL, {0, 0, one, 256}, NULL}, (ro_shape[]){narrow, wide});
     const ro_shape x = VD_SHAPE(RO_F32, 4, 24, 24, 64), w = VD_SHAPE(RO_F32, 3, 3, 64, 128);
     compare((vd_op){RO_OP_CONV2D, {1, 1, 1, 1, 1, 1, 1}, NULL}, (ro_shape[]){x, w});
     compare((vd_op){RO_OP_CONV2D_FIXED, {1, 1, 1, 1, 1, 1, 1, 24}, NULL}, (ro_shape[]){x, w});

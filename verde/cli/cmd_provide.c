@@ -12,7 +12,7 @@
 enum {
     CLIENTS_MAX = 1024,
     CORES_MAX = 1000000,
-    CORES_OF_GPU = 100, /* that it is as fast as, at least */
+    CORES_OF_GPU = 200, /* that it is as fast as: half of what an H100 was for GPT-2 */
 };
 
 static vd_daemon *running;
@@ -299,7 +299,7 @@ const vd_command vd_cmd_provide = {
     "estimate\n"
     "                       from its program, is refused (0: no limit; default: 86400, a day)\n"
     "  --cores N            seconds are estimated for N cores with AVX-512 (default: those that a\n"
-    "                       job has; 100 for a GPU)\n"
+    "                       job has; 200 for a GPU)\n"
     "  --client-bytes SIZE  what a client may have here, uploads and results (default: 100G)\n"
     "  --client-blobs N     how many files it may have uploaded (default: 262144)\n"
     "  --client-jobs N      its jobs that wait or run at a time (default: 8)\n"

@@ -6,7 +6,7 @@
 
 enum {
     FLOAT = 4,
-    PART = 2 << 20,         /* bytes of one thread's part, which does not grow with tensors, */
+    PART = 6 << 20,         /* bytes of one thread's part, which does not grow with tensors, */
     PART_OF_ELEMENT = 1024, /* nor is more for each element of a small product, which is padded */
     LANES = 64,             /* columns are packed by so many at most */
     TAP = 256,              /* bytes of a thread's lists for each place of a convolution's kernel */
@@ -25,13 +25,17 @@ static double parts(const ro_call *call, int threads) {
     return threads * (all < PART / PART_OF_ELEMENT ? all * PART_OF_ELEMENT : PART);
 }
 
-/* Operands of one batch, where columns must lie side by side. */
+/* An operand of few lines, copied so that each lies dense; or lines of one with 16 bits, as f32. */
 static double of_product(const ro_call *call, int threads) {
+    const ro_shape *a = &call->input[0], *b = &call->input[1], *y = &call->output;
+    const double columns = (double)y->dim[y->ndim - 1];
     double batch = 1;
     for (int64_t i = 0; i < call->attr[RO_PRODUCT_BATCH_DIMS]; i++)
-        batch *= (double)call->input[0].dim[i];
-    return FLOAT * (elements(&call->input[0]) + elements(&call->input[1])) / batch +
-           parts(call, threads);
+        batch *= (double)a->dim[i];
+    const double rows = elements(y) / batch / columns, length = elements(b) / batch / columns;
+    const double least = rows < columns ? rows : columns;
+    const double lines = a->dtype == b->dtype && least < LANES ? least : LANES;
+    return threads * lines * length * FLOAT + parts(call, threads);
 }
 
 /* The kernel, packed; lists of its places, and lines of the padded image that they read. */
