@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-
-from repops import _arrays
 from repops._table import DEFAULTS, TABLE
 from repops.jobs._graph import BF16, F32, I32, Program, Value, _word
+
+from repops import _arrays
 
 ROWS, COLS = 4096, 1024  # of most tensors: 16 MiB of f32
 
@@ -30,6 +30,10 @@ def ids(*dims: int) -> tuple[str, tuple[int, ...]]:
     return "ids", dims
 
 
+def u8(*dims: int) -> tuple[str, tuple[int, ...]]:
+    return "u8", dims
+
+
 def bf16(*dims: int) -> tuple[str, tuple[int, ...]]:
     return "bf16", dims
 
@@ -43,9 +47,9 @@ DIMS4 = {"d0": 0, "d1": 2, "d2": 1, "d3": 3}
 
 
 def elementwise() -> list[Case]:
-    one = "gelu relu abs exp log sqrt rsqrt tanh erf sigmoid silu gelu_erf".split()
-    two = "gelu_grad relu_grad tanh_grad erf_grad sigmoid_grad silu_grad gelu_erf_grad".split()
-    pairs = "add sub mul div max min".split()
+    one = ["gelu", "relu", "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "silu", "gelu_erf"]
+    two = ["gelu_grad", "relu_grad", "tanh_grad", "erf_grad", "sigmoid_grad", "silu_grad", "gelu_erf_grad"]
+    pairs = ["add", "sub", "mul", "div", "max", "min"]
     return (
         [Case(n, n, (X,)) for n in one]
         + [Case(n, n, (X, X)) for n in two + pairs]
@@ -84,6 +88,10 @@ def movement() -> list[Case]:
         Case("iota", "iota", (), {}, (1 << 22,), I32),
         Case("permutation", "permutation", (STEP,), {}, (1 << 20,), I32),
         Case("permutation walks", "permutation", (STEP,), {}, ((1 << 18) + 1,), I32),
+        Case("read_batch", "read_batch", (u8(1 << 22), STEP), {"batch": 4096}, X, I32),
+        Case("read_batch of one", "read_batch", (u8(1 << 17), STEP), {"batch": 1 << 17}, (1 << 17, 1), I32),
+        Case("read_images", "read_images", (u8(5000 * 3073), STEP), {"batch": 512, "record": 3073, "scale": 1.0}, (512, 32, 32, 3)),
+        Case("read_labels", "read_labels", (u8(1 << 17), STEP), {"batch": 1 << 16, "record": 1}, (1 << 16,), I32),
         Case("rope_turns", "rope_turns", (), {"base": 1e4}, (1 << 14, 2), I32),
         Case("embedding", "embedding", (X, ids(ROWS))),
         Case("embedding_grad", "embedding_grad", (X, ids(ROWS)), {}, X),
@@ -213,6 +221,8 @@ def _content(kind: str, dims: tuple[int, ...]) -> np.ndarray:
     if kind == "ids":
         return rng.permutation(math.prod(dims)).astype("i4").reshape(dims)
     numbers = rng.random(dims, "f4") + np.float32(0.5)
+    if kind == "u8":
+        return rng.integers(0, 255, dims, "u1")
     if kind == "bf16":
         return (numbers.view("u4") >> 16).astype("u2").view(_arrays._NUMPY["bf16"])
     return numbers

@@ -99,6 +99,15 @@ Test(estimate_seconds, a_permutation_walks) {
     cr_expect(fabs(longest / shortest - 4) < 0.01, "%g", longest / shortest);
 }
 
+/* Windows of one token are a walk each. */
+Test(estimate_seconds, a_reader_walks_for_each_record) {
+    const ro_shape data[2] = {VD_SHAPE(RO_U8, 1 << 22), VD_SHAPE(RO_I32, 1)};
+    const ro_shape wide = VD_SHAPE(RO_I32, 64, 1024), tall = VD_SHAPE(RO_I32, 64 * 1024, 1);
+    const double few = seconds_of((vd_op){RO_OP_READ_BATCH, {0, 0, 64}, &wide}, 2, data);
+    const double many = seconds_of((vd_op){RO_OP_READ_BATCH, {0, 0, 64 * 1024}, &tall}, 2, data);
+    cr_expect(many > 20 * few, "%g, %g", many, few);
+}
+
 /* By the terms of each element, however the operands lie. */
 Test(estimate_seconds, a_product_takes_its_terms) {
     const ro_shape a[2] = {VD_SHAPE(RO_F32, 2, 3, 1000, 4000), VD_SHAPE(RO_F32, 2, 3, 4000, 1000)};

@@ -14,6 +14,7 @@ typedef enum {
     TAPS,     /* of a convolution, */
     BLOCKS,   /* and of attention's weights and values */
     WALKS,    /* places that a permutation looks at */
+    RECORDS,  /* those for one record of data each, and elements of the output */
 } measure;
 
 typedef struct {
@@ -28,17 +29,28 @@ enum {
     READ_PS = 150,
     MADE_PS = 1000,   /* for each element of a product's result, beside its terms, */
     TAKEN_PS = 250,   /* and of its operands */
-    PIECE_PS = 40000, /* for each piece of a SCATTER */
+    PIECE_PS = 30000, /* for each piece of a SCATTER */
+    PLACE_PS = 80000, /* for each place of WALKS and RECORDS */
     NODE_PS = 1000000,
     HASHED_PS = 1000, /* for each byte of a committed state */
 };
 
 static const weight weights[RO_OP_END] = {
+    [RO_OP_FILL] = {OUTPUT, 1200},
+    [RO_OP_IOTA] = {OUTPUT, 1200},
     [RO_OP_NORMAL] = {OUTPUT, 2000},
-    [RO_OP_PERMUTATION] = {WALKS, 80000},
+    [RO_OP_PERMUTATION] = {WALKS, PLACE_PS},
+    [RO_OP_READ_BATCH] = {RECORDS, 900},
+    [RO_OP_READ_IMAGES] = {RECORDS, 1200},
+    [RO_OP_READ_LABELS] = {RECORDS, 1200},
     [RO_OP_RANDOM_WORDS] = {OUTPUT, 5000},
     [RO_OP_ROPE_TURNS] = {OUTPUT, 150000},
-    [RO_OP_SLICE] = {OUTPUT, 1500},
+    [RO_OP_ROPE] = {OUTPUT, 900},
+    [RO_OP_CONCAT] = {OUTPUT, 1200},
+    [RO_OP_CONCAT_AXIS] = {OUTPUT, 1200},
+    [RO_OP_JOIN_HEADS] = {OUTPUT, 1000},
+    [RO_OP_SLICE] = {OUTPUT, 2000},
+    [RO_OP_PAD] = {OUTPUT, 1500},
     [RO_OP_GATHER] = {OUTPUT, 2000},
     [RO_OP_EMBEDDING_GRAD] = {SCATTER, 400},
     [RO_OP_GATHER_GRAD] = {SCATTER, 400},
@@ -48,6 +60,10 @@ static const weight weights[RO_OP_END] = {
     [RO_OP_BN_MEAN] = {INPUT, 200},
     [RO_OP_BN_SQDEV] = {INPUT, 200},
     [RO_OP_BN_DGAMMA] = {INPUT, 450},
+    [RO_OP_BATCHNORM] = {OUTPUT, 900},
+    [RO_OP_BN_DX] = {OUTPUT, 1200},
+    [RO_OP_XENT_GRAD] = {OUTPUT, 1200},
+    [RO_OP_XENT_IGNORE_GRAD] = {OUTPUT, 1200},
     [RO_OP_SUM_AXIS] = {AXIS, 150},
     [RO_OP_MAX_AXIS] = {AXIS, 150},
     [RO_OP_ARGMAX] = {INPUT, 300},
@@ -159,13 +175,27 @@ static double products(const ro_call *call, double terms, int ps) {
     return elements(&call->output) * (terms * ps + MADE_PS) + operands * TAKEN_PS;
 }
 
-/* A place of a power of four is looked at until it is one of the permutation. */
-static double walks(const ro_call *call) {
-    const double count = elements(&call->output);
+/* For one of `count`: a place of a power of four is looked at until it is one of the permutation.
+ */
+static double walk(double count) {
     double places = 4;
     while (places < count)
         places *= 4;
-    return places;
+    return places / count;
+}
+
+static double records(const ro_call *call, int ps) {
+    const ro_shape *out = &call->output;
+    double count = 1, read = elements(out);
+    if (call->op == RO_OP_READ_BATCH) {
+        for (int32_t i = 0; i < call->input_count - 1; i++)
+            count += elements(&call->input[i]) / last(out);
+        read /= last(out);
+    } else {
+        count = elements(&call->input[0]) / (double)call->attr[RO_RECORDS_RECORD];
+        read = (double)out->dim[0];
+    }
+    return elements(out) * ps + read * walk(count) * PLACE_PS;
 }
 
 /* ---- nodes ---- */
@@ -180,7 +210,8 @@ static double picoseconds(const ro_call *call) {
     case PRODUCTS: return products(call, product_terms(call), ps);
     case TAPS: return products(call, taps(call), ps);
     case BLOCKS: return products(call, RO_ATTN_BLOCK, ps);
-    case WALKS: return walks(call) * ps;
+    case WALKS: return elements(&call->output) * walk(elements(&call->output)) * ps;
+    case RECORDS: return records(call, ps);
     default: return reads(call);
     }
 }
