@@ -42,7 +42,7 @@ static vd_status compare(const char *job, vd_loaded *loaded, vd_err *err) {
         status = time_steps(&loaded->exec, &took, err);
     if (status != VD_OK)
         return status;
-    const double estimate = vd_estimate_seconds(&loaded->program, &loaded->program.step, 1);
+    const double estimate = vd_estimate_seconds(&loaded->program, 1).step;
     printf("| %s | %.3g | %.3g | %.2f |\n", slash ? slash + 1 : job, 1e3 * estimate, 1e3 * took,
            estimate / took);
     fflush(stdout);

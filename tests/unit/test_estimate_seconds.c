@@ -24,7 +24,7 @@ static vd_program stored(const char *name) {
 /* Seconds of a step on one core. */
 static double step_of(const char *name) {
     vd_program p = stored(name);
-    const double seconds = vd_estimate_seconds(&p, &p.step, 1);
+    const double seconds = vd_estimate_seconds(&p, 1).step;
     vd_program_free(&p);
     return seconds;
 }
@@ -38,22 +38,22 @@ Test(estimate_seconds, programs_of_a_few_bytes_take_long) {
 
 Test(estimate_seconds, all_steps_count) {
     vd_program p = stored("steps");
-    const double step = vd_estimate_seconds(&p, &p.step, 1);
+    const double step = vd_estimate_seconds(&p, 1).step;
     cr_expect(step > 1e-4 && step < 1e-2);
-    cr_expect(vd_estimate_run_seconds(&p, 1) >= step * INT32_MAX);
+    cr_expect(vd_estimate_seconds(&p, 1).run >= step * INT32_MAX);
     p.steps = 1000;
     p.checkpoint_interval = 1000;
-    const double rare = vd_estimate_run_seconds(&p, 1);
+    const double rare = vd_estimate_seconds(&p, 1).run;
     p.checkpoint_interval = 1; /* states are hashed */
-    cr_expect(vd_estimate_run_seconds(&p, 1) > rare + 999 * 256 * 256 * 4 * 1e-10);
+    cr_expect(vd_estimate_seconds(&p, 1).run > rare + 999 * 256 * 256 * 4 * 1e-10);
     vd_program_free(&p);
 }
 
 /* What more cores do not shorten is a node's own time. */
 Test(estimate_seconds, cores_share) {
     vd_program p = stored("product");
-    const double one = vd_estimate_seconds(&p, &p.step, 1);
-    cr_expect(fabs(vd_estimate_seconds(&p, &p.step, 4) - one / 4) < 1e-3);
+    const double one = vd_estimate_seconds(&p, 1).step;
+    cr_expect(fabs(vd_estimate_seconds(&p, 4).step - one / 4) < 1e-3);
     vd_program_free(&p);
 }
 
@@ -61,10 +61,10 @@ Test(estimate_seconds, repeats_count_as_often_as_they_run) {
     vd_err err = {0};
     for (int k = 0; k < KINDS; k++) {
         vd_program p = program_of(kinds[k], 5);
-        const double repeated = vd_estimate_seconds(&p, &p.step, 1);
+        const double repeated = vd_estimate_seconds(&p, 1).step;
         cr_assert(p.step.repeat_count > 0);
         cr_assert(vd_graph_unroll(&p.step, &err) == VD_OK, "%s", err.text);
-        const double each = vd_estimate_seconds(&p, &p.step, 1);
+        const double each = vd_estimate_seconds(&p, 1).step;
         cr_expect(fabs(repeated - each) < 1e-9 * each, "%g, not %g", repeated, each);
         vd_program_free(&p);
     }
@@ -73,7 +73,7 @@ Test(estimate_seconds, repeats_count_as_often_as_they_run) {
 /* ---- single operators ---- */
 
 static double seconds_of(vd_op op, int32_t count, const ro_shape *input) {
-    vd_program p = {0};
+    vd_program p = {.steps = 1, .checkpoint_interval = 1};
     vd_builder b = vd_builder_of(&p, &p.step);
     vd_value value[4];
     for (int32_t i = 0; i < count; i++) {
@@ -83,7 +83,7 @@ static double seconds_of(vd_op op, int32_t count, const ro_shape *input) {
     }
     vd_emit(&b, "node", op, count, value);
     cr_assert(b.status == VD_OK, "%s", b.err.text);
-    const double seconds = vd_estimate_seconds(&p, &p.step, 1);
+    const double seconds = vd_estimate_seconds(&p, 1).step;
     cr_expect(isfinite(seconds) && seconds > 0);
     vd_builder_free(&b);
     vd_program_free(&p);

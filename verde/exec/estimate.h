@@ -35,9 +35,12 @@ uint64_t vd_estimate_journal(const vd_program *program);
  * a generous estimate. UINT64_MAX: more than that. */
 uint64_t vd_estimate_terms(const vd_program *program, const vd_graph *graph);
 
-/* Seconds that one of the program's two graphs takes, and initialisation, all steps and the hashes
- * of states: within a factor of three on so many cores with AVX-512, if nobody else uses them. */
-double vd_estimate_seconds(const vd_program *program, const vd_graph *graph, int cores);
-double vd_estimate_run_seconds(const vd_program *program, int cores);
+/* Seconds that a program takes: within a factor of three on so many cores with AVX-512, if nobody
+ * else uses them. */
+typedef struct {
+    double init, step;
+    double run; /* initialisation, all steps, and the hashes of states */
+} vd_estimated_seconds;
+vd_estimated_seconds vd_estimate_seconds(const vd_program *program, int cores);
 
 #endif

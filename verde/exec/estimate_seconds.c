@@ -225,7 +225,7 @@ static double node_seconds(const vd_program *program, const vd_graph *graph, uin
 }
 
 /* Iterations of a repeat differ in no shape, so that each takes as long as the first one. */
-double vd_estimate_seconds(const vd_program *program, const vd_graph *graph, int cores) {
+static double graph_seconds(const vd_program *program, const vd_graph *graph, int cores) {
     double seconds = 0;
     for (uint32_t i = 0; i < graph->stored_count; i++) {
         const vd_repeat *r = vd_repeat_of(graph, i);
@@ -242,11 +242,13 @@ double vd_estimate_seconds(const vd_program *program, const vd_graph *graph, int
     return seconds;
 }
 
-double vd_estimate_run_seconds(const vd_program *program, int cores) {
+vd_estimated_seconds vd_estimate_seconds(const vd_program *program, int cores) {
+    vd_estimated_seconds s = {.init = graph_seconds(program, &program->init, cores),
+                              .step = graph_seconds(program, &program->step, cores)};
     double state = 0;
     for (uint32_t i = 0; i < program->leaf_count; i++)
         state += (double)vd_estimate_shape(&program->leaf[i].shape);
-    return vd_estimate_seconds(program, &program->init, cores) +
-           vd_estimate_seconds(program, &program->step, cores) * (double)program->steps +
-           (double)vd_run_leaves(program) * state * HASHED_PS * 1e-12 / cores;
+    s.run = s.init + s.step * (double)program->steps +
+            (double)vd_run_leaves(program) * state * HASHED_PS * 1e-12 / cores;
+    return s;
 }

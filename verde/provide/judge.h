@@ -24,7 +24,7 @@ typedef struct {
     uint64_t memory, disk; /* bytes: estimated (exec/estimate.h); of the disk in whole blocks */
     uint64_t seconds;      /* estimated, of all of it */
     /* Milliseconds, likewise, of the step or initialisation that is furthest beyond what a referee
-     * waits for, and these (protocol/pace.h). */
+     * waits for, and these (protocol/pace.h); 0 if all are short. */
     uint64_t step_ms, step_ms_max;
     bool rounds; /* it has rounding logs */
     uint32_t data_count;

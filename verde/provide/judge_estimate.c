@@ -1,5 +1,6 @@
 /* How long a program takes, and how much memory, in the child that reads it. */
 #include "verde/exec/estimate.h"
+#include "verde/protocol/arbiter.h"
 #include "verde/protocol/pace.h"
 #include "verde/provide/judge.h"
 
@@ -18,12 +19,22 @@ static void see_step(double takes, double limit, vd_judgement *j) {
     j->step_ms_max = most;
 }
 
-static void add_seconds(const vd_program *program, int cores, vd_judgement *j) {
+/* Of a pack's many programs hardly any takes so long that its terms must be counted. */
+static void see_steps(const vd_program *program, const vd_estimated_seconds *takes,
+                      vd_judgement *j) {
+    const double least = VD_WORK_FACTOR * VD_STEP_US_LEAST / 1e6;
+    if (takes->init < least && takes->step < least)
+        return;
     const vd_pace_limits limits = vd_pace_limits_of(program);
-    const uint64_t seconds = whole(vd_estimate_run_seconds(program, cores));
+    see_step(takes->init, limits.init, j);
+    see_step(takes->step, limits.step, j);
+}
+
+static void add_seconds(const vd_program *program, int cores, vd_judgement *j) {
+    const vd_estimated_seconds takes = vd_estimate_seconds(program, cores);
+    const uint64_t seconds = whole(takes.run);
     j->seconds = j->seconds > UINT64_MAX - seconds ? UINT64_MAX : j->seconds + seconds;
-    see_step(vd_estimate_seconds(program, &program->init, cores), limits.init, j);
-    see_step(vd_estimate_seconds(program, &program->step, cores), limits.step, j);
+    see_steps(program, &takes, j);
 }
 
 vd_status vd_judge_estimate(const vd_program *program, const vd_judge_machine *machine,
