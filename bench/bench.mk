@@ -116,6 +116,19 @@ $(BUILD)/bench/step: bench/step.c bench/workload.c $(BUILD)/lib/libverde.a $(BUI
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
 .PHONY: bench-step
 
+# Estimated seconds of steps beside true ones: make bench-estimates PYTHON=python3 ARGS="matmul"; an
+# empty word is every program. The Python package writes the programs.
+bench-estimates: ## estimates of steps beside the time that they take
+bench-estimates: $(BUILD)/bench/estimates $(BUILD)/lib/$(RO_SONAME)
+	$(Q)PYTHONPATH=python REPOPS_LIBRARY=$(BUILD)/lib/$(RO_SONAME) \
+	    $(PYTHON) bench/estimates.py $< "$(ARGS)" $(estimated_models)
+estimated_models := $(patsubst %,models/jobs/%.yaml,toy mlp llama-tiny bert-tiny resnet-tiny) bench/estimates_gpt2.yaml
+$(BUILD)/bench/estimates: bench/estimates.c $(filter-out %/main.o,$(cli_obj)) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -lm -o $@
+.PHONY: bench-estimates
+
 # Predictions for many processes, from times of one thread and an assumed network: make bench-team-model ARGS="--gbit 25".
 bench-team-model: ## a step by 2 to 512 processes, as a model predicts it
 bench-team-model: $(BUILD)/bench/team_model

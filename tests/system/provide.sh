@@ -230,7 +230,12 @@ done
 kill $runner
 wait $runner 2> /dev/null || true
 cp "$work/long/data" "$work/long/data.json" "$work/endless"
+expect '^413 .*s by an estimate from its program, and the limit is 1 (--job-seconds)' alice submit "$work/endless" --keep 2
+crash
+start --job-seconds 0
 endless=$(python3 "$client" "$url" "$work/alice" submit "$work/endless" --keep 2) || fail "the job was not accepted: $endless"
+crash
+start --job-seconds 1
 expect '"error": "stopped: its limit of seconds.*"state": "failed"' alice wait "$endless" done failed
 
 # What it counts for already does not count twice when it is submitted again.

@@ -16,12 +16,13 @@ TestSuite(provide_judge, .init = setup, .fini = teardown, .timeout = 60);
 
 static test_job job;
 static char path[128];
+static const vd_judge_machine machine = {.cores = 1, .threads = 2};
 
 static vd_buf judged(const void *bytes, size_t size) {
     vd_buf out = {0};
     snprintf(path, sizeof path, "%s/program", provide_dir);
     cr_assert(vd_write_file(path, bytes, size, 0600, NULL) == VD_OK);
-    vd_judge_file(path, 2, &out);
+    vd_judge_file(path, 2, &machine, &out);
     cr_assert(vd_buf_ok(&out));
     return out;
 }
@@ -44,7 +45,9 @@ Test(provide_judge, a_program_is_what_it_is) {
     cr_assert(vd_program_hash(&job.program, &hash, NULL) == VD_OK);
     cr_assert(vd_estimate_memory(&job.program, &memory, NULL) == VD_OK);
     cr_expect(vd_hash_equal(&j.program, &hash) && j.steps == job.program.steps && !j.rounds);
-    cr_expect(j.memory == memory && j.disk > vd_estimate_disk(&job.program, 2));
+    cr_expect(j.memory == memory + vd_estimate_kernels(&job.program, 2));
+    cr_expect(j.seconds == 1 && j.step_ms == 0 && j.step_ms_max == 0);
+    cr_expect(j.disk > vd_estimate_disk(&job.program, 2));
     cr_expect(j.disk < vd_estimate_disk(&job.program, 2) +
                            vd_estimate_beside(&job.program, bytes.size) + 200000);
     cr_assert(j.data_count == job.program.data_count && j.data_count > 0);
@@ -63,7 +66,7 @@ static uint64_t disk_of(const vd_program *program, int64_t keep) {
     vd_program_encode(program, &bytes);
     snprintf(path, sizeof path, "%s/program", provide_dir);
     cr_assert(vd_write_file(path, bytes.data, bytes.size, 0600, NULL) == VD_OK);
-    vd_judge_file(path, keep, &reply);
+    vd_judge_file(path, keep, &machine, &reply);
     cr_assert(vd_judgement_read(&reply, &j, &err) == VD_OK, "%s", err.text);
     const uint64_t disk = j.disk;
     vd_judgement_free(&j);
@@ -239,4 +242,22 @@ Test(provide_judge, a_judge_that_dies_is_told_of) {
     cr_expect(judge_by((char *[]){sh, c, killed, NULL}, &err) == VD_ERR_LOCAL);
     cr_expect(judge_by((char *[]){sh, c, ends, NULL}, &err) == VD_ERR_LOCAL);
     cr_expect(judge_by((char *[]){none, NULL}, &err) == VD_ERR_LOCAL);
+}
+
+/* A step that a referee does not wait for, as programs of a few bytes have it. */
+Test(provide_judge, a_step_is_compared_with_a_referees_patience) {
+    vd_judgement j;
+    vd_err err = {0};
+    vd_buf reply = {0};
+    vd_judge_file("tests/vectors/hostile/convolution", 0, &machine, &reply);
+    cr_assert(vd_judgement_read(&reply, &j, &err) == VD_OK, "%s", err.text);
+    cr_expect(j.step_ms > 3600000 && j.step_ms_max == 1800000);
+    cr_expect(j.seconds > 3600 && j.seconds < 10000);
+    vd_judgement_free(&j);
+    vd_buf_free(&reply);
+    vd_judge_file("tests/vectors/hostile/permutation", 0, &machine, &reply);
+    cr_assert(vd_judgement_read(&reply, &j, &err) == VD_OK, "%s", err.text);
+    cr_expect(j.step_ms > 10000 && j.step_ms < j.step_ms_max && j.step_ms_max == 33000);
+    vd_judgement_free(&j);
+    vd_buf_free(&reply);
 }

@@ -9,7 +9,11 @@
 #include "verde/provide/daemon.h"
 #include "verde/provide/page.h"
 
-enum { CLIENTS_MAX = 1024 };
+enum {
+    CLIENTS_MAX = 1024,
+    CORES_MAX = 1000000,
+    CORES_OF_GPU = 200, /* that it is as fast as: half of what an H100 was for GPT-2 */
+};
 
 static vd_daemon *running;
 
@@ -24,6 +28,7 @@ typedef struct {
     uint32_t client_count;
     vd_provide_limits limits;
     long jobs, page; /* page: the port; -1: none */
+    long cores;      /* 0: those of a job */
     vd_common common;
 } arguments;
 
@@ -87,6 +92,7 @@ static bool take_option(arguments *a, int option, bool *exit_now) {
     case 'R': return parse_seconds("referee-seconds", optarg, &a->limits.referee_seconds);
     case 'K': return parse_seconds("keep-seconds", optarg, &a->limits.keep_s);
     case 'n': return vd_parse_number("jobs", optarg, 1, 64, &a->jobs);
+    case 'C': return vd_parse_number("cores", optarg, 1, CORES_MAX, &a->cores);
     case 'P': return vd_parse_number("page", optarg, 0, 65535, &a->page);
     case 'J': return parse_seconds("client-jobs", optarg, &a->limits.client_jobs);
     case 'N': return parse_seconds("client-blobs", optarg, &a->limits.client_blobs);
@@ -156,8 +162,25 @@ static vd_status make_dir(const char *dir, char **out, vd_err *err) {
                                     : status;
 }
 
+static int threads_of(const arguments *a) {
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return a->common.threads ? a->common.threads : online > 0 ? (int)online : 1;
+}
+
+/* For estimates of seconds. Jobs that run at once share the machine's. */
+static int cores_of(const arguments *a) {
+    const long online = sysconf(_SC_NPROCESSORS_ONLN), share = online / a->jobs;
+    const int threads = threads_of(a);
+    if (a->cores)
+        return (int)a->cores;
+    if (vd_child_has_gpu(&a->common))
+        return CORES_OF_GPU;
+    return share < 1 ? 1 : share < threads ? (int)share : threads;
+}
+
 static vd_status provide_jobs(const arguments *a, vd_err *err) {
-    char own_keys[1100], cert[1200], key_file[1200], memory[32], threads[16], *dir = NULL;
+    char own_keys[1100], cert[1200], key_file[1200], memory[32], threads[16];
+    char cores[16], job_threads[16], *dir = NULL;
     vd_key *key = NULL;
     vd_status status = make_dir(a->dir, &dir, err);
     if (status != VD_OK)
@@ -168,11 +191,14 @@ static vd_status provide_jobs(const arguments *a, vd_err *err) {
     snprintf(key_file, sizeof key_file, "%.1100s/key.pem", key_dir);
     snprintf(memory, sizeof memory, "%lld", (long long)a->limits.memory);
     snprintf(threads, sizeof threads, "%d", a->common.threads);
+    snprintf(cores, sizeof cores, "%d", cores_of(a));
+    snprintf(job_threads, sizeof job_threads, "%d", threads_of(a));
     char *backend = (char *)(uintptr_t)(a->common.backend ? a->common.backend : "-");
     char *fault = (char *)(uintptr_t)(a->fault ? a->fault : "-");
     char *const run_argv[] = {"/proc/self/exe", "provide", VD_CHILD_RUN, memory,
                               threads,          backend,   fault,        NULL};
-    char *const judge_argv[] = {"/proc/self/exe", "provide", VD_CHILD_JUDGE, NULL};
+    char *const judge_argv[] = {"/proc/self/exe", "provide", VD_CHILD_JUDGE, cores,
+                                job_threads,      NULL};
     char *const answer_argv[] = {"/proc/self/exe", "provide", VD_CHILD_ANSWER, memory, threads,
                                  backend,          NULL};
     const vd_daemon_options options = {.dir = dir,
@@ -219,6 +245,7 @@ static vd_exit provide(int argc, char **argv) {
                                             {"client-seconds", required_argument, NULL, 'S'},
                                             {"keep-seconds", required_argument, NULL, 'K'},
                                             {"referee-seconds", required_argument, NULL, 'R'},
+                                            {"cores", required_argument, NULL, 'C'},
                                             {"page", required_argument, NULL, 'P'},
                                             VD_COMMON_OPTIONS};
     static arguments a;
@@ -236,6 +263,7 @@ static vd_exit provide(int argc, char **argv) {
                                    .client_blobs = 1 << 18,
                                    .client_jobs = 8,
                                    .memory = half_of_memory(),
+                                   .job_seconds = 86400,
                                    .keep_s = 86400,
                                    .referee_seconds = VD_REFEREE_MEASURED};
     for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
@@ -267,7 +295,11 @@ const vd_command vd_cmd_provide = {
     "  --jobs N             jobs that run at once (default: 1)\n"
     "  --memory SIZE        bytes that a job's tensors may take, as 4G (default: half of this\n"
     "                       machine's); a job that needs more is refused before it starts\n"
-    "  --job-seconds N      a job that computes longer is stopped (default: 0, no limit)\n"
+    "  --job-seconds N      a job that computes longer is stopped, and one that will, by an "
+    "estimate\n"
+    "                       from its program, is refused (0: no limit; default: 86400, a day)\n"
+    "  --cores N            seconds are estimated for N cores with AVX-512 (default: those that a\n"
+    "                       job has; 200 for a GPU)\n"
     "  --client-bytes SIZE  what a client may have here, uploads and results (default: 100G)\n"
     "  --client-blobs N     how many files it may have uploaded (default: 262144)\n"
     "  --client-jobs N      its jobs that wait or run at a time (default: 8)\n"

@@ -15,6 +15,10 @@ uint64_t vd_estimate_shape(const ro_shape *shape);
  * estimate. */
 VD_MUST_USE vd_status vd_estimate_memory(const vd_program *program, uint64_t *out, vd_err *err);
 
+/* Bytes that a kernel takes for itself beside that, at most, with so many threads of a CPU.
+ * UINT64_MAX: more than that. */
+uint64_t vd_estimate_kernels(const vd_program *program, int threads);
+
 /* Bytes of the checkpoints that stay on disk, `keep` of them (0: all), and one while it is written.
  * UINT64_MAX: more than that. */
 uint64_t vd_estimate_disk(const vd_program *program, int64_t keep);
@@ -30,5 +34,13 @@ uint64_t vd_estimate_journal(const vd_program *program);
 /* Terms that one of the program's two graphs computes: products of each sum, elements of all else;
  * a generous estimate. UINT64_MAX: more than that. */
 uint64_t vd_estimate_terms(const vd_program *program, const vd_graph *graph);
+
+/* Seconds that a program takes: within a factor of three on so many cores with AVX-512, if nobody
+ * else uses them. */
+typedef struct {
+    double init, step;
+    double run; /* initialisation, all steps, and the hashes of states */
+} vd_estimated_seconds;
+vd_estimated_seconds vd_estimate_seconds(const vd_program *program, int cores);
 
 #endif

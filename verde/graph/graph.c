@@ -95,8 +95,9 @@ void vd_node_call(const vd_program *program, const vd_graph *graph, uint32_t nod
                   ro_shape *shapes) {
     const vd_node *n = vd_node_stored(graph, node);
     *call = (ro_call){.op = n->op, .input_count = n->input_count, .input = shapes};
-    for (int i = 0; i < RO_MAX_ATTRS; i++)
-        call->attr[i] = vd_node_attr(graph, node, i);
+    memcpy(call->attr, n->attr, sizeof call->attr);
+    if (n->slope != 0) /* one of them differs from iteration to iteration of a repeat */
+        call->attr[n->moving] = vd_node_attr(graph, node, n->moving);
     for (int32_t i = 0; i < n->input_count; i++)
         shapes[i] = *vd_value_shape(program, graph, vd_node_input(graph, node, i));
     call->output = n->shape;

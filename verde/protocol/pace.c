@@ -1,6 +1,7 @@
 #include "verde/protocol/pace.h"
 
 #include "verde/exec/estimate.h"
+#include "verde/protocol/arbiter.h"
 #include "verde/protocol/dispute.h"
 
 vd_work vd_work_of(const vd_question *q) {
@@ -32,6 +33,20 @@ vd_pace_caps vd_pace_caps_of(const vd_program *program, int64_t step_us) {
     const int64_t step = step_us ? step_us : by_job;
     const int64_t init = program ? longest(program, &program->init) : 0;
     return (vd_pace_caps){step, init > step ? init : step};
+}
+
+/* `count` of them are what one answer takes, and each counts for `counted_us` at most. */
+static double longest_wait(double count, int64_t counted_us) {
+    const double each = VD_WORK_FACTOR * (double)counted_us / 1e6 + VD_PATIENCE_S / count;
+    return each < VD_REACH_S ? each : VD_REACH_S;
+}
+
+/* The longest answers are about a step in detail: it follows a way from a stored state, its
+ * interval with hashes, and that step, twice; and about initialisation, likewise twice. */
+vd_pace_limits vd_pace_limits_of(const vd_program *program) {
+    const vd_pace_caps caps = vd_pace_caps_of(program, 0);
+    return (vd_pace_limits){longest_wait(2.0 * program->checkpoint_interval + 2, caps.step),
+                            longest_wait(2, caps.trace)};
 }
 
 long vd_pace_wants(const vd_pace *pace, const vd_pace_caps *caps) {

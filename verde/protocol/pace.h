@@ -33,6 +33,13 @@ typedef struct {
  * least. */
 vd_pace_caps vd_pace_caps_of(const vd_program *program, int64_t step_us);
 
+/* Seconds that a step, and initialisation, may take in truth so that a referee waits for every
+ * answer, whatever the provider's pace counts for. */
+typedef struct {
+    double step, init;
+} vd_pace_limits;
+vd_pace_limits vd_pace_limits_of(const vd_program *program);
+
 /* What a referee must say of a step, in whole seconds, so that all of this pace counts; 0: its caps
  * are enough. */
 long vd_pace_wants(const vd_pace *pace, const vd_pace_caps *caps);

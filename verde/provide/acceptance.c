@@ -74,12 +74,31 @@ static bool check_data(vd_submission *s) {
 
 /* ---- does it fit? ---- */
 
-static bool over(vd_submission *s, const char *what, uint64_t wants, int64_t limit) {
+/* `option`: of `verde provide`, so that the client can ask for more. */
+static bool over(vd_submission *s, const char *what, uint64_t wants, int64_t limit,
+                 const char *option) {
     if (wants <= (uint64_t)limit)
         return false;
-    vd_reply_error(s->response, 413, "the job takes %llu %s, and the limit is %lld",
-                   (unsigned long long)wants, what, (long long)limit);
+    vd_reply_error(s->response, 413, "the job takes %llu %s, and the limit is %lld (%s)",
+                   (unsigned long long)wants, what, (long long)limit, option);
     return true;
+}
+
+/* A job that its limit would stop wastes a machine; and who takes longer for a step than referees
+ * wait loses every dispute about it. */
+static bool takes_too_long(vd_submission *s) {
+    const vd_judgement *p = &s->program;
+    const int64_t most = s->daemon->options.limits.job_seconds;
+    if (p->step_ms > p->step_ms_max) {
+        vd_reply_error(s->response, 413,
+                       "a step of the job, or its initialisation, takes about %llu s by its "
+                       "program, and a referee waits for no more than %llu (--cores says how fast "
+                       "this provider is)",
+                       (unsigned long long)(p->step_ms / 1000),
+                       (unsigned long long)(p->step_ms_max / 1000));
+        return true;
+    }
+    return most && over(s, "s by an estimate from its program", p->seconds, most, "--job-seconds");
 }
 
 /* Whether this client may have another job at all: asked before its program is judged, too. */
@@ -134,11 +153,12 @@ static bool fits(vd_submission *s) {
         vd_reply_error(s->response, 422, "this provider takes no programs with rounding logs");
         return false;
     }
-    if (!may_have_more(s, &usage) || over(s, "bytes of memory", memory, limits->memory) ||
-        over(s, "bytes of disk", disk, limits->client_bytes) ||
+    if (!may_have_more(s, &usage) ||
+        over(s, "bytes of memory", memory, limits->memory, "--memory") ||
+        over(s, "bytes of disk", disk, limits->client_bytes, "--client-bytes") ||
         over(s, "bytes, with all that this client has here",
-             disk + (uint64_t)usage.bytes - s->before, limits->client_bytes) ||
-        !has_room(s))
+             disk + (uint64_t)usage.bytes - s->before, limits->client_bytes, "--client-bytes") ||
+        takes_too_long(s) || !has_room(s))
         return false;
     s->job.memory = (int64_t)memory;
     s->job.disk = (int64_t)disk;

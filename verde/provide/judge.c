@@ -16,7 +16,7 @@
 #include "verde/provide/frames.h"
 
 enum {
-    REPLY_HEAD = 1 + VD_HASH_SIZE + 4 + 3 * 8 + 1 + 4,
+    REPLY_HEAD = 1 + VD_HASH_SIZE + 4 + 6 * 8 + 1 + 4,
     REPLY_MAX = REPLY_HEAD + 8 * VD_DATA_MAX,
 };
 
@@ -56,6 +56,9 @@ static void put_judgement(const vd_judgement *j, vd_buf *out) {
     vd_put_u64(out, (uint64_t)j->steps);
     vd_put_u64(out, j->memory);
     vd_put_u64(out, j->disk);
+    vd_put_u64(out, j->seconds);
+    vd_put_u64(out, j->step_ms);
+    vd_put_u64(out, j->step_ms_max);
     vd_put_u8(out, j->rounds);
     vd_put_u32(out, j->data_count);
     for (uint32_t i = 0; i < j->data_count; i++)
@@ -76,11 +79,11 @@ static vd_status describe_program(const vd_program *p, int64_t keep, uint64_t pr
     vd_status status = vd_trace_fits(p, err);
     if (status == VD_OK)
         status = vd_program_hash(p, &j->program, err);
-    return status == VD_OK ? vd_estimate_memory(p, &j->memory, err) : status;
+    return status;
 }
 
-static vd_status judge_program(const char *path, int64_t keep, vd_judgement *j, bool *read,
-                               vd_err *err) {
+static vd_status judge_program(const char *path, int64_t keep, const vd_judge_machine *machine,
+                               vd_judgement *j, bool *read, vd_err *err) {
     vd_buf bytes = {0};
     vd_program program = {0};
     vd_status status = vd_read_file(path, VD_PROGRAM_BYTES_MAX, &bytes, err);
@@ -91,17 +94,19 @@ static vd_status judge_program(const char *path, int64_t keep, vd_judgement *j, 
         status = vd_refuse_experimental(&program, err);
     if (status == VD_OK)
         status = describe_program(&program, keep, bytes.size, j, err);
+    if (status == VD_OK)
+        status = vd_judge_estimate(&program, machine, j, err);
     vd_program_free(&program);
     vd_buf_free(&bytes);
     return status;
 }
 
-void vd_judge_file(const char *path, int64_t keep, vd_buf *out) {
+void vd_judge_file(const char *path, int64_t keep, const vd_judge_machine *machine, vd_buf *out) {
     vd_judgement j = {.items = 0};
     vd_err err = {0};
     bool read = true;
-    vd_status status = keep == VD_JUDGE_PACK ? vd_judge_pack(path, &j, &read, &err)
-                                             : judge_program(path, keep, &j, &read, &err);
+    vd_status status = keep == VD_JUDGE_PACK ? vd_judge_pack(path, machine, &j, &read, &err)
+                                             : judge_program(path, keep, machine, &j, &read, &err);
     if (read && status == VD_ERR_LOCAL) /* nothing of this machine is used but memory */
         status = vd_fail(&err, VD_ERR_PEER, "reading it takes more memory than is allowed");
     if (status == VD_OK) {
@@ -133,6 +138,9 @@ vd_status vd_judgement_read(const vd_buf *reply, vd_judgement *out, vd_err *err)
     out->steps = (int64_t)vd_get_u64(&c);
     out->memory = vd_get_u64(&c);
     out->disk = vd_get_u64(&c);
+    out->seconds = vd_get_u64(&c);
+    out->step_ms = vd_get_u64(&c);
+    out->step_ms_max = vd_get_u64(&c);
     out->rounds = vd_get_u8(&c) != 0;
     out->data_count = vd_get_u32(&c);
     if (!hash || c.failed || out->data_count > VD_DATA_MAX || out->steps < 0 ||

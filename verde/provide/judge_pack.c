@@ -24,10 +24,9 @@ static uint64_t item_disk(const vd_program *p, uint32_t own_bytes, uint32_t prog
                          p->data_count);
 }
 
-static vd_status add_item(const vd_pack *pack, uint32_t i, vd_judgement *j, vd_hash *hash,
-                          vd_err *err) {
+static vd_status add_item(const vd_pack *pack, uint32_t i, const vd_judge_machine *machine,
+                          vd_judgement *j, vd_hash *hash, vd_err *err) {
     vd_program p = {0};
-    uint64_t memory;
     vd_status status = vd_pack_program(pack, i, &p, hash, err);
     if (status == VD_OK)
         status = vd_refuse_experimental(&p, err);
@@ -35,8 +34,7 @@ static vd_status add_item(const vd_pack *pack, uint32_t i, vd_judgement *j, vd_h
         vd_program_free(&p);
         return status;
     }
-    status = vd_estimate_memory(&p, &memory, err);
-    j->memory = status == VD_OK && memory > j->memory ? memory : j->memory;
+    status = vd_judge_estimate(&p, machine, j, err);
     const vd_packed_item *item = &pack->item[i];
     j->disk = sum(j->disk, item_disk(&p, item->own_bytes, pack->item[item->base].code_bytes));
     if (status == VD_OK && __builtin_add_overflow(j->steps, p.steps, &j->steps))
@@ -62,7 +60,8 @@ static vd_status add_shared(const vd_pack *pack, vd_judgement *j, vd_err *err) {
     return VD_OK;
 }
 
-vd_status vd_judge_pack(const char *path, vd_judgement *j, bool *read, vd_err *err) {
+vd_status vd_judge_pack(const char *path, const vd_judge_machine *machine, vd_judgement *j,
+                        bool *read, vd_err *err) {
     vd_map file = {0};
     vd_pack pack = {0};
     vd_hash *hash = NULL;
@@ -73,7 +72,7 @@ vd_status vd_judge_pack(const char *path, vd_judgement *j, bool *read, vd_err *e
     if (status == VD_OK && !(hash = calloc(pack.count, sizeof *hash)))
         status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
     for (uint32_t i = 0; status == VD_OK && i < pack.count; i++)
-        status = add_item(&pack, i, j, &hash[i], err);
+        status = add_item(&pack, i, machine, j, &hash[i], err);
     if (status == VD_OK)
         status = add_shared(&pack, j, err);
     if (status == VD_OK)

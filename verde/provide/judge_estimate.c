@@ -1,0 +1,50 @@
+/* How long a program takes, and how much memory, in the child that reads it. */
+#include "verde/exec/estimate.h"
+#include "verde/protocol/arbiter.h"
+#include "verde/protocol/pace.h"
+#include "verde/provide/judge.h"
+
+/* Rounded up. What is more than any limit stays so. */
+static uint64_t whole(double number) {
+    enum { MOST_BITS = 53 };
+    const double most = (double)(UINT64_C(1) << MOST_BITS);
+    return number < most ? (uint64_t)number + ((double)(uint64_t)number < number) : UINT64_MAX;
+}
+
+static void see_step(double takes, double limit, vd_judgement *j) {
+    const uint64_t ms = whole(1000 * takes), most = whole(1000 * limit);
+    if (j->step_ms_max && (double)ms / (double)most <= (double)j->step_ms / (double)j->step_ms_max)
+        return;
+    j->step_ms = ms;
+    j->step_ms_max = most;
+}
+
+/* Of a pack's many programs hardly any takes so long that its terms must be counted. */
+static void see_steps(const vd_program *program, const vd_estimated_seconds *takes,
+                      vd_judgement *j) {
+    const double least = VD_WORK_FACTOR * VD_STEP_US_LEAST / 1e6;
+    if (takes->init < least && takes->step < least)
+        return;
+    const vd_pace_limits limits = vd_pace_limits_of(program);
+    see_step(takes->init, limits.init, j);
+    see_step(takes->step, limits.step, j);
+}
+
+static void add_seconds(const vd_program *program, int cores, vd_judgement *j) {
+    const vd_estimated_seconds takes = vd_estimate_seconds(program, cores);
+    const uint64_t seconds = whole(takes.run);
+    j->seconds = j->seconds > UINT64_MAX - seconds ? UINT64_MAX : j->seconds + seconds;
+    see_steps(program, &takes, j);
+}
+
+vd_status vd_judge_estimate(const vd_program *program, const vd_judge_machine *machine,
+                            vd_judgement *j, vd_err *err) {
+    uint64_t memory = 0;
+    vd_status status = vd_estimate_memory(program, &memory, err);
+    if (__builtin_add_overflow(memory, vd_estimate_kernels(program, machine->threads), &memory))
+        memory = UINT64_MAX;
+    j->memory = memory > j->memory ? memory : j->memory;
+    if (status == VD_OK)
+        add_seconds(program, machine->cores, j);
+    return status;
+}
