@@ -3,9 +3,9 @@ without Python.
 
 Usage: gnn.py FOLDER
 
-The edges never change, so they become part of the program. Edges that change from step to step
-cannot be captured: index_add would write at places that depend on data. See docs/any-model.md for
-what to do with FOLDER.
+The edges never change, so they are buffers and become part of the program. What is written to the
+nodes is added up by index_add, as a program has no other way to write at places that data say. See
+docs/any-model.md for what to do with FOLDER.
 """
 
 import sys

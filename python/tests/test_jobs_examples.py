@@ -16,17 +16,36 @@ import verde
 EXAMPLES = ("nanogpt", "vit_digits", "lstm_tagger", "gan", "gnn")
 
 
+def script(command, place, *words):
+    """What a script prints, which finds the command as people do."""
+    path = f"{Path(command).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        [sys.executable, *words],
+        capture_output=True,
+        text=True,
+        cwd=place,
+        env={**os.environ, "PATH": path},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.fixture(scope="module", params=EXAMPLES)
 def example(request, command, top, tmp_path_factory):
     """A name, the job that the script has made, what it printed, and an honest run."""
     place = tmp_path_factory.mktemp(request.param)
-    path = f"{Path(command).parent}{os.pathsep}{os.environ['PATH']}"
-    script = [sys.executable, top / f"examples/any-model/{request.param}.py", place / "job"]
-    env = {**os.environ, "PATH": path}
-    done = subprocess.run(script, capture_output=True, text=True, cwd=place, env=env)
-    assert done.returncode == 0, done.stderr
+    said = script(command, place, top / f"examples/any-model/{request.param}.py", place / "job")
     called(command, "run", place / "job", "--out", place / "run", "--threads", 1)
-    return request.param, place, done.stdout
+    return request.param, place, said
+
+
+def test_the_guide_works_as_it_stands(command, top, tmp_path):
+    """Its five lines, and the result back in the model. What verde run writes is one, too."""
+    parts = re.findall(r"```python\n(.*?)```", (top / "docs/any-model.md").read_text(), re.S)
+    _, job, load, more = parts
+    run = f"import subprocess; subprocess.run([{command!r}, 'run', 'out/job', '--out', 'result'])"
+    (tmp_path / "guide.py").write_text("\n".join([job, run, load, "scheduler = None", more]))
+    assert re.match(r"[0-9a-f]{64}\n\[", script(command, tmp_path, "guide.py"))
 
 
 def test_it_says_the_programs_hash_and_learns(example, command):
