@@ -32,6 +32,8 @@ def network(inputs, outputs):
     )  # fmt: skip
 
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 job = repops.jobs.Job(sys.argv[1], seed=7, steps=STEPS, checkpoint_interval=50)
 true = job.rows(ring(1000), batch=BATCH)
 # A step draws no normal numbers itself: it reads those of its own number, which are made before.

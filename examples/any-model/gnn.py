@@ -55,6 +55,8 @@ class Network(nn.Module):
         return self.second(F.relu(self.first(x)))
 
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 edges, features, group = graph()
 job = repops.jobs.Job(sys.argv[1], seed=7, steps=STEPS, checkpoint_interval=25)
 # Each step learns from some nodes, and hides the others' groups.

@@ -57,6 +57,8 @@ class Tagger(nn.Module):
         return self.tags(self.lstm(self.words(words))[0])
 
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 job = repops.jobs.Job(sys.argv[1], seed=7, steps=STEPS, checkpoint_interval=25)
 words, tags = job.rows(*sentences(200), batch=BATCH)
 with job:

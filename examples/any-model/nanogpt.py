@@ -59,6 +59,8 @@ def rate(step):
     return 0.55 + 0.45 * math.cos(math.pi * (step - WARMUP) / (STEPS - WARMUP))
 
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 text = Path(sys.argv[2] if len(sys.argv) > 2 else __file__).read_bytes()
 job = repops.jobs.Job(sys.argv[1], seed=7, steps=STEPS, checkpoint_interval=50)
 x, y = job.windows(np.frombuffer(text, np.uint8), batch=BATCH, length=LENGTH)

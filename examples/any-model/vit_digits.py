@@ -59,6 +59,8 @@ class ViT(nn.Module):
         return self.head(self.encoder(x)[:, 0])
 
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 job = repops.jobs.Job(sys.argv[1], seed=7, steps=STEPS, checkpoint_interval=25)
 images, labels = job.rows(*digits(), batch=BATCH)
 with job:
