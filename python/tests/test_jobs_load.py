@@ -93,7 +93,9 @@ def test_an_exported_model_is_loaded_as_its_run_is(made):
     run, exported = repops.jobs.load(made / "run"), repops.jobs.load(made / "model")
     assert exported.step == STEPS and list(run) == list(exported)
     it, other = Training(seed=2), Training(seed=3)
+    it.optimizers[0].state[it.model.scale]["step"] = torch.tensor(2.0)  # before the capture
     exported.into(it.models, it.optimizers, it.scheduler)
+    assert it.optimizers[0].state[it.model.scale]["step"] == 2 + STEPS
     run.into(other.models)
     a, b = it.tensors(), other.tensors()
     assert all(torch.equal(a[n], b[n]) for n in run if n in a)

@@ -57,8 +57,9 @@ class Result(Mapping[str, np.ndarray]):
 
     def into(self, model: Any, optimizer: Any = None, scheduler: Any = None) -> None:
         """Puts it where the capture took it from: model, optimizer and scheduler as capture got
-        them, or made anew in the same way. A scheduler must be at its start. What no step changes,
-        such as frozen weights, is no part of a result and stays as it is.
+        them, or made anew in the same way. What optimizers count, and schedulers, goes on from
+        there by so many steps. What no step changes, such as frozen weights, is no part of a result
+        and stays as it is.
 
         Error, and nothing is changed: the result has what the model or the optimizer has not."""
         from ._job import _listed, _named
@@ -84,6 +85,7 @@ class Result(Mapping[str, np.ndarray]):
         self._schedulers(_listed(scheduler))
 
     def _optimizers(self, states: list[tuple[Any, Tensor, str, Tensor]]) -> None:
+        counts: dict[int, tuple[dict[str, Any], Tensor]] = {}
         for o, p, key, a in states:
             if key == GRADIENT:
                 p.grad = a.to(p.device)
@@ -91,7 +93,10 @@ class Result(Mapping[str, np.ndarray]):
             own = o.state[p]
             own[key] = a.to(p.device)
             if key != "momentum_buffer":  # SGD, which keeps nothing else, counts no steps
-                own["step"] = torch.tensor(float(self.step), device=_counter(o, p))
+                count = float(own.get("step", 0)) + self.step
+                counts.setdefault(id(own), (own, torch.tensor(count, device=_counter(o, p))))
+        for own, t in counts.values():
+            own["step"] = t
 
     def _schedulers(self, schedulers: list[Any]) -> None:
         with warnings.catch_warnings():
