@@ -2,7 +2,8 @@
 
 Every operator of the library is a function here by its own name: inputs are numpy arrays or
 anything with DLPack, attributes are keywords, shapes follow. `repops.fused` has several operators
-in one call, and `repops.torch` runs unmodified PyTorch models.
+in one call, `repops.torch` runs unmodified PyTorch models, and `repops.jobs` makes their training a
+job that runs without Python.
 
     >>> import numpy as np, repops
     >>> repops.matmul(np.ones((2, 3), "f4"), np.ones((3, 4), "f4"))

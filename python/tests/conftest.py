@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,32 @@ def called(*words, code=0):
     done = subprocess.run([str(w) for w in words], capture_output=True, text=True)
     assert done.returncode == code, done.stderr
     return done.stdout
+
+
+def settle(command, job, place, folders):
+    """The verdict of a dispute between runs, which is one that convicts."""
+    servers, urls = [], []
+    try:
+        for folder in folders:
+            file = place / f"{len(urls)}.url"
+            with open(file, "w") as out:
+                servers.append(
+                    subprocess.Popen(
+                        [command, "serve", str(folder)], stdout=out, stderr=subprocess.DEVNULL
+                    )
+                )
+            for _ in range(300):
+                if file.read_text().endswith("\n"):
+                    break
+                time.sleep(0.1)
+            urls += ["--provider", file.read_text().split()[0]]
+        keys = ["--key", place / "keys"]
+        called(command, "arbitrate", job, *urls, "--verdict", place / "v.json", *keys, code=3)
+    finally:
+        for server in servers:
+            server.terminate()
+            server.wait()
+    return place / "v.json"
 
 
 @pytest.fixture(scope="session")

@@ -5,13 +5,11 @@ import hashlib
 import json
 import shutil
 import struct
-import subprocess
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import called
+from conftest import called, settle
 
 import repops
 import verde
@@ -174,32 +172,6 @@ def test_a_state_of_all_types(tmp_path):
 
 
 # ---- verdicts ----
-
-
-def settle(command, job, place, folders):
-    """The verdict of a dispute between runs, which is one that convicts."""
-    servers, urls = [], []
-    try:
-        for folder in folders:
-            file = place / f"{len(urls)}.url"
-            with open(file, "w") as out:
-                servers.append(
-                    subprocess.Popen(
-                        [command, "serve", str(folder)], stdout=out, stderr=subprocess.DEVNULL
-                    )
-                )
-            for _ in range(300):
-                if file.read_text().endswith("\n"):
-                    break
-                time.sleep(0.1)
-            urls += ["--provider", file.read_text().split()[0]]
-        keys = ["--key", place / "keys"]
-        called(command, "arbitrate", job, *urls, "--verdict", place / "v.json", *keys, code=3)
-    finally:
-        for server in servers:
-            server.terminate()
-            server.wait()
-    return place / "v.json"
 
 
 @pytest.fixture(scope="module")

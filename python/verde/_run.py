@@ -79,7 +79,8 @@ class _Cursor:
         return Leaf(name, TYPES[dtype], tuple(self.number(8) for _ in range(dims)))
 
 
-def _program(data: bytes, what: str) -> Program:
+def program_of(data: bytes, what: str) -> Program:
+    """The head of the bytes of a program; what: where they come from."""
     cursor = _Cursor(data, what)
     if cursor.string() != MAGIC:
         raise Error(f"{what} is no program")
@@ -159,7 +160,7 @@ class Run:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
         file = self.folder / "program"
-        self.program = _program(read(file, PROGRAM_MAX), str(file))
+        self.program = program_of(read(file, PROGRAM_MAX), str(file))
         file = self.folder / "run.json"
         log = parse(read(file, LOG_MAX), str(file))
         version(log.get("verde_run"), "the log of a run", str(file))

@@ -5,9 +5,9 @@ See docs/any-model.md.
 
 from __future__ import annotations
 
-from verde import load as load
-
 from ._capture import CaptureError as CaptureError
 from ._job import Job as Job
+from ._result import Result as Result
+from ._result import load as load
 
-__all__ = ["CaptureError", "Job", "load"]
+__all__ = ["CaptureError", "Job", "Result", "load"]

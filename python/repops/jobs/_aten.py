@@ -540,6 +540,26 @@ rule(TORCH, "any")(_some(False))
 rule(TORCH, "all")(_some(True))
 
 
-@rule(TORCH, "sum", "cumsum", "prod", "cumprod")
-def _sums(self: Lower, out: Place, *_: Any, **__: Any) -> Value:
-    raise Missing("sums of integers")
+EXACT = 1 << 24  # up to here float32 has every integer
+
+
+@rule(TORCH, "sum")
+def _sum(self: Lower, out: Place, x: Place, dims: Any = None, *_: Any, **__: Any) -> Value:
+    """Of integers, in float32: exact if the largest sum that there can be is."""
+    v = self.full(x, x.size, I32)
+    count = product([x.size[d] for d in along(dims, x.size)])
+    if count * max(abs(v.low), abs(v.high)) > EXACT:
+        raise Missing(f"a sum of integers that may lie beyond {EXACT}, what float32 has exactly")
+    low, high, left = count * v.low, count * v.high, list(x.size)
+    v = self.cast(v, F32)
+    for d in along(dims, x.size):
+        v = as_lines(self, v, left, d)
+        while v.dims[1] > 1:
+            v = self.graph.emit("sum_axis", v, axis=1)
+        left[d] = 1
+    return self.reshape(self.cast(v, I32).within(low, high), out.size)
+
+
+@rule(TORCH, "cumsum", "prod", "cumprod")
+def _running(self: Lower, out: Place, *_: Any, **__: Any) -> Value:
+    raise Missing("running sums, or products, of integers")

@@ -21,7 +21,7 @@ def numbers_of(optimizers: Sequence[Any]) -> dict[str, float]:
                 if key == "params" or isinstance(value, (bool, str)) or value is None:
                     continue
                 for i, item in enumerate(value if isinstance(value, (tuple, list)) else [value]):
-                    if np.ndim(item) == 0 and not isinstance(item, (bool, str)):
+                    if np.ndim(item) == 0 and not isinstance(item, (bool, str, type(None))):
                         found[f"optimizer{o}.group{g}.{key}{f'.{i}' if i else ''}"] = float(item)
     return found
 

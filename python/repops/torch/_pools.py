@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from .. import _context
 from ._axes import Taps, adaptive_spans, gathered, like, spread, window_taps
 from ._call import Leftover, need, run
 from ._images import pair
@@ -73,7 +74,10 @@ def _tap_of(place: Tensor, at: Sequence[int], width: int) -> Tensor:
     taps = _taps(at, width)
     table = torch.zeros(int(taps[-1]) + 1, dtype=torch.int32)
     table[taps] = torch.arange(len(taps), dtype=torch.int32)
-    return table[place - (rows * width + cols)]
+    far = place - (rows * width + cols)
+    if _context.current().job is not None:  # whose program has bounds of indices
+        far = far.clamp(0, len(table) - 1)
+    return table[far]
 
 
 def _widened(x: Tensor, at: Sequence[int], ceil: bool) -> Tensor:

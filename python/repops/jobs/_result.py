@@ -1,0 +1,251 @@
+"""What a job has made: a run's state, or a model that `verde delegate`, `fetch` or `export` wrote,
+and how it comes back into a model and its optimizer."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import verde
+from verde._files import members, parse, read, version
+from verde._run import program_of
+
+from .. import commitment
+from .._library import Error
+
+Tensor = torch.Tensor
+PROOF_BYTES_MAX = 112 << 20
+HEADER_BYTES_MAX = 100_000_000  # safetensors' own
+INDEX_BYTES_MAX = 32 << 20
+PROOF = ("verde_proof", "program", "step", "tensors", "path", "run_root", "logs")
+TYPES = {"F32": "<f4", "I32": "<i4"}
+CORRECTION = "correction."  # how a job keeps what Adam's moments are divided by
+GRADIENT = "grad"
+
+
+class Result(Mapping[str, np.ndarray]):
+    """Tensors by name: those of the state dict, and PARAMETER.exp_avg and the like of optimizers.
+
+    step: how many steps were done."""
+
+    def __init__(self, folder: Path, step: int, arrays: Mapping[str, np.ndarray]) -> None:
+        self.folder, self.step, self._arrays = folder, step, arrays
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __repr__(self) -> str:
+        return f"<repops.jobs.Result {self.folder}: {len(self)} tensors after step {self.step}>"
+
+    def torch(self) -> dict[str, Tensor]:
+        """Tensors of PyTorch, which are copies."""
+        return {name: _tensor(a) for name, a in self.items()}
+
+    def into(self, model: Any, optimizer: Any = None, scheduler: Any = None) -> None:
+        """Puts it where the capture took it from: model, optimizer and scheduler as capture got
+        them, or made anew in the same way. What optimizers count, and schedulers, goes on from
+        there by so many steps. What no step changes, such as frozen weights, is no part of a result
+        and stays as it is.
+
+        Error, and nothing is changed: the result has what the model or the optimizer has not."""
+        from ._job import _listed, _named
+
+        names = _names(_named(model), _listed(optimizer))
+        where = {name: t for t, own in names for name in own}
+        puts, left = [], dict(self._arrays)
+        for name, t in where.items():
+            if name in left:
+                puts.append((t, _fitting(name, left.pop(name), t)))
+        states: list[tuple[Any, Tensor, str, Tensor]] = []
+        for o in _listed(optimizer):
+            for p, key, a in _moments(o, names, left):
+                states.append((o, p, key, a))
+        left = {n: a for n, a in left.items() if optimizer is not None or not _is_kept(n, where)}
+        unknown = [n for n in left if not n.startswith(CORRECTION)]
+        if unknown:
+            raise Error(f"{self.folder} has {unknown[0]}, of which this model has nothing")
+        with torch.no_grad():
+            for t, a in puts:
+                t.copy_(a)
+        self._optimizers(states)
+        self._schedulers(_listed(scheduler))
+
+    def _optimizers(self, states: list[tuple[Any, Tensor, str, Tensor]]) -> None:
+        counts: dict[int, tuple[dict[str, Any], Tensor]] = {}
+        for o, p, key, a in states:
+            if key == GRADIENT:
+                p.grad = a.to(p.device)
+                continue
+            own = o.state[p]
+            own[key] = a.to(p.device)
+            if key != "momentum_buffer":  # SGD, which keeps nothing else, counts no steps
+                count = float(own.get("step", 0)) + self.step
+                counts.setdefault(id(own), (own, torch.tensor(count, device=_counter(o, p))))
+        for own, t in counts.values():
+            own["step"] = t
+
+    def _schedulers(self, schedulers: list[Any]) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch wants a step of the optimizer before
+            for s in schedulers:
+                for _ in range(self.step):
+                    s.step()
+
+
+def _counter(optimizer: Any, p: Tensor) -> Any:
+    """Where the optimizer keeps the number of its steps."""
+    group = next(g for g in optimizer.param_groups if any(p is q for q in g["params"]))
+    return p.device if group.get("fused") or group.get("capturable") else "cpu"
+
+
+def _tensor(a: np.ndarray) -> Tensor:
+    return torch.from_numpy(np.array(a))
+
+
+def _names(models: dict[str, Any], optimizers: list[Any]) -> list[tuple[Tensor, list[str]]]:
+    """Tensors with all of their names."""
+    found: dict[int, tuple[Tensor, list[str]]] = {}
+    for prefix, model in models.items():
+        for kind in (model.named_parameters, model.named_buffers):
+            for name, t in kind(remove_duplicate=False):
+                found.setdefault(id(t), (t, []))[1].append(prefix + name)
+    for o, optimizer in enumerate(optimizers):
+        for g, group in enumerate(optimizer.param_groups):
+            for i, p in enumerate(group["params"]):
+                if id(p) not in found:
+                    found[id(p)] = (p, [f"optimizer{o}.{g}.{i}"])
+    return list(found.values())
+
+
+def _fitting(name: str, a: np.ndarray, t: Tensor) -> Tensor:
+    """As the model has it: a program has no dimension 0, and integers of 32 bits."""
+    if a.size != t.numel() or (a.dtype.kind == "f") != (t.dtype is torch.float32):
+        raise Error(
+            f"{name} is {a.dtype} {list(a.shape)} in the result, and "
+            f"{str(t.dtype).removeprefix('torch.')} {list(t.shape)} in the model"
+        )
+    return _tensor(a).reshape(t.shape)
+
+
+def _moments(
+    optimizer: Any, names: list[tuple[Tensor, list[str]]], left: dict[str, np.ndarray]
+) -> Iterator[tuple[Tensor, str, Tensor]]:
+    """What the result has of this optimizer's parameters; it is taken out of `left`."""
+    known, keys = {id(t): own for t, own in names}, _keys(left)
+    for group in optimizer.param_groups:
+        for p in group["params"]:
+            for name, key in [(n, k) for n in known[id(p)] for k in keys.pop(n, ())]:
+                a = _tensor(left.pop(f"{name}.{key}"))
+                yield p, key, a.reshape(p.shape) if a.numel() == p.numel() else a
+
+
+def _keys(names: Iterable[str]) -> dict[str, list[str]]:
+    """The last parts of names, by what stands before."""
+    found: dict[str, list[str]] = {}
+    for owner, _, key in (name.rpartition(".") for name in names):
+        found.setdefault(owner, []).append(key)
+    return found
+
+
+def _is_kept(name: str, where: Mapping[str, Tensor]) -> bool:
+    """Whether this is what an optimizer keeps of one of these."""
+    return name.rpartition(".")[0] in where
+
+
+# ---- folders ----
+
+
+def load(folder: str | os.PathLike[str], step: int | None = None, check: bool = True) -> Result:
+    """What a job has made. folder: what `verde delegate`, `verde fetch` or `verde export` wrote, or
+    a run. step: which checkpoint of a run; None: the last one.
+
+    check: hash all bytes, and compare them with what the run or proof.json commits to. Whether that
+    is what a verdict accepts, `verde check FOLDER --verdict FILE` tells."""
+    folder = Path(folder)
+    if (folder / "run.json").exists():
+        state = verde.load(folder, step, check)
+        return Result(folder, state.step, state)
+    if step is not None:
+        raise Error(f"{folder} is no run, so that it has no state of another step")
+    return _exported(folder, check)
+
+
+def _exported(folder: Path, check: bool) -> Result:
+    file = folder / "proof.json"
+    if not file.exists():
+        raise Error(f"{folder} has no proof.json: it is neither a run nor what verde has written")
+    proof = parse(read(file, PROOF_BYTES_MAX), str(file))
+    version(proof.get("verde_proof"), "a proof", str(file))
+    members(proof, PROOF, str(file))
+    try:
+        program = program_of(base64.b64decode(proof["program"], validate=True), str(file))
+        tensors, step = list(proof["tensors"]), int(proof["step"])
+    except (KeyError, TypeError, ValueError, binascii.Error):
+        raise Error(f"{file} is no proof.json") from None
+    arrays = _arrays(folder)
+    if len(tensors) != len(program.leaves):
+        raise Error(f"{file} has {len(tensors)} hashes of {len(program.leaves)} tensors")
+    found = {}
+    for leaf, wanted in zip(program.leaves, tensors):
+        if leaf.name not in arrays:
+            raise Error(f"{folder} lacks {leaf.name}: it is of no job that was captured")
+        found[leaf.name] = arrays[leaf.name].reshape(leaf.shape)
+        if check and commitment(found[leaf.name]) != wanted:
+            raise Error(f"{folder}: {leaf.name} is not what proof.json commits to")
+    return Result(folder, step, found)
+
+
+def _arrays(folder: Path) -> dict[str, np.ndarray]:
+    """Tensors of safetensors, in one file or in several with an index. They are read from the files
+    when they are used."""
+    index = folder / "model.safetensors.index.json"
+    names = {"model.safetensors"}
+    if index.exists():
+        named = parse(read(index, INDEX_BYTES_MAX), str(index)).get("weight_map")
+        names = set(named.values()) if isinstance(named, dict) else names
+    found: dict[str, np.ndarray] = {}
+    for name in sorted(names):
+        if os.path.basename(name) != name:
+            raise Error(f"{index}: {name!r} is no name of a file")
+        found.update(_safetensors(folder / name))
+    return found
+
+
+def _safetensors(file: Path) -> dict[str, np.ndarray]:
+    try:
+        data = np.memmap(file, "u1", "r")
+    except (OSError, ValueError) as error:
+        raise Error(f"cannot read {file}: {error}") from None
+    size = int.from_bytes(data[:8].tobytes(), "little")
+    if data.size < 8 or size > min(HEADER_BYTES_MAX, data.size - 8):
+        raise Error(f"{file} is no file of safetensors")
+    header = parse(data[8 : 8 + size].tobytes(), str(file))
+    return {n: _one(file, data[8 + size :], n, x) for n, x in header.items() if n[:2] != "__"}
+
+
+def _one(file: Path, data: np.ndarray, name: str, entry: Any) -> np.ndarray:
+    try:
+        dtype, shape = np.dtype(TYPES[entry["dtype"]]), tuple(map(int, entry["shape"]))
+        begin, end = map(int, entry["data_offsets"])
+    except KeyError:
+        raise Error(f"{file}: {name} is neither F32 nor I32, which a job's state is") from None
+    except (TypeError, ValueError):
+        raise Error(f"{file}: {name} has no place") from None
+    count = int(np.prod(shape, dtype=object))
+    if not 0 <= begin <= end <= data.size or end - begin != dtype.itemsize * count:
+        raise Error(f"{file}: {name} is not where the file says")
+    return data[begin:end].view(dtype).reshape(shape).view(np.ndarray)

@@ -1,0 +1,150 @@
+"""What a job has made comes back into a model, its optimizers and their schedulers."""
+
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from conftest import called
+from torch import nn
+
+import repops.jobs
+import repops.torch
+
+STEPS = 4
+DATA = np.random.default_rng(1).standard_normal((STEPS, 6, 4), "f4")
+
+
+class Model(nn.Module):
+    """With a tied weight, buffers that change, an integer without dimensions, and a frozen part."""
+
+    def __init__(self, seed):
+        super().__init__()
+        torch.manual_seed(seed)
+        self.inner, self.norm, self.tied = nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 4)
+        self.tied.weight = self.inner.weight
+        self.frozen = nn.Parameter(torch.ones(4), requires_grad=False)
+        self.scale = nn.Parameter(torch.tensor(1.0))
+
+    def forward(self, x):
+        return self.tied(self.norm(self.inner(x)).relu() * self.frozen) * self.scale
+
+
+class Training:
+    def __init__(self, seed=1):
+        self.model, self.head = Model(seed), nn.Linear(4, 2)
+        trained = [p for p in self.model.parameters() if p.requires_grad]
+        adam = torch.optim.AdamW(trained, lr=1e-2, fused=True)
+        sgd = torch.optim.SGD(self.head.parameters(), lr=1e-2, momentum=0.9)
+        self.optimizers = [adam, sgd]
+        self.scheduler = torch.optim.lr_scheduler.StepLR(adam, step_size=1, gamma=0.5)
+
+    @property
+    def models(self):
+        return {"model": self.model, "head": self.head}
+
+    def step(self, x):
+        loss = self.head(self.model(x)).square().mean()
+        loss.backward()
+        for o in self.optimizers:
+            o.step()
+            o.zero_grad()
+        return loss
+
+    def tensors(self):
+        found = {f"{k}.{n}": t for k, m in self.models.items() for n, t in m.state_dict().items()}
+        return {n: t.clone() for n, t in found.items()}
+
+
+@pytest.fixture(scope="module")
+def made(command, tmp_path_factory):
+    """The folder of a run with all of its states, and one with the last state as it is exported."""
+    place = tmp_path_factory.mktemp("made")
+    job = repops.jobs.Job(place / "job", seed=1, steps=STEPS, checkpoint_interval=1)
+    x = job.table(DATA)
+    with job:
+        it = Training()
+    job.capture(lambda: it.step(x), it.models, it.optimizers, it.scheduler)
+    called(command, "run", place / "job", "--out", place / "run")
+    called(command, "export", place / "run", "--out", place / "model")
+    return place
+
+
+def test_training_goes_on_from_what_was_loaded(made):
+    with repops.torch.reproducible():
+        it = Training(seed=2)
+        before = it.tensors()
+        result = repops.jobs.load(made / "run", step=3)
+        result.into(it.models, it.optimizers, it.scheduler)
+        assert result.step == 3 and int(it.model.norm.num_batches_tracked) == 3
+        it.step(torch.from_numpy(DATA[3]))
+    wanted, now = repops.jobs.load(made / "run").torch(), it.tensors()
+    compared = [n for n in now if n in wanted]
+    assert len(compared) == len(now) - 2  # what is tied, and what is frozen
+    for name in compared:
+        assert torch.equal(now[name].reshape(-1), wanted[name].reshape(-1).to(now[name].dtype))
+        assert not torch.equal(now[name], before[name])
+    moments = it.optimizers[0].state[it.model.inner.weight]
+    assert torch.equal(moments["exp_avg"], wanted["model.inner.weight.exp_avg"])
+    assert moments["step"] == 4
+
+
+def test_an_exported_model_is_loaded_as_its_run_is(made):
+    run, exported = repops.jobs.load(made / "run"), repops.jobs.load(made / "model")
+    assert exported.step == STEPS and list(run) == list(exported)
+    it, other = Training(seed=2), Training(seed=3)
+    it.optimizers[0].state[it.model.scale]["step"] = torch.tensor(2.0)  # before the capture
+    exported.into(it.models, it.optimizers, it.scheduler)
+    assert it.optimizers[0].state[it.model.scale]["step"] == 2 + STEPS
+    run.into(other.models)
+    a, b = it.tensors(), other.tensors()
+    assert all(torch.equal(a[n], b[n]) for n in run if n in a)
+    assert not other.optimizers[0].state
+    momentum = it.optimizers[1].state[it.head.bias]
+    assert list(momentum) == ["momentum_buffer"]
+    assert torch.equal(momentum["momentum_buffer"], exported.torch()["head.bias.momentum_buffer"])
+    assert it.scheduler.get_last_lr() == [1e-2 * 0.5**STEPS]
+
+
+def test_another_model_is_refused_and_stays_as_it_is(made):
+    it, result = Training(), repops.jobs.load(made / "model")
+    before = it.tensors()
+    with pytest.raises(repops.Error, match=r"has head\.\w+, of which this model has nothing"):
+        result.into({"model": it.model}, it.optimizers)
+    it.head = nn.Linear(4, 3)
+    with pytest.raises(repops.Error, match=r"head.weight is float32 \[2, 4\] in the result, and "):
+        result.into(it.models)
+    assert all(torch.equal(t, it.tensors()[n]) for n, t in before.items() if "head" not in n)
+
+
+def test_what_was_changed_is_refused(made, tmp_path):
+    bad = tmp_path / "bad"
+
+    def changed(name, change):
+        shutil.rmtree(bad, ignore_errors=True)
+        shutil.copytree(made / "model", bad)
+        data = bytearray((bad / name).read_bytes())
+        (bad / name).write_bytes(change(data))
+
+    def flipped(data):
+        data[-1] ^= 1
+        return data
+
+    changed("model.safetensors", flipped)
+    with pytest.raises(repops.Error, match="is not what proof.json commits to"):
+        repops.jobs.load(bad)
+    assert repops.jobs.load(bad, check=False).step == STEPS
+    changed("model.safetensors", lambda data: data[:-4])
+    with pytest.raises(repops.Error, match="is not where the file says"):
+        repops.jobs.load(bad)
+    changed("model.safetensors", lambda data: b"\xff" * 8 + data[8:])
+    with pytest.raises(repops.Error, match="is no file of safetensors"):
+        repops.jobs.load(bad)
+    changed("proof.json", lambda data: data.replace(b'"verde_proof": 1', b'"verde_proof": 2'))
+    with pytest.raises(repops.Error, match="version 2 of a proof"):
+        repops.jobs.load(bad)
+    (bad / "proof.json").unlink()
+    with pytest.raises(repops.Error, match="has no proof.json"):
+        repops.jobs.load(bad)
+    with pytest.raises(repops.Error, match="is no run, so that it has no state of another step"):
+        repops.jobs.load(made / "model", step=1)
