@@ -6,6 +6,9 @@
 #include "repops/repops.h"
 #include "verde/exec/estimate.h"
 #include "verde/graph/build.h"
+#include "repops/op_product.h"
+#include "repops/op_movement.h"
+#include "repops/op_image.h"
 
 static size_t taken; /* by the context, at once */
 

@@ -8,6 +8,9 @@
 #include "verde/exec/estimate.h"
 #include "verde/graph/build.h"
 #include "verde/protocol/pace.h"
+#include "repops/op_reduce.h"
+#include "repops/op_product.h"
+#include "repops/op_movement.h"
 
 static vd_program stored(const char *name) {
     char path[128];

@@ -1,6 +1,7 @@
 /* How much memory kernels take for themselves, on a CPU: for packed operands, lists and lines. A
  * context keeps the most that one has taken. The formulas are bounds of what repops/cpu allocates:
  * tests/unit/test_estimate_kernels.c compares. */
+#include "repops/operators.h"
 #include "repops/repops.h"
 #include "verde/exec/estimate.h"
 

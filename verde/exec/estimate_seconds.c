@@ -1,5 +1,6 @@
 /* How long a step or initialisation takes, from its program alone. Sums are of doubles, which hold
  * any: a program of strangers may mean 2^26 nodes of 2^40 elements, of as many terms each. */
+#include "repops/operators.h"
 #include "repops/ref.h"
 #include "verde/exec/estimate.h"
 
