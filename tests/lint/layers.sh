@@ -13,7 +13,7 @@ forbid() {
 forbid repops '#include "(verde|models)/' "repops knows nothing above it"
 forbid verde/base '#include "(repops|models|verde/(graph|commit|weights|log|exec|team|protocol|net|job|cli))/' "base is the lowest layer of verde"
 forbid verde/graph '#include "(models|verde/(commit|weights|log|exec|team|protocol|net|job|cli))/' "graph uses base and repops"
-forbid models '#include "(repops|verde/(commit|weights|log|exec|team|protocol|net|job|cli))/' "models use graph only"
+forbid models '#include "(repops/([^o]|o[^p])|verde/(commit|weights|log|exec|team|protocol|net|job|cli))/' "models use graph and operators' numbers only"
 forbid verde/commit '#include "(models|verde/(graph|weights|log|exec|team|protocol|net|job|cli))/' "commit uses base and repops"
 forbid verde/weights '#include "(models|verde/(graph|log|exec|team|protocol|net|job|cli))/' "weights uses commit, base and repops"
 forbid verde/log '#include "(models|verde/(graph|weights|exec|team|protocol|net|job|cli))/' "log uses commit, base and repops"
