@@ -85,6 +85,9 @@ class F32:
     def __lt__(self, other):
         return other > self
 
+    def __ge__(self, other):
+        return self > other or self.same(other)
+
     def same(self, other):
         """Equal as numbers: zeros are, NaNs are not."""
         return not self.is_nan() and not other.is_nan() and self.order() == other.order()
