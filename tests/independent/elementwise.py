@@ -122,8 +122,8 @@ def soft_shrink(n, e, x):
 
 
 def soft_shrink_grad(n, e, x):
-    value, lambd = x(0, e), n.number("lambd")
-    return ZERO if lambd >= value and value >= -lambd else x(1, e) * ONE
+    value, dy, lambd = x(0, e), x(1, e), n.number("lambd")
+    return ZERO if lambd >= value and value >= -lambd else dy * ONE
 
 
 def relu_grad(n, e, x):
