@@ -1,31 +1,27 @@
-"""A step of PyTorch as a program: recorded, compared with itself at other steps, lowered."""
+"""A step of PyTorch, recorded at some of its steps and compared with itself."""
 
 from __future__ import annotations
 
 import contextlib
-import copy
 import os
-import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from .. import _context
 from .._library import Error
 from ..torch._mode import reproducible
-from ..torch._sites import Sites
-from . import _aten, _fused, _hidden, _moves, _schedule  # noqa: F401
-from ._data import Source
-from ._graph import F32, I32, INT32, Program, Value
-from ._lower import Lower, Series
-from ._memory import INTEGERS, Missing, code_of, fitting
+from ..torch._sites import Site, Sites
+from . import _schedule
+from ._kept import Kept, Setting, same_bits
+from ._lower import Series
 from ._mode import Mode
 from ._record import Event, Place, Problem, Recorder, recording
 
 Tensor = torch.Tensor
-COUNTERS = ("step",)  # of optimizers: a program knows its step
 SHOWN = 12  # problems that an error tells
 
 
@@ -54,133 +50,29 @@ def _told(p: Problem) -> str:
     return f"{at}{called}: {p.why}" if called else f"{at}{p.why}"
 
 
-class Setting:
-    """What is captured: models, optimizers and all that a step may read."""
+# ---- running and recording a step ----
+
+
+class Recorded:
+    """What a step did, where its loss is, and where its state is before and after, by names."""
 
     def __init__(
         self,
-        models: dict[str, torch.nn.Module],
-        optimizers: Sequence[Any],
-        schedulers: Sequence[Any],
-        sources: Sequence[Source],
-        constants: dict[str, Tensor],
-        more: dict[str, Tensor],
+        recorder: Recorder,
+        loss: Place | None,
+        starts: dict[str, Place],
+        ends: dict[str, Place],
     ) -> None:
-        self.models, self.optimizers, self.schedulers = models, optimizers, schedulers
-        self.sources, self.constants, self.more = sources, constants, more
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Parameters, buffers and what optimizers keep, each memory once, by names."""
-        found: dict[str, Tensor] = {}
-        seen: set[int] = set()
-
-        def put(name: str, t: Tensor) -> None:
-            if t.numel() and t.untyped_storage()._cdata not in seen:
-                seen.add(t.untyped_storage()._cdata)
-                found[name] = t.detach()
-
-        for prefix, model in self.models.items():
-            for name, t in (*model.named_parameters(), *model.named_buffers()):
-                put(prefix + name, t)
-        for name, t in self.more.items():
-            put(name, t)
-        for o, optimizer in enumerate(self.optimizers):
-            self._of_optimizer(o, optimizer, put)
-        return found
-
-    def _of_optimizer(self, o: int, optimizer: Any, put: Callable[[str, Tensor], None]) -> None:
-        names = {id(t): n for p, m in self.models.items() for n, t in self._named(p, m)}
-        for g, group in enumerate(optimizer.param_groups):
-            for i, p in enumerate(group["params"]):
-                name = names.get(id(p), f"optimizer{o}.{g}.{i}")
-                for key, value in sorted(optimizer.state.get(p, {}).items()):
-                    if isinstance(value, Tensor) and key not in COUNTERS:
-                        put(f"{name}.{key}", value)
-
-    @staticmethod
-    def _named(prefix: str, model: torch.nn.Module) -> Iterator[tuple[str, Tensor]]:
-        for name, t in model.named_parameters():
-            yield prefix + name, t
-
-    def counters(self) -> list[Any]:
-        """Steps that optimizers count."""
-        states = [s for o in self.optimizers for s in o.state.values()]
-        return [s[k] for s in states for k in COUNTERS if k in s]
-
-
-class Kept:
-    """Everything as it was, to be set back: tensors, optimizers, generators."""
-
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
-        self.tensors = {n: (t, t.clone()) for n, t in setting.tensors().items()}
-        self.optimizers = [
-            ({p: _shallow(s) for p, s in o.state.items()}, copy.deepcopy(_numbers(o)))
-            for o in setting.optimizers
-        ]
-        self.generators = (torch.get_rng_state(), random.getstate(), np.random.get_state())
-        self.grads = [
-            (p, p.grad, None if p.grad is None else p.grad.clone())
-            for m in setting.models.values()
-            for p in m.parameters()
-        ]
-        self.modes = [(m, m.training) for k in setting.models.values() for m in k.modules()]
-
-    def set_back(self, lazily_made: bool = False) -> None:
-        """lazily_made: state that optimizers made since stays, as zeros."""
-        with torch.no_grad():
-            for t, start in self.tensors.values():
-                t.copy_(start)
-            for p, grad, before in self.grads:
-                p.grad = grad
-                if grad is not None and before is not None:
-                    grad.copy_(before)
-        for o, (states, numbers) in zip(self.setting.optimizers, self.optimizers):
-            self._optimizer(o, states, lazily_made)
-            for group, own in zip(o.param_groups, numbers):
-                group.update(copy.deepcopy(own))
-        torch.set_rng_state(self.generators[0])
-        random.setstate(self.generators[1])
-        np.random.set_state(self.generators[2])
-
-    @staticmethod
-    def _optimizer(o: Any, states: dict[Any, dict[str, Any]], lazily_made: bool) -> None:
-        for p in list(o.state):
-            before = states.get(p)
-            if before is None and not lazily_made:
-                del o.state[p]
-                continue
-            for key, value in list(o.state[p].items()):
-                if before is not None and key in before:
-                    o.state[p][key] = _put_back(value, before[key])
-                elif not lazily_made:
-                    del o.state[p][key]
-                elif isinstance(value, Tensor):
-                    value.zero_()
-
-
-def _shallow(state: dict[str, Any]) -> dict[str, Any]:
-    return {k: v.clone() if isinstance(v, Tensor) else copy.deepcopy(v) for k, v in state.items()}
-
-
-def _put_back(value: Any, before: Any) -> Any:
-    if isinstance(value, Tensor) and isinstance(before, Tensor):
-        return value.copy_(before)
-    return copy.deepcopy(before)
-
-
-def _numbers(optimizer: Any) -> list[dict[str, Any]]:
-    return [{k: v for k, v in g.items() if k != "params"} for g in optimizer.param_groups]
-
-
-# ---- running and recording a step ----
+        self.recorder, self.loss, self.starts, self.ends = recorder, loss, starts, ends
 
 
 class Steps:
     """Runs steps of a setting in a job's mode."""
 
-    def __init__(self, step: Callable[[], Any], setting: Setting, seed: int, columns: Any) -> None:
-        self.step, self.setting, self.columns = step, setting, columns
+    def __init__(
+        self, step: Callable[[], Any], setting: Setting, kept: Kept, seed: int, columns: Any
+    ) -> None:
+        self.step, self.setting, self.kept, self.columns = step, setting, kept, columns
         self.mode = Mode(seed)
 
     def prepare(self, number: int) -> None:
@@ -200,34 +92,46 @@ class Steps:
 
     def run(self, number: int) -> Any:
         """One step, of which nothing is recorded."""
-        with reproducible():
+        with _disable_current_modes(), reproducible():
             self.prepare(number)
             with self.in_mode():
                 return self.step()
 
-    def record(self, number: int, state: dict[str, Tensor]) -> tuple[Recorder, Place | None, Any]:
-        """What a step does from here, the place of its loss, and the loss."""
+    def record(self, number: int, state: Sequence[str]) -> Recorded:
+        """What a step does from here, if the tensors with these names are its state."""
         recorder = Recorder(Sites(*self.setting.models.values()))
-        with reproducible():
-            self.prepare(number)
-        for t in state.values():
-            recorder.declare(t)
-        for source in self.setting.sources:
-            recorder.declare(source.tensor)
-        recorder.declare(self.mode.number)
-        for c in self.mode.corrections.values():
-            recorder.declare(c)
-        with recording(recorder, reproducible()), self.in_mode():
-            loss = self.step()
-        place = recorder.place(loss.detach()) if isinstance(loss, Tensor) else None
-        return recorder, place, loss
+        with _disable_current_modes():
+            with reproducible():
+                self.prepare(number)
+            self.kept.count(number)
+            now = self.setting.each()
+            starts = {name: recorder.declare(now[name]) for name in state}
+            for source in self.setting.sources:
+                recorder.declare(source.tensor)
+            recorder.declare(self.mode.number)
+            for c in self.mode.corrections.values():
+                recorder.declare(c)
+            for t in (*now.values(), *self.setting.constants.values()):
+                recorder.known(t)
+            with recording(recorder, reproducible()), self.in_mode():
+                loss = self.step()
+            place, ends = self._loss(recorder, loss), self._ends(recorder, state)
+            return Recorded(recorder, place, starts, ends)
 
+    @staticmethod
+    def _loss(recorder: Recorder, loss: Any) -> Place | None:
+        return recorder.end(loss.detach()) if isinstance(loss, Tensor) else None
 
-def same_bits(a: Tensor, b: Tensor) -> bool:
-    if a.dtype != b.dtype or a.shape != b.shape:
-        return False
-    one, other = (t.detach().contiguous().view(-1).view(torch.uint8) for t in (a, b))
-    return bool(torch.equal(one, other))
+    def _ends(self, recorder: Recorder, state: Sequence[str]) -> dict[str, Place]:
+        now, found = self.setting.each(), {}
+        owner: dict[int, str] = {}
+        for name in state:
+            if name in now:  # a gradient may be gone
+                p = found[name] = recorder.end(now[name])
+                other = owner.setdefault(p.storage, name)
+                if other != name:
+                    recorder.refuse(name, f"after the step it shares memory with {other}; clone it")
+        return found
 
 
 # ---- two recordings of one step ----
@@ -237,9 +141,13 @@ class Comparison:
     """Two recordings, of step 0 and another: equal but for numbers that a schedule tells."""
 
     def __init__(
-        self, first: Recorder, others: Sequence[tuple[int, Recorder]], columns: dict[str, Any]
+        self, first: Recorded, others: Sequence[tuple[int, Recorded]], columns: dict[str, Any]
     ) -> None:
-        self.first, self.others, self.columns = first, others, columns
+        self.first, self.columns = first.recorder, columns
+        self.others = [(step, r.recorder) for step, r in others]
+        self._ends = [("the loss", [r.loss for r in (first, *[r for _, r in others])])]
+        for name in first.ends:
+            self._ends.append((name, [r.ends.get(name) for r in (first, *[r for _, r in others])]))
         self.problems: list[Problem] = []
 
     def run(self) -> None:
@@ -259,6 +167,10 @@ class Comparison:
             )
             self.first.events[i] = merged
             self._before(event, many)
+        for name, places in self._ends:
+            event = Event("", name, (), {}, [], [], NOWHERE, {})
+            if any(p is not None for p in places):
+                self._place(event, places)
 
     def _branch(self, step: int, other: Recorder) -> None:
         for a, b in zip(self.first.events, other.events):
@@ -292,7 +204,10 @@ class Comparison:
 
     def _place(self, event: Event, values: list[Any]) -> Any:
         first = values[0]
-        if any(not isinstance(v, Place) or v.size != first.size for v in values):
+        if any(
+            not isinstance(v, Place) or not isinstance(first, Place) or v.size != first.size
+            for v in values
+        ):
             self._differs(event, "the shape of what it reads differs from step to step")
             return first
         consts = [v.const for v in values]
@@ -340,6 +255,7 @@ class Comparison:
 
 
 ADVICE = "declare it: job.table(values), or an optimizer's number that a scheduler sets"
+NOWHERE = Site("", "", False, "")
 CHANGES = "what it reads is another constant from step to step: data that is not declared"
 
 
@@ -347,110 +263,6 @@ def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, float) and isinstance(b, float):
         return a == b or (a != a and b != b)
     return type(a) is type(b) and a == b
-
-
-# ---- a program ----
-
-
-def lower(
-    recorder: Recorder,
-    loss: Place | None,
-    start: dict[str, Tensor],
-    state: dict[str, Tensor],
-    steps: Steps,
-    program: Program,
-) -> Lower:
-    """The program of a recorded step. start: the first state's content, by names."""
-    low = Lower(recorder, program)
-    leaves: list[tuple[Place, Value]] = []
-    low.held[recorder.place(steps.mode.number).storage] = low.step
-    low.graph.scope = "data"
-    for source in steps.setting.sources:
-        low.write(recorder.place(source.tensor), source.lower(low), {})
-    low.graph.scope = ""
-    for name, t in state.items():
-        leaves.append((recorder.place(t), _leaf(low, name, recorder.place(t), start[name])))
-    for beta, c in steps.mode.corrections.items():
-        name = f"correction.{beta:.9g}"
-        leaves.append((recorder.place(c), _leaf(low, name, recorder.place(c), torch.zeros(1))))
-    low.run()
-    _outputs(low, leaves, loss)
-    return low
-
-
-def _leaf(low: Lower, name: str, place: Place, start: Tensor) -> Value:
-    if place.dtype not in INTEGERS and place.dtype is not torch.float32:
-        raise Error(f"{name} is {place.dtype}; a state is float32, or integers of 32 bits")
-    code, dims = code_of(place.dtype), fitting(place.size)
-    value = low.program.leaf(_ascii(name), code, dims)
-    if code == I32:
-        value = _bounded(low, name, value, start)
-    try:
-        low.write(place, value, {})
-    except Missing as why:
-        raise Error(f"{name}: {why}") from None
-    if place.numel != low.recorder.elements(place.storage):
-        raise Error(f"{name} is a part of another tensor's memory")
-    init = low.program.init
-    content = start.contiguous().numpy().reshape(dims)
-    if code == I32:
-        content = content.astype("<i4")
-    first = content.reshape(-1)[0]
-    if code == F32 and (content.view("<u4") == content.view("<u4").reshape(-1)[0]).all():
-        init.output.append(init.emit("fill", shape=dims, value=float(first), called=_ascii(name)))
-        return value
-    data = low.program.constant(_ascii(name), content)
-    copied = init.emit("reshape", data, shape=dims, dtype=code, called=_ascii(name))
-    init.output.append(copied)
-    return value
-
-
-GROWTH = 16  # what an integer of the state may gain or lose in a step
-
-
-def _bounded(low: Lower, name: str, leaf: Value, start: Tensor) -> Value:
-    """Between what a leaf lies in all steps, if none changes it by more than GROWTH: _outputs looks
-    whether that is so."""
-    least, most = int(start.min()), int(start.max())
-    if least < INT32[0] or most > INT32[1]:
-        raise Error(f"{name} has integers from {least} to {most}, which are beyond 32 bits")
-    room = GROWTH * low.program.steps
-    return leaf.within(least - room, most + room)._replace(origin=(leaf.number, 0, 0))
-
-
-def _check_growth(name: str, leaf: Value, v: Value) -> None:
-    origin = v.origin
-    steady = v.low >= leaf.low and v.high <= leaf.high and origin is None
-    if origin is not None and origin[0] == leaf.number:
-        steady = max(abs(origin[1]), abs(origin[2])) <= GROWTH
-    if not steady:
-        raise Error(
-            f"{name}: integers of the state may leave {leaf.low}..{leaf.high} in so many steps; "
-            "nothing proves that they stay within 32 bits"
-        )
-
-
-def _ascii(name: str) -> str:
-    return "".join(c if " " <= c <= "~" else "?" for c in name)
-
-
-def _outputs(low: Lower, leaves: list[tuple[Place, Value]], loss: Place | None) -> None:
-    graph = low.graph
-    graph.scope, graph.place = "", None
-    for place, leaf in leaves:
-        v = low.held.get(place.storage)
-        v = leaf if v is None else v
-        v = low.strided(v, place.offset, place.size, place.stride) if v is not leaf else v
-        v = low.reshape(v, leaf.dims)
-        if leaf.dtype == I32:
-            _check_growth(low.program.leaves[leaf.number].name, leaf, v)
-        if v.kind != "node":
-            v = graph.emit("reshape", v, shape=leaf.dims, dtype=leaf.dtype, called="kept")
-        graph.output.append(v)
-    if loss is not None:
-        if loss.numel != 1 or loss.dtype is not torch.float32:
-            raise Error("the step returns no loss; expected a float32 tensor of one element")
-        graph.loss = low.reshape(low.read(loss), (1,))
 
 
 def relative(place: str) -> str:

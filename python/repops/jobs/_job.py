@@ -17,16 +17,17 @@ import torch
 from verde._files import writing
 
 from .._library import Error
-from ..torch._mode import reproducible
+from ..torch._mode import LeftoverError, reproducible
 from . import _data, _hidden, _schedule
-from ._capture import CaptureError, Comparison, Kept, Setting, Steps, lower, relative, same_bits
+from ._assemble import lower
+from ._capture import NOWHERE, CaptureError, Comparison, Recorded, Steps, relative
 from ._data import Source
 from ._graph import Program, hash_of
-from ._record import Problem, Recorder, Site
+from ._kept import GRADIENT, Kept, Setting, same_bits, storage_of
+from ._record import Problem, Site
 
 Tensor = torch.Tensor
 STEPS_MAX = 2**31 - 1
-NOWHERE = Site("", "", False, "")
 
 
 class Job:
@@ -147,14 +148,15 @@ class Job:
 
         CaptureError says where the step does what no program can, and what to do instead."""
         optimizers, schedulers = _listed(optimizer), _listed(scheduler)
-        models = _named(model)
-        setting = Setting(models, optimizers, schedulers, self._sources, self._constants, {})
-        columns = _schedule.series(optimizers, schedulers, self.steps)
-        steps = Steps(step, setting, self.seed, columns)
+        setting = Setting(_named(model), optimizers, schedulers, self._sources, self._constants)
         kept = Kept(setting)
         try:
-            self._captured = _Captured(self, steps, kept)
-            self._captured.run()
+            columns = _schedule.series(optimizers, schedulers, self.steps)
+            kept.set_back()
+            steps = Steps(step, setting, kept, self.seed, columns)
+            captured = _Captured(self, steps, kept)
+            captured.run()
+            self._captured = captured
         finally:
             kept.set_back()
         return self.hash
@@ -187,58 +189,74 @@ class _Captured:
     def __init__(self, job: Job, steps: Steps, kept: Kept) -> None:
         self.job, self.steps, self.kept = job, steps, kept
         self.problems: list[Problem] = []
+        self.start = dict(kept.start)  # of the state, by names
+        self.called: list[Any] = []  # functions of the user's
 
     # ---- capturing ----
 
     def run(self) -> None:
-        self.start = {n: before for n, (_, before) in self.kept.tensors.items()}
         fresh = self._fresh()
-        self.kept.set_back(lazily_made=True)
-        self._zero_corrections()
         state = self._state(fresh)
-        first, loss = self._record(0, state)
-        self._compare_fresh(fresh)
-        others = []
-        for number in _schedule.probes(self.steps.columns, self.job.steps):
-            self.kept.set_back(lazily_made=True)
-            self._zero_corrections()
-            others.append((number, self._record(number, state)[0]))
+        first = self._record(0, state)
+        more = self._written(first, state)
+        if more:  # the first step has written what it held already
+            state += more
+            first = self._record(0, state)
+        lazy = self._compare_fresh(fresh)
+        probes = _schedule.probes(self.steps.columns, self.job.steps)
+        others = [(number, self._record(number, state)) for number in probes]
         comparison = Comparison(first, others, self.steps.columns)
         comparison.run()
         self.problems += comparison.problems
         self._strangers(first)
-        self._lower(first, loss, state)
+        self._made_late(lazy)
+        self._lower(first)
 
     def _fresh(self) -> dict[str, Tensor]:
         """The state after a first step, with what optimizers make in it."""
-        self.steps.run(0)
+        watch = _hidden.Watch()
+        try:
+            with watch:
+                self.steps.run(0)
+        except LeftoverError as error:
+            raise CaptureError([Problem(NOWHERE, "", str(error))]) from None
+        self.called = watch.functions()
         return {n: t.clone() for n, t in self.steps.setting.tensors().items()}
 
-    def _zero_corrections(self) -> None:
+    def _again(self) -> None:
+        """Before another step is recorded."""
+        self.kept.set_back(lazily_made=True)
         for c in self.steps.mode.corrections.values():
             c.zero_()
 
-    def _state(self, fresh: dict[str, Tensor]) -> dict[str, Tensor]:
+    def _state(self, fresh: dict[str, Tensor]) -> list[str]:
         """What is trained or changes: the others are constants."""
-        now = self.steps.setting.tensors()
         trained = {
-            p.untyped_storage()._cdata
+            storage_of(p)
             for o in self.steps.setting.optimizers
             for g in o.param_groups
             for p in g["params"]
         }
-        found = {}
+        now = self.steps.setting.tensors()
+        for name in self.start.keys() - now.keys():
+            self._refuse(name, GRADS if name.endswith(f".{GRADIENT}") else GONE)
+        found = []
         for name, t in now.items():
             before = self.start.get(name)
             changes = before is None or not same_bits(before, fresh[name])
-            if changes or t.untyped_storage()._cdata in trained:
-                found[name] = t
+            if changes or storage_of(t) in trained:
+                found.append(name)
                 self.start.setdefault(name, torch.zeros_like(t))
         if not found:
             raise Error("the step changes nothing: neither a parameter nor a buffer")
         return found
 
-    def _record(self, number: int, state: dict[str, Tensor]) -> tuple[Recorder, Any]:
+    def _written(self, recorded: Recorded, state: list[str]) -> list[str]:
+        now = self.steps.setting.tensors()
+        return [n for n, t in now.items() if n not in state and recorded.recorder.undeclared(t)]
+
+    def _record(self, number: int, state: list[str]) -> Recorded:
+        self._again()
         setting = self.steps.setting
         objects = {
             "model": list(setting.models.values()),
@@ -246,42 +264,52 @@ class _Captured:
             "scheduler": setting.schedulers,
         }
         self.steps.prepare(number)
-        before = _hidden.values_of(self.steps.step, **objects)
-        with _hidden.watching() as outside:
-            recorder, place, _ = self.steps.record(number, state)
-        after = _hidden.values_of(self.steps.step, **objects)
+        self.kept.count(number)
+        before = _hidden.values_of(self.steps.step, self.called, **objects)
+        with _hidden.Watch() as watch:
+            recorded = self.steps.record(number, state)
+        after = _hidden.values_of(self.steps.step, self.called, **objects)
         for path in _hidden.changed(before, after):
             self._refuse(path, HIDDEN)
-        for what, where in outside:
+        for what, where in watch.outside:
             self.problems.append(Problem(Site(where, "", False, what), what, CLOCK))
-        return recorder, place
+        return recorded
 
     def _refuse(self, name: str, why: str) -> None:
         self.problems.append(Problem(Site("", "", False, name), name, why))
 
-    def _compare_fresh(self, fresh: dict[str, Tensor]) -> None:
-        """State that is made in the first step is state of zeros, or it is not captured."""
-        for name, t in self.steps.setting.tensors().items():
-            if not same_bits(t, fresh[name]):
+    def _compare_fresh(self, fresh: dict[str, Tensor]) -> list[str]:
+        """What the first step has left otherwise than a step that finds all of the state there,
+        as zeros where the first one makes it."""
+        now = self.steps.setting.tensors()
+        return [
+            name
+            for name in {**fresh, **now}
+            if name not in now or name not in fresh or not same_bits(now[name], fresh[name])
+        ]
+
+    def _made_late(self, names: list[str]) -> None:
+        """Where nothing else says why the first step is another one."""
+        if names and not self.problems:
+            made = [n for n in self.steps.setting.tensors() if n not in self.kept.start]
+            for name in [n for n in names if n in made] or made or names:
                 self._refuse(name, LAZY)
 
-    def _strangers(self, recorder: Recorder) -> None:
-        known = {recorder.place(t).storage for t in self.steps.setting.tensors().values()}
-        known |= {recorder.place(t).storage for t in self.job._constants.values()}
-        for storage, (site, place) in recorder.strangers.items():
-            if storage not in known:
-                shape = f"{list(place.size)} {str(place.dtype).removeprefix('torch.')}"
-                self.problems.append(Problem(site, "", f"{STRANGER} ({shape})"))
+    def _strangers(self, recorded: Recorded) -> None:
+        for site, place in recorded.recorder.strangers.values():
+            shape = f"{list(place.size)} {str(place.dtype).removeprefix('torch.')}"
+            self.problems.append(Problem(site, "", f"{STRANGER} ({shape})"))
 
-    def _lower(self, recorder: Recorder, loss: Any, state: dict[str, Tensor]) -> None:
+    def _lower(self, recorded: Recorded) -> None:
         program = Program(self.job.seed, self.job.steps, self.job.interval)
-        low = lower(recorder, loss, self.start, state, self.steps, program)
+        low = lower(recorded, self.start, self.steps, program)
         self.problems += low.problems
         if self.problems:
             raise CaptureError(self.problems)
+        program.drop_idle(f".{GRADIENT}")
         program.step.prune()
         program.drop_unread()
-        self.program, self.state = program, state
+        self.program = program
         self.job.hash = _write(self.job.folder, program)
 
     # ---- checking ----
@@ -291,11 +319,12 @@ class _Captured:
             short = _shortened(self.program, count)
             _write(Path(folder) / "job", short)
             self._command([verde, "run", f"{folder}/job", "--out", f"{folder}/run"])
-            kept = Kept(self.steps.setting)
+            now = Kept(self.steps.setting)
             try:
+                self.kept.set_back()
                 return self._compare(Path(folder) / "run", count)
             finally:
-                kept.set_back()
+                now.set_back()
 
     @staticmethod
     def _command(arguments: list[str]) -> None:
@@ -311,12 +340,14 @@ class _Captured:
         import verde
 
         run, losses = verde.Run(folder), []
-        self._zero_corrections()
+        for c in self.steps.mode.corrections.values():
+            c.zero_()
         for number in range(count):
             loss = self.steps.run(number)
-            losses.append(float(loss))
+            if isinstance(loss, Tensor):
+                losses.append(float(loss.detach()))
             there = run.state(number + 1, check=False).torch()
-            here = {**self.steps.setting.tensors()}
+            here = self.steps.setting.each()
             for beta, c in self.steps.mode.corrections.items():
                 here[f"correction.{beta:.9g}"] = c
             for name, t in there.items():
@@ -324,7 +355,18 @@ class _Captured:
                 own = own.to(torch.int32) if not own.is_floating_point() else own
                 if not same_bits(own.reshape(t.shape), t):
                     raise Error(f"{name} differs after step {number + 1} of the block and of verde")
+        self._compare_losses(folder, losses)
         return losses
+
+    @staticmethod
+    def _compare_losses(folder: Path, losses: list[float]) -> None:
+        lines = (folder / "losses.jsonl").read_text().splitlines() if losses else []
+        for number, (line, own) in enumerate(zip(lines, losses)):
+            there = json.loads(line)["loss"]
+            if np.float32(there or np.nan).tobytes() != np.float32(own).tobytes():
+                raise Error(
+                    f"the loss of step {number} is {own} in the block, and {there} of verde"
+                )
 
 
 HIDDEN = (
@@ -336,6 +378,11 @@ LAZY = (
     "the first step makes this state, and from zeros it would be another one; run one step before "
     "the capture"
 )
+GRADS = (
+    "it is there before the first step, which takes it away; call optimizer.zero_grad() before the "
+    "capture"
+)
+GONE = "the step takes it away"
 STRANGER = (
     "it reads a tensor from outside of the step that is not declared; give data by job.windows, "
     "job.rows, job.table or job.batches, what never changes by job.constant, or keep it as a buffer"

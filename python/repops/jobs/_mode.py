@@ -57,8 +57,10 @@ class Mode:
         y = self._dropped(x, threshold, 1 / (1 - p) if p < 1 else 0.0)
         return y, self._dropped(torch.ones(x.shape), threshold, 1.0) != 0
 
-    def bernoulli(self, shape: Sequence[int], p: float) -> Tensor:
+    def bernoulli(self, shape: Sequence[int], p: float, generator: Any = None) -> Tensor:
         """1 with probability p, else 0."""
+        if generator is not None:
+            raise Leftover("it draws from a generator that is given; leave generator out")
         self._stream = self._draw()
         threshold = min(WORD - 1, int((1 - p) * WORD + 0.5))
         return self._dropped(torch.ones(tuple(shape)), threshold, 1.0)

@@ -117,9 +117,11 @@ class Recorder:
         self._by_identity: dict[int, _Storage] = {}
         self._starts: list[tuple[int, int]] = []  # where storages begin, and their numbers
         self.live: set[int] = set()  # storages whose content is not constant
+        self._declared: set[int] = set()  # those that were so from the beginning
         self._empty: set[int] = set()  # those whose content is not defined
         # Constants that were there before the step, and where they are read first.
         self.strangers: dict[int, tuple[Site, Place]] = {}
+        self._known: set[int] = set()  # storages that may be constants
 
     # ---- places ----
 
@@ -138,10 +140,11 @@ class Recorder:
         return self._storages[storage].elements
 
     def made(self, t: Tensor) -> Place:
-        """The place of a new tensor."""
+        """The place of a new tensor, or of a view of one that is known."""
+        known = len(self._storages)
         p = self.place(t)
-        if p.storage == self._storages[-1].number:
-            self._storages[-1].outside = False
+        if p.storage == known:
+            self._storages[known].outside = False
         return p
 
     def place(self, t: Tensor) -> Place:
@@ -186,6 +189,22 @@ class Recorder:
         """From now on its content is not constant."""
         p = self.place(t)
         self.live.add(p.storage)
+        self._declared.add(p.storage)
+        return p
+
+    def known(self, t: Tensor) -> None:
+        """Where it is not declared, its content may be a part of the program."""
+        self._known.add(self.place(t).storage)
+
+    def undeclared(self, t: Tensor) -> bool:
+        """Whether it was a constant, and the step has written to it."""
+        storage = self.place(t).storage
+        return storage in self.live and storage not in self._declared
+
+    def end(self, t: Tensor) -> Place:
+        """The place of what the step leaves, with its content where that is constant."""
+        p = self.place(t)
+        self._read(p)
         return p
 
     def is_live(self, value: Any) -> bool:
@@ -195,17 +214,26 @@ class Recorder:
         """Before it is computed: constants among the inputs get their bytes, constants that are
         written to leave theirs."""
         for p in places(given):
-            if p.storage not in self.live and p.numel and p.const is None:
-                p.const = self.content(p)
-                if self._storages[p.storage].outside:
-                    self.strangers.setdefault(p.storage, (self.site, p))
+            self._read(p)
         before: dict[int, Tensor | None] = {}
         for p in written:
             if p.storage not in self.live:
                 s = self._storages[p.storage]
+                if s.outside and p.numel != s.elements:
+                    self._stranger(p)
                 whole = Place(s.number, 0, (s.elements,), (1,), p.dtype)
                 before[s.number] = None if s.number in self._empty else self.content(whole)
         return before
+
+    def _read(self, p: Place) -> None:
+        if p.storage not in self.live and p.numel and p.const is None:
+            p.const = self.content(p)
+            if self._storages[p.storage].outside:
+                self._stranger(p)
+
+    def _stranger(self, p: Place) -> None:
+        if p.storage not in self._known:
+            self.strangers.setdefault(p.storage, (self.site, p))
 
     def put(
         self,

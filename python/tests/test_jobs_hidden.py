@@ -1,0 +1,455 @@
+"""What a step keeps in Python: it is refused by a sentence that names it, or captured rightly."""
+
+import datetime
+import functools
+import itertools
+import os
+import random
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from capturing import Toy, toy  # noqa: F401
+
+COUNT = 0
+CELLS = {"count": 0}
+
+
+class Box:
+    """An object without torch."""
+
+    shared = {"count": 0}
+
+    def __init__(self):
+        self.count = 0
+
+
+class Slots:
+    __slots__ = ("count",)
+
+    def __init__(self):
+        self.count = 0
+
+
+def scaled(t, factor):
+    return t.train(t.loss() * factor)
+
+
+REFUSED = {}
+
+
+def refused(words):
+    """A maker of a step, and words of the sentence that it is refused by."""
+
+    def register(make):
+        REFUSED[make.__name__] = (make, words)
+        return make
+
+    return register
+
+
+@refused(r"test_jobs_hidden.py:\d+: .*Python reads a number")
+def branch_on_the_loss(t):
+    def step():
+        loss = t.loss()
+        return t.train(loss * 2 if loss > 1 else loss)
+
+    return step
+
+
+@refused(r"test_jobs_hidden.py:\d+: .*Python reads a number")
+def item(t):
+    return lambda: scaled(t, t.loss().item())
+
+
+@refused(r"step: count: a step changes this value of Python")
+def counter_in_a_closure(t):
+    count = 0
+
+    def step():
+        nonlocal count
+        count += 1
+        return scaled(t, 2 if count % 4 == 0 else 1)
+
+    return step
+
+
+@refused("step: COUNT: a step changes")
+def counter_in_a_global(t):
+    def step():
+        global COUNT
+        COUNT += 1
+        return scaled(t, 2 if COUNT % 4 == 0 else 1)
+
+    return step
+
+
+def bump():
+    global COUNT
+    COUNT += 1
+    return COUNT
+
+
+@refused("bump: COUNT: a step changes")
+def counter_of_a_function(t):
+    return lambda: scaled(t, 2 if bump() > 100 else 1)
+
+
+@refused("model.*count: a step changes")
+def attribute_of_the_model(t):
+    t.model.count = 0
+
+    def step():
+        t.model.count += 1
+        return scaled(t, 2 if t.model.count > 4 else 1)
+
+    return step
+
+
+class Counting(torch.nn.Linear):
+    def forward(self, x):
+        bump()
+        return super().forward(x) * (2 if COUNT > 100 else 1)
+
+
+@refused("bump: COUNT: a step changes")
+def global_in_forward(t):
+    t.model.__class__ = Counting
+    return t.step
+
+
+@refused("cells.*: a step changes")
+def list_in_a_closure(t):
+    cells = [0]
+
+    def step():
+        cells[0] += 1
+        return scaled(t, 2 if cells[0] > 4 else 1)
+
+    return step
+
+
+@refused(r"CELLS\['count'\]: a step changes")
+def dictionary(t):
+    def step():
+        CELLS["count"] += 1
+        return scaled(t, 2 if CELLS["count"] > 4 else 1)
+
+    return step
+
+
+@refused(r"box.count: a step changes")
+def object_without_torch(t):
+    box = Box()
+
+    def step():
+        box.count += 1
+        return scaled(t, 2 if box.count > 4 else 1)
+
+    return step
+
+
+@refused(r"box.count: a step changes")
+def object_with_slots(t):
+    box = Slots()
+
+    def step():
+        box.count += 1
+        return scaled(t, 2 if box.count > 4 else 1)
+
+    return step
+
+
+@refused(r"Box.shared\['count'\]: a step changes")
+def mutable_attribute_of_a_class(t):
+    box = Box()
+
+    def step():
+        box.shared["count"] += 1
+        return scaled(t, 2 if box.shared["count"] > 4 else 1)
+
+    return step
+
+
+@refused(r"step: default argument 0\[0\]: a step changes")
+def default_argument(t):
+    def step(cells=[0]):  # noqa: B006
+        cells[0] += 1
+        return scaled(t, 2 if cells[0] > 4 else 1)
+
+    return step
+
+
+@refused(r"step.count: a step changes")
+def attribute_of_a_function(t):
+    def step():
+        step.count += 1
+        return scaled(t, 2 if step.count > 4 else 1)
+
+    step.count = 0
+    return step
+
+
+@refused("count: a step changes")
+def bound_method(t):
+    class Trainer:
+        def __init__(self):
+            self.count = 0
+
+        def step(self):
+            self.count += 1
+            return scaled(t, 2 if self.count > 4 else 1)
+
+    return Trainer().step
+
+
+@refused(r"partial.*count: a step changes")
+def partial_function(t):
+    def step(box, factor):
+        box.count += 1
+        return scaled(t, factor if box.count > 4 else 1)
+
+    return functools.partial(step, Box(), factor=2)
+
+
+@refused("inner: count: a step changes")
+def nested_functions(t):
+    count = 0
+
+    def inner():
+        nonlocal count
+        count += 1
+        return 2 if count > 4 else 1
+
+    def middle():
+        return inner()
+
+    return lambda: scaled(t, middle())
+
+
+@refused("the state of `random`: a step changes")
+def python_random(t):
+    return lambda: scaled(t, 2 if random.random() > 2 else 1)
+
+
+@refused("the state of `numpy.random`: a step changes")
+def numpy_random(t):
+    return lambda: scaled(t, 2 if np.random.rand() > 2 else 1)
+
+
+@refused("rng: a step changes")
+def numpy_generator(t):
+    rng = np.random.default_rng(0)
+    return lambda: scaled(t, 2 if rng.random() > 2 else 1)
+
+
+@refused("numbers.*: a step changes")
+def iterator_of_a_list(t):
+    numbers = iter([1] * 100)
+    return lambda: scaled(t, next(numbers))
+
+
+@refused("numbers.*: a step changes")
+def zipped(t):
+    numbers = zip([1] * 100, [2] * 100)
+    return lambda: scaled(t, next(numbers)[0])
+
+
+@refused("numbers.*: a step changes")
+def count_of_itertools(t):
+    numbers = itertools.count()
+    return lambda: scaled(t, 2 if next(numbers) > 4 else 1)
+
+
+def ones():
+    i = 0
+    while True:
+        yield 2 if i > 4 else 1
+        i += 1
+
+
+@refused("numbers.i: a step changes")
+def generator(t):
+    numbers = ones()
+    return lambda: scaled(t, next(numbers))
+
+
+@refused(r"test_jobs_hidden.py:\d+: a clock \(time\): a step must not")
+def clock(t):
+    return lambda: scaled(t, 2 if time.time() < 0 else 1)
+
+
+@refused(r"test_jobs_hidden.py:\d+: a clock \(now\): a step must not")
+def clock_of_datetime(t):
+    return lambda: scaled(t, 2 if datetime.datetime.now().year < 0 else 1)
+
+
+@refused(r"test_jobs_hidden.py:\d+: a file or the system \(open\)")
+def file(t):
+    def step():
+        with open(__file__) as text:
+            return scaled(t, 2 if text.closed else 1)
+
+    return step
+
+
+@refused(r"a file or the system \(readline\)")
+def file_that_is_open(t):
+    text = open(__file__)  # noqa: SIM115
+    return lambda: scaled(t, 2 if text.readline() == "!" else 1)
+
+
+@refused(r"os.environ\['COUNT'\]: a step changes")
+def environment(t):
+    def step():
+        os.environ["COUNT"] = str(int(os.environ.get("COUNT", 0)) + 1)
+        return scaled(t, 2 if int(os.environ["COUNT"]) > 4 else 1)
+
+    return step
+
+
+@refused(r"step: count.*: a step changes")
+def numpy_scalar(t):
+    count = np.zeros(1, "i8")
+
+    def step():
+        count[0] += 1
+        return scaled(t, 2 if count[0] > 4 else 1)
+
+    return step
+
+
+@refused(r"it reads a tensor from outside of the step that is not declared.*\[4, 4\] float32")
+def tensor_from_outside(t):
+    mine = torch.ones(4, 4)
+    return lambda: t.train(t.model(t.x + mine).square().mean())
+
+
+@refused("what it reads is another constant from step to step|a step changes")
+def another_array_at_each_step(t):
+    arrays = iter(np.arange(160, dtype="f4").reshape(10, 4, 4))
+    return lambda: t.train(t.model(t.x + torch.from_numpy(next(arrays))).square().mean())
+
+
+@refused("it reads a tensor from outside of the step that is not declared")
+def array_from_numpy(t):
+    return lambda: t.train(t.model(t.x + torch.from_numpy(t.rows[:4])).square().mean())
+
+
+@refused("it reads a tensor from outside of the step that is not declared")
+def tensor_that_is_partly_written(t):
+    queue = torch.ones(8, 4)
+
+    def step():
+        queue[:4].copy_(t.x)
+        return t.train(t.model(queue).square().mean())
+
+    return step
+
+
+@refused("it reads a tensor from outside of the step that is not declared")
+def attribute_that_is_a_tensor(t):
+    t.model.before = torch.zeros(4, 3)
+
+    def step():
+        y = t.model(t.x)
+        loss = (y - t.model.before).square().mean()
+        t.model.before = y.detach()
+        return t.train(loss)
+
+    return step
+
+
+@refused("mean: the first step makes this state, and from zeros it would be another one")
+def buffer_that_is_made_late(t):
+    def step():
+        if not hasattr(t.model, "mean"):
+            t.model.register_buffer("mean", t.x.mean(0))
+        return t.train(t.model(t.x - t.model.mean).square().mean())
+
+    return step
+
+
+@refused(r"another constant from step to step|a number of Python is")
+def cache_that_fills_at_the_second_step(t):
+    cache = []
+
+    def step():
+        cache.append(1)
+        return scaled(t, 3 if len(cache) == 2 else 1)
+
+    return step
+
+
+@refused("a number of Python is 0.1.* and 0.2.* at two steps|lr.*: a step changes")
+def rate_by_hand(t):
+    count = 0
+
+    def step():
+        nonlocal count
+        t.optimizer.param_groups[0]["lr"] = 0.1 * (1 + count)
+        count += 1
+        return t.step()
+
+    return step
+
+
+@refused("draws from a generator that is given")
+def generator_of_torch(t):
+    g = torch.Generator()
+    keep = torch.zeros(4, 4)
+
+    def step():
+        mask = torch.empty_like(keep).bernoulli_(0.5, generator=g)
+        return t.train(t.model(t.x * mask).square().mean())
+
+    return step
+
+
+@refused("random numbers of a step that are not dropout's")
+def noise(t):
+    return lambda: t.train(t.model(t.x + torch.randn_like(t.x)).square().mean())
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_hidden_state_is_refused(toy, name):  # noqa: F811
+    make, words = REFUSED[name]
+    assert re_search(words, toy.refused(make(toy)))
+
+
+def re_search(words, text):
+    import re
+
+    found = re.search(words, text)
+    assert found, text
+    return found
+
+
+# ---- what is captured rightly ----
+
+
+def test_values_that_stay_are_no_state(toy):  # noqa: F811
+    box, cells = Box(), {"factor": 2.0, "list": [1, 2]}
+    text, _, seen = functools.lru_cache(len), bump, []
+
+    def step(times=3):
+        seen.clear()
+        factor = cells["factor"] * len(cells["list"]) + box.count + text("abc") * times
+        return scaled(toy, factor + np.float64(0.5))
+
+    toy.capture(step)
+
+
+def test_an_array_that_stays_is_a_constant(toy):  # noqa: F811
+    array = np.ones((4, 4), "f4")
+    toy.capture(lambda: toy.train(toy.model(toy.x + torch.tensor(array)).square().mean()))
+
+
+def test_a_print_is_no_state(toy):  # noqa: F811
+    def step():
+        print("a step", file=sys.stderr)
+        return toy.step()
+
+    toy.capture(step)
