@@ -27,9 +27,9 @@ def lower(recorded: Recorded, start: dict[str, Tensor], steps: Steps, program: P
     low.graph.scope = ""
     for name, place in recorded.starts.items():
         leaves.append((name, recorded.ends.get(name, place), _leaf(low, name, place, start[name])))
-    for beta, c in steps.mode.corrections.items():
-        place, name = recorder.place(c), f"correction.{beta:.9g}"
-        leaves.append((name, place, _leaf(low, name, place, torch.zeros(1))))
+    for c in steps.mode.corrections.values():
+        place = recorder.place(c.value)
+        leaves.append((c.name, place, _leaf(low, c.name, place, c.at(0))))
     low.run()
     _outputs(low, leaves, recorded.loss)
     return low

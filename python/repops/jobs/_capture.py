@@ -82,9 +82,9 @@ class Steps:
         self.mode.begin(number)
 
     @contextlib.contextmanager
-    def in_mode(self) -> Iterator[None]:
+    def in_mode(self, recording: bool = False) -> Iterator[None]:
         context = _context.current()
-        context.job = self.mode
+        context.job, self.mode.recording = self.mode, recording
         try:
             yield
         finally:
@@ -103,17 +103,18 @@ class Steps:
         with _disable_current_modes():
             with reproducible():
                 self.prepare(number)
-            self.kept.count(number)
+            self.mode.counts = self.kept.count(number)
             now = self.setting.each()
             starts = {name: recorder.declare(now[name]) for name in state}
             for source in self.setting.sources:
                 recorder.declare(source.tensor)
             recorder.declare(self.mode.number)
             for c in self.mode.corrections.values():
-                recorder.declare(c)
+                c.begin(number)
+                recorder.declare(c.value)
             for t in (*now.values(), *self.setting.constants.values()):
                 recorder.known(t)
-            with recording(recorder, reproducible()), self.in_mode():
+            with recording(recorder, reproducible()), self.in_mode(recording=True):
                 loss = self.step()
             place, ends = self._loss(recorder, loss), self._ends(recorder, state)
             return Recorded(recorder, place, starts, ends)
@@ -123,15 +124,8 @@ class Steps:
         return recorder.end(loss.detach()) if isinstance(loss, Tensor) else None
 
     def _ends(self, recorder: Recorder, state: Sequence[str]) -> dict[str, Place]:
-        now, found = self.setting.each(), {}
-        owner: dict[int, str] = {}
-        for name in state:
-            if name in now:  # a gradient may be gone
-                p = found[name] = recorder.end(now[name])
-                other = owner.setdefault(p.storage, name)
-                if other != name:
-                    recorder.refuse(name, f"after the step it shares memory with {other}; clone it")
-        return found
+        now = self.setting.each()
+        return {n: recorder.end(now[n]) for n in state if n in now}  # a gradient may be gone
 
 
 # ---- two recordings of one step ----

@@ -41,7 +41,8 @@ class Source:
         self._load, self._lower = load, lower
 
     def load(self, step: int) -> None:
-        self.tensor.copy_(self._load(step).reshape(self.tensor.shape))
+        with torch.no_grad():
+            self.tensor.copy_(self._load(step).reshape(self.tensor.shape))
 
     def lower(self, low: Lower) -> Value:
         value = self._lower(low)

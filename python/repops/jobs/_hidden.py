@@ -25,6 +25,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from ..torch._mode import _OWN as _TORCHS
 from ..torch._mode import user_frame
 
+COUNTERS = ("step",)  # of optimizers: a program knows its step
 VALUES_MAX = 1 << 20  # values that are looked at
 ARRAY_BYTES_MAX = 64 << 20  # of a numpy array that is looked at
 # What these hold is declared elsewhere, or is torch's own business.
@@ -89,6 +90,8 @@ class _Search:
         if isinstance(value, dict):
             self._note(path, len(value))
             for i, (key, item) in enumerate(list(value.items())):
+                if isinstance(key, torch.Tensor) and isinstance(item, dict):  # an optimizer's state
+                    item = {k: v for k, v in item.items() if k not in COUNTERS}
                 if isinstance(key, PLAIN):
                     self.look(f"{path}[{key!r}]", item)
                 else:
@@ -308,10 +311,10 @@ class Watch:
         elif event == "c_call" and (what := _outside(argument)):
             self._note(frame, f"{what} ({argument.__name__})")
 
-    def _note(self, frame: Any, what: str) -> None:
+    def _note(self, frame: types.FrameType | None, what: str) -> None:
         while frame and _is_standard(frame.f_code.co_filename):
             frame = frame.f_back
-        if frame is not None and user_frame(frame)[0] is frame:
+        if frame and user_frame(frame)[0] is frame:
             self.outside.append((what, f"{frame.f_code.co_filename}:{frame.f_lineno}"))
 
     def functions(self) -> list[Any]:

@@ -220,14 +220,9 @@ class _Captured:
                 self.steps.run(0)
         except LeftoverError as error:
             raise CaptureError([Problem(NOWHERE, "", str(error))]) from None
+        self.kept.measure()
         self.called = watch.functions()
         return {n: t.clone() for n, t in self.steps.setting.tensors().items()}
-
-    def _again(self) -> None:
-        """Before another step is recorded."""
-        self.kept.set_back(lazily_made=True)
-        for c in self.steps.mode.corrections.values():
-            c.zero_()
 
     def _state(self, fresh: dict[str, Tensor]) -> list[str]:
         """What is trained or changes: the others are constants."""
@@ -236,10 +231,12 @@ class _Captured:
             for o in self.steps.setting.optimizers
             for g in o.param_groups
             for p in g["params"]
+            if p.requires_grad
         }
-        now = self.steps.setting.tensors()
+        now, each = self.steps.setting.tensors(), self.steps.setting.each()
         for name in self.start.keys() - now.keys():
-            self._refuse(name, GRADS if name.endswith(f".{GRADIENT}") else GONE)
+            gone = GRADS if name.endswith(f".{GRADIENT}") else GONE
+            self._refuse(name, SHARED if name in each else gone)
         found = []
         for name, t in now.items():
             before = self.start.get(name)
@@ -256,7 +253,7 @@ class _Captured:
         return [n for n, t in now.items() if n not in state and recorded.recorder.undeclared(t)]
 
     def _record(self, number: int, state: list[str]) -> Recorded:
-        self._again()
+        self.kept.set_back(lazily_made=True)
         setting = self.steps.setting
         objects = {
             "model": list(setting.models.values()),
@@ -340,16 +337,14 @@ class _Captured:
         import verde
 
         run, losses = verde.Run(folder), []
-        for c in self.steps.mode.corrections.values():
-            c.zero_()
         for number in range(count):
             loss = self.steps.run(number)
             if isinstance(loss, Tensor):
                 losses.append(float(loss.detach()))
             there = run.state(number + 1, check=False).torch()
             here = self.steps.setting.each()
-            for beta, c in self.steps.mode.corrections.items():
-                here[f"correction.{beta:.9g}"] = c
+            for c in self.steps.mode.corrections.values():
+                here[c.name] = c.at(number + 1)
             for name, t in there.items():
                 own = here[name]
                 own = own.to(torch.int32) if not own.is_floating_point() else own
@@ -383,6 +378,7 @@ GRADS = (
     "capture"
 )
 GONE = "the step takes it away"
+SHARED = "after the step it is in the same memory as another tensor of the state; clone it"
 STRANGER = (
     "it reads a tensor from outside of the step that is not declared; give data by job.windows, "
     "job.rows, job.table or job.batches, what never changes by job.constant, or keep it as a buffer"

@@ -12,10 +12,9 @@ import torch
 
 from .._library import Error
 from ._data import Source
-from ._hidden import PLAIN
+from ._hidden import COUNTERS, PLAIN
 
 Tensor = torch.Tensor
-COUNTERS = ("step",)  # of optimizers: a program knows its step
 GRADIENT = "grad"  # the last part of the name of a gradient that outlives a step
 
 
@@ -138,6 +137,7 @@ class Kept:
             for o in setting.optimizers
         ]
         self._counts = {(id(s), k): copy.deepcopy(s[k]) for s, k in setting.counters()}
+        self._rates: dict[Any, int] = {}
         self._groups = [copy.deepcopy(_numbers(o)) for o in setting.optimizers]
         modules = [m for k in setting.models.values() for m in k.modules()]
         objects = (*modules, *setting.optimizers, *_nested(setting.schedulers))
@@ -192,14 +192,29 @@ class Kept:
                 del state[key]
         self.count(0)
 
-    def count(self, step: int) -> None:
-        """Optimizers' own numbers of steps, so many steps after the start."""
+    def measure(self) -> None:
+        """How many steps optimizers count in a step: after the first one."""
         for state, key in self.setting.counters():
             start = self._counts.get((id(state), key), 0)
+            self._rates[id(state), key] = int(state[key]) - int(start)
+
+    def count(self, step: int) -> dict[int, tuple[int, int]]:
+        """Sets what optimizers count, so many steps of the job after the start. By parameters
+        (their _cdata): the start, and how much is counted in a step."""
+        for state, key in self.setting.counters():
+            start = self._counts.get((id(state), key), 0)
+            count = int(start) + step * self._rates.get((id(state), key), 0)
             if isinstance(state[key], Tensor):
-                state[key].fill_(float(start) + step)
+                state[key].fill_(float(count))
             else:
-                state[key] = start + step
+                state[key] = count
+        return {
+            p._cdata: (int(self._counts.get((id(s), k), 0)), self._rates.get((id(s), k), 0))
+            for o in self.setting.optimizers
+            for p, s in o.state.items()
+            for k in COUNTERS
+            if k in s
+        }
 
 
 def _numbers(optimizer: Any) -> list[dict[str, Any]]:
