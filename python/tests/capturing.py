@@ -50,9 +50,10 @@ class Toy:
 
     def refused(self, step=None, scheduler=None, **how):
         """The sentence by which a capture is refused."""
+        before = sorted(self.job.folder.glob("*"))
         with pytest.raises((repops.jobs.CaptureError, repops.Error)) as error:
             self.job.capture(step or self.step, self.model, self.optimizer, scheduler, **how)
-        assert not (self.job.folder / "program").exists()
+        assert sorted(self.job.folder.glob("*")) == before
         return str(error.value)
 
     @property

@@ -85,7 +85,8 @@ class Job:
         self, tokens: Any, batch: int, length: int, name: str = ""
     ) -> tuple[Tensor, Tensor]:
         """Windows of a row of tokens, and the tokens that follow each of theirs: int64 [batch,
-        length] both. An epoch has each window once, in an order that follows from the seed."""
+        length] both. An epoch has each window once, in an order that follows from the seed. tokens:
+        an array, or a list of arrays, as of several files; no window lies in two of them."""
         own = self._name(name, "tokens")
         made = _data.windows(tokens, batch, length, self.seed, self._stream(), own)
         self._sources += made
@@ -112,12 +113,30 @@ class Job:
         self._sources.append(_data.table(values, self.steps, own, allow_large))
         return self._sources[-1].tensor
 
-    def batches(self, loader: Iterable[Any], allow_large: bool = False) -> Any:
+    def batches(
+        self,
+        loader: Iterable[Any],
+        pad: Any = None,
+        drop_last: bool = False,
+        allow_large: bool = False,
+    ) -> Any:
         """What a DataLoader gives, recorded for all steps; it begins again at its end. Tensors in
-        the structure of one batch, a tuple or a dict."""
+        the structure of one batch: a tuple, a list or a dict.
+
+        pad: what stands behind tensors of other sizes, up to the largest; a number, or a structure
+        of numbers like that of a batch. drop_last: a batch of fewer rows is left out."""
         from ._batches import record
 
-        sources, structure = record(loader, self.steps, len(self._sources), allow_large)
+        first = len(self._sources)
+        sources, structure = record(
+            loader,
+            self.steps,
+            lambda path: f"{path}{first}" if path == "batch" else f"batch{first}{path[5:]}",
+            self.folder.parent,
+            allow_large,
+            pad,
+            drop_last,
+        )
         self._sources += sources
         return structure
 
