@@ -112,7 +112,7 @@ class Steps:
             for c in self.mode.corrections.values():
                 c.begin(number)
                 recorder.declare(c.value)
-            for t in (*now.values(), *self.setting.constants.values()):
+            for t in (*now.values(), *self.setting.constants.values(), *self.setting.numbers()):
                 recorder.known(t)
             with recording(recorder, reproducible()), self.in_mode(recording=True):
                 loss = self.step()
@@ -232,8 +232,9 @@ class Comparison:
         steps = [0, *[s for s, _ in self.others]]
         wanted = np.array(values, "<f4")
         for name, column in self.columns.items():
-            if (column[steps].astype("<f4") == wanted).all():
-                return Series(name, column, size)
+            for sign, more in ((1, ""), (-1, ".negative")):  # as plain SGD adds -lr times gradients
+                if (sign * column[steps].astype("<f4") == wanted).all():
+                    return Series(name + more, sign * column, size)
         return None
 
     def _before(self, event: Event, many: list[Event]) -> None:
@@ -248,7 +249,10 @@ class Comparison:
                     self._differs(event, CHANGES)
 
 
-ADVICE = "declare it: job.table(values), or an optimizer's number that a scheduler sets"
+ADVICE = (
+    "declare it: job.table(values), or an optimizer's number that a scheduler sets (Adam and AdamW "
+    "with fused=True)"
+)
 NOWHERE = Site("", "", False, "")
 CHANGES = "what it reads is another constant from step to step: data that is not declared"
 

@@ -285,11 +285,17 @@ class _Captured:
         with _hidden.Watch() as watch:
             recorded = self.steps.record(number, state)
         after = _hidden.values_of(self.steps.step, self.called, **objects)
-        for path in _hidden.changed(before, after):
-            self._refuse(path, HIDDEN)
+        self._hidden(_hidden.changed(before, after))
         for what, where in watch.outside:
             self.problems.append(Problem(Site(where, "", False, what), what, CLOCK))
         return recorded
+
+    def _hidden(self, paths: list[str]) -> None:
+        moved = [p for p in paths if p.endswith(".last_epoch")]
+        for path in moved:
+            self._refuse(path.removesuffix(".last_epoch"), MOVES)
+        for path in paths if not moved else ():
+            self._refuse(path, HIDDEN)
 
     def _refuse(self, name: str, why: str) -> None:
         self.problems.append(Problem(Site("", "", False, name), name, why))
@@ -387,6 +393,7 @@ HIDDEN = (
     "a step changes this value of Python, which no program sees; make it a tensor of the model's "
     "state (a buffer), or job.table(values)"
 )
+MOVES = "the step moves a scheduler; leave scheduler.step() out, and give it to job.capture"
 CLOCK = "a step must not depend on it"
 LAZY = (
     "the first step makes this state, and from zeros it would be another one; run one step before "

@@ -115,6 +115,11 @@ class Setting:
             found.setdefault(storage_of(t), (name, t))
         return dict(found.values())
 
+    def numbers(self) -> list[Tensor]:
+        """Numbers of optimizers that are tensors."""
+        values = [v for o in self.optimizers for g in o.param_groups for v in g.values()]
+        return [v for v in values if isinstance(v, Tensor)]
+
     def counters(self) -> list[tuple[dict[str, Any], str]]:
         """Where optimizers count their steps."""
         states = [s for o in self.optimizers for s in o.state.values()]
@@ -150,9 +155,7 @@ class Kept:
             self._set_tensors(lazily_made)
         for o, groups, states in zip(self.setting.optimizers, self._groups, self._states):
             for group, own in zip(o.param_groups, groups):
-                for key in [k for k in group if k != "params" and k not in own]:
-                    del group[key]
-                group.update(copy.deepcopy(own))
+                _set_numbers(group, own)
             if not lazily_made:
                 self._set_states(o, states)
         for x, plain in self._plain if not lazily_made else ():
@@ -219,6 +222,16 @@ class Kept:
 
 def _numbers(optimizer: Any) -> list[dict[str, Any]]:
     return [{k: v for k, v in g.items() if k != "params"} for g in optimizer.param_groups]
+
+
+def _set_numbers(group: dict[str, Any], own: dict[str, Any]) -> None:
+    for key in [k for k in group if k != "params" and k not in own]:
+        del group[key]
+    for key, value in own.items():
+        if isinstance(value, Tensor) and isinstance(group.get(key), Tensor):
+            group[key].copy_(value)
+        else:
+            group[key] = copy.deepcopy(value)
 
 
 def _nested(schedulers: Sequence[Any]) -> list[Any]:
