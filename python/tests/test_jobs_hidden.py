@@ -1,5 +1,6 @@
 """What a step keeps in Python: it is refused by a sentence that names it, or captured rightly."""
 
+import ctypes
 import datetime
 import functools
 import itertools
@@ -437,6 +438,18 @@ def test_values_that_stay_are_no_state(toy):  # noqa: F811
     toy.capture(step)
 
 
+def test_a_counter_that_is_as_before_after_one_step(toy):  # noqa: F811
+    """What a step writes is state, though the first step leaves it as it was."""
+    toy.model.register_buffer("turn", torch.zeros(()))
+
+    def step():
+        toy.model.turn.add_(1).mul_(toy.model.turn - 1)  # 0, then 0 again
+        return toy.train(toy.loss() * (1 + toy.model.turn))
+
+    toy.capture(step)
+    assert "turn" in [leaf.name for leaf in toy.program.leaves]
+
+
 def test_an_array_that_stays_is_a_constant(toy):  # noqa: F811
     array = np.ones((4, 4), "f4")
     for made in (torch.tensor, torch.from_numpy):
@@ -449,3 +462,29 @@ def test_a_print_is_no_state(toy):  # noqa: F811
         return toy.step()
 
     toy.capture(step)
+
+
+@pytest.mark.parametrize("kind", ["read", "written", "offset"])
+def test_memory_that_changes_where_nothing_tells_why(toy, kind):  # noqa: F811
+    """What alternates is in a library of somebody else's, where no search looks."""
+    toy.model.register_buffer("a", torch.ones(4, 4))
+    toy.model.register_buffer("b", torch.ones(4, 4) * 2)
+    array = np.zeros(1)
+    array.flags.writeable = False
+    hidden = np.lib.stride_tricks.as_strided(array, writeable=False)
+
+    def step():
+        number = int(hidden[0])
+        ctypes.cast(hidden.ctypes.data, ctypes.POINTER(ctypes.c_double))[0] += 1
+        own = (toy.model.a, toy.model.b)[number % 2]
+        toy.model.a.add_(1), toy.model.b.add_(1)
+        x = toy.x
+        if kind == "read":
+            x = x + own
+        elif kind == "written":
+            own.mul_(0.5)
+        else:
+            x = x + toy.model.a[number % 3] * 2
+        return toy.train(toy.model(x).square().mean())
+
+    assert "it reads or writes other memory from step to step" in toy.refused(step)

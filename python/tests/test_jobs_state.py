@@ -417,3 +417,14 @@ def test_losses_read_no_value(tmp_path):
     toy.capture(step)
     with toy.job, pytest.raises(IndexError, match="out of bounds"):
         F.cross_entropy(torch.zeros(1, 3), torch.tensor([5]))
+
+
+def test_names_that_are_long_or_no_ascii(tmp_path):
+    model = torch.nn.Module()
+    for name in ("ä" * 20, "ö" * 20, "x" * 300, "y" + "x" * 299):
+        model.add_module(name, torch.nn.Linear(4, 3))
+    model.forward = lambda x: sum(m(x) for m in model.children())
+    toy = Toy(tmp_path, model=model)  # noqa: F811
+    toy.capture()
+    names = [leaf.name for leaf in toy.program.leaves]
+    assert len(set(names)) == 8 and max(map(len, names)) == 255

@@ -31,6 +31,9 @@ def lower(recorded: Recorded, start: dict[str, Tensor], steps: Steps, program: P
         place = recorder.place(c.value)
         leaves.append((c.name, place, _leaf(low, c.name, place, c.at(0))))
     low.run()
+    program.names = {
+        leaf.name: name for leaf, (name, _, _) in zip(program.leaves, leaves, strict=True)
+    }
     _outputs(low, leaves, recorded.loss)
     return low
 
@@ -39,7 +42,8 @@ def _leaf(low: Lower, name: str, place: Place, start: Tensor) -> Value:
     if place.dtype not in INTEGERS and place.dtype is not torch.float32:
         raise Error(f"{name} is {place.dtype}; a state is float32, or integers of 32 bits")
     code, dims = code_of(place.dtype), fitting(place.size)
-    value = low.program.leaf(_ascii(name), code, dims)
+    value = low.program.leaf(name, code, dims)
+    called = low.program.leaves[-1].name
     if code == I32:
         value = _bounded(low, name, value, start)
     try:
@@ -54,10 +58,10 @@ def _leaf(low: Lower, name: str, place: Place, start: Tensor) -> Value:
         content = content.astype("<i4")
     first = content.reshape(-1)[0]
     if code == F32 and (content.view("<u4") == content.view("<u4").reshape(-1)[0]).all():
-        init.output.append(init.emit("fill", shape=dims, value=float(first), called=_ascii(name)))
+        init.output.append(init.emit("fill", shape=dims, value=float(first), called=called))
         return value
-    data = low.program.constant(_ascii(name), content)
-    copied = init.emit("reshape", data, shape=dims, dtype=code, called=_ascii(name))
+    data = low.program.constant(called, content)
+    copied = init.emit("reshape", data, shape=dims, dtype=code, called=called)
     init.output.append(copied)
     return value
 
@@ -85,10 +89,6 @@ def _check_growth(name: str, leaf: Value, v: Value) -> None:
             f"{name}: integers of the state may leave {leaf.low}..{leaf.high} in so many steps; "
             "nothing proves that they stay within 32 bits"
         )
-
-
-def _ascii(name: str) -> str:
-    return "".join(c if " " <= c <= "~" else "?" for c in name)
 
 
 def _outputs(low: Lower, leaves: list[tuple[str, Place, Value]], loss: Place | None) -> None:

@@ -62,8 +62,10 @@ class Recorded:
         loss: Place | None,
         starts: dict[str, Place],
         ends: dict[str, Place],
+        given: list[Place],
     ) -> None:
         self.recorder, self.loss, self.starts, self.ends = recorder, loss, starts, ends
+        self.given = given  # data, and the step's number
 
 
 class Steps:
@@ -106,9 +108,8 @@ class Steps:
             self.mode.counts = self.kept.count(number)
             now = self.setting.each()
             starts = {name: recorder.declare(now[name]) for name in state}
-            for source in self.setting.sources:
-                recorder.declare(source.tensor)
-            recorder.declare(self.mode.number)
+            tensors = [*[s.tensor for s in self.setting.sources], self.mode.number]
+            given = [recorder.declare(t) for t in tensors]
             for c in self.mode.corrections.values():
                 c.begin(number)
                 recorder.declare(c.value)
@@ -117,7 +118,7 @@ class Steps:
             with recording(recorder, reproducible()), self.in_mode(recording=True):
                 loss = self.step()
             place, ends = self._loss(recorder, loss), self._ends(recorder, state)
-            return Recorded(recorder, place, starts, ends)
+            return Recorded(recorder, place, starts, ends, given)
 
     @staticmethod
     def _loss(recorder: Recorder, loss: Any) -> Place | None:
@@ -140,6 +141,15 @@ class Comparison:
         self.first, self.columns = first.recorder, columns
         self.others = [(step, r.recorder) for step, r in others]
         self._ends = [("the loss", [r.loss for r in (first, *[r for _, r in others])])]
+        # Storages of the first recording in each other one.
+        known = [*first.starts.values(), *first.given]
+        self._same = [
+            {
+                p.storage: q.storage
+                for p, q in zip(known, [*r.starts.values(), *r.given], strict=True)
+            }
+            for _, r in others
+        ]
         for name in first.ends:
             self._ends.append((name, [r.ends.get(name) for r in (first, *[r for _, r in others])]))
         self.problems: list[Problem] = []
@@ -151,7 +161,7 @@ class Comparison:
                 return
         for i, event in enumerate(self.first.events):
             many = [r.events[i] for _, r in self.others]
-            if any((e.kind, e.name) != (event.kind, event.name) for e in many):
+            if any(_kind(e) != _kind(event) for e in many):
                 self._branch(self.others[0][0], self.others[0][1])
                 return
             args = [event.args, *[e.args for e in many]]
@@ -161,6 +171,8 @@ class Comparison:
             )
             self.first.events[i] = merged
             self._before(event, many)
+            for i, place in enumerate((*event.outs, *event.writes)):
+                self._place(event, [place, *[[*e.outs, *e.writes][i] for e in many]])
         for name, places in self._ends:
             event = Event("", name, (), {}, [], [], NOWHERE, {})
             if any(p is not None for p in places):
@@ -168,7 +180,7 @@ class Comparison:
 
     def _branch(self, step: int, other: Recorder) -> None:
         for a, b in zip(self.first.events, other.events):
-            if (a.kind, a.name) != (b.kind, b.name):
+            if _kind(a) != _kind(b):
                 where = f"steps 0 and {step} compute different things from here on"
                 self.problems.append(Problem(a.site, a.name, where))
                 return
@@ -206,6 +218,8 @@ class Comparison:
             return first
         consts = [v.const for v in values]
         if all(c is None for c in consts):
+            if not all(self._is_same(i, first, v) for i, v in enumerate(values[1:])):
+                self._differs(event, "it reads or writes other memory from step to step")
             return first
         if any(c is None for c in consts):
             self._differs(event, "what it reads depends on the data at one step, at another not")
@@ -218,6 +232,15 @@ class Comparison:
                 return found
         self._differs(event, CHANGES)
         return first
+
+    def _is_same(self, other: int, p: Place, q: Place) -> bool:
+        """Whether two places are one, in the first and another recording. Memory that is new stands
+        for what stands in its place."""
+        same = self._same[other]
+        if p.storage not in same and q.storage not in same.values():
+            same[p.storage] = q.storage
+        own = (same.get(p.storage), p.offset, p.stride, p.dtype)
+        return own == (q.storage, q.offset, q.stride, q.dtype)
 
     def _number(self, event: Event, values: list[Any]) -> Any:
         if all(isinstance(v, float) for v in values) and event.kind == "torch":
@@ -255,6 +278,10 @@ ADVICE = (
 )
 NOWHERE = Site("", "", False, "")
 CHANGES = "what it reads is another constant from step to step: data that is not declared"
+
+
+def _kind(event: Event) -> Any:
+    return event.kind, event.name, len(event.outs), len(event.writes)
 
 
 def _equal(a: Any, b: Any) -> bool:

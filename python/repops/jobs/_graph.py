@@ -249,11 +249,18 @@ class Program:
     def __init__(self, seed: int = 0, steps: int = 1, interval: int = 1) -> None:
         self.seed, self.steps, self.interval = seed, steps, interval
         self.leaves: list[Leaf] = []
+        self.names: dict[str, str] = {}  # of leaves: what they are called where they come from
         self.data: list[Data] = []
         self.init, self.step = Graph(self, False), Graph(self, True)
         self._content: dict[Any, Value] = {}
 
     def leaf(self, name: str, dtype: int, dims: Sequence[int]) -> Value:
+        """A tensor of the state; its name, of ASCII and no longer than names may be, is its own."""
+        name = "".join(c if " " <= c <= "~" else "?" for c in name)[-NAME_MAX:]
+        taken, whole = {leaf.name for leaf in self.leaves}, name
+        while name in taken:
+            more = f".{len(self.leaves)}"
+            name = whole[len(more) :] + more if len(whole) + len(more) > NAME_MAX else whole + more
         self.leaves.append(Leaf(name, dtype, tuple(dims)))
         return Value("leaf", len(self.leaves) - 1, dtype, tuple(dims))
 

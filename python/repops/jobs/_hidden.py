@@ -239,9 +239,11 @@ def values_of(step: Any, called: Iterable[Any] = (), **objects: Any) -> Found:
 
 
 def changed(before: Found, after: Found) -> list[str]:
-    """Paths whose values differ, or that one of both lacks."""
+    """Paths whose values differ, or that one of both lacks; of a list that has grown its own path
+    alone."""
     names = [n for n in after if before.get(n, _NONE) != after[n]]
-    return names + [n for n in before if n not in after]
+    names += [n for n in before if n not in after]
+    return [n for n in names if not any(n.startswith((f"{m}[", f"{m}.")) for m in names)]
 
 
 _NONE = object()

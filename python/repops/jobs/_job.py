@@ -216,20 +216,27 @@ class _Captured:
     def run(self) -> None:
         fresh = self._fresh()
         state = self._state(fresh)
-        first = self._record(0, state)
-        more = self._written(first, state)
-        if more:  # the first step has written what it held already
-            state += more
-            first = self._record(0, state)
-        lazy = self._compare_fresh(fresh)
         probes = _schedule.probes(self.steps.columns, self.job.steps)
-        others = [(number, self._record(number, state)) for number in probes]
+        first, lazy, others, more = self._recordings(state, fresh, probes)
+        if more:  # the first step has written what it held already
+            first, lazy, others, _ = self._recordings([*state, *more], fresh, probes)
         comparison = Comparison(first, others, self.steps.columns)
         comparison.run()
         self.problems += comparison.problems
         self._strangers(first)
         self._made_late(lazy)
         self._lower(first)
+
+    def _recordings(self, state: list[str], fresh: dict[str, Tensor], probes: list[int]) -> Any:
+        """A recording of step 0, what it leaves otherwise than the first step did, other recordings
+        by their steps, and what any of them has written that is not declared as state."""
+        first = self._record(0, state)
+        lazy, more = self._compare_fresh(fresh), self._written(first, state)
+        others = []
+        for number in probes:
+            others.append((number, self._record(number, state)))
+            more += [n for n in self._written(others[-1][1], state) if n not in more]
+        return first, lazy, others, more
 
     def _fresh(self) -> dict[str, Tensor]:
         """The state after a first step, with what optimizers make in it."""
@@ -371,7 +378,7 @@ class _Captured:
             for c in self.steps.mode.corrections.values():
                 here[c.name] = c.at(number + 1)
             for name, t in there.items():
-                own = here[name]
+                own = here[self.program.names[name]]
                 own = own.to(torch.int32) if not own.is_floating_point() else own
                 if not same_bits(own.reshape(t.shape), t):
                     raise Error(f"{name} differs after step {number + 1} of the block and of verde")

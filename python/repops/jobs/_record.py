@@ -83,12 +83,12 @@ class Problem(NamedTuple):
 class _Storage:
     """identity is kept from being used again by a weak reference."""
 
-    __slots__ = ("number", "start", "size", "elements", "weak", "outside")
+    __slots__ = ("number", "start", "size", "elements", "dtype", "weak", "outside")
 
     def __init__(self, number: int, t: Tensor) -> None:
         s = t.untyped_storage()
         self.number, self.start, self.size = number, s.data_ptr(), s.nbytes()
-        self.elements = self.size // t.element_size()
+        self.elements, self.dtype = self.size // t.element_size(), t.dtype
         self.weak = StorageWeakRef(s)
         self.outside = True  # it was there before the step
 
@@ -121,6 +121,7 @@ class Recorder:
         self._empty: set[int] = set()  # those whose content is not defined
         # Constants that were there before the step, and where they are read first.
         self.strangers: dict[int, tuple[Site, Place]] = {}
+        self._written: set[int] = set()  # storages to which constants were written
         self._known: set[int] = set()  # storages that may be constants
 
     # ---- places ----
@@ -138,6 +139,11 @@ class Recorder:
 
     def elements(self, storage: int) -> int:
         return self._storages[storage].elements
+
+    def is_reading(self, p: Place) -> bool:
+        """Whether it reads a storage as what it is, not its bytes as another type."""
+        own = self._storages[p.storage].dtype
+        return p.dtype is own or (own, p.dtype) == (torch.bool, torch.uint8)
 
     def made(self, t: Tensor) -> Place:
         """The place of a new tensor, or of a view of one that is known."""
@@ -197,9 +203,9 @@ class Recorder:
         self._known.add(self.place(t).storage)
 
     def undeclared(self, t: Tensor) -> bool:
-        """Whether it was a constant, and the step has written to it."""
+        """Whether the step has written to it, and it was taken for a constant."""
         storage = self.place(t).storage
-        return storage in self.live and storage not in self._declared
+        return storage in self.live | self._written and storage not in self._declared
 
     def end(self, t: Tensor) -> Place:
         """The place of what the step leaves, with its content where that is constant."""
@@ -253,6 +259,10 @@ class Recorder:
         for p in made:
             (self._empty.add if empty else self._empty.discard)(p.storage)
 
+    def written(self, places: Sequence[Place]) -> None:
+        """By constants."""
+        self._written.update(p.storage for p in places)
+
     def refuse(self, name: str, why: str) -> None:
         self.problems.append(Problem(self.site, name, why))
 
@@ -286,6 +296,7 @@ class Recorder:
         to = [p for p in outs if p is not None]
         if not self.is_live(ins) and not self.is_live(to):
             self.constant(to)
+            self.written(to)
             return
         before = self.prepare(ins, to)
         self.put(kind, name, ins, attributes, outs, [], before)
@@ -475,7 +486,8 @@ FUSED = {
 # ---- torch's operators ----
 
 # What they leave in memory is not defined.
-_UNDEFINED = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize_"}
+_EMPTY = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
+_UNDEFINED = {*_EMPTY, "resize_"}
 _READS = {"_local_scalar_dense", "equal", "is_nonzero", "item"}  # Python reads a number
 _LIFTED = {"lift_fresh", "lift_fresh_copy", "lift"}
 _REPLACES = {"copy_", "zero_", "fill_"}  # what was there before does not count
@@ -543,10 +555,13 @@ class Below(TorchDispatchMode):
             return func(*args, **kwargs)
         if not live or base in _UNDEFINED:
             out = func(*args, **kwargs)
+            if base in _EMPTY:  # else what is never written to differs from step to step
+                out.zero_()
             known = {p.storage for p in (*places(given), *places(named))}
             made = [r.made(t) for t in tensors([out])]  # views show what is known
             made = [p for p in made if p.storage not in known] + writes
             r.constant([p for p in made if p.storage not in r.live], base in _UNDEFINED)
+            r.written(writes)
             return out
         if torch.Tag.inplace_view in func.tags:
             return func(*args, **kwargs)
