@@ -366,7 +366,7 @@ def run_of(tmp_path, how):
     toy = Toy(tmp_path / str(how), model=Net(how))  # noqa: F811
 
     def step():
-        x = toy.x.clone().requires_grad_() if how else toy.x
+        x = toy.x.requires_grad_() if how else toy.x
         return toy.train(toy.model(x).square().mean())
 
     toy.capture(step)

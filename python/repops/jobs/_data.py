@@ -41,7 +41,9 @@ class Source:
         self._load, self._lower = load, lower
 
     def load(self, step: int) -> None:
+        """As if it was a new tensor, of which nobody has asked for a gradient."""
         with torch.no_grad():
+            self.tensor.requires_grad_(False).grad = None
             self.tensor.copy_(self._load(step).reshape(self.tensor.shape))
 
     def lower(self, low: Lower) -> Value:

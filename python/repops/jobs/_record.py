@@ -83,11 +83,12 @@ class Problem(NamedTuple):
 class _Storage:
     """identity is kept from being used again by a weak reference."""
 
-    __slots__ = ("number", "start", "size", "elements", "dtype", "weak", "outside")
+    __slots__ = ("number", "identity", "start", "size", "elements", "dtype", "weak", "outside")
 
     def __init__(self, number: int, t: Tensor) -> None:
         s = t.untyped_storage()
-        self.number, self.start, self.size = number, s.data_ptr(), s.nbytes()
+        self.number, self.identity = number, s._cdata
+        self.start, self.size = s.data_ptr(), s.nbytes()
         self.elements, self.dtype = self.size // t.element_size(), t.dtype
         self.weak = StorageWeakRef(s)
         self.outside = True  # it was there before the step
@@ -121,6 +122,7 @@ class Recorder:
         self._empty: set[int] = set()  # those whose content is not defined
         # Constants that were there before the step, and where they are read first.
         self.strangers: dict[int, tuple[Site, Place]] = {}
+        self.passed: set[int] = set()  # identities of storages that the user's code passes
         self._written: set[int] = set()  # storages to which constants were written
         self._known: set[int] = set()  # storages that may be constants
 
@@ -238,7 +240,8 @@ class Recorder:
                 self._stranger(p)
 
     def _stranger(self, p: Place) -> None:
-        if p.storage not in self._known:
+        """What the library keeps for itself is none."""
+        if p.storage not in self._known and self._storages[p.storage].identity in self.passed:
             self.strangers.setdefault(p.storage, (self.site, p))
 
     def put(
@@ -608,6 +611,8 @@ class Above(TorchDispatchMode):
         r = self.recorder
         if self._depth == 0:
             r.site = r.sites.here(str(func))
+            given = tensors([args, list((kwargs or {}).values())])
+            r.passed.update(t.untyped_storage()._cdata for t in given)
         self._depth += 1
         try:
             return func(*args, **(kwargs or {}))
