@@ -346,6 +346,62 @@ def tensor_that_is_partly_written(t):
 
 
 @refused("it reads a tensor from outside of the step that is not declared")
+def counter_that_is_a_tensor(t):
+    count = torch.zeros(())
+
+    def step():
+        count.add_(1)
+        return scaled(t, 2 if (count * 2).item() > 100 else 1)
+
+    return step
+
+
+@refused("it reads a tensor from outside of the step that is not declared")
+def counter_that_is_another_tensor_each_time(t):
+    t.model.count = torch.zeros(())
+
+    def step():
+        t.model.count = t.model.count + 1
+        return scaled(t, 2 if t.model.count.item() > 100 else 1)
+
+    return step
+
+
+@refused("optimizer0.group0.lr: the step writes to this constant")
+def rate_that_is_a_tensor(t):
+    t.optimizer = torch.optim.SGD(t.model.parameters(), torch.tensor(0.1), fused=True)
+
+    def step():
+        t.optimizer.param_groups[0]["lr"].mul_(0.5)
+        return t.step()
+
+    return step
+
+
+@refused("constant0: the step writes to this constant")
+def constant_that_is_written(t):
+    queue = t.job.constant(torch.ones(8, 4))
+
+    def step():
+        queue[:4].copy_(t.x)
+        return t.train(t.model(queue).square().mean())
+
+    return step
+
+
+@refused("it draws from torch's generator, which no program has")
+def number_of_the_generator(t):
+    return lambda: scaled(t, 1 + torch.empty((), dtype=torch.int64).random_(0, 2).float())
+
+
+@refused("a number of Python differs from step to step")
+def slope_that_changes(t):
+    numbers = iter([i / 100 for i in range(100)])
+    relu = torch.nn.functional.leaky_relu
+    return lambda: t.train(relu(t.model(t.x), next(numbers)).square().mean())
+
+
+@refused("it reads a tensor from outside of the step that is not declared")
 def attribute_that_is_a_tensor(t):
     t.model.before = torch.zeros(4, 3)
 
@@ -454,6 +510,11 @@ def test_an_array_that_stays_is_a_constant(toy):  # noqa: F811
     array = np.ones((4, 4), "f4")
     for made in (torch.tensor, torch.from_numpy):
         toy.capture(lambda: toy.train(toy.model(toy.x + made(array)).square().mean()))  # noqa: B023
+
+
+def test_a_tensor_that_python_asks_may_stay(toy):  # noqa: F811
+    mask = torch.ones(3, 3).triu()
+    toy.capture(lambda: scaled(toy, 2.0 if mask[0, 1] == 1 and (mask * 2).sum() > 3 else 1.0))
 
 
 def test_a_print_is_no_state(toy):  # noqa: F811

@@ -113,7 +113,8 @@ class Steps:
             for c in self.mode.corrections.values():
                 c.begin(number)
                 recorder.declare(c.value)
-            for t in (*now.values(), *self.setting.constants.values(), *self.setting.numbers()):
+            counts = [s[k] for s, k in self.setting.counters() if isinstance(s[k], Tensor)]
+            for t in (*now.values(), *self.setting.fixed().values(), *counts):
                 recorder.known(t)
             with recording(recorder, reproducible()), self.in_mode(recording=True):
                 loss = self.step()
@@ -247,8 +248,9 @@ class Comparison:
             found = self._series(values, ())
             if found is not None:
                 return found
-        shown = " and ".join(str(v) for v in values[:2])
-        self._differs(event, f"a number of Python is {shown} at two steps; {ADVICE}")
+        shown = "is " + " and ".join(str(v) for v in values[:2]) + " at two steps"
+        shown = shown if event.kind == "torch" else "differs from step to step"  # these are bits
+        self._differs(event, f"a number of Python {shown}; {ADVICE}")
         return values[0]
 
     def _series(self, values: list[float], size: Sequence[int]) -> Series | None:

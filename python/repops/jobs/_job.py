@@ -176,6 +176,8 @@ class Job:
             captured = _Captured(self, steps, kept)
             captured.run()
             self._captured = captured
+        except LeftoverError as error:
+            raise CaptureError([Problem(NOWHERE, "", str(error))]) from None
         finally:
             kept.set_back()
         return self.hash
@@ -223,7 +225,7 @@ class _Captured:
         comparison = Comparison(first, others, self.steps.columns)
         comparison.run()
         self.problems += comparison.problems
-        self._strangers(first)
+        self._strangers(first, [r for _, r in others])
         self._made_late(lazy)
         self._lower(first)
 
@@ -240,12 +242,8 @@ class _Captured:
 
     def _fresh(self) -> dict[str, Tensor]:
         """The state after a first step, with what optimizers make in it."""
-        watch = _hidden.Watch()
-        try:
-            with watch:
-                self.steps.run(0)
-        except LeftoverError as error:
-            raise CaptureError([Problem(NOWHERE, "", str(error))]) from None
+        with _hidden.Watch() as watch:
+            self.steps.run(0)
         self.kept.measure()
         self.called = watch.functions()
         return {n: t.clone() for n, t in self.steps.setting.tensors().items()}
@@ -324,8 +322,16 @@ class _Captured:
             for name in [n for n in names if n in made] or made or names:
                 self._refuse(name, LAZY)
 
-    def _strangers(self, recorded: Recorded) -> None:
-        for site, place in recorded.recorder.strangers.values():
+    def _strangers(self, recorded: Recorded, others: list[Recorded]) -> None:
+        for name, t in self.steps.setting.fixed().items():
+            if recorded.recorder.undeclared(t):
+                self._refuse(name, FIXED)
+        found = list(recorded.recorder.strangers.values())
+        asked = [r.recorder.asked for r in (recorded, *others)]
+        for key, (site, place, held) in asked[0].items():
+            if any(key not in a or not same_bits(a[key][2], held) for a in asked):
+                found.append((site, place))
+        for site, place in found:
             shape = f"{list(place.size)} {str(place.dtype).removeprefix('torch.')}"
             self.problems.append(Problem(site, "", f"{STRANGER} ({shape})"))
 
@@ -411,6 +417,7 @@ GRADS = (
     "capture"
 )
 GONE = "the step takes it away"
+FIXED = "the step writes to this constant; keep it as a buffer of a model"
 SHARED = "after the step it is in the same memory as another tensor of the state; clone it"
 STRANGER = (
     "it reads a tensor from outside of the step that is not declared; give data by job.windows, "

@@ -115,10 +115,15 @@ class Setting:
             found.setdefault(storage_of(t), (name, t))
         return dict(found.values())
 
-    def numbers(self) -> list[Tensor]:
-        """Numbers of optimizers that are tensors."""
-        values = [v for o in self.optimizers for g in o.param_groups for v in g.values()]
-        return [v for v in values if isinstance(v, Tensor)]
+    def fixed(self) -> dict[str, Tensor]:
+        """Tensors that no step may change: constants, and numbers of optimizers."""
+        found = dict(self.constants)
+        for o, optimizer in enumerate(self.optimizers):
+            for g, group in enumerate(optimizer.param_groups):
+                for key, value in group.items():
+                    if isinstance(value, Tensor):
+                        found[f"optimizer{o}.group{g}.{key}"] = value
+        return found
 
     def counters(self) -> list[tuple[dict[str, Any], str]]:
         """Where optimizers count their steps."""

@@ -119,6 +119,7 @@ class Mode:
             raise Leftover("an optimizer takes another number of steps than in the step before")
         if key not in self.corrections:
             c = self.corrections[key] = Correction(*key)
-            c.begin(self._step)
+            with _disable_current_modes():
+                c.begin(self._step)
             _context.current().watcher.declare(c.value)
         return self.corrections[key].take(taken)

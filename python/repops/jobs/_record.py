@@ -124,6 +124,8 @@ class Recorder:
         self.strangers: dict[int, tuple[Site, Place]] = {}
         self.passed: set[int] = set()  # identities of storages that the user's code passes
         self._written: set[int] = set()  # storages to which constants were written
+        # The same of those that Python alone has seen, with what they held then.
+        self.asked: dict[int, tuple[Site, Place, Tensor]] = {}
         self._known: set[int] = set()  # storages that may be constants
 
     # ---- places ----
@@ -243,6 +245,16 @@ class Recorder:
         """What the library keeps for itself is none."""
         if p.storage not in self._known and self._storages[p.storage].identity in self.passed:
             self.strangers.setdefault(p.storage, (self.site, p))
+
+    def outside(self, read: Sequence[Place]) -> None:
+        """What is computed from constants alone may come from outside, if it never changes."""
+        for p in read:
+            s = self._storages[p.storage]
+            if p.storage in self.live | self._known or not p.numel or not s.outside:
+                continue
+            if s.identity in self.passed and s.identity not in self.asked:
+                whole = Place(s.number, 0, (s.elements,), (1,), s.dtype)
+                self.asked[s.identity] = (self.site, whole, self.content(whole))
 
     def put(
         self,
@@ -492,6 +504,8 @@ FUSED = {
 _EMPTY = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
 _UNDEFINED = {*_EMPTY, "resize_"}
 _READS = {"_local_scalar_dense", "equal", "is_nonzero", "item"}  # Python reads a number
+_SHAPES = {*_UNDEFINED, "zeros_like", "ones_like", "full_like", "rand_like", "randn_like"}
+_SHAPES |= {"new_zeros", "new_ones", "new_full"}  # they read no element
 _LIFTED = {"lift_fresh", "lift_fresh_copy", "lift"}
 _REPLACES = {"copy_", "zero_", "fill_"}  # what was there before does not count
 
@@ -555,6 +569,7 @@ class Below(TorchDispatchMode):
         if base in _READS:
             if live:
                 r.refuse(str(func), READ)
+            r.outside(read)
             return func(*args, **kwargs)
         if not live or base in _UNDEFINED:
             out = func(*args, **kwargs)
@@ -563,6 +578,8 @@ class Below(TorchDispatchMode):
             known = {p.storage for p in (*places(given), *places(named))}
             made = [r.made(t) for t in tensors([out])]  # views show what is known
             made = [p for p in made if p.storage not in known] + writes
+            if made and base not in _SHAPES:  # else it is a view, or reads no element
+                r.outside(read)
             r.constant([p for p in made if p.storage not in r.live], base in _UNDEFINED)
             r.written(writes)
             return out
