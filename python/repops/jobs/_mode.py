@@ -15,6 +15,8 @@ from ..torch import _optimizers
 from ..torch._call import Leftover, run
 
 Tensor = torch.Tensor
+RANDOM = "random numbers of a step that are not dropout's or Bernoulli's"
+OTHER = "it draws from a generator that is given; leave generator out"
 WORD = 1 << 32
 STREAMS = 1 << 32  # draws that a step may have
 
@@ -97,19 +99,21 @@ class Mode:
     def bernoulli(self, shape: Sequence[int], p: float, generator: Any = None) -> Tensor:
         """1 with probability p, else 0."""
         if generator is not None:
-            raise Leftover("it draws from a generator that is given; leave generator out")
+            self._refuse(OTHER)
         self._stream = self._draw()
         threshold = min(WORD - 1, int((1 - p) * WORD + 0.5))
         return self._dropped(torch.ones(tuple(shape)), threshold, 1.0)
 
     def key(self) -> int:
-        """Other random numbers have no operator that knows the step."""
-        why = "random numbers of a step that are not dropout's or Bernoulli's"
-        watcher = _context.current().watcher
-        if watcher is None:
-            raise Leftover(why)
-        watcher.refuse("random numbers", why)
+        """Other random numbers have no operator that knows the step: whoever records refuses."""
+        self._refuse(RANDOM)
         return 0
+
+    @staticmethod
+    def _refuse(why: str) -> None:
+        watcher = _context.current().watcher
+        if watcher is not None:
+            watcher.refuse("random numbers", why)
 
     def correction(self, beta: float, count: int, of: Tensor) -> Tensor:
         """1 - beta^count, where the parameter has taken so many steps."""
