@@ -65,6 +65,21 @@ def item(t):
     return lambda: scaled(t, t.loss().item())
 
 
+@refused(r"test_jobs_hidden.py:\d+: numpy: Python reads a number that depends")
+def numbers_by_numpy(t):
+    return lambda: scaled(t, 2 if t.x.numpy().sum() > 1e9 else 1)
+
+
+@refused(r"test_jobs_hidden.py:\d+: __array__: Python reads a number that depends")
+def numbers_by_asarray(t):
+    return lambda: scaled(t, 2 if np.asarray(t.x).sum() > 1e9 else 1)
+
+
+@refused(r"test_jobs_hidden.py:\d+: tolist: Python reads a number that depends")
+def numbers_by_tolist(t):
+    return lambda: scaled(t, 2 if t.loss().tolist() > 1e9 else 1)
+
+
 @refused(r"step: count: a step changes this value of Python")
 def counter_in_a_closure(t):
     count = 0
@@ -504,6 +519,13 @@ def test_a_counter_that_is_as_before_after_one_step(toy):  # noqa: F811
 
     toy.capture(step)
     assert "turn" in [leaf.name for leaf in toy.program.leaves]
+
+
+def test_recording_leaves_tensors_as_they_were(toy):  # noqa: F811
+    names = ("numpy", "tolist", "__array__", "__dlpack__", "item")
+    before = [getattr(torch.Tensor, n) for n in names], set(vars(torch.Tensor))
+    toy.refused(numbers_by_numpy(toy))
+    assert ([getattr(torch.Tensor, n) for n in names], set(vars(torch.Tensor))) == before
 
 
 def test_an_array_that_stays_is_a_constant(toy):  # noqa: F811

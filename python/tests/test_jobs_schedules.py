@@ -142,6 +142,19 @@ def test_a_scheduler_that_the_step_moves_itself(tmp_path):
     assert words in toy.refused(step)
 
 
+@pytest.mark.parametrize("limit", [0.02, 0.1, 0.19])
+def test_a_branch_on_the_rate(tmp_path, limit):
+    """Above the limit in the middle of the schedule alone."""
+    toy = Toy(tmp_path, STEPS)  # noqa: F811
+    scheduler = SCHEDULERS["cycle"](toy.optimizer)
+
+    def step():
+        rate = toy.optimizer.param_groups[0]["lr"]
+        return toy.train(toy.loss() * 2 if rate > limit else toy.loss())
+
+    assert "compute different things from here on" in toy.refused(step, scheduler)
+
+
 def test_a_table_is_a_rate_too(tmp_path):
     toy = Toy(tmp_path, STEPS)  # noqa: F811
     rate = toy.job.table(np.linspace(0.1, 0.01, STEPS, dtype="f4"))

@@ -30,16 +30,9 @@ class CaptureError(Error):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = list(problems)
-        lines = [_told(p) for p in _distinct(self.problems)]
+        lines = list(dict.fromkeys(_told(p) for p in self.problems))
         more = f"\n  and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
         super().__init__("the step is no program:\n  " + "\n  ".join(lines[:SHOWN]) + more)
-
-
-def _distinct(problems: Sequence[Problem]) -> list[Problem]:
-    found: dict[Any, Problem] = {}
-    for p in problems:
-        found.setdefault((p.site.place, p.site.backward, p.name, p.why), p)
-    return list(found.values())
 
 
 def _told(p: Problem) -> str:

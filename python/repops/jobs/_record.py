@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from .. import _context
 from .._library import Attention, Error
 from ..torch._integers import tensors
+from ..torch._mode import user_frame
 from ..torch._sites import Site, Sites
 from ..torch.functional import KERNELS
 
@@ -638,9 +640,45 @@ class Above(TorchDispatchMode):
 
 
 @contextlib.contextmanager
+def _reading(recorder: Recorder) -> Iterator[None]:
+    """Notes what no dispatcher sees: that Python takes a tensor's numbers all at once."""
+    own = vars(Tensor)
+    before = {name: own.get(name) for name in _TAKES}
+    for name in _TAKES:
+        setattr(Tensor, name, _noted(recorder, name, getattr(Tensor, name)))
+    try:
+        yield
+    finally:
+        for name, function in before.items():
+            if function is None:
+                delattr(Tensor, name)
+            else:
+                setattr(Tensor, name, function)
+
+
+_TAKES = ("numpy", "tolist", "__array__", "__dlpack__")
+
+
+def _noted(recorder: Recorder, name: str, function: Any) -> Any:
+    def take(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        with _disable_current_modes():
+            p = recorder.place(self)
+            if recorder.is_live([p]):
+                recorder.site = recorder.sites.here(name)
+                recorder.refuse(name, READ)
+            frame = sys._getframe(1)
+            if user_frame(frame)[0] is frame:  # else what torch and this package keep is read
+                recorder.passed.add(self.untyped_storage()._cdata)
+                recorder.outside([p])
+        return function(self, *args, **kwargs)
+
+    return take
+
+
+@contextlib.contextmanager
 def recording(recorder: Recorder, block: Any) -> Iterator[None]:
     """Everything inside is recorded; block: what to enter meanwhile."""
-    with Below(recorder), block, Above(recorder), recorder.sites:
+    with Below(recorder), block, Above(recorder), recorder.sites, _reading(recorder):
         context = _context.current()
         context.watcher = recorder
         try:

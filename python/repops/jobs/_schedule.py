@@ -59,16 +59,18 @@ def _step(scheduler: Any) -> None:
 
 
 def probes(columns: dict[str, Any], steps: int) -> list[int]:
-    """Other steps that are recorded too: the next one and the last, and such that numbers that
-    change differ from what they are at step 0, and from each other."""
+    """Other steps that are recorded too: the next one and the last; those at which numbers that
+    change are greatest and least, as code may ask which side of a limit they are on; and such that
+    these numbers differ from what they are at step 0, and from each other."""
     found = [1, steps - 1] if steps > 2 else [steps - 1]
     matrix = np.array(list(columns.values()), "<f4")
+    found += [int(at) for row in matrix for at in (np.argmax(row), np.argmin(row))]
     for i, row in enumerate(matrix):
         for other in (np.full_like(row, row[0]), *matrix[:i]):
             apart = row != other
             if apart.any() and not apart[[0, *found]].any():
                 found.append(int(np.argmax(apart)))
-    return found
+    return [at for at in dict.fromkeys(found) if at or steps == 1]
 
 
 def put(optimizers: Sequence[Any], columns: dict[str, Any], step: int) -> None:
