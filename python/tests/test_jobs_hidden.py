@@ -4,6 +4,7 @@ import ctypes
 import datetime
 import functools
 import itertools
+import logging
 import os
 import random
 import sys
@@ -539,9 +540,10 @@ def test_a_tensor_that_python_asks_may_stay(toy):  # noqa: F811
     toy.capture(lambda: scaled(toy, 2.0 if mask[0, 1] == 1 and (mask * 2).sum() > 3 else 1.0))
 
 
-def test_a_print_is_no_state(toy):  # noqa: F811
+def test_what_is_printed_is_no_state(toy):  # noqa: F811
     def step():
         print("a step", file=sys.stderr)
+        logging.getLogger("a step").warning("a step")
         return toy.step()
 
     toy.capture(step)

@@ -110,19 +110,24 @@ def test_averages_of_weights(toy):  # noqa: F811
     assert "own.weight" in names and "by_hand.bias" in names and len(names) == 6
 
 
-def test_averaged_models_count_in_a_tensor(toy):  # noqa: F811
-    """torch's AveragedModel asks that tensor whether it is 0."""
-    ema = torch.optim.swa_utils.AveragedModel(
-        toy.model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9)
-    )
+def test_averaged_models(toy):  # noqa: F811
+    """torch's AveragedModel copies the first time that it is updated, so that comes before."""
+    swa = torch.optim.swa_utils
+    ema = swa.AveragedModel(toy.model, multi_avg_fn=swa.get_ema_multi_avg_fn(0.9))
 
     def step():
         loss = toy.step()
         ema.update_parameters(toy.model)
         return loss
 
-    with pytest.raises(Exception, match="Python reads a number"):
-        toy.capture(step, model={"model": toy.model, "ema": ema})
+    models = {"model": toy.model, "ema": ema}
+    with pytest.raises(repops.Error, match="compute different things from here on"):
+        toy.capture(step, model=models)
+    with toy.job:
+        ema.update_parameters(toy.model)
+    toy.capture(step, model=models)
+    assert "ema.module.weight" in [leaf.name for leaf in toy.program.leaves]
+    assert ema.n_averaged.item() == 1
 
 
 def test_a_buffer_that_each_step_replaces(toy):  # noqa: F811

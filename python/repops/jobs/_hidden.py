@@ -9,6 +9,7 @@ import datetime
 import functools
 import gc
 import io
+import logging
 import os
 import random
 import sys
@@ -315,6 +316,8 @@ class Watch:
 
     def _note(self, frame: types.FrameType | None, what: str) -> None:
         while frame and _is_standard(frame.f_code.co_filename):
+            if frame.f_code.co_filename == logging.__file__:  # nobody reads a record's time
+                return
             frame = frame.f_back
         if frame and user_frame(frame)[0] is frame:
             self.outside.append((what, f"{frame.f_code.co_filename}:{frame.f_lineno}"))

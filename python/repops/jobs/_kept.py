@@ -18,6 +18,13 @@ Tensor = torch.Tensor
 GRADIENT = "grad"  # the last part of the name of a gradient that outlives a step
 
 
+AVERAGES = "n_averaged"  # of torch's AveragedModel, which asks whether it is 0
+
+
+def _counts_averages(module: Any, key: str) -> bool:
+    return key == AVERAGES and isinstance(module, torch.optim.swa_utils.AveragedModel)
+
+
 class Slot:
     """Where a tensor is kept: under a key of a dictionary, or as a parameter's gradient."""
 
@@ -77,7 +84,7 @@ class Setting:
                 for where, module in model.named_modules():
                     own = f"{prefix}{where}." if where else prefix
                     for key, t in getattr(module, kind).items():
-                        if t is not None:
+                        if t is not None and not _counts_averages(module, key):
                             names.setdefault(id(t), own + key)
                             yield Slot(own + key, getattr(module, kind), key)
         for o, optimizer in enumerate(self.optimizers):
@@ -126,9 +133,11 @@ class Setting:
         return found
 
     def counters(self) -> list[tuple[dict[str, Any], str]]:
-        """Where optimizers count their steps."""
+        """Where optimizers count their steps, and averages of models what went into them."""
         states = [s for o in self.optimizers for s in o.state.values()]
-        return [(s, k) for s in states for k in COUNTERS if k in s]
+        found = [(s, k) for s in states for k in COUNTERS if k in s]
+        modules = [m for k in self.models.values() for m in k.modules()]
+        return found + [(m._buffers, AVERAGES) for m in modules if _counts_averages(m, AVERAGES)]
 
 
 class Kept:
