@@ -328,6 +328,59 @@ def test_an_optimizer_that_takes_several_steps_in_one(tmp_path, own):
     assert "correction.0.9.4.2" in {n.name for n in toy.program.leaves}
 
 
+def test_two_optimizers_of_one_parameter(tmp_path):
+    toy = Toy(tmp_path, optimizer=torch.optim.AdamW, fused=True)  # noqa: F811
+    second = torch.optim.AdamW(toy.model.parameters(), 1e-2, fused=True)
+
+    def step():
+        loss = toy.loss()
+        loss.backward()
+        toy.optimizer.step()
+        second.step()
+        second.step()
+        second.zero_grad()
+        return loss
+
+    toy.capture(step, optimizer=[toy.optimizer, second])
+    names = {leaf.name for leaf in toy.program.leaves}
+    assert {
+        "bias.exp_avg",
+        "bias.optimizer1.exp_avg",
+        "correction.0.9",
+        "correction.0.9.0.2",
+    } < names
+
+
+def test_what_modules_and_hooks_do(tmp_path):
+    """Parametrizations, hooks of gradients, optimizers in hooks, a set of parameters."""
+    norms = torch.nn.utils.parametrizations
+    model = torch.nn.Sequential(
+        norms.weight_norm(torch.nn.Linear(4, 5)), norms.spectral_norm(torch.nn.Linear(5, 3))
+    )
+    toy = Toy(tmp_path, model=model)  # noqa: F811
+    last = model[1].bias
+    last.register_hook(lambda g: g * 2)
+    own = torch.optim.SGD([last], 0.1, momentum=0.9)
+
+    def hook(p):
+        own.step()
+        own.zero_grad()
+
+    last.register_post_accumulate_grad_hook(hook)
+    chosen = set(model[0].parameters())
+
+    def step():
+        loss = toy.loss()
+        loss.backward()
+        with torch.no_grad():
+            for p in chosen:
+                p.sub_(p.grad * 0.1)
+        model.zero_grad()
+        return loss
+
+    toy.capture(step, optimizer=own)
+
+
 def test_adapters_of_peft(tmp_path):
     peft = pytest.importorskip("peft")
     model = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.ReLU(), torch.nn.Linear(6, 3))

@@ -102,7 +102,10 @@ class _Search:
             for i, item in enumerate(value):
                 self.look(f"{path}[{i}]", item)
         elif isinstance(value, (set, frozenset)):
-            self._note(path, sorted(map(repr, value)))
+            plain = [repr(v) for v in value if isinstance(v, PLAIN)]
+            self._note(path, (len(value), sorted(plain)))
+            for i, item in enumerate(v for v in value if not isinstance(v, PLAIN)):
+                self.look(f"{path}[{i}]", item)
         elif isinstance(value, _GENERATORS):
             self._note(path, _state_of(value))
         elif isinstance(value, types.GeneratorType):

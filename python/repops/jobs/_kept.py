@@ -79,6 +79,7 @@ class Setting:
         """Where parameters, buffers, what optimizers keep and gradients are; those that are not
         there yet, or no more, are left out."""
         names: dict[int, str] = {}
+        taken: set[str] = set()  # of optimizers' state
         for kind in ("_parameters", "_buffers"):
             for prefix, model in self.models.items():
                 for where, module in model.named_modules():
@@ -88,12 +89,15 @@ class Setting:
                             names.setdefault(id(t), own + key)
                             yield Slot(own + key, getattr(module, kind), key)
         for o, optimizer in enumerate(self.optimizers):
-            yield from self._of_optimizer(o, optimizer, names)
+            yield from self._of_optimizer(o, optimizer, names, taken)
         for p, name in self._trained(names):
             if p.grad is not None:
                 yield Slot(f"{name}.{GRADIENT}", p, GRADIENT)
 
-    def _of_optimizer(self, o: int, optimizer: Any, names: dict[int, str]) -> Iterator[Slot]:
+    def _of_optimizer(
+        self, o: int, optimizer: Any, names: dict[int, str], taken: set[str]
+    ) -> Iterator[Slot]:
+        """Two of them may train one parameter."""
         for g, group in enumerate(optimizer.param_groups):
             for i, p in enumerate(group["params"]):
                 if id(p) not in names:
@@ -102,7 +106,10 @@ class Setting:
                 state = optimizer.state.get(p, {})
                 for key in sorted(k for k, v in state.items() if isinstance(v, Tensor)):
                     if key not in COUNTERS:
-                        yield Slot(f"{names[id(p)]}.{key}", state, key)
+                        name = f"{names[id(p)]}.{key}"
+                        name = f"{names[id(p)]}.optimizer{o}.{key}" if name in taken else name
+                        taken.add(name)
+                        yield Slot(name, state, key)
 
     def _trained(self, names: dict[int, str]) -> Iterator[tuple[Tensor, str]]:
         """Parameters, each once, and their names."""
@@ -216,8 +223,8 @@ class Kept:
             self._rates[id(state), key] = int(state[key]) - int(start)
 
     def count(self, step: int) -> dict[int, tuple[int, int]]:
-        """Sets what optimizers count, so many steps of the job after the start. By parameters
-        (their _cdata): the start, and how much is counted in a step."""
+        """Sets what optimizers count, so many steps of the job after the start. By tensors
+        that they keep for a parameter (their _cdata): the start, and how much a step counts."""
         for state, key in self.setting.counters():
             start = self._counts.get((id(state), key), 0)
             count = int(start) + step * self._rates.get((id(state), key), 0)
@@ -226,11 +233,12 @@ class Kept:
             else:
                 state[key] = count
         return {
-            p._cdata: (int(self._counts.get((id(s), k), 0)), self._rates.get((id(s), k), 0))
+            v._cdata: (int(self._counts.get((id(s), k), 0)), self._rates.get((id(s), k), 0))
             for o in self.setting.optimizers
-            for p, s in o.state.items()
+            for s in o.state.values()
             for k in COUNTERS
-            if k in s
+            for v in s.values()
+            if k in s and isinstance(v, Tensor)
         }
 
 

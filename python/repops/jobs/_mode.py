@@ -55,8 +55,9 @@ class Correction:
 
 
 class Mode:
-    """seed: of all draws. number: the step's, i32 [1]. counts: by parameters (their
-    _cdata), how many steps they had taken before the job, and how many they take in each step."""
+    """seed: of all draws. number: the step's, i32 [1]. counts: by tensors that
+    an optimizer keeps for a parameter (their _cdata), how many steps it had taken before the job,
+    and how many it takes in each step."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -116,7 +117,7 @@ class Mode:
             watcher.refuse("random numbers", why)
 
     def correction(self, beta: float, count: int, of: Tensor) -> Tensor:
-        """1 - beta^count, where the parameter has taken so many steps."""
+        """1 - beta^count, where an optimizer that keeps this tensor has taken so many steps."""
         start, rate = self.counts.get(of._cdata, (0, 0))
         taken, key = count - start - rate * self._step, (beta, start, rate)
         if not 1 <= taken <= rate:

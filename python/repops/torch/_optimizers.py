@@ -22,7 +22,7 @@ _corrections: dict[float, list[Tensor]] = {}
 def correction(beta: float, step: int, of: Tensor | None = None) -> Tensor:
     """1 - beta^step as SPEC 9 has it: bias_correction of itself, step times, from 0. It is [1].
 
-    of: the parameter that counts so; where a step is recorded, it is a part of the job's state."""
+    of: what is kept for the parameter; where a step is recorded, this is part of a job's state."""
     job = _context.current().job
     if job is not None and of is not None and job.recording:
         return job.correction(beta, step, of)
@@ -97,7 +97,7 @@ def adamw(
     grads = [g if _lie_alike(g, p) else torch.empty_like(p).copy_(g) for g, p in zip(grads, params)]
     table, kept = (AdamwParameter * len(params))(), []
     for it, w, g, m, v, step, own in zip(table, params, grads, ms, vs, steps, decays):
-        c1, c2 = correction(beta1, step, w), correction(beta2, step, w)
+        c1, c2 = correction(beta1, step, m), correction(beta2, step, m)
         kept += [c1, c2]
         s = AdamwStep(count=w.numel(), beta1=beta1, beta2=beta2, eps=eps, decay=own)
         s.clip, s.c1, s.c2, s.rate = (t.data_ptr() for t in (clip, c1, c2, rate))
@@ -126,7 +126,7 @@ def adamw_of_largest(
     rate = lr.reshape(1).float() if isinstance(lr, Tensor) else torch.tensor([float(lr)])
     one = torch.ones(1)
     for w, g, m, v, top, step in zip(params, grads, ms, vs, tops, steps):
-        c1, c2 = correction(beta1, step, w), correction(beta2, step, w)
+        c1, c2 = correction(beta1, step, m), correction(beta2, step, m)
         m.copy_(run("adamw_m", (bits(beta1),), (m.contiguous(), g.contiguous(), one)))
         v.copy_(run("adamw_v", (bits(beta2),), (v.contiguous(), g.contiguous(), one)))
         top.copy_(maximum(top, v))
