@@ -13,7 +13,9 @@ import time
 import numpy as np
 import pytest
 import torch
-from capturing import Toy, toy  # noqa: F401
+from capturing import toy  # noqa: F401
+
+import repops.jobs
 
 COUNT = 0
 CELLS = {"count": 0}
@@ -146,6 +148,25 @@ def list_in_a_closure(t):
         return scaled(t, 2 if cells[0] > 4 else 1)
 
     return step
+
+
+@refused("words: a step changes")
+def long_list(t):
+    words = ["a"] * 5000
+
+    def step():
+        words[4000] += "a"
+        return scaled(t, 2 if len(words[4000]) > 100 else 1)
+
+    return step
+
+
+@refused("the step reaches more than 1048576 values of Python")
+def too_deep(t):
+    nested = []
+    for _ in range(5000):
+        nested = [nested]
+    return lambda: scaled(t, len(nested))
 
 
 @refused(r"CELLS\['count'\]: a step changes")
@@ -493,6 +514,13 @@ def re_search(words, text):
     found = re.search(words, text)
     assert found, text
     return found
+
+
+def test_too_many_values_are_refused(toy, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(repops.jobs._hidden, "VALUES_MAX", 2000)
+    pairs = [(i, i) for i in range(1000)]
+    words = "values of Python, too many to look for .* declare them: job.rows"
+    assert re_search(words, toy.refused(lambda: scaled(toy, len(pairs[0]))))
 
 
 # ---- what is captured rightly ----

@@ -23,11 +23,17 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from .._library import Error
 from ..torch._mode import _OWN as _TORCHS
 from ..torch._mode import user_frame
 
 COUNTERS = ("step",)  # of optimizers: a program knows its step
 VALUES_MAX = 1 << 20  # values that are looked at
+LIST_MAX = 1000  # plain values of a list that are looked at one by one
+MANY = (
+    f"the step reaches more than {VALUES_MAX} values of Python, too many to look for what it "
+    "changes; keep data out of what it names, and declare them: job.rows, job.windows, job.table"
+)
 ARRAY_BYTES_MAX = 64 << 20  # of a numpy array that is looked at
 # What these hold is declared elsewhere, or is torch's own business.
 _OWN = (torch.Tensor, torch.nn.Parameter, torch.dtype, torch.device)
@@ -63,7 +69,9 @@ class _Search:
 
     def look(self, path: str, value: Any) -> None:
         """Notes what is plain, and goes into what holds other values."""
-        if len(self.found) >= VALUES_MAX or isinstance(value, _OWN):
+        if len(self.found) >= VALUES_MAX:
+            raise Error(MANY)
+        if isinstance(value, _OWN):
             return
         if isinstance(value, PLAIN):
             self._note(path, repr(value))
@@ -98,6 +106,9 @@ class _Search:
                 else:
                     self.look(f"{path}[{type(key).__name__} {i}]", item)
         elif isinstance(value, (list, tuple)) or type(value).__name__ == "deque":
+            if len(value) > LIST_MAX and all(isinstance(v, PLAIN) for v in value):
+                self._note(path, hash("\n".join(map(repr, value))))
+                return
             self._note(path, len(value))
             for i, item in enumerate(value):
                 self.look(f"{path}[{i}]", item)
@@ -230,7 +241,7 @@ def values_of(step: Any, called: Iterable[Any] = (), **objects: Any) -> Found:
     """All plain values that a step, these objects and functions that it called can reach, by their
     paths."""
     search = _Search()
-    with _disable_current_modes():
+    with _disable_current_modes(), _not_too_deep():
         for name, value in objects.items():
             search.look(name, value)
         search.look("step", step)
@@ -240,6 +251,14 @@ def values_of(step: Any, called: Iterable[Any] = (), **objects: Any) -> Found:
     search.found["the state of `random`"] = hash(random.getstate())
     search.found["the state of `numpy.random`"] = _state_of(np.random.mtrand._rand)
     return search.found
+
+
+@contextlib.contextmanager
+def _not_too_deep() -> Iterator[None]:
+    try:
+        yield
+    except RecursionError:
+        raise Error(MANY) from None
 
 
 def changed(before: Found, after: Found) -> list[str]:
