@@ -1,7 +1,13 @@
 """What a step keeps in Python: it is refused by a sentence that names it, or captured rightly."""
 
+import array
+import collections
+import contextvars
 import ctypes
 import datetime
+import decimal
+import enum
+import fractions
 import functools
 import itertools
 import logging
@@ -9,6 +15,7 @@ import os
 import random
 import sys
 import time
+import types
 
 import numpy as np
 import pytest
@@ -28,6 +35,9 @@ class Box:
 
     def __init__(self):
         self.count = 0
+
+
+Named = collections.namedtuple("Named", "count")
 
 
 class Slots:
@@ -146,6 +156,77 @@ def list_in_a_closure(t):
     def step():
         cells[0] += 1
         return scaled(t, 2 if cells[0] > 4 else 1)
+
+    return step
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+ONES, ZEROS = torch.ones(2), torch.zeros(2)
+# A value of any kind, and the one that stands there after a step.
+CHANGES = {
+    "range": (range(1), lambda v: range(len(v) + 1)),
+    "date": (datetime.timedelta(0), lambda v: v + datetime.timedelta(1)),
+    "decimal": (decimal.Decimal(0), lambda v: v + 1),
+    "fraction": (fractions.Fraction(1, 2), lambda v: v + 1),
+    "bytes": (bytearray(1), lambda v: v + b"1"),
+    "array": (array.array("i"), lambda v: v + array.array("i", [1])),
+    "member": (Colour.RED, lambda v: Colour.BLUE if v is Colour.RED else Colour.RED),
+    "class": (Box, lambda v: Slots if v is Box else Box),
+    "set": ({1}, lambda v: v | {len(v) + 1}),
+    "deque": (collections.deque([1], 2), lambda v: collections.deque([*v, v[-1] + 1], 2)),
+    "named": (Named(0), lambda v: Named(v.count + 1)),
+    "tensor": (ONES, lambda v: ZEROS if v is ONES else ONES),
+    "function": (bump, lambda v: scaled if v is bump else bump),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_values_of_every_kind(toy, kind):  # noqa: F811
+    first, following = CHANGES[kind]
+    others = [Box, Slots, bump, scaled, Colour.RED, Colour.BLUE, ONES, ZEROS]
+    cells = [first]
+
+    def step():
+        cells[0] = following(cells[0])
+        return scaled(toy, len(others) if cells[0] is None else 1)
+
+    assert re_search(r"cells.*: a step changes", toy.refused(step))
+
+
+@refused("step: variable: a step changes")
+def context_variable(t):
+    variable = contextvars.ContextVar("count", default=0)
+
+    def step():
+        variable.set(variable.get() + 1)
+        return scaled(t, 2 if variable.get() > 100 else 1)
+
+    return step
+
+
+@refused("module.count: a step changes")
+def module_of_the_user(t):
+    module = types.ModuleType("mine")
+    module.count = 0
+
+    def step():
+        module.count += 1
+        return scaled(t, 2 if module.count > 100 else 1)
+
+    return step
+
+
+@refused("a mode of torch: a step changes")
+def mode_of_torch(t):
+    def step():
+        torch.set_grad_enabled(True)
+        loss = t.step()
+        torch.set_grad_enabled(False)
+        return loss
 
     return step
 

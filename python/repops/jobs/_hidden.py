@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import contextvars
 import datetime
 import functools
 import gc
@@ -63,6 +64,7 @@ Found = dict[str, Any]
 class _Search:
     def __init__(self) -> None:
         self.found: Found = {}
+        self.objects: dict[str, Any] = {}  # what is not plain, by its path
         self._seen: set[int] = set()
         self._kept: list[Any] = []  # so that no identity is used again
         self._times: Counter[str] = Counter()  # how often a path was met
@@ -71,6 +73,8 @@ class _Search:
         """Notes what is plain, and goes into what holds other values."""
         if len(self.found) >= VALUES_MAX:
             raise Error(MANY)
+        if not isinstance(value, PLAIN):
+            self.objects.setdefault(path, value)
         if isinstance(value, _OWN):
             return
         if isinstance(value, PLAIN):
@@ -129,8 +133,12 @@ class _Search:
             return
         elif isinstance(value, type):
             self._class(path, value)
+        elif isinstance(value, contextvars.ContextVar):
+            self.look(path, value.get(None))
         elif isinstance(value, Iterator) and type(value).__module__ in ("builtins", "itertools"):
             self._iterator(path, value)
+        elif _is_value(value):
+            self._note(path, repr(value))
         else:
             self._attributes(path, value)
 
@@ -187,10 +195,10 @@ class _Search:
         if _is_library(function):
             return
         code, own = function.__code__, function.__qualname__.rpartition("<locals>.")[2]
+        used = set(_names(code))
         for name, cell in zip(code.co_freevars, function.__closure__ or ()):
             with contextlib.suppress(ValueError):  # it is empty
-                self.look(f"{own}: {name}", cell.cell_contents)
-        used = set(_names(code))
+                self._global(f"{own}: {name}", cell.cell_contents, used)
         for name in sorted(used):
             if name in function.__globals__:
                 self._global(f"{own}: {name}", function.__globals__[name], used)
@@ -208,6 +216,13 @@ class _Search:
             for inner in sorted(used & vars(value).keys()):
                 if not isinstance(vars(value)[inner], types.ModuleType):
                     self.look(f"{name}.{inner}", vars(value)[inner])
+
+
+def _is_value(x: Any) -> bool:
+    """Of the standard library, made in C, and told by its text: a range, a date, an array."""
+    kind = type(x)
+    told = kind.__repr__ is not object.__repr__ and not hasattr(x, "__dict__")
+    return told and kind.__module__ in sys.stdlib_module_names and not isinstance(x, types.CellType)
 
 
 def _is_library(x: Any) -> bool:
@@ -237,7 +252,7 @@ def _state_of(generator: Any) -> Any:
     return repr(generator.bit_generator.state)
 
 
-def values_of(step: Any, called: Iterable[Any] = (), **objects: Any) -> Found:
+def values_of(step: Any, called: Iterable[Any] = (), **objects: Any) -> _Search:
     """All plain values that a step, these objects and functions that it called can reach, by their
     paths."""
     search = _Search()
@@ -248,9 +263,10 @@ def values_of(step: Any, called: Iterable[Any] = (), **objects: Any) -> Found:
         for function in called:
             search.look(function.__qualname__, function)
         search.look("os.environ", dict(os.environ))
+    search.found["a mode of torch"] = (torch.is_grad_enabled(), torch.get_default_dtype())
     search.found["the state of `random`"] = hash(random.getstate())
     search.found["the state of `numpy.random`"] = _state_of(np.random.mtrand._rand)
-    return search.found
+    return search
 
 
 @contextlib.contextmanager
@@ -261,11 +277,17 @@ def _not_too_deep() -> Iterator[None]:
         raise Error(MANY) from None
 
 
-def changed(before: Found, after: Found) -> list[str]:
-    """Paths whose values differ, or that one of both lacks; of a list that has grown its own path
-    alone."""
-    names = [n for n in after if before.get(n, _NONE) != after[n]]
-    names += [n for n in before if n not in after]
+def changed(before: _Search, after: _Search) -> list[str]:
+    """Paths whose values differ, or that one of both lacks, and those at which another of the
+    objects stands that were there; of a list that has grown its own path alone."""
+    one, other = before.found, after.found
+    names = [n for n in other if one.get(n, _NONE) != other[n]]
+    names += [n for n in one if n not in other]
+    known = {id(x) for x in before.objects.values()}
+    for path, x in after.objects.items():
+        if path in before.objects and before.objects[path] is not x and id(x) in known:
+            names.append(path)
+    names = list(dict.fromkeys(names))
     return [n for n in names if not any(n.startswith((f"{m}[", f"{m}.")) for m in names)]
 
 

@@ -168,6 +168,7 @@ class Kept:
         modules = [m for k in setting.models.values() for m in k.modules()]
         objects = (*modules, *setting.optimizers, *_nested(setting.schedulers))
         self._plain = [(x, _plain(x)) for x in objects]
+        self._grad = torch.is_grad_enabled()
         self._generators = (torch.get_rng_state(), random.getstate(), np.random.get_state())
 
     def set_back(self, lazily_made: bool = False) -> None:
@@ -181,6 +182,7 @@ class Kept:
                 self._set_states(o, states)
         for x, plain in self._plain if not lazily_made else ():
             _set_plain(x, plain)
+        torch.set_grad_enabled(self._grad)
         torch.set_rng_state(self._generators[0])
         random.setstate(self._generators[1])
         np.random.set_state(self._generators[2])
