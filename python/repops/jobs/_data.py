@@ -12,9 +12,9 @@ import torch
 from .. import _operators
 from .._library import Error
 from .._table import TABLE
-from ._graph import F32, I32, U8, U16, Value
+from ._graph import F32, I32, INT32, U8, U16, Value
 from ._lower import Lower
-from ._memory import code_of
+from ._memory import INTEGERS, code_of
 
 Tensor = torch.Tensor
 TABLE_BYTES_MAX = 64 << 20
@@ -41,7 +41,10 @@ class Source:
         self._load, self._lower = load, lower
 
     def load(self, step: int) -> None:
-        self.tensor.detach().copy_(self._load(step).reshape(self.tensor.shape))
+        """As if it was a new tensor, of which nobody has asked for a gradient."""
+        with torch.no_grad():
+            self.tensor.requires_grad_(False).grad = None
+            self.tensor.copy_(self._load(step).reshape(self.tensor.shape))
 
     def lower(self, low: Lower) -> Value:
         value = self._lower(low)
@@ -50,7 +53,9 @@ class Source:
 
 def array(x: Any, what: str) -> np.ndarray:
     """As a program can hold it: float32, int32, or integers of 8 or 16 bits."""
-    a = x.numpy() if isinstance(x, Tensor) else x if isinstance(x, np.ndarray) else np.asarray(x)
+    if isinstance(x, Tensor) and x.dtype not in (*INTEGERS, torch.float32, torch.float64):
+        raise Error(f"{what} is {str(x.dtype).removeprefix('torch.')}, which no program has")
+    a = x.detach().numpy() if isinstance(x, Tensor) else np.asanyarray(x)
     if a.ndim == 0 or a.size == 0:
         raise Error(f"{what} has no elements or no dimension; expected at least one row")
     if a.dtype == np.bool_:
@@ -61,7 +66,7 @@ def array(x: Any, what: str) -> np.ndarray:
         low, high = int(a.min()), int(a.max())
         if low < -(2**31) or high >= 2**31:
             raise Error(f"{what} has integers from {low} to {high}, which are beyond 32 bits")
-        return a.astype("<i4")
+        return a.astype("<i4", order="C")
     if a.dtype == np.float64:
         raise Error(f"{what} is float64; give it as float32, in which a step computes")
     raise Error(f"{what} is {a.dtype}, which no program has")
@@ -89,42 +94,63 @@ def _typed(low: Lower, v: Value) -> Value:
 
 
 def _read(
-    tokens: np.ndarray, seed: int, stream: int, shape: tuple[int, int], shift: int, step: int
+    tokens: Sequence[np.ndarray], step: int, shape: tuple[int, int], how: dict[str, int]
 ) -> Tensor:
-    given = {"seed": seed, "stream": stream, "batch": shape[0], "shift": shift}
     number = np.array([step], "<i4")
-    out = _operators.run(TABLE["read_batch"], [tokens, number], given, shape=shape)
+    out = _operators.run(TABLE["read_batch"], [*tokens, number], how, shape=shape)
     return torch.from_numpy(np.asarray(out))
 
 
 def _lower_read(
-    low: Lower, name: str, tokens: np.ndarray, how: dict[str, Any], shape: tuple[int, int]
+    low: Lower, name: str, tokens: Sequence[np.ndarray], how: dict[str, Any], shape: tuple[int, int]
 ) -> Value:
-    data = low.input(name, tokens)
-    return low.graph.emit("read_batch", data, low.step, shape=shape, dtype=I32, **how)
+    data = [low.input(f"{name}.{i}" if i else name, a) for i, a in enumerate(tokens)]
+    return low.graph.emit("read_batch", *data, low.step, shape=shape, dtype=I32, **how)
+
+
+FILES_MAX = 1023  # of read_batch
+
+
+def _tokens(x: Any, length: int) -> list[np.ndarray]:
+    several = isinstance(x, (list, tuple)) and any(np.ndim(a) for a in x)
+    held = [array(a, "tokens") for a in (x if several else [x])]
+    if len(held) > FILES_MAX:
+        raise Error(f"there are {len(held)} arrays of tokens; at most {FILES_MAX} are allowed")
+    for a in held:
+        if a.ndim != 1 or a.dtype.kind == "f":
+            raise Error(f"tokens must be integers in one dimension, got {a.dtype} {list(a.shape)}")
+        if (a.size - 1) // length < 1:
+            raise Error(f"there are {a.size} tokens; a window of {length} takes {length + 1}")
+        if a.dtype != held[0].dtype:
+            raise Error(f"tokens of one array are {held[0].dtype}, and of another {a.dtype}")
+    return held
+
+
+def _sizes(**sizes: int) -> None:
+    for name, n in sizes.items():
+        if not 1 <= n < 2**31:
+            raise Error(f"{name} is {n}; expected 1 to 2^31 - 1")
 
 
 def windows(
     tokens: Any, batch: int, length: int, seed: int, stream: int, name: str
 ) -> tuple[Source, Source]:
     """Windows of tokens, and what follows each token, in an order of their own in each epoch."""
-    a = array(tokens, "tokens")
-    if a.ndim != 1 or a.dtype.kind == "f":
-        raise Error(f"tokens must be integers in one dimension, got {a.dtype} {list(a.shape)}")
-    if (a.size - 1) // length < 1:
-        raise Error(f"there are {a.size} tokens; a window of {length} takes {length + 1}")
-    made = []
+    _sizes(batch=batch, length=length)
+    held, made = _tokens(tokens, length), []
+    bounds = [bounds_of(a) or INT32 for a in held]
     for shift, what in ((0, name), (1, f"{name}.next")):
         how = {"seed": seed, "stream": stream, "batch": batch, "shift": shift}
 
-        def load(step: int, shift: int = shift) -> Tensor:
-            return _read(a, seed, stream, (batch, length), shift, step)
+        def load(step: int, how: dict[str, int] = how) -> Tensor:
+            return _read(held, step, (batch, length), how)
 
         def lower(low: Lower, how: dict[str, int] = how) -> Value:
-            return _lower_read(low, name, a, how, (batch, length))
+            return _lower_read(low, name, held, how, (batch, length))
 
         tensor = torch.zeros(batch, length, dtype=torch.int64)
-        made.append(Source(what, tensor, load, lower, bounds_of(a)))
+        within = min(b[0] for b in bounds), max(b[1] for b in bounds)
+        made.append(Source(what, tensor, load, lower, within))
     return made[0], made[1]
 
 
@@ -133,23 +159,31 @@ def rows(
 ) -> list[Source]:
     """The same rows of several arrays, each once in an epoch; what is left at its end begins the
     next one."""
-    held = [array(x, n) for x, n in zip(arrays, names)]
+    _sizes(batch=batch)
+    held = _held(arrays, names)
     count = held[0].shape[0]
-    for a, n in zip(held, names):
-        if a.shape[0] != count:
-            raise Error(f"{n} has {a.shape[0]} rows, and {names[0]} has {count}")
     # read_batch of windows of one number: the last one is nobody's window.
     numbers = np.arange(count + 1, dtype="<i4")
     how = {"seed": seed, "stream": stream, "batch": batch, "shift": 0}
 
     def chosen(step: int) -> np.ndarray:
-        return _read(numbers, seed, stream, (batch, 1), 0, step).numpy().reshape(-1)
+        return _read([numbers], step, (batch, 1), how).numpy().reshape(-1)
 
     def order(low: Lower) -> Value:
-        x = _lower_read(low, "rows", numbers, how, (batch, 1))
+        x = _lower_read(low, "rows", [numbers], how, (batch, 1))
         return low.reshape(x, (batch,)).within(0, count - 1)
 
     return [_rows_of(a, x, n, batch, chosen, order) for a, x, n in zip(held, arrays, names)]
+
+
+def _held(arrays: Sequence[Any], names: Sequence[str]) -> list[np.ndarray]:
+    if not arrays:
+        raise Error("rows of no array; expected one at least")
+    held = [array(x, n) for x, n in zip(arrays, names)]
+    for a, n in zip(held, names):
+        if a.shape[0] != held[0].shape[0]:
+            raise Error(f"{n} has {a.shape[0]} rows, and {names[0]} has {held[0].shape[0]}")
+    return held
 
 
 def _rows_of(
@@ -180,8 +214,13 @@ def ordered(
     arrays: Sequence[Any], order: np.ndarray, names: Sequence[str], allow: bool
 ) -> list[Source]:
     """Rows by a table [steps, batch] of their numbers."""
-    held = [array(x, n) for x, n in zip(arrays, names)]
+    held = _held(arrays, names)
     table_of(order, "the order", allow)
+    if order.dtype.kind not in "iu":
+        raise Error(f"order is {order.dtype}; expected numbers of rows")
+    low, high, count = int(order.min()), int(order.max()), held[0].shape[0]
+    if low < 0 or high >= count:
+        raise Error(f"order has numbers from {low} to {high}; there are rows 0 to {count - 1}")
     numbers = order.astype("<i4")
 
     def chosen(step: int) -> np.ndarray:

@@ -249,11 +249,18 @@ class Program:
     def __init__(self, seed: int = 0, steps: int = 1, interval: int = 1) -> None:
         self.seed, self.steps, self.interval = seed, steps, interval
         self.leaves: list[Leaf] = []
+        self.names: dict[str, str] = {}  # of leaves: what they are called where they come from
         self.data: list[Data] = []
         self.init, self.step = Graph(self, False), Graph(self, True)
         self._content: dict[Any, Value] = {}
 
     def leaf(self, name: str, dtype: int, dims: Sequence[int]) -> Value:
+        """A tensor of the state; its name, of ASCII and no longer than names may be, is its own."""
+        name = "".join(c if " " <= c <= "~" else "?" for c in name)[-NAME_MAX:]
+        taken, whole = {leaf.name for leaf in self.leaves}, name
+        while name in taken:
+            more = f".{len(self.leaves)}"
+            name = whole[len(more) :] + more if len(whole) + len(more) > NAME_MAX else whole + more
         self.leaves.append(Leaf(name, dtype, tuple(dims)))
         return Value("leaf", len(self.leaves) - 1, dtype, tuple(dims))
 
@@ -274,6 +281,40 @@ class Program:
         self.data.append(Data(name[-NAME_MAX:], array, dtype, low, high))
         value = Value("data", len(self.data) - 1, dtype, array.shape)
         return value if low is None or high is None else value.within(low, high)
+
+    def drop_idle(self, ending: str) -> None:
+        """Takes away state with such names that nothing else depends on: that a step writes, and
+        no step reads."""
+        idle = {i for i, leaf in enumerate(self.leaves) if leaf.name.endswith(ending)}
+        step, todo = self.step, [] if self.step.loss is None else [self.step.loss]
+        todo += [v for i, v in enumerate(step.output) if i not in idle]
+        seen: set[tuple[str, int]] = set()
+        while todo:
+            v = todo.pop()
+            if (v.kind, v.number) in seen:
+                continue
+            seen.add((v.kind, v.number))
+            if v.kind == "node":
+                todo += step.nodes[v.number].inputs
+            elif v.kind == "leaf" and v.number in idle:
+                idle.discard(v.number)
+                todo.append(step.output[v.number])
+        self._drop_leaves(idle)
+
+    def _drop_leaves(self, gone: set[int]) -> None:
+        left = [i for i in range(len(self.leaves)) if i not in gone]
+        number = {old: new for new, old in enumerate(left)}
+        self.leaves = [self.leaves[i] for i in left]
+        for graph in (self.init, self.step):
+            graph.output = [graph.output[i] for i in left]
+        self.step.prune()
+        self.init.prune()
+
+        def moved(v: Value) -> Value:
+            return v._replace(number=number[v.number]) if v.kind == "leaf" else v
+
+        nodes = self.step.nodes
+        nodes[:] = [n._replace(inputs=tuple(map(moved, n.inputs))) for n in nodes]
 
     def drop_unread(self) -> None:
         """Takes away data that no node reads; after prune."""

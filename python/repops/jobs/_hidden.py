@@ -5,24 +5,40 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import contextvars
+import datetime
 import functools
+import gc
+import io
+import logging
 import os
 import random
 import sys
 import time
 import types
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
+from .._library import Error
+from ..torch._mode import _OWN as _TORCHS
 from ..torch._mode import user_frame
 
+COUNTERS = ("step",)  # of optimizers: a program knows its step
 VALUES_MAX = 1 << 20  # values that are looked at
+LIST_MAX = 1000  # plain values of a list that are looked at one by one
+MANY = (
+    f"the step reaches more than {VALUES_MAX} values of Python, too many to look for what it "
+    "changes; keep data out of what it names, and declare them: job.rows, job.windows, job.table"
+)
+ARRAY_BYTES_MAX = 64 << 20  # of a numpy array that is looked at
 # What these hold is declared elsewhere, or is torch's own business.
-_OWN = (torch.Tensor, torch.nn.Parameter, torch.dtype, torch.device, torch.Generator)
-_PLAIN = (int, float, complex, str, bytes, bool, type(None))
+_OWN = (torch.Tensor, torch.nn.Parameter, torch.dtype, torch.device)
+PLAIN = (int, float, complex, str, bytes, bool, type(None))
 _SKIPPED = {
     "_parameters",
     "_buffers",
@@ -40,7 +56,7 @@ _SKIPPED = {
     "_step_count",
     "_opt_called",
 }
-_LIBRARIES = ("torch", "numpy", "repops", "builtins", "collections", "functools", "typing")
+_LIBRARIES = {*sys.stdlib_module_names, "torch", "numpy", "repops"}
 
 Found = dict[str, Any]
 
@@ -48,52 +64,119 @@ Found = dict[str, Any]
 class _Search:
     def __init__(self) -> None:
         self.found: Found = {}
+        self.objects: dict[str, Any] = {}  # what is not plain, by its path
         self._seen: set[int] = set()
         self._kept: list[Any] = []  # so that no identity is used again
+        self._times: Counter[str] = Counter()  # how often a path was met
 
     def look(self, path: str, value: Any) -> None:
         """Notes what is plain, and goes into what holds other values."""
-        if len(self.found) >= VALUES_MAX or isinstance(value, _OWN):
+        if len(self.found) >= VALUES_MAX:
+            raise Error(MANY)
+        if not isinstance(value, PLAIN):
+            self.objects.setdefault(path, value)
+        if isinstance(value, _OWN):
             return
-        if isinstance(value, _PLAIN):
-            self.found[path] = repr(value)
+        if isinstance(value, PLAIN):
+            self._note(path, repr(value))
             return
         if isinstance(value, (np.ndarray, np.generic)):
-            self.found[path] = hash(np.asarray(value).tobytes())
+            self._array(path, np.asarray(value))
             return
-        if id(value) in self._seen:
+        if id(value) in self._seen or type(value).__module__.startswith("repops.jobs"):
             return
         self._seen.add(id(value))
         self._kept.append(value)
         self._into(path, value)
 
+    def _array(self, path: str, a: np.ndarray) -> None:
+        if a.flags.writeable and a.nbytes <= ARRAY_BYTES_MAX:
+            self._note(path, (a.shape, hash(a.tobytes())))
+
+    def _note(self, path: str, value: Any) -> None:
+        """Two values may have one path: variables of functions of one name."""
+        self._times[path] += 1
+        times = self._times[path]
+        self.found[path if times == 1 else f"{path} ({times})"] = value
+
     def _into(self, path: str, value: Any) -> None:
         if isinstance(value, dict):
-            self.found[path] = len(value)
-            for key, item in list(value.items()):
-                if isinstance(key, _PLAIN) and key not in _SKIPPED:
+            self._note(path, len(value))
+            for i, (key, item) in enumerate(list(value.items())):
+                if isinstance(key, torch.Tensor) and isinstance(item, dict):  # an optimizer's state
+                    item = {k: v for k, v in item.items() if k not in COUNTERS}
+                if isinstance(key, PLAIN):
                     self.look(f"{path}[{key!r}]", item)
+                else:
+                    self.look(f"{path}[{type(key).__name__} {i}]", item)
         elif isinstance(value, (list, tuple)) or type(value).__name__ == "deque":
-            self.found[path] = len(value)
+            if len(value) > LIST_MAX and all(isinstance(v, PLAIN) for v in value):
+                self._note(path, hash("\n".join(map(repr, value))))
+                return
+            self._note(path, len(value))
             for i, item in enumerate(value):
                 self.look(f"{path}[{i}]", item)
         elif isinstance(value, (set, frozenset)):
-            self.found[path] = sorted(map(repr, value))
-        elif isinstance(value, (random.Random, np.random.Generator, np.random.RandomState)):
-            self.found[path] = _state_of(value)
+            plain = [repr(v) for v in value if isinstance(v, PLAIN)]
+            self._note(path, (len(value), sorted(plain)))
+            for i, item in enumerate(v for v in value if not isinstance(v, PLAIN)):
+                self.look(f"{path}[{i}]", item)
+        elif isinstance(value, _GENERATORS):
+            self._note(path, _state_of(value))
+        elif isinstance(value, types.GeneratorType):
+            self._generator(path, value)
         elif isinstance(value, (types.FunctionType, functools.partial, types.MethodType)):
             self._function(path, value)
         elif isinstance(value, torch.nn.Module):
             self._module(path, value)
-        elif hasattr(value, "__dict__") and not isinstance(value, (type, types.ModuleType)):
+        elif isinstance(value, types.ModuleType):
+            return
+        elif isinstance(value, type):
+            self._class(path, value)
+        elif isinstance(value, contextvars.ContextVar):
+            self.look(path, value.get(None))
+        elif isinstance(value, Iterator) and type(value).__module__ in ("builtins", "itertools"):
+            self._iterator(path, value)
+        elif _is_value(value):
+            self._note(path, repr(value))
+        else:
             self._attributes(path, value)
-        elif isinstance(value, Iterator):
-            self.found[path] = _place_in(value)
+
+    def _generator(self, path: str, generator: Any) -> None:
+        """Where it stands, and what it keeps there."""
+        frame = generator.gi_frame
+        self._note(path, None if frame is None else frame.f_lasti)
+        for name, item in ({} if frame is None else frame.f_locals).items():
+            self.look(f"{path}.{name}", item)
+
+    def _iterator(self, path: str, iterator: Any) -> None:
+        """What would make it again from here."""
+        try:
+            made = iterator.__reduce__()[1:]
+        except Exception:  # noqa: BLE001 - it does not say
+            return
+        for i, item in enumerate(made):
+            self.look(f"{path}.{i}", item)
+
+    def _class(self, path: str, kind: type) -> None:
+        """What a class of the user's keeps for all of its objects."""
+        for own in kind.__mro__:
+            if _is_library(own):
+                continue
+            for name, item in list(vars(own).items()):
+                if not name.startswith("__") and not isinstance(item, _DESCRIPTORS):
+                    self.look(f"{own.__name__}.{name}", item)
 
     def _attributes(self, path: str, value: Any) -> None:
-        for name, item in list(vars(value).items()):
+        for name, item in list(getattr(value, "__dict__", {}).items()):
             if name not in _SKIPPED:
                 self.look(f"{path}.{name}", item)
+        for own in type(value).__mro__:
+            slots = own.__dict__.get("__slots__", ())
+            for name in (slots,) if isinstance(slots, str) else slots:
+                with contextlib.suppress(AttributeError):
+                    self.look(f"{path}.{name}", getattr(value, name))
+        self.look(type(value).__name__, type(value))
 
     def _module(self, path: str, module: torch.nn.Module) -> None:
         self._attributes(path, module)
@@ -109,17 +192,41 @@ class _Search:
             self.look(f"{path}.__self__", function.__self__)
             self.look(path, function.__func__)
             return
-        if (function.__module__ or "").split(".")[0] in _LIBRARIES:
+        if _is_library(function):
             return
-        code = function.__code__
+        code, own = function.__code__, function.__qualname__.rpartition("<locals>.")[2]
+        used = set(_names(code))
         for name, cell in zip(code.co_freevars, function.__closure__ or ()):
             with contextlib.suppress(ValueError):  # it is empty
-                self.look(name, cell.cell_contents)
-        for name in _names(code):
+                self._global(f"{own}: {name}", cell.cell_contents, used)
+        for name in sorted(used):
             if name in function.__globals__:
-                self.look(name, function.__globals__[name])
-        for i, item in enumerate(function.__defaults__ or ()):
-            self.look(f"{path}.__defaults__[{i}]", item)
+                self._global(f"{own}: {name}", function.__globals__[name], used)
+        defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+        for i, item in enumerate(defaults):
+            self.look(f"{own}: default argument {i}", item)
+        for name, item in list(vars(function).items()):
+            self.look(f"{own}.{name}", item)
+
+    def _global(self, name: str, value: Any, used: set[str]) -> None:
+        """Of a module of the user's: what a function names."""
+        if not isinstance(value, types.ModuleType):
+            self.look(name, value)
+        elif value.__name__.split(".")[0] not in _LIBRARIES:
+            for inner in sorted(used & vars(value).keys()):
+                if not isinstance(vars(value)[inner], types.ModuleType):
+                    self.look(f"{name}.{inner}", vars(value)[inner])
+
+
+def _is_value(x: Any) -> bool:
+    """Of the standard library, made in C, and told by its text: a range, a date, an array."""
+    kind = type(x)
+    told = kind.__repr__ is not object.__repr__ and not hasattr(x, "__dict__")
+    return told and kind.__module__ in sys.stdlib_module_names and not isinstance(x, types.CellType)
+
+
+def _is_library(x: Any) -> bool:
+    return (getattr(x, "__module__", None) or "").split(".")[0] in _LIBRARIES
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
@@ -130,7 +237,13 @@ def _names(code: types.CodeType) -> Iterator[str]:
             yield from _names(inner)
 
 
+_GENERATORS = (random.Random, np.random.Generator, np.random.RandomState, torch.Generator)
+_DESCRIPTORS = (types.FunctionType, classmethod, staticmethod, property, types.MemberDescriptorType)
+
+
 def _state_of(generator: Any) -> Any:
+    if isinstance(generator, torch.Generator):
+        return hash(generator.get_state().numpy().tobytes())
     if isinstance(generator, random.Random):
         return hash(generator.getstate())
     if isinstance(generator, np.random.RandomState):
@@ -139,36 +252,48 @@ def _state_of(generator: Any) -> Any:
     return repr(generator.bit_generator.state)
 
 
-def _place_in(iterator: Any) -> Any:
-    """How far an iterator is, where it says so."""
-    state = getattr(iterator, "__reduce__", None)
-    try:
-        return repr(state()[1:]) if state is not None else "?"
-    except Exception:  # noqa: BLE001
-        frame = getattr(iterator, "gi_frame", None)
-        return None if frame is None else (frame.f_lineno, repr(sorted(frame.f_locals)))
-
-
-def values_of(step: Any, **objects: Any) -> Found:
-    """All plain values that a step and these objects can reach, by their paths."""
+def values_of(step: Any, called: Iterable[Any] = (), **objects: Any) -> _Search:
+    """All plain values that a step, these objects and functions that it called can reach, by their
+    paths."""
     search = _Search()
-    for name, value in objects.items():
-        search.look(name, value)
-    search.look("step", step)
+    with _disable_current_modes(), _not_too_deep():
+        for name, value in objects.items():
+            search.look(name, value)
+        search.look("step", step)
+        for function in called:
+            search.look(function.__qualname__, function)
+        search.look("os.environ", dict(os.environ))
+    search.found["a mode of torch"] = (torch.is_grad_enabled(), torch.get_default_dtype())
     search.found["the state of `random`"] = hash(random.getstate())
     search.found["the state of `numpy.random`"] = _state_of(np.random.mtrand._rand)
-    return search.found
+    return search
 
 
-def changed(before: Found, after: Found) -> list[str]:
-    """Paths whose values differ, or that one of both lacks."""
-    names = [n for n in after if before.get(n, _NONE) != after[n]]
-    return names + [n for n in before if n not in after]
+@contextlib.contextmanager
+def _not_too_deep() -> Iterator[None]:
+    try:
+        yield
+    except RecursionError:
+        raise Error(MANY) from None
+
+
+def changed(before: _Search, after: _Search) -> list[str]:
+    """Paths whose values differ, or that one of both lacks, and those at which another of the
+    objects stands that were there; of a list that has grown its own path alone."""
+    one, other = before.found, after.found
+    names = [n for n in other if one.get(n, _NONE) != other[n]]
+    names += [n for n in one if n not in other]
+    known = {id(x) for x in before.objects.values()}
+    for path, x in after.objects.items():
+        if path in before.objects and before.objects[path] is not x and id(x) in known:
+            names.append(path)
+    names = list(dict.fromkeys(names))
+    return [n for n in names if not any(n.startswith((f"{m}[", f"{m}.")) for m in names)]
 
 
 _NONE = object()
 
-# ---- clocks and files ----
+# ---- functions that are called, clocks and files ----
 
 _CLOCKS = {
     getattr(time, name)
@@ -183,39 +308,79 @@ _CLOCKS = {
         "localtime",
         "gmtime",
     )
+} | {datetime.datetime.now, datetime.datetime.utcnow, datetime.date.today}
+_FILES = {
+    builtins.open,
+    os.open,
+    os.read,
+    os.stat,
+    os.listdir,
+    os.urandom,
+    os.getpid,
+    builtins.input,
 }
 _STANDARD = (os.path.dirname(os.__file__) + os.sep, "<frozen")
-_FILES = {builtins.open, os.open, os.read, os.stat, os.listdir, os.urandom, os.getpid}
 
 
 def _is_standard(file: str) -> bool:
     return file.startswith(_STANDARD) and "-packages" + os.sep not in file
 
 
-@contextlib.contextmanager
-def watching() -> Iterator[list[tuple[str, str]]]:
-    """Notes the user's calls of clocks and files: what, and where."""
-    found: list[tuple[str, str]] = []
-    before = sys.getprofile()
+def _is_own(file: str) -> bool:
+    """Of the standard library, of torch or of this package."""
+    return _is_standard(file) or file.startswith((*_TORCHS, "<frozen"))
 
-    def profile(frame: Any, event: str, argument: Any) -> None:
-        if event != "c_call":
-            return
-        try:
-            known = argument in _CLOCKS or argument in _FILES
-        except TypeError:  # what has no hash is none of them
-            return
-        if not known:
-            return
-        while frame and _is_standard(frame.f_code.co_filename):
-            frame = frame.f_back
-        if user_frame(frame)[0] is frame and frame is not None:
-            what = "a clock" if argument in _CLOCKS else "a file or the system"
-            place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-            found.append((f"{what} ({argument.__name__})", place))
 
-    sys.setprofile(profile)
+def _outside(function: Any) -> str:
+    """What of the world outside of the step a function of C reads, or ""."""
     try:
-        yield found
-    finally:
-        sys.setprofile(before)
+        if function in _CLOCKS:
+            return "a clock"
+        known = function in _FILES or isinstance(getattr(function, "__self__", None), io.IOBase)
+    except TypeError:  # what has no hash is none of them
+        return ""
+    return "a file or the system" if known and function.__name__ not in _WRITES else ""
+
+
+_WRITES = ("write", "writelines", "flush")  # what they print is nobody's state
+
+
+class Watch:
+    """Notes the user's calls of clocks and files, and the user's functions that are called."""
+
+    def __init__(self) -> None:
+        self.outside: list[tuple[str, str]] = []  # what, and where
+        self._codes: set[types.CodeType] = set()
+
+    def __call__(self, frame: Any, event: str, argument: Any) -> None:
+        if event == "call":
+            self._codes.add(frame.f_code)
+        elif event == "c_call" and (what := _outside(argument)):
+            self._note(frame, f"{what} ({argument.__name__})")
+
+    def _note(self, frame: types.FrameType | None, what: str) -> None:
+        while frame and _is_standard(frame.f_code.co_filename):
+            if frame.f_code.co_filename == logging.__file__:  # nobody reads a record's time
+                return
+            frame = frame.f_back
+        if frame and user_frame(frame)[0] is frame:
+            self.outside.append((what, f"{frame.f_code.co_filename}:{frame.f_lineno}"))
+
+    def functions(self) -> list[Any]:
+        """The user's functions that were called."""
+        own = [c for c in self._codes if not _is_own(c.co_filename)]
+        found = (
+            [f for f in gc.get_referrers(*own) if isinstance(f, types.FunctionType)] if own else []
+        )
+        return sorted(
+            (f for f in found if not _is_library(f)),
+            key=lambda f: (f.__code__.co_filename, f.__code__.co_firstlineno, f.__qualname__),
+        )
+
+    def __enter__(self) -> Watch:
+        self._before = sys.getprofile()
+        sys.setprofile(self)
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        sys.setprofile(self._before)

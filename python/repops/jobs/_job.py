@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -14,19 +10,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from verde._files import writing
-
 from .._library import Error
-from ..torch._mode import reproducible
-from . import _data, _hidden, _schedule
-from ._capture import CaptureError, Comparison, Kept, Setting, Steps, lower, relative, same_bits
+from ..torch._mode import LeftoverError, reproducible
+from . import _data, _schedule
+from ._capture import NOWHERE, CaptureError, Steps
+from ._captured import Captured
 from ._data import Source
-from ._graph import Program, hash_of
-from ._record import Problem, Recorder, Site
+from ._kept import Kept, Setting
+from ._record import Problem
 
 Tensor = torch.Tensor
 STEPS_MAX = 2**31 - 1
-NOWHERE = Site("", "", False, "")
 
 
 class Job:
@@ -84,7 +78,8 @@ class Job:
         self, tokens: Any, batch: int, length: int, name: str = ""
     ) -> tuple[Tensor, Tensor]:
         """Windows of a row of tokens, and the tokens that follow each of theirs: int64 [batch,
-        length] both. An epoch has each window once, in an order that follows from the seed."""
+        length] both. An epoch has each window once, in an order that follows from the seed. tokens:
+        an array, or a list of arrays, as of several files; no window lies in two of them."""
         own = self._name(name, "tokens")
         made = _data.windows(tokens, batch, length, self.seed, self._stream(), own)
         self._sources += made
@@ -111,12 +106,30 @@ class Job:
         self._sources.append(_data.table(values, self.steps, own, allow_large))
         return self._sources[-1].tensor
 
-    def batches(self, loader: Iterable[Any], allow_large: bool = False) -> Any:
+    def batches(
+        self,
+        loader: Iterable[Any],
+        pad: Any = None,
+        drop_last: bool = False,
+        allow_large: bool = False,
+    ) -> Any:
         """What a DataLoader gives, recorded for all steps; it begins again at its end. Tensors in
-        the structure of one batch, a tuple or a dict."""
+        the structure of one batch: a tuple, a list or a dict.
+
+        pad: what stands behind tensors of other sizes, up to the largest; a number, or a structure
+        of numbers like that of a batch. drop_last: a batch of fewer rows is left out."""
         from ._batches import record
 
-        sources, structure = record(loader, self.steps, len(self._sources), allow_large)
+        first = len(self._sources)
+        sources, structure = record(
+            loader,
+            self.steps,
+            lambda path: f"{path}{first}" if path == "batch" else f"batch{first}{path[5:]}",
+            self.folder.parent,
+            allow_large,
+            pad,
+            drop_last,
+        )
         self._sources += sources
         return structure
 
@@ -147,14 +160,17 @@ class Job:
 
         CaptureError says where the step does what no program can, and what to do instead."""
         optimizers, schedulers = _listed(optimizer), _listed(scheduler)
-        models = _named(model)
-        setting = Setting(models, optimizers, schedulers, self._sources, self._constants, {})
-        columns = _schedule.series(optimizers, schedulers, self.steps)
-        steps = Steps(step, setting, self.seed, columns)
+        setting = Setting(_named(model), optimizers, schedulers, self._sources, self._constants)
         kept = Kept(setting)
         try:
-            self._captured = _Captured(self, steps, kept)
-            self._captured.run()
+            columns = _schedule.series(optimizers, schedulers, self.steps)
+            kept.set_back()
+            steps = Steps(step, setting, kept, self.seed, columns)
+            captured = Captured(self, steps, kept)
+            captured.run()
+            self._captured = captured
+        except LeftoverError as error:
+            raise CaptureError([Problem(NOWHERE, "", str(error))]) from None
         finally:
             kept.set_back()
         return self.hash
@@ -179,212 +195,3 @@ def _named(model: Any) -> dict[str, torch.nn.Module]:
     if isinstance(model, (list, tuple)):
         return {f"{i}.": m for i, m in enumerate(model)}
     return {"": model}
-
-
-class _Captured:
-    """One capture: what was recorded, and the program."""
-
-    def __init__(self, job: Job, steps: Steps, kept: Kept) -> None:
-        self.job, self.steps, self.kept = job, steps, kept
-        self.problems: list[Problem] = []
-
-    # ---- capturing ----
-
-    def run(self) -> None:
-        self.start = {n: before for n, (_, before) in self.kept.tensors.items()}
-        fresh = self._fresh()
-        self.kept.set_back(lazily_made=True)
-        self._zero_corrections()
-        state = self._state(fresh)
-        first, loss = self._record(0, state)
-        self._compare_fresh(fresh)
-        others = []
-        for number in _schedule.probes(self.steps.columns, self.job.steps):
-            self.kept.set_back(lazily_made=True)
-            self._zero_corrections()
-            others.append((number, self._record(number, state)[0]))
-        comparison = Comparison(first, others, self.steps.columns)
-        comparison.run()
-        self.problems += comparison.problems
-        self._strangers(first)
-        self._lower(first, loss, state)
-
-    def _fresh(self) -> dict[str, Tensor]:
-        """The state after a first step, with what optimizers make in it."""
-        self.steps.run(0)
-        return {n: t.clone() for n, t in self.steps.setting.tensors().items()}
-
-    def _zero_corrections(self) -> None:
-        for c in self.steps.mode.corrections.values():
-            c.zero_()
-
-    def _state(self, fresh: dict[str, Tensor]) -> dict[str, Tensor]:
-        """What is trained or changes: the others are constants."""
-        now = self.steps.setting.tensors()
-        trained = {
-            p.untyped_storage()._cdata
-            for o in self.steps.setting.optimizers
-            for g in o.param_groups
-            for p in g["params"]
-        }
-        found = {}
-        for name, t in now.items():
-            before = self.start.get(name)
-            changes = before is None or not same_bits(before, fresh[name])
-            if changes or t.untyped_storage()._cdata in trained:
-                found[name] = t
-                self.start.setdefault(name, torch.zeros_like(t))
-        if not found:
-            raise Error("the step changes nothing: neither a parameter nor a buffer")
-        return found
-
-    def _record(self, number: int, state: dict[str, Tensor]) -> tuple[Recorder, Any]:
-        setting = self.steps.setting
-        objects = {
-            "model": list(setting.models.values()),
-            "optimizer": setting.optimizers,
-            "scheduler": setting.schedulers,
-        }
-        self.steps.prepare(number)
-        before = _hidden.values_of(self.steps.step, **objects)
-        with _hidden.watching() as outside:
-            recorder, place, _ = self.steps.record(number, state)
-        after = _hidden.values_of(self.steps.step, **objects)
-        for path in _hidden.changed(before, after):
-            self._refuse(path, HIDDEN)
-        for what, where in outside:
-            self.problems.append(Problem(Site(where, "", False, what), what, CLOCK))
-        return recorder, place
-
-    def _refuse(self, name: str, why: str) -> None:
-        self.problems.append(Problem(Site("", "", False, name), name, why))
-
-    def _compare_fresh(self, fresh: dict[str, Tensor]) -> None:
-        """State that is made in the first step is state of zeros, or it is not captured."""
-        for name, t in self.steps.setting.tensors().items():
-            if not same_bits(t, fresh[name]):
-                self._refuse(name, LAZY)
-
-    def _strangers(self, recorder: Recorder) -> None:
-        known = {recorder.place(t).storage for t in self.steps.setting.tensors().values()}
-        known |= {recorder.place(t).storage for t in self.job._constants.values()}
-        for storage, (site, place) in recorder.strangers.items():
-            if storage not in known:
-                shape = f"{list(place.size)} {str(place.dtype).removeprefix('torch.')}"
-                self.problems.append(Problem(site, "", f"{STRANGER} ({shape})"))
-
-    def _lower(self, recorder: Recorder, loss: Any, state: dict[str, Tensor]) -> None:
-        program = Program(self.job.seed, self.job.steps, self.job.interval)
-        low = lower(recorder, loss, self.start, state, self.steps, program)
-        self.problems += low.problems
-        if self.problems:
-            raise CaptureError(self.problems)
-        program.step.prune()
-        program.drop_unread()
-        self.program, self.state = program, state
-        self.job.hash = _write(self.job.folder, program)
-
-    # ---- checking ----
-
-    def check(self, count: int, verde: str) -> list[float]:
-        with tempfile.TemporaryDirectory() as folder:
-            short = _shortened(self.program, count)
-            _write(Path(folder) / "job", short)
-            self._command([verde, "run", f"{folder}/job", "--out", f"{folder}/run"])
-            kept = Kept(self.steps.setting)
-            try:
-                return self._compare(Path(folder) / "run", count)
-            finally:
-                kept.set_back()
-
-    @staticmethod
-    def _command(arguments: list[str]) -> None:
-        try:
-            done = subprocess.run(arguments, capture_output=True, text=True, check=False)
-        except OSError as error:
-            raise Error(f"cannot run {arguments[0]}: {error.strerror}") from None
-        if done.returncode:
-            lines = done.stderr.strip().splitlines()
-            raise Error(lines[-1] if lines else f"{arguments[0]} ended with {done.returncode}")
-
-    def _compare(self, folder: Path, count: int) -> list[float]:
-        import verde
-
-        run, losses = verde.Run(folder), []
-        self._zero_corrections()
-        for number in range(count):
-            loss = self.steps.run(number)
-            losses.append(float(loss))
-            there = run.state(number + 1, check=False).torch()
-            here = {**self.steps.setting.tensors()}
-            for beta, c in self.steps.mode.corrections.items():
-                here[f"correction.{beta:.9g}"] = c
-            for name, t in there.items():
-                own = here[name]
-                own = own.to(torch.int32) if not own.is_floating_point() else own
-                if not same_bits(own.reshape(t.shape), t):
-                    raise Error(f"{name} differs after step {number + 1} of the block and of verde")
-        return losses
-
-
-HIDDEN = (
-    "a step changes this value of Python, which no program sees; make it a tensor of the model's "
-    "state (a buffer), or job.table(values)"
-)
-CLOCK = "a step must not depend on it"
-LAZY = (
-    "the first step makes this state, and from zeros it would be another one; run one step before "
-    "the capture"
-)
-STRANGER = (
-    "it reads a tensor from outside of the step that is not declared; give data by job.windows, "
-    "job.rows, job.table or job.batches, what never changes by job.constant, or keep it as a buffer"
-)
-
-
-def _shortened(program: Program, steps: int) -> Program:
-    short = Program(program.seed, steps, 1)
-    short.leaves, short.data = program.leaves, program.data
-    short.init, short.step = program.init, program.step
-    return short
-
-
-def _write(folder: Path, program: Program) -> str:
-    """The folder of a job, whole or not at all; returns the program's hash."""
-    folder = Path(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    if folder.exists() and not (folder / "program").exists() and any(folder.iterdir()):
-        raise Error(f"{folder} is there, and holds no job")
-    new = folder.with_name(folder.name + ".new")
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir()
-    places = []
-    for i, d in enumerate(program.data):
-        name = f"data{i}.npy"
-        with writing(new / name) as file:
-            np.lib.format.write_array(file, d.array, version=(1, 0), allow_pickle=False)
-            offset = file.tell() - d.array.nbytes
-        places.append({"name": d.name, "file": name, "offset": offset})
-    encoded = program.encode()
-    for name, content in (
-        ("program", encoded),
-        ("data.json", json.dumps({"verde": 1, "data": places}, indent=1).encode()),
-        ("places.json", json.dumps(_places(program), indent=0).encode()),
-    ):
-        with writing(new / name) as file:
-            file.write(content)
-    shutil.rmtree(folder, ignore_errors=True)
-    os.replace(new, folder)
-    return hash_of(encoded)
-
-
-def _places(program: Program) -> dict[str, Any]:
-    """Where nodes come from: for people, and no part of the program."""
-
-    def told(node: Any) -> str:
-        site = node.place
-        if site is None:
-            return ""
-        return ("backward of " if site.backward else "") + relative(site.place)
-
-    return {"verde_places": 1, "step": [told(n) for n in program.step.nodes]}

@@ -23,6 +23,7 @@ INTEGERS = {
     torch.int64: (-(2**63), 2**63 - 1),
 }
 MANY = f"more than {MAX_DIMS} dimensions that no merging brings together"
+BYTES = "a view of memory as another type"
 EMPTY = "a tensor without elements, which no program has"
 
 
@@ -270,12 +271,16 @@ class Memory:
             return self.constant(p.const)
         if p.storage not in self.held:
             raise Missing("memory that nothing of the step has written")
+        if not self.recorder.is_reading(p):
+            raise Missing(BYTES)
         return self.strided(self.held[p.storage], p.offset, p.size, p.stride)
 
     def write(self, p: Place, v: Value, before: dict[int, Tensor | None]) -> None:
         """v has the place's elements in the order of its dimensions."""
         if p.numel == 0:
             return
+        if not self.recorder.is_reading(p):
+            raise Missing(BYTES)
         live = [(d, s) for d, s in zip(p.size, p.stride) if d != 1]
         order = sorted(range(len(live)), key=lambda i: -live[i][1])
         v = self._as_it_lies(v, live, order)

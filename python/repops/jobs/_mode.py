@@ -11,28 +11,67 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from .. import _context
 from .._operators import bits
-from ..torch._call import run
+from ..torch import _optimizers
+from ..torch._call import Leftover, run
 
 Tensor = torch.Tensor
 RANDOM = "random numbers of a step that are not dropout's or Bernoulli's"
+OTHER = "it draws from a generator that is given; leave generator out"
 WORD = 1 << 32
 STREAMS = 1 << 32  # draws that a step may have
 
 
+class Correction:
+    """1 - beta^t for parameters that have taken `start` steps before the job and take `rate` steps
+    in each of its steps. value: [1], what it is when a step begins, then what it is now."""
+
+    def __init__(self, beta: float, start: int, rate: int) -> None:
+        self.beta, self.start, self.rate = beta, start, rate
+        self.value = torch.zeros(1)
+        self.taken: list[Tensor] = []  # after each step of this step
+
+    @property
+    def name(self) -> str:
+        usual = (self.start, self.rate) == (0, 1)
+        return f"correction.{self.beta:.9g}" + ("" if usual else f".{self.start}.{self.rate}")
+
+    def at(self, step: int) -> Tensor:
+        """What it is after so many steps of the job."""
+        count = self.start + self.rate * step
+        return _optimizers.correction(self.beta, count) if count else torch.zeros(1)
+
+    def begin(self, step: int) -> None:
+        """Later values go into no comparison, so that nearly right ones will do."""
+        near = torch.tensor([1 - self.beta ** (self.start + self.rate * step)])
+        self.value.copy_(near if step else self.at(0))
+        self.taken.clear()
+
+    def take(self, count: int) -> Tensor:
+        """What it is after `count` steps of this step."""
+        while len(self.taken) < count:
+            self.taken.append(run("bias_correction", (bits(self.beta),), (self.value,)))
+            self.value.copy_(self.taken[-1])
+        return self.taken[count - 1]
+
+
 class Mode:
-    """seed: of all draws. number: the step's, i32 [1]. corrections: 1 - beta^t of each beta."""
+    """seed: of all draws. number: the step's, i32 [1]. counts: by tensors that
+    an optimizer keeps for a parameter (their _cdata), how many steps it had taken before the job,
+    and how many it takes in each step."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.number = torch.zeros(1, dtype=torch.int32)
-        self.corrections: dict[float, Tensor] = {}
-        self._corrected: set[float] = set()
+        self.recording = False
+        self.counts: dict[int, tuple[int, int]] = {}
+        self.corrections: dict[Any, Correction] = {}
+        self._step = 0
         self._draws: dict[bytes, int] = {}
 
     def begin(self, step: int) -> None:
         """The next step is this one. torch's generator is set, so that draws follow from it."""
+        self._step = step
         self.number.fill_(step)
-        self._corrected.clear()
         self._draws.clear()
         torch.manual_seed(self.seed & (WORD - 1))
 
@@ -58,28 +97,34 @@ class Mode:
         y = self._dropped(x, threshold, 1 / (1 - p) if p < 1 else 0.0)
         return y, self._dropped(torch.ones(x.shape), threshold, 1.0) != 0
 
-    def bernoulli(self, shape: Sequence[int], p: float) -> Tensor:
+    def bernoulli(self, shape: Sequence[int], p: float, generator: Any = None) -> Tensor:
         """1 with probability p, else 0."""
+        if generator is not None:
+            self._refuse(OTHER)
         self._stream = self._draw()
         threshold = min(WORD - 1, int((1 - p) * WORD + 0.5))
         return self._dropped(torch.ones(tuple(shape)), threshold, 1.0)
 
     def key(self) -> int:
         """Other random numbers have no operator that knows the step: whoever records refuses."""
-        watcher = _context.current().watcher
-        if watcher is not None:
-            watcher.refuse("random numbers", RANDOM)
+        self._refuse(RANDOM)
         return 0
 
-    def correction(self, beta: float) -> Tensor:
-        """1 - beta^t, which each step takes on once."""
-        c = self.corrections.setdefault(beta, torch.zeros(1))
-        if beta not in self._corrected:
-            self._corrected.add(beta)
-            c.copy_(run("bias_correction", (bits(beta),), (c,)))
-        return c
+    @staticmethod
+    def _refuse(why: str) -> None:
+        watcher = _context.current().watcher
+        if watcher is not None:
+            watcher.refuse("random numbers", why)
 
-
-def current() -> Any:
-    """The mode of this thread's step, or None."""
-    return _context.current().job
+    def correction(self, beta: float, count: int, of: Tensor) -> Tensor:
+        """1 - beta^count, where an optimizer that keeps this tensor has taken so many steps."""
+        start, rate = self.counts.get(of._cdata, (0, 0))
+        taken, key = count - start - rate * self._step, (beta, start, rate)
+        if not 1 <= taken <= rate:
+            raise Leftover("an optimizer takes another number of steps than in the step before")
+        if key not in self.corrections:
+            c = self.corrections[key] = Correction(*key)
+            with _disable_current_modes():
+                c.begin(self._step)
+            _context.current().watcher.declare(c.value)
+        return self.corrections[key].take(taken)

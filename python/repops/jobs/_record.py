@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from .. import _context
 from .._library import Attention, Error
 from ..torch._integers import tensors
+from ..torch._mode import user_frame
 from ..torch._sites import Site, Sites
 from ..torch.functional import KERNELS
 
@@ -83,12 +85,13 @@ class Problem(NamedTuple):
 class _Storage:
     """identity is kept from being used again by a weak reference."""
 
-    __slots__ = ("number", "start", "size", "elements", "weak", "outside")
+    __slots__ = ("number", "identity", "start", "size", "elements", "dtype", "weak", "outside")
 
     def __init__(self, number: int, t: Tensor) -> None:
         s = t.untyped_storage()
-        self.number, self.start, self.size = number, s.data_ptr(), s.nbytes()
-        self.elements = self.size // t.element_size()
+        self.number, self.identity = number, s._cdata
+        self.start, self.size = s.data_ptr(), s.nbytes()
+        self.elements, self.dtype = self.size // t.element_size(), t.dtype
         self.weak = StorageWeakRef(s)
         self.outside = True  # it was there before the step
 
@@ -117,9 +120,15 @@ class Recorder:
         self._by_identity: dict[int, _Storage] = {}
         self._starts: list[tuple[int, int]] = []  # where storages begin, and their numbers
         self.live: set[int] = set()  # storages whose content is not constant
+        self._declared: set[int] = set()  # those that were so from the beginning
         self._empty: set[int] = set()  # those whose content is not defined
         # Constants that were there before the step, and where they are read first.
         self.strangers: dict[int, tuple[Site, Place]] = {}
+        self.passed: set[int] = set()  # identities of storages that the user's code passes
+        self._written: set[int] = set()  # storages to which constants were written
+        # The same of those that Python alone has seen, with what they held then.
+        self.asked: dict[int, tuple[Site, Place, Tensor]] = {}
+        self._known: set[int] = set()  # storages that may be constants
 
     # ---- places ----
 
@@ -137,11 +146,17 @@ class Recorder:
     def elements(self, storage: int) -> int:
         return self._storages[storage].elements
 
+    def is_reading(self, p: Place) -> bool:
+        """Whether it reads a storage as what it is, not its bytes as another type."""
+        own = self._storages[p.storage].dtype
+        return p.dtype is own or (own, p.dtype) == (torch.bool, torch.uint8)
+
     def made(self, t: Tensor) -> Place:
-        """The place of a new tensor."""
+        """The place of a new tensor, or of a view of one that is known."""
+        known = len(self._storages)
         p = self.place(t)
-        if p.storage == self._storages[-1].number:
-            self._storages[-1].outside = False
+        if p.storage == known:
+            self._storages[known].outside = False
         return p
 
     def place(self, t: Tensor) -> Place:
@@ -186,6 +201,22 @@ class Recorder:
         """From now on its content is not constant."""
         p = self.place(t)
         self.live.add(p.storage)
+        self._declared.add(p.storage)
+        return p
+
+    def known(self, t: Tensor) -> None:
+        """Where it is not declared, its content may be a part of the program."""
+        self._known.add(self.place(t).storage)
+
+    def undeclared(self, t: Tensor) -> bool:
+        """Whether the step has written to it, and it was taken for a constant."""
+        storage = self.place(t).storage
+        return storage in self.live | self._written and storage not in self._declared
+
+    def end(self, t: Tensor) -> Place:
+        """The place of what the step leaves, with its content where that is constant."""
+        p = self.place(t)
+        self._read(p)
         return p
 
     def is_live(self, value: Any) -> bool:
@@ -195,17 +226,37 @@ class Recorder:
         """Before it is computed: constants among the inputs get their bytes, constants that are
         written to leave theirs."""
         for p in places(given):
-            if p.storage not in self.live and p.numel and p.const is None:
-                p.const = self.content(p)
-                if self._storages[p.storage].outside:
-                    self.strangers.setdefault(p.storage, (self.site, p))
+            self._read(p)
         before: dict[int, Tensor | None] = {}
         for p in written:
             if p.storage not in self.live:
                 s = self._storages[p.storage]
+                if s.outside and p.numel != s.elements:
+                    self._stranger(p)
                 whole = Place(s.number, 0, (s.elements,), (1,), p.dtype)
                 before[s.number] = None if s.number in self._empty else self.content(whole)
         return before
+
+    def _read(self, p: Place) -> None:
+        if p.storage not in self.live and p.numel and p.const is None:
+            p.const = self.content(p)
+            if self._storages[p.storage].outside:
+                self._stranger(p)
+
+    def _stranger(self, p: Place) -> None:
+        """What the library keeps for itself is none."""
+        if p.storage not in self._known and self._storages[p.storage].identity in self.passed:
+            self.strangers.setdefault(p.storage, (self.site, p))
+
+    def outside(self, read: Sequence[Place]) -> None:
+        """What is computed from constants alone may come from outside, if it never changes."""
+        for p in read:
+            s = self._storages[p.storage]
+            if p.storage in self.live | self._known or not p.numel or not s.outside:
+                continue
+            if s.identity in self.passed and s.identity not in self.asked:
+                whole = Place(s.number, 0, (s.elements,), (1,), s.dtype)
+                self.asked[s.identity] = (self.site, whole, self.content(whole))
 
     def put(
         self,
@@ -224,6 +275,10 @@ class Recorder:
     def constant(self, made: Sequence[Place], empty: bool = False) -> None:
         for p in made:
             (self._empty.add if empty else self._empty.discard)(p.storage)
+
+    def written(self, places: Sequence[Place]) -> None:
+        """By constants."""
+        self._written.update(p.storage for p in places)
 
     def refuse(self, name: str, why: str) -> None:
         self.problems.append(Problem(self.site, name, why))
@@ -261,6 +316,7 @@ class Recorder:
         to = [p for p in outs if p is not None]
         if not self.is_live(ins) and not self.is_live(to):
             self.constant(to)
+            self.written(to)
             return
         before = self.prepare(ins, to)
         self.put(kind, name, ins, attributes, outs, [], before)
@@ -452,8 +508,11 @@ FUSED = {
 # ---- torch's operators ----
 
 # What they leave in memory is not defined.
-_UNDEFINED = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize_"}
+_EMPTY = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
+_UNDEFINED = {*_EMPTY, "resize_"}
 _READS = {"_local_scalar_dense", "equal", "is_nonzero", "item"}  # Python reads a number
+_SHAPES = {*_UNDEFINED, "zeros_like", "ones_like", "full_like", "rand_like", "randn_like"}
+_SHAPES |= {"new_zeros", "new_ones", "new_full"}  # they read no element
 _LIFTED = {"lift_fresh", "lift_fresh_copy", "lift"}
 _REPLACES = {"copy_", "zero_", "fill_"}  # what was there before does not count
 
@@ -517,13 +576,19 @@ class Below(TorchDispatchMode):
         if base in _READS:
             if live:
                 r.refuse(str(func), READ)
+            r.outside(read)
             return func(*args, **kwargs)
         if not live or base in _UNDEFINED:
             out = func(*args, **kwargs)
+            if base in _EMPTY:  # else what is never written to differs from step to step
+                out.zero_()
             known = {p.storage for p in (*places(given), *places(named))}
             made = [r.made(t) for t in tensors([out])]  # views show what is known
             made = [p for p in made if p.storage not in known] + writes
+            if made and base not in _SHAPES:  # else it is a view, or reads no element
+                r.outside(read)
             r.constant([p for p in made if p.storage not in r.live], base in _UNDEFINED)
+            r.written(writes)
             return out
         if torch.Tag.inplace_view in func.tags:
             return func(*args, **kwargs)
@@ -570,6 +635,8 @@ class Above(TorchDispatchMode):
         r = self.recorder
         if self._depth == 0:
             r.site = r.sites.here(str(func))
+            given = tensors([args, list((kwargs or {}).values())])
+            r.passed.update(t.untyped_storage()._cdata for t in given)
         self._depth += 1
         try:
             return func(*args, **(kwargs or {}))
@@ -578,9 +645,52 @@ class Above(TorchDispatchMode):
 
 
 @contextlib.contextmanager
+def _reading(recorder: Recorder) -> Iterator[None]:
+    """Notes what no dispatcher sees: that Python takes a tensor's numbers all at once."""
+    own = vars(Tensor)
+    before = {name: own.get(name) for name in _TAKES}
+    for name in _TAKES:
+        setattr(Tensor, name, _noted(recorder, name, getattr(Tensor, name)))
+    try:
+        yield
+    finally:
+        for name, function in before.items():
+            if function is None:
+                delattr(Tensor, name)
+            else:
+                setattr(Tensor, name, function)
+
+
+_TAKES = ("numpy", "tolist", "__array__", "__dlpack__")
+
+
+def _noted(recorder: Recorder, name: str, function: Any) -> Any:
+    def take(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        with _disable_current_modes():
+            p = recorder.place(self)
+            if recorder.is_live([p]):
+                recorder.site = recorder.sites.here(name)
+                recorder.refuse(name, READ)
+            frame = sys._getframe(1)
+            if user_frame(frame)[0] is frame:  # else what torch and this package keep is read
+                recorder.passed.add(self.untyped_storage()._cdata)
+                recorder.outside([p])
+        return function(self, *args, **kwargs)
+
+    return take
+
+
+@contextlib.contextmanager
 def recording(recorder: Recorder, block: Any) -> Iterator[None]:
     """Everything inside is recorded; block: what to enter meanwhile."""
-    with _disable_current_modes(), Below(recorder), block, Above(recorder), recorder.sites:
+    with (
+        _disable_current_modes(),
+        Below(recorder),
+        block,
+        Above(recorder),
+        recorder.sites,
+        _reading(recorder),
+    ):
         context = _context.current()
         context.watcher = recorder
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -27,28 +26,32 @@ def numbers_of(optimizers: Sequence[Any]) -> dict[str, float]:
 
 
 def series(optimizers: Sequence[Any], schedulers: Sequence[Any], steps: int) -> dict[str, Any]:
-    """What each number is at each step, if it changes. Everything stays as it was."""
-    states = [copy.deepcopy(s.state_dict()) for s in (*optimizers, *schedulers)]
+    """What each number is at each step, if it changes. Schedulers are stepped."""
     rows: list[dict[str, float]] = []
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for step in range(steps):
-                rows.append(numbers_of(optimizers))
-                if step + 1 < steps:
-                    for s in schedulers:
-                        _step(s)
-    finally:
-        for s, state in zip((*optimizers, *schedulers), states):
-            s.load_state_dict(state)
-    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]} if rows else {}
-    return {name: values for name, values in columns.items() if (values != values[0]).any()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for step in range(steps if schedulers else 1):
+            if step:
+                for s in schedulers:
+                    _step(s)
+            rows.append(numbers_of(optimizers))
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    found = {name: values for name, values in columns.items() if (values != values[0]).any()}
+    for name in found:
+        if ".betas" in name:
+            raise Error(
+                f"a scheduler changes {name}, of which a program keeps powers; give "
+                "cycle_momentum=False, or leave betas as they are"
+            )
+    return found
 
 
 def _step(scheduler: Any) -> None:
     try:
         scheduler.step()
-    except TypeError:
+    except TypeError as error:
+        if "argument" not in str(error):
+            raise
         raise Error(
             f"{type(scheduler).__name__}.step() takes what a step gives (a loss), so that nobody "
             "can run it before; give the learning rates as job.table(values)"
@@ -56,20 +59,18 @@ def _step(scheduler: Any) -> None:
 
 
 def probes(columns: dict[str, Any], steps: int) -> list[int]:
-    """Steps at which all numbers that change differ from step 0, and from each other."""
-    if not columns:
-        return [min(1, steps - 1)]
+    """Other steps that are recorded too: the next one and the last; those at which numbers that
+    change are greatest and least, as code may ask which side of a limit they are on; and such that
+    these numbers differ from what they are at step 0, and from each other."""
+    found = [1, steps - 1] if steps > 2 else [steps - 1]
     matrix = np.array(list(columns.values()), "<f4")
-    found: list[int] = []
-    for row in matrix:
-        if not any(row[p] != row[0] for p in found):
-            found.append(int(np.argmax(row != row[0])))
-    for i in range(len(matrix)):
-        for j in range(i):
-            apart = matrix[i] != matrix[j]
-            if apart.any() and not any(apart[p] for p in [0, *found]):
+    found += [int(at) for row in matrix for at in (np.argmax(row), np.argmin(row))]
+    for i, row in enumerate(matrix):
+        for other in (np.full_like(row, row[0]), *matrix[:i]):
+            apart = row != other
+            if apart.any() and not apart[[0, *found]].any():
                 found.append(int(np.argmax(apart)))
-    return found or [min(1, steps - 1)]
+    return [at for at in dict.fromkeys(found) if at or steps == 1]
 
 
 def put(optimizers: Sequence[Any], columns: dict[str, Any], step: int) -> None:

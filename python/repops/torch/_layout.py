@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
+from .. import _context
 from ._call import run
 
 Tensor = torch.Tensor
@@ -19,7 +20,7 @@ def scratch(use: str, shape: Sequence[int]) -> Tensor:
     """Memory that stays, for what lives as long as one operator. The system gives new memory page
     by page, which takes longer than to copy weights into it."""
     count = math.prod(shape)
-    if count > SCRATCH_MOST:
+    if count > SCRATCH_MOST or _context.current().watcher is not None:  # it sees what was there
         return torch.empty(shape)
     kept = _local.__dict__.get(use)
     if kept is None or kept.numel() < count:

@@ -19,11 +19,13 @@ Tensor = torch.Tensor
 _corrections: dict[float, list[Tensor]] = {}
 
 
-def correction(beta: float, step: int) -> Tensor:
-    """1 - beta^step as SPEC 9 has it: bias_correction of itself, step times, from 0. It is [1]."""
+def correction(beta: float, step: int, of: Tensor | None = None) -> Tensor:
+    """1 - beta^step as SPEC 9 has it: bias_correction of itself, step times, from 0. It is [1].
+
+    of: what is kept for the parameter; where a step is recorded, this is part of a job's state."""
     job = _context.current().job
-    if job is not None:
-        return job.correction(beta)
+    if job is not None and of is not None and job.recording:
+        return job.correction(beta, step, of)
     if step < 1:
         raise Error(f"an optimizer's step is {step}; expected 1 or more")
     known = _corrections.setdefault(beta, [torch.zeros(1)])
@@ -95,7 +97,7 @@ def adamw(
     grads = [g if _lie_alike(g, p) else torch.empty_like(p).copy_(g) for g, p in zip(grads, params)]
     table, kept = (AdamwParameter * len(params))(), []
     for it, w, g, m, v, step, own in zip(table, params, grads, ms, vs, steps, decays):
-        c1, c2 = correction(beta1, step), correction(beta2, step)
+        c1, c2 = correction(beta1, step, m), correction(beta2, step, m)
         kept += [c1, c2]
         s = AdamwStep(count=w.numel(), beta1=beta1, beta2=beta2, eps=eps, decay=own)
         s.clip, s.c1, s.c2, s.rate = (t.data_ptr() for t in (clip, c1, c2, rate))
@@ -124,7 +126,7 @@ def adamw_of_largest(
     rate = lr.reshape(1).float() if isinstance(lr, Tensor) else torch.tensor([float(lr)])
     one = torch.ones(1)
     for w, g, m, v, top, step in zip(params, grads, ms, vs, tops, steps):
-        c1, c2 = correction(beta1, step), correction(beta2, step)
+        c1, c2 = correction(beta1, step, m), correction(beta2, step, m)
         m.copy_(run("adamw_m", (bits(beta1),), (m.contiguous(), g.contiguous(), one)))
         v.copy_(run("adamw_v", (bits(beta2),), (v.contiguous(), g.contiguous(), one)))
         top.copy_(maximum(top, v))
@@ -138,11 +140,6 @@ def _scaled(grads: Sequence[Tensor], grad_scale: Any, maximize: bool = False) ->
         for g in grads:
             g.copy_(g / grad_scale)
     return [-g for g in grads] if maximize else grads
-
-
-def _counts(steps: Any) -> list[int]:
-    """How many steps were taken. In a job's step that is no number of Python."""
-    return [0] * len(steps) if _context.current().job is not None else [int(s) for s in steps]
 
 
 def _skipped(found_inf: Any) -> bool:
@@ -196,7 +193,7 @@ def fused_adamw(
         return
     if amsgrad or grad_scale is not None:
         _check_adam(params, grads, ms, vs, tops if amsgrad else None)
-    grads, counts = _scaled(grads, grad_scale, maximize), _counts(steps)
+    grads, counts = _scaled(grads, grad_scale, maximize), [int(s) for s in steps]
     if amsgrad:
         at = (lr, beta1, beta2, eps, weight_decay)
         adamw_of_largest(params, grads, ms, vs, tops, counts, *at)
@@ -228,7 +225,7 @@ def fused_adam(
         return
     if amsgrad or grad_scale is not None:
         _check_adam(params, grads, ms, vs, tops if amsgrad else None)
-    grads, counts = _scaled(grads, grad_scale, maximize), _counts(steps)
+    grads, counts = _scaled(grads, grad_scale, maximize), [int(s) for s in steps]
     if weight_decay:
         grads = [g + w * weight_decay for g, w in zip(grads, params)]
     if amsgrad:

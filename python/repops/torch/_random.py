@@ -113,7 +113,7 @@ def normal_new(
 def bernoulli_(x: Tensor, p: float = 0.5, *, generator: Any = None) -> Tensor:
     job = _context.current().job
     if job is not None:
-        return _filled(x, job.bernoulli(x.shape, p))
+        return _filled(x, job.bernoulli(x.shape, p, generator))
     return _filled(x, uniform(x.shape, generator=generator) < p)
 
 
@@ -126,7 +126,7 @@ def bernoulli_of_(x: Tensor, p: Tensor, *, generator: Any = None) -> Tensor:
 def bernoulli_like(x: Tensor, p: float = 0.5, *, generator: Any = None) -> Tensor:
     job = _context.current().job
     if job is not None:
-        return job.bernoulli(x.shape, p).to(x.dtype)
+        return job.bernoulli(x.shape, p, generator).to(x.dtype)
     return (uniform(x.shape, generator=generator) < p).to(x.dtype)
 
 

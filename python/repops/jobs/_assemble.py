@@ -1,0 +1,110 @@
+"""The program of a recorded step: its state, its first state, its step and its loss."""
+
+from __future__ import annotations
+
+import torch
+
+from .._library import Error
+from . import _aten, _fused, _moves  # noqa: F401
+from ._capture import Recorded, Steps
+from ._graph import F32, I32, INT32, Program, Value
+from ._lower import Lower
+from ._memory import INTEGERS, Missing, code_of, fitting
+from ._record import Place
+
+Tensor = torch.Tensor
+
+
+def lower(recorded: Recorded, start: dict[str, Tensor], steps: Steps, program: Program) -> Lower:
+    """The program of a recorded step. start: the first state's content, by names."""
+    recorder = recorded.recorder
+    low = Lower(recorder, program)
+    leaves: list[tuple[str, Place, Value]] = []
+    low.held[recorder.place(steps.mode.number).storage] = low.step
+    low.graph.scope = "data"
+    for source in steps.setting.sources:
+        low.write(recorder.place(source.tensor), source.lower(low), {})
+    low.graph.scope = ""
+    for name, place in recorded.starts.items():
+        leaves.append((name, recorded.ends.get(name, place), _leaf(low, name, place, start[name])))
+    for c in steps.mode.corrections.values():
+        place = recorder.place(c.value)
+        leaves.append((c.name, place, _leaf(low, c.name, place, c.at(0))))
+    low.run()
+    program.names = {
+        leaf.name: name for leaf, (name, _, _) in zip(program.leaves, leaves, strict=True)
+    }
+    _outputs(low, leaves, recorded.loss)
+    return low
+
+
+def _leaf(low: Lower, name: str, place: Place, start: Tensor) -> Value:
+    if place.dtype not in INTEGERS and place.dtype is not torch.float32:
+        raise Error(f"{name} is {place.dtype}; a state is float32, or integers of 32 bits")
+    code, dims = code_of(place.dtype), fitting(place.size)
+    value = low.program.leaf(name, code, dims)
+    called = low.program.leaves[-1].name
+    if code == I32:
+        value = _bounded(low, name, value, start)
+    try:
+        low.write(place, value, {})
+    except Missing as why:
+        raise Error(f"{name}: {why}") from None
+    if place.numel != low.recorder.elements(place.storage):
+        raise Error(f"{name} is a part of another tensor's memory")
+    init = low.program.init
+    content = start.contiguous().numpy().reshape(dims)
+    if code == I32:
+        content = content.astype("<i4")
+    first = content.reshape(-1)[0]
+    if code == F32 and (content.view("<u4") == content.view("<u4").reshape(-1)[0]).all():
+        init.output.append(init.emit("fill", shape=dims, value=float(first), called=called))
+        return value
+    data = low.program.constant(called, content)
+    copied = init.emit("reshape", data, shape=dims, dtype=code, called=called)
+    init.output.append(copied)
+    return value
+
+
+GROWTH = 16  # what an integer of the state may gain or lose in a step
+
+
+def _bounded(low: Lower, name: str, leaf: Value, start: Tensor) -> Value:
+    """Between what a leaf lies in all steps, if none changes it by more than GROWTH: _outputs looks
+    whether that is so."""
+    least, most = int(start.min()), int(start.max())
+    if least < INT32[0] or most > INT32[1]:
+        raise Error(f"{name} has integers from {least} to {most}, which are beyond 32 bits")
+    room = GROWTH * low.program.steps
+    return leaf.within(least - room, most + room)._replace(origin=(leaf.number, 0, 0))
+
+
+def _check_growth(name: str, leaf: Value, v: Value) -> None:
+    origin = v.origin
+    steady = v.low >= leaf.low and v.high <= leaf.high and origin is None
+    if origin is not None and origin[0] == leaf.number:
+        steady = max(abs(origin[1]), abs(origin[2])) <= GROWTH
+    if not steady:
+        raise Error(
+            f"{name}: integers of the state may leave {leaf.low}..{leaf.high} in so many steps; "
+            "nothing proves that they stay within 32 bits"
+        )
+
+
+def _outputs(low: Lower, leaves: list[tuple[str, Place, Value]], loss: Place | None) -> None:
+    graph = low.graph
+    graph.scope, graph.place = "", None
+    for name, place, leaf in leaves:
+        try:
+            v = low.reshape(low.read(place), leaf.dims)
+        except Missing as why:
+            raise Error(f"{name}: {why}") from None
+        if leaf.dtype == I32:
+            _check_growth(name, leaf, v)
+        if v.kind != "node":
+            v = graph.emit("reshape", v, shape=leaf.dims, dtype=leaf.dtype, called="kept")
+        graph.output.append(v)
+    if loss is not None:
+        if loss.numel != 1 or loss.dtype is not torch.float32:
+            raise Error("the step returns no loss; expected a float32 tensor of one element")
+        graph.loss = low.reshape(low.read(loss), (1,))

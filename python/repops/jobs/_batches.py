@@ -1,0 +1,234 @@
+"""What a loader gives, recorded for all steps as tables."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from .._library import Error
+from . import _data
+from ._data import TABLE_BYTES_MAX, Source
+
+Tensor = torch.Tensor
+Pad = Any  # a number, or a structure of numbers like that of a batch
+
+PARTIAL = (
+    "the loader's batch {number} has {own} rows and its first one {first}; drop_last=True leaves "
+    "such batches out"
+)
+
+
+class Recording:
+    """The batches of a loader, leaf by leaf of their structure."""
+
+    def __init__(self, steps: int, pad: Pad, drop_last: bool) -> None:
+        self.steps, self.pad, self.drop_last = steps, pad, drop_last
+        self.first: Any = None
+        self.paths: list[str] = []
+        self._tables: list[Any] = []  # of each leaf: a table, or with pad a list of tensors
+
+    def begin(self, batch: Any, allow: bool, folder: Path) -> None:
+        """The first batch says what all are like."""
+        self.first = batch
+        leaves = dict(_leaves(batch))
+        self.paths = list(leaves)
+        if not leaves:
+            raise Error(f"the loader gives {type(batch).__name__}; expected tensors")
+        size = self.steps * sum(_bytes(t) for t in leaves.values())
+        if size > TABLE_BYTES_MAX:
+            told = f"{self.steps} batches of the loader take {size / 1e6:.0f} MB"
+            if not allow:
+                raise Error(
+                    f"{told}, more than {TABLE_BYTES_MAX >> 20} MiB; allow_large=True takes them "
+                    "all the same"
+                )
+            print(f"repops.jobs: {told}", file=sys.stderr)
+        if self.pad is None:
+            self._tables = [_empty(self.steps, t, folder) for t in leaves.values()]
+        else:
+            self._tables = [[] for _ in leaves]
+
+    def fits(self, number: int, batch: Any) -> bool:
+        """Whether a batch has as many rows as the first one. False: it is to be left out."""
+        own, first = _rows(batch), _rows(self.first)
+        if own >= first:
+            return True
+        if not self.drop_last:
+            raise Error(PARTIAL.format(number=number, own=own, first=first))
+        return False
+
+    def put(self, step: int, number: int, batch: Any) -> None:
+        leaves = dict(_leaves(batch))
+        _check_others(number, self.first, batch)
+        if list(leaves) != self.paths:
+            raise Error(f"the loader's batch {number} has {list(leaves)}; its first {self.paths}")
+        for path, t, table in zip(self.paths, leaves.values(), self._tables):
+            if self.pad is not None:
+                table.append(t.detach().clone())
+                continue
+            if t.shape != table.shape[1:] or t.dtype != table.dtype:
+                raise Error(
+                    f"{path} of the loader's batch {number} is {_told(t)}, and of its first one "
+                    f"{_told(table[0])}; pad= makes sizes alike"
+                )
+            table[step].copy_(t)
+
+    def tables(self) -> Iterator[tuple[str, Tensor]]:
+        for path, table in zip(self.paths, self._tables):
+            if self.pad is not None:
+                yield path, _padded(path, table, _at(self.pad, path))
+            else:
+                yield path, table
+
+
+def _rows(batch: Any) -> int:
+    return next((t.shape[0] for _, t in _leaves(batch) if t.dim()), 1)
+
+
+def _bytes(t: Tensor) -> int:
+    return t.numel() * min(4, t.element_size())
+
+
+def _told(t: Tensor) -> str:
+    return f"{list(t.shape)} {str(t.dtype).removeprefix('torch.')}"
+
+
+def _empty(steps: int, t: Tensor, folder: Path) -> Tensor:
+    """Memory for a table; a large one is in a file that nobody else sees."""
+    size = steps * t.numel() * t.element_size()
+    if size <= TABLE_BYTES_MAX:
+        return torch.empty((steps, *t.shape), dtype=t.dtype)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.truncate(size)
+        mapped = np.memmap(file, np.uint8, "r+", shape=(size,))
+    return torch.from_numpy(mapped).view(t.dtype).view(steps, *t.shape)
+
+
+def _padded(path: str, tensors: list[Tensor], value: float) -> Tensor:
+    """All in one, each with this value behind what it has."""
+    first = tensors[0]
+    if any(t.dim() != first.dim() or t.dtype != first.dtype for t in tensors):
+        raise Error(f"{path} of the loader has other dimensions or another type in some batches")
+    size = [max(d) for d in zip(*(t.shape for t in tensors))]
+    table = torch.full((len(tensors), *size), value, dtype=first.dtype)
+    for row, t in zip(table, tensors):
+        row[tuple(slice(n) for n in t.shape)].copy_(t)
+    return table
+
+
+# ---- structures ----
+
+
+def _parts(value: Any) -> list[tuple[str, Any]] | None:
+    """What a structure holds, by what stands behind its path; None: it is none."""
+    if isinstance(value, Mapping):
+        return [(f"[{key!r}]", item) for key, item in value.items()]
+    if isinstance(value, (list, tuple)):
+        return [(f"[{i}]", item) for i, item in enumerate(value)]
+    return None
+
+
+def _leaves(value: Any, path: str = "batch") -> Iterator[tuple[str, Tensor]]:
+    parts = _parts(value)
+    for name, item in parts or ():
+        yield from _leaves(item, path + name)
+    if parts is None and _is_number(value):
+        yield path, _tensor(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (Tensor, np.ndarray, np.generic, bool, int, float))
+
+
+def _tensor(value: Any) -> Tensor:
+    if isinstance(value, (bool, int, float)):
+        return torch.tensor(value)
+    return value if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
+
+
+def _others(value: Any, path: str = "batch") -> Iterator[tuple[str, Any]]:
+    parts = _parts(value)
+    for name, item in parts or ():
+        yield from _others(item, path + name)
+    if parts is None and not _is_number(value):
+        yield path, value
+
+
+def _check_others(number: int, first: Any, batch: Any) -> None:
+    for (path, one), (_, other) in zip(_others(first), _others(batch)):
+        if one is not other and one != other:
+            raise Error(
+                f"{path} of the loader's batch {number} is {other!r} and of its first one {one!r}; "
+                "a program has numbers alone"
+            )
+
+
+def _rebuilt(value: Any, made: dict[str, Tensor], path: str = "batch") -> Any:
+    """The same structure with other leaves."""
+    if path in made:
+        return made[path]
+    parts = _parts(value)
+    if parts is None:
+        return value
+    items = [_rebuilt(item, made, path + name) for name, item in parts]
+    if isinstance(value, Mapping):
+        together = dict(zip(value, items))
+        return together if type(value) is dict else type(value)(together)  # type: ignore[call-arg]
+    return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+
+
+def _at(pad: Pad, path: str) -> float:
+    """A number for a leaf, from one for all or from a structure like that of a batch."""
+    found = {p: t for p, t in _leaves(pad)}
+    value = found.get("batch", found.get(path))
+    if value is None:
+        raise Error(f"pad says nothing of {path}; expected a number, or one for each tensor")
+    return value.item()
+
+
+# ---- all batches ----
+
+
+def _batches(loader: Iterable[Any]) -> Iterator[Any]:
+    """Without end, where the loader can begin again."""
+    while True:
+        number = 0
+        for number, batch in enumerate(loader, 1):  # noqa: B007
+            yield batch
+        if not number or isinstance(loader, Iterator):
+            return
+
+
+def record(
+    loader: Iterable[Any],
+    steps: int,
+    name_of: Callable[[str], str],
+    folder: Path,
+    allow: bool,
+    pad: Pad,
+    drop_last: bool,
+) -> tuple[list[Source], Any]:
+    """Sources of a loader's batches, and their tensors in the structure of a batch."""
+    it, step, number, left_out = Recording(steps, pad, drop_last), 0, -1, 0
+    for number, batch in enumerate(_batches(loader)):
+        if it.first is None:
+            it.begin(batch, allow, folder)
+        if it.fits(number, batch):
+            it.put(step, number, batch)
+            step, left_out = step + 1, 0
+        else:
+            left_out += 1
+        if step == steps or left_out > step + 1:
+            break
+    if step < steps:
+        raise Error(f"the loader gives {step} batches, and the job has {steps} steps")
+    sources = [_data.table(t, steps, name_of(path), True) for path, t in it.tables()]
+    made = {path: s.tensor for path, s in zip(it.paths, sources)}
+    return sources, _rebuilt(it.first, made)

@@ -1,0 +1,260 @@
+"""One capture: recordings of a step, what speaks against them, and the check of the program."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from .._library import Error
+from . import _hidden, _schedule
+from ._assemble import lower
+from ._capture import CaptureError, Comparison, Recorded, Steps
+from ._folder import write
+from ._graph import Program, hash_of
+from ._kept import GRADIENT, Kept, same_bits, storage_of
+from ._record import Problem, Site
+
+Tensor = torch.Tensor
+
+HIDDEN = (
+    "a step changes this value of Python, which no program sees; make it a tensor of the model's "
+    "state (a buffer), or job.table(values)"
+)
+MOVES = "the step moves a scheduler; leave scheduler.step() out, and give it to job.capture"
+CLOCK = "a step must not depend on it"
+LAZY = (
+    "the first step makes this state, and from zeros it would be another one; run one step before "
+    "the capture"
+)
+GRADS = (
+    "it is there before the first step, which takes it away; call optimizer.zero_grad() before the "
+    "capture"
+)
+GONE = "the step takes it away"
+FIXED = "the step writes to this constant; keep it as a buffer of a model"
+SHARED = "after the step it is in the same memory as another tensor of the state; clone it"
+STRANGER = (
+    "it reads a tensor from outside of the step that is not declared; give data by job.windows, "
+    "job.rows, job.table or job.batches, what never changes by job.constant, or keep it as a buffer"
+)
+
+
+class Captured:
+    """One capture: what was recorded, and the program."""
+
+    def __init__(self, job: Any, steps: Steps, kept: Kept) -> None:
+        self.job, self.steps, self.kept = job, steps, kept
+        self.problems: list[Problem] = []
+        self.start = dict(kept.start)  # of the state, by names
+        self.called: list[Any] = []  # functions of the user's
+
+    # ---- capturing ----
+
+    def run(self) -> None:
+        fresh = self._fresh()
+        state = self._state(fresh)
+        probes = _schedule.probes(self.steps.columns, self.job.steps)
+        first, lazy, others, more = self._recordings(state, fresh, probes)
+        if more:  # the first step has written what it held already
+            first, lazy, others, _ = self._recordings([*state, *more], fresh, probes)
+        comparison = Comparison(first, others, self.steps.columns)
+        comparison.run()
+        self.problems += comparison.problems
+        self._strangers(first, [r for _, r in others])
+        self._made_late(lazy)
+        self._lower(first)
+
+    def _recordings(self, state: list[str], fresh: dict[str, Tensor], probes: list[int]) -> Any:
+        """A recording of step 0, what it leaves otherwise than the first step did, other recordings
+        by their steps, and what any of them has written that is not declared as state."""
+        first = self._record(0, state)
+        lazy, more = self._compare_fresh(fresh), self._written(first, state)
+        others = []
+        for number in probes:
+            others.append((number, self._record(number, state)))
+            more += [n for n in self._written(others[-1][1], state) if n not in more]
+        return first, lazy, others, more
+
+    def _fresh(self) -> dict[str, Tensor]:
+        """The state after a first step, with what optimizers make in it."""
+        with _hidden.Watch() as watch:
+            self.steps.run(0)
+        self.kept.measure()
+        self.called = watch.functions()
+        return {n: t.clone() for n, t in self.steps.setting.tensors().items()}
+
+    def _state(self, fresh: dict[str, Tensor]) -> list[str]:
+        """What is trained or changes: the others are constants."""
+        trained = {
+            storage_of(p)
+            for o in self.steps.setting.optimizers
+            for g in o.param_groups
+            for p in g["params"]
+            if p.requires_grad
+        }
+        now, each = self.steps.setting.tensors(), self.steps.setting.each()
+        for name in self.start.keys() - now.keys():
+            gone = GRADS if name.endswith(f".{GRADIENT}") else GONE
+            self._refuse(name, SHARED if name in each else gone)
+        found = []
+        for name, t in now.items():
+            before = self.start.get(name)
+            changes = before is None or not same_bits(before, fresh[name])
+            if changes or storage_of(t) in trained:
+                found.append(name)
+                self.start.setdefault(name, torch.zeros_like(t))
+        if not found:
+            raise Error("the step changes nothing: neither a parameter nor a buffer")
+        return found
+
+    def _written(self, recorded: Recorded, state: list[str]) -> list[str]:
+        now = self.steps.setting.tensors()
+        return [n for n, t in now.items() if n not in state and recorded.recorder.undeclared(t)]
+
+    def _record(self, number: int, state: list[str]) -> Recorded:
+        self.kept.set_back(lazily_made=True)
+        setting = self.steps.setting
+        objects = {
+            "model": list(setting.models.values()),
+            "optimizer": setting.optimizers,
+            "scheduler": setting.schedulers,
+        }
+        self.steps.prepare(number)
+        self.kept.count(number)
+        before = _hidden.values_of(self.steps.step, self.called, **objects)
+        with _hidden.Watch() as watch:
+            recorded = self.steps.record(number, state)
+        after = _hidden.values_of(self.steps.step, self.called, **objects)
+        self._hidden(_hidden.changed(before, after))
+        for what, where in watch.outside:
+            self.problems.append(Problem(Site(where, "", False, what), what, CLOCK))
+        return recorded
+
+    def _hidden(self, paths: list[str]) -> None:
+        moved = [p for p in paths if p.endswith(".last_epoch")]
+        for path in moved:
+            self._refuse(path.removesuffix(".last_epoch"), MOVES)
+        for path in paths if not moved else ():
+            self._refuse(path, HIDDEN)
+
+    def _refuse(self, name: str, why: str) -> None:
+        self.problems.append(Problem(Site("", "", False, name), name, why))
+
+    def _compare_fresh(self, fresh: dict[str, Tensor]) -> list[str]:
+        """What the first step has left otherwise than a step that finds all of the state there,
+        as zeros where the first one makes it."""
+        now = self.steps.setting.tensors()
+        return [
+            name
+            for name in {**fresh, **now}
+            if name not in now or name not in fresh or not same_bits(now[name], fresh[name])
+        ]
+
+    def _made_late(self, names: list[str]) -> None:
+        """Where nothing else says why the first step is another one."""
+        if names and not self.problems:
+            made = [n for n in self.steps.setting.tensors() if n not in self.kept.start]
+            for name in [n for n in names if n in made] or made or names:
+                self._refuse(name, LAZY)
+
+    def _strangers(self, recorded: Recorded, others: list[Recorded]) -> None:
+        for name, t in self.steps.setting.fixed().items():
+            if recorded.recorder.undeclared(t):
+                self._refuse(name, FIXED)
+        found = list(recorded.recorder.strangers.values())
+        asked = [r.recorder.asked for r in (recorded, *others)]
+        for key, (site, place, held) in asked[0].items():
+            if any(key not in a or not same_bits(a[key][2], held) for a in asked):
+                found.append((site, place))
+        for site, place in found:
+            shape = f"{list(place.size)} {str(place.dtype).removeprefix('torch.')}"
+            self.problems.append(Problem(site, "", f"{STRANGER} ({shape})"))
+
+    def _lower(self, recorded: Recorded) -> None:
+        program = Program(self.job.seed, self.job.steps, self.job.interval)
+        low = lower(recorded, self.start, self.steps, program)
+        self.problems += low.problems
+        if self.problems:
+            raise CaptureError(self.problems)
+        program.drop_idle(f".{GRADIENT}")
+        program.step.prune()
+        program.drop_unread()
+        self.program = program
+        self.job.hash = write(self.job.folder, program)
+
+    # ---- checking ----
+
+    def check(self, count: int, verde: str) -> list[float]:
+        own = self.job.folder
+        with tempfile.TemporaryDirectory(prefix=f"{own.name}.", dir=own.parent) as folder:
+            short = shortened(self.program, count)
+            write(Path(folder) / "job", short, own if _is(own, self.job.hash) else None)
+            self._command([verde, "run", f"{folder}/job", "--out", f"{folder}/run"])
+            now = Kept(self.steps.setting)
+            try:
+                self.kept.set_back()
+                return self._compare(Path(folder) / "run", count)
+            finally:
+                now.set_back()
+
+    @staticmethod
+    def _command(arguments: list[str]) -> None:
+        try:
+            done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise Error(f"cannot run {arguments[0]}: {error.strerror}") from None
+        if done.returncode:
+            lines = done.stderr.strip().splitlines()
+            raise Error(lines[-1] if lines else f"{arguments[0]} ended with {done.returncode}")
+
+    def _compare(self, folder: Path, count: int) -> list[float]:
+        import verde
+
+        run, losses = verde.Run(folder), []
+        for number in range(count):
+            loss = self.steps.run(number)
+            if isinstance(loss, Tensor):
+                losses.append(float(loss.detach()))
+            there = run.state(number + 1, check=False).torch()
+            here = self.steps.setting.each()
+            for c in self.steps.mode.corrections.values():
+                here[c.name] = c.at(number + 1)
+            for name, t in there.items():
+                own = here[self.program.names[name]]
+                own = own.to(torch.int32) if not own.is_floating_point() else own
+                if not same_bits(own.reshape(t.shape), t):
+                    raise Error(f"{name} differs after step {number + 1} of the block and of verde")
+        self._compare_losses(folder, losses)
+        return losses
+
+    @staticmethod
+    def _compare_losses(folder: Path, losses: list[float]) -> None:
+        lines = (folder / "losses.jsonl").read_text().splitlines() if losses else []
+        for number, (line, own) in enumerate(zip(lines, losses)):
+            there = json.loads(line)["loss"]  # None: it is no finite number
+            same = not np.isfinite(own) if there is None else np.float32(there) == np.float32(own)
+            if not same:
+                raise Error(
+                    f"the loss of step {number} is {own} in the block, and {there} of verde"
+                )
+
+
+def _is(folder: Path, digest: str) -> bool:
+    """Whether this is the job with that hash: another one may be there by now."""
+    try:
+        return hash_of((folder / "program").read_bytes()) == digest
+    except OSError:
+        return False
+
+
+def shortened(program: Program, steps: int) -> Program:
+    short = Program(program.seed, steps, 1)
+    short.leaves, short.data = program.leaves, program.data
+    short.init, short.step = program.init, program.step
+    return short

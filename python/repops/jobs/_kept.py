@@ -1,0 +1,302 @@
+"""What a step works on, and how all of it is set back after a capture."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from .._library import Error
+from ._data import Source
+from ._hidden import COUNTERS, PLAIN
+
+Tensor = torch.Tensor
+GRADIENT = "grad"  # the last part of the name of a gradient that outlives a step
+
+
+AVERAGES = "n_averaged"  # of torch's AveragedModel, which asks whether it is 0
+
+
+def _counts_averages(module: Any, key: str) -> bool:
+    return key == AVERAGES and isinstance(module, torch.optim.swa_utils.AveragedModel)
+
+
+class Slot:
+    """Where a tensor is kept: under a key of a dictionary, or as a parameter's gradient."""
+
+    def __init__(self, name: str, holder: Any, key: Any) -> None:
+        self.name, self.holder, self.key = name, holder, key
+
+    def get(self) -> Any:
+        return self.holder.grad if self.key == GRADIENT else self.holder[self.key]
+
+    def put(self, t: Any) -> None:
+        if self.key == GRADIENT:
+            self.holder.grad = t
+        else:
+            self.holder[self.key] = t
+
+    def drop(self) -> None:
+        if self.key == GRADIENT:
+            self.holder.grad = None
+        else:
+            del self.holder[self.key]
+
+
+def same_bits(a: Tensor, b: Tensor) -> bool:
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    one, other = (t.detach().contiguous().view(-1).view(torch.uint8) for t in (a, b))
+    return bool(torch.equal(one, other))
+
+
+def storage_of(t: Tensor) -> int:
+    return t.untyped_storage()._cdata
+
+
+class Setting:
+    """What is captured: models, optimizers and all that a step may read."""
+
+    def __init__(
+        self,
+        models: dict[str, torch.nn.Module],
+        optimizers: Sequence[Any],
+        schedulers: Sequence[Any],
+        sources: Sequence[Source],
+        constants: dict[str, Tensor],
+    ) -> None:
+        self.models, self.optimizers, self.schedulers = models, optimizers, schedulers
+        self.sources, self.constants = sources, constants
+        for slot in self.slots():
+            if torch.nn.parameter.is_lazy(slot.get()):
+                raise Error(f"{slot.name} has no size yet; run the model once before the capture")
+
+    def slots(self) -> Iterator[Slot]:
+        """Where parameters, buffers, what optimizers keep and gradients are; those that are not
+        there yet, or no more, are left out."""
+        names: dict[int, str] = {}
+        taken: set[str] = set()  # of optimizers' state
+        for kind in ("_parameters", "_buffers"):
+            for prefix, model in self.models.items():
+                for where, module in model.named_modules():
+                    own = f"{prefix}{where}." if where else prefix
+                    for key, t in getattr(module, kind).items():
+                        if t is not None and not _counts_averages(module, key):
+                            names.setdefault(id(t), own + key)
+                            yield Slot(own + key, getattr(module, kind), key)
+        for o, optimizer in enumerate(self.optimizers):
+            yield from self._of_optimizer(o, optimizer, names, taken)
+        for p, name in self._trained(names):
+            if p.grad is not None:
+                yield Slot(f"{name}.{GRADIENT}", p, GRADIENT)
+
+    def _of_optimizer(
+        self, o: int, optimizer: Any, names: dict[int, str], taken: set[str]
+    ) -> Iterator[Slot]:
+        """Two of them may train one parameter."""
+        for g, group in enumerate(optimizer.param_groups):
+            for i, p in enumerate(group["params"]):
+                if id(p) not in names:
+                    names[id(p)] = f"optimizer{o}.{g}.{i}"
+                    yield Slot(names[id(p)], group["params"], i)
+                state = optimizer.state.get(p, {})
+                for key in sorted(k for k, v in state.items() if isinstance(v, Tensor)):
+                    if key not in COUNTERS:
+                        name = f"{names[id(p)]}.{key}"
+                        name = f"{names[id(p)]}.optimizer{o}.{key}" if name in taken else name
+                        taken.add(name)
+                        yield Slot(name, state, key)
+
+    def _trained(self, names: dict[int, str]) -> Iterator[tuple[Tensor, str]]:
+        """Parameters, each once, and their names."""
+        found = [p for m in self.models.values() for p in m.parameters()]
+        found += [p for o in self.optimizers for g in o.param_groups for p in g["params"]]
+        for p in {id(p): p for p in found}.values():
+            yield p, names[id(p)]
+
+    def each(self) -> dict[str, Tensor]:
+        """All of these tensors, by names; two names may stand for the same memory."""
+        return {s.name: s.get().detach() for s in self.slots() if s.get().numel()}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The same, each memory once."""
+        found: dict[int, tuple[str, Tensor]] = {}
+        for name, t in self.each().items():
+            found.setdefault(storage_of(t), (name, t))
+        return dict(found.values())
+
+    def fixed(self) -> dict[str, Tensor]:
+        """Tensors that no step may change: constants, and numbers of optimizers."""
+        found = dict(self.constants)
+        for o, optimizer in enumerate(self.optimizers):
+            for g, group in enumerate(optimizer.param_groups):
+                for key, value in group.items():
+                    if isinstance(value, Tensor):
+                        found[f"optimizer{o}.group{g}.{key}"] = value
+        return found
+
+    def counters(self) -> list[tuple[dict[str, Any], str]]:
+        """Where optimizers count their steps, and averages of models what went into them."""
+        states = [s for o in self.optimizers for s in o.state.values()]
+        found = [(s, k) for s in states for k in COUNTERS if k in s]
+        modules = [m for k in self.models.values() for m in k.modules()]
+        return found + [(m._buffers, AVERAGES) for m in modules if _counts_averages(m, AVERAGES)]
+
+
+class Kept:
+    """Everything as it was, to be set back: tensors, numbers and the like of Python, generators."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.start = {n: t.clone() for n, t in setting.tensors().items()}
+        self._slots = [(s, s.get(), s.get().detach()) for s in setting.slots()]
+        self._places = {(id(s.holder), s.key) for s, _, _ in self._slots}
+        self._states = [
+            {
+                p: {k: v for k, v in s.items() if not isinstance(v, Tensor)}
+                for p, s in o.state.items()
+            }
+            for o in setting.optimizers
+        ]
+        self._counts = {(id(s), k): copy.deepcopy(s[k]) for s, k in setting.counters()}
+        self._rates: dict[Any, int] = {}
+        self._groups = [copy.deepcopy(_numbers(o)) for o in setting.optimizers]
+        modules = [m for k in setting.models.values() for m in k.modules()]
+        objects = (*modules, *setting.optimizers, *_nested(setting.schedulers))
+        self._plain = [(x, _plain(x)) for x in objects]
+        self._grad = torch.is_grad_enabled()
+        self._generators = (torch.get_rng_state(), random.getstate(), np.random.get_state())
+
+    def set_back(self, lazily_made: bool = False) -> None:
+        """lazily_made: state that was made since stays, as zeros."""
+        with torch.no_grad():
+            self._set_tensors(lazily_made)
+        for o, groups, states in zip(self.setting.optimizers, self._groups, self._states):
+            for group, own in zip(o.param_groups, groups):
+                _set_numbers(group, own)
+            if not lazily_made:
+                self._set_states(o, states)
+        for x, plain in self._plain if not lazily_made else ():
+            _set_plain(x, plain)
+        torch.set_grad_enabled(self._grad)
+        torch.set_rng_state(self._generators[0])
+        random.setstate(self._generators[1])
+        np.random.set_state(self._generators[2])
+
+    def _set_tensors(self, lazily_made: bool) -> None:
+        for slot in list(self.setting.slots()):
+            if (id(slot.holder), slot.key) in self._places:
+                continue
+            if lazily_made:
+                slot.get().detach().zero_()
+            else:
+                slot.drop()
+        for slot, t, content in self._slots:
+            slot.put(t)
+            if storage_of(t) != storage_of(content):
+                t.data = content
+            start = self.start.get(slot.name)
+            if start is not None and not same_bits(content, start):
+                content.copy_(start)
+
+    def _set_states(self, optimizer: Any, states: dict[Any, dict[str, Any]]) -> None:
+        for p in list(optimizer.state):
+            if p not in states:
+                del optimizer.state[p]
+                continue
+            state = optimizer.state[p]
+            for key in [k for k, v in state.items() if not isinstance(v, Tensor)]:
+                if key not in states[p]:
+                    del state[key]
+            state.update(copy.deepcopy(states[p]))
+        for state, key in self.setting.counters():
+            if (id(state), key) not in self._counts:
+                del state[key]
+        self.count(0)
+
+    def measure(self) -> None:
+        """How many steps optimizers count in a step: after the first one."""
+        for state, key in self.setting.counters():
+            start = self._counts.get((id(state), key), 0)
+            self._rates[id(state), key] = int(state[key]) - int(start)
+
+    def count(self, step: int) -> dict[int, tuple[int, int]]:
+        """Sets what optimizers count, so many steps of the job after the start. By tensors
+        that they keep for a parameter (their _cdata): the start, and how much a step counts."""
+        for state, key in self.setting.counters():
+            start = self._counts.get((id(state), key), 0)
+            count = int(start) + step * self._rates.get((id(state), key), 0)
+            if isinstance(state[key], Tensor):
+                state[key].fill_(float(count))
+            else:
+                state[key] = count
+        return {
+            v._cdata: (int(self._counts.get((id(s), k), 0)), self._rates.get((id(s), k), 0))
+            for o in self.setting.optimizers
+            for s in o.state.values()
+            for k in COUNTERS
+            for v in s.values()
+            if k in s and isinstance(v, Tensor)
+        }
+
+
+def _numbers(optimizer: Any) -> list[dict[str, Any]]:
+    return [{k: v for k, v in g.items() if k != "params"} for g in optimizer.param_groups]
+
+
+def _set_numbers(group: dict[str, Any], own: dict[str, Any]) -> None:
+    for key in [k for k in group if k != "params" and k not in own]:
+        del group[key]
+    for key, value in own.items():
+        if isinstance(value, Tensor) and isinstance(group.get(key), Tensor):
+            group[key].copy_(value)
+        else:
+            group[key] = copy.deepcopy(value)
+
+
+def _nested(schedulers: Sequence[Any]) -> list[Any]:
+    """Schedulers, and those that they consist of."""
+    found = []
+    for s in schedulers:
+        found.append(s)
+        found += _nested(getattr(s, "_schedulers", ()))
+    return found
+
+
+def _plain(x: Any) -> dict[str, Any]:
+    """Attributes without tensors: numbers, texts, and lists and dictionaries of them."""
+    return {
+        k: copy.copy(v)
+        for k, v in vars(x).items()
+        if k not in _OTHERS and "hooks" not in k and _is_plain(v)
+    }
+
+
+_OTHERS = {"_parameters", "_buffers", "_modules", "state", "param_groups"}
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple, set)):
+        return all(_is_plain(v) for v in value)
+    if isinstance(value, dict):
+        return all(_is_plain(v) for v in value.values())
+    return isinstance(value, PLAIN)
+
+
+def _set_plain(x: Any, plain: dict[str, Any]) -> None:
+    now = vars(x)
+    for key, value in plain.items():
+        if isinstance(value, (list, dict, set)) and type(now.get(key)) is type(value):
+            continue_as(now[key], value)
+        else:
+            now[key] = value
+
+
+def continue_as(held: Any, value: Any) -> None:
+    """The same list, dictionary or set, with other content."""
+    held.clear()
+    (held.extend if isinstance(held, list) else held.update)(value)

@@ -1,0 +1,67 @@
+"""Small steps of training that tests capture."""
+
+import os
+
+import numpy as np
+import pytest
+import torch
+
+import repops.jobs
+
+STEPS = 6
+
+
+class Toy:
+    """A linear model on rows of numbers, and what a step usually does."""
+
+    def __init__(self, folder, steps=STEPS, model=None, optimizer=None, **how):
+        self.job = repops.jobs.Job(folder / "job", seed=3, steps=steps, checkpoint_interval=1)
+        rng = np.random.default_rng(0)
+        self.rows = rng.standard_normal((12, 4), "f4")
+        self.x = self.job.rows(self.rows, batch=4)
+        torch.manual_seed(1)
+        self.model = torch.nn.Linear(4, 3) if model is None else model
+        make = optimizer or torch.optim.SGD
+        self.optimizer = make(self.model.parameters(), **{"lr": 0.1, **how})
+
+    def loss(self):
+        return self.model(self.x).square().mean()
+
+    def train(self, loss):
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return loss
+
+    def step(self):
+        return self.train(self.loss())
+
+    def capture(self, step=None, scheduler=None, model=None, optimizer=None):
+        """Captures it, and compares with the command, where there is one."""
+        own = self.optimizer if optimizer is None else optimizer
+        digest = self.job.capture(step or self.step, model or self.model, own, scheduler)
+        self.check()
+        return digest
+
+    def check(self, steps=3):
+        if os.environ.get("VERDE"):
+            return self.job.check(steps, os.environ["VERDE"])
+        return []
+
+    def refused(self, step=None, scheduler=None, **how):
+        """The sentence by which a capture is refused."""
+        before = sorted(self.job.folder.glob("*"))
+        with pytest.raises((repops.jobs.CaptureError, repops.Error)) as error:
+            self.job.capture(step or self.step, self.model, self.optimizer, scheduler, **how)
+        assert sorted(self.job.folder.glob("*")) == before
+        return str(error.value)
+
+    @property
+    def program(self):
+        return self.job._captured.program
+
+
+@pytest.fixture
+def toy(tmp_path):
+    torch.set_num_threads(1)
+    return Toy(tmp_path)
