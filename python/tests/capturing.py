@@ -1,6 +1,7 @@
 """Small steps of training that tests capture."""
 
 import os
+import re
 
 import numpy as np
 import pytest
@@ -65,3 +66,27 @@ class Toy:
 def toy(tmp_path):
     torch.set_num_threads(1)
     return Toy(tmp_path)
+
+
+def scaled(t, factor):
+    """A step whose loss is multiplied."""
+    return t.train(t.loss() * factor)
+
+
+class Refused(dict):
+    """Makers of steps by their names, each with words of the sentence that refuses it."""
+
+    def __call__(self, words):
+        def register(make):
+            self[make.__name__] = (make, words)
+            return make
+
+        return register
+
+    def check(self, name, t):
+        make, words = self[name]
+        found(words, t.refused(make(t)))
+
+
+def found(words, text):
+    assert re.search(words, text), text
