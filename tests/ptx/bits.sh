@@ -18,7 +18,7 @@ cat > "$temp/list" << LIST
 75 64 4 cuda/fused --seeds $((48 * times)) --first 2000 few_attention
 80 99 132 cuda/fused --seeds $((12 * times)) --first 3000 attention
 80 163 4 cuda/cases --seeds $((16 * times)) --first 3000 --most 20000 transpose slice pad gather concat_axis split_heads join_heads put_rows
-80 163 4 cuda/cases --seeds $((160 * times)) --first 5000 --most 5000 cast
+80 163 4 cuda/cases --seeds $((160 * times)) --first 5000 --most 5000 cast read_batch
 80 163 4 cuda/cases --seeds $((12 * times)) --first 3000 --most 20000 reduce_sum reduce_max reduce_dot reduce_sqdev reduce_ln_gx reduce_rms_gx matmul attn_exp_at top_k top_p draw
 80 99 132 cuda/cases --seeds $((2 * times)) --first 2000 --most 200000
 80 99 1 cuda/sgemm --seeds $((30 * times)) --most 200000

@@ -28,8 +28,8 @@ def _checks(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]
 
 
 def _between(x: Tensor, low: float, high: float, what: str) -> None:
-    """Are all elements of [low, high], and none a NaN? The step of a job reads no tensor's values: its
-    program has bounds of indices, and a stated meaning for what lies outside."""
+    """Are all elements of [low, high], and none a NaN? The step of a job reads no tensor's values:
+    its program has bounds of indices, and a stated meaning for what lies outside."""
     if x.numel() and _context.current().job is None:
         least, most = torch.aminmax(x)
         expect(low <= least.item() and most.item() <= high, f"{what} is not in [{low}, {high}]")
