@@ -67,7 +67,7 @@ static ro_status leaky_relu_grad(ro_cuda *d, const ro_call *call, const void *co
 }
 RO_CUDA_KERNEL(leaky_relu_grad, leaky_relu_grad)
 
-static ro_status soft_shrink(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+static ro_status shrink(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *x = static_cast<const float *>(in[0]);
     const float lambd = attr_f(call, RO_SOFT_SHRINK_LAMBD);
     return map<float>(d, call, out, [=] __device__(int64_t i) {
@@ -75,7 +75,7 @@ static ro_status soft_shrink(ro_cuda *d, const ro_call *call, const void *const 
         return ro_canon(lambd >= v ? up : v - lambd);
     });
 }
-RO_CUDA_KERNEL(soft_shrink, soft_shrink)
+RO_CUDA_KERNEL(soft_shrink, shrink)
 
 static ro_status soft_shrink_grad(ro_cuda *d, const ro_call *call, const void *const *in,
                                   void *out) {
