@@ -89,6 +89,35 @@ def test_training_goes_on_from_what_was_loaded(made):
     assert moments["step"] == 4
 
 
+def test_an_optimizer_that_takes_two_steps_in_one_counts_them(command, tmp_path):
+    def training():
+        torch.manual_seed(3)
+        model = nn.Linear(4, 1)
+        return model, torch.optim.Adam(model.parameters(), lr=1e-2, fused=True)
+
+    def step_of(model, optimizer, x):
+        for _ in range(2):
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        return loss
+
+    job = repops.jobs.Job(tmp_path / "job", seed=1, steps=STEPS, checkpoint_interval=1)
+    x = job.table(DATA)
+    with job:
+        model, optimizer = training()
+    job.capture(lambda: step_of(model, optimizer, x), model, optimizer)
+    called(command, "run", tmp_path / "job", "--out", tmp_path / "run")
+    with repops.torch.reproducible():
+        model, optimizer = training()
+        repops.jobs.load(tmp_path / "run", step=3).into(model, optimizer)
+        assert float(optimizer.state[model.weight]["step"]) == 6
+        step_of(model, optimizer, torch.from_numpy(DATA[3]))
+    last = repops.jobs.load(tmp_path / "run", step=4).torch()
+    assert torch.equal(model.weight.detach(), last["weight"])
+
+
 def test_an_exported_model_is_loaded_as_its_run_is(made):
     run, exported = repops.jobs.load(made / "run"), repops.jobs.load(made / "model")
     assert exported.step == STEPS and list(run) == list(exported)

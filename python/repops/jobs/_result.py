@@ -78,13 +78,14 @@ class Result(Mapping[str, np.ndarray]):
         unknown = [n for n in left if not n.startswith(CORRECTION)]
         if unknown:
             raise Error(f"{self.folder} has {unknown[0]}, of which this model has nothing")
+        rate = self._rate()
         with torch.no_grad():
             for t, a in puts:
                 t.copy_(a)
-        self._optimizers(states)
+        self._optimizers(states, rate)
         self._schedulers(_listed(scheduler))
 
-    def _optimizers(self, states: list[tuple[Any, Tensor, str, Tensor]]) -> None:
+    def _optimizers(self, states: list[tuple[Any, Tensor, str, Tensor]], rate: int) -> None:
         counts: dict[int, tuple[dict[str, Any], Tensor]] = {}
         for o, p, key, a in states:
             if key == GRADIENT:
@@ -93,10 +94,22 @@ class Result(Mapping[str, np.ndarray]):
             own = o.state[p]
             own[key] = a.to(p.device)
             if key != "momentum_buffer":  # SGD, which keeps nothing else, counts no steps
-                count = float(own.get("step", 0)) + self.step
+                count = float(own.get("step", 0)) + self.step * rate
                 counts.setdefault(id(own), (own, torch.tensor(count, device=_counter(o, p))))
         for own, t in counts.values():
             own["step"] = t
+
+    def _rate(self) -> int:
+        """How many steps an optimizer takes in one step of the job: 1, or what the names of its
+        corrections end in, as in `correction.0.9.START.RATE`."""
+        rates = set()
+        for name in self._arrays:
+            if name.startswith(CORRECTION):
+                parts = name.removeprefix(CORRECTION).rsplit(".", 2)
+                rates.add(int(parts[2]) if len(parts) == 3 else 1)
+        if len(rates) > 1:
+            raise Error(f"{self.folder}: its optimizers take {sorted(rates)} steps in one")
+        return rates.pop() if rates else 1
 
     def _schedulers(self, schedulers: list[Any]) -> None:
         with warnings.catch_warnings():
