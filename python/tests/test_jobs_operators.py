@@ -113,3 +113,24 @@ def test_it_is_refused_by_the_words_of_the_guide(words, top, tmp_path):
             job.capture(step, model, optimizer)
         assert words in str(error.value)
         assert not (tmp_path / "job").exists()
+
+
+@pytest.mark.parametrize(
+    "loss, words",
+    [
+        (lambda z, y: F.softplus(z).mean(), "softplus: .*; write -torch.log(torch.sigmoid(-x))"),
+        (
+            lambda z, y: z.mean() if z.mean().item() > 0 else -z.mean(),
+            "item(): .*; compute both and choose",
+        ),
+        (lambda z, y: (z + torch.randn(4, 4)).mean(), "randn: .*; draw before"),
+    ],
+)
+def test_an_operator_is_told_once_with_what_to_write(loss, words, tmp_path):
+    job, step, model, optimizer = step_of(tmp_path, loss)
+    with pytest.raises(repops.Error) as error:
+        job.capture(step, model, optimizer)
+    start, end = words.split(".*")
+    at = f"  {__file__}:{loss.__code__.co_firstlineno}: {start}"
+    lines = [line for line in str(error.value).split("\n") if line.startswith(at)]
+    assert len(lines) == 1 and end in lines[0]

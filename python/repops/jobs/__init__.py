@@ -5,8 +5,8 @@ See docs/any-model.md.
 
 from __future__ import annotations
 
-from ._capture import CaptureError as CaptureError
 from ._job import Job as Job
+from ._refusal import CaptureError as CaptureError
 from ._result import Result as Result
 from ._result import load as load
 

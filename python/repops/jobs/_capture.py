@@ -12,7 +12,6 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .. import _context
-from .._library import Error
 from ..torch._mode import reproducible
 from ..torch._sites import Site, Sites
 from . import _schedule
@@ -22,25 +21,6 @@ from ._mode import Mode
 from ._record import Event, Place, Problem, Recorder, recording
 
 Tensor = torch.Tensor
-SHOWN = 12  # problems that an error tells
-
-
-class CaptureError(Error):
-    """The step is no program. The text says where and why, and problems lists all."""
-
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        self.problems = list(problems)
-        lines = list(dict.fromkeys(_told(p) for p in self.problems))
-        more = f"\n  and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
-        super().__init__("the step is no program:\n  " + "\n  ".join(lines[:SHOWN]) + more)
-
-
-def _told(p: Problem) -> str:
-    of = "backward of " if p.site.backward else ""
-    called = p.site.name.removeprefix("aten.") or p.name.removeprefix("aten.")
-    module = f", in {p.site.module}" if p.site.module else ""
-    at = f"{of}{p.site.place}{module}: " if p.site.place else ""
-    return f"{at}{called}: {p.why}" if called else f"{at}{p.why}"
 
 
 # ---- running and recording a step ----

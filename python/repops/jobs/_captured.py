@@ -14,11 +14,12 @@ import torch
 from .._library import Error
 from . import _hidden, _schedule
 from ._assemble import lower
-from ._capture import CaptureError, Comparison, Recorded, Steps
+from ._capture import Comparison, Recorded, Steps
 from ._folder import write
 from ._graph import Program, hash_of
 from ._kept import GRADIENT, Kept, same_bits, storage_of
 from ._record import Problem, Site
+from ._refusal import CaptureError
 
 Tensor = torch.Tensor
 

@@ -13,11 +13,12 @@ import torch
 from .._library import Error
 from ..torch._mode import LeftoverError, reproducible
 from . import _data, _schedule
-from ._capture import NOWHERE, CaptureError, Steps
+from ._capture import NOWHERE, Steps
 from ._captured import Captured
 from ._data import Source
 from ._kept import Kept, Setting
 from ._record import Problem
+from ._refusal import CaptureError
 
 Tensor = torch.Tensor
 STEPS_MAX = 2**31 - 1

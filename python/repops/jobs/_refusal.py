@@ -1,0 +1,64 @@
+"""What is said of a step that is no program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .._library import Error
+from ._mode import RANDOM
+from ._record import Problem
+
+SHOWN = 12  # problems that an error tells
+SPOKEN = {"_local_scalar_dense": "item()"}  # operators that a user's line calls otherwise
+
+# What to write in the place of an operator, by its name; docs/any-model.md has the same advice.
+_TABLE = "sort the data before, or write max and argmax"
+_SMOOTH = "write gelu, silu, relu or leaky_relu"
+_CLASSES = "write cross_entropy of two classes"
+INSTEAD = {
+    "item()": "compute both and choose by torch.where; print losses outside of the step",
+    "binary_cross_entropy": _CLASSES,
+    "binary_cross_entropy_with_logits": _CLASSES,
+    "softplus": "write -torch.log(torch.sigmoid(-x))",
+    "log1p": "write torch.log(1 + x)",
+    "expm1": "write torch.exp(x) - 1",
+    "elu": _SMOOTH,
+    "celu": _SMOOTH,
+    "mish": _SMOOTH,
+    "pow": "for no whole number write torch.exp(p * torch.log(x))",
+    "cumsum": "write a product with a triangular matrix of ones",
+    "sort": _TABLE,
+    "topk": _TABLE,
+    "argsort": _TABLE,
+    "aminmax": "F.one_hot reads the largest class: write y[:, None] == torch.arange(n)",
+}
+# The same by the reason, for any operator.
+INSTEAD_OF = {RANDOM: "draw before, and declare job.table(values)"}
+
+
+class CaptureError(Error):
+    """The step is no program. The text says where and why, and what to write instead; problems
+    lists all. An operator of a line is told once, with the first reason."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = list(problems)
+        first = {(p.site.place, p.site.backward, _called(p) or p.why): p for p in problems[::-1]}
+        lines = [_told(p) for p in list(first.values())[::-1]]
+        more = f"\n  and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
+        super().__init__("the step is no program:\n  " + "\n  ".join(lines[:SHOWN]) + more)
+
+
+def _called(p: Problem) -> str:
+    """The operator without its overload, as a user knows it."""
+    name = p.site.name or p.name
+    if name.startswith("aten."):
+        name = name.split(".")[1]
+    return SPOKEN.get(name, name)
+
+
+def _told(p: Problem) -> str:
+    of = "backward of " if p.site.backward else ""
+    called, module = _called(p), f", in {p.site.module}" if p.site.module else ""
+    at = f"{of}{p.site.place}{module}: " if p.site.place else ""
+    instead = INSTEAD_OF.get(p.why) or INSTEAD.get(called)
+    return f"{at}{called + ': ' if called else ''}{p.why}{'; ' + instead if instead else ''}"
