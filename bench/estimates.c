@@ -1,5 +1,5 @@
-/* What vd_estimate_seconds says of a job's steps, beside the processor's time for them on one
- * thread.
+/* Prints what vd_estimate_seconds says of a job's steps, and the time that one thread of the
+ * processor takes for them.
  *
  * Usage: estimates JOB...; a JOB is what `verde run` takes. A line for each in Markdown: name,
  * milliseconds estimated and true, and the first over the second. bench/estimates.py has jobs for

@@ -40,7 +40,7 @@ RO_BOUNDED(sqrt, .element = square_root)
 
 /* ---- formulas ---- */
 
-/* Of element e of the first `tensors` inputs. */
+/* The formula reads element e of the first `tensors` inputs. */
 static approx at_element(formula *f, int64_t e, const ro_access *in, int tensors, operands o) {
     float x[3] = {0, 0, 0};
     for (int i = 0; i < tensors; i++)

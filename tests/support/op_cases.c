@@ -163,8 +163,8 @@ static void roll_matmul_fixed(op_case *c, dice *d) {
 
 /* ---- all ---- */
 
-/* What a row RO_SAMPLE names rolls shapes and attributes of its operator; it begins with the inputs
- * and the output of the valid call. */
+/* Rolls shapes and attributes by the function that the operator's row RO_SAMPLE names. That one
+ * finds the inputs and the output of the valid call in c. */
 static void case_roll_call(op_case *c, dice *d) {
     static void (*const rollers[RO_OP_END])(op_case * c, dice * d) = {
 #define RO_SAMPLE(NAME, cases, ...) [RO_OP_##NAME] = roll_##cases,

@@ -1,5 +1,5 @@
-/* Random valid calls of every operator, with data: what a row RO_SAMPLE of operators.def names
- * rolls shapes and attributes. */
+/* Random valid calls of every operator, with data. Rows RO_SAMPLE of operators.def name the
+ * functions that roll shapes and attributes. */
 #ifndef TESTS_OP_CASES_H
 #define TESTS_OP_CASES_H
 

@@ -1,5 +1,5 @@
-/* Which kernel computes a product: the first row that takes it. Each row says what its kernel is
- * for, and how many times as fast it is as the rows below it, with AVX-512 and AVX2
+/* The first row that takes a product names the kernel that computes it. Each row says what its
+ * kernel is for, and how many times as fast it is as the rows below it, with AVX-512 and AVX2
  * (bench/NOTES.md, "What each kernel gains"). */
 #include "repops/cpu/gemm/gemm_kernel.h"
 

@@ -24,7 +24,7 @@ typedef struct {
 extern const conv_kernel RO_NAME(ro_conv_few_pixels), RO_NAME(ro_conv_pixels),
     RO_NAME(ro_conv_narrow), RO_NAME(ro_conv_few), RO_NAME(ro_conv_depthwise),
     RO_NAME(ro_conv_grouped), RO_NAME(ro_conv_gather);
-/* Of conv2d_dw. */
+/* These are kernels of conv2d_dw. */
 extern const conv_kernel RO_NAME(ro_conv_lanes_weight), RO_NAME(ro_conv_pixels_weight),
     RO_NAME(ro_conv_grouped_weight);
 

@@ -133,8 +133,8 @@ typedef struct {
     char kind; /* 'i': int64; 'f': binary32 bits, zero-extended */
 } ro_attr_info;
 
-/* What the operator of a gradient reads beside dy. STORED is the argument too, which may be rounded
- * to 16 bits before the operator reads it, so that less memory is kept for the gradient. */
+/* The operator of a gradient reads dy and one of these. STORED is the argument too, which may be
+ * rounded to 16 bits before the operator reads it, so that less memory is kept for the gradient. */
 typedef enum { RO_READS_ARGUMENT = 0, RO_READS_STORED = 1, RO_READS_RESULT = 2 } ro_gradient_reads;
 
 typedef struct {
