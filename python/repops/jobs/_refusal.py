@@ -9,6 +9,7 @@ from ._mode import RANDOM
 from ._record import Problem
 
 SHOWN = 12  # problems that an error tells
+VAGUE = ("no rule for it", "bits of integers")  # reasons that follow from others
 SPOKEN = {"_local_scalar_dense": "item()"}  # operators that a user's line calls otherwise
 
 # What to write in the place of an operator, by its name; docs/any-model.md has the same advice.
@@ -38,14 +39,19 @@ INSTEAD_OF = {RANDOM: "draw before, and declare job.table(values)"}
 
 class CaptureError(Error):
     """The step is no program. The text says where and why, and what to write instead; problems
-    lists all. An operator of a line is told once, with the first reason."""
+    lists all. A vague reason is told where the operator has no other one."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = list(problems)
-        first = {(p.site.place, p.site.backward, _called(p) or p.why): p for p in problems[::-1]}
-        lines = [_told(p) for p in list(first.values())[::-1]]
+        better = {_where(p) for p in problems if p.why not in VAGUE}
+        told = [p for p in problems if p.why not in VAGUE or _where(p) not in better]
+        lines = list(dict.fromkeys(_told(p) for p in told))
         more = f"\n  and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
         super().__init__("the step is no program:\n  " + "\n  ".join(lines[:SHOWN]) + more)
+
+
+def _where(p: Problem) -> tuple[str, bool, str]:
+    return p.site.place, p.site.backward, _called(p)
 
 
 def _called(p: Problem) -> str:
