@@ -21,10 +21,14 @@ def lower(recorded: Recorded, start: dict[str, Tensor], steps: Steps, program: P
     low = Lower(recorder, program)
     leaves: list[tuple[str, Place, Value]] = []
     low.held[recorder.place(steps.mode.number).storage] = low.step
-    low.graph.scope = "data"
-    for source in steps.setting.sources:
-        low.write(recorder.place(source.tensor), source.lower(low), {})
-    low.graph.scope = ""
+    with low.scoped("data"):
+        for source in steps.setting.sources:
+            place = recorder.place(source.tensor)
+            parts = source.parts(low, recorder.micro_batches)
+            if parts:
+                low.parts[place.storage] = [low.later("data", part) for part in parts]
+            else:
+                low.write(place, source.lower(low), {})
     for name, place in recorded.starts.items():
         leaves.append((name, recorded.ends.get(name, place), _leaf(low, name, place, start[name])))
     for c in steps.mode.corrections.values():

@@ -49,6 +49,7 @@ class Steps:
     ) -> None:
         self.step, self.setting, self.kept, self.columns = step, setting, kept, columns
         self.mode = Mode(seed)
+        self.mode.trained = setting.trained
 
     def prepare(self, number: int) -> None:
         for source in self.setting.sources:

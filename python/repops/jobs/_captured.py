@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from ._graph import Program, hash_of
 from ._kept import GRADIENT, Kept, same_bits, storage_of
 from ._record import Problem, Site
 from ._refusal import CaptureError
+from ._repeat import Unlike, fold
 
 Tensor = torch.Tensor
 
@@ -38,6 +40,7 @@ GRADS = (
     "capture"
 )
 GONE = "the step takes it away"
+UNLIKE = "the micro-batches of this step are not alike, so that the job runs in one process only"
 FIXED = "the step writes to this constant; keep it as a buffer of a model"
 SHARED = "after the step it is in the same memory as another tensor of the state; clone it"
 STRANGER = (
@@ -186,8 +189,16 @@ class Captured:
         program.drop_idle(f".{GRADIENT}")
         program.step.prune()
         program.drop_unread()
+        self._fold(program)
         self.program = program
         self.job.hash = write(self.job.folder, program)
+
+    @staticmethod
+    def _fold(program: Program) -> None:
+        try:
+            fold(program.step)
+        except Unlike as why:
+            warnings.warn(f"{UNLIKE} ({why})", stacklevel=5)  # the line that calls capture
 
     # ---- checking ----
 

@@ -23,11 +23,16 @@ STREAM = 1 << 31
 _TORCH = {np.dtype("u1"): torch.uint8, np.dtype("<i4"): torch.int32, np.dtype("<f4"): torch.float32}
 
 
+Rows = Callable[[Lower, int, int], Value]
+
+
 class Source:
     """A tensor that each step reads another content of.
 
     tensor: what the user's code reads. load: puts a step's content there. lower: the same in a
-    program. bounds: of integers."""
+    program. bounds: of integers. batch: how many rows it has that are of one batch; 0: it is no
+    batch. rows: the same as lower, of so many rows from the first one on; None: a part of it is
+    cut out of all."""
 
     def __init__(
         self,
@@ -36,9 +41,11 @@ class Source:
         load: Callable[[int], Tensor],
         lower: Callable[[Lower], Value],
         bounds: tuple[int, int] | None = None,
+        batch: int = 0,
+        rows: Rows | None = None,
     ) -> None:
-        self.name, self.tensor, self.bounds = name, tensor, bounds
-        self._load, self._lower = load, lower
+        self.name, self.tensor, self.bounds, self.batch = name, tensor, bounds, batch
+        self._load, self._lower, self._rows = load, lower, rows
 
     def load(self, step: int) -> None:
         """As if it was a new tensor, of which nobody has asked for a gradient."""
@@ -46,9 +53,23 @@ class Source:
             self.tensor.requires_grad_(False).grad = None
             self.tensor.copy_(self._load(step).reshape(self.tensor.shape))
 
-    def lower(self, low: Lower) -> Value:
-        value = self._lower(low)
+    def _bounded(self, value: Value) -> Value:
         return value if self.bounds is None else value.within(*self.bounds)
+
+    def lower(self, low: Lower) -> Value:
+        return self._bounded(self._lower(low))
+
+    def parts(self, low: Lower, count: int) -> list[Callable[[], Value]]:
+        """Each of so many parts of its rows, made when it is asked for; none: it has no rows that
+        can be read by themselves."""
+        if self._rows is None or count == 1 or self.batch % count:
+            return []
+        rows, each = self._rows, self.batch // count
+
+        def part(m: int) -> Callable[[], Value]:
+            return lambda: self._bounded(rows(low, m * each, each))
+
+        return [part(m) for m in range(count)]
 
 
 def array(x: Any, what: str) -> np.ndarray:
@@ -145,12 +166,15 @@ def windows(
         def load(step: int, how: dict[str, int] = how) -> Tensor:
             return _read(held, step, (batch, length), how)
 
-        def lower(low: Lower, how: dict[str, int] = how) -> Value:
-            return _lower_read(low, name, held, how, (batch, length))
+        def part(low: Lower, first: int, count: int, how: dict[str, int] = how) -> Value:
+            return _lower_read(low, name, held, {**how, "first": first}, (count, length))
+
+        def lower(low: Lower, part: Rows = part) -> Value:
+            return part(low, 0, batch)
 
         tensor = torch.zeros(batch, length, dtype=torch.int64)
         within = min(b[0] for b in bounds), max(b[1] for b in bounds)
-        made.append(Source(what, tensor, load, lower, within))
+        made.append(Source(what, tensor, load, lower, within, batch, part))
     return made[0], made[1]
 
 
@@ -169,9 +193,9 @@ def rows(
     def chosen(step: int) -> np.ndarray:
         return _read([numbers], step, (batch, 1), how).numpy().reshape(-1)
 
-    def order(low: Lower) -> Value:
-        x = _lower_read(low, "rows", [numbers], how, (batch, 1))
-        return low.reshape(x, (batch,)).within(0, count - 1)
+    def order(low: Lower, first: int, rows: int) -> Value:
+        x = _lower_read(low, "rows", [numbers], {**how, "first": first}, (rows, 1))
+        return low.reshape(x, (rows,)).within(0, count - 1)
 
     return [_rows_of(a, x, n, batch, chosen, order) for a, x, n in zip(held, arrays, names)]
 
@@ -192,22 +216,27 @@ def _rows_of(
     name: str,
     batch: int,
     chosen: Callable[[int], np.ndarray],
-    order: Callable[[Lower], Value],
+    order: Rows,
+    divides: bool = True,
 ) -> Source:
+    """order: gives the numbers of some of the rows. divides: of any, not only of all."""
     tensor = torch.zeros((batch, *a.shape[1:]), dtype=_given(a, given))
 
     def load(step: int) -> Tensor:
         return torch.from_numpy(a[chosen(step)]).to(tensor.dtype)
 
-    def lower(low: Lower) -> Value:
+    def part(low: Lower, first: int, count: int) -> Value:
         flat = a.reshape(a.shape[0], -1)
-        v = low.graph.emit("gather", low.input(name, flat), order(low), axis=0)
+        v = low.graph.emit("gather", low.input(name, flat), order(low, first, count), axis=0)
         v = _typed(low, v)
         if v.dtype == I32 and code_of(tensor.dtype) == F32:
             v = low.cast(v, F32)
         return v
 
-    return Source(name, tensor, load, lower, bounds_of(a))
+    def lower(low: Lower) -> Value:
+        return part(low, 0, batch)
+
+    return Source(name, tensor, load, lower, bounds_of(a), batch, part if divides else None)
 
 
 def ordered(
@@ -226,11 +255,12 @@ def ordered(
     def chosen(step: int) -> np.ndarray:
         return numbers[step]
 
-    def lower(low: Lower) -> Value:
+    def all_of(low: Lower, _first: int, _count: int) -> Value:
         return at_step(low, "order", numbers).within(0, held[0].shape[0] - 1)
 
     return [
-        _rows_of(a, x, n, order.shape[1], chosen, lower) for a, x, n in zip(held, arrays, names)
+        _rows_of(a, x, n, order.shape[1], chosen, all_of, divides=False)
+        for a, x, n in zip(held, arrays, names)
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +58,16 @@ class Bits(int):
     """The bits of an attribute of kind f, as they are; any other number stands for the nearest."""
 
 
+class Part(NamedTuple):
+    """Which micro-batch a node is of: loop, of how many, number. sum: it is an addition after it,
+    the so-manieth of a parameter's gradient."""
+
+    loop: int
+    count: int
+    number: int
+    sum: tuple[int, str] | None = None
+
+
 class Node(NamedTuple):
     name: str
     operator: Operator
@@ -65,6 +76,43 @@ class Node(NamedTuple):
     dtype: int
     dims: tuple[int, ...]
     place: Any  # where in the user's code it comes from: for people, no part of the program
+    part: Part | None = None
+
+
+# Where a node of a repeat's body reads: a value of before it; a node of the same iteration, of its
+# own or an earlier repeat's body; what an iteration leaves to the next one (PROTOCOL.md 1.5).
+OUTSIDE, LISTED, CARRIED = 0, 1, 2
+ITERATION, LAST = "\x01", "\x02"  # stand in names for numbers of iterations
+REPEATS = 0xFFFFFFFF
+
+
+@dataclass
+class Repeat:
+    """A loop's nodes: count times `size` of them from `start` on, and additions in between.
+
+    Of each node of the body: slopes has the attribute that grows, and by how much; inputs where it
+    reads: a value, (repeat or -1 for this one, node of its body), or (carried value, 0). carried:
+    what the first iteration reads, and the node of the body that makes it for the next. sums: nodes
+    of the body that are added up, and names."""
+
+    count: int
+    start: int
+    size: int
+    slopes: list[tuple[int, int] | None] = field(default_factory=list)
+    inputs: list[list[tuple[int, Any]]] = field(default_factory=list)
+    carried: list[tuple[Value, int]] = field(default_factory=list)
+    sums: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def meant(self) -> int:
+        return self.count * self.size + (self.count - 1) * len(self.sums)
+
+    def carry(self, before: Value, node: int) -> int:
+        for i, (v, k) in enumerate(self.carried):
+            if v[:2] == before[:2] and k == node:
+                return i
+        self.carried.append((before, node))
+        return len(self.carried) - 1
 
 
 class Leaf(NamedTuple):
@@ -108,6 +156,8 @@ class Graph:
         self.loss: Value | None = None
         self.scope = ""
         self.place: Any = None
+        self.part: Part | None = None  # of what is emitted
+        self.repeats: list[Repeat] = []
         self._known: dict[Any, Value] = {}
 
     def emit(
@@ -174,9 +224,16 @@ class Graph:
             call.output.dtype,
             dims,
             self.place,
+            self.part,
         )
         self.nodes.append(node)
         return Value("node", len(self.nodes) - 1, node.dtype, dims)
+
+    def mark_sum(self, v: Value, number: int, name: str) -> None:
+        """This value is an addition of micro-batches."""
+        node = self.nodes[v.number]
+        if v.kind == "node" and node.part is not None:
+            self.nodes[v.number] = node._replace(part=node.part._replace(sum=(number, name)))
 
     # ---- what is needed ----
 
@@ -193,19 +250,27 @@ class Graph:
             if i not in needed:
                 needed.add(i)
                 todo += [v.number for v in self.nodes[i].inputs if v.kind == "node"]
-        order = sorted(needed)
+        gone = len(self.nodes) - len(needed)
+        self.reorder(sorted(needed), [])
+        return gone
+
+    def reorder(self, order: Sequence[int], repeats: Sequence[Repeat]) -> None:
+        """These nodes in this order, of which some are what repeats mean."""
         number = {old: new for new, old in enumerate(order)}
 
         def moved(v: Value) -> Value:
             return v._replace(number=number[v.number]) if v.kind == "node" else v
 
-        gone = len(self.nodes) - len(order)
         kept = [self.nodes[i] for i in order]
         self.nodes = [n._replace(inputs=tuple(map(moved, n.inputs))) for n in kept]
         self.output = [moved(v) for v in self.output]
         self.loss = None if self.loss is None else moved(self.loss)
+        for r in repeats:
+            r.carried = [(moved(v), k) for v, k in r.carried]
+            for read in r.inputs:
+                read[:] = [(kind, moved(x) if kind == OUTSIDE else x) for kind, x in read]
+        self.repeats = list(repeats)
         self._known = {}
-        return gone
 
     def data_read(self) -> Iterator[int]:
         """Numbers of the data tensors that nodes read."""
@@ -221,17 +286,71 @@ class Graph:
         return first[v.kind] + v.number
 
     def encode(self) -> bytes:
-        edges = sum(len(n.inputs) for n in self.nodes)
-        out = bytearray(struct.pack("<II", len(self.nodes), edges))
-        for n in self.nodes:
-            out += _string(n.name)
-            out += struct.pack("<HH", n.operator.number, len(n.inputs))
-            out += struct.pack(f"<{len(n.attributes)}q", *n.attributes)
-            out += struct.pack(f"<{len(n.inputs)}I", *map(self._number, n.inputs))
-            out += _shape_bytes(n.dtype, n.dims)
+        out = bytearray()
+        if self.repeats:
+            segments = list(self._segments())
+            out += struct.pack("<II", REPEATS, len(segments)) + b"".join(segments)
+        else:
+            out += self._nodes(self.nodes)
         out += struct.pack(f"<{len(self.output)}I", *map(self._number, self.output))
         loss = NO_LOSS if self.loss is None else self._number(self.loss)
         return bytes(out + struct.pack("<I", loss))
+
+    def _nodes(self, nodes: Sequence[Node]) -> bytes:
+        out = bytearray(_list_head(nodes))
+        for n in nodes:
+            out += _node_head(n, n.name)
+            out += struct.pack(f"<{len(n.inputs)}I", *map(self._number, n.inputs))
+            out += _shape_bytes(n.dtype, n.dims)
+        return bytes(out)
+
+    def _segments(self) -> Iterator[bytes]:
+        """Nodes that stand for themselves, and repeats, in turn."""
+        at = listed = 0
+        begins: list[int] = []  # where the bodies begin in the list of nodes
+        for r in self.repeats:
+            if r.start > at:
+                yield b"\0" + self._nodes(self.nodes[at : r.start])
+            begins.append(listed + r.start - at)
+            yield self._repeat(r, begins)
+            listed, at = begins[-1] + r.size, r.start + r.meant
+        if at < len(self.nodes):
+            yield b"\0" + self._nodes(self.nodes[at:])
+
+    def _repeat(self, r: Repeat, begins: list[int]) -> bytes:
+        body = self.nodes[r.start : r.start + r.size]
+        digits = len(str(r.count - 1))
+        out = bytearray(struct.pack("<BI", 1, r.count) + _list_head(body))
+        for n, slope, read in zip(body, r.slopes, r.inputs):
+            own = n.name[-(NAME_MAX - digits - 2) :]
+            out += _node_head(n, f"m{ITERATION}.{own}")
+            out += b"\0" if slope is None else struct.pack("<Bq", 1 + slope[0], slope[1])
+            for kind, x in read:
+                number = x[0] if kind == CARRIED else 0
+                if kind == OUTSIDE:
+                    number = self._number(x)
+                elif kind == LISTED:
+                    number = begins[x[0]] + x[1]
+                out += struct.pack("<BI", kind, number)
+            out += _shape_bytes(n.dtype, n.dims)
+        out += struct.pack("<I", len(r.carried))
+        for before, k in r.carried:
+            out += struct.pack("<II", self._number(before), begins[-1] + k)
+        out += struct.pack("<I", len(r.sums))
+        for k, name in r.sums:
+            own = name[-(NAME_MAX - 2 * digits - 7) :]
+            out += struct.pack("<I", begins[-1] + k)
+            out += _string(f"sum.m{ITERATION}-{LAST}.{own}")
+        return bytes(out)
+
+
+def _list_head(nodes: Sequence[Node]) -> bytes:
+    return struct.pack("<II", len(nodes), sum(len(n.inputs) for n in nodes))
+
+
+def _node_head(n: Node, name: str) -> bytes:
+    out = _string(name) + struct.pack("<HH", n.operator.number, len(n.inputs))
+    return out + struct.pack(f"<{len(n.attributes)}q", *n.attributes)
 
 
 def _string(text: str) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +133,20 @@ class Job:
         )
         self._sources += sources
         return structure
+
+    def micro_batches(self, count: int, batch: int | None = None) -> Iterator[slice]:
+        """In a step: so many equal parts of the batch, one after the other, each a slice of rows.
+
+        >>> for part in job.micro_batches(4):
+        ...     loss = loss_of(model(x[part]), y[part]) / 4
+        ...     loss.backward()
+
+        Behind the loop a parameter's gradient is the sum of those of all parts, in the order of a
+        tree that does not depend on how many processes share the parts (PROTOCOL.md 1.5). batch:
+        how many rows are divided, where the data do not say it."""
+        from ._micro import parts
+
+        return parts(self._sources, count, batch)
 
     def constant(self, t: Tensor, name: str = "") -> Tensor:
         """A tensor that no step changes and that is no part of a model: it becomes part of the

@@ -118,6 +118,13 @@ class Setting:
         for p in {id(p): p for p in found}.values():
             yield p, names[id(p)]
 
+    def trained(self) -> list[tuple[str, Tensor]]:
+        """Parameters that want a gradient, each once, by their names."""
+        names: dict[int, str] = {}
+        for slot in self.slots():
+            names.setdefault(id(slot.get()), slot.name)
+        return [(name, p) for p, name in self._trained(names) if p.requires_grad]
+
     def each(self) -> dict[str, Tensor]:
         """All of these tensors, by names; two names may stand for the same memory."""
         return {s.name: s.get().detach() for s in self.slots() if s.get().numel()}

@@ -10,7 +10,7 @@ import torch
 
 from .._library import MAX_DIMS, Error
 from .._table import TABLE
-from ._graph import F32, I32, INT32, Program, Value
+from ._graph import F32, I32, INT32, Part, Program, Value
 from ._memory import MANY, Memory, Missing, code_of, product
 from ._record import Event, Place, Problem, Recorder, places
 
@@ -48,6 +48,7 @@ class Lower(Memory):
     def __init__(self, recorder: Recorder, program: Program) -> None:
         super().__init__(recorder, program)
         self.problems: list[Problem] = list(recorder.problems)
+        self._loops = 0
         self.step = Value("step", 0, I32, (1,)).within(0, max(0, program.steps - 1))
 
     def read(self, p: Place) -> Value:
@@ -179,6 +180,8 @@ class Lower(Memory):
                 self._stand_in(event)
 
     def _event(self, event: Event) -> None:
+        if event.kind == "micro":
+            return self._micro(event)
         targets = event.writes or event.outs
         if all(p.numel == 0 for p in targets):
             return
@@ -186,6 +189,21 @@ class Lower(Memory):
         for p, v in zip(targets, (values,) if isinstance(values, Value) else values):
             if v is not None:
                 self.write(p, v, event.before)
+
+    def _micro(self, event: Event) -> None:
+        """Nodes learn which micro-batch they are of, and which of them are sums."""
+        at = event.kwargs
+        if event.name == "begin":
+            self._loops += at["number"] == 0
+            self.graph.part = Part(self._loops, at["count"], at["number"])
+        elif event.name == "end":
+            self.graph.part = None
+        elif event.name == "gradients":
+            for p in event.args:
+                self.held[p.storage] = self.reshape(self.read(p), p.size)
+        else:
+            for p, name in zip(event.args, at["names"]):
+                self.graph.mark_sum(self.read(p), at["number"], name)
 
     def _apply(self, event: Event, targets: list[Place]) -> Any:
         if event.kind == "fused":

@@ -3,7 +3,8 @@ is written in place becomes a new value of its storage."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,8 +83,27 @@ class Memory:
         self.recorder, self.program = recorder, program
         self.graph: Graph = program.step
         self.held: dict[int, Value] = {}
+        # Of storages that are read in equal parts: each one, made when it is read.
+        self.parts: dict[int, list[Callable[[], Value]]] = {}
         self._inputs: dict[Any, Value] = {}
         self.tables = 0  # views and writes that took a table of places
+
+    @contextlib.contextmanager
+    def scoped(self, scope: str) -> Iterator[None]:
+        """What is emitted meanwhile is called so, and comes from no line of the user's."""
+        graph, held = self.graph, (self.graph.scope, self.graph.place)
+        graph.scope, graph.place = scope, None
+        try:
+            yield
+        finally:
+            graph.scope, graph.place = held
+
+    def later(self, scope: str, make: Callable[[], Value]) -> Callable[[], Value]:
+        def made() -> Value:
+            with self.scoped(scope):
+                return make()
+
+        return made
 
     # ---- constants ----
 
@@ -269,11 +289,24 @@ class Memory:
         code_of(p.dtype)
         if p.const is not None:
             return self.constant(p.const)
-        if p.storage not in self.held:
+        if p.storage not in self.held and p.storage not in self.parts:
             raise Missing("memory that nothing of the step has written")
         if not self.recorder.is_reading(p):
             raise Missing(BYTES)
-        return self.strided(self.held[p.storage], p.offset, p.size, p.stride)
+        v, start = self._part(p)
+        return self.strided(v, p.offset - start, p.size, p.stride)
+
+    def _part(self, p: Place) -> tuple[Value, int]:
+        """The value in which a place lies, and where in its memory that begins."""
+        parts = self.parts.get(p.storage)
+        if p.storage in self.held or parts is None:
+            return self.held[p.storage], 0
+        each = self.recorder.elements(p.storage) // len(parts)
+        last = p.offset + sum((d - 1) * s for d, s in zip(p.size, p.stride))
+        if p.offset // each == last // each:
+            return parts[p.offset // each](), p.offset // each * each
+        self.held[p.storage] = self.concat(0, [part() for part in parts])
+        return self.held[p.storage], 0
 
     def write(self, p: Place, v: Value, before: dict[int, Tensor | None]) -> None:
         """v has the place's elements in the order of its dimensions."""
@@ -293,6 +326,9 @@ class Memory:
         self.held[p.storage] = self._put(old, v, p.offset, runs)
 
     def _old(self, p: Place, before: dict[int, Tensor | None], whole: int) -> Value:
+        if p.storage in self.parts and p.storage not in self.held:
+            whole_place = Place(p.storage, 0, (whole,), (1,), p.dtype)
+            self.held[p.storage] = self.read(whole_place)
         held = self.held.get(p.storage)
         if held is not None:
             return held

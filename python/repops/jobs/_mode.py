@@ -3,7 +3,7 @@ and Python reads no tensor's value."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -57,13 +57,14 @@ class Correction:
 class Mode:
     """seed: of all draws. number: the step's, i32 [1]. counts: by tensors that
     an optimizer keeps for a parameter (their _cdata), how many steps it had taken before the job,
-    and how many it takes in each step."""
+    and how many it takes in each step. trained: gives what gradients are of, by names."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.number = torch.zeros(1, dtype=torch.int32)
         self.recording = False
         self.counts: dict[int, tuple[int, int]] = {}
+        self.trained: Callable[[], list[tuple[str, Tensor]]] = list
         self.corrections: dict[Any, Correction] = {}
         self._step = 0
         self._draws: dict[bytes, int] = {}
@@ -100,21 +101,28 @@ class Mode:
     def bernoulli(self, shape: Sequence[int], p: float, generator: Any = None) -> Tensor:
         """1 with probability p, else 0."""
         if generator is not None:
-            self._refuse(OTHER)
+            self.refuse("random numbers", OTHER)
         self._stream = self._draw()
         threshold = min(WORD - 1, int((1 - p) * WORD + 0.5))
         return self._dropped(torch.ones(tuple(shape)), threshold, 1.0)
 
     def key(self) -> int:
         """Other random numbers have no operator that knows the step: whoever records refuses."""
-        self._refuse(RANDOM)
+        self.refuse("random numbers", RANDOM)
         return 0
 
     @staticmethod
-    def _refuse(why: str) -> None:
+    def refuse(what: str, why: str) -> None:
+        """Whoever records says so, with the line of the user's code."""
         watcher = _context.current().watcher
         if watcher is not None:
-            watcher.refuse("random numbers", why)
+            watcher.refuse(what, why)
+
+    def mark(self, what: str, tensors: Sequence[Tensor], **numbers: Any) -> None:
+        """Whoever records learns where a micro-batch begins, and of its gradients and sums."""
+        if self.recording:
+            with _disable_current_modes():
+                _context.current().watcher.mark(what, tensors, numbers)
 
     def correction(self, beta: float, count: int, of: Tensor) -> Tensor:
         """1 - beta^count, where an optimizer that keeps this tensor has taken so many steps."""

@@ -129,6 +129,7 @@ class Recorder:
         # The same of those that Python alone has seen, with what they held then.
         self.asked: dict[int, tuple[Site, Place, Tensor]] = {}
         self._known: set[int] = set()  # storages that may be constants
+        self.micro_batches = 1
 
     # ---- places ----
 
@@ -279,6 +280,13 @@ class Recorder:
     def written(self, places: Sequence[Place]) -> None:
         """By constants."""
         self._written.update(p.storage for p in places)
+
+    def mark(self, what: str, tensors: Sequence[Tensor], numbers: dict[str, Any]) -> None:
+        """What a micro-batch is at: an event that computes nothing."""
+        found = [self.place(t) for t in tensors]
+        self.prepare(found, [])
+        self.micro_batches = numbers.get("count", self.micro_batches)
+        self.events.append(Event("micro", what, found, numbers, [], [], self.site, {}))
 
     def refuse(self, name: str, why: str) -> None:
         self.problems.append(Problem(self.site, name, why))
