@@ -245,13 +245,24 @@ static vd_status model_all(model *m) {
 
 /* ---- telling ---- */
 
+/* What a job that goes on from here calls `weights.root`. */
+static vd_hash state_of(const model *m) {
+    vd_hash state = {{0}};
+    if (vd_state_commit(&m->proof.program_hash, m->proof.step, m->proof.tensor,
+                        m->proof.program.leaf_count, &state, NULL) != VD_OK)
+        state = (vd_hash){{0}};
+    return state;
+}
+
 static void tell_json(const model *m) {
-    json_t *out = json_pack(
-        "{sb ss so sI sI sb sI sI so sb}", "fits", 1, "path", m->o->dir, "program",
-        vd_hash_text(&m->proof.program_hash), "step", (json_int_t)m->proof.step, "steps",
-        (json_int_t)m->proof.program.steps, "final", m->proof.step == m->proof.program.steps,
-        "tensors", (json_int_t)m->weights.count, "bytes", (json_int_t)model_bytes(m), "run_root",
-        vd_hash_text(&m->proof.run_root), "accepted", m->o->verdict != NULL);
+    const vd_hash state = state_of(m);
+    json_t *out =
+        json_pack("{sb ss so sI sI sb sI sI so so sb}", "fits", 1, "path", m->o->dir, "program",
+                  vd_hash_text(&m->proof.program_hash), "step", (json_int_t)m->proof.step, "steps",
+                  (json_int_t)m->proof.program.steps, "final",
+                  m->proof.step == m->proof.program.steps, "tensors", (json_int_t)m->weights.count,
+                  "bytes", (json_int_t)model_bytes(m), "state", vd_hash_text(&state), "run_root",
+                  vd_hash_text(&m->proof.run_root), "accepted", m->o->verdict != NULL);
     json_object_set_new(out, "config",
                         json_string(!m->weights.has_config ? "none"
                                     : m->o->job            ? "compared"
@@ -277,8 +288,9 @@ static void tell_text(const model *m) {
     printf("it is        the model after step %lld of %lld%s: %u tensor%s, every byte, %s\n", step,
            steps, step == steps ? ", the final one" : "", m->weights.count,
            vd_plural(m->weights.count), size);
-    vd_hex(m->proof.run_root.b, VD_HASH_SIZE, hex);
-    printf("run root     %s\n", hex);
+    const vd_hash state = state_of(m);
+    vd_print_hex("state", state.b);
+    vd_print_hex("run root", m->proof.run_root.b);
     if (m->o->verdict) {
         vd_hex(m->verdict.referee.b, VD_KEY_SIZE, hex);
         printf("referee      %s\nverdict      verified (signature, and %zu statements decided "

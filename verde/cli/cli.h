@@ -81,16 +81,20 @@ typedef struct {
     uint32_t file_count;
 } vd_placed_data;
 
-/* The state of another run that a job goes on from. */
+/* The state that a job goes on from: of another run, or of a program job perhaps of files alone. */
 typedef struct {
     vd_program program; /* of that run */
     int64_t step;
-    vd_weights file; /* the state's tensors, in the order of its layout */
-    bool present;    /* the file is there; else only what a proof tells */
+    vd_weights file;      /* a state's tensors, or exported ones, or any files */
+    bool present;         /* the file is there; else only what a proof or a manifest tells */
+    bool exported;        /* `file` has names, and perhaps not all of the state */
+    vd_manifest manifest; /* of files alone */
     vd_hash *commitment;
     vd_file_tensor *tensor; /* as vd_training.start wants them */
-    uint32_t *leaf;         /* of each of them, in the layout */
+    uint32_t *at;           /* where each of them is in `file` */
     uint32_t count;
+    uint32_t left_out; /* tensors of files that are no part of a program job's state */
+    uint32_t inserted; /* nodes at the beginning of the step of a program job, which number it */
 } vd_start;
 
 typedef struct {
@@ -139,6 +143,12 @@ VD_MUST_USE vd_status vd_load_start(vd_job *job, const vd_data_reader *reader, v
 void vd_start_free(vd_start *start);
 /* Lists the tensors of start->program, with their commitments, as the job's start. */
 VD_MUST_USE vd_status vd_list_start(vd_job *job, vd_start *start, vd_err *err);
+/* start_files.c: the same of files alone, `weights.dir` of a program job, or of DIR.manifest. */
+VD_MUST_USE vd_status vd_load_start_files(vd_job *job, const vd_data_reader *reader, vd_start *out,
+                                          vd_err *err);
+/* program_start.c: gives the program of a job the first state that its `weights` name, and its data
+ * the places of that; after both were loaded. */
+VD_MUST_USE vd_status vd_begin_program(vd_loaded *loaded, vd_err *err);
 /* Maps the file of a state, whose bytes are not looked at. */
 VD_MUST_USE vd_status vd_map_state(const char *dir, const vd_program *program, const vd_hash *state,
                                    vd_weights *out, vd_err *err);

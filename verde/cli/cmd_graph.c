@@ -5,6 +5,7 @@
 typedef struct {
     bool dot, init;
     const json_t *places; /* where nodes of the step come from; NULL: nobody says */
+    uint32_t inserted;    /* nodes before those, which come from nowhere */
 } graph_options;
 
 static void print_summary(const vd_program *p, const vd_hash *hash, const vd_hash *structure) {
@@ -25,12 +26,14 @@ static void print_place(const char *place) {
 }
 
 /* A node has a line each; what comes after them is no node's. */
-static void print_lines(const vd_buf *text, uint32_t nodes, const json_t *places) {
+static void print_lines(const vd_buf *text, uint32_t nodes, const graph_options *o) {
     const char *at = (const char *)text->data, *end = at + text->size;
     for (uint32_t i = 0; at < end; i++) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         const size_t length = (size_t)((stop ? stop : end) - at);
-        const char *place = i < nodes ? json_string_value(json_array_get(places, i)) : NULL;
+        const json_t *at_node =
+            i < nodes && i >= o->inserted ? json_array_get(o->places, i - o->inserted) : NULL;
+        const char *place = json_string_value(at_node);
         fwrite(at, 1, length, stdout);
         if (place && *place)
             print_place(place);
@@ -62,7 +65,7 @@ static vd_exit print_graph(const vd_program *p, const graph_options *o, bool jso
     if (!o->dot)
         print_summary(p, &hash, &structure);
     if (ok && !o->dot && !o->init && o->places)
-        print_lines(&out, graph->node_count, o->places);
+        print_lines(&out, graph->node_count, o);
     else if (ok)
         fwrite(out.data, 1, out.size, stdout);
     vd_buf_free(&out);
@@ -101,6 +104,7 @@ static vd_exit graph(int argc, char **argv) {
     vd_status status = vd_load_job(argv[optind], &loaded, &err);
     if (status == VD_OK && loaded.job.program)
         status = vd_load_node_places(&loaded, &places, &err);
+    how.inserted = loaded.start.inserted;
     how.places = json_object_get(places, "step");
     vd_exit code =
         status == VD_OK ? print_graph(&loaded.program, &how, common.json, &err) : vd_report(&err);

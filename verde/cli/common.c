@@ -104,14 +104,15 @@ static vd_status load_parts(const char *path, vd_loaded *out, vd_err *err) {
     out->exec.program = &out->program;
     vd_status status = vd_is_folder(path) ? vd_folder_job(path, &out->job, err)
                                           : vd_job_read(path, &out->job, err);
-    if (status != VD_OK || out->job.program)
+    const bool starts = out->job.start.run[0] || out->job.start.dir[0];
+    if (status != VD_OK || (out->job.program && !starts))
         return status;
     if (ro_ctx_create(&options, &reader.ro) != RO_OK)
         return vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(NULL));
     status = vd_job_load_weights(&out->job, &reader, &out->weights, err);
     if (status == VD_OK)
         status = vd_load_start(&out->job, &reader, &out->start, err);
-    if (status == VD_OK)
+    if (status == VD_OK && !out->job.program)
         status = vd_job_has_prompts(&out->job)
                      ? vd_job_load_prompts(&out->job, &out->prompts, err)
                      : vd_job_load_data(&out->job, &reader, &out->data, err);
@@ -149,6 +150,9 @@ vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err) {
 vd_status vd_need_weights(const vd_loaded *loaded, vd_err *err) {
     const vd_job *job = &loaded->job;
     char place[VD_JOB_PLACE_SIZE];
+    if (job->start.dir[0] && !loaded->start.present)
+        return vd_fail(err, VD_ERR_USAGE, "%s: `weights.dir` is %s, where no files of a model are",
+                       vd_job_place(job, "weights.dir", place), job->start.dir);
     if (job->start.run[0] && !loaded->start.present)
         return vd_fail(err, VD_ERR_USAGE, "%s: `weights.run` is %s, where no run is",
                        vd_job_place(job, "weights.run", place), job->start.run);

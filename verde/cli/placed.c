@@ -48,7 +48,7 @@ static void place_weights(vd_loaded *loaded, uint32_t count) {
 static void place_start(vd_loaded *loaded, uint32_t first) {
     const vd_start *start = &loaded->start;
     for (uint32_t i = 0; start->present && i < start->count; i++) {
-        const vd_weight *w = &start->file.tensor[start->leaf[i]];
+        const vd_weight *w = &start->file.tensor[start->at[i]];
         loaded->placed.place[first + i] = (vd_data_place){start->file.file[w->file].path, w->at};
         loaded->placed.tensor[first + i] = w->data;
     }

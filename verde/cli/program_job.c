@@ -52,8 +52,12 @@ vd_status vd_load_program_job(vd_loaded *loaded, vd_err *err) {
         status = check_hash(loaded, err);
     if (status != VD_OK)
         return status;
+    if (!loaded->bare)
+        status = vd_load_own_data(loaded->job.model_dir, loaded, err);
+    if (status == VD_OK)
+        status = vd_begin_program(loaded, err);
     take_sizes(loaded);
-    return loaded->bare ? VD_OK : vd_load_own_data(loaded->job.model_dir, loaded, err);
+    return status;
 }
 
 vd_status vd_load_node_places(const vd_loaded *loaded, json_t **out, vd_err *err) {

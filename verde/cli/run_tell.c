@@ -70,14 +70,24 @@ vd_status vd_tell_fault(const char *dir, const vd_loaded *loaded, bool *idle, vd
 
 static void announce_start(const vd_loaded *loaded) {
     const vd_training *t = &loaded->job.training;
-    fprintf(stderr, "goes on from step %lld of the run in %s: %s", (long long)loaded->start.step,
-            loaded->job.start.run,
-            t->evaluates    ? "its weights are evaluated"
-            : t->start_bare ? "weights alone"
-                            : "weights and what the optimizer keeps");
+    if (loaded->job.start.dir[0])
+        fprintf(stderr, "begins with the tensors in %s: ", loaded->job.start.dir);
+    else
+        fprintf(stderr, "goes on from step %lld of the run in %s: ", (long long)loaded->start.step,
+                loaded->job.start.run);
+    fputs(t->evaluates                           ? "its weights are evaluated"
+          : t->start_bare && loaded->job.program ? "weights alone; what the optimizer keeps starts "
+                                                   "anew"
+          : t->start_bare                        ? "weights alone"
+                                                 : "weights and what the optimizer keeps",
+          stderr);
     if (t->first_step)
         fprintf(stderr, "; rates, data and dropout are those of steps %lld to %lld",
                 (long long)t->first_step, (long long)(t->first_step + t->steps - 1));
+    if (loaded->start.left_out)
+        fprintf(stderr, "; %u tensor%s of the files %s no part of the state",
+                loaded->start.left_out, vd_plural(loaded->start.left_out),
+                loaded->start.left_out == 1 ? "is" : "are");
     fputs("\n", stderr);
 }
 
@@ -106,6 +116,8 @@ const char *vd_samples_name(const vd_job *job) {
 static void announce_program(const char *job, const vd_loaded *loaded) {
     const vd_program *p = &loaded->program;
     char size[32];
+    if (loaded->start.present)
+        announce_start(loaded);
     vd_print_size(vd_state_bytes(p), size);
     fprintf(stderr,
             "%s: a state of %u tensors, %s, %lld step%s of %u nodes, backend %s, %d "

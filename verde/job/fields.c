@@ -101,12 +101,19 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
      .offset = offsetof(vd_job, training.fixed_bits), .choice = products},
     {.path = "storage", .type = VD_FIELD_CHOICE, .when = VD_WHEN_TRAINS, .optional = true,
      .offset = offsetof(vd_job, training.storage), .choice = storage},
-    {.path = "weights", .type = VD_FIELD_MAPPING, .optional = true},
-    {.path = "weights.run", .type = VD_FIELD_FILE, .offset = offsetof(vd_job, start.run)},
-    {.path = "weights.root", .type = VD_FIELD_DIGEST, .offset = offsetof(vd_job, start.root)},
+    {.path = "weights", .type = VD_FIELD_MAPPING, .optional = true, .of_program = true},
+    {.path = "weights.run", .type = VD_FIELD_FILE, .when = VD_WHEN_RUN, .of_program = true,
+     .offset = offsetof(vd_job, start.run)},
+    {.path = "weights.root", .type = VD_FIELD_DIGEST, .when = VD_WHEN_RUN, .of_program = true,
+     .offset = offsetof(vd_job, start.root)},
+    {.path = "weights.dir", .type = VD_FIELD_FILE, .when = VD_WHEN_FILES_OF_WEIGHTS,
+     .of_program = true, .offset = offsetof(vd_job, start.dir)},
+    {.path = "weights.sha256", .type = VD_FIELD_DIGEST, .when = VD_WHEN_FILES_OF_WEIGHTS,
+     .of_program = true, .offset = offsetof(vd_job, start.sha256)},
     {.path = "weights.state", .type = VD_FIELD_CHOICE, .when = VD_WHEN_TRAINS, .optional = true,
-     .offset = offsetof(vd_job, start.what), .choice = start_states},
+     .of_program = true, .offset = offsetof(vd_job, start.what), .choice = start_states},
     {.path = "weights.first_step", .type = VD_FIELD_INTEGER, .when = VD_WHEN_TRAINS,
+     .of_program = true,
      .offset = offsetof(vd_job, start.first_step), .max = VD_NUMBERED_STEPS_MAX - 1, .otherwise = UINT64_MAX},
     {.path = "evaluate", .type = VD_FIELD_MAPPING, .when = VD_WHEN_TRAINS, .optional = true},
     {.path = "evaluate.file", .type = VD_FIELD_FILE, .offset = offsetof(vd_job, evaluate.path)},
@@ -225,6 +232,8 @@ bool vd_field_applies(const vd_field *field, const vd_job *job) {
     case VD_WHEN_GENERATES: return generates;
     case VD_WHEN_DRAWS: return generates && !job->generation.greedy;
     case VD_WHEN_SYMBOLS: return job->rounding.encoding == VD_LOG_SYMBOLS;
+    case VD_WHEN_RUN: return !program || !job->start.dir[0];
+    case VD_WHEN_FILES_OF_WEIGHTS: return program && job->start.dir[0];
     case VD_WHEN_ALWAYS: break;
     }
     return true;
@@ -259,6 +268,10 @@ const char *vd_field_reason(const vd_field *field, const vd_job *job) {
     case VD_WHEN_GENERATES: return "it belongs to `task: generate`";
     case VD_WHEN_DRAWS: return "nothing is drawn: `sampling.greedy` is true";
     case VD_WHEN_SYMBOLS: return "it belongs to symbols; close calls have none";
+    case VD_WHEN_RUN: return "there is a `dir`";
+    case VD_WHEN_FILES_OF_WEIGHTS:
+        return job->program ? "there is no `dir`"
+                            : "it belongs to programs; here `model` is pretrained, with such files";
     case VD_WHEN_ALWAYS: break;
     }
     return "";

@@ -45,6 +45,8 @@ typedef enum {
     VD_WHEN_PROMPTS, /* that generate or score */
     VD_WHEN_GENERATES,
     VD_WHEN_DRAWS, /* that generate, and not greedily */
+    VD_WHEN_RUN,   /* `weights` of a run */
+    VD_WHEN_FILES_OF_WEIGHTS,
 } vd_field_when;
 
 typedef struct {
@@ -70,7 +72,7 @@ typedef struct {
     bool of_program;         /* belongs to a job whose program is given, too; no other key does */
 } vd_field;
 
-enum { VD_FIELD_COUNT = 82, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
+enum { VD_FIELD_COUNT = 84, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
 
 extern const vd_field vd_fields[VD_FIELD_COUNT];
 

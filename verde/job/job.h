@@ -82,6 +82,9 @@ typedef struct {
     struct {
         char run[VD_JOB_PATH_SIZE]; /* a run's folder, or what has RUN.proof.json; "": none */
         uint8_t root[32];           /* the state's S (PROTOCOL.md section 2.3) */
+        char dir[VD_JOB_PATH_SIZE]; /* in place of a run: files of weights, or what has DIR.manifest
+                                     */
+        uint8_t sha256[32];         /* of their manifest */
         int32_t what;               /* vd_job_start */
         int64_t first_step; /* number of the first step; -1: with all of a state its step, else 0 */
     } start;                /* the state that the job goes on from */
