@@ -149,6 +149,10 @@ VD_MUST_USE vd_status vd_load_start_files(vd_job *job, const vd_data_reader *rea
 /* program_start.c: gives the program of a job the first state that its `weights` name, and its data
  * the places of that; after both were loaded. */
 VD_MUST_USE vd_status vd_begin_program(vd_loaded *loaded, vd_err *err);
+/* program_weights.c: gives a program that evaluates the weights that the job names, and their
+ * places; after both were loaded. Does a data tensor wait for that? */
+VD_MUST_USE vd_status vd_give_weights(vd_loaded *loaded, vd_err *err);
+bool vd_is_wanted(const vd_data *d);
 /* Maps the file of a state, whose bytes are not looked at. */
 VD_MUST_USE vd_status vd_map_state(const char *dir, const vd_program *program, const vd_hash *state,
                                    vd_weights *out, vd_err *err);

@@ -289,16 +289,20 @@ static vd_status load_tensor(data_loading *l, uint32_t i, const json_t *item, vd
 static vd_status load_all(data_loading *l, const json_t *list, vd_err *err) {
     const vd_program *p = &l->loaded->program;
     vd_status status = VD_OK;
-    if (json_array_size(list) != p->data_count)
+    uint32_t given = 0, at = 0;
+    for (uint32_t i = 0; i < p->data_count; i++)
+        given += !vd_is_wanted(&p->data[i]);
+    if (json_array_size(list) != given)
         return vd_fail(err, VD_ERR_PEER, "%s/data.json: %zu data tensors, expected %u", l->dir,
-                       json_array_size(list), p->data_count);
+                       json_array_size(list), given);
     l->loaded->placed.file = calloc((size_t)p->data_count + 1, sizeof(vd_map));
     if (!l->loaded->placed.file)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     for (uint32_t i = 0; i < p->data_count; i++)
         l->total += vd_shape_bytes(&p->data[i].tensor.shape);
     for (uint32_t i = 0; status == VD_OK && i < p->data_count; i++)
-        status = load_tensor(l, i, json_array_get(list, i), err);
+        if (!vd_is_wanted(&p->data[i]))
+            status = load_tensor(l, i, json_array_get(list, at++), err);
     return status;
 }
 

@@ -55,6 +55,8 @@ vd_status vd_load_program_job(vd_loaded *loaded, vd_err *err) {
     if (!loaded->bare)
         status = vd_load_own_data(loaded->job.model_dir, loaded, err);
     if (status == VD_OK)
+        status = vd_give_weights(loaded, err);
+    if (status == VD_OK && !loaded->job.training.evaluates)
         status = vd_begin_program(loaded, err);
     take_sizes(loaded);
     return status;

@@ -4,43 +4,25 @@
 #include <string.h>
 
 #include "verde/cli/cli.h"
+#include "verde/cli/names.h"
 #include "verde/graph/begin.h"
 
 enum { NUMBERED_STEPS_MAX = 1 << 24 }; /* of vd_number_steps */
 
 /* ---- names ---- */
 
-typedef struct {
-    const char *text;
-    uint32_t leaf;
-} named;
-
-typedef struct {
-    named *name; /* of leaves, ascending */
-    uint32_t count;
-} names;
-
-static int by_text(const void *a, const void *b) {
-    return strcmp(((const named *)a)->text, ((const named *)b)->text);
-}
-
-static bool list_names(const vd_program *p, names *out) {
-    out->name = calloc((size_t)p->leaf_count + 1, sizeof *out->name);
-    for (uint32_t i = 0; out->name && i < p->leaf_count; i++)
-        out->name[out->count++] = (named){p->leaf[i].name, i};
-    if (out->name)
-        qsort(out->name, out->count, sizeof *out->name, by_text);
-    return out->name != NULL;
-}
-
-static const named *find(const names *all, const char *text) {
-    const named key = {.text = text};
-    return bsearch(&key, all->name, all->count, sizeof key, by_text);
+static bool list_names(const vd_program *p, vd_names *out) {
+    if (!vd_names_reserve(out, p->leaf_count))
+        return false;
+    for (uint32_t i = 0; i < p->leaf_count; i++)
+        vd_names_put(out, p->leaf[i].name, i);
+    vd_names_sort(out);
+    return true;
 }
 
 /* Is it what an optimizer keeps: PARAMETER.KEY beside PARAMETER, or correction.BETA? A capture
  * names these so (python/repops/jobs/_kept.py and _mode.py), and jobs of this project NAME.m. */
-static bool is_kept(const names *all, const char *text) {
+static bool is_kept(const vd_names *all, const char *text) {
     static const char correction[] = "correction.";
     const size_t head = sizeof correction - 1;
     char owner[VD_NAME_SIZE];
@@ -52,7 +34,7 @@ static bool is_kept(const names *all, const char *text) {
     snprintf(owner, sizeof owner, "%s", text);
     for (char *dot = strrchr(owner, '.'); dot; dot = strrchr(owner, '.')) {
         *dot = 0;
-        if (find(all, owner))
+        if (vd_names_find(all, owner))
             return true;
     }
     return false;
@@ -62,7 +44,8 @@ static bool is_kept(const names *all, const char *text) {
 
 typedef struct {
     vd_loaded *loaded;
-    names own, theirs;   /* of the program's leaves, and of those of the run that it goes on from */
+    vd_names own,
+        theirs;          /* of the program's leaves, and of those of the run that it goes on from */
     vd_data *tensor;     /* that leaves begin with */
     uint32_t *leaf, *at; /* of each: the leaf, and its place in the files */
     uint32_t count;
@@ -106,7 +89,7 @@ static vd_status take_tensor(beginning *b, uint32_t i, vd_err *err) {
     const vd_file_tensor *from = &start->tensor[i];
     const bool bare = b->loaded->job.start.what == VD_START_WEIGHTS;
     const bool files = b->loaded->job.start.dir[0] != 0;
-    const named *own = find(&b->own, from->name);
+    const vd_named *own = vd_names_find(&b->own, from->name);
     if (bare && (is_kept(&b->own, from->name) || is_kept(&b->theirs, from->name)))
         return VD_OK;
     if (!own && files) {
@@ -117,14 +100,14 @@ static vd_status take_tensor(beginning *b, uint32_t i, vd_err *err) {
         return vd_fail(err, VD_ERR_USAGE,
                        "the state to go on from has a tensor %s, which the program has not",
                        from->name);
-    const vd_status status = check_shape(b, i, &p->leaf[own->leaf], err);
+    const vd_status status = check_shape(b, i, &p->leaf[own->number], err);
     vd_data *to = &b->tensor[b->count];
     snprintf(to->tensor.name, sizeof to->tensor.name, "%s", from->name);
     to->tensor.shape = from->shape;
     memcpy(to->root, from->root, sizeof to->root);
-    b->begins[own->leaf] = true;
+    b->begins[own->number] = true;
     b->at[b->count] = start->at[i];
-    b->leaf[b->count++] = own->leaf;
+    b->leaf[b->count++] = own->number;
     return status;
 }
 
@@ -236,8 +219,8 @@ vd_status vd_begin_program(vd_loaded *loaded, vd_err *err) {
     t->start_bare = b.count < loaded->program.leaf_count;
     if (status == VD_OK)
         status = begin(&b, err);
-    free(b.own.name);
-    free(b.theirs.name);
+    vd_names_free(&b.own);
+    vd_names_free(&b.theirs);
     free(b.tensor);
     free(b.leaf);
     free(b.at);

@@ -210,7 +210,9 @@ void vd_print_result(const vd_run_result *r, const vd_loaded *loaded, const vd_c
         printf("loss         %.4f -> %.4f in %lld step%s, %.1f s\n", (double)r->loss_first,
                (double)r->loss_last, (long long)r->steps, vd_plural((uint64_t)r->steps),
                r->seconds);
-    if (score && score->has_accuracy)
+    if (score && score->has_accuracy && loaded->job.program)
+        printf("accuracy     %.6f, the mean of them\n", (double)score->accuracy);
+    else if (score && score->has_accuracy)
         printf("accuracy     %.6f of %lld\n", (double)score->accuracy,
                (long long)(r->steps * loaded->job.training.batch));
     if (!ro_ctx_in_host_memory(loaded->ro))

@@ -58,7 +58,7 @@ static const vd_choice encodings[] = {
 const vd_field vd_fields[VD_FIELD_COUNT] = {
     {.path = "verde", .type = VD_FIELD_INTEGER, .of_program = true,
      .offset = offsetof(vd_job, version), .min = 1, .max = 1},
-    {.path = "task", .type = VD_FIELD_CHOICE, .optional = true,
+    {.path = "task", .type = VD_FIELD_CHOICE, .optional = true, .of_program = true,
      .offset = offsetof(vd_job, task), .choice = tasks},
     {.path = "model", .type = VD_FIELD_MAPPING, .of_program = true},
     {.path = "model.kind", .type = VD_FIELD_CHOICE, .of_program = true,

@@ -317,6 +317,12 @@ static vd_status check_generation(const job_reader *reader) {
     return check_rules(reader, rule, sizeof rule / sizeof *rule);
 }
 
+static vd_status check_task(const job_reader *reader) {
+    const job_rule rule[] = {{!vd_job_has_prompts(reader->job), "task",
+                              "train or evaluate, as `model.kind` is program"}};
+    return check_rules(reader, rule, sizeof rule / sizeof *rule);
+}
+
 static vd_status check_together(const job_reader *reader) {
     const vd_status status = check_model(reader);
     if (status != VD_OK)
@@ -353,6 +359,8 @@ vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *
         status = read_document(&reader);
     if (!status)
         status = check_present(&reader);
+    if (!status && out->program)
+        status = check_task(&reader);
     if (!status && !out->program)
         status = check_layers(&reader);
     if (!status && !out->program)

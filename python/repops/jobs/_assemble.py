@@ -20,15 +20,7 @@ def lower(recorded: Recorded, start: dict[str, Tensor], steps: Steps, program: P
     recorder = recorded.recorder
     low = Lower(recorder, program)
     leaves: list[tuple[str, Place, Value]] = []
-    low.held[recorder.place(steps.mode.number).storage] = low.step
-    with low.scoped("data"):
-        for source in steps.setting.sources:
-            place = recorder.place(source.tensor)
-            parts = source.parts(low, recorder.micro_batches)
-            if parts:
-                low.parts[place.storage] = [low.later("data", part) for part in parts]
-            else:
-                low.write(place, source.lower(low), {})
+    declare(low, steps)
     for name, place in recorded.starts.items():
         leaves.append((name, recorded.ends.get(name, place), _leaf(low, name, place, start[name])))
     for c in steps.mode.corrections.values():
@@ -38,8 +30,22 @@ def lower(recorded: Recorded, start: dict[str, Tensor], steps: Steps, program: P
     program.names = {
         leaf.name: name for leaf, (name, _, _) in zip(program.leaves, leaves, strict=True)
     }
-    _outputs(low, leaves, recorded.loss)
+    _outputs(low, leaves, recorded.returned)
     return low
+
+
+def declare(low: Lower, steps: Steps) -> None:
+    """What a step is given: its number, and data."""
+    recorder = low.recorder
+    low.held[recorder.place(steps.mode.number).storage] = low.step
+    with low.scoped("data"):
+        for source in steps.setting.sources:
+            place = recorder.place(source.tensor)
+            parts = source.parts(low, recorder.micro_batches)
+            if parts:
+                low.parts[place.storage] = [low.later("data", part) for part in parts]
+            else:
+                low.write(place, source.lower(low), {})
 
 
 def _leaf(low: Lower, name: str, place: Place, start: Tensor) -> Value:
@@ -95,7 +101,7 @@ def _check_growth(name: str, leaf: Value, v: Value) -> None:
         )
 
 
-def _outputs(low: Lower, leaves: list[tuple[str, Place, Value]], loss: Place | None) -> None:
+def _outputs(low: Lower, leaves: list[tuple[str, Place, Value]], returned: list[Place]) -> None:
     graph = low.graph
     graph.scope, graph.place = "", None
     for name, place, leaf in leaves:
@@ -108,7 +114,12 @@ def _outputs(low: Lower, leaves: list[tuple[str, Place, Value]], loss: Place | N
         if v.kind != "node":
             v = graph.emit("reshape", v, shape=leaf.dims, dtype=leaf.dtype, called="kept")
         graph.output.append(v)
-    if loss is not None:
-        if loss.numel != 1 or loss.dtype is not torch.float32:
-            raise Error("the step returns no loss; expected a float32 tensor of one element")
-        graph.loss = low.reshape(low.read(loss), (1,))
+    if returned:
+        graph.loss = number(low, returned[0], "the step returns no loss")
+
+
+def number(low: Lower, p: Place, otherwise: str) -> Value:
+    """What a step returns as one number."""
+    if p.numel != 1 or p.dtype is not torch.float32:
+        raise Error(f"{otherwise}; expected a float32 tensor of one element")
+    return low.reshape(low.read(p), (1,))

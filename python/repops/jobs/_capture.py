@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -27,18 +28,25 @@ Tensor = torch.Tensor
 
 
 class Recorded:
-    """What a step did, where its loss is, and where its state is before and after, by names."""
+    """What a step did, where what it returns is, and where its state is before and after, by
+    names."""
 
     def __init__(
         self,
         recorder: Recorder,
-        loss: Place | None,
+        returned: list[Place],
         starts: dict[str, Place],
         ends: dict[str, Place],
         given: list[Place],
     ) -> None:
-        self.recorder, self.loss, self.starts, self.ends = recorder, loss, starts, ends
+        self.recorder, self.returned, self.starts, self.ends = recorder, returned, starts, ends
         self.given = given  # data, and the step's number
+
+
+def told(returned: Any) -> list[Tensor]:
+    """The tensors that a step returns, its loss first; all else that it returns is left out."""
+    all_of = returned if isinstance(returned, tuple) else (returned,)
+    return [t.detach() for t in all_of if isinstance(t, Tensor)]
 
 
 class Steps:
@@ -91,13 +99,9 @@ class Steps:
             for t in (*now.values(), *self.setting.fixed().values(), *counts):
                 recorder.known(t)
             with recording(recorder, reproducible()), self.in_mode(recording=True):
-                loss = self.step()
-            place, ends = self._loss(recorder, loss), self._ends(recorder, state)
-            return Recorded(recorder, place, starts, ends, given)
-
-    @staticmethod
-    def _loss(recorder: Recorder, loss: Any) -> Place | None:
-        return recorder.end(loss.detach()) if isinstance(loss, Tensor) else None
+                returned = self.step()
+            places, ends = [recorder.end(t) for t in told(returned)], self._ends(recorder, state)
+            return Recorded(recorder, places, starts, ends, given)
 
     def _ends(self, recorder: Recorder, state: Sequence[str]) -> dict[str, Place]:
         now = self.setting.each()
@@ -115,7 +119,8 @@ class Comparison:
     ) -> None:
         self.first, self.columns = first.recorder, columns
         self.others = [(step, r.recorder) for step, r in others]
-        self._ends = [("the loss", [r.loss for r in (first, *[r for _, r in others])])]
+        every = (first, *[r for _, r in others])
+        self._ends = [("the loss", list(p)) for p in zip_longest(*[r.returned for r in every])]
         # Storages of the first recording in each other one.
         known = [*first.starts.values(), *first.given]
         self._same = [

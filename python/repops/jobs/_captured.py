@@ -15,7 +15,7 @@ import torch
 from .._library import Error
 from . import _hidden, _schedule
 from ._assemble import lower
-from ._capture import Comparison, Recorded, Steps
+from ._capture import Comparison, Recorded, Steps, told
 from ._folder import write
 from ._graph import Program, hash_of
 from ._kept import GRADIENT, Kept, same_bits, storage_of
@@ -230,9 +230,7 @@ class Captured:
 
         run, losses = verde.Run(folder), []
         for number in range(count):
-            loss = self.steps.run(number)
-            if isinstance(loss, Tensor):
-                losses.append(float(loss.detach()))
+            losses += [float(loss) for loss in told(self.steps.run(number))[:1]]
             there = run.state(number + 1, check=False).torch()
             here = self.steps.setting.each()
             for c in self.steps.mode.corrections.values():

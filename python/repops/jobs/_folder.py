@@ -16,6 +16,8 @@ from .._library import Error
 from ._capture import relative
 from ._graph import Program, hash_of
 
+EVALUATION = "evaluate"  # the folder of an evaluation, in the job's
+
 
 def _put(path: Path, array: np.ndarray, held: Path | None) -> int:
     """The bytes of a data tensor as an .npy file, the one that is held if it may be; returns where
@@ -39,7 +41,7 @@ def write(folder: Path, program: Program, held: Path | None = None) -> str:
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir()
     places = []
-    for i, d in enumerate(program.data):
+    for i, d in enumerate(d for d in program.data if d.given):
         name = f"data{i}.npy"
         offset = _put(new / name, d.array, held and held / name)
         places.append({"name": d.name, "file": name, "offset": offset})

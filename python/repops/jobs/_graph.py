@@ -122,13 +122,15 @@ class Leaf(NamedTuple):
 
 
 class Data(NamedTuple):
-    """A data tensor: a numpy array, perhaps one that is mapped from a file."""
+    """A data tensor: a numpy array, perhaps one that is mapped from a file. given: its content is
+    the array's; else a job takes it from the state of a run."""
 
     name: str
     array: np.ndarray
     dtype: int
     low: int | None = None  # what every element was seen to lie between; None: no integer
     high: int | None = None
+    given: bool = True
 
 
 def shape_of(dtype: int, dims: Sequence[int]) -> Shape:
@@ -401,6 +403,12 @@ class Program:
         value = Value("data", len(self.data) - 1, dtype, array.shape)
         return value if low is None or high is None else value.within(low, high)
 
+    def weight(self, name: str, dtype: int, dims: Sequence[int]) -> Value:
+        """A data tensor that is part of a run's state, by its name there."""
+        element = np.zeros(1, _arrays.DTYPE[dtype])
+        self.data.append(Data(name, np.broadcast_to(element, tuple(dims)), dtype, given=False))
+        return Value("data", len(self.data) - 1, dtype, tuple(dims))
+
     def drop_idle(self, ending: str) -> None:
         """Takes away state with such names that nothing else depends on: that a step writes, and
         no step reads."""
@@ -438,6 +446,7 @@ class Program:
     def drop_unread(self) -> None:
         """Takes away data that no node reads; after prune."""
         read = sorted({*self.init.data_read(), *self.step.data_read()})
+        read.sort(key=lambda i: not self.data[i].given)  # files have the first ones
         number = {old: new for new, old in enumerate(read)}
         self.data = [self.data[i] for i in read]
         for graph in (self.init, self.step):
@@ -463,7 +472,7 @@ class Program:
         for d in self.data:
             shape = shape_of(d.dtype, d.array.shape)
             out += _string(d.name) + _shape_bytes(d.dtype, d.array.shape)
-            out += _commit.of_memory(shape, _address(d.array))
+            out += _commit.of_memory(shape, _address(d.array)) if d.given else bytes(32)
         out += struct.pack("<I", len(self.leaves))
         for leaf in self.leaves:
             out += _string(leaf.name) + _shape_bytes(leaf.dtype, leaf.dims)

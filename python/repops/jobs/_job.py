@@ -190,6 +190,37 @@ class Job:
             kept.set_back()
         return self.hash
 
+    def evaluate(
+        self, score: Callable[..., Any], *data: Any, batch: int, length: int | None = None
+    ) -> str:
+        """After capture: writes an evaluation on other data into the job's folder, as a program
+        that a job file with `task: evaluate` runs on the weights of a run; returns its hash.
+
+        >>> def score(x, y):
+        ...     logits = model(x)
+        ...     return loss_of(logits, y), (logits.argmax(1) == y).float().mean()
+        >>> job.evaluate(score, test_x, test_y, batch=64)
+
+        score: of a batch, a loss, or a loss and an accuracy; models are in eval mode. data: arrays
+        of as many rows each; with length, tokens, of which score is given windows and what follows
+        each token. Rows that fill no batch are left out."""
+        from ._evaluate import Evaluated, rows, windows
+
+        if self._captured is None:
+            raise Error("there is no model yet; job.capture(step, model, optimizer) comes first")
+        if length is None:
+            sources, steps = rows(data, batch)
+        else:
+            sources, steps = windows(data[0], batch, length, self.seed)
+        evaluated = Evaluated(self, self._captured, score, sources, steps)
+        try:
+            evaluated.run()
+        except LeftoverError as error:
+            raise CaptureError([Problem(NOWHERE, "", str(error))]) from None
+        finally:
+            evaluated.kept.set_back()
+        return evaluated.hash
+
     def check(self, steps: int = 3, verde: str = "verde") -> list[float]:
         """Runs steps in the block and by the command `verde`, and compares all states to the bit;
         returns the losses. Error: the first tensor that differs."""
