@@ -85,9 +85,13 @@ rm "$work/bad/program"
 refused 'bad/program'
 yaml given "$(echo "$program" | tr 0-9 1-90)" > "$work/bad.yaml"
 expect 2 "bad.yaml:2: .model.sha256. is not the hash of .*given/program, $program" $run "$work/bad.yaml" --out "$work/no"
-for key in 'seed: 3' 'steps: 5' 'rounding: {bits: 20, encoding: calls}' 'task: evaluate' 'data: {kind: text, file: x}'; do
+for key in 'seed: 3' 'steps: 5' 'rounding: {bits: 20, encoding: calls}' 'batch: 4' 'data: {kind: text, file: x}'; do
     { yaml given "$program"; echo "$key"; } > "$work/bad.yaml"
     expect 2 "bad.yaml:3: .${key%%:*}. must not be there: the program says it" $run "$work/bad.yaml" --out "$work/no"
+done
+for task in evaluate:'takes no weights' generate:'train or evaluate, as .model.kind. is program'; do
+    { yaml given "$program"; echo "task: ${task%%:*}"; } > "$work/bad.yaml"
+    expect 2 "bad.yaml:3: .task. .*${task#*:}" $run "$work/bad.yaml" --out "$work/no"
 done
 printf 'verde: 1\nmodel: {kind: program, dir: given}\n' > "$work/bad.yaml"
 expect 2 '.model.sha256. must be .* missing' $run "$work/bad.yaml" --out "$work/no"
