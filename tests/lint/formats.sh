@@ -37,6 +37,20 @@ done | sort -u > "$temp/headers"
 ${CC:-cc} -std=c11 -D_GNU_SOURCE -I. -Irepops/include $(pkg-config --cflags jansson libcurl libevent 2> /dev/null) -fsyntax-only "$temp/check.c" \
     2> "$temp/said" || { grep -E 'error' "$temp/said" | head -n 10; exit 1; }
 
+# The same of repops.jobs, whose names have no prefix.
+awk -F ' *[|] *' '$4 ~ /^`[A-Z_]+`$/ && $4 !~ /^`(VD|RO)_/ { gsub(/`/, "", $4); gsub(/,/, "", $3); print $4, $3 }' $page > "$temp/captures"
+[ "$(wc -l < "$temp/captures")" -ge 10 ] || { echo "$page: expected a table of limits of captures"; exit 1; }
+while read -r name value unit; do
+    case $value in 2^*) value="1 << ${value#2^}" ;; esac
+    case $unit in '') ;; MiB) value="$value << 20" ;; *) echo "$page: $name: $unit is no unit"; exit 1 ;; esac
+    is=$(git grep -hE "^$name = [0-9_ <]+" -- 'python/repops/jobs/*.py' | sed 's/^[A-Z_]* = //; s/ *#.*//; s/_//g')
+    [ "$(($is))" -eq "$(($value))" ] || { echo "$page: $name is not $value, but $is"; exit 1; }
+done < "$temp/captures"
+git grep -hoE '^[A-Z_]+(_MAX|GROWTH) = [0-9]' -- 'python/repops/jobs/*.py' | sed 's/ .*//' | sort -u | while read -r name; do
+    case $name in NAME_MAX | STEPS_MAX) continue ;; esac # a program's own
+    grep -q "^$name " "$temp/captures" || { echo "$page: lacks $name"; exit 1; }
+done
+
 # Every limit of a header is on the page, but for those of what a process does at a time.
 others='VD_ANSWERERS_MAX VD_BATCH_PROGRAMS_MAX VD_BATCH_ROWS_MAX VD_CHILD_ARGS_MAX VD_DAEMON_BODIES_MAX VD_DAEMON_HELD_MAX
     VD_DATA_FILES_MAX VD_DESK_KNOWN_MAX VD_DESK_MAX VD_DESK_NEW_MAX VD_DOWNLOAD_CONNECTIONS_MAX VD_DOWNLOAD_PROVIDERS_MAX
@@ -64,4 +78,4 @@ done < "$temp/said"
 for file in $(grep -oE '`(tests|python/tests)/[a-z_/]+\.(c|sh|py)`' $page | tr -d '`' | sort -u); do
     [ -e "$file" ] || { echo "$page: there is no $file"; exit 1; }
 done
-echo "$(wc -l < "$temp/rows") limits and versions, $(wc -l < "$temp/tags") tags: as the code has them"
+echo "$(cat "$temp/rows" "$temp/captures" | wc -l) limits and versions, $(wc -l < "$temp/tags") tags: as the code has them"
