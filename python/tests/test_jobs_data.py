@@ -115,12 +115,42 @@ def test_an_order_and_a_table(tmp_path):
     assert odd.item() is True and number.item() == 4 and number.dtype is torch.int32
 
 
+def test_rows_of_several_files_that_are_converted(tmp_path, monkeypatch):
+    """The program is that of one array in memory, and what is large is converted in a file."""
+    parts = [RNG.integers(-9, 9, (n, 3)) for n in (4, 1, 7)]
+    for i, part in enumerate(parts):
+        np.save(tmp_path / f"{i}.npy", part)
+    mapped = [np.load(tmp_path / f"{i}.npy", mmap_mode="r") for i in range(3)]
+    wide = np.asfortranarray(RNG.standard_normal((12, 5), "f4"))
+
+    def digest(rows, *limits):
+        for name, value in zip(("TABLE_BYTES_MAX", "PIECE_BYTES"), limits):
+            monkeypatch.setattr(repops.jobs._data, name, value)
+        toy = Toy(tmp_path / str(len(limits)), steps=2)  # noqa: F811
+        i, w = toy.job.rows(rows, wide, batch=2)
+        assert i.dtype is torch.int64 and i.shape == (2, 3)
+        return toy.job.capture(
+            lambda: toy.train(toy.loss() + i.float().sum() + w.sum()), toy.model, toy.optimizer
+        )
+
+    assert digest(np.concatenate(parts)) == digest(mapped, 16, 100)
+    assert not [
+        f
+        for f in tmp_path.rglob("*")
+        if f.suffix not in (".npy", ".json") and f.is_file() and f.name != "program"
+    ]
+
+
 REFUSED = {
     "batch is 0; expected 1": lambda j: j.rows(np.ones(4, "f4"), batch=0),
     "rows of no array": lambda j: j.rows(batch=1),
     "rows0 is float64; give it as float32": lambda j: j.rows(np.ones(4), batch=1),
     "rows0 is float16, which no program has": lambda j: j.rows(np.ones(4, "f2"), batch=1),
     "rows0 is bfloat16, which no": lambda j: j.rows(torch.ones(4).bfloat16(), batch=1),
+    r"rows0, array 1 of them is int32 \[2\], and the first float32 \[2\]; expected": lambda j: (
+        j.rows([np.ones(2, "f4"), np.ones(2, "i4")], batch=1)
+    ),
+    "rows0, array 1 of them is float64": lambda j: j.rows([np.ones(2, "f4"), np.ones(2)], batch=1),
     "rows1 has 5 rows, and rows0 has 4": lambda j: j.rows(
         np.ones(4, "f4"), np.ones(5, "f4"), batch=1
     ),
@@ -156,6 +186,9 @@ REFUSED = {
     ),
     r"pad says nothing of batch\['y'\]": lambda j: j.batches(
         [{"x": torch.ones(2), "y": torch.ones(2)}], pad={"x": 0}
+    ),
+    "2 batches of the loader take 84 MB, more than 64 MiB": lambda j: j.batches(
+        [torch.zeros(1, 1), torch.zeros(1, 10500000)], pad=0
     ),
     "2 batches of the loader take 84 MB, more than 64 MiB; allow_large": lambda j: j.batches(
         [torch.zeros(1, 10500000)]
@@ -235,12 +268,15 @@ def test_structures_are_kept(tmp_path, make):
     assert second.tolist() == [2, 3, 4]
 
 
-def test_rows_of_other_lengths_are_padded(tmp_path):
+@pytest.mark.parametrize("limit", [64 << 20, 64])
+def test_rows_of_other_lengths_are_padded(tmp_path, monkeypatch, limit):
+    for module in (repops.jobs._data, repops.jobs._batches):
+        monkeypatch.setattr(module, "TABLE_BYTES_MAX", limit)  # beyond it, in a file
     job = repops.jobs.Job(tmp_path / "job", steps=2)
     batches = [
         {"ids": torch.ones(2, n, dtype=torch.int64), "labels": torch.zeros(2, n)} for n in (3, 5)
     ]
-    got = job.batches(batches, pad={"ids": 9, "labels": -1})
+    got = job.batches(batches, pad={"ids": 9, "labels": -1}, allow_large=True)
     for source in job._sources:
         source.load(0)
     assert got["ids"].tolist() == [[1, 1, 1, 9, 9]] * 2

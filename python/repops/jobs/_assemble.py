@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from .._library import Error
@@ -63,13 +64,14 @@ def _leaf(low: Lower, name: str, place: Place, start: Tensor) -> Value:
     if place.numel != low.recorder.elements(place.storage):
         raise Error(f"{name} is a part of another tensor's memory")
     init = low.program.init
-    content = start.contiguous().numpy().reshape(dims)
-    if code == I32:
-        content = content.astype("<i4")
+    once = all(s == 0 for s in start.stride())  # one number, for all elements
+    content = (start[(0,) * start.dim()].reshape(1) if once else start.contiguous()).numpy()
+    content = content.astype("<i4") if code == I32 else content
     first = content.reshape(-1)[0]
-    if code == F32 and (content.view("<u4") == content.view("<u4").reshape(-1)[0]).all():
+    if code == F32 and (content.view("<u4") == first.view("<u4")).all():
         init.output.append(init.emit("fill", shape=dims, value=float(first), called=called))
         return value
+    content = np.broadcast_to(content, dims) if once else content.reshape(dims)
     data = low.program.constant(called, content)
     copied = init.emit("reshape", data, shape=dims, dtype=code, called=called)
     init.output.append(copied)

@@ -256,7 +256,8 @@ def _bits(name: str) -> None:
     def lower(self: Lower, out: Place, *operands: Any) -> Value:
         if not is_bool(out):
             raise Missing("bits of integers")
-        return logical(self, out, *operands)
+        value: Value = logical(self, out, *operands)
+        return value
 
     rule(TORCH, f"bitwise_{name}")(lower)
 

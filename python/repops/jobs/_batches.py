@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ class Recording:
         self.steps, self.pad, self.drop_last = steps, pad, drop_last
         self.first: Any = None
         self.paths: list[str] = []
-        self._tables: list[Any] = []  # of each leaf: a table, or with pad a list of tensors
+        self._tables: list[Any] = []  # of each leaf: a table, or with pad a _Spool
+        self._folder, self._allow = Path(), False
 
     def begin(self, batch: Any, allow: bool, folder: Path) -> None:
         """The first batch says what all are like."""
@@ -40,19 +42,27 @@ class Recording:
         self.paths = list(leaves)
         if not leaves:
             raise Error(f"the loader gives {type(batch).__name__}; expected tensors")
+        self._folder, self._allow = folder, allow
         size = self.steps * sum(_bytes(t) for t in leaves.values())
+        self._check(size)
         if size > TABLE_BYTES_MAX:
-            told = f"{self.steps} batches of the loader take {size / 1e6:.0f} MB"
-            if not allow:
-                raise Error(
-                    f"{told}, more than {TABLE_BYTES_MAX >> 20} MiB; allow_large=True takes them "
-                    "all the same"
-                )
-            print(f"repops.jobs: {told}", file=sys.stderr)
+            print(f"repops.jobs: {self._told(size)}", file=sys.stderr)
         if self.pad is None:
-            self._tables = [_empty(self.steps, t, folder) for t in leaves.values()]
+            self._tables = [
+                _empty((self.steps, *t.shape), t.dtype, folder) for t in leaves.values()
+            ]
         else:
-            self._tables = [[] for _ in leaves]
+            self._tables = [_Spool(path, folder) for path in leaves]
+
+    def _told(self, size: int) -> str:
+        return f"{self.steps} batches of the loader take {size / 1e6:.0f} MB"
+
+    def _check(self, size: int) -> None:
+        if size > TABLE_BYTES_MAX and not self._allow:
+            raise Error(
+                f"{self._told(size)}, more than {TABLE_BYTES_MAX >> 20} MiB; allow_large=True "
+                "takes them all the same"
+            )
 
     def fits(self, number: int, batch: Any) -> bool:
         """Whether a batch has as many rows as the first one. False: it is to be left out."""
@@ -70,7 +80,7 @@ class Recording:
             raise Error(f"the loader's batch {number} has {list(leaves)}; its first {self.paths}")
         for path, t, table in zip(self.paths, leaves.values(), self._tables):
             if self.pad is not None:
-                table.append(t.detach().clone())
+                table.put(t.detach())
                 continue
             if t.shape != table.shape[1:] or t.dtype != table.dtype:
                 raise Error(
@@ -80,9 +90,11 @@ class Recording:
             table[step].copy_(t)
 
     def tables(self) -> Iterator[tuple[str, Tensor]]:
+        if self.pad is not None:
+            self._check(sum(s.size for s in self._tables))
         for path, table in zip(self.paths, self._tables):
             if self.pad is not None:
-                yield path, _padded(path, table, _at(self.pad, path))
+                yield path, table.padded(_at(self.pad, path))
             else:
                 yield path, table
 
@@ -99,28 +111,52 @@ def _told(t: Tensor) -> str:
     return f"{list(t.shape)} {str(t.dtype).removeprefix('torch.')}"
 
 
-def _empty(steps: int, t: Tensor, folder: Path) -> Tensor:
+def _empty(shape: Sequence[int], dtype: torch.dtype, folder: Path) -> Tensor:
     """Memory for a table; a large one is in a file that nobody else sees."""
-    size = steps * t.numel() * t.element_size()
-    if size <= TABLE_BYTES_MAX:
-        return torch.empty((steps, *t.shape), dtype=t.dtype)
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder) as file:
-        file.truncate(size)
-        mapped = np.memmap(file, np.uint8, "r+", shape=(size,))
-    return torch.from_numpy(mapped).view(t.dtype).view(steps, *t.shape)
+    size = math.prod(shape) * dtype.itemsize
+    return torch.from_numpy(_data.room((size,), np.uint8, folder)).view(dtype).view(*shape)
 
 
-def _padded(path: str, tensors: list[Tensor], value: float) -> Tensor:
-    """All in one, each with this value behind what it has."""
-    first = tensors[0]
-    if any(t.dim() != first.dim() or t.dtype != first.dtype for t in tensors):
-        raise Error(f"{path} of the loader has other dimensions or another type in some batches")
-    size = [max(d) for d in zip(*(t.shape for t in tensors))]
-    table = torch.full((len(tensors), *size), value, dtype=first.dtype)
-    for row, t in zip(table, tensors):
-        row[tuple(slice(n) for n in t.shape)].copy_(t)
-    return table
+class _Spool:
+    """Tensors of several sizes, one after the other: in a file, where they are many."""
+
+    def __init__(self, path: str, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path, self._folder, self._shapes = path, folder, list[torch.Size]()
+        self._dtype = torch.float32
+        self._file = tempfile.SpooledTemporaryFile(TABLE_BYTES_MAX, dir=str(folder))
+
+    def put(self, t: Tensor) -> None:
+        if self._shapes and (t.dim() != len(self._shapes[0]) or t.dtype != self._dtype):
+            raise Error(
+                f"{self._path} of the loader has other dimensions or another type in some batches"
+            )
+        self._dtype = t.dtype
+        self._shapes.append(t.shape)
+        if t.numel():
+            self._file.write(t.contiguous().view(-1).view(torch.uint8).numpy().data)
+
+    @property
+    def _most(self) -> list[int]:
+        return [max(d) for d in zip(*self._shapes)]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all as a program has them, each as large as the largest."""
+        return len(self._shapes) * math.prod(self._most) * min(4, self._dtype.itemsize)
+
+    def padded(self, value: float) -> Tensor:
+        """All in one, each with this value behind what it has."""
+        table = _empty((len(self._shapes), *self._most), self._dtype, self._folder)
+        self._file.seek(0)
+        for row, shape in zip(table, self._shapes):
+            row.fill_(value)
+            held = bytearray(self._file.read(math.prod(shape) * self._dtype.itemsize))
+            if held:
+                t = torch.frombuffer(held, dtype=self._dtype).view(shape)
+                row[tuple(slice(n) for n in shape)].copy_(t)
+        self._file.close()
+        return table
 
 
 # ---- structures ----
@@ -229,6 +265,6 @@ def record(
             break
     if step < steps:
         raise Error(f"the loader gives {step} batches, and the job has {steps} steps")
-    sources = [_data.table(t, steps, name_of(path), True) for path, t in it.tables()]
+    sources = [_data.table(t, steps, name_of(path), True, folder) for path, t in it.tables()]
     made = {path: s.tensor for path, s in zip(it.paths, sources)}
     return sources, _rebuilt(it.first, made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
@@ -16,7 +17,8 @@ from .. import _context
 from ..torch._mode import reproducible
 from ..torch._sites import Site, Sites
 from . import _schedule
-from ._kept import Kept, Setting, same_bits
+from ._bits import Contents, same_bits
+from ._kept import Kept, Setting
 from ._lower import Series
 from ._mode import Mode
 from ._record import Event, Place, Problem, Recorder, recording
@@ -25,6 +27,14 @@ Tensor = torch.Tensor
 
 
 # ---- running and recording a step ----
+
+
+def give_back_memory() -> None:
+    """What a step has freed, to the system: the C library keeps it, torn into pieces into which the
+    next step does not fit, so that each would take more."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc alone has it
+    if trim is not None:
+        trim(0)
 
 
 class Recorded:
@@ -58,6 +68,7 @@ class Steps:
         self.step, self.setting, self.kept, self.columns = step, setting, kept, columns
         self.mode = Mode(seed)
         self.mode.trained = setting.trained
+        self.contents = Contents()
 
     def prepare(self, number: int) -> None:
         for source in self.setting.sources:
@@ -83,7 +94,7 @@ class Steps:
 
     def record(self, number: int, state: Sequence[str]) -> Recorded:
         """What a step does from here, if the tensors with these names are its state."""
-        recorder = Recorder(Sites(*self.setting.models.values()))
+        recorder = Recorder(Sites(*self.setting.models.values()), self.contents)
         with _disable_current_modes():
             with reproducible():
                 self.prepare(number)

@@ -15,10 +15,11 @@ import torch
 from .._library import Error
 from . import _hidden, _schedule
 from ._assemble import lower
-from ._capture import Comparison, Recorded, Steps, told
+from ._bits import Contents, digest, same_bits
+from ._capture import Comparison, Recorded, Steps, give_back_memory, told
 from ._folder import write
 from ._graph import Program, hash_of
-from ._kept import GRADIENT, Kept, same_bits, storage_of
+from ._kept import GRADIENT, Kept, storage_of
 from ._record import Problem, Site
 from ._refusal import CaptureError
 from ._repeat import Unlike, fold
@@ -73,8 +74,9 @@ class Captured:
         self._strangers(first, [r for _, r in others])
         self._made_late(lazy)
         self._lower(first)
+        self.steps.contents = Contents()  # what of them is needed is the program's
 
-    def _recordings(self, state: list[str], fresh: dict[str, Tensor], probes: list[int]) -> Any:
+    def _recordings(self, state: list[str], fresh: dict[str, bytes], probes: list[int]) -> Any:
         """A recording of step 0, what it leaves otherwise than the first step did, other recordings
         by their steps, and what any of them has written that is not declared as state."""
         first = self._record(0, state)
@@ -85,15 +87,16 @@ class Captured:
             more += [n for n in self._written(others[-1][1], state) if n not in more]
         return first, lazy, others, more
 
-    def _fresh(self) -> dict[str, Tensor]:
-        """The state after a first step, with what optimizers make in it."""
+    def _fresh(self) -> dict[str, bytes]:
+        """The state after a first step, with what optimizers make in it, as digests."""
         with _hidden.Watch() as watch:
             self.steps.run(0)
         self.kept.measure()
         self.called = watch.functions()
-        return {n: t.clone() for n, t in self.steps.setting.tensors().items()}
+        give_back_memory()
+        return {n: digest(t) for n, t in self.steps.setting.tensors().items()}
 
-    def _state(self, fresh: dict[str, Tensor]) -> list[str]:
+    def _state(self, fresh: dict[str, bytes]) -> list[str]:
         """What is trained or changes: the others are constants."""
         trained = {
             storage_of(p)
@@ -109,10 +112,10 @@ class Captured:
         found = []
         for name, t in now.items():
             before = self.start.get(name)
-            changes = before is None or not same_bits(before, fresh[name])
+            changes = before is None or digest(before) != fresh[name]
             if changes or storage_of(t) in trained:
                 found.append(name)
-                self.start.setdefault(name, torch.zeros_like(t))
+                self.start.setdefault(name, torch.zeros((), dtype=t.dtype).expand(t.shape))
         if not found:
             raise Error("the step changes nothing: neither a parameter nor a buffer")
         return found
@@ -136,6 +139,7 @@ class Captured:
             recorded = self.steps.record(number, state)
         after = _hidden.values_of(self.steps.step, self.called, **objects)
         self._hidden(_hidden.changed(before, after))
+        give_back_memory()
         for what, where in watch.outside:
             self.problems.append(Problem(Site(where, "", False, what), what, CLOCK))
         return recorded
@@ -150,14 +154,14 @@ class Captured:
     def _refuse(self, name: str, why: str) -> None:
         self.problems.append(Problem(Site("", "", False, name), name, why))
 
-    def _compare_fresh(self, fresh: dict[str, Tensor]) -> list[str]:
+    def _compare_fresh(self, fresh: dict[str, bytes]) -> list[str]:
         """What the first step has left otherwise than a step that finds all of the state there,
         as zeros where the first one makes it."""
         now = self.steps.setting.tensors()
         return [
             name
             for name in {**fresh, **now}
-            if name not in now or name not in fresh or not same_bits(now[name], fresh[name])
+            if name not in now or name not in fresh or digest(now[name]) != fresh[name]
         ]
 
     def _made_late(self, names: list[str]) -> None:
@@ -231,11 +235,13 @@ class Captured:
         run, losses = verde.Run(folder), []
         for number in range(count):
             losses += [float(loss) for loss in told(self.steps.run(number))[:1]]
-            there = run.state(number + 1, check=False).torch()
+            there = run.state(number + 1, check=False)
             here = self.steps.setting.each()
             for c in self.steps.mode.corrections.values():
                 here[c.name] = c.at(number + 1)
-            for name, t in there.items():
+            give_back_memory()
+            for name, array in there.items():
+                t = torch.from_numpy(np.array(array))
                 own = here[self.program.names[name]]
                 own = own.to(torch.int32) if not own.is_floating_point() else own
                 if not same_bits(own.reshape(t.shape), t):

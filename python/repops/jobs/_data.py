@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,8 @@ from ._memory import INTEGERS, code_of
 
 Tensor = torch.Tensor
 TABLE_BYTES_MAX = 64 << 20
+PIECE_BYTES = 16 << 20  # what is copied at a time
+TEMPORARY = Path(tempfile.gettempdir())
 # Orders of data have streams of their own, behind those of draws.
 STREAM = 1 << 31
 _TORCH = {np.dtype("u1"): torch.uint8, np.dtype("<i4"): torch.int32, np.dtype("<f4"): torch.float32}
@@ -72,22 +76,74 @@ class Source:
         return [part(m) for m in range(count)]
 
 
-def array(x: Any, what: str) -> np.ndarray:
-    """As a program can hold it: float32, int32, or integers of 8 or 16 bits."""
+def room(shape: Sequence[int], dtype: Any, folder: Path) -> np.ndarray:
+    """Memory for an array; of a large one it is a file that nobody else sees."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if size <= TABLE_BYTES_MAX:
+        return np.empty(shape, dtype)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.truncate(size)
+        return np.memmap(file, dtype, "r+", shape=tuple(shape)).view(np.ndarray)
+
+
+def _pieces(a: np.ndarray) -> list[slice]:
+    """Rows that are copied at a time, so that what is mapped need not be in memory whole."""
+    row = max(1, a[:1].size * 8)
+    step = max(1, PIECE_BYTES // row)
+    return [slice(i, i + step) for i in range(0, a.shape[0], step)]
+
+
+def _dense(a: np.ndarray, dtype: Any, folder: Path) -> np.ndarray:
+    """The same elements in order, as another type perhaps."""
+    out = room(a.shape, dtype, folder)
+    for rows in _pieces(a):
+        out[rows] = a[rows]
+    return out
+
+
+def is_several(x: Any) -> bool:
+    """Whether it is a list of arrays, as of several files."""
+    return isinstance(x, (list, tuple)) and any(isinstance(a, (np.ndarray, Tensor)) for a in x)
+
+
+def joined(x: Any, what: str, folder: Path) -> np.ndarray:
+    """One array, of which a list has the rows."""
+    if not is_several(x):
+        return array(x, what, folder)
+    parts = [array(a, f"{what}, array {i} of them", folder) for i, a in enumerate(x)]
+    first = parts[0]
+    for i, a in enumerate(parts):
+        if a.dtype != first.dtype or a.shape[1:] != first.shape[1:]:
+            raise Error(
+                f"{what}, array {i} of them is {a.dtype} {list(a.shape)}, and the first "
+                f"{first.dtype} {list(first.shape)}; expected the same but for the number of rows"
+            )
+    out, at = room((sum(len(a) for a in parts), *first.shape[1:]), first.dtype, folder), 0
+    for a in parts:
+        for rows in _pieces(a):
+            out[at : at + len(a[rows])] = a[rows]
+            at += len(a[rows])
+    return out
+
+
+def array(x: Any, what: str, folder: Path) -> np.ndarray:
+    """As a program can hold it: float32, int32, or integers of 8 or 16 bits. folder: where what is
+    large is written to, if it has to be copied."""
     if isinstance(x, Tensor) and x.dtype not in (*INTEGERS, torch.float32, torch.float64):
         raise Error(f"{what} is {str(x.dtype).removeprefix('torch.')}, which no program has")
     a = x.detach().numpy() if isinstance(x, Tensor) else np.asanyarray(x)
     if a.ndim == 0 or a.size == 0:
         raise Error(f"{what} has no elements or no dimension; expected at least one row")
     if a.dtype == np.bool_:
-        return np.ascontiguousarray(a).view("u1")
+        return (a if a.flags.c_contiguous else _dense(a, a.dtype, folder)).view("u1")
     if a.dtype in (np.dtype("float32"), np.dtype("int32"), np.dtype("uint8"), np.dtype("uint16")):
-        return a if a.flags.c_contiguous else np.ascontiguousarray(a)
+        return a if a.flags.c_contiguous else _dense(a, a.dtype, folder)
     if a.dtype.kind in "iu":
         low, high = int(a.min()), int(a.max())
         if low < -(2**31) or high >= 2**31:
             raise Error(f"{what} has integers from {low} to {high}, which are beyond 32 bits")
-        return a.astype("<i4", order="C")
+        return _dense(a, "<i4", folder)
     if a.dtype == np.float64:
         raise Error(f"{what} is float64; give it as float32, in which a step computes")
     raise Error(f"{what} is {a.dtype}, which no program has")
@@ -99,6 +155,7 @@ def bounds_of(a: np.ndarray) -> tuple[int, int] | None:
 
 def _given(a: np.ndarray, like: Any) -> torch.dtype:
     """The type in which the user's code reads it: as it was given; tokens as int64."""
+    like = like[0] if is_several(like) else like
     if isinstance(like, Tensor):
         return like.dtype
     kind = np.asarray(like).dtype if not isinstance(like, np.ndarray) else like.dtype
@@ -132,9 +189,9 @@ def _lower_read(
 FILES_MAX = 1023  # of read_batch
 
 
-def _tokens(x: Any, length: int) -> list[np.ndarray]:
+def _tokens(x: Any, length: int, folder: Path) -> list[np.ndarray]:
     several = isinstance(x, (list, tuple)) and any(np.ndim(a) for a in x)
-    held = [array(a, "tokens") for a in (x if several else [x])]
+    held = [array(a, "tokens", folder) for a in (x if several else [x])]
     if len(held) > FILES_MAX:
         raise Error(f"there are {len(held)} arrays of tokens; at most {FILES_MAX} are allowed")
     for a in held:
@@ -154,11 +211,17 @@ def _sizes(**sizes: int) -> None:
 
 
 def windows(
-    tokens: Any, batch: int, length: int, seed: int, stream: int, name: str
+    tokens: Any,
+    batch: int,
+    length: int,
+    seed: int,
+    stream: int,
+    name: str,
+    folder: Path = TEMPORARY,
 ) -> tuple[Source, Source]:
     """Windows of tokens, and what follows each token, in an order of their own in each epoch."""
     _sizes(batch=batch, length=length)
-    held, made = _tokens(tokens, length), []
+    held, made = _tokens(tokens, length, folder), []
     bounds = [bounds_of(a) or INT32 for a in held]
     for shift, what in ((0, name), (1, f"{name}.next")):
         how = {"seed": seed, "stream": stream, "batch": batch, "shift": shift}
@@ -179,12 +242,12 @@ def windows(
 
 
 def rows(
-    arrays: Sequence[Any], batch: int, seed: int, stream: int, names: Sequence[str]
+    arrays: Sequence[Any], batch: int, seed: int, stream: int, names: Sequence[str], folder: Path
 ) -> list[Source]:
     """The same rows of several arrays, each once in an epoch; what is left at its end begins the
     next one."""
     _sizes(batch=batch)
-    held = _held(arrays, names)
+    held = _held(arrays, names, folder)
     count = held[0].shape[0]
     # read_batch of windows of one number: the last one is nobody's window.
     numbers = np.arange(count + 1, dtype="<i4")
@@ -200,10 +263,10 @@ def rows(
     return [_rows_of(a, x, n, batch, chosen, order) for a, x, n in zip(held, arrays, names)]
 
 
-def _held(arrays: Sequence[Any], names: Sequence[str]) -> list[np.ndarray]:
+def _held(arrays: Sequence[Any], names: Sequence[str], folder: Path) -> list[np.ndarray]:
     if not arrays:
         raise Error("rows of no array; expected one at least")
-    held = [array(x, n) for x, n in zip(arrays, names)]
+    held = [joined(x, n, folder) for x, n in zip(arrays, names)]
     for a, n in zip(held, names):
         if a.shape[0] != held[0].shape[0]:
             raise Error(f"{n} has {a.shape[0]} rows, and {names[0]} has {held[0].shape[0]}")
@@ -240,20 +303,20 @@ def _rows_of(
 
 
 def ordered(
-    arrays: Sequence[Any], order: np.ndarray, names: Sequence[str], allow: bool
+    arrays: Sequence[Any], order: np.ndarray, names: Sequence[str], allow: bool, folder: Path
 ) -> list[Source]:
     """Rows by a table [steps, batch] of their numbers."""
-    held = _held(arrays, names)
+    held = _held(arrays, names, folder)
     table_of(order, "the order", allow)
     if order.dtype.kind not in "iu":
         raise Error(f"order is {order.dtype}; expected numbers of rows")
     low, high, count = int(order.min()), int(order.max()), held[0].shape[0]
     if low < 0 or high >= count:
         raise Error(f"order has numbers from {low} to {high}; there are rows 0 to {count - 1}")
-    numbers = order.astype("<i4")
+    numbers: np.ndarray = order.astype("<i4")
 
     def chosen(step: int) -> np.ndarray:
-        return numbers[step]
+        return np.asarray(numbers[step])
 
     def all_of(low: Lower, _first: int, _count: int) -> Value:
         return at_step(low, "order", numbers).within(0, held[0].shape[0] - 1)
@@ -282,9 +345,11 @@ def at_step(low: Lower, name: str, a: np.ndarray) -> Value:
     return low.reshape(_typed(low, v), (math.prod(a.shape[1:]),))
 
 
-def table(values: Any, steps: int, name: str, allow: bool = False) -> Source:
+def table(
+    values: Any, steps: int, name: str, allow: bool = False, folder: Path = TEMPORARY
+) -> Source:
     """values[step], as a tensor."""
-    a = array(values, name)
+    a = array(values, name, folder)
     if a.shape[0] < steps:
         raise Error(f"{name} has {a.shape[0]} rows, and the job has {steps} steps")
     table_of(a, name, allow)

@@ -144,8 +144,8 @@ def shape_of(dtype: int, dims: Sequence[int]) -> Shape:
 def _word(value: Any, kind: str) -> int:
     if kind == "f":
         return int(value) if isinstance(value, Bits) else _operators.bits(float(value))
-    value = int(value)
-    return value - (1 << 64) if value >= 1 << 63 else value  # a seed
+    number = int(value)
+    return number - (1 << 64) if number >= 1 << 63 else number  # a seed
 
 
 class Graph:

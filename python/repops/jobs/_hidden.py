@@ -221,7 +221,8 @@ class _Search:
 def _is_value(x: Any) -> bool:
     """Of the standard library, made in C, and told by its text: a range, a date, an array."""
     kind = type(x)
-    told = kind.__repr__ is not object.__repr__ and not hasattr(x, "__dict__")
+    plain: Any = object.__repr__
+    told = kind.__repr__ is not plain and not hasattr(x, "__dict__")
     return told and kind.__module__ in sys.stdlib_module_names and not isinstance(x, types.CellType)
 
 

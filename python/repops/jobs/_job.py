@@ -82,29 +82,33 @@ class Job:
         length] both. An epoch has each window once, in an order that follows from the seed. tokens:
         an array, or a list of arrays, as of several files; no window lies in two of them."""
         own = self._name(name, "tokens")
-        made = _data.windows(tokens, batch, length, self.seed, self._stream(), own)
+        made = _data.windows(
+            tokens, batch, length, self.seed, self._stream(), own, self.folder.parent
+        )
         self._sources += made
         return made[0].tensor, made[1].tensor
 
     def rows(self, *arrays: Any, batch: int, order: Any = None, allow_large: bool = False) -> Any:
         """Rows of arrays [N, ...], the same of each: tensors [batch, ...], float32 or int64 as the
         arrays are numbers or integers. An epoch has each row once, in an order that follows from
-        the seed; order: a table [steps, batch] of their numbers instead."""
+        the seed; order: a table [steps, batch] of their numbers instead. In place of an array, a
+        list of arrays, as of several files, whose rows follow each other."""
         names = [self._name("", f"rows{len(self._sources) + i}") for i in range(len(arrays))]
         if order is None:
-            made = _data.rows(arrays, batch, self.seed, self._stream(), names)
+            made = _data.rows(arrays, batch, self.seed, self._stream(), names, self.folder.parent)
         else:
             numbers = np.asarray(order)
             if numbers.shape != (self.steps, batch):
                 raise Error(f"order is {list(numbers.shape)}; expected [{self.steps}, {batch}]")
-            made = _data.ordered(arrays, numbers, names, allow_large)
+            made = _data.ordered(arrays, numbers, names, allow_large, self.folder.parent)
         self._sources += made
         return made[0].tensor if len(made) == 1 else tuple(s.tensor for s in made)
 
     def table(self, values: Any, name: str = "", allow_large: bool = False) -> Tensor:
         """values[step] as a tensor: of [steps, ...] what is of the step's number."""
         own = self._name(name, "table")
-        self._sources.append(_data.table(values, self.steps, own, allow_large))
+        made = _data.table(values, self.steps, own, allow_large, self.folder.parent)
+        self._sources.append(made)
         return self._sources[-1].tensor
 
     def batches(
@@ -221,14 +225,18 @@ class Job:
             evaluated.kept.set_back()
         return evaluated.hash
 
-    def check(self, steps: int = 3, verde: str = "verde") -> list[float]:
+    def check(self, steps: int = 3, verde: str | None = None) -> list[float]:
         """Runs steps in the block and by the command `verde`, and compares all states to the bit;
-        returns the losses. Error: the first tensor that differs."""
+        returns the losses. Error: the first tensor that differs.
+
+        verde: the command; None: what the environment variable VERDE says, or `verde`."""
         if self._captured is None:
             raise Error(
                 "there is nothing to check; job.capture(step, model, optimizer) comes first"
             )
-        return self._captured.check(min(steps, self.steps), verde)
+        command = verde or os.environ.get("VERDE") or "verde"
+        losses: list[float] = self._captured.check(min(steps, self.steps), command)
+        return losses
 
 
 def _listed(x: Any) -> list[Any]:

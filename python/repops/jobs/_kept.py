@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from .._library import Error
+from ._bits import same_bits
 from ._data import Source
 from ._hidden import COUNTERS, PLAIN
 
@@ -47,15 +48,8 @@ class Slot:
             del self.holder[self.key]
 
 
-def same_bits(a: Tensor, b: Tensor) -> bool:
-    if a.dtype != b.dtype or a.shape != b.shape:
-        return False
-    one, other = (t.detach().contiguous().view(-1).view(torch.uint8) for t in (a, b))
-    return bool(torch.equal(one, other))
-
-
 def storage_of(t: Tensor) -> int:
-    return t.untyped_storage()._cdata
+    return int(t.untyped_storage()._cdata)
 
 
 class Setting:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -23,8 +23,11 @@ FUSED: dict[str, Rule] = {}
 TORCH: dict[str, Rule] = {}
 
 
-def rule(table: dict[str, Rule], *names: str) -> Callable[[Rule], Rule]:
-    def register(function: Rule) -> Rule:
+R = TypeVar("R", bound=Rule)
+
+
+def rule(table: dict[str, Rule], *names: str) -> Callable[[R], R]:
+    def register(function: R) -> R:
         for name in names:
             table[name] = function
         return function

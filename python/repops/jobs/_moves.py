@@ -256,7 +256,8 @@ def _index(self: Lower, out: Place, x: Place, indices: list[Place | None]) -> Va
     if any(p.dtype in (torch.bool, torch.uint8) for p in chosen.values()):
         raise Missing(SHAPE)
     rest = [d for d in range(len(x.size)) if d not in own]
-    shape = torch.broadcast_shapes(*[p.size for p in chosen.values()])
+    sizes = [p.size for p in chosen.values()]
+    shape = torch.broadcast_shapes(*sizes)  # type: ignore[no-untyped-call]
     at: Value | None = None
     for i, p in chosen.items():
         v = self.broadcast(_bounded(self, p, x.size[i]), p.size, shape)

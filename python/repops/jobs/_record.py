@@ -23,8 +23,10 @@ from .. import _context
 from .._library import Attention, Error
 from ..torch._integers import tensors
 from ..torch._mode import user_frame
-from ..torch._sites import Site, Sites
+from ..torch._sites import Site as Site
+from ..torch._sites import Sites
 from ..torch.functional import KERNELS
+from ._bits import Contents
 
 Tensor = torch.Tensor
 
@@ -92,8 +94,11 @@ class _Storage:
         self.number, self.identity = number, s._cdata
         self.start, self.size = s.data_ptr(), s.nbytes()
         self.elements, self.dtype = self.size // t.element_size(), t.dtype
-        self.weak = StorageWeakRef(s)
+        self.weak = StorageWeakRef(s)  # type: ignore[no-untyped-call]
         self.outside = True  # it was there before the step
+
+    def gone(self) -> bool:
+        return bool(self.weak.expired())  # type: ignore[no-untyped-call]
 
 
 def places(value: Any) -> Iterator[Place]:
@@ -111,7 +116,8 @@ def places(value: Any) -> Iterator[Place]:
 class Recorder:
     """Everything of one step that is not constant. It is the context's watcher meanwhile."""
 
-    def __init__(self, sites: Sites) -> None:
+    def __init__(self, sites: Sites, contents: Contents) -> None:
+        self._contents = contents
         self.events: list[Event] = []
         self.problems: list[Problem] = []
         self.sites = sites
@@ -180,7 +186,7 @@ class Recorder:
         while i > 0:
             i -= 1
             s = self._storages[self._starts[i][1]]
-            if address < s.start + s.size and not s.weak.expired():
+            if address < s.start + s.size and not s.gone():
                 return Place(s.number, (address - s.start) // dtype.itemsize, size, stride, dtype)
             if s.start + (1 << 40) < address:
                 break
@@ -235,12 +241,13 @@ class Recorder:
                 if s.outside and p.numel != s.elements:
                     self._stranger(p)
                 whole = Place(s.number, 0, (s.elements,), (1,), p.dtype)
-                before[s.number] = None if s.number in self._empty else self.content(whole)
+                empty = s.number in self._empty
+                before[s.number] = None if empty else self._contents.of(self.content(whole))
         return before
 
     def _read(self, p: Place) -> None:
         if p.storage not in self.live and p.numel and p.const is None:
-            p.const = self.content(p)
+            p.const = self._contents.of(self.content(p))
             if self._storages[p.storage].outside:
                 self._stranger(p)
 
@@ -257,7 +264,7 @@ class Recorder:
                 continue
             if s.identity in self.passed and s.identity not in self.asked:
                 whole = Place(s.number, 0, (s.elements,), (1,), s.dtype)
-                self.asked[s.identity] = (self.site, whole, self.content(whole))
+                self.asked[s.identity] = (self.site, whole, self._contents.of(self.content(whole)))
 
     def put(
         self,
@@ -526,10 +533,10 @@ _REPLACES = {"copy_", "zero_", "fill_"}  # what was there before does not count
 
 
 def _base(func: Any) -> str:
-    return func._schema.name.split("::")[-1]
+    return str(func._schema.name).split("::")[-1]
 
 
-def _written(func: Any, args: tuple, kwargs: dict) -> list[Tensor]:
+def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
     found: list[Tensor] = []
     for i, a in enumerate(func._schema.arguments):
         if a.alias_info is not None and a.alias_info.is_write:
@@ -537,11 +544,11 @@ def _written(func: Any, args: tuple, kwargs: dict) -> list[Tensor]:
     return found
 
 
-class Below(TorchDispatchMode):
+class Below(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records what the block's handlers compute with torch."""
 
     def __init__(self, recorder: Recorder) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.recorder = recorder
 
     @classmethod
@@ -568,7 +575,7 @@ class Below(TorchDispatchMode):
             return [self._flat(v) for v in value]
         return value
 
-    def _record(self, func: Any, base: str, args: tuple, kwargs: dict) -> Any:
+    def _record(self, func: Any, base: str, args: Any, kwargs: Any) -> Any:
         r = self.recorder
         if base in _LIFTED:
             r.made(args[0])  # torch.tensor makes it where no mode sees it
@@ -604,7 +611,7 @@ class Below(TorchDispatchMode):
             r.refuse(str(func), RANDOM)
         return self._live(func, args, kwargs, (given, named), (written, writes))
 
-    def _live(self, func: Any, args: tuple, kwargs: dict, read: tuple, write: tuple) -> Any:
+    def _live(self, func: Any, args: Any, kwargs: Any, read: Any, write: Any) -> Any:
         r = self.recorder
         (given, named), (written, writes) = read, write
         known = {t.untyped_storage()._cdata for t in tensors([args, list(kwargs.values())])}
@@ -628,11 +635,11 @@ READ = "Python reads a number that depends on the step's data"
 RANDOM = "it draws from torch's generator, which no program has"
 
 
-class Above(TorchDispatchMode):
+class Above(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Tells the recorder where in the user's code an operator is called."""
 
     def __init__(self, recorder: Recorder) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.recorder, self._depth = recorder, 0
 
     @classmethod
