@@ -1,6 +1,7 @@
 """Small steps of training that tests capture."""
 
 import os
+import random
 import re
 
 import numpy as np
@@ -90,3 +91,21 @@ class Refused(dict):
 
 def found(words, text):
     assert re.search(words, text), text
+
+
+def everything(toy):
+    """Bytes of all that a capture must leave as it was."""
+    model, optimizer = toy.model, toy.optimizer
+    return {
+        "model": {k: v.numpy().tobytes() for k, v in model.state_dict().items()},
+        "grads": [None if p.grad is None else p.grad.numpy().tobytes() for p in model.parameters()],
+        "objects": [id(t) for t in (*model.parameters(), *model.buffers())],
+        "places": [t.data_ptr() for t in (*model.parameters(), *model.buffers())],
+        "optimizer": repr(optimizer.state_dict()),
+        "modes": [m.training for m in model.modules()],
+        "generators": [
+            torch.get_rng_state().numpy().tobytes(),
+            hash(random.getstate()),
+            repr(np.random.get_state()),
+        ],
+    }

@@ -1,5 +1,7 @@
 """What a job has made comes back into a model, its optimizers and their schedulers."""
 
+import hashlib
+import json
 import shutil
 
 import numpy as np
@@ -10,6 +12,7 @@ from torch import nn
 
 import repops.jobs
 import repops.torch
+import verde
 
 STEPS = 4
 DATA = np.random.default_rng(1).standard_normal((STEPS, 6, 4), "f4")
@@ -133,6 +136,46 @@ def test_an_exported_model_is_loaded_as_its_run_is(made):
     assert list(momentum) == ["momentum_buffer"]
     assert torch.equal(momentum["momentum_buffer"], exported.torch()["head.bias.momentum_buffer"])
     assert it.scheduler.get_last_lr() == [1e-2 * 0.5**STEPS]
+
+
+def test_what_was_rounded_is_loaded_with_a_warning(made, command, tmp_path):
+    called(command, "export", made / "run", "--dtype", "bf16", "--out", tmp_path / "narrow")
+    with pytest.warns(UserWarning, match="rounded to BF16"):
+        rounded = repops.jobs.load(tmp_path / "narrow").torch()
+    whole = repops.jobs.load(made / "run").torch()
+    for name, t in whole.items():
+        wanted = t.bfloat16().float() if t.is_floating_point() else t
+        assert rounded[name].dtype == t.dtype and torch.equal(rounded[name], wanted)
+
+
+def went_on(made, command, name, weights):
+    """The run of the job with `weights`."""
+    told = json.loads(called(command, "graph", made / "job", "--json"))
+    text = f"verde: 1\nmodel: {{kind: program, dir: job, sha256: {told['program']}}}\n"
+    (made / f"{name}.yaml").write_text(text + f"weights: {{{weights}}}\n")
+    called(command, "run", made / f"{name}.yaml", "--out", made / name)
+    return verde.Run(made / name)
+
+
+def test_the_command_goes_on_with_the_moments_and_the_step(made, command):
+    before = verde.Run(made / "run")
+    root = before.state(3).commitment
+    run = went_on(made, command, "more", f"run: run, root: {root}")
+    assert run.program.steps == STEPS - 3
+    wanted, got = before.state(STEPS), run.state(STEPS - 3)
+    assert all(got[n].tobytes() == wanted[n].tobytes() for n in wanted)
+
+
+def test_the_command_begins_with_weights_alone(made, command):
+    manifest = called(command, "manifest", made / "model")
+    digest = hashlib.sha256(manifest.encode()).hexdigest()
+    run = went_on(made, command, "anew", f"dir: model, sha256: {digest}, state: weights")
+    wanted, got = verde.Run(made / "run").state(STEPS), run.state(0)
+    kept = [n for n in wanted if "exp_avg" in n or "momentum_buffer" in n or "correction." in n]
+    assert len(kept) > 10
+    for name in wanted:
+        assert (got[name].tobytes() == wanted[name].tobytes()) == (name not in kept)
+    assert not any(got[name].any() for name in kept)
 
 
 def test_another_model_is_refused_and_stays_as_it_is(made):

@@ -26,7 +26,11 @@ PROOF_BYTES_MAX = 112 << 20
 HEADER_BYTES_MAX = 100_000_000  # safetensors' own
 INDEX_BYTES_MAX = 32 << 20
 PROOF = ("verde_proof", "program", "step", "tensors", "path", "run_root", "logs")
-TYPES = {"F32": "<f4", "I32": "<i4"}
+TYPES = {"F32": "<f4", "I32": "<i4", "BF16": "<u2"}
+ROUNDED = (
+    "{folder}: its tensors were rounded to BF16, so that nobody can compare them with proof.json, "
+    "and training that goes on from them is another one; export F32 for that"
+)
 CORRECTION = "correction."  # how a job keeps what Adam's moments are divided by
 GRADIENT = "grad"
 
@@ -210,16 +214,25 @@ def _exported(folder: Path, check: bool) -> Result:
     except (KeyError, TypeError, ValueError, binascii.Error):
         raise Error(f"{file} is no proof.json") from None
     arrays = _arrays(folder)
+    rounded = {name for name, a in arrays.items() if a.dtype == np.uint16}
+    if rounded:
+        warnings.warn(ROUNDED.format(folder=folder), stacklevel=3)  # the line that calls load
     if len(tensors) != len(program.leaves):
         raise Error(f"{file} has {len(tensors)} hashes of {len(program.leaves)} tensors")
     found = {}
     for leaf, wanted in zip(program.leaves, tensors):
         if leaf.name not in arrays:
             raise Error(f"{folder} lacks {leaf.name}: it is of no job that was captured")
-        found[leaf.name] = arrays[leaf.name].reshape(leaf.shape)
-        if check and commitment(found[leaf.name]) != wanted:
+        own = _widened(arrays[leaf.name]) if leaf.name in rounded else arrays[leaf.name]
+        found[leaf.name] = own.reshape(leaf.shape)
+        if check and leaf.name not in rounded and commitment(found[leaf.name]) != wanted:
             raise Error(f"{folder}: {leaf.name} is not what proof.json commits to")
     return Result(folder, step, found)
+
+
+def _widened(bf16: np.ndarray) -> np.ndarray:
+    """The same numbers as float32, whose first half BF16 is."""
+    return (bf16.astype("<u4") << 16).view("<f4")
 
 
 def _arrays(folder: Path) -> dict[str, np.ndarray]:
@@ -255,7 +268,7 @@ def _one(file: Path, data: np.ndarray, name: str, entry: Any) -> np.ndarray:
         dtype, shape = np.dtype(TYPES[entry["dtype"]]), tuple(map(int, entry["shape"]))
         begin, end = map(int, entry["data_offsets"])
     except KeyError:
-        raise Error(f"{file}: {name} is neither F32 nor I32, which a job's state is") from None
+        raise Error(f"{file}: {name} is neither F32, BF16 nor I32, which a job's state is") from None
     except (TypeError, ValueError):
         raise Error(f"{file}: {name} has no place") from None
     count = int(np.prod(shape, dtype=object))
