@@ -328,6 +328,7 @@ $(BUILD)/bin/verde: $(cli_obj) $(BUILD)/cli.list $(BUILD)/lib/libverde.a $(BUILD
 include tests/tests.mk
 include tests/fuzz/fuzz.mk
 include tests/sim/sim.mk
+include tests/graphs/graphs.mk
 include bench/bench.mk
 include python/python.mk
 # Make would delete objects that only a pattern names. (.SECONDARY keeps them too, but then make does not miss one that is gone.)

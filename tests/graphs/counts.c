@@ -1,0 +1,60 @@
+#include "tests/graphs/counts.h"
+
+#include <stdio.h>
+
+static const char *const kinds[COUNTS_KINDS] = {
+    [VD_FUSED_ATTENTION] = "attention",
+    [VD_FUSED_ATTENTION_GRAD] = "attention, gradient",
+    [VD_FUSED_LINEAR] = "linear layer",
+    [VD_FUSED_CROSS_ENTROPY] = "cross-entropy",
+    [VD_FUSED_LAYER_NORM] = "layer norm",
+    [VD_FUSED_LAYER_NORM_GRAD] = "layer norm, gradient",
+    [VD_FUSED_RMS_NORM] = "RMS norm",
+    [VD_FUSED_RMS_NORM_GRAD] = "RMS norm, gradient",
+    [VD_FUSED_ADAMW] = "AdamW",
+    [VD_FUSED_ADAMW_BF16] = "AdamW of bf16",
+    [VD_FUSED_SGD] = "SGD",
+    [VD_FUSED_EMBEDDING_GRAD] = "gradient added to a table's",
+};
+
+static void add_graph(const vd_program *p, const vd_graph *g, uint64_t *groups) {
+    vd_plan plan;
+    if (vd_plan_create(p, g, true, &plan, NULL) != VD_OK)
+        return;
+    for (uint32_t i = 0; i < plan.group_count; i++)
+        groups[plan.group[i].kind]++;
+    vd_plan_free(&plan);
+}
+
+void counts_add(counts *c, const vd_program *p) {
+    uint64_t groups[COUNTS_KINDS] = {0};
+    bool any = false;
+    add_graph(p, &p->init, groups);
+    add_graph(p, &p->step, groups);
+    for (int i = 0; i < COUNTS_KINDS; i++) {
+        c->with[i] += groups[i] > 0;
+        c->groups[i] += groups[i];
+        any |= groups[i] > 0;
+    }
+    c->fused += any;
+}
+
+static void print_mutations(const counts *c, const mutation *list, uint32_t count, uint32_t first) {
+    for (uint32_t i = 0; i < count; i++)
+        printf("  %-28s %10llu tried %10llu accepted\n", list[i].name,
+               (unsigned long long)c->tried[first + i], (unsigned long long)c->taken[first + i]);
+}
+
+void counts_print(const counts *c) {
+    print_mutations(c, wire_mutations, wire_mutation_count, 0);
+    print_mutations(c, value_mutations, value_mutation_count, wire_mutation_count);
+    printf("  %-28s %10s %17s\n", "fused function", "programs", "groups");
+    for (int i = 0; i < COUNTS_KINDS; i++)
+        printf("  %-28s %10llu %17llu\n", kinds[i], (unsigned long long)c->with[i],
+               (unsigned long long)c->groups[i]);
+    printf("  the decoder refused %llu changes; %llu programs take too long, %llu took no change\n",
+           (unsigned long long)c->refused, (unsigned long long)c->large,
+           (unsigned long long)c->barren);
+    printf("%llu mutated programs, %llu of them with a fused function: the same bits\n",
+           (unsigned long long)c->run, (unsigned long long)c->fused);
+}

@@ -1,0 +1,21 @@
+/* What was tried, for the table at the end. */
+#ifndef TESTS_GRAPHS_COUNTS_H
+#define TESTS_GRAPHS_COUNTS_H
+
+#include "tests/graphs/mutate.h"
+#include "verde/exec/fuse.h"
+
+enum { COUNTS_KINDS = VD_FUSED_EMBEDDING_GRAD + 1, COUNTS_MUTATIONS = 32 };
+
+typedef struct {
+    uint64_t tried[COUNTS_MUTATIONS], taken[COUNTS_MUTATIONS]; /* wires, then values */
+    uint64_t run;                    /* mutated programs that were executed */
+    uint64_t refused, large, barren; /* that the decoder refuses; too much work; with no change */
+    uint64_t fused;                  /* of those that ran: with a group at all */
+    uint64_t with[COUNTS_KINDS], groups[COUNTS_KINDS]; /* with a group of this kind; groups */
+} counts;
+
+void counts_add(counts *c, const vd_program *p);
+void counts_print(const counts *c);
+
+#endif

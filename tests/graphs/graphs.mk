@@ -1,0 +1,16 @@
+# Programs with graphs that were changed at random, fused and node by node: tests/graphs/graphs.c says how.
+
+graphs_obj := $(patsubst %,$(BUILD)/obj/tests/graphs/%.o,graphs counts edit mutate_values mutate_wires values ways)
+# Without OpenSSL and jansson: for other machines, and those with a GPU.
+graphs_link = $(CC) $^ $(LDFLAGS) $(graphs_wrap) -lm -o $@
+$(BUILD)/graphs/graphs: $(graphs_obj) $(BUILD)/lib/libverde_own.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(graphs_link)
+# The same with a bug on purpose.
+$(BUILD)/graphs/planted_%: $(BUILD)/obj/tests/graphs/planted_%.o $(graphs_obj) $(BUILD)/lib/libverde_own.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(graphs_link)
+$(BUILD)/graphs/planted_reader: private graphs_wrap := -Wl,--wrap=vd_find_reader
+$(BUILD)/graphs/planted_levels: private graphs_wrap := -Wl,--wrap=vd_join_levels

@@ -1,0 +1,13 @@
+/* A bug on purpose, for tests/system/graphs.sh: whoever looks for a pattern's node takes any that
+ * reads the first value, whatever it reads as its second one. */
+#include "verde/exec/fuse_match.h"
+
+uint32_t __real_vd_find_reader(const vd_matcher *m, uint32_t from, const vd_reader *r);
+uint32_t __wrap_vd_find_reader(const vd_matcher *m, uint32_t from, const vd_reader *r);
+
+uint32_t __wrap_vd_find_reader(const vd_matcher *m, uint32_t from, const vd_reader *r) {
+    vd_reader any = *r;
+    if (r->value != VD_NO_GROUP)
+        any.second = VD_NO_GROUP;
+    return __real_vd_find_reader(m, from, &any);
+}

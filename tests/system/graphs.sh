@@ -1,0 +1,20 @@
+#!/bin/sh
+# Programs of strangers (tests/graphs): a fused step has the bits of its nodes, whatever the graph. A few hundred graphs that were
+# changed at random, on the best kernels; two bugs on purpose, which must be found. tests/full/graphs.sh has many more.
+set -eu
+build=$1
+planted="reader levels"
+[ -z "${SANITIZED:-}" ] || planted=
+# shellcheck disable=SC2086
+make --no-print-directory -s BUILD="$build" "$build/graphs/graphs" $(for name in $planted; do echo "$build/graphs/planted_$name"; done) \
+    > "$build/graphs.log" 2>&1 || { tail -n 20 "$build/graphs.log"; exit 1; }
+work=$build/graphs/found
+mkdir -p "$work"
+for name in $planted; do
+    ! "$build/graphs/planted_$name" --out "$work" 10000 tests/graphs/corpus/*.program > "$work/planted.txt" 2>&1 ||
+        { echo "FAILED: the planted bug $name was not found"; exit 1; }
+    grep -q '^FAILED: fused.*, node by node ' "$work/planted.txt" || { tail -n 3 "$work/planted.txt"; exit 1; }
+    echo "$name: $(grep '^FAILED' "$work/planted.txt" | sed 's/FAILED/found/')"
+done
+"$build/graphs/graphs" --replay 2 tests/graphs/corpus/*.program
+exec "$build/graphs/graphs" --out "$work" 500 tests/graphs/corpus/*.program
