@@ -41,6 +41,7 @@ const char *fuzz_folder(const char *name, const uint8_t *data, size_t size) {
         fuzz_need(mkdtemp(folder) != NULL, "no folder for inputs");
         atexit(remove_folder);
     }
+    unlink(folder_file);
     snprintf(folder_file, sizeof folder_file, "%s/%s", folder, name);
     FILE *file = fopen(folder_file, "wb");
     fuzz_need(file && fwrite(data, 1, size, file) == size && fclose(file) == 0,

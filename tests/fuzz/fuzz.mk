@@ -6,7 +6,9 @@ FUZZ_MAIN ?= $(BUILD)/obj/tests/fuzz/replay.o
 $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/fuzz.o $(FUZZ_MAIN) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
-	$(Q)$(CC) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
+	$(Q)$(CC) $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) $(PKG_LIBS) -o $@
+# The command reads what lies in a job's folder.
+$(BUILD)/fuzz/folder: $(filter-out %/main.o,$(cli_obj))
 fuzz-programs: $(fuzz_targets:%=$(BUILD)/fuzz/%)
 .PHONY: fuzz-programs
 

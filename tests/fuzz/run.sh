@@ -11,6 +11,7 @@ inputs() {
     case $1 in
     job) ls models/jobs/*.yaml tests/vectors/jobs/*/*.yaml ;;
     config) ls tests/vectors/pretrained/*/config.json ;;
+    program | estimate) ls tests/graphs/corpus/*.program ;;
     manifest) ls tests/vectors/weights/*.manifest ;;
     esac
 }

@@ -180,6 +180,14 @@ def data_files():
     keep("data", "images", b"\2" + bytes(3073))
 
 
+def folders():
+    places = {"verde_places": 1, "step": ["train.py:12", "", "backward of net.py:3"]}
+    lists = {"inside": ("data.json", 0), "misplaced": ("data.json", 3), "outside": ("/etc/hostname", 0), "none": ("x.npy", 128)}
+    for name, (file, offset) in lists.items():
+        keep("folder", name, b"\0" + json.dumps({"verde": 1, "data": [{"name": "x", "file": file, "offset": offset}]}).encode())
+    keep("folder", "places", b"\1" + json.dumps(places).encode())
+
+
 def arguments():
     for i, text in enumerate(["https://127.0.0.1:8443#" + KEY, "https://[::1]:1/", "element@3", "attr@11", "element@3:1:2", "silent@commit"]):
         keep("argument", str(i), text.encode())
@@ -291,6 +299,7 @@ def main():
     keep_questions()
     safetensors_headers()
     data_files()
+    folders()
     arguments()
     requests()
     journals()

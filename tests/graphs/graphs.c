@@ -1,11 +1,11 @@
 /* Programs whose graphs were changed at random: fused and node by node, they give the same bits.
  *
  * Usage: graphs [--backend NAME] [--seed N] [--out DIR] COUNT PROGRAM...
- *        graphs [--backend NAME] --replay VALUES PROGRAM...
+ *        graphs [--backend NAME] [--seed N] --replay VALUES PROGRAM...
  *
  * The first runs so many programs that the decoder accepts, made from those files, and ends with 1
  * at the first difference: the program lies in DIR then. The second runs files as they are, each
- * with values from so many seeds. */
+ * with values from so many seeds, N and those after it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,8 +143,8 @@ static void keep_failure(const options *o, const vd_buf *bytes, uint64_t values,
     snprintf(path, sizeof path, "%s/differs-%llu.program", o->out, (unsigned long long)values);
     if (vd_write_file(path, bytes->data, bytes->size, 0644, &err) != VD_OK)
         fprintf(stderr, "%s\n", err.text);
-    fprintf(stderr, "FAILED: %s\n%s, values of seed %llu\n", why->text, path,
-            (unsigned long long)values);
+    fprintf(stderr, "FAILED: %s\ngraphs --backend %s --replay --seed %llu 1 %s\n", why->text,
+            o->backend ? o->backend : "cpu", (unsigned long long)values, path);
 }
 
 /* False: it differs. */

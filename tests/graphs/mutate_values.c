@@ -147,7 +147,8 @@ static void resize_graph(vd_graph *g, const size_change *c) {
 }
 
 static int64_t other_size(site *s, int64_t was) {
-    static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 63, 65, 129, 260};
+    static const int64_t sizes[] = {1,  2,  3,  4,  5,  7,   8,   15,  16,
+                                    17, 31, 33, 63, 65, 129, 260, 1025};
     switch (dice_below(s->d, 4)) {
     case 0: return was + 1;
     case 1: return was > 1 ? was - 1 : 2;

@@ -226,7 +226,8 @@ def main():
     torch.set_num_threads(1)
     CORPUS.mkdir(parents=True, exist_ok=True)
     for old in CORPUS.glob("*.program"):
-        old.unlink()
+        if not old.name.startswith("found-"):  # of a fault that was mended
+            old.unlink()
     with tempfile.TemporaryDirectory() as temp:
         folder = Path(temp)
         keep_jobs(folder)
