@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "tests/graphs/counts.h"
+#include "tests/graphs/together.h"
 #include "tests/graphs/ways.h"
 #include "verde/exec/estimate.h"
 
@@ -164,8 +165,11 @@ static bool run_changed(const options *o, const machines *m, seed_program *s, di
         vd_program_free(&p);
         return true;
     }
-    const bool same = ways_agree(m, &p, values, &why);
+    bool together;
+    const bool same =
+        ways_agree(m, &p, values, &why) && together_agree(m, &p, values, &together, &why);
     c->run++;
+    c->together += together;
     counts_add(c, &p);
     if (!same)
         keep_failure(o, &s->now, values, &why);
@@ -197,8 +201,10 @@ static int replay(const options *o, const machines *m, seed_program *list) {
             fprintf(stderr, "%s: %s\n", o->file[i], err.text);
             return 1;
         }
+        bool together;
         for (uint64_t v = 0; v < o->count; v++)
-            if (!ways_agree(m, &p, o->seed + v, &why)) {
+            if (!ways_agree(m, &p, o->seed + v, &why) ||
+                !together_agree(m, &p, o->seed + v, &together, &why)) {
                 fprintf(stderr, "FAILED: %s, values of seed %llu: %s\n", o->file[i],
                         (unsigned long long)(o->seed + v), why.text);
                 return 1;

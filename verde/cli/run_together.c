@@ -156,8 +156,11 @@ static vd_status open_batch(together *g, vd_err *err) {
     g->first = l->program;
     l->program = (vd_program){0};
     const vd_exec exec = {.program = &g->first, .ro = l->ro, .data = g->shared};
-    const vd_batch_options options = {
-        .own_data = g->t->run->own_data, .chunk = VD_TOGETHER_ROWS, .reached = reached, .user = g};
+    const vd_batch_options options = {.own_data = g->t->run->own_data,
+                                      .chunk = VD_TOGETHER_ROWS,
+                                      .reached = reached,
+                                      .user = g,
+                                      .strange = l->packed};
     vd_err why = {0};
     status = vd_batch_create(&exec, &options, &g->batch, &why);
     for (uint32_t i = 0; status == VD_ERR_USAGE && i < g->t->run->items->count; i++)

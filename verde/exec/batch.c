@@ -149,6 +149,8 @@ static vd_status plan_item(const vd_batch *b, vd_batch_item *item, vd_err *err) 
     vd_status status = vd_plan_create(program, &program->step, true, &item->plan, err);
     if (status == VD_OK)
         status = vd_batch_plan_fits(&b->plan, b->exec.program, program, &item->plan, err);
+    if (status == VD_OK)
+        status = vd_batch_check_stop(program, b->plan.stopped, err);
     return status == VD_OK ? check_prompt(b, item, err) : status;
 }
 
@@ -178,6 +180,11 @@ static vd_status join(vd_batch *b, vd_batch_item *item, vd_state *from, vd_err *
     vd_status status = open_item(b, item, err);
     if (status != VD_OK)
         return status;
+    if (!from && b->options.strange) {
+        item->filled = item->prompt_count - 1;
+        status = vd_batch_begin_strange(b, item, err);
+        return status == VD_OK ? begin_steps(b, item, err) : status;
+    }
     if (!from) {
         status = vd_batch_begin(b, item, err);
         return status == VD_OK && item->prompt_count == 1 ? begin_steps(b, item, err) : status;

@@ -40,6 +40,9 @@ typedef struct {
     /* Each state of each program, S_0 first. What it returns if that is not VD_OK ends the pass. */
     vd_status (*reached)(void *user, const vd_batch_state *reached, vd_err *err);
     void *user;
+    /* The programs are a stranger's: what their initialisation leaves in caches need not be what
+     * the step puts there, so each S_0 is computed by that graph itself. */
+    bool strange;
 } vd_batch_options;
 
 typedef struct vd_batch vd_batch;

@@ -81,6 +81,12 @@ VD_MUST_USE vd_status vd_batch_plan_fits(const vd_batch_plan *plan, const vd_pro
                                          const vd_program *other, const vd_plan *theirs,
                                          vd_err *err);
 
+/* ---- batch_stop.c ---- */
+
+/* VD_ERR_USAGE: leaf `stopped` (UINT32_MAX: there is none) does not say that the step changes
+ * nothing. */
+VD_MUST_USE vd_status vd_batch_check_stop(const vd_program *program, uint32_t stopped, vd_err *err);
+
 /* ---- batch_item.c: a program in the batch ---- */
 
 typedef struct {
@@ -116,6 +122,8 @@ VD_MUST_USE vd_status vd_batch_compute_once(vd_batch *b, vd_batch_item *item, vd
 const void *vd_batch_held(const vd_batch *b, const vd_batch_item *item, uint32_t value);
 /* S_0 but for the caches, which are zeros. */
 VD_MUST_USE vd_status vd_batch_begin(const vd_batch *b, vd_batch_item *item, vd_err *err);
+/* All of S_0, by the program's own graph. */
+VD_MUST_USE vd_status vd_batch_begin_strange(const vd_batch *b, vd_batch_item *item, vd_err *err);
 void vd_batch_item_free(const vd_batch *b, vd_batch_item *item); /* accepts NULL */
 VD_MUST_USE vd_status vd_batch_wrote(vd_batch_item *item, uint32_t leaf, uint64_t from,
                                      uint64_t size, vd_err *err);

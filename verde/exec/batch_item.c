@@ -186,3 +186,32 @@ vd_status vd_batch_begin(const vd_batch *b, vd_batch_item *item, vd_err *err) {
     free(x.wanted);
     return status;
 }
+
+/* ---- S_0 of a stranger's program ---- */
+
+/* Bytes up to the last that is not 0: caches have room for tokens that are still to come. */
+static size_t used_bytes(const void *tensor, size_t size) {
+    const uint8_t *bytes = tensor;
+    while (size > 0 && bytes[size - 1] == 0)
+        size--;
+    return size;
+}
+
+vd_status vd_batch_begin_strange(const vd_batch *b, vd_batch_item *item, vd_err *err) {
+    const vd_program *program = item->program;
+    const void **data = calloc((size_t)program->data_count + 1, sizeof *data);
+    vd_exec exec = {.program = program, .ro = b->exec.ro, .data = data};
+    vd_status status = data ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; data && i < program->data_count; i++)
+        data[i] = i < b->plan.own_data ? item->data[i] : b->exec.data[i];
+    if (status == VD_OK)
+        status = vd_exec_init(&exec, NULL, &item->state, err);
+    for (uint32_t i = 0; status == VD_OK && i < program->leaf_count; i++) {
+        const size_t size = vd_shape_bytes(&program->leaf[i].shape);
+        const size_t used = used_bytes(item->state.tensor[i], size);
+        if (used > 0)
+            status = vd_batch_wrote(item, i, 0, used, err);
+    }
+    free(data);
+    return status;
+}

@@ -1,0 +1,110 @@
+#include "tests/graphs/together.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/graphs/values.h"
+#include "verde/exec/batch.h"
+
+enum { PROMPTS = 2, STEPS_MAX = 8 };
+
+typedef struct {
+    const vd_program *program;
+    values v[PROMPTS];
+    const void **data[PROMPTS]; /* their own first, then those of prompt 0 */
+    uint32_t own;
+    vd_hash state[PROMPTS][STEPS_MAX + 1]; /* of each alone */
+} prompts;
+
+static bool makes_tokens(const vd_program *p) {
+    for (uint32_t i = 0; i < p->leaf_count; i++)
+        if (strcmp(p->leaf[i].name, "token") == 0)
+            return p->steps <= STEPS_MAX && p->data_count > 1;
+    return false;
+}
+
+static void open_prompts(prompts *x, uint64_t seed) {
+    const vd_program *p = x->program;
+    x->own = strcmp(p->data[1].tensor.name, "key") == 0 ? 2 : 1;
+    for (int i = 0; i < PROMPTS; i++) {
+        values_make(p, seed + (uint64_t)i, &x->v[i]);
+        x->data[i] = calloc(p->data_count, sizeof *x->data[i]);
+        for (uint32_t k = 0; x->data[i] && k < p->data_count; k++)
+            x->data[i][k] = x->v[k < x->own ? i : 0].data[k];
+    }
+}
+
+static void close_prompts(prompts *x) {
+    for (int i = 0; i < PROMPTS; i++) {
+        values_free(x->program, &x->v[i]);
+        free(x->data[i]);
+    }
+}
+
+static vd_status run_alone(prompts *x, int number, ro_ctx *ro, vd_err *err) {
+    const vd_exec exec = {
+        .program = x->program, .ro = ro, .data = x->data[number], .unfused = true};
+    vd_state state = {0};
+    vd_hash program;
+    vd_status status = vd_program_hash(x->program, &program, err);
+    if (status == VD_OK)
+        status = vd_exec_init(&exec, NULL, &state, err);
+    for (int64_t s = 0; status == VD_OK && s <= x->program->steps; s++) {
+        if (s > 0)
+            status = vd_exec_step(&exec, NULL, &state, NULL, err);
+        if (status == VD_OK)
+            status =
+                vd_state_hash(ro, x->program, &program, &state, NULL, &x->state[number][s], err);
+    }
+    vd_state_free(&state);
+    return status;
+}
+
+static vd_status compare(void *user, const vd_batch_state *s, vd_err *err) {
+    prompts *x = user;
+    if (vd_hash_equal(s->commitment, &x->state[s->item][s->state->step]))
+        return VD_OK;
+    return vd_fail(err, VD_ERR_LOCAL, "prompt %d, state %d has another commitment than alone",
+                   (int)s->item, (int)s->state->step);
+}
+
+static vd_status run_together(prompts *x, vd_batch *b, vd_err *err) {
+    vd_status status = VD_OK;
+    for (int i = 0; status == VD_OK && i < PROMPTS; i++)
+        status = vd_batch_add(b, (uint64_t)i, x->program, x->data[i], NULL, err);
+    while (status == VD_OK && vd_batch_count(b) > 0)
+        status = vd_batch_pass(b, err);
+    return status;
+}
+
+bool together_agree(const machines *m, const vd_program *p, uint64_t seed, bool *ran,
+                    ways_why *why) {
+    static prompts x;
+    vd_batch *b = NULL;
+    vd_err err = {0};
+    *ran = false;
+    if (!makes_tokens(p))
+        return true;
+    x = (prompts){.program = p};
+    open_prompts(&x, seed);
+    const vd_exec exec = {.program = p, .ro = m->two, .data = x.data[0]};
+    const vd_batch_options options = {.own_data = x.own,
+                                      .chunk = 1 + (int64_t)(seed % 4),
+                                      .reached = compare,
+                                      .user = &x,
+                                      .strange = true};
+    vd_status status = vd_batch_create(&exec, &options, &b, &err);
+    if (status == VD_OK)
+        status = vd_batch_takes(b, p, &err);
+    *ran = status == VD_OK;
+    for (int i = 0; status == VD_OK && i < PROMPTS; i++)
+        status = run_alone(&x, i, m->reference, &err);
+    if (status == VD_OK)
+        status = run_together(&x, b, &err);
+    if (*ran && status != VD_OK)
+        snprintf(why->text, sizeof why->text, "together: %s", err.text);
+    vd_batch_destroy(b);
+    close_prompts(&x);
+    return !*ran || status == VD_OK;
+}
