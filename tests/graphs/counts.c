@@ -55,7 +55,8 @@ void counts_print(const counts *c) {
     printf("  the decoder refused %llu changes; %llu programs take too long, %llu took no change\n",
            (unsigned long long)c->refused, (unsigned long long)c->large,
            (unsigned long long)c->barren);
-    printf("  %llu programs run beside each other\n", (unsigned long long)c->together);
+    printf("  %llu programs run beside each other, %llu of them beside a similar one\n",
+           (unsigned long long)c->together, (unsigned long long)c->similar);
     printf("%llu mutated programs, %llu of them with a fused function: the same bits\n",
            (unsigned long long)c->run, (unsigned long long)c->fused);
 }

@@ -11,7 +11,8 @@ typedef struct {
     uint64_t tried[COUNTS_MUTATIONS], taken[COUNTS_MUTATIONS]; /* wires, then values */
     uint64_t run;                    /* mutated programs that were executed */
     uint64_t refused, large, barren; /* that the decoder refuses; too much work; with no change */
-    uint64_t together;               /* of those that ran: also beside each other */
+    uint64_t together;               /* of those that ran: also beside each other, */
+    uint64_t similar;                /* and beside one that was changed once more */
     uint64_t fused;                  /* of those that ran: with a group at all */
     uint64_t with[COUNTS_KINDS], groups[COUNTS_KINDS]; /* with a group of this kind; groups */
 } counts;

@@ -148,31 +148,53 @@ static void keep_failure(const options *o, const vd_buf *bytes, uint64_t values,
             o->backend ? o->backend : "cpu", (unsigned long long)values, path);
 }
 
+/* A program that was changed once or twice more, as the second one of a pack; *p is the first. */
+static void make_similar(const vd_buf *bytes, dice *d, counts *c, vd_program *out) {
+    vd_buf changed = {0};
+    uint32_t done = 0;
+    replace(&changed, bytes);
+    for (int i = 0; i < 2 * TRIES && done < 2; i++)
+        done += change(&changed, 0, dice_one_in(d, 3), d, c);
+    if (vd_program_decode(changed.data, changed.size, out, NULL) == VD_OK && !is_small(out))
+        vd_program_free(out);
+    vd_buf_free(&changed);
+}
+
+/* False: it differs. */
+static bool all_agree(const options *o, const machines *m, const vd_buf *bytes, const vd_program *p,
+                      dice *d, counts *c) {
+    const uint64_t values = dice_word(d) >> 16;
+    vd_program similar = {0};
+    ways_why why;
+    int ran = 0;
+    make_similar(bytes, d, c, &similar);
+    const bool same =
+        ways_agree(m, p, values, &why) && together_agree(m, p, &similar, values, &ran, &why);
+    c->together += ran > 1, c->similar += ran > 2;
+    if (!same)
+        keep_failure(o, bytes, values, &why);
+    vd_program_free(&similar);
+    return same;
+}
+
 /* False: it differs. */
 static bool run_changed(const options *o, const machines *m, seed_program *s, dice *d, counts *c) {
     vd_program p = {0};
-    ways_why why;
-    const uint64_t values = dice_word(d) >> 16;
+    bool same = true;
     if (dice_one_in(d, 4))
         replace(&s->now, &s->given);
     if (!changes(&s->now, d, c)) {
         c->barren++;
         return true;
     }
-    if (vd_program_decode(s->now.data, s->now.size, &p, NULL) != VD_OK || !is_small(&p)) {
+    if (vd_program_decode(s->now.data, s->now.size, &p, NULL) == VD_OK && is_small(&p)) {
+        same = all_agree(o, m, &s->now, &p, d, c);
+        c->run++;
+        counts_add(c, &p);
+    } else {
         c->large++;
         replace(&s->now, &s->given);
-        vd_program_free(&p);
-        return true;
     }
-    bool together;
-    const bool same =
-        ways_agree(m, &p, values, &why) && together_agree(m, &p, values, &together, &why);
-    c->run++;
-    c->together += together;
-    counts_add(c, &p);
-    if (!same)
-        keep_failure(o, &s->now, values, &why);
     vd_program_free(&p);
     return same;
 }
@@ -201,10 +223,10 @@ static int replay(const options *o, const machines *m, seed_program *list) {
             fprintf(stderr, "%s: %s\n", o->file[i], err.text);
             return 1;
         }
-        bool together;
+        int ran;
         for (uint64_t v = 0; v < o->count; v++)
             if (!ways_agree(m, &p, o->seed + v, &why) ||
-                !together_agree(m, &p, o->seed + v, &together, &why)) {
+                !together_agree(m, &p, &p, o->seed + v, &ran, &why)) {
                 fprintf(stderr, "FAILED: %s, values of seed %llu: %s\n", o->file[i],
                         (unsigned long long)(o->seed + v), why.text);
                 return 1;

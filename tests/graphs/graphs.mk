@@ -1,6 +1,6 @@
 # Programs with graphs that were changed at random, fused and node by node: tests/graphs/graphs.c says how.
 
-graphs_obj := $(patsubst %,$(BUILD)/obj/tests/graphs/%.o,graphs counts edit mutate_values mutate_wires together values ways)
+graphs_obj := $(patsubst %,$(BUILD)/obj/tests/%.o,support/graph_edit $(addprefix graphs/,graphs counts mutate_values mutate_wires together values ways))
 # Without OpenSSL and jansson: for other machines, and those with a GPU.
 graphs_link = $(CC) $^ $(LDFLAGS) $(graphs_wrap) -lm -o $@
 $(BUILD)/graphs/graphs: $(graphs_obj) $(BUILD)/lib/libverde_own.a $(BUILD)/lib/librepops.a

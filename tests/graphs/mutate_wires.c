@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "repops/op_elementwise.h"
-#include "tests/graphs/edit.h"
+#include "tests/support/graph_edit.h"
 #include "tests/graphs/mutate.h"
 
 enum { NEAR = 12, RANGE = 24 };

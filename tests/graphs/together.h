@@ -4,9 +4,9 @@
 
 #include "tests/graphs/ways.h"
 
-/* Whether two prompts of this program have the states, run together, that each has alone; *ran is
- * set if they can be run together at all. False: *why says what differs. */
-bool together_agree(const machines *m, const vd_program *p, uint64_t seed, bool *ran,
-                    ways_why *why);
+/* Whether prompts of this program and of a similar one have the states, run together, that each has
+ * alone; *ran counts those that can be run together. False: *why says what differs. */
+bool together_agree(const machines *m, const vd_program *p, const vd_program *similar,
+                    uint64_t seed, int *ran, ways_why *why);
 
 #endif

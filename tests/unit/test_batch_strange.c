@@ -1,5 +1,6 @@
 /* Programs of strangers that run together: what their graphs say, not what those of a model do. */
 #include "repops/operators.h"
+#include "tests/support/graph_edit.h"
 #include "tests/support/random_model.h"
 #include "verde/exec/batch.h"
 
@@ -18,8 +19,8 @@ typedef struct {
     ro_ctx *ro;
 } stranger;
 
-static stranger *open_stranger(void) {
-    const vd_generation how = {.max_tokens = TOKENS,
+static stranger *open_with(int64_t tokens) {
+    const vd_generation how = {.max_tokens = tokens,
                                .greedy = true,
                                .repetition_penalty = 1.2f,
                                .best = 1,
@@ -37,6 +38,10 @@ static stranger *open_stranger(void) {
     cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &s->ro) ==
               RO_OK);
     return s;
+}
+
+static stranger *open_stranger(void) {
+    return open_with(TOKENS);
 }
 
 static void close_stranger(stranger *s) {
@@ -169,4 +174,54 @@ Test(batch_strange, a_step_that_changes_a_stopped_state_is_not_taken) {
     nowhere->attr[RO_FILL_VALUE] = ro_attr_f32(-1);
     expect_refused(s, NULL);
     close_stranger(s);
+}
+
+/* ---- sizes ---- */
+
+static uint32_t insert(vd_program *p, uint32_t at, const vd_node *node, uint32_t input) {
+    edit_insert(p, &p->step, at, node, &input);
+    return vd_source_count(p, &p->step) + at;
+}
+
+/* The count of tokens becomes a place in the cache: where the first number of keys is largest. */
+static void count_in_the_cache(vd_program *p) {
+    const uint32_t cache = leaf_of(p, "h.0.k");
+    const int64_t width = p->leaf[cache].shape.dim[2];
+    const vd_node place = {.op = RO_OP_ARGMAX,
+                           .input_count = 1,
+                           .attr = {[RO_ARGMAX_AXIS] = 1},
+                           .shape = {RO_I32, 3, {1, 1, width}}};
+    const vd_node first = {
+        .op = RO_OP_SLICE,
+        .input_count = 1,
+        .attr =
+            {[RO_SLICE_AXIS] = 2, [RO_SLICE_START] = 0, [RO_SLICE_LENGTH] = 1, [RO_SLICE_STEP] = 1},
+        .shape = {RO_I32, 3, {1, 1, 1}}};
+    const vd_node word = {.op = RO_OP_RESHAPE, .input_count = 1, .shape = {RO_I32, 1, {1}}};
+    uint32_t value = insert(p, 0, &place, cache);
+    value = insert(p, 1, &first, value);
+    value = insert(p, 2, &word, value);
+    p->step.stored_edge[node_of(&p->step, RO_OP_WHERE, "next.count")->first_input + 2] = value;
+    vd_err err = {0};
+    cr_assert(vd_program_validate(p, &err) == VD_OK, "%s", err.text);
+}
+
+/* Caches have the length of their prompt's text: attention alone may read such. */
+Test(batch_strange, one_call_reads_no_inputs_of_other_sizes) {
+    stranger *s = open_with(TOKENS), *longer = open_with(TOKENS + 3);
+    const vd_exec exec = {.program = &s->program, .ro = s->ro, .data = s->data};
+    const vd_batch_options options = {.own_data = 1, .chunk = 4, .strange = true};
+    vd_batch *b = NULL;
+    vd_err err = {0};
+    cr_assert(vd_batch_create(&exec, &options, &b, &err) == VD_OK, "%s", err.text);
+    cr_expect(vd_batch_takes(b, &longer->program, &err) == VD_OK, "%s", err.text);
+    vd_batch_destroy(b);
+    count_in_the_cache(&s->program);
+    count_in_the_cache(&longer->program);
+    cr_assert(vd_batch_create(&exec, &options, &b, &err) == VD_OK, "%s", err.text);
+    cr_expect(vd_batch_takes(b, &s->program, &err) == VD_OK, "%s", err.text);
+    cr_expect(vd_batch_takes(b, &longer->program, &err) == VD_ERR_USAGE, "%s", err.text);
+    vd_batch_destroy(b);
+    close_stranger(s);
+    close_stranger(longer);
 }

@@ -18,6 +18,8 @@ static vd_status check_sizes(const vd_batch_plan *plan, const vd_program *mine,
         if (strcmp(mine->leaf[i].name, other->leaf[i].name) != 0 ||
             mine->step.output[i] != other->step.output[i])
             return differs("leaf", mine->leaf[i].name, err);
+    if (!ro_shape_equal(&mine->leaf[plan->token].shape, &other->leaf[plan->token].shape))
+        return differs("leaf", mine->leaf[plan->token].name, err);
     for (uint32_t i = plan->own_data; i < mine->data_count; i++)
         if (memcmp(mine->data[i].root, other->data[i].root, sizeof mine->data[i].root) != 0 ||
             !ro_shape_equal(&mine->data[i].tensor.shape, &other->data[i].tensor.shape))
@@ -39,6 +41,17 @@ static bool same_node(const vd_batch_plan *plan, const vd_program *mine, const v
     if (group != VD_NO_GROUP && plan->plan.group[group].kind == VD_FUSED_ATTENTION)
         return true;
     return ro_shape_equal(&a->shape, &b->shape) && memcmp(a->attr, b->attr, sizeof a->attr) == 0;
+}
+
+/* One call for all rows takes inputs of one size, also those that each program has for itself. */
+static bool same_inputs(const vd_program *mine, const vd_program *other, uint32_t node) {
+    const vd_node *n = vd_node_stored(&mine->step, node);
+    for (int32_t i = 0; i < n->input_count; i++)
+        if (!ro_shape_equal(
+                vd_value_shape(mine, &mine->step, vd_node_input(&mine->step, node, i)),
+                vd_value_shape(other, &other->step, vd_node_input(&other->step, node, i))))
+            return false;
+    return true;
 }
 
 static bool same_group(const vd_fused *a, const vd_fused *b) {
@@ -64,6 +77,11 @@ vd_status vd_batch_plan_fits(const vd_batch_plan *plan, const vd_program *mine,
         if (!same_node(plan, mine, other, i) || theirs->group_of[i] != plan->plan.group_of[i] ||
             theirs->idle[i] != plan->plan.idle[i])
             return differs("node", vd_node_name(&mine->step, i).text, err);
+    for (uint32_t i = 0; i < plan->unit_count; i++)
+        if (plan->unit[i].kind == VD_UNIT_TOGETHER &&
+            !same_inputs(mine, other, plan->unit[i].index))
+            return differs("the size of an input of",
+                           vd_node_name(&mine->step, plan->unit[i].index).text, err);
     for (uint32_t i = 0; i < theirs->group_count; i++)
         if (!same_group(&plan->plan.group[i], &theirs->group[i]))
             return differs("group of node",

@@ -15,13 +15,16 @@ vd_status vd_read_number(const vd_execution *x, const void *from, float *to, boo
     return vd_memory_read(x->memory, to, from, sizeof *to, err);
 }
 
-/* After a stop, what is chosen is dropped. */
+/* After a stop, what is chosen is dropped. A stranger's graph may have read the leaf for the last
+ * time before, so that it is gone. */
 static vd_status is_stopped(const vd_execution *x, bool *out, vd_err *err) {
+    const ro_shape one = {RO_I32, 1, {1}};
     const uint32_t leaf = vd_stopped_leaf(x->program);
     int32_t word = 0;
+    const bool there = leaf != UINT32_MAX && x->value[leaf] &&
+                       ro_shape_equal(&x->program->leaf[leaf].shape, &one);
     const vd_status status =
-        leaf == UINT32_MAX ? VD_OK
-                           : vd_memory_read(x->memory, &word, x->value[leaf], sizeof word, err);
+        there ? vd_memory_read(x->memory, &word, x->value[leaf], sizeof word, err) : VD_OK;
     *out = word != 0;
     return status;
 }

@@ -1,6 +1,6 @@
 /* Edits of graphs without repeats. What comes out need not be a valid program. */
-#ifndef TESTS_GRAPHS_EDIT_H
-#define TESTS_GRAPHS_EDIT_H
+#ifndef TEST_GRAPH_EDIT_H
+#define TEST_GRAPH_EDIT_H
 
 #include "verde/graph/graph.h"
 

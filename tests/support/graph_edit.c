@@ -1,4 +1,4 @@
-#include "tests/graphs/edit.h"
+#include "tests/support/graph_edit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
