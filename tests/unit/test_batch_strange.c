@@ -101,6 +101,10 @@ static vd_status reached(void *user, const vd_batch_state *s, vd_err *err) {
     cr_expect(vd_hash_equal(s->commitment, &e->state[s->state->step]), "step %d",
               (int)s->state->step);
     for (uint32_t i = 0; i < s->written_count; i++)
+        cr_expect(s->written[i].size %
+                      ro_dtype_size(s->program->leaf[s->written[i].leaf].shape.dtype) ==
+                  0);
+    for (uint32_t i = 0; i < s->written_count; i++)
         if (s->written[i].leaf == 0)
             memcpy(e->shadow + s->written[i].from,
                    (uint8_t *)s->state->tensor[0] + s->written[i].from, s->written[i].size);

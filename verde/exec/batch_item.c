@@ -189,12 +189,14 @@ vd_status vd_batch_begin(const vd_batch *b, vd_batch_item *item, vd_err *err) {
 
 /* ---- S_0 of a stranger's program ---- */
 
-/* Bytes up to the last that is not 0: caches have room for tokens that are still to come. */
-static size_t used_bytes(const void *tensor, size_t size) {
+/* Bytes of the elements up to the last that is not 0: caches have room for tokens to come. */
+static size_t used_bytes(const ro_shape *shape, const void *tensor) {
+    const size_t element = ro_dtype_size(shape->dtype);
     const uint8_t *bytes = tensor;
+    size_t size = vd_shape_bytes(shape);
     while (size > 0 && bytes[size - 1] == 0)
         size--;
-    return size;
+    return (size + element - 1) / element * element;
 }
 
 vd_status vd_batch_begin_strange(const vd_batch *b, vd_batch_item *item, vd_err *err) {
@@ -207,8 +209,7 @@ vd_status vd_batch_begin_strange(const vd_batch *b, vd_batch_item *item, vd_err 
     if (status == VD_OK)
         status = vd_exec_init(&exec, NULL, &item->state, err);
     for (uint32_t i = 0; status == VD_OK && i < program->leaf_count; i++) {
-        const size_t size = vd_shape_bytes(&program->leaf[i].shape);
-        const size_t used = used_bytes(item->state.tensor[i], size);
+        const size_t used = used_bytes(&program->leaf[i].shape, item->state.tensor[i]);
         if (used > 0)
             status = vd_batch_wrote(item, i, 0, used, err);
     }
