@@ -1,0 +1,33 @@
+"""The rule that chose models of the zoo which nobody looked at before: every k-th name of the
+registries of torchvision, timm and transformers, in this order, so that 40 come out.
+
+usage: python3 registries.py > registries.txt, with the versions that registries.txt names
+"""
+
+import timm
+import torchvision
+import transformers
+from transformers.models.auto import modeling_auto
+
+COUNT = 40
+
+
+def registries():
+    """Names with their packages, those of a package in alphabetical order."""
+    found = [("torchvision", name) for name in sorted(torchvision.models.list_models())]
+    found += [("timm", name) for name in sorted(timm.list_models())]
+    return found + [("transformers", name) for name in sorted(modeling_auto.MODEL_MAPPING_NAMES)]
+
+
+def main():
+    names = registries()
+    k = len(names) // COUNT
+    for package in (torchvision, timm, transformers):
+        print(f"# {package.__name__} {package.__version__.split('+')[0]}")
+    print(f"# k = {k}, of {len(names)} names")
+    for package, name in names[k - 1 :: k][:COUNT]:
+        print(package, name)
+
+
+if __name__ == "__main__":
+    main()
