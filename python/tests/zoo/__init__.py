@@ -4,7 +4,7 @@ usage: python3 -m zoo [MODEL...] ; without names, of all whose packages are inst
 TRAIN_THREADS is the number of threads; ZOO_LEFTOVERS=list lists leftovers instead of ending there.
 """
 
-from . import images, layers, media, packages, text  # noqa: F401
+from . import chosen, images, layers, media, more, packages, text  # noqa: F401
 from .base import MODELS, digest, installed, train
 from .parts import OPTIMIZERS
 
