@@ -1,42 +1,76 @@
-"""Captures models of the zoo, and compares states with the command `verde`.
+"""Captures the models of the zoo, and has each program run in several settings.
 
-Usage: python capture_zoo.py NAME...; VERDE says which command.
+Usage: capture_zoo.py RESULTS [NAME...] [--only-capture] [--limit SECONDS]
 
-Data that a model draws for each step becomes tables. A line for each model: its name, "equal" and
-the program's hash, or why it was not captured."""
+A process for each model, and a file in RESULTS for each, NAME.json; what stands there is not tried
+again, so that a run which was stopped goes on. Without names: survey.txt, registries.txt, and then
+all others whose packages are installed. A line for each model: its name; equal, and the program's
+hash; refused, and the first reason; or failed, and the error.
 
+equal: after each of 3 steps all states of the block and of `verde run` are the same, with AVX2 and
+1 thread and with scalar code and 2 threads, and runs in all of SETTINGS have one root. VERDE says
+which command.
+
+Data that a model makes for each step become tables."""
+
+import argparse
+import collections
+import json
 import logging
 import os
+import shutil
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 import traceback
 import warnings
+from pathlib import Path
 
-import numpy as np
 import torch
 import zoo
 from torch.utils._python_dispatch import _disable_current_modes
 
 import repops.jobs
-import repops.torch
 
 STEPS = 3
-MAKERS = ("ids", "numbers", "pixels")
+# Threads, and the library's instruction set.
+SETTINGS = [(1, "avx2"), (2, "avx2"), (1, "scalar"), (2, "scalar")]
+# The zoo's functions that make data, where its modules have them.
+MAKERS = [
+    (module, name, getattr(module, name))
+    for module in (*vars(zoo).values(), zoo.base)
+    if getattr(module, "__package__", "") == "zoo"
+    for name in ("ids", "numbers", "pixels")
+    if hasattr(module, name)
+]
+HERE = Path(__file__).parent
+LIMIT = 1200
+
+
+def lists():
+    """Names with the list each is of."""
+    found = {n: "survey" for n in (HERE / "zoo/survey.txt").read_text().split()}
+    for line in (HERE / "zoo/registries.txt").read_text().splitlines():
+        if line[0] != "#":
+            found["chosen_" + line.split()[1]] = "rule"
+    for name in zoo.installed():
+        found.setdefault(name, "others")
+    return found
 
 
 class Tables:
     """What the zoo's makers of data give: first as they are, at each step; then from tables."""
 
     def __init__(self):
-        self.clear()
-        for module in list(sys.modules.values()):
-            if getattr(module, "__name__", "").split(".")[0] == "zoo":
-                for name in MAKERS:
-                    if hasattr(module, name):
-                        setattr(module, name, self._wrapped(getattr(module, name)))
-
-    def clear(self):
         self.seen, self.made, self.at, self.playing, self.inside = [], [], 0, False, False
+        for module, name, maker in MAKERS:
+            setattr(module, name, self._wrapped(maker))
+
+    def close(self):
+        for module, name, maker in MAKERS:
+            setattr(module, name, maker)
 
     def _wrapped(self, maker):
         def make(*shape, **how):
@@ -49,22 +83,22 @@ class Tables:
             with _disable_current_modes():
                 value = maker(*shape, **how)
             self.inside = False
-            self.seen[-1].append(value) if self.seen else None
+            if self.seen:
+                self.seen[-1].append(value)
             return value
 
         return make
 
-    def watch(self, loss):
+    def watch(self, loss, steps):
         """Runs the loss at each step, for its data alone."""
-        state = torch.get_rng_state()
-        for i in range(STEPS):
+        for i in range(steps):
             self.seen.append([])
             loss(i)
-        torch.set_rng_state(state)
+        seen, self.seen = self.seen, []
+        return [[v.detach().clone() for v in values] for values in zip(*seen)]
 
-    def declare(self, job):
-        for values in zip(*self.seen):
-            self.made.append(job.table(torch.stack([v.detach().clone() for v in values])))
+    def declare(self, job, columns):
+        self.made = [job.table(torch.stack(values)) for values in columns]
 
     def begin(self):
         self.at, self.playing = 0, True
@@ -72,53 +106,178 @@ class Tables:
             t.grad = None
 
 
-def capture(name, folder, optimizer=None):
-    tables.clear()
-    job = repops.jobs.Job(folder, seed=7, steps=STEPS, checkpoint_interval=1)
+def built(name):
+    """A model in training, and its loss; the same whenever it is built."""
+
+    torch.manual_seed(1)
+    own, loss = zoo.MODELS[name][1]()
+    own.train()
+    return own, loss
+
+
+def stepping(own, loss, begin):
+    """An optimizer and a step as the zoo trains."""
+    params = [p for p in own.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(params, 1e-3, fused=True)
+
+    def step():
+        begin()
+        value = loss(0)
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(own.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        return value.detach()
+
+    return optimizer, step
+
+
+# ---- one model, in a process of its own ----
+
+
+def in_setting(threads, backend):
+    os.environ["REPOPS_CPU"] = backend
+    torch.set_num_threads(threads)
+
+
+def capture(name, folder, steps=STEPS):
+    """The job, and what its program has."""
+    in_setting(*SETTINGS[0])
+    tables = Tables()
+    job = repops.jobs.Job(folder, seed=7, steps=steps, checkpoint_interval=1)
     with job:
-        torch.manual_seed(1)
-        own, loss = zoo.MODELS[name][1]()
-        own.train()
-        before = {k: v.clone() for k, v in own.state_dict().items()}
-        tables.watch(loss)
-        own.load_state_dict(before)
-        own.zero_grad()
-        tables.declare(job)
-        params = [p for p in own.parameters() if p.requires_grad]
-        opt = optimizer(params) if optimizer else torch.optim.AdamW(params, 1e-3, fused=True)
+        columns = tables.watch(built(name)[1], steps)
+        tables.declare(job, columns)
+        own, loss = built(name)
+        optimizer, step = stepping(own, loss, tables.begin)
+        digest = job.capture(step, own, optimizer)
+    nodes = collections.Counter(n.operator.name for n in job._captured.program.step.nodes)
+    told = {"hash": digest, "nodes": sum(nodes.values()), "operators": len(nodes)}
+    return job, tables, told
 
-        def step():
-            tables.begin()
-            value = loss(0)
-            value.backward()
-            torch.nn.utils.clip_grad_norm_(own.parameters(), 1.0)
-            opt.step()
-            opt.zero_grad()
-            return value.detach()
 
-        digest = job.capture(step, own, opt)
-        job.check(STEPS, os.environ.get("VERDE", "verde"))
-    return digest
+def said(*words, **environment):
+    """What a program prints."""
+    words = [str(w) for w in words]
+    whole = {**os.environ, **environment}
+    done = subprocess.run(words, env=whole, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()[-300:]}")
+    return done.stdout
+
+
+def ran(job, out, *options, **environment):
+    """The root of the command's run of a job: it commits to the states after all steps."""
+    verde = os.environ.get("VERDE", "verde")
+    lines = said(verde, "run", job, "--out", out, "--json", *options, **environment).splitlines()
+    return json.loads(lines[-1])["run_root"]
+
+
+def compared(job, place):
+    """Settings in which the command computes one root, and that root; in the first and the last of
+    them the block computes the same states."""
+    roots, losses = {}, []
+    for number, (threads, backend) in enumerate(SETTINGS):
+        label, out = f"{backend} {threads}", Path(place) / "run"
+        roots[label] = ran(job.folder, out, "--threads", threads, "--backend", backend)
+        if number in (0, len(SETTINGS) - 1):
+            in_setting(threads, backend)
+            with job:
+                losses.append(job._captured.compare(out, STEPS))
+        shutil.rmtree(out)
+    if len(set(roots.values())) != 1 or losses[0] != losses[1]:
+        raise RuntimeError(f"the runs have other roots or losses: {roots}, {losses}")
+    return {"settings": list(roots), "root": next(iter(roots.values())), "losses": losses[0]}
+
+
+def one(name, options):
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
+    with tempfile.TemporaryDirectory(prefix="zoo.") as place:
+        try:
+            job, _, told = capture(name, f"{place}/job")
+            found = {"result": "captured", **told}
+            if not options.only_capture:
+                found.update(result="equal", **compared(job, place))
+        except repops.jobs.CaptureError as error:
+            reasons = list(dict.fromkeys(line.strip() for line in str(error).splitlines()[1:]))
+            found = {"result": "refused", "problems": len(error.problems), "reasons": reasons}
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            text = str(error).splitlines()[0][:300] if str(error) else ""
+            where = f"{os.path.basename(last.filename)}:{last.lineno}"
+            found = {"result": "failed", "reasons": [f"{where}: {type(error).__name__}: {text}"]}
+            traceback.print_exc()
+    found["torch"], found["python"] = torch.__version__.split("+")[0], sys.version.split()[0]
+    print(json.dumps(found))
+
+
+# ---- all models ----
+
+
+def tried(name, options):
+    """What a process of its own says of a model: a fork, in which all is imported already."""
+    began = time.monotonic()
+    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as trace:
+        child = os.fork()
+        if child == 0:
+            os.dup2(said.fileno(), 1)
+            os.dup2(trace.fileno(), 2)
+            code = 1
+            try:
+                one(name, options)
+                sys.stdout.flush()
+                code = 0
+            finally:
+                os._exit(code)
+        code = ended(child, began + options.limit)
+        said.seek(0)
+        trace.seek(0)
+        lines, trace = said.read().splitlines(), trace.read()
+    if code is None:
+        return {"result": "failed", "reasons": [f"not done after {options.limit} s"]}
+    try:
+        found = json.loads(lines[-1])
+    except (IndexError, ValueError):
+        found = {"result": "failed", "reasons": [f"it ended with {code}: {trace[-300:]}"]}
+    if found["result"] == "failed":
+        found["trace"] = trace[-3000:]
+    return {**found, "seconds": round(time.monotonic() - began, 1)}
+
+
+def ended(child, last):
+    """A process's exit code; None: it was ended, because its time was over."""
+    while time.monotonic() < last:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.05)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
 
 
 def main():
-    warnings.filterwarnings("ignore")
-    logging.disable(logging.WARNING)
-    torch.set_num_threads(int(os.environ.get("TRAIN_THREADS", "1")))
-    for name in sys.argv[1:] or zoo.installed():
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                print(name, "equal", capture(name, f"{folder}/job"), flush=True)
-            except repops.jobs.CaptureError as error:
-                lines = str(error).splitlines()
-                print(name, "refused", len(error.problems), *lines[1:6], sep=" | ", flush=True)
-            except Exception as error:
-                last = traceback.extract_tb(error.__traceback__)[-1]
-                where = f"{os.path.basename(last.filename)}:{last.lineno}"
-                text = str(error).splitlines()[0][:200] if str(error) else ""
-                print(name, "FAILED", type(error).__name__, where, text, flush=True)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("results")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--only-capture", action="store_true")
+    parser.add_argument("--limit", type=int, default=LIMIT)
+    options = parser.parse_args()
+    os.environ.update(HF_HUB_OFFLINE="1", OMP_WAIT_POLICY="passive")
+    place, failed = Path(options.results), 0
+    place.mkdir(parents=True, exist_ok=True)
+    known = lists()
+    for name in options.names or known:
+        file = place / f"{name}.json"
+        if not file.exists():
+            found = {"name": name, "list": known[name], **tried(name, options)}
+            file.write_text(json.dumps(found, indent=1) + "\n")
+        found = json.loads(file.read_text())
+        failed += found["result"] == "failed"
+        print(name, found["result"], found.get("hash") or found["reasons"][0], flush=True)
+    return failed > 0
 
 
-tables = Tables()
-np.random.seed(0)
-main()
+if __name__ == "__main__":
+    sys.exit(main())

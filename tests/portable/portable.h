@@ -18,6 +18,8 @@ extern int portable_failures;
         }                                                                                          \
     } while (0)
 
+void run_folder(const char *folder); /* of a job, as docs/jobs.md describes it */
+
 void check_arithmetic(void);     /* fma in software, the modes of the floating-point unit */
 void check_operators(void);      /* every backend against the reference */
 void check_fixed_products(void); /* kept elements, by every engine */

@@ -212,12 +212,16 @@ class Captured:
             short = shortened(self.program, count)
             write(Path(folder) / "job", short, own if _is(own, self.job.hash) else None)
             self._command([verde, "run", f"{folder}/job", "--out", f"{folder}/run"])
-            now = Kept(self.steps.setting)
-            try:
-                self.kept.set_back()
-                return self._compare(Path(folder) / "run", count)
-            finally:
-                now.set_back()
+            return self.compare(Path(folder) / "run", count)
+
+    def compare(self, run: Path, count: int) -> list[float]:
+        """Runs steps in the block, and compares all states with those of a run; returns losses."""
+        now = Kept(self.steps.setting)
+        try:
+            self.kept.set_back()
+            return self._compare(run, count)
+        finally:
+            now.set_back()
 
     @staticmethod
     def _command(arguments: list[str]) -> None:

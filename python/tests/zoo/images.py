@@ -6,23 +6,27 @@ import torch.nn.functional as F
 from .base import ids, model, pixels
 
 
-def _vision(name, size=32, **more):
+def _classifies(name, make, size=32):
     def build():
-        import torchvision
-
-        own = getattr(torchvision.models, name)(num_classes=5, **more)
+        own = make()
         return own, lambda i: F.cross_entropy(own(pixels(i, size)), ids(2, seed=i, low=0, high=5))
 
     model("torchvision", name)(build)
+
+
+def _vision(name, size=32, **more):
+    def make():
+        import torchvision
+
+        return getattr(torchvision.models, name)(num_classes=5, **more)
+
+    _classifies(name, make, size)
 
 
 for _name, _size in (
     ("mobilenet_v2", 32),
     ("mobilenet_v3_small", 32),
     ("efficientnet_b0", 32),
-    ("convnext_tiny", 32),
-    ("swin_t", 32),
-    ("swin_v2_t", 32),
     ("regnet_y_400mf", 32),
     ("shufflenet_v2_x0_5", 32),
     ("squeezenet1_1", 64),
@@ -30,6 +34,41 @@ for _name, _size in (
     ("maxvit_t", 224),
 ):
     _vision(_name, _size)
+
+
+def narrow_convnext():
+    from torchvision.models.convnext import CNBlockConfig, ConvNeXt
+
+    widths = [24, 48, 96, 192, None]
+    blocks = [
+        CNBlockConfig(a, b, n) for a, b, n in zip(widths, widths[1:], (1, 1, 3, 1), strict=False)
+    ]
+    return ConvNeXt(blocks, stochastic_depth_prob=0.1, num_classes=5)
+
+
+def narrow_swin(second=False):
+    from torchvision.models import swin_transformer as it
+
+    window, more = [7, 7], {}
+    if second:
+        window = [8, 8]
+        more = {"block": it.SwinTransformerBlockV2, "downsample_layer": it.PatchMergingV2}
+    return it.SwinTransformer(
+        [4, 4],
+        24,
+        [2, 2, 2, 2],
+        [1, 2, 4, 8],
+        window,
+        stochastic_depth_prob=0.2,
+        num_classes=5,
+        **more,
+    )
+
+
+# Functions of torchvision fix the sizes of these; its classes take smaller ones.
+_classifies("convnext_tiny", narrow_convnext)
+_classifies("swin_t", narrow_swin)
+_classifies("swin_v2_t", lambda: narrow_swin(second=True))
 
 
 @model("torchvision")
