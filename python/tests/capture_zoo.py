@@ -145,9 +145,8 @@ def capture(name, folder, steps=STEPS):
     in_setting(*SETTINGS[0])
     tables = Tables()
     job = repops.jobs.Job(folder, seed=7, steps=steps, checkpoint_interval=1)
+    tables.declare(job, tables.watch(built(name)[1], steps))
     with job:
-        columns = tables.watch(built(name)[1], steps)
-        tables.declare(job, columns)
         own, loss = built(name)
         optimizer, step = stepping(own, loss, tables.begin)
         digest = job.capture(step, own, optimizer)

@@ -220,3 +220,16 @@ def test_automatic_precision_that_is_off(toy):  # noqa: F811
         return loss
 
     toy.capture(step)
+
+
+
+def test_a_buffer_that_grows(toy):  # noqa: F811
+    toy.model.register_buffer("seen", torch.zeros(0))
+
+    def step():
+        toy.model.seen = torch.cat([toy.model.seen, toy.x.detach()[0]])
+        return toy.step()
+
+    with toy.job:
+        assert "seen: the step changes its size" in toy.refused(step)
+    assert toy.model.seen.numel() == 0

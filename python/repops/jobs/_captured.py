@@ -16,7 +16,7 @@ from .._library import Error
 from . import _hidden, _schedule
 from ._assemble import lower
 from ._bits import Contents, digest, same_bits
-from ._capture import Comparison, Recorded, Steps, give_back_memory, told
+from ._capture import NOWHERE, Comparison, Recorded, Steps, give_back_memory, told
 from ._folder import write
 from ._graph import Program, hash_of
 from ._kept import GRADIENT, Kept, storage_of
@@ -42,6 +42,7 @@ GRADS = (
 )
 GONE = "the step takes it away"
 UNLIKE = "the micro-batches of this step are not alike, so that the job runs in one process only"
+SIZE = "the step changes its size; make it as large as it becomes before the capture"
 FIXED = "the step writes to this constant; keep it as a buffer of a model"
 SHARED = "after the step it is in the same memory as another tensor of the state; clone it"
 STRANGER = (
@@ -105,6 +106,9 @@ class Captured:
             for p in g["params"]
             if p.requires_grad
         }
+        resized = self.kept.resized()
+        if resized:
+            raise CaptureError([Problem(NOWHERE, name, SIZE) for name in resized])
         now, each = self.steps.setting.tensors(), self.steps.setting.each()
         for name in self.start.keys() - now.keys():
             gone = GRADS if name.endswith(f".{GRADIENT}") else GONE

@@ -172,6 +172,16 @@ class Kept:
         self._grad = torch.is_grad_enabled()
         self._generators = (torch.get_rng_state(), random.getstate(), np.random.get_state())
 
+    def resized(self) -> list[str]:
+        """Names of what has another size than at the start."""
+        before = {(id(s.holder), s.key): content.shape for s, _, content in self._slots}
+        slots = list(self.setting.slots())
+        return [
+            s.name
+            for s in slots
+            if before.get((id(s.holder), s.key), s.get().shape) != s.get().shape
+        ]
+
     def set_back(self, lazily_made: bool = False) -> None:
         """lazily_made: state that was made since stays, as zeros."""
         with torch.no_grad():
