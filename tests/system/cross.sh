@@ -1,7 +1,8 @@
 #!/bin/sh
 # The bits of other machines, under an emulator: aarch64 with NEON, and s390x, which is big-endian. Every golden hash by
-# repops-conform; tests/portable, whose commitments must be those of this machine. ALL_LEVELS=1: aarch64 without NEON and by clang, the
-# weights of the example programs, and free kernels, which promise no bits, compile.
+# repops-conform; tests/portable, whose commitments must be those of this machine, and so must the states of models that were
+# captured. ALL_LEVELS=1: aarch64 without NEON and by clang, the weights of the example programs, and free kernels, which promise
+# no bits, compile.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
@@ -22,6 +23,10 @@ cross() {
         "$at/bin/repops-conform" "$at/tests/portable" ${ALL_LEVELS:+"$at/examples/trainer" "$at/examples/gpt2"} > "$at.txt" 2>&1 || { tail -n 20 "$at.txt"; return 1; }
     "qemu-$arch" "$at/tests/portable" > "$at/portable.txt" 2> "$at.txt" || { head -n 20 "$at.txt"; return 1; }
     cmp "$work/native.txt" "$at/portable.txt" || { echo "$arch, $compiler $opt: other commitments"; return 1; }
+    while read -r name last; do
+        got=$("qemu-$arch" "$at/tests/portable" "tests/captured/$name" | sed -n 's/^state 3 //p')
+        [ "$got" = "$last" ] || { echo "$arch, $compiler $opt: another last state of tests/captured/$name, $got"; return 1; }
+    done < tests/golden/captured.txt
 }
 
 # conform ARGUMENT...: of the build before.

@@ -41,6 +41,16 @@ expect 8 'places.json: version 2' "$verde" graph "$work/placed"
 printf '{"verde_places": 1, "steps": []}' > "$work/placed/places.json"
 expect 2 'places.json: unknown member `steps`' "$verde" graph "$work/placed"
 
+# ---- models of PyTorch, as python/tests/capture_zoo.py captured them (torch 2.15) ----
+
+while read -r name last; do
+    for setting in "1 scalar" "2 cpu"; do
+        expect 0 'run root' "$verde" run "tests/captured/$name" --out "$work/$name" --threads "${setting% *}" --backend "${setting#* }"
+        [ "$(state "$work/$name" 3)" = "$last" ] || fail "$name has another state after 3 steps, with $setting"
+        rm -r "$work/$name"
+    done
+done < tests/golden/captured.txt
+
 # ---- two providers: a referee needs the program alone ----
 
 mkdir "$work/bare"
