@@ -50,14 +50,14 @@ LIMIT = 1200
 
 
 def lists():
-    """Names with the list each is of."""
+    """Names, of models whose packages are installed, with the list each is of."""
+    there = zoo.installed()
     found = {n: "survey" for n in (HERE / "zoo/survey.txt").read_text().split()}
     for line in (HERE / "zoo/registries.txt").read_text().splitlines():
         if line[0] != "#":
             found["chosen_" + line.split()[1]] = "rule"
-    for name in zoo.installed():
-        found.setdefault(name, "others")
-    return found
+    found = {n: kind for n, kind in found.items() if n in there}
+    return {**found, **{n: "others" for n in there if n not in found}}
 
 
 class Tables:
