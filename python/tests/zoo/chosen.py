@@ -1,5 +1,7 @@
 """The models of registries.txt, which a rule chose: smaller ones of the same architecture."""
 
+import dataclasses
+
 import torch.nn.functional as F
 
 from .base import ids, model, numbers, pixels
@@ -26,12 +28,6 @@ def _image(package, name, create, size=32, **more):
     model(package, f"chosen_{name}")(build)
 
 
-def _torchvision(name, **more):
-    import torchvision
-
-    return torchvision.models.get_model(name, num_classes=5, weights=None, **more)
-
-
 def _timm(name, **more):
     import timm
 
@@ -56,10 +52,10 @@ def _swin(name):
     )
 
 
-def _regnetz(name):
-    """As the registry makes it, with fewer and narrower blocks."""
-    import dataclasses
+# Functions of timm fix the sizes of these; its classes take smaller ones.
 
+
+def _regnetz(name):
     from timm.models import byobnet
 
     own = byobnet.model_cfgs[name]
@@ -68,14 +64,75 @@ def _regnetz(name):
     return byobnet.ByobNet(small, num_classes=5)
 
 
-_image("torchvision", "quantized_resnet18", _torchvision)
+def _cs3sedarknet(name):
+    from timm.models import cspnet
+
+    own = cspnet.model_cfgs[name]
+    attention = {"attn_layer": "se", "attn_kwargs": {"rd_ratio": 0.25}}
+    small = cspnet._cs3_cfg(width_multiplier=0.25, depth_multiplier=0.34, **attention)
+    assert dataclasses.replace(small, stem=own.stem, stages=own.stages) == own
+    return cspnet.CspNet(small, num_classes=5)
+
+
+def _nf_ecaresnet(name):
+    from timm.models import nfnet
+
+    own = nfnet.model_cfgs[name]
+    small = dataclasses.replace(own, depths=(1, 1, 2, 1), channels=(32, 64, 128, 256))
+    return nfnet.NormFreeNet(small, num_classes=5)
+
+
+def _selecsls(name):
+    """Narrower by four, with the last block of each kind left out."""
+    from timm.models.selecsls import SelecSls, SelecSlsBlock
+
+    features = [(32, 0, 16, 16, True, 2), (16, 16, 16, 32, False, 1), (32, 0, 32, 32, True, 2)]
+    features += [(32, 32, 32, 72, False, 1), (72, 0, 72, 72, True, 2), (72, 72, 72, 104, False, 1)]
+    head = [(104, 192, 3, 2), (192, 256, 3, 1), (256, 320, 3, 2), (320, 256, 1, 1)]
+    small = {"block": SelecSlsBlock, "features": features, "head": head, "num_features": 256}
+    return SelecSls({**small, "feature_info": []}, num_classes=5)
+
+
+def _vovnet(name):
+    from timm.models import vovnet
+
+    small = {
+        **vovnet.model_cfgs[name],
+        "stem_chs": [16, 16, 32],
+        "stage_conv_chs": [32, 40, 48, 56],
+        "stage_out_chs": [64, 128, 192, 256],
+    }
+    return vovnet.VovNet(small, num_classes=5)
+
+
+def _ghostnet(name):
+    from timm.models import ghostnet
+
+    return ghostnet._create_ghostnet(name, width=0.3, version="v3", num_classes=5)
+
+
+def _quantized(name):
+    """As torchvision makes it for training, with one block in each part."""
+    from torchvision.models.quantization import resnet
+
+    return resnet.QuantizableResNet(resnet.QuantizableBasicBlock, [1, 1, 1, 1], num_classes=5)
+
+
+_image("torchvision", "quantized_resnet18", _quantized)
 _image("torchvision", "swin_v2_b", _swin)
-_image("timm", "regnetz_e8", _regnetz)
+for _name, _create, _size in (
+    ("regnetz_e8", _regnetz, 32),
+    ("cs3sedarknet_l", _cs3sedarknet, 32),
+    ("nf_ecaresnet50", _nf_ecaresnet, 32),
+    ("selecsls60b", _selecsls, 64),
+    ("vovnet39a", _vovnet, 32),
+    ("ghostnetv3_130", _ghostnet, 64),
+):
+    _image("timm", _name, _create, _size)
 _NARROW = {"embed_dim": 64, "depth": 2, "num_heads": 4}
 for _name, _size, _more in (
     ("cait_s36_384", 32, {"img_size": 32, "embed_dim": 64, "depth": 2}),
     ("convnext_large", 32, {"depths": (1, 1, 2, 1), "dims": (16, 32, 64, 128)}),
-    ("cs3sedarknet_l", 32, {}),
     (
         "dla102",
         32,
@@ -84,7 +141,6 @@ for _name, _size, _more in (
     ("efficientformer_l3", 224, {"depths": (1, 1, 2, 3), "embed_dims": (16, 32, 64, 128)}),
     ("efficientvim_m3", 64, {"embed_dim": (32, 48, 64), "depths": (1, 1, 1)}),
     ("fastvit_mci3", 64, {"layers": (1, 1, 2, 1, 1), "embed_dims": (16, 32, 64, 64, 128)}),
-    ("ghostnetv3_130", 64, {}),
     (
         "iformer_l_distilled",
         64,
@@ -105,12 +161,10 @@ for _name, _size, _more in (
             "stem_width": (16, 32),
         },
     ),
-    ("mobilenetv5_300m", 64, {"channel_multiplier": 0.25}),
-    ("nf_ecaresnet50", 32, {}),
+    ("mobilenetv5_300m", 64, {"channel_multiplier": 0.125, "num_features": 128}),
     ("qwen3_vit_416m_enc", 64, _NARROW),
-    ("resnet101c", 32, {"layers": (1, 1, 2, 1)}),
-    ("resnetv2_101", 32, {"layers": (1, 1, 2, 1)}),
-    ("selecsls60b", 64, {}),
+    ("resnet101c", 32, {"layers": (1, 1, 2, 1), "channels": (16, 32, 64, 128)}),
+    ("resnetv2_101", 32, {"layers": (1, 1, 2, 1), "channels": (64, 128, 256, 512)}),
     (
         "swin_base_patch4_window12_384",
         384,
@@ -122,7 +176,6 @@ for _name, _size, _more in (
     ("vit_huge_patch14_clip_378", 28, {"img_size": 28, **_NARROW}),
     ("vit_mediumd_patch16_reg4_gap_256", 32, {"img_size": 32, **_NARROW}),
     ("vit_so150m_patch16_reg4_gap_256", 32, {"img_size": 32, **_NARROW}),
-    ("vovnet39a", 32, {}),
 ):
     _image("timm", _name, _timm, _size, **_more)
 
