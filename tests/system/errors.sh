@@ -38,6 +38,7 @@ expect 2 'kind must be one of' "$verde" run $job --out "$work/run" --fault misch
 expect 2 'step must be' "$verde" run $job --out "$work/run" --fault element@99999
 expect 2 'no node' "$verde" run $job --out "$work/run" --fault element@1:nonsense
 expect 2 'need' "$verde" run $job --out "$work/run" --fault steer
+expect 2 'has no input' "$verde" run $job --out "$work/run" --fault input@-1:0
 [ ! -e "$work/run" ] || { echo "a refused run leaves a folder"; exit 1; }
 # Of one interval there is no state in the middle of the history.
 sed -e "s,file: \.\./data,file: $PWD/models/data," -e 's/^steps: .*/steps: 2/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 2/' \

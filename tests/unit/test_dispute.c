@@ -59,6 +59,8 @@ static const struct {
     {"poison@0", VD_GRADE_WRONG_OUTPUT, 0, AT_NODE},
     {"poison@2", VD_GRADE_WRONG_OUTPUT, 2, AT_NODE},
     {"poison@5", VD_GRADE_WRONG_OUTPUT, 5, AT_NODE},
+    {"input@0", VD_GRADE_WRONG_OUTPUT, 0, AT_NODE},
+    {"input@3", VD_GRADE_WRONG_OUTPUT, 3, AT_NODE},
     {"lr@0", VD_GRADE_WRONG_GRAPH, 0, AT_NODE},
     {"lr@3", VD_GRADE_WRONG_GRAPH, 3, AT_NODE},
     {"lr@5", VD_GRADE_WRONG_GRAPH, 5, AT_NODE},

@@ -19,6 +19,7 @@ typedef enum {
     VD_FAULT_ATTR,    /* another attribute of one node */
     VD_FAULT_WEIGHTS, /* initial weights of a leaf are not those of the seed */
     VD_FAULT_HISTORY, /* a wrong state in the middle of the commitment, the right one at the end */
+    VD_FAULT_INPUT,   /* one node computes from another last input than its record says */
     /* In runs with rounding logs, at an element that could be rounded in several ways: */
     VD_FAULT_STEER,        /* the other way, and logged so */
     VD_FAULT_DROP_RECORD,  /* the other way, and not logged */
@@ -184,6 +185,11 @@ VD_MUST_USE vd_status vd_exec_observe(const vd_exec *exec, const vd_observer *ob
  * is owned by the caller if it was needed (vd_program_free); else the given program is returned. */
 VD_MUST_USE vd_status vd_fault_program(const vd_exec *exec, int64_t step, vd_program *changed,
                                        const vd_program **out, vd_err *err);
+/* Makes *copy of a node's last input, with every number altered, and *input that, if the fault says
+ * so; else *copy is NULL. The caller frees it, where `ro` computes. */
+VD_MUST_USE vd_status vd_fault_input(const vd_fault *fault, int64_t step, uint32_t node,
+                                     const ro_call *call, ro_ctx *ro, const void **input,
+                                     void **copy, vd_err *err);
 /* Alters a node's output, where `ro` computes, if the fault says so. */
 VD_MUST_USE vd_status vd_fault_output(const vd_fault *fault, int64_t step, uint32_t node,
                                       const ro_shape *shape, ro_ctx *ro, void *output, vd_err *err);

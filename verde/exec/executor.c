@@ -114,6 +114,20 @@ static vd_status run_kernel(vd_execution *x, uint32_t index, const ro_call *call
     return vd_alter_output(x, index, output, err);
 }
 
+/* Whoever looks at the node afterwards sees its own inputs, not those of a fault. */
+static vd_status run_altered(vd_execution *x, uint32_t index, const ro_call *call, void *output,
+                             vd_err *err) {
+    const void **last = &x->input[call->input_count > 0 ? call->input_count - 1 : 0], *own = *last;
+    void *copy;
+    vd_status status =
+        vd_fault_input(&x->exec->fault, x->step, index, call, x->memory, last, &copy, err);
+    if (status == VD_OK)
+        status = run_kernel(x, index, call, output, err);
+    *last = own;
+    vd_memory_free(x->memory, copy);
+    return status;
+}
+
 static vd_status run_node(vd_execution *x, uint32_t index, vd_err *err) {
     const vd_node *n = vd_node_stored(x->graph, index);
     ro_call call;
@@ -131,7 +145,7 @@ static vd_status run_node(vd_execution *x, uint32_t index, vd_err *err) {
         return vd_fail(err, VD_ERR_LOCAL, "out of memory: %zu bytes for %s", size,
                        vd_node_name(x->graph, index).text);
     x->value[x->sources + index] = output;
-    return run_kernel(x, index, &call, output, err);
+    return run_altered(x, index, &call, output, err);
 }
 
 void vd_drop_unread(vd_execution *x, uint32_t value) {

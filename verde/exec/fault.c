@@ -19,6 +19,7 @@ static const struct {
     [VD_FAULT_ATTR] = {"attr", RO_OP_DIV_CONST},
     [VD_FAULT_WEIGHTS] = {"weights", RO_OP_NORMAL},
     [VD_FAULT_HISTORY] = {"history", RO_OP_NONE},
+    [VD_FAULT_INPUT] = {"input", RO_OP_READ_BATCH},
     [VD_FAULT_STEER] = {"steer", RO_OP_NONE},
     [VD_FAULT_DROP_RECORD] = {"drop-record", RO_OP_NONE},
     [VD_FAULT_FORGE_RECORD] = {"forge-record", RO_OP_NONE},
@@ -28,7 +29,7 @@ static const struct {
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 const char *vd_fault_kinds(void) {
-    return "element, lr, skip, poison, seed, attr, weights, history, steer, drop-record, "
+    return "element, lr, skip, poison, seed, attr, weights, history, input, steer, drop-record, "
            "forge-record, forge-both, two-logs";
 }
 
@@ -116,6 +117,9 @@ static vd_status place(const char *node, const vd_program *program, vd_fault *ou
     if (out->kind == VD_FAULT_ATTR &&
         ro_op_describe(vd_node_stored(graph, out->node)->op)->attr_count == 0)
         return vd_fail(err, VD_ERR_USAGE, "fault: node %u (%s) has no attribute", out->node,
+                       vd_node_name(graph, out->node).text);
+    if (out->kind == VD_FAULT_INPUT && vd_node_stored(graph, out->node)->input_count == 0)
+        return vd_fail(err, VD_ERR_USAGE, "fault: node %u (%s) has no input", out->node,
                        vd_node_name(graph, out->node).text);
     return VD_OK;
 }
@@ -215,13 +219,48 @@ static void flip(void *output, size_t element_size, uint64_t element, uint32_t b
     memcpy(at, bytes, element_size);
 }
 
+/* An input of integers has the lowest bit flipped: a table that is read with it has a row there,
+ * too, as a rule. */
 static void alter(const vd_fault *fault, const ro_shape *shape, void *output) {
     uint64_t count = (uint64_t)ro_shape_numel(shape);
     size_t size = ro_dtype_size(shape->dtype);
+    const bool all = fault->kind == VD_FAULT_WEIGHTS || fault->kind == VD_FAULT_INPUT;
+    const bool integers = fault->kind == VD_FAULT_INPUT && shape->dtype != RO_F32;
     if (fault->kind == VD_FAULT_ELEMENT || fault->kind == VD_FAULT_POISON)
         flip(output, size, fault->element % count, fault->kind == VD_FAULT_POISON ? 0 : fault->bit);
-    for (uint64_t i = 0; fault->kind == VD_FAULT_WEIGHTS && i < count; i++)
-        flip(output, size, i, 22);
+    for (uint64_t i = 0; all && i < count; i++)
+        flip(output, size, i, integers ? 0 : 22);
+}
+
+/* Alters a tensor where `ro` computes. */
+static vd_status alter_there(const vd_fault *fault, const ro_shape *shape, ro_ctx *ro, void *tensor,
+                             vd_err *err) {
+    const size_t size = vd_shape_bytes(shape);
+    void *host = malloc(size);
+    vd_status status = host ? vd_memory_read(ro, host, tensor, size, err)
+                            : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    if (status == VD_OK) {
+        alter(fault, shape, host);
+        status = vd_memory_write(ro, tensor, host, size, err);
+    }
+    free(host);
+    return status;
+}
+
+vd_status vd_fault_input(const vd_fault *fault, int64_t step, uint32_t node, const ro_call *call,
+                         ro_ctx *ro, const void **input, void **copy, vd_err *err) {
+    *copy = NULL;
+    if (fault->kind != VD_FAULT_INPUT || fault->step != step || fault->node != node)
+        return VD_OK;
+    const ro_shape *shape = &call->input[call->input_count - 1];
+    const size_t size = vd_shape_bytes(shape);
+    *copy = vd_memory_alloc(ro, size);
+    vd_status status = *copy ? vd_memory_copy(ro, *copy, *input, size, err)
+                             : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    if (status == VD_OK)
+        status = alter_there(fault, shape, ro, *copy, err);
+    *input = *copy;
+    return status;
 }
 
 vd_status vd_fault_output(const vd_fault *fault, int64_t step, uint32_t node, const ro_shape *shape,
@@ -230,14 +269,5 @@ vd_status vd_fault_output(const vd_fault *fault, int64_t step, uint32_t node, co
                       fault->kind == VD_FAULT_WEIGHTS;
     if (!bits || fault->step != step || fault->node != node)
         return VD_OK;
-    const size_t size = vd_shape_bytes(shape);
-    void *host = malloc(size);
-    vd_status status = host ? vd_memory_read(ro, host, output, size, err)
-                            : vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    if (status == VD_OK) {
-        alter(fault, shape, host);
-        status = vd_memory_write(ro, output, host, size, err);
-    }
-    free(host);
-    return status;
+    return alter_there(fault, shape, ro, output, err);
 }
