@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ._capture import relative
 from ._graph import Program, hash_of
 
 EVALUATION = "evaluate"  # the folder of an evaluation, in the job's
+OWN = re.compile(r"program|data\.json|places\.json|data[0-9]+\.npy")  # files of a job
 
 
 def _put(path: Path, array: np.ndarray, held: Path | None) -> int:
@@ -30,15 +32,40 @@ def _put(path: Path, array: np.ndarray, held: Path | None) -> int:
     return path.stat().st_size - array.nbytes
 
 
+def replaceable(folder: Path) -> None:
+    """Error, unless a job may be written there: nothing is there, or a job and nothing else."""
+    there = folder
+    while not os.path.lexists(there):
+        there = there.parent
+    if there.is_symlink() and there == folder or not there.is_dir():
+        raise Error(f"{there} is there, and is no folder")
+    for file in sorted(folder.iterdir() if there == folder else ()):
+        is_folder = file.is_dir() and not file.is_symlink()
+        if is_folder and file.name == EVALUATION:
+            replaceable(file)
+        elif is_folder or not OWN.fullmatch(file.name):
+            raise Error(f"{folder} is there, and holds no job: it has {file.name}")
+
+
 def write(folder: Path, program: Program, held: Path | None = None) -> str:
     """The folder of a job, whole or not at all; returns the program's hash. held: another one with
     the same data."""
     folder = Path(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    if folder.exists() and not (folder / "program").exists() and any(folder.iterdir()):
-        raise Error(f"{folder} is there, and holds no job")
-    new = folder.with_name(folder.name + ".new")
-    shutil.rmtree(new, ignore_errors=True)
+    replaceable(folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f"{folder.name}.", dir=folder.parent) as place:
+            new = Path(place) / "new"
+            digest = _write(new, program, held)
+            if folder.exists():
+                os.rename(folder, Path(place) / "old")
+            os.rename(new, folder)
+    except OSError as error:
+        raise Error(f"cannot write {folder}: {error.strerror}") from None
+    return digest
+
+
+def _write(new: Path, program: Program, held: Path | None) -> str:
     new.mkdir()
     places = []
     for i, d in enumerate(d for d in program.data if d.given):
@@ -53,8 +80,6 @@ def write(folder: Path, program: Program, held: Path | None = None) -> str:
     ):
         with writing(new / name) as file:
             file.write(content)
-    shutil.rmtree(folder, ignore_errors=True)
-    os.replace(new, folder)
     return hash_of(encoded)
 
 

@@ -16,6 +16,7 @@ from . import _data, _schedule
 from ._capture import NOWHERE, Steps
 from ._captured import Captured
 from ._data import Source
+from ._folder import replaceable
 from ._kept import Kept, Setting
 from ._record import Problem
 from ._refusal import CaptureError
@@ -178,6 +179,7 @@ class Job:
         name.
 
         CaptureError says where the step does what no program can, and what to do instead."""
+        replaceable(self.folder)
         optimizers, schedulers = _listed(optimizer), _listed(scheduler)
         setting = Setting(_named(model), optimizers, schedulers, self._sources, self._constants)
         kept = Kept(setting)
