@@ -222,7 +222,6 @@ def test_automatic_precision_that_is_off(toy):  # noqa: F811
     toy.capture(step)
 
 
-
 def test_a_buffer_that_grows(toy):  # noqa: F811
     toy.model.register_buffer("seen", torch.zeros(0))
 

@@ -268,7 +268,9 @@ def _one(file: Path, data: np.ndarray, name: str, entry: Any) -> np.ndarray:
         dtype, shape = np.dtype(TYPES[entry["dtype"]]), tuple(map(int, entry["shape"]))
         begin, end = map(int, entry["data_offsets"])
     except KeyError:
-        raise Error(f"{file}: {name} is neither F32, BF16 nor I32, which a job's state is") from None
+        raise Error(
+            f"{file}: {name} is neither F32, BF16 nor I32, which a job's state is"
+        ) from None
     except (TypeError, ValueError):
         raise Error(f"{file}: {name} has no place") from None
     count = int(np.prod(shape, dtype=object))
