@@ -187,6 +187,13 @@ ifndef ARGS
 endif
 .PHONY: bench-finetune
 
+# What a capture of GPT-2 124M takes (repops.jobs); needs a Python with torch, 8 GB of memory and 1 of disk.
+bench-capture: ## time and memory of capturing GPT-2 124M
+bench-capture: $(BUILD)/bin/verde $(BUILD)/lib/librepops.so.1
+	VERDE=$(abspath $<) REPOPS_LIBRARY=$(abspath $(BUILD)/lib/librepops.so.1) PYTHONPATH=python \
+	    $(PYTHON) bench/capture_gpt2.py $(BUILD)/bench/capture --check $(ARGS)
+.PHONY: bench-capture
+
 # A download of 1 GB beside curl; needs python3, curl, openssl and 5 GB of disk: make bench-fetch ARGS="--rounds 3".
 bench-fetch: ## a download of 1 GB, checked, beside curl
 bench-fetch: $(BUILD)/bin/verde

@@ -16,11 +16,10 @@ import resource
 import time
 
 import numpy as np
+import repops.jobs
 import torch
 import torch.nn.functional as F
 from torch import nn
-
-import repops.jobs
 
 VOCABULARY, WIDTH, HEADS, STEPS, WARMUP, DROPOUT = 50304, 768, 12, 1000, 100, 0.1
 

@@ -232,7 +232,10 @@ class Captured:
         try:
             done = subprocess.run(arguments, capture_output=True, text=True, check=False)
         except OSError as error:
-            raise Error(f"cannot run {arguments[0]}: {error.strerror}") from None
+            raise Error(
+                f"cannot run {arguments[0]}: {error.strerror}; its folder must be in PATH, or the "
+                "environment variable VERDE name it"
+            ) from None
         if done.returncode:
             lines = done.stderr.strip().splitlines()
             raise Error(lines[-1] if lines else f"{arguments[0]} ended with {done.returncode}")
