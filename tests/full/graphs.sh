@@ -5,7 +5,7 @@
 set -eu
 build=$1 many=${2:-100000} few=1000 seed=${SEED:-1}
 [ -z "${SANITIZED:-}" ] || { echo "tests/system/graphs.sh runs under sanitizers"; exit 77; }
-work=$build/graphs/found
+work=$build/graphs/found programs=tests/graphs/corpus/*.program
 mkdir -p "$work"
 make --no-print-directory -s BUILD="$build" "$build/graphs/graphs" > "$build/graphs.log" 2>&1 || { tail -n 20 "$build/graphs.log"; exit 1; }
 backends=$(sh tests/isas.sh)
@@ -15,7 +15,8 @@ case " $backends " in *" avx2 "*) most=avx2 ;; *) most=${backends##* } ;; esac
 on() {
     name=$1 count=$2 from=$3
     shift 3
-    "$@" --seed "$from" --out "$work" "$count" tests/graphs/corpus/*.program > "$work/$name-$from.txt" 2>&1 ||
+    # shellcheck disable=SC2086
+    "$@" --seed "$from" --out "$work" "$count" $programs > "$work/$name-$from.txt" 2>&1 ||
         { tail -n 5 "$work/$name-$from.txt"; return 1; }
     echo "$name: $(tail -n 1 "$work/$name-$from.txt")"
 }
@@ -26,6 +27,10 @@ for part in $(seq "$parts"); do
     pids="$pids $!"
 done
 for pid in $pids; do wait "$pid"; done
+# Those that make tokens also run beside each other.
+programs=tests/graphs/corpus/generate-*.program
+on prompts $((many / 10)) "$seed" "$build/graphs/graphs"
+programs=tests/graphs/corpus/*.program
 for backend in $backends; do
     [ "$backend" = "$most" ] || on "$backend" $few "$seed" "$build/graphs/graphs" --backend "$backend"
 done

@@ -87,10 +87,12 @@ def keep_trained_on(folder):
 
 def keep_generations(folder):
     """Programs of prompts, whose queries stand where the step says; of GPT-2's kind, and of Qwen's with norms of heads."""
-    for name in ("gpt2", "llama", "qwen3"):
+    more = {"gpt2": "stop: [3, 9]\nsampling: {temperature: 1, top_k: 5, seed: 7}\n", "llama": "stop: [3]\nmin_tokens: 1\nsampling: {greedy: true}\n",
+            "qwen3": "stop: []\nrepetition_penalty: 1.2\nsampling: {temperature: 1, top_p: 0.9, seed: 7}\n"}
+    for name in more:
         prompts = '{"key":7,"ids":[1,2,3]}\n'
         (folder / "prompts.jsonl").write_text(prompts)
-        text = (f"verde: 1\ntask: generate\nmax_tokens: 4\nsampling: {{temperature: 1, top_k: 5, seed: 7}}\nlog_probabilities: 2\nstop: []\n"
+        text = (f"verde: 1\ntask: generate\nmax_tokens: 4\n{more[name]}log_probabilities: 2\n"
                 f"model: {pretrained(name)}\n"
                 f"prompts: {{file: prompts.jsonl, sha256: {sha_of(prompts.encode())}}}\n")
         keep(f"generate-{name}", run(folder, f"generate-{name}", text) / "prompts" / "7" / "program")
