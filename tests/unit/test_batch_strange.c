@@ -180,6 +180,30 @@ Test(batch_strange, a_step_that_changes_a_stopped_state_is_not_taken) {
     close_stranger(s);
 }
 
+/* Nothing after the choice reads the leaf, whose memory is free by then. */
+Test(batch_strange, a_leaf_that_is_gone_tells_of_no_stop) {
+    stranger *s = open_stranger();
+    vd_program *p = &s->program;
+    const uint32_t stopped = leaf_of(p, "stopped"), count = leaf_of(p, "count");
+    vd_step_numbers numbers = {0};
+    const vd_exec exec = {.program = p, .ro = s->ro, .data = s->data, .numbers = &numbers};
+    vd_state state;
+    vd_err err = {0};
+    const uint32_t choice =
+        (uint32_t)(node_of(&p->step, RO_OP_ARGMAX, "choice.argmax") - p->step.stored);
+    for (uint32_t i = choice + 1; i < p->step.stored_count; i++)
+        for (int32_t k = 0; k < p->step.stored[i].input_count; k++) {
+            uint32_t *edge = &p->step.stored_edge[p->step.stored[i].first_input + (uint32_t)k];
+            *edge = *edge == stopped ? count : *edge;
+        }
+    cr_assert(vd_program_validate(p, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_exec_init(&exec, NULL, &state, &err) == VD_OK, "%s", err.text);
+    cr_expect(vd_exec_step(&exec, NULL, &state, NULL, &err) == VD_OK, "%s", err.text);
+    cr_expect(!numbers.void_choice);
+    vd_state_free(&state);
+    close_stranger(s);
+}
+
 /* ---- sizes ---- */
 
 static uint32_t insert(vd_program *p, uint32_t at, const vd_node *node, uint32_t input) {

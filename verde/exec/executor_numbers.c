@@ -21,8 +21,8 @@ static vd_status is_stopped(const vd_execution *x, bool *out, vd_err *err) {
     const ro_shape one = {RO_I32, 1, {1}};
     const uint32_t leaf = vd_stopped_leaf(x->program);
     int32_t word = 0;
-    const bool there = leaf != UINT32_MAX && x->value[leaf] &&
-                       ro_shape_equal(&x->program->leaf[leaf].shape, &one);
+    const bool there =
+        leaf != UINT32_MAX && x->value[leaf] && ro_shape_equal(&x->program->leaf[leaf].shape, &one);
     const vd_status status =
         there ? vd_memory_read(x->memory, &word, x->value[leaf], sizeof word, err) : VD_OK;
     *out = word != 0;
