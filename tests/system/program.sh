@@ -40,6 +40,12 @@ printf '{"verde_places": 2, "step": []}' > "$work/placed/places.json"
 expect 8 'places.json: version 2' "$verde" graph "$work/placed"
 printf '{"verde_places": 1, "steps": []}' > "$work/placed/places.json"
 expect 2 'places.json: unknown member `steps`' "$verde" graph "$work/placed"
+for step in '"train.py:12"' '["a", 7]' "[$(printf '"x",%.0s' $(seq 517))\"x\"]"; do
+    printf '{"verde_places": 1, "step": %s}' "$step" > "$work/placed/places.json"
+    expect 2 'places.json: `step`.* must be a ' "$verde" graph "$work/placed"
+done
+printf '{"verde_places": 1, "step": []}' > "$work/placed/places.json"
+expect 0 "$program" "$verde" graph "$work/placed"
 
 # ---- models of PyTorch, as python/tests/capture_zoo.py captured them (torch 2.15) ----
 

@@ -73,6 +73,9 @@ Test(error, quoted_bytes_neither_steer_a_terminal_nor_overflow) {
     vd_err err = {0};
     cr_expect(vd_fail(&err, VD_ERR_PEER, "name \"%s\"", "a\x1b[2J\nb\x7f") == VD_ERR_PEER);
     cr_expect_str_eq(err.text, "name \"a?[2J?b?\"");
+    /* 0x9b is a control character behind 0xc2 alone. */
+    cr_expect(vd_fail(&err, VD_ERR_PEER, "%s", "\302\23331m\302\240\303\233\302") == VD_ERR_PEER);
+    cr_expect_str_eq(err.text, "?\?31m\302\240\303\233\302");
     char large[2000];
     memset(large, 'x', sizeof large - 1);
     large[sizeof large - 1] = 0;

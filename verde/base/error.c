@@ -8,11 +8,14 @@
 #include <time.h>
 
 /* Blanks control characters. A sentence may quote what a peer or a file sent, which must not steer
- * a terminal or forge a second line of a log. */
+ * a terminal or forge a second line of a log. Those of 0x80 to 0x9f have two bytes in UTF-8; 0x9b
+ * is to some terminals what ESC [ is. */
 static void blank_controls(char *text) {
     for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c < 0x20 || c == 0x7f)
+        const unsigned char c = (unsigned char)*text, next = (unsigned char)text[1];
+        if (c == 0xc2 && next >= 0x80 && next < 0xa0)
+            text[0] = text[1] = '?';
+        else if (c < 0x20 || c == 0x7f)
             *text = '?';
     }
 }

@@ -62,6 +62,17 @@ vd_status vd_load_program_job(vd_loaded *loaded, vd_err *err) {
     return status;
 }
 
+static vd_status check_places(const json_t *step, uint32_t nodes, vd_err *err) {
+    const size_t count = json_array_size(step);
+    if (!json_is_array(step) || count > nodes)
+        return vd_fail(err, VD_ERR_PEER,
+                       "`step` must be a list of at most %u places, one of each node", nodes);
+    for (size_t i = 0; i < count; i++)
+        if (!json_is_string(json_array_get(step, i)))
+            return vd_fail(err, VD_ERR_PEER, "`step`[%zu] must be a string", i);
+    return VD_OK;
+}
+
 vd_status vd_load_node_places(const vd_loaded *loaded, json_t **out, vd_err *err) {
     static const char *const names[] = {"verde_places", "step", NULL};
     char path[VD_JOB_PATH_SIZE + 16];
@@ -75,6 +86,8 @@ vd_status vd_load_node_places(const vd_loaded *loaded, json_t **out, vd_err *err
     if (status != VD_OK)
         return status;
     status = vd_json_begin(*out, "verde_places", "a list of places", names, &why);
+    if (status == VD_OK)
+        status = check_places(json_object_get(*out, "step"), loaded->program.step.node_count, &why);
     if (status == VD_OK)
         return VD_OK;
     json_decref(*out);
