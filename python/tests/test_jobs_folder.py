@@ -3,6 +3,7 @@
 import os
 import shutil
 
+import numpy as np
 import pytest
 from capturing import Toy, found
 
@@ -70,6 +71,14 @@ def test_a_file_stays(job):
     refused(file, "file is there, and is no folder")
     refused(file / "below" / "job", "file is there, and is no folder")
     assert file.read_text() == "mine"
+
+
+def test_names_become_printable_ascii(tmp_path):
+    """As programs want them, and as none steers a terminal."""
+    toy = Toy(tmp_path)
+    more = toy.job.table(np.arange(6, dtype="f4"), name="\x1b[31m\u00e9\x9b")
+    toy.capture(lambda: toy.train(toy.loss() * more))
+    assert b"?[31m??" in (toy.job.folder / "program").read_bytes()
 
 
 def test_neighbours_stay(job):

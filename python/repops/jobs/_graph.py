@@ -356,7 +356,8 @@ def _node_head(n: Node, name: str) -> bytes:
 
 
 def _string(text: str) -> bytes:
-    data = text.encode("ascii", "replace")
+    """A name, of which a program takes printable characters of ASCII."""
+    data = bytes(c if 0x20 <= c <= 0x7E else ord("?") for c in text.encode("ascii", "replace"))
     return struct.pack("<H", len(data)) + data
 
 
