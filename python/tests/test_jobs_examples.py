@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import called, settle
+from conftest import called
+from disputes import EXAMPLES, FAULTS, disputes
 
 import repops.jobs
 import verde
 
-EXAMPLES = ("nanogpt", "vit_digits", "lstm_tagger", "gan", "gnn")
+WHOLE = {"nanogpt": 9, "gnn": 7}  # how many kinds of faults each can have
 
 
 def script(command, place, *words):
@@ -67,28 +68,9 @@ def test_what_is_exported_is_the_run(example, command):
     assert all(run[name].tobytes() == model[name].tobytes() for name in run)
 
 
-def faults(graph):
-    """A fault of the data, of a product, which is a gradient, and of a parameter; each with the
-    node that it changes."""
-    lines = [line.split() for line in graph.splitlines() if line[:1] != "#"]
-    nodes = [(x[0][1:], x[2].split("(")[0]) for x in lines if x[0][0] == "%"]
-    data = next(node for node, operator in nodes if operator == "read_batch")
-    product = [node for node, operator in nodes if operator == "matmul"][-1]
-    parameter = next(x[2][1:] for x in lines if x[0].startswith("state:"))
-    return [
-        ("poison@1", data),
-        (f"element@1:{product}", product),
-        (f"element@1:{parameter}", parameter),
-    ]
-
-
 def test_a_fault_is_convicted(example, command, tmp_path):
-    _, place, _ = example
-    for fault, node in faults(called(command, "graph", place / "job")):
-        wrong, own = tmp_path / f"wrong{node}", tmp_path / f"dispute{node}"
-        own.mkdir()
-        called(command, "run", place / "job", "--out", wrong, "--fault", fault, "--threads", 1)
-        verdict = settle(command, place / "job", own, [place / "run", wrong])
-        said = called(command, "verify", verdict, "--job", place / "job")
-        assert re.search(rf"^where +step 1, node {node} ", said, re.M), said
-        assert re.search(r"^provider 2 +CONVICTED .*\n +wrong-output", said, re.M), said
+    """Every kind of fault in two of them, which can have all kinds together."""
+    name, place, _ = example
+    few = [x for x in FAULTS if x[0] in ("an element, backward", "a datum")]
+    costs = disputes(command, place / "job", tmp_path, FAULTS if name in WHOLE else few)
+    assert len(costs) == (WHOLE[name] if name in WHOLE else len(few))
