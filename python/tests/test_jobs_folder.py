@@ -8,6 +8,7 @@ import pytest
 from capturing import Toy, found
 
 import repops
+import repops.jobs._folder
 
 
 @pytest.fixture
@@ -79,6 +80,14 @@ def test_names_become_printable_ascii(tmp_path):
     more = toy.job.table(np.arange(6, dtype="f4"), name="\x1b[31m\u00e9\x9b")
     toy.capture(lambda: toy.train(toy.loss() * more))
     assert b"?[31m??" in (toy.job.folder / "program").read_bytes()
+
+
+def test_places_that_the_command_would_not_read_are_left_out(tmp_path, monkeypatch):
+    for limit, kept in ((1 << 24, True), (99, False)):
+        monkeypatch.setattr(repops.jobs._folder, "PLACES_BYTES_MAX", limit)
+        toy = Toy(tmp_path)
+        toy.capture()
+        assert (toy.job.folder / "places.json").exists() == kept
 
 
 def test_neighbours_stay(job):

@@ -19,6 +19,7 @@ from ._graph import Program, hash_of
 
 EVALUATION = "evaluate"  # the folder of an evaluation, in the job's
 OWN = re.compile(r"program|data\.json|places\.json|data[0-9]+\.npy")  # files of a job
+PLACES_BYTES_MAX = 16 << 20  # what `verde graph` reads
 
 
 def _put(path: Path, array: np.ndarray, held: Path | None) -> int:
@@ -78,6 +79,8 @@ def _write(new: Path, program: Program, held: Path | None) -> str:
         ("data.json", json.dumps({"verde": 1, "data": places}, indent=1).encode()),
         ("places.json", json.dumps(_places(program), indent=0).encode()),
     ):
+        if name == "places.json" and len(content) > PLACES_BYTES_MAX:
+            continue  # nobody needs it
         with writing(new / name) as file:
             file.write(content)
     return hash_of(encoded)
