@@ -118,7 +118,7 @@ static vd_status run_kernel(vd_execution *x, uint32_t index, const ro_call *call
 static vd_status run_altered(vd_execution *x, uint32_t index, const ro_call *call, void *output,
                              vd_err *err) {
     const void **last = &x->input[call->input_count > 0 ? call->input_count - 1 : 0], *own = *last;
-    void *copy;
+    void *copy = NULL;
     vd_status status =
         vd_fault_input(&x->exec->fault, x->step, index, call, x->memory, last, &copy, err);
     if (status == VD_OK)
