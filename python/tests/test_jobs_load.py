@@ -220,3 +220,40 @@ def test_what_was_changed_is_refused(made, tmp_path):
         repops.jobs.load(bad)
     with pytest.raises(repops.Error, match="is no run, so that it has no state of another step"):
         repops.jobs.load(made / "model", step=1)
+
+
+@pytest.mark.parametrize("step", ["-1", "5", "1e999", "true", "1.5", '"4"'])
+def test_a_step_that_the_program_has_not_is_refused(made, tmp_path, step):
+    bad = tmp_path / "bad"
+    shutil.copytree(made / "model", bad)
+    proof = json.loads((bad / "proof.json").read_text())
+    text = json.dumps({**proof, "step": "HERE"}).replace('"HERE"', step)
+    (bad / "proof.json").write_text(text)
+    with pytest.raises(repops.Error, match="is of step|is no proof.json|is no JSON"):
+        repops.jobs.load(bad)
+
+
+@pytest.mark.parametrize("entry", ['"data_offsets": [0, 1e999]', '"shape": [1.5]', '"shape": "4"'])
+def test_places_in_files_that_are_no_numbers_are_refused(made, tmp_path, entry):
+    bad = tmp_path / "bad"
+    shutil.copytree(made / "model", bad)
+    file = bad / "model.safetensors"
+    data = file.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    name = next(n for n in header if n[:2] != "__")
+    key = entry.split('"')[1]
+    header[name][key] = "HERE"
+    text = json.dumps(header).replace(f'"{key}": "HERE"', entry).encode()
+    file.write_bytes(len(text).to_bytes(8, "little") + text + data[8 + size :])
+    with pytest.raises(repops.Error, match="has no place|is not where|is no JSON"):
+        repops.jobs.load(bad)
+
+
+@pytest.mark.parametrize("files", ['{"a": 1}', '{"a": [""]}', "7", '{"a": ""}'])
+def test_an_index_that_names_no_files_is_refused(made, tmp_path, files):
+    bad = tmp_path / "bad"
+    shutil.copytree(made / "model", bad)
+    (bad / "model.safetensors.index.json").write_text(f'{{"weight_map": {files}}}')
+    with pytest.raises(repops.Error, match="is no name of a file"):
+        repops.jobs.load(bad)

@@ -210,9 +210,11 @@ def _exported(folder: Path, check: bool) -> Result:
     members(proof, PROOF, str(file))
     try:
         program = program_of(base64.b64decode(proof["program"], validate=True), str(file))
-        tensors, step = list(proof["tensors"]), int(proof["step"])
+        tensors, step = list(proof["tensors"]), _whole(proof["step"])
     except (KeyError, TypeError, ValueError, binascii.Error):
         raise Error(f"{file} is no proof.json") from None
+    if not 0 <= step <= program.steps:
+        raise Error(f"{file} is of step {step}; its program has {program.steps} steps")
     arrays = _arrays(folder)
     rounded = {name for name, a in arrays.items() if a.dtype == np.uint16}
     if rounded:
@@ -230,6 +232,13 @@ def _exported(folder: Path, check: bool) -> Result:
     return Result(folder, step, found)
 
 
+def _whole(x: Any) -> int:
+    """A number of JSON that must be whole."""
+    if type(x) is not int:
+        raise TypeError
+    return x
+
+
 def _widened(bf16: np.ndarray) -> np.ndarray:
     """The same numbers as float32, whose first half BF16 is."""
     return (bf16.astype("<u4") << 16).view("<f4")
@@ -242,13 +251,17 @@ def _arrays(folder: Path) -> dict[str, np.ndarray]:
     names = {"model.safetensors"}
     if index.exists():
         named = parse(read(index, INDEX_BYTES_MAX), str(index)).get("weight_map")
-        names = set(named.values()) if isinstance(named, dict) else names
+        names = set(named.values()) if _is_map(named) else {""}
     found: dict[str, np.ndarray] = {}
     for name in sorted(names):
-        if os.path.basename(name) != name:
+        if not name or os.path.basename(name) != name:
             raise Error(f"{index}: {name!r} is no name of a file")
         found.update(_safetensors(folder / name))
     return found
+
+
+def _is_map(named: Any) -> bool:
+    return isinstance(named, dict) and all(isinstance(v, str) for v in named.values())
 
 
 def _safetensors(file: Path) -> dict[str, np.ndarray]:
@@ -265,8 +278,8 @@ def _safetensors(file: Path) -> dict[str, np.ndarray]:
 
 def _one(file: Path, data: np.ndarray, name: str, entry: Any) -> np.ndarray:
     try:
-        dtype, shape = np.dtype(TYPES[entry["dtype"]]), tuple(map(int, entry["shape"]))
-        begin, end = map(int, entry["data_offsets"])
+        dtype, shape = np.dtype(TYPES[entry["dtype"]]), tuple(map(_whole, entry["shape"]))
+        begin, end = map(_whole, entry["data_offsets"])
     except KeyError:
         raise Error(
             f"{file}: {name} is neither F32, BF16 nor I32, which a job's state is"
