@@ -3,4 +3,4 @@
 # Usage: graphs.sh BUILD_DIR [COUNT]
 . tests/simt/setup
 make --no-print-directory -s BUILD="$build" "$build/graphs/graphs" > "$temp/log" 2>&1 || { tail -n 20 "$temp/log"; exit 1; }
-exec "$build/graphs/graphs" --backend cuda:0 --out "$build/graphs" "${2:-25}" tests/graphs/corpus/*.program
+exec "$build/graphs/graphs" --backend cuda:0 --out "$build/graphs" "${2:-15}" tests/graphs/corpus/*.program

@@ -10,15 +10,15 @@ planted="reader levels stop"
 make --no-print-directory -s BUILD="$build" "$build/graphs/graphs" $(for name in $planted; do echo "$build/graphs/planted_$name"; done) \
     > "$build/graphs.log" 2>&1 || { tail -n 20 "$build/graphs.log"; exit 1; }
 work=$build/graphs/found
-mkdir -p "$work"
+mkdir -p "$work/planted"
 for name in $planted; do
     programs=tests/graphs/corpus/*.program said='fused.*, node by node '
     [ $name != stop ] || { programs=tests/graphs/corpus/generate-*.program said='together: '; }
     # shellcheck disable=SC2086
-    ! "$build/graphs/planted_$name" --out "$work" 10000 $programs > "$work/planted.txt" 2>&1 ||
+    ! "$build/graphs/planted_$name" --out "$work/planted" 10000 $programs > "$work/planted/$name.txt" 2>&1 ||
         { echo "FAILED: the planted bug $name was not found"; exit 1; }
-    grep -q "^FAILED: $said" "$work/planted.txt" || { tail -n 3 "$work/planted.txt"; exit 1; }
-    echo "$name: $(grep '^FAILED' "$work/planted.txt" | sed 's/FAILED/found/')"
+    grep -q "^FAILED: $said" "$work/planted/$name.txt" || { tail -n 3 "$work/planted/$name.txt"; exit 1; }
+    echo "$name: $(grep '^FAILED' "$work/planted/$name.txt" | sed 's/FAILED/found/')"
 done
 "$build/graphs/graphs" --replay 2 tests/graphs/corpus/*.program
 "$build/graphs/graphs" --out "$work" 200 tests/graphs/corpus/generate-*.program
