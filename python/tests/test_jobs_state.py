@@ -1,5 +1,6 @@
 """What a step's state may be: buffers, tied weights, averages, frozen parameters, gradients."""
 
+import collections
 import copy
 
 import numpy as np
@@ -232,3 +233,23 @@ def test_a_buffer_that_grows(toy):  # noqa: F811
     with toy.job:
         assert "seen: the step changes its size" in toy.refused(step)
     assert toy.model.seen.numel() == 0
+
+
+class Frozen(dict):
+    """As packages keep their models' sizes."""
+
+    def update(self, *_):
+        raise TypeError("it is frozen")
+
+
+def test_attributes_that_refuse_to_be_changed(toy):  # noqa: F811
+    toy.model.sizes, toy.model.seen = Frozen(width=3), collections.OrderedDict(a=1)
+    toy.capture()
+    assert toy.model.sizes == {"width": 3} and toy.model.seen == {"a": 1}
+
+    def step():
+        toy.model.seen["a"] += 1
+        return toy.step()
+
+    assert "seen" in toy.refused(step)
+    assert toy.model.seen == {"a": 1}

@@ -308,6 +308,9 @@ def _set_plain(x: Any, plain: dict[str, Any]) -> None:
 
 
 def continue_as(held: Any, value: Any) -> None:
-    """The same list, dictionary or set, with other content."""
+    """The same list, dictionary or set, with other content. A class of its own may refuse to be
+    changed, and then no step has changed it."""
+    if type(held) not in (list, dict, set) and held == value:
+        return
     held.clear()
     (held.extend if isinstance(held, list) else held.update)(value)
