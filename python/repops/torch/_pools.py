@@ -66,32 +66,22 @@ def _taps(at: Sequence[int], width: int) -> Tensor:
     return taps // at[1] * width + taps % at[1]
 
 
-def _taps_by_place(at: Sequence[int], width: int, columns: int) -> Tensor:
-    """By a window's column and how far a place lies from its first tap: which tap that is. Where
-    windows are wider than the image, taps of two rows may lie as far, but one of them outside."""
-    first, across = torch.arange(columns)[:, None] * at[3] - at[5], torch.arange(at[1])
-    inside = (first + across >= 0) & (first + across < width)
-    table = torch.zeros(columns, (at[0] - 1) * width + at[1], dtype=torch.int32)
-    for down in range(at[0]):
-        row = table[:, down * width : down * width + at[1]]
-        row.copy_(torch.where(inside, (down * at[1] + across).to(torch.int32), row))
-    return table
+def _within(place: Tensor, count: int) -> Tensor:
+    """The same places, with bounds for the program of a job."""
+    return place if _context.current().job is None else place.clamp(0, count - 1)
 
 
-def _tap_of(place: Tensor, at: Sequence[int], width: int) -> Tensor:
+def _tap_of(place: Tensor, at: Sequence[int], height: int, width: int) -> Tensor:
     """Which tap of its window each place of [N, OH, OW, C] is."""
     rows, cols = _corners(place.shape, at)
-    wide = at[1] > width
-    table = _taps_by_place(at, width, place.shape[2] if wide else 1)
-    if not wide:  # all windows have the same
-        taps = _taps(at, width)
-        table[0, taps] = torch.arange(len(taps), dtype=torch.int32)
-    far = place - (rows * width + cols)
-    if _context.current().job is not None:  # whose program has bounds of indices
-        far = far.clamp(0, table.shape[1] - 1)
-    if wide:
-        far = far + torch.arange(table.shape[0]).reshape(1, 1, -1, 1) * table.shape[1]
-    return table.reshape(-1)[far]
+    if at[1] > width:  # taps of two rows may lie as far as each other
+        every, place = torch.arange(height * width), _within(place, height * width)
+        tap = ((every // width)[place] - rows) * at[1] + ((every % width)[place] - cols)
+        return tap.to(torch.int32)
+    taps = _taps(at, width)
+    table = torch.zeros(int(taps[-1]) + 1, dtype=torch.int32)
+    table[taps] = torch.arange(len(taps), dtype=torch.int32)
+    return table[_within(place - (rows * width + cols), len(table))]
 
 
 def _widened(x: Tensor, at: Sequence[int], ceil: bool) -> Tensor:
@@ -138,7 +128,7 @@ def max_pool_backward(
     need(dy, x)
     at = _window(x, kernel, stride, padding)
     place = channels_last(places)
-    tap = _tap_of(place, at, x.shape[3])
+    tap = _tap_of(place, at, x.shape[2], x.shape[3])
     more = _beyond(x, at, ceil)
     shape = [x.shape[0], x.shape[2] + more[0], x.shape[3] + more[1], x.shape[1]]
     dx = run("max_pool2d_grad", at, (channels_last(dy), tap), shape)
