@@ -59,11 +59,11 @@ class Bits(int):
 
 
 class Part(NamedTuple):
-    """Which micro-batch a node is of: loop, of how many, number. sum: it is an addition after it,
-    the so-manieth of a parameter's gradient."""
+    """Which micro-batch a node is of: which loop, of how many, number. sum: it is an addition after
+    it, the so-manieth of a parameter's gradient."""
 
     loop: int
-    count: int
+    parts: int
     number: int
     sum: tuple[int, str] | None = None
 

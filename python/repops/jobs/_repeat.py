@@ -31,7 +31,7 @@ class Loop:
         self.nodes, self.region, self.done, self.earlier = nodes, region, set(done), earlier
         part = nodes[region[0]].part
         assert part is not None
-        self.count = part.count
+        self.count = part.parts
         self.additions: list[Addition] = []
         self.varying: set[int] = set()
         self.members: list[list[int]] = [[] for _ in range(self.count)]
