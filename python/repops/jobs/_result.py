@@ -251,7 +251,7 @@ def _arrays(folder: Path) -> dict[str, np.ndarray]:
     names = {"model.safetensors"}
     if index.exists():
         named = parse(read(index, INDEX_BYTES_MAX), str(index)).get("weight_map")
-        names = set(named.values()) if _is_map(named) else {""}
+        names = set(_texts(named))
     found: dict[str, np.ndarray] = {}
     for name in sorted(names):
         if not name or os.path.basename(name) != name:
@@ -260,8 +260,11 @@ def _arrays(folder: Path) -> dict[str, np.ndarray]:
     return found
 
 
-def _is_map(named: Any) -> bool:
-    return isinstance(named, dict) and all(isinstance(v, str) for v in named.values())
+def _texts(named: Any) -> list[str]:
+    """The values of an object of JSON; one that is no text is an empty one."""
+    if not isinstance(named, dict):
+        return [""]
+    return [v if isinstance(v, str) else "" for v in named.values()]
 
 
 def _safetensors(file: Path) -> dict[str, np.ndarray]:
