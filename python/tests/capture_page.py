@@ -19,6 +19,11 @@ RECORD, PAGE = HERE / "zoo/capture.json", HERE.parents[1] / "docs/zoo.md"
 KEPT = ("name", "list", "result", "hash", "root", "settings", "nodes", "operators", "problems")
 LISTS = {"survey": "The survey's 85", "rule": "40 by a rule", "others": "Others of the zoo"}
 WIDTH = 98
+WHY = (
+    "A capture records what an operator is composed of, and a version of PyTorch may compose it "
+    "otherwise. In T5, `ids[..., 0] = 1` fills a column with PyTorch 2.15, and copies one element "
+    "to all of it with 2.9.1."
+)
 GENERATED = "<!-- Written by python/tests/capture_page.py from python/tests/zoo/capture.json. -->"
 
 
@@ -118,12 +123,13 @@ def short(name):
 def differences(whole):
     """What another version says otherwise."""
     for n, m in captured(whole["models"]).items():
+        called = f"{short(n)} of the rule" if n != short(n) else n
         for v, said in m.get("versions", {}).items():
             if said != m["hash"]:
                 what = (
                     f"another program, {said[:12]}" if re.fullmatch("[0-9a-f]{64}", said) else said
                 )
-                yield f"{short(n)}, {v}: {what}"
+                yield f"{called}, {v}: {what}"
 
 
 def beside(whole):
@@ -203,6 +209,8 @@ def page(whole):
     told = list(differences(whole))
     if told:
         yield "## Other versions"
+        yield ""
+        yield from textwrap.wrap(WHY, WIDTH)
         yield ""
         for text in told:
             yield from bullet(text)

@@ -21,7 +21,7 @@ mkdir -p "$results"
 
 neon=$build/cross/aarch64-aarch64-linux-gnu-gcc-O2/tests/portable
 if command -v qemu-aarch64 > /dev/null && [ -x "$neon" ] && command -v g++ > /dev/null; then
-    flock "$build/simt.lock" make --no-print-directory BUILD="$build" "$build/simt/librepops_cuda.so.1" > "$results/simt.log" 2>&1
+    flock "$build/simt.lock" make --no-print-directory BUILD="$1" "$1/simt/librepops_cuda.so.1" > "$results/simt.log" 2>&1
     "$python" -W ignore python/tests/capture_machines.py "$results/machines" "$neon" "$build/simt/librepops_cuda.so.1" || failed=1
 else
     echo "other machines are left out: they need g++, qemu-aarch64 and what tests/system/cross.sh builds"

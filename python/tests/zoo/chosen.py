@@ -167,8 +167,8 @@ for _name, _size, _more in (
     ("resnetv2_101", 32, {"layers": (1, 1, 2, 1), "channels": (64, 128, 256, 512)}),
     (
         "swin_base_patch4_window12_384",
-        384,
-        {"embed_dim": 16, "depths": (1, 1, 2, 1), "num_heads": (1, 2, 4, 8)},
+        96,
+        {"img_size": 96, "embed_dim": 16, "depths": (1, 1, 2, 1), "num_heads": (1, 2, 4, 8)},
     ),
     ("test_vit3", 32, {"img_size": 32}),
     ("tnt_s_legacy_patch16_224", 32, {"img_size": 32, "depth": 2}),
