@@ -41,12 +41,15 @@ def example(request, command, top, tmp_path_factory):
 
 
 def test_the_guide_works_as_it_stands(command, top, tmp_path):
-    """Its five lines, and the result back in the model. What verde run writes is one, too."""
+    """Its five lines, the result back in the model, and its score. What verde run writes is a
+    result, too."""
     parts = re.findall(r"```python\n(.*?)```", (top / "docs/any-model.md").read_text(), re.S)
-    _, job, load, more = parts
+    _, job, load, more, evaluate = parts
     run = f"import subprocess; subprocess.run([{command!r}, 'run', 'out/job', '--out', 'result'])"
-    (tmp_path / "guide.py").write_text("\n".join([job, run, load, "scheduler = None", more]))
+    held = "scheduler = None; test_x, test_y = x[:640], y[:640]"
+    (tmp_path / "guide.py").write_text("\n".join([job, run, load, held, more, evaluate]))
     assert re.match(r"[0-9a-f]{64}\n\[", script(command, tmp_path, "guide.py"))
+    assert (tmp_path / "out/job/evaluate/program").exists()
 
 
 def test_it_says_the_programs_hash_and_learns(example, command):
