@@ -22,7 +22,8 @@ WIDTH = 98
 WHY = (
     "A capture records what an operator is composed of, and a version of PyTorch may compose it "
     "otherwise. In T5, `ids[..., 0] = 1` fills a column with PyTorch 2.15, and copies one element "
-    "to all of it with 2.9.1."
+    "to all of it with 2.9.1. First weights may differ too: the graph of `vit` is the same with "
+    "both, and what `trunc_normal_` has made of its class token and positions is not."
 )
 GENERATED = "<!-- Written by python/tests/capture_page.py from python/tests/zoo/capture.json. -->"
 
