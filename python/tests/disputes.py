@@ -117,11 +117,11 @@ def verifier():
     return None
 
 
-def convict(command, job, place, runs, cheats, node, step, grade, independent):
+def convict(command, place, runs, cheats, node, step, grade, independent):
     """The cost of a verdict, by the referee's own account, and its rounds."""
     bare = place / "bare"
     bare.mkdir(parents=True)
-    shutil.copy(job / "program", bare)
+    shutil.copy(runs[1 - cheats] / "program", bare)
     file = settle(command, bare, place, runs)
     said = called(command, "verify", file, "--job", bare)
     assert re.search(rf"^where +step {step}, node {node.number} ", said, re.M), said
@@ -152,7 +152,7 @@ def disputes(command, job, place, faults=FAULTS):
         runs, own = [place / "honest", wrong], place / f"dispute{number}"
         cheats = number % 2
         costs[name] = convict(
-            command, job, own, runs[:: 1 if cheats else -1], cheats, node, step, grade, independent
+            command, own, runs[:: 1 if cheats else -1], cheats, node, step, grade, independent
         )
     return costs
 

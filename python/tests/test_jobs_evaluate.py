@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from capturing import Toy, toy  # noqa: F401
+from disputes import disputes
 from torch import nn
 
 import repops
@@ -191,3 +192,16 @@ def test_whose_weights_must_be_told_and_fit(tmp_path):
     root = made_root(tmp_path / "other")
     path = job_file(made, f"weights: {{run: other/run, root: {root}}}\n", task="evaluate")
     assert "the state to evaluate has no tensor 0.weight" in error("run", path)
+
+
+@needs_verde
+def test_a_score_that_is_claimed_wrongly_is_convicted(tmp_path):
+    made = classifier(tmp_path)  # noqa: F811
+    with made.job:
+        made.job.capture(made.step, made.model, made.optimizer)
+        made.digest = made.job.evaluate(score_of(made), X, Y, batch=10)
+    assert command("run", made.job.folder, "--out", tmp_path / "run").returncode == 0
+    path = job_file(made, f"weights: {{run: run, root: {made_root(tmp_path)}}}\n", task="evaluate")
+    first, last = ("first", lambda graph: graph[:1]), ("last", lambda graph: graph[-1:])
+    faults = [(name, "element", where, "wrong-output") for name, where in (first, last)]
+    assert len(disputes(VERDE, path, tmp_path, faults)) == 2
