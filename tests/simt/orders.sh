@@ -1,9 +1,9 @@
 #!/bin/sh
-# Every operator and function in 5 random schedules, on cards of several sizes: the CPU's bits. Each launch has an order of its own,
+# Every operator and function in 8 random schedules, on cards of several sizes: the CPU's bits. Each launch has an order of its own,
 # of blocks, warps and lanes, and every kernel that was compiled in is launched as many times, or more. The golden table runs once more.
 # Usage: orders.sh BUILD_DIR [SCHEDULES]
 . tests/simt/setup
-schedules=${2:-5}
+schedules=${2:-8}
 
 # Other cases in each; a third of them on one multiprocessor, a quarter each with the shared
 # memory of sm_75 and sm_86, where plans differ.
