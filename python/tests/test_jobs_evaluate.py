@@ -31,6 +31,16 @@ def classifier(folder):
     return made
 
 
+def trained(folder, batch):
+    """A classifier with a run and an evaluation."""
+    made = classifier(folder)
+    with made.job:
+        made.job.capture(made.step, made.model, made.optimizer)
+        made.digest = made.job.evaluate(score_of(made), X, Y, batch=batch)
+    assert command("run", made.job.folder, "--out", folder / "run").returncode == 0
+    return made
+
+
 def score_of(made):
     def score(x, y):
         logits = made.model(x)
@@ -163,11 +173,7 @@ def test_what_is_no_evaluation_is_refused(tmp_path):
 
 @needs_verde
 def test_whose_weights_must_be_told_and_fit(tmp_path):
-    made = classifier(tmp_path)  # noqa: F811
-    with made.job:
-        made.job.capture(made.step, made.model, made.optimizer)
-        made.digest = made.job.evaluate(score_of(made), X, Y, batch=5)
-    assert command("run", made.job.folder, "--out", tmp_path / "run").returncode == 0
+    made = trained(tmp_path, 5)
     root = made_root(tmp_path)
     own = f"weights: {{run: run, root: {root}}}\n"
 
@@ -196,12 +202,21 @@ def test_whose_weights_must_be_told_and_fit(tmp_path):
 
 @needs_verde
 def test_a_score_that_is_claimed_wrongly_is_convicted(tmp_path):
-    made = classifier(tmp_path)  # noqa: F811
-    with made.job:
-        made.job.capture(made.step, made.model, made.optimizer)
-        made.digest = made.job.evaluate(score_of(made), X, Y, batch=10)
-    assert command("run", made.job.folder, "--out", tmp_path / "run").returncode == 0
+    made = trained(tmp_path, 10)
     path = job_file(made, f"weights: {{run: run, root: {made_root(tmp_path)}}}\n", task="evaluate")
     first, last = ("first", lambda graph: graph[:1]), ("last", lambda graph: graph[-1:])
     faults = [(name, "element", where, "wrong-output") for name, where in (first, last)]
     assert len(disputes(VERDE, path, tmp_path, faults)) == 2
+
+
+@needs_verde
+def test_a_run_has_no_weights_that_are_left_out(tmp_path):
+    made = trained(tmp_path, 10)
+    path = job_file(made, f"weights: {{run: run, root: {made_root(tmp_path)}}}\n", task="evaluate")
+    assert command("run", path, "--out", tmp_path / "score").returncode == 0
+    for name in ("program", "data.json"):
+        content = (made.job.folder / "evaluate" / name).read_bytes()
+        (tmp_path / "score" / name).write_bytes(content)
+    for words in (["check"], ["serve", "--listen", "127.0.0.1:0"]):
+        told = command(words[0], tmp_path / "score", *words[1:])
+        assert told.returncode in (2, 6) and told.stderr, told

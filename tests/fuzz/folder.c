@@ -1,4 +1,4 @@
-/* What lies in a job's folder beside its program: data.json, or places.json, as the first byte
+/* The input is what lies in a job's folder beside its program: data.json, or places.json, as the first byte
  * says. */
 #include <string.h>
 

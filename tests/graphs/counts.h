@@ -1,4 +1,4 @@
-/* What was tried, for the table at the end. */
+/* These count what was tried, for the table at the end. */
 #ifndef TESTS_GRAPHS_COUNTS_H
 #define TESTS_GRAPHS_COUNTS_H
 

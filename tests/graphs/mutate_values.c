@@ -33,7 +33,7 @@ static int64_t other_number(site *s, int64_t was) {
     }
 }
 
-/* What another node of the same operator has. */
+/* The node gets what another node of the same operator has. */
 static bool take_attribute(site *s, uint32_t node, int attr) {
     const uint32_t count = s->graph->stored_count, first = dice_below(s->d, count);
     vd_node *n = &s->graph->stored[node];

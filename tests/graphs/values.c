@@ -55,7 +55,7 @@ static uint32_t number_of(style s, dice *d) {
     }
 }
 
-/* Of 16 bits: the upper ones of f32, or an exponent of f16 in the middle. */
+/* The number has 16 bits: the upper ones of f32, or an exponent of f16 in the middle. */
 static uint32_t half_of(int dtype, style s, dice *d) {
     const uint32_t bits = number_of(s, d);
     if (dtype == RO_BF16 || s == BITS)

@@ -245,7 +245,7 @@ static vd_status model_all(model *m) {
 
 /* ---- telling ---- */
 
-/* What a job that goes on from here calls `weights.root`. */
+/* Tells what a job that goes on from here calls `weights.root`. */
 static vd_hash state_of(const model *m) {
     vd_hash state = {{0}};
     if (vd_state_commit(&m->proof.program_hash, m->proof.step, m->proof.tensor,

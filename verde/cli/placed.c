@@ -286,12 +286,17 @@ static vd_status load_tensor(data_loading *l, uint32_t i, const json_t *item, vd
     return status;
 }
 
+/* Only in a job's own folder may a weight be left out, which the job then gives. */
+static bool is_in_files(const data_loading *l, uint32_t i) {
+    return !l->own || !vd_is_wanted(&l->loaded->program.data[i]);
+}
+
 static vd_status load_all(data_loading *l, const json_t *list, vd_err *err) {
     const vd_program *p = &l->loaded->program;
     vd_status status = VD_OK;
     uint32_t given = 0, at = 0;
     for (uint32_t i = 0; i < p->data_count; i++)
-        given += !vd_is_wanted(&p->data[i]);
+        given += is_in_files(l, i);
     if (json_array_size(list) != given)
         return vd_fail(err, VD_ERR_PEER, "%s/data.json: %zu data tensors, expected %u", l->dir,
                        json_array_size(list), given);
@@ -301,7 +306,7 @@ static vd_status load_all(data_loading *l, const json_t *list, vd_err *err) {
     for (uint32_t i = 0; i < p->data_count; i++)
         l->total += vd_shape_bytes(&p->data[i].tensor.shape);
     for (uint32_t i = 0; status == VD_OK && i < p->data_count; i++)
-        if (!vd_is_wanted(&p->data[i]))
+        if (is_in_files(l, i))
             status = load_tensor(l, i, json_array_get(list, at++), err);
     return status;
 }

@@ -184,7 +184,7 @@ static bool append(vd_graph *to, const vd_graph *from) {
     return true;
 }
 
-/* What `to` has as arrays replaces what `g` has of them. */
+/* The arrays of `to` replace those of `g`. */
 static void take_nodes(vd_graph *g, vd_graph *to) {
     free(g->stored);
     free(g->stored_edge);
