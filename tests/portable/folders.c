@@ -18,8 +18,8 @@ static vd_buf file_of(const char *folder, const char *name) {
     return bytes;
 }
 
-/* Returns what follows the next `"key": ` of data.json, which lists files in the order of the program's
- * data. */
+/* Returns what follows the next `"key": ` of data.json, which lists files in the order of the
+ * program's data. */
 static const char *member(const char **at, const char *key) {
     char wanted[32];
     snprintf(wanted, sizeof wanted, "\"%s\": ", key);
