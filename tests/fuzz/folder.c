@@ -1,5 +1,5 @@
-/* The input is what lies in a job's folder beside its program: data.json, or places.json, as the first byte
- * says. */
+/* The input is what lies in a job's folder beside its program: data.json, or places.json, as the
+ * first byte says. */
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
