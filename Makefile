@@ -22,6 +22,8 @@ BITS := -ffp-contract=off -fno-fast-math -fno-math-errno -fno-trapping-math
 BITS += $(if $(filter s390x,$(ARCH)),-fexcess-precision=fast)
 BASE := -std=c11 -g -fPIC -D_GNU_SOURCE -I. -Irepops/include $(WARN) $(BITS) $(SANITIZE) -pthread -MMD -MP \
         -DRO_SECTIONS $(if $(EXPERIMENTAL),-DRO_EXPERIMENTAL)
+# Only what the symbol maps name is for users; under sanitizers unit tests reach the rest in a shared library (tests/tests.mk).
+HIDDEN := $(if $(SANITIZE),,-fvisibility=hidden)
 # Before glibc 2.34, dlopen was in a library of its own. A make that this one starts has it all in LDFLAGS, if that is of the environment.
 LDFLAGS := $(LDFLAGS) $(if $(filter -ldl,$(LDFLAGS)),,$(SANITIZE) -pthread -ldl)
 
@@ -130,15 +132,15 @@ $(BUILD)/obj/repops/src/op.o: override CFLAGS += -DRO_INTERFACE=$(shell cat $(in
 $(BUILD)/obj/repops/src/%.o: repops/src/%.c $(FLAGS)
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
-	$(Q)$(CC) $(BASE) $(KERNEL_OPT) -fvisibility=hidden $(CFLAGS) -c $< -o $@
+	$(Q)$(CC) $(BASE) $(KERNEL_OPT) $(HIDDEN) $(CFLAGS) -c $< -o $@
 $(BUILD)/obj/repops/blas/%.o: repops/blas/%.c $(FLAGS)
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
-	$(Q)$(CC) $(BASE) $(OPT) -fvisibility=hidden $(CFLAGS) -c $< -o $@
+	$(Q)$(CC) $(BASE) $(OPT) $(HIDDEN) $(CFLAGS) -c $< -o $@
 $(BUILD)/obj/repops/ref/%.o: repops/ref/%.c $(FLAGS)
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
-	$(Q)$(CC) $(BASE) $(OPT) -fvisibility=hidden $(CFLAGS) -c $< -o $@
+	$(Q)$(CC) $(BASE) $(OPT) $(HIDDEN) $(CFLAGS) -c $< -o $@
 
 $(BUILD)/obj/repops/tools/%.o: repops/tools/%.c $(FLAGS)
 	@mkdir -p $(@D)
@@ -151,7 +153,7 @@ define isa_rule
 $(BUILD)/obj/repops/cpu/$(1)/%.o: repops/cpu/%.c $(FLAGS)
 	@mkdir -p $$(@D)
 	@echo "  CC      $$< ($(1))"
-	$$(Q)$$(CC) $$(BASE) -g1 $$(KERNEL_OPT) $$(ISA_$(1)) -DRO_ISA=$(1) -DRO_ISA_$(1)=1 -fvisibility=hidden $$(CFLAGS) -c $$< -o $$@
+	$$(Q)$$(CC) $$(BASE) -g1 $$(KERNEL_OPT) $$(ISA_$(1)) -DRO_ISA=$(1) -DRO_ISA_$(1)=1 $(HIDDEN) $$(CFLAGS) -c $$< -o $$@
 endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 # Instructions that the file asks the machine for before it runs them.
@@ -165,7 +167,7 @@ define free_rule
 $(BUILD)/obj/repops/free/$(1)_$(2)/%.o: repops/free/%.c $(FLAGS)
 	@mkdir -p $$(@D)
 	@echo "  CC      $$< ($(1), $(2))"
-	$$(Q)$$(CC) $$(BASE) -g1 $$(KERNEL_OPT) $$(ISA_$(1)) -DRO_ISA=$(1) -DRO_ISA_$(1)=1 -DRO_REAL=$(2) -DRO_IS_$(2)=1 -fvisibility=hidden \
+	$$(Q)$$(CC) $$(BASE) -g1 $$(KERNEL_OPT) $$(ISA_$(1)) -DRO_ISA=$(1) -DRO_ISA_$(1)=1 -DRO_REAL=$(2) -DRO_IS_$(2)=1 $(HIDDEN) \
 	  $$(CFLAGS) -c $$< -o $$@
 endef
 $(foreach isa,$(ISAS),$(foreach real,f32 f64,$(eval $(call free_rule,$(isa),$(real)))))

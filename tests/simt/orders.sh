@@ -27,7 +27,8 @@ some 132 227 8 conv_units
 some 4 64 48 few_attention
 some 4 227 48 linear
 "$simt/cases" --seeds 100 --first $((100 * seed)) --most 20000 cast || echo "FAILED: cast, schedule $seed"
-"$simt/cases" --seeds 24 --first $((24 * seed)) --most 20000 transpose slice pad gather concat_axis split_heads join_heads \
+"$simt/cases" --seeds 48 --first $((48 * seed)) --most 20000 transpose || echo "FAILED: transpose, schedule $seed"
+"$simt/cases" --seeds 24 --first $((24 * seed)) --most 20000 slice pad gather concat_axis split_heads join_heads \
     expand repeat_heads where put_rows read_batch ||
     echo "FAILED: movement, schedule $seed"
 "$simt/cases" --seeds 12 --first $((12 * seed)) --most 20000 reduce_sum reduce_max reduce_dot reduce_sqdev reduce_expsum \
@@ -49,7 +50,12 @@ esac
 # Counts the launches of the schedules alone. A line has the type of a launch, which names the kernel.
 cat "$temp"/launches.* | awk '{ n = $1; sub(/^[0-9]+ /, ""); sum[$0] += n } END { for (k in sum) print sum[k], k }' > "$temp/sums"
 seldom=$(awk -v least="$schedules" '$1 < least' "$temp/sums" | sort -n | sed 's/static .* \[with Body = /times: /')
-[ -s "$temp/sums" ] && [ -z "$seldom" ] || { echo "$seldom"; fail "$(echo "$seldom" | grep -c .) kernels were launched fewer than $schedules times"; }
+# A schedule that failed launched little, and has said why.
+if [ $bad -eq 0 ] && [ -n "$seldom" ]; then
+    echo "$seldom"
+    fail "$(echo "$seldom" | grep -c .) kernels were launched fewer than $schedules times"
+fi
+[ -s "$temp/sums" ] || fail "no launch was counted"
 least=$(sort -n "$temp/sums" | sed 's/ .*//;q')
 [ $bad -eq 0 ] && echo "$cases cases in $schedules schedules have the CPU's bits, $free of free operators lie within their bounds, all $(wc -l < "$temp/sums") kernels ran in $least or more orders; $golden"
 exit $bad
