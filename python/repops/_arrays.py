@@ -21,6 +21,7 @@ _NUMPY = {
     "u16": np.dtype("uint16"),
     "bf16": bfloat16,
     "f16": np.dtype("float16"),
+    "i8": np.dtype("int8"),
 }
 MAX_DTYPES = 16
 

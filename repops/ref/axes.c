@@ -93,21 +93,32 @@ static int64_t integer_of(float x, int64_t least, int64_t most) {
     return x >= (float)most ? most : (int64_t)x;
 }
 
-static uint32_t integer_cast(int64_t number, int64_t least, int64_t most) {
-    return (uint32_t)(number < least ? least : number > most ? most : number);
+static int64_t cut_off(int64_t number, int64_t least, int64_t most) {
+    return number < least ? least : number > most ? most : number;
+}
+
+/* An element of a type of integers. No other operator reads i8 as a number, so this alone extends
+ * its sign: an element that is loaded or stored is its bits behind zeros. */
+static int32_t integer_at(int dtype, uint32_t bits) {
+    return dtype == RO_I8 ? (int8_t)bits : (int32_t)bits;
+}
+
+static uint32_t integer_bits(int dtype, int64_t number) {
+    return dtype == RO_I8 ? (uint8_t)number : (uint32_t)number;
 }
 
 /* An element as an f32 number; integers are rounded to nearest even. */
 static float number_of(int dtype, uint32_t bits) {
-    if (dtype == RO_I32)
-        return (float)(int32_t)bits;
-    return ro_nan_of(dtype) != 0 ? ro_number_of(dtype, bits) : (float)bits;
+    return ro_nan_of(dtype) != 0 ? ro_number_of(dtype, bits) : (float)integer_at(dtype, bits);
 }
 
 static uint32_t cast(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     static const struct {
         int64_t least, most;
-    } range[] = {[RO_I32] = {INT32_MIN, INT32_MAX}, [RO_U8] = {0, 255}, [RO_U16] = {0, 65535}};
+    } range[] = {[RO_I32] = {INT32_MIN, INT32_MAX},
+                 [RO_U8] = {0, UINT8_MAX},
+                 [RO_U16] = {0, UINT16_MAX},
+                 [RO_I8] = {INT8_MIN, INT8_MAX}};
     const int from = call->input[0].dtype, to = (int)call->attr[RO_CAST_DTYPE];
     const uint32_t bits = load(in, 0, e);
     const float number = number_of(from, bits);
@@ -120,10 +131,9 @@ static uint32_t cast(const ro_call *call, int64_t e, const ro_acc *acc, const ro
     case RO_F16: return ro_to_f16(number);
     default: break;
     }
-    if (ro_nan_of(from) != 0)
-        return (uint32_t)integer_of(number, range[to].least, range[to].most);
-    return integer_cast(from == RO_I32 ? (int32_t)bits : (int64_t)bits, range[to].least,
-                        range[to].most);
+    const int64_t least = range[to].least, most = range[to].most;
+    return integer_bits(to, ro_nan_of(from) != 0 ? integer_of(number, least, most)
+                                                 : cut_off(integer_at(from, bits), least, most));
 }
 RO_REFERENCE(cast, .finish = cast)
 

@@ -15,11 +15,17 @@ static uint32_t iota(const ro_call *call, int64_t e, const ro_acc *acc, const ro
 }
 RO_REFERENCE(iota, .finish = iota)
 
+/* The block of element e. Operators without an input draw the same in each step. */
+static void draw_words(const ro_call *call, int64_t e, const ro_access *in, uint32_t word[4]) {
+    ro_philox_block((uint64_t)call->attr[RO_RANDOM_SEED], (uint64_t)e / 4,
+                    call->input_count > 0 ? load(in, 0, 0) : 0,
+                    (uint32_t)call->attr[RO_RANDOM_STREAM], word);
+}
+
 static uint32_t normal(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     uint32_t word[4];
-    (void)acc, (void)in;
-    ro_philox_block((uint64_t)call->attr[RO_NORMAL_SEED], (uint64_t)e / 4, 0,
-                    (uint32_t)call->attr[RO_NORMAL_STREAM], word);
+    (void)acc;
+    draw_words(call, e, in, word);
     uint32_t p = word[e & 2], turn = word[(e & 2) + 1] >> 8;
     float u = (float)((p >> 8) + 1) * 0x1p-24f;
     float radius = ro_sqrt(-2.0f * ro_log(u));
@@ -27,17 +33,18 @@ static uint32_t normal(const ro_call *call, int64_t e, const ro_acc *acc, const 
     return result(ro_fma(attrf(call, RO_NORMAL_STD), z, attrf(call, RO_NORMAL_MEAN)));
 }
 RO_REFERENCE(normal, .finish = normal)
+RO_REFERENCE(normal_at, .finish = normal)
 
 static uint32_t uniform(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     uint32_t word[4];
-    (void)acc, (void)in;
-    ro_philox_block((uint64_t)call->attr[RO_UNIFORM_SEED], (uint64_t)e / 4, 0,
-                    (uint32_t)call->attr[RO_UNIFORM_STREAM], word);
+    (void)acc;
+    draw_words(call, e, in, word);
     float u = (float)(word[e % 4] >> 8) * 0x1p-24f, low = attrf(call, RO_UNIFORM_LOW),
           high = attrf(call, RO_UNIFORM_HIGH);
     return result(ro_fma(high - low, u, low));
 }
 RO_REFERENCE(uniform, .finish = uniform)
+RO_REFERENCE(uniform_at, .finish = uniform)
 
 static uint32_t permutation(const ro_call *call, int64_t e, const ro_acc *acc,
                             const ro_access *in) {

@@ -77,7 +77,8 @@ int64_t ro_ref_finish_loads(const ro_call *call) {
 uint32_t ro_ref_load_memory(void *ro_ref_memory_ptr, int input, int64_t index) {
     const ro_ref_memory *memory = ro_ref_memory_ptr;
     switch (memory->call->input[input].dtype) {
-    case RO_U8: return ((const uint8_t *)memory->data[input])[index];
+    case RO_U8:
+    case RO_I8: return ((const uint8_t *)memory->data[input])[index];
     case RO_U16:
     case RO_BF16:
     case RO_F16: return ((const uint16_t *)memory->data[input])[index];

@@ -1,5 +1,6 @@
 /* Valid calls of what rearranges elements along axes. SPEC.md sections 5 and 13. */
 #include "repops/src/infer.h"
+#include "repops/op_along.h"
 #include "repops/op_attention.h"
 #include "repops/op_movement.h"
 #include "repops/op_reduce.h"
@@ -129,7 +130,7 @@ ro_status ro_check_put_rows(ro_check *c) {
 }
 
 ro_status ro_check_cast(ro_check *c) {
-    TRY(ro_want_range(c, RO_CAST_DTYPE, RO_F32, RO_F16));
+    TRY(ro_want_range(c, RO_CAST_DTYPE, RO_F32, RO_I8));
     c->want = c->in[0];
     c->want.dtype = (int32_t)c->call->attr[RO_CAST_DTYPE];
     return RO_OK;
@@ -238,5 +239,75 @@ ro_status ro_check_max_grad(ro_check *c) {
     like.dtype = RO_I32;
     if (!ro_shape_equal(&c->in[0], &like))
         return ro_refuse(c, "input 0 must be i32 with the shape of input 1");
+    return RO_OK;
+}
+
+/* ---- places along an axis, order and running totals ---- */
+
+/* Input i has the dimensions of x but along the axis. */
+static ro_status want_lines(ro_check *c, int i) {
+    ro_shape like = c->in[0];
+    const int64_t axis = c->call->attr[RO_ALONG_AXIS];
+    like.dtype = c->in[i].dtype;
+    if (c->in[i].ndim == like.ndim)
+        like.dim[axis] = c->in[i].dim[axis];
+    if (!ro_shape_equal(&like, &c->in[i]))
+        return ro_refuse(c, "input %d must have the dimensions of input 0 but along the axis", i);
+    if (like.dim[axis] > INT64_C(1) << 31)
+        return ro_refuse(c, "at most 2^31 elements along the axis");
+    return RO_OK;
+}
+
+static ro_status want_i32(ro_check *c, int i) {
+    return c->in[i].dtype == RO_I32 ? RO_OK : ro_want_type(c, i, RO_F32);
+}
+
+ro_status ro_check_take_along(ro_check *c) {
+    TRY(want_axis(c));
+    TRY(ro_want_type(c, 1, RO_I32));
+    TRY(want_lines(c, 1));
+    c->want = c->in[1];
+    c->want.dtype = c->in[0].dtype;
+    return RO_OK;
+}
+
+ro_status ro_check_put_along(ro_check *c) {
+    TRY(want_axis(c));
+    TRY(ro_want_range(c, RO_PUT_ALONG_KIND, RO_PUT_LAST, RO_PUT_MIN));
+    TRY(want_i32(c, 0));
+    TRY(ro_want_type(c, 1, RO_I32));
+    TRY(ro_want_type(c, 2, c->in[0].dtype));
+    TRY(want_lines(c, 1));
+    TRY(want_lines(c, 2));
+    if (c->in[1].dim[c->call->attr[RO_ALONG_AXIS]] != c->in[2].dim[c->call->attr[RO_ALONG_AXIS]])
+        return ro_refuse(c, "inputs 1 and 2 must have the same dimensions");
+    c->want = c->in[0];
+    return RO_OK;
+}
+
+static ro_status check_lines(ro_check *c) {
+    TRY(want_axis(c));
+    TRY(want_i32(c, 0));
+    c->want = c->in[0];
+    return want_lines(c, 0);
+}
+
+ro_status ro_check_argsort(ro_check *c) {
+    TRY(ro_want_range(c, RO_ARGSORT_DESCENDING, 0, 1));
+    TRY(check_lines(c));
+    c->want.dtype = RO_I32;
+    return RO_OK;
+}
+
+ro_status ro_check_running(ro_check *c) {
+    TRY(ro_want_range(c, RO_RUNNING_KIND, RO_RUNNING_SUM,
+                      c->in[0].dtype == RO_I32 ? RO_RUNNING_PRODUCT : RO_RUNNING_LOG_SUM));
+    return check_lines(c);
+}
+
+ro_status ro_check_isum(ro_check *c) {
+    TRY(ro_want_type(c, 0, RO_I32));
+    TRY(check_lines(c));
+    c->want.dim[c->call->attr[RO_ISUM_AXIS]] = 1;
     return RO_OK;
 }

@@ -2,6 +2,7 @@
 #include "repops/src/infer.h"
 #include "repops/op_elementwise.h"
 #include "repops/op_movement.h"
+#include "repops/op_number.h"
 
 /* ---- sources and movement ---- */
 
@@ -15,6 +16,11 @@ ro_status ro_check_fill(ro_check *c) {
 ro_status ro_check_normal(ro_check *c) {
     TRY(ro_want_range(c, RO_RANDOM_STREAM, 0, UINT32_MAX));
     return ro_declared(c, RO_F32);
+}
+
+ro_status ro_check_normal_at(ro_check *c) {
+    TRY(ro_want_scalar_step(c, 0));
+    return ro_check_normal(c);
 }
 
 ro_status ro_check_iota(ro_check *c) {
@@ -169,6 +175,16 @@ ro_status ro_check_iadd(ro_check *c) {
     TRY(ro_want_type(c, 1, RO_I32));
     c->want = c->in[0];
     return ro_want_repeats(c);
+}
+
+ro_status ro_check_integer(ro_check *c) {
+    TRY(ro_want_range(c, RO_INTEGER_KIND, RO_PRODUCT, RO_LARGER));
+    return ro_check_iadd(c);
+}
+
+ro_status ro_check_round(ro_check *c) {
+    TRY(ro_want_range(c, RO_ROUND_KIND, RO_DOWN, RO_TOWARD_ZERO));
+    return ro_all_f32(c);
 }
 
 ro_status ro_check_dropout(ro_check *c) {

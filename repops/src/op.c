@@ -20,6 +20,7 @@ enum { FOLLOWS = 0, DECLARED = 1 };
 #define NO_SOURCE     "it reads no value that is learned"
 #define NO_INTEGER    "its result, or what it reads, is an integer"
 #define NO_GENERATION "it is of models that are not trained"
+#define NO_COMPOSED   "its gradient is several nodes, which whoever differentiates it emits"
 #define NO_BACKWARD   "it is part of a gradient"
 #define NO_OPTIMIZER  "it is part of an update"
 
@@ -95,7 +96,8 @@ size_t ro_dtype_size(int dtype) {
     case RO_U16:
     case RO_BF16:
     case RO_F16: return 2;
-    case RO_U8: return 1;
+    case RO_U8:
+    case RO_I8: return 1;
     default: return 0;
     }
 }
@@ -108,6 +110,7 @@ const char *ro_dtype_name(int dtype) {
     case RO_U8: return "u8";
     case RO_BF16: return "bf16";
     case RO_F16: return "f16";
+    case RO_I8: return "i8";
     default: return "?";
     }
 }

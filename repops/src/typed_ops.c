@@ -1373,4 +1373,197 @@ ro_status ro_op_draw(ro_ctx *ctx, const ro_tensor *q, const ro_tensor *words, ro
     return ro_typed_call(ctx, RO_OP_DRAW, 2, in, NULL, out);
 }
 
+ro_status ro_op_integer(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b,
+        const ro_op_integer_attrs *attrs, ro_tensor *out) {
+    if (!attrs)
+        return ro_missing(ctx, "integer", "attrs");
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->kind,
+    };
+    const ro_tensor *const in[] = {a, b};
+    return ro_typed_call(ctx, RO_OP_INTEGER, 2, in, attr, out);
+}
+
+ro_status ro_op_round(ro_ctx *ctx, const ro_tensor *x, const ro_op_round_attrs *attrs,
+        ro_tensor *out) {
+    if (!attrs)
+        return ro_missing(ctx, "round", "attrs");
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->kind,
+    };
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_ROUND, 1, in, attr, out);
+}
+
+ro_status ro_op_sin(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out) {
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_SIN, 1, in, NULL, out);
+}
+
+ro_status ro_op_cos(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out) {
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_COS, 1, in, NULL, out);
+}
+
+ro_status ro_op_tan(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out) {
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_TAN, 1, in, NULL, out);
+}
+
+ro_status ro_op_asin(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out) {
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_ASIN, 1, in, NULL, out);
+}
+
+ro_status ro_op_acos(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out) {
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_ACOS, 1, in, NULL, out);
+}
+
+ro_status ro_op_atan(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out) {
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_ATAN, 1, in, NULL, out);
+}
+
+ro_status ro_op_sinh(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out) {
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_SINH, 1, in, NULL, out);
+}
+
+ro_status ro_op_cosh(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out) {
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_COSH, 1, in, NULL, out);
+}
+
+ro_status ro_op_asinh(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out) {
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_ASINH, 1, in, NULL, out);
+}
+
+ro_status ro_op_acosh(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out) {
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_ACOSH, 1, in, NULL, out);
+}
+
+ro_status ro_op_atanh(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out) {
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_ATANH, 1, in, NULL, out);
+}
+
+ro_status ro_op_log1p(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out) {
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_LOG1P, 1, in, NULL, out);
+}
+
+ro_status ro_op_expm1(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out) {
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_EXPM1, 1, in, NULL, out);
+}
+
+ro_status ro_op_log2(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out) {
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_LOG2, 1, in, NULL, out);
+}
+
+ro_status ro_op_exp2(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out) {
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_EXP2, 1, in, NULL, out);
+}
+
+ro_status ro_op_atan2(ro_ctx *ctx, const ro_tensor *y, const ro_tensor *x, ro_tensor *out) {
+    const ro_tensor *const in[] = {y, x};
+    return ro_typed_call(ctx, RO_OP_ATAN2, 2, in, NULL, out);
+}
+
+ro_status ro_op_pow(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *y, ro_tensor *out) {
+    const ro_tensor *const in[] = {x, y};
+    return ro_typed_call(ctx, RO_OP_POW, 2, in, NULL, out);
+}
+
+ro_status ro_op_normal_at(ro_ctx *ctx, const ro_tensor *step, const ro_op_normal_at_attrs *attrs,
+        ro_tensor *out) {
+    if (!attrs)
+        return ro_missing(ctx, "normal_at", "attrs");
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->seed,
+        attrs->stream,
+        ro_attr_f32(attrs->mean),
+        ro_attr_f32(attrs->std),
+    };
+    const ro_tensor *const in[] = {step};
+    return ro_typed_call(ctx, RO_OP_NORMAL_AT, 1, in, attr, out);
+}
+
+ro_status ro_op_uniform_at(ro_ctx *ctx, const ro_tensor *step,
+        const ro_op_uniform_at_attrs *attrs, ro_tensor *out) {
+    if (!attrs)
+        return ro_missing(ctx, "uniform_at", "attrs");
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->seed,
+        attrs->stream,
+        ro_attr_f32(attrs->low),
+        ro_attr_f32(attrs->high),
+    };
+    const ro_tensor *const in[] = {step};
+    return ro_typed_call(ctx, RO_OP_UNIFORM_AT, 1, in, attr, out);
+}
+
+ro_status ro_op_take_along(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *ids,
+        const ro_op_take_along_attrs *attrs, ro_tensor *out) {
+    if (!attrs)
+        return ro_missing(ctx, "take_along", "attrs");
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->axis,
+    };
+    const ro_tensor *const in[] = {x, ids};
+    return ro_typed_call(ctx, RO_OP_TAKE_ALONG, 2, in, attr, out);
+}
+
+ro_status ro_op_put_along(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *ids,
+        const ro_tensor *rows, const ro_op_put_along_attrs *attrs, ro_tensor *out) {
+    if (!attrs)
+        return ro_missing(ctx, "put_along", "attrs");
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->axis,
+        attrs->kind,
+    };
+    const ro_tensor *const in[] = {x, ids, rows};
+    return ro_typed_call(ctx, RO_OP_PUT_ALONG, 3, in, attr, out);
+}
+
+ro_status ro_op_argsort(ro_ctx *ctx, const ro_tensor *x, const ro_op_argsort_attrs *attrs,
+        ro_tensor *out) {
+    if (!attrs)
+        return ro_missing(ctx, "argsort", "attrs");
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->axis,
+        attrs->descending,
+    };
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_ARGSORT, 1, in, attr, out);
+}
+
+ro_status ro_op_running(ro_ctx *ctx, const ro_tensor *x, const ro_op_running_attrs *attrs,
+        ro_tensor *out) {
+    if (!attrs)
+        return ro_missing(ctx, "running", "attrs");
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->axis,
+        attrs->kind,
+    };
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_RUNNING, 1, in, attr, out);
+}
+
+ro_status ro_op_isum(ro_ctx *ctx, const ro_tensor *x, const ro_op_isum_attrs *attrs,
+        ro_tensor *out) {
+    if (!attrs)
+        return ro_missing(ctx, "isum", "attrs");
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->axis,
+    };
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_ISUM, 1, in, attr, out);
+}
+
 /* clang-format on */

@@ -94,7 +94,8 @@ static inline int case_fill(op_case *c, uint64_t seed, data_class class) {
             switch (c->in[t].dtype) {
             case RO_F32: ((uint32_t *)c->data[t])[i] = case_f32(h, class); break;
             case RO_I32: ((uint32_t *)c->data[t])[i] = case_i32(h, c->ids); break;
-            case RO_U8: ((uint8_t *)c->data[t])[i] = (uint8_t)h; break;
+            case RO_U8:
+            case RO_I8: ((uint8_t *)c->data[t])[i] = (uint8_t)h; break;
             case RO_BF16:
             case RO_F16: ((uint16_t *)c->data[t])[i] = case_half(h, class, c->in[t].dtype); break;
             default: ((uint16_t *)c->data[t])[i] = (uint16_t)h; break;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Twelve captured models, each with every kind of fault that it can have: the liar is convicted, tests/independent decides the same, and
 # the referee takes little memory and traffic. PYTHON: one that has what it needs (pip install torch torchvision transformers peft pytest).
-# The table is in build/tests/disputes.md; `cp` it into bench/results/cpu to keep it.
+# Then each operator that came for captured models. The tables are build/tests/disputes*.md; `cp` them into bench/results/cpu to keep them.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
@@ -12,3 +12,4 @@ top=$(pwd)
 case $build in /*) ;; *) build=$top/$build ;; esac
 export VERDE="$build/bin/verde" REPOPS_LIBRARY="$build/lib/librepops.so.1" PYTHONPATH="$top/python" PYTHONDONTWRITEBYTECODE=1
 "$python" python/tests/disputes.py "$build/tests/disputes" --table "$build/tests/disputes.md"
+"$python" python/tests/disputes_operators.py "$build/tests/disputes_operators" --table "$build/tests/disputes_operators.md"

@@ -3,7 +3,7 @@
 from math import prod
 from struct import pack
 
-from definitions import BF16, F, F16, I32, SIZES, U8, U16, ceil_div
+from definitions import BF16, F, F16, I8, I32, SIZES, U8, U16, ceil_div
 
 SPECIAL = [0, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345, 1, 0x80000001, 0x7f7fffff, 0x3f800000]
 
@@ -52,7 +52,7 @@ class Maker:
         return self.f(*dims) if dtype == F else self.halves(dtype, *dims)
 
     def any(self, *dims):
-        dtype = self.chance.choice([F, I32, U8, U16, BF16, F16])
+        dtype = self.chance.choice([F, I32, U8, U16, BF16, F16, I8])
         return self.f(*dims) if dtype == F else self.integers(dtype, *dims)
 
     def number(self):
@@ -85,6 +85,43 @@ def stream(m):
 def pair(m):
     dims = m.dims()
     return {}, [m.f(*dims), m.repeated(dims)], None
+
+
+def drawn_at(*numbers):
+    def make(m):
+        return {**stream(m), **{name: m.number() for name in numbers}}, [m.integers(I32, 1)], (F, m.dims())
+    return make
+
+
+def line(m, **attributes):
+    """A tensor of numbers or integers, sometimes of several steps along the axis; kind 2 is of numbers alone."""
+    dims = list(m.dims())
+    axis = m.chance.randrange(len(dims))
+    if m.chance.random() < 0.3:
+        dims[axis] = m.chance.choice([255, 256, 257, 600])
+        dims = [length if d == axis else min(length, 2) for d, length in enumerate(dims)]
+    number = attributes.get("kind") == 2 or m.chance.random() < 0.5
+    x = m.f(*dims) if number else m.ids(5, *dims) if m.chance.random() < 0.5 else m.integers(I32, *dims)
+    return {"axis": axis, **attributes}, [x], None
+
+
+def lines(m, inputs):
+    """Of take_along, and of put_along with one more input."""
+    attributes, [x], _ = line(m)
+    dims = list(x[0][1])
+    length = dims[attributes["axis"]]
+    dims[attributes["axis"]] = m.chance.choice([1, 2, 5, 70])
+    if inputs == 1:
+        return attributes, [x, m.ids(length, *dims)], None
+    rows = m.f(*dims) if x[0][0] == F else m.integers(I32, *dims)
+    return {**attributes, "kind": m.chance.randrange(5)}, [x, m.ids(length, *dims), rows], None
+
+
+def integer(m):
+    _, inputs, _ = pair(m)
+    draw = m.integers if m.chance.random() < 0.5 else m.ids
+    first = I32 if draw == m.integers else 40
+    return {"kind": m.chance.randrange(12)}, [draw(first, *shape[1]) for shape, _ in inputs], None
 
 
 def compare(m):
@@ -151,7 +188,7 @@ def join_heads(m):
 
 
 def cast(m):
-    return {"dtype": m.chance.randrange(1, 7)}, [m.any(*m.dims())], None
+    return {"dtype": m.chance.randrange(1, 8)}, [m.any(*m.dims())], None
 
 
 def repeat_heads(m):
@@ -507,6 +544,12 @@ def random_words(m):
 
 CASES.update({
     "iadd": lambda m: (lambda pair: ({}, [m.integers(I32, *s[1]) for s, _ in pair[1]], None))(pair(m)),
+    "integer": integer, "round": lambda m: ({"kind": m.chance.randrange(4)}, [m.f(*m.dims())], None),
+    "normal_at": drawn_at("mean", "std"), "uniform_at": drawn_at("low", "high"),
+    "take_along": lambda m: lines(m, 1), "put_along": lambda m: lines(m, 2),
+    "argsort": lambda m: line(m, descending=m.chance.randrange(2)),
+    "running": lambda m: line(m, kind=m.chance.randrange(3)),
+    "isum": lambda m: (lambda case: (case[0], [m.integers(I32, *case[1][0][0][1])], None))(line(m)),
     "put_rows": put_rows, "attn_max_at": placed("max"), "attn_exp_at": placed("exp"), "attn_av_at": placed("av"),
     "keep_top": drawn("cut"), "random_words": random_words, "draw": drawn("words"),
     "top_k": drawn(k=lambda m, count: m.chance.choice([1, 2, count // 2 + 1, count, count + 1])),

@@ -7,8 +7,8 @@ from binary32 import F32, MASK32
 from notes import need
 from trees import SIZES
 
-F, I32, U8, U16, BF16, F16 = 1, 2, 3, 4, 5, 6
-TYPE_NAMES = {"f32": F, "i32": I32, "u8": U8, "u16": U16, "bf16": BF16, "f16": F16}
+F, I32, U8, U16, BF16, F16, I8 = 1, 2, 3, 4, 5, 6, 7
+TYPE_NAMES = {"f32": F, "i32": I32, "u8": U8, "u16": U16, "bf16": BF16, "f16": F16, "i8": I8}
 FRACTIONS = {BF16: 7, F16: 10}  # bits of a fraction
 NANS = {F: 0x7fc00000, BF16: 0x7fc0, F16: 0x7e00}  # canonical ones
 OPERATORS = {}

@@ -14,7 +14,7 @@ from program import Program
 from trees import PIECE, root_of, root_of_path, state_commitment, tensor_commitment
 from verify import decide
 
-TYPES = {"F32": (1, 4), "I32": (2, 4), "U8": (3, 1), "U16": (4, 2)}
+TYPES = {"F32": (1, 4), "I32": (2, 4), "U8": (3, 1), "U16": (4, 2), "I8": (7, 1)}
 
 
 def tensors(data):

@@ -5,7 +5,7 @@ from math import prod
 
 import binary32 as b
 from binary32 import F32, MASK32, NAN, ZERO, canon, fma, of_int
-from definitions import (BF16, F, FRACTIONS, I32, NANS, SIZES, U8, U16, Operator, ceil_div, has_stream, numel, permute, place,
+from definitions import (BF16, F, FRACTIONS, I8, I32, NANS, SIZES, U8, U16, Operator, ceil_div, has_stream, numel, permute, place,
                          places, stands_for, stream_words)
 
 I32_MIN, I32_MAX = -2**31, 2**31 - 1
@@ -19,8 +19,13 @@ def one_row(n):
     return n.shape[0] == I32 and len(n.dims) == 1 and n.dims[0] <= 2**31 or None
 
 
+def drawn(n, e, x):
+    """Operators without an input draw the same in each step."""
+    return stream_words(n, e, x(0, 0) if n.inputs else 0)
+
+
 def normal(n, e, x):
-    words = stream_words(n, e)
+    words = drawn(n, e, x)
     p, q = words[:2] if e % 4 < 2 else words[2:]
     u = of_int((p >> 8) + 1) * b.f("0x1p-24")
     rad = b.sqrt(b.f("-2") * b.log(u))
@@ -29,7 +34,7 @@ def normal(n, e, x):
 
 
 def uniform(n, e, x):
-    u = of_int(stream_words(n, e)[e % 4] >> 8) * b.f("0x1p-24")
+    u = of_int(drawn(n, e, x)[e % 4] >> 8) * b.f("0x1p-24")
     return fma(n.number("high") - n.number("low"), u, n.number("low"))
 
 
@@ -216,7 +221,7 @@ def concat(n, e, x):
 Operator(8, "concat(x ...)", lambda n: (F, (sum(numel(s[1]) for s in n.shapes),)) if len(n.shapes) <= 1024 else None,
          concat)
 
-RANGES = {I32: (I32_MIN, I32_MAX), U8: (0, 255), U16: (0, 65535)}
+RANGES = {I32: (I32_MIN, I32_MAX), U8: (0, 255), U16: (0, 65535), I8: (-128, 127)}
 
 
 def cast(n, e, x):

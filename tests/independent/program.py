@@ -2,11 +2,14 @@
 
 from struct import calcsize, pack, unpack_from
 
-import elementwise  # noqa: F401: it fills the table of operators
+import along  # noqa: F401: it fills the table of operators
+import elementwise  # noqa: F401
 import images  # noqa: F401
 import movement  # noqa: F401
 import sampling  # noqa: F401
 import sums  # noqa: F401
+import whole  # noqa: F401
+import wide  # noqa: F401
 from definitions import OPERATORS, Node
 from notes import NotJudged, need, need_known, tagged
 from trees import SIZES, elements
@@ -16,7 +19,7 @@ ADD = next(o for o in OPERATORS.values() if o.name == "add")
 EXPERIMENTAL = 61440  # operators from this number on
 EXPERIMENTAL_TYPE = 128  # element types
 NUMBER = (2, (1,))
-INTEGERS = {2: (-2**31, 2**31 - 1), 3: (0, 255), 4: (0, 65535)}  # by element type
+INTEGERS = {2: (-2**31, 2**31 - 1), 3: (0, 255), 4: (0, 65535), 7: (-128, 127)}  # by element type
 
 
 class Reader:

@@ -3,7 +3,7 @@
 from binary32 import F32
 from collection import Collection
 from notes import from_base64, from_hex, tagged
-from trees import (PIECE, SIZES, frontier, join, record, root_of_path, state_commitment, step_number,
+from trees import (PIECE, SIGNED, SIZES, frontier, join, record, root_of_path, state_commitment, step_number,
                    tensor_bytes, tensor_commitment, tensor_leaves)
 
 DEPTH = 4
@@ -359,8 +359,7 @@ class Hearing:
                 if (i, leaf) not in known:
                     missing.add((i, leaf))
                 data = known.get((i, leaf), bytes(PIECE))[at:at + size]
-                return F32(int.from_bytes(data, "little")) if shape[0] == 1 else int.from_bytes(
-                    data, "little", signed=shape[0] == 2)
+                return element_of(shape[0], data)
             result = compute(x)
             if not missing:
                 return result
@@ -396,6 +395,12 @@ class Hearing:
 
 def words(data):
     return [int.from_bytes(data[i:i + 4], "little") for i in range(0, len(data), 4)]
+
+
+def element_of(dtype, data):
+    """What an operator reads: a number of f32, an integer of i32 or i8, or bits."""
+    word = int.from_bytes(data, "little", signed=dtype in SIGNED)
+    return F32(word) if dtype == 1 else word
 
 
 def word_of(node, value):

@@ -26,7 +26,7 @@ from definitions import OPERATORS, Node
 from forge import alike, both_codes, sealed, sign_verdict
 from notes import canonical, tagged
 from program import Program
-from referee import Dispute, word_of
+from referee import Dispute, element_of, word_of
 from trees import (PIECE, SIZES, elements, frontier, root_of, state_commitment, step_number, tensor_bytes,
                    tensor_commitment)
 
@@ -103,9 +103,7 @@ class Case:
         shape, content = self.inputs[i]
         content = pack("<i", STEP) if content is None else content
         size = SIZES[shape[0]]
-        word = content[e * size:(e + 1) * size]
-        return F32(int.from_bytes(word, "little")) if shape[0] == 1 else int.from_bytes(word, "little",
-                                                                                        signed=shape[0] == 2)
+        return element_of(shape[0], content[e * size:(e + 1) * size])
 
     def states(self, e):
         """What the parts of element e leave."""

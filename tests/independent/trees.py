@@ -6,7 +6,8 @@ from struct import pack
 from notes import tagged
 
 PIECE = 1024
-SIZES = {1: 4, 2: 4, 3: 1, 4: 2, 5: 2, 6: 2}
+SIZES = {1: 4, 2: 4, 3: 1, 4: 2, 5: 2, 6: 2, 7: 1}
+SIGNED = (2, 7)  # element types of integers with a sign
 
 
 def leaf_hash(data):

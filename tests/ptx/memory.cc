@@ -65,27 +65,33 @@ static bool holds(const range &r, uint64_t at, int bytes) {
     return at >= r.from && at < r.to && (uint64_t)bytes <= r.to - at;
 }
 
-/* Parameters and constants are few, and their addresses are the emulator's own. */
-static range find_constant(const kernel &k, uint64_t at, bool parameters, bool constants) {
-    const range r = extent_of(k.parameter_memory, k.parameter_size);
-    if (parameters && holds(r, at, 1))
-        return r;
-    for (const auto &[name, words] : k.home->constants) {
-        const range c = extent_of(words, words.size() * sizeof(uint32_t));
-        if (constants && holds(c, at, 1))
-            return c;
+using tables = std::map<std::string, std::vector<uint32_t>>;
+
+static range find_table(const tables &all, uint64_t at) {
+    for (const auto &[name, words] : all) {
+        const range r = extent_of(words, words.size() * sizeof(uint32_t));
+        if (holds(r, at, 1))
+            return r;
     }
     return range();
 }
 
+/* Parameters, constants and tables are few, and their addresses are the emulator's own. */
+static range find_constant(const kernel &k, space s, uint64_t at) {
+    range r = extent_of(k.parameter_memory, k.parameter_size);
+    const bool any = s == space::GENERIC;
+    if ((any || s == space::PARAMETER) && holds(r, at, 1))
+        return r;
+    r = any || s == space::CONSTANT ? find_table(k.home->constants, at) : range();
+    return r.to == r.from && (any || s == space::GLOBAL) ? find_table(k.home->tables, at) : r;
+}
+
 static range find(const kernel &k, space s, uint64_t at) {
-    if (s != space::GLOBAL) {
-        range r = find_constant(k, at, s != space::CONSTANT, s != space::PARAMETER);
-        r.generation = global_memory().find(at).generation;
-        if (s != space::GENERIC || r.to > r.from)
-            return r;
-    }
-    return global_memory().find(at);
+    const range allocated = global_memory().find(at);
+    range r = find_constant(k, s, at);
+    r.generation = allocated.generation;
+    const bool elsewhere = s == space::PARAMETER || s == space::CONSTANT;
+    return elsewhere || r.to > r.from ? r : allocated;
 }
 
 char *reach(const warp &w, const instruction &i, int lane, space s, uint64_t at, int bytes,

@@ -17,12 +17,12 @@ typedef int32_t s32;
 typedef int64_t s64;
 
 /* The other one if one is a NaN; -0 is less than 0. */
-static float greater(float a, float b) {
+template <class T> static T greater(T a, T b) {
     if (a != a || b != b)
         return a != a ? b : a;
     return a > b || (a == b && !signbit(a)) ? a : b;
 }
-static float smaller(float a, float b) {
+template <class T> static T smaller(T a, T b) {
     if (a != a || b != b)
         return a != a ? b : a;
     return a < b || (a == b && signbit(a)) ? a : b;
@@ -96,7 +96,11 @@ static const operation arithmetic[] = {
     value("min.f32", [](float a, float b) { return smaller(a, b); }),
     value("neg.f32", [](u32 a) { return a ^ 0x80000000u; }),
     value("abs.f32", [](u32 a) { return a & 0x7fffffffu; }),
-    /* binary64: free kernels */
+    value("cvt.rmi.f32.f32", [](float a) { return __builtin_floorf(a); }),
+    value("cvt.rpi.f32.f32", [](float a) { return __builtin_ceilf(a); }),
+    value("cvt.rni.f32.f32", [](float a) { return __builtin_rintf(a); }),
+    value("cvt.rzi.f32.f32", [](float a) { return __builtin_truncf(a); }),
+    /* binary64: free kernels, functions and running totals */
     value("add.rn.f64", [](double a, double b) { return a + b; }),
     value("sub.rn.f64", [](double a, double b) { return a - b; }),
     value("mul.rn.f64", [](double a, double b) { return a * b; }),
@@ -104,6 +108,8 @@ static const operation arithmetic[] = {
     value("rcp.rn.f64", [](double a) { return 1.0 / a; }),
     value("sqrt.rn.f64", [](double a) { return __builtin_sqrt(a); }),
     value("fma.rn.f64", [](double a, double b, double c) { return __builtin_fma(a, b, c); }),
+    value("max.f64", [](double a, double b) { return greater(a, b); }),
+    value("min.f64", [](double a, double b) { return smaller(a, b); }),
     value("neg.f64", [](u64 a) { return a ^ (u64)1 << 63; }),
     value("abs.f64", [](u64 a) { return a & ~((u64)1 << 63); }),
     /* integers */
@@ -168,6 +174,7 @@ static const operation arithmetic[] = {
     /* choices and moves */
     value("selp.b32", [](u32 a, u32 b, bool p) { return p ? a : b; }),
     value("selp.u32", [](u32 a, u32 b, bool p) { return p ? a : b; }),
+    value("selp.s32", [](u32 a, u32 b, bool p) { return p ? a : b; }),
     value("selp.f32", [](u32 a, u32 b, bool p) { return p ? a : b; }),
     value("selp.u16", [](u16 a, u16 b, bool p) { return p ? a : b; }),
     value("selp.b16", [](u16 a, u16 b, bool p) { return p ? a : b; }),
@@ -192,9 +199,11 @@ static const operation arithmetic[] = {
     value("cvt.rn.f32.s32", [](s32 a) { return (float)a; }),
     value("cvt.rn.f32.u32", [](u32 a) { return (float)a; }),
     value("cvt.rn.f32.u16", [](u16 a) { return (float)a; }),
+    value("cvt.rn.f32.s16", [](s16 a) { return (float)a; }),
     value("cvt.rn.f32.s64", [](s64 a) { return (float)a; }),
     value("cvt.rn.f64.s32", [](s32 a) { return (double)a; }),
     value("cvt.rn.f64.s64", [](s64 a) { return (double)a; }),
+    value("cvt.rn.f64.u64", [](u64 a) { return (double)a; }),
     value("cvt.rn.f32.f64", [](double a) { return (float)a; }),
     value("cvt.f64.f32", [](float a) { return (double)a; }),
     value("cvt.rzi.s32.f32", [](float a) { return to_int(a); }),
@@ -211,7 +220,11 @@ static const operation arithmetic[] = {
     COMPARE("nan", "f32", float, a != a || b != b),
     COMPARE("eq", "f64", double, a == b),
     COMPARE("lt", "f64", double, a < b),
+    COMPARE("le", "f64", double, a <= b),
     COMPARE("gt", "f64", double, a > b),
+    COMPARE("ge", "f64", double, a >= b),
+    COMPARE("nan", "f64", double, a != a || b != b),
+    COMPARE("num", "f64", double, a == a && b == b),
     COMPARE("neu", "f64", double, a != b),
     COMPARE("ltu", "f64", double, !(a >= b)),
     COMPARE("leu", "f64", double, !(a > b)),
@@ -250,9 +263,11 @@ static const operation memory_access[] = {
     load<space::GLOBAL, u32>("ld.global.f32"),
     load<space::GLOBAL, u32>("ld.global.cs.f32"),
     load<space::GLOBAL, u32>("ld.global.u32"),
+    load<space::GLOBAL, u32>("ld.global.nc.u32"), /* of tables */
     load<space::GLOBAL, u32>("ld.global.s32"),
     load<space::GLOBAL, u16>("ld.global.u16"),
     load<space::GLOBAL, uint8_t>("ld.global.u8"),
+    load<space::GLOBAL, int8_t>("ld.global.s8"),
     load<space::GLOBAL, u64>("ld.global.u64"),
     load<space::GLOBAL, u64>("ld.global.f64"),
     load<space::GLOBAL, u32, 4>("ld.global.v4.f32"),

@@ -19,8 +19,9 @@ class module_parser {
         die("%s:%d: %s: %s", m.name.c_str(), s.line, why.c_str(), s.text.substr(0, 100).c_str());
     }
 
-    /* .const .align 4 .b8 name[8] = {1, 2, 3, 4, 5, 6, 7, 8} */
-    void add_constant() {
+    /* .const .align 4 .b8 name[8] = {1, 2, 3, 4, 5, 6, 7, 8}; of a table .global in place of .const
+     */
+    void add_constant(std::map<std::string, std::vector<uint32_t>> &to) {
         const size_t bracket = s.text.find('['), brace = s.text.find('{');
         if (brace == std::string::npos || s.text.find(".b8 ") == std::string::npos)
             refuse("a constant that is no list of bytes");
@@ -30,7 +31,7 @@ class module_parser {
             bytes.push_back((uint8_t)atoi(byte.c_str()));
         if (bytes.size() % 4 || (int)bytes.size() != atoi(s.text.c_str() + bracket + 1))
             refuse("a constant of another size than its list");
-        std::vector<uint32_t> &words = m.constants[s.text.substr(blank + 1, bracket - blank - 1)];
+        std::vector<uint32_t> &words = to[s.text.substr(blank + 1, bracket - blank - 1)];
         words.resize(bytes.size() / 4);
         memcpy(words.data(), bytes.data(), bytes.size());
     }
@@ -69,7 +70,9 @@ class module_parser {
             if (s.end == '{' && is_entry(s.text))
                 next = add_kernel();
             else if (starts_with(s.text, ".const"))
-                add_constant();
+                add_constant(m.constants);
+            else if (starts_with(s.text, ".global"))
+                add_constant(m.tables);
             else if (starts_with(s.text, ".extern .shared"))
                 add_shared();
             else if (!is_line(s.text))

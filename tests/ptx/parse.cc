@@ -422,8 +422,9 @@ class parser {
         const statement header = in.next();
         line = header.line, said = header.text.substr(0, header.text.find('('));
         parse_header(header.text);
-        for (const auto &[name, words] : home.constants)
-            symbols[name] = reinterpret_cast<uint64_t>(words.data());
+        for (const auto *list : {&home.constants, &home.tables})
+            for (const auto &[name, words] : *list)
+                symbols[name] = reinterpret_cast<uint64_t>(words.data());
         if (!home.shared.empty())
             symbols[home.shared] = 0;
         scopes.emplace_back();

@@ -160,7 +160,8 @@ struct kernel {
 struct module {
     std::string name, text;
     std::map<std::string, kernel> kernels;
-    std::map<std::string, std::vector<uint32_t>> constants;
+    std::map<std::string, std::vector<uint32_t>> constants,
+        tables;         /* in constant and in global memory */
     std::string shared; /* the name of the launch's shared memory */
 };
 

@@ -94,6 +94,18 @@ static void roll_compare(op_case *c, dice *d) {
         c->in[0].dtype = c->in[1].dtype = RO_I32;
 }
 
+/* Any integers, or small ones, among which divisors of 0 and counts of shifts are frequent. */
+static void roll_integer(op_case *c, dice *d) {
+    roll_pair(c, d);
+    c->call.attr[RO_INTEGER_KIND] = roll(d, RO_LARGER + 1);
+    c->ids = roll(d, 2) ? 40 : 0;
+}
+
+static void roll_rounded(op_case *c, dice *d) {
+    roll_elementwise(c, d);
+    c->call.attr[RO_ROUND_KIND] = roll(d, RO_TOWARD_ZERO + 1);
+}
+
 static void roll_where(op_case *c, dice *d) {
     roll_elementwise(c, d);
     c->in[1].dtype = c->in[2].dtype = roll_type(d);

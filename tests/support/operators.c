@@ -6,6 +6,7 @@
 #include "repops/op_movement.h"
 #include "repops/op_reduce.h"
 #include "tests/support/dispute.h"
+#include "tests/support/numbers.h"
 #include "tests/support/sample.h"
 #include "verde/graph/functions.h"
 
@@ -13,7 +14,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IMAGES, WEIGHTS, LOSS, CACHE, KEPT, TOKENS, LEAVES, ROWS = 18, COLS = 7, IGNORED = 2 };
+enum {
+    IMAGES,
+    WEIGHTS,
+    LOSS,
+    CACHE,
+    KEPT,
+    TOKENS,
+    NUMBERS,
+    LEAVES,
+    ROWS = 18,
+    COLS = 7,
+    IGNORED = 2
+};
 /* A decoded token has so many places in the cache, heads, and numbers in a head. */
 enum { PLACES = 9, HEADS = 2, SIZE = 4 };
 
@@ -21,9 +34,10 @@ static void declare(vd_builder *b) {
     const ro_shape shape[LEAVES] = {
         VD_SHAPE(RO_F32, 2, 5, 5, 4),  VD_SHAPE(RO_F32, 6, ROWS),
         VD_SHAPE(RO_F32, 1),           VD_SHAPE(RO_F32, 1, PLACES, HEADS * SIZE),
-        VD_SHAPE(RO_I32, HEADS, SIZE), VD_SHAPE(RO_I32, HEADS, 1)};
-    static const char *const name[LEAVES] = {"images", "weights", "loss",
-                                             "cache",  "kept",    "tokens"};
+        VD_SHAPE(RO_I32, HEADS, SIZE), VD_SHAPE(RO_I32, HEADS, 1),
+        VD_SHAPE(RO_F32, ROWS, COLS)};
+    static const char *const name[LEAVES] = {"images", "weights", "loss",   "cache",
+                                             "kept",   "tokens",  "numbers"};
     for (int i = 0; i < LEAVES; i++)
         vd_add_leaf(b, name[i], &shape[i]);
 }
@@ -56,6 +70,8 @@ static void build_init(vd_builder *b) {
     b->graph->output[CACHE] = vd_emit(b, "cache", cache, 0, NULL);
     b->graph->output[KEPT] = number_of(b, leaf[KEPT].shape, 0);
     b->graph->output[TOKENS] = number_of(b, leaf[TOKENS].shape, 0);
+    const vd_op numbers = {RO_OP_FILL, {high}, &leaf[NUMBERS].shape};
+    b->graph->output[NUMBERS] = vd_emit(b, "numbers", numbers, 0, NULL);
 }
 
 /* A number below ROWS for each row, and one below COLS. */
@@ -198,6 +214,7 @@ static void build_step(vd_builder *b) {
     for (vd_value leaf = 0; leaf < LOSS; leaf++)
         b->graph->output[leaf] = descend(b, leaf);
     b->graph->output[WEIGHTS] = squared(b, b->graph->output[WEIGHTS], WEIGHTS);
+    b->graph->output[NUMBERS] = test_numbers(b, NUMBERS, &b->program->leaf[NUMBERS].shape);
     convolve(b);
     generate(b);
 }

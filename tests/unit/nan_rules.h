@@ -16,7 +16,8 @@ static inline int keeps_nans(int op) {
 #include "repops/src/operators.def"
     };
     return strstr(inputs_of[op], " any") || op == RO_OP_FILL || op == RO_OP_EMBEDDING ||
-           op == RO_OP_CONCAT || op == RO_OP_RELU_GRAD || op == RO_OP_MAX_GRAD;
+           op == RO_OP_CONCAT || op == RO_OP_RELU_GRAD || op == RO_OP_MAX_GRAD ||
+           op == RO_OP_PUT_ALONG;
 }
 
 #endif

@@ -3,6 +3,7 @@
 #define TESTS_OP_CASES_MOVEMENT_H
 
 #include "op_dice.h"
+#include "repops/op_along.h"
 #include "repops/op_attention.h"
 #include "repops/op_image.h"
 #include "repops/op_movement.h"
@@ -185,9 +186,11 @@ static inline void roll_reshape(op_case *c, dice *d) {
             c->call.output = shape_of(c->in[0].dtype, 3, by, 1, n / by, 0);
 }
 
+/* Two types by the seed: as many cases in a row as there are pairs take each pair once. */
 static inline void roll_cast(op_case *c, dice *d) {
     c->in[0] = roll_shape(d, 2);
-    c->call.attr[RO_CAST_DTYPE] = 1 + roll(d, RO_F16);
+    c->in[0].dtype = 1 + (int)(d->seed % RO_I8);
+    c->call.attr[RO_CAST_DTYPE] = 1 + (int64_t)(d->seed / RO_I8 % RO_I8);
 }
 
 /* Places from -2 to 2 beyond the end. */
@@ -215,6 +218,52 @@ static inline void roll_expand(op_case *c, dice *d) {
     *n = 1;
     c->in[1] = c->in[0];
     c->in[0].dtype = c->call.op == RO_OP_MAX_GRAD ? RO_I32 : roll_type(d);
+}
+
+/* ---- places on lines, orders and running totals ---- */
+
+static inline int roll_number_type(dice *d) {
+    return roll(d, 2) ? RO_F32 : RO_I32;
+}
+
+/* Places in most of the line; some are beyond it. */
+static inline void roll_take_along(op_case *c, dice *d) {
+    roll_along(c, d);
+    const int64_t axis = c->call.attr[RO_ALONG_AXIS];
+    c->in[0].dtype = roll(d, 3) ? roll_type(d) : RO_U8;
+    c->in[1] = c->in[0];
+    c->in[1].dtype = RO_I32;
+    c->in[1].dim[axis] = 1 + roll(d, roll(d, 3) ? 40 : 300);
+    c->ids = c->in[0].dim[axis];
+}
+
+static inline void roll_put_along(op_case *c, dice *d) {
+    roll_take_along(c, d);
+    c->in[0].dtype = roll_number_type(d);
+    c->in[2] = c->in[1];
+    c->in[2].dtype = c->in[0].dtype;
+    c->ids = roll(d, 3) ? c->ids : 1 + roll(d, 3); /* many at one place */
+    c->call.attr[RO_PUT_ALONG_KIND] = roll(d, RO_PUT_MIN + 1);
+}
+
+/* Integers of few values, so that some are equal. */
+static inline void roll_argsort(op_case *c, dice *d) {
+    roll_along(c, d);
+    c->in[0].dtype = roll_number_type(d);
+    c->ids = roll(d, 2) ? 5 : 0;
+    c->call.attr[RO_ARGSORT_DESCENDING] = roll(d, 2);
+}
+
+static inline void roll_running(op_case *c, dice *d) {
+    roll_along(c, d);
+    c->in[0].dtype = roll_number_type(d);
+    c->call.attr[RO_RUNNING_KIND] =
+        roll(d, c->in[0].dtype == RO_F32 ? RO_RUNNING_LOG_SUM + 1 : RO_RUNNING_PRODUCT + 1);
+}
+
+static inline void roll_isum(op_case *c, dice *d) {
+    roll_along(c, d);
+    c->in[0].dtype = RO_I32;
 }
 
 #endif

@@ -44,8 +44,8 @@ static inline int64_t roll_f32(dice *d, int allow_special) {
 }
 
 static inline int roll_type(dice *d) {
-    const int dtype[] = {RO_F32, RO_F32, RO_I32, RO_U8, RO_U16, RO_BF16, RO_F16};
-    return dtype[roll(d, 7)];
+    const int dtype[] = {RO_F32, RO_F32, RO_I32, RO_U8, RO_U16, RO_BF16, RO_F16, RO_I8};
+    return dtype[roll(d, 8)];
 }
 
 static inline int roll_float(dice *d) {

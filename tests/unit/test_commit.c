@@ -428,7 +428,7 @@ Test(tensor, shape_and_type_are_bound_in) {
     int32_t data[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     static const ro_shape shapes[] = {{RO_I32, 1, {8}},    {RO_I32, 2, {8, 1}}, {RO_I32, 2, {1, 8}},
                                       {RO_I32, 2, {2, 4}}, {RO_F32, 1, {8}},    {RO_U8, 1, {32}},
-                                      {RO_U16, 1, {16}}};
+                                      {RO_U16, 1, {16}},   {RO_I8, 1, {32}}};
     enum { COUNT = sizeof shapes / sizeof *shapes };
     vd_hash root[COUNT], commitment[COUNT];
     for (int i = 0; i < COUNT; i++) {

@@ -325,3 +325,21 @@ Test(dispute, tells_the_sign_of_a_zero) {
     test_provider_close(&honest);
     test_job_close(&job);
 }
+
+Test(dispute, tells_the_sign_of_an_integer) {
+    const struct {
+        int32_t dtype;
+        uint32_t bits;
+        const char *text;
+    } rows[] = {{RO_I8, 0x80, "-128 (0x00000080)"},
+                {RO_I8, 0x7f, "127 (0x0000007f)"},
+                {RO_U8, 0x80, "128 (0x00000080)"},
+                {RO_U16, 0xffff, "65535 (0x0000ffff)"},
+                {RO_I32, 0xffffffff, "-1 (0xffffffff)"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const vd_place at = {.dtype = rows[i].dtype};
+        char text[VD_F32_TEXT];
+        vd_place_text(&at, rows[i].bits, text);
+        cr_expect(strcmp(text, rows[i].text) == 0, "%s, expected %s", text, rows[i].text);
+    }
+}

@@ -266,7 +266,7 @@ static void shape_type(vd_program *p) {
     node_of(p, RELU)->shape.dtype = RO_I32;
 }
 static void shape_type_unknown(vd_program *p) {
-    node_of(p, RELU)->shape.dtype = 7;
+    node_of(p, RELU)->shape.dtype = 8;
 }
 static void shape_type_experimental(vd_program *p) {
     node_of(p, RELU)->shape.dtype = RO_DTYPE_EXPERIMENTAL;
@@ -395,7 +395,7 @@ Test(validation, refusals_say_what_was_wrong) {
         {shape_wrong, "another shape"},
         {shape_missing, "no output shape"},
         {shape_type, "another shape"},
-        {shape_type_unknown, "node 5 (" RELU "): element type 7 is not known to this version"},
+        {shape_type_unknown, "node 5 (" RELU "): element type 8 is not known to this version"},
         {shape_type_experimental, "element type 128 is experimental (128 to 255): no program may"},
         {attr_bad, "chunk must be"},
         {attr_unused, "unused attribute 0"},

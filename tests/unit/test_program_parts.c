@@ -94,6 +94,10 @@ Test(parts, a_range_that_is_the_whole_type_is_not_stated) {
         {RO_I32, INT32_MIN, INT32_MAX - 1, true},
         {RO_F32, 0, 1, false},
         {RO_BF16, 0, 1, false},
+        {RO_I8, -128, 127, false},
+        {RO_I8, -500, 500, false},
+        {RO_I8, 0, 255, true},
+        {RO_I8, -128, 126, true},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         vd_data data = {.tensor.shape = {table[i].dtype, 1, {4}}};
@@ -277,7 +281,7 @@ Test(numbers, nobody_judges_experimental_ones_for_others) {
 /* ---- elements ---- */
 
 static void put_element(int dtype, void *to, int64_t at, int64_t value) {
-    if (dtype == RO_U8)
+    if (dtype == RO_U8 || dtype == RO_I8)
         ((uint8_t *)to)[at] = (uint8_t)value;
     else if (dtype == RO_U16)
         ((uint16_t *)to)[at] = (uint16_t)value;
@@ -311,6 +315,9 @@ Test(ranges, the_first_element_outside_is_named) {
     } rows[] = {
         {RO_U8, 0, 99, {100, 255}, 2},
         {RO_U8, 7, 200, {6, 0, 201, 255}, 4},
+        {RO_I8, -5, 5, {-6, 6, -128, 127}, 4},
+        {RO_I8, -128, 0, {1, 127}, 2},
+        {RO_I8, 1, 127, {0, -1, -128}, 3},
         {RO_U16, 0, 50256, {50257, 65535}, 2},
         {RO_U16, 300, 300, {299, 301, 0, 44}, 4},
         {RO_I32, 0, 50256, {-1, 50257, INT32_MIN, INT32_MAX}, 4},

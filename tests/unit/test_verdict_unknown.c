@@ -217,8 +217,8 @@ static void operator_300(vd_buf *bytes) {
 static void experimental_operator(vd_buf *bytes) {
     bytes->data[behind(bytes, "adamw.layer.1.bias.m") + 1] = 0xf0;
 }
-static void type_7(vd_buf *bytes) { /* of the first data tensor, behind its name */
-    bytes->data[49 + bytes->data[47]] = 7;
+static void type_8(vd_buf *bytes) { /* of the first data tensor, behind its name */
+    bytes->data[49 + bytes->data[47]] = 8;
 }
 static void part_200(vd_buf *bytes) {
     vd_put_u8(bytes, 200);
@@ -240,7 +240,7 @@ static const struct {
      "version 2 of the specification; this verde reads"},
     {"operator", operator_300, VD_ERR_VERSION, "operator 300 is not known"},
     {"experimental", experimental_operator, VD_ERR_PEER, "is experimental"},
-    {"type", type_7, VD_ERR_VERSION, "element type 7 is not known"},
+    {"type", type_8, VD_ERR_VERSION, "element type 8 is not known"},
     {"part", part_200, VD_ERR_VERSION, "part 200 is not known"},
     {"cut off", cut_off, VD_ERR_PEER, "malformed"},
 };

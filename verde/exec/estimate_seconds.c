@@ -15,6 +15,7 @@ typedef enum {
     TAPS,     /* of a convolution, */
     BLOCKS,   /* and of attention's weights and values */
     WALKS,    /* places that a permutation looks at */
+    TOTALS,   /* elements of the output, of which logarithms of sums take longer */
     RECORDS,  /* those for one record of data each, and elements of the output */
 } measure;
 
@@ -31,6 +32,7 @@ enum {
     MADE_PS = 1000,   /* for each element of a product's result, beside its terms, */
     TAKEN_PS = 250,   /* and of its operands */
     PIECE_PS = 30000, /* for each piece of a SCATTER */
+    LOG_SUMS = 20,    /* how many sums of TOTALS take as long as one such logarithm */
     PLACE_PS = 80000, /* for each place of WALKS and RECORDS */
     NODE_PS = 1000000,
     HASHED_PS = 1000, /* for each byte of a committed state */
@@ -71,6 +73,28 @@ static const weight weights[RO_OP_END] = {
     [RO_OP_TOP_K] = {INPUT, 3500},
     [RO_OP_TOP_P] = {INPUT, 8000},
     [RO_OP_DRAW] = {INPUT, 300},
+    [RO_OP_SIN] = {OUTPUT, 2000},
+    [RO_OP_COS] = {OUTPUT, 2000},
+    [RO_OP_TAN] = {OUTPUT, 2500},
+    [RO_OP_ASIN] = {OUTPUT, 2000},
+    [RO_OP_ACOS] = {OUTPUT, 2000},
+    [RO_OP_ATAN] = {OUTPUT, 2000},
+    [RO_OP_SINH] = {OUTPUT, 2500},
+    [RO_OP_COSH] = {OUTPUT, 2000},
+    [RO_OP_ASINH] = {OUTPUT, 3200},
+    [RO_OP_ACOSH] = {OUTPUT, 2800},
+    [RO_OP_ATANH] = {OUTPUT, 2500},
+    [RO_OP_LOG1P] = {OUTPUT, 1800},
+    [RO_OP_EXPM1] = {OUTPUT, 1700},
+    [RO_OP_LOG2] = {OUTPUT, 1700},
+    [RO_OP_EXP2] = {OUTPUT, 1700},
+    [RO_OP_ATAN2] = {OUTPUT, 4500},
+    [RO_OP_POW] = {OUTPUT, 34000},
+    [RO_OP_INTEGER] = {OUTPUT, 1800},
+    [RO_OP_PUT_ALONG] = {INPUT, 2000},
+    [RO_OP_ARGSORT] = {OUTPUT, 180000},
+    [RO_OP_RUNNING] = {TOTALS, 4500},
+    [RO_OP_ISUM] = {INPUT, 150},
     [RO_OP_ATTN_MAX] = {INPUT, 400},
     [RO_OP_ATTN_MAX_AT] = {INPUT, 400},
     [RO_OP_ATTN_L] = {INPUT, 12000},
@@ -185,6 +209,11 @@ static double walk(double count) {
     return places / count;
 }
 
+static double totals(const ro_call *call) {
+    const int is_slow = call->attr[RO_RUNNING_KIND] == RO_RUNNING_LOG_SUM;
+    return elements(&call->output) * (is_slow ? LOG_SUMS : 1);
+}
+
 static double records(const ro_call *call, int ps) {
     const ro_shape *out = &call->output;
     double count = 1, read = elements(out);
@@ -212,6 +241,7 @@ static double picoseconds(const ro_call *call) {
     case TAPS: return products(call, taps(call), ps);
     case BLOCKS: return products(call, RO_ATTN_BLOCK, ps);
     case WALKS: return elements(&call->output) * walk(elements(&call->output)) * ps;
+    case TOTALS: return totals(call) * ps;
     case RECORDS: return records(call, ps);
     default: return reads(call);
     }

@@ -40,7 +40,7 @@ VD_MUST_USE vd_status vd_section_verify(const vd_program *program, const vd_hash
 
 /* A long fold (PROTOCOL.md section 5.5): an element of an operator with several steps in SPEC.md,
  * which is disputed step by step. Stays where it is: `call` points into it. */
-enum { VD_FOLD_INPUTS = 2, VD_PART_BYTES = sizeof(ro_acc) };
+enum { VD_FOLD_INPUTS = 3, VD_PART_BYTES = sizeof(ro_acc) };
 typedef struct {
     ro_call call;
     ro_shape input[VD_FOLD_INPUTS];

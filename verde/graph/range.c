@@ -9,9 +9,14 @@ enum {
 
 /* False: no type of integers. */
 static bool limits_of(int dtype, int64_t *least, int64_t *greatest) {
-    *least = dtype == RO_I32 ? INT32_MIN : 0;
-    *greatest = dtype == RO_I32 ? INT32_MAX : dtype == RO_U16 ? UINT16_MAX : UINT8_MAX;
-    return dtype == RO_I32 || dtype == RO_U16 || dtype == RO_U8;
+    *least = *greatest = 0;
+    switch (dtype) {
+    case RO_I32: *least = INT32_MIN, *greatest = INT32_MAX; return true;
+    case RO_U8: *greatest = UINT8_MAX; return true;
+    case RO_U16: *greatest = UINT16_MAX; return true;
+    case RO_I8: *least = INT8_MIN, *greatest = INT8_MAX; return true;
+    default: return false;
+    }
 }
 
 void vd_state_range(vd_data *data, int64_t least, int64_t greatest) {
@@ -53,7 +58,8 @@ HAS_OUTSIDE(i32_outside, uint32_t)
 static bool block_outside(const vd_data *d, const void *x) {
     const uint64_t least = (uint64_t)d->range.least, span = (uint64_t)d->range.greatest - least;
     switch (d->tensor.shape.dtype) {
-    case RO_U8: return u8_outside(x, (uint8_t)least, (uint8_t)span);
+    case RO_U8:
+    case RO_I8: return u8_outside(x, (uint8_t)least, (uint8_t)span);
     case RO_U16: return u16_outside(x, (uint16_t)least, (uint16_t)span);
     default: return i32_outside(x, (uint32_t)least, (uint32_t)span);
     }
@@ -62,6 +68,7 @@ static bool block_outside(const vd_data *d, const void *x) {
 static int64_t element_at(int dtype, const void *elements, int64_t i) {
     switch (dtype) {
     case RO_U8: return ((const uint8_t *)elements)[i];
+    case RO_I8: return ((const int8_t *)elements)[i];
     case RO_U16: return ((const uint16_t *)elements)[i];
     default: return ((const int32_t *)elements)[i];
     }

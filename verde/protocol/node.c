@@ -97,7 +97,8 @@ void vd_place_text(const vd_place *at, uint32_t bits, char text[VD_F32_TEXT]) {
     else if (at->dtype == RO_BF16 || at->dtype == RO_F16)
         snprintf(text, VD_F32_TEXT, "0x%04x (%s)", bits, ro_dtype_name(at->dtype));
     else
-        snprintf(text, VD_F32_TEXT, "%d (0x%08x)", (int32_t)bits, bits);
+        snprintf(text, VD_F32_TEXT, "%d (0x%08x)",
+                 at->dtype == RO_I8 ? (int8_t)bits : (int32_t)bits, bits);
 }
 
 static void name_node(vd_referee *r) {

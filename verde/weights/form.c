@@ -11,7 +11,7 @@ static const struct {
 } types[VD_WEIGHT_TYPES] = {
     [VD_WEIGHT_BOOL] = {"BOOL", 1, 0},
     [VD_WEIGHT_U8] = {"U8", 1, RO_U8},
-    [VD_WEIGHT_I8] = {"I8", 1, 0},
+    [VD_WEIGHT_I8] = {"I8", 1, RO_I8},
     [VD_WEIGHT_F8_E5M2] = {"F8_E5M2", 1, 0},
     [VD_WEIGHT_F8_E4M3] = {"F8_E4M3", 1, 0},
     [VD_WEIGHT_F8_E4M3FNUZ] = {"F8_E4M3FNUZ", 1, 0},

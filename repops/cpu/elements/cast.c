@@ -4,9 +4,9 @@
 #include "repops/src/half.h"
 #include "repops/op_movement.h"
 
-RO_INLINE int32_t cut(int32_t x, int32_t most) {
-    const int32_t positive = x > 0 ? x : 0;
-    return positive < most ? positive : most;
+RO_INLINE int32_t cut(int32_t x, int32_t least, int32_t most) {
+    const int32_t above = x > least ? x : least;
+    return above < most ? above : most;
 }
 
 /* out[i] = VALUE for all i. */
@@ -20,36 +20,29 @@ RO_INLINE int32_t cut(int32_t x, int32_t most) {
 static void from_f32(const float *restrict x, int64_t n, int type, void *out) {
     switch (type) {
     case RO_I32: integers_of(x, n, out); break;
-    case RO_U16: EACH(uint16_t, cut(integer_of(x[i]), 65535)); break;
-    case RO_U8: EACH(uint8_t, cut(integer_of(x[i]), 255)); break;
+    case RO_U16: EACH(uint16_t, cut(integer_of(x[i]), 0, UINT16_MAX)); break;
+    case RO_U8: EACH(uint8_t, cut(integer_of(x[i]), 0, UINT8_MAX)); break;
+    case RO_I8: EACH(int8_t, cut(integer_of(x[i]), INT8_MIN, INT8_MAX)); break;
     case RO_BF16: EACH(uint16_t, ro_to_bf16(x[i])); break;
     default: EACH(uint16_t, ro_to_f16(x[i])); break;
     }
 }
 
-static void from_i32(const int32_t *restrict x, int64_t n, int type, void *out) {
-    switch (type) {
-    case RO_F32: EACH(float, x[i]); break;
-    case RO_U16: EACH(uint16_t, cut(x[i], 65535)); break;
-    default: EACH(uint8_t, cut(x[i], 255)); break;
+/* A function that casts integers of one type to another type. */
+#define FROM_INTEGER(name, FROM)                                                                   \
+    static void name(const FROM *restrict x, int64_t n, int type, void *out) {                     \
+        switch (type) {                                                                            \
+        case RO_F32: EACH(float, x[i]); break;                                                     \
+        case RO_I32: EACH(int32_t, x[i]); break;                                                   \
+        case RO_U16: EACH(uint16_t, cut(x[i], 0, UINT16_MAX)); break;                              \
+        case RO_U8: EACH(uint8_t, cut(x[i], 0, UINT8_MAX)); break;                                 \
+        default: EACH(int8_t, cut(x[i], INT8_MIN, INT8_MAX)); break;                               \
+        }                                                                                          \
     }
-}
-
-static void from_u16(const uint16_t *restrict x, int64_t n, int type, void *out) {
-    switch (type) {
-    case RO_F32: EACH(float, x[i]); break;
-    case RO_I32: EACH(int32_t, x[i]); break;
-    default: EACH(uint8_t, cut(x[i], 255)); break;
-    }
-}
-
-static void from_u8(const uint8_t *restrict x, int64_t n, int type, void *out) {
-    switch (type) {
-    case RO_F32: EACH(float, x[i]); break;
-    case RO_I32: EACH(int32_t, x[i]); break;
-    default: EACH(uint16_t, x[i]); break;
-    }
-}
+FROM_INTEGER(from_i32, int32_t)
+FROM_INTEGER(from_u16, uint16_t)
+FROM_INTEGER(from_u8, uint8_t)
+FROM_INTEGER(from_i8, int8_t)
 
 static void f32_from_bf16(const uint16_t *restrict x, int64_t n, void *out) {
     EACH(float, ro_from_bf16(x[i]));
@@ -71,6 +64,8 @@ static void cast_run(int from, const void *x, int64_t n, int to, void *out) {
         from_u16(x, n, to, out);
     else if (from == RO_U8)
         from_u8(x, n, to, out);
+    else if (from == RO_I8)
+        from_i8(x, n, to, out);
     else if (from == RO_BF16)
         f32_from_bf16(x, n, out);
     else

@@ -17,6 +17,11 @@ static philox philox_of(const ro_job *job, uint32_t step) {
                     (uint32_t)job->call->attr[RO_RANDOM_STREAM]};
 }
 
+/* Operators without an input draw the same in each step. */
+static philox philox_of_draw(const ro_job *job) {
+    return philox_of(job, job->call->input_count > 0 ? *(const uint32_t *)job->in[0] : 0);
+}
+
 /* ---- normal ---- */
 
 static void normal_batch(const uint32_t *restrict word, float mean, float std,
@@ -31,7 +36,7 @@ static void normal_batch(const uint32_t *restrict word, float mean, float std,
 }
 
 static void normal(const ro_job *job, int64_t first, int64_t last) {
-    const philox from = philox_of(job, 0);
+    const philox from = philox_of_draw(job);
     const float mean = attr_f32(job, RO_NORMAL_MEAN), std = attr_f32(job, RO_NORMAL_STD);
     const int64_t end = min_i64(4 * last, ro_shape_numel(&job->call->output));
     uint32_t word[4 * BATCH];
@@ -44,11 +49,12 @@ static void normal(const ro_job *job, int64_t first, int64_t last) {
     }
 }
 RO_KERNEL(normal, .range = normal, .items = blocks)
+RO_KERNEL(normal_at, .range = normal, .items = blocks)
 
 /* ---- uniform ---- */
 
 static void uniform(const ro_job *job, int64_t first, int64_t last) {
-    const philox from = philox_of(job, 0);
+    const philox from = philox_of_draw(job);
     const float low = attr_f32(job, RO_UNIFORM_LOW), range = attr_f32(job, RO_UNIFORM_HIGH) - low;
     const int64_t end = min_i64(4 * last, ro_shape_numel(&job->call->output));
     uint32_t word[4 * BATCH];
@@ -63,6 +69,7 @@ static void uniform(const ro_job *job, int64_t first, int64_t last) {
     }
 }
 RO_KERNEL(uniform, .range = uniform, .items = blocks)
+RO_KERNEL(uniform_at, .range = uniform, .items = blocks)
 
 /* ---- permutation ---- */
 

@@ -50,9 +50,13 @@ template <class To, class From> RO_DEVICE To converted(From x) {
         const int32_t i =
             integer_of(std::conditional_t<std::is_same_v<From, float>, float, int32_t>(x));
         if constexpr (sizeof(To) == 4)
-            return (To)i;
-        const int32_t most = (int32_t)(To)-1;
-        return (To)(i < 0 ? 0 : i > most ? most : i);
+            return i;
+        else {
+            constexpr bool has_sign = std::is_signed_v<To>;
+            constexpr int32_t most = (1 << (8 * sizeof(To) - has_sign)) - 1;
+            constexpr int32_t least = has_sign ? -most - 1 : 0;
+            return (To)(i < least ? least : i > most ? most : i);
+        }
     }
 }
 
@@ -75,6 +79,7 @@ template <class F> static ro_status by_type(int64_t dtype, const F &f) {
     case RO_I32: return f(int32_t());
     case RO_U16: return f(uint16_t());
     case RO_U8: return f(uint8_t());
+    case RO_I8: return f(int8_t());
     case RO_BF16: return f(bf16());
     case RO_F16: return f(f16());
     default: return RO_ERR_UNSUPPORTED;

@@ -55,6 +55,11 @@ static source source_of(const ro_call *call, const void *step) {
                   static_cast<const uint32_t *>(step)};
 }
 
+/* Operators without an input draw the same in each step. */
+static source source_of_draw(const ro_call *call, const void *const *in) {
+    return source_of(call, call->input_count > 0 ? in[0] : nullptr);
+}
+
 /* x: NULL if F reads none. */
 template <class F>
 static ro_status quads(ro_cuda *d, const ro_call *call, const void *x, void *out, const F &f) {
@@ -79,12 +84,13 @@ struct normal_of : source {
     }
 };
 
-static ro_status normal(ro_cuda *d, const ro_call *call, const void *const *, void *out) {
+static ro_status normal(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return quads(d, call, nullptr, out,
-                 normal_of{source_of(call, nullptr), attr_f(call, RO_NORMAL_MEAN),
+                 normal_of{source_of_draw(call, in), attr_f(call, RO_NORMAL_MEAN),
                            attr_f(call, RO_NORMAL_STD)});
 }
 RO_CUDA_KERNEL(normal, normal)
+RO_CUDA_KERNEL(normal_at, normal)
 
 struct uniform_of : source {
     float low, high;
@@ -94,12 +100,13 @@ struct uniform_of : source {
     }
 };
 
-static ro_status uniform(ro_cuda *d, const ro_call *call, const void *const *, void *out) {
+static ro_status uniform(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return quads(d, call, nullptr, out,
-                 uniform_of{source_of(call, nullptr), attr_f(call, RO_UNIFORM_LOW),
+                 uniform_of{source_of_draw(call, in), attr_f(call, RO_UNIFORM_LOW),
                             attr_f(call, RO_UNIFORM_HIGH)});
 }
 RO_CUDA_KERNEL(uniform, uniform)
+RO_CUDA_KERNEL(uniform_at, uniform)
 
 struct dropout_of : source {
     static const bool READS = true;

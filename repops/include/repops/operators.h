@@ -14,5 +14,7 @@
 #include "repops/op_optimizer.h"
 #include "repops/op_image.h"
 #include "repops/op_sampling.h"
+#include "repops/op_number.h"
+#include "repops/op_along.h"
 
 #endif

@@ -67,7 +67,15 @@ typedef enum {
 } ro_status;
 
 /* RO_BF16 and RO_F16 hold 16 bits of an element in a uint16_t. */
-typedef enum { RO_F32 = 1, RO_I32 = 2, RO_U8 = 3, RO_U16 = 4, RO_BF16 = 5, RO_F16 = 6 } ro_dtype;
+typedef enum {
+    RO_F32 = 1,
+    RO_I32 = 2,
+    RO_U8 = 3,
+    RO_U16 = 4,
+    RO_BF16 = 5,
+    RO_F16 = 6,
+    RO_I8 = 7
+} ro_dtype;
 
 enum {
     RO_MAX_DIMS = 8,
@@ -95,7 +103,7 @@ enum {
 #ifdef RO_EXPERIMENTAL
     RO_OP_END = RO_OP_EXPERIMENTAL + 256, /* numbers in between are free */
 #else
-    RO_OP_END = 256,
+    RO_OP_END = 512,
 #endif
 };
 
@@ -124,6 +132,33 @@ typedef enum {
     RO_GREATER = 4,
     RO_AT_LEAST = 5
 } ro_relation;
+/* Operator integer computes one of these of two integers. */
+typedef enum {
+    RO_PRODUCT = 0,
+    RO_QUOTIENT = 1, /* toward zero */
+    RO_REMAINDER = 2,
+    RO_FLOOR_QUOTIENT = 3, /* toward minus infinity */
+    RO_FLOOR_REMAINDER = 4,
+    RO_SHIFT_LEFT = 5,
+    RO_SHIFT_RIGHT = 6,
+    RO_AND = 7,
+    RO_OR = 8,
+    RO_XOR = 9,
+    RO_SMALLER = 10,
+    RO_LARGER = 11
+} ro_integer_kind;
+/* Operator put_along makes one of these of an element and each one that is put there. */
+typedef enum {
+    RO_PUT_LAST = 0,
+    RO_PUT_SUM = 1,
+    RO_PUT_PRODUCT = 2,
+    RO_PUT_MAX = 3,
+    RO_PUT_MIN = 4
+} ro_put_kind;
+/* Totals of operator running; RO_RUNNING_LOG_SUM is the logarithm of the sum of exp. */
+typedef enum { RO_RUNNING_SUM = 0, RO_RUNNING_PRODUCT = 1, RO_RUNNING_LOG_SUM = 2 } ro_running_kind;
+/* Where operator round goes. */
+typedef enum { RO_DOWN = 0, RO_UP = 1, RO_NEAREST = 2, RO_TOWARD_ZERO = 3 } ro_round_kind;
 typedef enum { RO_LR_CONSTANT = 0, RO_LR_LINEAR = 1, RO_LR_COSINE = 2 } ro_lr_kind;
 /* How rope_turns scales frequencies: not at all, all by one factor, or as Llama 3 does. */
 typedef enum { RO_ROPE_PLAIN = 0, RO_ROPE_LINEAR = 1, RO_ROPE_LLAMA3 = 2 } ro_rope_kind;

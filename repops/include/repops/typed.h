@@ -996,6 +996,132 @@ RO_API RO_MUST_USE ro_status ro_op_random_words(ro_ctx *ctx, const ro_tensor *ke
 RO_API RO_MUST_USE ro_status ro_op_draw(ro_ctx *ctx, const ro_tensor *q, const ro_tensor *words,
         ro_tensor *out);
 
+/* a i32, b i32: arithmetic of integers; b repeats */
+typedef struct {
+    int64_t kind; /* required */
+} ro_op_integer_attrs;
+RO_API RO_MUST_USE ro_status ro_op_integer(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b,
+        const ro_op_integer_attrs *attrs, ro_tensor *out);
+
+/* x: to a whole number */
+typedef struct {
+    int64_t kind; /* required */
+} ro_op_round_attrs;
+RO_API RO_MUST_USE ro_status ro_op_round(ro_ctx *ctx, const ro_tensor *x,
+        const ro_op_round_attrs *attrs, ro_tensor *out);
+
+/* x: sine */
+RO_API RO_MUST_USE ro_status ro_op_sin(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
+
+/* x: cosine */
+RO_API RO_MUST_USE ro_status ro_op_cos(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
+
+/* x: tangent */
+RO_API RO_MUST_USE ro_status ro_op_tan(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
+
+/* x: inverse of sin */
+RO_API RO_MUST_USE ro_status ro_op_asin(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
+
+/* x: inverse of cos */
+RO_API RO_MUST_USE ro_status ro_op_acos(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
+
+/* x: inverse of tan */
+RO_API RO_MUST_USE ro_status ro_op_atan(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
+
+/* x: hyperbolic sine */
+RO_API RO_MUST_USE ro_status ro_op_sinh(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
+
+/* x: hyperbolic cosine */
+RO_API RO_MUST_USE ro_status ro_op_cosh(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
+
+/* x: inverse of sinh */
+RO_API RO_MUST_USE ro_status ro_op_asinh(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
+
+/* x: inverse of cosh */
+RO_API RO_MUST_USE ro_status ro_op_acosh(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
+
+/* x: inverse of tanh */
+RO_API RO_MUST_USE ro_status ro_op_atanh(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
+
+/* x: log(1 + x) */
+RO_API RO_MUST_USE ro_status ro_op_log1p(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
+
+/* x: exp(x) - 1 */
+RO_API RO_MUST_USE ro_status ro_op_expm1(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
+
+/* x: logarithm to base 2 */
+RO_API RO_MUST_USE ro_status ro_op_log2(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
+
+/* x: 2 to the power of x */
+RO_API RO_MUST_USE ro_status ro_op_exp2(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
+
+/* y, x: the angle of (x, y); x repeats */
+RO_API RO_MUST_USE ro_status ro_op_atan2(ro_ctx *ctx, const ro_tensor *y, const ro_tensor *x,
+        ro_tensor *out);
+
+/* x, y: x to the power of y; y repeats */
+RO_API RO_MUST_USE ro_status ro_op_pow(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *y,
+        ro_tensor *out);
+
+/* step i32: normally distributed numbers, other ones in each step (out->shape is declared) */
+typedef struct {
+    int64_t seed;
+    int64_t stream;
+    float mean;
+    float std; /* required */
+} ro_op_normal_at_attrs;
+RO_API RO_MUST_USE ro_status ro_op_normal_at(ro_ctx *ctx, const ro_tensor *step,
+        const ro_op_normal_at_attrs *attrs, ro_tensor *out);
+
+/* step i32: numbers between low and high, other ones in each step (out->shape is declared) */
+typedef struct {
+    int64_t seed;
+    int64_t stream;
+    float low; /* required */
+    float high; /* required */
+} ro_op_uniform_at_attrs;
+RO_API RO_MUST_USE ro_status ro_op_uniform_at(ro_ctx *ctx, const ro_tensor *step,
+        const ro_op_uniform_at_attrs *attrs, ro_tensor *out);
+
+/* x any, ids i32: elements of each line, by their places on it */
+typedef struct {
+    int64_t axis; /* required */
+} ro_op_take_along_attrs;
+RO_API RO_MUST_USE ro_status ro_op_take_along(ro_ctx *ctx, const ro_tensor *x,
+        const ro_tensor *ids, const ro_op_take_along_attrs *attrs, ro_tensor *out);
+
+/* x f32 or i32, ids i32, rows f32 or i32: x, with rows put at places of its lines, one after the other */
+typedef struct {
+    int64_t axis; /* required */
+    int64_t kind; /* required */
+} ro_op_put_along_attrs;
+RO_API RO_MUST_USE ro_status ro_op_put_along(ro_ctx *ctx, const ro_tensor *x,
+        const ro_tensor *ids, const ro_tensor *rows, const ro_op_put_along_attrs *attrs,
+        ro_tensor *out);
+
+/* x f32 or i32: places on each line, in the order of their elements */
+typedef struct {
+    int64_t axis; /* required */
+    int64_t descending;
+} ro_op_argsort_attrs;
+RO_API RO_MUST_USE ro_status ro_op_argsort(ro_ctx *ctx, const ro_tensor *x,
+        const ro_op_argsort_attrs *attrs, ro_tensor *out);
+
+/* x f32 or i32: totals of each line, up to each element */
+typedef struct {
+    int64_t axis; /* required */
+    int64_t kind; /* required */
+} ro_op_running_attrs;
+RO_API RO_MUST_USE ro_status ro_op_running(ro_ctx *ctx, const ro_tensor *x,
+        const ro_op_running_attrs *attrs, ro_tensor *out);
+
+/* x i32: the sum of each line of integers */
+typedef struct {
+    int64_t axis; /* required */
+} ro_op_isum_attrs;
+RO_API RO_MUST_USE ro_status ro_op_isum(ro_ctx *ctx, const ro_tensor *x,
+        const ro_op_isum_attrs *attrs, ro_tensor *out);
+
 /* clang-format on */
 
 #ifdef __cplusplus

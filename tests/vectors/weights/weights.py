@@ -19,7 +19,7 @@ from safetensors import safe_open
 from safetensors.torch import _TYPES, load_file, save_file
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-COMMITTED = {"F32": (1, 4), "I32": (2, 4), "U8": (3, 1), "U16": (4, 2), "BF16": (5, 2), "F16": (6, 2)}
+COMMITTED = {"F32": (1, 4), "I32": (2, 4), "U8": (3, 1), "U16": (4, 2), "BF16": (5, 2), "F16": (6, 2), "I8": (7, 1)}
 
 
 def sha(*parts):
