@@ -11,7 +11,9 @@ equal: after each of 3 steps all states of the block and of `verde run` are the 
 1 thread and with scalar code and 2 threads, and runs in all of SETTINGS have one root. VERDE says
 which command.
 
-Data that a model makes for each step become tables."""
+Data that a model makes for each step become tables. Tensors in a loss's attribute `constants` are
+declared by job.constant, and models in its attribute `others` given to capture beside the first, as
+a user would do."""
 
 import argparse
 import collections
@@ -148,8 +150,11 @@ def capture(name, folder, steps=STEPS):
     tables.declare(job, tables.watch(built(name)[1], steps))
     with job:
         own, loss = built(name)
+        for t in getattr(loss, "constants", ()):
+            job.constant(t)
         optimizer, step = stepping(own, loss, tables.begin)
-        digest = job.capture(step, own, optimizer)
+        others = getattr(loss, "others", {})
+        digest = job.capture(step, {"model": own, **others} if others else own, optimizer)
     nodes = collections.Counter(n.operator.name for n in job._captured.program.step.nodes)
     told = {"hash": digest, "nodes": sum(nodes.values()), "operators": len(nodes)}
     return job, tables, told

@@ -63,6 +63,20 @@ class Toy:
         return self.job._captured.program
 
 
+def trained_by(loss, job, model, optimizer):
+    """Captures steps that train by this loss, and compares all of them with the command."""
+
+    def step():
+        value = loss()
+        value.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return value
+
+    job.capture(step, model, optimizer)
+    assert len(job.check(job.steps, os.environ["VERDE"])) == job.steps
+
+
 @pytest.fixture
 def toy(tmp_path):
     torch.set_num_threads(1)

@@ -192,7 +192,7 @@ def row(name, program, costs):
 
 HEAD = """# What a dispute of a captured model costs its referee
 
-Measured on {day}, at the commit that last changed this page, on {processor}, by
+{measured}
 `python/tests/disputes.py` (`make test-full`). In each model there was a dispute for each kind of
 fault that it can have: a wrong element in the forward pass, the backward pass and the optimizer, an
 attribute, a constant, a draw of another step, a draw by another seed, a row of another step, and a
@@ -208,14 +208,17 @@ of memory, and above {traffic:.0f} MB of traffic.
 """
 
 
-def head():
+def measured():
+    """The line of a page that says where."""
     found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    return HEAD.format(
-        day=time.strftime("%Y-%m-%d"),
-        processor=found[1] if found else platform.machine(),
-        peak=PEAK / 1e6,
-        traffic=TRAFFIC / 1e6,
+    return (
+        f"Measured on {time.strftime('%Y-%m-%d')}, at the commit that last changed this page, on "
+        f"{found[1] if found else platform.machine()}, by"
     )
+
+
+def head():
+    return HEAD.format(measured=measured(), peak=PEAK / 1e6, traffic=TRAFFIC / 1e6)
 
 
 def main():

@@ -27,6 +27,7 @@ CASES = {
     "index_copy of rows": lambda: TIES[:5].index_copy(0, PLACES[:200] % 5, ROWS),
     "index_add": lambda: TIES[:5].index_add(0, PLACES[:200] % 5, ROWS),
     "index_reduce": lambda: TIES[:5].index_reduce(0, PLACES[:200] % 5, ROWS, "prod"),
+    "largest of bags": lambda: F.embedding_bag(PLACES.reshape(-1, 8), TIES.float(), mode="max"),
     "scatter": lambda: TIES.scatter(1, TIES + 2, ROWS),
     "scatter of floats": lambda: torch.zeros(200, 300).scatter(1, TIES + 2, ROWS.float()),
     "scatter that multiplies": lambda: TIES.scatter(0, TIES + 2, ROWS, reduce="multiply"),
@@ -42,6 +43,10 @@ CASES = {
     "cummax": lambda: torch.cat([TIES.cummax(1)[1], TIES.cummin(0)[1]]),
     "aminmax": lambda: torch.stack(ROWS.aminmax(dim=1)),
     "median": lambda: torch.stack([VALUES.median(), VALUES.nanmedian()]),
+    "median, kthvalue and mode": lambda: torch.cat(
+        [TIES.median(1)[1], TIES.kthvalue(7, 1)[1], TIES.float().mode(1)[1]]
+    ),
+    "put": lambda: TIES.put(PLACES, VALUES),
     "unique": lambda: torch.unique(VALUES, sorted=False, return_inverse=True)[1],
     "unique rows": lambda: torch.unique(TIES[:, :2], dim=0, return_inverse=True)[1],
     "max_pool2d": lambda: F.max_pool2d(IMAGE % 5, 3, return_indices=True)[1],

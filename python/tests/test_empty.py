@@ -87,11 +87,20 @@ LAYERS = {
     "conv2d": lambda: layer(nn.Conv2d(2, 3, 3), 0, 2, 5, 5),
     "conv2d of one tap": lambda: layer(nn.Conv2d(2, 3, 1), 0, 2, 5, 5),
     "conv_transpose2d": lambda: layer(nn.ConvTranspose2d(2, 3, 3), 0, 2, 5, 5),
+    "conv3d": lambda: layer(nn.Conv3d(2, 3, 3), 0, 2, 5, 5, 5),
+    "conv_transpose3d": lambda: layer(nn.ConvTranspose3d(2, 3, 3), 0, 2, 5, 5, 5),
     "LSTM": lambda: layer(nn.LSTM(3, 4), 5, 0, 3),
     "GRU": lambda: layer(nn.GRU(3, 4), 5, 0, 3),
     "encoder": lambda: layer(nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True), 0, 3, 4),
     "max pool": lambda: layer(nn.MaxPool2d(2), 0, 2, 4, 4),
     "mean pool": lambda: layer(nn.AvgPool2d(2), 0, 2, 4, 4),
+    "pools of volumes": lambda: (
+        layer(nn.MaxPool3d(2), 0, 2, 4, 4, 4) + layer(nn.AvgPool3d(2), 0, 2, 4, 4, 4)
+    ),
+    "adaptive pools of volumes": lambda: (
+        layer(nn.AdaptiveAvgPool3d(2), 0, 2, 4, 4, 4)
+        + layer(nn.AdaptiveMaxPool3d(2), 0, 2, 4, 4, 4)
+    ),
     "adaptive pools": lambda: (
         layer(nn.AdaptiveAvgPool2d(2), 0, 2, 4, 4) + layer(nn.AdaptiveMaxPool2d(2), 0, 2, 4, 4)
     ),
@@ -109,6 +118,8 @@ LAYERS = {
     "smooth_l1_loss": lambda: loss(F.smooth_l1_loss, 0, 4, reduction="sum"),
     "bags of nothing": lambda: bag(NONE, torch.zeros(1, dtype=torch.int64)),
     "no bags": lambda: bag(NONE.reshape(0, 3), mode="mean"),
+    "no bags of the largest": lambda: bag(NONE.reshape(0, 3), mode="max"),
+    "a largest of nothing": lambda: bag(torch.tensor([1]), torch.tensor([0, 0, 1]), "max"),
     "a bag of nothing": lambda: bag(torch.tensor([1]), torch.tensor([0, 0, 1])),
     "attention of no batch": lambda: attended(*[(0, 2, 3, 4)] * 3),
     "attention of no queries": lambda: attended((1, 2, 0, 4), (1, 2, 3, 4), (1, 2, 3, 4)),

@@ -1,11 +1,17 @@
-"""Resizing, padding, pooling and boxes, against torch in float64."""
+"""Resizing, padding, pooling, grids and boxes, against torch in float64."""
+
+import itertools
+import math
+import sys
 
 import pytest
 import torch
 import torch.nn.functional as F
-from compare import compare
+from compare import compare, same_in_settings
 
+import repops.torch
 from repops.torch import reproducible
+from repops.torch.functional import nms_mask
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +50,8 @@ OTHERS = [
     (lambda x: F.max_pool2d(x, 2, 2, 1, ceil_mode=True), (2, 3, 7, 10)),
     (lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True), (2, 3, 8, 7)),
     (lambda x: F.max_pool2d(x, 2), (3, 8, 10)),
+    (lambda x: F.max_pool2d(x, (2, 3), (2, 1), 1, (3, 2)), (2, 3, 8, 10)),
+    (lambda x: F.max_pool1d(x, 3, 2, 1, 2, True), (2, 3, 10)),
     (lambda x: F.max_pool1d(x, 3, 2), (2, 3, 10)),
     (lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), (2, 3, 8, 10)),
     (lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False), (2, 3, 8, 10)),
@@ -61,6 +69,8 @@ OTHERS = [
     (lambda x: F.unfold(x, (3, 2), 2, 1, (2, 1)), (2, 3, 9, 11)),
     (lambda x: F.fold(x, (9, 11), (3, 2), 2, 1, (2, 1)), (2, 18, 44)),
     (lambda x: F.channel_shuffle(x, 3), (2, 6, 4, 5)),
+    (lambda x: F.conv_transpose2d(x, x[:, :2, :2, :3], None, 1, 1, 2, 1, 3), (3, 3, 4, 5)),
+    (lambda x: F.conv_transpose1d(x, x[:, :2, :2], None, 2, 1, 3, 1, 4), (3, 3, 5)),
 ]
 
 
@@ -78,6 +88,106 @@ def test_bytes_are_resized_as_numbers_and_rounded():
     assert (y.double() - exact).abs().max() <= 0.5 + 1e-4
 
 
+PADDINGS = ["zeros", "border", "reflection"]
+MODES = ["bilinear", "nearest", "bicubic"]
+SAMPLED = [*itertools.product([2, 3], MODES, PADDINGS, [True, False])]
+
+
+@pytest.mark.parametrize("dims, mode, padding, align", SAMPLED)
+def test_images_are_seen_at_places_of_a_grid(dims, mode, padding, align):
+    """Fourths name elements, edges and what lies between and outside, each of them exactly."""
+    size = (4, 5, 6)[3 - dims :]
+    if dims == 3 and mode == "bicubic":
+        pytest.importorskip("torch", "2.15", reason="older ones have no cubics of volumes")
+    exact = torch.randint(-12, 13, (2, *(7, 6, 3)[:dims], dims)) / 4
+    anywhere = 1.5 * torch.randn(2, *(3, 6, 5)[:dims], dims)
+    for grid in [exact] if mode == "nearest" else [exact, anywhere]:
+        x = torch.randn(2, 3, *size)
+        bound = 1e-4 if mode == "bicubic" else 2e-5  # sums of 16 or 64 products
+        compare(lambda x, g: F.grid_sample(x, g, mode, padding, align), x, grid, absolute=bound)
+
+
+def test_no_channels_are_seen_and_images_of_one_element():
+    compare(lambda x, g: F.grid_sample(x, g, "bilinear", "reflection", True), *_one(1))
+    with reproducible():
+        x, grid = (t.requires_grad_() for t in _one(0))
+        y = F.grid_sample(x, grid, align_corners=True)
+        y.sum().backward()
+    assert y.shape == (2, 0, 4, 5) and not grid.grad.any()
+
+
+def _one(channels):
+    return torch.randn(2, channels, 1, 3), torch.randn(2, 4, 5, 2)
+
+
+NAN, INF = math.nan, math.inf
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize(
+    "mode, padding, first, infinite",
+    [
+        ("bilinear", "zeros", NAN, (NAN, NAN)),
+        ("nearest", "zeros", 0.0, (0.0, 0.0)),
+        ("bilinear", "border", 1.0, (1.0, 4.0)),
+        ("nearest", "border", 1.0, (1.0, 4.0)),
+        ("bilinear", "reflection", 1.0, (1.0, 1.0)),
+        ("nearest", "reflection", 1.0, (1.0, 1.0)),
+    ],
+)
+def test_what_is_no_place_reads_what_is_documented(dims, mode, padding, first, infinite):
+    """PyTorch reads memory out of bounds for some of these."""
+    x = torch.arange(1.0, 5.0).expand(1, 1, *[1] * (dims - 1), 4).clone().requires_grad_()
+    grid = torch.zeros(1, *[1] * (dims - 1), 5, dims)
+    grid[..., 0] = torch.tensor([NAN, -INF, INF, -1e30, 1e30])
+    grid.requires_grad_()
+    with reproducible():
+        y = F.grid_sample(x, grid, mode, padding, align_corners=True)
+        y.nansum().backward()
+    expected = torch.tensor([first, *infinite])
+    assert torch.equal(y.flatten()[:3].nan_to_num(-9.0), expected.nan_to_num(-9.0))
+    far = {"zeros": [0.0, 0.0], "border": [1.0, 4.0]}.get(padding)
+    assert y.isfinite().flatten()[3:].all() and far in (None, y.flatten()[3:].tolist())
+
+
+def test_a_cubic_of_no_place_is_no_number():
+    x, grid = (
+        torch.ones(1, 1, 4, 4),
+        torch.tensor([NAN, INF]).reshape(1, 1, 2, 1).expand(-1, -1, -1, 2),
+    )
+    with reproducible():
+        for padding in PADDINGS:
+            assert F.grid_sample(x, grid, "bicubic", padding, False).isnan().all()
+
+
+@pytest.mark.parametrize("size", [(2, 3, 3, 4), (2, 3, 5, 1), (2, 1, 2, 3, 4)])
+@pytest.mark.parametrize("align", [True, False])
+@pytest.mark.filterwarnings("ignore:Since version")
+def test_grids_of_affine_maps(size, align):
+    dims = len(size) - 2
+    compare(lambda t: F.affine_grid(t, size, align_corners=align), torch.randn(2, dims, dims + 1))
+
+
+def test_wrong_grids_have_torchs_errors():
+    def error(call):
+        with pytest.raises(Exception) as raised:
+            call()
+        return type(raised.value), str(raised.value)
+
+    x, grid, theta = torch.randn(2, 3, 4, 5), torch.randn(2, 6, 7, 2), torch.randn(2, 2, 3)
+    for call in (
+        lambda: F.grid_sample(x, grid[:1], align_corners=True),
+        lambda: F.grid_sample(x, grid[..., :1], align_corners=True),
+        lambda: F.grid_sample(x[..., :0], grid, align_corners=True),
+        lambda: F.grid_sample(x[0], grid[0], align_corners=True),
+        lambda: torch.ops.aten.affine_grid_generator(theta[:, :, :2], (2, 3, 4, 5), True),
+        lambda: torch.ops.aten.grid_sampler_2d(x, grid[..., :1], 0, 0, True),
+    ):
+        plain = error(call)
+        with reproducible():
+            assert error(call) == plain
+
+
 BOXES = torch.tensor(
     [[0, 1.3, 2.2, 9.1, 7.5], [1, -2, 0, 5, 5], [0, 3, 3, 3.2, 3.1], [1, 8, 8, 14, 14]]
 )
@@ -93,11 +203,89 @@ def test_pixels_in_boxes(ratio, aligned):
     )
 
 
-def test_boxes_that_overlap_are_left_out():
-    ops = pytest.importorskip("torchvision").ops
-    boxes, scores = torch.rand(200, 4), torch.rand(200)
+def _boxes(n, sizes=torch.rand):
+    """Boxes of sizes between 0 and 1, and their scores."""
+    boxes = sizes(n, 4)
     boxes[:, 2:] += boxes[:, :2]
+    return boxes, torch.rand(n)
+
+
+def _whole_sizes(*size):
+    return (4 * torch.rand(size)).round()
+
+
+def _some_nan(boxes, scores):
+    boxes[::7, 0], boxes[3], boxes[5], boxes[9, 3] = NAN, 0.0, 0.0, INF
+    return boxes, scores
+
+
+KEPT = {
+    "any": lambda: _boxes(200),
+    "equal overlaps": lambda: _boxes(100, _whole_sizes),
+    "equal scores": lambda: (_boxes(100)[0], (4 * torch.rand(100)).round()),
+    "no numbers": lambda: _some_nan(*_boxes(100)),
+    "scores that are no numbers": lambda: (_boxes(30)[0], torch.rand(30).sqrt().sub(0.5).sqrt()),
+    "one": lambda: _boxes(1),
+    "none": lambda: _boxes(0),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("threshold", [0.4, 1 / 3, 0.5])
+def test_boxes_that_overlap_are_left_out(name, threshold):
+    """Overlaps of whole sizes are 2 / 5, 1 / 3 and 1 / 2 too, rounded to float32."""
+    ops = pytest.importorskip("torchvision").ops
+    boxes, scores = KEPT[name]()
     with reproducible():
-        kept = ops.nms(boxes, scores, 0.4)
-        assert ops.nms(boxes[:0], scores[:0], 0.4).numel() == 0
-    assert kept.tolist() == ops.nms(boxes, scores, 0.4).tolist()
+        kept = ops.nms(boxes, scores, threshold)
+    mask = torch.zeros(len(boxes), dtype=torch.bool)
+    mask[kept] = True
+    assert torch.equal(nms_mask(boxes, scores, threshold), mask)
+    if name != "no numbers":
+        assert kept.tolist() == ops.nms(boxes, scores, threshold).tolist()
+
+
+@pytest.mark.parametrize(
+    "boxes, scores, words",
+    [
+        (
+            torch.rand(5, 3),
+            torch.rand(5),
+            r"boxes are \[5, 3\] and scores \[5\]; expected \[n, 4\]",
+        ),
+        (torch.rand(5, 4), torch.rand(4), "expected"),
+        (
+            torch.rand(5, 4).double(),
+            torch.rand(5),
+            "boxes is torch.float64; expected torch.float32",
+        ),
+        (torch.rand(5, 4), [0.5] * 5, "scores is list; expected a tensor"),
+    ],
+)
+def test_wrong_boxes_are_refused(boxes, scores, words):
+    with pytest.raises(repops.Error, match=words):
+        nms_mask(boxes, scores, 0.5)
+
+
+def hashed():
+    """Of images that grids and boxes see, large enough for threads, and of their gradients."""
+    torch.manual_seed(0)
+    state = {}
+    with reproducible():
+        for mode, padding in (("bilinear", "zeros"), ("bicubic", "reflection")):
+            x = torch.randn(2, 16, 32, 33, requires_grad=True)
+            theta = torch.randn(2, 2, 3, requires_grad=True)
+            grid = F.affine_grid(theta, (2, 16, 40, 41), align_corners=False)
+            y = F.grid_sample(x, grid, mode, padding, align_corners=False)
+            y.square().mean().backward()
+            state |= {f"{mode}.y": y.detach(), f"{mode}.x": x.grad, f"{mode}.theta": theta.grad}
+        x = torch.randn(1, 4, 6, 7, 8, requires_grad=True)
+        y = F.grid_sample(x, torch.randn(1, 9, 10, 11, 3), padding_mode="border")
+        y.square().mean().backward()
+        state |= {"volume.y": y.detach(), "volume.x": x.grad}
+    return repops.torch.hash(state)
+
+
+@pytest.mark.filterwarnings("ignore:Default grid_sample")
+def test_bits_depend_on_no_instruction_set_nor_on_threads():
+    same_in_settings(sys.modules[__name__])

@@ -37,6 +37,7 @@ def step_of(place, loss):
 
 
 CAPTURED = {
+    "classes of data as ones": lambda z, y: (F.one_hot(y, 4) * z).mean(),
     "smoothed labels": lambda z, y: F.cross_entropy(z, y, label_smoothing=0.1),
     "a sum of integers": lambda z, y: (z[:, 0] * (y > 1)).sum() / (1 + (y > 1).sum()),
     "a sum of integers along one dimension": lambda z, y: (
@@ -60,8 +61,153 @@ CAPTURED = {
     "numbers that are compared": lambda z, y: z[(z > 0.5).long()[:, 0]].mean(),
     "sums at places": lambda z, y: torch.zeros(4, 4).index_add(0, y, z).square().mean(),
     "cosines of constants": lambda z, y: (z * torch.cos(torch.arange(4.0))).mean(),
+    "autocorrelation": lambda z, y: (
+        torch.fft.irfft(torch.fft.rfft(z, 6) * torch.conj(torch.fft.rfft(z.flip(1), 6)), 6)
+        .square()
+        .mean()
+    ),
+    "mixing by a transform": lambda z, y: torch.fft.fftn(z[None], dim=(1, 2)).real.square().mean(),
+    "transforms of many lengths": lambda z, y: (
+        torch.fft.fft(z.reshape(-1).repeat(17), 262).abs().mean()
+        + torch.fft.irfft(torch.fft.rfft(z.reshape(-1).repeat(8)), 128).square().mean()
+    ),
+    "short-time transforms": lambda z, y: (
+        torch.stft(z.reshape(1, 16), 8, 4, window=torch.hann_window(8), return_complex=True)
+        .abs()
+        .mean()
+    ),
+    "the kernel of a state-space model": lambda z, y: (
+        torch.einsum(
+            "hn,hnl->hl",
+            ((z + 1j).exp() - 1) / (z - 2j),
+            torch.exp((z - 1j)[..., None] * torch.arange(5)),
+        )
+        .real.square()
+        .mean()
+    ),
+    "means of complex numbers": lambda z, y: torch.fft.fft(z).mean(1).abs().sum(),
+    "complex numbers that move": lambda z, y: (
+        torch.cat([torch.fft.fft(z), z * 1j, torch.complex(z, -z), z.to(torch.complex64)])
+        .roll(1, 0)[1:]
+        .conj()
+        .clone()
+        .mul_(2)
+        .where(z.repeat(4, 1)[1:] > 0, 2 - 1j)[y]
+        .imag.square()
+        .mean()
+    ),
     "Bernoulli's numbers": lambda z, y: (z * torch.empty(4, 4).bernoulli_(0.5)).mean(),
+    "functions": lambda z, y: sum(
+        f(z).mean()
+        for f in (torch.sin, torch.cos, torch.tan, torch.atan, torch.sinh, torch.cosh, torch.asinh)
+    ),
+    "functions of a part of the line": lambda z, y: (
+        sum(
+            f(z.sigmoid() * 0.9).mean() + f(z.sigmoid() * 0.9 - 1).mean()
+            for f in (torch.asin, torch.acos, torch.atanh, torch.log1p, torch.expm1, torch.exp2)
+        )
+        + (z.abs() + 0.5).log2().mean()
+        + (z.abs() + 1.5).acosh().mean()
+    ),
+    "powers": lambda z, y: (
+        (z.abs() ** 1.7).mean()
+        + (2.0**z).mean()
+        + (z.abs() ** z).mean()
+        + torch.atan2(z, z + 1).mean()
+    ),
+    "softplus and its like": lambda z, y: (
+        F.softplus(z).mean() + F.logsigmoid(z).mean() + F.elu(z).mean() + F.mish(z).mean()
+    ),
+    "two classes": lambda z, y: (
+        F.binary_cross_entropy_with_logits(z[:, 0], (y > 1).float())
+        + F.binary_cross_entropy(z[:, 1].sigmoid(), (y > 1).float())
+    ),
+    "running totals": lambda z, y: (
+        z.cumsum(1).square().mean()
+        + z.cumprod(0).mean()
+        + z.logcumsumexp(1).mean()
+        + z.prod(1).mean()
+    ),
+    "special functions": lambda z, y: (
+        (torch.lgamma(z) + torch.erfc(z) + torch.sinc(z)).mean()
+        + (torch.special.log_ndtr(z) + torch.logaddexp2(z, z + 1) + torch.hypot(z, z + 1)).mean()
+        + (torch.special.entr(z.sigmoid()) + torch.special.xlog1py(z, z.sigmoid())).mean()
+    ),
+    "places of a grid": lambda z, y: sum(
+        F.grid_sample(
+            z.view(1, 1, 4, 4), z.view(1, 4, 2, 2), mode, padding, align_corners=False
+        ).mean()
+        for mode, padding in (("bilinear", "zeros"), ("bicubic", "reflection"))
+    ),
+    "medians": lambda z, y: (
+        z.median(1)[0].mean() + z.kthvalue(2, 1)[0].mean() + z.nanmedian(0)[0].mean()
+    ),
+    "distances": lambda z, y: (
+        torch.linalg.vector_norm(z, 3, 1).mean() + torch.cdist(z, z + 1, 1.5).mean() + F.pdist(z)[0]
+    ),
+    "random numbers": lambda z, y: (
+        (z + torch.randn_like(z) + torch.rand(4, 4) + torch.empty(4, 4).uniform_(-1, 1))
+        .square()
+        .mean()
+    ),
+    "whole random numbers": lambda z, y: (
+        z[torch.arange(4), torch.randint(0, 4, (4,))].square().mean()
+        + z[torch.randperm(4)][0].mean()
+    ),
+    "draws by weights": lambda z, y: z.gather(
+        1, torch.multinomial(z.softmax(1).detach(), 2)
+    ).mean(),
+    "orders": lambda z, y: (
+        (z.sort(1)[0] * torch.arange(4.0)).mean()
+        + z.topk(2, 1)[0].sum()
+        + z.sort(0, descending=True)[0][0].mean()
+        + z[y.argsort()][0].mean()
+    ),
+    "arithmetic of integers": lambda z, y: (
+        z.gather(1, ((y * 3 + y // 2) % 4)[:, None]).mean()
+        + (z * ((y & 3) | (y >> 1) ^ (y << 2)).float()).mean()
+        + (z * (-y).abs().clamp(max=2)).mean()
+        + (z * (y * y).cumsum(0)).mean()
+    ),
+    "integers of 8 and 16 bits": lambda z, y: sum(
+        (z * f((y * 70).to(t))[:, None].float()).mean()
+        for t in (torch.uint8, torch.int8, torch.int16)
+        for f in (
+            lambda n: n + n,
+            lambda n: n * n * n,
+            lambda n: 3 - n,
+            lambda n: -n,
+            lambda n: ~n,
+            lambda n: n << 3,
+            lambda n: (n - 100).abs() >> 1,
+            lambda n: n.cumsum(0, dtype=n.dtype) + n.sum(dtype=n.dtype),
+            lambda n: n // 3 + n % 5,
+        )
+    ),
+    "whole numbers": lambda z, y: (z * ((z * 3).floor() + z.round() + z.ceil() + z.trunc())).mean(),
+    "integers of floats": lambda z, y: z.gather(1, (z * 3).long().clamp(0, 3)).mean(),
+    "writing at places": lambda z, y: _written(z, y).square().mean(),
+    "scattering": lambda z, y: (
+        torch.zeros(4, 6).scatter(1, y[:, None].expand(4, 4), z).square().mean()
+        + torch.zeros(4, 4).scatter(1, y[:, None], z[:2, :1].repeat(2, 1)).square().mean()
+        + torch.ones(5, 6).scatter_reduce(1, y[:, None].expand(4, 4), z, "amax").square().mean()
+        + torch.ones(4, 4).scatter_reduce(0, y.expand(4, 4), z, "amin", include_self=False).mean()
+    ),
+    "counts": lambda z, y: (
+        (z * torch.histc(y.float(), bins=4, min=0, max=3)).mean()
+        + (z * F.one_hot(y, 4) * F.one_hot(z.argmax(1), num_classes=4)).mean()
+        + (z * torch.bucketize(z, torch.tensor([-0.5, 0.0, 0.5]))).mean()
+    ),
 }
+
+
+def _written(z, y):
+    t = z.clone()
+    t[torch.arange(4), y] = 1.0
+    t[:, y] = z[:, :1].expand(4, 4)
+    t[y] = z.flip(0)
+    t[t > 2] = 0.5
+    return t
 
 
 @pytest.mark.parametrize("name", CAPTURED)
@@ -71,37 +217,23 @@ def test_it_is_captured_with_its_bits(name, command, tmp_path):
     assert len(job.check(STEPS, command)) == STEPS
 
 
-def _written(z, y):
-    t = torch.zeros(4, 4)
-    t[y] = z
-    return t.mean()
-
-
 REFUSED = {
     "Python reads a number that depends on the step's data": [
         lambda z, y: z.mean() * z.mean().item(),
         lambda z, y: z.mean() if z.mean() > 0 else -z.mean(),
-        lambda z, y: (F.one_hot(y, 4) * z).mean(),
     ],
-    "float64": [
-        lambda z, y: F.binary_cross_entropy_with_logits(z[:, 0], (y > 1).float()),
-        lambda z, y: F.softplus(z).mean(),
-        lambda z, y: F.elu(z).mean(),
-        lambda z, y: z.abs().pow(1.5).mean(),
-        lambda z, y: z.cumsum(1).mean(),
-    ],
+    "float64": [lambda z, y: (z * (z.detach() // 0.3)).mean()],
     "bfloat16": [lambda z, y: z.to(torch.bfloat16).float().mean()],
-    "random numbers of a step that are not": [
-        lambda z, y: (z + torch.randn(4, 4)).mean(),
-        lambda z, y: z[torch.randperm(4)][0].mean(),
+    "it draws from torch's generator": [lambda z, y: (z * torch.empty(4, 4).random_(5)).mean()],
+    "whole random numbers of more than 2^20": [
+        lambda z, y: (z * torch.randint(1 << 21, (4, 4))).mean()
     ],
-    "sorting": [lambda z, y: z.topk(2).values.mean(), lambda z, y: z.sort().values.mean()],
     "the shape of what it reads differs": [lambda z, y: z[y > 1].mean()],
-    "rounding to whole numbers": [lambda z, y: (z - z.round()).mean()],
-    "arithmetic of integers that the library does not have": [
-        lambda z, y: F.cross_entropy(z, (y * y).clamp(max=3))
+    "products of integers": [lambda z, y: (z * y.prod()).mean()],
+    "integers that may lie between": [lambda z, y: (z * ((z * 9).long() + 1)).mean()],
+    "writing at places that depend on the step's data": [
+        lambda z, y: (z * torch.zeros(4, dtype=torch.int64).index_add(0, y, y)).mean()
     ],
-    "writing at places that depend on the step's data": [_written],
     "a clock": [lambda z, y: z.mean() * time.time()],
     "of `numpy.random`": [lambda z, y: z.mean() * np.random.rand()],
     "what it reads is another constant": [
@@ -125,12 +257,11 @@ def test_it_is_refused_by_the_words_of_the_guide(words, top, tmp_path):
 @pytest.mark.parametrize(
     "loss, words",
     [
-        (lambda z, y: F.softplus(z).mean(), "softplus: .*; write -torch.log(torch.sigmoid(-x))"),
         (
             lambda z, y: z.mean() if z.mean().item() > 0 else -z.mean(),
             "item(): .*; compute both and choose",
         ),
-        (lambda z, y: (z + torch.randn(4, 4)).mean(), "randn: .*; draw before"),
+        (lambda z, y: (z * torch.empty(4, 4).random_(5)).mean(), "random_: .*; draw before"),
     ],
 )
 def test_an_operator_is_told_once_with_what_to_write(loss, words, tmp_path):

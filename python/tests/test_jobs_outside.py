@@ -177,9 +177,9 @@ def generator_of_torch(t):
     return step
 
 
-@refused("random numbers of a step that are not dropout's")
+@refused("it draws from torch's generator")
 def noise(t):
-    return lambda: t.train(t.model(t.x + torch.randn_like(t.x)).square().mean())
+    return lambda: t.train(t.model(t.x + torch.empty(4, 4).random_(9)).square().mean())
 
 
 @pytest.mark.parametrize("name", refused)

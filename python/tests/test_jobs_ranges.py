@@ -59,4 +59,4 @@ def test_an_index_that_leaves_a_table_convicts_nobody_honest(ids, command, tmp_p
         wrong, place = tmp_path / "wrong", tmp_path / node.number
         cheat(command, job, wrong, "input", 2, [node])
         runs = [tmp_path / "scalar", wrong]
-        convict(command, job, place, runs, 1, node, 2, "wrong-output", verifier())
+        convict(command, place, runs, 1, node, 2, "wrong-output", verifier())

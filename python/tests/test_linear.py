@@ -4,7 +4,7 @@ import pytest
 import torch
 from compare import close
 
-from repops.torch import reproducible
+from repops.torch import LeftoverError, reproducible
 
 SHAPES = [(5, 5), (7, 4), (4, 7), (2, 3, 6, 4), (1, 1), (0, 3), (3, 0)]
 
@@ -68,6 +68,12 @@ def test_triangular_systems(upper, left, unit):
     with reproducible():
         own = torch.linalg.solve_triangular(a, b, **options)
     close(own, torch.linalg.solve_triangular(a.double(), b.double(), **options), 1e-5)
+    a, b = drawn(150, 150) / 60 + 3 * torch.eye(150), drawn(150, 150)
+    a = a.triu() if upper else a.tril()
+    with reproducible():
+        own = torch.linalg.solve_triangular(a, b, **options)
+        assert torch.linalg.solve_triangular(a, b[:, :0] if left else b[:0], **options).numel() == 0
+    close(own, torch.linalg.solve_triangular(a.double(), b.double(), **options), 1e-4)
 
 
 def likelihood(cov):
@@ -88,3 +94,43 @@ def test_gradients(function):
         function(own).backward()
     function(wanted).backward()
     close(own.grad, wanted.grad, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "shape, right",
+    [
+        ((5, 5), (5, 2)),
+        ((9, 4), (9, 3)),
+        ((4, 9), (4, 3)),
+        ((2, 3, 6, 4), (2, 3, 6, 1)),
+        ((3, 6, 4), (3, 6)),
+        ((1, 1), (1,)),
+    ],
+)
+def test_least_squares(shape, right):
+    a, b = drawn(*shape), drawn(*right)
+    with reproducible():
+        found = torch.linalg.lstsq(a, b)
+    wanted = torch.linalg.lstsq(a, b)
+    close(found.solution, torch.linalg.lstsq(a.double(), b.double()).solution, 1e-6)
+    for name in ("residuals", "rank", "singular_values"):
+        own, other = getattr(found, name), getattr(wanted, name)
+        assert torch.equal(own, other) and own.dtype is other.dtype, name
+
+
+def test_least_squares_without_full_rank_are_refused():
+    a = drawn(4, 3)
+    a[:, 2] = a[:, 0] + a[:, 1]
+    for call in (
+        lambda: torch.linalg.lstsq(a, a),
+        lambda: torch.linalg.lstsq(a.T, a.T),
+        lambda: torch.linalg.lstsq(torch.zeros(3, 2), a[:3]),
+        lambda: torch.linalg.lstsq(a[:, :2], a, driver="gelsd"),
+    ):
+        with reproducible(), pytest.raises(LeftoverError, match="rank|driver"):
+            call()
+    with pytest.raises(RuntimeError) as plain:
+        torch.linalg.lstsq(a, a[:2])
+    with reproducible(), pytest.raises(RuntimeError) as ours:
+        torch.linalg.lstsq(a, a[:2])
+    assert str(ours.value) == str(plain.value)

@@ -1,5 +1,7 @@
 """Losses, activations, running sums and recurrent layers, against torch in float64."""
 
+import contextlib
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -123,7 +125,7 @@ def test_noise_of_rrelu_is_drawn_by_the_generator():
     compare(lambda t: F.rrelu(t, 0.1, 0.3), torch.randn(7, 12))
 
 
-@pytest.mark.parametrize("mode", ["sum", "mean"])
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 @pytest.mark.parametrize("padding", [None, 2])
 def test_bags_of_rows(mode, padding):
     ids, offsets = torch.tensor([1, 4, 4, 2, 0, 2, 3]), torch.tensor([0, 3, 3, 4])
@@ -141,6 +143,27 @@ def test_bags_of_rows(mode, padding):
         ),
         torch.randn(5, 3),
     )
+
+
+def test_the_first_of_equal_rows_of_a_bag_stays():
+    table = torch.tensor([[1.0, 2.0], [float("nan"), -1.0], [1.0, 3.0]])
+    ids, found = torch.tensor([[0, 2, 1], [2, 0, 2], [1, 0, 2]]), []
+    for block in (contextlib.nullcontext(), reproducible()):
+        own = table.clone().requires_grad_()
+        with block:
+            y = F.embedding_bag(ids, own, mode="max")
+            y.backward(torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+        found.append((y.detach(), own.grad))
+    for a, b in zip(*found):
+        assert torch.equal(a.nan_to_num(7), b.nan_to_num(7))
+
+
+def test_sources_of_masks_have_gradients():
+    mask = torch.tensor([[True, False, True, True], [False, True, False, True]])
+    for shape in ((5,), (2, 4), (3, 3)):
+        compare(lambda x, s: x.masked_scatter(mask, s), torch.randn(2, 4), torch.randn(shape))
+    compare(lambda x, s: x.masked_scatter(mask[:, :1], s), torch.randn(2, 4), torch.randn(4))
+    compare(lambda x, s: x.masked_scatter(mask & False, s), torch.randn(2, 4), torch.randn(0))
 
 
 def test_bilinear_layers():

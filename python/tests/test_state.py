@@ -12,7 +12,7 @@ import repops
 from repops.torch import HashLog, commitments, reproducible
 from repops.torch import hash as hash_of
 
-CODES = {"float32": 1, "int32": 2, "uint8": 3, "uint16": 4, "bfloat16": 5, "float16": 6}
+CODES = {"float32": 1, "int32": 2, "uint8": 3, "uint16": 4, "bfloat16": 5, "float16": 6, "int8": 7}
 
 
 def sha(*parts):
@@ -33,7 +33,7 @@ def expected(code, shape, data):
     return sha(b"verde/tensor/1\0", head, root).hex()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "uint16", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "uint16", "float16", "int8"])
 @pytest.mark.parametrize("shape", [(1,), (256,), (257,), (3, 5, 7), (300, 1100)])
 def test_commitment_of_an_array(dtype, shape):
     a = (np.random.default_rng(0).random(shape) * 200).astype(dtype)

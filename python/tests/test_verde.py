@@ -147,12 +147,12 @@ def test_a_state_of_all_types(tmp_path):
         head = struct.pack("<H", len(name)) + name.encode() + bytes([dtype, len(shape)])
         return head + struct.pack(f"<{len(shape)}Q", *shape)
 
-    types = ["<f4", "<i4", "u1", "<u2", "<u2", "<f2"]
+    types = ["<f4", "<i4", "u1", "<u2", "<u2", "<f2", "i1"]
     arrays = [np.arange(6).astype(t).reshape(2, 3) + 1 for t in types]
     arrays[4] = (arrays[4] << 8).view(repops.bfloat16)
     head = struct.pack("<H", 13) + b"verde program" + struct.pack("<HHQQQ", 1, 1, 5, 9, 3)
-    program = head + struct.pack("<I", 1) + leaf("data", 3, 7) + bytes(32) + struct.pack("<I", 6)
-    program += b"".join(leaf(f"t{i + 1}", i + 1, 2, 3) for i in range(6)) + b"graphs"
+    program = head + struct.pack("<I", 1) + leaf("data", 3, 7) + bytes(32) + struct.pack("<I", 7)
+    program += b"".join(leaf(f"t{i + 1}", i + 1, 2, 3) for i in range(7)) + b"graphs"
     digest = hashlib.sha256(b"verde/program/1\0" + program).hexdigest()
     parts = [repops.commitment(a) for a in arrays]
     own = repops._commit.state(digest, 9, repops.root(parts))

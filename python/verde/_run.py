@@ -25,7 +25,7 @@ LOG = (
 )
 STATE = ("step", "state", "logs")
 # Types by their codes, and how they are stored: little-endian.
-TYPES = {1: "f32", 2: "i32", 3: "u8", 4: "u16", 5: "bf16", 6: "f16"}
+TYPES = {1: "f32", 2: "i32", 3: "u8", 4: "u16", 5: "bf16", 6: "f16", 7: "i8"}
 _NUMPY: dict[int, Any] = {
     1: "<f4",
     2: "<i4",
@@ -33,6 +33,7 @@ _NUMPY: dict[int, Any] = {
     4: "<u2",
     5: bfloat16.newbyteorder("<"),
     6: "<f2",
+    7: "i1",
 }
 
 

@@ -6,11 +6,12 @@ import numpy as np
 import torch
 
 from .._library import Error
-from . import _aten, _fused, _moves  # noqa: F401
+from . import _aten, _fused, _grouped, _moves, _orders, _places  # noqa: F401
 from ._capture import Recorded, Steps
 from ._graph import F32, I32, INT32, Program, Value
 from ._lower import Lower
 from ._memory import INTEGERS, Missing, code_of, fitting
+from ._reads import idle
 from ._record import Place
 
 Tensor = torch.Tensor
@@ -27,7 +28,7 @@ def lower(recorded: Recorded, start: dict[str, Tensor], steps: Steps, program: P
     for c in steps.mode.corrections.values():
         place = recorder.place(c.value)
         leaves.append((c.name, place, _leaf(low, c.name, place, c.at(0))))
-    low.run()
+    low.run(idle(recorded))
     program.names = {
         leaf.name: name for leaf, (name, _, _) in zip(program.leaves, leaves, strict=True)
     }

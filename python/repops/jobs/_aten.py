@@ -12,8 +12,7 @@ from ._graph import F32, I32, Value
 from ._lower import TORCH, Lower, rule
 from ._memory import Missing, product
 from ._record import Place
-
-INTEGER = "arithmetic of integers that the library does not have"
+from ._whole import integer
 
 
 def is_real(p: Place) -> bool:
@@ -42,9 +41,12 @@ def _add(self: Lower, out: Place, a: Any, b: Any, alpha: float = 1) -> Value:
         return self.elements("add", a, _times(self, b, alpha), out.size)
     if is_bool(out):
         return _either(self, truth(self, a, out.size), truth(self, b, out.size))
-    if alpha != 1:
-        raise Missing(INTEGER)
-    return self.iadd(self.full(a, out.size, I32), self.full(b, out.size, I32))
+    return self.iadd(self.full(a, out.size, I32), _times_whole(self, b, alpha, out.size))
+
+
+def _times_whole(self: Lower, b: Any, alpha: float, size: Sequence[int]) -> Value:
+    v = self.full(b, size, I32)
+    return v if alpha == 1 else multiple(self, v, int(alpha))
 
 
 def _times(self: Lower, b: Any, alpha: float) -> Any:
@@ -58,7 +60,7 @@ def _sub(self: Lower, out: Place, a: Any, b: Any, alpha: float = 1) -> Value:
     if is_real(out):
         return self.elements("sub", a, _times(self, b, alpha), out.size)
     if alpha != 1:
-        raise Missing(INTEGER)
+        return self.iadd(self.full(a, out.size, I32), _times_whole(self, b, -alpha, out.size))
     return _difference(self, self.full(a, out.size, I32), b, out.size)
 
 
@@ -68,16 +70,13 @@ def _rsub(self: Lower, out: Place, b: Any, a: Any, alpha: float = 1) -> Value:
 
 
 def _difference(self: Lower, a: Value, b: Any, size: Sequence[int]) -> Value:
-    """a - b of integers: a + (-1 - b) + 1, and -1 - b by comparisons where b is 0 or 1."""
+    """a - b of integers."""
     number = known(b)
     if number is not None:
         return self.iadd(a, self.fill(-number, (1,), I32))
     if isinstance(b, Place) and b.const is not None:
         return self.iadd(a, self.broadcast(self.constant(-b.const.long()), b.size, size))
-    v = self.full(b, size, I32)
-    if v.low < 0 or v.high > 1:
-        raise Missing(INTEGER)
-    return self.iadd(a, self.where(v, self.fill(-1, size, I32), self.fill(0, size, I32)))
+    return self.iadd(a, multiple(self, self.full(b, size, I32), -1))
 
 
 @rule(TORCH, "mul")
@@ -86,37 +85,43 @@ def _mul(self: Lower, out: Place, a: Any, b: Any) -> Value:
         return self.elements("mul", a, b, out.size)
     if is_bool(out):
         return _both(self, truth(self, a, out.size), truth(self, b, out.size))
-    for x, k in ((a, known(b)), (b, known(a))):
-        if k is not None and isinstance(x, Place):
-            return multiple(self, self.full(x, out.size, I32), k)
-    x, y = self.full(a, out.size, I32), self.full(b, out.size, I32)
-    for p, q in ((x, y), (y, x)):
-        if p.low >= 0 and p.high <= 1:
-            return self.where(p, q, self.fill(0, out.size, I32))
-    raise Missing(INTEGER)
+    if not isinstance(a, Place) or product(a.size) < product(out.size):
+        a, b = b, a
+    return integer(self, "multiply", self.full(a, out.size, I32), self.operand(b, out.size, I32))
 
 
 def multiple(self: Lower, v: Value, k: int) -> Value:
-    """k v, by doubling."""
-    if k < 0:
-        raise Missing(INTEGER)
-    self.integer(v, *sorted((v.low * k, v.high * k)))
-    total: Value | None = None
-    power = v
-    while k:
-        if k & 1:
-            total = power if total is None else self.iadd(total, power)
-        k >>= 1
-        if k:
-            power = self.iadd(power, power)
-    return self.fill(0, v.dims, I32) if total is None else total
+    """k v"""
+    return integer(self, "multiply", v, self.fill(k, (1,), I32))
 
 
 @rule(TORCH, "div")
 def _div(self: Lower, out: Place, a: Any, b: Any, rounding_mode: str | None = None) -> Value:
-    if rounding_mode is not None or not is_real(out):
-        raise Missing(INTEGER)
-    return self.elements("div", a, b, out.size)
+    if rounding_mode is None:
+        return self.elements("div", a, b, out.size)
+    name = "floor_quotient" if rounding_mode == "floor" else "quotient"
+    return _whole_elements(self, name, out, a, b)
+
+
+def _whole_elements(self: Lower, name: str, out: Place, a: Any, b: Any) -> Value:
+    return integer(self, name, self.full(a, out.size, I32), self.operand(b, out.size, I32))
+
+
+def _of_integers(name: str) -> Callable[..., Value]:
+    return lambda self, out, a, b: _whole_elements(self, name, out, a, b)
+
+
+_WHOLE = {
+    "floor_divide": "floor_quotient",
+    "remainder": "floor_remainder",
+    "fmod": "remainder",
+    "bitwise_left_shift": "shift_left",
+    "bitwise_right_shift": "shift_right",
+    "__lshift__": "shift_left",
+    "__rshift__": "shift_right",
+}
+for _name, _whole in _WHOLE.items():
+    rule(TORCH, _name)(_of_integers(_whole))
 
 
 @rule(TORCH, "reciprocal")
@@ -135,9 +140,7 @@ def _neg(self: Lower, out: Place, a: Place) -> Value:
 def _abs(self: Lower, out: Place, a: Place) -> Value:
     if not is_real(out):
         v = self.full(a, out.size, I32)
-        if v.low < 0:
-            raise Missing(INTEGER)
-        return v
+        return v if v.low >= 0 else integer(self, "larger", v, multiple(self, v, -1))
     return self.graph.emit("abs", self.full(a, out.size, F32))
 
 
@@ -151,11 +154,14 @@ def _sign(self: Lower, out: Place, a: Place) -> Value:
     x, zero = self.full(a, out.size, F32), self.fill(0.0, (1,))
     above = self.graph.emit("compare", x, zero, kind=GREATER).within(0, 1)
     below = self.graph.emit("compare", x, zero, kind=LESS).within(0, 1)
-    return self.graph.emit("sub", self.cast(above, F32), self.cast(below, F32))
+    v = self.graph.emit("sub", self.cast(above, F32), self.cast(below, F32))
+    return v if is_real(out) else self.cast(v, I32).within(-1, 1)
 
 
 @rule(TORCH, "relu")
 def _relu(self: Lower, out: Place, a: Place) -> Value:
+    if not is_real(out):
+        return integer(self, "larger", self.full(a, out.size, I32), self.fill(0, (1,), I32))
     return self.graph.emit("relu", self.full(a, out.size, F32))
 
 
@@ -250,12 +256,17 @@ def _logical_xor(self: Lower, out: Place, a: Any, b: Any) -> Value:
     return self.graph.emit("compare", x, y, kind=DIFFERENT).within(0, 1)
 
 
+def _bits_of(self: Lower, name: str, out: Place, a: Any, b: Any = -1) -> Value:
+    kind = "xor" if name == "not" else name
+    return integer(self, kind, self.full(a, out.size, I32), self.operand(b, out.size, I32))
+
+
 def _bits(name: str) -> None:
     logical = TORCH[f"logical_{name}"]
 
     def lower(self: Lower, out: Place, *operands: Any) -> Value:
         if not is_bool(out):
-            raise Missing("bits of integers")
+            return _bits_of(self, name, out, *operands)
         value: Value = logical(self, out, *operands)
         return value
 
@@ -303,36 +314,31 @@ def _masked_fill(self: Lower, out: Place, x: Place, mask: Place, value: Any) -> 
 
 @rule(TORCH, "maximum")
 def _maximum(self: Lower, out: Place, a: Any, b: Any) -> Value:
-    return _extreme(self, out, a, b, "max", GREATER)
+    return _extreme(self, out, a, b, "max")
 
 
 @rule(TORCH, "minimum")
 def _minimum(self: Lower, out: Place, a: Any, b: Any) -> Value:
-    return _extreme(self, out, a, b, "min", LESS)
+    return _extreme(self, out, a, b, "min")
 
 
-def _extreme(self: Lower, out: Place, a: Any, b: Any, name: str, kind: int) -> Value:
+def _extreme(self: Lower, out: Place, a: Any, b: Any, name: str) -> Value:
     """torch's NaN is the first one's; the library's canonical one has the same bits."""
     if is_real(out):
         return self.elements(name, a, b, out.size)
-    x, y = self.full(a, out.size, I32), self.full(b, out.size, I32)
-    return self.where(self.graph.emit("compare", x, y, kind=kind).within(0, 1), x, y)
+    whole = "larger" if name == "max" else "smaller"
+    return integer(self, whole, self.full(a, out.size, I32), self.operand(b, out.size, I32))
 
 
 @rule(TORCH, "clamp")
 def _clamp(self: Lower, out: Place, x: Place, low: Any = None, high: Any = None) -> Value:
-    if is_real(out) or isinstance(low, Place) or isinstance(high, Place):
+    if is_real(out):
         raise Missing("no rule for it")
     v = self.full(x, out.size, I32)
-    for limit, kind in ((low, LESS), (high, GREATER)):
-        if limit is None:
-            continue
-        bound = self.fill(int(limit), out.size, I32)
-        beyond = self.graph.emit("compare", v, bound, kind=kind).within(0, 1)
-        v = self.where(beyond, bound, v)
-    least = v.low if low is None else max(v.low, int(low))
-    most = v.high if high is None else min(v.high, int(high))
-    return v.within(least, max(least, most))
+    for limit, name in ((low, "larger"), (high, "smaller")):
+        if limit is not None:
+            v = integer(self, name, v, self.operand(limit, out.size, I32))
+    return v
 
 
 @rule(TORCH, "clamp_min")
@@ -386,14 +392,11 @@ def converted(self: Lower, v: Value, x: Place, out: Place) -> Value:
         raise Missing("numbers that become integers, of which no bounds are known")
     if not is_real(x) and is_real(out):
         return self.cast(v, F32)
-    if v.dtype == I32 and out.dtype in (torch.uint8, torch.int8, torch.int16):
-        low, high = (torch.iinfo(out.dtype).min, torch.iinfo(out.dtype).max)
-        if v.low < low or v.high > high:
-            raise Missing(f"integers that {str(out.dtype).removeprefix('torch.')} cannot hold")
     return v
 
 
 @rule(TORCH, "clone", "contiguous", "detach", "lift_fresh", "lift_fresh_copy", "alias", "view")
+@rule(TORCH, "complex", "_conj_physical")
 def _same(self: Lower, out: Place, x: Place, *_: Any, **__: Any) -> Value:
     return self.full(x, out.size, code(out))
 
@@ -474,15 +477,32 @@ def _negated(self: Lower, v: Value) -> Value:
     return self.graph.emit("scale", v, factor=-1.0)
 
 
+def _extreme_of(self: Lower, out: Place, x: Place, dim: Any, least: bool) -> Value:
+    """Of integers, in float32."""
+    v, given = _as_floats(self, x), self.full(x, x.size, code(x))
+    v = largest(self, _negated(self, v) if least else v, x.size, dim)
+    v = self.reshape(_negated(self, v) if least else v, out.size)
+    return v if is_real(x) else self.cast(v, I32).within(given.low, given.high)
+
+
+EXACT = 1 << 24  # up to here float32 has every integer
+
+
+def _as_floats(self: Lower, x: Place) -> Value:
+    v = self.full(x, x.size, code(x))
+    if v.dtype != F32 and max(abs(v.low), abs(v.high)) > EXACT:
+        raise Missing(f"an order of integers that may lie beyond {EXACT}")
+    return self.cast(v, F32)
+
+
 @rule(TORCH, "amax")
 def _amax(self: Lower, out: Place, x: Place, dim: Any = None, keepdim: bool = False) -> Value:
-    return self.reshape(largest(self, self.full(x, x.size, F32), x.size, dim), out.size)
+    return _extreme_of(self, out, x, dim, False)
 
 
 @rule(TORCH, "amin")
 def _amin(self: Lower, out: Place, x: Place, dim: Any = None, keepdim: bool = False) -> Value:
-    v = _negated(self, self.full(x, x.size, F32))
-    return self.reshape(_negated(self, largest(self, v, x.size, dim)), out.size)
+    return _extreme_of(self, out, x, dim, True)
 
 
 @rule(TORCH, "max.default", "max.dim")
@@ -498,7 +518,7 @@ def _min(self: Lower, out: Place, x: Place, dim: Any = None, keepdim: bool = Fal
 
 
 def _where_largest(self: Lower, out: Place, x: Place, dim: int, least: bool) -> Value:
-    v = self.full(x, x.size, F32)
+    v = _as_floats(self, x)
     d = dim % max(1, len(x.size))
     v = as_lines(self, _negated(self, v) if least else v, x.size or (1,), d)
     at = self.graph.emit("argmax", v, axis=1).within(0, v.dims[1] - 1)
@@ -522,7 +542,7 @@ def _argmin(
 def _place_of(self: Lower, out: Place, x: Place, dim: int | None, least: bool) -> Value:
     if dim is not None:
         return _where_largest(self, out, x, dim, least)
-    v = self.reshape(self.full(x, x.size, F32), (1, x.numel, 1))
+    v = self.reshape(_as_floats(self, x), (1, x.numel, 1))
     v = _negated(self, v) if least else v
     return self.reshape(self.graph.emit("argmax", v, axis=1).within(0, x.numel - 1), out.size)
 
@@ -541,26 +561,34 @@ rule(TORCH, "any")(_some(False))
 rule(TORCH, "all")(_some(True))
 
 
-EXACT = 1 << 24  # up to here float32 has every integer
-
-
 @rule(TORCH, "sum")
 def _sum(self: Lower, out: Place, x: Place, dims: Any = None, *_: Any, **__: Any) -> Value:
-    """Of integers, in float32: exact if the largest sum that there can be is."""
-    v = self.full(x, x.size, I32)
+    v, left = self.full(x, x.size, I32), list(x.size)
     count = product([x.size[d] for d in along(dims, x.size)])
-    if count * max(abs(v.low), abs(v.high)) > EXACT:
-        raise Missing(f"a sum of integers that may lie beyond {EXACT}, what float32 has exactly")
-    low, high, left = count * v.low, count * v.high, list(x.size)
-    v = self.cast(v, F32)
+    low, high = count * min(0, v.low), count * max(0, v.high)
     for d in along(dims, x.size):
         v = as_lines(self, v, left, d)
-        while v.dims[1] > 1:
-            v = self.graph.emit("sum_axis", v, axis=1)
+        v = self.integer(self.graph.emit("isum", v, axis=1), low, high)
         left[d] = 1
-    return self.reshape(self.cast(v, I32).within(low, high), out.size)
+    return self.reshape(v, out.size)
 
 
-@rule(TORCH, "cumsum", "prod", "cumprod")
-def _running(self: Lower, out: Place, *_: Any, **__: Any) -> Value:
-    raise Missing("running sums, or products, of integers")
+@rule(TORCH, "prod", "cumprod")
+def _products(self: Lower, out: Place, *_: Any, **__: Any) -> Value:
+    raise Missing("products of integers, of which no bounds are known")
+
+
+# ---- whole numbers; kinds as RO_DOWN and its like ----
+
+
+def _rounded(kind: int) -> Callable[..., Value]:
+    def lower(self: Lower, out: Place, x: Place) -> Value:
+        if not is_real(out):
+            return self.full(x, out.size, I32)
+        return self.graph.emit("round", self.full(x, out.size, F32), kind=kind)
+
+    return lower
+
+
+for _kind, _name in enumerate(("floor", "ceil", "round.default", "trunc")):
+    rule(TORCH, _name)(_rounded(_kind))

@@ -101,8 +101,8 @@ class Steps:
             self.mode.counts = self.kept.count(number)
             now = self.setting.each()
             starts = {name: recorder.declare(now[name]) for name in state}
-            tensors = [*[s.tensor for s in self.setting.sources], self.mode.number]
-            given = [recorder.declare(t) for t in tensors]
+            given = [recorder.declare_data(s.tensor) for s in self.setting.sources]
+            given.append(recorder.declare(self.mode.number))
             for c in self.mode.corrections.values():
                 c.begin(number)
                 recorder.declare(c.value)
@@ -230,8 +230,8 @@ class Comparison:
         same = self._same[other]
         if p.storage not in same and q.storage not in same.values():
             same[p.storage] = q.storage
-        own = (same.get(p.storage), p.offset, p.stride, p.dtype)
-        return own == (q.storage, q.offset, q.stride, q.dtype)
+        own = (same.get(p.storage), p.offset, p.stride, p.dtype, p.negated)
+        return own == (q.storage, q.offset, q.stride, q.dtype, q.negated)
 
     def _number(self, event: Event, values: list[Any]) -> Any:
         if all(isinstance(v, float) for v in values) and event.kind == "torch":
@@ -248,7 +248,7 @@ class Comparison:
         wanted = np.array(values, "<f4")
         for name, column in self.columns.items():
             for sign, more in ((1, ""), (-1, ".negative")):  # as plain SGD adds -lr times gradients
-                if (sign * column[steps].astype("<f4") == wanted).all():
+                if (sign * column[steps].astype("<f4")).tobytes() == wanted.tobytes():
                     return Series(name + more, sign * column, size)
         return None
 
@@ -278,7 +278,7 @@ def _kind(event: Event) -> Any:
 
 def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, float) and isinstance(b, float):
-        return a == b or (a != a and b != b)
+        return float(a).hex() == float(b).hex()  # -0.0 is not 0.0, and a NaN is itself
     return type(a) is type(b) and a == b
 
 

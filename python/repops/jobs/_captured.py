@@ -6,6 +6,7 @@ import json
 import subprocess
 import tempfile
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from .._library import Error
 from . import _hidden, _schedule
 from ._assemble import lower
 from ._bits import Contents, digest, same_bits
-from ._capture import NOWHERE, Comparison, Recorded, Steps, give_back_memory, told
+from ._capture import NOWHERE, Recorded, Steps, give_back_memory, told
 from ._folder import write
 from ._graph import Program, hash_of
 from ._kept import GRADIENT, Kept, storage_of
+from ._reads import Ways
 from ._record import Problem, Site
 from ._refusal import CaptureError
 from ._repeat import Unlike, fold
@@ -68,10 +70,9 @@ class Captured:
         probes = _schedule.probes(self.steps.columns, self.job.steps)
         first, lazy, others, more = self._recordings(state, fresh, probes)
         if more:  # the first step has written what it held already
-            first, lazy, others, _ = self._recordings([*state, *more], fresh, probes)
-        comparison = Comparison(first, others, self.steps.columns)
-        comparison.run()
-        self.problems += comparison.problems
+            state = [*state, *more]
+            first, lazy, others, _ = self._recordings(state, fresh, probes)
+        self._compare_recordings(first, others, state, self.job.steps)
         self._strangers(first, [r for _, r in others])
         self._made_late(lazy)
         self._lower(first)
@@ -87,6 +88,16 @@ class Captured:
             others.append((number, self._record(number, state)))
             more += [n for n in self._written(others[-1][1], state) if n not in more]
         return first, lazy, others, more
+
+    def _compare_recordings(
+        self, first: Recorded, others: list[tuple[int, Recorded]], state: list[str], count: int
+    ) -> None:
+        """Of so many steps; others get more, if Python reads data."""
+        columns, sources = self.steps.columns, self.steps.setting.sources
+        record, written = partial(self._record, state=state), partial(self._written, state=state)
+        ways = Ways(first, others, columns, record, written)
+        ways.compare(count, sources)
+        self.problems += ways.problems
 
     def _fresh(self) -> dict[str, bytes]:
         """The state after a first step, with what optimizers make in it, as digests."""
@@ -264,9 +275,8 @@ class Captured:
     def _compare_losses(folder: Path, losses: list[float]) -> None:
         lines = (folder / "losses.jsonl").read_text().splitlines() if losses else []
         for number, (line, own) in enumerate(zip(lines, losses)):
-            there = json.loads(line)["loss"]  # None: it is no finite number
-            same = not np.isfinite(own) if there is None else np.float32(there) == np.float32(own)
-            if not same:
+            there = json.loads(line)["loss"]  # "nan" and "inf" are texts
+            if not np.array_equal(np.float32(there), np.float32(own), equal_nan=True):
                 raise Error(
                     f"the loss of step {number} is {own} in the block, and {there} of verde"
                 )

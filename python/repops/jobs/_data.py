@@ -14,7 +14,7 @@ import torch
 from .. import _operators
 from .._library import Error
 from .._table import TABLE
-from ._graph import F32, I32, INT32, U8, U16, Value
+from ._graph import F32, I8, I32, INT32, U8, U16, Value
 from ._lower import Lower
 from ._memory import INTEGERS, code_of
 
@@ -24,6 +24,7 @@ PIECE_BYTES = 16 << 20  # what is copied at a time
 TEMPORARY = Path(tempfile.gettempdir())
 # Orders of data have streams of their own, behind those of draws.
 STREAM = 1 << 31
+_HELD = [np.dtype(name) for name in ("float32", "int32", "uint8", "uint16", "int8")]
 _TORCH = {np.dtype("u1"): torch.uint8, np.dtype("<i4"): torch.int32, np.dtype("<f4"): torch.float32}
 
 
@@ -137,7 +138,7 @@ def array(x: Any, what: str, folder: Path) -> np.ndarray:
         raise Error(f"{what} has no elements or no dimension; expected at least one row")
     if a.dtype == np.bool_:
         return (a if a.flags.c_contiguous else _dense(a, a.dtype, folder)).view("u1")
-    if a.dtype in (np.dtype("float32"), np.dtype("int32"), np.dtype("uint8"), np.dtype("uint16")):
+    if a.dtype in _HELD:
         return a if a.flags.c_contiguous else _dense(a, a.dtype, folder)
     if a.dtype.kind in "iu":
         low, high = int(a.min()), int(a.max())
@@ -165,7 +166,7 @@ def _given(a: np.ndarray, like: Any) -> torch.dtype:
 
 
 def _typed(low: Lower, v: Value) -> Value:
-    return low.cast(v, I32) if v.dtype in (U8, U16) else v
+    return low.cast(v, I32) if v.dtype in (U8, U16, I8) else v
 
 
 # ---- the order of read_batch, SPEC 5 ----
@@ -192,6 +193,7 @@ FILES_MAX = 1023  # of read_batch
 def _tokens(x: Any, length: int, folder: Path) -> list[np.ndarray]:
     several = isinstance(x, (list, tuple)) and any(np.ndim(a) for a in x)
     held = [array(a, "tokens", folder) for a in (x if several else [x])]
+    held = [_dense(a, "<i4", folder) if a.dtype == np.int8 else a for a in held]  # of read_batch
     if len(held) > FILES_MAX:
         raise Error(f"there are {len(held)} arrays of tokens; at most {FILES_MAX} are allowed")
     for a in held:

@@ -14,7 +14,7 @@ import torch
 from .._library import Error
 from . import _data
 from ._assemble import declare, number
-from ._capture import Comparison, Recorded, Steps
+from ._capture import Recorded, Steps
 from ._captured import Captured
 from ._data import Source
 from ._folder import EVALUATION, write
@@ -22,6 +22,7 @@ from ._graph import Program
 from ._kept import Kept, Setting
 from ._lower import Lower
 from ._memory import code_of, fitting
+from ._reads import idle
 from ._refusal import CaptureError
 
 Tensor = torch.Tensor
@@ -86,9 +87,7 @@ class Evaluated(Captured):
             first = self._record(0, self.weights)
             probes = sorted({1, self.count - 1} & set(range(1, self.count)))
             others = [(n, self._record(n, self.weights)) for n in probes]
-        comparison = Comparison(first, others, {})
-        comparison.run()
-        self.problems += comparison.problems
+            self._compare_recordings(first, others, self.weights, self.count)
         self._strangers(first, [r for _, r in others])
         for name in self._written(first, self.weights):
             self._refuse(name, CHANGES)
@@ -115,7 +114,7 @@ class Evaluated(Captured):
             value = program.weight(self.leaves[name], code_of(place.dtype), fitting(place.size))
             low.write(place, value, {})
             given[name] = low.held[place.storage]
-        low.run()
+        low.run(idle(recorded))
         for name, place in recorded.starts.items():
             if low.held[place.storage] != given[name]:
                 self._refuse(name, CHANGES)

@@ -14,12 +14,12 @@ from .. import _arrays, _commit, _operators
 from .._library import MAX_DIMS, Call, Error, Shape
 from .._table import DEFAULTS, TABLE, Operator
 
-F32, I32, U8, U16, BF16, F16 = (
-    _arrays.CODE[_arrays._NUMPY[name]] for name in ("f32", "i32", "u8", "u16", "bf16", "f16")
+F32, I32, U8, U16, BF16, F16, I8 = (
+    _arrays.CODE[_arrays._NUMPY[name]] for name in ("f32", "i32", "u8", "u16", "bf16", "f16", "i8")
 )
 INT32 = (-(2**31), 2**31 - 1)
 # Least and greatest element of a type; only what is less than that is worth saying (1.6).
-INTEGERS = {I32: INT32, U8: (0, 255), U16: (0, 65535)}
+INTEGERS = {I32: INT32, U8: (0, 255), U16: (0, 65535), I8: (-128, 127)}
 NAME_MAX = 255
 NO_LOSS = 0xFFFFFFFF
 RANGES = 1  # the part of a program that tells ranges of data
@@ -491,4 +491,17 @@ def hash_of(program: bytes) -> str:
     return hashlib.sha256(b"verde/program/1\0" + program).hexdigest()
 
 
-__all__ = ["BF16", "F16", "F32", "I32", "U16", "U8", "Bits", "Data", "Graph", "Program", "Value"]
+__all__ = [
+    "BF16",
+    "F16",
+    "F32",
+    "I8",
+    "I32",
+    "U16",
+    "U8",
+    "Bits",
+    "Data",
+    "Graph",
+    "Program",
+    "Value",
+]

@@ -14,6 +14,7 @@ from .._library import Error
 from ._bits import same_bits
 from ._data import Source
 from ._hidden import COUNTERS, PLAIN
+from ._record import parts
 
 Tensor = torch.Tensor
 GRADIENT = "grad"  # the last part of the name of a gradient that outlives a step
@@ -48,6 +49,15 @@ class Slot:
             del self.holder[self.key]
 
 
+def _is_sparse(t: Tensor, name: str, kind: str) -> bool:
+    """Whether it is a sparse buffer, which stays as it is."""
+    if t.layout is torch.strided:
+        return False
+    if kind == "_parameters":
+        raise Error(f"{name} is sparse; expected a dense parameter")
+    return True
+
+
 def storage_of(t: Tensor) -> int:
     return int(t.untyped_storage()._cdata)
 
@@ -79,6 +89,8 @@ class Setting:
                 for where, module in model.named_modules():
                     own = f"{prefix}{where}." if where else prefix
                     for key, t in getattr(module, kind).items():
+                        if t is not None and _is_sparse(t, own + key, kind):
+                            continue
                         if t is not None and not _counts_averages(module, key):
                             names.setdefault(id(t), own + key)
                             yield Slot(own + key, getattr(module, kind), key)
@@ -131,8 +143,18 @@ class Setting:
         return dict(found.values())
 
     def fixed(self) -> dict[str, Tensor]:
-        """Tensors that no step may change: constants, and numbers of optimizers."""
-        found = dict(self.constants)
+        """Tensors that no step may change: constants, sparse buffers, and numbers of optimizers.
+        Of what is sparse, the tensors that it is made of."""
+        given = dict(self.constants)
+        for prefix, model in self.models.items():
+            for name, t in model.named_buffers():
+                if t.layout is not torch.strided:
+                    given[prefix + name] = t
+        found: dict[str, Tensor] = {}
+        for name, t in given.items():
+            own = parts(t)
+            for i, part in enumerate(own):
+                found[name if len(own) == 1 else f"{name}.{i}"] = part
         for o, optimizer in enumerate(self.optimizers):
             for g, group in enumerate(optimizer.param_groups):
                 for key, value in group.items():

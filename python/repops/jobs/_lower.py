@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,7 +12,9 @@ from .._library import MAX_DIMS, Error
 from .._table import TABLE
 from ._graph import F32, I32, INT32, Part, Program, Value
 from ._memory import MANY, Memory, Missing, code_of, product
+from ._pairs import MOVES, arguments, is_complex, part
 from ._record import Event, Place, Problem, Recorder, places
+from ._whole import wrapped
 
 # By the name of an operator: of the library, of a fused function, or torch's without "aten.". A
 # rule is given the lowering, the place of the first result, and the event's arguments; it gives a
@@ -168,9 +170,11 @@ class Lower(Memory):
 
     # ---- events ----
 
-    def run(self) -> None:
-        """All events; then `problems` says what was lacking."""
-        for event in self.recorder.events:
+    def run(self, idle: Collection[int]) -> None:
+        """All events but those with these numbers; then `problems` says what was lacking."""
+        for number, event in enumerate(self.recorder.events):
+            if number in idle:
+                continue
             site = event.site
             self.graph.scope = ".".join(
                 part for part in (site.module, "backward" if site.backward else "") if part
@@ -191,7 +195,7 @@ class Lower(Memory):
         values = self._apply(event, targets)
         for p, v in zip(targets, (values,) if isinstance(values, Value) else values):
             if v is not None:
-                self.write(p, v, event.before)
+                self.write(p, wrapped(self, v, p.dtype), event.before)
 
     def _micro(self, event: Event) -> None:
         """Nodes learn which micro-batch they are of, and which of them are sums."""
@@ -218,16 +222,39 @@ class Lower(Memory):
         found = find(event.name)
         if found is None:
             raise Missing("no rule for it")
-        for p in (*places(event.args), *places(event.kwargs), *targets):
+        every = (*places(event.args), *places(event.kwargs), *targets)
+        if any(map(is_complex, every)):
+            return self._of_pairs(found, event, targets[0])
+        for p in every:
             code_of(p.dtype)
         return found(self, targets[0], *event.args, **event.kwargs)
+
+    def _of_pairs(self, found: Rule, event: Event, target: Place) -> Value:
+        """Real and imaginary parts are moved by the same rule, and lie side by side then."""
+        base = event.name.removeprefix("aten.").split(".")[0]
+        if base not in MOVES or base == "complex" and len(event.args) != 2:
+            raise Missing("complex numbers")
+        if not is_complex(target):
+            if base not in ("_to_copy", "copy", "copy_"):
+                raise Missing("complex numbers")
+            real: Value = found(self, target, *arguments(base, event.args, 0))
+            return real  # imaginary parts are left
+        parts = []
+        for i in (0, 1):
+            to = part(target, i, True)
+            v = found(self, to, *arguments(base, event.args, i), **event.kwargs)
+            flips = (base == "_conj_physical") != target.negated
+            v = self.graph.emit("scale", v, factor=-1.0) if i and flips else v
+            parts.append(self.reshape(v, (to.numel, 1)))
+        return self.concat(1, parts)
 
     def _stand_in(self, event: Event) -> None:
         """So that what follows can be looked at; such a program is never written."""
         for p in (*event.outs, *event.writes):
             if p.numel:
                 count = self.recorder.elements(p.storage)
-                code = I32 if not p.dtype.is_floating_point else F32
+                real = p.dtype.is_floating_point or p.dtype.is_complex
+                code = F32 if real else I32
                 self.held[p.storage] = self.fill(0, (count,), code)
 
 
@@ -273,6 +300,8 @@ def _bounds(name: str, values: list[Value], words: list[int], v: Value) -> tuple
         return 0, words[0] * words[1] - 1
     if name in ("permutation", "iota"):
         return 0, v.numel - 1
+    if name == "argsort":
+        return 0, values[0].dims[words[0]] - 1
     if name in _MOVES:
         moved = values[1:] if name == "where" else values[:1] if name == "gather" else values
         zero = [0] if name == "pad" else []
@@ -285,6 +314,29 @@ def _signed(word: int) -> int:
     return word - (1 << 64) if word >= 1 << 63 else word
 
 
-@rule(LIBRARY, "uniform", "normal", "permutation")
+def _whole_before(self: Lower, v: Value) -> Value | None:
+    """The integers that v has as floats, each of them exactly."""
+    while v.kind == "node":
+        node = self.graph.nodes[v.number]
+        before = node.inputs[0] if node.inputs else v
+        if node.operator.name == "cast" and before.dtype == I32:
+            exact = max(abs(before.low), abs(before.high)) <= 1 << 24
+            return before if exact else None
+        if node.operator.name != "reshape":
+            return None
+        v = before
+    return None
+
+
+@rule(LIBRARY, "cast")
+def _cast(self: Lower, name: str, out: Place, inputs: list[Place], words: Sequence[int]) -> Value:
+    """Floats that were integers before are these again, of which bounds are known."""
+    whole = _whole_before(self, self.read(inputs[0])) if words[0] == I32 else None
+    if whole is not None:
+        return self.reshape(whole, out.size)
+    return _library(self, name, out, inputs, words)
+
+
+@rule(LIBRARY, "uniform", "normal")
 def _random(*_: Any) -> Value:
-    raise Missing("random numbers of a step that are not dropout's or Bernoulli's")
+    raise Missing("random numbers of a step by an operator that has no step")

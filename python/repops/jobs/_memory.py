@@ -12,6 +12,7 @@ import torch
 
 from .._library import MAX_DIMS
 from ._graph import F32, I32, Bits, Graph, Program, Value
+from ._pairs import is_complex, pairs
 from ._record import Place, Recorder
 
 Tensor = torch.Tensor
@@ -294,7 +295,11 @@ class Memory:
         if not self.recorder.is_reading(p):
             raise Missing(BYTES)
         v, start = self._part(p)
-        return self.strided(v, p.offset - start, p.size, p.stride)
+        return self.signed(p, self.strided(v, p.offset - start, p.size, p.stride))
+
+    def signed(self, p: Place, v: Value) -> Value:
+        """What a place shows of what lies there, and what lies there of what it shows."""
+        return self.graph.emit("scale", v, factor=-1.0) if p.negated else v
 
     def _part(self, p: Place) -> tuple[Value, int]:
         """The value in which a place lies, and where in its memory that begins."""
@@ -312,6 +317,7 @@ class Memory:
         """v has the place's elements in the order of its dimensions."""
         if p.numel == 0:
             return
+        p, v = (pairs(p), v) if is_complex(p) else (p, self.signed(p, v))
         if not self.recorder.is_reading(p):
             raise Missing(BYTES)
         live = [(d, s) for d, s in zip(p.size, p.stride) if d != 1]

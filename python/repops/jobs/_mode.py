@@ -3,6 +3,7 @@ and Python reads no tensor's value."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,9 @@ from ..torch import _optimizers
 from ..torch._call import Leftover, run
 
 Tensor = torch.Tensor
-RANDOM = "random numbers of a step that are not dropout's or Bernoulli's"
+MANY = "whole random numbers of more than 2^20; draw before, and declare job.table(values)"
+DRAWN_INTEGERS_MAX = 1 << 20
+I32 = 2  # its number as an element type
 OTHER = "it draws from a generator that is given; leave generator out"
 WORD = 1 << 32
 STREAMS = 1 << 32  # draws that a step may have
@@ -100,16 +103,35 @@ class Mode:
 
     def bernoulli(self, shape: Sequence[int], p: float, generator: Any = None) -> Tensor:
         """1 with probability p, else 0."""
-        if generator is not None:
-            self.refuse("random numbers", OTHER)
-        self._stream = self._draw()
+        self._stream = self._next(generator)
         threshold = min(WORD - 1, int((1 - p) * WORD + 0.5))
         return self._dropped(torch.ones(tuple(shape)), threshold, 1.0)
 
-    def key(self) -> int:
-        """Other random numbers have no operator that knows the step: whoever records refuses."""
-        self.refuse("random numbers", RANDOM)
-        return 0
+    def _next(self, generator: Any) -> int:
+        if generator is not None:
+            self.refuse("random numbers", OTHER)
+        return self._draw()
+
+    def numbers(
+        self, name: str, size: Sequence[int], first: float, second: float, generator: Any
+    ) -> Tensor:
+        """Uniform numbers between two, or normal ones by mean and deviation."""
+        how = (self.seed, self._next(generator), bits(first), bits(second))
+        count = math.prod(size)
+        return run(f"{name}_at", how, (self.number,), (count,)).reshape(tuple(size))
+
+    def permutation(self, n: int, generator: Any) -> Tensor:
+        how = (self.seed, self._next(generator))
+        return run("permutation", how, (self.number,), (n,), torch.int32)
+
+    def integers(self, size: Sequence[int], low: int, high: int, generator: Any) -> Tensor:
+        """Whole numbers of [low, high): by 24 random bits, so that shares differ by
+        (high - low) / 2^24."""
+        if high - low > DRAWN_INTEGERS_MAX:
+            self.refuse("random numbers", MANY)
+        u = self.numbers("uniform", size, 0.0, 1.0, generator)
+        whole = run("cast", (I32,), (u * float(high - low),))
+        return whole.clamp(0, high - low - 1).to(torch.int64) + low
 
     @staticmethod
     def refuse(what: str, why: str) -> None:

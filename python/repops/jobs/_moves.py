@@ -15,7 +15,6 @@ from ._memory import Missing, product
 from ._record import Place
 
 SHAPE = "its shape depends on the step's data"
-SORTED = "sorting"
 PLACES = "places that depend on the step's data"
 
 
@@ -85,12 +84,12 @@ def _pad(self: Lower, out: Place, x: Place, pad: Sequence[int], value: float = 0
     for k in range(len(pad) // 2):
         d, (before, after) = len(size) - 1 - k, pad[2 * k : 2 * k + 2]
         if before or after:
-            v = _padded(self, as_lines(self, v, size, d), before, after, value)
+            v = padded(self, as_lines(self, v, size, d), before, after, value)
             size[d] += before + after
     return self.reshape(v, size)
 
 
-def _padded(self: Lower, v: Value, before: int, after: int, value: float) -> Value:
+def padded(self: Lower, v: Value, before: int, after: int, value: float) -> Value:
     less = max(0, -before), max(0, -after)
     v = self.slice(v, 1, less[0], v.dims[1] - sum(less))
     before, after = max(0, before), max(0, after)
@@ -215,7 +214,7 @@ def _diagonal_backward(
 # ---- by indices ----
 
 
-def _bounded(self: Lower, index: Place, count: int) -> Value:
+def bounded(self: Lower, index: Place, count: int) -> Value:
     """Indices from 0 on: those that count from the end are moved."""
     v = self.typed(index, I32)
     if v.low < -count or v.high >= count:
@@ -233,7 +232,7 @@ def _bounded(self: Lower, index: Place, count: int) -> Value:
 def _index_select(self: Lower, out: Place, x: Place, dim: int, index: Place) -> Value:
     dim %= max(1, len(x.size))
     v = as_lines(self, self.full(x, x.size, code(out)), x.size or (1,), dim)
-    at = self.reshape(_bounded(self, index, v.dims[1]), (index.numel,))
+    at = self.reshape(bounded(self, index, v.dims[1]), (index.numel,))
     return self.reshape(_kept(v, self.graph.emit("gather", v, at, axis=1)), out.size)
 
 
@@ -248,6 +247,21 @@ def _embedding(self: Lower, out: Place, table: Place, ids: Place, *_: Any) -> Va
     return self.reshape(self.graph.emit("embedding", v, self.reshape(at, ids.size)), out.size)
 
 
+def flat_places(
+    self: Lower, chosen: dict[int, Place], size: Sequence[int]
+) -> tuple[Sequence[int], Value]:
+    """Places in a table of the dimensions that indices are given for, and the indices' shape."""
+    sizes = [p.size for p in chosen.values()]
+    shape = torch.broadcast_shapes(*sizes)  # type: ignore[no-untyped-call]
+    at: Value | None = None
+    for i, p in chosen.items():
+        v = self.broadcast(bounded(self, p, size[i]), p.size, shape)
+        v = self.reshape(v, (product(shape),))
+        at = v if at is None else self.iadd(multiple(self, at, size[i]), v)
+    assert at is not None
+    return shape, at
+
+
 @rule(TORCH, "index", "_unsafe_index")
 def _index(self: Lower, out: Place, x: Place, indices: list[Place | None]) -> Value:
     """Lists of indices, side by side or not: the dimensions that they are of come first."""
@@ -256,17 +270,10 @@ def _index(self: Lower, out: Place, x: Place, indices: list[Place | None]) -> Va
     if any(p.dtype in (torch.bool, torch.uint8) for p in chosen.values()):
         raise Missing(SHAPE)
     rest = [d for d in range(len(x.size)) if d not in own]
-    sizes = [p.size for p in chosen.values()]
-    shape = torch.broadcast_shapes(*sizes)  # type: ignore[no-untyped-call]
-    at: Value | None = None
-    for i, p in chosen.items():
-        v = self.broadcast(_bounded(self, p, x.size[i]), p.size, shape)
-        v = self.reshape(v, (product(shape),))
-        at = v if at is None else self.iadd(multiple(self, at, x.size[i]), v)
+    shape, at = flat_places(self, chosen, x.size)
     moved = self.moved(self.full(x, x.size, code(out)), x.size, [*own, *rest])
     inner = product([x.size[d] for d in rest])
     table = self.reshape(moved, (product([x.size[d] for d in own]), inner))
-    assert at is not None
     v = _kept(table, self.graph.emit("gather", table, at, axis=0))
     together = own == list(range(own[0], own[-1] + 1))
     if not together or own[0] == 0:
@@ -291,7 +298,7 @@ def _gather(self: Lower, out: Place, x: Place, dim: int, index: Place, **_: Any)
             size = v.dims
     order = [*[d for d in range(len(size)) if d != dim], dim]
     v = self.moved(v, size, order)
-    at = self.moved(_bounded(self, index, size[dim]), own, order)
+    at = self.moved(bounded(self, index, size[dim]), own, order)
     rows, count, n = product(own) // own[dim], own[dim], size[dim]
     starts = np.repeat(np.arange(rows) * n, count)
     flat = self.iadd(self.reshape(at, (rows * count,)), self._integers(starts, (rows * count,)))
@@ -302,28 +309,6 @@ def _gather(self: Lower, out: Place, x: Place, dim: int, index: Place, **_: Any)
     return self.reshape(v, out.size)
 
 
-@rule(TORCH, "scatter")
-def _scatter(
-    self: Lower, out: Place, x: Place, dim: int, index: Place, src: Any, **how: Any
-) -> Any:
-    """One index in each line: a comparison with all places of the line."""
-    dim %= max(1, len(x.size))
-    others = [n == m for d, (n, m) in enumerate(zip(index.size, x.size)) if d != dim]
-    if how or not x.size or index.size[dim] != 1 or not all(others):
-        raise Missing(f"writing at {PLACES} (scatter)")
-    n, shape = x.size[dim], (product(x.size[:dim]), 1, product(x.size[dim + 1 :]))
-    whole = (shape[0], n, shape[2])
-    at = self.expand(self.reshape(_bounded(self, index, n), shape), whole)
-    line = self.expand(self._integers(np.arange(n), (n, 1)), (n, shape[2]))
-    hit = self.graph.emit("compare", at, line, kind=0).within(0, 1)
-    if isinstance(src, Place):
-        new = self.expand(self.reshape(self.full(src, src.size, code(out)), shape), whole)
-    else:
-        new = self.fill(src, whole, code(out))
-    old = self.reshape(self.full(x, x.size, code(out)), whole)
-    return self.reshape(self.where(hit, new, old), x.size)
-
-
 def _refused(why: str, *names: str) -> None:
     def lower(*_: Any, **__: Any) -> Any:
         raise Missing(why)
@@ -331,9 +316,7 @@ def _refused(why: str, *names: str) -> None:
     rule(TORCH, *names)(lower)
 
 
-_refused(SHAPE, "nonzero", "masked_select", "unique_consecutive", "_unique2", "masked_scatter")
+_refused(SHAPE, "nonzero", "masked_select", "unique_consecutive", "_unique2")
 _refused(SHAPE, "bincount", "repeat_interleave")
-_refused(SORTED, "sort", "topk", "argsort", "searchsorted", "bucketize")
-_refused("rounding to whole numbers", "floor", "ceil", "trunc", "round", "frac")
 _refused("signs of zeros", "copysign", "signbit")
-_refused(f"writing at {PLACES}", "index_put", "index_fill", "index_add", "scatter_add")
+_refused(f"writing at {PLACES}", "index_add")

@@ -11,30 +11,33 @@ from __future__ import annotations
 
 import bisect
 import contextlib
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from .. import _context
 from .._library import Attention, Error
+from ..torch._call import sum_columns, sum_rows
 from ..torch._integers import tensors
-from ..torch._mode import user_frame
 from ..torch._sites import Site as Site
 from ..torch._sites import Sites
 from ..torch.functional import KERNELS
 from ._bits import Contents
+from ._masks import MASKED
+from ._taken import READ, reader, reading
 
 Tensor = torch.Tensor
 
 
 class Place:
-    """Elements of a storage. const: what they were, if they are known; else None."""
+    """Elements of a storage. const: what they were, if they are known; else None. negated: it shows
+    them with the other sign, conjugates of those that are complex."""
 
-    __slots__ = ("storage", "offset", "size", "stride", "dtype", "const")
+    __slots__ = ("storage", "offset", "size", "stride", "dtype", "const", "negated")
 
     def __init__(
         self,
@@ -47,6 +50,7 @@ class Place:
         self.storage, self.offset, self.dtype = storage, offset, dtype
         self.size, self.stride = tuple(size), tuple(stride)
         self.const: Tensor | None = None
+        self.negated = False
 
     @property
     def numel(self) -> int:
@@ -54,6 +58,11 @@ class Place:
         for d in self.size:
             n *= d
         return n
+
+    @property
+    def words(self) -> int:
+        """Elements of the storage: a complex number is two."""
+        return self.numel * (2 if self.dtype is torch.complex64 else 1)
 
     def __repr__(self) -> str:
         known = "=" if self.const is not None else ""
@@ -76,6 +85,20 @@ class Event(NamedTuple):
     before: dict[int, Tensor | None]
 
 
+class Read(NamedTuple):
+    """A number, or a tensor, by which Python decides, and which follows from the step's data alone.
+
+    at: how many events are before it. name: torch's operator that gives it, or how Python takes the
+    content of args. held: what it was in this step."""
+
+    at: int
+    name: str
+    args: Any
+    kwargs: dict[str, Any]
+    held: Any
+    site: Site
+
+
 class Problem(NamedTuple):
     """Why a step is no program."""
 
@@ -93,7 +116,8 @@ class _Storage:
         s = t.untyped_storage()
         self.number, self.identity = number, s._cdata
         self.start, self.size = s.data_ptr(), s.nbytes()
-        self.elements, self.dtype = self.size // t.element_size(), t.dtype
+        self.dtype = torch.float32 if t.dtype is torch.complex64 else t.dtype
+        self.elements = self.size // self.dtype.itemsize
         self.weak = StorageWeakRef(s)  # type: ignore[no-untyped-call]
         self.outside = True  # it was there before the step
 
@@ -113,6 +137,29 @@ def places(value: Any) -> Iterator[Place]:
             yield from places(v)
 
 
+_PARTS = {
+    torch.sparse_coo: ("_indices", "_values"),
+    torch.sparse_csr: ("crow_indices", "col_indices", "values"),
+    torch.sparse_csc: ("ccol_indices", "row_indices", "values"),
+}
+
+
+def parts(t: Tensor) -> list[Tensor]:
+    """The dense tensors that a sparse one is made of; it alone, if it is dense."""
+    if t.layout is torch.strided:
+        return [t]
+    if t.layout not in _PARTS:
+        raise Error(f"a tensor that is {t.layout}")
+    with _disable_current_modes(), torch.no_grad():
+        return [getattr(t, name)() for name in _PARTS[t.layout]]
+
+
+def dense(values: Any) -> Iterator[Tensor]:
+    """All tensors in nested lists, or what they are made of."""
+    for t in tensors(values):
+        yield from parts(t)
+
+
 class Recorder:
     """Everything of one step that is not constant. It is the context's watcher meanwhile."""
 
@@ -127,6 +174,8 @@ class Recorder:
         self._starts: list[tuple[int, int]] = []  # where storages begin, and their numbers
         self.live: set[int] = set()  # storages whose content is not constant
         self._declared: set[int] = set()  # those that were so from the beginning
+        self._of_data: set[int] = set()  # those whose content follows from the step's data alone
+        self.reads: list[Read] = []
         self._empty: set[int] = set()  # those whose content is not defined
         # Constants that were there before the step, and where they are read first.
         self.strangers: dict[int, tuple[Site, Place]] = {}
@@ -136,6 +185,7 @@ class Recorder:
         self.asked: dict[int, tuple[Site, Place, Tensor]] = {}
         self._known: set[int] = set()  # storages that may be constants
         self.micro_batches = 1
+        self.paused = False  # what is read meanwhile is a part of what is told whole
 
     # ---- places ----
 
@@ -153,6 +203,10 @@ class Recorder:
     def elements(self, storage: int) -> int:
         return self._storages[storage].elements
 
+    def size(self, storage: int) -> int:
+        """In bytes."""
+        return self._storages[storage].size
+
     def is_reading(self, p: Place) -> bool:
         """Whether it reads a storage as what it is, not its bytes as another type."""
         own = self._storages[p.storage].dtype
@@ -167,7 +221,11 @@ class Recorder:
         return p
 
     def place(self, t: Tensor) -> Place:
-        return Place(self.storage(t).number, int(t.storage_offset()), t.shape, t.stride(), t.dtype)
+        p = Place(self.storage(t).number, int(t.storage_offset()), t.shape, t.stride(), t.dtype)
+        p.negated = t.is_conj() if t.is_complex() else t.is_neg()
+        if t.is_complex() and t.is_neg():
+            raise Error("a view that shows complex numbers with the other sign")
+        return p
 
     def at(
         self,
@@ -196,11 +254,10 @@ class Recorder:
         """A dense copy of what a place holds."""
         storage = self._storages[p.storage].weak.cdata
         s = torch.UntypedStorage._new_with_weak_ptr(storage)
-        return (
-            torch.empty(0, dtype=p.dtype)
-            .set_(s, p.offset, p.size, p.stride)
-            .clone(memory_format=torch.contiguous_format)
-        )
+        t = torch.empty(0, dtype=p.dtype).set_(s, p.offset, p.size, p.stride)
+        if p.negated:
+            t = t.conj_physical() if t.is_complex() else t.neg()
+        return t.clone(memory_format=torch.contiguous_format)
 
     # ---- what is recorded ----
 
@@ -209,6 +266,12 @@ class Recorder:
         p = self.place(t)
         self.live.add(p.storage)
         self._declared.add(p.storage)
+        return p
+
+    def declare_data(self, t: Tensor) -> Place:
+        """The same of data, which are known for each step when the job is captured."""
+        p = self.declare(t)
+        self._of_data.add(p.storage)
         return p
 
     def known(self, t: Tensor) -> None:
@@ -229,6 +292,20 @@ class Recorder:
     def is_live(self, value: Any) -> bool:
         return any(p.storage in self.live for p in places(value) if p.numel)
 
+    def is_of_data(self, value: Any) -> bool:
+        """Whether all of it follows from constants and the step's data."""
+        found = {p.storage for p in places(value) if p.numel}
+        return found & self.live <= self._of_data
+
+    def read(self, name: str, args: Any, kwargs: dict[str, Any], value: Any) -> None:
+        """Python decides by this value: of data it is looked at for all steps, later."""
+        if not self.is_of_data([args, kwargs]):
+            self.refuse(name, reader() or READ)
+            return
+        self.prepare([args, kwargs], [])
+        held = [t.clone() for t in tensors([value])] or value
+        self.reads.append(Read(len(self.events), name, args, kwargs, held, self.site))
+
     def prepare(self, given: Any, written: Sequence[Place]) -> dict[int, Tensor | None]:
         """Before it is computed: constants among the inputs get their bytes, constants that are
         written to leave theirs."""
@@ -238,9 +315,10 @@ class Recorder:
         for p in written:
             if p.storage not in self.live:
                 s = self._storages[p.storage]
-                if s.outside and p.numel != s.elements:
+                if s.outside and p.words != s.elements:
                     self._stranger(p)
-                whole = Place(s.number, 0, (s.elements,), (1,), p.dtype)
+                dtype = s.dtype if p.dtype is torch.complex64 else p.dtype
+                whole = Place(s.number, 0, (s.elements,), (1,), dtype)
                 empty = s.number in self._empty
                 before[s.number] = None if empty else self._contents.of(self.content(whole))
         return before
@@ -277,8 +355,11 @@ class Recorder:
         before: dict[int, Tensor | None],
     ) -> None:
         self.events.append(Event(kind, name, args, kwargs, outs, writes, self.site, before))
+        again = kind != "fused" or name in AGAIN
+        of_data = again and self.is_of_data([args, kwargs, outs, writes])
         for p in outs + writes:
             self.live.add(p.storage)
+            (self._of_data.add if of_data else self._of_data.discard)(p.storage)
 
     def constant(self, made: Sequence[Place], empty: bool = False) -> None:
         for p in made:
@@ -324,6 +405,13 @@ class Recorder:
                     self._called("fused", call, ins, attributes, outs)
             except Error as why:
                 self.refuse(name, str(why))
+
+    def whole(self, name: str, inputs: Sequence[Tensor], out: Tensor) -> None:
+        """What has been computed in one call, by parts that nobody has seen."""
+        with _disable_current_modes():
+            to = self.made(out)
+            self.constant([to], empty=True)  # before the call there was nothing
+            self._called("fused", name, [self.place(t) for t in inputs], {}, [to])
 
     def _called(
         self, kind: str, name: str, ins: list[Any], attributes: dict[str, Any], outs: list[Any]
@@ -520,12 +608,19 @@ FUSED = {
 }
 
 
+# Those that can be computed again from their inputs, where Python reads data.
+AGAIN = {"sum": sum_rows, "sum_rows": sum_columns}
+
+
 # ---- torch's operators ----
 
 # What they leave in memory is not defined.
 _EMPTY = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
 _UNDEFINED = {*_EMPTY, "resize_"}
 _READS = {"_local_scalar_dense", "equal", "is_nonzero", "item"}  # Python reads a number
+# Sizes of what they give depend on numbers. Of data they are constants, equal at each step.
+_DYNAMIC = {"nonzero", "unique_consecutive", "_unique2", "bincount"}
+_DYNAMIC |= {"repeat_interleave"}
 _SHAPES = {*_UNDEFINED, "zeros_like", "ones_like", "full_like", "rand_like", "randn_like"}
 _SHAPES |= {"new_zeros", "new_ones", "new_full"}  # they read no element
 _LIFTED = {"lift_fresh", "lift_fresh_copy", "lift"}
@@ -540,7 +635,7 @@ def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[T
     found: list[Tensor] = []
     for i, a in enumerate(func._schema.arguments):
         if a.alias_info is not None and a.alias_info.is_write:
-            found += tensors([args[i] if i < len(args) else kwargs.get(a.name)])
+            found += dense([args[i] if i < len(args) else kwargs.get(a.name)])
     return found
 
 
@@ -563,14 +658,36 @@ class Below(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return KERNELS[func._schema.name](*args, **kwargs)
         if func.namespace != "aten":
             return func(*args, **kwargs)
+        if base == "_coalesced_":  # it says of a sparse tensor that its places differ
+            return func(*args, **kwargs)
+        masked = MASKED.get(base)
+        if masked and self._is_fixed(args, masked[0](*args)):
+            func(*args)  # its errors come first
+            with self:
+                return masked[1](self._fixed, *args)
         if func._can_decompose() and base not in _READS:
             with self:
                 return func.decompose(*args, **kwargs)
         return self._record(func, base, args, kwargs)
 
+    def _is_fixed(self, args: Any, masks: list[Tensor]) -> bool:
+        """Whether masks of an operator that is recorded follow from constants and data alone."""
+        r = self.recorder
+        return bool(masks) and r.is_live(self._flat(args)) and r.is_of_data(self._flat(masks))
+
+    def _fixed(self, t: Tensor) -> Tensor:
+        """A constant with a tensor's content, which is to be the same at each step."""
+        with _disable_current_modes():
+            p, own = self.recorder.place(t), t.clone()
+            if self.recorder.is_live([p]):
+                self.recorder.read("mask", [p], {}, t)
+            self.recorder.constant([self.recorder.made(own)])
+            return own
+
     def _flat(self, value: Any) -> Any:
         if isinstance(value, Tensor):
-            return self.recorder.place(value)
+            sparse = value.layout is not torch.strided
+            return self._flat(parts(value)) if sparse else self.recorder.place(value)
         if isinstance(value, (list, tuple)):
             return [self._flat(v) for v in value]
         return value
@@ -589,16 +706,17 @@ class Below(TorchDispatchMode):  # type: ignore[no-untyped-call]
             read = [p for p in read if p.storage not in own]
         live = random or r.is_live(read) or r.is_live(writes)
         if base in _READS:
+            value = func(*args, **kwargs)
             if live:
-                r.refuse(str(func), READ)
+                r.read(str(func), given, named, value)
             r.outside(read)
-            return func(*args, **kwargs)
+            return value
         if not live or base in _UNDEFINED:
             out = func(*args, **kwargs)
             if base in _EMPTY:  # else what is never written to differs from step to step
                 out.zero_()
             known = {p.storage for p in (*places(given), *places(named))}
-            made = [r.made(t) for t in tensors([out])]  # views show what is known
+            made = [r.made(t) for t in dense([out])]  # views show what is known
             made = [p for p in made if p.storage not in known] + writes
             if made and base not in _SHAPES:  # else it is a view, or reads no element
                 r.outside(read)
@@ -609,29 +727,35 @@ class Below(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return func(*args, **kwargs)
         if random:
             r.refuse(str(func), RANDOM)
+        if base in _DYNAMIC and r.is_of_data([given, named]):
+            out = func(*args, **kwargs)
+            r.read(str(func), given, named, out)
+            r.constant([r.made(t) for t in tensors([out])])
+            return out
         return self._live(func, args, kwargs, (given, named), (written, writes))
 
     def _live(self, func: Any, args: Any, kwargs: Any, read: Any, write: Any) -> Any:
         r = self.recorder
         (given, named), (written, writes) = read, write
-        known = {t.untyped_storage()._cdata for t in tensors([args, list(kwargs.values())])}
+        inputs = [args, list(kwargs.values())]
+        known = {t.untyped_storage()._cdata for t in dense(inputs)}
         replaced = {p.storage for p in writes} if _base(func) in _REPLACES else set()
         taken = [p for p in (*places(given), *places(named)) if p.storage not in replaced]
         before = r.prepare(taken, writes)
         out = func(*args, **kwargs)
         own = {id(t) for t in written}
         fresh = [
-            t
-            for t in tensors([out])
-            if id(t) not in own and t.untyped_storage()._cdata not in known
+            t for t in dense([out]) if id(t) not in own and t.untyped_storage()._cdata not in known
         ]
         if fresh or written:
             outs = [r.made(t) for t in fresh]
+            if any(t.layout is not torch.strided for t in tensors([inputs, out])):
+                r.refuse(str(func), SPARSE)
             r.put("torch", str(func), given, named, outs, writes, before)
         return out  # else it is a view
 
 
-READ = "Python reads a number that depends on the step's data"
+SPARSE = "a sparse tensor whose numbers the step computes"
 RANDOM = "it draws from torch's generator, which no program has"
 
 
@@ -650,7 +774,7 @@ class Above(TorchDispatchMode):  # type: ignore[no-untyped-call]
         r = self.recorder
         if self._depth == 0:
             r.site = r.sites.here(str(func))
-            given = tensors([args, list((kwargs or {}).values())])
+            given = dense([args, list((kwargs or {}).values())])
             r.passed.update(t.untyped_storage()._cdata for t in given)
         self._depth += 1
         try:
@@ -659,40 +783,17 @@ class Above(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._depth -= 1
 
 
-@contextlib.contextmanager
-def _reading(recorder: Recorder) -> Iterator[None]:
-    """Notes what no dispatcher sees: that Python takes a tensor's numbers all at once."""
-    own = vars(Tensor)
-    before = {name: own.get(name) for name in _TAKES}
-    for name in _TAKES:
-        setattr(Tensor, name, _noted(recorder, name, getattr(Tensor, name)))
-    try:
-        yield
-    finally:
-        for name, function in before.items():
-            if function is None:
-                delattr(Tensor, name)
-            else:
-                setattr(Tensor, name, function)
+class _Classes(TorchFunctionMode):
+    """PyTorch's one_hot reads the least and the largest class, to refuse others; a program has a
+    row of zeros for these."""
 
-
-_TAKES = ("numpy", "tolist", "__array__", "__dlpack__")
-
-
-def _noted(recorder: Recorder, name: str, function: Any) -> Any:
-    def take(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        with _disable_current_modes():
-            p = recorder.place(self)
-            if recorder.is_live([p]):
-                recorder.site = recorder.sites.here(name)
-                recorder.refuse(name, READ)
-            frame = sys._getframe(1)
-            if user_frame(frame)[0] is frame:  # else what torch and this package keep is read
-                recorder.passed.add(self.untyped_storage()._cdata)
-                recorder.outside([p])
-        return function(self, *args, **kwargs)
-
-    return take
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.nn.functional.one_hot and args:
+            count = args[1] if len(args) > 1 else kwargs.get("num_classes", -1)
+            if count > 0 and args[0].dtype is torch.int64:
+                return (args[0].unsqueeze(-1) == torch.arange(count)).to(torch.int64)
+        return func(*args, **kwargs)
 
 
 @contextlib.contextmanager
@@ -704,7 +805,8 @@ def recording(recorder: Recorder, block: Any) -> Iterator[None]:
         block,
         Above(recorder),
         recorder.sites,
-        _reading(recorder),
+        _Classes(),
+        reading(recorder),
     ):
         context = _context.current()
         context.watcher = recorder

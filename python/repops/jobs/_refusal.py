@@ -5,36 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .._library import Error
-from ._mode import RANDOM
-from ._record import Problem
+from ._record import RANDOM, Problem
+from ._taken import BOXES, DISTRIBUTION, NORM, SCALER, SHARED, WAYS
 
 SHOWN = 12  # problems that an error tells
-VAGUE = ("no rule for it", "bits of integers")  # reasons that follow from others
+VAGUE = ("no rule for it",)  # reasons that follow from others
 SPOKEN = {"_local_scalar_dense": "item()"}  # operators that a user's line calls otherwise
 
 # What to write in the place of an operator, by its name; docs/any-model.md has the same advice.
-_TABLE = "sort the data before, or write max and argmax"
-_SMOOTH = "write gelu, silu, relu or leaky_relu"
-_CLASSES = "write cross_entropy of two classes"
 INSTEAD = {
     "item()": "compute both and choose by torch.where; print losses outside of the step",
-    "binary_cross_entropy": _CLASSES,
-    "binary_cross_entropy_with_logits": _CLASSES,
-    "softplus": "write -torch.log(torch.sigmoid(-x))",
-    "log1p": "write torch.log(1 + x)",
-    "expm1": "write torch.exp(x) - 1",
-    "elu": _SMOOTH,
-    "celu": _SMOOTH,
-    "mish": _SMOOTH,
-    "pow": "for no whole number write torch.exp(p * torch.log(x))",
-    "cumsum": "write a product with a triangular matrix of ones",
-    "sort": _TABLE,
-    "topk": _TABLE,
-    "argsort": _TABLE,
-    "aminmax": "F.one_hot reads the largest class: write y[:, None] == torch.arange(n)",
 }
 # The same by the reason, for any operator.
-INSTEAD_OF = {RANDOM: "draw before, and declare job.table(values)"}
+INSTEAD_OF = {
+    RANDOM: "draw before, and declare job.table(values)",
+    SHARED: "of data alone, tolist() may be read",
+    DISTRIBUTION: "give it validate_args=False",
+    BOXES: "take repops.torch.functional.nms_mask, and a sampling_ratio",
+    NORM: "leave error_if_nonfinite out",
+    WAYS: "for F.one_hot(y, n) write y[:, None] == torch.arange(n)",
+    SCALER: "leave it out: a step computes in float32",
+}
 
 
 class CaptureError(Error):

@@ -6,7 +6,6 @@ import torch
 
 from ._call import elementwise
 from ._elements import clamp
-from ._functions import expm164, log1p64, narrow
 from ._registry import handles, of_float64
 
 Tensor = torch.Tensor
@@ -32,9 +31,21 @@ def leaky_relu_backward(dy: Tensor, x: Tensor, slope: float, is_result: bool) ->
     return torch.where(x > 0, dy, dy * slope)
 
 
+@of_float64("softshrink")
+def softshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
+    return torch.where(x > lambd, x - lambd, torch.where(x < -lambd, x + lambd, x * 0.0))
+
+
+@of_float64("softshrink_backward")
+def softshrink_backward(dy: Tensor, x: Tensor, lambd: float) -> Tensor:
+    return torch.where((x >= -lambd) & (x <= lambd), 0.0, dy)
+
+
 @handles("elu")
 def elu(x: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
-    return torch.where(x > 0, x * scale, narrow(expm164, x * input_scale) * (alpha * scale))
+    return torch.where(
+        x > 0, x * scale, elementwise("expm1", (), x * input_scale) * (alpha * scale)
+    )
 
 
 @handles("celu")
@@ -57,7 +68,7 @@ def elu_backward(
 @handles("softplus")
 def softplus(x: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     z = x * beta
-    y = narrow(log1p64, elementwise("exp", (), torch.where(z > threshold, threshold, z)))
+    y = elementwise("log1p", (), elementwise("exp", (), torch.where(z > threshold, threshold, z)))
     return torch.where(z > threshold, x, y / beta)
 
 
@@ -70,7 +81,7 @@ def softplus_backward(dy: Tensor, x: Tensor, beta: float, threshold: float) -> T
 @handles("log_sigmoid_forward")
 def log_sigmoid(x: Tensor) -> tuple[Tensor, Tensor]:
     z = elementwise("exp", (), -x.abs())
-    return clamp(x, None, 0.0) - narrow(log1p64, z), z
+    return clamp(x, None, 0.0) - elementwise("log1p", (), z), z
 
 
 @handles("log_sigmoid_backward")

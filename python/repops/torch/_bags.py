@@ -1,4 +1,4 @@
-"""Sums and means of rows of a table, a bag of them at a time."""
+"""Sums, means and maxima of rows of a table, a bag of them at a time."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import Any
 
 import torch
 
-from ._call import Leftover, need, numbers, run, total
+from ._call import need, numbers, run, total
+from ._indexing import scatter_add
 from ._products import embedding_backward
 from ._registry import handles
 
 Tensor = torch.Tensor
-SUM, MEAN = 0, 1  # torch's numbers of modes
+SUM, MEAN, MAX = 0, 1, 2  # torch's numbers of modes
 
 
 def _bags(ids: Tensor, offsets: Tensor, count: int) -> Tensor:
@@ -19,9 +20,38 @@ def _bags(ids: Tensor, offsets: Tensor, count: int) -> Tensor:
     return torch.searchsorted(offsets[:count].long(), torch.arange(len(ids)), right=True) - 1
 
 
-def _mode(mode: int) -> None:
-    if mode not in (SUM, MEAN):
-        raise Leftover("it takes the largest of a bag; sums and means are supported")
+def _largest(table: Tensor, ids: Tensor, starts: Tensor, padding: int) -> tuple[Tensor, Tensor]:
+    """The largest of each column of a bag, 0 of none, and its row of the table, -1 of none. Of
+    equal ones the first stays. Bags are walked through together, the longest first, so that those
+    that have an element number i are the first ones."""
+    count, width = len(starts), table.shape[1]
+    sizes = torch.diff(starts, append=torch.tensor([len(ids)]))
+    sizes, order = torch.sort(sizes, descending=True, stable=True)
+    y = torch.zeros(count, width)
+    rows = torch.full((count, width), -1, dtype=ids.dtype)
+    for i in range(int(sizes[0]) if count else 0):
+        here = int((sizes > i).sum())
+        own = ids[starts[order[:here]] + i].unsqueeze(1)
+        new = table[own[:, 0]]
+        better = (new > y[:here]) | (rows[:here] < 0)
+        if padding >= 0:
+            better = better & (own != padding)
+        y[:here] = torch.where(better, new, y[:here])
+        rows[:here] = torch.where(better, own, rows[:here])
+    back = torch.argsort(order)
+    return y[back], rows[back]
+
+
+def _sizes(bags: Tensor, count: int, ids: Tensor, padding: int) -> Tensor:
+    """How many ids each bag has that are no padding, by running sums, whose shapes are fixed."""
+    sizes = torch.bincount(bags[bags >= 0], minlength=count)
+    if padding < 0:
+        return sizes
+    ends = sizes.cumsum(0)
+    before = torch.zeros(1, dtype=torch.int64)
+    up = torch.cat([before, torch.where(ids == padding, 1, 0)]).cumsum(0)
+    down = torch.cat([before, torch.where(ids == padding, -1, 0)]).cumsum(0)
+    return sizes + down[ends] + up[ends - sizes]
 
 
 @handles("_embedding_bag", "_embedding_bag_forward_only")
@@ -38,15 +68,17 @@ def embedding_bag(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Rows are added in the order of the ids. What else is returned is for the backward pass."""
     need(table)
-    _mode(mode)
     count = len(offsets) - int(last)
     bags = _bags(ids, offsets, count)
+    if mode == MAX:
+        y, chosen = _largest(table, ids, offsets[:count].long(), padding)
+        return y, bags, _sizes(bags, count, ids, padding), chosen
     rows = table[ids] if factors is None else table[ids] * factors.unsqueeze(1)
     kept = bags if padding < 0 else torch.where(ids == padding, -1, bags)
     y = torch.zeros(count, table.shape[1])
     if len(ids) and count:
         y = run("embedding_grad", (), (rows, numbers(kept, count)), tuple(y.shape))
-    sizes = torch.bincount(kept[kept >= 0], minlength=count)
+    sizes = _sizes(bags, count, ids, padding)
     if mode == MEAN:
         y = y / torch.where(sizes == 0, 1, sizes).unsqueeze(1)
     return y, bags, sizes, torch.zeros(0, dtype=torch.int64)
@@ -68,12 +100,14 @@ def embedding_bag_backward(
     padding: int = -1,
 ) -> Tensor:
     need(dy)
-    _mode(mode)
-    if sparse:
-        raise Leftover("its gradient is sparse")
+    if mode == MAX:
+        return scatter_add(torch.zeros(rows, dy.shape[1]), 0, most.long(), dy)
     if mode == MEAN:
         dy = dy / torch.where(sizes == 0, 1, sizes).unsqueeze(1)
     terms = dy[bags] if factors is None else dy[bags] * factors.unsqueeze(1)
+    if sparse:
+        kept = ids != padding
+        return torch.sparse_coo_tensor(ids[kept][None], terms[kept], (rows, dy.shape[1]))
     return embedding_backward(terms, ids, rows, padding, by_frequency)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch.fx.experimental import proxy_tensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 from .. import _context
 from .._library import MAX_DIMS, PTR, Call, Error, Gradient, Shape, lib
@@ -139,6 +141,32 @@ def fused(function: Any, *arguments: Any, strided: bool = False) -> None:
     context.check(function(context.handle, *given))
 
 
+@contextlib.contextmanager
+def unwatched() -> Iterator[None]:
+    """What is read and computed meanwhile is told to nobody: it is a part of what is told whole."""
+    context = _context.current()
+    watcher = context.watcher
+    if watcher is None:
+        yield
+        return
+    context.watcher, watcher.paused = None, True
+    try:
+        with _disable_current_modes():
+            yield
+    finally:
+        context.watcher, watcher.paused = watcher, False
+
+
+def whole(name: str, compute: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
+    """compute(*inputs), of which a watcher is told as one call: its parts depend on numbers."""
+    with unwatched():
+        out = compute(*inputs)
+    watcher = _context.current().watcher
+    if watcher is not None:
+        watcher.whole(name, inputs, out)
+    return out
+
+
 def _readable(function: Any, a: torch.Tensor, strided: bool) -> None:
     if a.dtype not in (torch.float32, torch.int32):
         raise Leftover(f"one of its inputs is {a.dtype}; float32 is what the library computes in")
@@ -245,6 +273,28 @@ def sums_of_squares(xs: Sequence[torch.Tensor]) -> torch.Tensor:
     return sums
 
 
+def fold(
+    y: torch.Tensor, dim: int, both: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+) -> torch.Tensor:
+    """One element of all along dim, at least one: the second half is joined to the first, whose
+    middle one stands alone if their number is odd, until one is left."""
+    while y.shape[dim] > 1:
+        half, rest = (y.shape[dim] + 1) // 2, y.shape[dim] // 2
+        joined = both(y.narrow(dim, 0, rest), y.narrow(dim, half, rest))
+        y = torch.cat([joined, y.narrow(dim, rest, half - rest)], dim)
+    return y
+
+
+def _total64(x: torch.Tensor, reduced: list[int], keepdim: bool) -> torch.Tensor:
+    """Sums of float64 by halves, along each dimension from the last one on."""
+    for d in reversed(reduced):
+        if x.shape[d]:
+            x = fold(x, d, torch.add)
+        else:
+            x = torch.zeros([1 if e == d else n for e, n in enumerate(x.shape)], dtype=x.dtype)
+    return x if keepdim else x.reshape([n for d, n in enumerate(x.shape) if d not in reduced])
+
+
 def total(
     x: torch.Tensor, dims: Sequence[int] | None = None, keepdim: bool = False
 ) -> torch.Tensor:
@@ -253,9 +303,11 @@ def total(
     Along the last ones it is R (SPEC 3.2) of rows, in the order of the tensor's indices; along any
     others K (SPEC 3.3) over the reduced indices in their order, the first slowest.
     """
-    need(x)
     nd, shape = x.dim(), x.shape
     reduced = sorted({d % nd for d in dims}) if dims and nd else list(range(nd))
+    if x.dtype is torch.float64:
+        return _total64(x, reduced, keepdim)
+    need(x)
     kept = [d for d in range(nd) if d not in reduced]
     terms, sums = math.prod([shape[d] for d in reduced]), math.prod([shape[d] for d in kept])
     y = torch.empty(

@@ -9,9 +9,39 @@ import numpy as np
 import torch
 
 from ._call import need, numbers, run
+from ._grids import whole_within
 from ._registry import handles
 
 Tensor = torch.Tensor
+
+
+def _limit(threshold: float) -> float:
+    """The largest number of float32 that is not above the threshold. An overlap is above one of
+    them where it is above the other: torchvision compares it as float64."""
+    near = float(np.float32(threshold))
+    return float(np.nextafter(np.float32(near), np.float32(-np.inf))) if near > threshold else near
+
+
+def kept_boxes(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
+    """For each box whether nms keeps it, by its formulas, in operators that a job captures."""
+    need(boxes, scores)
+    if not len(boxes):
+        return torch.zeros(0, dtype=torch.bool)
+    order = torch.sort(scores, descending=True, stable=True)[1]
+    x0, y0, x1, y1 = boxes[order].unbind(1)
+    area = (x1 - x0) * (y1 - y0)
+    low, high = [t[:, None] for t in (x0, y0)], [t[:, None] for t in (x1, y1)]
+    sides = [
+        torch.maximum(torch.minimum(b, e) - torch.maximum(a, s), torch.zeros(()))
+        for s, e, a, b in zip((x0, y0), (x1, y1), low, high)
+    ]
+    both = sides[0] * sides[1]
+    over = both / (area[:, None] + area - both) > _limit(threshold)
+    over = over & torch.ones(over.shape, dtype=torch.bool).triu(1)
+    gone = torch.zeros(len(boxes), dtype=torch.bool)
+    for i in range(len(boxes) - 1):
+        gone = gone | (over[i] & ~gone[i])
+    return torch.zeros(len(boxes), dtype=torch.bool).scatter(0, order, ~gone)
 
 
 @handles("torchvision::nms")
@@ -20,7 +50,8 @@ def nms(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
     Each operation is rounded by itself; equal scores keep the order of their places."""
     need(boxes, scores)
     order = torch.sort(scores, descending=True, stable=True)[1]
-    x0, y0, x1, y1 = boxes.detach()[order].numpy().T
+    x0, y0, x1, y1 = np.array(boxes.detach()[order].tolist(), np.float32).reshape(-1, 4).T
+    limit = np.float32(_limit(threshold))
     area = (x1 - x0) * (y1 - y0)
     kept, left = [], np.arange(len(area))
     zero = np.float32(0)
@@ -31,7 +62,7 @@ def nms(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
         height = np.maximum(np.minimum(y1[i], y1[left]) - np.maximum(y0[i], y0[left]), zero)
         both = width * height
         with np.errstate(invalid="ignore", divide="ignore"):
-            overlaps = both / (area[i] + area[left] - both) > threshold
+            overlaps = both / (area[i] + area[left] - both) > limit
         left = left[~overlaps]
     return order[kept] if kept else order[:0]
 
@@ -40,11 +71,12 @@ class _Samples:
     """Where boxes of one number of samples look: each sample is of four pixels."""
 
     def __init__(self, rois: Tensor, size: Any, scale: float, grid: Any, aligned: bool) -> None:
+        """size: images, their height and width, and those of the bins."""
         offset = 0.5 if aligned else 0.0
         self.grid = grid
-        self.image = rois[:, 0].long()
+        self.image = whole_within(rois[:, 0], size[0])
         self.lines = []
-        for start, end, n, out, count in zip((2, 1), (4, 3), size[:2], size[2:], grid):
+        for start, end, n, out, count in zip((2, 1), (4, 3), size[1:3], size[3:], grid):
             first = rois[:, start] * scale - offset
             length = rois[:, end] * scale - offset - first
             if not aligned:
@@ -69,44 +101,52 @@ def _line(at: Tensor, n: int) -> list[tuple[Tensor, Tensor]]:
     """Both places of a sample along an axis, and their weights: 0 outside of the image."""
     inside = (at >= -1.0) & (at <= n)
     at = torch.where(at < 0.0, 0.0, at)
-    low = torch.where(inside, at, 0.0).long()
-    low = torch.where(low >= n - 1, n - 1, low)
+    low = whole_within(torch.where(inside, at, 0.0).floor(), n)
     part = torch.where(low == n - 1, 0.0, at - low)
-    high = torch.where(low == n - 1, low, low + 1)
+    high = (low + 1).clamp(0, n - 1)
     return [(low, torch.where(inside, 1.0 - part, 0.0)), (high, torch.where(inside, part, 0.0))]
 
 
 def _groups(rois: Tensor, size: Any, scale: float, ratio: int, aligned: bool) -> Any:
-    """The boxes of each number of samples."""
+    """The boxes of each number of samples; None: all boxes. Without a ratio, that is read."""
     if ratio > 0:
-        return [(torch.arange(len(rois)), _Samples(rois, size, scale, (ratio, ratio), aligned))]
+        return [(None, _Samples(rois, size, scale, (ratio, ratio), aligned))]
     counts = []
-    for start, end, out in ((2, 4, size[2]), (1, 3, size[3])):
+    for start, end, out in ((2, 4, size[3]), (1, 3, size[4])):
         length = rois[:, end] * scale - rois[:, start] * scale
         length = length if aligned else torch.where(length < 1.0, 1.0, length)
-        counts.append((length / out).ceil().long())
-    pairs = torch.stack(counts, 1).tolist()
+        counts.append((length / out).ceil())
+    pairs = [(int(a), int(b)) for a, b in torch.stack(counts, 1).tolist()]
     groups = []
-    for pair in sorted({tuple(p) for p in pairs}):
-        own = torch.tensor([i for i, p in enumerate(pairs) if tuple(p) == pair])
+    for pair in sorted(set(pairs)):
+        own = torch.tensor([i for i, p in enumerate(pairs) if p == pair])
         groups.append((own, _Samples(rois[own], size, scale, pair, aligned)))
     return groups
+
+
+def _means(rows: Tensor, samples: _Samples, size: Any, shape: Any) -> Tensor:
+    sums = torch.zeros(shape)
+    for places, weights in samples.taps(*size[1:3]):
+        sums = sums + rows[places] * weights.unsqueeze(-1)
+    return sums / max(1, samples.grid[0] * samples.grid[1])
 
 
 @handles("torchvision::roi_align")
 def roi_align(
     x: Tensor, rois: Tensor, scale: float, out_h: int, out_w: int, ratio: int, aligned: bool
 ) -> Tensor:
-    """Means of samples, added row by row; a sample is the sum of four pixels times weights."""
+    """Means of samples, added row by row; a sample is the sum of four pixels times weights. A box
+    of no image is refused, and in the step of a job one of the nearest image."""
     need(x, rois)
     n, c, h, w = x.shape
+    size = (n, h, w, out_h, out_w)
     rows = x.movedim(1, -1).reshape(-1, c)
     y = torch.zeros(len(rois), out_h, out_w, c)
-    for own, samples in _groups(rois, (h, w, out_h, out_w), scale, ratio, aligned):
-        sums = torch.zeros(len(own), out_h, out_w, c)
-        for places, weights in samples.taps(h, w):
-            sums = sums + rows[places] * weights.unsqueeze(-1)
-        y[own] = sums / max(1, samples.grid[0] * samples.grid[1])
+    for own, samples in _groups(rois, size, scale, ratio, aligned):
+        if own is None:
+            y = _means(rows, samples, size, y.shape)
+        else:
+            y[own] = _means(rows, samples, size, (len(own), *y.shape[1:]))
     return y.movedim(-1, 1).contiguous()
 
 
@@ -127,8 +167,9 @@ def roi_align_backward(
     """Each pixel and sample after the other, by the library's embedding_grad."""
     need(dy, rois)
     dx = torch.zeros(n * h * w, c)
-    for own, samples in _groups(rois, (h, w, out_h, out_w), scale, ratio, aligned):
-        d = dy[own].movedim(1, -1) / max(1, samples.grid[0] * samples.grid[1])
+    for own, samples in _groups(rois, (n, h, w, out_h, out_w), scale, ratio, aligned):
+        d = (dy if own is None else dy[own]).movedim(1, -1)
+        d = d / max(1, samples.grid[0] * samples.grid[1])
         for places, weights in samples.taps(h, w):
             terms = (d * weights.unsqueeze(-1)).contiguous().reshape(-1, c)
             ids = numbers(places.reshape(-1), len(dx))

@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
+from .. import _context
 from ._call import Leftover, elementwise, need
-from ._functions import atan264, log1p64, log64, narrow
+from ._functions import atan264, pow64
 from ._registry import handles, of_float64
 
 Tensor = torch.Tensor
@@ -97,6 +98,23 @@ def minimum(a: Tensor, b: Tensor) -> Tensor:
     return -_larger(-a, -b, a < b)
 
 
+@handles("fmax")
+def fmax(a: Tensor, b: Tensor) -> Tensor:
+    """The other one of a NaN."""
+    return torch.where(a != a, b, torch.where(b != b, a, maximum(a, b)))
+
+
+@handles("fmin")
+def fmin(a: Tensor, b: Tensor) -> Tensor:
+    return torch.where(a != a, b, torch.where(b != b, a, minimum(a, b)))
+
+
+@handles("aminmax")
+def aminmax(x: Tensor, *, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    dims = () if dim is None else dim
+    return amin(x, dims, keepdim), amax(x, dims, keepdim)
+
+
 @handles("amax")
 def amax(x: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     """Adding +0 gives a largest zero one sign, whichever zero was found first."""
@@ -146,6 +164,24 @@ def linspace(start: float, end: float, steps: int, **kwargs: Any) -> Tensor:
     return x.to(dtype)
 
 
+@handles("logspace")
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, **kwargs: Any) -> Tensor:
+    """The base to the power of each number of linspace, both in float64, rounded once."""
+    dtype = kwargs.get("dtype") or torch.get_default_dtype()
+    if not dtype.is_floating_point:
+        raise Leftover("its numbers are whole")
+    x = linspace(float(start), float(end), steps, dtype=torch.float64)
+    return pow64(torch.full_like(x, float(base)), x).to(dtype)
+
+
+@handles("_efficientzerotensor")
+def zeros_without_memory(size: Any, **how: Any) -> Tensor:
+    """As gradients of signs are. A job records places in memory, so there they have some."""
+    if _context.current().job is None:
+        return torch._efficientzerotensor(size, **how)
+    return torch.zeros(size, dtype=how.get("dtype"))
+
+
 @handles("native_dropout_backward")
 def dropout_backward(dy: Tensor, mask: Tensor, scale: float) -> Tensor:
     return dy * mask * scale
@@ -166,7 +202,7 @@ def xlogy(x: Any, y: Any) -> Tensor:
 @handles("logaddexp")
 def logaddexp(a: Tensor, b: Tensor) -> Tensor:
     top, d = maximum(a, b), (a - b).abs()
-    more = narrow(log1p64, elementwise("exp", (), -torch.where(a == b, 0.0, d)))
+    more = elementwise("log1p", (), elementwise("exp", (), -torch.where(a == b, 0.0, d)))
     return torch.where(top.abs() == math.inf, top, top + more)
 
 
@@ -174,7 +210,7 @@ def logaddexp(a: Tensor, b: Tensor) -> Tensor:
 def logit(x: Tensor, eps: float | None = None) -> Tensor:
     if eps is not None:  # above 1/2 the bounds are crossed, and the lower one is asked for first
         x = torch.where(x < eps, eps, torch.where(x > 1 - eps, 1 - eps, x))
-    return narrow(lambda t: log64(t / (1.0 - t)), x)
+    return elementwise("log", (), x / (1.0 - x))
 
 
 @handles("logit_backward")
@@ -187,7 +223,10 @@ def logit_backward(dy: Tensor, x: Tensor, eps: float | None = None) -> Tensor:
 
 @handles("atan2")
 def atan2(y: Tensor, x: Tensor) -> Tensor:
-    return narrow(atan264, y, x)
+    if torch.float64 in (y.dtype, x.dtype):
+        return atan264(y.double(), x.double())
+    y, x = (t if t.is_floating_point() else t.float() for t in (y, x))
+    return elementwise("atan2", (), y, x)
 
 
 # ---- quotients that are whole: of float64, where none of float32 rounds to a whole number ----
@@ -231,6 +270,16 @@ def remainder(a: Any, b: Any) -> Tensor:
 @handles("fmod")
 def fmod(a: Tensor, b: Any) -> Tensor:
     return _rest(a, b, "trunc")
+
+
+@handles("deg2rad")
+def radians(x: Tensor) -> Tensor:
+    return (x if x.is_floating_point() else x.float()) * (math.pi / 180)
+
+
+@handles("rad2deg")
+def degrees(x: Tensor) -> Tensor:
+    return (x if x.is_floating_point() else x.float()) * (180 / math.pi)
 
 
 @handles("frac")

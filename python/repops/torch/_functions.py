@@ -49,10 +49,12 @@ def exp64(x: torch.Tensor) -> torch.Tensor:
 
 
 def log64(x: torch.Tensor) -> torch.Tensor:
-    """log of float64 that is 0, normal or infinite; below 0 it is NaN."""
-    raw = torch.where((x > 0) & (x < math.inf), x, 1.0).view(torch.int64)
+    """log of float64; below 0 it is NaN."""
+    small = x < 2.0**-1022
+    raw = torch.where((x > 0) & (x < math.inf), torch.where(small, x * 2.0**54, x), 1.0)
+    raw = raw.view(torch.int64)
     m = ((raw & _MANTISSA) | (_EXPONENT << 52)).view(torch.float64)
-    e = ((raw >> 52) - _EXPONENT).to(torch.float64)
+    e = ((raw >> 52) - _EXPONENT).to(torch.float64) - torch.where(small & (x > 0), 54.0, 0.0)
     big = m > math.sqrt(2)
     m, e = torch.where(big, m * 0.5, m), torch.where(big, e + 1.0, e)
     s = (m - 1.0) / (m + 1.0)
@@ -118,6 +120,11 @@ def sqrt64(x: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(np.sqrt(x.detach().numpy(), out=np.empty(x.shape)))
 
 
+@of_float64("rsqrt")
+def rsqrt64(x: torch.Tensor) -> torch.Tensor:
+    return 1.0 / sqrt64(x)
+
+
 def atan64(x: torch.Tensor) -> torch.Tensor:
     """The angle is halved three times, which leaves less than 0.2 for the series."""
     big = x.abs() > 1.0
@@ -125,8 +132,8 @@ def atan64(x: torch.Tensor) -> torch.Tensor:
     for _ in range(3):
         t = t / (1.0 + sqrt64(1.0 + t * t))
     y = 8.0 * t * _horner(t * t, [(-1) ** i / (2 * i + 1) for i in range(11, -1, -1)])
-    y = torch.where(big, torch.where(x > 0, math.pi / 2, -math.pi / 2) - y, y)
-    return y
+    quarter = torch.copysign(torch.full_like(x, math.pi / 2), x)
+    return torch.where(big, quarter - y, y)
 
 
 def atan264(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
@@ -203,31 +210,42 @@ _TAIL = (
 )
 
 
-def erfinv64(x: torch.Tensor) -> torch.Tensor:
-    """The inverse of erf, to 2^-29; infinite at 1 and -1."""
-    half = x * 0.5
+def normal_quantile(half: torch.Tensor, below: torch.Tensor) -> torch.Tensor:
+    """Of the probability 1/2 + half, to 2^-29; below: what it, or 1 - it, is less than 1/2."""
     z = half * half
     middle = half * _horner(z, _MIDDLE[0]) / _horner(z, _MIDDLE[1])
-    below = 0.5 - half.abs()
     q = exp64(0.5 * log64(-2.0 * log64(below)))  # torch may take its square root from MKL
     tail = _horner(q, _TAIL[0]) / _horner(q, _TAIL[1])
     y = torch.where(half.abs() <= 0.5 - 0.02425, middle, torch.where(half < 0, tail, -tail))
-    y = torch.where(below == 0, torch.where(x > 0, math.inf, -math.inf), y)
-    return torch.where(x.abs() <= 1, y * math.sqrt(0.5), math.nan)
+    y = torch.where(below == 0, torch.where(half > 0, math.inf, -math.inf), y)
+    return torch.where(half.abs() <= 0.5, y, math.nan)
 
 
-_ONE = {
+def erfinv64(x: torch.Tensor) -> torch.Tensor:
+    """The inverse of erf, to 2^-29; infinite at 1 and -1."""
+    half = x * 0.5
+    return normal_quantile(half, 0.5 - half.abs()) * math.sqrt(0.5)
+
+
+def _of_base(base: float) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda x: log64(x) * (1 / math.log(base))
+
+
+# Those of float32 are operators of the library: rows RO_TORCH of operators.def.
+_FLOAT64: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "exp": exp64,
+    "log": log64,
+    "sigmoid": lambda x: 1.0 / (1.0 + exp64(-x)),
+    "tanh": lambda x: torch.copysign(-_less(x) / (2.0 + _less(x)), x),
     "sin": sin64,
     "cos": cos64,
     "tan": lambda x: sin64(x) / cos64(x),
     "log1p": log1p64,
     "expm1": expm164,
-    "log2": lambda x: log64(x) * (1 / math.log(2)),
-    "log10": lambda x: log64(x) * (1 / math.log(10)),
+    "log2": _of_base(2),
     "exp2": lambda x: exp64(x * math.log(2)),
     "sinh": lambda x: (expm164(x) - expm164(-x)) * 0.5,
     "cosh": lambda x: (exp64(x) + exp64(-x)) * 0.5,
-    "erfinv": erfinv64,
     "atan": atan64,
     "asin": asin64,
     "acos": acos64,
@@ -235,6 +253,11 @@ _ONE = {
     "acosh": acosh64,
     "atanh": atanh64,
 }
+
+
+def _less(x: torch.Tensor) -> torch.Tensor:
+    """exp(-2 |x|) - 1."""
+    return expm164(-2.0 * x.abs())
 
 
 def narrow(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
@@ -248,11 +271,27 @@ def _float(x: torch.Tensor) -> torch.Tensor:
 
 
 def _register() -> None:
-    for name, function in _ONE.items():
-        handles(name)(lambda x, f=function: narrow(f, _float(x)))
+    for name, function in _FLOAT64.items():
+        of_float64(name)(function)
 
 
 _register()
+
+
+@handles("erfinv")
+def erfinv(x: torch.Tensor) -> torch.Tensor:
+    return erfinv64(x) if x.dtype is torch.float64 else narrow(erfinv64, _float(x))
+
+
+_LOG10_2 = float.fromhex("0x1.34413509f79ffp-2")
+
+
+@handles("log10")
+def log10(x: torch.Tensor) -> torch.Tensor:
+    """log2 times the nearest number to log10(2): both are rounded."""
+    if x.dtype is torch.float64:
+        return _of_base(10)(x)
+    return elementwise("log2", (), _float(x)) * _LOG10_2
 
 
 def root(x: torch.Tensor) -> torch.Tensor:
@@ -277,16 +316,20 @@ def power(x: torch.Tensor, exponent: float) -> torch.Tensor:
     """Powers that are products, quotients and roots are these."""
     if float(exponent) in _POWERS:
         return _POWERS[float(exponent)](x if x.is_floating_point() else x.float())
-    raised = float(exponent)
-    return narrow(lambda a: pow64(a, torch.full_like(a, raised)), _float(x))
+    if x.dtype is torch.float64:
+        return pow64(x, torch.full_like(x, float(exponent)))
+    return elementwise("pow", (), _float(x), torch.full((), float(exponent)))
 
 
 @handles("pow.Tensor_Tensor")
 def power_of_two(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return narrow(lambda a, b: pow64(*torch.broadcast_tensors(a, b)), _float(x), _float(y))
+    if torch.float64 in (x.dtype, y.dtype):
+        return pow64(*torch.broadcast_tensors(x.double(), y.double()))
+    return elementwise("pow", (), _float(x), _float(y))
 
 
 @handles("pow.Scalar")
 def power_of_number(base: float, y: torch.Tensor) -> torch.Tensor:
-    raised = float(base)
-    return narrow(lambda b: pow64(torch.full_like(b, raised), b), _float(y))
+    if y.dtype is torch.float64:
+        return pow64(torch.full_like(y, float(base)), y)
+    return elementwise("pow", (), torch.full((), float(base)), _float(y))

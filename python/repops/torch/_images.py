@@ -1,4 +1,4 @@
-"""Convolutions. The library has channels as neighbours, torch images of channels."""
+"""Convolutions of images. The library has channels as neighbours, torch images of channels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import torch
 
 from ._call import Leftover, matmul, need, run, sum_columns
 from ._layout import channels_first, channels_last, scratch, weight_in, weight_out
-from ._registry import handles
 
 Tensor = torch.Tensor
 
@@ -78,7 +77,6 @@ def _need_images(x: Tensor, *others: Tensor) -> None:
         raise Leftover(f"its input has {x.dim()} dimensions; images of 1 or 2 are supported")
 
 
-@handles("convolution", "_convolution")
 def convolution(
     x: Tensor,
     w: Tensor,
@@ -109,7 +107,6 @@ def convolution(
     return y.permute(0, 3, 1, 2).squeeze(2).contiguous() if line else channels_first(y, like)
 
 
-@handles("convolution_backward")
 def convolution_backward(
     dy: Tensor,
     x: Tensor,

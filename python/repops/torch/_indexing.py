@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 
-from ._call import Leftover, need, numbers, run
+from ._call import Leftover, expect, need, numbers, run
+from ._complex import joined, pairs
 from ._registry import handles
 
 Tensor = torch.Tensor
@@ -28,7 +30,7 @@ def _added(x: Tensor, places: Tensor, values: Tensor) -> Tensor:
 def scatter_add(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Terms of one place are summed in the order of the index."""
     if not x.dim():
-        return x + source
+        return x + source.reshape(-1)[0] if source.numel() else x.clone()
     places, stride = torch.zeros(index.shape, dtype=torch.int64), x.numel()
     for d, (size, count) in enumerate(zip(x.shape, index.shape)):
         stride = stride // max(1, size)
@@ -65,17 +67,42 @@ def index_put(
     x: Tensor, indices: Any, values: Tensor, accumulate: bool = False, unsafe: bool = False
 ) -> Tensor:
     if not accumulate and _distinct(indices):
-        return torch.index_put(x, indices, values)
-    if not accumulate or not x.is_floating_point():
-        return _in_turn(torch.index_put, x, indices, values, accumulate)
+        return torch.ops.aten.index_put(x, indices, values)
+    if not accumulate or not (x.is_floating_point() or x.dtype is torch.complex64):
+        return _in_turn(torch.ops.aten.index_put, x, indices, values, accumulate)
     flat = torch.arange(x.numel()).reshape(x.shape)
     places = flat[tuple(slice(None) if i is None else i for i in indices)]
-    return _added(x.contiguous(), places, values.expand(places.shape).reshape(-1, 1))
+    values = values.expand(places.shape)
+    if x.dtype is torch.complex64:
+        return joined(_added(pairs(x).contiguous(), places, pairs(values).reshape(-1, 2)))
+    return _added(x.contiguous(), places, values.reshape(-1, 1))
+
+
+@handles("unfold_backward")
+def unfold_backward(dy: Tensor, sizes: Any, dim: int, size: int, step: int) -> Tensor:
+    """Gradients of windows that overlap are summed in the windows' order."""
+    x = torch.zeros(sizes)
+    places = torch.arange(x.numel()).reshape(sizes).unfold(dim, size, step)
+    expect(dy.shape == places.shape, "its gradient has another size")
+    return _added(x, places, dy.reshape(-1, 1))
 
 
 @handles("index_copy")
 def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     return _in_turn(torch.index_copy, x, dim, index, source)
+
+
+@handles("masked_scatter_backward")
+def masked_scatter_backward(dy: Tensor, mask: Tensor, sizes: Any) -> Tensor:
+    """The elements that the mask chooses, in their order, and zeros behind them."""
+    need(dy)
+    count = math.prod(sizes)
+    if not dy.numel() or not count:
+        return torch.zeros(sizes)
+    chosen = mask.expand(dy.shape).reshape(-1)
+    ids = torch.where(chosen, torch.cumsum(chosen.long(), 0) - 1, -1)
+    rows = dy.contiguous().reshape(-1, 1)
+    return run("embedding_grad", (), (rows, numbers(ids, count)), (count, 1)).reshape(sizes)
 
 
 @handles("scatter_reduce.two")
@@ -97,3 +124,18 @@ def scatter_reduce(
     start = torch.ones if include_self else torch.zeros
     count = torch.scatter_add(start(x.shape, dtype=torch.int64), dim, index, ones)
     return y / torch.where(count == 0, 1, count)
+
+
+@handles("index_reduce")
+def index_reduce(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """As scatter_reduce, whose index has an element for each of the source's."""
+    if reduce == "prod":
+        raise Leftover("its reduction is 'prod'")
+    if not x.dim():
+        x, source = x.reshape(1), source.reshape(1)
+        return index_reduce(x, 0, index, source, reduce, include_self=include_self).reshape(())
+    own = index.reshape([-1 if d == dim % x.dim() else 1 for d in range(x.dim())])
+    own = own.expand(source.shape)
+    return scatter_reduce(x, dim, own, source, reduce, include_self=include_self)

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from ._call import Leftover
+from .. import _context
+from ._call import Leftover, run, unwatched
 
 # Integer operators whose result torch computes in integers, and in which neither the order of terms
 # nor that of equal elements counts. All other operators of integers are the library's or refused:
@@ -18,11 +19,11 @@ EXACT = set(
     clamp_max hardtanh relu relu_ threshold mm.default bmm.default addmm.default baddbmm.default mv
     addmv addbmm addr dot vdot convolution _convolution pow div.Tensor_mode div.Scalar_mode
     floor_divide remainder fmod rsub addcmul arange scatter_add scatter_reduce index_add
-    index_reduce max_pool2d_with_indices
+    index_reduce max_pool2d_with_indices max_pool3d_with_indices
 
     __ilshift__ __irshift__ __lshift__ __rshift__ bitwise_left_shift bitwise_right_shift gcd lcm
     fmax fmin aminmax _aminmax cummax cummin _cummax_helper _cummin_helper count_nonzero bincount
-    trace linalg_cross median.default nanmedian.default hash_tensor _conj_physical allclose
+    trace linalg_cross median.default nanmedian.default hash_tensor allclose
     _is_all_true _is_any_true
 
     _stack _chunk_cat block_diag rot90 take nonzero_static resize resize_as set
@@ -31,7 +32,7 @@ EXACT = set(
     alias_copy as_strided_copy as_strided_scatter detach_copy diagonal_copy expand_copy permute_copy
     select_copy slice_copy split_copy squeeze_copy t_copy transpose_copy unsqueeze_copy view_copy
     _reshape_copy _reshape_alias_copy _neg_view_copy _new_zeros_with_same_feature_meta
-    _to_sparse _to_dense _coalesce is_coalesced _nnz
+    _to_dense _coalesce sparse_mask
     _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _print record_stream
     """.split()
 )
@@ -66,20 +67,44 @@ def exact(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
 def within(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """x, or where it has numbers beyond the type the nearest integers, and 0 for a NaN. Machines
     convert these each in its own way."""
+    with unwatched():  # it decides nothing but which way is shorter
+        if not bool(_beyond(x, dtype)[2].any()):
+            return x
+    below, above, outside = _beyond(x, dtype)
+    limits, wide = torch.iinfo(dtype), x if x.dtype is torch.float64 else x.float()
+    y = torch.where(outside, 0.0, wide).to(dtype)
+    return torch.where(below, limits.min, torch.where(above, limits.max, y))
+
+
+def _beyond(x: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
+    """Where x is below what a type has, above it, and outside of it or no number."""
     limits, wide = torch.iinfo(dtype), x if x.dtype is torch.float64 else x.float()
     below = wide < limits.min if limits.min else wide <= -1
     above = wide >= float(limits.max + 1)
-    outside = below | above | (wide != wide)
-    if not bool(outside.any()):
+    return below, above, below | above | (wide != wide)
+
+
+def _whole_of_step(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """within, of float32 in the step of a job: integers of all types have 32 bits at most there."""
+    limits = torch.iinfo(dtype)
+    y = run("cast", (2,), (x.reshape(-1),)).reshape(x.shape)
+    if limits.bits >= 32 and limits.min:
+        return y
+    return y.clamp(limits.min, min(limits.max, 2**31 - 1))
+
+
+def whole_of(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """x, or where it has numbers beyond the type the nearest integers."""
+    if dtype is torch.bool or not x.numel():
         return x
-    y = torch.where(outside, 0.0, wide).to(dtype)
-    return torch.where(below, limits.min, torch.where(above, limits.max, y))
+    of_step = x.dtype is torch.float32 and _context.current().job is not None
+    return _whole_of_step(x, dtype) if of_step else within(x, dtype)
 
 
 def converted(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     dtype: Any = args[0].dtype if len(args) > 1 else kwargs.get("dtype")
     x = args[1] if len(args) > 1 else args[0]
     if dtype in WHOLE and dtype is not torch.bool and x.is_floating_point() and x.is_cpu:
-        x = within(x, dtype)
+        x = whole_of(x, dtype)
         args = (args[0], x, *args[2:]) if len(args) > 1 else (x,)
     return func(*args, **kwargs)

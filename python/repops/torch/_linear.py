@@ -1,29 +1,43 @@
-"""Decompositions of matrices: of float64, rounded to float32 once. Each sum is by halves."""
+"""Decompositions of matrices, of float64, rounded to float32 once, whose sums are by halves; and
+triangular systems."""
 
 from __future__ import annotations
 
+import math
+
 import torch
 
-from ._call import need
+from ._call import fold, matmul, need
 from ._functions import sqrt64
 from ._registry import handles
-from ._scans import fold
 
 Tensor = torch.Tensor
 
 
-def _sum(x: Tensor, dim: int) -> Tensor:
+def sum_along(x: Tensor, dim: int) -> Tensor:
     """Zeros are added to no element; the dimension stays."""
     if not x.shape[dim]:
         return x.sum(dim, keepdim=True)
     return fold(x, dim, torch.add)
 
 
-def _reflect(v: Tensor, a: Tensor) -> Tensor:
+def reflect(v: Tensor, a: Tensor) -> Tensor:
     """(1 - 2 v v^T / v^T v) a, which is a where v is 0."""
-    square = _sum(v * v, -2)
+    square = sum_along(v * v, -2)
     tau = torch.where(square == 0, 0.0, 2.0 / square)
-    return a - v * (tau * _sum(v * a, -2))
+    return a - v * (tau * sum_along(v * a, -2))
+
+
+def householder(a: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """R of float64, whose elements below the diagonal do not count, and the reflections."""
+    rows, columns = a.shape[-2:]
+    r, vectors = a.to(torch.float64, copy=True), []
+    for j in range(min(rows - 1, columns)):
+        v = r[..., j:, j : j + 1].clone()
+        v[..., :1, :] += torch.copysign(sqrt64(sum_along(v * v, -2)), v[..., :1, :])
+        r[..., j:, j:] = reflect(v, r[..., j:, j:])
+        vectors.append(v)
+    return r, vectors
 
 
 @handles("linalg_qr")
@@ -31,19 +45,14 @@ def qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """By Householder's reflections, with the signs of LAPACK."""
     need(a)
     rows, columns = a.shape[-2:]
-    r, vectors = a.to(torch.float64, copy=True), []
-    for j in range(min(rows - 1, columns)):
-        v = r[..., j:, j : j + 1].clone()
-        v[..., :1, :] += torch.copysign(sqrt64(_sum(v * v, -2)), v[..., :1, :])
-        r[..., j:, j:] = _reflect(v, r[..., j:, j:])
-        vectors.append(v)
+    r, vectors = householder(a)
     kept = rows if mode == "complete" else min(rows, columns)
     upper = r[..., :kept, :].triu().to(torch.float32)
     if mode == "r":
         return a.new_empty(0), upper
     q = torch.eye(rows, kept, dtype=torch.float64).expand(*a.shape[:-2], rows, kept).clone()
     for j, v in reversed(list(enumerate(vectors))):
-        q[..., j:, :] = _reflect(v, q[..., j:, :])
+        q[..., j:, :] = reflect(v, q[..., j:, :])
     return q.to(torch.float32), upper
 
 
@@ -57,7 +66,7 @@ def cholesky(
     low, info = torch.zeros_like(x), torch.zeros(a.shape[:-2], dtype=torch.int32)
     for j in range(a.shape[-1]):
         row = low[..., j : j + 1, :j]
-        rest = x[..., j:, j : j + 1] - _sum(low[..., j:, :j] * row, -1)
+        rest = x[..., j:, j : j + 1] - sum_along(low[..., j:, :j] * row, -1)
         pivot = rest[..., :1, :]
         info = torch.where((info == 0) & ~(pivot[..., 0, 0] > 0), j + 1, info).to(torch.int32)
         root = sqrt64(pivot)
@@ -68,20 +77,46 @@ def cholesky(
     return (low.mT.contiguous() if upper else low), info
 
 
+_ROWS = 64  # that are solved one after the other
+
+
+def _solved(a: Tensor, y: Tensor, upper: bool, unit: bool) -> Tensor:
+    """x of a x = y for matrices [batch, n, n] and [batch, n, columns]."""
+    rows: list[Tensor] = []  # in the order of x
+    n = a.shape[1]
+    for i in reversed(range(n)) if upper else range(n):
+        rest = y[:, i : i + 1]
+        if rows:
+            own = a[:, i : i + 1, i + 1 :] if upper else a[:, i : i + 1, :i]
+            rest = rest - matmul(own.contiguous(), torch.cat(rows, 1), 1)
+        row = rest if unit else rest / a[:, i : i + 1, i : i + 1]
+        rows = [row, *rows] if upper else [*rows, row]
+    return torch.cat(rows, 1)
+
+
 @handles("linalg_solve_triangular")
 def solve_triangular(
     a: Tensor, b: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Tensor:
-    """x of a x = b, row by row; of x a = b if not left."""
+    """x of a x = b; of x a = b if not left. From 64 rows at a time the products with all rows that
+    are known are subtracted; in these rows it is row by row."""
     need(a, b)
     if not left:
         return solve_triangular(a.mT, b.mT, upper=not upper, unitriangular=unitriangular).mT
     batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a, y = (t.to(torch.float64).expand(*batch, *t.shape[-2:]) for t in (a, b))
-    x, n = torch.zeros(y.shape, dtype=torch.float64), a.shape[-1]
-    for i in reversed(range(n)) if upper else range(n):
-        done = slice(i + 1, n) if upper else slice(0, i)
-        known = _sum(a[..., i, done].unsqueeze(-1) * x[..., done, :], -2).squeeze(-2)
-        rest = y[..., i, :] - known
-        x[..., i, :] = rest if unitriangular else rest / a[..., i, i].unsqueeze(-1)
-    return x.to(torch.float32)
+    shape, n = (*batch, *b.shape[-2:]), a.shape[-1]
+    if not math.prod(shape):
+        return torch.zeros(shape)
+    a = a.expand(*batch, n, n).reshape(-1, n, n)
+    y = b.expand(shape).reshape(-1, n, shape[-1])
+    parts: list[Tensor] = []
+    starts = range(0, n, _ROWS)
+    for i in reversed(starts) if upper else starts:
+        end = min(n, i + _ROWS)
+        rest = y[:, i:end]
+        if parts:
+            known = a[:, i:end, end:] if upper else a[:, i:end, :i]
+            rest = rest - matmul(known.contiguous(), torch.cat(parts, 1), 1)
+        x = _solved(a[:, i:end, i:end], rest, upper, unitriangular)
+        parts = [x, *parts] if upper else [*parts, x]
+    return torch.cat(parts, 1).reshape(shape)

@@ -8,7 +8,6 @@ import torch
 
 from ._call import elementwise, need, total
 from ._elements import clamp
-from ._functions import log1p64, narrow
 from ._registry import handles
 
 Tensor = torch.Tensor
@@ -103,7 +102,7 @@ def huber_backward(dy: Tensor, x: Tensor, target: Tensor, reduction: int, delta:
 
 def _log_of_exp1(x: Tensor) -> Tensor:
     """log(1 + exp(x)), of which nothing overflows."""
-    return clamp(x, 0.0) + narrow(log1p64, elementwise("exp", (), -x.abs()))
+    return clamp(x, 0.0) + elementwise("log1p", (), elementwise("exp", (), -x.abs()))
 
 
 @handles("soft_margin_loss")
@@ -120,7 +119,7 @@ def soft_margin_backward(dy: Tensor, x: Tensor, target: Tensor, reduction: int) 
 @handles("binary_cross_entropy")
 def bce(x: Tensor, target: Tensor, weight: Any = None, reduction: int = MEAN) -> Tensor:
     """Logarithms are -100 or more, as in torch."""
-    no, yes = narrow(log1p64, -x), elementwise("log", (), x)
+    no, yes = elementwise("log1p", (), -x), elementwise("log", (), x)
     loss = (target - 1.0) * clamp(no, -100.0) - target * clamp(yes, -100.0)
     return reduced(loss if weight is None else loss * weight, reduction)
 
@@ -141,7 +140,9 @@ def bce_with_logits(
     """(1 - t) x + w log(1 + exp(-x)), where w is 1 + (p - 1) t of the weight p of positive ones;
     without weights max(x, 0) - x t + log(1 + exp(-|x|))."""
     if pos_weight is None:
-        loss = clamp(x, 0.0) - x * target + narrow(log1p64, elementwise("exp", (), -x.abs()))
+        loss = (
+            clamp(x, 0.0) - x * target + elementwise("log1p", (), elementwise("exp", (), -x.abs()))
+        )
     else:
         loss = (1.0 - target) * x + ((pos_weight - 1.0) * target + 1.0) * _log_of_exp1(-x)
     return reduced(loss if weight is None else loss * weight, reduction)

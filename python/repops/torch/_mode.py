@@ -18,6 +18,7 @@ from .._library import Error
 from ._call import Leftover, Misfit
 from ._integers import tensors
 from ._modes import changed, set_back, set_default, torch_parallel
+from ._registry import OF_SPARSE
 from ._routes import direct, resolve, routes
 from ._whole import LEAVES, active, enter, leave
 
@@ -164,8 +165,10 @@ class reproducible(TorchDispatchMode):
         wrong, or the block is: torch tells which, unless a part has been written already."""
         if isinstance(error, (LeftoverError, Misfit)):
             return ""  # the first is of an operator that this one is taken apart into
+        known = func._schema.name.removeprefix("aten::") in OF_SPARSE
+        known = known and not func._schema.is_mutable
         for t in tensors([args, list(kwargs.values())]):
-            if t.is_nested or t.layout is not torch.strided:
+            if t.is_nested or (t.layout is not torch.strided and not known):
                 return f"one of its inputs is {'nested' if t.is_nested else t.layout}"
         if self.policy == "error" or func._schema.name.startswith(_LISTS):
             return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,18 +21,21 @@ from ._registry import handles
 Tensor = torch.Tensor
 
 
-def _batched(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for an image [C, H, W]."""
+def batched(dims: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The same for one image [C, H, W] of so many dimensions, without a batch."""
 
-    @functools.wraps(function)
-    def both(x: Tensor, *more: Any, **named: Any) -> Any:
-        if x.dim() != 3:
-            return function(x, *more, **named)
-        more = tuple(t.unsqueeze(0) if isinstance(t, Tensor) else t for t in more)
-        result = function(x.unsqueeze(0), *more, **named)
-        return tuple(t[0] for t in result) if isinstance(result, tuple) else result[0]
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def both(x: Tensor, *more: Any, **named: Any) -> Any:
+            if x.dim() != dims:
+                return function(x, *more, **named)
+            more = tuple(t.unsqueeze(0) if isinstance(t, Tensor) else t for t in more)
+            result = function(x.unsqueeze(0), *more, **named)
+            return tuple(t[0] for t in result) if isinstance(result, tuple) else result[0]
 
-    return both
+        return both
+
+    return decorate
 
 
 def _window(x: Tensor, kernel: Any, stride: Any, padding: Any) -> tuple[int, ...]:
@@ -43,10 +47,10 @@ def _window(x: Tensor, kernel: Any, stride: Any, padding: Any) -> tuple[int, ...
 
 
 def _beyond(x: Tensor, at: Sequence[int], ceil: bool) -> list[int]:
-    """How many rows and columns windows reach beyond the padded image; of ceil_mode alone."""
-    extra = []
-    for i in (0, 1):
-        n, k, s, p = x.shape[2 + i], at[i], at[2 + i], at[4 + i]
+    """How far windows reach beyond the padded image along each dimension; of ceil_mode alone."""
+    extra, dims = [], len(at) // 3
+    for i in range(dims):
+        n, k, s, p = x.shape[2 + i], at[i], at[dims + i], at[2 * dims + i]
         over = (n + 2 * p - k) % s
         # A window that begins in the padding after the image is none.
         begins = n + 2 * p - k - over + s
@@ -54,45 +58,77 @@ def _beyond(x: Tensor, at: Sequence[int], ceil: bool) -> list[int]:
     return extra
 
 
-def _corners(shape: Sequence[int], at: Sequence[int]) -> tuple[Tensor, Tensor]:
+def corners(shape: Sequence[int], at: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Row and column of the first tap of each window of [N, OH, OW, C]."""
     rows = torch.arange(shape[1]).reshape(1, -1, 1, 1) * at[2] - at[4]
     return rows, torch.arange(shape[2]).reshape(1, 1, -1, 1) * at[3] - at[5]
 
 
-def _taps(at: Sequence[int], width: int) -> Tensor:
+def taps_of(at: Sequence[int], width: int) -> Tensor:
     """How far from a window's first tap each lies, in an image of this width."""
     taps = torch.arange(at[0] * at[1])
     return taps // at[1] * width + taps % at[1]
 
 
-def _within(place: Tensor, count: int) -> Tensor:
+def within(place: Tensor, count: int) -> Tensor:
     """The same places, with bounds for the program of a job."""
     return place if _context.current().job is None else place.clamp(0, count - 1)
 
 
 def _tap_of(place: Tensor, at: Sequence[int], height: int, width: int) -> Tensor:
     """Which tap of its window each place of [N, OH, OW, C] is."""
-    rows, cols = _corners(place.shape, at)
+    rows, cols = corners(place.shape, at)
     if at[1] > width:  # taps of two rows may lie as far as each other
-        every, place = torch.arange(height * width), _within(place, height * width)
+        every, place = torch.arange(height * width), within(place, height * width)
         tap = ((every // width)[place] - rows) * at[1] + ((every % width)[place] - cols)
         return tap.to(torch.int32)
-    taps = _taps(at, width)
+    taps = taps_of(at, width)
     table = torch.zeros(int(taps[-1]) + 1, dtype=torch.int32)
     table[taps] = torch.arange(len(taps), dtype=torch.int32)
-    return table[_within(place - (rows * width + cols), len(table))]
+    return table[within(place - (rows * width + cols), len(table))]
 
 
-def _widened(x: Tensor, at: Sequence[int], ceil: bool) -> Tensor:
+def widened(x: Tensor, at: Sequence[int], ceil: bool) -> Tensor:
+    """x with -inf as far as windows reach beyond it."""
     more = _beyond(x, at, ceil)
     if not any(more):
         return x
-    return torch.constant_pad_nd(x, [0, more[1], 0, more[0]], -float("inf"))
+    pad = [n for extra in reversed(more) for n in (0, extra)]
+    return torch.constant_pad_nd(x, pad, -float("inf"))
+
+
+def _dilated_taps(n: int, k: int, s: int, p: int, d: int, ceil: bool) -> list[int]:
+    """Which element each tap of each window sees along a dimension. One beyond the image sees the
+    first that the window has: it does not exceed that."""
+    over = n + 2 * p - d * (k - 1) - 1
+    out = (-(-over // s) if ceil else over // s) + 1
+    out -= ceil and (out - 1) * s >= n + p
+    seen: list[int] = []
+    for i in range(out):
+        taps = range(i * s - p, i * s - p + k * d, d)
+        inside = [t for t in taps if 0 <= t < n]
+        if not inside:
+            raise Leftover("one of its windows has no element")
+        seen += [t if 0 <= t < n else inside[0] for t in taps]
+    return seen
+
+
+def side_by_side(
+    x: Tensor, at: Sequence[int], dilation: Sequence[int], ceil: bool
+) -> tuple[Tensor, Tensor]:
+    """Images in which taps of dilated windows are neighbours, and the place of each pixel in x."""
+    dims = len(at) // 3
+    sizes = x.shape[x.dim() - dims :]
+    places = torch.arange(math.prod(sizes)).reshape(sizes)
+    for i, n in enumerate(sizes):
+        own = at[i], at[dims + i], at[2 * dims + i]
+        seen = torch.tensor(_dilated_taps(n, *own, dilation[i], ceil))
+        x, places = x.index_select(i - dims, seen), places.index_select(i, seen)
+    return x, places.reshape(-1)
 
 
 @handles("max_pool2d_with_indices")
-@_batched
+@batched(3)
 def max_pool(
     x: Tensor,
     kernel: Any,
@@ -104,17 +140,19 @@ def max_pool(
     need(x)
     at = _window(x, kernel, stride, padding)
     if pair(dilation) != [1, 1]:
-        raise Leftover("its windows are dilated")
-    a = channels_last(_widened(x, at, ceil))
+        images, numbers = side_by_side(x, at, pair(dilation), ceil)
+        y, places = max_pool(images, kernel)
+        return y, numbers[within(places, len(numbers))]
+    a = channels_last(widened(x, at, ceil))
     y = run("max_pool2d", at, (a,))
     tap = run("max_pool2d_index", at, (a,))
-    rows, cols = _corners(y.shape, at)
-    places = _taps(at, x.shape[3])[tap].add_(rows * x.shape[3] + cols)
+    rows, cols = corners(y.shape, at)
+    places = taps_of(at, x.shape[3])[tap].add_(rows * x.shape[3] + cols)
     return channels_first(y, x), channels_first(places, x)
 
 
 @handles("max_pool2d_with_indices_backward")
-@_batched
+@batched(3)
 def max_pool_backward(
     dy: Tensor,
     x: Tensor,
@@ -126,6 +164,8 @@ def max_pool_backward(
     places: Tensor,
 ) -> Tensor:
     need(dy, x)
+    if pair(dilation) != [1, 1]:
+        return like(added_at_places(dy, x, places, 2), x)
     at = _window(x, kernel, stride, padding)
     place = channels_last(places)
     tap = _tap_of(place, at, x.shape[2], x.shape[3])
@@ -135,30 +175,38 @@ def max_pool_backward(
     return channels_first(dx[:, : x.shape[2], : x.shape[3]].contiguous(), x)
 
 
-def _window_of(x: Tensor, rows: Any, cols: Any) -> tuple[Tensor, Tensor]:
-    """The first of the largest elements of a window, and its place in the image."""
-    window = x[..., rows[0] : rows[1], cols[0] : cols[1]].flatten(-2)
-    at = window.max(-1, True)[1]
-    width = cols[1] - cols[0]
-    place = (rows[0] + at // width) * x.shape[-1] + cols[0] + at % width
-    return window.gather(-1, at)[..., 0], place[..., 0]
+def _window_of(x: Tensor, spans: Sequence[tuple[int, int]]) -> tuple[Tensor, Tensor]:
+    """The first of the largest elements of a window of the last dimensions, and its place."""
+    sizes = x.shape[x.dim() - len(spans) :]
+    window = tuple(slice(*span) for span in spans)
+    own = x[(..., *window)].flatten(-len(spans))
+    at = own.max(-1, True)[1]
+    places = torch.arange(math.prod(sizes)).reshape(sizes)[window].reshape(-1)
+    return own.gather(-1, at)[..., 0], places[at][..., 0]
 
 
 @handles("adaptive_max_pool2d")
 def adaptive_max_pool(x: Tensor, size: Any) -> tuple[Tensor, Tensor]:
     need(x)
-    spans = [adaptive_spans(x.shape[i - 2], size[i]) for i in (0, 1)]
-    found = [_window_of(x, rows, cols) for rows in spans[0] for cols in spans[1]]
-    shape = [*x.shape[:-2], *size]
-    y, places = (torch.stack(parts, -1).reshape(shape) for parts in zip(*found))
+    kept, sizes = x.shape[: x.dim() - len(size)], x.shape[x.dim() - len(size) :]
+    spans = [adaptive_spans(n, out) for n, out in zip(sizes, size)]
+    found = [_window_of(x, window) for window in itertools.product(*spans)]
+    y, places = (torch.stack(parts, -1).reshape([*kept, *size]) for parts in zip(*found))
     return like(y, x), like(places, x)
+
+
+def added_at_places(dy: Tensor, x: Tensor, places: Tensor, dims: int) -> Tensor:
+    """The gradient of what takes elements at places of the last dimensions: those of one place are
+    added in the order of the windows."""
+    kept = x.shape[: x.dim() - dims]
+    dx = torch.zeros([*kept, math.prod(x.shape[x.dim() - dims :])])
+    return scatter_add(dx, -1, places.flatten(-dims), dy.flatten(-dims)).reshape(x.shape)
 
 
 @handles("adaptive_max_pool2d_backward")
 def adaptive_max_pool_backward(dy: Tensor, x: Tensor, places: Tensor) -> Tensor:
     need(dy, x)
-    dx = torch.zeros([*x.shape[:-2], x.shape[-2] * x.shape[-1]])
-    return like(scatter_add(dx, -1, places.flatten(-2), dy.flatten(-2)).reshape(x.shape), x)
+    return like(added_at_places(dy, x, places, 2), x)
 
 
 @handles("max_unpool2d", "max_unpool3d")
@@ -179,33 +227,47 @@ def _side(dim: int, n: int, spans: tuple, counts: list[int]) -> tuple[int, Taps,
     return dim, window_taps(n, spans), torch.tensor(counts, dtype=torch.float32)
 
 
-def _mean_windows(x: Sequence[int], at: Sequence[int], ceil: bool, count_pad: bool) -> Sides:
-    sides = []
-    for i in (1, 0):
-        n, k, s, p = x[i], at[i], at[2 + i], at[4 + i]
+def mean_windows(x: Sequence[int], at: Sequence[int], ceil: bool, count_pad: bool) -> Sides:
+    sides, dims = [], len(at) // 3
+    for i in reversed(range(dims)):
+        n, k, s, p = x[i], at[i], at[dims + i], at[2 * dims + i]
         out = -(-(n + 2 * p - k) // s) + 1 if ceil else (n + 2 * p - k) // s + 1
         out -= ceil and (out - 1) * s >= n + p
         spans = tuple((j * s - p, j * s - p + k) for j in range(out))
         count = [min(b, n + p) - a if count_pad else min(b, n) - max(a, 0) for a, b in spans]
-        sides.append(_side(i - 2, n, spans, count))
+        sides.append(_side(i - dims, n, spans, count))
     return sides
 
 
 def _sizes(sides: Sides, divisor: Any) -> Any:
-    return float(divisor) if divisor else sides[1][2][:, None] * sides[0][2]
+    if divisor:
+        return float(divisor)
+    sizes = torch.ones(())
+    for _, _, count in sides:
+        sizes = count.reshape([-1] + [1] * sizes.dim()) * sizes
+    return sizes
 
 
-def _means(x: Tensor, sides: Sides, divisor: Any = None) -> Tensor:
-    """Sums along rows, then along columns, divided by the windows' sizes."""
+def _summed(sides: Sides) -> list[tuple[int, Taps]]:
+    """Without dimensions whose windows are their elements."""
+    return [(dim, taps) for dim, taps, _ in sides if not _is_each(taps[0])]
+
+
+def _is_each(places: Tensor) -> bool:
+    return len(places) == 1 and torch.equal(places[0], torch.arange(places.shape[1]))
+
+
+def means(x: Tensor, sides: Sides, divisor: Any = None) -> Tensor:
+    """Sums along the last dimension, then along the one before, divided by the windows' sizes."""
     y = x
-    for dim, taps, _ in sides:
+    for dim, taps in _summed(sides):
         y = gathered(y, dim % x.dim(), taps)
     return like(y / _sizes(sides, divisor), x)
 
 
-def _means_backward(dy: Tensor, x: Tensor, sides: Sides, divisor: Any = None) -> Tensor:
+def means_backward(dy: Tensor, x: Tensor, sides: Sides, divisor: Any = None) -> Tensor:
     dx = dy / _sizes(sides, divisor)
-    for dim, taps, _ in reversed(sides):
+    for dim, taps in reversed(_summed(sides)):
         dx = spread(dx, dim % x.dim(), x.shape[dim], taps)
     return like(dx, x)
 
@@ -215,7 +277,7 @@ def _uneven(x: Tensor, at: Sequence[int], ceil: bool, divisor: Any) -> bool:
 
 
 @handles("avg_pool2d")
-@_batched
+@batched(3)
 def avg_pool(
     x: Tensor,
     kernel: Any,
@@ -228,12 +290,12 @@ def avg_pool(
     need(x)
     at = _window(x, kernel, stride, padding)
     if _uneven(x, at, ceil, divisor):
-        return _means(x, _mean_windows(x.shape[2:], at, ceil, count_pad), divisor)
+        return means(x, mean_windows(x.shape[2:], at, ceil, count_pad), divisor)
     return channels_first(run("avg_pool2d", (*at, int(count_pad)), (channels_last(x),)), x)
 
 
 @handles("avg_pool2d_backward")
-@_batched
+@batched(3)
 def avg_pool_backward(
     dy: Tensor,
     x: Tensor,
@@ -247,8 +309,8 @@ def avg_pool_backward(
     need(dy, x)
     at = _window(x, kernel, stride, padding)
     if _uneven(x, at, ceil, divisor):
-        sides = _mean_windows(x.shape[2:], at, ceil, count_pad)
-        return _means_backward(dy, x, sides, divisor)
+        sides = mean_windows(x.shape[2:], at, ceil, count_pad)
+        return means_backward(dy, x, sides, divisor)
     shape = [x.shape[0], x.shape[2], x.shape[3], x.shape[1]]
     return channels_first(
         run("avg_pool2d_grad", (*at, int(count_pad)), (channels_last(dy),), shape), x
@@ -262,27 +324,27 @@ def _kernel(x: Tensor, size: Any) -> list[int] | None:
     return [x.shape[2 + i] // size[i] for i in (0, 1)]
 
 
-def _adaptive_windows(x: Tensor, size: Any) -> Sides:
-    sides = []
-    for i in (1, 0):
-        spans = adaptive_spans(x.shape[i - 2], size[i])
-        sides.append(_side(i - 2, x.shape[i - 2], spans, [b - a for a, b in spans]))
+def adaptive_windows(x: Tensor, size: Any) -> Sides:
+    sides, dims = [], len(size)
+    for i in reversed(range(dims)):
+        spans = adaptive_spans(x.shape[i - dims], size[i])
+        sides.append(_side(i - dims, x.shape[i - dims], spans, [b - a for a, b in spans]))
     return sides
 
 
 @handles("_adaptive_avg_pool2d")
-@_batched
+@batched(3)
 def adaptive_pool(x: Tensor, size: Any) -> Tensor:
     need(x)
     kernel = _kernel(x, size)
-    return avg_pool(x, kernel) if kernel else _means(x, _adaptive_windows(x, size))
+    return avg_pool(x, kernel) if kernel else means(x, adaptive_windows(x, size))
 
 
 @handles("_adaptive_avg_pool2d_backward")
-@_batched
+@batched(3)
 def adaptive_pool_backward(dy: Tensor, x: Tensor) -> Tensor:
     need(dy, x)
     kernel = _kernel(x, dy.shape[-2:])
     if kernel:
         return avg_pool_backward(dy, x, kernel, (), 0, False, True, None)
-    return _means_backward(dy, x, _adaptive_windows(x, dy.shape[-2:]))
+    return means_backward(dy, x, adaptive_windows(x, dy.shape[-2:]))

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from .._library import Attention, Gradient, LinearLayer, lib
-from ._call import Leftover, expect, fused, matmul, need, numbers, run, total
+from ._call import Leftover, expect, fused, matmul, need, numbers, run, total, whole
 from ._registry import handles
 from ._sums import safe_softmax, softmax_backward
 
@@ -77,7 +77,7 @@ def _scaled(x: Tensor, factor: float) -> Tensor:
     return x if factor == 1 else x * factor
 
 
-def _added(
+def added(
     c: Tensor, beta: float, alpha: float, shape: Sequence[int], product: Callable[[], Tensor]
 ) -> Tensor:
     """beta c + alpha times the product, of this shape. As in BLAS, what has the factor 0 is not
@@ -96,17 +96,17 @@ def addmm(c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1)
             return linear_rows(a, b, c, 0)
         if b.t().is_contiguous():
             return linear_rows(a, b.t(), c, 1)
-    return _added(c, beta, alpha, (a.shape[0], b.shape[1]), lambda: matmul(a, b))
+    return added(c, beta, alpha, (a.shape[0], b.shape[1]), lambda: matmul(a, b))
 
 
 @handles("baddbmm")
 def baddbmm(c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    return _added(c, beta, alpha, (*a.shape[:2], b.shape[2]), lambda: matmul(a, b, 1))
+    return added(c, beta, alpha, (*a.shape[:2], b.shape[2]), lambda: matmul(a, b, 1))
 
 
 @handles("addmv")
 def addmv(c: Tensor, a: Tensor, x: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    return _added(c, beta, alpha, a.shape[:1], lambda: mv(a, x))
+    return added(c, beta, alpha, a.shape[:1], lambda: mv(a, x))
 
 
 @handles("_grouped_mm")
@@ -117,6 +117,10 @@ def grouped_mm(
     need(a, b)
     if offs is None:
         return matmul(a, b, 1)
+    return whole("grouped_mm", _of_groups, a, b, offs)
+
+
+def _of_groups(a: Tensor, b: Tensor, offs: Tensor) -> Tensor:
     ends = offs.tolist()
     spans = [slice(i, j) for i, j in zip([0, *ends], ends)]
     rows, cols = a.shape[-2], b.shape[-1]

@@ -22,13 +22,13 @@ _WORD = 1 << 63
 
 def key(generator: torch.Generator | None = None) -> int:
     """The next 64-bit key: two words of the generator, which it gives alike on every machine."""
-    job = _context.current().job
-    if job is not None:
-        return job.key()
     return int(torch.empty((), dtype=torch.int64).random_(-_WORD, None, generator=generator))
 
 
 def _draw(name: str, size: Sequence[int], first: float, second: float, generator: Any) -> Tensor:
+    job = _context.current().job
+    if job is not None:
+        return job.numbers(name, size, first, second, generator)
     count = math.prod(size)
     y = run(name, (key(generator), 0, bits(first), bits(second)), (), (count,))
     return y.reshape(tuple(size))
@@ -48,6 +48,20 @@ def normal(
     return _draw("normal", size, mean, std, generator)
 
 
+def _normal(x_type: Any, size: Any, mean: float, std: float, generator: Any) -> Tensor:
+    """Complex numbers, whose parts have half of the variance each, or real ones."""
+    if x_type is not torch.complex64:
+        return normal(size, mean, std, generator)
+    return torch.view_as_complex(normal((*size, 2), mean, std / math.sqrt(2), generator))
+
+
+def _uniform(x_type: Any, size: Any, generator: Any = None) -> Tensor:
+    """Complex numbers, both of whose parts are uniform, or real ones."""
+    if x_type is not torch.complex64:
+        return uniform(size, generator=generator)
+    return torch.view_as_complex(uniform((*size, 2), generator=generator))
+
+
 def _filled(x: Tensor, y: Tensor) -> Tensor:
     return x.copy_(y.to(x.dtype))
 
@@ -59,7 +73,7 @@ def uniform_(x: Tensor, low: float = 0, high: float = 1, *, generator: Any = Non
 
 @handles("normal_")
 def normal_(x: Tensor, mean: float = 0, std: float = 1, *, generator: Any = None) -> Tensor:
-    return _filled(x, normal(x.shape, mean, std, generator))
+    return _filled(x, _normal(x.dtype, x.shape, mean, std, generator))
 
 
 @handles("uniform")
@@ -78,22 +92,22 @@ def _made(y: Tensor, dtype: torch.dtype | None) -> Tensor:
 
 @handles("rand.default", "rand.generator")
 def rand(size: Any, *, generator: Any = None, dtype: Any = None, **_: Any) -> Tensor:
-    return _made(uniform(size, generator=generator), dtype)
+    return _made(_uniform(dtype, size, generator), dtype)
 
 
 @handles("randn.default", "randn.generator")
 def randn(size: Any, *, generator: Any = None, dtype: Any = None, **_: Any) -> Tensor:
-    return _made(normal(size, generator=generator), dtype)
+    return _made(_normal(dtype, size, 0.0, 1.0, generator), dtype)
 
 
 @handles("rand_like")
 def rand_like(x: Tensor, *, dtype: Any = None, **_: Any) -> Tensor:
-    return _made(uniform(x.shape), dtype or x.dtype)
+    return _made(_uniform(dtype or x.dtype, x.shape), dtype or x.dtype)
 
 
 @handles("randn_like")
 def randn_like(x: Tensor, *, dtype: Any = None, **_: Any) -> Tensor:
-    return _made(normal(x.shape), dtype or x.dtype)
+    return _made(_normal(dtype or x.dtype, x.shape, 0.0, 1.0, None), dtype or x.dtype)
 
 
 @handles("normal.Tensor_float", "normal.float_Tensor", "normal.Tensor_Tensor")
@@ -155,6 +169,9 @@ def exponential_(x: Tensor, rate: float = 1, *, generator: Any = None) -> Tensor
 
 def integers(size: Sequence[int], low: int, high: int, generator: Any = None) -> Tensor:
     """Whole numbers of [low, high): 62 random bits, modulo. The bias is below range / 2^62."""
+    job = _context.current().job
+    if job is not None:
+        return job.integers(size, low, high, generator)
     parts = uniform([3, *size], 0.0, 1.0, generator).to(torch.float64) * 2.0**24
     a, b, c = parts.to(torch.int64)
     return low + ((a << 38) | (b << 14) | (c >> 10)) % (high - low)
@@ -192,6 +209,9 @@ def random_(x: Tensor, low: int = 0, high: int | None = None, *, generator: Any 
 
 @handles("randperm.default", "randperm.generator")
 def randperm(n: int, *, generator: Any = None, dtype: Any = None, **_: Any) -> Tensor:
+    job = _context.current().job
+    if job is not None and n:
+        return job.permutation(n, generator).to(dtype or torch.int64)
     number = key(generator)
     if not n:
         return torch.empty(0, dtype=dtype or torch.int64)

@@ -31,15 +31,21 @@ _TAKEN = {
     # Comparisons, orders and copies round nothing; random numbers are rounded to the type.
     REAL: """
     maximum minimum amax amin max.default min.default clamp clamp_min clamp_max hardtanh
-    hardtanh_backward topk sort argsort max_unpool2d max_unpool3d random_ uniform_ normal_ uniform
-    normal_functional rand randn rand_like randn_like normal.float_float bernoulli_.float
-    bernoulli_.Tensor bernoulli.p bernoulli.default exponential_ randint randint_like randperm
-    arange linspace
+    hardtanh_backward topk sort argsort max_unpool2d max_unpool3d random_ uniform_ uniform
+    normal_functional normal.float_float bernoulli_.float bernoulli_.Tensor bernoulli.p
+    bernoulli.default exponential_ randint randint_like randperm arange linspace fmax fmin aminmax
     """,
-    # Single operations that IEEE 754 rounds, one after the other.
+    REAL | {torch.complex64}: "normal_ rand randn rand_like randn_like",
+    # Operations that IEEE 754 rounds, one after the other.
     FLOAT32 | {torch.float64}: """
-    pow.Tensor_Scalar addcmul addcdiv lerp rsub.Tensor rsub.Scalar frac
+    pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar addcmul addcdiv lerp rsub.Tensor rsub.Scalar
+    frac hardshrink hardshrink_backward threshold native_dropout_backward deg2rad rad2deg
+    atan2 erfinv log10 sum.default sum.dim_IntList nansum mean.default mean.dim var.correction
+    std.correction var_mean.correction std_mean.correction linalg_vector_norm cumsum cumprod
+    logcumsumexp _logcumsumexp prod.default prod.dim_int logspace bincount _softmax _log_softmax
+    _softmax_backward_data _log_softmax_backward_data
     """,
+    frozenset({torch.complex64}): "_fft_c2c _fft_c2r",
     # Values are written at places.
     REAL | COMPLEX: "index_put _index_put_impl _unsafe_index_put index_copy",
 }
@@ -60,6 +66,36 @@ def of_float64(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return register
 
 
+# What computes complex64, by an operator's name without overload (_complex.py).
+OF_COMPLEX: dict[str, Callable[..., Any]] = {}
+
+
+def of_complex(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The function computes these operators where one of the numbers is complex."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names:
+            OF_COMPLEX[name] = function
+        return function
+
+    return register
+
+
+# What computes sparse tensors of float32, by an operator's name without overload (_sparse.py).
+OF_SPARSE: dict[str, Callable[..., Any]] = {}
+
+
+def of_sparse(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The function computes these operators where one of the inputs is sparse."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names:
+            OF_SPARSE[name] = function
+        return function
+
+    return register
+
+
 # Their integers are indices, beside other numbers.
 INDEXED = set(
     """
@@ -68,7 +104,10 @@ INDEXED = set(
     nll_loss_forward nll_loss2d_forward nll_loss_backward nll_loss2d_backward multi_margin_loss
     multi_margin_loss_backward multilabel_margin_loss_forward multilabel_margin_loss_backward
     _ctc_loss _ctc_loss_backward max_unpool2d max_unpool3d max_pool2d_with_indices_backward
-    adaptive_max_pool2d_backward _grouped_mm
+    max_pool3d_with_indices_backward
+    adaptive_max_pool2d_backward adaptive_max_pool3d_backward _grouped_mm put bincount
+    fractional_max_pool2d_backward fractional_max_pool3d_backward
+    index_reduce _unsafe_masked_index_put_accumulate linalg_lu_solve lu_unpack
     """.split()
 )
 
@@ -84,8 +123,15 @@ MOVEMENT = set(
     new_empty_strided scalar_tensor eye lift lift_fresh lift_fresh_copy _local_scalar_dense item
     nonzero isnan isinf isfinite isposinf isneginf eq ne lt le gt ge logical_and logical_or
     logical_not logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not all any equal sign
-    signbit neg copysign floor ceil trunc set_ resize_ _unsafe_view _reshape_alias
+    signbit neg copysign nextafter floor ceil trunc set_ resize_ _unsafe_view _reshape_alias
     max.dim min.dim argmax argmin searchsorted bucketize pixel_shuffle pixel_unshuffle
+    _to_sparse _to_sparse_csr _to_sparse_csc is_coalesced _coalesced_ _nnz _dimI _dimV sparse_dim
+    dense_dim _sparse_coo_tensor_with_dims _sparse_coo_tensor_with_dims_and_tensors
+    _sparse_coo_tensor_unsafe _sparse_compressed_tensor_unsafe sparse_compressed_tensor
+    _validate_sparse_coo_tensor_args _validate_sparse_compressed_tensor_args
+    _validate_sparse_csr_tensor_args
+    _conj_physical block_diag rot90 _chunk_cat as_strided_scatter take count_nonzero nonzero_static
+    _unsafe_masked_index cummax cummin _cummax_helper _cummin_helper
     threshold_backward _unsafe_index split_with_sizes_copy unbind_copy narrow_copy im2col
     unsafe_split unsafe_split_with_sizes
     upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d
@@ -98,7 +144,7 @@ MOVEMENT = set(
     squeeze_copy unsqueeze_copy alias_copy detach_copy as_strided_copy _linalg_check_errors
     _has_same_storage_numel _efficientzerotensor _new_zeros_with_same_feature_meta
     meshgrid broadcast_tensors tril_indices triu_indices resolve_conj resolve_neg _is_zerotensor
-    complex
+    complex empty_permuted nextafter frexp unique_dim unique_dim_consecutive
     """.split()
 )
 

@@ -10,7 +10,7 @@ import torch
 from ._call import Leftover, Wrong
 from ._checks import check_once, checked, refuse
 from ._integers import EXACT, WHOLE, converted, exact, tensors, whole
-from ._registry import ARITHMETIC, HANDLERS, MOVEMENT, REAL
+from ._registry import ARITHMETIC, COMPLEX, HANDLERS, MOVEMENT, OF_COMPLEX, OF_SPARSE, REAL
 
 # The block, the operator, its arguments.
 Route = Callable[[Any, Any, tuple, dict], Any]
@@ -27,29 +27,57 @@ _REAL = REAL | WHOLE
 _STRIDED = torch.strided
 
 
-def _check_real(args: tuple) -> None:
+def _is_complex(args: tuple) -> bool:
+    """Whether one of two operands is, or is sparse: then a formula is needed. Leftover, if they are
+    of another kind than numbers."""
+    found = False
     for a in args[:2]:
         if isinstance(a, torch.Tensor):
             if a.dtype not in _REAL:
-                why = ", whose products torch may contract" if a.is_complex() else ""
-                raise Leftover(f"its input is {a.dtype}{why}")
+                if a.dtype not in COMPLEX:
+                    raise Leftover(f"its input is {a.dtype}")
+                found = True
             if a.layout is not _STRIDED:
-                raise Leftover(f"one of its inputs is {a.layout}")
+                found = True
+        elif isinstance(a, complex):
+            found = True
+    return found
+
+
+def _of_complex(func: Any, args: tuple, kwargs: dict) -> Any:
+    """One operation of complex64, or with a sparse tensor, by the formula that _complex.py or
+    _sparse.py states. func writes nothing."""
+    name = func._schema.name.removeprefix("aten::")
+    given = [a for a in args[:2] if isinstance(a, (torch.Tensor, bool, int, float, complex))]
+    kind = torch.result_type(*given) if len(given) > 1 else given[0].dtype
+    layouts = [a.layout for a in given if isinstance(a, torch.Tensor) and a.layout is not _STRIDED]
+    formula = (OF_SPARSE if layouts else OF_COMPLEX).get(name)
+    if layouts and formula is None:
+        raise Leftover(f"one of its inputs is {layouts[0]}")
+    if formula is None or not (layouts or kind is torch.complex64):
+        raise Leftover(f"its input is {kind}; of complex numbers there are few operators")
+    try:
+        return formula(*args, **kwargs)
+    except Leftover:
+        raise
+    except Exception as reason:  # noqa: BLE001
+        refuse(func, args, kwargs, reason)
 
 
 def _arithmetic(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
-    _check_real(args)
+    if _is_complex(args):
+        return _of_complex(func, args, kwargs)
     if kwargs and kwargs.get("alpha", 1) != 1:  # torch contracts a + b alpha in vectors alone
         return func(args[0], args[1] * kwargs["alpha"])
     return func._op(*args, **kwargs)
 
 
-def _real(op: Any) -> Callable[..., Any]:
+def _real(func: Any) -> Callable[..., Any]:
     """_arithmetic without keywords, in less time."""
+    op = func._op
 
     def call(*args: Any) -> Any:
-        _check_real(args)
-        return op(*args)
+        return _of_complex(func, args, {}) if _is_complex(args) else op(*args)
 
     return call
 
@@ -75,7 +103,15 @@ def _handler(func: Any, name: str, integers: bool) -> Route:
                 return result
         return check(mode, func, args, kwargs)
 
-    return route if integers else check
+    own = route if integers else check
+    base = name.split(".")[0]
+
+    def either(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+        if any(isinstance(a, complex) or getattr(a, "is_complex", bool)() for a in args[:2]):
+            return _of_complex(func, args, kwargs)
+        return own(mode, func, args, kwargs)
+
+    return either if base in OF_COMPLEX else own
 
 
 def _written(out: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
@@ -90,7 +126,7 @@ def _inplace(functional: Any) -> Route:
     inner = resolve(functional)
 
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
-        if inner is _arithmetic and kwargs.get("alpha", 1) == 1:
+        if inner is _arithmetic and kwargs.get("alpha", 1) == 1 and not _is_complex(args):
             return _arithmetic(mode, func, args, kwargs)
         result = inner(mode, functional, args, kwargs)
         try:
@@ -211,7 +247,43 @@ def _derived(func: Any, base: str) -> Route | None:
     return None
 
 
+def _by_layout(base: str, dense: Route) -> Route:
+    formula = OF_SPARSE[base]
+
+    def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+        given = [a for a in args[:3] if isinstance(a, torch.Tensor)]
+        if all(a.layout is _STRIDED for a in given) or whole(given):
+            return dense(mode, func, args, kwargs)
+        try:
+            return formula(*args, **kwargs)
+        except Leftover:
+            raise
+        except Exception as reason:  # noqa: BLE001
+            refuse(func, args, kwargs, reason)
+
+    return route
+
+
 def _find(func: Any) -> Route:
+    base = func._schema.name.removeprefix("aten::")
+    found = _find_dense(func)
+    outs = any(a.is_out for a in func._schema.arguments)
+    if base not in OF_SPARSE or outs or found is _arithmetic:
+        return found
+    route = _by_layout(base, found)
+    if func in direct:
+        direct[func] = _dense_first(func, route)
+    return route
+
+
+def _dense_first(func: Any, route: Route) -> Callable[..., Any]:
+    op = func._op
+    return lambda x, *more: (
+        op(x, *more) if x.layout is _STRIDED else route(None, func, (x, *more), {})
+    )
+
+
+def _find_dense(func: Any) -> Route:
     if func.namespace != "aten":
         if func._schema.name in HANDLERS:
             return _handler(func, func._schema.name, False)
@@ -229,7 +301,7 @@ def _find(func: Any) -> Route:
                 direct[func] = func._op
             return _plain
         if key in ARITHMETIC:
-            direct[func] = _real(func._op)
+            direct[func] = _real(func)
             return _arithmetic
     if torch.Tag.inplace_view in func.tags or (is_view(func) and base not in _NOT_VIEWS):
         direct[func] = func._op

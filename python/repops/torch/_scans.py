@@ -1,4 +1,4 @@
-"""Running sums, products and logarithms of sums, and products of all: of float64, rounded once."""
+"""Running sums, products and logarithms of sums, and products of all."""
 
 from __future__ import annotations
 
@@ -8,36 +8,34 @@ from typing import Any
 
 import torch
 
-from ._call import need
+from ._call import fold, need, run
 from ._functions import exp64, log1p64
-from ._integers import WHOLE, within
+from ._integers import WHOLE, whole_of
 from ._registry import handles
 
 Tensor = torch.Tensor
 Both = Callable[[Tensor, Tensor], Tensor]
 
 
-def _scan(x: Tensor, dim: int, both: Both) -> Tensor:
-    """Element i is of 2^k elements up to i after round k, so that n take log2(n) rounds."""
-    need(x)
-    y = x.to(torch.float64)
-    if not x.dim():
+SUMS, PRODUCTS, LOG_SUMS = range(3)  # kinds of the library's `running`
+
+
+def _scan(x: Tensor, dim: int, kind: int) -> Tensor:
+    if not x.dim() or not x.numel():
         return x.clone()
-    step, count = 1, x.shape[dim]
+    if x.dtype is torch.float64:
+        return _scan64(x, dim, (torch.add, torch.mul, _log_of_both)[kind])
+    need(x)
+    return run("running", (dim % x.dim(), kind), (x,))
+
+
+def _scan64(y: Tensor, dim: int, both: Both) -> Tensor:
+    """Element i is of 2^k elements up to i after round k, so that n take log2(n) rounds."""
+    step, count = 1, y.shape[dim]
     while step < count:
         later = both(y.narrow(dim, step, count - step), y.narrow(dim, 0, count - step))
         y = torch.cat([y.narrow(dim, 0, step), later], dim)
         step *= 2
-    return y.to(torch.float32)
-
-
-def fold(y: Tensor, dim: int, both: Both) -> Tensor:
-    """One element of all along dim, at least one: the second half is joined to the first, whose
-    middle one stands alone if their number is odd, until one is left."""
-    while y.shape[dim] > 1:
-        half, rest = (y.shape[dim] + 1) // 2, y.shape[dim] // 2
-        joined = both(y.narrow(dim, 0, rest), y.narrow(dim, half, rest))
-        y = torch.cat([joined, y.narrow(dim, rest, half - rest)], dim)
     return y
 
 
@@ -50,12 +48,12 @@ def _log_of_both(a: Tensor, b: Tensor) -> Tensor:
 
 @handles("logcumsumexp", "_logcumsumexp")
 def logcumsumexp(x: Tensor, dim: int) -> Tensor:
-    return _scan(x, dim, _log_of_both)
+    return _scan(x, dim, LOG_SUMS)
 
 
 def _typed(x: Tensor, dtype: Any) -> Tensor:
     if dtype in WHOLE and x.is_floating_point():
-        x = within(x, dtype)
+        return whole_of(x, dtype).to(dtype)
     return x if dtype is None else x.to(dtype)
 
 
@@ -63,7 +61,7 @@ def _typed(x: Tensor, dtype: Any) -> Tensor:
 def cumsum(x: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     x = _typed(x, dtype)
     if x.is_floating_point():
-        return _scan(x, dim, torch.add)
+        return _scan(x, dim, SUMS)
     return torch.cumsum(x, dim, dtype=dtype)
 
 
@@ -71,7 +69,7 @@ def cumsum(x: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 def cumprod(x: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     x = _typed(x, dtype)
     if x.is_floating_point():
-        return _scan(x, dim, torch.mul)
+        return _scan(x, dim, PRODUCTS)
     return torch.cumprod(x, dim, dtype=dtype)
 
 
@@ -83,9 +81,13 @@ def prod(x: Tensor, *, dtype: Any = None) -> Tensor:
 @handles("prod.dim_int")
 def prod_along(x: Tensor, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     x = _typed(x, dtype)
-    need(x)
     if not x.dim():
         return x.clone()
-    ones = torch.ones([1 if d == dim % x.dim() else n for d, n in enumerate(x.shape)])
-    y = fold(torch.cat([ones.to(torch.float64), x.to(torch.float64)], dim), dim, torch.mul)
-    return (y if keepdim else y.squeeze(dim)).to(torch.float32)
+    size = [1 if d == dim % x.dim() else n for d, n in enumerate(x.shape)]
+    if not x.shape[dim]:
+        y = torch.ones(size, dtype=x.dtype)
+    elif x.dtype is torch.float64:
+        y = fold(x, dim, torch.mul)
+    else:
+        y = _scan(x, dim, PRODUCTS).narrow(dim, -1, 1)
+    return (y if keepdim else y.squeeze(dim)).contiguous()

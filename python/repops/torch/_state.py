@@ -12,7 +12,7 @@ from .. import _commit
 from .._library import Error
 from ._call import DTYPES
 
-_CODES = {**DTYPES, torch.bfloat16: 5, torch.float16: 6}
+_CODES = {**DTYPES, torch.bfloat16: 5, torch.float16: 6, torch.int8: 7}
 if hasattr(torch, "uint16"):
     _CODES[torch.uint16] = 4
 

@@ -9,7 +9,8 @@ import torch
 
 from .._library import lib
 from ._call import Leftover, elementwise, expect, fused, need, sums_of_squares, total
-from ._elements import amax, linspace
+from ._elements import amax, amin, linspace
+from ._functions import exp64, log64, power, root
 from ._layout import in_order
 from ._registry import handles
 
@@ -18,10 +19,6 @@ Tensor = torch.Tensor
 
 def _listed(dims: Any) -> list[int]:
     return [] if dims is None else [dims] if isinstance(dims, int) else list(dims)
-
-
-def _root(x: Tensor) -> Tensor:
-    return elementwise("sqrt", (), x)
 
 
 def _typed(x: Tensor, dtype: torch.dtype | None) -> Tensor:
@@ -63,7 +60,7 @@ def var(x: Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = F
 
 @handles("std.correction")
 def std(x: Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Tensor:
-    return _root(_variance(x, dim, correction, keepdim)[0])
+    return root(_variance(x, dim, correction, keepdim)[0])
 
 
 @handles("var_mean.correction")
@@ -74,7 +71,7 @@ def var_mean(x: Tensor, dim: Any = None, *, correction: Any = None, keepdim: boo
 @handles("std_mean.correction")
 def std_mean(x: Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
     v, m = _variance(x, dim, correction, keepdim)
-    return _root(v), m
+    return root(v), m
 
 
 @handles("linalg_vector_norm")
@@ -82,15 +79,17 @@ def vector_norm(
     x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
     x, dims = _typed(x, dtype), _listed(dim)
-    if ord == float("inf"):
-        return amax(x.abs(), dims, keepdim)
+    if abs(ord) == float("inf"):
+        return (amax if ord > 0 else amin)(x.abs(), dims, keepdim)
+    if ord == 0:
+        return total((x != 0).to(x.dtype), dims, keepdim)
     if ord == 1:
         return total(x.abs(), dims, keepdim)
     if ord != 2:
-        raise Leftover(f"it is a norm of order {ord}; 1, 2 and infinity are supported")
-    if not dims and not keepdim:
-        return _root(sums_of_squares([in_order(x)])).reshape(())
-    return _root(total(x * x, dims, keepdim))
+        return power(total(power(x.abs(), ord), dims, keepdim), 1 / ord)
+    if not dims and not keepdim and x.dtype is torch.float32:
+        return root(sums_of_squares([in_order(x)])).reshape(())
+    return root(total(x * x, dims, keepdim))
 
 
 @handles("_foreach_norm")
@@ -98,7 +97,7 @@ def norms(xs: Sequence[Tensor], ord: float = 2, *, dtype: Any = None) -> list[Te
     """vector_norm of each, whose roots are one call."""
     if ord != 2:
         return [vector_norm(x, ord, dtype=dtype) for x in xs]
-    return list(_root(sums_of_squares([in_order(_typed(x, dtype)) for x in xs])).unbind())
+    return list(root(sums_of_squares([in_order(_typed(x, dtype)) for x in xs])).unbind())
 
 
 @handles("norm.ScalarOpt_dim", "norm.Scalar")
@@ -126,10 +125,11 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
         min, max = min - 1, max + 1
     edges = linspace(min, max, bins + 1)
     flat = x.reshape(-1)
-    flat = flat[(flat >= min) & (flat <= max)]
     place = torch.searchsorted(edges, flat, right=True) - 1
     place = torch.where(place >= bins, bins - 1, place)
-    return torch.bincount(place, minlength=bins).to(torch.float32)
+    place = torch.where((flat >= min) & (flat <= max), place, bins)  # others are counted last
+    counts = torch.zeros(bins + 1, dtype=torch.int64)
+    return counts.scatter_add(0, place, torch.ones_like(place))[:bins].to(torch.float32)
 
 
 @handles("topk")
@@ -153,24 +153,6 @@ def argsort(x: Tensor, dim: int = -1, descending: bool = False, stable: Any = No
     return torch.sort(x, dim=dim, descending=descending, stable=True)[1]
 
 
-@handles("_cdist_forward", "_euclidean_dist")
-def distances(x: Tensor, y: Tensor, p: float = 2.0, mode: Any = None) -> Tensor:
-    """Norms of all differences, which are in memory together."""
-    need(x, y)
-    return vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, [-1])
-
-
-@handles("_cdist_backward")
-def distances_backward(dy: Tensor, x: Tensor, y: Tensor, p: float, cdist: Tensor) -> Tensor:
-    need(dy, x, y)
-    if p not in (1.0, 2.0):
-        raise Leftover(f"its norm is of {p}; gradients of norms of 1 and 2 are supported")
-    d = x.unsqueeze(-2) - y.unsqueeze(-3)
-    length = cdist.unsqueeze(-1)
-    slope = d.sign() if p == 1.0 else torch.where(length == 0, 0.0, d / length)
-    return total(slope * dy.unsqueeze(-1), [-2])
-
-
 # ---- softmax ----
 
 
@@ -185,6 +167,16 @@ def rows_of(x: Tensor, dim: int) -> tuple[Tensor, int, int]:
 
 def _back(y: Tensor, dim: int, shape: Any) -> Tensor:
     return y.movedim(-1, dim).contiguous() if len(shape) else y.reshape(shape)
+
+
+def _softmax64(x: Tensor, dim: int, logarithm: bool) -> Tensor:
+    """Of float64, as its functions and sums are."""
+    if not x.numel():
+        return x.clone()
+    d = x - amax(x, [dim], True)
+    e = exp64(d)
+    sums = total(e, [dim], True)
+    return d - log64(sums) if logarithm else e / sums
 
 
 def _softmax_rows(function: Any, x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
@@ -202,6 +194,8 @@ def _half(half_to_float: bool) -> None:
 @handles("_softmax")
 def softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
     _half(half_to_float)
+    if x.dtype is torch.float64:
+        return _softmax64(x, dim, False)
     return _back(_softmax_rows(lib.ro_softmax, x, dim)[0], dim, x.shape)
 
 
@@ -218,6 +212,8 @@ def safe_softmax(x: Tensor, dim: int, dtype: Any = None) -> Tensor:
 @handles("_log_softmax")
 def log_softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
     _half(half_to_float)
+    if x.dtype is torch.float64:
+        return _softmax64(x, dim, True)
     return _back(_softmax_rows(lib.ro_log_softmax, x, dim)[0], dim, x.shape)
 
 
@@ -231,9 +227,13 @@ def _rows_backward(function: Any, dy: Tensor, y: Tensor, dim: int) -> Tensor:
 
 @handles("_softmax_backward_data")
 def softmax_backward(dy: Tensor, y: Tensor, dim: int, dtype: Any) -> Tensor:
+    if y.dtype is torch.float64:
+        return (y * (dy - total(y * dy, [dim], True))).to(dtype)
     return _rows_backward(lib.ro_softmax_backward, dy, y, dim)
 
 
 @handles("_log_softmax_backward_data")
 def log_softmax_backward(dy: Tensor, y: Tensor, dim: int, dtype: Any) -> Tensor:
+    if y.dtype is torch.float64:
+        return (dy - exp64(y) * total(dy, [dim], True)).to(dtype)
     return _rows_backward(lib.ro_log_softmax_backward, dy, y, dim)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-from . import _starts, functional
+from . import _jagged, _starts, functional
 from ._products import linear_backward, linear_rows
 from ._registry import handles
 from ._routes import routes
@@ -149,6 +149,7 @@ def enter(block: Any) -> Any:
             _kernels.impl("cross_entropy_loss", _cross_entropy, "AutogradCPU")
             _kernels.impl("linear", _linear, "AutogradCPU")
             _starts.watch(active)
+            _jagged.watch(active)
     return outer
 
 
@@ -160,6 +161,7 @@ def leave(outer: Any) -> None:
         _blocks -= 1
         if _blocks == 0 and _kernels is not None:
             _starts.rest()
+            _jagged.rest()
             _kernels._destroy()
             _kernels = None
             torch.backends.mha.set_fastpath_enabled(_fast_attention)

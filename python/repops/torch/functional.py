@@ -17,7 +17,7 @@ from torch import Tensor
 from .. import _context
 from .._library import Error, lib
 from .._operators import bits
-from . import _images, _norms, _products, _random
+from . import _detection, _images, _norms, _products, _random
 from ._arguments import checked, expect_kind
 from ._call import elementwise, fused, run, total
 
@@ -556,3 +556,22 @@ _dropout.register_autograd(
 def dropout(x: Tensor, rate: float, generator: torch.Generator | None = None) -> Tensor:
     """0 with this probability, below 1, else x / (1 - rate). The key comes from the generator."""
     return _dropout(x, _random.key(generator), rate)
+
+
+# ---- boxes ----
+
+
+def nms_mask(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
+    """For each box whether torchvision's nms keeps it: boxes [n, 4], scores [n]; the result is bool
+    [n]. A step of a job, whose sizes are fixed, weighs boxes by it in the place of nms."""
+    from ._mode import active, reproducible
+
+    expect_kind("nms_mask: boxes", boxes, (torch.float32,), ("cpu",))
+    expect_kind("nms_mask: scores", scores, (torch.float32,), ("cpu",))
+    if boxes.shape != (*scores.shape, 4) or scores.dim() != 1:
+        raise Error(
+            f"nms_mask: boxes are {list(boxes.shape)} and scores {list(scores.shape)}; "
+            "expected [n, 4] and [n]"
+        )
+    with contextlib.nullcontext() if active() else reproducible():
+        return _detection.kept_boxes(boxes.detach(), scores.detach(), threshold)

@@ -115,7 +115,8 @@ def reinforce():
     def loss(i):
         returns = numbers(16, seed=i).flip(0).cumsum(0).flip(0)
         returns = (returns - returns.mean()) / (returns.std() + 1e-8)
-        choice = torch.distributions.Categorical(logits=own(numbers(16, 6, seed=i)))
+        logits = own(numbers(16, 6, seed=i))
+        choice = torch.distributions.Categorical(logits=logits, validate_args=False)
         return -(choice.log_prob(ids(16, seed=i, low=0, high=4)) * returns).mean()
 
     return own, loss
@@ -144,6 +145,18 @@ def gnn_index_add():
             sums = torch.zeros(20, 16).index_add(0, to, own[1](h)[source])
             h = (h + sums / degree[:, None]).relu()
         return F.cross_entropy(own[2](h), _classes(i))
+
+    return own, loss
+
+
+@model()
+def gnn_sparse():
+    own = nn.ModuleList([nn.Linear(8, 16), nn.Linear(16, 4)])
+
+    def loss(i):
+        adjacency = torch.sparse_coo_tensor(_edges(i), numbers(60, seed=i), (20, 20))
+        h = torch.spmm(adjacency, own[0](numbers(20, 8, seed=i))).relu()
+        return F.cross_entropy(torch.sparse.mm(adjacency, own[1](h)), _classes(i))
 
     return own, loss
 
@@ -198,6 +211,14 @@ def gpt2_hf():
 
     sizes = {"n_layer": 2, "n_embd": 32, "n_head": 4, "vocab_size": 100, "n_positions": 64}
     return _labelled(GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=1, eos_token_id=2)))
+
+
+@model("transformers")
+def fnet():
+    from transformers import FNetConfig, FNetForMaskedLM
+
+    sizes = {"num_hidden_layers": 2, "hidden_size": 32, "intermediate_size": 48}
+    return _labelled(FNetForMaskedLM(FNetConfig(**sizes, vocab_size=100)))
 
 
 @model("transformers")

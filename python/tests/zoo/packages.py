@@ -68,6 +68,7 @@ def unet2d():
         x, e, t = pixels(i, 16), torch.randn(2, 3, 16, 16), ids(2, seed=i, high=19)
         return F.mse_loss(own(noise.add_noise(x, e, t), t).sample, e)
 
+    loss.constants = [noise.alphas_cumprod]
     return own, loss
 
 
@@ -86,6 +87,7 @@ def sampled_diffusion():
                 x = noise.step(own(x, t).sample, t, x).prev_sample
         return loss(i) + own(x, 1).sample.square().mean()
 
+    sampled.constants = [*loss.constants, noise.alphas_cumprod]
     return own, sampled
 
 

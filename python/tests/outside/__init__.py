@@ -1,0 +1,1 @@
+"""Programs of public repositories in the block."""
