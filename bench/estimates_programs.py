@@ -158,6 +158,36 @@ def rows() -> list[Case]:
     ]
 
 
+def wide() -> list[Case]:
+    """Functions by way of binary64, integers, draws by step, and what goes along lines."""
+    functions = """sin cos tan asin acos atan sinh cosh asinh acosh atanh log1p expm1 log2 exp2""".split()
+    lines, few = (1 << 14, 256), (256, 1 << 14)
+    return (
+        [Case(n, n, (X,)) for n in functions]
+        + [Case(n, n, (X, X)) for n in ("atan2", "pow")]
+        + [
+            Case("round", "round", (X,), {"kind": 2}),
+            Case("integer product", "integer", (ids(*X), ids(*X)), {"kind": 0}),
+            Case("integer quotient", "integer", (ids(*X), ids(*X)), {"kind": 3}),
+            Case("normal_at", "normal_at", (STEP,), {"std": 1.0}, X),
+            Case("uniform_at", "uniform_at", (STEP,), {"high": 1.0}, X),
+            Case("take_along", "take_along", (X, ids(*X)), {"axis": 1}),
+            Case("take_along across", "take_along", (X, ids(*X)), {"axis": 0}),
+        ]
+        + [
+            Case(f"{n} {where}", n, (shape, *((ids(*shape), shape) if n == "put_along" else ())), {"axis": axis, "kind": 0})
+            for n in ("put_along", "argsort", "running")
+            for where, shape, axis in (
+                ("short", lines, 1),
+                ("long", few, 1),
+                ("down", few, 0),
+            )
+        ]
+        + [Case("running logarithms", "running", ((1 << 12, 256),), {"axis": 1, "kind": 2})]
+        + [Case("isum", "isum", (ids(*X),), {"axis": 1}), Case("isum down", "isum", (ids(*X),))]
+    )
+
+
 def images() -> list[Case]:
     flat, channels = (1 << 15, 64), (64,)
     groups, cols = {"cols": 64}, (512, 64)
@@ -255,4 +285,4 @@ def write(case: Case, folder: Path) -> None:
     (folder / "data.json").write_text(json.dumps({"verde": 1, "data": places}))
 
 
-CASES = elementwise() + movement() + rows() + images() + products()
+CASES = elementwise() + wide() + movement() + rows() + images() + products()
