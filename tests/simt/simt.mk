@@ -1,5 +1,8 @@
 # The CUDA sources on a CPU, threads as fibers in random order (tests/simt/cuda_runtime.h).
 
+# link_whole FLAGS: a program that opens the library while it is made again gets the old one or the new one, never half of it.
+link_whole = $(Q)$(CXX) -shared -fsanitize=alignment $(1) -Wl,-Bsymbolic $^ -o $@.part && mv $@.part $@
+
 # Slabs of convolutions (repops/cuda/image/conv_fixed.cuh) are so small that cases have several.
 SIMT_FLAGS := -DRO_CONV_SLAB=16384 -std=c++20 -g1 -O1 -fPIC -I. -Irepops/include -DRO_SECTIONS -Itests/simt -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers \
               -fvisibility=hidden $(BITS) $(if $(filter x86_64,$(ARCH)),-mfma) -fsanitize=alignment -fno-sanitize-recover=all
@@ -24,7 +27,7 @@ $(BUILD)/simt/obj/simt.o: tests/simt/simt.cc $(BUILD)/simt/flags
 $(BUILD)/simt/librepops_cuda.so.1: $(cuda_src:repops/cuda/%.cu=$(BUILD)/simt/obj/%.o) $(BUILD)/simt/obj/simt.o \
     $(call cuda_free,$(BUILD)/simt/obj/free) $(BUILD)/obj/repops/src/op.o
 	@echo "  LD      $@"
-	$(Q)$(CXX) -shared -fsanitize=alignment -Wl,-Bsymbolic $^ -o $@
+	$(call link_whole)
 # The shim's own test, also under ThreadSanitizer: the scheduler is not instrumented, kernels are.
 $(BUILD)/simt/shim: tests/simt/shim.cu $(BUILD)/simt/obj/simt.o
 	@echo "  SIMT    $@"
@@ -56,7 +59,7 @@ $(BUILD)/simt/tsan/librepops_cuda.so.1: $(cuda_src:repops/cuda/%.cu=$(BUILD)/sim
     $(BUILD)/simt/tsan/obj/free/f64/free.o $(BUILD)/simt/obj/free/f32/free.o \
     $(BUILD)/simt/obj/simt_tsan.o $(BUILD)/obj/repops/src/op.o
 	@echo "  LD      $@"
-	$(Q)$(CXX) -shared -fsanitize=alignment -fsanitize=thread -Wl,-Bsymbolic $^ -o $@
+	$(call link_whole,-fsanitize=thread)
 # The same kernels, whose accesses are counted: no sanitizer.
 $(BUILD)/simt/obj/%_traffic.o: tests/simt/%.cc $(BUILD)/simt/flags
 	@mkdir -p $(@D)
@@ -65,7 +68,7 @@ $(BUILD)/simt/obj/%_traffic.o: tests/simt/%.cc $(BUILD)/simt/flags
 $(BUILD)/simt/traffic.so: $(cuda_src:repops/cuda/%.cu=$(BUILD)/simt/tsan/obj/%.o) $(call cuda_free,$(BUILD)/simt/obj/free) \
     $(BUILD)/simt/obj/simt_traffic.o $(BUILD)/simt/obj/traffic_traffic.o $(BUILD)/obj/repops/src/op.o
 	@echo "  LD      $@"
-	$(Q)$(CXX) -shared -fsanitize=alignment -Wl,-Bsymbolic $^ -o $@
+	$(call link_whole)
 $(BUILD)/simt/tsan/obj/pool.o: repops/src/pool.c $(FLAGS)
 	@mkdir -p $(@D)
 	@echo "  CC      $< (ThreadSanitizer)"
