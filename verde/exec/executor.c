@@ -10,10 +10,12 @@
 #define NO_VALUE UINT32_MAX
 
 bool vd_owned(const vd_execution *x, uint32_t value) {
+    value = vd_root(x, value);
     return value >= x->sources || (x->consume && value < x->program->leaf_count);
 }
 
 void vd_release(vd_execution *x, uint32_t value) {
+    value = vd_root(x, value);
     if (--x->uses[value] == 0 && vd_owned(x, value)) {
         vd_memory_free(x->memory, x->value[value]);
         x->value[value] = NULL;
@@ -63,15 +65,18 @@ static vd_status open_execution(vd_execution *x, const vd_exec *exec, const vd_p
         return status;
     x->uses = x->plan.uses;
     status = vd_part_plan(x, err);
+    if (status == VD_OK && fuses(x, watched) && !x->kept)
+        status = vd_alias_plan(x, err);
     return status == VD_OK ? bind_sources(x, state, err) : status;
 }
 
 static void close_execution(vd_execution *x) {
     for (uint32_t i = 0; x->value && i < x->count; i++)
-        if (i >= x->sources)
+        if (i >= x->sources && vd_root(x, i) == i)
             vd_memory_free(x->memory, x->value[i]);
     vd_memory_free(x->memory, x->placed_step);
     free(x->value);
+    free(x->root);
     free(x->symbol);
     free(x->needed);
     vd_plan_free(&x->plan);
@@ -83,8 +88,7 @@ static uint32_t overwritten(const vd_execution *x, uint32_t index, size_t size) 
     uint32_t inputs = x->in_place ? ro_op_in_place(n->op) : 0;
     for (int32_t i = 0; i < n->input_count && inputs >> i; i++) {
         const uint32_t value = vd_node_input(x->graph, index, i);
-        if ((inputs >> i & 1) && x->uses[value] == 1 && vd_owned(x, value) &&
-            vd_shape_bytes(vd_value_shape(x->program, x->graph, value)) == size)
+        if ((inputs >> i & 1) && vd_may_take(x, value, size))
             return value;
     }
     return NO_VALUE;
@@ -92,11 +96,7 @@ static uint32_t overwritten(const vd_execution *x, uint32_t index, size_t size) 
 
 static void *output_for(vd_execution *x, uint32_t index, size_t size) {
     uint32_t value = overwritten(x, index, size);
-    if (value == NO_VALUE)
-        return vd_memory_alloc(x->memory, size);
-    void *taken = x->value[value];
-    x->value[value] = NULL;
-    return taken;
+    return value == NO_VALUE ? vd_memory_alloc(x->memory, size) : vd_take_memory(x, value);
 }
 
 vd_status vd_alter_output(vd_execution *x, uint32_t index, void *output, vd_err *err) {
@@ -171,6 +171,8 @@ static vd_status run_planned(vd_execution *x, uint32_t node, const vd_observer *
         return x->plan.ran[p.group] > p.iteration
                    ? VD_OK
                    : vd_run_group(x, p.group, node, p.iteration, err);
+    if (vd_alias_bind(x, node))
+        return VD_OK;
     vd_status status = run_node(x, node, err);
     if (status == VD_OK)
         status = vd_take_numbers(x, node, err);
@@ -222,12 +224,11 @@ static vd_status take_output(vd_execution *x, uint32_t leaf, void **tensor, vd_e
     vd_status status = vd_part_fetch(x, value, err);
     if (status != VD_OK)
         return status;
-    if (vd_owned(x, value) && x->uses[value] == 1) {
-        *tensor = x->value[value];
-        x->value[value] = NULL;
+    if (vd_may_take(x, value, size)) {
+        *tensor = vd_take_memory(x, value);
         return VD_OK;
     }
-    x->uses[value]--;
+    x->uses[vd_root(x, value)]--;
     *tensor = vd_memory_alloc(x->memory, size);
     if (*tensor)
         return vd_memory_copy(x->memory, *tensor, x->value[value], size, err);

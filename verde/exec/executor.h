@@ -1,5 +1,5 @@
-/* One execution of one graph. Private to executor.c, executor_groups.c, executor_free.c and
- * executor_part.c. */
+/* One execution of one graph. Private to executor.c, executor_groups.c, executor_free.c,
+ * executor_part.c and alias.c. */
 #ifndef VD_EXECUTOR_H
 #define VD_EXECUTOR_H
 
@@ -19,7 +19,8 @@ typedef struct {
     const vd_exec_part *kept; /* whose leaves this process keeps; NULL: all */
     bool *needed;             /* of each node of an initialisation: leads to such a leaf; or NULL */
     uint32_t *uses; /* of the plan: how many reads are left, plus one for a value that the next
-                       state takes */
+                       state takes; of what shares its memory, too */
+    uint32_t *root; /* of each value: whose memory it is; NULL: each its own */
     uint32_t sources, count;
     bool consume;  /* state tensors are freed after their last use */
     bool in_place; /* and may be overwritten by what is computed from them: nobody watches */
@@ -42,6 +43,19 @@ void vd_release(vd_execution *x, uint32_t value);
 void vd_drop_unread(vd_execution *x, uint32_t value);
 /* Changes a node's output if the fault is there. */
 VD_MUST_USE vd_status vd_alter_output(vd_execution *x, uint32_t index, void *output, vd_err *err);
+
+/* ---- alias.c ---- */
+
+/* Finds which values share memory, where nobody watches nodes: after uses are counted. */
+VD_MUST_USE vd_status vd_alias_plan(vd_execution *x, vd_err *err);
+/* The value whose memory this one's is: mostly itself. */
+uint32_t vd_root(const vd_execution *x, uint32_t value);
+/* False: the node must run. */
+bool vd_alias_bind(vd_execution *x, uint32_t node);
+/* Whether the value's memory, all of which has this size, is read for the last time; and takes it
+ * then. */
+bool vd_may_take(const vd_execution *x, uint32_t value, size_t size);
+void *vd_take_memory(vd_execution *x, uint32_t value);
 
 /* ---- executor_groups.c ---- */
 

@@ -12,12 +12,8 @@ static void *group_output(vd_execution *x, const vd_fused *g, uint32_t i, uint32
     const size_t size = vd_shape_bytes(vd_value_shape(x->program, x->graph, output));
     const uint32_t from =
         input == VD_NO_GROUP ? VD_NO_GROUP : value_of(x, g->input[input], iteration);
-    if (from != VD_NO_GROUP && vd_owned(x, from) && x->uses[from] == 1) {
-        void *taken = x->value[from];
-        x->value[from] = NULL;
-        return taken;
-    }
-    return vd_memory_alloc(x->memory, size);
+    return from != VD_NO_GROUP && vd_may_take(x, from, size) ? vd_take_memory(x, from)
+                                                             : vd_memory_alloc(x->memory, size);
 }
 
 static vd_status bind_group(vd_execution *x, const vd_fused *g, uint32_t iteration,
