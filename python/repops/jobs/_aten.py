@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from ._graph import F32, I32, Value
 from ._lower import TORCH, Lower, rule
-from ._memory import Missing, product
+from ._memory import EXACT, Missing, product
 from ._record import Place
 from ._whole import integer
 
@@ -98,9 +99,25 @@ def multiple(self: Lower, v: Value, k: int) -> Value:
 @rule(TORCH, "div")
 def _div(self: Lower, out: Place, a: Any, b: Any, rounding_mode: str | None = None) -> Value:
     if rounding_mode is None:
-        return self.elements("div", a, b, out.size)
+        return _quotient(self, a, b, out.size)
     name = "floor_quotient" if rounding_mode == "floor" else "quotient"
     return _whole_elements(self, name, out, a, b)
+
+
+def _quotient(self: Lower, a: Any, b: Any, size: Sequence[int]) -> Value:
+    """Of two numbers that are known, the number."""
+    x, y = _number(self, a), _number(self, b)
+    if x is not None and y is not None and np.isfinite(x) and np.isfinite(y) and x and y:
+        return self.fill(float(x / y), size)
+    return self.elements("div", a, b, size)
+
+
+def _number(self: Lower, x: Any) -> np.float32 | None:
+    """The number that an operand is everywhere, if the step says one."""
+    if not isinstance(x, Place):
+        return np.float32(x)
+    word = self.graph.filled(self.typed(x, F32))
+    return None if word is None else np.uint32(word).view(np.float32)
 
 
 def _whole_elements(self: Lower, name: str, out: Place, a: Any, b: Any) -> Value:
@@ -483,9 +500,6 @@ def _extreme_of(self: Lower, out: Place, x: Place, dim: Any, least: bool) -> Val
     v = largest(self, _negated(self, v) if least else v, x.size, dim)
     v = self.reshape(_negated(self, v) if least else v, out.size)
     return v if is_real(x) else self.cast(v, I32).within(given.low, given.high)
-
-
-EXACT = 1 << 24  # up to here float32 has every integer
 
 
 def _as_floats(self: Lower, x: Place) -> Value:

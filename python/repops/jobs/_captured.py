@@ -19,6 +19,7 @@ from ._assemble import lower
 from ._bits import Contents, digest, same_bits
 from ._capture import NOWHERE, Recorded, Steps, give_back_memory, told
 from ._folder import write
+from ._forms import form
 from ._graph import Program, hash_of
 from ._kept import GRADIENT, Kept, storage_of
 from ._reads import Ways
@@ -205,6 +206,7 @@ class Captured:
         self.problems += low.problems
         if self.problems:
             raise CaptureError(self.problems)
+        form(program.step)
         program.drop_idle(f".{GRADIENT}")
         program.step.prune()
         program.drop_unread()

@@ -18,6 +18,7 @@ from ._capture import Recorded, Steps
 from ._captured import Captured
 from ._data import Source
 from ._folder import EVALUATION, write
+from ._forms import form
 from ._graph import Program
 from ._kept import Kept, Setting
 from ._lower import Lower
@@ -122,6 +123,7 @@ class Evaluated(Captured):
         if self.problems:
             raise CaptureError(self.problems)
         self._score(low, recorded)
+        form(program.step)
         program.step.prune()
         program.drop_unread()
         self.program = program

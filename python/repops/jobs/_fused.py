@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ._graph import I32, Value
 from ._lower import FUSED, Lower, rule
+from ._memory import EXACT
 from ._record import Place
 
 Several = tuple[Value, ...]
@@ -14,7 +17,12 @@ Several = tuple[Value, ...]
 
 @rule(FUSED, "sum")
 def _sum(self: Lower, x: Place) -> Value:
-    return self.rows("reduce_sum", x.size[1], self.read(x))
+    v = self.read(x)
+    word = self.graph.filled(v)
+    number = 0.5 if word is None else float(np.uint32(word).view(np.float32))
+    if number % 1 == 0 and abs(number) * x.size[1] <= EXACT and number:  # all sums are exact
+        return self.fill(number * x.size[1], (x.size[0],))
+    return self.rows("reduce_sum", x.size[1], v)
 
 
 @rule(FUSED, "sum_rows")
@@ -88,7 +96,15 @@ def _log_softmax_backward(self: Lower, y: Place, dy: Place) -> Value:
 def _cross_entropy(self: Lower, x: Place, ids: Place, ignore: int) -> Value:
     v = self.read(x)
     m, total = _statistics(self, v)
-    return self.graph.emit("xent_ignore", v, m, total, self.typed(ids, I32), ignore=ignore)
+    labels = self.typed(ids, I32)
+    if _counts(labels, ignore):
+        return self.graph.emit("xent", v, m, total, labels)
+    return self.graph.emit("xent_ignore", v, m, total, labels, ignore=ignore)
+
+
+def _counts(labels: Value, ignore: int) -> bool:
+    """Whether every row has another label than the one whose rows do not count."""
+    return labels.low > ignore or labels.high < ignore
 
 
 @rule(FUSED, "cross_entropy_grad")
@@ -96,6 +112,8 @@ def _cross_entropy_grad(self: Lower, x: Place, ids: Place, dloss: Place, ignore:
     v = self.read(x)
     m, total = _statistics(self, v)
     labels, d = self.typed(ids, I32), self.read(dloss)
+    if _counts(labels, ignore):
+        return self.graph.emit("xent_grad", v, m, total, labels, d)
     return self.graph.emit("xent_ignore_grad", v, m, total, labels, d, ignore=ignore)
 
 
@@ -125,14 +143,22 @@ def _layer_norm_backward(
 
 
 def _scores(
-    self: Lower, q: Value, k: Value, bias: Place | None, times: int, scale: float
+    self: Lower,
+    q: Value,
+    k: Value,
+    bias: Place | None,
+    times: int,
+    scale: float,
+    again: bool = False,
 ) -> tuple[Value, Value]:
+    """again: the backward pass computes them anew, so that they need not be kept."""
     if times > 1:
         k = self.graph.emit("repeat_heads", k, times=times)
-    s = self.graph.emit("matmul", q, k, batch_dims=2, trans=2, alpha=scale, called="scores")
+    how: dict[str, Any] = {"batch_dims": 2, "trans": 2, "alpha": scale, "again": again}
+    s = self.graph.emit("matmul", q, k, called="scores", **how)
     if bias is not None:
         b = self.reshape(self.read(bias), (s.dims[0], 1, 1, s.dims[3]))
-        s = self.graph.emit("add", s, self.expand(b, s.dims))
+        s = self.graph.emit("add", s, self.expand(b, s.dims), again=again)
     return k, s
 
 
@@ -158,7 +184,7 @@ def _attention(
     lc = self.graph.emit("reduce_sum", ex, cols=s.dims[3], block=128, shape=mc.dims)
     ac = self.graph.emit("attn_av", ex, values, **how)
     total = self.graph.emit("attn_l", mc, lc)
-    m = self.rows("reduce_max", mc.dims[-1], mc)
+    m = self.rows("reduce_max", mc.dims[-1], mc, shape=total.dims)
     return self.graph.emit("attn_out", mc, ac, total), m, total
 
 
@@ -179,15 +205,14 @@ def _attention_backward(
     scale: float,
 ) -> Several:
     queries, values, o, do = (self.read(p) for p in (q, v, out, dout))
-    keys, s = _scores(self, queries, self.read(k), bias, times, scale)
+    keys, s = _scores(self, queries, self.read(k), bias, times, scale, again=True)
     if times > 1:
         values = self.graph.emit("repeat_heads", values, times=times)
     how: dict[str, Any] = {"causal": causal, "window": window}
-    delta = self.rows("reduce_dot", o.dims[3], do, o)
-    rows = (*s.dims[:3], 1)
+    delta = self.rows("reduce_dot", o.dims[3], do, o, shape=(*s.dims[:3], 1))
     p = self.graph.emit("attn_prob", s, self.read(m), self.read(total), **how)
     dp = self.graph.emit("matmul", do, values, batch_dims=2, trans=2)
-    ds = self.graph.emit("attn_dscore", p, dp, self.reshape(delta, rows), **how)
+    ds = self.graph.emit("attn_dscore", p, dp, delta, **how)
     by_row: dict[str, Any] = {
         "batch_dims": 2,
         "chunk": 128,

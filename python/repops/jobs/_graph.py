@@ -169,11 +169,12 @@ class Graph:
         shape: Sequence[int] | None = None,
         dtype: int = F32,
         called: str = "",
+        again: bool = False,
         **attributes: Any,
     ) -> Value:
         """The output of an operator. Attributes by name, `dtype_` for one that is called dtype;
         shape, dtype: of a declared output; called: another name of the node than the
-        operator's."""
+        operator's; again: a node of its own, even if the same one is there."""
         operator = TABLE[name]
         words = []
         for attribute, kind in operator.attributes:
@@ -184,7 +185,7 @@ class Graph:
             words.append(_word(value, kind))
         if attributes:
             raise TypeError(f"{name} has no attribute {next(iter(attributes))}")
-        return self.emit_words(operator, inputs, words, shape, dtype, called)
+        return self.emit_words(operator, inputs, words, shape, dtype, called, again)
 
     def emit_words(
         self,
@@ -194,13 +195,14 @@ class Graph:
         shape: Sequence[int] | None = None,
         dtype: int = F32,
         called: str = "",
+        again: bool = False,
     ) -> Value:
         """The same with attributes as a call has them."""
         declared = tuple(shape) if operator.declared and shape is not None else None
         places = tuple((v.kind, v.number) for v in inputs)
         key = (operator.number, tuple(words), places, declared, dtype if declared else 0)
         known = self._known.get(key)
-        if known is not None:
+        if known is not None and not again:
             return known
         output = None if declared is None else shape_of(dtype, declared)
         call = _operators.call(operator, words, [shape_of(v.dtype, v.dims) for v in inputs], output)
@@ -230,6 +232,12 @@ class Graph:
         )
         self.nodes.append(node)
         return Value("node", len(self.nodes) - 1, node.dtype, dims)
+
+    def filled(self, v: Value) -> Bits | None:
+        """The number that is everywhere in v, of float32, where the graph says one."""
+        node = self.nodes[v.number] if v.kind == "node" else None
+        is_fill = node is not None and node.operator.name == "fill"
+        return Bits(node.attributes[0] & 0xFFFFFFFF) if node is not None and is_fill else None
 
     def mark_sum(self, v: Value, number: int, name: str) -> None:
         """This value is an addition of micro-batches."""

@@ -119,12 +119,15 @@ class Lower(Memory):
             for x in (a, b)
         )
         code = F32 if real else I32
-        x = self.graph.emit(
-            "compare", self.full(a, size, code), self.operand(b, size, code), kind=kind
-        )
-        return x.within(0, 1)
+        x, y = self.full(a, size, code), self.operand(b, size, code)
+        known = None if real else outcome(kind, x, y)
+        if known is not None:
+            return self.fill(known, size, I32)
+        return self.graph.emit("compare", x, y, kind=kind).within(0, 1)
 
     def where(self, c: Value, a: Value, b: Value) -> Value:
+        if c.low == c.high and a.dims == b.dims:
+            return b if c.low == 0 else a
         x = self.graph.emit("where", c, a, b)
         return x if x.dtype == F32 else x.within(min(a.low, b.low), max(a.high, b.high))
 
@@ -146,15 +149,19 @@ class Lower(Memory):
 
     # ---- reductions: SPEC 3.2 and 3.3, all levels ----
 
-    def rows(self, name: str, cols: int, *inputs: Value) -> Value:
+    def rows(
+        self, name: str, cols: int, *inputs: Value, shape: tuple[int, ...] | None = None
+    ) -> Value:
+        """shape: of the result, if not one number for each row."""
         rows, left, block = inputs[0].numel // cols, cols, min(cols, 1024)
         then = "reduce_max" if name == "reduce_max" else "reduce_sum"
         x: Value | None = None
         while x is None or left > 1:
             blocks = -(-left // block)
-            shape = (rows, blocks) if rows > 1 else (blocks,)
+            own: tuple[int, ...] = (rows, blocks) if rows > 1 else (blocks,)
+            own = shape if shape is not None and blocks == 1 else own
             given = inputs if x is None else (x,)
-            x = self.graph.emit(name, *given, cols=left, block=block, shape=shape)
+            x = self.graph.emit(name, *given, cols=left, block=block, shape=own)
             name, left, block = then, blocks, min(blocks, 1024)
         return x
 
@@ -256,6 +263,19 @@ class Lower(Memory):
                 real = p.dtype.is_floating_point or p.dtype.is_complex
                 code = F32 if real else I32
                 self.held[p.storage] = self.fill(0, (count,), code)
+
+
+def outcome(kind: int, a: Value, b: Value) -> int | None:
+    """Of a comparison of integers, where their bounds tell it; kinds as RO_EQUAL and its like."""
+    if kind > 3:  # GREATER and AT_LEAST
+        return outcome(kind - 2, b, a)
+    if kind < 2:
+        apart = a.high < b.low or b.high < a.low
+        same = a.low == a.high == b.low == b.high
+        return (kind == 0) == same if apart or same else None
+    always = a.high < b.low if kind == 2 else a.high <= b.low
+    never = a.low >= b.high if kind == 2 else a.low > b.high
+    return int(always) if always or never else None
 
 
 COMMUTES = ("add", "mul", "iadd", "max", "min")

@@ -24,6 +24,7 @@ INTEGERS = {
     torch.int32: (-(2**31), 2**31 - 1),
     torch.int64: (-(2**63), 2**63 - 1),
 }
+EXACT = 1 << 24  # up to here float32 has every integer
 MANY = f"more than {MAX_DIMS} dimensions that no merging brings together"
 BYTES = "a view of memory as another type"
 EMPTY = "a tensor without elements, which no program has"
@@ -111,7 +112,7 @@ class Memory:
     def fill(self, number: float, dims: Sequence[int], code: int = F32) -> Value:
         """The same number everywhere. Of integers, below 2^24."""
         if code == I32:
-            if number != int(number) or abs(number) > 2**24:
+            if number != int(number) or abs(number) > EXACT:
                 return self.constant(torch.full(tuple(dims), int(number), dtype=torch.int64))
             x = self.graph.emit("fill", shape=fitting(dims), value=float(number), called="constant")
             whole = self.graph.emit("cast", x, dtype_=I32, called="constant")
@@ -134,7 +135,7 @@ class Memory:
         if low < -(2**31) or high >= 2**31:
             raise Missing("a constant integer beyond 32 bits")
         flat = a.reshape(-1)
-        if low == high and abs(low) <= 2**24:
+        if low == high and abs(low) <= EXACT:
             return self.fill(low, dims, I32)
         if a.size > 1 and low == 0 and (flat == np.arange(a.size)).all():
             x = self.graph.emit("iota", shape=(a.size,), dtype=I32)
@@ -161,6 +162,9 @@ class Memory:
         dims = fitting(dims)
         if v.dims == dims:
             return v
+        word = self.graph.filled(v)
+        if word is not None:
+            return self.graph.emit("fill", shape=dims, value=word, called="constant")
         return self._kept(v, self.graph.emit("reshape", v, shape=dims, dtype=v.dtype))
 
     def slice(self, v: Value, axis: int, start: int, length: int, step: int = 1) -> Value:
@@ -177,6 +181,9 @@ class Memory:
 
     def expand(self, v: Value, dims: Sequence[int]) -> Value:
         """v with dimensions of 1 repeated."""
+        word = self.graph.filled(v)
+        if word is not None:
+            return self.graph.emit("fill", shape=tuple(dims), value=word, called="constant")
         v = self.reshape(v, (1,) * (len(dims) - len(v.dims)) + v.dims)
         for axis, n in enumerate(dims):
             if v.dims[axis] != n:
@@ -201,6 +208,8 @@ class Memory:
     def cast(self, v: Value, code: int) -> Value:
         if v.dtype == code:
             return v
+        if code == F32 and v.low == v.high and abs(v.low) <= EXACT:
+            return self.fill(v.low, v.dims)
         return self._kept(v, self.graph.emit("cast", v, dtype_=code))
 
     def moved(self, v: Value, size: Sequence[int], order: Sequence[int]) -> Value:
