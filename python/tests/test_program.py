@@ -9,10 +9,12 @@ import torch
 from conftest import called
 
 import repops
+import repops.jobs
 from repops import _commit
 from repops.torch import commitments, optim, reproducible
 
 transformers = pytest.importorskip("transformers")
+safetensors = pytest.importorskip("safetensors.torch")
 STEPS, BATCH, LENGTH, SEED = 8, 4, 16, 7
 JOB = """verde: 1
 model: {{kind: pretrained, dir: start, sha256: {manifest}}}
@@ -117,3 +119,70 @@ def test_a_gpt2_has_the_bits_of_the_same_job(tmp_path, command, micro, exempt):
     called(command, "export", run, "--out", tmp_path / "tuned")
     again = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "tuned")
     assert commitments(again) == commitments(model)
+
+
+SAME = """verde: 1
+model: {{kind: pretrained, dir: start, sha256: {manifest}}}
+data: {{kind: text, file: text.txt, sha256: {data}}}
+seed: 7
+batch: 4
+sequence: 16
+steps: 8
+checkpoint_interval: 8
+optimizer: {{kind: adamw, lr: 3e-3, beta1: 0.9, beta2: 0.95, eps: 1e-8, weight_decay: 0.1,
+            clip_norm: 0}}
+schedule: {{kind: constant, warmup: 0}}
+"""
+
+
+def captured_from(model, data, folder):
+    """The same training as a captured step, which reads the batches of a job of that seed."""
+    at = {"seed": SEED, "batch": BATCH, "shape": [BATCH, LENGTH]}
+    numbers = [np.array([step], "i4") for step in range(STEPS)]
+    batches = [
+        np.stack([repops.read_batch(data, n, shift=shift, **at) for n in numbers])
+        for shift in (0, 1)
+    ]
+    job = repops.jobs.Job(folder, seed=SEED, steps=STEPS, checkpoint_interval=STEPS)
+    x, y = (job.table(b.astype("i8")) for b in batches)
+    with job:
+        groups = [
+            {"params": [p for p in model.parameters() if p.dim() > 1], "weight_decay": 0.1},
+            {"params": [p for p in model.parameters() if p.dim() == 1], "weight_decay": 0.0},
+        ]
+        optimizer = torch.optim.AdamW(groups, lr=3e-3, betas=(0.9, 0.95), eps=1e-8, fused=True)
+
+        def step():
+            logits = model(x, use_cache=False).logits
+            loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), y.flatten())
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss
+
+        job.capture(step, model, optimizer)
+
+
+def test_a_captured_gpt2_has_the_bits_of_one_that_is_built(tmp_path, command):
+    model = start(tmp_path / "start")
+    text = bytes(np.random.default_rng(0).integers(0, 256, 1000, dtype="u1"))
+    (tmp_path / "text.txt").write_bytes(text)
+    manifest = hashlib.sha256(called(command, "manifest", tmp_path / "start").encode()).hexdigest()
+    job = SAME.format(manifest=manifest, data=hashlib.sha256(text).hexdigest())
+    (tmp_path / "built.yaml").write_text(job)
+    captured_from(model, np.frombuffer(text, "u1"), tmp_path / "captured")
+    lines, weights = [], []
+    for name in ("built.yaml", "captured"):
+        run = tmp_path / f"{name}-run"
+        called(command, "run", tmp_path / name, "--out", run)
+        lines.append([json.loads(x)["loss"] for x in (run / "losses.jsonl").open()])
+        called(command, "export", run, "--out", tmp_path / f"{name}-out")
+        weights.append(safetensors.load_file(tmp_path / f"{name}-out" / "model.safetensors"))
+    built, captured = weights
+    assert len(lines[0]) == STEPS and lines[0] == lines[1]
+    trained = {name.removeprefix("transformer."): t for name, t in captured.items()}
+    names = {name.removeprefix("transformer.") for name in built} - {"lm_head.weight"}
+    assert len(names) == 2 + 12 * 2 + 2
+    for name in names:
+        own = built.get(f"transformer.{name}", built.get(name))
+        assert own.numpy().tobytes() == trained[name].numpy().tobytes(), name

@@ -1,0 +1,112 @@
+"""Heads of attention, which lie beside each other in rows of tokens (SPEC.md section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ._graph import Node, Value
+from ._memory import product
+from ._pieces import Pieces
+from ._views import View
+
+HEADS = (0, 2, 1, 3)  # the order in which split_heads and join_heads move dimensions
+STACKED = (1, 3, 0, 2, 4)  # and in which queries, keys and values that are stacked are joined
+PARTS_MAX = 8  # of split_heads and join_heads
+
+
+class Heads(Pieces):
+    def transpose(self, node: Node) -> View:
+        view, order = self.view(node.inputs[0]), node.attributes[: len(node.dims)]
+        if order == (1, 0, 2):  # of a batch of one
+            return self._heads(node, view, (1, *view.dims)) or self._back(node, view, order)
+        if order == HEADS:
+            return self._heads(node, view, view.dims) or self._back(node, view, order)
+        if order == STACKED:
+            return self._stacked(node, view) or self._back(node, view, order)
+        return self._back(node, view, order)
+
+    def _back(self, node: Node, view: View, order: Sequence[int]) -> View:
+        """What was transposed twice is transposed once, or not at all."""
+        before = self.made_by(view.base, "transpose")
+        if before is None or view.base.dims != view.dims:
+            return self.same(node)
+        order = tuple(before.attributes[i] for i in order)
+        if order == tuple(range(len(order))):
+            return View(before.inputs[0], node.dims, node)
+        words = (*order, *node.attributes[len(order) :])
+        new = self.append(node._replace(inputs=before.inputs, attributes=words))
+        return View(new, node.dims, node)
+
+    def _heads(self, node: Node, view: View, dims: tuple[int, ...]) -> View | None:
+        """Dimensions [b, x, y, d] of the view become [b, y, x, d]: heads are split from rows of
+        tokens, or joined to them."""
+        b, x, y, d = dims
+        joined, split = (
+            self.made_by(view.base, "join_heads"),
+            self.made_by(view.base, "split_heads"),
+        )
+        if joined is not None and joined.inputs[0].dims == (b, y, x, d):
+            return View(joined.inputs[0], node.dims, node)
+        if split is not None and split.attributes == (1, 0, x) and split.dims == dims:
+            return View(split.inputs[0], node.dims, node)
+        if view.base.dims == dims and self._has_heads(view.base):
+            new = self.put("join_heads", node, (view.base,), (b, y, x * d))
+            return View(new, node.dims, node)
+        if view.base.dims[-1] != y * d or view.base.dims == view.dims:
+            return None
+        source, parts, number = self._columns(view.base)
+        row = self.real(View(source, (b, x, parts * y * d), view.node), node)
+        new = self.put("split_heads", node, (row,), (b, y, x, d), (parts, number, y))
+        return View(new, node.dims, node)
+
+    def _has_heads(self, v: Value) -> bool:
+        """Whether attention made it by heads, or its gradient."""
+        node = self.nodes[v.number] if v.kind == "node" else None
+        name = "" if node is None else node.operator.name
+        return name in ("attn_out", "rope", "repeat_heads_grad") or (
+            node is not None and name == "matmul" and node.attributes[0] == 2
+        )
+
+    def _columns(self, v: Value) -> tuple[Value, int, int]:
+        """What v is some columns of, in how many parts as wide, and which of them; or v itself."""
+        node = self.made_by(v, "slice")
+        if node is None:
+            return v, 1, 0
+        axis, start, length, step = node.attributes
+        row = node.inputs[0].dims[-1]
+        last = axis == len(v.dims) - 1 and step == 1
+        if not last or start % length or row % length or row // length > PARTS_MAX:
+            return v, 1, 0
+        return node.inputs[0], row // length, start // length
+
+    def _stacked(self, node: Node, view: View) -> View | None:
+        """[p, b, h, t, d] becomes [b, t, p, h, d]: parts that are stacked lie side by side."""
+        p, b, h, t, d = view.dims
+        whole = self.made_by(view.base, "concat_axis")
+        if whole is None or p > PARTS_MAX or len(whole.inputs) != p or not _leads(whole):
+            return None
+        parts = [self.real(View(self.origin(v), (b, h, t, d)), node) for v in whole.inputs]
+        new = self.put("join_heads", node, parts, (b, t, p * h * d))
+        return View(new, node.dims, node)
+
+    def concat(self, node: Node) -> View:
+        """Rows of joined heads side by side are one join."""
+        views = [self.view(v) for v in node.inputs]
+        joins = [self.made_by(v.base, "join_heads") for v in views]
+        axis = node.attributes[0]
+        alone = len(views) == 1 or product(node.dims[axis + 1 :]) != 1 or len(views) > PARTS_MAX
+        if alone or not all(j is not None and len(j.inputs) == 1 for j in joins):
+            return super().concat(node)
+        heads = [j.inputs[0] for j in joins if j is not None]
+        rows = {v.base.dims[:2] for v in views}
+        wide = all(v.dims[axis] == v.base.dims[2] for v in views)
+        if not wide or len({v.dims for v in heads}) != 1 or len(rows) != 1:
+            return super().concat(node)
+        (b, t), width = rows.pop(), product(node.dims[axis:])
+        new = self.put("join_heads", node, heads, (b, t, width))
+        return View(new, node.dims, node)
+
+
+def _leads(whole: Node) -> bool:
+    """Whether the parts lie one after the other."""
+    return product(whole.dims[: whole.attributes[0]]) == 1
