@@ -194,6 +194,19 @@ bench-capture: $(BUILD)/bin/verde $(BUILD)/lib/librepops.so.1
 	    $(PYTHON) bench/capture_gpt2.py $(BUILD)/bench/capture --check $(ARGS)
 .PHONY: bench-capture
 
+# Captured steps of six models beside PyTorch's own, and GPT-2 beside the one that is built in C; needs a Python with torch, torchvision,
+# timm and transformers: make bench-captured PYTHON=python3 ARGS="vit lstm --rounds 9".
+bench-captured: ## captured steps beside PyTorch and beside jobs built in C
+bench-captured: $(BUILD)/bench/captured $(BUILD)/bin/verde $(BUILD)/lib/librepops.so.1 $(COMMIT_LIB) $(BUILD)/bench/mkl_kernels.so
+	VERDE=$(abspath $(BUILD)/bin/verde) REPOPS_LIBRARY=$(abspath $(BUILD)/lib/librepops.so.1) PYTHONPATH=python \
+	    LD_PRELOAD=$(if $(filter installed,$(MKL)),,$(abspath $(BUILD)/bench/mkl_kernels.so)) \
+	    $(PYTHON) bench/captured.py $< --folder $(BUILD)/bench/captured-jobs $(ARGS)
+$(BUILD)/bench/captured: bench/captured.c $(filter-out %/main.o,$(cli_obj)) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -lm -o $@
+.PHONY: bench-captured
+
 # A download of 1 GB beside curl; needs python3, curl, openssl and 5 GB of disk: make bench-fetch ARGS="--rounds 3".
 bench-fetch: ## a download of 1 GB, checked, beside curl
 bench-fetch: $(BUILD)/bin/verde
