@@ -2,21 +2,6 @@
 
 #include <stdio.h>
 
-static const char *const kinds[COUNTS_KINDS] = {
-    [VD_FUSED_ATTENTION] = "attention",
-    [VD_FUSED_ATTENTION_GRAD] = "attention, gradient",
-    [VD_FUSED_LINEAR] = "linear layer",
-    [VD_FUSED_CROSS_ENTROPY] = "cross-entropy",
-    [VD_FUSED_LAYER_NORM] = "layer norm",
-    [VD_FUSED_LAYER_NORM_GRAD] = "layer norm, gradient",
-    [VD_FUSED_RMS_NORM] = "RMS norm",
-    [VD_FUSED_RMS_NORM_GRAD] = "RMS norm, gradient",
-    [VD_FUSED_ADAMW] = "AdamW",
-    [VD_FUSED_ADAMW_BF16] = "AdamW of bf16",
-    [VD_FUSED_SGD] = "SGD",
-    [VD_FUSED_EMBEDDING_GRAD] = "gradient added to a table's",
-};
-
 static void add_graph(const vd_program *p, const vd_graph *g, uint64_t *groups) {
     vd_plan plan;
     if (vd_plan_create(p, g, true, &plan, NULL) != VD_OK)
@@ -50,8 +35,8 @@ void counts_print(const counts *c) {
     print_mutations(c, value_mutations, value_mutation_count, wire_mutation_count);
     printf("  %-28s %10s %17s\n", "fused function", "programs", "groups");
     for (int i = 0; i < COUNTS_KINDS; i++)
-        printf("  %-28s %10llu %17llu\n", kinds[i], (unsigned long long)c->with[i],
-               (unsigned long long)c->groups[i]);
+        printf("  %-28s %10llu %17llu\n", vd_fused_name((vd_fused_kind)i),
+               (unsigned long long)c->with[i], (unsigned long long)c->groups[i]);
     printf("  the decoder refused %llu changes; %llu programs take too long, %llu took no change\n",
            (unsigned long long)c->refused, (unsigned long long)c->large,
            (unsigned long long)c->barren);

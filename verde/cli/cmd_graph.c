@@ -1,9 +1,11 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "verde/cli/cli.h"
+#include "verde/exec/exec.h"
 
 typedef struct {
-    bool dot, init;
+    bool dot, init, fused;
     const json_t *places; /* where nodes of the step come from; NULL: nobody says */
     uint32_t inserted;    /* nodes before those, which come from nowhere */
 } graph_options;
@@ -25,21 +27,60 @@ static void print_place(const char *place) {
         putchar(*place >= ' ' && *place <= '~' ? *place : '?');
 }
 
-/* A node has a line each; what comes after them is no node's. */
-static void print_lines(const vd_buf *text, uint32_t nodes, const graph_options *o) {
+/* A node that runs by itself has no mark. */
+static void print_run(const vd_node_run *run) {
+    if (run->how == VD_RUNS_FUSED)
+        printf("  @ %s %u", run->function, run->number);
+    else if (run->how != VD_RUNS_ITSELF)
+        printf("  @ %s", run->how == VD_RUNS_SHARED ? "shared" : "left out");
+}
+
+static void print_counts(const vd_node_run *run, uint32_t nodes) {
+    uint32_t count[VD_RUNS_NOT + 1] = {0}, functions = 0;
+    for (uint32_t i = 0; i < nodes; i++) {
+        count[run[i].how]++;
+        if (run[i].how == VD_RUNS_FUSED && run[i].number >= functions)
+            functions = run[i].number + 1;
+    }
+    printf("# %u functions run %u nodes; %u share memory, %u are left out, %u run by themselves\n",
+           functions, count[VD_RUNS_FUSED], count[VD_RUNS_SHARED], count[VD_RUNS_NOT],
+           count[VD_RUNS_ITSELF]);
+}
+
+/* A node has a line each; what comes after them is no node's. `run` may be NULL. */
+static void print_lines(const vd_buf *text, uint32_t nodes, const graph_options *o,
+                        const vd_node_run *run) {
     const char *at = (const char *)text->data, *end = at + text->size;
     for (uint32_t i = 0; at < end; i++) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         const size_t length = (size_t)((stop ? stop : end) - at);
-        const json_t *at_node =
-            i < nodes && i >= o->inserted ? json_array_get(o->places, i - o->inserted) : NULL;
+        const bool told = !o->init && i < nodes && i >= o->inserted;
+        const json_t *at_node = told ? json_array_get(o->places, i - o->inserted) : NULL;
         const char *place = json_string_value(at_node);
         fwrite(at, 1, length, stdout);
+        if (run && i < nodes)
+            print_run(&run[i]);
         if (place && *place)
             print_place(place);
         putchar('\n');
         at += length + 1;
     }
+}
+
+static vd_status print_text(const vd_program *p, const graph_options *o, const vd_buf *text,
+                            vd_err *err) {
+    const vd_graph *graph = o->init ? &p->init : &p->step;
+    vd_node_run *run = o->fused ? calloc((size_t)graph->node_count + 1, sizeof *run) : NULL;
+    vd_status status = VD_OK;
+    if (o->fused)
+        status = run ? vd_exec_runs(p, graph, run, err)
+                     : vd_fail(err, VD_ERR_LOCAL, "out of memory for the plan");
+    if (status == VD_OK && run)
+        print_counts(run, graph->node_count);
+    if (status == VD_OK)
+        print_lines(text, graph->node_count, o, run);
+    free(run);
+    return status;
 }
 
 static vd_exit print_graph(const vd_program *p, const graph_options *o, bool json, vd_err *err) {
@@ -61,22 +102,22 @@ static vd_exit print_graph(const vd_program *p, const graph_options *o, bool jso
         vd_graph_dot(p, graph, &out);
     else
         vd_graph_text(p, graph, &out);
-    bool ok = vd_buf_ok(&out);
+    vd_status status =
+        vd_buf_ok(&out) ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory for the graph's text");
     if (!o->dot)
         print_summary(p, &hash, &structure);
-    if (ok && !o->dot && !o->init && o->places)
-        print_lines(&out, graph->node_count, o);
-    else if (ok)
+    if (status == VD_OK && o->dot)
         fwrite(out.data, 1, out.size, stdout);
+    else if (status == VD_OK)
+        status = print_text(p, o, &out, err);
     vd_buf_free(&out);
-    if (!ok)
-        vd_fail(err, VD_ERR_LOCAL, "out of memory for the graph's text");
-    return ok ? VD_EXIT_OK : vd_report(err);
+    return status == VD_OK ? VD_EXIT_OK : vd_report(err);
 }
 
 static vd_exit graph(int argc, char **argv) {
     static const struct option options[] = {{"dot", no_argument, NULL, 'd'},
                                             {"init", no_argument, NULL, 'i'},
+                                            {"fused", no_argument, NULL, 'f'},
                                             {"prompt", required_argument, NULL, 'p'},
                                             VD_COMMON_OPTIONS};
     vd_loaded loaded = {.bare = true};
@@ -91,6 +132,8 @@ static vd_exit graph(int argc, char **argv) {
             loaded.prompt = optarg;
         else if (o == 'i')
             how.init = true;
+        else if (o == 'f')
+            how.fused = true;
         else if (!vd_take_common(&vd_cmd_graph, o, &common, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)
@@ -98,6 +141,10 @@ static vd_exit graph(int argc, char **argv) {
     }
     if (argc - optind != 1) {
         fprintf(stderr, "verde: graph takes one job file, got %d arguments\n", argc - optind);
+        return VD_EXIT_USAGE;
+    }
+    if (how.fused && (how.dot || common.json)) {
+        fprintf(stderr, "verde: --fused goes with the graph as text, not with --dot or --json\n");
         return VD_EXIT_USAGE;
     }
     vd_err err = {0};
@@ -120,6 +167,8 @@ const vd_command vd_cmd_graph = {
     "that was captured, with file and line of the code that it comes from.\n\n"
     "  --dot            for Graphviz\n"
     "  --init           the graph of initialisation instead\n"
+    "  --fused          how each node runs: as part of a function of several nodes, in the memory\n"
+    "                   of what it reads, or not at all; one without a mark runs by itself\n"
     "  --prompt KEY     of a job with prompts: the program of this one\n"
     "  --json           only the program's hash and sizes, as a JSON object\n"
     "  --help, -h       this text\n"

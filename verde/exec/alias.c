@@ -88,9 +88,8 @@ bool vd_alias_bind(vd_execution *x, uint32_t node) {
         return false;
     const vd_node *n = vd_node_stored(x->graph, node);
     const uint32_t in = vd_node_input(x->graph, node, 0);
-    const int64_t offset = n->op == RO_OP_SLICE
-                               ? slice_offset(n, vd_value_shape(x->program, x->graph, in))
-                               : 0;
+    const int64_t offset =
+        n->op == RO_OP_SLICE ? slice_offset(n, vd_value_shape(x->program, x->graph, in)) : 0;
     x->value[value] = (unsigned char *)x->value[in] + offset;
     return true;
 }

@@ -181,6 +181,22 @@ VD_MUST_USE vd_status vd_exec_next(const vd_exec *exec, const vd_state *before, 
 VD_MUST_USE vd_status vd_exec_observe(const vd_exec *exec, const vd_observer *observer,
                                       const vd_state *before, vd_err *err);
 
+/* How a node runs, where nobody looks at single ones. */
+typedef enum {
+    VD_RUNS_ITSELF,
+    VD_RUNS_FUSED,  /* as part of a function of several nodes */
+    VD_RUNS_SHARED, /* not at all: its value is in the memory of what it reads */
+    VD_RUNS_NOT,    /* nor this: who reads it does without */
+} vd_node_how;
+typedef struct {
+    vd_node_how how;
+    const char *function; /* VD_RUNS_FUSED: which, and the number of its application */
+    uint32_t number;
+} vd_node_run;
+/* Of each node; `out` has room for them. */
+VD_MUST_USE vd_status vd_exec_runs(const vd_program *program, const vd_graph *graph,
+                                   vd_node_run *out, vd_err *err);
+
 /* The program as this executor runs step s: with another attribute where a fault says so. *changed
  * is owned by the caller if it was needed (vd_program_free); else the given program is returned. */
 VD_MUST_USE vd_status vd_fault_program(const vd_exec *exec, int64_t step, vd_program *changed,

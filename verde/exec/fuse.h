@@ -30,6 +30,7 @@ typedef enum {
     VD_FUSED_SGD,             /* likewise */
     VD_FUSED_EMBEDDING_GRAD,  /* of a table, added to another one of it, whose place it may take */
 } vd_fused_kind;
+const char *vd_fused_name(vd_fused_kind kind); /* for people */
 
 /* Nodes whose intermediate values nobody else reads. */
 typedef struct {

@@ -253,10 +253,9 @@ def _adamw(
     **how: float,
 ) -> Several:
     weights, first, second, g = _flat(self, w, m, v, gradient)
-    scale = self.read(clip)
+    scale, *one = (self.read(p) for p in (clip, c1, c2, rate))
     new_m = self.graph.emit("adamw_m", first, g, scale, beta=how["beta1"])
     new_v = self.graph.emit("adamw_v", second, g, scale, beta=how["beta2"])
-    one = [self.read(p) for p in (c1, c2, rate)]
     eps: dict[str, Any] = {"eps": how["eps"], "decay": how["decay"]}
     return self.graph.emit("adamw_w", weights, new_m, new_v, *one, **eps), new_m, new_v
 
