@@ -15,3 +15,4 @@ $(BUILD)/graphs/planted_%: $(BUILD)/obj/tests/graphs/planted_%.o $(graphs_obj) $
 $(BUILD)/graphs/planted_reader: private graphs_wrap := -Wl,--wrap=vd_find_reader
 $(BUILD)/graphs/planted_levels: private graphs_wrap := -Wl,--wrap=vd_join_levels
 $(BUILD)/graphs/planted_stop: private graphs_wrap := -Wl,--wrap=vd_batch_check_stop
+$(BUILD)/graphs/planted_slice: private graphs_wrap := -Wl,--wrap=vd_alias_bind

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Programs of strangers (tests/graphs): a fused step has the bits of its nodes, whatever the graph. A few hundred graphs that were
-# changed at random, on the best kernels; those that make tokens run beside each other, too. Three bugs on purpose must be found.
+# changed at random, on the best kernels; those that make tokens run beside each other, too. Four bugs on purpose must be found.
 # tests/full/graphs.sh has many more graphs.
 set -eu
 build=$1
-planted="reader levels stop" some=200 more=500
+planted="reader levels slice stop" some=200 more=500
 [ -z "${SANITIZED:-}" ] || planted='' some=50 more=100 # many times slower
 # shellcheck disable=SC2086
 make --no-print-directory -s BUILD="$build" "$build/graphs/graphs" $(for name in $planted; do echo "$build/graphs/planted_$name"; done) \
