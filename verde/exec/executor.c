@@ -14,9 +14,21 @@ bool vd_owned(const vd_execution *x, uint32_t value) {
     return value >= x->sources || (x->consume && value < x->program->leaf_count);
 }
 
+/* Data that initialisation has read are mostly first weights, which steps do not read: what is
+ * mapped of them goes from this process's memory. */
+static void pass_data(const vd_execution *x, uint32_t value) {
+    uint32_t index;
+    if (x->step < 0 && value < x->sources && x->exec->data &&
+        vd_source_of(x->program, x->graph, value, &index) == VD_SOURCE_DATA)
+        vd_map_pass(x->exec->data[index], vd_shape_bytes(&x->program->data[index].tensor.shape));
+}
+
 void vd_release(vd_execution *x, uint32_t value) {
     value = vd_root(x, value);
-    if (--x->uses[value] == 0 && vd_owned(x, value)) {
+    if (--x->uses[value] > 0)
+        return;
+    pass_data(x, value);
+    if (vd_owned(x, value)) {
         vd_memory_free(x->memory, x->value[value]);
         x->value[value] = NULL;
     }
@@ -228,11 +240,12 @@ static vd_status take_output(vd_execution *x, uint32_t leaf, void **tensor, vd_e
         *tensor = vd_take_memory(x, value);
         return VD_OK;
     }
-    x->uses[vd_root(x, value)]--;
     *tensor = vd_memory_alloc(x->memory, size);
-    if (*tensor)
-        return vd_memory_copy(x->memory, *tensor, x->value[value], size, err);
-    return vd_fail(err, VD_ERR_LOCAL, "out of memory for the next state");
+    if (!*tensor)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory for the next state");
+    status = vd_memory_copy(x->memory, *tensor, x->value[value], size, err);
+    vd_release(x, value);
+    return status;
 }
 
 static vd_status take_outputs(vd_execution *x, vd_state *next, vd_err *err) {
