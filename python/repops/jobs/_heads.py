@@ -11,7 +11,7 @@ from ._views import View
 
 HEADS = (0, 2, 1, 3)  # the order in which split_heads and join_heads move dimensions
 STACKED = (1, 3, 0, 2, 4)  # and in which queries, keys and values that are stacked are joined
-PARTS_MAX = 8  # of split_heads and join_heads
+HEADS_PARTS = 8  # of split_heads and join_heads
 
 
 class Heads(Pieces):
@@ -75,7 +75,7 @@ class Heads(Pieces):
         axis, start, length, step = node.attributes
         row = node.inputs[0].dims[-1]
         last = axis == len(v.dims) - 1 and step == 1
-        if not last or start % length or row % length or row // length > PARTS_MAX:
+        if not last or start % length or row % length or row // length > HEADS_PARTS:
             return v, 1, 0
         return node.inputs[0], row // length, start // length
 
@@ -83,7 +83,7 @@ class Heads(Pieces):
         """[p, b, h, t, d] becomes [b, t, p, h, d]: parts that are stacked lie side by side."""
         p, b, h, t, d = view.dims
         whole = self.made_by(view.base, "concat_axis")
-        if whole is None or p > PARTS_MAX or len(whole.inputs) != p or not _leads(whole):
+        if whole is None or p > HEADS_PARTS or len(whole.inputs) != p or not _leads(whole):
             return None
         parts = [self.real(View(self.origin(v), (b, h, t, d)), node) for v in whole.inputs]
         new = self.put("join_heads", node, parts, (b, t, p * h * d))
@@ -94,7 +94,7 @@ class Heads(Pieces):
         views = [self.view(v) for v in node.inputs]
         joins = [self.made_by(v.base, "join_heads") for v in views]
         axis = node.attributes[0]
-        alone = len(views) == 1 or product(node.dims[axis + 1 :]) != 1 or len(views) > PARTS_MAX
+        alone = len(views) == 1 or product(node.dims[axis + 1 :]) != 1 or len(views) > HEADS_PARTS
         if alone or not all(j is not None and len(j.inputs) == 1 for j in joins):
             return super().concat(node)
         heads = [j.inputs[0] for j in joins if j is not None]
