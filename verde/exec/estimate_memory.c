@@ -12,6 +12,16 @@ __extension__ typedef __int128 bytes128;
 typedef uint32_t reader;
 enum { NONE, BEFORE_ALL, FIRST_NODE };
 
+/* Iterations first..last of a stored node of a body, but for its repeat's last iteration, are read
+ * so many times from outside, by `by` at the latest. They stand until then, as many as are read,
+ * but not more than there are. */
+typedef struct {
+    bool is_read;
+    uint32_t first, last;
+    uint64_t reads;
+    reader by;
+} span;
+
 typedef struct {
     const vd_program *program;
     const vd_graph *graph;
@@ -23,6 +33,7 @@ typedef struct {
     reader *here;  /* of a body's values: who reads them last in the same iteration */
     reader *slot;  /* of each carried value: who reads it last in an iteration */
     reader *total; /* of each sum's total */
+    span *shifted; /* of a body's values that shifted inputs read: see below */
     bool *carried; /* whether a stored node's value is */
     uint32_t *summed;     /* how many sums a stored node's value goes into */
     bytes128 *freed;      /* after each reader; in bodies: after each reader of each iteration, */
@@ -62,6 +73,13 @@ static void read_sum(estimate *e, const vd_spot *s, reader by) {
         hold_early(e, r, vd_estimate_shape(&e->graph->sum[sum].add.shape), by);
 }
 
+static void read_span(span *s, uint32_t iteration, reader by) {
+    s->first = s->reads == 0 || iteration < s->first ? iteration : s->first;
+    s->last = s->reads == 0 || iteration > s->last ? iteration : s->last;
+    s->reads++;
+    read_by(&s->by, by);
+}
+
 /* A value by its number, from outside of the repeat that makes it. */
 static void read_value(estimate *e, uint32_t value, reader by) {
     if (value < e->states)
@@ -73,6 +91,8 @@ static void read_value(estimate *e, uint32_t value, reader by) {
         read_sum(e, &s, by);
     else if (!s.repeat || s.iteration == s.repeat->count - 1)
         read_by(&e->last[s.stored], by);
+    else if (e->shifted[s.stored].is_read)
+        read_span(&e->shifted[s.stored], s.iteration, by);
     else
         hold_early(e, s.repeat, stored_bytes(e, s.stored), by);
 }
@@ -94,12 +114,29 @@ static void read_edge(estimate *e, const vd_repeat *r, uint32_t edge, reader by)
         read_value(e, number, by);
     else if (from == VD_FROM_CARRIED)
         read_carried(e, r, number, by);
+    else if (from == VD_FROM_SHIFTED)
+        for (uint32_t m = 0; m < r->count; m++)
+            read_value(e, vd_shifted_value(&g->shifted[number], m), by);
     else
         read_by(in_body(r, number) ? &e->here[number] : &e->later[number], by);
 }
 
+static void find_shifted(estimate *e) {
+    const vd_graph *g = e->graph;
+    for (uint32_t i = 0; i < g->shifted_count; i++)
+        for (uint32_t m = 0; m < g->shifted[i].count; m++) {
+            const uint32_t value = vd_shifted_value(&g->shifted[i], m);
+            if (value < e->sources)
+                continue;
+            const vd_spot s = vd_node_spot(g, value - e->sources);
+            if (s.stored != VD_SPOT_SUM)
+                e->shifted[s.stored].is_read = true;
+        }
+}
+
 static void find_readers(estimate *e) {
     const vd_graph *g = e->graph;
+    find_shifted(e);
     for (uint32_t i = 0; i < g->stored_count; i++) {
         const vd_repeat *r = vd_repeat_of(g, i);
         for (int32_t k = 0; k < g->stored[i].input_count; k++)
@@ -129,12 +166,24 @@ static void free_body_value(estimate *e, uint32_t i) {
         e->ended[e->last[i]] += size;
 }
 
+static void free_span(estimate *e, uint32_t i) {
+    const span *s = &e->shifted[i];
+    const uint64_t there = (uint64_t)s->last - s->first + 1;
+    const bytes128 size = stored_bytes(e, i);
+    if (s->reads == 0)
+        return;
+    e->early[vd_repeat_of(e->graph, i) - e->graph->repeat] +=
+        size * (s->reads < there ? s->reads : there);
+    e->ended[s->by] += size * (s->reads < there ? s->reads : there);
+}
+
 /* Values from outside that a body reads stand until its repeat ends. */
 static void find_ends(estimate *e) {
     const vd_graph *g = e->graph;
     for (uint32_t i = 0; i < e->states; i++)
         e->ended[e->leaf[i]] += e->leaf[i] ? vd_estimate_shape(&e->program->leaf[i].shape) : 0;
     for (uint32_t i = 0; i < g->stored_count; i++) {
+        free_span(e, i);
         if (vd_repeat_of(g, i))
             free_body_value(e, i);
         else
@@ -289,6 +338,7 @@ static bool take_memory(estimate *e) {
            (e->here = calloc(nodes, sizeof *e->here)) &&
            (e->slot = calloc((size_t)g->carried_count + 1, sizeof *e->slot)) &&
            (e->total = calloc((size_t)g->sum_count + 1, sizeof *e->total)) &&
+           (e->shifted = calloc(nodes, sizeof *e->shifted)) &&
            (e->carried = calloc(nodes, sizeof *e->carried)) &&
            (e->summed = calloc(nodes, sizeof *e->summed)) &&
            (e->freed = calloc(nodes, sizeof *e->freed)) &&
@@ -304,6 +354,7 @@ static void free_memory(estimate *e) {
     free(e->here);
     free(e->slot);
     free(e->total);
+    free(e->shifted);
     free(e->carried);
     free(e->summed);
     free(e->freed);

@@ -64,8 +64,13 @@ typedef struct {
 #define VD_NO_GROUP UINT32_MAX
 
 /* What a node of a folded graph stands for: a stored node, in the iteration that runs; one value; a
- * carried one. */
-typedef enum { VD_FOLDED_NODE, VD_FOLDED_VALUE, VD_FOLDED_CARRIED } vd_folded_kind;
+ * carried one; a shifted one. */
+typedef enum {
+    VD_FOLDED_NODE,
+    VD_FOLDED_VALUE,
+    VD_FOLDED_CARRIED,
+    VD_FOLDED_SHIFTED
+} vd_folded_kind;
 typedef struct {
     vd_folded_kind kind;
     uint32_t number;

@@ -61,15 +61,22 @@ static uint32_t put(folder *f, const vd_node *like, vd_folded entry, uint32_t in
     return f->graph->sources + g->node_count++;
 }
 
+/* Each edge has a shifted input of its own: those that read the same are one. */
+static bool stands_for_same(const vd_graph *g, const vd_folded *a, const vd_folded *b) {
+    if (a->kind != b->kind || a->number == b->number || a->kind != VD_FOLDED_SHIFTED)
+        return a->kind == b->kind && a->number == b->number;
+    const vd_shifted *s = &g->shifted[a->number], *t = &g->shifted[b->number];
+    return s->first == t->first && s->slope == t->slope && s->count == t->count;
+}
+
 /* A node that stands for `entry`; the same one, if the segment had it lately. */
 static uint32_t stand_for(folder *f, const ro_shape *shape, vd_folded entry) {
     const vd_node like = {.op = RO_OP_NONE, .shape = *shape};
     uint32_t seen = 0;
     for (uint32_t i = f->out->node_count; i-- > f->first_other && seen < RECENT;) {
-        const vd_folded *e = &f->plan->entry[i];
         if (f->out->stored[i].op != RO_OP_NONE)
             continue;
-        if (e->kind == entry.kind && e->number == entry.number)
+        if (stands_for_same(f->graph, &f->plan->entry[i], &entry))
             return f->graph->sources + i;
         seen++;
     }
@@ -91,6 +98,22 @@ static uint32_t fold_value(folder *f, uint32_t value) {
                      (vd_folded){VD_FOLDED_VALUE, value, NULL});
 }
 
+/* Each of its values is read from another iteration or segment. */
+static uint32_t fold_shifted(folder *f, uint32_t number) {
+    const vd_graph *g = f->graph;
+    const vd_shifted *s = &g->shifted[number];
+    for (uint32_t m = 0; m < s->count && f->counts; m++) {
+        const uint32_t value = vd_shifted_value(s, m);
+        if (value < g->sources)
+            continue;
+        const vd_spot spot = vd_node_spot(g, value - g->sources);
+        if (spot.stored != VD_SPOT_SUM)
+            f->extra[spot.stored]++;
+    }
+    return stand_for(f, vd_value_shape(f->program, g, s->first),
+                     (vd_folded){VD_FOLDED_SHIFTED, number, NULL});
+}
+
 static uint32_t fold_edge(folder *f, const vd_repeat *r, uint32_t edge) {
     const vd_graph *g = f->graph;
     const uint32_t number = g->stored_edge[edge];
@@ -98,6 +121,8 @@ static uint32_t fold_edge(folder *f, const vd_repeat *r, uint32_t edge) {
         return fold_value(f, number);
     if (g->stored_from[edge] == VD_FROM_CARRIED)
         return f->carried[r->carried + number];
+    if (g->stored_from[edge] == VD_FROM_SHIFTED)
+        return fold_shifted(f, number);
     if (number >= r->first)
         return g->sources + f->plan->folded_of[number];
     f->extra[number] += f->counts;
@@ -215,6 +240,8 @@ uint32_t vd_plan_value(const vd_plan *plan, const vd_graph *graph, uint32_t valu
         return e->number;
     if (e->kind == VD_FOLDED_NODE)
         return graph->sources + vd_node_number(graph, e->number, iteration);
+    if (e->kind == VD_FOLDED_SHIFTED)
+        return vd_shifted_value(&graph->shifted[e->number], iteration);
     const vd_carried *c = &graph->carried[e->number];
     return iteration == 0 ? c->before
                           : graph->sources + vd_node_number(graph, c->node, iteration - 1);

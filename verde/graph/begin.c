@@ -33,6 +33,8 @@ static void renumber(const numbering *n, const vd_program *p, vd_graph *g, uint3
         g->carried[i].before = renumbered(n, g->carried[i].before);
         g->carried[i].node += first;
     }
+    for (uint32_t i = 0; i < g->shifted_count; i++)
+        g->shifted[i].first = renumbered(n, g->shifted[i].first);
     for (uint32_t i = 0; i < g->sum_count; i++)
         g->sum[i].node += first;
     for (uint32_t i = 0; i < g->repeat_count; i++) {
@@ -69,8 +71,26 @@ static vd_status renumber_data(vd_program *p, uint32_t before, const uint32_t *n
     return VD_OK;
 }
 
+/* What lies between tensors that shifted inputs read stays, too: else their numbers were no longer
+ * a slope apart. */
+static void mark_shifted(const vd_program *p, const vd_graph *g, bool *read) {
+    const uint32_t first = vd_state_sources(p, g), end = first + p->data_count;
+    uint32_t least = end, most = first;
+    for (uint32_t i = 0; i < g->shifted_count; i++) {
+        const vd_shifted *s = &g->shifted[i];
+        const uint32_t ends[] = {s->first, vd_shifted_value(s, s->count - 1)};
+        for (int k = 0; k < 2 && s->first >= first && s->first < end; k++) {
+            least = ends[k] < least ? ends[k] : least;
+            most = ends[k] > most ? ends[k] : most;
+        }
+    }
+    for (; least < end && least <= most; least++)
+        read[least - first] = true;
+}
+
 static void mark_read(const vd_program *p, const vd_graph *g, bool *read) {
     const uint32_t states = vd_state_sources(p, g);
+    mark_shifted(p, g, read);
     for (uint32_t i = 0; i < g->edge_count; i++) {
         const uint32_t value = g->stored_edge[i];
         const bool is_value = !g->stored_from || g->stored_from[i] == VD_FROM_VALUE;

@@ -40,16 +40,46 @@ static bool refuse_kind(int kind, const char *what, vd_err *err) {
     return false;
 }
 
-static bool get_edges(vd_cursor *in, vd_graph *graph, vd_node *n, bool in_body, vd_err *err) {
+/* A larger list with zeros at its end. */
+static bool grow(void *list, uint32_t count, uint32_t more, size_t size, vd_err *err) {
+    void *old;
+    memcpy(&old, list, sizeof old);
+    char *grown = realloc(old, ((size_t)count + more + 1) * size);
+    if (!grown)
+        return vd_no_memory(err);
+    memset(grown + count * size, 0, ((size_t)more + 1) * size);
+    memcpy(list, &grown, sizeof grown);
+    return true;
+}
+
+/* The number of a shifted input, whose value was read. Room doubles with their number. */
+static bool get_shifted(vd_cursor *in, vd_graph *graph, uint32_t count, uint32_t *edge,
+                        vd_err *err) {
+    const uint32_t at = graph->shifted_count;
+    const vd_shifted s = {*edge, count, (int64_t)vd_get_u64(in)};
+    const bool is_full = (at & (at - 1)) == 0;
+    if (in->failed || s.slope == 0 ||
+        (is_full && !grow(&graph->shifted, at, at, sizeof *graph->shifted, err)))
+        return false;
+    graph->shifted[graph->shifted_count++] = s;
+    *edge = at;
+    return true;
+}
+
+/* `count`: iterations of the repeat whose body has the node; 0: it is in none. */
+static bool get_edges(vd_cursor *in, vd_graph *graph, vd_node *n, uint32_t count, vd_err *err) {
     n->first_input = graph->edge_count;
     if (graph->edge_count + (uint32_t)n->input_count > graph->edge_capacity)
         return false;
     for (int32_t i = 0; i < n->input_count && !in->failed; i++) {
-        const int kind = in_body ? vd_get_u8(in) : VD_FROM_VALUE;
-        if (kind > VD_FROM_CARRIED)
+        const int kind = count ? vd_get_u8(in) : VD_FROM_VALUE;
+        if (kind > VD_FROM_SHIFTED)
             return refuse_kind(kind, "an input", err);
-        graph->stored_from[graph->edge_count] = (uint8_t)kind;
-        graph->stored_edge[graph->edge_count++] = vd_get_u32(in);
+        uint32_t *edge = &graph->stored_edge[graph->edge_count];
+        graph->stored_from[graph->edge_count++] = (uint8_t)kind;
+        *edge = vd_get_u32(in);
+        if (kind == VD_FROM_SHIFTED && !get_shifted(in, graph, count, edge, err))
+            return false;
     }
     return !in->failed;
 }
@@ -72,7 +102,7 @@ static bool refuse_operator(const vd_graph *graph, const vd_node *n, vd_err *err
     return false;
 }
 
-static bool get_node(vd_cursor *in, vd_graph *graph, vd_node *n, bool in_body, vd_err *err) {
+static bool get_node(vd_cursor *in, vd_graph *graph, vd_node *n, uint32_t count, vd_err *err) {
     if (!get_name(in, graph, n, err))
         return false;
     n->op = vd_get_u16(in);
@@ -83,30 +113,18 @@ static bool get_node(vd_cursor *in, vd_graph *graph, vd_node *n, bool in_body, v
         return false;
     for (int i = 0; i < vd_attr_count(n->op); i++)
         n->attr[i] = (int64_t)vd_get_u64(in);
-    n->moving = in_body ? vd_get_u8(in) - 1 : -1;
+    n->moving = count ? vd_get_u8(in) - 1 : -1;
     if (n->moving >= 0)
         n->slope = (int64_t)vd_get_u64(in);
     if ((n->moving >= 0) != (n->slope != 0) || n->moving >= vd_attr_count(n->op) ||
-        !get_edges(in, graph, n, in_body, err))
+        !get_edges(in, graph, n, count, err))
         return false;
     n->shape = vd_get_shape(in, err);
     return !in->failed;
 }
 
-/* A larger list with zeros at its end. */
-static bool grow(void *list, uint32_t count, uint32_t more, size_t size, vd_err *err) {
-    void *old;
-    memcpy(&old, list, sizeof old);
-    char *grown = realloc(old, ((size_t)count + more + 1) * size);
-    if (!grown)
-        return vd_no_memory(err);
-    memset(grown + count * size, 0, ((size_t)more + 1) * size);
-    memcpy(list, &grown, sizeof grown);
-    return true;
-}
-
-/* Counts beyond the input are refused before allocation. */
-static bool get_nodes(vd_cursor *in, uint32_t nodes, vd_graph *g, bool in_body, vd_err *err) {
+/* Counts beyond the input are refused before allocation. `count` as of get_edges. */
+static bool get_nodes(vd_cursor *in, uint32_t nodes, vd_graph *g, uint32_t count, vd_err *err) {
     const uint32_t edges = vd_get_u32(in);
     const size_t left = in->size - in->at;
     if (in->failed || nodes == 0 || nodes > left / NODE_BYTES || edges > left / 4 ||
@@ -121,9 +139,9 @@ static bool get_nodes(vd_cursor *in, uint32_t nodes, vd_graph *g, bool in_body, 
     g->node_capacity = g->stored_count + nodes;
     g->edge_capacity = g->edge_count + edges;
     for (; g->stored_count < g->node_capacity; g->stored_count++)
-        if (!get_node(in, g, &g->stored[g->stored_count], in_body, err))
+        if (!get_node(in, g, &g->stored[g->stored_count], count, err))
             return false;
-    g->node_count += in_body ? 0 : nodes;
+    g->node_count += count ? 0 : nodes;
     return g->edge_count == g->edge_capacity;
 }
 
@@ -172,7 +190,7 @@ static bool get_sums(vd_cursor *in, vd_graph *g, vd_repeat *r, vd_err *err) {
 static bool get_repeat(vd_cursor *in, vd_graph *g, vd_err *err) {
     vd_repeat r = {.count = vd_get_u32(in), .first = g->stored_count, .start = g->node_count};
     if (r.count < 2 || vd_exceeds(g->repeat_count + 1, VD_REPEATS_MAX, "repeats", err) ||
-        !get_nodes(in, vd_get_u32(in), g, true, err))
+        !get_nodes(in, vd_get_u32(in), g, r.count, err))
         return false;
     r.size = g->stored_count - r.first;
     if (!get_carried(in, g, &r, err) || !get_sums(in, g, &r, err) ||
@@ -188,13 +206,13 @@ static bool get_segments(vd_cursor *in, vd_graph *g, vd_err *err) {
     const uint32_t first = vd_get_u32(in);
     int last = -1;
     if (first != VD_SEGMENTS)
-        return get_nodes(in, first, g, false, err);
+        return get_nodes(in, first, g, 0, err);
     for (uint32_t left = vd_get_u32(in); left > 0 && !in->failed; left--) {
         const int kind = vd_get_u8(in);
         if (kind > VD_SEGMENT_REPEAT)
             return refuse_kind(kind, "a segment", err);
         const bool ok = kind == VD_SEGMENT_PLAIN ? last != VD_SEGMENT_PLAIN &&
-                                                       get_nodes(in, vd_get_u32(in), g, false, err)
+                                                       get_nodes(in, vd_get_u32(in), g, 0, err)
                                                  : get_repeat(in, g, err);
         if (!ok)
             return false;

@@ -29,6 +29,15 @@ void vd_node_encode(const vd_program *program, const vd_graph *graph, uint32_t n
     vd_put_shape(out, &n->shape);
 }
 
+static void put_body_edge(vd_buf *out, const vd_graph *graph, uint32_t edge) {
+    const uint32_t number = graph->stored_edge[edge];
+    const bool is_shifted = graph->stored_from[edge] == VD_FROM_SHIFTED;
+    vd_put_u8(out, graph->stored_from[edge]);
+    vd_put_u32(out, is_shifted ? graph->shifted[number].first : number);
+    if (is_shifted)
+        vd_put_u64(out, (uint64_t)graph->shifted[number].slope);
+}
+
 /* A node as it is stored. */
 static void put_node(const vd_encoding *e, const vd_graph *graph, const vd_node *n, bool in_body) {
     vd_buf *out = e->out;
@@ -43,8 +52,9 @@ static void put_node(const vd_encoding *e, const vd_graph *graph, const vd_node 
         vd_put_u64(out, (uint64_t)n->slope);
     for (uint32_t i = n->first_input; i < n->first_input + (uint32_t)n->input_count; i++) {
         if (in_body)
-            vd_put_u8(out, graph->stored_from[i]);
-        vd_put_u32(out, graph->stored_edge[i]);
+            put_body_edge(out, graph, i);
+        else
+            vd_put_u32(out, graph->stored_edge[i]);
     }
     vd_put_shape(out, &n->shape);
     vd_encoding_pass(e, false);

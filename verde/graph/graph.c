@@ -9,6 +9,7 @@ static void graph_free(vd_graph *graph) {
     free(graph->stored_from);
     free(graph->repeat);
     free(graph->carried);
+    free(graph->shifted);
     free(graph->sum);
     free(graph->names);
     free(graph->output);

@@ -15,7 +15,8 @@ enum {
     VD_NODES_MAX = 1 << 20,    /* as they are stored: those of a repeat's body once */
     VD_UNROLLED_MAX = 1 << 26, /* that a graph means */
     VD_REPEATS_MAX = 64,
-    VD_SUMS_MAX = 1 << 16, /* of a repeat, and so many carried values */
+    VD_SUMS_MAX = 1 << 16,    /* of a repeat, and so many carried values */
+    VD_SHIFTED_MAX = 1 << 20, /* values that shifted inputs of a graph take, one an iteration */
     VD_LEAVES_MAX = 1 << 18,
     VD_DATA_MAX = 1 << 17,
     VD_EDGES_MAX = 1 << 22,        /* all inputs of all nodes that are listed */
@@ -44,13 +45,19 @@ typedef struct {
 
 /* What an edge of a repeat's body says, PROTOCOL.md section 1.5: a value of before the repeat; the
  * stored node that makes it in the same iteration, of this body or that of an earlier repeat; a
- * carried value. */
-typedef enum { VD_FROM_VALUE, VD_FROM_NODE, VD_FROM_CARRIED } vd_from;
+ * carried value; a shifted one. */
+typedef enum { VD_FROM_VALUE, VD_FROM_NODE, VD_FROM_CARRIED, VD_FROM_SHIFTED } vd_from;
 
 /* Iteration 0 reads `before`, each later one what the one before it made of stored node `node`. */
 typedef struct {
     uint32_t before, node;
 } vd_carried;
+
+/* Of `count` iterations, iteration m reads value `first` + m * slope, of before the repeat. */
+typedef struct {
+    uint32_t first, count;
+    int64_t slope;
+} vd_shifted;
 
 /* The sum over all iterations of what stored node `node` makes. */
 typedef struct {
@@ -83,6 +90,8 @@ typedef struct {
     uint32_t repeat_count;
     vd_carried *carried;
     uint32_t carried_count;
+    vd_shifted *shifted; /* one for each edge of this kind, whose number it is */
+    uint32_t shifted_count;
     vd_sum *sum;
     uint32_t sum_count;
     char *names; /* of stored nodes and sums, each with its NUL */
@@ -166,6 +175,8 @@ const vd_repeat *vd_repeat_of(const vd_graph *graph, uint32_t stored);
 uint64_t vd_inputs_meant(const vd_graph *graph);
 uint64_t vd_repeat_nodes(const vd_repeat *repeat);
 uint32_t vd_repeat_sum_value(const vd_graph *graph, const vd_repeat *repeat, uint32_t sum);
+/* What a shifted input reads in an iteration. */
+uint32_t vd_shifted_value(const vd_shifted *shifted, uint32_t iteration);
 /* The value of a stored edge of the body of `repeat` (NULL: of a node in none). */
 uint32_t vd_edge_value(const vd_graph *graph, const vd_repeat *repeat, uint32_t edge,
                        uint32_t iteration);

@@ -121,6 +121,10 @@ uint32_t vd_repeat_sum_value(const vd_graph *graph, const vd_repeat *r, uint32_t
 
 /* ---- inputs ---- */
 
+uint32_t vd_shifted_value(const vd_shifted *s, uint32_t iteration) {
+    return (uint32_t)((int64_t)s->first + s->slope * (int64_t)iteration);
+}
+
 uint32_t vd_edge_value(const vd_graph *graph, const vd_repeat *r, uint32_t edge,
                        uint32_t iteration) {
     const uint32_t number = graph->stored_edge[edge];
@@ -128,6 +132,8 @@ uint32_t vd_edge_value(const vd_graph *graph, const vd_repeat *r, uint32_t edge,
         return number;
     if (graph->stored_from[edge] == VD_FROM_NODE)
         return graph->sources + vd_node_number(graph, number, iteration);
+    if (graph->stored_from[edge] == VD_FROM_SHIFTED)
+        return vd_shifted_value(&graph->shifted[number], iteration);
     const vd_carried *c = &graph->carried[r->carried + number];
     return iteration == 0 ? c->before : graph->sources + body_number(r, c->node, iteration - 1);
 }

@@ -48,6 +48,7 @@ vd_status vd_graph_unroll(vd_graph *graph, vd_err *err) {
     free(graph->stored_from);
     free(graph->repeat);
     free(graph->carried);
+    free(graph->shifted);
     free(graph->sum);
     free(graph->names);
     *graph = out;

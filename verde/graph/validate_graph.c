@@ -42,6 +42,30 @@ static vd_status refuse(const checker *c, uint32_t stored, const char *why) {
                    vd_graph_name(c->program, c->graph), stored, why);
 }
 
+/* What there is of values: a shifted input has one kind of them. */
+static int kind_of(const checker *c, uint32_t value) {
+    uint32_t index;
+    if (value >= vd_source_count(c->program, c->graph))
+        return 0;
+    return (int)vd_source_of(c->program, c->graph, value, &index);
+}
+
+/* Whether all that a shifted input reads is before the repeat, of one kind and one shape. Slopes
+ * are not 0, so none of them is the step's number. */
+static bool is_shifted_earlier(const checker *c, const vd_shifted *s, uint32_t values) {
+    int64_t last;
+    if (s->first >= values || s->slope == 0 ||
+        __builtin_mul_overflow(s->slope, (int64_t)s->count - 1, &last) ||
+        __builtin_add_overflow(last, (int64_t)s->first, &last) || last < 0 || last >= values ||
+        kind_of(c, s->first) != kind_of(c, (uint32_t)last))
+        return false;
+    const ro_shape *shape = vd_value_shape(c->program, c->graph, s->first);
+    for (uint32_t m = 1; m < s->count; m++)
+        if (!ro_shape_equal(shape, vd_value_shape(c->program, c->graph, vd_shifted_value(s, m))))
+            return false;
+    return true;
+}
+
 /* Whether edge `edge` of stored node `stored` is one of an earlier value. */
 static bool is_earlier(const checker *c, const vd_repeat *r, uint32_t stored, uint32_t edge) {
     const vd_graph *g = c->graph;
@@ -51,10 +75,24 @@ static bool is_earlier(const checker *c, const vd_repeat *r, uint32_t stored, ui
     const int from = r ? g->stored_from[edge] : VD_FROM_VALUE;
     if (from == VD_FROM_VALUE)
         return number < values;
+    if (from == VD_FROM_SHIFTED)
+        return number < g->shifted_count && g->shifted[number].count == r->count &&
+               is_shifted_earlier(c, &g->shifted[number], values);
     if (from == VD_FROM_CARRIED)
         return number < r->carried_count;
     const vd_repeat *other = vd_repeat_of(g, number);
     return from == VD_FROM_NODE && number < stored && other && other->count == r->count;
+}
+
+static vd_status refuse_input(const checker *c, const vd_repeat *r, uint32_t stored, int32_t i) {
+    const vd_node *n = &c->graph->stored[stored];
+    const uint32_t edge = n->first_input + (uint32_t)i;
+    const bool is_shifted = r && c->graph->stored_from[edge] == VD_FROM_SHIFTED;
+    return vd_fail(c->err, VD_ERR_PEER, "%s graph, node %u (%s): input %d is not %s",
+                   vd_graph_name(c->program, c->graph), stored, vd_stored_name(c->graph, n), i,
+                   is_shifted ? "in each iteration a value from before the repeat, of one kind and "
+                                "one shape"
+                              : "an earlier value");
 }
 
 /* What makes a node's other fields safe to follow. */
@@ -74,9 +112,7 @@ static vd_status check_stored(const checker *c, const vd_repeat *r, uint32_t sto
     }
     for (int32_t i = 0; i < n->input_count; i++)
         if (!is_earlier(c, r, stored, n->first_input + (uint32_t)i))
-            return vd_fail(
-                c->err, VD_ERR_PEER, "%s graph, node %u (%s): input %d is not an earlier value",
-                vd_graph_name(c->program, c->graph), stored, vd_stored_name(c->graph, n), i);
+            return refuse_input(c, r, stored, i);
     return VD_OK;
 }
 
@@ -85,7 +121,8 @@ static bool may_move(const vd_node *n) {
     const ro_op_info *info = ro_op_describe(n->op);
     return n->moving >= 0 && n->moving < info->attr_count &&
            (strcmp(info->attr[n->moving].name, "first") == 0 ||
-            strcmp(info->attr[n->moving].name, "stream") == 0);
+            strcmp(info->attr[n->moving].name, "stream") == 0 ||
+            strcmp(info->attr[n->moving].name, "start") == 0);
 }
 
 static vd_status check_slope(const checker *c, const vd_repeat *r, uint32_t stored) {
@@ -195,6 +232,14 @@ static vd_status check_loss(const vd_program *program, const vd_graph *graph, vd
                    vd_graph_name(program, graph));
 }
 
+/* Each is looked at. */
+static uint64_t shifted_values(const vd_graph *graph) {
+    uint64_t values = 0;
+    for (uint32_t i = 0; i < graph->shifted_count; i++)
+        values += graph->shifted[i].count;
+    return values;
+}
+
 vd_status vd_check_graph(const vd_program *program, const vd_graph *graph, ro_shape *shapes,
                          vd_err *err) {
     const checker c = {program, graph, shapes, err};
@@ -208,6 +253,9 @@ vd_status vd_check_graph(const vd_program *program, const vd_graph *graph, ro_sh
     if (vd_inputs_meant(graph) > VD_INPUTS_MEANT_MAX)
         return vd_fail_limit(err, vd_graph_name(program, graph), vd_inputs_meant(graph),
                              "inputs of nodes", VD_INPUTS_MEANT_MAX);
+    if (shifted_values(graph) > VD_SHIFTED_MAX)
+        return vd_fail_limit(err, vd_graph_name(program, graph), shifted_values(graph),
+                             "values of shifted inputs", VD_SHIFTED_MAX);
     for (uint32_t i = 0; status == VD_OK && i < graph->repeat_count; i++) {
         const vd_repeat *r = &graph->repeat[i];
         status = check_plain(&c, at, r->first);

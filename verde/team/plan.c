@@ -96,6 +96,11 @@ uint32_t vd_team_message_to(const vd_team_plan *plan, uint32_t value, uint32_t t
 
 static vd_status check_ranks(const vd_program *program, uint32_t ranks, vd_err *err) {
     const vd_graph *g = &program->step;
+    if (ranks > 1 && g->shifted_count > 0)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "a team of %u processes: expected 1, as iterations of a repeat read what "
+                       "others of an earlier one made",
+                       ranks);
     const uint32_t micro = g->repeat_count ? g->repeat[g->repeat_count - 1].count : 1;
     const uint32_t most = micro < VD_TEAM_RANKS_MAX ? micro : VD_TEAM_RANKS_MAX;
     if (ranks >= 1 && ranks <= most)
