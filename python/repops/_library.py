@@ -10,6 +10,7 @@ from typing import Any
 I32, I64, F32, PTR = ctypes.c_int32, ctypes.c_int64, ctypes.c_float, ctypes.c_void_p
 U32, U64 = ctypes.c_uint32, ctypes.c_uint64
 MAX_DIMS = 8
+MAX_INPUTS = 1024
 MAX_ATTRS = 16
 MAX_OPERATORS = 1024  # numbers at which ro_op_describe is asked
 SONAME = "librepops.so.1"

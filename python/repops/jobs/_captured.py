@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from .._library import Error
-from . import _hidden, _schedule
+from . import _hidden, _loops, _schedule
 from ._assemble import lower
 from ._bits import Contents, digest, same_bits
 from ._capture import NOWHERE, Recorded, Steps, give_back_memory, told
@@ -220,6 +220,7 @@ class Captured:
             fold(program.step)
         except Unlike as why:
             warnings.warn(f"{UNLIKE} ({why})", stacklevel=5)  # the line that calls capture
+        _loops.fold(program.step)
 
     # ---- checking ----
 

@@ -80,8 +80,9 @@ class Node(NamedTuple):
 
 
 # Where a node of a repeat's body reads: a value of before it; a node of the same iteration, of its
-# own or an earlier repeat's body; what an iteration leaves to the next one (PROTOCOL.md 1.5).
-OUTSIDE, LISTED, CARRIED = 0, 1, 2
+# own or an earlier repeat's body; what an iteration leaves to the next one; a value of before it
+# whose number grows with the iterations (PROTOCOL.md 1.5).
+OUTSIDE, LISTED, CARRIED, SHIFTED = 0, 1, 2, 3
 ITERATION, LAST = "\x01", "\x02"  # stand in names for numbers of iterations
 REPEATS = 0xFFFFFFFF
 
@@ -91,9 +92,10 @@ class Repeat:
     """A loop's nodes: count times `size` of them from `start` on, and additions in between.
 
     Of each node of the body: slopes has the attribute that grows, and by how much; inputs where it
-    reads: a value, (repeat or -1 for this one, node of its body), or (carried value, 0). carried:
-    what the first iteration reads, and the node of the body that makes it for the next. sums: nodes
-    of the body that are added up, and names."""
+    reads: a value, (repeat or -1 for this one, node of its body), (carried value, 0), or (value of
+    the first iteration, slope). carried: what the first iteration reads, and the node of the body
+    that makes it for the next. sums: nodes of the body that are added up, and names. names: of the
+    nodes, with ITERATION in them; none: the first iteration's, behind its number."""
 
     count: int
     start: int
@@ -102,6 +104,7 @@ class Repeat:
     inputs: list[list[tuple[int, Any]]] = field(default_factory=list)
     carried: list[tuple[Value, int]] = field(default_factory=list)
     sums: list[tuple[int, str]] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
 
     @property
     def meant(self) -> int:
@@ -289,10 +292,14 @@ class Graph:
 
     # ---- bytes ----
 
-    def _number(self, v: Value) -> int:
+    def sources(self) -> int:
+        """How many values there are before the first node's."""
         leaves = len(self.program.leaves) if self.has_leaves else 0
-        data = len(self.program.data)
-        first = {"leaf": 0, "data": leaves, "step": leaves + data, "node": leaves + data + 1}
+        return leaves + len(self.program.data) + 1
+
+    def number(self, v: Value) -> int:
+        nodes, data = self.sources(), len(self.program.data)
+        first = {"leaf": 0, "data": nodes - 1 - data, "step": nodes - 1, "node": nodes}
         return first[v.kind] + v.number
 
     def encode(self) -> bytes:
@@ -302,15 +309,15 @@ class Graph:
             out += struct.pack("<II", REPEATS, len(segments)) + b"".join(segments)
         else:
             out += self._nodes(self.nodes)
-        out += struct.pack(f"<{len(self.output)}I", *map(self._number, self.output))
-        loss = NO_LOSS if self.loss is None else self._number(self.loss)
+        out += struct.pack(f"<{len(self.output)}I", *map(self.number, self.output))
+        loss = NO_LOSS if self.loss is None else self.number(self.loss)
         return bytes(out + struct.pack("<I", loss))
 
     def _nodes(self, nodes: Sequence[Node]) -> bytes:
         out = bytearray(_list_head(nodes))
         for n in nodes:
             out += _node_head(n, n.name)
-            out += struct.pack(f"<{len(n.inputs)}I", *map(self._number, n.inputs))
+            out += struct.pack(f"<{len(n.inputs)}I", *map(self.number, n.inputs))
             out += _shape_bytes(n.dtype, n.dims)
         return bytes(out)
 
@@ -331,26 +338,28 @@ class Graph:
         body = self.nodes[r.start : r.start + r.size]
         digits = len(str(r.count - 1))
         out = bytearray(struct.pack("<BI", 1, r.count) + _list_head(body))
-        for n, slope, read in zip(body, r.slopes, r.inputs):
-            own = n.name[-(NAME_MAX - digits - 2) :]
-            out += _node_head(n, f"m{ITERATION}.{own}")
+        names = r.names or [f"m{ITERATION}.{n.name[-(NAME_MAX - digits - 2) :]}" for n in body]
+        for n, name, slope, read in zip(body, names, r.slopes, r.inputs):
+            out += _node_head(n, name, ITERATION)
             out += b"\0" if slope is None else struct.pack("<Bq", 1 + slope[0], slope[1])
             for kind, x in read:
                 number = x[0] if kind == CARRIED else 0
-                if kind == OUTSIDE:
-                    number = self._number(x)
+                if kind in (OUTSIDE, SHIFTED):
+                    number = self.number(x if kind == OUTSIDE else x[0])
                 elif kind == LISTED:
                     number = begins[x[0]] + x[1]
                 out += struct.pack("<BI", kind, number)
+                if kind == SHIFTED:
+                    out += struct.pack("<q", x[1])
             out += _shape_bytes(n.dtype, n.dims)
         out += struct.pack("<I", len(r.carried))
         for before, k in r.carried:
-            out += struct.pack("<II", self._number(before), begins[-1] + k)
+            out += struct.pack("<II", self.number(before), begins[-1] + k)
         out += struct.pack("<I", len(r.sums))
         for k, name in r.sums:
             own = name[-(NAME_MAX - 2 * digits - 7) :]
             out += struct.pack("<I", begins[-1] + k)
-            out += _string(f"sum.m{ITERATION}-{LAST}.{own}")
+            out += _string(f"sum.m{ITERATION}-{LAST}.{own}", ITERATION + LAST)
         return bytes(out)
 
 
@@ -358,14 +367,15 @@ def _list_head(nodes: Sequence[Node]) -> bytes:
     return struct.pack("<II", len(nodes), sum(len(n.inputs) for n in nodes))
 
 
-def _node_head(n: Node, name: str) -> bytes:
-    out = _string(name) + struct.pack("<HH", n.operator.number, len(n.inputs))
+def _node_head(n: Node, name: str, marks: str = "") -> bytes:
+    out = _string(name, marks) + struct.pack("<HH", n.operator.number, len(n.inputs))
     return out + struct.pack(f"<{len(n.attributes)}q", *n.attributes)
 
 
-def _string(text: str) -> bytes:
-    """A name, of which a program takes printable characters of ASCII."""
-    data = bytes(c if 0x20 <= c <= 0x7E else ord("?") for c in text.encode("ascii", "replace"))
+def _string(text: str, marks: str = "") -> bytes:
+    """A name, of which a program takes printable characters of ASCII, and marks of iterations."""
+    kept = {*range(0x20, 0x7F), *map(ord, marks)}
+    data = bytes(c if c in kept else ord("?") for c in text.encode("ascii", "replace"))
     return struct.pack("<H", len(data)) + data
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from .._library import MAX_DIMS
+from .._library import MAX_DIMS, MAX_INPUTS
 from ._graph import F32, I32, Bits, Graph, Program, Value
 from ._pairs import is_complex, pairs
+from ._slabs import Held, Pieces, Slab, slab_of
 from ._record import Place, Recorder
 
 Tensor = torch.Tensor
@@ -84,7 +85,7 @@ class Memory:
     def __init__(self, recorder: Recorder, program: Program) -> None:
         self.recorder, self.program = recorder, program
         self.graph: Graph = program.step
-        self.held: dict[int, Value] = {}
+        self.held = Held(self._join)
         # Of storages that are read in equal parts: each one, made when it is read.
         self.parts: dict[int, list[Callable[[], Value]]] = {}
         self._inputs: dict[Any, Value] = {}
@@ -303,6 +304,11 @@ class Memory:
             raise Missing("memory that nothing of the step has written")
         if not self.recorder.is_reading(p):
             raise Missing(BYTES)
+        torn = self.held.torn.get(p.storage)
+        piece = torn.place(p) if torn is not None else None
+        if piece is not None:
+            value, offset, stride = piece
+            return self.signed(p, self.strided(value, offset, p.size, stride))
         v, start = self._part(p)
         return self.signed(p, self.strided(v, p.offset - start, p.size, p.stride))
 
@@ -337,8 +343,31 @@ class Memory:
         if p.numel == whole:
             self.held[p.storage] = v
             return
+        slab = slab_of(p.offset, runs, whole)
+        if slab is not None:
+            self._put_slab(p, v, slab, before)
+            return
         old = self.reshape(self._old(p, before, whole), (whole,))
         self.held[p.storage] = self._put(old, v, p.offset, runs)
+
+    def _put_slab(
+        self, p: Place, v: Value, slab: Slab, before: dict[int, Tensor | None]
+    ) -> None:
+        rows = (slab.outer,) if slab.outer > 1 else ()
+        torn = self.held.torn.get(p.storage)
+        if torn is None or torn.period != slab.period:
+            old = self._old(p, before, slab.outer * slab.period)
+            whole = Pieces(slab.outer, slab.period, self.reshape(old, (*rows, slab.period)))
+            torn = self.held.tear(p.storage, whole)
+        torn.put(slab, self.reshape(v, (*rows, slab.end - slab.begin)))
+
+    def _join(self, torn: Pieces) -> Value:
+        axis = int(torn.outer > 1)
+        parts = [self.slice(p.value, axis, p.at, p.end - p.begin) for p in torn.pieces]
+        while len(parts) > 1:
+            some = range(0, len(parts), MAX_INPUTS)
+            parts = [self.concat(axis, parts[i : i + MAX_INPUTS]) for i in some]
+        return self.reshape(parts[0], (torn.outer * torn.period,))
 
     def _old(self, p: Place, before: dict[int, Tensor | None], whole: int) -> Value:
         if p.storage in self.parts and p.storage not in self.held:
