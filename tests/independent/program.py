@@ -69,11 +69,18 @@ class Reader:
         if digits is not None and (moving := self.number("B")):
             need(moving <= len(operator.attributes), f"node {name} has no such attribute")
             moving = operator.attributes[moving - 1][0]
-            need(moving in ("first", "stream"), f"node {name}: {moving} may not change")
+            need(moving in ("first", "start", "stream"), f"node {name}: {moving} may not change")
             slopes = {moving: self.number("q")}
             need(slopes[moving] != 0, f"node {name} has a slope of 0")
-        inputs = [(0, self.number("I")) if digits is None else self.numbers("BI") for _ in range(count)]
+        inputs = [(0, self.number("I"), 0) if digits is None else self.body_input(name) for _ in range(count)]
         return Listed(name, operator, attributes, slopes, inputs, self.shape())
+
+    def body_input(self, name):
+        kind, number = self.numbers("BI")
+        need_known(kind <= 3, f"node {name} has an input of kind {kind}, which is not known")
+        slope = self.number("q") if kind == 3 else 0
+        need(slope != 0 or kind != 3, f"node {name} has an input with a slope of 0")
+        return kind, number, slope
 
     def nodes(self, count, digits=None):
         edges = self.number("I")
@@ -85,7 +92,7 @@ class Reader:
 
 
 class Listed:
-    """A node as the bytes have it; its inputs are pairs of kind and number."""
+    """A node as the bytes have it; its inputs are kind, number and slope."""
 
     def __init__(self, name, operator, attributes, slopes, inputs, shape):
         self.name, self.operator, self.attributes, self.slopes = name, operator, attributes, slopes
@@ -123,6 +130,8 @@ class Repeat:
         need_known(len(graph.nodes) + nodes <= 2**26, "a graph means too many nodes")
         graph.inputs += self.count * sum(len(n.inputs) for n in self.body) + 2 * (self.count - 1) * len(self.sums)
         need_known(graph.inputs <= 2**28, "nodes have too many inputs")
+        graph.shifted += self.count * sum(kind == 3 for n in self.body for kind, _, _ in n.inputs)
+        need_known(graph.shifted <= 2**20, "inputs of kind 3 read too many values")
         self.made = {}  # (listed node, m): its value
         self.totals = {(self.own(node) and i, m, m): (node, m) for i, (node, _) in enumerate(self.sums)
                         for m in range(self.count)}
@@ -139,7 +148,18 @@ class Repeat:
         need(self.begin <= listed < self.begin + len(self.body), "a node is not in the repeat's body")
         return self.body[listed - self.begin]
 
-    def value_of(self, kind, number, listed, m):
+    def check_shifted(self, number, slope):
+        """What an input of kind 3 reads in all iterations."""
+        values = [number + m * slope for m in range(self.count)]
+        need(all(0 <= v < self.values for v in values), "an input with a slope is no value from before the repeat")
+        need(len({self.graph.shapes[v] for v in values}) == 1, "an input with a slope has several shapes")
+        need(len({self.graph.kind_of(v) for v in values}) == 1, "an input with a slope is of several kinds")
+
+    def value_of(self, kind, number, slope, listed, m):
+        if kind == 3:
+            if m == 0:
+                self.check_shifted(number, slope)
+            return number + m * slope
         if kind == 0:
             need(number < self.values, "an input is no value from before the repeat")
             return number
@@ -147,14 +167,13 @@ class Repeat:
             need(number < listed and self.graph.bodies[number] is not None and
                  self.graph.bodies[number].count == self.count, "an input is no earlier node of an iteration")
             return self.graph.bodies[number].made[number, m]
-        need_known(kind == 2, f"an input of kind {kind} is not known")
         need(number < len(self.carried), "an input is nothing that is carried")
         before, after = self.carried[number]
         return before if m == 0 else self.made[after, m - 1]
 
     def put_iteration(self, m):
         for listed, node in enumerate(self.body, self.begin):
-            inputs = [self.value_of(kind, number, listed, m) for kind, number in node.inputs]
+            inputs = [self.value_of(*read, listed, m) for read in node.inputs]
             self.made[listed, m] = self.graph.put(*node.in_iteration(m), node.operator, inputs, node.shape)
         ones = bin(m)[2:]
         for j in range(1, 1 + (ones.count("1") if m == self.count - 1 else len(ones) - len(ones.rstrip("1")))):
@@ -176,9 +195,9 @@ class Repeat:
 class Graph:
     """Its sources, its nodes, the values that are the leaves of the next state."""
 
-    def __init__(self, reader, sources, leaves):
+    def __init__(self, reader, sources, leaves, states):
         shapes = self.shapes = list(sources)
-        self.sources, self.nodes, self.inputs = len(sources), [], 0
+        self.sources, self.states, self.nodes, self.inputs, self.shifted = len(sources), states, [], 0, 0
         self.bodies = []  # of each listed node: its repeat, or None
         count = reader.number("I")
         if count != SEGMENTS:
@@ -193,6 +212,10 @@ class Graph:
             need(shapes[value] == shape, f"state leaf {name} has another shape")
         loss = reader.number("I")
         need(loss == NO_LOSS or (loss < len(shapes) and shapes[loss] == (1, (1,))), "the loss is no number")
+
+    def kind_of(self, value):
+        """0 of a leaf of the state, 1 of data, 2 of the step's number, 3 of a node."""
+        return sum(value >= first for first in (self.states, self.sources - 1, self.sources))
 
     def put(self, name, attributes, operator, inputs, shape):
         """One more node; its value."""
@@ -211,7 +234,7 @@ class Graph:
         for node in reader.nodes(count):
             self.inputs += len(node.inputs)
             self.bodies.append(None)
-            self.put(node.name, node.attributes, node.operator, [number for _, number in node.inputs], node.shape)
+            self.put(node.name, node.attributes, node.operator, [number for _, number, _ in node.inputs], node.shape)
 
     def put_segments(self, reader):
         last, repeats = None, 0
@@ -256,8 +279,8 @@ class Program:
         self.leaves = [(reader.string(), reader.shape()) for _ in range(count)]
         need(len({name for name, _ in self.leaves}) == count, "two state leaves have one name")
         shapes = [shape for _, shape, _ in self.data] + [NUMBER]
-        self.init = Graph(reader, shapes, self.leaves)
-        self.step = Graph(reader, [shape for _, shape in self.leaves] + shapes, self.leaves)
+        self.init = Graph(reader, shapes, self.leaves, 0)
+        self.step = Graph(reader, [shape for _, shape in self.leaves] + shapes, self.leaves, count)
         self.structure = tagged("verde/structure/1", *without(data, reader.names))
         self.ranges = {}  # of a data tensor: its least and its greatest element
         self.read_parts(reader)

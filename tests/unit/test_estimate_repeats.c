@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "tests/support/shifted.h"
 #include "tests/unit/small_models.h"
 #include "verde/exec/estimate.h"
 
@@ -85,17 +86,33 @@ static vd_program empty_program(void) {
                         .repeat = room(sizeof(vd_repeat)),
                         .carried = room(sizeof(vd_carried)),
                         .sum = room(sizeof(vd_sum)),
+                        .shifted = room(sizeof(vd_shifted)),
                         .output = room(sizeof(uint32_t)),
                         .sources = LEAVES + 1};
     return p;
 }
 
-/* An input of a node, in a body of any of the three kinds (PROTOCOL.md 1.5). */
+/* A shifted input of any values before the repeat; false: they would not all be there. Shapes and
+ * kinds of values do not matter to the estimate. */
+static bool draw_shifted(vd_graph *g, const vd_repeat *r, uint32_t edge) {
+    const int64_t first = draw(g->sources + r->start), slope = (int64_t)draw(13) - 6;
+    const int64_t last = first + slope * ((int64_t)r->count - 1);
+    if (slope == 0 || last < 0 || last >= g->sources + r->start)
+        return false;
+    g->stored_from[edge] = VD_FROM_SHIFTED;
+    g->stored_edge[edge] = g->shifted_count;
+    g->shifted[g->shifted_count++] = (vd_shifted){(uint32_t)first, r->count, slope};
+    return true;
+}
+
+/* An input of a node, in a body of any of the four kinds (PROTOCOL.md 1.5). */
 static void draw_input(vd_graph *g, const vd_repeat *r) {
     const uint32_t edge = g->edge_count++, node = g->stored_count, earlier = draw(node + 1);
     const vd_repeat *other = vd_repeat_of(g, earlier);
     g->stored_edge[edge] = draw(g->sources + g->node_count);
     g->stored_from[edge] = VD_FROM_VALUE;
+    if (r && draw(4) == 0 && draw_shifted(g, r, edge))
+        return;
     if (r && r->carried_count && draw(3) == 0) {
         g->stored_from[edge] = VD_FROM_CARRIED;
         g->stored_edge[edge] = draw(r->carried_count);
@@ -176,6 +193,19 @@ Test(estimate_repeats, no_graph_takes_more_than_is_reckoned_nor_half_of_it) {
         vd_program_free(&p);
     }
     cr_expect(valid > 5000, "%d of the graphs are valid", valid);
+}
+
+Test(estimate_repeats, shifted_inputs_take_what_their_unrolled_nodes_take) {
+    for (uint32_t times = 2; times <= 40; times++) {
+        vd_program p;
+        test_shifted_program(&p, 1, times, times % 2);
+        const taken stored = taken_by(&p), each = unrolled(&p);
+        cr_expect(stored.memory >= each.memory && stored.memory < each.memory + each.memory / 2,
+                  "%u times: %llu, its nodes %llu", times, (unsigned long long)stored.memory,
+                  (unsigned long long)each.memory);
+        cr_expect(stored.terms == each.terms);
+        vd_program_free(&p);
+    }
 }
 
 /* A sanitizer maps more for itself. */

@@ -7,31 +7,8 @@
 #include "models/models.h"
 #include "tests/support/dispute.h"
 #include "tests/unit/small_models.h"
+#include "tests/unit/unrolled.h"
 #include "verde/graph/build.h"
-
-static vd_buf bytes_of(const vd_program *program) {
-    vd_buf out = {0};
-    vd_program_encode(program, &out);
-    cr_assert(vd_buf_ok(&out));
-    return out;
-}
-
-static vd_program decoded(const vd_buf *bytes) {
-    vd_program program;
-    vd_err err = {0};
-    cr_assert(vd_program_decode(bytes->data, bytes->size, &program, &err) == VD_OK, "%s", err.text);
-    return program;
-}
-
-static vd_program unrolled(const vd_program *p) {
-    vd_buf bytes = bytes_of(p);
-    vd_program out = decoded(&bytes);
-    vd_err err = {0};
-    cr_assert(vd_graph_unroll(&out.step, &err) == VD_OK, "%s", err.text);
-    cr_assert(out.step.repeat_count == 0 && out.step.stored_count == p->step.node_count);
-    vd_buf_free(&bytes);
-    return out;
-}
 
 /* ---- the order of what is meant ---- */
 
@@ -89,20 +66,6 @@ Test(repeat, micro_batches_and_their_sums_come_in_the_order_of_the_tree) {
     }
 }
 
-static void expect_same_nodes(const vd_program *p, const vd_program *q, int kind) {
-    cr_assert(p->step.node_count == q->step.node_count);
-    for (uint32_t i = 0; i < p->step.node_count; i++) {
-        vd_buf a = {0}, b = {0};
-        vd_node_encode(p, &p->step, i, &a);
-        vd_node_encode(q, &q->step, i, &b);
-        cr_assert(a.size == b.size && memcmp(a.data, b.data, a.size) == 0, "kind %d, node %u", kind,
-                  i);
-        vd_buf_free(&a);
-        vd_buf_free(&b);
-    }
-    cr_assert(vd_program_validate(q, NULL) == VD_OK, "what it means is a program");
-}
-
 Test(repeat, a_program_means_its_unrolled_nodes) {
     static const int64_t micro[] = {2, 3, 4, 5, 7, 8, 12};
     for (int k = 0; k < KINDS; k++)
@@ -135,22 +98,6 @@ Test(repeat, more_micro_batches_take_no_more_bytes) {
 
 /* ---- running ---- */
 
-static vd_state state_after(const vd_program *p, ro_ctx *ro, const void *data, bool unfused) {
-    const vd_exec exec = {.program = p, .ro = ro, .data = &data, .unfused = unfused};
-    vd_state state;
-    vd_err err = {0};
-    cr_assert(vd_exec_init(&exec, NULL, &state, &err) == VD_OK, "%s", err.text);
-    for (int64_t i = 0; i < p->steps; i++)
-        cr_assert(vd_exec_step(&exec, NULL, &state, NULL, &err) == VD_OK, "%s", err.text);
-    return state;
-}
-
-static void expect_same_state(const vd_program *p, const vd_state *a, const vd_state *b, int kind) {
-    for (uint32_t i = 0; i < p->leaf_count; i++)
-        cr_assert(memcmp(a->tensor[i], b->tensor[i], vd_shape_bytes(&p->leaf[i].shape)) == 0,
-                  "kind %d: %s", kind, p->leaf[i].name);
-}
-
 Test(repeat, fused_or_not_a_run_has_the_state_of_its_unrolled_nodes) {
     uint8_t data[1000];
     ro_ctx *ro;
@@ -175,24 +122,6 @@ Test(repeat, fused_or_not_a_run_has_the_state_of_its_unrolled_nodes) {
 }
 
 /* ---- bytes that are no program ---- */
-
-static bool changed_is_program(vd_buf *bytes, size_t at, uint8_t change) {
-    vd_program program;
-    vd_err err;
-    bytes->data[at] ^= change;
-    const vd_status status = vd_program_decode(bytes->data, bytes->size, &program, &err);
-    cr_assert(status == VD_OK || status == VD_ERR_PEER || status == VD_ERR_VERSION, "byte %zu: %s",
-              at, err.text);
-    if (status == VD_OK) {
-        vd_buf again = bytes_of(&program);
-        cr_assert(again.size == bytes->size && memcmp(again.data, bytes->data, again.size) == 0,
-                  "byte %zu ^ %02x decodes, to another encoding", at, change);
-        vd_buf_free(&again);
-        vd_program_free(&program);
-    }
-    bytes->data[at] ^= change;
-    return status == VD_OK;
-}
 
 Test(repeat, a_changed_byte_is_refused_or_another_program) {
     static const uint8_t changes[] = {0x01, 0x02, 0x10, 0x80, 0xff};
@@ -250,7 +179,7 @@ static void value_of_its_own(vd_graph *g) {
     g->stored_edge[edge_from(g, VD_FROM_VALUE)] = g->sources + g->repeat->start;
 }
 static void no_kind(vd_graph *g) {
-    g->stored_from[edge_from(g, VD_FROM_VALUE)] = 3;
+    g->stored_from[edge_from(g, VD_FROM_VALUE)] = VD_FROM_SHIFTED + 1;
 }
 static void nothing_carried(vd_graph *g) {
     g->stored_from[edge_from(g, VD_FROM_VALUE)] = VD_FROM_CARRIED;
