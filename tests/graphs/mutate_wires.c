@@ -69,6 +69,20 @@ static bool rewire(site *s) {
     return true;
 }
 
+/* What a repeat reads with a slope, from elsewhere on or in reverse. */
+static bool reshift(site *s) {
+    if (s->graph->shifted_count == 0)
+        return false;
+    vd_shifted *x = &s->graph->shifted[dice_below(s->d, s->graph->shifted_count)];
+    if (dice_one_in(s->d, 2)) {
+        x->first = vd_shifted_value(x, x->count - 1);
+        x->slope = -x->slope;
+    } else {
+        x->first += (uint32_t)(dice_one_in(s->d, 2) ? x->slope : 1);
+    }
+    return true;
+}
+
 /* An input with the shape of input `first`, from the next one on; `first` itself if there is none.
  */
 static uint32_t input_alike(site *s, uint32_t node, uint32_t first) {
@@ -248,5 +262,6 @@ const mutation wire_mutations[] = {
     {"a stretch twice", duplicate_range, 2}, {"a node elsewhere", move, 6},
     {"a second reader", consume, 3},         {"the state takes a value", expose, 4},
     {"a leaf takes another", retake, 3},     {"another loss", report, 1},
+    {"reads with a slope", reshift, 2},
 };
 const uint32_t wire_mutation_count = sizeof wire_mutations / sizeof wire_mutations[0];

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import repops.jobs
+import repops.jobs._loops
 
 BUILD = sys.argv[1] if len(sys.argv) > 1 else "build"
 CORPUS = Path("tests/graphs/corpus")
@@ -121,12 +122,12 @@ class Attention(nn.Module):
 
 
 class Recurrent(nn.Module):
-    def __init__(self, kind):
+    def __init__(self, kind, times=3):
         super().__init__()
-        self.cell, self.head = kind(WIDTH, WIDTH, batch_first=True), nn.Linear(WIDTH, CLASSES)
+        self.cell, self.head, self.times = kind(WIDTH, WIDTH, batch_first=True), nn.Linear(WIDTH, CLASSES), times
 
     def forward(self, x):
-        return self.head(self.cell(x[:, :3])[0][:, -1])
+        return self.head(self.cell(x[:, :self.times])[0][:, -1])
 
 
 class Tied(nn.Module):
@@ -187,6 +188,7 @@ CAPTURED = {
                 sequence_loss, sgd),
     "tied": (Tied, lambda own, d: F.cross_entropy(own(d["ids"]).flatten(0, 1), d["ids"].flatten()), adamw),
     "gru": (lambda: Recurrent(nn.GRU), lambda own, d: F.cross_entropy(own(d["x"]), d["labels"]), sgd),
+    "lstm-loops": (lambda: Recurrent(nn.LSTM, TIME), lambda own, d: F.cross_entropy(own(d["x"]), d["labels"]), adamw),
     "images": (lambda: nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
                                      nn.Linear(36, CLASSES)), lambda own, d: F.cross_entropy(own(d["image"]), d["labels"]), sgd),
     "groups-1d": (lambda: nn.Sequential(nn.Conv1d(TIME, 6, 3), nn.GroupNorm(2, 6), nn.Tanh(), nn.Flatten(), nn.Linear(48, CLASSES)),
@@ -210,6 +212,7 @@ def capture(folder, name, make, loss_of, optimizer_of):
     with job:
         torch.manual_seed(1)
         own = make()
+        repops.jobs._loops.SAVED = 100 if name.endswith("-loops") else 10**9
         optimizer = optimizer_of([p for p in own.parameters() if p.requires_grad])
 
         def step():

@@ -261,9 +261,10 @@ def _free(run: Run, taken: list[Repeat]) -> Iterator[Run]:
         yield run._replace(begin=at)
 
 
-def fold(graph: Graph, saved: int = SAVED) -> None:
-    """Loops become repeats, where each saves so many nodes; micro-batches, which are repeats
+def fold(graph: Graph) -> None:
+    """Loops become repeats, where each saves enough nodes; micro-batches, which are repeats
     already, stay as they are."""
+    saved = SAVED
     if graph.repeats or any(n.part is not None for n in graph.nodes):
         return
     edges, found, shifted = Edges(graph), [], 0
