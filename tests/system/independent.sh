@@ -80,6 +80,21 @@ fight proof 3 honest matmul --fault proof
 fight withhold 4 honest matmul --fault withhold
 fight second-hearing 3 attr matmul
 
+# A captured program whose forward and backward pass are loops: a wrong element within an iteration of each. The reshape reads what
+# the forward pass made, whose values have two digits, in reverse.
+toy=$job job=tests/captured/lstm_loops
+"$verde" run $job --out "$work/loops" --threads 1 > /dev/null 2>&1
+for place in 'm2.cell.matmul matmul' 'm3.cell.backward.matmul matmul' 'm3.cell.backward.reshape reshape[(]%..;'; do
+    name=${place% *}
+    node=$("$verde" graph $job | awk -v name="$name" -v call="^${place#* }" '$2 == name && $3 ~ call { print substr($1, 2); exit }')
+    [ -n "$node" ] || { echo "$job has no node $place"; exit 1; }
+    run loops-$name "element@1:$node"
+    fight loops-$name 3 loops loops-$name
+    grep -q wrong-output "$work/loops-$name.txt" && "$verde" verify "$work/loops-$name.json" | grep -q "$name" ||
+        { cat "$work/loops-$name.txt"; exit 1; }
+done
+job=$toy
+
 # delivered EXIT_CODE RUN: both say it of the weights that were exported into $work/RUN-model.
 delivered() {
     for check in "$verde check" "$python $own/delivered.py"; do
