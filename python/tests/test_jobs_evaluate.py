@@ -15,6 +15,7 @@ from torch import nn
 import repops
 import repops.jobs
 import verde
+from repops.jobs import _loops
 
 VERDE = os.environ.get("VERDE")
 needs_verde = pytest.mark.skipif(not VERDE, reason="the command verde is not here")
@@ -22,10 +23,10 @@ RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((50, 4), "f4"), RNG.integers(0, 3, 50)
 
 
-def classifier(folder):
+def classifier(folder, model=None):
     """With dropout and running means, which an evaluation uses otherwise than a step."""
-    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 3))
-    made = Toy(folder, model=model)
+    layers = nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 3)
+    made = Toy(folder, model=model or nn.Sequential(*layers))
     y = made.job.rows(RNG.integers(0, 3, 12), batch=4)
     made.loss = lambda: F.cross_entropy(made.model(made.x), y)
     return made
@@ -63,14 +64,12 @@ def job_file(made, weights, folder="job/evaluate", **fields):
     return path
 
 
-@needs_verde
-@pytest.mark.parametrize("batch", [1, 16, 50])
-def test_the_score_is_the_blocks(tmp_path, batch):
-    made = classifier(tmp_path)  # noqa: F811
+def expect_score_of_block(tmp_path, batch, model=None):
+    made = classifier(tmp_path, model)
     with made.job:
         made.job.capture(made.step, made.model, made.optimizer)
         made.digest = made.job.evaluate(score_of(made), X, torch.from_numpy(Y), batch=batch)
-        assert made.model.training and made.model[0].weight.grad is None
+        assert made.model.training and next(made.model.parameters()).grad is None
     assert command("run", made.job.folder, "--out", tmp_path / "run").returncode == 0
     run = verde.Run(tmp_path / "run")
     state, root = run.state(6), made_root(tmp_path)
@@ -88,6 +87,34 @@ def test_the_score_is_the_blocks(tmp_path, batch):
             totals = totals + torch.stack(each).detach() / float(50 // batch)
     assert [np.float32(found["evaluation"]), np.float32(found["accuracy"])] == totals.tolist()
     assert command("check", tmp_path / "score", "--job", path).returncode == 0
+
+
+@needs_verde
+@pytest.mark.parametrize("batch", [1, 16, 50])
+def test_the_score_is_the_blocks(tmp_path, batch):
+    expect_score_of_block(tmp_path, batch)
+
+
+class Loops(nn.Module):
+    """The same layers again and again."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        h = torch.zeros(x.shape)
+        for _ in range(20):
+            h = torch.tanh(self.a(h) + x) * 0.5 + h * 0.5
+        return self.b(h)
+
+
+@needs_verde
+def test_the_score_of_a_model_with_loops_is_the_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr(_loops, "SAVED", 30)
+    expect_score_of_block(tmp_path, 16, Loops())
+    program = (tmp_path / "job" / "evaluate" / "program").read_bytes()
+    assert b"m\x01." in program
 
 
 def made_root(folder):

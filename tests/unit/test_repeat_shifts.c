@@ -313,7 +313,8 @@ Test(repeat_shifts, a_program_that_goes_on_reads_what_it_read) {
     for (uint32_t i = 0; i < p.leaf_count; i++)
         tensor[i].tensor = p.leaf[leaf[i] = i];
     cr_assert(vd_program_begin(&q, &how, from, &err) == VD_OK, "%s", err.text);
-    cr_expect(q.data_count == p.data_count - 1 + p.leaf_count, "the last bias is the first state's");
+    cr_expect(q.data_count == p.data_count - 1 + p.leaf_count,
+              "the last bias is the first state's");
     const uint32_t inserted = q.step.node_count - p.step.node_count;
     for (uint32_t i = 0; i < p.step.node_count; i++)
         for (int32_t k = 0; k < vd_node_stored(&p.step, i)->input_count; k++) {

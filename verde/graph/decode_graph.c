@@ -211,9 +211,9 @@ static bool get_segments(vd_cursor *in, vd_graph *g, vd_err *err) {
         const int kind = vd_get_u8(in);
         if (kind > VD_SEGMENT_REPEAT)
             return refuse_kind(kind, "a segment", err);
-        const bool ok = kind == VD_SEGMENT_PLAIN ? last != VD_SEGMENT_PLAIN &&
-                                                       get_nodes(in, vd_get_u32(in), g, 0, err)
-                                                 : get_repeat(in, g, err);
+        const bool ok = kind == VD_SEGMENT_PLAIN
+                            ? last != VD_SEGMENT_PLAIN && get_nodes(in, vd_get_u32(in), g, 0, err)
+                            : get_repeat(in, g, err);
         if (!ok)
             return false;
         last = kind;

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from .._library import Error
-from . import _data
+from . import _data, _loops
 from ._assemble import declare, number
 from ._capture import Recorded, Steps
 from ._captured import Captured
@@ -126,6 +126,7 @@ class Evaluated(Captured):
         form(program.step)
         program.step.prune()
         program.drop_unread()
+        _loops.fold(program.step)
         self.program = program
         self.hash = write(self.job.folder / EVALUATION, program)
 

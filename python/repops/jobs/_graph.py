@@ -338,7 +338,8 @@ class Graph:
         body = self.nodes[r.start : r.start + r.size]
         digits = len(str(r.count - 1))
         out = bytearray(struct.pack("<BI", 1, r.count) + _list_head(body))
-        names = r.names or [f"m{ITERATION}.{n.name[-(NAME_MAX - digits - 2) :]}" for n in body]
+        own = [printable(n.name)[-(NAME_MAX - digits - 2) :] for n in body]
+        names = r.names or [f"m{ITERATION}.{name}" for name in own]
         for n, name, slope, read in zip(body, names, r.slopes, r.inputs):
             out += _node_head(n, name, ITERATION)
             out += b"\0" if slope is None else struct.pack("<Bq", 1 + slope[0], slope[1])
@@ -357,9 +358,9 @@ class Graph:
             out += struct.pack("<II", self.number(before), begins[-1] + k)
         out += struct.pack("<I", len(r.sums))
         for k, name in r.sums:
-            own = name[-(NAME_MAX - 2 * digits - 7) :]
+            added = printable(name)[-(NAME_MAX - 2 * digits - 7) :]
             out += struct.pack("<I", begins[-1] + k)
-            out += _string(f"sum.m{ITERATION}-{LAST}.{own}", ITERATION + LAST)
+            out += _string(f"sum.m{ITERATION}-{LAST}.{added}", ITERATION + LAST)
         return bytes(out)
 
 
@@ -372,10 +373,13 @@ def _node_head(n: Node, name: str, marks: str = "") -> bytes:
     return out + struct.pack(f"<{len(n.attributes)}q", *n.attributes)
 
 
-def _string(text: str, marks: str = "") -> bytes:
+def printable(text: str, marks: str = "") -> str:
     """A name, of which a program takes printable characters of ASCII, and marks of iterations."""
-    kept = {*range(0x20, 0x7F), *map(ord, marks)}
-    data = bytes(c if c in kept else ord("?") for c in text.encode("ascii", "replace"))
+    return "".join(c if " " <= c <= "~" or c in marks else "?" for c in text)
+
+
+def _string(text: str, marks: str = "") -> bytes:
+    data = printable(text, marks).encode()
     return struct.pack("<H", len(data)) + data
 
 

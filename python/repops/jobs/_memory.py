@@ -350,9 +350,7 @@ class Memory:
         old = self.reshape(self._old(p, before, whole), (whole,))
         self.held[p.storage] = self._put(old, v, p.offset, runs)
 
-    def _put_slab(
-        self, p: Place, v: Value, slab: Slab, before: dict[int, Tensor | None]
-    ) -> None:
+    def _put_slab(self, p: Place, v: Value, slab: Slab, before: dict[int, Tensor | None]) -> None:
         rows = (slab.outer,) if slab.outer > 1 else ()
         torn = self.held.torn.get(p.storage)
         if torn is None or torn.period != slab.period:
@@ -373,9 +371,8 @@ class Memory:
         if p.storage in self.parts and p.storage not in self.held:
             whole_place = Place(p.storage, 0, (whole,), (1,), p.dtype)
             self.held[p.storage] = self.read(whole_place)
-        held = self.held.get(p.storage)
-        if held is not None:
-            return held
+        if p.storage in self.held:
+            return self.held[p.storage]
         known = before.get(p.storage)
         return self.fill(0, (whole,), code_of(p.dtype)) if known is None else self.constant(known)
 
