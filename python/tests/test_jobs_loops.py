@@ -224,6 +224,44 @@ def test_pieces_that_a_loop_writes_are_joined_once(capture):
     assert [n.operator.name for n in forward].count("concat_axis") == 1, "times, side by side"
 
 
+class Torn(nn.Module):
+    """Writes parts of a tensor in any order, of any form, and reads parts of it in between."""
+
+    def __init__(self, seed):
+        super().__init__()
+        self.head, self.seed = nn.Linear(WIDTH, CLASSES), seed
+
+    def forward(self, x):
+        rng = np.random.default_rng(self.seed)
+        with torch.no_grad():
+            y, read = x * 1.5, torch.zeros(x.shape)
+            for i in range(12):
+                self.part(y, rng).add_(i + 1)
+                self.part(y, rng).mul_(0.5)
+                part = self.part(y, rng)
+                read.view(-1)[: part.numel()].add_(part.reshape(-1))
+        return self.head((y + read).mean(1))
+
+    @staticmethod
+    def part(y, rng):
+        """A view: times, columns, both, elements as they lie, or each second time."""
+        (a, b), (c, d) = (sorted(rng.choice(n + 1, 2, replace=False)) for n in y.shape[1:])
+        forms = (
+            lambda: y[:, a:b],
+            lambda: y[:, :, c:d],
+            lambda: y[1:2, a:b, c:d],
+            lambda: y.view(-1)[7 * a : 7 * b],
+            lambda: y[:, ::2],
+        )
+        return forms[rng.integers(len(forms))]()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_parts_of_a_tensor_are_written_and_read(capture, seed):
+    job = capture(lambda: Torn(seed), saved=EACH)
+    assert len(job._captured.program.step.nodes) > 60
+
+
 def test_what_repeats_mean_is_compared(capture):
     job = capture(Recurrent)
     graph = job._captured.program.step
