@@ -65,7 +65,7 @@ def train(options, where, name, setting):
                           stdout=subprocess.PIPE)
     if done.returncode:
         sys.exit(f"{name}, {setting}: verde run has failed")
-    result = {"root": json.loads(done.stdout)["run_root"], "losses": read_losses(run)}
+    result = {"root": json.loads(done.stdout.splitlines()[-1])["run_root"], "losses": read_losses(run)}
     shutil.rmtree(run)
     return result
 

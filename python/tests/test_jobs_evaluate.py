@@ -76,7 +76,7 @@ def expect_score_of_block(tmp_path, batch, model=None):
     path = job_file(made, f"weights: {{run: run, root: {root}}}\n", task="evaluate")
     told = command("run", path, "--out", tmp_path / "score", "--json")
     assert told.returncode == 0, told.stderr
-    found = json.loads(told.stdout)
+    found = json.loads(told.stdout.splitlines()[-1])
     with made.job:
         made.model.load_state_dict({**made.model.state_dict(), **weights(made, state)})
         made.model.eval()

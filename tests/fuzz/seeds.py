@@ -242,7 +242,7 @@ def run_prompts(folder, name, task, prompts):
     job = folder / f"{name}.yaml"
     job.write_text(f"verde: 1\n{task}\nmodel: {{kind: pretrained, dir: {model}, sha256: {sha}}}\n"
                    f"prompts: {{file: {name}.jsonl, sha256: {hashlib.sha256(text.encode()).hexdigest()}}}\n")
-    said = json.loads(verde("run", str(job), "--out", str(out), "--json").stdout)
+    said = json.loads(verde("run", str(job), "--out", str(out), "--json").stdout.splitlines()[-1])
     process, url = serve(folder, name, "--fetch")
     verde("fetch", str(job), "--run-root", said["job_root"], "--provider", url, "--out", str(folder / f"fetched-{name}"))
     process.terminate()

@@ -13,7 +13,7 @@ mkdir -p "$work"
 
 # root COMMAND...: a line "ROOT COMMAND" in $work/this.roots
 root() {
-    got=$("$@" --json 2>> "$work/this.log" | sed 's/.*"run_root":"\([0-9a-f]*\)".*/\1/')
+    got=$("$@" --json 2>> "$work/this.log" | sed -n 's/.*"run_root":"\([0-9a-f]*\)".*/\1/p')
     echo "${got:-none} $*" >> "$work/this.roots"
 }
 

@@ -8,7 +8,7 @@ work=$build/tests/crash
 rm -rf "$work"
 mkdir -p "$work"
 
-root() { sed 's/.*"run_root":"\([0-9a-f]*\)".*/\1/'; }
+root() { sed -n 's/.*"run_root":"\([0-9a-f]*\)".*/\1/p'; }
 
 steps=3000 interval=40
 [ -z "${SANITIZED:-}" ] || steps=300 interval=5 # many times slower
@@ -52,7 +52,7 @@ echo "$kills kills, the same root: $want"
 
 # A trainer's log, which goes to disk beside the steps, is whole as far as its checkpoints are: an
 # auditor follows all of it to the trainer's root, and the states are those of a run that was left alone.
-state() { sed 's/.*"final_state_root":"\([0-9a-f]*\)".*/\1/'; }
+state() { sed -n 's/.*"final_state_root":"\([0-9a-f]*\)".*/\1/p'; }
 sed -i -e "s/^steps: .*/steps: $((steps / 6))/" "$work/job.yaml"
 log="--backend log --profile sim-wide"
 want=$("$verde" run "$work/job.yaml" --out "$work/trainer" --json $log 2> /dev/null | state)

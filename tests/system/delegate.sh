@@ -70,7 +70,7 @@ expect 2 'evaluate: .*no-such-file' "$verde" delegate "$work/missing.yaml" --key
 sed -e '/^steps\|^micro\|^checkpoint\|^optimizer\|^ *clip_norm\|^schedule/d' -e "s|file: .*|file: $PWD/models/data/project.txt|" -e 's/batch: 4/batch: 400/' $job > "$work/score.yaml"
 printf 'task: evaluate\nweights: {run: run-toy, root: %s}\n' "$(state "$work/run-toy" 12)" >> "$work/score.yaml"
 "$verde" run "$work/score.yaml" --out "$work/run-score" --json > "$work/out" 2> "$work/err" || fail "the evaluation does not run"
-expected=$(sed 's/.*"evaluation":\([0-9.]*\).*/\1/' "$work/out")
+expected=$(sed -n 's/.*"evaluation":\([0-9.]*\).*/\1/p' "$work/out")
 expect 0 '"score":{"evaluation":' "$verde" delegate "$work/score.yaml" --key "$work/client" --provider "$a" --provider "$b" --out "$work/score" --json
 [ "$(sed 's/.*"score":{"evaluation":\([0-9.]*\)}.*/\1/' "$work/out")" = "$expected" ] || fail "another score than $expected"
 

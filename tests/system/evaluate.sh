@@ -91,7 +91,7 @@ python3 -c 'import sys; sys.exit(not float(sys.argv[2]) > max(0.3, float(sys.arg
 expect 0 'accuracy' "$verde" run "$work/resnet.30.yaml" --out "$work/resnet.30" --json
 python3 -c '
 import json, sys
-committed, told = json.load(open(sys.argv[1])), json.loads(open(sys.argv[2]).readlines()[-1])
+committed, told = json.loads(open(sys.argv[1]).readlines()[-1]), json.loads(open(sys.argv[2]).readlines()[-1])
 sys.exit(any(committed[k] != told[k] for k in ("evaluation", "accuracy")))' "$work/out" "$work/resnet/losses.jsonl" || fail "other numbers meanwhile"
 expect 0 'root' "$verde" check "$work/resnet.30"
 
@@ -106,7 +106,7 @@ sed -n 's/.*"step":\([0-9]*\),"evaluation":\([0-9.]*\)}/\1 \2/p' "$work/meanwhil
 expect 0 'evaluation' "$verde" run "$work/lora.10.yaml" --out "$work/lora.10" --json
 python3 -c '
 import json, sys
-committed = json.load(open(sys.argv[1]))["evaluation"]
+committed = json.loads(open(sys.argv[1]).readlines()[-1])["evaluation"]
 sys.exit(committed != float(sys.argv[2]))' "$work/out" "$(sed -n 's/^10 //p' "$work/scores")" || fail "not the number of the job that evaluates"
 [ "$(wc -l < "$work/meanwhile/losses.jsonl")" -eq 12 ] || fail "other lines than of 10 steps and 2 evaluations"
 "$verde" inspect "$work/meanwhile" --plot "$work/loss.svg" || fail "no picture"

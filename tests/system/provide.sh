@@ -67,11 +67,11 @@ for name in alice bob stranger; do
     "$verde" keygen "$work/$name" > /dev/null
 done
 "$verde" run models/jobs/toy.yaml --out "$work/toy" --threads 1 --json > "$work/toy.json" 2> /dev/null
-root=$(sed 's/.*"run_root":"\([0-9a-f]*\)".*/\1/' "$work/toy.json")
+root=$(sed -n 's/.*"run_root":"\([0-9a-f]*\)".*/\1/p' "$work/toy.json")
 sed -e 's/^steps: .*/steps: 2000/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 100/' -e 's|\.\./data|'"$PWD"'/models/data|' \
     models/jobs/toy.yaml > "$work/long.yaml"
 "$verde" run "$work/long.yaml" --out "$work/long" --threads 1 --json > "$work/long.json" 2> /dev/null
-long_root=$(sed 's/.*"run_root":"\([0-9a-f]*\)".*/\1/' "$work/long.json")
+long_root=$(sed -n 's/.*"run_root":"\([0-9a-f]*\)".*/\1/p' "$work/long.json")
 head -c 3000000 /dev/urandom > "$work/blob"
 head -c 9000000 /dev/zero > "$work/large"
 blob=$(sha256sum "$work/blob" | cut -d' ' -f1)

@@ -11,7 +11,7 @@ for name in client referee other; do
     "$verde" keygen "$work/$name" > /dev/null
 done
 "$verde" run models/jobs/toy.yaml --out "$work/toy" --threads 1 --json > "$work/toy.json" 2> /dev/null
-root=$(sed 's/.*"run_root":"\([0-9a-f]*\)".*/\1/' "$work/toy.json")
+root=$(sed -n 's/.*"run_root":"\([0-9a-f]*\)".*/\1/p' "$work/toy.json")
 provide wrong 127.0.0.1:0 --fault element@7
 provide honest 127.0.0.1:0
 honest_pid=$pid

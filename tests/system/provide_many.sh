@@ -57,7 +57,7 @@ for i in 0 1 2 3 4 5 6 7 8 9; do
     enrolled="$enrolled --client $(cat "$work/client-$i/key.pub")"
 done
 "$verde" run models/jobs/toy.yaml --out "$work/toy" --threads 1 --json > "$work/toy.json" 2> /dev/null
-root=$(sed 's/.*"run_root":"\([0-9a-f]*\)".*/\1/' "$work/toy.json")
+root=$(sed -n 's/.*"run_root":"\([0-9a-f]*\)".*/\1/p' "$work/toy.json")
 
 start --jobs 2 --client-jobs 1000 --keep-seconds 1
 python3 "$client" "$url" "$work/client-0" request GET /v1/jobs > "$work/out.first"

@@ -66,7 +66,7 @@ for name in alice bob; do
     "$verde" keygen "$work/$name" > /dev/null
 done
 "$verde" run models/jobs/toy.yaml --out "$work/toy" --threads 1 --json > "$work/toy.json" 2> /dev/null
-root=$(sed 's/.*"run_root":"\([0-9a-f]*\)".*/\1/' "$work/toy.json")
+root=$(sed -n 's/.*"run_root":"\([0-9a-f]*\)".*/\1/p' "$work/toy.json")
 sed -e 's/layers: 2, heads: 2, channels: 32/layers: 6, heads: 8, channels: 512/' models/jobs/toy.yaml > "$work/layers.yaml"
 program endless 100000 1000
 program large 10 10 "$work/layers.yaml"

@@ -10,5 +10,5 @@ mkdir -p "$work"
 grep -q 'not CIFAR-10' "$work/says.txt"
 sed -e "s,\.\./data/,$PWD/$work/," models/jobs/resnet-tiny.yaml > "$work/job.yaml"
 "$build/bin/verde" run "$work/job.yaml" --out "$work/run" --json > "$work/out.json"
-sed 's/.*"loss_first":\([0-9.]*\),"loss_last":\([0-9.]*\).*/\1 \2/' "$work/out.json" |
+sed -n 's/.*"loss_first":\([0-9.]*\),"loss_last":\([0-9.]*\).*/\1 \2/p' "$work/out.json" |
     awk '{ printf "loss %.4f -> %.4f in 30 steps\n", $1, $2; exit !($2 < $1 / 2) }'

@@ -55,7 +55,7 @@ for turn in 1 2 3 4 5 6 7 8 9 10 11 12; do
 done
 [ $count -gt 0 ] || echo "SKIP: the run was at its end before it could be stopped"
 "$verde" run "$work/long job.yaml" --out "$work/run" --json > "$work/out" 2> "$work/err"
-root() { sed 's/.*"run_root":"\([0-9a-f]*\)".*/\1/' "$1"; }
+root() { sed -n 's/.*"run_root":"\([0-9a-f]*\)".*/\1/p' "$1"; }
 [ "$(root "$work/out")" = "$(root "$work/whole.json")" ] || fail "another root after $count stops"
 
 # A dispute in which nobody answers.

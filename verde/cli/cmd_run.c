@@ -95,7 +95,8 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
         return status;
     vd_tell_disk(dir, &loaded->program, o->keep);
     vd_run_printer print = {.samples_per_step = (double)(t->batch * t->sequence),
-                            .samples = vd_samples_name(&loaded->job)};
+                            .samples = vd_samples_name(&loaded->job),
+                            .json = common->json};
     vd_exec exec = loaded->exec;
     exec.part = vd_run_part(processes);
     const vd_run_options options = {
@@ -281,7 +282,8 @@ const vd_command vd_cmd_run = {
     "an\n"
     "unfinished run of the same job, goes on from its last whole checkpoint. Ctrl-C, SIGTERM and\n"
     "even SIGKILL lose no more than the steps since then. JOB is a file, as in docs/jobs.md,\n"
-    "or a folder with a program. A job with `weights: {run: RUN, root: "
+    "or a folder with a program. With --json there is a line for each step or prompt that is done,\n"
+    "and the one that all commands have is the last. A job with `weights: {run: RUN, root: "
     "S}`\n"
     "begins with a state of another run, which `verde inspect RUN` lists; with `task: evaluate` "
     "it\n"

@@ -37,6 +37,7 @@ typedef struct {
     double samples_per_step, last_line;
     const char *samples; /* "tokens", "images" */
     bool lost;           /* the loss is no number any more, and that was said */
+    bool json;           /* a line of each step on standard output */
 } vd_run_printer;
 
 /* vd_run_options.progress: on a terminal one line that changes; otherwise a plain line every two

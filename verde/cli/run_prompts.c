@@ -12,6 +12,7 @@ typedef struct {
     vd_items items;
     vd_items_run run;
     int64_t void_choices; /* so far */
+    uint32_t ended;       /* prompts that a line has told of */
     double start, last_line;
     vd_err *err;
 } prompt_run;
@@ -49,8 +50,19 @@ static void put_alone(const prompt_run *r, const vd_items_progress *p, double se
                 (double)p->made / seconds);
 }
 
+/* A line whenever another prompt is done. */
+static void print_done(prompt_run *r, const vd_items_progress *p) {
+    if (!r->o->common.json || p->ended == r->ended)
+        return;
+    r->ended = p->ended;
+    vd_print_json(json_pack("{sI sI sf}", "prompts_done", (json_int_t)p->ended, "prompts",
+                            (json_int_t)r->items.count, "seconds", vd_seconds() - r->start));
+    fflush(stdout);
+}
+
 static void tell(void *user, const vd_items_progress *p) {
     prompt_run *r = user;
+    print_done(r, p);
     const bool terminal = vd_is_terminal(), last = p->ended == r->items.count;
     const double now = vd_seconds(), seconds = now - r->start + 1e-9;
     r->void_choices = p->void_choices;

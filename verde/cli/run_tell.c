@@ -26,6 +26,20 @@ static void tell_rate(const vd_run_printer *print, const vd_progress *p) {
     fprintf(stderr, "  %.0f %s/s  %s left", rate * print->samples_per_step, print->samples, left);
 }
 
+/* A loss that is no number has no JSON number. */
+static json_t *loss_json(float loss) {
+    return loss - loss == 0 ? json_real((double)loss) : json_string(loss != loss ? "nan" : "inf");
+}
+
+/* A line for each step, for a program that reads while the run goes on. */
+static void print_step(const vd_progress *p) {
+    vd_print_json(json_pack("{sI sI so sI sI sf}", "step", (json_int_t)p->step, "steps",
+                            (json_int_t)p->steps, "loss", loss_json(p->loss), "saved",
+                            (json_int_t)p->saved, "resumed_at", (json_int_t)p->resumed_at,
+                            "seconds", p->seconds));
+    fflush(stdout);
+}
+
 bool vd_tell_progress(void *user, const vd_progress *p) {
     vd_run_printer *print = user;
     bool last = p->step == p->steps, terminal = vd_is_terminal();
@@ -33,6 +47,8 @@ bool vd_tell_progress(void *user, const vd_progress *p) {
     vd_stop_line("stopped after step %lld of %lld; `%s` goes on from the checkpoint at step %lld",
                  (long long)p->step, (long long)p->steps, vd_command_line(), (long long)p->saved);
     tell_divergence(print, p);
+    if (print->json)
+        print_step(p);
     if (!last && p->step > 1 && now - print->last_line < every)
         return true;
     print->last_line = now;
@@ -174,11 +190,6 @@ void vd_tell_disk(const char *dir, const vd_program *p, long keep) {
         fprintf(stderr,
                 "warning: %s has %s left, which is less; --keep N keeps at most N checkpoints\n",
                 dir, left);
-}
-
-/* A loss that is no number has no JSON number. */
-static json_t *loss_json(float loss) {
-    return loss - loss == 0 ? json_real((double)loss) : json_string(loss != loss ? "nan" : "inf");
 }
 
 void vd_print_result(const vd_run_result *r, const vd_loaded *loaded, const vd_common *common,

@@ -9,5 +9,6 @@ from ._job import Job as Job
 from ._refusal import CaptureError as CaptureError
 from ._result import Result as Result
 from ._result import load as load
+from ._run import Step as Step
 
-__all__ = ["CaptureError", "Job", "Result", "load"]
+__all__ = ["CaptureError", "Job", "Result", "Step", "load"]

@@ -12,7 +12,7 @@ import torch
 
 from .._library import Error
 from ..torch._mode import LeftoverError, reproducible
-from . import _data, _schedule
+from . import _data, _run, _schedule
 from ._capture import NOWHERE, Steps
 from ._captured import Captured
 from ._data import Source
@@ -20,6 +20,8 @@ from ._folder import replaceable
 from ._kept import Kept, Setting
 from ._record import Problem
 from ._refusal import CaptureError
+from ._result import Result, load
+from ._run import Step
 
 Tensor = torch.Tensor
 STEPS_MAX = 2**31 - 1
@@ -227,6 +229,38 @@ class Job:
             evaluated.kept.set_back()
         return evaluated.hash
 
+    def run(
+        self,
+        out: str | os.PathLike[str],
+        on_step: Callable[[Step], Any] | None = None,
+        on_state: Callable[[int], Any] | None = None,
+        *,
+        backend: str | None = None,
+        threads: int | None = None,
+        keep: int | None = None,
+        verde: str | None = None,
+    ) -> Result:
+        """Has the command `verde` run the job that is in the folder, as `verde run` does, and
+        returns the state after the last step. A run in `out` that was stopped goes on; one that is
+        finished is loaded.
+
+        >>> result = job.run("run", on_step=lambda s: print(s.step, s.loss), backend="cuda:0")
+
+        on_step: is called with each step that is done: step, steps, loss, saved, seconds. on_state:
+        with the number of each step whose state was written: `load(out, step=number)` reads it.
+        backend, threads, keep: as options of `verde run`. verde: the command; None: what the
+        environment variable VERDE says, or `verde`.
+
+        Error: what the command says. Ctrl-C, or what a callback raises, stops the run; the same
+        call goes on from the last state."""
+        if not (self.folder / "program").exists():
+            raise Error(
+                f"{self.folder} has no program; job.capture(step, model, optimizer) comes first"
+            )
+        options = {"backend": backend, "threads": threads, "keep": keep}
+        _run.run(self.folder, Path(out), _run.Told(on_step, on_state), verde, **options)
+        return load(out)
+
     def check(self, steps: int = 3, verde: str | None = None) -> list[float]:
         """Runs steps in the block and by the command `verde`, and compares all states to the bit;
         returns the losses. Error: the first tensor that differs.
@@ -236,7 +270,7 @@ class Job:
             raise Error(
                 "there is nothing to check; job.capture(step, model, optimizer) comes first"
             )
-        command = verde or os.environ.get("VERDE") or "verde"
+        command = _run.command_of(verde)
         losses: list[float] = self._captured.check(min(steps, self.steps), command)
         return losses
 
