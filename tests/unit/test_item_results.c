@@ -119,7 +119,7 @@ static vd_status read_record(const world *w, uint32_t i, const uint8_t *bytes, s
 Test(item_results, records_lead_to_the_run_roots) {
     world *w = open_world();
     vd_response roots = answer(w, "/items"), all = answer(w, "/items/0"),
-                last = answer(w, "/items/2");
+                last = answer(w, "/items/2"), piece = answer(w, "/items/2/0");
     size_t at = 0, used = 0;
     cr_expect(roots.body.size == ITEMS * VD_HASH_SIZE &&
               memcmp(roots.body.data, w->items.run_root, roots.body.size) == 0);
@@ -136,6 +136,8 @@ Test(item_results, records_lead_to_the_run_roots) {
     }
     cr_expect(at == all.body.size && last.body.size == used);
     cr_expect(memcmp(last.body.data, all.body.data + at - used, used) == 0);
+    cr_expect(piece.body.size == used && memcmp(piece.body.data, last.body.data, used) == 0);
+    vd_buf_free(&piece.body);
     vd_buf_free(&roots.body);
     vd_buf_free(&all.body);
     vd_buf_free(&last.body);
@@ -143,9 +145,11 @@ Test(item_results, records_lead_to_the_run_roots) {
 }
 
 Test(item_results, what_is_not_there_is_404) {
-    static const char *const none[] = {"/items/3",  "/items/",   "/items/00",
-                                       "/items/-1", "/items/1x", "/items/+1",
-                                       "/state",    "/itemsx",   "/items/18446744073709551616"};
+    static const char *const none[] = {"/items/3",   "/items/",     "/items/00",
+                                       "/items/-1",  "/items/1x",   "/items/+1",
+                                       "/state",     "/itemsx",     "/items/18446744073709551616",
+                                       "/items/0/1", "/items/0/",   "/items/0/00",
+                                       "/items/3/0", "/items/0/0/0"};
     world *w = open_world();
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         vd_response response = answer(w, none[i]);

@@ -91,6 +91,11 @@ static vd_status take_record(void *user, uint32_t item, const void *bytes, size_
     return status;
 }
 
+static vd_status size_of_record(void *user, uint32_t item, uint64_t *size, vd_err *err) {
+    vd_item_fetching *x = user;
+    return vd_item_line_size(&x->made, item, size, err);
+}
+
 /* ---- what has arrived before ---- */
 
 static vd_status take_roots(vd_item_fetching *x, const void *roots, bool *right) {
@@ -215,7 +220,7 @@ vd_status vd_fetch_items(const vd_fetch_options *o, vd_loaded *job, vd_item_fetc
     uint32_t next = 0;
     bool found = false;
     *x = (vd_item_fetching){.o = o, .fd = -1, .start = vd_seconds(), .err = err};
-    const vd_record_taker taker = {take_record, x};
+    const vd_record_taker taker = {take_record, size_of_record, x};
     vd_hex(o->run_root.b, VD_HASH_SIZE, x->root_text);
     vd_status status = begin(x, job);
     if (status == VD_OK)

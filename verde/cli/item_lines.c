@@ -42,6 +42,12 @@ static vd_status need_program(vd_item_lines *x, uint32_t item, vd_err *err) {
     return status;
 }
 
+vd_status vd_item_line_size(vd_item_lines *x, uint32_t item, uint64_t *size, vd_err *err) {
+    const vd_status status = need_program(x, item, err);
+    *size = status == VD_OK ? vd_item_record_bytes(&x->job->program) : 0;
+    return status;
+}
+
 vd_status vd_item_line(vd_item_lines *x, uint32_t item, const void *bytes, size_t size,
                        size_t *used, vd_buf *out, vd_err *err) {
     const int64_t key = x->items.key[item];

@@ -27,6 +27,9 @@ VD_MUST_USE vd_status vd_item_lines_open(vd_loaded *job, vd_item_lines *out, vd_
 /* Takes the run roots, items.count times VD_HASH_SIZE bytes; *job_root receives what they give. */
 VD_MUST_USE vd_status vd_item_lines_roots(vd_item_lines *lines, const void *roots,
                                           vd_hash *job_root, vd_err *err);
+/* How many bytes the record of an item has. */
+VD_MUST_USE vd_status vd_item_line_size(vd_item_lines *lines, uint32_t item, uint64_t *size,
+                                        vd_err *err);
 /* Appends to `out` the line of the record that begins at `bytes`; *used receives the record's size.
  * VD_ERR_PEER names the prompt whose record is not what its run root proves. */
 VD_MUST_USE vd_status vd_item_line(vd_item_lines *lines, uint32_t item, const void *bytes,

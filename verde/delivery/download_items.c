@@ -8,6 +8,7 @@ typedef struct {
     vd_buf *roots;
     const vd_record_taker *taker;
     uint32_t next; /* the first item whose record is not there */
+    uint64_t size; /* of that record */
 } items_wish;
 
 static vd_client *client_of(vd_download *d, uint32_t provider) {
@@ -72,11 +73,36 @@ vd_status vd_download_item_roots(vd_download *d, const vd_hash *job_root, uint32
 
 /* ---- records ---- */
 
+static vd_got ask_pieces(vd_download *d, uint32_t p, vd_answer *answer, const items_wish *wish) {
+    vd_buf all = {0};
+    vd_got got = VD_GOT;
+    char rest[48];
+    for (uint32_t i = 0; got == VD_GOT && all.size < wish->size; i++) {
+        snprintf(rest, sizeof rest, "/items/%u/%u", wish->next, i);
+        got = vd_download_ask(d, p, client_of(d, p), rest, VD_ITEM_PIECE_BYTES, answer);
+        if (got != VD_GOT)
+            break;
+        const bool last =
+            answer->body.size < VD_ITEM_PIECE_BYTES; /* or too short: the taker says */
+        vd_put(&all, answer->body.data, answer->body.size);
+        vd_buf_free(&answer->body);
+        if (last)
+            break;
+    }
+    if (got == VD_GOT)
+        answer->body = all;
+    else
+        vd_buf_free(&all);
+    return got;
+}
+
 static vd_got ask_records(vd_download *d, uint32_t p, vd_answer *answer, void *user) {
     const items_wish *wish = user;
     char rest[32];
     snprintf(rest, sizeof rest, "/items/%u", wish->next);
-    return vd_download_ask(d, p, client_of(d, p), rest, VD_ITEM_RECORD_MAX, answer);
+    if (wish->size > VD_ITEM_PIECE_BYTES)
+        return ask_pieces(d, p, answer, wish);
+    return vd_download_ask(d, p, client_of(d, p), rest, VD_ITEM_PIECE_BYTES, answer);
 }
 
 /* Those before a wrong one are right, and stay. */
@@ -107,6 +133,9 @@ vd_status vd_download_records(vd_download *d, uint32_t first, uint32_t count,
     const vd_first how = {ask_records, take_records, &wish};
     uint32_t provider;
     while (wish.next < count) {
+        const vd_status status = taker->size(taker->user, wish.next, &wish.size, err);
+        if (status != VD_OK)
+            return status;
         const vd_got got = vd_download_first(d, &how, &provider);
         if (got != VD_GOT)
             return nothing(d, got, "the rest", err);

@@ -18,10 +18,13 @@ typedef struct {
      * other failure ends the download. */
     vd_status (*take)(void *user, uint32_t item, const void *bytes, size_t size, size_t *used,
                       vd_err *err);
+    /* How many bytes the record of `item` has. */
+    vd_status (*size)(void *user, uint32_t item, uint64_t *size, vd_err *err);
     void *user;
 } vd_record_taker;
 
-/* The records of items [first, count), in order: an answer has one, and those behind it that fit.
+/* The records of items [first, count), in order: an answer has one, and those behind it that fit. A
+ * large one comes in pieces, all of one provider, and is in memory whole.
  * Errors as above. */
 VD_MUST_USE vd_status vd_download_records(vd_download *download, uint32_t first, uint32_t count,
                                           const vd_record_taker *taker, vd_err *err);

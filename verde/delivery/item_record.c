@@ -5,7 +5,7 @@
 
 #include "verde/delivery/item_results.h"
 
-/* The leaves of programs that generate or score (models/models.h). */
+/* The leaves of programs that generate or score (models/models.h), and answers of any other. */
 bool vd_is_result_leaf(const char *name) {
     static const char *const results[] = {"text",
                                           "count",
@@ -17,7 +17,7 @@ bool vd_is_result_leaf(const char *name) {
     for (size_t i = 0; i < sizeof results / sizeof results[0]; i++)
         if (strcmp(name, results[i]) == 0)
             return true;
-    return false;
+    return strncmp(name, "answer.", sizeof "answer." - 1) == 0;
 }
 
 /* Of the path from the last state: as many hashes as it has splits above it. */

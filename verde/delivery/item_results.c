@@ -167,12 +167,23 @@ static bool read_number(int fd, uint64_t at, uint64_t *out) {
     return read;
 }
 
-/* Records from `first` on: one, and more as long as all have no more than an answer's bytes. */
+/* Where the record of item `first` begins and ends. */
+static bool find_record(int fd, uint64_t count, uint64_t first, uint64_t *from, uint64_t *end) {
+    const uint64_t table = HEAD + count * VD_HASH_SIZE;
+    return read_number(fd, table + 8 * first, from) &&
+           read_number(fd, table + 8 * first + 8, end) && *end >= *from &&
+           *end - *from <= VD_ITEM_RECORD_MAX;
+}
+
+/* Records from `first` on: one, and more as long as all have no more than an answer's bytes. None:
+ * the first one is sent in pieces. */
 static bool read_records(int fd, uint64_t count, uint64_t first, vd_buf *out) {
     const uint64_t table = HEAD + count * VD_HASH_SIZE;
     uint64_t from, end, next;
-    if (!read_number(fd, table + 8 * first, &from) || !read_number(fd, table + 8 * first + 8, &end))
+    if (!find_record(fd, count, first, &from, &end))
         return false;
+    if (end - from > VD_ITEM_PIECE_BYTES)
+        return true;
     for (uint64_t i = first + 2; i <= count; i++) {
         if (!read_number(fd, table + 8 * i, &next))
             return false;
@@ -180,19 +191,43 @@ static bool read_records(int fd, uint64_t count, uint64_t first, vd_buf *out) {
             break;
         end = next;
     }
-    return end >= from && end - from <= VD_NET_RESPONSE_MAX && read_part(fd, from, end - from, out);
+    return read_part(fd, from, end - from, out);
 }
 
-/* "/7", in its one spelling, below `count`. */
-static bool read_index(const char *text, uint64_t count, uint64_t *out) {
+/* None: the record has no such piece. */
+static bool read_piece(int fd, uint64_t count, uint64_t item, uint64_t piece, vd_buf *out) {
+    uint64_t from, end;
+    if (!find_record(fd, count, item, &from, &end))
+        return false;
+    const uint64_t size = end - from, at = piece * VD_ITEM_PIECE_BYTES;
+    if (at >= size)
+        return true;
+    return read_part(fd, from + at,
+                     size - at < VD_ITEM_PIECE_BYTES ? size - at : VD_ITEM_PIECE_BYTES, out);
+}
+
+/* "/7" at the beginning of *text, in its one spelling, below `count`; *text is then behind it. */
+static bool read_index(const char **text, uint64_t count, uint64_t *out) {
     char *end, again[32];
-    *out = strtoull(*text ? text + 1 : text, &end, 10);
-    snprintf(again, sizeof again, "/%llu", (unsigned long long)*out);
-    return strcmp(again, text) == 0 && *out < count;
+    *out = strtoull(**text ? *text + 1 : *text, &end, 10);
+    const int size = snprintf(again, sizeof again, "/%llu", (unsigned long long)*out);
+    const bool right = strncmp(again, *text, (size_t)size) == 0 && end == *text + size;
+    *text += right ? size : 0;
+    return right && *out < count;
+}
+
+static bool answer_item(int fd, const char *which, uint64_t count, vd_response *response) {
+    uint64_t item, piece;
+    if (!read_index(&which, count, &item))
+        return true;
+    if (!*which)
+        return read_records(fd, count, item, &response->body);
+    return !read_index(&which, VD_ITEM_RECORD_MAX / VD_ITEM_PIECE_BYTES, &piece) || *which ||
+           read_piece(fd, count, item, piece, &response->body);
 }
 
 static bool answer_from(int fd, const char *rest, vd_response *response) {
-    uint64_t count, item;
+    uint64_t count;
     static const char items[] = "/items";
     const char *which = rest + sizeof items - 1;
     const bool named = strncmp(rest, items, sizeof items - 1) == 0;
@@ -200,8 +235,10 @@ static bool answer_from(int fd, const char *rest, vd_response *response) {
         return false;
     if (named && !*which)
         return read_part(fd, HEAD, count * VD_HASH_SIZE, &response->body);
-    if (named && read_index(which, count, &item))
-        return read_records(fd, count, item, &response->body);
+    if (named && !answer_item(fd, which, count, response))
+        return false;
+    if (response->body.size)
+        return true;
     refuse(response, 404,
            strncmp(rest, "/state", 6) == 0
                ? "a job with prompts has no state: fetch takes its job file (`verde fetch JOB`)"

@@ -9,8 +9,9 @@
 #include "verde/net/net.h"
 
 enum {
-    VD_ITEM_RECORD_MAX = 16 << 20, /* bytes of a record */
-    VD_ITEM_ANSWER_BYTES = 1 << 20 /* an answer has no more records than these bytes, or one */
+    VD_ITEM_RECORD_MAX = 1 << 30,   /* bytes of a record */
+    VD_ITEM_PIECE_BYTES = 16 << 20, /* a larger record is sent in pieces of so many */
+    VD_ITEM_ANSWER_BYTES = 1 << 20  /* an answer has no more records than these bytes, or one */
 };
 
 /* Is a leaf of this name a result, and so in the record? */
@@ -29,8 +30,8 @@ VD_MUST_USE vd_status vd_item_record_read(const vd_program *program, const vd_ha
 /* Makes it of the runs in DIR, all of which are done, at `path`. `ro` hashes their last states. */
 VD_MUST_USE vd_status vd_item_results_write(ro_ctx *ro, const char *dir, const vd_items *items,
                                             const char *path, vd_err *err);
-/* Answers a GET from it. `rest` is the path behind that of the job: "/items" or "/items/7";
- * anything else is 404. Any number of threads may call it. */
+/* Answers a GET from it. `rest` is the path behind that of the job: "/items", "/items/7" or
+ * "/items/7/3"; anything else is 404. Any number of threads may call it. */
 void vd_item_results_answer(const char *path, const char *rest, vd_response *response);
 
 #endif
