@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "verde/cli/answers.h"
 #include "verde/cli/run_prompts.h"
 #include "verde/cli/story.h"
 
@@ -76,6 +77,8 @@ typedef struct {
     vd_buf lines; /* of results.jsonl so far */
     vd_score_sum sum;
     uint64_t bytes; /* hashed */
+    bool compares;  /* files of answers, too */
+    vd_answers answers;
     vd_err *err;
 } prompt_check;
 
@@ -87,6 +90,8 @@ static vd_status take_line(prompt_check *c, const vd_loaded *run, const char *di
                                            program->steps, final, &state, c->err);
     if (status == VD_OK)
         status = vd_result_line(program, &state, c->items->key[c->at], &c->sum, &c->lines, c->err);
+    if (status == VD_OK && c->compares && vd_program_answers(program))
+        status = vd_answers_put(&c->answers, c->dir, run, &state, c->err);
     vd_state_free(&state);
     return status;
 }
@@ -192,8 +197,13 @@ static void print_checked(const prompt_check *c, const prompt_folder *f, const c
 
 vd_status vd_check_prompts(const vd_prompt_check_options *o, vd_err *err) {
     prompt_folder f = {0};
-    prompt_check c = {
-        .dir = o->dir, .data = o->data, .common = o->common, .items = &f.items, .err = err};
+    prompt_check c = {.dir = o->dir,
+                      .data = o->data,
+                      .common = o->common,
+                      .items = &f.items,
+                      .compares = true,
+                      .answers = {.checks = true},
+                      .err = err};
     vd_status status = open_folder(o->dir, &f, err);
     if (status == VD_OK && !f.whole)
         status = vd_fail(err, VD_ERR_USAGE, "%s: not all prompts are done", o->dir);
@@ -205,6 +215,9 @@ vd_status vd_check_prompts(const vd_prompt_check_options *o, vd_err *err) {
         status = vd_check_entries(o->dir, &f.items, err);
     if (status == VD_OK)
         status = check_all(&c);
+    if (status == VD_OK)
+        status = vd_answers_finish(&c.answers, err);
+    vd_answers_free(&c.answers);
     if (status == VD_OK)
         print_checked(&c, &f, o->verdict);
     vd_buf_free(&c.lines);

@@ -105,6 +105,8 @@ static vd_status check_lines(results_check *c) {
     for (uint32_t i = 0; status == VD_OK && i < c->made.items.count; i++)
         status = check_line(c, i);
     if (status == VD_OK)
+        status = vd_answers_finish(&c->made.answers, c->err);
+    if (status == VD_OK)
         status = check_end(c, c->proof_path, &c->proof, c->proof_at);
     return status == VD_OK ? check_end(c, c->lines_path, &c->lines, c->lines_at) : status;
 }
@@ -141,6 +143,8 @@ vd_status vd_check_results(const vd_prompt_check_options *o, vd_err *err) {
         status = open_files(&c);
     if (status == VD_OK)
         status = vd_item_lines_open(&job, &c.made, err);
+    c.made.dir = o->dir;
+    c.made.answers.checks = true;
     if (status == VD_OK)
         status = take_roots(&c);
     if (status == VD_OK) /* before every record is hashed */

@@ -7,6 +7,7 @@
 
 #include "repops/repops.h"
 #include "verde/exec/check.h"
+#include "verde/exec/item_pack.h"
 #include "verde/exec/items.h"
 #include "verde/exec/run.h"
 #include "verde/exec/source.h"
@@ -81,6 +82,14 @@ typedef struct {
     uint32_t file_count;
 } vd_placed_data;
 
+/* The programs of a job that came in a pack (packed_job.c). */
+typedef struct {
+    vd_map file;
+    vd_pack pack;               /* count 0: there is none */
+    vd_placed_data shared;      /* data tensors of all programs, from number pack.own on */
+    void *own[VD_PACK_OWN_MAX]; /* of the item that is loaded */
+} vd_given;
+
 /* The state that a job goes on from: of another run, or of a program job perhaps of files alone. */
 typedef struct {
     vd_program program; /* of that run */
@@ -103,6 +112,7 @@ typedef struct {
     vd_start start;
     vd_dataset data;
     vd_prompts prompts;    /* of a job that generates or scores: in place of data */
+    vd_given given;        /* of a job that has a pack: in place of prompts */
     const char *prompt;    /* the key of the one that the program is about; NULL: none was named */
     int32_t words[2];      /* of its key, as the program's data has it */
     bool packed;           /* the program is one of many, which came without a job */
@@ -128,6 +138,17 @@ VD_MUST_USE vd_status vd_load_program_job(vd_loaded *loaded, vd_err *err);
  * `step`, for people alone. *out: the caller's, or NULL if there is no such file. */
 enum { VD_NODE_PLACES_BYTES_MAX = 16 << 20 };
 VD_MUST_USE vd_status vd_load_node_places(const vd_loaded *loaded, json_t **out, vd_err *err);
+/* packed_job.c: a job of many programs that are given. Its data likewise. */
+bool vd_has_pack(const char *dir);
+VD_MUST_USE vd_status vd_load_packed_job(vd_loaded *loaded, vd_err *err);
+VD_MUST_USE vd_status vd_list_packed(const vd_loaded *loaded, vd_items *out, vd_err *err);
+VD_MUST_USE vd_status vd_load_packed(vd_loaded *loaded, uint32_t item, vd_err *err);
+void vd_given_free(vd_given *given);
+/* How many prompts, or programs of a pack, a job has; the key of one. */
+uint32_t vd_prompt_count(const vd_loaded *loaded);
+int64_t vd_prompt_key(const vd_loaded *loaded, uint32_t index);
+/* What people call them: "prompt", or "batch" of a pack. */
+const char *vd_prompt_word(const vd_loaded *loaded, uint64_t count);
 /* Data tensors that each prompt's program has for itself, which come first: the prompt, and its key
  * if tokens are drawn. */
 uint32_t vd_prompt_own_data(const vd_loaded *loaded);
@@ -172,6 +193,9 @@ enum { VD_PLACES_BYTES_MAX = VD_DATA_MAX << 10 }; /* of data.json: 1 KiB for eac
 VD_MUST_USE vd_status vd_load_data(const char *dir, const char *moved, vd_loaded *out, vd_err *err);
 /* The same of a folder that somebody else wrote, which may name plain files in itself alone. */
 VD_MUST_USE vd_status vd_load_own_data(const char *dir, vd_loaded *out, vd_err *err);
+/* Of a pack's first program, which has `own` tensors more than the folder. */
+VD_MUST_USE vd_status vd_load_shared_data(const char *dir, uint32_t own, vd_loaded *out,
+                                          vd_err *err);
 /* Reads such a file; *out is the caller's. Its version and the names of its members are known.
  * VD_ERR_USAGE: it is not there; VD_ERR_PEER: it is none. */
 VD_MUST_USE vd_status vd_load_places(const char *path, json_t **out, vd_err *err);

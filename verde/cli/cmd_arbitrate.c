@@ -6,6 +6,7 @@
 #include "verde/cli/arbitrate.h"
 #include "verde/cli/stop.h"
 #include "verde/cli/story.h"
+#include "verde/exec/estimate.h"
 
 const vd_program *vd_arbitration_program(const vd_arbitration *x) {
     return x->collection.count ? NULL : &x->loaded->program;
@@ -13,6 +14,8 @@ const vd_program *vd_arbitration_program(const vd_arbitration *x) {
 
 static vd_status load_item(void *user, uint64_t item, vd_program *out, vd_err *err) {
     const vd_arbitration *x = user;
+    if (x->loaded->job.packed)
+        return vd_pack_program(&x->loaded->given.pack, (uint32_t)item, out, NULL, err);
     return vd_job_prompt_program(&x->loaded->job, &x->loaded->prompts, (uint32_t)item, out, err);
 }
 
@@ -20,10 +23,30 @@ static int64_t positions(const vd_prompt *prompt) {
     return prompt->count + prompt->max_tokens;
 }
 
+/* Of programs that are given: the one that computes most. */
+static vd_status find_most(vd_arbitration *x, uint32_t *longest) {
+    uint64_t most = 0;
+    vd_status status = VD_OK;
+    for (uint32_t i = 0; status == VD_OK && i < x->items.count; i++) {
+        vd_program program = {0};
+        status = load_item(x, i, &program, x->err);
+        const uint64_t terms = status == VD_OK ? vd_estimate_terms(&program, &program.init) / 2 +
+                                                     vd_estimate_terms(&program, &program.step) / 2
+                                               : 0;
+        *longest = terms > most ? i : *longest;
+        most = terms > most ? terms : most;
+        vd_program_free(&program);
+    }
+    return status;
+}
+
 /* Loads the program of the longest prompt: providers state the pace of this one. */
 static vd_status load_longest(vd_arbitration *x) {
     const vd_prompts *prompts = &x->loaded->prompts;
     uint32_t longest = 0;
+    const vd_status status = x->loaded->job.packed ? find_most(x, &longest) : VD_OK;
+    if (status != VD_OK)
+        return status;
     for (uint32_t i = 1; i < prompts->count; i++)
         if (positions(&prompts->list[i]) > positions(&prompts->list[longest]))
             longest = i;

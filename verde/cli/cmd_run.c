@@ -147,6 +147,8 @@ static vd_status run_prompts(const char *job, const run_options *o, vd_loaded *l
 /* --batch is of no use elsewhere: a job that is not meant would be hidden. */
 static vd_status check_batch(const char *job, const run_options *o, const vd_loaded *loaded,
                              vd_err *err) {
+    if (o->batch && loaded->job.packed)
+        return vd_fail(err, VD_ERR_USAGE, "--batch: how large batches are, %s says itself", job);
     return o->batch && !vd_job_has_prompts(&loaded->job)
                ? vd_fail(err, VD_ERR_USAGE, "--batch: %s has no prompts", job)
                : VD_OK;

@@ -94,6 +94,7 @@ void vd_loaded_free(vd_loaded *loaded) {
     vd_job_weights_free(&loaded->weights);
     vd_start_free(&loaded->start);
     vd_placed_data_free(&loaded->placed);
+    vd_given_free(&loaded->given);
 }
 
 /* All that the job names, but no program. */

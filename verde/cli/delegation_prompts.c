@@ -14,12 +14,12 @@ static vd_status pack_prompt(vd_delegation *d, vd_packing *packing, uint32_t i, 
     if (status == VD_OK)
         d->slow_s += vd_delegation_slow_s(&l->program);
     return status == VD_OK
-               ? vd_packing_put(packing, l->prompts.list[i].key, &l->program, l->exec.data, d->err)
+               ? vd_packing_put(packing, vd_prompt_key(l, i), &l->program, l->exec.data, d->err)
                : status;
 }
 
 vd_status vd_delegation_pack(vd_delegation *d) {
-    const uint32_t count = d->loaded.prompts.count;
+    const uint32_t count = vd_prompt_count(&d->loaded);
     vd_packing packing = {0};
     vd_items items = {0};
     if (count > VD_PACK_ITEMS_MAX)

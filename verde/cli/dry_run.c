@@ -42,7 +42,7 @@ static vd_status add_program(dry_run *r, const vd_program *p, uint32_t prompt, i
 
 static vd_status add_prompts(dry_run *r, const vd_dry_run_options *o, vd_loaded *l, vd_err *err) {
     vd_status status = VD_OK;
-    r->prompts = l->prompts.count;
+    r->prompts = vd_prompt_count(l);
     for (uint32_t i = 0; i < r->prompts && status == VD_OK; i++) {
         vd_items_drop(l);
         status = vd_load_prompt(l, i, err);

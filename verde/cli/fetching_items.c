@@ -165,6 +165,7 @@ static vd_status begin(vd_item_fetching *x, vd_loaded *job) {
     vd_status status = vd_fetch_items_check(o->out, o->force, x->err);
     if (status == VD_OK)
         status = vd_item_lines_open(job, &x->made, x->err);
+    x->made.dir = o->out;
     if (status == VD_OK && o->program && !vd_hash_equal(o->program, &x->made.collection))
         status =
             vd_fail(x->err, VD_ERR_PEER, "%s: is about other programs than the job", o->program_of);
@@ -208,6 +209,8 @@ static vd_status finish(vd_item_fetching *x) {
     if (fsync(x->fd) != 0 || (unlink(path) != 0 && errno != ENOENT))
         return vd_fail(x->err, VD_ERR_LOCAL, "cannot write %s: %s", path, strerror(errno));
     vd_status status = vd_sync_parent(path, x->err);
+    if (status == VD_OK)
+        status = vd_answers_finish(&x->made.answers, x->err);
     if (status == VD_OK)
         status = vd_writer_commit(&x->lines, x->err);
     if (status == VD_OK && rename(x->part, path) != 0)

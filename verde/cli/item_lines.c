@@ -63,10 +63,13 @@ vd_status vd_item_line(vd_item_lines *x, uint32_t item, const void *bytes, size_
                 why.text);
     else
         status = vd_result_line(&x->job->program, &state, key, &x->sum, out, err);
+    if (status == VD_OK && x->dir && vd_program_answers(&x->job->program))
+        status = vd_answers_put(&x->answers, x->dir, x->job, &state, err);
     vd_state_free(&state);
     return status;
 }
 
 void vd_item_lines_free(vd_item_lines *x) {
+    vd_answers_free(&x->answers);
     vd_items_free(&x->items);
 }

@@ -3,6 +3,7 @@
 #ifndef VD_ITEM_LINES_H
 #define VD_ITEM_LINES_H
 
+#include "verde/cli/answers.h"
 #include "verde/cli/run_prompts.h"
 
 /* results.proof begins with this string, its zero, and u16 version 1; then come the run roots, and
@@ -20,6 +21,8 @@ typedef struct {
     vd_hash collection;
     uint32_t loaded; /* the prompt whose program is loaded; UINT32_MAX: none */
     vd_score_sum sum;
+    const char *dir; /* of files of answers; NULL: none are wanted */
+    vd_answers answers;
 } vd_item_lines;
 
 /* Borrows the job (vd_load_prompts) until vd_item_lines_free. */

@@ -134,7 +134,7 @@ static vd_status put_place(json_t *list, const vd_leaf *tensor, const char *path
 
 static vd_status place_all(const vd_loaded *loaded, vd_writer *copies, json_t *list, vd_err *err) {
     const bool prompts =
-        loaded->prompts.count > 0 || loaded->packed; /* each of which would have copies */
+        loaded->prompts.count > 0 || loaded->given.pack.count > 0 || loaded->packed; /* each of which would have copies */
     uint64_t size = 0, offset;
     vd_status status = VD_OK;
     for (uint32_t i = 0; status == VD_OK && i < loaded->program.data_count; i++) {
@@ -184,7 +184,8 @@ vd_status vd_save_data(const char *dir, const vd_loaded *loaded, vd_err *err) {
 
 typedef struct {
     const char *dir, *moved;
-    bool own; /* the folder has plain files of its own, and names no others */
+    bool own;       /* the folder has plain files of its own, and names no others */
+    uint32_t first; /* the first tensor that is there */
     vd_loaded *loaded;
     vd_data_reader reader;
     uint64_t done, total;
@@ -286,9 +287,10 @@ static vd_status load_tensor(data_loading *l, uint32_t i, const json_t *item, vd
     return status;
 }
 
-/* Only in a job's own folder may a weight be left out, which the job then gives. */
+/* Only in a job's own folder may a weight be left out, which the job then gives; and what each
+ * program of a pack has for itself. */
 static bool is_in_files(const data_loading *l, uint32_t i) {
-    return !l->own || !vd_is_wanted(&l->loaded->program.data[i]);
+    return i >= l->first && (!l->own || !vd_is_wanted(&l->loaded->program.data[i]));
 }
 
 static vd_status load_all(data_loading *l, const json_t *list, vd_err *err) {
@@ -303,7 +305,7 @@ static vd_status load_all(data_loading *l, const json_t *list, vd_err *err) {
     l->loaded->placed.file = calloc((size_t)p->data_count + 1, sizeof(vd_map));
     if (!l->loaded->placed.file)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    for (uint32_t i = 0; i < p->data_count; i++)
+    for (uint32_t i = l->first; i < p->data_count; i++)
         l->total += vd_shape_bytes(&p->data[i].tensor.shape);
     for (uint32_t i = 0; status == VD_OK && i < p->data_count; i++)
         if (is_in_files(l, i))
@@ -354,9 +356,13 @@ vd_status vd_load_data(const char *dir, const char *moved, vd_loaded *out, vd_er
     return load_places(&l, err);
 }
 
-vd_status vd_load_own_data(const char *dir, vd_loaded *out, vd_err *err) {
-    data_loading l = {.dir = dir, .own = true, .loaded = out};
+vd_status vd_load_shared_data(const char *dir, uint32_t own, vd_loaded *out, vd_err *err) {
+    data_loading l = {.dir = dir, .own = true, .first = own, .loaded = out};
     const vd_status status = load_places(&l, err);
     /* Files of a job that are wrong are the user's own, not a peer's. */
     return status == VD_ERR_PEER ? vd_fail(err, VD_ERR_USAGE, "%s", err->text) : status;
+}
+
+vd_status vd_load_own_data(const char *dir, vd_loaded *out, vd_err *err) {
+    return vd_load_shared_data(dir, 0, out, err);
 }

@@ -47,6 +47,8 @@ static void take_sizes(vd_loaded *loaded) {
 }
 
 vd_status vd_load_program_job(vd_loaded *loaded, vd_err *err) {
+    if (vd_has_pack(loaded->job.model_dir))
+        return vd_load_packed_job(loaded, err);
     vd_status status = vd_store_program(loaded->job.model_dir, &loaded->program, err);
     if (status == VD_OK)
         status = check_hash(loaded, err);

@@ -134,13 +134,6 @@ static void see_items(void *user, const vd_items_progress *p) {
     vd_child_tell(x->child, &progress, p->ended, x->items.count);
 }
 
-static bool has_leaf(const vd_program *p, const char *name) {
-    for (uint32_t i = 0; i < p->leaf_count; i++)
-        if (strcmp(p->leaf[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 /* As many as fit into the memory that a job may take. */
 static uint32_t together(const items_child *x) {
     const uint64_t fit = (uint64_t)x->child->memory / (x->memory ? x->memory : 1);
@@ -154,7 +147,7 @@ static vd_status run_items(items_child *x, vd_err *err) {
                         .items = &x->items,
                         .load = load_item,
                         .own_data = x->pack.own,
-                        .makes_tokens = has_leaf(first, "token") && has_leaf(first, "stopped"),
+                        .makes_tokens = vd_program_makes_tokens(first),
                         .together = together(x),
                         .progress = see_items,
                         .user = x};

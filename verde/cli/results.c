@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "verde/cli/answers.h"
 #include "verde/cli/run_prompts.h"
 
 /* A leaf by its name; VD_LEAVES_MAX: the program has none. */
@@ -147,17 +148,32 @@ static bool scores(const vd_program *p, const char *name) {
            has_leaf(p, name, (ro_shape){RO_F32, 1, {length_of(p, name, 0)}});
 }
 
+/* The numbers are in files of their own (answers.h). */
+static void put_answers(const vd_program *p, vd_buf *out) {
+    const char *separator = ",\"answers\":[";
+    for (uint32_t i = 0; i < p->leaf_count; i++) {
+        if (!vd_answer_name(&p->leaf[i]))
+            continue;
+        vd_printf(out, "%s\"%s\"", separator, vd_answer_name(&p->leaf[i]));
+        separator = ",";
+    }
+    vd_printf(out, "]}\n");
+}
+
 vd_status vd_result_line(const vd_program *p, const vd_state *s, int64_t key, vd_score_sum *sum,
                          vd_buf *out, vd_err *err) {
     const bool text = leaf_named(p, "text") < VD_LEAVES_MAX;
     const bool classes = leaf_named(p, VD_CLASSES_LEAF) < VD_LEAVES_MAX;
-    if (!(text ? generates(p) : scores(p, classes ? VD_CLASSES_LEAF : "log_probability")))
+    const bool answers = vd_program_answers(p);
+    if (!answers && !(text ? generates(p) : scores(p, classes ? VD_CLASSES_LEAF : "log_probability")))
         return vd_fail(err, VD_ERR_PEER,
-                       "the program of key %" PRId64 " has not the leaves of one that generates or "
-                       "scores",
+                       "the program of key %" PRId64 " has not the leaves of one that generates, "
+                       "scores or answers",
                        key);
     vd_printf(out, "{\"key\":%" PRId64, key);
-    if (text)
+    if (answers)
+        put_answers(p, out);
+    else if (text)
         put_text(p, s, sum, out);
     else if (classes)
         put_classes(p, s, sum, out);

@@ -21,6 +21,7 @@ typedef struct {
     vd_buf *line;   /* of each item that has ended before one in front of it; owned */
     uint32_t lines; /* that are in the file */
     FILE *results;
+    vd_answers answers;
     vd_err *err;
 } items_run;
 
@@ -48,6 +49,17 @@ vd_status vd_items_fault(vd_items_run *r, const char *fault, vd_err *err) {
     return vd_fail(err, VD_ERR_USAGE, "fault \"%.80s\": no prompt has this key", fault);
 }
 
+static bool has_leaf(const vd_program *p, const char *name) {
+    for (uint32_t i = 0; i < p->leaf_count; i++)
+        if (strcmp(p->leaf[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+bool vd_program_makes_tokens(const vd_program *p) {
+    return has_leaf(p, "token") && has_leaf(p, "stopped");
+}
+
 void vd_items_drop(vd_loaded *loaded) {
     vd_exec_drop(&loaded->exec);
     vd_program_free(&loaded->program);
@@ -73,6 +85,8 @@ static vd_status end_item(items_run *x, uint32_t item, const vd_program *program
     vd_items *items = x->r->items;
     vd_status status =
         vd_result_line(program, state, items->key[item], &x->r->sum, &x->line[item], x->err);
+    if (status == VD_OK && x->r->answers && vd_program_answers(program))
+        status = vd_answers_put(&x->answers, x->r->dir, x->r->loaded, state, x->err);
     if (status == VD_OK)
         status = put_lines(x);
     items->run_root[item] = *run_root;
@@ -242,7 +256,10 @@ static vd_status run_all(items_run *x) {
     free(x->line);
     free(x->alone);
     if (status == VD_OK)
+        status = vd_answers_finish(&x->answers, x->err);
+    if (status == VD_OK)
         status = name_results(x, path);
+    vd_answers_free(&x->answers);
     fclose(x->results);
     return status;
 }

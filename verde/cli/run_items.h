@@ -3,6 +3,7 @@
 #ifndef VD_RUN_ITEMS_H
 #define VD_RUN_ITEMS_H
 
+#include "verde/cli/answers.h"
 #include "verde/cli/run_prompts.h"
 #include "verde/exec/item_pack.h"
 
@@ -26,6 +27,7 @@ typedef struct {
      * ones before were dropped (vd_items_drop). */
     vd_status (*load)(void *user, uint32_t item, vd_err *err);
     uint32_t own_data; /* data tensors that each item has for itself; they come first */
+    bool answers;      /* DIR/answers is wanted, if programs answer */
     bool makes_tokens; /* programs may run together, as batch.h wants them */
     uint32_t together; /* at a time, 1 or more */
     const char *fault; /* in item `faulty`; NULL: none */
@@ -42,6 +44,8 @@ typedef struct {
 VD_MUST_USE vd_status vd_run_items(vd_items_run *run, vd_err *err);
 /* "KEY/KIND..." or "KIND...", which is about the first: `faulty` and `fault`. */
 VD_MUST_USE vd_status vd_items_fault(vd_items_run *run, const char *fault, vd_err *err);
+/* Has it the leaves of a program that makes tokens? */
+bool vd_program_makes_tokens(const vd_program *program);
 /* Frees the program and the data of the item that was loaded. */
 void vd_items_drop(vd_loaded *loaded);
 

@@ -25,9 +25,21 @@ static void put_stops(const vd_generation *g, char *out, size_t size) {
                                  (long long)g->stop[i]);
 }
 
+static void announce_given(const prompt_run *r) {
+    const vd_loaded *l = r->loaded;
+    fprintf(stderr, "%s: %u %s of %u nodes, backend %s, %d thread%s\n", r->o->job, r->items.count,
+            vd_prompt_word(l, r->items.count), l->given.pack.first.step.node_count,
+            ro_ctx_backend(l->ro), ro_ctx_threads(l->ro),
+            vd_plural((uint64_t)ro_ctx_threads(l->ro)));
+}
+
 static void announce(const prompt_run *r) {
     const vd_loaded *l = r->loaded;
     const vd_job *job = &l->job;
+    if (job->packed) {
+        announce_given(r);
+        return;
+    }
     char what[256] = "scored";
     if (job->task == VD_JOB_GENERATES) {
         snprintf(what, sizeof what, "up to %lld tokens each",
@@ -43,7 +55,7 @@ static void announce(const prompt_run *r) {
 /* ---- meanwhile ---- */
 
 static void put_alone(const prompt_run *r, const vd_items_progress *p, double seconds) {
-    fprintf(stderr, "prompt %u/%u", p->at + 1, r->items.count);
+    fprintf(stderr, "%s %u/%u", vd_prompt_word(r->loaded, 1), p->at + 1, r->items.count);
     if (r->loaded->job.task == VD_JOB_GENERATES)
         fprintf(stderr, "  key %lld  token %lld/%lld  %.1f tokens/s",
                 (long long)r->items.key[p->at], (long long)p->step, (long long)p->steps,
@@ -67,8 +79,8 @@ static void tell(void *user, const vd_items_progress *p) {
     const double now = vd_seconds(), seconds = now - r->start + 1e-9;
     r->void_choices = p->void_choices;
     if (p->alone)
-        vd_stop_line("stopped in prompt %u of %u; `%s` goes on", p->at + 1, r->items.count,
-                     vd_command_line());
+        vd_stop_line("stopped in %s %u of %u; `%s` goes on", vd_prompt_word(r->loaded, 1),
+                     p->at + 1, r->items.count, vd_command_line());
     else
         vd_stop_line("stopped with %u of %u prompts done; `%s` goes on", p->ended, r->items.count,
                      vd_command_line());
@@ -109,8 +121,10 @@ static void print_json(const prompt_run *r, const vd_hash *collection, const vd_
 
 static void print_text(const prompt_run *r, const vd_hash *collection, const vd_hash *root) {
     char hex[2 * VD_HASH_SIZE + 1];
-    printf("results      %s/results.jsonl, %u prompt%s, %.1f s\n", r->o->dir, r->items.count,
-           vd_plural(r->items.count), vd_seconds() - r->start);
+    const bool answers = vd_program_answers(&r->loaded->program); /* the last one's */
+    printf("results      %s/%s, %u %s, %.1f s\n", r->o->dir,
+           answers ? VD_ANSWERS_FOLDER : "results.jsonl", r->items.count,
+           vd_prompt_word(r->loaded, r->items.count), vd_seconds() - r->start);
     vd_score_text(&r->run.sum);
     vd_hex(collection->b, VD_HASH_SIZE, hex);
     printf("collection   %s\n", hex);
@@ -141,6 +155,12 @@ static vd_status finish(prompt_run *r) {
     return status;
 }
 
+/* Of programs that are given, their leaves say it. */
+static bool makes_tokens(const vd_loaded *l) {
+    return l->job.packed ? vd_program_makes_tokens(&l->given.pack.first)
+                         : l->job.task == VD_JOB_GENERATES;
+}
+
 vd_status vd_run_prompts(const vd_prompt_options *o, vd_loaded *loaded, vd_err *err) {
     prompt_run r = {.o = o, .loaded = loaded, .start = vd_seconds(), .err = err};
     vd_status status = vd_list_prompts(loaded, &r.items, err);
@@ -149,7 +169,8 @@ vd_status vd_run_prompts(const vd_prompt_options *o, vd_loaded *loaded, vd_err *
                            .items = &r.items,
                            .load = load_prompt,
                            .own_data = vd_prompt_own_data(loaded),
-                           .makes_tokens = loaded->job.task == VD_JOB_GENERATES,
+                           .answers = true,
+                           .makes_tokens = makes_tokens(loaded),
                            .together = o->together,
                            .progress = tell,
                            .user = &r};

@@ -331,7 +331,7 @@ static vd_status check_together(const job_reader *reader) {
 }
 
 bool vd_job_has_prompts(const vd_job *job) {
-    return job->task == VD_JOB_GENERATES || job->task == VD_JOB_SCORES;
+    return job->packed || job->task == VD_JOB_GENERATES || job->task == VD_JOB_SCORES;
 }
 
 /* What a job that generates need not say. */

@@ -76,6 +76,7 @@ typedef struct {
     bool says_stops;                  /* generation.stop stands in the job, even if it is empty */
     float top_p;                      /* generation.top_p as it stands in the job */
     bool pretrained;                  /* the model is that of model_dir */
+    bool packed;                      /* there is a pack of programs in model_dir */
     bool program;                     /* the program is that of model_dir; nothing else is said */
     char model_dir[VD_JOB_PATH_SIZE]; /* a folder of Hugging Face, or what has DIR.manifest */
     uint8_t model_sha256[32];         /* of its manifest; the program's hash */

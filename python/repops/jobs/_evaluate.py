@@ -58,6 +58,19 @@ def _steps(count: int, batch: int, what: str) -> int:
     return count // batch
 
 
+@contextlib.contextmanager
+def in_eval_mode(setting: Setting) -> Iterator[None]:
+    modules = [m for k in setting.models.values() for m in k.modules()]
+    before = [m.training for m in modules]
+    for m in modules:
+        m.training = False
+    try:
+        yield
+    finally:
+        for m, training in zip(modules, before):
+            m.training = training
+
+
 class Evaluated(Captured):
     """score: of the data, a loss, and perhaps the share of what is right."""
 
@@ -84,7 +97,7 @@ class Evaluated(Captured):
         self.weights = [n for n in setting.tensors() if n in self.leaves]
 
     def run(self) -> None:
-        with self._in_eval_mode():
+        with in_eval_mode(self.steps.setting):
             first = self._record(0, self.weights)
             probes = sorted({1, self.count - 1} & set(range(1, self.count)))
             others = [(n, self._record(n, self.weights)) for n in probes]
@@ -93,18 +106,6 @@ class Evaluated(Captured):
         for name in self._written(first, self.weights):
             self._refuse(name, CHANGES)
         self._lower(first)
-
-    @contextlib.contextmanager
-    def _in_eval_mode(self) -> Iterator[None]:
-        modules = [m for k in self.steps.setting.models.values() for m in k.modules()]
-        before = [m.training for m in modules]
-        for m in modules:
-            m.training = False
-        try:
-            yield
-        finally:
-            for m, training in zip(modules, before):
-                m.training = training
 
     def _lower(self, recorded: Recorded) -> None:
         program = Program(self.job.seed, self.count, min(self.count, INTERVAL_MAX))

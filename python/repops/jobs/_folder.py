@@ -18,7 +18,8 @@ from ._capture import relative
 from ._graph import Program, hash_of
 
 EVALUATION = "evaluate"  # the folder of an evaluation, in the job's
-OWN = re.compile(r"program|data\.json|places\.json|data[0-9]+\.npy")  # files of a job
+OWN = re.compile(r"program|pack|data\.json|places\.json|data[0-9]+\.npy")  # files of a job
+OWN_AT = 17  # where a pack says how many data tensors each of its programs has for itself
 PLACES_BYTES_MAX = 16 << 20  # what `verde graph` reads
 
 
@@ -48,16 +49,19 @@ def replaceable(folder: Path) -> None:
             raise Error(f"{folder} is there, and holds no job: it has {file.name}")
 
 
-def write(folder: Path, program: Program, held: Path | None = None) -> str:
+def write(
+    folder: Path, program: Program, held: Path | None = None, pack: bytes | None = None
+) -> str:
     """The folder of a job, whole or not at all; returns the program's hash. held: another one with
-    the same data."""
+    the same data. pack: programs that stand there in place of this one, and share its data but the
+    first ones."""
     folder = Path(folder)
     replaceable(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f"{folder.name}.", dir=folder.parent) as place:
             new = Path(place) / "new"
-            digest = _write(new, program, held)
+            digest = _write(new, program, held, pack)
             if folder.exists():
                 os.rename(folder, Path(place) / "old")
             os.rename(new, folder)
@@ -66,16 +70,17 @@ def write(folder: Path, program: Program, held: Path | None = None) -> str:
     return digest
 
 
-def _write(new: Path, program: Program, held: Path | None) -> str:
+def _write(new: Path, program: Program, held: Path | None, pack: bytes | None) -> str:
     new.mkdir()
     places = []
-    for i, d in enumerate(d for d in program.data if d.given):
+    own = 0 if pack is None else int.from_bytes(pack[OWN_AT : OWN_AT + 2], "little")
+    for i, d in enumerate(d for d in program.data[own:] if d.given):
         name = f"data{i}.npy"
         offset = _put(new / name, d.array, held and held / name)
         places.append({"name": d.name, "file": name, "offset": offset})
     encoded = program.encode()
     for name, content in (
-        ("program", encoded),
+        ("program", encoded) if pack is None else ("pack", pack),
         ("data.json", json.dumps({"verde": 1, "data": places}, indent=1).encode()),
         ("places.json", json.dumps(_places(program), indent=0).encode()),
     ):
