@@ -8,20 +8,6 @@
 
 #include "verde/cli/answers_file.h"
 
-static const char prefix[] = "answer.";
-
-const char *vd_answer_name(const vd_leaf *leaf) {
-    const size_t size = sizeof prefix - 1;
-    return strncmp(leaf->name, prefix, size) == 0 ? leaf->name + size : NULL;
-}
-
-bool vd_program_answers(const vd_program *p) {
-    for (uint32_t i = 0; i < p->leaf_count; i++)
-        if (vd_answer_name(&p->leaf[i]))
-            return true;
-    return false;
-}
-
 /* A name that is a file's, and no hidden one. */
 static bool is_plain(const char *name) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";

@@ -21,10 +21,6 @@ typedef struct {
     int64_t rows; /* that are in each file */
 } vd_answers;
 
-/* NAME of a leaf `answer.NAME`; NULL: it has another name. */
-const char *vd_answer_name(const vd_leaf *leaf);
-/* Does such a program answer? */
-bool vd_program_answers(const vd_program *program);
 /* Rows of answers in DIR/answers, of batches that come in their order; the first one says what
  * files there are. `loaded` has the batch's program, and its own data: the second tensor of it,
  * with the name `rows`, says how many rows count. VD_ERR_PEER: the program is none of these, or

@@ -186,9 +186,12 @@ static void print_checked(const prompt_check *c, const prompt_folder *f, const c
         return;
     }
     vd_print_hex("collection", f->collection.b);
-    printf("prompts      %u, every byte of the states that were kept (%s) and of the data\n",
-           f->items.count, size);
+    const bool answers = c->answers.count > 0;
+    printf("%-12s %u, every byte of the states that were kept (%s) and of the data\n",
+           answers ? "batches" : "prompts", f->items.count, size);
     printf("results      every line of %s/results.jsonl\n", c->dir);
+    if (answers)
+        printf("answers      every byte of %u files in %s\n", c->answers.count + 1, c->answers.dir);
     vd_print_hex("job root", f->root.b);
     if (verdict)
         printf("verdict      verified: %s accepts this job root\n", verdict);
@@ -217,9 +220,9 @@ vd_status vd_check_prompts(const vd_prompt_check_options *o, vd_err *err) {
         status = check_all(&c);
     if (status == VD_OK)
         status = vd_answers_finish(&c.answers, err);
-    vd_answers_free(&c.answers);
     if (status == VD_OK)
         print_checked(&c, &f, o->verdict);
+    vd_answers_free(&c.answers);
     vd_buf_free(&c.lines);
     vd_items_free(&f.items);
     return status;

@@ -54,8 +54,9 @@ static vd_status take_roots(results_check *c) {
     const size_t size = VD_RESULTS_HEAD + (size_t)c->made.items.count * VD_HASH_SIZE;
     if (c->proof.size < size)
         return vd_fail(c->err, VD_ERR_PEER,
-                       "%s: has %zu bytes, and %s has %u prompts, whose run roots end at byte %zu",
-                       c->proof_path, c->proof.size, c->o->job, c->made.items.count, size);
+                       "%s: has %zu bytes, and %s has %u %s, whose run roots end at byte %zu",
+                       c->proof_path, c->proof.size, c->o->job, c->made.items.count,
+                       vd_prompt_word(c->made.job, c->made.items.count), size);
     c->proof_at = size;
     return vd_item_lines_roots(&c->made, c->proof.data + VD_RESULTS_HEAD, &c->job_root, c->err);
 }
@@ -81,8 +82,9 @@ static vd_status check_line(results_check *c, uint32_t item) {
                 status == VD_ERR_PEER ? ", or was changed" : "");
     } else if (!begins_with(c, &line)) {
         status = vd_fail(c->err, VD_ERR_PEER,
-                         "%s: line %u, of the prompt with key %lld, is not what " PROOF " proves",
-                         c->lines_path, item + 1, (long long)c->made.items.key[item]);
+                         "%s: line %u, of the %s with key %lld, is not what " PROOF " proves",
+                         c->lines_path, item + 1, vd_prompt_word(c->made.job, 1),
+                         (long long)c->made.items.key[item]);
     } else {
         c->proof_at += used;
         c->lines_at += line.size;
@@ -93,11 +95,11 @@ static vd_status check_line(results_check *c, uint32_t item) {
 
 static vd_status check_end(const results_check *c, const char *path, const vd_map *file,
                            size_t at) {
-    return at == file->size ? VD_OK
-                            : vd_fail(c->err, VD_ERR_PEER,
-                                      "%s: has %zu bytes behind the last of %u "
-                                      "prompts",
-                                      path, file->size - at, c->made.items.count);
+    return at == file->size
+               ? VD_OK
+               : vd_fail(c->err, VD_ERR_PEER, "%s: has %zu bytes behind the last of %u %s", path,
+                         file->size - at, c->made.items.count,
+                         vd_prompt_word(c->made.job, c->made.items.count));
 }
 
 static vd_status check_lines(results_check *c) {
@@ -126,8 +128,11 @@ static void print_json(const results_check *c) {
 
 static void print_text(const results_check *c) {
     vd_print_hex("collection", c->made.collection.b);
-    printf("results      every line of %s, of %u prompt%s\n", c->lines_path, c->made.items.count,
-           vd_plural(c->made.items.count));
+    printf("results      every line of %s, of %u %s\n", c->lines_path, c->made.items.count,
+           vd_prompt_word(c->made.job, c->made.items.count));
+    if (c->made.answers.count)
+        printf("answers      every byte of %u files in %s\n", c->made.answers.count + 1,
+               c->made.answers.dir);
     vd_score_text(&c->made.sum);
     vd_print_hex("job root", c->job_root.b);
     if (c->o->verdict)

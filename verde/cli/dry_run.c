@@ -100,7 +100,8 @@ static void print_sizes(const dry_run *r, const vd_dry_run_options *o, const vd_
     char a[32], b[32], c[32];
     uint64_t all, left;
     if (r->prompts)
-        printf("prompts      %u, with %lld steps at most\n", r->prompts, (long long)r->steps);
+        printf("%-12s %u, with %lld steps at most\n", vd_prompt_word(l, 0), r->prompts,
+               (long long)r->steps);
     else
         printf("steps        %lld, a checkpoint after every %lld\n", (long long)r->steps,
                (long long)l->program.checkpoint_interval);

@@ -69,8 +69,9 @@ static void tell(vd_item_fetching *x, uint32_t done) {
     if (now - x->start < QUIET_S || (!last && now - x->told < (terminal ? 0.2 : 2)))
         return;
     x->told = now;
-    fprintf(stderr, "%sfetched and checked %u of %u prompts%s", terminal ? "\r\033[K" : "", done,
-            x->made.items.count, terminal && !last ? "" : "\n");
+    fprintf(stderr, "%sfetched and checked %u of %u %s%s", terminal ? "\r\033[K" : "", done,
+            x->made.items.count, vd_prompt_word(x->made.job, x->made.items.count),
+            terminal && !last ? "" : "\n");
     fflush(stderr);
 }
 
@@ -260,8 +261,9 @@ json_t *vd_fetch_items_json(const vd_item_fetching *x) {
 
 void vd_fetch_items_text(const vd_item_fetching *x) {
     char size[32];
-    printf("results      %s/results.jsonl, %u prompt%s, every byte checked\n", x->o->out,
-           x->made.items.count, vd_plural(x->made.items.count));
+    printf("results      %s/%s, %u %s, every byte checked\n", x->o->out,
+           x->made.answers.count ? VD_ANSWERS_FOLDER : "results.jsonl", x->made.items.count,
+           vd_prompt_word(x->made.job, x->made.items.count));
     vd_score_text(&x->made.sum);
     printf("job root     %s, to which results.proof leads\n", x->root_text);
     vd_print_size(x->found, size);

@@ -59,8 +59,8 @@ vd_status vd_item_line(vd_item_lines *x, uint32_t item, const void *bytes, size_
     status = vd_item_record_read(&x->job->program, &x->items.program[item],
                                  &x->items.run_root[item], bytes, size, used, &state, &why);
     if (status != VD_OK)
-        vd_fail(err, status, "the result of the prompt with key %lld: %.300s", (long long)key,
-                why.text);
+        vd_fail(err, status, "the result of the %s with key %lld: %.300s",
+                vd_prompt_word(x->job, 1), (long long)key, why.text);
     else
         status = vd_result_line(&x->job->program, &state, key, &x->sum, out, err);
     if (status == VD_OK && x->dir && vd_program_answers(&x->job->program))

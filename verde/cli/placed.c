@@ -133,8 +133,8 @@ static vd_status put_place(json_t *list, const vd_leaf *tensor, const char *path
 }
 
 static vd_status place_all(const vd_loaded *loaded, vd_writer *copies, json_t *list, vd_err *err) {
-    const bool prompts =
-        loaded->prompts.count > 0 || loaded->given.pack.count > 0 || loaded->packed; /* each of which would have copies */
+    const bool prompts = loaded->prompts.count > 0 || loaded->given.pack.count > 0 ||
+                         loaded->packed; /* each of which would have copies */
     uint64_t size = 0, offset;
     vd_status status = VD_OK;
     for (uint32_t i = 0; status == VD_OK && i < loaded->program.data_count; i++) {

@@ -165,7 +165,8 @@ vd_status vd_result_line(const vd_program *p, const vd_state *s, int64_t key, vd
     const bool text = leaf_named(p, "text") < VD_LEAVES_MAX;
     const bool classes = leaf_named(p, VD_CLASSES_LEAF) < VD_LEAVES_MAX;
     const bool answers = vd_program_answers(p);
-    if (!answers && !(text ? generates(p) : scores(p, classes ? VD_CLASSES_LEAF : "log_probability")))
+    if (!answers &&
+        !(text ? generates(p) : scores(p, classes ? VD_CLASSES_LEAF : "log_probability")))
         return vd_fail(err, VD_ERR_PEER,
                        "the program of key %" PRId64 " has not the leaves of one that generates, "
                        "scores or answers",

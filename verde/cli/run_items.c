@@ -46,7 +46,8 @@ vd_status vd_items_fault(vd_items_run *r, const char *fault, vd_err *err) {
         if (strlen(key) == (size_t)(slash - fault) && strncmp(key, fault, strlen(key)) == 0)
             return check_fault(r, err);
     }
-    return vd_fail(err, VD_ERR_USAGE, "fault \"%.80s\": no prompt has this key", fault);
+    return vd_fail(err, VD_ERR_USAGE, "fault \"%.80s\": no %s has this key", fault,
+                   vd_prompt_word(r->loaded, 1));
 }
 
 static bool has_leaf(const vd_program *p, const char *name) {

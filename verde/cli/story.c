@@ -58,8 +58,8 @@ static void tell_place(const vd_place *at) {
         return;
     printf("where        ");
     if (at->item >= 0)
-        printf("prompt %lld of the file (item %lld), ", (long long)at->item + 1,
-               (long long)at->item);
+        printf("%s %lld of the %s (item %lld), ", at->answers ? "batch" : "prompt",
+               (long long)at->item + 1, at->answers ? "job" : "file", (long long)at->item);
     if (at->step < 0)
         printf("initialisation");
     else

@@ -6,7 +6,7 @@
 #include "verde/delivery/item_results.h"
 
 /* The leaves of programs that generate or score (models/models.h), and answers of any other. */
-bool vd_is_result_leaf(const char *name) {
+bool vd_is_result_leaf(const vd_leaf *leaf) {
     static const char *const results[] = {"text",
                                           "count",
                                           "stopped",
@@ -15,9 +15,9 @@ bool vd_is_result_leaf(const char *name) {
                                           "best_log_probability",
                                           "class_log_probability"};
     for (size_t i = 0; i < sizeof results / sizeof results[0]; i++)
-        if (strcmp(name, results[i]) == 0)
+        if (strcmp(leaf->name, results[i]) == 0)
             return true;
-    return strncmp(name, "answer.", sizeof "answer." - 1) == 0;
+    return vd_answer_name(leaf) != NULL;
 }
 
 /* Of the path from the last state: as many hashes as it has splits above it. */
@@ -33,7 +33,7 @@ static uint32_t path_length(const vd_program *p) {
 uint64_t vd_item_record_bytes(const vd_program *p) {
     uint64_t bytes = ((uint64_t)p->leaf_count + path_length(p)) * VD_HASH_SIZE;
     for (uint32_t i = 0; i < p->leaf_count; i++)
-        if (vd_is_result_leaf(p->leaf[i].name) &&
+        if (vd_is_result_leaf(&p->leaf[i]) &&
             __builtin_add_overflow(bytes, (uint64_t)vd_shape_bytes(&p->leaf[i].shape), &bytes))
             return UINT64_MAX;
     return bytes;
@@ -76,7 +76,7 @@ static vd_status read_tensors(const vd_program *p, const vd_hash *tensor, vd_cur
     if (!out->tensor)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     for (uint32_t i = 0; status == VD_OK && i < p->leaf_count; i++)
-        if (vd_is_result_leaf(p->leaf[i].name))
+        if (vd_is_result_leaf(&p->leaf[i]))
             status = read_tensor(&p->leaf[i], &tensor[i], c, &out->tensor[i], err);
     if (status != VD_OK)
         vd_state_free(out);

@@ -26,7 +26,7 @@ static vd_status put_record(const vd_state_proof *proof, const vd_state *state, 
         const ro_shape *shape = &p->leaf[i].shape;
         const size_t bytes = vd_shape_bytes(shape);
         void *copy = NULL;
-        if (!vd_is_result_leaf(p->leaf[i].name))
+        if (!vd_is_result_leaf(&p->leaf[i]))
             continue;
         const void *little =
             vd_to_little(state->tensor[i], bytes, ro_dtype_size(shape->dtype), &copy);

@@ -14,8 +14,8 @@ enum {
     VD_ITEM_ANSWER_BYTES = 1 << 20  /* an answer has no more records than these bytes, or one */
 };
 
-/* Is a leaf of this name a result, and so in the record? */
-bool vd_is_result_leaf(const char *name);
+/* Is a leaf a result, and so in the record? */
+bool vd_is_result_leaf(const vd_leaf *leaf);
 uint64_t vd_item_record_bytes(const vd_program *program); /* UINT64_MAX: more than that */
 
 /* Reads the record at the beginning of `bytes`, and checks it against the run root: *used receives

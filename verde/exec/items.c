@@ -31,6 +31,19 @@ void vd_items_free(vd_items *items) {
     *items = (vd_items){0};
 }
 
+const char *vd_answer_name(const vd_leaf *leaf) {
+    static const char prefix[] = "answer.";
+    const size_t size = sizeof prefix - 1;
+    return strncmp(leaf->name, prefix, size) == 0 ? leaf->name + size : NULL;
+}
+
+bool vd_program_answers(const vd_program *p) {
+    for (uint32_t i = 0; i < p->leaf_count; i++)
+        if (vd_answer_name(&p->leaf[i]))
+            return true;
+    return false;
+}
+
 bool vd_items_all_done(const vd_items *items) {
     for (uint32_t i = 0; i < items->count; i++)
         if (!items->done[i])

@@ -4,6 +4,7 @@
 #define VD_ITEMS_H
 
 #include "verde/commit/collection.h"
+#include "verde/graph/graph.h"
 
 typedef struct {
     uint32_t count;
@@ -27,6 +28,11 @@ VD_MUST_USE vd_status vd_items_save(const char *dir, const vd_items *items, vd_e
 /* VD_ERR_USAGE: there is no such folder, or it is broken. VD_ERR_PEER: its roots do not give the
  * root that it names. */
 VD_MUST_USE vd_status vd_items_load(const char *dir, vd_items *out, vd_err *err);
+
+/* NAME of a leaf `answer.NAME`, which is what a program of answers results in; NULL: another one.
+ */
+const char *vd_answer_name(const vd_leaf *leaf);
+bool vd_program_answers(const vd_program *program); /* has it such a leaf? */
 
 bool vd_items_all_done(const vd_items *items);
 /* The root over all run roots, which must be there. */

@@ -68,6 +68,7 @@ enum { VD_NO_STEP = -2 };
 /* How far a descent came. */
 typedef struct {
     int64_t item; /* of a job of many programs, where the runs first differ; -1: not reached */
+    bool answers; /* the item is a batch of answers, and no prompt */
     int64_t step; /* where the states first differ; -1: initialisation; VD_NO_STEP: not reached */
     int64_t node; /* -1: not reached */
     int64_t element; /* -1: not reached */

@@ -1,6 +1,7 @@
 /* From commitments to the step where the states part. PROTOCOL.md sections 5.1 to 5.3. */
 #include <string.h>
 
+#include "verde/exec/items.h"
 #include "verde/protocol/dispute.h"
 #include "verde/protocol/provider.h"
 
@@ -90,6 +91,7 @@ static bool open_item(vd_referee *r, uint64_t item) {
     }
     r->program = &r->item_program;
     r->place->item = (int64_t)item;
+    r->place->answers = vd_program_answers(&r->item_program);
     for (uint32_t p = 0; p < r->parties; p++)
         r->party[p].root = r->party[p].item_root;
     return true;
@@ -107,8 +109,9 @@ void vd_items_take(vd_referee *r) {
     }
     if (!open_item(r, r->descent.lo))
         return;
-    vd_story(r, "Prompt %llu of the file (item %llu) is the first whose runs differ.",
-             (unsigned long long)r->descent.lo + 1, (unsigned long long)r->descent.lo);
+    vd_story(r, "%s %llu of the %s (item %llu) is the first whose runs differ.",
+             r->place->answers ? "Batch" : "Prompt", (unsigned long long)r->descent.lo + 1,
+             r->place->answers ? "job" : "file", (unsigned long long)r->descent.lo);
     dispute_run(r);
 }
 
