@@ -1,5 +1,5 @@
-"""Small jobs of answers, which tests capture. `python small_answers.py FOLDER` writes two of them, as
-tests/captured has them."""
+"""Small jobs of answers, which tests capture. `python small_answers.py FOLDER` writes two of them
+there, as tests/captured has them."""
 
 import sys
 from pathlib import Path

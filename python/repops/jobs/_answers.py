@@ -20,7 +20,7 @@ from ._capture import NOWHERE, Recorded, Steps
 from ._captured import Captured
 from ._evaluate import CHANGES, in_eval_mode
 from ._folder import replaceable, write
-from ._graph import F32, I32, Data, Program, Value
+from ._graph import I32, Data, Program, Value
 from ._kept import Kept, Setting
 from ._lower import Lower
 from ._memory import Missing, code_of
