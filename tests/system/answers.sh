@@ -91,6 +91,23 @@ expect 0 "$job_root" $run $job --out "$work/killed"
 same killed
 expect 0 'fits  *yes' "$verde" check "$work/killed" --job $job
 
+# After a power cut: of a batch that run.json does not name as done, files may have names and no bytes.
+python3 - "$work/killed" << 'PYTHON'
+import glob
+import json
+import sys
+with open(f"{sys.argv[1]}/run.json") as f:
+    log = json.load(f)
+del log["job_root"], log["prompts"][2]["run_root"]
+with open(f"{sys.argv[1]}/run.json", "w") as f:
+    json.dump(log, f)
+for file in glob.glob(f"{sys.argv[1]}/prompts/2/*"):
+    open(file, "w").close()
+PYTHON
+expect 0 "$job_root" $run $job --out "$work/killed"
+same killed
+expect 0 'fits  *yes' "$verde" check "$work/killed" --job $job
+
 # ---- what is wrong is told in a line ----
 
 copy bad pack 0

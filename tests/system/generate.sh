@@ -304,7 +304,7 @@ items = [{"key": 1, "program": program, "run_root": run_root}]
 json.dump({"verde_items": 1, "collection": collection, "prompts": items, "job_root": job_root}, open(folder + "/run.json", "w"))
 PYTHON
 for command in check serve; do
-    expect 6 'the program of key 1 has not the leaves of one that generates or scores' "$verde" $command "$work/trains"
+    expect 6 'the program of key 1 has not the leaves of one that generates, scores or answers' "$verde" $command "$work/trains"
     one_line
 done
 # shellcheck disable=SC2046

@@ -165,6 +165,14 @@ VD_MUST_USE vd_status vd_writer_commit(vd_writer *writer, vd_err *err);
 VD_MUST_USE vd_status vd_check_writable(const char *path, vd_err *err);
 void vd_writer_abort(vd_writer *writer); /* after an error, or instead of commit; harmless twice */
 
+/* Many small files that count together. From vd_sync_begin on, what this thread writes by
+ * vd_write_file and the like, and vd_fsync, is not made durable one by one, which takes longer than
+ * small steps do; vd_sync_end makes all of the file system of `dir` durable. A machine that stops
+ * in between may leave files that have their names and not their bytes, so nothing may count on
+ * them before. */
+void vd_sync_begin(void);
+VD_MUST_USE vd_status vd_sync_end(const char *dir, vd_err *err); /* harmless without a begin */
+int vd_fsync(int fd);
 /* Makes a new or renamed entry of a directory durable: fsync of the directory that holds `path`. */
 VD_MUST_USE vd_status vd_sync_parent(const char *path, vd_err *err);
 /* Makes the directory if it is not there (one level) and fsyncs its parent. */

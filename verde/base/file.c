@@ -123,6 +123,29 @@ static bool parent_of(const char *path, char *parent, size_t size) {
     return true;
 }
 
+static _Thread_local bool sync_later;
+
+int vd_fsync(int fd) {
+    return sync_later ? 0 : fsync(fd);
+}
+
+void vd_sync_begin(void) {
+    sync_later = true;
+}
+
+vd_status vd_sync_end(const char *dir, vd_err *err) {
+    if (!sync_later)
+        return VD_OK;
+    sync_later = false;
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return vd_fail_errno(err, "open directory", dir);
+    const vd_status status =
+        syncfs(fd) == 0 ? VD_OK : vd_fail_errno(err, "sync the file system of", dir);
+    close(fd);
+    return status;
+}
+
 vd_status vd_sync_parent(const char *path, vd_err *err) {
     char parent[1024];
     if (!parent_of(path, parent, sizeof parent)) {
@@ -134,7 +157,7 @@ vd_status vd_sync_parent(const char *path, vd_err *err) {
         return vd_fail_errno(err, "open directory", parent);
     /* EINVAL: a file system that knows no fsync of directories. */
     vd_status status = VD_OK;
-    if (fsync(fd) != 0 && errno != EINVAL)
+    if (vd_fsync(fd) != 0 && errno != EINVAL)
         status = vd_fail_errno(err, "sync directory", parent);
     close(fd);
     return status;

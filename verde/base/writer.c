@@ -93,7 +93,7 @@ vd_status vd_writer_put(vd_writer *writer, const void *bytes, size_t size, vd_er
 }
 
 vd_status vd_writer_commit(vd_writer *writer, vd_err *err) {
-    if (fsync(writer->fd) != 0 || rename(writer->temp, writer->path) != 0) {
+    if (vd_fsync(writer->fd) != 0 || rename(writer->temp, writer->path) != 0) {
         const vd_status status = vd_fail_errno(err, "write", writer->path);
         vd_writer_abort(writer);
         return status;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "repops/device.h"
+#include "verde/cli/item_groups.h"
 #include "verde/cli/run_command.h"
 
 enum { KEEP = VD_KEEP_MIN }; /* states of each prompt that stay on disk */
@@ -22,6 +23,7 @@ typedef struct {
     uint32_t lines; /* that are in the file */
     FILE *results;
     vd_answers answers;
+    vd_item_group group;
     vd_err *err;
 } items_run;
 
@@ -130,6 +132,8 @@ static vd_status run_one(items_run *x, uint32_t item) {
     vd_items_drop(l);
     vd_status status = x->r->load(x->r->user, item, x->err);
     l->exec.fault = (vd_fault){0};
+    if (status == VD_OK)
+        status = vd_item_group_join(&x->group, item, l->program.steps, x->err);
     if (status == VD_OK && fault)
         status = vd_fault_parse(fault, &l->program, &l->exec.fault, x->err);
     if (status == VD_OK)
@@ -158,7 +162,8 @@ static vd_status run_one(items_run *x, uint32_t item) {
 }
 
 static vd_status run_in_order(items_run *x) {
-    vd_status status = VD_OK;
+    x->group = (vd_item_group){.dir = x->r->dir, .items = x->r->items};
+    vd_status status = vd_item_group_open(&x->group, x->err);
     x->progress.alone = true;
     x->made = x->progress.made, x->passed = x->progress.passed, x->found = x->progress.found;
     x->void_choices = x->progress.void_choices;
@@ -167,6 +172,8 @@ static vd_status run_in_order(items_run *x) {
             continue;
         x->progress.at = i;
         status = run_one(x, i);
+        if (status == VD_OK)
+            status = vd_item_group_end(&x->group, false, x->err);
         x->progress.ended++;
         x->progress.made = x->made;
         x->progress.passed = x->passed;
@@ -174,6 +181,9 @@ static vd_status run_in_order(items_run *x) {
         if (status == VD_OK)
             x->r->progress(x->r->user, &x->progress);
     }
+    if (status == VD_OK)
+        status = vd_item_group_end(&x->group, true, x->err);
+    vd_item_group_close(&x->group);
     return status;
 }
 

@@ -73,7 +73,7 @@ static vd_status append(const char *path, const char *line, vd_err *err) {
             status = fail("write", path, err);
         at += put > 0 ? (size_t)put : 0;
     }
-    if (status == VD_OK && fsync(fd) != 0 && errno != EINVAL)
+    if (status == VD_OK && vd_fsync(fd) != 0 && errno != EINVAL)
         status = fail("sync", path, err);
     close(fd);
     return status == VD_OK && size == 0 ? vd_sync_parent(path, err) : status;

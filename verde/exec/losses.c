@@ -96,7 +96,7 @@ vd_status vd_losses_evaluated(vd_losses *l, int64_t step, const vd_score *score,
 }
 
 vd_status vd_losses_sync(vd_losses *l, vd_err *err) {
-    return l->fd < 0 || fsync(l->fd) == 0 || errno == EINVAL ? VD_OK : fail(l, "sync", err);
+    return l->fd < 0 || vd_fsync(l->fd) == 0 || errno == EINVAL ? VD_OK : fail(l, "sync", err);
 }
 
 void vd_losses_close(vd_losses *l) {
