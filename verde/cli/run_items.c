@@ -8,6 +8,7 @@
 #include "repops/device.h"
 #include "verde/cli/item_groups.h"
 #include "verde/cli/run_command.h"
+#include "verde/exec/shared_copies.h"
 
 enum { KEEP = VD_KEEP_MIN }; /* states of each prompt that stay on disk */
 
@@ -24,6 +25,7 @@ typedef struct {
     FILE *results;
     vd_answers answers;
     vd_item_group group;
+    vd_shared_copies shared;
     vd_err *err;
 } items_run;
 
@@ -129,8 +131,12 @@ static vd_status run_one(items_run *x, uint32_t item) {
     const char *fault = item == x->r->faulty ? x->r->fault : NULL;
     char dir[1024];
     vd_items_path(dir, x->r->dir, x->r->items->key[item]);
+    if (l->exec.fault.kind == VD_FAULT_NONE) /* a fault may have changed them */
+        vd_shared_take(&x->shared, &l->exec, x->r->own_data);
     vd_items_drop(l);
     vd_status status = x->r->load(x->r->user, item, x->err);
+    if (status == VD_OK)
+        vd_shared_give(&x->shared, &l->exec);
     l->exec.fault = (vd_fault){0};
     if (status == VD_OK)
         status = vd_item_group_join(&x->group, item, l->program.steps, x->err);
@@ -184,6 +190,7 @@ static vd_status run_in_order(items_run *x) {
     if (status == VD_OK)
         status = vd_item_group_end(&x->group, true, x->err);
     vd_item_group_close(&x->group);
+    vd_shared_free(&x->shared);
     return status;
 }
 

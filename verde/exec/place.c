@@ -23,14 +23,16 @@ vd_status vd_exec_place(vd_exec *exec, vd_err *err) {
     vd_status status = VD_OK;
     if (exec->data && !memory && !exec->kept)
         exec->kept = vd_kept_weights_create(p);
-    if (!memory || !exec->data || exec->placed)
+    if (!memory || !exec->data)
         return VD_OK;
-    exec->placed = calloc((size_t)p->data_count + 1, sizeof *exec->placed);
+    if (!exec->placed)
+        exec->placed = calloc((size_t)p->data_count + 1, sizeof *exec->placed);
     if (!exec->placed)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     for (uint32_t i = 0; status == VD_OK && i < p->data_count; i++)
-        status = place(memory, exec->data[i], vd_shape_bytes(&p->data[i].tensor.shape),
-                       &exec->placed[i], err);
+        if (!exec->placed[i])
+            status = place(memory, exec->data[i], vd_shape_bytes(&p->data[i].tensor.shape),
+                           &exec->placed[i], err);
     return status;
 }
 
