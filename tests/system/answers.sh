@@ -160,6 +160,14 @@ for file in class.npy likely.npy answers.safetensors; do
     expect 2 "spoilt/answers/$file" "$verde" check "$work/spoilt"
 done
 
+# Weights are hashed once for all batches, and are looked at all the same.
+copy own
+expect 0 "$job_root" $run "$work/own" --out "$work/owned"
+expect 0 'fits  *yes' "$verde" check "$work/owned"
+flip "$work/own/data4.npy" -1
+expect 6 'own/data4.npy: has changed, or is another file: not the data `constant`' "$verde" check "$work/owned"
+one_line
+
 # ---- two runs, one of which lies ----
 
 expect 0 'FAULT ON PURPOSE' $run $job --out "$work/liar" --fault 3/element@0

@@ -79,6 +79,7 @@ typedef struct {
     uint64_t bytes; /* hashed */
     bool compares;  /* files of answers, too */
     vd_answers answers;
+    vd_known_data known;
     vd_err *err;
 } prompt_check;
 
@@ -129,7 +130,7 @@ static vd_status check_run(prompt_check *c, const char *dir, vd_loaded *run, vd_
 
 static vd_status check_one(prompt_check *c) {
     char dir[1024];
-    vd_loaded run = {0};
+    vd_loaded run = {.known = &c->known};
     vd_run_log log = {0};
     vd_items_path(dir, c->dir, c->items->key[c->at]);
     vd_status status = check_run(c, dir, &run, &log);
@@ -154,6 +155,7 @@ static vd_status check_all(prompt_check *c) {
     vd_status status = VD_OK;
     for (; status == VD_OK && c->at < c->items->count; c->at++)
         status = check_one(c);
+    vd_known_data_free(&c->known);
     return status == VD_OK ? check_lines(c) : status;
 }
 

@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "repops/repops.h"
+#include "verde/cli/known_data.h"
 #include "verde/exec/check.h"
 #include "verde/exec/item_pack.h"
 #include "verde/exec/items.h"
@@ -117,6 +118,7 @@ typedef struct {
     int32_t words[2];      /* of its key, as the program's data has it */
     bool packed;           /* the program is one of many, which came without a job */
     bool bare;             /* whoever loads it needs no data, if the program alone can be had */
+    vd_known_data *known;  /* what need not be hashed again when a run's data are loaded, or NULL */
     vd_placed_data placed; /* where each data tensor of the program lies */
     vd_program program;
     ro_ctx *ro;
