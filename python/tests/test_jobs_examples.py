@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import called
+from conftest import called, settle
 from disputes import EXAMPLES, FAULTS, disputes
 
 import repops.jobs
@@ -41,14 +41,18 @@ def example(request, command, top, tmp_path_factory):
 
 
 def test_the_guide_works_as_it_stands(command, top, tmp_path):
-    """Its five lines, the result back in the model, and its score. What verde run writes is a
-    result, too."""
+    """Its five lines, a run, the result back in the model, its score, and its answers. What verde
+    run writes is a result, too."""
     parts = re.findall(r"```python\n(.*?)```", (top / "docs/any-model.md").read_text(), re.S)
-    _, job, load, more, evaluate = parts
-    run = f"import subprocess; subprocess.run([{command!r}, 'run', 'out/job', '--out', 'result'])"
+    _, job, run, load, more, evaluate, answers, _ = parts
     held = "scheduler = None; test_x, test_y = x[:640], y[:640]"
-    (tmp_path / "guide.py").write_text("\n".join([job, run, load, held, more, evaluate]))
-    assert re.match(r"[0-9a-f]{64}\n\[", script(command, tmp_path, "guide.py"))
+    same = "import os; os.rename('run', 'result')"
+    told = "print(said.shape)"
+    lines = [job, run, same, load, held, more, evaluate, answers, told]
+    (tmp_path / "guide.py").write_text("\n".join(lines))
+    said = script(command, tmp_path, "guide.py")
+    assert re.match(r"[0-9a-f]{64}\n\[", said) and "\n200 " in said
+    assert said.endswith("(640, 1)\n")
     assert (tmp_path / "out/job/evaluate/program").exists()
 
 
@@ -77,3 +81,22 @@ def test_a_fault_is_convicted(example, command, tmp_path):
     few = [x for x in FAULTS if x[0] in ("an element, backward", "a datum")]
     costs = disputes(command, place / "job", tmp_path, FAULTS if name in WHOLE else few)
     assert len(costs) == (WHOLE[name] if name in WHOLE else len(few))
+
+
+def test_answers_of_an_example(command, top, tmp_path):
+    """They are those of the run that is committed to; a wrong one is convicted."""
+    said = script(command, tmp_path, top / "examples/any-model/answers.py", tmp_path / "job")
+    collection = re.match(r"collection ([0-9a-f]{64})\nbatches 4 of which", said)[1]
+    told = called(command, "run", tmp_path / "job", "--out", tmp_path / "run", "--json")
+    assert f'"collection":"{collection}"' in told
+    answers = repops.jobs.load_answers(tmp_path / "run")
+    assert {n: a.shape for n, a in answers.items()} == {
+        "class": (50,),
+        "likely": (50, 10),
+        "embedding": (50, 64),
+    }
+    assert (answers["likely"].argmax(1) == answers["class"]).all()
+    wrong = ["--fault", "3/element@0"]
+    called(command, "run", tmp_path / "job", "--out", tmp_path / "wrong", *wrong)
+    runs = [tmp_path / "run", tmp_path / "wrong"]
+    called(command, "verify", settle(command, tmp_path / "job", tmp_path, runs))

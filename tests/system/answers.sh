@@ -26,6 +26,18 @@ with open(sys.argv[1], "r+b") as f:
 PYTHON
 }
 
+# independently EXIT_CODE WORDS JOB RESULT [VERDICT]: what code says that shares nothing with this project, if a Python has what it needs.
+python=
+for candidate in python3 /usr/bin/python3; do
+    ! $candidate -c 'import sys, cryptography; sys.exit(sys.version_info < (3, 11))' 2> /dev/null || python=$candidate
+done
+[ -n "$python" ] || echo "not checked independently: no Python 3.11 with cryptography"
+independently() {
+    code=$1 words=$2
+    shift 2
+    [ -z "$python" ] || expect "$code" "$words" env PYTHONDONTWRITEBYTECODE=1 $python tests/independent/answers.py "$@"
+}
+
 # same FOLDER: has the answers of the honest run.
 same() {
     for file in class.npy likely.npy answers.safetensors; do
@@ -183,6 +195,8 @@ same fetched
 
 # ---- providers' daemons ----
 
+copy bad pack -1
+
 "$verde" keygen "$work/client" > /dev/null
 provide a 127.0.0.1:0
 provide b 127.0.0.1:0
@@ -196,11 +210,19 @@ expect 3 'CONVICTED' "$verde" delegate $job --key "$work/client" --provider "$wr
 same convicted
 check="$verde check $work/convicted --job $job --verdict $work/convicted/verdict.json"
 expect 0 'fits  *yes' $check
+independently 0 "holds: 2 answers to 21 inputs, of job root $job_root" $job "$work/convicted" "$work/convicted/verdict.json"
+independently 6 'data rows of item 5 is another\|the pack' "$work/bad" "$work/convicted"
 flip "$work/convicted/answers/likely.npy" -3
 expect 6 'convicted/answers/likely.npy: has other bytes from byte' $check
+independently 6 'likely.npy is not what was said' $job "$work/convicted"
 flip "$work/convicted/answers/likely.npy" -3
+flip "$work/convicted/answers/answers.safetensors" -3
+expect 6 'convicted/answers/answers.safetensors: has other bytes from byte' $check
+independently 6 'answers.safetensors is not what was said' $job "$work/convicted"
+flip "$work/convicted/answers/answers.safetensors" -3
 flip "$work/convicted/results.proof" -3
 expect 6 'the result of the batch with key 5' $check
+independently 6 'is not what was committed to' $job "$work/convicted"
 verify_independently "$work/convicted/verdict.json" holds
 # What was fetched stays there, and gets its files anew.
 mv "$work/agreed/results.proof" "$work/agreed/results.part"
@@ -216,6 +238,7 @@ expect 0 'job root' $run $big --out "$work/big"
 [ "$(stat -c %s "$work/big/answers/answer.npy")" -eq $((256 + 4 * 2100 * 2100)) ] || fail "the picture is not as large as it is"
 expect 0 '1 batch, every byte checked' "$verde" delegate $big $two --out "$work/pieces"
 cmp "$work/big/answers/answer.npy" "$work/pieces/answers/answer.npy" || fail "another picture"
+independently 0 'holds: 1 answers to 1 inputs' $big "$work/pieces"
 flip "$(find "$work/a/jobs" -name items -size +8M)" -3
 rm -r "$work/pieces"
 expect 0 'is dropped: the result of the batch with key 0' "$verde" delegate $big $two --out "$work/pieces"

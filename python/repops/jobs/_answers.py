@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .._library import Error
+from .._library import MAX_DIMS, Error
 from ..torch._mode import LeftoverError
 from . import _data, _run
 from ._assemble import declare
@@ -24,7 +24,7 @@ from ._graph import I32, Data, Program, Value
 from ._kept import Kept, Setting
 from ._lower import Lower
 from ._memory import Missing, code_of
-from ._pack import ITEMS_MAX, packed
+from ._pack import PACK_ITEMS_MAX, packed
 from ._reads import idle
 from ._record import Problem
 from ._refusal import CaptureError
@@ -34,7 +34,6 @@ PREFIX = "answer."  # of leaves that are answers (PROTOCOL.md 8.6)
 ONLY = "answer"  # what is returned alone is called so
 NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")  # of answers, which are names of files
 FOLDER = "answers"
-DIMS_MAX = 8
 
 
 class Answers:
@@ -147,9 +146,9 @@ def _counted(names: list[str], arrays: list[Any], batch: int) -> tuple[int, int]
     if not 1 <= batch < 2**31:
         raise Error(f"batch is {batch}; expected 1 to 2^31 - 1")
     count = -(-held[0] // batch)
-    if count > ITEMS_MAX:
-        least = -(-held[0] // ITEMS_MAX)
-        raise Error(f"there are {count} batches, at most {ITEMS_MAX}; expected batch={least}")
+    if count > PACK_ITEMS_MAX:
+        least = -(-held[0] // PACK_ITEMS_MAX)
+        raise Error(f"there are {count} batches, at most {PACK_ITEMS_MAX}; expected batch={least}")
     return held[0], count
 
 
@@ -182,8 +181,8 @@ def _judged(named: dict[str, Tensor], batch: int) -> None:
             )
         if t.dim() < 1 or t.size(0) != batch:
             raise Error(f"{name} is {list(t.shape)}; expected [{batch}, ...], a row of each input")
-        if t.dim() > DIMS_MAX or t.numel() == 0:
-            raise Error(f"{name} is {list(t.shape)}; expected 1 to {DIMS_MAX} dimensions, none 0")
+        if t.dim() > MAX_DIMS or t.numel() == 0:
+            raise Error(f"{name} is {list(t.shape)}; expected 1 to {MAX_DIMS} dimensions, none 0")
 
 
 # ---- the capture ----

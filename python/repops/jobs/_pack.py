@@ -14,8 +14,8 @@ from ._graph import Program, _address, _shape_bytes, _string, shape_of
 
 MAGIC = b"verde pack\0"
 VERSION = 1
-ITEMS_MAX = 1 << 16
-BYTES_MAX = 1 << 28
+PACK_ITEMS_MAX = 1 << 16
+PACK_BYTES_MAX = 1 << 28
 COMMITMENT = 32
 
 
@@ -31,8 +31,10 @@ def _places(program: Program, own: int) -> Iterator[int]:
 def packed(program: Program, items: Sequence[Sequence[np.ndarray]]) -> tuple[bytes, str]:
     """A pack, and the collection's hash. program: that of item 0; of each item the tensors that
     stand in place of the program's first ones. The key of an item is its number."""
-    if not 1 <= len(items) <= ITEMS_MAX:
-        raise Error(f"there are {len(items)} batches; expected 1 to {ITEMS_MAX}: a larger batch")
+    if not 1 <= len(items) <= PACK_ITEMS_MAX:
+        raise Error(
+            f"there are {len(items)} batches; expected 1 to {PACK_ITEMS_MAX}: a larger batch"
+        )
     own = len(items[0])
     out = bytearray(MAGIC + struct.pack("<HIH", VERSION, len(items), own))
     first, hashes = bytearray(program.encode()), []
@@ -50,8 +52,8 @@ def packed(program: Program, items: Sequence[Sequence[np.ndarray]]) -> tuple[byt
         out += struct.pack("<QII", number, 0, len(changes)) + changes
         out += struct.pack("<I", len(content)) + content
         hashes.append(hashlib.sha256(b"verde/program/1\0" + code).hexdigest())
-    if len(out) > BYTES_MAX:
-        raise Error(f"the programs take {len(out)} bytes; at most {BYTES_MAX}: a larger batch")
+    if len(out) > PACK_BYTES_MAX:
+        raise Error(f"the programs take {len(out)} bytes; at most {PACK_BYTES_MAX}: a larger batch")
     root = bytes.fromhex(_commit.root(hashes))
     told = b"verde/collection/1\0" + struct.pack("<Q", len(items)) + root
     return bytes(out), hashlib.sha256(told).hexdigest()
