@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import hashlib
+import struct
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,6 +20,7 @@ from ._library import I32, I64, MAX_DIMS, PTR, Error, Shape, path
 
 FILE = "libverde_commit.so"
 SIZE = 32  # bytes of a hash
+PIECE = 16 << 20  # bytes that are hashed at a time: a power of two, of whole leaves
 U8 = _arrays.CODE[np.dtype("uint8")]
 
 Hash = ctypes.c_uint8 * SIZE
@@ -40,6 +43,7 @@ def _library() -> ctypes.CDLL:
         raise Error(f"commitments need {FILE} beside {path().name}: {error}") from None
     tree, err, byte = ctypes.POINTER(_Tree), ctypes.POINTER(_Err), ctypes.c_bool
     lib.vd_tensor_hash.argtypes = [PTR, ctypes.POINTER(Shape), PTR, Hash, Hash, err]
+    lib.vd_root_of_leaves.argtypes = [PTR, ctypes.c_uint64, Hash, err]
     lib.vd_tree_of_hashes.argtypes = [tree, PTR, ctypes.c_uint64, err]
     lib.vd_tree_root.argtypes = [tree, Hash, err]
     lib.vd_tree_free.argtypes, lib.vd_tree_free.restype = [tree], None
@@ -69,13 +73,29 @@ def shape(dtype: int | None, dims: Iterable[int], size: int, what: str) -> Shape
 
 def of_memory(what: Shape, address: int) -> bytes:
     """The commitment of the tensor that lies there, dense, in the machine's order of bytes."""
-    out, err = Hash(), _Err()
+    return _hashed(what, address)[1]
+
+
+def _hashed(what: Shape, address: Any) -> tuple[bytes, bytes]:
+    """The root over a tensor's bytes, and its commitment."""
+    byte_root, out, err = Hash(), Hash(), _Err()
     handle = current().handle
     status = _library().vd_tensor_hash(
-        handle, ctypes.byref(what), address, Hash(), out, ctypes.byref(err)
+        handle, ctypes.byref(what), address, byte_root, out, ctypes.byref(err)
     )
     _check(status, err)
-    return bytes(out)
+    return bytes(byte_root), bytes(out)
+
+
+def of_pieces(what: Shape, pieces: Iterable[bytes]) -> bytes:
+    """The commitment of a tensor whose bytes, little-endian, come PIECE at a time, the last one
+    with what is left: each piece's root is a node of the tree over all of them."""
+    roots = [_hashed(shape(None, (), len(p), "a piece"), p)[0] for p in pieces]
+    root, err = Hash(), _Err()
+    status = _library().vd_root_of_leaves(b"".join(roots), len(roots), root, ctypes.byref(err))
+    _check(status, err)
+    head = struct.pack(f"<II{what.ndim}Q", what.dtype, what.ndim, *what.dim[: what.ndim])
+    return hashlib.sha256(b"verde/tensor/1\0" + head + bytes(root)).digest()
 
 
 def commitment(x: Any) -> str:

@@ -20,13 +20,12 @@ from verde._run import program_of
 
 from .. import commitment
 from .._library import Error
+from ._stored import TYPES, Stored, in_folder, whole
 
 Tensor = torch.Tensor
 PROOF_BYTES_MAX = 112 << 20
-HEADER_BYTES_MAX = 100_000_000  # safetensors' own
-INDEX_BYTES_MAX = 32 << 20
 PROOF = ("verde_proof", "program", "step", "tensors", "path", "run_root", "logs")
-TYPES = {"F32": "<f4", "I32": "<i4", "BF16": "<u2"}
+STATES = ("F32", "I32", "BF16")  # types of a state in safetensors
 ROUNDED = (
     "{folder}: its tensors were rounded to BF16, so that nobody can compare them with proof.json, "
     "and training that goes on from them is another one; export F32 for that"
@@ -210,7 +209,7 @@ def _exported(folder: Path, check: bool) -> Result:
     members(proof, PROOF, str(file))
     try:
         program = program_of(base64.b64decode(proof["program"], validate=True), str(file))
-        tensors, step = list(proof["tensors"]), _whole(proof["step"])
+        tensors, step = list(proof["tensors"]), whole(proof["step"])
     except (KeyError, TypeError, ValueError, binascii.Error):
         raise Error(f"{file} is no proof.json") from None
     if not 0 <= step <= program.steps:
@@ -232,64 +231,22 @@ def _exported(folder: Path, check: bool) -> Result:
     return Result(folder, step, found)
 
 
-def _whole(x: Any) -> int:
-    """A number of JSON that must be whole."""
-    if type(x) is not int:
-        raise TypeError
-    return x
-
-
 def _widened(bf16: np.ndarray) -> np.ndarray:
     """The same numbers as float32, whose first half BF16 is."""
     return (bf16.astype("<u4") << 16).view("<f4")
 
 
 def _arrays(folder: Path) -> dict[str, np.ndarray]:
-    """Tensors of safetensors, in one file or in several with an index. They are read from the files
-    when they are used."""
-    index = folder / "model.safetensors.index.json"
-    names = {"model.safetensors"}
-    if index.exists():
-        named = parse(read(index, INDEX_BYTES_MAX), str(index)).get("weight_map")
-        names = set(_texts(named))
-    found: dict[str, np.ndarray] = {}
-    for name in sorted(names):
-        if not name or os.path.basename(name) != name:
-            raise Error(f"{index}: {name!r} is no name of a file")
-        found.update(_safetensors(folder / name))
-    return found
+    """Tensors of safetensors, which are read from the files when they are used."""
+    maps: dict[Path, np.ndarray] = {}
+    return {name: _array(it, maps) for name, it in in_folder(folder).items()}
 
 
-def _texts(named: Any) -> list[str]:
-    """The values of an object of JSON; one that is no text is an empty one."""
-    if not isinstance(named, dict):
-        return [""]
-    return [v if isinstance(v, str) else "" for v in named.values()]
-
-
-def _safetensors(file: Path) -> dict[str, np.ndarray]:
-    try:
-        data = np.memmap(file, "u1", "r")
-    except (OSError, ValueError) as error:
-        raise Error(f"cannot read {file}: {error}") from None
-    size = int.from_bytes(data[:8].tobytes(), "little")
-    if data.size < 8 or size > min(HEADER_BYTES_MAX, data.size - 8):
-        raise Error(f"{file} is no file of safetensors")
-    header = parse(data[8 : 8 + size].tobytes(), str(file))
-    return {n: _one(file, data[8 + size :], n, x) for n, x in header.items() if n[:2] != "__"}
-
-
-def _one(file: Path, data: np.ndarray, name: str, entry: Any) -> np.ndarray:
-    try:
-        dtype, shape = np.dtype(TYPES[entry["dtype"]]), tuple(map(_whole, entry["shape"]))
-        begin, end = map(_whole, entry["data_offsets"])
-    except KeyError:
-        raise Error(
-            f"{file}: {name} is neither F32, BF16 nor I32, which a job's state is"
-        ) from None
-    except (TypeError, ValueError):
-        raise Error(f"{file}: {name} has no place") from None
-    count = int(np.prod(shape, dtype=object))
-    if not 0 <= begin <= end <= data.size or end - begin != dtype.itemsize * count:
-        raise Error(f"{file}: {name} is not where the file says")
-    return data[begin:end].view(dtype).reshape(shape).view(np.ndarray)
+def _array(it: Stored, maps: dict[Path, np.ndarray]) -> np.ndarray:
+    """maps: files that are mapped already."""
+    if it.kind not in STATES:
+        raise Error(f"{it.file}: {it.name} is neither F32, BF16 nor I32, which a job's state is")
+    if it.file not in maps:
+        maps[it.file] = np.memmap(it.file, "u1", "r")
+    data = maps[it.file][it.offset : it.offset + it.nbytes]
+    return data.view(TYPES[it.kind]).reshape(it.shape).view(np.ndarray)
