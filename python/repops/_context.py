@@ -29,7 +29,8 @@ class Context:
         self, threads: int = 0, backend: str | None = None, parallel: int | None = None
     ) -> None:
         self.handle = PTR()
-        self.watcher: Any = None  # of repops.torch's calls: it is told of each before it is made
+        # Of repops.torch's calls: it is told of each before it is made, and whether it is made.
+        self.watcher: Any = None
         self.job: Any = None  # what repops.torch does otherwise in the step of a job
         name = backend.encode() if backend else None
         count = whole(threads, "threads", INT32)

@@ -8,11 +8,12 @@ import torch
 from .._library import Error
 from . import _aten, _fused, _grouped, _moves, _orders, _places  # noqa: F401
 from ._capture import Recorded, Steps
-from ._graph import F32, I32, INT32, Program, Value
+from ._graph import F32, I32, INT32, Graph, Program, Value
 from ._lower import Lower
 from ._memory import INTEGERS, Missing, code_of, fitting
 from ._reads import idle
 from ._record import Place
+from ._stored import Stored
 
 Tensor = torch.Tensor
 
@@ -23,11 +24,14 @@ def lower(recorded: Recorded, start: dict[str, Tensor], steps: Steps, program: P
     low = Lower(recorder, program)
     leaves: list[tuple[str, Place, Value]] = []
     declare(low, steps)
+    lying = steps.setting.bound.stored
     for name, place in recorded.starts.items():
-        leaves.append((name, recorded.ends.get(name, place), _leaf(low, name, place, start[name])))
+        leaf = _leaf(low, name, place, start[name], lying.get(name))
+        leaves.append((name, recorded.ends.get(name, place), leaf))
     for c in steps.mode.corrections.values():
         place = recorder.place(c.value)
         leaves.append((c.name, place, _leaf(low, c.name, place, c.at(0))))
+    declare_weights(low, recorded, steps)
     low.run(idle(recorded))
     program.names = {
         leaf.name: name for leaf, (name, _, _) in zip(program.leaves, leaves, strict=True)
@@ -50,7 +54,17 @@ def declare(low: Lower, steps: Steps) -> None:
                 low.write(place, source.lower(low), {})
 
 
-def _leaf(low: Lower, name: str, place: Place, start: Tensor) -> Value:
+def declare_weights(low: Lower, recorded: Recorded, steps: Steps) -> None:
+    """Those that lie in files, and that no step changes."""
+    with low.scoped("weights"):
+        for name, place in recorded.weights.items():
+            it = steps.setting.bound.stored[name]
+            value = low.program.stored(name, it, fitting(place.size))
+            low.write(place, low.cast(value, F32), {})
+
+
+def _leaf(low: Lower, name: str, place: Place, start: Tensor, it: Stored | None = None) -> Value:
+    """it: where its first content lies, if it is in a file; else start is that."""
     if place.dtype not in INTEGERS and place.dtype is not torch.float32:
         raise Error(f"{name} is {place.dtype}; a state is float32, or integers of 32 bits")
     code, dims = code_of(place.dtype), fitting(place.size)
@@ -65,6 +79,10 @@ def _leaf(low: Lower, name: str, place: Place, start: Tensor) -> Value:
     if place.numel != low.recorder.elements(place.storage):
         raise Error(f"{name} is a part of another tensor's memory")
     init = low.program.init
+    if it is not None:
+        data = low.program.stored(called, it, dims)
+        init.output.append(_as_floats(init, data, called))
+        return value
     once = all(s == 0 for s in start.stride())  # one number, for all elements
     content = (start[(0,) * start.dim()].reshape(1) if once else start.contiguous()).numpy()
     content = content.astype("<i4") if code == I32 else content
@@ -77,6 +95,12 @@ def _leaf(low: Lower, name: str, place: Place, start: Tensor) -> Value:
     copied = init.emit("reshape", data, shape=dims, dtype=code, called=called)
     init.output.append(copied)
     return value
+
+
+def _as_floats(init: Graph, data: Value, called: str) -> Value:
+    if data.dtype == F32:
+        return init.emit("reshape", data, shape=data.dims, dtype=F32, called=called)
+    return init.emit("cast", data, dtype_=F32, called=called)
 
 
 GROWTH = 16  # what an integer of the state may gain or lose in a step

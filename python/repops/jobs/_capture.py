@@ -48,9 +48,11 @@ class Recorded:
         starts: dict[str, Place],
         ends: dict[str, Place],
         given: list[Place],
+        weights: dict[str, Place],
     ) -> None:
         self.recorder, self.returned, self.starts, self.ends = recorder, returned, starts, ends
         self.given = given  # data, and the step's number
+        self.weights = weights  # that lie in files, and that no step changes
 
 
 def told(returned: Any) -> list[Tensor]:
@@ -92,9 +94,11 @@ class Steps:
             with self.in_mode():
                 return self.step()
 
-    def record(self, number: int, state: Sequence[str]) -> Recorded:
-        """What a step does from here, if the tensors with these names are its state."""
-        recorder = Recorder(Sites(*self.setting.models.values()), self.contents)
+    def record(self, number: int, state: Sequence[str], first: bool = False) -> Recorded:
+        """What a step does from here, if the tensors with these names are its state. first: nobody
+        knows what is state, nor what optimizers count."""
+        absent, self.mode.measuring = bool(self.setting.bound.absent), first
+        recorder = Recorder(Sites(*self.setting.models.values()), self.contents, absent)
         with _disable_current_modes():
             with reproducible():
                 self.prepare(number)
@@ -103,6 +107,8 @@ class Steps:
             starts = {name: recorder.declare(now[name]) for name in state}
             given = [recorder.declare_data(s.tensor) for s in self.setting.sources]
             given.append(recorder.declare(self.mode.number))
+            lying = self.setting.tensors() if first else self.setting.bound.stored
+            weights = {n: recorder.declare_weight(now[n]) for n in lying if n not in state}
             for c in self.mode.corrections.values():
                 c.begin(number)
                 recorder.declare(c.value)
@@ -112,7 +118,7 @@ class Steps:
             with recording(recorder, reproducible()), self.in_mode(recording=True):
                 returned = self.step()
             places, ends = [recorder.end(t) for t in told(returned)], self._ends(recorder, state)
-            return Recorded(recorder, places, starts, ends, given)
+            return Recorded(recorder, places, starts, ends, given, weights)
 
     def _ends(self, recorder: Recorder, state: Sequence[str]) -> dict[str, Place]:
         now = self.setting.each()
@@ -133,11 +139,11 @@ class Comparison:
         every = (first, *[r for _, r in others])
         self._ends = [("the loss", list(p)) for p in zip_longest(*[r.returned for r in every])]
         # Storages of the first recording in each other one.
-        known = [*first.starts.values(), *first.given]
+        known = _known(first)
         self._same = [
             {
                 p.storage: q.storage
-                for p, q in zip(known, [*r.starts.values(), *r.given], strict=True)
+                for p, q in zip(known, _known(r), strict=True)
             }
             for _, r in others
         ]
@@ -262,6 +268,10 @@ class Comparison:
                     t is not None and o is not None and not same_bits(t, o)
                 ):
                     self._differs(event, CHANGES)
+
+
+def _known(r: Recorded) -> list[Place]:
+    return [*r.starts.values(), *r.given, *r.weights.values()]
 
 
 ADVICE = (

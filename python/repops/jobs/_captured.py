@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import tempfile
 import warnings
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,9 @@ from ._folder import write
 from ._forms import form
 from ._graph import Program, hash_of
 from ._kept import GRADIENT, Kept, storage_of
+from ._narrow import narrow
 from ._reads import Ways
-from ._record import Problem, Site
+from ._record import Problem, Site, Unread
 from ._refusal import CaptureError
 from ._repeat import Unlike, fold
 
@@ -56,6 +59,8 @@ STRANGER = (
 
 class Captured:
     """One capture: what was recorded, and the program."""
+
+    lazy = LAZY
 
     def __init__(self, job: Any, steps: Steps, kept: Kept) -> None:
         self.job, self.steps, self.kept = job, steps, kept
@@ -127,14 +132,17 @@ class Captured:
             self._refuse(name, SHARED if name in each else gone)
         found = []
         for name, t in now.items():
-            before = self.start.get(name)
-            changes = before is None or digest(before) != fresh[name]
-            if changes or storage_of(t) in trained:
+            if self._changes(name, fresh) or storage_of(t) in trained:
                 found.append(name)
                 self.start.setdefault(name, torch.zeros((), dtype=t.dtype).expand(t.shape))
         if not found:
             raise Error("the step changes nothing: neither a parameter nor a buffer")
         return found
+
+    def _changes(self, name: str, fresh: dict[str, bytes]) -> bool:
+        """Whether the first step has made it, or left another content there."""
+        before = self.start.get(name)
+        return before is None or digest(before) != fresh[name]
 
     def _written(self, recorded: Recorded, state: list[str]) -> list[str]:
         now = self.steps.setting.tensors()
@@ -151,7 +159,7 @@ class Captured:
         self.steps.prepare(number)
         self.kept.count(number)
         before = _hidden.values_of(self.steps.step, self.called, **objects)
-        with _hidden.Watch() as watch:
+        with _hidden.Watch() as watch, told_unread():
             recorded = self.steps.record(number, state)
         after = _hidden.values_of(self.steps.step, self.called, **objects)
         self._hidden(_hidden.changed(before, after))
@@ -185,7 +193,7 @@ class Captured:
         if names and not self.problems:
             made = [n for n in self.steps.setting.tensors() if n not in self.kept.start]
             for name in [n for n in names if n in made] or made or names:
-                self._refuse(name, LAZY)
+                self._refuse(name, self.lazy)
 
     def _strangers(self, recorded: Recorded, others: list[Recorded]) -> None:
         for name, t in self.steps.setting.fixed().items():
@@ -207,6 +215,7 @@ class Captured:
         if self.problems:
             raise CaptureError(self.problems)
         form(program.step)
+        narrow(program.step)
         program.drop_idle(f".{GRADIENT}")
         program.step.prune()
         program.drop_unread()
@@ -283,6 +292,14 @@ class Captured:
                 raise Error(
                     f"the loss of step {number} is {own} in the block, and {there} of verde"
                 )
+
+
+@contextlib.contextmanager
+def told_unread() -> Iterator[None]:
+    try:
+        yield
+    except Unread as unread:
+        raise CaptureError(unread.problems) from None
 
 
 def _is(folder: Path, digest: str) -> bool:

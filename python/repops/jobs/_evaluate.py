@@ -13,7 +13,7 @@ import torch
 
 from .._library import Error
 from . import _data, _loops
-from ._assemble import declare, number
+from ._assemble import declare, declare_weights, number
 from ._capture import Recorded, Steps
 from ._captured import Captured
 from ._data import Source
@@ -23,8 +23,10 @@ from ._graph import Program
 from ._kept import Kept, Setting
 from ._lower import Lower
 from ._memory import code_of, fitting
+from ._narrow import narrow
 from ._reads import idle
 from ._refusal import CaptureError
+from ._stored import Bound
 
 Tensor = torch.Tensor
 SCORES = ("loss", "accuracy")  # what the last state has: the means over all steps
@@ -81,9 +83,10 @@ class Evaluated(Captured):
         score: Callable[..., Any],
         sources: list[Source],
         steps: int,
+        bound: Bound,
     ) -> None:
         own = trained.steps.setting
-        setting = Setting(own.models, [], [], sources, own.constants)
+        setting = Setting(own.models, [], [], sources, own.constants, bound)
         kept = Kept(setting)
 
         def step() -> Any:
@@ -116,6 +119,7 @@ class Evaluated(Captured):
             value = program.weight(self.leaves[name], code_of(place.dtype), fitting(place.size))
             low.write(place, value, {})
             given[name] = low.held[place.storage]
+        declare_weights(low, recorded, self.steps)
         low.run(idle(recorded))
         for name, place in recorded.starts.items():
             if low.held[place.storage] != given[name]:
@@ -125,6 +129,7 @@ class Evaluated(Captured):
             raise CaptureError(self.problems)
         self._score(low, recorded)
         form(program.step)
+        narrow(program.step)
         program.step.prune()
         program.drop_unread()
         _loops.fold(program.step)

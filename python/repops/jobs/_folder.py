@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,10 @@ from ._capture import relative
 from ._graph import Program, hash_of
 
 EVALUATION = "evaluate"  # the folder of an evaluation, in the job's
-OWN = re.compile(r"program|pack|data\.json|places\.json|data[0-9]+\.npy")  # files of a job
+# Files of a job.
+OWN = re.compile(
+    r"program|pack|data\.json|places\.json|data[0-9]+\.npy|weights[0-9]+\.safetensors"
+)
 OWN_AT = 17  # where a pack says how many data tensors each of its programs has for itself
 PLACES_BYTES_MAX = 16 << 20  # what `verde graph` reads
 
@@ -32,6 +36,19 @@ def _put(path: Path, array: np.ndarray, held: Path | None) -> int:
         with writing(path) as file:
             np.lib.format.write_array(file, array, version=(1, 0), allow_pickle=False)
     return path.stat().st_size - array.nbytes
+
+
+def _linked(new: Path, file: Path, files: dict[Path, str]) -> str:
+    """The name that a file of the user's has in the job: it is the same file where a link may be
+    made, else a copy."""
+    if file not in files:
+        files[file] = f"weights{len(files)}.safetensors"
+        to, whole = new / files[file], os.path.realpath(file)
+        try:
+            os.link(whole, to)
+        except OSError:
+            shutil.copyfile(whole, to)
+    return files[file]
 
 
 def replaceable(folder: Path) -> None:
@@ -74,9 +91,13 @@ def _write(new: Path, program: Program, held: Path | None, pack: bytes | None) -
     new.mkdir()
     places = []
     own = 0 if pack is None else int.from_bytes(pack[OWN_AT : OWN_AT + 2], "little")
+    files: dict[Path, str] = {}  # what those that weights lie in are called here
     for i, d in enumerate(d for d in program.data[own:] if d.given):
-        name = f"data{i}.npy"
-        offset = _put(new / name, d.array, held and held / name)
+        if d.stored is not None:
+            name, offset = _linked(new, d.stored.file, files), d.stored.offset
+        else:
+            name = f"data{i}.npy"
+            offset = _put(new / name, d.array, held and held / name)
         places.append({"name": d.name, "file": name, "offset": offset})
     encoded = program.encode()
     for name, content in (

@@ -13,6 +13,7 @@ import numpy as np
 from .. import _arrays, _commit, _operators
 from .._library import MAX_DIMS, Call, Error, Shape
 from .._table import DEFAULTS, TABLE, Operator
+from ._stored import FLOATS, Stored
 
 F32, I32, U8, U16, BF16, F16, I8 = (
     _arrays.CODE[_arrays._NUMPY[name]] for name in ("f32", "i32", "u8", "u16", "bf16", "f16", "i8")
@@ -126,7 +127,8 @@ class Leaf(NamedTuple):
 
 class Data(NamedTuple):
     """A data tensor: a numpy array, perhaps one that is mapped from a file. given: its content is
-    the array's; else a job takes it from the state of a run."""
+    the array's; else a job takes it from the state of a run. stored: it lies in a file, and the
+    array tells its shape alone."""
 
     name: str
     array: np.ndarray
@@ -134,6 +136,12 @@ class Data(NamedTuple):
     low: int | None = None  # what every element was seen to lie between; None: no integer
     high: int | None = None
     given: bool = True
+    stored: Stored | None = None
+
+    def commitment(self, shape: Shape) -> bytes:
+        if self.stored is not None:
+            return self.stored.commitment(shape)
+        return _commit.of_memory(shape, _address(self.array)) if self.given else bytes(32)
 
 
 def shape_of(dtype: int, dims: Sequence[int]) -> Shape:
@@ -428,9 +436,18 @@ class Program:
 
     def weight(self, name: str, dtype: int, dims: Sequence[int]) -> Value:
         """A data tensor that is part of a run's state, by its name there."""
-        element = np.zeros(1, _arrays.DTYPE[dtype])
-        self.data.append(Data(name, np.broadcast_to(element, tuple(dims)), dtype, given=False))
+        self.data.append(Data(name, _of_shape(dtype, dims), dtype, given=False))
         return Value("data", len(self.data) - 1, dtype, tuple(dims))
+
+    def stored(self, name: str, it: Stored, dims: Sequence[int]) -> Value:
+        """A data tensor that lies in a file; one that is there already is not there twice."""
+        key = (it.file, it.offset, tuple(dims))
+        if key not in self._content:
+            dtype = FLOATS[it.kind]
+            array = _of_shape(dtype, dims)
+            self.data.append(Data(name[-NAME_MAX:], array, dtype, stored=it))
+            self._content[key] = Value("data", len(self.data) - 1, dtype, tuple(dims))
+        return self._content[key]
 
     def drop_idle(self, ending: str) -> None:
         """Takes away state with such names that nothing else depends on: that a step writes, and
@@ -495,11 +512,15 @@ class Program:
         for d in self.data:
             shape = shape_of(d.dtype, d.array.shape)
             out += _string(d.name) + _shape_bytes(d.dtype, d.array.shape)
-            out += _commit.of_memory(shape, _address(d.array)) if d.given else bytes(32)
+            out += d.commitment(shape)
         out += struct.pack("<I", len(self.leaves))
         for leaf in self.leaves:
             out += _string(leaf.name) + _shape_bytes(leaf.dtype, leaf.dims)
         return bytes(out + self.init.encode() + self.step.encode() + self._ranges())
+
+
+def _of_shape(dtype: int, dims: Sequence[int]) -> np.ndarray:
+    return np.broadcast_to(np.zeros(1, _arrays.DTYPE[dtype]), tuple(dims))
 
 
 def _address(array: np.ndarray) -> int:

@@ -22,6 +22,8 @@ from ._record import Problem
 from ._refusal import CaptureError
 from ._result import Result, load
 from ._run import Step
+from ._unvalued import Unvalued
+from ._weights import Weights
 
 Tensor = torch.Tensor
 STEPS_MAX = 2**31 - 1
@@ -65,6 +67,7 @@ class Job:
         self.hash = ""
         self._sources: list[Source] = []
         self._constants: dict[str, Tensor] = {}
+        self._weights = Weights()
         self._block: Any = None
         self._captured: Any = None
 
@@ -161,6 +164,14 @@ class Job:
         self._constants[name or f"constant{len(self._constants)}"] = t
         return t
 
+    def weights(self, files: Any, names: Callable[[str], str] | None = None) -> None:
+        """Files of safetensors, or their folder, with weights of the models, which become data of
+        the program as they lie there, F32, BF16 or F16: those that the models have in memory, or
+        those that they have not, on the meta device. Then nothing is computed at the capture.
+
+        names: gives a tensor's name in the files by its name in the state dict; None: the same."""
+        self._weights.add(files, names)
+
     # ---- the block ----
 
     def __enter__(self) -> Job:
@@ -182,21 +193,25 @@ class Job:
 
         CaptureError says where the step does what no program can, and what to do instead."""
         replaceable(self.folder)
-        optimizers, schedulers = _listed(optimizer), _listed(scheduler)
-        setting = Setting(_named(model), optimizers, schedulers, self._sources, self._constants)
+        models, optimizers, schedulers = _named(model), _listed(optimizer), _listed(scheduler)
+        with self._weights.inside(models) as bound:
+            given = (models, optimizers, schedulers, self._sources, self._constants, bound)
+            self._capture(step, Setting(*given))
+        return self.hash
+
+    def _capture(self, step: Callable[[], Any], setting: Setting) -> None:
         kept = Kept(setting)
         try:
-            columns = _schedule.series(optimizers, schedulers, self.steps)
+            columns = _schedule.series(setting.optimizers, setting.schedulers, self.steps)
             kept.set_back()
             steps = Steps(step, setting, kept, self.seed, columns)
-            captured = Captured(self, steps, kept)
+            captured = (Unvalued if setting.bound.absent else Captured)(self, steps, kept)
             captured.run()
             self._captured = captured
         except LeftoverError as error:
             raise CaptureError([Problem(NOWHERE, "", str(error))]) from None
         finally:
             kept.set_back()
-        return self.hash
 
     def evaluate(
         self, score: Callable[..., Any], *data: Any, batch: int, length: int | None = None
@@ -220,13 +235,14 @@ class Job:
             sources, steps = rows(data, batch)
         else:
             sources, steps = windows(data[0], batch, length, self.seed)
-        evaluated = Evaluated(self, self._captured, score, sources, steps)
-        try:
-            evaluated.run()
-        except LeftoverError as error:
-            raise CaptureError([Problem(NOWHERE, "", str(error))]) from None
-        finally:
-            evaluated.kept.set_back()
+        with self._weights.inside(self._captured.steps.setting.models) as bound:
+            evaluated = Evaluated(self, self._captured, score, sources, steps, bound)
+            try:
+                evaluated.run()
+            except LeftoverError as error:
+                raise CaptureError([Problem(NOWHERE, "", str(error))]) from None
+            finally:
+                evaluated.kept.set_back()
         return evaluated.hash
 
     def run(

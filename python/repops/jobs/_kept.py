@@ -15,6 +15,7 @@ from ._bits import same_bits
 from ._data import Source
 from ._hidden import COUNTERS, PLAIN
 from ._record import parts
+from ._stored import NOTHING, Bound
 
 Tensor = torch.Tensor
 GRADIENT = "grad"  # the last part of the name of a gradient that outlives a step
@@ -72,7 +73,10 @@ class Setting:
         schedulers: Sequence[Any],
         sources: Sequence[Source],
         constants: dict[str, Tensor],
+        bound: Bound = NOTHING,
     ) -> None:
+        """bound: tensors of the models that lie in files."""
+        self.bound = bound
         self.models, self.optimizers, self.schedulers = models, optimizers, schedulers
         self.sources, self.constants = sources, constants
         for slot in self.slots():
@@ -175,7 +179,8 @@ class Kept:
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
-        self.start = {n: t.clone() for n, t in setting.tensors().items()}
+        absent = setting.bound.absent
+        self.start = {n: t.clone() for n, t in setting.tensors().items() if n not in absent}
         self._slots = [(s, s.get(), s.get().detach()) for s in setting.slots()]
         self._places = {(id(s.holder), s.key) for s, _, _ in self._slots}
         self._states = [
@@ -225,7 +230,8 @@ class Kept:
             if (id(slot.holder), slot.key) in self._places:
                 continue
             if lazily_made:
-                slot.get().detach().zero_()
+                if not self.setting.bound.absent:  # else nothing was written there
+                    slot.get().detach().zero_()
             else:
                 slot.drop()
         for slot, t, content in self._slots:

@@ -26,6 +26,7 @@ from ..torch._integers import tensors
 from ..torch._sites import Site as Site
 from ..torch._sites import Sites
 from ..torch.functional import KERNELS
+from . import _shapes
 from ._bits import Contents
 from ._masks import MASKED
 from ._taken import READ, reader, reading
@@ -107,6 +108,14 @@ class Problem(NamedTuple):
     why: str
 
 
+class Unread(Exception):
+    """Python reads a number that is not there, so that nothing can go on."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__(problems[-1].why)
+        self.problems = list(problems)
+
+
 class _Storage:
     """identity is kept from being used again by a weak reference."""
 
@@ -161,10 +170,13 @@ def dense(values: Any) -> Iterator[Tensor]:
 
 
 class Recorder:
-    """Everything of one step that is not constant. It is the context's watcher meanwhile."""
+    """Everything of one step that is not constant. It is the context's watcher meanwhile.
 
-    def __init__(self, sites: Sites, contents: Contents) -> None:
-        self._contents = contents
+    shapes: what does not follow from constants and data alone is not computed: it has a shape, and
+    is a place in memory."""
+
+    def __init__(self, sites: Sites, contents: Contents, shapes: bool = False) -> None:
+        self._contents, self.shapes = contents, shapes
         self.events: list[Event] = []
         self.problems: list[Problem] = []
         self.sites = sites
@@ -180,7 +192,7 @@ class Recorder:
         # Constants that were there before the step, and where they are read first.
         self.strangers: dict[int, tuple[Site, Place]] = {}
         self.passed: set[int] = set()  # identities of storages that the user's code passes
-        self._written: set[int] = set()  # storages to which constants were written
+        self._written: set[int] = set()  # storages that the step makes or writes to
         # The same of those that Python alone has seen, with what they held then.
         self.asked: dict[int, tuple[Site, Place, Tensor]] = {}
         self._known: set[int] = set()  # storages that may be constants
@@ -274,6 +286,12 @@ class Recorder:
         self._of_data.add(p.storage)
         return p
 
+    def declare_weight(self, t: Tensor) -> Place:
+        """It is what a file has, which nobody looks at here, and no step is to change."""
+        p = self.place(t)
+        self.live.add(p.storage)
+        return p
+
     def known(self, t: Tensor) -> None:
         """Where it is not declared, its content may be a part of the program."""
         self._known.add(self.place(t).storage)
@@ -281,7 +299,7 @@ class Recorder:
     def undeclared(self, t: Tensor) -> bool:
         """Whether the step has written to it, and it was taken for a constant."""
         storage = self.place(t).storage
-        return storage in self.live | self._written and storage not in self._declared
+        return storage in self._written and storage not in self._declared
 
     def end(self, t: Tensor) -> Place:
         """The place of what the step leaves, with its content where that is constant."""
@@ -300,7 +318,7 @@ class Recorder:
     def read(self, name: str, args: Any, kwargs: dict[str, Any], value: Any) -> None:
         """Python decides by this value: of data it is looked at for all steps, later."""
         if not self.is_of_data([args, kwargs]):
-            self.refuse(name, reader() or READ)
+            self.refuse_read(name, reader() or READ)
             return
         self.prepare([args, kwargs], [])
         held = [t.clone() for t in tensors([value])] or value
@@ -357,6 +375,7 @@ class Recorder:
         self.events.append(Event(kind, name, args, kwargs, outs, writes, self.site, before))
         again = kind != "fused" or name in AGAIN
         of_data = again and self.is_of_data([args, kwargs, outs, writes])
+        self.written(outs + writes)
         for p in outs + writes:
             self.live.add(p.storage)
             (self._of_data.add if of_data else self._of_data.discard)(p.storage)
@@ -366,7 +385,6 @@ class Recorder:
             (self._empty.add if empty else self._empty.discard)(p.storage)
 
     def written(self, places: Sequence[Place]) -> None:
-        """By constants."""
         self._written.update(p.storage for p in places)
 
     def mark(self, what: str, tensors: Sequence[Tensor], numbers: dict[str, Any]) -> None:
@@ -379,32 +397,42 @@ class Recorder:
     def refuse(self, name: str, why: str) -> None:
         self.problems.append(Problem(self.site, name, why))
 
-    # ---- the library's calls: what _call tells its watcher, before each ----
+    def refuse_read(self, name: str, why: str) -> None:
+        """The step goes on with the number, if there is one."""
+        self.refuse(name, why)
+        if self.shapes:
+            raise Unread(self.problems)
 
-    def run(self, name: str, words: Sequence[int], inputs: Sequence[Tensor], out: Tensor) -> None:
+    def is_unknown(self, *given: Any) -> bool:
+        """Whether what an operator is given are no numbers, but shapes alone."""
+        return self.shapes and not self.is_of_data(given)
+
+    # ---- the library's calls: what _call tells its watcher, before each; whether it is computed --
+
+    def run(self, name: str, words: Sequence[int], inputs: Sequence[Tensor], out: Tensor) -> bool:
         with _disable_current_modes():
             ins, to = [self.place(t) for t in inputs], self.place(out)
-            self._called("run", name, ins, {"words": tuple(words)}, [to])
+            return self._called("run", name, ins, {"words": tuple(words)}, [to])
 
     def run_flat(
         self, name: str, words: Sequence[int], inputs: Sequence[Tensor], out: Tensor
-    ) -> None:
+    ) -> bool:
         """Of elements, in the order in which they lie."""
         with _disable_current_modes():
             flat = [
                 Place(self.storage(t).number, int(t.storage_offset()), (t.numel(),), (1,), t.dtype)
                 for t in (*inputs, out)
             ]
-            self._called("run", name, flat[:-1], {"words": tuple(words)}, flat[-1:])
+            return self._called("run", name, flat[:-1], {"words": tuple(words)}, flat[-1:])
 
-    def fused(self, name: str, arguments: Sequence[Any]) -> None:
+    def fused(self, name: str, arguments: Sequence[Any]) -> bool:
         with _disable_current_modes():
             it = _Arguments(self, [getattr(a, "_obj", a) for a in arguments])
             try:
-                for call, ins, attributes, outs in FUSED[name](it):
-                    self._called("fused", call, ins, attributes, outs)
+                return all([self._called("fused", *part) for part in FUSED[name](it)])
             except Error as why:
                 self.refuse(name, str(why))
+                return not self.shapes
 
     def whole(self, name: str, inputs: Sequence[Tensor], out: Tensor) -> None:
         """What has been computed in one call, by parts that nobody has seen."""
@@ -415,14 +443,15 @@ class Recorder:
 
     def _called(
         self, kind: str, name: str, ins: list[Any], attributes: dict[str, Any], outs: list[Any]
-    ) -> None:
+    ) -> bool:
         to = [p for p in outs if p is not None]
         if not self.is_live(ins) and not self.is_live(to):
             self.constant(to)
             self.written(to)
-            return
+            return True
         before = self.prepare(ins, to)
         self.put(kind, name, ins, attributes, outs, [], before)
+        return not self.is_unknown(to)
 
 
 # ---- functions of fused.h: the operators that each stands for ----
@@ -617,6 +646,7 @@ AGAIN = {"sum": sum_rows, "sum_rows": sum_columns}
 # What they leave in memory is not defined.
 _EMPTY = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
 _UNDEFINED = {*_EMPTY, "resize_"}
+_BLANK = {*_EMPTY, "zeros", "zeros_like", "new_zeros"}
 _READS = {"_local_scalar_dense", "equal", "is_nonzero", "item"}  # Python reads a number
 # Sizes of what they give depend on numbers. Of data they are constants, equal at each step.
 _DYNAMIC = {"nonzero", "unique_consecutive", "_unique2", "bincount"}
@@ -712,9 +742,12 @@ class Below(TorchDispatchMode):  # type: ignore[no-untyped-call]
             r.outside(read)
             return value
         if not live or base in _UNDEFINED:
-            out = func(*args, **kwargs)
-            if base in _EMPTY:  # else what is never written to differs from step to step
-                out.zero_()
+            if r.shapes and base in _BLANK:
+                out = _shapes.zeros(func, args, kwargs)
+            else:
+                out = func(*args, **kwargs)
+                if base in _EMPTY:  # else what is never written to differs from step to step
+                    out.zero_()
             known = {p.storage for p in (*places(given), *places(named))}
             made = [r.made(t) for t in dense([out])]  # views show what is known
             made = [p for p in made if p.storage not in known] + writes
@@ -742,7 +775,7 @@ class Below(TorchDispatchMode):  # type: ignore[no-untyped-call]
         replaced = {p.storage for p in writes} if _base(func) in _REPLACES else set()
         taken = [p for p in (*places(given), *places(named)) if p.storage not in replaced]
         before = r.prepare(taken, writes)
-        out = func(*args, **kwargs)
+        out = self._computed(func, args, kwargs, [given, named, writes])
         own = {id(t) for t in written}
         fresh = [
             t for t in dense([out]) if id(t) not in own and t.untyped_storage()._cdata not in known
@@ -754,8 +787,17 @@ class Below(TorchDispatchMode):  # type: ignore[no-untyped-call]
             r.put("torch", str(func), given, named, outs, writes, before)
         return out  # else it is a view
 
+    def _computed(self, func: Any, args: Any, kwargs: Any, places: Any) -> Any:
+        if not self.recorder.is_unknown(places):
+            return func(*args, **kwargs)
+        try:
+            return _shapes.of_operator(func, args, kwargs)
+        except _shapes.Unshaped:
+            self.recorder.refuse_read(str(func), UNSHAPED)
+
 
 SPARSE = "a sparse tensor whose numbers the step computes"
+UNSHAPED = "its shape depends on numbers of weights that are not in memory"
 RANDOM = "it draws from torch's generator, which no program has"
 
 

@@ -95,6 +95,17 @@ def _whole_piece(file: Any, size: int) -> bytes:
     return bytes(piece)
 
 
+class Bound(NamedTuple):
+    """stored: where tensors of the models lie, by their first names. absent: names of those that
+    are in no memory."""
+
+    stored: dict[str, Stored]
+    absent: frozenset[str]
+
+
+NOTHING = Bound({}, frozenset())
+
+
 # ---- files ----
 
 

@@ -121,7 +121,10 @@ def _noted(recorder: Recorder, name: str, function: Any) -> Any:
                 if name == "tolist":
                     recorder.read(name, [p], {}, self)
                 else:  # Python may change what it is given
-                    recorder.refuse(name, SHARED if recorder.is_of_data([p]) else READ)
+                    of_data = recorder.is_of_data([p])
+                    (recorder.refuse if of_data else recorder.refuse_read)(
+                        name, SHARED if of_data else READ
+                    )
             frame = sys._getframe(1)
             if user_frame(frame)[0] is frame:  # else what torch and this package keep is read
                 recorder.passed.add(self.untyped_storage()._cdata)

@@ -120,8 +120,8 @@ def run(
     elif not packed(out):
         raise Error(f"{name}: the output's elements do not lie side by side")
     context = _now()
-    if context.watcher is not None:
-        context.watcher.run(name, attributes, inputs, out)
+    if context.watcher is not None and not context.watcher.run(name, attributes, inputs, out):
+        return out
     at = pointers(*[t.data_ptr() for t in inputs])
     context.check(lib.ro_run(context.handle, address, at, out.data_ptr()))
     return out
@@ -131,8 +131,8 @@ def fused(function: Any, *arguments: Any, strided: bool = False) -> None:
     """Calls a function of fused.h; tensors stand for their memory, None for NULL. strided: the
     function is told how they lie, or does not care."""
     context, given = _now(), []
-    if context.watcher is not None:
-        context.watcher.fused(function.__name__, arguments)
+    if context.watcher is not None and not context.watcher.fused(function.__name__, arguments):
+        return
     for a in arguments:
         if isinstance(a, torch.Tensor):
             _readable(function, a, strided)
@@ -185,8 +185,8 @@ def _run_flat(
         flat = [_shape((n,), torch.float32)] * len(inputs)
         kept = _keep(key, call(TABLE[name], attributes, flat, None), len(inputs))
     context = _now()
-    if context.watcher is not None:
-        context.watcher.run_flat(name, attributes, inputs, out)
+    if context.watcher is not None and not context.watcher.run_flat(name, attributes, inputs, out):
+        return
     at = kept[3](*[t.data_ptr() for t in inputs])
     context.check(lib.ro_run(context.handle, kept[4], at, out.data_ptr()))
 

@@ -1,0 +1,86 @@
+"""Steps of models whose weights are not in memory: what depends on them has a shape and a place,
+and memory that is reserved alone, so that nothing of it is computed."""
+
+from __future__ import annotations
+
+import math
+import mmap
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+Tensor = torch.Tensor
+SMALL = 1 << 16  # bytes; below, reserving costs more than it spares
+ALONE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+
+
+class Unshaped(Exception):
+    """The result's shape depends on numbers that are not there."""
+
+
+def blank(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Zeros, in memory that the system gives when somebody writes to it."""
+    if math.prod(size) == 0:
+        return torch.empty_strided(tuple(size), tuple(stride), dtype=dtype)
+    last = sum((n - 1) * s for n, s in zip(size, stride))
+    return reserved(last + 1, dtype).as_strided(tuple(size), tuple(stride))
+
+
+def reserved(count: int, dtype: torch.dtype) -> Tensor:
+    """The same of so many elements in a row."""
+    size = count * dtype.itemsize
+    if size < SMALL:
+        return torch.zeros(count, dtype=dtype)
+    return torch.frombuffer(mmap.mmap(-1, size, flags=ALONE), dtype=dtype)
+
+
+class _Twins:
+    """Tensors of the meta device in the place of others: the same one for the same."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, Tensor] = {}  # by the id of the other
+        self.known: dict[int, Tensor] = {}  # and the other way round
+
+    def twin(self, t: Tensor) -> Tensor:
+        if id(t) not in self._of:
+            own = torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
+            self._of[id(t)], self.known[id(own)] = own, t
+        return self._of[id(t)]
+
+    def all_of(self, value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return self.twin(value)
+        if isinstance(value, (list, tuple)):
+            return type(value)(map(self.all_of, value))
+        return torch.device("meta") if isinstance(value, torch.device) else value
+
+    def back(self, value: Any) -> Any:
+        """What was given again, or new memory of that shape."""
+        if isinstance(value, Tensor):
+            known = self.known.get(id(value))
+            return blank(value.shape, value.stride(), value.dtype) if known is None else known
+        if isinstance(value, (list, tuple)):
+            return type(value)(map(self.back, value))
+        return value
+
+
+def of_operator(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """What an operator of torch gives, as far as it follows from shapes. A view is one."""
+    if func.is_view:
+        return func(*args, **kwargs)
+    twins = _Twins()
+    with _disable_current_modes():
+        named = {k: twins.all_of(v) for k, v in kwargs.items()}
+        try:
+            return twins.back(func(*twins.all_of(args), **named))
+        except NotImplementedError as error:
+            raise Unshaped(str(error)) from None
+
+
+def zeros(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """What an operator gives that makes dense tensors of zeros, or such that are not defined."""
+    if kwargs.get("layout") not in (None, torch.strided):
+        return func(*args, **kwargs)
+    return of_operator(func, args, {**kwargs, "device": torch.device("meta")})
