@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from ..torch._integers import tensors
+
 Tensor = torch.Tensor
 SMALL = 1 << 16  # bytes; below, reserving costs more than it spares
 ALONE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
@@ -56,6 +58,11 @@ class _Twins:
             return type(value)(map(self.all_of, value))
         return torch.device("meta") if isinstance(value, torch.device) else value
 
+    def has_views(self, out: Any) -> bool:
+        own = {t.untyped_storage()._cdata for t in self._of.values()}
+        made = [t for t in tensors([out]) if id(t) not in self.known]
+        return any(t.untyped_storage()._cdata in own for t in made)
+
     def back(self, value: Any) -> Any:
         """What was given again, or new memory of that shape."""
         if isinstance(value, Tensor):
@@ -74,9 +81,12 @@ def of_operator(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     with _disable_current_modes():
         named = {k: twins.all_of(v) for k, v in kwargs.items()}
         try:
-            return twins.back(func(*twins.all_of(args), **named))
+            out = func(*twins.all_of(args), **named)
         except NotImplementedError as error:
             raise Unshaped(str(error)) from None
+        if not twins.has_views(out):
+            return twins.back(out)
+    return func(*args, **kwargs)  # which its schema does not tell, as of _unsafe_view
 
 
 def zeros(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:

@@ -13,7 +13,7 @@ import torch
 
 from .. import _context
 from .._operators import bits
-from ._call import elementwise, need, run
+from ._call import Leftover, elementwise, need, run
 from ._registry import handles
 
 Tensor = torch.Tensor
@@ -66,14 +66,21 @@ def _filled(x: Tensor, y: Tensor) -> Tensor:
     return x.copy_(y.to(x.dtype))
 
 
+def _held(x: Tensor) -> torch.Size:
+    """The size of what is filled, which has a memory."""
+    if x.is_meta:
+        raise Leftover("it is of the meta device")  # then nothing is drawn
+    return x.shape
+
+
 @handles("uniform_")
 def uniform_(x: Tensor, low: float = 0, high: float = 1, *, generator: Any = None) -> Tensor:
-    return _filled(x, uniform(x.shape, low, high, generator))
+    return _filled(x, uniform(_held(x), low, high, generator))
 
 
 @handles("normal_")
 def normal_(x: Tensor, mean: float = 0, std: float = 1, *, generator: Any = None) -> Tensor:
-    return _filled(x, _normal(x.dtype, x.shape, mean, std, generator))
+    return _filled(x, _normal(x.dtype, _held(x), mean, std, generator))
 
 
 @handles("uniform")

@@ -1,0 +1,218 @@
+"""Models of the shape of Llama with adapters, and files that stand for their weights.
+
+    python large.py FOLDER SIZE    captures a step of it there, and prints what it took
+"""
+
+import json
+import math
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy, linear, scaled_dot_product_attention, silu
+
+import repops.jobs
+
+
+class Sizes(NamedTuple):
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    inner: int
+    vocabulary: int
+    tied: bool
+
+
+SIZES = {
+    "tiny": Sizes(2, 16, 4, 2, 24, 50, True),
+    "1b": Sizes(16, 2048, 32, 8, 8192, 128256, True),  # Llama 3.2
+    "8b": Sizes(32, 4096, 32, 8, 14336, 128256, False),  # Llama 3.1
+}
+FACTORS = ("q_proj", "v_proj")  # products that get adapters
+RANK = 8
+
+
+class Norm(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-5) * self.weight
+
+
+class Attention(nn.Module):
+    def __init__(self, s):
+        super().__init__()
+        self.size = s.hidden // s.heads
+        self.q_proj = nn.Linear(s.hidden, s.hidden, bias=False)
+        self.k_proj = nn.Linear(s.hidden, s.kv_heads * self.size, bias=False)
+        self.v_proj = nn.Linear(s.hidden, s.kv_heads * self.size, bias=False)
+        self.o_proj = nn.Linear(s.hidden, s.hidden, bias=False)
+
+    def forward(self, x, turn):
+        heads = [p(x).unflatten(-1, (-1, self.size)).transpose(1, 2) for p in self.factors()]
+        q, k, v = turned(heads[0], turn), turned(heads[1], turn), heads[2]
+        y = scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        return self.o_proj(y.transpose(1, 2).flatten(-2))
+
+    def factors(self):
+        return self.q_proj, self.k_proj, self.v_proj
+
+
+def turned(x, turn):
+    """Rotary positions."""
+    a, b = x.chunk(2, -1)
+    cos, sin = turn
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+
+
+class Feed(nn.Module):
+    def __init__(self, s):
+        super().__init__()
+        self.gate_proj = nn.Linear(s.hidden, s.inner, bias=False)
+        self.up_proj = nn.Linear(s.hidden, s.inner, bias=False)
+        self.down_proj = nn.Linear(s.inner, s.hidden, bias=False)
+
+    def forward(self, x):
+        return self.down_proj(silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class Layer(nn.Module):
+    def __init__(self, s):
+        super().__init__()
+        self.self_attn, self.mlp = Attention(s), Feed(s)
+        self.input_layernorm, self.post_attention_layernorm = Norm(s.hidden), Norm(s.hidden)
+
+    def forward(self, x, turn):
+        x = x + self.self_attn(self.input_layernorm(x), turn)
+        return x + self.mlp(self.post_attention_layernorm(x))
+
+
+class Llama(nn.Module):
+    """Names and shapes of weights are those of transformers."""
+
+    def __init__(self, s):
+        super().__init__()
+        self.model = nn.Module()
+        self.model.embed_tokens = nn.Embedding(s.vocabulary, s.hidden)
+        self.model.layers = nn.ModuleList(Layer(s) for _ in range(s.layers))
+        self.model.norm = Norm(s.hidden)
+        self.lm_head = nn.Linear(s.hidden, s.vocabulary, bias=False)
+        if s.tied:
+            self.lm_head.weight = self.model.embed_tokens.weight
+        self.half = s.hidden // s.heads // 2
+
+    def forward(self, ids):
+        rates = 5e5 ** (-torch.arange(self.half).float() / self.half)
+        angles = torch.arange(ids.shape[1]).float()[:, None] * rates
+        turn = angles.cos(), angles.sin()
+        x = self.model.embed_tokens(ids)
+        for layer in self.model.layers:
+            x = layer(x, turn)
+        return self.lm_head(self.model.norm(x))
+
+
+class Adapter(nn.Module):
+    """A product with what is trained beside it, named as PEFT names it."""
+
+    def __init__(self, base):
+        super().__init__()
+        self.base_layer = base
+        self.lora_A = nn.Linear(base.in_features, RANK, bias=False)
+        self.lora_B = nn.Linear(RANK, base.out_features, bias=False)
+        nn.init.zeros_(self.lora_B.weight)
+
+    def forward(self, x):
+        return self.base_layer(x) + 2.0 * linear(self.lora_A(x), self.lora_B.weight)
+
+
+def adapted(model):
+    """Only adapters are trained."""
+    for p in model.parameters():
+        p.requires_grad_(False)
+    for layer in model.model.layers:
+        for name in FACTORS:
+            setattr(layer.self_attn, name, Adapter(getattr(layer.self_attn, name)))
+    return model
+
+
+def in_files(name):
+    return name.replace(".base_layer", "")
+
+
+def on_meta(make):
+    with torch.device("meta"):
+        return make()
+
+
+def shapes_of(s):
+    return {n: tuple(t.shape) for n, t in on_meta(lambda: Llama(s)).named_parameters()}
+
+
+def write(file, shapes, dtype="BF16", random=True):
+    """Weights of these shapes, some files of safetensors in one. Without random numbers they are
+    zeros, which take no room on the disk."""
+    size, header, at = {"BF16": 2, "F32": 4}[dtype], {}, 0
+    for name, shape in shapes.items():
+        end = at + math.prod(shape) * size
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, end]}
+        at = end
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    rng = np.random.default_rng(0)
+    with open(file, "wb") as out:
+        out.write(len(text).to_bytes(8, "little") + text)
+        for shape in shapes.values() if random else ():
+            words = (rng.standard_normal(shape, "f4") * 0.1).view("<u4")
+            out.write((words >> 16).astype("<u2").tobytes() if size == 2 else words.tobytes())
+        out.truncate(8 + len(text) + at)
+
+
+def captured(folder, files, s, model, batch=1, length=128, optimizer=None):
+    """The job that trains its adapters on two windows of tokens, and its hash. model: makes it."""
+    job = repops.jobs.Job(folder, seed=1, steps=2, checkpoint_interval=1)
+    tokens = np.random.default_rng(1).integers(0, s.vocabulary, 3 * length + 1)
+    x, y = job.windows(tokens, batch=batch, length=length)
+    job.weights(files, names=in_files)
+    with job:
+        base = model()
+        torch.manual_seed(1)
+        adapted(base)
+        trained = [p for p in base.parameters() if p.requires_grad]
+        make = optimizer or (lambda ps: torch.optim.AdamW(ps, lr=1e-3, fused=True))
+        own = make(trained)
+
+        def step():
+            loss = cross_entropy(base(x).flatten(0, 1), y.flatten())
+            loss.backward()
+            own.step()
+            own.zero_grad()
+            return loss
+
+    return job, job.capture(step, base, own)
+
+
+def main(folder, size):
+    folder, s, start = Path(folder), SIZES[size], time.time()
+    folder.mkdir()
+    write(folder / "model.safetensors", shapes_of(s), random=False)
+    _, digest = captured(folder / "job", folder, s, lambda: on_meta(lambda: Llama(s)))
+    told = {
+        "hash": digest,
+        "parameters": sum(map(math.prod, shapes_of(s).values())),
+        "program_bytes": (folder / "job" / "program").stat().st_size,
+        "most_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "seconds": round(time.time() - start, 1),
+    }
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
