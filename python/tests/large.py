@@ -156,23 +156,35 @@ def shapes_of(s):
     return {n: tuple(t.shape) for n, t in on_meta(lambda: Llama(s)).named_parameters()}
 
 
-def write(file, shapes, dtype="BF16", random=True):
-    """Weights of these shapes, some files of safetensors in one. Without random numbers they are
-    zeros, which take no room on the disk."""
-    size, header, at = {"BF16": 2, "F32": 4}[dtype], {}, 0
-    for name, shape in shapes.items():
-        end = at + math.prod(shape) * size
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, end]}
-        at = end
+def head(tensors):
+    """What a file of safetensors begins with. tensors: a name, type, shape and bytes of each."""
+    header, at = {}, 0
+    for name, kind, shape, size in tensors:
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [at, at + size]}
+        at += size
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+def write(file, shapes, dtype="BF16", random=True):
+    """Weights of these shapes as a file of safetensors. Without random numbers they are zeros,
+    which take no room on the disk."""
+    size = {"BF16": 2, "F16": 2, "F32": 4}[dtype]
+    each = [(name, dtype, shape, math.prod(shape) * size) for name, shape in shapes.items()]
     rng = np.random.default_rng(0)
     with open(file, "wb") as out:
-        out.write(len(text).to_bytes(8, "little") + text)
+        out.write(head(each))
+        end = out.tell() + sum(e[3] for e in each)
         for shape in shapes.values() if random else ():
-            words = (rng.standard_normal(shape, "f4") * 0.1).view("<u4")
-            out.write((words >> 16).astype("<u2").tobytes() if size == 2 else words.tobytes())
-        out.truncate(8 + len(text) + at)
+            out.write(_bytes(rng.standard_normal(shape, "f4") * 0.1, dtype))
+        out.truncate(end)
+
+
+def _bytes(a, dtype):
+    if dtype == "BF16":
+        return (a.view("<u4") >> 16).astype("<u2").tobytes()
+    return a.astype({"F16": "<f2", "F32": "<f4"}[dtype]).tobytes()
 
 
 def captured(folder, files, s, model, batch=1, length=128, optimizer=None):

@@ -21,6 +21,7 @@ Tensor = torch.Tensor
 GRADIENT = "grad"  # the last part of the name of a gradient that outlives a step
 
 
+META = "is of the meta device, which only weights of models may be that job.weights names"
 AVERAGES = "n_averaged"  # of torch's AveragedModel, which asks whether it is 0
 
 
@@ -82,6 +83,8 @@ class Setting:
         for slot in self.slots():
             if torch.nn.parameter.is_lazy(slot.get()):
                 raise Error(f"{slot.name} has no size yet; run the model once before the capture")
+            if slot.get().is_meta:
+                raise Error(f"{slot.name} {META}")
 
     def slots(self) -> Iterator[Slot]:
         """Where parameters, buffers, what optimizers keep and gradients are; those that are not

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from .._library import Error
 from ._bits import same_bits
 from ._result import _names
 from ._shapes import blank
-from ._stored import FLOATS, INDEX, SINGLE, Bound, Stored, in_files, in_folder
+from ._stored import FLOATS, INDEX, SINGLE, TYPES, Bound, Stored, in_files, in_folder
 
 Tensor = torch.Tensor
 Names = Callable[[str], str]
@@ -50,13 +51,13 @@ class Weights:
             for names, t in each:
                 if t.is_meta:
                     twin = _twin(names[0], t, bound.stored.get(names[0]))
-                    _swap(names[0], t, twin)
+                    _swap(t, twin)
                     swapped.append((t, twin))
             real = {n: s for n, s in bound.stored.items() if _is_float(s)}
             yield Bound(real, bound.absent & real.keys())
         finally:
             for t, twin in swapped:
-                torch.utils.swap_tensors(t, twin)
+                _swap(t, twin)
 
     def _bind(self, each: list[tuple[list[str], Tensor]]) -> Bound:
         stored, absent, lacking = {}, set(), []
@@ -125,6 +126,9 @@ def _check(name: str, t: Tensor, it: Stored) -> None:
     if t.is_floating_point() and t.dtype is not torch.float32:
         kind = str(t.dtype).removeprefix("torch.")
         raise Error(f"{name} is {kind}; a step computes in float32, so make the model of it")
+    size = np.dtype(TYPES[it.kind]).itemsize
+    if it.offset % size:
+        raise Error(f"{it.file}: {it.name} begins at {it.offset}, which is no multiple of {size}")
     if t.is_floating_point() and not t.is_meta:
         _compare(name, t, it)
 
@@ -156,9 +160,7 @@ def _twin(name: str, t: Tensor, it: Stored | None) -> Tensor:
     return own
 
 
-def _swap(name: str, t: Tensor, twin: Tensor) -> None:
-    """One is what the other was, for all who hold it."""
-    try:
-        torch.utils.swap_tensors(t, twin)
-    except RuntimeError as error:
-        raise Error(f"{name}: {str(error).splitlines()[0]}") from None
+def _swap(t: Tensor, twin: Tensor) -> None:
+    """One is what the other was, for all who hold it. torch.utils.swap_tensors does this too, but
+    where a graph of autograd is left, as of a step that has failed, it refuses."""
+    torch._C._swap_tensor_impl(t, twin)
