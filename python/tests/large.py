@@ -1,6 +1,6 @@
 """Models of the shape of Llama with adapters, and files that stand for their weights.
 
-    python large.py FOLDER SIZE    captures a step of it there, and prints what it took
+python large.py FOLDER SIZE    captures a step of it there, and prints what it took
 """
 
 import json

@@ -379,9 +379,15 @@ def test_without_files_nothing_is_of_the_meta_device(tmp_path):
 @pytest.mark.parametrize(
     "change, words",
     [
-        (lambda m: setattr(m, "inner", nn.Linear(5, 5, device="meta")), r"inner.weight is \[5, 5\]"),
+        (
+            lambda m: setattr(m, "inner", nn.Linear(5, 5, device="meta")),
+            r"inner.weight is \[5, 5\]",
+        ),
         (lambda m: m.half(), r"\w+\.\w+ is float16; a step computes in float32"),
-        (lambda m: m.register_buffer("turns", torch.ones(2, device="meta")), r"turns is float32 .*I64"),
+        (
+            lambda m: m.register_buffer("turns", torch.ones(2, device="meta")),
+            r"turns is float32 .*I64",
+        ),
         (lambda m: m.inner.weight.register_hook(print), r"inner.weight: .*has a hook"),
         (lambda m: setattr(m.inner.bias, "grad", torch.ones(4, device="meta")), "or a gradient"),
         (lambda m: setattr(m.inner.bias, "data", torch.ones(9, device="meta")[:4]), "clone"),
@@ -409,11 +415,28 @@ def test_shared_tensors_have_one_content(tmp_path, file):
         large.captured(tmp_path / "job", file, TINY, nowhere)
 
 
+class Filled(torch.optim.SGD):
+    """It makes zeros, and changes them before they are used."""
+
+    def __init__(self, ps):
+        super().__init__(ps, lr=0.1)
+
+    @torch.no_grad()
+    def step(self):
+        for p in self.param_groups[0]["params"]:
+            state = self.state[p]
+            if "kept" not in state:
+                state["kept"] = torch.zeros_like(p).fill_(0.5)
+            state["kept"].add_(p.grad)
+            p.sub_(state["kept"] * 0.1)
+
+
 @pytest.mark.parametrize(
     "optimizer, words",
     [
         (torch.optim.Adagrad, "norm.weight.sum is of the meta device"),
         (torch.optim.Rprop, "step_size: the first"),
+        (Filled, "kept: the first step makes this state, and not as zeros"),
         (lambda ps: torch.optim.SGD(ps, momentum=0.9, dampening=0.5), "momentum_buffer: the first"),
     ],
 )

@@ -141,11 +141,7 @@ class Comparison:
         # Storages of the first recording in each other one.
         known = _known(first)
         self._same = [
-            {
-                p.storage: q.storage
-                for p, q in zip(known, _known(r), strict=True)
-            }
-            for _, r in others
+            {p.storage: q.storage for p, q in zip(known, _known(r), strict=True)} for _, r in others
         ]
         for name in first.ends:
             self._ends.append((name, [r.ends.get(name) for r in (first, *[r for _, r in others])]))

@@ -3,16 +3,17 @@ known, so what a step changes is what it writes to."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from .._library import Error
 from . import _hidden
-from ._capture import Steps, give_back_memory
+from ._capture import Recorded, Steps, give_back_memory
 from ._captured import Captured, told_unread
 from ._kept import Kept
-from ._record import Recorder
+from ._record import Place, Recorder
 
 Tensor = torch.Tensor
 MADE = (
@@ -35,6 +36,8 @@ class Unvalued(Captured):
         super().__init__(job, steps, kept)
         self._wrote: set[str] = set()
         self._odd: list[str] = []  # state that the first step makes otherwise than as zeros
+        self._exempt: set[str] = set()
+        self._writes: dict[str, list[Any]] = {}  # of the first step
         now = steps.setting.each()
         for name in steps.setting.bound.absent:
             if name in now:
@@ -47,14 +50,26 @@ class Unvalued(Captured):
         self.called = watch.functions()
         now = self.steps.setting.tensors()
         self._wrote = {n for n, t in now.items() if recorder.undeclared(t)}
-        exempt = {id(t) for t in _momenta(self.steps.setting.optimizers)}
-        each = {s.name: s.get() for s in self.steps.setting.slots()}
-        made = {n: t for n, t in each.items() if n in now and n not in self.start}
-        self._odd = [
-            n for n, t in made.items() if id(t) not in exempt and not _was_zero(recorder, t)
-        ]
+        momenta = {id(t) for t in _momenta(self.steps.setting.optimizers)}
+        self._exempt = {s.name for s in self.steps.setting.slots() if id(s.get()) in momenta}
+        for name, t in now.items():
+            self._writes[name] = _writes(recorder, recorder.place(t).storage)
+            if name not in self.start and name not in self._exempt and not _was_zero(recorder, t):
+                self._odd.append(name)
         give_back_memory()
         return dict.fromkeys(now, b"")
+
+    def _record(self, number: int, state: list[str]) -> Recorded:
+        recorded = super()._record(number, state)
+        if number == 0:
+            self._odd += [n for n, p in recorded.starts.items() if self._is_lazy(n, recorded, p)]
+        return recorded
+
+    def _is_lazy(self, name: str, recorded: Recorded, place: Place) -> bool:
+        """Whether the first step writes to it otherwise than a step that finds all state there."""
+        if name in self._exempt or name in self._odd:
+            return False
+        return self._writes.get(name) != _writes(recorded.recorder, place.storage)
 
     def _changes(self, name: str, fresh: dict[str, bytes]) -> bool:
         return name in self._wrote or name not in self.start
@@ -67,7 +82,7 @@ class Unvalued(Captured):
         raise Error(CHECK)
 
 
-def _momenta(optimizers: list[Any]) -> list[Tensor]:
+def _momenta(optimizers: Sequence[Any]) -> list[Tensor]:
     """SGD's first step leaves gradients there: what any step adds to momentum times zeros."""
     return [
         state["momentum_buffer"]
@@ -79,13 +94,31 @@ def _momenta(optimizers: list[Any]) -> list[Tensor]:
     ]
 
 
+def _writes(recorder: Recorder, storage: int) -> list[Any]:
+    """What writes to a memory, but as zeros: operators, and the numbers that they are given."""
+    return [
+        (e.kind, e.name, repr(_numbers([e.args, e.kwargs])))
+        for e in recorder.events
+        if any(p.storage == storage for p in (*e.outs, *e.writes) if p is not None)
+        if not e.name.startswith(ZEROS)
+    ]
+
+
+def _numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _numbers(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_numbers(v) for v in value]
+    return None if isinstance(value, Place) else value
+
+
 def _was_zero(recorder: Recorder, t: Tensor) -> bool:
     """Whether the step has made it as zeros, and what was unknown came then."""
     storage = recorder.place(t).storage
     for event in recorder.events:
         if storage in event.before:
-            known = event.before[storage]
+            known = event.before[storage]  # a constant
             return known is not None and not bool(known.count_nonzero())
-        if any(p.storage == storage for p in (*event.outs, *event.writes)):
+        if any(p.storage == storage for p in (*event.outs, *event.writes) if p is not None):
             return event.name.startswith(ZEROS)
     return not bool(t.count_nonzero())

@@ -21,8 +21,8 @@ from ._stored import FLOATS, INDEX, SINGLE, TYPES, Bound, Stored, in_files, in_f
 Tensor = torch.Tensor
 Names = Callable[[str], str]
 ABSENT = (
-    "it is of the meta device, and no file of job.weights has a tensor of that name; make it on the "
-    "CPU, or give job.weights names=, which tells its name there"
+    "it is of the meta device, and no file of job.weights has a tensor of that name; make it on "
+    "the CPU, or give job.weights names=, which tells its name there"
 )
 UNNAMED = "no tensor of theirs has the name of a parameter or a buffer"
 OTHER = "the model has other numbers than the file"
