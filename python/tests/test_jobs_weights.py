@@ -9,6 +9,7 @@ import pytest
 import torch
 from capturing import found
 from conftest import called
+from disputes import disputes
 from torch import nn
 
 import repops
@@ -327,6 +328,37 @@ def test_parts_of_a_step_are_alike(tmp_path, file, recwarn):
     assert job._captured.program.step.repeats
 
 
+def test_what_was_trained_comes_back(command, tmp_path, file):
+    job, _ = large.captured(tmp_path / "job", file, TINY, nowhere)
+    called(command, "run", tmp_path / "job", "--out", tmp_path / "run")
+    result, model = repops.jobs.load(tmp_path / "run"), large.adapted(nowhere())
+    result.into(model)
+    name = "model.layers.1.self_attn.v_proj.lora_B.weight"
+    assert torch.equal(model.get_parameter(name), result.torch()[name])
+    layer = model.get_submodule("model.layers.1.self_attn.v_proj")
+    layer.lora_B.to("meta")
+    with pytest.raises(repops.Error, match=f"{name} is of the meta device in the model"):
+        result.into(model)
+
+
+def test_a_fault_is_convicted(command, tmp_path, file):
+    """At what reads weights of 16 bits."""
+
+    def reading(operator):
+        return lambda graph: [
+            n for n in graph if n.operator == operator and ".weight" in n.inputs.split("data:")[-1]
+        ]
+
+    large.captured(tmp_path / "job", file, TINY, nowhere)
+    faults = (
+        ("a product", "element", reading("matmul"), "wrong-output"),
+        ("a weight", "input", reading("matmul"), "wrong-output"),
+        ("a look-up", "element", reading("embedding"), "wrong-output"),
+        ("a cast", "element", reading("cast"), "wrong-output"),
+    )
+    assert len(disputes(command, tmp_path / "job", tmp_path, faults)) == len(faults)
+
+
 # ---- refusals ----
 
 
@@ -404,6 +436,36 @@ def test_weights_in_memory_must_be_those_of_the_files(tmp_path):
     t = Training(tmp_path / "job", tmp_path, state)
     with pytest.raises(repops.Error, match="inner.bias: the model has other numbers than the file"):
         t.capture()
+
+
+def test_weights_of_files_are_no_constants_of_python(tmp_path):
+    """Nor where they are in memory, so that there is one program."""
+    t = Training(tmp_path / "job", tmp_path, saved(tmp_path))
+
+    def step():
+        return t.train(t.loss() * (2.0 if t.model.table.weight.sum() > 0 else 1.0))
+
+    def directly():
+        return t.train(t.loss() * len(t.model.table.weight.tolist()))
+
+    with pytest.raises(repops.Error, match="Python reads a number that depends"):
+        t.capture(step)
+    with pytest.raises(repops.Error, match="as it is of a weight that job.weights names"):
+        t.capture(directly)
+
+
+def test_a_model_is_made_of_shapes_alone_in_the_block():
+    with repops.torch.reproducible():
+        before = torch.get_rng_state()
+        with torch.device("meta"):
+            model = nn.TransformerEncoderLayer(8, 2)
+            nn.init.trunc_normal_(torch.empty(3))
+            nn.init.orthogonal_(torch.empty(3, 3))
+            assert torch.linalg.svd(torch.empty(3, 3))[0].shape == (3, 3)
+        assert all(p.is_meta for p in model.parameters())
+        assert torch.equal(before, torch.get_rng_state())
+        with pytest.raises(repops.torch.LeftoverError, match="its input is on meta"):
+            model.linear1(torch.ones(1, 8))
 
 
 def test_shared_tensors_have_one_content(tmp_path, file):

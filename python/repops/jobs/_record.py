@@ -187,6 +187,7 @@ class Recorder:
         self.live: set[int] = set()  # storages whose content is not constant
         self._declared: set[int] = set()  # those that were so from the beginning
         self._of_data: set[int] = set()  # those whose content follows from the step's data alone
+        self._weights: set[int] = set()  # storages of weights that lie in files
         self.reads: list[Read] = []
         self._empty: set[int] = set()  # those whose content is not defined
         # Constants that were there before the step, and where they are read first.
@@ -290,6 +291,7 @@ class Recorder:
         """It is what a file has, which nobody looks at here, and no step is to change."""
         p = self.place(t)
         self.live.add(p.storage)
+        self._weights.add(p.storage)
         return p
 
     def known(self, t: Tensor) -> None:
@@ -318,7 +320,8 @@ class Recorder:
     def read(self, name: str, args: Any, kwargs: dict[str, Any], value: Any) -> None:
         """Python decides by this value: of data it is looked at for all steps, later."""
         if not self.is_of_data([args, kwargs]):
-            self.refuse_read(name, reader() or READ)
+            weights = {p.storage for p in places([args, kwargs])} & self._weights
+            self.refuse_read(name, reader() or (LYING if weights else READ))
             return
         self.prepare([args, kwargs], [])
         held = [t.clone() for t in tensors([value])] or value
@@ -797,6 +800,7 @@ class Below(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 SPARSE = "a sparse tensor whose numbers the step computes"
+LYING = f"{READ}, as it is of a weight that job.weights names"
 UNSHAPED = "its shape depends on numbers of weights that are not in memory"
 RANDOM = "it draws from torch's generator, which no program has"
 

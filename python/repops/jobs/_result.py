@@ -149,6 +149,8 @@ def _names(models: dict[str, Any], optimizers: list[Any]) -> list[tuple[Tensor, 
 
 def _fitting(name: str, a: np.ndarray, t: Tensor) -> Tensor:
     """As the model has it: a program has no dimension 0, and integers of 32 bits."""
+    if t.is_meta:
+        raise Error(f"{name} is of the meta device in the model; give it memory first (to_empty)")
     if a.size != t.numel() or (a.dtype.kind == "f") != (t.dtype is torch.float32):
         raise Error(
             f"{name} is {a.dtype} {list(a.shape)} in the result, and "
