@@ -20,9 +20,7 @@ from ._graph import Program, hash_of
 
 EVALUATION = "evaluate"  # the folder of an evaluation, in the job's
 # Files of a job.
-OWN = re.compile(
-    r"program|pack|data\.json|places\.json|data[0-9]+\.npy|weights[0-9]+\.safetensors"
-)
+OWN = re.compile(r"program|pack|data\.json|places\.json|data[0-9]+\.npy|weights[0-9]+\.safetensors")
 OWN_AT = 17  # where a pack says how many data tensors each of its programs has for itself
 PLACES_BYTES_MAX = 16 << 20  # what `verde graph` reads
 

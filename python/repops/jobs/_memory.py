@@ -13,8 +13,8 @@ import torch
 from .._library import MAX_DIMS, MAX_INPUTS
 from ._graph import F32, I32, Bits, Graph, Program, Value
 from ._pairs import is_complex, pairs
-from ._slabs import Held, Pieces, Slab, slab_of
 from ._record import Place, Recorder
+from ._slabs import Held, Pieces, Slab, slab_of
 
 Tensor = torch.Tensor
 INTEGERS = {
