@@ -78,7 +78,12 @@ $(BUILD)/tests/judge: $(BUILD)/obj/tests/altered/judge.o $(BUILD)/lib/libverde.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) -Wl,--wrap=vd_signature_verify $(PKG_LIBS) -o $@
-tests: $(tests) $(BUILD)/tests/portable $(BUILD)/tests/judge $(example_programs)
+# A `verde` with a wrong kernel on purpose, for tests/system/diff.sh.
+$(BUILD)/tests/wrong_kernel: $(BUILD)/obj/tests/diff/planted_kernel.o $(cli_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) -Wl,--wrap=ro_table_scalar $(PKG_LIBS) -o $@
+tests: $(tests) $(BUILD)/tests/portable $(BUILD)/tests/judge $(BUILD)/tests/wrong_kernel $(example_programs)
 .PHONY: tests
 
 # Unit tests that take longest: a change near them names them, T="test_sgemm test_dispute".

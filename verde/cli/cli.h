@@ -24,6 +24,7 @@ typedef enum {
     VD_EXIT_REFUSED = 6,      /* a verdict does not hold, or files do not fit together */
     VD_EXIT_DISMISSED = 7,    /* an auditor could not show the trainer to be wrong */
     VD_EXIT_VERSION = 8,      /* of a version, or with a part, that this program does not know */
+    VD_EXIT_DIFFERS = 9,      /* what was compared, or executed again, is not equal */
 } vd_exit;
 
 typedef struct {
@@ -33,7 +34,7 @@ typedef struct {
 
 extern const vd_command vd_cmd_keygen, vd_cmd_run, vd_cmd_serve, vd_cmd_arbitrate, vd_cmd_verify,
     vd_cmd_inspect, vd_cmd_graph, vd_cmd_calibrate, vd_cmd_check, vd_cmd_manifest, vd_cmd_export,
-    vd_cmd_fetch, vd_cmd_delegate, vd_cmd_jobs, vd_cmd_provide;
+    vd_cmd_fetch, vd_cmd_delegate, vd_cmd_jobs, vd_cmd_provide, vd_cmd_diff;
 
 /* ---- options ---- */
 
@@ -58,7 +59,7 @@ typedef struct {
     "\nExit codes: 0 done, agreed or verified; 1 trouble of this machine; 2 usage; 3 convicted;\n" \
     "            4 forfeit; 5 inconclusive; 6 a verdict does not hold, or files do not fit\n"      \
     "            together; 7 dismissed; 8 a file is of a version that this verde does not\n"       \
-    "            know, and nothing is decided.\n"
+    "            know, and nothing is decided; 9 what was compared differs.\n"
 
 /* Handles an option that all commands have; false: unknown, and a line was printed. `exit_now` is
  * set by --help. */

@@ -188,10 +188,9 @@ static vd_status check_logs(const vd_check *c, uint32_t leaf, const vd_log_node 
     return VD_OK;
 }
 
-vd_status vd_check_rounding(const vd_check *c, vd_err *err) {
+/* Checkpoints first .. first + count - 1. */
+static vd_status check_some_logs(const vd_check *c, uint32_t first, uint32_t count, vd_err *err) {
     const vd_program *p = c->exec->program;
-    if (!c->log->rounded)
-        return VD_OK;
     vd_log_node *init = calloc(p->init.node_count + 1, sizeof *init);
     vd_log_node *step = calloc(p->step.node_count + 1, sizeof *step);
     vd_hash *root = calloc((size_t)p->checkpoint_interval + 1, sizeof *root);
@@ -201,12 +200,20 @@ vd_status vd_check_rounding(const vd_check *c, vd_err *err) {
         vd_free_nodes(&p->step, step);
     }
     const vd_log_node *const node[2] = {init, step};
-    for (uint32_t i = 0; i < c->log->count && status == VD_OK; i++)
+    for (uint32_t i = first; i < first + count && status == VD_OK; i++)
         status = check_logs(c, i, node, root, err);
     free(init);
     free(step);
     free(root);
     return status == VD_ERR_USAGE ? vd_fail(err, VD_ERR_PEER, "%s", err->text) : status;
+}
+
+vd_status vd_check_rounding(const vd_check *c, vd_err *err) {
+    return c->log->rounded ? check_some_logs(c, 0, c->log->count, err) : VD_OK;
+}
+
+vd_status vd_check_rounding_at(const vd_check *c, uint32_t checkpoint, vd_err *err) {
+    return check_some_logs(c, checkpoint, 1, err);
 }
 
 vd_status vd_check_run(const vd_check *c, vd_err *err) {

@@ -32,6 +32,8 @@ VD_MUST_USE vd_status vd_check_file(const vd_check *check, const char *path, uin
 /* Checks every section of rounding logs, if the run has them, against the checkpoints'
  * commitments. */
 VD_MUST_USE vd_status vd_check_rounding(const vd_check *check, vd_err *err);
+/* The same of the logs up to one checkpoint, since the one before. */
+VD_MUST_USE vd_status vd_check_rounding_at(const vd_check *check, uint32_t checkpoint, vd_err *err);
 /* Makes all these checks, quick ones first. */
 VD_MUST_USE vd_status vd_check_run(const vd_check *check, vd_err *err);
 

@@ -1,27 +1,29 @@
 /* Graphs for people: one line per node, or Graphviz. */
-#include "verde/graph/graph.h"
+#include "verde/graph/print.h"
 
-static void print_shape(vd_buf *out, const ro_shape *shape) {
+void vd_print_shape(vd_buf *out, const ro_shape *shape) {
     vd_printf(out, "%s[", ro_dtype_name(shape->dtype));
     for (int i = 0; i < shape->ndim; i++)
         vd_printf(out, "%s%lld", i ? "," : "", (long long)shape->dim[i]);
     vd_printf(out, "]");
 }
 
+void vd_print_attr(vd_buf *out, const ro_op_info *info, int attr, int64_t value) {
+    if (info->attr[attr].kind == 'f')
+        vd_printf(out, "%.9g", (double)ro_attr_to_f32(value));
+    else
+        vd_printf(out, "%lld", (long long)value);
+}
+
 static void print_attrs(vd_buf *out, const vd_graph *graph, uint32_t node) {
     const ro_op_info *info = ro_op_describe(vd_node_stored(graph, node)->op);
     for (int i = 0; i < info->attr_count; i++) {
-        const int64_t attr = vd_node_attr(graph, node, i);
         vd_printf(out, "%s%s=", i ? ", " : "", info->attr[i].name);
-        if (info->attr[i].kind == 'f')
-            vd_printf(out, "%.9g", (double)ro_attr_to_f32(attr));
-        else
-            vd_printf(out, "%lld", (long long)attr);
+        vd_print_attr(out, info, i, vd_node_attr(graph, node, i));
     }
 }
 
-static void print_value(vd_buf *out, const vd_program *program, const vd_graph *graph,
-                        uint32_t value) {
+void vd_print_value(vd_buf *out, const vd_program *program, const vd_graph *graph, uint32_t value) {
     uint32_t sources = vd_source_count(program, graph), index;
     if (value >= sources) {
         vd_printf(out, "%%%u", value - sources);
@@ -41,17 +43,17 @@ void vd_graph_text(const vd_program *program, const vd_graph *graph, vd_buf *out
                   ro_op_describe(n->op)->name);
         for (int32_t k = 0; k < n->input_count; k++) {
             vd_printf(out, "%s", k ? ", " : "");
-            print_value(out, program, graph, vd_node_input(graph, i, k));
+            vd_print_value(out, program, graph, vd_node_input(graph, i, k));
         }
         vd_printf(out, "; ");
         print_attrs(out, graph, i);
         vd_printf(out, ") -> ");
-        print_shape(out, &n->shape);
+        vd_print_shape(out, &n->shape);
         vd_printf(out, "\n");
     }
     for (uint32_t i = 0; i < program->leaf_count; i++) {
         vd_printf(out, "state:%s <- ", program->leaf[i].name);
-        print_value(out, program, graph, graph->output[i]);
+        vd_print_value(out, program, graph, graph->output[i]);
         vd_printf(out, "\n");
     }
 }
@@ -67,7 +69,7 @@ static void dot_edge(vd_buf *out, const vd_program *program, const vd_graph *gra
                      uint32_t value) {
     vd_printf(out, "\"");
     vd_buf name = {0};
-    print_value(&name, program, graph, value);
+    vd_print_value(&name, program, graph, value);
     vd_put_u8(&name, 0);
     if (vd_buf_ok(&name))
         print_quoted(out, (const char *)name.data);
@@ -83,7 +85,7 @@ void vd_graph_dot(const vd_program *program, const vd_graph *graph, vd_buf *out)
         vd_printf(out, "  \"%%%u\" [label=\"", i);
         print_quoted(out, vd_node_name(graph, i).text);
         vd_printf(out, "\\n%s ", ro_op_describe(n->op)->name);
-        print_shape(out, &n->shape);
+        vd_print_shape(out, &n->shape);
         vd_printf(out, "\"];\n");
         for (int32_t k = 0; k < n->input_count; k++) {
             vd_printf(out, "  ");

@@ -1,0 +1,150 @@
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "verde/cli/check_model.h"
+#include "verde/cli/diff.h"
+#include "verde/cli/stop.h"
+#include "verde/weights/weights.h"
+
+typedef enum { A_RUN, A_JOB_OF_PROMPTS, A_MODEL, A_PROGRAM } compared;
+static const char *const names[] = {"a run", "a run of prompts", "a model", "a program"};
+
+static bool lies_in(const char *dir, const char *name) {
+    char path[1100];
+    struct stat info;
+    return snprintf(path, sizeof path, "%s/%s", dir, name) < (int)sizeof path &&
+           stat(path, &info) == 0;
+}
+
+static bool ends_with(const char *text, const char *end) {
+    const size_t length = strlen(text), size = strlen(end);
+    return length >= size && strcmp(text + length - size, end) == 0;
+}
+
+static bool is_folder_of_model(const char *dir) {
+    return vd_is_model(dir) || lies_in(dir, VD_WEIGHTS_SINGLE) || lies_in(dir, VD_WEIGHTS_INDEX) ||
+           lies_in(dir, VD_WEIGHTS_ADAPTER);
+}
+
+static vd_status find_kind(const char *path, compared *out, vd_err *err) {
+    struct stat info;
+    if (strlen(path) > 900)
+        return vd_fail(err, VD_ERR_USAGE, "%.60s...: path longer than 900 bytes", path);
+    if (stat(path, &info) != 0)
+        return vd_fail(err, VD_ERR_USAGE, "%s: no such file or directory", path);
+    if (!S_ISDIR(info.st_mode))
+        *out = ends_with(path, ".safetensors") ? A_MODEL : A_PROGRAM;
+    else if (lies_in(path, "run.json"))
+        *out = vd_items_are_in(path) ? A_JOB_OF_PROMPTS : A_RUN;
+    else if (is_folder_of_model(path))
+        *out = A_MODEL;
+    else if (lies_in(path, "program"))
+        *out = A_PROGRAM;
+    else
+        return vd_fail(err, VD_ERR_USAGE, "%s: holds no run, no model and no program", path);
+    return VD_OK;
+}
+
+static vd_status diff_any(const vd_diff_options *o, bool *differs, vd_err *err) {
+    static vd_status (*const compare[])(const vd_diff_options *, bool *, vd_err *) = {
+        [A_RUN] = vd_diff_runs,
+        [A_JOB_OF_PROMPTS] = vd_diff_items,
+        [A_MODEL] = vd_diff_models,
+        [A_PROGRAM] = vd_diff_programs,
+    };
+    compared a, b;
+    vd_status status = find_kind(o->path[0], &a, err);
+    if (status == VD_OK)
+        status = find_kind(o->path[1], &b, err);
+    if (status == VD_OK && a != b)
+        status = vd_fail(err, VD_ERR_USAGE, "%s is %s, and %s is %s; expected two of one kind",
+                         o->path[0], names[a], o->path[1], names[b]);
+    if (status == VD_OK && a != A_RUN && a != A_JOB_OF_PROMPTS && (o->no_run || o->data))
+        status = vd_fail(err, VD_ERR_USAGE, "--no-run and --data go with two runs");
+    return status == VD_OK ? compare[a](o, differs, err) : status;
+}
+
+/* "NAME" of both, or "NAME,NAME" of each. */
+static bool take_backends(vd_diff_options *o, char both[64]) {
+    if (!o->common.backend)
+        return true;
+    const int size = snprintf(both, 64, "%s", o->common.backend);
+    char *comma = size < 64 ? strchr(both, ',') : NULL;
+    o->backend[0] = o->backend[1] = both;
+    if (comma) {
+        *comma = 0;
+        o->backend[1] = comma + 1;
+    }
+    if (size < 64 && *o->backend[0] && *o->backend[1])
+        return true;
+    fprintf(stderr, "verde: --backend must be one name, or two with a comma, got \"%s\"\n",
+            o->common.backend);
+    return false;
+}
+
+static bool take_option(vd_diff_options *o, int option, bool *exit_now) {
+    switch (option) {
+    case 'D': o->data = optarg; return true;
+    case 'n': o->no_run = true; return true;
+    default: return vd_take_common(&vd_cmd_diff, option, &o->common, exit_now);
+    }
+}
+
+static vd_exit diff(int argc, char **argv) {
+    static const struct option options[] = {{"data", required_argument, NULL, 'D'},
+                                            {"no-run", no_argument, NULL, 'n'},
+                                            VD_COMMON_OPTIONS};
+    vd_diff_options o = {0};
+    char backends[64];
+    bool exit_now = false, differs = false;
+    vd_err err = {0};
+    vd_stop_command(argc, argv);
+    for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+        if (!take_option(&o, option, &exit_now))
+            return VD_EXIT_USAGE;
+        if (exit_now)
+            return VD_EXIT_OK;
+    }
+    if (argc - optind != 2) {
+        fprintf(stderr,
+                "verde: diff takes two runs, two models or two programs, got %d argument%s\n",
+                argc - optind, vd_plural((uint64_t)(argc - optind)));
+        return VD_EXIT_USAGE;
+    }
+    if (!take_backends(&o, backends))
+        return VD_EXIT_USAGE;
+    o.path[0] = argv[optind];
+    o.path[1] = argv[optind + 1];
+    vd_stop_line("stopped before a difference was found, which says nothing; `%s` begins again",
+                 vd_command_line());
+    const vd_status status = diff_any(&o, &differs, &err);
+    if (status != VD_OK)
+        return vd_report(&err);
+    return differs ? VD_EXIT_DIFFERS : VD_EXIT_OK;
+}
+
+const vd_command vd_cmd_diff = {
+    "diff", "find where two runs, models or programs part",
+    "Usage: verde diff A B [options]\n\n"
+    "A and B are two runs (folders that `verde run` wrote), two models (folders or files of\n"
+    "safetensors), or two programs (job files, captured jobs, or files `program`). Of two runs\n"
+    "the first divergence is told: step, node, operator and element, both values with their\n"
+    "distance in units of the last place (ULP), whether each input of the node was equal, what\n"
+    "the operator's definition makes of them, and what fits. Runs of two programs are compared\n"
+    "node by node too, by names, and how the programs differ is listed. Each run is executed\n"
+    "again for one checkpoint interval from its last state that is equal, and the step in\n"
+    "question twice more. docs/diff.md explains every line.\n\n"
+    "  --no-run         execute nothing: the checkpoint that differs, and the tensor in it\n"
+    "  --data DIR       where the runs' data files are now, if they have moved\n"
+    "  --backend NAME   cpu (default), scalar, avx2, avx512, neon or cuda:0, to execute both\n"
+    "                   runs on, or NAME,NAME for A and B\n"
+    "  --threads N      worker threads (default: one per core)\n"
+    "  --json           one JSON object on standard output at the end\n"
+    "  --help, -h       this text\n"
+    "\nExit code 0: equal to the bit. 9: not.\n"
+    "\nExamples:\n"
+    "  verde diff run-monday run-tuesday\n"
+    "  verde diff run-a run-b --backend scalar,avx2\n"
+    "  verde diff models/jobs/toy.yaml mine.yaml\n" VD_EXIT_HELP,
+    diff};

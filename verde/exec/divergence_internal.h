@@ -1,0 +1,37 @@
+/* Private to divergence*.c. */
+#ifndef VD_DIVERGENCE_INTERNAL_H
+#define VD_DIVERGENCE_INTERNAL_H
+
+#include "verde/exec/divergence.h"
+
+typedef struct {
+    const vd_diverge_side *side;
+    const vd_alignment *pairs; /* NULL: one program */
+    vd_divergence *out;
+    vd_err *err;
+} vd_parting;
+
+const vd_graph *vd_parting_graph(const vd_parting *p, int side);
+/* The partner of a leaf, or of a node of the step, of the first side. */
+uint32_t vd_parting_leaf(const vd_parting *p, uint32_t leaf);
+uint32_t vd_parting_node(const vd_parting *p, uint32_t node);
+VD_MUST_USE vd_status vd_parting_memory(const vd_parting *p);
+
+/* divergence_node.c: the first node of out->step that differs, and what its records say of it.
+ * `next`: what each side's nodes make of the next state's leaves; room for each side's leaves. */
+VD_MUST_USE vd_status vd_parting_find_node(vd_parting *p, vd_hash *next[2], bool *found);
+
+/* divergence_element.c: fills out->tensor, of the node's outputs or of leaves after the step. */
+VD_MUST_USE vd_status vd_parting_outputs(vd_parting *p);
+VD_MUST_USE vd_status vd_parting_leaves(vd_parting *p, int64_t at);
+/* The first pair of leaves whose commitments differ; VD_UNPAIRED: none. */
+uint32_t vd_parting_first_leaf(const vd_parting *p, vd_hash *const leaf[2]);
+
+/* divergence_logs.c: the first section of rounding logs that differs, in the steps up to a
+ * checkpoint, since the one before; *found. */
+VD_MUST_USE vd_status vd_parting_find_section(vd_parting *p, uint32_t checkpoint, bool *found);
+
+/* divergence_programs.c: of two programs. */
+VD_MUST_USE vd_status vd_parting_programs(vd_parting *p, bool executes);
+
+#endif

@@ -1,0 +1,77 @@
+/* The first section of two runs' rounding logs that differs. */
+#include <string.h>
+
+#include "verde/exec/divergence_internal.h"
+
+/* The node that a section of a step's log is of. */
+static uint32_t node_of(const vd_graph *g, uint64_t section) {
+    uint32_t node = 0;
+    while (node + 1 < g->node_count && vd_graph_sections(g, node + 1) <= section)
+        node++;
+    return node;
+}
+
+/* A section of each side; *named: a side holds other logs than it commits to. */
+static vd_status read_sections(vd_parting *p, uint32_t checkpoint, uint64_t section,
+                               vd_section_proof proof[2], bool *named) {
+    vd_status status = VD_OK;
+    for (int side = 0; side < 2 && status == VD_OK && !*named; side++) {
+        const vd_diverge_side *s = &p->side[side];
+        bool fit = true;
+        status = s->source.section(s->source.user, p->out->step, section, &proof[side], p->err);
+        if (status == VD_OK)
+            continue;
+        vd_err why = {0};
+        const vd_status judged = s->logs_fit(s->user, checkpoint, &fit, &why);
+        *named = p->out->broken[side] = judged == VD_OK && !fit;
+        status = *named ? VD_OK : status;
+    }
+    return status;
+}
+
+/* `root` of a step's sections leaves out the names of the runs, and so tells of all of them. */
+static vd_status compare(vd_parting *p, uint32_t checkpoint, uint64_t section, bool all,
+                         bool *differs, bool *named) {
+    vd_section_proof proof[2] = {0};
+    const vd_status status = read_sections(p, checkpoint, section, proof, named);
+    if (status == VD_OK && !*named)
+        *differs =
+            all ? !vd_hash_equal(&proof[0].tree_root, &proof[1].tree_root)
+                : proof[0].bytes.size != proof[1].bytes.size ||
+                      memcmp(proof[0].bytes.data, proof[1].bytes.data, proof[0].bytes.size) != 0;
+    vd_buf_free(&proof[0].bytes);
+    vd_buf_free(&proof[1].bytes);
+    return status;
+}
+
+static vd_status look_at_step(vd_parting *p, uint32_t checkpoint, bool *differs, bool *named) {
+    const vd_graph *g = vd_parting_graph(p, 0);
+    const uint64_t count = vd_graph_sections(g, g->node_count);
+    vd_status status = count ? compare(p, checkpoint, 0, true, differs, named) : VD_OK;
+    bool here = false;
+    for (uint64_t i = 0; *differs && i < count && status == VD_OK && !here; i++) {
+        status = compare(p, checkpoint, i, false, &here, named);
+        p->out->section = i;
+    }
+    return status;
+}
+
+vd_status vd_parting_find_section(vd_parting *p, uint32_t checkpoint, bool *found) {
+    const vd_program *program = p->side[0].program;
+    const int64_t first = checkpoint ? vd_run_leaf_step(program, checkpoint - 1) : -1;
+    const int64_t last = checkpoint ? vd_run_leaf_step(program, checkpoint) - 1 : -1;
+    bool differs = false, named = false;
+    vd_status status = VD_OK;
+    for (int64_t step = first; step <= last && status == VD_OK && !differs && !named; step++) {
+        p->out->step = step;
+        status = look_at_step(p, checkpoint, &differs, &named);
+    }
+    *found = status == VD_OK && (differs || named);
+    p->out->has_step = *found && differs;
+    if (!*found)
+        return status;
+    p->out->kind = differs ? VD_DIVERGE_LOGS : VD_DIVERGE_LOGS_NAMED;
+    if (differs)
+        p->out->node[0] = p->out->node[1] = node_of(vd_parting_graph(p, 0), p->out->section);
+    return VD_OK;
+}
