@@ -220,7 +220,16 @@ static ro_status create_pool(ro_cuda *d) {
         d, cudaMemPoolSetAttribute(d->pool, cudaMemPoolAttrReleaseThreshold, &keep), "memory pool");
 }
 
+/* "GPU-8a1f...": 8, 4, 4, 4 and 12 digits. */
+static void describe_uuid(ro_cuda *d, const char bytes[16]) {
+    char *at = d->uuid + sprintf(d->uuid, "GPU-");
+    for (int i = 0; i < 16; i++)
+        at += sprintf(at, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                      (unsigned char)bytes[i]);
+}
+
 static void describe(ro_cuda *d, const cudaDeviceProp *properties, int driver) {
+    describe_uuid(d, properties->uuid.bytes);
     d->multiprocessors = properties->multiProcessorCount;
     d->shared_memory = (int)properties->sharedMemPerBlockOptin;
     d->shared_of_all = (int)properties->sharedMemPerMultiprocessor;

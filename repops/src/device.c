@@ -107,6 +107,11 @@ const char *ro_ctx_device(const ro_ctx *ctx) {
     return device ? device->name : ro_ctx_backend(ctx);
 }
 
+const char *ro_ctx_device_uuid(const ro_ctx *ctx) {
+    const ro_device *device = ro_ctx_on(ctx);
+    return device ? device->uuid : "";
+}
+
 int ro_ctx_in_host_memory(const ro_ctx *ctx) {
     return !ro_ctx_on(ctx);
 }

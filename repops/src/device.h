@@ -53,6 +53,7 @@ typedef struct {
 struct ro_device {
     const ro_device_functions *functions;
     char name[96];
+    char uuid[48];
     char error[200];
 };
 

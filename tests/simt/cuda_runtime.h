@@ -300,8 +300,12 @@ struct cudaMemPoolProps {
         int id;
     } location;
 };
+struct cudaUUID_t {
+    char bytes[16];
+};
 struct cudaDeviceProp {
     char name[256];
+    cudaUUID_t uuid;
     int major, minor, multiProcessorCount, l2CacheSize, pageableMemoryAccess, memoryPoolsSupported;
     size_t sharedMemPerBlockOptin, sharedMemPerMultiprocessor, reservedSharedMemPerBlock;
     size_t totalGlobalMem;

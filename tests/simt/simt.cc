@@ -673,6 +673,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int) {
     const char *sms = getenv("SIMT_SMS");
     *out = cudaDeviceProp{};
     strcpy(out->name, "simulated on this CPU");
+    for (int i = 0; i < 16; i++)
+        out->uuid.bytes[i] = (char)(16 * i + i);
     out->major = planted("architecture") ? 7 : 9;
     out->multiProcessorCount = sms ? atoi(sms) : 4;
     out->sharedMemPerBlockOptin = simt::shared_most();
