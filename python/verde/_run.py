@@ -21,9 +21,9 @@ MAGIC = "verde program"
 # The members of run.json, and of each of its states.
 LOG = (
     *("verde_run", "program", "losses", "loss_first", "loss_last", "fault", "states", "root"),
-    *("keep", "kept_every", "rounding", "party"),
+    *("keep", "kept_every", "rounding", "party", "machines"),
 )
-STATE = ("step", "state", "logs")
+STATE = ("step", "state", "logs", "machine", "microseconds")
 # Types by their codes, and how they are stored: little-endian.
 TYPES = {1: "f32", 2: "i32", 3: "u8", 4: "u16", 5: "bf16", 6: "f16", 7: "i8"}
 _NUMPY: dict[int, Any] = {

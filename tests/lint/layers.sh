@@ -25,6 +25,7 @@ forbid verde/net '#include "(repops|models|verde/(graph|weights|log|exec|team|pr
 forbid verde/job '#include "(verde/(exec|team|protocol|net|delivery|cli))/' "job uses models and below"
 forbid verde/delivery '#include "(repops|models|verde/(job|cli))/' "delivery uses net, protocol, exec and below"
 forbid verde/provide '#include "(repops|models|verde/(job|cli))/' "provide uses delivery, net, protocol, exec and below"
+forbid 'verde/protocol verde/net verde/delivery verde/provide' '\bvd_machine\b|vd_machine_here|vd_run_log_state' "what a run states of its machines is sent to nobody"
 forbid 'repops/src repops/ref repops/cpu' '#include <math.h>' "no libm in an operator"
 forbid 'repops/src repops/ref repops/cpu' '\b(fmaf?|sqrtf?|expf?|logf?|tanhf?|powf?|sinf?|cosf?)\(' "no libm in an operator"
 # Examples are programs of their own, above repops alone.

@@ -78,7 +78,8 @@ commands() {
     listen first provide --dir first --listen 127.0.0.1:0 --threads 1 --client "$(cat ../client/key.pub)"
     listen second provide --dir second --listen 127.0.0.1:0 --threads 1 --client "$(cat ../client/key.pub)"
     say delegate ../toy.yaml --key ../client --provider "$(cat first.url)" --provider "$(cat second.url)" --out delegated --json
-    sha256sum honest/program honest/run.json honest/state-* wrong/run.json answers/run.json answers/results.jsonl export/* thresholds.yaml \
+    for run in honest wrong; do grep -v '"microseconds"' $run/run.json | sha256sum; done >> said
+    sha256sum honest/program honest/state-* answers/run.json answers/results.jsonl export/* thresholds.yaml \
         trainer/state-* auditor/state-* delegated/model.safetensors >> said
     MODES=$mode LD_PRELOAD=$work/modes.so "$build/examples/trainer" 1 >> said
     case $mode in flush,up | trap) ;; *) return 0 ;; esac

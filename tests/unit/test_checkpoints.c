@@ -27,6 +27,13 @@ static vd_run_log new_log(void) {
     return (vd_run_log){.program = {{1, 2, 3}}};
 }
 
+/* Steps go from one machine to another, and nobody said who made the first state. */
+static vd_machine machine_of(int64_t step) {
+    vd_machine m = {"host", "device", "GPU-1", "scalar", "1.2.3", 2};
+    m.threads += step > 300;
+    return m;
+}
+
 /* One more checkpoint, of a step with a loss of its own. */
 static void add(vd_run_log *log, bool last) {
     const int64_t step = log->count;
@@ -35,7 +42,10 @@ static void add(vd_run_log *log, bool last) {
     log->losses = step;
     log->loss_first = 0.1f;
     log->loss_last = 1.0f / (float)(step + 3);
+    const vd_machine machine = machine_of(step);
     cr_assert(vd_run_log_put(log, step, &state, NULL, &err) == VD_OK, "%s", err.text);
+    if (step > 0)
+        cr_assert(vd_run_log_state(log, &machine, 1000 + step, &err) == VD_OK, "%s", err.text);
     cr_assert(vd_store_add_checkpoint(dir, log, last, &err) == VD_OK, "%s", err.text);
 }
 
@@ -44,8 +54,13 @@ static void expect_same(const vd_run_log *log, uint32_t count) {
     vd_err err = {0};
     cr_assert(vd_store_load_log(dir, &back, &err) == VD_OK, "%s", err.text);
     cr_assert(back.count == count, "%u of %u", back.count, count);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        const vd_machine machine = machine_of(i);
         cr_assert(back.step[i] == log->step[i] && vd_hash_equal(&back.state[i], &log->state[i]));
+        cr_assert(i == 0 ? back.stated[i].machine == -1
+                         : back.stated[i].microseconds == 1000 + (int64_t)i &&
+                               vd_machine_equal(&back.machine[back.stated[i].machine], &machine));
+    }
     if (count == log->count)
         cr_expect(back.losses == log->losses && back.loss_first == log->loss_first &&
                   back.loss_last == log->loss_last);
@@ -94,14 +109,17 @@ Test(checkpoints, files_have_no_more_bytes_than_are_counted) {
     vd_run_log log = new_log();
     vd_buf whole = {0}, line = {0};
     const vd_hash state = {{7}};
+    const vd_machine machine = machine_of(0);
     for (int i = 0; i < COUNT; i++)
-        cr_assert(vd_run_log_put(&log, INT32_MAX, &state, NULL, NULL) == VD_OK);
+        cr_assert(vd_run_log_put(&log, INT32_MAX, &state, NULL, NULL) == VD_OK &&
+                  vd_run_log_state(&log, &machine, INT64_MAX, NULL) == VD_OK);
     log.loss_first = log.loss_last = -1.17549449e-38f;
     cr_assert(vd_store_save_log(dir, &log, NULL) == VD_OK);
     snprintf(path, sizeof path, "%s/run.json", dir);
     cr_assert(vd_read_file(path, 1 << 20, &whole, NULL) == VD_OK);
     cr_expect(whole.size <= COUNT * VD_RUN_STATE_BYTES + 1024, "%zu bytes", whole.size);
-    cr_assert(vd_run_log_put(&log, INT32_MAX, &state, NULL, NULL) == VD_OK);
+    cr_assert(vd_run_log_put(&log, INT32_MAX, &state, NULL, NULL) == VD_OK &&
+              vd_run_log_state(&log, &machine, INT64_MAX, NULL) == VD_OK);
     cr_assert(vd_store_add_checkpoint(dir, &log, false, NULL) == VD_OK);
     cr_assert(vd_read_file(lines, 1 << 20, &line, NULL) == VD_OK);
     cr_expect(line.size > 200 && line.size <= VD_CHECKPOINT_BYTES - 8, "%zu bytes", line.size);

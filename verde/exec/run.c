@@ -25,6 +25,7 @@ typedef struct {
     vd_step_numbers numbers; /* of the step that runs */
     vd_step_times times;
     vd_saving saving;
+    double interval_s, saved_s; /* computed since the last checkpoint; up to the one to be saved */
     vd_err *err;
 } runner;
 
@@ -133,6 +134,13 @@ static vd_status run_evaluation(runner *r, int64_t step, const vd_hash *state) {
     return status == VD_OK && told ? vd_losses_evaluated(&r->losses, step, &score, r->err) : status;
 }
 
+/* Says of the last checkpoint who led to it. */
+static vd_status state_machine(runner *r) {
+    vd_machine here;
+    vd_machine_here(r->options->exec->ro, &here);
+    return vd_run_log_state(&r->log, &here, (int64_t)(r->saved_s * 1e6), r->err);
+}
+
 /* The state of a step is written: what follows from that. */
 static vd_status end_checkpoint(runner *r, int64_t step, const vd_hash *commitment) {
     vd_hash logs;
@@ -141,6 +149,8 @@ static vd_status end_checkpoint(runner *r, int64_t step, const vd_hash *commitme
         status = vd_run_logs_checkpoint(&r->logs, step, &r->log, &logs, r->err);
     if (status == VD_OK)
         status = vd_run_log_put(&r->log, step, commitment, &logs, r->err);
+    if (status == VD_OK)
+        status = state_machine(r);
     if (status == VD_OK)
         status = vd_losses_sync(&r->losses, r->err);
     if (status == VD_OK)
@@ -186,6 +196,8 @@ static bool saves_beside(const runner *r) {
 
 static vd_status checkpoint(runner *r) {
     vd_hash commitment;
+    r->saved_s = r->interval_s;
+    r->interval_s = 0;
     if (saves_beside(r))
         return vd_saving_start(&r->saving, r->options, &r->program_hash, &r->state, r->err);
     const vd_status status =
@@ -209,6 +221,7 @@ static vd_status step(runner *r) {
         status = vd_run_logs_end(&r->logs, r->err);
     const double seconds = vd_seconds() - start; /* writing the state before it takes none of it */
     status = finish_saving_after(r, status);
+    r->interval_s += seconds;
     if (status == VD_OK)
         status = vd_losses_put(&r->losses, r->state.step, &r->numbers, &r->options->samples,
                                seconds, r->err);
@@ -251,6 +264,7 @@ static vd_status run_steps(runner *r) {
         status = vd_run_logs_begin(&r->logs, -1, r->err);
         if (status == VD_OK)
             status = vd_exec_init(&r->exec, NULL, &r->state, r->err);
+        r->interval_s = vd_seconds() - r->start;
         if (status == VD_OK)
             status = vd_run_logs_end(&r->logs, r->err);
         if (status == VD_OK)

@@ -11,6 +11,8 @@ void vd_run_log_free(vd_run_log *log) {
     free(log->step);
     free(log->state);
     free(log->logs);
+    free(log->machine);
+    free(log->stated);
     *log = (vd_run_log){0};
 }
 
@@ -25,11 +27,38 @@ vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_hash *state, co
     vd_hash *roots = realloc(log->logs, (log->count + 1) * sizeof *roots);
     if (roots)
         log->logs = roots;
-    if (!steps || !states || !roots)
+    vd_ran *stated = realloc(log->stated, (log->count + 1) * sizeof *stated);
+    if (stated)
+        log->stated = stated;
+    if (!steps || !states || !roots || !stated)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    log->stated[log->count] = (vd_ran){-1, 0};
     log->step[log->count] = step;
     log->logs[log->count] = logs ? *logs : (vd_hash){0};
     log->state[log->count++] = *state;
+    return VD_OK;
+}
+
+static int32_t find_machine(const vd_run_log *log, const vd_machine *machine) {
+    for (uint32_t i = 0; i < log->machine_count; i++)
+        if (vd_machine_equal(&log->machine[i], machine))
+            return (int32_t)i;
+    return -1;
+}
+
+vd_status vd_run_log_state(vd_run_log *log, const vd_machine *machine, int64_t microseconds,
+                           vd_err *err) {
+    int32_t index = find_machine(log, machine);
+    if (index < 0 && log->machine_count < VD_MACHINES_MAX) {
+        vd_machine *more = realloc(log->machine, (log->machine_count + 1) * sizeof *more);
+        if (!more)
+            return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+        log->machine = more;
+        log->machine[log->machine_count] = *machine;
+        index = (int32_t)log->machine_count++;
+    }
+    if (log->count > 0)
+        log->stated[log->count - 1] = (vd_ran){index, microseconds};
     return VD_OK;
 }
 
@@ -118,7 +147,22 @@ static json_t *state_json(const vd_run_log *log, uint32_t i) {
         json_pack("{sIso}", "step", (json_int_t)log->step[i], "state", hex_of(&log->state[i]));
     if (log->rounded)
         json_object_set_new(state, "logs", hex_of(&log->logs[i]));
+    if (log->stated[i].machine >= 0) {
+        json_object_set_new(state, "machine", json_integer(log->stated[i].machine));
+        json_object_set_new(state, "microseconds", json_integer(log->stated[i].microseconds));
+    }
     return state;
+}
+
+static json_t *machines_json(const vd_run_log *log) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < log->machine_count; i++) {
+        const vd_machine *m = &log->machine[i];
+        json_array_append_new(list, json_pack("{ss ss ss ss si ss}", "host", m->host, "device",
+                                              m->device, "uuid", m->uuid, "backend", m->backend,
+                                              "threads", (int)m->threads, "version", m->version));
+    }
+    return list;
 }
 
 static json_t *rounding_json(const vd_log_run *r) {
@@ -156,10 +200,13 @@ vd_status vd_store_save_log(const char *dir, vd_run_log *log, vd_err *err) {
     json_t *states = json_array();
     for (uint32_t i = 0; i < log->count; i++)
         json_array_append_new(states, state_json(log, i));
-    json_t *root = json_pack("{siso sI so so ss so so}", "verde_run", 1, "program",
-                             hex_of(&log->program), "losses", (json_int_t)log->losses, "loss_first",
-                             json_loss(log->loss_first), "loss_last", json_loss(log->loss_last),
-                             "fault", log->fault, "states", states, "root", hex_of(&states_root));
+    json_t *root =
+        json_pack("{siso sI so so ss so}", "verde_run", 1, "program", hex_of(&log->program),
+                  "losses", (json_int_t)log->losses, "loss_first", json_loss(log->loss_first),
+                  "loss_last", json_loss(log->loss_last), "fault", log->fault, "states", states);
+    if (log->machine_count)
+        json_object_set_new(root, "machines", machines_json(log));
+    json_object_set_new(root, "root", hex_of(&states_root));
     if (log->keep) {
         json_object_set_new(root, "keep", json_integer(log->keep));
         json_object_set_new(root, "kept_every", json_integer(log->kept_every));
@@ -179,5 +226,6 @@ vd_status vd_store_save_log(const char *dir, vd_run_log *log, vd_err *err) {
         return status;
     log->saved = log->count;
     log->saved_difference = log->party.difference.found;
+    log->saved_machines = log->machine_count;
     return vd_store_drop_checkpoints(dir, err);
 }

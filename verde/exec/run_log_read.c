@@ -44,10 +44,16 @@ static bool get_number(const json_t *object, const char *key, int32_t *out) {
     return good;
 }
 
+static bool get_stated(const json_t *item, uint32_t machines, vd_ran *out) {
+    return get_number(item, "machine", &out->machine) && (uint32_t)out->machine < machines &&
+           get_integer(item, "microseconds", INT64_MAX, &out->microseconds);
+}
+
 static vd_status read_state(const json_t *item, size_t i, vd_run_log *log, vd_err *err) {
-    static const char *const names[] = {"step", "state", "logs", NULL};
+    static const char *const names[] = {"step", "state", "logs", "machine", "microseconds", NULL};
     char place[32];
     vd_hash hash, logs = {0};
+    vd_ran stated = {-1, 0};
     int64_t step;
     snprintf(place, sizeof place, "states[%zu]", i);
     vd_status status = vd_json_known(item, place, names, err);
@@ -58,7 +64,14 @@ static vd_status read_state(const json_t *item, size_t i, vd_run_log *log, vd_er
         (log->rounded ? !get_hash(json_object_get(item, "logs"), &logs)
                       : json_object_get(item, "logs") != NULL))
         return vd_fail(err, VD_ERR_PEER, "%s is not a checkpoint", place);
-    return vd_run_log_put(log, step, &hash, &logs, err);
+    if (json_object_get(item, "machine") && !get_stated(item, log->machine_count, &stated))
+        return vd_fail(err, VD_ERR_PEER,
+                       "%s: expected machine, one of the %u of machines, and microseconds", place,
+                       log->machine_count);
+    status = vd_run_log_put(log, step, &hash, &logs, err);
+    if (status == VD_OK)
+        log->stated[log->count - 1] = stated;
+    return status;
 }
 
 static vd_status read_states(const json_t *states, vd_run_log *log, vd_err *err) {
@@ -86,6 +99,35 @@ static bool get_rounding(const json_t *value, vd_run_log *log) {
 static void copy_text(char *to, size_t size, const json_t *value) {
     const char *text = json_string_value(value);
     snprintf(to, size, "%s", text ? text : "");
+}
+
+static vd_status read_machine(const json_t *item, size_t i, vd_machine *out, vd_err *err) {
+    static const char *const names[] = {"host",    "device",  "uuid", "backend",
+                                        "threads", "version", NULL};
+    char place[32];
+    snprintf(place, sizeof place, "machines[%zu]", i);
+    vd_status status = vd_json_known(item, place, names, err);
+    if (status == VD_OK && !get_number(item, "threads", &out->threads))
+        status = vd_fail(err, VD_ERR_PEER, "%s is not a machine", place);
+    copy_text(out->host, sizeof out->host, json_object_get(item, "host"));
+    copy_text(out->device, sizeof out->device, json_object_get(item, "device"));
+    copy_text(out->uuid, sizeof out->uuid, json_object_get(item, "uuid"));
+    copy_text(out->backend, sizeof out->backend, json_object_get(item, "backend"));
+    copy_text(out->version, sizeof out->version, json_object_get(item, "version"));
+    return status;
+}
+
+static vd_status read_machines(const json_t *list, vd_run_log *log, vd_err *err) {
+    const size_t count = json_array_size(list);
+    vd_status status = VD_OK;
+    if (list && (!json_is_array(list) || count < 1 || count > VD_MACHINES_MAX))
+        return vd_fail(err, VD_ERR_PEER, "machines: expected a list of 1..%d", VD_MACHINES_MAX);
+    log->machine = calloc(count + 1, sizeof *log->machine);
+    if (!log->machine)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (size_t i = 0; i < count && status == VD_OK; i++)
+        status = read_machine(json_array_get(list, i), i, &log->machine[log->machine_count++], err);
+    return status;
 }
 
 static bool get_party(const json_t *value, vd_run_party *out) {
@@ -149,8 +191,8 @@ static vd_status check_inner_names(const json_t *root, vd_err *err) {
 
 static vd_status check_names(const json_t *root, vd_err *err) {
     static const char *const names[] = {
-        "verde_run", "program", "losses",     "loss_first", "loss_last", "fault", "states",
-        "root",      "keep",    "kept_every", "rounding",   "party",     NULL};
+        "verde_run", "program", "losses",     "loss_first", "loss_last", "fault",    "states",
+        "root",      "keep",    "kept_every", "rounding",   "party",     "machines", NULL};
     vd_status status = vd_json_begin(root, "verde_run", "the log of a run", names, err);
     return status == VD_OK ? check_inner_names(root, err) : status;
 }
@@ -171,7 +213,8 @@ static vd_status read_members(const json_t *root, vd_run_log *log, vd_err *err) 
         return vd_fail(err, VD_ERR_PEER,
                        "expected losses, a count, and loss_first and loss_last, numbers that fit "
                        "float32");
-    return read_states(json_object_get(root, "states"), log, err);
+    const vd_status status = read_machines(json_object_get(root, "machines"), log, err);
+    return status == VD_OK ? read_states(json_object_get(root, "states"), log, err) : status;
 }
 
 static vd_status check_root(const vd_run_log *log, const json_t *named, const char *path,
@@ -203,7 +246,7 @@ static vd_status read_log(const json_t *root, const char *path, vd_run_log *log,
 
 /* An element of an honest log takes more bytes than this, so that whatever is parsed takes memory
  * in proportion to the file, not hundreds of times as much. */
-enum { ELEMENT_BYTES = 32 };
+enum { ELEMENT_BYTES = 24 };
 
 vd_status vd_store_load_log(const char *dir, vd_run_log *log, vd_err *err) {
     char path[1024];
@@ -217,6 +260,7 @@ vd_status vd_store_load_log(const char *dir, vd_run_log *log, vd_err *err) {
     json_decref(root);
     log->saved = log->count;
     log->saved_difference = log->party.difference.found;
+    log->saved_machines = log->machine_count;
     if (status == VD_OK)
         status = vd_store_load_checkpoints(dir, log, err);
     if (status != VD_OK)

@@ -4,11 +4,12 @@
 #define VD_STORE_H
 
 #include "verde/exec/rounded.h"
+#include "verde/exec/stated.h"
 
 enum {
     VD_KEEP_MIN = 2,           /* the first state and the last one */
-    VD_RUN_STATE_BYTES = 128,  /* of run.json, at most for each checkpoint without rounding logs; */
-    VD_CHECKPOINT_BYTES = 256, /* of a line of DIR/checkpoints (checkpoints.c) */
+    VD_RUN_STATE_BYTES = 192,  /* of run.json, at most for each checkpoint without rounding logs; */
+    VD_CHECKPOINT_BYTES = 288, /* of a line of DIR/checkpoints (checkpoints.c) */
 };
 
 /* Who ran, of a run with rounding logs, and on what: so that serving it repeats it. */
@@ -38,9 +39,12 @@ typedef struct {
     bool rounded;    /* ran on free kernels with rounding logs, which the next three describe */
     vd_log_run rounding;
     vd_run_party party;
-    vd_hash *logs;  /* of each checkpoint: root over the logs of the steps since the one before;
-                       owned */
-    uint32_t saved; /* checkpoints that run.json has; 0: it was not read or written */
+    vd_hash *logs; /* of each checkpoint: root over the logs of the steps since the one before;
+                      owned */
+    vd_machine *machine; /* that ran it, as they say of themselves; owned */
+    uint32_t machine_count, saved_machines;
+    vd_ran *stated;        /* of each checkpoint: what led to it from the one before; owned */
+    uint32_t saved;        /* checkpoints that run.json has; 0: it was not read or written */
     bool saved_difference; /* and whether it has party.difference */
 } vd_run_log;
 
@@ -53,6 +57,10 @@ uint32_t vd_kept_count(uint32_t last, uint32_t every);
 /* `logs` only with log->rounded. */
 VD_MUST_USE vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_hash *state,
                                      const vd_hash *logs, vd_err *err);
+
+/* Says of the last checkpoint who led to it. */
+VD_MUST_USE vd_status vd_run_log_state(vd_run_log *log, const vd_machine *machine,
+                                       int64_t microseconds, vd_err *err);
 
 /* Creates DIR if needed and stores the program's canonical bytes. VD_ERR_USAGE: files that are no
  * run's lie there. */
