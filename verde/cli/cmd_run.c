@@ -313,8 +313,9 @@ const vd_command vd_cmd_run = {
     "                   be dishonest on purpose, for tests and demonstrations: element, lr, skip,\n"
     "                   poison, seed, attr, weights, history, input; step -1 is initialisation, "
     "the\n"
-    "                   node is a number or a name of `verde graph`; of a job with prompts in\n"
-    "                   that of a key, KEY/KIND..., or else in the first; with logs also steer,\n"
+    "                   node is a number or a name of `verde graph`; field@SEED errs as hardware\n"
+    "                   does, where and how the seed says; of a job with prompts in that of a\n"
+    "                   key, KEY/KIND..., or else in the first; with logs also steer,\n"
     "                   drop-record, forge-record, forge-both, two-logs\n" VD_COMMON_HELP
     "\nOn free kernels (any order of additions, binary64, rounded), --backend log:\n"
     "  --role NAME      trainer (default) logs what it rounds; auditor follows a trainer's log\n"

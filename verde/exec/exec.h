@@ -20,6 +20,7 @@ typedef enum {
     VD_FAULT_WEIGHTS, /* initial weights of a leaf are not those of the seed */
     VD_FAULT_HISTORY, /* a wrong state in the middle of the commitment, the right one at the end */
     VD_FAULT_INPUT,   /* one node computes from another last input than its record says */
+    VD_FAULT_FIELD,   /* as hardware errs: drawn from a seed, place and all (vd_field) */
     /* In runs with rounding logs, at an element that could be rounded in several ways: */
     VD_FAULT_STEER,        /* the other way, and logged so */
     VD_FAULT_DROP_RECORD,  /* the other way, and not logged */
@@ -28,16 +29,33 @@ typedef enum {
     VD_FAULT_TWO_LOGS,     /* the run commits to another log than the one that is signed */
 } vd_fault_kind;
 
+/* What VD_FAULT_FIELD does to a node's output. */
+typedef enum {
+    VD_FIELD_BIT,        /* one bit of one element */
+    VD_FIELD_BITS,       /* several bits of one element */
+    VD_FIELD_BURST,      /* neighbours in a row, each in its own bits */
+    VD_FIELD_LANE,       /* a bit that is stuck, of every 16th element */
+    VD_FIELD_STALE,      /* an element of the next state stays as it was in the state before */
+    VD_FIELD_NOT_FINITE, /* one element is infinite, or a NaN */
+    VD_FIELDS
+} vd_field;
+const char *vd_field_name(vd_field field); /* "neighbours in a row" */
+/* Does a machine that errs so do it again in the same step? */
+bool vd_field_repeats(vd_field field);
+
 typedef struct {
     vd_fault_kind kind;
     int64_t step;     /* -1: initialisation */
     uint32_t node;    /* in the graph of that step; of logs, UINT32_MAX: the first that fits */
     uint32_t element; /* VD_FAULT_ELEMENT: which, modulo the size */
     uint32_t bit;     /* VD_FAULT_ELEMENT: which bit is flipped */
+    uint64_t seed;    /* VD_FAULT_FIELD: of which all is drawn */
+    vd_field field;
+    uint32_t mask;
 } vd_fault;
 
-/* "KIND[@step[:node]]", node by number or name; sentences name what was expected. Where a part is
- * left out, the middle step and a node that fits the kind are taken. */
+/* "KIND[@step[:node]]", or "field@SEED"; node by number or name; sentences name what was expected.
+ * Where a part is left out, the middle step and a node that fits the kind are taken. */
 VD_MUST_USE vd_status vd_fault_parse(const char *text, const vd_program *program, vd_fault *out,
                                      vd_err *err);
 void vd_fault_print(const vd_fault *fault, const vd_program *program, char *text, size_t size);

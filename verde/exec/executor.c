@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "verde/exec/executor.h"
+#include "verde/exec/fault_field.h"
 #include "verde/exec/memory.h"
 #include "verde/exec/source.h"
 
@@ -126,6 +127,21 @@ static vd_status run_kernel(vd_execution *x, uint32_t index, const ro_call *call
     return vd_alter_output(x, index, output, err);
 }
 
+/* Leaves an element as it was in the state before if the fault says so. */
+static vd_status run_stale(vd_execution *x, uint32_t index, const ro_call *call, void *output,
+                           vd_err *err) {
+    const vd_fault *fault = &x->exec->fault;
+    const bool stale = vd_field_is_stale(fault, x->step, index);
+    uint8_t old[VD_FIELD_BYTES];
+    vd_status status =
+        stale ? vd_field_keep(fault, &call->output, x->memory, x->input, old, err) : VD_OK;
+    if (status == VD_OK)
+        status = run_kernel(x, index, call, output, err);
+    return status == VD_OK && stale
+               ? vd_field_put_back(fault, &call->output, x->memory, output, old, err)
+               : status;
+}
+
 /* Whoever looks at the node afterwards sees its own inputs, not those of a fault. */
 static vd_status run_altered(vd_execution *x, uint32_t index, const ro_call *call, void *output,
                              vd_err *err) {
@@ -134,7 +150,7 @@ static vd_status run_altered(vd_execution *x, uint32_t index, const ro_call *cal
     vd_status status =
         vd_fault_input(&x->exec->fault, x->step, index, call, x->memory, last, &copy, err);
     if (status == VD_OK)
-        status = run_kernel(x, index, call, output, err);
+        status = run_stale(x, index, call, output, err);
     *last = own;
     vd_memory_free(x->memory, copy);
     return status;

@@ -4,6 +4,7 @@
 
 #include "repops/operators.h"
 #include "verde/exec/exec.h"
+#include "verde/exec/fault_field.h"
 #include "verde/exec/memory.h"
 
 static const struct {
@@ -20,6 +21,7 @@ static const struct {
     [VD_FAULT_WEIGHTS] = {"weights", RO_OP_NORMAL},
     [VD_FAULT_HISTORY] = {"history", RO_OP_NONE},
     [VD_FAULT_INPUT] = {"input", RO_OP_READ_BATCH},
+    [VD_FAULT_FIELD] = {"field", RO_OP_NONE},
     [VD_FAULT_STEER] = {"steer", RO_OP_NONE},
     [VD_FAULT_DROP_RECORD] = {"drop-record", RO_OP_NONE},
     [VD_FAULT_FORGE_RECORD] = {"forge-record", RO_OP_NONE},
@@ -29,8 +31,8 @@ static const struct {
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 const char *vd_fault_kinds(void) {
-    return "element, lr, skip, poison, seed, attr, weights, history, input, steer, drop-record, "
-           "forge-record, forge-both, two-logs";
+    return "element, lr, skip, poison, seed, attr, weights, history, input, field, steer, "
+           "drop-record, forge-record, forge-both, two-logs";
 }
 
 bool vd_fault_is_of_logs(const vd_fault *fault) {
@@ -100,6 +102,17 @@ static vd_status parse_step(char *text, const vd_program *program, vd_fault *out
     return VD_OK;
 }
 
+static vd_status parse_field(const char *text, const vd_program *program, vd_fault *out,
+                             vd_err *err) {
+    char *end = NULL;
+    const unsigned long long seed = text ? strtoull(text, &end, 10) : 0;
+    if (!text || *text < '0' || *text > '9' || *end != 0)
+        return vd_fail(err, VD_ERR_USAGE, "fault: field must be field@SEED, a number, got \"%s\"",
+                       text ? text : "");
+    vd_field_draw(seed, program, out);
+    return VD_OK;
+}
+
 static vd_status place(const char *node, const vd_program *program, vd_fault *out, vd_err *err) {
     const vd_graph *graph = graph_of(program, out->step);
     if (node && !node_by_name(graph, node, &out->node))
@@ -142,6 +155,9 @@ vd_status vd_fault_parse(const char *text, const vd_program *program, vd_fault *
     if (out->kind == VD_FAULT_NONE)
         return vd_fail(err, VD_ERR_USAGE, "fault: kind must be one of %s, got \"%s\"",
                        vd_fault_kinds(), copy);
+    if (out->kind == VD_FAULT_FIELD)
+        return node ? vd_fail(err, VD_ERR_USAGE, "fault: field takes no node, but field@SEED")
+                    : parse_field(step, program, out, err);
     if (out->kind == VD_FAULT_WEIGHTS)
         out->step = -1; /* unless a step is named, as for frozen weights, which steps read */
     if (step) {
@@ -155,7 +171,9 @@ vd_status vd_fault_parse(const char *text, const vd_program *program, vd_fault *
 void vd_fault_print(const vd_fault *fault, const vd_program *program, char *text, size_t size) {
     const bool no_node = vd_fault_is_of_logs(fault) ? fault->node == UINT32_MAX
                                                     : kinds[fault->kind].op == RO_OP_NONE;
-    if (no_node)
+    if (fault->kind == VD_FAULT_FIELD)
+        snprintf(text, size, "field@%llu", (unsigned long long)fault->seed);
+    else if (no_node)
         snprintf(text, size, "%s@%lld", kinds[fault->kind].name, (long long)fault->step);
     else
         snprintf(text, size, "%s@%lld:%s", kinds[fault->kind].name, (long long)fault->step,
@@ -226,6 +244,8 @@ static void alter(const vd_fault *fault, const ro_shape *shape, void *output) {
     size_t size = ro_dtype_size(shape->dtype);
     const bool all = fault->kind == VD_FAULT_WEIGHTS || fault->kind == VD_FAULT_INPUT;
     const bool integers = fault->kind == VD_FAULT_INPUT && shape->dtype != RO_F32;
+    if (fault->kind == VD_FAULT_FIELD)
+        vd_field_alter(fault, shape, output);
     if (fault->kind == VD_FAULT_ELEMENT || fault->kind == VD_FAULT_POISON)
         flip(output, size, fault->element % count, fault->kind == VD_FAULT_POISON ? 0 : fault->bit);
     for (uint64_t i = 0; all && i < count; i++)
@@ -266,7 +286,7 @@ vd_status vd_fault_input(const vd_fault *fault, int64_t step, uint32_t node, con
 vd_status vd_fault_output(const vd_fault *fault, int64_t step, uint32_t node, const ro_shape *shape,
                           ro_ctx *ro, void *output, vd_err *err) {
     const bool bits = fault->kind == VD_FAULT_ELEMENT || fault->kind == VD_FAULT_POISON ||
-                      fault->kind == VD_FAULT_WEIGHTS;
+                      fault->kind == VD_FAULT_WEIGHTS || fault->kind == VD_FAULT_FIELD;
     if (!bits || fault->step != step || fault->node != node)
         return VD_OK;
     return alter_there(fault, shape, ro, output, err);
