@@ -21,6 +21,10 @@ for job in toy llama-tiny; do
         models/jobs/$job.yaml > "$temp/job.yaml"
     both
 done
+# What a run on the device states of it, and its audit on the CPU.
+"$build/bin/verde" audit "$temp/cuda:0" --all > "$temp/out" 2> "$temp/err" || { cat "$temp/out" "$temp/err"; fail "an audit of the device's run"; }
+grep -q 'backend cuda, device simulated on this CPU.*, GPU-00112233-4455-6677-8899-aabbccddeeff,' "$temp/out" ||
+    { cat "$temp/out"; fail "the run does not state its device"; }
 # Products by the matrix units' bytes.
 for products in fixed24 fixed16; do
     sed -e "s|file: \.\.|file: $PWD/models|" -e 's/^steps: .*/steps: 2/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' \

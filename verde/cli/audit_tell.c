@@ -1,0 +1,161 @@
+/* What an audit says: what it proves, what the run states of itself, and what was not looked at. */
+#include <string.h>
+
+#include "verde/cli/audit.h"
+
+enum { QUIET_SECONDS = 2 };
+
+void vd_audit_tell_progress(void *user, int64_t steps) {
+    vd_auditing *a = user;
+    const bool terminal = vd_is_terminal();
+    const double now = vd_seconds();
+    a->steps += steps;
+    if (now - a->start < QUIET_SECONDS || now - a->told < (terminal ? 0.1 : 2.0))
+        return;
+    a->told = now;
+    fprintf(stderr, "%sexecuted %lld steps again%s", terminal ? "\r\033[K" : "",
+            (long long)a->steps, terminal ? "" : "\n");
+    fflush(stderr);
+}
+
+static uint32_t count_of(const vd_auditing *a, vd_stretch_result result) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < a->stretches; i++)
+        count += a->result[i] == result;
+    return count;
+}
+
+static const char *stretch_text(const vd_auditing *a, uint32_t stretch, char text[64]) {
+    const vd_run_log *log = &a->run.log;
+    const vd_stretch s = vd_audit_stretch(log, stretch);
+    if (stretch == 0)
+        return "initialisation";
+    snprintf(text, 64, "steps %lld..%lld", (long long)log->step[s.from],
+             (long long)log->step[s.last] - 1);
+    return text;
+}
+
+/* ---- what a run states ---- */
+
+static void print_machine(const vd_machine *m, const vd_ran *stated) {
+    printf("stated       host %s, backend %s", m->host, m->backend);
+    if (m->uuid[0])
+        printf(", device %s, %s", m->device, m->uuid);
+    printf(", %d thread%s, verde %s", (int)m->threads, vd_plural((uint64_t)m->threads), m->version);
+    if (stated)
+        printf(", %.3f s", (double)stated->microseconds / 1e6);
+    printf("\n");
+}
+
+static json_t *machine_json(const vd_machine *m, const vd_ran *stated) {
+    json_t *out =
+        json_pack("{ss ss ss ss si ss}", "host", m->host, "device", m->device, "uuid", m->uuid,
+                  "backend", m->backend, "threads", (int)m->threads, "version", m->version);
+    if (stated)
+        json_object_set_new(out, "microseconds", json_integer(stated->microseconds));
+    return out;
+}
+
+/* ---- a difference ---- */
+
+static bool comes_again(const vd_audit_difference *d) {
+    return d->place.kind != VD_DIVERGE_STORED;
+}
+
+static void print_again(const vd_audit_difference *d) {
+    if (d->place.kind == VD_DIVERGE_COMMITMENT)
+        printf("again        the run holds the right state, and run.json names another\n");
+    else if (comes_again(d))
+        printf("again        yes: backend %s computes the wrong value again%s\n", d->own_backend,
+               d->same_machine ? "" : ", here, which is not the machine that the run states");
+    else
+        printf("again        no: backend %s gives the right state%s\n", d->own_backend,
+               d->same_machine ? " now: an error that came once, or another build"
+                               : " here, which is not the machine that the run states");
+}
+
+static void print_difference(const vd_auditing *a, const vd_audit_difference *d) {
+    const vd_run_log *log = &a->run.log;
+    const vd_diff_run both[2] = {a->run, a->run};
+    const vd_machine *m = vd_audit_machine(a, d->checkpoint);
+    /* What the operator's definition decides needs no machine's word. */
+    printf("\n%s       %sa is the run, executed again on %s; b is this audit, on %s\n",
+           d->place.tensor.has_reference ? "proven" : "shown ",
+           d->place.tensor.has_reference ? "by the operator's definition: " : "by execution: ",
+           d->own_backend, ro_ctx_backend(a->run.loaded.ro));
+    vd_divergence_print_place(both, &d->place);
+    print_again(d);
+    if (m)
+        print_machine(m, &log->stated[d->checkpoint]);
+    else
+        printf("stated       nothing, of these steps\n");
+}
+
+static json_t *difference_json(const vd_auditing *a, const vd_audit_difference *d) {
+    const vd_diff_run both[2] = {a->run, a->run};
+    const vd_machine *m = vd_audit_machine(a, d->checkpoint);
+    return json_pack("{sI so sb ss sb so}", "checkpoint",
+                     (json_int_t)a->run.log.step[d->checkpoint], "proven",
+                     vd_divergence_json(both, &d->place, NULL), "again", comes_again(d),
+                     "own_backend", d->own_backend, "same_machine", d->same_machine, "stated",
+                     m ? machine_json(m, &a->run.log.stated[d->checkpoint]) : json_null());
+}
+
+/* ---- all of it ---- */
+
+static void print_drawn(const vd_auditing *a) {
+    char text[64];
+    printf("stretches    %u of %u", a->drawn_count, a->stretches);
+    if (a->drawn_count == a->stretches)
+        printf(": all of the run\n");
+    else {
+        printf(", by --seed %llu:", (unsigned long long)a->o->seed);
+        for (uint32_t i = 0; i < a->drawn_count && i < 4; i++)
+            printf("%s %s", i ? "," : "", stretch_text(a, a->drawn[i], text));
+        printf("%s\n", a->drawn_count > 4 ? ", ..." : "");
+    }
+}
+
+void vd_audit_print(const vd_auditing *a) {
+    const vd_run_log *log = &a->run.log;
+    const uint32_t unseen = count_of(a, VD_UNSEEN), differ = count_of(a, VD_DIFFERS);
+    printf("run          %s%s%s\n", a->o->dir, log->fault[0] ? ", with fault " : "", log->fault);
+    vd_print_hex("program", log->program.b);
+    vd_print_hex("run root", a->run_root.b);
+    for (uint32_t i = 0; i < log->machine_count; i++)
+        print_machine(&log->machine[i], NULL);
+    if (log->machine_count == 0)
+        printf("stated       nothing: it is a run of an older version, or of prompts\n");
+    print_drawn(a);
+    printf("executed     %lld step%s, on host %s, backend %s, %d thread%s\n", (long long)a->steps,
+           vd_plural((uint64_t)a->steps), a->here.host, a->here.backend, (int)a->here.threads,
+           vd_plural((uint64_t)a->here.threads));
+    for (uint32_t i = 0; i < a->difference_count; i++)
+        print_difference(a, &a->difference[i]);
+    if (a->difference_count)
+        printf("\n");
+    if (unseen)
+        printf("not checked  %u stretch%s, in which anything may be wrong\n", unseen,
+               unseen == 1 ? "" : "es");
+    if (differ)
+        printf("equal        no: %u stretch%s\n", differ,
+               differ == 1 ? " does not give what the run commits to"
+                           : "es do not give what the run commits to");
+    else
+        printf("equal        yes: what was executed gives what the run commits to, to the bit\n");
+}
+
+void vd_audit_print_json(const vd_auditing *a) {
+    json_t *list = json_array(), *machines = json_array();
+    for (uint32_t i = 0; i < a->difference_count; i++)
+        json_array_append_new(list, difference_json(a, &a->difference[i]));
+    for (uint32_t i = 0; i < a->run.log.machine_count; i++)
+        json_array_append_new(machines, machine_json(&a->run.log.machine[i], NULL));
+    vd_print_json(json_pack("{sb so so sI sI sI sI so sI so so}", "equal", a->difference_count == 0,
+                            "program", vd_hash_text(&a->run.log.program), "run_root",
+                            vd_hash_text(&a->run_root), "stretches", (json_int_t)a->stretches,
+                            "drawn", (json_int_t)a->drawn_count, "not_checked",
+                            (json_int_t)count_of(a, VD_UNSEEN), "seed", (json_int_t)a->o->seed,
+                            "executed_on", machine_json(&a->here, NULL), "steps",
+                            (json_int_t)a->steps, "stated", machines, "differences", list));
+}
