@@ -18,6 +18,7 @@ typedef enum { VD_UNSEEN, VD_EQUAL, VD_DIFFERS } vd_stretch_result;
 /* What was found where one checkpoint differs. */
 typedef struct {
     uint32_t checkpoint;
+    uint32_t last; /* of its stretch: what lies between was not executed */
     vd_divergence place;
     char own_backend[16]; /* on which the run was executed again */
     bool same_machine;    /* as the run states */

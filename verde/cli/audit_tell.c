@@ -89,13 +89,17 @@ static void print_difference(const vd_auditing *a, const vd_audit_difference *d)
         print_machine(m, &log->stated[d->checkpoint]);
     else
         printf("stated       nothing, of these steps\n");
+    if (d->last > d->checkpoint)
+        printf("not checked  steps %lld..%lld, which go on from the wrong state\n",
+               (long long)log->step[d->checkpoint], (long long)log->step[d->last] - 1);
 }
 
 static json_t *difference_json(const vd_auditing *a, const vd_audit_difference *d) {
     const vd_diff_run both[2] = {a->run, a->run};
     const vd_machine *m = vd_audit_machine(a, d->checkpoint);
-    return json_pack("{sI so sb ss sb so}", "checkpoint",
-                     (json_int_t)a->run.log.step[d->checkpoint], "proven",
+    return json_pack("{sI sI so sb ss sb so}", "checkpoint",
+                     (json_int_t)a->run.log.step[d->checkpoint], "not_checked_up_to",
+                     (json_int_t)a->run.log.step[d->last], "proven",
                      vd_divergence_json(both, &d->place, NULL), "again", comes_again(d),
                      "own_backend", d->own_backend, "same_machine", d->same_machine, "stated",
                      m ? machine_json(m, &a->run.log.stated[d->checkpoint]) : json_null());

@@ -99,7 +99,8 @@ static vd_status open_own(const vd_auditing *a, uint32_t checkpoint, vd_loaded *
     return vd_load_backend(out, &common, a->err);
 }
 
-static vd_status narrow(vd_auditing *a, uint32_t checkpoint) {
+static vd_status narrow(vd_auditing *a, uint32_t stretch) {
+    const uint32_t checkpoint = a->differs[stretch];
     vd_audit_difference *d = &a->difference[a->difference_count];
     const vd_machine *m = vd_audit_machine(a, checkpoint);
     vd_loaded own = {0};
@@ -110,7 +111,8 @@ static vd_status narrow(vd_auditing *a, uint32_t checkpoint) {
     if (status == VD_OK) {
         const vd_audit audit = audit_of(a, &own.exec, &fresh);
         vd_machine_here(own.ro, &here);
-        *d = (vd_audit_difference){.checkpoint = checkpoint};
+        *d = (vd_audit_difference){.checkpoint = checkpoint,
+                                   .last = vd_audit_stretch(&a->run.log, stretch).last};
         snprintf(d->own_backend, sizeof d->own_backend, "%s", here.backend);
         d->same_machine = m && strcmp(m->host, here.host) == 0 &&
                           strcmp(m->device, here.device) == 0 && strcmp(m->uuid, here.uuid) == 0;
@@ -131,7 +133,7 @@ static vd_status narrow_all(vd_auditing *a) {
         return vd_fail(a->err, VD_ERR_LOCAL, "out of memory");
     for (uint32_t i = 0; i < a->stretches && status == VD_OK; i++)
         if (a->result[i] == VD_DIFFERS)
-            status = narrow(a, a->differs[i]);
+            status = narrow(a, i);
     return status;
 }
 
