@@ -1,0 +1,168 @@
+"""Runs graphs, a node at a time: each is a function of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from .._library import Error
+from ._graph import Function, Graph, Node, Reference, shown
+from ._limits import DEPTH_MAX, NODES_MAX
+from ._read import shown_line
+from ._table import REFUSED, TABLE, Entry
+from ._types import sized
+
+Tensor = torch.Tensor
+_KINDS = {int: "an integer", float: "a number", str: "a text", list: "a list"}
+
+
+def mark_known(value: Any) -> Any:
+    """It follows from constants and shapes alone, so that Python may read it."""
+    for t in value if isinstance(value, (list, tuple)) else [value]:
+        if isinstance(t, Tensor):
+            t._known = True  # type: ignore[attr-defined]
+    return value
+
+
+def is_known(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(is_known(v) for v in value)
+    return value is None or getattr(value, "_known", False)
+
+
+class Scope:
+    """Names of a graph, and of those around it."""
+
+    def __init__(self, outer: Scope | None) -> None:
+        self.outer, self.values = outer, dict[str, Any]()
+
+    def find(self, name: str) -> Any:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.values:
+                return scope.values[name]
+            scope = scope.outer
+        raise Error(f"nothing has made {shown(name)} before it is read")
+
+
+class Call:
+    """One call of an operator: its attributes, and how to run graphs in them."""
+
+    def __init__(self, run: Run, node: Node, scope: Scope, given: dict[str, Any]) -> None:
+        self.run, self.node, self.scope = run, node, scope
+        self.version, self.outputs = node.version, node.outputs
+        self.attributes = {
+            name: given.get(v.name) if isinstance(v, Reference) else v
+            for name, v in node.attributes.items()
+        }
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """An attribute; its type is that of the default."""
+        found = self.attributes.get(name)
+        if found is None or default is None:
+            return default if found is None else found
+        taken = (int, float) if isinstance(default, float) else type(default)
+        if not isinstance(found, taken):
+            raise Error(f"{name} is {shown(repr(found))}; expected {_KINDS[type(default)]}")
+        return found
+
+    def need(self, name: str, kind: type = int) -> Any:
+        if self.attributes.get(name) is None:
+            raise Error(f"it has no {name}")
+        return self.get(name, kind())
+
+    def has(self, i: int) -> bool:
+        """Whether anybody wants output i."""
+        return len(self.outputs) > i and self.outputs[i] != ""
+
+    def inner(self, graph: Graph, inputs: Sequence[Any]) -> list[Any]:
+        """A graph in an attribute."""
+        if len(inputs) != len(graph.inputs):
+            raise Error(f"its graph has {len(graph.inputs)} inputs; expected {len(inputs)}")
+        return self.run.graph(graph, inputs, self.scope, {})
+
+
+class Run:
+    """One pass through a model."""
+
+    def __init__(self, functions: dict[tuple[str, str], Function]) -> None:
+        self.functions, self.count, self.depth = functions, 0, 0
+
+    def graph(
+        self, graph: Graph, inputs: Sequence[Any], outer: Scope | None, given: dict[str, Any]
+    ) -> list[Any]:
+        scope = Scope(outer)
+        scope.values.update(graph.constants)
+        mark_known(list(graph.constants.values()))
+        scope.values.update({p.name: v for p, v in zip(graph.inputs, inputs)})
+        self.depth += 1
+        if self.depth > DEPTH_MAX:
+            raise Error(f"functions and graphs lie in more than {DEPTH_MAX} others")
+        self.nodes(graph, scope, given)
+        self.depth -= 1
+        return [scope.find(o.name) for o in graph.outputs]
+
+    def nodes(self, graph: Graph, scope: Scope, given: dict[str, Any]) -> None:
+        last = graph.last()
+        for i, node in enumerate(graph.nodes):
+            results = self.node(node, scope, given)
+            scope.values.update({n: v for n, v in zip(node.outputs, results) if n})
+            for name in last.get(i, ()):
+                scope.values.pop(name, None)
+
+    def node(self, node: Node, scope: Scope, given: dict[str, Any]) -> Sequence[Any]:
+        self.count += 1
+        if self.count > NODES_MAX:
+            raise Error(f"{node.where}: more than {NODES_MAX} nodes are run")
+        try:
+            return self._node(node, scope, given)
+        except Error as error:
+            told = str(error)
+            raise Error(told if told.startswith(node.file) else f"{node.where}: {told}") from None
+        except (
+            RuntimeError,
+            ValueError,
+            IndexError,
+            TypeError,
+            KeyError,
+            ArithmeticError,
+        ) as error:
+            told = f"{type(error).__name__}: {error}"
+            raise Error(f"{node.where}: {shown_line(told)}") from error
+        except (MemoryError, RecursionError) as error:
+            raise Error(f"{node.where}: {type(error).__name__}") from None
+
+    def _node(self, node: Node, scope: Scope, given: dict[str, Any]) -> Sequence[Any]:
+        inputs = [scope.find(n) if n else None for n in node.inputs]
+        while inputs and inputs[-1] is None and not node.inputs[len(inputs) - 1]:
+            inputs.pop()
+        call = Call(self, node, scope, given)
+        function = self.functions.get((node.domain, node.kind))
+        if function is not None:
+            return self._function(function, call, inputs)
+        entry = find(node)
+        results = node.stub(entry.function, call, inputs)
+        results = results if isinstance(results, tuple) else (results,)
+        if sum(map(call.has, range(len(node.outputs)))) > len(results):
+            raise Error(f"it has {len(node.outputs)} outputs, of which {len(results)} are made")
+        for t in results:
+            if isinstance(t, Tensor):
+                sized(t.shape, "its output")
+        if not entry.random and is_known(inputs) and not any(True for _ in node.graphs()):
+            mark_known(results)
+        return results
+
+    def _function(self, function: Function, call: Call, inputs: Sequence[Any]) -> Sequence[Any]:
+        given = {**function.defaults, **call.attributes}
+        more = [None] * (len(function.graph.inputs) - len(inputs))
+        return self.graph(function.graph, [*inputs, *more], None, given)
+
+
+def find(node: Node) -> Entry:
+    key = node.domain, node.kind
+    if key in TABLE:
+        return TABLE[key]
+    why = REFUSED.get(key, "no operator of this name is known")
+    raise Error(f"{node.told} of opset {node.version} is refused: {why}")
