@@ -9,16 +9,22 @@ import torch
 
 from .._library import Error
 from ._movement import ints
-from ._run import Call
+from ._run import Call, is_known, mark_known
 from ._table import operator
 
 Tensor = torch.Tensor
 
 
 def counted(places: Tensor, size: int) -> Tensor:
-    """Places from 0 on: negative ones count from the end."""
-    places = places.to(torch.int64)
-    return torch.where(places < 0, places + size, places)
+    """Places from 0 on: negative ones count from the end. Those beyond the axis, of which ONNX says
+    nothing, are refused where they are constant, and else counted around."""
+    whole = places.to(torch.int64)
+    if not is_known(places):
+        return torch.remainder(whole, size)
+    wrong = [p for p in whole.reshape(-1).tolist() if not -size <= p < size]
+    if wrong:
+        raise Error(f"place {wrong[0]} of {size}")
+    return mark_known(torch.where(whole < 0, whole + size, whole))
 
 
 @operator("Gather")
