@@ -22,7 +22,7 @@ _ONE = {
     "Not": torch.logical_not, "BitwiseNot": torch.bitwise_not, "Reciprocal": torch.reciprocal,
     "Round": torch.round, "Sign": torch.sign, "Sin": torch.sin, "Sinh": torch.sinh,
     "Sqrt": torch.sqrt, "Tan": torch.tan, "Tanh": torch.tanh, "Sigmoid": torch.sigmoid,
-    "Relu": torch.relu, "Det": torch.linalg.det,
+    "Relu": torch.relu,
 }  # fmt: skip
 _TWO = {
     "Add": torch.add, "Sub": torch.sub, "Mul": torch.mul, "Equal": torch.eq,
@@ -64,12 +64,13 @@ def _div(n: Call, a: Tensor, b: Tensor) -> Tensor:
     return torch.div(a, b, rounding_mode="trunc").to(a.dtype)
 
 
-@operator("Mod")
+@operator("Mod", note="floats by their quotient: exact where it and its product are")
 def _mod(n: Call, a: Tensor, b: Tensor) -> Tensor:
-    """Integers have the sign of the divisor, or of a with fmod, as floats have."""
+    """Integers have the sign of the divisor, or of a with fmod, as floats have. Of floats it is what
+    whole quotients leave, with the roundings of a product and a difference."""
     if not a.dtype.is_floating_point:
         return torch.fmod(a, b) if n.get("fmod", 0) else torch.remainder(a, b)
-    rest = torch.fmod(a, b)
+    rest = torch.where(b.abs() == math.inf, a, a - torch.trunc(a / b) * b)
     if n.get("fmod", 0):
         return rest
     other = (rest != 0) & ((rest < 0) != (b < 0))
@@ -179,3 +180,22 @@ def _einsum(n: Call, *inputs: Tensor) -> Tensor:
     if len(equation) > 256:
         raise Error(f"its equation has {len(equation)} letters; expected at most 256")
     return torch.einsum(equation, *inputs)
+
+
+@operator("Det", note="as a job of at most 3 rows")
+def _det(n: Call, x: Tensor) -> Tensor:
+    """By cofactors of the first row, or by elimination of larger matrices."""
+    rows = x.shape[-1]
+    if rows != x.shape[-2] or not 1 <= rows <= 3:
+        return torch.linalg.det(x)
+    if rows == 1:
+        return x[..., 0, 0]
+    return _cofactors([[x[..., i, j] for j in range(rows)] for i in range(rows)])
+
+
+def _cofactors(m: list[list[Tensor]]) -> Tensor:
+    if len(m) == 2:
+        return m[0][0] * m[1][1] - m[0][1] * m[1][0]
+    rest = [[[row[j] for j in range(3) if j != c] for row in m[1:]] for c in range(3)]
+    parts = [m[0][c] * _cofactors(rest[c]) for c in range(3)]
+    return parts[0] - parts[1] + parts[2]

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from .._library import Error
-from ._run import Call
+from ._run import Call, is_known
 from ._table import operator
 
 Tensor = torch.Tensor
@@ -74,9 +74,22 @@ def _bias(mask: Any, seen: Tensor | None, keys: int) -> Tensor | None:
     return own if bias is None else bias + own
 
 
-def _plain(n: Call, bias: Any, scale: float) -> bool:
-    """Whether torch's attention computes it: no cap on scores, and nobody wants them."""
-    return bias is None and not n.get("softcap", 0.0) and not n.has(3)
+def _simple(bias: Any, known: bool, queries: int) -> tuple[Any, bool]:
+    """What is left of a constant bias that is 0 everywhere, or that hides what comes later."""
+    if bias is None or not known or bias.numel() > 1 << 24:
+        return bias, False
+    if not bias.any():
+        return None, False
+    whole = bias.reshape(-1, *bias.shape[-2:])
+    later = torch.triu(torch.full((queries, queries), -math.inf), 1)
+    is_causal = whole.shape[1:] == later.shape and all(torch.equal(w, later) for w in whole)
+    return (None, True) if is_causal else (bias, False)
+
+
+def _plain(n: Call, bias: Any) -> bool:
+    """Whether torch's attention computes it: no cap on scores, and nobody wants them. A query that
+    may see nothing has zeros, unless the layer was recognised (parts), which has NaN then."""
+    return (bias is None or "parts" in n.attributes) and not n.get("softcap", 0.0) and not n.has(3)
 
 
 @operator("Attention")
@@ -102,8 +115,10 @@ def _attention(
     scale = n.get("scale", 1.0 / math.sqrt(q.shape[-1]))
     seen = _allowed(n, q.shape[2], k.shape[2], past, lengths)
     bias = _bias(mask, seen, k.shape[2])
-    if _plain(n, bias, scale):
-        y, told = F.scaled_dot_product_attention(q, k, v, scale=scale), None
+    rest, causal = _simple(bias, is_known([mask, lengths]), q.shape[2])
+    if _plain(n, rest):
+        how: dict[str, Any] = {"is_causal": causal, "scale": scale}
+        y, told = F.scaled_dot_product_attention(q, k, v, rest, **how), None
     else:
         y, told = _in_parts(n, q, k, v, bias, scale)
     return (_together(y) if flat else y), *present, told

@@ -83,6 +83,14 @@ class Graph:
         self.nodes: list[Node] = []
         self._last: dict[int, list[str]] | None = None
 
+    def tensors(self) -> Iterator[Tensor]:
+        """Constants, of its nodes and of graphs in them too."""
+        yield from self.constants.values()
+        for node in self.nodes:
+            yield from (v for v in node.attributes.values() if isinstance(v, torch.Tensor))
+            for inner in node.graphs():
+                yield from inner.tensors()
+
     def reads(self) -> set[str]:
         """Names that nodes read, of graphs around it too."""
         found = {n for node in self.nodes for n in node.inputs}

@@ -74,7 +74,8 @@ def _weights(line: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     part = line - low
     zero = torch.zeros(())
     first, second = torch.where(inside, 1.0 - part, zero), torch.where(inside, part, zero)
-    return low.to(torch.int64), high.to(torch.int64), first, second
+    places = [t.to(torch.int64).clamp(0, size - 1) for t in (low, high)]
+    return places[0], places[1], first, second
 
 
 def _samples(

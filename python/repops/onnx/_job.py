@@ -86,10 +86,14 @@ def arrays(model: Model, data: Mapping[str, Any]) -> tuple[dict[str, np.ndarray]
     return found, steps.pop() if steps else 1
 
 
-def _declared(job: Job, model: Model, data: dict[str, np.ndarray], steps: int) -> list[Tensor]:
+def _declared(job: Job, model: Model, data: dict[str, np.ndarray], steps: int) -> list[Any]:
     """Tensors that stand for the inputs. What has no dimension is read as one number."""
-    given = []
+    given: list[Any] = []
     for port in model.inputs:
+        if not data[port.name].size:  # nothing to declare
+            t = torch.from_numpy(data[port.name])
+            given.append((t, t.shape, t.dtype))
+            continue
         a, rank = data[port.name], _rank(port)
         each = rank is not None and a.ndim == rank + 1
         lines = a if each else np.broadcast_to(a, (steps, *a.shape))

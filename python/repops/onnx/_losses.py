@@ -17,14 +17,17 @@ def _loss(n: Call, scores: Tensor, labels: Tensor, weight: Any) -> Tensor:
     ignored = n.attributes.get("ignore_index")
     whole = labels.to(torch.int64)
     kept = None if ignored is None else whole != ignored
-    own = whole if kept is None else torch.where(kept, whole, torch.zeros((), dtype=torch.int64))
+    own = whole
+    if kept is not None:
+        zero = torch.zeros((), dtype=torch.int64)
+        own = torch.where(kept, whole, zero).clamp(0, scores.shape[1] - 1)
     taken = -scores.gather(1, own.unsqueeze(1)).squeeze(1)
     weights = None
     if weight is not None:
         weights = weight.index_select(0, own.reshape(-1)).reshape(own.shape)
     if kept is not None:
-        zero, one = torch.zeros(()), torch.ones(())
-        weights = torch.where(kept, one if weights is None else weights, zero)
+        one = torch.ones(()) if weights is None else weights
+        weights = torch.where(kept, one, torch.zeros(()))
     taken = taken if weights is None else taken * weights
     how = n.get("reduction", "mean")
     if how == "none":

@@ -12,6 +12,7 @@ from .._library import Error
 from ..torch._mode import reproducible
 from ._graph import Graph, Node, Port, Whole, shown
 from ._read import read
+from ._recognise import recognised
 from ._run import Run, Scope, find, is_known, mark_known
 from ._table import TABLE
 from ._types import HALVES, NAMES, type_of
@@ -26,15 +27,21 @@ class Model(torch.nn.Module):
     Initializers that are trained are parameters, all others buffers, by the names they have. What
     follows from constants alone is computed once, here, in the block."""
 
-    def __init__(self, whole: Whole, trained: Chooses | None = None) -> None:
+    def __init__(
+        self, whole: Whole, trained: Chooses | None = None, recognise: bool = True
+    ) -> None:
         super().__init__()
         self.whole, self.graph = whole, whole.graph
+        self.recognised: dict[str, int] = {}
+        if recognise:
+            self.graph, self.recognised = recognised(whole.graph)
         self.held: dict[str, tuple[torch.nn.Module, str]] = {}
         self.trained = [
             name
             for name, t in self.graph.constants.items()
             if trained is not None and t.dtype is torch.float32 and trained(name, t)
         ]
+        self.moving = _moving(self.graph)
         self.folded = 0
         self.steps = self._unfolded()
         self._keep()
@@ -53,7 +60,8 @@ class Model(torch.nn.Module):
         """The graph without nodes that follow from constants."""
         rest = Graph(self.graph.name)
         rest.inputs, rest.outputs = self.graph.inputs, self.graph.outputs
-        known = {n: t for n, t in self.graph.constants.items() if n not in self.trained}
+        never = {*self.trained, *self.moving}
+        known = {n: t for n, t in self.graph.constants.items() if n not in never}
         mark_known(list(known.values()))
         run, scope = Run(self.whole.functions), Scope(None)
         scope.values.update(known)
@@ -95,6 +103,11 @@ class Model(torch.nn.Module):
             else:
                 holder.register_buffer(key, t.contiguous())
             self.held[name] = holder, key
+        inner = [t for node in self.steps.nodes for g in node.graphs() for t in g.tensors()]
+        for function in self.whole.functions.values():
+            inner += list(function.graph.tensors())
+        for i, t in enumerate(inner):
+            self.register_buffer(f"inner_{i}", t, persistent=False)
 
     def _holder(self, name: str) -> tuple[torch.nn.Module, str]:
         """The module of a name with dots, as PyTorch's exporter writes it, and the last part."""
@@ -123,13 +136,22 @@ class Model(torch.nn.Module):
 
     def forward(self, *inputs: Any, **named: Any) -> tuple[Any, ...]:
         given = self._given(inputs, named)
-        run, scope = Run(self.whole.functions), Scope(None)
+        run, scope, never = Run(self.whole.functions), Scope(None), {*self.trained, *self.moving}
         for name, (holder, key) in self.held.items():
             t = getattr(holder, key)
-            scope.values[name] = t if name in self.trained else mark_known(t)
+            scope.values[name] = t if name in never else mark_known(t)
         scope.values.update(given)
         run.nodes(self.steps, scope, {})
+        if self.training:
+            self._move(run.moved)
         return tuple(scope.find(o.name) for o in self.outputs)
+
+    def _move(self, moved: dict[str, Tensor]) -> None:
+        """Means of a norm that trains, as PyTorch moves them."""
+        with torch.no_grad():
+            for name in self.moving & moved.keys():
+                holder, key = self.held[name]
+                getattr(holder, key).copy_(moved[name])
 
     def _given(self, inputs: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
         names = [p.name for p in self.inputs]
@@ -159,6 +181,17 @@ class Model(torch.nn.Module):
         )
         if not fits:
             raise Error(f"{what} is {list(t.shape)}; expected {told_dims(dims)}")
+
+
+def _moving(graph: Graph) -> set[str]:
+    """Initializers that a norm moves when it trains: running means and variances."""
+    return {
+        name
+        for node in graph.nodes
+        if node.kind == "BatchNormalization" and node.attributes.get("training_mode")
+        for name in node.inputs[3:5]
+        if name in graph.constants
+    }
 
 
 def told_dims(dims: list[int | str | None] | None) -> str:
@@ -194,9 +227,11 @@ def unknown_operators(whole: Whole) -> list[str]:
     return list(lines)
 
 
-def load(path: str | os.PathLike[str], trained: Chooses | None = None) -> Model:
+def load(
+    path: str | os.PathLike[str], trained: Chooses | None = None, recognise: bool = True
+) -> Model:
     """A model of a file. trained: says of an initializer, by its name and content, whether it is a
-    parameter; None: none is.
+    parameter; None: none is. recognise: layers in parts become layers.
 
     Error: one line that says what is wrong, and at which node."""
     whole = read(path)
@@ -204,4 +239,4 @@ def load(path: str | os.PathLike[str], trained: Chooses | None = None) -> Model:
     if wrong:
         more = f" (and {len(wrong) - 1} more nodes)" if len(wrong) > 1 else ""
         raise Error(wrong[0] + more)
-    return Model(whole, trained)
+    return Model(whole, trained, recognise)

@@ -259,8 +259,8 @@ def _one_hot(n: Call, places: Tensor, depth: Tensor, values: Tensor) -> Tensor:
     sized([places.numel(), count], "its output")
     axis = axis % (places.dim() + 1)
     line = torch.arange(count).reshape([-1] + [1] * (places.dim() - axis))
-    whole = places.to(torch.int64)
-    hit = torch.where(whole < 0, whole + count, whole).unsqueeze(axis) == line
+    whole = places.to(torch.int64).unsqueeze(axis)
+    hit = (whole == line) | (whole == line - count)
     return torch.where(hit, values[1], values[0])
 
 

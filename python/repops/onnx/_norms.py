@@ -33,6 +33,7 @@ def _batch_norm(
     y = F.batch_norm(x, None, None, scale, bias, True, 0.0, eps)
     running = [mean * momentum + own.detach() * (1 - momentum)]
     running.append(variance * momentum + spread.detach() * (1 - momentum))
+    n.run.moved.update(zip(n.node.inputs[3:5], running))
     return y, *running
 
 

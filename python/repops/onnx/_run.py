@@ -89,6 +89,7 @@ class Run:
 
     def __init__(self, functions: dict[tuple[str, str], Function]) -> None:
         self.functions, self.count, self.depth = functions, 0, 0
+        self.moved: dict[str, Tensor] = {}  # what a norm that trains makes of its means
 
     def graph(
         self, graph: Graph, inputs: Sequence[Any], outer: Scope | None, given: dict[str, Any]
