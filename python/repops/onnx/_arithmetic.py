@@ -66,8 +66,8 @@ def _div(n: Call, a: Tensor, b: Tensor) -> Tensor:
 
 @operator("Mod", note="floats by their quotient: exact where it and its product are")
 def _mod(n: Call, a: Tensor, b: Tensor) -> Tensor:
-    """Integers have the sign of the divisor, or of a with fmod, as floats have. Of floats it is what
-    whole quotients leave, with the roundings of a product and a difference."""
+    """Integers have the sign of the divisor, or of a with fmod, as floats have. Of floats it is
+    what whole quotients leave, with the roundings of a product and a difference."""
     if not a.dtype.is_floating_point:
         return torch.fmod(a, b) if n.get("fmod", 0) else torch.remainder(a, b)
     rest = torch.where(b.abs() == math.inf, a, a - torch.trunc(a / b) * b)

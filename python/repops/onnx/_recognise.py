@@ -206,7 +206,7 @@ def _turned_flat(m: Matcher, last: Node | None) -> str | None:
         return None
     b, c, a = (m.ints(node.inputs[1]) for node in (whole, first, last))
     fits = len(b) == len(a) == 4 and len(c) == 3 and c[1:] == [b[1], b[3]] == a[:1:-1]
-    return first.inputs[0] if fits and a[1] == b[2] else None
+    return first.inputs[0] if fits and b[2] in (a[1], -1) else None
 
 
 def _times(m: Matcher, name: str) -> tuple[str, float]:
