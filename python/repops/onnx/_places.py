@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import torch
@@ -76,7 +77,9 @@ def _reduced(x: Tensor, axis: int, places: Tensor, updates: Tensor, how: str) ->
     if how == "add":
         return x.scatter_add(axis, places, updates)
     if how == "mul":
-        return x.scatter(axis, places, updates, reduce="multiply")
+        with warnings.catch_warnings():  # torch has scatter_reduce instead, of other products
+            warnings.simplefilter("ignore")
+            return x.scatter(axis, places, updates, reduce="multiply")
     kinds = {"max": "amax", "min": "amin"}
     if how not in kinds:
         raise Error(f"reduction {how} is refused; expected none, add, mul, max or min")

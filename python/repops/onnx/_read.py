@@ -159,6 +159,8 @@ class Reader:
             return self._graph(a.g, opsets, depth + 1)
         if a.type == onnx.AttributeProto.TENSOR:
             return self.tensor(a.t, f"{a.name} of {where}")
+        if a.type == onnx.AttributeProto.TYPE_PROTO:
+            return None  # the type of an optional value that is not there
         read = _PLAIN.get(a.type)
         if read is None:
             kind = onnx.AttributeProto.AttributeType.Name(a.type)
