@@ -18,6 +18,7 @@ from ._model import Model, told_dims
 from ._types import HALVES, NAMES, TYPES
 
 Tensor = torch.Tensor
+NO_LISTS = "what a job reads and gives are tensors"
 
 
 class Answers(torch.nn.Module):
@@ -28,7 +29,8 @@ class Answers(torch.nn.Module):
         self.names: list[str] = []
         for port, t in zip(model.outputs, outputs):
             if not isinstance(t, Tensor):
-                raise Error(f"output {shown(port.name)} is a {port.kind}; expected a tensor")
+                told = f"output {shown(port.name)} is a {port.kind}"
+                raise Error(f"{model.whole.path}: {told}; {NO_LISTS}")
             self.names.append(self._name(port.name))
             zero = t.numel() and not t.reshape(-1)[0]  # a first state is another one
             start = torch.full(t.shape, int(zero), dtype=t.dtype)
@@ -70,6 +72,10 @@ def arrays(model: Model, data: Mapping[str, Any]) -> tuple[dict[str, np.ndarray]
         if port.name not in data:
             raise Error(f"{model.whole.path}: the data have no {shown(port.name)}")
         what = f"{model.whole.path}: {shown(port.name)} of the data"
+        if port.kind != "tensor":
+            raise Error(
+                f"{model.whole.path}: input {shown(port.name)} is a {port.kind}; {NO_LISTS}"
+            )
         a = array_of(port, data[port.name], what)
         rank = _rank(port)
         if rank is not None and a.ndim not in (rank, rank + 1):
@@ -99,7 +105,8 @@ def _declared(job: Job, model: Model, data: dict[str, np.ndarray], steps: int) -
         lines = a if each else np.broadcast_to(a, (steps, *a.shape))
         shape = lines.shape[1:]
         flat = lines.reshape(steps, *shape) if shape else lines.reshape(steps, 1)
-        t = job.table(np.ascontiguousarray(flat), name=port.name, allow_large=True)
+        flat = np.require(flat, requirements=["C", "W"])  # torch shows its memory
+        t = job.table(flat, name=port.name, allow_large=True)
         given.append((t, shape, torch.from_numpy(np.empty(0, a.dtype)).dtype))
     return given
 

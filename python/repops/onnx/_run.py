@@ -15,6 +15,11 @@ from ._table import REFUSED, TABLE, Entry
 from ._types import sized
 
 Tensor = torch.Tensor
+# What an operator that is given other inputs than it expects raises.
+FAULTS = (
+    RuntimeError, ValueError, IndexError, TypeError, KeyError, ArithmeticError, AttributeError,
+    AssertionError,
+)  # fmt: skip
 _KINDS = {int: "an integer", float: "a number", str: "a text", list: "a list"}
 
 

@@ -9,6 +9,7 @@ import torch
 
 from .._library import Error
 from ._run import Call
+from ._types import sized
 
 Tensor = torch.Tensor
 
@@ -86,6 +87,7 @@ def places(f: Frame, axis: int) -> Tensor:
 def windows(x: Tensor, f: Frame, fill: float) -> Tensor:
     """[n, c, windows of each axis, taps of all axes]."""
     count = len(f.kernel)
+    sized([*x.shape[:2], *f.sizes, *f.kernel], "all of its windows")
     for a in range(count):
         own = places(f, a)
         more = max(0, int(own.max()) + 1 - x.shape[2 + a] - f.before[a])
