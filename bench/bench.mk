@@ -46,6 +46,13 @@ bench-python: $(BUILD)/lib/$(RO_SONAME) $(COMMIT_LIB) $(BUILD)/bench/mkl_kernels
 	    $(PYTHON) python/bench.py $(ARGS)
 .PHONY: bench-python
 
+# Inference of ONNX models beside onnxruntime: make bench-onnx PYTHON=python3 ARGS="resnet18 gpt2 --table FILE".
+bench-onnx: ## models of ONNX by verde run and by onnxruntime
+bench-onnx: $(BUILD)/bin/verde $(BUILD)/lib/$(RO_SONAME) $(COMMIT_LIB)
+	$(Q)PYTHONPATH=python REPOPS_LIBRARY=$(abspath $(BUILD)/lib/$(RO_SONAME)) VERDE=$(abspath $<) OMP_WAIT_POLICY=passive \
+	    $(PYTHON) bench/onnx_runtime.py $(ARGS)
+.PHONY: bench-onnx
+
 # Speed against other libraries, those that are installed: tables, and $(BUILD)/bench/cpu.csv. One
 # table by itself: make bench-cpu ARGS="--isa avx2 --threads 2 --only squares".
 bench-cpu: ## products beside OpenBLAS, BLIS and oneDNN

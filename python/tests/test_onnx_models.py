@@ -213,7 +213,8 @@ def test_the_command_trains(command, tmp_path):
     output = repops.onnx.load(tmp_path / "lstm_tagger.onnx").outputs[0].name
     loss = f"cross_entropy:{output},labels"
     said = called(
-        sys.executable, "-m", "repops.onnx", tmp_path / "lstm_tagger.onnx", "--train", "--loss", loss,
+        sys.executable, "-m", "repops.onnx", tmp_path / "lstm_tagger.onnx", "--train",
+        "--loss", loss,
         "--optimizer", "adamw:lr=0.01", "--batch", 4, "--steps", 20, "--data", tmp_path / "d.npz",
         "--out", tmp_path / "job", "--check", 3,
     )  # fmt: skip

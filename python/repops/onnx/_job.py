@@ -121,14 +121,20 @@ def _read(given: list[Any]) -> list[Tensor]:
 
 
 class Answering:
-    """A job whose steps answer one batch of inputs each: its state is what the model gives."""
+    """A job whose steps answer one batch of inputs each: its state is what the model gives, and is
+    kept every interval steps."""
 
     def __init__(
-        self, model: Model, data: Mapping[str, Any], folder: str | os.PathLike[str], seed: int = 0
+        self,
+        model: Model,
+        data: Mapping[str, Any],
+        folder: str | os.PathLike[str],
+        seed: int = 0,
+        interval: int = 1,
     ) -> None:
         own, self.steps = arrays(model, data)
         self.model = model
-        self.job = Job(Path(folder), seed=seed, steps=self.steps, checkpoint_interval=1)
+        self.job = Job(Path(folder), seed=seed, steps=self.steps, checkpoint_interval=interval)
         self.given = _declared(self.job, model, own, self.steps)
         for source in self.job._sources:
             source.load(0)

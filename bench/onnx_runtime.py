@@ -1,0 +1,123 @@
+"""Inference of models of ONNX by `verde run` beside onnxruntime: make bench-onnx PYTHON=...
+
+usage: onnx_runtime.py [--threads N] [--rounds N] [--steps N] [--table FILE] [MODEL...]
+
+Models are those of python/tests/onnx_models.py, as PyTorch exports them. A round runs each side once
+for so many steps, one after the other, so that what else the machine does hits both; the fastest
+round of each counts. `verde run` also hashes what each step gives, in one checkpoint at the end; the
+time of a run of one step is taken off, so that reading and hashing weights is not counted."""
+
+import argparse
+import json
+import math
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "python/tests"))
+
+try:
+    import numpy as np
+    import onnx_models
+    import onnxruntime
+except ImportError as missing:
+    sys.exit(f"bench: {missing}; it needs torch, onnx, onnxscript, onnxruntime and the models' packages")
+
+import repops.onnx
+from repops.onnx._job import Answering
+
+HEAD = """# Inference of ONNX models beside onnxruntime
+
+`make bench-onnx` on {machine}, {threads} threads, onnxruntime {version}, float32; load of the machine
+{load}. Milliseconds of a step, the fastest of {rounds} rounds of {steps} steps.
+
+| Model | verde run | onnxruntime | ratio | onnxruntime, CPU | verde, CPU |
+| --- | ---: | ---: | ---: | ---: | ---: |
+"""
+
+
+def job(name, folder, steps):
+    """The same inputs for each step."""
+    data, _ = onnx_models.write(name, folder)
+    model = repops.onnx.load(folder / f"{name}.onnx")
+    for count in (1, steps + 1):
+        many = {k: np.broadcast_to(a, (count, *a.shape)).copy() for k, a in data.items()}
+        Answering(model, many, folder / f"job{count}", interval=count).capture()
+    return data
+
+
+def verde(folder, steps, threads):
+    """Seconds of a step, and of CPUs."""
+    found = []
+    for count in (1, steps + 1):
+        shutil.rmtree(folder / "run", ignore_errors=True)
+        words = [os.environ["VERDE"], "run", folder / f"job{count}", "--out", folder / "run"]
+        before = os.times()
+        said = subprocess.run(
+            [*map(str, words), "--json", "--threads", str(threads)],
+            capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+        after = os.times()
+        cpu = sum(after[2:4]) - sum(before[2:4])
+        found.append((json.loads(said.splitlines()[-1])["seconds"], cpu))
+    return [(b - a) / steps for a, b in zip(*found)]
+
+
+def peer(path, data, steps, threads):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    session.run(None, data)
+
+    def run():
+        start, cpu = time.perf_counter(), time.process_time()
+        for _ in range(steps):
+            session.run(None, data)
+        return [(time.perf_counter() - start) / steps, (time.process_time() - cpu) / steps]
+
+    return run
+
+
+def measured(name, o):
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        data = job(name, folder, o.steps)
+        other = peer(folder / f"{name}.onnx", data, o.steps, o.threads)
+        rounds = [(verde(folder, o.steps, o.threads), other()) for _ in range(o.rounds)]
+    return [[min(r[side][k] for r in rounds) for k in (0, 1)] for side in (0, 1)]
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("models", nargs="*")
+    p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--steps", type=int, default=20)
+    p.add_argument("--table")
+    o = p.parse_args()
+    lines, ratios = [], []
+    for name in o.models or onnx_models.MODELS:
+        (own, own_cpu), (theirs, theirs_cpu) = measured(name, o)
+        ratios.append(theirs / own)
+        cells = [own, theirs], [theirs_cpu, own_cpu]
+        a, b = (" | ".join(f"{1e3 * x:.2f}" for x in c) for c in cells)
+        lines.append(f"| {name} | {a} | {ratios[-1]:.2f} | {b} |")
+        print(lines[-1], flush=True)
+    mean = math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
+    print(f"geometric mean {mean:.2f}, least {min(ratios):.2f}")
+    if o.table:
+        head = HEAD.format(
+            machine=platform.processor() or platform.machine(), threads=o.threads,
+            version=onnxruntime.__version__, load=f"{os.getloadavg()[0]:.1f}",
+            rounds=o.rounds, steps=o.steps,
+        )  # fmt: skip
+        Path(o.table).write_text(head + "\n".join(lines) + f"\n\nGeometric mean: {mean:.2f}.\n")
+
+
+if __name__ == "__main__":
+    main()
