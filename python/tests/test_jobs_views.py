@@ -166,3 +166,18 @@ def test_views_that_users_write(toy):  # noqa: F811
         return toy.train(toy.model(x.unsqueeze(0).squeeze()).square().mean())
 
     toy.capture(step)
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_weights_whose_channels_are_neighbours(tmp_path, groups):
+    """Gradients of a convolution's weights lie as these do, and not as their dimensions say."""
+    conv = torch.nn.Conv2d(3, 6, 3, groups=groups, padding=1)
+    t = Toy(tmp_path, model=conv)
+
+    def step():
+        x = t.x.repeat(1, 12).reshape(4, 3, 4, 4)
+        w = conv.weight.contiguous(memory_format=torch.channels_last)
+        y = torch.nn.functional.conv2d(x, w, conv.bias, padding=1, groups=groups)
+        return t.train(y.square().mean())
+
+    t.capture(step)

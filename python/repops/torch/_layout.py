@@ -83,8 +83,10 @@ def weight_out(dw: Tensor, w: Tensor) -> Tensor:
     """The inverse, in new memory of w's order, which autograd keeps without a copy."""
     kh, kw, c, f = dw.shape
     out = torch.empty_like(w)
-    if out.permute(0, 2, 3, 1).is_contiguous():
-        return transposed(dw.view(kh * kw * c, f), (1, 0), out)
+    last = out.permute(0, 2, 3, 1)
+    if last.is_contiguous():  # a capture sees the order in which it lies
+        transposed(dw.view(kh * kw * c, f), (1, 0), last)
+        return out
     if not out.is_contiguous():
         return out.copy_(dw.permute(3, 2, 0, 1))
     return transposed(dw, (3, 2, 0, 1), out)
