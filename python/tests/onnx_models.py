@@ -194,15 +194,17 @@ def make(name):
     return model.eval(), inputs
 
 
-def export(model, inputs, path):
-    """By PyTorch's exporter, which says much."""
+def export(model, inputs, path, optimize=True):
+    """By PyTorch's exporter, which says much. Where it optimizes, equal initializers become one,
+    and transposed ones become others: such a model is not trained as its source is."""
     names = [f"in{i}" for i in range(len(inputs))]
     with warnings.catch_warnings(), torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         logging.disable(logging.CRITICAL)
         torch.onnx.export(
-            model, inputs, str(path), input_names=names, external_data=False, dynamo=True
-        )
+            model, inputs, str(path), input_names=names, external_data=False, dynamo=True,
+            optimize=optimize,
+        )  # fmt: skip
         logging.disable(logging.NOTSET)
     return names
 

@@ -8,6 +8,9 @@ import pytest
 pytest.importorskip("onnx")
 import onnx_cases  # noqa: E402
 
+import repops.onnx  # noqa: E402,F401
+from repops.onnx._table import REFUSED, by_theme  # noqa: E402
+
 HERE = Path(__file__).parent
 FLOOR = 900  # cases that must pass, whatever cases another version of onnx has
 EVERY = 1 if os.environ.get("REPOPS_ONNX") == "all" else 12  # of which one is tried as a job
@@ -61,3 +64,11 @@ def test_the_bits_of_some_are_known(capsys):
     code = onnx_cases.main(["--hashes", str(HERE / "onnx_cases.txt")])
     said = capsys.readouterr().out
     assert code == 0 and "200 of 200 cases pass" in said, said
+
+
+def test_the_documents_list_is_the_tables(top):
+    text = " ".join((top / "docs/onnx.md").read_text().split())
+    for theme, names in by_theme().items():
+        assert f"- **{theme}.** {', '.join(names)}." in text
+    for (domain, name), why in REFUSED.items():
+        assert (f"{domain}.{name}" if domain else name) in text and f": {why}." in text

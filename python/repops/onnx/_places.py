@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from .._library import Error
-from ._movement import ints
 from ._run import Call, is_known, mark_known
 from ._table import operator
 
@@ -151,5 +150,4 @@ def _unique(n: Call, x: Tensor) -> Any:
 
 @operator("ArrayFeatureExtractor", domain="ai.onnx.ml")
 def _features(n: Call, x: Tensor, places: Tensor) -> Tensor:
-    chosen = ints(places)
-    return x.index_select(x.dim() - 1, torch.tensor(chosen))
+    return x.index_select(x.dim() - 1, counted(places, x.shape[-1]).reshape(-1))

@@ -40,3 +40,34 @@ def operator(
 def refuse(why: str, *names: str, domain: str = "") -> None:
     for name in names:
         REFUSED[domain, name] = why
+
+
+THEMES = {
+    "arithmetic": "elements",
+    "activations": "activations",
+    "reductions": "sums, orders, running totals",
+    "movement": "movement, shapes, types",
+    "places": "places",
+    "products": "products, convolutions",
+    "pools": "pools",
+    "norms": "norms",
+    "attention": "attention",
+    "recurrent": "recurrent layers",
+    "quantized": "8-bit integers",
+    "resize": "resizing",
+    "images": "sampling of images",
+    "signals": "transforms, windows",
+    "losses": "losses",
+    "random": "draws",
+    "control": "control, sequences",
+    "learners": "ai.onnx.ml",
+    "training": "ai.onnx.preview.training",
+}
+
+
+def by_theme() -> dict[str, list[str]]:
+    """Names of operators that are taken, with their domains."""
+    found: dict[str, list[str]] = {t: [] for t in THEMES.values()}
+    for (domain, name), entry in sorted(TABLE.items()):
+        found[THEMES[entry.theme]].append(f"{domain}.{name}" if domain else name)
+    return found
