@@ -52,6 +52,9 @@ class Heads(Pieces):
         if view.base.dims == dims and self._has_heads(view.base):
             new = self.put("join_heads", node, (view.base,), (b, y, x * d))
             return View(new, node.dims, node)
+        several = self._parts(view.base, x, (1, y, d)) if b == 1 else []
+        if several:
+            return self._join(node, several)
         if view.base.dims[-1] != y * d or view.base.dims == view.dims:
             return None
         source, parts, number = self._columns(view.base)
@@ -82,11 +85,25 @@ class Heads(Pieces):
     def _stacked(self, node: Node, view: View) -> View | None:
         """[p, b, h, t, d] becomes [b, t, p, h, d]: parts that are stacked lie side by side."""
         p, b, h, t, d = view.dims
-        whole = self.made_by(view.base, "concat_axis")
-        if whole is None or p > HEADS_PARTS or len(whole.inputs) != p or not _leads(whole):
-            return None
-        parts = [self.real(View(self.origin(v), (b, h, t, d)), node) for v in whole.inputs]
-        new = self.put("join_heads", node, parts, (b, t, p * h * d))
+        parts = self._parts(view.base, p * h, (b, t, d))
+        return self._join(node, parts) if len(parts) == p else None
+
+    def _parts(self, v: Value, heads: int, size: tuple[int, int, int]) -> list[View]:
+        """Heads that were put one after the other, all of them `heads`; none: v is not that."""
+        whole, (b, t, d) = self.made_by(v, "concat_axis"), size
+        if whole is None or product(whole.dims[: whole.attributes[0]]) != 1:
+            return []
+        count = len(whole.inputs)
+        alike = len({v.dims for v in whole.inputs}) == 1 and heads % count == 0
+        origins = [self.origin(v) for v in whole.inputs]
+        if not alike or count > HEADS_PARTS or not all(map(self._has_heads, origins)):
+            return []
+        return [View(v, (b, heads // count, t, d)) for v in origins]
+
+    def _join(self, node: Node, parts: list[View]) -> View:
+        b, h, t, d = parts[0].dims
+        heads = [self.real(part, node) for part in parts]
+        new = self.put("join_heads", node, heads, (b, t, len(parts) * h * d))
         return View(new, node.dims, node)
 
     def concat(self, node: Node) -> View:
@@ -105,8 +122,3 @@ class Heads(Pieces):
         (b, t), width = rows.pop(), product(node.dims[axis:])
         new = self.put("join_heads", node, heads, (b, t, width))
         return View(new, node.dims, node)
-
-
-def _leads(whole: Node) -> bool:
-    """Whether the parts lie one after the other."""
-    return product(whole.dims[: whole.attributes[0]]) == 1
