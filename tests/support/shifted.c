@@ -74,35 +74,42 @@ static vd_op product(int64_t trans) {
     return (vd_op){RO_OP_MATMUL, {0, trans, ro_attr_f32(1), 256}, NULL};
 }
 
-/* The last time's result. */
-static vd_value build_forward(vd_builder *b, uint32_t times) {
-    const vd_op zeros = {RO_OP_FILL, {0}, &row}, tanh = {.op = RO_OP_TANH}, add = {.op = RO_OP_ADD};
+/* The last time's values: of its layer, before and after the activation. */
+typedef struct {
+    vd_value sum, result;
+} layer;
+
+/* A time's layer is one fused function, whose inner sum the backward pass reads. */
+static layer build_forward(vd_builder *b, uint32_t times) {
+    const vd_op zeros = {RO_OP_FILL, {0}, &row}, gelu = {.op = RO_OP_GELU}, add = {.op = RO_OP_ADD};
     const vd_value begin = vd_emit(b, "begin", zeros, 0, NULL);
     vd_repeat_begin(b, times);
     const vd_value now = vd_slice(b, "m\1.now", 0, (vd_stretch){0, 0, 1, 1});
     vd_move(b, now, RO_SLICE_START, 1);
-    const vd_value before = VD_EMIT(b, "m\1.before", product(0), begin, 1);
-    vd_value sum = VD_EMIT(b, "m\1.sum", add, now, before), biased = sum;
+    vd_value biased = now;
     if (b->program->data_count)
-        biased = VD_EMIT(b, "m\1.biased", add, sum, vd_data_value(b, 0));
-    const vd_value result = VD_EMIT(b, "m\1.result", tanh, biased);
+        biased = VD_EMIT(b, "m\1.biased", add, now, vd_data_value(b, 0));
+    const vd_value before = VD_EMIT(b, "m\1.before", product(0), begin, 1);
+    const vd_value sum = VD_EMIT(b, "m\1.sum", add, before, biased);
+    const vd_value result = VD_EMIT(b, "m\1.result", gelu, sum);
     vd_repeat_carry(b, begin, result);
     vd_repeat_end(b);
     test_shift(b->graph, before, 1, 1);
     if (b->program->data_count)
         test_shift(b->graph, biased, 1, 2);
-    return vd_repeat_last(b, result);
+    return (layer){vd_repeat_last(b, sum), vd_repeat_last(b, result)};
 }
 
 static void build_step(vd_builder *b, uint32_t times) {
-    const vd_op ones = {RO_OP_FILL, {ro_attr_f32(1)}, &row}, slope_op = {.op = RO_OP_TANH_GRAD};
-    const vd_value last = build_forward(b, times), weight = times;
+    const vd_op ones = {RO_OP_FILL, {ro_attr_f32(1)}, &row}, gelu = {.op = RO_OP_GELU_GRAD};
+    const layer last = build_forward(b, times);
+    const vd_value weight = times;
     const vd_value end = vd_emit(b, "end", ones, 0, NULL);
     const int64_t apart = b->graph->repeat->size;
     b->graph->output = outputs(b->program->leaf_count);
     vd_repeat_begin(b, times);
-    const vd_value slope = VD_EMIT(b, "m\1.slope", slope_op, last, end);
-    const vd_value change = VD_EMIT(b, "m\1.change", product(1), last, slope);
+    const vd_value slope = VD_EMIT(b, "m\1.slope", gelu, last.sum, end);
+    const vd_value change = VD_EMIT(b, "m\1.change", product(1), last.result, slope);
     const vd_value next = VD_EMIT(b, "m\1.next", ((vd_op){.op = RO_OP_SUB}), weight, change);
     const vd_value back = VD_EMIT(b, "m\1.back", product(2), slope, weight);
     vd_repeat_carry(b, end, back);

@@ -49,6 +49,9 @@ Test(repeat_shifts, each_iteration_reads_its_own_and_backward_passes_read_in_rev
         snprintf(reader, sizeof reader, "m%u.biased", m);
         cr_expect(node_read(&p, reader, 1) == p.leaf_count + 2 * m, "its bias");
         snprintf(reader, sizeof reader, "m%u.slope", m);
+        snprintf(made, sizeof made, "m%u.sum", TIMES - 1 - m);
+        cr_expect(node_read(&p, reader, 0) == value_of(&p, made), "what time %s made", made);
+        snprintf(reader, sizeof reader, "m%u.change", m);
         snprintf(made, sizeof made, "m%u.result", TIMES - 1 - m);
         cr_expect(node_read(&p, reader, 0) == value_of(&p, made), "what time %s made", made);
         snprintf(reader, sizeof reader, "m%u.now", m);
@@ -137,9 +140,8 @@ Test(repeat_shifts, a_changed_byte_is_refused_or_another_program) {
     vd_program_free(&program);
 }
 
-/* Shifted inputs of the program, in their order: a weight, a bias; what a time made, twice; a
- * weight, twice. */
-enum { WEIGHT, BIAS, RESULT, RESULT_AGAIN, WEIGHT_BACK, SHIFTED = 6 };
+/* Shifted inputs of the program, in their order; two more are weights again. */
+enum { WEIGHT, BIAS, SUM, RESULT, SHIFTED = 6 };
 
 typedef void change_fn(vd_program *p);
 
@@ -169,10 +171,10 @@ static void from_a_leaf_to_data(vd_program *p) {
 }
 static void its_own_body(vd_program *p) {
     const uint32_t first = value_of(p, "m0.slope");
-    *of(p, RESULT) = (vd_shifted){first, TIMES, 1};
+    *of(p, SUM) = (vd_shifted){first, TIMES, 1};
 }
 static void behind_its_repeat(vd_program *p) {
-    *of(p, RESULT) = (vd_shifted){value_of(p, "end"), TIMES, 4};
+    *of(p, SUM) = (vd_shifted){value_of(p, "end"), TIMES, 4};
 }
 static void of_the_step_number(vd_program *p) {
     *of(p, BIAS) = (vd_shifted){p->step.sources - 1, TIMES, -2};
