@@ -34,7 +34,9 @@ static uint32_t *last_readers(const vd_execution *x) {
 
 /* Bytes from the beginning of the input to that of a slice; -1: its elements do not lie together,
  * or not as kernels want them. */
-static int64_t slice_offset(const vd_node *n, const ro_shape *in) {
+static int64_t slice_offset(const vd_execution *x, uint32_t node) {
+    const vd_node *n = vd_node_stored(x->graph, node);
+    const ro_shape *in = vd_value_shape(x->program, x->graph, vd_node_input(x->graph, node, 0));
     const int64_t axis = n->attr[RO_SLICE_AXIS];
     int64_t stride = (int64_t)(vd_shape_bytes(in) / (size_t)ro_shape_numel(in));
     for (int64_t d = 0; d < axis; d++)
@@ -42,7 +44,7 @@ static int64_t slice_offset(const vd_node *n, const ro_shape *in) {
             return -1;
     for (int64_t d = axis + 1; d < in->ndim; d++)
         stride *= in->dim[d];
-    const int64_t offset = n->attr[RO_SLICE_START] * stride;
+    const int64_t offset = vd_node_attr(x->graph, node, RO_SLICE_START) * stride;
     return n->attr[RO_SLICE_STEP] == 1 && offset % ALIGNMENT == 0 ? offset : -1;
 }
 
@@ -57,8 +59,7 @@ static bool shares(const vd_execution *x, uint32_t node, const uint32_t *last) {
     if (n->op != RO_OP_SLICE)
         return n->op == RO_OP_RESHAPE;
     const uint32_t in = vd_node_input(x->graph, node, 0);
-    return slice_offset(n, vd_value_shape(x->program, x->graph, in)) >= 0 &&
-           last[value] <= last[x->root[in]];
+    return slice_offset(x, node) >= 0 && last[value] <= last[x->root[in]];
 }
 
 vd_status vd_alias_plan(vd_execution *x, vd_err *err) {
@@ -88,8 +89,7 @@ bool vd_alias_bind(vd_execution *x, uint32_t node) {
         return false;
     const vd_node *n = vd_node_stored(x->graph, node);
     const uint32_t in = vd_node_input(x->graph, node, 0);
-    const int64_t offset =
-        n->op == RO_OP_SLICE ? slice_offset(n, vd_value_shape(x->program, x->graph, in)) : 0;
+    const int64_t offset = n->op == RO_OP_SLICE ? slice_offset(x, node) : 0;
     x->value[value] = (unsigned char *)x->value[in] + offset;
     return true;
 }
