@@ -145,6 +145,46 @@ expect 2 'data3.npy' $run "$work/bad" --out "$work/none"
 copy bad
 sed -i 's/data0.npy/..\/data0.npy/' "$work/bad/data.json"
 expect 2 'must be the name of a file in that folder' $run "$work/bad" --out "$work/none"
+# instead OLD NEW WORDS: why the job is refused with other names in its programs, or with another number of rows in its last one.
+instead() {
+    copy bad
+    rm -rf "$work/named"
+    python3 - "$work/bad/pack" "$1" "$2" << 'PYTHON'
+import hashlib
+import struct
+import sys
+
+def sha(data):
+    return hashlib.sha256(data).digest()
+
+def commitment(value):  # of an i32 of shape [1]: PROTOCOL.md 2
+    return sha(b"verde/tensor/1\0" + struct.pack("<IIQ", 2, 1, 1) + sha(b"\0" + value))
+
+with open(sys.argv[1], "rb") as f:
+    data = f.read()
+if sys.argv[2].isdigit():
+    old, new = (struct.pack("<i", int(n)) for n in sys.argv[2:])
+    before, _, behind = data[:-4].rpartition(commitment(old))
+    assert data.endswith(old) and before
+    data = before + commitment(new) + behind + new
+else:
+    assert data.count(sys.argv[2].encode()) == 1
+    data = data.replace(sys.argv[2].encode(), sys.argv[3].encode())
+with open(sys.argv[1], "wb") as f:
+    f.write(data)
+PYTHON
+    expect 6 "$3" $run "$work/bad" --out "$work/named"
+    grep -c '^verde: ' "$work/err" | grep -qx 1 || fail "not one line of it"
+    [ "$(find "$work" -name '*.npy' -path '*named*' | wc -l)" -eq 0 ] || fail "answers of a job that is refused"
+}
+
+named='an answer must have a name of 1 to 100 letters'
+for name in 'answer.cl/ss' 'answer..lass' 'answer.cl ss'; do
+    instead 'answer.class' "$name" "$named"
+done
+instead rows rowz 'must say how many of its rows count'
+instead 1 0 'must say how many of its rows count'
+instead 1 5 'must say how many of its rows count'
 printf 'verde: 1\nmodel: {kind: program, dir: %s, sha256: %s}\n' "$PWD/$job" "$job_root" > "$work/wrong.yaml"
 expect 2 "is not the collection of .*, $collection" $run "$work/wrong.yaml" --out "$work/none"
 printf 'weights: {run: x, root: %s}\n' "$job_root" >> "$work/job.yaml"
