@@ -217,7 +217,7 @@ copy own
 expect 0 "$job_root" $run "$work/own" --out "$work/owned"
 expect 0 'fits  *yes' "$verde" check "$work/owned"
 flip "$work/own/data4.npy" -1
-expect 6 'own/data4.npy: has changed, or is another file: not the data `constant`' "$verde" check "$work/owned"
+expect 6 'own/data4.npy: has changed, or is another file: not the data `4.weight`' "$verde" check "$work/owned"
 one_line
 
 # ---- two runs, one of which lies ----

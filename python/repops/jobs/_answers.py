@@ -20,7 +20,7 @@ from ._capture import NOWHERE, Recorded, Steps
 from ._captured import Captured
 from ._evaluate import CHANGES, in_eval_mode
 from ._folder import replaceable, write
-from ._graph import I32, Data, Program, Value
+from ._graph import I32, NAME_MAX, Data, Program, Value
 from ._kept import Kept, Setting
 from ._lower import Lower
 from ._memory import Missing, code_of
@@ -185,6 +185,12 @@ def _judged(named: dict[str, Tensor], batch: int) -> None:
             raise Error(f"{name} is {list(t.shape)}; expected 1 to {MAX_DIMS} dimensions, none 0")
 
 
+def _same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
+    if a.dtype != b.dtype or a.nbytes != b.nbytes:
+        return False
+    return bool((a.reshape(-1).view("u1") == b.reshape(-1).view("u1")).all())
+
+
 # ---- the capture ----
 
 
@@ -245,6 +251,7 @@ class Answered(Captured):
         self._say(low, recorded)
         program.step.prune()
         program.drop_unread()
+        self._name_weights(program)
         self.program = of_an_item(program)
         pack, digest = packed(self.program, self._own(self.job.steps))
         self.job.hash = digest
@@ -269,6 +276,16 @@ class Answered(Captured):
             if v.kind != "node":
                 v = graph.emit("reshape", v, shape=leaf.dims, dtype=dtype, called="kept")
             graph.output.append(v)
+
+    def _name_weights(self, program: Program) -> None:
+        """Data that are weights have the names of the state dict: people read them."""
+        tensors = self.steps.setting.tensors()
+        floats = {n: t for n, t in tensors.items() if t.dtype is torch.float32}
+        arrays = {n: t.contiguous().numpy() for n, t in floats.items()}
+        for i, d in enumerate(program.data):
+            if d.name == "constant":
+                same = [n for n, a in arrays.items() if _same_bytes(a, d.array)]
+                program.data[i] = d._replace(name=(same or [d.name])[0][-NAME_MAX:])
 
     def _own(self, count: int) -> list[list[np.ndarray]]:
         """Of each batch its number, and how many of its rows count."""
