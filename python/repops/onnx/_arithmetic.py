@@ -11,6 +11,7 @@ import torch
 from .._library import Error
 from ._run import Call, is_known
 from ._table import operator
+from ._types import broadcast
 
 Tensor = torch.Tensor
 
@@ -42,7 +43,8 @@ def _two(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _register() -> None:
-    for table, wrap in ((_ONE, _one), (_TWO, _two)):
+    tables: list[tuple[Any, Any]] = [(_ONE, _one), (_TWO, _two)]
+    for table, wrap in tables:
         for name, function in table.items():
             made = wrap(function)
             made.__module__ = __name__
@@ -91,7 +93,7 @@ def _whole_power(x: Tensor, times: int) -> Tensor:
 @operator("Pow")
 def _pow(n: Call, x: Tensor, y: Tensor) -> Tensor:
     power = number(y)
-    shape = torch.broadcast_shapes(x.shape, y.shape)
+    shape = broadcast(x.shape, y.shape)
     if power is not None and power == int(power) and 0 <= power <= 4:
         return _whole_power(x, int(power)).expand(shape)
     if x.dtype.is_floating_point:
@@ -109,7 +111,7 @@ def _each_power(x: Tensor, y: Tensor) -> Tensor:
         own = _whole_power(x, power)
         made = own if made is None else torch.where(y == power, own, made)
     assert made is not None
-    return made.expand(torch.broadcast_shapes(x.shape, y.shape))
+    return made.expand(broadcast(x.shape, y.shape))
 
 
 @operator("BitShift")
@@ -187,7 +189,8 @@ def _det(n: Call, x: Tensor) -> Tensor:
     """By cofactors of the first row, or by elimination of larger matrices."""
     rows = x.shape[-1]
     if rows != x.shape[-2] or not 1 <= rows <= 3:
-        return torch.linalg.det(x)
+        det: Tensor = torch.linalg.det(x)
+        return det
     if rows == 1:
         return x[..., 0, 0]
     return _cofactors([[x[..., i, j] for j in range(rows)] for i in range(rows)])

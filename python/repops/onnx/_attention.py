@@ -148,10 +148,10 @@ def _flex(n: Call, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     scale = n.get("scale", 1.0 / math.sqrt(q.shape[-1]))
     scores = torch.matmul(q, k.transpose(2, 3)) * scale
     if "score_mod" in n.attributes:
-        scores = n.inner(n.attributes["score_mod"], [scores])[0]
+        scores = n.inner("score_mod", [scores])[0]
     chances = torch.softmax(scores, -1)
     if "prob_mod" in n.attributes:
-        chances = n.inner(n.attributes["prob_mod"], [chances])[0]
+        chances = n.inner("prob_mod", [chances])[0]
     return torch.matmul(chances, v)
 
 

@@ -16,19 +16,17 @@ Tensor = torch.Tensor
 
 @operator("If", note="the condition is read")
 def _if(n: Call, condition: Tensor) -> Any:
-    chosen = n.attributes["then_branch" if bool(condition.reshape(())) else "else_branch"]
-    return tuple(n.inner(chosen, []))
+    return tuple(n.inner("then_branch" if bool(condition.reshape(())) else "else_branch", []))
 
 
 @operator("Loop", note="turns are unrolled; count and condition are read")
 def _loop(n: Call, count: Any = None, condition: Any = None, *carried: Any) -> Any:
-    body = n.attributes["body"]
     turns = NODES_MAX if count is None else int(count)
     going = condition is None or bool(condition.reshape(()))
     values, lines, turn = list(carried), [], 0
     while going and turn < turns:
         number = mark_known(torch.tensor(turn))
-        made = n.inner(body, [number, mark_known(torch.tensor(True)), *values])
+        made = n.inner("body", [number, mark_known(torch.tensor(True)), *values])
         values = made[1 : 1 + len(values)]
         lines.append(made[1 + len(values) :])
         going, turn = bool(made[0].reshape(())), turn + 1
@@ -40,7 +38,7 @@ def _loop(n: Call, count: Any = None, condition: Any = None, *carried: Any) -> A
 
 @operator("Scan", note="turns are unrolled")
 def _scan(n: Call, *inputs: Tensor) -> Any:
-    body, read = n.attributes["body"], n.need("num_scan_inputs")
+    read = n.need("num_scan_inputs")
     state, lines = list(inputs[: len(inputs) - read]), inputs[len(inputs) - read :]
     axes = n.get("scan_input_axes", [0] * read)
     back = n.get("scan_input_directions", [0] * read)
@@ -50,7 +48,7 @@ def _scan(n: Call, *inputs: Tensor) -> Any:
     made: list[list[Tensor]] = []
     for i in range(turns.pop()):
         own = [t.select(a, t.shape[a] - 1 - i if b else i) for t, a, b in zip(lines, axes, back)]
-        results = n.inner(body, [*state, *own])
+        results = n.inner("body", [*state, *own])
         state, rest = results[: len(state)], results[len(state) :]
         made.append(rest)
     count = len(made[0])
@@ -116,17 +114,17 @@ def _joined(n: Call, sequence: list[Any]) -> Any:
 def _split(n: Call, x: Tensor, split: Any = None) -> Any:
     axis = n.get("axis", 0)
     if split is None:
-        parts = list(x.split(1, axis))
+        parts = list(torch.split(x, 1, axis))
         return ([p if n.get("keepdims", 1) else p.squeeze(axis) for p in parts],)
-    return (list(x.split(int(split) if split.dim() == 0 else split.tolist(), axis)),)
+    return (list(torch.split(x, int(split) if split.dim() == 0 else split.tolist(), axis)),)
 
 
 @operator("SequenceMap", note="taken apart")
 def _map(n: Call, first: list[Any], *more: Any) -> Any:
-    body, made = n.attributes["body"], []
+    made = []
     for i, t in enumerate(first):
         others = [m[i] if isinstance(m, list) else m for m in more]
-        made.append(n.inner(body, [t, *others]))
+        made.append(n.inner("body", [t, *others]))
     return tuple([m[i] for m in made] for i in range(len(n.outputs)))
 
 

@@ -12,7 +12,6 @@ import torch
 
 from .._library import Error
 from ..jobs import Job
-from ..torch._mode import reproducible
 from ._graph import Port, shown
 from ._model import Model, told_dims
 from ._types import HALVES, NAMES, TYPES
@@ -153,9 +152,3 @@ class Answering:
     def check(self, steps: int = 1, verde: str | None = None) -> None:
         """That the command has the bits of the block."""
         self.job.check(min(steps, self.steps), verde)
-
-
-def answer(model: Model, inputs: list[Tensor]) -> tuple[Any, ...]:
-    """What the model gives, in the block."""
-    with torch.no_grad(), reproducible():
-        return model(*inputs)

@@ -12,7 +12,7 @@ from .._library import Error
 from ._reductions import axes_of
 from ._run import Call, mark_known
 from ._table import operator
-from ._types import sized, type_of
+from ._types import broadcast, sized, type_of
 
 Tensor = torch.Tensor
 
@@ -78,7 +78,7 @@ def _transpose(n: Call, x: Tensor) -> Tensor:
 @operator("Expand")
 def _expand(n: Call, x: Tensor, shape: Tensor) -> Tensor:
     dims = sized(ints(shape), "its shape")
-    return x.expand(torch.broadcast_shapes(x.shape, dims))
+    return x.expand(broadcast(x.shape, dims))
 
 
 @operator("Tile")
@@ -98,13 +98,13 @@ def _concat(n: Call, *inputs: Tensor) -> Tensor:
 def _split(n: Call, x: Tensor, split: Any = None) -> Any:
     axis = n.get("axis", 0)
     if split is not None:
-        return tuple(x.split(ints(split), axis))
+        return torch.split(x, ints(split), axis)
     count, size = n.get("num_outputs", len(n.outputs)), x.shape[axis]
     each = -(-size // count)
     sizes = [each] * (count - 1) + [size - each * (count - 1)]
     if sizes[-1] < 0:
         raise Error(f"{size} elements are not {count} parts of {each}")
-    return tuple(x.split(sizes, axis))
+    return torch.split(x, sizes, axis)
 
 
 def _sliced(x: Tensor, axis: int, start: int, end: int, step: int) -> Tensor:

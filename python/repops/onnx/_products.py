@@ -12,7 +12,7 @@ from .._library import Error
 from ._movement import ints
 from ._run import Call
 from ._table import operator
-from ._types import sized
+from ._types import broadcast, sized
 from ._windows import frame, pads_of
 
 Tensor = torch.Tensor
@@ -29,7 +29,7 @@ def _dimensions(count: int) -> int:
 @operator("MatMul")
 def matmul(n: Call, a: Tensor, b: Tensor) -> Tensor:
     if a.dim() > 1 and b.dim() > 1:
-        batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        batch = broadcast(a.shape[:-2], b.shape[:-2])
         sized([*batch, a.shape[-2], b.shape[-1]], "its output")
     return torch.matmul(a, b)
 
@@ -114,7 +114,7 @@ def _conv_transpose(n: Call, x: Tensor, w: Tensor, bias: Any = None) -> Tensor:
 def _with_edges(y: Tensor, more: list[int], bias: Any) -> Tensor:
     if bias is None:
         return pad(y, [0] * len(more), more)
-    own = bias.reshape([-1] + [1] * len(more))
+    own: Tensor = bias.reshape([-1] + [1] * len(more))
     return pad(y - own, [0] * len(more), more) + own
 
 

@@ -30,7 +30,8 @@ def _spread(n: Call, t: Tensor, x: Tensor) -> Tensor:
         return t.reshape(())
     if block:
         return t.repeat_interleave(block, axis).narrow(axis, 0, x.shape[axis])
-    return _along(t, x.dim(), axis)
+    own: Tensor = _along(t, x.dim(), axis)
+    return own
 
 
 def quantized(x: Tensor, kind: torch.dtype, zero: Any) -> Tensor:
@@ -137,7 +138,7 @@ def convolution(n: Call, x: Tensor, w: Tensor) -> Tensor:
     total = None
     for c in range(0, each, some):
         count = min(some, each - c)
-        own = x.unflatten(1, (groups, each)).narrow(2, c, count).flatten(1, 2)
+        own = x.reshape(x.shape[0], groups, each, *x.shape[2:]).narrow(2, c, count).flatten(1, 2)
         part = _whole(convolve(n, own, w.narrow(1, c, count), None, kernel))
         total = part if total is None else total + part
     assert total is not None

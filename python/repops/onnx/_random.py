@@ -36,9 +36,8 @@ def _uniform(n: Call, like: Any = None) -> Tensor:
 @operator("Bernoulli", random=True, note=_NOTE)
 def _bernoulli(n: Call, x: Tensor) -> Tensor:
     drawn = torch.rand(x.shape) < x
-    return drawn.to(
-        type_of(n.attributes["dtype"], "its dtype") if "dtype" in n.attributes else x.dtype
-    )
+    number = n.get("dtype")
+    return drawn.to(x.dtype if number is None else type_of(number, "its dtype"))
 
 
 @operator("Multinomial", random=True, note=_NOTE)

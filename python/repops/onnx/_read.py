@@ -24,7 +24,7 @@ from ._types import sized, type_of
 
 try:
     import onnx
-    from google.protobuf.message import DecodeError
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
     from onnx import numpy_helper
 except ImportError:
     raise Error("repops.onnx needs the package onnx (pip install onnx)") from None
@@ -167,7 +167,7 @@ class Reader:
             raise Error(
                 f"{where}: {shown(a.name)} is an attribute of type {kind}, which is refused"
             )
-        return read(a)
+        return read(a)  # type: ignore[no-untyped-call]
 
     # ---- tensors ----
 

@@ -76,7 +76,8 @@ class Layer:
     def start(self, given: Any, d: int) -> Tensor:
         if given is None:
             return torch.zeros(self.x.shape[1], self.hidden)
-        return given[:, d] if self.n.get("layout", 0) else given[d]
+        own: Tensor = given[:, d] if self.n.get("layout", 0) else given[d]
+        return own
 
     def pass_over(
         self, d: int, lengths: Any, state: tuple[Tensor, ...], step: Callable[..., Any], own: Tensor
@@ -173,13 +174,13 @@ def _lstm(
     for d in range(layer.directions):
         wb, rb = layer.biases(b, d)
         f, g, k = layer.functions[3 * d : 3 * d + 3]
-        holes = None if p is None else p[d].split(size)  # of i, o, f
+        holes = None if p is None else torch.split(p[d], size)  # of i, o, f
 
         def step(
             own: Tensor, h: Tensor, c: Tensor, d: int = d, rb: Any = rb, holes: Any = holes,
             f: Any = f, g: Any = g, k: Any = k,
         ) -> Any:  # fmt: skip
-            i, o, forget, new = (own + F.linear(h, r[d], rb)).split(size, 1)
+            i, o, forget, new = torch.split(own + F.linear(h, r[d], rb), size, 1)
             if holes is not None:
                 i, forget = i + holes[0] * c, forget + holes[2] * c
             i = f(layer.held(i))

@@ -149,7 +149,7 @@ def _running(n: Call, x: Tensor, axis: Tensor, function: Any, first: int) -> Ten
     if n.get("exclusive", 0):
         head = torch.full_like(x.narrow(along, 0, 1), first)
         x = torch.cat([head, x.narrow(along, 0, x.shape[along] - 1)], along)
-    made = function(x, along, dtype=x.dtype)
+    made: Tensor = function(x, along, dtype=x.dtype)
     return made.flip(along) if n.get("reverse", 0) else made
 
 

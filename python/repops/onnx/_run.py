@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, overload
 
 import torch
 
@@ -15,6 +15,7 @@ from ._table import REFUSED, TABLE, Entry
 from ._types import sized
 
 Tensor = torch.Tensor
+T = TypeVar("T")
 # What an operator that is given other inputs than it expects raises.
 FAULTS = (
     RuntimeError, ValueError, IndexError, TypeError, KeyError, ArithmeticError, AttributeError,
@@ -23,7 +24,7 @@ FAULTS = (
 _KINDS = {int: "an integer", float: "a number", str: "a text", list: "a list"}
 
 
-def mark_known(value: Any) -> Any:
+def mark_known(value: T) -> T:
     """It follows from constants and shapes alone, so that Python may read it."""
     for t in value if isinstance(value, (list, tuple)) else [value]:
         if isinstance(t, Tensor):
@@ -63,6 +64,12 @@ class Call:
             for name, v in node.attributes.items()
         }
 
+    @overload
+    def get(self, name: str) -> Any: ...
+    @overload
+    def get(self, name: str, default: list[Any]) -> list[Any]: ...
+    @overload
+    def get(self, name: str, default: T) -> T: ...
     def get(self, name: str, default: Any = None) -> Any:
         """An attribute; its type is that of the default."""
         found = self.attributes.get(name)
@@ -73,7 +80,13 @@ class Call:
             raise Error(f"{name} is {shown(repr(found))}; expected {_KINDS[type(default)]}")
         return found
 
-    def need(self, name: str, kind: type = int) -> Any:
+    @overload
+    def need(self, name: str) -> int: ...
+    @overload
+    def need(self, name: str, kind: type[list[Any]]) -> list[Any]: ...
+    @overload
+    def need(self, name: str, kind: Callable[[], T]) -> T: ...
+    def need(self, name: str, kind: Callable[[], Any] = int) -> Any:
         if self.attributes.get(name) is None:
             raise Error(f"it has no {name}")
         return self.get(name, kind())
@@ -82,8 +95,11 @@ class Call:
         """Whether anybody wants output i."""
         return len(self.outputs) > i and self.outputs[i] != ""
 
-    def inner(self, graph: Graph, inputs: Sequence[Any]) -> list[Any]:
-        """A graph in an attribute."""
+    def inner(self, name: str, inputs: Sequence[Any]) -> list[Any]:
+        """Runs a graph in an attribute."""
+        graph = self.attributes.get(name)
+        if not isinstance(graph, Graph):
+            raise Error(f"{name} is no graph")
         if len(inputs) != len(graph.inputs):
             raise Error(f"its graph has {len(graph.inputs)} inputs; expected {len(inputs)}")
         return self.run.graph(graph, inputs, self.scope, {})

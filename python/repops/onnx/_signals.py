@@ -43,7 +43,8 @@ def _dft(n: Call, x: Tensor, length: Any = None, axis: Any = None) -> Tensor:
     if inverse and half:
         # Half of a spectrum, of which real numbers are made.
         count = 2 * (x.shape[along] - 1) if length is None else int(length)
-        return torch.fft.irfft(_complex(x), count, along)[..., None]
+        made: Tensor = torch.fft.irfft(_complex(x), count, along)
+        return made[..., None]
     count = x.shape[along] if length is None else int(length)
     x = _fitted(x, along, count)
     if inverse:

@@ -66,7 +66,8 @@ def _of_floats(function: Any) -> Any:
     def loss(y: Tensor, target: Tensor) -> Tensor:
         if y.numel() == target.numel():
             target = target.reshape(y.shape)
-        return function(y, target.to(torch.float32))
+        value: Tensor = function(y, target.to(torch.float32))
+        return value
 
     return loss
 
@@ -97,10 +98,11 @@ class Loss:
         self.target = names[1] if len(names) > 1 else None
 
     def of(self, outputs: tuple[Any, ...], target: Any) -> Tensor:
-        y = outputs[self.at]
+        y: Tensor = outputs[self.at]
         if self.kind == "output":
             return y.reshape(-1).mean() if y.numel() > 1 else y.reshape(())
-        return LOSSES[self.kind](y, target)
+        value: Tensor = LOSSES[self.kind](y, target)
+        return value
 
 
 def optimizer_of(text: str, model: Model) -> Any:
@@ -181,7 +183,7 @@ class Training:
 
     def step(self) -> Tensor:
         value = self.loss.of(self.model(*self._inputs()), self._target())
-        value.backward()
+        value.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         self.optimizer.zero_grad()
         return value

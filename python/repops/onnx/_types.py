@@ -50,3 +50,7 @@ def sized(dims: Sequence[int], what: str) -> tuple[int, ...]:
     if math.prod(dims) > ELEMENTS_MAX:
         raise Error(f"{what} has {math.prod(dims)} elements; expected at most {ELEMENTS_MAX}")
     return tuple(int(d) for d in dims)
+
+
+def broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
+    return sized(torch.broadcast_shapes(*shapes), "its output")  # type: ignore[no-untyped-call]
