@@ -1,5 +1,5 @@
 /* Executing stretches of a run again. */
-#include "verde/exec/audit.h"
+#include "verde/exec/recheck.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +12,11 @@ static uint32_t every(const vd_run_log *log) {
     return log->keep ? (uint32_t)log->kept_every : 1;
 }
 
-uint32_t vd_audit_stretches(const vd_run_log *log) {
+uint32_t vd_recheck_stretches(const vd_run_log *log) {
     return 1 + (log->count - 1 + every(log) - 1) / every(log);
 }
 
-vd_stretch vd_audit_stretch(const vd_run_log *log, uint32_t stretch) {
+vd_stretch vd_recheck_stretch(const vd_run_log *log, uint32_t stretch) {
     if (stretch == 0)
         return (vd_stretch){0, 0, 0};
     const uint32_t from = (stretch - 1) * every(log), to = from + every(log);
@@ -29,7 +29,7 @@ static int compare_numbers(const void *a, const void *b) {
 }
 
 /* SplitMix64 (Steele et al., 2014), and a new number for each that was drawn before. */
-void vd_audit_draw(uint64_t seed, uint32_t stretches, uint32_t count, uint32_t *out) {
+void vd_recheck_draw(uint64_t seed, uint32_t stretches, uint32_t count, uint32_t *out) {
     for (uint32_t i = 0; i < count && i < stretches;) {
         uint64_t z = seed += UINT64_C(0x9e3779b97f4a7c15);
         z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -45,7 +45,7 @@ void vd_audit_draw(uint64_t seed, uint32_t stretches, uint32_t count, uint32_t *
 
 /* ---- execution ---- */
 
-static vd_status begin(const vd_audit *a, uint32_t checkpoint, vd_state *state, vd_err *err) {
+static vd_status begin(const vd_recheck *a, uint32_t checkpoint, vd_state *state, vd_err *err) {
     const vd_exec *exec = a->fresh;
     vd_status status =
         vd_store_load_state(exec->ro, a->dir, exec->program, &a->log->program,
@@ -53,7 +53,7 @@ static vd_status begin(const vd_audit *a, uint32_t checkpoint, vd_state *state, 
     return status == VD_OK ? vd_state_place(exec, state, err) : status;
 }
 
-static vd_status run_to(const vd_audit *a, int64_t step, vd_state *state, vd_err *err) {
+static vd_status run_to(const vd_recheck *a, int64_t step, vd_state *state, vd_err *err) {
     vd_status status = VD_OK;
     while (status == VD_OK && state->step < step) {
         status = vd_exec_step(a->fresh, NULL, state, NULL, err);
@@ -64,13 +64,13 @@ static vd_status run_to(const vd_audit *a, int64_t step, vd_state *state, vd_err
 }
 
 /* What the run commits to of a checkpoint. */
-static vd_hash committed(const vd_audit *a, uint32_t checkpoint) {
+static vd_hash committed(const vd_recheck *a, uint32_t checkpoint) {
     vd_hash state = a->log->state[checkpoint];
     vd_fault_state(a->own, a->log->step[checkpoint], &state);
     return state;
 }
 
-static vd_status compare(const vd_audit *a, const vd_state *state, uint32_t checkpoint,
+static vd_status compare(const vd_recheck *a, const vd_state *state, uint32_t checkpoint,
                          bool *differs, vd_err *err) {
     vd_hash found;
     const vd_hash expected = committed(a, checkpoint);
@@ -80,7 +80,7 @@ static vd_status compare(const vd_audit *a, const vd_state *state, uint32_t chec
     return status;
 }
 
-static vd_status start(const vd_audit *a, vd_stretch s, vd_state *state, vd_err *err) {
+static vd_status start(const vd_recheck *a, vd_stretch s, vd_state *state, vd_err *err) {
     if (s.last > 0)
         return begin(a, s.from, state, err);
     const vd_status status = vd_exec_init(a->fresh, NULL, state, err);
@@ -89,8 +89,9 @@ static vd_status start(const vd_audit *a, vd_stretch s, vd_state *state, vd_err 
     return status;
 }
 
-vd_status vd_audit_execute(const vd_audit *a, uint32_t stretch, uint32_t *differs, vd_err *err) {
-    const vd_stretch s = vd_audit_stretch(a->log, stretch);
+vd_status vd_recheck_execute(const vd_recheck *a, uint32_t stretch, uint32_t *differs,
+                             vd_err *err) {
+    const vd_stretch s = vd_recheck_stretch(a->log, stretch);
     vd_state state = {0};
     bool found = false;
     *differs = a->log->count;

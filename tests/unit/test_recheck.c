@@ -1,7 +1,7 @@
 /* One's own run executed again: every fault that changes a committed state is found in its stretch,
  * and nothing else is. */
 #include "tests/support/dispute.h"
-#include "verde/exec/audit.h"
+#include "verde/exec/recheck.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -39,11 +39,11 @@ static vd_run_log log_of(const test_provider *p) {
 
 /* The checkpoints that differ, as bits. */
 static uint32_t audit_all(const bench *b, const test_provider *p, const vd_run_log *log) {
-    const vd_audit audit = {.dir = p->dir, .log = log, .own = &p->exec, .fresh = &b->fresh};
+    const vd_recheck audit = {.dir = p->dir, .log = log, .own = &p->exec, .fresh = &b->fresh};
     uint32_t found = 0, differs;
     vd_err err = {0};
-    for (uint32_t i = 0; i < vd_audit_stretches(log); i++) {
-        cr_assert(vd_audit_execute(&audit, i, &differs, &err) == VD_OK, "%s", err.text);
+    for (uint32_t i = 0; i < vd_recheck_stretches(log); i++) {
+        cr_assert(vd_recheck_execute(&audit, i, &differs, &err) == VD_OK, "%s", err.text);
         found |= differs < log->count ? 1u << differs : 0;
     }
     return found;
@@ -57,7 +57,7 @@ static vd_fault field(const test_job *job, uint64_t seed) {
     return test_fault(job, text);
 }
 
-Test(audit, faults_are_drawn_in_their_shares) {
+Test(recheck, faults_are_drawn_in_their_shares) {
     enum { DRAWS = 20000 };
     test_job job;
     uint32_t count[VD_FIELDS] = {0};
@@ -78,7 +78,7 @@ Test(audit, faults_are_drawn_in_their_shares) {
     test_job_close(&job);
 }
 
-Test(audit, a_seed_is_written_as_it_is_read) {
+Test(recheck, a_seed_is_written_as_it_is_read) {
     static const char *const wrong[] = {"field", "field@", "field@-1", "field@x", "field@1:2"};
     test_job job;
     vd_fault f;
@@ -98,7 +98,7 @@ Test(audit, a_seed_is_written_as_it_is_read) {
 
 /* A fault in a step changes the state at the end of its interval, or nothing that is committed to;
  * what follows is what follows from that state. */
-Test(audit, each_of_500_faults_is_found_that_changes_a_committed_state) {
+Test(recheck, each_of_500_faults_is_found_that_changes_a_committed_state) {
     bench b;
     test_provider honest;
     uint32_t found = 0, of[VD_FIELDS] = {0};
@@ -139,13 +139,13 @@ static vd_divergence narrow(const bench *b, const test_provider *p, const vd_exe
     vd_run_log log = log_of(p);
     vd_divergence d;
     vd_err err = {0};
-    const vd_audit audit = {.dir = p->dir, .log = &log, .own = own, .fresh = &b->fresh};
-    cr_assert(vd_audit_narrow(&audit, checkpoint, &d, &err) == VD_OK, "%s", err.text);
+    const vd_recheck audit = {.dir = p->dir, .log = &log, .own = own, .fresh = &b->fresh};
+    cr_assert(vd_recheck_narrow(&audit, checkpoint, &d, &err) == VD_OK, "%s", err.text);
     vd_run_log_free(&log);
     return d;
 }
 
-Test(audit, what_comes_again_is_narrowed_to_an_element) {
+Test(recheck, what_comes_again_is_narrowed_to_an_element) {
     bench b;
     bench_open(&b, VD_MODEL_GPT2);
     for (int64_t step = -1; step < STEPS; step++) {
@@ -166,7 +166,7 @@ Test(audit, what_comes_again_is_narrowed_to_an_element) {
     bench_close(&b);
 }
 
-Test(audit, what_came_once_is_told_by_the_state_that_it_led_to) {
+Test(recheck, what_came_once_is_told_by_the_state_that_it_led_to) {
     bench b;
     test_provider run;
     bench_open(&b, VD_MODEL_GPT2);
@@ -181,7 +181,7 @@ Test(audit, what_came_once_is_told_by_the_state_that_it_led_to) {
     bench_close(&b);
 }
 
-Test(audit, a_commitment_that_the_run_does_not_hold_is_told_as_such) {
+Test(recheck, a_commitment_that_the_run_does_not_hold_is_told_as_such) {
     bench b;
     test_provider run;
     bench_open(&b, VD_MODEL_MLP);
@@ -198,15 +198,15 @@ Test(audit, a_commitment_that_the_run_does_not_hold_is_told_as_such) {
 
 /* ---- stretches ---- */
 
-Test(audit, stretches_lead_from_one_kept_state_to_the_next) {
+Test(recheck, stretches_lead_from_one_kept_state_to_the_next) {
     vd_run_log log = {.count = 12};
-    cr_expect_eq(vd_audit_stretches(&log), 12, "each checkpoint");
+    cr_expect_eq(vd_recheck_stretches(&log), 12, "each checkpoint");
     for (int32_t every = 1; every <= 12; every++) {
         uint32_t next = 0;
         log.keep = VD_KEEP_MIN;
         log.kept_every = every;
-        for (uint32_t i = 0; i < vd_audit_stretches(&log); i++) {
-            const vd_stretch s = vd_audit_stretch(&log, i);
+        for (uint32_t i = 0; i < vd_recheck_stretches(&log); i++) {
+            const vd_stretch s = vd_recheck_stretch(&log, i);
             cr_expect(s.first == next && s.last >= s.first, "every %d: stretch %u", (int)every, i);
             cr_expect(vd_run_log_kept(&log, s.from) == s.from && (i == 0 || s.from + 1 == s.first));
             cr_expect_eq(vd_run_log_kept(&log, s.last), s.last);
@@ -216,12 +216,12 @@ Test(audit, stretches_lead_from_one_kept_state_to_the_next) {
     }
 }
 
-Test(audit, draws_are_different_and_of_a_seed_alone) {
+Test(recheck, draws_are_different_and_of_a_seed_alone) {
     enum { ALL = 50, SOME = 20 };
     uint32_t seen[ALL] = {0}, first[SOME], second[SOME];
     for (uint64_t seed = 0; seed < 500; seed++) {
-        vd_audit_draw(seed, ALL, SOME, first);
-        vd_audit_draw(seed, ALL, SOME, second);
+        vd_recheck_draw(seed, ALL, SOME, first);
+        vd_recheck_draw(seed, ALL, SOME, second);
         cr_assert(memcmp(first, second, sizeof first) == 0);
         for (int i = 0; i < SOME; i++) {
             cr_assert(first[i] < ALL && (i == 0 || first[i] > first[i - 1]));

@@ -1,12 +1,12 @@
 /* What an audit says: what it proves, what the run states of itself, and what was not looked at. */
 #include <string.h>
 
-#include "verde/cli/audit.h"
+#include "verde/cli/recheck.h"
 
 enum { QUIET_SECONDS = 2 };
 
-void vd_audit_tell_progress(void *user, int64_t steps) {
-    vd_auditing *a = user;
+void vd_recheck_tell_progress(void *user, int64_t steps) {
+    vd_rechecking *a = user;
     const bool terminal = vd_is_terminal();
     const double now = vd_seconds();
     a->steps += steps;
@@ -18,16 +18,16 @@ void vd_audit_tell_progress(void *user, int64_t steps) {
     fflush(stderr);
 }
 
-static uint32_t count_of(const vd_auditing *a, vd_stretch_result result) {
+static uint32_t count_of(const vd_rechecking *a, vd_stretch_result result) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < a->stretches; i++)
         count += a->result[i] == result;
     return count;
 }
 
-static const char *stretch_text(const vd_auditing *a, uint32_t stretch, char text[64]) {
+static const char *stretch_text(const vd_rechecking *a, uint32_t stretch, char text[64]) {
     const vd_run_log *log = &a->run.log;
-    const vd_stretch s = vd_audit_stretch(log, stretch);
+    const vd_stretch s = vd_recheck_stretch(log, stretch);
     if (stretch == 0)
         return "initialisation";
     snprintf(text, 64, "steps %lld..%lld", (long long)log->step[s.from],
@@ -58,11 +58,11 @@ static json_t *machine_json(const vd_machine *m, const vd_ran *stated) {
 
 /* ---- a difference ---- */
 
-static bool comes_again(const vd_audit_difference *d) {
+static bool comes_again(const vd_recheck_difference *d) {
     return d->place.kind != VD_DIVERGE_STORED;
 }
 
-static void print_again(const vd_audit_difference *d) {
+static void print_again(const vd_recheck_difference *d) {
     if (d->place.kind == VD_DIVERGE_COMMITMENT)
         printf("again        the run holds the right state, and run.json names another\n");
     else if (comes_again(d))
@@ -74,10 +74,10 @@ static void print_again(const vd_audit_difference *d) {
                                : " here, which is not the machine that the run states");
 }
 
-static void print_difference(const vd_auditing *a, const vd_audit_difference *d) {
+static void print_difference(const vd_rechecking *a, const vd_recheck_difference *d) {
     const vd_run_log *log = &a->run.log;
     const vd_diff_run both[2] = {a->run, a->run};
-    const vd_machine *m = vd_audit_machine(a, d->checkpoint);
+    const vd_machine *m = vd_recheck_machine(a, d->checkpoint);
     /* What the operator's definition decides needs no machine's word. */
     printf("\n%s       %sa is the run, executed again on %s; b is this audit, on %s\n",
            d->place.tensor.has_reference ? "proven" : "shown ",
@@ -94,9 +94,9 @@ static void print_difference(const vd_auditing *a, const vd_audit_difference *d)
                (long long)log->step[d->checkpoint], (long long)log->step[d->last] - 1);
 }
 
-static json_t *difference_json(const vd_auditing *a, const vd_audit_difference *d) {
+static json_t *difference_json(const vd_rechecking *a, const vd_recheck_difference *d) {
     const vd_diff_run both[2] = {a->run, a->run};
-    const vd_machine *m = vd_audit_machine(a, d->checkpoint);
+    const vd_machine *m = vd_recheck_machine(a, d->checkpoint);
     return json_pack("{sI sI so sb ss sb so}", "checkpoint",
                      (json_int_t)a->run.log.step[d->checkpoint], "not_checked_up_to",
                      (json_int_t)a->run.log.step[d->last], "proven",
@@ -107,7 +107,7 @@ static json_t *difference_json(const vd_auditing *a, const vd_audit_difference *
 
 /* ---- all of it ---- */
 
-static void print_drawn(const vd_auditing *a) {
+static void print_drawn(const vd_rechecking *a) {
     char text[64];
     printf("stretches    %u of %u", a->drawn_count, a->stretches);
     if (a->drawn_count == a->stretches)
@@ -120,7 +120,7 @@ static void print_drawn(const vd_auditing *a) {
     }
 }
 
-void vd_audit_print(const vd_auditing *a) {
+void vd_recheck_print(const vd_rechecking *a) {
     const vd_run_log *log = &a->run.log;
     const uint32_t unseen = count_of(a, VD_UNSEEN), differ = count_of(a, VD_DIFFERS);
     printf("run          %s%s%s\n", a->o->dir, log->fault[0] ? ", with fault " : "", log->fault);
@@ -149,7 +149,7 @@ void vd_audit_print(const vd_auditing *a) {
         printf("equal        yes: what was executed gives what the run commits to, to the bit\n");
 }
 
-void vd_audit_print_json(const vd_auditing *a) {
+void vd_recheck_print_json(const vd_rechecking *a) {
     json_t *list = json_array(), *machines = json_array();
     for (uint32_t i = 0; i < a->difference_count; i++)
         json_array_append_new(list, difference_json(a, &a->difference[i]));

@@ -4,24 +4,24 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "verde/cli/audit.h"
+#include "verde/cli/recheck.h"
 
 enum { STATE_BYTES_MAX = 256 << 20, LINE = 128, SAVE_SECONDS = 1 };
 
-static void first_line(const vd_auditing *a, char line[2 * LINE]) {
+static void first_line(const vd_rechecking *a, char line[2 * LINE]) {
     char root[2 * VD_HASH_SIZE + 1];
     vd_hex(a->run_root.b, VD_HASH_SIZE, root);
     snprintf(line, 2 * LINE, "verde audit 1\nrun %s\n", root);
 }
 
-static bool take_line(vd_auditing *a, const char *line) {
+static bool take_line(vd_rechecking *a, const char *line) {
     uint32_t stretch, checkpoint;
     char word[16];
     const int fields = sscanf(line, "%" SCNu32 " %15s %" SCNu32, &stretch, word, &checkpoint);
     const bool differs = fields == 3 && strcmp(word, "differs") == 0;
     if (fields < 2 || stretch >= a->stretches || (!differs && strcmp(word, "equal") != 0))
         return false;
-    const vd_stretch s = vd_audit_stretch(&a->run.log, stretch);
+    const vd_stretch s = vd_recheck_stretch(&a->run.log, stretch);
     if (differs && (checkpoint < s.first || checkpoint > s.last))
         return false;
     a->result[stretch] = differs ? VD_DIFFERS : VD_EQUAL;
@@ -29,7 +29,7 @@ static bool take_line(vd_auditing *a, const char *line) {
     return true;
 }
 
-static vd_status take_lines(vd_auditing *a, char *text) {
+static vd_status take_lines(vd_rechecking *a, char *text) {
     int number = 3;
     for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1, number++) {
         *end = 0;
@@ -42,7 +42,7 @@ static vd_status take_lines(vd_auditing *a, char *text) {
     return VD_OK;
 }
 
-static vd_status read_state(vd_auditing *a) {
+static vd_status read_state(vd_rechecking *a) {
     char first[2 * LINE];
     vd_buf text = {0};
     vd_status status = vd_read_file(a->o->state, STATE_BYTES_MAX, &text, a->err);
@@ -64,7 +64,7 @@ static vd_status read_state(vd_auditing *a) {
     return status;
 }
 
-vd_status vd_audit_state_open(vd_auditing *a) {
+vd_status vd_recheck_state_open(vd_rechecking *a) {
     char first[2 * LINE];
     if (!a->o->state)
         return VD_OK;
@@ -74,7 +74,7 @@ vd_status vd_audit_state_open(vd_auditing *a) {
     return vd_write_file(a->o->state, first, strlen(first), 0644, a->err);
 }
 
-vd_status vd_audit_state_save(vd_auditing *a, bool last) {
+vd_status vd_recheck_state_save(vd_rechecking *a, bool last) {
     vd_buf text = {0};
     char first[2 * LINE];
     const double now = vd_seconds();

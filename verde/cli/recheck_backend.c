@@ -2,13 +2,13 @@
 #include <string.h>
 
 #include "repops/device.h"
-#include "verde/cli/audit.h"
+#include "verde/cli/recheck.h"
 
 /* The fastest first. */
 static const char *const backends[] = {"avx512", "avx2", "neon", "scalar"};
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
 
-const vd_machine *vd_audit_machine(const vd_auditing *a, uint32_t checkpoint) {
+const vd_machine *vd_recheck_machine(const vd_rechecking *a, uint32_t checkpoint) {
     const vd_run_log *log = &a->run.log;
     const int32_t machine = log->stated[checkpoint].machine;
     return machine < 0 ? NULL : &log->machine[machine];
@@ -25,7 +25,7 @@ static bool uuid_of(const char *backend, char uuid[48]) {
     return true;
 }
 
-void vd_audit_own_backend(const vd_machine *machine, char name[16]) {
+void vd_recheck_own_backend(const vd_machine *machine, char name[16]) {
     char uuid[48];
     for (int i = 0; machine->uuid[0]; i++) {
         snprintf(name, 16, "cuda:%d", i);
@@ -54,7 +54,7 @@ static bool ran_on(const vd_run_log *log, const char *backend, const char *best)
     return log->machine_count == 0 && strcmp(backend, best) == 0;
 }
 
-vd_status vd_audit_backend(vd_auditing *a) {
+vd_status vd_recheck_backend(vd_rechecking *a) {
     vd_common common = a->o->common;
     const char *best = NULL, *other = NULL;
     for (int i = 0; i < BACKENDS && !common.backend && !other; i++) {

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verde/exec/audit.h"
+#include "verde/exec/recheck.h"
 #include "verde/exec/memory.h"
 
 typedef struct {
-    const vd_audit *audit;
+    const vd_recheck *audit;
     uint32_t checkpoint;
     vd_replay *replay; /* of the run's folder, executed now */
     vd_source inner;
@@ -24,7 +24,7 @@ static int64_t step_of(const executed *e) {
 /* ---- the state at the checkpoint ---- */
 
 static vd_status reach(executed *e, vd_err *err) {
-    const vd_audit *a = e->audit;
+    const vd_recheck *a = e->audit;
     const vd_run_log *log = a->log;
     const uint32_t from = e->checkpoint ? vd_run_log_kept(log, e->checkpoint - 1) : 0;
     if (e->checkpoint == 0)
@@ -39,7 +39,7 @@ static vd_status reach(executed *e, vd_err *err) {
 }
 
 static vd_status open_executed(executed *e, vd_err *err) {
-    const vd_audit *a = e->audit;
+    const vd_recheck *a = e->audit;
     const vd_program *p = a->fresh->program;
     vd_status status = reach(e, err);
     e->leaf = calloc((size_t)p->leaf_count + 1, sizeof *e->leaf);
@@ -119,7 +119,7 @@ static bool holds(void *user, uint32_t checkpoint) {
     return true;
 }
 
-static vd_diverge_side side_of(const vd_audit *a, vd_source source) {
+static vd_diverge_side side_of(const vd_recheck *a, vd_source source) {
     return (vd_diverge_side){.program = a->fresh->program,
                              .program_hash = a->log->program,
                              .source = source,
@@ -127,7 +127,8 @@ static vd_diverge_side side_of(const vd_audit *a, vd_source source) {
                              .holds = holds};
 }
 
-vd_status vd_audit_narrow(const vd_audit *a, uint32_t checkpoint, vd_divergence *out, vd_err *err) {
+vd_status vd_recheck_narrow(const vd_recheck *a, uint32_t checkpoint, vd_divergence *out,
+                            vd_err *err) {
     executed e = {.audit = a, .checkpoint = checkpoint};
     vd_replay *own = NULL;
     vd_status status = vd_replay_create(a->dir, a->own, &own, err);

@@ -1,0 +1,232 @@
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "verde/cli/recheck.h"
+#include "verde/cli/stop.h"
+
+/* ---- loading ---- */
+
+static vd_status load(vd_rechecking *a) {
+    vd_loaded *loaded = &a->run.loaded;
+    vd_run_log *log = &a->run.log;
+    vd_hash final;
+    a->run.dir = a->o->dir;
+    vd_status status = vd_load_run(a->o->dir, loaded, log, a->err);
+    if (status == VD_OK && log->rounded)
+        status = vd_fail(a->err, VD_ERR_USAGE,
+                         "%s: a run with rounding logs is audited by `verde run --role auditor "
+                         "--follow %s`",
+                         a->o->dir, a->o->dir);
+    if (status == VD_OK && log->count != vd_run_leaves(&loaded->program))
+        status =
+            vd_fail(a->err, VD_ERR_USAGE, "%s: the run is not finished: %u of %llu checkpoints",
+                    a->o->dir, log->count, (unsigned long long)vd_run_leaves(&loaded->program));
+    if (status == VD_OK)
+        status = vd_run_root(&loaded->exec, log, &a->run_root, &final, a->err);
+    return status == VD_OK ? vd_load_data(a->o->dir, a->o->data, loaded, a->err) : status;
+}
+
+static vd_status draw(vd_rechecking *a) {
+    a->stretches = vd_recheck_stretches(&a->run.log);
+    const bool all = a->o->count == 0 || a->o->count >= (long)a->stretches;
+    a->drawn_count = all ? a->stretches : (uint32_t)a->o->count;
+    a->drawn = calloc(a->drawn_count, sizeof *a->drawn);
+    a->result = calloc(a->stretches, sizeof *a->result);
+    a->differs = calloc(a->stretches, sizeof *a->differs);
+    if (!a->drawn || !a->result || !a->differs)
+        return vd_fail(a->err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; i < a->drawn_count && all; i++)
+        a->drawn[i] = i;
+    if (!all)
+        vd_recheck_draw(a->o->seed, a->stretches, a->drawn_count, a->drawn);
+    return VD_OK;
+}
+
+/* ---- executing ---- */
+
+static vd_recheck audit_of(vd_rechecking *a, const vd_exec *own, const vd_exec *fresh) {
+    return (vd_recheck){.dir = a->o->dir,
+                        .log = &a->run.log,
+                        .own = own,
+                        .fresh = fresh,
+                        .progress = vd_recheck_tell_progress,
+                        .user = a};
+}
+
+static vd_status execute(vd_rechecking *a) {
+    const vd_exec own = a->run.loaded.exec; /* with its fault, which says what is committed to */
+    vd_exec fresh = own;
+    fresh.fault = (vd_fault){0};
+    const vd_recheck audit = audit_of(a, &own, &fresh);
+    vd_status status = VD_OK;
+    for (uint32_t i = 0; i < a->drawn_count && status == VD_OK; i++) {
+        const uint32_t stretch = a->drawn[i];
+        if (a->result[stretch] != VD_UNSEEN)
+            continue;
+        status = vd_recheck_execute(&audit, stretch, &a->differs[stretch], a->err);
+        if (status != VD_OK)
+            break;
+        a->result[stretch] = a->differs[stretch] < a->run.log.count ? VD_DIFFERS : VD_EQUAL;
+        status = vd_recheck_state_save(a, false);
+    }
+    return status == VD_OK ? vd_recheck_state_save(a, true) : status;
+}
+
+/* ---- narrowing ---- */
+
+/* The run's own way of computing: its backend, if this machine has it, and its fault on purpose,
+ * unless such a fault comes once. */
+static vd_status open_own(const vd_rechecking *a, uint32_t checkpoint, vd_loaded *out) {
+    const vd_machine *m = vd_recheck_machine(a, checkpoint);
+    char backend[16] = "";
+    if (m)
+        vd_recheck_own_backend(m, backend);
+    vd_common common = {.threads = a->o->common.threads, .backend = m ? backend : NULL};
+    vd_run_log log = {0};
+    vd_err why = {0};
+    vd_status status = vd_load_run(a->o->dir, out, &log, a->err);
+    vd_run_log_free(&log);
+    if (status == VD_OK)
+        status = vd_load_data(a->o->dir, a->o->data, out, a->err);
+    if (status != VD_OK)
+        return status;
+    if (out->exec.fault.kind == VD_FAULT_FIELD && !vd_field_repeats(out->exec.fault.field))
+        out->exec.fault = (vd_fault){0};
+    if (vd_load_backend(out, &common, &why) == VD_OK)
+        return VD_OK;
+    common.backend = NULL; /* this machine has not the run's */
+    return vd_load_backend(out, &common, a->err);
+}
+
+static vd_status narrow(vd_rechecking *a, uint32_t stretch) {
+    const uint32_t checkpoint = a->differs[stretch];
+    vd_recheck_difference *d = &a->difference[a->difference_count];
+    const vd_machine *m = vd_recheck_machine(a, checkpoint);
+    vd_loaded own = {0};
+    vd_machine here;
+    vd_exec fresh = a->run.loaded.exec;
+    fresh.fault = (vd_fault){0};
+    vd_status status = open_own(a, checkpoint, &own);
+    if (status == VD_OK) {
+        const vd_recheck audit = audit_of(a, &own.exec, &fresh);
+        vd_machine_here(own.ro, &here);
+        *d = (vd_recheck_difference){.checkpoint = checkpoint,
+                                     .last = vd_recheck_stretch(&a->run.log, stretch).last};
+        snprintf(d->own_backend, sizeof d->own_backend, "%s", here.backend);
+        d->same_machine = m && strcmp(m->host, here.host) == 0 &&
+                          strcmp(m->device, here.device) == 0 && strcmp(m->uuid, here.uuid) == 0;
+        status = vd_recheck_narrow(&audit, checkpoint, &d->place, a->err);
+        a->difference_count += status == VD_OK;
+    }
+    vd_loaded_free(&own);
+    return status;
+}
+
+static vd_status narrow_all(vd_rechecking *a) {
+    vd_status status = VD_OK;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < a->stretches; i++)
+        count += a->result[i] == VD_DIFFERS;
+    a->difference = calloc((size_t)count + 1, sizeof *a->difference);
+    if (!a->difference)
+        return vd_fail(a->err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; i < a->stretches && status == VD_OK; i++)
+        if (a->result[i] == VD_DIFFERS)
+            status = narrow(a, i);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static vd_status recheck_run(vd_rechecking *a) {
+    vd_status status = load(a);
+    if (status == VD_OK)
+        status = vd_recheck_backend(a);
+    if (status == VD_OK)
+        status = draw(a);
+    if (status == VD_OK)
+        status = vd_recheck_state_open(a);
+    if (status != VD_OK)
+        return status;
+    vd_machine_here(a->run.loaded.ro, &a->here);
+    a->start = vd_seconds();
+    status = execute(a);
+    if (status == VD_OK)
+        status = narrow_all(a);
+    if (vd_is_terminal() && a->told > 0)
+        fputs("\r\033[K", stderr);
+    if (status != VD_OK)
+        return status;
+    if (a->o->common.json)
+        vd_recheck_print_json(a);
+    else
+        vd_recheck_print(a);
+    return VD_OK;
+}
+
+static vd_exit recheck_all(const vd_recheck_options *o) {
+    vd_err err = {0};
+    vd_rechecking a = {.o = o, .err = &err};
+    const vd_status status = recheck_run(&a);
+    const bool differs = a.difference_count > 0;
+    free(a.drawn);
+    free(a.result);
+    free(a.differs);
+    free(a.difference);
+    vd_run_log_free(&a.run.log);
+    vd_loaded_free(&a.run.loaded);
+    if (status != VD_OK)
+        return vd_report(&err);
+    return differs ? VD_EXIT_DIFFERS : VD_EXIT_OK;
+}
+
+static bool take_option(vd_recheck_options *o, int option, bool *all, bool *exit_now) {
+    long number;
+    switch (option) {
+    case 'D': o->data = optarg; return true;
+    case 'S': o->state = optarg; return true;
+    case 'a': *all = true; return true;
+    case 'i': return vd_parse_number("intervals", optarg, 1, INT32_MAX, &o->count);
+    case 's':
+        if (!vd_parse_number("seed", optarg, 0, INT64_MAX, &number))
+            return false;
+        o->seed = (uint64_t)number;
+        o->seeded = true;
+        return true;
+    default: return vd_take_common(&vd_cmd_audit, option, &o->common, exit_now);
+    }
+}
+
+/* Nobody can foresee what is drawn, unless the seed is given. */
+static void choose_seed(vd_recheck_options *o) {
+    if (!o->seeded && getrandom(&o->seed, sizeof o->seed, 0) == (ssize_t)sizeof o->seed)
+        o->seed >>= 1; /* as --seed takes it */
+}
+
+vd_exit vd_recheck_command(int argc, char **argv) {
+    static const struct option options[] = {
+        {"intervals", required_argument, NULL, 'i'}, {"all", no_argument, NULL, 'a'},
+        {"state", required_argument, NULL, 'S'},     {"seed", required_argument, NULL, 's'},
+        {"data", required_argument, NULL, 'D'},      VD_COMMON_OPTIONS};
+    vd_recheck_options o = {.count = 1};
+    bool exit_now = false, all = false;
+    vd_stop_command(argc, argv);
+    for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+        if (!take_option(&o, option, &all, &exit_now))
+            return VD_EXIT_USAGE;
+        if (exit_now)
+            return VD_EXIT_OK;
+    }
+    if (argc - optind != 1) {
+        fprintf(stderr, "verde: audit takes one run's directory, got %d arguments\n",
+                argc - optind);
+        return VD_EXIT_USAGE;
+    }
+    o.dir = argv[optind];
+    o.count = all ? 0 : o.count;
+    choose_seed(&o);
+    vd_stop_line("stopped before all was executed; %s`%s` %s", o.state ? "" : "with --state FILE ",
+                 vd_command_line(), o.state ? "goes on" : "could go on");
+    return recheck_all(&o);
+}
