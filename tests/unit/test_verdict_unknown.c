@@ -42,8 +42,8 @@ static void set(json_t *root, const char *name, json_t *value) {
     json_object_set_new(root, name, value);
 }
 
-static void version_2(json_t *note) {
-    set(note, "verde", json_integer(2));
+static void version_3(json_t *note) {
+    set(note, "verde", json_integer(3));
 }
 static void version_as_real(json_t *note) {
     set(note, "verde", json_real(1));
@@ -57,8 +57,11 @@ static void version_as_true(json_t *note) {
 static void more(json_t *note) {
     set(note, "more", json_null());
 }
-static void version_2_and_more(json_t *note) {
-    version_2(note);
+static void version_2(json_t *note) {
+    set(note, "verde", json_integer(2));
+}
+static void version_3_and_more(json_t *note) {
+    version_3(note);
     more(note);
 }
 static void later_referee(json_t *note) {
@@ -126,7 +129,8 @@ static const struct {
 } edits[] = {
     {EDIT(VERDICT, predicate_3), VD_ERR_VERSION,
      "`predicateType` is https://verde.invalid/verdict/"
-     "v3; this verde reads https://verde.invalid/verdict/v1 and https://verde.invalid/verdict/v2"},
+     "v3; this verde reads https://verde.invalid/verdict/v1, https://verde.invalid/verdict/v2 and "
+     "https://verde.invalid/fraud/v1"},
     {EDIT(VERDICT, predicate_3_and_more), VD_ERR_VERSION, "verdict/v3; this verde reads"},
     {EDIT(VERDICT, another_statement), VD_ERR_VERSION,
      "`_type` is https://in-toto.io/Statement/v2; this verde reads "
@@ -138,9 +142,10 @@ static const struct {
     {EDIT(VERDICT, more_in_cost), VD_ERR_PEER, "unknown member `more` in cost"},
     {EDIT(VERDICT, more_in_evidence), VD_ERR_PEER, "unknown member `more` in evidence[2]"},
     {EDIT(VERDICT, another_in_signature), VD_ERR_PEER, "unknown member `more` in signatures[0]"},
-    {EDIT(ASSIGNMENT, version_2), VD_ERR_VERSION,
-     "version 2 of an assignment; this verde reads version 1"},
-    {EDIT(ASSIGNMENT, version_2_and_more), VD_ERR_VERSION, "version 2 of an assignment"},
+    {EDIT(ASSIGNMENT, version_3), VD_ERR_VERSION,
+     "version 3 of an assignment; this verde reads versions 1 and 2"},
+    {EDIT(ASSIGNMENT, version_3_and_more), VD_ERR_VERSION, "version 3 of an assignment"},
+    {EDIT(ASSIGNMENT, version_2), VD_ERR_PEER, "unknown member"},
     {EDIT(ASSIGNMENT, later_referee), VD_ERR_VERSION, "referee: a key of type ml-dsa-65"},
     {EDIT(ASSIGNMENT, later_provider), VD_ERR_VERSION, "providers: a key of type ml-dsa-65"},
     {EDIT(ASSIGNMENT, many_providers), VD_ERR_VERSION, "65 providers; this verde reads at most 64"},
@@ -151,7 +156,7 @@ static const struct {
     {EDIT(ASSIGNMENT, more), VD_ERR_PEER, "unknown member `more`"},
     {EDIT(ASSIGNMENT, no_provider), VD_ERR_PEER, "64 lower-case hexadecimal digits"},
     {EDIT(STATEMENT, version_2), VD_ERR_PEER, "version 2 of a statement"},
-    {EDIT(STATEMENT, version_2_and_more), VD_ERR_PEER, "version 2 of a statement"},
+    {EDIT(STATEMENT, version_3_and_more), VD_ERR_PEER, "version 3 of a statement"},
     {EDIT(STATEMENT, version_as_real), VD_ERR_PEER, "`verde` must be an integer"},
     {EDIT(STATEMENT, more), VD_ERR_PEER, "unknown member `more`"},
 };

@@ -115,14 +115,13 @@ vd_status vd_json_load(const char *path, size_t limit, size_t element_bytes, jso
 
 /* `1.0`, "1" and true are no versions. */
 static vd_status check_version(const json_t *object, const char *member, const char *what,
-                               vd_err *err) {
+                               int64_t last, vd_err *err) {
     const json_t *version = json_object_get(object, member);
+    const int64_t found = json_integer_value(version);
     if (!json_is_integer(version))
         return vd_fail(err, VD_ERR_PEER, "`%s` must be an integer, the version of %s", member,
                        what);
-    return json_integer_value(version) == 1
-               ? VD_OK
-               : vd_fail_version(err, NULL, json_integer_value(version), what, 1, 1);
+    return found >= 1 && found <= last ? VD_OK : vd_fail_version(err, NULL, found, what, 1, last);
 }
 
 static bool is_among(const char *name, const char *const *names) {
@@ -157,10 +156,15 @@ vd_status vd_json_known(const json_t *object, const char *place, const char *con
     return VD_OK;
 }
 
+vd_status vd_json_begin_to(const json_t *object, const char *version, const char *what,
+                           int64_t last, const char *const *names, vd_err *err) {
+    vd_status status = check_version(object, version, what, last, err);
+    return status == VD_OK ? vd_json_known(object, NULL, names, err) : status;
+}
+
 vd_status vd_json_begin(const json_t *object, const char *version, const char *what,
                         const char *const *names, vd_err *err) {
-    vd_status status = check_version(object, version, what, err);
-    return status == VD_OK ? vd_json_known(object, NULL, names, err) : status;
+    return vd_json_begin_to(object, version, what, 1, names, err);
 }
 
 static int append(const char *bytes, size_t size, void *out) {

@@ -28,6 +28,9 @@ bool vd_json_is_small(const void *text, size_t size, size_t elements);
  * no version, or a member that the format does not have. */
 VD_MUST_USE vd_status vd_json_begin(const json_t *object, const char *version, const char *what,
                                     const char *const *names, vd_err *err);
+/* The same of a format with the versions 1 to `last`. */
+VD_MUST_USE vd_status vd_json_begin_to(const json_t *object, const char *version, const char *what,
+                                       int64_t last, const char *const *names, vd_err *err);
 /* The names alone, of an object without a version of its own at `place`, such as "states[2]". */
 VD_MUST_USE vd_status vd_json_known(const json_t *object, const char *place,
                                     const char *const *names, vd_err *err);

@@ -3,6 +3,7 @@
 #define VD_DISPUTE_H
 
 #include "verde/exec/source.h"
+#include "verde/protocol/crumb.h"
 #include "verde/protocol/referee.h"
 #include "verde/protocol/said.h"
 
@@ -31,6 +32,8 @@ typedef enum {
     VD_PHASE_FOLD_OPEN,
     VD_PHASE_FOLD_PROVE, /* the first part that differs */
     VD_PHASE_INPUTS,     /* the element, or the part, computed */
+    VD_PHASE_SEAM_LEAVES, /* of one provider: leaves of the state after the step, */
+    VD_PHASE_SEAM_RECORDS, /* and the records that must make them */
     VD_PHASE_NOTE,       /* different logs: which one the trainer has signed */
     VD_PHASE_SECTION,    /* an element with several possible values: what the log says */
     VD_PHASE_CHALLENGE,  /* whoever is convicted may contest the claim left standing */
@@ -44,6 +47,7 @@ typedef enum {
     VD_SCOPE_OPENING, /* of many: commit and reveal */
     VD_SCOPE_GAME,    /* of many: from two claims that differ to the end */
     VD_SCOPE_CONTEST, /* of many: the convicted are asked for second runs */
+    VD_SCOPE_CRUMB,   /* of one: from its commitment to one place of its run */
 } vd_scope;
 
 typedef struct {
@@ -54,6 +58,7 @@ typedef struct {
     bool again[2];          /* GAME: answers from its second run */
     vd_said *said[2];       /* GAME: what it has answered so far; borrowed */
     const bool *challenger; /* CONTEST: of each provider, whether it is asked; borrowed */
+    const vd_crumb *crumb;  /* CRUMB: that place */
 } vd_part;
 
 typedef struct {
@@ -130,6 +135,8 @@ struct vd_referee {
     uint8_t part[VD_PART_BYTES]; /* what the disputed part leaves, computed */
     vd_input_leaf **input;       /* leaves of inputs, each owned; sorted by (input, leaf) */
     size_t inputs, inputs_capacity;
+    vd_crumb crumb;              /* CRUMB */
+    vd_hash seam[VD_SEAM_LEAVES_MAX]; /* CRUMB: those leaves of the state after the step */
     uint32_t source;      /* the provider asked for inputs */
     uint64_t log_leaf;    /* the first leaf of the run that differs */
     ro_bounded bounded;   /* the element of a free operator */
@@ -203,6 +210,22 @@ bool vd_ask_wanted(vd_referee *r, const vd_tree_name *tree, vd_question *questio
 
 /* Leaves of a tree by the job. */
 uint64_t vd_leaves_of(const vd_referee *r, const vd_tree_name *tree);
+
+/* ---- crumb.c: in place of descents, what comes next of one provider alone ---- */
+
+bool vd_is_crumb(const vd_referee *);
+void vd_crumb_draw(const vd_referee *, vd_question *question);
+void vd_crumb_run(vd_referee *);
+void vd_crumb_subrun(vd_referee *, vd_tree_name tree);
+void vd_crumb_trace(vd_referee *);
+void vd_crumb_output(vd_referee *, vd_tree_name tree);
+void vd_crumb_element(vd_referee *);
+void vd_crumb_part(vd_referee *, vd_tree_name tree);
+bool vd_crumb_next_element(vd_referee *); /* false: the last one was judged, or it fell */
+bool vd_seam_leaves_ask(vd_referee *, uint32_t, vd_question *);
+void vd_seam_leaves_take(vd_referee *);
+bool vd_seam_records_ask(vd_referee *, uint32_t, vd_question *);
+void vd_seam_records_take(vd_referee *);
 
 /* ---- phases, by file ---- */
 

@@ -74,6 +74,12 @@ void vd_fold_take(vd_referee *r) {
     }
     if (!ok)
         return;
+    if (vd_is_crumb(r)) {
+        judge_last(r, 0);
+        if (vd_all_stand(r))
+            vd_crumb_part(r, tree);
+        return;
+    }
     if (vd_hash_equal(&r->party[0].fold_root, &r->party[1].fold_root)) {
         judge_agreed(r);
         return;

@@ -152,9 +152,21 @@ void vd_ask_the_other(vd_referee *r, const char *what) {
         vd_forfeit(r, p, what);
 }
 
+/* Of several elements the inputs that are read are kept, as neighbours often share them. */
+static void judge_crumb(vd_referee *r) {
+    if (r->place->part >= 0)
+        vd_judge_part(r);
+    else
+        vd_judge_element(r);
+    if (!vd_crumb_next_element(r))
+        r->phase = VD_PHASE_DONE;
+}
+
 void vd_inputs_take(vd_referee *r) {
     if (r->wanted_count == 0) {
-        if (r->place->part >= 0)
+        if (vd_is_crumb(r))
+            judge_crumb(r);
+        else if (r->place->part >= 0)
             vd_judge_part(r);
         else if (vd_is_free(r))
             vd_judge_rounding(r);

@@ -6,6 +6,8 @@ enum {
     VD_PARTIES_MAX = 64,                /* providers that one assignment names */
     VD_GAMES_MAX = 126,                 /* of a tournament: 63 before and 63 after challenges */
     VD_GAME_ANSWER_BYTES = 48 << 20,    /* all answers of one provider in one game: payloads */
+    VD_BEACON_SOURCE_MAX = 128,         /* characters of a beacon's name */
+    VD_SEAM_LEAVES_MAX = 256,           /* of a state, compared in one go with a trace's records */
     VD_ASSIGNMENT_ELEMENTS = 128,       /* as VD_SMALL_ELEMENTS, of an assignment */
     VD_OPEN_DEPTH = 4,                  /* a referee opens 16 nodes at once */
     VD_OPEN_DEPTH_MAX = 8,              /* a provider answers up to 256 */

@@ -41,10 +41,9 @@ bool vd_json_to_key(const json_t *value, vd_public_key *out) {
     return hex && vd_public_key_read(hex, out, NULL) == VD_OK;
 }
 
-vd_status vd_assignment_write(const vd_assignment *a, vd_buf *payload, vd_err *err) {
+static json_t *assignment_json(const vd_assignment *a) {
     vd_hash nonce;
     memcpy(nonce.b, a->nonce, sizeof nonce.b);
-    vd_json_start();
     json_t *providers = json_array();
     for (uint32_t i = 0; i < a->provider_count; i++)
         json_array_append_new(providers, vd_json_key(&a->provider[i]));
@@ -55,6 +54,12 @@ vd_status vd_assignment_write(const vd_assignment *a, vd_buf *payload, vd_err *e
         json_object_set_new(root, "challenge", json_true());
     if (a->rounded)
         json_object_set_new(root, "trainer", vd_json_key(&a->provider[0]));
+    return root;
+}
+
+vd_status vd_assignment_write(const vd_assignment *a, vd_buf *payload, vd_err *err) {
+    vd_json_start();
+    json_t *root = a->audit ? vd_audit_assignment_json(a) : assignment_json(a);
     bool ok = vd_json_dump(root, payload) && !vd_json_failed();
     json_decref(root);
     return ok ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "assignment: out of memory");
@@ -107,7 +112,7 @@ static vd_status read_assignment(const json_t *root, vd_assignment *out, vd_err 
     const json_t *challenge = json_object_get(root, "challenge");
     vd_hash nonce;
     vd_err why = {0};
-    vd_status status = vd_json_begin(root, "verde", "an assignment", names, &why);
+    vd_status status = vd_json_begin_to(root, "verde", "an assignment", 2, names, &why);
     if (status != VD_OK)
         return vd_fail(err, status, "assignment: %s", why.text);
     if (!vd_json_get_hash(root, "program", &out->program) ||
@@ -130,7 +135,8 @@ vd_status vd_assignment_read(const void *payload, size_t size, vd_assignment *ou
                        VD_ASSIGNMENT_ELEMENTS);
     vd_status status = vd_json_read(payload, size, VD_ASSIGNMENT_ELEMENTS, &root, err);
     if (status == VD_OK)
-        status = read_assignment(root, out, err);
+        status = vd_is_audit_assignment(root) ? vd_audit_assignment_read(root, out, err)
+                                              : read_assignment(root, out, err);
     json_decref(root);
     return status;
 }

@@ -17,12 +17,22 @@ typedef struct {
     uint32_t provider_count;
     bool challenge; /* whoever is convicted is asked for a second run (PROTOCOL.md section 5.7) */
     bool rounded;   /* provider 0 is the trainer, all others its auditors (section 12) */
+    bool audit;     /* version 2: one provider, whom the referee checks alone (section 13); then: */
+    char beacon_source[VD_BEACON_SOURCE_MAX + 1];
+    int64_t beacon_round;
 } vd_assignment;
 
 VD_MUST_USE vd_status vd_assignment_write(const vd_assignment *a, vd_buf *payload, vd_err *err);
 VD_MUST_USE vd_status vd_assignment_read(const void *payload, size_t size, vd_assignment *out,
                                          vd_err *err);
 VD_MUST_USE bool vd_assignment_hash(const void *payload, size_t size, vd_hash *out);
+
+/* audit_message.c: the same of version 2. */
+bool vd_is_audit_assignment(const json_t *root);
+json_t *vd_audit_assignment_json(const vd_assignment *a);
+VD_MUST_USE vd_status vd_audit_assignment_read(const json_t *root, vd_assignment *out, vd_err *err);
+/* Names of beacons: 1 to VD_BEACON_SOURCE_MAX printable ASCII characters. */
+bool vd_is_beacon_source(const char *text);
 
 /* A Merkle tree that a question is about. */
 typedef enum {
@@ -75,6 +85,8 @@ typedef struct {
     bool of_item;             /* about the run of an item; then: */
     uint64_t item;            /* which */
     uint32_t game;            /* of a tournament, from 1 on; 0: of none */
+    bool draws;               /* of an audit: what it states is drawn from; then: */
+    vd_hash draw;             /* hash of the secret that draws */
 } vd_question;
 
 void vd_question_free(vd_question *question);

@@ -109,7 +109,7 @@ static void name_node(vd_referee *r) {
              vd_node_name(r->graph, r->record).text);
     snprintf(r->place->operator_name, sizeof r->place->operator_name, "%s",
              ro_op_describe(n->op)->name);
-    vd_story(r, "First difference: node %u, %s (%s).", r->record,
+    vd_story(r, "%s: node %u, %s (%s).", vd_is_crumb(r) ? "Looked at" : "First difference", r->record,
              vd_node_name(r->graph, r->record).text, r->place->operator_name);
 }
 
@@ -251,15 +251,19 @@ void vd_state_take(vd_referee *r) {
     for (uint32_t p = 0; p < r->parties && r->wanted_count; p++)
         ok &= vd_take_leaves(r, p, &tree, &r->party[p].before, r->wanted, r->wanted_count,
                              take_state_leaf);
+    const vd_tree_name output = {
+        .kind = VD_TREE_TENSOR, .step = r->step, .value = sources(r) + r->record};
     if (!ok)
         return;
+    if (vd_is_crumb(r)) {
+        vd_crumb_output(r, output);
+        return;
+    }
     for (int32_t i = 0; i < vd_node_stored(r->graph, r->record)->input_count; i++)
         if (!vd_hash_equal(&r->party[0].record->input[i], &r->party[1].record->input[i])) {
             vd_trouble(r, "earlier records are equal, yet their outputs are not");
             return;
         }
     vd_story(r, "Its inputs are agreed; only the outputs differ.");
-    vd_descend(
-        r, (vd_tree_name){.kind = VD_TREE_TENSOR, .step = r->step, .value = sources(r) + r->record},
-        VD_PHASE_TENSOR_OPEN, VD_PHASE_LEAF);
+    vd_descend(r, output, VD_PHASE_TENSOR_OPEN, VD_PHASE_LEAF);
 }

@@ -62,6 +62,9 @@ static vd_status choose_run(vd_inquiry *r) {
     if (many != (q->game > 0) && !of_no_game(q))
         return vd_fail(r->err, VD_ERR_PEER, "request: the question is of %s",
                        many ? "no game" : "a game, and the assignment of none");
+    if (q->draws && !r->assignment.audit)
+        return vd_fail(r->err, VD_ERR_PEER, "request: the question is of an audit, and the "
+                                            "assignment of a dispute");
     if (!q->challenged)
         return VD_OK;
     vd_key_public(p->key, &key);

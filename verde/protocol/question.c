@@ -104,8 +104,10 @@ static json_t *write_leaves(const vd_question *q) {
 }
 
 static json_t *write_question(const vd_question *q, const vd_hash *assignment) {
-    json_t *root = json_pack("{si so ss}", "verde", 1, "assignment", vd_json_hash(assignment),
-                             "ask", ask_names[q->kind]);
+    json_t *root = json_pack("{si so ss}", "verde", q->draws ? 2 : 1, "assignment",
+                             vd_json_hash(assignment), "ask", ask_names[q->kind]);
+    if (q->draws)
+        json_object_set_new(root, "draw", vd_json_hash(&q->draw));
     if (q->challenged)
         json_object_set_new(root, "challenger", vd_json_key(&q->challenger));
     if (q->game)
@@ -222,6 +224,19 @@ static bool of_item_fits(const vd_question *q, const vd_collection *collection) 
     return q->of_item == wanted && (!wanted || q->item < collection->count);
 }
 
+/* Of version 2: something is stated, and drawn from. */
+static bool read_draw(const json_t *root, vd_question *out) {
+    out->draws = json_integer_value(json_object_get(root, "verde")) == 2;
+    return out->draws ? vd_json_get_hash(root, "draw", &out->draw)
+                      : !json_object_get(root, "draw");
+}
+
+/* A root is stated by the answer. */
+static bool draw_fits(const vd_question *q) {
+    return !q->draws || q->kind == VD_ASK_SUBRUN || q->kind == VD_ASK_TRACE ||
+           (q->kind == VD_ASK_PROVE && q->tree.kind == VD_TREE_FOLD);
+}
+
 /* What is asked, and about what: not yet whether there is such a thing. */
 static bool read_head(const json_t *root, vd_question *out) {
     const json_t *challenger = json_object_get(root, "challenger"),
@@ -232,9 +247,10 @@ static bool read_head(const json_t *root, vd_question *out) {
     out->of_item = item != NULL;
     out->item = (uint64_t)json_integer_value(item);
     return out->kind && read_game(json_object_get(root, "game"), &out->game) &&
-           json_integer_value(item) >= 0 &&
+           json_integer_value(item) >= 0 && read_draw(root, out) &&
            (!challenger || vd_json_to_key(challenger, &out->challenger)) &&
-           (out->kind < VD_ASK_SUBRUN || read_tree(json_object_get(root, "tree"), &out->tree));
+           (out->kind < VD_ASK_SUBRUN || read_tree(json_object_get(root, "tree"), &out->tree)) &&
+           draw_fits(out);
 }
 
 /* `count`: leaves of the tree. */
@@ -299,14 +315,14 @@ vd_status vd_question_read(const void *payload, size_t size, const vd_job_progra
                            vd_err *err) {
     static const char *const names[] = {"verde", "assignment", "ask",   "tree", "commits",
                                         "lo",    "hi",         "depth", "game", "leaves",
-                                        "item",  "challenger", NULL};
+                                        "item",  "challenger", "draw",  NULL};
     *out = (vd_question){0};
     if (item)
         *item = (vd_program){0};
     json_t *root;
     vd_status status = vd_json_read(payload, size, VD_QUESTION_ELEMENTS_MAX, &root, err);
     if (status == VD_OK)
-        status = vd_json_begin(root, "verde", "a question", names, err);
+        status = vd_json_begin_to(root, "verde", "a question", 2, names, err);
     if (status == VD_OK)
         status = read_question(root, job, out, item, err);
     if (status == VD_OK && !canonical(out, assignment, payload, size))

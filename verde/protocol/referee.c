@@ -41,6 +41,8 @@ static void start_game(vd_referee *r, const vd_part *part) {
 static void start_scope(vd_referee *r, const vd_assignment *a, const vd_part *part) {
     r->scope = part->scope;
     r->game = part->game;
+    if (r->scope == VD_SCOPE_CRUMB)
+        r->crumb = *part->crumb;
     r->may_challenge = a->challenge && r->scope == VD_SCOPE_TWO;
     r->phase = r->scope == VD_SCOPE_CONTEST ? VD_PHASE_CONTEST : VD_PHASE_COMMIT;
     if (r->scope == VD_SCOPE_GAME)
@@ -90,6 +92,8 @@ static vd_status referee_start(vd_referee *r, const vd_part *part, vd_err *err) 
     status = check_kind(r, &a, err);
     if (status != VD_OK)
         return status;
+    if (a.audit != (part->scope == VD_SCOPE_CRUMB))
+        return vd_fail(err, VD_ERR_USAGE, "the assignment is %s", a.audit ? "of an audit" : "of a dispute");
     if (part->scope == VD_SCOPE_TWO && a.provider_count != 2)
         return vd_fail(err, VD_ERR_USAGE, "the assignment names %u providers, and not two",
                        a.provider_count);
@@ -218,6 +222,8 @@ static void name_hearing(const vd_referee *r, uint32_t p, vd_question *question)
     question->challenged = challenger != NULL;
     if (challenger)
         question->challenger = challenger->key;
+    if (vd_is_crumb(r))
+        vd_crumb_draw(r, question);
 }
 
 static vd_outgoing outgoing(const vd_referee *r, uint32_t p, const vd_question *question) {

@@ -123,6 +123,10 @@ void vd_reveal_take(vd_referee *r) {
         r->phase = VD_PHASE_DONE;
     if (!vd_all_stand(r) || r->scope == VD_SCOPE_OPENING)
         return;
+    if (vd_is_crumb(r)) {
+        vd_crumb_run(r);
+        return;
+    }
     if (vd_hash_equal(&r->party[0].root, &r->party[1].root)) {
         vd_story(r, "Both revealed the same run root: nothing to dispute.");
         r->phase = VD_PHASE_DONE;
@@ -233,7 +237,9 @@ void vd_subrun_take(vd_referee *r) {
         ok &= check_end(r, p, "first", 0, &party->before) &&
               check_end(r, p, "last", (uint64_t)(r->to - r->from), &party->after);
     }
-    if (ok)
+    if (ok && vd_is_crumb(r))
+        vd_crumb_subrun(r, subrun(r));
+    else if (ok)
         vd_descend(r, subrun(r), VD_PHASE_SUBRUN_OPEN, VD_PHASE_SUBRUN_PROVE);
 }
 
@@ -270,6 +276,10 @@ void vd_trace_take(vd_referee *r) {
         ok &= take_trace(r, p);
     if (!ok)
         return;
+    if (vd_is_crumb(r)) {
+        vd_crumb_trace(r);
+        return;
+    }
     if (vd_hash_equal(&r->party[0].trace_root, &r->party[1].trace_root)) {
         vd_story(r, "Both traces of the step are equal: looking for the first leaf of the states "
                     "after it that differs.");

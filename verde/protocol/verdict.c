@@ -23,6 +23,7 @@ typedef struct {
     const vd_program *program; /* NULL: the job is a collection */
     const vd_buf *assignment_note;
     const vd_outcome *outcome;
+    const vd_crumb *place; /* of a proof of fraud; else NULL */
     const vd_cost *cost;
     hearing hearing[VD_GAMES_MAX + 2]; /* in the order of their evidence */
     size_t hearings;
@@ -104,7 +105,12 @@ static void put_predicate(vd_buf *out, const decision *d) {
     put_json(out, vd_outcome_json(d->outcome, &d->assignment));
     vd_printf(out, ",\"evidence\":[");
     put_evidence(out, d);
-    vd_printf(out, "]}");
+    vd_printf(out, "]");
+    if (d->place) {
+        vd_printf(out, ",\"place\":");
+        put_json(out, vd_crumb_json(d->place));
+    }
+    vd_printf(out, "}");
 }
 
 static void put_statement(vd_buf *out, const decision *d) {
@@ -162,4 +168,19 @@ vd_status vd_verdict_write_many(const vd_key *referee, const vd_program *program
         d.hearing[i] = (hearing){sitting[i].referee, sitting[i].provider};
     d.program = vd_referee_collection(sitting->referee) ? NULL : program;
     return write_decision(referee, &d, out, err);
+}
+
+vd_status vd_fraud_write(const vd_key *checker, const vd_program *program,
+                         const vd_buf *assignment_note, const vd_referee *crumb,
+                         const vd_crumb *place, const vd_cost *cost, vd_buf *out, vd_err *err) {
+    static const uint32_t provider[1] = {0};
+    decision d = {.predicate = VD_PREDICATE_FRAUD,
+                  .program = program,
+                  .assignment_note = assignment_note,
+                  .outcome = vd_referee_outcome(crumb),
+                  .place = place,
+                  .cost = cost,
+                  .hearing = {{.referee = crumb, .provider = provider}},
+                  .hearings = 1};
+    return write_decision(checker, &d, out, err);
 }

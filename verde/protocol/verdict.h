@@ -3,12 +3,16 @@
 #ifndef VD_VERDICT_H
 #define VD_VERDICT_H
 
+#include "verde/protocol/crumb.h"
 #include "verde/protocol/referee.h"
 #include "verde/protocol/tournament.h"
 
 #define VD_PREDICATE "https://verde.invalid/verdict/v1"
 /* Of more than two providers. */
 #define VD_PREDICATE_MANY "https://verde.invalid/verdict/v2"
+
+/* A proof of fraud: of one provider, by a place of its run (section 13.5). */
+#define VD_PREDICATE_FRAUD "https://verde.invalid/fraud/v1"
 
 /* The dispute's cost for the referee. */
 typedef struct {
@@ -25,6 +29,11 @@ VD_MUST_USE vd_status vd_verdict_write_many(const vd_key *referee, const vd_prog
                                             const vd_buf *assignment_note,
                                             const vd_tournament *tournament, const vd_cost *cost,
                                             vd_buf *out, vd_err *err);
+/* Of a referee of vd_crumb_open whose outcome is VD_RESULT_CONVICTED. */
+VD_MUST_USE vd_status vd_fraud_write(const vd_key *checker, const vd_program *program,
+                                     const vd_buf *assignment_note, const vd_referee *crumb,
+                                     const vd_crumb *place, const vd_cost *cost, vd_buf *out,
+                                     vd_err *err);
 /* The most bytes that a verdict of so many games has, or of this outcome. */
 size_t vd_verdict_bytes_max(uint32_t games);
 size_t vd_verdict_bytes_of(const vd_outcome *outcome);
@@ -35,6 +44,8 @@ typedef struct {
     vd_assignment assignment;
     vd_hash program;
     vd_hash structure; /* of the program; all zeros: the job has many */
+    bool fraud;        /* it is a proof of fraud; then: */
+    vd_crumb place;
     vd_outcome outcome;
     vd_cost cost;
     size_t statements;

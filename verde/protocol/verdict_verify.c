@@ -39,6 +39,7 @@ typedef struct {
     json_t *root;      /* the in-toto statement */
     vd_buf assignment; /* payload */
     vd_program program;
+    bool fraud;         /* a proof of fraud, of one provider */
     bool many_programs; /* the job is a collection: `items` then */
     vd_verdict_items items;
     const json_t *evidence;
@@ -113,6 +114,9 @@ static bool is_text(const json_t *object, const char *key, const char *expected)
 /* The version goes with the number of providers. */
 static vd_status check_version(replay *v, const vd_verdict *out) {
     const bool many = is_text(v->root, "predicateType", VD_PREDICATE_MANY);
+    if (v->fraud != out->assignment.audit)
+        return vd_fail(v->err, VD_ERR_PEER, "verdict: its assignment is of %s",
+                       v->fraud ? "a dispute" : "an audit");
     if (many == (out->assignment.provider_count > 2))
         return VD_OK;
     return vd_fail(v->err, VD_ERR_PEER, "verdict: of version %d, about %u providers", many ? 2 : 1,
@@ -120,15 +124,27 @@ static vd_status check_version(replay *v, const vd_verdict *out) {
 }
 
 /* Before the rest: of another type, everything may be another. */
-static vd_status check_type(replay *v, const char *name, const char *known, const char *another) {
+static vd_status check_type(replay *v, const char *name, const char *const *known,
+                            const char *all) {
     const char *type = json_string_value(json_object_get(v->root, name));
     if (!type)
         return vd_fail(v->err, VD_ERR_PEER, "verdict: `%s` must be a string", name);
-    return strcmp(type, known) == 0 || strcmp(type, another) == 0
-               ? VD_OK
-               : vd_fail(v->err, VD_ERR_VERSION, "`%s` is %.200s; this verde reads %s%s%s", name,
-                         type, known, known == another ? "" : " and ",
-                         known == another ? "" : another);
+    for (; *known; known++)
+        if (strcmp(type, *known) == 0)
+            return VD_OK;
+    return vd_fail(v->err, VD_ERR_VERSION, "`%s` is %.200s; this verde reads %s", name, type, all);
+}
+
+static vd_status check_types(replay *v) {
+    static const char *const statement[] = {VD_STATEMENT_TYPE, NULL};
+    static const char *const predicate[] = {VD_PREDICATE, VD_PREDICATE_MANY, VD_PREDICATE_FRAUD,
+                                            NULL};
+    vd_status status = check_type(v, "_type", statement, VD_STATEMENT_TYPE);
+    if (status == VD_OK)
+        status = check_type(v, "predicateType", predicate,
+                            VD_PREDICATE ", " VD_PREDICATE_MANY " and " VD_PREDICATE_FRAUD);
+    v->fraud = is_text(v->root, "predicateType", VD_PREDICATE_FRAUD);
+    return status;
 }
 
 static vd_status check_members(replay *v, const json_t *object, const char *place,
@@ -147,16 +163,18 @@ static vd_status check_form(replay *v, vd_verdict *out) {
                                        "evidence",   "cost",    NULL};
     static const char *const collection_keys[] = {"assignment", "collection", "outcome",
                                                   "evidence",   "cost",       NULL};
+    static const char *const fraud_keys[] = {"assignment", "program", "outcome", "evidence",
+                                             "cost",       "place",   NULL};
     const json_t *predicate = json_object_get(v->root, "predicate");
-    v->many_programs = json_object_get(predicate, "collection") != NULL;
-    vd_status status = check_type(v, "_type", VD_STATEMENT_TYPE, VD_STATEMENT_TYPE);
-    if (status == VD_OK)
-        status = check_type(v, "predicateType", VD_PREDICATE, VD_PREDICATE_MANY);
+    vd_status status = check_types(v);
+    v->many_programs = !v->fraud && json_object_get(predicate, "collection") != NULL;
     if (status == VD_OK)
         status = check_members(v, v->root, "the statement", root_keys);
     if (status == VD_OK)
-        status =
-            check_members(v, predicate, "predicate", v->many_programs ? collection_keys : keys);
+        status = check_members(v, predicate, "predicate",
+                               v->fraud           ? fraud_keys
+                               : v->many_programs ? collection_keys
+                                                  : keys);
     if (status == VD_OK)
         status = check_members(v, json_object_get(predicate, "cost"), "cost", cost_keys);
     if (status == VD_OK && !read_cost(json_object_get(predicate, "cost"), &out->cost))
@@ -178,6 +196,10 @@ static vd_status read_predicate(replay *v, vd_verdict *out) {
         status = check_version(v, out);
     if (status == VD_OK)
         status = read_program(v, predicate);
+    out->fraud = v->fraud;
+    if (status == VD_OK && v->fraud)
+        status = vd_crumb_read(json_object_get(predicate, "place"), &v->program, &out->place,
+                               v->err);
     v->evidence = json_object_get(predicate, "evidence");
     out->statements = json_array_size(v->evidence);
     return status;
@@ -253,7 +275,8 @@ static vd_status replay_sitting(replay *v, const vd_sitting *sitting) {
 static vd_status replay_two(replay *v, const vd_referee_options *options, vd_verdict *out) {
     static const uint32_t provider[2] = {0, 1};
     vd_referee *dispute = NULL;
-    vd_status status = vd_referee_create(options, &dispute, v->err);
+    vd_status status = v->fraud ? vd_crumb_open(options, &out->place, &dispute, v->err)
+                                : vd_referee_create(options, &dispute, v->err);
     const vd_sitting sitting = {.referee = dispute, .provider = provider};
     if (status == VD_OK)
         status = replay_sitting(v, &sitting);
@@ -299,6 +322,8 @@ static vd_status replay_many(replay *v, const vd_referee_options *options, vd_ve
 static vd_status replay_dispute(replay *v, const vd_referee_options *options, vd_verdict *out) {
     vd_status status = out->assignment.provider_count > 2 ? replay_many(v, options, out)
                                                           : replay_two(v, options, out);
+    if (status == VD_OK && v->fraud && out->outcome.result != VD_RESULT_CONVICTED)
+        status = vd_fail(v->err, VD_ERR_PEER, "verdict: a proof of fraud that convicts nobody");
     if (status == VD_OK && v->used != json_array_size(v->evidence))
         status = vd_fail(v->err, VD_ERR_PEER, "verdict: evidence that no question asked for");
     return status;
