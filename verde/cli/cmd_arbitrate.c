@@ -1,6 +1,5 @@
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "verde/cli/arbitrate.h"
@@ -132,22 +131,6 @@ static vd_status check_said(vd_arbitration *x) {
 
 /* ---- the verdict ---- */
 
-/* A second process decides again from the file, before it gets its name. */
-static vd_status check_verdict(const char *path, vd_err *err) {
-    int code;
-    pid_t child = fork();
-    if (child == 0) {
-        execl("/proc/self/exe", "verde", "verify", "--quiet", "--", path, (char *)NULL);
-        _exit(127);
-    }
-    if (child < 0 || waitpid(child, &code, 0) != child)
-        return vd_fail(err, VD_ERR_LOCAL, "%s: could not be verified", path);
-    if (!WIFEXITED(code) || WEXITSTATUS(code) != VD_EXIT_OK)
-        return vd_fail(err, VD_ERR_LOCAL, "%s: a second process does not come to the same verdict",
-                       path);
-    return VD_OK;
-}
-
 static vd_status write_verdict(vd_arbitration *x) {
     char draft[1100];
     vd_buf text = {0};
@@ -162,7 +145,7 @@ static vd_status write_verdict(vd_arbitration *x) {
     if (status == VD_OK)
         status = vd_write_file(draft, text.data, text.size, 0644, x->err);
     if (status == VD_OK)
-        status = check_verdict(draft, x->err);
+        status = vd_verify_apart(draft, x->err);
     if (status == VD_OK)
         status = vd_write_file(x->a->verdict, text.data, text.size, 0644, x->err);
     unlink(draft);

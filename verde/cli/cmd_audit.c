@@ -1,23 +1,61 @@
+#include <string.h>
+
+#include "verde/cli/audit_provider.h"
 #include "verde/cli/recheck.h"
 
+/* A provider's run, if one is named; else one's own. */
+static vd_exit audit(int argc, char **argv) {
+    for (int i = 1; i < argc; i++)
+        if (strncmp(argv[i], "--provider", strlen("--provider")) == 0)
+            return vd_audit_provider(argc, argv);
+    return vd_recheck_command(argc, argv);
+}
+
 const vd_command vd_cmd_audit = {
-    "audit", "execute parts of one's own run again, elsewhere",
-    "Usage: verde audit RUN [options]\n\n"
-    "Executes stretches of a finished run again, each from its stored state to the next one, and\n"
-    "compares the states with what the run commits to. Needs no keys, no servers and no rival: it\n"
-    "is for machines of one's own that may err without a sign. By default it computes on another\n"
-    "backend than the run did. What differs is narrowed to step, node, element and part of its\n"
-    "sum. The report has apart what is proven, by the definition of the operators, and what the\n"
-    "run states of the machine that computed it, and says whether the run's own backend computes\n"
-    "the wrong value again. docs/auditing.md tells how.\n\n"
+    "audit", "check a run without a rival: one's own, or a provider's",
+    "Usage: verde audit RUN [options]\n"
+    "       verde audit JOB --provider URL [options]\n\n"
+    "Of one's own run: executes stretches of it again, each from its stored state to the next one,\n"
+    "and compares the states with what the run commits to. Needs no keys and no servers: it is for\n"
+    "machines of one's own that may err without a sign. By default it computes on another backend\n"
+    "than the run did. What differs is narrowed to step, node, element and part of its sum. The\n"
+    "report has apart what is proven, by the definition of the operators, and what the run states\n"
+    "of the machine that computed it. docs/auditing.md tells how.\n\n"
     "  --intervals K    execute so many stretches, drawn at random (default 1). A stretch is one\n"
     "                   checkpoint interval, or with --keep from one kept state to the next\n"
     "  --all            execute the whole run\n"
     "  --seed N         draw the stretches from this number, to repeat an audit\n"
     "  --state FILE     keep in FILE which stretches were executed, and go on from there\n"
-    "  --data DIR       where the run's data files are now, if they have moved\n" VD_COMMON_HELP
-    "\nExit code 0: all that was executed is equal. 9: a stretch is not.\n"
+    "  --data DIR       where the run's data files are now, if they have moved\n\n"
+    "Of a provider: has it sign its run root, draws steps that nobody could foresee, has it state\n"
+    "what it did in them, and computes single elements of that. What is wrong ends as a proof of\n"
+    "fraud by the provider's own signatures, which `verde verify` decides offline. Only what is\n"
+    "drawn is looked at, and the report says how likely which cheat is found.\n\n"
+    "  --provider URL   as `verde serve` or `verde provide` prints it, with its key\n"
+    "  --crumbs N       elements that are drawn and computed (default 3000)\n"
+    "  --steps M        steps in which they lie (default 8); also in each of these: nodes that read\n"
+    "                   data, and nodes of one element, whole\n"
+    "  --intervals K    execute K drawn checkpoint intervals again, from the provider's states, and\n"
+    "                   compare; --steps 0: nothing else. Takes the job's data, memory and time\n"
+    "  --all            execute all of the run, and compare; the same command goes on after a stop\n"
+    "  --work DIR       where both lie meanwhile; it stays\n"
+    "  --beacon FILE    public randomness: the line of FILE, or of standard input for -, which is\n"
+    "                   waited for once the provider has signed; default: this checker draws\n"
+    "  --beacon-source NAME, --beacon-round N\n"
+    "                   which randomness it will be; the assignment names both\n"
+    "  --proof FILE     where a proof of fraud goes (default: fraud.json); must not exist yet\n"
+    "  --force          overwrite FILE\n"
+    "  --prompt KEY     of a job with prompts: the one whose run is audited\n"
+    "  --key DIR        the checker's identity (default: checker-keys, made if absent)\n"
+    "  --cacert FILE    certificates to trust, beside the key in the URL\n"
+    "  --timeout S      seconds for an answer, beside three times what its computing takes by the\n"
+    "                   provider's own measure (default 120)\n"
+    "  --step-time-max S  seconds that a step counts for at most, whatever a provider says\n"
+    "                   (default: by the size of the job)\n" VD_COMMON_HELP
+    "\nExit codes: 0 all that was looked at is right; 9 one's own run differs; 3 fraud is proven; 4\n"
+    "the provider gave no answer, which fails the audit by the checker's word alone.\n"
     "\nExamples:\n"
     "  verde audit run --intervals 3\n"
-    "  verde audit run --all --state audit.txt --backend scalar\n" VD_EXIT_HELP,
-    vd_recheck_command};
+    "  verde audit run --all --state audit.txt --backend scalar\n"
+    "  verde audit models/jobs/demo.yaml --provider https://a.example:8443#KEY\n" VD_EXIT_HELP,
+    audit};

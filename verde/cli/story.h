@@ -23,6 +23,8 @@ vd_exit vd_exit_of(const vd_outcome *outcome);
  * VD_ERR_PEER: it does not hold. */
 VD_MUST_USE vd_status vd_load_verdict(const char *path, const char *referee, bool story,
                                       vd_verdict *out, vd_err *err);
+/* A second process verifies the file. VD_ERR_LOCAL: it does not come to the same. */
+VD_MUST_USE vd_status vd_verify_apart(const char *path, vd_err *err);
 /* Is it the program that this job file means? VD_ERR_PEER: no; `what` is about another one. */
 VD_MUST_USE vd_status vd_compare_job(const char *job, const vd_hash *program, const char *what,
                                      vd_err *err);

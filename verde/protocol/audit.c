@@ -293,18 +293,15 @@ static vd_status draw_from(vd_audit *a, const vd_hash *root, vd_err *err) {
 }
 
 static void count_crumb(vd_audit *a) {
-    const vd_graph *graph = vd_step_graph(a->options.program, a->place.step);
     vd_audit_result *r = &a->result;
     a->done++;
     if (a->place.node < 0) {
         r->seams += a->place.leaf_count;
         return;
     }
-    const bool whole = vd_is_whole(a->options.program, graph, (uint32_t)a->place.node);
-    r->crumbs += !whole;
-    r->whole += whole;
-    r->elements += !whole;
-    r->whole_elements += whole ? (uint64_t)a->place.count : 0;
+    r->crumbs += a->place.drawn;
+    r->whole += !a->place.drawn;
+    r->whole_elements += a->place.drawn ? 0 : (uint64_t)a->place.count;
     r->parts += a->place.part >= 0;
 }
 

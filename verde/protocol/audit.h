@@ -34,12 +34,12 @@ typedef struct {
 typedef struct {
     vd_hash run_root;
     bool claimed;
-    uint32_t crumbs;                        /* drawn ones, */
-    uint32_t whole;                         /* and of nodes that are checked whole: */
-    uint64_t elements, whole_elements;      /* so many elements */
-    uint64_t parts;                         /* of which so many by a part of a long fold */
-    uint64_t seams;                         /* leaves of states */
-    vd_audited_step *step;                  /* owned by the audit */
+    uint32_t crumbs;         /* elements that were drawn */
+    uint32_t whole;          /* leaves of nodes that are checked whole, */
+    uint64_t whole_elements; /* and their elements */
+    uint64_t parts;          /* of both, by a part of a long fold */
+    uint64_t seams;          /* leaves of states */
+    vd_audited_step *step;   /* owned by the audit */
     uint32_t step_count;
     uint32_t questions;
     char why[256];                          /* FRAUD, SILENT: what is wrong */

@@ -201,7 +201,8 @@ static bool add_drawn(crumbs *c, const vd_graph *graph, int64_t step, const vd_h
                                      .node = (int64_t)node,
                                      .element = (int64_t)element,
                                      .count = 1,
-                                     .part = -1});
+                                     .part = -1,
+                                     .drawn = true});
     }
     return ok;
 }

@@ -1,0 +1,260 @@
+#include "verde/cli/audit_provider.h"
+
+#include <limits.h>
+#include <openssl/rand.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verde/cli/stop.h"
+#include "verde/cli/story.h"
+
+/* ---- what is audited, and whom ---- */
+
+static vd_status load(vd_auditing *x) {
+    x->loaded.prompt = x->a->prompt;
+    x->loaded.bare = true;
+    vd_status status = x->a->prompt ? vd_load_job(x->a->job, &x->loaded, x->err)
+                                    : vd_load_prompts(x->a->job, &x->loaded, x->err);
+    if (status == VD_OK && !x->a->prompt && vd_job_has_prompts(&x->loaded.job))
+        return vd_fail(x->err, VD_ERR_USAGE,
+                       "%s: a job with prompts is audited one prompt at a time: name it by "
+                       "--prompt KEY, whose run the provider serves from its prompts/KEY",
+                       x->a->job);
+    if (status == VD_OK && x->loaded.program.rounding.bits)
+        return vd_fail(x->err, VD_ERR_USAGE,
+                       "%s: a job with `rounding` has no audit of one provider: its values are not "
+                       "the operators' alone",
+                       x->a->job);
+    return status;
+}
+
+static vd_status enrol(vd_auditing *x) {
+    vd_status status = vd_endpoint_parse(x->a->url, &x->endpoint, x->err);
+    if (status == VD_OK && !x->endpoint.pinned)
+        return vd_fail(x->err, VD_ERR_USAGE,
+                       "%s: `#KEY` is missing: what the provider says is held against its key; "
+                       "give the URL as its `verde serve` prints it",
+                       x->a->url);
+    x->assignment.provider[0] = x->endpoint.key;
+    return status == VD_OK ? vd_public_key_check(&x->endpoint.key, x->err) : status;
+}
+
+static vd_status assign(vd_auditing *x) {
+    vd_assignment *a = &x->assignment;
+    a->audit = true;
+    a->provider_count = 1;
+    vd_key_public(x->key, &a->referee);
+    snprintf(a->beacon_source, sizeof a->beacon_source, "%s",
+             x->a->beacon ? x->a->beacon_source : "checker");
+    a->beacon_round = x->a->beacon ? x->a->beacon_round : 0;
+    if (RAND_bytes(a->nonce, sizeof a->nonce) != 1)
+        return vd_fail(x->err, VD_ERR_LOCAL, "no random numbers");
+    vd_status status = vd_program_hash(&x->loaded.program, &a->program, x->err);
+    if (status == VD_OK)
+        status = vd_assignment_write(a, &x->payload, x->err);
+    return status == VD_OK ? vd_note_sign(x->key, VD_TYPE_ASSIGNMENT, x->payload.data,
+                                          x->payload.size, &x->note, x->err)
+                           : status;
+}
+
+static void tell_silent(uint32_t provider, double seconds) {
+    char line[80], since[32];
+    (void)provider;
+    vd_print_seconds(seconds, since);
+    snprintf(line, sizeof line, "The provider: no answer for %s.", since);
+    vd_tell(NULL, line);
+}
+
+static bool secret(void *user, uint8_t bytes[VD_HASH_SIZE]) {
+    (void)user;
+    return RAND_bytes(bytes, VD_HASH_SIZE) == 1;
+}
+
+static vd_status open_audit(vd_auditing *x) {
+    const vd_post_options post = {x->a->ca, x->key, &x->assignment, &x->endpoint, tell_silent};
+    const vd_audit_options options = {.program = &x->loaded.program,
+                                      .assignment = &x->payload,
+                                      .key = x->key,
+                                      .leaf = vd_leaf_element,
+                                      .steps = (uint32_t)x->a->steps,
+                                      .crumbs = (uint32_t)x->a->crumbs,
+                                      .random = secret};
+    vd_status status = vd_post_create(&post, &x->office, x->err);
+    return status == VD_OK ? vd_audit_create(&options, &x->audit, x->err) : status;
+}
+
+static vd_status prepare(vd_auditing *x) {
+    vd_status status = vd_leaf_self_test(x->err);
+    if (status == VD_OK)
+        status = vd_check_new(x->a->proof, x->a->force, x->err);
+    if (status == VD_OK)
+        status = load(x);
+    if (status == VD_OK)
+        status = vd_load_key(x->a->key_dir, &x->key, x->err);
+    if (status == VD_OK)
+        status = enrol(x);
+    if (status == VD_OK)
+        status = assign(x);
+    return status == VD_OK ? open_audit(x) : status;
+}
+
+/* ---- the course ---- */
+
+static void tell_progress(const vd_auditing *x, const vd_outgoing *q) {
+    uint64_t done, of;
+    char text[160];
+    vd_audit_progress(x->audit, &done, &of);
+    snprintf(text, sizeof text, "%llu of about %llu places; %s", (unsigned long long)done,
+             (unsigned long long)of, q->text);
+    vd_tell_now(text);
+}
+
+static vd_status play(vd_auditing *x) {
+    vd_outgoing q;
+    vd_status status = VD_OK;
+    do {
+        status = vd_audit_next(x->audit, &x->state, &q, x->err);
+        if (status == VD_OK && x->state == VD_AUDIT_WAITS)
+            status = vd_audit_take_beacon(x);
+        else if (status == VD_OK && x->state == VD_AUDIT_ASKS) {
+            tell_progress(x, &q);
+            status = vd_audit_put(x, &q);
+        }
+    } while (status == VD_OK && x->state <= VD_AUDIT_WAITS);
+    vd_post_bytes(x->office, &x->cost.bytes_in, &x->cost.bytes_out);
+    x->cost.seconds = vd_seconds() - x->start;
+    x->cost.cpu_seconds = vd_cpu_seconds();
+    x->cost.peak_bytes = vd_peak_bytes();
+    return status;
+}
+
+/* Nothing was said at all: most likely a mistake in the options. */
+static vd_status check_heard(const vd_auditing *x) {
+    const vd_audit_result *r = vd_audit_results(x->audit);
+    return x->state == VD_AUDIT_SILENT && r->questions == 1
+               ? vd_fail(x->err, VD_ERR_IO, "the provider takes no part, and nothing was checked: "
+                                            "%.400s", r->why)
+               : VD_OK;
+}
+
+/* A second process decides again from the file, before it gets its name. */
+static vd_status write_proof(vd_auditing *x) {
+    char draft[1100];
+    vd_buf text = {0};
+    snprintf(draft, sizeof draft, "%.1000s.draft", x->a->proof);
+    vd_status status =
+        vd_fraud_write(x->key, &x->loaded.program, &x->note, vd_audit_referee(x->audit),
+                       vd_audit_place(x->audit), &x->cost, &text, x->err);
+    vd_put_u8(&text, '\n');
+    if (status == VD_OK)
+        status = vd_write_file(draft, text.data, text.size, 0644, x->err);
+    if (status == VD_OK)
+        status = vd_verify_apart(draft, x->err);
+    if (status == VD_OK)
+        status = vd_write_file(x->a->proof, text.data, text.size, 0644, x->err);
+    unlink(draft);
+    vd_buf_free(&text);
+    x->proven = status == VD_OK;
+    return status;
+}
+
+static vd_exit exit_of(vd_audit_state state) {
+    return state == VD_AUDIT_PASSED  ? VD_EXIT_OK
+           : state == VD_AUDIT_FRAUD ? VD_EXIT_CONVICTED
+                                     : VD_EXIT_FORFEIT;
+}
+
+static vd_exit audit(const vd_audit_arguments *a) {
+    vd_err err = {0};
+    vd_auditing x = {.a = a, .start = vd_seconds(), .err = &err};
+    vd_status status = prepare(&x);
+    if (status == VD_OK)
+        status = play(&x);
+    if (status == VD_OK)
+        status = check_heard(&x);
+    if (status == VD_OK && x.state == VD_AUDIT_FRAUD)
+        status = write_proof(&x);
+    if (status == VD_OK)
+        vd_audit_report(&x);
+    const vd_exit code = status == VD_OK ? exit_of(x.state) : vd_report(&err);
+    vd_post_destroy(x.office);
+    vd_audit_destroy(x.audit);
+    vd_key_destroy(x.key);
+    vd_buf_free(&x.payload);
+    vd_buf_free(&x.note);
+    vd_buf_free(&x.beacon);
+    vd_loaded_free(&x.loaded);
+    return code;
+}
+
+/* ---- the command ---- */
+
+static bool take_option(int o, vd_audit_arguments *a, bool *exit_now) {
+    switch (o) {
+    case 'p': a->url = optarg; return true;
+    case 'v': a->proof = optarg; return true;
+    case 'k': a->key_dir = optarg; return true;
+    case 'c': a->ca = optarg; return true;
+    case 'P': a->prompt = optarg; return true;
+    case 'F': a->force = true; return true;
+    case 'B': a->beacon = optarg; return true;
+    case 'S': a->beacon_source = optarg; return true;
+    case 'R': return vd_parse_number("beacon-round", optarg, 0, LONG_MAX, &a->beacon_round);
+    case 'M': return vd_parse_number("steps", optarg, 1, VD_AUDIT_STEPS_MAX, &a->steps);
+    case 'N': return vd_parse_number("crumbs", optarg, 1, VD_AUDIT_CRUMBS_MAX, &a->crumbs);
+    case 'q': return vd_parse_number("timeout", optarg, 1, 86400, &a->patience_s);
+    case 's': return vd_parse_number("step-time-max", optarg, 1, 1000, &a->step_s_max);
+    default: return vd_take_common(&vd_cmd_audit, o, &a->common, exit_now);
+    }
+}
+
+static bool arguments_fit(const vd_audit_arguments *a, int files) {
+    if (files != 1 || !a->url || strlen(a->proof) > 1000) {
+        fprintf(stderr, "verde: audit takes one job file and --provider URL\n");
+        return false;
+    }
+    if (!a->beacon != !a->beacon_source || !a->beacon != (a->beacon_round < 0)) {
+        fprintf(stderr, "verde: --beacon, --beacon-source and --beacon-round belong together\n");
+        return false;
+    }
+    if (a->beacon && !vd_is_beacon_source(a->beacon_source)) {
+        fprintf(stderr, "verde: --beacon-source must be 1 to %d printable ASCII characters\n",
+                VD_BEACON_SOURCE_MAX);
+        return false;
+    }
+    return true;
+}
+
+vd_exit vd_audit_provider(int argc, char **argv) {
+    static const struct option options[] = {{"provider", required_argument, NULL, 'p'},
+                                            {"proof", required_argument, NULL, 'v'},
+                                            {"key", required_argument, NULL, 'k'},
+                                            {"cacert", required_argument, NULL, 'c'},
+                                            {"prompt", required_argument, NULL, 'P'},
+                                            {"beacon", required_argument, NULL, 'B'},
+                                            {"beacon-source", required_argument, NULL, 'S'},
+                                            {"beacon-round", required_argument, NULL, 'R'},
+                                            {"steps", required_argument, NULL, 'M'},
+                                            {"crumbs", required_argument, NULL, 'N'},
+                                            {"timeout", required_argument, NULL, 'q'},
+                                            {"step-time-max", required_argument, NULL, 's'},
+                                            {"force", no_argument, NULL, 'F'},
+                                            VD_COMMON_OPTIONS};
+    vd_audit_arguments a = {.key_dir = "checker-keys",
+                            .proof = "fraud.json",
+                            .patience_s = VD_PATIENCE_S,
+                            .beacon_round = -1,
+                            .steps = VD_AUDIT_STEPS,
+                            .crumbs = VD_AUDIT_CRUMBS};
+    bool exit_now = false;
+    for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+        if (!take_option(o, &a, &exit_now))
+            return VD_EXIT_USAGE;
+        if (exit_now)
+            return VD_EXIT_OK;
+    }
+    if (!arguments_fit(&a, argc - optind))
+        return VD_EXIT_USAGE;
+    a.job = argv[optind];
+    return audit(&a);
+}

@@ -1,0 +1,64 @@
+/* `verde audit JOB --provider URL`: an audit of one provider, over the network. */
+#ifndef VD_AUDIT_PROVIDER_H
+#define VD_AUDIT_PROVIDER_H
+
+#include "verde/cli/arbitrate_post.h"
+#include "verde/cli/cli.h"
+#include "verde/protocol/audit.h"
+#include "verde/protocol/verdict.h"
+
+enum {
+    VD_AUDIT_STEPS = 8,
+    VD_AUDIT_CRUMBS = 3000,
+    VD_AUDIT_STEPS_MAX = 4096,
+    VD_AUDIT_CRUMBS_MAX = 1000000,
+    VD_BEACON_VALUE_MAX = 1024, /* bytes */
+};
+
+typedef struct {
+    const char *job, *prompt, *url, *proof, *key_dir, *ca;
+    const char *beacon_source, *beacon; /* NULL: this checker draws; the value's file, or "-" */
+    long beacon_round, steps, crumbs, patience_s, step_s_max;
+    bool force;
+    vd_common common;
+} vd_audit_arguments;
+
+typedef struct {
+    const vd_audit_arguments *a;
+    vd_loaded loaded;
+    vd_key *key;
+    vd_endpoint endpoint;
+    vd_assignment assignment;
+    vd_buf payload, note;
+    vd_post_office *office;
+    vd_audit *audit;
+    vd_audit_state state;
+    vd_buf beacon; /* its value, once it is known */
+    vd_cost cost;
+    bool proven; /* the proof of fraud is written */
+    double start, told;
+    vd_err *err;
+} vd_auditing;
+
+/* audit_provider_ask.c: puts one question, again and again, until there is an answer or it is too
+ * late for one; the audit takes either. */
+VD_MUST_USE vd_status vd_audit_put(vd_auditing *x, const vd_outgoing *question);
+
+/* audit_provider_beacon.c: waits for the value. */
+VD_MUST_USE vd_status vd_audit_take_beacon(vd_auditing *x);
+
+/* audit_provider_report.c */
+void vd_audit_report(const vd_auditing *x);
+
+/* audit_provider_odds.c: how likely it is that a cheat of some kind is found. */
+typedef struct {
+    const char *name, *cheat; /* for machines; for people */
+    double share;             /* of elements, or steps; 0: of neither */
+    double found;             /* at least so likely */
+} vd_odds;
+enum { VD_ODDS = 9 };
+void vd_audit_odds(const vd_program *program, const vd_audit_result *result, vd_odds odds[VD_ODDS]);
+
+vd_exit vd_audit_provider(int argc, char **argv);
+
+#endif

@@ -1,0 +1,180 @@
+/* What an audit found, told to people and to machines. */
+#include <string.h>
+
+#include "verde/cli/audit_provider.h"
+#include "verde/cli/story.h"
+
+static const char *const state_names[] = {
+    [VD_AUDIT_PASSED] = "passed", [VD_AUDIT_FRAUD] = "fraud", [VD_AUDIT_SILENT] = "silent"};
+
+static bool own_draw(const vd_auditing *x) {
+    return x->a->beacon == NULL;
+}
+
+static uint64_t checked(const vd_audit_result *r) {
+    return (uint64_t)r->crumbs + r->whole;
+}
+
+static double cpu_of_crumb(const vd_auditing *x) {
+    const uint64_t count = checked(vd_audit_results(x->audit));
+    return count ? x->cost.cpu_seconds / (double)count : 0;
+}
+
+/* ---- for machines ---- */
+
+static json_t *step_json(const vd_audited_step *s) {
+    json_t *out = json_pack("{sI so so}", "step", (json_int_t)s->step, "secret",
+                            vd_hash_text(&s->secret[VD_DRAW_TRACE]), "trace",
+                            vd_hash_text(&s->root[1]));
+    if (s->inside) {
+        json_object_set_new(out, "interval_secret", vd_hash_text(&s->secret[VD_DRAW_SUBRUN]));
+        json_object_set_new(out, "interval", vd_hash_text(&s->root[0]));
+    }
+    return out;
+}
+
+static json_t *steps_json(const vd_audit_result *r) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < r->step_count; i++)
+        json_array_append_new(list, step_json(&r->step[i]));
+    return list;
+}
+
+static json_t *odds_json(const vd_auditing *x) {
+    vd_odds odds[VD_ODDS];
+    json_t *list = json_array();
+    vd_audit_odds(&x->loaded.program, vd_audit_results(x->audit), odds);
+    for (int i = 0; i < VD_ODDS; i++) {
+        json_t *one = json_pack("{ss ss sf}", "kind", odds[i].name, "cheat", odds[i].cheat, "found",
+                                odds[i].found);
+        if (odds[i].share > 0)
+            json_object_set_new(one, "share", json_real(odds[i].share));
+        if (odds[i].found > 0)
+            json_object_set_new(one, "stake", json_real((1 - odds[i].found) / odds[i].found));
+        json_array_append_new(list, one);
+    }
+    return list;
+}
+
+static json_t *beacon_json(const vd_auditing *x) {
+    return json_pack("{ss sI ss#}", "source", x->assignment.beacon_source, "round",
+                     (json_int_t)x->assignment.beacon_round, "value",
+                     x->beacon.data ? (const char *)x->beacon.data : "", (size_t)x->beacon.size);
+}
+
+static json_t *cost_json(const vd_auditing *x) {
+    return json_pack("{sI sI sf sf sI sf sI}", "bytes_in", (json_int_t)x->cost.bytes_in,
+                     "bytes_out", (json_int_t)x->cost.bytes_out, "seconds", x->cost.seconds,
+                     "cpu_seconds", x->cost.cpu_seconds, "peak_bytes",
+                     (json_int_t)x->cost.peak_bytes, "cpu_seconds_of_crumb", cpu_of_crumb(x),
+                     "questions", (json_int_t)vd_audit_results(x->audit)->questions);
+}
+
+static json_t *report_json(const vd_auditing *x) {
+    const vd_audit_result *r = vd_audit_results(x->audit);
+    char key[2 * VD_KEY_SIZE + 1];
+    vd_hex(x->assignment.provider[0].b, VD_KEY_SIZE, key);
+    json_t *out = json_pack("{ss ss so so so so}", "result", state_names[x->state], "provider", key,
+                            "beacon", beacon_json(x), "steps", steps_json(r), "odds", odds_json(x),
+                            "cost", cost_json(x));
+    json_t *counts =
+        json_pack("{sI sI sI sI sI}", "crumbs", (json_int_t)r->crumbs, "whole", (json_int_t)r->whole,
+                  "whole_elements", (json_int_t)r->whole_elements, "parts", (json_int_t)r->parts,
+                  "state_leaves", (json_int_t)r->seams);
+    json_object_set_new(out, "checked", counts);
+    if (r->claimed)
+        json_object_set_new(out, "run_root", vd_hash_text(&r->run_root));
+    if (x->state != VD_AUDIT_PASSED)
+        json_object_set_new(out, "reason", json_string(r->why));
+    if (x->proven)
+        json_object_set_new(out, "proof", json_string(x->a->proof));
+    return out;
+}
+
+/* ---- for people ---- */
+
+static void tell_steps(const vd_audit_result *r) {
+    printf("steps       ");
+    for (uint32_t i = 0; i < r->step_count && i < 16; i++) {
+        if (r->step[i].step < 0)
+            printf(" initialisation");
+        else
+            printf(" %lld", (long long)r->step[i].step);
+    }
+    printf("%s\n", r->step_count > 16 ? " ..." : "");
+}
+
+static void tell_odds(const vd_auditing *x) {
+    vd_odds odds[VD_ODDS];
+    vd_audit_odds(&x->loaded.program, vd_audit_results(x->audit), odds);
+    printf("found with   a cheat of this kind; stake that makes it unprofitable, in times its "
+           "gain\n");
+    for (int i = 0; i < VD_ODDS; i++) {
+        printf("  %9.4f %%  %s", 100 * odds[i].found, odds[i].cheat);
+        if (odds[i].found > 1e-9)
+            printf("; %.3g", (1 - odds[i].found) / odds[i].found);
+        printf("\n");
+    }
+}
+
+static void tell_not_checked(const vd_auditing *x) {
+    printf("not checked  what was not drawn: a change that aims at few elements, steps or\n"
+           "             intervals is most likely not found by crumbs\n");
+    if (own_draw(x))
+        printf("             nobody but this checker knows that the draw was fair: no beacon was "
+               "named\n");
+    else
+        printf("             whether %s, round %lld, has this value: look it up\n",
+               x->assignment.beacon_source, (long long)x->assignment.beacon_round);
+}
+
+static void tell_result(const vd_auditing *x, const vd_audit_result *r) {
+    static const char *const text[] = {
+        [VD_AUDIT_PASSED] = "passed: all that was looked at is right",
+        [VD_AUDIT_FRAUD] = "FRAUD, proven by the provider's own statements",
+        [VD_AUDIT_SILENT] = "failed: the provider gave no answer, by this checker's word alone"};
+    printf("result       %s\n", text[x->state]);
+    if (x->state != VD_AUDIT_PASSED)
+        printf("             %s\n", r->why);
+    if (r->claimed)
+        vd_print_hex("run root", r->run_root.b);
+}
+
+static void tell_cost(const vd_auditing *x, const vd_audit_result *r) {
+    char in[32], out[32], peak[32];
+    vd_print_size(x->cost.bytes_in, in);
+    vd_print_size(x->cost.bytes_out, out);
+    vd_print_size(x->cost.peak_bytes, peak);
+    printf("cost         %u questions, %s in, %s out, %.1f s (%.2f s of CPU, %.1f ms a crumb), %s "
+           "peak memory\n",
+           r->questions, in, out, x->cost.seconds, x->cost.cpu_seconds, 1e3 * cpu_of_crumb(x),
+           peak);
+}
+
+static void tell_report(const vd_auditing *x) {
+    const vd_audit_result *r = vd_audit_results(x->audit);
+    if (vd_is_terminal())
+        fprintf(stderr, "\r\033[K");
+    tell_result(x, r);
+    printf("beacon       %s, round %lld\n", x->assignment.beacon_source,
+           (long long)x->assignment.beacon_round);
+    tell_steps(r);
+    printf("checked      %u drawn elements, %llu of them by a part of a long sum; %llu elements of "
+           "nodes that were\n             checked whole; %llu leaves of states against traces\n",
+           r->crumbs, (unsigned long long)r->parts, (unsigned long long)r->whole_elements,
+           (unsigned long long)r->seams);
+    if (x->state == VD_AUDIT_PASSED) {
+        tell_odds(x);
+        tell_not_checked(x);
+    }
+    tell_cost(x, r);
+    if (x->proven)
+        printf("proof        %s\n", x->a->proof);
+}
+
+void vd_audit_report(const vd_auditing *x) {
+    if (x->a->common.json)
+        vd_print_json(report_json(x));
+    else
+        tell_report(x);
+}
