@@ -46,10 +46,10 @@ def need_known(known, why):
         raise Later(why)
 
 
-def need_version(value, what):
-    """An integer, and 1."""
+def need_version(value, what, last=1):
+    """An integer, and one of 1 to `last`."""
     need(is_integer(value), f"the version of {what} is no integer")
-    need_known(value == 1, f"version {value} of {what}; this verifier reads version 1")
+    need_known(1 <= value <= last, f"version {value} of {what}; this verifier reads versions 1 to {last}")
 
 
 def tagged(tag, *pieces):

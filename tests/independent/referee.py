@@ -68,6 +68,8 @@ class Tree:
 class Hearing:
     """One hearing: sections 5.2 to 5.5 between two claims. What it finds is in `found`."""
 
+    parties = (0, 1)
+
     def __init__(self, program, evidence, challenger=None):
         self.collection = program if isinstance(program, Collection) else None
         self.program, self.item = None if self.collection else program, None
@@ -103,12 +105,12 @@ class Hearing:
 
     def round(self, question, check, answered=lambda: None, tree=None):
         """Asks both; what check(p, answer) makes of their answers, or the end of the hearing."""
-        answers = [self.evidence.ask(p, question, tree) for p in (0, 1)]
-        for p in (0, 1):
+        answers = [self.evidence.ask(p, question, tree) for p in self.parties]
+        for p in self.parties:
             self.attend(p, answers[p])
         self.end_if_fallen()
         answered()
-        results = [self.judge(p, check, answers[p]) for p in (0, 1)]
+        results = [self.judge(p, check, answers[p]) for p in self.parties]
         self.end_if_fallen()
         return results
 
@@ -118,7 +120,7 @@ class Hearing:
 
     def convict(self, checks, grade):
         """Convicts of a grade each provider for whom its check does not hold."""
-        for p in (0, 1):
+        for p in self.parties:
             if not checks[p]:
                 self.falls(p, grade)
         self.end_if_fallen()
@@ -269,7 +271,7 @@ class Hearing:
         public = {("data", i): data[2] for i, data in enumerate(self.program.data)} | {("step", 0): step_number(step)}
         producers = sorted({i for kind, i in kinds if kind == "node"})
         if not producers:
-            for p in (0, 1):
+            for p in self.parties:
                 self.judge(p, fits, public)
             self.end_if_fallen()
         for at in range(0, len(producers), RECORDS_AT_ONCE):
@@ -337,7 +339,7 @@ class Hearing:
         ends = [fold.end(node, e, state) for state in last]
         if tree.stated[0] == tree.stated[1]:
             self.settle(node, ends[0])
-        self.convict([self.values[p] == word_of(node, ends[p]) for p in (0, 1)], "wrong-output")
+        self.convict([self.values[p] == word_of(node, ends[p]) for p in self.parties], "wrong-output")
         j = self.descend(tree)
         both = self.prove(tree, [j - 1, j] if j else [0], is_state)
         self.found["part"] = j
@@ -346,9 +348,13 @@ class Hearing:
         self.convict([words(leaves[-1]) == right for leaves in both], "wrong-output")
         self.cannot_be()
 
+    def kept(self):
+        """Leaves of inputs that are there already, and who gave none."""
+        return {}, set()
+
     def reference(self, node, step, compute):
         """What compute(x) gives; the leaves of inputs that it reads are asked for until none is missing."""
-        known, silent = {}, set()
+        known, silent = self.kept()
         while True:
             missing = set()
 
@@ -377,7 +383,7 @@ class Hearing:
             def whole(k, data):
                 owed(len(data) == min(PIECE, tensor_bytes(shape) - leaves[k] * PIECE))
             return self.proofs(p, answer, tree, leaves, whole)
-        for p in (0, 1):
+        for p in self.parties:
             if p in silent:
                 continue
             answer = self.evidence.ask(p, question, tree)
@@ -388,7 +394,7 @@ class Hearing:
                 known.update({(i, leaf): data for leaf, data in zip(leaves, proven)})
                 return
             silent.add(p)
-        for p in (0, 1):
+        for p in self.parties:
             self.falls(p, "timeout")
         self.end_if_fallen()
 

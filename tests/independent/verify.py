@@ -5,8 +5,10 @@ Exit codes: 0 the verdict holds; 6 it does not; 8 it is of a version, has a part
 that nothing is decided; 1 this verifier cannot judge it; 2 usage."""
 
 import json
+import re
 import sys
 
+from alone import Alone, check_place
 from collection import Collection
 from notes import (Later, NotJudged, Refused, canonical, exactly, from_base64, from_hex, is_integer, need, need_known,
                    need_version, open_note, parse, parse_known, public_key, tagged)
@@ -17,6 +19,7 @@ from tournament import Tournament
 NOTE_LIMIT, ASSIGNMENT_LIMIT, VERDICT_LIMIT = 3, 128, 1 << 20
 VERDICT_BYTES, GAME_BYTES, GAMES = 128 << 20, 296 << 20, 126
 PREDICATE = "https://verde.invalid/verdict/v%d"
+FRAUD = "https://verde.invalid/fraud/v1"
 STATEMENT = "https://in-toto.io/Statement/v1"
 COSTS = ("bytes_in", "bytes_out", "seconds", "cpu_seconds", "peak_bytes")
 
@@ -76,13 +79,29 @@ def most_of(question, tree):
     return 64 + hashes + len(sizes) * (path + 4), size
 
 
+def check_audit(said, checker):
+    """An assignment to one provider: section 13.1. As the others, with its provider in a list."""
+    exactly(said, ("beacon", "checker", "nonce", "program", "provider", "verde"), "the assignment")
+    need(from_hex(said["nonce"]) and from_hex(said["program"]), "the assignment's nonce or program is no hash")
+    public_key(said["checker"])
+    public_key(said["provider"])
+    beacon = exactly(said["beacon"], ("source", "round"), "the beacon")
+    source = beacon["source"]
+    need(isinstance(source, str) and re.fullmatch("[ -~]{1,128}", source), "the beacon's source is no name")
+    need(is_integer(beacon["round"]) and beacon["round"] >= 0, "the beacon's round is no number")
+    need(said["checker"] == checker, "the assignment names another checker")
+    return {**said, "providers": [said["provider"]]}
+
+
 def check_assignment(note, referee):
     need(isinstance(note, dict), "the assignment is no note")
     size = len(json.dumps(note, separators=(",", ":"), ensure_ascii=False).encode())
     need_known(size <= 64 << 10, "the note of the assignment is too large")
     payload, _ = open_note(note, "assignment", referee)
     said = parse_known(payload, ASSIGNMENT_LIMIT, "the assignment")
-    need_version(said.get("verde"), "an assignment")
+    need_version(said.get("verde"), "an assignment", 2)
+    if said["verde"] == 2:
+        return check_audit(said, referee), tagged("verde/assignment/1", payload).hex()
     exactly(said, ("nonce", "program", "providers", "referee", "verde"), "the assignment", ("challenge", "trainer"))
     need(from_hex(said["nonce"]) and from_hex(said["program"]), "the assignment's nonce or program is no hash")
     need(said.get("challenge", True) is True, "the assignment's `challenge` is not true")
@@ -133,26 +152,31 @@ def decide(data):
     note = parse(data[:-1] if data[-1:] == b"\n" else data, NOTE_LIMIT, "the note of the verdict")
     payload, referee = open_note(note, "verdict")
     said = parse_known(payload, VERDICT_LIMIT, "the verdict")
-    for name, known in (("_type", (STATEMENT,)), ("predicateType", (PREDICATE % 1, PREDICATE % 2))):
+    for name, known in (("_type", (STATEMENT,)), ("predicateType", (PREDICATE % 1, PREDICATE % 2, FRAUD))):
         need(isinstance(said.get(name), str), f"`{name}` of the verdict is no string")
         need_known(said[name] in known, f"`{name}` of the verdict is {said[name]}")
     exactly(said, ("_type", "subject", "predicateType", "predicate"), "the verdict")
-    many_programs = isinstance(said["predicate"], dict) and "collection" in said["predicate"]
+    fraud = said["predicateType"] == FRAUD
+    many_programs = not fraud and isinstance(said["predicate"], dict) and "collection" in said["predicate"]
     job = "collection" if many_programs else "program"
-    predicate = exactly(said["predicate"], ("assignment", job, "outcome", "evidence", "cost"), "the predicate")
+    members = ("assignment", job, "outcome", "evidence", "cost", *(["place"] if fraud else []))
+    predicate = exactly(said["predicate"], members, "the predicate")
     cost = exactly(predicate["cost"], COSTS, "the cost")
     need(all(type(n) in (int, float) and n >= 0 for n in cost.values()), "a cost is no number of 0 or more")
     assignment, assignment_hash = check_assignment(predicate["assignment"], referee)
     many = len(assignment["providers"]) > 2
-    need(said["predicateType"] == PREDICATE % (2 if many else 1), "the predicate is of another type")
+    need(fraud == (assignment["verde"] == 2), "the assignment is of another kind than the predicate")
+    need(fraud or said["predicateType"] == PREDICATE % (2 if many else 1), "the predicate is of another type")
     program = Collection(predicate[job]) if many_programs else read_program(predicate[job])
+    place = check_place(predicate["place"], program) if fraud else None
     digest = program.hash.hex()
     need(not (many_programs and "challenge" in assignment), "a job of many programs has no challenge")
     need(assignment["program"] == digest, "the assignment is about another program")
     need(said["subject"] == [{"name": "program", "digest": {"sha256": digest}}], "the subject is another one")
     need(isinstance(predicate["evidence"], list), "the evidence is no list")
     evidence = Evidence(predicate["evidence"], assignment_hash, assignment["providers"])
-    reached = (Tournament if many else Dispute)(program, assignment, evidence).decide()
+    reached = (Alone(program, assignment, evidence, place) if fraud
+               else (Tournament if many else Dispute)(program, assignment, evidence)).decide()
     need(evidence.at == len(evidence.items), "there is more evidence than the referee asked for")
     need(not many_programs or program.used == set(program.known), "nothing is about an item of the verdict")
     wrong = difference(reached, predicate["outcome"])
@@ -183,7 +207,7 @@ def main(arguments):
         print(f"not judged: {why}")
         return 1
     grades = [p.get("grade", p["standing"]) for p in outcome["providers"]]
-    print(f"holds: {outcome['result']}, {', '.join(grades[:-1])} and {grades[-1]}")
+    print(f"holds: {outcome['result']}, {' and '.join([', '.join(grades[:-1])] * (len(grades) > 1) + grades[-1:])}")
     return 0
 
 

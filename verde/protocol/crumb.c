@@ -200,6 +200,7 @@ bool vd_crumb_next_element(vd_referee *r) {
     if (!vd_all_stand(r) || r->element + 1 >= r->crumb.element + r->crumb.count)
         return false;
     r->element = r->place->element = r->element + 1;
+    r->place->computed = false;
     r->place->value[0] =
         vd_element_bits(r->party[0].leaf + (size_t)r->element * size % VD_LEAF_SIZE, size);
     return true;
