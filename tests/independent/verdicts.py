@@ -8,6 +8,7 @@ from functools import lru_cache
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+import alone
 import notes
 import referee
 import tournament
@@ -112,9 +113,10 @@ class Base:
         self.assignment = json.loads(payload_of(predicate["assignment"]))
         self.assignment_hash = tagged("verde/assignment/1", payload_of(predicate["assignment"])).hex()
         self.judged = "trainer" not in self.assignment
-        evidence = Recorder(predicate["evidence"], self.assignment_hash, self.assignment["providers"])
+        self.keys = keys_of(self.assignment)
+        evidence = Recorder(predicate["evidence"], self.assignment_hash, self.keys)
         if self.judged:
-            settle(program_of(predicate), self.assignment, evidence)
+            settle(predicate, self.assignment, evidence)
         self.said = evidence.said
 
     def statement(self):
@@ -129,7 +131,16 @@ def program_of(predicate):
     )
 
 
-def settle(program, assignment, evidence):
+def keys_of(assignment):
+    """Its providers, in a list."""
+    keys = assignment.get("providers", [assignment.get("provider")])
+    return keys if isinstance(keys, list) else []
+
+
+def settle(predicate, assignment, evidence):
+    program = program_of(predicate)
+    if "place" in predicate:
+        return alone.Alone(program, assignment, evidence, alone.check_place(predicate["place"], program)).decide()
     many = len(assignment["providers"]) > 2
     return (tournament.Tournament if many else referee.Dispute)(program, assignment, evidence).decide()
 
@@ -156,12 +167,9 @@ def retold(chance, base, alter=None, where=(), assignment=None, program=None):
             statement["subject"][0]["digest"]["sha256"] = digest
         predicate["assignment"] = sealed(ASSIGNMENT, canonical(assignment), REFEREE)
     payload = payload_of(predicate["assignment"])
-    keys = json.loads(payload).get("providers")
-    told = Told(
-        base, tagged("verde/assignment/1", payload).hex(), keys if isinstance(keys, list) else [], alter, where
-    )
+    told = Told(base, tagged("verde/assignment/1", payload).hex(), keys_of(json.loads(payload)), alter, where)
     try:
-        predicate["outcome"] = settle(program_of(predicate), json.loads(payload), told)
+        predicate["outcome"] = settle(predicate, json.loads(payload), told)
     except (Refused, Later, NotJudged):
         told.items += predicate["evidence"][len(told.items) :]
     except (AttributeError, KeyError, TypeError, IndexError):

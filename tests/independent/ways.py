@@ -49,6 +49,20 @@ def members(chance, base, bases):
     return signed(statement)
 
 
+def place(chance, base, bases):
+    """Of a proof of fraud: another place, or what is none."""
+    statement = base.statement()
+    if "place" not in statement["predicate"]:
+        return outcome(chance, base, bases)
+    said = statement["predicate"]["place"]
+    if chance.random() < 0.5:
+        name = chance.choice(["step", "node", "element", "elements", "part", "leaf", "leaves"])
+        said[name] = chance.choice([said.get(name, 0), 0, 1, 2, -1, 255, 256, 257, 2**31, 2**62, 1.0, None, "1"])
+    else:
+        change(chance, said)
+    return signed(statement)
+
+
 def outcome(chance, base, bases):
     statement = base.statement()
     place = statement["predicate"]["outcome"]
@@ -102,7 +116,7 @@ def note_signed(chance, base, bases):
     """A statement, or what should be one, by the right key or a wrong one, in place of an item's or its absence."""
     statement = base.statement()
     item = chance.choice(statement["predicate"]["evidence"])
-    named = base.assignment["providers"][item["provider"]]
+    named = base.keys[item["provider"]]
     who = chance.choice([named, named, STRANGER, chance.choice(sorted(KEYS))])
     said = {
         "answer": chance.choice([{"concede": True}, {"refusal": "no"}, {}, [], None, {"root": "00" * 32}]),
@@ -214,7 +228,11 @@ def assignments(chance, base, bases):
     """Another assignment by the referee, and all that was said again in it."""
     said = copy.deepcopy(base.assignment)
     way = chance.randrange(9)
-    if way == 0:
+    if "checker" in said and 0 < way < 7:
+        name = chance.choice(["checker", "provider", "beacon", "providers", "referee", "verde"])
+        said[name] = chance.choice([STRANGER, odd_key(chance), {"source": "x" * chance.choice([1, 128, 129]),
+                                    "round": chance.choice([0, -1, 1.0, 2**62])}, [], 1, 2, 3])
+    elif way == 0:
         said["nonce"] = "%064x" % chance.randrange(2**256)
     elif way == 1:
         chance.shuffle(said["providers"])
@@ -255,6 +273,7 @@ WAYS = [
     (signer, 2),
     (members, 6),
     (outcome, 6),
+    (place, 4),
     (numbers, 4),
     (reasons, 2),
     (items, 6),
@@ -271,4 +290,4 @@ WAYS = [
 ]
 
 # What needs nothing but the bytes.
-UNTOLD = [way for way, _ in WAYS[:13]]
+UNTOLD = [way for way, _ in WAYS[:14]]

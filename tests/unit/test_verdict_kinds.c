@@ -4,6 +4,7 @@
 #include "repops/op_movement.h"
 #include "repops/op_product.h"
 #include "repops/op_reduce.h"
+#include "tests/support/audit.h"
 #include "tests/support/tournament.h"
 
 #include <criterion/criterion.h>
@@ -195,4 +196,76 @@ Test(verdict_kinds, of_many_hold, .timeout = 120) {
     hold("many", three, false, false);
     hold("many-group", group, false, true);
     hold("many-again", again, true, false);
+}
+
+/* ---- of one: proofs of fraud ---- */
+
+static void accuse(const test_job *job, const char *name, const char *text, vd_lie lie,
+                   const vd_crumb *place) {
+    test_provider p;
+    open_one(&p, job, 1, text);
+    p.side.lie = lie;
+    test_audit a = {.side = &p.side, .steps = 5, .crumbs = 100};
+    if (place)
+        cr_assert_eq(test_audit_place(&a, place), VD_RESULT_CONVICTED, "%s", name);
+    else
+        test_audit_play(&a);
+    keep(&a.proof, name);
+    test_audit_close(&a);
+    test_provider_close(&p);
+}
+
+Test(verdict_kinds, of_one_hold, .timeout = 120) {
+    test_job job;
+    test_job_open(&job, VD_MODEL_MLP, 4, 2);
+    const vd_fault fault = test_fault(&job, "element@2:adamw.layer.1.bias.m");
+    const vd_crumb several = {
+        .step = 2, .node = fault.node, .element = 0, .count = 256, .part = -1};
+    const vd_fault weights = test_fault(&job, "weights");
+    const vd_crumb first = {.step = -1, .node = weights.node, .element = 0, .count = 1, .part = -1};
+    const vd_crumb seam = {
+        .step = 1, .node = -1, .part = -1, .leaf_count = job.program.leaf_count};
+    accuse(&job, "fraud-element", "element@2:adamw.layer.1.bias.m", VD_LIE_NONE, &several);
+    accuse(&job, "fraud-graph", "lr@1", VD_LIE_NONE, NULL);
+    accuse(&job, "fraud-seam", "skip@1", VD_LIE_NONE, &seam);
+    accuse(&job, "fraud-whole", "poison@1", VD_LIE_NONE, NULL);
+    accuse(&job, "fraud-init", "weights", VD_LIE_NONE, &first);
+    accuse(&job, "fraud-proof", NULL, VD_LIE_PROOF, NULL);
+    test_job_close(&job);
+}
+
+/* Of the parts that a provider states, part 1 is not what part 0 leads to. */
+static vd_source parts_of;
+static vd_status another_part(void *user, int64_t step, uint32_t node, int64_t element,
+                              vd_records *out, vd_err *err) {
+    const vd_status status = parts_of.fold(user, step, node, element, out, err);
+    size_t size;
+    const uint8_t *part = vd_records_at(out, 1, &size);
+    ((uint8_t *)part)[0] ^= 1;
+    return status;
+}
+
+Test(verdict_kinds, of_one_about_long_sums_hold, .timeout = 120) {
+    test_job job;
+    test_provider p;
+    test_job_open_folds(&job, 2, 5000, 2);
+    const vd_fault fault = {VD_FAULT_ELEMENT, 1, test_node(&job, 1, RO_OP_MATMUL), 5, 20};
+    const vd_crumb place = {.step = 1, .node = fault.node, .element = 5, .count = 1, .part = 1};
+    test_provider_open(&p, &job, 1, &fault);
+    test_audit a = {.side = &p.side};
+    cr_assert_eq(test_audit_place(&a, &place), VD_RESULT_CONVICTED);
+    keep(&a.proof, "fraud-fold");
+    test_audit_close(&a);
+    test_provider_close(&p);
+    test_provider_open(&p, &job, 1, NULL);
+    parts_of = p.side.source;
+    p.side.source.fold = another_part;
+    p.side.source.dishonest = true;
+    a = (test_audit){.side = &p.side};
+    cr_assert_eq(test_audit_place(&a, &place), VD_RESULT_CONVICTED);
+    cr_assert_eq(a.outcome.place.part, 1);
+    keep(&a.proof, "fraud-part");
+    test_audit_close(&a);
+    test_provider_close(&p);
+    test_job_close(&job);
 }
