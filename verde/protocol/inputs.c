@@ -175,7 +175,7 @@ void vd_inputs_take(vd_referee *r) {
         return;
     }
     if (!r->party[r->source].body) { /* inputs are agreed, so either provider will do */
-        vd_ask_the_other(r, "did not give an agreed input");
+        vd_ask_the_other(r, vd_is_crumb(r) ? r->party[0].why : "did not give an agreed input");
         return;
     }
     vd_tree_name tree = input_tree(r, r->asked_input);

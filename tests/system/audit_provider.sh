@@ -1,0 +1,110 @@
+#!/bin/sh
+# `verde audit JOB --provider URL`: honest providers pass, killed and cut off meanwhile; liars leave a proof of fraud, which two
+# verifiers decide; silence fails without one.
+. "$(dirname "$0")/../support/system"
+job=models/jobs/toy.yaml
+
+# audit EXIT_CODE WORDS URL [OPTION...]: its JSON, or what it says, is in $work/out.
+audit() {
+    want=$1 words=$2 url=$3
+    shift 3
+    expect "$want" "$words" "$verde" audit $job --provider "$url" --key "$work/checker" --proof "$work/fraud.json" "$@"
+}
+port_of() { echo "$1" | sed 's/.*:\([0-9]*\)#.*/\1/'; }
+at_port() { echo "$1" | sed "s/:[0-9]*#/:$2#/"; }
+
+"$verde" run $job --out "$work/honest" --threads 1 > /dev/null 2>&1
+start honest "$verde" serve "$work/honest" --key "$work/keys-honest" --threads 1
+honest_pid=$pid
+listen=127.0.0.1:$(port_of "$honest")
+
+# All that was looked at is right; the report says what was not, and how likely a cheat is found.
+audit 0 'not checked' "$honest" --crumbs 60 --steps 3
+grep -q '^checked *60 drawn elements' "$work/out" || fail "not 60 elements"
+grep -q 'no beacon was named' "$work/out" || fail "whose draw it was is not said"
+audit 0 '"result":"passed"' "$honest" --crumbs 40 --steps 2 --json
+python3 - "$work/out" << 'END_PYTHON' || fail "the report"
+import json
+import sys
+report = json.load(open(sys.argv[1]))
+assert report["checked"]["crumbs"] == 40 and len(report["steps"]) == 2, report
+assert report["cost"]["cpu_seconds_of_crumb"] < 0.1 and report["cost"]["peak_bytes"] < 64 << 20, report["cost"]
+odds = {o["cheat"]: o["found"] for o in report["odds"]}
+assert abs(odds["in 1 of 1,000"] - (1 - 0.999**40)) < 1e-6, odds
+END_PYTHON
+[ ! -e "$work/fraud.json" ] || fail "a proof against an honest provider"
+
+# A beacon's value is waited for until the claim is signed, and draws: the same value and root, the same intervals.
+in_background "$verde" audit $job --provider "$honest" --key "$work/checker" --proof "$work/fraud.json" --crumbs 20 --steps 2 \
+    --beacon "$work/value" --beacon-source 'drand quicknet' --beacon-round 4711 --json
+until grep -q 'drand quicknet, round 4711, is wanted' "$work/err"; do
+    kill -0 "$client" || fail "the audit has ended"
+    sleep 0.1
+done
+echo 'b5f0c1d2' > "$work/value"
+wait "$client" || fail "with a beacon"
+grep -q '"beacon":{"source":"drand quicknet","round":4711,"value":"b5f0c1d2"}' "$work/out" || fail "the beacon is not told"
+audit 2 'belong together' "$honest" --beacon "$work/value"
+: > "$work/empty"
+audit 2 'must be a line' "$honest" --beacon "$work/empty" --beacon-source x --beacon-round 1
+
+# It is killed and started again meanwhile, and something between cuts answers off.
+start proxy python3 tests/system/dropping_proxy.py "$(port_of "$honest")" 9
+proxy_pid=$pid
+in_background "$verde" audit $job --provider "$(at_port "$honest" "$proxy")" --key "$work/checker" --proof "$work/fraud.json" \
+    --crumbs 60 --steps 3
+for time in 1 2; do
+    sleep 1.5
+    kill -9 "$honest_pid"
+    wait "$honest_pid" 2> /dev/null || true
+    start honest "$verde" serve "$work/honest" --key "$work/keys-honest" --threads 1 --listen "$listen"
+    honest_pid=$pid
+done
+wait "$client" || fail "an honest provider that was killed"
+grep -q '^result *passed' "$work/out" || fail "an honest provider that was killed does not pass"
+kill "$proxy_pid"
+wait "$proxy_pid" 2> /dev/null || true
+[ "$(tail -n 1 "$work/proxy.url")" -ge 3 ] || fail "nothing was cut off"
+
+# A step that is wrong, where all steps are looked at: by its own signatures, decided by both verifiers.
+# convict FAULT GRADE
+convict() {
+    "$verde" run $job --out "$work/liar" --threads 1 --fault "$1" > /dev/null 2>&1
+    start liar "$verde" serve "$work/liar" --key "$work/keys-liar" --threads 1
+    audit 3 "$2" "$liar" --crumbs 13 --steps 13
+    expect 0 'decided again' "$verde" verify "$work/fraud.json" --job $job
+    verify_independently "$work/fraud.json" "holds: convicted, $2"
+    expect 2 'exists' "$verde" audit $job --provider "$liar" --key "$work/checker" --proof "$work/fraud.json"
+    kill "$pid"
+    rm -rf "$work/liar" "$work/fraud.json"
+}
+convict poison@7 wrong-output
+convict lr@3 wrong-graph
+convict skip@5 contradiction
+
+# Who lies in its proofs is convicted at once; who says nothing after its claim fails, and nothing is proven.
+start liar "$verde" serve "$work/honest" --key "$work/keys-liar" --threads 1 --fault proof
+audit 3 bad-proof "$liar" --crumbs 5 --steps 2
+rm "$work/fraud.json"
+kill "$pid"
+start silent "$verde" serve "$work/honest" --key "$work/keys-silent" --threads 1 --fault silence
+audit 4 'by this checker.s word alone' "$silent" --crumbs 5 --steps 2 --timeout 2
+[ ! -e "$work/fraud.json" ] || fail "silence is no fraud"
+
+# A mistake in a URL, or another job, speaks against nobody.
+audit 1 'takes no part, and nothing was checked' "$(at_port "$honest" 1)" --timeout 2
+audit 1 'expected' "$(echo "$silent" | sed 's/#.*//')#$(echo "$honest" | sed 's/.*#//')"
+audit 2 'KEY. is missing' "$(echo "$honest" | sed 's/#.*//')"
+expect 2 'job served is program' "$verde" audit models/jobs/mlp.yaml --provider "$honest" --key "$work/checker" --proof "$work/fraud.json"
+expect 2 'takes one job file' "$verde" audit $job
+
+# Daemons answer a checker whom the job names as a referee.
+"$verde" keygen "$work/client" > /dev/null 2>&1
+provide first 127.0.0.1:0
+provide second 127.0.0.1:0
+expect 0 . "$verde" delegate $job --key "$work/client" --out "$work/result" --provider "$first" --provider "$second" --no-challenge
+expect 0 'all that was looked at is right' "$verde" audit $job --provider "$first" --key "$work/client" --crumbs 30 --steps 2 \
+    --proof "$work/fraud.json"
+expect 2 . "$verde" audit $job --provider "$first" --key "$work/checker" --proof "$work/fraud.json" --crumbs 5
+
+echo "$count commands audited as they should"
