@@ -50,8 +50,7 @@ static vd_buf ask(const checker *c, const vd_outgoing *q) {
         if (!a->says(a, q, &request, &note))
             note.size = 0;
     } else {
-        vd_status status =
-            vd_provider_answer(a->side, request.data, request.size, &note, &err);
+        vd_status status = vd_provider_answer(a->side, request.data, request.size, &note, &err);
         cr_assert(status == VD_OK || status == VD_ERR_TIMEOUT, "%s: %s", q->text, err.text);
         note.size = status == VD_OK ? note.size : 0;
     }

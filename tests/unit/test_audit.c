@@ -109,8 +109,7 @@ Test(audit, a_wrong_element_convicts_at_its_place_alone) {
         const vd_crumb place = {
             .step = 1, .node = fault.node, .element = e, .count = 1, .part = -1};
         const vd_result result = test_audit_place(&a, &place);
-        cr_assert_eq(result, e == 5 ? VD_RESULT_CONVICTED : VD_RESULT_AGREED, "%lld",
-                     (long long)e);
+        cr_assert_eq(result, e == 5 ? VD_RESULT_CONVICTED : VD_RESULT_AGREED, "%lld", (long long)e);
         if (e == 5)
             cr_assert(a.outcome.party[0].grade == VD_GRADE_WRONG_OUTPUT &&
                       a.outcome.place.element == 5 && a.outcome.place.computed);
@@ -151,9 +150,8 @@ Test(audit, what_is_no_place_is_refused) {
     const int64_t node = test_node(&job, 1, RO_OP_MATMUL);
     const int64_t numel = ro_shape_numel(&vd_node_stored(&job.program.step, (uint32_t)node)->shape);
     const uint64_t leaves = job.program.leaf_count;
-#define SEAM(s, l, n) ((vd_crumb){.step = s, .node = -1, .part = -1, .leaf = l, .leaf_count = n})
-#define PLACE(s, e, n, p)                                                                          \
-    ((vd_crumb){.step = s, .node = node, .element = e, .count = n, .part = p})
+#define SEAM(s, l, n)     ((vd_crumb){.step = s, .node = -1, .part = -1, .leaf = l, .leaf_count = n})
+#define PLACE(s, e, n, p) ((vd_crumb){.step = s, .node = node, .element = e, .count = n, .part = p})
     cr_assert(place_fits(&job, SEAM(-1, 0, leaves)) && place_fits(&job, SEAM(1, leaves - 1, 1)));
     cr_assert(!place_fits(&job, SEAM(-2, 0, 1)) && !place_fits(&job, SEAM(2, 0, 1)));
     cr_assert(!place_fits(&job, SEAM(0, leaves, 1)) && !place_fits(&job, SEAM(0, 0, 0)) &&

@@ -223,8 +223,7 @@ Test(verdict_kinds, of_one_hold, .timeout = 120) {
         .step = 2, .node = fault.node, .element = 0, .count = 256, .part = -1};
     const vd_fault weights = test_fault(&job, "weights");
     const vd_crumb first = {.step = -1, .node = weights.node, .element = 0, .count = 1, .part = -1};
-    const vd_crumb seam = {
-        .step = 1, .node = -1, .part = -1, .leaf_count = job.program.leaf_count};
+    const vd_crumb seam = {.step = 1, .node = -1, .part = -1, .leaf_count = job.program.leaf_count};
     accuse(&job, "fraud-element", "element@2:adamw.layer.1.bias.m", VD_LIE_NONE, &several);
     accuse(&job, "fraud-graph", "lr@1", VD_LIE_NONE, NULL);
     accuse(&job, "fraud-seam", "skip@1", VD_LIE_NONE, &seam);

@@ -132,8 +132,10 @@ static vd_status play(vd_auditing *x) {
 static vd_status check_heard(const vd_auditing *x) {
     const vd_audit_result *r = vd_audit_results(x->audit);
     return x->state == VD_AUDIT_SILENT && r->questions == 1
-               ? vd_fail(x->err, VD_ERR_IO, "the provider takes no part, and nothing was checked: "
-                                            "%.400s", r->why)
+               ? vd_fail(x->err, VD_ERR_IO,
+                         "the provider takes no part, and nothing was checked: "
+                         "%.400s",
+                         r->why)
                : VD_OK;
 }
 

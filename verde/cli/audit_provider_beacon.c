@@ -73,9 +73,9 @@ static void tell_claim(const vd_auditing *x) {
 
 vd_status vd_audit_take_beacon(vd_auditing *x) {
     tell_claim(x);
-    vd_status status = !x->a->beacon                     ? draw_own(x)
+    vd_status status = !x->a->beacon                    ? draw_own(x)
                        : strcmp(x->a->beacon, "-") == 0 ? read_stdin(x)
-                                                         : read_file(x);
+                                                        : read_file(x);
     if (status == VD_OK && !vd_buf_ok(&x->beacon))
         status = vd_fail(x->err, VD_ERR_LOCAL, "out of memory");
     return status == VD_OK ? vd_audit_beacon(x->audit, x->beacon.data, x->beacon.size, x->err)

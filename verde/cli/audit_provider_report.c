@@ -23,9 +23,9 @@ static double cpu_of_crumb(const vd_auditing *x) {
 /* ---- for machines ---- */
 
 static json_t *step_json(const vd_audited_step *s) {
-    json_t *out = json_pack("{sI so so}", "step", (json_int_t)s->step, "secret",
-                            vd_hash_text(&s->secret[VD_DRAW_TRACE]), "trace",
-                            vd_hash_text(&s->root[1]));
+    json_t *out =
+        json_pack("{sI so so}", "step", (json_int_t)s->step, "secret",
+                  vd_hash_text(&s->secret[VD_DRAW_TRACE]), "trace", vd_hash_text(&s->root[1]));
     if (s->inside) {
         json_object_set_new(out, "interval_secret", vd_hash_text(&s->secret[VD_DRAW_SUBRUN]));
         json_object_set_new(out, "interval", vd_hash_text(&s->root[0]));
@@ -78,9 +78,9 @@ static json_t *report_json(const vd_auditing *x) {
                             "beacon", beacon_json(x), "steps", steps_json(r), "odds", odds_json(x),
                             "cost", cost_json(x));
     json_t *counts =
-        json_pack("{sI sI sI sI sI}", "crumbs", (json_int_t)r->crumbs, "whole", (json_int_t)r->whole,
-                  "whole_elements", (json_int_t)r->whole_elements, "parts", (json_int_t)r->parts,
-                  "state_leaves", (json_int_t)r->seams);
+        json_pack("{sI sI sI sI sI}", "crumbs", (json_int_t)r->crumbs, "whole",
+                  (json_int_t)r->whole, "whole_elements", (json_int_t)r->whole_elements, "parts",
+                  (json_int_t)r->parts, "state_leaves", (json_int_t)r->seams);
     json_object_set_new(out, "checked", counts);
     if (r->claimed)
         json_object_set_new(out, "run_root", vd_hash_text(&r->run_root));

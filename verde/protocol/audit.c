@@ -26,7 +26,8 @@ struct vd_audit {
     vd_crumb place;
     until until;
     kept kept[KEPT_MAX];
-    uint32_t kept_count, opening, way; /* of these: the opening's, and those that lead to the step */
+    uint32_t kept_count, opening,
+        way; /* of these: the opening's, and those that lead to the step */
     uint32_t interval_way;
     vd_hash question; /* that is being asked */
     bool beacon;

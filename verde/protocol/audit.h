@@ -42,7 +42,7 @@ typedef struct {
     vd_audited_step *step;   /* owned by the audit */
     uint32_t step_count;
     uint32_t questions;
-    char why[256];                          /* FRAUD, SILENT: what is wrong */
+    char why[256]; /* FRAUD, SILENT: what is wrong */
 } vd_audit_result;
 
 typedef struct vd_audit vd_audit;

@@ -163,12 +163,12 @@ static bool add_seams(crumbs *c, const vd_program *program, int64_t step) {
     bool ok = true;
     for (uint64_t leaf = 0; ok && leaf < program->leaf_count; leaf += VD_SEAM_LEAVES_MAX) {
         const uint64_t left = program->leaf_count - leaf;
-        ok = add_crumb(c, (vd_crumb){.step = step,
-                                     .node = -1,
-                                     .part = -1,
-                                     .leaf = leaf,
-                                     .leaf_count = left < VD_SEAM_LEAVES_MAX ? left
-                                                                             : VD_SEAM_LEAVES_MAX});
+        ok = add_crumb(
+            c, (vd_crumb){.step = step,
+                          .node = -1,
+                          .part = -1,
+                          .leaf = leaf,
+                          .leaf_count = left < VD_SEAM_LEAVES_MAX ? left : VD_SEAM_LEAVES_MAX});
     }
     return ok;
 }

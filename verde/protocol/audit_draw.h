@@ -30,7 +30,8 @@ enum { VD_WHOLE_MAX = 1 << 16 }; /* elements of a node that is checked whole in 
 /* Has the node one element, or does it read data, a few elements for each of its own? */
 bool vd_is_whole(const vd_program *program, const vd_graph *graph, uint32_t node);
 /* All crumbs of a drawn step: its seam, its whole nodes, and `count` drawn ones, by node. Parts of
- * long folds are -1 until their folds are stated; of a whole one likewise. *list is the caller's. */
+ * long folds are -1 until their folds are stated; of a whole one likewise. *list is the caller's.
+ */
 VD_MUST_USE vd_status vd_draw_crumbs(const vd_program *program, int64_t step, const vd_hash *seed,
                                      uint32_t count, vd_crumb **list, size_t *listed, vd_err *err);
 

@@ -100,7 +100,8 @@ static bool take_seam(const json_t *place, vd_crumb *out) {
 vd_status vd_crumb_read(const json_t *place, const vd_program *program, vd_crumb *out,
                         vd_err *err) {
     static const char *const seam[] = {"draws", "step", "leaf", "leaves", NULL};
-    static const char *const node[] = {"draws", "step", "node", "element", "elements", "part", NULL};
+    static const char *const node[] = {"draws",    "step", "node", "element",
+                                       "elements", "part", NULL};
     const bool is_seam = json_object_get(place, "leaf") != NULL;
     vd_err why = {0};
     *out = (vd_crumb){.node = -1, .part = -1};
@@ -119,8 +120,7 @@ vd_status vd_crumb_read(const json_t *place, const vd_program *program, vd_crumb
     if (!whole)
         return bad_place(err, "its numbers must be integers: `node`, `element` and `elements`, and "
                               "`part` of a long fold, or `leaf` and `leaves`");
-    return vd_crumb_fits(out, program) ? VD_OK
-                                       : bad_place(err, "the program has no such place");
+    return vd_crumb_fits(out, program) ? VD_OK : bad_place(err, "the program has no such place");
 }
 
 /* ---- the course of it ---- */

@@ -12,10 +12,10 @@ typedef struct {
     int64_t node;              /* -1: of no node, but a seam: */
     uint64_t leaf, leaf_count; /* leaves of the state after the step, against its trace */
     int64_t element;           /* of the node's output, */
-    int64_t count;             /* and those behind it, all in one leaf; more than one: no long fold */
-    int64_t part;              /* of a long fold; else -1 */
-    vd_hash draw[VD_DRAWS];    /* hashes of the secrets, as far as there is such a question */
-    bool drawn;                /* an audit's own: it is one of the elements that were drawn */
+    int64_t count;          /* and those behind it, all in one leaf; more than one: no long fold */
+    int64_t part;           /* of a long fold; else -1 */
+    vd_hash draw[VD_DRAWS]; /* hashes of the secrets, as far as there is such a question */
+    bool drawn;             /* an audit's own: it is one of the elements that were drawn */
 } vd_crumb;
 
 /* Is there such a place? */

@@ -30,14 +30,14 @@ typedef enum {
     VD_PHASE_LEAF,
     VD_PHASE_FOLD, /* a long fold: what its last part leaves */
     VD_PHASE_FOLD_OPEN,
-    VD_PHASE_FOLD_PROVE, /* the first part that differs */
-    VD_PHASE_INPUTS,     /* the element, or the part, computed */
-    VD_PHASE_SEAM_LEAVES, /* of one provider: leaves of the state after the step, */
+    VD_PHASE_FOLD_PROVE,   /* the first part that differs */
+    VD_PHASE_INPUTS,       /* the element, or the part, computed */
+    VD_PHASE_SEAM_LEAVES,  /* of one provider: leaves of the state after the step, */
     VD_PHASE_SEAM_RECORDS, /* and the records that must make them */
-    VD_PHASE_NOTE,       /* different logs: which one the trainer has signed */
-    VD_PHASE_SECTION,    /* an element with several possible values: what the log says */
-    VD_PHASE_CHALLENGE,  /* whoever is convicted may contest the claim left standing */
-    VD_PHASE_CONTEST,    /* the same of many, all at once */
+    VD_PHASE_NOTE,         /* different logs: which one the trainer has signed */
+    VD_PHASE_SECTION,      /* an element with several possible values: what the log says */
+    VD_PHASE_CHALLENGE,    /* whoever is convicted may contest the claim left standing */
+    VD_PHASE_CONTEST,      /* the same of many, all at once */
     VD_PHASE_DONE,
 } vd_phase;
 
@@ -135,12 +135,12 @@ struct vd_referee {
     uint8_t part[VD_PART_BYTES]; /* what the disputed part leaves, computed */
     vd_input_leaf **input;       /* leaves of inputs, each owned; sorted by (input, leaf) */
     size_t inputs, inputs_capacity;
-    vd_crumb crumb;              /* CRUMB */
+    vd_crumb crumb;                   /* CRUMB */
     vd_hash seam[VD_SEAM_LEAVES_MAX]; /* CRUMB: those leaves of the state after the step */
-    uint32_t source;      /* the provider asked for inputs */
-    uint64_t log_leaf;    /* the first leaf of the run that differs */
-    ro_bounded bounded;   /* the element of a free operator */
-    vd_possible possible; /* what devices can round it to */
+    uint32_t source;                  /* the provider asked for inputs */
+    uint64_t log_leaf;                /* the first leaf of the run that differs */
+    ro_bounded bounded;               /* the element of a free operator */
+    vd_possible possible;             /* what devices can round it to */
     bool gave_none[VD_PARTIES_MAX];
     int asked_input; /* the input whose leaves are asked for */
     vd_statement *statement;

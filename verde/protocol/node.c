@@ -109,8 +109,8 @@ static void name_node(vd_referee *r) {
              vd_node_name(r->graph, r->record).text);
     snprintf(r->place->operator_name, sizeof r->place->operator_name, "%s",
              ro_op_describe(n->op)->name);
-    vd_story(r, "%s: node %u, %s (%s).", vd_is_crumb(r) ? "Looked at" : "First difference", r->record,
-             vd_node_name(r->graph, r->record).text, r->place->operator_name);
+    vd_story(r, "%s: node %u, %s (%s).", vd_is_crumb(r) ? "Looked at" : "First difference",
+             r->record, vd_node_name(r->graph, r->record).text, r->place->operator_name);
 }
 
 /* Asks for the state leaves, or the nodes, that feed the disputed node. */

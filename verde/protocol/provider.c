@@ -63,8 +63,9 @@ static vd_status choose_run(vd_inquiry *r) {
         return vd_fail(r->err, VD_ERR_PEER, "request: the question is of %s",
                        many ? "no game" : "a game, and the assignment of none");
     if (q->draws && !r->assignment.audit)
-        return vd_fail(r->err, VD_ERR_PEER, "request: the question is of an audit, and the "
-                                            "assignment of a dispute");
+        return vd_fail(r->err, VD_ERR_PEER,
+                       "request: the question is of an audit, and the "
+                       "assignment of a dispute");
     if (!q->challenged)
         return VD_OK;
     vd_key_public(p->key, &key);

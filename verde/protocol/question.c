@@ -227,8 +227,7 @@ static bool of_item_fits(const vd_question *q, const vd_collection *collection) 
 /* Of version 2: something is stated, and drawn from. */
 static bool read_draw(const json_t *root, vd_question *out) {
     out->draws = json_integer_value(json_object_get(root, "verde")) == 2;
-    return out->draws ? vd_json_get_hash(root, "draw", &out->draw)
-                      : !json_object_get(root, "draw");
+    return out->draws ? vd_json_get_hash(root, "draw", &out->draw) : !json_object_get(root, "draw");
 }
 
 /* A root is stated by the answer. */

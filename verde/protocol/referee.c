@@ -93,7 +93,8 @@ static vd_status referee_start(vd_referee *r, const vd_part *part, vd_err *err) 
     if (status != VD_OK)
         return status;
     if (a.audit != (part->scope == VD_SCOPE_CRUMB))
-        return vd_fail(err, VD_ERR_USAGE, "the assignment is %s", a.audit ? "of an audit" : "of a dispute");
+        return vd_fail(err, VD_ERR_USAGE, "the assignment is %s",
+                       a.audit ? "of an audit" : "of a dispute");
     if (part->scope == VD_SCOPE_TWO && a.provider_count != 2)
         return vd_fail(err, VD_ERR_USAGE, "the assignment names %u providers, and not two",
                        a.provider_count);

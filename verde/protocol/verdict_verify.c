@@ -198,8 +198,8 @@ static vd_status read_predicate(replay *v, vd_verdict *out) {
         status = read_program(v, predicate);
     out->fraud = v->fraud;
     if (status == VD_OK && v->fraud)
-        status = vd_crumb_read(json_object_get(predicate, "place"), &v->program, &out->place,
-                               v->err);
+        status =
+            vd_crumb_read(json_object_get(predicate, "place"), &v->program, &out->place, v->err);
     v->evidence = json_object_get(predicate, "evidence");
     out->statements = json_array_size(v->evidence);
     return status;
