@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <openssl/rand.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,9 +11,13 @@
 
 /* ---- what is audited, and whom ---- */
 
+static bool executes(const vd_auditing *x) {
+    return x->a->all || x->a->intervals > 0;
+}
+
 static vd_status load(vd_auditing *x) {
     x->loaded.prompt = x->a->prompt;
-    x->loaded.bare = true;
+    x->loaded.bare = !executes(x);
     vd_status status = x->a->prompt ? vd_load_job(x->a->job, &x->loaded, x->err)
                                     : vd_load_prompts(x->a->job, &x->loaded, x->err);
     if (status == VD_OK && !x->a->prompt && vd_job_has_prompts(&x->loaded.job))
@@ -25,6 +30,10 @@ static vd_status load(vd_auditing *x) {
                        "%s: a job with `rounding` has no audit of one provider: its values are not "
                        "the operators' alone",
                        x->a->job);
+    if (status == VD_OK && executes(x))
+        status = vd_need_weights(&x->loaded, x->err);
+    if (status == VD_OK && executes(x))
+        status = vd_load_backend(&x->loaded, &x->a->common, x->err);
     return status;
 }
 
@@ -109,6 +118,18 @@ static void tell_progress(const vd_auditing *x, const vd_outgoing *q) {
     vd_tell_now(text);
 }
 
+static vd_status put(vd_auditing *x, const vd_outgoing *q) {
+    vd_reply reply;
+    bool answered;
+    tell_progress(x, q);
+    vd_status status = vd_audit_put(x, q, &reply, &answered);
+    if (status == VD_OK && answered)
+        vd_audit_answer(x->audit, reply.bytes, reply.size);
+    else if (status == VD_OK)
+        vd_audit_no_answer(x->audit, reply.why);
+    return status;
+}
+
 static vd_status play(vd_auditing *x) {
     vd_outgoing q;
     vd_status status = VD_OK;
@@ -116,11 +137,11 @@ static vd_status play(vd_auditing *x) {
         status = vd_audit_next(x->audit, &x->state, &q, x->err);
         if (status == VD_OK && x->state == VD_AUDIT_WAITS)
             status = vd_audit_take_beacon(x);
-        else if (status == VD_OK && x->state == VD_AUDIT_ASKS) {
-            tell_progress(x, &q);
-            status = vd_audit_put(x, &q);
-        }
+        else if (status == VD_OK && x->state == VD_AUDIT_ASKS)
+            status = put(x, &q);
     } while (status == VD_OK && x->state <= VD_AUDIT_WAITS);
+    if (status == VD_OK && x->state == VD_AUDIT_PASSED && executes(x))
+        status = vd_audit_again(x);
     vd_post_bytes(x->office, &x->cost.bytes_in, &x->cost.bytes_out);
     x->cost.seconds = vd_seconds() - x->start;
     x->cost.cpu_seconds = vd_cpu_seconds();
@@ -144,9 +165,10 @@ static vd_status write_proof(vd_auditing *x) {
     char draft[1100];
     vd_buf text = {0};
     snprintf(draft, sizeof draft, "%.1000s.draft", x->a->proof);
-    vd_status status =
-        vd_fraud_write(x->key, &x->loaded.program, &x->note, vd_audit_referee(x->audit),
-                       vd_audit_place(x->audit), &x->cost, &text, x->err);
+    const vd_referee *referee = x->referee ? x->referee : vd_audit_referee(x->audit);
+    const vd_crumb *place = x->referee ? &x->place : vd_audit_place(x->audit);
+    vd_status status = vd_fraud_write(x->key, &x->loaded.program, &x->note, referee, place,
+                                      &x->cost, &text, x->err);
     vd_put_u8(&text, '\n');
     if (status == VD_OK)
         status = vd_write_file(draft, text.data, text.size, 0644, x->err);
@@ -180,6 +202,8 @@ static vd_exit audit(const vd_audit_arguments *a) {
         vd_audit_report(&x);
     const vd_exit code = status == VD_OK ? exit_of(x.state) : vd_report(&err);
     vd_post_destroy(x.office);
+    vd_referee_destroy(x.referee);
+    free(x.again);
     vd_audit_destroy(x.audit);
     vd_key_destroy(x.key);
     vd_buf_free(&x.payload);
@@ -199,11 +223,14 @@ static bool take_option(int o, vd_audit_arguments *a, bool *exit_now) {
     case 'c': a->ca = optarg; return true;
     case 'P': a->prompt = optarg; return true;
     case 'F': a->force = true; return true;
+    case 'w': a->work = optarg; return true;
+    case 'A': a->all = true; return true;
+    case 'K': return vd_parse_number("intervals", optarg, 1, VD_AUDIT_STEPS_MAX, &a->intervals);
     case 'B': a->beacon = optarg; return true;
     case 'S': a->beacon_source = optarg; return true;
     case 'R': return vd_parse_number("beacon-round", optarg, 0, LONG_MAX, &a->beacon_round);
-    case 'M': return vd_parse_number("steps", optarg, 1, VD_AUDIT_STEPS_MAX, &a->steps);
-    case 'N': return vd_parse_number("crumbs", optarg, 1, VD_AUDIT_CRUMBS_MAX, &a->crumbs);
+    case 'M': return vd_parse_number("steps", optarg, 0, VD_AUDIT_STEPS_MAX, &a->steps);
+    case 'N': return vd_parse_number("crumbs", optarg, 0, VD_AUDIT_CRUMBS_MAX, &a->crumbs);
     case 'q': return vd_parse_number("timeout", optarg, 1, 86400, &a->patience_s);
     case 's': return vd_parse_number("step-time-max", optarg, 1, 1000, &a->step_s_max);
     default: return vd_take_common(&vd_cmd_audit, o, &a->common, exit_now);
@@ -224,6 +251,14 @@ static bool arguments_fit(const vd_audit_arguments *a, int files) {
                 VD_BEACON_SOURCE_MAX);
         return false;
     }
+    if ((a->all || a->intervals) != (a->work != NULL) || (a->all && a->intervals)) {
+        fprintf(stderr, "verde: --intervals or --all, one of them, goes with --work DIR\n");
+        return false;
+    }
+    if (a->steps == 0 && !a->work) {
+        fprintf(stderr, "verde: --steps 0 looks at nothing: --intervals or --all goes with it\n");
+        return false;
+    }
     return true;
 }
 
@@ -238,6 +273,9 @@ vd_exit vd_audit_provider(int argc, char **argv) {
                                             {"beacon-round", required_argument, NULL, 'R'},
                                             {"steps", required_argument, NULL, 'M'},
                                             {"crumbs", required_argument, NULL, 'N'},
+                                            {"intervals", required_argument, NULL, 'K'},
+                                            {"all", no_argument, NULL, 'A'},
+                                            {"work", required_argument, NULL, 'w'},
                                             {"timeout", required_argument, NULL, 'q'},
                                             {"step-time-max", required_argument, NULL, 's'},
                                             {"force", no_argument, NULL, 'F'},
@@ -249,6 +287,7 @@ vd_exit vd_audit_provider(int argc, char **argv) {
                             .steps = VD_AUDIT_STEPS,
                             .crumbs = VD_AUDIT_CRUMBS};
     bool exit_now = false;
+    vd_stop_command(argc, argv);
     for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (!take_option(o, &a, &exit_now))
             return VD_EXIT_USAGE;

@@ -18,8 +18,9 @@ enum {
 typedef struct {
     const char *job, *prompt, *url, *proof, *key_dir, *ca;
     const char *beacon_source, *beacon; /* NULL: this checker draws; the value's file, or "-" */
-    long beacon_round, steps, crumbs, patience_s, step_s_max;
-    bool force;
+    const char *work; /* a folder for what is executed again */
+    long beacon_round, steps, crumbs, intervals, patience_s, step_s_max;
+    bool force, all;
     vd_common common;
 } vd_audit_arguments;
 
@@ -33,16 +34,27 @@ typedef struct {
     vd_post_office *office;
     vd_audit *audit;
     vd_audit_state state;
-    vd_buf beacon; /* its value, once it is known */
+    vd_buf beacon;                /* its value, once it is known */
+    vd_drawn_interval *again;     /* that are executed again; owned */
+    uint32_t again_count, passed; /* so many of them are right */
+    vd_referee *referee;          /* that convicts by one of them, */
+    vd_crumb place;               /* at this place */
+    char why[300];                /* what is wrong with it, where crumbs have passed */
     vd_cost cost;
     bool proven; /* the proof of fraud is written */
     double start, told;
     vd_err *err;
 } vd_auditing;
 
-/* audit_provider_ask.c: puts one question, again and again, until there is an answer or it is too
- * late for one; the audit takes either. */
-VD_MUST_USE vd_status vd_audit_put(vd_auditing *x, const vd_outgoing *question);
+/* audit_provider_ask.c: puts one question, again and again, until there is an answer, or it is too
+ * late for one: then *answered is false, and reply->why says why. The reply is borrowed until the
+ * next one. */
+VD_MUST_USE vd_status vd_audit_put(vd_auditing *x, const vd_outgoing *question, vd_reply *reply,
+                                   bool *answered);
+
+/* audit_provider_again.c: after crumbs, executes intervals again, or all of the run. Sets x->state,
+ * and what convicts. */
+VD_MUST_USE vd_status vd_audit_again(vd_auditing *x);
 
 /* audit_provider_beacon.c: waits for the value. */
 VD_MUST_USE vd_status vd_audit_take_beacon(vd_auditing *x);

@@ -52,19 +52,13 @@ static void tell_reply(vd_auditing *x, const vd_reply *reply, double left) {
     vd_tell(NULL, line);
 }
 
-/* *done: the audit has an answer, or none. */
+/* *done: there is nothing to wait for. */
 static vd_status take_reply(vd_auditing *x, const vd_reply *reply, double left, bool *done) {
-    *done = true;
-    if (reply->kind == VD_REPLY_ANSWER)
-        vd_audit_answer(x->audit, reply->bytes, reply->size);
-    else if (is_mistake(x, reply))
-        return vd_fail(x->err, reply->kind == VD_REPLY_ASTRAY ? VD_ERR_LOCAL : VD_ERR_USAGE,
-                       "the provider takes no part, and nothing was checked: %.400s", reply->why);
-    else if (reply->kind == VD_REPLY_REFUSED || left <= 0)
-        vd_audit_no_answer(x->audit, reply->why);
-    else
-        *done = false;
-    return VD_OK;
+    *done = reply->kind == VD_REPLY_ANSWER || reply->kind == VD_REPLY_REFUSED || left <= 0;
+    return is_mistake(x, reply)
+               ? vd_fail(x->err, reply->kind == VD_REPLY_ASTRAY ? VD_ERR_LOCAL : VD_ERR_USAGE,
+                         "the provider takes no part, and nothing was checked: %.400s", reply->why)
+               : VD_OK;
 }
 
 static double pause_after(const vd_reply *reply, double pause) {
@@ -72,23 +66,23 @@ static double pause_after(const vd_reply *reply, double pause) {
     return pause < most ? pause : most;
 }
 
-vd_status vd_audit_put(vd_auditing *x, const vd_outgoing *q) {
+vd_status vd_audit_put(vd_auditing *x, const vd_outgoing *q, vd_reply *reply, bool *answered) {
     const double end = vd_seconds() + allowance(x, q);
     vd_buf request = {0};
-    vd_reply reply;
     bool done = false;
     vd_status status = vd_request_write(&x->note, q->note, &request, x->err);
     for (double pause = RETRY_S; status == VD_OK && !done; pause *= 2) {
         const double left = end - vd_seconds();
-        status = exchange(x, q, &request, left > 0.001 ? left : 0.001, &reply);
-        pause = pause_after(&reply, pause);
+        status = exchange(x, q, &request, left > 0.001 ? left : 0.001, reply);
+        pause = pause_after(reply, pause);
         if (status == VD_OK)
-            status = take_reply(x, &reply, end - vd_seconds() - pause, &done);
+            status = take_reply(x, reply, end - vd_seconds() - pause, &done);
         if (status != VD_OK || done)
             break;
-        tell_reply(x, &reply, end - vd_seconds());
+        tell_reply(x, reply, end - vd_seconds());
         usleep((useconds_t)(pause * 1e6));
     }
+    *answered = status == VD_OK && reply->kind == VD_REPLY_ANSWER;
     vd_buf_free(&request);
     return status;
 }

@@ -70,6 +70,16 @@ static json_t *cost_json(const vd_auditing *x) {
                      "questions", (json_int_t)vd_audit_results(x->audit)->questions);
 }
 
+/* Those that were executed again, and came to the states that the provider has. */
+static json_t *intervals_json(const vd_auditing *x) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < x->again_count; i++)
+        json_array_append_new(list, json_pack("{sI sI sb}", "from", (json_int_t)x->again[i].from,
+                                              "to", (json_int_t)x->again[i].to, "right",
+                                              i < x->passed));
+    return list;
+}
+
 static json_t *report_json(const vd_auditing *x) {
     const vd_audit_result *r = vd_audit_results(x->audit);
     char key[2 * VD_KEY_SIZE + 1];
@@ -85,7 +95,8 @@ static json_t *report_json(const vd_auditing *x) {
     if (r->claimed)
         json_object_set_new(out, "run_root", vd_hash_text(&r->run_root));
     if (x->state != VD_AUDIT_PASSED)
-        json_object_set_new(out, "reason", json_string(r->why));
+        json_object_set_new(out, "reason", json_string(x->why[0] ? x->why : r->why));
+    json_object_set_new(out, "intervals", intervals_json(x));
     if (x->proven)
         json_object_set_new(out, "proof", json_string(x->a->proof));
     return out;
@@ -104,6 +115,18 @@ static void tell_steps(const vd_audit_result *r) {
     printf("%s\n", r->step_count > 16 ? " ..." : "");
 }
 
+/* Where some passed, and what that says. */
+static void tell_intervals(const vd_auditing *x) {
+    const double all = (double)vd_interval_count(&x->loaded.program);
+    if (x->again_count == 0)
+        return;
+    printf("executed     %u of %.0f intervals again: %u %s the states that the provider has\n",
+           x->again_count, all, x->passed, x->passed == 1 ? "has" : "have");
+    if (x->state == VD_AUDIT_PASSED)
+        printf("             a change of one interval, however small, is found with %.4f %%\n",
+               100 * (double)x->passed / all);
+}
+
 static void tell_odds(const vd_auditing *x) {
     vd_odds odds[VD_ODDS];
     vd_audit_odds(&x->loaded.program, vd_audit_results(x->audit), odds);
@@ -118,6 +141,10 @@ static void tell_odds(const vd_auditing *x) {
 }
 
 static void tell_not_checked(const vd_auditing *x) {
+    if (x->a->all) {
+        printf("not checked  nothing is left out: the whole run was executed again\n");
+        return;
+    }
     printf("not checked  what was not drawn: a change that aims at few elements, steps or\n"
            "             intervals is most likely not found by crumbs\n");
     if (own_draw(x))
@@ -132,10 +159,10 @@ static void tell_result(const vd_auditing *x, const vd_audit_result *r) {
     static const char *const text[] = {
         [VD_AUDIT_PASSED] = "passed: all that was looked at is right",
         [VD_AUDIT_FRAUD] = "FRAUD, proven by the provider's own statements",
-        [VD_AUDIT_SILENT] = "failed: the provider gave no answer, by this checker's word alone"};
+        [VD_AUDIT_SILENT] = "failed, by this checker's word alone"};
     printf("result       %s\n", text[x->state]);
     if (x->state != VD_AUDIT_PASSED)
-        printf("             %s\n", r->why);
+        printf("             %s\n", x->why[0] ? x->why : r->why);
     if (r->claimed)
         vd_print_hex("run root", r->run_root.b);
 }
@@ -163,7 +190,8 @@ static void tell_report(const vd_auditing *x) {
            "nodes that were\n             checked whole; %llu leaves of states against traces\n",
            r->crumbs, (unsigned long long)r->parts, (unsigned long long)r->whole_elements,
            (unsigned long long)r->seams);
-    if (x->state == VD_AUDIT_PASSED) {
+    tell_intervals(x);
+    if (x->state == VD_AUDIT_PASSED && r->step_count) {
         tell_odds(x);
         tell_not_checked(x);
     }

@@ -65,7 +65,7 @@ vd_status vd_audit_create(const vd_audit_options *options, vd_audit **out, vd_er
     a->options = *options;
     a->steps_left = at_most(options->steps, (uint64_t)options->program->steps + 1);
     a->crumbs_left = options->crumbs;
-    a->result.step = calloc(a->steps_left, sizeof *a->result.step);
+    a->result.step = calloc((size_t)a->steps_left + 1, sizeof *a->result.step);
     /* What stands in the questions up to the reveal is the same for all places. */
     a->place = seam_of(-1);
     if (!a->result.step) {
@@ -230,7 +230,9 @@ vd_status vd_audit_beacon(vd_audit *a, const void *value, size_t size, vd_err *e
                                          &a->interval_count, err);
     a->beacon = true;
     a->opening = a->kept_count;
-    return status == VD_OK ? begin_interval(a, err) : status;
+    if (status == VD_OK && a->interval_count == 0)
+        a->state = VD_AUDIT_PASSED; /* only intervals are executed again */
+    return status == VD_OK && a->interval_count ? begin_interval(a, err) : status;
 }
 
 /* ---- the course ---- */

@@ -83,7 +83,7 @@ vd_status vd_draw_intervals(const vd_program *program, const vd_hash *seed, uint
                             vd_drawn_interval **list, uint32_t *count, vd_err *err) {
     const uint64_t all = (uint64_t)program->steps + 1;
     *count = 0;
-    *list = calloc(steps, sizeof **list);
+    *list = calloc((size_t)steps + 1, sizeof **list);
     if (!*list)
         return no_memory(err);
     for (uint64_t i = 0, left = steps; left > 0; i++) {
@@ -91,6 +91,29 @@ vd_status vd_draw_intervals(const vd_program *program, const vd_hash *seed, uint
         if (steps < all && !vd_draw_below(seed, i, all, &drawn))
             return no_memory(err);
         left -= add_to(*list, count, interval_of(program, (int64_t)drawn - 1));
+    }
+    return VD_OK;
+}
+
+uint64_t vd_interval_count(const vd_program *program) {
+    return vd_run_leaves(program);
+}
+
+/* Interval 0 is initialisation; each other one ends at the leaf of its number. */
+vd_status vd_draw_again(const vd_program *program, const vd_hash *seed, uint32_t wanted,
+                        vd_drawn_interval **list, uint32_t *count, vd_err *err) {
+    const uint64_t all = vd_interval_count(program);
+    *count = 0;
+    *list = calloc((size_t)wanted + 1, sizeof **list);
+    if (!*list)
+        return no_memory(err);
+    for (uint64_t i = 0; *count < wanted; i++) {
+        uint64_t drawn = i;
+        if (wanted < all && !vd_draw_below(seed, i, all, &drawn))
+            return no_memory(err);
+        const vd_drawn_interval interval =
+            interval_of(program, drawn ? vd_run_leaf_step(program, drawn - 1) : -1);
+        (void)add_to(*list, count, interval); /* else it is in the list */
     }
     return VD_OK;
 }

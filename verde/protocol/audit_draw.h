@@ -22,6 +22,11 @@ typedef struct {
 VD_MUST_USE vd_status vd_draw_intervals(const vd_program *program, const vd_hash *seed,
                                         uint32_t steps, vd_drawn_interval **list, uint32_t *count,
                                         vd_err *err);
+/* Initialisation and the intervals between checkpoints: so many there are. */
+uint64_t vd_interval_count(const vd_program *program);
+/* Draws `wanted` different ones, to be executed again, at most as many as there are. */
+VD_MUST_USE vd_status vd_draw_again(const vd_program *program, const vd_hash *seed, uint32_t wanted,
+                                    vd_drawn_interval **list, uint32_t *count, vd_err *err);
 /* Draws interval->steps different steps of one, ascending. */
 VD_MUST_USE vd_status vd_draw_steps(const vd_drawn_interval *interval, const vd_hash *seed,
                                     int64_t *step, vd_err *err);
