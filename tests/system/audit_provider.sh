@@ -82,6 +82,23 @@ convict poison@7 wrong-output
 convict lr@3 wrong-graph
 convict skip@5 contradiction
 
+# One wrong element of one step, which crumbs find by chance alone: intervals that are executed again find it, and lead to a proof.
+"$verde" run $job --out "$work/liar" --threads 1 --fault element@7 > /dev/null 2>&1
+start liar "$verde" serve "$work/liar" --key "$work/keys-liar" --threads 1
+audit 3 wrong-output "$liar" --steps 0 --intervals 4 --work "$work/again"
+grep -q '^executed *4 of 4 intervals again: 2 have' "$work/out" || fail "which interval it was is not said"
+expect 0 'node 193 m1.h.0.attn.qkv.matmul' "$verde" verify "$work/fraud.json" --job $job
+verify_independently "$work/fraud.json" "holds: convicted, wrong-output"
+rm "$work/fraud.json"
+audit 3 wrong-output "$liar" --steps 0 --all --work "$work/whole"
+expect 0 'node 193 m1.h.0.attn.qkv.matmul' "$verde" verify "$work/fraud.json" --job $job
+rm -r "$work/fraud.json" "$work/liar"
+kill "$pid"
+audit 0 'found with 100' "$honest" --steps 0 --all --work "$work/whole"
+audit 0 '2 of 4 intervals again: 2 have' "$honest" --crumbs 5 --steps 1 --intervals 2 --work "$work/again-honest"
+audit 2 'goes with --work' "$honest" --all
+audit 2 'looks at nothing' "$honest" --steps 0
+
 # Who lies in its proofs is convicted at once; who says nothing after its claim fails, and nothing is proven.
 start liar "$verde" serve "$work/honest" --key "$work/keys-liar" --threads 1 --fault proof
 audit 3 bad-proof "$liar" --crumbs 5 --steps 2

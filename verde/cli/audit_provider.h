@@ -18,7 +18,7 @@ enum {
 typedef struct {
     const char *job, *prompt, *url, *proof, *key_dir, *ca;
     const char *beacon_source, *beacon; /* NULL: this checker draws; the value's file, or "-" */
-    const char *work; /* a folder for what is executed again */
+    const char *work;                   /* a folder for what is executed again */
     long beacon_round, steps, crumbs, intervals, patience_s, step_s_max;
     bool force, all;
     vd_common common;
@@ -42,6 +42,7 @@ typedef struct {
     char why[300];                /* what is wrong with it, where crumbs have passed */
     vd_cost cost;
     bool proven; /* the proof of fraud is written */
+    uint32_t questions;
     double start, told;
     vd_err *err;
 } vd_auditing;

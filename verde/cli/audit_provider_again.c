@@ -119,9 +119,10 @@ static vd_status accuse(vd_auditing *x, const vd_audit_line *line, const vd_sour
     status = judge_place(x, &place, &convicts);
     x->state = convicts ? VD_AUDIT_FRAUD : VD_AUDIT_SILENT;
     if (status == VD_OK && !convicts)
-        snprintf(x->why, sizeof x->why,
-                 "its state at step %lld is not the job's, and nothing that it says proves it%s%.150s",
-                 (long long)interval->to, why.text[0] ? ": " : "", why.text);
+        snprintf(
+            x->why, sizeof x->why,
+            "its state at step %lld is not the job's, and nothing that it says proves it%s%.150s",
+            (long long)interval->to, why.text[0] ? ": " : "", why.text);
     return status;
 }
 
@@ -179,12 +180,12 @@ static vd_status make_run(again *g, uint64_t leaf, const vd_hash *before) {
 /* A file that is not its state is what the provider sent. */
 static vd_status check_state(const again *g, int64_t step, const vd_hash *before, vd_err *why) {
     vd_state state = {0};
-    vd_status status =
-        vd_store_load_file(g->x->loaded.ro, g->dir, &g->x->loaded.program, &g->log.program, step,
-                           before, &state, why);
+    vd_status status = vd_store_load_file(g->x->loaded.ro, g->dir, &g->x->loaded.program,
+                                          &g->log.program, step, before, &state, why);
     vd_state_free(&state);
-    return status == VD_ERR_IO ? vd_fail(why, VD_ERR_PEER, "what it gave is not the state that it "
-                                                           "committed to")
+    return status == VD_ERR_IO ? vd_fail(why, VD_ERR_PEER,
+                                         "what it gave is not the state that it "
+                                         "committed to")
                                : status;
 }
 
@@ -245,8 +246,8 @@ static vd_status execute_drawn(vd_auditing *x, const vd_audit_line *line) {
         return vd_fail(x->err, VD_ERR_LOCAL, "out of memory");
     const uint32_t wanted =
         (uint64_t)x->a->intervals < all ? (uint32_t)x->a->intervals : (uint32_t)all;
-    vd_status status = vd_draw_again(&x->loaded.program, &seed, wanted, &x->again, &x->again_count,
-                                     x->err);
+    vd_status status =
+        vd_draw_again(&x->loaded.program, &seed, wanted, &x->again, &x->again_count, x->err);
     for (uint32_t i = 0; status == VD_OK && x->state == VD_AUDIT_PASSED && i < x->again_count; i++)
         status = execute(x, line, &x->again[i]);
     return status;
@@ -256,9 +257,8 @@ static vd_status execute_drawn(vd_auditing *x, const vd_audit_line *line) {
 
 static vd_status list_all(vd_auditing *x) {
     const vd_hash none = {{0}};
-    return vd_draw_again(&x->loaded.program, &none,
-                         (uint32_t)vd_interval_count(&x->loaded.program), &x->again,
-                         &x->again_count, x->err);
+    return vd_draw_again(&x->loaded.program, &none, (uint32_t)vd_interval_count(&x->loaded.program),
+                         &x->again, &x->again_count, x->err);
 }
 
 /* The first interval after which the provider's state is another one than this run's. */
@@ -296,10 +296,8 @@ static vd_status execute_all(vd_auditing *x, const vd_audit_line *line) {
     vd_run_log log = {0};
     vd_run_printer print = {.samples_per_step = (double)(t->batch * t->sequence),
                             .samples = vd_samples_name(&x->loaded.job)};
-    const vd_run_options options = {.exec = &x->loaded.exec,
-                                    .dir = x->a->work,
-                                    .progress = vd_tell_progress,
-                                    .user = &print};
+    const vd_run_options options = {
+        .exec = &x->loaded.exec, .dir = x->a->work, .progress = vd_tell_progress, .user = &print};
     vd_tell(NULL, "Executing all of the run again.");
     vd_stop_line("stopped; the run so far stays in %s, and the same command goes on with it",
                  x->a->work);

@@ -38,8 +38,7 @@ static vd_status exchange(vd_auditing *x, const vd_outgoing *q, const vd_buf *re
 
 /* A URL that is wrong from the start is a mistake; later the same is silence. */
 static bool is_mistake(const vd_auditing *x, const vd_reply *reply) {
-    return vd_audit_results(x->audit)->questions == 1 &&
-           (reply->kind == VD_REPLY_ASTRAY || reply->kind == VD_REPLY_REFUSED);
+    return x->questions == 1 && (reply->kind == VD_REPLY_ASTRAY || reply->kind == VD_REPLY_REFUSED);
 }
 
 static void tell_reply(vd_auditing *x, const vd_reply *reply, double left) {
@@ -70,6 +69,7 @@ vd_status vd_audit_put(vd_auditing *x, const vd_outgoing *q, vd_reply *reply, bo
     const double end = vd_seconds() + allowance(x, q);
     vd_buf request = {0};
     bool done = false;
+    x->questions++;
     vd_status status = vd_request_write(&x->note, q->note, &request, x->err);
     for (double pause = RETRY_S; status == VD_OK && !done; pause *= 2) {
         const double left = end - vd_seconds();

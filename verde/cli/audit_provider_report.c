@@ -67,16 +67,16 @@ static json_t *cost_json(const vd_auditing *x) {
                      "bytes_out", (json_int_t)x->cost.bytes_out, "seconds", x->cost.seconds,
                      "cpu_seconds", x->cost.cpu_seconds, "peak_bytes",
                      (json_int_t)x->cost.peak_bytes, "cpu_seconds_of_crumb", cpu_of_crumb(x),
-                     "questions", (json_int_t)vd_audit_results(x->audit)->questions);
+                     "questions", (json_int_t)x->questions);
 }
 
 /* Those that were executed again, and came to the states that the provider has. */
 static json_t *intervals_json(const vd_auditing *x) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < x->again_count; i++)
-        json_array_append_new(list, json_pack("{sI sI sb}", "from", (json_int_t)x->again[i].from,
-                                              "to", (json_int_t)x->again[i].to, "right",
-                                              i < x->passed));
+        json_array_append_new(list,
+                              json_pack("{sI sI sb}", "from", (json_int_t)x->again[i].from, "to",
+                                        (json_int_t)x->again[i].to, "right", i < x->passed));
     return list;
 }
 
@@ -113,6 +113,14 @@ static void tell_steps(const vd_audit_result *r) {
             printf(" %lld", (long long)r->step[i].step);
     }
     printf("%s\n", r->step_count > 16 ? " ..." : "");
+}
+
+static void tell_checked(const vd_audit_result *r) {
+    tell_steps(r);
+    printf("checked      %u drawn elements, %llu of them by a part of a long sum; %llu elements of "
+           "nodes that were\n             checked whole; %llu leaves of states against traces\n",
+           r->crumbs, (unsigned long long)r->parts, (unsigned long long)r->whole_elements,
+           (unsigned long long)r->seams);
 }
 
 /* Where some passed, and what that says. */
@@ -167,14 +175,14 @@ static void tell_result(const vd_auditing *x, const vd_audit_result *r) {
         vd_print_hex("run root", r->run_root.b);
 }
 
-static void tell_cost(const vd_auditing *x, const vd_audit_result *r) {
+static void tell_cost(const vd_auditing *x) {
     char in[32], out[32], peak[32];
     vd_print_size(x->cost.bytes_in, in);
     vd_print_size(x->cost.bytes_out, out);
     vd_print_size(x->cost.peak_bytes, peak);
     printf("cost         %u questions, %s in, %s out, %.1f s (%.2f s of CPU, %.1f ms a crumb), %s "
            "peak memory\n",
-           r->questions, in, out, x->cost.seconds, x->cost.cpu_seconds, 1e3 * cpu_of_crumb(x),
+           x->questions, in, out, x->cost.seconds, x->cost.cpu_seconds, 1e3 * cpu_of_crumb(x),
            peak);
 }
 
@@ -185,17 +193,14 @@ static void tell_report(const vd_auditing *x) {
     tell_result(x, r);
     printf("beacon       %s, round %lld\n", x->assignment.beacon_source,
            (long long)x->assignment.beacon_round);
-    tell_steps(r);
-    printf("checked      %u drawn elements, %llu of them by a part of a long sum; %llu elements of "
-           "nodes that were\n             checked whole; %llu leaves of states against traces\n",
-           r->crumbs, (unsigned long long)r->parts, (unsigned long long)r->whole_elements,
-           (unsigned long long)r->seams);
+    if (r->step_count)
+        tell_checked(r);
     tell_intervals(x);
     if (x->state == VD_AUDIT_PASSED && r->step_count) {
         tell_odds(x);
         tell_not_checked(x);
     }
-    tell_cost(x, r);
+    tell_cost(x);
     if (x->proven)
         printf("proof        %s\n", x->a->proof);
 }

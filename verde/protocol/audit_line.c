@@ -54,8 +54,7 @@ static vd_status read_answer(const vd_audit_line *line, const asking *a, json_t 
                              vd_err *err) {
     const vd_answer_to asked = {&line->provider, &line->assignment, &a->hash, a->most};
     vd_stated stated = {.payload = {0}};
-    vd_status status =
-        vd_answer_read(a->answer.data, a->answer.size, &asked, &stated, body, err);
+    vd_status status = vd_answer_read(a->answer.data, a->answer.size, &asked, &stated, body, err);
     vd_buf_free(&stated.payload);
     if (status == VD_OK && !json_is_object(*body))
         status = wrong(err, "an answer is no object");

@@ -9,8 +9,8 @@ typedef struct {
     const vd_program *program;
     vd_hash program_hash, assignment, run_root;
     vd_public_key provider;
-    const vd_key *key;       /* the checker's */
-    vd_hash draw[VD_DRAWS];  /* of questions that have one: nothing is drawn from their answers */
+    const vd_key *key;      /* the checker's */
+    vd_hash draw[VD_DRAWS]; /* of questions that have one: nothing is drawn from their answers */
     /* The answer, as it came, is appended to *note. VD_ERR_TIMEOUT: there is none. */
     vd_status (*ask)(void *user, const vd_outgoing *question, vd_buf *note, vd_err *err);
     void *user;

@@ -156,8 +156,8 @@ static void to_node(const search *s, uint64_t node) {
 /* Its bytes differ from these within this leaf. */
 static vd_status find_in_leaf(const search *s, const vd_tree_name *tree, uint64_t leaf,
                               const leaf_bytes *own, vd_hash *root) {
-    const size_t size = ro_dtype_size(
-        vd_node_stored(s->graph, (uint32_t)s->place->node)->shape.dtype);
+    const size_t size =
+        ro_dtype_size(vd_node_stored(s->graph, (uint32_t)s->place->node)->shape.dtype);
     vd_buf data = {0};
     size_t at = 0;
     vd_status status = vd_line_prove(s->line, tree, leaf, 1, root, &data, s->err);
@@ -173,18 +173,17 @@ static vd_status find_in_leaf(const search *s, const vd_tree_name *tree, uint64_
 
 static vd_status find_element(const search *s) {
     const vd_node *n = vd_node_stored(s->graph, (uint32_t)s->place->node);
-    const vd_tree_name tree = {
-        .kind = VD_TREE_TENSOR,
-        .step = s->place->step,
-        .value = vd_source_count(s->line->program, s->graph) + (uint32_t)s->place->node};
+    const vd_tree_name tree = {.kind = VD_TREE_TENSOR,
+                               .step = s->place->step,
+                               .value = vd_source_count(s->line->program, s->graph) +
+                                        (uint32_t)s->place->node};
     const uint64_t size = vd_shape_bytes(&n->shape);
     const void *data;
     void *copy = NULL;
     vd_hash root = {{0}};
     vd_tree own = {0};
     uint64_t leaf = 0;
-    vd_status status =
-        s->own->tensor(s->own->user, s->place->step, tree.value, &data, s->err);
+    vd_status status = s->own->tensor(s->own->user, s->place->step, tree.value, &data, s->err);
     if (status == VD_OK)
         status = vd_tensor_tree(NULL, &n->shape, data, &own, s->err);
     if (status == VD_OK)
@@ -193,7 +192,7 @@ static vd_status find_element(const search *s) {
         const uint8_t *bytes = vd_to_little(data, size, ro_dtype_size(n->shape.dtype), &copy);
         const uint64_t left = size - leaf * VD_LEAF_SIZE;
         const leaf_bytes mine = {bytes ? bytes + leaf * VD_LEAF_SIZE : NULL,
-                                    left < VD_LEAF_SIZE ? left : VD_LEAF_SIZE};
+                                 left < VD_LEAF_SIZE ? left : VD_LEAF_SIZE};
         status = bytes ? find_in_leaf(s, &tree, leaf, &mine, &root) : no_memory(s->err);
     }
     free(copy);

@@ -13,8 +13,8 @@ VD_MUST_USE vd_status vd_search_ends(const vd_audit_line *line, uint64_t leaf, v
 /* Takes the bytes of all tensors of S_step, which is `state`, in the order of the layout: as a file
  * of a state has them. They are not compared with it: whoever reads that file does. */
 typedef vd_status (*vd_search_put)(void *user, const void *bytes, size_t size, vd_err *err);
-VD_MUST_USE vd_status vd_search_state(const vd_audit_line *line, int64_t step,
-                                      vd_search_put put, void *user, vd_err *err);
+VD_MUST_USE vd_status vd_search_state(const vd_audit_line *line, int64_t step, vd_search_put put,
+                                      void *user, vd_err *err);
 
 /* `own` executes the steps from..to as they should be, from the same state (-1: initialisation).
  * *place becomes a place of the first difference that the provider states, or of how far it went:
