@@ -124,4 +124,20 @@ expect 0 'all that was looked at is right' "$verde" audit $job --provider "$firs
     --proof "$work/fraud.json"
 expect 2 . "$verde" audit $job --provider "$first" --key "$work/checker" --proof "$work/fraud.json" --crumbs 5
 
+# A job of one provider only: audited, then fetched.
+# delegate EXIT_CODE WORDS OUT LIST [OPTION...]
+delegate() {
+    want=$1 words=$2 out=$3 list=$4
+    shift 4
+    expect "$want" "$words" "$verde" delegate $job --key "$work/client" --out "$work/$out" --provider "$first" --audit "$list" "$@"
+}
+delegate 0 'all that was looked at is right' alone crumbs=20,steps=2,intervals=1
+[ -s "$work/alone/model.safetensors" ] && [ ! -e "$work/alone/fraud.json" ] || fail "no model"
+delegate 0 '"result":"passed"' alone-all steps=0,all --json
+for list in crumbs steps=0 all,intervals=2 crumbs=x few=1 intervals=0; do
+    delegate 2 'must be a list such as' none "$list"
+done
+expect 2 'is of one provider' "$verde" delegate $job --key "$work/client" --out "$work/none" --provider "$first" --provider "$second" \
+    --audit crumbs=5
+
 echo "$count commands audited as they should"

@@ -66,9 +66,9 @@ static void expect(const test_job *job, const vd_fault *fault, int64_t from, int
     test_provider_open(&honest, job, 1, NULL);
     test_provider_open(&liar, job, 2, fault);
     call(&c, &liar.side);
-    const vd_status status =
-        vd_search_place(&c.line, &honest.side.source, from, to, &place, &err);
-    cr_assert(status == VD_OK, "%d@%lld: %s, step %lld", fault->kind, (long long)fault->step, err.text, (long long)place.step);
+    const vd_status status = vd_search_place(&c.line, &honest.side.source, from, to, &place, &err);
+    cr_assert(status == VD_OK, "%d@%lld: %s, step %lld", fault->kind, (long long)fault->step,
+              err.text, (long long)place.step);
     cr_assert(place.step == where->step && place.node == where->node &&
                   place.element == where->element && place.part == where->part,
               "step %lld, node %lld, element %lld, part %lld", (long long)place.step,

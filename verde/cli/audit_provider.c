@@ -188,7 +188,7 @@ static vd_exit exit_of(vd_audit_state state) {
                                      : VD_EXIT_FORFEIT;
 }
 
-static vd_exit audit(const vd_audit_arguments *a) {
+vd_exit vd_audit_run(const vd_audit_arguments *a, vd_hash *root) {
     vd_err err = {0};
     vd_auditing x = {.a = a, .start = vd_seconds(), .err = &err};
     vd_status status = prepare(&x);
@@ -200,6 +200,8 @@ static vd_exit audit(const vd_audit_arguments *a) {
         status = write_proof(&x);
     if (status == VD_OK)
         vd_audit_report(&x);
+    if (status == VD_OK && x.state == VD_AUDIT_PASSED)
+        *root = vd_audit_results(x.audit)->run_root;
     const vd_exit code = status == VD_OK ? exit_of(x.state) : vd_report(&err);
     vd_post_destroy(x.office);
     vd_referee_destroy(x.referee);
@@ -280,12 +282,8 @@ vd_exit vd_audit_provider(int argc, char **argv) {
                                             {"step-time-max", required_argument, NULL, 's'},
                                             {"force", no_argument, NULL, 'F'},
                                             VD_COMMON_OPTIONS};
-    vd_audit_arguments a = {.key_dir = "checker-keys",
-                            .proof = "fraud.json",
-                            .patience_s = VD_PATIENCE_S,
-                            .beacon_round = -1,
-                            .steps = VD_AUDIT_STEPS,
-                            .crumbs = VD_AUDIT_CRUMBS};
+    vd_audit_arguments a = {.key_dir = "checker-keys", .proof = "fraud.json", VD_AUDIT_DEFAULTS};
+    vd_hash root;
     bool exit_now = false;
     vd_stop_command(argc, argv);
     for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
@@ -297,5 +295,5 @@ vd_exit vd_audit_provider(int argc, char **argv) {
     if (!arguments_fit(&a, argc - optind))
         return VD_EXIT_USAGE;
     a.job = argv[optind];
-    return audit(&a);
+    return vd_audit_run(&a, &root);
 }

@@ -21,8 +21,16 @@ typedef struct {
     const char *work;                   /* a folder for what is executed again */
     long beacon_round, steps, crumbs, intervals, patience_s, step_s_max;
     bool force, all;
+    json_t **report; /* gets it, in place of standard output; or NULL */
     vd_common common;
 } vd_audit_arguments;
+
+/* What an audit is without options. */
+#define VD_AUDIT_DEFAULTS                                                                          \
+    .patience_s = VD_PATIENCE_S, .beacon_round = -1, .steps = VD_AUDIT_STEPS,                      \
+    .crumbs = VD_AUDIT_CRUMBS
+/* All of it; *root becomes the run root of a provider that passes. */
+vd_exit vd_audit_run(const vd_audit_arguments *arguments, vd_hash *root);
 
 typedef struct {
     const vd_audit_arguments *a;

@@ -206,7 +206,9 @@ static void tell_report(const vd_auditing *x) {
 }
 
 void vd_audit_report(const vd_auditing *x) {
-    if (x->a->common.json)
+    if (x->a->report)
+        *x->a->report = report_json(x);
+    else if (x->a->common.json)
         vd_print_json(report_json(x));
     else
         tell_report(x);

@@ -39,9 +39,13 @@ static json_t *delegate_json(const vd_delegation *d, json_t *result) {
         json_object_set_new(one, "late", json_boolean(order->state == VD_ORDER_LATE));
         json_array_append_new(providers, one);
     }
-    return json_pack("{ss si so so so so}", "job", d->id, "exit_code", (int)d->code, "verdict",
-                     d->has_verdict ? json_string(path) : json_null(), "providers", providers,
-                     "result", result ? result : json_null(), "score", vd_delegation_score_json(d));
+    json_t *out =
+        json_pack("{ss si so so so so}", "job", d->id, "exit_code", (int)d->code, "verdict",
+                  d->has_verdict ? json_string(path) : json_null(), "providers", providers,
+                  "result", result ? result : json_null(), "score", vd_delegation_score_json(d));
+    if (d->audited)
+        json_object_set(out, "audit", d->audited);
+    return out;
 }
 
 static vd_status fetch_result(vd_delegation *d) {
@@ -90,14 +94,19 @@ static uint32_t count_done(const vd_delegation *d) {
 /* Two must have finished: one alone has nobody who could know better. */
 static vd_status settle(vd_delegation *d, bool *accepted) {
     const uint32_t done = count_done(d);
+    *accepted = false;
+    if (d->o->audit && done == 1) {
+        vd_delegation_audit(d, accepted);
+        return VD_OK;
+    }
     if (done >= 2)
         return vd_delegation_settle(d, accepted);
-    *accepted = false;
     for (uint32_t i = 0; i < d->o->urls; i++)
         if (d->order[i].state >= VD_ORDER_FAILED)
             return vd_fail(d->err, VD_ERR_PEER,
-                           "%u of %u providers left, and a result needs two; provider %u: %s",
-                           vd_delegation_left(d), d->o->urls, i + 1, d->order[i].why);
+                           "%u of %u providers left, and a result needs %s; provider %u: %s",
+                           vd_delegation_left(d), d->o->urls, d->o->audit ? "one" : "two", i + 1,
+                           d->order[i].why);
     return VD_OK;
 }
 
@@ -115,6 +124,8 @@ static vd_exit delegate_all(vd_delegation *d) {
     bool accepted = false;
     vd_status status = vd_fetched_check(d->o->out, d->o->force, d->err);
     if (status == VD_OK)
+        status = vd_delegation_audit_check(d);
+    if (status == VD_OK)
         status = vd_delegation_prepare(d);
     if (status == VD_OK && d->prompts)
         status = vd_fetch_items_check(d->o->out, d->o->force, d->err);
@@ -129,7 +140,7 @@ static vd_exit delegate_all(vd_delegation *d) {
         vd_print_json(delegate_json(d, NULL));
     if (d->no_verdict)
         return d->code;
-    if (status != VD_OK && count_done(d) < 2) {
+    if (status != VD_OK && count_done(d) < vd_delegation_least(d)) {
         (void)refuse(d);
         return VD_EXIT_INCONCLUSIVE;
     }
@@ -159,6 +170,7 @@ static bool take_option(int option, vd_delegate_options *o, bool *exit_now) {
     case 'f': o->force = true; return true;
     case 'n': o->no_challenge = true; return true;
     case 'D': o->dry = true; return true;
+    case 'a': o->audit = optarg; return true;
     case 'q': return vd_parse_number("timeout", optarg, 1, 86400, &o->patience_s);
     case 'd': return vd_parse_number("deadline", optarg, 1, DEADLINE_MAX_S, &o->deadline_s);
     case 's': return vd_parse_number("step-time-max", optarg, 1, 1000, &o->step_s_max);
@@ -167,12 +179,17 @@ static bool take_option(int option, vd_delegate_options *o, bool *exit_now) {
 }
 
 static vd_exit delegate(int argc, char **argv) {
-    static const struct option options[] = {
-        {"provider", required_argument, NULL, 'p'}, {"out", required_argument, NULL, 'o'},
-        {"key", required_argument, NULL, 'k'},      {"timeout", required_argument, NULL, 'q'},
-        {"deadline", required_argument, NULL, 'd'}, {"step-time-max", required_argument, NULL, 's'},
-        {"no-challenge", no_argument, NULL, 'n'},   {"force", no_argument, NULL, 'f'},
-        {"dry-run", no_argument, NULL, 'D'},        VD_COMMON_OPTIONS};
+    static const struct option options[] = {{"provider", required_argument, NULL, 'p'},
+                                            {"out", required_argument, NULL, 'o'},
+                                            {"key", required_argument, NULL, 'k'},
+                                            {"timeout", required_argument, NULL, 'q'},
+                                            {"deadline", required_argument, NULL, 'd'},
+                                            {"step-time-max", required_argument, NULL, 's'},
+                                            {"no-challenge", no_argument, NULL, 'n'},
+                                            {"force", no_argument, NULL, 'f'},
+                                            {"dry-run", no_argument, NULL, 'D'},
+                                            {"audit", required_argument, NULL, 'a'},
+                                            VD_COMMON_OPTIONS};
     vd_delegate_options o = {.patience_s = 120, .question_s = VD_PATIENCE_S};
     bool exit_now = false;
     vd_err err = {0};
@@ -183,9 +200,15 @@ static vd_exit delegate(int argc, char **argv) {
         if (exit_now)
             return VD_EXIT_OK;
     }
-    if (argc - optind != 1 || (!o.dry && (o.urls < 2 || !o.out || !o.key_dir))) {
+    if (argc - optind != 1 || (!o.dry && (o.urls < (o.audit ? 1 : 2) || !o.out || !o.key_dir))) {
         fprintf(stderr, "verde: delegate takes one job file, --provider URL twice or more, --key "
-                        "DIR and --out DIR; or --dry-run alone\n");
+                        "DIR and --out DIR; or --provider URL once and --audit; or --dry-run "
+                        "alone\n");
+        return VD_EXIT_USAGE;
+    }
+    if (o.audit && o.urls > 1) {
+        fprintf(stderr, "verde: --audit is of one provider: of more, each is checked by the "
+                        "others\n");
         return VD_EXIT_USAGE;
     }
     o.job = argv[optind];
@@ -214,6 +237,11 @@ const vd_command vd_cmd_delegate = {
     "Stopped at any moment, the same command goes on: uploads and jobs stay at the providers,\n"
     "what is downloaded in OUT/partial or OUT/results.part.\n\n"
     "  --provider URL   as `verde provide` prints it, with its key; two to 16\n"
+    "  --audit LIST     there is one provider only, which is audited as by `verde audit`: "
+    "crumbs=N,\n"
+    "                   steps=M, intervals=K, or all; of a list such as intervals=2,crumbs=1000 "
+    "the\n"
+    "                   rest is as there. A proof of fraud is OUT/fraud.json\n"
     "  --key DIR        the client's identity, made if absent. Providers enrol its key.pub, and\n"
     "                   it signs the verdict, as the referee's\n"
     "  --out DIR        made if it is not there\n"

@@ -187,6 +187,7 @@ void vd_delegation_free(vd_delegation *d) {
     vd_buf_free(&d->bytes);
     vd_buf_free(&d->submission);
     vd_key_destroy(d->key);
+    json_decref(d->audited);
     vd_evaluation_close(&d->evaluation);
     vd_loaded_free(&d->loaded);
 }

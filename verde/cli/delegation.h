@@ -13,6 +13,7 @@
 
 typedef struct {
     const char *job, *out, *key_dir;
+    const char *audit; /* of one provider: what is drawn, as "intervals=2,crumbs=1000"; or NULL */
     const char *url[VD_DOWNLOAD_PROVIDERS_MAX];
     uint32_t urls;
     long patience_s, step_s_max, question_s;
@@ -81,6 +82,7 @@ typedef struct vd_delegation {
     vd_exit code;             /* as `verde arbitrate` */
     bool has_verdict;         /* it is written */
     bool no_verdict;          /* it has said why */
+    json_t *audited;          /* the report of an audit, for --json; or NULL */
     vd_evaluation evaluation; /* of a job with `evaluate` */
     vd_score score;           /* if has_score */
     bool has_score;
@@ -115,6 +117,11 @@ void vd_delegation_late_text(const vd_delegation *d); /* who was not waited for,
  * false if none is. The verdict is written to OUT; one that is there already counts. */
 VD_MUST_USE vd_status vd_delegation_settle(vd_delegation *d, bool *accepted);
 void vd_delegation_verdict(const vd_delegation *d, char path[1100]); /* OUT/verdict.json */
+/* delegation_audit.c: reads d->o->audit, of one provider. VD_ERR_USAGE: it is no such list. */
+VD_MUST_USE vd_status vd_delegation_audit_check(const vd_delegation *d);
+/* Audits the provider, in place of settling. Its root is accepted if it passes. */
+void vd_delegation_audit(vd_delegation *d, bool *accepted);
+uint32_t vd_delegation_least(const vd_delegation *d); /* providers that a result needs */
 /* delegation_prompts.c: packs the programs of a job with prompts into d->bytes, and names their
  * collection. The program of the last one stays loaded. */
 VD_MUST_USE vd_status vd_delegation_pack(vd_delegation *d);

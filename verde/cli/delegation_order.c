@@ -143,12 +143,12 @@ uint32_t vd_delegation_left(const vd_delegation *d) {
     return left;
 }
 
-/* With fewer than two there is nothing to wait for, which may be hours. */
+/* With fewer than a result needs there is nothing to wait for, which may be hours. */
 static bool all_ended(const vd_delegation *d) {
     bool ended = true;
     for (uint32_t i = 0; i < d->o->urls; i++)
         ended &= d->order[i].state >= VD_ORDER_DONE;
-    return ended || vd_delegation_left(d) < 2;
+    return ended || vd_delegation_left(d) < vd_delegation_least(d);
 }
 
 static void watch(vd_delegation *d) {
