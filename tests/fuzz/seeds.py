@@ -58,13 +58,22 @@ def dispute(folder):
     verde("run", JOB, "--out", str(folder / "liar"), "--fault", "element@1")
     sides = [serve(folder, name) for name in ("honest", "liar")]
     referee_key(folder / "referee")
-    verdict = folder / "verdict.json"
+    verdict, fraud = folder / "verdict.json", folder / "fraud.json"
     subprocess.run([f"{BUILD}/bin/verde", "arbitrate", JOB, "--key", str(folder / "referee"), "--verdict", str(verdict),
                     "--no-challenge", "--provider", sides[0][1], "--provider", sides[1][1]], capture_output=True)
+    subprocess.run([f"{BUILD}/bin/verde", "audit", JOB, "--key", str(folder / "referee"), "--proof", str(fraud), "--steps", "0",
+                    "--all", "--work", str(folder / "audit"), "--provider", sides[1][1]], capture_output=True)
     for process, _ in sides:
         process.terminate()
         process.wait()
+    keep_fraud(json.loads(fraud.read_text()))
     return json.loads(verdict.read_text())
+
+
+def keep_fraud(proof):
+    payload = payload_of(proof)
+    keep("verdict", "fraud", payload)
+    keep("assignment", "audit", payload_of(json.loads(payload)["predicate"]["assignment"]))
 
 
 def keep_statements(verdict):
@@ -97,8 +106,9 @@ def keep_questions():
     asks += [{"ask": ask, "tree": trees[ask]} for ask in ("subrun", "trace")]
     asks += [{"ask": "open", "depth": 4, "hi": 2, "lo": 0, "tree": tree} for tree in trees.values()]
     asks += [{"ask": "prove", "leaves": [0, 1], "tree": tree} for tree in trees.values()]
+    asks += [{"ask": ask, "draw": "3" * 64, "tree": trees[ask], "verde": 2} for ask in ("subrun", "trace")]
     for i, ask in enumerate(asks):
-        ask.update(assignment="0" * 64, verde=1)
+        ask.update(assignment="0" * 64, verde=ask.get("verde", 1))
         keep("question", str(i), json.dumps(ask, separators=(",", ":"), sort_keys=True).encode())
 
 
