@@ -70,6 +70,7 @@ vd_status vd_audit_put(vd_auditing *x, const vd_outgoing *q, vd_reply *reply, bo
     vd_buf request = {0};
     bool done = false;
     x->questions++;
+    x->told = vd_seconds(); /* what is answered soon is not told */
     vd_status status = vd_request_write(&x->note, q->note, &request, x->err);
     for (double pause = RETRY_S; status == VD_OK && !done; pause *= 2) {
         const double left = end - vd_seconds();
