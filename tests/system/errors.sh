@@ -39,6 +39,8 @@ expect 2 'step must be' "$verde" run $job --out "$work/run" --fault element@9999
 expect 2 'no node' "$verde" run $job --out "$work/run" --fault element@1:nonsense
 expect 2 'need' "$verde" run $job --out "$work/run" --fault steer
 expect 2 'has no input' "$verde" run $job --out "$work/run" --fault input@-1:0
+expect 2 'not with --dot or --json' "$verde" graph $job --fused --dot
+expect 0 ' functions run ' "$verde" graph $job --fused
 [ ! -e "$work/run" ] || { echo "a refused run leaves a folder"; exit 1; }
 # Of one interval there is no state in the middle of the history.
 sed -e "s,file: \.\./data,file: $PWD/models/data," -e 's/^steps: .*/steps: 2/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 2/' \
