@@ -88,7 +88,7 @@ class Layers(nn.Module):
 def capture(tmp_path, monkeypatch):
     """Captures a classifier of rows of so many times, with loops that save so many nodes."""
 
-    def one(make, times=9, saved=60, parts=1, check=True):
+    def one(make, times=9, saved=30, parts=1, check=True):
         monkeypatch.setattr(_loops, "SAVED", saved)
         job = repops.jobs.Job(tmp_path / f"job{saved}", seed=7, steps=2, checkpoint_interval=1)
         rng = np.random.default_rng(0)
@@ -159,7 +159,7 @@ def test_a_program_means_the_nodes_that_were_recorded(capture, name):
 
 @pytest.mark.parametrize("odd", [0, 4, 8])
 def test_an_iteration_that_is_another_one_ends_a_loop(capture, odd):
-    each, looped = (capture(lambda: Cells(odd=odd), saved=n) for n in (EACH, 60))
+    each, looped = (capture(lambda: Cells(odd=odd), saved=n) for n in (EACH, 30))
     counts = [count for count, _ in repeats(looped)]
     assert counts and sum(counts) < 2 * 9
     if os.environ.get("VERDE"):
@@ -186,7 +186,7 @@ def named(job):
 
 
 def test_names_tell_the_iteration(capture):
-    job = capture(lambda: Layers(5), saved=60)
+    job = capture(lambda: Layers(5))
     assert b"layers.\x01." in named(job) and b"layers.4-\x01." in named(job)
     assert b"m\x01.cell.backward" in named(capture(Recurrent))
     parts = capture(MODELS["plain"][0], parts=2)
