@@ -213,6 +213,8 @@ def test_ctrl_c_stops_it_and_the_same_call_goes_on(command, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         answers.run(tmp_path / "run", stop)
     assert not (tmp_path / "run" / "results.jsonl").exists()
+    with pytest.raises(repops.Error, match="has runs of many programs; repops.jobs.load_answers"):
+        repops.jobs.load(tmp_path / "run")
     with pytest.raises(repops.Error, match="has no answers"):
         repops.jobs.load_answers(tmp_path / "run")
     got = answers.run(tmp_path / "run")

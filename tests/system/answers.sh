@@ -66,6 +66,12 @@ expect 0 '%' "$verde" graph $job --prompt 2
 printf 'verde: 1\nmodel: {kind: program, dir: %s, sha256: %s}\n' "$PWD/$job" "$collection" > "$work/job.yaml"
 expect 0 'fits  *yes' "$verde" check "$work/run" --job "$work/job.yaml"
 
+expect 2 'each of its batches is a program of its own' "$verde" graph $job
+cp -r $job "$work/both"
+cp tests/captured/rnn/program "$work/both"
+expect 2 'both: has a `program` and a `pack`; a job is one of them' $run "$work/both" --out "$work/none"
+one_line
+
 # What numpy reads, and safetensors of the same bytes; without numpy the headers alone.
 python3 - "$work/run/answers" << 'PYTHON' || fail "other files of answers"
 import ast

@@ -141,9 +141,9 @@ vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err) {
                            : VD_OK;
     if (!out->prompt)
         return vd_fail(err, VD_ERR_USAGE,
-                       "%s: each of its prompts is a program of its own, which `--prompt KEY` of "
+                       "%s: each of its %s is a program of its own, which `--prompt KEY` of "
                        "`verde graph` and `verde arbitrate` names",
-                       path);
+                       path, vd_prompt_word(out, 2));
     status = vd_find_prompt(out, out->prompt, &index, err);
     return status == VD_OK ? vd_load_prompt(out, index, err) : status;
 }

@@ -33,6 +33,17 @@ static vd_status own_fault(const char *path, vd_status status, vd_err *err) {
     return status == VD_ERR_PEER ? vd_fail(err, VD_ERR_USAGE, "%s: %s", path, err->text) : status;
 }
 
+/* Which of them is meant cannot be known. */
+static vd_status refuse_program(const char *dir, vd_err *err) {
+    char path[PATH_SIZE];
+    struct stat info;
+    snprintf(path, sizeof path, "%s/program", dir);
+    return lstat(path, &info) != 0
+               ? VD_OK
+               : vd_fail(err, VD_ERR_USAGE,
+                         "%s: has a `program` and a `pack`; a job is one of them", dir);
+}
+
 static vd_status open_pack(vd_loaded *l, vd_err *err) {
     char path[PATH_SIZE];
     struct stat info;
@@ -85,7 +96,9 @@ vd_status vd_load_packed_job(vd_loaded *l, vd_err *err) {
                        "no `task`",
                        vd_job_place(&l->job, "weights", place), l->job.model_dir);
     l->job.packed = true;
-    vd_status status = open_pack(l, err);
+    vd_status status = refuse_program(l->job.model_dir, err);
+    if (status == VD_OK)
+        status = open_pack(l, err);
     if (status == VD_OK)
         status = check_hash(l, err);
     if (status == VD_OK && !l->bare)

@@ -194,6 +194,8 @@ def load(folder: str | os.PathLike[str], step: int | None = None, check: bool = 
     check: hash all bytes, and compare them with what the run or proof.json commits to. Whether that
     is what a verdict accepts, `verde check FOLDER --verdict FILE` tells."""
     folder = Path(folder)
+    if (folder / "prompts").is_dir():
+        raise Error(f"{folder} has runs of many programs; repops.jobs.load_answers reads answers")
     if (folder / "run.json").exists():
         state = verde.load(folder, step, check)
         return Result(folder, state.step, state)
