@@ -148,7 +148,7 @@ test-asan: ## the tests under the sanitizers; QUICK=1: half of them
 	    PLAIN_BUILD=$(BUILD) RUN_ISAS="$(if $(QUICK),scalar $$best,$$isas)" FREE_ISAS=$$best \
 	    SANITIZE="-g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
 
-run-asan: programs $(asan_tests) $(if $(QUICK),,$(BUILD)/tests/portable $(example_programs)) $(planted)
+run-asan: programs $(asan_tests) $(if $(QUICK),,$(BUILD)/tests/portable $(BUILD)/tests/wrong_kernel $(example_programs)) $(planted)
 	@OP= sh tests/asan.sh $(BUILD) $(if $(QUICK),$(asan_tests) $(ASAN_SCRIPTS:%=tests/system/%.sh))
 
 lint: ## layers, flags, symbols, format, the operators' table, formats, owners

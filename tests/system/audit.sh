@@ -47,18 +47,31 @@ PYTHON
 
 # Who goes on with a run on another backend is told apart; a run of before that is read as it was.
 edited long -e 's/steps: 12/steps: 4000/'
-"$verde" run "$work/long.yaml" --out "$work/long" --backend scalar > /dev/null 2>&1 &
+"$verde" run "$work/long.yaml" --out "$work/short" --backend scalar > /dev/null 2>&1 &
 pid=$!
 tries=0
-until [ "$(wc -l < "$work/long/checkpoints" 2> /dev/null || echo 0)" -gt 2 ]; do
+until [ "$(cat "$work/short/checkpoints" 2> /dev/null | wc -l)" -gt 0 ]; do
     tries=$((tries + 1))
     [ $tries -lt 6000 ] || fail "the run writes no checkpoints"
     sleep 0.05
 done
 kill -9 $pid
 wait $pid 2> /dev/null || true
-expect 2 'the run is not finished' "$verde" audit "$work/long"
-one_line
+"$verde" run "$work/long.yaml" --out "$work/long" --backend scalar > /dev/null 2>&1 &
+pid=$!
+tries=0
+until [ "$(cat "$work/long/checkpoints" 2> /dev/null | wc -l)" -gt 2 ]; do
+    tries=$((tries + 1))
+    [ $tries -lt 6000 ] || fail "the run writes no checkpoints"
+    sleep 0.05
+done
+expect 0 'checkpoints so far$' "$verde" audit "$work/long" --intervals 1 # while it goes on
+kill -9 $pid
+wait $pid 2> /dev/null || true
+expect 0 'all of the run so far$' "$verde" audit "$work/long" --all --state "$work/so-far"
+before=$(sed -n 's/^stretches  *\([0-9]*\) of.*/\1/p' "$work/out")
+expect 0 '^equal        yes, to the bit, so far' "$verde" diff "$work/long" "$work/short"
+says 'equal as far as both have come'
 case $ran in scalar) ;; *)
     "$verde" run "$work/long.yaml" --out "$work/long" > /dev/null 2>&1 &
     pid=$!
@@ -71,6 +84,10 @@ case $ran in scalar) ;; *)
     kill -9 $pid
     wait $pid 2> /dev/null || true
     grep -q '"backend": "scalar"' "$work/long/run.json" || fail "the first machine is forgotten"
+    expect 0 'all of the run so far$' "$verde" audit "$work/long" --all --state "$work/so-far"
+    after=$(sed -n 's/^stretches  *\([0-9]*\) of.*/\1/p' "$work/out")
+    [ "$after" -gt "$before" ] && [ "$(sed -n 's/^executed  *\([0-9]*\).*/\1/p' "$work/out")" -eq $((4 * (after - before))) ] ||
+        fail "an audit of a run that went on executed more than what is new: $before, then $after stretches"
     ;;
 esac
 rm -rf "$work/long"
@@ -103,6 +120,10 @@ expect 9 'a holds the state that its steps give, and commits to another' "$verde
 run liar $job --fault field@1
 expect 9 "^again        no: backend $ran gives the right state" "$verde" audit "$work/liar" --all
 says '^shown ' '^step         one of ' '^tensor '
+edited one -e 's/checkpoint_interval: 4/checkpoint_interval: 1/'
+run liar "$work/one.yaml" --fault field@1
+expect 9 '^shown ' "$verde" audit "$work/liar" --all
+says '^step         [0-9]* of 0..11' '^made by ' "^reference .*: b's"
 expect 2 'field@SEED' "$verde" run $job --out "$work/none" --fault field@x
 
 # A wrong kernel computes it again, and a right build of the same backend does not.
@@ -116,6 +137,8 @@ esac
 
 # ---- going on ----
 
+edited one -e 's/checkpoint_interval: 4/checkpoint_interval: 1/'
+
 expect 0 '^executed     ' "$verde" audit "$work/honest" --intervals 2 --seed 3 --state "$work/state"
 first=$(sed -n 's/^executed  *\([0-9]*\).*/\1/p' "$work/out")
 expect 0 '^stretches    4 of 4' "$verde" audit "$work/honest" --all --state "$work/state"
@@ -128,7 +151,10 @@ expect 9 '^step         5 of' "$verde" audit "$work/liar" --all --state "$work/f
 expect 2 'is of an audit of another run' "$verde" audit "$work/honest" --all --state "$work/found"
 one_line
 printf '9 equal\n' >> "$work/state"
-expect 2 'state:7: expected a stretch of this run, 0..3' "$verde" audit "$work/honest" --all --state "$work/state"
+expect 2 'state:7: expected two checkpoints, a state' "$verde" audit "$work/honest" --all --state "$work/state"
+one_line
+run other "$work/one.yaml"
+expect 2 'found:2: is of an audit of another program' "$verde" audit "$work/other" --all --state "$work/found"
 one_line
 sed 's/verde audit 1/verde audit 2/' "$work/found" > "$work/newer"
 expect 8 'version 2' "$verde" audit "$work/liar" --all --state "$work/newer"

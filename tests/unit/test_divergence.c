@@ -167,6 +167,10 @@ Test(divergence, an_error_that_came_once_is_told_by_its_checkpoint) {
         cr_expect(!d.broken[0] && d.broken[1] && d.of_leaf && d.tensor.known);
         cr_expect_eq(d.has_step, interval == 1, "only one step could be it");
         cr_expect(interval > 1 || d.step == 5);
+        cr_expect_eq(d.tensor.has_reference, interval == 1);
+        cr_expect(interval > 1 || (d.tensor.bits[0] == d.tensor.reference &&
+                                   d.tensor.bits[1] != d.tensor.reference),
+                  "the definition gives what the right run has");
         bench_close(&b);
     }
 }

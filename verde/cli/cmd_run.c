@@ -79,6 +79,20 @@ static vd_status read_score(const char *dir, const vd_hash *state, vd_score *out
     return status;
 }
 
+/* Where a run's data is stands beside its first state, so that its steps can be executed again
+ * while it goes on. */
+typedef struct {
+    const char *dir;
+    const vd_loaded *loaded;
+    bool saved;
+} run_data;
+
+static vd_status save_data(void *user, vd_err *err) {
+    run_data *d = user;
+    d->saved = true;
+    return vd_save_data(d->dir, d->loaded, err);
+}
+
 static vd_status execute(const char *job, const char *dir, const run_options *o,
                          const vd_run_rounding *rounding, const vd_run_processes *processes,
                          vd_loaded *loaded, vd_evaluation *evaluation, vd_err *err) {
@@ -99,10 +113,13 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
                             .json = common->json};
     vd_exec exec = loaded->exec;
     exec.part = vd_run_part(processes);
+    run_data data = {dir, loaded, false};
     const vd_run_options options = {
         .exec = &exec,
         .dir = dir,
         .fault = fault,
+        .begun = save_data,
+        .begun_user = &data,
         .progress = vd_tell_progress,
         .user = &print,
         .rounding = rounding,
@@ -114,7 +131,7 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
         .evaluation = evaluation};
     vd_stop_line("stopped before a step was done; `%s` goes on", vd_command_line());
     status = vd_run(&options, &result, err);
-    if (status == VD_OK)
+    if (status == VD_OK && !data.saved)
         status = vd_save_data(dir, loaded, err);
     if (status == VD_OK)
         status = vd_config_save(dir, loaded, err);

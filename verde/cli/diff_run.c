@@ -21,13 +21,15 @@ static vd_status open_run(const vd_diff_options *o, int side, vd_diff_run *run, 
     run->dir = o->path[side];
     run->journaled = vd_journal_is_in(run->dir);
     vd_status status = vd_load_run(run->dir, &run->loaded, &run->log, err);
-    if (status == VD_OK && run->log.count == vd_run_leaves(&run->loaded.program) && !o->no_run)
+    if (status == VD_OK && !o->no_run)
         status = vd_load_data(run->dir, o->data, &run->loaded, err);
     common.backend = backend_of(o, run, side);
     if (status == VD_OK)
         status = vd_load_backend(&run->loaded, &common, err);
     if (status == VD_OK)
-        status = vd_replay_create(run->dir, &run->loaded.exec, &run->replay, &why);
+        status = run->log.rounded
+                     ? vd_replay_create(run->dir, &run->loaded.exec, &run->replay, &why)
+                     : vd_replay_create_so_far(run->dir, &run->loaded.exec, &run->replay, &why);
     return why.status == VD_OK ? status : vd_fail(err, status, "%s", why.text);
 }
 
@@ -40,6 +42,8 @@ static void close_run(vd_diff_run *run) {
 static bool holds(void *user, uint32_t checkpoint) {
     const vd_diff_run *run = user;
     char path[1024];
+    if (checkpoint >= run->log.count) /* it came while this was read */
+        return false;
     vd_store_state_path(path, run->dir, &run->log.state[checkpoint]);
     return run->journaled || access(path, R_OK) == 0;
 }
@@ -59,7 +63,7 @@ static void make_side(vd_diff_run *run, vd_diverge_side *out) {
     *out = (vd_diverge_side){.program = &run->loaded.program,
                              .program_hash = run->log.program,
                              .source = vd_replay_source(run->replay),
-                             .checkpoints = run->log.count,
+                             .checkpoints = vd_replay_checkpoints(run->replay),
                              .holds = holds,
                              .logs_fit = logs_fit,
                              .user = run};

@@ -108,6 +108,9 @@ static void print_checkpoints(const vd_telling *t) {
     else if (d->kind == VD_DIVERGE_NOT && t->programs)
         printf("states       equal wherever both are kept, in %llu tensors of one name\n",
                (unsigned long long)d->tensors);
+    else if (d->kind == VD_DIVERGE_NOT && t->run[0].log.count != t->run[1].log.count)
+        printf("checkpoints  equal as far as both have come: a has %u, b has %u\n",
+               t->run[0].log.count, t->run[1].log.count);
     else if (d->kind == VD_DIVERGE_NOT)
         printf("checkpoints  equal\n");
     else if (d->equal_at < 0)
@@ -131,6 +134,10 @@ static void print_step(const vd_telling *t) {
         print_node(t);
     if (d->of_leaf)
         printf("state        %s\n", t->run[0].loaded.program.leaf[d->leaf[0]].name);
+    if (d->of_leaf && d->tensor.has_reference) {
+        const vd_name name = vd_node_name(vd_telling_graph(t, 0), d->node[0]);
+        printf("made by      %u, %s (%s)\n", d->node[0], name.text, operator_of(t, 0));
+    }
     for (int side = 0; side < 2 && d->kind == VD_DIVERGE_NODE; side++)
         if (d->broken[side])
             printf("besides      %c's state after the step is not what its nodes give here\n",
@@ -172,7 +179,8 @@ void vd_divergence_print(const vd_diff_run run[2], const vd_divergence *found,
         printf("executed     %llu step%s again, of both\n", (unsigned long long)found->executed,
                vd_plural(found->executed));
     if (found->kind == VD_DIVERGE_NOT && !programs)
-        printf("equal        yes, to the bit\n");
+        printf("equal        yes, to the bit%s\n",
+               run[0].log.count == run[1].log.count ? "" : ", so far");
 }
 
 /* ---- JSON ---- */
@@ -228,6 +236,8 @@ json_t *vd_divergence_json(const vd_diff_run run[2], const vd_divergence *found,
         "{sb ss ss sI sI sI}", "equal", found->kind == VD_DIVERGE_NOT && !programs, "compared",
         "runs", "differs_in", kinds[found->kind], "equal_at", (json_int_t)found->equal_at,
         "differs_at", (json_int_t)found->differs_at, "executed", (json_int_t)found->executed);
+    json_object_set_new(out, "checkpoints_a", json_integer(run[0].log.count));
+    json_object_set_new(out, "checkpoints_b", json_integer(run[1].log.count));
     if (programs)
         json_object_set_new(out, "programs", vd_program_diff_json(programs));
     if (found->has_step)
@@ -237,6 +247,8 @@ json_t *vd_divergence_json(const vd_diff_run run[2], const vd_divergence *found,
     if (found->of_leaf)
         json_object_set_new(out, "leaf",
                             json_string(run[0].loaded.program.leaf[found->leaf[0]].name));
+    if (found->of_leaf && found->tensor.has_reference)
+        json_object_set_new(out, "made_by", json_integer(found->node[0]));
     if (found->tensor.known)
         json_object_set_new(out, "tensor", tensor_json(&t));
     if (vd_fits_text(&t, text, sizeof text))

@@ -18,10 +18,7 @@ static vd_status load(vd_rechecking *a) {
                          "%s: a run with rounding logs is audited by `verde run --role auditor "
                          "--follow %s`",
                          a->o->dir, a->o->dir);
-    if (status == VD_OK && log->count != vd_run_leaves(&loaded->program))
-        status =
-            vd_fail(a->err, VD_ERR_USAGE, "%s: the run is not finished: %u of %llu checkpoints",
-                    a->o->dir, log->count, (unsigned long long)vd_run_leaves(&loaded->program));
+    a->finished = status == VD_OK && log->count == vd_run_leaves(&loaded->program);
     if (status == VD_OK)
         status = vd_run_root(&loaded->exec, log, &a->run_root, &final, a->err);
     return status == VD_OK ? vd_load_data(a->o->dir, a->o->data, loaded, a->err) : status;

@@ -28,7 +28,8 @@ typedef struct {
     const vd_recheck_options *o;
     vd_diff_run run; /* on the backend that it is executed on now, without its fault */
     vd_machine here;
-    vd_hash run_root;
+    bool finished;
+    vd_hash run_root; /* of a run that is not: of its checkpoints so far */
     uint32_t stretches;
     uint32_t *drawn, drawn_count; /* those to execute; owned */
     vd_stretch_result *result;    /* of each stretch; owned */
@@ -53,7 +54,8 @@ const vd_machine *vd_recheck_machine(const vd_rechecking *a, uint32_t checkpoint
 
 /* ---- audit_state.c: the file of --state, by which an audit goes on ---- */
 
-/* Takes what the file says, or makes it. VD_ERR_USAGE: it is of another run. */
+/* Takes what the file says of stretches that are still the run's. VD_ERR_USAGE: it is of another
+ * run. */
 VD_MUST_USE vd_status vd_recheck_state_open(vd_rechecking *a);
 /* After a stretch, as often as the whole file is written in a blink; at the end with `last`. */
 VD_MUST_USE vd_status vd_recheck_state_save(vd_rechecking *a, bool last);

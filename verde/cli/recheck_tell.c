@@ -78,11 +78,12 @@ static void print_difference(const vd_rechecking *a, const vd_recheck_difference
     const vd_run_log *log = &a->run.log;
     const vd_diff_run both[2] = {a->run, a->run};
     const vd_machine *m = vd_recheck_machine(a, d->checkpoint);
-    /* What the operator's definition decides needs no machine's word. */
+    /* What the definition makes of inputs that both have needs no machine's word. */
+    const bool proven = d->place.kind == VD_DIVERGE_NODE && d->place.tensor.has_reference;
     printf("\n%s       %sa is the run, executed again on %s; b is this audit, on %s\n",
-           d->place.tensor.has_reference ? "proven" : "shown ",
-           d->place.tensor.has_reference ? "by the operator's definition: " : "by execution: ",
-           d->own_backend, ro_ctx_backend(a->run.loaded.ro));
+           proven ? "proven" : "shown ",
+           proven ? "by the operator's definition: " : "by execution: ", d->own_backend,
+           ro_ctx_backend(a->run.loaded.ro));
     vd_divergence_print_place(both, &d->place);
     print_again(d);
     if (m)
@@ -111,7 +112,7 @@ static void print_drawn(const vd_rechecking *a) {
     char text[64];
     printf("stretches    %u of %u", a->drawn_count, a->stretches);
     if (a->drawn_count == a->stretches)
-        printf(": all of the run\n");
+        printf(": all of the run%s\n", a->finished ? "" : " so far");
     else {
         printf(", by --seed %llu:", (unsigned long long)a->o->seed);
         for (uint32_t i = 0; i < a->drawn_count && i < 4; i++)
@@ -125,7 +126,11 @@ void vd_recheck_print(const vd_rechecking *a) {
     const uint32_t unseen = count_of(a, VD_UNSEEN), differ = count_of(a, VD_DIFFERS);
     printf("run          %s%s%s\n", a->o->dir, log->fault[0] ? ", with fault " : "", log->fault);
     vd_print_hex("program", log->program.b);
-    vd_print_hex("run root", a->run_root.b);
+    if (a->finished)
+        vd_print_hex("run root", a->run_root.b);
+    else
+        printf("unfinished   %u of %llu checkpoints so far\n", log->count,
+               (unsigned long long)vd_run_leaves(&a->run.loaded.program));
     for (uint32_t i = 0; i < log->machine_count; i++)
         print_machine(&log->machine[i], NULL);
     if (log->machine_count == 0)
@@ -155,11 +160,12 @@ void vd_recheck_print_json(const vd_rechecking *a) {
         json_array_append_new(list, difference_json(a, &a->difference[i]));
     for (uint32_t i = 0; i < a->run.log.machine_count; i++)
         json_array_append_new(machines, machine_json(&a->run.log.machine[i], NULL));
-    vd_print_json(json_pack("{sb so so sI sI sI sI so sI so so}", "equal", a->difference_count == 0,
-                            "program", vd_hash_text(&a->run.log.program), "run_root",
-                            vd_hash_text(&a->run_root), "stretches", (json_int_t)a->stretches,
-                            "drawn", (json_int_t)a->drawn_count, "not_checked",
-                            (json_int_t)count_of(a, VD_UNSEEN), "seed", (json_int_t)a->o->seed,
-                            "executed_on", machine_json(&a->here, NULL), "steps",
-                            (json_int_t)a->steps, "stated", machines, "differences", list));
+    vd_print_json(
+        json_pack("{sb sb so so sI sI sI sI so sI so so}", "equal", a->difference_count == 0,
+                  "finished", a->finished, "program", vd_hash_text(&a->run.log.program), "run_root",
+                  a->finished ? vd_hash_text(&a->run_root) : json_null(), "stretches",
+                  (json_int_t)a->stretches, "drawn", (json_int_t)a->drawn_count, "not_checked",
+                  (json_int_t)count_of(a, VD_UNSEEN), "seed", (json_int_t)a->o->seed, "executed_on",
+                  machine_json(&a->here, NULL), "steps", (json_int_t)a->steps, "stated", machines,
+                  "differences", list));
 }

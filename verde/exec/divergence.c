@@ -25,7 +25,7 @@ vd_status vd_parting_memory(const vd_parting *p) {
 
 /* ---- checkpoints ---- */
 
-/* What both sides commit to of their states. */
+/* What both sides commit to of their states, as far as both have come. */
 typedef struct {
     vd_hash *state[2];
     uint32_t count;
@@ -38,10 +38,11 @@ static void committed_free(committed *c) {
 
 static vd_status read_committed(const vd_parting *p, committed *c) {
     vd_status status = VD_OK;
-    *c = (committed){.count = p->side[0].checkpoints};
+    const uint32_t a = p->side[0].checkpoints, b = p->side[1].checkpoints;
+    *c = (committed){.count = a < b ? a : b};
     for (int side = 0; side < 2 && status == VD_OK; side++) {
         const vd_source *s = &p->side[side].source;
-        c->state[side] = calloc((size_t)c->count + 1, sizeof(vd_hash));
+        c->state[side] = calloc((size_t)p->side[side].checkpoints + 1, sizeof(vd_hash));
         status = c->state[side] ? s->run(s->user, c->state[side], p->err) : vd_parting_memory(p);
     }
     return status;
@@ -177,7 +178,11 @@ static vd_status explain_next(vd_parting *p, bool given, vd_hash *made[2]) {
                        p->out->differs_at - p->out->equal_at == 1 || p->out->step < 0;
     if (status != VD_OK || p->out->kind == VD_DIVERGE_COMMITMENT)
         return status;
-    return vd_parting_leaves(p, p->out->step + 1);
+    status = vd_parting_leaves(p, p->out->step + 1);
+    const bool stored = p->out->kind == VD_DIVERGE_STORED && p->out->has_step;
+    const bool one = p->out->broken[0] != p->out->broken[1];
+    return status == VD_OK && stored && one && p->out->tensor.known ? vd_parting_refer_leaf(p)
+                                                                    : status;
 }
 
 /* Is the state after the step what the side's nodes made? */

@@ -51,7 +51,8 @@ typedef struct {
     bool broken[2];         /* after the step, this side has another state than its nodes make; or
                                holds other logs than it commits to */
     bool skipped[2];        /* namely the one from before it */
-    uint32_t node[2];       /* NODE, LOGS: of each side's graph */
+    uint32_t node[2];       /* NODE, LOGS: of each side's graph; STORED, with a reference: the node
+                               that makes the leaf */
     bool other_node[2];     /* NODE: the side ran another node than its program's */
     bool compares_inputs;   /* both have as many */
     uint32_t inputs;        /* how many, */
@@ -69,7 +70,7 @@ typedef struct {
     const vd_program *program;
     vd_hash program_hash;
     vd_source source;
-    uint32_t checkpoints; /* that the run commits to: all of them */
+    uint32_t checkpoints; /* that source.run lists: of an unfinished run, those so far */
     /* Is the state of this checkpoint on disk? */
     bool (*holds)(void *user, uint32_t checkpoint);
     /* Of a run with rounding logs: are those up to this checkpoint what it commits to? */

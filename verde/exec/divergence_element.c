@@ -202,14 +202,14 @@ static uint64_t parts_of(const vd_parting *p, int side) {
 
 /* ---- a node's output ---- */
 
-/* By the inputs that both sides have, so by those of either. */
+/* By the inputs that both sides have; of a side that is known to be wrong, by the other's. */
 static vd_status refer(vd_parting *p) {
     vd_diverged_tensor *t = &p->out->tensor;
     reading *r = calloc(1, sizeof *r);
     if (!r)
         return vd_parting_memory(p);
     r->p = p;
-    r->side = p->out->other_node[0] ? 1 : 0;
+    r->side = p->out->other_node[0] || p->out->broken[0] ? 1 : 0;
     r->graph = vd_parting_graph(p, r->side);
     r->node = p->out->node[r->side];
     vd_node_call(p->side[r->side].program, r->graph, r->node, &r->call, r->shape);
@@ -237,4 +237,14 @@ vd_status vd_parting_outputs(vd_parting *p) {
     if (p->out->inputs_differ > 0)
         return t->parts > 1 && parts_of(p, 1) == t->parts ? compare_folds(p) : VD_OK;
     return p->pairs ? VD_OK : refer(p);
+}
+
+vd_status vd_parting_refer_leaf(vd_parting *p) {
+    for (int side = 0; side < 2; side++) {
+        const vd_graph *g = vd_parting_graph(p, side);
+        p->out->node[side] =
+            g->output[p->out->leaf[side]] - vd_source_count(p->side[side].program, g);
+    }
+    p->out->tensor.parts = parts_of(p, 0);
+    return refer(p);
 }

@@ -24,6 +24,9 @@ VD_MUST_USE vd_status vd_parting_find_node(vd_parting *p, vd_hash *next[2], bool
 /* divergence_element.c: fills out->tensor, of the node's outputs or of leaves after the step. */
 VD_MUST_USE vd_status vd_parting_outputs(vd_parting *p);
 VD_MUST_USE vd_status vd_parting_leaves(vd_parting *p, int64_t at);
+/* What the node that makes the leaf in out->tensor gives of the element: its number and reference.
+ * At most one side is broken. */
+VD_MUST_USE vd_status vd_parting_refer_leaf(vd_parting *p);
 /* The first pair of leaves whose commitments differ; VD_UNPAIRED: none. */
 uint32_t vd_parting_first_leaf(const vd_parting *p, vd_hash *const leaf[2]);
 

@@ -49,7 +49,7 @@ static vd_status open_executed(executed *e, vd_err *err) {
         status = vd_state_hash(a->fresh->ro, p, &a->log->program, &e->state, e->leaf,
                                &e->commitment, err);
     if (status == VD_OK)
-        status = vd_replay_create(a->dir, a->fresh, &e->replay, err);
+        status = vd_replay_create_so_far(a->dir, a->fresh, &e->replay, err);
     if (status == VD_OK)
         e->inner = vd_replay_source(e->replay);
     return status;
@@ -119,11 +119,11 @@ static bool holds(void *user, uint32_t checkpoint) {
     return true;
 }
 
-static vd_diverge_side side_of(const vd_recheck *a, vd_source source) {
+static vd_diverge_side side_of(const vd_recheck *a, vd_source source, uint32_t checkpoints) {
     return (vd_diverge_side){.program = a->fresh->program,
                              .program_hash = a->log->program,
                              .source = source,
-                             .checkpoints = a->log->count,
+                             .checkpoints = checkpoints,
                              .holds = holds};
 }
 
@@ -131,7 +131,7 @@ vd_status vd_recheck_narrow(const vd_recheck *a, uint32_t checkpoint, vd_diverge
                             vd_err *err) {
     executed e = {.audit = a, .checkpoint = checkpoint};
     vd_replay *own = NULL;
-    vd_status status = vd_replay_create(a->dir, a->own, &own, err);
+    vd_status status = vd_replay_create_so_far(a->dir, a->own, &own, err);
     if (status == VD_OK)
         status = open_executed(&e, err);
     if (status == VD_OK) {
@@ -142,7 +142,9 @@ vd_status vd_recheck_narrow(const vd_recheck *a, uint32_t checkpoint, vd_diverge
                                .leaves = leaves,
                                .tensor = tensor,
                                .fold = fold};
-        const vd_diverge_side side[] = {side_of(a, vd_replay_source(own)), side_of(a, now)};
+        const vd_diverge_side side[] = {
+            side_of(a, vd_replay_source(own), vd_replay_checkpoints(own)),
+            side_of(a, now, a->log->count)};
         status = vd_diverge(side, NULL, true, out, err);
         out->executed = vd_replay_executed(own) + vd_replay_executed(e.replay);
     }

@@ -48,7 +48,8 @@ static vd_status read_log(const vd_replay *r, vd_buf *text, vd_err *err) {
     return status == VD_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", err->text);
 }
 
-vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out, vd_err *err) {
+static vd_status create(const char *dir, const vd_exec *exec, bool finished, vd_replay **out,
+                        vd_err *err) {
     vd_hash program;
     vd_replay *r = calloc(1, sizeof *r);
     if (!r)
@@ -66,7 +67,7 @@ vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out
         status = vd_program_hash(exec->program, &program, err);
     if (status == VD_OK && !vd_hash_equal(&program, &r->log.program))
         status = vd_fail(err, VD_ERR_USAGE, "%s: the run is of another program", dir);
-    if (status == VD_OK && r->log.count != vd_run_leaves(exec->program))
+    if (status == VD_OK && finished && r->log.count != vd_run_leaves(exec->program))
         status = vd_fail(err, VD_ERR_USAGE, "%s: the run is not finished: %u of %llu checkpoints",
                          dir, r->log.count, (unsigned long long)vd_run_leaves(exec->program));
     if (status == VD_OK)
@@ -80,6 +81,19 @@ vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out
     }
     *out = r;
     return VD_OK;
+}
+
+vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out, vd_err *err) {
+    return create(dir, exec, true, out, err);
+}
+
+vd_status vd_replay_create_so_far(const char *dir, const vd_exec *exec, vd_replay **out,
+                                  vd_err *err) {
+    return create(dir, exec, false, out, err);
+}
+
+uint32_t vd_replay_checkpoints(const vd_replay *replay) {
+    return replay->log.count;
 }
 
 static void forget(void *user) {

@@ -304,6 +304,8 @@ vd_status vd_run(const vd_run_options *options, vd_run_result *result, vd_err *e
     vd_status status = open_run(&r);
     if (status == VD_OK)
         status = vd_run_logs_open(&r.logs, &r.exec, options, &r.log, err);
+    if (status == VD_OK && options->begun && r.log.count < vd_run_leaves(r.program))
+        status = options->begun(options->begun_user, err);
     if (status == VD_OK)
         status = run_steps(&r);
     if (status == VD_OK)

@@ -65,6 +65,9 @@ typedef struct {
      */
     bool (*progress)(void *user, const vd_progress *progress);
     void *user;
+    /* Once the directory is this run's, if there is something left to execute; may be NULL. */
+    vd_status (*begun)(void *begun_user, vd_err *err);
+    void *begun_user;
     const vd_run_rounding *rounding; /* NULL: as exec says */
     const vd_run_team *team;         /* NULL: one process; else without `rounding` */
     vd_run_samples samples;

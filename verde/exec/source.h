@@ -116,6 +116,11 @@ typedef struct vd_replay vd_replay;
 /* The source borrows what `exec` borrows. */
 VD_MUST_USE vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out,
                                        vd_err *err);
+/* The same of a run that may not be finished: its checkpoints so far, whose root is no run root. */
+VD_MUST_USE vd_status vd_replay_create_so_far(const char *dir, const vd_exec *exec, vd_replay **out,
+                                              vd_err *err);
+/* Checkpoints that the source's `run` lists. */
+uint32_t vd_replay_checkpoints(const vd_replay *replay);
 void vd_replay_destroy(vd_replay *replay);
 vd_source vd_replay_source(vd_replay *replay);
 /* Steps that were executed again so far, whole or up to a node: a provider's work. Any thread. */
