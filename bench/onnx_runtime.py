@@ -1,11 +1,12 @@
 """Inference of models of ONNX by `verde run` beside onnxruntime: make bench-onnx PYTHON=...
 
-usage: onnx_runtime.py [--threads N] [--rounds N] [--steps N] [--table FILE] [MODEL...]
+usage: onnx_runtime.py [--threads N] [--rounds N] [--table FILE] [MODEL...]
 
-Models are those of python/tests/onnx_models.py, as PyTorch exports them. A round runs each side once
-for so many steps, one after the other, so that what else the machine does hits both; the fastest
-round of each counts. `verde run` also hashes what each step gives, in one checkpoint at the end; the
-time of a run of one step is taken off, so that reading and hashing weights is not counted."""
+Models are those of python/tests/onnx_models.py, as PyTorch exports them. A round runs each side
+once for as many steps as take onnxruntime SECONDS, one after the other, so that what else the
+machine does hits both; the fastest round of each counts. `verde run` commits to its last state
+alone; the time of a run of one step is taken off, so that reading and hashing weights is not
+counted."""
 
 import argparse
 import json
@@ -26,29 +27,28 @@ try:
     import onnx_models
     import onnxruntime
 except ImportError as missing:
-    sys.exit(f"bench: {missing}; it needs torch, onnx, onnxscript, onnxruntime and the models' packages")
+    sys.exit(f"bench: {missing}; it needs torch, onnx, onnxscript, onnxruntime and more")
 
 import repops.onnx
 from repops.onnx._job import Answering
 
+SECONDS, STEPS_MAX = 0.5, 1000
 HEAD = """# Inference of ONNX models beside onnxruntime
 
-`make bench-onnx` on {machine}, {threads} threads, onnxruntime {version}, float32; load of the machine
-{load}. Milliseconds of a step, the fastest of {rounds} rounds of {steps} steps.
+`make bench-onnx` on {machine}, {threads} threads, onnxruntime {version}, float32; the machine's
+load was {load}. Milliseconds of a step, the fastest of {rounds} rounds.
 
 | Model | verde run | onnxruntime | ratio | onnxruntime, CPU | verde, CPU |
 | --- | ---: | ---: | ---: | ---: | ---: |
 """
 
 
-def job(name, folder, steps):
-    """The same inputs for each step."""
-    data, _ = onnx_models.write(name, folder)
+def jobs(name, data, folder, steps):
+    """Of one step, and of more, with the same inputs for each."""
     model = repops.onnx.load(folder / f"{name}.onnx")
     for count in (1, steps + 1):
         many = {k: np.broadcast_to(a, (count, *a.shape)).copy() for k, a in data.items()}
         Answering(model, many, folder / f"job{count}", interval=count).capture()
-    return data
 
 
 def verde(folder, steps, threads):
@@ -68,13 +68,13 @@ def verde(folder, steps, threads):
     return [(b - a) / steps for a, b in zip(*found)]
 
 
-def peer(path, data, steps, threads):
+def peer(path, data, threads):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     session.run(None, data)
 
-    def run():
+    def run(steps):
         start, cpu = time.perf_counter(), time.process_time()
         for _ in range(steps):
             session.run(None, data)
@@ -86,9 +86,11 @@ def peer(path, data, steps, threads):
 def measured(name, o):
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        data = job(name, folder, o.steps)
-        other = peer(folder / f"{name}.onnx", data, o.steps, o.threads)
-        rounds = [(verde(folder, o.steps, o.threads), other()) for _ in range(o.rounds)]
+        data, _ = onnx_models.write(name, folder)
+        other = peer(folder / f"{name}.onnx", data, o.threads)
+        steps = min(STEPS_MAX, max(5, round(SECONDS / min(other(5)[0] for _ in range(3)))))
+        jobs(name, data, folder, steps)
+        rounds = [(verde(folder, steps, o.threads), other(steps)) for _ in range(o.rounds)]
     return [[min(r[side][k] for r in rounds) for k in (0, 1)] for side in (0, 1)]
 
 
@@ -97,7 +99,6 @@ def main():
     p.add_argument("models", nargs="*")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--steps", type=int, default=20)
     p.add_argument("--table")
     o = p.parse_args()
     lines, ratios = [], []
@@ -114,7 +115,7 @@ def main():
         head = HEAD.format(
             machine=platform.processor() or platform.machine(), threads=o.threads,
             version=onnxruntime.__version__, load=f"{os.getloadavg()[0]:.1f}",
-            rounds=o.rounds, steps=o.steps,
+            rounds=o.rounds,
         )  # fmt: skip
         Path(o.table).write_text(head + "\n".join(lines) + f"\n\nGeometric mean: {mean:.2f}.\n")
 
