@@ -99,6 +99,27 @@ sequence: 128
 YAML
 "$verde" run "$work/evaluate.yaml" --out "$work/score" 2>/dev/null | sed -n 's/^/   /; /evaluation/p'
 
+echo
+echo "== 5. Had there been mallory alone, there would have been no dispute. An audit needs no rival: mallory signs its result,"
+echo "==    and the client executes intervals of the run from mallory's own states: here all 6, so that the wrong one is found."
+"$verde" provide --dir "$work/mallory" --listen 127.0.0.1:0 --threads 1 --client "$client" \
+    --fault element@23:m1.h.2.mlp.up.matmul > "$work/alone.url" 2> "$work/alone.log" &
+mallory=$!
+pids=$mallory
+tries=0
+while ! [ -s "$work/alone.url" ]; do
+    tries=$((tries + 1))
+    [ $tries -lt 100 ] || { echo "mallory does not start:"; cat "$work/alone.log"; exit 1; }
+    sleep 0.1
+done
+code=0
+"$verde" audit "$job" --provider "$(cat "$work/alone.url")" --key "$work/client" --proof "$work/fraud.json" \
+    --steps 0 --intervals 6 --work "$work/audit" || code=$?
+[ $code -eq 3 ] || { echo "expected fraud (exit code 3), got $code"; exit 1; }
+"$verde" verify "$work/fraud.json" --job "$job" --quiet && echo "   \`verde verify\` comes to the same."
+stop mallory
+pids=
+
 referee_cpu=$("$verde" verify "$work/result/verdict.json" --json | sed 's/.*"cpu_seconds":\([0-9.e-]*\).*/\1/')
 awk -v referee="$referee_cpu" -v client="$client_cpu" -v alice="$alice_cpu" 'BEGIN {
     printf "\nCPU time: alice, who trained and answered, used %.1f s. The client used %.2f s (%.1f %% of that),\n",

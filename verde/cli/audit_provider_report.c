@@ -20,6 +20,12 @@ static double cpu_of_crumb(const vd_auditing *x) {
     return count ? x->cost.cpu_seconds / (double)count : 0;
 }
 
+/* A provider that keeps the tensors of one node runs to each that is asked about, half a step on
+ * average. */
+static double steps_again(const vd_audit_result *r) {
+    return r->step_count + r->nodes / 2.0;
+}
+
 /* ---- for machines ---- */
 
 static json_t *step_json(const vd_audited_step *s) {
@@ -92,6 +98,7 @@ static json_t *report_json(const vd_auditing *x) {
                   (json_int_t)r->whole, "whole_elements", (json_int_t)r->whole_elements, "parts",
                   (json_int_t)r->parts, "state_leaves", (json_int_t)r->seams);
     json_object_set_new(out, "checked", counts);
+    json_object_set_new(out, "provider_steps", json_real(steps_again(r)));
     if (r->claimed)
         json_object_set_new(out, "run_root", vd_hash_text(&r->run_root));
     if (x->state != VD_AUDIT_PASSED)
@@ -175,11 +182,13 @@ static void tell_result(const vd_auditing *x, const vd_audit_result *r) {
         vd_print_hex("run root", r->run_root.b);
 }
 
-static void tell_cost(const vd_auditing *x) {
+static void tell_cost(const vd_auditing *x, const vd_audit_result *r) {
     char in[32], out[32], peak[32];
     vd_print_size(x->cost.bytes_in, in);
     vd_print_size(x->cost.bytes_out, out);
     vd_print_size(x->cost.peak_bytes, peak);
+    if (r->step_count)
+        printf("provider     executed about %.0f steps again for this\n", steps_again(r));
     printf("cost         %u questions, %s in, %s out, %.1f s (%.2f s of CPU, %.1f ms a crumb), %s "
            "peak memory\n",
            x->questions, in, out, x->cost.seconds, x->cost.cpu_seconds, 1e3 * cpu_of_crumb(x),
@@ -200,7 +209,7 @@ static void tell_report(const vd_auditing *x) {
         tell_odds(x);
         tell_not_checked(x);
     }
-    tell_cost(x);
+    tell_cost(x, r);
     if (x->proven)
         printf("proof        %s\n", x->a->proof);
 }

@@ -302,6 +302,7 @@ static void count_crumb(vd_audit *a) {
         r->seams += a->place.leaf_count;
         return;
     }
+    r->nodes += a->crumb_at == 0 || a->crumb[a->crumb_at - 1].node != a->place.node;
     r->crumbs += a->place.drawn;
     r->whole += !a->place.drawn;
     r->whole_elements += a->place.drawn ? 0 : (uint64_t)a->place.count;

@@ -39,6 +39,7 @@ typedef struct {
     uint64_t whole_elements; /* and their elements */
     uint64_t parts;          /* of both, by a part of a long fold */
     uint64_t seams;          /* leaves of states */
+    uint32_t nodes;          /* of steps, whose tensors the provider has computed again */
     vd_audited_step *step;   /* owned by the audit */
     uint32_t step_count;
     uint32_t questions;
