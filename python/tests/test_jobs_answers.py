@@ -291,6 +291,18 @@ def test_another_folder_stays(command, tmp_path):
     second = classes(tmp_path / "job", batch=5)  # which replaces it
     with pytest.raises(repops.Error, match="holds another job with prompts"):
         second.run(tmp_path / "run")
+    first.check()  # with the data that it holds itself
+    shutil.rmtree(tmp_path / "job")
+    second.check()
+
+
+def test_inputs_in_a_file_and_bytes_stay_as_they_are(command, tmp_path):
+    np.save(tmp_path / "x.npy", images())
+    x = np.load(tmp_path / "x.npy", mmap_mode="r")
+    model, says = classifier()
+    answers = repops.jobs.Answers(says, model, x, folder=tmp_path / "job", batch=BATCH)
+    assert answers.hash == classes(tmp_path / "same").hash
+    assert (tmp_path / "job" / "data0.npy").stat().st_size == (tmp_path / "x.npy").stat().st_size
 
 
 def test_what_is_handed_over_comes_back(command, tmp_path):
