@@ -16,6 +16,7 @@ import repops
 import repops.jobs
 import repops.torch
 from repops import _arrays, _commit
+from repops.jobs import _unvalued
 
 KINDS = {torch.float32: "F32", torch.int64: "I64"}
 TINY = large.SIZES["tiny"]
@@ -66,13 +67,12 @@ def tiny_file(folder, dtype):
 @pytest.mark.parametrize("optimizer", [adamw, momentum])
 @pytest.mark.parametrize("dtype", ["BF16", "F32"])
 def test_no_weights_in_memory_give_the_same_program(command, tmp_path, dtype, optimizer):
-    file, hashes = tiny_file(tmp_path, dtype), {}
+    file, hashes, losses = tiny_file(tmp_path, dtype), {}, []
     for name, model in (("here", in_memory(file)), ("nowhere", nowhere)):
         made = large.captured(tmp_path / name, file, TINY, model, 2, 5, optimizer)
         job, hashes[name] = made
-        if name == "here":
-            job.check(2, command)
-    assert hashes["here"] == hashes["nowhere"]
+        losses.append(job.check(2, command))
+    assert hashes["here"] == hashes["nowhere"] and losses[0] == losses[1]
     states = []
     for name in hashes:
         called(command, "run", tmp_path / name, "--out", tmp_path / f"{name}-run")
@@ -276,8 +276,8 @@ def test_shapes_alone_are_the_same_step(command, tmp_path, how, frozen):
     for name, own in (("here", saved(tmp_path)), ("nowhere", None)):
         t = Training(tmp_path / name, tmp_path, own, frozen)
         hashes[name] = how(t)
-        if own:
-            t.job.check(2, command)
+        t.job.check(2, command)
+        assert own or any(p.is_meta for p in t.model.parameters())
     assert hashes["here"] == hashes["nowhere"]
 
 
@@ -368,9 +368,10 @@ def training(tmp_path):
     return Training(tmp_path / "job", tmp_path)
 
 
-def test_check_is_refused_and_says_what_to_do(training):
+def test_a_check_takes_no_more_memory_than_there_is(training, monkeypatch):
     training.capture()
-    with pytest.raises(repops.Error, match=r"load them .*assign=True.* and capture again"):
+    monkeypatch.setattr(_unvalued, "memory", lambda: 100)
+    with pytest.raises(repops.Error, match=r"they take 0.0 GB, and this machine has 0.0 GB"):
         training.job.check(1)
 
 

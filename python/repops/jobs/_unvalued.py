@@ -3,6 +3,7 @@ known, so what a step changes is what it writes to."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,8 +23,8 @@ MADE = (
 )
 ZEROS = ("aten.zeros_like.", "aten.new_zeros.")
 CHECK = (
-    "job.check computes steps in PyTorch, and weights of this model are of the meta device; load "
-    "them (model.load_state_dict(..., assign=True)) and capture again: the program is the same"
+    "job.check computes steps in PyTorch, for which it loads the weights as float32: they take "
+    "{:.1f} GB, and this machine has {:.1f} GB"
 )
 
 
@@ -79,7 +80,23 @@ class Unvalued(Captured):
         return self._odd + [n for n in {**fresh, **now} if n not in now or n not in fresh]
 
     def check(self, count: int, verde: str) -> list[float]:
-        raise Error(CHECK)
+        """With the numbers of the files in memory."""
+        setting, kept = self.steps.setting, self.kept
+        now, there = setting.each(), memory()
+        needed = 4 * sum(now[n].numel() for n in setting.bound.absent if n in now)
+        if needed > there:
+            raise Error(CHECK.format(needed / 1e9, there / 1e9))
+        with self.job._weights.inside(setting.models, loaded=True):
+            self.kept = Kept(setting)
+            try:
+                return super().check(count, verde)
+            finally:
+                self.kept = kept
+
+
+def memory() -> int:
+    """Bytes that this machine has."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _momenta(optimizers: Sequence[Any]) -> list[Tensor]:

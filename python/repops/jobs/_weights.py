@@ -42,15 +42,16 @@ class Weights:
         self._files.append((_read(listed), names or str))
 
     @contextlib.contextmanager
-    def inside(self, models: dict[str, torch.nn.Module]) -> Iterator[Bound]:
-        """Meanwhile the models' tensors of the meta device have places in memory."""
+    def inside(self, models: dict[str, torch.nn.Module], loaded: bool = False) -> Iterator[Bound]:
+        """Meanwhile the models' tensors of the meta device have places in memory. loaded: and the
+        numbers of the files there."""
         each = [(names, t) for t, names in _names(models, [])]
         bound = self._bind(each)
         swapped: list[tuple[Tensor, Tensor]] = []
         try:
             for names, t in each:
                 if t.is_meta:
-                    twin = _twin(names[0], t, bound.stored.get(names[0]))
+                    twin = _twin(names[0], t, bound.stored[names[0]], loaded)
                     _swap(t, twin)
                     swapped.append((t, twin))
             real = {n: s for n, s in bound.stored.items() if _is_float(s)}
@@ -145,19 +146,29 @@ def _compare(name: str, t: Tensor, it: Stored) -> None:
 # ---- tensors in the place of those of the meta device ----
 
 
-def _twin(name: str, t: Tensor, it: Stored | None) -> Tensor:
-    """Integers, by which Python may decide, are read; of floats there is a place alone."""
+def _twin(name: str, t: Tensor, it: Stored, loaded: bool) -> Tensor:
+    """Integers, by which Python may decide, are read; of floats there may be a place alone."""
     if t.untyped_storage().nbytes() != t.numel() * t.element_size():
         raise Error(f"{name}: {PART}")
     if t.grad is not None or t._backward_hooks or t._post_accumulate_grad_hooks:
         raise Error(f"{name}: {HOOKED}")
     own = blank(t.shape, t.stride(), t.dtype)
-    if it is not None and not _is_float(it):
-        own.copy_(torch.cat(list(it.numbers())).reshape(t.shape))
+    if loaded or not _is_float(it):
+        _fill(own, it)
     if isinstance(t, torch.nn.Parameter):
         own = torch.nn.Parameter(own, t.requires_grad)
     own.__dict__.update(t.__dict__)
     return own
+
+
+def _fill(t: Tensor, it: Stored) -> None:
+    dense = t if t.is_contiguous() else torch.empty(t.shape, dtype=t.dtype)
+    flat, at = dense.view(-1), 0
+    for piece in it.numbers():
+        flat[at : at + len(piece)] = piece
+        at += len(piece)
+    if dense is not t:
+        t.copy_(dense)
 
 
 def _swap(t: Tensor, twin: Tensor) -> None:
