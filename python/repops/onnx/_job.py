@@ -71,7 +71,7 @@ def arrays(model: Model, data: Mapping[str, Any]) -> tuple[dict[str, np.ndarray]
         if port.name not in data:
             raise Error(f"{model.whole.path}: the data have no {shown(port.name)}")
         what = f"{model.whole.path}: {shown(port.name)} of the data"
-        if port.kind != "tensor":
+        if data[port.name] is None or isinstance(data[port.name], list):
             raise Error(
                 f"{model.whole.path}: input {shown(port.name)} is a {port.kind}; {NO_LISTS}"
             )
