@@ -82,6 +82,8 @@ expect 9 "b's state is not what the steps before it give here" "$verde" diff "$w
 says '^step         one of 0..3'
 case $("$wrong" run $job --out "$work/best" > /dev/null 2>&1; "$wrong" inspect "$work/best" --json | grep -o '"run_root":"[^"]*"') in
 "$("$verde" inspect "$work/honest" --json | grep -o '"run_root":"[^"]*"')")
+    expect 9 'gelu_grad' "$wrong" diff "$work/honest" "$work/liar" # each on the backend that it states
+    says '^b .* on backend scalar'
     expect 9 'gelu_grad' "$wrong" diff "$work/honest" "$work/liar" --backend cpu,scalar
     says '^step         0 of' '^element      1000,' 'in bit 2 alone' "^reference .*: a's$"
     ;;

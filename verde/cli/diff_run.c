@@ -4,33 +4,38 @@
 #include <unistd.h>
 
 #include "verde/cli/diff.h"
+#include "verde/cli/stated_backend.h"
 #include "verde/exec/journal.h"
 
 /* ---- a run ---- */
 
-/* A run on free kernels is repeated on the backend that it ran on alone. */
-static const char *backend_of(const vd_diff_options *o, const vd_diff_run *run, int side) {
-    if (!o->backend[side] && run->log.rounded && run->log.party.role)
-        return run->log.party.backend;
-    return o->backend[side];
+/* As the run says that it was computed, by who made the last of its states. A run on free kernels
+ * is repeated on the backend that it ran on alone. */
+static vd_status open_backend(const vd_diff_options *o, int side, vd_diff_run *run, vd_err *err) {
+    const vd_run_log *log = &run->log;
+    const int32_t machine = log->count ? log->stated[log->count - 1].machine : -1;
+    vd_common common = o->common;
+    common.backend = o->backend[side];
+    if (!common.backend && log->rounded && log->party.role)
+        common.backend = log->party.backend;
+    return common.backend ? vd_load_backend(&run->loaded, &common, err)
+                          : vd_load_stated(&run->loaded, &common,
+                                           machine < 0 ? NULL : &log->machine[machine], err);
 }
 
 static vd_status open_run(const vd_diff_options *o, int side, vd_diff_run *run, vd_err *err) {
-    vd_common common = o->common;
-    vd_err why = {0};
     run->dir = o->path[side];
     run->journaled = vd_journal_is_in(run->dir);
     vd_status status = vd_load_run(run->dir, &run->loaded, &run->log, err);
     if (status == VD_OK && !o->no_run)
         status = vd_load_data(run->dir, o->data, &run->loaded, err);
-    common.backend = backend_of(o, run, side);
     if (status == VD_OK)
-        status = vd_load_backend(&run->loaded, &common, err);
-    if (status == VD_OK)
-        status = run->log.rounded
-                     ? vd_replay_create(run->dir, &run->loaded.exec, &run->replay, &why)
-                     : vd_replay_create_so_far(run->dir, &run->loaded.exec, &run->replay, &why);
-    return why.status == VD_OK ? status : vd_fail(err, status, "%s", why.text);
+        status = open_backend(o, side, run, err);
+    if (status != VD_OK)
+        return status;
+    return run->log.rounded
+               ? vd_replay_create(run->dir, &run->loaded.exec, &run->replay, err)
+               : vd_replay_create_so_far(run->dir, &run->loaded.exec, &run->replay, err);
 }
 
 static void close_run(vd_diff_run *run) {

@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include "verde/cli/recheck.h"
+#include "verde/cli/stated_backend.h"
 #include "verde/cli/stop.h"
 
 /* ---- loading ---- */
@@ -75,44 +76,32 @@ static vd_status execute(vd_rechecking *a) {
 /* The run's own way of computing: its backend, if this machine has it, and its fault on purpose,
  * unless such a fault comes once. */
 static vd_status open_own(const vd_rechecking *a, uint32_t checkpoint, vd_loaded *out) {
-    const vd_machine *m = vd_recheck_machine(a, checkpoint);
-    char backend[16] = "";
-    if (m)
-        vd_recheck_own_backend(m, backend);
-    vd_common common = {.threads = a->o->common.threads, .backend = m ? backend : NULL};
     vd_run_log log = {0};
-    vd_err why = {0};
     vd_status status = vd_load_run(a->o->dir, out, &log, a->err);
     vd_run_log_free(&log);
     if (status == VD_OK)
         status = vd_load_data(a->o->dir, a->o->data, out, a->err);
-    if (status != VD_OK)
-        return status;
     if (out->exec.fault.kind == VD_FAULT_FIELD && !vd_field_repeats(out->exec.fault.field))
         out->exec.fault = (vd_fault){0};
-    if (vd_load_backend(out, &common, &why) == VD_OK)
-        return VD_OK;
-    common.backend = NULL; /* this machine has not the run's */
-    return vd_load_backend(out, &common, a->err);
+    return status == VD_OK
+               ? vd_load_stated(out, &a->o->common, vd_recheck_machine(a, checkpoint), a->err)
+               : status;
 }
 
 static vd_status narrow(vd_rechecking *a, uint32_t stretch) {
     const uint32_t checkpoint = a->differs[stretch];
-    vd_recheck_difference *d = &a->difference[a->difference_count];
     const vd_machine *m = vd_recheck_machine(a, checkpoint);
+    vd_recheck_difference *d = &a->difference[a->difference_count];
     vd_loaded own = {0};
-    vd_machine here;
     vd_exec fresh = a->run.loaded.exec;
     fresh.fault = (vd_fault){0};
     vd_status status = open_own(a, checkpoint, &own);
     if (status == VD_OK) {
         const vd_recheck audit = audit_of(a, &own.exec, &fresh);
-        vd_machine_here(own.ro, &here);
         *d = (vd_recheck_difference){.checkpoint = checkpoint,
-                                     .last = vd_recheck_stretch(&a->run.log, stretch).last};
-        snprintf(d->own_backend, sizeof d->own_backend, "%s", here.backend);
-        d->same_machine = m && strcmp(m->host, here.host) == 0 &&
-                          strcmp(m->device, here.device) == 0 && strcmp(m->uuid, here.uuid) == 0;
+                                     .last = vd_recheck_stretch(&a->run.log, stretch).last,
+                                     .same_machine = m && vd_is_stated(m, own.ro)};
+        snprintf(d->own_backend, sizeof d->own_backend, "%s", ro_ctx_backend(own.ro));
         status = vd_recheck_narrow(&audit, checkpoint, &d->place, a->err);
         a->difference_count += status == VD_OK;
     }

@@ -46,9 +46,6 @@ typedef struct {
 /* Opens a context on another backend than the run's, by what it states of itself, or the one of an
  * option. */
 VD_MUST_USE vd_status vd_recheck_backend(vd_rechecking *a);
-/* What to open to compute as a machine did: its backend, of several devices the one with its UUID.
- */
-void vd_recheck_own_backend(const vd_machine *machine, char name[16]);
 /* What the run states of the steps that led to a checkpoint; NULL: nothing. */
 const vd_machine *vd_recheck_machine(const vd_rechecking *a, uint32_t checkpoint);
 

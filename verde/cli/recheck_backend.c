@@ -1,7 +1,6 @@
 /* On what a run is executed again. */
 #include <string.h>
 
-#include "repops/device.h"
 #include "verde/cli/recheck.h"
 
 /* The fastest first. */
@@ -12,29 +11,6 @@ const vd_machine *vd_recheck_machine(const vd_rechecking *a, uint32_t checkpoint
     const vd_run_log *log = &a->run.log;
     const int32_t machine = log->stated[checkpoint].machine;
     return machine < 0 ? NULL : &log->machine[machine];
-}
-
-/* False: there is no device of that number. */
-static bool uuid_of(const char *backend, char uuid[48]) {
-    const ro_options options = {.size = sizeof options, .threads = 1, .backend = backend};
-    ro_ctx *ro = NULL;
-    if (ro_ctx_create(&options, &ro) != RO_OK)
-        return false;
-    snprintf(uuid, 48, "%s", ro_ctx_device_uuid(ro));
-    ro_ctx_destroy(ro);
-    return true;
-}
-
-void vd_recheck_own_backend(const vd_machine *machine, char name[16]) {
-    char uuid[48];
-    for (int i = 0; machine->uuid[0]; i++) {
-        snprintf(name, 16, "cuda:%d", i);
-        if (!uuid_of(name, uuid))
-            break;
-        if (strcmp(uuid, machine->uuid) == 0)
-            return;
-    }
-    snprintf(name, 16, "%s", machine->backend);
 }
 
 static bool is_here(const char *backend) {
