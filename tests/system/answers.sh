@@ -239,6 +239,15 @@ verify_independently "$work/verdict.json" holds
 expect 0 'every byte checked' "$verde" fetch $job --run-root "$job_root" --provider "$(cat "$work/run.url")" --out "$work/fetched"
 same fetched
 
+# Batches are audited one by one.
+expect 0 'equal  *yes' "$verde" audit "$work/run/prompts/2" --all
+expect 9 'equal  *no: ' "$verde" audit "$work/liar/prompts/3" --all
+cp -r "$work/run/prompts/2" "$work/batch"
+serve batch
+expect 0 'checked  *[0-9]* drawn elements' "$verde" audit $job --prompt 2 --provider "$(cat "$work/batch.url")" --key "$work/checker" \
+    --crumbs 20 --proof "$work/fraud.json"
+[ ! -e "$work/fraud.json" ] || fail "a proof of no fraud"
+
 # ---- providers' daemons ----
 
 copy bad pack -1
