@@ -38,7 +38,9 @@ schedule: {{kind: constant, warmup: 0}}
 def trained(model):
     import torch
 
-    return torch.optim.AdamW(model.parameters(), lr=6e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
+    return torch.optim.AdamW(
+        model.parameters(), lr=6e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True
+    )
 
 
 def step_of(work, model, optimizer, batch):
@@ -86,13 +88,21 @@ def eager(name, threads):
     for _ in sys.stdin:
         start = clock()
         step().item()
-        print(clock() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, flush=True)
+        print(
+            clock() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, flush=True
+        )
 
 
 class Way:
     def __init__(self, command):
         self.seconds, self.peak = [], 0.0
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **PASSIVE})
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **PASSIVE},
+        )
         self.read()
 
     def read(self):
@@ -163,7 +173,8 @@ def main():
     from captured_models import WORKS
 
     options.folder.mkdir(parents=True, exist_ok=True)
-    print("| | captured: s | GB | beside | s | GB | speed | memory |\n| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: |")
+    print("| | captured: s | GB | beside | s | GB | speed | memory |")
+    print("| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: |")
     for name in options.models or WORKS:
         compare(options.worker, name, options)
 

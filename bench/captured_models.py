@@ -107,7 +107,10 @@ def answers(model, asked, said):
 class LSTM(nn.Module):
     def __init__(self, width=512):
         super().__init__()
-        self.table, self.cell = nn.Embedding(10000, width), nn.LSTM(width, width, 2, batch_first=True)
+        self.table, self.cell = (
+            nn.Embedding(10000, width),
+            nn.LSTM(width, width, 2, batch_first=True),
+        )
         self.head = nn.Linear(width, 10000)
 
     def forward(self, ids):
@@ -148,9 +151,19 @@ class UNet(nn.Module):
         super().__init__()
         wide = [width, 2 * width, 2 * width]
         self.time = nn.Sequential(nn.Linear(width, time), nn.SiLU(), nn.Linear(time, time))
-        self.first, self.down, self.less = nn.Conv2d(3, width, 3, padding=1), nn.ModuleList(), nn.ModuleList()
+        self.first, self.down, self.less = (
+            nn.Conv2d(3, width, 3, padding=1),
+            nn.ModuleList(),
+            nn.ModuleList(),
+        )
         self.up, self.more = nn.ModuleList(), nn.ModuleList()
-        self.middle = nn.ModuleList([Residual(wide[-1], wide[-1], time), Attention(wide[-1]), Residual(wide[-1], wide[-1], time)])
+        self.middle = nn.ModuleList(
+            [
+                Residual(wide[-1], wide[-1], time),
+                Attention(wide[-1]),
+                Residual(wide[-1], wide[-1], time),
+            ]
+        )
         before = width
         for n in wide:
             self.down.append(Residual(before, n, time))
@@ -158,7 +171,9 @@ class UNet(nn.Module):
             self.up.insert(0, Residual(2 * n, before, time))
             self.more.insert(0, nn.Conv2d(n, n, 3, padding=1))
             before = n
-        self.last = nn.Sequential(nn.GroupNorm(8, width), nn.SiLU(), nn.Conv2d(width, 3, 3, padding=1))
+        self.last = nn.Sequential(
+            nn.GroupNorm(8, width), nn.SiLU(), nn.Conv2d(width, 3, 3, padding=1)
+        )
 
     def forward(self, x, time):
         time, kept = self.time(time), []
@@ -184,5 +199,10 @@ WORKS = {
     "resnet50": Work(resnet, images(64), 16, classes),
     "t5": Work(t5, lambda rows: (tokens(rows, 64, 32000), tokens(rows, 64, 32000)), 4, answers),
     "lstm": Work(LSTM, lambda rows: (tokens(rows, 65, 10000),), 16, next_tokens),
-    "unet": Work(UNet, lambda rows: (numbers(rows, 3, 32, 32), numbers(rows, 3, 32, 32), numbers(rows, 64)), 8, denoise),
+    "unet": Work(
+        UNet,
+        lambda rows: (numbers(rows, 3, 32, 32), numbers(rows, 3, 32, 32), numbers(rows, 64)),
+        8,
+        denoise,
+    ),
 }
