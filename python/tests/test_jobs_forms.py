@@ -158,3 +158,25 @@ def test_a_list_of_slices_is_what_it_was_cut_from(tmp_path, command):
 
     nodes = lines(command, captured(tmp_path, Cut))
     assert not [o for o, _ in nodes if o in ("slice", "concat_axis")]
+
+
+class Convolutions(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(CLASSES, WIDTH)
+        self.one, self.two = (nn.Conv1d(WIDTH, WIDTH, 3, padding=1, bias=False) for _ in range(2))
+        self.norm = nn.BatchNorm1d(WIDTH)
+
+    def forward(self, ids):
+        x = self.table(ids).transpose(1, 2)  # channels first
+        x = self.two(torch.tanh(self.norm(self.one(x))))
+        return x.transpose(1, 2) @ self.table.weight.T
+
+
+def test_channels_stay_last_between_convolutions(command, tmp_path):
+    """Only weights and their gradients are transposed."""
+    folder = captured(tmp_path, Convolutions)
+    text = called(command, "graph", folder)
+    found = re.findall(r"^%\d+ +\S+ +transpose\(.* -> f32\[([0-9,]+)\]", text, re.M)
+    assert found and all(size.count(",") >= 2 for size in found)
+    assert not [size for size in found if size.startswith("2,")], found

@@ -77,6 +77,9 @@ class Forms(Heads):
     def elements(self, node: Node) -> View:
         """An operator of elements, in the dimensions that most of its operands lie in."""
         views, count = [self.view(v) for v in node.inputs], product(node.dims)
+        turned = self._turned(node, views)
+        if turned is not None:
+            return turned
         full = [v.base.dims for v in views if product(v.dims) == count]
         dims = max(full, key=full.count) if full else node.dims
         small = [v.dims for v in views if product(v.dims) != count]
@@ -87,6 +90,28 @@ class Forms(Heads):
         ]
         new = self.append(node._replace(inputs=tuple(inputs), dims=dims))
         return View(new, node.dims, node)
+
+    def _turned(self, node: Node, views: list[View]) -> View | None:
+        """What is transposed before is transposed after, where it may be transposed back. Dropout
+        counts elements; it stays."""
+        count, before = product(node.dims), [self.made_by(v.base, "transpose") for v in views]
+        first = next((b for b in before if b is not None), None)
+        is_sum = node.part is not None and node.part.sum is not None  # of micro-batches
+        if first is None or node.operator.name == "dropout" or is_sum:
+            return None
+        (inner,), words, inputs = first.inputs, first.attributes, list[Value]()
+        for v, own in zip(views, before):
+            if own is not None and (own.attributes, own.inputs[0].dims) == (words, inner.dims):
+                inputs.append(own.inputs[0])
+            elif product(v.dims) == 1:
+                inputs.append(self.real(v, node))
+            elif self.made_by(v.base, "fill") is not None and product(v.dims) == count:
+                inputs.append(self.real(View(v.base, inner.dims, v.node), node))
+            else:
+                return None
+        new = self.append(node._replace(inputs=tuple(inputs), dims=inner.dims))
+        turned = self.put("transpose", node, (new,), first.dims, words)
+        return View(turned, node.dims, node)
 
     # ---- optimizers ----
 
@@ -116,7 +141,7 @@ for _name in UPDATES:
     RULES[_name] = Forms.update
 ELEMENTS = """add sub mul div max min scale div_const abs exp log sqrt rsqrt gelu gelu_grad gelu_erf
 gelu_erf_grad relu relu_grad leaky_relu leaky_relu_grad silu silu_grad tanh tanh_grad sigmoid
-sigmoid_grad dropout cast""".split()
+sigmoid_grad dropout cast compare where""".split()
 for _name in ELEMENTS:
     RULES[_name] = Forms.elements
 
