@@ -114,7 +114,8 @@ delivered 6 matmul
 
 # The examples of PROTOCOL.md, and its appendix.
 EXAMPLE=$work/example.json "$build/tests/test_document" > "$work/example.log" 2>&1 || { cat "$work/example.log"; exit 1; }
-$python $own/appendix.py "$work/example.json" verde/PROTOCOL.md tests/unit/test_tournament.c tests/unit/test_dispute_folds.c
+$python $own/appendix.py "$work/example.json" verde/PROTOCOL.md tests/unit/test_tournament.c tests/unit/test_dispute_folds.c \
+    tests/unit/test_audit_draw.c
 
 # What programs are without names: of a run with repeats, and of the verdict about it.
 structure=$(PYTHONPATH=$own $python -c 'import sys; from program import Program
