@@ -107,8 +107,9 @@ class Steps:
             starts = {name: recorder.declare(now[name]) for name in state}
             given = [recorder.declare_data(s.tensor) for s in self.setting.sources]
             given.append(recorder.declare(self.mode.number))
-            lying = self.setting.tensors() if first else self.setting.bound.stored
-            weights = {n: recorder.declare_weight(now[n]) for n in lying if n not in state}
+            files = [*(self.setting.tensors() if first else self.setting.bound.stored)]
+            lying = [n for n in files if n in now and n not in state]  # else it has no elements
+            weights = {n: recorder.declare_weight(now[n]) for n in lying}
             for c in self.mode.corrections.values():
                 c.begin(number)
                 recorder.declare(c.value)
