@@ -52,7 +52,7 @@ def jobs(name, data, folder, steps):
 
 
 def verde(folder, steps, threads):
-    """Seconds of a step, and of CPUs."""
+    """Seconds of a run of one step and of one of more, and of CPUs; the first is mostly weights."""
     found = []
     for count in (1, steps + 1):
         shutil.rmtree(folder / "run", ignore_errors=True)
@@ -65,7 +65,7 @@ def verde(folder, steps, threads):
         after = os.times()
         cpu = sum(after[2:4]) - sum(before[2:4])
         found.append((json.loads(said.splitlines()[-1])["seconds"], cpu))
-    return [(b - a) / steps for a, b in zip(*found)]
+    return found
 
 
 def peer(path, data, threads):
@@ -91,7 +91,9 @@ def measured(name, o):
         steps = min(STEPS_MAX, max(5, round(SECONDS / min(other(5)[0] for _ in range(3)))))
         jobs(name, data, folder, steps)
         rounds = [(verde(folder, steps, o.threads), other(steps)) for _ in range(o.rounds)]
-    return [[min(r[side][k] for r in rounds) for k in (0, 1)] for side in (0, 1)]
+    one, many = ([min(own[i][k] for own, _ in rounds) for k in (0, 1)] for i in (0, 1))
+    own = [(b - a) / steps for a, b in zip(one, many)]
+    return own, [min(theirs[k] for _, theirs in rounds) for k in (0, 1)]
 
 
 def main():
