@@ -52,7 +52,7 @@ audit 2 'must be a line' "$honest" --beacon "$work/empty" --beacon-source x --be
 start proxy python3 tests/system/dropping_proxy.py "$(port_of "$honest")" 9
 proxy_pid=$pid
 in_background "$verde" audit $job --provider "$(at_port "$honest" "$proxy")" --key "$work/checker" --proof "$work/fraud.json" \
-    --crumbs 60 --steps 3
+    --crumbs 60 --steps 3 --intervals 2 --work "$work/again-cut"
 for time in 1 2; do
     sleep 1.5
     kill -9 "$honest_pid"
@@ -61,7 +61,8 @@ for time in 1 2; do
     honest_pid=$pid
 done
 wait "$client" || fail "an honest provider that was killed"
-grep -q '^result *passed' "$work/out" || fail "an honest provider that was killed does not pass"
+grep -q '^result *passed' "$work/out" && grep -q '2 of 4 intervals again: 2 have' "$work/out" ||
+    fail "an honest provider that was killed does not pass"
 kill "$proxy_pid"
 wait "$proxy_pid" 2> /dev/null || true
 [ "$(tail -n 1 "$work/proxy.url")" -ge 3 ] || fail "nothing was cut off"

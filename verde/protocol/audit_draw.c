@@ -164,6 +164,13 @@ bool vd_is_whole(const vd_program *program, const vd_graph *graph, uint32_t node
                           !is_long(program, graph, node));
 }
 
+bool vd_reads_are_whole(const vd_program *program, const vd_graph *graph) {
+    for (uint32_t node = 0; node < graph->node_count; node++)
+        if (reads_data(program, graph, node) && !vd_is_whole(program, graph, node))
+            return false;
+    return true;
+}
+
 typedef struct {
     vd_crumb *list;
     size_t count, capacity;

@@ -34,6 +34,8 @@ VD_MUST_USE vd_status vd_draw_steps(const vd_drawn_interval *interval, const vd_
 enum { VD_WHOLE_MAX = 1 << 16 }; /* elements of a node that is checked whole in a drawn step */
 /* Has the node one element, or does it read data, a few elements for each of its own? */
 bool vd_is_whole(const vd_program *program, const vd_graph *graph, uint32_t node);
+/* Is each node that reads data checked whole? */
+bool vd_reads_are_whole(const vd_program *program, const vd_graph *graph);
 /* All crumbs of a drawn step: its seam, its whole nodes, and `count` drawn ones, by node. Parts of
  * long folds are -1 until their folds are stated; of a whole one likewise. *list is the caller's.
  */
