@@ -68,6 +68,32 @@ Test(audit_draw, steps_are_different) {
     }
 }
 
+/* Initialisation is one of them; the last one may be shorter. */
+Test(audit_draw, intervals_are_different) {
+    vd_program program = {.steps = 23, .checkpoint_interval = 5};
+    uint32_t seen[6] = {0};
+    cr_assert_eq(vd_interval_count(&program), 6);
+    for (uint32_t wanted = 1; wanted <= 6; wanted++) {
+        for (uint64_t i = 0; i < 100; i++) {
+            const vd_hash seed = seed_of(100 * wanted + i);
+            vd_drawn_interval *list;
+            uint32_t count;
+            cr_assert(vd_draw_again(&program, &seed, wanted, &list, &count, NULL) == VD_OK);
+            cr_assert_eq(count, wanted);
+            for (uint32_t k = 0; k < count; k++) {
+                const int64_t from = list[k].from, to = from < 0        ? 0
+                                                        : from + 5 < 23 ? from + 5
+                                                                        : 23;
+                cr_assert(list[k].to == to && (k == 0 || from > list[k - 1].from));
+                seen[wanted == 1 ? (from + 5) / 5 : 0]++;
+            }
+            free(list);
+        }
+    }
+    for (int k = 1; k < 6; k++) /* of 100 single ones */
+        cr_assert(seen[k] > 5 && seen[k] < 30, "%d: %u", k, seen[k]);
+}
+
 /* Of every step all leaves of the state, all nodes of one element, and the batch. */
 Test(audit_draw, whole_nodes_are_in_every_step) {
     test_job job;
