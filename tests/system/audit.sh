@@ -105,6 +105,8 @@ expect 0 'fits         yes' "$verde" check "$work/older"
 sed 's/"machine": 0/"machine": 1/' "$work/honest/run.json" > "$work/older/run.json"
 expect 2 'states\[0\]: expected machine, one of the 1 of machines' "$verde" audit "$work/older"
 one_line
+sed 's/"host": ".*"/"host": "\\u001b[31mred"/' "$work/honest/run.json" > "$work/older/run.json"
+expect 0 'host ?\[31mred,' "$verde" audit "$work/older"
 
 # ---- faults ----
 

@@ -114,6 +114,7 @@ static vd_status read_machine(const json_t *item, size_t i, vd_machine *out, vd_
     copy_text(out->uuid, sizeof out->uuid, json_object_get(item, "uuid"));
     copy_text(out->backend, sizeof out->backend, json_object_get(item, "backend"));
     copy_text(out->version, sizeof out->version, json_object_get(item, "version"));
+    vd_machine_clean(out);
     return status;
 }
 

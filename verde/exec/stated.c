@@ -5,23 +5,30 @@
 
 #include "repops/device.h"
 
-/* Whatever a name has in it, what is written can be read back as text. */
-static void copy_text(char *to, size_t size, const char *from) {
-    snprintf(to, size, "%s", from);
-    for (; *to; to++)
-        if (*to < ' ' || *to > '~')
-            *to = '?';
+static void clean(char *text) {
+    for (; *text; text++)
+        if (*text < ' ' || *text > '~')
+            *text = '?';
+}
+
+void vd_machine_clean(vd_machine *m) {
+    clean(m->host);
+    clean(m->device);
+    clean(m->uuid);
+    clean(m->backend);
+    clean(m->version);
 }
 
 void vd_machine_here(const ro_ctx *ro, vd_machine *out) {
     char host[256] = "";
     *out = (vd_machine){.threads = ro_ctx_threads(ro)};
     if (gethostname(host, sizeof host - 1) == 0)
-        copy_text(out->host, sizeof out->host, host);
-    copy_text(out->device, sizeof out->device, ro_ctx_device(ro));
-    copy_text(out->uuid, sizeof out->uuid, ro_ctx_device_uuid(ro));
-    copy_text(out->backend, sizeof out->backend, ro_ctx_backend(ro));
-    copy_text(out->version, sizeof out->version, ro_version());
+        snprintf(out->host, sizeof out->host, "%.63s", host);
+    snprintf(out->device, sizeof out->device, "%s", ro_ctx_device(ro));
+    snprintf(out->uuid, sizeof out->uuid, "%s", ro_ctx_device_uuid(ro));
+    snprintf(out->backend, sizeof out->backend, "%s", ro_ctx_backend(ro));
+    snprintf(out->version, sizeof out->version, "%s", ro_version());
+    vd_machine_clean(out);
 }
 
 bool vd_machine_equal(const vd_machine *a, const vd_machine *b) {

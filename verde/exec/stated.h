@@ -25,6 +25,8 @@ typedef struct {
 
 /* This machine, with what the context computes on. */
 void vd_machine_here(const ro_ctx *ro, vd_machine *out);
+/* What is no printable ASCII becomes '?': names are printed, and a run may come from anywhere. */
+void vd_machine_clean(vd_machine *machine);
 bool vd_machine_equal(const vd_machine *a, const vd_machine *b);
 
 #endif
