@@ -49,6 +49,7 @@ PYTHON
 edited long -e 's/steps: 12/steps: 4000/'
 "$verde" run "$work/long.yaml" --out "$work/short" --backend scalar > /dev/null 2>&1 &
 pid=$!
+pids="$pids $pid"
 tries=0
 until [ "$(cat "$work/short/checkpoints" 2> /dev/null | wc -l)" -gt 0 ]; do
     tries=$((tries + 1))
@@ -59,6 +60,7 @@ kill -9 $pid
 wait $pid 2> /dev/null || true
 "$verde" run "$work/long.yaml" --out "$work/long" --backend scalar > /dev/null 2>&1 &
 pid=$!
+pids="$pids $pid"
 tries=0
 until [ "$(cat "$work/long/checkpoints" 2> /dev/null | wc -l)" -gt 2 ]; do
     tries=$((tries + 1))
@@ -75,6 +77,7 @@ says 'equal as far as both have come'
 case $ran in scalar) ;; *)
     "$verde" run "$work/long.yaml" --out "$work/long" > /dev/null 2>&1 &
     pid=$!
+    pids="$pids $pid"
     tries=0
     until grep -q "\"backend\": \"$ran\"" "$work/long/run.json"; do
         tries=$((tries + 1))
