@@ -200,6 +200,7 @@ def page(whole):
         "runs with AVX2 and 2 threads and with scalar code and 1 have the same root.",
         "Program: where the program's hash begins. Nodes: of a step.",
         "`make test-full PYTHON=...` tries all again, and tells where one is worse than here.",
+        *whole.get("notes", []),
     ):
         yield from bullet(text)
     for i, v in enumerate(versions_of(whole), 1):
