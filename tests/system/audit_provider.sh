@@ -114,7 +114,7 @@ audit 1 'takes no part, and nothing was checked' "$(at_port "$honest" 1)" --time
 audit 1 'expected' "$(echo "$silent" | sed 's/#.*//')#$(echo "$honest" | sed 's/.*#//')"
 audit 2 'KEY. is missing' "$(echo "$honest" | sed 's/#.*//')"
 expect 2 'job served is program' "$verde" audit models/jobs/mlp.yaml --provider "$honest" --key "$work/checker" --proof "$work/fraud.json"
-expect 2 'takes one job file' "$verde" audit $job
+expect 2 'takes one job file' "$verde" audit --provider "$honest"
 
 # Daemons answer a checker whom the job names as a referee.
 "$verde" keygen "$work/client" > /dev/null 2>&1
