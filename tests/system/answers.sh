@@ -99,12 +99,13 @@ PYTHON
 # ---- killed, and gone on ----
 
 kills=0
-for after in 0.05 0.1 0.2 0.3 0.4; do
+for after in 0.005 0.01 0.02 0.03 0.05 0.1 0.2; do
     in_background $run $job --out "$work/killed"
     sleep $after
-    kill -0 "$client" 2> /dev/null && kills=$((kills + 1))
+    if kill -0 "$client" 2> /dev/null; then kills=$((kills + 1)); else rm -r "$work/killed"; fi
     stop_client
 done
+[ $kills -gt 0 ] || fail "every run was done before it was killed"
 expect 0 "$job_root" $run $job --out "$work/killed"
 same killed
 expect 0 'fits  *yes' "$verde" check "$work/killed" --job $job
