@@ -19,8 +19,6 @@ import time
 from pathlib import Path
 
 WARM_UP = 3
-# Threads of PyTorch that wait leave the processor to the other way.
-PASSIVE = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0", "KMP_BLOCKTIME": "0"}
 BUILT = """verde: 1
 model: {{kind: gpt2, vocab: 50304, context: 1024, layers: 12, heads: 12, channels: 768, dropout: 0}}
 data: {{kind: text, file: text, sha256: {digest}}}
@@ -101,7 +99,6 @@ class Way:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, **PASSIVE},
         )
         self.read()
 
