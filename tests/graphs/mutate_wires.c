@@ -69,7 +69,7 @@ static bool rewire(site *s) {
     return true;
 }
 
-/* What a repeat reads with a slope, from elsewhere on or in reverse. */
+/* A shifted input of a repeat begins at another value, or goes in reverse. */
 static bool reshift(site *s) {
     if (s->graph->shifted_count == 0)
         return false;

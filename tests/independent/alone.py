@@ -1,7 +1,7 @@
 """One provider, checked at one place of its run: section 13 of PROTOCOL.md."""
 
 from notes import Refused, exactly, from_hex, is_integer, need, tagged
-from referee import Hearing, Over, Tree, hash_of, leaf_of, owed, refuses, words, word_of
+from referee import Hearing, Over, Tree, hash_of, owed, refuses, words, word_of
 from trees import PIECE, SIZES, record, tensor_bytes
 
 DRAWS = {"subrun": 0, "trace": 1}
@@ -113,17 +113,7 @@ class Alone(Hearing):
         return ([proven[0]] if i else None), [proven[-1]]
 
     def subrun(self, a, b, before, after):
-        count, name = b - a + 1, {"of": "subrun", "from": a, "to": b}
-
-        def check(p, answer):
-            root = hash_of(answer, "root")
-            for end, index, state in (("first", 0, before), ("last", count - 1, after)):
-                data = leaf_of(answer.get(end), index, count, root)
-                owed(len(data) == 32)
-                owed(data == state[p], "contradiction")
-            return root
-        roots = self.round(self.question("subrun", tree=name), check, tree=Tree(name, count))
-        return self.ends(Tree(name, count, roots), self.place["step"] - a + 1)
+        return self.ends(self.stated_subrun(a, b, before, after), self.place["step"] - a + 1)
 
     def trace(self, step, before, after):
         self.found["step"] = step

@@ -9,8 +9,8 @@ import json
 import sys
 from struct import pack, unpack_from
 
-from delivered import commitment, tensors
-from notes import Later, NotJudged, Refused, from_base64, need, need_known, tagged
+from delivered import commitment, tensors, told
+from notes import from_base64, need, need_known, tagged
 from program import Program
 from trees import root_of, root_of_path, state_commitment, tensor_bytes
 from verify import decide
@@ -132,26 +132,14 @@ def check(job, result, verdict=None):
         whole = (dtype, (total, *dims)), bytes(data)
         need(npy(read(result, "answers", name + ".npy")) == whole, f"{name}.npy is not what was said")
         need(together[name] == whole, f"{name} of answers.safetensors is not what was said")
-    return len(rows), total, job_root
+    return f"{len(rows)} answers to {total} inputs, of job root {job_root.hex()}"
 
 
 def main(arguments):
     if not 2 <= len(arguments) <= 3 or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    try:
-        count, total, root = check(*arguments)
-    except (Refused, KeyError, TypeError, ValueError, OSError) as why:
-        print(f"does not hold: {why}")
-        return 6
-    except Later as why:
-        print(f"not decided: {why}")
-        return 8
-    except NotJudged as why:
-        print(f"not judged: {why}")
-        return 1
-    print(f"holds: {count} answers to {total} inputs, of job root {root.hex()}")
-    return 0
+    return told(check, *arguments)
 
 
 if __name__ == "__main__":

@@ -77,16 +77,14 @@ def check(folder, verdict):
         own = commitment(shape, data)
         possible = [known[name]] if name in known else [h for h, s in zip(leaves, shapes) if s == shape]
         need(own in possible, f"{name} is no leaf of the state")
-    return len(found), step
+    return f"{len(found)} tensors of the accepted run, after step {step}"
 
 
-def main(arguments):
-    if len(arguments) != 2 or arguments[0].startswith("-"):
-        print(__doc__, file=sys.stderr)
-        return 2
+def told(check, *arguments):
+    """Prints what a check says, and returns the exit code."""
     try:
-        count, step = check(*arguments)
-    except (Refused, KeyError, TypeError, ValueError) as why:
+        said = check(*arguments)
+    except (Refused, KeyError, TypeError, ValueError, OSError) as why:
         print(f"does not hold: {why}")
         return 6
     except Later as why:
@@ -95,8 +93,15 @@ def main(arguments):
     except NotJudged as why:
         print(f"not judged: {why}")
         return 1
-    print(f"holds: {count} tensors of the accepted run, after step {step}")
+    print(f"holds: {said}")
     return 0
+
+
+def main(arguments):
+    if len(arguments) != 2 or arguments[0].startswith("-"):
+        print(__doc__, file=sys.stderr)
+        return 2
+    return told(check, *arguments)
 
 
 if __name__ == "__main__":

@@ -191,20 +191,22 @@ class Hearing:
             self.trace(-1, None, after)
         a, b = steps[i - 1], steps[i]
         if b - a > 1:
-            count = b - a + 1
-            name = {"of": "subrun", "from": a, "to": b}
-
-            def check(p, answer):
-                root = hash_of(answer, "root")
-                for end, index, state in (("first", 0, before), ("last", count - 1, after)):
-                    data = leaf_of(answer.get(end), index, count, root)
-                    owed(len(data) == 32)
-                    owed(data == state[p], "contradiction")
-                return root
-            roots = self.round(self.question("subrun", tree=name), check, tree=Tree(name, count))
-            before, after, i = self.differing_states(Tree(name, count, roots))
+            before, after, i = self.differing_states(self.stated_subrun(a, b, before, after))
             a += i - 1
         self.trace(a, before, after)
+
+    def stated_subrun(self, a, b, before, after):
+        """The tree of the states from a to b, whose ends are each provider's own states before and after."""
+        count, name = b - a + 1, {"of": "subrun", "from": a, "to": b}
+
+        def check(p, answer):
+            root = hash_of(answer, "root")
+            for end, index, state in (("first", 0, before), ("last", count - 1, after)):
+                data = leaf_of(answer.get(end), index, count, root)
+                owed(len(data) == 32)
+                owed(data == state[p], "contradiction")
+            return root
+        return Tree(name, count, self.round(self.question("subrun", tree=name), check, tree=Tree(name, count)))
 
     def differing_states(self, tree):
         """Each provider's own states before and after the first leaf that differs, and its index."""

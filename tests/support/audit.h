@@ -7,7 +7,7 @@
 #include "verde/protocol/verdict.h"
 
 typedef struct test_audit test_audit;
-/* What the provider says to a question, in place of its honest answer; false: nothing. */
+/* A liar writes its own note in place of the honest answer; false: it says nothing. */
 typedef bool (*test_says)(test_audit *a, const vd_outgoing *question, const vd_buf *request,
                           vd_buf *note);
 

@@ -1,4 +1,4 @@
-/* Which nodes of two programs are partners, and what is told of them. */
+/* These tests show which nodes of two programs are partners, and what is told of them. */
 #include <string.h>
 
 #include "small_models.h"
@@ -70,7 +70,7 @@ Test(align, steps_and_data_are_named) {
     vd_program_free(&b);
 }
 
-/* Of a model with one layer more, all of the smaller one has a partner. */
+/* Each node of the smaller model has a partner in one with one layer more. */
 Test(align, nodes_of_one_side_alone_are_told_as_such) {
     vd_training t = recipe(VD_MODEL_GPT2, 1);
     vd_alignment pairs;

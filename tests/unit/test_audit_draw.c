@@ -1,4 +1,4 @@
-/* What an audit draws: fixed to the bit, even, and as likely to find what is wrong as the report
+/* An audit's draws are fixed to the bit and even, and find what is wrong as often as the report
  * says. PROTOCOL.md sections 13.4 and 13.7. */
 #include "repops/operators.h"
 #include "tests/support/dispute.h"
@@ -94,7 +94,7 @@ Test(audit_draw, intervals_are_different) {
         cr_assert(seen[k] > 5 && seen[k] < 30, "%d: %u", k, seen[k]);
 }
 
-/* Of every step all leaves of the state, all nodes of one element, and the batch. */
+/* Every step has all leaves of its state checked, all nodes of one element, and its batch. */
 Test(audit_draw, whole_nodes_are_in_every_step) {
     test_job job;
     vd_crumb *list;

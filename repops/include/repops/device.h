@@ -17,7 +17,7 @@ extern "C" {
 /* The device a context computes on: "NVIDIA H200 (sm_90, driver for CUDA 12.4)"; the backend's name
  * for CPUs. */
 RO_API const char *ro_ctx_device(const ro_ctx *ctx);
-/* Which device of this kind it is: its UUID, "GPU-" and 32 digits in groups, as nvidia-smi lists
+/* The UUID tells devices of one kind apart: "GPU-" and 32 digits in groups, as nvidia-smi lists
  * it; "" for CPUs. */
 RO_API const char *ro_ctx_device_uuid(const ro_ctx *ctx);
 /* 1 if ro_alloc gives memory that the program itself can read and write. */
