@@ -10,8 +10,9 @@
 #ifdef __FAST_MATH__
 #error "repops must not be built with -ffast-math"
 #endif
-/* Sizes of tensors would not fit size_t, and this file does not set the modes of 32-bit x86. */
-#if SIZE_MAX < UINT64_MAX
+/* Sizes of tensors would not fit size_t, and this file does not set the modes of 32-bit x86.
+ * WebAssembly has one mode, and runs the reference alone, which holds no tensors (verde/wasm). */
+#if SIZE_MAX < UINT64_MAX && !defined(__wasm__)
 #error "repops needs a 64-bit machine: docs/linking.md"
 #endif
 

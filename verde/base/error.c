@@ -1,11 +1,9 @@
-/* Errors as a category and a sentence; clocks and counters of this process. */
+/* Errors as a category and a sentence. */
 #include "verde/base/internal.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 
 /* Blanks control characters. A sentence may quote what a peer or a file sent, which must not steer
  * a terminal or forge a second line of a log. Those of 0x80 to 0x9f have two bytes in UTF-8; 0x9b
@@ -107,45 +105,4 @@ static vd_status errno_status(int number) {
 vd_status vd_fail_errno(vd_err *err, const char *verb, const char *path) {
     int number = errno;
     return vd_fail(err, errno_status(number), "cannot %s %s: %s", verb, path, strerror(number));
-}
-
-double vd_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static double seconds_of(struct timeval time) {
-    return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;
-}
-
-double vd_cpu_seconds(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
-}
-
-/* ru_maxrss survives exec, so that a small program started by a large one would inherit its peak.
- * VmHWM of /proc belongs to the program alone. */
-static bool peak_of_program(size_t *bytes) {
-    char line[256];
-    unsigned long long kib;
-    FILE *from = fopen("/proc/self/status", "re");
-    bool found = false;
-    while (from && !found && fgets(line, sizeof line, from))
-        found = sscanf(line, "VmHWM: %llu kB", &kib) == 1;
-    if (from)
-        fclose(from);
-    if (found)
-        *bytes = (size_t)kib * 1024;
-    return found;
-}
-
-size_t vd_peak_bytes(void) {
-    struct rusage usage;
-    size_t bytes;
-    if (peak_of_program(&bytes))
-        return bytes;
-    getrusage(RUSAGE_SELF, &usage);
-    return (size_t)usage.ru_maxrss * 1024; /* Linux counts KiB */
 }

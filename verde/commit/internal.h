@@ -4,7 +4,8 @@
 
 #include "verde/commit/commit.h"
 
-#include <openssl/evp.h>
+/* OpenSSL's, which only the files that call it include. */
+typedef struct evp_pkey_st EVP_PKEY;
 
 struct vd_key {
     EVP_PKEY *pkey; /* NULL: elsewhere, and `sign` asks for signatures */
@@ -12,6 +13,14 @@ struct vd_key {
     vd_signer sign;
     void *user;
 };
+
+/* ---- ed25519.c: what a program without OpenSSL has from elsewhere ---- */
+
+/* Whether the curve has a point with this y, which is canonical and of no small order. */
+VD_MUST_USE vd_status vd_curve_has(const vd_public_key *key, bool *there, vd_err *err);
+/* RFC 8032, section 5.1.7, without the cofactor; the caller has checked the points' encodings. */
+VD_MUST_USE vd_status vd_ed25519_verify(const vd_public_key *key, const void *message, size_t size,
+                                        const uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err);
 
 /* What OpenSSL leaves to us: R of a signature is canonical and of no small order. */
 VD_MUST_USE vd_status vd_signature_check(const uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err);

@@ -1,8 +1,9 @@
-/* Ed25519 private keys and signatures. OpenSSL's error queue is left as found: the TLS server of
+/* Ed25519 private keys, and signing. OpenSSL's error queue is left as found: the TLS server of
  * the same thread reads it after its own calls. */
 #include "verde/commit/internal.h"
 
 #include <openssl/err.h>
+#include <openssl/evp.h>
 #include <stdlib.h>
 
 vd_status vd_key_take(EVP_PKEY *pkey, vd_key **out, vd_err *err) {
@@ -75,42 +76,4 @@ vd_status vd_sign(const vd_key *key, const void *message, size_t size,
     EVP_MD_CTX_free(ctx);
     ERR_pop_to_mark();
     return done ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "OpenSSL could not sign");
-}
-
-/* Did OpenSSL refuse for want of memory, and not because the signature is wrong? */
-static bool out_of_memory(void) {
-    return ERR_GET_REASON(ERR_peek_last_error()) == ERR_R_MALLOC_FAILURE;
-}
-
-static vd_status verify(EVP_PKEY *pkey, EVP_MD_CTX *ctx, const void *message, size_t size,
-                        const uint8_t *signature, vd_err *err) {
-    if (!pkey || !ctx || EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, pkey) != 1)
-        return vd_fail(err, VD_ERR_LOCAL, "OpenSSL could not prepare to check a signature");
-    if (EVP_DigestVerify(ctx, signature, VD_SIGNATURE_SIZE, message, size) == 1)
-        return VD_OK;
-    if (out_of_memory())
-        return vd_fail(err, VD_ERR_LOCAL, "out of memory in checking a signature");
-    return vd_fail(err, VD_ERR_PEER, "the signature is not by this key over these bytes");
-}
-
-vd_status vd_signature_verify(const vd_public_key *key, const void *message, size_t size,
-                              const uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err) {
-    vd_status status = vd_public_key_check(key, err);
-    if (status == VD_OK)
-        status = vd_signature_check(signature, err);
-    if (status != VD_OK)
-        return status;
-    ERR_set_mark();
-    EVP_PKEY *pkey = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, key->b, VD_KEY_SIZE);
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    status = verify(pkey, ctx, message, size, signature, err);
-    EVP_MD_CTX_free(ctx);
-    EVP_PKEY_free(pkey);
-    ERR_pop_to_mark();
-    return status;
-}
-
-bool vd_verify(const vd_public_key *key, const void *message, size_t size,
-               const uint8_t signature[VD_SIGNATURE_SIZE]) {
-    return vd_signature_verify(key, message, size, signature, NULL) == VD_OK;
 }

@@ -1,8 +1,6 @@
 /* Decides which Ed25519 public keys may take part, and how TLS clients pin them. */
 #include "verde/commit/internal.h"
 
-#include <openssl/bn.h>
-#include <openssl/err.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,49 +55,14 @@ vd_status vd_signature_check(const uint8_t signature[VD_SIGNATURE_SIZE], vd_err 
     return check_y(signature, "R of the signature", err);
 }
 
-/* A point with this y needs x^2 = (y^2 - 1) / (d y^2 + 1), with d = -121665 / 121666. Times
- * squares, that is (y^2 - 1) (121666 - 121665 y^2) 121666, of which `square` gets the Legendre
- * symbol: 1, or -1 if there is no such point. (0 is y of small order.) */
-static bool find_square(BIGNUM *y, BIGNUM *p, BN_CTX *ctx, int *square) {
-    BIGNUM *y2 = BN_CTX_get(ctx), *v = BN_CTX_get(ctx), *u = BN_CTX_get(ctx);
-    if (!u || !BN_set_bit(p, 255) || !BN_sub_word(p, 19) || !BN_mod_sqr(y2, y, p, ctx) ||
-        !BN_copy(v, y2) || !BN_mul_word(v, 121665) || !BN_sub_word(v, 121666) ||
-        !BN_mul_word(v, 121666) || !BN_copy(u, y2) || !BN_sub_word(u, 1))
-        return false;
-    BN_set_negative(v, !BN_is_negative(v));
-    if (!BN_mod_mul(u, u, v, p, ctx))
-        return false;
-    *square = BN_kronecker(u, p, ctx);
-    return *square != -2;
-}
-
-static vd_status check_curve(const vd_public_key *key, vd_err *err) {
-    uint8_t bytes[VD_KEY_SIZE];
-    int square = 0;
-    memcpy(bytes, key->b, sizeof bytes);
-    bytes[31] &= 0x7f;
-    BN_CTX *ctx = BN_CTX_new();
-    bool done = false;
-    if (ctx) {
-        BN_CTX_start(ctx);
-        BIGNUM *p = BN_CTX_get(ctx), *y = BN_CTX_get(ctx);
-        done = y && BN_lebin2bn(bytes, sizeof bytes, y) && find_square(y, p, ctx, &square);
-        BN_CTX_end(ctx);
-    }
-    BN_CTX_free(ctx);
-    if (!done)
-        return vd_fail(err, VD_ERR_LOCAL, "out of memory in checking a public key");
-    return square == 1 ? VD_OK
-                       : vd_fail(err, VD_ERR_PEER, "the public key is no point of the curve");
-}
-
 vd_status vd_public_key_check(const vd_public_key *key, vd_err *err) {
     vd_status status = check_y(key->b, "the public key", err);
-    ERR_set_mark();
+    bool there = false;
     if (status == VD_OK)
-        status = check_curve(key, err);
-    ERR_pop_to_mark();
-    return status;
+        status = vd_curve_has(key, &there, err);
+    return status != VD_OK || there
+               ? status
+               : vd_fail(err, VD_ERR_PEER, "the public key is no point of the curve");
 }
 
 /* The length of TYPE in TYPE:digits, or 0. It has a letter that is no digit, or a hyphen, so that
@@ -142,4 +105,17 @@ bool vd_public_key_pin(const vd_public_key *key, char text[64]) {
         snprintf(text, 64, "sha256//%s", digest);
     free(digest);
     return digest != NULL;
+}
+
+vd_status vd_signature_verify(const vd_public_key *key, const void *message, size_t size,
+                              const uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err) {
+    vd_status status = vd_public_key_check(key, err);
+    if (status == VD_OK)
+        status = vd_signature_check(signature, err);
+    return status == VD_OK ? vd_ed25519_verify(key, message, size, signature, err) : status;
+}
+
+bool vd_verify(const vd_public_key *key, const void *message, size_t size,
+               const uint8_t signature[VD_SIGNATURE_SIZE]) {
+    return vd_signature_verify(key, message, size, signature, NULL) == VD_OK;
 }
