@@ -1,5 +1,3 @@
-#include <string.h>
-
 #include "verde/cli/cli.h"
 #include "verde/cli/story.h"
 
@@ -15,37 +13,20 @@ static vd_status verify_file(const verify_arguments *a, vd_verdict *verdict, vd_
                                      : status;
 }
 
-/* A job of many programs has none. */
-static bool has_structure(const vd_verdict *v) {
-    static const vd_hash none;
-    return !vd_hash_equal(&v->structure, &none);
-}
-
 static void print_verdict(const verify_arguments *a, const vd_verdict *v) {
-    char key[VD_PARTIES_MAX][2 * VD_KEY_SIZE + 1], referee[2 * VD_KEY_SIZE + 1];
-    const char *names[VD_PARTIES_MAX];
-    for (uint32_t p = 0; p < v->assignment.provider_count; p++) {
-        vd_hex(v->assignment.provider[p].b, VD_KEY_SIZE, key[p]);
-        names[p] = key[p];
-    }
-    if (a->common.json) {
-        json_t *out = vd_dispute_json(&v->outcome, &v->assignment, &v->cost);
-        vd_hex(v->referee.b, VD_KEY_SIZE, referee);
-        json_object_set_new(out, "verified", json_true());
-        json_object_set_new(out, "referee", json_string(referee));
-        json_object_set_new(out, "program", vd_hash_text(&v->program));
-        if (has_structure(v))
-            json_object_set_new(out, "structure", vd_hash_text(&v->structure));
-        vd_print_json(out);
+    char referee[2 * VD_KEY_SIZE + 1];
+    if (!a->common.json) {
+        vd_tell_verdict(v);
         return;
     }
+    json_t *out = vd_dispute_json(&v->outcome, &v->assignment, &v->cost);
     vd_hex(v->referee.b, VD_KEY_SIZE, referee);
-    printf("verified     %zu statements decided again, with the same outcome\n", v->statements);
-    printf("referee      %s\n", referee);
-    vd_print_hex("program", v->program.b);
-    if (has_structure(v))
-        vd_print_hex("structure", v->structure.b);
-    vd_tell_outcome(&v->outcome, names, &v->cost, NULL);
+    json_object_set_new(out, "verified", json_true());
+    json_object_set_new(out, "referee", json_string(referee));
+    json_object_set_new(out, "program", vd_hash_text(&v->program));
+    if (vd_verdict_has_structure(v))
+        json_object_set_new(out, "structure", vd_hash_text(&v->structure));
+    vd_print_json(out);
 }
 
 static vd_exit verify(int argc, char **argv) {

@@ -9,9 +9,9 @@
 void vd_tell(void *user, const char *line);
 /* Tells what is being asked now; only on a terminal, where it is overwritten. */
 void vd_tell_now(const char *text);
-/* names: of the providers; NULL: their keys are in the outcome's verdict. */
 void vd_tell_outcome(const vd_outcome *outcome, const char *const *names, const vd_cost *cost,
                      const char *verdict);
+void vd_tell_verdict(const vd_verdict *verdict);
 /* For --json: grade, convicted, step, node, operator, rounds, bytes_in, bytes_out, seconds,
  * peak_bytes, ... */
 json_t *vd_dispute_json(const vd_outcome *outcome, const vd_assignment *assignment,

@@ -64,6 +64,14 @@ VD_MUST_USE vd_status vd_verdict_verify(const void *note, size_t size, const vd_
                                         void (*story)(void *user, const char *line), void *user,
                                         vd_verdict *out, vd_err *err);
 
+/* ---- told.c: as lines for people ---- */
+
+void vd_outcome_told(const vd_outcome *outcome, const char *const *names, const vd_cost *cost,
+                     vd_buf *out);
+/* What `verde verify` says of a verdict that holds. */
+void vd_verdict_told(const vd_verdict *verdict, vd_buf *out);
+bool vd_verdict_has_structure(const vd_verdict *verdict);
+
 /* The outcome as a JSON object, the same in a verdict and in --json. */
 json_t *vd_outcome_json(const vd_outcome *outcome, const vd_assignment *assignment);
 
