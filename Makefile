@@ -327,6 +327,7 @@ $(BUILD)/bin/verde: $(cli_obj) $(BUILD)/cli.list $(BUILD)/lib/libverde.a $(BUILD
 	@echo "  LD      $@"
 	$(Q)$(verde_link)
 
+include verde/wasm/wasm.mk
 include tests/tests.mk
 include tests/fuzz/fuzz.mk
 include tests/sim/sim.mk

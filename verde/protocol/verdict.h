@@ -35,8 +35,8 @@ VD_MUST_USE vd_status vd_fraud_write(const vd_key *checker, const vd_program *pr
                                      const vd_crumb *place, const vd_cost *cost, vd_buf *out,
                                      vd_err *err);
 /* The most bytes that a verdict of so many games has, or of this outcome. */
-size_t vd_verdict_bytes_max(uint32_t games);
-size_t vd_verdict_bytes_of(const vd_outcome *outcome);
+uint64_t vd_verdict_bytes_max(uint32_t games);
+uint64_t vd_verdict_bytes_of(const vd_outcome *outcome);
 
 /* The contents of a verified verdict; vd_verdict_free frees it. */
 typedef struct {

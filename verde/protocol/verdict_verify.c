@@ -25,12 +25,12 @@ vd_status vd_verdict_assignment(const vd_buf *note, const vd_public_key *referee
     return status;
 }
 
-size_t vd_verdict_bytes_max(uint32_t games) {
-    return VD_VERDICT_BYTES_MAX + (size_t)games * VD_VERDICT_GAME_BYTES;
+uint64_t vd_verdict_bytes_max(uint32_t games) {
+    return VD_VERDICT_BYTES_MAX + (uint64_t)games * VD_VERDICT_GAME_BYTES;
 }
 
 /* A second hearing of two is a second game. */
-size_t vd_verdict_bytes_of(const vd_outcome *o) {
+uint64_t vd_verdict_bytes_of(const vd_outcome *o) {
     return vd_verdict_bytes_max(o->party_count > 2 ? o->game_count
                                                    : 1 + (o->challenge.end >= VD_CHALLENGE_FAILED));
 }
@@ -57,15 +57,15 @@ static void replay_free(replay *v) {
 static vd_status open_verdict(replay *v, const void *note, size_t size,
                               const vd_public_key *referee, vd_verdict *out) {
     vd_buf payload = {0};
-    const size_t most = vd_verdict_bytes_max(VD_GAMES_MAX);
+    const uint64_t most = vd_verdict_bytes_max(VD_GAMES_MAX);
     if (size > most)
         return vd_fail_limit(v->err, "verdict", size, "bytes", most);
-    vd_status status = vd_note_signer(note, size, most, &out->referee, v->err);
+    vd_status status = vd_note_signer(note, size, size, &out->referee, v->err);
     if (referee && (status == VD_ERR_VERSION ||
                     (status == VD_OK && memcmp(referee, &out->referee, sizeof *referee) != 0)))
         status = vd_fail(v->err, VD_ERR_PEER, "verdict is signed by another referee");
     if (status == VD_OK)
-        status = vd_note_open(note, size, most, VD_TYPE_VERDICT, &out->referee, &payload, v->err);
+        status = vd_note_open(note, size, size, VD_TYPE_VERDICT, &out->referee, &payload, v->err);
     if (status == VD_OK && !vd_json_is_small(payload.data, payload.size, VD_VERDICT_ELEMENTS_MAX))
         status = vd_fail(v->err, VD_ERR_VERSION,
                          "verdict: more lists and commas than the %d that this verde reads",

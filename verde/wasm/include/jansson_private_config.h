@@ -1,0 +1,2 @@
+/* What jansson_config.h does not say. */
+#define HAVE_STDINT_H 1
