@@ -57,7 +57,7 @@ free_obj := $(BUILD)/obj/repops/src/free_kernels.o \
           $(foreach isa,$(ISAS),$(foreach real,f32 f64,$(ro_free:repops/free/%.c=$(call free_build,$(isa))/obj/repops/free/$(isa)_$(real)/%.o)))
 ro_obj := $(ro_core_obj) $(if $(NO_FREE),$(BUILD)/obj/repops/src/absent/free_kernels.o,$(free_obj))
 vd_src := $(wildcard verde/base/*.c verde/graph/*.c verde/commit/*.c verde/weights/*.c verde/log/*.c verde/exec/*.c verde/team/*.c verde/protocol/*.c \
-          verde/net/*.c verde/job/*.c verde/delivery/*.c verde/provide/*.c models/*.c)
+          verde/page/*.c verde/net/*.c verde/job/*.c verde/delivery/*.c verde/provide/*.c models/*.c)
 cli_src := $(wildcard verde/cli/*.c)
 vd_obj := $(vd_src:%.c=$(BUILD)/obj/%.o)
 cli_obj := $(cli_src:%.c=$(BUILD)/obj/%.o)
@@ -205,6 +205,12 @@ $(BUILD)/obj/verde/%.o: verde/%.c $(FLAGS)
 	$(Q)$(CC) $(BASE) $(OPT) $(PKG_CFLAGS) $(CFLAGS) -c $< -o $@
 # Checksums of every tensor that is logged: vectorised like a kernel.
 $(BUILD)/obj/verde/log/sums.o: OPT := $(KERNEL_OPT)
+# The style sheet of all pages, as a string.
+$(BUILD)/gen/page_css.h: verde/base/page.css
+	@mkdir -p $(@D)
+	@sed -e 's/["\\]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
+$(BUILD)/obj/verde/base/html.o: $(BUILD)/gen/page_css.h
+$(BUILD)/obj/verde/base/html.o: BASE += -I$(BUILD)/gen
 $(BUILD)/obj/models/%.o: models/%.c $(FLAGS)
 	@mkdir -p $(@D)
 	@echo "  CC      $<"

@@ -55,7 +55,11 @@ static uint32_t load(void *user, int input, int64_t index) {
     size_t size = ro_dtype_size(input_shape(r, input)->dtype);
     uint64_t at = (uint64_t)index * size;
     vd_input_leaf *leaf = input_leaf(r, input, at / VD_LEAF_SIZE);
-    return leaf && leaf->have ? vd_element_bits(leaf->data + at % VD_LEAF_SIZE, size) : 0;
+    const uint32_t bits =
+        leaf && leaf->have ? vd_element_bits(leaf->data + at % VD_LEAF_SIZE, size) : 0;
+    if (r->options.reading)
+        r->options.reading(r->options.user, input, index, bits);
+    return bits;
 }
 
 static vd_tree_name input_tree(const vd_referee *r, int input) {
@@ -87,6 +91,8 @@ static void compute_part(vd_referee *r) {
 static bool compute(vd_referee *r) {
     vd_err err = {0};
     vd_status status = VD_OK;
+    if (r->options.computing)
+        r->options.computing(r->options.user);
     if (r->place->part >= 0)
         compute_part(r);
     else

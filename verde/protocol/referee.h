@@ -151,6 +151,10 @@ typedef struct {
     const vd_key *key;               /* signs questions; NULL: a replay, where nothing is signed */
     vd_leaf_fn leaf;
     void (*story)(void *user, const char *line); /* for people; may be NULL */
+    /* For people: the disputed element, or part, is computed, maybe once more; and what from.
+     * May be NULL, both. */
+    void (*computing)(void *user);
+    void (*reading)(void *user, int input, int64_t index, uint32_t bits);
     void *user;
 } vd_referee_options;
 

@@ -64,6 +64,29 @@ VD_MUST_USE vd_status vd_verdict_verify(const void *note, size_t size, const vd_
                                         void (*story)(void *user, const char *line), void *user,
                                         vd_verdict *out, vd_err *err);
 
+/* An item of the evidence, when the referee that decides again has asked for it. */
+typedef struct {
+    uint32_t provider, game; /* numbers: the provider's from 0 on; game 0: of no game */
+    const char *question;
+    const json_t *item; /* as it stands in the verdict */
+} vd_heard;
+
+/* What a page about a verdict is made from: who watches is told while it is decided again. Any may
+ * be NULL, but for `leaf`. */
+typedef struct {
+    vd_leaf_fn leaf;
+    void (*story)(void *user, const char *line);
+    void (*heard)(void *user, const vd_heard *heard);
+    void (*computing)(void *user); /* as in vd_referee_options */
+    void (*reading)(void *user, int input, int64_t index, uint32_t bits);
+    /* At the end, if the verdict holds: its program (item -1), or those of its items. */
+    void (*program)(void *user, int64_t item, const vd_program *program);
+    void *user;
+} vd_watch;
+
+VD_MUST_USE vd_status vd_verdict_watch(const void *note, size_t size, const vd_public_key *referee,
+                                       const vd_watch *watch, vd_verdict *out, vd_err *err);
+
 /* ---- told.c: as lines for people ---- */
 
 void vd_outcome_told(const vd_outcome *outcome, const char *const *names, const vd_cost *cost,

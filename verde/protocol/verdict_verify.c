@@ -44,6 +44,7 @@ typedef struct {
     vd_verdict_items items;
     const json_t *evidence;
     size_t used;
+    const vd_watch *watch;
     vd_err *err;
 } replay;
 
@@ -234,6 +235,16 @@ static vd_status check_counted(replay *v, const vd_sitting *sitting, const vd_ou
                    v->used, sitting->provider[q->party] + 1, s->why);
 }
 
+static void tell_heard(const replay *v, const vd_sitting *sitting, const vd_outgoing *q,
+                       const json_t *item) {
+    const vd_heard heard = {.provider = sitting->provider[q->party],
+                            .game = sitting->game,
+                            .question = q->text,
+                            .item = item};
+    if (v->watch->heard)
+        v->watch->heard(v->watch->user, &heard);
+}
+
 /* The recorded statement that answers this question, in order: nothing may be left out or added. */
 static vd_status feed(replay *v, const vd_sitting *sitting, const vd_outgoing *q) {
     vd_referee *dispute = sitting->referee;
@@ -244,6 +255,7 @@ static vd_status feed(replay *v, const vd_sitting *sitting, const vd_outgoing *q
         return known;
     if (!answers(item, q, sitting->provider[q->party]))
         return vd_fail(v->err, VD_ERR_PEER, "verdict: evidence lacks an answer to \"%s\"", q->text);
+    tell_heard(v, sitting, q, item);
     if (absent) {
         vd_referee_no_answer(dispute, q->party, absent);
         return VD_OK;
@@ -364,23 +376,38 @@ void vd_verdict_free(vd_verdict *verdict) {
     vd_outcome_free(&verdict->outcome);
 }
 
-vd_status vd_verdict_verify(const void *note, size_t size, const vd_public_key *referee,
-                            vd_leaf_fn leaf, void (*story)(void *user, const char *line),
-                            void *user, vd_verdict *out, vd_err *err) {
-    replay v = {.err = err};
+static void tell_programs(const replay *v) {
+    if (!v->watch->program)
+        return;
+    if (!v->many_programs)
+        v->watch->program(v->watch->user, -1, &v->program);
+    for (size_t i = 0; i < v->items.count; i++)
+        v->watch->program(v->watch->user, (int64_t)v->items.item[i].item,
+                          &v->items.item[i].program);
+}
+
+static vd_status decide_again(replay *v, vd_verdict *out) {
+    const vd_referee_options options = {.program = v->many_programs ? NULL : &v->program,
+                                        .collection =
+                                            v->many_programs ? &v->items.collection : NULL,
+                                        .assignment = &v->assignment,
+                                        .leaf = v->watch->leaf,
+                                        .story = v->watch->story,
+                                        .computing = v->watch->computing,
+                                        .reading = v->watch->reading,
+                                        .user = v->watch->user};
+    return replay_dispute(v, &options, out);
+}
+
+vd_status vd_verdict_watch(const void *note, size_t size, const vd_public_key *referee,
+                           const vd_watch *watch, vd_verdict *out, vd_err *err) {
+    replay v = {.watch = watch, .err = err};
     *out = (vd_verdict){0};
     vd_status status = open_verdict(&v, note, size, referee, out);
     if (status == VD_OK)
         status = read_predicate(&v, out);
-    if (status == VD_OK) {
-        vd_referee_options options = {.program = v.many_programs ? NULL : &v.program,
-                                      .collection = v.many_programs ? &v.items.collection : NULL,
-                                      .assignment = &v.assignment,
-                                      .leaf = leaf,
-                                      .story = story,
-                                      .user = user};
-        status = replay_dispute(&v, &options, out);
-    }
+    if (status == VD_OK)
+        status = decide_again(&v, out);
     if (status == VD_OK)
         status = vd_verdict_items_all_used(&v.items, err);
     if (status == VD_OK)
@@ -390,8 +417,17 @@ vd_status vd_verdict_verify(const void *note, size_t size, const vd_public_key *
                                vd_verdict_bytes_of(&out->outcome));
     if (status == VD_OK && !v.many_programs)
         status = vd_program_structure(&v.program, &out->structure, err);
+    if (status == VD_OK)
+        tell_programs(&v);
     if (status != VD_OK)
         vd_outcome_free(&out->outcome);
     replay_free(&v);
     return status == VD_ERR_USAGE ? vd_fail(err, VD_ERR_PEER, "%s", err->text) : status;
+}
+
+vd_status vd_verdict_verify(const void *note, size_t size, const vd_public_key *referee,
+                            vd_leaf_fn leaf, void (*story)(void *user, const char *line),
+                            void *user, vd_verdict *out, vd_err *err) {
+    const vd_watch watch = {.leaf = leaf, .story = story, .user = user};
+    return vd_verdict_watch(note, size, referee, &watch, out, err);
 }

@@ -73,7 +73,7 @@ static void page_answer(void *user, const char *path, vd_loopback_reply *reply) 
         page_overview(user, reply);
     } else if (strcmp(path, "/style.css") == 0) {
         reply->content_type = "text/css; charset=utf-8";
-        vd_printf(&reply->body, "%s", vd_page_style);
+        vd_printf(&reply->body, "%s", vd_html_style);
     } else if (strcmp(path, "/icon.svg") == 0) {
         reply->content_type = svg;
         vd_printf(&reply->body, "%s", icon);

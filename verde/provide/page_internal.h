@@ -3,6 +3,7 @@
 #ifndef VD_PAGE_INTERNAL_H
 #define VD_PAGE_INTERNAL_H
 
+#include "verde/base/html.h"
 #include "verde/provide/internal.h"
 #include "verde/provide/page.h"
 
@@ -19,19 +20,12 @@ enum {
 
 void vd_page_begin(vd_buf *out, const char *title, int refresh_s);
 void vd_page_end(vd_buf *out);
-/* Begins a cell of a table; `name` is its column's, which narrow windows show above it. */
-void vd_page_cell(vd_buf *out, const char *name, const char *class);
-/* Text from anywhere: markup is escaped, and control characters and broken UTF-8 become '?'. */
-void vd_page_text(vd_buf *out, const char *text);
-/* The first eight digits of an identifier, the rest in a tooltip. */
-void vd_page_short(vd_buf *out, const char *id);
 void vd_page_size(vd_buf *out, int64_t bytes);
 void vd_page_seconds(vd_buf *out, double seconds);
 void vd_page_time(vd_buf *out, int64_t unix_s); /* in UTC */
 /* "3 of 8", "1.2 GB of 100.0 GB", or without a limit the first alone; with a bar. */
 typedef void (*vd_page_unit)(vd_buf *out, int64_t value);
 void vd_page_meter(vd_buf *out, int64_t value, int64_t limit, vd_page_unit unit);
-extern const char vd_page_style[];
 
 /* ---- page_jobs.c, page_job.c, page_machine.c ---- */
 

@@ -61,7 +61,7 @@ static void put_log(vd_buf *out, const vd_daemon *daemon, const vd_job_record *j
     text[got] = 0;
     const char *begin = from ? strchr(text, '\n') : NULL;
     vd_printf(out, "<h2>What it said last</h2>\n<div class=\"card\"><pre>");
-    vd_page_text(out, begin ? begin + 1 : text);
+    vd_html_text(out, begin ? begin + 1 : text);
     vd_printf(out, "</pre></div>\n");
 }
 
@@ -70,12 +70,12 @@ void vd_page_job(vd_daemon *daemon, const vd_job_record *job, vd_buf *out) {
     const vd_job_progress p = vd_read_progress(daemon, job->id);
     vd_page_begin(out, job->name, active ? VD_PAGE_REFRESH_S : VD_PAGE_REFRESH_QUIET_S);
     vd_printf(out, "<h2><bdi>");
-    vd_page_text(out, job->name);
+    vd_html_text(out, job->name);
     vd_printf(out, "</bdi></h2>\n<div class=\"card\"><dl>\n");
     put_how_far(out, &p, job);
     if (job->error[0]) {
         vd_printf(out, "<dt>why<dd>");
-        vd_page_text(out, job->error);
+        vd_html_text(out, job->error);
         vd_printf(out, "\n");
     }
     put_facts(out, job);

@@ -42,21 +42,21 @@ void vd_page_job_progress(vd_buf *out, const vd_job_record *job, const vd_job_pr
 /* Up to the loss. */
 static void put_job(vd_buf *out, const vd_job_record *job, const vd_job_progress *p) {
     vd_printf(out, "\n<tr>");
-    vd_page_cell(out, "job", "");
+    vd_html_cell(out, "job", "");
     vd_printf(out, "<a href=\"/jobs/%s\">", job->id);
-    vd_page_short(out, job->id);
+    vd_html_short(out, job->id);
     vd_printf(out, "</a>");
-    vd_page_cell(out, "name", "name");
+    vd_html_cell(out, "name", "name");
     vd_printf(out, "<bdi>");
-    vd_page_text(out, job->name);
+    vd_html_text(out, job->name);
     vd_printf(out, "</bdi>");
-    vd_page_cell(out, "client", "");
-    vd_page_short(out, job->client);
-    vd_page_cell(out, "state", "");
+    vd_html_cell(out, "client", "");
+    vd_html_short(out, job->client);
+    vd_html_cell(out, "state", "");
     vd_page_job_state(out, job);
-    vd_page_cell(out, "progress", "wide");
+    vd_html_cell(out, "progress", "wide");
     vd_page_job_progress(out, job, p);
-    vd_page_cell(out, "loss", "number");
+    vd_html_cell(out, "loss", "number");
     if (p->step > 0 && !p->prompts)
         vd_printf(out, "%.4f", p->loss);
 }
@@ -65,10 +65,10 @@ static void put_active_job(vd_buf *out, const vd_daemon *daemon, const vd_job_re
     const vd_job_progress p = vd_read_progress(daemon, job->id);
     const double rate = vd_page_job_rate(job, &p);
     put_job(out, job, &p);
-    vd_page_cell(out, "rate", "number");
+    vd_html_cell(out, "rate", "number");
     if (rate > 0)
         vd_printf(out, "%.3g steps/s", rate);
-    vd_page_cell(out, "time left", "number");
+    vd_html_cell(out, "time left", "number");
     if (rate > 0)
         vd_page_seconds(out, (double)(job->steps - p.step) / rate);
 }
@@ -76,9 +76,9 @@ static void put_active_job(vd_buf *out, const vd_daemon *daemon, const vd_job_re
 static void put_ended_job(vd_buf *out, const vd_daemon *daemon, const vd_job_record *job) {
     const vd_job_progress p = vd_read_progress(daemon, job->id);
     put_job(out, job, &p);
-    vd_page_cell(out, "computed", "number");
+    vd_html_cell(out, "computed", "number");
     vd_page_seconds(out, (double)job->seconds);
-    vd_page_cell(out, "submitted", "number");
+    vd_html_cell(out, "submitted", "number");
     vd_page_time(out, job->created);
 }
 

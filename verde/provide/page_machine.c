@@ -68,13 +68,13 @@ static vd_status put_client(const vd_daemon *daemon, const vd_public_key *key, v
     if (status != VD_OK)
         return status;
     vd_printf(out, "\n<tr>");
-    vd_page_cell(out, "key", "");
-    vd_page_short(out, hex);
-    vd_page_cell(out, "jobs that wait or run", "");
+    vd_html_cell(out, "key", "");
+    vd_html_short(out, hex);
+    vd_html_cell(out, "jobs that wait or run", "");
     vd_page_meter(out, usage.jobs, l->client_jobs, put_count);
-    vd_page_cell(out, "on disk", "");
+    vd_html_cell(out, "on disk", "");
     vd_page_meter(out, usage.bytes, l->client_bytes, vd_page_size);
-    vd_page_cell(out, "computed", "");
+    vd_html_cell(out, "computed", "");
     vd_page_meter(out, usage.seconds, l->client_seconds, put_page_seconds);
     return VD_OK;
 }
