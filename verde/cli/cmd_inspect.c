@@ -4,13 +4,14 @@
 
 #include "verde/cli/check_prompts.h"
 #include "verde/cli/cli.h"
+#include "verde/cli/pages.h"
 #include "verde/cli/story.h"
 
 /* A few seconds of hashing. */
 #define HASHED_BYTES (UINT64_C(1) << 30)
 
 typedef struct {
-    const char *path, *proof, *data, *plot;
+    const char *path, *proof, *data, *plot, *html, *verifier;
     bool trace;
     long step;
     vd_common common;
@@ -312,6 +313,8 @@ static bool take_option(int o, arguments *a, bool *exit_now) {
     case 'P': a->proof = optarg; return true;
     case 'D': a->data = optarg; return true;
     case 'S': a->plot = optarg; return true;
+    case 'H': a->html = optarg; return true;
+    case 'V': a->verifier = optarg; return true;
     default: return vd_take_common(&vd_cmd_inspect, o, &a->common, exit_now);
     }
 }
@@ -327,6 +330,8 @@ static vd_exit inspect(int argc, char **argv) {
                                             {"proof", required_argument, NULL, 'P'},
                                             {"data", required_argument, NULL, 'D'},
                                             {"plot", required_argument, NULL, 'S'},
+                                            {"html", required_argument, NULL, 'H'},
+                                            {"verifier", required_argument, NULL, 'V'},
                                             VD_COMMON_OPTIONS};
     arguments a = {0};
     bool exit_now = false;
@@ -343,6 +348,9 @@ static vd_exit inspect(int argc, char **argv) {
         return VD_EXIT_USAGE;
     }
     a.path = argv[optind];
+    if (a.html)
+        return vd_write_page(a.path, a.html, a.verifier, &err) == VD_OK ? VD_EXIT_OK
+                                                                        : vd_report(&err);
     const bool file = stat(a.path, &info) == 0 && S_ISREG(info.st_mode);
     if (a.trace + (a.proof != NULL) + (a.plot != NULL) + file > 1) {
         fprintf(

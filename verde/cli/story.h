@@ -23,6 +23,9 @@ vd_exit vd_exit_of(const vd_outcome *outcome);
  * VD_ERR_PEER: it does not hold. */
 VD_MUST_USE vd_status vd_load_verdict(const char *path, const char *referee, bool story,
                                       vd_verdict *out, vd_err *err);
+/* The page about it; `verifier`: the text of verify.html, or NULL. As vd_load_verdict otherwise. */
+VD_MUST_USE vd_status vd_verdict_page(const char *path, const vd_buf *verifier, vd_buf *page,
+                                      vd_err *err);
 /* A second process verifies the file. VD_ERR_LOCAL: it does not come to the same. */
 VD_MUST_USE vd_status vd_verify_apart(const char *path, vd_err *err);
 /* Is it the program that this job file means? VD_ERR_PEER: no; `what` is about another one. */

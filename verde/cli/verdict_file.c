@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "verde/cli/story.h"
+#include "verde/page/page.h"
 
 /* A file of another kind is told so, and not what a reader of notes finds wrong with it. */
 static bool is_note(const vd_buf *text) {
@@ -23,34 +24,57 @@ static vd_status check_size(const char *path, vd_err *err) {
     return size <= most ? VD_OK : vd_fail_limit(err, NULL, size, "bytes", most);
 }
 
+static vd_status read_verdict(const char *path, vd_buf *text, vd_err *err) {
+    vd_status status = vd_leaf_self_test(err);
+    if (status == VD_OK)
+        status = check_size(path, err);
+    if (status == VD_OK)
+        status = vd_read_file(path, vd_verdict_bytes_max(VD_GAMES_MAX), text, err);
+    if (status == VD_OK && text->size && text->data[text->size - 1] == '\n')
+        text->size--;
+    if (status == VD_OK && !is_note(text))
+        status = vd_fail(err, VD_ERR_PEER,
+                         "is no verdict, as `verde arbitrate` and `verde delegate` write one");
+    return status;
+}
+
+/* Puts the file's name before what is wrong. */
+static vd_status tell_file(const char *path, vd_status status, vd_err *err) {
+    if (status == VD_ERR_PEER)
+        return vd_fail(err, status, "%s: %s", path, err->text);
+    if (status == VD_ERR_VERSION)
+        return vd_fail(err, status,
+                       "%s: this verde cannot decide: %s; it takes a verde that knows it", path,
+                       err->text);
+    return status;
+}
+
 vd_status vd_load_verdict(const char *path, const char *referee, bool story, vd_verdict *out,
                           vd_err *err) {
     vd_buf text = {0};
     vd_public_key key;
     *out = (vd_verdict){0};
-    vd_status status = vd_leaf_self_test(err);
-    if (status == VD_OK && referee)
-        status = vd_read_key("--referee", referee, &key, err);
+    vd_status status = referee ? vd_read_key("--referee", referee, &key, err) : VD_OK;
     if (status == VD_OK)
-        status = check_size(path, err);
-    if (status == VD_OK)
-        status = vd_read_file(path, vd_verdict_bytes_max(VD_GAMES_MAX), &text, err);
-    if (status == VD_OK && text.size && text.data[text.size - 1] == '\n')
-        text.size--;
-    if (status == VD_OK && !is_note(&text))
-        status = vd_fail(err, VD_ERR_PEER,
-                         "is no verdict, as `verde arbitrate` and `verde delegate` write one");
+        status = read_verdict(path, &text, err);
     if (status == VD_OK)
         status = vd_verdict_verify(text.data, text.size, referee ? &key : NULL, vd_leaf_element,
                                    story ? vd_tell : NULL, NULL, out, err);
-    if (status == VD_ERR_PEER)
-        status = vd_fail(err, status, "%s: %s", path, err->text);
-    if (status == VD_ERR_VERSION)
-        status =
-            vd_fail(err, status, "%s: this verde cannot decide: %s; it takes a verde that knows it",
-                    path, err->text);
     vd_buf_free(&text);
-    return status;
+    return tell_file(path, status, err);
+}
+
+vd_status vd_verdict_page(const char *path, const vd_buf *verifier, vd_buf *page, vd_err *err) {
+    const char *slash = strrchr(path, '/');
+    vd_buf text = {0};
+    vd_verdict verdict = {0};
+    vd_status status = read_verdict(path, &text, err);
+    if (status == VD_OK)
+        status = vd_page_of_verdict(slash ? slash + 1 : path, text.data, text.size, verifier, page,
+                                    &verdict, err);
+    vd_verdict_free(&verdict);
+    vd_buf_free(&text);
+    return tell_file(path, status, err);
 }
 
 /* Of a job with prompts, the collection or any of its programs will do. */

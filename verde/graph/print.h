@@ -1,4 +1,4 @@
-/* Pieces of a graph's text. Private to verde/graph. */
+/* Pieces of a graph's text. */
 #ifndef VD_PRINT_H
 #define VD_PRINT_H
 

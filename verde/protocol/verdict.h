@@ -64,9 +64,23 @@ VD_MUST_USE vd_status vd_verdict_verify(const void *note, size_t size, const vd_
                                         void (*story)(void *user, const char *line), void *user,
                                         vd_verdict *out, vd_err *err);
 
+/* What a question narrows. */
+typedef enum {
+    VD_LEVEL_CLAIM, /* commit and reveal */
+    VD_LEVEL_ITEM,
+    VD_LEVEL_STEP,
+    VD_LEVEL_NODE,
+    VD_LEVEL_ELEMENT, /* and what it is computed from, if it has no parts */
+    VD_LEVEL_PART,
+    VD_LEVEL_LOG,
+    VD_LEVEL_CHALLENGE,
+    VD_LEVELS,
+} vd_level;
+
 /* An item of the evidence, when the referee that decides again has asked for it. */
 typedef struct {
     uint32_t provider, game; /* numbers: the provider's from 0 on; game 0: of no game */
+    vd_level level;
     const char *question;
     const json_t *item; /* as it stands in the verdict */
 } vd_heard;

@@ -235,10 +235,36 @@ static vd_status check_counted(replay *v, const vd_sitting *sitting, const vd_ou
                    v->used, sitting->provider[q->party] + 1, s->why);
 }
 
+static vd_level level_of(const vd_referee *r) {
+    switch (r->phase) {
+    case VD_PHASE_COMMIT:
+    case VD_PHASE_REVEAL: return VD_LEVEL_CLAIM;
+    case VD_PHASE_ITEMS_OPEN:
+    case VD_PHASE_ITEMS_PROVE: return VD_LEVEL_ITEM;
+    case VD_PHASE_RUN_OPEN:
+    case VD_PHASE_RUN_PROVE:
+    case VD_PHASE_SUBRUN:
+    case VD_PHASE_SUBRUN_OPEN:
+    case VD_PHASE_SUBRUN_PROVE: return VD_LEVEL_STEP;
+    case VD_PHASE_TENSOR_OPEN:
+    case VD_PHASE_LEAF: return VD_LEVEL_ELEMENT;
+    case VD_PHASE_FOLD:
+    case VD_PHASE_FOLD_OPEN:
+    case VD_PHASE_FOLD_PROVE: return VD_LEVEL_PART;
+    case VD_PHASE_INPUTS: return r->place->part >= 0 ? VD_LEVEL_PART : VD_LEVEL_ELEMENT;
+    case VD_PHASE_NOTE:
+    case VD_PHASE_SECTION: return VD_LEVEL_LOG;
+    case VD_PHASE_CHALLENGE:
+    case VD_PHASE_CONTEST: return VD_LEVEL_CHALLENGE;
+    default: return VD_LEVEL_NODE;
+    }
+}
+
 static void tell_heard(const replay *v, const vd_sitting *sitting, const vd_outgoing *q,
                        const json_t *item) {
     const vd_heard heard = {.provider = sitting->provider[q->party],
                             .game = sitting->game,
+                            .level = level_of(sitting->referee),
                             .question = q->text,
                             .item = item};
     if (v->watch->heard)

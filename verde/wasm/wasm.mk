@@ -4,7 +4,12 @@
 WASM := $(BUILD)/wasm
 WASM_CC ?= clang
 WASM_AR ?= llvm-ar-14
-WASM_PACKAGES := clang lld wasi-libc libclang-rt-14-dev-wasm32
+WASM_PACKAGES := clang lld wasi-libc libclang-rt-14-dev-wasm32 openssl
+
+verifier: ## verify.html, the verifier for browsers, in BUILD/share/verde
+	@sh verde/packages.sh $(WASM_PACKAGES)
+	@$(MAKE) --no-print-directory $(BUILD)/share/verde/verify.html
+.PHONY: verifier
 JANSSON := $(WASM)/sources/jansson/src
 SODIUM := $(WASM)/sources/libsodium/src/libsodium
 ZLIB := $(WASM)/sources/zlib
@@ -61,6 +66,10 @@ $(WASM)/verde.a: $(wasm_obj)
 $(WASM)/verify.wasm: $(WASM)/obj/verde/wasm/verify.o $(WASM)/verde.a
 	@echo "  LD      $@"
 	$(Q)$(wasm_link)
+$(BUILD)/share/verde/verify.html: $(WASM)/verify.wasm verde/base/page.css $(addprefix verde/wasm/,page.sh page.js worker.js)
+	@mkdir -p $(@D)
+	@echo "  PAGE    $@"
+	$(Q)sh verde/wasm/page.sh $< verde/base/page.css $(RO_VERSION) > $@
 wasm_link = $(WASM_CC) --target=wasm32-wasi -mexec-model=reactor $^ -o $@ \
     -Wl,--gc-sections,--strip-all,--stack-first,-z,stack-size=4194304,--max-memory=4294967296
 

@@ -1,0 +1,48 @@
+#!/bin/sh
+# Puts the verifier, its worker, the script and the style sheet into one page, whose policy knows the last two by their SHA-256.
+# Usage: page.sh VERIFY.WASM STYLE.CSS VERSION > verify.html
+set -eu
+module=$1 style=$2 version=$3
+own=$(dirname "$0")
+
+# source_of: 'sha256-...' of standard input, as the policy says it.
+source_of() {
+    printf "'sha256-%s'" "$(openssl dgst -sha256 -binary | base64)"
+}
+
+# The script and the sheet lie between their tags without a line feed more.
+script=$(cat "$own/page.js")
+sheet=$(cat "$style")
+policy="default-src 'none'; base-uri 'none'; form-action 'none'; style-src $(printf '%s' "$sheet" | source_of); worker-src blob:;
+ script-src 'wasm-unsafe-eval' $(printf '%s' "$script" | source_of)"
+cat << END
+<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="$(printf '%s' "$policy" | tr '\n' ' ')">
+<meta name="viewport" content="width=device-width,initial-scale=1">
+<title>Verde: is this verdict right?</title>
+<style>$sheet</style>
+<header><h1>Is this verdict right?</h1><p class="soft">Verde $version, the verifier of <code>verde verify</code></p></header>
+<main>
+<label id="drop" class="drop">Drop a verdict here, or choose its file.<br><br><input id="file" type="file"></label>
+<p id="progress" class="soft" role="status"></p>
+<div id="result" class="card" hidden><p id="outcome" class="outcome"></p><pre id="said"></pre>
+<details><summary>How it was decided</summary><pre id="story"></pre></details></div>
+<h2>What this page does</h2>
+<div class="card"><p>It checks the verdict's signature and each signed statement in it, lets the referee's machine run again on them,
+computes the element in dispute, and compares the outcome. Nothing leaves this page, which loads nothing: it works without a
+network.</p>
+<p>Trust it as far as you know where it comes from. The release has it, and a signed list of SHA-256: compare with what
+<code>sha256sum verify.html</code> says.</p>
+<p>A verdict is about who took part, by their keys. Whether a key belongs to whom you think is for you to know.</p></div>
+</main>
+<!-- verifier --><script id="worker" type="text/plain">
+$(cat "$own/worker.js")
+</script>
+<script id="module" type="text/plain">
+$(gzip -9n < "$module" | base64)
+</script><!-- end -->
+<script>$script</script>
+</html>
+END
