@@ -87,11 +87,11 @@ Test(verdict_kinds, of_two_hold, .timeout = 120) {
     test_job_close(&job);
 }
 
-/* A flipped bit at the first node of an operator, in step 1. */
-static void flip(const test_job *job, int op, const char *name) {
+/* A flipped bit at a node, in step 1. */
+static void flip_at(const test_job *job, uint32_t node, const char *name) {
     test_provider honest, liar;
     test_dispute d;
-    const vd_fault fault = {VD_FAULT_ELEMENT, 1, test_node(job, 1, op), 5, 20};
+    const vd_fault fault = {VD_FAULT_ELEMENT, 1, node, 5, 20};
     test_provider_open(&honest, job, 1, NULL);
     test_provider_open(&liar, job, 2, &fault);
     test_duel(&d, job, &honest.side, &liar.side, 1);
@@ -100,6 +100,39 @@ static void flip(const test_job *job, int op, const char *name) {
     test_dispute_close(&d);
     test_provider_close(&liar);
     test_provider_close(&honest);
+}
+
+/* At the first node of an operator. */
+static void flip(const test_job *job, int op, const char *name) {
+    flip_at(job, test_node(job, 1, op), name);
+}
+
+/* Every node outside of repeats is named by markup: names are printable ASCII, and nothing else is
+ * asked of them. */
+static void rename_nodes(vd_graph *graph) {
+    static const char markup[] = "</text></script><script>hostile()</script><img src=x "
+                                 "onerror='hostile()' x=\"\">";
+    const size_t at = graph->names_size;
+    graph->names = realloc(graph->names, at + sizeof markup);
+    cr_assert(graph->names);
+    memcpy(graph->names + at, markup, sizeof markup);
+    graph->names_size = graph->names_capacity = at + sizeof markup;
+    for (uint32_t i = 0; i < graph->stored_count; i++)
+        if (!vd_repeat_of(graph, i))
+            graph->stored[i].name = (uint32_t)at;
+}
+
+Test(verdict_kinds, with_markup_in_names_hold, .timeout = 120) {
+    test_job job;
+    vd_err err = {0};
+    test_job_open(&job, VD_MODEL_MLP, 4, 2);
+    rename_nodes(&job.program.init);
+    rename_nodes(&job.program.step);
+    for (uint32_t i = 0; i < job.program.leaf_count; i++)
+        snprintf(job.program.leaf[i].name, VD_NAME_SIZE, "<script>hostile()</script>%u", i);
+    cr_assert(vd_program_hash(&job.program, &job.hash, &err) == VD_OK, "%s", err.text);
+    flip_at(&job, job.program.step.node_count - 1, "markup");
+    test_job_close(&job);
 }
 
 Test(verdict_kinds, of_long_sums_and_fixed_products_hold, .timeout = 120) {

@@ -110,6 +110,6 @@ void vd_page_element(vd_page_watch *w, const vd_program *program) {
         return;
     put_values(w, at);
     /* The last that was computed: in a second hearing, it is of another place. */
-    if (w->terms && w->verdict->outcome.challenge.place.element < 0)
+    if (w->terms && w->verdict->outcome.challenge.end < VD_CHALLENGE_FAILED)
         put_terms(w, program, graph, (uint32_t)at->node);
 }

@@ -173,10 +173,11 @@ static void put_challenge(const vd_outcome *o, vd_buf *out) {
     if (o->challenge.end == VD_CHALLENGE_NONE)
         return;
     vd_page_title(out, "The challenge");
-    vd_printf(out, "<div class=\"card\"><p>%s", vd_challenge_name(o->challenge.end));
     if (o->party_count <= 2)
-        vd_printf(out, ", by provider %u", o->challenge.challenger + 1);
-    vd_printf(out, "</p>\n");
+        vd_printf(out, "<div class=\"card\"><p>Provider %u %s.</p>\n", o->challenge.challenger + 1,
+                  vd_challenge_told(o->challenge.end));
+    else
+        vd_printf(out, "<div class=\"card\"><p>%s</p>\n", vd_challenge_name(o->challenge.end));
     if (o->challenge.reason[0]) {
         vd_printf(out, "<p>");
         vd_html_text(out, o->challenge.reason);

@@ -19,9 +19,9 @@ static void put_bar(vd_buf *out, const level *l) {
     const double from = place_of(l, l->from), to = place_of(l, l->to);
     const double width = to - from < 4 ? 4 : to - from;
     vd_printf(out,
-              "<svg viewBox=\"0 0 %d %d\" role=\"img\" preserveAspectRatio=\"none\" height=\"%d\">"
+              "<svg viewBox=\"0 0 %d %d\" role=\"img\" preserveAspectRatio=\"none\" class=\"bar\">"
               "<rect class=\"track\" width=\"%d\" height=\"%d\" rx=\"4\"/>",
-              WIDTH, HEIGHT, HEIGHT, WIDTH, HEIGHT);
+              WIDTH, HEIGHT, WIDTH, HEIGHT);
     if (l->agreed_before && from > 0)
         vd_printf(out, "<rect class=\"kept\" width=\"%.2f\" height=\"%d\" rx=\"4\"/>", from,
                   HEIGHT);

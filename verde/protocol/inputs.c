@@ -58,7 +58,7 @@ static uint32_t load(void *user, int input, int64_t index) {
     const uint32_t bits =
         leaf && leaf->have ? vd_element_bits(leaf->data + at % VD_LEAF_SIZE, size) : 0;
     if (r->options.reading)
-        r->options.reading(r->options.user, input, index, bits);
+        r->options.reading(r->options.reader, input, index, bits);
     return bits;
 }
 
@@ -92,7 +92,7 @@ static bool compute(vd_referee *r) {
     vd_err err = {0};
     vd_status status = VD_OK;
     if (r->options.computing)
-        r->options.computing(r->options.user);
+        r->options.computing(r->options.reader);
     if (r->place->part >= 0)
         compute_part(r);
     else

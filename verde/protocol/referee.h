@@ -153,9 +153,9 @@ typedef struct {
     void (*story)(void *user, const char *line); /* for people; may be NULL */
     /* For people: the disputed element, or part, is computed, maybe once more; and what from.
      * May be NULL, both. */
-    void (*computing)(void *user);
-    void (*reading)(void *user, int input, int64_t index, uint32_t bits);
-    void *user;
+    void (*computing)(void *reader);
+    void (*reading)(void *reader, int input, int64_t index, uint32_t bits);
+    void *user, *reader; /* of the story; of these two */
 } vd_referee_options;
 
 typedef struct vd_referee vd_referee;

@@ -73,18 +73,23 @@ static void tell_value(vd_buf *out, const vd_place *at, uint32_t p) {
     vd_printf(out, "\n");
 }
 
-static void tell_challenge(vd_buf *out, const vd_outcome *o) {
+const char *vd_challenge_told(vd_challenge_end end) {
     static const char *const text[] = {
+        [VD_CHALLENGE_NONE] = "was not asked",
         [VD_CHALLENGE_DECLINED] = "gave no second run",
         [VD_CHALLENGE_CONFIRMED] = "ran again and arrived at the claim that stands",
         [VD_CHALLENGE_FAILED] = "ran again, and could not show the claim that stands to be wrong",
         [VD_CHALLENGE_UPHELD] = "ran again, and the other's claim fell",
         [VD_CHALLENGE_INCONCLUSIVE] = "ran again; neither run could be shown to be wrong",
     };
+    return text[end];
+}
+
+static void tell_challenge(vd_buf *out, const vd_outcome *o) {
     const struct vd_challenge_outcome *c = &o->challenge;
     if (c->end == VD_CHALLENGE_NONE)
         return;
-    vd_printf(out, "challenge    provider %u %s\n", c->challenger + 1, text[c->end]);
+    vd_printf(out, "challenge    provider %u %s\n", c->challenger + 1, vd_challenge_told(c->end));
     if (c->end < VD_CHALLENGE_FAILED)
         return;
     if (c->grade != VD_GRADE_NONE)

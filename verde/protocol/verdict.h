@@ -105,6 +105,7 @@ VD_MUST_USE vd_status vd_verdict_watch(const void *note, size_t size, const vd_p
 
 void vd_outcome_told(const vd_outcome *outcome, const char *const *names, const vd_cost *cost,
                      vd_buf *out);
+const char *vd_challenge_told(vd_challenge_end end); /* "ran again, ...": of whom is asked */
 /* What `verde verify` says of a verdict that holds. */
 void vd_verdict_told(const vd_verdict *verdict, vd_buf *out);
 bool vd_verdict_has_structure(const vd_verdict *verdict);

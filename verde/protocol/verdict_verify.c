@@ -421,7 +421,8 @@ static vd_status decide_again(replay *v, vd_verdict *out) {
                                         .story = v->watch->story,
                                         .computing = v->watch->computing,
                                         .reading = v->watch->reading,
-                                        .user = v->watch->user};
+                                        .user = v->watch->user,
+                                        .reader = v->watch->user};
     return replay_dispute(v, &options, out);
 }
 
