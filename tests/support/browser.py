@@ -94,7 +94,8 @@ class Browser:
 
     def open(self, path):
         self.events.clear()
-        self.ask("Page.navigate", url=path if "://" in path else f"file://{os.path.abspath(path)}")
+        known = str(path).startswith(("data:", "about:", "http:"))
+        self.ask("Page.navigate", url=str(path) if known else f"file://{os.path.abspath(path)}")
         self.wait("document.readyState === 'complete'")
 
     def look(self, width, dark=False, paper=False, height=900):

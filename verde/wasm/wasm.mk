@@ -8,7 +8,7 @@ WASM_PACKAGES := clang lld wasi-libc libclang-rt-14-dev-wasm32 openssl
 
 verifier: ## verify.html, the verifier for browsers, in BUILD/share/verde
 	@sh verde/packages.sh $(WASM_PACKAGES)
-	@$(MAKE) --no-print-directory $(BUILD)/share/verde/verify.html
+	@$(MAKE) --no-print-directory $(BUILD)/share/verde/verify.html $(WASM)/reference.wasm
 .PHONY: verifier
 JANSSON := $(WASM)/sources/jansson/src
 SODIUM := $(WASM)/sources/libsodium/src/libsodium

@@ -1,0 +1,18 @@
+#!/bin/sh
+# verify.html decides in headless Chromium as `verde verify` does, every kind of verdict and 300 altered ones; its machine computes
+# the golden table; pages look as they should, and hostile verdicts do nothing on them. Pictures are in build/tests/pages.
+# Usage: pages.sh BUILD; GOLDEN=1e15: the whole table, in an hour.
+set -eu
+build=$1
+python3 tests/support/browser.py || { echo "no chromium"; exit 77; }
+python3 -c 'import cryptography' 2> /dev/null || { echo "no python3-cryptography"; exit 77; }
+for file in "$build/share/verde/verify.html" "$build/wasm/reference.wasm"; do
+    [ -e "$file" ] || { echo "no $file: \`make verifier\` makes it"; exit 77; }
+done
+export PYTHONDONTWRITEBYTECODE=1
+work=$build/tests/pages
+rm -rf "$work"
+mkdir -p "$work"
+VERDICTS=$work "$build/tests/test_verdict_kinds" > "$work/kinds.log" 2>&1 || { cat "$work/kinds.log"; exit 1; }
+python3 tests/wasm/pages.py "$build" kinds altered looks hostile "golden=${GOLDEN:-1e6}" > "$work/said.txt" || { cat "$work/said.txt"; exit 1; }
+echo "$(wc -c < "$build/share/verde/verify.html") bytes of verify.html: $(paste -sd ';' "$work/said.txt")"
