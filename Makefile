@@ -275,6 +275,7 @@ install: install-lib $(BUILD)/bin/verde
 	install -m 644 $(BUILD)/man/*.1 $(DESTDIR)$(MANDIR)/man1
 	install -m 644 $(VERDE_DOCS) $(DESTDIR)$(VERDE_DOCDIR)
 	install -m 644 $(VERDE_JOBS) $(DESTDIR)$(VERDE_DATADIR)/jobs
+	[ ! -e $(BUILD)/share/verde/verify.html ] || install -m 644 $(BUILD)/share/verde/verify.html $(DESTDIR)$(VERDE_DATADIR)
 	install -m 644 models/data/project.txt $(DESTDIR)$(VERDE_DATADIR)/data
 	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' verde/systemd/verde-provide.service > $(BUILD)/verde-provide.service
 	install -m 644 $(BUILD)/verde-provide.service $(DESTDIR)$(SYSTEMDDIR)
@@ -293,7 +294,8 @@ uninstall: ## take away what install and install-lib put there
 	    $(DESTDIR)$(MANDIR)/man1/verde.1 $(DESTDIR)$(MANDIR)/man1/verde-*.1 $(DESTDIR)$(COMPLETIONDIR)/verde \
 	    $(DESTDIR)$(SYSTEMDDIR)/verde-provide.service \
 	    $(addprefix $(DESTDIR)$(VERDE_DOCDIR)/,$(notdir $(VERDE_DOCS))) \
-	    $(addprefix $(DESTDIR)$(VERDE_DATADIR)/jobs/,$(notdir $(VERDE_JOBS))) $(DESTDIR)$(VERDE_DATADIR)/data/project.txt
+	    $(addprefix $(DESTDIR)$(VERDE_DATADIR)/jobs/,$(notdir $(VERDE_JOBS))) $(DESTDIR)$(VERDE_DATADIR)/data/project.txt \
+	    $(DESTDIR)$(VERDE_DATADIR)/verify.html
 	for folder in $(addprefix $(DESTDIR),$(PREFIX)/include/repops $(DOCDIR) $(VERDE_DOCDIR) $(VERDE_DATADIR)/jobs $(VERDE_DATADIR)/data \
 	    $(VERDE_DATADIR)); do \
 	    [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder || exit 1; done

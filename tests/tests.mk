@@ -118,10 +118,11 @@ test-compilers: programs
 
 # What other projects test themselves with, and other long ones that `make test` leaves out. Each says what it needs, and is skipped
 # without it.
-FULL_PACKAGES := libblas-dev libblas-test chromium curl
+FULL_PACKAGES := libblas-dev libblas-test chromium curl $(WASM_PACKAGES)
 test-full: ## the long tests, which `make test` leaves out
 test-full: programs
 	@sh verde/packages.sh $(FULL_PACKAGES) || echo "Some tests will be skipped."
+	@$(MAKE) --no-print-directory verifier || echo "Without verify.html its tests will be skipped."
 	@sh tests/run.sh $(BUILD) tests/full/*.sh
 .PHONY: test-full
 

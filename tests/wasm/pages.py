@@ -79,8 +79,7 @@ def altered(build, total=300):
 
     bases = [Base(path) for path in sorted((build / "tests/pages").glob("*.json"))]
     verifier, judge = Verifier(build), Judge(build / "tests/judge")
-    codes = {}
-    found = 0
+    codes, found, refused = {}, 0, b""
     for i in range(total):
         _, way, data = variant(bases, "page", i)
         judge.send(data)
@@ -90,6 +89,11 @@ def altered(build, total=300):
             fail(f"{way} {i}: the page says {mine} {said!r}, verde {code} {why!r}")
         codes[code] = codes.get(code, 0) + 1
         found += code != 0
+        refused = data if code == 6 else refused
+    verifier.browser.run("document.getElementById('worker').textContent = "
+                         "'onmessage = () => postMessage({ code: 0, said: \"of course\" })'")
+    if verifier.decide(refused)[0] != 0:
+        fail("a page that takes everything would not be found out")
     verifier.browser.close()
     if not codes.get(0) or found < total // 10:
         fail(f"the altered verdicts are all of one sort: {codes}")

@@ -348,6 +348,14 @@ static vd_exit inspect(int argc, char **argv) {
         return VD_EXIT_USAGE;
     }
     a.path = argv[optind];
+    if (a.verifier && !a.html) {
+        fprintf(stderr, "verde: inspect takes --verifier for a page alone, with --html\n");
+        return VD_EXIT_USAGE;
+    }
+    if (a.html && (a.trace || a.proof || a.plot)) {
+        fprintf(stderr, "verde: inspect takes --html without --trace, --proof and --plot\n");
+        return VD_EXIT_USAGE;
+    }
     if (a.html)
         return vd_write_page(a.path, a.html, a.verifier, &err) == VD_OK ? VD_EXIT_OK
                                                                         : vd_report(&err);
@@ -378,7 +386,8 @@ static vd_exit inspect(int argc, char **argv) {
 const vd_command vd_cmd_inspect = {
     "inspect", "look into a run, a trace, a proof, a verdict or a program",
     "Usage: verde inspect DIR [--trace STEP | --proof STEP:VALUE:LEAF] [options]\n"
-    "       verde inspect VERDICT | PROGRAM\n\n"
+    "       verde inspect VERDICT | PROGRAM\n"
+    "       verde inspect VERDICT --html FILE [--verifier FILE]\n\n"
     "Prints what a run committed to; the records of one step (re-executed); one leaf of one\n"
     "tensor with its proof; a verdict with its story; or the hashes and sizes of a program. Of a\n"
     "run, run.json is checked against itself, the size of each state, and the last states up to\n"
@@ -390,11 +399,16 @@ const vd_command vd_cmd_inspect = {
     "  --plot FILE      draw the loss of each step, from losses.jsonl, as an SVG picture; of a "
     "job\n"
     "                   with `evaluate`, the loss on other data as a second, thick curve\n"
+    "  --html FILE      a page for people: one file, which loads nothing and works offline\n"
+    "  --verifier FILE  with --html: the verify.html whose verifier the page gets too; default: "
+    "the\n"
+    "                   one that is installed with verde, if there is one\n"
     "  --data DIR       where the run's data files are now, if they have moved\n"
     "  --proof S:V:L    leaf L of value V of step S (values are numbered as in "
     "PROTOCOL.md)\n" VD_COMMON_HELP "\nExamples:\n"
     "  verde inspect run\n"
     "  verde inspect run --trace 7\n"
     "  verde inspect verdict.json\n"
+    "  verde inspect verdict.json --html page.html\n"
     "  verde inspect run/program\n" VD_EXIT_HELP,
     inspect};

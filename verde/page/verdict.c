@@ -177,7 +177,8 @@ static void put_challenge(const vd_outcome *o, vd_buf *out) {
         vd_printf(out, "<div class=\"card\"><p>Provider %u %s.</p>\n", o->challenge.challenger + 1,
                   vd_challenge_told(o->challenge.end));
     else
-        vd_printf(out, "<div class=\"card\"><p>%s</p>\n", vd_challenge_name(o->challenge.end));
+        vd_printf(out, "<div class=\"card\"><p>Whoever was convicted could run again: %s.</p>\n",
+                  vd_challenge_name(o->challenge.end));
     if (o->challenge.reason[0]) {
         vd_printf(out, "<p>");
         vd_html_text(out, o->challenge.reason);

@@ -1,0 +1,49 @@
+#!/bin/sh
+# `verde inspect --html` makes a page of every kind of verdict: whole, with what the verdict says, under a policy that knows its style
+# by its hash, and with all that a peer wrote as text. tests/full/pages.sh opens them in a browser.
+. tests/support/system
+VERDICTS=$work "$build/tests/test_verdict_kinds" > "$work/kinds.log" 2>&1 || fail "no verdicts"
+has() {
+    grep -qF -- "$2" "$work/$1.html" || fail "$1: not \"$2\""
+    count=$((count + 1))
+}
+for file in "$work"/*.json; do
+    name=$(basename "$file" .json)
+    "$verde" inspect "$file" --html "$work/$name.html" > "$work/out" 2> "$work/err" || fail "$name: no page"
+    [ ! -s "$work/out" ] && [ ! -s "$work/err" ] || fail "$name: it says something"
+    tail -n 1 "$work/$name.html" | grep -qx '</html>' || fail "$name: it is cut off"
+    has "$name" "default-src 'none'"
+    ! grep -qE '(src|href)="?(http|//)' "$work/$name.html" || fail "$name: it loads something"
+done
+has element 'Provider 2 is convicted'
+has element 'adamw.layer.1.bias.m'
+has element 'floats above'
+has element 'The graph around it'
+has fraud-part '<b>Part '
+has agreed 'All agree'
+has silence 'no answer'
+has many-again 'Providers 1, 2 and 3 are convicted'
+has many-again 'Games'
+has fraud-element 'A proof of fraud'
+has fraud-element 'Provider 1 is convicted'
+has markup '&lt;script&gt;hostile()&lt;/script&gt;'
+! grep -qE '<script>hostile|<img' "$work/markup.html" || fail "markup of a peer is on the page"
+if command -v openssl > /dev/null; then
+    sed -n '/^<style>/,/^<\/style>/p' "$work/element.html" | sed -e '1s/^<style>//' -e '$d' > "$work/style"
+    has element "style-src 'sha256-$(openssl dgst -sha256 -binary "$work/style" | base64)'"
+fi
+# What does not hold, or is no verdict, has no page; what is there stays.
+sed 's/"sig":"./"sig":"x/' "$work/element.json" > "$work/forged"
+expect 6 'forged: ' "$verde" inspect "$work/forged" --html "$work/forged.html"
+one_line
+[ ! -e "$work/forged.html" ] || fail "a forged verdict has a page"
+cp "$work/element.json" "$work/kept.json"
+expect 2 'what the page is about' "$verde" inspect "$work/kept.json" --html "$work/kept.json"
+cmp -s "$work/element.json" "$work/kept.json" || fail "the verdict was overwritten"
+expect 2 'is no verify.html' "$verde" inspect "$work/element.json" --html "$work/x.html" --verifier README.md
+one_line
+expect 2 'cannot open' "$verde" inspect "$work/element.json" --html "$work/x.html" --verifier "$work/none.html"
+expect 2 'with --html' "$verde" inspect "$work/element.json" --verifier "$work/none.html"
+expect 2 'cannot' "$verde" inspect "$work/element.json" --html "$work/none/x.html"
+[ ! -e "$work/x.html" ] || fail "a page was left"
+echo "$count checks of pages"
