@@ -138,6 +138,8 @@ static vd_status show_run(const arguments *a, vd_loaded *loaded, const vd_run_lo
                           vd_err *err) {
     seen s = {0};
     vd_status status = look(a, loaded, log, &s, err);
+    if (status == VD_OK && a->html)
+        return vd_write_run_page(a->path, loaded, log, run_json(loaded, log, &s), a->html, err);
     if (status == VD_OK && a->common.json)
         vd_print_json(run_json(loaded, log, &s));
     else if (status == VD_OK)
@@ -348,6 +350,7 @@ static vd_exit inspect(int argc, char **argv) {
         return VD_EXIT_USAGE;
     }
     a.path = argv[optind];
+    const bool file = stat(a.path, &info) == 0 && S_ISREG(info.st_mode);
     if (a.verifier && !a.html) {
         fprintf(stderr, "verde: inspect takes --verifier for a page alone, with --html\n");
         return VD_EXIT_USAGE;
@@ -356,10 +359,9 @@ static vd_exit inspect(int argc, char **argv) {
         fprintf(stderr, "verde: inspect takes --html without --trace, --proof and --plot\n");
         return VD_EXIT_USAGE;
     }
-    if (a.html)
+    if (a.html && file)
         return vd_write_page(a.path, a.html, a.verifier, &err) == VD_OK ? VD_EXIT_OK
                                                                         : vd_report(&err);
-    const bool file = stat(a.path, &info) == 0 && S_ISREG(info.st_mode);
     if (a.trace + (a.proof != NULL) + (a.plot != NULL) + file > 1) {
         fprintf(
             stderr,
@@ -387,7 +389,7 @@ const vd_command vd_cmd_inspect = {
     "inspect", "look into a run, a trace, a proof, a verdict or a program",
     "Usage: verde inspect DIR [--trace STEP | --proof STEP:VALUE:LEAF] [options]\n"
     "       verde inspect VERDICT | PROGRAM\n"
-    "       verde inspect VERDICT --html FILE [--verifier FILE]\n\n"
+    "       verde inspect VERDICT | REPORT | DIR --html FILE [--verifier FILE]\n\n"
     "Prints what a run committed to; the records of one step (re-executed); one leaf of one\n"
     "tensor with its proof; a verdict with its story; or the hashes and sizes of a program. Of a\n"
     "run, run.json is checked against itself, the size of each state, and the last states up to\n"
@@ -399,7 +401,8 @@ const vd_command vd_cmd_inspect = {
     "  --plot FILE      draw the loss of each step, from losses.jsonl, as an SVG picture; of a "
     "job\n"
     "                   with `evaluate`, the loss on other data as a second, thick curve\n"
-    "  --html FILE      a page for people: one file, which loads nothing and works offline\n"
+    "  --html FILE      a page for people: one file, which loads nothing and works offline; of a\n"
+    "                   verdict, a run, or what `verde audit` and `verde diff` wrote with --json\n"
     "  --verifier FILE  with --html: the verify.html whose verifier the page gets too; default: "
     "the\n"
     "                   one that is installed with verde, if there is one\n"

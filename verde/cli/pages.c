@@ -5,8 +5,20 @@
 #include <unistd.h>
 
 #include "verde/cli/story.h"
+#include "verde/commit/json.h"
+#include "verde/page/page.h"
 
-enum { VERIFIER_BYTES_MAX = 8 << 20 }; /* of verify.html */
+enum {
+    VERIFIER_BYTES_MAX = 8 << 20, /* of verify.html */
+    REPORT_BYTES_MAX = 16 << 20,
+    REPORT_ELEMENT_BYTES = 4,
+    LOSSES_BYTES = 64 << 20, /* of the last losses, which are drawn */
+};
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
 
 /* PREFIX/share/verde/verify.html, beside PREFIX/bin/verde. False: there is none. */
 static bool find_verifier(char path[1024]) {
@@ -41,16 +53,60 @@ static vd_status check_apart(const char *path, const char *out, vd_err *err) {
     return VD_OK;
 }
 
+/* ---- of a report ---- */
+
+/* Whether a small file is JSON, and no signed note. */
+static bool may_be_report(const char *path) {
+    static const char type[] = "\"payloadType\"";
+    vd_buf text = {0};
+    const bool read = vd_read_file(path, REPORT_BYTES_MAX, &text, NULL) == VD_OK;
+    const bool may = read && text.size > 0 && text.data[0] == '{' &&
+                     !memmem(text.data, text.size, type, sizeof type - 1);
+    vd_buf_free(&text);
+    return may;
+}
+
+static vd_status report_page(const char *path, vd_buf *page, vd_err *err) {
+    json_t *values = NULL;
+    vd_page_report report = {.name = base_name(path)};
+    vd_status status = vd_json_load(path, REPORT_BYTES_MAX, REPORT_ELEMENT_BYTES, &values, err);
+    if (status == VD_OK && !vd_page_known_report(values, &report))
+        status =
+            vd_fail(err, VD_ERR_USAGE,
+                    "%s: is no verdict, and not what `verde audit` or `verde diff` writes with "
+                    "--json",
+                    path);
+    if (status == VD_OK)
+        status = vd_page_of_report(&report, page, err);
+    json_decref(values);
+    return status;
+}
+
 vd_status vd_write_page(const char *path, const char *out, const char *verifier, vd_err *err) {
     vd_buf page = {0}, text = {0};
     vd_status status = check_apart(path, out, err);
-    if (status == VD_OK)
+    const bool report = status == VD_OK && may_be_report(path);
+    if (status == VD_OK && report)
+        status = report_page(path, &page, err);
+    if (status == VD_OK && !report)
         status = read_verifier(verifier, &text, err);
-    if (status == VD_OK)
+    if (status == VD_OK && !report)
         status = vd_verdict_page(path, text.size ? &text : NULL, &page, err);
     if (status == VD_OK)
         status = vd_write_file(out, page.data, page.size, 0644, err);
     vd_buf_free(&text);
+    vd_buf_free(&page);
+    return status;
+}
+
+/* ---- of a run ---- */
+
+vd_status vd_write_run_page(const char *dir, const vd_loaded *loaded, const vd_run_log *log,
+                            json_t *values, const char *out, vd_err *err) {
+    vd_buf page = {0};
+    vd_status status = vd_page_of_run(dir, &loaded->program, log, values, LOSSES_BYTES, &page, err);
+    if (status == VD_OK)
+        status = vd_write_file(out, page.data, page.size, 0644, err);
     vd_buf_free(&page);
     return status;
 }

@@ -19,6 +19,7 @@ typedef struct {
     int status;               /* 200 unless the handler sets another */
     const char *content_type; /* a constant; NULL: text/plain */
     bool inline_style;        /* the content has its style in itself, as a picture must */
+    bool whole_page;          /* and its pictures, as a page in one file does */
     vd_buf body;
 } vd_loopback_reply;
 

@@ -25,8 +25,9 @@ static void put_reply(const vd_loopback_reply *reply, bool head_alone, vd_buf *o
               reply->body.size);
     if (reply->status == 405)
         vd_printf(out, "Allow: GET, HEAD\r\n");
-    vd_printf(out, "Content-Security-Policy: default-src 'none'; style-src %s; img-src 'self'; ",
-              reply->inline_style ? "'unsafe-inline'" : "'self'");
+    vd_printf(out, "Content-Security-Policy: default-src 'none'; style-src %s; img-src %s; ",
+              reply->inline_style || reply->whole_page ? "'unsafe-inline'" : "'self'",
+              reply->whole_page ? "data:" : "'self'");
     vd_printf(out, "base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
                    "Cross-Origin-Resource-Policy: same-origin\r\n"
                    "Cross-Origin-Opener-Policy: same-origin\r\n"

@@ -17,7 +17,7 @@ static bool put_source(vd_buf *out, const char *text) {
 /* Nothing is loaded, sent or framed; what runs and what styles is known by its hash. */
 static bool put_policy(vd_buf *out, const char *script) {
     vd_printf(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-                   "base-uri 'none'; form-action 'none'; style-src ");
+                   "base-uri 'none'; form-action 'none'; img-src data:; style-src ");
     bool done = put_source(out, vd_html_style);
     if (script) {
         vd_printf(out, "; worker-src blob:; script-src 'wasm-unsafe-eval' ");

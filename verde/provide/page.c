@@ -53,19 +53,22 @@ static void page_of_job(vd_daemon *daemon, const char *rest, vd_loopback_reply *
     bool found = false;
     snprintf(id, sizeof id, "%.64s", rest);
     rest += strlen(id);
-    const bool picture = strcmp(rest, "/losses.svg") == 0;
+    const bool picture = strcmp(rest, "/losses.svg") == 0, run = strcmp(rest, "/run.html") == 0;
     vd_status status = vd_ledger_get_job(daemon->ledger, NULL, id, &job, &found, &err);
     if (status != VD_OK)
         page_trouble(daemon, &err, reply);
-    else if (!found || (*rest && !picture))
+    else if (!found || (*rest && !picture && !run))
         page_not_found(reply);
     else if (picture)
         vd_page_losses(daemon, &job, &reply->body);
-    else
+    else if (run && !vd_page_run(daemon, &job, &reply->body))
+        page_not_found(reply);
+    else if (!run)
         vd_page_job(daemon, &job, &reply->body);
     if (reply->status == 200)
         reply->content_type = picture ? svg : html;
     reply->inline_style = picture;
+    reply->whole_page = run;
 }
 
 static void page_answer(void *user, const char *path, vd_loopback_reply *reply) {

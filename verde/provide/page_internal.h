@@ -37,6 +37,8 @@ void vd_page_tiles(const vd_ledger_totals *totals, vd_buf *out);
 void vd_page_machine(const vd_daemon *daemon, const vd_ledger_totals *totals, vd_buf *out);
 VD_MUST_USE vd_status vd_page_clients(vd_daemon *daemon, vd_buf *out, vd_err *err);
 void vd_page_job(vd_daemon *daemon, const vd_job_record *job, vd_buf *out);
+/* Of its run so far, as a page in one file. False: there is none. */
+VD_MUST_USE bool vd_page_run(vd_daemon *daemon, const vd_job_record *job, vd_buf *out);
 void vd_page_losses(vd_daemon *daemon, const vd_job_record *job, vd_buf *out);
 
 #endif

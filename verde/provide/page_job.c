@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "verde/exec/losses_svg.h"
+#include "verde/exec/store.h"
+#include "verde/page/page.h"
 #include "verde/provide/page_internal.h"
 
 static void put_hash(vd_buf *out, const char *name, const char *value) {
@@ -79,6 +81,10 @@ void vd_page_job(vd_daemon *daemon, const vd_job_record *job, vd_buf *out) {
         vd_printf(out, "\n");
     }
     put_facts(out, job);
+    if (!p.prompts)
+        vd_printf(out,
+                  "<dt>its run<dd><a href=\"/jobs/%s/run.html\">checkpoints, program, cost</a>\n",
+                  job->id);
     vd_printf(out, "</dl></div>\n");
     if (!p.prompts)
         vd_printf(out,
@@ -87,6 +93,20 @@ void vd_page_job(vd_daemon *daemon, const vd_job_record *job, vd_buf *out) {
                   job->id);
     put_log(out, daemon, job);
     vd_page_end(out);
+}
+
+bool vd_page_run(vd_daemon *daemon, const vd_job_record *job, vd_buf *out) {
+    char path[1200];
+    vd_program program = {0};
+    vd_run_log log = {0};
+    vd_job_path(daemon, job->id, VD_JOB_RUN, path);
+    const bool there =
+        vd_store_program(path, &program, NULL) == VD_OK &&
+        vd_store_load_log(path, &log, NULL) == VD_OK &&
+        vd_page_of_run(path, &program, &log, NULL, VD_PAGE_LOSSES_MAX, out, NULL) == VD_OK;
+    vd_run_log_free(&log);
+    vd_program_free(&program);
+    return there;
 }
 
 void vd_page_losses(vd_daemon *daemon, const vd_job_record *job, vd_buf *out) {

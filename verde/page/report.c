@@ -1,0 +1,221 @@
+/* A page of a report: what `--json` says of an audit, a comparison or a run, for people. */
+#include <string.h>
+
+#include "verde/page/internal.h"
+
+enum { ROWS = 200, COLUMNS = 12, DEPTH = 4 }; /* of tables, and of objects in objects */
+
+/* "run_root": run root. */
+static void put_name(vd_buf *out, const char *name) {
+    char text[80];
+    snprintf(text, sizeof text, "%.79s", name);
+    for (char *at = text; *at; at++)
+        *at = *at == '_' ? ' ' : *at;
+    vd_html_text(out, text);
+}
+
+static bool is_hash(const char *text) {
+    const size_t length = strlen(text);
+    return length == 2 * VD_HASH_SIZE && strspn(text, "0123456789abcdef") == length;
+}
+
+static void put_list(vd_buf *out, const json_t *list);
+
+static void put_scalar(vd_buf *out, const json_t *value) {
+    if (json_is_string(value)) {
+        const char *tag = is_hash(json_string_value(value)) ? "code" : "span";
+        vd_printf(out, "<%s>", tag);
+        vd_html_text(out, json_string_value(value));
+        vd_printf(out, "</%s>", tag);
+    } else if (json_is_integer(value)) {
+        vd_page_count(out, json_integer_value(value));
+    } else if (json_is_real(value)) {
+        vd_printf(out, "%.6g", json_real_value(value));
+    } else if (json_is_array(value)) {
+        put_list(out, value);
+    } else {
+        vd_printf(out, "%s", json_is_true(value) ? "yes" : json_is_false(value) ? "no" : "");
+    }
+}
+
+/* Of what is no object and no list. */
+static void put_list(vd_buf *out, const json_t *list) {
+    const size_t count = json_array_size(list);
+    for (size_t i = 0; i < count && i < ROWS; i++) {
+        const json_t *one = json_array_get(list, i);
+        vd_printf(out, "%s", i ? ", " : "");
+        if (!json_is_array(one) && !json_is_object(one))
+            put_scalar(out, one);
+    }
+    if (count > ROWS)
+        vd_printf(out, " and %zu more", count - ROWS);
+}
+
+static bool is_table(const json_t *value) {
+    return json_is_array(value) && json_is_object(json_array_get(value, 0));
+}
+
+/* The members of all rows, each once, in the order in which they come. */
+static size_t columns_of(const json_t *rows, const char *column[COLUMNS]) {
+    size_t count = 0, i;
+    json_t *row, *value;
+    const char *name;
+    json_array_foreach((json_t *)rows, i, row) {
+        json_object_foreach(row, name, value) {
+            bool there = false;
+            for (size_t k = 0; k < count; k++)
+                there |= strcmp(column[k], name) == 0;
+            if (!there && count < COLUMNS)
+                column[count++] = name;
+        }
+    }
+    return count;
+}
+
+static void put_cell(vd_buf *out, const char *column, const json_t *value) {
+    char name[80] = "";
+    vd_buf text = {0};
+    put_name(&text, column);
+    if (vd_buf_ok(&text))
+        snprintf(name, sizeof name, "%.*s", (int)text.size, (const char *)text.data);
+    vd_buf_free(&text);
+    const bool number = json_is_number(value);
+    vd_html_cell(out, name, number ? "number" : json_is_string(value) ? "wide" : "");
+    put_scalar(out, value);
+    vd_printf(out, "</td>");
+}
+
+static void put_table(vd_buf *out, const json_t *rows) {
+    const char *column[COLUMNS];
+    const size_t columns = columns_of(rows, column), count = json_array_size(rows);
+    vd_printf(out, "<div class=\"card\"><table><thead><tr>");
+    for (size_t k = 0; k < columns; k++) {
+        const bool number = json_is_number(json_object_get(json_array_get(rows, 0), column[k]));
+        vd_printf(out, "<th%s>", number ? " class=\"number\"" : "");
+        put_name(out, column[k]);
+    }
+    vd_printf(out, "</thead>\n");
+    for (size_t i = 0; i < count && i < ROWS; i++) {
+        vd_printf(out, "<tr>");
+        for (size_t k = 0; k < columns; k++)
+            put_cell(out, column[k], json_object_get(json_array_get(rows, i), column[k]));
+        vd_printf(out, "</tr>\n");
+    }
+    vd_printf(out, "</table>");
+    if (count > ROWS)
+        vd_printf(out, "<p class=\"soft\">and %zu more</p>", count - ROWS);
+    vd_printf(out, "</div>\n");
+}
+
+/* What says nothing: null, "" and []. */
+static bool is_empty(const json_t *value) {
+    return json_is_null(value) || (json_is_string(value) && !*json_string_value(value)) ||
+           (json_is_array(value) && json_array_size(value) == 0);
+}
+
+static bool is_section(const json_t *value) {
+    return json_is_object(value) || is_table(value);
+}
+
+static void put_scalars(vd_buf *out, const json_t *object) {
+    const char *name;
+    json_t *value;
+    bool any = false;
+    json_object_foreach((json_t *)object, name, value) {
+        if (is_section(value) || is_empty(value))
+            continue;
+        vd_printf(out, any ? "<dt>" : "<div class=\"card\"><dl><dt>");
+        any = true;
+        put_name(out, name);
+        vd_printf(out, "<dd>");
+        put_scalar(out, value);
+        vd_printf(out, "\n");
+    }
+    if (any)
+        vd_printf(out, "</dl></div>\n");
+}
+
+static void put_sections(vd_buf *out, const json_t *object, int depth) {
+    const char *name;
+    json_t *value;
+    put_scalars(out, object);
+    json_object_foreach((json_t *)object, name, value) {
+        if (!is_section(value) || depth == 0)
+            continue;
+        vd_printf(out, "<h2>");
+        put_name(out, name);
+        vd_printf(out, "</h2>\n");
+        if (json_is_object(value))
+            put_sections(out, value, depth - 1);
+        else
+            put_table(out, value);
+    }
+}
+
+vd_status vd_page_of_report(const vd_page_report *r, vd_buf *out, vd_err *err) {
+    vd_buf body = {0};
+    vd_printf(&body, "<header><h1>%s</h1><p class=\"soft\">", r->kind);
+    vd_html_text(&body, r->name);
+    vd_printf(&body, "</p></header>\n<main>\n<div class=\"card banner %s\"><p class=\"outcome\">",
+              r->mood);
+    vd_html_text(&body, r->headline);
+    vd_printf(&body, "</p>");
+    if (r->sentence) {
+        vd_printf(&body, "<p>");
+        vd_html_text(&body, r->sentence);
+        vd_printf(&body, "</p>");
+    }
+    vd_printf(&body, "</div>\n");
+    if (r->picture && r->picture->size) {
+        vd_printf(&body,
+                  "<h2>%s</h2>\n<div class=\"card\"><img alt=\"%s\" "
+                  "src=\"data:image/svg+xml;base64,",
+                  r->picture_title, r->picture_title);
+        vd_put_base64(&body, r->picture->data, r->picture->size);
+        vd_printf(&body, "\"></div>\n");
+    }
+    vd_page_title(&body, "In numbers");
+    put_sections(&body, r->values, DEPTH);
+    vd_printf(&body, "</main>\n");
+    vd_status status = vd_page_frame(r->name, &body, NULL, out, err);
+    vd_buf_free(&body);
+    return status;
+}
+
+/* ---- reports of other commands ---- */
+
+static const char *text_of(const json_t *object, const char *name) {
+    const char *text = json_string_value(json_object_get(object, name));
+    return text ? text : "";
+}
+
+static bool audit_report(const json_t *v, vd_page_report *r) {
+    const char *result = text_of(v, "result");
+    if (!json_object_get(v, "crumbs") && !json_object_get(v, "checked"))
+        return false;
+    r->kind = "An audit";
+    r->sentence = json_string_value(json_object_get(v, "reason"));
+    r->mood = strcmp(result, "passed") == 0  ? "good"
+              : strcmp(result, "fraud") == 0 ? "bad"
+                                             : "wait";
+    r->headline = strcmp(result, "passed") == 0  ? "All that was looked at is right"
+                  : strcmp(result, "fraud") == 0 ? "Fraud"
+                                                 : "No answer in time";
+    return *result != 0;
+}
+
+static bool diff_report(const json_t *v, vd_page_report *r) {
+    const json_t *equal = json_object_get(v, "equal");
+    if (!json_is_boolean(equal))
+        return false;
+    r->kind = "A comparison";
+    r->sentence = json_string_value(json_object_get(v, "fits"));
+    r->mood = json_is_true(equal) ? "good" : "bad";
+    r->headline = json_is_true(equal) ? "Equal to the bit" : "They differ";
+    return true;
+}
+
+bool vd_page_known_report(const json_t *values, vd_page_report *r) {
+    r->values = values;
+    return diff_report(values, r) || audit_report(values, r);
+}
