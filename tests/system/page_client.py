@@ -97,6 +97,10 @@ def what_is_there():
     job = Elements(body)
     assert status == 200 and name in job.text and "run root" in job.text and CLIENT in job.text
     assert [attrs["src"] for tag, attrs in job.seen if tag == "img"] == ["/jobs/%s/losses.svg" % JOB]
+    assert ("a", {"href": "/jobs/%s/run.html" % JOB}) in job.seen
+    status, headers, body = ask("/jobs/%s/run.html" % JOB)
+    assert status == 200 and "A finished run" in body and "data:image/svg+xml" in body
+    assert "img-src data:" in headers["content-security-policy"] and "script" not in headers["content-security-policy"]
     status, headers, body = ask("/jobs/%s/losses.svg" % JOB)
     assert status == 200 and headers["content-type"] == "image/svg+xml"
     curve = [p for p in xml.dom.minidom.parseString(body).getElementsByTagName("path") if p.getAttribute("class") == "loss"]

@@ -3,6 +3,11 @@
 # by its hash, and with all that a peer wrote as text. tests/full/pages.sh opens them in a browser.
 . tests/support/system
 VERDICTS=$work "$build/tests/test_verdict_kinds" > "$work/kinds.log" 2>&1 || fail "no verdicts"
+# made NAME: a page of $work/NAME, without a word.
+made() {
+    "$verde" inspect "$work/$1" --html "$work/$1.html" > "$work/out" 2>&1 || fail "$1: no page"
+    [ ! -s "$work/out" ] || fail "$1: it says something"
+}
 has() {
     grep -qF -- "$2" "$work/$1.html" || fail "$1: not \"$2\""
     count=$((count + 1))
@@ -46,4 +51,28 @@ expect 2 'cannot open' "$verde" inspect "$work/element.json" --html "$work/x.htm
 expect 2 'with --html' "$verde" inspect "$work/element.json" --verifier "$work/none.html"
 expect 2 'cannot' "$verde" inspect "$work/element.json" --html "$work/none/x.html"
 [ ! -e "$work/x.html" ] || fail "a page was left"
+
+# Of a run, with its losses; of an audit's and a comparison's --json.
+for fault in '' --fault=element@7; do
+    "$verde" run models/jobs/toy.yaml --out "$work/run$fault" --threads 1 $fault > "$work/out" 2> "$work/err" || fail "no run"
+    made "run$fault"
+done
+has run 'A finished run'
+has run 'data:image/svg+xml;base64,'
+has run "$("$verde" inspect "$work/run" | sed -n 's/^run root  *//p')"
+has run--fault=element@7 'It errs on purpose'
+"$verde" diff "$work/run" "$work/run--fault=element@7" --json > "$work/diff" 2> "$work/err" || [ $? -eq 9 ] || fail "no diff"
+made diff
+has diff 'They differ'
+has diff 'm1.h.0.attn.qkv.matmul'
+echo '{"equal":true,"compared":"<script>hostile()</script>","more_of":[{"<img src=x>":"<img src=x>"}]}' > "$work/same"
+made same
+has same 'Equal to the bit'
+! grep -qE '<script|<img' "$work/same.html" || fail "markup of a report is on the page"
+echo '{"result":"fraud","reason":"a wrong element","checked":{"crumbs":3}}' > "$work/audit"
+made audit
+has audit 'a wrong element'
+echo '{"result":1}' > "$work/other"
+expect 2 'not what `verde audit` or `verde diff` writes' "$verde" inspect "$work/other" --html "$work/other.html"
+one_line
 echo "$count checks of pages"

@@ -55,7 +55,7 @@ def kinds(build):
     verifier, count = Verifier(build), 0
     files = sorted((build / "tests/pages").glob("*.json"))
     for path in files:
-        told = subprocess.run([build / "bin/verde", "verify", path], capture_output=True, text=True)
+        told = subprocess.run([build / "bin/verde", "verify", path], check=False, capture_output=True, text=True)
         code, said = verifier.decide(path.read_bytes())
         if (code, said) != (told.returncode, told.stdout):
             fail(f"{path.name}: the page says {code} {said!r}, verde {told.returncode} {told.stdout!r}{told.stderr!r}")
