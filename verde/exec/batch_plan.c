@@ -151,8 +151,9 @@ static vd_status take_attention(const planner *p, const vd_fused *g, uint32_t gr
     if (!g->placed || g->attention.batch != 1 || g->attention.queries != 1 ||
         q->held != VD_HELD_ROWS || k->held != VD_HELD_STATE || v->held != VD_HELD_STATE)
         return refuse(p, g->member[0], "is attention without a cache in the state");
-    if (p->out->plan.uses[g->output[1]] != 0 || p->out->plan.uses[g->output[2]] != 0)
-        return refuse(p, g->member[0], "is attention whose sums are read");
+    for (uint32_t i = 1; i < g->output_count; i++)
+        if (p->out->plan.uses[g->output[i]] != 0)
+            return refuse(p, g->member[0], "is attention whose sums are read");
     p->out->cache[k->leaf] = p->out->cache[v->leaf] = true;
     add_unit(p, VD_UNIT_ATTENTION, group);
     return VD_OK;

@@ -203,15 +203,15 @@ bool vd_match_attention(const vd_matcher *m, uint32_t node, vd_fused *g) {
     const int64_t blocks = max->shape.dim[3];
     const vd_reader largest = {RO_OP_REDUCE_MAX, mc, VD_NO_GROUP, 0, blocks};
     const uint32_t top = vd_find_reader(m, mc - m->sources + 1, &largest);
-    if (top == VD_NO_GROUP || m->graph->stored[top - m->sources].attr[RO_ROWS_BLOCK] < blocks ||
-        !vd_join(m, top, RO_OP_REDUCE_MAX, g))
+    if (top != VD_NO_GROUP && (m->graph->stored[top - m->sources].attr[RO_ROWS_BLOCK] < blocks ||
+                               !vd_join(m, top, RO_OP_REDUCE_MAX, g)))
         return false;
     uint32_t keys = unrepeated(m, k, &k_times), values = unrepeated(m, v, &v_times);
     if (k_times != v_times)
         keys = k, values = v, k_times = 1;
     g->attention.kv_heads /= k_times;
     vd_put_inputs(g, bias == VD_NO_GROUP ? 3 : 4, (uint32_t[]){q, keys, values, bias});
-    vd_put_outputs(g, 3, (uint32_t[]){o, top, l});
+    vd_put_outputs(g, top == VD_NO_GROUP ? 1 : 3, (uint32_t[]){o, top, l}); /* no gradient: o */
     return true;
 }
 

@@ -36,15 +36,17 @@ static ro_status run_attention(const vd_fused *g, ro_ctx *ro, int32_t step, cons
     const uint32_t inputs = g->kind == VD_FUSED_ATTENTION ? 3 : 7;
     a.key_bias = g->input_count > inputs ? in[inputs] : NULL;
     const float *x[3];
-    float *gradient[3] = {out[0], out[1], out[2]};
+    float *to[3] = {NULL};
+    for (uint32_t i = 0; i < g->output_count; i++)
+        to[i] = out[i];
     for (int i = 0; i < 3; i++)
         x[i] = (const float *)in[i] + g->first[i];
     if (g->kind == VD_FUSED_ATTENTION)
-        return ro_attention_forward(ro, &a, x[0], x[1], x[2], out[0], out[1], out[2]);
+        return ro_attention_forward(ro, &a, x[0], x[1], x[2], to[0], to[1], to[2]);
     for (int i = 0; g->joined && i < 3; i++)
-        gradient[i] = (float *)out[0] + i * a.heads * a.head_size;
-    return ro_attention_backward(ro, &a, x[0], x[1], x[2], in[3], in[4], in[5], in[6], gradient[0],
-                                 gradient[1], gradient[2]);
+        to[i] = (float *)out[0] + i * a.heads * a.head_size;
+    return ro_attention_backward(ro, &a, x[0], x[1], x[2], in[3], in[4], in[5], in[6], to[0], to[1],
+                                 to[2]);
 }
 
 static ro_adamw_step adamw_step(const vd_fused *g, const void *const *in) {

@@ -15,16 +15,18 @@ import torch
 
 from .._library import MAX_DIMS, Error
 from ..torch._mode import LeftoverError
-from . import _data, _run
+from . import _data, _loops, _run
 from ._assemble import declare
 from ._capture import NOWHERE, Recorded, Steps
 from ._captured import Captured
 from ._evaluate import CHANGES, in_eval_mode
 from ._folder import replaceable, write
+from ._forms import form
 from ._graph import I32, NAME_MAX, Data, Program, Value
 from ._kept import Kept, Setting
 from ._lower import Lower
 from ._memory import Missing, code_of
+from ._narrow import narrow
 from ._pack import PACK_ITEMS_MAX, packed
 from ._reads import idle
 from ._record import Problem
@@ -250,10 +252,13 @@ class Answered(Captured):
         if self.problems:
             raise CaptureError(self.problems)
         self._say(low, recorded)
+        form(program.step)
+        narrow(program.step)
         program.step.prune()
         program.drop_unread()
         self._name_weights(program)
         self.program = of_an_item(program)
+        _loops.fold(self.program.step)
         pack, self.job.hash = packed(self.program, self._own(self.job.steps))
         self.pack = hashlib.sha256(pack).digest()
         write(self.job.folder, self.program, pack=pack)

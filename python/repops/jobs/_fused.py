@@ -120,10 +120,11 @@ def _cross_entropy_grad(self: Lower, x: Place, ids: Place, dloss: Place, ignore:
 @rule(FUSED, "layer_norm")
 def _layer_norm(self: Lower, x: Place, gamma: Place, beta: Place, eps: float) -> Several:
     v, c = self.read(x), x.size[1]
+    weight, bias = self.read(gamma), self.read(beta)  # first: executors then run it as one function
     mean = self.graph.emit("div_const", self.rows("reduce_sum", c, v), divisor=float(c))
     squares = self.rows("reduce_sqdev", c, v, mean)
     rstd = self.graph.emit("ln_rstd", squares, n=c, eps=eps)
-    y = self.graph.emit("layernorm", v, mean, rstd, self.read(gamma), self.read(beta))
+    y = self.graph.emit("layernorm", v, mean, rstd, weight, bias)
     return y, mean, rstd
 
 
