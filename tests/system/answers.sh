@@ -54,7 +54,7 @@ collection=$(sed -n 's/^collection  *//p' "$work/out")
 [ "$job_root" = "$(sed -n 's/^answers //p' tests/golden/answers.txt)" ] || fail "another job root than the golden one"
 for setting in "1 scalar" "2 cpu"; do
     expect 0 "$job_root" "$verde" run $job --out "$work/other" --threads "${setting% *}" --backend "${setting#* }" --json
-    [ "$(grep -c '"prompts_done":' "$work/out")" -eq 6 ] || fail "not a line for each batch"
+    [ "$(grep -c '^{"batches_done":[1-6],"batches":6,' "$work/out")" -eq 6 ] || fail "not a line for each batch"
     tail -n 1 "$work/out" | grep -q "\"job_root\":\"$job_root\"" || fail "the last line is not that of the whole job"
     same other
     rm -r "$work/other"

@@ -116,10 +116,10 @@ static vd_status check_lines(results_check *c) {
 /* ---- all of it ---- */
 
 static void print_json(const results_check *c) {
-    json_t *out =
-        json_pack("{sb ss so so sI sI}", "fits", 1, "path", c->o->dir, "collection",
-                  vd_hash_text(&c->made.collection), "job_root", vd_hash_text(&c->job_root),
-                  "prompts", (json_int_t)c->made.items.count, "bytes", (json_int_t)c->proof.size);
+    json_t *out = json_pack("{sb ss so so sI sI}", "fits", 1, "path", c->o->dir, "collection",
+                            vd_hash_text(&c->made.collection), "job_root",
+                            vd_hash_text(&c->job_root), vd_prompt_word(c->made.job, 0),
+                            (json_int_t)c->made.items.count, "bytes", (json_int_t)c->proof.size);
     if (c->o->verdict)
         json_object_set_new(out, "verdict", json_string(c->o->verdict));
     vd_score_json(&c->made.sum, out);

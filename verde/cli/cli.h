@@ -150,7 +150,8 @@ void vd_given_free(vd_given *given);
 /* How many prompts, or programs of a pack, a job has; the key of one. */
 uint32_t vd_prompt_count(const vd_loaded *loaded);
 int64_t vd_prompt_key(const vd_loaded *loaded, uint32_t index);
-/* What people call them: "prompt", or "batch" of a pack. */
+/* What people, and members of JSON, call them: "prompt", or "batch" of a pack; in the plural but
+ * for 1. */
 const char *vd_prompt_word(const vd_loaded *loaded, uint64_t count);
 /* Data tensors that each prompt's program has for itself, which come first: the prompt, and its key
  * if tokens are drawn. */

@@ -147,8 +147,8 @@ static void print_json(const dry_run *r, const vd_dry_run_options *o, const vd_l
     uint64_t all, left;
     const bool disk = vd_disk_of(o->dir, &all, &left);
     json_t *out = json_pack("{sI sI so so so so so so si so so ss si}", "steps",
-                            (json_int_t)r->steps, "prompts", (json_int_t)r->prompts, "memory_bytes",
-                            bytes_json(r->memory), "machine_memory_bytes",
+                            (json_int_t)r->steps, vd_prompt_word(l, 0), (json_int_t)r->prompts,
+                            "memory_bytes", bytes_json(r->memory), "machine_memory_bytes",
                             bytes_json(vd_machine_memory()), "state_bytes", bytes_json(r->state),
                             "data_bytes", bytes_json(r->data), "disk_bytes", bytes_json(r->disk),
                             "disk_free_bytes", disk ? bytes_json(left) : json_null(), "steps_timed",

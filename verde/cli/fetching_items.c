@@ -252,9 +252,9 @@ void vd_item_fetching_free(vd_item_fetching *x) {
 json_t *vd_fetch_items_json(const vd_item_fetching *x) {
     json_t *out = json_pack(
         "{ss so so sI sI sI sf so}", "dir", x->o->out, "job_root", vd_hash_text(&x->o->run_root),
-        "collection", vd_hash_text(&x->made.collection), "prompts", (json_int_t)x->made.items.count,
-        "bytes", (json_int_t)x->at, "found", (json_int_t)x->found, "seconds",
-        vd_seconds() - x->start, "providers", vd_fetch_providers(x->o, x->download));
+        "collection", vd_hash_text(&x->made.collection), vd_prompt_word(x->made.job, 0),
+        (json_int_t)x->made.items.count, "bytes", (json_int_t)x->at, "found", (json_int_t)x->found,
+        "seconds", vd_seconds() - x->start, "providers", vd_fetch_providers(x->o, x->download));
     vd_score_json(&x->made.sum, out);
     return out;
 }

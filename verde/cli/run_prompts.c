@@ -67,7 +67,10 @@ static void print_done(prompt_run *r, const vd_items_progress *p) {
     if (!r->o->common.json || p->ended == r->ended)
         return;
     r->ended = p->ended;
-    vd_print_json(json_pack("{sI sI sf}", "prompts_done", (json_int_t)p->ended, "prompts",
+    char done[32];
+    const char *word = vd_prompt_word(r->loaded, 0);
+    snprintf(done, sizeof done, "%s_done", word);
+    vd_print_json(json_pack("{sI sI sf}", done, (json_int_t)p->ended, word,
                             (json_int_t)r->items.count, "seconds", vd_seconds() - r->start));
     fflush(stdout);
 }
@@ -111,8 +114,8 @@ static bool tells_choices(const prompt_run *r) {
 
 static void print_json(const prompt_run *r, const vd_hash *collection, const vd_hash *root) {
     json_t *out = json_pack("{so so sI sf}", "job_root", vd_hash_text(root), "collection",
-                            vd_hash_text(collection), "prompts", (json_int_t)r->items.count,
-                            "seconds", vd_seconds() - r->start);
+                            vd_hash_text(collection), vd_prompt_word(r->loaded, 0),
+                            (json_int_t)r->items.count, "seconds", vd_seconds() - r->start);
     vd_score_json(&r->run.sum, out);
     if (tells_choices(r))
         json_object_set_new(out, "not_finite", json_integer((json_int_t)r->void_choices));

@@ -106,7 +106,7 @@ class Answers:
 
         def told(line: dict[str, Any]) -> None:
             if on_batch:
-                on_batch(line["prompts_done"], line["prompts"])
+                on_batch(line["batches_done"], line["batches"])
 
         _run.run(self.folder, Path(out), told, verde, backend=backend, threads=threads)
         return load_answers(out)
