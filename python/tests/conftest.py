@@ -44,6 +44,28 @@ def settle(command, job, place, folders):
     return place / "v.json"
 
 
+def delegated(command, job, place):
+    """The folder of what two daemons have computed, each byte of it checked."""
+    called(command, "keygen", place / "client")
+    key = (place / "client" / "key.pub").read_text().strip()
+    daemons, urls = [], []
+    try:
+        for name in ("a", "b"):
+            words = [command, "provide", "--dir", str(place / name)]
+            words += ["--listen", "127.0.0.1:0", "--client", key, "--threads", "1"]
+            daemon = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            daemons.append(daemon)
+            urls += ["--provider", daemon.stdout.readline().decode().strip()]
+        words = ["--key", place / "client", "--out", place / "result", *urls]
+        called(command, "delegate", job, *words)
+    finally:
+        for daemon in daemons:
+            daemon.terminate()
+            daemon.wait()
+            daemon.stdout.close()
+    return place / "result"
+
+
 @pytest.fixture(scope="session")
 def top() -> Path:
     return TOP

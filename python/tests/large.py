@@ -1,6 +1,7 @@
 """Models of the shape of Llama with adapters, and files that stand for their weights.
 
-python large.py FOLDER SIZE    captures a step of it there, and prints what it took
+python large.py FOLDER SIZE [answers]    captures a step of it there, or what it says of a window
+of tokens, and prints what it took
 """
 
 import json
@@ -211,17 +212,29 @@ def captured(folder, files, s, model, batch=1, length=128, optimizer=None):
     return job, job.capture(step, base, own)
 
 
-def main(folder, size):
+def answering(folder, files, s, model, length=128):
+    """A job of what the model says may follow the last token."""
+    tokens = np.random.default_rng(1).integers(0, s.vocabulary, (1, length))
+    own = {"folder": folder, "batch": 1, "weights": files}
+    return repops.jobs.Answers(lambda ids: model(ids)[:, -1], model, tokens, **own).hash
+
+
+def main(folder, size, what="training"):
     folder, s, start = Path(folder), SIZES[size], time.time()
     folder.mkdir()
     write(folder / "model.safetensors", shapes_of(s), random=False)
-    _, digest = captured(folder / "job", folder, s, lambda: on_meta(lambda: Llama(s)))
+    if what == "answers":
+        digest = answering(folder / "job", folder, s, on_meta(lambda: Llama(s)))
+    else:
+        _, digest = captured(folder / "job", folder, s, lambda: on_meta(lambda: Llama(s)))
+    program = "pack" if what == "answers" else "program"
     told = {
         "hash": digest,
         "parameters": sum(map(math.prod, shapes_of(s).values())),
-        "program_bytes": (folder / "job" / "program").stat().st_size,
+        "program_bytes": (folder / "job" / program).stat().st_size,
         "most_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "seconds": round(time.time() - start, 1),
+        "cpu_seconds": round(time.process_time(), 1),
     }
     print(json.dumps(told))
 

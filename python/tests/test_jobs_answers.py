@@ -3,12 +3,11 @@
 import json
 import os
 import shutil
-import subprocess
 
 import numpy as np
 import pytest
 import torch
-from conftest import called, settle
+from conftest import called, delegated, settle
 from small_answers import BATCH, ROWS, classes, classifier, images
 from torch import nn
 
@@ -308,22 +307,6 @@ def test_inputs_in_a_file_and_bytes_stay_as_they_are(command, tmp_path):
 def test_what_is_handed_over_comes_back(command, tmp_path):
     """Two daemons compute it, and each byte is checked."""
     answers = classes(tmp_path / "job")
-    called(command, "keygen", tmp_path / "client")
-    key = (tmp_path / "client" / "key.pub").read_text().strip()
-    daemons, urls = [], []
-    try:
-        for name in ("a", "b"):
-            words = [command, "provide", "--dir", str(tmp_path / name)]
-            words += ["--listen", "127.0.0.1:0", "--client", key, "--threads", "1"]
-            daemon = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-            daemons.append(daemon)
-            urls += ["--provider", daemon.stdout.readline().decode().strip()]
-        words = ["--key", tmp_path / "client", "--out", tmp_path / "result", *urls]
-        called(command, "delegate", tmp_path / "job", *words)
-    finally:
-        for daemon in daemons:
-            daemon.terminate()
-            daemon.wait()
-            daemon.stdout.close()
-    same(repops.jobs.load_answers(tmp_path / "result"), dict(answers.run(tmp_path / "run")))
-    called(command, "check", tmp_path / "result", "--job", tmp_path / "job")
+    result = delegated(command, tmp_path / "job", tmp_path)
+    same(repops.jobs.load_answers(result), dict(answers.run(tmp_path / "run")))
+    called(command, "check", result, "--job", tmp_path / "job")

@@ -5,8 +5,8 @@ See docs/any-model.md.
 
 from __future__ import annotations
 
+from ._answered import load_answers as load_answers
 from ._answers import Answers as Answers
-from ._answers import load_answers as load_answers
 from ._job import Job as Job
 from ._refusal import CaptureError as CaptureError
 from ._result import Result as Result

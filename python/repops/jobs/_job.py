@@ -17,7 +17,7 @@ from ._capture import NOWHERE, Steps
 from ._captured import Captured
 from ._data import Source
 from ._folder import replaceable
-from ._kept import Kept, Setting
+from ._kept import Kept, Setting, named_models
 from ._record import Problem
 from ._refusal import CaptureError
 from ._result import Result, load
@@ -193,7 +193,7 @@ class Job:
 
         CaptureError says where the step does what no program can, and what to do instead."""
         replaceable(self.folder)
-        models, optimizers, schedulers = _named(model), _listed(optimizer), _listed(scheduler)
+        models, optimizers, schedulers = named_models(model), _listed(optimizer), _listed(scheduler)
         with self._weights.inside(models) as bound:
             given = (models, optimizers, schedulers, self._sources, self._constants, bound)
             self._capture(step, Setting(*given))
@@ -293,11 +293,3 @@ class Job:
 
 def _listed(x: Any) -> list[Any]:
     return [] if x is None else list(x) if isinstance(x, (list, tuple)) else [x]
-
-
-def _named(model: Any) -> dict[str, torch.nn.Module]:
-    if isinstance(model, dict):
-        return {f"{name}.": m for name, m in model.items()}
-    if isinstance(model, (list, tuple)):
-        return {f"{i}.": m for i, m in enumerate(model)}
-    return {"": model}

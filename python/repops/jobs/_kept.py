@@ -60,6 +60,14 @@ def _is_sparse(t: Tensor, name: str, kind: str) -> bool:
     return True
 
 
+def named_models(model: Any) -> dict[str, torch.nn.Module]:
+    if isinstance(model, dict):
+        return {f"{name}.": m for name, m in model.items()}
+    if isinstance(model, (list, tuple)):
+        return {f"{i}.": m for i, m in enumerate(model)}
+    return {"": model}
+
+
 def storage_of(t: Tensor) -> int:
     return int(t.untyped_storage()._cdata)
 

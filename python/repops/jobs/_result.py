@@ -65,9 +65,10 @@ class Result(Mapping[str, np.ndarray]):
         and stays as it is.
 
         Error, and nothing is changed: the result has what the model or the optimizer has not."""
-        from ._job import _listed, _named
+        from ._job import _listed
+        from ._kept import named_models
 
-        names = _names(_named(model), _listed(optimizer))
+        names = _names(named_models(model), _listed(optimizer))
         where = {name: t for t, own in names for name in own}
         puts, left = [], dict(self._arrays)
         for name, t in where.items():

@@ -13,7 +13,7 @@ from .._library import Error
 from . import _hidden
 from ._capture import Recorded, Steps, give_back_memory
 from ._captured import Captured, told_unread
-from ._kept import Kept
+from ._kept import Kept, Setting
 from ._record import Place, Recorder
 
 Tensor = torch.Tensor
@@ -23,8 +23,8 @@ MADE = (
 )
 ZEROS = ("aten.zeros_like.", "aten.new_zeros.")
 CHECK = (
-    "job.check computes steps in PyTorch, for which it loads the weights as float32: they take "
-    "{:.1f} GB, and this machine has {:.1f} GB"
+    "a check computes in PyTorch, for which it loads the weights as float32: they take {:.1f} GB, "
+    "and this machine has {:.1f} GB"
 )
 
 
@@ -82,16 +82,21 @@ class Unvalued(Captured):
     def check(self, count: int, verde: str) -> list[float]:
         """With the numbers of the files in memory."""
         setting, kept = self.steps.setting, self.kept
-        now, there = setting.each(), memory()
-        needed = 4 * sum(now[n].numel() for n in setting.bound.absent if n in now)
-        if needed > there:
-            raise Error(CHECK.format(needed / 1e9, there / 1e9))
+        check_memory(setting)
         with self.job._weights.inside(setting.models, loaded=True):
             self.kept = Kept(setting)
             try:
                 return super().check(count, verde)
             finally:
                 self.kept = kept
+
+
+def check_memory(setting: Setting) -> None:
+    """Error, unless the weights that are not in memory fit there."""
+    now, there = setting.each(), memory()
+    needed = 4 * sum(now[n].numel() for n in setting.bound.absent if n in now)
+    if needed > there:
+        raise Error(CHECK.format(needed / 1e9, there / 1e9))
 
 
 def memory() -> int:

@@ -21,8 +21,8 @@ from ._stored import FLOATS, INDEX, SINGLE, TYPES, Bound, Stored, in_files, in_f
 Tensor = torch.Tensor
 Names = Callable[[str], str]
 ABSENT = (
-    "it is of the meta device, and no file of job.weights has a tensor of that name; make it on "
-    "the CPU, or give job.weights names=, which tells its name there"
+    "it is of the meta device, and no file of {} has a tensor of that name; make it on the CPU, or "
+    "give names=, which tells its name there"
 )
 UNNAMED = "no tensor of theirs has the name of a parameter or a buffer"
 OTHER = "the model has other numbers than the file"
@@ -32,14 +32,15 @@ SHOWN = 4  # names that an error tells
 
 
 class Weights:
-    """All files that a job is given."""
+    """All files that a job is given, by what errors call `called`."""
 
-    def __init__(self) -> None:
+    def __init__(self, called: str = "job.weights") -> None:
+        self._called = called
         self._files: list[tuple[dict[str, Stored], Names]] = []
 
     def add(self, given: Any, names: Names | None) -> None:
         listed = list(given) if isinstance(given, (list, tuple)) else [given]
-        self._files.append((_read(listed), names or str))
+        self._files.append((_read(listed, self._called), names or str))
 
     @contextlib.contextmanager
     def inside(self, models: dict[str, torch.nn.Module], loaded: bool = False) -> Iterator[Bound]:
@@ -73,9 +74,10 @@ class Weights:
                 lacking += [names[0]] if found is None else []
         if lacking:
             more = f", and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else ""
-            raise Error(f"{', '.join(lacking[:SHOWN])}{more}: {ABSENT}")
+            raise Error(f"{', '.join(lacking[:SHOWN])}{more}: {ABSENT.format(self._called)}")
         if self._files and not stored:
-            raise Error(f"job.weights: {UNNAMED}, such as {each[0][0][0] if each else 'none'}")
+            some = each[0][0][0] if each else "none"
+            raise Error(f"{self._called}: {UNNAMED}, such as {some}")
         return Bound(stored, frozenset(absent))
 
     def _of(self, names: list[str]) -> Stored | None:
@@ -90,10 +92,10 @@ class Weights:
         return found[0] if found else None
 
 
-def _read(listed: list[Any]) -> dict[str, Stored]:
+def _read(listed: list[Any], called: str) -> dict[str, Stored]:
     paths = [Path(os.fspath(x)) for x in listed]
     if not paths:
-        raise Error("job.weights: no file is given")
+        raise Error(f"{called}: no file is given")
     if len(paths) > 1 or not paths[0].is_dir():
         return in_files(paths)
     folder = paths[0]
