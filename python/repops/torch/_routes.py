@@ -7,9 +7,11 @@ from typing import Any
 
 import torch
 
+from . import _operators
 from ._call import Leftover, Wrong
 from ._checks import check_once, checked, refuse
 from ._integers import EXACT, WHOLE, converted, exact, tensors, whole
+from ._nans import one_nan
 from ._registry import ARITHMETIC, COMPLEX, HANDLERS, MOVEMENT, OF_COMPLEX, OF_SPARSE, REAL
 
 # The block, the operator, its arguments.
@@ -57,7 +59,7 @@ def _of_complex(func: Any, args: tuple, kwargs: dict) -> Any:
     if formula is None or not (layouts or kind is torch.complex64):
         raise Leftover(f"its input is {kind}; of complex numbers there are few operators")
     try:
-        return formula(*args, **kwargs)
+        return one_nan(formula(*args, **kwargs))
     except Leftover:
         raise
     except Exception as reason:  # noqa: BLE001
@@ -68,8 +70,8 @@ def _arithmetic(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     if _is_complex(args):
         return _of_complex(func, args, kwargs)
     if kwargs and kwargs.get("alpha", 1) != 1:  # torch contracts a + b alpha in vectors alone
-        return func(args[0], args[1] * kwargs["alpha"])
-    return func._op(*args, **kwargs)
+        return one_nan(func(args[0], args[1] * kwargs["alpha"]))
+    return one_nan(func._op(*args, **kwargs))
 
 
 def _real(func: Any) -> Callable[..., Any]:
@@ -77,7 +79,7 @@ def _real(func: Any) -> Callable[..., Any]:
     op = func._op
 
     def call(*args: Any) -> Any:
-        return _of_complex(func, args, {}) if _is_complex(args) else op(*args)
+        return _of_complex(func, args, {}) if _is_complex(args) else one_nan(op(*args))
 
     return call
 
@@ -90,8 +92,24 @@ def _is_signed(func: Any) -> bool:
     return not lists and func.namespace != "c10d"
 
 
+# What handlers give as the library has computed it, with its NaNs, as all of _operators.py do.
+OWN = set(
+    """
+    mm bmm mv dot vdot repops::linear_rows repops::linear_grads gelu gelu_backward
+    native_layer_norm native_layer_norm_backward _scaled_dot_product_flash_attention_for_cpu
+    _scaled_dot_product_flash_attention_for_cpu_backward
+    """.split()
+)
+
+
+def _looked_at(check: Route) -> Route:
+    return lambda mode, func, args, kwargs: one_nan(check(mode, func, args, kwargs))
+
+
 def _handler(func: Any, name: str, integers: bool) -> Route:
     check = checked(name, HANDLERS[name], _is_signed(func))
+    if HANDLERS[name].__module__ != _operators.__name__ and name not in OWN:
+        check = _looked_at(check)
 
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
         first = args[0] if args else None
@@ -181,7 +199,9 @@ def _each(name: str) -> Route:
         if packet is None:
             raise Leftover("it stands for no single operator")
         if base in _SINGLE and len(args) == 2 and not kwargs and _all_floats(args):
-            return func(*args)
+            results = func(*args)
+            one_nan(args[0] if inplace else results)
+            return results
         many = [isinstance(a, (list, tuple)) for a in args]
         at = lambda i: [a[i] if m else a for a, m in zip(args, many)]  # noqa: E731
         keys = lambda i: {k: v[i] if isinstance(v, (list, tuple)) else v for k, v in kwargs.items()}  # noqa: E731
@@ -296,6 +316,9 @@ def _find_dense(func: Any) -> Route:
     for key in (name, base):
         if key in HANDLERS and not (outs and key == base):
             return _handler(func, key, bool(EXACT & {name, base}))
+        if key == "neg":  # moves bits, but of NaNs
+            direct[func] = lambda *args: one_nan(func._op(*args))
+            return _looked_at(_plain)
         if key in MOVEMENT:
             if not func._schema.is_mutable:
                 direct[func] = func._op
