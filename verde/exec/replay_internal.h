@@ -10,7 +10,11 @@
 #include "verde/exec/replay_team.h"
 #include "verde/exec/run.h"
 
-enum { VD_REPLAY_CACHE = 16 };
+enum {
+    VD_REPLAY_CACHE = 1024,             /* tensors of one step */
+    VD_REPLAY_ROOM = 16,                /* of these: for leaves of a device's state, and one node */
+    VD_REPLAY_WINDOW_BYTES = 256 << 20, /* of tensors that are kept for what is asked next */
+};
 
 typedef struct {
     uint32_t value;
@@ -32,7 +36,8 @@ struct vd_replay {
     vd_cached cache[VD_REPLAY_CACHE]; /* outputs of nodes of step cache_step */
     uint32_t cached;
     int64_t cache_step;
-    int64_t captured; /* the node of cache_step whose output and inputs are in it; -1: none */
+    int64_t captured, captured_to; /* nodes of cache_step whose outputs and inputs are in it: from
+                                      this one up to before that one; -1: none */
     vd_kept_trees trees;
     int32_t step_word;
     atomic_llong done, of; /* steps of the re-execution under way, and how many it has */

@@ -1,4 +1,5 @@
-/* Tensors of a step: it runs again, and the output and inputs of one node are kept. */
+/* Tensors of a step: it runs again, and the output and inputs of one node are kept, or of several
+ * that follow each other. */
 #include <stdlib.h>
 
 #include "verde/exec/memory.h"
@@ -16,12 +17,22 @@ typedef struct {
     const vd_program *program;
     const vd_graph *graph;
     uint32_t sources, node;
+    uint64_t left; /* bytes that later nodes may take; 0: none is kept */
     bool failed;
     vd_err *err;
 } capture;
 
+static bool holds(const vd_replay *r, uint32_t value) {
+    for (uint32_t i = 0; i < r->cached; i++)
+        if (r->cache[i].value == value)
+            return true;
+    return false;
+}
+
 static void keep(capture *c, uint32_t value, const void *data) {
     vd_replay *r = c->replay;
+    if (value < c->sources || holds(r, value))
+        return;
     size_t size = vd_shape_bytes(vd_value_shape(c->program, c->graph, value));
     void *copy = r->cached < VD_REPLAY_CACHE ? malloc(size) : NULL;
     if (!copy) {
@@ -36,18 +47,42 @@ static void keep(capture *c, uint32_t value, const void *data) {
     r->cache[r->cached++] = (vd_cached){value, copy};
 }
 
+/* What a node would add to what is kept. */
+static uint64_t bytes_of(const capture *c, uint32_t node) {
+    const vd_node *n = vd_node_stored(c->graph, node);
+    uint64_t bytes = vd_shape_bytes(&n->shape);
+    for (int32_t i = 0; i < n->input_count; i++) {
+        const uint32_t value = vd_node_input(c->graph, node, i);
+        if (value >= c->sources && !holds(c->replay, value))
+            bytes += vd_shape_bytes(vd_value_shape(c->program, c->graph, value));
+    }
+    return bytes;
+}
+
+static bool fits(capture *c, uint32_t node) {
+    const uint64_t bytes = bytes_of(c, node);
+    const uint32_t inputs = (uint32_t)vd_node_stored(c->graph, node)->input_count;
+    if (bytes > c->left || c->replay->cached + inputs + 1 > VD_REPLAY_CACHE - VD_REPLAY_ROOM)
+        return false;
+    c->left -= bytes;
+    return true;
+}
+
+/* The node that is asked about, and those behind it as far as there is room for them. */
 static bool see(void *user, uint32_t node, const void *const *input, const void *output) {
     capture *c = user;
-    if (node != c->node)
+    if (node < c->node)
         return true;
+    if (node > c->node && !fits(c, node))
+        return false;
     const vd_node *n = vd_node_stored(c->graph, node);
     keep(c, c->sources + node, output);
-    for (int32_t i = 0; i < n->input_count && i < VD_REPLAY_CACHE - 1; i++) {
-        uint32_t value = vd_node_input(c->graph, node, i);
-        if (value >= c->sources)
-            keep(c, value, input[i]);
-    }
-    return false;
+    for (int32_t i = 0; i < n->input_count && i < VD_REPLAY_ROOM - 1; i++)
+        keep(c, vd_node_input(c->graph, node, i), input[i]);
+    if (!c->failed)
+        c->replay->captured_to = (int64_t)node + 1;
+    c->failed &= node == c->node; /* what nobody has asked about may be missing */
+    return !c->failed && c->left > 0 && c->replay->captured_to == (int64_t)node + 1;
 }
 
 static const void *replay_find(const vd_replay *r, int64_t step, uint32_t value) {
@@ -60,9 +95,17 @@ static const void *replay_find(const vd_replay *r, int64_t step, uint32_t value)
 static vd_status capture_node(vd_replay *r, int64_t step, uint32_t node, vd_err *err) {
     const vd_program *p = r->exec->program;
     const vd_graph *graph = step < 0 ? &p->init : &p->step;
+    /* A dispute asks about one node of a step, an audit about many in their order. */
+    const bool again = r->cache_step == step && r->captured >= 0;
     vd_replay_clear(r);
     r->cache_step = step;
-    capture c = {r, p, graph, vd_source_count(p, graph), node, false, err};
+    capture c = {.replay = r,
+                 .program = p,
+                 .graph = graph,
+                 .sources = vd_source_count(p, graph),
+                 .node = node,
+                 .left = again ? VD_REPLAY_WINDOW_BYTES : 0,
+                 .err = err};
     atomic_fetch_add(&r->executed, 1);
     vd_status status = vd_replay_logs_begin(&r->logs, step, err);
     if (status == VD_OK)
@@ -73,6 +116,12 @@ static vd_status capture_node(vd_replay *r, int64_t step, uint32_t node, vd_err 
     if (status == VD_OK)
         r->captured = node;
     return status;
+}
+
+/* With room for the leaves of a state that it reads. */
+static bool is_captured(const vd_replay *r, int64_t step, int64_t node) {
+    return r->cache_step == step && r->captured >= 0 && r->captured <= node &&
+           node < r->captured_to && r->cached <= VD_REPLAY_CACHE - VD_FOLD_INPUTS;
 }
 
 static vd_status node_output(vd_replay *r, int64_t step, uint32_t value, const void **data,
@@ -153,8 +202,7 @@ vd_status vd_replay_fold(void *user, int64_t step, uint32_t node, int64_t elemen
     if (!vd_fold_open(&f, p, graph, node, element))
         return vd_fail(err, VD_ERR_LOCAL, "%s is no long fold", vd_node_name(graph, node).text);
     vd_status status = step < 0 ? VD_OK : vd_replay_reach(r, step, err);
-    if (status == VD_OK && (r->cache_step != step || r->captured != (int64_t)node ||
-                            r->cached > VD_REPLAY_CACHE - VD_FOLD_INPUTS))
+    if (status == VD_OK && !is_captured(r, step, node))
         status = capture_node(r, step, node, err);
     for (int32_t i = 0; status == VD_OK && i < n->input_count; i++)
         status = vd_replay_tensor(user, step, vd_node_input(graph, node, i), &input[i], err);
