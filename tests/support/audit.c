@@ -10,12 +10,14 @@ typedef struct {
     vd_buf payload, note; /* of the assignment */
 } checker;
 
-static bool secret(void *user, uint8_t bytes[VD_HASH_SIZE]) {
+static vd_status secret(void *user, uint64_t crumb, uint8_t bytes[VD_HASH_SIZE], vd_err *err) {
     test_audit *a = user;
+    (void)crumb;
+    (void)err;
     a->before = a->seed;
     for (int i = 0; i < VD_HASH_SIZE; i++)
         bytes[i] = (uint8_t)test_random(&a->seed);
-    return true;
+    return VD_OK;
 }
 
 static checker assign(test_audit *a) {
@@ -104,7 +106,8 @@ void test_audit_play(test_audit *a) {
                                       .steps = a->steps,
                                       .crumbs = a->crumbs,
                                       .random = secret,
-                                      .user = a};
+                                      .user = a,
+                                      .known = a->known};
     cr_assert(vd_audit_create(&options, &x, &err) == VD_OK, "%s", err.text);
     do {
         cr_assert(vd_audit_next(x, &a->state, &q, &err) == VD_OK, "%s", err.text);

@@ -16,6 +16,7 @@ struct test_audit {
     test_says says; /* NULL: as the provider does */
     void *user;
     uint32_t steps, crumbs;
+    uint64_t known;  /* crumbs that are not asked about */
     uint64_t seed;   /* of the secrets */
     uint64_t before; /* what it was before the last one, which so can be known */
     uint8_t beacon;

@@ -54,6 +54,43 @@ Test(audit, operators_that_no_model_uses) {
     test_job_close(&job);
 }
 
+/* As after a stop: the rest of the audit is the same. */
+Test(audit, places_that_are_known_are_not_asked_about) {
+    test_job job;
+    test_provider p;
+    test_job_open(&job, VD_MODEL_MLP, 3, 1);
+    test_provider_open(&p, &job, 1, NULL);
+    test_audit all = {.side = &p.side, .steps = 3, .crumbs = 60, .seed = 4};
+    test_audit_play(&all);
+    const uint64_t places = (uint64_t)all.result.crumbs + all.result.whole + 3;
+    for (uint64_t known = 1; known <= places; known += places / 2) {
+        test_audit a = {.side = &p.side, .steps = 3, .crumbs = 60, .seed = 4, .known = known};
+        test_audit_play(&a);
+        cr_assert(a.state == VD_AUDIT_PASSED, "%s", a.result.why);
+        cr_assert(a.result.crumbs == 60 && a.result.whole == all.result.whole &&
+                  a.result.nodes == all.result.nodes && a.result.seams == all.result.seams);
+        cr_assert(a.result.questions < all.result.questions);
+    }
+    test_provider_close(&p);
+    test_job_close(&job);
+}
+
+/* What it computed for one node serves those behind it. */
+Test(audit, a_provider_executes_few_steps_for_many_nodes) {
+    test_job job;
+    test_provider p;
+    test_job_open(&job, VD_MODEL_GPT2, 3, 1);
+    test_provider_open(&p, &job, 1, NULL);
+    test_audit a = {.side = &p.side, .steps = 3, .crumbs = 300, .seed = 4};
+    test_audit_play(&a);
+    cr_assert(a.state == VD_AUDIT_PASSED, "%s", a.result.why);
+    const uint64_t executed = vd_replay_executed(p.replay);
+    cr_assert(executed > 0 && executed <= 3 * 6, "%llu", (unsigned long long)executed);
+    cr_assert(a.result.nodes > 100);
+    test_provider_close(&p);
+    test_job_close(&job);
+}
+
 /* ---- liars ---- */
 
 static const struct {

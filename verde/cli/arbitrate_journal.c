@@ -80,15 +80,27 @@ vd_status vd_court_journal_clear(vd_court_journal *j, vd_err *err) {
 
 /* ---- writing ---- */
 
-vd_status vd_court_journal_append(vd_court_journal *j, const void *bytes, size_t size,
-                                  vd_err *err) {
+vd_status vd_court_journal_write(const vd_court_journal *j, const void *bytes, size_t size,
+                                 vd_err *err) {
     for (size_t done = 0; done < size;) {
         const ssize_t put = write(j->fd, (const char *)bytes + done, size - done);
         if (put < 0 && errno != EINTR)
             return trouble(j, "write", err);
         done += put > 0 ? (size_t)put : 0;
     }
+    return VD_OK;
+}
+
+vd_status vd_court_journal_append(vd_court_journal *j, const void *bytes, size_t size,
+                                  vd_err *err) {
+    vd_status status = vd_court_journal_write(j, bytes, size, err);
+    if (status != VD_OK)
+        return status;
     return fsync(j->fd) == 0 || errno == EINVAL ? VD_OK : trouble(j, "sync", err);
+}
+
+vd_status vd_court_journal_cut(const vd_court_journal *j, uint64_t size, vd_err *err) {
+    return ftruncate(j->fd, (off_t)size) == 0 ? VD_OK : trouble(j, "cut off", err);
 }
 
 void vd_court_journal_remove(vd_court_journal *j) {

@@ -23,6 +23,12 @@ VD_MUST_USE vd_status vd_court_journal_clear(vd_court_journal *journal, vd_err *
 /* As vd_world.append. */
 VD_MUST_USE vd_status vd_court_journal_append(vd_court_journal *journal, const void *bytes,
                                               size_t size, vd_err *err);
+/* The same, but it may be lost with the machine's power. */
+VD_MUST_USE vd_status vd_court_journal_write(const vd_court_journal *journal, const void *bytes,
+                                             size_t size, vd_err *err);
+/* Takes back what was written behind this many bytes. */
+VD_MUST_USE vd_status vd_court_journal_cut(const vd_court_journal *journal, uint64_t size,
+                                           vd_err *err);
 void vd_court_journal_remove(vd_court_journal *journal); /* the file, before it is closed */
 void vd_court_journal_close(vd_court_journal *journal);  /* harmless twice */
 

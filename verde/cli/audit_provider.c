@@ -48,7 +48,7 @@ static vd_status enrol(vd_auditing *x) {
     return status == VD_OK ? vd_public_key_check(&x->endpoint.key, x->err) : status;
 }
 
-static vd_status assign(vd_auditing *x) {
+static vd_status fill_assignment(vd_auditing *x) {
     vd_assignment *a = &x->assignment;
     a->audit = true;
     a->provider_count = 1;
@@ -58,12 +58,22 @@ static vd_status assign(vd_auditing *x) {
     a->beacon_round = x->a->beacon ? x->a->beacon_round : 0;
     if (RAND_bytes(a->nonce, sizeof a->nonce) != 1)
         return vd_fail(x->err, VD_ERR_LOCAL, "no random numbers");
-    vd_status status = vd_program_hash(&x->loaded.program, &a->program, x->err);
+    return vd_program_hash(&x->loaded.program, &a->program, x->err);
+}
+
+/* A new one, or that of an audit that was stopped. */
+static vd_status assign(vd_auditing *x) {
+    bool found = false;
+    vd_status status = fill_assignment(x);
     if (status == VD_OK)
-        status = vd_assignment_write(a, &x->payload, x->err);
-    return status == VD_OK ? vd_note_sign(x->key, VD_TYPE_ASSIGNMENT, x->payload.data,
-                                          x->payload.size, &x->note, x->err)
-                           : status;
+        status = vd_audit_journal_open(x, &found);
+    if (status != VD_OK || found)
+        return status;
+    status = vd_assignment_write(&x->assignment, &x->payload, x->err);
+    if (status == VD_OK)
+        status = vd_note_sign(x->key, VD_TYPE_ASSIGNMENT, x->payload.data, x->payload.size,
+                              &x->note, x->err);
+    return status == VD_OK ? vd_audit_journal_begin(x) : status;
 }
 
 static void tell_silent(uint32_t provider, double seconds) {
@@ -74,9 +84,10 @@ static void tell_silent(uint32_t provider, double seconds) {
     vd_tell(NULL, line);
 }
 
-static bool secret(void *user, uint8_t bytes[VD_HASH_SIZE]) {
-    (void)user;
-    return RAND_bytes(bytes, VD_HASH_SIZE) == 1;
+static vd_status take_passed(void *user, const vd_crumb *place, uint64_t count, vd_err *err) {
+    (void)place;
+    (void)err; /* is the audit's own */
+    return vd_audit_note_passed(user, count);
 }
 
 static vd_status open_audit(vd_auditing *x) {
@@ -87,7 +98,10 @@ static vd_status open_audit(vd_auditing *x) {
                                       .leaf = vd_leaf_element,
                                       .steps = (uint32_t)x->a->steps,
                                       .crumbs = (uint32_t)x->a->crumbs,
-                                      .random = secret};
+                                      .random = vd_audit_secret,
+                                      .passed = take_passed,
+                                      .user = x,
+                                      .known = vd_audit_known(x)};
     vd_status status = vd_post_create(&post, &x->office, x->err);
     return status == VD_OK ? vd_audit_create(&options, &x->audit, x->err) : status;
 }
@@ -122,7 +136,12 @@ static vd_status put(vd_auditing *x, const vd_outgoing *q) {
     vd_reply reply;
     bool answered;
     tell_progress(x, q);
+    if (vd_audit_recall(x, q))
+        return VD_OK;
     vd_status status = vd_audit_put(x, q, &reply, &answered);
+    if (status == VD_OK)
+        status = vd_audit_note_reply(x, q, &reply, answered);
+    x->heard |= status == VD_OK && answered;
     if (status == VD_OK && answered)
         vd_audit_answer(x->audit, reply.bytes, reply.size);
     else if (status == VD_OK)
@@ -133,6 +152,8 @@ static vd_status put(vd_auditing *x, const vd_outgoing *q) {
 static vd_status play(vd_auditing *x) {
     vd_outgoing q;
     vd_status status = VD_OK;
+    vd_stop_line("stopped; what was drawn and said is kept in %s, and `%s` goes on with it",
+                 x->journal.path, vd_command_line());
     do {
         status = vd_audit_next(x->audit, &x->state, &q, x->err);
         if (status == VD_OK && x->state == VD_AUDIT_WAITS)
@@ -190,7 +211,7 @@ static vd_exit exit_of(vd_audit_state state) {
 
 vd_exit vd_audit_run(const vd_audit_arguments *a, vd_hash *root) {
     vd_err err = {0};
-    vd_auditing x = {.a = a, .start = vd_seconds(), .err = &err};
+    vd_auditing x = {.a = a, .start = vd_seconds(), .err = &err, .journal.fd = -1};
     vd_status status = prepare(&x);
     if (status == VD_OK)
         status = play(&x);
@@ -203,6 +224,7 @@ vd_exit vd_audit_run(const vd_audit_arguments *a, vd_hash *root) {
     if (status == VD_OK && x.state == VD_AUDIT_PASSED)
         *root = vd_audit_results(x.audit)->run_root;
     const vd_exit code = status == VD_OK ? exit_of(x.state) : vd_report(&err);
+    vd_audit_journal_close(&x, status == VD_OK);
     vd_post_destroy(x.office);
     vd_referee_destroy(x.referee);
     free(x.again);
@@ -224,7 +246,7 @@ static bool take_option(int o, vd_audit_arguments *a, bool *exit_now) {
     case 'k': a->key_dir = optarg; return true;
     case 'c': a->ca = optarg; return true;
     case 'P': a->prompt = optarg; return true;
-    case 'F': a->force = true; return true;
+    case 'F': a->force = a->anew = true; return true;
     case 'w': a->work = optarg; return true;
     case 'A': a->all = true; return true;
     case 'K': return vd_parse_number("intervals", optarg, 1, VD_AUDIT_STEPS_MAX, &a->intervals);

@@ -2,6 +2,7 @@
 #ifndef VD_AUDIT_PROVIDER_H
 #define VD_AUDIT_PROVIDER_H
 
+#include "verde/cli/arbitrate_journal.h"
 #include "verde/cli/arbitrate_post.h"
 #include "verde/cli/cli.h"
 #include "verde/protocol/audit.h"
@@ -21,6 +22,7 @@ typedef struct {
     const char *work;                   /* a folder for what is executed again */
     long beacon_round, steps, crumbs, intervals, patience_s, step_s_max;
     bool force, all;
+    bool anew;       /* forgets one that was stopped */
     json_t **report; /* gets it, in place of standard output; or NULL */
     vd_common common;
 } vd_audit_arguments;
@@ -48,6 +50,11 @@ typedef struct {
     vd_referee *referee;          /* that convicts by one of them, */
     vd_crumb place;               /* at this place */
     char why[300];                /* what is wrong with it, where crumbs have passed */
+    vd_court_journal journal;
+    vd_minutes mark;        /* of the journal: what lasts, its bytes and seal alone */
+    size_t secrets_read;    /* of the journal, as it was opened */
+    uint64_t passed_crumbs; /* so many are right */
+    bool begun, heard;      /* there is an assignment; the provider has signed something */
     vd_cost cost;
     bool proven; /* the proof of fraud is written */
     uint32_t questions;
@@ -67,6 +74,27 @@ VD_MUST_USE vd_status vd_audit_again(vd_auditing *x);
 
 /* audit_provider_beacon.c: waits for the value. */
 VD_MUST_USE vd_status vd_audit_take_beacon(vd_auditing *x);
+
+/* audit_provider_journal.c: beside the proof. *found: there is one of this audit, whose assignment
+ * is taken; else x has a new one, and _begin notes it. */
+VD_MUST_USE vd_status vd_audit_journal_open(vd_auditing *x, bool *found);
+VD_MUST_USE vd_status vd_audit_journal_begin(vd_auditing *x);
+/* `ended`: there is a result, and nothing to go on with. */
+void vd_audit_journal_close(vd_auditing *x, bool ended);
+VD_MUST_USE vd_status vd_audit_note_reply(vd_auditing *x, const vd_outgoing *question,
+                                          const vd_reply *reply, bool answered);
+VD_MUST_USE vd_status vd_audit_note_beacon(vd_auditing *x);
+VD_MUST_USE vd_status vd_audit_note_passed(vd_auditing *x, uint64_t count);
+VD_MUST_USE vd_status vd_audit_note_executed(vd_auditing *x, uint32_t count);
+/* What was noted: the answer to a question, which the audit then has; the beacon's value; how many
+ * crumbs, and intervals, are right. */
+bool vd_audit_recall(vd_auditing *x, const vd_outgoing *question);
+bool vd_audit_recall_beacon(vd_auditing *x);
+uint64_t vd_audit_known(const vd_auditing *x);
+uint64_t vd_audit_known_intervals(const vd_auditing *x);
+/* As vd_audit_options.random; `user` is the vd_auditing. */
+VD_MUST_USE vd_status vd_audit_secret(void *user, uint64_t crumb, uint8_t bytes[VD_HASH_SIZE],
+                                      vd_err *err);
 
 /* audit_provider_report.c */
 void vd_audit_report(const vd_auditing *x);

@@ -72,12 +72,16 @@ static void tell_claim(const vd_auditing *x) {
 }
 
 vd_status vd_audit_take_beacon(vd_auditing *x) {
+    if (vd_audit_recall_beacon(x))
+        return vd_audit_beacon(x->audit, x->beacon.data, x->beacon.size, x->err);
     tell_claim(x);
     vd_status status = !x->a->beacon                    ? draw_own(x)
                        : strcmp(x->a->beacon, "-") == 0 ? read_stdin(x)
                                                         : read_file(x);
     if (status == VD_OK && !vd_buf_ok(&x->beacon))
         status = vd_fail(x->err, VD_ERR_LOCAL, "out of memory");
+    if (status == VD_OK)
+        status = vd_audit_note_beacon(x);
     return status == VD_OK ? vd_audit_beacon(x->audit, x->beacon.data, x->beacon.size, x->err)
                            : status;
 }

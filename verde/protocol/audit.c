@@ -102,6 +102,10 @@ void vd_audit_progress(const vd_audit *a, uint64_t *done, uint64_t *of) {
     *of = a->of + (uint64_t)a->crumbs_left;
 }
 
+bool vd_audit_is_at_crumb(const vd_audit *a) {
+    return a->until >= TO_FOLD;
+}
+
 const vd_pace *vd_audit_pace(const vd_audit *a) {
     return &a->pace;
 }
@@ -141,8 +145,10 @@ void vd_audit_no_answer(vd_audit *a, const char *why) {
 /* ---- from a statement to what is drawn from it ---- */
 
 static vd_status fresh_secret(vd_audit *a, vd_draw_kind draw, vd_err *err) {
-    if (!a->options.random(a->options.user, a->secret[draw].b))
-        return vd_fail(err, VD_ERR_LOCAL, "no random numbers");
+    const uint64_t crumb = draw == VD_DRAW_FOLD ? a->done + 1 : 0;
+    vd_status status = a->options.random(a->options.user, crumb, a->secret[draw].b, err);
+    if (status != VD_OK)
+        return status;
     return vd_secret_hash(&a->secret[draw], &a->place.draw[draw]) ? VD_OK : no_memory(err);
 }
 
@@ -190,6 +196,10 @@ static vd_status begin_interval(vd_audit *a, vd_err *err) {
     return fresh_secret(a, VD_DRAW_SUBRUN, err);
 }
 
+static bool is_known(const vd_audit *a) {
+    return a->done < a->options.known;
+}
+
 static vd_status begin_crumb(vd_audit *a, vd_err *err) {
     const vd_graph *graph = vd_step_graph(a->options.program, a->place.step);
     vd_crumb *c = &a->crumb[a->crumb_at];
@@ -203,6 +213,8 @@ static vd_status begin_crumb(vd_audit *a, vd_err *err) {
         !vd_fold_open(&fold, a->options.program, graph, (uint32_t)c->node, c->element))
         return VD_OK;
     a->place.part = 0; /* the first questions are the same for all parts */
+    if (is_known(a))
+        return VD_OK;
     a->until = TO_FOLD;
     return fresh_secret(a, VD_DRAW_FOLD, err);
 }
@@ -309,10 +321,18 @@ static void count_crumb(vd_audit *a) {
     r->parts += a->place.part >= 0;
 }
 
+static vd_status tell_passed(const vd_audit *a, vd_err *err) {
+    const vd_audit_options *o = &a->options;
+    return o->passed && a->done > o->known ? o->passed(o->user, &a->place, a->done, err) : VD_OK;
+}
+
 /* The place is right: on to the next one. */
 static vd_status go_on(vd_audit *a, vd_err *err) {
     count_crumb(a);
     drop_referee(a);
+    vd_status status = tell_passed(a, err);
+    if (status != VD_OK)
+        return status;
     if (++a->crumb_at < a->crumb_count)
         return begin_crumb(a, err);
     if (++a->step_at < a->interval[a->interval_at].steps)
@@ -346,6 +366,8 @@ static vd_status turn(vd_audit *a, bool *asks, vd_outgoing *out, vd_err *err) {
     vd_outgoing list[VD_PARTIES_MAX];
     vd_hash root;
     size_t count;
+    if (vd_audit_is_at_crumb(a) && is_known(a))
+        return go_on(a, err);
     vd_status status = a->referee ? VD_OK : open_referee(a, err);
     if (status == VD_OK)
         status = vd_referee_next(a->referee, list, &count, err);

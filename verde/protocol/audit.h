@@ -11,9 +11,13 @@ typedef struct {
     const vd_key *key;        /* the checker's */
     vd_leaf_fn leaf;
     uint32_t steps, crumbs; /* to draw: different steps, and single elements in all of them */
-    /* 32 bytes that nobody else knows; false: there are none. */
-    bool (*random)(void *user, uint8_t bytes[VD_HASH_SIZE]);
+    /* 32 bytes that nobody else knows. `crumb`: the number of the one whose long fold they draw,
+     * from 1; else 0. */
+    vd_status (*random)(void *user, uint64_t crumb, uint8_t bytes[VD_HASH_SIZE], vd_err *err);
+    /* So many crumbs are right, of which this was the last. May be NULL. */
+    vd_status (*passed)(void *user, const vd_crumb *place, uint64_t count, vd_err *err);
     void *user;
+    uint64_t known; /* so many are known to be right, and not asked about */
 } vd_audit_options;
 
 typedef enum {
@@ -62,6 +66,8 @@ VD_MUST_USE vd_status vd_audit_beacon(vd_audit *audit, const void *value, size_t
 const vd_audit_result *vd_audit_results(const vd_audit *audit);
 /* Crumbs, seams and leaves of whole nodes done of those that are known so far. */
 void vd_audit_progress(const vd_audit *audit, uint64_t *done, uint64_t *of);
+/* Is a crumb being looked at? Else what leads to all crumbs of a step. */
+bool vd_audit_is_at_crumb(const vd_audit *audit);
 /* What the provider states of its machine. */
 const vd_pace *vd_audit_pace(const vd_audit *audit);
 /* FRAUD: the referee that convicts, and the place. */

@@ -1,6 +1,6 @@
-/* The journal of a dispute: what a referee asked, what it heard and when it gave up, so that one
- * that was killed goes on where it was. No files: whoever has one appends what is made here, and
- * hands over what it read. PROTOCOL.md section 8.8.
+/* The journal of a dispute, or an audit: what a referee asked, what it heard and when it gave up,
+ * so that one that was killed goes on where it was. No files: whoever has one appends what is made
+ * here, and hands over what it read. PROTOCOL.md section 8.8.
  *
  * The file begins with the string "verde dispute", a zero byte and u16 version 1. Frames follow,
  * integers in them little-endian:
@@ -27,6 +27,13 @@ typedef enum {
     VD_NOTED_CLOCK,          /* microseconds that its answer has taken so far */
     VD_NOTED_ANSWER,         /* the same, to its end; bytes: the statement */
     VD_NOTED_ABSENT,         /* the same; bytes: what the referee saw instead */
+    /* of an audit alone: PROTOCOL.md section 13.9 */
+    VD_NOTED_PLAN,   /* bytes: what is looked at, as text; behind the assignment */
+    VD_NOTED_SECRET, /* before a question has its hash; bytes: it. Microseconds: number of the crumb
+                        whose long fold it draws, from 1; else 0 */
+    VD_NOTED_BEACON, /* bytes: its value */
+    VD_NOTED_PASSED, /* microseconds: so many crumbs are right */
+    VD_NOTED_EXECUTED, /* microseconds: so many intervals, executed again, are right */
     VD_NOTED_KINDS,
 } vd_noted_kind;
 

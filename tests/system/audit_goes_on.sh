@@ -1,0 +1,123 @@
+#!/bin/sh
+# An audit whose checker is killed goes on with what was drawn: the same secrets, beacon and places, and no other draw instead. What
+# was right is not asked again; a liar is convicted after any number of kills.
+. "$(dirname "$0")/../support/system"
+job=models/jobs/toy.yaml
+journal=$work/fraud.json.journal
+
+audit="$verde audit $job --key $work/checker --proof $work/fraud.json"
+answers() { grep -c 'answered in' "$work/$1.log" || true; }
+
+# killed NAME ANSWERS OPTION...: an audit of NAME that is killed after so many answers.
+killed() {
+    of=$1 upto=$(($(answers "$1") + $2))
+    shift 2
+    eval "url=\$$of"
+    $audit --provider "$url" "$@" > "$work/out" 2> "$work/err" &
+    checker=$!
+    while [ "$(answers "$of")" -lt $upto ]; do
+        kill -0 $checker 2> /dev/null || fail "the audit ended before it was killed"
+        sleep 0.02
+    done
+    kill -9 $checker
+    wait $checker 2> /dev/null || true
+    [ -s "$journal" ] || fail "no journal"
+    count=$((count + 1))
+}
+
+# secrets.py JOURNAL: the assignment, the beacon's value, and the secrets that draw steps and elements, one a line; how many places are
+# right, to standard error.
+cat > "$work/secrets.py" << 'END_PYTHON'
+import struct
+import sys
+
+data = open(sys.argv[1], "rb").read()
+assert data.startswith(b"verde dispute\0\1\0")
+at = 16
+while at + 16 <= len(data):
+    (size,) = struct.unpack_from("<Q", data, at)
+    end = at + 16 + size
+    entry = at + 16
+    if end + 32 > len(data):
+        break
+    while entry < end:
+        kind, _, _, number, length = struct.unpack_from("<BI32sQI", data, entry)
+        body = data[entry + 49 : entry + 49 + length]
+        entry += 49 + length
+        if kind in (1, 8) or (kind == 7 and number == 0):
+            print(kind, body.hex())
+        if kind == 9:
+            print(number, file=sys.stderr)
+    at = end + 32
+END_PYTHON
+
+# goes_on_with: what was drawn before the last kill still stands at the beginning of what is drawn now.
+goes_on_with() {
+    python3 "$work/secrets.py" "$journal" > "$work/now" 2> "$work/passed"
+    if [ -e "$work/before" ]; then
+        head -n "$(wc -l < "$work/before")" "$work/now" | cmp -s - "$work/before" || fail "another draw than before"
+    fi
+    mv "$work/now" "$work/before"
+}
+
+"$verde" run $job --out "$work/honest" --threads 1 > /dev/null 2>&1
+start honest "$verde" serve "$work/honest" --key "$work/keys-honest" --threads 1
+
+# Killed in its beginning, within a step, and after some steps; once in the middle of a write. A last one ends it.
+for many in 2 25 120 400 200; do
+    killed honest $many --crumbs 120 --steps 5
+    goes_on_with
+    [ $many -ne 120 ] || truncate -s -7 "$journal"
+done
+[ "$(wc -l < "$work/before")" -ge 5 ] || fail "too little was drawn before the last kill"
+expect 0 'Going on with the audit' $audit --provider "$honest" --crumbs 120 --steps 5 --json
+[ ! -e "$journal" ] || fail "the journal stays"
+python3 - "$work/out" "$work/before" "$(tail -n 1 "$work/passed")" << 'END_PYTHON' || fail "the report of an audit that went on"
+import json
+import sys
+
+report = json.load(open(sys.argv[1]))
+drawn = [line.split()[1] for line in open(sys.argv[2]) if line.startswith("7 ")]
+told = [s[name] for s in report["steps"] for name in ("interval_secret", "secret") if name in s]
+assert set(drawn) <= set(told), (drawn, told)
+assert len(report["steps"]) == 5 and report["checked"]["crumbs"] == 120, report["checked"]
+left = 120 + report["checked"]["whole"] + 5 - int(sys.argv[3])  # at most; some 5 questions about each
+assert int(sys.argv[3]) >= 100 and report["cost"]["questions"] < 6.5 * left, (sys.argv[3], report["cost"])
+END_PYTHON
+
+# It is held by one process, and is of one audit.
+rm -f "$work/before"
+killed honest 30 --crumbs 50 --steps 2
+expect 2 'holds an audit that was stopped, of crumbs=50,steps=2' $audit --provider "$honest" --crumbs 51 --steps 2
+expect 2 'of another beacon' $audit --provider "$honest" --crumbs 50 --steps 2 --beacon - --beacon-source x --beacon-round 1
+expect 2 "of another checker's key" $audit --provider "$honest" --crumbs 50 --steps 2 --key "$work/other"
+cp "$journal" "$work/kept"
+expect 0 'passed' $audit --provider "$honest" --crumbs 5 --steps 1 --force
+mv "$work/kept" "$journal"
+printf x | dd of="$journal" bs=1 seek=300 conv=notrunc 2> /dev/null
+expect 2 'damaged at byte' $audit --provider "$honest" --crumbs 50 --steps 2
+rm "$journal"
+
+# The beacon's value is not waited for again.
+echo 1234 > "$work/value"
+killed honest 40 --crumbs 50 --steps 2 --beacon "$work/value" --beacon-source drand --beacon-round 7
+rm "$work/value"
+expect 0 '"value":"1234"' $audit --provider "$honest" --crumbs 50 --steps 2 --beacon "$work/value" --beacon-source drand --beacon-round 7 --json
+
+# Intervals that were right are not executed again.
+killed honest 75 --steps 0 --intervals 4 --work "$work/again"
+expect 0 '4 of 4 intervals again: 4 have' $audit --provider "$honest" --steps 0 --intervals 4 --work "$work/again"
+[ "$(grep -c 'Executing' "$work/err")" -lt 4 ] || fail "all intervals were executed again"
+
+# A liar is convicted all the same.
+"$verde" run $job --out "$work/liar" --threads 1 --fault poison@7 > /dev/null 2>&1
+start liar "$verde" serve "$work/liar" --key "$work/keys-liar" --threads 1
+for many in 3 20 40; do
+    killed liar $many --crumbs 40 --steps 13
+done
+expect 3 'wrong-output' $audit --provider "$liar" --crumbs 40 --steps 13
+expect 0 'decided again' "$verde" verify "$work/fraud.json" --job $job
+verify_independently "$work/fraud.json" "holds: convicted, wrong-output"
+[ ! -e "$journal" ] || fail "the journal stays beside a proof"
+
+echo "$count commands went on with the audits that they should"
