@@ -61,6 +61,13 @@ static vd_status fill_assignment(vd_auditing *x) {
     return vd_program_hash(&x->loaded.program, &a->program, x->err);
 }
 
+static vd_status write_assignment(vd_auditing *x) {
+    vd_status status = vd_assignment_write(&x->assignment, &x->payload, x->err);
+    return status == VD_OK ? vd_note_sign(x->key, VD_TYPE_ASSIGNMENT, x->payload.data,
+                                          x->payload.size, &x->note, x->err)
+                           : status;
+}
+
 /* A new one, or that of an audit that was stopped. */
 static vd_status assign(vd_auditing *x) {
     bool found = false;
@@ -69,10 +76,7 @@ static vd_status assign(vd_auditing *x) {
         status = vd_audit_journal_open(x, &found);
     if (status != VD_OK || found)
         return status;
-    status = vd_assignment_write(&x->assignment, &x->payload, x->err);
-    if (status == VD_OK)
-        status = vd_note_sign(x->key, VD_TYPE_ASSIGNMENT, x->payload.data, x->payload.size,
-                              &x->note, x->err);
+    status = write_assignment(x);
     return status == VD_OK ? vd_audit_journal_begin(x) : status;
 }
 
@@ -85,8 +89,8 @@ static void tell_silent(uint32_t provider, double seconds) {
 }
 
 static vd_status take_passed(void *user, const vd_crumb *place, uint64_t count, vd_err *err) {
-    (void)place;
     (void)err; /* is the audit's own */
+    vd_audit_cost_add(user, place);
     return vd_audit_note_passed(user, count);
 }
 
@@ -154,6 +158,7 @@ static vd_status play(vd_auditing *x) {
     vd_status status = VD_OK;
     vd_stop_line("stopped; what was drawn and said is kept in %s, and `%s` goes on with it",
                  x->journal.path, vd_command_line());
+    vd_audit_cost_begin(x);
     do {
         status = vd_audit_next(x->audit, &x->state, &q, x->err);
         if (status == VD_OK && x->state == VD_AUDIT_WAITS)
@@ -168,6 +173,53 @@ static vd_status play(vd_auditing *x) {
     x->cost.cpu_seconds = vd_cpu_seconds();
     x->cost.peak_bytes = vd_peak_bytes();
     return status;
+}
+
+static vd_status hear_claim(vd_auditing *x) {
+    vd_outgoing q;
+    vd_reply reply;
+    bool answered;
+    vd_status status = VD_OK;
+    do {
+        status = vd_audit_next(x->audit, &x->state, &q, x->err);
+        if (status != VD_OK || x->state != VD_AUDIT_ASKS)
+            break;
+        status = vd_audit_put(x, &q, &reply, &answered);
+        if (status == VD_OK && answered)
+            vd_audit_answer(x->audit, reply.bytes, reply.size);
+        else if (status == VD_OK)
+            vd_audit_no_answer(x->audit, reply.why);
+    } while (status == VD_OK);
+    if (status == VD_OK && x->state != VD_AUDIT_WAITS)
+        status = vd_fail(x->err, x->state == VD_AUDIT_FRAUD ? VD_ERR_PEER : VD_ERR_IO,
+                         "%s: does not say what it has run: %.250s", x->a->url,
+                         vd_audit_results(x->audit)->why);
+    return status;
+}
+
+vd_status vd_audit_meet(vd_auditing *x) {
+    vd_status status = vd_load_key(x->a->key_dir, &x->key, x->err);
+    if (status == VD_OK)
+        status = enrol(x);
+    if (status == VD_OK)
+        status = fill_assignment(x);
+    if (status == VD_OK)
+        status = write_assignment(x);
+    if (status == VD_OK)
+        status = open_audit(x);
+    return status == VD_OK ? hear_claim(x) : status;
+}
+
+void vd_audit_part(vd_auditing *x) {
+    vd_post_destroy(x->office);
+    vd_referee_destroy(x->referee);
+    free(x->again);
+    free(x->costs.list);
+    vd_audit_destroy(x->audit);
+    vd_key_destroy(x->key);
+    vd_buf_free(&x->payload);
+    vd_buf_free(&x->note);
+    vd_buf_free(&x->beacon);
 }
 
 /* Nothing was said at all: most likely a mistake in the options. */
@@ -225,14 +277,7 @@ vd_exit vd_audit_run(const vd_audit_arguments *a, vd_hash *root) {
         *root = vd_audit_results(x.audit)->run_root;
     const vd_exit code = status == VD_OK ? exit_of(x.state) : vd_report(&err);
     vd_audit_journal_close(&x, status == VD_OK);
-    vd_post_destroy(x.office);
-    vd_referee_destroy(x.referee);
-    free(x.again);
-    vd_audit_destroy(x.audit);
-    vd_key_destroy(x.key);
-    vd_buf_free(&x.payload);
-    vd_buf_free(&x.note);
-    vd_buf_free(&x.beacon);
+    vd_audit_part(&x);
     vd_loaded_free(&x.loaded);
     return code;
 }

@@ -6,6 +6,7 @@
 #include "verde/cli/arbitrate_post.h"
 #include "verde/cli/cli.h"
 #include "verde/protocol/audit.h"
+#include "verde/protocol/audit_line.h"
 #include "verde/protocol/verdict.h"
 
 enum {
@@ -34,6 +35,20 @@ typedef struct {
 /* All of it; *root becomes the run root of a provider that passes. */
 vd_exit vd_audit_run(const vd_audit_arguments *arguments, vd_hash *root);
 
+/* Of crumbs of one operator, or of states (kind -1). */
+typedef struct {
+    int64_t kind;
+    uint64_t crumbs, bytes, most_bytes;
+    double cpu, most_cpu; /* seconds */
+} vd_kind_cost;
+
+typedef struct {
+    vd_kind_cost *list; /* owned */
+    uint32_t count;
+    uint64_t bytes; /* up to the crumb that is being looked at */
+    double cpu;
+} vd_kind_costs;
+
 typedef struct {
     const vd_audit_arguments *a;
     vd_loaded loaded;
@@ -56,11 +71,19 @@ typedef struct {
     uint64_t passed_crumbs; /* so many are right */
     bool begun, heard;      /* there is an assignment; the provider has signed something */
     vd_cost cost;
+    vd_kind_costs costs;
     bool proven; /* the proof of fraud is written */
     uint32_t questions;
     double start, told;
     vd_err *err;
 } vd_auditing;
+
+/* audit_provider.c: of a job that is loaded, has the provider commit to its run and reveal it,
+ * without a journal; and forgets all but that job. */
+VD_MUST_USE vd_status vd_audit_meet(vd_auditing *x);
+void vd_audit_part(vd_auditing *x);
+/* audit_provider_again.c: single questions, of a run that is revealed. */
+VD_MUST_USE vd_status vd_audit_open_line(vd_auditing *x, vd_audit_line *line);
 
 /* audit_provider_ask.c: puts one question, again and again, until there is an answer, or it is too
  * late for one: then *answered is false, and reply->why says why. The reply is borrowed until the
@@ -95,6 +118,12 @@ uint64_t vd_audit_known_intervals(const vd_auditing *x);
 /* As vd_audit_options.random; `user` is the vd_auditing. */
 VD_MUST_USE vd_status vd_audit_secret(void *user, uint64_t crumb, uint8_t bytes[VD_HASH_SIZE],
                                       vd_err *err);
+
+/* audit_provider_cost.c: from here on what is spent is the next crumb's; and it was this one's. */
+void vd_audit_cost_begin(vd_auditing *x);
+void vd_audit_cost_add(vd_auditing *x, const vd_crumb *place);
+json_t *vd_audit_costs_json(const vd_auditing *x);
+void vd_audit_costs_tell(const vd_auditing *x);
 
 /* audit_provider_report.c */
 void vd_audit_report(const vd_auditing *x);

@@ -25,7 +25,7 @@ static vd_status ask(void *user, const vd_outgoing *q, vd_buf *note, vd_err *err
     return vd_buf_ok(note) ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
 }
 
-static vd_status open_line(vd_auditing *x, vd_audit_line *line) {
+vd_status vd_audit_open_line(vd_auditing *x, vd_audit_line *line) {
     *line = (vd_audit_line){.program = &x->loaded.program,
                             .program_hash = x->assignment.program,
                             .run_root = vd_audit_results(x->audit)->run_root,
@@ -321,7 +321,7 @@ static vd_status execute_all(vd_auditing *x, const vd_audit_line *line) {
 
 vd_status vd_audit_again(vd_auditing *x) {
     vd_audit_line line;
-    vd_status status = open_line(x, &line);
+    vd_status status = vd_audit_open_line(x, &line);
     if (status == VD_OK)
         status = vd_make_dir(x->a->work, x->err);
     if (status != VD_OK)

@@ -98,6 +98,7 @@ static json_t *report_json(const vd_auditing *x) {
                   (json_int_t)r->whole, "whole_elements", (json_int_t)r->whole_elements, "parts",
                   (json_int_t)r->parts, "state_leaves", (json_int_t)r->seams);
     json_object_set_new(out, "checked", counts);
+    json_object_set_new(out, "costs_of_crumbs", vd_audit_costs_json(x));
     json_object_set_new(out, "provider_steps", json_real(steps_again(r)));
     if (r->claimed)
         json_object_set_new(out, "run_root", vd_hash_text(&r->run_root));
@@ -193,6 +194,7 @@ static void tell_cost(const vd_auditing *x, const vd_audit_result *r) {
            "peak memory\n",
            x->questions, in, out, x->cost.seconds, x->cost.cpu_seconds, 1e3 * cpu_of_crumb(x),
            peak);
+    vd_audit_costs_tell(x);
 }
 
 static void tell_report(const vd_auditing *x) {

@@ -5,10 +5,12 @@
 #include "verde/cli/check_model.h"
 #include "verde/cli/diff.h"
 #include "verde/cli/stop.h"
+#include "verde/protocol/arbiter.h"
 #include "verde/weights/weights.h"
 
-typedef enum { A_RUN, A_JOB_OF_PROMPTS, A_MODEL, A_PROGRAM } compared;
-static const char *const names[] = {"a run", "a run of prompts", "a model", "a program"};
+typedef enum { A_RUN, A_JOB_OF_PROMPTS, A_MODEL, A_PROGRAM, A_PROVIDER } compared;
+static const char *const names[] = {"a run", "a run of prompts", "a model", "a program",
+                                    "a provider"};
 
 static bool lies_in(const char *dir, const char *name) {
     char path[1100];
@@ -29,6 +31,10 @@ static bool is_folder_of_model(const char *dir) {
 
 static vd_status find_kind(const char *path, compared *out, vd_err *err) {
     struct stat info;
+    if (vd_is_remote(path)) {
+        *out = A_PROVIDER;
+        return VD_OK;
+    }
     if (strlen(path) > 900)
         return vd_fail(err, VD_ERR_USAGE, "%.60s...: path longer than 900 bytes", path);
     if (stat(path, &info) != 0)
@@ -57,6 +63,16 @@ static vd_status diff_any(const vd_diff_options *o, bool *differs, vd_err *err) 
     vd_status status = find_kind(o->path[0], &a, err);
     if (status == VD_OK)
         status = find_kind(o->path[1], &b, err);
+    if (status == VD_OK && a != b && (a == A_PROVIDER || b == A_PROVIDER)) {
+        const compared own = a == A_PROVIDER ? b : a;
+        if (own == A_RUN)
+            return vd_diff_runs(o, differs, err);
+        return vd_fail(err, VD_ERR_USAGE, "%s is %s; with a provider a run is compared%s",
+                       o->path[a == A_PROVIDER], names[own],
+                       own == A_JOB_OF_PROMPTS ? ", of prompts one: RUN/prompts/KEY" : "");
+    }
+    if (status == VD_OK && a == A_PROVIDER)
+        return vd_fail(err, VD_ERR_USAGE, "one of the two must be a run of your own");
     if (status == VD_OK && a != b)
         status = vd_fail(err, VD_ERR_USAGE, "%s is %s, and %s is %s; expected two of one kind",
                          o->path[0], names[a], o->path[1], names[b]);
@@ -87,15 +103,19 @@ static bool take_option(vd_diff_options *o, int option, bool *exit_now) {
     switch (option) {
     case 'D': o->data = optarg; return true;
     case 'n': o->no_run = true; return true;
+    case 'k': o->key_dir = optarg; return true;
+    case 'c': o->ca = optarg; return true;
+    case 'q': return vd_parse_number("timeout", optarg, 1, 86400, &o->patience_s);
     default: return vd_take_common(&vd_cmd_diff, option, &o->common, exit_now);
     }
 }
 
 static vd_exit diff(int argc, char **argv) {
-    static const struct option options[] = {{"data", required_argument, NULL, 'D'},
-                                            {"no-run", no_argument, NULL, 'n'},
-                                            VD_COMMON_OPTIONS};
-    vd_diff_options o = {0};
+    static const struct option options[] = {
+        {"data", required_argument, NULL, 'D'},    {"no-run", no_argument, NULL, 'n'},
+        {"key", required_argument, NULL, 'k'},     {"cacert", required_argument, NULL, 'c'},
+        {"timeout", required_argument, NULL, 'q'}, VD_COMMON_OPTIONS};
+    vd_diff_options o = {.key_dir = "checker-keys", .patience_s = VD_PATIENCE_S};
     char backends[64];
     bool exit_now = false, differs = false;
     vd_err err = {0};
@@ -134,9 +154,14 @@ const vd_command vd_cmd_diff = {
     "the operator's definition makes of them, and what fits. Runs of two programs are compared\n"
     "node by node too, by names, and how the programs differ is listed. Each run is executed\n"
     "again for one checkpoint interval from its last state that is equal, and the step in\n"
-    "question twice more. docs/diff.md explains every line.\n\n"
+    "question twice more. One of two runs may be a provider's, named by its URL: it is asked for\n"
+    "what differs alone, and executes of its run what is here called for. docs/diff.md explains\n"
+    "every line.\n\n"
     "  --no-run         execute nothing: the checkpoint that differs, and the tensor in it\n"
     "  --data DIR       where the runs' data files are now, if they have moved\n"
+    "  --key DIR        who asks a provider (default: checker-keys, made if absent)\n"
+    "  --cacert FILE    certificates to trust, beside the key in its URL\n"
+    "  --timeout S      seconds for its answer, beside three times what it computes (default 120)\n"
     "  --backend NAME   cpu, scalar, avx2, avx512, neon or cuda:0, to execute both runs on, or\n"
     "                   NAME,NAME for A and B (default: what each says that it ran on)\n"
     "  --threads N      worker threads (default: one per core)\n"
@@ -146,5 +171,6 @@ const vd_command vd_cmd_diff = {
     "\nExamples:\n"
     "  verde diff run-monday run-tuesday\n"
     "  verde diff run-a run-b --backend scalar,avx2\n"
+    "  verde diff run https://a.example:8443#KEY\n"
     "  verde diff models/jobs/toy.yaml mine.yaml\n" VD_EXIT_HELP,
     diff};

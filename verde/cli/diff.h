@@ -11,6 +11,8 @@ typedef struct {
     const char *data;       /* where the runs' data files are now; NULL: where they were */
     const char *backend[2]; /* NULL: as the run says, or the best */
     bool no_run;
+    const char *key_dir, *ca; /* for a provider */
+    long patience_s;
     vd_common common;
 } vd_diff_options;
 
@@ -50,7 +52,19 @@ typedef struct {
     vd_run_log log;
     vd_replay *replay;
     bool journaled;
+    bool remote; /* `dir` is a provider's URL, and the program the other run's */
 } vd_diff_run;
+
+/* ---- diff_remote.c ---- */
+
+bool vd_is_remote(const char *path);
+/* A provider's run beside one's own, which is open; `run` borrows that one's program. */
+typedef struct vd_diff_remote vd_diff_remote;
+VD_MUST_USE vd_status vd_diff_remote_open(const vd_diff_options *options, const char *url,
+                                          const vd_diff_run *own, const vd_source *source,
+                                          vd_diff_run *run, vd_diff_remote **out, vd_err *err);
+void vd_diff_remote_close(vd_diff_remote *remote); /* accepts NULL */
+vd_source vd_diff_remote_source(const vd_diff_remote *remote);
 
 /* ---- diff_tell.c ---- */
 

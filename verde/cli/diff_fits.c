@@ -66,7 +66,9 @@ bool vd_fits_text(const vd_telling *t, char *text, size_t size) {
             snprintf(text, size,
                      "all nodes agree one by one, and the whole step of %c gives another state: a "
                      "fused function on backend %s",
-                     side, ro_ctx_backend(t->run[broken > 0].loaded.ro));
+                     side,
+                     t->run[broken > 0].remote ? "that is not told"
+                                               : ro_ctx_backend(t->run[broken > 0].loaded.ro));
         return true;
     case VD_DIVERGE_STORED:
         snprintf(text, size,

@@ -39,6 +39,8 @@ static vd_status open_run(const vd_diff_options *o, int side, vd_diff_run *run, 
 }
 
 static void close_run(vd_diff_run *run) {
+    if (run->remote)
+        return; /* all that it has is the other's */
     vd_replay_destroy(run->replay);
     vd_run_log_free(&run->log);
     vd_loaded_free(&run->loaded);
@@ -47,6 +49,8 @@ static void close_run(vd_diff_run *run) {
 static bool holds(void *user, uint32_t checkpoint) {
     const vd_diff_run *run = user;
     char path[1024];
+    if (run->remote)
+        return true;                  /* or it executes it again */
     if (checkpoint >= run->log.count) /* it came while this was read */
         return false;
     vd_store_state_path(path, run->dir, &run->log.state[checkpoint]);
@@ -64,26 +68,31 @@ static vd_status logs_fit(void *user, uint32_t checkpoint, bool *fit, vd_err *er
     return status == VD_ERR_PEER ? VD_OK : status;
 }
 
-static void make_side(vd_diff_run *run, vd_diverge_side *out) {
-    *out = (vd_diverge_side){.program = &run->loaded.program,
-                             .program_hash = run->log.program,
-                             .source = vd_replay_source(run->replay),
-                             .checkpoints = vd_replay_checkpoints(run->replay),
-                             .holds = holds,
-                             .logs_fit = logs_fit,
-                             .user = run};
+static void make_side(vd_diff_run *run, const vd_diff_remote *remote, vd_diverge_side *out) {
+    *out = (vd_diverge_side){
+        .program = &run->loaded.program,
+        .program_hash = run->log.program,
+        .source = run->remote ? vd_diff_remote_source(remote) : vd_replay_source(run->replay),
+        .checkpoints = run->remote ? run->log.count : vd_replay_checkpoints(run->replay),
+        .holds = holds,
+        .logs_fit = logs_fit,
+        .user = run};
 }
 
 /* ---- two runs ---- */
 
-static vd_status compare(const vd_diff_options *o, vd_diff_run run[2],
+static uint64_t executed(const vd_diff_run *run) {
+    return run->remote ? 0 : vd_replay_executed(run->replay);
+}
+
+static vd_status compare(const vd_diff_options *o, vd_diff_run run[2], const vd_diff_remote *remote,
                          const vd_program_diff *programs, vd_divergence *out, vd_err *err) {
     const bool same = vd_hash_equal(&run[0].log.program, &run[1].log.program);
     vd_diverge_side side[2];
-    make_side(&run[0], &side[0]);
-    make_side(&run[1], &side[1]);
+    make_side(&run[0], remote, &side[0]);
+    make_side(&run[1], remote, &side[1]);
     vd_status status = vd_diverge(side, same ? NULL : &programs->pairs, !o->no_run, out, err);
-    out->executed = vd_replay_executed(run[0].replay) + vd_replay_executed(run[1].replay);
+    out->executed = executed(&run[0]) + executed(&run[1]);
     return status;
 }
 
@@ -97,24 +106,35 @@ static void tell(const vd_diff_options *o, const vd_diff_run run[2], const vd_di
         vd_divergence_print(run, found, other);
 }
 
+/* One's own run first, which says what is asked for. */
+static vd_status open_runs(const vd_diff_options *o, vd_diff_run run[2], vd_diff_remote **remote,
+                           vd_err *err) {
+    const int first = vd_is_remote(o->path[0]) ? 1 : 0;
+    vd_status status = open_run(o, first, &run[first], err);
+    if (status != VD_OK || !vd_is_remote(o->path[!first]))
+        return status == VD_OK ? open_run(o, !first, &run[!first], err) : status;
+    const vd_source own = vd_replay_source(run[first].replay);
+    return vd_diff_remote_open(o, o->path[!first], &run[first], &own, &run[!first], remote, err);
+}
+
 vd_status vd_diff_runs(const vd_diff_options *o, bool *differs, vd_err *err) {
     vd_diff_run run[2] = {0};
+    vd_diff_remote *remote = NULL;
     vd_program_diff programs = {0};
     vd_divergence found;
-    vd_status status = open_run(o, 0, &run[0], err);
-    if (status == VD_OK)
-        status = open_run(o, 1, &run[1], err);
+    vd_status status = open_runs(o, run, &remote, err);
     if (status == VD_OK)
         status =
             vd_program_diff_make(&run[0].loaded.program, &run[1].loaded.program, &programs, err);
     if (status == VD_OK)
-        status = compare(o, run, &programs, &found, err);
+        status = compare(o, run, remote, &programs, &found, err);
     if (status == VD_OK) {
         *differs =
             found.kind != VD_DIVERGE_NOT || !vd_hash_equal(&programs.hash[0], &programs.hash[1]);
         tell(o, run, &found, &programs);
     }
     vd_program_diff_free(&programs);
+    vd_diff_remote_close(remote);
     close_run(&run[0]);
     close_run(&run[1]);
     return status;

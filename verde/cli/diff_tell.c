@@ -146,6 +146,10 @@ static void print_step(const vd_telling *t) {
 
 static void print_run(const vd_telling *t, int side) {
     const vd_diff_run *run = &t->run[side];
+    if (run->remote) {
+        printf("%c            %s, by what this provider states\n", "ab"[side], run -> dir);
+        return;
+    }
     printf("%c            %s, on backend %s%s%s\n", "ab"[side], run -> dir,
            ro_ctx_backend(run->loaded.ro), run -> log.fault[0] ? ", with fault " : "",
            run->log.fault);
@@ -176,8 +180,11 @@ void vd_divergence_print(const vd_diff_run run[2], const vd_divergence *found,
         vd_print_hex("program", run[0].log.program.b);
     print_found(&t);
     if (found->executed)
-        printf("executed     %llu step%s again, of both\n", (unsigned long long)found->executed,
-               vd_plural(found->executed));
+        printf("executed     %llu step%s again, of %s\n", (unsigned long long)found->executed,
+               vd_plural(found->executed),
+               run[0].remote   ? "b alone here"
+               : run[1].remote ? "a alone here"
+                               : "both");
     if (found->kind == VD_DIVERGE_NOT && !programs)
         printf("equal        yes, to the bit%s\n",
                run[0].log.count == run[1].log.count ? "" : ", so far");

@@ -77,6 +77,27 @@ vd_status vd_line_ask(const vd_audit_line *line, const vd_question *question, js
     return status;
 }
 
+/* ---- statements ---- */
+
+static const vd_hash *draw_of(const vd_audit_line *line, const vd_question *q) {
+    return &line->draw[q->kind == VD_ASK_SUBRUN  ? VD_DRAW_SUBRUN
+                       : q->kind == VD_ASK_TRACE ? VD_DRAW_TRACE
+                                                 : VD_DRAW_FOLD];
+}
+
+vd_status vd_line_state(const vd_audit_line *line, const vd_question *question, vd_hash *root,
+                        vd_err *err) {
+    vd_question q = *question;
+    json_t *body;
+    q.draws = true;
+    q.draw = *draw_of(line, question);
+    vd_status status = vd_line_ask(line, &q, &body, err);
+    if (status == VD_OK && !vd_json_get_hash(body, "root", root))
+        status = wrong(err, "a statement carries no root");
+    json_decref(body);
+    return status;
+}
+
 /* ---- trees ---- */
 
 static bool is_zero(const vd_hash *hash) {
@@ -122,20 +143,26 @@ static vd_status take_leaves(const vd_audit_line *line, const vd_question *q, co
     return status;
 }
 
-vd_status vd_line_prove(const vd_audit_line *line, const vd_tree_name *tree, uint64_t first,
-                        uint32_t count, vd_hash *root, vd_buf *data, vd_err *err) {
-    vd_question q = {.kind = VD_ASK_PROVE, .tree = *tree, .leaf_count = count};
+vd_status vd_line_prove_some(const vd_audit_line *line, const vd_tree_name *tree, uint64_t *leaf,
+                             uint32_t count, vd_hash *root, vd_buf *data, vd_err *err) {
+    const vd_question q = {.kind = VD_ASK_PROVE, .tree = *tree, .leaf = leaf, .leaf_count = count};
     json_t *body = NULL;
-    q.leaf = calloc(count, sizeof *q.leaf);
-    if (!q.leaf)
-        return no_memory(err);
-    for (uint32_t i = 0; i < count; i++)
-        q.leaf[i] = first + i;
     vd_status status = vd_line_ask(line, &q, &body, err);
     if (status == VD_OK)
         status = take_leaves(line, &q, body, root, data, err);
     json_decref(body);
-    vd_question_free(&q);
+    return status;
+}
+
+vd_status vd_line_prove(const vd_audit_line *line, const vd_tree_name *tree, uint64_t first,
+                        uint32_t count, vd_hash *root, vd_buf *data, vd_err *err) {
+    uint64_t *leaf = calloc(count, sizeof *leaf);
+    if (!leaf)
+        return no_memory(err);
+    for (uint32_t i = 0; i < count; i++)
+        leaf[i] = first + i;
+    vd_status status = vd_line_prove_some(line, tree, leaf, count, root, data, err);
+    free(leaf);
     return status;
 }
 
@@ -156,21 +183,27 @@ static vd_status take_frontier(const json_t *body, const vd_question *q, const v
                : wrong(err, "opened hashes do not lead to the hash above them");
 }
 
-/* One level of the descent: *q becomes the first node that differs, and *above its hash. */
-static vd_status open_node(const vd_audit_line *line, const vd_tree *own, vd_hash *root,
-                           vd_question *q, vd_hash *above, vd_err *err) {
-    enum { WIDTH = 1 << VD_OPEN_DEPTH };
-    uint64_t lo[WIDTH], hi[WIDTH];
-    vd_hash frontier[WIDTH], mine;
+vd_status vd_line_open(const vd_audit_line *line, const vd_question *q, const vd_hash *above,
+                       vd_hash *root, vd_hash *frontier, size_t count, vd_err *err) {
+    const bool top = q->lo == 0 && q->hi == vd_tree_leaves(line->program, &q->tree);
     json_t *body = NULL;
-    const bool top = q->lo == 0 && q->hi == own->count;
-    const size_t count = vd_tree_frontier(q->lo, q->hi, q->depth, lo, hi);
     vd_status status = vd_line_ask(line, q, &body, err);
     if (status == VD_OK)
         status = take_root(body, root, err);
     if (status == VD_OK)
         status = take_frontier(body, q, top ? root : above, frontier, count, err);
     json_decref(body);
+    return status;
+}
+
+/* One level of the descent: *q becomes the first node that differs, and *above its hash. */
+static vd_status open_node(const vd_audit_line *line, const vd_tree *own, vd_hash *root,
+                           vd_question *q, vd_hash *above, vd_err *err) {
+    enum { WIDTH = 1 << VD_OPEN_DEPTH };
+    uint64_t lo[WIDTH], hi[WIDTH];
+    vd_hash frontier[WIDTH], mine;
+    const size_t count = vd_tree_frontier(q->lo, q->hi, q->depth, lo, hi);
+    vd_status status = vd_line_open(line, q, above, root, frontier, count, err);
     for (size_t i = 0; status == VD_OK && i < count; i++) {
         status = vd_tree_node(own, lo[i], hi[i], &mine, err);
         if (status != VD_OK || vd_hash_equal(&mine, &frontier[i]))

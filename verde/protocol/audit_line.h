@@ -20,6 +20,19 @@ typedef struct {
 VD_MUST_USE vd_status vd_line_ask(const vd_audit_line *line, const vd_question *question,
                                   json_t **body, vd_err *err);
 
+/* Asks for a statement with a draw, and takes its root: a sub-run, a trace, or the last part of a
+ * fold. */
+VD_MUST_USE vd_status vd_line_state(const vd_audit_line *line, const vd_question *question,
+                                    vd_hash *root, vd_err *err);
+/* The hashes below a node of a tree, at question->depth: `count` of them, which join to `above`, or
+ * of the whole tree to its root. *root as below. */
+VD_MUST_USE vd_status vd_line_open(const vd_audit_line *line, const vd_question *question,
+                                   const vd_hash *above, vd_hash *root, vd_hash *frontier,
+                                   size_t count, vd_err *err);
+/* As vd_line_prove, of these leaves, ascending. */
+VD_MUST_USE vd_status vd_line_prove_some(const vd_audit_line *line, const vd_tree_name *tree,
+                                         uint64_t *leaf, uint32_t count, vd_hash *root,
+                                         vd_buf *data, vd_err *err);
 /* Asks for `count` leaves from `first` on, and proves each under the root, which the answer states,
  * and which must be *root unless that is zeros; then *root is set. data[i] is appended to. */
 VD_MUST_USE vd_status vd_line_prove(const vd_audit_line *line, const vd_tree_name *tree,

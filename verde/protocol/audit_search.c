@@ -84,20 +84,10 @@ typedef struct {
     vd_err *err;
 } search;
 
-/* Asks for a statement, and takes its root. */
 static vd_status state_root(const search *s, vd_ask_kind kind, const vd_tree_name *tree,
                             vd_hash *root) {
-    const vd_question q = {
-        .kind = kind,
-        .tree = *tree,
-        .draws = true,
-        .draw = s->line->draw[kind == VD_ASK_SUBRUN ? VD_DRAW_SUBRUN : VD_DRAW_TRACE]};
-    json_t *body;
-    vd_status status = vd_line_ask(s->line, &q, &body, s->err);
-    if (status == VD_OK && !vd_json_get_hash(body, "root", root))
-        status = wrong(s->err, "a statement carries no root");
-    json_decref(body);
-    return status;
+    const vd_question q = {.kind = kind, .tree = *tree};
+    return vd_line_state(s->line, &q, root, s->err);
 }
 
 /* The first step after which its state is another one. */
@@ -204,18 +194,8 @@ static vd_status find_element(const search *s) {
 static vd_status state_parts(const search *s, const vd_tree_name *tree, uint64_t last,
                              vd_hash *root) {
     uint64_t leaf = last;
-    const vd_question q = {.kind = VD_ASK_PROVE,
-                           .tree = *tree,
-                           .leaf = &leaf,
-                           .leaf_count = 1,
-                           .draws = true,
-                           .draw = s->line->draw[VD_DRAW_FOLD]};
-    json_t *body;
-    vd_status status = vd_line_ask(s->line, &q, &body, s->err);
-    if (status == VD_OK && !vd_json_get_hash(body, "root", root))
-        status = wrong(s->err, "a statement carries no root");
-    json_decref(body);
-    return status;
+    const vd_question q = {.kind = VD_ASK_PROVE, .tree = *tree, .leaf = &leaf, .leaf_count = 1};
+    return vd_line_state(s->line, &q, root, s->err);
 }
 
 static vd_status find_part(const search *s) {
