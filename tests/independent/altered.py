@@ -2,6 +2,7 @@
 """Alters verdicts in ways that know their structure, and compares what two verifiers decide of each.
 
 Usage: altered.py JUDGE DIR COUNT [SEED [FIRST]]   (DIR: verdicts of test_verdict_kinds, whose keys are known)
+       altered.py JUDGE DIR COUNT SEED FIRST one_byte   (proofs of fraud alone, each with one byte changed)
 
 JUDGE is build/tests/judge, `verde verify` for many verdicts in one process; the other verifier is verify.py. Variant i
 of a seed is the same again on every machine. Where they differ, the variant is written to DIR/different."""
@@ -20,7 +21,7 @@ import verify
 from forge import alike
 from notes import Later, NotJudged, Refused
 from verdicts import Base
-from ways import UNTOLD, WAYS
+from ways import UNTOLD, WAYS, one_byte
 
 
 class Judge:
@@ -66,8 +67,11 @@ def remember():
     verify.parse = lambda data, limit, what: (parse if what == "a statement" else plain_parse)(data, limit, what)
 
 
-def variant(bases, seed, i):
+def variant(bases, seed, i, only):
     chance = random.Random(f"{seed} {i}")
+    if only:
+        base = bases[i % len(bases)]
+        return base, only.__name__, only(chance, base, bases)
     base = chance.choice(bases)
     if not base.judged and chance.random() < 0.8:
         base = bases[0]
@@ -76,22 +80,23 @@ def variant(bases, seed, i):
     return base, way.__name__, way(chance, base, bases)
 
 
-def main(judge, directory, count, seed="1", first="0"):
+def main(judge, directory, count, seed="1", first="0", way=None):
     remember()
-    bases = [Base(path) for path in sorted(Path(directory).glob("*.json"))]
+    only = one_byte if way == one_byte.__name__ else None
+    bases = [Base(path) for path in sorted(Path(directory).glob("fraud-*.json" if only else "*.json"))]
     if not bases:
         raise SystemExit(f"{directory}: no verdicts")
     judges, began, told = Judge(judge), time.monotonic(), time.monotonic()
     tried, held, unjudged, different = Counter(), Counter(), 0, 0
     for i in range(int(first), int(first) + int(count)):
-        base, way, data = variant(bases, seed, i)
+        base, way, data = variant(bases, seed, i, only)
         judges.send(data)
         mine, said = decide(data)
         theirs, why = judges.decision()
         tried[way] += 1
         held[way] += mine == 0
         unjudged += mine == 1
-        if theirs == 1 or mine == 70 or not alike(mine, theirs, way == "programs"):
+        if theirs == 1 or mine == 70 or not alike(mine, theirs, way in ("programs", "one_byte")):
             different += 1
             place = Path(directory, "different")
             place.mkdir(exist_ok=True)
@@ -106,7 +111,7 @@ def main(judge, directory, count, seed="1", first="0"):
                 end="",
                 file=sys.stderr,
             )
-    for way, _ in WAYS:
+    for way, _ in [(only, 1)] if only else WAYS:
         print(f"{way.__name__:16} {tried[way.__name__]:7} {held[way.__name__]:7} hold")
     print(
         f"{count} altered verdicts of {len(bases)} kinds, {sum(held.values())} of which hold, "

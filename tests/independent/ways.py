@@ -289,5 +289,14 @@ WAYS = [
     (programs, 4),
 ]
 
+
+def one_byte(chance, base, bases):
+    """One byte of the file is another one, or of what its maker then signs again."""
+    data = bytearray(chance.choice([base.data, base.payload]))
+    again = len(data) == len(base.payload)
+    data[chance.randrange(len(data))] ^= chance.randrange(1, 256)
+    return as_file(sealed(VERDICT, bytes(data), REFEREE)) if again else bytes(data)
+
+
 # What needs nothing but the bytes.
 UNTOLD = [way for way, _ in WAYS[:14]]

@@ -20,6 +20,10 @@ mkdir -p "$work"
 VERDICTS=$work "$build/tests/test_verdict_kinds" > "$work/kinds.log" 2>&1 || { cat "$work/kinds.log"; exit 1; }
 $python $own/altered.py "$build/tests/judge" "$work" "${2:-300}" "${3:-1}" > "$work/altered.txt" || { cat "$work/altered.txt"; exit 1; }
 
+# Proofs of fraud, each with one byte changed, of the file or of what is signed again.
+$python $own/altered.py "$build/tests/judge" "$work" 1000 "${3:-1}" 0 one_byte > "$work/bytes.txt" || { cat "$work/bytes.txt"; exit 1; }
+tail -n 1 "$work/bytes.txt"
+
 # One that says of each that it holds is found out.
 cat > "$work/easy.py" <<'END'
 import struct, sys

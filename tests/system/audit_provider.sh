@@ -46,7 +46,9 @@ wait "$client" || fail "with a beacon"
 grep -q '"beacon":{"source":"drand quicknet","round":4711,"value":"b5f0c1d2"}' "$work/out" || fail "the beacon is not told"
 audit 2 'belong together' "$honest" --beacon "$work/value"
 : > "$work/empty"
-audit 2 'must be a line' "$honest" --beacon "$work/empty" --beacon-source x --beacon-round 1
+audit 2 'must be a line' "$honest" --beacon "$work/empty" --beacon-source x --beacon-round 1 --crumbs 5 --steps 1
+echo 1 > "$work/empty"
+audit 0 'Going on with' "$honest" --beacon "$work/empty" --beacon-source x --beacon-round 1 --crumbs 5 --steps 1
 
 # It is killed and started again meanwhile, and something between cuts answers off.
 start proxy python3 tests/system/dropping_proxy.py "$(port_of "$honest")" 9
@@ -66,6 +68,20 @@ grep -q '^result *passed' "$work/out" && grep -q '2 of 4 intervals again: 2 have
 kill "$proxy_pid"
 wait "$proxy_pid" 2> /dev/null || true
 [ "$(tail -n 1 "$work/proxy.url")" -ge 3 ] || fail "nothing was cut off"
+
+# It is slow: each answer takes longer than its computing, and some seconds it says nothing at all.
+start proxy python3 tests/system/dropping_proxy.py "$(port_of "$honest")" 40 0.1
+proxy_pid=$pid
+in_background "$verde" audit $job --provider "$(at_port "$honest" "$proxy")" --key "$work/checker" --proof "$work/fraud.json" \
+    --crumbs 5 --steps 1 --intervals 1 --work "$work/again-slow" --timeout 30
+sleep 2
+kill -STOP "$honest_pid"
+sleep 4
+kill -CONT "$honest_pid"
+wait "$client" || fail "an honest provider that was slow"
+grep -q '^result *passed' "$work/out" || fail "an honest provider that was slow does not pass"
+kill "$proxy_pid"
+wait "$proxy_pid" 2> /dev/null || true
 
 # A step that is wrong, where all steps are looked at: by its own signatures, decided by both verifiers.
 # convict FAULT GRADE

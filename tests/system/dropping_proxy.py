@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Passes bytes on to a server, and cuts connections off in the middle of answers. Usage: dropping_proxy.py PORT EVERY
+"""Passes bytes on to a server, and cuts connections off in the middle of answers.
 
-Each EVERY-th answer loses its end. Prints its own port; the number of those that were cut, when it is ended."""
+Usage: dropping_proxy.py PORT EVERY [SECONDS]
+Each EVERY-th answer loses its end, and each piece of one waits so many seconds. Prints its own port; the number of those that were cut, when it is ended."""
 
 import signal
 import socket
 import sys
 import threading
+import time
 
 cut = 0
 answers = 0
@@ -40,12 +42,13 @@ def upward(client, server):
     close(client, server)
 
 
-def downward(server, client, every):
+def downward(server, client, every, seconds):
     """The handshake passes; later a piece of an answer may be the last one."""
     pieces = 0
     try:
         while data := server.recv(1 << 16):
             pieces += 1
+            time.sleep(seconds)
             if pieces > 3 and drops(every):
                 client.sendall(data[: len(data) // 2])
                 break
@@ -55,7 +58,7 @@ def downward(server, client, every):
     close(client, server)
 
 
-def main(port, every):
+def main(port, every, seconds="0"):
     listener = socket.create_server(("127.0.0.1", 0))
     signal.signal(signal.SIGTERM, lambda *_: (print(cut, flush=True), sys.exit(0)))
     print(listener.getsockname()[1], flush=True)
@@ -67,7 +70,7 @@ def main(port, every):
             client.close()
             continue
         threading.Thread(target=upward, args=(client, server), daemon=True).start()
-        threading.Thread(target=downward, args=(server, client, int(every)), daemon=True).start()
+        threading.Thread(target=downward, args=(server, client, int(every), float(seconds)), daemon=True).start()
 
 
 main(*sys.argv[1:])
