@@ -7,10 +7,10 @@
 enum { OF_STATES = -1 }; /* leaves of a state, with what leads to its step */
 
 static int64_t kind_of(const vd_program *program, const vd_crumb *place) {
-    return place->node < 0 ? OF_STATES
-                           : (int64_t)vd_node_stored(vd_step_graph(program, place->step),
-                                                     (uint32_t)place->node)
-                                 ->op;
+    return place->node < 0
+               ? OF_STATES
+               : (int64_t)vd_node_stored(vd_step_graph(program, place->step), (uint32_t)place->node)
+                     ->op;
 }
 
 static vd_kind_cost *find(vd_kind_costs *costs, int64_t kind) {
@@ -56,11 +56,11 @@ json_t *vd_audit_costs_json(const vd_auditing *x) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < x->costs.count; i++) {
         const vd_kind_cost *k = &x->costs.list[i];
-        json_array_append_new(
-            list, json_pack("{ss sI sI sI sf sf}", "operator", name_of(k->kind), "crumbs",
-                            (json_int_t)k->crumbs, "bytes", (json_int_t)k->bytes, "most_bytes",
-                            (json_int_t)k->most_bytes, "cpu_seconds", k->cpu, "most_cpu_seconds",
-                            k->most_cpu));
+        json_array_append_new(list, json_pack("{ss sI sI sI sf sf}", "operator", name_of(k->kind),
+                                              "crumbs", (json_int_t)k->crumbs, "bytes",
+                                              (json_int_t)k->bytes, "most_bytes",
+                                              (json_int_t)k->most_bytes, "cpu_seconds", k->cpu,
+                                              "most_cpu_seconds", k->most_cpu));
     }
     return list;
 }

@@ -20,8 +20,8 @@ static double cpu_of_crumb(const vd_auditing *x) {
     return count ? x->cost.cpu_seconds / (double)count : 0;
 }
 
-/* A provider that keeps the tensors of one node runs to each that is asked about, half a step on
- * average. */
+/* A provider that keeps the tensors of one node alone runs to each that is asked about, half a step
+ * on average; this one keeps more. */
 static double steps_again(const vd_audit_result *r) {
     return r->step_count + r->nodes / 2.0;
 }
@@ -189,7 +189,7 @@ static void tell_cost(const vd_auditing *x, const vd_audit_result *r) {
     vd_print_size(x->cost.bytes_out, out);
     vd_print_size(x->cost.peak_bytes, peak);
     if (r->step_count)
-        printf("provider     executed about %.0f steps again for this\n", steps_again(r));
+        printf("provider     executed at most about %.0f steps again for this\n", steps_again(r));
     printf("cost         %u questions, %s in, %s out, %.1f s (%.2f s of CPU, %.1f ms a crumb), %s "
            "peak memory\n",
            x->questions, in, out, x->cost.seconds, x->cost.cpu_seconds, 1e3 * cpu_of_crumb(x),

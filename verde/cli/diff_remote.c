@@ -21,15 +21,11 @@ bool vd_is_remote(const char *path) {
 
 static vd_status meet(vd_diff_remote *r, const vd_diff_options *o, const char *url,
                       const vd_diff_run *own, vd_err *err) {
-    r->arguments = (vd_audit_arguments){.url = url,
-                                        .key_dir = o->key_dir,
-                                        .ca = o->ca,
-                                        .common = o->common,
-                                        VD_AUDIT_DEFAULTS};
+    r->arguments = (vd_audit_arguments){
+        .url = url, .key_dir = o->key_dir, .ca = o->ca, .common = o->common, VD_AUDIT_DEFAULTS};
     r->arguments.patience_s = o->patience_s;
     r->arguments.steps = r->arguments.crumbs = 0;
-    r->x = (vd_auditing){
-        .a = &r->arguments, .start = vd_seconds(), .err = err, .journal.fd = -1};
+    r->x = (vd_auditing){.a = &r->arguments, .start = vd_seconds(), .err = err, .journal.fd = -1};
     r->x.loaded.program = own->loaded.program;
     vd_status status = vd_audit_meet(&r->x);
     return status == VD_OK ? vd_audit_open_line(&r->x, &r->line) : status;
@@ -51,9 +47,8 @@ vd_status vd_diff_remote_open(const vd_diff_options *o, const char *url, const v
     run->log.count = (uint32_t)vd_run_leaves(&own->loaded.program);
     r->own = *source;
     vd_status status = meet(r, o, url, own, err);
-    return status == VD_OK
-               ? vd_remote_run_open(&r->line, &r->own, own->log.count, &r->run, err)
-               : status;
+    return status == VD_OK ? vd_remote_run_open(&r->line, &r->own, own->log.count, &r->run, err)
+                           : status;
 }
 
 vd_source vd_diff_remote_source(const vd_diff_remote *r) {

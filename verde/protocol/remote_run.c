@@ -163,8 +163,8 @@ static vd_status take_records(vd_remote_run *r, const vd_tree_name *tree, const 
     vd_hash top;
     vd_status status = vd_tree_root(mine, &top, err);
     if (status == VD_OK && !vd_hash_equal(&top, root))
-        status = vd_remote_differing(r->line, tree, mine, root, VD_PROVE_RECORDS_MAX, take_record, &taken,
-                                err);
+        status = vd_remote_differing(r->line, tree, mine, root, VD_PROVE_RECORDS_MAX, take_record,
+                                     &taken, err);
     return status == VD_OK && !copy_own(&taken, own->count) ? no_memory(err) : status;
 }
 
@@ -277,8 +277,8 @@ static vd_status remote_fold(void *user, int64_t step, uint32_t node, int64_t el
     if (status == VD_OK)
         status = vd_line_state(r->line, &q, &root, err);
     if (status == VD_OK && !vd_hash_equal(&top, &root))
-        status = vd_remote_differing(r->line, &tree, &mine, &root, VD_PROVE_PLACES_MAX, take_record, &taken,
-                                err);
+        status = vd_remote_differing(r->line, &tree, &mine, &root, VD_PROVE_PLACES_MAX, take_record,
+                                     &taken, err);
     if (status == VD_OK && !copy_own(&taken, own.count))
         status = no_memory(err);
     vd_tree_free(&mine);

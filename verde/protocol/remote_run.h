@@ -11,8 +11,8 @@ typedef struct vd_remote_run vd_remote_run;
 VD_MUST_USE vd_status vd_remote_run_open(const vd_audit_line *line, const vd_source *own,
                                          uint32_t checkpoints, vd_remote_run **out, vd_err *err);
 void vd_remote_run_close(vd_remote_run *run); /* accepts NULL */
-/* `run`, `states`, `trace`, `leaves`, `tensor` and `fold`. Of states and parts it has the first that
- * differs; those behind it are zeros, and the own ones. */
+/* `run`, `states`, `trace`, `leaves`, `tensor` and `fold`. Of states and parts it has the first
+ * that differs; those behind it are zeros, and the own ones. */
 vd_source vd_remote_run_source(vd_remote_run *run);
 
 #endif

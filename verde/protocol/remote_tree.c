@@ -61,9 +61,9 @@ static vd_status gather(differing *d, uint64_t lo, uint64_t hi, const vd_hash *a
 static vd_status prove_some(differing *d, uint64_t first, uint32_t count, vd_remote_take take,
                             void *user) {
     vd_buf *data = calloc(count, sizeof *data);
-    vd_status status = data ? vd_line_prove_some(d->line, &d->tree, d->leaf + first, count,
-                                                 &d->root, data, d->err)
-                            : no_memory(d->err);
+    vd_status status =
+        data ? vd_line_prove_some(d->line, &d->tree, d->leaf + first, count, &d->root, data, d->err)
+             : no_memory(d->err);
     for (uint32_t i = 0; status == VD_OK && i < count; i++)
         status = take(user, d->leaf[first + i], &data[i], d->err);
     for (uint32_t i = 0; data && i < count; i++)
