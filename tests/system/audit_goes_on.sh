@@ -109,6 +109,25 @@ killed honest 75 --steps 0 --intervals 4 --work "$work/again"
 expect 0 '4 of 4 intervals again: 4 have' $audit --provider "$honest" --steps 0 --intervals 4 --work "$work/again"
 [ "$(grep -c 'Executing' "$work/err")" -lt 4 ] || fail "all intervals were executed again"
 
+# A whole run that is executed again goes on from its last state.
+sed -e "s,file: \.\./data,file: $PWD/models/data," -e 's/^steps: .*/steps: 400/' $job > "$work/long.yaml"
+"$verde" run "$work/long.yaml" --out "$work/long" --threads 1 > /dev/null 2>&1
+start long "$verde" serve "$work/long" --key "$work/keys-long" --threads 1
+whole="$verde audit $work/long.yaml --provider $long --key $work/checker --proof $work/fraud.json --steps 0 --all --work $work/whole --threads 1"
+$whole > "$work/out" 2> "$work/err" &
+checker=$!
+until [ "$(find "$work/whole" -name 'state-*' 2> /dev/null | wc -l)" -gt 10 ]; do
+    kill -0 $checker 2> /dev/null || fail "the audit ended before it was killed"
+    sleep 0.02
+done
+kill -9 $checker
+wait $checker 2> /dev/null || true
+expect 0 'found with 100' $whole
+grep -q 'Going on with the audit' "$work/err" || fail "another audit"
+sed -n 's/.*step \([0-9]*\)\/400.*/\1/p' "$work/err" | head -n 1 > "$work/first"
+[ "$(cat "$work/first")" -gt 20 ] || fail "the run began again"
+kill "$pid"
+
 # A liar is convicted all the same.
 "$verde" run $job --out "$work/liar" --threads 1 --fault poison@7 > /dev/null 2>&1
 start liar "$verde" serve "$work/liar" --key "$work/keys-liar" --threads 1
