@@ -119,7 +119,7 @@ void bench_model_open(bench_model *m, const bench_shape *shape, ro_dtype dtype, 
     vd_err err = {0};
     *m = (bench_model){.training.model = shape->model};
     list_tensors(m, dtype);
-    m->training.fixed_bits = fixed_bits;
+    m->training.products = vd_products_alike(fixed_bits);
     stop_at(vd_generation_program(&m->training, &how, &form, &m->program, &err), &err);
     for (int64_t i = 0; ids && i < prompt; i++)
         ids[i] = (int32_t)(bench_word((uint64_t)i) % (uint64_t)shape->model.vocab);

@@ -73,7 +73,7 @@ bool workload_open(workload *w, const vd_model *model, const vd_optimizer *optim
                             .sequence = vd_record_size(model) ? 1 : sequence,
                             .steps = WORKLOAD_STEPS_MAX,
                             .checkpoint_interval = WORKLOAD_STEPS_MAX,
-                            .fixed_bits = fixed_bits};
+                            .products = vd_products_alike(fixed_bits)};
     *w = (workload){0};
     if (!make_data(w, model, &shape))
         return vd_fail(err, VD_ERR_LOCAL, "out of memory") == VD_OK;

@@ -47,7 +47,7 @@ void vd_given_pass_open(vd_builder *b, const vd_training *t, const vd_parameters
         vd_builder_fail(b, VD_ERR_LOCAL, "out of memory");
         return;
     }
-    b->fixed_bits = t->fixed_bits;
+    b->products.forward = t->products.forward; /* there is no backward pass */
     vd_frozen_values(b, all, out->parameter);
     out->in = (vd_forward){.training = &out->training,
                            .declared = all,

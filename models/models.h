@@ -3,6 +3,7 @@
 #define VD_MODELS_H
 
 #include "verde/graph/graph.h"
+#include "verde/graph/products.h"
 
 typedef enum {
     VD_MODEL_GPT2 = 1,
@@ -166,10 +167,8 @@ typedef struct {
      * read once; the state is the mean so far, and of a model that tells classes the share of right
      * ones. There is no optimizer, and batch norm has the running statistics. */
     int32_t evaluates;
-    bool start_bare; /* it lacks what the optimizer keeps, which starts at zero */
-    /* Bits of the products of linear layers and convolutions and of their gradients, SPEC 3.5:
-     * RO_FIXED_16 or RO_FIXED_24. 0: products of f32. Attention's products are always of f32. */
-    int32_t fixed_bits;
+    bool start_bare;      /* it lacks what the optimizer keeps, which starts at zero */
+    vd_products products; /* attention's are always of f32 */
     /* Type of parameters, of their moments, and of what layers keep for the backward pass, of a
      * training: RO_BF16, or 0 for RO_F32. Computed is f32. */
     int32_t storage;

@@ -256,7 +256,7 @@ static vd_status build(const vd_training *t, const vd_parameters *all, vd_progra
                        vd_err *err) {
     vd_builder init = vd_builder_of(out, &out->init), step = vd_builder_of(out, &out->step);
     const ro_shape number = VD_SHAPE(RO_F32, 1);
-    step.fixed_bits = t->fixed_bits;
+    step.products = t->products;
     step.stores_bf16 = t->storage == RO_BF16 && !t->evaluates;
     char too_many[64];
     snprintf(too_many, sizeof too_many, "micro_batches (%lld) or layers",

@@ -23,7 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # `nudged` is fp32 with a learning rate one unit larger in its last place: the smallest change that a run can have.
 WAYS = ["fp32", "fixed24", "fixed16", "bf16", "nudged"]
 SEEDS = ["seed2", "seed3", "seed4", "seed5"]
-# `seed3` is fp32 with that seed, `bf16-seed3` is bf16 with it.
+# `seed3` is fp32 with that seed, `bf16-seed3` is bf16 with it. `fixed16_fp32_fp32`, for whoever asks for it, is fixed16 forward, fp32 of both gradients.
 SETTINGS = {
     "gpt2-1m": [*WAYS, *SEEDS, *(f"{way}-{seed}" for seed in SEEDS[1:] for way in WAYS[1:])],
     "gpt2-124m": [*WAYS, "seed2"],
@@ -45,6 +45,8 @@ def job_with(text, setting):
         return re.sub(r"\blr: ([0-9.e-]+)", lambda m: "lr: " + next_f32(float(m[1])), text, count=1)
     if way == "bf16":
         return text + "storage: bf16\n"
+    if "_" in way:
+        way = "{{forward: {}, gradient_x: {}, gradient_w: {}}}".format(*way.split("_"))
     return text if way in ("", "fp32") else text + f"products: {way}\n"
 
 

@@ -43,11 +43,12 @@ static const vd_model *find_model(const char *name, size_t length) {
 
 /* This follows a model's name, if anything does. */
 static bool set_way(vd_training *t, const char *way) {
-    t->fixed_bits = strcmp(way, ",fixed24") == 0   ? RO_FIXED_24
-                    : strcmp(way, ",fixed16") == 0 ? RO_FIXED_16
-                                                   : 0;
+    const int32_t bits = strcmp(way, ",fixed24") == 0   ? RO_FIXED_24
+                         : strcmp(way, ",fixed16") == 0 ? RO_FIXED_16
+                                                        : 0;
+    t->products = vd_products_alike(bits);
     t->storage = strcmp(way, ",bf16") == 0 ? RO_BF16 : 0;
-    return t->fixed_bits || t->storage || *way == 0;
+    return bits || t->storage || *way == 0;
 }
 
 static uint32_t draw(uint64_t *state) {

@@ -92,7 +92,7 @@ void test_job_open_seed(test_job *job, vd_model_kind kind, int64_t steps, uint64
 
 void test_job_open_fixed(test_job *job, vd_model_kind kind, int64_t steps, int32_t bits) {
     vd_training t = recipe(kind, steps, 1);
-    t.fixed_bits = bits;
+    t.products = vd_products_alike(bits);
     open_recipe(job, t);
 }
 
@@ -107,7 +107,7 @@ void test_job_open_sgd(test_job *job, int64_t steps, bool nesterov) {
 void test_job_open_stored(test_job *job, vd_model_kind kind, int64_t steps, int fixed_bits) {
     vd_training t = recipe(kind, steps, 1);
     t.storage = RO_BF16;
-    t.fixed_bits = fixed_bits;
+    t.products = vd_products_alike(fixed_bits);
     open_recipe(job, t);
 }
 

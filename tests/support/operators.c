@@ -148,11 +148,11 @@ static vd_value descend(vd_builder *b, vd_value leaf) {
 
 /* `to` + x (x^T x) / 2^14, by integers of 24 and of 16 bits. */
 static vd_value squared(vd_builder *b, vd_value to, vd_value x) {
-    b->fixed_bits = RO_FIXED_24;
+    b->products = vd_products_alike(RO_FIXED_24);
     const vd_value square = vd_project(b, vd_transpose(b, "turned", x, (const int[]){1, 0}), x);
-    b->fixed_bits = RO_FIXED_16;
+    b->products = vd_products_alike(RO_FIXED_16);
     const vd_value y = vd_project(b, x, square);
-    b->fixed_bits = 0;
+    b->products = vd_products_alike(0);
     return vd_add(b, "moved", to, vd_scale(b, "smaller", y, 0x1p-14f));
 }
 

@@ -151,9 +151,42 @@ expect 0 'job root' "$verde" run "$work/image.yaml" --out "$work/image"
 root > "$work/image.root"
 expect 0 'job root' "$verde" run "$work/image.yaml" --out "$work/again" --backend scalar
 [ "$(root)" = "$(cat "$work/image.root")" ] || fail "an image has another score by scalar code"
+rm -r "$work/again"
+
+# Three products of their own, by each backend, forward and of both gradients. The mapping of one word three times is the word.
+mixed='{forward: fixed16, gradient_x: fp32, gradient_w: fixed24}'
+job toy '{forward: fixed16, gradient_x: fixed16, gradient_w: fixed16}' 4 > "$work/thrice.yaml"
+cp "$work/fixed16.root" "$work/thrice.root"
+same thrice "$best" 2
+job toy "$mixed" 4 > "$work/mixed.yaml"
+expect 0 'run root' "$verde" run "$work/mixed.yaml" --out "$work/mixed" --threads 1 --backend "$best"
+root > "$work/mixed.root"
+[ "$(sort -u "$work/mixed.root" "$work/none.root" "$work/fixed24.root" "$work/fixed16.root" | wc -l)" -eq 4 ] || fail "three products are one"
+for isa in $isas; do same mixed "$isa" 2; done
+expect 0 'fits *yes' "$verde" check "$work/mixed" --job "$work/mixed.yaml"
+serve mixed
+liar mixed m1.h.0.mlp.up.matmul
+liar mixed m1.h.0.mlp.up.d_input
+liar mixed m0.h.1.attn.qkv.d_weight
+for model in llama-tiny bert-tiny mlp resnet-tiny; do
+    job $model "$mixed" 2 > "$work/$model.yaml"
+    expect 0 'run root' "$verde" run "$work/$model.yaml" --out "$work/$model" --threads 2 --backend "$best"
+    root > "$work/$model.root"
+    rm -r "${work:?}/$model"
+    same $model scalar 1
+done
+sed 's/^products: .*/products: {forward: fp32, gradient_x: fixed16, gradient_w: fp32}/' "$work/adapters.yaml" > "$work/backward.yaml"
+expect 0 'run root' "$verde" run "$work/backward.yaml" --out "$work/backward"
+root > "$work/backward.root"
+same backward scalar 1
+
+# A mapping's `forward` is all that a text is scored by.
+sed "s/^products: .*/products: $mixed/" "$work/score.yaml" > "$work/forward.yaml"
+expect 0 'job root' "$verde" run "$work/forward.yaml" --out "$work/forward"
+cmp "$work/score/run.json" "$work/forward/run.json" || fail "a score depends on products of gradients"
 
 # What is wrong is said in one line.
 sed 's/^products: .*/products: fp16/' "$work/fp32.yaml" > "$work/bad.yaml"
-expect 2 '`products` must be fp32, fixed24 or fixed16, got fp16' "$verde" run "$work/bad.yaml" --out "$work/none"
+expect 2 '`products` must be fp32, fixed24 or fixed16, or {forward, gradient_x, gradient_w} of these, got fp16' "$verde" run "$work/bad.yaml" --out "$work/none"
 one_line
 echo "$count commands"

@@ -72,16 +72,16 @@ static vd_value build_grouped(vd_builder *b, const layer *l, const vd_value qkv[
 }
 
 static vd_value fixed_conv(vd_builder *b, vd_value x, vd_value weight, const int64_t *p) {
-    b->fixed_bits = RO_FIXED_24;
+    b->products = vd_products_alike(RO_FIXED_24);
     const vd_value y = vd_conv2d(b, x, weight, (vd_conv_attr){p[0], p[1], p[2], p[3]});
-    b->fixed_bits = 0;
+    b->products = vd_products_alike(0);
     return y;
 }
 
 static vd_value fixed_logits(vd_builder *b, vd_value x, vd_value table) {
-    b->fixed_bits = RO_FIXED_24;
+    b->products = vd_products_alike(RO_FIXED_24);
     const vd_value y = vd_project_rows(b, x, table);
-    b->fixed_bits = 0;
+    b->products = vd_products_alike(0);
     return y;
 }
 

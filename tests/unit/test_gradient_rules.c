@@ -70,7 +70,7 @@ static vd_value product(vd_builder *b) {
     return vd_project(b, X, TABLE);
 }
 static vd_value fixed_product(vd_builder *b) {
-    b->fixed_bits = RO_FIXED_16;
+    b->products = vd_products_alike(RO_FIXED_16);
     return vd_project(b, X, TABLE);
 }
 static vd_value embedding(vd_builder *b) {
@@ -146,7 +146,7 @@ static vd_value conv2d(vd_builder *b) {
     return vd_conv2d(b, IMAGE, FILTER, (vd_conv_attr){1, 1, 1, 1});
 }
 static vd_value fixed_conv2d(vd_builder *b) {
-    b->fixed_bits = RO_FIXED_24;
+    b->products = vd_products_alike(RO_FIXED_24);
     return vd_conv2d(b, IMAGE, FILTER, (vd_conv_attr){1, 1, 1, 1});
 }
 static vd_value max_pool2d(vd_builder *b) {
@@ -283,6 +283,75 @@ Test(gradient_rules, attributes_reach_the_gradient) {
     cr_expect(last->attr[RO_LEAKY_RELU_GRAD_SLOPE] == ro_attr_f32(0.375f));
     vd_builder_free(&b);
     vd_program_free(&p);
+}
+
+/* ---- products of their own ---- */
+
+static const vd_products mixed = {RO_FIXED_16, 0, RO_FIXED_24};
+
+static int64_t bits_of(const vd_node *n) {
+    switch (n->op) {
+    case RO_OP_MATMUL: return 0;
+    case RO_OP_MATMUL_FIXED: return n->attr[RO_MATMUL_FIXED_BITS];
+    case RO_OP_CONV2D:
+    case RO_OP_CONV2D_DX:
+    case RO_OP_CONV2D_DW:
+    case RO_OP_CONV2D_FIXED:
+    case RO_OP_CONV2D_FIXED_DX:
+    case RO_OP_CONV2D_FIXED_DW: return n->attr[RO_CONV_FIXED_BITS];
+    default: return -1;
+    }
+}
+
+/* The products of a graph in its order: forward, of x and of the weights. */
+static void expect_mixed(layer *of) {
+    const int64_t expected[] = {mixed.forward, mixed.gradient_x, mixed.gradient_w};
+    vd_program p = {0};
+    vd_builder b = open_graph(&p);
+    int count = 0;
+    b.products = mixed;
+    vd_backward(&b, of(&b), 1);
+    cr_assert(b.status == VD_OK, "%s", b.err.text);
+    for (uint32_t i = 0; i < p.step.node_count; i++) {
+        const int64_t bits = bits_of(vd_node_stored(&p.step, i));
+        if (bits < 0)
+            continue;
+        cr_assert_lt(count, 3);
+        cr_expect_eq(bits, expected[count], "product %d has %lld bits", count, (long long)bits);
+        count++;
+    }
+    cr_expect_eq(count, 3);
+    vd_builder_free(&b);
+    vd_program_free(&p);
+}
+
+static vd_value product_of_rows(vd_builder *b) {
+    return vd_project_rows(b, X, TABLE);
+}
+
+Test(gradient_rules, gradients_have_products_of_their_own) {
+    expect_mixed(product);
+    expect_mixed(product_of_rows);
+    expect_mixed(conv2d);
+}
+
+/* Weights of 16 bits are read as f32 where one product that reads them is fixed. */
+static void expect_widened(vd_products products, bool widened) {
+    const ro_shape table = {RO_BF16, 2, {8, 8}};
+    vd_program p = {0};
+    vd_builder b = open_with_data(&p, 1, &table);
+    b.products = products;
+    vd_backward(&b, vd_project(&b, X, vd_data_value(&b, 0)), 1);
+    cr_expect(b.status == VD_OK, "%s", b.err.text);
+    cr_expect_eq(graph_has(&p.step, RO_OP_CAST), widened);
+    vd_builder_free(&b);
+    vd_program_free(&p);
+}
+
+Test(gradient_rules, weights_of_16_bits_are_widened_for_fixed_products_alone) {
+    expect_widened((vd_products){0, 0, RO_FIXED_16}, false);
+    expect_widened((vd_products){0, RO_FIXED_16, 0}, true);
+    expect_widened((vd_products){RO_FIXED_16, 0, 0}, true);
 }
 
 /* ---- what has none ---- */

@@ -94,6 +94,14 @@ Test(job, pretrained_model_has_what_the_job_says_until_its_files_are_read) {
     cr_assert(job.training.optimizer.decay_all == 1);
 }
 
+Test(job, products_are_one_word_or_three) {
+    const vd_products own = read_good(GOOD "products.yaml").training.products;
+    const vd_products one = read_good(GOOD "products-word.yaml").training.products;
+    cr_expect(own.forward == RO_FIXED_16 && own.gradient_x == 0 && own.gradient_w == RO_FIXED_24);
+    cr_expect(one.forward == RO_FIXED_24 && one.gradient_x == RO_FIXED_24 &&
+              one.gradient_w == RO_FIXED_24);
+}
+
 Test(job, callers_locale_changes_no_number) {
     if (!setlocale(LC_ALL, "de_DE.UTF-8") && !setlocale(LC_ALL, "fr_FR.UTF-8"))
         cr_skip_test("no locale with a decimal comma");

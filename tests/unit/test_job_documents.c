@@ -128,7 +128,8 @@ static const char *prefix_below(const char *heading) {
         {"### `model`", "model."},         {"### `data`", "data."},
         {"### `optimizer`", "optimizer."}, {"### `schedule`", "schedule."},
         {"### `rounding`", "rounding."},   {"### `lora`", "lora."},
-        {"## A model that", "model."},     {"## Going on from", "weights."},
+        {"#### Products", "products."},    {"## A model that", "model."},
+        {"## Going on from", "weights."},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (strncmp(heading, known[i][0], strlen(known[i][0])) == 0)

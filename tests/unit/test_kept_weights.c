@@ -44,7 +44,7 @@ static void open_generation(generation *g, const vd_model *model, int bits, ro_d
     vd_err err = {0};
     *g = (generation){.prompt = {3, 1, 4, 1, 5}};
     test_model_open(&g->model, model);
-    g->model.training.fixed_bits = bits;
+    g->model.training.products = vd_products_alike(bits);
     if (dtype == RO_BF16)
         narrow_weights(&g->model);
     cr_assert(vd_generation_program(&g->model.training, &how, &form, &g->program, &err) == VD_OK,

@@ -28,7 +28,8 @@ void vd_accumulate(vd_builder *b, vd_value value, vd_value gradient) {
 static void back_matmul(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_value x = r->in[0], w = r->in[1];
     bool transposed = r->number == 2;
-    vd_op product = vd_product_op(r->bits, transposed ? 0 : 2), outer = vd_product_op(r->bits, 1);
+    const vd_op product = vd_product_op(r->products.gradient_x, transposed ? 0 : 2);
+    const vd_op outer = vd_product_op(r->products.gradient_w, 1);
     if (vd_wants_gradient(b, x))
         vd_accumulate(b, x,
                       VD_EMIT(b, "d_input", product, dy, vd_read_again(b, "weight_again", w)));

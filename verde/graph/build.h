@@ -6,6 +6,7 @@
 #define VD_BUILD_H
 
 #include "verde/graph/graph.h"
+#include "verde/graph/products.h"
 
 #define VD_NONE UINT32_MAX
 
@@ -25,7 +26,7 @@ typedef struct {
     bool *trained;  /* which values have a gradient, likewise; owned */
     uint32_t grad_count;
     vd_value numbered_step; /* of vd_number_steps; 0: the program's own */
-    int fixed_bits;         /* of the fixed products of linear layers and convolutions; 0: f32 */
+    vd_products products;
     bool stores_bf16;  /* what a layer keeps for its backward pass is rounded to bf16 (vd_stored_of)
                         */
     vd_stored *stored; /* tensors of 16 bits that are read as f32; owned */

@@ -22,11 +22,11 @@ static vd_op conv_op(int bits, vd_conv_attr c) {
 }
 
 vd_value vd_conv2d(vd_builder *b, vd_value x, vd_value weight, vd_conv_attr c) {
-    const vd_op op = conv_op(b->fixed_bits, c);
+    const vd_op op = conv_op(b->products.forward, c);
     x = vd_stored_of(b, "input", x), weight = vd_widened(b, "weight", weight);
     vd_value out = VD_EMIT(b, "conv", op, x, weight);
     vd_record r = {
-        .layer = VD_LAYER_CONV2D, .in = {x, weight, VD_NONE}, .out = out, .bits = b->fixed_bits};
+        .layer = VD_LAYER_CONV2D, .in = {x, weight, VD_NONE}, .out = out, .products = b->products};
     memcpy(r.attr, op.attr, sizeof r.attr);
     vd_tape_put(b, r);
     return out;
@@ -41,17 +41,26 @@ static vd_value image_gradient(vd_builder *b, const char *name, const vd_record 
     return vd_emit(b, name, node, count, input);
 }
 
+/* A convolution's gradient by products of so many bits, other than its own perhaps. */
+static vd_value conv_gradient(vd_builder *b, const char *name, const vd_record *r, int bits, int op,
+                              vd_value like, const vd_value in[2]) {
+    vd_record own = *r;
+    own.attr[RO_CONV_FIXED_BITS] = bits;
+    return image_gradient(b, name, &own, op, like, 2, in);
+}
+
 void vd_back_conv2d(vd_builder *b, const vd_record *r, vd_value dy) {
-    const int dx = r->bits ? RO_OP_CONV2D_FIXED_DX : RO_OP_CONV2D_DX;
-    const int dw = r->bits ? RO_OP_CONV2D_FIXED_DW : RO_OP_CONV2D_DW;
+    const int x_bits = r->products.gradient_x, w_bits = r->products.gradient_w;
+    const int dx = x_bits ? RO_OP_CONV2D_FIXED_DX : RO_OP_CONV2D_DX;
+    const int dw = w_bits ? RO_OP_CONV2D_FIXED_DW : RO_OP_CONV2D_DW;
     vd_value x = r->in[0], w = r->in[1];
     if (vd_wants_gradient(b, x)) {
         const vd_value in[] = {dy, vd_read_again(b, "weight_again", w)};
-        vd_accumulate(b, x, image_gradient(b, "d_input", r, dx, x, 2, in));
+        vd_accumulate(b, x, conv_gradient(b, "d_input", r, x_bits, dx, x, in));
     }
     if (vd_wants_gradient(b, w)) {
         const vd_value in[] = {vd_read_again(b, "input_again", x), dy};
-        vd_accumulate(b, w, image_gradient(b, "d_weight", r, dw, w, 2, in));
+        vd_accumulate(b, w, conv_gradient(b, "d_weight", r, w_bits, dw, w, in));
     }
 }
 

@@ -30,6 +30,10 @@ vd_op vd_matmul_op(int batch_dims, int trans, float alpha, int chunk, int mask) 
                    NULL};
 }
 
+vd_products vd_products_alike(int32_t bits) {
+    return (vd_products){bits, bits, bits};
+}
+
 vd_op vd_product_op(int bits, int trans) {
     if (bits == 0)
         return vd_matmul_op(0, trans, 1.0f, RO_DOT_CHUNK, 0);
@@ -41,15 +45,15 @@ vd_op vd_product_op(int bits, int trans) {
 }
 
 static vd_value matmul(vd_builder *b, vd_value x, vd_value weight, int trans) {
-    if (b->fixed_bits) /* fixed products take f32 alone */
+    if (b->products.forward || b->products.gradient_x) /* fixed products take f32 alone */
         weight = vd_widened(b, "weight", weight);
     x = vd_stored_of(b, "input", x);
-    vd_value out = VD_EMIT(b, "matmul", vd_product_op(b->fixed_bits, trans), x, weight);
+    vd_value out = VD_EMIT(b, "matmul", vd_product_op(b->products.forward, trans), x, weight);
     vd_tape_put(b, (vd_record){.layer = VD_LAYER_MATMUL,
                                .in = {x, weight, VD_NONE},
                                .out = out,
                                .number = trans,
-                               .bits = b->fixed_bits});
+                               .products = b->products});
     return out;
 }
 

@@ -50,7 +50,7 @@ struct vd_record {
     vd_value saved[5];    /* what forward computed and backward reads */
     int64_t number;       /* attention's output by heads; transposition of a matmul's second input;
                              factor; operator; axis; label that is ignored */
-    int bits;             /* of a fixed product; 0: one of f32 */
+    vd_products products; /* of a matmul or a convolution */
     bool causal, rotates; /* attention */
     int64_t window;       /* attention; 0: none */
     vd_value padding;     /* of attention, by scores; VD_NONE: none */

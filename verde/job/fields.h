@@ -61,8 +61,9 @@ typedef struct {
     size_t offset;           /* in vd_job */
     uint64_t min, max;       /* of integers */
     float low, high;         /* of reals, after rounding to binary32 */
-    const char *range;       /* low..high in words */
+    const char *range;       /* low..high, or such a mapping, in words */
     const vd_choice *choice; /* of choices */
+    int parts;               /* of a choice that a mapping may make for so many fields singly */
     size_t number;           /* of lists: offset of their int64_t length, */
     int64_t most;            /* and the most there may be */
     uint64_t otherwise;      /* an integer's value if the key is not there; 0: it must be there */
@@ -72,7 +73,7 @@ typedef struct {
     bool of_program;         /* belongs to a job whose program is given, too; no other key does */
 } vd_field;
 
-enum { VD_FIELD_COUNT = 84, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
+enum { VD_FIELD_COUNT = 87, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
 
 extern const vd_field vd_fields[VD_FIELD_COUNT];
 

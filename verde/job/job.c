@@ -114,8 +114,8 @@ static vd_status read_mapping(job_reader *reader, const vd_field *mapping) {
             return status;
         if ((status = vd_events_next(&reader->events)))
             return status;
-        bool nested = vd_fields[field].type == VD_FIELD_MAPPING &&
-                      reader->events.event.type == YAML_MAPPING_START_EVENT;
+        bool mapping_may_be = vd_fields[field].type == VD_FIELD_MAPPING || vd_fields[field].parts;
+        bool nested = mapping_may_be && reader->events.event.type == YAML_MAPPING_START_EVENT;
         bool list = vd_field_is_list(&vd_fields[field]) &&
                     reader->events.event.type == YAML_SEQUENCE_START_EVENT;
         status = nested ? read_mapping(reader, &vd_fields[field])
@@ -152,13 +152,16 @@ static vd_status fail_missing(const job_reader *reader, int field) {
                       "nothing: the key is missing");
 }
 
-/* A mapping that is not there and need not be, or what would be in it. */
+/* A mapping that is not there and need not be, or what would be in it, or one word in its place. */
 static bool left_out(const job_reader *reader, int field) {
     char mapping[VD_FIELD_PATH_SIZE];
     const char *path = vd_fields[field].path;
     snprintf(mapping, sizeof mapping, "%.*s", (int)strcspn(path, "."), path);
     const int outer = vd_field_find(mapping);
     const vd_field *around = &vd_fields[outer];
+    const bool one_word = around->parts && reader->got[outer][0];
+    if (one_word && outer != field)
+        return true;
     return !reader->line[outer] && (around->optional || !vd_field_applies(around, reader->job));
 }
 

@@ -80,10 +80,11 @@ static vd_status store_real(const vd_field *field, const char *text, void *place
 
 static vd_status store_choice(const vd_field *field, const char *text, void *place) {
     for (const vd_choice *choice = field->choice; choice->name; choice++) {
-        if (!strcmp(choice->name, text)) {
-            memcpy(place, &choice->value, sizeof choice->value);
-            return VD_OK;
-        }
+        if (strcmp(choice->name, text) != 0)
+            continue;
+        for (int i = 0; i < (field->parts ? field->parts : 1); i++)
+            memcpy((int32_t *)place + i, &choice->value, sizeof choice->value);
+        return VD_OK;
     }
     return VD_ERR_USAGE;
 }
@@ -152,12 +153,14 @@ vd_status vd_field_store(const vd_field *field, const char *text, vd_job *job) {
     return VD_ERR_USAGE;
 }
 
-static void list_choices(const vd_choice *choice, char *text, size_t size) {
+static void list_choices(const vd_field *field, char *text, size_t size) {
     size_t used = 0;
-    for (const vd_choice *c = choice; c->name && used < size; c++) {
-        const char *before = c == choice ? "" : c[1].name ? ", " : " or ";
+    for (const vd_choice *c = field->choice; c->name && used < size; c++) {
+        const char *before = c == field->choice ? "" : c[1].name ? ", " : " or ";
         used += (size_t)snprintf(text + used, size - used, "%s%s", before, c->name);
     }
+    if (field->parts && used < size)
+        snprintf(text + used, size - used, ", or %s of these", field->range);
 }
 
 void vd_field_expected(const vd_field *field, char text[VD_EXPECTED_SIZE]) {
@@ -172,7 +175,7 @@ void vd_field_expected(const vd_field *field, char text[VD_EXPECTED_SIZE]) {
                      (unsigned long long)field->min, (unsigned long long)field->max);
         break;
     case VD_FIELD_REAL: snprintf(text, size, "a decimal number, %s", field->range); break;
-    case VD_FIELD_CHOICE: list_choices(field->choice, text, size); break;
+    case VD_FIELD_CHOICE: list_choices(field, text, size); break;
     case VD_FIELD_FILE: snprintf(text, size, "a file name (its path below 1024 bytes)"); break;
     case VD_FIELD_INTEGERS:
         snprintf(text, size, "a list of 1..%lld numbers, each %llu..%llu", (long long)field->most,
