@@ -4,7 +4,8 @@
  * An integer of 24 bits is 4096 high + low, both from -2048 to 2047. Three sums replace four:
  * high high, low low, and (high + low)(high + low), whose difference from the other two is
  * high low + low high. A lane may wrap: the difference is below 2^31, and exact modulo 2^32. Of 16
- * bits, a is one word, and b 256 high + low. */
+ * bits, a is 256 high + low, and b one word: b is what stays packed, mostly, and is read from
+ * memory where a has few rows. */
 #include "repops/cpu/gemm/fixed_vectors.h"
 
 #if defined(RO_ISA_avx512)
@@ -43,14 +44,11 @@ static void pack_line(const float *x, int64_t steps, int bits, int16_t *out, dou
     const scales s = line_scales(x, steps, bits, power);
     for (int64_t k = 0; k < steps; k += VW) {
         const __m512i i = integers(vf_load_n(x + k, steps - k), s, bits);
-        if (bits == RO_FIXED_16) {
-            store_words(out + k, i);
-            continue;
-        }
-        const words w = words_of(i, HIGH);
+        const words w = words_of(i, bits == RO_FIXED_16 ? 8 : HIGH);
         store_words(out + k, w.high);
         store_words(out + ROW_WORDS + k, w.low);
-        store_words(out + 2 * ROW_WORDS + k, _mm512_add_epi32(w.high, w.low));
+        if (bits != RO_FIXED_16)
+            store_words(out + 2 * ROW_WORDS + k, _mm512_add_epi32(w.high, w.low));
     }
 }
 
@@ -61,7 +59,7 @@ static void pack_a(const fixed_lines *l, int bits, void *out, double *power) {
         pack_line(from.x + i * from.apart, l->steps, bits, (int16_t *)out + i * RO_DOT_CHUNK,
                   power + i);
     for (int64_t i = l->lines; i < ROWS; i++) {
-        for (int s = 0; s < (bits == RO_FIXED_16 ? 1 : SUMS_MOST); s++)
+        for (int s = 0; s < (bits == RO_FIXED_16 ? 2 : SUMS_MOST); s++)
             memset((int16_t *)out + s * ROW_WORDS + i * RO_DOT_CHUNK, 0, RO_DOT_CHUNK * 2);
         power[i] = 0;
     }
@@ -75,17 +73,20 @@ RO_INLINE void store_pairs(int16_t *out, __m512i first, __m512i second) {
 }
 
 static void pack_vector(const side_by_side *c, int64_t col, int bits, int16_t *out, double *power) {
-    const int shift = bits == RO_FIXED_16 ? 8 : HIGH;
     const scales s = column_scales(c, col, bits, power);
     for (int64_t k = 0; k < c->steps; k += 2) {
-        const words x = words_of(integers(step_of(c, k, col), s, bits), shift);
-        const words y = words_of(integers(step_of(c, k + 1, col), s, bits), shift);
+        const __m512i first = integers(step_of(c, k, col), s, bits);
+        const __m512i second = integers(step_of(c, k + 1, col), s, bits);
         int16_t *at = out + k * COLS;
+        if (bits == RO_FIXED_16) {
+            store_pairs(at, first, second);
+            continue;
+        }
+        const words x = words_of(first, HIGH), y = words_of(second, HIGH);
         store_pairs(at, x.high, y.high);
         store_pairs(at + COL_WORDS, x.low, y.low);
-        if (bits != RO_FIXED_16)
-            store_pairs(at + 2 * COL_WORDS, _mm512_add_epi32(x.high, x.low),
-                        _mm512_add_epi32(y.high, y.low));
+        store_pairs(at + 2 * COL_WORDS, _mm512_add_epi32(x.high, x.low),
+                    _mm512_add_epi32(y.high, y.low));
     }
 }
 
@@ -100,30 +101,56 @@ static void pack_b(const fixed_lines *l, int bits, void *out, double *power) {
 
 typedef int32_t sums[ROWS][COLS];
 
-/* One sum of a tile: rows of a by columns of b. */
-VNNI static void add_up(const int16_t *a, const int16_t *b, int64_t pairs, sums out) {
+/* `parts` sums of a tile, rows * parts at most ROWS: those many rows of a by columns of b. */
+VNNI RO_INLINE void add_up(int rows, int parts, const int16_t *a, const int16_t *b, int64_t pairs,
+                           sums *out) {
     __m512i sum[ROWS][VECTORS];
     RO_UNROLL
-    for (int i = 0; i < ROWS; i++)
+    for (int i = 0; i < rows * parts; i++)
         RO_UNROLL
     for (int v = 0; v < VECTORS; v++)
         sum[i][v] = _mm512_setzero_si512();
     for (int64_t k = 0; k < pairs; k++, a += 2, b += 2 * COLS) {
         const __m512i b0 = _mm512_loadu_si512(b), b1 = _mm512_loadu_si512(b + 2 * VW);
         RO_UNROLL
-        for (int i = 0; i < ROWS; i++) {
+        for (int i = 0; i < rows * parts; i++) {
             int32_t pair;
-            memcpy(&pair, a + i * RO_DOT_CHUNK, sizeof pair);
+            memcpy(&pair, a + i / rows * ROW_WORDS + i % rows * RO_DOT_CHUNK, sizeof pair);
             const __m512i row = _mm512_set1_epi32(pair);
             sum[i][0] = _mm512_dpwssd_epi32(sum[i][0], row, b0);
             sum[i][1] = _mm512_dpwssd_epi32(sum[i][1], row, b1);
         }
     }
     RO_UNROLL
-    for (int i = 0; i < ROWS; i++)
+    for (int i = 0; i < rows * parts; i++)
         RO_UNROLL
     for (int v = 0; v < VECTORS; v++)
-        _mm512_storeu_si512(&out[i][v * VW], sum[i][v]);
+        _mm512_storeu_si512(&out[i / rows][i % rows][v * VW], sum[i][v]);
+}
+
+/* One sum of a tile. */
+VNNI static void add_one(int64_t rows, const int16_t *a, const int16_t *b, int64_t pairs,
+                         sums *out) {
+    if (rows <= 8)
+        add_up(8, 1, a, b, pairs, out);
+    else
+        add_up(ROWS, 1, a, b, pairs, out);
+}
+
+/* Both sums of 16 bits. Of few rows they share each load of b. */
+VNNI static void add_both(int64_t rows, const int16_t *a, const int16_t *b, int64_t pairs,
+                          sums *out) {
+    if (rows == 1)
+        add_up(1, 2, a, b, pairs, out);
+    else if (rows == 2)
+        add_up(2, 2, a, b, pairs, out);
+    else if (rows <= 4)
+        add_up(4, 2, a, b, pairs, out);
+    else if (rows <= 6)
+        add_up(6, 2, a, b, pairs, out);
+    else
+        for (int i = 0; i < 2; i++)
+            add_one(rows, a + i * ROW_WORDS, b, pairs, out + i);
 }
 
 RO_INLINE __m512i long_sums(const int32_t *x) {
@@ -177,21 +204,22 @@ static void add_terms(const fixed_tiles *t, const sums *s, int64_t n) {
 }
 
 static void tiles_of_words(const fixed_tiles *t) {
-    const int count = t->bits == RO_FIXED_16 ? 2 : SUMS_MOST;
+    const int count = t->bits == RO_FIXED_16 ? 1 : SUMS_MOST; /* of b */
     const int64_t pairs = ceil_div(t->steps, 2);
     const int16_t *a = t->a, *b = t->b;
     sums s[SUMS_MOST];
     for (int64_t n = 0; n < t->cols; n += COLS, b += count * COL_WORDS) {
-        for (int i = 0; i < count; i++)
-            add_up(a + (t->bits == RO_FIXED_16 ? 0 : i * ROW_WORDS), b + i * COL_WORDS, pairs,
-                   s[i]);
+        if (t->bits == RO_FIXED_16)
+            add_both(t->rows, a, b, pairs, s);
+        for (int i = 0; t->bits != RO_FIXED_16 && i < SUMS_MOST; i++)
+            add_one(t->rows, a + i * ROW_WORDS, b + i * COL_WORDS, pairs, s + i);
         add_terms(t, s, n);
     }
 }
 
 const fixed_engine *RO_NAME(ro_fixed_words)(int bits) {
-    static const fixed_engine of16 = {"AVX-512 VNNI",    ROWS,   COLS,   ROW_WORDS * 2,
-                                      2 * COL_WORDS * 2, pack_a, pack_b, tiles_of_words};
+    static const fixed_engine of16 = {"AVX-512 VNNI", ROWS,   COLS,   2 * ROW_WORDS * 2,
+                                      COL_WORDS * 2,  pack_a, pack_b, tiles_of_words};
     static const fixed_engine of24 = {
         "AVX-512 VNNI", ROWS,   COLS,          SUMS_MOST * ROW_WORDS * 2, SUMS_MOST * COL_WORDS * 2,
         pack_a,         pack_b, tiles_of_words};
