@@ -5,11 +5,15 @@
 #include "repops/packed.h"
 #include "repops/src/jobs.h"
 
+typedef enum { RO_PACKED_X, RO_PACKED_W } ro_packed_operand;
+
 typedef struct {
-    size_t (*size)(const ro_linear_layer *layer);
-    void (*pack)(ro_ctx *ctx, const ro_linear_layer *layer, const float *w, void *to);
-    int (*fits)(const ro_linear_layer *layer, const void *packed);
-    ro_status (*run)(ro_ctx *ctx, const ro_linear_job *job, const void *packed); /* without w */
+    size_t (*size)(const ro_linear_layer *layer, ro_packed_operand side);
+    void (*pack)(ro_ctx *ctx, const ro_linear_layer *layer, ro_packed_operand side,
+                 const ro_linear_operands *in, void *to);
+    int (*fits)(const ro_linear_layer *layer, ro_packed_operand side, const void *packed);
+    /* The job's x and w are those of `in`. */
+    ro_status (*run)(ro_ctx *ctx, const ro_linear_job *job, const ro_linear_operands *in);
 } ro_packing;
 
 extern const ro_packing ro_packing_scalar;

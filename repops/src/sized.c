@@ -5,6 +5,7 @@
 
 #include "repops/free.h"
 #include "repops/layers.h"
+#include "repops/packed.h"
 #include "repops/src/backend.h"
 
 /* `last` is the last member that version 1 had: members that are added stand behind it. */
@@ -17,6 +18,7 @@
 
 SIZED(options, parallel, 0);
 SIZED(linear_layer, fixed_bits, 0);
+SIZED(linear_operands, packed_w, 0);
 SIZED(attention, out_row, RESERVED(attention));
 SIZED(adamw_step, rate, RESERVED(adamw_step));
 SIZED(adamw_parameter, v_out, RESERVED(adamw_parameter));

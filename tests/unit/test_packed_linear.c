@@ -1,4 +1,4 @@
-/* Linear layers with fixed products whose weights stay packed: the bytes of those that are packed
+/* Linear layers with fixed products whose operands stay packed: the bytes of those that are packed
  * anew. */
 #include "repops/packed.h"
 #include "repops/tools/op_data.h"
@@ -36,12 +36,43 @@ static void *packed_of(ro_ctx *ctx, const ro_linear_layer *l) {
     return packed;
 }
 
+static void *packed_x_of(ro_ctx *ctx, const ro_linear_layer *l) {
+    const size_t size = ro_linear_packed_x_size(ctx, l);
+    cr_assert(size > 0, "%s", ro_ctx_error(ctx));
+    void *packed = aligned_alloc(64, (size + 63) / 64 * 64);
+    const ro_linear_operands in = {.size = sizeof in, .x = x};
+    memset(packed, 0xff, size);
+    cr_assert(ro_linear_pack_x(ctx, l, &in, packed) == RO_OK, "%s", ro_ctx_error(ctx));
+    return packed;
+}
+
+/* With x packed, and with both. */
+static void compare_x(ro_ctx *ctx, const ro_linear_layer *l, int with_bias, const void *packed_w) {
+    void *packed_x = packed_x_of(ctx, l);
+    for (int both = 0; both < 2; both++) {
+        const ro_linear_operands in = {.size = sizeof in,
+                                       .w = both ? NULL : w,
+                                       .packed_x = packed_x,
+                                       .packed_w = both ? packed_w : NULL};
+        memset(&got, 0x5a, sizeof got);
+        cr_assert(ro_linear_of_packed(ctx, l, &in, with_bias ? bias : NULL,
+                                      l->activation ? got.z : NULL, got.y) == RO_OK,
+                  "%s", ro_ctx_error(ctx));
+        cr_expect(memcmp(&got, &want, sizeof got) == 0,
+                  "%lld x %lld x %lld%s, %d bits on %s, x%s packed", (long long)l->rows,
+                  (long long)l->in, (long long)l->out, l->transposed ? ", transposed" : "",
+                  l->fixed_bits, ro_ctx_backend(ctx), both ? " and w" : "");
+    }
+    free(packed_x);
+}
+
 static void compare(ro_ctx *ctx, const ro_linear_layer *l, int with_bias) {
     float *z = l->activation ? want.z : NULL;
     void *packed = packed_of(ctx, l);
     memset(&want, 0x5a, sizeof want);
     memset(&got, 0x5a, sizeof got);
     cr_assert(ro_linear(ctx, l, x, w, with_bias ? bias : NULL, z, want.y) == RO_OK);
+    compare_x(ctx, l, with_bias, packed);
     /* packed weights do not change when w does */
     memset(w, 0x11, (size_t)(l->in * l->out) * sizeof *w);
     cr_assert(ro_linear_packed(ctx, l, x, packed, with_bias ? bias : NULL, z ? got.z : NULL,
@@ -87,6 +118,34 @@ Test(packed_linear, gives_the_bytes_of_weights_that_are_packed_anew) {
     cr_expect(ran > 0);
 }
 
+/* The transposed x is the same numbers, and more rows and columns are in several blocks. */
+Test(packed_linear, reads_a_transposed_x_like_one_that_is_not) {
+    enum { ROWS = 70, IN = 300, OUT = 600 };
+    static float turned[ROWS * IN];
+    ro_ctx *ctx;
+    cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 2}, &ctx) ==
+              RO_OK);
+    const ro_linear_layer l = {
+        .size = sizeof l, .rows = ROWS, .in = IN, .out = OUT, .fixed_bits = RO_FIXED_16};
+    fill(x, 0, ROWS * IN, DATA_NORMAL);
+    fill(w, 1, IN * OUT, DATA_NORMAL);
+    for (int i = 0; i < ROWS; i++)
+        for (int k = 0; k < IN; k++)
+            turned[k * ROWS + i] = x[i * IN + k];
+    cr_assert(ro_linear(ctx, &l, x, w, NULL, NULL, want.y) == RO_OK);
+    for (int packs = 0; packs < 2; packs++) {
+        ro_linear_operands in = {.size = sizeof in, .transposed_x = 1, .x = turned, .w = w};
+        void *packed = aligned_alloc(64, (ro_linear_packed_x_size(ctx, &l) + 63) / 64 * 64);
+        cr_assert(ro_linear_pack_x(ctx, &l, &in, packed) == RO_OK, "%s", ro_ctx_error(ctx));
+        in.packed_x = packs ? packed : NULL;
+        memset(got.y, 0x5a, sizeof got.y);
+        cr_assert(ro_linear_of_packed(ctx, &l, &in, NULL, NULL, got.y) == RO_OK);
+        cr_expect(memcmp(want.y, got.y, ROWS * OUT * sizeof(float)) == 0);
+        free(packed);
+    }
+    ro_ctx_destroy(ctx);
+}
+
 /* As the header says: of each number of whole chunks, and of each chunk of an output. */
 Test(packed_linear, takes_at_most_the_memory_that_the_header_states) {
     for (int b = 0; b < BACKENDS; b++) {
@@ -115,6 +174,25 @@ static void expect_refused(ro_ctx *ctx, const ro_linear_layer *l, const void *pa
     cr_expect(strstr(ro_ctx_error(ctx), why), "%s", ro_ctx_error(ctx));
 }
 
+/* Packed weights are no x, and x is of as many rows. */
+static void expect_refused_x(ro_ctx *ctx, const ro_linear_layer *l, const void *packed_w) {
+    void *packed_x = packed_x_of(ctx, l);
+    ro_linear_layer other = *l;
+    ro_linear_operands in = {.size = sizeof in, .w = w, .packed_x = packed_w};
+    cr_expect(ro_linear_of_packed(ctx, l, &in, NULL, NULL, got.y) == RO_ERR_ARG);
+    cr_expect(strstr(ro_ctx_error(ctx), "packed_x must be of a layer with 2 rows"), "%s",
+              ro_ctx_error(ctx));
+    other.rows = 3, in.packed_x = packed_x;
+    cr_expect(ro_linear_of_packed(ctx, &other, &in, NULL, NULL, got.y) == RO_ERR_ARG);
+    cr_expect(strstr(ro_ctx_error(ctx), "packed_x must be of a layer with 3 rows"), "%s",
+              ro_ctx_error(ctx));
+    in.w = NULL;
+    cr_expect(ro_linear_of_packed(ctx, l, &in, NULL, NULL, got.y) == RO_ERR_ARG);
+    cr_expect(strstr(ro_ctx_error(ctx), "`w` must not be NULL"), "%s", ro_ctx_error(ctx));
+    cr_expect(ro_linear_of_packed(ctx, l, NULL, NULL, NULL, got.y) == RO_ERR_ARG);
+    free(packed_x);
+}
+
 Test(packed_linear, refuses_weights_of_another_layer_or_another_backend) {
     const ro_linear_layer l = {
         .size = sizeof l, .rows = 2, .in = 300, .out = 40, .fixed_bits = RO_FIXED_16};
@@ -133,6 +211,7 @@ Test(packed_linear, refuses_weights_of_another_layer_or_another_backend) {
     other = l, other.fixed_bits = 0;
     expect_refused(ctx, &other, packed, "layers with fixed products");
     expect_refused(ctx, &l, NULL, "`packed` must not be NULL");
+    expect_refused_x(ctx, &l, packed);
     cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &second) ==
               RO_OK);
     if (strcmp(ro_ctx_backend(second), "scalar") != 0)

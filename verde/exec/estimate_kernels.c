@@ -10,6 +10,8 @@ enum {
     PART = 6 << 20,         /* bytes of one thread's part, which does not grow with tensors, */
     PART_OF_ELEMENT = 1024, /* nor is more for each element of a small product, which is padded */
     LANES = 64,             /* columns are packed by so many at most */
+    BLOCK = 32,             /* rows and columns of a fixed product that are one block */
+    WHOLE_MOST = 1 << 26,   /* bytes of an operand of one that is packed for all blocks */
     TAP = 256,              /* bytes of a thread's lists for each place of a convolution's kernel */
 };
 
@@ -26,17 +28,41 @@ static double parts(const ro_call *call, int threads) {
     return threads * (all < PART / PART_OF_ELEMENT ? all * PART_OF_ELEMENT : PART);
 }
 
+typedef struct {
+    double batch, rows, columns, length;
+} sizes;
+
+static sizes sizes_of(const ro_call *call) {
+    const ro_shape *a = &call->input[0], *b = &call->input[1], *y = &call->output;
+    sizes s = {.batch = 1, .columns = (double)y->dim[y->ndim - 1]};
+    for (int64_t i = 0; i < call->attr[RO_PRODUCT_BATCH_DIMS]; i++)
+        s.batch *= (double)a->dim[i];
+    s.rows = elements(y) / s.batch / s.columns;
+    s.length = elements(b) / s.batch / s.columns;
+    return s;
+}
+
 /* An operand of few lines, copied so that each lies dense; or lines of one with 16 bits, as f32. */
 static double of_product(const ro_call *call, int threads) {
-    const ro_shape *a = &call->input[0], *b = &call->input[1], *y = &call->output;
-    const double columns = (double)y->dim[y->ndim - 1];
-    double batch = 1;
-    for (int64_t i = 0; i < call->attr[RO_PRODUCT_BATCH_DIMS]; i++)
-        batch *= (double)a->dim[i];
-    const double rows = elements(y) / batch / columns, length = elements(b) / batch / columns;
-    const double least = rows < columns ? rows : columns;
-    const double lines = a->dtype == b->dtype && least < LANES ? least : LANES;
-    return threads * lines * length * FLOAT + parts(call, threads);
+    const sizes s = sizes_of(call);
+    const double least = s.rows < s.columns ? s.rows : s.columns;
+    const double lines =
+        call->input[0].dtype == call->input[1].dtype && least < LANES ? least : LANES;
+    return threads * lines * s.length * FLOAT + parts(call, threads);
+}
+
+/* Whole groups and chunks of the lines, with a power for each: of one operand, if the other one is
+ * in several blocks. */
+static double packed(double lines, double length, double others) {
+    const double chunks = (double)(((int64_t)length + RO_DOT_CHUNK - 1) / RO_DOT_CHUNK);
+    const double bytes = (lines + LANES) * chunks * (RO_DOT_CHUNK + 1) * sizeof(double);
+    return others <= BLOCK ? 0 : bytes < WHOLE_MOST ? bytes : WHOLE_MOST;
+}
+
+static double of_fixed_product(const ro_call *call, int threads) {
+    const sizes s = sizes_of(call);
+    const double whole = packed(s.rows, s.length, s.columns) + packed(s.columns, s.length, s.rows);
+    return of_product(call, threads) + (s.batch > 1 ? 0 : whole);
 }
 
 /* The kernel, packed; lists of its places, and lines of the padded image that they read. */
@@ -88,7 +114,7 @@ static double of_gamma(const ro_call *call, int threads) {
 /* Bytes of each operator's kernel; NULL: it takes none. */
 static double (*const bytes_of[RO_OP_END])(const ro_call *call, int threads) = {
     [RO_OP_MATMUL] = of_product,
-    [RO_OP_MATMUL_FIXED] = of_product,
+    [RO_OP_MATMUL_FIXED] = of_fixed_product,
     [RO_OP_CONV2D] = of_convolution,
     [RO_OP_CONV2D_DX] = of_convolution,
     [RO_OP_CONV2D_DW] = of_convolution,

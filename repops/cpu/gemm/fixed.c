@@ -6,18 +6,20 @@
 #include "repops/src/matmul.h"
 
 enum {
-    BLOCK_ROWS = 512, /* rows that repay packing a chunk of b */
-    BLOCK_COLS = 512, /* columns that repay packing a row of a; a packed chunk of b stays in the
-                         second-level cache */
-    LEAST = 64,       /* rows or columns of a block that is cut no further */
-    WORK_US = 1 << 15 /* multiply-adds of one microsecond */
+    BLOCK_ROWS = 512,    /* rows that repay packing a chunk of b */
+    BLOCK_COLS = 512,    /* columns that repay packing a row of a; a packed chunk of b stays in the
+                            second-level cache */
+    LEAST = 64,          /* rows or columns of a block that is cut no further */
+    WORK_US = 1 << 15,   /* multiply-adds of one microsecond */
+    WHOLE_MOST = 1 << 26 /* bytes of an operand that is packed as a whole for several blocks */
 };
 
 typedef struct {
     const fixed_engine *engine;
     ro_matmul v;
     const float *a, *b;
-    const fixed_packed *packed; /* in place of b; NULL: it is packed here */
+    const fixed_packed *whole_a, *whole_b; /* packed before; NULL: each block packs its own */
+    int packs_a, packs_b;                  /* blocks do */
     float *c;
     const ro_linear_job *layer; /* what follows the product; NULL: nothing */
     int64_t rows, cols;         /* of a block */
@@ -30,7 +32,7 @@ typedef struct {
 typedef struct {
     const fixed_plan *plan;
     fixed_lines a, b;
-    int64_t col; /* the first one of b, in the product */
+    int64_t row, col; /* the first one of a and of b, in the product */
     float *c;
     char *packed_a, *packed_b;
     double *a_power, *b_power;
@@ -39,11 +41,11 @@ typedef struct {
 /* Places a block's parts in `memory`, and returns their bytes. */
 static int64_t place(const fixed_plan *p, char *memory, fixed_block *s) {
     const fixed_engine *e = p->engine;
-    const int64_t groups = p->packed ? 0 : ceil_div(p->cols, e->b_lines);
+    const int64_t groups = p->packs_b ? ceil_div(p->cols, e->b_lines) : 0;
     int64_t at = 0;
-    s->packed_a = fixed_take(memory, &at, e->a_bytes, 1);
+    s->packed_a = fixed_take(memory, &at, p->packs_a ? e->a_bytes : 0, 1);
     s->packed_b = fixed_take(memory, &at, groups * e->b_bytes, 1);
-    s->a_power = fixed_take(memory, &at, e->a_lines, sizeof(double));
+    s->a_power = fixed_take(memory, &at, p->packs_a ? e->a_lines : 0, sizeof(double));
     s->b_power = fixed_take(memory, &at, groups * e->b_lines, sizeof(double));
     return at;
 }
@@ -51,7 +53,7 @@ static int64_t place(const fixed_plan *p, char *memory, fixed_block *s) {
 /* Lines [at, at + most) of an operand from k on, as far as there are. */
 static fixed_lines part_of(const fixed_lines *all, int64_t at, int64_t most, int64_t k) {
     fixed_lines l = *all;
-    l.x += at * l.line + k * l.step;
+    l.x = l.x ? l.x + at * l.line + k * l.step : NULL;
     l.lines = min_i64(most, all->lines - at);
     l.steps = min_i64(RO_DOT_CHUNK, all->steps - k);
     return l;
@@ -77,34 +79,44 @@ static void finish(const fixed_block *s, int64_t m, int64_t rows) {
     RO_NAME(ro_gemm_end)(&g, at / v->n + m, rows, col, s->b.lines);
 }
 
-/* A chunk of the block's columns, packed. */
+/* Packed lines of a chunk: a group of rows, or all of the block's columns. */
 typedef struct {
     const char *group;
     const double *power;
-} packed_chunk;
+} packed_lines;
 
-static packed_chunk chunk_of(const fixed_block *s, int64_t k) {
+static packed_lines lines_from(const fixed_packed *p, int64_t k, int64_t line) {
+    const int64_t chunk = k / RO_DOT_CHUNK, group = line / p->group_lines;
+    return (packed_lines){packed_group(p, chunk, group), packed_powers(p, chunk, group)};
+}
+
+static packed_lines rows_of(const fixed_block *s, const fixed_lines *l, int64_t k, int64_t m) {
+    if (s->plan->whole_a)
+        return lines_from(s->plan->whole_a, k, s->row + m);
+    s->plan->engine->pack_a(l, s->plan->v.bits, s->packed_a, s->a_power);
+    return (packed_lines){s->packed_a, s->a_power};
+}
+
+static packed_lines columns_of(const fixed_block *s, int64_t k) {
     const fixed_engine *e = s->plan->engine;
-    const fixed_packed *p = s->plan->packed;
-    if (p)
-        return (packed_chunk){packed_group(p, k / RO_DOT_CHUNK, s->col / e->b_lines),
-                              packed_powers(p, k / RO_DOT_CHUNK, s->col / e->b_lines)};
+    if (s->plan->whole_b)
+        return lines_from(s->plan->whole_b, k, s->col);
     for (int64_t n = 0; n < s->b.lines; n += e->b_lines) {
         const fixed_lines l = part_of(&s->b, n, e->b_lines, k);
         e->pack_b(&l, s->plan->v.bits, s->packed_b + n / e->b_lines * e->b_bytes, s->b_power + n);
     }
-    return (packed_chunk){s->packed_b, s->b_power};
+    return (packed_lines){s->packed_b, s->b_power};
 }
 
 static void run_chunk(const fixed_block *s, int64_t k) {
     const fixed_engine *e = s->plan->engine;
     const int bits = s->plan->v.bits;
-    const packed_chunk b = chunk_of(s, k);
+    const packed_lines b = columns_of(s, k);
     for (int64_t m = 0; m < s->a.lines; m += e->a_lines) {
         const fixed_lines l = part_of(&s->a, m, e->a_lines, k);
-        e->pack_a(&l, bits, s->packed_a, s->a_power);
-        e->tiles(&(fixed_tiles){s->packed_a, b.group, s->a_power, b.power, l.lines, s->b.lines,
-                                l.steps, bits, s->c + m * s->plan->v.n, s->plan->v.n});
+        const packed_lines a = rows_of(s, &l, k, m);
+        e->tiles(&(fixed_tiles){a.group, b.group, a.power, b.power, l.lines, s->b.lines, l.steps,
+                                bits, s->c + m * s->plan->v.n, s->plan->v.n});
         if (k + RO_DOT_CHUNK >= s->plan->v.k) /* these rows are in a cache now */
             finish(s, m, l.lines);
     }
@@ -119,19 +131,37 @@ static void run_block(const fixed_block *s) {
         finish(s, 0, s->a.lines);
 }
 
+/* All lines of an operand of one product. */
+static fixed_lines a_of(const fixed_plan *p, int64_t product) {
+    const ro_matmul *v = &p->v;
+    return (fixed_lines){p->a ? p->a + product * v->m * v->k : NULL,
+                         v->trans_a ? 1 : v->k,
+                         v->trans_a ? v->m : 1,
+                         v->m,
+                         v->k,
+                         NULL};
+}
+
+static fixed_lines b_of(const fixed_plan *p, int64_t product) {
+    const ro_matmul *v = &p->v;
+    return (fixed_lines){p->b ? p->b + product * v->k * v->n : NULL,
+                         v->trans_b ? v->k : 1,
+                         v->trans_b ? 1 : v->n,
+                         v->n,
+                         v->k,
+                         NULL};
+}
+
 static void run_blocks(void *user, int64_t first, int64_t last, int worker) {
     const fixed_plan *p = user;
     const ro_matmul *v = &p->v;
     for (int64_t i = first; i < last; i++) {
         const int64_t product = i / p->across / p->down;
         const int64_t row = i / p->across % p->down * p->rows, col = i % p->across * p->cols;
-        const fixed_lines a = {p->a + product * v->m * v->k, v->trans_a ? 1 : v->k,
-                               v->trans_a ? v->m : 1, v->m, v->k};
-        const fixed_lines b = {p->b ? p->b + product * v->k * v->n : NULL, v->trans_b ? v->k : 1,
-                               v->trans_b ? 1 : v->n, v->n, v->k};
-        fixed_block s = {.plan = p, .a = a, .b = b, .col = col};
-        s.a.x += row * a.line, s.a.lines = min_i64(p->rows, v->m - row);
-        s.b.x = b.x ? b.x + col * b.line : NULL, s.b.lines = min_i64(p->cols, v->n - col);
+        fixed_block s = {
+            .plan = p, .a = a_of(p, product), .b = b_of(p, product), .row = row, .col = col};
+        s.a.x = s.a.x ? s.a.x + row * s.a.line : NULL, s.a.lines = min_i64(p->rows, v->m - row);
+        s.b.x = s.b.x ? s.b.x + col * s.b.line : NULL, s.b.lines = min_i64(p->cols, v->n - col);
         s.c = p->c + (product * v->m + row) * v->n + col;
         place(p, p->workspace + worker * p->workspace_size, &s);
         run_block(&s);
@@ -178,6 +208,36 @@ const char *RO_NAME(ro_fixed_engine_name)(int bits, int number) {
     return engine ? engine->name : NULL;
 }
 
+/* Bytes of an operand that is worth packing as a whole: `blocks` of them would pack each line. */
+static int64_t whole_size(const fixed_plan *p, ro_packed_operand side, int64_t blocks) {
+    if (p->v.batch > 1 || blocks == 1)
+        return 0;
+    const int64_t size = RO_NAME(ro_fixed_packed_size)(
+        p->engine, side, side == RO_PACKED_X ? p->v.m : p->v.n, p->v.k);
+    return size <= WHOLE_MOST ? ceil_div(size, 64) * 64 : 0;
+}
+
+/* Packs operands as a whole where that pays, and places what threads pack themselves. */
+static ro_status prepare(ro_ctx *ctx, fixed_plan *p) {
+    const int64_t a_size = p->whole_a ? 0 : whole_size(p, RO_PACKED_X, p->across);
+    const int64_t b_size = p->whole_b ? 0 : whole_size(p, RO_PACKED_W, p->down);
+    const fixed_lines a = a_of(p, 0), b = b_of(p, 0);
+    fixed_block s;
+    p->packs_a = !p->whole_a && a_size == 0, p->packs_b = !p->whole_b && b_size == 0;
+    p->workspace_size = place(p, NULL, &s);
+    char *memory =
+        ro_workspace(ctx, (size_t)(a_size + b_size + p->workspace_size * ro_ctx_threads(ctx)));
+    if (!memory)
+        return RO_ERR_MEMORY;
+    if (a_size > 0)
+        p->whole_a = RO_NAME(ro_fixed_pack)(ctx, p->engine, RO_PACKED_X, &a, p->v.bits, memory);
+    if (b_size > 0)
+        p->whole_b =
+            RO_NAME(ro_fixed_pack)(ctx, p->engine, RO_PACKED_W, &b, p->v.bits, memory + a_size);
+    p->workspace = memory + a_size + b_size;
+    return RO_OK;
+}
+
 static ro_status run_plan(ro_ctx *ctx, fixed_plan *p) {
     const double work = (double)p->v.batch * (double)p->v.m * (double)p->v.n * (double)(p->v.k + 1);
     if (work <= 0)
@@ -185,11 +245,9 @@ static ro_status run_plan(ro_ctx *ctx, fixed_plan *p) {
     const int threads = ro_pool_threads(ro_ctx_pool(ctx), work / WORK_US);
     cut(p, threads);
     const int64_t blocks = p->v.batch * p->down * p->across;
-    fixed_block s;
-    p->workspace_size = place(p, NULL, &s);
-    p->workspace = ro_workspace(ctx, (size_t)(p->workspace_size * ro_ctx_threads(ctx)));
-    if (!p->workspace)
-        return RO_ERR_MEMORY;
+    const ro_status status = prepare(ctx, p);
+    if (status != RO_OK)
+        return status;
     ro_pool_for(ro_ctx_pool(ctx), blocks, threads == 1 ? blocks : 1, run_blocks, p);
     return RO_OK;
 }
@@ -210,20 +268,28 @@ static ro_status matmul_fixed(const ro_job *job) {
 RO_KERNEL(matmul_fixed, .run = matmul_fixed)
 
 /* Without a z to keep, the product goes to y directly. */
-ro_status RO_NAME(ro_linear_fixed)(ro_ctx *ctx, const ro_linear_job *j, const void *packed) {
+ro_status RO_NAME(ro_linear_of_packed)(ro_ctx *ctx, const ro_linear_job *j,
+                                       const ro_linear_operands *in) {
     const ro_linear_layer *l = &j->layer;
     fixed_plan p = {.engine = RO_NAME(ro_fixed_engine)(l->fixed_bits, 0),
                     .v = {.batch = 1,
                           .m = l->rows,
                           .n = l->out,
                           .k = l->in,
+                          .trans_a = in->transposed_x != 0,
                           .trans_b = l->transposed != 0,
                           .alpha = 1.0f,
                           .bits = l->fixed_bits},
                     .a = j->x,
                     .b = j->w,
-                    .packed = packed,
+                    .whole_a = in->packed_x,
+                    .whole_b = in->packed_w,
                     .c = j->z ? j->z : j->y,
                     .layer = j};
     return run_plan(ctx, &p);
+}
+
+ro_status RO_NAME(ro_linear_fixed)(ro_ctx *ctx, const ro_linear_job *j) {
+    const ro_linear_operands none = {.size = sizeof none};
+    return RO_NAME(ro_linear_of_packed)(ctx, j, &none);
 }

@@ -53,8 +53,8 @@ const char *RO_NAME(ro_fixed_engine_name)(int bits, int number);
 /* A call of matmul_fixed by one of them, for tests. */
 ro_status RO_NAME(ro_matmul_fixed_by)(const ro_job *job, const fixed_engine *engine);
 
-/* ro_linear of a layer with fixed products; packed: in place of w (repops/packed.h), or NULL. */
-ro_status RO_NAME(ro_linear_fixed)(ro_ctx *ctx, const ro_linear_job *job, const void *packed);
+/* ro_linear of a layer with fixed products. */
+ro_status RO_NAME(ro_linear_fixed)(ro_ctx *ctx, const ro_linear_job *job);
 
 /* NULL where the machine has no such instructions. */
 const fixed_engine *RO_NAME(ro_fixed_tiles)(int bits);

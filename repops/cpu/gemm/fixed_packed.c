@@ -1,54 +1,94 @@
-/* Weights of layers with fixed products that stay packed: all chunks of all columns, as the engine
- * packs them. */
+/* Operands of fixed products that are packed as a whole, as the engine packs them: for one product,
+ * or to stay packed (repops/packed.h). */
 #include "repops/cpu/gemm/fixed_packed.h"
-#include "repops/src/packed.h"
 
-static size_t packed_size(const ro_linear_layer *l) {
-    const fixed_engine *e = RO_NAME(ro_fixed_engine)(l->fixed_bits, 0);
-    const int64_t groups = ceil_div(l->out, e->b_lines) * ceil_div(l->in, RO_DOT_CHUNK);
-    return (size_t)(PACKED_HEAD + groups * e->b_bytes +
-                    groups * e->b_lines * (int64_t)sizeof(double));
+/* ---- any operand ---- */
+
+static fixed_packed layout(const fixed_engine *e, ro_packed_operand side, int64_t lines,
+                           int64_t steps) {
+    fixed_packed p = {.engine = e, .lines = lines, .steps = steps, .side = side};
+    p.group_lines = side == RO_PACKED_X ? e->a_lines : e->b_lines;
+    p.group_bytes = side == RO_PACKED_X ? e->a_bytes : e->b_bytes;
+    p.groups = ceil_div(lines, p.group_lines);
+    p.power_at = PACKED_HEAD + ceil_div(steps, RO_DOT_CHUNK) * p.groups * p.group_bytes;
+    return p;
+}
+
+int64_t RO_NAME(ro_fixed_packed_size)(const fixed_engine *engine, ro_packed_operand side,
+                                      int64_t lines, int64_t steps) {
+    const fixed_packed p = layout(engine, side, lines, steps);
+    return p.power_at +
+           ceil_div(steps, RO_DOT_CHUNK) * p.groups * p.group_lines * (int64_t)sizeof(double);
 }
 
 typedef struct {
     fixed_packed *to;
-    fixed_lines w;
+    fixed_lines all;
 } packing;
 
 static void pack_groups(void *user, int64_t first, int64_t last, int worker) {
     const packing *p = user;
-    const fixed_engine *e = p->to->engine;
+    const fixed_packed *to = p->to;
+    const fixed_engine *e = to->engine;
     (void)worker;
     for (int64_t i = first; i < last; i++) {
-        const int64_t chunk = i / p->to->groups, group = i % p->to->groups;
-        fixed_lines l = p->w;
-        l.x += group * e->b_lines * l.line + chunk * RO_DOT_CHUNK * l.step;
-        l.lines = min_i64(e->b_lines, p->w.lines - group * e->b_lines);
-        l.steps = min_i64(RO_DOT_CHUNK, p->w.steps - chunk * RO_DOT_CHUNK);
-        e->pack_b(&l, (int)p->to->bits, packed_group(p->to, chunk, group),
-                  packed_powers(p->to, chunk, group));
+        const int64_t chunk = i / to->groups, group = i % to->groups;
+        fixed_lines l = p->all;
+        l.x += group * to->group_lines * l.line + chunk * RO_DOT_CHUNK * l.step;
+        l.lines = min_i64(to->group_lines, l.lines - group * to->group_lines);
+        l.steps = min_i64(RO_DOT_CHUNK, l.steps - chunk * RO_DOT_CHUNK);
+        (to->side == RO_PACKED_X ? e->pack_a : e->pack_b)(
+            &l, to->bits, packed_group(to, chunk, group), packed_powers(to, chunk, group));
     }
 }
 
-static void pack_layer(ro_ctx *ctx, const ro_linear_layer *l, const float *w, void *to) {
-    enum { GRAIN = 8 }; /* groups that are worth a wake-up */
-    const fixed_engine *e = RO_NAME(ro_fixed_engine)(l->fixed_bits, 0);
-    packing p = {to, {w, l->transposed ? l->in : 1, l->transposed ? 1 : l->out, l->out, l->in}};
-    const int64_t groups = ceil_div(l->out, e->b_lines), chunks = ceil_div(l->in, RO_DOT_CHUNK);
-    *p.to = (fixed_packed){.engine = e,
-                           .in = l->in,
-                           .out = l->out,
-                           .bits = l->fixed_bits,
-                           .groups = groups,
-                           .power_at = PACKED_HEAD + chunks * groups * e->b_bytes};
-    ro_pool_for(ro_ctx_pool(ctx), chunks * groups, GRAIN, pack_groups, &p);
+const fixed_packed *RO_NAME(ro_fixed_pack)(ro_ctx *ctx, const fixed_engine *engine,
+                                           ro_packed_operand side, const fixed_lines *all, int bits,
+                                           void *to) {
+    enum { PER_US = 1 << 12, PIECE = 1 << 14 }; /* numbers */
+    packing p = {to, *all};
+    *p.to = layout(engine, side, all->lines, all->steps);
+    p.to->bits = bits;
+    const double us = (double)all->lines * (double)all->steps / PER_US;
+    const int64_t count = ceil_div(all->steps, RO_DOT_CHUNK) * p.to->groups;
+    const int64_t grain = ceil_div(PIECE, RO_DOT_CHUNK * p.to->group_lines);
+    ro_pool_for(ro_ctx_pool(ctx), count, ro_pool_threads(ro_ctx_pool(ctx), us) == 1 ? count : grain,
+                pack_groups, &p);
+    return to;
 }
 
-static int packed_fits(const ro_linear_layer *l, const void *packed) {
+/* ---- those of a layer ---- */
+
+static fixed_lines lines_of_layer(const ro_linear_layer *l, ro_packed_operand side,
+                                  const ro_linear_operands *in) {
+    const int turned = side == RO_PACKED_X ? in->transposed_x != 0 : l->transposed == 0;
+    const int64_t lines = side == RO_PACKED_X ? l->rows : l->out;
+    return (fixed_lines){side == RO_PACKED_X ? in->x : in->w,
+                         turned ? 1 : l->in,
+                         turned ? lines : 1,
+                         lines,
+                         l->in,
+                         NULL};
+}
+
+static size_t packed_size(const ro_linear_layer *l, ro_packed_operand side) {
+    return (size_t)RO_NAME(ro_fixed_packed_size)(RO_NAME(ro_fixed_engine)(l->fixed_bits, 0), side,
+                                                 side == RO_PACKED_X ? l->rows : l->out, l->in);
+}
+
+static void pack_layer(ro_ctx *ctx, const ro_linear_layer *l, ro_packed_operand side,
+                       const ro_linear_operands *in, void *to) {
+    const fixed_lines all = lines_of_layer(l, side, in);
+    RO_NAME(ro_fixed_pack)
+    (ctx, RO_NAME(ro_fixed_engine)(l->fixed_bits, 0), side, &all, l->fixed_bits, to);
+}
+
+static int packed_fits(const ro_linear_layer *l, ro_packed_operand side, const void *packed) {
     const fixed_packed *p = packed;
     return p->engine == RO_NAME(ro_fixed_engine)(l->fixed_bits, 0) && p->bits == l->fixed_bits &&
-           p->in == l->in && p->out == l->out;
+           p->side == side && p->steps == l->in &&
+           p->lines == (side == RO_PACKED_X ? l->rows : l->out);
 }
 
 const ro_packing RO_NAME(ro_packing) = {packed_size, pack_layer, packed_fits,
-                                        RO_NAME(ro_linear_fixed)};
+                                        RO_NAME(ro_linear_of_packed)};

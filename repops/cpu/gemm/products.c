@@ -174,7 +174,7 @@ RO_FUSED(sgemm, sgemm)
 static ro_status linear(ro_ctx *ctx, const ro_linear_job *j) {
     const ro_linear_layer *l = &j->layer;
     if (l->fixed_bits)
-        return RO_NAME(ro_linear_fixed)(ctx, j, NULL);
+        return RO_NAME(ro_linear_fixed)(ctx, j);
     gemm g = {.m = l->rows, .n = l->out, .k = l->in, .alpha = 1.0f, .chunk = RO_DOT_CHUNK};
     g.a = j->x, g.a_row = l->in, g.a_col = 1;
     g.b = j->w, g.b_row = l->transposed ? 1 : l->out, g.b_col = l->transposed ? l->in : 1;

@@ -1,5 +1,6 @@
-/* Weights of linear layers with fixed products (SPEC 3.5) that stay packed from call to call. With
- * few rows, most of the time of such a product goes into packing. */
+/* Operands of linear layers with fixed products (SPEC 3.5) that stay packed from call to call:
+ * weights that several batches meet, and numbers that several layers read. With few rows, most of
+ * the time of such a product goes into packing weights; with few columns, into packing x. */
 #ifndef REPOPS_PACKED_H
 #define REPOPS_PACKED_H
 
@@ -25,6 +26,27 @@ RO_API RO_MUST_USE ro_status ro_linear_pack(ro_ctx *ctx, const ro_linear_layer *
 RO_API RO_MUST_USE ro_status ro_linear_packed(ro_ctx *ctx, const ro_linear_layer *layer,
                                               const float *x, const void *packed, const float *bias,
                                               float *z, float *y);
+
+/* The operands of a layer. With transposed_x, x is [in, rows]: the gradient of weights is such a
+ * layer, of the transposed x and dy. */
+typedef struct {
+    uint32_t size; /* sizeof(ro_linear_operands) */
+    int transposed_x;
+    const float *x, *w;
+    const void *packed_x, *packed_w; /* where one is not NULL, x or w is not read */
+} ro_linear_operands;
+
+/* As ro_linear_packed_size and ro_linear_pack, of x, with `rows`, rounded up to at most 32, in
+ * place of `out`. What is packed takes the place of x for layers of the same rows, in and
+ * fixed_bits. */
+RO_API RO_MUST_USE size_t ro_linear_packed_x_size(ro_ctx *ctx, const ro_linear_layer *layer);
+RO_API RO_MUST_USE ro_status ro_linear_pack_x(ro_ctx *ctx, const ro_linear_layer *layer,
+                                              const ro_linear_operands *in, void *packed);
+
+/* As ro_linear_packed, where each operand may be packed or not. */
+RO_API RO_MUST_USE ro_status ro_linear_of_packed(ro_ctx *ctx, const ro_linear_layer *layer,
+                                                 const ro_linear_operands *in, const float *bias,
+                                                 float *z, float *y);
 
 #ifdef __cplusplus
 }
