@@ -20,7 +20,7 @@ enum { STEPS_MAX = WORKLOAD_STEPS_MAX, WARM_UP = 5 };
 typedef struct {
     long layers, heads, channels, batch, sequence, micro_batches, steps, threads;
     const char *backend, *python, *csv, *products;
-    bool resnet, profile, unfused, autocast;
+    bool resnet, llama, profile, unfused, autocast;
 } arguments;
 
 enum { WAYS = 3, PEERS = 2 };
@@ -52,8 +52,9 @@ static void check(vd_status status, const vd_err *err) {
 }
 
 static void open_workload(trainer *t, const arguments *a, int fixed_bits) {
-    const vd_model model =
-        a->resnet ? workload_resnet50() : workload_gpt2(a->layers, a->heads, a->channels);
+    const vd_model model = a->resnet  ? workload_resnet50()
+                           : a->llama ? workload_llama()
+                                      : workload_gpt2(a->layers, a->heads, a->channels);
     const vd_optimizer adamw = {.lr = 6e-4f,
                                 .min_lr = 6e-5f,
                                 .beta1 = 0.9f,
@@ -77,6 +78,7 @@ static void open_trainer(trainer *t, const arguments *a, ro_ctx *ro, int way) {
         (vd_exec){.program = &t->work.program, .ro = ro, .data = t->data, .unfused = a->unfused};
     t->name = ways[way].name;
     t->threads = ro_ctx_threads(ro);
+    check(vd_exec_place(&t->exec, &err), &err);
     check(vd_exec_init(&t->exec, NULL, &t->state, &err), &err);
 }
 
@@ -91,6 +93,7 @@ static ro_ctx *open_context(const arguments *a) {
 }
 
 static void close_trainer(trainer *t) {
+    vd_exec_drop(&t->exec);
     vd_state_free(&t->state);
     workload_close(&t->work);
 }
@@ -261,11 +264,13 @@ static void run_steps(const arguments *a, trainer *t, process *p) {
 static void usage(void) {
     puts("Usage: step [--layers N] [--heads N] [--channels N] [--batch N] [--sequence N]\n"
          "            [--micro-batches N] [--steps N] [--threads N] [--backend NAME]\n"
-         "            [--products NAMES] [--resnet50] [--torch PYTHON] [--autocast] [--profile]\n"
+         "            [--products NAMES] [--resnet50] [--llama] [--torch PYTHON] [--autocast] "
+         "[--profile]\n"
          "            [--unfused] [--csv FILE]\n"
          "GPT-2 with 50,257 tokens; default: 12 layers, 12 heads, 768 channels (124M), B=4, T=64,\n"
          "5 steps after 5 to warm up. --resnet50: that instead, on CIFAR's shapes, "
-         "B=64.\n--products: of fp32, fixed24 and fixed16, those that NAMES has (fp32).\n"
+         "B=64. --llama: SmolLM 135M's sizes.\n--products: of fp32, fixed24 and fixed16, those "
+         "that NAMES has (fp32).\n"
          "--torch: a Python that has PyTorch, run in turn; --autocast: under bf16 too.\n"
          "--profile: time by operator, of one step more, node by node. --unfused: all node by "
          "node.\n--csv: a line added to FILE.");
@@ -275,8 +280,8 @@ static void usage(void) {
 static arguments parse(int argc, char **argv) {
     static const char *const name[] = {"layers",   "heads",         "channels", "batch",
                                        "sequence", "micro-batches", "steps",    "threads"};
-    arguments a = {12,   12,   768,  4,      64,    1,     5,     0,
-                   NULL, NULL, NULL, "fp32", false, false, false, false};
+    arguments a = {12,   12,   768,    4,     64,    1,     5,     0,    NULL,
+                   NULL, NULL, "fp32", false, false, false, false, false};
     long *const number[] = {&a.layers,   &a.heads,         &a.channels, &a.batch,
                             &a.sequence, &a.micro_batches, &a.steps,    &a.threads};
     for (int i = 1; i < argc; i++) {
@@ -285,6 +290,10 @@ static arguments parse(int argc, char **argv) {
         if (strcmp(key, "--resnet50") == 0) {
             a.resnet = true;
             a.batch = 64;
+            continue;
+        }
+        if (strcmp(key, "--llama") == 0) {
+            a.llama = true;
             continue;
         }
         if (strcmp(key, "--unfused") == 0) {

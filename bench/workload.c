@@ -16,6 +16,18 @@ vd_model workload_gpt2(int64_t layers, int64_t heads, int64_t channels) {
                       .channels = channels};
 }
 
+vd_model workload_llama(void) {
+    return (vd_model){.kind = VD_MODEL_LLAMA,
+                      .vocab = 49152,
+                      .layers = 30,
+                      .heads = 9,
+                      .kv_heads = 3,
+                      .channels = 576,
+                      .hidden = 1536,
+                      .rope_base = 10000,
+                      .tied = true};
+}
+
 vd_model workload_resnet50(void) {
     return (vd_model){.kind = VD_MODEL_RESNET,
                       .vocab = 10,

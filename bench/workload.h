@@ -13,6 +13,8 @@ typedef struct {
 
 /* GPT-2 with 50,257 tokens and a context of 1,024. */
 vd_model workload_gpt2(int64_t layers, int64_t heads, int64_t channels);
+/* The sizes of SmolLM 135M: 30 layers, 576 channels, 9 heads, of which 3 have keys of their own. */
+vd_model workload_llama(void);
 /* ResNet-50 for images of CIFAR's form. */
 vd_model workload_resnet50(void);
 

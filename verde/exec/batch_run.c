@@ -173,7 +173,7 @@ static vd_status run_put(pass *p, const vd_unit *u) {
 static vd_status run_group(pass *p, const vd_unit *u) {
     vd_fused g = p->b->plan.plan.group[u->index];
     const int64_t rows = rows_of(p, u->every);
-    vd_fused_memory at;
+    vd_fused_memory at = {.operand = {NULL, NULL}};
     vd_status status = VD_OK;
     g.linear.rows *= rows;
     g.rows *= rows;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/op_product.h"
 #include "verde/exec/executor.h"
 #include "verde/exec/fault_field.h"
 #include "verde/exec/memory.h"
@@ -80,6 +81,8 @@ static vd_status open_execution(vd_execution *x, const vd_exec *exec, const vd_p
     status = vd_part_plan(x, err);
     if (status == VD_OK && fuses(x, watched) && !x->kept)
         status = vd_alias_plan(x, err);
+    if (status == VD_OK && fuses(x, watched))
+        status = vd_kept_operands_plan(x, err);
     return status == VD_OK ? bind_sources(x, state, err) : status;
 }
 
@@ -92,6 +95,7 @@ static void close_execution(vd_execution *x) {
     free(x->root);
     free(x->symbol);
     free(x->needed);
+    vd_kept_operands_free(x);
     vd_plan_free(&x->plan);
 }
 
@@ -121,6 +125,11 @@ static vd_status run_kernel(vd_execution *x, uint32_t index, const ro_call *call
                             vd_err *err) {
     if (x->exec->free && ro_op_is_free(call->op))
         return vd_run_free(x, index, call, output, err);
+    vd_kept_operand *operand[2];
+    if (call->op == RO_OP_MATMUL_FIXED && vd_kept_operands_bind(x, index, operand)) {
+        const vd_status status = vd_run_kept(x, call, operand, output, err);
+        return status == VD_OK ? vd_alter_output(x, index, output, err) : status;
+    }
     if (ro_run(x->exec->ro, call, x->input, output) != RO_OK)
         return vd_fail(err, VD_ERR_LOCAL, "%s: %s", vd_node_name(x->graph, index).text,
                        ro_ctx_error(x->exec->ro));

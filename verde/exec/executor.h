@@ -31,6 +31,10 @@ typedef struct {
     size_t symbols;
     ro_shape shapes[RO_MAX_INPUTS];
     const void *input[RO_MAX_INPUTS];
+    vd_kept_operand *operand; /* operands that stay packed; owned */
+    uint32_t operand_count;
+    uint32_t *operand_of; /* of both operands of each stored node: VD_NO_GROUP or which; owned.
+                             NULL: there are none */
 } vd_execution;
 
 /* ---- executor.c ---- */
@@ -63,6 +67,17 @@ void *vd_take_memory(vd_execution *x, uint32_t value);
  * follow it. `node` is the node whose turn it is. */
 VD_MUST_USE vd_status vd_run_group(vd_execution *x, uint32_t first, uint32_t node,
                                    uint32_t iteration, vd_err *err);
+
+/* ---- executor_kept.c ---- */
+
+/* Finds the operands of fixed products that several products of the graph read alike. */
+VD_MUST_USE vd_status vd_kept_operands_plan(vd_execution *x, vd_err *err);
+void vd_kept_operands_free(vd_execution *x);
+/* A product's x and w, where one is packed for several reads; else NULL. False: neither is. */
+bool vd_kept_operands_bind(const vd_execution *x, uint32_t node, vd_kept_operand *of[2]);
+/* Runs a product by itself that has one; x->input is bound. */
+VD_MUST_USE vd_status vd_run_kept(vd_execution *x, const ro_call *call,
+                                  vd_kept_operand *const operand[2], void *output, vd_err *err);
 
 /* ---- executor_part.c ---- */
 

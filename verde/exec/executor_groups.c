@@ -1,4 +1,5 @@
 /* Groups of nodes that run as one fused function. */
+#include "repops/op_product.h"
 #include "verde/exec/executor.h"
 
 static uint32_t value_of(const vd_execution *x, uint32_t value, uint32_t iteration) {
@@ -16,6 +17,21 @@ static void *group_output(vd_execution *x, const vd_fused *g, uint32_t i, uint32
                                                              : vd_memory_alloc(x->memory, size);
 }
 
+/* What is packed for several reads of the product in a group. */
+static void bind_kept(const vd_execution *x, const vd_fused *g, uint32_t iteration,
+                      vd_kept_operand *of[2]) {
+    of[0] = of[1] = NULL;
+    if (g->kind != VD_FUSED_LINEAR || !x->operand_of || !g->linear.fixed_bits)
+        return;
+    for (uint32_t i = 0; i < g->member_count; i++) {
+        const uint32_t node = value_of(x, x->sources + g->member[i], iteration) - x->sources;
+        if (vd_node_stored(x->graph, node)->op == RO_OP_MATMUL_FIXED)
+            (void)vd_kept_operands_bind(x, node, of);
+    }
+    if (g->frozen)
+        of[1] = NULL;
+}
+
 static vd_status bind_group(vd_execution *x, const vd_fused *g, uint32_t iteration,
                             vd_fused_memory *at, vd_err *err) {
     for (uint32_t i = 0; i < g->input_count; i++) {
@@ -25,6 +41,7 @@ static vd_status bind_group(vd_execution *x, const vd_fused *g, uint32_t iterati
             return status;
         at->in[i] = x->value[value];
     }
+    bind_kept(x, g, iteration, at->operand);
     for (uint32_t i = 0; i < g->output_count; i++) {
         const uint32_t output = value_of(x, g->output[i], iteration);
         at->out[i] = x->value[output] = group_output(x, g, i, iteration);

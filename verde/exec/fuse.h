@@ -51,6 +51,7 @@ typedef struct {
     ro_linear_layer linear; /* inputs x, w, bias if there is one; outputs y, z if it is read */
     ro_dtype weight_dtype;  /* of w, which the group makes f32 */
     bool frozen;            /* w are data */
+    bool transposed_x;      /* of a product that runs by itself */
     int64_t rows, cols;     /* of logits, of what is normalised, of a table */
     int64_t positions;      /* of what was looked up in a table */
     float eps;              /* of a norm */
@@ -107,10 +108,20 @@ uint32_t vd_plan_value(const vd_plan *plan, const vd_graph *graph, uint32_t valu
                        uint32_t iteration);
 uint32_t vd_plan_iterations(const vd_plan *plan, const vd_graph *graph, uint32_t group);
 
+/* An operand of fixed products that stays packed from its first read to the last one. */
+typedef struct {
+    uint32_t value; /* of which it is; VD_NO_GROUP: of none yet */
+    uint32_t reads; /* of each such value */
+    uint32_t left;  /* of this one */
+    void *packed;   /* NULL: not yet, or there was no room */
+    size_t size;
+} vd_kept_operand;
+
 /* A group's inputs and outputs in its order. */
 typedef struct {
     const void *in[VD_FUSED_INPUTS];
     void *out[VD_FUSED_OUTPUTS];
+    vd_kept_operand *operand[2]; /* of VD_FUSED_LINEAR: of x and of w; or NULL */
 } vd_fused_memory;
 
 typedef struct vd_kept_weights vd_kept_weights;

@@ -21,6 +21,7 @@ struct vd_kept_weights {
     entry *entry;
     uint32_t count, capacity;
     size_t bytes, most;
+    uint64_t packings;
 };
 
 static uint64_t memory_of_machine(void) {
@@ -58,6 +59,10 @@ void vd_kept_weights_destroy(vd_kept_weights *kept) {
 
 size_t vd_kept_weights_bytes(const vd_kept_weights *kept) {
     return kept->bytes;
+}
+
+uint64_t vd_kept_weights_packings(const vd_kept_weights *kept) {
+    return kept->packings;
 }
 
 /* ---- weights as f32 ---- */
@@ -128,28 +133,81 @@ static const void *packed_weights(const vd_fused *g, ro_ctx *ro, const void *w,
     if (packed) {
         kept->entry[kept->count++] = (entry){w, g->linear, packed};
         kept->bytes += size;
+        kept->packings++;
     }
     return packed;
 }
 
+/* ---- operands within a step ---- */
+
+void vd_kept_operand_drop(vd_kept_operand *p, vd_kept_weights *kept) {
+    if (p->packed)
+        kept->bytes -= p->size;
+    vd_memory_free(NULL, p->packed);
+    p->packed = NULL;
+}
+
+/* Counts a read. Packs for it where others follow and there is room. */
+static vd_status read_kept(const vd_fused *g, ro_ctx *ro, bool is_x, const ro_linear_operands *in,
+                           vd_kept_operand *p, vd_kept_weights *kept, vd_err *err) {
+    p->left -= p->left > 0;
+    if (p->packed || p->left == 0)
+        return VD_OK;
+    const size_t size =
+        is_x ? ro_linear_packed_x_size(ro, &g->linear) : ro_linear_packed_size(ro, &g->linear);
+    if (size == 0 || size > kept->most - kept->bytes)
+        return VD_OK;
+    p->packed = vd_memory_alloc(NULL, size);
+    if (!p->packed)
+        return VD_OK;
+    p->size = size, kept->bytes += size, kept->packings++;
+    const ro_status status = is_x ? ro_linear_pack_x(ro, &g->linear, in, p->packed)
+                                  : ro_linear_pack(ro, &g->linear, in->w, p->packed);
+    return status == RO_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
+}
+
 /* ---- the layer ---- */
+
+/* What of the operands is packed. */
+static vd_status bind_operands(const vd_fused *g, const vd_fused_memory *at, ro_ctx *ro,
+                               vd_kept_weights *kept, ro_linear_operands *in, vd_err *err) {
+    vd_kept_operand *const *p = at->operand;
+    vd_status status = VD_OK;
+    *in = (ro_linear_operands){
+        .size = sizeof *in, .transposed_x = g->transposed_x, .x = at->in[0], .w = at->in[1]};
+    if (g->frozen && kept)
+        in->packed_w = packed_weights(g, ro, at->in[1], kept, &status, err);
+    else if (p[1])
+        status = read_kept(g, ro, false, in, p[1], kept, err);
+    if (status == VD_OK && p[0])
+        status = read_kept(g, ro, true, in, p[0], kept, err);
+    if (p[0])
+        in->packed_x = p[0]->packed;
+    if (p[1])
+        in->packed_w = p[1]->packed;
+    return status;
+}
+
+static ro_status run_layer(const vd_fused *g, const vd_fused_memory *at, ro_ctx *ro,
+                           const ro_linear_operands *in) {
+    const float *bias = g->input_count > 2 ? at->in[2] : NULL;
+    float *y = at->out[0], *z = g->output_count > 1 ? at->out[1] : NULL;
+    return in->packed_x || in->packed_w || in->transposed_x
+               ? ro_linear_of_packed(ro, &g->linear, in, bias, z, y)
+               : ro_linear(ro, &g->linear, in->x, in->w, bias, z, y);
+}
 
 vd_status vd_linear_run(const vd_fused *g, const vd_fused_memory *at, ro_ctx *ro,
                         vd_kept_weights *kept, vd_err *err) {
-    const float *bias = g->input_count > 2 ? at->in[2] : NULL;
-    float *y = at->out[0], *z = g->output_count > 1 ? at->out[1] : NULL;
-    vd_status status = VD_OK;
+    ro_linear_operands in;
     void *copy = NULL;
-    const void *packed =
-        g->frozen && kept ? packed_weights(g, ro, at->in[1], kept, &status, err) : NULL;
-    const float *w = packed || status != VD_OK ? NULL : widened(g, ro, at->in[1], &copy, err);
-    ro_status ran = RO_OK;
-    if (packed)
-        ran = ro_linear_packed(ro, &g->linear, at->in[0], packed, bias, z, y);
-    else if (w)
-        ran = ro_linear(ro, &g->linear, at->in[0], w, bias, z, y);
-    else
+    vd_status status = bind_operands(g, at, ro, kept, &in, err);
+    if (status == VD_OK && !in.packed_w && !(in.w = widened(g, ro, at->in[1], &copy, err)))
         status = VD_ERR_LOCAL;
+    const ro_status ran = status == VD_OK ? run_layer(g, at, ro, &in) : RO_OK;
     vd_memory_free(ro, copy);
+    for (int i = 0; i < 2; i++)
+        if (at->operand[i] && at->operand[i]->left == 0)
+            vd_kept_operand_drop(at->operand[i], kept);
     return ran == RO_OK ? status : vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
 }

@@ -1,5 +1,5 @@
-/* Weights of fixed products that stay packed (repops/packed.h), for as long as the data that they
- * are. Private to verde/exec. */
+/* Operands of fixed products that stay packed (repops/packed.h): weights for as long as the data
+ * that they are, others within a step (executor_kept.c). Private to verde/exec. */
 #ifndef VD_KEPT_WEIGHTS_H
 #define VD_KEPT_WEIGHTS_H
 
@@ -12,11 +12,14 @@ uint64_t vd_kept_weights_room(const vd_program *program, uint64_t limit);
 /* NULL: out of memory. */
 vd_kept_weights *vd_kept_weights_create(const vd_program *program);
 void vd_kept_weights_destroy(vd_kept_weights *kept); /* accepts NULL */
-/* Bytes that are packed. */
+/* Frees what is packed of an operand, if anything is. */
+void vd_kept_operand_drop(vd_kept_operand *operand, vd_kept_weights *kept);
+/* Bytes that are packed now; how often something was packed to stay. */
 size_t vd_kept_weights_bytes(const vd_kept_weights *kept);
+uint64_t vd_kept_weights_packings(const vd_kept_weights *kept);
 
 /* Runs a linear layer. Weights that are data are packed the first time that they are read, if there
- * is room; `kept` may be NULL. */
+ * is room, and operands for as long as further reads are left; `kept` may be NULL. */
 VD_MUST_USE vd_status vd_linear_run(const vd_fused *group, const vd_fused_memory *at, ro_ctx *ro,
                                     vd_kept_weights *kept, vd_err *err);
 
