@@ -139,7 +139,7 @@ test-ptx: lib $(BUILD)/bin/verde $(BUILD)/bin/standin
 # The same tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer; of free kernels those for this machine's best
 # instruction set. QUICK=1: unit tests but the slowest, and the scripts in which bytes come from others or from damaged files, with
 # scalar kernels and the best ones.
-ASAN_SCRIPTS := bad_connections check data errors fuzz keep page provide_dispute provide_trouble resume rounding_log serve unknown
+ASAN_SCRIPTS := bad_connections check data errors fuzz keep page pages provide_dispute provide_trouble resume rounding_log serve unknown
 asan_tests = $(if $(QUICK),$(filter-out $(SLOW_TESTS:%=$(BUILD)/tests/%),$(tests)),$(tests))
 test-asan: ## the tests under the sanitizers; QUICK=1: half of them
 	@sh verde/packages.sh $(ASAN_PACKAGES)
