@@ -19,7 +19,7 @@ def find():
 
 
 class Browser:
-    def __init__(self, seconds=120):
+    def __init__(self, seconds=300):
         self.seconds, self.number, self.left, self.events = seconds, 0, b"", []
         self.folder = tempfile.mkdtemp(prefix="verde-browser-")
         out_read, self.out = os.pipe()
@@ -85,7 +85,7 @@ class Browser:
             raise RuntimeError(json.dumps(result["exceptionDetails"]))
         return result["result"].get("value")
 
-    def wait(self, script, seconds=60):
+    def wait(self, script, seconds=300):
         until = time.monotonic() + seconds
         while not self.run(script):
             if time.monotonic() > until:
@@ -95,7 +95,9 @@ class Browser:
     def open(self, path):
         self.events.clear()
         known = str(path).startswith(("data:", "about:", "http:"))
-        self.ask("Page.navigate", url=str(path) if known else f"file://{os.path.abspath(path)}")
+        went = self.ask("Page.navigate", url=str(path) if known else f"file://{os.path.abspath(path)}")
+        if went.get("errorText"):
+            raise RuntimeError(f"{path}: {went['errorText']}")
         self.wait("document.readyState === 'complete'")
 
     def look(self, width, dark=False, paper=False, height=900):

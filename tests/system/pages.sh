@@ -1,6 +1,6 @@
 #!/bin/sh
 # `verde inspect --html` makes a page of every kind of verdict: whole, with what the verdict says, under a policy that knows its style
-# by its hash, and with all that a peer wrote as text. tests/full/pages.sh opens them in a browser.
+# by its hash, and with all that a peer wrote as text. tests/full/pages_browser.sh opens them in a browser.
 . tests/support/system
 VERDICTS=$work "$build/tests/test_verdict_kinds" > "$work/kinds.log" 2>&1 || fail "no verdicts"
 # made NAME: a page of $work/NAME, without a word.

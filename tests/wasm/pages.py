@@ -3,7 +3,7 @@
 
 Usage: pages.py BUILD PART...   (PART: kinds, altered, looks, hostile, golden)
 
-BUILD/tests/pages has the verdicts of test_verdict_kinds; pictures of pages are kept there."""
+BUILD/tests/pages_browser has the verdicts of test_verdict_kinds; pictures of pages are kept there."""
 
 import base64
 import subprocess
@@ -53,7 +53,7 @@ def quiet(browser, what):
 def kinds(build):
     """Code and text are those of the command, for every kind of verdict."""
     verifier, count = Verifier(build), 0
-    files = sorted((build / "tests/pages").glob("*.json"))
+    files = sorted((build / "tests/pages_browser").glob("*.json"))
     for path in files:
         told = subprocess.run([build / "bin/verde", "verify", path], check=False, capture_output=True, text=True)
         code, said = verifier.decide(path.read_bytes())
@@ -77,11 +77,11 @@ def altered(build, total=300):
     from altered import Judge, variant
     from verdicts import Base
 
-    bases = [Base(path) for path in sorted((build / "tests/pages").glob("*.json"))]
+    bases = [Base(path) for path in sorted((build / "tests/pages_browser").glob("*.json"))]
     verifier, judge = Verifier(build), Judge(build / "tests/judge")
     codes, found, refused = {}, 0, b""
     for i in range(total):
-        _, way, data = variant(bases, "page", i)
+        _, way, data = variant(bases, "page", i, None)
         judge.send(data)
         code, why = judge.decision()
         mine, said = verifier.decide(data)
@@ -102,7 +102,7 @@ def altered(build, total=300):
 
 def looks(build):
     """Pages of all sizes, in light, dark and on paper."""
-    work, browser, count = build / "tests/pages", Browser(), 0
+    work, browser, count = build / "tests/pages_browser", Browser(), 0
     browser.look(1280)
     browser.open("data:text/html,<script>console.error('seen')</script>")
     if not browser.complaints():
@@ -141,7 +141,7 @@ def looks(build):
 
 def hostile(build):
     """Markup in names and in what the referee saw stays text; without escaping it would be noticed."""
-    work, browser = build / "tests/pages", Browser()
+    work, browser = build / "tests/pages_browser", Browser()
     browser.ask("Page.addScriptToEvaluateOnNewDocument", source=SOUND)
     browser.look(1280)
     (work / "heard.html").write_text("<img src=x onerror='hostile()'><script>hostile()</script>")

@@ -75,7 +75,7 @@ wasm_link = $(WASM_CC) --target=wasm32-wasi -mexec-model=reactor $^ -o $@ \
 
 -include $(wasm_obj:.o=.d) $(WASM)/obj/verde/wasm/verify.d
 
-# The golden table by the reference, for tests/full/pages.sh.
+# The golden table by the reference, for tests/full/pages_browser.sh.
 reference_obj := $(patsubst %,$(WASM)/obj/%.o,tests/wasm/reference $(addprefix repops/tools/,golden functions sha256) \
     $(patsubst %.c,%,$(wildcard repops/ref/*.c repops/src/infer*.c) repops/src/op.c repops/src/emit.c))
 $(WASM)/obj/repops/tools/functions.o: WASM_FLAGS += -DRO_ISA=scalar -DRO_ISA_scalar=1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # verify.html decides in headless Chromium as `verde verify` does, every kind of verdict and 300 altered ones; its machine computes
-# the golden table; pages look as they should, and hostile verdicts do nothing on them. Pictures are in build/tests/pages.
-# Usage: pages.sh BUILD; GOLDEN=1e15: the whole table, in an hour.
+# the golden table; pages look as they should, and hostile verdicts do nothing on them. Pictures are in build/tests/pages_browser.
+# Usage: pages_browser.sh BUILD; GOLDEN=1e15: the whole table, in an hour.
 set -eu
 build=$1
 python3 tests/support/browser.py || { echo "no chromium"; exit 77; }
@@ -10,7 +10,7 @@ for file in "$build/share/verde/verify.html" "$build/wasm/reference.wasm"; do
     [ -e "$file" ] || { echo "no $file: \`make verifier\` makes it"; exit 77; }
 done
 export PYTHONDONTWRITEBYTECODE=1
-work=$build/tests/pages
+work=$build/tests/pages_browser
 rm -rf "$work"
 mkdir -p "$work"
 VERDICTS=$work "$build/tests/test_verdict_kinds" > "$work/kinds.log" 2>&1 || { cat "$work/kinds.log"; exit 1; }
