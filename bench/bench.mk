@@ -214,6 +214,15 @@ $(BUILD)/bench/captured: bench/captured.c $(filter-out %/main.o,$(cli_obj)) $(BU
 	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -lm -o $@
 .PHONY: bench-captured
 
+# What captured models say, by `verde run`, beside PyTorch eager; needs a Python as bench-captured does: make bench-answers PYTHON=python3
+# ARGS="vit --rounds 9".
+bench-answers: ## answers of captured models beside PyTorch
+bench-answers: $(BUILD)/bin/verde $(BUILD)/lib/librepops.so.1 $(COMMIT_LIB) $(BUILD)/bench/mkl_kernels.so
+	REPOPS_LIBRARY=$(abspath $(BUILD)/lib/librepops.so.1) PYTHONPATH=python \
+	    LD_PRELOAD=$(if $(filter installed,$(MKL)),,$(abspath $(BUILD)/bench/mkl_kernels.so)) \
+	    $(PYTHON) bench/answers.py $(abspath $<) --folder $(BUILD)/bench/answers $(ARGS)
+.PHONY: bench-answers
+
 # A download of 1 GB beside curl; needs python3, curl, openssl and 5 GB of disk: make bench-fetch ARGS="--rounds 3".
 bench-fetch: ## a download of 1 GB, checked, beside curl
 bench-fetch: $(BUILD)/bin/verde
