@@ -180,3 +180,21 @@ def test_channels_stay_last_between_convolutions(command, tmp_path):
     found = re.findall(r"^%\d+ +\S+ +transpose\(.* -> f32\[([0-9,]+)\]", text, re.M)
     assert found and all(size.count(",") >= 2 for size in found)
     assert not [size for size in found if size.startswith("2,")], found
+
+
+class Grouped(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.norm = nn.Embedding(CLASSES, WIDTH), nn.GroupNorm(4, WIDTH)
+
+    def forward(self, ids):
+        x = self.norm(self.table(ids).transpose(1, 2).contiguous())
+        return F.silu(x).transpose(1, 2) @ self.table.weight.T
+
+
+def test_numbers_of_channels_are_not_copied_for_each_row(command, tmp_path):
+    """What adds or multiplies them repeats them along the batch; numbers of each row, as means in
+    the backward pass, have to be copied along it."""
+    text = called(command, "graph", captured(tmp_path, Grouped))
+    found = re.findall(r"^%\d+ +norm\.\S* +expand\(.* -> f32\[([0-9,]+)\]", text, re.M)
+    assert set(found) == {f"{WIDTH},{LENGTH}", f"{2 * 4},{WIDTH // 4 * LENGTH}"}

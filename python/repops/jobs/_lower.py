@@ -102,9 +102,9 @@ class Lower(Memory):
         own = list(x.size)
         while len(own) > 1 and own[0] == 1:
             own.pop(0)
-        if len(size) <= MAX_DIMS and tuple(size[len(size) - len(own) :]) == tuple(own):
-            return self.reshape(v, own)
-        return self.broadcast(v, x.size, size)
+        if len(size) > MAX_DIMS:
+            return self.broadcast(v, x.size, size)
+        return self.broadcast(v, own, size[len(size) - len(own) :])
 
     def elements(self, name: str, a: Any, b: Any, size: Sequence[int], code: int = F32) -> Value:
         """An operator of two operands; the larger comes first where that is no matter."""
