@@ -11,10 +11,20 @@ enum { OUT_PATH_MAX = 900 }; /* bytes: the names of files come behind it */
 /* What `verde run` writes, and where it is a run already. */
 static const char *const run_files[] = {"run.json", "program", "results.jsonl*", NULL};
 /* What `verde export`, `fetch` and `delegate` write, now or once. */
-static const char *const model_files[] = {
-    "*.safetensors*", "config.json", "generation_config.json", "adapter_config.json", "proof.json",
-    "losses.*",       "results.*",   "verdict.json*",          "evaluation.json",     "partial",
-    "tokenizer*",     NULL};
+static const char *const model_files[] = {"*.safetensors*",
+                                          "config.json",
+                                          "generation_config.json",
+                                          "adapter_config.json",
+                                          "proof.json",
+                                          "losses.*",
+                                          "results.*",
+                                          "verdict.json*",
+                                          "evaluation.json",
+                                          "partial",
+                                          "tokenizer*",
+                                          "fraud.json*",
+                                          "audit",
+                                          NULL};
 
 static bool is_one_of(const char *name, const char *const *pattern) {
     for (; *pattern; pattern++)

@@ -245,7 +245,8 @@ static vd_status confine(const answerer *a, char **argv, vd_err *err) {
     const char *const reads[] = {argv[4], NULL}, *const writes[] = {again, NULL};
     const vd_child_limits limits = {.fds = 2,
                                     .parent = strtol(argv[3], NULL, 10),
-                                    .memory = REPLAYS * strtoll(argv[0], NULL, 10) + VD_CHILD_SPARE,
+                                    .memory = REPLAYS * strtoll(argv[0], NULL, 10) +
+                                              VD_REPLAY_WINDOW_BYTES + VD_CHILD_SPARE,
                                     .file_bytes = strtoll(argv[6], NULL, 10),
                                     .places = {reads, writes, vd_child_has_gpu(&a->common)}};
     vd_status status = vd_make_dir(again, err);

@@ -11,9 +11,8 @@
 #include "verde/exec/run.h"
 
 enum {
-    VD_REPLAY_CACHE = 1024,             /* tensors of one step */
-    VD_REPLAY_ROOM = 16,                /* of these: for leaves of a device's state, and one node */
-    VD_REPLAY_WINDOW_BYTES = 256 << 20, /* of tensors that are kept for what is asked next */
+    VD_REPLAY_CACHE = 1024, /* tensors of one step */
+    VD_REPLAY_ROOM = 16,    /* of these: for leaves of a device's state, and one node */
 };
 
 typedef struct {

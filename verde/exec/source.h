@@ -110,6 +110,9 @@ typedef struct {
                       vd_err *err);
 } vd_source;
 
+/* Bytes of tensors that a replay keeps for what may be asked next, beside a node's own. */
+enum { VD_REPLAY_WINDOW_BYTES = 256 << 20 };
+
 /* A source over a run directory: loads the checkpoint before what is asked and runs on from there.
  */
 typedef struct vd_replay vd_replay;
