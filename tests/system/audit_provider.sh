@@ -29,6 +29,9 @@ import sys
 report = json.load(open(sys.argv[1]))
 assert report["checked"]["crumbs"] == 40 and len(report["steps"]) == 2, report
 assert report["cost"]["cpu_seconds_of_crumb"] < 0.1 and report["cost"]["peak_bytes"] < 64 << 20, report["cost"]
+costs = {c["operator"]: c for c in report["costs_of_crumbs"]}
+assert "state" in costs and len(costs) > 5 and all(0 < c["bytes"] <= c["crumbs"] * c["most_bytes"] for c in costs.values()), costs
+assert sum(c["crumbs"] for c in costs.values()) >= report["checked"]["crumbs"] + report["checked"]["whole"], costs
 odds = {o["cheat"]: o["found"] for o in report["odds"]}
 assert abs(odds["in 1 of 1,000"] - (1 - 0.999**40)) < 1e-6, odds
 END_PYTHON

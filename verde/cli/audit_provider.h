@@ -45,7 +45,8 @@ typedef struct {
 typedef struct {
     vd_kind_cost *list; /* owned */
     uint32_t count;
-    uint64_t bytes; /* up to the crumb that is being looked at */
+    uint64_t crumbs; /* of all kinds */
+    uint64_t bytes;  /* up to the crumb that is being looked at */
     double cpu;
 } vd_kind_costs;
 

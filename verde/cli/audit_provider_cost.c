@@ -32,15 +32,17 @@ void vd_audit_cost_begin(vd_auditing *x) {
     x->costs.cpu = vd_cpu_seconds();
 }
 
+/* One of which all was in the journal cost what it cost before. */
 void vd_audit_cost_add(vd_auditing *x, const vd_crumb *place) {
     const uint64_t bytes = x->costs.bytes;
     const double cpu = x->costs.cpu;
-    vd_kind_cost *k = find(&x->costs, kind_of(&x->loaded.program, place));
     vd_audit_cost_begin(x);
-    if (!k) /* there is no memory for it: the audit is more than its costs */
-        return;
     const uint64_t more = x->costs.bytes - bytes;
     const double took = x->costs.cpu - cpu;
+    vd_kind_cost *k = more ? find(&x->costs, kind_of(&x->loaded.program, place)) : NULL;
+    if (!k)
+        return;
+    x->costs.crumbs++;
     k->crumbs++;
     k->bytes += more;
     k->cpu += took;

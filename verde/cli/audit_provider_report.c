@@ -11,13 +11,8 @@ static bool own_draw(const vd_auditing *x) {
     return x->a->beacon == NULL;
 }
 
-static uint64_t checked(const vd_audit_result *r) {
-    return (uint64_t)r->crumbs + r->whole;
-}
-
 static double cpu_of_crumb(const vd_auditing *x) {
-    const uint64_t count = checked(vd_audit_results(x->audit));
-    return count ? x->cost.cpu_seconds / (double)count : 0;
+    return x->costs.crumbs ? x->cost.cpu_seconds / (double)x->costs.crumbs : 0;
 }
 
 /* A provider that keeps the tensors of one node alone runs to each that is asked about, half a step
