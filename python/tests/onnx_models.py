@@ -18,11 +18,11 @@ SIZE = 64  # pixels of an image
 
 
 class Tagger(nn.Module):
-    def __init__(self):
+    def __init__(self, words=50, wide=16, state=24, tags=7):
         super().__init__()
-        self.words = nn.Embedding(50, 16)
-        self.lstm = nn.LSTM(16, 24, bidirectional=True, batch_first=True)
-        self.tags = nn.Linear(48, 7)
+        self.words = nn.Embedding(words, wide)
+        self.lstm = nn.LSTM(wide, state, bidirectional=True, batch_first=True)
+        self.tags = nn.Linear(2 * state, tags)
 
     def forward(self, x):
         return self.tags(self.lstm(self.words(x))[0])
@@ -35,12 +35,13 @@ def _twice(a, b):
 
 
 class UNet(nn.Module):
-    def __init__(self):
+    def __init__(self, a=16):
         super().__init__()
-        self.down1, self.down2, self.middle = _twice(3, 16), _twice(16, 32), _twice(32, 64)
-        self.turn2, self.up2 = nn.ConvTranspose2d(64, 32, 2, 2), _twice(64, 32)
-        self.turn1, self.up1 = nn.ConvTranspose2d(32, 16, 2, 2), _twice(32, 16)
-        self.out = nn.Conv2d(16, 5, 1)
+        b, c = 2 * a, 4 * a
+        self.down1, self.down2, self.middle = _twice(3, a), _twice(a, b), _twice(b, c)
+        self.turn2, self.up2 = nn.ConvTranspose2d(c, b, 2, 2), _twice(c, b)
+        self.turn1, self.up1 = nn.ConvTranspose2d(b, a, 2, 2), _twice(b, a)
+        self.out = nn.Conv2d(a, 5, 1)
 
     def forward(self, x):
         a = self.down1(x)
@@ -181,10 +182,10 @@ MODELS = {
 }  # fmt: skip
 
 
-def make(name):
+def make(name, models=MODELS):
     """The model, whose norms have seen enough to be well conditioned, and inputs."""
     torch.manual_seed(0)
-    model, inputs = MODELS[name]()
+    model, inputs = models[name]()
     norms = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
     for m in norms:
         m.momentum = None  # the mean of all that it sees
@@ -209,9 +210,9 @@ def export(model, inputs, path, optimize=True):
     return names
 
 
-def write(name, folder):
+def write(name, folder, models=MODELS):
     """The exported model, its data by names, and what PyTorch gives."""
-    model, inputs = make(name)
+    model, inputs = make(name, models)
     names = export(model, inputs, Path(folder) / f"{name}.onnx")
     with torch.no_grad():
         outputs = model(*inputs)

@@ -4,7 +4,7 @@
 
 static void add_graph(const vd_program *p, const vd_graph *g, uint64_t *groups) {
     vd_plan plan;
-    if (vd_plan_create(p, g, true, &plan, NULL) != VD_OK)
+    if (vd_plan_create(p, g, VD_FUSE_LAYERS, &plan, NULL) != VD_OK)
         return;
     for (uint32_t i = 0; i < plan.group_count; i++)
         groups[plan.group[i].kind]++;

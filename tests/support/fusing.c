@@ -49,7 +49,7 @@ void test_expect_equal_states(const vd_program *p, vd_state *fused, vd_state *no
 uint32_t test_groups_of(const vd_program *p) {
     vd_plan plan;
     vd_err err = {0};
-    cr_assert(vd_plan_create(p, &p->step, true, &plan, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_plan_create(p, &p->step, VD_FUSE_LAYERS, &plan, &err) == VD_OK, "%s", err.text);
     uint32_t count = 0;
     for (uint32_t i = 0; i < plan.group_count; i++)
         count += vd_plan_iterations(&plan, &p->step, i);

@@ -86,7 +86,7 @@ static uint32_t copies_of(const vd_program *p) {
     vd_plan plan;
     vd_err err = {0};
     uint32_t count = 0;
-    cr_assert(vd_plan_create(p, &p->step, true, &plan, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_plan_create(p, &p->step, VD_FUSE_LAYERS, &plan, &err) == VD_OK, "%s", err.text);
     for (uint32_t i = 0; i < p->step.node_count; i++) {
         const int op = vd_node_stored(&p->step, i)->op;
         const vd_planned at = vd_plan_of(&plan, &p->step, i);
@@ -390,7 +390,7 @@ static uint32_t groups_of_kind(const vd_program *p, vd_fused_kind kind) {
     vd_plan plan;
     vd_err err = {0};
     uint32_t count = 0;
-    cr_assert(vd_plan_create(p, &p->step, true, &plan, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_plan_create(p, &p->step, VD_FUSE_LAYERS, &plan, &err) == VD_OK, "%s", err.text);
     for (uint32_t i = 0; i < plan.group_count; i++)
         if (plan.group[i].kind == kind)
             count += vd_plan_iterations(&plan, &p->step, i);
@@ -403,7 +403,7 @@ static uint32_t linear_groups(const vd_program *p, ro_activation activation, uin
     vd_plan plan;
     vd_err err = {0};
     uint32_t count = 0;
-    cr_assert(vd_plan_create(p, &p->step, true, &plan, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_plan_create(p, &p->step, VD_FUSE_LAYERS, &plan, &err) == VD_OK, "%s", err.text);
     *kept = 0;
     for (uint32_t i = 0; i < plan.group_count; i++) {
         const vd_fused *g = &plan.group[i];

@@ -113,7 +113,7 @@ Test(fuse_kept, heads_are_read_where_they_lie) {
         vd_program p;
         vd_plan plan;
         build(&cases[i], &p);
-        cr_assert(vd_plan_create(&p, &p.step, true, &plan, NULL) == VD_OK);
+        cr_assert(vd_plan_create(&p, &p.step, VD_FUSE_LAYERS, &plan, NULL) == VD_OK);
         for (uint32_t k = 0; k < p.step.node_count; k++) {
             const int op = vd_node_stored(&p.step, k)->op;
             if (op == RO_OP_SPLIT_HEADS || op == RO_OP_REPEAT_HEADS)

@@ -148,7 +148,7 @@ Test(storage, patterns_are_found) {
     vd_err err = {0};
     test_job_open_stored(&job, VD_MODEL_GPT2, 1, 0);
     const vd_program *p = &job.program;
-    cr_assert(vd_plan_create(p, &p->step, true, &plan, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_plan_create(p, &p->step, VD_FUSE_LAYERS, &plan, &err) == VD_OK, "%s", err.text);
     cr_expect(groups(&plan, p, VD_FUSED_ATTENTION) == nodes(p, RO_OP_ATTN_OUT));
     cr_expect(groups(&plan, p, VD_FUSED_ATTENTION_GRAD) == nodes(p, RO_OP_ATTN_DSCORE));
     cr_expect(groups(&plan, p, VD_FUSED_LAYER_NORM) == nodes(p, RO_OP_LAYERNORM));

@@ -146,7 +146,7 @@ static vd_status check_prompt(const vd_batch *b, const vd_batch_item *item, vd_e
 
 static vd_status plan_item(const vd_batch *b, vd_batch_item *item, vd_err *err) {
     const vd_program *program = item->program;
-    vd_status status = vd_plan_create(program, &program->step, true, &item->plan, err);
+    vd_status status = vd_plan_create(program, &program->step, VD_FUSE_LAYERS, &item->plan, err);
     if (status == VD_OK)
         status = vd_batch_plan_fits(&b->plan, b->exec.program, program, &item->plan, err);
     if (status == VD_OK)

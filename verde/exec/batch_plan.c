@@ -324,7 +324,7 @@ static vd_status open_plan(const planner *p, uint32_t own_data) {
     out->cache = calloc((size_t)p->program->leaf_count + 1, sizeof *out->cache);
     if (!out->value || !out->unit || !out->once || !out->cache)
         return vd_fail(p->err, VD_ERR_LOCAL, "out of memory");
-    return vd_plan_create(p->program, p->graph, true, &out->plan, p->err);
+    return vd_plan_create(p->program, p->graph, VD_FUSE_LAYERS, &out->plan, p->err);
 }
 
 vd_status vd_batch_plan_create(const vd_program *program, uint32_t own_data, vd_batch_plan *out,

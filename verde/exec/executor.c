@@ -53,11 +53,13 @@ static vd_status bind_sources(vd_execution *x, const vd_state *state, vd_err *er
     return vd_memory_write(x->memory, x->placed_step, &x->step_word, sizeof x->step_word, err);
 }
 
-/* Not where somebody looks at single nodes. */
-static bool fuses(const vd_execution *x, bool watched) {
+/* Nothing where somebody looks at single nodes. */
+static vd_fuses fuses(const vd_execution *x, bool watched) {
     const vd_fault *fault = &x->exec->fault;
     const bool altered = fault->kind != VD_FAULT_NONE && fault->step == x->step;
-    return !watched && !altered && !x->exec->unfused && !x->exec->free;
+    if (watched || altered || x->exec->unfused || x->exec->free)
+        return VD_FUSE_NOTHING;
+    return x->memory || x->exec->part ? VD_FUSE_LAYERS : VD_FUSE_ALL;
 }
 
 static vd_status open_execution(vd_execution *x, const vd_exec *exec, const vd_program *program,
@@ -205,7 +207,7 @@ static vd_status run_planned(vd_execution *x, uint32_t node, const vd_observer *
     if (p.idle || !vd_part_runs(x, node))
         return VD_OK;
     if (p.group != VD_NO_GROUP)
-        return x->plan.ran[p.group] > p.iteration
+        return p.waits || x->plan.ran[p.group] > p.iteration
                    ? VD_OK
                    : vd_run_group(x, p.group, node, p.iteration, err);
     if (vd_alias_bind(x, node))

@@ -115,6 +115,21 @@ static bool find_products(const vd_matcher *m, vd_plan *plan) {
     return true;
 }
 
+/* What no layer has taken. From the end on, so that each chain is as long as it can be. */
+static bool find_elements(const vd_matcher *m, vd_plan *plan) {
+    bool failed = false;
+    for (uint32_t i = m->graph->node_count; i-- > 0 && !failed;) {
+        vd_fused g;
+        if (plan->group_of[i] != VD_NO_GROUP || !ro_chain_takes(m->graph->stored[i].op) ||
+            !vd_match_elements(m, plan, i, &g, &failed))
+            continue;
+        failed = !add_group(plan, &g);
+        if (failed)
+            free(g.elements);
+    }
+    return !failed;
+}
+
 static bool find_groups(const vd_matcher *m, vd_plan *plan) {
     for (uint32_t i = 0; i < m->graph->node_count; i++)
         for (size_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++)
@@ -184,7 +199,7 @@ static bool count_iterations(const vd_program *program, const vd_graph *graph, v
 }
 
 /* m->uses has been counted. */
-static bool plan_plain(const vd_matcher *m, bool fuse, vd_plan *out) {
+static bool plan_plain(const vd_matcher *m, vd_fuses fuse, vd_plan *out) {
     const uint32_t nodes = m->graph->node_count;
     out->uses = calloc(m->sources + nodes, sizeof *out->uses);
     out->group_of = malloc(((size_t)nodes + 1) * sizeof *out->group_of);
@@ -192,16 +207,18 @@ static bool plan_plain(const vd_matcher *m, bool fuse, vd_plan *out) {
     if (!out->uses || !out->group_of || !out->idle)
         return false;
     memset(out->group_of, 0xff, nodes * sizeof *out->group_of); /* VD_NO_GROUP */
-    if (fuse && !find_groups(m, out))
+    if (fuse != VD_FUSE_NOTHING && !find_groups(m, out))
         return false;
     vd_lay_heads(m, out);
+    if (fuse == VD_FUSE_ALL && !find_elements(m, out))
+        return false;
     out->ran = calloc((size_t)out->group_count + 1, sizeof *out->ran);
     if (out->ran)
         count_planned(m, out);
     return out->ran != NULL;
 }
 
-static bool plan_repeats(const vd_program *program, const vd_graph *graph, bool fuse,
+static bool plan_repeats(const vd_program *program, const vd_graph *graph, vd_fuses fuse,
                          vd_plan *out) {
     vd_program folded = *program;
     vd_graph *plain = graph == &program->init ? &folded.init : &folded.step;
@@ -215,8 +232,8 @@ static bool plan_repeats(const vd_program *program, const vd_graph *graph, bool 
     return ok;
 }
 
-vd_status vd_plan_create(const vd_program *program, const vd_graph *graph, bool fuse, vd_plan *out,
-                         vd_err *err) {
+vd_status vd_plan_create(const vd_program *program, const vd_graph *graph, vd_fuses fuse,
+                         vd_plan *out, vd_err *err) {
     const uint32_t sources = vd_source_count(program, graph);
     *out = (vd_plan){0};
     bool ok;
@@ -237,6 +254,8 @@ vd_status vd_plan_create(const vd_program *program, const vd_graph *graph, bool 
 }
 
 void vd_plan_free(vd_plan *plan) {
+    for (uint32_t i = 0; i < plan->group_count; i++)
+        free(plan->group[i].elements);
     free(plan->group);
     free(plan->group_of);
     free(plan->ran);

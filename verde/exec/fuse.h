@@ -5,8 +5,11 @@
 #ifndef VD_FUSE_H
 #define VD_FUSE_H
 
+#include "repops/chain.h"
 #include "repops/layers.h"
 #include "verde/exec/exec.h"
+
+#define VD_NO_GROUP UINT32_MAX
 
 enum {
     VD_FUSED_MEMBERS = 20,
@@ -29,8 +32,20 @@ typedef enum {
     VD_FUSED_ADAMW_BF16,      /* the same with weights and moments of bf16 */
     VD_FUSED_SGD,             /* likewise */
     VD_FUSED_EMBEDDING_GRAD,  /* of a table, added to another one of it, whose place it may take */
+    VD_FUSED_ELEMENTS,        /* operators of elements; it runs at the last member, which is member
+                                 0, and may take the place of an input */
 } vd_fused_kind;
 const char *vd_fused_name(vd_fused_kind kind); /* for people */
+
+/* A chain of repops/chain.h: its inputs are the group's, and numbers behind them. */
+typedef struct {
+    int64_t count;
+    uint32_t input_count, step_count;
+    ro_chain_input input[RO_CHAIN_INPUTS]; /* data: NULL until it runs, but those of numbers */
+    float number[RO_CHAIN_INPUTS];         /* of an input that is one */
+    ro_chain_step step[RO_CHAIN_STEPS];
+    uint32_t onto; /* the input that may be the output's memory; VD_NO_GROUP: none */
+} vd_elements;
 
 /* Nodes whose intermediate values nobody else reads. */
 typedef struct {
@@ -60,9 +75,8 @@ typedef struct {
     ro_adamw_step adamw;    /* pointers: NULL until it runs */
     ro_adamw_rounding rounding; /* likewise, of VD_FUSED_ADAMW_BF16 */
     ro_sgd_step sgd;            /* likewise */
+    vd_elements *elements;      /* of VD_FUSED_ELEMENTS; owned by the plan */
 } vd_fused;
-
-#define VD_NO_GROUP UINT32_MAX
 
 /* What a node of a folded graph stands for: a stored node, in the iteration that runs; one value; a
  * carried one; a shifted one. */
@@ -92,15 +106,20 @@ typedef struct {
     vd_folded *entry;    /* of each node of the folded graph */
 } vd_plan;
 
-/* A plan for the graph; with `fuse` false, of no groups. Owned by the caller. */
-VD_MUST_USE vd_status vd_plan_create(const vd_program *program, const vd_graph *graph, bool fuse,
-                                     vd_plan *out, vd_err *err);
+/* Which groups a plan has: none; those of layers; and chains of operators of elements, which only a
+ * CPU runs, all of whose nodes one process runs. */
+typedef enum { VD_FUSE_NOTHING, VD_FUSE_LAYERS, VD_FUSE_ALL } vd_fuses;
+
+/* A plan for the graph, owned by the caller. */
+VD_MUST_USE vd_status vd_plan_create(const vd_program *program, const vd_graph *graph,
+                                     vd_fuses fuse, vd_plan *out, vd_err *err);
 void vd_plan_free(vd_plan *plan);
 
 /* Of node `node` of the graph itself. */
 typedef struct {
     uint32_t group, iteration;
     bool idle;
+    bool waits; /* its group runs at a later member */
 } vd_planned;
 vd_planned vd_plan_of(const vd_plan *plan, const vd_graph *graph, uint32_t node);
 /* A group's value, in an iteration of its repeat; in how many it runs. */

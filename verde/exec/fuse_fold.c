@@ -154,6 +154,15 @@ static void fold_nodes(folder *f, const vd_repeat *r, uint32_t first, uint32_t e
     }
 }
 
+/* A read that is no edge. */
+static void read_also(folder *f, uint32_t value) {
+    if (value < f->graph->sources)
+        return;
+    const vd_spot s = vd_node_spot(f->graph, value - f->graph->sources);
+    if (s.stored != VD_SPOT_SUM)
+        f->extra[s.stored]++;
+}
+
 static void fold_repeat(folder *f, const vd_repeat *r) {
     const vd_graph *g = f->graph;
     vd_node like = {.op = RO_OP_NONE};
@@ -161,6 +170,7 @@ static void fold_repeat(folder *f, const vd_repeat *r) {
         like.shape = g->stored[g->carried[i].node].shape;
         f->carried[i] = put(f, &like, (vd_folded){VD_FOLDED_CARRIED, i, r}, 0, NULL);
         f->extra[g->carried[i].node]++;
+        read_also(f, g->carried[i].before);
     }
     fold_nodes(f, r, r->first, r->first + r->size);
     for (uint32_t i = 0; i < r->sum_count; i++) {
@@ -189,11 +199,8 @@ static void count_uses(folder *f, uint32_t *uses) {
         uses[f->out->stored_edge[i]]++;
     for (uint32_t i = 0; i < f->program->leaf_count + 1; i++) {
         const uint32_t value = i < f->program->leaf_count ? g->output[i] : g->loss;
-        if (value == UINT32_MAX || value < g->sources)
-            continue;
-        const vd_spot s = vd_node_spot(g, value - g->sources);
-        if (s.stored != VD_SPOT_SUM)
-            f->extra[s.stored]++;
+        if (value != UINT32_MAX)
+            read_also(f, value);
     }
     for (uint32_t i = 0; i < g->stored_count; i++)
         uses[g->sources + f->plan->folded_of[i]] += f->extra[i];
@@ -221,14 +228,19 @@ bool vd_fold_graph(const vd_program *program, const vd_graph *graph, vd_plan *pl
 
 /* ---- what a plan says of what a graph means ---- */
 
+static vd_planned planned(const vd_plan *plan, uint32_t folded, uint32_t iteration) {
+    const uint32_t group = plan->group_of[folded];
+    const bool waits = group != VD_NO_GROUP && plan->group[group].kind == VD_FUSED_ELEMENTS &&
+                       plan->group[group].member[0] != folded;
+    return (vd_planned){group, iteration, plan->idle[folded], waits};
+}
+
 vd_planned vd_plan_of(const vd_plan *plan, const vd_graph *graph, uint32_t node) {
     if (!plan->folded_of)
-        return (vd_planned){plan->group_of[node], 0, plan->idle[node]};
+        return planned(plan, node, 0);
     const vd_spot s = vd_node_spot(graph, node);
-    if (s.stored == VD_SPOT_SUM)
-        return (vd_planned){VD_NO_GROUP, s.iteration, false};
-    const uint32_t folded = plan->folded_of[s.stored];
-    return (vd_planned){plan->group_of[folded], s.iteration, plan->idle[folded]};
+    return s.stored == VD_SPOT_SUM ? (vd_planned){VD_NO_GROUP, s.iteration, false, false}
+                                   : planned(plan, plan->folded_of[s.stored], s.iteration);
 }
 
 uint32_t vd_plan_value(const vd_plan *plan, const vd_graph *graph, uint32_t value,

@@ -27,6 +27,11 @@ bool vd_match_adamw_bf16(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_embedding_grad(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_sgd(const vd_matcher *m, uint32_t node, vd_fused *out);
 
+/* The longest chain of operators of elements that ends at node `node`. False: none of two. On
+ * success g->elements is owned by the caller. *failed: out of memory. */
+bool vd_match_elements(const vd_matcher *m, const vd_plan *plan, uint32_t node, vd_fused *g,
+                       bool *failed);
+
 /* Once there are groups: those of attention leave out the copies of heads before and after them. */
 void vd_lay_heads(const vd_matcher *m, vd_plan *plan);
 

@@ -133,6 +133,17 @@ static ro_status run_sgd(const vd_fused *g, ro_ctx *ro, const void *const *in, v
     return ro_sgd(ro, &step, in[0], in[1], in[2], out[0], out[1]);
 }
 
+static ro_status run_elements(const vd_fused *g, ro_ctx *ro, const void *const *in,
+                              void *const *out) {
+    const vd_elements *e = g->elements;
+    ro_chain_input input[RO_CHAIN_INPUTS];
+    for (uint32_t i = 0; i < e->input_count; i++) {
+        input[i] = e->input[i];
+        input[i].data = i < g->input_count ? in[i] : &e->number[i];
+    }
+    return ro_chain(ro, e->count, e->input_count, input, e->step_count, e->step, out[0]);
+}
+
 vd_status vd_fused_run(const vd_fused *g, const vd_fused_memory *at, uint32_t count, ro_ctx *ro,
                        vd_kept_weights *kept, int32_t step, vd_err *err) {
     ro_status status = RO_OK;
@@ -147,6 +158,7 @@ vd_status vd_fused_run(const vd_fused *g, const vd_fused_memory *at, uint32_t co
     case VD_FUSED_ADAMW_BF16: status = run_adamw_bf16(g, ro, at->in, at->out); break;
     case VD_FUSED_EMBEDDING_GRAD: status = run_embedding_grad(g, ro, at->in, at->out); break;
     case VD_FUSED_SGD: status = run_sgd(g, ro, at->in, at->out); break;
+    case VD_FUSED_ELEMENTS: status = run_elements(g, ro, at->in, at->out); break;
     case VD_FUSED_ATTENTION:
     case VD_FUSED_ATTENTION_GRAD: status = run_attention(g, ro, step, at->in, at->out); break;
     }
@@ -162,6 +174,7 @@ uint32_t vd_fused_in_place(const vd_fused *g, uint32_t i) {
     case VD_FUSED_RMS_NORM_GRAD:
     case VD_FUSED_EMBEDDING_GRAD: return i == 0 ? 0 : VD_NO_GROUP;
     case VD_FUSED_CROSS_ENTROPY: return i == 1 ? 0 : VD_NO_GROUP;
+    case VD_FUSED_ELEMENTS: return g->elements->onto;
     default: return VD_NO_GROUP;
     }
 }

@@ -17,6 +17,7 @@ const char *vd_fused_name(vd_fused_kind kind) {
         [VD_FUSED_ADAMW_BF16] = "AdamW of bf16",
         [VD_FUSED_SGD] = "SGD",
         [VD_FUSED_EMBEDDING_GRAD] = "gradient added to a table's",
+        [VD_FUSED_ELEMENTS] = "elements",
     };
     return names[kind];
 }
@@ -39,7 +40,7 @@ vd_status vd_exec_runs(const vd_program *program, const vd_graph *graph, vd_node
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     x->program = program, x->graph = graph;
     x->sources = vd_source_count(program, graph), x->count = x->sources + graph->node_count;
-    vd_status status = vd_plan_create(program, graph, true, &x->plan, err);
+    vd_status status = vd_plan_create(program, graph, VD_FUSE_LAYERS, &x->plan, err);
     x->uses = x->plan.uses;
     if (status == VD_OK)
         status = vd_alias_plan(x, err);

@@ -1,0 +1,305 @@
+/* ro_chain: strips that stay in the first-level cache, through all steps. */
+#include "repops/chain.h"
+
+#include <string.h>
+
+#include "repops/operators.h"
+#include "repops/src/backend.h"
+#include "repops/src/fpenv.h"
+#include "repops/src/operands.h"
+#include "repops/src/sized.h"
+
+enum {
+    STRIP = 2048,         /* elements; some strips of 8 KiB fit in a first-level cache */
+    STRIPS_PER_PIECE = 4, /* that a thread takes at a time */
+};
+/* Microseconds of one step of an element: of arithmetic, and of a function. */
+static const double PLAIN_US = 1.5e-4, FUNCTION_US = 1e-3;
+
+/* Operators whose element e reads elements e: the operand that may repeat, if there is one. */
+enum { NONE = -1 };
+typedef struct {
+    int op, repeats;
+    int function; /* takes long */
+} element_op;
+static const element_op taken[] = {
+    {RO_OP_FILL, NONE, 0},  {RO_OP_CAST, NONE, 0},       {RO_OP_ADD, 1, 0},
+    {RO_OP_SUB, 1, 0},      {RO_OP_MUL, 1, 0},           {RO_OP_DIV, 1, 0},
+    {RO_OP_MAX, 1, 0},      {RO_OP_MIN, 1, 0},           {RO_OP_ABS, NONE, 0},
+    {RO_OP_RELU, NONE, 0},  {RO_OP_LEAKY_RELU, NONE, 0}, {RO_OP_SOFT_SHRINK, NONE, 0},
+    {RO_OP_SCALE, NONE, 0}, {RO_OP_DIV_CONST, NONE, 0},  {RO_OP_COMPARE, 1, 0},
+    {RO_OP_WHERE, NONE, 0}, {RO_OP_IADD, 1, 0},          {RO_OP_SQRT, NONE, 0},
+    {RO_OP_RSQRT, NONE, 1}, {RO_OP_EXP, NONE, 1},        {RO_OP_LOG, NONE, 1},
+    {RO_OP_TANH, NONE, 1},  {RO_OP_ERF, NONE, 1},        {RO_OP_SIGMOID, NONE, 1},
+    {RO_OP_SILU, NONE, 1},  {RO_OP_GELU, NONE, 1},       {RO_OP_GELU_ERF, NONE, 1},
+};
+
+static const element_op *find(int op) {
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
+        if (taken[i].op == op)
+            return &taken[i];
+    return NULL;
+}
+
+int ro_chain_takes(int op) {
+    return find(op) != NULL;
+}
+
+int ro_chain_repeats(int op, int i) {
+    const element_op *e = find(op);
+    return e && e->repeats == i;
+}
+
+/* ---- plan ---- */
+
+typedef struct {
+    ro_ctx *ctx;
+    int64_t count, block, strip, per_block; /* no strip crosses the end of a block */
+    uint32_t inputs, steps;
+    const ro_chain_input *input;
+    ro_chain_step step[RO_CHAIN_STEPS];
+    int32_t dtype[RO_CHAIN_STEPS];
+    int32_t operands[RO_CHAIN_STEPS];
+    int32_t slot[RO_CHAIN_STEPS]; /* of a step's result in a worker's memory; NONE: the output */
+    int32_t slots;
+    char *memory; /* `slots` strips for each thread */
+    char *output;
+} plan;
+
+static ro_status refuse_step(ro_ctx *ctx, uint32_t i, const char *why) {
+    return ro_fail(ctx, RO_ERR_ARG, "chain: step %u: %s", (unsigned)i, why);
+}
+
+/* An operand's type and its elements. False: there is no such operand before the step. */
+static bool look(const plan *p, uint32_t step, int32_t operand, int32_t *dtype, int64_t *count) {
+    const int32_t result = operand - RO_CHAIN_RESULT;
+    const bool is_input = operand >= 0 && (uint32_t)operand < p->inputs;
+    if (!is_input && (result < 0 || (uint32_t)result >= step))
+        return false;
+    *dtype = is_input ? p->input[operand].dtype : p->dtype[result];
+    *count = is_input ? p->input[operand].count : p->count;
+    return true;
+}
+
+/* Shapes of a step's operands: rows of the one that repeats, if there is one. */
+static const char *find_shapes(const plan *p, uint32_t i, const element_op *e, ro_call *call,
+                               ro_shape *shape) {
+    int64_t row = p->count, count[RO_CHAIN_OPERANDS];
+    for (int k = 0; k < call->input_count; k++) {
+        if (!look(p, i, p->step[i].operand[k], &shape[k].dtype, &count[k]))
+            return "an operand is no input and no step before it";
+        if (count[k] != p->count && e->repeats != k)
+            return "an operand repeats that may not";
+        row = count[k] < row ? count[k] : row;
+    }
+    for (int k = 0; k < call->input_count; k++)
+        shape[k] = count[k] == p->count ? (ro_shape){shape[k].dtype, 2, {p->count / row, row}}
+                                        : (ro_shape){shape[k].dtype, 1, {row}};
+    if (call->op == RO_OP_FILL)
+        call->output = (ro_shape){RO_F32, 2, {1, row}};
+    return NULL;
+}
+
+static ro_status check_step(plan *p, uint32_t i, const ro_chain_step *given) {
+    char text[200];
+    ro_shape shape[RO_CHAIN_OPERANDS];
+    if (ro_size_of(given) != sizeof *given)
+        return refuse_step(p->ctx, i, "its size must be sizeof(ro_chain_step)");
+    const element_op *e = find(given->op);
+    if (!e)
+        return refuse_step(p->ctx, i, "its operator is none of single elements");
+    p->step[i] = *given;
+    p->operands[i] = ro_op_describe(given->op)->max_inputs;
+    ro_call call = {.op = given->op, .input_count = p->operands[i], .input = shape};
+    memcpy(call.attr, given->attr, sizeof call.attr);
+    const char *why = find_shapes(p, i, e, &call, shape);
+    if (!why && ro_infer(&call, text, sizeof text) != RO_OK)
+        why = text;
+    p->dtype[i] = call.output.dtype;
+    if (!why && ro_dtype_size(p->dtype[i]) != 4)
+        why = "it gives neither f32 nor i32";
+    return why ? refuse_step(p->ctx, i, why) : RO_OK;
+}
+
+/* The smaller one of two counts divides the larger one. */
+static bool nested(int64_t a, int64_t b) {
+    return a < b ? b % a == 0 : a % b == 0;
+}
+
+static ro_status check_inputs(plan *p) {
+    for (uint32_t i = 0; i < p->inputs; i++) {
+        const ro_chain_input *x = &p->input[i];
+        if (x->dtype != RO_F32 && x->dtype != RO_I32)
+            return ro_fail(p->ctx, RO_ERR_ARG, "chain: input %u must be f32 or i32, got %s",
+                           (unsigned)i, ro_dtype_name(x->dtype));
+        if (x->count < 1 || x->count > p->count || p->count % x->count != 0)
+            return ro_fail(p->ctx, RO_ERR_ARG,
+                           "chain: input %u must divide %lld elements, got %lld", (unsigned)i,
+                           (long long)p->count, (long long)x->count);
+        for (uint32_t k = 0; k < i; k++)
+            if (!nested(x->count, p->input[k].count))
+                return ro_fail(p->ctx, RO_ERR_ARG,
+                               "chain: inputs %u and %u repeat, and neither fits into the other",
+                               (unsigned)k, (unsigned)i);
+    }
+    return RO_OK;
+}
+
+static ro_status check_memory(const plan *p) {
+    ro_operand operands[RO_CHAIN_INPUTS + 1];
+    const ro_chain_step *last = &p->step[p->steps - 1];
+    uint32_t onto = 0;
+    for (uint32_t i = 0; i < p->inputs; i++) {
+        bool may = p->input[i].count == p->count;
+        for (int32_t k = 0; k < p->operands[p->steps - 1]; k++)
+            may &= last->operand[k] != (int32_t)i || (ro_op_in_place(last->op) >> k & 1);
+        onto |= (uint32_t)may << i;
+        operands[i] =
+            (ro_operand){"input", ro_words(p->input[i].data, p->input[i].count), RO_READ, 0};
+    }
+    operands[p->inputs] = (ro_operand){"output", ro_words(p->output, p->count), RO_WRITTEN, onto};
+    return ro_check_operands(p->ctx, "chain", operands, (int)p->inputs + 1);
+}
+
+static bool is_number(const plan *p, uint32_t i) {
+    return p->step[i].op == RO_OP_FILL && i + 1 < p->steps;
+}
+
+/* The last step that reads each result. */
+static void find_last(const plan *p, uint32_t *last) {
+    for (uint32_t i = 0; i < p->steps; i++) {
+        last[i] = i;
+        for (int32_t k = 0; k < p->operands[i]; k++)
+            if (p->step[i].operand[k] >= RO_CHAIN_RESULT)
+                last[p->step[i].operand[k] - RO_CHAIN_RESULT] = i;
+    }
+}
+
+/* Numbers have slots of their own, which are filled once. Other slots are free again behind the
+ * last step that reads them. */
+static void place_results(plan *p) {
+    uint32_t last[RO_CHAIN_STEPS], until[RO_CHAIN_STEPS];
+    find_last(p, last);
+    for (uint32_t i = 0; i < p->steps; i++)
+        if (is_number(p, i)) {
+            until[p->slots] = p->steps;
+            p->slot[i] = p->slots++;
+        }
+    for (uint32_t i = 0; i < p->steps; i++) {
+        int32_t slot = 0;
+        while (slot < p->slots && until[slot] >= i)
+            slot++;
+        if (is_number(p, i))
+            continue;
+        p->slot[i] = i + 1 == p->steps ? NONE : slot;
+        until[slot] = last[i];
+        p->slots += slot == p->slots;
+    }
+}
+
+/* Repeating counts that fit into a strip end where strips do; a larger one is a block of strips. */
+static void lay_strips(plan *p) {
+    int64_t small = 1;
+    p->block = p->count;
+    for (uint32_t i = 0; i < p->inputs; i++) {
+        const int64_t count = p->input[i].count;
+        if (count <= STRIP && count > small)
+            small = count;
+        if (count > STRIP && count < p->block)
+            p->block = count;
+    }
+    p->strip = STRIP / small * small;
+    p->per_block = (p->block + p->strip - 1) / p->strip;
+}
+
+/* ---- running ---- */
+
+static char *slot_of(const plan *p, int worker, int32_t slot) {
+    return p->memory + ((size_t)worker * (size_t)p->slots + (size_t)slot) * STRIP * 4;
+}
+
+/* Elements [at, at + length) through one step. */
+static void run_step(const plan *p, int worker, uint32_t i, int64_t at, int64_t length) {
+    ro_shape shape[RO_CHAIN_OPERANDS];
+    const void *in[RO_CHAIN_OPERANDS];
+    const ro_chain_step *s = &p->step[i];
+    ro_call call = {.op = s->op, .input_count = p->operands[i], .input = shape};
+    memcpy(call.attr, s->attr, sizeof call.attr);
+    call.output = (ro_shape){p->dtype[i], 1, {length}};
+    for (int32_t k = 0; k < p->operands[i]; k++) {
+        const int32_t operand = s->operand[k], result = operand - RO_CHAIN_RESULT;
+        shape[k] = (ro_shape){RO_F32, 1, {length}};
+        if (result >= 0) {
+            shape[k].dtype = p->dtype[result];
+            in[k] = slot_of(p, worker, p->slot[result]);
+            continue;
+        }
+        const ro_chain_input *x = &p->input[operand];
+        shape[k].dtype = x->dtype;
+        in[k] = (const char *)x->data + (size_t)(at % x->count) * 4;
+        if (x->count < length)
+            shape[k].dim[0] = x->count;
+    }
+    void *out = p->slot[i] == NONE ? p->output + (size_t)at * 4 : slot_of(p, worker, p->slot[i]);
+    const ro_job job = {p->ctx, &call, in, out};
+    ro_ctx_table(p->ctx)->kernel[s->op].range(&job, 0, length);
+}
+
+static void run_strips(void *user, int64_t first, int64_t last, int worker) {
+    const plan *p = user;
+    for (uint32_t i = 0; i < p->steps; i++)
+        if (is_number(p, i))
+            run_step(p, worker, i, 0, STRIP);
+    for (int64_t n = first; n < last; n++) {
+        const int64_t inside = n % p->per_block * p->strip;
+        const int64_t left = p->block - inside, at = n / p->per_block * p->block + inside;
+        for (uint32_t i = 0; i < p->steps; i++)
+            if (!is_number(p, i))
+                run_step(p, worker, i, at, left < p->strip ? left : p->strip);
+    }
+}
+
+static double cost_us(const plan *p) {
+    double us = 0;
+    for (uint32_t i = 0; i < p->steps; i++)
+        us += (double)p->count * (find(p->step[i].op)->function ? FUNCTION_US : PLAIN_US);
+    return us;
+}
+
+static ro_status run(plan *p) {
+    const int threads = ro_ctx_threads(p->ctx);
+    place_results(p);
+    lay_strips(p);
+    p->memory = ro_workspace(p->ctx, (size_t)p->slots * (size_t)threads * STRIP * 4);
+    if (!p->memory)
+        return RO_ERR_MEMORY;
+    const int64_t strips = p->count / p->block * p->per_block;
+    const int64_t share = (strips + threads - 1) / threads;
+    const int64_t grain = share < STRIPS_PER_PIECE ? share : STRIPS_PER_PIECE;
+    ro_parallel_for(p->ctx, strips, grain, cost_us(p), run_strips, p);
+    return RO_OK;
+}
+
+ro_status ro_chain(ro_ctx *ctx, int64_t count, uint32_t inputs, const ro_chain_input *input,
+                   uint32_t steps, const ro_chain_step *step, void *output) {
+    if (!ctx || !step || (inputs > 0 && !input))
+        return ro_missing(ctx, "chain", !ctx ? "ctx" : !step ? "step" : "input");
+    if (ro_ctx_on(ctx))
+        return ro_fail(ctx, RO_ERR_UNSUPPORTED, "chain: on CPUs only");
+    if (count < 0 || count > INT64_C(1) << 40 || steps < 1 || steps > RO_CHAIN_STEPS ||
+        inputs > RO_CHAIN_INPUTS)
+        return ro_fail(ctx, RO_ERR_ARG,
+                       "chain: expected 0..2^40 elements, 1..%d steps and at most %d inputs, got "
+                       "%lld, %u and %u",
+                       RO_CHAIN_STEPS, RO_CHAIN_INPUTS, (long long)count, (unsigned)steps,
+                       (unsigned)inputs);
+    plan p = {.ctx = ctx, .count = count, .inputs = inputs, .steps = steps, .input = input};
+    p.output = output;
+    ro_status status = count > 0 ? check_inputs(&p) : RO_OK;
+    for (uint32_t i = 0; count > 0 && status == RO_OK && i < steps; i++)
+        status = check_step(&p, i, &step[i]);
+    if (status != RO_OK || count == 0)
+        return status;
+    status = check_memory(&p);
+    return status == RO_OK ? run(&p) : status;
+}

@@ -1,0 +1,178 @@
+/* Chains of operators of elements: the bytes of the operators, one after another. */
+#include "repops/chain.h"
+#include "repops/operators.h"
+#include "repops/tools/op_data.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const backends[] = {"scalar", "avx2", "avx512", "neon"};
+enum {
+    BACKENDS = sizeof backends / sizeof backends[0],
+    MOST = 9000,
+    CASES = 400,
+    INPUTS = 4,
+    STEPS = 8
+};
+
+static float data[INPUTS][MOST], results[STEPS][MOST], got[MOST];
+static const int ops[] = {
+    RO_OP_FILL,        RO_OP_ADD,       RO_OP_SUB,   RO_OP_MUL,   RO_OP_DIV,      RO_OP_MAX,
+    RO_OP_MIN,         RO_OP_ABS,       RO_OP_RELU,  RO_OP_SCALE, RO_OP_COMPARE,  RO_OP_WHERE,
+    RO_OP_IADD,        RO_OP_SQRT,      RO_OP_RSQRT, RO_OP_EXP,   RO_OP_LOG,      RO_OP_TANH,
+    RO_OP_ERF,         RO_OP_SIGMOID,   RO_OP_SILU,  RO_OP_GELU,  RO_OP_GELU_ERF, RO_OP_LEAKY_RELU,
+    RO_OP_SOFT_SHRINK, RO_OP_DIV_CONST, RO_OP_CAST};
+enum { OPS = sizeof ops / sizeof ops[0] };
+
+static uint64_t state;
+
+static int64_t draw(int64_t below) {
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (int64_t)(state >> 33) % below;
+}
+
+typedef struct {
+    int64_t count;
+    ro_chain_input input[INPUTS];
+    ro_chain_step step[STEPS];
+    int32_t dtype[STEPS];
+    uint32_t steps;
+} chain;
+
+static void fill_inputs(chain *c, data_class class) {
+    static const int64_t counts[] = {1, 2, 6, 60, 2040, 6000, 6120, 8400};
+    c->count = counts[draw(8)];
+    int64_t before = c->count;
+    for (int i = 0; i < INPUTS; i++) {
+        static const int64_t parts[] = {1, 2, 4, 60, 8400};
+        const int64_t part = parts[draw(5)];
+        const int64_t count = i > 1 && before % part == 0 ? before / part : i > 1 ? 1 : c->count;
+        c->input[i] = (ro_chain_input){count, RO_F32, 0, data[i]};
+        before = i > 1 ? count : before;
+        for (int64_t e = 0; e < count; e++)
+            ((uint32_t *)data[i])[e] = case_f32(case_word((uint64_t)draw(1 << 30), i, e), class);
+    }
+}
+
+static int64_t count_of(const chain *c, int32_t operand) {
+    return operand < RO_CHAIN_RESULT ? c->input[operand].count : c->count;
+}
+
+static int32_t dtype_of(const chain *c, int32_t operand) {
+    return operand < RO_CHAIN_RESULT ? RO_F32 : c->dtype[operand - RO_CHAIN_RESULT];
+}
+
+static void *memory_of(const chain *c, int32_t operand) {
+    return operand < RO_CHAIN_RESULT ? (void *)(uintptr_t)c->input[operand].data
+                                     : results[operand - RO_CHAIN_RESULT];
+}
+
+/* The operator by itself; false: it does not take these operands. */
+static bool run_alone(ro_ctx *ctx, chain *c, uint32_t i) {
+    const ro_chain_step *s = &c->step[i];
+    ro_shape shape[RO_CHAIN_OPERANDS];
+    const void *in[RO_CHAIN_OPERANDS];
+    ro_call call = {.op = s->op, .input_count = ro_op_describe(s->op)->max_inputs, .input = shape};
+    char why[200];
+    int64_t row = c->count;
+    memcpy(call.attr, s->attr, sizeof call.attr);
+    for (int k = 0; k < call.input_count; k++)
+        row = count_of(c, s->operand[k]) < row ? count_of(c, s->operand[k]) : row;
+    for (int k = 0; k < call.input_count; k++) {
+        const int64_t count = count_of(c, s->operand[k]);
+        if (count != c->count && !ro_chain_repeats(s->op, k))
+            return false;
+        shape[k] = count == c->count ? (ro_shape){RO_F32, 2, {count / row, row}}
+                                     : (ro_shape){RO_F32, 1, {row}};
+        shape[k].dtype = dtype_of(c, s->operand[k]);
+        in[k] = memory_of(c, s->operand[k]);
+    }
+    if (s->op == RO_OP_FILL)
+        call.output = (ro_shape){RO_F32, 2, {1, c->count}};
+    if (ro_infer(&call, why, sizeof why) != RO_OK || ro_dtype_size(call.output.dtype) != 4)
+        return false;
+    c->dtype[i] = call.output.dtype;
+    return ro_run(ctx, &call, in, results[i]) == RO_OK;
+}
+
+static void add_step(ro_ctx *ctx, chain *c) {
+    do {
+        ro_chain_step *s = &c->step[c->steps];
+        *s = (ro_chain_step){.size = sizeof *s, .op = ops[draw(OPS)]};
+        for (int k = 0; k < RO_CHAIN_OPERANDS; k++)
+            s->operand[k] = c->steps > 0 && draw(3) > 0 ? RO_CHAIN_RESULT + (int32_t)draw(c->steps)
+                                                        : (int32_t)draw(INPUTS);
+        s->attr[0] = s->op == RO_OP_COMPARE                  ? draw(6)
+                     : s->op == RO_OP_CAST                   ? (draw(2) ? RO_I32 : RO_F32)
+                     : ro_op_describe(s->op)->attr_count > 0 ? ro_attr_f32((float)draw(9) - 4)
+                                                             : 0;
+    } while (!run_alone(ctx, c, c->steps));
+    c->steps++;
+}
+
+static int run_chain(ro_ctx *ctx, const chain *c, void *output) {
+    return ro_chain(ctx, c->count, INPUTS, c->input, c->steps, c->step, output);
+}
+
+static void compare_cases(const char *backend) {
+    ro_ctx *ctx;
+    if (ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 2, .backend = backend},
+                      &ctx) != RO_OK)
+        return;
+    state = 7;
+    for (int i = 0; i < CASES; i++) {
+        chain c = {0};
+        fill_inputs(&c, (data_class)draw(DATA_END));
+        for (int64_t steps = 1 + draw(STEPS); steps > 0; steps--)
+            add_step(ctx, &c);
+        const size_t size = (size_t)c.count * 4;
+        cr_assert(run_chain(ctx, &c, got) == RO_OK, "case %d: %s", i, ro_ctx_error(ctx));
+        cr_expect(memcmp(got, results[c.steps - 1], size) == 0, "case %d on %s", i, backend);
+        /* In the place of an input, where it may. */
+        if (run_chain(ctx, &c, data[0]) == RO_OK)
+            cr_expect(memcmp(data[0], results[c.steps - 1], size) == 0, "case %d, in place", i);
+    }
+    ro_ctx_destroy(ctx);
+}
+
+Test(chain, gives_the_bytes_of_its_operators) {
+    for (int i = 0; i < BACKENDS; i++)
+        compare_cases(backends[i]);
+}
+
+static void expect_refusal(const chain *c, void *output, const char *why) {
+    ro_ctx *ctx;
+    cr_assert(ro_ctx_create(NULL, &ctx) == RO_OK);
+    cr_assert(run_chain(ctx, c, output) == RO_ERR_ARG);
+    cr_expect(strstr(ro_ctx_error(ctx), why), "%s", ro_ctx_error(ctx));
+    ro_ctx_destroy(ctx);
+}
+
+Test(chain, refuses_what_it_cannot_run) {
+    chain c = {.count = 6, .steps = 1};
+    for (int i = 0; i < INPUTS; i++)
+        c.input[i] = (ro_chain_input){6, RO_F32, 0, data[i]};
+    c.step[0] = (ro_chain_step){.size = sizeof c.step[0], .op = RO_OP_SUB, .operand = {0, 1}};
+    chain bad = c;
+    bad.input[2].count = 4;
+    expect_refusal(&bad, got, "input 2 must divide 6 elements, got 4");
+    bad = c, bad.input[1].count = 3, bad.input[2].count = 2;
+    expect_refusal(&bad, got, "inputs 1 and 2 repeat, and neither fits into the other");
+    bad = c, bad.input[3].dtype = RO_BF16;
+    expect_refusal(&bad, got, "input 3 must be f32 or i32, got bf16");
+    bad = c, bad.input[0].count = 3;
+    expect_refusal(&bad, got, "step 0: an operand repeats that may not");
+    bad = c, bad.step[0].operand[1] = RO_CHAIN_RESULT;
+    expect_refusal(&bad, got, "step 0: an operand is no input and no step before it");
+    bad = c, bad.step[0].op = RO_OP_SOFTMAX;
+    expect_refusal(&bad, got, "step 0: its operator is none of single elements");
+    bad = c, bad.step[0].size = 0;
+    expect_refusal(&bad, got, "step 0: its size must be");
+    bad = c, bad.steps = 0;
+    expect_refusal(&bad, got, "1..32 steps");
+    expect_refusal(&c, NULL, "`output` must not be NULL");
+    expect_refusal(&c, data[0] + 1, "overlap");
+    c.step[0].op = RO_OP_COMPARE;
+    expect_refusal(&c, data[0], "overlap");
+}
