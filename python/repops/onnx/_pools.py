@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from ._movement import ints
+from ._reductions import mean_of_images
 from ._run import Call
 from ._table import operator
 from ._types import sized
@@ -104,7 +105,7 @@ def _images(x: Tensor) -> list[int]:
 
 @operator("GlobalAveragePool")
 def _global_mean(n: Call, x: Tensor) -> Tensor:
-    return x.mean(_images(x), keepdim=True)
+    return mean_of_images(x) if x.dim() == 4 else x.mean(_images(x), keepdim=True)
 
 
 @operator("GlobalMaxPool")

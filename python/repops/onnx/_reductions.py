@@ -58,8 +58,18 @@ def total(x: Tensor, axes: list[int], keep: bool) -> Tensor:
 _reduces("ReduceSum")(total)
 
 
+def mean_of_images(x: Tensor) -> Tensor:
+    """Of each channel: one pixel after another, as they lie where channels are neighbours."""
+    n, c, high, wide = x.shape
+    lines = x.permute(2, 3, 0, 1).reshape(high * wide, n, c)
+    return lines.mean(0).reshape(n, c, 1, 1)
+
+
 @_reduces("ReduceMean")
 def _mean(x: Tensor, axes: list[int], keep: bool) -> Tensor:
+    if x.dtype.is_floating_point and x.dim() == 4 and sorted(axes) == [2, 3]:
+        y = mean_of_images(x)
+        return y if keep else y.reshape(y.shape[:2])
     if x.dtype.is_floating_point:
         return x.mean(axes, keepdim=keep)
     count = math.prod(x.shape[a] for a in axes)
