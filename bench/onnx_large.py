@@ -11,7 +11,9 @@ def _vision(name):
     def make():
         import torchvision
 
-        return getattr(torchvision.models, name)(weights=None), (torch.randn(1, 3, _PIXELS, _PIXELS),)
+        return getattr(torchvision.models, name)(weights=None), (
+            torch.randn(1, 3, _PIXELS, _PIXELS),
+        )
 
     return make
 

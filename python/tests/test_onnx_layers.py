@@ -90,7 +90,9 @@ OTHERS = {
     "another gate": FORMS["silu"].replace("Sigmoid (x)", "Sigmoid (w)"),
     "flat heads of others": FORMS["attention of flat heads"].replace("0, 2, 1", "1, 2, 0"),
     "a turn the other way": FORMS["rotary positions"].replace("(n, l)", "(l, n)"),
-    "a turn of another part": FORMS["rotary positions"].replace("(x, zero, four,", "(x, four, end,"),
+    "a turn of another part": FORMS["rotary positions"].replace(
+        "(x, zero, four,", "(x, four, end,"
+    ),
     "angles that differ": FORMS["rotary positions"].replace("j, sines", "j, uneven"),
 }
 

@@ -13,6 +13,7 @@ from ._run import Call, is_known
 from ._table import operator
 
 Tensor = torch.Tensor
+_HIDDEN = -1e30  # a score less this much has no weight beside any other: exp gives +0
 
 
 def heads(x: Tensor, count: int) -> Tensor:
@@ -81,6 +82,7 @@ def _simple(bias: Any, known: bool, queries: int) -> tuple[Any, bool]:
     if not bias.any():
         return None, False
     whole = bias.reshape(-1, *bias.shape[-2:])
+    whole = torch.where(whole <= _HIDDEN, torch.full((), -math.inf), whole)
     later = torch.triu(torch.full((queries, queries), -math.inf), 1)
     is_causal = whole.shape[1:] == later.shape and all(torch.equal(w, later) for w in whole)
     return (None, True) if is_causal else (bias, False)

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from .._library import Error
+from ..torch.functional import rms_norm
 from ._run import Call
 from ._table import operator
 
@@ -63,6 +64,8 @@ def _layer_norm(n: Call, x: Tensor, scale: Tensor, bias: Any = None) -> Any:
 def _rms_norm(n: Call, x: Tensor, scale: Tensor) -> Tensor:
     axis, eps = n.get("axis", -1) % x.dim(), n.get("epsilon", 1e-5)
     shape = list(x.shape[axis:])
+    if list(scale.shape) == shape and len(shape) == 1 and x.dtype is torch.float32:
+        return rms_norm(x, scale, eps)
     if list(scale.shape) == shape:
         return F.rms_norm(x, shape, scale, eps)
     return F.rms_norm(x, shape, None, eps) * scale
