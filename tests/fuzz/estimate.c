@@ -9,7 +9,8 @@ enum { CORES = 2, PLANNED_NODES = 1 << 16 };
 /* As large as a program of a stranger may be; the graphs of larger ones are in the estimates. */
 static void plan(const vd_program *p, const vd_graph *graph) {
     vd_plan plan;
-    if (graph->node_count > PLANNED_NODES || vd_plan_create(p, graph, VD_FUSE_LAYERS, &plan, NULL) != VD_OK)
+    if (graph->node_count > PLANNED_NODES ||
+        vd_plan_create(p, graph, VD_FUSE_LAYERS, &plan, NULL) != VD_OK)
         return;
     for (uint32_t i = 0; i < plan.group_count; i++)
         fuzz_need(vd_plan_iterations(&plan, graph, i) > 0, "a group that never runs");

@@ -19,7 +19,7 @@ def _if(n: Call, condition: Tensor) -> Any:
     return tuple(n.inner("then_branch" if bool(condition.reshape(())) else "else_branch", []))
 
 
-@operator("Loop", note="turns are unrolled; count and condition are read")
+@operator("Loop", note="turns become repeats; count and condition are read")
 def _loop(n: Call, count: Any = None, condition: Any = None, *carried: Any) -> Any:
     turns = NODES_MAX if count is None else int(count)
     going = condition is None or bool(condition.reshape(()))
@@ -36,7 +36,7 @@ def _loop(n: Call, count: Any = None, condition: Any = None, *carried: Any) -> A
     return (*values, *(torch.stack([line[i] for line in lines]) for i in range(scans)))
 
 
-@operator("Scan", note="turns are unrolled")
+@operator("Scan", note="turns become repeats")
 def _scan(n: Call, *inputs: Tensor) -> Any:
     read = n.need("num_scan_inputs")
     state, lines = list(inputs[: len(inputs) - read]), inputs[len(inputs) - read :]

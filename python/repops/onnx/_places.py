@@ -32,6 +32,8 @@ def _gather(n: Call, x: Tensor, places: Tensor) -> Tensor:
     axis = n.get("axis", 0) % x.dim()
     flat = counted(places, x.shape[axis]).reshape(-1)
     shape = [*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]]
+    if is_known(places) and flat.numel() == 1:  # a slice, whose start may be a loop's turn
+        return x.narrow(axis, int(flat), 1).reshape(shape)
     return x.index_select(axis, flat).reshape(shape)
 
 
