@@ -1,10 +1,11 @@
 """Inference of models of ONNX by `verde run` beside onnxruntime: make bench-onnx PYTHON=...
 
-usage: onnx_runtime.py [--threads N] [--rounds N] [--table FILE] [MODEL...]
+usage: onnx_runtime.py [--threads N] [--rounds N] [--table FILE] [--small | --int8] [MODEL...]
 
-Models are those of python/tests/onnx_models.py, as PyTorch exports them. A round runs each side
-once for as many steps as take onnxruntime SECONDS, one after the other, so that what else the
-machine does hits both; the fastest round of each counts. `verde run` commits to its last state
+Models are those of onnx_large.py, of the sizes that people use; --small: those of
+python/tests/onnx_models.py; --int8: two that onnxruntime's own tools made 8-bit. PyTorch exports
+them. A round runs each side once for as many steps as take onnxruntime SECONDS, one after the
+other, so that what else the machine does hits both; the fastest round of each counts. `verde run` commits to its last state
 alone; the time of a run of one step is taken off, so that reading and hashing weights is not
 counted."""
 
@@ -24,10 +25,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "python/tests"))
 
 try:
     import numpy as np
+    import onnx_large
     import onnx_models
     import onnxruntime
 except ImportError as missing:
-    sys.exit(f"bench: {missing}; it needs torch, onnx, onnxscript, onnxruntime and more")
+    sys.exit(
+        f"bench: {missing}; it needs torch, onnx, onnxscript, onnxruntime and more"
+    )
 
 import repops.onnx
 from repops.onnx._job import Answering
@@ -35,7 +39,7 @@ from repops.onnx._job import Answering
 SECONDS, STEPS_MAX = 0.5, 1000
 HEAD = """# Inference of ONNX models beside onnxruntime
 
-`make bench-onnx` on {machine}, {threads} threads, onnxruntime {version}, float32; the machine's
+`make bench-onnx` on {machine}, {threads} threads, onnxruntime {version}, {what}; the machine's
 load was {load}. Milliseconds of a step, the fastest of {rounds} rounds.
 
 | Model | verde run | onnxruntime | ratio | onnxruntime, CPU | verde, CPU |
@@ -47,7 +51,9 @@ def jobs(name, data, folder, steps):
     """Of one step, and of more, with the same inputs for each."""
     model = repops.onnx.load(folder / f"{name}.onnx")
     for count in (1, steps + 1):
-        many = {k: np.broadcast_to(a, (count, *a.shape)).copy() for k, a in data.items()}
+        many = {
+            k: np.broadcast_to(a, (count, *a.shape)).copy() for k, a in data.items()
+        }
         Answering(model, many, folder / f"job{count}", interval=count).capture()
 
 
@@ -56,7 +62,13 @@ def verde(folder, steps, threads):
     found = []
     for count in (1, steps + 1):
         shutil.rmtree(folder / "run", ignore_errors=True)
-        words = [os.environ["VERDE"], "run", folder / f"job{count}", "--out", folder / "run"]
+        words = [
+            os.environ["VERDE"],
+            "run",
+            folder / f"job{count}",
+            "--out",
+            folder / "run",
+        ]
         before = os.times()
         said = subprocess.run(
             [*map(str, words), "--json", "--threads", str(threads)],
@@ -71,14 +83,19 @@ def verde(folder, steps, threads):
 def peer(path, data, threads):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        str(path), options, providers=["CPUExecutionProvider"]
+    )
     session.run(None, data)
 
     def run(steps):
         start, cpu = time.perf_counter(), time.process_time()
         for _ in range(steps):
             session.run(None, data)
-        return [(time.perf_counter() - start) / steps, (time.process_time() - cpu) / steps]
+        return [
+            (time.perf_counter() - start) / steps,
+            (time.process_time() - cpu) / steps,
+        ]
 
     return run
 
@@ -86,11 +103,15 @@ def peer(path, data, threads):
 def measured(name, o):
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        data, _ = onnx_models.write(name, folder)
+        data = o.write(name, folder)
         other = peer(folder / f"{name}.onnx", data, o.threads)
-        steps = min(STEPS_MAX, max(5, round(SECONDS / min(other(5)[0] for _ in range(3)))))
+        steps = min(
+            STEPS_MAX, max(5, round(SECONDS / min(other(5)[0] for _ in range(3))))
+        )
         jobs(name, data, folder, steps)
-        rounds = [(verde(folder, steps, o.threads), other(steps)) for _ in range(o.rounds)]
+        rounds = [
+            (verde(folder, steps, o.threads), other(steps)) for _ in range(o.rounds)
+        ]
     one, many = ([min(own[i][k] for own, _ in rounds) for k in (0, 1)] for i in (0, 1))
     own = [(b - a) / steps for a, b in zip(one, many)]
     return own, [min(theirs[k] for _, theirs in rounds) for k in (0, 1)]
@@ -102,9 +123,17 @@ def main():
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--table")
+    kinds = p.add_mutually_exclusive_group()
+    kinds.add_argument("--small", action="store_true")
+    kinds.add_argument("--int8", action="store_true")
     o = p.parse_args()
+    o.write, names, what = onnx_large.write, onnx_large.LARGE, "float32"
+    if o.small:
+        o.write, names = (lambda *at: onnx_models.write(*at)[0]), onnx_models.MODELS
+    if o.int8:
+        o.write, names, what = onnx_large.write_int8, onnx_large.INT8, "8-bit integers"
     lines, ratios = [], []
-    for name in o.models or onnx_models.MODELS:
+    for name in o.models or names:
         (own, own_cpu), (theirs, theirs_cpu) = measured(name, o)
         ratios.append(theirs / own)
         cells = [own, theirs], [theirs_cpu, own_cpu]
@@ -117,9 +146,11 @@ def main():
         head = HEAD.format(
             machine=platform.processor() or platform.machine(), threads=o.threads,
             version=onnxruntime.__version__, load=f"{os.getloadavg()[0]:.1f}",
-            rounds=o.rounds,
+            rounds=o.rounds, what=what,
         )  # fmt: skip
-        Path(o.table).write_text(head + "\n".join(lines) + f"\n\nGeometric mean: {mean:.2f}.\n")
+        Path(o.table).write_text(
+            head + "\n".join(lines) + f"\n\nGeometric mean: {mean:.2f}.\n"
+        )
 
 
 if __name__ == "__main__":
