@@ -14,7 +14,24 @@ typedef struct {
     int (*fits)(const ro_linear_layer *layer, ro_packed_operand side, const void *packed);
     /* The job's x and w are those of `in`. */
     ro_status (*run)(ro_ctx *ctx, const ro_linear_job *job, const ro_linear_operands *in);
+    const struct ro_conv_packing *conv;
 } ro_packing;
+
+/* The same of conv2d. pack: 0 if a weight is not finite: such weights are not kept. */
+typedef struct ro_conv_packing {
+    size_t (*size)(const ro_call *call);
+    int (*pack)(ro_ctx *ctx, const ro_call *call, const float *w, void *to);
+    int (*fits)(const ro_call *call, const void *packed);
+    ro_status (*run)(ro_ctx *ctx, const ro_call *call, const float *x, const void *packed,
+                     float *y);
+} ro_conv_packing;
+
+extern const ro_conv_packing ro_conv_packing_scalar;
+#if defined(__x86_64__)
+extern const ro_conv_packing ro_conv_packing_avx2, ro_conv_packing_avx512;
+#elif defined(__aarch64__)
+extern const ro_conv_packing ro_conv_packing_neon;
+#endif
 
 extern const ro_packing ro_packing_scalar;
 #if defined(__x86_64__)

@@ -130,6 +130,21 @@ static bool find_elements(const vd_matcher *m, vd_plan *plan) {
     return !failed;
 }
 
+/* Convolutions of data, which may stay packed. */
+static bool find_convolutions(const vd_matcher *m, vd_plan *plan) {
+    bool failed = false;
+    for (uint32_t i = 0; i < m->graph->node_count && !failed; i++) {
+        vd_fused g;
+        if (m->graph->stored[i].op != RO_OP_CONV2D || plan->group_of[i] != VD_NO_GROUP ||
+            m->graph->stored[i].slope != 0 || !vd_match_conv(m, i, &g, &failed))
+            continue;
+        failed = !add_group(plan, &g);
+        if (failed)
+            free(g.conv);
+    }
+    return !failed;
+}
+
 static bool find_groups(const vd_matcher *m, vd_plan *plan) {
     for (uint32_t i = 0; i < m->graph->node_count; i++)
         for (size_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++)
@@ -210,7 +225,7 @@ static bool plan_plain(const vd_matcher *m, vd_fuses fuse, vd_plan *out) {
     if (fuse != VD_FUSE_NOTHING && !find_groups(m, out))
         return false;
     vd_lay_heads(m, out);
-    if (fuse == VD_FUSE_ALL && !find_elements(m, out))
+    if (fuse == VD_FUSE_ALL && (!find_elements(m, out) || !find_convolutions(m, out)))
         return false;
     out->ran = calloc((size_t)out->group_count + 1, sizeof *out->ran);
     if (out->ran)
@@ -254,8 +269,10 @@ vd_status vd_plan_create(const vd_program *program, const vd_graph *graph, vd_fu
 }
 
 void vd_plan_free(vd_plan *plan) {
-    for (uint32_t i = 0; i < plan->group_count; i++)
+    for (uint32_t i = 0; i < plan->group_count; i++) {
         free(plan->group[i].elements);
+        free(plan->group[i].conv);
+    }
     free(plan->group);
     free(plan->group_of);
     free(plan->ran);

@@ -32,6 +32,7 @@ typedef enum {
     VD_FUSED_ADAMW_BF16,      /* the same with weights and moments of bf16 */
     VD_FUSED_SGD,             /* likewise */
     VD_FUSED_EMBEDDING_GRAD,  /* of a table, added to another one of it, whose place it may take */
+    VD_FUSED_CONV,            /* conv2d of weights that are data */
     VD_FUSED_ELEMENTS,        /* operators of elements; it runs at the last member, which is member
                                  0, and may take the place of an input */
 } vd_fused_kind;
@@ -46,6 +47,12 @@ typedef struct {
     ro_chain_step step[RO_CHAIN_STEPS];
     uint32_t onto; /* the input that may be the output's memory; VD_NO_GROUP: none */
 } vd_elements;
+
+/* A convolution whose weights may stay packed. */
+typedef struct {
+    ro_call call; /* input: NULL until it runs */
+    ro_shape shape[2];
+} vd_conv;
 
 /* Nodes whose intermediate values nobody else reads. */
 typedef struct {
@@ -76,6 +83,7 @@ typedef struct {
     ro_adamw_rounding rounding; /* likewise, of VD_FUSED_ADAMW_BF16 */
     ro_sgd_step sgd;            /* likewise */
     vd_elements *elements;      /* of VD_FUSED_ELEMENTS; owned by the plan */
+    vd_conv *conv;              /* of VD_FUSED_CONV; likewise */
 } vd_fused;
 
 /* What a node of a folded graph stands for: a stored node, in the iteration that runs; one value; a

@@ -1,5 +1,8 @@
 /* Products with bias and activation, SPEC.md section 3.1: from the bias's addition, or from an
  * activation without one; and fixed products by themselves, of weights that may stay packed. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "repops/op_elementwise.h"
 #include "repops/op_movement.h"
 #include "repops/op_product.h"
@@ -42,7 +45,7 @@ static const vd_node *product_of(const vd_matcher *m, uint32_t value, vd_fused *
     return is_plain_fixed(n) ? n : NULL;
 }
 
-static bool is_data(const vd_matcher *m, uint32_t value) {
+bool vd_is_data(const vd_matcher *m, uint32_t value) {
     uint32_t index;
     return value < m->sources &&
            vd_source_of(m->program, m->graph, value, &index) == VD_SOURCE_DATA;
@@ -53,7 +56,7 @@ static uint32_t weights_of(const vd_matcher *m, const vd_node *product, vd_fused
     const uint32_t w = vd_input_of(m, product, 1);
     const vd_node *cast = vd_node_of(m, w, RO_OP_CAST);
     const uint32_t source = cast ? vd_input_of(m, cast, 0) : w;
-    if (!g->linear.fixed_bits || !is_data(m, source))
+    if (!g->linear.fixed_bits || !vd_is_data(m, source))
         return w;
     if (cast && (m->uses[w] > 1 || vd_input_of(m, product, 0) > w || !vd_join(m, w, RO_OP_CAST, g)))
         return w;
@@ -117,6 +120,25 @@ bool vd_match_linear(const vd_matcher *m, uint32_t node, vd_fused *g) {
         if (activations[i].op == n->op)
             g->linear.activation = activations[i].activation;
     put_results(m, g, product, value);
+    return true;
+}
+
+bool vd_match_conv(const vd_matcher *m, uint32_t node, vd_fused *g, bool *failed) {
+    const vd_node *n = &m->graph->stored[node];
+    const uint32_t in[] = {vd_input_of(m, n, 0), vd_input_of(m, n, 1)}, value = m->sources + node;
+    if (!vd_is_data(m, in[1]))
+        return false;
+    *g = (vd_fused){.kind = VD_FUSED_CONV, .conv = calloc(1, sizeof *g->conv)};
+    *failed = !g->conv;
+    if (*failed)
+        return false;
+    vd_join(m, value, n->op, g);
+    vd_put_inputs(g, 2, in);
+    vd_put_outputs(g, 1, &value);
+    g->conv->call = (ro_call){.op = n->op, .input_count = 2, .output = n->shape};
+    memcpy(g->conv->call.attr, n->attr, sizeof n->attr);
+    for (int i = 0; i < 2; i++)
+        g->conv->shape[i] = *vd_shape_in(m, in[i]);
     return true;
 }
 

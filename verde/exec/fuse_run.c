@@ -149,6 +149,7 @@ vd_status vd_fused_run(const vd_fused *g, const vd_fused_memory *at, uint32_t co
     ro_status status = RO_OK;
     switch (g->kind) {
     case VD_FUSED_CROSS_ENTROPY: return run_cross_entropy(g, ro, at->in, at->out, err);
+    case VD_FUSED_CONV: return vd_conv_run(g, at, ro, kept, err);
     case VD_FUSED_LINEAR: return vd_linear_run(g, at, ro, kept, err);
     case VD_FUSED_LAYER_NORM: status = run_layer_norm(g, ro, at->in, at->out); break;
     case VD_FUSED_LAYER_NORM_GRAD: status = run_layer_norm_grad(g, ro, at->in, at->out); break;

@@ -12,9 +12,10 @@
 enum { SHARE = 4 }; /* of the memory: one in so many bytes */
 
 typedef struct {
-    const void *w; /* where the data are */
-    ro_linear_layer layer;
-    void *packed;
+    const void *w;         /* where the data are */
+    ro_linear_layer layer; /* zeros: of a convolution */
+    ro_shape shape;        /* of its weights */
+    void *packed;          /* NULL: they are not kept */
 } entry;
 
 struct vd_kept_weights {
@@ -131,7 +132,7 @@ static const void *packed_weights(const vd_fused *g, ro_ctx *ro, const void *w,
     const size_t size = ro_linear_packed_size(ro, &g->linear);
     void *packed = has_room(kept, size) ? pack(g, ro, w, size, status, err) : NULL;
     if (packed) {
-        kept->entry[kept->count++] = (entry){w, g->linear, packed};
+        kept->entry[kept->count++] = (entry){.w = w, .layer = g->linear, .packed = packed};
         kept->bytes += size;
         kept->packings++;
     }
@@ -210,4 +211,46 @@ vd_status vd_linear_run(const vd_fused *g, const vd_fused_memory *at, ro_ctx *ro
         if (at->operand[i] && at->operand[i]->left == 0)
             vd_kept_operand_drop(at->operand[i], kept);
     return ran == RO_OK ? status : vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
+}
+
+/* ---- convolutions ---- */
+
+/* What is not finite is an entry without memory: it is not tried again. */
+static void *pack_conv(ro_ctx *ro, const ro_call *call, const float *w, size_t size,
+                       vd_status *status, vd_err *err) {
+    void *packed = vd_memory_alloc(NULL, size);
+    const ro_status packing = packed ? ro_conv2d_pack(ro, call, w, packed) : RO_OK;
+    if (packing == RO_OK)
+        return packed;
+    vd_memory_free(NULL, packed);
+    if (packing != RO_ERR_UNSUPPORTED)
+        *status = vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
+    return NULL;
+}
+
+static const void *packed_filters(ro_ctx *ro, const ro_call *call, const void *w,
+                                  vd_kept_weights *kept, vd_status *status, vd_err *err) {
+    for (uint32_t i = 0; i < kept->count; i++)
+        if (kept->entry[i].w == w && ro_shape_equal(&kept->entry[i].shape, &call->input[1]))
+            return kept->entry[i].packed;
+    const size_t size = ro_conv2d_packed_size(ro, call);
+    if (!has_room(kept, size))
+        return NULL;
+    void *packed = pack_conv(ro, call, w, size, status, err);
+    kept->entry[kept->count++] = (entry){.w = w, .shape = call->input[1], .packed = packed};
+    kept->bytes += packed ? size : 0;
+    return packed;
+}
+
+vd_status vd_conv_run(const vd_fused *g, const vd_fused_memory *at, ro_ctx *ro,
+                      vd_kept_weights *kept, vd_err *err) {
+    ro_call call = g->conv->call;
+    call.input = g->conv->shape;
+    vd_status status = VD_OK;
+    const void *packed = kept ? packed_filters(ro, &call, at->in[1], kept, &status, err) : NULL;
+    if (status != VD_OK)
+        return status;
+    const ro_status ran = packed ? ro_conv2d_packed(ro, &call, at->in[0], packed, at->out[0])
+                                 : ro_run(ro, &call, at->in, at->out[0]);
+    return ran == RO_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
 }

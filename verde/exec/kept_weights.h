@@ -1,5 +1,6 @@
-/* Operands of fixed products that stay packed (repops/packed.h): weights for as long as the data
- * that they are, others within a step (executor_kept.c). Private to verde/exec. */
+/* Operands of fixed products, and weights of convolutions, that stay packed (repops/packed.h):
+ * weights for as long as the data that they are, others within a step (executor_kept.c). Private to
+ * verde/exec. */
 #ifndef VD_KEPT_WEIGHTS_H
 #define VD_KEPT_WEIGHTS_H
 
@@ -22,5 +23,8 @@ uint64_t vd_kept_weights_packings(const vd_kept_weights *kept);
  * is room, and operands for as long as further reads are left; `kept` may be NULL. */
 VD_MUST_USE vd_status vd_linear_run(const vd_fused *group, const vd_fused_memory *at, ro_ctx *ro,
                                     vd_kept_weights *kept, vd_err *err);
+/* The same of a convolution. */
+VD_MUST_USE vd_status vd_conv_run(const vd_fused *group, const vd_fused_memory *at, ro_ctx *ro,
+                                  vd_kept_weights *kept, vd_err *err);
 
 #endif

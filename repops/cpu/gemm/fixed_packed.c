@@ -91,4 +91,4 @@ static int packed_fits(const ro_linear_layer *l, ro_packed_operand side, const v
 }
 
 const ro_packing RO_NAME(ro_packing) = {packed_size, pack_layer, packed_fits,
-                                        RO_NAME(ro_linear_of_packed)};
+                                        RO_NAME(ro_linear_of_packed), &RO_NAME(ro_conv_packing)};

@@ -27,6 +27,14 @@ static void pack_panels(void *user, int64_t first, int64_t last, int worker) {
     }
 }
 
+int64_t RO_NAME(ro_conv_packed_count)(const gather *g) {
+    return round_up(g->n, NR) * g->k * g->v->groups;
+}
+
+void RO_NAME(ro_conv_pack)(ro_pool *pool, gather *g, int64_t grain) {
+    ro_pool_for(pool, ceil_div(g->n, NR) * g->v->groups, grain, pack_panels, g);
+}
+
 /* ---- the whole operator ---- */
 
 static int64_t a_size(const gather *g) {
@@ -69,7 +77,7 @@ static int gather_allocate(ro_ctx *ctx, gather *g, int64_t blocks) {
     const int64_t threads = ro_ctx_threads(ctx), spans = g->span_count[0] + g->span_count[1];
     const int64_t lists = spans * (int64_t)sizeof(span) + blocks * (int64_t)sizeof(gather_block) +
                           threads * g->piece_count * (int64_t)(sizeof(piece) + sizeof(tile_run));
-    const int64_t packed = round_up(g->n, NR) * g->k * g->v->groups;
+    const int64_t packed = g->kept ? 0 : RO_NAME(ro_conv_packed_count)(g);
     g->workspace_size = a_size(g) + round_up(g->rows * g->cols, 16);
     const int64_t floats = packed + threads * g->workspace_size;
     char *room = ro_workspace(ctx, (size_t)(round_up(lists, 64) + floats * (int64_t)sizeof(float)));
@@ -77,6 +85,8 @@ static int gather_allocate(ro_ctx *ctx, gather *g, int64_t blocks) {
         return 0;
     g->packed = (float *)(void *)(room + round_up(lists, 64));
     g->workspace = g->packed + packed;
+    if (g->kept)
+        g->packed = (float *)(uintptr_t)g->kept;
     g->spans[0] = (span *)(void *)room;
     g->spans[1] = g->spans[0] + g->span_count[0];
     g->blocks = (gather_block *)(void *)(g->spans[0] + spans);
@@ -111,7 +121,8 @@ static ro_status gather_run(ro_ctx *ctx, gather *g, int split) {
     for (int d = 0; d < 2; d++)
         RO_NAME(ro_conv_spans)(g, d, g->spans[d]);
     const int64_t items = RO_NAME(ro_conv_blocks)(g, g->blocks) * g->across * g->v->groups;
-    ro_pool_for(pool, panels, items == 1 ? panels : 1, pack_panels, g);
+    if (!g->kept)
+        RO_NAME(ro_conv_pack)(pool, g, items == 1 ? panels : 1);
     if (!g->split && atomic_load(&g->not_finite))
         return gather_run(ctx, g, 1);
     ro_pool_for(pool, items, 1, run_items, g);
@@ -123,11 +134,14 @@ static int takes(conv_call *c) {
     return 1;
 }
 
-static ro_status run(conv_call *c) {
-    gather *g = c->g;
+ro_status RO_NAME(ro_conv_gather_run)(ro_ctx *ctx, gather *g) {
     g->k = g->v->kernel[0] * g->v->kernel[1] * g->depth;
     g->piece_count = g->v->kernel[0] * g->v->kernel[1] * (g->depth / RO_DOT_CHUNK + 2);
-    return gather_run(c->job->ctx, g, g->v->batch >= SPLIT_BATCH);
+    return gather_run(ctx, g, g->v->batch >= SPLIT_BATCH);
+}
+
+static ro_status run(conv_call *c) {
+    return RO_NAME(ro_conv_gather_run)(c->job->ctx, c->g);
 }
 
 const conv_kernel RO_NAME(ro_conv_gather) = {"gather", takes, run};

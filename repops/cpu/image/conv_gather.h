@@ -46,10 +46,18 @@ typedef struct {
     int64_t piece_count;        /* most pieces of one thread */
     int64_t rows, cols, across; /* most rows and columns of an item; items side by side */
     float *packed;              /* all of b: groups, then panels of NR columns */
+    const float *kept;          /* the same from an earlier call, finite; NULL: b is packed */
     float *workspace;
     int64_t workspace_size; /* of one thread */
     atomic_int not_finite;  /* weights are not finite, while taps may lie outside */
 } gather;
+
+/* Numbers of `packed`, once n, k and v are set. */
+int64_t RO_NAME(ro_conv_packed_count)(const gather *g);
+/* Packs all of b; g->not_finite says whether weights are finite. */
+void RO_NAME(ro_conv_pack)(ro_pool *pool, gather *g, int64_t grain);
+/* Runs a convolution, up to its weights and output set up. */
+ro_status RO_NAME(ro_conv_gather_run)(ro_ctx *ctx, gather *g);
 
 /* Lists the spans of axis d, or only counts them if `to` is NULL. */
 int64_t RO_NAME(ro_conv_spans)(const gather *g, int d, span *to);

@@ -1,6 +1,7 @@
 /* Operands of linear layers with fixed products (SPEC 3.5) that stay packed from call to call:
- * weights that several batches meet, and numbers that several layers read. With few rows, most of
- * the time of such a product goes into packing weights; with few columns, into packing x. */
+ * weights that several batches meet, and numbers that several layers read; and weights of
+ * convolutions. With few rows, most of the time of such a product goes into packing weights; with
+ * few columns, into packing x. */
 #ifndef REPOPS_PACKED_H
 #define REPOPS_PACKED_H
 
@@ -47,6 +48,18 @@ RO_API RO_MUST_USE ro_status ro_linear_pack_x(ro_ctx *ctx, const ro_linear_layer
 RO_API RO_MUST_USE ro_status ro_linear_of_packed(ro_ctx *ctx, const ro_linear_layer *layer,
                                                  const ro_linear_operands *in, const float *bias,
                                                  float *z, float *y);
+
+/* The same of an application of operator conv2d, whose shapes are final. 0: nothing would be
+ * gained, or the context keeps none. About the bytes of the weights. */
+RO_API RO_MUST_USE size_t ro_conv2d_packed_size(ro_ctx *ctx, const ro_call *call);
+
+/* RO_ERR_UNSUPPORTED: a weight is not finite; such ones are not kept. */
+RO_API RO_MUST_USE ro_status ro_conv2d_pack(ro_ctx *ctx, const ro_call *call, const float *w,
+                                            void *packed);
+
+/* The bytes of ro_run. RO_ERR_ARG: `packed` is of other weights' shape or another backend. */
+RO_API RO_MUST_USE ro_status ro_conv2d_packed(ro_ctx *ctx, const ro_call *call, const float *x,
+                                              const void *packed, float *y);
 
 #ifdef __cplusplus
 }
