@@ -307,10 +307,16 @@ static int fills_tile(const gemm *g) {
     return VW == 8 && g->n > 6 && g->n <= VW && g->b_col == 1 && g->a_row % 1024 != 0;
 }
 
+/* Whether a small b is better turned, for many rows of a: more columns than run together would read
+ * a twice. 1.2 to 3.5. */
+static int turns(const gemm *g) {
+    return VW >= 8 && g->n > DOTS_ROWS && g->m > ROWS_MOST && RO_NAME(ro_gemm_turned).takes(g);
+}
+
 static int takes(const gemm *g) {
     const gemm t = transposed(g);
     return g->mask == RO_MASK_NONE && !g->c_chunk && g->k > 0 &&
-           (usable(g) || (usable(&t) && !fills_tile(g)));
+           (usable(g) || (usable(&t) && !fills_tile(g) && !turns(g)));
 }
 
 /* Copies a, so that its rows are contiguous. */
