@@ -11,9 +11,10 @@ def _vision(name):
     def make():
         import torchvision
 
-        return getattr(torchvision.models, name)(weights=None), (
-            torch.randn(1, 3, _PIXELS, _PIXELS),
-        )
+        model = getattr(torchvision.models, name)(weights=None)
+        if hasattr(model, "heads"):
+            torch.nn.init.normal_(model.heads.head.weight)  # zeros otherwise
+        return model, (torch.randn(1, 3, _PIXELS, _PIXELS),)
 
     return make
 
