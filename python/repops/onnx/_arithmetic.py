@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from .._library import Error
+from ._layout import as_they_lie
 from ._run import Call, is_known
 from ._table import operator
 from ._types import broadcast
@@ -39,7 +40,7 @@ def _one(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _two(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda n, a, b: function(a, b)
+    return lambda n, a, b: as_they_lie(function, a, b)
 
 
 def _register() -> None:
@@ -62,7 +63,7 @@ def number(t: Any) -> float | None:
 @operator("Div")
 def _div(n: Call, a: Tensor, b: Tensor) -> Tensor:
     if a.dtype.is_floating_point:
-        return torch.div(a, b)
+        return as_they_lie(torch.div, a, b)
     return torch.div(a, b, rounding_mode="trunc").to(a.dtype)
 
 

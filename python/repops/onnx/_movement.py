@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from .._library import Error
+from ._layout import joined
 from ._reductions import axes_of
 from ._run import Call, mark_known
 from ._table import operator
@@ -91,7 +92,7 @@ def _tile(n: Call, x: Tensor, repeats: Tensor) -> Tensor:
 @operator("Concat")
 def _concat(n: Call, *inputs: Tensor) -> Tensor:
     sized([sum(t.numel() for t in inputs)], "its output")
-    return torch.cat(inputs, n.need("axis"))
+    return joined(inputs, n.need("axis"))
 
 
 @operator("Split")

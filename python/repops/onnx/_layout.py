@@ -1,0 +1,42 @@
+"""Images whose channels are neighbours in memory: what is computed of them element by element is
+computed as they lie, so that nothing is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+Tensor = torch.Tensor
+
+
+def lies_by_pixels(t: Any) -> bool:
+    """Whether it is an image of several channels and pixels that lies so, and not in both ways."""
+    return (
+        isinstance(t, Tensor)
+        and t.dim() == 4
+        and not t.is_contiguous()
+        and t.is_contiguous(memory_format=torch.channels_last)
+    )
+
+
+def _by_pixels(t: Tensor) -> Tensor:
+    """As [n, h, w, c]; what has fewer dimensions repeats."""
+    return t.reshape([1] * (4 - t.dim()) + list(t.shape)).permute(0, 2, 3, 1)
+
+
+def as_they_lie(function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+    """A function of elements, which repeats smaller inputs."""
+    if not any(map(lies_by_pixels, inputs)) or any(t.dim() > 4 for t in inputs):
+        return function(*inputs)
+    own = [_by_pixels(t) if t.dim() else t for t in inputs]
+    return function(*own).permute(0, 3, 1, 2)
+
+
+def joined(inputs: Any, axis: int) -> Tensor:
+    """Side by side along an axis."""
+    if not all(t.dim() == 4 for t in inputs) or not any(map(lies_by_pixels, inputs)):
+        return torch.cat(inputs, axis)
+    own = [_by_pixels(t) for t in inputs]
+    return torch.cat(own, (0, 3, 1, 2)[axis]).permute(0, 3, 1, 2)
