@@ -6,12 +6,11 @@
 #include "verde/page/page.h"
 
 enum {
-    VD_PAGE_TERMS = 48,         /* that are shown of an element */
-    VD_PAGE_USERS = 4,          /* nodes that read the one in dispute */
-    VD_PAGE_INPUTS = 6,         /* that it reads */
-    VD_PAGE_PAYLOAD = 4000,     /* bytes of a statement that are shown */
-    VD_PAGE_SCAN = 1 << 18,     /* nodes behind it that are looked at for these */
-    VD_PAGE_VERIFIER = 8 << 20, /* bytes of verify.html */
+    VD_PAGE_TERMS = 48,     /* that are shown of an element */
+    VD_PAGE_USERS = 4,      /* nodes that read the one in dispute */
+    VD_PAGE_INPUTS = 6,     /* that it reads */
+    VD_PAGE_PAYLOAD = 4000, /* bytes of a statement that are shown */
+    VD_PAGE_SCAN = 1 << 18, /* nodes behind it that are looked at for these */
 };
 
 /* ---- frame.c ---- */

@@ -187,7 +187,7 @@ bool vd_verdict_has_structure(const vd_verdict *v) {
 void vd_verdict_told(const vd_verdict *v, vd_buf *out) {
     char key[VD_PARTIES_MAX][2 * VD_KEY_SIZE + 1];
     const char *names[VD_PARTIES_MAX];
-    for (uint32_t p = 0; p < v->assignment.provider_count; p++) {
+    for (uint32_t p = 0; p < VD_PARTIES_MAX; p++) {
         vd_hex(v->assignment.provider[p].b, VD_KEY_SIZE, key[p]);
         names[p] = key[p];
     }
