@@ -35,7 +35,8 @@ static void put_distance(vd_buf *out, const vd_place *at, uint32_t bits) {
     }
 }
 
-static void put_row(vd_buf *out, const vd_place *at, const char *who, uint32_t bits) {
+static void put_row(vd_buf *out, const vd_place *at, const char *who, uint32_t bits,
+                    bool compared) {
     vd_printf(out, "<tr>");
     vd_html_cell(out, "who", "");
     vd_printf(out, "%s</td>", who);
@@ -43,7 +44,8 @@ static void put_row(vd_buf *out, const vd_place *at, const char *who, uint32_t b
     put_value(out, at, bits);
     vd_printf(out, "</td>");
     vd_html_cell(out, "against the reference", "");
-    put_distance(out, at, bits);
+    if (compared)
+        put_distance(out, at, bits);
     vd_printf(out, "</td></tr>\n");
 }
 
@@ -56,10 +58,10 @@ static void put_values(vd_page_watch *w, const vd_place *at) {
     for (uint32_t i = 0; i < (pair ? 2u : 1u); i++) {
         char who[32];
         snprintf(who, sizeof who, "provider %u", provider[i] + 1);
-        put_row(out, at, who, at->value[i]);
+        put_row(out, at, who, at->value[i], true);
     }
     if (at->computed)
-        put_row(out, at, "the reference", at->expected);
+        put_row(out, at, "the reference", at->expected, false);
     vd_printf(out, "</table>");
     if (at->rounded) {
         vd_printf(out, "<p>A free operator: a device may have from ");

@@ -29,19 +29,24 @@ static void put_bar(vd_buf *out, const level *l) {
               from + width > WIDTH ? WIDTH - width : from, width, HEIGHT);
 }
 
+static void put_taken(vd_page_watch *w, vd_level at) {
+    vd_buf *out = &w->where;
+    if (!w->questions[at])
+        return;
+    vd_printf(out, " <span class=\"soft\">found by ");
+    vd_page_count(out, (int64_t)w->questions[at]);
+    vd_printf(out, " statement%s, ", w->questions[at] == 1 ? "" : "s");
+    vd_page_bytes(out, w->bytes[at]);
+    vd_printf(out, "</span>");
+}
+
 static void put_level(vd_page_watch *w, const level *l) {
     vd_buf *out = &w->where;
     vd_printf(out, "<div class=\"level\"><b>%s ", l->name);
     vd_page_count(out, l->at);
     vd_printf(out, "</b> of ");
     vd_page_count(out, l->count);
-    if (w->questions[l->level]) {
-        vd_printf(out, " <span class=\"soft\">found by ");
-        vd_page_count(out, (int64_t)w->questions[l->level]);
-        vd_printf(out, " statement%s, ", w->questions[l->level] == 1 ? "" : "s");
-        vd_page_bytes(out, w->bytes[l->level]);
-        vd_printf(out, "</span>");
-    }
+    put_taken(w, l->level);
     put_bar(out, l);
     vd_printf(out, "</div>\n");
 }
@@ -58,6 +63,17 @@ static void put_part(vd_page_watch *w, const vd_program *program, const vd_graph
         put_one(w, VD_LEVEL_PART, "Part", at->part, (int64_t)fold.parts, true);
 }
 
+/* Of a job of many programs. */
+static void put_item(vd_page_watch *w, const vd_place *at) {
+    if (at->item < 0)
+        return;
+    vd_printf(&w->where, "<div><b>%s ", at->answers ? "Batch" : "Prompt");
+    vd_page_count(&w->where, at->item + 1);
+    vd_printf(&w->where, "</b>");
+    put_taken(w, VD_LEVEL_ITEM);
+    vd_printf(&w->where, "</div>\n");
+}
+
 void vd_page_where(vd_page_watch *w, const vd_program *program) {
     const vd_place *at = vd_page_place(&w->verdict->outcome);
     if (at->step == VD_NO_STEP)
@@ -65,6 +81,7 @@ void vd_page_where(vd_page_watch *w, const vd_program *program) {
     const vd_graph *graph = at->step < 0 ? &program->init : &program->step;
     const bool alone = w->verdict->fraud; /* what is before was not compared */
     vd_printf(&w->where, "<div class=\"card levels\">\n");
+    put_item(w, at);
     if (at->step < 0)
         vd_printf(&w->where, "<div><b>Initialisation</b> <span class=\"soft\">before the first "
                              "step</span></div>\n");
@@ -78,8 +95,9 @@ void vd_page_where(vd_page_watch *w, const vd_program *program) {
         if (at->element >= 0)
             put_part(w, program, graph, at);
     }
-    vd_printf(&w->where,
-              "<p class=\"soft legend\"><span><i class=\"key agreed\"></i>%s</span><span>"
-              "<i class=\"key differs\"></i>%s</span></p>\n</div>\n",
-              alone ? "" : "agreed before", alone ? "the place" : "the first difference");
+    vd_printf(
+        &w->where,
+        "<p class=\"soft legend\">%s<span><i class=\"key differs\"></i>%s</span></p>\n</div>\n",
+        alone ? "" : "<span><i class=\"key agreed\"></i>agreed before</span>",
+        alone ? "the place" : "the first difference");
 }
