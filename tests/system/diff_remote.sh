@@ -54,4 +54,7 @@ one_line
 expect 1 'does not say what it has run' $diff "$work/honest" "$(echo "$honest" | sed 's/:[0-9]*#/:1#/')" --timeout 2
 start silent "$verde" serve "$work/liar" --key "$work/keys-silent" --threads 1 --fault silence
 expect 1 'no answer' $diff "$work/honest" "$silent" --timeout 2
+start lies "$verde" serve "$work/liar" --key "$work/keys-lies" --threads 1 --fault proof
+expect 6 . $diff "$work/honest" "$lies"
+one_line
 echo "$count comparisons with a provider"
