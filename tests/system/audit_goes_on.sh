@@ -91,6 +91,11 @@ killed honest 30 --crumbs 50 --steps 2
 expect 2 'holds an audit that was stopped, of crumbs=50,steps=2' $audit --provider "$honest" --crumbs 51 --steps 2
 expect 2 'of another beacon' $audit --provider "$honest" --crumbs 50 --steps 2 --beacon - --beacon-source x --beacon-round 1
 expect 2 "of another checker's key" $audit --provider "$honest" --crumbs 50 --steps 2 --key "$work/other"
+flock "$journal" sleep 10 &
+holder=$!
+sleep 0.5
+expect 2 'another process is at this' $audit --provider "$honest" --crumbs 50 --steps 2
+wait $holder
 cp "$journal" "$work/kept"
 expect 0 'passed' $audit --provider "$honest" --crumbs 5 --steps 1 --force
 mv "$work/kept" "$journal"

@@ -31,7 +31,7 @@ static vd_status lock(const vd_court_journal *j, vd_err *err) {
     struct stat info;
     if (flock(j->fd, LOCK_EX | LOCK_NB) == 0 && fstat(j->fd, &info) == 0 && info.st_nlink > 0)
         return VD_OK;
-    return vd_fail(err, VD_ERR_USAGE, "%s: another process is at this dispute", j->path);
+    return vd_fail(err, VD_ERR_USAGE, "%s: another process is at this dispute or audit", j->path);
 }
 
 static vd_status cut(const vd_court_journal *j, uint64_t size, vd_err *err) {
