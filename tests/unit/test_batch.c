@@ -1,70 +1,20 @@
 /* Programs that run together: each has the states that it has alone, whoever is beside it. */
 #include "tests/support/dispute.h"
-#include "tests/support/random_model.h"
+#include "tests/support/random_text.h"
 #include "verde/exec/batch.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROMPTS = 9, PROMPT_MAX = 150, TOKENS = 9, LEAVES_MAX = 128 };
-
-/* ---- prompts, and what becomes of each alone ---- */
-
-typedef struct {
-    int32_t prompt[PROMPT_MAX], key[2];
-    vd_program program;
-    const void *data[TEST_MODEL_DATA_MAX];
-    vd_hash hash, state[TOKENS + 1];
-    void *last[LEAVES_MAX]; /* tensors of the last state */
-} alone;
-
-static void open_alone(alone *a, const test_model *m, const vd_generation *how, int64_t number,
-                       int64_t count) {
-    const vd_prompt_form form = {.count = count};
-    uint64_t random = (uint64_t)number;
-    vd_err err = {0};
-    *a = (alone){.key = {(int32_t)number, 3}};
-    for (int64_t i = 0; i < count; i++)
-        a->prompt[i] = (int32_t)(test_random(&random) % (uint64_t)m->training.model.vocab);
-    cr_assert(vd_generation_program(&m->training, how, &form, &a->program, &err) == VD_OK, "%s",
-              err.text);
-    cr_assert(vd_program_hash(&a->program, &a->hash, &err) == VD_OK);
-    const uint32_t own = how->greedy ? 1 : 2;
-    cr_assert(a->program.data_count == own + m->count);
-    a->data[0] = a->prompt, a->data[1] = a->key;
-    for (uint32_t i = 0; i < m->count; i++)
-        a->data[own + i] = m->weight[i];
-}
-
-static void run_alone(alone *a, ro_ctx *ro) {
-    const vd_exec exec = {.program = &a->program, .ro = ro, .data = a->data, .unfused = true};
-    vd_state state;
-    vd_err err = {0};
-    cr_assert(vd_exec_init(&exec, NULL, &state, &err) == VD_OK, "%s", err.text);
-    for (int64_t s = 0; s <= a->program.steps; s++) {
-        if (s > 0)
-            cr_assert(vd_exec_step(&exec, NULL, &state, NULL, &err) == VD_OK, "%s", err.text);
-        cr_assert(vd_state_hash(NULL, &a->program, &a->hash, &state, NULL, &a->state[s], NULL) ==
-                  VD_OK);
-    }
-    for (uint32_t i = 0; i < state.count; i++)
-        a->last[i] = state.tensor[i];
-    free(state.tensor);
-}
-
-static void close_alone(alone *a) {
-    for (uint32_t i = 0; i < a->program.leaf_count; i++)
-        free(a->last[i]);
-    vd_program_free(&a->program);
-}
+enum { PROMPTS = 9, TOKENS = TEST_TEXT_TOKENS, LEAVES_MAX = TEST_TEXT_LEAVES_MAX };
 
 static const int64_t lengths[PROMPTS] = {1, 2, 150, 3, 64, 65, 1, 33, 129};
 
 /* ---- what becomes of them together ---- */
 
 typedef struct {
-    alone *alone;
+    test_text *alone;
     int64_t reached[PROMPTS];             /* the last state's step */
     uint8_t *shadow[PROMPTS][LEAVES_MAX]; /* tensors, by what is said to be written */
     const char *what;
@@ -86,7 +36,7 @@ static void follow_writes(together *t, const vd_batch_state *s) {
 
 static vd_status reached(void *user, const vd_batch_state *s, vd_err *err) {
     together *t = user;
-    const alone *a = &t->alone[s->item];
+    const test_text *a = &t->alone[s->item];
     (void)err;
     cr_assert(s->program == &a->program && s->state->step == t->reached[s->item] + 1);
     t->reached[s->item] = s->state->step;
@@ -106,13 +56,13 @@ typedef struct {
     uint32_t from; /* the first prompt that joins */
 } batch_case;
 
-static void add(vd_batch *b, alone *a, uint32_t item) {
+static void add(vd_batch *b, test_text *a, uint32_t item) {
     vd_err err = {0};
     cr_assert(vd_batch_add(b, item, &a[item].program, a[item].data, NULL, &err) == VD_OK, "%s",
               err.text);
 }
 
-static void run_together(alone *a, uint32_t own_data, const batch_case *c) {
+static void run_together(test_text *a, uint32_t own_data, const batch_case *c) {
     char what[80];
     together t = {.alone = a, .what = what};
     ro_ctx *ro;
@@ -149,49 +99,26 @@ static const batch_case cases[] = {
     {64, 64, 1, "avx512", 4},
 };
 
-static vd_generation how_to(bool greedy, bool all) {
-    vd_generation how = {.max_tokens = TOKENS,
-                         .greedy = greedy,
-                         .temperature = 1,
-                         .top_p = VD_TOP_P_ONE,
-                         .repetition_penalty = 1,
-                         .best = -1};
-    if (greedy && !all)
-        return how;
-    how.seed = 5;
-    how.best = all ? 3 : 0;
-    how.min_tokens = all ? 2 : 0;
-    how.repetition_penalty = all ? 1.3f : 1;
-    for (how.stop_count = 0; how.stop_count < 16; how.stop_count++)
-        how.stop[how.stop_count] = 60 * how.stop_count;
-    if (greedy)
-        return how;
-    how.temperature = 2.5f;
-    how.top_k = all ? 700 : 0;
-    how.top_p = VD_TOP_P_ONE / 10 * 9;
-    return how;
-}
-
-static void open_all(alone *a, const test_model *m, const vd_generation *how) {
+static void open_all(test_text *a, const test_model *m, const vd_generation *how) {
     ro_ctx *ro;
     cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 2}, &ro) == RO_OK);
     for (int i = 0; i < PROMPTS; i++) {
-        open_alone(&a[i], m, how, i, lengths[i]);
-        run_alone(&a[i], ro);
+        test_text_open(&a[i], m, how, i, lengths[i]);
+        test_text_run(&a[i], ro);
     }
     ro_ctx_destroy(ro);
 }
 
 static void check_all(const vd_model *model, bool greedy, bool all) {
-    const vd_generation how = how_to(greedy, all);
-    alone *a = calloc(PROMPTS, sizeof *a);
+    const vd_generation how = test_text_how(greedy, all);
+    test_text *a = calloc(PROMPTS, sizeof *a);
     test_model *m = malloc(sizeof *m);
     test_model_open(m, model);
     open_all(a, m, &how);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         run_together(a, greedy ? 1 : 2, &cases[i]);
     for (int i = 0; i < PROMPTS; i++)
-        close_alone(&a[i]);
+        test_text_close(&a[i]);
     test_model_close(m);
     free(m);
     free(a);
@@ -207,15 +134,15 @@ static uint32_t leaf_of(const vd_program *p, const char *name) {
 }
 
 /* The token that a program made as its second stops it, and perhaps others. */
-static void stop_early(alone *a, vd_generation *how) {
+static void stop_early(test_text *a, vd_generation *how) {
     const uint32_t text = leaf_of(&a->program, "text");
     how->stop[0] = ((const int32_t *)a->last[text])[1];
     how->stop_count = 1;
 }
 
 Test(batch, a_stop_ends_a_program_early) {
-    vd_generation how = how_to(false, false);
-    alone *a = calloc(PROMPTS, sizeof *a);
+    vd_generation how = test_text_how(false, false);
+    test_text *a = calloc(PROMPTS, sizeof *a);
     test_model *m = malloc(sizeof *m);
     int stopped = 0;
     test_model_open(m, &test_models[0]);
@@ -223,7 +150,7 @@ Test(batch, a_stop_ends_a_program_early) {
     open_all(a, m, &how);
     stop_early(&a[3], &how);
     for (int i = 0; i < PROMPTS; i++)
-        close_alone(&a[i]);
+        test_text_close(&a[i]);
     open_all(a, m, &how);
     for (int i = 0; i < PROMPTS; i++) {
         const int32_t count = *(const int32_t *)a[i].last[leaf_of(&a[i].program, "count")];
@@ -234,7 +161,7 @@ Test(batch, a_stop_ends_a_program_early) {
     run_together(a, 2, &cases[2]);
     run_together(a, 2, &cases[3]);
     for (int i = 0; i < PROMPTS; i++)
-        close_alone(&a[i]);
+        test_text_close(&a[i]);
     test_model_close(m);
     free(m);
     free(a);
@@ -243,7 +170,7 @@ Test(batch, a_stop_ends_a_program_early) {
 /* ---- going on, refusals ---- */
 
 typedef struct {
-    alone *alone;
+    test_text *alone;
     int64_t at, next; /* the step whose state is kept; the next one that is to be reached */
     vd_state kept;
 } resumed;
@@ -266,15 +193,15 @@ static vd_status keep_state(void *user, const vd_batch_state *s, vd_err *err) {
 }
 
 Test(batch, a_program_goes_on_from_any_of_its_states) {
-    const vd_generation how = how_to(false, true);
+    const vd_generation how = test_text_how(false, true);
     test_model *m = malloc(sizeof *m);
-    alone *a = calloc(1, sizeof *a);
+    test_text *a = calloc(1, sizeof *a);
     ro_ctx *ro;
     vd_err err = {0};
     test_model_open(m, &test_models[1]);
     cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &ro) == RO_OK);
-    open_alone(a, m, &how, 4, 20);
-    run_alone(a, ro);
+    test_text_open(a, m, &how, 4, 20);
+    test_text_run(a, ro);
     for (int64_t at = 0; at <= TOKENS; at++) {
         resumed r = {.alone = a, .at = at};
         const vd_exec exec = {.program = &a->program, .ro = ro, .data = a->data};
@@ -294,7 +221,7 @@ Test(batch, a_program_goes_on_from_any_of_its_states) {
         cr_expect(r.next == TOKENS + 1);
         vd_batch_destroy(b);
     }
-    close_alone(a);
+    test_text_close(a);
     ro_ctx_destroy(ro);
     test_model_close(m);
     free(a);
@@ -303,38 +230,38 @@ Test(batch, a_program_goes_on_from_any_of_its_states) {
 
 static void expect_refused(vd_batch *b, const test_model *m, const vd_generation *how,
                            const char *what) {
-    alone *a = calloc(1, sizeof *a);
+    test_text *a = calloc(1, sizeof *a);
     vd_err err = {0};
-    open_alone(a, m, how, 5, 6);
+    test_text_open(a, m, how, 5, 6);
     cr_expect(vd_batch_add(b, 5, &a->program, a->data, NULL, &err) == VD_ERR_USAGE, "%s", what);
     cr_expect(strstr(err.text, "is not that of the others"), "%s", err.text);
-    close_alone(a);
+    test_text_close(a);
     free(a);
 }
 
 Test(batch, a_program_of_another_step_does_not_join) {
-    vd_generation how = how_to(false, true);
+    vd_generation how = test_text_how(false, true);
     test_model *m = malloc(sizeof *m);
-    alone *a = calloc(1, sizeof *a);
+    test_text *a = calloc(1, sizeof *a);
     ro_ctx *ro;
     vd_batch *b;
     vd_err err = {0};
     test_model_open(m, &test_models[1]);
     cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &ro) == RO_OK);
-    open_alone(a, m, &how, 4, 20);
+    test_text_open(a, m, &how, 4, 20);
     const vd_exec exec = {.program = &a->program, .ro = ro, .data = a->data};
     const vd_batch_options options = {.own_data = 2, .chunk = 8};
     cr_assert(vd_batch_create(&exec, &options, &b, &err) == VD_OK);
     how.top_k++;
     expect_refused(b, m, &how, "top_k");
-    how = how_to(false, true), how.seed++;
+    how = test_text_how(false, true), how.seed++;
     expect_refused(b, m, &how, "seed");
-    how = how_to(false, true), how.stop_count--;
+    how = test_text_how(false, true), how.stop_count--;
     expect_refused(b, m, &how, "stops");
     cr_expect(vd_batch_count(b) == 0 && vd_batch_pass(b, &err) == VD_OK);
     vd_batch_destroy(b);
     vd_batch_destroy(NULL);
-    close_alone(a);
+    test_text_close(a);
     ro_ctx_destroy(ro);
     test_model_close(m);
     free(a);

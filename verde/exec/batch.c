@@ -161,7 +161,7 @@ vd_status vd_batch_takes(const vd_batch *b, const vd_program *program, vd_err *e
     return status;
 }
 
-static vd_status open_item(vd_batch *b, vd_batch_item *item, vd_err *err) {
+vd_status vd_batch_open_item(vd_batch *b, vd_batch_item *item, vd_err *err) {
     const vd_program *program = item->program;
     vd_status status = plan_item(b, item, err);
     if (status != VD_OK)
@@ -177,7 +177,7 @@ static vd_status open_item(vd_batch *b, vd_batch_item *item, vd_err *err) {
 }
 
 static vd_status join(vd_batch *b, vd_batch_item *item, vd_state *from, vd_err *err) {
-    vd_status status = open_item(b, item, err);
+    vd_status status = vd_batch_open_item(b, item, err);
     if (status != VD_OK)
         return status;
     if (!from && b->options.strange) {

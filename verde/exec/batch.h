@@ -36,7 +36,9 @@ typedef struct {
 typedef struct {
     /* Data tensors that programs do not share: they come first, the prompt first of all. */
     uint32_t own_data;
-    int64_t chunk; /* rows of prompts that a pass takes at most; 1 to VD_BATCH_ROWS_MAX */
+    /* Rows of prompts that a pass takes at most, and all rows of one of vd_batch_answers; 1 to
+     * VD_BATCH_ROWS_MAX. */
+    int64_t chunk;
     /* Each state of each program, S_0 first. What it returns if that is not VD_OK ends the pass. */
     vd_status (*reached)(void *user, const vd_batch_state *reached, vd_err *err);
     void *user;
@@ -60,6 +62,28 @@ VD_MUST_USE vd_status vd_batch_add(vd_batch *batch, uint64_t item, const vd_prog
                                    const void *const *data, vd_state *from, vd_err *err);
 /* VD_ERR_USAGE: vd_batch_add would refuse this program for what it is. */
 VD_MUST_USE vd_status vd_batch_takes(const vd_batch *batch, const vd_program *program, vd_err *err);
+/* An answer that is there already: tokens that a program is said to have made. */
+typedef struct {
+    const vd_program *program; /* of vd_generation_program */
+    const void *const *data;   /* its own data tensors */
+    const int32_t *token;      /* of the answer: `rows - 1` are read, below the vocabulary */
+    int64_t rows;              /* steps that are looked at, 1 to program->steps */
+} vd_batch_answer;
+
+/* What each of these steps makes of the prompt and the answer before it, whatever the answer has
+ * there. Tensors of `state` hold it by rows, in its leaves text, log_probability, best and
+ * best_log_probability; its other leaves mean nothing. `stop` is the first of the steps that ends
+ * the text, or -1. It stands until the call returns. */
+typedef vd_status (*vd_batch_answered)(void *user, uint32_t answer, const vd_state *state,
+                                       int64_t stop, vd_err *err);
+
+/* Computes that for all answers by one pass over prompts and answers, or as few as have room:
+ * nothing is committed to. The batch must be empty, and stays so. VD_ERR_USAGE: a program is not
+ * that of the batch, or its steps follow from each other by more than tokens. */
+VD_MUST_USE vd_status vd_batch_answers(vd_batch *batch, const vd_batch_answer *answer,
+                                       uint32_t count, vd_batch_answered answered, void *user,
+                                       vd_err *err);
+
 /* Programs that have not left: each leaves after its last state. */
 uint32_t vd_batch_count(const vd_batch *batch);
 /* Takes one pass. Harmless without programs. */

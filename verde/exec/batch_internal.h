@@ -102,7 +102,8 @@ typedef struct {
     vd_live live;   /* once there is S_0 */
     vd_written *written;
     uint32_t written_count, written_capacity;
-    bool void_choice; /* of the last step: its token does not follow from its logits (choice.h) */
+    bool void_choice;   /* of the last step: its token does not follow from its logits (choice.h) */
+    int64_t first_stop; /* of a given answer: the first step so far that ends the text */
 } vd_batch_item;
 
 struct vd_batch {
@@ -120,6 +121,8 @@ struct vd_batch {
 VD_MUST_USE vd_status vd_batch_compute_once(vd_batch *b, vd_batch_item *item, vd_err *err);
 /* Where a value of a row's program is that is not VD_HELD_ROWS. */
 const void *vd_batch_held(const vd_batch *b, const vd_batch_item *item, uint32_t value);
+/* Makes room for a program that joins, and computes what it holds for good. */
+VD_MUST_USE vd_status vd_batch_open_item(vd_batch *b, vd_batch_item *item, vd_err *err);
 /* S_0 but for the caches, which are zeros. */
 VD_MUST_USE vd_status vd_batch_begin(const vd_batch *b, vd_batch_item *item, vd_err *err);
 /* All of S_0, by the program's own graph. */
@@ -135,6 +138,25 @@ typedef struct {
     int32_t step; /* of the graph; below 0 for tokens of the prompt but the last */
     int32_t token;
 } vd_batch_row;
+
+/* What a pass, or a part of its rows, has computed. */
+typedef struct vd_batch_rows {
+    vd_batch *b;
+    const vd_graph *graph;
+    const vd_batch_row *row;
+    int64_t rows, tokens;             /* rows; those in front that make a token */
+    uint8_t **at;                     /* of each value that is VD_HELD_ROWS: the rows' */
+    const struct vd_batch_rows *from; /* whose values these rows borrow; NULL: nobody's */
+    vd_err *err;
+} vd_batch_rows;
+
+/* Before the first unit. Rows that borrow get what they borrow from the caller. */
+VD_MUST_USE vd_status vd_batch_rows_open(vd_batch_rows *rows);
+VD_MUST_USE vd_status vd_batch_rows_unit(vd_batch_rows *rows, const vd_unit *u);
+/* Frees what unit `i` of the plan read last, but for values that are `kept` (NULL: none is). What
+ * nobody reads stays until the rows go. */
+void vd_batch_rows_free_after(vd_batch_rows *rows, uint32_t i, const bool *kept);
+void vd_batch_rows_free(vd_batch_rows *rows); /* harmless if vd_batch_rows_open failed */
 
 /* Rows of a program are next to each other and ascend; the `tokens` first make a token each. Brings
  * the states' tensors to the next step, and notes what was written. */

@@ -6,31 +6,22 @@
 #include "verde/exec/batch_internal.h"
 #include "verde/exec/choice.h"
 
-typedef struct {
-    vd_batch *b;
-    const vd_graph *graph;
-    const vd_batch_row *row;
-    int64_t rows, tokens; /* rows; those in front that make a token */
-    uint8_t **at;         /* of each value that is VD_HELD_ROWS: the rows' */
-    vd_err *err;
-} pass;
-
-static vd_status failed(const pass *p, const char *name) {
+static vd_status failed(const vd_batch_rows *p, const char *name) {
     return vd_fail(p->err, VD_ERR_LOCAL, "%s: %s", name, ro_ctx_error(p->b->exec.ro));
 }
 
-static int64_t rows_of(const pass *p, bool every) {
+static int64_t rows_of(const vd_batch_rows *p, bool every) {
     return every ? p->rows : p->tokens;
 }
 
 /* What the program of row r reads as a value. */
-static const void *of_row(const pass *p, uint32_t value, int64_t r) {
+static const void *of_row(const vd_batch_rows *p, uint32_t value, int64_t r) {
     const vd_batch_value *v = &p->b->plan.value[value];
     return v->held == VD_HELD_ROWS ? p->at[value] + (size_t)r * v->size
                                    : vd_batch_held(p->b, p->row[r].item, value);
 }
 
-static vd_status make_rows(pass *p, uint32_t value, bool every) {
+static vd_status make_rows(vd_batch_rows *p, uint32_t value, bool every) {
     const size_t size = p->b->plan.value[value].size * (size_t)rows_of(p, every);
     p->at[value] = vd_memory_alloc(NULL, size ? size : 1);
     return p->at[value] ? VD_OK
@@ -41,7 +32,7 @@ static vd_status make_rows(pass *p, uint32_t value, bool every) {
 /* ---- a node over all rows ---- */
 
 /* The rows of a value next to each other: *copy, which the caller frees, where they are not. */
-static const void *gathered(const pass *p, uint32_t value, int64_t rows, void **copy) {
+static const void *gathered(const vd_batch_rows *p, uint32_t value, int64_t rows, void **copy) {
     const vd_batch_value *v = &p->b->plan.value[value];
     if (v->held == VD_HELD_ROWS)
         return p->at[value];
@@ -65,7 +56,7 @@ static ro_shape with_dims(const ro_shape *shape, const ro_shape *dims) {
     return out;
 }
 
-static vd_status run_together(pass *p, const vd_unit *u) {
+static vd_status run_together(vd_batch_rows *p, const vd_unit *u) {
     const vd_node *n = vd_node_stored(p->graph, u->index);
     const int64_t rows = rows_of(p, u->every);
     const void *input[RO_MAX_INPUTS];
@@ -102,7 +93,7 @@ static vd_status run_together(pass *p, const vd_unit *u) {
 
 /* ---- row by row ---- */
 
-static vd_status run_each(pass *p, const vd_unit *u) {
+static vd_status run_each(vd_batch_rows *p, const vd_unit *u) {
     const uint32_t to = p->b->plan.sources + u->index;
     const void *input[RO_MAX_INPUTS];
     ro_shape shapes[RO_MAX_INPUTS];
@@ -137,7 +128,7 @@ static around around_of(const ro_shape *shape, int64_t axis) {
 }
 
 /* put_rows (SPEC.md section 5) into the leaf itself. */
-static vd_status put_row(pass *p, const vd_unit *u, int64_t r) {
+static vd_status put_row(vd_batch_rows *p, const vd_unit *u, int64_t r) {
     const vd_program *program = p->row[r].item->program;
     const vd_node *n = vd_node_stored(&program->step, u->index);
     const uint32_t edge[] = {vd_node_input(&program->step, u->index, 0),
@@ -161,7 +152,7 @@ static vd_status put_row(pass *p, const vd_unit *u, int64_t r) {
     return status;
 }
 
-static vd_status run_put(pass *p, const vd_unit *u) {
+static vd_status run_put(vd_batch_rows *p, const vd_unit *u) {
     vd_status status = VD_OK;
     for (int64_t r = 0; status == VD_OK && r < rows_of(p, u->every); r++)
         status = put_row(p, u, r);
@@ -170,7 +161,7 @@ static vd_status run_put(pass *p, const vd_unit *u) {
 
 /* ---- groups ---- */
 
-static vd_status run_group(pass *p, const vd_unit *u) {
+static vd_status run_group(vd_batch_rows *p, const vd_unit *u) {
     vd_fused g = p->b->plan.plan.group[u->index];
     const int64_t rows = rows_of(p, u->every);
     vd_fused_memory at = {.operand = {NULL, NULL}};
@@ -189,7 +180,7 @@ static vd_status run_group(pass *p, const vd_unit *u) {
 
 /* Rows r to r + count - 1 are of one program, one token after the other: heads lie side by side in
  * rows, as in a matrix. */
-static vd_status attend(const pass *p, const vd_unit *u, int64_t r, int64_t count) {
+static vd_status attend(const vd_batch_rows *p, const vd_unit *u, int64_t r, int64_t count) {
     const vd_batch_item *item = p->row[r].item;
     const vd_fused *g = &item->plan.group[u->index];
     const vd_batch_value *q = &p->b->plan.value[g->input[0]];
@@ -210,12 +201,17 @@ static vd_status attend(const pass *p, const vd_unit *u, int64_t r, int64_t coun
     return VD_OK;
 }
 
-static vd_status run_attention(pass *p, const vd_unit *u) {
+/* Rows that make tokens stand before those of the same program's prompt. */
+static bool goes_on(const vd_batch_row *first, const vd_batch_row *row, int64_t count) {
+    return row->item == first->item && row->step == first->step + count;
+}
+
+static vd_status run_attention(vd_batch_rows *p, const vd_unit *u) {
     const int64_t rows = rows_of(p, u->every);
     vd_status status = make_rows(p, p->b->plan.plan.group[u->index].output[0], u->every);
     int64_t count;
     for (int64_t r = 0; status == VD_OK && r < rows; r += count) {
-        for (count = 1; r + count < rows && p->row[r + count].item == p->row[r].item;)
+        for (count = 1; r + count < rows && goes_on(&p->row[r], &p->row[r + count], count);)
             count++;
         status = attend(p, u, r, count);
     }
@@ -224,7 +220,9 @@ static vd_status run_attention(pass *p, const vd_unit *u) {
 
 /* ---- all of them ---- */
 
-static vd_status run_unit(pass *p, const vd_unit *u) {
+vd_status vd_batch_rows_unit(vd_batch_rows *p, const vd_unit *u) {
+    if (rows_of(p, u->every) == 0)
+        return VD_OK;
     switch (u->kind) {
     case VD_UNIT_TOGETHER: return run_together(p, u);
     case VD_UNIT_EACH: return run_each(p, u);
@@ -235,7 +233,7 @@ static vd_status run_unit(pass *p, const vd_unit *u) {
     return VD_OK;
 }
 
-static vd_status put_sources(pass *p) {
+static vd_status put_sources(vd_batch_rows *p) {
     const uint32_t token = p->b->plan.token, step = p->b->plan.sources - 1;
     if (make_rows(p, token, true) != VD_OK || make_rows(p, step, true) != VD_OK)
         return VD_ERR_LOCAL;
@@ -246,21 +244,22 @@ static vd_status put_sources(pass *p) {
     return VD_OK;
 }
 
-static void free_rows(pass *p, uint32_t value) {
-    vd_memory_free(NULL, p->at[value]);
+static void free_rows(vd_batch_rows *p, uint32_t value) {
+    if (!p->from || !p->from->at[value])
+        vd_memory_free(NULL, p->at[value]);
     p->at[value] = NULL;
 }
 
-/* Frees what unit `i` read last. What nobody reads stays until the pass ends. */
-static void free_after(pass *p, uint32_t i) {
+void vd_batch_rows_free_after(vd_batch_rows *p, uint32_t i, const bool *kept) {
     const vd_value_list in = vd_batch_inputs(&p->b->plan, p->graph, &p->b->plan.unit[i]);
     for (uint32_t k = 0; k < in.count; k++)
-        if (p->at[in.value[k]] && p->b->plan.value[in.value[k]].last == i)
+        if (p->at[in.value[k]] && p->b->plan.value[in.value[k]].last == i &&
+            !(kept && kept[in.value[k]]))
             free_rows(p, in.value[k]);
 }
 
 /* After the unit whose node chooses. */
-static void note_choices(const pass *p, const vd_unit *u) {
+static void note_choices(const vd_batch_rows *p, const vd_unit *u) {
     const uint32_t to = p->b->plan.sources + u->index;
     for (int64_t r = 0; r < p->tokens; r++)
         p->row[r].item->void_choice = !vd_choice_follows(
@@ -268,24 +267,22 @@ static void note_choices(const pass *p, const vd_unit *u) {
             of_row(p, to, r));
 }
 
-static vd_status run_units(pass *p) {
+static vd_status run_units(vd_batch_rows *p) {
     vd_status status = VD_OK;
     for (uint32_t i = 0; status == VD_OK && i < p->b->plan.unit_count; i++) {
         const vd_unit *u = &p->b->plan.unit[i];
-        if (rows_of(p, u->every) == 0)
-            continue;
-        status = run_unit(p, u);
+        status = vd_batch_rows_unit(p, u);
         if (status == VD_OK && u->index == p->b->plan.choice &&
             (u->kind == VD_UNIT_TOGETHER || u->kind == VD_UNIT_EACH))
             note_choices(p, u);
         if (status == VD_OK)
-            free_after(p, i);
+            vd_batch_rows_free_after(p, i, NULL);
     }
     return status;
 }
 
 /* Leaves that are not changed in place, of row r's program. */
-static vd_status take_leaves(const pass *p, int64_t r) {
+static vd_status take_leaves(const vd_batch_rows *p, int64_t r) {
     vd_batch_item *item = p->row[r].item;
     vd_status status = VD_OK;
     for (uint32_t i = 0; status == VD_OK && i < item->program->leaf_count; i++) {
@@ -304,18 +301,34 @@ static vd_status take_leaves(const pass *p, int64_t r) {
     return status;
 }
 
+vd_status vd_batch_rows_open(vd_batch_rows *p) {
+    p->at = calloc(p->b->plan.count, sizeof *p->at);
+    if (!p->at)
+        return vd_fail(p->err, VD_ERR_LOCAL, "out of memory");
+    return p->from ? VD_OK : put_sources(p);
+}
+
+void vd_batch_rows_free(vd_batch_rows *p) {
+    for (uint32_t v = 0; p->at && v < p->b->plan.count; v++)
+        if (p->at[v])
+            free_rows(p, v);
+    free(p->at);
+    p->at = NULL;
+}
+
 vd_status vd_batch_run(vd_batch *b, const vd_batch_row *row, int64_t rows, int64_t tokens,
                        vd_err *err) {
-    pass p = {b, &b->exec.program->step, row, rows, tokens, NULL, err};
-    p.at = calloc(b->plan.count, sizeof *p.at);
-    vd_status status = p.at ? put_sources(&p) : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    vd_batch_rows p = {.b = b,
+                       .graph = &b->exec.program->step,
+                       .row = row,
+                       .rows = rows,
+                       .tokens = tokens,
+                       .err = err};
+    vd_status status = vd_batch_rows_open(&p);
     if (status == VD_OK)
         status = run_units(&p);
     for (int64_t r = 0; status == VD_OK && r < tokens; r++)
         status = take_leaves(&p, r);
-    for (uint32_t v = 0; p.at && v < b->plan.count; v++)
-        if (p.at[v])
-            free_rows(&p, v);
-    free(p.at);
+    vd_batch_rows_free(&p);
     return status;
 }
