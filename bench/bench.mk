@@ -146,6 +146,16 @@ $(BUILD)/bench/team_model: bench/team_model.c bench/workload.c $(BUILD)/lib/libv
 	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -lm -o $@
 .PHONY: bench-team-model
 
+# The check of answers beside their generation: make bench-prefill ARGS="--model llama-0.5b --dtype bf16".
+bench-prefill: ## the check of answers beside their generation
+bench-prefill: $(BUILD)/bench/prefill
+	$< $(ARGS)
+$(BUILD)/bench/prefill: bench/prefill.c bench/generate_model.c $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -lm -o $@
+.PHONY: bench-prefill
+
 # Tokens beside transformers': make bench-generate ARGS="--torch python3 --model llama-0.5b".
 bench-generate: ## generation beside transformers
 bench-generate: $(BUILD)/bench/generate
