@@ -96,7 +96,10 @@ VD_MUST_USE vd_status vd_audit_put(vd_auditing *x, const vd_outgoing *question, 
  * and what convicts. */
 VD_MUST_USE vd_status vd_audit_again(vd_auditing *x);
 
-/* audit_provider_beacon.c: waits for the value. */
+/* audit_provider_beacon.c: appends the value in a file, which is waited for, or on standard input
+ * for "-". */
+VD_MUST_USE vd_status vd_beacon_read(const char *path, vd_buf *out, vd_err *err);
+/* Waits for the audit's value. */
 VD_MUST_USE vd_status vd_audit_take_beacon(vd_auditing *x);
 
 /* audit_provider_journal.c: beside the proof. *found: there is one of this audit, whose assignment

@@ -20,41 +20,45 @@ static vd_status draw_own(vd_auditing *x) {
     return VD_OK;
 }
 
-static vd_status take_line(vd_auditing *x, const char *line) {
+static vd_status take_line(const char *line, vd_buf *out, vd_err *err) {
     const size_t size = strcspn(line, "\r\n");
     if (size < 1 || size > VD_BEACON_VALUE_MAX)
-        return vd_fail(x->err, VD_ERR_USAGE,
+        return vd_fail(err, VD_ERR_USAGE,
                        "--beacon: the value must be a line of 1 to %d bytes, got %zu",
                        VD_BEACON_VALUE_MAX, size);
-    vd_put(&x->beacon, line, size);
-    return VD_OK;
+    vd_put(out, line, size);
+    return vd_buf_ok(out) ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
 }
 
-static vd_status read_stdin(vd_auditing *x) {
+static vd_status read_stdin(vd_buf *out, vd_err *err) {
     char line[VD_BEACON_VALUE_MAX + 3];
     if (!fgets(line, sizeof line, stdin))
-        return vd_fail(x->err, VD_ERR_USAGE, "--beacon -: standard input ended without a value");
-    return take_line(x, line);
+        return vd_fail(err, VD_ERR_USAGE, "--beacon -: standard input ended without a value");
+    return take_line(line, out, err);
 }
 
 /* A file that appears once the value is published. What has no line feed yet is being written. */
-static vd_status read_file(vd_auditing *x) {
+static vd_status read_file(const char *path, vd_buf *out, vd_err *err) {
     vd_buf text = {0};
     vd_status status = VD_OK;
-    while (access(x->a->beacon, F_OK) != 0 && errno == ENOENT)
+    while (access(path, F_OK) != 0 && errno == ENOENT)
         usleep(LOOK_US);
     for (int tries = 0; status == VD_OK && tries < 50; tries++) {
         text.size = 0;
-        status = vd_read_file(x->a->beacon, VD_BEACON_VALUE_MAX + 2, &text, x->err);
+        status = vd_read_file(path, VD_BEACON_VALUE_MAX + 2, &text, err);
         if (status != VD_OK || memchr(text.data ? text.data : (uint8_t *)"", '\n', text.size))
             break;
         usleep(LOOK_US);
     }
     vd_put_u8(&text, 0);
     if (status == VD_OK)
-        status = take_line(x, (const char *)text.data);
+        status = take_line((const char *)text.data, out, err);
     vd_buf_free(&text);
     return status;
+}
+
+vd_status vd_beacon_read(const char *path, vd_buf *out, vd_err *err) {
+    return strcmp(path, "-") == 0 ? read_stdin(out, err) : read_file(path, out, err);
 }
 
 static void tell_claim(const vd_auditing *x) {
@@ -75,9 +79,8 @@ vd_status vd_audit_take_beacon(vd_auditing *x) {
     if (vd_audit_recall_beacon(x))
         return vd_audit_beacon(x->audit, x->beacon.data, x->beacon.size, x->err);
     tell_claim(x);
-    vd_status status = !x->a->beacon                    ? draw_own(x)
-                       : strcmp(x->a->beacon, "-") == 0 ? read_stdin(x)
-                                                        : read_file(x);
+    vd_status status =
+        x->a->beacon ? vd_beacon_read(x->a->beacon, &x->beacon, x->err) : draw_own(x);
     if (status == VD_OK && !vd_buf_ok(&x->beacon))
         status = vd_fail(x->err, VD_ERR_LOCAL, "out of memory");
     if (status == VD_OK)

@@ -154,7 +154,8 @@ static vd_status check_lines(const prompt_check *c) {
 static vd_status check_all(prompt_check *c) {
     vd_status status = VD_OK;
     for (; status == VD_OK && c->at < c->items->count; c->at++)
-        status = check_one(c);
+        if (!c->items->delivered[c->at])
+            status = check_one(c);
     vd_known_data_free(&c->known);
     return status == VD_OK ? check_lines(c) : status;
 }
@@ -212,6 +213,11 @@ vd_status vd_check_prompts(const vd_prompt_check_options *o, vd_err *err) {
     vd_status status = open_folder(o->dir, &f, err);
     if (status == VD_OK && !f.whole)
         status = vd_fail(err, VD_ERR_USAGE, "%s: not all prompts are done", o->dir);
+    if (status == VD_OK && !vd_items_all_here(&f.items))
+        status = vd_fail(err, VD_ERR_USAGE,
+                         "%s: of some prompts it has the run roots that a provider delivered, and "
+                         "no runs: it is there for `verde serve`, in a dispute",
+                         o->dir);
     if (status == VD_OK && o->job)
         status = vd_check_items_job(o->dir, o->job, &f.items, err);
     if (status == VD_OK)

@@ -54,5 +54,9 @@ bool vd_results_are_in(const char *dir);
 /* `verde check DIR` of such a folder: results.proof, whose records lead to the job root, against
  * the programs of the job, and each line of results.jsonl against its record. */
 VD_MUST_USE vd_status vd_check_results(const vd_prompt_check_options *options, vd_err *err);
+/* The same of a job that is loaded (vd_load_prompts), and nothing is printed. *items are the job's,
+ * with the run roots that are proven; the caller's, also after a failure. */
+VD_MUST_USE vd_status vd_prove_results(const vd_prompt_check_options *options, vd_loaded *job,
+                                       vd_items *items, vd_hash *job_root, vd_err *err);
 
 #endif

@@ -140,29 +140,48 @@ static void print_text(const results_check *c) {
     printf("fits         yes\n");
 }
 
+/* Of a job that is loaded. */
+static vd_status prove(results_check *c, vd_loaded *job) {
+    vd_status status = open_files(c);
+    if (status == VD_OK)
+        status = vd_item_lines_open(job, &c->made, c->err);
+    c->made.dir = c->o->dir;
+    c->made.answers.checks = true;
+    if (status == VD_OK)
+        status = take_roots(c);
+    if (status == VD_OK) /* before every record is hashed */
+        status = vd_check_job_root(c->o, &c->made.collection, &c->job_root, c->err);
+    return status == VD_OK ? check_lines(c) : status;
+}
+
+static void close_check(results_check *c) {
+    vd_map_free(&c->lines);
+    vd_map_free(&c->proof);
+    vd_item_lines_free(&c->made);
+}
+
 vd_status vd_check_results(const vd_prompt_check_options *o, vd_err *err) {
     results_check c = {.o = o, .err = err};
     vd_loaded job = {0};
     vd_status status = load_job(o, &job, err);
     if (status == VD_OK)
-        status = open_files(&c);
-    if (status == VD_OK)
-        status = vd_item_lines_open(&job, &c.made, err);
-    c.made.dir = o->dir;
-    c.made.answers.checks = true;
-    if (status == VD_OK)
-        status = take_roots(&c);
-    if (status == VD_OK) /* before every record is hashed */
-        status = vd_check_job_root(o, &c.made.collection, &c.job_root, err);
-    if (status == VD_OK)
-        status = check_lines(&c);
+        status = prove(&c, &job);
     if (status == VD_OK && o->common->json)
         print_json(&c);
     else if (status == VD_OK)
         print_text(&c);
-    vd_map_free(&c.lines);
-    vd_map_free(&c.proof);
-    vd_item_lines_free(&c.made);
+    close_check(&c);
     vd_loaded_free(&job);
+    return status;
+}
+
+vd_status vd_prove_results(const vd_prompt_check_options *o, vd_loaded *job, vd_items *items,
+                           vd_hash *job_root, vd_err *err) {
+    results_check c = {.o = o, .err = err};
+    const vd_status status = prove(&c, job);
+    *items = c.made.items;
+    c.made.items = (vd_items){0};
+    *job_root = c.job_root;
+    close_check(&c);
     return status;
 }

@@ -1,20 +1,28 @@
 #include <string.h>
 
+#include "verde/cli/audit_answers.h"
 #include "verde/cli/audit_provider.h"
 #include "verde/cli/recheck.h"
 
-/* A provider's run, if one is named; else one's own. */
-static vd_exit audit(int argc, char **argv) {
+static bool has_option(int argc, char **argv, const char *name) {
     for (int i = 1; i < argc; i++)
-        if (strncmp(argv[i], "--provider", strlen("--provider")) == 0)
-            return vd_audit_provider(argc, argv);
-    return vd_recheck_command(argc, argv);
+        if (strncmp(argv[i], name, strlen(name)) == 0)
+            return true;
+    return false;
+}
+
+/* Delivered answers, or a provider's run, if they are named; else one's own run. */
+static vd_exit audit(int argc, char **argv) {
+    return has_option(argc, argv, "--results")    ? vd_audit_answers_command(argc, argv)
+           : has_option(argc, argv, "--provider") ? vd_audit_provider(argc, argv)
+                                                  : vd_recheck_command(argc, argv);
 }
 
 const vd_command vd_cmd_audit = {
-    "audit", "check a run without a rival: one's own, or a provider's",
+    "audit", "check a run, or answers, without a rival: one's own, or a provider's",
     "Usage: verde audit RUN [options]\n"
-    "       verde audit JOB --provider URL [options]\n\n"
+    "       verde audit JOB --provider URL [options]\n"
+    "       verde audit JOB --results DIR [options]\n\n"
     "Of one's own run: executes stretches of it again, each from its stored state to the next "
     "one,\n"
     "and compares the states with what the run commits to. Needs no keys and no servers: it is "
@@ -58,12 +66,29 @@ const vd_command vd_cmd_audit = {
     "  --timeout S      seconds for an answer, beside three times what its computing takes by the\n"
     "                   provider's own measure (default 120)\n"
     "  --step-time-max S  seconds that a step counts for at most, whatever a provider says\n"
-    "                   (default: by the size of the job)\n" VD_COMMON_HELP
-    "\nExit codes: 0 all that was looked at is right; 9 one's own run differs; 3 fraud is proven; "
-    "4\n"
-    "the provider gave no answer, which fails the audit by the checker's word alone.\n"
+    "                   (default: by the size of the job)\n"
+    "\nOf answers, by a job with `task: generate`, that lie in DIR/results.jsonl: computes each by "
+    "one\n"
+    "pass over its prompt and itself, which takes about an eighth of the generation, and compares "
+    "all\n"
+    "that the lines say, to the bit: tokens, log-probabilities, `stopped`, their order. With\n"
+    "DIR/results.proof the lines are those of its job root, too. The states that this root commits "
+    "to\n"
+    "are not looked at.\n\n"
+    "  --results DIR    as `verde delegate`, `verde fetch` or `verde run` leaves it\n"
+    "  --answers N      check so many, drawn at random, or by --beacon (default: all)\n"
+    "  --batch N        so many prompts in a pass, at most (default 8)\n"
+    "  --verdict FILE   with --provider URL and --work DIR: a wrong answer goes on to a dispute. "
+    "Its\n"
+    "                   prompt is run here, into DIR, which is the rival; the verdict goes to "
+    "FILE\n" VD_COMMON_HELP
+    "\nExit codes: 0 all that was looked at is right; 9 one's own run, or an answer, differs;\n"
+    "3 fraud is proven; 4 the provider gave no answer, which fails the audit by the checker's "
+    "word\n"
+    "alone.\n"
     "\nExamples:\n"
     "  verde audit run --intervals 3\n"
     "  verde audit run --all --state audit.txt --backend scalar\n"
-    "  verde audit models/jobs/demo.yaml --provider https://a.example:8443#KEY\n" VD_EXIT_HELP,
+    "  verde audit models/jobs/demo.yaml --provider https://a.example:8443#KEY\n"
+    "  verde audit generate.yaml --results result\n" VD_EXIT_HELP,
     audit};

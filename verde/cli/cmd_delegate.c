@@ -95,6 +95,11 @@ static uint32_t count_done(const vd_delegation *d) {
 static vd_status settle(vd_delegation *d, bool *accepted) {
     const uint32_t done = count_done(d);
     *accepted = false;
+    if (d->answers && done == 1) { /* once they are here */
+        d->run_root = d->order[0].job.run_root;
+        *accepted = true;
+        return VD_OK;
+    }
     if (d->o->audit && done == 1) {
         vd_delegation_audit(d, accepted);
         return VD_OK;
@@ -127,6 +132,8 @@ static vd_exit delegate_all(vd_delegation *d) {
         status = vd_delegation_audit_check(d);
     if (status == VD_OK)
         status = vd_delegation_prepare(d);
+    if (status == VD_OK)
+        status = vd_delegation_audit_fits(d);
     if (status == VD_OK && d->prompts)
         status = vd_fetch_items_check(d->o->out, d->o->force, d->err);
     if (status == VD_OK)
@@ -241,7 +248,9 @@ const vd_command vd_cmd_delegate = {
     "crumbs=N,\n"
     "                   steps=M, intervals=K, or all; of a list such as intervals=2,crumbs=1000 "
     "the\n"
-    "                   rest is as there. A proof of fraud is OUT/fraud.json\n"
+    "                   rest is as there. A proof of fraud is OUT/fraud.json. Of a job with\n"
+    "                   `task: generate`: answers, all that were delivered by one pass each, or\n"
+    "                   answers=N; a wrong one is disputed, and the verdict is OUT/verdict.json\n"
     "  --key DIR        the client's identity, made if absent. Providers enrol its key.pub, and\n"
     "                   it signs the verdict, as the referee's\n"
     "  --out DIR        made if it is not there\n"

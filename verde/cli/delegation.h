@@ -82,6 +82,8 @@ typedef struct vd_delegation {
     vd_exit code;             /* as `verde arbitrate` */
     bool has_verdict;         /* it is written */
     bool no_verdict;          /* it has said why */
+    bool answers;             /* what is audited is the answers: */
+    long answers_count;       /* so many of them; 0: all */
     json_t *audited;          /* the report of an audit, for --json; or NULL */
     vd_evaluation evaluation; /* of a job with `evaluate` */
     vd_score score;           /* if has_score */
@@ -118,9 +120,14 @@ void vd_delegation_late_text(const vd_delegation *d); /* who was not waited for,
 VD_MUST_USE vd_status vd_delegation_settle(vd_delegation *d, bool *accepted);
 void vd_delegation_verdict(const vd_delegation *d, char path[1100]); /* OUT/verdict.json */
 /* delegation_audit.c: reads d->o->audit, of one provider. VD_ERR_USAGE: it is no such list. */
-VD_MUST_USE vd_status vd_delegation_audit_check(const vd_delegation *d);
+VD_MUST_USE vd_status vd_delegation_audit_check(vd_delegation *d);
+/* VD_ERR_USAGE: the job that was prepared has no such answers. */
+VD_MUST_USE vd_status vd_delegation_audit_fits(const vd_delegation *d);
 /* Audits the provider, in place of settling. Its root is accepted if it passes. */
 void vd_delegation_audit(vd_delegation *d, bool *accepted);
+/* Checks the answers that were delivered to OUT, and disputes one that is wrong: sets d->code.
+ * Those that are refused get other names. */
+void vd_delegation_answers(vd_delegation *d);
 uint32_t vd_delegation_least(const vd_delegation *d); /* providers that a result needs */
 /* delegation_prompts.c: packs the programs of a job with prompts into d->bytes, and names their
  * collection. The program of the last one stays loaded. */

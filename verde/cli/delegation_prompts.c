@@ -43,6 +43,8 @@ vd_status vd_delegation_results(vd_delegation *d, const vd_fetch_options *option
                                 json_t *(*describe)(const vd_delegation *d, json_t *result)) {
     vd_item_fetching fetching = {0};
     const vd_status status = vd_fetch_items(options, &d->loaded, &fetching, d->err);
+    if (status == VD_OK && d->answers)
+        vd_delegation_answers(d);
     if (status == VD_OK && d->o->common.json)
         vd_print_json(describe(d, vd_fetch_items_json(&fetching)));
     else if (status == VD_OK)

@@ -17,7 +17,8 @@ vd_status vd_items_create(uint32_t count, vd_items *out, vd_err *err) {
     out->program = calloc(room, sizeof *out->program);
     out->run_root = calloc(room, sizeof *out->run_root);
     out->done = calloc(room, sizeof *out->done);
-    if (out->key && out->program && out->run_root && out->done)
+    out->delivered = calloc(room, sizeof *out->delivered);
+    if (out->key && out->program && out->run_root && out->done && out->delivered)
         return VD_OK;
     vd_items_free(out);
     return vd_fail(err, VD_ERR_LOCAL, "out of memory");
@@ -28,6 +29,7 @@ void vd_items_free(vd_items *items) {
     free(items->program);
     free(items->run_root);
     free(items->done);
+    free(items->delivered);
     *items = (vd_items){0};
 }
 
@@ -42,6 +44,13 @@ bool vd_program_answers(const vd_program *p) {
         if (vd_answer_name(&p->leaf[i]))
             return true;
     return false;
+}
+
+bool vd_items_all_here(const vd_items *items) {
+    for (uint32_t i = 0; i < items->count; i++)
+        if (items->delivered[i])
+            return false;
+    return true;
 }
 
 bool vd_items_all_done(const vd_items *items) {
@@ -127,6 +136,8 @@ static json_t *item_json(const vd_items *items, uint32_t i) {
                              hex_of(&items->program[i]));
     if (items->done[i])
         json_object_set_new(item, "run_root", hex_of(&items->run_root[i]));
+    if (items->delivered[i])
+        json_object_set_new(item, "delivered", json_true());
     return item;
 }
 
@@ -170,10 +181,12 @@ static bool get_hash(const json_t *value, vd_hash *out) {
 
 static bool get_item(const json_t *item, vd_items *out, uint32_t i) {
     const json_t *key = json_object_get(item, "key"), *root = json_object_get(item, "run_root");
+    const json_t *delivered = json_object_get(item, "delivered");
     out->key[i] = json_integer_value(key);
     out->done[i] = root != NULL;
-    return json_is_integer(key) && out->key[i] >= 0 &&
-           get_hash(json_object_get(item, "program"), &out->program[i]) &&
+    out->delivered[i] = delivered != NULL;
+    return json_is_integer(key) && (!delivered || (root && json_is_true(delivered))) &&
+           out->key[i] >= 0 && get_hash(json_object_get(item, "program"), &out->program[i]) &&
            (!root || get_hash(root, &out->run_root[i]));
 }
 
@@ -197,7 +210,7 @@ static vd_status check_names(const json_t *object, const vd_items *items, const 
 }
 
 static vd_status read_item(const json_t *item, vd_items *out, uint32_t i, vd_err *err) {
-    static const char *const names[] = {"key", "program", "run_root", NULL};
+    static const char *const names[] = {"key", "program", "run_root", "delivered", NULL};
     char place[32];
     snprintf(place, sizeof place, "prompts[%u]", i);
     vd_status status = vd_json_known(item, place, names, err);

@@ -12,6 +12,7 @@ typedef struct {
     vd_hash *program;  /* its hash */
     vd_hash *run_root; /* of its run, if it is done */
     bool *done;
+    bool *delivered; /* its run is not here: run_root is what somebody else delivered */
 } vd_items;
 
 /* Zeros, with room for so many. */
@@ -34,6 +35,7 @@ VD_MUST_USE vd_status vd_items_load(const char *dir, vd_items *out, vd_err *err)
 const char *vd_answer_name(const vd_leaf *leaf);
 bool vd_program_answers(const vd_program *program); /* has it such a leaf? */
 
+bool vd_items_all_here(const vd_items *items); /* no run root is somebody else's */
 bool vd_items_all_done(const vd_items *items);
 /* The root over all run roots, which must be there. */
 VD_MUST_USE vd_status vd_items_job_root(const vd_items *items, vd_hash *out, vd_err *err);
