@@ -118,6 +118,27 @@ Test(packed_linear, gives_the_bytes_of_weights_that_are_packed_anew) {
     cr_expect(ran > 0);
 }
 
+/* A context whose first product has nothing to pack needs no memory. */
+Test(packed_linear, both_operands_may_come_from_another_context) {
+    const ro_options one = {.size = sizeof one, .threads = 1};
+    const ro_linear_layer l = {
+        .size = sizeof l, .rows = 3, .in = 300, .out = 40, .fixed_bits = RO_FIXED_16};
+    ro_ctx *ctx, *second;
+    cr_assert(ro_ctx_create(&one, &ctx) == RO_OK && ro_ctx_create(&one, &second) == RO_OK);
+    fill(x, 0, l.rows * l.in, DATA_NORMAL);
+    fill(w, 1, l.in * l.out, DATA_NORMAL);
+    cr_assert(ro_linear(ctx, &l, x, w, NULL, NULL, want.y) == RO_OK);
+    void *packed_w = packed_of(ctx, &l), *packed_x = packed_x_of(ctx, &l);
+    const ro_linear_operands in = {.size = sizeof in, .packed_x = packed_x, .packed_w = packed_w};
+    cr_assert(ro_linear_of_packed(second, &l, &in, NULL, NULL, got.y) == RO_OK, "%s",
+              ro_ctx_error(second));
+    cr_expect(memcmp(want.y, got.y, (size_t)(l.rows * l.out) * sizeof(float)) == 0);
+    free(packed_w);
+    free(packed_x);
+    ro_ctx_destroy(second);
+    ro_ctx_destroy(ctx);
+}
+
 /* The transposed x is the same numbers, and more rows and columns are in several blocks. */
 Test(packed_linear, reads_a_transposed_x_like_one_that_is_not) {
     enum { ROWS = 70, IN = 300, OUT = 600 };

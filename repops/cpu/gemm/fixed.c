@@ -225,16 +225,16 @@ static ro_status prepare(ro_ctx *ctx, fixed_plan *p) {
     fixed_block s;
     p->packs_a = !p->whole_a && a_size == 0, p->packs_b = !p->whole_b && b_size == 0;
     p->workspace_size = place(p, NULL, &s);
-    char *memory =
-        ro_workspace(ctx, (size_t)(a_size + b_size + p->workspace_size * ro_ctx_threads(ctx)));
-    if (!memory)
+    const int64_t size = a_size + b_size + p->workspace_size * ro_ctx_threads(ctx);
+    char *memory = ro_workspace(ctx, (size_t)size);
+    if (!memory && size > 0) /* both operands may be packed */
         return RO_ERR_MEMORY;
     if (a_size > 0)
         p->whole_a = RO_NAME(ro_fixed_pack)(ctx, p->engine, RO_PACKED_X, &a, p->v.bits, memory);
     if (b_size > 0)
         p->whole_b =
             RO_NAME(ro_fixed_pack)(ctx, p->engine, RO_PACKED_W, &b, p->v.bits, memory + a_size);
-    p->workspace = memory + a_size + b_size;
+    p->workspace = memory ? memory + a_size + b_size : NULL;
     return RO_OK;
 }
 
