@@ -31,6 +31,8 @@ some 4 227 48 linear
 "$simt/cases" --seeds 24 --first $((24 * seed)) --most 20000 slice pad gather concat_axis split_heads join_heads \
     expand repeat_heads where put_rows read_batch ||
     echo "FAILED: movement, schedule $seed"
+"$simt/cases" --seeds 8 --first $((8 * seed)) --most 20000 conv2d_fixed conv2d_fixed_dx conv2d_fixed_dw ||
+    echo "FAILED: windows in place and in slabs, schedule $seed"
 "$simt/cases" --seeds 12 --first $((12 * seed)) --most 20000 reduce_sum reduce_max reduce_dot reduce_sqdev reduce_expsum \
     reduce_ln_gx reduce_rms_gx attn_max attn_out attn_max_at attn_exp_at attn_av_at top_k top_p draw || echo "FAILED: rows, schedule $seed"
 SCRIPT

@@ -129,6 +129,46 @@ __global__ void __launch_bounds__(FIXED_PACK_THREADS)
     }
 }
 
+/* ---- an operand that is not packed: a block makes its digits from numbers where they lie ---- */
+
+/* The exponents of all lines of whole groups: [batch, chunks, groups, FIXED_LINES]. */
+struct fixed_exponents {
+    int *data;
+    int64_t groups;
+    int chunks;
+
+    RO_DEVICE int *of(int64_t batch, int64_t chunk, int64_t group) const {
+        return data + ((batch * chunks + chunk) * groups + group) * FIXED_LINES;
+    }
+};
+
+template <class Lines> struct fixed_unpacked {
+    Lines lines;
+    fixed_exponents exponents;
+    int blocks;
+};
+
+/* A warp has a group of lines in one chunk, as in packing. */
+template <class Lines>
+__global__ void __launch_bounds__(FIXED_PACK_THREADS)
+    fixed_exponents_kernel(const __grid_constant__ Lines x,
+                           const __grid_constant__ fixed_exponents to, int64_t warps) {
+    const int lane = (int)threadIdx.x % 32, four = lane % 4 * 4;
+    const int64_t warp = (int64_t)blockIdx.x * (FIXED_PACK_THREADS / 32) + (int)threadIdx.x / 32;
+    if (warp >= warps)
+        return;
+    const int64_t chunk = warp % to.chunks, group = warp / to.chunks % to.groups;
+    const int64_t batch = warp / to.chunks / to.groups, line = group * FIXED_LINES + lane / 4;
+    const int64_t k = chunk * RO_DOT_CHUNK, left = x.steps - k;
+    const int count = left < RO_DOT_CHUNK ? (int)left : (int)RO_DOT_CHUNK;
+    const int low = fixed_line_exponent(x, batch, line, k + four, count - four);
+    const int high = fixed_line_exponent(x, batch, line + 8, k + four, count - four);
+    if (lane % 4 == 0) {
+        int *const out = to.of(batch, chunk, group) + lane / 4;
+        out[0] = low, out[8] = high;
+    }
+}
+
 /* ---- multiplying ---- */
 
 /* A block of the output: warps_m x warps_n warps, each of which has ROWS x COLS instructions' sums,
@@ -167,6 +207,58 @@ template <class Tile, int lines> struct fixed_source {
             if (VECTORS % Tile::THREADS == 0 || i + thread < VECTORS)
                 ro_copy_async<16>(to + i + thread, data + i, i + thread < left);
         data += x.block;
+    }
+};
+
+/* How the rows of a block come to shared memory: `load` asks for those of a stage, `store` brings
+ * what a thread has asked for. Packed ones are copied without passing a thread. */
+template <class Tile, class A> struct fixed_rows {
+    fixed_source<Tile, Tile::M> from;
+
+    RO_DEVICE fixed_rows(const A &a, const gemm_block &block, int thread)
+        : from(a, block.batch, block.tile_m, thread) {}
+    RO_DEVICE void load(const A &a, const gemm_block &, int, uint4 *to, int thread) {
+        from.copy(a, to, thread);
+    }
+    RO_DEVICE void store(uint4 *, int) const {}
+};
+
+/* A warp has a group of lines; a lane the numbers that it multiplies. */
+template <class Tile, class Lines> struct fixed_rows<Tile, fixed_unpacked<Lines>> {
+    static_assert(Tile::M / FIXED_LINES * 32 == Tile::THREADS, "a warp for each group");
+    int low, high; /* exponents of the lane's lines */
+    float4 v[4];
+
+    RO_DEVICE fixed_rows(const fixed_unpacked<Lines> &, const gemm_block &, int)
+        : low(0), high(0) {}
+    RO_DEVICE void load(const fixed_unpacked<Lines> &a, const gemm_block &block, int stage, uint4 *,
+                        int thread) {
+        const int lane = thread % 32;
+        const int64_t group = block.tile_m * (Tile::M / FIXED_LINES) + thread / 32;
+        const int64_t line = group * FIXED_LINES + lane / 4;
+        const int64_t k = (int64_t)stage * FIXED_STEPS + lane % 4 * 4, later = k + FIXED_STEPS / 2;
+        if (stage % FIXED_BLOCKS == 0 && group < a.exponents.groups) {
+            const int *const e = a.exponents.of(block.batch, stage / FIXED_BLOCKS, group);
+            low = e[lane / 4], high = e[lane / 4 + 8];
+        }
+        v[0] = a.lines.load(block.batch, line, k), v[1] = a.lines.load(block.batch, line, later);
+        v[2] = a.lines.load(block.batch, line + 8, k);
+        v[3] = a.lines.load(block.batch, line + 8, later);
+    }
+    RO_DEVICE void store(uint4 *to, int thread) const {
+        uint4 *const at = to + thread / 32 * Tile::GROUP;
+        const int lane = thread % 32;
+        uint32_t word[4][Tile::DIGITS];
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            fixed_digits<Tile::DIGITS>(v[i], i < 2 ? low : high, word[i]);
+#pragma unroll
+        for (int d = 0; d < Tile::DIGITS; d++)
+            at[d * 32 + lane] = make_uint4(word[0][d], word[1][d], word[2][d], word[3][d]);
+        if (lane % 4 == 0) {
+            int *const e = reinterpret_cast<int *>(at + Tile::DIGITS * 32) + lane / 4;
+            e[0] = low, e[8] = high;
+        }
     }
 };
 
@@ -316,40 +408,45 @@ RO_DEVICE void fixed_end(const gemm_shape &s, const Out &out, const gemm_block &
     }
 }
 
-/* `Out` is gemm_out, or what has rows, line and alpha as that has, and perhaps `goes_on`; or it has
- * ENDS and end. */
-template <class Tile, class Out>
+/* `A` is fixed_packed or fixed_unpacked. `Out` is gemm_out, or what has rows, line and alpha as
+ * that has, and perhaps `goes_on`; or it has ENDS and end. */
+template <class Tile, class A, class Out>
 __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
-    fixed_kernel(const __grid_constant__ gemm_shape s, const __grid_constant__ fixed_packed a,
+    fixed_kernel(const __grid_constant__ gemm_shape s, const __grid_constant__ A a,
                  const __grid_constant__ fixed_packed b, const __grid_constant__ Out out) {
     RO_SMEM(uint4, smem);
     const int thread = (int)threadIdx.x, lane = thread % 32, warp = thread / 32;
     const int warp_m = warp % Tile::WARPS_M, warp_n = warp / Tile::WARPS_M;
     const gemm_block block = gemm_block::of(s, blockIdx.x);
-    fixed_source<Tile, Tile::M> from_a(a, block.batch, block.tile_m, thread);
+    fixed_rows<Tile, A> from_a(a, block, thread);
     fixed_source<Tile, Tile::N> from_b(b, block.batch, block.tile_n, thread);
     float4 *const totals = reinterpret_cast<float4 *>(smem + Tile::STAGES * Tile::STAGE) + thread;
     fixed_start<Tile>(s, out, block, totals, warp_m, warp_n, lane);
     fixed_sums<Tile> sums;
     sums.clear();
-    const auto fill = [&](int stage) {
-        uint4 *const to = smem + stage % Tile::STAGES * Tile::STAGE;
+    const auto stage_at = [&](int stage) { return smem + stage % Tile::STAGES * Tile::STAGE; };
+    const auto load = [&](int stage) {
         if (stage < a.blocks) {
-            from_a.copy(a, to, thread);
-            from_b.copy(b, to + Tile::A, thread);
+            from_a.load(a, block, stage, stage_at(stage), thread);
+            from_b.copy(b, stage_at(stage) + Tile::A, thread);
         }
         ro_copy_commit();
     };
+    const auto store = [&](int stage) {
+        if (stage < a.blocks)
+            from_a.store(stage_at(stage), thread);
+    };
     for (int stage = 0; stage < Tile::STAGES - 1; stage++)
-        fill(stage);
+        load(stage), store(stage);
     const int at_a = warp_m * Tile::ROWS * Tile::GROUP;
     const int at_b = Tile::A + warp_n * (Tile::COLS / 2) * Tile::GROUP;
     for (int stage = 0; stage < a.blocks; stage++) {
         ro_copy_wait<Tile::STAGES - 2>();
         __syncthreads(); /* the stage has arrived, and all threads have used the one before it */
-        fill(stage + Tile::STAGES - 1);
-        const uint4 *const at = smem + stage % Tile::STAGES * Tile::STAGE;
+        load(stage + Tile::STAGES - 1);
+        const uint4 *const at = stage_at(stage);
         sums.multiply(at + at_a + lane, at + at_b + lane);
+        store(stage + Tile::STAGES - 1);
         if (stage % FIXED_BLOCKS == FIXED_BLOCKS - 1 || stage == a.blocks - 1) {
             const int *of_a = reinterpret_cast<const int *>(at + at_a + Tile::DIGITS * 32);
             const int *of_b = reinterpret_cast<const int *>(at + at_b + Tile::DIGITS * 32);

@@ -9,6 +9,13 @@
 template <int digits>
 using fixed_block = fixed_tile<digits, 2, 4, 2, 2, digits == 3 ? 2 : 4, digits == 3 ? 2 : 3>;
 
+/* Blocks that make digits themselves hold numbers on their way, in the registers of a third block.
+ */
+template <int digits, class A> struct fixed_block_for { typedef fixed_block<digits> type; };
+template <int digits, class Lines> struct fixed_block_for<digits, fixed_unpacked<Lines>> {
+    typedef fixed_tile<digits, 2, 4, 2, 2, digits == 3 ? 2 : 4, 2> type;
+};
+
 /* `batch` products of m x k and k x n numbers. */
 struct fixed_problem {
     int64_t m, n, k, batch;
@@ -60,21 +67,21 @@ static ro_status fixed_pack_of(ro_cuda *d, const fixed_problem &p, const Lines &
     return p.bits == RO_FIXED_24 ? fixed_pack<3>(d, p, x, to) : fixed_pack<2>(d, p, x, to);
 }
 
-template <int digits, class Out>
-static ro_status fixed_multiply(ro_cuda *d, const fixed_problem &p, const fixed_memory &w,
-                                const Out &out) {
-    typedef fixed_block<digits> Tile;
+template <int digits, class A, class Out>
+static ro_status fixed_multiply(ro_cuda *d, const fixed_problem &p, const A &a,
+                                const fixed_packed &b, const Out &out) {
+    typedef typename fixed_block_for<digits, A>::type Tile;
     gemm_shape s = {};
     s.m = p.m, s.n = p.n, s.k = p.k, s.batch = (int)p.batch;
     s.tiles_m = (int)ceil_div(p.m, Tile::M), s.tiles_n = (int)ceil_div(p.n, Tile::N);
     const int64_t blocks = ceil_div(p.m, Tile::M) * ceil_div(p.n, Tile::N) * p.batch;
     if (blocks > INT32_MAX)
         return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: %s of more than 2^31 blocks", p.what);
-    const ro_status status = ro_cuda_allow(d, fixed_kernel<Tile, Out>, p.what);
+    const ro_status status = ro_cuda_allow(d, fixed_kernel<Tile, A, Out>, p.what);
     if (status != RO_OK)
         return status;
-    RO_LAUNCH((fixed_kernel<Tile, Out>), ro_grid(blocks), dim3(Tile::THREADS), Tile::BYTES,
-              d->stream, s, w.a, w.b, out);
+    RO_LAUNCH((fixed_kernel<Tile, A, Out>), ro_grid(blocks), dim3(Tile::THREADS), Tile::BYTES,
+              d->stream, s, a, b, out);
     return ro_cuda_launched(d, p.what);
 }
 
@@ -90,8 +97,8 @@ static inline ro_status fixed_multiply_to(ro_cuda *d, const fixed_problem &p, co
 template <class Out>
 static ro_status fixed_multiply_to(ro_cuda *d, const fixed_problem &p, const fixed_memory &w,
                                    const Out &out) {
-    return p.bits == RO_FIXED_24 ? fixed_multiply<3>(d, p, w, out)
-                                 : fixed_multiply<2>(d, p, w, out);
+    return p.bits == RO_FIXED_24 ? fixed_multiply<3>(d, p, w.a, w.b, out)
+                                 : fixed_multiply<2>(d, p, w.a, w.b, out);
 }
 
 template <class A, class B, class Out>

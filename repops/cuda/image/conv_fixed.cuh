@@ -1,5 +1,5 @@
-/* Runs fixed convolutions in slabs, so that the digits of all windows never lie in memory at once:
- * packs some lines, or some chunks of all lines, and multiplies them. */
+/* Runs fixed convolutions. Windows are read where they lie, or packed in slabs, so that the digits
+ * of all windows never lie in memory at once: some lines, or some chunks of all lines. */
 #ifndef REPOPS_CUDA_CONV_FIXED_CUH
 #define REPOPS_CUDA_CONV_FIXED_CUH
 
@@ -11,6 +11,11 @@
 #if !defined(RO_CONV_SLAB)
 #define RO_CONV_SLAB (64 << 20)
 #endif
+
+/* Blocks side by side that read the same windows where they lie, at most; with more, digits are
+ * packed once for all of them. Of a number in a window, these ask for 4 bytes once for its exponent
+ * and once each; packing asks for 4 bytes twice, writes digits, and each reads these. */
+enum { IN_PLACE_16 = 3, IN_PLACE_24 = 8 };
 
 /* The output dx, from one row of each phase on. */
 struct conv_fixed_dx_out : conv_dx_out {
@@ -56,9 +61,10 @@ template <int digits> static int64_t slab_rows(const ro_cuda *d, const fixed_pro
     return (whole > 0 ? whole : 1) * Tile::M;
 }
 
-/* Steps of a slab: whole chunks. */
-static inline int64_t slab_steps(const fixed_problem &p) {
-    const int64_t bytes = packed_bytes(p, p.m, RO_DOT_CHUNK) + packed_bytes(p, p.n, RO_DOT_CHUNK);
+/* Steps of a slab: whole chunks of what is packed. */
+static inline int64_t slab_steps(const fixed_problem &p, bool in_place) {
+    const int64_t bytes =
+        (in_place ? 0 : packed_bytes(p, p.m, RO_DOT_CHUNK)) + packed_bytes(p, p.n, RO_DOT_CHUNK);
     const int64_t chunks = RO_CONV_SLAB / (bytes ? bytes : 1);
     return (chunks > 0 ? chunks : 1) * RO_DOT_CHUNK;
 }
@@ -70,12 +76,82 @@ static inline ro_status slabs_fit(ro_cuda *d, const fixed_problem &p) {
                         p.what);
 }
 
+/* The simulator's library takes either way, whatever the size, so that cases have both. */
+static inline bool stays_in_place(const fixed_problem &p) {
+#if defined(RO_CONV_EITHER)
+    return (p.m + p.n + p.k) % 2 == 0;
+#else
+    return p.bits == RO_FIXED_24 ? ceil_div(p.n, fixed_block<3>::N) <= IN_PLACE_24
+                                 : ceil_div(p.n, fixed_block<2>::N) <= IN_PLACE_16;
+#endif
+}
+
+/* Where b, packed, and the exponents of windows that are not lie in one piece of memory. */
+struct windows_memory {
+    fixed_packed b;
+    fixed_exponents exponents;
+    size_t bytes;
+};
+
+static inline windows_memory windows_memory_of(const fixed_problem &p, char *memory) {
+    windows_memory w = {fixed_packed_of(p, p.n), {}, 0};
+    fixed_place(&w.b, p, memory, &w.bytes);
+    w.exponents = {reinterpret_cast<int *>(memory + w.bytes), ceil_div(p.m, FIXED_LINES),
+                   (int)ceil_div(p.k, RO_DOT_CHUNK)};
+    w.bytes +=
+        (size_t)(p.batch * w.exponents.chunks * w.exponents.groups) * FIXED_LINES * sizeof(int);
+    return w;
+}
+
+template <class A>
+static ro_status find_exponents(ro_cuda *d, const fixed_problem &p, const A &a,
+                                const fixed_exponents &to) {
+    const int64_t warps = p.batch * to.groups * to.chunks;
+    if (warps == 0)
+        return RO_OK;
+    RO_LAUNCH((fixed_exponents_kernel<A>), ro_grid(ceil_div(warps, FIXED_PACK_THREADS / 32)),
+              dim3(FIXED_PACK_THREADS), 0, d->stream, a, to, warps);
+    return ro_cuda_launched(d, p.what);
+}
+
+/* Multiplies windows where they lie; b is packed. */
+template <class A, class Out>
+static ro_status multiply_in_place(ro_cuda *d, const fixed_problem &p, const A &a,
+                                   const windows_memory &w, const Out &out) {
+    const fixed_unpacked<A> windows = {a, w.exponents, (int)ceil_div(p.k, FIXED_STEPS)};
+    const ro_status status = find_exponents(d, p, a, w.exponents);
+    if (status != RO_OK)
+        return status;
+    return p.bits == RO_FIXED_24 ? fixed_multiply<3>(d, p, windows, w.b, out)
+                                 : fixed_multiply<2>(d, p, windows, w.b, out);
+}
+
+/* A product whose rows are windows that stay where they lie. */
+template <class A, class B, class Out>
+static ro_status run_in_place(ro_cuda *d, const fixed_problem &p, const A &a, const B &b,
+                              const Out &out) {
+    void *memory;
+    ro_status status = slabs_fit(d, p);
+    if (status == RO_OK)
+        status = ro_cuda_alloc(d, windows_memory_of(p, nullptr).bytes, &memory);
+    if (status != RO_OK)
+        return status;
+    const windows_memory w = windows_memory_of(p, static_cast<char *>(memory));
+    status = fixed_pack_of(d, p, b, w.b);
+    if (status == RO_OK)
+        status = multiply_in_place(d, p, a, w, out);
+    ro_cuda_free(d, memory);
+    return status;
+}
+
 /* A product of few columns whose rows are windows: packs all of b, then rows of a. */
 template <class A, class B, class Out>
 static ro_status run_rows(ro_cuda *d, const fixed_problem &all, A a, const B &b, const Out &out) {
     const int64_t most = all.bits == RO_FIXED_24 ? slab_rows<3>(d, all) : slab_rows<2>(d, all);
     fixed_problem p = all;
     void *memory;
+    if (stays_in_place(all))
+        return run_in_place(d, all, a, b, out);
     p.m = most < all.m ? most : all.m;
     ro_status status = slabs_fit(d, p);
     if (status == RO_OK)
@@ -97,29 +173,44 @@ static ro_status run_rows(ro_cuda *d, const fixed_problem &all, A a, const B &b,
     return status;
 }
 
-/* A product of many steps, which are windows: packs some chunks of both operands at a time. */
+/* Some chunks of both operands. */
+template <class A>
+static ro_status run_slab(ro_cuda *d, const fixed_problem &p, const A &a, const fixed_lines &b,
+                          bool in_place, char *memory, const conv_fixed_dw_out &out) {
+    if (in_place) {
+        const windows_memory w = windows_memory_of(p, memory);
+        const ro_status status = fixed_pack_of(d, p, b, w.b);
+        return status == RO_OK ? multiply_in_place(d, p, a, w, out) : status;
+    }
+    const fixed_memory w = fixed_memory_of(p, memory);
+    ro_status status = fixed_pack_of(d, p, a, w.a);
+    if (status == RO_OK)
+        status = fixed_pack_of(d, p, b, w.b);
+    return status == RO_OK ? fixed_multiply_to(d, p, w, out) : status;
+}
+
+/* A product of many steps, which are windows: some chunks of both operands at a time. */
 template <class A>
 static ro_status run_steps(ro_cuda *d, const fixed_problem &all, A a, fixed_lines b,
                            const gemm_out &out) {
-    const int64_t most = slab_steps(all);
+    const bool in_place = stays_in_place(all);
+    const int64_t most = slab_steps(all, in_place);
     fixed_problem p = all;
     void *memory;
     ro_status status = slabs_fit(d, p);
     p.k = most < all.k ? most : all.k;
+    const size_t bytes =
+        in_place ? windows_memory_of(p, nullptr).bytes : fixed_memory_of(p, nullptr).bytes;
     if (status == RO_OK)
-        status = ro_cuda_alloc(d, fixed_memory_of(p, nullptr).bytes, &memory);
+        status = ro_cuda_alloc(d, bytes, &memory);
     if (status != RO_OK)
         return status;
     int64_t first = 0;
     do {
         p.k = most < all.k - first ? most : all.k - first;
-        const fixed_memory w = fixed_memory_of(p, static_cast<char *>(memory));
         a.first_step = first, a.steps = b.steps = p.k;
-        status = fixed_pack_of(d, p, a, w.a);
-        if (status == RO_OK)
-            status = fixed_pack_of(d, p, b, w.b);
-        if (status == RO_OK)
-            status = fixed_multiply_to(d, p, w, conv_fixed_dw_out{out, first > 0});
+        status = run_slab(d, p, a, b, in_place, static_cast<char *>(memory),
+                          conv_fixed_dw_out{out, first > 0});
         first += p.k, b.data += p.k * b.step;
     } while (status == RO_OK && first < all.k);
     ro_cuda_free(d, memory);
