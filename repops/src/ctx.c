@@ -1,6 +1,7 @@
 #include "repops/src/backend.h"
 #include "repops/src/cuda.h"
 #include "repops/src/fpenv.h"
+#include "repops/src/guard.h"
 #include "repops/src/operands.h"
 #include "repops/src/packed.h"
 #include "repops/src/sized.h"
@@ -20,6 +21,7 @@ struct ro_ctx {
     ro_options options;
     const char *backend;
     const ro_packing *packing;
+    ro_guard guard; /* size 0: nothing is checked */
     ro_table table;
     ro_device *device;      /* NULL: the CPU; owned */
     ro_device *free_device; /* owned */
@@ -292,6 +294,28 @@ const ro_packing *ro_ctx_packing(const ro_ctx *ctx) {
 
 const ro_table *ro_ctx_table(const ro_ctx *ctx) {
     return &ctx->table;
+}
+
+/* ---- checks ---- */
+
+ro_status ro_ctx_guard(ro_ctx *ctx, const ro_guard *guard) {
+    ro_guard own = {0};
+    if (!ctx)
+        return ro_missing(ctx, "ctx_guard", "ctx");
+    const ro_status status = guard ? ro_take(ctx, &ro_sized_guard, guard, &own) : RO_OK;
+    if (status == RO_OK && guard && !own.found)
+        return ro_missing(ctx, "ctx_guard", "found");
+    if (status == RO_OK)
+        ctx->guard = own;
+    return status;
+}
+
+const ro_guard *ro_ctx_guarding(const ro_ctx *ctx) {
+    return ctx->guard.size ? &ctx->guard : NULL;
+}
+
+int ro_ctx_guards(const ro_ctx *ctx, int bits) {
+    return ctx->packing && ctx->packing->checks && ctx->packing->checks(bits);
 }
 
 /* ---- running ---- */

@@ -15,6 +15,7 @@ typedef struct {
     /* The job's x and w are those of `in`. */
     ro_status (*run)(ro_ctx *ctx, const ro_linear_job *job, const ro_linear_operands *in);
     const struct ro_conv_packing *conv;
+    int (*checks)(int bits); /* whether products are checked (repops/guard.h) */
 } ro_packing;
 
 /* The same of conv2d. pack: 0 if a weight is not finite: such weights are not kept. */

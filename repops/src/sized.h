@@ -18,7 +18,7 @@ typedef struct {
 extern const ro_sized ro_sized_options, ro_sized_linear_layer, ro_sized_linear_operands,
     ro_sized_attention, ro_sized_adamw_step, ro_sized_adamw_parameter, ro_sized_adamw_rounding,
     ro_sized_adamw_bf16_parameter, ro_sized_sgd_step, ro_sized_rotary_layer, ro_sized_profile,
-    ro_sized_rounding, ro_sized_free_report;
+    ro_sized_rounding, ro_sized_free_report, ro_sized_guard;
 
 static inline uint32_t ro_size_of(const void *given) {
     uint32_t size;

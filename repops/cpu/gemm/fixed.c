@@ -1,5 +1,6 @@
 /* matmul_fixed and ro_linear with fixed products (SPEC.md section 3.5): blocks of the output,
  * shared among threads; an engine computes their chunks. */
+#include "repops/cpu/gemm/fixed_check.h"
 #include "repops/cpu/gemm/fixed_packed.h"
 #include "repops/cpu/gemm/gemm.h"
 #include "repops/op_product.h"
@@ -19,7 +20,8 @@ typedef struct {
     ro_matmul v;
     const float *a, *b;
     const fixed_packed *whole_a, *whole_b; /* packed before; NULL: each block packs its own */
-    int packs_a, packs_b;                  /* blocks do */
+    int packs_a, packs_b;                  /* blocks do; where sums are checked, or may have to */
+    ro_guard_log *log;                     /* of a product whose sums are checked; or NULL */
     float *c;
     const ro_linear_job *layer; /* what follows the product; NULL: nothing */
     int64_t rows, cols;         /* of a block */
@@ -36,6 +38,9 @@ typedef struct {
     float *c;
     char *packed_a, *packed_b;
     double *a_power, *b_power;
+    bool anew;          /* packs what it can, though it was packed before */
+    fixed_check *check; /* NULL: nothing is checked */
+    fixed_check checks;
 } fixed_block;
 
 /* Places a block's parts in `memory`, and returns their bytes. */
@@ -47,6 +52,10 @@ static int64_t place(const fixed_plan *p, char *memory, fixed_block *s) {
     s->packed_b = fixed_take(memory, &at, groups * e->b_bytes, 1);
     s->a_power = fixed_take(memory, &at, p->packs_a ? e->a_lines : 0, sizeof(double));
     s->b_power = fixed_take(memory, &at, groups * e->b_lines, sizeof(double));
+    s->checks = (fixed_check){.engine = p->log ? e : NULL, .bits = p->v.bits};
+    if (p->log)
+        s->checks.guard = p->log->guard;
+    RO_NAME(ro_fixed_check_place)(&s->checks, p->rows, p->cols, memory, &at);
     return at;
 }
 
@@ -68,6 +77,10 @@ static void finish(const fixed_block *s, int64_t m, int64_t rows) {
         for (int64_t n = 0; n < s->b.lines; n++)
             c[n] = ro_canon(c[n] * v->alpha);
     }
+    const ro_guard *guard = s->check ? s->check->guard : NULL;
+    if (guard && guard->alter)
+        guard->alter(guard->user, RO_GUARD_AT_OUTPUT, s->c + m * v->n,
+                     (size_t)s->b.lines * sizeof(float));
     if (!l)
         return;
     const int64_t at = s->c - s->plan->c, col = at % v->n;
@@ -83,52 +96,167 @@ static void finish(const fixed_block *s, int64_t m, int64_t rows) {
 typedef struct {
     const char *group;
     const double *power;
+    const uint32_t *sum; /* of each group, if it is known */
 } packed_lines;
 
 static packed_lines lines_from(const fixed_packed *p, int64_t k, int64_t line) {
     const int64_t chunk = k / RO_DOT_CHUNK, group = line / p->group_lines;
-    return (packed_lines){packed_group(p, chunk, group), packed_powers(p, chunk, group)};
+    return (packed_lines){packed_group(p, chunk, group), packed_powers(p, chunk, group),
+                          p->adds ? packed_sum(p, chunk, group) : NULL};
 }
 
 static packed_lines rows_of(const fixed_block *s, const fixed_lines *l, int64_t k, int64_t m) {
-    if (s->plan->whole_a)
+    if (s->plan->whole_a && !(s->anew && l->x))
         return lines_from(s->plan->whole_a, k, s->row + m);
     s->plan->engine->pack_a(l, s->plan->v.bits, s->packed_a, s->a_power);
-    return (packed_lines){s->packed_a, s->a_power};
+    return (packed_lines){s->packed_a, s->a_power, NULL};
+}
+
+/* Checks begin with a group while it is in a cache. */
+static void pack_group(const fixed_block *s, int64_t k, int64_t n) {
+    const fixed_engine *e = s->plan->engine;
+    const int bits = s->plan->v.bits;
+    const fixed_lines l = part_of(&s->b, n, e->b_lines, k);
+    char *to = s->packed_b + n / e->b_lines * e->b_bytes;
+    e->pack_b(&l, bits, to, s->b_power + n);
+    if (s->check)
+        RO_NAME(ro_fixed_check_group)
+    (s->check, n / e->b_lines, to,
+     RO_NAME(ro_fixed_packed_sum)(e, RO_PACKED_W, &l, bits, to, s->b_power + n));
+}
+
+/* Of columns that were packed before. */
+static void check_groups(const fixed_block *s, const packed_lines *b, int64_t k) {
+    const fixed_engine *e = s->plan->engine;
+    for (int64_t n = 0, g = 0; n < s->b.lines; n += e->b_lines, g++) {
+        const fixed_lines l = part_of(&s->b, n, e->b_lines, k);
+        char *group = (char *)(uintptr_t)b->group + g * e->b_bytes;
+        RO_NAME(ro_fixed_check_group)
+        (s->check, g, group,
+         b->sum ? b->sum[g]
+                : RO_NAME(ro_fixed_packed_sum)(e, RO_PACKED_W, &l, s->plan->v.bits, group,
+                                               b->power + n));
+    }
 }
 
 static packed_lines columns_of(const fixed_block *s, int64_t k) {
     const fixed_engine *e = s->plan->engine;
-    if (s->plan->whole_b)
-        return lines_from(s->plan->whole_b, k, s->col);
-    for (int64_t n = 0; n < s->b.lines; n += e->b_lines) {
-        const fixed_lines l = part_of(&s->b, n, e->b_lines, k);
-        e->pack_b(&l, s->plan->v.bits, s->packed_b + n / e->b_lines * e->b_bytes, s->b_power + n);
+    if (s->plan->whole_b && !(s->anew && s->b.x)) {
+        const packed_lines b = lines_from(s->plan->whole_b, k, s->col);
+        if (s->check)
+            check_groups(s, &b, k);
+        return b;
     }
-    return (packed_lines){s->packed_b, s->b_power};
+    for (int64_t n = 0; n < s->b.lines; n += e->b_lines)
+        pack_group(s, k, n);
+    return (packed_lines){s->packed_b, s->b_power, NULL};
 }
 
-static void run_chunk(const fixed_block *s, int64_t k) {
+/* ---- checks ---- */
+
+static void run_tiles(const fixed_block *s, fixed_tiles *t, const uint32_t *known, int64_t m) {
+    fixed_check *c = s->check;
+    if (!c) {
+        s->plan->engine->tiles(t);
+        return;
+    }
+    const fixed_sums sums = {c->column, c->row + m, c->guard->alter ? c->guard : NULL};
+    t->sums = &sums;
+    RO_NAME(ro_fixed_check_lines)(c, t, known);
+    s->plan->engine->tiles(t);
+    RO_NAME(ro_fixed_check_tiles)(c, t, m);
+}
+
+static fixed_tiles tiles_of(const fixed_block *s, const packed_lines *a, const packed_lines *b,
+                            const fixed_lines *l, int64_t m) {
+    return (fixed_tiles){a->group,
+                         b->group,
+                         a->power,
+                         b->power,
+                         l->lines,
+                         s->b.lines,
+                         l->steps,
+                         s->plan->v.bits,
+                         s->c + m * s->plan->v.n,
+                         s->plan->v.n,
+                         NULL};
+}
+
+/* Computes a chunk's sums again, of rows that are packed anew, to see which have others now. */
+static void find_rows(const fixed_block *s, const packed_lines *b, int64_t k,
+                      ro_guard_finding *found) {
     const fixed_engine *e = s->plan->engine;
-    const int bits = s->plan->v.bits;
+    fixed_check *c = s->check;
+    fixed_block again = *s;
+    again.anew = true;
+    for (int64_t m = 0; m < s->a.lines; m += e->a_lines) {
+        const fixed_sums sums = {c->expected, c->again, NULL};
+        const fixed_lines l = part_of(&s->a, m, e->a_lines, k);
+        const packed_lines a = rows_of(&again, &l, k, m);
+        fixed_tiles t = tiles_of(&again, &a, b, &l, m);
+        t.c = c->scratch, t.c_row = s->b.lines, t.sums = &sums;
+        memset(c->again, 0, (size_t)e->a_lines * sizeof *c->again);
+        memset(c->scratch, 0, (size_t)(t.rows * t.cols) * sizeof *c->scratch);
+        e->tiles(&t);
+        RO_NAME(ro_fixed_check_rows)(c, t.rows, m, found);
+    }
+}
+
+/* Returns 1 if the chunk's sums fit. `time`: the first or the second one. */
+static int end_checks(const fixed_block *s, const packed_lines *b, int64_t k, int time) {
+    const fixed_plan *p = s->plan;
+    const fixed_tiles t = {.b = b->group,
+                           .b_power = b->power,
+                           .cols = s->b.lines,
+                           .steps = min_i64(RO_DOT_CHUNK, p->v.k - k)};
+    ro_guard_finding found;
+    if (RO_NAME(ro_fixed_check_end)(s->check, &t, &found))
+        return 1;
+    if (found.kind == RO_GUARD_SUMS)
+        find_rows(s, b, k, &found);
+    found.again = time;
+    found.product = (s->c - p->c) / p->v.n / p->v.m, found.chunk = k / RO_DOT_CHUNK;
+    found.row += found.row < 0 ? 0 : s->row;
+    found.col += found.col < 0 ? 0 : s->col;
+    ro_guard_note(p->log, &found);
+    return 0;
+}
+
+/* ---- blocks ---- */
+
+static int run_chunk(const fixed_block *s, int64_t k, int time) {
+    const fixed_engine *e = s->plan->engine;
+    if (s->check)
+        RO_NAME(ro_fixed_check_start)(s->check, s->a.lines, s->b.lines);
     const packed_lines b = columns_of(s, k);
     for (int64_t m = 0; m < s->a.lines; m += e->a_lines) {
         const fixed_lines l = part_of(&s->a, m, e->a_lines, k);
         const packed_lines a = rows_of(s, &l, k, m);
-        e->tiles(&(fixed_tiles){a.group, b.group, a.power, b.power, l.lines, s->b.lines, l.steps,
-                                bits, s->c + m * s->plan->v.n, s->plan->v.n});
+        fixed_tiles t = tiles_of(s, &a, &b, &l, m);
+        run_tiles(s, &t, a.sum, m);
         if (k + RO_DOT_CHUNK >= s->plan->v.k) /* these rows are in a cache now */
             finish(s, m, l.lines);
     }
+    return !s->check || end_checks(s, &b, k, time);
 }
 
-static void run_block(const fixed_block *s) {
+static int run_chunks(const fixed_block *s, int time) {
     for (int64_t m = 0; m < s->a.lines; m++)
         memset(s->c + m * s->plan->v.n, 0, (size_t)s->b.lines * sizeof(float));
     for (int64_t k = 0; k < s->plan->v.k; k += RO_DOT_CHUNK)
-        run_chunk(s, k);
+        if (!run_chunk(s, k, time))
+            return 0;
     if (s->plan->v.k == 0)
         finish(s, 0, s->a.lines);
+    return 1;
+}
+
+/* What does not fit is computed again once. */
+static void run_block(fixed_block *s) {
+    s->check = s->plan->log ? &s->checks : NULL;
+    s->anew = false;
+    for (int time = 0; time < 2 && !run_chunks(s, time); time++)
+        s->anew = true;
 }
 
 /* All lines of an operand of one product. */
@@ -223,7 +351,8 @@ static ro_status prepare(ro_ctx *ctx, fixed_plan *p) {
     const int64_t b_size = p->whole_b ? 0 : whole_size(p, RO_PACKED_W, p->down);
     const fixed_lines a = a_of(p, 0), b = b_of(p, 0);
     fixed_block s;
-    p->packs_a = !p->whole_a && a_size == 0, p->packs_b = !p->whole_b && b_size == 0;
+    p->packs_a = p->log || (!p->whole_a && a_size == 0);
+    p->packs_b = p->log || (!p->whole_b && b_size == 0);
     p->workspace_size = place(p, NULL, &s);
     const int64_t size = a_size + b_size + p->workspace_size * ro_ctx_threads(ctx);
     char *memory = ro_workspace(ctx, (size_t)size);
@@ -238,7 +367,7 @@ static ro_status prepare(ro_ctx *ctx, fixed_plan *p) {
     return RO_OK;
 }
 
-static ro_status run_plan(ro_ctx *ctx, fixed_plan *p) {
+static ro_status run_all(ro_ctx *ctx, fixed_plan *p) {
     const double work = (double)p->v.batch * (double)p->v.m * (double)p->v.n * (double)(p->v.k + 1);
     if (work <= 0)
         return RO_OK;
@@ -250,6 +379,15 @@ static ro_status run_plan(ro_ctx *ctx, fixed_plan *p) {
         return status;
     ro_pool_for(ro_ctx_pool(ctx), blocks, threads == 1 ? blocks : 1, run_blocks, p);
     return RO_OK;
+}
+
+static ro_status run_plan(ro_ctx *ctx, fixed_plan *p) {
+    ro_guard_log log = {.guard = ro_ctx_guarding(ctx)};
+    if (!log.guard || !p->engine->adding)
+        return run_all(ctx, p);
+    p->log = &log;
+    const ro_status status = run_all(ctx, p);
+    return status == RO_OK ? ro_guard_end(ctx, &log) : status;
 }
 
 ro_status RO_NAME(ro_matmul_fixed_by)(const ro_job *job, const fixed_engine *engine) {

@@ -4,6 +4,7 @@
 #define REPOPS_CPU_FIXED_H
 
 #include "repops/cpu/isa.h"
+#include "repops/guard.h"
 
 /* Lines of an operand in one chunk: rows of a or columns of b. */
 typedef struct {
@@ -12,6 +13,27 @@ typedef struct {
     int64_t lines, steps;
     const int32_t *at; /* NULL; or where each step begins, in place of k * step; line is 1 */
 } fixed_lines;
+
+/* What becomes of a chunk's sums where they are checked (fixed_check.h): each is added, by an odd
+ * factor, to those of its column and of its row. */
+enum { FIXED_PARTS_MOST = 3 }; /* of which an engine makes one number */
+typedef struct {
+    uint32_t *column, *row;
+    const ro_guard *alter; /* a test's; or NULL */
+} fixed_sums;
+
+/* How an engine's packed numbers are added up. */
+typedef struct {
+    /* Adds each part of packed rows of a, at each step, to sum[part][step]. */
+    void (*lines)(const void *a, int64_t rows, int64_t steps, int bits,
+                  uint32_t sum[][RO_DOT_CHUNK]);
+    /* Adds what columns of a packed group of b add up to, if rows of a add up to `sum`. Returns
+     * what `words` does. */
+    uint32_t (*columns)(const void *b, int64_t steps, int bits, const uint32_t sum[][RO_DOT_CHUNK],
+                        uint32_t *out);
+    /* The sum of all words of a packed group of b. */
+    uint32_t (*words)(const void *b, int64_t steps, int bits);
+} fixed_adding;
 
 /* Tiles of one chunk: `rows` packed lines of a by all packed lines of b, added to the totals at c,
  * whose rows are c_row apart. `steps` are those of a; b may have been packed with more. */
@@ -23,6 +45,7 @@ typedef struct {
     int bits;
     float *c;
     int64_t c_row;
+    const fixed_sums *sums; /* NULL: nobody checks them */
 } fixed_tiles;
 
 /* One way to multiply exactly. Packed lines go in groups, of a_lines or b_lines, the last one
@@ -34,7 +57,8 @@ typedef struct fixed_engine {
     void (*pack_a)(const fixed_lines *l, int bits, void *out, double *power);
     void (*pack_b)(const fixed_lines *l, int bits, void *out, double *power);
     void (*tiles)(const fixed_tiles *t);
-    int reads_at; /* pack_b takes fixed_lines.at */
+    int reads_at;               /* pack_b takes fixed_lines.at */
+    const fixed_adding *adding; /* NULL: its sums are not checked */
 } fixed_engine;
 
 /* The next part of a thread's memory, from *at on, in whole lines of a cache; NULL where `memory`

@@ -1,6 +1,7 @@
 /* Operands of fixed products that are packed as a whole, as the engine packs them: for one product,
  * or to stay packed (repops/packed.h). */
 #include "repops/cpu/gemm/fixed_packed.h"
+#include "repops/cpu/gemm/fixed_check.h"
 
 /* ---- any operand ---- */
 
@@ -17,8 +18,8 @@ static fixed_packed layout(const fixed_engine *e, ro_packed_operand side, int64_
 int64_t RO_NAME(ro_fixed_packed_size)(const fixed_engine *engine, ro_packed_operand side,
                                       int64_t lines, int64_t steps) {
     const fixed_packed p = layout(engine, side, lines, steps);
-    return p.power_at +
-           ceil_div(steps, RO_DOT_CHUNK) * p.groups * p.group_lines * (int64_t)sizeof(double);
+    const int64_t group = p.group_lines * (int64_t)sizeof(double) + (int64_t)sizeof(uint32_t);
+    return p.power_at + ceil_div(steps, RO_DOT_CHUNK) * p.groups * group;
 }
 
 typedef struct {
@@ -39,6 +40,10 @@ static void pack_groups(void *user, int64_t first, int64_t last, int worker) {
         l.steps = min_i64(RO_DOT_CHUNK, l.steps - chunk * RO_DOT_CHUNK);
         (to->side == RO_PACKED_X ? e->pack_a : e->pack_b)(
             &l, to->bits, packed_group(to, chunk, group), packed_powers(to, chunk, group));
+        if (to->adds)
+            *packed_sum(to, chunk, group) = RO_NAME(ro_fixed_packed_sum)(
+                e, to->side, &l, to->bits, packed_group(to, chunk, group),
+                packed_powers(to, chunk, group));
     }
 }
 
@@ -49,6 +54,7 @@ const fixed_packed *RO_NAME(ro_fixed_pack)(ro_ctx *ctx, const fixed_engine *engi
     packing p = {to, *all};
     *p.to = layout(engine, side, all->lines, all->steps);
     p.to->bits = bits;
+    p.to->adds = engine->adding && ro_ctx_guarding(ctx);
     const double us = (double)all->lines * (double)all->steps / PER_US;
     const int64_t count = ceil_div(all->steps, RO_DOT_CHUNK) * p.to->groups;
     const int64_t grain = ceil_div(PIECE, RO_DOT_CHUNK * p.to->group_lines);
@@ -90,5 +96,10 @@ static int packed_fits(const ro_linear_layer *l, ro_packed_operand side, const v
            p->lines == (side == RO_PACKED_X ? l->rows : l->out);
 }
 
-const ro_packing RO_NAME(ro_packing) = {packed_size, pack_layer, packed_fits,
-                                        RO_NAME(ro_linear_of_packed), &RO_NAME(ro_conv_packing)};
+static int checks(int bits) {
+    return RO_NAME(ro_fixed_engine)(bits, 0)->adding != NULL;
+}
+
+const ro_packing RO_NAME(ro_packing) = {
+    packed_size, pack_layer, packed_fits, RO_NAME(ro_linear_of_packed), &RO_NAME(ro_conv_packing),
+    checks};

@@ -14,8 +14,9 @@ typedef struct {
     int64_t power_at; /* bytes from the head on */
     int bits;
     ro_packed_operand side;
+    int adds; /* groups' sums are known, for checks (fixed_check.h) */
 } fixed_packed;
-enum { PACKED_HEAD = 64 };
+enum { PACKED_HEAD = 128 };
 _Static_assert(sizeof(fixed_packed) <= PACKED_HEAD, "groups begin with a line of a cache");
 
 RO_INLINE char *packed_group(const fixed_packed *p, int64_t chunk, int64_t group) {
@@ -25,6 +26,13 @@ RO_INLINE char *packed_group(const fixed_packed *p, int64_t chunk, int64_t group
 RO_INLINE double *packed_powers(const fixed_packed *p, int64_t chunk, int64_t group) {
     double *power = (double *)(void *)((char *)(uintptr_t)p + p->power_at);
     return power + (chunk * p->groups + group) * p->group_lines;
+}
+
+/* Of a group's words and powers, when they were packed. */
+RO_INLINE uint32_t *packed_sum(const fixed_packed *p, int64_t chunk, int64_t group) {
+    const int64_t powers = ceil_div(p->steps, RO_DOT_CHUNK) * p->groups * p->group_lines;
+    char *sums = (char *)(uintptr_t)p + p->power_at + powers * (int64_t)sizeof(double);
+    return (uint32_t *)(void *)sums + chunk * p->groups + group;
 }
 
 /* Bytes of such an operand. */

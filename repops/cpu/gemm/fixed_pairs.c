@@ -4,6 +4,7 @@
  * An integer of 24 bits is 4096 high + low, as in fixed_words.c, and three sums replace four. The
  * words of (high + low) are added where they are needed, so that a packed b takes 4 bytes a number.
  * Of 16 bits, b is one word, and a 256 high + low. */
+#include "repops/cpu/gemm/fixed_adding.h"
 #include "repops/cpu/gemm/fixed_pairs.h"
 #include "repops/src/fixed.h"
 
@@ -176,16 +177,91 @@ static int has_wide(int64_t rows, sums high) {
     return _mm256_movemask_epi8(_mm256_cmpeq_epi32(_mm256_max_epu32(most, limit), most)) != 0;
 }
 
+/* ---- checks ---- */
+
+static void add_lines(const void *a, int64_t rows, int64_t steps, int bits,
+                      uint32_t sum[][RO_DOT_CHUNK]) {
+    const int16_t *words = a;
+    for (int p = 0; p < (bits == RO_FIXED_16 ? 2 : SUMS_MOST); p++)
+        add_words(words + p * A_PLANE, rows, 2 * ceil_div(steps, 2), sum[p]);
+}
+
+static uint32_t add_columns_of(const void *b, int64_t steps, int bits,
+                               const uint32_t sum[][RO_DOT_CHUNK], uint32_t *out) {
+    const int16_t *words = b, *low = words + B_PLANE;
+    const int64_t pairs = ceil_div(steps, 2);
+    if (bits == RO_FIXED_16)
+        return add_columns_of_both(words, pairs, sum, out);
+    const uint32_t first = add_columns(words, NULL, pairs, 0, sum[0], out);
+    const uint32_t second = add_columns(low, NULL, pairs, 1, sum[1], out);
+    add_columns(words, low, pairs, 2, sum[2], out);
+    return first + second;
+}
+
+static uint32_t words_of_b(const void *b, int64_t steps, int bits) {
+    const int16_t *words = b;
+    const int64_t pairs = ceil_div(steps, 2);
+    return words_of_plane(words, pairs) +
+           (bits == RO_FIXED_16 ? 0 : words_of_plane(words + B_PLANE, pairs));
+}
+
+static const fixed_adding adding = {add_lines, add_columns_of, words_of_b};
+
+typedef uint32_t row_sums[ROWS][VW];
+
+/* A sum has its start besides, which times an odd factor is 2^31: two of them are none. */
+RO_INLINE void add_sums(const fixed_tiles *t, const sums *s, int count, int64_t n, row_sums rows) {
+    const __m256i starts = _mm256_set1_epi32(count % 2 ? INT32_MIN : 0);
+    __m256i column[VECTORS] = {VI_ZERO, VI_ZERO};
+    for (int64_t i = 0; i < t->rows; i++) {
+        __m256i row = VI_LOAD(rows[i]);
+        RO_UNROLL
+        for (int v = 0; v < VECTORS; v++) {
+            __m256i all = _mm256_xor_si256(sums_at(&s[0][i][v * VW]), starts);
+            for (int p = 1; p < count; p++)
+                all = _mm256_add_epi32(all, weighted(sums_at(&s[p][i][v * VW]), p));
+            column[v] = _mm256_add_epi32(column[v], all);
+            row = _mm256_add_epi32(row, all);
+        }
+        VI_STORE(rows[i], row);
+    }
+    for (int v = 0; v < VECTORS; v++)
+        add_vector_to(t->sums->column + n + v * VW, column[v]);
+}
+
+static __attribute__((noinline)) void check_sums(const fixed_tiles *t, sums *s, int64_t n,
+                                                 row_sums rows) {
+    const ro_guard *alter = t->sums->alter;
+    if (alter)
+        alter->alter(alter->user, RO_GUARD_AT_SUMS, s[0],
+                     (size_t)t->rows * COLS * sizeof(uint32_t));
+    if (t->bits == RO_FIXED_16)
+        add_sums(t, s, 2, n, rows);
+    else
+        add_sums(t, s, SUMS_MOST, n, rows);
+}
+
+static void end_rows(const fixed_tiles *t, row_sums rows) {
+    for (int64_t i = 0; i < t->rows; i++)
+        for (int v = 0; v < VW; v++)
+            t->sums->row[i] += rows[i][v];
+}
+
 static void tiles_of_pairs(const fixed_tiles *t) {
+    row_sums rows;
     const int narrow = t->bits == RO_FIXED_16;
     const int64_t pairs = ceil_div(t->steps, 2);
     const int16_t *a = t->a, *b = t->b;
     sums s[SUMS_MOST];
+    if (t->sums)
+        memset(rows, 0, sizeof rows);
     for (int64_t n = 0; n < t->cols; n += COLS, b += (narrow ? 1 : 2) * B_PLANE) {
         add_plane(t->rows, a, b, pairs, s[0]);
         add_plane(t->rows, a + A_PLANE, narrow ? b : b + B_PLANE, pairs, s[1]);
         if (!narrow)
             add_both(t->rows, a + 2 * A_PLANE, b, pairs, s[2]);
+        if (t->sums)
+            check_sums(t, s, n, rows);
         if (narrow)
             add_vectors(t, s, n, RO_FIXED_16);
         else if (t->steps > RO_DOT_CHUNK / 2 && has_wide(t->rows, s[0]))
@@ -193,14 +269,17 @@ static void tiles_of_pairs(const fixed_tiles *t) {
         else
             add_vectors(t, s, n, RO_FIXED_24);
     }
+    if (t->sums)
+        end_rows(t, rows);
 }
 
 const fixed_engine *RO_NAME(ro_fixed_pairs)(int bits) {
-    static const fixed_engine of16 = {
-        "AVX2", ROWS, COLS, 2 * A_PLANE * 2, B_PLANE * 2, pack_a, pack_b, tiles_of_pairs, 1};
+    static const fixed_engine of16 = {"AVX2",      ROWS,   COLS,   2 * A_PLANE * 2,
+                                      B_PLANE * 2, pack_a, pack_b, tiles_of_pairs,
+                                      1,           &adding};
     static const fixed_engine of24 = {
-        "AVX2", ROWS,           COLS, SUMS_MOST * A_PLANE * 2, 2 * B_PLANE * 2, pack_a,
-        pack_b, tiles_of_pairs, 1};
+        "AVX2",         ROWS, COLS,   SUMS_MOST * A_PLANE * 2, 2 * B_PLANE * 2, pack_a, pack_b,
+        tiles_of_pairs, 1,    &adding};
     return bits == RO_FIXED_16 ? &of16 : &of24;
 }
 

@@ -12,6 +12,10 @@
 
 #define VNNI __attribute__((target("avx512vnni")))
 
+#define FIXED_DOT(sum, x, y) _mm512_dpwssd_epi32(sum, x, y)
+#define FIXED_DOT_TARGET     VNNI
+#include "repops/cpu/gemm/fixed_adding.h"
+
 enum {
     ROWS = 12,
     VECTORS = FIXED_COLS / VW,
@@ -203,26 +207,104 @@ static void add_terms(const fixed_tiles *t, const sums *s, int64_t n) {
         }
 }
 
+/* ---- checks ---- */
+
+static void add_lines(const void *a, int64_t rows, int64_t steps, int bits,
+                      uint32_t sum[][RO_DOT_CHUNK]) {
+    const int16_t *from = a;
+    for (int p = 0; p < (bits == RO_FIXED_16 ? 2 : SUMS_MOST); p++)
+        add_words(from + p * ROW_WORDS, rows, 2 * ceil_div(steps, 2), sum[p]);
+}
+
+VNNI static uint32_t add_columns_of(const void *b, int64_t steps, int bits,
+                                    const uint32_t sum[][RO_DOT_CHUNK], uint32_t *out) {
+    const int64_t pairs = ceil_div(steps, 2);
+    const int16_t *from = b;
+    if (bits == RO_FIXED_16)
+        return add_columns_of_both(from, pairs, sum, out);
+    uint32_t all = 0;
+    for (int p = 0; p < SUMS_MOST; p++)
+        all += add_columns(from + p * COL_WORDS, NULL, pairs, p, sum[p], out);
+    return all;
+}
+
+static uint32_t words_of_b(const void *b, int64_t steps, int bits) {
+    const int16_t *from = b;
+    uint32_t all = 0;
+    for (int p = 0; p < (bits == RO_FIXED_16 ? 1 : SUMS_MOST); p++)
+        all += words_of_plane(from + p * COL_WORDS, ceil_div(steps, 2));
+    return all;
+}
+
+static const fixed_adding adding = {add_lines, add_columns_of, words_of_b};
+
+typedef uint32_t row_sums[ROWS][VW];
+
+RO_INLINE void add_sums(const fixed_tiles *t, const sums *s, int count, int64_t n, row_sums rows) {
+    vi column[VECTORS] = {VI_ZERO, VI_ZERO};
+    for (int64_t i = 0; i < t->rows; i++) {
+        vi row = VI_LOAD(rows[i]);
+        RO_UNROLL
+        for (int v = 0; v < VECTORS; v++) {
+            vi all = VI_LOAD(&s[0][i][v * VW]);
+            for (int p = 1; p < count; p++)
+                all = VI(add_epi32)(all, weighted(VI_LOAD(&s[p][i][v * VW]), p));
+            column[v] = VI(add_epi32)(column[v], all);
+            row = VI(add_epi32)(row, all);
+        }
+        VI_STORE(rows[i], row);
+    }
+    for (int v = 0; v < VECTORS; v++)
+        add_vector_to(t->sums->column + n + v * VW, column[v]);
+}
+
+static __attribute__((noinline)) void check_sums(const fixed_tiles *t, sums *s, int64_t n,
+                                                 row_sums rows) {
+    const ro_guard *alter = t->sums->alter;
+    if (alter)
+        alter->alter(alter->user, RO_GUARD_AT_SUMS, s[0],
+                     (size_t)t->rows * COLS * sizeof(uint32_t));
+    if (t->bits == RO_FIXED_16)
+        add_sums(t, s, 2, n, rows);
+    else
+        add_sums(t, s, SUMS_MOST, n, rows);
+}
+
 static void tiles_of_words(const fixed_tiles *t) {
+    row_sums rows;
     const int count = t->bits == RO_FIXED_16 ? 1 : SUMS_MOST; /* of b */
     const int64_t pairs = ceil_div(t->steps, 2);
     const int16_t *a = t->a, *b = t->b;
     sums s[SUMS_MOST];
+    if (t->sums)
+        memset(rows, 0, sizeof rows);
     for (int64_t n = 0; n < t->cols; n += COLS, b += count * COL_WORDS) {
         if (t->bits == RO_FIXED_16)
             add_both(t->rows, a, b, pairs, s);
         for (int i = 0; t->bits != RO_FIXED_16 && i < SUMS_MOST; i++)
             add_one(t->rows, a + i * ROW_WORDS, b + i * COL_WORDS, pairs, s + i);
+        if (t->sums)
+            check_sums(t, s, n, rows);
         add_terms(t, s, n);
     }
+    for (int64_t i = 0; t->sums && i < t->rows; i++)
+        t->sums->row[i] += sum_lanes(VI_LOAD(rows[i]));
 }
 
 const fixed_engine *RO_NAME(ro_fixed_words)(int bits) {
-    static const fixed_engine of16 = {"AVX-512 VNNI", ROWS,   COLS,   2 * ROW_WORDS * 2,
-                                      COL_WORDS * 2,  pack_a, pack_b, tiles_of_words};
-    static const fixed_engine of24 = {
-        "AVX-512 VNNI", ROWS,   COLS,          SUMS_MOST * ROW_WORDS * 2, SUMS_MOST * COL_WORDS * 2,
-        pack_a,         pack_b, tiles_of_words};
+    static const fixed_engine of16 = {
+        "AVX-512 VNNI", ROWS, COLS,   2 * ROW_WORDS * 2, COL_WORDS * 2, pack_a, pack_b,
+        tiles_of_words, 0,    &adding};
+    static const fixed_engine of24 = {"AVX-512 VNNI",
+                                      ROWS,
+                                      COLS,
+                                      SUMS_MOST * ROW_WORDS * 2,
+                                      SUMS_MOST * COL_WORDS * 2,
+                                      pack_a,
+                                      pack_b,
+                                      tiles_of_words,
+                                      0,
+                                      &adding};
     if (!__builtin_cpu_supports("avx512vnni"))
         return NULL;
     return bits == RO_FIXED_16 ? &of16 : &of24;

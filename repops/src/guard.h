@@ -1,0 +1,26 @@
+/* What threads of a product find while they check it (repops/guard.h). */
+#ifndef RO_GUARD_H
+#define RO_GUARD_H
+
+#include <stdatomic.h>
+
+#include "repops/guard.h"
+
+enum { RO_GUARD_FOUND_MOST = 16 };
+
+/* Of one product. */
+typedef struct {
+    const ro_guard *guard; /* NULL: nothing is checked */
+    atomic_int count;
+    ro_guard_finding found[RO_GUARD_FOUND_MOST];
+} ro_guard_log;
+
+/* NULL: the context was not told to check. */
+const ro_guard *ro_ctx_guarding(const ro_ctx *ctx);
+
+void ro_guard_note(ro_guard_log *log, const ro_guard_finding *finding);
+
+/* Tells what was found. RO_ERR_DEVICE: something did not fit the second time. */
+ro_status ro_guard_end(ro_ctx *ctx, ro_guard_log *log);
+
+#endif
