@@ -12,7 +12,7 @@
 #include "bench/bench.h"
 #include "bench/process.h"
 #include "bench/workload.h"
-#include "verde/exec/exec.h"
+#include "verde/exec/guard.h"
 
 /* PyTorch gets faster for its first five steps, while its allocator comes to rest. */
 enum { STEPS_MAX = WORKLOAD_STEPS_MAX, WARM_UP = 5 };
@@ -23,11 +23,17 @@ typedef struct {
     bool resnet, llama, profile, unfused, autocast;
 } arguments;
 
-enum { WAYS = 3, PEERS = 2 };
+enum { WAYS = 6, PEERS = 2 };
 static const struct {
     const char *name;
     int bits;
-} ways[WAYS] = {{"fp32", 0}, {"fixed24", RO_FIXED_24}, {"fixed16", RO_FIXED_16}};
+    bool guard; /* checked, as by `verde run --guard` */
+} ways[WAYS] = {{"fp32", 0, false},
+                {"fixed24", RO_FIXED_24, false},
+                {"fixed16", RO_FIXED_16, false},
+                {"fp32+guard", 0, true},
+                {"fixed24+guard", RO_FIXED_24, true},
+                {"fixed16+guard", RO_FIXED_16, true}};
 static const char *const peer_names[PEERS] = {"torch fp32", "torch bf16"};
 
 /* ---- ours ---- */
@@ -36,6 +42,7 @@ typedef struct {
     workload work;
     const void *data[1]; /* what exec.data is */
     vd_exec exec;
+    vd_guard guard;
     vd_state state;
     const char *name; /* of its products; NULL: there is none */
     int threads;
@@ -70,18 +77,6 @@ static void open_workload(trainer *t, const arguments *a, int fixed_bits) {
         die(err.text);
 }
 
-static void open_trainer(trainer *t, const arguments *a, ro_ctx *ro, int way) {
-    vd_err err = {0};
-    open_workload(t, a, ways[way].bits);
-    t->data[0] = t->work.data;
-    t->exec =
-        (vd_exec){.program = &t->work.program, .ro = ro, .data = t->data, .unfused = a->unfused};
-    t->name = ways[way].name;
-    t->threads = ro_ctx_threads(ro);
-    check(vd_exec_place(&t->exec, &err), &err);
-    check(vd_exec_init(&t->exec, NULL, &t->state, &err), &err);
-}
-
 static ro_ctx *open_context(const arguments *a) {
     ro_options options = {
         .size = sizeof options, .threads = (int)a->threads, .backend = a->backend};
@@ -92,8 +87,31 @@ static ro_ctx *open_context(const arguments *a) {
     return ro;
 }
 
+/* A context that checks does so always. */
+static void open_trainer(trainer *t, const arguments *a, ro_ctx *shared, int way) {
+    vd_err err = {0};
+    ro_ctx *ro = ways[way].guard ? open_context(a) : shared;
+    open_workload(t, a, ways[way].bits);
+    t->data[0] = t->work.data;
+    t->exec =
+        (vd_exec){.program = &t->work.program, .ro = ro, .data = t->data, .unfused = a->unfused};
+    if (ways[way].guard) {
+        check(vd_guard_open(&t->guard, ro, &err), &err);
+        t->exec.guard = &t->guard;
+    }
+    t->name = ways[way].name;
+    t->threads = ro_ctx_threads(ro);
+    check(vd_exec_place(&t->exec, &err), &err);
+    check(vd_exec_init(&t->exec, NULL, &t->state, &err), &err);
+}
+
 static void close_trainer(trainer *t) {
+    ro_ctx *own = t->guard.ro;
     vd_exec_drop(&t->exec);
+    if (t->guard.found_all)
+        die("a guard found something");
+    vd_guard_close(&t->guard);
+    ro_ctx_destroy(own);
     vd_state_free(&t->state);
     workload_close(&t->work);
 }
@@ -236,7 +254,7 @@ static void report(const arguments *a, const trainer *t, times *x, const double 
         if (!t[w].name)
             continue;
         const double us = bench_median(x->ours[w], (int)a->steps);
-        printf("ours %-7s %8.1f ms a step", t[w].name, 1e3 * us);
+        printf("ours %-13s %8.1f ms a step", t[w].name, 1e3 * us);
         for (int i = 0; i < PEERS; i++)
             if (them[i] > 0)
                 printf(", %.3f (%s / ours)", them[i] / us, peer_names[i]);
@@ -270,7 +288,7 @@ static void usage(void) {
          "GPT-2 with 50,257 tokens; default: 12 layers, 12 heads, 768 channels (124M), B=4, T=64,\n"
          "5 steps after 5 to warm up. --resnet50: that instead, on CIFAR's shapes, "
          "B=64. --llama: SmolLM 135M's sizes.\n--products: of fp32, fixed24 and fixed16, those "
-         "that NAMES has (fp32).\n"
+         "that NAMES has (fp32);\nfixed16+guard is fixed16 with and without checks.\n"
          "--torch: a Python that has PyTorch, run in turn; --autocast: under bf16 too.\n"
          "--profile: time by operator, of one step more, node by node. --unfused: all node by "
          "node.\n--csv: a line added to FILE.");

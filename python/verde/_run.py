@@ -21,7 +21,7 @@ MAGIC = "verde program"
 # The members of run.json, and of each of its states.
 LOG = (
     *("verde_run", "program", "losses", "loss_first", "loss_last", "fault", "states", "root"),
-    *("keep", "kept_every", "rounding", "party", "machines"),
+    *("keep", "kept_every", "rounding", "party", "machines", "guard"),
 )
 STATE = ("step", "state", "logs", "machine", "microseconds")
 # Types by their codes, and how they are stored: little-endian.

@@ -7,6 +7,7 @@
 #include "verde/cli/dry_run.h"
 #include "verde/cli/export.h"
 #include "verde/cli/run_command.h"
+#include "verde/cli/run_guard.h"
 #include "verde/cli/run_processes.h"
 #include "verde/cli/run_prompts.h"
 #include "verde/cli/stop.h"
@@ -18,7 +19,8 @@ typedef struct {
     const char *dir, *fault;
     long keep;  /* 0: all checkpoints */
     long batch; /* prompts that run together; 0: nothing was said */
-    bool dry;   /* tell what it would take, and run nothing */
+    bool guard;
+    bool dry; /* tell what it would take, and run nothing */
     vd_log_options log;
     vd_common common;
 } run_options;
@@ -37,6 +39,7 @@ static bool take_option(run_options *o, int option, bool *exit_now) {
     case 'K': o->log.key = optarg; return true;
     case 'U': o->log.trainer_key = optarg; return true;
     case 'C': o->log.contest = true; return true;
+    case 'G': o->guard = true; return true;
     case 'D': o->dry = true; return true;
     case 'B':
         return vd_parse_number("bits", optarg, RO_ROUND_BITS_MIN, RO_ROUND_BITS_MAX, &o->log.bits);
@@ -205,13 +208,33 @@ static vd_status run_dry(const char *job, const run_options *o, vd_err *err) {
     return status;
 }
 
+/* What the process does that writes the directory. */
+static vd_status lead(const char *job, const run_options *o, const vd_run_rounding *rounding,
+                      const vd_run_processes *processes, vd_loaded *loaded, vd_err *err) {
+    static vd_evaluation evaluation;
+    int fd = -1; /* of the directory, locked */
+    uint32_t made = 0;
+    vd_status status = take_dir(o->dir, &fd, &made, err);
+    const bool prompts = status == VD_OK && vd_job_has_prompts(&loaded->job);
+    if (prompts)
+        status = run_prompts(job, o, loaded, err);
+    if (status == VD_OK && !prompts)
+        status = vd_evaluation_open(loaded, o->dir, &evaluation, err);
+    if (status == VD_OK && !prompts)
+        status = execute(job, o->dir, o, rounding, processes, loaded, &evaluation, err);
+    vd_evaluation_close(&evaluation);
+    if (status != VD_OK)
+        vd_drop_dirs(o->dir, made); /* a refused run leaves nothing; one that began, its files */
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
 /* "--backend log" runs free kernels on the best instruction set. */
 static vd_status start(const char *job, run_options *o, vd_loaded *loaded,
                        vd_run_processes *processes, vd_err *err) {
     static vd_log_role role;
-    static vd_evaluation evaluation;
-    int fd = -1; /* of the directory, locked */
-    uint32_t made = 0;
+    static vd_run_guard guard;
     const bool logs = o->common.backend && strcmp(o->common.backend, "log") == 0;
     if (!logs && vd_has_log_options(&o->log))
         return vd_fail(err, VD_ERR_USAGE,
@@ -230,44 +253,28 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded,
     if (status == VD_OK && logs)
         status = vd_load_device(loaded, &role.profile, err);
     if (status == VD_OK)
-        status = join(job, loaded, logs, processes, err);
-    if (status == VD_OK && vd_run_follows(processes))
-        return follow(loaded, processes, err);
+        status = vd_run_guard_open(&guard, o->guard, logs, o->common.json, loaded, err);
     if (status == VD_OK)
-        status = take_dir(o->dir, &fd, &made, err);
-    const bool prompts = status == VD_OK && vd_job_has_prompts(&loaded->job);
-    if (prompts)
-        status = run_prompts(job, o, loaded, err);
-    if (status == VD_OK && !prompts)
-        status = vd_evaluation_open(loaded, o->dir, &evaluation, err);
-    if (status == VD_OK && !prompts)
-        status = execute(job, o->dir, o, logs ? &role.rounding : NULL, processes, loaded,
-                         &evaluation, err);
-    vd_evaluation_close(&evaluation);
+        status = join(job, loaded, logs, processes, err);
+    if (status == VD_OK)
+        status = vd_run_follows(processes)
+                     ? follow(loaded, processes, err)
+                     : lead(job, o, logs ? &role.rounding : NULL, processes, loaded, err);
+    vd_run_guard_close(&guard, loaded);
     vd_key_destroy(role.key);
-    if (status != VD_OK)
-        vd_drop_dirs(o->dir, made); /* a refused run leaves nothing; one that began, its files */
-    if (fd >= 0)
-        close(fd);
     return status;
 }
 
 static vd_exit run(int argc, char **argv) {
-    static const struct option options[] = {{"out", required_argument, NULL, 'o'},
-                                            {"fault", required_argument, NULL, 'f'},
-                                            {"keep", required_argument, NULL, 'k'},
-                                            {"batch", required_argument, NULL, 'N'},
-                                            {"role", required_argument, NULL, 'R'},
-                                            {"profile", required_argument, NULL, 'P'},
-                                            {"bits", required_argument, NULL, 'B'},
-                                            {"encoding", required_argument, NULL, 'E'},
-                                            {"thresholds", required_argument, NULL, 'T'},
-                                            {"follow", required_argument, NULL, 'F'},
-                                            {"key", required_argument, NULL, 'K'},
-                                            {"trainer-key", required_argument, NULL, 'U'},
-                                            {"contest", no_argument, NULL, 'C'},
-                                            {"dry-run", no_argument, NULL, 'D'},
-                                            VD_COMMON_OPTIONS};
+    static const struct option options[] = {
+        {"out", required_argument, NULL, 'o'},        {"fault", required_argument, NULL, 'f'},
+        {"keep", required_argument, NULL, 'k'},       {"batch", required_argument, NULL, 'N'},
+        {"role", required_argument, NULL, 'R'},       {"profile", required_argument, NULL, 'P'},
+        {"bits", required_argument, NULL, 'B'},       {"encoding", required_argument, NULL, 'E'},
+        {"thresholds", required_argument, NULL, 'T'}, {"follow", required_argument, NULL, 'F'},
+        {"key", required_argument, NULL, 'K'},        {"trainer-key", required_argument, NULL, 'U'},
+        {"contest", no_argument, NULL, 'C'},          {"guard", no_argument, NULL, 'G'},
+        {"dry-run", no_argument, NULL, 'D'},          VD_COMMON_OPTIONS};
     run_options given = {0};
     bool exit_now = false;
     vd_stop_command(argc, argv);
@@ -324,6 +331,9 @@ const vd_command vd_cmd_run = {
     "the\n"
     "                   nearest one before it; refused if that would take longer than a referee\n"
     "                   waits. Given once, it holds for the run\n"
+    "  --guard          check products while they are computed, on a CPU: what does not fit is\n"
+    "                   computed again once, told with its place, and stated in run.json; the\n"
+    "                   second time the run ends (docs/guard.md)\n"
     "  --batch N        of a job with prompts: so many run together (default 8). More are faster\n"
     "                   and take more memory; no bit depends on it\n"
     "  --fault KIND[@step[:node]]\n"
@@ -331,7 +341,8 @@ const vd_command vd_cmd_run = {
     "                   poison, seed, attr, weights, history, input; step -1 is initialisation, "
     "the\n"
     "                   node is a number or a name of `verde graph`; field@SEED errs as hardware\n"
-    "                   does, where and how the seed says; of a job with prompts in that of a\n"
+    "                   does, where and how the seed says; sum flips a bit that --guard finds; of "
+    "a job with prompts in that of a\n"
     "                   key, KEY/KIND..., or else in the first; with logs also steer,\n"
     "                   drop-record, forge-record, forge-both, two-logs\n" VD_COMMON_HELP
     "\nOn free kernels (any order of additions, binary64, rounded), --backend log:\n"

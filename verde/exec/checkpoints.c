@@ -87,7 +87,7 @@ static vd_status append(const char *path, const char *line, vd_err *err) {
 static bool is_one_more(const vd_run_log *log) {
     return log->saved > 0 && log->count > log->saved && log->count / 2 < log->saved &&
            log->party.difference.found == log->saved_difference &&
-           log->machine_count == log->saved_machines;
+           log->machine_count == log->saved_machines && log->found_count == log->saved_found;
 }
 
 vd_status vd_store_add_checkpoint(const char *dir, vd_run_log *log, bool last, vd_err *err) {

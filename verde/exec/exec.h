@@ -21,6 +21,7 @@ typedef enum {
     VD_FAULT_HISTORY, /* a wrong state in the middle of the commitment, the right one at the end */
     VD_FAULT_INPUT,   /* one node computes from another last input than its record says */
     VD_FAULT_FIELD,   /* as hardware errs: drawn from a seed, place and all (vd_field) */
+    VD_FAULT_SUM,     /* a bit of an integer sum of a fixed product, which a guard is to find */
     /* In runs with rounding logs, at an element that could be rounded in several ways: */
     VD_FAULT_STEER,        /* the other way, and logged so */
     VD_FAULT_DROP_RECORD,  /* the other way, and not logged */
@@ -163,6 +164,7 @@ typedef struct {
     /* Weights among the data that stay packed, or NULL: packed anew for each product. Made, freed
      * and set to NULL like `placed`. */
     struct vd_kept_weights *kept;
+    struct vd_guard *guard;   /* checks products (guard.h); NULL: nothing is checked */
     vd_step_numbers *numbers; /* NULL, or what vd_exec_step fills in */
     vd_fault fault;
     bool unfused;        /* run node by node even where a fused function gives the same bytes */

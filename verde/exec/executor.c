@@ -6,6 +6,7 @@
 #include "repops/op_product.h"
 #include "verde/exec/executor.h"
 #include "verde/exec/fault_field.h"
+#include "verde/exec/guard.h"
 #include "verde/exec/memory.h"
 #include "verde/exec/source.h"
 
@@ -123,19 +124,34 @@ vd_status vd_alter_output(vd_execution *x, uint32_t index, void *output, vd_err 
                            x->memory, output, err);
 }
 
+static void begin_guard(const vd_execution *x, uint32_t index) {
+    const vd_fault *fault = &x->exec->fault;
+    if (x->exec->guard)
+        vd_guard_begin(x->exec->guard, x->step, vd_node_name(x->graph, index).text,
+                       fault->kind == VD_FAULT_SUM && fault->step == x->step &&
+                           fault->node == index);
+}
+
+static vd_status run_call(vd_execution *x, uint32_t index, const ro_call *call, void *output,
+                          vd_err *err) {
+    vd_kept_operand *operand[2];
+    if (call->op == RO_OP_MATMUL_FIXED && vd_kept_operands_bind(x, index, operand))
+        return vd_run_kept(x, call, operand, output, err);
+    return ro_run(x->exec->ro, call, x->input, output) == RO_OK
+               ? VD_OK
+               : vd_fail(err, VD_ERR_LOCAL, "%s: %s", vd_node_name(x->graph, index).text,
+                         ro_ctx_error(x->exec->ro));
+}
+
 static vd_status run_kernel(vd_execution *x, uint32_t index, const ro_call *call, void *output,
                             vd_err *err) {
     if (x->exec->free && ro_op_is_free(call->op))
         return vd_run_free(x, index, call, output, err);
-    vd_kept_operand *operand[2];
-    if (call->op == RO_OP_MATMUL_FIXED && vd_kept_operands_bind(x, index, operand)) {
-        const vd_status status = vd_run_kept(x, call, operand, output, err);
-        return status == VD_OK ? vd_alter_output(x, index, output, err) : status;
-    }
-    if (ro_run(x->exec->ro, call, x->input, output) != RO_OK)
-        return vd_fail(err, VD_ERR_LOCAL, "%s: %s", vd_node_name(x->graph, index).text,
-                       ro_ctx_error(x->exec->ro));
-    return vd_alter_output(x, index, output, err);
+    begin_guard(x, index);
+    vd_status status = run_call(x, index, call, output, err);
+    if (status == VD_OK)
+        status = vd_alter_output(x, index, output, err);
+    return status == VD_OK ? vd_guard_node(x->exec->guard, call, x->input, output, err) : status;
 }
 
 /* Leaves an element as it was in the state before if the fault says so. */

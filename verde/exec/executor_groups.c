@@ -1,6 +1,7 @@
 /* Groups of nodes that run as one fused function. */
 #include "repops/op_product.h"
 #include "verde/exec/executor.h"
+#include "verde/exec/guard.h"
 
 static uint32_t value_of(const vd_execution *x, uint32_t value, uint32_t iteration) {
     return vd_plan_value(&x->plan, x->graph, value, iteration);
@@ -96,8 +97,12 @@ vd_status vd_run_group(vd_execution *x, uint32_t first, uint32_t node, uint32_t 
            joins_batch(x, first + count, node);
          count++)
         status = bind_group(x, &g[count], 0, &at[count], err);
+    if (x->exec->guard)
+        vd_guard_begin(x->exec->guard, x->step, vd_node_name(x->graph, node).text, false);
     if (status == VD_OK)
         status = run_bound(x, g, iteration, at, count, err);
+    if (status == VD_OK)
+        status = vd_guard_group(x->exec->guard, g, &at[0], x->exec->kept, err);
     for (uint32_t i = 0; status == VD_OK && i < count; i++) {
         status = end_group(x, &g[i], iteration, err);
         x->plan.ran[first + i] = iteration + 1;

@@ -22,6 +22,7 @@ static const struct {
     [VD_FAULT_HISTORY] = {"history", RO_OP_NONE},
     [VD_FAULT_INPUT] = {"input", RO_OP_READ_BATCH},
     [VD_FAULT_FIELD] = {"field", RO_OP_NONE},
+    [VD_FAULT_SUM] = {"sum", RO_OP_MATMUL_FIXED},
     [VD_FAULT_STEER] = {"steer", RO_OP_NONE},
     [VD_FAULT_DROP_RECORD] = {"drop-record", RO_OP_NONE},
     [VD_FAULT_FORGE_RECORD] = {"forge-record", RO_OP_NONE},
@@ -31,7 +32,7 @@ static const struct {
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 const char *vd_fault_kinds(void) {
-    return "element, lr, skip, poison, seed, attr, weights, history, input, field, steer, "
+    return "element, lr, skip, poison, seed, attr, weights, history, input, field, sum, steer, "
            "drop-record, forge-record, forge-both, two-logs";
 }
 

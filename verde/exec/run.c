@@ -7,6 +7,7 @@
 #include "verde/exec/losses.h"
 #include "verde/exec/other_job.h"
 #include "verde/exec/run_keep.h"
+#include "verde/exec/run_log_found.h"
 #include "verde/exec/run_logs.h"
 #include "verde/exec/run_save.h"
 #include "verde/exec/source.h"
@@ -134,11 +135,22 @@ static vd_status run_evaluation(runner *r, int64_t step, const vd_hash *state) {
     return status == VD_OK && told ? vd_losses_evaluated(&r->losses, step, &score, r->err) : status;
 }
 
-/* Says of the last checkpoint who led to it. */
+/* Says of the last checkpoint who led to it, and what was found meanwhile. */
 static vd_status state_machine(runner *r) {
     vd_machine here;
     vd_machine_here(r->options->exec->ro, &here);
-    return vd_run_log_state(&r->log, &here, (int64_t)(r->saved_s * 1e6), r->err);
+    const vd_status status = vd_run_log_state(&r->log, &here, (int64_t)(r->saved_s * 1e6), r->err);
+    return status == VD_OK ? vd_found_take(&r->log, r->exec.guard, r->err) : status;
+}
+
+/* A run that a finding ended says so as well, once it has a checkpoint. */
+static void state_end(runner *r) {
+    vd_err unheard = {0};
+    const uint32_t before = r->log.found_count;
+    if (r->log.count > 0 && vd_found_take(&r->log, r->exec.guard, &unheard) == VD_OK &&
+        r->log.found_count > before &&
+        vd_store_save_log(r->options->dir, &r->log, &unheard) != VD_OK)
+        return; /* what ended the run is told */
 }
 
 /* The state of a step is written: what follows from that. */
@@ -308,6 +320,8 @@ vd_status vd_run(const vd_run_options *options, vd_run_result *result, vd_err *e
         status = options->begun(options->begun_user, err);
     if (status == VD_OK)
         status = run_steps(&r);
+    if (status != VD_OK)
+        state_end(&r);
     if (status == VD_OK)
         status = vd_run_logs_agree(&r.logs, &r.log, err);
     status = vd_run_logs_close(&r.logs, status, result, err);

@@ -6,6 +6,7 @@
 
 #include "verde/commit/json.h"
 #include "verde/exec/run.h"
+#include "verde/exec/run_log_found.h"
 
 void vd_run_log_free(vd_run_log *log) {
     free(log->step);
@@ -13,6 +14,7 @@ void vd_run_log_free(vd_run_log *log) {
     free(log->logs);
     free(log->machine);
     free(log->stated);
+    free(log->found);
     *log = (vd_run_log){0};
 }
 
@@ -206,6 +208,8 @@ vd_status vd_store_save_log(const char *dir, vd_run_log *log, vd_err *err) {
                   "loss_last", json_loss(log->loss_last), "fault", log->fault, "states", states);
     if (log->machine_count)
         json_object_set_new(root, "machines", machines_json(log));
+    if (log->found_count)
+        json_object_set_new(root, "guard", vd_found_json(log->found, log->found_count));
     json_object_set_new(root, "root", hex_of(&states_root));
     if (log->keep) {
         json_object_set_new(root, "keep", json_integer(log->keep));
@@ -227,5 +231,6 @@ vd_status vd_store_save_log(const char *dir, vd_run_log *log, vd_err *err) {
     log->saved = log->count;
     log->saved_difference = log->party.difference.found;
     log->saved_machines = log->machine_count;
+    log->saved_found = log->found_count;
     return vd_store_drop_checkpoints(dir, err);
 }

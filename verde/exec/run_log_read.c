@@ -7,6 +7,7 @@
 
 #include "verde/commit/json.h"
 #include "verde/exec/run.h"
+#include "verde/exec/run_log_found.h"
 
 enum { LOG_BYTES_MAX = 256 << 20 };
 
@@ -192,8 +193,8 @@ static vd_status check_inner_names(const json_t *root, vd_err *err) {
 
 static vd_status check_names(const json_t *root, vd_err *err) {
     static const char *const names[] = {
-        "verde_run", "program", "losses",     "loss_first", "loss_last", "fault",    "states",
-        "root",      "keep",    "kept_every", "rounding",   "party",     "machines", NULL};
+        "verde_run", "program",    "losses",   "loss_first", "loss_last", "fault", "states", "root",
+        "keep",      "kept_every", "rounding", "party",      "machines",  "guard", NULL};
     vd_status status = vd_json_begin(root, "verde_run", "the log of a run", names, err);
     return status == VD_OK ? check_inner_names(root, err) : status;
 }
@@ -214,7 +215,9 @@ static vd_status read_members(const json_t *root, vd_run_log *log, vd_err *err) 
         return vd_fail(err, VD_ERR_PEER,
                        "expected losses, a count, and loss_first and loss_last, numbers that fit "
                        "float32");
-    const vd_status status = read_machines(json_object_get(root, "machines"), log, err);
+    vd_status status = read_machines(json_object_get(root, "machines"), log, err);
+    if (status == VD_OK)
+        status = vd_found_read(json_object_get(root, "guard"), log, err);
     return status == VD_OK ? read_states(json_object_get(root, "states"), log, err) : status;
 }
 
@@ -262,6 +265,7 @@ vd_status vd_store_load_log(const char *dir, vd_run_log *log, vd_err *err) {
     log->saved = log->count;
     log->saved_difference = log->party.difference.found;
     log->saved_machines = log->machine_count;
+    log->saved_found = log->found_count;
     if (status == VD_OK)
         status = vd_store_load_checkpoints(dir, log, err);
     if (status != VD_OK)

@@ -43,6 +43,8 @@ typedef struct {
                       owned */
     vd_machine *machine; /* that ran it, as they say of themselves; owned */
     uint32_t machine_count, saved_machines;
+    struct vd_guard_finding *found; /* by --guard, in this order; owned */
+    uint32_t found_count, saved_found;
     vd_ran *stated;        /* of each checkpoint: what led to it from the one before; owned */
     uint32_t saved;        /* checkpoints that run.json has; 0: it was not read or written */
     bool saved_difference; /* and whether it has party.difference */

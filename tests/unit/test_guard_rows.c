@@ -1,0 +1,167 @@
+/* A run's guard where there are no sums: rows of products that other kernels compute again; and
+ * what run.json keeps of what was found. */
+#include "repops/operators.h"
+#include "tests/support/dispute.h"
+#include "tests/support/fusing.h"
+#include "verde/exec/run_log_found.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    vd_hash state;
+    int64_t found;
+    uint64_t rows; /* computed again */
+    vd_guard_finding first;
+} result;
+
+static void keep_first(void *user, const vd_guard_finding *f) {
+    result *r = user;
+    if (r->found++ == 0)
+        r->first = *f;
+}
+
+/* Two steps, without a guard if seed is 0. */
+static result train(const test_job *job, const char *backend, const vd_fault *fault,
+                    uint64_t seed) {
+    ro_ctx *ro;
+    vd_err err = {0};
+    vd_state state;
+    result out = {0};
+    vd_guard guard = {.tell = keep_first, .user = &out, .seed = seed};
+    const ro_options options = {.size = sizeof options, .backend = backend, .threads = 1};
+    cr_assert(ro_ctx_create(&options, &ro) == RO_OK);
+    vd_exec exec = {.program = &job->program, .ro = ro, .data = job->data};
+    if (fault)
+        exec.fault = *fault;
+    if (seed) {
+        cr_assert(vd_guard_open(&guard, ro, &err) == VD_OK, "%s", err.text);
+        exec.guard = &guard;
+    }
+    vd_status status = vd_exec_init(&exec, NULL, &state, &err);
+    for (int s = 0; s < 2 && status == VD_OK; s++)
+        status = vd_exec_step(&exec, NULL, &state, NULL, &err);
+    cr_assert(status == VD_OK, "%s", err.text);
+    cr_assert(vd_state_hash(NULL, &job->program, &job->hash, &state, NULL, &out.state, &err) ==
+              VD_OK);
+    out.rows = guard.rows;
+    vd_state_free(&state);
+    vd_guard_close(&guard);
+    ro_ctx_destroy(ro);
+    return out;
+}
+
+static const char *best(void) {
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx2") ? "avx2" : NULL;
+#elif defined(__aarch64__)
+    return "neon";
+#else
+    return NULL;
+#endif
+}
+
+/* An output's flip is found if its row is drawn, and repaired then. */
+static void flip(vd_model_kind kind, const char *text, int rounds) {
+    test_job job;
+    test_job_open(&job, kind, 2, 2);
+    const vd_fault fault = test_fault(&job, text);
+    const vd_hash honest = train(&job, best(), NULL, 0).state;
+    int found = 0;
+    for (int i = 1; i <= rounds; i++) {
+        const result r = train(&job, best(), &fault, (uint64_t)i);
+        cr_expect(vd_hash_equal(&r.state, &honest) == (r.found > 0), "%s, seed %d: %d found", text,
+                  i, (int)r.found);
+        if (r.found == 0)
+            continue;
+        found++;
+        cr_expect(r.found == 1 && r.first.kind == VD_GUARD_ROWS && !r.first.again &&
+                  r.first.step == fault.step && r.first.rows == 1 && r.first.chunk == -1);
+    }
+    cr_expect(found > rounds / 256 && found < rounds / 16, "%s: %d of %d found", text, found,
+              rounds);
+    test_job_close(&job);
+}
+
+Test(guard_rows, find_one_of_64_flips_of_an_output_and_repair_it) {
+    if (!best())
+        cr_skip_test("this machine has scalar kernels alone");
+    flip(VD_MODEL_GPT2, "element@1", 512);
+    test_job job;
+    test_job_open(&job, VD_MODEL_RESNET, 2, 2);
+    char text[40];
+    snprintf(text, sizeof text, "element@1:%u", test_node(&job, 1, RO_OP_CONV2D));
+    test_job_close(&job);
+    flip(VD_MODEL_RESNET, text, 512);
+}
+
+/* Nothing is found in a run without faults, of any model, in groups of nodes as well. */
+Test(guard_rows, find_nothing_where_nothing_is_wrong) {
+    static const vd_model_kind kinds[] = {VD_MODEL_GPT2, VD_MODEL_MLP, VD_MODEL_RESNET,
+                                          VD_MODEL_LLAMA, VD_MODEL_BERT};
+    for (size_t i = 0; best() && i < sizeof kinds / sizeof kinds[0]; i++)
+        for (int bits = 0; bits <= RO_FIXED_24; bits += 8) {
+            test_job job;
+            if (bits == 8)
+                continue;
+            test_job_open_fixed(&job, kinds[i], 2, bits);
+            const vd_hash want = train(&job, best(), NULL, 0).state;
+            uint64_t rows = 0;
+            for (uint64_t seed = 1; bits == 0 && seed < 40; seed++) {
+                const result r = train(&job, best(), NULL, seed);
+                cr_expect(r.found == 0 && vd_hash_equal(&r.state, &want));
+                rows += r.rows;
+            }
+            cr_expect(bits || rows > 0, "no row was computed again");
+            const result r = bits ? train(&job, best(), NULL, 1) : (result){.state = want};
+            cr_expect(r.found == 0 && vd_hash_equal(&r.state, &want));
+            test_job_close(&job);
+        }
+}
+
+/* ---- what a run states ---- */
+
+static const char *const good =
+    "[{\"step\":5,\"node\":\"a.matmul\",\"kind\":\"sums\",\"again\":false,\"product\":0,"
+    "\"chunk\":0,\"row\":1,\"rows\":1,\"column\":-1,\"columns\":0,\"machine\":0}]";
+
+static vd_status read_text(const char *text, vd_run_log *log, vd_err *err) {
+    json_t *list = json_loads(text, 0, NULL);
+    cr_assert(list, "%s", text);
+    *log = (vd_run_log){.machine_count = 1};
+    const vd_status status = vd_found_read(list, log, err);
+    json_decref(list);
+    return status;
+}
+
+Test(guard_rows, what_was_found_is_read_as_it_was_written) {
+    vd_run_log log;
+    vd_err err = {0};
+    cr_assert(read_text(good, &log, &err) == VD_OK, "%s", err.text);
+    json_t *again = vd_found_json(log.found, log.found_count);
+    char *text = json_dumps(again, JSON_COMPACT);
+    cr_expect(strcmp(text, good) == 0, "%s", text);
+    free(text), json_decref(again), free(log.found);
+}
+
+Test(guard_rows, refuse_a_list_that_is_none) {
+    static const char *const bad[][2] = {
+        {"[]", "guard: expected a list of 1..1024"},
+        {"{}", "guard: expected a list of 1..1024"},
+        {"[{\"stop\":5}]", "guard[0]"},
+        {"[3]", "guard[0]"},
+        {"[{\"step\":5,\"node\":\"a\",\"kind\":\"odd\",\"again\":false,\"product\":0,\"chunk\":0,"
+         "\"row\":1,\"rows\":1,\"column\":-1,\"columns\":0}]",
+         "guard[0] is not what --guard finds"},
+        {"[{\"step\":5,\"node\":\"a\",\"kind\":\"rows\",\"again\":false,\"product\":0,\"chunk\":0,"
+         "\"row\":1,\"rows\":1,\"column\":-1,\"columns\":0,\"machine\":1}]",
+         "guard[0] is not what --guard finds"}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        vd_run_log log;
+        vd_err err = {0};
+        cr_expect(read_text(bad[i][0], &log, &err) == VD_ERR_PEER);
+        cr_expect(strstr(err.text, bad[i][1]), "%s", err.text);
+        free(log.found);
+    }
+}
