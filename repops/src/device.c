@@ -92,7 +92,7 @@ void ro_table_device(ro_table *table) {
     table->cross_entropy = cross_entropy;
     table->adamw = adamw;
     table->sgd = sgd;
-    table->layer_norm = layer_norm;
+    table->layer_norm = table->rms_norm = layer_norm; /* which tell them apart by beta */
     table->layer_norm_backward = layer_norm_backward;
     table->softmax = softmax;
     table->softmax_backward = softmax_backward;

@@ -69,6 +69,24 @@ static void layer_norm(work *w) {
     compare(w, dx, what);
 }
 
+static void rms_norm(work *w) {
+    const int64_t cols = width_of(w), rows = rows_of(w, cols);
+    const float eps = roll(w, 4, 4) ? 1e-5f : 0.0f;
+    array *x = input(w, "x", rows * cols, class_of(w)),
+          *gamma = input(w, "gamma", cols, DATA_NORMAL);
+    array *y = roll(w, 3, 2) ? add(w, "y", rows * cols) : x, *rstd = add(w, "rstd", rows);
+    char what[80];
+    say(what, "rms_norm", rows, cols);
+    expect(w, ro_rms_norm(w->cpu, rows, cols, eps, x->want, gamma->want, y->want, rstd->want),
+           w->cpu);
+    expect(w,
+           ro_rms_norm(w->device, rows, cols, eps, x->on_device, gamma->on_device, y->on_device,
+                       rstd->on_device),
+           w->device);
+    compare(w, rstd, what);
+    compare(w, y, what);
+}
+
 typedef ro_status softmax_grad(ro_ctx *ctx, int64_t rows, int64_t cols, const float *y,
                                const float *dy, float *dx);
 

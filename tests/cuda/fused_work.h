@@ -5,6 +5,7 @@
 
 #include "repops/device.h"
 #include "repops/fused.h"
+#include "repops/layers.h"
 #include "repops/tools/op_data.h"
 
 #include <stdio.h>

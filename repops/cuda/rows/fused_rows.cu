@@ -1,4 +1,4 @@
-/* ro_layer_norm, ro_softmax, ro_log_softmax and their gradients (repops/fused.h): one launch reads
+/* ro_layer_norm, ro_softmax, ro_log_softmax, their gradients and ro_rms_norm: one launch reads
  * a row and keeps it in registers, where the operators of SPEC.md sections 7.1 and 7.2 would read
  * it several times. */
 #include "repops/cuda/rows/columns.cuh"
@@ -216,6 +216,20 @@ struct norm_row {
     }
 };
 
+struct rms_row {
+    ro_row_job j;
+
+    template <class R> RO_DEVICE void operator()(const R &row, int64_t r) const {
+        const auto x = row.hold(row.in(j.x + r * j.cols));
+        const auto add_square = [](float lane, float v) { return ro_fma(v, v, lane); };
+        const float rstd = ro_rstd(row.sum(add_square, x), (float)j.cols, j.eps);
+        const auto norm = [=](float v, float gamma) { return (v * rstd) * gamma; };
+        row.store(j.y + r * j.cols, row.of(norm, x, row.in(j.gamma)));
+        if (row.once())
+            j.statistic[0][r] = rstd;
+    }
+};
+
 struct norm_row_grad {
     ro_row_grad_job j;
 
@@ -355,8 +369,10 @@ template <bool logarithm> struct softmax_row_grad {
 
 /* ---- the functions ---- */
 
+/* Without beta it is RMS norm. */
 ro_status ro_cuda_layer_norm(ro_cuda *d, const ro_row_job *j) {
-    return run_rows(d, "layer_norm", *j, norm_row{*j});
+    return j->beta ? run_rows(d, "layer_norm", *j, norm_row{*j})
+                   : run_rows(d, "rms_norm", *j, rms_row{*j});
 }
 
 /* Columns first: dx may be dy or x. */
