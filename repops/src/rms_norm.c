@@ -75,20 +75,11 @@ ro_status ro_rms_norm(ro_ctx *ctx, int64_t rows, int64_t cols, float eps, const 
 
 /* ---- backward ---- */
 
+/* A device computes it by one launch: layer norm's, without a mean. */
 static ro_status input_gradient(ro_ctx *ctx, const ro_rms_grad_job *j, float *to) {
-    const ro_tensor x = ro_matrix(j->x, j->rows, j->cols), dy = ro_matrix(j->dy, j->rows, j->cols);
-    const ro_tensor gamma = ro_matrix(j->gamma, 1, j->cols), rstd = ro_matrix(j->rstd, j->rows, 1);
-    float *at = NULL;
-    ro_status status = ro_temporary(ctx, j->rows, &at);
-    if (status == RO_OK)
-        status = ro_reduce_levels(ctx, RO_OP_REDUCE_RMS_GX, j->rows, j->cols, 4,
-                                  (const ro_tensor *const[]){&dy, &gamma, &x, &rstd}, at);
-    const ro_tensor sgx = ro_matrix(at, j->rows, 1);
-    ro_tensor dx = ro_matrix(to, j->rows, j->cols);
-    if (status == RO_OK)
-        status = ro_op_rms_dx(ctx, &dy, &gamma, &x, &rstd, &sgx, &dx);
-    ro_free(ctx, at);
-    return status;
+    const ro_row_grad_job rows = {j->rows, j->cols, j->x, j->gamma, {NULL, j->rstd},
+                                  j->dy,   to,      NULL, NULL};
+    return ro_ctx_table(ctx)->layer_norm_backward(ctx, &rows);
 }
 
 static ro_status add_input_gradient(ro_ctx *ctx, const ro_rms_grad_job *j) {

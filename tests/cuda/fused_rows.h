@@ -85,6 +85,22 @@ static void rms_norm(work *w) {
            w->device);
     compare(w, rstd, what);
     compare(w, y, what);
+    if (w->failed || y == x)
+        return;
+    array *dy = input(w, "dy", rows * cols, class_of(w)), *dx = place(w, dy, x);
+    array *dgamma = add(w, "dgamma", cols);
+    say(what, dx == dy ? "rms_norm_backward, dx is dy," : "rms_norm_backward", rows, cols);
+    expect(w,
+           ro_rms_norm_backward(w->cpu, rows, cols, x->want, gamma->want, rstd->want, dy->want,
+                                (ro_gradient){dx->want, 0}, (ro_gradient){dgamma->want, 0}),
+           w->cpu);
+    expect(w,
+           ro_rms_norm_backward(w->device, rows, cols, x->on_device, gamma->on_device,
+                                rstd->on_device, dy->on_device, (ro_gradient){dx->on_device, 0},
+                                (ro_gradient){dgamma->on_device, 0}),
+           w->device);
+    compare(w, dgamma, what);
+    compare(w, dx, what);
 }
 
 typedef ro_status softmax_grad(ro_ctx *ctx, int64_t rows, int64_t cols, const float *y,

@@ -250,6 +250,24 @@ struct norm_row_grad {
     }
 };
 
+struct rms_row_grad {
+    ro_row_grad_job j;
+
+    template <class R> RO_DEVICE void operator()(const R &row, int64_t r) const {
+        const float rstd = j.statistic[1][r];
+        const auto gamma = row.in(j.gamma);
+        const auto dy = row.hold(row.in(j.dy + r * j.cols));
+        const auto xh =
+            row.hold(row.of([=](float x) { return x * rstd; }, row.in(j.x + r * j.cols)));
+        const float sx =
+            row.sum([](float lane, float d, float w, float h) { return ro_fma(d * w, h, lane); },
+                    dy, gamma, xh);
+        const float gx = sx / (float)j.cols;
+        const auto dx = [=](float d, float w, float h) { return rstd * ro_fma(-h, gx, d * w); };
+        row.store(j.dx + r * j.cols, row.of(dx, dy, gamma, xh));
+    }
+};
+
 /* ---- gradients of gamma and beta: groups of rows, then groups of these ---- */
 
 __global__ void __launch_bounds__(COLUMN_THREADS)
@@ -375,8 +393,10 @@ ro_status ro_cuda_layer_norm(ro_cuda *d, const ro_row_job *j) {
                    : run_rows(d, "rms_norm", *j, rms_row{*j});
 }
 
-/* Columns first: dx may be dy or x. */
+/* Columns first: dx may be dy or x. Without a mean it is RMS norm's dx alone. */
 ro_status ro_cuda_layer_norm_backward(ro_cuda *d, const ro_row_grad_job *j) {
+    if (!j->statistic[0])
+        return run_rows(d, "rms_norm_backward", *j, rms_row_grad{*j});
     const ro_status status = norm_columns(d, j);
     return status == RO_OK ? run_rows(d, "layer_norm_backward", *j, norm_row_grad{*j}) : status;
 }
