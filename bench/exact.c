@@ -1,4 +1,4 @@
-/* Fixed products of 24 and 16 bits, whose sums are exact, beside products in FP32: the better of
+/* Fixed products of 24, 16 and 8 bits, whose sums are exact, beside products in FP32: the better of
  * OpenBLAS, BLIS and oneDNN, those that are installed, and our own.
  *
  * Usage: exact [--isa avx512|avx2|neon|scalar] [--threads N] [--rounds N] [--only TEXT] [--json
@@ -12,7 +12,10 @@
 #include "bench/bench.h"
 #include "bench/peers.h"
 
-enum { FP32 = PEERS, FIXED_24, FIXED_16, KINDS, MAX_ROUNDS = 99, PAUSE_MS = 40 };
+enum { FP32 = PEERS, FIXED_24, FIXED_16, FIXED_8, KINDS, MAX_ROUNDS = 99, PAUSE_MS = 40 };
+enum { WAYS = KINDS - FIXED_24 };
+
+static const int way_bits[WAYS] = {RO_FIXED_24, RO_FIXED_16, RO_FIXED_8};
 
 static const double sample_s = 0.02; /* of one kind in one round, at least one call */
 static const double settle_s = 0.06; /* woken threads share a core for so long */
@@ -90,7 +93,7 @@ static void run(int kind, ro_ctx *ctx, const product *p) {
     if (kind < PEERS)
         peers[kind].run(p);
     else
-        multiply(ctx, kind == FP32 ? 0 : kind == FIXED_24 ? RO_FIXED_24 : RO_FIXED_16, p);
+        multiply(ctx, kind == FP32 ? 0 : way_bits[kind - FIXED_24], p);
 }
 
 /* Seconds of a call. */
@@ -122,8 +125,8 @@ static product product_of(const shape *s) {
 typedef struct {
     double seconds[KINDS]; /* medians; 0: the library is missing */
     int best;              /* the fastest other library; -1: none is installed */
-    double to_best[2];     /* ratios of 24 bits, of 16 */
-    double to_ours[2];
+    double to_best[WAYS];  /* ratios of each number of bits */
+    double to_ours[WAYS];
 } row;
 
 static double ratio_of(double time[KINDS][MAX_ROUNDS], int to, int kind) {
@@ -160,7 +163,7 @@ static row measure(ro_ctx *ctx, const shape *s) {
         if (k < PEERS && x.seconds[k] > 0 && (x.best < 0 || x.seconds[k] < x.seconds[x.best]))
             x.best = k;
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < WAYS; i++) {
         x.to_best[i] = x.best < 0 ? 0 : ratio_of(time, x.best, FIXED_24 + i);
         x.to_ours[i] = ratio_of(time, FP32, FIXED_24 + i);
     }
@@ -181,12 +184,15 @@ static void print_number(double x, const char *format) {
 }
 
 static void print_header(void) {
-    printf("\n%s kernels, %d thread%s. 24 bits by %s, 16 by %s\n", options.isa, options.threads,
-           options.threads > 1 ? "s" : "", engine_of(RO_FIXED_24), engine_of(RO_FIXED_16));
-    printf("%-29s %2s %-14s %8s %8s %8s %8s  %-8s | FP32's time over that of\n", "", "",
-           "GFLOP/s:", "fp32", "fixed24", "fixed16", "best", "");
-    printf("%-29s %2s %-14s %35s  %-8s | fixed24: %8s %8s  fixed16: %8s %8s\n", "product", "op",
-           "MxNxK", "", "", "best", "ours", "best", "ours");
+    printf("\n%s kernels, %d thread%s. 24 bits by %s, 16 by %s, 8 by %s\n", options.isa,
+           options.threads, options.threads > 1 ? "s" : "", engine_of(RO_FIXED_24),
+           engine_of(RO_FIXED_16), engine_of(RO_FIXED_8));
+    printf("%-29s %2s %-14s %8s %8s %8s %8s %8s  %-8s | FP32's time over that of\n", "", "",
+           "GFLOP/s:", "fp32", "fixed24", "fixed16", "fixed8", "best", "");
+    printf("%-29s %2s %-14s %44s  %-8s |", "product", "op", "MxNxK", "", "");
+    for (int i = 0; i < WAYS; i++)
+        printf(" fixed%d: %8s %8s ", way_bits[i], "best", "ours");
+    putchar('\n');
 }
 
 static void print_row(const shape *s, const row *x) {
@@ -197,12 +203,13 @@ static void print_row(const shape *s, const row *x) {
     for (int k = FP32; k < KINDS; k++)
         print_number(gflops(s, x->seconds[k]), " %8.1f");
     print_number(x->best < 0 ? 0 : gflops(s, x->seconds[x->best]), " %8.1f");
-    printf("  %-8s |         ", x->best < 0 ? "" : peers[x->best].name);
-    for (int i = 0; i < 2; i++) {
+    printf("  %-8s |", x->best < 0 ? "" : peers[x->best].name);
+    for (int i = 0; i < WAYS; i++) {
+        printf("%9s", "");
         print_number(x->to_best[i], " %8.3f");
         print_number(x->to_ours[i], " %8.3f");
-        printf(i ? "\n" : "          ");
     }
+    putchar('\n');
     fflush(stdout);
 }
 
@@ -212,26 +219,30 @@ static void write_row(FILE *json, const shape *s, const row *x) {
         return;
     fprintf(json,
             "{\"benchmark\": \"exact\", \"isa\": \"%s\", \"threads\": %d, \"engine24\": \"%s\", "
-            "\"engine16\": \"%s\", \"product\": \"%s\", \"trans_a\": %d, \"trans_b\": %d, "
+            "\"engine16\": \"%s\", \"engine8\": \"%s\", \"product\": \"%s\", \"trans_a\": %d, "
+            "\"trans_b\": %d, "
             "\"m\": %lld, \"n\": %lld, \"k\": %lld, \"rounds\": %d",
-            options.isa, options.threads, engine_of(RO_FIXED_24), engine_of(RO_FIXED_16), s->name,
-            s->trans_a, s->trans_b, (long long)s->m, (long long)s->n, (long long)s->k,
-            options.rounds);
+            options.isa, options.threads, engine_of(RO_FIXED_24), engine_of(RO_FIXED_16),
+            engine_of(RO_FIXED_8), s->name, s->trans_a, s->trans_b, (long long)s->m,
+            (long long)s->n, (long long)s->k, options.rounds);
     for (int k = 0; k < PEERS; k++)
         if (x->seconds[k] > 0)
             fprintf(json, ", \"%s_s\": %.6g", peers[k].name, x->seconds[k]);
-    fprintf(json, ", \"fp32_s\": %.6g, \"fixed24_s\": %.6g, \"fixed16_s\": %.6g", x->seconds[FP32],
-            x->seconds[FIXED_24], x->seconds[FIXED_16]);
+    fprintf(json, ", \"fp32_s\": %.6g", x->seconds[FP32]);
+    for (int w = 0; w < WAYS; w++) {
+        fprintf(json, ", \"fixed%d_s\": %.6g, \"fixed%d_to_fp32\": %.4f", way_bits[w],
+                x->seconds[FIXED_24 + w], way_bits[w], x->to_ours[w]);
+        if (x->best >= 0)
+            fprintf(json, ", \"fixed%d_to_best\": %.4f", way_bits[w], x->to_best[w]);
+    }
     if (x->best >= 0)
-        fprintf(json, ", \"best\": \"%s\", \"fixed24_to_best\": %.4f, \"fixed16_to_best\": %.4f",
-                peers[x->best].name, x->to_best[0], x->to_best[1]);
-    fprintf(json, ", \"fixed24_to_fp32\": %.4f, \"fixed16_to_fp32\": %.4f}\n", x->to_ours[0],
-            x->to_ours[1]);
+        fprintf(json, ", \"best\": \"%s\"", peers[x->best].name);
+    fprintf(json, "}\n");
     fflush(json);
 }
 
 static void table(ro_ctx *ctx, FILE *json) {
-    bench_mean mean[2][2] = {{{0}}}; /* of 24 bits, of 16; to the best, to ours */
+    bench_mean mean[WAYS][2] = {{{0}}}; /* to the best, to ours */
     print_header();
     for (int i = 0; i < SHAPES; i++) {
         if (!strstr(shapes[i].name, options.only))
@@ -239,17 +250,18 @@ static void table(ro_ctx *ctx, FILE *json) {
         const row x = measure(ctx, &shapes[i]);
         print_row(&shapes[i], &x);
         write_row(json, &shapes[i], &x);
-        for (int b = 0; b < 2; b++) {
+        for (int b = 0; b < WAYS; b++) {
             bench_add(&mean[b][0], x.to_best[b]);
             bench_add(&mean[b][1], x.to_ours[b]);
         }
     }
-    printf("%-94s |         ", "geometric mean");
-    for (int b = 0; b < 2; b++) {
+    printf("%-103s |", "geometric mean");
+    for (int b = 0; b < WAYS; b++) {
+        printf("%9s", "");
         print_number(bench_value(&mean[b][0]), " %8.3f");
         print_number(bench_value(&mean[b][1]), " %8.3f");
-        printf(b ? "\n" : "          ");
     }
+    putchar('\n');
 }
 
 /* ---- the whole ---- */

@@ -1,5 +1,5 @@
-/* Fixed convolutions of 24 and 16 bits beside our own in FP32: ResNet-50 for images of 224 x 224,
- * layers of few channels, and groups.
+/* Fixed convolutions of 24, 16 and 8 bits beside our own in FP32: ResNet-50 for images of 224 x
+ * 224, layers of few channels, and groups.
  *
  * Usage: exact_conv [--isa avx512|avx2|neon|scalar] [--threads N] [--rounds N] [--batch N]
  *                   [--only TEXT] [--csv FILE]
@@ -11,7 +11,9 @@
 #include "repops/op_image.h"
 #include "bench/bench.h"
 
-enum { FP32, FIXED_24, FIXED_16, KINDS, DIRECTIONS = 3 };
+enum { FP32, FIXED_24, FIXED_16, FIXED_8, KINDS, DIRECTIONS = 3 };
+
+static const int bits_of[KINDS] = {0, RO_FIXED_24, RO_FIXED_16, RO_FIXED_8};
 
 static const double sample_s = 0.02; /* of one kind in one round, at least one call */
 
@@ -73,7 +75,7 @@ static work open_work(const layer *l, int direction) {
                               NULL,
                               out[direction]};
         if (k != FP32)
-            c.call[k].attr[RO_CONV_FIXED_BITS] = k == FIXED_24 ? RO_FIXED_24 : RO_FIXED_16;
+            c.call[k].attr[RO_CONV_FIXED_BITS] = bits_of[k];
     }
     for (int i = 0; i < 2; i++)
         c.data[i] = bench_normal(ro_shape_numel(&c.in[i]), (uint64_t)(i + 1) << 40);
@@ -142,15 +144,14 @@ static void write_row(const bench_csv *csv, const char *name, int direction, con
     static const char *const directions[] = {"forward", "dx", "dw"};
     for (int k = FIXED_24; k < KINDS; k++) {
         char text[140];
-        snprintf(text, sizeof text, "%s, %s, %s", name, directions[direction],
-                 k == FIXED_24 ? "fixed24" : "fixed16");
+        snprintf(text, sizeof text, "%s, %s, fixed%d", name, directions[direction], bits_of[k]);
         bench_csv_row(csv, text, x->seconds[k], x->seconds[FP32]);
     }
 }
 
 static void put_ratios(const row *x) {
-    printf(" | %.2f | %.2f", x->seconds[FP32] / x->seconds[FIXED_24],
-           x->seconds[FP32] / x->seconds[FIXED_16]);
+    for (int k = FIXED_24; k < KINDS; k++)
+        printf(" | %.2f", x->seconds[FP32] / x->seconds[k]);
 }
 
 /* sum: of all layers, as often as the net has them. */
@@ -179,9 +180,11 @@ static void put_table(ro_ctx *ctx, const bench_csv *csv, const char *table) {
             !(strstr(name, options.only) || strstr(table, options.only)))
             continue;
         if (rows++ == 0)
-            printf("\n%s, B=%d: GFLOP/s of FP32, and its time over that of 24 and 16 bits\n\n"
-                   "| layer | forward | 24 | 16 | dx | 24 | 16 | dw | 24 | 16 |\n"
-                   "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+            printf("\n%s, B=%d: GFLOP/s of FP32, and its time over that of 24, 16 and 8 "
+                   "bits\n\n"
+                   "| layer | forward | 24 | 16 | 8 | dx | 24 | 16 | 8 | dw | 24 | 16 | 8 |\n"
+                   "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | "
+                   "---: | ---: |\n",
                    table, options.batch);
         put_row(ctx, csv, &layers[i], name, sum);
     }

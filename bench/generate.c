@@ -170,15 +170,17 @@ static void bench_types(const arguments *a) {
 
 /* ---- kinds of products, all in turn ---- */
 
-enum { PRODUCTS = 3 };
-static const int products[PRODUCTS] = {0, RO_FIXED_24, RO_FIXED_16};
+enum { PRODUCTS = 4 };
+static const int products[PRODUCTS] = {0, RO_FIXED_24, RO_FIXED_16, RO_FIXED_8};
 
 static void print_products(const char *what, double us[PRODUCTS][ROUNDS_MAX], int rounds) {
     double ms[PRODUCTS];
     for (int t = 0; t < PRODUCTS; t++)
         ms[t] = 1e3 * bench_median(us[t], rounds);
-    printf("%-12s fp32 %8.1f ms, fixed24 %8.1f ms (%.2f), fixed16 %8.1f ms (%.2f)\n", what, ms[0],
-           ms[1], ms[1] / ms[0], ms[2], ms[2] / ms[0]);
+    printf("%-12s fp32 %8.1f ms", what, ms[0]);
+    for (int t = 1; t < PRODUCTS; t++)
+        printf(", fixed%d %8.1f ms (%.2f)", products[t], ms[t], ms[t] / ms[0]);
+    putchar('\n');
     fflush(stdout);
 }
 

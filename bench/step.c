@@ -23,7 +23,7 @@ typedef struct {
     bool resnet, llama, profile, unfused, autocast;
 } arguments;
 
-enum { WAYS = 6, PEERS = 2 };
+enum { WAYS = 8, PEERS = 2 };
 static const struct {
     const char *name;
     int bits;
@@ -31,9 +31,11 @@ static const struct {
 } ways[WAYS] = {{"fp32", 0, false},
                 {"fixed24", RO_FIXED_24, false},
                 {"fixed16", RO_FIXED_16, false},
+                {"fixed8", RO_FIXED_8, false},
                 {"fp32+guard", 0, true},
                 {"fixed24+guard", RO_FIXED_24, true},
-                {"fixed16+guard", RO_FIXED_16, true}};
+                {"fixed16+guard", RO_FIXED_16, true},
+                {"fixed8+guard", RO_FIXED_8, true}};
 static const char *const peer_names[PEERS] = {"torch fp32", "torch bf16"};
 
 /* ---- ours ---- */
@@ -287,8 +289,8 @@ static void usage(void) {
          "            [--unfused] [--csv FILE]\n"
          "GPT-2 with 50,257 tokens; default: 12 layers, 12 heads, 768 channels (124M), B=4, T=64,\n"
          "5 steps after 5 to warm up. --resnet50: that instead, on CIFAR's shapes, "
-         "B=64. --llama: SmolLM 135M's sizes.\n--products: of fp32, fixed24 and fixed16, those "
-         "that NAMES has (fp32);\nfixed16+guard is fixed16 with and without checks.\n"
+         "B=64. --llama: SmolLM 135M's sizes.\n--products: of fp32, fixed24, fixed16 and fixed8, "
+         "those that NAMES has (fp32);\nfixed16+guard is fixed16 with and without checks.\n"
          "--torch: a Python that has PyTorch, run in turn; --autocast: under bf16 too.\n"
          "--profile: time by operator, of one step more, node by node. --unfused: all node by "
          "node.\n--csv: a line added to FILE.");

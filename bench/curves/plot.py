@@ -6,7 +6,8 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 300, 64, 16, 28, 40
 POINTS = 60  # a line has so many, each the mean of the steps around it
 TICKS = 6
 LEAST = 1e-7  # that is drawn of a distance
-COLOURS = {"fp32": ("#111", "#eee"), "fixed24": ("#0a66c2", "#6cb4ff"), "fixed16": ("#c22", "#ff7b72"), "bf16": ("#b60", "#fa4"),
+COLOURS = {"fp32": ("#111", "#eee"), "fixed24": ("#0a66c2", "#6cb4ff"), "fixed16": ("#c22", "#ff7b72"),
+           "fixed8": ("#92b", "#c9f"), "bf16": ("#b60", "#fa4"),
            "nudged": ("#183", "#5c7"), "seed": ("#bbb", "#555")}
 WORDS = {"nudged": "fp32, rate one unit in the last place larger", "seed": "fp32, other seeds", "bf16": "bf16 storage"}
 

@@ -21,7 +21,7 @@ import table
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # `nudged` is fp32 with a learning rate one unit larger in its last place: the smallest change that a run can have.
-WAYS = ["fp32", "fixed24", "fixed16", "bf16", "nudged"]
+WAYS = ["fp32", "fixed24", "fixed16", "fixed8", "bf16", "nudged"]
 SEEDS = ["seed2", "seed3", "seed4", "seed5"]
 # `seed3` is fp32 with that seed, `bf16-seed3` is bf16 with it. `fixed16_fp32_fp32`, for whoever asks for it, is fixed16 forward, fp32 of both gradients.
 SETTINGS = {

@@ -61,7 +61,7 @@ def linear(
 ) -> Any:
     """activation(x w + bias): x [..., in], w [in, out] or, transposed, [out, in], bias [out].
 
-    The product is matmul's, or with fixed_bits 16 or 24 that of matmul_fixed."""
+    The product is matmul's, or with fixed_bits 8, 16 or 24 that of matmul_fixed."""
     a, b = floats(x, "x"), floats(w, "w")
     rows, cols = _matrix(a)
     out = b.shape[0] if transposed else b.shape[-1]

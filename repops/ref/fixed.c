@@ -7,28 +7,38 @@
 /* The numbers of one operand in a chunk, each read once. */
 typedef struct {
     float x[RO_DOT_CHUNK];
-    int exponent;
+    int exponent, bits;
 } operand;
 
-static void read_operand(operand *o, int64_t count) {
+static void read_operand(operand *o, int64_t count, int bits) {
     uint32_t most = 0;
+    int small = 0, numbers = 0;
     for (int64_t i = 0; i < count; i++) {
         const uint32_t size = ro_to_bits(ro_abs(o->x[i]));
         most = size > most ? size : most;
     }
     o->exponent = ro_fixed_exponent(most);
+    o->bits = bits;
+    if (o->exponent == RO_FIXED_NONE)
+        return;
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t size = ro_to_bits(ro_abs(o->x[i]));
+        numbers += size != 0;
+        small += size != 0 && size < ro_fixed_small(o->exponent);
+    }
+    o->bits = ro_fixed_line_bits(bits, small, numbers);
 }
 
 static float chunk_of(operand *a, operand *b, int64_t count, int bits) {
     int64_t sum = 0;
-    read_operand(a, count);
-    read_operand(b, count);
+    read_operand(a, count, bits);
+    read_operand(b, count, bits);
     if (a->exponent == RO_FIXED_NONE || b->exponent == RO_FIXED_NONE)
         return RO_F32_NAN;
     for (int64_t i = 0; i < count; i++)
-        sum += (int64_t)ro_fixed_integer(a->x[i], bits, a->exponent) *
-               ro_fixed_integer(b->x[i], bits, b->exponent);
-    return ro_fixed_term(sum, bits, a->exponent, b->exponent);
+        sum += (int64_t)ro_fixed_integer(a->x[i], a->bits, a->exponent) *
+               ro_fixed_integer(b->x[i], b->bits, b->exponent);
+    return ro_fixed_term(sum, a->bits + b->bits, a->exponent, b->exponent);
 }
 
 /* One chunk into the total. */

@@ -9,12 +9,29 @@ enum {
     RO_FIXED_NONE = 1 << 16, /* in place of an exponent: one of the numbers is not finite */
 };
 
+/* Whether a fixed product may have integers of so many bits. */
+RO_INLINE int ro_fixed_has(int64_t bits) {
+    return bits == RO_FIXED_8 || bits == RO_FIXED_16 || bits == RO_FIXED_24;
+}
+
 /* The exponent of a chunk whose numbers have magnitudes up to the one with these bits (without the
  * sign). Its mantissa may be 127/128 of the next power of two: adding 2^17 - 1 to the bits carries
  * into their exponent beyond. */
 RO_INLINE int ro_fixed_exponent(uint32_t most) {
     const int field = (int)((most + 0x1ffffu) >> 23);
     return most >= RO_INFINITY_BITS ? RO_FIXED_NONE : (field > 1 ? field : 1) - 126;
+}
+
+/* The bits of 2^(exponent - 6), perhaps a subnormal number: in a chunk with this exponent, numbers
+ * of smaller magnitude are small. */
+RO_INLINE uint32_t ro_fixed_small(int exponent) {
+    return exponent >= -120 ? (uint32_t)(exponent + 121) << 23 : 1u << (exponent + 143);
+}
+
+/* The bits of a line's integers in a chunk, in which it has `count` numbers that are not 0, `small`
+ * of them small. With 8 bits an uneven line has 16. */
+RO_INLINE int ro_fixed_line_bits(int bits, int small, int count) {
+    return bits == RO_FIXED_8 && 2 * small > count ? RO_FIXED_16 : bits;
 }
 
 /* The integer nearest to x 2^(bits - 1 - exponent), ties to even; x is finite and its chunk's
@@ -64,11 +81,12 @@ RO_INLINE float ro_fixed_rounded(int64_t sum, int power) {
     return ro_from_bits(sum < 0 ? bits | 0x80000000u : bits);
 }
 
-/* Returns what a chunk adds to the total; a and b are the exponents of its operands. */
+/* Returns what a chunk adds to the total; a and b are the exponents of its operands, and `bits`
+ * those of both operands' integers, added. */
 RO_INLINE float ro_fixed_term(int64_t sum, int bits, int a, int b) {
     if (a == RO_FIXED_NONE || b == RO_FIXED_NONE)
         return RO_F32_NAN;
-    return ro_fixed_rounded(sum, a + b - 2 * (bits - 1));
+    return ro_fixed_rounded(sum, a + b - (bits - 2));
 }
 
 #endif

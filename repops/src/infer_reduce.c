@@ -3,6 +3,7 @@
 #include "repops/op_norm.h"
 #include "repops/op_product.h"
 #include "repops/op_reduce.h"
+#include "repops/src/fixed.h"
 #include "repops/src/matmul.h"
 #include "repops/src/reduction.h"
 
@@ -54,9 +55,9 @@ ro_status ro_check_matmul(ro_check *c) {
 
 ro_status ro_want_fixed_bits(ro_check *c, int attr) {
     const int64_t bits = c->call->attr[attr];
-    if (bits != RO_FIXED_16 && bits != RO_FIXED_24)
-        return ro_refuse(c, "bits must be %d or %d, got %lld", RO_FIXED_16, RO_FIXED_24,
-                         (long long)bits);
+    if (!ro_fixed_has(bits))
+        return ro_refuse(c, "bits must be %d, %d or %d, got %lld", RO_FIXED_8, RO_FIXED_16,
+                         RO_FIXED_24, (long long)bits);
     return RO_OK;
 }
 

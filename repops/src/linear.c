@@ -1,5 +1,6 @@
 /* ro_linear: checks. */
 #include "repops/src/backend.h"
+#include "repops/src/fixed.h"
 #include "repops/src/fpenv.h"
 #include "repops/src/layers.h"
 #include "repops/src/sized.h"
@@ -17,9 +18,9 @@ static ro_status linear_check(ro_ctx *ctx, const char *what, const ro_linear_lay
                        (int)l->activation);
     if (z && l->activation == RO_ACTIVATION_NONE)
         return ro_fail(ctx, RO_ERR_ARG, "%s: z must be NULL without an activation", what);
-    if (l->fixed_bits != 0 && l->fixed_bits != RO_FIXED_16 && l->fixed_bits != RO_FIXED_24)
-        return ro_fail(ctx, RO_ERR_ARG, "%s: fixed_bits must be 0, %d or %d, got %d", what,
-                       RO_FIXED_16, RO_FIXED_24, l->fixed_bits);
+    if (l->fixed_bits != 0 && !ro_fixed_has(l->fixed_bits))
+        return ro_fail(ctx, RO_ERR_ARG, "%s: fixed_bits must be 0, %d, %d or %d, got %d", what,
+                       RO_FIXED_8, RO_FIXED_16, RO_FIXED_24, l->fixed_bits);
     return RO_OK;
 }
 

@@ -45,6 +45,7 @@ static const vd_model *find_model(const char *name, size_t length) {
 static bool set_way(vd_training *t, const char *way) {
     const int32_t bits = strcmp(way, ",fixed24") == 0   ? RO_FIXED_24
                          : strcmp(way, ",fixed16") == 0 ? RO_FIXED_16
+                         : strcmp(way, ",fixed8") == 0  ? RO_FIXED_8
                                                         : 0;
     t->products = vd_products_alike(bits);
     t->storage = strcmp(way, ",bf16") == 0 ? RO_BF16 : 0;
@@ -100,8 +101,8 @@ vd_status job_create(const job_size *size, job *out, vd_err *err) {
     };
     if (!set_way(&t, size->name + length))
         return vd_fail(err, VD_ERR_USAGE,
-                       "%s: a model's name may be followed by ,fixed24, ,fixed16 "
-                       "or ,bf16",
+                       "%s: a model's name may be followed by ,fixed24, ,fixed16, "
+                       ",fixed8 or ,bf16",
                        size->name);
     vd_status status = make_data(model, &shape, &out->data, err);
     if (status == VD_OK)

@@ -14,8 +14,8 @@ typedef struct {
 } job;
 
 typedef struct {
-    /* gpt2-124m, resnet50, or gpt2-small, resnet-small for the shim; then ",fixed24" or ",fixed16"
-     * for such products, or ",bf16" for such storage. */
+    /* gpt2-124m, resnet50, or gpt2-small, resnet-small for the shim; then ",fixed24", ",fixed16" or
+     * ",fixed8" for such products, or ",bf16" for such storage. */
     const char *name;
     int64_t batch, sequence, micro_batches;
 } job_size;

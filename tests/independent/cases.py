@@ -277,7 +277,7 @@ def matmul(m, fixed=False):
     b = shape + ((n, prod(k)) if trans & 2 else k + (n,))
     attributes = {"batch_dims": d, "trans": trans, "alpha": m.number()}
     if fixed:
-        return {**attributes, "bits": m.chance.choice([16, 24])}, [m.f(*a), m.f(*b)], None
+        return {**attributes, "bits": m.chance.choice([8, 16, 24])}, [m.f(*a), m.f(*b)], None
     attributes.update(chunk=chunk, mask=m.chance.randrange(3))
     attributes["window"] = m.chance.choice([0, 1, 3, 200, 2000]) if attributes["mask"] else 0
     return attributes, [m.f(*a), m.numbers(*b)], None
@@ -352,7 +352,7 @@ def convolution(which, fixed=False):
             if min(out) >= 1:
                 break
         if fixed:
-            a["bits"] = m.chance.choice([16, 24])
+            a["bits"] = m.chance.choice([8, 16, 24])
         n = m.chance.choice([1, 2, 30])
         x, w, y = (n, *size, c), (*kernel, c // groups, f), (n, *out, f)
         inputs, shape = {"": ((x, w), None), "dx": ((y, w), x), "dw": ((x, y), w)}[which]

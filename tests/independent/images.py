@@ -22,7 +22,7 @@ def convolved(n, x, w):
             for side in "hw"):
         return None
     groups = n["groups"]
-    if n.attributes.get("bits", 16) not in (16, 24):
+    if n.attributes.get("bits", 16) not in (8, 16, 24):
         return None
     if groups < 1 or x[3] % groups or w[3] % groups or w[2] != x[3] // groups:
         return None

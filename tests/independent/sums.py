@@ -106,11 +106,20 @@ def integer(x, scale):
     return whole + (2 * rest > 1 << -p - scale or (2 * rest == 1 << -p - scale and whole & 1))
 
 
+def line_scale(x, bits):
+    """By which power of two a line's numbers become integers: of 16 bits in place of 8 if it is uneven."""
+    e = exponent(x)
+    sizes = [abs(v).exact() for v in x]
+    numbers = sum(m > 0 for m, _ in sizes)
+    small = sum(m > 0 and m << max(p - e + 6, 0) < 1 << max(e - 6 - p, 0) for m, p in sizes)
+    return (16 if bits == 8 and 2 * small > numbers else bits) - 1 - e
+
+
 def fixed(left, right, bits):
     """What a chunk of a fixed product adds."""
     if any(x.is_nan() or x.is_inf() for x in left + right):
         return NAN
-    a, c = bits - 1 - exponent(left), bits - 1 - exponent(right)
+    a, c = line_scale(left, bits), line_scale(right, bits)
     total = sum(integer(x, a) * integer(y, c) for x, y in zip(left, right))
     return rounded(total < 0, abs(total), -a - c) if total else ZERO
 
@@ -133,7 +142,7 @@ def matmul_fixed_terms(n, e):
 
 Operator(32, "matmul(a, b f32 bf16 f16; batch_dims, trans, alpha f, chunk, mask, window)", matmul_shape, fold=Dot(matmul_terms))
 Operator(225, "matmul_fixed(a, b; batch_dims, trans, alpha f, bits)",
-         lambda n: product_shape(n) if n["bits"] in (16, 24) else None, fold=FixedDot(matmul_fixed_terms))
+         lambda n: product_shape(n) if n["bits"] in (8, 16, 24) else None, fold=FixedDot(matmul_fixed_terms))
 
 # Rows.
 

@@ -26,7 +26,7 @@ done
 grep -q 'backend cuda, device simulated on this CPU.*, GPU-00112233-4455-6677-8899-aabbccddeeff,' "$temp/out" ||
     { cat "$temp/out"; fail "the run does not state its device"; }
 # Products by the matrix units' bytes.
-for products in fixed24 fixed16; do
+for products in fixed24 fixed16 fixed8; do
     sed -e "s|file: \.\.|file: $PWD/models|" -e 's/^steps: .*/steps: 2/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' \
         -e 's/warmup: 2/warmup: 1/' models/jobs/toy.yaml > "$temp/job.yaml"
     echo "products: $products" >> "$temp/job.yaml"

@@ -170,7 +170,7 @@ static void roll_matmul(op_case *c, dice *d) {
 
 static void roll_matmul_fixed(op_case *c, dice *d) {
     roll_product(c, d);
-    c->call.attr[RO_MATMUL_FIXED_BITS] = roll(d, 2) ? RO_FIXED_24 : RO_FIXED_16;
+    c->call.attr[RO_MATMUL_FIXED_BITS] = 8 + 8 * roll(d, 3);
 }
 
 /* ---- all ---- */

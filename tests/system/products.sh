@@ -13,13 +13,13 @@ job() {
 }
 
 # The key is part of the program; without it the program is that with fp32.
-for products in none fp32 fixed24 fixed16; do
+for products in none fp32 fixed24 fixed16 fixed8; do
     job toy $products 4 > "$work/$products.yaml"
     expect 0 'run root' "$verde" run "$work/$products.yaml" --out "$work/$products" --threads 1 --backend "$best"
     root > "$work/$products.root"
 done
 cmp "$work/none.root" "$work/fp32.root" || fail "products: fp32 is another job than none"
-[ "$(sort -u "$work/none.root" "$work/fixed24.root" "$work/fixed16.root" | wc -l)" -eq 3 ] || fail "products change no bit"
+[ "$(sort -u "$work/none.root" "$work/fixed24.root" "$work/fixed16.root" "$work/fixed8.root" | wc -l)" -eq 4 ] || fail "products change no bit"
 
 # same NAME BACKEND THREADS: $work/NAME.yaml has the root in $work/NAME.root.
 same() {
@@ -27,7 +27,7 @@ same() {
     [ "$(root)" = "$(cat "$work/$1.root")" ] || fail "$1: another root on $2 with $3 threads"
     rm -r "$work/again"
 }
-for products in fixed24 fixed16; do
+for products in fixed24 fixed16 fixed8; do
     for isa in $isas; do
         for threads in 1 2 3; do same $products "$isa" $threads; done
     done
@@ -53,11 +53,13 @@ liar() {
     expect 0 "$2" "$verde" verify "$work/verdict.json" --job "$work/$1.yaml"
     verify_independently "$work/verdict.json" wrong-output
 }
-for products in fixed24 fixed16; do serve $products; done
+for products in fixed24 fixed16 fixed8; do serve $products; done
 liar fixed24 m0.h.1.mlp.down.matmul
 liar fixed24 m1.h.0.attn.proj.d_weight
 liar fixed16 m1.h.0.mlp.up.matmul
 liar fixed16 m0.h.1.attn.qkv.d_weight
+liar fixed8 m0.h.0.mlp.down.matmul
+liar fixed8 m1.h.1.mlp.up.d_weight
 
 # All devices have the same bits of a fixed product, and so a log of roundings says nothing about it.
 sed 's/^steps: .*/steps: 2/' "$work/fixed24.yaml" > "$work/rounding.yaml"
@@ -187,6 +189,6 @@ cmp "$work/score/run.json" "$work/forward/run.json" || fail "a score depends on 
 
 # What is wrong is said in one line.
 sed 's/^products: .*/products: fp16/' "$work/fp32.yaml" > "$work/bad.yaml"
-expect 2 '`products` must be fp32, fixed24 or fixed16, or {forward, gradient_x, gradient_w} of these, got fp16' "$verde" run "$work/bad.yaml" --out "$work/none"
+expect 2 '`products` must be fp32, fixed24, fixed16 or fixed8, or {forward, gradient_x, gradient_w} of these, got fp16' "$verde" run "$work/bad.yaml" --out "$work/none"
 one_line
 echo "$count commands"

@@ -82,7 +82,7 @@ static inline const char *conv_case_roll(op_case *c, int op, uint64_t seed) {
     const ro_shape y = shape_of(RO_F32, 4, images, out[0], out[1], groups * width);
     a[6] = groups;
     if (ro_conv_kind(op) != op)
-        a[RO_CONV_FIXED_BITS] = roll(&d, 2) ? RO_FIXED_24 : RO_FIXED_16;
+        a[RO_CONV_FIXED_BITS] = 8 + 8 * roll(&d, 3);
     op = ro_conv_kind(op);
     c->in[0] = op == RO_OP_CONV2D_DX ? y : x, c->in[1] = op == RO_OP_CONV2D_DW ? y : w;
     if (op != RO_OP_CONV2D)

@@ -40,7 +40,7 @@ static inline void roll_conv(op_case *c, dice *d) {
 
 static inline void roll_conv_fixed(op_case *c, dice *d) {
     roll_conv(c, d);
-    c->call.attr[RO_CONV_FIXED_BITS] = roll(d, 2) ? RO_FIXED_24 : RO_FIXED_16;
+    c->call.attr[RO_CONV_FIXED_BITS] = 8 + 8 * roll(d, 3);
 }
 
 static inline void roll_pool(op_case *c, dice *d) {

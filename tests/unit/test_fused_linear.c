@@ -110,7 +110,7 @@ Test(fused_linear, fixed_products_give_the_bytes_of_their_operators) {
     int turn = 0;
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
         for (int class = 0; class < DATA_END; class ++)
-            for (int bits = RO_FIXED_16; bits <= RO_FIXED_24; bits += 8, turn++) {
+            for (int bits = RO_FIXED_8; bits <= RO_FIXED_24; bits += 8, turn++) {
                 const ro_linear_layer l = {.size = sizeof l,
                                            .activation =
                                                (ro_activation)(turn % (RO_ACTIVATION_SILU + 1)),
@@ -133,14 +133,14 @@ Test(fused_linear, what_makes_no_sense_is_refused) {
                                      {SIZE, 0, INT64_MAX, 2, 2, 0, 0},
                                      {SIZE, 0, 2, INT64_MAX, 0, 0, 0},
                                      {SIZE, (ro_activation)99, 1, 1, 1, 0, 0},
-                                     {SIZE, 0, 1, 1, 1, 0, .fixed_bits = 8}};
+                                     {SIZE, 0, 1, 1, 1, 0, .fixed_bits = 9}};
     static const char *const says[] = {"linear: rows",
                                        "linear: rows",
                                        "linear: rows",
                                        "linear: rows",
                                        "linear: rows",
                                        "activation",
-                                       "fixed_bits must be 0, 16 or 24, got 8"};
+                                       "fixed_bits must be 0, 8, 16 or 24, got 9"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         cr_expect(ro_linear(ctx, &wrong[i], x, w, bias, NULL, got.y) == RO_ERR_ARG, "%zu", i);
         cr_expect(strstr(ro_ctx_error(ctx), says[i]) != NULL, "%s", ro_ctx_error(ctx));

@@ -122,7 +122,7 @@ static void check_states(const generation *g, const char *what) {
 Test(kept_weights, give_the_states_of_weights_that_are_packed_anew) {
     generation *g = malloc(sizeof *g);
     for (int i = 0; i < 8; i++) {
-        const int bits = i & 1 ? RO_FIXED_16 : RO_FIXED_24;
+        const int bits = i & 1 ? (i & 4 ? RO_FIXED_8 : RO_FIXED_16) : RO_FIXED_24;
         const ro_dtype dtype = i & 2 ? RO_BF16 : RO_F32;
         const vd_model *model = &test_models[i >> 2];
         char what[80];

@@ -131,7 +131,7 @@ Test(layers, gradients_of_linear_layers_are_those_of_their_operators) {
     static const int64_t of[][3] = {{0, 3, 5},    {3, 5, 0},     {3, 0, 40},   {1, 1, 1},
                                     {16, 20, 24}, {1, 700, 3},   {300, 70, 1}, {65, 5, 17},
                                     {600, 17, 9}, {130, 257, 65}};
-    static const int fixed[] = {0, RO_FIXED_16, 0, RO_FIXED_24};
+    static const int fixed[] = {0, RO_FIXED_16, RO_FIXED_8, RO_FIXED_24};
     int turn = 0;
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
         for (int class = 0; class < DATA_END; class ++)

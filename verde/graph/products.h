@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 /* Bits of the products of linear layers and convolutions, SPEC 3.5: of their outputs, and of the
- * gradients of their inputs and weights. RO_FIXED_16 or RO_FIXED_24; 0: products of f32. */
+ * gradients of their inputs and weights. RO_FIXED_8, 16 or 24; 0: products of f32. */
 typedef struct {
     int32_t forward, gradient_x, gradient_w;
 } vd_products;

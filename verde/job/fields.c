@@ -43,8 +43,11 @@ static const vd_choice tasks[] = {{"train", VD_JOB_TRAINS},
                                   {NULL, 0}};
 static const vd_choice start_states[] = {
     {"all", VD_START_ALL}, {"weights", VD_START_WEIGHTS}, {NULL, 0}};
-static const vd_choice products[] = {
-    {"fp32", 0}, {"fixed24", RO_FIXED_24}, {"fixed16", RO_FIXED_16}, {NULL, 0}};
+static const vd_choice products[] = {{"fp32", 0},
+                                     {"fixed24", RO_FIXED_24},
+                                     {"fixed16", RO_FIXED_16},
+                                     {"fixed8", RO_FIXED_8},
+                                     {NULL, 0}};
 static const vd_choice storage[] = {{"fp32", 0}, {"bf16", RO_BF16}, {NULL, 0}};
 static const vd_choice exempt[] = {{"vectors", 0}, {"none", 1}, {NULL, 0}};
 static const vd_choice yes_or_no[] = {{"false", 0}, {"true", 1}, {NULL, 0}};

@@ -83,6 +83,7 @@ ro_status RO_NAME(ro_linear_fixed)(ro_ctx *ctx, const ro_linear_job *job);
 /* NULL where the machine has no such instructions. */
 const fixed_engine *RO_NAME(ro_fixed_tiles)(int bits);
 const fixed_engine *RO_NAME(ro_fixed_words)(int bits);
+const fixed_engine *RO_NAME(ro_fixed_bytes)(void); /* by ro_fixed_words, of 8 bits */
 const fixed_engine *RO_NAME(ro_fixed_pairs)(int bits);
 const fixed_engine *RO_NAME(ro_fixed_dots)(int bits);
 const fixed_engine *RO_NAME(ro_fixed_double)(void);

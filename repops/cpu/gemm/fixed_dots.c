@@ -3,7 +3,8 @@
  *
  * An integer is two or three signed digits of a byte, so that a product of two of them is four or
  * nine products of bytes. Those whose places have the same sum make a level, which stays in
- * registers for a tile: in a chunk, at most three times 256 products of at most 2^14. */
+ * registers for a tile: in a chunk, at most three times 256 products of at most 2^14. With 8 bits a
+ * group of lines has two digits if one of its lines has. */
 #include "repops/cpu/gemm/fixed.h"
 
 /* The makefile gives this file the option for sdot; nothing but the last function runs without it.
@@ -23,6 +24,7 @@ enum {
     B_PLANE = COLS * RO_DOT_CHUNK,
     DIGITS_MOST = RO_FIXED_24 / 8,
     LEVELS_MOST = 2 * DIGITS_MOST - 1,
+    COUNT = 64,        /* bytes behind the digits of a group, of 8 bits: how many they are */
     HAS_DOTS = 1 << 20 /* HWCAP_ASIMDDP */
 };
 
@@ -30,7 +32,7 @@ enum {
 
 /* An integer plus 128 in every place has bytes that are its digits plus 128. */
 RO_INLINE void store_digits(int32_t integer, int bits, int64_t plane, int8_t *to) {
-    const uint32_t bias = bits == RO_FIXED_16 ? 0x8080 : 0x808080;
+    const uint32_t bias = bits == RO_FIXED_24 ? 0x808080 : 0x8080;
     const uint32_t w = ((uint32_t)integer + bias) ^ bias;
     for (int d = 0; d < bits / 8; d++)
         to[d * plane] = (int8_t)(uint8_t)(w >> (8 * d));
@@ -39,7 +41,10 @@ RO_INLINE void store_digits(int32_t integer, int bits, int64_t plane, int8_t *to
 static void pack_digits(const fixed_lines *l, int64_t group, int bits, int8_t *out, double *power) {
     const int64_t plane = group * RO_DOT_CHUNK;
     double scale[FIXED_GROUP_MOST];
-    group_scales(l, (int)group, bits, scale, power);
+    const int of_product = bits;
+    bits = group_scales(l, (int)group, bits, scale, power);
+    if (of_product == RO_FIXED_8)
+        out[2 * plane] = (int8_t)(bits / 8);
     for (int d = 0; d < bits / 8; d++)
         memset(out + d * plane, 0, (size_t)(ceil_div(l->steps, STEPS) * STEPS * group));
     for (int64_t i = 0; i < l->lines; i++) {
@@ -89,15 +94,25 @@ RO_INLINE void add_pair(int32x4_t sum[ROWS][VECTORS], const int8_t *a, const int
     }
 }
 
-static void add_level(const fixed_tiles *t, const int8_t *b, int level, sums out) {
-    const int digits = t->bits / 8;
+/* Digits of the groups of both operands. */
+typedef struct {
+    int a, b;
+} digits;
+
+static digits digits_of(const fixed_tiles *t, const int8_t *b) {
+    if (t->bits != RO_FIXED_8)
+        return (digits){t->bits / 8, t->bits / 8};
+    return (digits){((const int8_t *)t->a)[2 * A_PLANE], b[2 * B_PLANE]};
+}
+
+static void add_level(const fixed_tiles *t, const int8_t *b, digits d, int level, sums out) {
     int32x4_t sum[ROWS][VECTORS];
     RO_UNROLL
     for (int i = 0; i < ROWS; i++)
         RO_UNROLL
     for (int v = 0; v < VECTORS; v++)
         sum[i][v] = vdupq_n_s32(0);
-    for (int i = level < digits ? 0 : level - digits + 1; i <= level && i < digits; i++)
+    for (int i = level < d.b ? 0 : level - d.b + 1; i <= level && i < d.a; i++)
         add_pair(sum, (const int8_t *)t->a + i * A_PLANE, b + (level - i) * B_PLANE, t->steps);
     RO_UNROLL
     for (int i = 0; i < ROWS; i++)
@@ -137,25 +152,29 @@ static void add_terms(const fixed_tiles *t, const sums *level, int row, int64_t 
 }
 
 static void tiles_of_dots(const fixed_tiles *t) {
-    const int digits = t->bits / 8;
+    const int64_t group = t->bits == RO_FIXED_8 ? 2 * B_PLANE + COUNT : t->bits / 8 * B_PLANE;
     const int8_t *b = t->b;
     sums level[LEVELS_MOST] = {{{0}}};
-    for (int64_t n = 0; n < t->cols; n += COLS, b += digits * B_PLANE) {
-        for (int i = 0; i < 2 * digits - 1; i++)
-            add_level(t, b, i, level[i]);
+    for (int64_t n = 0; n < t->cols; n += COLS, b += group) {
+        const digits d = digits_of(t, b);
+        const int levels = t->bits == RO_FIXED_24 ? LEVELS_MOST : LEVELS_MOST - 2;
+        for (int i = 0; i < levels; i++)
+            add_level(t, b, d, i, level[i]);
         for (int i = 0; i < t->rows; i++)
             add_terms(t, level, i, n);
     }
 }
 
 const fixed_engine *RO_NAME(ro_fixed_dots)(int bits) {
+    static const fixed_engine of8 = {"NEON DotProd",      ROWS,   COLS,   2 * A_PLANE + COUNT,
+                                     2 * B_PLANE + COUNT, pack_a, pack_b, tiles_of_dots};
     static const fixed_engine of16 = {"NEON DotProd", ROWS,   COLS,   2 * A_PLANE,
                                       2 * B_PLANE,    pack_a, pack_b, tiles_of_dots};
     static const fixed_engine of24 = {"NEON DotProd", ROWS,   COLS,   3 * A_PLANE,
                                       3 * B_PLANE,    pack_a, pack_b, tiles_of_dots};
     if (!(getauxval(AT_HWCAP) & HAS_DOTS))
         return NULL;
-    return bits == RO_FIXED_16 ? &of16 : &of24;
+    return bits == RO_FIXED_8 ? &of8 : bits == RO_FIXED_16 ? &of16 : &of24;
 }
 
 #else

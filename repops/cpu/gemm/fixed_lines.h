@@ -54,9 +54,14 @@ RO_INLINE side_by_side columns_of(const fixed_lines *l, float *copy) {
     return (side_by_side){copy, FIXED_COLS, l->lines, l->steps, NULL};
 }
 
+/* Numbers from x on, of which `left` are there. */
+RO_INLINE vf numbers_at(const float *x, int64_t left) {
+    return left >= VW ? vf_load(x) : vf_load_n(x, left);
+}
+
 /* A step of a vector of columns from `col` on; what is not there is 0. */
 RO_INLINE vf step_of(const side_by_side *c, int64_t k, int64_t col) {
-    return k < c->steps ? vf_load_n(c->x + k * c->step + col, c->cols - col) : vf_set1(0.0f);
+    return k < c->steps ? numbers_at(c->x + k * c->step + col, c->cols - col) : vf_set1(0.0f);
 }
 
 #endif

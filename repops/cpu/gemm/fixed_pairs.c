@@ -3,7 +3,8 @@
  *
  * An integer of 24 bits is 4096 high + low, as in fixed_words.c, and three sums replace four. The
  * words of (high + low) are added where they are needed, so that a packed b takes 4 bytes a number.
- * Of 16 bits, b is one word, and a 256 high + low. */
+ * Of 16 bits, b is one word, and a 256 high + low. Of 8, both are one word: only where a row and a
+ * column have two digits, 32 bits hold no sum, and the row's high words tell the rest. */
 #include "repops/cpu/gemm/fixed_adding.h"
 #include "repops/cpu/gemm/fixed_pairs.h"
 #include "repops/src/fixed.h"
@@ -247,6 +248,57 @@ static void end_rows(const fixed_tiles *t, row_sums rows) {
             t->sums->row[i] += rows[i][v];
 }
 
+/* ---- integers of 8 bits, or of 16 in some lines ---- */
+
+/* Where `high` is, a row's whole sums are 256 times those and what is left of its sums. */
+RO_INLINE eight whole8(const uint32_t *sum, const uint32_t *high) {
+    const __m256d bias = _mm256_set1_pd(-BIAS);
+    const __m256i s = sums_at(sum);
+    if (!high) {
+        const eight x = doubles_of(s);
+        return (eight){_mm256_add_pd(x.first, bias), _mm256_add_pd(x.second, bias)};
+    }
+    const __m256i upper = sums_at(high); /* its 2^31 is lost when it is multiplied */
+    const eight h = doubles_of(upper);
+    const eight l = doubles_of(_mm256_sub_epi32(s, _mm256_slli_epi32(upper, 8)));
+    return (eight){whole16(h.first, l.first), whole16(h.second, l.second)};
+}
+
+static void add_vectors8(const fixed_tiles *t, const sums *s, const uint32_t *const high[ROWS],
+                         int64_t n) {
+    for (int64_t v = 0; v < COLS && n + v < t->cols; v += VW) {
+        const eight column = powers_at(t->b_power + n + v);
+        float *c = t->c + n + v;
+        for (int64_t i = 0; i < t->rows; i++, c += t->c_row) {
+            const __m256d row = _mm256_set1_pd(t->a_power[i]);
+            const eight power = {_mm256_mul_pd(row, column.first),
+                                 _mm256_mul_pd(row, column.second)};
+            const vf term = terms(whole8(&s[0][i][v], high[i] ? high[i] + v : NULL), power);
+            vf_store_n(c, vf_add(vf_load_n(c, t->cols - n - v), term), t->cols - n - v);
+        }
+    }
+}
+
+static void tiles_of_8(const fixed_tiles *t) {
+    const int64_t pairs = ceil_div(t->steps, 2);
+    const int16_t *a = t->a, *b = t->b;
+    two_digits two;
+    sums s[2];
+    memcpy(&two, a + 2 * A_PLANE, sizeof two);
+    for (int64_t n = 0; n < t->cols; n += COLS, b += B_PLANE + TAIL / 2) {
+        const uint32_t *high[ROWS] = {NULL};
+        int32_t columns;
+        memcpy(&columns, b + B_PLANE, sizeof columns);
+        add_plane(t->rows, a, b, pairs, s[0]);
+        if (columns && two.count) {
+            add_plane(two.count, a + A_PLANE, b, pairs, s[1]);
+            for (int i = 0; i < two.count; i++)
+                high[two.row[i]] = s[1][i];
+        }
+        add_vectors8(t, s, high, n);
+    }
+}
+
 static void tiles_of_pairs(const fixed_tiles *t) {
     row_sums rows;
     const int narrow = t->bits == RO_FIXED_16;
@@ -274,13 +326,16 @@ static void tiles_of_pairs(const fixed_tiles *t) {
 }
 
 const fixed_engine *RO_NAME(ro_fixed_pairs)(int bits) {
+    static const fixed_engine of8 = {
+        "AVX2",     ROWS, COLS, 2 * A_PLANE * 2 + TAIL, B_PLANE * 2 + TAIL, pack_a, pack_b,
+        tiles_of_8, 1,    NULL};
     static const fixed_engine of16 = {"AVX2",      ROWS,   COLS,   2 * A_PLANE * 2,
                                       B_PLANE * 2, pack_a, pack_b, tiles_of_pairs,
                                       1,           &adding};
     static const fixed_engine of24 = {
         "AVX2",         ROWS, COLS,   SUMS_MOST * A_PLANE * 2, 2 * B_PLANE * 2, pack_a, pack_b,
         tiles_of_pairs, 1,    &adding};
-    return bits == RO_FIXED_16 ? &of16 : &of24;
+    return bits == RO_FIXED_8 ? &of8 : bits == RO_FIXED_16 ? &of16 : &of24;
 }
 
 #else

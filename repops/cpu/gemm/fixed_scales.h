@@ -21,16 +21,32 @@ static void magnitudes(const fixed_lines *l, uint32_t *most) {
         }
 }
 
+/* The bits of a line's integers, where a product's are 8. */
+static int line_bits(const fixed_lines *l, int64_t i, int exponent) {
+    int small = 0, count = 0;
+    for (int64_t k = 0; k < l->steps; k++) {
+        const uint32_t size = ro_to_bits(ro_abs(l->x[i * l->line + k * l->step]));
+        count += size != 0;
+        small += size != 0 && size < ro_fixed_small(exponent);
+    }
+    return ro_fixed_line_bits(RO_FIXED_8, small, count);
+}
+
 /* By what the numbers of each line of a group are multiplied to be integers, and what an integer
- * counts: NaN where the line is not finite. */
-static void group_scales(const fixed_lines *l, int group, int bits, double *scale, double *power) {
+ * counts: NaN where the line is not finite. Returns the most bits of a line's integers. */
+static int group_scales(const fixed_lines *l, int group, int bits, double *scale, double *power) {
     uint32_t most[FIXED_GROUP_MOST] = {0};
+    int most_bits = bits;
     magnitudes(l, most);
     for (int i = 0; i < group; i++) {
         const int exponent = ro_fixed_exponent(most[i]), finite = exponent != RO_FIXED_NONE;
-        scale[i] = ro_fixed_power(finite ? bits - 1 - exponent : 0);
-        power[i] = finite ? ro_fixed_power(exponent - (bits - 1)) : (double)RO_F32_NAN;
+        const int own =
+            bits == RO_FIXED_8 && finite && i < l->lines ? line_bits(l, i, exponent) : bits;
+        scale[i] = ro_fixed_power(finite ? own - 1 - exponent : 0);
+        power[i] = finite ? ro_fixed_power(exponent - (own - 1)) : (double)RO_F32_NAN;
+        most_bits = own > most_bits ? own : most_bits;
     }
+    return most_bits;
 }
 
 /* The integer nearest to x scale, ties to even: binary64 has no fraction from 2^52 on. */

@@ -5,7 +5,8 @@
  * nine products of bytes. Those whose places have the same sum make a level, which four tiles add
  * up for 32 rows and 32 columns: in a chunk, at most three times 256 products of at most 2^14. A
  * level that is complete goes to memory, and vector units round the 32 x 32 results before it while
- * tiles multiply: a core does both at once if the instructions alternate.
+ * tiles multiply: a core does both at once if the instructions alternate. With 8 bits a group of
+ * lines has two digits if one of its lines has.
  *
  * Not measured yet on a machine that has tiles. */
 #include "repops/cpu/gemm/fixed_vectors.h"
@@ -31,6 +32,7 @@ enum {
     PLANE = RO_DOT_CHUNK / TILE_STEPS * PAIR, /* a digit of a group */
     DIGITS_MOST = RO_FIXED_24 / 8,
     LEVELS_MOST = 2 * DIGITS_MOST - 1,
+    COUNT = 64, /* bytes behind the digits of a group, of 8 bits: how many they are */
 };
 
 /* Instruction ldtilecfg reads this: tiles of 16 rows of 64 bytes. */
@@ -51,24 +53,35 @@ RO_INLINE int64_t blocks_of(int64_t steps) {
 /* ---- digits: an integer plus 128 in every place has bytes that are its digits plus 128 ---- */
 
 RO_INLINE __m512i biased(__m512i x, int bits) {
-    return _mm512_add_epi32(x, _mm512_set1_epi32(bits == RO_FIXED_16 ? 0x8080 : 0x808080));
+    return _mm512_add_epi32(x, _mm512_set1_epi32(bits == RO_FIXED_24 ? 0x808080 : 0x8080));
+}
+
+/* Those of a packed group, and those that it has room for. */
+RO_INLINE int digits_of(const void *group, int bits) {
+    return bits == RO_FIXED_8 ? ((const int8_t *)group)[2 * PLANE] : bits / 8;
+}
+
+RO_INLINE int digits_most(int bits) {
+    return bits == RO_FIXED_8 ? 2 : bits / 8;
 }
 
 /* a's tiles: [line, step]. */
-static void pack_line(const float *x, int64_t steps, int bits, int8_t *out, double *power) {
+/* Returns the line's digits. Those that it has not are 0. */
+static int pack_line(const float *x, int64_t steps, int bits, int8_t *out, double *power) {
     const scales s = line_scales(x, steps, bits, power);
     for (int64_t k = 0; k < blocks_of(steps) * TILE_STEPS; k += VW) {
-        const __m512i w = biased(integers(vf_load_n(x + k, steps - k), s, bits), bits);
+        const __m512i w = biased(integers(vf_load_n(x + k, steps - k), s), bits);
         int8_t *to = out + k / TILE_STEPS * PAIR + k % TILE_STEPS;
-        for (int d = 0; d < bits / 8; d++, to += PLANE) {
+        for (int d = 0; d < digits_most(bits); d++, to += PLANE) {
             const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_srli_epi32(w, (unsigned)(8 * d)));
             _mm_store_si128((__m128i *)(void *)to, _mm_xor_si128(bytes, _mm_set1_epi8(-128)));
         }
     }
+    return _mm512_cvtsi512_si32(s.bits) / 8;
 }
 
 static void clear_line(int64_t steps, int bits, int8_t *out) {
-    for (int d = 0; d < bits / 8; d++)
+    for (int d = 0; d < digits_most(bits); d++)
         for (int64_t b = 0; b < blocks_of(steps); b++)
             memset(out + d * PLANE + b * PAIR, 0, TILE_STEPS);
 }
@@ -76,25 +89,28 @@ static void clear_line(int64_t steps, int bits, int8_t *out) {
 static void pack_a(const fixed_lines *l, int bits, void *out, double *power) {
     float copy[LINES * RO_DOT_CHUNK];
     const whole_lines from = lines_of(l, copy);
+    int digits = 1;
     for (int64_t i = 0; i < LINES; i++) {
         int8_t *to = (int8_t *)out + i / TILE_LINES * TILE + i % TILE_LINES * TILE_STEPS;
-        if (i < l->lines)
-            pack_line(from.x + i * from.apart, l->steps, bits, to, power + i);
-        else
+        if (i >= l->lines)
             clear_line(l->steps, bits, to), power[i] = 0;
+        else if (pack_line(from.x + i * from.apart, l->steps, bits, to, power + i) > digits)
+            digits = 2;
     }
+    if (bits == RO_FIXED_8)
+        ((int8_t *)out)[2 * PLANE] = (int8_t)digits;
 }
 
-/* b's tiles: [step / 4, column, step % 4]. */
-static void pack_half(const side_by_side *c, int64_t col, int bits, int8_t *out, double *power) {
+/* b's tiles: [step / 4, column, step % 4]. Returns the digits of the columns, of 8 bits. */
+static int pack_half(const side_by_side *c, int64_t col, int bits, int8_t *out, double *power) {
     const scales s = column_scales(c, col, bits, power);
     const __m512i byte = _mm512_set1_epi32(255), bias = _mm512_set1_epi8(-128);
     for (int64_t k = 0; k < blocks_of(c->steps) * TILE_STEPS; k += 4) {
         int8_t *to = out + k / TILE_STEPS * PAIR + k % TILE_STEPS * TILE_LINES;
         __m512i w[4];
         for (int q = 0; q < 4; q++)
-            w[q] = biased(integers(step_of(c, k + q, col), s, bits), bits);
-        for (int d = 0; d < bits / 8; d++, to += PLANE) {
+            w[q] = biased(integers(step_of(c, k + q, col), s), bits);
+        for (int d = 0; d < digits_most(bits); d++, to += PLANE) {
             __m512i four = _mm512_setzero_si512();
             for (int q = 3; q >= 0; q--) {
                 const __m512i digit = _mm512_srli_epi32(w[q], (unsigned)(8 * d));
@@ -103,13 +119,18 @@ static void pack_half(const side_by_side *c, int64_t col, int bits, int8_t *out,
             _mm512_store_si512(to, _mm512_xor_si512(four, bias));
         }
     }
+    return two_digits(s) ? 2 : 1;
 }
 
 static void pack_b(const fixed_lines *l, int bits, void *out, double *power) {
     float copy[FIXED_COLS * RO_DOT_CHUNK];
     const side_by_side c = columns_of(l, copy);
+    int digits = 1;
     for (int h = 0; h < 2; h++)
-        pack_half(&c, h * TILE_LINES, bits, (int8_t *)out + h * TILE, power + h * TILE_LINES);
+        digits |=
+            pack_half(&c, h * TILE_LINES, bits, (int8_t *)out + h * TILE, power + h * TILE_LINES);
+    if (bits == RO_FIXED_8)
+        ((int8_t *)out)[2 * PLANE] = (int8_t)(digits > 1 ? 2 : 1);
 }
 
 /* ---- rounding ---- */
@@ -135,7 +156,7 @@ RO_INLINE __m512d whole(const level_sums *s, int bits, int row, int col) {
     const __m512d place = _mm512_set1_pd(256);
     __m512d low = _mm512_fmadd_pd(numbers(s, 1, row, col), place, numbers(s, 0, row, col));
     low = _mm512_fmadd_pd(numbers(s, 2, row, col), _mm512_set1_pd(65536), low);
-    if (bits == RO_FIXED_16)
+    if (bits != RO_FIXED_24)
         return low;
     const __m512d high = _mm512_fmadd_pd(numbers(s, 4, row, col), place, numbers(s, 3, row, col));
     return _mm512_fmadd_pd(high, _mm512_set1_pd(0x1p24), low);
@@ -161,7 +182,7 @@ RO_INLINE __m256 terms(const waiting *w, int bits, int row, int col) {
     const __m512d power = _mm512_mul_pd(_mm512_set1_pd(w->t->a_power[row]), b);
     const __m512d sum = whole(w->sums, bits, row, col);
     const __m512d limit = _mm512_set1_pd(0x1p53);
-    if (bits != RO_FIXED_16 && _mm512_cmp_pd_mask(_mm512_abs_pd(sum), limit, _CMP_GE_OQ))
+    if (bits == RO_FIXED_24 && _mm512_cmp_pd_mask(_mm512_abs_pd(sum), limit, _CMP_GE_OQ))
         return terms_of_wide(w->sums, row, col, power);
     return _mm512_cvtpd_ps(_mm512_mul_pd(sum, power));
 }
@@ -210,12 +231,12 @@ TILES RO_INLINE void store(int32_t sum[LINES][LINES]) {
 /* One group of b; some of what waits is rounded after each block. */
 TILES RO_INLINE void multiply_group(const fixed_tiles *t, int bits, const int8_t *b,
                                     level_sums *sums, waiting *w) {
-    const int digits = bits / 8;
+    const int of_a = digits_of(t->a, bits), of_b = digits_of(b, bits);
     const int64_t blocks = blocks_of(t->steps);
-    const int share = (int)ceil_div(w->end - w->next, digits * digits * blocks);
-    for (int level = 0; level < 2 * digits - 1; level++) {
+    const int share = (int)ceil_div(w->end - w->next, of_a * of_b * blocks);
+    for (int level = 0; level < 2 * digits_most(bits) - 1; level++) {
         clear();
-        for (int i = level < digits ? 0 : level - digits + 1; i <= level && i < digits; i++)
+        for (int i = level < of_b ? 0 : level - of_b + 1; i <= level && i < of_a; i++)
             for (int64_t k = 0; k < blocks; k++) {
                 multiply((const int8_t *)t->a + i * PLANE + k * PAIR,
                          b + (level - i) * PLANE + k * PAIR);
@@ -230,13 +251,18 @@ TILES RO_INLINE void multiply_all(const fixed_tiles *t, int bits) {
     waiting w = {.t = t};
     const int8_t *b = t->b;
     TILE_CONFIGURE(&shapes);
-    for (int64_t n = 0; n < t->cols; n += LINES, b += bits / 8 * PLANE) {
+    const int64_t group = digits_most(bits) * PLANE + (bits == RO_FIXED_8 ? COUNT : 0);
+    for (int64_t n = 0; n < t->cols; n += LINES, b += group) {
         level_sums *to = &sums[n / LINES % 2];
         multiply_group(t, bits, b, to, &w);
         w = (waiting){t, to, n, 0, (int)(2 * t->rows)};
     }
     TILE_RELEASE();
     round_some(&w, bits, w.end);
+}
+
+TILES static void tiles8(const fixed_tiles *t) {
+    multiply_all(t, RO_FIXED_8);
 }
 
 TILES static void tiles16(const fixed_tiles *t) {
@@ -248,13 +274,15 @@ TILES static void tiles24(const fixed_tiles *t) {
 }
 
 const fixed_engine *RO_NAME(ro_fixed_tiles)(int bits) {
+    static const fixed_engine of8 = {"AMX-INT8",        LINES,  LINES,  2 * PLANE + COUNT,
+                                     2 * PLANE + COUNT, pack_a, pack_b, tiles8};
     static const fixed_engine of16 = {"AMX-INT8", LINES,  LINES,  2 * PLANE,
                                       2 * PLANE,  pack_a, pack_b, tiles16};
     static const fixed_engine of24 = {"AMX-INT8", LINES,  LINES,  3 * PLANE,
                                       3 * PLANE,  pack_a, pack_b, tiles24};
     if (!have_tiles())
         return NULL;
-    return bits == RO_FIXED_16 ? &of16 : &of24;
+    return bits == RO_FIXED_8 ? &of8 : bits == RO_FIXED_16 ? &of16 : &of24;
 }
 
 #else

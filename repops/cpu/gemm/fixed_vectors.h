@@ -8,22 +8,24 @@
 
 enum { FIXED_AHEAD = 12 }; /* steps of b that are fetched ahead, as each may be a page of its own */
 
-/* Exponents, SPEC.md section 3.5, of the largest magnitudes in 16 lanes, as in src/fixed.h. */
+/* Exponents, SPEC.md section 3.5, of the largest magnitudes in 16 lanes, as in src/fixed.h, and
+ * bits of their integers. */
 typedef struct {
-    __m512i exponent;
+    __m512i exponent, bits;
     __mmask16 finite;
 } scales;
 
-RO_INLINE scales scales_of(__m512i most) {
+RO_INLINE scales scales_of(__m512i most, int bits) {
     const __m512i field = _mm512_srli_epi32(_mm512_add_epi32(most, _mm512_set1_epi32(0x1ffff)), 23);
     return (scales){
         _mm512_sub_epi32(_mm512_max_epi32(field, _mm512_set1_epi32(1)), _mm512_set1_epi32(126)),
-        _mm512_cmplt_epu32_mask(most, _mm512_set1_epi32(0x7f800000))};
+        _mm512_set1_epi32(bits), _mm512_cmplt_epu32_mask(most, _mm512_set1_epi32(0x7f800000))};
 }
 
 /* Stores what an integer of each lane counts: NaN where the lane is not finite. */
-RO_INLINE void store_powers(scales s, int bits, double *power) {
-    const __m512i e = _mm512_sub_epi32(s.exponent, _mm512_set1_epi32(bits - 1 - 1023));
+RO_INLINE void store_powers(scales s, double *power) {
+    const __m512i e =
+        _mm512_sub_epi32(_mm512_add_epi32(s.exponent, _mm512_set1_epi32(1024)), s.bits);
     const __m512d nan = _mm512_set1_pd(__builtin_nan(""));
     for (int h = 0; h < 2; h++) {
         const __m256i half = h ? _mm512_extracti64x4_epi64(e, 1) : _mm512_castsi512_si256(e);
@@ -37,9 +39,64 @@ RO_INLINE __m512i magnitude(__m512 x) {
 }
 
 /* Numbers of lanes that are not finite become 0. Scaling is exact, or the integer is 0. */
-RO_INLINE __m512i integers(__m512 x, scales s, int bits) {
-    const __m512 by = _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_set1_epi32(bits - 1), s.exponent));
+RO_INLINE __m512i integers(__m512 x, scales s) {
+    const __m512i one = _mm512_set1_epi32(1);
+    const __m512 by =
+        _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_sub_epi32(s.bits, one), s.exponent));
     return _mm512_maskz_cvtps_epi32(s.finite, _mm512_scalef_ps(x, by));
+}
+
+/* ---- of 8 bits: lines that have 16 ---- */
+
+/* The magnitudes from which on a number is not small, as in src/fixed.h. */
+RO_INLINE __m512i limits(scales s) {
+    const __m512i e = s.exponent;
+    const __m512i below =
+        _mm512_sllv_epi32(_mm512_set1_epi32(1), _mm512_add_epi32(e, _mm512_set1_epi32(143)));
+    const __mmask16 normal = _mm512_cmpgt_epi32_mask(e, _mm512_set1_epi32(-121));
+    return _mm512_mask_slli_epi32(below, normal, _mm512_add_epi32(e, _mm512_set1_epi32(121)), 23);
+}
+
+RO_INLINE scales with_two_digits(scales s, __mmask16 lanes) {
+    s.bits = _mm512_mask_mov_epi32(s.bits, lanes, _mm512_set1_epi32(RO_FIXED_16));
+    return s;
+}
+
+RO_INLINE __mmask16 two_digits(scales s) {
+    return _mm512_cmpgt_epi32_mask(s.bits, _mm512_set1_epi32(RO_FIXED_8));
+}
+
+/* Whether more numbers of a line are small than not, zeros aside. Most lines have so many that are
+ * not that zeros need no count. */
+RO_INLINE int is_uneven(const float *x, int64_t steps, __m512i limit) {
+    int large = 0, numbers = 0;
+    for (int64_t k = 0; k < steps; k += VW)
+        large += __builtin_popcount(
+            _mm512_cmpge_epu32_mask(magnitude(numbers_at(x + k, steps - k)), limit));
+    if (2 * large >= steps)
+        return 0;
+    for (int64_t k = 0; k < steps; k += VW) {
+        const __m512i size = magnitude(numbers_at(x + k, steps - k));
+        numbers += __builtin_popcount(_mm512_test_epi32_mask(size, size));
+    }
+    return numbers > 2 * large;
+}
+
+RO_INLINE __mmask16 uneven_columns(const side_by_side *c, int64_t col, __m512i limit) {
+    const __m512i one = _mm512_set1_epi32(1);
+    __m512i large = _mm512_setzero_si512(), numbers = large;
+    for (int64_t k = 0; k < c->steps; k++) {
+        const __mmask16 more = _mm512_cmpge_epu32_mask(magnitude(step_of(c, k, col)), limit);
+        large = _mm512_mask_add_epi32(large, more, large, one);
+    }
+    large = _mm512_add_epi32(large, large);
+    if (!_mm512_cmplt_epi32_mask(large, _mm512_set1_epi32((int)c->steps)))
+        return 0;
+    for (int64_t k = 0; k < c->steps; k++) {
+        const __m512i size = magnitude(step_of(c, k, col));
+        numbers = _mm512_mask_add_epi32(numbers, _mm512_test_epi32_mask(size, size), numbers, one);
+    }
+    return _mm512_cmpgt_epi32_mask(numbers, large);
 }
 
 /* The scales of one line, in all lanes. */
@@ -47,9 +104,11 @@ RO_INLINE scales line_scales(const float *x, int64_t steps, int bits, double *po
     __m512i most = _mm512_setzero_si512();
     double powers[VW];
     for (int64_t k = 0; k < steps; k += VW)
-        most = _mm512_max_epu32(most, magnitude(vf_load_n(x + k, steps - k)));
-    const scales s = scales_of(_mm512_set1_epi32((int)_mm512_reduce_max_epu32(most)));
-    store_powers(s, bits, powers);
+        most = _mm512_max_epu32(most, magnitude(numbers_at(x + k, steps - k)));
+    scales s = scales_of(_mm512_set1_epi32((int)_mm512_reduce_max_epu32(most)), bits);
+    if (bits == RO_FIXED_8 && s.finite && is_uneven(x, steps, limits(s)))
+        s = with_two_digits(s, s.finite);
+    store_powers(s, powers);
     *power = powers[0];
     return s;
 }
@@ -62,8 +121,10 @@ RO_INLINE scales column_scales(const side_by_side *c, int64_t col, int bits, dou
         __builtin_prefetch(ahead + min_i64(col + VW, c->cols - 1));
         most = _mm512_max_epu32(most, magnitude(step_of(c, k, col)));
     }
-    const scales s = scales_of(most);
-    store_powers(s, bits, power);
+    scales s = scales_of(most, bits);
+    if (bits == RO_FIXED_8)
+        s = with_two_digits(s, s.finite & uneven_columns(c, col, limits(s)));
+    store_powers(s, power);
     return s;
 }
 

@@ -47,7 +47,7 @@ RO_INLINE void store_words(int16_t *out, __m512i x) {
 static void pack_line(const float *x, int64_t steps, int bits, int16_t *out, double *power) {
     const scales s = line_scales(x, steps, bits, power);
     for (int64_t k = 0; k < steps; k += VW) {
-        const __m512i i = integers(vf_load_n(x + k, steps - k), s, bits);
+        const __m512i i = integers(vf_load_n(x + k, steps - k), s);
         const words w = words_of(i, bits == RO_FIXED_16 ? 8 : HIGH);
         store_words(out + k, w.high);
         store_words(out + ROW_WORDS + k, w.low);
@@ -79,8 +79,8 @@ RO_INLINE void store_pairs(int16_t *out, __m512i first, __m512i second) {
 static void pack_vector(const side_by_side *c, int64_t col, int bits, int16_t *out, double *power) {
     const scales s = column_scales(c, col, bits, power);
     for (int64_t k = 0; k < c->steps; k += 2) {
-        const __m512i first = integers(step_of(c, k, col), s, bits);
-        const __m512i second = integers(step_of(c, k + 1, col), s, bits);
+        const __m512i first = integers(step_of(c, k, col), s);
+        const __m512i second = integers(step_of(c, k + 1, col), s);
         int16_t *at = out + k * COLS;
         if (bits == RO_FIXED_16) {
             store_pairs(at, first, second);
@@ -307,6 +307,8 @@ const fixed_engine *RO_NAME(ro_fixed_words)(int bits) {
                                       &adding};
     if (!__builtin_cpu_supports("avx512vnni"))
         return NULL;
+    if (bits == RO_FIXED_8)
+        return RO_NAME(ro_fixed_bytes)();
     return bits == RO_FIXED_16 ? &of16 : &of24;
 }
 

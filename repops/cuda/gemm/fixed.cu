@@ -5,8 +5,9 @@
 
 ro_status ro_fixed_multiply(ro_cuda *d, const fixed_problem &p, const fixed_memory &w,
                             const gemm_out &out) {
-    return p.bits == RO_FIXED_24 ? fixed_multiply<3>(d, p, w.a, w.b, out)
-                                 : fixed_multiply<2>(d, p, w.a, w.b, out);
+    return p.bits == RO_FIXED_24   ? fixed_multiply<3>(d, p, w.a, w.b, out)
+           : p.bits == RO_FIXED_16 ? fixed_multiply<2>(d, p, w.a, w.b, out)
+                                   : fixed_multiply<1>(d, p, w.a, w.b, out);
 }
 
 static bool in_fours(const fixed_lines &x) {

@@ -5,7 +5,10 @@
  * nine products of bytes. Those whose places have the same sum are added in one register: in a
  * chunk, at most three times 256 of at most 2^14 each. Packing writes digits in the order in which
  * a warp multiplies them: 16 lines of an operand by 32 steps of k are 512 bytes for each digit, of
- * which each lane reads 16 at once. */
+ * which each lane reads 16 at once.
+ *
+ * Integers of 8 bits have one digit, or two in lines that are uneven. Packed they have room for
+ * two, and a warp leaves out what a group of lines has not. */
 #ifndef REPOPS_CUDA_FIXED_CUH
 #define REPOPS_CUDA_FIXED_CUH
 
@@ -20,8 +23,11 @@ enum {
     FIXED_BEYOND = 256 /* an exponent at which every number is 0 */
 };
 
+/* Digits that packed integers have room for. */
+template <int digits> constexpr int fixed_places = digits == 1 ? 2 : digits;
+
 /* Vectors of a group in a block of k: digits, [digit, lane], and the exponents of its lines. */
-template <int digits> constexpr int fixed_group = digits * 32 + FIXED_LINES / 4;
+template <int digits> constexpr int fixed_group = fixed_places<digits> * 32 + FIXED_LINES / 4;
 
 /* One operand, packed: [batch, blocks, groups, vectors of a group]. */
 struct fixed_packed {
@@ -63,10 +69,44 @@ RO_DEVICE uint32_t fixed_larger(uint32_t most, float x) {
     return bits > most ? bits : most;
 }
 
-/* The exponent of a line of a chunk, of which four lanes have a quarter each. */
-template <class Lines>
-RO_DEVICE int fixed_line_exponent(const Lines &x, int64_t batch, int64_t line, int64_t k,
-                                  int count) {
+/* How a line of a chunk becomes integers. */
+struct fixed_scale {
+    int exponent, bits;
+
+    /* What end_chunk reads: the exponent; with one digit or two, it is that of integers of 16 bits,
+     * twice, and whether there are two digits. */
+    template <int digits> RO_DEVICE int word() const {
+        if constexpr (digits > 1)
+            return exponent;
+        const int two = bits == RO_FIXED_16;
+        return (exponent == RO_FIXED_NONE || two ? exponent : exponent + 8) * 2 + two;
+    }
+    /* The scale that has this word. */
+    template <int digits> static RO_DEVICE fixed_scale of(int word) {
+        if constexpr (digits > 1)
+            return {word, 8 * digits};
+        const int e = word >> 1, two = word & 1;
+        return {e == RO_FIXED_NONE || two ? e : e - 8, two ? RO_FIXED_16 : RO_FIXED_8};
+    }
+};
+
+/* Returns the sum over the four lanes of a line. */
+RO_DEVICE int fixed_all_four(int x) {
+    x += __shfl_xor_sync(RO_ALL_LANES, x, 1);
+    return x + __shfl_xor_sync(RO_ALL_LANES, x, 2);
+}
+
+/* Counts numbers that are not 0, and those of them that are small. */
+RO_DEVICE void fixed_count(float x, uint32_t limit, int &numbers, int &small) {
+    const uint32_t size = __float_as_uint(x) & 0x7fffffffu;
+    numbers += size != 0;
+    small += size != 0 && size < limit;
+}
+
+/* Of a line of a chunk four lanes have a quarter each. */
+template <int digits, class Lines>
+RO_DEVICE fixed_scale fixed_line_scale(const Lines &x, int64_t batch, int64_t line, int64_t k,
+                                       int count) {
     uint32_t most = 0;
 #pragma unroll 4
     for (int i = 0; i < count; i += FIXED_STEPS / 2) {
@@ -78,15 +118,29 @@ RO_DEVICE int fixed_line_exponent(const Lines &x, int64_t batch, int64_t line, i
         const uint32_t other = __shfl_xor_sync(RO_ALL_LANES, most, bits);
         most = other > most ? other : most;
     }
-    return ro_fixed_exponent(most);
+    fixed_scale s = {ro_fixed_exponent(most), 8 * digits};
+    if constexpr (digits > 1)
+        return s;
+    const uint32_t limit = s.exponent == RO_FIXED_NONE ? 0 : ro_fixed_small(s.exponent);
+    int numbers = 0, small = 0;
+#pragma unroll 4
+    for (int i = 0; i < count; i += FIXED_STEPS / 2) {
+        const float4 v = x.load(batch, line, k + i);
+        fixed_count(v.x, limit, numbers, small), fixed_count(v.y, limit, numbers, small);
+        fixed_count(v.z, limit, numbers, small), fixed_count(v.w, limit, numbers, small);
+    }
+    s.bits = ro_fixed_line_bits(RO_FIXED_8, fixed_all_four(small), fixed_all_four(numbers));
+    return s;
 }
 
 /* The digits of four numbers, a word for each place: a number plus 128 in every place has bytes
  * that are its digits plus 128. */
-template <int digits> RO_DEVICE void fixed_digits(float4 v, int exponent, uint32_t *word) {
+template <int digits> RO_DEVICE void fixed_digits(float4 v, fixed_scale s, uint32_t *word) {
     const uint32_t bias = digits == 3 ? 0x808080u : 0x8080u;
-    const int bits = digits * 8, e = exponent == RO_FIXED_NONE ? FIXED_BEYOND : exponent;
-    const auto of = [=](float x) { return ((uint32_t)ro_fixed_integer(x, bits, e) + bias) ^ bias; };
+    const int e = s.exponent == RO_FIXED_NONE ? FIXED_BEYOND : s.exponent;
+    const auto of = [=](float x) {
+        return ((uint32_t)ro_fixed_integer(x, digits == 1 ? s.bits : 8 * digits, e) + bias) ^ bias;
+    };
     const uint32_t a = of(v.x), b = of(v.y), c = of(v.z), d = of(v.w);
     const uint32_t low = __byte_perm(a, b, 0x5140), high = __byte_perm(c, d, 0x5140);
     word[0] = __byte_perm(low, high, 0x5410);
@@ -108,30 +162,30 @@ __global__ void __launch_bounds__(FIXED_PACK_THREADS)
     const int64_t batch = warp / to.chunks / to.groups, line = group * FIXED_LINES + lane / 4;
     const int64_t k = chunk * RO_DOT_CHUNK, left = x.steps - k;
     const int count = left < RO_DOT_CHUNK ? (int)left : (int)RO_DOT_CHUNK;
-    const int low = fixed_line_exponent(x, batch, line, k + four, count - four);
-    const int high = fixed_line_exponent(x, batch, line + 8, k + four, count - four);
+    const fixed_scale low = fixed_line_scale<digits>(x, batch, line, k + four, count - four);
+    const fixed_scale high = fixed_line_scale<digits>(x, batch, line + 8, k + four, count - four);
     uint4 *out = to.data + (batch * to.blocks + chunk * FIXED_BLOCKS) * to.block +
                  group * fixed_group<digits>;
     for (int i = 0; i < count; i += FIXED_STEPS, out += to.block) {
-        uint32_t word[4][digits];
+        uint32_t word[4][fixed_places<digits>];
         const int64_t at = k + i + four, later = at + FIXED_STEPS / 2;
         fixed_digits<digits>(x.load(batch, line, at), low, word[0]);
         fixed_digits<digits>(x.load(batch, line, later), low, word[1]);
         fixed_digits<digits>(x.load(batch, line + 8, at), high, word[2]);
         fixed_digits<digits>(x.load(batch, line + 8, later), high, word[3]);
 #pragma unroll
-        for (int d = 0; d < digits; d++)
+        for (int d = 0; d < fixed_places<digits>; d++)
             out[d * 32 + lane] = make_uint4(word[0][d], word[1][d], word[2][d], word[3][d]);
         if (lane % 4 == 0) {
-            int *exponents = reinterpret_cast<int *>(out + digits * 32) + lane / 4;
-            exponents[0] = low, exponents[8] = high;
+            int *words = reinterpret_cast<int *>(out + fixed_places<digits> * 32) + lane / 4;
+            words[0] = low.template word<digits>(), words[8] = high.template word<digits>();
         }
     }
 }
 
 /* ---- an operand that is not packed: a block makes its digits from numbers where they lie ---- */
 
-/* The exponents of all lines of whole groups: [batch, chunks, groups, FIXED_LINES]. */
+/* The words of fixed_scale of all lines of whole groups: [batch, chunks, groups, FIXED_LINES]. */
 struct fixed_exponents {
     int *data;
     int64_t groups;
@@ -149,7 +203,7 @@ template <class Lines> struct fixed_unpacked {
 };
 
 /* A warp has a group of lines in one chunk, as in packing. */
-template <class Lines>
+template <int digits, class Lines>
 __global__ void __launch_bounds__(FIXED_PACK_THREADS)
     fixed_exponents_kernel(const __grid_constant__ Lines x,
                            const __grid_constant__ fixed_exponents to, int64_t warps) {
@@ -161,11 +215,11 @@ __global__ void __launch_bounds__(FIXED_PACK_THREADS)
     const int64_t batch = warp / to.chunks / to.groups, line = group * FIXED_LINES + lane / 4;
     const int64_t k = chunk * RO_DOT_CHUNK, left = x.steps - k;
     const int count = left < RO_DOT_CHUNK ? (int)left : (int)RO_DOT_CHUNK;
-    const int low = fixed_line_exponent(x, batch, line, k + four, count - four);
-    const int high = fixed_line_exponent(x, batch, line + 8, k + four, count - four);
+    const fixed_scale low = fixed_line_scale<digits>(x, batch, line, k + four, count - four);
+    const fixed_scale high = fixed_line_scale<digits>(x, batch, line + 8, k + four, count - four);
     if (lane % 4 == 0) {
         int *const out = to.of(batch, chunk, group) + lane / 4;
-        out[0] = low, out[8] = high;
+        out[0] = low.template word<digits>(), out[8] = high.template word<digits>();
     }
 }
 
@@ -176,7 +230,9 @@ __global__ void __launch_bounds__(FIXED_PACK_THREADS)
 template <int digits, int rows, int cols, int warps_m, int warps_n, int stages,
           int per_multiprocessor>
 struct fixed_tile {
-    static constexpr int DIGITS = digits, SUMS = 2 * digits - 1, STAGES = stages;
+    static constexpr int DIGITS = fixed_places<digits>, SUMS = 2 * DIGITS - 1, STAGES = stages;
+    static constexpr int FORM = digits;           /* as functions of packing have it */
+    static constexpr bool MAY_LACK = digits == 1; /* second digits */
     static constexpr int ROWS = rows, COLS = cols, TILES = rows * cols;
     static constexpr int WARPS_M = warps_m, THREADS = 32 * warps_m * warps_n;
     static constexpr int M = 16 * rows * warps_m, N = 8 * cols * warps_n,
@@ -226,7 +282,7 @@ template <class Tile, class A> struct fixed_rows {
 /* A warp has a group of lines; a lane the numbers that it multiplies. */
 template <class Tile, class Lines> struct fixed_rows<Tile, fixed_unpacked<Lines>> {
     static_assert(Tile::M / FIXED_LINES * 32 == Tile::THREADS, "a warp for each group");
-    int low, high; /* exponents of the lane's lines */
+    int low, high; /* words of fixed_scale of the lane's lines */
     float4 v[4];
 
     RO_DEVICE fixed_rows(const fixed_unpacked<Lines> &, const gemm_block &, int)
@@ -251,7 +307,8 @@ template <class Tile, class Lines> struct fixed_rows<Tile, fixed_unpacked<Lines>
         uint32_t word[4][Tile::DIGITS];
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            fixed_digits<Tile::DIGITS>(v[i], i < 2 ? low : high, word[i]);
+            fixed_digits<Tile::FORM>(v[i], fixed_scale::of<Tile::FORM>(i < 2 ? low : high),
+                                     word[i]);
 #pragma unroll
         for (int d = 0; d < Tile::DIGITS; d++)
             at[d * 32 + lane] = make_uint4(word[0][d], word[1][d], word[2][d], word[3][d]);
@@ -288,8 +345,27 @@ template <int digits> RO_DEVICE float fixed_term(const int *sum, int stride, int
     const float value = near * __uint_as_float(field << 23);
     if (field - 1 < 254 && ro_abs(value) >= 0x1p-126f)
         return value;
-    return ro_fixed_term(fixed_whole<digits>(sum, stride), 8 * digits, a, b);
+    return ro_fixed_term(fixed_whole<digits>(sum, stride), 16 * digits, a, b);
 }
+
+/* Which groups of a warp's tile have second digits. */
+template <class Tile> struct fixed_seconds {
+    bool a[Tile::ROWS], b[Tile::COLS / 2];
+
+    /* `a` and `b` are the words of the lane's line in the first group of each. */
+    RO_DEVICE void find(const int *of_a, const int *of_b) {
+#pragma unroll
+        for (int m = 0; m < Tile::ROWS; m++)
+            a[m] = __ballot_sync(RO_ALL_LANES, of_a[m * (Tile::GROUP * 4)] & 1) != 0;
+#pragma unroll
+        for (int n = 0; n < Tile::COLS / 2; n++)
+            b[n] = __ballot_sync(RO_ALL_LANES, of_b[n * (Tile::GROUP * 4)] & 1) != 0;
+    }
+    /* Whether digit i of group m meets digit j of group n. */
+    RO_DEVICE bool has(int i, int j, int m, int n) const {
+        return !Tile::MAY_LACK || ((i == 0 || a[m]) && (j == 0 || b[n]));
+    }
+};
 
 template <class Tile> struct fixed_sums {
     int at[Tile::SUMS][Tile::ROWS][Tile::COLS][4];
@@ -301,7 +377,7 @@ template <class Tile> struct fixed_sums {
     }
 
     /* One stage. */
-    RO_DEVICE void multiply(const uint4 *a, const uint4 *b) {
+    RO_DEVICE void multiply(const uint4 *a, const uint4 *b, const fixed_seconds<Tile> &seconds) {
         uint4 of_a[Tile::ROWS][Tile::DIGITS];
 #pragma unroll
         for (int m = 0; m < Tile::ROWS; m++)
@@ -320,14 +396,21 @@ template <class Tile> struct fixed_sums {
                 for (int j = 0; j < Tile::DIGITS; j++)
 #pragma unroll
                     for (int m = 0; m < Tile::ROWS; m++) {
+                        if (!seconds.has(i, j, m, n / 2))
+                            continue;
                         ro_multiply_bytes(at[i + j][m][n], of_a[m][i], of_b[j].x, of_b[j].y);
                         ro_multiply_bytes(at[i + j][m][n + 1], of_a[m][i], of_b[j].z, of_b[j].w);
                     }
         }
     }
 
-    /* Adds the chunk to the totals. `a` and `b` are the exponents of the thread's first row and
-     * column. */
+    /* The exponent in a word that packing wrote. */
+    static RO_DEVICE int exponent_of(int word) {
+        return Tile::MAY_LACK ? word >> 1 : word;
+    }
+
+    /* Adds the chunk to the totals. `a` and `b` are the words of the thread's first row and column.
+     */
     RO_DEVICE void end_chunk(float4 *totals, const int *a, const int *b) {
         const int stride = Tile::TILES * 4;
 #pragma unroll
@@ -337,7 +420,8 @@ template <class Tile> struct fixed_sums {
                 const int *sum = &at[0][m][n][0];
                 const int *of_a = a + m * (Tile::GROUP * 4);
                 const int *of_b = b + n / 2 * (Tile::GROUP * 4) + n % 2 * 8;
-                const int low = of_a[0], high = of_a[8], left = of_b[0], right = of_b[1];
+                const int low = exponent_of(of_a[0]), high = exponent_of(of_a[8]);
+                const int left = exponent_of(of_b[0]), right = exponent_of(of_b[1]);
                 float4 t = totals[(m * Tile::COLS + n) * Tile::THREADS];
                 t.x += fixed_term<Tile::DIGITS>(sum, stride, low, left);
                 t.y += fixed_term<Tile::DIGITS>(sum + 1, stride, low, right);
@@ -423,6 +507,7 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     float4 *const totals = reinterpret_cast<float4 *>(smem + Tile::STAGES * Tile::STAGE) + thread;
     fixed_start<Tile>(s, out, block, totals, warp_m, warp_n, lane);
     fixed_sums<Tile> sums;
+    fixed_seconds<Tile> seconds = {};
     sums.clear();
     const auto stage_at = [&](int stage) { return smem + stage % Tile::STAGES * Tile::STAGE; };
     const auto load = [&](int stage) {
@@ -445,11 +530,13 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
         __syncthreads(); /* the stage has arrived, and all threads have used the one before it */
         load(stage + Tile::STAGES - 1);
         const uint4 *const at = stage_at(stage);
-        sums.multiply(at + at_a + lane, at + at_b + lane);
+        const int *const of_a = reinterpret_cast<const int *>(at + at_a + Tile::DIGITS * 32);
+        const int *const of_b = reinterpret_cast<const int *>(at + at_b + Tile::DIGITS * 32);
+        if (Tile::MAY_LACK && stage % FIXED_BLOCKS == 0)
+            seconds.find(of_a + lane % FIXED_LINES, of_b + lane % FIXED_LINES);
+        sums.multiply(at + at_a + lane, at + at_b + lane, seconds);
         store(stage + Tile::STAGES - 1);
         if (stage % FIXED_BLOCKS == FIXED_BLOCKS - 1 || stage == a.blocks - 1) {
-            const int *of_a = reinterpret_cast<const int *>(at + at_a + Tile::DIGITS * 32);
-            const int *of_b = reinterpret_cast<const int *>(at + at_b + Tile::DIGITS * 32);
             sums.end_chunk(totals, of_a + lane / 4, of_b + lane % 4 * 2);
         }
     }

@@ -64,7 +64,9 @@ static ro_status fixed_pack(ro_cuda *d, const fixed_problem &p, const Lines &x,
 template <class Lines>
 static ro_status fixed_pack_of(ro_cuda *d, const fixed_problem &p, const Lines &x,
                                const fixed_packed &to) {
-    return p.bits == RO_FIXED_24 ? fixed_pack<3>(d, p, x, to) : fixed_pack<2>(d, p, x, to);
+    return p.bits == RO_FIXED_24   ? fixed_pack<3>(d, p, x, to)
+           : p.bits == RO_FIXED_16 ? fixed_pack<2>(d, p, x, to)
+                                   : fixed_pack<1>(d, p, x, to);
 }
 
 template <int digits, class A, class Out>
@@ -97,8 +99,9 @@ static inline ro_status fixed_multiply_to(ro_cuda *d, const fixed_problem &p, co
 template <class Out>
 static ro_status fixed_multiply_to(ro_cuda *d, const fixed_problem &p, const fixed_memory &w,
                                    const Out &out) {
-    return p.bits == RO_FIXED_24 ? fixed_multiply<3>(d, p, w.a, w.b, out)
-                                 : fixed_multiply<2>(d, p, w.a, w.b, out);
+    return p.bits == RO_FIXED_24   ? fixed_multiply<3>(d, p, w.a, w.b, out)
+           : p.bits == RO_FIXED_16 ? fixed_multiply<2>(d, p, w.a, w.b, out)
+                                   : fixed_multiply<1>(d, p, w.a, w.b, out);
 }
 
 template <class A, class B, class Out>

@@ -103,27 +103,33 @@ static inline windows_memory windows_memory_of(const fixed_problem &p, char *mem
     return w;
 }
 
-template <class A>
+template <int digits, class A>
 static ro_status find_exponents(ro_cuda *d, const fixed_problem &p, const A &a,
                                 const fixed_exponents &to) {
     const int64_t warps = p.batch * to.groups * to.chunks;
     if (warps == 0)
         return RO_OK;
-    RO_LAUNCH((fixed_exponents_kernel<A>), ro_grid(ceil_div(warps, FIXED_PACK_THREADS / 32)),
-              dim3(FIXED_PACK_THREADS), 0, d->stream, a, to, warps);
+    RO_LAUNCH((fixed_exponents_kernel<digits, A>),
+              ro_grid(ceil_div(warps, FIXED_PACK_THREADS / 32)), dim3(FIXED_PACK_THREADS), 0,
+              d->stream, a, to, warps);
     return ro_cuda_launched(d, p.what);
 }
 
 /* Multiplies windows where they lie; b is packed. */
+template <int digits, class A, class Out>
+static ro_status multiply_where(ro_cuda *d, const fixed_problem &p, const A &a,
+                                const windows_memory &w, const Out &out) {
+    const fixed_unpacked<A> windows = {a, w.exponents, (int)ceil_div(p.k, FIXED_STEPS)};
+    const ro_status status = find_exponents<digits>(d, p, a, w.exponents);
+    return status == RO_OK ? fixed_multiply<digits>(d, p, windows, w.b, out) : status;
+}
+
 template <class A, class Out>
 static ro_status multiply_in_place(ro_cuda *d, const fixed_problem &p, const A &a,
                                    const windows_memory &w, const Out &out) {
-    const fixed_unpacked<A> windows = {a, w.exponents, (int)ceil_div(p.k, FIXED_STEPS)};
-    const ro_status status = find_exponents(d, p, a, w.exponents);
-    if (status != RO_OK)
-        return status;
-    return p.bits == RO_FIXED_24 ? fixed_multiply<3>(d, p, windows, w.b, out)
-                                 : fixed_multiply<2>(d, p, windows, w.b, out);
+    return p.bits == RO_FIXED_24   ? multiply_where<3>(d, p, a, w, out)
+           : p.bits == RO_FIXED_16 ? multiply_where<2>(d, p, a, w, out)
+                                   : multiply_where<1>(d, p, a, w, out);
 }
 
 /* A product whose rows are windows that stay where they lie. */

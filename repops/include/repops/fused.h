@@ -32,8 +32,8 @@ typedef struct {
     ro_activation activation;
     int64_t rows, in, out; /* of x; its columns; columns of y */
     int transposed;        /* not 0: w is [out, in] */
-    int fixed_bits; /* 0: products are matmul's; RO_FIXED_16 or RO_FIXED_24: those of matmul_fixed
-                       (SPEC 3.5), gradients' too */
+    int fixed_bits; /* 0: products are matmul's; RO_FIXED_8, RO_FIXED_16 or RO_FIXED_24: those of
+                       matmul_fixed (SPEC 3.5), gradients' too */
 } ro_linear_layer;
 
 /* y = activation(z), z = x w + bias: the bytes of matmul in chunks of 256 or of matmul_fixed, add,

@@ -13,8 +13,8 @@ extern "C" {
 
 /* Bytes of a layer's packed weights; 0: the layer has no fixed products, or the context keeps none
  * (a device). Of each number of w, `in` rounded up to chunks of 256 and `out` to at most 32: 8
- * bytes; with AVX2, AVX-512 VNNI, AMX or NEON's dot products 2 to 4 of 16 bits, 3 to 6 of 24. And
- * at most 9 bytes for each chunk of each output. */
+ * bytes; with AVX2, AVX-512 VNNI, AMX or NEON's dot products 2 to 4 of 8 or 16 bits, 3 to 6 of 24.
+ * And at most 9 bytes for each chunk of each output, 24 of 8 bits. */
 RO_API RO_MUST_USE size_t ro_linear_packed_size(ro_ctx *ctx, const ro_linear_layer *layer);
 
 /* Packs w, as the layer has it, into memory of that size, in host memory, aligned to 64 bytes, that

@@ -146,11 +146,24 @@ def not_finite(bits, direction):
     yield convolution("zeros", direction, bits, image, 6, kernel, 1, padded, "zero", "any")
 
 
+def uneven(direction):
+    """Of 8 bits: windows, filters and gradients that have two digits, beside others; zeros beside the image."""
+    for name, image, filters, kernel, groups, attributes, a, b in (
+            ("uneven", (2, 6, 5, 40), 33, (3, 3), 1, (1, 1, 1, 1, 1, 1), "halves", "halves"),
+            ("uneven_stride", (2, 7, 6, 35), 34, (3, 3), 1, (2, 2, 1, 1, 1, 1), "uneven", "even"),
+            ("uneven_weights", (1, 5, 8, 30), 30, (3, 3), 1, (1, 1, 2, 2, 1, 1), "even", "uneven"),
+            ("uneven_both", (1, 6, 6, 9), 35, (3, 3), 1, (1, 1, 1, 1, 1, 1), "uneven", "uneven"),
+            ("uneven_groups", (1, 5, 8, 12), 12, (3, 3), 4, (1, 1, 1, 1, 1, 1), "sparse", "halves")):
+        yield convolution(name, direction, 8, image, filters, kernel, groups, attributes, a, b)
+
+
 def main():
     lines = [" ".join(["numbers", name, *(f"{low:08x}-{high:08x}" for low, high in ranges)]) for name, ranges in NUMBERS.items()]
-    for bits in (16, 24):
+    for bits in (16, 24, 8):
         for direction in (0, 1, 2):
             lines += [*shapes(bits, direction), *not_finite(bits, direction)]
+    for direction in (0, 1, 2):
+        lines += uneven(direction)
     Path(__file__).with_name("convolutions.txt").write_text("\n".join(lines) + "\n")
 
 

@@ -90,10 +90,20 @@ def integer(w, scale):
     return nearest(val(w) * Fraction(2) ** scale)
 
 
+def line_scale(x, bits):
+    """The power of two by which a line's numbers become integers."""
+    sizes = [abs(val(w)) for w in x]
+    e = exponent(max(sizes))
+    small = sum(0 < size < Fraction(2) ** (e - 6) for size in sizes)
+    if bits == 8 and 2 * small > sum(size > 0 for size in sizes):
+        bits = 16
+    return bits - 1 - e
+
+
 def chunk(a, b, bits):
     if None in map(val, a + b):
         return NAN
-    scale_a, scale_b = (bits - 1 - exponent(max(abs(val(w)) for w in x)) for x in (a, b))
+    scale_a, scale_b = line_scale(a, bits), line_scale(b, bits)
     total = sum(integer(x, scale_a) * integer(y, scale_b) for x, y in zip(a, b))
     return to_word(total * Fraction(2) ** -(scale_a + scale_b))
 
@@ -126,9 +136,17 @@ NUMBERS = {
     # About the least exponent, and about 127/128 of a power of two.
     "edges": both_signs(0, 1, 2, 0x7fffff, 0x800000, 0x7e0000, 0x7f0000, 0x7f0001, 0xfe0000, 0xfe0001),
     "ends": both_signs(*ENDS),
-    # Ties of 24 bits, and of 16, beside a number that fixes the exponent.
+    # Ties of 24 bits, of 16, and of 8, beside a number that fixes the exponent.
     "ties24": both_signs(0x3f7e0000, 0x33800000, 0x33800001, 0x337fffff, 0x34400000, 0x34a00000, 0x34a00001),
     "ties16": both_signs(0x3f7e0000, 0x37800000, 0x37800001, 0x377fffff, 0x38400000, 0x38a00000, 0x38a00001),
+    "ties8": both_signs(0x3f7e0000, 0x3b800000, 0x3b800001, 0x3b7fffff, 0x3c400000, 0x3ca00000, 0x3ca00001),
+    # Of 8 bits, lines that may be uneven: about as many small numbers as others, and at the end of what is small.
+    "halves": magnitudes(0x3f000000, 0x3f7e0000) + magnitudes(0x3a000000, 0x3c7fffff),
+    "sparse": magnitudes(0x3f000000, 0x3f7e0000) + magnitudes(0x3a000000, 0x3c7fffff) + both_signs(0),
+    "limit": both_signs(0x3f7e0000, 0x3f7e0000, 0x3c7fffff, 0x3c7fffff, 0x3c800000),
+    "uneven": magnitudes(0x3f000000, 0x3f7e0000) + 3 * magnitudes(0x3a000000, 0x3c7fffff),
+    "tiny_uneven": magnitudes(0x00700000, 0x007fffff) + 2 * magnitudes(0x00000001, 0x0003ffff),
+    "small_uneven": magnitudes(0x1f000000, 0x1f7e0000) + 3 * magnitudes(0x1a000000, 0x1c7fffff),
     "largest": [(0x3f7e0000, 0x3f7e0000)],
     "near_largest": [(0x3f7dfffe, 0x3f7e0000)],
     # The largest and least words of 12 bits, together and apart, whose sums wrap.
@@ -227,6 +245,24 @@ def sizes(bits):
         yield product("alpha", bits, (1, 3, 2, 33), 1, alpha, "even", "even")
 
 
+def uneven():
+    """Lines that have two digits of 8 bits, beside others; few and many of them; exactly half of the numbers small, and one more."""
+    pairs = (("halves", "halves"), ("halves", "even"), ("even", "halves"), ("uneven", "uneven"), ("uneven", "even"), ("even", "uneven"),
+             ("sparse", "sparse"), ("limit", "limit"), ("tiny_uneven", "tiny_uneven"), ("small_uneven", "small_uneven"),
+             ("tiny_uneven", "uneven"), ("ties8", "ties8"), ("any", "even"))
+    for i, (a, b) in enumerate(pairs):
+        yield product(a, 8, (1, 29, 35, (256, 300, 70)[i % 3]), i % 4, ONE, a, b)
+        yield product(a, 8, (1, (1, 3)[i % 2], 34, (5, 257, 600)[i % 3]), (i + 1) % 4, ONE, a, b)
+    for small in (127, 128, 129):
+        few = [(side, line, k, 0x3c7fffff) for side, line in ((0, 1), (1, 2), (1, 33)) for k in range(small)]
+        yield product("few", 8, (1, 3, 34, 256), 2, ONE, "near_largest", "near_largest", few)
+        yield product("few", 8, (1, 26, 34, 300), 1, ONE, "largest", "ends", few)
+    # The largest sums of two digits.
+    most = [(side, line, k, 0x3c7fffff) for side, lines in ((0, 24), (1, 36)) for line in range(lines) for k in range(129)]
+    yield product("most", 8, (1, 24, 36, 256), 2, ONE, "largest", "largest", most)
+    yield product("most", 8, (1, 24, 36, 256), 2, ONE, "largest", "largest", [(s, l, k, w | s << 31) for s, l, k, w in most])
+
+
 def not_finite(bits):
     """One number that is not finite, in one line and chunk, also where it meets nothing but zeros; totals that overflow."""
     for k, w in ((0, INFINITY), (255, 0x7f800001), (256, 0xff800000), (599, NAN)):
@@ -263,9 +299,9 @@ def roundings():
 def main():
     lines = [" ".join(["numbers", name, *(f"{low:08x}-{high:08x}" for low, high in ranges)])
              for name, ranges in NUMBERS.items()]
-    for bits in (16, 24):
+    for bits in (16, 24, 8):
         lines += [*shapes(bits), *sizes(bits), *not_finite(bits)]
-    lines += roundings()
+    lines += [*uneven(), *roundings()]
     Path(__file__).with_name("products.txt").write_text("\n".join(lines) + "\n")
 
 
