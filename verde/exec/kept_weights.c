@@ -184,7 +184,7 @@ static vd_status bind_operands(const vd_fused *g, const vd_fused_memory *at, ro_
         status = read_kept(g, ro, true, in, p[0], kept, err);
     if (p[0])
         in->packed_x = p[0]->packed;
-    if (p[1])
+    if (p[1] && !in->packed_w)
         in->packed_w = p[1]->packed;
     return status;
 }
