@@ -33,9 +33,12 @@ static vd_status open_run(const vd_diff_options *o, int side, vd_diff_run *run, 
         status = open_backend(o, side, run, err);
     if (status != VD_OK)
         return status;
-    return run->log.rounded
-               ? vd_replay_create(run->dir, &run->loaded.exec, &run->replay, err)
-               : vd_replay_create_so_far(run->dir, &run->loaded.exec, &run->replay, err);
+    status = run->log.rounded
+                 ? vd_replay_create(run->dir, &run->loaded.exec, &run->replay, err)
+                 : vd_replay_create_so_far(run->dir, &run->loaded.exec, &run->replay, err);
+    if (status == VD_OK && o->no_run)
+        vd_replay_only_stored(run->replay);
+    return status;
 }
 
 static void close_run(vd_diff_run *run) {

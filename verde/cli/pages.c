@@ -82,9 +82,25 @@ static vd_status report_page(const char *path, vd_buf *page, vd_err *err) {
     return status;
 }
 
+/* A mistaken name loses no file: what stands there is a page, or nothing. */
+static vd_status check_replaces(const char *out, vd_err *err) {
+    static const char first[] = "<!doctype html>";
+    char text[sizeof first - 1] = {0};
+    struct stat info;
+    FILE *f = stat(out, &info) == 0 && info.st_size > 0 ? fopen(out, "rb") : NULL;
+    if (!f)
+        return VD_OK;
+    const bool page = fread(text, sizeof text, 1, f) == 1 && !memcmp(text, first, sizeof text);
+    fclose(f);
+    return page ? VD_OK
+                : vd_fail(err, VD_ERR_USAGE, "%s: exists, and is no page to be replaced", out);
+}
+
 vd_status vd_write_page(const char *path, const char *out, const char *verifier, vd_err *err) {
     vd_buf page = {0}, text = {0};
     vd_status status = check_apart(path, out, err);
+    if (status == VD_OK)
+        status = check_replaces(out, err);
     const bool report = status == VD_OK && may_be_report(path);
     if (status == VD_OK && report)
         status = report_page(path, &page, err);
@@ -104,7 +120,11 @@ vd_status vd_write_page(const char *path, const char *out, const char *verifier,
 vd_status vd_write_run_page(const char *dir, const vd_loaded *loaded, const vd_run_log *log,
                             json_t *values, const char *out, vd_err *err) {
     vd_buf page = {0};
-    vd_status status = vd_page_of_run(dir, &loaded->program, log, values, LOSSES_BYTES, &page, err);
+    vd_status status = check_replaces(out, err);
+    if (status == VD_OK)
+        status = vd_page_of_run(dir, &loaded->program, log, values, LOSSES_BYTES, &page, err);
+    else
+        json_decref(values);
     if (status == VD_OK)
         status = vd_write_file(out, page.data, page.size, 0644, err);
     vd_buf_free(&page);

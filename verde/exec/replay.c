@@ -92,6 +92,10 @@ vd_status vd_replay_create_so_far(const char *dir, const vd_exec *exec, vd_repla
     return create(dir, exec, false, out, err);
 }
 
+void vd_replay_only_stored(vd_replay *r) {
+    r->stored_only = true;
+}
+
 uint32_t vd_replay_checkpoints(const vd_replay *replay) {
     return replay->log.count;
 }
@@ -137,9 +141,22 @@ static bool is_usable(const vd_replay *r, int64_t step) {
     return r->at.tensor && r->at.step <= step && r->at.step >= r->log.step[checkpoint_of(r, step)];
 }
 
+/* Without executing anything. */
+static vd_status load_stored(vd_replay *r, int64_t step, vd_err *err) {
+    const uint64_t index = start_of(r, step);
+    if (r->at.tensor && r->at.step == step)
+        return VD_OK;
+    if (r->log.step[index] != step)
+        return vd_fail(err, VD_ERR_USAGE, "%s: the state of step %lld is not stored", r->dir,
+                       (long long)step);
+    return load_checkpoint(r, index, err);
+}
+
 /* Brings r->at to the given step. A broken checkpoint is passed over for the one before it. */
 static vd_status reach(vd_replay *r, int64_t step, vd_err *err) {
     uint64_t index = start_of(r, step);
+    if (r->stored_only)
+        return load_stored(r, step, err);
     vd_status status = is_usable(r, step) ? VD_OK : load_checkpoint(r, index, err);
     if (status == VD_ERR_IO && r->journaled)
         status = load_checkpoint(r, index = checkpoint_of(r, step), err);

@@ -29,6 +29,7 @@ struct vd_replay {
     vd_hash run_root;
     const vd_replay_team *team; /* NULL: this process alone; else of exec->part */
     bool journaled;             /* the run keeps a journal, which leads to every state */
+    bool stored_only;           /* nothing is executed: its data may not have been read */
     vd_replay_logs logs;
     vd_state at;  /* the last state reached; tensor NULL: none */
     vd_kept kept; /* states, traces and commitments that were asked for before */
