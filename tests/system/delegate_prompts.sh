@@ -13,7 +13,7 @@ import sys
 with open(sys.argv[1], "w") as f:
     for i in range(int(sys.argv[2])):
         ids = [(7 * i + 3 * j * j + j) % 64 for j in range(1 + 5 * i % 23)]
-        f.write(json.dumps({"key": 5000 - i, "ids": ids if len(ids) > 1 or "one" in sys.argv[1] else ids + [5]}) + "\n")
+        f.write(json.dumps({"key": 5000 - i, "ids": ids if len(ids) > 1 or sys.argv[1].endswith("/one.jsonl") else ids + [5]}) + "\n")
 PYTHON
 }
 

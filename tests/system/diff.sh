@@ -100,6 +100,13 @@ run liar $job --fault element@5
 expect 9 '^step         one of 4..7' "$verde" diff "$work/honest" "$work/liar" --no-run
 says '^tensor       f32' '^value b'
 ! grep -q '^executed' "$work/out" || fail "--no-run executed steps"
+cp -r "$work/honest" "$work/short"
+for state in "$work"/short/state-*; do truncate -s 100 "$state"; done
+expect 1 'cut short' "$verde" diff "$work/short" "$work/liar" --no-run
+sed 's/lr: [^,]*,/lr: 6e-3,/' models/jobs/toy.yaml | sed "s,file: \.\./data,file: $PWD/models/data," > "$work/faster.yaml"
+expect 0 '^run root' "$verde" run "$work/faster.yaml" --out "$work/faster"
+expect 1 'cut short' "$verde" diff "$work/short" "$work/faster" --no-run
+rm -r "$work/short" "$work/faster"
 expect 9 '"differs_in":"node"' "$verde" diff "$work/honest" "$work/liar" --json
 json 'd["step"] == 5 and d["node"]["operator"] == "matmul" and d["tensor"]["distance"] == 4096 and not d["equal"]'
 expect 0 '"equal":true' "$verde" diff "$work/honest" "$work/honest" --json

@@ -46,6 +46,9 @@ one_line
 cp "$work/element.json" "$work/kept.json"
 expect 2 'what the page is about' "$verde" inspect "$work/kept.json" --html "$work/kept.json"
 cmp -s "$work/element.json" "$work/kept.json" || fail "the verdict was overwritten"
+echo kept > "$work/other.txt"
+expect 2 'is no page to be replaced' "$verde" inspect "$work/element.json" --html "$work/other.txt"
+[ "$(cat "$work/other.txt")" = kept ] || fail "a page took a file's place"
 expect 2 'is no verify.html' "$verde" inspect "$work/element.json" --html "$work/x.html" --verifier README.md
 one_line
 expect 2 'cannot open' "$verde" inspect "$work/element.json" --html "$work/x.html" --verifier "$work/none.html"

@@ -96,6 +96,19 @@ static void check_all_on(ro_ctx *ctx, int64_t rows, int64_t cols) {
     }
 }
 
+/* What a device computes by one launch; layer norm's job, without a mean. */
+static ro_status dx_by_operators(ro_ctx *ctx, const ro_row_grad_job *j) {
+    const matrix mx = {j->x, j->rows, j->cols};
+    const matrix d = {j->dy, j->rows, j->cols};
+    const matrix g = {j->gamma, 1, j->cols};
+    const matrix r = {j->statistic[1], j->rows, 1}, s = {sums, j->rows, 1};
+    cr_assert(!j->statistic[0] && !j->dgamma && !j->dbeta);
+    reduce(ctx, RO_OP_REDUCE_RMS_GX, j->rows, j->cols, 4, (matrix[]){d, g, mx, r}, sums);
+    apply(ctx, RO_OP_RMS_DX, NULL, 5, (matrix[]){d, g, mx, r, s},
+          (matrix){j->dx, j->rows, j->cols});
+    return RO_OK;
+}
+
 /* Number BACKENDS computes as a device does, by operators. */
 static ro_ctx *context_of(int backend, int threads) {
     ro_ctx *ctx = context(backend < BACKENDS ? backends[backend] : "scalar", threads);
@@ -104,6 +117,7 @@ static ro_ctx *context_of(int backend, int threads) {
     ro_table *table = (ro_table *)(uintptr_t)ro_ctx_table(ctx);
     table->rms_norm = NULL;
     table->rms_norm_backward = NULL;
+    table->layer_norm_backward = dx_by_operators;
     return ctx;
 }
 
