@@ -200,6 +200,20 @@ static void conv_slabs(work *w) {
     run_conv(w, conv_op_of(w), &c);
 }
 
+/* Fixed ones of more columns than blocks read windows in place for (conv_fixed.cuh). Each kernel
+ * once in 9 seeds. */
+static void conv_wide(work *w) {
+    static const int bits[] = {RO_FIXED_8, RO_FIXED_16, RO_FIXED_24};
+    const int op = conv_op_of(w), digits = (int)(w->seed % 3);
+    const int64_t few = between(w, 2, 1, 3);
+    const int64_t many = digits == 2 ? between(w, 3, 513, 576) : between(w, 3, 193, 256);
+    const int64_t dx = op == RO_OP_CONV2D_DX;
+    const tile_conv c = {
+        between(w, 0, 3, 5), between(w, 1, 3, 5), dx ? many : few, dx ? few : many, 1,
+        bits[digits]};
+    run_conv(w, op, &c);
+}
+
 /* ---- sizes for 132 multiprocessors: fractions of a second each on a device, seconds on the shim,
  * so these run where they are asked for by name ---- */
 
