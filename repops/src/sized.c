@@ -30,7 +30,7 @@ SIZED(rotary_layer, each, RESERVED(rotary_layer));
 SIZED(profile, device, 0);
 SIZED(rounding, bound, RESERVED(rounding));
 SIZED(free_report, corrected, RESERVED(free_report));
-SIZED(guard, user, 0);
+SIZED(guard, user, RESERVED(guard));
 
 /* With a sentence in `why` if it is. */
 static bool size_is_wrong(const ro_sized *s, uint32_t size, char *why, size_t why_size) {

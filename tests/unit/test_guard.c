@@ -73,7 +73,7 @@ static ro_ctx *open_ctx(const char *backend, int threads) {
 }
 
 static void guard(ro_ctx *ctx, plant *p) {
-    const ro_guard g = {sizeof g, take, p->times ? alter : NULL, p};
+    const ro_guard g = {sizeof g, 0, take, p->times ? alter : NULL, p};
     cr_assert(ro_ctx_guard(ctx, &g) == RO_OK, "%s", ro_ctx_error(ctx));
 }
 

@@ -3,6 +3,7 @@
 #include "repops/src/sized.h"
 
 #include "repops/free.h"
+#include "repops/guard.h"
 #include "repops/layers.h"
 #include "repops/packed.h"
 #include "repops/op_function.h"
@@ -136,6 +137,14 @@ static ro_status run_rotary(const void *given) {
 static ro_status rotary_backward(const void *given) {
     return told(ro_rotary_backward(ctx, given, t[0], position, turns, (ro_gradient){t[1], 0}));
 }
+static void no_finding(void *user, const ro_guard_finding *finding) {
+    (void)user, (void)finding;
+}
+static const ro_guard guard = {.size = sizeof guard, .found = no_finding};
+static ro_status run_guard(const void *given) {
+    return told(ro_ctx_guard(ctx, given));
+}
+
 static ro_status check_profile(const void *given) {
     *said = '\0';
     return ro_profile_check(given, said, sizeof said);
@@ -189,6 +198,7 @@ static const taker takers[] = {
     TAKES(profile, profile, 0, open_profile),
     TAKES(profile, profile, 0, profile_of_run),
     TAKES(rounding, rounding, RESERVED(rounding), run_rounding),
+    TAKES(guard, guard, RESERVED(guard), run_guard),
 };
 enum { TAKERS = sizeof takers / sizeof takers[0] };
 

@@ -64,7 +64,7 @@ static vd_status open_other(vd_guard *g, vd_err *err) {
 }
 
 vd_status vd_guard_open(vd_guard *g, ro_ctx *ro, vd_err *err) {
-    const ro_guard guard = {sizeof guard, note_sums, g->alter || g->plants ? alter : NULL, g};
+    const ro_guard guard = {sizeof guard, 0, note_sums, g->alter || g->plants ? alter : NULL, g};
     if (!ro_ctx_in_host_memory(ro))
         return vd_fail(err, VD_ERR_USAGE, "--guard: products are checked on a CPU, got backend %s",
                        ro_ctx_backend(ro));

@@ -49,6 +49,7 @@ typedef enum {
 
 typedef struct {
     uint32_t size; /* sizeof(ro_guard) */
+    uint32_t reserved;
     /* Called by the thread that called the product, before that returns; at most 16 of a product
      * are told. */
     void (*found)(void *user, const ro_guard_finding *finding);
