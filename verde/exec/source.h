@@ -122,7 +122,8 @@ VD_MUST_USE vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_
 /* The same of a run that may not be finished: its checkpoints so far, whose root is no run root. */
 VD_MUST_USE vd_status vd_replay_create_so_far(const char *dir, const vd_exec *exec, vd_replay **out,
                                               vd_err *err);
-/* From here on it loads states and executes nothing: what is not stored, or is damaged, is an error. */
+/* From here on it loads states and executes nothing: what is not stored, or is damaged, is an
+ * error. */
 void vd_replay_only_stored(vd_replay *replay);
 /* Checkpoints that the source's `run` lists. */
 uint32_t vd_replay_checkpoints(const vd_replay *replay);
