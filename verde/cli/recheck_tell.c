@@ -146,6 +146,8 @@ void vd_recheck_print(const vd_rechecking *a) {
     if (unseen)
         printf("not checked  %u stretch%s, in which anything may be wrong\n", unseen,
                unseen == 1 ? "" : "es");
+    printf("not checked  files of states that no stretch began from: `verde check %s` reads all\n",
+           a->o->dir);
     if (differ)
         printf("equal        no: %u stretch%s\n", differ,
                differ == 1 ? " does not give what the run commits to"
