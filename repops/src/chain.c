@@ -1,6 +1,7 @@
 /* ro_chain: strips that stay in the first-level cache, through all steps. */
 #include "repops/chain.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "repops/operators.h"
@@ -16,38 +17,63 @@ enum {
 /* Microseconds of one step of an element: of arithmetic, and of a function. */
 static const double PLAIN_US = 1.5e-4, FUNCTION_US = 1e-3;
 
-/* Operators whose element e reads elements e: the operand that may repeat, if there is one. */
-enum { NONE = -1 };
+/* Operators whose element e reads elements e, as the column `reads` says: the operand that may
+ * repeat, if there is one. */
+enum { NONE = -1, FOLLOWS = 0, DECLARED = 1 };
 typedef struct {
-    int op, repeats;
-    int function; /* takes long */
+    bool taken;
+    int repeats;
 } element_op;
-static const element_op taken[] = {
-    {RO_OP_FILL, NONE, 0},  {RO_OP_CAST, NONE, 0},       {RO_OP_ADD, 1, 0},
-    {RO_OP_SUB, 1, 0},      {RO_OP_MUL, 1, 0},           {RO_OP_DIV, 1, 0},
-    {RO_OP_MAX, 1, 0},      {RO_OP_MIN, 1, 0},           {RO_OP_ABS, NONE, 0},
-    {RO_OP_RELU, NONE, 0},  {RO_OP_LEAKY_RELU, NONE, 0}, {RO_OP_SOFT_SHRINK, NONE, 0},
-    {RO_OP_SCALE, NONE, 0}, {RO_OP_DIV_CONST, NONE, 0},  {RO_OP_COMPARE, 1, 0},
-    {RO_OP_WHERE, NONE, 0}, {RO_OP_IADD, 1, 0},          {RO_OP_SQRT, NONE, 0},
-    {RO_OP_RSQRT, NONE, 1}, {RO_OP_EXP, NONE, 1},        {RO_OP_LOG, NONE, 1},
-    {RO_OP_TANH, NONE, 1},  {RO_OP_ERF, NONE, 1},        {RO_OP_SIGMOID, NONE, 1},
-    {RO_OP_SILU, NONE, 1},  {RO_OP_GELU, NONE, 1},       {RO_OP_GELU_ERF, NONE, 1},
+
+static const struct {
+    const char *reads;
+    int declared;
+} operators[RO_OP_END] = {
+#define RO_OPERATOR(number, NAME, name, least, most, shape, order, onto, check, inputs, text,      \
+                    reads)                                                                         \
+    [number] = {reads, shape},
+#include "repops/src/operators.def"
 };
 
-static const element_op *find(int op) {
-    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
-        if (taken[i].op == op)
-            return &taken[i];
-    return NULL;
+/* `fill`, `where`, "x[e]", and of two operands "a[e]; b[e % numel(b)]", by names of one letter. */
+static element_op find(int op) {
+    static const char two[] = "a[e]; b[e % numel(b)]";
+    const char *reads = op > 0 && op < RO_OP_END ? operators[op].reads : NULL;
+    if (op == RO_OP_FILL || op == RO_OP_WHERE)
+        return (element_op){true, NONE};
+    if (!reads || operators[op].declared)
+        return (element_op){false, NONE};
+    if (strcmp(reads, "x[e]") == 0)
+        return (element_op){true, NONE};
+    if (strlen(reads) != strlen(two))
+        return (element_op){false, NONE};
+    for (size_t i = 1; two[i]; i++)
+        if (reads[i] != (two[i] == 'b' ? reads[6] : two[i]))
+            return (element_op){false, NONE};
+    return (element_op){true, 1};
+}
+
+/* Those that take long; of another one the time is that of arithmetic. */
+static bool is_function(int op) {
+    static const int slow[] = {RO_OP_RSQRT,   RO_OP_EXP,   RO_OP_LOG,   RO_OP_TANH,     RO_OP_ERF,
+                               RO_OP_SIGMOID, RO_OP_SILU,  RO_OP_GELU,  RO_OP_GELU_ERF, RO_OP_SIN,
+                               RO_OP_COS,     RO_OP_TAN,   RO_OP_ASIN,  RO_OP_ACOS,     RO_OP_ATAN,
+                               RO_OP_SINH,    RO_OP_COSH,  RO_OP_ASINH, RO_OP_ACOSH,    RO_OP_ATANH,
+                               RO_OP_LOG1P,   RO_OP_EXPM1, RO_OP_LOG2,  RO_OP_EXP2,     RO_OP_ATAN2,
+                               RO_OP_POW};
+    for (size_t i = 0; i < sizeof slow / sizeof slow[0]; i++)
+        if (slow[i] == op)
+            return true;
+    return false;
 }
 
 int ro_chain_takes(int op) {
-    return find(op) != NULL;
+    return find(op).taken;
 }
 
 int ro_chain_repeats(int op, int i) {
-    const element_op *e = find(op);
-    return e && e->repeats == i;
+    const element_op e = find(op);
+    return e.repeats != NONE && e.repeats == i;
 }
 
 /* ---- plan ---- */
@@ -82,13 +108,13 @@ static bool look(const plan *p, uint32_t step, int32_t operand, int32_t *dtype, 
 }
 
 /* Shapes of a step's operands: rows of the one that repeats, if there is one. */
-static const char *find_shapes(const plan *p, uint32_t i, const element_op *e, ro_call *call,
+static const char *find_shapes(const plan *p, uint32_t i, int repeats, ro_call *call,
                                ro_shape *shape) {
     int64_t row = p->count, count[RO_CHAIN_OPERANDS];
     for (int k = 0; k < call->input_count; k++) {
         if (!look(p, i, p->step[i].operand[k], &shape[k].dtype, &count[k]))
             return "an operand is no input and no step before it";
-        if (count[k] != p->count && e->repeats != k)
+        if (count[k] != p->count && repeats != k)
             return "an operand repeats that may not";
         row = count[k] < row ? count[k] : row;
     }
@@ -105,14 +131,14 @@ static ro_status check_step(plan *p, uint32_t i, const ro_chain_step *given) {
     ro_shape shape[RO_CHAIN_OPERANDS];
     if (ro_size_of(given) != sizeof *given)
         return refuse_step(p->ctx, i, "its size must be sizeof(ro_chain_step)");
-    const element_op *e = find(given->op);
-    if (!e)
+    const element_op e = find(given->op);
+    if (!e.taken)
         return refuse_step(p->ctx, i, "its operator is none of single elements");
     p->step[i] = *given;
     p->operands[i] = ro_op_describe(given->op)->max_inputs;
     ro_call call = {.op = given->op, .input_count = p->operands[i], .input = shape};
     memcpy(call.attr, given->attr, sizeof call.attr);
-    const char *why = find_shapes(p, i, e, &call, shape);
+    const char *why = find_shapes(p, i, e.repeats, &call, shape);
     if (!why && ro_infer(&call, text, sizeof text) != RO_OK)
         why = text;
     p->dtype[i] = call.output.dtype;
@@ -262,7 +288,7 @@ static void run_strips(void *user, int64_t first, int64_t last, int worker) {
 static double cost_us(const plan *p) {
     double us = 0;
     for (uint32_t i = 0; i < p->steps; i++)
-        us += (double)p->count * (find(p->step[i].op)->function ? FUNCTION_US : PLAIN_US);
+        us += (double)p->count * (is_function(p->step[i].op) ? FUNCTION_US : PLAIN_US);
     return us;
 }
 

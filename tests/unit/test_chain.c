@@ -17,13 +17,7 @@ enum {
 };
 
 static float data[INPUTS][MOST], results[STEPS][MOST], got[MOST];
-static const int ops[] = {
-    RO_OP_FILL,        RO_OP_ADD,       RO_OP_SUB,   RO_OP_MUL,   RO_OP_DIV,      RO_OP_MAX,
-    RO_OP_MIN,         RO_OP_ABS,       RO_OP_RELU,  RO_OP_SCALE, RO_OP_COMPARE,  RO_OP_WHERE,
-    RO_OP_IADD,        RO_OP_SQRT,      RO_OP_RSQRT, RO_OP_EXP,   RO_OP_LOG,      RO_OP_TANH,
-    RO_OP_ERF,         RO_OP_SIGMOID,   RO_OP_SILU,  RO_OP_GELU,  RO_OP_GELU_ERF, RO_OP_LEAKY_RELU,
-    RO_OP_SOFT_SHRINK, RO_OP_DIV_CONST, RO_OP_CAST};
-enum { OPS = sizeof ops / sizeof ops[0] };
+static int ops[RO_OP_END], op_count; /* all that a chain takes */
 
 static uint64_t state;
 
@@ -99,14 +93,15 @@ static bool run_alone(ro_ctx *ctx, chain *c, uint32_t i) {
 static void add_step(ro_ctx *ctx, chain *c) {
     do {
         ro_chain_step *s = &c->step[c->steps];
-        *s = (ro_chain_step){.size = sizeof *s, .op = ops[draw(OPS)]};
+        *s = (ro_chain_step){.size = sizeof *s, .op = ops[draw(op_count)]};
         for (int k = 0; k < RO_CHAIN_OPERANDS; k++)
             s->operand[k] = c->steps > 0 && draw(3) > 0 ? RO_CHAIN_RESULT + (int32_t)draw(c->steps)
                                                         : (int32_t)draw(INPUTS);
-        s->attr[0] = s->op == RO_OP_COMPARE                  ? draw(6)
-                     : s->op == RO_OP_CAST                   ? (draw(2) ? RO_I32 : RO_F32)
-                     : ro_op_describe(s->op)->attr_count > 0 ? ro_attr_f32((float)draw(9) - 4)
-                                                             : 0;
+        const ro_op_info *info = ro_op_describe(s->op);
+        s->attr[0] = s->op == RO_OP_CAST         ? (draw(2) ? RO_I32 : RO_F32)
+                     : info->attr_count == 0     ? 0
+                     : info->attr[0].kind == 'i' ? draw(6)
+                                                 : ro_attr_f32((float)draw(9) - 4);
     } while (!run_alone(ctx, c, c->steps));
     c->steps++;
 }
@@ -136,7 +131,40 @@ static void compare_cases(const char *backend) {
     ro_ctx_destroy(ctx);
 }
 
+static void find_ops(void) {
+    for (int op = 1; op < RO_OP_END; op++)
+        if (ro_chain_takes(op))
+            ops[op_count++] = op;
+}
+
+/* What it takes follows from the table of operators. */
+Test(chain, takes_operators_of_elements) {
+    static const int taken[] = {
+        RO_OP_FILL,  RO_OP_CAST,    RO_OP_ADD,     RO_OP_SUB,   RO_OP_MUL,       RO_OP_DIV,
+        RO_OP_MAX,   RO_OP_MIN,     RO_OP_ABS,     RO_OP_RELU,  RO_OP_SCALE,     RO_OP_COMPARE,
+        RO_OP_WHERE, RO_OP_IADD,    RO_OP_SQRT,    RO_OP_RSQRT, RO_OP_EXP,       RO_OP_LOG,
+        RO_OP_TANH,  RO_OP_ERF,     RO_OP_SIGMOID, RO_OP_SILU,  RO_OP_GELU,      RO_OP_GELU_ERF,
+        RO_OP_SIN,   RO_OP_INTEGER, RO_OP_ROUND,   RO_OP_POW,   RO_OP_DIV_CONST, RO_OP_LEAKY_RELU};
+    static const int others[] = {RO_OP_RESHAPE,
+                                 RO_OP_DROPOUT,
+                                 RO_OP_SOFTMAX,
+                                 RO_OP_REDUCE_SUM,
+                                 RO_OP_MATMUL,
+                                 RO_OP_RELU_GRAD,
+                                 RO_OP_EXPAND,
+                                 0,
+                                 -1,
+                                 RO_OP_END};
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
+        cr_expect(ro_chain_takes(taken[i]), "%s", ro_op_describe(taken[i])->name);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        cr_expect(!ro_chain_takes(others[i]) && !ro_chain_repeats(others[i], 1), "%d", others[i]);
+    cr_expect(ro_chain_repeats(RO_OP_SUB, 1) && !ro_chain_repeats(RO_OP_SUB, 0));
+    cr_expect(!ro_chain_repeats(RO_OP_WHERE, 1) && !ro_chain_repeats(RO_OP_EXP, 0));
+}
+
 Test(chain, gives_the_bytes_of_its_operators) {
+    find_ops();
     for (int i = 0; i < BACKENDS; i++)
         compare_cases(backends[i]);
 }
