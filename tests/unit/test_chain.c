@@ -18,6 +18,7 @@ enum {
 
 static float data[INPUTS][MOST], results[STEPS][MOST], got[MOST];
 static int ops[RO_OP_END], op_count; /* all that a chain takes */
+static int times[RO_OP_END];         /* that each was a step */
 
 static uint64_t state;
 
@@ -42,7 +43,7 @@ static void fill_inputs(chain *c, data_class class) {
         static const int64_t parts[] = {1, 2, 4, 60, 8400};
         const int64_t part = parts[draw(5)];
         const int64_t count = i > 1 && before % part == 0 ? before / part : i > 1 ? 1 : c->count;
-        c->input[i] = (ro_chain_input){count, RO_F32, 0, data[i]};
+        c->input[i] = (ro_chain_input){count, draw(3) > 0 ? RO_F32 : RO_I32, 0, data[i]};
         before = i > 1 ? count : before;
         for (int64_t e = 0; e < count; e++)
             ((uint32_t *)data[i])[e] = case_f32(case_word((uint64_t)draw(1 << 30), i, e), class);
@@ -54,7 +55,8 @@ static int64_t count_of(const chain *c, int32_t operand) {
 }
 
 static int32_t dtype_of(const chain *c, int32_t operand) {
-    return operand < RO_CHAIN_RESULT ? RO_F32 : c->dtype[operand - RO_CHAIN_RESULT];
+    return operand < RO_CHAIN_RESULT ? c->input[operand].dtype
+                                     : c->dtype[operand - RO_CHAIN_RESULT];
 }
 
 static void *memory_of(const chain *c, int32_t operand) {
@@ -103,6 +105,7 @@ static void add_step(ro_ctx *ctx, chain *c) {
                      : info->attr[0].kind == 'i' ? draw(6)
                                                  : ro_attr_f32((float)draw(9) - 4);
     } while (!run_alone(ctx, c, c->steps));
+    times[c->step[c->steps].op]++;
     c->steps++;
 }
 
@@ -167,6 +170,8 @@ Test(chain, gives_the_bytes_of_its_operators) {
     find_ops();
     for (int i = 0; i < BACKENDS; i++)
         compare_cases(backends[i]);
+    for (int i = 0; i < op_count; i++)
+        cr_expect(times[ops[i]] > 0, "%s is in no case", ro_op_describe(ops[i])->name);
 }
 
 static void expect_refusal(const chain *c, void *output, const char *why) {
