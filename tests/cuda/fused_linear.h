@@ -34,7 +34,7 @@ static void linear(work *w) {
     static const int16_t rows[] = {0, 1, 3, 8, 9, 16, 17, 40, 64, 65, 130};
     static const int16_t depths[] = {0, 1, 15, 64, 255, 257, 300, 700, 1030};
     static const int16_t widths[] = {1, 2, 16, 30, 64, 65, 100, 128, 129, 200};
-    static const int fixed[] = {0, 0, 0, 0, 0, 0, RO_FIXED_16, RO_FIXED_24};
+    static const int fixed[] = {0, 0, 0, 0, 0, RO_FIXED_8, RO_FIXED_16, RO_FIXED_24};
     const ro_linear_layer l = {.size = sizeof l,
                                .rows = pick(w, 0, rows, sizeof rows / sizeof *rows),
                                .in = pick(w, 1, depths, sizeof depths / sizeof *depths),

@@ -18,7 +18,7 @@ export SIMT_SEED=$seed SIMT_SMS=$sms SIMT_SHARED=$shared SIMT_LAUNCHES="$temp/la
 "$simt/fused" --first $((20 * seed)) || echo "FAILED: fused, schedule $seed, $sms multiprocessors"
 "$simt/free" --seeds 1 --first $seed --most 10000 || echo "FAILED: free operators, schedule $seed, $sms multiprocessors"
 # What is seldom among those: tiles that are the fastest on one multiprocessor alone, sums stored apart where there are many, little
-# shared memory, elements of one or two bytes. Steps of 48: every tile's seeds.
+# shared memory, rows of many blocks, elements of one or two bytes. Steps of 48: every tile's seeds.
 some() {
     SIMT_SMS=$1 SIMT_SHARED=$2 "$simt/fused" --first $((48 * seed)) --seeds "$3" $4 || echo "FAILED: $4, schedule $seed"
 }
@@ -26,6 +26,7 @@ some 1 227 48 "matmul_tiles matmul_half_tiles linear_tiles conv_tiles"
 some 132 227 8 conv_units
 some 4 64 48 few_attention
 some 4 227 48 linear
+some 4 227 48 rms_norm
 "$simt/cases" --seeds 100 --first $((100 * seed)) --most 20000 cast || echo "FAILED: cast, schedule $seed"
 "$simt/cases" --seeds 48 --first $((48 * seed)) --most 20000 transpose || echo "FAILED: transpose, schedule $seed"
 "$simt/cases" --seeds 24 --first $((24 * seed)) --most 20000 slice pad gather concat_axis split_heads join_heads \
