@@ -20,7 +20,8 @@ enum {
     FIXED_STEPS = 32,                          /* of k, of a block */
     FIXED_BLOCKS = RO_DOT_CHUNK / FIXED_STEPS, /* of a chunk */
     FIXED_PACK_THREADS = 256,
-    FIXED_BEYOND = 256 /* an exponent at which every number is 0 */
+    FIXED_PACK_BLOCKS = 3, /* of a multiprocessor: with more, registers spill */
+    FIXED_BEYOND = 256     /* an exponent at which every number is 0 */
 };
 
 /* Digits that packed integers have room for. */
@@ -151,7 +152,7 @@ template <int digits> RO_DEVICE void fixed_digits(float4 v, fixed_scale s, uint3
 
 /* `Lines` has steps and load(batch, line, k), as fixed_lines do. */
 template <int digits, class Lines>
-__global__ void __launch_bounds__(FIXED_PACK_THREADS)
+__global__ void __launch_bounds__(FIXED_PACK_THREADS, FIXED_PACK_BLOCKS)
     fixed_pack_kernel(const __grid_constant__ Lines x, const __grid_constant__ fixed_packed to,
                       int64_t warps) {
     const int lane = (int)threadIdx.x % 32, four = lane % 4 * 4;
@@ -204,7 +205,7 @@ template <class Lines> struct fixed_unpacked {
 
 /* A warp has a group of lines in one chunk, as in packing. */
 template <int digits, class Lines>
-__global__ void __launch_bounds__(FIXED_PACK_THREADS)
+__global__ void __launch_bounds__(FIXED_PACK_THREADS, FIXED_PACK_BLOCKS)
     fixed_exponents_kernel(const __grid_constant__ Lines x,
                            const __grid_constant__ fixed_exponents to, int64_t warps) {
     const int lane = (int)threadIdx.x % 32, four = lane % 4 * 4;
