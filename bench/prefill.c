@@ -1,6 +1,6 @@
-/* What the check of an answer takes, of what its generation took: one pass over prompt and answer
- * (vd_batch_answers) after a generation token by token, in turn. Weights are random. A generation
- * is that of `verde run`: every state is committed to; files are not written.
+/* Compares the time of an answer's check with that of its generation: one pass over prompt and
+ * answer (vd_batch_answers) after a generation token by token, in turn. Weights are random. A
+ * generation is that of `verde run`: every state is committed to; files are not written.
  *
  * Usage: prefill [--model NAME] [--threads N] [--prompt N] [--tokens N] [--rounds N] [--batch N]
  * [--isa NAME] [--dtype f32|bf16] [--how greedy|sampled] */

@@ -125,7 +125,7 @@ static void pack_group(const fixed_block *s, int64_t k, int64_t n) {
      RO_NAME(ro_fixed_packed_sum)(e, RO_PACKED_W, &l, bits, to, s->b_power + n));
 }
 
-/* Of columns that were packed before. */
+/* Adds up columns that were packed before the product began, so that changes can be seen. */
 static void check_groups(const fixed_block *s, const packed_lines *b, int64_t k) {
     const fixed_engine *e = s->plan->engine;
     for (int64_t n = 0, g = 0; n < s->b.lines; n += e->b_lines, g++) {
@@ -251,7 +251,7 @@ static int run_chunks(const fixed_block *s, int time) {
     return 1;
 }
 
-/* What does not fit is computed again once. */
+/* A block whose sums do not fit is computed again, once. */
 static void run_block(fixed_block *s) {
     s->check = s->plan->log ? &s->checks : NULL;
     s->anew = false;

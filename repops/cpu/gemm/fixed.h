@@ -14,8 +14,8 @@ typedef struct {
     const int32_t *at; /* NULL; or where each step begins, in place of k * step; line is 1 */
 } fixed_lines;
 
-/* What becomes of a chunk's sums where they are checked (fixed_check.h): each is added, by an odd
- * factor, to those of its column and of its row. */
+/* A check (fixed_check.h) adds each sum of a chunk, times an odd factor, to the totals of its
+ * column and of its row: these are they. */
 enum { FIXED_PARTS_MOST = 3 }; /* of which an engine makes one number */
 typedef struct {
     uint32_t *column, *row;

@@ -126,8 +126,9 @@ VNNI static void add_column(int64_t rows, const int8_t (*a)[RO_DOT_CHUNK], const
 
 /* ---- sums of a tile ---- */
 
-/* Of high digits by high ones, of rows' low digits by high ones, and so on; rows with low digits
- * stand one after the other. */
+/* The sums of one tile. `low_high` are products of a's second digits by b's first ones, `high_low`
+ * of a's first by b's second, `low` of both second digits. Rows that have second digits stand one
+ * after the other. */
 typedef struct {
     _Alignas(64) sums high, low_high, high_low, low;
     int32_t high_start[LINES], low_start[LINES]; /* what b's bias adds to them */
@@ -166,7 +167,8 @@ static void add_low_columns(const fixed_tiles *t, b_group *b, tile_sums *s) {
 
 /* ---- rounding ---- */
 
-/* What a first digit counts, as exponents: NaN of lines that are not finite. */
+/* A first digit counts for a power of two: this returns the exponents of sixteen lines, and NaN for
+ * lines that are not finite. */
 RO_INLINE __m512 exponents(const double *power) {
     const __m256 low = _mm512_cvtpd_ps(_mm512_getexp_pd(_mm512_loadu_pd(power)));
     const __m256 high = _mm512_cvtpd_ps(_mm512_getexp_pd(_mm512_loadu_pd(power + 8)));

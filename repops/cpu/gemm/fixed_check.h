@@ -7,7 +7,7 @@
 #include "repops/src/guard.h"
 #include "repops/src/packed.h"
 
-/* Of one thread's block, in one chunk. */
+/* The state of a check: one thread's block, in one chunk. */
 typedef struct {
     const fixed_engine *engine; /* NULL: nothing is checked */
     const ro_guard *guard;
@@ -36,7 +36,7 @@ void RO_NAME(ro_fixed_check_group)(fixed_check *c, int64_t group, void *packed, 
  * packed just now. */
 void RO_NAME(ro_fixed_check_lines)(fixed_check *c, const fixed_tiles *t, const uint32_t *sum);
 void RO_NAME(ro_fixed_check_tiles)(fixed_check *c, const fixed_tiles *t, int64_t row);
-/* Of a packed group and its powers; 0 where the engine cannot add up. */
+/* Returns the sum of a packed group's words and powers; 0 where the engine cannot add them up. */
 uint32_t RO_NAME(ro_fixed_packed_sum)(const fixed_engine *e, ro_packed_operand side,
                                       const fixed_lines *l, int bits, const void *packed,
                                       const double *power);
