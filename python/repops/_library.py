@@ -68,6 +68,9 @@ class Options(Sized):
         ("free", PTR),
         ("user", PTR),
         ("parallel", PTR),
+        ("stream", PTR),
+        ("device_alloc", PTR),
+        ("device_free", PTR),
     ]
 
 

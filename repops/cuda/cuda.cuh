@@ -36,7 +36,11 @@ struct ro_cuda : ro_device {
     int shared_reserve; /* that the system takes of it for each block */
     bool reads_pageable;
     cudaStream_t stream;
-    cudaMemPool_t pool;
+    bool own_stream;
+    cudaMemPool_t pool; /* nullptr: memory is the caller's, by these */
+    void *(*lend)(void *user, size_t size, void *stream);
+    void (*give_back)(void *user, void *block, void *stream);
+    void *user;
     /* Kernels that have been allowed what the device has: ro_cuda_allow. */
     enum { ALLOWED_MOST = 256 };
     const void *allowed[ALLOWED_MOST];

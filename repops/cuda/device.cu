@@ -35,18 +35,40 @@ ro_status ro_cuda_launched(ro_cuda *d, const char *what) {
 
 /* ---- memory ---- */
 
+enum { CALLERS_ALIGNMENT = 64 };
+
+static ro_status borrow(ro_cuda *d, size_t size, void **out) {
+    void *block = d->lend(d->user, size ? size : 1, d->stream);
+    if (!block)
+        return ro_cuda_fail(d, RO_ERR_DEVICE,
+                            "cuda:%d: no memory for %zu bytes: device_alloc has none", d->index,
+                            size);
+    if (reinterpret_cast<uintptr_t>(block) % CALLERS_ALIGNMENT != 0) {
+        d->give_back(d->user, block, d->stream);
+        return ro_cuda_fail(d, RO_ERR_ARG,
+                            "cuda:%d: device_alloc gave %p, which is not aligned to 64 bytes",
+                            d->index, block);
+    }
+    *out = block;
+    return RO_OK;
+}
+
 /* Stream-ordered, from the context's pool, which keeps what is freed until it is destroyed: after
  * the first step of a training run nothing asks the driver. */
 ro_status ro_cuda_alloc(ro_cuda *d, size_t size, void **out) {
     char what[64];
     *out = nullptr;
+    if (d->lend)
+        return borrow(d, size, out);
     const cudaError_t error = cudaMallocFromPoolAsync(out, size ? size : 1, d->pool, d->stream);
     snprintf(what, sizeof what, "no memory for %zu bytes", size);
     return ro_cuda_check(d, error, what);
 }
 
 void ro_cuda_free(ro_cuda *d, void *block) {
-    if (block)
+    if (block && d->give_back)
+        d->give_back(d->user, block, d->stream);
+    else if (block)
         ignore(cudaFreeAsync(block, d->stream));
 }
 
@@ -93,7 +115,7 @@ template <class... A, ro_status (*f)(ro_cuda *, A...)> struct entry<f> {
 static void close_device(ro_device *device) {
     ro_cuda *d = of(device);
     const current_device here(d);
-    if (d->stream) {
+    if (d->stream && d->own_stream) {
         ignore(cudaStreamSynchronize(d->stream));
         ignore(cudaStreamDestroy(d->stream));
     }
@@ -167,6 +189,8 @@ static ro_status copy(ro_cuda *d, void *to, const void *from, size_t size) {
 
 static size_t peak(ro_device *device) {
     uint64_t bytes = 0;
+    if (!of(device)->pool)
+        return 0;
     const cudaError_t error =
         cudaMemPoolGetAttribute(of(device)->pool, cudaMemPoolAttrUsedMemHigh, &bytes);
     ignore(error);
@@ -251,7 +275,7 @@ static ro_status check_device(ro_cuda *d, const cudaDeviceProp *properties, int 
         return ro_cuda_fail(d, RO_ERR_DEVICE,
                             "cuda:%d: the device is too old: sm_75 is needed, on %s", d->index,
                             d->name);
-    if (!properties->memoryPoolsSupported)
+    if (!d->lend && !properties->memoryPoolsSupported)
         return ro_cuda_fail(d, RO_ERR_DEVICE,
                             "cuda:%d: no memory pools on %s, as on some virtual GPUs: a context "
                             "allocates from one of its own",
@@ -272,12 +296,20 @@ static ro_status open_stream(ro_cuda *d) {
         return status;
     describe(d, &properties, driver);
     status = check_device(d, &properties, driver);
-    if (status == RO_OK)
+    if (status == RO_OK && !d->lend)
         status = create_pool(d);
-    if (status == RO_OK)
+    d->own_stream = !d->stream;
+    if (status == RO_OK && d->own_stream)
         status = ro_cuda_check(d, cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking),
                                "stream");
     return status;
+}
+
+static void take_options(ro_cuda *d, const ro_options *options) {
+    d->stream = static_cast<cudaStream_t>(options->stream);
+    d->lend = options->device_alloc;
+    d->give_back = options->device_free;
+    d->user = options->user;
 }
 
 /* Within a major version the driver may be older than the toolkit, but for code that it compiles.
@@ -296,8 +328,8 @@ static void say_missing(char *why, size_t size, int index, cudaError_t error) {
 
 extern "C" RO_API ro_cuda_open_function ro_cuda_open_device;
 
-extern "C" ro_status ro_cuda_open_device(const char *build, int index, ro_device **out, char *why,
-                                         size_t why_size) {
+extern "C" ro_status ro_cuda_open_device(const char *build, int index, const ro_options *options,
+                                         ro_device **out, char *why, size_t why_size) {
     int count = 0;
     *out = nullptr;
     if (strcmp(build, ro_build()) != 0) {
@@ -318,6 +350,7 @@ extern "C" ro_status ro_cuda_open_device(const char *build, int index, ro_device
     }
     d->functions = &functions;
     d->index = index;
+    take_options(d, options);
     const ro_status status = open_stream(d);
     if (status != RO_OK) {
         snprintf(why, why_size, "%s", d->error);

@@ -191,6 +191,11 @@ static ro_status check_options(ro_options *options) {
         return fail_create(RO_ERR_ARG, "`threads` must be 0..1024%s", "");
     if (!options->alloc != !options->free)
         return fail_create(RO_ERR_ARG, "`alloc` and `free` come together%s", "");
+    if (!options->device_alloc != !options->device_free)
+        return fail_create(RO_ERR_ARG, "`device_alloc` and `device_free` come together%s", "");
+    if (options->device_alloc && !options->stream)
+        return fail_create(RO_ERR_ARG, "`device_alloc` needs `stream`, whose order it follows%s",
+                           "");
     if (options->threads == 0)
         options->threads = available_cores();
     if (!options->alloc) {
@@ -213,8 +218,11 @@ ro_status ro_ctx_create(const ro_options *wanted, ro_ctx **out) {
         status = check_options(&options);
     if (status == RO_OK)
         status = find_backend(options.backend, &backend, &index);
+    if (status == RO_OK && index < 0 && options.stream)
+        status = fail_create(RO_ERR_ARG, "`stream` is a CUDA device's: backend \"%s\" has none",
+                             backend->name);
     if (status == RO_OK && index >= 0)
-        status = ro_cuda_open(index, &device, create_error, sizeof create_error);
+        status = ro_cuda_open(index, &options, &device, create_error, sizeof create_error);
     if (status != RO_OK)
         return status;
 
@@ -279,7 +287,7 @@ ro_status ro_ctx_free_device(ro_ctx *ctx, ro_device **out) {
     char why[sizeof ctx->error];
     ro_status status = RO_OK;
     if (!ctx->free_device)
-        status = ro_cuda_open(0, &ctx->free_device, why, sizeof why);
+        status = ro_cuda_open(0, &(ro_options){0}, &ctx->free_device, why, sizeof why);
     *out = ctx->free_device;
     return status == RO_OK ? RO_OK : ro_fail(ctx, status, "%s", why);
 }

@@ -66,7 +66,8 @@ static void *open_library(const reason *r) {
 }
 
 /* The library stays loaded: a CUDA runtime cannot be unloaded. */
-ro_status ro_cuda_open(int index, ro_device **out, char *why, size_t why_size) {
+ro_status ro_cuda_open(int index, const ro_options *options, ro_device **out, char *why,
+                       size_t why_size) {
     ro_cuda_open_function *open_device;
     *out = NULL;
     *why = '\0';
@@ -79,5 +80,5 @@ ro_status ro_cuda_open(int index, ro_device **out, char *why, size_t why_size) {
         return RO_ERR_DEVICE;
     }
     memcpy(&open_device, &symbol, sizeof open_device);
-    return open_device(ro_build(), index, out, why, why_size);
+    return open_device(ro_build(), index, options, out, why, why_size);
 }

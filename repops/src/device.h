@@ -61,10 +61,10 @@ struct ro_device {
  * each other: both have it from op.c, each as it was built. */
 const char *ro_build(void);
 
-/* The one exported function of librepops_cuda.so. `build` must be its own ro_build. On failure
- * writes a sentence to `why`. */
-typedef ro_status ro_cuda_open_function(const char *build, int index, ro_device **out, char *why,
-                                        size_t why_size);
+/* The one exported function of librepops_cuda.so. `build` must be its own ro_build; of `options` it
+ * takes the device's stream and memory, and their `user`. On failure writes a sentence to `why`. */
+typedef ro_status ro_cuda_open_function(const char *build, int index, const ro_options *options,
+                                        ro_device **out, char *why, size_t why_size);
 #define RO_CUDA_LIBRARY "librepops_cuda.so.1"
 
 #ifdef __cplusplus

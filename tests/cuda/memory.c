@@ -1,8 +1,9 @@
 /* A device's memory: each context counts its own; what is asked for beyond the device's is an error
- * of the device, after which the context goes on.
+ * of the device, after which the context goes on. A program may bring the stream and the memory.
  *
  * Usage: memory [DEVICE]. Plain C and librepops alone. */
 #include "repops/device.h"
+#include "repops/layers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -53,6 +54,80 @@ static void check_peak(ro_ctx *ctx, const ro_options *options) {
     expect(ro_ctx_peak(ctx) >= MIB, "the peak stays");
 }
 
+/* ---- a stream and memory that the program brings ---- */
+
+static void *const legacy = (void *)(uintptr_t)1; /* cudaStreamLegacy */
+
+/* Memory of another context. */
+typedef struct {
+    ro_ctx *from;
+    int lent, given_back, off, empty; /* off: bytes that addresses are off; empty: there is none */
+} lender;
+
+static void *lend(void *user, size_t size, void *stream) {
+    lender *l = user;
+    expect(stream == legacy, "device_alloc is told the stream");
+    char *block = l->empty ? NULL : ro_alloc(l->from, size + 64);
+    expect(l->empty || (block && ro_wait(l->from) == RO_OK), "the other context has memory");
+    l->lent += block != NULL;
+    return block ? block + l->off : NULL;
+}
+
+static void give_back(void *user, void *block, void *stream) {
+    lender *l = user;
+    expect(stream == legacy, "device_free is told the stream");
+    l->given_back++;
+    ro_free(l->from, (char *)block - l->off);
+}
+
+/* The same sums of rows, in blocks of intermediate results, as the other context has them. */
+static void check_sums(ro_ctx *ctx, lender *l) {
+    enum { ROWS = 3, COLS = 5000 };
+    static float x[ROWS * COLS], got[ROWS], want[ROWS];
+    ro_ctx *of[] = {ctx, l->from};
+    for (int i = 0; i < ROWS * COLS; i++)
+        x[i] = (float)(i % 977) / 7;
+    for (int c = 0; c < 2; c++) {
+        void *in = ro_alloc(of[c], sizeof x), *out = ro_alloc(of[c], sizeof got);
+        expect(in && out && ro_write(of[c], in, x, sizeof x) == RO_OK &&
+                   ro_sum(of[c], ROWS, COLS, in, out) == RO_OK &&
+                   ro_read(of[c], c ? want : got, out, sizeof got) == RO_OK,
+               ro_ctx_error(of[c]));
+        ro_free(of[c], in);
+        ro_free(of[c], out);
+    }
+    expect(memcmp(got, want, sizeof got) == 0, "a lent stream and lent memory keep the bits");
+}
+
+static void check_lent(ro_ctx *other, const ro_options *usual) {
+    lender l = {.from = other};
+    ro_options options = *usual;
+    ro_ctx *ctx = NULL;
+    options.stream = legacy, options.user = &l;
+    expect(ro_ctx_create(&options, &ctx) == RO_OK, "a lent stream with memory of the context");
+    if (ctx)
+        check_sums(ctx, &l);
+    expect(l.lent == 0, "nothing is lent where no function is given");
+    ro_ctx_destroy(ctx);
+    options.device_alloc = lend, options.device_free = give_back;
+    expect(ro_ctx_create(&options, &ctx) == RO_OK, "a lent stream and lent memory");
+    if (!ctx)
+        return;
+    check_sums(ctx, &l);
+    expect(l.lent > 2 && l.lent == l.given_back,
+           "what is lent is given back, temporary memory too");
+    expect(ro_ctx_peak(ctx) == 0, "nobody counts memory that is lent");
+    l.off = 4;
+    expect(!ro_alloc(ctx, MIB) && strstr(ro_ctx_error(ctx), "not aligned to 64 bytes"),
+           "an address off by 4 is refused");
+    expect(l.lent == l.given_back, "and given back");
+    l.empty = 1;
+    expect(!ro_alloc(ctx, MIB) &&
+               strstr(ro_ctx_error(ctx), "no memory for 1048576 bytes: device_alloc has none"),
+           "no memory is an error");
+    ro_ctx_destroy(ctx);
+}
+
 int main(int argc, char **argv) {
     const ro_options options = {.size = sizeof options, .backend = argc > 1 ? argv[1] : "cuda:0"};
     ro_ctx *ctx;
@@ -62,6 +137,7 @@ int main(int argc, char **argv) {
     }
     check_peak(ctx, &options);
     check_end(ctx);
+    check_lent(ctx, &options);
     printf("%s: %d of what memory promises does not hold\n", ro_ctx_device(ctx), failed);
     ro_ctx_destroy(ctx);
     return failed ? 1 : 0;

@@ -290,6 +290,7 @@ enum cudaFuncAttribute {
 };
 enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold = 4, cudaMemPoolAttrUsedMemHigh = 8 };
 typedef struct simt_stream *cudaStream_t;
+#define cudaStreamLegacy (reinterpret_cast<cudaStream_t>(1)) /* of any device */
 typedef struct simt_pool *cudaMemPool_t;
 enum cudaMemAllocationType { cudaMemAllocationTypePinned = 1 };
 enum cudaMemLocationType { cudaMemLocationTypeDevice = 1 };

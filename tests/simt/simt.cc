@@ -583,7 +583,7 @@ void launch(dim3 g, dim3 b, size_t shared_size, simt_stream *stream, const void 
     grid = g, block = b, body = &kernel;
     if (!launches(g, b, shared_size, name))
         return;
-    if (stream && stream->device != device_now)
+    if (stream && stream != cudaStreamLegacy && stream->device != device_now)
         stop("a launch on another device than the thread's");
     const open_memory open;
     seed_launch();

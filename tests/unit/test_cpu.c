@@ -582,6 +582,31 @@ Test(cpu, impossible_options_are_refused) {
               RO_ERR_ARG);
 }
 
+static void *no_memory(void *user, size_t size, void *stream) {
+    (void)user, (void)size, (void)stream;
+    return NULL;
+}
+
+static void no_free(void *user, void *block, void *stream) {
+    (void)user, (void)block, (void)stream;
+}
+
+Test(cpu, a_stream_and_memory_of_a_device_go_together_and_to_a_device) {
+    int stream;
+    ro_ctx *ctx;
+    ro_options options = {.size = sizeof options, .backend = "scalar", .stream = &stream};
+    cr_expect(ro_ctx_create(&options, &ctx) == RO_ERR_ARG);
+    cr_expect_str_eq(ro_ctx_error(NULL),
+                     "`stream` is a CUDA device's: backend \"scalar\" has none");
+    options.device_alloc = no_memory;
+    cr_expect(ro_ctx_create(&options, &ctx) == RO_ERR_ARG);
+    cr_expect_str_eq(ro_ctx_error(NULL), "`device_alloc` and `device_free` come together");
+    options.device_free = no_free;
+    options.stream = NULL;
+    cr_expect(ro_ctx_create(&options, &ctx) == RO_ERR_ARG);
+    cr_expect_str_eq(ro_ctx_error(NULL), "`device_alloc` needs `stream`, whose order it follows");
+}
+
 typedef struct {
     int live, calls, limit;
 } arena;

@@ -245,6 +245,18 @@ typedef struct {
      * calls body(data) on at most `threads` threads, its caller's among them, and returns when all
      * have returned. GOMP_parallel of libgomp and libomp has this form (flags is 0). */
     void (*parallel)(void (*body)(void *data), void *data, unsigned threads, unsigned flags);
+    /* For "cuda:N", otherwise NULL: the cudaStream_t that the context's calls join, so that they
+     * follow what was asked of it before. It belongs to that device, outlives the context, and is
+     * not waited for by ro_ctx_destroy. NULL: a stream of its own; the default stream, which CUDA
+     * calls 0, is cudaStreamLegacy here. */
+    void *stream;
+    /* With `stream`: where the device's memory comes from, that of ro_alloc and of intermediate
+     * results; NULL: a pool of the context. Aligned to 64 bytes, and may be used in the order of
+     * the stream, also between device_free and the next device_alloc: work that was asked for
+     * before still uses it. NULL is RO_ERR_DEVICE. They are called by the thread that is in a call
+     * of this context, with `user`. */
+    void *(*device_alloc)(void *user, size_t size, void *stream);
+    void (*device_free)(void *user, void *block, void *stream);
 } ro_options;
 
 /* Worker threads start at the first large call, block while idle, and are rebuilt after fork; those
