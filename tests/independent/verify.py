@@ -22,6 +22,7 @@ PREDICATE = "https://verde.invalid/verdict/v%d"
 FRAUD = "https://verde.invalid/fraud/v1"
 STATEMENT = "https://in-toto.io/Statement/v1"
 COSTS = ("bytes_in", "bytes_out", "seconds", "cpu_seconds", "peak_bytes")
+LEVELS = ("claim", "item", "step", "node", "element", "part", "log", "challenge")
 
 
 class Evidence:
@@ -140,6 +141,13 @@ def games_of(outcome):
     return len(outcome["games"]) if "games" in outcome else 1 + second
 
 
+def check_cost(cost):
+    exactly(cost, COSTS, "the cost", ["level_seconds"])
+    levels = exactly(cost.get("level_seconds", {}), (), "the cost of levels", LEVELS)
+    need(all(type(n) in (int, float) and n >= 0 for n in [*(cost[name] for name in COSTS), *levels.values()]),
+         "a cost is no number of 0 or more")
+
+
 def read_program(text):
     encoded = from_base64(text)
     need(encoded is not None, "the program is not canonical base64")
@@ -161,8 +169,7 @@ def decide(data):
     job = "collection" if many_programs else "program"
     members = ("assignment", job, "outcome", "evidence", "cost", *(["place"] if fraud else []))
     predicate = exactly(said["predicate"], members, "the predicate")
-    cost = exactly(predicate["cost"], COSTS, "the cost")
-    need(all(type(n) in (int, float) and n >= 0 for n in cost.values()), "a cost is no number of 0 or more")
+    check_cost(predicate["cost"])
     assignment, assignment_hash = check_assignment(predicate["assignment"], referee)
     many = len(assignment["providers"]) > 2
     need(fraud == (assignment["verde"] == 2), "the assignment is of another kind than the predicate")

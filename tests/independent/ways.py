@@ -16,6 +16,7 @@ from alterations import (
 )
 from forge import change, changed_answer
 from notes import canonical
+from verify import LEVELS
 from verdicts import ANSWER, ASSIGNMENT, KEYS, REFEREE, STRANGER, VERDICT, as_file, payload_of, retold, sealed, signed
 
 
@@ -142,10 +143,14 @@ def note_signed(chance, base, bases):
 def costs(chance, base, bases):
     statement = base.statement()
     cost = statement["predicate"]["cost"]
-    name = chance.choice(sorted(cost))
-    cost[name] = chance.choice([0, -1, 0.0, -0.0, -0.5, 1e308, 2**53, 2**63 - 1, True, None, "1", [], 1.5])
+    of_levels = chance.random() < 0.4
+    if of_levels:
+        cost["level_seconds"] = {name: 0.5 for name in chance.sample(LEVELS, 3)}
+    within = cost["level_seconds"] if of_levels and chance.random() < 0.8 else cost
+    name = chance.choice(sorted(within))
+    within[name] = chance.choice([0, -1, 0.0, -0.0, -0.5, 1e308, 2**53, 2**63 - 1, True, None, "1", [], {}, 1.5])
     if chance.random() < 0.2:
-        cost[chance.choice(["more", "seconds_"])] = 1
+        within[chance.choice(["more", "seconds_"])] = 1
     return signed(statement)
 
 

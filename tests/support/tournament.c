@@ -111,7 +111,9 @@ static void hold(hall *h) {
 
 static void write_verdict(hall *h) {
     test_tournament *t = h->t;
-    vd_cost cost = {.bytes_in = 1, .seconds = 0.5};
+    vd_cost cost = {.bytes_in = 1,
+                    .seconds = 0.5,
+                    .level_seconds = {[VD_LEVEL_CLAIM] = 0.0625, [VD_LEVEL_STEP] = 0.25}};
     vd_public_key referee;
     vd_verdict verdict;
     vd_err err = {0};

@@ -23,7 +23,7 @@ settle() {
     python3 - "$work/out" > "$work/$1.outcome" << 'PYTHON'
 import json
 import sys
-cost = ["bytes_in", "bytes_out", "seconds", "cpu_seconds", "peak_bytes"]
+cost = ["bytes_in", "bytes_out", "seconds", "cpu_seconds", "peak_bytes", "level_seconds"]
 print(json.dumps({name: value for name, value in json.load(open(sys.argv[1])).items() if name not in cost}, sort_keys=True))
 PYTHON
 }

@@ -27,7 +27,7 @@ YAML
 
 # lasting: what a command says, without what clocks, loads, keys and the random names of logs have to do with.
 lasting() {
-    sed -E '/^(referee|cost) /d; s/"(job|run_root|seconds|peak_bytes|device_peak_bytes)":("[^"]*"|[-0-9.e+]+),?//g; s/\{"url":"[^}]*\}//g
+    sed -E '/^(referee|cost|seconds) /d; s/"level_seconds":\{[^}]*\},?//g; s/"(job|run_root|seconds|peak_bytes|device_peak_bytes)":("[^"]*"|[-0-9.e+]+),?//g; s/\{"url":"[^}]*\}//g
         s/https:[^ ]*//g; s/(stands|CONVICTED) .*/\1/; s/^(verified +)[0-9]+/\1N/; s/[0-9]+ (statements decided)/N \1/'
 }
 

@@ -205,6 +205,15 @@ static void write_verdict(machine *m, const vd_arbiter *a) {
     cr_assert(vd_outcome_copy(vd_arbiter_outcome(a), &m->outcome, NULL) == VD_OK);
 }
 
+/* Between two, each second is of one level; games at the same time count each. */
+static void expect_seconds(const machine *m, const vd_arbiter *a, double began) {
+    double sum = 0;
+    for (int i = 0; i < VD_LEVELS; i++)
+        sum += vd_arbiter_level_seconds(a)[i];
+    cr_expect(m->count > 2 ? sum >= m->now - began - 1e-6 : fabs(sum - (m->now - began)) < 1e-6,
+              "%.9f s of all levels, of %.9f", sum, m->now - began);
+}
+
 /* A process: reads the journal, and goes on. */
 static vd_status live(machine *m, vd_err *err) {
     const vd_world world = {.user = m,
@@ -234,7 +243,10 @@ static vd_status live(machine *m, vd_err *err) {
                                         .patience_s = m->patience_s,
                                         .minutes = &minutes};
     cr_assert(vd_arbiter_create(&options, &a, err) == VD_OK, "%s", err->text);
+    const double began = m->now;
     status = vd_arbiter_run(a, err);
+    if (status == VD_OK)
+        expect_seconds(m, a, began);
     if (status == VD_OK)
         write_verdict(m, a);
     vd_arbiter_destroy(a);

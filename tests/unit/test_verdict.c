@@ -90,6 +90,8 @@ Test(verdict, of_every_result_holds_without_runs_and_programs) {
                   vd_grade_name(v.outcome.party[1].grade));
         cr_expect(v.outcome.party[0].standing == VD_STANDS && v.outcome.accepted, "%zu", i);
         cr_expect(v.statements >= 4 && v.cost.bytes_in == 1 && v.cost.seconds == 0.5);
+        cr_expect(v.cost.level_seconds[VD_LEVEL_STEP] == 0.25 &&
+                  v.cost.level_seconds[VD_LEVEL_NODE] == 0);
         cr_expect(memcmp(&v.referee, &referee, sizeof referee) == 0);
         vd_buf_free(&note);
     }
@@ -403,6 +405,26 @@ static void negative_seconds(json_t *root) {
     json_object_set_new(json_object_get(predicate_of(root), "cost"), "seconds", json_real(-0.5));
 }
 
+static json_t *levels_of(json_t *root) {
+    return json_object_get(json_object_get(predicate_of(root), "cost"), "level_seconds");
+}
+
+static void negative_level(json_t *root) {
+    json_object_set_new(levels_of(root), "step", json_real(-0.5));
+}
+
+static void level_as_text(json_t *root) {
+    json_object_set_new(levels_of(root), "node", json_string("1"));
+}
+
+static void level_of_no_name(json_t *root) {
+    json_object_set_new(levels_of(root), "run", json_integer(1));
+}
+
+static void levels_of_nothing(json_t *root) {
+    json_object_set_new(json_object_get(predicate_of(root), "cost"), "level_seconds", json_null());
+}
+
 static void no_cost(json_t *root) {
     json_object_clear(json_object_get(predicate_of(root), "cost"));
 }
@@ -514,6 +536,10 @@ static const struct {
     EDIT(cost_as_text),
     EDIT(negative_cost),
     EDIT(negative_seconds),
+    EDIT(negative_level),
+    EDIT(level_as_text),
+    EDIT(level_of_no_name),
+    EDIT(levels_of_nothing),
     EDIT(no_cost),
     EDIT(another_program),
     EDIT(no_program),

@@ -100,6 +100,8 @@ static vd_status dispute(vd_arbitration *x) {
     x->cost.seconds = vd_seconds() - x->start;
     x->cost.cpu_seconds = vd_cpu_seconds();
     x->cost.peak_bytes = vd_peak_bytes();
+    memcpy(x->cost.level_seconds, vd_arbiter_level_seconds(x->arbiter),
+           sizeof x->cost.level_seconds);
     return status;
 }
 

@@ -75,6 +75,9 @@ json_t *vd_dispute_json(const vd_outcome *o, const vd_assignment *assignment, co
                   convicted_keys(o, assignment), "bytes_in", (json_int_t)cost->bytes_in,
                   "bytes_out", (json_int_t)cost->bytes_out, "seconds", cost->seconds, "cpu_seconds",
                   cost->cpu_seconds, "peak_bytes", (json_int_t)cost->peak_bytes);
+    json_t *levels = vd_level_seconds_json(cost);
+    if (levels)
+        json_object_set_new(more, "level_seconds", levels);
     static const char *const places[] = {"step", "node", "operator"};
     for (int i = 0; i < 3; i++) /* always there, for machines */
         if (!json_object_get(out, places[i]))

@@ -37,7 +37,18 @@ static void put_taken(vd_page_watch *w, vd_level at) {
     vd_page_count(out, (int64_t)w->questions[at]);
     vd_printf(out, " statement%s, ", w->questions[at] == 1 ? "" : "s");
     vd_page_bytes(out, w->bytes[at]);
+    if (w->verdict->cost.level_seconds[at] > 0)
+        vd_printf(out, ", %.3f s", w->verdict->cost.level_seconds[at]);
     vd_printf(out, "</span>");
+}
+
+/* A level that has no bar. */
+static void put_line(vd_page_watch *w, vd_level at, const char *what, const char *more) {
+    if (!w->questions[at])
+        return;
+    vd_printf(&w->where, "<div><b>%s</b> %s", what, more);
+    put_taken(w, at);
+    vd_printf(&w->where, "</div>\n");
 }
 
 static void put_level(vd_page_watch *w, const level *l) {
@@ -81,6 +92,8 @@ void vd_page_where(vd_page_watch *w, const vd_program *program) {
     const vd_graph *graph = at->step < 0 ? &program->init : &program->step;
     const bool alone = w->verdict->fraud; /* what is before was not compared */
     vd_printf(&w->where, "<div class=\"card levels\">\n");
+    put_line(w, VD_LEVEL_CLAIM, "Runs",
+             alone ? "one root, stated" : "their roots, stated and unequal");
     put_item(w, at);
     if (at->step < 0)
         vd_printf(&w->where, "<div><b>Initialisation</b> <span class=\"soft\">before the first "
@@ -95,6 +108,8 @@ void vd_page_where(vd_page_watch *w, const vd_program *program) {
         if (at->element >= 0)
             put_part(w, program, graph, at);
     }
+    put_line(w, VD_LEVEL_LOG, "Log", "what it says of the element");
+    put_line(w, VD_LEVEL_CHALLENGE, "Second run", "asked for");
     vd_printf(
         &w->where,
         "<p class=\"soft legend\">%s<span><i class=\"key differs\"></i>%s</span></p>\n</div>\n",

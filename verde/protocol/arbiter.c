@@ -93,6 +93,10 @@ const vd_tournament *vd_arbiter_tournament(const vd_arbiter *a) {
     return a->many;
 }
 
+const double *vd_arbiter_level_seconds(const vd_arbiter *a) {
+    return a->level_s;
+}
+
 uint32_t vd_arbiter_asked(const vd_arbiter *a) {
     return a->asked;
 }
@@ -123,6 +127,16 @@ static void tell_asking(const vd_arbiter *a, const vd_sitting *s, const vd_outgo
         vd_arbiter_tell(a, VD_TELL_PASSING, "asking: %s", out->text);
 }
 
+/* A round has ended, the decision about its answers included, and another may have begun. */
+static void count_seconds(vd_arbiter *a, vd_seat_of_hearing *h) {
+    const double now = a->world->now(a->world->user);
+    if (h->begun)
+        a->level_s[h->level] += now - h->asked_at;
+    h->begun = true;
+    h->asked_at = now;
+    h->level = vd_referee_level(h->sitting.referee);
+}
+
 /* The next questions of a sitting; the journal may know the answers of some. */
 static vd_status ask_round(vd_arbiter *a, uint32_t seat) {
     vd_seat_of_hearing *h = &a->seat[seat];
@@ -130,6 +144,7 @@ static vd_status ask_round(vd_arbiter *a, uint32_t seat) {
     size_t count;
     vd_status status = vd_referee_next(h->sitting.referee, out, &count, a->err);
     h->over = status == VD_OK && count == 0;
+    count_seconds(a, h);
     if (status != VD_OK || h->over)
         return status;
     a->rounds++;

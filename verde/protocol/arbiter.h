@@ -93,6 +93,9 @@ bool vd_arbiter_heard(const vd_arbiter *arbiter);
 const vd_outcome *vd_arbiter_outcome(const vd_arbiter *arbiter);
 const vd_referee *vd_arbiter_referee(const vd_arbiter *arbiter);       /* of two, else NULL */
 const vd_tournament *vd_arbiter_tournament(const vd_arbiter *arbiter); /* of more, else NULL */
+/* Seconds by the world's clock, from putting a round's questions until what follows from their
+ * answers is known; games at the same time count each. [VD_LEVELS], the arbiter's. */
+const double *vd_arbiter_level_seconds(const vd_arbiter *arbiter);
 /* Questions sent for the first time, those of a journal not counted. */
 uint32_t vd_arbiter_asked(const vd_arbiter *arbiter);
 

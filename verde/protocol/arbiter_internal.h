@@ -35,7 +35,9 @@ typedef struct {
 typedef struct {
     vd_sitting sitting;
     uint32_t open; /* questions without an answer */
-    bool over;
+    bool over, begun;
+    vd_level level;  /* of the questions that were put last */
+    double asked_at; /* when they were */
 } vd_seat_of_hearing;
 
 struct vd_arbiter {
@@ -54,6 +56,7 @@ struct vd_arbiter {
     vd_noted fresh[VD_PARTIES_MAX]; /* questions to be sent, once they are in the journal */
     size_t fresh_count;
     uint64_t rounds; /* begun */
+    double level_s[VD_LEVELS];
     bool heard, mistaken;
     bool astray; /* somebody's address is wrong: the first of these, and why */
     uint32_t astray_provider;

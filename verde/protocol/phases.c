@@ -1,4 +1,4 @@
-/* The state machine as a table. PROTOCOL.md section 5. */
+/* The state machine as a table, and what each of its phases narrows. PROTOCOL.md section 5. */
 #include "verde/protocol/dispute.h"
 
 const vd_phase_rule vd_phase_rules[VD_PHASE_DONE] = {
@@ -32,3 +32,36 @@ const vd_phase_rule vd_phase_rules[VD_PHASE_DONE] = {
     [VD_PHASE_CHALLENGE] = {vd_challenge_ask, vd_challenge_take},
     [VD_PHASE_CONTEST] = {vd_contest_ask, vd_contest_take},
 };
+
+const char *vd_level_name(vd_level level) {
+    static const char *const name[VD_LEVELS] = {
+        [VD_LEVEL_CLAIM] = "claim", [VD_LEVEL_ITEM] = "item",          [VD_LEVEL_STEP] = "step",
+        [VD_LEVEL_NODE] = "node",   [VD_LEVEL_ELEMENT] = "element",    [VD_LEVEL_PART] = "part",
+        [VD_LEVEL_LOG] = "log",     [VD_LEVEL_CHALLENGE] = "challenge"};
+    return name[level];
+}
+
+vd_level vd_referee_level(const vd_referee *r) {
+    switch (r->phase) {
+    case VD_PHASE_COMMIT:
+    case VD_PHASE_REVEAL: return VD_LEVEL_CLAIM;
+    case VD_PHASE_ITEMS_OPEN:
+    case VD_PHASE_ITEMS_PROVE: return VD_LEVEL_ITEM;
+    case VD_PHASE_RUN_OPEN:
+    case VD_PHASE_RUN_PROVE:
+    case VD_PHASE_SUBRUN:
+    case VD_PHASE_SUBRUN_OPEN:
+    case VD_PHASE_SUBRUN_PROVE: return VD_LEVEL_STEP;
+    case VD_PHASE_TENSOR_OPEN:
+    case VD_PHASE_LEAF: return VD_LEVEL_ELEMENT;
+    case VD_PHASE_FOLD:
+    case VD_PHASE_FOLD_OPEN:
+    case VD_PHASE_FOLD_PROVE: return VD_LEVEL_PART;
+    case VD_PHASE_INPUTS: return r->place->part >= 0 ? VD_LEVEL_PART : VD_LEVEL_ELEMENT;
+    case VD_PHASE_NOTE:
+    case VD_PHASE_SECTION: return VD_LEVEL_LOG;
+    case VD_PHASE_CHALLENGE:
+    case VD_PHASE_CONTEST: return VD_LEVEL_CHALLENGE;
+    default: return VD_LEVEL_NODE;
+    }
+}

@@ -198,6 +198,23 @@ const vd_statement *vd_referee_last(const vd_referee *referee, uint32_t party);
 /* What a provider states of its machine in the answer that it has just given. */
 void vd_referee_pace(const vd_referee *referee, uint32_t party, vd_pace *out);
 
+/* What a question narrows. */
+typedef enum {
+    VD_LEVEL_CLAIM, /* commit and reveal */
+    VD_LEVEL_ITEM,
+    VD_LEVEL_STEP,
+    VD_LEVEL_NODE,
+    VD_LEVEL_ELEMENT, /* and what it is computed from, if it has no parts */
+    VD_LEVEL_PART,
+    VD_LEVEL_LOG,
+    VD_LEVEL_CHALLENGE,
+    VD_LEVELS,
+} vd_level;
+
+const char *vd_level_name(vd_level level); /* in a verdict's cost */
+/* Of the questions that it asked last. */
+vd_level vd_referee_level(const vd_referee *referee);
+
 const vd_outcome *vd_referee_outcome(const vd_referee *referee);
 /* The program that the dispute is about: the job's, or that of the item in dispute. NULL: none of
  * the items is, so far. */

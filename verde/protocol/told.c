@@ -148,6 +148,17 @@ static void tell_games(vd_buf *out, const vd_outcome *o) {
 
 /* ---- all of it ---- */
 
+static void tell_level_seconds(vd_buf *out, const vd_cost *cost) {
+    bool any = false;
+    for (int i = 0; i < VD_LEVELS; i++) {
+        if (cost->level_seconds[i] > 0)
+            vd_printf(out, "%s%s %.3f", any ? ", " : "seconds      ", vd_level_name(i),
+                      cost->level_seconds[i]);
+        any |= cost->level_seconds[i] > 0;
+    }
+    vd_printf(out, any ? "\n" : "");
+}
+
 void vd_outcome_told(const vd_outcome *o, const char *const *names, const vd_cost *cost,
                      vd_buf *out) {
     char in[32], sent[32], peak[32], root[2 * VD_HASH_SIZE + 1];
@@ -168,6 +179,7 @@ void vd_outcome_told(const vd_outcome *o, const char *const *names, const vd_cos
     vd_printf(out,
               "cost         %u rounds, %s in, %s out, %.2f s (%.3f s of CPU), %s peak memory\n",
               o->rounds, in, sent, cost->seconds, cost->cpu_seconds, peak);
+    tell_level_seconds(out, cost);
 }
 
 /* ---- a verified verdict ---- */

@@ -67,10 +67,25 @@ static void put_evidence(vd_buf *out, const decision *d) {
         put_evidence_of(out, d, &d->hearing[i], &comma);
 }
 
+json_t *vd_level_seconds_json(const vd_cost *cost) {
+    json_t *out = NULL;
+    for (int i = 0; i < VD_LEVELS; i++) {
+        if (cost->level_seconds[i] <= 0)
+            continue;
+        out = out ? out : json_object();
+        json_object_set_new(out, vd_level_name(i), json_real(cost->level_seconds[i]));
+    }
+    return out;
+}
+
 static json_t *cost_json(const vd_cost *cost) {
-    return json_pack("{sI sI sf sf sI}", "bytes_in", (json_int_t)cost->bytes_in, "bytes_out",
-                     (json_int_t)cost->bytes_out, "seconds", cost->seconds, "cpu_seconds",
-                     cost->cpu_seconds, "peak_bytes", (json_int_t)cost->peak_bytes);
+    json_t *levels = vd_level_seconds_json(cost);
+    json_t *out = json_pack("{sI sI sf sf sI}", "bytes_in", (json_int_t)cost->bytes_in, "bytes_out",
+                            (json_int_t)cost->bytes_out, "seconds", cost->seconds, "cpu_seconds",
+                            cost->cpu_seconds, "peak_bytes", (json_int_t)cost->peak_bytes);
+    if (levels)
+        json_object_set_new(out, VD_COST_LEVELS, levels);
+    return out;
 }
 
 static json_t *collection_json(const decision *d) {

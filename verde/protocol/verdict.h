@@ -19,6 +19,7 @@ typedef struct {
     uint64_t bytes_in, bytes_out;
     double seconds, cpu_seconds;
     uint64_t peak_bytes;
+    double level_seconds[VD_LEVELS]; /* of `seconds`; all 0: not stated */
 } vd_cost;
 
 VD_MUST_USE vd_status vd_verdict_write(const vd_key *referee, const vd_program *program,
@@ -64,19 +65,6 @@ VD_MUST_USE vd_status vd_verdict_verify(const void *note, size_t size, const vd_
                                         void (*story)(void *user, const char *line), void *user,
                                         vd_verdict *out, vd_err *err);
 
-/* What a question narrows. */
-typedef enum {
-    VD_LEVEL_CLAIM, /* commit and reveal */
-    VD_LEVEL_ITEM,
-    VD_LEVEL_STEP,
-    VD_LEVEL_NODE,
-    VD_LEVEL_ELEMENT, /* and what it is computed from, if it has no parts */
-    VD_LEVEL_PART,
-    VD_LEVEL_LOG,
-    VD_LEVEL_CHALLENGE,
-    VD_LEVELS,
-} vd_level;
-
 /* An item of the evidence, when the referee that decides again has asked for it. */
 typedef struct {
     uint32_t provider, game; /* numbers: the provider's from 0 on; game 0: of no game */
@@ -110,6 +98,8 @@ const char *vd_challenge_told(vd_challenge_end end); /* "ran again, ...": of who
 void vd_verdict_told(const vd_verdict *verdict, vd_buf *out);
 bool vd_verdict_has_structure(const vd_verdict *verdict);
 
+/* The seconds of each level that has some; NULL: none has. */
+json_t *vd_level_seconds_json(const vd_cost *cost);
 /* The outcome as a JSON object, the same in a verdict and in --json. */
 json_t *vd_outcome_json(const vd_outcome *outcome, const vd_assignment *assignment);
 

@@ -4,6 +4,7 @@
 
 #include "verde/protocol/referee.h"
 
+#define VD_COST_LEVELS    "level_seconds" /* the member of `cost` that may be absent */
 #define VD_STATEMENT_TYPE "https://in-toto.io/Statement/v1"
 
 /* An assignment that its referee has signed, who must be this one, or NULL; its payload is appended

@@ -93,18 +93,36 @@ static vd_status read_program(replay *v, const json_t *predicate) {
 
 static const char *const cost_keys[] = {"bytes_in",    "bytes_out",  "seconds",
                                         "cpu_seconds", "peak_bytes", NULL};
+static const char *const cost_level_keys[] = {
+    "bytes_in", "bytes_out", "seconds", "cpu_seconds", "peak_bytes", VD_COST_LEVELS, NULL};
+
+static bool is_amount(const json_t *value) {
+    return json_is_number(value) && json_number_value(value) >= 0;
+}
+
+/* A referee need not state them. */
+static bool read_level_seconds(const json_t *levels, vd_cost *out) {
+    size_t known = 0;
+    for (int i = 0; i < VD_LEVELS; i++) {
+        const json_t *seconds = json_object_get(levels, vd_level_name(i));
+        if (seconds && !is_amount(seconds))
+            return false;
+        out->level_seconds[i] = json_number_value(seconds);
+        known += seconds != NULL;
+    }
+    return !levels || (json_is_object(levels) && json_object_size(levels) == known);
+}
 
 static bool read_cost(const json_t *cost, vd_cost *out) {
     for (int i = 0; cost_keys[i]; i++)
-        if (!(json_number_value(json_object_get(cost, cost_keys[i])) >= 0) ||
-            !json_is_number(json_object_get(cost, cost_keys[i])))
+        if (!is_amount(json_object_get(cost, cost_keys[i])))
             return false;
     out->bytes_in = (uint64_t)json_integer_value(json_object_get(cost, "bytes_in"));
     out->bytes_out = (uint64_t)json_integer_value(json_object_get(cost, "bytes_out"));
     out->peak_bytes = (uint64_t)json_integer_value(json_object_get(cost, "peak_bytes"));
     out->seconds = json_number_value(json_object_get(cost, "seconds"));
     out->cpu_seconds = json_number_value(json_object_get(cost, "cpu_seconds"));
-    return true;
+    return read_level_seconds(json_object_get(cost, VD_COST_LEVELS), out);
 }
 
 static bool is_text(const json_t *object, const char *key, const char *expected) {
@@ -157,6 +175,15 @@ static vd_status check_members(replay *v, const json_t *object, const char *plac
     return status == VD_OK ? VD_OK : vd_fail(v->err, status, "verdict: %s", why.text);
 }
 
+static vd_status check_cost(replay *v, const json_t *cost, vd_verdict *out) {
+    const bool levels = json_object_get(cost, VD_COST_LEVELS) != NULL;
+    const vd_status status = check_members(v, cost, "cost", levels ? cost_level_keys : cost_keys);
+    if (status != VD_OK || read_cost(cost, &out->cost))
+        return status;
+    return vd_fail(v->err, VD_ERR_PEER, "verdict: `cost` must be five numbers%s",
+                   levels ? ", and its `" VD_COST_LEVELS "` numbers by levels" : "");
+}
+
 /* The statement and its predicate, but for what the members of that say. */
 static vd_status check_form(replay *v, vd_verdict *out) {
     static const char *const root_keys[] = {"_type", "subject", "predicateType", "predicate", NULL};
@@ -176,11 +203,7 @@ static vd_status check_form(replay *v, vd_verdict *out) {
                                v->fraud           ? fraud_keys
                                : v->many_programs ? collection_keys
                                                   : keys);
-    if (status == VD_OK)
-        status = check_members(v, json_object_get(predicate, "cost"), "cost", cost_keys);
-    if (status == VD_OK && !read_cost(json_object_get(predicate, "cost"), &out->cost))
-        status = vd_fail(v->err, VD_ERR_PEER, "verdict: `cost` must be five numbers");
-    return status;
+    return status == VD_OK ? check_cost(v, json_object_get(predicate, "cost"), out) : status;
 }
 
 static vd_status read_predicate(replay *v, vd_verdict *out) {
@@ -235,36 +258,11 @@ static vd_status check_counted(replay *v, const vd_sitting *sitting, const vd_ou
                    v->used, sitting->provider[q->party] + 1, s->why);
 }
 
-static vd_level level_of(const vd_referee *r) {
-    switch (r->phase) {
-    case VD_PHASE_COMMIT:
-    case VD_PHASE_REVEAL: return VD_LEVEL_CLAIM;
-    case VD_PHASE_ITEMS_OPEN:
-    case VD_PHASE_ITEMS_PROVE: return VD_LEVEL_ITEM;
-    case VD_PHASE_RUN_OPEN:
-    case VD_PHASE_RUN_PROVE:
-    case VD_PHASE_SUBRUN:
-    case VD_PHASE_SUBRUN_OPEN:
-    case VD_PHASE_SUBRUN_PROVE: return VD_LEVEL_STEP;
-    case VD_PHASE_TENSOR_OPEN:
-    case VD_PHASE_LEAF: return VD_LEVEL_ELEMENT;
-    case VD_PHASE_FOLD:
-    case VD_PHASE_FOLD_OPEN:
-    case VD_PHASE_FOLD_PROVE: return VD_LEVEL_PART;
-    case VD_PHASE_INPUTS: return r->place->part >= 0 ? VD_LEVEL_PART : VD_LEVEL_ELEMENT;
-    case VD_PHASE_NOTE:
-    case VD_PHASE_SECTION: return VD_LEVEL_LOG;
-    case VD_PHASE_CHALLENGE:
-    case VD_PHASE_CONTEST: return VD_LEVEL_CHALLENGE;
-    default: return VD_LEVEL_NODE;
-    }
-}
-
 static void tell_heard(const replay *v, const vd_sitting *sitting, const vd_outgoing *q,
                        const json_t *item) {
     const vd_heard heard = {.provider = sitting->provider[q->party],
                             .game = sitting->game,
-                            .level = level_of(sitting->referee),
+                            .level = vd_referee_level(sitting->referee),
                             .question = q->text,
                             .item = item};
     if (v->watch->heard)
