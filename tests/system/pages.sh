@@ -23,6 +23,7 @@ done
 has element 'Provider 2 is convicted'
 has element 'adamw.layer.1.bias.m'
 has element 'floats above'
+has element ' kB, 0.250 s'
 has element 'The graph around it'
 has fraud-part '<b>Part '
 has agreed 'All agree'
@@ -76,7 +77,54 @@ has same 'Equal to the bit'
 echo '{"result":"fraud","reason":"a wrong element","checked":{"crumbs":3}}' > "$work/audit"
 made audit
 has audit 'a wrong element'
+echo '{"equal":true}' > "$work/other"
+expect 2 'not what `verde audit` or `verde diff` writes' "$verde" inspect "$work/other" --html "$work/other.html"
+one_line
 echo '{"result":1}' > "$work/other"
 expect 2 'not what `verde audit` or `verde diff` writes' "$verde" inspect "$work/other" --html "$work/other.html"
 one_line
+# Of a run's audit: what differs, as deep as the report has it.
+"$verde" audit "$work/run--fault=element@7" --all --json > "$work/audit-run" 2> "$work/err" || [ $? -eq 9 ] || fail "no audit of a run"
+made audit-run
+has audit-run 'The run is not what it commits to'
+has audit-run 'equal inputs, and b has the operator&#39;s value'
+has audit-run 'm1.h.0.attn.qkv.matmul'
+has audit-run '<dt>distance<dd>4,096'
+has audit-run '<dt>value a<dd>'
+# What --guard found.
+cp -r "$work/run" "$work/guarded"
+sed '1s/{/{"guard":[{"step":5,"node":"m0.matmul","kind":"sums","again":false,"product":0,"chunk":3,"row":0,"rows":1,"column":0,"columns":1,"machine":0}],/' \
+    "$work/run/run.json" > "$work/guarded/run.json"
+made guarded
+has guarded 'm0.matmul'
+# Of many prompts, and of an audit of what was made of them.
+cat > "$work/prompts.jsonl" << JSON
+{"key": 7, "ids": [15, 2, 9]}
+{"key": 1, "ids": [5]}
+JSON
+cat > "$work/generate.yaml" << YAML
+verde: 1
+task: generate
+model: {kind: pretrained, dir: llama, sha256: $(take_model llama)}
+prompts: {file: prompts.jsonl, sha256: $(sum_of "$work/prompts.jsonl")}
+sampling: {greedy: true}
+max_tokens: 4
+YAML
+"$verde" run "$work/generate.yaml" --out "$work/answers" --threads 1 > "$work/out" 2> "$work/err" || fail "no answers"
+made answers
+has answers '15, 2, 9 (3 tokens)'
+has answers "$(sed -n '1s/.*"ids":\[\([^]]*\)\].*/\1/p' "$work/answers/results.jsonl" | sed 's/,/, /g') (4 tokens)"
+has answers "$(sed -n 's/^job root  *//p' "$work/out")"
+mv "$work/answers/results.jsonl" "$work/results"
+sed '1s/"ids":\[[0-9]*/"ids":[63/' "$work/results" > "$work/answers/results.jsonl"
+"$verde" audit "$work/generate.yaml" --results "$work/answers" --json > "$work/audit-answers" 2> "$work/err" || [ $? -eq 9 ] || fail "no audit of answers"
+made audit-answers
+has audit-answers 'Answers are wrong'
+has audit-answers 'ids[0]'
+# A prompt that is not done, and a prompt that is none of the program's.
+rm "$work/answers/results.jsonl"
+sed -n 2p "$work/results" > "$work/answers/results.jsonl.part"
+printf 'x' | dd of="$work/answers/prompts/7/data" bs=1 conv=notrunc 2> "$work/err"
+made answers
+! grep -qF '15, 2, 9' "$work/answers.html" || fail "another prompt than the program's is shown"
 echo "$count checks of pages"

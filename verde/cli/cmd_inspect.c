@@ -373,11 +373,8 @@ static vd_exit inspect(int argc, char **argv) {
         return vd_show_program(a.path, a.common.json, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
     if (file)
         return inspect_verdict(argv[optind], a.common.json);
-    if (a.html && vd_items_are_in(a.path)) {
-        fprintf(stderr, "verde: %s: --html takes a run of one prompt, as %s/prompts/1\n", a.path,
-                a.path);
-        return VD_EXIT_USAGE;
-    }
+    if (a.html && vd_items_are_in(a.path))
+        return vd_write_prompts_page(a.path, a.html, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
     if (!a.trace && !a.proof && !a.plot && vd_items_are_in(a.path))
         return vd_show_prompts(a.path, &a.common, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
     if (vd_results_are_in(a.path)) {

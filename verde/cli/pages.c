@@ -117,6 +117,14 @@ vd_status vd_write_page(const char *path, const char *out, const char *verifier,
 
 /* ---- of a run ---- */
 
+/* Writes and frees the page, if there is one. */
+static vd_status put_page(vd_status status, const char *out, vd_buf *page, vd_err *err) {
+    if (status == VD_OK)
+        status = vd_write_file(out, page->data, page->size, 0644, err);
+    vd_buf_free(page);
+    return status;
+}
+
 vd_status vd_write_run_page(const char *dir, const vd_loaded *loaded, const vd_run_log *log,
                             json_t *values, const char *out, vd_err *err) {
     vd_buf page = {0};
@@ -125,8 +133,13 @@ vd_status vd_write_run_page(const char *dir, const vd_loaded *loaded, const vd_r
         status = vd_page_of_run(dir, &loaded->program, log, values, LOSSES_BYTES, &page, err);
     else
         json_decref(values);
+    return put_page(status, out, &page, err);
+}
+
+vd_status vd_write_prompts_page(const char *dir, const char *out, vd_err *err) {
+    vd_buf page = {0};
+    vd_status status = check_replaces(out, err);
     if (status == VD_OK)
-        status = vd_write_file(out, page.data, page.size, 0644, err);
-    vd_buf_free(&page);
-    return status;
+        status = vd_page_of_prompts(dir, &page, err);
+    return put_page(status, out, &page, err);
 }

@@ -13,5 +13,7 @@ VD_MUST_USE vd_status vd_write_page(const char *path, const char *out, const cha
 VD_MUST_USE vd_status vd_write_run_page(const char *dir, const vd_loaded *loaded,
                                         const vd_run_log *log, json_t *values, const char *out,
                                         vd_err *err);
+/* Of a folder of runs of many prompts. */
+VD_MUST_USE vd_status vd_write_prompts_page(const char *dir, const char *out, vd_err *err);
 
 #endif

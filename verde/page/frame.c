@@ -49,6 +49,11 @@ vd_status vd_page_frame(const char *title, const vd_buf *body, const char *scrip
                : vd_fail(err, VD_ERR_LOCAL, "out of memory in writing a page");
 }
 
+const char *vd_page_base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
 void vd_page_title(vd_buf *out, const char *text) {
     vd_printf(out, "<h2>%s</h2>\n", text);
 }

@@ -10,6 +10,8 @@ enum {
     VD_PAGE_USERS = 4,      /* nodes that read the one in dispute */
     VD_PAGE_INPUTS = 6,     /* that it reads */
     VD_PAGE_PAYLOAD = 4000, /* bytes of a statement that are shown */
+    VD_PAGE_ROWS = 200,     /* of a table */
+    VD_PAGE_TOKENS = 40,    /* of a prompt, or of what was made of it */
     VD_PAGE_SCAN = 1 << 18, /* nodes behind it that are looked at for these */
 };
 
@@ -18,6 +20,7 @@ enum {
 /* A whole page around `body`. `script`: what runs in it, or NULL. */
 VD_MUST_USE vd_status vd_page_frame(const char *title, const vd_buf *body, const char *script,
                                     vd_buf *out, vd_err *err);
+const char *vd_page_base_name(const char *path);   /* of a file or folder */
 void vd_page_title(vd_buf *out, const char *text); /* begins a section */
 void vd_page_count(vd_buf *out, int64_t count);    /* "1,248" */
 void vd_page_bytes(vd_buf *out, uint64_t bytes);

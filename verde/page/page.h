@@ -29,6 +29,9 @@ VD_MUST_USE vd_status vd_page_of_report(const vd_page_report *report, vd_buf *ou
 VD_MUST_USE vd_status vd_page_of_run(const char *dir, const vd_program *program,
                                      const vd_run_log *log, json_t *values, uint64_t losses,
                                      vd_buf *out, vd_err *err);
+/* Of a folder of runs of many prompts (verde/exec/items.h): the first 200 of them, with what the
+ * lines of its results say so far. */
+VD_MUST_USE vd_status vd_page_of_prompts(const char *dir, vd_buf *out, vd_err *err);
 /* Fills in all but the name for what `verde audit` and `verde diff` write with --json. False: it is
  * neither. */
 bool vd_page_known_report(const json_t *values, vd_page_report *report);

@@ -3,7 +3,7 @@
 
 #include "verde/page/internal.h"
 
-enum { ROWS = 200, COLUMNS = 12, DEPTH = 4 }; /* of tables, and of objects in objects */
+enum { COLUMNS = 12, DEPTH = 5, LISTED = 20 }; /* of tables; of objects in objects; of lists */
 
 /* "run_root": run root. */
 static void put_name(vd_buf *out, const char *name) {
@@ -41,18 +41,36 @@ static void put_scalar(vd_buf *out, const json_t *value) {
 /* Of what is no object and no list. */
 static void put_list(vd_buf *out, const json_t *list) {
     const size_t count = json_array_size(list);
-    for (size_t i = 0; i < count && i < ROWS; i++) {
+    for (size_t i = 0; i < count && i < VD_PAGE_ROWS; i++) {
         const json_t *one = json_array_get(list, i);
         vd_printf(out, "%s", i ? ", " : "");
         if (!json_is_array(one) && !json_is_object(one))
             put_scalar(out, one);
     }
-    if (count > ROWS)
-        vd_printf(out, " and %zu more", count - ROWS);
+    if (count > VD_PAGE_ROWS)
+        vd_printf(out, " and %zu more", count - VD_PAGE_ROWS);
 }
 
-static bool is_table(const json_t *value) {
+static bool has_rows(const json_t *value) {
     return json_is_array(value) && json_is_object(json_array_get(value, 0));
+}
+
+static bool is_section(const json_t *value) {
+    return json_is_object(value) || has_rows(value);
+}
+
+/* Rows that fit into a table have no sections of their own. */
+static bool is_table(const json_t *rows) {
+    json_t *row, *value;
+    const char *name;
+    size_t i;
+    json_array_foreach((json_t *)rows, i, row) {
+        json_object_foreach(row, name, value) {
+            if (is_section(value))
+                return false;
+        }
+    }
+    return true;
 }
 
 /* The members of all rows, each once, in the order in which they come. */
@@ -95,15 +113,15 @@ static void put_table(vd_buf *out, const json_t *rows) {
         put_name(out, column[k]);
     }
     vd_printf(out, "</thead>\n");
-    for (size_t i = 0; i < count && i < ROWS; i++) {
+    for (size_t i = 0; i < count && i < VD_PAGE_ROWS; i++) {
         vd_printf(out, "<tr>");
         for (size_t k = 0; k < columns; k++)
             put_cell(out, column[k], json_object_get(json_array_get(rows, i), column[k]));
         vd_printf(out, "</tr>\n");
     }
     vd_printf(out, "</table>");
-    if (count > ROWS)
-        vd_printf(out, "<p class=\"soft\">and %zu more</p>", count - ROWS);
+    if (count > VD_PAGE_ROWS)
+        vd_printf(out, "<p class=\"soft\">and %zu more</p>", count - VD_PAGE_ROWS);
     vd_printf(out, "</div>\n");
 }
 
@@ -111,10 +129,6 @@ static void put_table(vd_buf *out, const json_t *rows) {
 static bool is_empty(const json_t *value) {
     return json_is_null(value) || (json_is_string(value) && !*json_string_value(value)) ||
            (json_is_array(value) && json_array_size(value) == 0);
-}
-
-static bool is_section(const json_t *value) {
-    return json_is_object(value) || is_table(value);
 }
 
 static void put_scalars(vd_buf *out, const json_t *object) {
@@ -135,20 +149,41 @@ static void put_scalars(vd_buf *out, const json_t *object) {
         vd_printf(out, "</dl></div>\n");
 }
 
+static void put_sections(vd_buf *out, const json_t *object, int depth);
+
+static void put_rows(vd_buf *out, const char *name, const json_t *rows, int depth) {
+    const size_t count = json_array_size(rows);
+    for (size_t i = 0; i < count && i < LISTED; i++) {
+        vd_printf(out, "<h2>");
+        put_name(out, name);
+        vd_printf(out, ", %zu of %zu</h2>\n", i + 1, count);
+        put_sections(out, json_array_get(rows, i), depth);
+    }
+    if (count > LISTED)
+        vd_printf(out, "<p class=\"soft\">and %zu more</p>", count - LISTED);
+}
+
+static void put_section(vd_buf *out, const char *name, const json_t *value, int depth) {
+    if (has_rows(value) && !is_table(value)) {
+        put_rows(out, name, value, depth);
+        return;
+    }
+    vd_printf(out, "<h2>");
+    put_name(out, name);
+    vd_printf(out, "</h2>\n");
+    if (json_is_object(value))
+        put_sections(out, value, depth);
+    else
+        put_table(out, value);
+}
+
 static void put_sections(vd_buf *out, const json_t *object, int depth) {
     const char *name;
     json_t *value;
     put_scalars(out, object);
     json_object_foreach((json_t *)object, name, value) {
-        if (!is_section(value) || depth == 0)
-            continue;
-        vd_printf(out, "<h2>");
-        put_name(out, name);
-        vd_printf(out, "</h2>\n");
-        if (json_is_object(value))
-            put_sections(out, value, depth - 1);
-        else
-            put_table(out, value);
+        if (is_section(value) && depth > 0)
+            put_section(out, name, value, depth - 1);
     }
 }
 
@@ -180,42 +215,4 @@ vd_status vd_page_of_report(const vd_page_report *r, vd_buf *out, vd_err *err) {
     vd_status status = vd_page_frame(r->name, &body, NULL, out, err);
     vd_buf_free(&body);
     return status;
-}
-
-/* ---- reports of other commands ---- */
-
-static const char *text_of(const json_t *object, const char *name) {
-    const char *text = json_string_value(json_object_get(object, name));
-    return text ? text : "";
-}
-
-static bool audit_report(const json_t *v, vd_page_report *r) {
-    const char *result = text_of(v, "result");
-    if (!json_object_get(v, "crumbs") && !json_object_get(v, "checked"))
-        return false;
-    r->kind = "An audit";
-    r->sentence = json_string_value(json_object_get(v, "reason"));
-    r->mood = strcmp(result, "passed") == 0  ? "good"
-              : strcmp(result, "fraud") == 0 ? "bad"
-                                             : "wait";
-    r->headline = strcmp(result, "passed") == 0  ? "All that was looked at is right"
-                  : strcmp(result, "fraud") == 0 ? "Fraud"
-                                                 : "No answer in time";
-    return *result != 0;
-}
-
-static bool diff_report(const json_t *v, vd_page_report *r) {
-    const json_t *equal = json_object_get(v, "equal");
-    if (!json_is_boolean(equal))
-        return false;
-    r->kind = "A comparison";
-    r->sentence = json_string_value(json_object_get(v, "fits"));
-    r->mood = json_is_true(equal) ? "good" : "bad";
-    r->headline = json_is_true(equal) ? "Equal to the bit" : "They differ";
-    return true;
-}
-
-bool vd_page_known_report(const json_t *values, vd_page_report *r) {
-    r->values = values;
-    return diff_report(values, r) || audit_report(values, r);
 }

@@ -4,6 +4,7 @@
 #include "verde/exec/losses_svg.h"
 #include "verde/exec/check.h"
 #include "verde/exec/run.h"
+#include "verde/exec/run_log_found.h"
 #include "verde/page/internal.h"
 
 static json_t *checkpoints_json(const vd_run_log *log) {
@@ -56,18 +57,13 @@ static json_t *basic_json(const vd_program *program, const vd_run_log *log) {
     return out;
 }
 
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
 vd_status vd_page_of_run(const char *dir, const vd_program *program, const vd_run_log *log,
                          json_t *given, uint64_t losses, vd_buf *out, vd_err *err) {
     json_t *values = given ? given : basic_json(program, log);
     const bool whole = json_is_true(json_object_get(values, "finished"));
     vd_buf picture = {0};
     vd_page_report report = {.kind = "A run",
-                             .name = base_name(dir),
+                             .name = vd_page_base_name(dir),
                              .headline = whole ? "A finished run" : "An unfinished run",
                              .mood = log->fault[0] ? "bad"
                                      : whole       ? "good"
@@ -77,6 +73,8 @@ vd_status vd_page_of_run(const char *dir, const vd_program *program, const vd_ru
                              .picture = &picture,
                              .picture_title = "Losses"};
     json_object_set_new(values, "computed_by", machines_json(log));
+    if (log->found_count)
+        json_object_set_new(values, "guard", vd_found_json(log->found, log->found_count));
     json_object_set_new(values, "its_program", program_json(program));
     json_object_set_new(values, "committed_states", checkpoints_json(log));
     if (vd_losses_svg(dir, losses, &picture, NULL) != VD_OK)

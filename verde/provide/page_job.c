@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "verde/exec/items.h"
 #include "verde/exec/losses_svg.h"
 #include "verde/exec/store.h"
 #include "verde/page/page.h"
@@ -81,10 +82,8 @@ void vd_page_job(vd_daemon *daemon, const vd_job_record *job, vd_buf *out) {
         vd_printf(out, "\n");
     }
     put_facts(out, job);
-    if (!p.prompts)
-        vd_printf(out,
-                  "<dt>its run<dd><a href=\"/jobs/%s/run.html\">checkpoints, program, cost</a>\n",
-                  job->id);
+    vd_printf(out, "<dt>its run<dd><a href=\"/jobs/%s/run.html\">%s</a>\n", job->id,
+              p.prompts ? "prompts, answers, roots" : "checkpoints, program, cost");
     vd_printf(out, "</dl></div>\n");
     if (!p.prompts)
         vd_printf(out,
@@ -100,6 +99,8 @@ bool vd_page_run(vd_daemon *daemon, const vd_job_record *job, vd_buf *out) {
     vd_program program = {0};
     vd_run_log log = {0};
     vd_job_path(daemon, job->id, VD_JOB_RUN, path);
+    if (vd_items_are_in(path))
+        return vd_page_of_prompts(path, out, NULL) == VD_OK;
     const bool there =
         vd_store_program(path, &program, NULL) == VD_OK &&
         vd_store_load_log(path, &log, NULL) == VD_OK &&
