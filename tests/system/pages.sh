@@ -31,6 +31,7 @@ has collection '<b>Prompt 3</b>'
 has silence 'no answer'
 has many-again 'Providers 1, 2 and 3 are convicted'
 has many-again 'Games'
+has many-again 'The place of game 4'
 has fraud-element 'A proof of fraud'
 has fraud-element 'Provider 1 is convicted'
 has markup '&lt;script&gt;hostile()&lt;/script&gt;'
@@ -89,8 +90,8 @@ made audit-run
 has audit-run 'The run is not what it commits to'
 has audit-run 'equal inputs, and b has the operator&#39;s value'
 has audit-run 'm1.h.0.attn.qkv.matmul'
-has audit-run '<dt>distance<dd>4,096'
-has audit-run '<dt>value a<dd>'
+has audit-run '<dt>distance, in numbers of its type<dd>4,096'
+has audit-run '<dt>value in a<dd>'
 # What --guard found.
 cp -r "$work/run" "$work/guarded"
 sed '1s/{/{"guard":[{"step":5,"node":"m0.matmul","kind":"sums","again":false,"product":0,"chunk":3,"row":0,"rows":1,"column":0,"columns":1,"machine":0}],/' \

@@ -4,7 +4,7 @@
 #include "verde/graph/print.h"
 #include "verde/page/internal.h"
 
-enum { BOX_W = 290, BOX_H = 58, GAP_X = 65, GAP_Y = 14, NAME_MAX = 40 };
+enum { BOX_W = 290, BOX_H = 58, GAP_X = 65, GAP_Y = 14, BEND = 16, NAME_MAX = 40 };
 
 typedef struct {
     vd_buf *out;
@@ -97,6 +97,15 @@ static int column_height(uint32_t count) {
     return (int)count * (BOX_H + GAP_Y) - GAP_Y;
 }
 
+/* What is drawn: a node, what it reads, and what reads it. */
+typedef struct {
+    uint32_t node, inputs, readers; /* values; how many */
+    uint32_t input[VD_PAGE_INPUTS], reader[VD_PAGE_USERS];
+    const char *class; /* of the inputs */
+} around;
+
+/* ---- from left to right ---- */
+
 static void put_column(const drawing *d, const uint32_t *value, uint32_t count, int x, int height,
                        const char *class, bool left) {
     const int top = (height - column_height(count)) / 2;
@@ -111,6 +120,52 @@ static void put_column(const drawing *d, const uint32_t *value, uint32_t count, 
     }
 }
 
+static void put_across(const drawing *d, const around *a) {
+    const uint32_t most = a->inputs > a->readers ? a->inputs : a->readers;
+    const int height = column_height(most > 0 ? most : 1);
+    vd_printf(d->out,
+              "<svg class=\"across\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"the graph "
+              "around the node\">\n",
+              3 * BOX_W + 2 * GAP_X + 4, height + 4);
+    put_column(d, a->input, a->inputs, 2, height, a->class, true);
+    put_column(d, a->reader, a->readers, 2 * (BOX_W + GAP_X), height, "after", false);
+    put_box(d, a->node, BOX_W + GAP_X, (height - BOX_H) / 2 + 2, "differs");
+    vd_printf(d->out, "</svg>");
+}
+
+/* ---- from top to bottom, for narrow windows ---- */
+
+static int row_at(uint32_t row) {
+    return 2 + (int)row * (BOX_H + GAP_Y);
+}
+
+/* Around the boxes between two rows: to the node on the left, from it on the right. */
+static void put_bend(const drawing *d, uint32_t from, uint32_t to, bool left) {
+    const int y = row_at(from) + BOX_H / 2, to_y = row_at(to) + BOX_H / 2;
+    const int x = left ? BEND : BEND + BOX_W, out = left ? BEND - 14 : BEND + BOX_W + 14;
+    vd_printf(d->out, "<path class=\"edge\" d=\"M%d %dH%dV%dH%d\"/>\n", x, y, out, to_y, x);
+}
+
+static void put_down(const drawing *d, const around *a) {
+    const uint32_t rows = a->inputs + 1 + a->readers;
+    vd_printf(d->out,
+              "<svg class=\"down\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"the graph "
+              "around the node\">\n",
+              BOX_W + 2 * BEND, row_at(rows));
+    for (uint32_t i = 0; i < a->inputs; i++) {
+        put_bend(d, i, a->inputs, true);
+        put_box(d, a->input[i], BEND, row_at(i), a->class);
+    }
+    for (uint32_t i = 0; i < a->readers; i++) {
+        put_bend(d, a->inputs, a->inputs + 1 + i, false);
+        put_box(d, a->reader[i], BEND, row_at(a->inputs + 1 + i), "after");
+    }
+    put_box(d, a->node, BEND, row_at(a->inputs), "differs");
+    vd_printf(d->out, "</svg>");
+}
+
+/* ---- both ---- */
+
 /* Whether what the node reads is agreed: else the element would not have been looked at. */
 static bool inputs_agreed(const vd_place *at) {
     return at->element >= 0;
@@ -119,24 +174,20 @@ static bool inputs_agreed(const vd_place *at) {
 void vd_page_graph(vd_page_watch *w, const vd_program *program) {
     const vd_place *at = vd_page_place(&w->verdict->outcome);
     const vd_graph *graph = at->step < 0 ? &program->init : &program->step;
-    uint32_t input[VD_PAGE_INPUTS], reader[VD_PAGE_USERS];
+    const bool agreed = inputs_agreed(at);
     if (at->step == VD_NO_STEP || at->node < 0 || at->node >= graph->node_count)
         return;
     const uint32_t node = (uint32_t)at->node;
     const drawing d = {&w->graph, program, graph, vd_source_count(program, graph)};
-    const uint32_t inputs = read_by(&d, node, input), readers = readers_of(&d, node, reader);
-    const uint32_t most = inputs > readers ? inputs : readers;
-    const int height = column_height(most > 0 ? most : 1);
+    around a = {.node = d.sources + node, .class = agreed ? "agreed" : "after"};
+    a.inputs = read_by(&d, node, a.input);
+    a.readers = readers_of(&d, node, a.reader);
+    vd_printf(d.out, "<div class=\"card\">");
+    put_across(&d, &a);
+    put_down(&d, &a);
     vd_printf(d.out,
-              "<div class=\"card graph\"><svg viewBox=\"0 0 %d %d\" role=\"img\" "
-              "aria-label=\"the graph around the node\">\n",
-              3 * BOX_W + 2 * GAP_X + 4, height + 4);
-    put_column(&d, input, inputs, 2, height, inputs_agreed(at) ? "agreed" : "after", true);
-    put_column(&d, reader, readers, 2 * (BOX_W + GAP_X), height, "after", false);
-    put_box(&d, d.sources + node, BOX_W + GAP_X, (height - BOX_H) / 2 + 2, "differs");
-    vd_printf(d.out,
-              "</svg><p class=\"soft legend\">%s<span><i class=\"key differs\"></i>%s"
-              "</span><span><i class=\"key\"></i>not looked at</span></p></div>\n",
-              inputs_agreed(at) ? "<span><i class=\"key agreed\"></i>agreed</span>" : "",
+              "<p class=\"soft legend\">%s<span><i class=\"key differs\"></i>%s</span><span><i "
+              "class=\"key\"></i>not looked at</span></p></div>\n",
+              agreed ? "<span><i class=\"key agreed\"></i>agreed</span>" : "",
               w->verdict->fraud ? "judged" : "differs");
 }

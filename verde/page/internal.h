@@ -12,6 +12,7 @@ enum {
     VD_PAGE_PAYLOAD = 4000, /* bytes of a statement that are shown */
     VD_PAGE_ROWS = 200,     /* of a table */
     VD_PAGE_TOKENS = 40,    /* of a prompt, or of what was made of it */
+    VD_PAGE_WORD = 80,      /* bytes of a member's name, as far as it is shown */
     VD_PAGE_SCAN = 1 << 18, /* nodes behind it that are looked at for these */
 };
 
@@ -48,6 +49,11 @@ typedef struct {
 const vd_place *vd_page_place(const vd_outcome *outcome);
 /* The two providers of that place: their numbers. False: it has one, or none. */
 bool vd_page_pair(const vd_outcome *outcome, uint32_t provider[2]);
+
+/* ---- words.c ---- */
+
+/* A report's member in words; they are `text`, or static. */
+const char *vd_page_word(const char *name, char text[VD_PAGE_WORD]);
 
 /* ---- where.c, graph.c, element.c, evidence.c ---- */
 

@@ -42,8 +42,11 @@ static bool audit_of_answers(const json_t *v, bool equal, vd_page_report *r) {
         return false;
     r->kind = "An audit of answers";
     r->headline = equal ? "All answers that were checked are right" : "Answers are wrong";
-    r->sentence = "Each answer was computed again by one pass over prompt and answer. What the "
-                  "runs' states were was not looked at.";
+    r->sentence = json_is_string(json_object_get(v, "job_root"))
+                      ? "The lines are those that results.proof proves. The runs' states were not "
+                        "looked at."
+                      : "There is no results.proof: the lines were checked as they stand. The "
+                        "runs' states were not looked at.";
     return true;
 }
 

@@ -222,8 +222,8 @@ vd_status vd_page_of_prompts(const char *dir, vd_buf *out, vd_err *err) {
         .name = vd_page_base_name(dir),
         .headline = whole ? "A finished run" : "An unfinished run",
         .mood = whole ? "good" : "wait",
-        .sentence = "This page is made from what the folder says; `verde check` compares every "
-                    "byte of the prompts' runs.",
+        .sentence = "Numbers in prompts and answers are tokens of the model. This page says what "
+                    "the folder says; \"verde check\" compares every byte of the runs.",
         .values = values};
     if (status == VD_OK)
         status = vd_page_of_report(&report, out, err);

@@ -5,13 +5,18 @@
 
 enum { COLUMNS = 12, DEPTH = 5, LISTED = 20 }; /* of tables; of objects in objects; of lists */
 
-/* "run_root": run root. */
 static void put_name(vd_buf *out, const char *name) {
-    char text[80];
-    snprintf(text, sizeof text, "%.79s", name);
-    for (char *at = text; *at; at++)
-        *at = *at == '_' ? ' ' : *at;
-    vd_html_text(out, text);
+    char text[VD_PAGE_WORD];
+    vd_html_text(out, vd_page_word(name, text));
+}
+
+/* A number that is a name, not an amount. */
+static bool is_label(const char *name) {
+    static const char *const labels[] = {"seed", "key", "round"};
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)
+        if (strcmp(labels[i], name) == 0)
+            return true;
+    return false;
 }
 
 static bool is_hash(const char *text) {
@@ -21,7 +26,7 @@ static bool is_hash(const char *text) {
 
 static void put_list(vd_buf *out, const json_t *list);
 
-static void put_scalar(vd_buf *out, const json_t *value) {
+static void put_value(vd_buf *out, const json_t *value) {
     if (json_is_string(value)) {
         const char *tag = is_hash(json_string_value(value)) ? "code" : "span";
         vd_printf(out, "<%s>", tag);
@@ -38,6 +43,15 @@ static void put_scalar(vd_buf *out, const json_t *value) {
     }
 }
 
+static void put_scalar(vd_buf *out, const char *name, const json_t *value) {
+    if (json_is_integer(value) && is_label(name))
+        vd_printf(out, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value) && strcmp(name, "found") == 0)
+        vd_printf(out, "%.4g %%", 100 * json_real_value(value));
+    else
+        put_value(out, value);
+}
+
 /* Of what is no object and no list. */
 static void put_list(vd_buf *out, const json_t *list) {
     const size_t count = json_array_size(list);
@@ -45,7 +59,7 @@ static void put_list(vd_buf *out, const json_t *list) {
         const json_t *one = json_array_get(list, i);
         vd_printf(out, "%s", i ? ", " : "");
         if (!json_is_array(one) && !json_is_object(one))
-            put_scalar(out, one);
+            put_value(out, one);
     }
     if (count > VD_PAGE_ROWS)
         vd_printf(out, " and %zu more", count - VD_PAGE_ROWS);
@@ -73,14 +87,20 @@ static bool is_table(const json_t *rows) {
     return true;
 }
 
-/* The members of all rows, each once, in the order in which they come. */
+/* What says nothing: null, "" and []. */
+static bool is_empty(const json_t *value) {
+    return json_is_null(value) || (json_is_string(value) && !*json_string_value(value)) ||
+           (json_is_array(value) && json_array_size(value) == 0);
+}
+
+/* The members of all rows that say something, each once, in the order in which they come. */
 static size_t columns_of(const json_t *rows, const char *column[COLUMNS]) {
     size_t count = 0, i;
     json_t *row, *value;
     const char *name;
     json_array_foreach((json_t *)rows, i, row) {
         json_object_foreach(row, name, value) {
-            bool there = false;
+            bool there = is_empty(value);
             for (size_t k = 0; k < count; k++)
                 there |= strcmp(column[k], name) == 0;
             if (!there && count < COLUMNS)
@@ -91,15 +111,11 @@ static size_t columns_of(const json_t *rows, const char *column[COLUMNS]) {
 }
 
 static void put_cell(vd_buf *out, const char *column, const json_t *value) {
-    char name[80] = "";
-    vd_buf text = {0};
-    put_name(&text, column);
-    if (vd_buf_ok(&text))
-        snprintf(name, sizeof name, "%.*s", (int)text.size, (const char *)text.data);
-    vd_buf_free(&text);
     const bool number = json_is_number(value);
-    vd_html_cell(out, name, number ? "number" : json_is_string(value) ? "wide" : "");
-    put_scalar(out, value);
+    vd_printf(out, "<td data-name=\"");
+    put_name(out, column);
+    vd_printf(out, "\" class=\"%s\">", number ? "number" : json_is_string(value) ? "wide" : "");
+    put_scalar(out, column, value);
     vd_printf(out, "</td>");
 }
 
@@ -125,12 +141,6 @@ static void put_table(vd_buf *out, const json_t *rows) {
     vd_printf(out, "</div>\n");
 }
 
-/* What says nothing: null, "" and []. */
-static bool is_empty(const json_t *value) {
-    return json_is_null(value) || (json_is_string(value) && !*json_string_value(value)) ||
-           (json_is_array(value) && json_array_size(value) == 0);
-}
-
 static void put_scalars(vd_buf *out, const json_t *object) {
     const char *name;
     json_t *value;
@@ -142,7 +152,7 @@ static void put_scalars(vd_buf *out, const json_t *object) {
         any = true;
         put_name(out, name);
         vd_printf(out, "<dd>");
-        put_scalar(out, value);
+        put_scalar(out, name, value);
         vd_printf(out, "\n");
     }
     if (any)

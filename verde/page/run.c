@@ -68,7 +68,10 @@ vd_status vd_page_of_run(const char *dir, const vd_program *program, const vd_ru
                              .mood = log->fault[0] ? "bad"
                                      : whole       ? "good"
                                                    : "wait",
-                             .sentence = log->fault[0] ? "It errs on purpose." : NULL,
+                             .sentence = log->fault[0] ? "It errs on purpose."
+                                         : given       ? "What was compared stands below, under "
+                                                         "\"checked\"; \"verde check\" compares all."
+                                                 : "This page says what the run's folder says.",
                              .values = values,
                              .picture = &picture,
                              .picture_title = "Losses"};

@@ -251,7 +251,9 @@ static void put_folded(const vd_page_watch *w, vd_buf *out) {
         vd_printf(out, "</ol></div>\n");
     }
     vd_page_title(out, "Signed statements");
-    vd_printf(out, "<div class=\"card\">\n");
+    vd_printf(out, "<p class=\"soft\">All that the providers answered, in the order of the "
+                   "referee&#39;s questions; each is signed by its provider, so that nobody else "
+                   "can be convicted by it.</p>\n<div class=\"card\">\n");
     vd_put(out, w->evidence.data, w->evidence.size);
     vd_printf(out, "</div>\n</main>\n");
     out->failed |= w->story.failed | w->evidence.failed;

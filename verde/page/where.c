@@ -85,6 +85,17 @@ static void put_item(vd_page_watch *w, const vd_place *at) {
     vd_printf(&w->where, "</div>\n");
 }
 
+/* Of more than two providers. */
+static void put_which_game(vd_page_watch *w, const vd_place *at) {
+    const vd_outcome *o = &w->verdict->outcome;
+    for (uint32_t i = 0; i < o->game_count; i++)
+        if (o->party_count > 2 && at == &o->game[i].place)
+            vd_printf(&w->where,
+                      "<div class=\"soft\">The place of game %u, the last that came to one. What "
+                      "it took is of all games.</div>\n",
+                      i + 1);
+}
+
 void vd_page_where(vd_page_watch *w, const vd_program *program) {
     const vd_place *at = vd_page_place(&w->verdict->outcome);
     if (at->step == VD_NO_STEP)
@@ -92,8 +103,9 @@ void vd_page_where(vd_page_watch *w, const vd_program *program) {
     const vd_graph *graph = at->step < 0 ? &program->init : &program->step;
     const bool alone = w->verdict->fraud; /* what is before was not compared */
     vd_printf(&w->where, "<div class=\"card levels\">\n");
-    put_line(w, VD_LEVEL_CLAIM, "Runs",
-             alone ? "one root, stated" : "their roots, stated and unequal");
+    put_which_game(w, at);
+    put_line(w, VD_LEVEL_CLAIM, alone ? "The run&#39;s root" : "The roots of the runs",
+             alone ? "was stated" : "differ");
     put_item(w, at);
     if (at->step < 0)
         vd_printf(&w->where, "<div><b>Initialisation</b> <span class=\"soft\">before the first "
@@ -108,8 +120,8 @@ void vd_page_where(vd_page_watch *w, const vd_program *program) {
         if (at->element >= 0)
             put_part(w, program, graph, at);
     }
-    put_line(w, VD_LEVEL_LOG, "Log", "what it says of the element");
-    put_line(w, VD_LEVEL_CHALLENGE, "Second run", "asked for");
+    put_line(w, VD_LEVEL_LOG, "The rounding log", "was read");
+    put_line(w, VD_LEVEL_CHALLENGE, "A second run", "was asked for");
     vd_printf(
         &w->where,
         "<p class=\"soft legend\">%s<span><i class=\"key differs\"></i>%s</span></p>\n</div>\n",
