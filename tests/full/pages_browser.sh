@@ -14,5 +14,7 @@ work=$build/tests/pages_browser
 rm -rf "$work"
 mkdir -p "$work"
 VERDICTS=$work "$build/tests/test_verdict_kinds" > "$work/kinds.log" 2>&1 || { cat "$work/kinds.log"; exit 1; }
+# Pages of all that is no verdict, which tests/system/pages.sh makes.
+PAGES=$work/reports sh tests/system/pages.sh "$build" > "$work/reports.log" 2>&1 || { cat "$work/reports.log"; exit 1; }
 python3 tests/wasm/pages.py "$build" kinds altered looks hostile "golden=${GOLDEN:-1e6}" > "$work/said.txt" || { cat "$work/said.txt"; exit 1; }
 echo "$(wc -c < "$build/share/verde/verify.html") bytes of verify.html: $(paste -sd ';' "$work/said.txt")"

@@ -122,6 +122,11 @@ sed '1s/"ids":\[[0-9]*/"ids":[63/' "$work/results" > "$work/answers/results.json
 made audit-answers
 has audit-answers 'Answers are wrong'
 has audit-answers 'ids[0]'
+# For tests/full/pages_browser.sh.
+if [ -n "${PAGES:-}" ]; then
+    mkdir -p "$PAGES"
+    for name in run run--fault=element@7 guarded diff audit-run audit-answers answers; do cp "$work/$name.html" "$PAGES"; done
+fi
 # A prompt that is not done, and a prompt that is none of the program's.
 rm "$work/answers/results.jsonl"
 sed -n 2p "$work/results" > "$work/answers/results.jsonl.part"

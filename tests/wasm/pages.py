@@ -100,31 +100,44 @@ def altered(build, total=300):
     return f"{total} altered verdicts decided alike, {codes[0]} of which hold"
 
 
+def look_at(browser, page, kept):
+    """Pictures in light, dark and on paper, at two widths: nothing is cut, nothing goes wrong."""
+    pictures = set()
+    for width in (390, 1280):
+        for mood in ("light", "dark", "paper"):
+            browser.look(width, dark=mood == "dark", paper=mood == "paper")
+            browser.open(page)
+            quiet(browser, f"{page.name} {mood}")
+            if browser.run("document.documentElement.scrollWidth") > width:
+                fail(f"{page.name}: wider than {width} pixels")
+            cut = browser.run("[...document.querySelectorAll('.card')].filter((c) => c.scrollWidth > c.clientWidth).length")
+            if cut:
+                fail(f"{page.name}: {cut} cards are cut at {width} pixels")
+            picture = kept / f"{page.stem}-{width}-{mood}.png"
+            browser.picture(picture)
+            pictures.add(picture.read_bytes())
+    if len(pictures) != 6:
+        fail(f"{page.name}: light, dark and paper look the same")
+    return len(pictures)
+
+
 def looks(build):
-    """Pages of all sizes, in light, dark and on paper."""
+    """Pages of all sizes; those of verdicts decide them again."""
     work, browser, count = build / "tests/pages_browser", Browser(), 0
     browser.look(1280)
     browser.open("data:text/html,<script>console.error('seen')</script>")
     if not browser.complaints():
         fail("what goes wrong would not be seen")
+    for page in sorted((work / "reports").glob("*.html")):
+        count += look_at(browser, page, work)
+        for element in (".outcome", "dl", "h2"):
+            if not browser.run(f"!!document.querySelector('{element}')"):
+                fail(f"{page.name}: no {element}")
     for name in ("element", "fold", "many-again", "fraud-element", "collection", "agreed"):
         page = work / f"{name}.html"
         verdict = work / f"{name}.json"
         subprocess.run([build / "bin/verde", "inspect", verdict, "--html", page], check=True)
-        pictures = set()
-        for width in (390, 1280):
-            for mood in ("light", "dark", "paper"):
-                browser.look(width, dark=mood == "dark", paper=mood == "paper")
-                browser.open(page)
-                quiet(browser, f"{name} {mood}")
-                if browser.run("document.documentElement.scrollWidth") > width:
-                    fail(f"{name}: wider than {width} pixels")
-                picture = work / f"{name}-{width}-{mood}.png"
-                browser.picture(picture)
-                pictures.add(picture.read_bytes())
-                count += 1
-        if len(pictures) != 6:
-            fail(f"{name}: light, dark and paper look the same")
+        count += look_at(browser, page, work)
         for element in (".outcome", "table", "dl", "details", "#again", "svg" if name != "agreed" else "h2"):
             if not browser.run(f"!!document.querySelector('{element}')"):
                 fail(f"{name}: no {element}")

@@ -94,9 +94,10 @@ static void put_terms(vd_page_watch *w, const vd_program *program, const vd_grap
     vd_printf(out, "<details class=\"card\"><summary>What the reference computed it from: ");
     vd_page_count(out, (int64_t)w->terms);
     vd_printf(out,
-              " element%s of agreed inputs%s</summary>\n<table><thead><tr><th>input"
+              " element%s of %s inputs%s</summary>\n<table><thead><tr><th>input"
               "<th class=\"number\">its element<th>value</thead>\n",
-              w->terms == 1 ? "" : "s", shown < w->terms ? ", the first of them here" : "");
+              w->terms == 1 ? "" : "s", w->verdict->fraud ? "stated" : "agreed",
+              shown < w->terms ? ", the first of them here" : "");
     for (uint64_t i = 0; i < shown; i++)
         if (w->term[i].input < vd_node_stored(graph, node)->input_count)
             put_term(w,

@@ -188,6 +188,9 @@ void vd_page_graph(vd_page_watch *w, const vd_program *program) {
     vd_printf(d.out,
               "<p class=\"soft legend\">%s<span><i class=\"key differs\"></i>%s</span><span><i "
               "class=\"key\"></i>not looked at</span></p></div>\n",
-              agreed ? "<span><i class=\"key agreed\"></i>agreed</span>" : "",
+              !agreed ? ""
+              : w->verdict->fraud
+                  ? "<span><i class=\"key agreed\"></i>as the provider states</span>"
+                  : "<span><i class=\"key agreed\"></i>agreed</span>",
               w->verdict->fraud ? "judged" : "differs");
 }

@@ -33,7 +33,7 @@ static void put_taken(vd_page_watch *w, vd_level at) {
     vd_buf *out = &w->where;
     if (!w->questions[at])
         return;
-    vd_printf(out, " <span class=\"soft\">found by ");
+    vd_printf(out, " <span class=\"soft\">%s ", w->verdict->fraud ? "by" : "found by");
     vd_page_count(out, (int64_t)w->questions[at]);
     vd_printf(out, " statement%s, ", w->questions[at] == 1 ? "" : "s");
     vd_page_bytes(out, w->bytes[at]);

@@ -9,6 +9,7 @@ WASM_PACKAGES := clang lld wasi-libc libclang-rt-14-dev-wasm32 openssl
 verifier: ## verify.html, the verifier for browsers, in BUILD/share/verde
 	@sh verde/packages.sh $(WASM_PACKAGES)
 	@$(MAKE) --no-print-directory $(BUILD)/share/verde/verify.html $(WASM)/reference.wasm
+	@sha256sum $(BUILD)/share/verde/verify.html
 .PHONY: verifier
 JANSSON := $(WASM)/sources/jansson/src
 SODIUM := $(WASM)/sources/libsodium/src/libsodium
