@@ -57,7 +57,7 @@ honest score
 score_root=$root
 provide a 127.0.0.1:0
 a_pid=$pid
-provide b 127.0.0.1:0
+provide b 127.0.0.1:0 --page 0
 b_pid=$pid
 provide wrong 127.0.0.1:0 --fault 4995/element@2:choice.token
 provide late 127.0.0.1:0 --fault 4987/element@0:score.log_probability
@@ -69,6 +69,15 @@ expect 0 "results  *$work/agreed/results.jsonl, 11 prompts, every byte checked" 
 same agreed generate
 grep -q "^job root  *$generate_root" "$work/out" || fail "another job root than that of an honest run"
 grep -q '^provider 2  done; it says run root' "$work/err" || fail "no line of provider 2"
+if command -v curl > /dev/null; then # the daemon's page leads to one with each prompt
+    here=$(sed -n 's|^page for people: \(.*\)/$|\1|p' "$work/b.log")
+    page=$(curl -s "$here/" | sed -n 's|.*href="\(/jobs/[0-9a-f]*\)".*|\1|p' | head -n 1)
+    curl -s "$here$page" | grep -q "href=\"$page/run.html\">prompts, answers, roots" || fail "no link to the page of its run"
+    curl -s "$here$page/run.html" > "$work/run.html"
+    for words in 'A finished run' "$generate_root" '(1 token)' 'ended by'; do
+        grep -qF "$words" "$work/run.html" || fail "the page of a run of prompts has not \"$words\""
+    done
+fi
 expect 2 'exists already' "$verde" delegate "$work/generate.yaml" $two --out "$work/agreed"
 expect 2 'no run lies there, but results' "$verde" inspect "$work/agreed"
 expect 0 '"prompts":40' "$verde" delegate "$work/score.yaml" $two --out "$work/score" --json
