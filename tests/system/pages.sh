@@ -129,8 +129,10 @@ if [ -n "${PAGES:-}" ]; then
 fi
 # A prompt that is not done, and a prompt that is none of the program's.
 rm "$work/answers/results.jsonl"
-sed -n 2p "$work/results" > "$work/answers/results.jsonl.part"
+sed 's/"stopped":"[a-z]*"/"stopped":"<img src=x>"/' "$work/results" > "$work/answers/results.jsonl.part"
 printf 'x' | dd of="$work/answers/prompts/7/data" bs=1 conv=notrunc 2> "$work/err"
 made answers
+has answers '&lt;img src=x&gt;'
+! grep -q '<img' "$work/answers.html" || fail "markup of results is on the page"
 ! grep -qF '15, 2, 9' "$work/answers.html" || fail "another prompt than the program's is shown"
 echo "$count checks of pages"

@@ -17,6 +17,7 @@ static const struct {
     {"collection", "hash of all programs"},
     {"committed_states", "states that it commits to"},
     {"costs_of_crumbs", "what checking elements cost, by operator"},
+    {"compared", "a and b, in the order given, are"},
     {"count", "differences"},
     {"cpu_seconds", "CPU seconds"},
     {"cpu_seconds_of_crumb", "CPU seconds of an element"},
