@@ -106,7 +106,7 @@ PYTHON
 expect 0 '^stated       nothing' "$verde" audit "$work/older" --all
 expect 0 'fits         yes' "$verde" check "$work/older"
 sed 's/"machine": 0/"machine": 1/' "$work/honest/run.json" > "$work/older/run.json"
-expect 2 'states\[0\]: expected machine, one of the 1 of machines' "$verde" audit "$work/older"
+expect 6 'states\[0\]: expected machine, one of the 1 of machines' "$verde" audit "$work/older"
 one_line
 sed 's/"host": ".*"/"host": "\\u001b[31mred"/' "$work/honest/run.json" > "$work/older/run.json"
 expect 0 'host ?\[31mred,' "$verde" audit "$work/older"
@@ -175,13 +175,45 @@ run few $job --keep 2 --fault element@5
 expect 9 "step 8's differs" "$verde" audit "$work/few" --all
 says '^step         5 of' '^not checked  steps 8..11, which go on from the wrong state'
 run damaged $job
-for file in "$work"/damaged/state-*; do printf x | dd of="$file" bs=1 seek=100 conv=notrunc 2> /dev/null; done
-expect 1 'content does not match its name' "$verde" audit "$work/damaged" --all
+file=$work/damaged/state-$(state "$work/damaged" 4)
+printf x | dd of="$file" bs=1 seek=100 conv=notrunc 2> /dev/null
+expect 6 'damaged: it is not the state of step 4' "$verde" audit "$work/damaged" --all
+says 'from there nothing was executed: steps 4..7' '^executed     9 steps' '^equal        no: 1 state is damaged'
+expect 6 '"equal":false' "$verde" audit "$work/damaged" --all --json
+json 'd["damaged"][0]["checkpoint"] == 4 and d["damaged"][0]["not_checked_up_to"] == 8 and "damaged" in d["damaged"][0]["reason"]'
+rm "$file"
+expect 6 'No such file' "$verde" audit "$work/damaged" --all
+run liar $job --fault element@5
+file=$work/liar/state-$(state "$work/liar" 8)
+truncate -s 100 "$file"
+expect 9 'cut short' "$verde" audit "$work/liar" --all
+says '^step         5 of' '^damaged ' '^equal        no: 1 stretch'
+for bad in program run.json; do
+    cp -r "$work/honest" "$work/broken"
+    head -c 100 "$work/honest/$bad" > "$work/broken/$bad"
+    for command in audit inspect check serve 'export --out none'; do
+        # shellcheck disable=SC2086
+        expect 6 "broken/$bad: " "$verde" ${command%% *} "$work/broken" $(echo "$command" | cut -s -d ' ' -f 2-)
+        one_line
+    done
+    expect 6 "broken/$bad: " "$verde" diff "$work/honest" "$work/broken"
+    one_line
+    rm -r "$work/broken"
+done
+cp -r "$work/honest" "$work/broken"
+sed 's/"fault": ""/"fault": "mischief"/' "$work/honest/run.json" > "$work/broken/run.json"
+expect 6 'broken/run.json: `fault` is "mischief": fault: kind must be' "$verde" audit "$work/broken"
 one_line
 edited calls
 printf 'rounding:\n  bits: 32\n  encoding: calls\n' >> "$work/calls.yaml"
 run logs "$work/calls.yaml" --backend log
 expect 2 'verde run --role auditor' "$verde" audit "$work/logs"
+one_line
+expect 2 'is no folder; expected the folder of a run, or with a job --provider URL or --results' "$verde" audit $job
+one_line
+expect 2 'crumbs is of .verde audit JOB --provider URL., and this is .verde audit RUN' "$verde" audit "$work/honest" --crumbs 5
+one_line
+expect 2 'state is given twice, expected once' "$verde" audit "$work/honest" --state "$work/a" --state "$work/b"
 one_line
 expect 2 'one run' "$verde" audit
 one_line

@@ -145,6 +145,26 @@ lie() {
     kill "$!" 2> /dev/null || true
 }
 lie element@2:choice.token 'ids\[2\]' 'step 2'
+# What a dispute needs is looked at before the pass; a key that the provider does not know speaks against nobody.
+# disputed EXIT_CODE WORDS RESULTS [OPTION...]
+disputed() {
+    want=$1 words=$2 of=$3
+    shift 3
+    expect "$want" "$words" "$verde" audit "$work/all.yaml" --results "$work/$of" --provider "$(cat "$work/liar.url")" \
+        --work "$work/rival" "$@"
+}
+disputed 2 'exists already' liar.results --verdict "$work/verdict.json" --key "$work/checker"
+! grep -q '^executed' "$work/out" || fail "a pass before the options were looked at"
+cp -r "$work/liar.results" "$work/unproven"
+rm "$work/unproven/results.proof"
+disputed 2 'has no results.proof' unproven --verdict "$work/new.json" --key "$work/checker"
+one_line
+expect 9 'without results.proof nothing$' "$verde" audit "$work/all.yaml" --results "$work/unproven"
+serve liar --referee "$(cat "$work/checker/key.pub")"
+disputed 2 'takes no part, and there is no verdict: HTTP status 400: .*another referee.*--key must be' liar.results \
+    --verdict "$work/new.json" --key "$work/stranger"
+[ ! -e "$work/new.json" ] && [ ! -e "$work/new.json.journal" ] || fail "a verdict by a key that was refused"
+kill "$!" 2> /dev/null || true
 lie element@1:likely.log_probability 'log_probabilities\[1\]' 'step 1'
 verify_independently "$work/verdict.json" holds
 expect 2 'it is there for .verde serve' "$verde" check "$work/rival"
@@ -179,11 +199,13 @@ delegated 0 '"equal":true' "$a" some --audit answers=3 --json
 json 'd["exit_code"] == 0 and d["audit"]["checked"] == 3 and len(d["audit"]["drawn"]["prompts"]) == 3 and d["result"]'
 # shellcheck disable=SC2154
 delegated 3 'ids\[2\]' "$wrong" refused --audit answers
+! grep -q '^results .*every byte' "$work/out" || fail "a refused result is told as one"
 grep -q 'the results are not accepted' "$work/err" || fail "not said to be refused"
 [ -e "$work/refused/refused.jsonl" ] && ! [ -e "$work/refused/results.jsonl" ] || fail "a refused result has the name of one"
 expect 0 '' "$verde" verify "$work/refused/verdict.json" --job "$work/all.yaml"
 delegated 3 '"exit_code":3' "$wrong" again --audit answers --json
 json 'd["audit"]["equal"] is False and d["audit"]["differences"][0]["prompt"] == 4 and d["audit"]["dispute"]["exit_code"] == 3'
+json 'd["result"] is None and d["refused"].endswith("again/refused.jsonl")'
 delegated 2 'is answers, or answers=N' "$a" none --audit crumbs=5
 delegated 2 'or answers, or answers=N; got' "$a" none --audit answers=0
 [ ! -e "$work/none" ] || fail "a folder for nothing"

@@ -5,7 +5,7 @@
 job=models/jobs/toy.yaml
 journal=$work/fraud.json.journal
 
-audit="$verde audit $job --key $work/checker --proof $work/fraud.json"
+audit="$verde audit $job --proof $work/fraud.json"
 answers() { grep -c 'answered in' "$work/$1.log" || true; }
 
 # killed NAME ANSWERS OPTION...: an audit of NAME that is killed after so many answers.
@@ -13,7 +13,7 @@ killed() {
     of=$1 upto=$(($(answers "$1") + $2))
     shift 2
     eval "url=\$$of"
-    $audit --provider "$url" "$@" > "$work/out" 2> "$work/err" &
+    $audit --key "$work/checker" --provider "$url" "$@" > "$work/out" 2> "$work/err" &
     checker=$!
     while [ "$(answers "$of")" -lt $upto ]; do
         kill -0 $checker 2> /dev/null || fail "the audit ended before it was killed"
@@ -70,7 +70,9 @@ for many in 2 25 120 400 200; do
     [ $many -ne 120 ] || truncate -s -7 "$journal"
 done
 [ "$(wc -l < "$work/before")" -ge 5 ] || fail "too little was drawn before the last kill"
-expect 0 'Going on with the audit' $audit --provider "$honest" --crumbs 120 --steps 5 --json
+truncate -s -7 "$journal"
+expect 0 'Going on with the audit' $audit --key "$work/checker" --provider "$honest" --crumbs 120 --steps 5 --json
+grep -q 'bytes are cut short' "$work/err" || fail "a journal that was cut is not said to be"
 [ ! -e "$journal" ] || fail "the journal stays"
 python3 - "$work/out" "$work/before" "$(tail -n 1 "$work/passed")" << 'END_PYTHON' || fail "the report of an audit that went on"
 import json
@@ -88,30 +90,34 @@ END_PYTHON
 # It is held by one process, and is of one audit.
 rm -f "$work/before"
 killed honest 30 --crumbs 50 --steps 2
-expect 2 'holds an audit that was stopped, of crumbs=50,steps=2' $audit --provider "$honest" --crumbs 51 --steps 2
-expect 2 'of another beacon' $audit --provider "$honest" --crumbs 50 --steps 2 --beacon - --beacon-source x --beacon-round 1
+expect 2 'holds an audit that was stopped, of crumbs=50,steps=2' $audit --key "$work/checker" --provider "$honest" --crumbs 51 --steps 2
+expect 2 'of another beacon' $audit --key "$work/checker" --provider "$honest" --crumbs 50 --steps 2 --beacon - --beacon-source x --beacon-round 1
 expect 2 "of another checker's key" $audit --provider "$honest" --crumbs 50 --steps 2 --key "$work/other"
 flock "$journal" sleep 10 &
 holder=$!
 sleep 0.5
-expect 2 'another process is at this' $audit --provider "$honest" --crumbs 50 --steps 2
+expect 2 'another process is at this' $audit --key "$work/checker" --provider "$honest" --crumbs 50 --steps 2
 wait $holder
 cp "$journal" "$work/kept"
-expect 0 'passed' $audit --provider "$honest" --crumbs 5 --steps 1 --force
+expect 0 'passed' $audit --key "$work/checker" --provider "$honest" --crumbs 5 --steps 1 --force
 mv "$work/kept" "$journal"
 printf x | dd of="$journal" bs=1 seek=300 conv=notrunc 2> /dev/null
-expect 2 'damaged at byte' $audit --provider "$honest" --crumbs 50 --steps 2
-rm "$journal"
+expect 2 'damaged at byte' $audit --key "$work/checker" --provider "$honest" --crumbs 50 --steps 2
+printf 'verde dispute' > "$journal"
+expect 2 'not the journal of a dispute or an audit' $audit --key "$work/checker" --provider "$honest" --crumbs 50 --steps 2
+printf 'verde dispute\000\001\000' > "$journal"
+expect 0 'begins anew, with another draw' $audit --key "$work/checker" --provider "$honest" --crumbs 5 --steps 1
+rm -f "$journal"
 
 # The beacon's value is not waited for again.
 echo 1234 > "$work/value"
 killed honest 40 --crumbs 50 --steps 2 --beacon "$work/value" --beacon-source drand --beacon-round 7
 rm "$work/value"
-expect 0 '"value":"1234"' $audit --provider "$honest" --crumbs 50 --steps 2 --beacon "$work/value" --beacon-source drand --beacon-round 7 --json
+expect 0 '"value":"1234"' $audit --key "$work/checker" --provider "$honest" --crumbs 50 --steps 2 --beacon "$work/value" --beacon-source drand --beacon-round 7 --json
 
 # Intervals that were right are not executed again.
 killed honest 75 --steps 0 --intervals 4 --work "$work/again"
-expect 0 '4 of 4 intervals again: 4 have' $audit --provider "$honest" --steps 0 --intervals 4 --work "$work/again"
+expect 0 '4 of 4 intervals again: 4 have' $audit --key "$work/checker" --provider "$honest" --steps 0 --intervals 4 --work "$work/again"
 [ "$(grep -c 'Executing' "$work/err")" -lt 4 ] || fail "all intervals were executed again"
 
 # A whole run that is executed again goes on from its last state.
@@ -139,7 +145,7 @@ start liar "$verde" serve "$work/liar" --key "$work/keys-liar" --threads 1
 for many in 3 20 40; do
     killed liar $many --crumbs 40 --steps 13
 done
-expect 3 'wrong-output' $audit --provider "$liar" --crumbs 40 --steps 13
+expect 3 'wrong-output' $audit --key "$work/checker" --provider "$liar" --crumbs 40 --steps 13
 expect 0 'decided again' "$verde" verify "$work/fraud.json" --job $job
 verify_independently "$work/fraud.json" "holds: convicted, wrong-output"
 [ ! -e "$journal" ] || fail "the journal stays beside a proof"

@@ -128,8 +128,24 @@ start silent "$verde" serve "$work/honest" --key "$work/keys-silent" --threads 1
 audit 4 'by this checker.s word alone' "$silent" --crumbs 5 --steps 2 --timeout 2
 [ ! -e "$work/fraud.json" ] || fail "silence is no fraud"
 
+# So does who answers what is no statement, from its first word on; a refusal there is a mistake of who asks.
+"$verde" keygen "$work/keys-odd" > /dev/null
+# odd EXIT_CODE WORDS STATUS BODY
+odd() {
+    start odd python3 tests/system/fixed_reply.py "$work/keys-odd" "$3" "$4"
+    audit "$1" "$2" "$odd" --crumbs 5 --steps 2 --timeout 2
+    [ "$1" -ne 4 ] || grep -q 'nothing was checked' "$work/out" || fail "what was checked?"
+    ! grep -q timeout "$work/out" || fail "an answer came"
+    kill "$pid"
+}
+odd 4 'no signed answer' 200 'nonsense'
+odd 4 'no signed answer' 200 ''
+odd 4 'HTTP status 500' 500 ''
+odd 2 'takes no part, and nothing was checked: HTTP status 400: go away' 400 '{"error":"go away"}'
+[ ! -e "$work/fraud.json" ] && [ ! -e "$work/fraud.json.journal" ] || fail "something is left of it"
+
 # A mistake in a URL, or another job, speaks against nobody.
-audit 1 'takes no part, and nothing was checked' "$(at_port "$honest" 1)" --timeout 2
+audit 4 'nothing was checked' "$(at_port "$honest" 1)" --timeout 2
 audit 1 'expected' "$(echo "$silent" | sed 's/#.*//')#$(echo "$honest" | sed 's/.*#//')"
 audit 2 'KEY. is missing' "$(echo "$honest" | sed 's/#.*//')"
 expect 2 'job served is program' "$verde" audit models/jobs/mlp.yaml --provider "$honest" --key "$work/checker" --proof "$work/fraud.json"
@@ -154,6 +170,8 @@ delegate() {
 delegate 0 'all that was looked at is right' alone crumbs=20,steps=2,intervals=1
 [ -s "$work/alone/model.safetensors" ] && [ ! -e "$work/alone/fraud.json" ] || fail "no model"
 delegate 0 '"result":"passed"' alone-all steps=0,all --json
+audit 2 'key is given twice' "$honest" --key "$work/other"
+audit 2 'seed is of .verde audit RUN., and this is .verde audit JOB --provider URL' "$honest" --seed 4
 for list in crumbs steps=0 all,intervals=2 crumbs=x few=1 intervals=0; do
     delegate 2 'must be a list such as' none "$list"
 done

@@ -102,10 +102,14 @@ says '^tensor       f32' '^value b'
 ! grep -q '^executed' "$work/out" || fail "--no-run executed steps"
 cp -r "$work/honest" "$work/short"
 for state in "$work"/short/state-*; do truncate -s 100 "$state"; done
-expect 1 'cut short' "$verde" diff "$work/short" "$work/liar" --no-run
+expect 9 '^unread .*cut short' "$verde" diff "$work/short" "$work/liar" --no-run
+says "^checkpoints  equal up to step 4, and step 8's differs"
+expect 9 '"unread":".*cut short' "$verde" diff "$work/short" "$work/liar" --no-run --json
 sed 's/lr: [^,]*,/lr: 6e-3,/' models/jobs/toy.yaml | sed "s,file: \.\./data,file: $PWD/models/data," > "$work/faster.yaml"
 expect 0 '^run root' "$verde" run "$work/faster.yaml" --out "$work/faster"
-expect 1 'cut short' "$verde" diff "$work/short" "$work/faster" --no-run
+expect 9 '^unread .*cut short' "$verde" diff "$work/short" "$work/faster" --no-run
+says '^states       none compared'
+expect 9 '"states_compared":0' "$verde" diff "$work/short" "$work/faster" --no-run --json
 rm -r "$work/short" "$work/faster"
 expect 9 '"differs_in":"node"' "$verde" diff "$work/honest" "$work/liar" --json
 json 'd["step"] == 5 and d["node"]["operator"] == "matmul" and d["tensor"]["distance"] == 4096 and not d["equal"]'
@@ -158,6 +162,7 @@ JOB
 }
 answers answers 1.5 answers "$work/answers.yaml"
 expect 0 '^prompts      2 and 2, of which 0 differ' "$verde" diff "$work/answers" "$work/answers"
+says '^equal        yes, to the bit'
 answers answers 1.5 lies "$work/answers.yaml" --fault element@1
 expect 9 '^prompts      2 and 2, of which [12] differ' "$verde" diff "$work/answers" "$work/lies"
 says '^prompt  ' '^step         1 of' '^node ' "^reference .*: a's$"
@@ -185,7 +190,7 @@ one_line
 rm "$work/liar/run.json"
 expect 9 'programs\|^program' "$verde" diff "$work/honest/program" "$work/faster/program"
 head -c 100 "$work/honest/run.json" > "$work/faster/run.json"
-expect 2 'run.json' "$verde" diff "$work/honest" "$work/faster"
+expect 6 'run.json' "$verde" diff "$work/honest" "$work/faster"
 one_line
 
 echo "$count comparisons"

@@ -48,7 +48,8 @@ kill "$pid"
 # What cannot be compared is one line.
 expect 2 'must be a run of your own' $diff "$honest" "$honest"
 expect 2 'with a provider a run is compared' $diff $job "$honest"
-expect 2 'KEY. is missing' $diff "$work/honest" "$(echo "$honest" | sed 's/#.*//')"
+expect 2 'KEY. is missing' $verde diff --key "$work/none" "$work/honest" "$(echo "$honest" | sed 's/#.*//')"
+[ ! -e "$work/none" ] || fail "a key for nothing"
 expect 2 'job served is program' $diff "$work/honest" "$honest"
 one_line
 expect 1 'does not say what it has run' $diff "$work/honest" "$(echo "$honest" | sed 's/:[0-9]*#/:1#/')" --timeout 2

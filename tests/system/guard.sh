@@ -28,6 +28,8 @@ assert f["step"] == 5 and f["kind"] == "sums" and f["again"] is False and f["mac
 assert (f["chunk"], f["row"], f["rows"], f["column"], f["columns"]) == (0, 0, 1, 0, 1), f
 PYTHON
     expect 0 '^fits  *yes' "$verde" check "$work/flipped"
+    ! grep -q fault "$work/out" || fail "a run whose sum was computed again is said to err"
+    expect 0 '"guard":\[{"step":5' "$verde" audit "$work/flipped" --all --json
 done
 rm -rf "$work/json"
 expect 0 '"guard":{"step":7' "$verde" run "$job" --out "$work/json" --guard --fault sum@7 --json

@@ -19,8 +19,10 @@ typedef struct {
     long patience_s;
     long step_s_max; /* 0: by the job */
     bool no_challenge, force;
-    bool goes_on; /* with the journal beside the verdict, if it is of this dispute */
-    bool quiet;   /* the story is told, but not the outcome */
+    bool goes_on;   /* with the journal beside the verdict, if it is of this dispute */
+    bool own_rival; /* provider 1 is this command's own: of provider 0 alone a refusal of the first
+                       question is a mistake in the options */
+    bool quiet;     /* the story is told, but not the outcome */
     vd_common common;
 } vd_arbitrate_arguments;
 

@@ -89,6 +89,7 @@ static vd_status make_arbiter(vd_arbitration *x) {
         .world = &x->world,
         .patience_s = (double)x->a->patience_s,
         .step_us_max = x->a->step_s_max * 1000000,
+        .own_rival = x->a->own_rival,
         .longest_item = x->collection.count ? &x->longest : NULL,
         .minutes = &x->journal.minutes,
         .opened = vd_tell_claims};

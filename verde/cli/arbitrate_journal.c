@@ -18,7 +18,8 @@ static vd_status open_file(vd_court_journal *j, bool make, vd_err *err) {
     const int flags = O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
     j->fd = open(j->path, flags | (make ? O_CREAT : 0), 0600);
     if (j->fd < 0 && errno == ENOENT && !make)
-        return vd_fail(err, VD_ERR_USAGE, "%s: there is no journal of a dispute", j->path);
+        return vd_fail(err, VD_ERR_USAGE, "%s: there is no journal of a dispute or an audit",
+                       j->path);
     if (j->fd < 0 || fstat(j->fd, &info) != 0)
         return trouble(j, "open", err);
     if (!S_ISREG(info.st_mode))

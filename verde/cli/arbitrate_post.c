@@ -226,7 +226,10 @@ static vd_status read_reply(vd_post_office *o, uint32_t p, vd_reply *out, vd_err
         out->bytes = answer->body.data;
         out->size = answer->body.size;
         return VD_OK;
-    case VD_ERR_PEER: out->kind = VD_REPLY_REFUSED; return VD_OK;
+    case VD_ERR_PEER:
+        out->kind = VD_REPLY_REFUSED;
+        out->said = answer->http_status >= 400;
+        return VD_OK;
     case VD_ERR_IO:
     case VD_ERR_TIMEOUT:
         out->kind = working                                     ? VD_REPLY_WORKING

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verde/cli/audit.h"
 #include "verde/cli/audit_provider.h"
 #include "verde/cli/check_prompts.h"
 #include "verde/cli/stop.h"
@@ -39,6 +40,12 @@ static vd_status load(vd_answers_check *c) {
         status = vd_prove_results(&o, &c->loaded, &c->items, &c->job_root, c->err);
     if (status == VD_OK && c->proven)
         status = vd_collection_hash(c->items.program, c->items.count, &c->collection, c->err);
+    if (status == VD_OK && !c->proven && c->a->url)
+        status = vd_fail(c->err, VD_ERR_USAGE,
+                         "%s: has no results.proof, whose run roots a dispute goes on from: leave "
+                         "--provider, --verdict and --work out, or `verde run` the job, `verde "
+                         "serve` it, and `verde arbitrate`",
+                         c->a->dir);
     if (status == VD_OK && !c->proven && c->a->beacon)
         status = vd_fail(c->err, VD_ERR_USAGE,
                          "%s: has no results.proof, whose job root draws together with a beacon",
@@ -142,8 +149,25 @@ static vd_status check_order(vd_answers_check *c) {
 
 /* ---- all of it ---- */
 
+/* What a dispute needs is looked at before the pass, not after it. */
+static vd_status check_dispute(const vd_answers_check *c) {
+    vd_key *key = NULL;
+    vd_endpoint endpoint;
+    if (!c->a->url)
+        return VD_OK;
+    vd_status status = vd_endpoint_parse(c->a->url, &endpoint, c->err);
+    if (status == VD_OK)
+        status = vd_check_new(c->a->verdict, c->a->force, c->err);
+    if (status == VD_OK)
+        status = vd_load_key(c->a->key_dir, &key, c->err);
+    vd_key_destroy(key);
+    return status;
+}
+
 static vd_status check(vd_answers_check *c) {
-    vd_status status = load(c);
+    vd_status status = check_dispute(c);
+    if (status == VD_OK)
+        status = load(c);
     if (status == VD_OK)
         status = draw(c);
     if (status == VD_OK)
@@ -188,20 +212,23 @@ vd_exit vd_audit_answers(const vd_answers_arguments *a) {
 
 static bool take_option(int o, vd_answers_arguments *a, bool *exit_now) {
     switch (o) {
-    case 'r': a->dir = optarg; return true;
-    case 'B': a->beacon = optarg; return true;
-    case 'S': a->source = optarg; return true;
-    case 'R': return vd_parse_number("beacon-round", optarg, 0, LONG_MAX, &a->round);
-    case 'n': return vd_parse_number("answers", optarg, 1, INT32_MAX, &a->count);
-    case 'p': a->url = optarg; return true;
-    case 'k': a->key_dir = optarg; return true;
-    case 'v': a->verdict = optarg; return true;
-    case 'w': a->work = optarg; return true;
-    case 'c': a->ca = optarg; return true;
-    case 'F': a->force = true; return true;
-    case 'q': return vd_parse_number("timeout", optarg, 1, 86400, &a->patience_s);
-    case 's': return vd_parse_number("step-time-max", optarg, 1, 1000, &a->step_s_max);
-    case 'g': return vd_parse_number("batch", optarg, 1, VD_BATCH_PROGRAMS_MAX, &a->together);
+    case VD_OPTION_RESULTS: a->dir = optarg; return true;
+    case VD_OPTION_BEACON: a->beacon = optarg; return true;
+    case VD_OPTION_BEACON_SOURCE: a->source = optarg; return true;
+    case VD_OPTION_BEACON_ROUND:
+        return vd_parse_number("beacon-round", optarg, 0, LONG_MAX, &a->round);
+    case VD_OPTION_ANSWERS: return vd_parse_number("answers", optarg, 1, INT32_MAX, &a->count);
+    case VD_OPTION_PROVIDER: a->url = optarg; return true;
+    case VD_OPTION_KEY: a->key_dir = optarg; return true;
+    case VD_OPTION_VERDICT: a->verdict = optarg; return true;
+    case VD_OPTION_WORK: a->work = optarg; return true;
+    case VD_OPTION_CACERT: a->ca = optarg; return true;
+    case VD_OPTION_FORCE: a->force = true; return true;
+    case VD_OPTION_TIMEOUT: return vd_parse_number("timeout", optarg, 1, 86400, &a->patience_s);
+    case VD_OPTION_STEP_TIME_MAX:
+        return vd_parse_number("step-time-max", optarg, 1, 1000, &a->step_s_max);
+    case VD_OPTION_BATCH:
+        return vd_parse_number("batch", optarg, 1, VD_BATCH_PROGRAMS_MAX, &a->together);
     default: return vd_take_common(&vd_cmd_audit, o, &a->common, exit_now);
     }
 }
@@ -233,28 +260,13 @@ static bool arguments_fit(const vd_answers_arguments *a, int files) {
 }
 
 vd_exit vd_audit_answers_command(int argc, char **argv) {
-    static const struct option options[] = {{"results", required_argument, NULL, 'r'},
-                                            {"answers", required_argument, NULL, 'n'},
-                                            {"batch", required_argument, NULL, 'g'},
-                                            {"provider", required_argument, NULL, 'p'},
-                                            {"key", required_argument, NULL, 'k'},
-                                            {"verdict", required_argument, NULL, 'v'},
-                                            {"work", required_argument, NULL, 'w'},
-                                            {"cacert", required_argument, NULL, 'c'},
-                                            {"timeout", required_argument, NULL, 'q'},
-                                            {"step-time-max", required_argument, NULL, 's'},
-                                            {"force", no_argument, NULL, 'F'},
-                                            {"beacon", required_argument, NULL, 'B'},
-                                            {"beacon-source", required_argument, NULL, 'S'},
-                                            {"beacon-round", required_argument, NULL, 'R'},
-                                            VD_COMMON_OPTIONS};
     vd_answers_arguments a = {.together = VD_ANSWERS_TOGETHER,
                               .round = -1,
                               .key_dir = "checker-keys",
                               .patience_s = VD_PATIENCE_S};
     bool exit_now = false;
     vd_stop_command(argc, argv);
-    for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int o; (o = vd_audit_option(argc, argv, VD_AUDIT_OF_ANSWERS)) != -1;) {
         if (!take_option(o, &a, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)

@@ -24,6 +24,7 @@ typedef struct {
     const char *url, *key_dir, *verdict, *work, *ca;
     long patience_s, step_s_max;
     bool force;
+    bool accepted; /* the provider has taken the job from this key: a refusal is no mistake */
     vd_common common;
 } vd_answers_arguments;
 

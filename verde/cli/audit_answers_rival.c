@@ -197,6 +197,7 @@ static vd_status arbitrate(vd_answers_check *c, const rival *r, const char *refe
                                             .step_s_max = a->step_s_max,
                                             .force = a->force,
                                             .no_challenge = true, /* the rival stands for itself */
+                                            .own_rival = !a->accepted,
                                             .quiet = a->common.json || a->report,
                                             .common = a->common};
     c->outcome = vd_arbitrate(&options);
@@ -225,14 +226,11 @@ vd_status vd_answers_dispute(vd_answers_check *c) {
     vd_public_key referee;
     char hex[2 * VD_KEY_SIZE + 1];
     vd_key *key = NULL;
-    if (!c->proven || own.prompt == UINT32_MAX)
+    if (own.prompt == UINT32_MAX)
         return vd_fail(c->err, VD_ERR_USAGE,
-                       "%s: has no results.proof, whose run roots a dispute goes on from; `verde "
-                       "run` the job, `verde serve` it, and `verde arbitrate`",
-                       c->a->dir);
-    vd_status status = vd_check_new(c->a->verdict, c->a->force, c->err);
-    if (status == VD_OK)
-        status = vd_load_key(c->a->key_dir, &key, c->err);
+                       "%s: has more lines than the job has prompts, about which nobody disputes",
+                       c->lines.path);
+    vd_status status = vd_load_key(c->a->key_dir, &key, c->err);
     if (status != VD_OK)
         return status;
     vd_key_public(key, &referee);

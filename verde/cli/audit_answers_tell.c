@@ -62,9 +62,12 @@ void vd_answers_print(const vd_answers_check *c) {
         printf("not checked  %u answer%s, in which anything may be wrong\n", unseen,
                vd_plural(unseen));
     printf("not checked  %s\n", said_not);
-    if (c->differences && !c->a->url)
+    if (c->differences && !c->a->url && c->proven)
         printf("dispute      with --provider URL, --verdict FILE and --work DIR the first of them "
                "goes on to one\n");
+    else if (c->differences && !c->a->url)
+        printf("dispute      `verde run` the job, `verde serve` it, and `verde arbitrate`: without "
+               "results.proof nothing\n             else leads to one\n");
     if (c->differences)
         printf("equal        no: %u difference%s, the first of each answer\n", c->differences,
                vd_plural(c->differences));

@@ -6,8 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "verde/cli/audit.h"
 #include "verde/cli/stop.h"
 #include "verde/cli/story.h"
+
+enum { PROGRESS_S = 5, PACE_AFTER_S = 1 };
 
 /* ---- what is audited, and whom ---- */
 
@@ -115,11 +118,11 @@ static vd_status prepare(vd_auditing *x) {
     if (status == VD_OK)
         status = vd_check_new(x->a->proof, x->a->force, x->err);
     if (status == VD_OK)
+        status = enrol(x);
+    if (status == VD_OK)
         status = load(x);
     if (status == VD_OK)
         status = vd_load_key(x->a->key_dir, &x->key, x->err);
-    if (status == VD_OK)
-        status = enrol(x);
     if (status == VD_OK)
         status = assign(x);
     return status == VD_OK ? open_audit(x) : status;
@@ -127,13 +130,36 @@ static vd_status prepare(vd_auditing *x) {
 
 /* ---- the course ---- */
 
-static void tell_progress(const vd_auditing *x, const vd_outgoing *q) {
+/* By the places that this process has looked at: those of a journal take no time. */
+static void tell_pace(vd_auditing *x, uint64_t done, uint64_t of, char *text, size_t size) {
+    char left[32];
+    const double now = vd_seconds(), seconds = now - x->pace_at;
+    if (done == 0 || done <= vd_audit_known(x) || x->pace_at == 0) {
+        x->pace_at = now;
+        x->pace_done = done;
+    }
+    const double rate = seconds > PACE_AFTER_S ? (double)(done - x->pace_done) / seconds : 0;
+    const int at = snprintf(text, size, "%llu of about %llu places", (unsigned long long)done,
+                            (unsigned long long)of);
+    if (done <= x->pace_done || !(rate > 0))
+        return;
+    vd_print_seconds((double)(of - done) / rate, left);
+    snprintf(text + at, size - (size_t)at, ", %.3g/s, %s left", rate, left);
+}
+
+/* On a terminal with each question; else a line now and then. */
+static void tell_progress(vd_auditing *x, const vd_outgoing *q) {
     uint64_t done, of;
-    char text[160];
+    char pace[120], text[240];
     vd_audit_progress(x->audit, &done, &of);
-    snprintf(text, sizeof text, "%llu of about %llu places; %s", (unsigned long long)done,
-             (unsigned long long)of, q->text);
+    tell_pace(x, done, of, pace, sizeof pace);
+    snprintf(text, sizeof text, "%s; %s", pace, q->text);
     vd_tell_now(text);
+    if (vd_is_terminal() || vd_seconds() - x->progress_told < PROGRESS_S)
+        return;
+    if (x->progress_told > 0 && done > 0)
+        vd_tell(NULL, pace);
+    x->progress_told = vd_seconds();
 }
 
 static vd_status put(vd_auditing *x, const vd_outgoing *q) {
@@ -198,9 +224,9 @@ static vd_status hear_claim(vd_auditing *x) {
 }
 
 vd_status vd_audit_meet(vd_auditing *x) {
-    vd_status status = vd_load_key(x->a->key_dir, &x->key, x->err);
+    vd_status status = enrol(x); /* a URL that is none makes no key */
     if (status == VD_OK)
-        status = enrol(x);
+        status = vd_load_key(x->a->key_dir, &x->key, x->err);
     if (status == VD_OK)
         status = fill_assignment(x);
     if (status == VD_OK)
@@ -220,17 +246,6 @@ void vd_audit_part(vd_auditing *x) {
     vd_buf_free(&x->payload);
     vd_buf_free(&x->note);
     vd_buf_free(&x->beacon);
-}
-
-/* Nothing was said at all: most likely a mistake in the options. */
-static vd_status check_heard(const vd_auditing *x) {
-    const vd_audit_result *r = vd_audit_results(x->audit);
-    return x->state == VD_AUDIT_SILENT && r->questions == 1
-               ? vd_fail(x->err, VD_ERR_IO,
-                         "the provider takes no part, and nothing was checked: "
-                         "%.400s",
-                         r->why)
-               : VD_OK;
 }
 
 /* A second process decides again from the file, before it gets its name. */
@@ -267,8 +282,6 @@ vd_exit vd_audit_run(const vd_audit_arguments *a, vd_hash *root) {
     vd_status status = prepare(&x);
     if (status == VD_OK)
         status = play(&x);
-    if (status == VD_OK)
-        status = check_heard(&x);
     if (status == VD_OK && x.state == VD_AUDIT_FRAUD)
         status = write_proof(&x);
     if (status == VD_OK)
@@ -286,22 +299,26 @@ vd_exit vd_audit_run(const vd_audit_arguments *a, vd_hash *root) {
 
 static bool take_option(int o, vd_audit_arguments *a, bool *exit_now) {
     switch (o) {
-    case 'p': a->url = optarg; return true;
-    case 'v': a->proof = optarg; return true;
-    case 'k': a->key_dir = optarg; return true;
-    case 'c': a->ca = optarg; return true;
-    case 'P': a->prompt = optarg; return true;
-    case 'F': a->force = a->anew = true; return true;
-    case 'w': a->work = optarg; return true;
-    case 'A': a->all = true; return true;
-    case 'K': return vd_parse_number("intervals", optarg, 1, VD_AUDIT_STEPS_MAX, &a->intervals);
-    case 'B': a->beacon = optarg; return true;
-    case 'S': a->beacon_source = optarg; return true;
-    case 'R': return vd_parse_number("beacon-round", optarg, 0, LONG_MAX, &a->beacon_round);
-    case 'M': return vd_parse_number("steps", optarg, 0, VD_AUDIT_STEPS_MAX, &a->steps);
-    case 'N': return vd_parse_number("crumbs", optarg, 0, VD_AUDIT_CRUMBS_MAX, &a->crumbs);
-    case 'q': return vd_parse_number("timeout", optarg, 1, 86400, &a->patience_s);
-    case 's': return vd_parse_number("step-time-max", optarg, 1, 1000, &a->step_s_max);
+    case VD_OPTION_PROVIDER: a->url = optarg; return true;
+    case VD_OPTION_PROOF: a->proof = optarg; return true;
+    case VD_OPTION_KEY: a->key_dir = optarg; return true;
+    case VD_OPTION_CACERT: a->ca = optarg; return true;
+    case VD_OPTION_PROMPT: a->prompt = optarg; return true;
+    case VD_OPTION_FORCE: a->force = a->anew = true; return true;
+    case VD_OPTION_WORK: a->work = optarg; return true;
+    case VD_OPTION_ALL: a->all = true; return true;
+    case VD_OPTION_INTERVALS:
+        return vd_parse_number("intervals", optarg, 1, VD_AUDIT_STEPS_MAX, &a->intervals);
+    case VD_OPTION_BEACON: a->beacon = optarg; return true;
+    case VD_OPTION_BEACON_SOURCE: a->beacon_source = optarg; return true;
+    case VD_OPTION_BEACON_ROUND:
+        return vd_parse_number("beacon-round", optarg, 0, LONG_MAX, &a->beacon_round);
+    case VD_OPTION_STEPS: return vd_parse_number("steps", optarg, 0, VD_AUDIT_STEPS_MAX, &a->steps);
+    case VD_OPTION_CRUMBS:
+        return vd_parse_number("crumbs", optarg, 0, VD_AUDIT_CRUMBS_MAX, &a->crumbs);
+    case VD_OPTION_TIMEOUT: return vd_parse_number("timeout", optarg, 1, 86400, &a->patience_s);
+    case VD_OPTION_STEP_TIME_MAX:
+        return vd_parse_number("step-time-max", optarg, 1, 1000, &a->step_s_max);
     default: return vd_take_common(&vd_cmd_audit, o, &a->common, exit_now);
     }
 }
@@ -332,28 +349,11 @@ static bool arguments_fit(const vd_audit_arguments *a, int files) {
 }
 
 vd_exit vd_audit_provider(int argc, char **argv) {
-    static const struct option options[] = {{"provider", required_argument, NULL, 'p'},
-                                            {"proof", required_argument, NULL, 'v'},
-                                            {"key", required_argument, NULL, 'k'},
-                                            {"cacert", required_argument, NULL, 'c'},
-                                            {"prompt", required_argument, NULL, 'P'},
-                                            {"beacon", required_argument, NULL, 'B'},
-                                            {"beacon-source", required_argument, NULL, 'S'},
-                                            {"beacon-round", required_argument, NULL, 'R'},
-                                            {"steps", required_argument, NULL, 'M'},
-                                            {"crumbs", required_argument, NULL, 'N'},
-                                            {"intervals", required_argument, NULL, 'K'},
-                                            {"all", no_argument, NULL, 'A'},
-                                            {"work", required_argument, NULL, 'w'},
-                                            {"timeout", required_argument, NULL, 'q'},
-                                            {"step-time-max", required_argument, NULL, 's'},
-                                            {"force", no_argument, NULL, 'F'},
-                                            VD_COMMON_OPTIONS};
     vd_audit_arguments a = {.key_dir = "checker-keys", .proof = "fraud.json", VD_AUDIT_DEFAULTS};
     vd_hash root;
     bool exit_now = false;
     vd_stop_command(argc, argv);
-    for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int o; (o = vd_audit_option(argc, argv, VD_AUDIT_OF_PROVIDER)) != -1;) {
         if (!take_option(o, &a, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)

@@ -24,6 +24,7 @@ typedef struct {
     long beacon_round, steps, crumbs, intervals, patience_s, step_s_max;
     bool force, all;
     bool anew;       /* forgets one that was stopped */
+    bool accepted;   /* the provider has taken the job from this key: a refusal is no mistake */
     json_t **report; /* gets it, in place of standard output; or NULL */
     vd_common common;
 } vd_audit_arguments;
@@ -76,6 +77,9 @@ typedef struct {
     bool proven; /* the proof of fraud is written */
     uint32_t questions;
     double start, told;
+    double progress_told; /* when; 0: never */
+    double pace_at;       /* since when the rate is measured, */
+    uint64_t pace_done;   /* and what was done by then */
     vd_err *err;
 } vd_auditing;
 

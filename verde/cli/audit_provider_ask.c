@@ -36,9 +36,11 @@ static vd_status exchange(vd_auditing *x, const vd_outgoing *q, const vd_buf *re
     return status;
 }
 
-/* A URL that is wrong from the start is a mistake; later the same is silence. */
+/* A URL, a job or a key that is wrong from the start is a mistake; later the same is silence. */
 static bool is_mistake(const vd_auditing *x, const vd_reply *reply) {
-    return x->questions == 1 && (reply->kind == VD_REPLY_ASTRAY || reply->kind == VD_REPLY_REFUSED);
+    const bool refused = reply->kind == VD_REPLY_REFUSED && reply->said && !x->a->accepted;
+    return x->questions == 1 && !vd_court_journal_has_answers(&x->journal) &&
+           (reply->kind == VD_REPLY_ASTRAY || refused);
 }
 
 static void tell_reply(vd_auditing *x, const vd_reply *reply, double left) {

@@ -223,11 +223,33 @@ static void tell_known(const vd_auditing *x) {
     vd_tell(NULL, line);
 }
 
+/* What is lost of a journal is drawn anew, which nobody may do unsaid. */
+static void tell_lost(const vd_auditing *x, uint64_t bytes, bool anew) {
+    const uint64_t lost = bytes - minutes_of(x)->whole;
+    char line[1300];
+    if (x->a->anew || (lost == 0 && !anew))
+        return;
+    if (anew)
+        snprintf(line, sizeof line,
+                 "%s: nothing in it is signed by the provider: the audit begins anew, with another "
+                 "draw.",
+                 x->journal.path);
+    else
+        snprintf(line, sizeof line,
+                 "%s: its last %llu bytes are cut short, and left out: what they held is asked, or "
+                 "drawn, again.",
+                 x->journal.path, (unsigned long long)lost);
+    vd_tell(NULL, line);
+}
+
 vd_status vd_audit_journal_open(vd_auditing *x, bool *found) {
     char path[1100];
     snprintf(path, sizeof path, "%.1000s.journal", x->a->proof);
     vd_status status = vd_court_journal_open(path, true, &x->journal, x->err);
-    if (status == VD_OK && (x->a->anew || !vd_court_journal_has_answers(&x->journal)))
+    const bool heard = status == VD_OK && vd_court_journal_has_answers(&x->journal);
+    if (status == VD_OK)
+        tell_lost(x, x->journal.map.size, x->journal.map.size > 0 && !heard);
+    if (status == VD_OK && (x->a->anew || !heard))
         status = vd_court_journal_clear(&x->journal, x->err);
     *found = status == VD_OK && minutes_of(x)->count > 0;
     if (*found)

@@ -176,6 +176,8 @@ static void tell_result(const vd_auditing *x, const vd_audit_result *r) {
         printf("             %s\n", x->why[0] ? x->why : r->why);
     if (r->claimed)
         vd_print_hex("run root", r->run_root.b);
+    else if (x->state == VD_AUDIT_SILENT)
+        printf("             nothing was checked\n");
 }
 
 static void tell_cost(const vd_auditing *x, const vd_audit_result *r) {

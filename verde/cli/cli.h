@@ -21,7 +21,7 @@ typedef enum {
     VD_EXIT_CONVICTED = 3,    /* a provider was convicted */
     VD_EXIT_FORFEIT = 4,      /* a provider did not answer; nobody was convicted */
     VD_EXIT_INCONCLUSIVE = 5, /* nothing is accepted */
-    VD_EXIT_REFUSED = 6,      /* a verdict does not hold, or files do not fit together */
+    VD_EXIT_REFUSED = 6,      /* a verdict does not hold, a file is damaged, or files do not fit */
     VD_EXIT_DISMISSED = 7,    /* an auditor could not show the trainer to be wrong */
     VD_EXIT_VERSION = 8,      /* of a version, or with a part, that this program does not know */
     VD_EXIT_DIFFERS = 9,      /* what was compared, or executed again, is not equal */
@@ -57,10 +57,14 @@ typedef struct {
     "  --help, -h       this text\n"
 #define VD_EXIT_HELP                                                                               \
     "\nExit codes: 0 done, agreed or verified; 1 trouble of this machine; 2 usage; 3 convicted;\n" \
-    "            4 forfeit; 5 inconclusive; 6 a verdict does not hold, or files do not fit\n"      \
-    "            together; 7 dismissed; 8 a file is of a version that this verde does not\n"       \
-    "            know, and nothing is decided; 9 what was compared differs.\n"
+    "            4 forfeit; 5 inconclusive; 6 a verdict does not hold, a file is damaged, or\n"    \
+    "            files do not fit together; 7 dismissed; 8 a file is of a version that this\n"     \
+    "            verde does not know, and nothing is decided; 9 what was compared differs.\n"
 
+/* As getopt_long. An option with a value is given once, but for those whose letters are in `often`;
+ * '?': that, or what getopt refuses, and a line was printed. */
+int vd_next_option(int argc, char **argv, const char *letters, const struct option *options,
+                   const char *often);
 /* Handles an option that all commands have; false: unknown, and a line was printed. `exit_now` is
  * set by --help. */
 bool vd_take_common(const vd_command *command, int option, vd_common *common, bool *exit_now);

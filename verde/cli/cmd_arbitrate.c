@@ -122,8 +122,13 @@ static const char *why_silent(const vd_arbitration *x, uint32_t p) {
  * a mistake in the options. */
 static vd_status check_said(vd_arbitration *x) {
     const vd_outcome *o = vd_arbitration_outcome(x);
-    if (vd_arbiter_heard(x->arbiter))
+    if (vd_arbiter_heard(x->arbiter) && !vd_arbiter_mistaken(x->arbiter))
         return VD_OK;
+    if (x->a->own_rival && vd_arbiter_mistaken(x->arbiter))
+        return vd_fail(x->err, VD_ERR_USAGE,
+                       "the provider takes no part, and there is no verdict: %s; --key must be one "
+                       "that it knows as a referee's",
+                       why_silent(x, 0));
     return vd_fail(x->err, vd_arbiter_mistaken(x->arbiter) ? VD_ERR_USAGE : VD_ERR_IO,
                    "%s provider takes part, and there is no verdict; provider 1: %s; "
                    "provider 2: %s%s",
@@ -240,7 +245,7 @@ static vd_exit arbitrate(int argc, char **argv) {
     vd_arbitrate_arguments a = {.key_dir = "referee-keys", .patience_s = VD_PATIENCE_S};
     bool exit_now = false;
     vd_stop_command(argc, argv);
-    for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int o; (o = vd_next_option(argc, argv, "h", options, "p")) != -1;) {
         if (!take_option(o, &a, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)

@@ -1,8 +1,72 @@
 #include <string.h>
 
+#include "verde/cli/audit.h"
 #include "verde/cli/audit_answers.h"
 #include "verde/cli/audit_provider.h"
 #include "verde/cli/recheck.h"
+
+static const struct option options[] = {
+    {"all", no_argument, NULL, VD_OPTION_ALL},
+    {"answers", required_argument, NULL, VD_OPTION_ANSWERS},
+    {"batch", required_argument, NULL, VD_OPTION_BATCH},
+    {"beacon", required_argument, NULL, VD_OPTION_BEACON},
+    {"beacon-round", required_argument, NULL, VD_OPTION_BEACON_ROUND},
+    {"beacon-source", required_argument, NULL, VD_OPTION_BEACON_SOURCE},
+    {"cacert", required_argument, NULL, VD_OPTION_CACERT},
+    {"crumbs", required_argument, NULL, VD_OPTION_CRUMBS},
+    {"data", required_argument, NULL, VD_OPTION_DATA},
+    {"force", no_argument, NULL, VD_OPTION_FORCE},
+    {"intervals", required_argument, NULL, VD_OPTION_INTERVALS},
+    {"key", required_argument, NULL, VD_OPTION_KEY},
+    {"prompt", required_argument, NULL, VD_OPTION_PROMPT},
+    {"proof", required_argument, NULL, VD_OPTION_PROOF},
+    {"provider", required_argument, NULL, VD_OPTION_PROVIDER},
+    {"results", required_argument, NULL, VD_OPTION_RESULTS},
+    {"seed", required_argument, NULL, VD_OPTION_SEED},
+    {"state", required_argument, NULL, VD_OPTION_STATE},
+    {"steps", required_argument, NULL, VD_OPTION_STEPS},
+    {"step-time-max", required_argument, NULL, VD_OPTION_STEP_TIME_MAX},
+    {"timeout", required_argument, NULL, VD_OPTION_TIMEOUT},
+    {"verdict", required_argument, NULL, VD_OPTION_VERDICT},
+    {"work", required_argument, NULL, VD_OPTION_WORK},
+    VD_COMMON_OPTIONS};
+
+/* ---- forms ---- */
+
+enum { FORMS = 3 };
+static const struct {
+    const char *usage, *letters;
+} forms[FORMS] = {
+    [VD_AUDIT_OF_RUN] = {"verde audit RUN", "AKeTD"},
+    [VD_AUDIT_OF_PROVIDER] = {"verde audit JOB --provider URL", "ABRScNFKkPopMsqw"},
+    [VD_AUDIT_OF_ANSWERS] = {"verde audit JOB --results DIR", "BRScFkprsqvwng"},
+};
+
+static const char *name_of(int letter) {
+    const struct option *o = options;
+    while (o->val != letter)
+        o++;
+    return o->name;
+}
+
+static void refuse(int letter, vd_audit_form form) {
+    const char *between = "";
+    fprintf(stderr, "verde audit: --%s is of ", name_of(letter));
+    for (int i = 0; i < FORMS; i++)
+        if (strchr(forms[i].letters, letter)) {
+            fprintf(stderr, "%s`%s`", between, forms[i].usage);
+            between = " and ";
+        }
+    fprintf(stderr, ", and this is `%s`\n", forms[form].usage);
+}
+
+int vd_audit_option(int argc, char **argv, vd_audit_form form) {
+    const int letter = vd_next_option(argc, argv, "h", options, "");
+    if (letter <= 0 || strchr("tbjh?", letter) || strchr(forms[form].letters, letter))
+        return letter;
+    refuse(letter, form);
+    return '?';
+}
 
 static bool has_option(int argc, char **argv, const char *name) {
     for (int i = 1; i < argc; i++)
@@ -82,10 +146,13 @@ const vd_command vd_cmd_audit = {
     "Its\n"
     "                   prompt is run here, into DIR, which is the rival; the verdict goes to "
     "FILE\n" VD_COMMON_HELP
-    "\nExit codes: 0 all that was looked at is right; 9 one's own run, or an answer, differs;\n"
-    "3 fraud is proven; 4 the provider gave no answer, which fails the audit by the checker's "
-    "word\n"
-    "alone.\n"
+    "\nExit codes: 0 all that was looked at is right; 9 one's own run, or an answer, differs; 6 a "
+    "file\n"
+    "of the run is damaged; 3 fraud is proven; 4 the provider gave no answer, or none that is "
+    "signed,\n"
+    "which fails the audit by the checker's word alone; 2 its first word is a refusal: of the job, "
+    "or\n"
+    "of --key.\n"
     "\nExamples:\n"
     "  verde audit run --intervals 3\n"
     "  verde audit run --all --state audit.txt --backend scalar\n"

@@ -117,7 +117,7 @@ static vd_exit calibrate_job(int argc, char **argv) {
     calibrate_options given = {
         .profile = {"sim-wide", "sim-deep"}, .bits = RO_ROUND_BITS_MAX, .steps = 3};
     bool exit_now = false;
-    for (int o; (o = getopt_long(argc, argv, "ho:", options, NULL)) != -1;) {
+    for (int o; (o = vd_next_option(argc, argv, "ho:", options, "")) != -1;) {
         if (!take_option(&given, o, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)

@@ -272,7 +272,7 @@ static vd_exit check(int argc, char **argv) {
     arguments a = {.step = -1};
     bool exit_now = false;
     vd_stop_command(argc, argv);
-    for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int o; (o = vd_next_option(argc, argv, "h", options, "")) != -1;) {
         if (!take_option(&a, o, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)

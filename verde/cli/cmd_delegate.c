@@ -45,6 +45,10 @@ static json_t *delegate_json(const vd_delegation *d, json_t *result) {
                   "result", result ? result : json_null(), "score", vd_delegation_score_json(d));
     if (d->audited)
         json_object_set(out, "audit", d->audited);
+    if (d->answers && d->code != VD_EXIT_OK && !result) {
+        snprintf(path, sizeof path, "%.900s/" VD_REFUSED_RESULTS, d->o->out);
+        json_object_set_new(out, "refused", json_string(path));
+    }
     return out;
 }
 
@@ -201,7 +205,7 @@ static vd_exit delegate(int argc, char **argv) {
     bool exit_now = false;
     vd_err err = {0};
     vd_stop_command(argc, argv);
-    for (int option; (option = getopt_long(argc, argv, "ho:", options, NULL)) != -1;) {
+    for (int option; (option = vd_next_option(argc, argv, "ho:", options, "p")) != -1;) {
         if (!take_option(option, &o, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)

@@ -120,7 +120,7 @@ static vd_exit diff(int argc, char **argv) {
     bool exit_now = false, differs = false;
     vd_err err = {0};
     vd_stop_command(argc, argv);
-    for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int option; (option = vd_next_option(argc, argv, "h", options, "")) != -1;) {
         if (!take_option(&o, option, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)

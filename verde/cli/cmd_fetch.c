@@ -159,7 +159,7 @@ static vd_exit fetch(int argc, char **argv) {
     fetch_arguments a = {0};
     bool exit_now = false;
     vd_stop_command(argc, argv);
-    for (int o; (o = getopt_long(argc, argv, "ho:", options, NULL)) != -1;) {
+    for (int o; (o = vd_next_option(argc, argv, "ho:", options, "p")) != -1;) {
         if (!take_option(o, &a, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)

@@ -125,7 +125,7 @@ static vd_exit graph(int argc, char **argv) {
     json_t *places = NULL;
     bool exit_now = false;
     vd_common common = {0};
-    for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int o; (o = vd_next_option(argc, argv, "h", options, "")) != -1;) {
         if (o == 'd')
             how.dot = true;
         else if (o == 'p')

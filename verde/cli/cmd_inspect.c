@@ -339,7 +339,7 @@ static vd_exit inspect(int argc, char **argv) {
     bool exit_now = false;
     vd_err err = {0};
     struct stat info;
-    for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int o; (o = vd_next_option(argc, argv, "h", options, "")) != -1;) {
         if (!take_option(o, &a, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)
@@ -353,6 +353,11 @@ static vd_exit inspect(int argc, char **argv) {
     const bool file = stat(a.path, &info) == 0 && S_ISREG(info.st_mode);
     if (a.verifier && !a.html) {
         fprintf(stderr, "verde: inspect takes --verifier for a page alone, with --html\n");
+        return VD_EXIT_USAGE;
+    }
+    if (a.verifier && !file) {
+        fprintf(stderr, "verde: inspect takes --verifier for a verdict or a proof of fraud: the "
+                        "page of a run has none\n");
         return VD_EXIT_USAGE;
     }
     if (a.html && (a.trace || a.proof || a.plot)) {

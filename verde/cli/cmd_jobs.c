@@ -248,7 +248,7 @@ static vd_exit jobs(int argc, char **argv) {
     bool exit_now = false;
     vd_key *key = NULL;
     vd_err err = {0};
-    for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int o; (o = vd_next_option(argc, argv, "h", options, "p")) != -1;) {
         if (!take_option(o, &a, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)

@@ -10,7 +10,7 @@ static vd_exit keygen(int argc, char **argv) {
     vd_key *key = NULL;
     vd_public_key public;
     char hex[2 * VD_KEY_SIZE + 1];
-    for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;)
+    for (int o; (o = vd_next_option(argc, argv, "h", options, "")) != -1;)
         if (!vd_take_common(&vd_cmd_keygen, o, &common, &exit_now))
             return VD_EXIT_USAGE;
     if (exit_now)

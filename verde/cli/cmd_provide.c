@@ -266,7 +266,7 @@ static vd_exit provide(int argc, char **argv) {
                                    .job_seconds = 86400,
                                    .keep_s = 86400,
                                    .referee_seconds = VD_REFEREE_MEASURED};
-    for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int o; (o = vd_next_option(argc, argv, "h", options, "c")) != -1;) {
         if (!take_option(&a, o, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)

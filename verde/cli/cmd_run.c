@@ -278,7 +278,7 @@ static vd_exit run(int argc, char **argv) {
     run_options given = {0};
     bool exit_now = false;
     vd_stop_command(argc, argv);
-    for (int o; (o = getopt_long(argc, argv, "ho:", options, NULL)) != -1;) {
+    for (int o; (o = vd_next_option(argc, argv, "ho:", options, "")) != -1;) {
         if (!take_option(&given, o, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)

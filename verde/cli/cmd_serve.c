@@ -190,7 +190,7 @@ static vd_exit serve(int argc, char **argv) {
     arguments a = {.listen = "127.0.0.1:0"};
     bool exit_now = false;
     vd_err err = {0};
-    for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int o; (o = vd_next_option(argc, argv, "h", options, "")) != -1;) {
         if (o == 'l')
             a.listen = optarg;
         else if (o == 'k')

@@ -39,7 +39,7 @@ static vd_exit verify(int argc, char **argv) {
     bool exit_now = false;
     vd_err err = {0};
     vd_verdict verdict = {0};
-    for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int o; (o = vd_next_option(argc, argv, "h", options, "")) != -1;) {
         if (o == 'r')
             a.referee = optarg;
         else if (o == 'J')

@@ -163,6 +163,16 @@ vd_status vd_need_weights(const vd_loaded *loaded, vd_err *err) {
                    vd_job_place(job, "model.dir", place), job->model_dir);
 }
 
+/* What it says is about an option; here it stands in a file. */
+static vd_status parse_fault(const char *dir, const vd_run_log *log, vd_loaded *out, vd_err *err) {
+    vd_err why = {0};
+    const vd_status status = vd_fault_parse(log->fault, &out->program, &out->exec.fault, &why);
+    return status == VD_OK
+               ? VD_OK
+               : vd_fail(err, status == VD_ERR_USAGE ? VD_ERR_PEER : status,
+                         "%s/run.json: `fault` is \"%.80s\": %s", dir, log->fault, why.text);
+}
+
 vd_status vd_load_run(const char *dir, vd_loaded *out, vd_run_log *log, vd_err *err) {
     vd_status status = vd_store_program(dir, &out->program, err);
     if (status != VD_OK && vd_items_are_in(dir))
@@ -176,7 +186,7 @@ vd_status vd_load_run(const char *dir, vd_loaded *out, vd_run_log *log, vd_err *
     if (status == VD_OK)
         status = vd_run_log_fits(log, &out->program, dir, err);
     if (status == VD_OK && log->fault[0])
-        status = vd_fault_parse(log->fault, &out->program, &out->exec.fault, err);
+        status = parse_fault(dir, log, out, err);
     return status;
 }
 

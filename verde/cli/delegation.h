@@ -11,6 +11,8 @@
 #include "verde/delivery/remote.h"
 #include "verde/protocol/verdict.h"
 
+#define VD_REFUSED_RESULTS "refused.jsonl" /* in OUT: what an audit of answers does not accept */
+
 typedef struct {
     const char *job, *out, *key_dir;
     const char *audit; /* of one provider: what is drawn, as "intervals=2,crumbs=1000"; or NULL */

@@ -79,6 +79,7 @@ void vd_delegation_audit(vd_delegation *d, bool *accepted) {
                             .key_dir = d->o->key_dir,
                             .report = d->o->common.json ? &d->audited : NULL,
                             .force = true,
+                            .accepted = true,
                             .common = d->o->common,
                             VD_AUDIT_DEFAULTS};
     snprintf(proof, sizeof proof, "%.900s/fraud.json", d->o->out);
@@ -115,6 +116,7 @@ void vd_delegation_answers(vd_delegation *d) {
                               .patience_s = d->o->question_s,
                               .step_s_max = d->o->step_s_max,
                               .force = true,
+                              .accepted = true,
                               .report = d->o->common.json ? &d->audited : NULL,
                               .common = d->o->common};
     vd_delegation_verdict(d, verdict);
@@ -124,8 +126,8 @@ void vd_delegation_answers(vd_delegation *d) {
     d->has_verdict = access(verdict, F_OK) == 0;
     if (d->code == VD_EXIT_OK)
         return;
-    refuse(d, "results.jsonl", "refused.jsonl");
+    refuse(d, "results.jsonl", VD_REFUSED_RESULTS);
     refuse(d, "results.proof", "refused.proof");
-    fprintf(stderr, "verde: the results are not accepted; they are %.900s/refused.jsonl\n",
-            d->o->out);
+    fprintf(stderr, "verde: the results are not accepted; they are %.900s/%s\n", d->o->out,
+            VD_REFUSED_RESULTS);
 }

@@ -45,9 +45,10 @@ vd_status vd_delegation_results(vd_delegation *d, const vd_fetch_options *option
     const vd_status status = vd_fetch_items(options, &d->loaded, &fetching, d->err);
     if (status == VD_OK && d->answers)
         vd_delegation_answers(d);
+    const bool refused = d->answers && d->code != VD_EXIT_OK;
     if (status == VD_OK && d->o->common.json)
-        vd_print_json(describe(d, vd_fetch_items_json(&fetching)));
-    else if (status == VD_OK)
+        vd_print_json(describe(d, refused ? NULL : vd_fetch_items_json(&fetching)));
+    else if (status == VD_OK && !refused) /* else it was said already */
         vd_fetch_items_text(&fetching);
     if (status == VD_OK && !d->o->common.json)
         vd_delegation_late_text(d);

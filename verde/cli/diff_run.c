@@ -136,6 +136,9 @@ vd_status vd_diff_runs(const vd_diff_options *o, bool *differs, vd_err *err) {
             found.kind != VD_DIVERGE_NOT || !vd_hash_equal(&programs.hash[0], &programs.hash[1]);
         tell(o, run, &found, &programs);
     }
+    /* A file of a run is damaged, and nothing leads to what it held. */
+    if (status == VD_ERR_IO && !remote)
+        status = vd_fail(err, VD_ERR_PEER, "%s", err->text);
     vd_program_diff_free(&programs);
     vd_diff_remote_close(remote);
     close_run(&run[0]);
@@ -187,8 +190,8 @@ static void tell_items(const vd_diff_options *o, const vd_items item[2], uint32_
         vd_print_json(json_pack("{sb ss sI}", "equal", 1, "compared", "prompts", "prompts",
                                 (json_int_t)item[0].count));
     else if (!o->common.json)
-        printf("prompts      %u and %u, of which %u differ%s\n", item[0].count, item[1].count,
-               differ, differ == 1 ? "s" : "");
+        printf("prompts      %u and %u, of which %u differ%s\n%s", item[0].count, item[1].count,
+               differ, differ == 1 ? "s" : "", differ ? "" : "equal        yes, to the bit\n");
 }
 
 vd_status vd_diff_items(const vd_diff_options *o, bool *differs, vd_err *err) {

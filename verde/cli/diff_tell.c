@@ -105,6 +105,8 @@ static void print_checkpoints(const vd_telling *t) {
     const vd_divergence *d = t->d;
     if (d->kind == VD_DIVERGE_NOT && t->programs && d->tensors == 0)
         printf("states       no tensor of one state is in the other\n");
+    else if (d->kind == VD_DIVERGE_NOT && t->programs && d->states == 0)
+        printf("states       none compared: there is no step of which both keep a state\n");
     else if (d->kind == VD_DIVERGE_NOT && t->programs)
         printf("states       equal wherever both are kept, in %llu tensors of one name\n",
                (unsigned long long)d->tensors);
@@ -162,6 +164,8 @@ static void print_found(const vd_telling *t) {
     print_tensor(t);
     if (vd_fits_text(t, text, sizeof text))
         printf("fits         %s\n", text);
+    if (*t->d->unread)
+        printf("unread       %s\n", t->d->unread);
 }
 
 void vd_divergence_print_place(const vd_diff_run run[2], const vd_divergence *found) {
@@ -245,8 +249,13 @@ json_t *vd_divergence_json(const vd_diff_run run[2], const vd_divergence *found,
         "differs_at", (json_int_t)found->differs_at, "executed", (json_int_t)found->executed);
     json_object_set_new(out, "checkpoints_a", json_integer(run[0].log.count));
     json_object_set_new(out, "checkpoints_b", json_integer(run[1].log.count));
-    if (programs)
+    if (programs) {
         json_object_set_new(out, "programs", vd_program_diff_json(programs));
+        json_object_set_new(out, "states_compared", json_integer(found->states));
+        json_object_set_new(out, "tensors_compared", json_integer((json_int_t)found->tensors));
+    }
+    if (*found->unread)
+        json_object_set_new(out, "unread", json_string(found->unread));
     if (found->has_step)
         json_object_set_new(out, "step", json_integer(found->step));
     if (has_node(&t))

@@ -31,6 +31,11 @@ static void close_run(vd_item_run *r) {
     r->replay = NULL;
 }
 
+/* A damaged file of one's own is no fault of who asks. */
+static vd_status own_trouble(vd_status status, vd_err *err) {
+    return status == VD_ERR_PEER ? vd_fail(err, VD_ERR_LOCAL, "%s", err ? err->text : "") : status;
+}
+
 static vd_status load_run(vd_item_run *r, vd_err *err) {
     char dir[1024];
     vd_items_path(dir, r->all->dir, r->all->items.key[r->item]);
@@ -48,7 +53,7 @@ static vd_status load_run(vd_item_run *r, vd_err *err) {
         r->source = vd_replay_source(r->replay);
     else
         close_run(r);
-    return status;
+    return own_trouble(status, err);
 }
 
 static void set_open(vd_item_runs *all, vd_item_run *r) {
@@ -181,7 +186,7 @@ static vd_status load_program(void *user, uint64_t item, vd_program *out, vd_err
     const vd_item_runs *all = user;
     char dir[1024];
     vd_items_path(dir, all->dir, all->items.key[item]);
-    return vd_store_program(dir, out, err);
+    return own_trouble(vd_store_program(dir, out, err), err);
 }
 
 static vd_status make_runs(vd_item_runs *all, vd_err *err) {

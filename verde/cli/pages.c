@@ -102,6 +102,10 @@ vd_status vd_write_page(const char *path, const char *out, const char *verifier,
     if (status == VD_OK)
         status = check_replaces(out, err);
     const bool report = status == VD_OK && may_be_report(path);
+    if (report && verifier)
+        status = vd_fail(err, VD_ERR_USAGE,
+                         "--verifier goes with a verdict or a proof of fraud: the page of a report "
+                         "has none");
     if (status == VD_OK && report)
         status = report_page(path, &page, err);
     if (status == VD_OK && !report)

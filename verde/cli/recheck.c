@@ -1,19 +1,37 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
+#include "verde/cli/audit.h"
 #include "verde/cli/recheck.h"
 #include "verde/cli/stated_backend.h"
 #include "verde/cli/stop.h"
 
 /* ---- loading ---- */
 
+/* A job, whose run somebody else has, goes with other options. */
+static vd_status check_kind(const vd_rechecking *a) {
+    char path[1100];
+    const bool folder = vd_is_folder(a->o->dir);
+    snprintf(path, sizeof path, "%.1000s/run.json", a->o->dir);
+    if (access(a->o->dir, F_OK) != 0 || (folder && access(path, F_OK) == 0))
+        return VD_OK;
+    return vd_fail(
+        a->err, VD_ERR_USAGE,
+        "%s: %s; expected the folder of a run, or with a job --provider URL or --results "
+        "DIR",
+        a->o->dir, folder ? "holds no run.json" : "is no folder");
+}
+
 static vd_status load(vd_rechecking *a) {
     vd_loaded *loaded = &a->run.loaded;
     vd_run_log *log = &a->run.log;
     vd_hash final;
     a->run.dir = a->o->dir;
-    vd_status status = vd_load_run(a->o->dir, loaded, log, a->err);
+    vd_status status = check_kind(a);
+    if (status == VD_OK)
+        status = vd_load_run(a->o->dir, loaded, log, a->err);
     if (status == VD_OK && log->rounded)
         status = vd_fail(a->err, VD_ERR_USAGE,
                          "%s: a run with rounding logs is audited by `verde run --role auditor "
@@ -30,9 +48,10 @@ static vd_status draw(vd_rechecking *a) {
     const bool all = a->o->count == 0 || a->o->count >= (long)a->stretches;
     a->drawn_count = all ? a->stretches : (uint32_t)a->o->count;
     a->drawn = calloc(a->drawn_count, sizeof *a->drawn);
+    a->damage = calloc(a->drawn_count, sizeof *a->damage);
     a->result = calloc(a->stretches, sizeof *a->result);
     a->differs = calloc(a->stretches, sizeof *a->differs);
-    if (!a->drawn || !a->result || !a->differs)
+    if (!a->drawn || !a->damage || !a->result || !a->differs)
         return vd_fail(a->err, VD_ERR_LOCAL, "out of memory");
     for (uint32_t i = 0; i < a->drawn_count && all; i++)
         a->drawn[i] = i;
@@ -52,6 +71,26 @@ static vd_recheck audit_of(vd_rechecking *a, const vd_exec *own, const vd_exec *
                         .user = a};
 }
 
+/* What cannot begin is told, and the others go on. */
+static void note_damage(vd_rechecking *a, uint32_t stretch) {
+    vd_recheck_damage *d = &a->damage[a->damage_count++];
+    d->stretch = stretch;
+    snprintf(d->why, sizeof d->why, "%.399s", a->err->text);
+    a->result[stretch] = VD_DAMAGED;
+    *a->err = (vd_err){0};
+}
+
+static vd_status execute_one(vd_rechecking *a, const vd_recheck *audit, uint32_t stretch) {
+    const vd_status status = vd_recheck_execute(audit, stretch, &a->differs[stretch], a->err);
+    if (status == VD_ERR_IO)
+        note_damage(a, stretch);
+    else if (status != VD_OK)
+        return status;
+    else
+        a->result[stretch] = a->differs[stretch] < a->run.log.count ? VD_DIFFERS : VD_EQUAL;
+    return vd_recheck_state_save(a, false);
+}
+
 static vd_status execute(vd_rechecking *a) {
     const vd_exec own = a->run.loaded.exec; /* with its fault, which says what is committed to */
     vd_exec fresh = own;
@@ -59,14 +98,8 @@ static vd_status execute(vd_rechecking *a) {
     const vd_recheck audit = audit_of(a, &own, &fresh);
     vd_status status = VD_OK;
     for (uint32_t i = 0; i < a->drawn_count && status == VD_OK; i++) {
-        const uint32_t stretch = a->drawn[i];
-        if (a->result[stretch] != VD_UNSEEN)
-            continue;
-        status = vd_recheck_execute(&audit, stretch, &a->differs[stretch], a->err);
-        if (status != VD_OK)
-            break;
-        a->result[stretch] = a->differs[stretch] < a->run.log.count ? VD_DIFFERS : VD_EQUAL;
-        status = vd_recheck_state_save(a, false);
+        if (a->result[a->drawn[i]] == VD_UNSEEN)
+            status = execute_one(a, &audit, a->drawn[i]);
     }
     return status == VD_OK ? vd_recheck_state_save(a, true) : status;
 }
@@ -155,8 +188,9 @@ static vd_exit recheck_all(const vd_recheck_options *o) {
     vd_err err = {0};
     vd_rechecking a = {.o = o, .err = &err};
     const vd_status status = recheck_run(&a);
-    const bool differs = a.difference_count > 0;
+    const bool differs = a.difference_count > 0, damaged = a.damage_count > 0;
     free(a.drawn);
+    free(a.damage);
     free(a.result);
     free(a.differs);
     free(a.difference);
@@ -164,17 +198,17 @@ static vd_exit recheck_all(const vd_recheck_options *o) {
     vd_loaded_free(&a.run.loaded);
     if (status != VD_OK)
         return vd_report(&err);
-    return differs ? VD_EXIT_DIFFERS : VD_EXIT_OK;
+    return differs ? VD_EXIT_DIFFERS : damaged ? VD_EXIT_REFUSED : VD_EXIT_OK;
 }
 
 static bool take_option(vd_recheck_options *o, int option, bool *all, bool *exit_now) {
     long number;
     switch (option) {
-    case 'D': o->data = optarg; return true;
-    case 'S': o->state = optarg; return true;
-    case 'a': *all = true; return true;
-    case 'i': return vd_parse_number("intervals", optarg, 1, INT32_MAX, &o->count);
-    case 's':
+    case VD_OPTION_DATA: o->data = optarg; return true;
+    case VD_OPTION_STATE: o->state = optarg; return true;
+    case VD_OPTION_ALL: *all = true; return true;
+    case VD_OPTION_INTERVALS: return vd_parse_number("intervals", optarg, 1, INT32_MAX, &o->count);
+    case VD_OPTION_SEED:
         if (!vd_parse_number("seed", optarg, 0, INT64_MAX, &number))
             return false;
         o->seed = (uint64_t)number;
@@ -191,14 +225,10 @@ static void choose_seed(vd_recheck_options *o) {
 }
 
 vd_exit vd_recheck_command(int argc, char **argv) {
-    static const struct option options[] = {
-        {"intervals", required_argument, NULL, 'i'}, {"all", no_argument, NULL, 'a'},
-        {"state", required_argument, NULL, 'S'},     {"seed", required_argument, NULL, 's'},
-        {"data", required_argument, NULL, 'D'},      VD_COMMON_OPTIONS};
     vd_recheck_options o = {.count = 1};
     bool exit_now = false, all = false;
     vd_stop_command(argc, argv);
-    for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int option; (option = vd_audit_option(argc, argv, VD_AUDIT_OF_RUN)) != -1;) {
         if (!take_option(&o, option, &all, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)

@@ -13,7 +13,17 @@ typedef struct {
     vd_common common;
 } vd_recheck_options;
 
-typedef enum { VD_UNSEEN, VD_EQUAL, VD_DIFFERS } vd_stretch_result;
+typedef enum {
+    VD_UNSEEN,
+    VD_EQUAL,
+    VD_DIFFERS,
+    VD_DAMAGED, /* the state that it begins from is not there, or is another */
+} vd_stretch_result;
+
+typedef struct {
+    uint32_t stretch;
+    char why[400];
+} vd_recheck_damage;
 
 /* What was found where one checkpoint differs. */
 typedef struct {
@@ -36,6 +46,8 @@ typedef struct {
     uint32_t *differs;            /* of each: the checkpoint; owned */
     vd_recheck_difference *difference;
     uint32_t difference_count;
+    vd_recheck_damage *damage; /* of drawn stretches; owned */
+    uint32_t damage_count;
     int64_t steps; /* executed by this call */
     double start, told, saved;
     vd_err *err;

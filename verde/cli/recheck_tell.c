@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "verde/cli/recheck.h"
+#include "verde/exec/run_log_found.h"
 
 enum { QUIET_SECONDS = 2 };
 
@@ -124,6 +125,7 @@ static void print_drawn(const vd_rechecking *a) {
 void vd_recheck_print(const vd_rechecking *a) {
     const vd_run_log *log = &a->run.log;
     const uint32_t unseen = count_of(a, VD_UNSEEN), differ = count_of(a, VD_DIFFERS);
+    char text[64];
     printf("run          %s%s%s\n", a->o->dir, log->fault[0] ? ", with fault " : "", log->fault);
     vd_print_hex("program", log->program.b);
     if (a->finished)
@@ -143,6 +145,9 @@ void vd_recheck_print(const vd_rechecking *a) {
         print_difference(a, &a->difference[i]);
     if (a->difference_count)
         printf("\n");
+    for (uint32_t i = 0; i < a->damage_count; i++)
+        printf("damaged      %s\n             from there nothing was executed: %s\n",
+               a->damage[i].why, stretch_text(a, a->damage[i].stretch, text));
     if (unseen)
         printf("not checked  %u stretch%s, in which anything may be wrong\n", unseen,
                unseen == 1 ? "" : "es");
@@ -152,8 +157,24 @@ void vd_recheck_print(const vd_rechecking *a) {
         printf("equal        no: %u stretch%s\n", differ,
                differ == 1 ? " does not give what the run commits to"
                            : "es do not give what the run commits to");
+    else if (a->damage_count)
+        printf("equal        no: %u state%s damaged; what was executed gives what the run commits "
+               "to\n",
+               a->damage_count, a->damage_count == 1 ? " is" : "s are");
     else
         printf("equal        yes: what was executed gives what the run commits to, to the bit\n");
+}
+
+static json_t *damaged_json(const vd_rechecking *a) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < a->damage_count; i++) {
+        const vd_stretch s = vd_recheck_stretch(&a->run.log, a->damage[i].stretch);
+        json_array_append_new(
+            list, json_pack("{sI sI ss}", "checkpoint", (json_int_t)a->run.log.step[s.from],
+                            "not_checked_up_to", (json_int_t)a->run.log.step[s.last], "reason",
+                            a->damage[i].why));
+    }
+    return list;
 }
 
 void vd_recheck_print_json(const vd_rechecking *a) {
@@ -162,12 +183,16 @@ void vd_recheck_print_json(const vd_rechecking *a) {
         json_array_append_new(list, difference_json(a, &a->difference[i]));
     for (uint32_t i = 0; i < a->run.log.machine_count; i++)
         json_array_append_new(machines, machine_json(&a->run.log.machine[i], NULL));
-    vd_print_json(
-        json_pack("{sb sb so so sI sI sI sI so sI so so}", "equal", a->difference_count == 0,
-                  "finished", a->finished, "program", vd_hash_text(&a->run.log.program), "run_root",
+    json_t *out =
+        json_pack("{sb sb so so sI sI sI sI so sI so so so}", "equal",
+                  a->difference_count == 0 && a->damage_count == 0, "finished", a->finished,
+                  "program", vd_hash_text(&a->run.log.program), "run_root",
                   a->finished ? vd_hash_text(&a->run_root) : json_null(), "stretches",
                   (json_int_t)a->stretches, "drawn", (json_int_t)a->drawn_count, "not_checked",
                   (json_int_t)count_of(a, VD_UNSEEN), "seed", (json_int_t)a->o->seed, "executed_on",
                   machine_json(&a->here, NULL), "steps", (json_int_t)a->steps, "stated", machines,
-                  "differences", list));
+                  "differences", list, "damaged", damaged_json(a));
+    if (a->run.log.found_count) /* what `verde run --guard` found, as run.json states it */
+        json_object_set_new(out, "guard", vd_found_json(a->run.log.found, a->run.log.found_count));
+    vd_print_json(out);
 }

@@ -106,8 +106,7 @@ vd_status vd_json_load(const char *path, size_t limit, size_t element_bytes, jso
         text.size -= text.size > 0 && text.data[text.size - 1] == '\n';
         status = vd_json_read(text.data, text.size, 64 + text.size / element_bytes, out, &why);
         if (status != VD_OK)
-            status = vd_fail(err, status == VD_ERR_PEER ? VD_ERR_USAGE : status, "%s: %.300s", path,
-                             why.text);
+            status = vd_fail(err, status, "%s: %.300s", path, why.text);
     }
     vd_buf_free(&text);
     return status;
@@ -146,11 +145,11 @@ vd_status vd_json_known(const json_t *object, const char *place, const char *con
     const char *name;
     json_t *value;
     if (!json_is_object(object))
-        return vd_fail(err, VD_ERR_PEER, "%s must be an object", place ? place : "this");
+        return vd_fail(err, VD_ERR_PEER, "%s must be an object", place && *place ? place : "this");
     json_object_foreach((json_t *)object, name, value) {
         if (!is_among(name, names))
             return vd_fail(err, VD_ERR_PEER, "unknown member `%.*s`%s%s",
-                           whole_characters(name, 80), name, place ? " in " : "",
+                           whole_characters(name, 80), name, place && *place ? " in " : "",
                            place ? place : "");
     }
     return VD_OK;

@@ -15,7 +15,8 @@ VD_MUST_USE vd_status vd_json_read(const void *text, size_t size, size_t element
 
 /* The same of a file of ours, whose name stands before what is wrong: of at most `limit` bytes, and
  * of an element for each `element_bytes` of them, so that what is parsed takes memory in proportion
- * to the file. A line feed at its end is taken off. VD_ERR_USAGE: it is not that. */
+ * to the file. A line feed at its end is taken off. VD_ERR_USAGE: it is not there; VD_ERR_PEER: it
+ * is not that. */
 VD_MUST_USE vd_status vd_json_load(const char *path, size_t limit, size_t element_bytes,
                                    json_t **out, vd_err *err);
 

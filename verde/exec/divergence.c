@@ -19,6 +19,15 @@ uint32_t vd_parting_node(const vd_parting *p, uint32_t node) {
     return (p->out->step < 0 ? &p->pairs->init : &p->pairs->step)->of[0][node];
 }
 
+vd_status vd_parting_unread(const vd_parting *p, vd_status status) {
+    if (status != VD_ERR_IO)
+        return status;
+    snprintf(p->out->unread, sizeof p->out->unread, "%.299s", p->err ? p->err->text : "a state");
+    if (p->err)
+        *p->err = (vd_err){0};
+    return VD_OK;
+}
+
 vd_status vd_parting_memory(const vd_parting *p) {
     return vd_fail(p->err, VD_ERR_LOCAL, "out of memory for the comparison of two runs");
 }
@@ -107,7 +116,9 @@ static vd_status stop_at_checkpoint(vd_parting *p, const committed *c, uint32_t 
         p->out->broken[side] = !same;
         p->out->kind = VD_DIVERGE_COMMITMENT;
     }
-    return status;
+    if (status == VD_ERR_IO)
+        p->out->kind = VD_DIVERGE_CHECKPOINT;
+    return vd_parting_unread(p, status);
 }
 
 /* ---- the step ---- */

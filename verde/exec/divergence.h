@@ -62,7 +62,9 @@ typedef struct {
     uint32_t leaf[2];
     vd_diverged_tensor tensor;
     uint64_t section;  /* LOGS: the first that differs */
-    uint64_t tensors;  /* that were compared, where the programs are different ones */
+    uint64_t tensors;  /* with a partner, where the programs are different ones, */
+    uint32_t states;   /* and at how many steps they were compared: those that both hold */
+    char unread[300];  /* a state that is damaged, and whose tensors were not looked at; else "" */
     uint64_t executed; /* steps, filled in by who knows */
 } vd_divergence;
 

@@ -16,6 +16,8 @@ const vd_graph *vd_parting_graph(const vd_parting *p, int side);
 uint32_t vd_parting_leaf(const vd_parting *p, uint32_t leaf);
 uint32_t vd_parting_node(const vd_parting *p, uint32_t node);
 VD_MUST_USE vd_status vd_parting_memory(const vd_parting *p);
+/* VD_ERR_IO, of a state that is damaged, becomes out->unread and VD_OK. */
+VD_MUST_USE vd_status vd_parting_unread(const vd_parting *p, vd_status status);
 
 /* divergence_node.c: the first node of out->step that differs, and what its records say of it.
  * `next`: what each side's nodes make of the next state's leaves; room for each side's leaves. */

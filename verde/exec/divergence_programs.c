@@ -45,6 +45,11 @@ static vd_status find_checkpoint(vd_parting *p, bool *differs) {
         if (!a->holds(a->user, i) || !holds(b, step))
             continue;
         status = compare_at(p, step, differs);
+        if (status == VD_ERR_IO) { /* as if it were not there; the report says so */
+            status = vd_parting_unread(p, status);
+            continue;
+        }
+        p->out->states++;
         p->out->differs_at = step;
         if (*differs || status != VD_OK)
             return status;

@@ -241,8 +241,7 @@ static vd_status read_items(const json_t *object, const char *path, vd_items *ou
     vd_err why = {0};
     vd_status status = read_list(object, out, &why);
     if (status != VD_OK)
-        return vd_fail(err, status == VD_ERR_PEER ? VD_ERR_USAGE : status, "%s: %s", path,
-                       why.text);
+        return vd_fail(err, status, "%s: %s", path, why.text);
     return check_names(object, out, path, err);
 }
 

@@ -56,8 +56,14 @@ static vd_status check_party(const runner *r) {
     return vd_run_logs_same(r->options, &r->log, r->err);
 }
 
+/* What the run's states err by. A flipped sum is computed again before anything is committed. */
+static const char *fault_of(const runner *r) {
+    const bool repaired = r->options->exec->fault.kind == VD_FAULT_SUM;
+    return r->options->fault && !repaired ? r->options->fault : "";
+}
+
 static vd_status check_log(const runner *r) {
-    const char *dir = r->options->dir, *fault = r->options->fault ? r->options->fault : "";
+    const char *dir = r->options->dir, *fault = fault_of(r);
     if (!vd_hash_equal(&r->log.program, &r->program_hash))
         return vd_fail_other_job(dir, r->program, "give another directory", r->err);
     vd_status status = vd_run_log_fits(&r->log, r->program, dir, r->err);
@@ -119,7 +125,7 @@ static vd_status open_run(runner *r) {
         status = vd_run_logs_choose(r->options, &r->program_hash, &r->log, r->err);
     if (status != VD_OK)
         return status;
-    snprintf(r->log.fault, sizeof r->log.fault, "%s", r->options->fault ? r->options->fault : "");
+    snprintf(r->log.fault, sizeof r->log.fault, "%s", fault_of(r));
     return vd_store_create(r->options->dir, r->program, r->err);
 }
 

@@ -243,8 +243,7 @@ static vd_status read_log(const json_t *root, const char *path, vd_run_log *log,
     if (status == VD_OK)
         status = read_members(root, log, &why);
     if (status != VD_OK)
-        return vd_fail(err, status == VD_ERR_PEER ? VD_ERR_USAGE : status, "%s: %s", path,
-                       why.text);
+        return vd_fail(err, status, "%s: %s", path, why.text);
     return check_root(log, json_object_get(root, "root"), path, err);
 }
 

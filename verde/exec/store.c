@@ -74,8 +74,7 @@ vd_status vd_store_program(const char *dir, vd_program *out, vd_err *err) {
     if (status == VD_OK) {
         status = vd_program_decode(bytes.data, bytes.size, out, &why);
         if (status != VD_OK)
-            status = vd_fail(err, status == VD_ERR_PEER ? VD_ERR_USAGE : status, "%s: %s", path,
-                             why.text);
+            status = vd_fail(err, status, "%s: %s", path, why.text);
     }
     vd_buf_free(&bytes);
     return status;
@@ -182,7 +181,9 @@ vd_status vd_store_load_file(ro_ctx *ro, const char *dir, const vd_program *prog
     if (status == VD_OK)
         status = vd_state_hash(ro, program, program_hash, out, NULL, &got, err);
     if (status == VD_OK && !vd_hash_equal(&got, commitment))
-        status = vd_fail(err, VD_ERR_IO, "%s: content does not match its name", path);
+        status = vd_fail(err, VD_ERR_IO,
+                         "%s: damaged: it is not the state of step %lld, whose hash is its name",
+                         path, (long long)step);
     if (status != VD_OK)
         vd_state_free(out);
     return status;

@@ -163,9 +163,11 @@ static bool is_waited_for(const vd_arbiter *a) {
     return false;
 }
 
-/* All refuse the first request. Of one alone it would be a way out of its forfeit. */
+/* All refuse the first request. Of one alone it would be a way out of its forfeit, but where no
+ * rival's claim is accepted by it. */
 static bool do_all_refuse(vd_arbiter *a) {
-    a->mistaken = a->refusals == a->assignment.provider_count;
+    const uint32_t all = a->options.own_rival ? 1 : a->assignment.provider_count;
+    a->mistaken = a->refusals >= all;
     return a->mistaken;
 }
 

@@ -21,7 +21,7 @@ typedef enum {
     VD_REPLY_ANSWER,  /* `bytes`, which need not be a statement */
     VD_REPLY_WORKING, /* it says that it works on it */
     VD_REPLY_TROUBLE, /* no connection, no time, or something that is no answer */
-    VD_REPLY_REFUSED, /* the request deserves no answer, or the reply is too large */
+    VD_REPLY_REFUSED, /* it says that the request deserves no answer; or its reply is too large */
     VD_REPLY_ASTRAY,  /* another's key, or a name that nobody has */
 } vd_reply_kind;
 
@@ -33,6 +33,7 @@ typedef struct {
     size_t size;
     double seconds;         /* from sending to the last byte, which the provider's clock pays */
     char why[VD_REPLY_WHY]; /* all kinds but ANSWER: what it says, or what went wrong */
+    bool said;              /* REFUSED: by its own word, not by a reply that is too large */
 } vd_reply;
 
 typedef enum {
@@ -69,7 +70,9 @@ typedef struct {
     double patience_s;              /* in place of VD_PATIENCE_S; 0: that */
     int64_t step_us_max;            /* cap on a provider's times of a step; 0: by the program */
     const vd_program *longest_item; /* of a collection: what its providers measure; borrowed */
-    vd_minutes *minutes;            /* zeros, or what was read; borrowed, and goes on growing */
+    bool own_rival;      /* provider 1 is the referee's own: of provider 0 alone a refusal
+                            of the first request is a mistake, too */
+    vd_minutes *minutes; /* zeros, or what was read; borrowed, and goes on growing */
     /* Of many: all who will have revealed their claims; may be NULL. `user` is the world's. */
     void (*opened)(void *user, const vd_tournament *tournament);
 } vd_arbiter_options;
@@ -85,8 +88,9 @@ void vd_arbiter_destroy(vd_arbiter *arbiter); /* accepts NULL */
  * address that is astray in the first round. */
 VD_MUST_USE vd_status vd_arbiter_run(vd_arbiter *arbiter, vd_err *err);
 
-/* The first round showed that the user named what are no providers of this job: all refused, and
- * vd_arbiter_run was successful without an outcome; or an address was astray. */
+/* The first round showed that the user named what are no providers of this job: all refused, or
+ * that one did which has the referee's own rival, and vd_arbiter_run was successful without an
+ * outcome; or an address was astray. */
 bool vd_arbiter_mistaken(const vd_arbiter *arbiter);
 /* Somebody has signed a statement. */
 bool vd_arbiter_heard(const vd_arbiter *arbiter);

@@ -347,9 +347,13 @@ static vd_status take_end(vd_audit *a, vd_err *err) {
     const vd_outcome *o = vd_referee_outcome(a->referee);
     if (o->party[0].standing == VD_STANDS)
         return go_on(a, err);
+    const char *reason = o->party[0].reason;
     a->state = o->party[0].standing == VD_CONVICTED ? VD_AUDIT_FRAUD : VD_AUDIT_SILENT;
-    snprintf(a->result.why, sizeof a->result.why, "%s: %.230s", vd_grade_name(o->party[0].grade),
-             o->party[0].reason);
+    if (a->state == VD_AUDIT_FRAUD)
+        snprintf(a->result.why, sizeof a->result.why, "%s: %.230s",
+                 vd_grade_name(o->party[0].grade), reason);
+    else /* nothing came, a refusal, or what is no statement: the reason says which */
+        snprintf(a->result.why, sizeof a->result.why, "%.250s", *reason ? reason : "no answer");
     return VD_OK;
 }
 

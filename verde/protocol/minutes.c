@@ -100,7 +100,8 @@ static vd_status check_entry(const vd_minutes *m, const vd_noted *n, uint64_t at
         return damaged(at, "an assignment stands first, and nowhere else", err);
     if (n->provider >= VD_PARTIES_MAX)
         return damaged(at, "an entry of a provider that no assignment has", err);
-    return m->count < NOTED_MAX ? VD_OK : damaged(at, "more entries than a dispute has", err);
+    return m->count < NOTED_MAX ? VD_OK
+                                : damaged(at, "more entries than a dispute or an audit has", err);
 }
 
 static vd_status read_entry(vd_minutes *m, vd_cursor *c, uint64_t at, vd_err *err) {
@@ -182,7 +183,7 @@ static vd_status refuse_header(const void *bytes, size_t size, vd_err *err) {
     const uint16_t version = vd_get_u16(&c);
     return magic && memcmp(magic, MAGIC, sizeof MAGIC) == 0 && !c.failed
                ? vd_fail_version(err, NULL, version, "the journal of a dispute", VERSION, VERSION)
-               : vd_fail(err, VD_ERR_USAGE, "not the journal of a dispute");
+               : vd_fail(err, VD_ERR_USAGE, "not the journal of a dispute or an audit");
 }
 
 vd_status vd_minutes_read(const void *bytes, size_t size, vd_minutes *out, vd_err *err) {
