@@ -201,6 +201,9 @@ for bad in program run.json; do
     rm -r "$work/broken"
 done
 cp -r "$work/honest" "$work/broken"
+sed '/"states": \[/,/^ \],/c\ "states": [],' "$work/honest/run.json" > "$work/broken/run.json"
+expect 6 'broken/run.json: expected a list `states`' "$verde" audit "$work/broken"
+one_line
 sed 's/"fault": ""/"fault": "mischief"/' "$work/honest/run.json" > "$work/broken/run.json"
 expect 6 'broken/run.json: `fault` is "mischief": fault: kind must be' "$verde" audit "$work/broken"
 one_line

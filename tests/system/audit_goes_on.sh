@@ -103,9 +103,9 @@ expect 0 'passed' $audit --key "$work/checker" --provider "$honest" --crumbs 5 -
 mv "$work/kept" "$journal"
 printf x | dd of="$journal" bs=1 seek=300 conv=notrunc 2> /dev/null
 expect 2 'damaged at byte' $audit --key "$work/checker" --provider "$honest" --crumbs 50 --steps 2
-printf 'verde dispute' > "$journal"
+echo 'something else, of no audit' > "$journal"
 expect 2 'not the journal of a dispute or an audit' $audit --key "$work/checker" --provider "$honest" --crumbs 50 --steps 2
-printf 'verde dispute\000\001\000' > "$journal"
+printf 'verde disp' > "$journal"
 expect 0 'begins anew, with another draw' $audit --key "$work/checker" --provider "$honest" --crumbs 5 --steps 1
 rm -f "$journal"
 

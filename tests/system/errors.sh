@@ -41,6 +41,8 @@ expect 2 'need' "$verde" run $job --out "$work/run" --fault steer
 expect 2 'has no input' "$verde" run $job --out "$work/run" --fault input@-1:0
 expect 2 'not with --dot or --json' "$verde" graph $job --fused --dot
 expect 0 ' functions run ' "$verde" graph $job --fused
+expect 2 'verde run: --out is given twice, expected once' "$verde" run $job --out "$work/run" --out "$work/other"
+expect 2 'verde run: --out is given twice, expected once' "$verde" run $job -o "$work/run" --ou "$work/other"
 [ ! -e "$work/run" ] || { echo "a refused run leaves a folder"; exit 1; }
 # Of one interval there is no state in the middle of the history.
 sed -e "s,file: \.\./data,file: $PWD/models/data," -e 's/^steps: .*/steps: 2/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 2/' \
@@ -50,6 +52,10 @@ expect 0 'run root' "$verde" run "$work/short.yaml" --out "$work/faulty" --fault
 if grep -q 'changed nothing' "$work/err.txt"; then echo "a fault that changed something is said to have changed nothing"; exit 1; fi
 "$verde" run $job --out "$work/run" > /dev/null 2>&1
 cp "$work/run/run.json" "$work/before.json"
+expect 2 'the page of a run has none' "$verde" inspect "$work/run" --html "$work/page.html" --verifier README.md
+echo '{"equal":true,"compared":"runs"}' > "$work/report.json"
+expect 2 'the page of a report has none' "$verde" inspect "$work/report.json" --html "$work/page.html" --verifier README.md
+[ ! -e "$work/page.html" ] || { echo "a refused page is there"; exit 1; }
 expect 2 'another job' "$verde" run models/jobs/mlp.yaml --out "$work/run"
 expect 2 'with fault' "$verde" run $job --out "$work/run" --fault element
 # What is wrong with a file that a job names is told with the job and the line.

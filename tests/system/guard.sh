@@ -53,5 +53,5 @@ one_line
 [ ! -e "$work/none" ] || fail "a refused run left something"
 sed 's/"kind": "sums"/"kind": "odd"/' "$work/flipped/run.json" > "$work/changed"
 cp "$work/changed" "$work/flipped/run.json"
-expect 2 'guard\[0\] is not what --guard finds' "$verde" inspect "$work/flipped"
+expect 6 'guard\[0\] is not what --guard finds' "$verde" inspect "$work/flipped"
 echo "$count commands"

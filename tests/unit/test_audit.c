@@ -102,7 +102,7 @@ static const struct {
     {"lr@1", VD_LIE_NONE, VD_AUDIT_FRAUD, "wrong-graph"},
     {"skip@1", VD_LIE_NONE, VD_AUDIT_FRAUD, "contradiction"},
     {NULL, VD_LIE_PROOF, VD_AUDIT_FRAUD, "bad-proof"},
-    {NULL, VD_LIE_SILENCE, VD_AUDIT_SILENT, "timeout"},
+    {NULL, VD_LIE_SILENCE, VD_AUDIT_SILENT, "did not answer in time"},
     {NULL, VD_LIE_CONTRADICT, VD_AUDIT_FRAUD, "contradiction"},
     {"poison@1", VD_LIE_NONE, VD_AUDIT_FRAUD, "wrong-output"},
     {"seed@1", VD_LIE_NONE, VD_AUDIT_FRAUD, "wrong-graph"},

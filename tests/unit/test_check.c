@@ -205,7 +205,7 @@ Test(check, a_member_of_another_type_or_out_of_range_is_no_log) {
                   VD_OK,
               "%s", err.text);
     for (size_t i = 0; i < sizeof change / sizeof *change; i++)
-        cr_assert(read_changed(f.dir, &whole, change[i][0], change[i][1], &err) == VD_ERR_USAGE,
+        cr_assert(read_changed(f.dir, &whole, change[i][0], change[i][1], &err) == VD_ERR_PEER,
                   "%s", change[i][1]);
     vd_buf_free(&whole);
     unlink(path);
@@ -225,7 +225,7 @@ Test(check, a_log_of_many_empty_states_is_refused_before_it_takes_memory) {
     vd_put(&text, "]}\n", 3);
     cr_assert(vd_write_file(path, text.data, text.size, 0644, &err) == VD_OK);
     vd_run_log log;
-    cr_assert(vd_store_load_log(f.dir, &log, &err) == VD_ERR_USAGE);
+    cr_assert(vd_store_load_log(f.dir, &log, &err) == VD_ERR_PEER);
     cr_assert(strstr(err.text, "elements of JSON") != NULL, "%s", err.text);
     vd_buf_free(&text);
     unlink(path);

@@ -184,7 +184,7 @@ Test(checkpoints, a_changed_byte_is_seen) {
             expect_same(&log, at == last ? 21 : 22);
             continue;
         }
-        cr_expect(vd_store_load_log(dir, &back, &err) == VD_ERR_USAGE, "byte %zu", at);
+        cr_expect(vd_store_load_log(dir, &back, &err) == VD_ERR_PEER, "byte %zu", at);
         cr_expect(strstr(err.text, "damaged") && strstr(err.text, "/checkpoints"), "%s", err.text);
         vd_run_log_free(&back);
     }
@@ -212,7 +212,7 @@ Test(checkpoints, another_runs_lines_are_none) {
     for (int i = 0; i < 16; i++)
         add(&other, false);
     write_lines(text.data, text.size);
-    cr_expect(vd_store_load_log(dir, &back, &err) == VD_ERR_USAGE, "%s", err.text);
+    cr_expect(vd_store_load_log(dir, &back, &err) == VD_ERR_PEER, "%s", err.text);
     vd_run_log_free(&back);
     vd_buf_free(&text);
     vd_run_log_free(&log);

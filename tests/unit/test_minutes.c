@@ -152,7 +152,7 @@ Test(minutes, are_none) {
     vd_minutes m;
     vd_err err = {0};
     cr_expect(vd_minutes_read("verde journal\0\1\0something", 25, &m, &err) == VD_ERR_USAGE);
-    cr_expect_str_eq(err.text, "not the journal of a dispute");
+    cr_expect_str_eq(err.text, "not the journal of a dispute or an audit");
     cr_expect(vd_minutes_read("verde dispute\0\2\0something", 25, &m, &err) == VD_ERR_VERSION);
     cr_expect_str_eq(err.text, "version 2 of the journal of a dispute; this verde reads version 1");
     vd_noted wrong = {.kind = VD_NOTED_ANSWER};

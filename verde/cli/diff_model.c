@@ -196,11 +196,17 @@ static void print_text(const models *m) {
         printf("equal        yes, to the bit\n");
 }
 
+/* It is there: what is wrong with it is no mistake in the options. */
+static vd_status open_model(const char *path, vd_weights *out, vd_err *err) {
+    const vd_status status = vd_weights_open(path, out, err);
+    return status == VD_ERR_USAGE ? vd_fail(err, VD_ERR_PEER, "%s", err->text) : status;
+}
+
 vd_status vd_diff_models(const vd_diff_options *o, bool *differs, vd_err *err) {
     models m = {.o = o};
-    vd_status status = vd_weights_open(o->path[0], &m.weights[0], err);
+    vd_status status = open_model(o->path[0], &m.weights[0], err);
     if (status == VD_OK)
-        status = vd_weights_open(o->path[1], &m.weights[1], err);
+        status = open_model(o->path[1], &m.weights[1], err);
     if (status == VD_OK) {
         compare(&m);
         *differs = !is_equal(&m);

@@ -153,7 +153,7 @@ static vd_status take_line(const char *path, const char *line, vd_run_log *log, 
     }
     log->loss_first = first, log->loss_last = last;
     return *whole && index > log->count
-               ? vd_fail(err, VD_ERR_USAGE, "%s: damaged: checkpoint %u is missing before %u", path,
+               ? vd_fail(err, VD_ERR_PEER, "%s: damaged: checkpoint %u is missing before %u", path,
                          log->count, index)
                : VD_OK;
 }
@@ -165,7 +165,7 @@ static vd_status take_lines(const char *path, char *text, vd_run_log *log, vd_er
     for (char *line = text, *end; status == VD_OK && *line; line = end + 1, number++) {
         end = strchr(line, '\n');
         if (!whole)
-            return vd_fail(err, VD_ERR_USAGE,
+            return vd_fail(err, VD_ERR_PEER,
                            "%s:%d: damaged: no checkpoint of this run, and others follow it", path,
                            number - 1);
         if (!end)

@@ -26,7 +26,7 @@ bool vd_items_are_in(const char *dir);
 VD_MUST_USE vd_status vd_items_begin(const char *dir, const vd_items *items, vd_err *err);
 /* Writes DIR/run.json. */
 VD_MUST_USE vd_status vd_items_save(const char *dir, const vd_items *items, vd_err *err);
-/* VD_ERR_USAGE: there is no such folder, or it is broken. VD_ERR_PEER: its roots do not give the
+/* VD_ERR_USAGE: there is no such folder. VD_ERR_PEER: it is broken, or its roots do not give the
  * root that it names. */
 VD_MUST_USE vd_status vd_items_load(const char *dir, vd_items *out, vd_err *err);
 

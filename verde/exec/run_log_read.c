@@ -242,6 +242,8 @@ static vd_status read_log(const json_t *root, const char *path, vd_run_log *log,
     vd_status status = check_names(root, &why);
     if (status == VD_OK)
         status = read_members(root, log, &why);
+    if (status == VD_OK && log->count == 0)
+        status = vd_fail(&why, VD_ERR_PEER, "expected a list `states` of one or more");
     if (status != VD_OK)
         return vd_fail(err, status, "%s: %s", path, why.text);
     return check_root(log, json_object_get(root, "root"), path, err);

@@ -85,8 +85,8 @@ VD_MUST_USE vd_status vd_store_add_checkpoint(const char *dir, vd_run_log *log, 
 /* vd_store_save_log and vd_store_load_log call these once run.json is there. */
 VD_MUST_USE vd_status vd_store_drop_checkpoints(const char *dir, vd_err *err);
 VD_MUST_USE vd_status vd_store_load_checkpoints(const char *dir, vd_run_log *log, vd_err *err);
-/* VD_ERR_IO if there is none yet, VD_ERR_USAGE if it is broken, VD_ERR_PEER if its states do not
- * give the root that it names. */
+/* VD_ERR_USAGE if there is none yet, VD_ERR_PEER if it is broken, or its states do not give the
+ * root that it names. */
 VD_MUST_USE vd_status vd_store_load_log(const char *dir, vd_run_log *log, vd_err *err);
 
 /* Deletes states until log->keep are left, evenly apart. The log was saved with the last one, and
