@@ -80,7 +80,7 @@ broken '[7]' 'results.jsonl:1: expected a JSON object'
 broken '{"ids":[1],"stopped":"length"}' 'results.jsonl:1: `key` must be'
 broken '{"key":7,"ids":[1.5],"stopped":"length"}' 'results.jsonl:1: `ids` must be'
 broken '{"key":7,"ids":[1],"stopped":"end"}' 'results.jsonl:1: `stopped` must be'
-broken '{"key":7,"ids":[1],"stopped":"length","more":1}' 'more'
+broken '{"key":7,"ids":[1],"stopped":"length","more":1}' 'unknown member `more`$'
 broken '{"key":7,"ids":[1],"log_probabilities":[-1],"stopped":"length"}' 'the job tells none'
 broken '{"key":7,"ids":[1],"stopped":"length"}
 {"key":7,"ids":[1],"stopped":"length"}' 'two lines have the key 7'

@@ -47,13 +47,13 @@ expect 0 'run root' "$verde" run $job --out "$work/run" --threads 1
 expect 0 'proof.json' "$verde" export "$work/run" --out "$work/model"
 
 run=$work/run/run.json
-versions "$run" verde_run 'the log of a run' 2 "$verde" inspect "$work/run"
-altered "$run" '0,/"step"/s//"more": 0, "step"/' 2 "$run: unknown member \`more\` in states\[0\]" "$verde" inspect "$work/run"
-altered "$run" 's/"fault"/"party": {"more": 0}, &/' 2 'unknown member `more` in party' "$verde" inspect "$work/run"
-altered "$run" 's/"fault"/"party": {"profile": {"more": 0}}, &/' 2 'unknown member `more` in party.profile' "$verde" run $job \
+versions "$run" verde_run 'the log of a run' 6 "$verde" inspect "$work/run"
+altered "$run" '0,/"step"/s//"more": 0, "step"/' 6 "$run: unknown member \`more\` in states\[0\]" "$verde" inspect "$work/run"
+altered "$run" 's/"fault"/"party": {"more": 0}, &/' 6 'unknown member `more` in party' "$verde" inspect "$work/run"
+altered "$run" 's/"fault"/"party": {"profile": {"more": 0}}, &/' 6 'unknown member `more` in party.profile' "$verde" run $job \
     --out "$work/run" --threads 1
-altered "$run" 's/"fault"/"rounding": {"more": 0}, &/' 2 'unknown member `more` in rounding' "$verde" serve "$work/run"
-altered "$run" 's/"fault"/"party": [], &/' 2 'party must be an object' "$verde" inspect "$work/run"
+altered "$run" 's/"fault"/"rounding": {"more": 0}, &/' 6 'unknown member `more` in rounding' "$verde" serve "$work/run"
+altered "$run" 's/"fault"/"party": [], &/' 6 'party must be an object' "$verde" inspect "$work/run"
 printf '\n' >> "$run"
 expect 0 finished "$verde" inspect "$work/run"
 
@@ -89,8 +89,8 @@ sampling: {seed: 1}
 max_tokens: 3
 YAML
 expect 0 'job root' "$verde" run "$work/generate.yaml" --out "$work/items" --threads 1
-versions "$work/items/run.json" verde_items 'the log of a job with prompts' 2 "$verde" inspect "$work/items"
-altered "$work/items/run.json" 's/"key"/"more": 0, &/' 2 'run.json: unknown member `more` in prompts\[0\]' "$verde" inspect \
+versions "$work/items/run.json" verde_items 'the log of a job with prompts' 6 "$verde" inspect "$work/items"
+altered "$work/items/run.json" 's/"key"/"more": 0, &/' 6 'run.json: unknown member `more` in prompts\[0\]' "$verde" inspect \
     "$work/items"
 printf '{"key": 1, "ids": [5, 6], "more": 0}\n' > "$work/more.jsonl"
 sed "s/{file: .*/{file: more.jsonl, sha256: $(sum_of "$work/more.jsonl")}/" "$work/generate.yaml" > "$work/more.yaml"

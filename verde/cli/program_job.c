@@ -50,6 +50,8 @@ vd_status vd_load_program_job(vd_loaded *loaded, vd_err *err) {
     if (vd_has_pack(loaded->job.model_dir))
         return vd_load_packed_job(loaded, err);
     vd_status status = vd_store_program(loaded->job.model_dir, &loaded->program, err);
+    if (status == VD_ERR_PEER) /* what a job holds is the user's, as the lines of its file are */
+        status = vd_fail(err, VD_ERR_USAGE, "%s", err->text);
     if (status == VD_OK)
         status = check_hash(loaded, err);
     if (status != VD_OK)
