@@ -216,6 +216,8 @@ expect 2 'is no folder; expected the folder of a run, or with a job --provider U
 one_line
 expect 2 'crumbs is of .verde audit JOB --provider URL., and this is .verde audit RUN' "$verde" audit "$work/honest" --crumbs 5
 one_line
+expect 2 'takes --all or --intervals, not both' "$verde" audit "$work/honest" --all --intervals 2
+one_line
 expect 2 'state is given twice, expected once' "$verde" audit "$work/honest" --state "$work/a" --state "$work/b"
 one_line
 expect 2 'one run' "$verde" audit

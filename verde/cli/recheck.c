@@ -225,7 +225,7 @@ static void choose_seed(vd_recheck_options *o) {
 }
 
 vd_exit vd_recheck_command(int argc, char **argv) {
-    vd_recheck_options o = {.count = 1};
+    vd_recheck_options o = {0};
     bool exit_now = false, all = false;
     vd_stop_command(argc, argv);
     for (int option; (option = vd_audit_option(argc, argv, VD_AUDIT_OF_RUN)) != -1;) {
@@ -239,8 +239,12 @@ vd_exit vd_recheck_command(int argc, char **argv) {
                 argc - optind);
         return VD_EXIT_USAGE;
     }
+    if (all && o.count) {
+        fprintf(stderr, "verde: audit takes --all or --intervals, not both\n");
+        return VD_EXIT_USAGE;
+    }
     o.dir = argv[optind];
-    o.count = all ? 0 : o.count;
+    o.count = all ? 0 : o.count ? o.count : 1;
     choose_seed(&o);
     vd_stop_line("stopped before all was executed; %s`%s` %s", o.state ? "" : "with --state FILE ",
                  vd_command_line(), o.state ? "goes on" : "could go on");
