@@ -28,7 +28,7 @@ enum {
     VD_OPTION_SEED = 'e',
     VD_OPTION_STATE = 'T',
     VD_OPTION_STEPS = 'M',
-    VD_OPTION_STEP_TIME_MAX = 's',
+    VD_OPTION_LONGEST_STEP = 's',
     VD_OPTION_TIMEOUT = 'q',
     VD_OPTION_VERDICT = 'v',
     VD_OPTION_WORK = 'w',

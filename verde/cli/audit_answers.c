@@ -225,7 +225,7 @@ static bool take_option(int o, vd_answers_arguments *a, bool *exit_now) {
     case VD_OPTION_CACERT: a->ca = optarg; return true;
     case VD_OPTION_FORCE: a->force = true; return true;
     case VD_OPTION_TIMEOUT: return vd_parse_number("timeout", optarg, 1, 86400, &a->patience_s);
-    case VD_OPTION_STEP_TIME_MAX:
+    case VD_OPTION_LONGEST_STEP:
         return vd_parse_number("step-time-max", optarg, 1, 1000, &a->step_s_max);
     case VD_OPTION_BATCH:
         return vd_parse_number("batch", optarg, 1, VD_BATCH_PROGRAMS_MAX, &a->together);

@@ -317,7 +317,7 @@ static bool take_option(int o, vd_audit_arguments *a, bool *exit_now) {
     case VD_OPTION_CRUMBS:
         return vd_parse_number("crumbs", optarg, 0, VD_AUDIT_CRUMBS_MAX, &a->crumbs);
     case VD_OPTION_TIMEOUT: return vd_parse_number("timeout", optarg, 1, 86400, &a->patience_s);
-    case VD_OPTION_STEP_TIME_MAX:
+    case VD_OPTION_LONGEST_STEP:
         return vd_parse_number("step-time-max", optarg, 1, 1000, &a->step_s_max);
     default: return vd_take_common(&vd_cmd_audit, o, &a->common, exit_now);
     }

@@ -25,7 +25,7 @@ static const struct option options[] = {
     {"seed", required_argument, NULL, VD_OPTION_SEED},
     {"state", required_argument, NULL, VD_OPTION_STATE},
     {"steps", required_argument, NULL, VD_OPTION_STEPS},
-    {"step-time-max", required_argument, NULL, VD_OPTION_STEP_TIME_MAX},
+    {"step-time-max", required_argument, NULL, VD_OPTION_LONGEST_STEP},
     {"timeout", required_argument, NULL, VD_OPTION_TIMEOUT},
     {"verdict", required_argument, NULL, VD_OPTION_VERDICT},
     {"work", required_argument, NULL, VD_OPTION_WORK},
