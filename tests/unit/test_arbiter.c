@@ -12,8 +12,8 @@
 enum { STEPS = 4, EVERY = 2, MOST = 4 };
 
 /* BUSY: says that it works, for ever; ASTRAY: it is another who answers; FLEES: likewise, after it
- * has said that it works. */
-typedef enum { PROMPT, SLOW, MUTE, BUSY, ASTRAY, FLEES } manner;
+ * has said that it works; REFUSES: all that it is asked. */
+typedef enum { PROMPT, SLOW, MUTE, BUSY, ASTRAY, FLEES, REFUSES } manner;
 
 /* A machine: its disk outlives its processes. */
 typedef struct {
@@ -21,6 +21,7 @@ typedef struct {
     test_provider provider[MOST];
     uint32_t count;
     manner manner[MOST];
+    bool own_rival, mistaken;
     double slow_s, patience_s; /* patience_s: the referee's; 0: as it is */
     double now;
     struct letter {
@@ -95,6 +96,7 @@ static vd_status send_post(void *user, const vd_post *post, vd_err *err) {
     l->reply.kind = how == MUTE                   ? VD_REPLY_TROUBLE
                     : how == BUSY || how == FLEES ? VD_REPLY_WORKING
                     : how == ASTRAY               ? VD_REPLY_ASTRAY
+                    : how == REFUSES              ? VD_REPLY_REFUSED
                                                   : VD_REPLY_ANSWER;
     if (how == FLEES)
         m->manner[post->provider] = ASTRAY;
@@ -194,6 +196,9 @@ static void tear_down(machine *m) {
 static void write_verdict(machine *m, const vd_arbiter *a) {
     const vd_cost cost = {.bytes_in = 1};
     const vd_tournament *many = vd_arbiter_tournament(a);
+    m->mistaken = vd_arbiter_mistaken(a);
+    if (m->mistaken)
+        return;
     vd_buf_free(&m->verdict);
     m->verdict = (vd_buf){0};
     vd_status status = many ? vd_verdict_write_many(m->key, &m->job.program, &m->note, many, &cost,
@@ -240,6 +245,7 @@ static vd_status live(machine *m, vd_err *err) {
                                                     .leaf = vd_leaf_element},
                                         .assignment = &m->note,
                                         .world = &world,
+                                        .own_rival = m->own_rival,
                                         .patience_s = m->patience_s,
                                         .minutes = &minutes};
     cr_assert(vd_arbiter_create(&options, &a, err) == VD_OK, "%s", err->text);
@@ -442,6 +448,21 @@ Test(arbiter, flees_from_the_first_round) {
     settle(m);
     cr_expect(m->outcome.party[1].grade == VD_GRADE_TIMEOUT && m->outcome.accepted);
     cr_expect(m->outcome.result == VD_RESULT_FORFEIT);
+    tear_down(m);
+}
+
+/* A refusal of one is a forfeit, where the other one's claim stands against it; beside a rival of
+ * the referee's own it is most likely a key that it does not know, and nobody is blamed. */
+Test(arbiter, a_refusal_beside_an_own_rival_is_a_mistake) {
+    machine *m = build((const char *[]){"element@3", NULL}, 2);
+    m->manner[0] = REFUSES;
+    settle(m);
+    cr_expect(!m->mistaken && m->outcome.result == VD_RESULT_FORFEIT);
+    cr_expect(m->outcome.party[0].standing == VD_FORFEITED);
+    m->disk.size = 0;
+    m->own_rival = true;
+    settle(m);
+    cr_expect(m->mistaken);
     tear_down(m);
 }
 
