@@ -52,7 +52,8 @@ refused 'a step of the job, or its initialisation, takes about [0-9]* s by its p
 # Whoever says that a machine is faster takes what it refused.
 daemon slow --job-seconds 5
 refused 'the job takes [0-9]* s by an estimate from its program, and the limit is 5 (--job-seconds)' steps
-daemon fast --job-seconds 5 --cores 1000000
+provide fast 127.0.0.1:0 --job-seconds 5 --cores 1000000
+url=$fast
 expect 0 '^[0-9a-f]\{64\}$' python3 "$client" "$url" "$work/client" submit "$work/steps"
 expect 0 '^200 ' python3 "$client" "$url" "$work/client" request POST "/v1/jobs/$(cat "$work/out")/cancel"
 echo "$count answers of daemons"

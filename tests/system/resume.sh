@@ -37,7 +37,7 @@ arbitrate() {
     shift
     code=0
     # shellcheck disable=SC2086
-    "$verde" arbitrate $job --key "$work/referee" --verdict "$work/$label.json" --no-challenge $urls "$@" \
+    "$verde" arbitrate $job --key "${key:-$work/referee}" --verdict "$work/$label.json" --no-challenge $urls "$@" \
         > "$work/$label.out" 2> "$work/$label.log" || code=$?
 }
 
@@ -165,7 +165,9 @@ all=$urls
 name_urls attr-1 skip-1 element-1
 refused 'between others' --resume "$work/journal"
 urls=$all
-refused 'another referee conducts' --resume "$work/journal" --key "$work/others"
+key=$work/others
+refused 'another referee conducts' --resume "$work/journal"
+key=
 refused 'there is no journal' --resume "$work/nothing"
 # Whether second runs are asked for was said to the providers, and cannot be another matter now.
 (

@@ -61,8 +61,8 @@ typedef struct {
     "            files do not fit together; 7 dismissed; 8 a file is of a version that this\n"     \
     "            verde does not know, and nothing is decided; 9 what was compared differs.\n"
 
-/* As getopt_long. An option with a value is given once, but for those whose letters are in `often`;
- * '?': that, or what getopt refuses, and a line was printed. */
+/* As getopt_long. An option with a value is given once, but for those whose letters are in `often`,
+ * --threads and --timeout. '?': it was given before, or getopt refuses it; a line was printed. */
 int vd_next_option(int argc, char **argv, const char *letters, const struct option *options,
                    const char *often);
 /* Handles an option that all commands have; false: unknown, and a line was printed. `exit_now` is
