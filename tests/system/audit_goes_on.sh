@@ -93,9 +93,9 @@ killed honest 30 --crumbs 50 --steps 2
 expect 2 'holds an audit that was stopped, of crumbs=50,steps=2' $audit --key "$work/checker" --provider "$honest" --crumbs 51 --steps 2
 expect 2 'of another beacon' $audit --key "$work/checker" --provider "$honest" --crumbs 50 --steps 2 --beacon - --beacon-source x --beacon-round 1
 expect 2 "of another checker's key" $audit --provider "$honest" --crumbs 50 --steps 2 --key "$work/other"
-flock "$journal" sleep 10 &
+flock "$journal" sleep 20 &
 holder=$!
-sleep 0.5
+while flock -n "$journal" true; do sleep 0.05; done
 expect 2 'another process is at this' $audit --key "$work/checker" --provider "$honest" --crumbs 50 --steps 2
 wait $holder
 cp "$journal" "$work/kept"
