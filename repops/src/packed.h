@@ -18,7 +18,7 @@ typedef struct {
     int (*checks)(int bits); /* whether products are checked (repops/guard.h) */
 } ro_packing;
 
-/* The same of conv2d. pack: 0 if a weight is not finite: such weights are not kept. */
+/* The same of conv2d. pack: 0 if a weight is not finite, or nothing is gained by keeping them. */
 typedef struct ro_conv_packing {
     size_t (*size)(const ro_call *call);
     int (*pack)(ro_ctx *ctx, const ro_call *call, const float *w, void *to);

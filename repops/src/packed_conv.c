@@ -57,9 +57,12 @@ ro_status ro_conv2d_pack(ro_ctx *ctx, const ro_call *call, const float *w, void 
     if (status != RO_OK)
         return status;
     const ro_fpenv env = ro_fpenv_enter();
-    const int finite = packing->pack(ctx, &own, w, packed);
+    const int kept = packing->pack(ctx, &own, w, packed);
     ro_fpenv_leave(env);
-    return finite ? RO_OK : ro_fail(ctx, RO_ERR_UNSUPPORTED, "conv2d_pack: a weight is not finite");
+    return kept ? RO_OK
+                : ro_fail(ctx, RO_ERR_UNSUPPORTED,
+                          "conv2d_pack: a weight is not finite, or nothing is gained by keeping "
+                          "weights of this shape that are no integers from -128 to 127");
 }
 
 ro_status ro_conv2d_packed(ro_ctx *ctx, const ro_call *call, const float *x, const void *packed,
