@@ -42,6 +42,12 @@ static void run_apart(const gemm *g, int64_t cols, tile *t) {
 }
 #endif
 
+/* Ends rows of whole columns while they are in the first-level cache. */
+static void end_rows(const gemm *g, int64_t i, int64_t rows, int64_t from, int64_t to) {
+    if (g->y && to > from)
+        RO_NAME(ro_gemm_end)(g, i, rows, from, to - from);
+}
+
 /* Runs the loops so that the smaller of a and b is the operand that is read again and again. */
 static void run_small(const gemm *g) {
     const int64_t apart = columns_apart(g), n = g->n - apart;
@@ -64,10 +70,12 @@ static void run_small(const gemm *g) {
                 t.c = t.out = g->c + i * g->c_row + j;
                 RO_NAME(ro_tile_place)((int)min_i64(height, g->m - i), &t);
             }
+            end_rows(g, i, min_i64(height, g->m - i), from, to);
         }
     }
     if (apart)
         run_apart(g, apart, &t);
+    end_rows(g, 0, g->m, n, g->n);
 }
 
 static void small_run(const gemm *g, float *workspace) {
@@ -76,7 +84,7 @@ static void small_run(const gemm *g, float *workspace) {
 }
 
 const gemm_kernel RO_NAME(ro_gemm_small) = {
-    .name = "small", .takes = small_takes, .run = small_run};
+    .name = "small", .takes = small_takes, .run = small_run, .ends = 1};
 
 /* ---- b along k: transposed first ---- */
 
@@ -102,5 +110,8 @@ static void turned_run(const gemm *g, float *workspace) {
     run_small(&t);
 }
 
-const gemm_kernel RO_NAME(ro_gemm_turned) = {
-    .name = "turned", .takes = turned_takes, .workspace = turned_workspace, .run = turned_run};
+const gemm_kernel RO_NAME(ro_gemm_turned) = {.name = "turned",
+                                             .takes = turned_takes,
+                                             .workspace = turned_workspace,
+                                             .run = turned_run,
+                                             .ends = 1};
