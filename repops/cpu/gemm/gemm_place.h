@@ -56,8 +56,8 @@ RO_INLINE int asks_next(const gemm *g, int64_t rows) {
  * which takes 5 ns. */
 RO_INLINE void clear_tile(const gemm *g, tile *t) {
     t->out_row = g->c_row, t->alpha = g->alpha, t->beta = g->beta;
-    t->ahead = t->start = NULL, t->runs = NULL, t->ahead_step = t->ahead_turn = t->run_count = 0,
-    t->next = 0;
+    t->ahead = t->start = t->far = NULL, t->runs = NULL,
+    t->ahead_step = t->ahead_turn = t->run_count = 0, t->next = 0;
 }
 
 RO_INLINE int a_is_far(const gemm *g) {

@@ -302,7 +302,8 @@ RO_INLINE void tile_runs(const int rows, const int nv, const int unit, const int
     const int64_t a_row = unit ? 1 : t->a_row, a_step = unit ? t->a_step : 1;
     const int64_t ahead_step = t->ahead_step;
     const int pointers = unit ? 1 : (rows + 2) / 3;
-    const float *ahead = t->ahead ? t->ahead : t->b;
+    const float *ahead = t->ahead ? t->ahead : t->b, *far = t->far ? t->far : t->b;
+    const int64_t far_step = t->far ? LINE : 0;
     const tile_run *end = t->runs + t->run_count;
     const int64_t out_ahead = t->k > OUT_AHEAD ? OUT_AHEAD : 0;
     if (!out_ahead)
@@ -319,6 +320,8 @@ RO_INLINE void tile_runs(const int rows, const int nv, const int unit, const int
                 fetch_out(rows, nv, t);
             int64_t p = turn;
             for (; quiet && p >= IN_A_ROW; p -= IN_A_ROW) {
+                __builtin_prefetch(far, 0, 2);
+                far += far_step;
                 RO_UNROLL
                 for (int u = 0; u < IN_A_ROW; u++, b += NR) {
                     quiet_step(rows, nv, unit, a, a_row, 0, b, acc);

@@ -13,6 +13,7 @@ enum {
 /* A run of k steps at regular strides. a and b are its offsets from the tile's operands. */
 typedef struct {
     int64_t a, b, k;
+    int last; /* for who makes tiles of runs: it ends a chunk */
 } tile_run;
 
 enum {
@@ -29,6 +30,7 @@ typedef struct {
     int64_t ahead_step;   /* from one of these lines to the next */
     int64_t ahead_turn;   /* in place, every 16 steps also add this */
     int64_t next;         /* in place: offset from b of the next columns, to prefetch; or 0 */
+    const float *far;     /* of runs: memory to prefetch into L2, a line in two steps; or NULL */
     const float *start;   /* accumulators to start from, rows of NR; NULL: +0 */
     const tile_run *runs; /* for ro_tile_runs: the runs that make up the k steps */
     int64_t run_count;

@@ -23,7 +23,8 @@ typedef struct {
     int64_t at[2]; /* pixel of the spans' first positions */
     int64_t c;     /* channels from there */
     int64_t k, steps;
-    int last; /* whether it ends its chunk */
+    int last;       /* whether it ends its chunk */
+    int64_t beside; /* the piece behind those that lie in one line of the image from this one on */
 } piece;
 
 typedef struct {

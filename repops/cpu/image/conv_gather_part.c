@@ -3,6 +3,7 @@
 #include "repops/cpu/image/conv_gather_part.h"
 
 enum {
+    LINE = 16,                   /* floats of a cache line */
     B_CACHED = 1 << 17,          /* floats of b that stay in the cache beside a tile of a */
     LINE_ROWS = MR < 6 ? MR : 6, /* pixels of a line that are worth a tile of their own */
 };
@@ -14,13 +15,29 @@ static const float *term_of(const gather_part *s, const gather_place *at, const 
     return pixel ? pixel + s->group * s->g->depth : NULL;
 }
 
+static void copy_steps(const float *from, int64_t steps, float *to) {
+    int64_t p = 0;
+    for (; from && p + VW <= steps; p += VW)
+        vf_store(to + p, vf_load(from + p));
+    for (; p < steps; p += VW)
+        vf_store(to + p, from ? vf_load_n(from + p, steps - p) : vf_set1(0.0f));
+}
+
+/* Pieces that lie one after the other in the image are copied at once where the first and the last
+ * pixel of a window's line are inside. */
 static void copy_row(const gather_part *s, const gather_place *at, float *to) {
-    for (int64_t q = s->first; q < s->last; q++) {
-        const int64_t steps = s->pieces[q].steps;
-        const float *from = term_of(s, at, &s->pieces[q]);
-        for (int64_t p = 0; p < steps; p += VW)
-            vf_store(to + p, from ? vf_load_n(from + p, steps - p) : vf_set1(0.0f));
-        to += steps;
+    for (int64_t q = s->first, end; q < s->last; q = end) {
+        const piece *p = &s->pieces[q];
+        end = p->beside;
+        const float *from = term_of(s, at, p), *behind = term_of(s, at, &s->pieces[end - 1]);
+        if (from && behind && end <= s->last) {
+            const int64_t steps = behind - from + s->pieces[end - 1].steps;
+            copy_steps(from, steps, to);
+            to += steps;
+            continue;
+        }
+        copy_steps(from, p->steps, to);
+        to += p->steps, end = q + 1;
     }
 }
 
@@ -122,14 +139,15 @@ static void run_transposed(const gather_part *s, int rows, const tile *whole) {
 /* Runs one tile of rows with one stride, chunk by chunk. */
 static void run_line(const gather_part *s, int rows, tile *t) {
     t->flags = s->first == 0 ? TILE_FIRST : 0;
-    for (int64_t q = s->first; q < s->last; q += t->run_count, t->flags = 0) {
+    for (int64_t q = 0; q < s->run_count; q += t->run_count, t->flags = 0) {
         t->runs = s->runs + q, t->run_count = 0, t->k = 0;
         do
             t->k += t->runs[t->run_count].k;
-        while (!s->pieces[q + t->run_count++].last);
-        t->flags |= q + t->run_count == s->count ? TILE_LAST : 0;
+        while (!t->runs[t->run_count++].last);
+        t->flags |= q + t->run_count == s->run_count && s->last == s->count ? TILE_LAST : 0;
         RO_NAME(ro_tile_runs)(rows, t);
         t->ahead += t->k * t->ahead_step;
+        t->far = t->far ? t->far + t->k / 2 * LINE : NULL;
     }
 }
 
@@ -154,7 +172,7 @@ static void look_ahead(const gather_part *s, int64_t rows, int64_t j, tile *t) {
     t->ahead = t->b, t->ahead_step = 0;
     if (s->layout != IN_PLACE || j > 0)
         return;
-    t->ahead = t->a + rows * t->a_row + s->runs[s->g->backward ? s->first : s->last - 1].a;
+    t->ahead = t->a + rows * t->a_row + s->runs[s->g->backward ? 0 : s->run_count - 1].a;
     t->ahead_step = ceil_div(rows * t->a_row, s->k);
 }
 
@@ -165,10 +183,11 @@ static void set_c(const gather_part *s, const gather_place *at, int64_t row, int
     t->c_row = t->out_row = s->c ? s->c_row : s->g->spread[1] * s->g->out_pixel;
 }
 
-/* Computes columns [j, j + NR) of the tile at `row`, whose first pixel is `at`. */
+/* Computes columns [j, j + NR) of the tile at `row`, whose first pixel is `at`. far: what it
+ * prefetches meanwhile; NULL: nothing. */
 static void multiply(const gather_part *s, const gather_place *at, int64_t row0, int64_t row,
-                     int64_t rows, int64_t j) {
-    tile t = {.b = packed_b(s->g, s->group, s->col + j), .b_step = NR, .alpha = 1.0f};
+                     int64_t rows, int64_t j, const float *far) {
+    tile t = {.b = packed_b(s->g, s->group, s->col + j), .b_step = NR, .alpha = 1.0f, .far = far};
     t.cols = min_i64(NR, s->n - j);
     set_a(s, at, row0, row, rows, &t);
     set_c(s, at, row, j, &t);
@@ -187,20 +206,31 @@ static void run_tiles(const gather_part *s) {
         if (s->layout != IN_PLACE)
             gather_rows(s, row, rows);
         for (int64_t j = 0; j < s->n; j += NR)
-            multiply(s, &at, row, row, rows, j);
+            multiply(s, &at, row, row, rows, j, NULL);
     }
 }
 
-/* Where b does not stay in the cache: gathers all rows first, then runs panel by panel of b. */
+/* The panel of b that follows columns j: the next ones, or those of the next steps. NULL: none. */
+static const float *panel_after(const gather_part *s, int64_t j) {
+    if (j + NR < s->n)
+        return packed_b(s->g, s->group, s->col + j + NR) + s->pieces[s->first].k * NR;
+    return s->last < s->count ? packed_b(s->g, s->group, s->col) + s->pieces[s->last].k * NR : NULL;
+}
+
+/* Where b does not stay in the cache: gathers all rows first, then runs panel by panel of b. The
+ * first tiles of a panel fetch the next one, each as many lines as it has turns of two steps. */
 static void run_columns(const gather_part *s) {
     if (s->layout != IN_PLACE)
         gather_rows(s, 0, s->b->m);
-    for (int64_t j = 0; j < s->n; j += NR)
+    for (int64_t j = 0; j < s->n; j += NR) {
+        const float *far = panel_after(s, j), *end = far ? far + s->k * NR : NULL;
         for (int64_t row = 0, rows; row < s->b->m; row += rows) {
             const gather_place at = place_of(s->b, s->b->row + row);
             rows = tile_rows(s, row);
-            multiply(s, &at, 0, row, rows, j);
+            multiply(s, &at, 0, row, rows, j, far < end ? far : NULL);
+            far = far ? far + s->k / 2 * LINE : NULL;
         }
+    }
 }
 
 /* Finds the pieces from `first` on that are gathered together: whole chunks. */
@@ -237,15 +267,21 @@ static void choose_layout(gather_part *s) {
     s->height = panel_rows(s->line, MR);
 }
 
-/* Turns pieces into runs of tiles, relative to a row's own pixel or to its first copied step. */
-static void set_runs(const gather_part *s) {
+/* Turns pieces into runs of tiles, relative to a row's own pixel or to its first copied step.
+ * Copied ones lie together, up to the end of a chunk or a gap in b. */
+static void set_runs(gather_part *s) {
     const gather *g = s->g;
     int64_t copied = 0;
-    for (int64_t q = s->first; q < s->last; q++) {
+    s->run_count = 0;
+    for (int64_t q = s->first, end; q < s->last; q = end) {
         const piece *p = &s->pieces[q];
         const int64_t pixel = (p->at[0] * g->size[1] + p->at[1]) * g->pixel + p->c;
-        s->runs[q] = (tile_run){s->layout == COPIED ? copied : pixel, p->k * NR, p->steps};
-        copied += p->steps;
+        const int64_t together = run_of(s, q, &end),
+                      steps = s->layout == COPIED ? together : p->steps;
+        end = s->layout == COPIED ? end : q + 1;
+        s->runs[s->run_count++] = (tile_run){s->layout == COPIED ? copied : pixel, p->k * NR, steps,
+                                             s->pieces[end - 1].last};
+        copied += steps;
     }
 }
 

@@ -16,8 +16,8 @@ typedef struct {
     const gather *g;
     const gather_block *b;
     const piece *pieces;
-    tile_run *runs; /* the pieces, unless transposed */
-    int64_t count, group, col, n;
+    tile_run *runs; /* the pieces, unless transposed; of copied rows, several are one */
+    int64_t count, run_count, group, col, n;
     int64_t first, last, k; /* k: steps of these pieces */
     layout layout;
     int64_t line;   /* rows that tiles divide evenly: a line's, or all of the part */

@@ -77,6 +77,12 @@ static int64_t add_tap(const gather *g, piece tap, piece *to, int64_t count) {
     return count;
 }
 
+/* Whether piece b follows a in a line of the image. */
+static int lies_beside(const gather *g, const piece *a, const piece *b) {
+    return a->at[0] == b->at[0] && g->depth == g->pixel &&
+           a->c + a->steps == (b->at[1] - a->at[1]) * g->pixel + b->c;
+}
+
 int64_t RO_NAME(ro_conv_pieces)(const gather *g, const gather_block *b, piece *to) {
     const int64_t *kernel = g->v->kernel, h = b->at[0].first, w = b->at[1].first;
     int64_t count = 0;
@@ -89,5 +95,8 @@ int64_t RO_NAME(ro_conv_pieces)(const gather *g, const gather_block *b, piece *t
         }
     if (count)
         to[count - 1].last = 1;
+    for (int64_t q = count; q-- > 0;)
+        to[q].beside =
+            q + 1 < count && lies_beside(g, &to[q], &to[q + 1]) ? to[q + 1].beside : q + 1;
     return count;
 }
