@@ -7,6 +7,7 @@
 #include "verde/exec/executor.h"
 #include "verde/exec/fault_field.h"
 #include "verde/exec/guard.h"
+#include "verde/exec/kept_weights.h"
 #include "verde/exec/memory.h"
 #include "verde/exec/source.h"
 
@@ -63,6 +64,31 @@ static vd_fuses fuses(const vd_execution *x, bool watched) {
     return x->memory || x->exec->part ? VD_FUSE_LAYERS : VD_FUSE_ALL;
 }
 
+static vd_status make_plan(vd_execution *x, vd_fuses fuse, vd_err *err) {
+    vd_status status = vd_plan_create(x->program, x->graph, fuse, &x->plan, err);
+    x->uses = x->plan.uses;
+    if (status == VD_OK)
+        status = vd_part_plan(x, err);
+    if (status == VD_OK && fuse && !x->kept)
+        status = vd_alias_plan(x, err);
+    return status;
+}
+
+/* A plan of the program's own step that runs as a whole stays for the next one. */
+static vd_status take_plan(vd_execution *x, vd_fuses fuse, vd_err *err) {
+    vd_kept_weights *kept = x->step >= 0 && x->program == x->exec->program && !x->exec->part && fuse
+                                ? x->exec->kept
+                                : NULL;
+    vd_status status = VD_OK;
+    const bool lent = kept && vd_kept_plan(kept, x->graph, fuse, &x->plan, &x->root, &status, err);
+    if (!lent)
+        status = make_plan(x, fuse, err);
+    if (!lent && kept && status == VD_OK)
+        vd_kept_plan_put(kept, x->graph, fuse, x->count, &x->plan, x->root);
+    x->uses = x->plan.uses;
+    return status;
+}
+
 static vd_status open_execution(vd_execution *x, const vd_exec *exec, const vd_program *program,
                                 int64_t step, const vd_state *state, bool consume, bool watched,
                                 vd_err *err) {
@@ -77,14 +103,9 @@ static vd_status open_execution(vd_execution *x, const vd_exec *exec, const vd_p
     x->value = calloc(x->count, sizeof *x->value);
     if (!x->value)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    vd_status status = vd_plan_create(program, x->graph, fuses(x, watched), &x->plan, err);
-    if (status != VD_OK)
-        return status;
-    x->uses = x->plan.uses;
-    status = vd_part_plan(x, err);
-    if (status == VD_OK && fuses(x, watched) && !x->kept)
-        status = vd_alias_plan(x, err);
-    if (status == VD_OK && fuses(x, watched))
+    const vd_fuses fuse = fuses(x, watched);
+    vd_status status = take_plan(x, fuse, err);
+    if (status == VD_OK && fuse)
         status = vd_kept_operands_plan(x, err);
     return status == VD_OK ? bind_sources(x, state, err) : status;
 }
@@ -95,7 +116,8 @@ static void close_execution(vd_execution *x) {
             vd_memory_free(x->memory, x->value[i]);
     vd_memory_free(x->memory, x->placed_step);
     free(x->value);
-    free(x->root);
+    if (!x->plan.lent) /* else it is the plan's owner's */
+        free(x->root);
     free(x->symbol);
     free(x->needed);
     vd_kept_operands_free(x);

@@ -130,13 +130,14 @@ static bool find_elements(const vd_matcher *m, vd_plan *plan) {
     return !failed;
 }
 
-/* Convolutions of data, which may stay packed. */
+/* Convolutions and products of data, which may stay packed. */
 static bool find_convolutions(const vd_matcher *m, vd_plan *plan) {
     bool failed = false;
     for (uint32_t i = 0; i < m->graph->node_count && !failed; i++) {
         vd_fused g;
-        if (m->graph->stored[i].op != RO_OP_CONV2D || plan->group_of[i] != VD_NO_GROUP ||
-            m->graph->stored[i].slope != 0 || !vd_match_conv(m, i, &g, &failed))
+        const vd_node *n = &m->graph->stored[i];
+        if ((n->op != RO_OP_CONV2D && n->op != RO_OP_MATMUL) || plan->group_of[i] != VD_NO_GROUP ||
+            n->slope != 0 || !vd_match_conv(m, i, &g, &failed))
             continue;
         failed = !add_group(plan, &g);
         if (failed)
@@ -268,17 +269,22 @@ vd_status vd_plan_create(const vd_program *program, const vd_graph *graph, vd_fu
     return vd_fail(err, VD_ERR_LOCAL, "out of memory");
 }
 
-void vd_plan_free(vd_plan *plan) {
+static void free_groups(vd_plan *plan) {
     for (uint32_t i = 0; i < plan->group_count; i++) {
         free(plan->group[i].elements);
         free(plan->group[i].conv);
     }
     free(plan->group);
     free(plan->group_of);
-    free(plan->ran);
     free(plan->idle);
-    free(plan->uses);
     free(plan->folded_of);
     free(plan->entry);
+}
+
+void vd_plan_free(vd_plan *plan) {
+    if (!plan->lent)
+        free_groups(plan);
+    free(plan->ran);
+    free(plan->uses);
     *plan = (vd_plan){0};
 }

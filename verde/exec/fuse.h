@@ -15,7 +15,8 @@ enum {
     VD_FUSED_MEMBERS = 20,
     VD_FUSED_INPUTS = 9,
     VD_FUSED_OUTPUTS = 3,
-    VD_FUSED_BATCH = 256 /* parameters */
+    VD_FUSED_BATCH = 256,       /* parameters */
+    VD_TURNED_WEIGHTS = 1 << 21 /* most numbers of weights that are kept transposed */
 };
 
 typedef enum {
@@ -32,7 +33,7 @@ typedef enum {
     VD_FUSED_ADAMW_BF16,      /* the same with weights and moments of bf16 */
     VD_FUSED_SGD,             /* likewise */
     VD_FUSED_EMBEDDING_GRAD,  /* of a table, added to another one of it, whose place it may take */
-    VD_FUSED_CONV,            /* conv2d of weights that are data */
+    VD_FUSED_CONV,            /* conv2d of weights that are data, or a product as one by 1 x 1 */
     VD_FUSED_ELEMENTS,        /* operators of elements; it runs at the last member, which is member
                                  0, and may take the place of an input */
 } vd_fused_kind;
@@ -52,6 +53,9 @@ typedef struct {
 typedef struct {
     ro_call call; /* input: NULL until it runs */
     ro_shape shape[2];
+    ro_call own; /* the node's: of weights that are not packed; likewise */
+    ro_shape own_shape[2];
+    bool turned; /* a product's weights lie along the sums */
 } vd_conv;
 
 /* Nodes whose intermediate values nobody else reads. */
@@ -72,7 +76,8 @@ typedef struct {
     bool joined;            /* their gradients are columns of one output, side by side */
     ro_linear_layer linear; /* inputs x, w, bias if there is one; outputs y, z if it is read */
     ro_dtype weight_dtype;  /* of w, which the group makes f32 */
-    bool frozen;            /* w are data */
+    bool frozen;            /* w are data, and fixed products read them */
+    bool turned;            /* w are data that lie along the sums, which may be kept transposed */
     bool transposed_x;      /* of a product that runs by itself */
     int64_t rows, cols;     /* of logits, of what is normalised, of a table */
     int64_t positions;      /* of what was looked up in a table */
@@ -112,6 +117,7 @@ typedef struct {
     /* Only where there are repeats; else NULL. */
     uint32_t *folded_of; /* of each stored node: that of the folded graph */
     vd_folded *entry;    /* of each node of the folded graph */
+    bool lent;           /* all but `ran` and `uses` is another plan's, which outlives this one */
 } vd_plan;
 
 /* Which groups a plan has: none; those of layers; and chains of operators of elements, which only a

@@ -1,9 +1,10 @@
 /* Products with bias and activation, SPEC.md section 3.1: from the bias's addition, or from an
- * activation without one; and fixed products by themselves, of weights that may stay packed. */
+ * activation without one; and products and convolutions of weights that may stay packed. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "repops/op_elementwise.h"
+#include "repops/op_image.h"
 #include "repops/op_movement.h"
 #include "repops/op_product.h"
 #include "verde/exec/fuse_match.h"
@@ -65,6 +66,11 @@ static uint32_t weights_of(const vd_matcher *m, const vd_node *product, vd_fused
     return source;
 }
 
+/* Few rows, or short sums, would transpose weights for longer than they multiply. */
+static bool may_turn(const vd_matcher *m, uint32_t weights) {
+    return vd_is_data(m, weights) && ro_shape_numel(vd_shape_in(m, weights)) <= VD_TURNED_WEIGHTS;
+}
+
 static bool join_product(const vd_matcher *m, uint32_t value, vd_fused *g) {
     const vd_node *n = product_of(m, value, g);
     if (!n)
@@ -80,6 +86,7 @@ static bool join_product(const vd_matcher *m, uint32_t value, vd_fused *g) {
         return false;
     g->linear.rows = ro_shape_numel(x) / g->linear.in;
     vd_put_inputs(g, 2, (uint32_t[]){vd_input_of(m, n, 0), weights_of(m, n, g)});
+    g->turned = g->linear.transposed && !g->linear.fixed_bits && may_turn(m, g->input[1]);
     /* The weights may have dimensions that the result has too: rows of `out` all the same. */
     return ro_shape_numel(&n->shape) == g->linear.rows * g->linear.out;
 }
@@ -123,6 +130,29 @@ bool vd_match_linear(const vd_matcher *m, uint32_t node, vd_fused *g) {
     return true;
 }
 
+/* Two matrices' product is a convolution by 1 x 1 of as many lines of one pixel. */
+static bool as_conv(const vd_node *n, vd_conv *c) {
+    const ro_shape *a = &c->own_shape[0], *b = &c->own_shape[1], *y = &n->shape;
+    c->call = c->own;
+    memcpy(c->shape, c->own_shape, sizeof c->shape);
+    if (n->op == RO_OP_CONV2D)
+        return true;
+    const int64_t k = a->dim[a->ndim - 1], out = y->dim[y->ndim - 1];
+    const int64_t rows = k ? ro_shape_numel(a) / k : 0;
+    if (!is_plain(n) || b->dtype != RO_F32 || b->ndim != 2 || ro_shape_numel(y) == 0 ||
+        ro_shape_numel(y) != rows * out)
+        return false;
+    c->turned = n->attr[RO_MATMUL_TRANS] != 0;
+    c->call = (ro_call){.op = RO_OP_CONV2D, .input_count = 2};
+    c->call.output = (ro_shape){RO_F32, 4, {1, rows, 1, out}};
+    c->shape[0] = (ro_shape){RO_F32, 4, {1, rows, 1, k}};
+    c->shape[1] = (ro_shape){RO_F32, 4, {1, 1, k, out}};
+    for (int d = 0; d < 2; d++)
+        c->call.attr[RO_CONV2D_STRIDE_H + d] = c->call.attr[RO_CONV2D_DILATION_H + d] = 1;
+    c->call.attr[RO_CONV2D_GROUPS] = 1;
+    return true;
+}
+
 bool vd_match_conv(const vd_matcher *m, uint32_t node, vd_fused *g, bool *failed) {
     const vd_node *n = &m->graph->stored[node];
     const uint32_t in[] = {vd_input_of(m, n, 0), vd_input_of(m, n, 1)}, value = m->sources + node;
@@ -135,11 +165,14 @@ bool vd_match_conv(const vd_matcher *m, uint32_t node, vd_fused *g, bool *failed
     vd_join(m, value, n->op, g);
     vd_put_inputs(g, 2, in);
     vd_put_outputs(g, 1, &value);
-    g->conv->call = (ro_call){.op = n->op, .input_count = 2, .output = n->shape};
-    memcpy(g->conv->call.attr, n->attr, sizeof n->attr);
+    g->conv->own = (ro_call){.op = n->op, .input_count = 2, .output = n->shape};
+    memcpy(g->conv->own.attr, n->attr, sizeof n->attr);
     for (int i = 0; i < 2; i++)
-        g->conv->shape[i] = *vd_shape_in(m, in[i]);
-    return true;
+        g->conv->own_shape[i] = *vd_shape_in(m, in[i]);
+    if (as_conv(n, g->conv) && (!g->conv->turned || may_turn(m, in[1])))
+        return true;
+    free(g->conv);
+    return false;
 }
 
 bool vd_match_product(const vd_matcher *m, uint32_t node, vd_fused *g) {

@@ -1,4 +1,4 @@
-#include "verde/exec/kept_weights.h"
+#include "verde/exec/kept_weights_internal.h"
 
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -10,20 +10,6 @@
 #include "verde/exec/memory.h"
 
 enum { SHARE = 4 }; /* of the memory: one in so many bytes */
-
-typedef struct {
-    const void *w;         /* where the data are */
-    ro_linear_layer layer; /* zeros: of a convolution */
-    ro_shape shape;        /* of its weights */
-    void *packed;          /* NULL: they are not kept */
-} entry;
-
-struct vd_kept_weights {
-    entry *entry;
-    uint32_t count, capacity;
-    size_t bytes, most;
-    uint64_t packings;
-};
 
 static uint64_t memory_of_machine(void) {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -54,6 +40,7 @@ void vd_kept_weights_destroy(vd_kept_weights *kept) {
         return;
     for (uint32_t i = 0; i < kept->count; i++)
         vd_memory_free(NULL, kept->entry[i].packed);
+    vd_kept_plan_drop(kept);
     free(kept->entry);
     free(kept);
 }
@@ -87,18 +74,18 @@ static const float *widened(const vd_fused *g, ro_ctx *ro, const void *w, void *
 
 /* ---- packed weights ---- */
 
-static bool is_of(const entry *e, const ro_linear_layer *layer, const void *w) {
+static bool is_of(const vd_kept_entry *e, const ro_linear_layer *layer, const void *w) {
     return e->w == w && e->layer.in == layer->in && e->layer.out == layer->out &&
            e->layer.transposed == layer->transposed && e->layer.fixed_bits == layer->fixed_bits;
 }
 
-static bool has_room(vd_kept_weights *kept, size_t size) {
+bool vd_kept_has_room(vd_kept_weights *kept, size_t size) {
     if (size == 0 || size > kept->most - kept->bytes)
         return false;
     if (kept->count < kept->capacity)
         return true;
     const uint32_t capacity = kept->capacity ? 2 * kept->capacity : 64;
-    entry *grown = realloc(kept->entry, capacity * sizeof *grown);
+    vd_kept_entry *grown = realloc(kept->entry, capacity * sizeof *grown);
     if (!grown)
         return false;
     kept->entry = grown;
@@ -130,9 +117,9 @@ static const void *packed_weights(const vd_fused *g, ro_ctx *ro, const void *w,
         if (is_of(&kept->entry[i], &g->linear, w))
             return kept->entry[i].packed;
     const size_t size = ro_linear_packed_size(ro, &g->linear);
-    void *packed = has_room(kept, size) ? pack(g, ro, w, size, status, err) : NULL;
+    void *packed = vd_kept_has_room(kept, size) ? pack(g, ro, w, size, status, err) : NULL;
     if (packed) {
-        kept->entry[kept->count++] = (entry){.w = w, .layer = g->linear, .packed = packed};
+        kept->entry[kept->count++] = (vd_kept_entry){.w = w, .layer = g->linear, .packed = packed};
         kept->bytes += size;
         kept->packings++;
     }
@@ -189,13 +176,27 @@ static vd_status bind_operands(const vd_fused *g, const vd_fused_memory *at, ro_
     return status;
 }
 
-static ro_status run_layer(const vd_fused *g, const vd_fused_memory *at, ro_ctx *ro,
-                           const ro_linear_operands *in) {
+/* What is not packed as f32, and as it lies or transposed. */
+static vd_status bind_weights(const vd_fused *g, ro_ctx *ro, vd_kept_weights *kept, const void *w,
+                              ro_linear_operands *in, ro_linear_layer *layer, void **copy,
+                              vd_err *err) {
+    vd_status status = VD_OK;
+    const float *turned = g->turned && kept ? vd_turned_weights(ro, g->linear.out, g->linear.in, w,
+                                                                kept, &status, err)
+                                            : NULL;
+    layer->transposed = turned ? 0 : layer->transposed;
+    if (status == VD_OK)
+        in->w = turned ? turned : widened(g, ro, w, copy, err);
+    return in->w && status == VD_OK ? VD_OK : VD_ERR_LOCAL;
+}
+
+static ro_status run_layer(const vd_fused *g, const ro_linear_layer *layer,
+                           const vd_fused_memory *at, ro_ctx *ro, const ro_linear_operands *in) {
     const float *bias = g->input_count > 2 ? at->in[2] : NULL;
     float *y = at->out[0], *z = g->output_count > 1 ? at->out[1] : NULL;
     return in->packed_x || in->packed_w || in->transposed_x
-               ? ro_linear_of_packed(ro, &g->linear, in, bias, z, y)
-               : ro_linear(ro, &g->linear, in->x, in->w, bias, z, y);
+               ? ro_linear_of_packed(ro, layer, in, bias, z, y)
+               : ro_linear(ro, layer, in->x, in->w, bias, z, y);
 }
 
 vd_status vd_linear_run(const vd_fused *g, const vd_fused_memory *at, ro_ctx *ro,
@@ -203,54 +204,13 @@ vd_status vd_linear_run(const vd_fused *g, const vd_fused_memory *at, ro_ctx *ro
     ro_linear_operands in;
     void *copy = NULL;
     vd_status status = bind_operands(g, at, ro, kept, &in, err);
-    if (status == VD_OK && !in.packed_w && !(in.w = widened(g, ro, at->in[1], &copy, err)))
-        status = VD_ERR_LOCAL;
-    const ro_status ran = status == VD_OK ? run_layer(g, at, ro, &in) : RO_OK;
+    ro_linear_layer layer = g->linear;
+    if (status == VD_OK && !in.packed_w)
+        status = bind_weights(g, ro, kept, at->in[1], &in, &layer, &copy, err);
+    const ro_status ran = status == VD_OK ? run_layer(g, &layer, at, ro, &in) : RO_OK;
     vd_memory_free(ro, copy);
     for (int i = 0; i < 2; i++)
         if (at->operand[i] && at->operand[i]->left == 0)
             vd_kept_operand_drop(at->operand[i], kept);
     return ran == RO_OK ? status : vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
-}
-
-/* ---- convolutions ---- */
-
-/* What is not finite is an entry without memory: it is not tried again. */
-static void *pack_conv(ro_ctx *ro, const ro_call *call, const float *w, size_t size,
-                       vd_status *status, vd_err *err) {
-    void *packed = vd_memory_alloc(NULL, size);
-    const ro_status packing = packed ? ro_conv2d_pack(ro, call, w, packed) : RO_OK;
-    if (packing == RO_OK)
-        return packed;
-    vd_memory_free(NULL, packed);
-    if (packing != RO_ERR_UNSUPPORTED)
-        *status = vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
-    return NULL;
-}
-
-static const void *packed_filters(ro_ctx *ro, const ro_call *call, const void *w,
-                                  vd_kept_weights *kept, vd_status *status, vd_err *err) {
-    for (uint32_t i = 0; i < kept->count; i++)
-        if (kept->entry[i].w == w && ro_shape_equal(&kept->entry[i].shape, &call->input[1]))
-            return kept->entry[i].packed;
-    const size_t size = ro_conv2d_packed_size(ro, call);
-    if (!has_room(kept, size))
-        return NULL;
-    void *packed = pack_conv(ro, call, w, size, status, err);
-    kept->entry[kept->count++] = (entry){.w = w, .shape = call->input[1], .packed = packed};
-    kept->bytes += packed ? size : 0;
-    return packed;
-}
-
-vd_status vd_conv_run(const vd_fused *g, const vd_fused_memory *at, ro_ctx *ro,
-                      vd_kept_weights *kept, vd_err *err) {
-    ro_call call = g->conv->call;
-    call.input = g->conv->shape;
-    vd_status status = VD_OK;
-    const void *packed = kept ? packed_filters(ro, &call, at->in[1], kept, &status, err) : NULL;
-    if (status != VD_OK)
-        return status;
-    const ro_status ran = packed ? ro_conv2d_packed(ro, &call, at->in[0], packed, at->out[0])
-                                 : ro_run(ro, &call, at->in, at->out[0]);
-    return ran == RO_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
 }

@@ -1,6 +1,6 @@
-/* Operands of fixed products, and weights of convolutions, that stay packed (repops/packed.h):
- * weights for as long as the data that they are, others within a step (executor_kept.c). Private to
- * verde/exec. */
+/* What stays from step to step: weights of products and convolutions that are packed
+ * (repops/packed.h) or transposed, for as long as the data that they are, and the plan of a step.
+ * Other operands stay packed within a step (executor_kept.c). Private to verde/exec. */
 #ifndef VD_KEPT_WEIGHTS_H
 #define VD_KEPT_WEIGHTS_H
 
@@ -18,6 +18,15 @@ void vd_kept_operand_drop(vd_kept_operand *operand, vd_kept_weights *kept);
 /* Bytes that are packed now; how often something was packed to stay. */
 size_t vd_kept_weights_bytes(const vd_kept_weights *kept);
 uint64_t vd_kept_weights_packings(const vd_kept_weights *kept);
+
+/* The plan of a graph of `values` values, as it was put, and *root, which stay the keeper's. False:
+ * there is none. *status: whether there was memory. */
+bool vd_kept_plan(const vd_kept_weights *kept, const vd_graph *graph, vd_fuses fuses, vd_plan *plan,
+                  uint32_t **root, vd_status *status, vd_err *err);
+/* Keeps a plan that nothing has run by, and root, both of which become the keeper's. Does nothing
+ * where one is kept, or without memory. */
+void vd_kept_plan_put(vd_kept_weights *kept, const vd_graph *graph, vd_fuses fuses, uint32_t values,
+                      vd_plan *plan, uint32_t *root);
 
 /* Runs a linear layer. Weights that are data are packed the first time that they are read, if there
  * is room, and operands for as long as further reads are left; `kept` may be NULL. */
