@@ -8,14 +8,16 @@ from typing import Any
 import torch
 
 from .._library import Error
+from ..torch._call import unwatched
+from ._layout import as_they_lie
 from ._products import convolve
-from ._run import Call
+from ._run import Call, is_known
 from ._table import operator
 from ._types import type_of
 
 Tensor = torch.Tensor
-TERMS = 258  # products of numbers up to 255 whose sum is below 2^24, which float32 has exactly
-LIMIT = 1 << 24
+LIMIT = 1 << 24  # sums up to this are exact in float32, whatever their order
+MOST = 255  # of a number less its zero point, in magnitude
 
 
 def _along(t: Any, rank: int, axis: int) -> Any:
@@ -49,16 +51,16 @@ def _quantize(n: Call, x: Tensor, scale: Tensor, zero: Any = None) -> Tensor:
         kind = type_of(wanted, "its output")
     if kind not in (torch.uint8, torch.int8, torch.int16):
         raise Error(f"it makes {kind}; expected 8 or 16 bits")
-    zero = None if zero is None else _spread(n, zero, x)
-    return quantized(x.to(torch.float32) / _spread(n, scale, x), kind, zero)
+    own = [_spread(n, scale, x), *([] if zero is None else [_spread(n, zero, x)])]
+    return as_they_lie(
+        lambda y, by, *at: quantized(y.to(torch.float32) / by, kind, *(at or [None])), x, *own
+    )
 
 
 @operator("DequantizeLinear")
 def _dequantize(n: Call, x: Tensor, scale: Tensor, zero: Any = None) -> Tensor:
-    own = x.to(torch.float32)
-    if zero is not None:
-        own = own - _spread(n, zero, x).to(torch.float32)
-    return own * _spread(n, scale, x)
+    own = [_spread(n, scale, x), *([] if zero is None else [_spread(n, zero, x)])]
+    return as_they_lie(lambda y, by, *at: _less(y, *at) * by, x, *own)
 
 
 @operator("DynamicQuantizeLinear")
@@ -69,43 +71,105 @@ def _dynamic(n: Call, x: Tensor) -> Any:
     return quantized(x / scale, torch.uint8, zero), scale, zero
 
 
-def _centered(x: Tensor, zero: Any, axis: int) -> Tensor:
+def _less(x: Tensor, *zero: Tensor) -> Tensor:
     own = x.to(torch.float32)
-    return own if zero is None else own - _along(zero, x.dim(), axis).to(torch.float32)
+    return own - zero[0].to(torch.float32) if zero else own
+
+
+def _centered(x: Tensor, zero: Any, axis: int) -> Tensor:
+    return as_they_lie(_less, x, *([] if zero is None else [_along(zero, x.dim(), axis)]))
 
 
 def _whole(sums: Tensor) -> Tensor:
-    return sums.to(torch.int32).clamp(-LIMIT, LIMIT)
+    """As integers; sums of several parts are so already."""
+    if sums.dtype is torch.int32:
+        return sums
+    return as_they_lie(lambda t: t.to(torch.int32).clamp(-LIMIT, LIMIT), sums)
 
 
-def product(a: Tensor, b: Tensor) -> Tensor:
-    """Exact: parts of as many terms as float32 adds without rounding, and their sum as integers."""
-    terms, total = a.shape[-1], None
-    for k in range(0, terms, TERMS):
-        some = min(TERMS, terms - k)
-        row = b.narrow(-2 if b.dim() > 1 else 0, k, some)
-        part = _whole(torch.matmul(a.narrow(-1, k, some), row))
-        total = part if total is None else total + part
-    if total is None:
+def _reach(x: Tensor, zero: Any) -> int:
+    """The most that a number less its zero point can be, in magnitude."""
+    limits = torch.iinfo(x.dtype)
+    if zero is None:
+        return max(limits.max, -limits.min)
+    if not is_known(zero):
+        return MOST
+    with unwatched():
+        low, high = int(zero.min()), int(zero.max())
+    return max(limits.max - low, high - limits.min)
+
+
+def _sizes(x: Tensor, zero: Any, axis: int) -> Any:
+    """Magnitudes of constants; None: they are none, so that each is MOST."""
+    if not is_known([x, zero]):
+        return None
+    with unwatched():
+        return _centered(x, zero, axis).abs()
+
+
+def _parts(terms: int, reach: int, sizes: Any, taps: int = 1) -> list[tuple[int, int]]:
+    """First terms and counts of parts whose sums float32 has exactly. A number of a term is `reach`
+    at most, and the other one is of `taps` numbers up to MOST, or as large as `sizes` says of
+    each term and result."""
+    parts, at = [], 0
+    while at < terms:
+        some = LIMIT // max(1, reach * MOST * taps)
+        if sizes is not None:
+            with unwatched():
+                sums = sizes[at:].double().cumsum(0).amax(1) * reach
+                some = int((sums <= LIMIT).sum())
+        if some == 0:
+            raise Error(f"a window of {taps} taps, whose sum may be larger than 2^24")
+        parts.append((at, min(some, terms - at)))
+        at += some
+    if not parts:
         raise Error("a product of no terms")
+    return parts
+
+
+def _bound(terms: int, reach: int, sizes: Any, taps: int) -> int:
+    """The largest magnitude that a sum can have."""
+    if sizes is None:
+        return reach * MOST * taps * terms
+    with unwatched():
+        return reach * int(sizes.double().sum(0).amax())
+
+
+def _added(parts: list[Tensor]) -> Tensor:
+    """One part as float32, several as integers."""
+    if len(parts) == 1:
+        return parts[0]
+    total = _whole(parts[0])
+    for part in parts[1:]:
+        total = as_they_lie(torch.add, total, _whole(part))
     return total
 
 
 def _product_of(a: Tensor, b: Tensor, za: Any, zb: Any) -> Tensor:
-    """Zero points of a are of rows, those of b of columns."""
-    if za is not None and za.dim() > 1:
-        za = za.reshape(za.shape)
-    return product(_centered(a, za, -2), _centered(b, zb, -1))
+    """Zero points of a are of rows, those of b of columns. Exact: parts of as many terms as float32
+    adds without rounding."""
+    reach, sizes = _reach(a, za), _sizes(b, zb, -1)
+    if sizes is not None:
+        with unwatched():
+            sizes = sizes.reshape(*sizes.shape, 1) if sizes.dim() == 1 else sizes
+            sizes = sizes.movedim(-2, 0).reshape(sizes.shape[-2], -1)
+    a, b = _centered(a, za, -2), _centered(b, zb, -1)
+    return _added([
+        torch.matmul(a.narrow(-1, k, some), b.narrow(-2 if b.dim() > 1 else 0, k, some))
+        for k, some in _parts(a.shape[-1], reach, sizes)
+    ])  # fmt: skip
 
 
 @operator("MatMulInteger")
 def _matmul_integer(n: Call, a: Tensor, b: Tensor, za: Any = None, zb: Any = None) -> Tensor:
-    return _product_of(a, b, za, zb)
+    return _whole(_product_of(a, b, za, zb))
 
 
 def _requantized(sums: Tensor, factor: Tensor, zero: Any, kind: torch.dtype) -> Tensor:
     """One product in float32, and one rounding (SPEC has no other)."""
-    return quantized(sums.to(torch.float32) * factor, kind, zero)
+    return as_they_lie(
+        lambda y, by, at: quantized(y.to(torch.float32) * by, kind, at), sums, factor, zero
+    )
 
 
 @operator("QLinearMatMul", note="float32 scales")
@@ -125,29 +189,38 @@ def _qlinear_matmul(
     return _requantized(sums, factor, zy, zy.dtype)
 
 
-def convolution(n: Call, x: Tensor, w: Tensor) -> Tensor:
-    """Exact: input channels in as many parts as it takes."""
+def _convolution(n: Call, x: Tensor, w: Tensor, zx: Any, zw: Any, limit: int = LIMIT) -> Tensor:
+    """Exact: input channels in as many parts as it takes. float32 if no sum can exceed `limit`."""
     kernel, groups = list(w.shape[2:]), n.get("group", 1)
-    taps = math.prod(kernel)
-    each = w.shape[1]
-    some = max(1, TERMS // taps)
-    if taps > TERMS:
-        raise Error(f"a window of {taps} taps; expected at most {TERMS}")
-    if each <= some:
-        return _whole(convolve(n, x, w, None, kernel))
-    total = None
-    for c in range(0, each, some):
-        count = min(some, each - c)
-        own = x.reshape(x.shape[0], groups, each, *x.shape[2:]).narrow(2, c, count).flatten(1, 2)
-        part = _whole(convolve(n, own, w.narrow(1, c, count), None, kernel))
-        total = part if total is None else total + part
-    assert total is not None
-    return total
+    reach, sizes, each, taps = _reach(x, zx), _sizes(w, zw, 0), w.shape[1], math.prod(kernel)
+    if sizes is not None:
+        with unwatched():
+            sizes = sizes.flatten(2).sum(2).t()
+    x, w = _centered(x, zx, 1), _centered(w, zw, 0)
+    parts = _parts(each, reach, sizes, taps)
+    if len(parts) == 1:
+        sums = convolve(n, x, w, None, kernel)
+        return sums if _bound(each, reach, sizes, taps) <= limit else _whole(sums)
+    return _added([
+        convolve(
+            n, x.reshape(x.shape[0], groups, each, *x.shape[2:]).narrow(2, c, count).flatten(1, 2),
+            w.narrow(1, c, count), None, kernel,
+        )
+        for c, count in parts
+    ])  # fmt: skip
+
+
+def _most(bias: Any) -> int:
+    """The largest magnitude."""
+    if bias is None or not is_known(bias):
+        return 0 if bias is None else LIMIT
+    with unwatched():
+        return int(bias.double().abs().max()) if bias.numel() else 0
 
 
 @operator("ConvInteger")
 def _conv_integer(n: Call, x: Tensor, w: Tensor, zx: Any = None, zw: Any = None) -> Tensor:
-    return convolution(n, _centered(x, zx, 1), _centered(w, zw, 0))
+    return _whole(_convolution(n, x, w, zx, zw))
 
 
 @operator("QLinearConv", note="float32 scales")
@@ -163,8 +236,9 @@ def _qlinear_conv(
     zy: Tensor,
     bias: Any = None,
 ) -> Tensor:
-    sums = convolution(n, _centered(x, zx, 1), _centered(w, zw, 0))
+    sums = _convolution(n, x, w, zx, zw, LIMIT - _most(bias))
     if bias is not None:
-        sums = sums + bias.reshape([-1] + [1] * (x.dim() - 2))
+        own = bias.reshape([-1] + [1] * (x.dim() - 2)).to(sums.dtype)
+        sums = as_they_lie(torch.add, sums, own)
     factor = _along(sx * sw / sy, sums.dim(), 1) if sw.dim() else sx * sw / sy
     return _requantized(sums, factor, zy, zy.dtype)
