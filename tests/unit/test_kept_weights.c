@@ -137,6 +137,24 @@ Test(kept_weights, give_the_states_of_weights_that_are_packed_anew) {
     free(g);
 }
 
+/* Those that lie along the sums are kept transposed: of Llama and GPT-2 as they are read. */
+Test(kept_weights, give_the_states_of_floats_that_lie_as_they_did) {
+    generation *g = malloc(sizeof *g);
+    size_t bytes = 0;
+    for (int i = 0; i < 4; i++) {
+        open_generation(g, &test_models[i >> 1], 0, RO_F32, i & 1 ? "scalar" : NULL);
+        check_states(g, "floats");
+        vd_exec kept = exec_of(g);
+        place(&kept);
+        (void)run(g, &kept);
+        bytes += vd_kept_weights_bytes(kept.kept);
+        vd_exec_drop(&kept);
+        close_generation(g);
+    }
+    cr_expect(bytes > 0, "none was kept");
+    free(g);
+}
+
 /* As after a training of them. Without vd_exec_drop the packed ones remain, so that they are what
  * was read. */
 Test(kept_weights, are_packed_again_after_the_data_were_dropped) {

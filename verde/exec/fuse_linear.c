@@ -66,9 +66,12 @@ static uint32_t weights_of(const vd_matcher *m, const vd_node *product, vd_fused
     return source;
 }
 
-/* Few rows, or short sums, would transpose weights for longer than they multiply. */
-static bool may_turn(const vd_matcher *m, uint32_t weights) {
-    return vd_is_data(m, weights) && ro_shape_numel(vd_shape_in(m, weights)) <= VD_TURNED_WEIGHTS;
+/* Whether weights that lie along the sums are better read transposed. Lines a multiple of a page
+ * apart evict each other from a cache where several rows read them in place. */
+static bool may_turn(const vd_matcher *m, uint32_t weights, int64_t rows, int64_t out) {
+    enum { PAGE = 1024 /* floats */ };
+    return vd_is_data(m, weights) && ro_shape_numel(vd_shape_in(m, weights)) <= VD_TURNED_WEIGHTS &&
+           (rows == 1 || out % PAGE != 0);
 }
 
 static bool join_product(const vd_matcher *m, uint32_t value, vd_fused *g) {
@@ -86,7 +89,8 @@ static bool join_product(const vd_matcher *m, uint32_t value, vd_fused *g) {
         return false;
     g->linear.rows = ro_shape_numel(x) / g->linear.in;
     vd_put_inputs(g, 2, (uint32_t[]){vd_input_of(m, n, 0), weights_of(m, n, g)});
-    g->turned = g->linear.transposed && !g->linear.fixed_bits && may_turn(m, g->input[1]);
+    g->turned = g->linear.transposed && !g->linear.fixed_bits &&
+                may_turn(m, g->input[1], g->linear.rows, g->linear.out);
     /* The weights may have dimensions that the result has too: rows of `out` all the same. */
     return ro_shape_numel(&n->shape) == g->linear.rows * g->linear.out;
 }
@@ -169,7 +173,8 @@ bool vd_match_conv(const vd_matcher *m, uint32_t node, vd_fused *g, bool *failed
     memcpy(g->conv->own.attr, n->attr, sizeof n->attr);
     for (int i = 0; i < 2; i++)
         g->conv->own_shape[i] = *vd_shape_in(m, in[i]);
-    if (as_conv(n, g->conv) && (!g->conv->turned || may_turn(m, in[1])))
+    if (as_conv(n, g->conv) && (!g->conv->turned || may_turn(m, in[1], g->conv->shape[0].dim[1],
+                                                             n->shape.dim[n->shape.ndim - 1])))
         return true;
     free(g->conv);
     return false;
