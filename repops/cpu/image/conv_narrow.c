@@ -30,12 +30,14 @@ static void copy_lines(const ro_conv *v, const float *x, int64_t line, float *to
 
 /* ---- conv2d ---- */
 
-/* Windows and vectors of filters whose sums stay in registers. */
+/* Windows and vectors of filters whose sums stay in registers. Few filters leave registers for
+ * twice the windows. */
 #if defined(RO_ISA_avx512) || defined(RO_ISA_neon)
 enum { WINDOWS = 6, VECTORS = 4 };
 #else
 enum { WINDOWS = 6, VECTORS = 2 };
 #endif
+enum { MOST_WINDOWS = 2 * WINDOWS, FEW_VECTORS = VECTORS / 2 };
 
 typedef struct {
     const ro_conv *v;
@@ -48,18 +50,18 @@ typedef struct {
 } product;
 
 /* `a` has the first window's terms, `out` its first filter of `cols`. */
-RO_INLINE void filter_windows(const int windows, const product *g, const float *a, const float *b,
-                              int64_t cols, float *out) {
+RO_INLINE void filter_windows(const int windows, const int vectors, const product *g,
+                              const float *a, const float *b, int64_t cols, float *out) {
     const int64_t filters = g->v->filters, step = g->step;
-    vf sum[WINDOWS][VECTORS];
+    vf sum[MOST_WINDOWS][VECTORS];
     vf_mask mask[VECTORS];
     RO_UNROLL
-    for (int v = 0; v < VECTORS; v++)
+    for (int v = 0; v < vectors; v++)
         mask[v] = vf_first(cols - v * VW);
     RO_UNROLL
     for (int i = 0; i < windows; i++) {
         RO_UNROLL
-        for (int v = 0; v < VECTORS; v++) {
+        for (int v = 0; v < vectors; v++) {
             __builtin_prefetch(out + i * filters + v * VW, 1);
             sum[i][v] = vf_set1(0.0f);
         }
@@ -69,13 +71,13 @@ RO_INLINE void filter_windows(const int windows, const product *g, const float *
         for (int64_t p = g->runs[q].k; p > 0; p--, at++, b += filters) {
             vf bv[VECTORS];
             RO_UNROLL
-            for (int v = 0; v < VECTORS; v++)
+            for (int v = 0; v < vectors; v++)
                 bv[v] = vf_load_mask(b + v * VW, mask[v]);
             RO_UNROLL
             for (int i = 0; i < windows; i++) {
                 const vf av = vf_set1(at[i * step]);
                 RO_UNROLL
-                for (int v = 0; v < VECTORS; v++)
+                for (int v = 0; v < vectors; v++)
                     sum[i][v] = vf_fma(av, bv[v], sum[i][v]);
             }
         }
@@ -83,7 +85,7 @@ RO_INLINE void filter_windows(const int windows, const product *g, const float *
     RO_UNROLL
     for (int i = 0; i < windows; i++) {
         RO_UNROLL
-        for (int v = 0; v < VECTORS; v++)
+        for (int v = 0; v < vectors; v++)
             vf_store_n(out + i * filters + v * VW, vf_canon(vf_add(vf_set1(0.0f), sum[i][v])),
                        cols - v * VW);
     }
@@ -95,14 +97,37 @@ static void filter_strip(const product *g, int64_t windows, const float *a, floa
         const int64_t cols = min_i64(VECTORS * VW, g->v->filters - j);
         const float *b = g->weights + j;
         switch (windows) {
-        case 1: filter_windows(1, g, a, b, cols, out + j); break;
-        case 2: filter_windows(2, g, a, b, cols, out + j); break;
-        case 3: filter_windows(3, g, a, b, cols, out + j); break;
-        case 4: filter_windows(4, g, a, b, cols, out + j); break;
-        case 5: filter_windows(5, g, a, b, cols, out + j); break;
-        default: filter_windows(6, g, a, b, cols, out + j); break;
+        case 1: filter_windows(1, VECTORS, g, a, b, cols, out + j); break;
+        case 2: filter_windows(2, VECTORS, g, a, b, cols, out + j); break;
+        case 3: filter_windows(3, VECTORS, g, a, b, cols, out + j); break;
+        case 4: filter_windows(4, VECTORS, g, a, b, cols, out + j); break;
+        case 5: filter_windows(5, VECTORS, g, a, b, cols, out + j); break;
+        default: filter_windows(6, VECTORS, g, a, b, cols, out + j); break;
         }
     }
+}
+
+/* The same of `vectors` of them, and of more windows. */
+RO_INLINE void filter_vectors(const int vectors, const product *g, int64_t windows, const float *a,
+                              float *out) {
+    const int64_t cols = g->v->filters;
+    const float *b = g->weights;
+    switch (windows) {
+    case 7: filter_windows(7, vectors, g, a, b, cols, out); break;
+    case 8: filter_windows(8, vectors, g, a, b, cols, out); break;
+    case 9: filter_windows(9, vectors, g, a, b, cols, out); break;
+    case 10: filter_windows(10, vectors, g, a, b, cols, out); break;
+    case 11: filter_windows(11, vectors, g, a, b, cols, out); break;
+    case 12: filter_windows(12, vectors, g, a, b, cols, out); break;
+    default: filter_strip(g, windows, a, out); break;
+    }
+}
+
+static void filter_few(const product *g, int64_t windows, const float *a, float *out) {
+    if (g->v->filters <= VW)
+        filter_vectors(1, g, windows, a, out);
+    else
+        filter_vectors(FEW_VECTORS, g, windows, a, out);
 }
 
 /* Computes lines of the output. */
@@ -110,13 +135,15 @@ static void run_lines(void *user, int64_t first, int64_t last, int worker) {
     const product *g = user;
     const ro_conv *v = g->v;
     float *lines = g->workspace + worker * g->workspace_size;
+    const int few = v->filters <= FEW_VECTORS * VW;
     for (int64_t line = first; line < last; line++) {
         float *out = g->out + line * v->out[1] * v->filters;
         copy_lines(v, g->x, line, lines);
         for (int64_t w = 0, windows; w < v->out[1]; w += windows) {
             const int64_t left = v->out[1] - w;
-            windows = ceil_div(left, ceil_div(left, WINDOWS));
-            filter_strip(g, windows, lines + w * g->step, out + w * v->filters);
+            windows = ceil_div(left, ceil_div(left, few ? MOST_WINDOWS : WINDOWS));
+            (few ? filter_few : filter_strip)(g, windows, lines + w * g->step,
+                                              out + w * v->filters);
         }
     }
 }
