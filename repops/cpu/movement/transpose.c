@@ -3,6 +3,7 @@
  * of TILE x TILE elements go through the first-level cache, so that every cache line of the input
  * and of the output is touched once, whatever the strides. */
 #include "repops/cpu/gemm/gemm_pack.h"
+#include "repops/cpu/movement/weave.h"
 #include "repops/cpu/rows/stream.h"
 #include "repops/op_movement.h"
 
@@ -214,6 +215,12 @@ static void turn_rest(const transpose_block *b, int64_t r, int64_t rows, int64_t
 
 RO_INLINE void move_block(const transpose_block *b, size_t size) {
     const int64_t rows = b->rows / TILE * TILE, cols = b->cols / TILE * TILE;
+    if (size == 4 && VW > 1 && b->cols == PLANES && b->to == PLANES) {
+        const int64_t done =
+            weave((const float *)(const void *)b->x, b->from, b->rows, (float *)(void *)b->out);
+        turn_rest(b, done, b->rows - done, 0, b->cols);
+        return;
+    }
     for (int64_t c = 0; c < cols; c += TILE)
         for (int64_t r = 0; r < rows; r += TILE) {
             if (size == 4 && VW > 1)
