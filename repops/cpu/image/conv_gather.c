@@ -49,7 +49,7 @@ static void run_items(void *user, int64_t first, int64_t last, int worker) {
     for (int64_t i = first; i < last; i++) {
         gather_part s = {
             .g = g, .b = &g->blocks[i / g->across / g->v->groups], .pieces = pieces, .a = a};
-        s.runs = g->runs + worker * g->piece_count;
+        s.runs = g->runs + 2 * worker * g->piece_count;
         s.group = i / g->across % g->v->groups, s.col = i % g->across * g->cols;
         s.n = min_i64(g->cols, g->n - s.col);
         s.count = RO_NAME(ro_conv_pieces)(g, s.b, pieces);
@@ -75,8 +75,9 @@ static int64_t share(gather *g, int threads) {
 /* The workspace: lists, b, then a part for each thread. */
 static int gather_allocate(ro_ctx *ctx, gather *g, int64_t blocks) {
     const int64_t threads = ro_ctx_threads(ctx), spans = g->span_count[0] + g->span_count[1];
-    const int64_t lists = spans * (int64_t)sizeof(span) + blocks * (int64_t)sizeof(gather_block) +
-                          threads * g->piece_count * (int64_t)(sizeof(piece) + sizeof(tile_run));
+    const int64_t lists =
+        spans * (int64_t)sizeof(span) + blocks * (int64_t)sizeof(gather_block) +
+        threads * g->piece_count * (int64_t)(sizeof(piece) + 2 * sizeof(tile_run));
     const int64_t packed = g->kept ? 0 : RO_NAME(ro_conv_packed_count)(g);
     g->workspace_size = a_size(g) + round_up(g->rows * g->cols, 16);
     const int64_t floats = packed + threads * g->workspace_size;

@@ -4,6 +4,8 @@
 
 enum {
     LINE = 16,                   /* floats of a cache line */
+    WIDE_LINE = 4 * MR,          /* pixels of a line of which most tiles see no edge */
+    FEW_COLS = 4 * NR,           /* columns by which copied rows are not multiplied often enough */
     B_CACHED = 1 << 17,          /* floats of b that stay in the cache beside a tile of a */
     LINE_ROWS = MR < 6 ? MR : 6, /* pixels of a line that are worth a tile of their own */
 };
@@ -170,7 +172,7 @@ static void set_a(const gather_part *s, const gather_place *at, int64_t row0, in
  * backwards through the image. */
 static void look_ahead(const gather_part *s, int64_t rows, int64_t j, tile *t) {
     t->ahead = t->b, t->ahead_step = 0;
-    if (s->layout != IN_PLACE || j > 0)
+    if (s->layout != IN_PLACE || j > 0 || s->quiet)
         return;
     t->ahead = t->a + rows * t->a_row + s->runs[s->g->backward ? 0 : s->run_count - 1].a;
     t->ahead_step = ceil_div(rows * t->a_row, s->k);
@@ -181,6 +183,32 @@ static void set_c(const gather_part *s, const gather_place *at, int64_t row, int
     t->c += j;
     t->out = t->c;
     t->c_row = t->out_row = s->c ? s->c_row : s->g->spread[1] * s->g->out_pixel;
+}
+
+/* Turns pieces into runs of tiles, relative to a row's own pixel or to its first copied step.
+ * Copied ones lie together, up to the end of a chunk or a gap in b. */
+static void set_runs(gather_part *s) {
+    const gather *g = s->g;
+    int64_t copied = 0;
+    s->run_count = 0;
+    for (int d = 0; d < 2; d++)
+        s->reach[d][0] = s->reach[d][1] = s->pieces[s->first].at[d];
+    for (int64_t q = s->first, end; q < s->last; q = end) {
+        const piece *p = &s->pieces[q];
+        const int64_t pixel = (p->at[0] * g->size[1] + p->at[1]) * g->pixel + p->c;
+        const int64_t together = run_of(s, q, &end),
+                      steps = s->layout == COPIED ? together : p->steps;
+        end = s->layout == COPIED ? end : q + 1;
+        s->runs[s->run_count++] = (tile_run){s->layout == COPIED ? copied : pixel, p->k * NR, steps,
+                                             s->pieces[end - 1].last};
+        copied += steps;
+    }
+    for (int64_t q = s->first; q < s->last; q++) {
+        for (int d = 0; d < 2; d++) {
+            s->reach[d][0] = min_i64(s->reach[d][0], s->pieces[q].at[d]);
+            s->reach[d][1] = max_i64(s->reach[d][1], s->pieces[q].at[d]);
+        }
+    }
 }
 
 /* Computes columns [j, j + NR) of the tile at `row`, whose first pixel is `at`. far: what it
@@ -198,15 +226,36 @@ static void multiply(const gather_part *s, const gather_place *at, int64_t row0,
         run_line(s, (int)rows, &t);
 }
 
+/* Whether all windows of a tile are inside of the image. */
+static int is_inside(const gather_part *s, const gather_place *at, int64_t rows) {
+    const gather *g = s->g;
+    const int64_t first[2] = {at->i * g->step[0], at->j * g->step[1]};
+    const int64_t last[2] = {first[0], first[1] + (rows - 1) * g->step[1]};
+    for (int d = 0; d < 2; d++)
+        if (first[d] + s->reach[d][0] < 0 || last[d] + s->reach[d][1] >= g->size[d])
+            return 0;
+    return 1;
+}
+
+/* As s, of rows that are inside. Its runs stand behind those of s. */
+static gather_part part_inside(const gather_part *s) {
+    gather_part p = *s;
+    p.layout = IN_PLACE, p.quiet = 1, p.runs = s->runs + s->g->piece_count;
+    set_runs(&p);
+    return p;
+}
+
 /* Where b stays in the cache: multiplies each tile as soon as it is gathered. */
 static void run_tiles(const gather_part *s) {
+    const gather_part inside = s->lines ? part_inside(s) : *s;
     for (int64_t row = 0, rows; row < s->b->m; row += rows) {
         const gather_place at = place_of(s->b, s->b->row + row);
         rows = tile_rows(s, row);
-        if (s->layout != IN_PLACE)
+        const gather_part *own = s->lines && is_inside(s, &at, rows) ? &inside : s;
+        if (own->layout != IN_PLACE)
             gather_rows(s, row, rows);
         for (int64_t j = 0; j < s->n; j += NR)
-            multiply(s, &at, row, row, rows, j, NULL);
+            multiply(own, &at, row, row, rows, j, NULL);
     }
 }
 
@@ -259,30 +308,14 @@ static void choose_layout(gather_part *s) {
     const int64_t width = s->b->at[1].count;
     const int conflict = s->g->step[1] * s->g->pixel % 1024 == 0;
     const int together = whole_images(s);
+    s->lines = !conflict && width >= WIDE_LINE && s->n <= FEW_COLS && s->n * s->k <= B_CACHED;
     s->layout = width >= LINE_ROWS && s->g->split && !conflict ? IN_PLACE
                 : width >= LINE_ROWS || together               ? COPIED
                                                                : TRANSPOSED;
-    const int all = s->layout == TRANSPOSED || (s->layout == COPIED && together);
+    s->lines &= s->layout == COPIED;
+    const int all = s->layout == TRANSPOSED || (s->layout == COPIED && together && !s->lines);
     s->line = all ? s->b->m : width, s->before = all ? 0 : s->b->row;
     s->height = panel_rows(s->line, MR);
-}
-
-/* Turns pieces into runs of tiles, relative to a row's own pixel or to its first copied step.
- * Copied ones lie together, up to the end of a chunk or a gap in b. */
-static void set_runs(gather_part *s) {
-    const gather *g = s->g;
-    int64_t copied = 0;
-    s->run_count = 0;
-    for (int64_t q = s->first, end; q < s->last; q = end) {
-        const piece *p = &s->pieces[q];
-        const int64_t pixel = (p->at[0] * g->size[1] + p->at[1]) * g->pixel + p->c;
-        const int64_t together = run_of(s, q, &end),
-                      steps = s->layout == COPIED ? together : p->steps;
-        end = s->layout == COPIED ? end : q + 1;
-        s->runs[s->run_count++] = (tile_run){s->layout == COPIED ? copied : pixel, p->k * NR, steps,
-                                             s->pieces[end - 1].last};
-        copied += steps;
-    }
 }
 
 static void copy_totals(const gather_part *s) {

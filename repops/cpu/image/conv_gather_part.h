@@ -23,9 +23,12 @@ typedef struct {
     int64_t line;   /* rows that tiles divide evenly: a line's, or all of the part */
     int64_t height; /* most rows of such a tile */
     int64_t before; /* rows of the first line that are before the part */
-    float *a;       /* copied or transposed rows */
-    int64_t a_row;  /* stride of copied rows */
-    float *c;       /* totals, rows c_row apart; NULL: they lie in the output */
+    int lines;      /* copied rows: those whose windows are inside of the image are read in place */
+    int quiet;      /* such rows: nothing is fetched ahead */
+    int64_t reach[2][2]; /* first and last pixel of windows, from positions' own */
+    float *a;            /* copied or transposed rows */
+    int64_t a_row;       /* stride of copied rows */
+    float *c;            /* totals, rows c_row apart; NULL: they lie in the output */
     int64_t c_row;
 } gather_part;
 
