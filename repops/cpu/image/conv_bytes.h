@@ -38,6 +38,18 @@ typedef struct {
     int whole; /* whether all numbers are integers of a range of BYTES_RANGE */
 } bytes_range;
 
+/* Some windows by a panel. */
+typedef struct {
+    const bytes_x *x;
+    int64_t row;
+    const bytes_w *w;
+    int64_t turns; /* of TERMS steps */
+    const int32_t *sum;
+    int32_t low;
+    float *y;
+    int64_t y_row, cols;
+} bytes_tile;
+
 /* 0: this processor has no such instructions, or the convolution is of groups. */
 int64_t RO_NAME(ro_conv_bytes_size)(const ro_conv *v);
 /* Returns 0 if weights are no integers of 8 bits. */
@@ -48,6 +60,8 @@ ro_status RO_NAME(ro_conv_bytes_run)(ro_ctx *ctx, const ro_conv *v, const float 
 
 /* Of so many numbers. */
 bytes_range RO_NAME(ro_conv_bytes_range)(const float *x, int64_t count);
+/* Up to TILE_ROWS windows. */
+void RO_NAME(ro_conv_bytes_tile)(int64_t rows, const bytes_tile *t);
 /* Integers less `low`. */
 void RO_NAME(ro_conv_bytes_take)(const float *x, int64_t count, int32_t low, bytes_x *to);
 

@@ -43,6 +43,19 @@ static inline int64_t row_size(int64_t k) {
     return size % 512 ? size : size + 16;
 }
 
+/* Number of rows of the tile at `row`. */
+static inline int64_t tile_rows_at(const gather_part *s, int64_t row) {
+    const int64_t at = (s->before + row) % s->line;
+    return min_i64(min_i64(s->height, s->line - at), s->b->m - row);
+}
+
+/* Where the rows of the tile at `row` are kept. row0 is the first row that is kept. */
+static inline float *kept_rows(const gather_part *s, int64_t row0, int64_t row) {
+    return s->a + (row - row0) * (s->layout == COPIED ? s->a_row : s->k);
+}
+
+/* Gathers rows [row0, row0 + m). */
+void RO_NAME(ro_conv_gather_rows)(const gather_part *s, int64_t row0, int64_t m);
 /* Gathers and multiplies the part. `scratch` has room for its totals. */
 void RO_NAME(ro_conv_run_part)(gather_part *s, float *scratch);
 
