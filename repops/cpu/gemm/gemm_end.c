@@ -22,9 +22,13 @@ typedef struct {
 } place;
 
 RO_INLINE void add(float *c, const float *bias, int64_t cols) {
-    RO_SAME_INDEX
-    for (int64_t e = 0; e < cols; e++)
-        c[e] = ro_canon(c[e] + bias[e]);
+    int64_t e = 0;
+    for (; e + VW <= cols; e += VW)
+        vf_store(c + e, vf_canon(vf_add(vf_load(c + e), vf_load(bias + e))));
+    if (e < cols)
+        vf_store_n(c + e,
+                   vf_canon(vf_add(vf_load_n(c + e, cols - e), vf_load_n(bias + e, cols - e))),
+                   cols - e);
 }
 
 /* f is the activation; NULL: none. */
