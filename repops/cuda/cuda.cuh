@@ -35,6 +35,7 @@ struct ro_cuda : ro_device {
     int shared_of_all;  /* of a multiprocessor, for all its blocks */
     int shared_reserve; /* that the system takes of it for each block */
     bool reads_pageable;
+    bool has_wgmma; /* and this library has code for it */
     cudaStream_t stream;
     bool own_stream;
     cudaMemPool_t pool; /* nullptr: memory is the caller's, by these */
@@ -94,6 +95,9 @@ template <class K> static ro_status ro_cuda_allow(ro_cuda *d, K *kernel, const c
 
 ro_status ro_cuda_sgemm(ro_cuda *d, const ro_products *products);
 ro_status ro_cuda_linear(ro_cuda *d, const ro_linear_job *job);
+/* Whether this library has code for a card with wgmma of that compute capability
+ * (gemm/wgmma.cu). */
+bool ro_wgmma_built(int major, int minor);
 ro_status ro_cuda_attention_forward(ro_cuda *d, const ro_attention_job *job);
 ro_status ro_cuda_attention_backward(ro_cuda *d, const ro_attention_grad_job *job);
 ro_status ro_cuda_cross_entropy(ro_cuda *d, const ro_cross_entropy_job *job);

@@ -24,6 +24,9 @@ NVFLAGS += $(if $(CUDA_LINES),-lineinfo)
 # Free kernels promise no bits and have no asynchronous copies: sm_86 (and sm_89) runs sm_80's, and all share one PTX.
 FREE_NVARCH = $(foreach a,$(if $(filter 80,$(CUDA_ARCHS)),$(filter-out 86 89,$(CUDA_ARCHS)),$(CUDA_ARCHS)),-gencode=arch=compute_75,code=sm_$(a)) \
               -gencode=arch=compute_75,code=compute_75
+# Products by wgmma are code of sm_90a alone; other cards find a stub, and never launch it.
+WGMMA_NVARCH = $(if $(filter 90,$(CUDA_ARCHS)),-DRO_HAS_WGMMA -gencode=arch=compute_90a,code=sm_90a) \
+               -gencode=arch=compute_75,code=compute_75
 # The PTX as it is without lines; with them it is in X.lines.
 plain_code = for code in $(@:.o=.keep)/*.ptx; do mv $$code $${code%.ptx}.lines && \
     sed -e '/^\t\.loc\t/d' -e '/^\t\.file\t/d' -e '/^\t\.section\t/,$$d' $${code%.ptx}.lines > $$code; done
@@ -47,6 +50,8 @@ $(cuda_archs): FORCE
 	@[ "$$(cat $@ 2> /dev/null)" = "$(cuda_by)" ] || { NVCC="$(NVCC)" sh repops/cuda/find_nvcc --check && echo "$(cuda_by)" > $@; }
 $(BUILD)/obj/repops/cuda/%.o: repops/cuda/%.cu $(cuda_archs)
 	$(call nvcc_rule,,$(NVARCH))
+$(BUILD)/obj/repops/cuda/gemm/wgmma.o: repops/cuda/gemm/wgmma.cu $(cuda_archs)
+	$(call nvcc_rule,,$(WGMMA_NVARCH))
 $(BUILD)/obj/repops/cuda/free/f32/%.o: repops/cuda/free/%.cu $(cuda_archs)
 	$(call nvcc_rule,f32,$(FREE_NVARCH) -DRO_REAL=f32 -DRO_IS_f32=1)
 $(BUILD)/obj/repops/cuda/free/f64/%.o: repops/cuda/free/%.cu $(cuda_archs)

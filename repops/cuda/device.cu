@@ -259,6 +259,7 @@ static void describe(ro_cuda *d, const cudaDeviceProp *properties, int driver) {
     d->shared_of_all = (int)properties->sharedMemPerMultiprocessor;
     d->shared_reserve = (int)properties->reservedSharedMemPerBlock;
     d->reads_pageable = properties->pageableMemoryAccess != 0;
+    d->has_wgmma = ro_wgmma_built(properties->major, properties->minor);
     snprintf(d->name, sizeof d->name, "%.50s (sm_%d%d, driver for CUDA %d.%d)", properties->name,
              properties->major, properties->minor, driver / 1000, driver % 1000 / 10);
 }

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "tests/ptx/ptx.h"
+#include "tests/ptx/asynchronous.h"
 
 namespace ptx {
 
@@ -138,6 +138,8 @@ static void pass_barrier(block &b) {
     if (i.operand[0] != 0) /* the first result is no predicate of a kernel's */
         tell_all(b, i);
     b.shared.barrier();
+    if (b.beside)
+        b.beside->meet();
     for (warp &w : b.warps) {
         const int next = w.groups[0].at + 1;
         w.groups.clear();
@@ -150,6 +152,8 @@ static void run_block(block &b) {
     b.shared.begin();
     for (warp &w : b.warps)
         begin(b, w);
+    if (b.beside)
+        b.beside->begin(b);
     for (;;) {
         for (warp &w : b.warps)
             if (!w.groups.empty())
@@ -158,6 +162,8 @@ static void run_block(block &b) {
             return;
         while (!able.empty()) {
             const size_t which = b.dice() % able.size();
+            if (b.beside)
+                b.beside->turn();
             if (run_turn(b, *able[which]))
                 continue;
             able[which] = able.back();
@@ -169,6 +175,8 @@ static void run_block(block &b) {
             if (w.groups.empty() && !w.copies.empty())
                 fault(w, *w.copies[0].by, w.copies[0].lane, "a copy that nobody waited for");
         }
+        if (ended && b.beside)
+            b.beside->end();
         if (ended)
             return;
         pass_barrier(b);
@@ -189,6 +197,7 @@ static void check_launch(const kernel &k, extent grid, extent size) {
 void launch(kernel &k, extent grid, extent size, size_t shared_bytes,
             const void *const *arguments) {
     static block b; /* one launch at a time */
+    static asynchronous beside;
     check_launch(k, grid, size);
     launches++;
     for (size_t p = 0; p < k.parameters.size(); p++)
@@ -196,7 +205,8 @@ void launch(kernel &k, extent grid, extent size, size_t shared_bytes,
                arguments[p], k.parameters[p].size);
     b.code = &k, b.grid = grid, b.size = size;
     b.dice.seed(seed() * 1000003 + launches);
-    b.shared.reserve(shared_bytes, k.shared_unit);
+    b.beside = k.is_asynchronous ? &beside : nullptr;
+    b.shared.reserve(shared_bytes, k.shared_unit, b.beside);
     b.warps.resize((size_t)(threads_of(b) + LANES - 1) / LANES);
     for (size_t w = 0; w < b.warps.size(); w++)
         prepare(b, b.warps[w], (int)w);

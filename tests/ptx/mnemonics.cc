@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tests/ptx/asynchronous.h"
 #include "tests/ptx/lanes.h"
 #include "tests/ptx/transfers.h"
 
@@ -125,6 +126,8 @@ static const operation arithmetic[] = {
     value("mul.wide.u32", [](u32 a, u32 b) { return (u64)a * b; }),
     value("mad.lo.s32", [](u32 a, u32 b, u32 c) { return a * b + c; }),
     value("mad.lo.u32", [](u32 a, u32 b, u32 c) { return a * b + c; }),
+    value("mad.wide.s32", [](s32 a, s32 b, s64 c) { return (s64)((u64)((s64)a * b) + (u64)c); }),
+    value("mul.hi.s64", [](s64 a, s64 b) { return (s64)((__int128)a * b >> 64); }),
     value("div.s32", [](s32 a, s32 b) { return quotient(a, b); }),
     value("div.u32", [](u32 a, u32 b) { return quotient(a, b); }),
     value("div.s64", [](s64 a, s64 b) { return quotient(a, b); }),
@@ -166,6 +169,7 @@ static const operation arithmetic[] = {
     value("shf.r.wrap.b32",
           [](u32 a, u32 b, u32 c) { return (u32)(((u64)b << 32 | a) >> (c & 31)); }),
     value("popc.b32", [](u32 a) { return (u32)__builtin_popcount(a); }),
+    value("clz.b32", [](u32 a) { return a ? (u32)__builtin_clz(a) : 32u; }),
     value("brev.b32", [](u32 a) { return reverse_bits(a); }),
     value("bfind.shiftamt.u32", [](u32 a) { return a ? (u32)__builtin_clz(a) : ~0u; }),
     value("bfi.b32", [](u32 a, u32 b, u32 c, u32 d) { return insert_bits(a, b, c, d); }),
@@ -218,6 +222,7 @@ static const operation arithmetic[] = {
     COMPARE("leu", "f32", float, !(a > b)),
     COMPARE("geu", "f32", float, !(a < b)),
     COMPARE("nan", "f32", float, a != a || b != b),
+    COMPARE("gtu", "f32", float, !(a <= b)),
     COMPARE("eq", "f64", double, a == b),
     COMPARE("lt", "f64", double, a < b),
     COMPARE("le", "f64", double, a <= b),
@@ -361,6 +366,37 @@ static const operation control[] = {
      2,
      {}},
     {"vote.sync.ballot.b32", ballot, form::VOTE, flow::WARP_EXCHANGE, 3, {}},
+    {"redux.sync.min.u32", reduce<false>, form::REDUCE, flow::WARP_EXCHANGE, 3, {}},
+    {"redux.sync.max.u32", reduce<true>, form::REDUCE, flow::WARP_EXCHANGE, 3, {}},
+};
+
+/* Of sm_90a (asynchronous.h). */
+static operation beside(const char *mnemonic, action *run, form shape, int count = 0) {
+    return {mnemonic, run, shape, flow::NEXT, count, {}};
+}
+static operation by_all_lanes(const char *mnemonic, action *run, form shape, int count = 0) {
+    return {mnemonic, run, shape, flow::WARP_EXCHANGE, count, {}};
+}
+#define PRODUCT(columns)                                                                           \
+    by_all_lanes("wgmma.mma_async.sync.aligned.m64n" #columns "k32.s32.s8.s8", issue_product,      \
+                 form::PRODUCT, columns)
+static const operation of_90a[] = {
+    beside("mbarrier.init.shared::cta.b64", init_barrier, form::INIT),
+    beside("mbarrier.arrive.shared::cta.b64", arrive_barrier, form::ARRIVE, 2),
+    beside("mbarrier.arrive.expect_tx.shared::cta.b64", arrive_barrier, form::ARRIVE, 3),
+    beside("mbarrier.try_wait.parity.shared::cta.b64", wait_barrier, form::AWAIT),
+    beside("fence.mbarrier_init.release.cluster", fence_barriers, form::NOTHING),
+    beside("fence.proxy.async.shared::cta", fence_barriers, form::NOTHING),
+    beside("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes", copy_bulk,
+           form::BULK),
+    by_all_lanes("setmaxnreg.inc.sync.aligned.u32", more_registers, form::GROUPS, 1),
+    by_all_lanes("setmaxnreg.dec.sync.aligned.u32", fewer_registers, form::GROUPS, 1),
+    by_all_lanes("wgmma.fence.sync.aligned", fence_products, form::NOTHING),
+    by_all_lanes("wgmma.commit_group.sync.aligned", commit_products, form::NOTHING),
+    by_all_lanes("wgmma.wait_group.sync.aligned", wait_for_products, form::GROUPS, 1),
+    PRODUCT(8),
+    PRODUCT(64),
+    PRODUCT(96),
 };
 
 /* ---- looking it up ---- */
@@ -379,6 +415,7 @@ const operation *find_operation(const std::string &mnemonic) {
         add(m, arithmetic);
         add(m, memory_access);
         add(m, control);
+        add(m, of_90a);
         return m;
     }();
     const auto found = all.find(mnemonic);

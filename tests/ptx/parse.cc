@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "tests/ptx/ptx.h"
+#include "tests/ptx/asynchronous.h"
 #include "tests/ptx/statements.h"
 
 namespace ptx {
@@ -32,6 +32,7 @@ class parser {
     std::map<std::string, int> labels;
     std::vector<std::pair<size_t, std::string>> branches;
     std::vector<instruction> after; /* those that follow the one that is parsed */
+    std::vector<int> used;          /* registers of the one that is parsed: register_used */
 
     [[noreturn]] void refuse(const std::string &why) const {
         die("%s:%d: %s: %s", home.name.c_str(), line, why.c_str(), said.c_str());
@@ -105,6 +106,11 @@ class parser {
         return NONE;
     }
 
+    void use(declared d, bool writes) {
+        for (int half = 0; d.of != width::PREDICATE && half <= (d.of == width::DOUBLE); half++)
+            used.push_back(register_used(d.at + half * LANES, writes));
+    }
+
     int operand(const std::string &text, width of) {
         if (special(text) != NONE) {
             if (of != width::WORD)
@@ -116,6 +122,7 @@ class parser {
             const declared d = register_at(text);
             if (d.of != of)
                 refuse("a register of another width, " + text);
+            use(d, false);
             return d.at;
         }
         if (of == width::PREDICATE)
@@ -126,6 +133,7 @@ class parser {
     int result(const std::string &text, width of) {
         if (text[0] != '%' || special(text) != NONE)
             refuse("a result that is no register, " + text);
+        use(register_at(text), true);
         return operand(text, of);
     }
 
@@ -140,6 +148,7 @@ class parser {
             a.offset = (uint64_t)strtoll(all.c_str() + plus + 1, nullptr, 0);
         if (base[0] == '%') {
             const declared d = register_at(base);
+            use(d, false);
             a.base = d.at, a.of = d.of;
         } else {
             a.offset += number(base);
@@ -170,6 +179,7 @@ class parser {
         i.run = find_operation("cvt.u32.u64")->run;
         i.operand[0] = allocate(width::WORD);
         i.operand[1] = register_at(text).at;
+        use(register_at(text), false);
         k.code.push_back(i);
         return i.operand[0];
     }
@@ -179,6 +189,7 @@ class parser {
         i.run = find_operation(has_sign ? "cvt.s64.s32" : "cvt.u64.u32")->run;
         i.operand[0] = register_at(text).at;
         i.operand[1] = allocate(width::WORD);
+        use(register_at(text), true);
         after.push_back(i);
         return i.operand[1];
     }
@@ -246,6 +257,36 @@ class parser {
             i.operand[n] = result(d[(size_t)n], width::WORD);
     }
 
+    void product(instruction &i, const operation &o, const std::vector<std::string> &a) {
+        product_operands p;
+        expect(a.size() == 4);
+        p.columns = o.count;
+        for (const std::string &name : split(inside(a[0])))
+            p.d.push_back(result(name, width::WORD));
+        expect((int)p.d.size() == o.count / 2);
+        if (a[1][0] == '{') {
+            const std::vector<std::string> names = split(inside(a[1]));
+            expect(names.size() == 4);
+            for (int n = 0; n < 4; n++)
+                p.a[n] = operand(names[(size_t)n], width::WORD);
+        } else {
+            p.of_a = operand(a[1], width::DOUBLE);
+        }
+        p.of_b = operand(a[2], width::DOUBLE);
+        p.adds = operand(a[3], width::PREDICATE);
+        i.count = (int)k.products.size();
+        k.products.push_back(p);
+        used.clear(); /* it looks after its registers itself */
+    }
+
+    /* Whether a kernel has what asynchronous.h has. */
+    static bool is_asynchronous(const std::string &mnemonic) {
+        for (const char *of : {"mbarrier.", "wgmma.", "cp.async.bulk.", "setmaxnreg."})
+            if (starts_with(mnemonic, of))
+                return true;
+        return false;
+    }
+
     void operands(instruction &i, const operation &o, const std::vector<std::string> &a) {
         switch (o.shape) {
         case form::VALUES: return values(i, o, a);
@@ -287,6 +328,34 @@ class parser {
             i.operand[1] = predicate(i, a[1]);
             i.operand[4] = operand(a[2], width::WORD);
             return;
+        case form::REDUCE:
+            expect(a.size() == 3);
+            i.operand[0] = result(a[0], width::WORD);
+            i.operand[1] = operand(a[1], width::WORD);
+            i.operand[4] = operand(a[2], width::WORD);
+            return;
+        case form::INIT:
+            expect(a.size() == 2);
+            i.at = place(a[0]);
+            i.operand[0] = operand(a[1], width::WORD);
+            return;
+        case form::ARRIVE:
+            expect((int)a.size() == o.count && a[0] == "_");
+            i.at = place(a[1]);
+            i.operand[0] = a.size() > 2 ? operand(a[2], width::WORD) : NONE;
+            return;
+        case form::AWAIT:
+            expect(a.size() == 3);
+            i.operand[0] = result(a[0], width::PREDICATE);
+            i.at = place(a[1]);
+            i.operand[1] = operand(a[2], width::WORD);
+            return;
+        case form::BULK:
+            expect(a.size() == 4);
+            i.at = place(a[0]), i.from = place(a[1]), i.barrier = place(a[3]);
+            i.operand[0] = operand(a[2], width::WORD);
+            return;
+        case form::PRODUCT: return product(i, o, a);
         case form::MEET_WARP:
             expect(a.size() == 1);
             i.operand[4] = operand(a[0], width::WORD);
@@ -320,6 +389,10 @@ class parser {
         if (!o)
             refuse("`" + mnemonic + "` " + refusal(mnemonic));
         i.mnemonic = o->mnemonic, i.run = o->run, i.kind = o->kind;
+        k.is_asynchronous |= is_asynchronous(mnemonic);
+        if (o->kind == flow::WARP_EXCHANGE)
+            i.operand[4] = number_register(width::WORD, ~0u); /* all lanes, if it names none */
+        used.clear();
         operands(i, *o, split(said.substr(end)));
         if ((o->shape == form::LOAD || o->shape == form::STORE) &&
             mnemonic.find(".shared.") != std::string::npos)
@@ -328,6 +401,7 @@ class parser {
         k.code.push_back(i);
         k.code.insert(k.code.end(), after.begin(), after.end());
         after.clear();
+        k.touches.resize(k.code.size(), used);
     }
 
     /* .reg .b32 %r<100>; or .reg .b32 a, b; */
@@ -339,11 +413,11 @@ class parser {
         const int size = size_of_type(type);
         if (type != ".pred" && size != 2 && size != 4 && size != 8)
             refuse("registers of a type that is not understood");
+        const width of = type == ".pred" ? width::PREDICATE
+                         : size == 8     ? width::DOUBLE
+                                         : width::WORD;
         for (const std::string &name : split(rest))
-            scopes.back().names[name.substr(0, name.find('<') + 1)] = type == ".pred"
-                                                                          ? width::PREDICATE
-                                                                      : size == 8 ? width::DOUBLE
-                                                                                  : width::WORD;
+            scopes.back().names[name.substr(0, std::min(name.find('<'), name.size() - 1) + 1)] = of;
     }
 
     /* .param .u64 name, or .param .align 8 .b8 name[32] */

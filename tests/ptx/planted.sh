@@ -3,27 +3,15 @@
 # name of the fault. Where there is nvcc, the same is done to the library's own code.
 . tests/ptx/setup
 make_ptx "$build/ptx/planted"
-right=tests/ptx/planted/right.ptx seeds="1 2 3 4 5 6 7 8"
+right=tests/ptx/planted/right.ptx program=$build/ptx/planted seeds="1 2 3 4 5 6 7 8"
 for kernel in fours sums mirror mirror_warp mirror_shuffle copies; do
     for seed in $seeds; do
         PTX_SEED=$seed "$build/ptx/planted" $right $kernel > "$temp/out" 2>&1 || { cat "$temp/out"; fail "$kernel, which is right, with seed $seed"; }
     done
 done
 
-# caught NAME TEXT KERNEL SED [OPTION...]: the kernel with that change ends with that text, whatever the seed.
-faults=0
-caught() {
-    name=$1 text=$2 kernel=$3 change=$4
-    shift 4
-    faults=$((faults + 1))
-    sed -E "$change" $right > "$temp/planted.ptx"
-    [ -z "$change" ] || ! cmp -s $right "$temp/planted.ptx" || fail "$name: nothing was planted"
-    for seed in $seeds; do
-        PTX_SEED=$seed "$build/ptx/planted" "$temp/planted.ptx" "$kernel" "$@" > "$temp/out" 2>&1 && { fail "$name: not caught with seed $seed"; return; }
-        grep -qF "$text" "$temp/out" || { cat "$temp/out"; fail "$name: not said to be \"$text\""; return; }
-    done
-}
-caught "operands of an inline store swapped" "out[1] is 2.5" fours '/st.global.v4/s/%f2, %f3/%f3, %f2/'
+. tests/ptx/caught
+caught "operands of an inline store swapped" "out\[1\] is 2.5" fours '/st.global.v4/s/%f2, %f3/%f3, %f2/'
 caught "a vector that is not aligned" "misaligned: 16 bytes" fours '/ld.global.v4/s/\[%rd4\]/[%rd4+4]/'
 caught "a read beyond an allocation" "out of bounds: 16 bytes at" fours '/ld.global.v4/s/\[%rd4\]/[%rd4+1024]/'
 caught "a read before an allocation" "are not in global memory" fours '/ld.global.v4/s/\[%rd4\]/[%rd4+-16]/'
@@ -46,7 +34,7 @@ caught "a warp's barrier dropped" "a race in shared memory" mirror_warp '/bar.wa
 caught "a warp's barrier for some lanes" "names lanes" mirror_warp 's/bar.warp.sync.*/bar.warp.sync 65535;/'
 caught "a shuffle with lanes that ended" "that have ended" mirror_shuffle '/setp.eq.s32/{s/^.*$/setp.eq.s32 %p1, %r6, 0; @%p1 ret;/}'
 caught "a shuffle that names too few" "names lanes 0xffff" mirror_shuffle '/mov.u32 	%r8/s/-1/65535/'
-caught "a shuffle from elsewhere" "out[" mirror_shuffle '/shfl.sync/s/%r7, %r7/%r6, %r7/'
+caught "a shuffle from elsewhere" "out\[" mirror_shuffle '/shfl.sync/s/%r7, %r7/%r6, %r7/'
 caught "a wait that is off by one" "has not arrived" copies 's/wait_group 0/wait_group 1/'
 caught "a wait dropped" "has not arrived" copies '/wait_group 0/d'
 caught "a copy that is not committed" "has not arrived" copies '/%r8\], \[%rd7/{n;d}'

@@ -6,6 +6,7 @@
  * - mnemonics.cc  the list of mnemonics, and what each does to the lanes of a warp
  * - memory.cc     global memory, parameters, constants: who may touch which bytes
  * - shared.cc     shared memory of a block: bounds, copies on their way, races
+ * - asynchronous.h  what sm_90a does beside the threads: copies, their barriers, products
  * - warp.cc       a warp: groups of lanes that go their own ways and meet again
  * - block.cc      a block, its barriers, a launch
  * - runtime.cc    the functions of CUDA's runtime that objects of nvcc call */
@@ -82,6 +83,7 @@ struct instruction {
     bool guard_negated = false, source_negated = false;
     int operand[OPERANDS] = {}; /* registers; the first is the result */
     address at, from;           /* of a load, a store or an atomic; from: an asynchronous copy's */
+    address barrier;            /* that a bulk copy tells */
     int count = 0;              /* a branch's target, groups of copies, bytes of a copy */
     mutable range seen;         /* the allocation that was last touched here */
 };
@@ -101,6 +103,12 @@ enum class form : uint8_t {
     MATRIX,    /* {d, ...}, {a, ...}, {b, ...}, {c, ...} */
     VOTE,      /* d, p, mask */
     MEET_WARP, /* mask */
+    REDUCE,    /* d, a, mask */
+    INIT,      /* [at], a */
+    ARRIVE,    /* _, [at] or _, [at], bytes */
+    AWAIT,     /* p, [at], parity */
+    BULK,      /* [at], [from], bytes, [barrier] */
+    PRODUCT,   /* {d, ...}, a or {a, ...}, b, p; a and b descriptors */
     MEET,      /* barrier 0 */
     MEET_OR,   /* p, barrier 0, p */
     NOTHING,
@@ -134,6 +142,14 @@ struct constant_word {
 
 struct module;
 
+/* Registers of a product by a group of warps. */
+struct product_operands {
+    int columns = 0;
+    std::vector<int> d;
+    int a[4] = {NONE, NONE, NONE, NONE}, of_a = NONE, of_b = NONE; /* a, or its descriptor */
+    int adds = NONE;
+};
+
 struct kernel {
     std::string name;
     const module *home = nullptr;
@@ -146,6 +162,9 @@ struct kernel {
     uint32_t parameter_size = 0;
     uint32_t threads_most = THREADS_MOST;
     std::vector<instruction> code;
+    std::vector<product_operands> products;
+    bool is_asynchronous = false; /* it has copies and products of sm_90a (asynchronous.h) */
+    std::vector<std::vector<int>> touches;        /* registers that an instruction uses, if so */
     int shared_unit = 4;                          /* bytes of the smallest value in shared memory */
     int words = 0, predicates = PREDICATES_FIXED; /* of a warp's registers */
     int special[SPECIAL_REGISTERS];               /* their registers, or NONE */
@@ -201,12 +220,18 @@ struct trace {
     bool on_its_way = false;                     /* an asynchronous copy writes it */
 };
 
+/* Whether races and their like are faults (PTX_RACES). */
+bool watches();
+
+class asynchronous;
+
 class shared_memory {
     std::vector<__uint128_t> memory_;
     std::vector<trace> traces;
     size_t size = 0;
     int unit = 4;
     uint32_t barriers = 0;
+    asynchronous *beside = nullptr; /* watches in the place of traces */
 
     void check(const warp &w, const instruction &i, int lane, uint64_t at, int bytes) const;
     void note_read(const warp &w, const instruction &i, int lane, trace &t) const;
@@ -217,7 +242,10 @@ class shared_memory {
 
   public:
     /* A launch's blocks have so many bytes. */
-    void reserve(size_t bytes, int smallest);
+    void reserve(size_t bytes, int smallest, asynchronous *watcher);
+    size_t bytes_of_block() const {
+        return size;
+    }
     /* Begins a block: bytes are 0xff, and nobody has touched them. */
     void begin();
     /* All that was touched before is done with. */
@@ -227,6 +255,8 @@ class shared_memory {
     char *read(const warp &w, const instruction &i, int lane, uint64_t at, int bytes);
     char *write(const warp &w, const instruction &i, int lane, uint64_t at, int bytes);
     char *atomic(const warp &w, const instruction &i, int lane, uint64_t at, int bytes);
+    /* Bytes that a bulk copy writes, a product reads, a barrier takes: bounds alone are checked. */
+    char *reached(const warp &w, const instruction &i, int lane, uint64_t at, int bytes);
     /* From here to land() nobody may touch these bytes. */
     void depart(const warp &w, const instruction &i, int lane, uint64_t at, int bytes);
     void land(const warp &w, const instruction &i, int lane, uint64_t at, int bytes,
@@ -259,8 +289,9 @@ struct warp {
     int committed[LANES] = {};
     lane_mask live = 0;
     int index = 0;
-    bool split = false; /* lanes go in random groups; otherwise those behind go first */
-    uint32_t syncs = 0; /* barriers of the whole warp so far */
+    bool yields = false; /* its turn ends: it waits */
+    bool split = false;  /* lanes go in random groups; otherwise those behind go first */
+    uint32_t syncs = 0;  /* barriers of the whole warp so far */
     const block *of = nullptr;
     const kernel *code = nullptr;
 
@@ -282,6 +313,7 @@ struct block {
     shared_memory shared;
     std::vector<warp> warps;
     std::mt19937_64 dice;
+    asynchronous *beside = nullptr; /* of kernels that have what is in asynchronous.h */
 };
 
 /* A fault of a lane, with the instruction's place; lane NONE: of the warp. */

@@ -4,7 +4,7 @@
 PTX_FLAGS := -std=c++20 -g1 -O3 -fPIC -I. -Wall -Wextra -fvisibility=hidden -fno-strict-aliasing $(BITS) \
              $(if $(filter x86_64,$(ARCH)),-mavx2 -mfma)
 $(eval $(call remember,$(BUILD)/ptx/flags,$(CXX) $(PTX_FLAGS)))
-ptx_obj := $(patsubst %,$(BUILD)/ptx/obj/%.o,statements module parse mnemonics transfers memory shared warp block)
+ptx_obj := $(patsubst %,$(BUILD)/ptx/obj/%.o,statements module parse mnemonics transfers memory shared warp block barriers stages products)
 ptx: $(BUILD)/ptx/librepops_cuda.so.1 cuda-tests
 $(BUILD)/ptx/obj/%.o: tests/ptx/%.cc $(BUILD)/ptx/flags
 	@mkdir -p $(@D)
@@ -15,7 +15,7 @@ $(BUILD)/ptx/obj/runtime.o: tests/ptx/runtime.cc
 	@mkdir -p $(@D)
 	@echo "  NVCC    $<"
 	$(Q)$(NVCC) -std=c++20 -O2 -g -I. -Xcompiler=-fPIC,-fvisibility=hidden,-Wall -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@
-$(BUILD)/ptx/planted: $(BUILD)/ptx/obj/planted.o $(ptx_obj)
+$(BUILD)/ptx/planted $(BUILD)/ptx/planted_products: $(BUILD)/ptx/planted%: $(BUILD)/ptx/obj/planted%.o $(ptx_obj)
 	@echo "  LD      $@"
 	$(Q)$(CXX) $^ -o $@
 $(BUILD)/ptx/librepops_cuda.so.1: $(cuda_src:%.cu=$(BUILD)/obj/%.o) $(call cuda_free,$(BUILD)/obj/repops/cuda/free) \

@@ -56,7 +56,8 @@ static int architecture() {
     return number_of("PTX_ARCH", 80);
 }
 static int shared_most() {
-    return number_of("PTX_SHARED", architecture() < 80 ? 64 : 163) << 10;
+    const int arch = architecture();
+    return number_of("PTX_SHARED", arch < 80 ? 64 : arch < 90 ? 163 : 227) << 10;
 }
 
 /* ---- kernels ---- */

@@ -6,13 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/ptx/ptx.h"
+#include "tests/ptx/asynchronous.h"
 
 namespace ptx {
 
-void shared_memory::reserve(size_t bytes_of_block, int smallest) {
+bool watches() {
+    static const bool does = !getenv("PTX_RACES") || atoi(getenv("PTX_RACES")) != 0;
+    return does;
+}
+
+void shared_memory::reserve(size_t bytes_of_block, int smallest, asynchronous *watcher) {
     size = bytes_of_block;
     unit = smallest;
+    beside = watcher;
     memory_.resize(size / sizeof memory_[0] + 1);
     traces.assign(size / (size_t)unit + 1, trace());
     barriers = 1;
@@ -39,8 +45,7 @@ void shared_memory::check(const warp &w, const instruction &i, int lane, uint64_
 }
 
 static void race(const warp &w, const instruction &i, int lane, const char *before, int other) {
-    static const bool are_faults = !getenv("PTX_RACES") || atoi(getenv("PTX_RACES")) != 0;
-    if (are_faults)
+    if (watches())
         fault(w, i, lane, "a race in shared memory: thread %d %s this, and no barrier lies between",
               other, before);
 }
@@ -76,13 +81,17 @@ void shared_memory::note_write(const warp &w, const instruction &i, int lane, tr
 
 char *shared_memory::read(const warp &w, const instruction &i, int lane, uint64_t at, int n) {
     check(w, i, lane, at, n);
-    for (uint64_t u = at / unit; u * unit < at + n; u++)
+    if (beside)
+        beside->read(w, i, lane, at, n);
+    for (uint64_t u = at / unit; !beside && u * unit < at + n; u++)
         note_read(w, i, lane, traces[u]);
     return bytes(at);
 }
 
 char *shared_memory::write(const warp &w, const instruction &i, int lane, uint64_t at, int n) {
     check(w, i, lane, at, n);
+    if (beside)
+        fault(w, i, lane, "a store to shared memory beside bulk copies, which is not understood");
     for (uint64_t u = at / unit; u * unit < at + n; u++)
         note_write(w, i, lane, traces[u]);
     return bytes(at);
@@ -91,6 +100,13 @@ char *shared_memory::write(const warp &w, const instruction &i, int lane, uint64
 /* Atomics may meet each other: they are not noted. */
 char *shared_memory::atomic(const warp &w, const instruction &i, int lane, uint64_t at, int n) {
     check(w, i, lane, at, n);
+    return bytes(at);
+}
+
+char *shared_memory::reached(const warp &w, const instruction &i, int lane, uint64_t at, int n) {
+    if (at >= size || (uint64_t)n > size - at)
+        fault(w, i, lane, "out of bounds: %d bytes at %llu of %zu bytes of shared memory", n,
+              (unsigned long long)at, size);
     return bytes(at);
 }
 

@@ -1,6 +1,8 @@
 /* Asynchronous copies, halves of double registers, and what lanes of a warp do together. */
 #include "tests/ptx/transfers.h"
 
+#include "tests/ptx/asynchronous.h"
+
 namespace ptx {
 
 /* ---- asynchronous copies ---- */
@@ -52,10 +54,24 @@ void unpack(block &, warp &w, const instruction &i, lane_mask mask) {
 
 /* ---- lanes together: all that they name are here ---- */
 
-void meet_warp(block &, warp &w, const instruction &, lane_mask mask) {
+void meet_warp(block &b, warp &w, const instruction &, lane_mask mask) {
     if (mask == w.live)
         w.syncs++;
+    if (mask == w.live && b.beside)
+        b.beside->meet(w);
 }
+
+/* Unsigned: the least or the greatest of all lanes. */
+template <bool greatest> void reduce(block &, warp &w, const instruction &i, lane_mask mask) {
+    uint32_t found = greatest ? 0 : ~0u;
+    each(mask, [&](int lane) {
+        const uint32_t a = w.words[i.operand[1] + lane];
+        found = greatest == (a > found) ? a : found;
+    });
+    each(mask, [&](int lane) { w.words[i.operand[0] + lane] = found; });
+}
+template void reduce<false>(block &, warp &, const instruction &, lane_mask);
+template void reduce<true>(block &, warp &, const instruction &, lane_mask);
 
 void ballot(block &, warp &w, const instruction &i, lane_mask mask) {
     const lane_mask yes = w.predicates[i.operand[1]] ^ (i.source_negated ? ~0u : 0);

@@ -82,6 +82,7 @@ template <space s, class F> operation atomic(const char *mnemonic, F) {
 action copy_async, commit_copies, wait_copies, pack, unpack, meet_warp, ballot;
 /* mma of signed bytes, 16 x 32 by 32 x 8 or 8 x 16 by 16 x 8. */
 template <int rows> void multiply_bytes(block &b, warp &w, const instruction &i, lane_mask mask);
+template <bool greatest> void reduce(block &b, warp &w, const instruction &i, lane_mask mask);
 enum shuffle_kind { IDX, BFLY, UP };
 template <shuffle_kind kind> void shuffle(block &b, warp &w, const instruction &i, lane_mask mask);
 

@@ -4,7 +4,7 @@
  * bring lanes together. */
 #include <limits.h>
 
-#include "tests/ptx/ptx.h"
+#include "tests/ptx/asynchronous.h"
 
 namespace ptx {
 
@@ -59,6 +59,11 @@ static int meeting_place(const warp &w, int except) {
 
 /* ---- what is not for a group alone to do ---- */
 
+static void touch(block &b, const warp &w, int at) {
+    if (b.beside && !w.code->touches[(size_t)at].empty())
+        b.beside->touch(w, w.code->code[(size_t)at], w.code->touches[(size_t)at]);
+}
+
 /* A group that names lanes waits for them; the last one to come takes the others along. */
 static bool exchange(block &b, warp &w, int index) {
     group &g = w.groups[index];
@@ -88,6 +93,7 @@ static bool exchange(block &b, warp &w, int index) {
         return false;
     if (together.lanes & ~named)
         fault(w, i, NONE, "lanes %#x are there and not named", together.lanes & ~named);
+    touch(b, w, together.at);
     i.run(b, w, i, together.lanes);
     w.groups.erase(w.groups.begin() + index);
     add_groups(w, together.at + 1, together.lanes, b.dice);
@@ -133,8 +139,10 @@ static bool step(block &b, warp &w, int index) {
         mask &= w.predicates[i.guard] ^ (i.guard_negated ? ~0u : 0);
     switch (i.kind) {
     case flow::NEXT:
-        if (mask)
+        if (mask) {
+            touch(b, w, g.at);
             i.run(b, w, i, mask);
+        }
         g.at++;
         return true;
     case flow::BRANCH: return branch(w, index, i, mask);
@@ -155,7 +163,8 @@ bool run_turn(block &b, warp &w) {
         return false;
     const int place = meeting_place(w, index);
     int left = 1 + (int)(b.dice() % (w.split ? TURN_SPLIT : TURN_IN_STEP));
-    while (left-- > 0 && w.groups[index].at < place && step(b, w, index)) {
+    w.yields = false;
+    while (left-- > 0 && w.groups[index].at < place && step(b, w, index) && !w.yields) {
     }
     return true;
 }

@@ -1,6 +1,7 @@
 /* matmul_fixed, SPEC.md section 3.5, and linear layers of such products. */
 #include "repops/cuda/gemm/fixed_run.cuh"
 #include "repops/cuda/gemm/linear.cuh"
+#include "repops/cuda/gemm/wgmma_run.cuh"
 #include "repops/src/matmul.h"
 
 ro_status ro_fixed_multiply(ro_cuda *d, const fixed_problem &p, const fixed_memory &w,
@@ -21,7 +22,7 @@ static ro_status product(ro_cuda *d, const ro_matmul &v, const float *x, const f
     fixed_lines a = {x, v.trans_a ? 1 : v.k, v.trans_a ? v.m : 1, v.m * v.k, v.m, v.k, false};
     fixed_lines b = {y, v.trans_b ? v.k : 1, v.trans_b ? 1 : v.n, v.k * v.n, v.n, v.k, false};
     a.fours = in_fours(a), b.fours = in_fours(b);
-    return fixed_run(d, p, a, b, out);
+    return d->has_wgmma ? ro_wgmma_run(d, p, a, b, out) : fixed_run(d, p, a, b, out);
 }
 
 static ro_status matmul_fixed(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {

@@ -1,0 +1,148 @@
+/* Runs fixed products by wgmma. This file is compiled for sm_90a, and as a stub for all other
+ * architectures (cuda.mk). */
+#include "repops/cuda/gemm/wgmma_run.cuh"
+
+#if defined(RO_SIMT) || !defined(RO_HAS_WGMMA)
+
+bool ro_wgmma_built(int, int) {
+    return false;
+}
+
+template <class Out>
+static ro_status run(ro_cuda *d, const fixed_problem &p, const fixed_lines &, const fixed_lines &,
+                     const Out &) {
+    return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: %s: no code for sm_90a", p.what);
+}
+
+#else
+
+#include "repops/cuda/gemm/wgmma.cuh"
+
+bool ro_wgmma_built(int major, int minor) {
+    return major == 9 && minor == 0;
+}
+
+/* Of the tiles that were tried in a prototype those that need no clusters. No device has measured
+ * them. */
+template <int digits>
+using wgmma_block = wgmma_tile<digits, digits == 3 ? 64 : 96, digits == 3 ? 6 : 7>;
+
+enum { WGMMA_ALIGNMENT = 256 };
+
+/* Where packed operands lie in one piece of memory. */
+struct wgmma_memory {
+    char *memory;
+    size_t bytes;
+
+    template <class T> T *take(int64_t count) {
+        T *const at = reinterpret_cast<T *>(memory + bytes);
+        const size_t size = (size_t)count * sizeof(T);
+        bytes += (size + WGMMA_ALIGNMENT - 1) / WGMMA_ALIGNMENT * WGMMA_ALIGNMENT;
+        return at;
+    }
+};
+
+static wgmma_operand place(const fixed_problem &p, int64_t panels, int lines, int places,
+                           wgmma_memory *at) {
+    wgmma_operand x = {};
+    const int64_t all = panels * p.batch;
+    x.panels = panels;
+    x.stages = (int)ceil_div(p.k, WGMMA_STEPS), x.chunks = (int)ceil_div(p.k, RO_DOT_CHUNK);
+    x.digits = at->take<unsigned char>(all * x.stages * places * lines * WGMMA_ROW);
+    x.scales = at->take<float>(all * x.chunks * lines);
+    x.seconds = at->take<unsigned>(all * x.chunks);
+    return x;
+}
+
+template <int digits, int lines>
+static ro_status pack(ro_cuda *d, const fixed_problem &p, const fixed_lines &x,
+                      const wgmma_operand &to) {
+    const int64_t warps = to.panels * p.batch * (lines / FIXED_LINES) * to.chunks;
+    ro_status status = RO_OK;
+    if (warps == 0)
+        return RO_OK;
+    if (digits == 1)
+        status = ro_cuda_check(
+            d,
+            cudaMemsetAsync(to.seconds, 0,
+                            (size_t)(to.panels * p.batch * to.chunks) * sizeof *to.seconds,
+                            d->stream),
+            p.what);
+    if (status != RO_OK)
+        return status;
+    RO_LAUNCH((wgmma_pack_kernel<digits, lines, fixed_lines>),
+              ro_grid(ceil_div(warps, FIXED_PACK_THREADS / 32)), dim3(FIXED_PACK_THREADS), 0,
+              d->stream, x, to, warps);
+    return ro_cuda_launched(d, p.what);
+}
+
+template <class Tile, class Out>
+static ro_status multiply(ro_cuda *d, const fixed_problem &p, const wgmma_operand &a,
+                          const wgmma_operand &b, const Out &out) {
+    const int64_t tiles = ceil_div(p.m, Tile::M) * ceil_div(p.n, Tile::N) * p.batch;
+    const wgmma_powers powers = {1 << 8, 1 << 16, 1 << 24};
+    gemm_shape s = {};
+    s.m = p.m, s.n = p.n, s.k = p.k, s.batch = (int)p.batch;
+    s.tiles_m = (int)ceil_div(p.m, Tile::M), s.tiles_n = (int)ceil_div(p.n, Tile::N);
+    if (tiles == 0)
+        return RO_OK;
+    const ro_status status = ro_cuda_allow(d, wgmma_kernel<Tile, Out>, p.what);
+    if (status != RO_OK)
+        return status;
+    RO_LAUNCH((wgmma_kernel<Tile, Out>),
+              ro_grid(tiles < d->multiprocessors ? tiles : d->multiprocessors), dim3(WGMMA_THREADS),
+              Tile::BYTES, d->stream, s, a, b, out, powers);
+    return ro_cuda_launched(d, p.what);
+}
+
+template <int digits, class Out>
+static ro_status run_digits(ro_cuda *d, const fixed_problem &p, const fixed_lines &a,
+                            const fixed_lines &b, const Out &out) {
+    typedef wgmma_block<digits> Tile;
+    void *memory = nullptr;
+    const auto at = [&](wgmma_memory *w, wgmma_operand *of_a, wgmma_operand *of_b) {
+        *of_a = place(p, 2 * ceil_div(p.m, Tile::M), WGMMA_LINES, Tile::DIGITS, w);
+        *of_b = place(p, ceil_div(p.n, Tile::N), Tile::N, Tile::DIGITS, w);
+    };
+    wgmma_operand of_a, of_b;
+    wgmma_memory size = {};
+    at(&size, &of_a, &of_b);
+    ro_status status = ro_cuda_alloc(d, size.bytes, &memory);
+    if (status != RO_OK)
+        return status;
+    wgmma_memory placed = {static_cast<char *>(memory), 0};
+    at(&placed, &of_a, &of_b);
+    status = pack<digits, WGMMA_LINES>(d, p, a, of_a);
+    if (status == RO_OK)
+        status = pack<digits, Tile::N>(d, p, b, of_b);
+    if (status == RO_OK)
+        status = multiply<Tile>(d, p, of_a, of_b, out);
+    ro_cuda_free(d, memory);
+    return status;
+}
+
+/* Blocks of a grid number tiles by 32 bits. */
+template <class Out>
+static ro_status run(ro_cuda *d, const fixed_problem &p, const fixed_lines &a, const fixed_lines &b,
+                     const Out &out) {
+    if (p.batch > INT32_MAX || p.k > INT32_MAX)
+        return ro_cuda_fail(d, RO_ERR_UNSUPPORTED,
+                            "cuda: %s of 2^31 products or steps of k or more", p.what);
+    if (ceil_div(p.m, WGMMA_LINES) * ceil_div(p.n, WGMMA_LINES) * p.batch > INT32_MAX)
+        return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: %s of more than 2^31 blocks", p.what);
+    return p.bits == RO_FIXED_24   ? run_digits<3>(d, p, a, b, out)
+           : p.bits == RO_FIXED_16 ? run_digits<2>(d, p, a, b, out)
+                                   : run_digits<1>(d, p, a, b, out);
+}
+
+#endif
+
+ro_status ro_wgmma_run(ro_cuda *d, const fixed_problem &p, const fixed_lines &a,
+                       const fixed_lines &b, const gemm_out &out) {
+    return run(d, p, a, b, out);
+}
+
+ro_status ro_wgmma_run(ro_cuda *d, const fixed_problem &p, const fixed_lines &a,
+                       const fixed_lines &b, const linear_out &out) {
+    return run(d, p, a, b, out);
+}

@@ -1,0 +1,169 @@
+/* What sm_90a does beside the threads of a block: bulk copies, barriers in shared memory that count
+ * their bytes (mbarrier), and products of groups of four warps (wgmma). Sections are those of
+ * NVIDIA's PTX ISA 9.
+ *
+ * - barriers.cc  mbarriers and bulk copies (9.7.13.15, 9.7.9.25.4)
+ * - stages.cc    shared memory that copies write, threads read and products read
+ * - products.cc  wgmma (9.7.15), and registers that warps give each other (9.7.19.5)
+ *
+ * An adversary: copies land late and in random order, products end when they are waited for or at a
+ * random moment before, and nothing is known to a warp but by a barrier. What it knows is a list of
+ * how far each warp has come, and each barrier: whoever passes a barrier learns what those knew
+ * that arrived. Lanes of a warp count as one, but for a read that only a warp's barrier ends. */
+#ifndef TESTS_PTX_ASYNCHRONOUS_H
+#define TESTS_PTX_ASYNCHRONOUS_H
+
+#include <deque>
+
+#include "tests/ptx/ptx.h"
+
+namespace ptx {
+
+/* Of each warp the epochs that have ended, then of each barrier the phases. */
+typedef std::vector<uint32_t> knowledge;
+
+struct mbarrier {
+    uint64_t at;
+    int arrivals, missing;  /* of a phase; that have not come */
+    int64_t bytes = 0;      /* that have not come; below 0: that came before they were expected */
+    uint32_t phases = 0;    /* that have ended */
+    int maker;              /* a warp */
+    uint32_t made_in;       /* its epoch */
+    bool is_fenced = false; /* copies know of it */
+    knowledge arriving, ended;
+    std::vector<int64_t> passed; /* of each thread: phases that had ended when it last passed */
+};
+
+struct bulk_copy {
+    const instruction *by;
+    const warp *of;
+    int lane, bytes;
+    uint64_t to;
+    const char *from;
+    size_t barrier;
+    uint32_t phase; /* in which it began */
+};
+
+/* A few bytes of shared memory. */
+struct unit {
+    int barrier = NONE; /* of the copy that wrote it; NONE: nobody did */
+    uint32_t phase = 0;
+    bool on_its_way = false;
+    uint16_t products = 0; /* that read it and were not waited for */
+};
+
+struct product {
+    const instruction *by;
+    const product_operands *operands;
+    uint64_t a, b; /* descriptors; a is 0 where it comes from registers */
+    bool adds, ended;
+    uint32_t group; /* of commits */
+};
+
+/* A warp's part of products. */
+struct issuer {
+    std::deque<product> products; /* that it has not waited for */
+    uint32_t committed = 0;
+    uint64_t issued = 0, now = 1, fenced = 0;
+    std::vector<uint32_t> hidden;  /* sums of products on their way */
+    std::vector<uint16_t> writes;  /* of a register: products that write it */
+    std::vector<uint16_t> reads;   /* that read it */
+    std::vector<int> shape;        /* columns of those that write it */
+    std::vector<uint64_t> touched; /* when something else used it */
+    int registers = 0;             /* that a thread may have */
+};
+
+/* What the warps of a group issue must be the same, one after another. */
+struct issue {
+    const instruction *by;
+    uint64_t a, b;
+    int warps;
+};
+struct warp_group {
+    std::deque<issue> open; /* that not all four have issued */
+    uint64_t first = 0;
+};
+
+class asynchronous {
+    block *of = nullptr;
+    std::vector<knowledge> knows; /* of each warp */
+    std::vector<mbarrier> barriers;
+    std::vector<bulk_copy> copies;
+    std::vector<unit> units;
+    std::vector<uint32_t> read_in; /* of each unit and warp: its epoch */
+    std::vector<issuer> issuers;
+    std::vector<warp_group> groups;
+    int unit_bytes = 4, lateness = 0;
+    long failed_waits = 0; /* since anything else happened */
+
+    size_t warps() const {
+        return issuers.size();
+    }
+    uint32_t epoch(const warp &w) const {
+        return knows[(size_t)w.index][(size_t)w.index];
+    }
+    /* barriers.cc */
+    size_t find(const warp &w, const instruction &i, int lane, uint64_t at) const;
+    void settle(mbarrier &m, size_t index);
+    void land(size_t which);
+    /* stages.cc */
+    void check_known(const warp &w, const instruction &i, int lane, const unit &u, uint64_t at,
+                     const char *what) const;
+    void depart(const bulk_copy &c);
+    void arrive_at(const bulk_copy &c);
+    void hold(const warp &w, const instruction &i, uint64_t at);
+    void let_go(const warp &w, uint64_t at);
+    /* products.cc */
+    void follow(const warp &w, const instruction &i, uint64_t a, uint64_t b);
+    void begin_writing(warp &w, const instruction &i, const product_operands &o);
+    void execute(warp &w, product &p);
+    void finish(warp &w, const product &p);
+    template <class F> void each_vector(const warp &w, const product &p, const F &f) const;
+
+  public:
+    void begin(block &b);
+    /* All threads have ended. */
+    void end();
+    /* Before a warp's turn. */
+    void turn();
+    /* All threads of the block have met; all lanes of a warp. */
+    void meet();
+    void meet(const warp &w) {
+        knows[(size_t)w.index][(size_t)w.index]++;
+    }
+
+    void init(const warp &w, const instruction &i, int lane, uint64_t at, int arrivals);
+    void fence(const warp &w);
+    void arrive(const warp &w, const instruction &i, int lane, uint64_t at, int bytes);
+    /* Whether the phase of that parity has ended. */
+    bool wait(warp &w, const instruction &i, int lane, uint64_t at, uint32_t parity);
+    void copy(const warp &w, const instruction &i, int lane, uint64_t to, uint64_t from, int bytes,
+              uint64_t barrier);
+
+    void read(const warp &w, const instruction &i, int lane, uint64_t at, int bytes);
+
+    /* An instruction that is no product uses registers. */
+    void touch(const warp &w, const instruction &i, const std::vector<int> &registers);
+    void fence_registers(warp &w);
+    void multiply(warp &w, const instruction &i);
+    void commit(warp &w);
+    void wait_products(warp &w, const instruction &i);
+    void set_registers(warp &w, const instruction &i, bool more);
+};
+
+/* An entry of the list of registers that an instruction uses. */
+inline int register_used(int at, bool writes) {
+    return at / LANES * 2 + writes;
+}
+/* Registers that nvcc gives a thread of a block that has a multiprocessor for itself. */
+int launch_registers(int threads);
+
+/* ---- actions ---- */
+
+action init_barrier, fence_barriers, arrive_barrier, wait_barrier, copy_bulk;
+action fence_products, issue_product, commit_products, wait_for_products, more_registers,
+    fewer_registers;
+
+} // namespace ptx
+
+#endif
