@@ -25,8 +25,8 @@ NVFLAGS += $(if $(CUDA_LINES),-lineinfo)
 FREE_NVARCH = $(foreach a,$(if $(filter 80,$(CUDA_ARCHS)),$(filter-out 86 89,$(CUDA_ARCHS)),$(CUDA_ARCHS)),-gencode=arch=compute_75,code=sm_$(a)) \
               -gencode=arch=compute_75,code=compute_75
 # Products by wgmma are code of sm_90a alone; other cards find a stub, and never launch it.
-WGMMA_NVARCH = $(if $(filter 90,$(CUDA_ARCHS)),-DRO_HAS_WGMMA -gencode=arch=compute_90a,code=sm_90a) \
-               -gencode=arch=compute_75,code=compute_75
+wgmma_90a := -DRO_HAS_WGMMA -gencode=arch=compute_90a,code=sm_90a
+WGMMA_NVARCH = $(if $(filter 90,$(CUDA_ARCHS)),$(wgmma_90a)) -gencode=arch=compute_75,code=compute_75
 # The PTX as it is without lines; with them it is in X.lines.
 plain_code = for code in $(@:.o=.keep)/*.ptx; do mv $$code $${code%.ptx}.lines && \
     sed -e '/^\t\.loc\t/d' -e '/^\t\.file\t/d' -e '/^\t\.section\t/,$$d' $${code%.ptx}.lines > $$code; done

@@ -297,7 +297,8 @@ static const function functions[] = {{"linear", linear},
                                      {"card_matmul", card_matmul, 1},
                                      {"card_linear", card_linear, 1},
                                      {"card_conv", card_conv, 1},
-                                     {"card_fixed", card_fixed, 1}};
+                                     {"card_fixed", card_fixed, 1},
+                                     {"fixed_rings", fixed_rings, 1}};
 
 static int run_case(const function *f, uint64_t seed, ro_ctx *cpu, ro_ctx *device) {
     work w = {.seed = seed, .cpu = cpu, .device = device};

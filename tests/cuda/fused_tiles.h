@@ -248,6 +248,14 @@ static void card_conv(work *w) {
     run_conv_rows(w, conv_op_of(w), &rows[suits], c);
 }
 
+/* Fixed products of cards with wgmma: more stages than the ring of a block has, and several of its
+ * tiles (repops/cuda/gemm/wgmma.cuh). */
+static void fixed_rings(work *w) {
+    static const int bits[] = {RO_FIXED_24, RO_FIXED_16, RO_FIXED_8};
+    const tile_size s = {between(w, 0, 100, 300), between(w, 1, 50, 210), between(w, 2, 500, 1300)};
+    run_layer(w, (int)(w->seed / 3 % 2), bits[w->seed % 3], s);
+}
+
 /* Fixed products have tiles of 64 x 64: layers and convolutions of several chunks. */
 static void card_fixed(work *w) {
     const int bits = w->seed % 2 ? RO_FIXED_16 : RO_FIXED_24;

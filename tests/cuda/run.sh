@@ -146,7 +146,7 @@ elif [ $quick ]; then
     part "kept elements" 20 "$build/cuda/fixed"
     part "sgemm" 20 "$build/cuda/sgemm" --seeds 50
     part "fused functions" 30 "$build/cuda/fused" --seeds 10
-    part "card sizes" 30 "$build/cuda/fused" --seeds 18 card_matmul card_linear card_conv card_fixed
+    part "card sizes" 30 "$build/cuda/fused" --seeds 18 card_matmul card_linear card_conv card_fixed fixed_rings
     part "free operators" 30 "$build/cuda/free" --seeds 4 --most 1000000
     part "commitments" 20 "$build/cuda/tree"
     part "memory" 20 "$build/cuda/memory"
@@ -162,7 +162,7 @@ else
     part "kept elements" 20 "$build/cuda/fixed"
     part "sgemm" 40 "$build/cuda/sgemm" --seeds 400
     part "fused functions" 60 "$build/cuda/fused" --seeds 60
-    part "card sizes" 40 "$build/cuda/fused" --seeds 36 card_matmul card_linear card_conv card_fixed
+    part "card sizes" 40 "$build/cuda/fused" --seeds 36 card_matmul card_linear card_conv card_fixed fixed_rings
     part "free operators" 60 "$build/cuda/free" --seeds 24 --most 5000000
     part "commitments" 20 "$build/cuda/tree"
     part "memory" 20 "$build/cuda/memory"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The kernels as nvcc compiled them run on this CPU: the golden table, random cases, fused functions, products, trees and free kernels have
-# the CPU's bits, as compute_75 and as compute_80, on cards of several sizes, in random orders; every kernel runs.
+# the CPU's bits, as compute_75 and as compute_80 (fixed products as compute_90a too), on cards of several sizes, in random orders; every kernel runs.
 # Usage: bits.sh BUILD_DIR [TIMES]; TIMES as many random cases.
 . tests/ptx/setup
 need_nvcc
@@ -28,6 +28,10 @@ cat > "$temp/list" << LIST
 80 163 4 cuda/tree
 75 64 1 cuda/tree
 80 163 4 cuda/memory
+90 227 4 cuda/fixed
+90 227 2 cuda/cases --seeds $((40 * times)) --first 7000 --most 300000 matmul_fixed
+90 227 132 cuda/fused --seeds $((32 * times)) --first 4000 linear
+90 227 1 cuda/fused --seeds $((9 * times)) fixed_rings
 LIST
 cat > "$temp/one" << 'SCRIPT'
 number=$1 build=$2 temp=$3
@@ -43,6 +47,7 @@ $build/$command > "$temp/log.$number" 2>&1 ||
 SCRIPT
 modules 75 > "$temp/modules.75"
 modules 80 > "$temp/modules.80"
+modules 90 > "$temp/modules.90"
 count=$(wc -l < "$temp/list")
 seq "$count" | xargs -P "$(nproc)" -I{} sh "$temp/one" {} "$build" "$temp"
 for number in $(seq "$count"); do

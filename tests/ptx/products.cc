@@ -278,9 +278,10 @@ void asynchronous::end() {
         fault(*copies[0].of, *copies[0].by, copies[0].lane, "a bulk copy that nobody waited for");
     if (same != (int)issuers.size())
         die("%s: setmaxnreg by some warps of a group only", of->code->name.c_str());
-    if (registers * LANES > REGISTERS_OF_ALL)
+    const int threads = (int)warps() * LANES, have = launch_registers(threads) * threads;
+    if (registers * LANES > have)
         die("%s: setmaxnreg: the block's warps want %d registers, and have %d",
-            of->code->name.c_str(), registers * LANES, (int)REGISTERS_OF_ALL);
+            of->code->name.c_str(), registers * LANES, have);
 }
 
 /* ---- actions: all lanes of the warp ---- */

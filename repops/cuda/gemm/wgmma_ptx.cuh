@@ -72,6 +72,19 @@ RO_DEVICE void ro_products_end() {
                      : "memory");
 }
 
+/* What was in the sums is not wanted: until something is, they need no registers. */
+template <int count> RO_DEVICE void ro_forget(int (&sums)[count]) {
+#pragma unroll
+    for (int i = 0; i < count; i++)
+        asm volatile("" : "=r"(sums[i]));
+}
+
+/* x, of which the compiler knows nothing: what follows from it need not be kept in registers. */
+RO_DEVICE unsigned ro_anew(unsigned x) {
+    asm volatile("" : "+r"(x));
+    return x;
+}
+
 /* The compiler may not move uses of the sums over this. */
 template <int count> RO_DEVICE void ro_hold(int (&sums)[count]) {
 #pragma unroll

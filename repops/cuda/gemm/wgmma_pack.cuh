@@ -1,0 +1,96 @@
+/* Packs operands of fixed products for sm_90a: digits as wgmma reads them from shared memory, and a
+ * power of two for each line of a chunk. */
+#ifndef REPOPS_CUDA_WGMMA_PACK_CUH
+#define REPOPS_CUDA_WGMMA_PACK_CUH
+
+#include "repops/cuda/gemm/fixed.cuh"
+#include "repops/cuda/gemm/wgmma_ptx.cuh"
+
+enum {
+    WGMMA_LINES = 64,                               /* rows of a group of four warps */
+    WGMMA_STEPS = WGMMA_ROW,                        /* of k, of a stage */
+    WGMMA_STAGES = (int)RO_DOT_CHUNK / WGMMA_STEPS, /* of a chunk */
+    WGMMA_THREADS = 3 * 128,
+    WGMMA_FEW = 40,  /* registers of a thread of the group that copies */
+    WGMMA_MANY = 232 /* of one that multiplies */
+};
+
+/* One operand, packed, in panels of lines. */
+struct wgmma_operand {
+    unsigned char *digits; /* [panel, stage, digit, line, WGMMA_ROW] */
+    float *scales;         /* [panel, chunk, line] */
+    unsigned *seconds;     /* [panel, chunk]: whether lines have a second digit of 8 bits */
+    int64_t panels;        /* of a product; all those of a batch follow each other */
+    int stages, chunks;
+};
+
+/* The scale of a line whose integers are digits: 2^(exponent - (bits - 1)), perhaps a subnormal
+ * number. NaN for a line that is not finite; 1 for integers that are all 0, whatever the exponent.
+ */
+RO_DEVICE float wgmma_scale(fixed_scale s, bool any) {
+    const int power = s.exponent - (s.bits - 1);
+    if (s.exponent == RO_FIXED_NONE)
+        return RO_F32_NAN;
+    if (!any)
+        return 1.0f;
+    return ro_from_bits(power >= -126 ? (uint32_t)(power + 127) << 23 : 1u << (power + 149));
+}
+
+/* Packs sixteen steps of a line, from k on; returns whether any integer is not 0. */
+template <int digits, class Lines>
+RO_DEVICE uint32_t wgmma_pack_steps(const Lines &x, int64_t batch, int64_t line, int64_t k,
+                                    fixed_scale s, unsigned char *to, int plane) {
+    uint32_t word[4][fixed_places<digits>], any = 0;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        fixed_digits<digits>(x.load(batch, line, k + 4 * i), s, word[i]);
+#pragma unroll
+    for (int d = 0; d < fixed_places<digits>; d++) {
+        *reinterpret_cast<uint4 *>(to + d * plane) =
+            make_uint4(word[0][d], word[1][d], word[2][d], word[3][d]);
+        any |= word[0][d] | word[1][d] | word[2][d] | word[3][d];
+    }
+    return any;
+}
+
+/* `lines` are those of a panel. Of a line four lanes have sixteen steps of a stage each; a thread
+ * has two lines, one after the other, or registers spill. */
+template <int digits, int lines, class Lines>
+__global__ void __launch_bounds__(FIXED_PACK_THREADS, FIXED_PACK_BLOCKS)
+    wgmma_pack_kernel(const __grid_constant__ Lines x, const __grid_constant__ wgmma_operand to,
+                      int64_t warps) {
+    constexpr int plane = lines * WGMMA_ROW, groups = lines / FIXED_LINES;
+    const int lane = (int)threadIdx.x % 32, quarter = lane % 4;
+    const int64_t warp = (int64_t)blockIdx.x * (FIXED_PACK_THREADS / 32) + (int)threadIdx.x / 32;
+    if (warp >= warps)
+        return;
+    const int64_t chunk = warp % to.chunks, group = warp / to.chunks;
+    const int64_t panel = group / groups, batch = panel / to.panels;
+    const int64_t k = chunk * RO_DOT_CHUNK, stage = panel * to.stages + chunk * WGMMA_STAGES;
+    const int left = to.stages - (int)chunk * WGMMA_STAGES;
+    const int stages = left < WGMMA_STAGES ? left : (int)WGMMA_STAGES;
+#pragma unroll 1
+    for (int half = 0; half < 2; half++) {
+        const int in_panel = (int)(group % groups) * FIXED_LINES + half * 8 + lane / 4;
+        const int64_t line = panel % to.panels * lines + in_panel;
+        const fixed_scale scale = fixed_line_scale<digits>(x, batch, line, k + quarter * 4,
+                                                           stages * WGMMA_STEPS - quarter * 4);
+        unsigned char *out = to.digits + stage * (fixed_places<digits> * plane) +
+                             wgmma_place(in_panel, quarter * 16);
+        uint32_t any = 0;
+#pragma unroll 1
+        for (int i = 0; i < stages; i++, out += fixed_places<digits> * plane)
+            any |= wgmma_pack_steps<digits>(x, batch, line, k + i * WGMMA_STEPS + quarter * 16,
+                                            scale, out, plane);
+#pragma unroll
+        for (int lanes = 1; lanes < 4; lanes *= 2)
+            any |= __shfl_xor_sync(RO_ALL_LANES, any, lanes);
+        if (quarter == 0)
+            to.scales[(panel * to.chunks + chunk) * lines + in_panel] =
+                wgmma_scale(scale, any != 0);
+        if (digits == 1 && scale.bits != RO_FIXED_8)
+            atomicMax(to.seconds + panel * to.chunks + chunk, 1u);
+    }
+}
+
+#endif
