@@ -73,5 +73,37 @@ for seed in $seeds; do
     PTX_RACES=0 PTX_SEED=$seed "$program" "$temp/planted.ptx" stages > "$temp/out" 2>&1 || wrong=$((wrong + 1))
 done
 [ $wrong -gt 0 ] || fail "no order shows the wait that is missing"
-[ $bad -eq 0 ] && echo "$faults planted faults are caught by their names"
+[ $bad -eq 0 ] || exit 1
+
+if ! sh repops/cuda/find_nvcc > /dev/null 2>&1; then
+    echo "$faults planted faults are caught; no nvcc: none in the library's own code"
+    exit 0
+fi
+need_nvcc
+export PTX_ARCH=90 PTX_SMS=1
+of_library=$(modules 90 | tr : '\n' | grep '/wgmma.compute_90a.ptx$')
+# caught_in NAME TEXT SED: the library with that change in its code of sm_90a fails, and says so.
+caught_in() {
+    faults=$((faults + 1))
+    sed -E "$3" "$of_library" > "$temp/wgmma.compute_90a.ptx"
+    ! cmp -s "$of_library" "$temp/wgmma.compute_90a.ptx" || fail "$1: nothing was planted"
+    PTX_MODULES=$(modules 90 | sed "s|$of_library|$temp/wgmma.compute_90a.ptx|") $ran > "$temp/out" 2>&1 &&
+        { fail "$1: not caught"; return; }
+    grep -qE "$2" "$temp/out" || { tail -n 5 "$temp/out"; fail "$1: not said to be \"$2\""; }
+}
+ran="$build/cuda/fused --seeds 3 fixed_rings"
+caught_in "no fence" "before any wgmma.fence" '/wgmma.fence/d'
+caught_in "no wait for products" "a product that was not waited for" '/wgmma.wait_group/d'
+caught_in "no commit" "a product that was not waited for" '/wgmma.commit_group/d'
+caught_in "no warp's barrier after scales are read" "a race in shared memory: copies to" '/bar.warp.sync/d'
+caught_in "no block's barrier" "no barrier was made|has not met it" '/bar.sync/d'
+caught_in "no fence after barriers are made" "there was no fence" '/fence.mbarrier_init/d;/fence.proxy/d'
+caught_in "no arrivals" "never ends" '/mbarrier.arrive.shared/d'
+caught_in "another swizzling" "a stride that is no whole number of atoms|not in the first row" 's/-9223371899415756800/4611686155866406912/'
+caught_in "totals that forget the chunks before" "differ" 's/^(	fma.rn.f32 	%f[0-9]+, %f[0-9]+, %f[0-9]+, )(%f[0-9]+);/\10f00000000;/'
+caught_in "more registers than there are" "setmaxnreg: the block's warps want" 's/(setmaxnreg.inc.*)232/\1240/'
+ran=$build/cuda/fixed # which has chunks whose sums times powers are no binary32 numbers
+caught_in "one rounding where the result is too large" "[1-9][0-9]* lack kept" 's/0f64000000/0f7F800000/'
+caught_in "one rounding where the result is too small" "[1-9][0-9]* lack kept" '/mul.rn.f32/{n;s/setp.leu.f32 (.*), 0f00000000/setp.lt.f32 \1, 0f80000001/}'
+[ $bad -eq 0 ] && echo "$faults planted faults are caught by their names, some of them in the library's own code"
 exit $bad
