@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_MAX = 100, ROUNDS = 7, ROUNDS_QUICK = 3, TIMES_MAX = 1000 };
+enum { ROWS_MAX = 120, ROUNDS = 7, ROUNDS_QUICK = 3, TIMES_MAX = 1000 };
 
 typedef struct {
     char work[48], note[200];
@@ -37,9 +37,13 @@ static void print_row(FILE *to, const row *r) {
     else
         fprintf(to, "%11s ", r->ratio > 0 ? "" : "skipped");
     if (r->ratio > 0)
-        fprintf(to, "%7.3f %6.3f", r->ratio, r->floor);
+        fprintf(to, "%7.3f ", r->ratio);
     else
-        fprintf(to, "%14s", "");
+        fprintf(to, "%8s", "");
+    if (r->ratio > 0 && r->floor > 0)
+        fprintf(to, "%6.3f", r->floor);
+    else
+        fprintf(to, "%6s", "");
     fprintf(to, "  %s\n", r->note);
 }
 
@@ -74,7 +78,7 @@ static void write_row(FILE *to, const row *r) {
     write_number(to, "ours_ms", r->ours, r->ours >= 0);
     write_number(to, "peer_ms", r->theirs, r->theirs > 0);
     write_number(to, "ratio", r->ratio, r->ours >= 0 && r->ratio > 0);
-    write_number(to, "wanted", r->floor, r->ours >= 0 && r->ratio > 0);
+    write_number(to, "wanted", r->floor, r->ours >= 0 && r->ratio > 0 && r->floor > 0);
     fprintf(to, ", \"note\": ");
     write_text(to, r->note);
     putc('}', to);

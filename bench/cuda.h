@@ -27,8 +27,8 @@ typedef struct {
 void bench_times(const bench *b, turn ours, turn theirs, double *our_s, double *their_s);
 
 /* A row, which is printed and in the file at once: ratio is their time / our time, or a share of a
- * limit; 0: there is none. `floor` is what is wanted of it. our_ms < 0: it failed, the context
- * knows why. */
+ * limit; 0: there is none. `floor` is what is wanted of it, 0: nothing. our_ms < 0: it failed, the
+ * context knows why. */
 void bench_row(const bench *b, const char *work, double our_ms, double their_ms, double ratio,
                double floor, const char *note);
 /* A row of what could not be measured; the program's exit code tells, too. */

@@ -55,10 +55,17 @@ static const shape fixed_shapes[] = {
     {"fixed16 gpt2 up", 0, 8192, 3072, 768, 1, 16},
     {"fixed16 gpt2 up, dw", 1, 768, 3072, 8192, 1, 16},
     {"fixed16 gpt2 logits", 2, 8192, 50257, 768, 1, 16},
+    {"fixed8 2048", 0, 2048, 2048, 2048, 0, 8},
+    {"fixed8 4096", 0, 4096, 4096, 4096, 0, 8},
+    {"fixed8 8192", 0, 8192, 8192, 8192, 0, 8},
+    {"fixed8 gpt2 up", 0, 8192, 3072, 768, 0, 8},
+    {"fixed8 gpt2 up, dw", 1, 768, 3072, 8192, 0, 8},
+    {"fixed8 gpt2 logits", 2, 8192, 50257, 768, 0, 8},
 };
 static const shape small_fixed_shapes[] = {
     {"fixed24 64", 0, 64, 64, 64, 1, 24},
     {"fixed16 64", 0, 64, 64, 64, 1, 16},
+    {"fixed8 64", 0, 64, 64, 64, 0, 8},
 };
 
 typedef struct {

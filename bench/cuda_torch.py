@@ -1,7 +1,7 @@
-"""The peer of bench/cuda.c: attention and a training step of GPT-2 124M in PyTorch, FP32 without TF32.
+"""The peer of bench/cuda.c: attention and a training step of GPT-2 124M in PyTorch, FP32 without TF32 if nothing else is said.
 
-Reads lines: "hello", "attention N", "attention_plain N", "eager N", "compiled N": does the work N times, waits, answers with
-seconds each.
+Reads lines: "hello", "attention N", "attention_plain N", "eager N", "eager_tf32 N" (products in TF32), "eager_bf16 N" (under autocast to
+bf16), "compiled N": does the work N times, waits, answers with seconds each.
 """
 
 import gc
@@ -60,7 +60,8 @@ class GPT2(nn.Module):
 
 
 class Steps:
-    def __init__(self, compiled):
+    def __init__(self, compiled=False, tf32=False, bf16=False):
+        self.tf32, self.bf16 = tf32, bf16
         with CUDA:
             self.model = GPT2()
         for parameter in self.model.parameters():
@@ -73,12 +74,15 @@ class Steps:
             self()
 
     def __call__(self):
-        loss = self.run(torch.randint(VOCAB, (BATCH, SEQUENCE + 1), device=CUDA))
+        torch.backends.cuda.matmul.allow_tf32 = self.tf32
+        with torch.autocast("cuda", torch.bfloat16, enabled=self.bf16):
+            loss = self.run(torch.randint(VOCAB, (BATCH, SEQUENCE + 1), device=CUDA))
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
         loss.item()
+        torch.backends.cuda.matmul.allow_tf32 = False
 
 
 class Attention:
@@ -97,7 +101,8 @@ class Attention:
 
 
 makers = {"attention": lambda: Attention(False), "attention_plain": lambda: Attention(True),
-          "eager": lambda: Steps(False), "compiled": lambda: Steps(True)}
+          "eager": lambda: Steps(), "eager_tf32": lambda: Steps(tf32=True), "eager_bf16": lambda: Steps(bf16=True),
+          "compiled": lambda: Steps(compiled=True)}
 made = {}
 for line in sys.stdin:
     words = line.split()
