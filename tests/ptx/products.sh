@@ -102,6 +102,8 @@ caught_in "no arrivals" "never ends" '/mbarrier.arrive.shared/d'
 caught_in "another swizzling" "a stride that is no whole number of atoms|not in the first row" 's/-9223371899415756800/4611686155866406912/'
 caught_in "totals that forget the chunks before" "differ" 's/^(	fma.rn.f32 	%f[0-9]+, %f[0-9]+, %f[0-9]+, )(%f[0-9]+);/\10f00000000;/'
 caught_in "more registers than there are" "setmaxnreg: the block's warps want" 's/(setmaxnreg.inc.*)232/\1240/'
+ran="$build/cuda/fused --seeds 9 fixed_rings"
+caught_in "second digits that no panel is known to have" "[1-9][0-9]* differ" '/atom.global.max/d'
 ran=$build/cuda/fixed # which has chunks whose sums times powers are no binary32 numbers
 caught_in "one rounding where the result is too large" "[1-9][0-9]* lack kept" 's/0f64000000/0f7F800000/'
 caught_in "one rounding where the result is too small" "[1-9][0-9]* lack kept" '/mul.rn.f32/{n;s/setp.leu.f32 (.*), 0f00000000/setp.lt.f32 \1, 0f80000001/}'
