@@ -513,6 +513,8 @@ class parser {
                 refuse("no label " + label);
             k.code[at].count = labels[label];
         }
+        if (!k.is_asynchronous)
+            k.touches.clear();
         k.parsed = true;
     }
 };
