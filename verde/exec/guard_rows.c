@@ -201,7 +201,7 @@ vd_status vd_guard_node(vd_guard *g, const ro_call *call, const void *const *in,
     if (g->flips)
         return vd_fail(err, VD_ERR_USAGE,
                        "--fault sum: node %s adds up no integers that --guard checks, expected a "
-                       "product of fixed16 or fixed24 on backend avx2 or avx512",
+                       "fixed product on backend avx2 or avx512",
                        g->at.node);
     switch (call->op) {
     case RO_OP_CONV2D:

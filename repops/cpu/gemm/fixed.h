@@ -33,6 +33,8 @@ typedef struct {
                         uint32_t *out);
     /* The sum of all words of a packed group of b. */
     uint32_t (*words)(const void *b, int64_t steps, int bits);
+    /* The sum of what packed rows of a say besides their numbers; NULL: nothing. */
+    uint32_t (*marks)(const void *a, int64_t rows);
 } fixed_adding;
 
 /* Tiles of one chunk: `rows` packed lines of a by all packed lines of b, added to the totals at c,
@@ -47,6 +49,13 @@ typedef struct {
     int64_t c_row;
     const fixed_sums *sums; /* NULL: nobody checks them */
 } fixed_tiles;
+
+/* Lets a test alter a part of the sums of a tile. */
+RO_INLINE void fixed_alter_sums(const fixed_tiles *t, int64_t rows, int64_t cols, void *sums) {
+    const ro_guard *g = t->sums->alter;
+    if (g && rows > 0)
+        g->alter(g->user, RO_GUARD_AT_SUMS, sums, (size_t)(rows * cols) * sizeof(uint32_t));
+}
 
 /* One way to multiply exactly. Packed lines go in groups, of a_lines or b_lines, the last one
  * filled up with zeros; a group of a chunk takes so many bytes. */

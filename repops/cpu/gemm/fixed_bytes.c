@@ -5,7 +5,7 @@
  * of two; they are multiplied for a whole tile. Low digits of the few rows that have two make tiles
  * of few rows, those of a column are multiplied with each row by itself. A sum of digits is below
  * 2^23; with two digits in both lines it has 39 bits. */
-#include "repops/cpu/gemm/fixed_bytes.h"
+#include "repops/cpu/gemm/fixed_bytes_check.h"
 
 #if defined(RO_ISA_avx512)
 
@@ -141,7 +141,7 @@ VNNI static void find_starts(const fixed_tiles *t, tile_sums *s) {
     memcpy(s->low_start, a->low_sum, sizeof s->low_start);
     for (int64_t i = 0; a->steps != t->steps && i < t->rows; i++)
         s->high_start[i] = sum_of(a->high[i], t->steps);
-    for (int i = 0; a->steps != t->steps && i < a->count; i++)
+    for (int i = 0; a->steps != t->steps && i < rows_of_two(a); i++)
         s->low_start[i] = sum_of(a->low[i], t->steps);
 }
 
@@ -152,16 +152,18 @@ static void clear(int64_t rows, int32_t (*out)[COLS]) {
 static void add_low_columns(const fixed_tiles *t, b_group *b, tile_sums *s) {
     const a_group *a = t->a;
     const int64_t steps = whole_blocks(t->steps), fours = 2 * ceil_div(t->steps, 2 * FOUR);
+    const int two = rows_of_two(a);
     if (b->count > FEW) {
         add_rows(t->rows, a->high, b->low, fours, s->high_start, s->high_low);
-        add_rows(a->count, a->low, b->low, fours, s->low_start, s->low);
+        add_rows(two, a->low, b->low, fours, s->low_start, s->low);
         return;
     }
     clear(t->rows, s->high_low);
-    clear(a->count, s->low);
+    clear(two, s->low);
     for (int i = 0; i < b->count; i++) {
-        add_column(t->rows, a->high, b->line[i], steps, s->high_start, s->high_low, b->col[i]);
-        add_column(a->count, a->low, b->line[i], steps, s->low_start, s->low, b->col[i]);
+        const int at = column_of(b, i);
+        add_column(t->rows, a->high, b->line[i], steps, s->high_start, s->high_low, at);
+        add_column(two, a->low, b->line[i], steps, s->low_start, s->low, at);
     }
 }
 
@@ -266,14 +268,19 @@ RO_INLINE void add_row(const fixed_tiles *t, const b_group *b, const tile_sums *
 
 /* Sums with low digits. */
 static void add_two_digits(const fixed_tiles *t, b_group *b, int64_t n, const ending *e,
-                           tile_sums *s) {
+                           tile_sums *s, checked *check) {
     const a_group *a = t->a;
-    add_rows(a->count, a->low, b->high, 2 * ceil_div(t->steps, 2 * FOUR), s->low_start,
-             s->low_high);
+    const int count = rows_of_two(a);
+    add_rows(count, a->low, b->high, 2 * ceil_div(t->steps, 2 * FOUR), s->low_start, s->low_high);
     if (b->count > 0)
         add_low_columns(t, b, s);
+    if (check) {
+        check_low(check, t, count, s->low_high, 1);
+        check_high(check, t, 0, b->count > 0 ? t->rows : 0, s->high_low, 1);
+        check_low(check, t, b->count > 0 ? count : 0, s->low, 2);
+    }
     for (int64_t i = 0, next = 0; i < t->rows; i++) {
-        const int two = next < a->count && a->row[next] == i ? (int)next++ : -1;
+        const int two = next < count && a->row[next] == i ? (int)next++ : -1;
         if (two >= 0 || b->count > 0)
             add_row(t, b, s, i, two, n, e);
     }
@@ -286,13 +293,16 @@ static void tiles_of_bytes(const fixed_tiles *t) {
     float row[LINES + VW];
     uint16_t mask[LINES];
     tile_sums s;
+    checked check, *checks = t->sums ? &check : NULL;
+    if (checks)
+        memset(&check, 0, sizeof check);
     for (int64_t i = 0; i < t->rows; i += 8)
         _mm256_storeu_ps(row + i,
                          _mm512_cvtpd_ps(_mm512_getexp_pd(_mm512_loadu_pd(t->a_power + i))));
     find_starts(t, &s);
     memset(mask, 0xff, sizeof mask);
-    for (int i = 0; i < a->count; i++)
-        mask[a->row[i]] = 0;
+    for (int i = 0; i < rows_of_two(a); i++)
+        mask[row_of(a, i)] = 0;
     for (int64_t n = 0; n < t->cols; n += COLS, b++) {
         ending e = {.c = t->c + n, .c_row = t->c_row, .row = row, .mask = mask};
         for (int v = 0; v < VECTORS; v++) {
@@ -305,17 +315,24 @@ static void tiles_of_bytes(const fixed_tiles *t) {
         for (int64_t m = 0; m < t->rows; m += ROWS) {
             const int64_t rows = min_i64(ROWS, t->rows - m);
             add_tile(rows, a->high + m, b->high, fours, s.high_start + m, s.high + m);
+            if (checks)
+                check_high(checks, t, m, rows, s.high + m, 0);
             for (int64_t i = m; i < m + rows; i++)
                 end_row(&e, i, s.high[i]);
         }
-        if (a->count + b->count > 0)
-            add_two_digits(t, b, n, &e, &s);
+        if (a->count != 0 || b->count > 0)
+            add_two_digits(t, b, n, &e, &s, checks);
+        if (checks)
+            end_columns(checks, t->sums->column + n);
     }
+    if (checks)
+        end_rows(checks, t);
 }
 
 const fixed_engine *RO_NAME(ro_fixed_bytes)(void) {
-    static const fixed_engine of8 = {"AVX-512 VNNI",  LINES,  COLS,   sizeof(a_group),
-                                     sizeof(b_group), pack_a, pack_b, tiles_of_bytes};
+    static const fixed_engine of8 = {
+        "AVX-512 VNNI", LINES,          COLS, sizeof(a_group), sizeof(b_group), pack_a,
+        pack_b,         tiles_of_bytes, 0,    &adding};
     return &of8;
 }
 

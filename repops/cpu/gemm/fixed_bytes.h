@@ -52,6 +52,19 @@ RO_INLINE int64_t whole_blocks(int64_t steps) {
     return ceil_div(steps, BLOCK) * BLOCK;
 }
 
+/* What a memory that errs made of numbers and places stays within a group (fixed_check.h). */
+RO_INLINE int rows_of_two(const a_group *a) {
+    return a->count >= 0 && a->count <= LINES ? a->count : LINES;
+}
+
+RO_INLINE int row_of(const a_group *a, int i) {
+    return a->row[i] >= 0 && a->row[i] < LINES ? a->row[i] : 0;
+}
+
+RO_INLINE int column_of(const b_group *b, int i) {
+    return b->col[i] & (COLS - 1);
+}
+
 /* ---- a ---- */
 
 RO_INLINE void store_bytes(int8_t *out, __m512i x) {

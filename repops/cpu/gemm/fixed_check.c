@@ -43,6 +43,12 @@ static uint32_t sum_of_lines(uint32_t line[][RO_DOT_CHUNK]) {
     return sum_of(line, FIXED_PARTS_MOST * (int64_t)sizeof *line);
 }
 
+/* Of rows of a: what their integers count, and which of them have two digits. */
+static uint32_t sum_of_scales(const fixed_engine *e, const void *a, const double *power,
+                              int64_t rows) {
+    return sum_of_powers(power, rows) + (e->adding->marks ? e->adding->marks(a, rows) : 0);
+}
+
 static uint32_t words_of_lines(const fixed_engine *e, const fixed_lines *l, int bits,
                                const void *packed) {
     uint32_t line[FIXED_PARTS_MOST][RO_DOT_CHUNK] = {{0}};
@@ -56,7 +62,7 @@ uint32_t RO_NAME(ro_fixed_packed_sum)(const fixed_engine *e, ro_packed_operand s
     if (!e->adding)
         return 0;
     return side == RO_PACKED_X
-               ? words_of_lines(e, l, bits, packed) + sum_of_powers(power, l->lines)
+               ? words_of_lines(e, l, bits, packed) + sum_of_scales(e, packed, power, l->lines)
                : e->adding->words(packed, l->steps, bits) + sum_of_powers(power, e->b_lines);
 }
 
@@ -74,14 +80,14 @@ void RO_NAME(ro_fixed_check_lines)(fixed_check *c, const fixed_tiles *t, const u
     c->known = sum != NULL;
     c->a_packed += sum ? *sum : 0;
     c->engine->adding->lines(t->a, t->rows, t->steps, c->bits, c->line);
-    c->scale = sum_of_powers(t->a_power, t->rows);
+    c->scale = sum_of_scales(c->engine, t->a, t->a_power, t->rows);
     alter(c, RO_GUARD_AT_A, (void *)(uintptr_t)t->a, c->engine->a_bytes);
     alter(c, RO_GUARD_AT_SCALE, (void *)(uintptr_t)t->a_power,
           t->rows * (int64_t)sizeof *t->a_power);
 }
 
 void RO_NAME(ro_fixed_check_tiles)(fixed_check *c, const fixed_tiles *t, int64_t row) {
-    const uint32_t scale = sum_of_powers(t->a_power, t->rows);
+    const uint32_t scale = sum_of_scales(c->engine, t->a, t->a_power, t->rows);
     c->a_powers += scale;
     if (scale != c->scale && c->scales++ == 0)
         c->scale_row = row;

@@ -17,7 +17,7 @@ typedef struct {
     uint32_t *packed;               /* of each group of b when it was packed, with its powers */
     uint32_t *expected, *again;     /* of columns; of rows, when the place is looked for */
     float *scratch;                 /* totals that nobody reads */
-    uint32_t scale;                 /* of the powers of a's rows; */
+    uint32_t scale;                 /* of the powers and marks of a's rows; */
     int64_t scales, scale_row;      /* how many strips have others now, and the first one */
     bool known;                     /* sums of a's words and powers when they were packed: */
     uint32_t a_packed, a_powers;    /* of all rows; of the powers as they are now */

@@ -5,18 +5,14 @@
  * words of (high + low) are added where they are needed, so that a packed b takes 4 bytes a number.
  * Of 16 bits, b is one word, and a 256 high + low. Of 8, both are one word: only where a row and a
  * column have two digits, 32 bits hold no sum, and the row's high words tell the rest. */
-#include "repops/cpu/gemm/fixed_adding.h"
-#include "repops/cpu/gemm/fixed_pairs.h"
+#include "repops/cpu/gemm/fixed_pairs_check.h"
 #include "repops/src/fixed.h"
 
 #if defined(RO_ISA_avx2)
 
 /* ---- tiles ---- */
 
-/* Sums start at 2^31, modulo 2^32: a double whose lower half is such a sum, and the upper one 2^52,
- * is the sum and BIAS. */
-typedef uint32_t sums[ROWS][COLS];
-
+/* What a sum and its start are as a double, beyond the sum: fixed_pairs_check.h. */
 #define BIAS (0x1p52 + 0x1p31)
 
 RO_INLINE __m256i pairs_at(const int16_t *b, int both) {
@@ -85,10 +81,6 @@ RO_INLINE eight doubles_of(__m256i x) {
     const __m256i upper = _mm256_set1_epi32(0x43300000);
     return (eight){_mm256_castsi256_pd(_mm256_unpacklo_epi32(x, upper)),
                    _mm256_castsi256_pd(_mm256_unpackhi_epi32(x, upper))};
-}
-
-RO_INLINE __m256i sums_at(const uint32_t *x) {
-    return _mm256_loadu_si256((const __m256i *)(const void *)x);
 }
 
 RO_INLINE __m256d whole24(__m256d high, __m256d crossed, __m256d low) {
@@ -178,76 +170,6 @@ static int has_wide(int64_t rows, sums high) {
     return _mm256_movemask_epi8(_mm256_cmpeq_epi32(_mm256_max_epu32(most, limit), most)) != 0;
 }
 
-/* ---- checks ---- */
-
-static void add_lines(const void *a, int64_t rows, int64_t steps, int bits,
-                      uint32_t sum[][RO_DOT_CHUNK]) {
-    const int16_t *words = a;
-    for (int p = 0; p < (bits == RO_FIXED_16 ? 2 : SUMS_MOST); p++)
-        add_words(words + p * A_PLANE, rows, 2 * ceil_div(steps, 2), sum[p]);
-}
-
-static uint32_t add_columns_of(const void *b, int64_t steps, int bits,
-                               const uint32_t sum[][RO_DOT_CHUNK], uint32_t *out) {
-    const int16_t *words = b, *low = words + B_PLANE;
-    const int64_t pairs = ceil_div(steps, 2);
-    if (bits == RO_FIXED_16)
-        return add_columns_of_both(words, pairs, sum, out);
-    const uint32_t first = add_columns(words, NULL, pairs, 0, sum[0], out);
-    const uint32_t second = add_columns(low, NULL, pairs, 1, sum[1], out);
-    add_columns(words, low, pairs, 2, sum[2], out);
-    return first + second;
-}
-
-static uint32_t words_of_b(const void *b, int64_t steps, int bits) {
-    const int16_t *words = b;
-    const int64_t pairs = ceil_div(steps, 2);
-    return words_of_plane(words, pairs) +
-           (bits == RO_FIXED_16 ? 0 : words_of_plane(words + B_PLANE, pairs));
-}
-
-static const fixed_adding adding = {add_lines, add_columns_of, words_of_b};
-
-typedef uint32_t row_sums[ROWS][VW];
-
-/* A sum has its start besides, which times an odd factor is 2^31: two of them are none. */
-RO_INLINE void add_sums(const fixed_tiles *t, const sums *s, int count, int64_t n, row_sums rows) {
-    const __m256i starts = _mm256_set1_epi32(count % 2 ? INT32_MIN : 0);
-    __m256i column[VECTORS] = {VI_ZERO, VI_ZERO};
-    for (int64_t i = 0; i < t->rows; i++) {
-        __m256i row = VI_LOAD(rows[i]);
-        RO_UNROLL
-        for (int v = 0; v < VECTORS; v++) {
-            __m256i all = _mm256_xor_si256(sums_at(&s[0][i][v * VW]), starts);
-            for (int p = 1; p < count; p++)
-                all = _mm256_add_epi32(all, weighted(sums_at(&s[p][i][v * VW]), p));
-            column[v] = _mm256_add_epi32(column[v], all);
-            row = _mm256_add_epi32(row, all);
-        }
-        VI_STORE(rows[i], row);
-    }
-    for (int v = 0; v < VECTORS; v++)
-        add_vector_to(t->sums->column + n + v * VW, column[v]);
-}
-
-static __attribute__((noinline)) void check_sums(const fixed_tiles *t, sums *s, int64_t n,
-                                                 row_sums rows) {
-    const ro_guard *alter = t->sums->alter;
-    if (alter)
-        alter->alter(alter->user, RO_GUARD_AT_SUMS, s[0],
-                     (size_t)t->rows * COLS * sizeof(uint32_t));
-    if (t->bits == RO_FIXED_16)
-        add_sums(t, s, 2, n, rows);
-    else
-        add_sums(t, s, SUMS_MOST, n, rows);
-}
-
-static void end_rows(const fixed_tiles *t, row_sums rows) {
-    for (int64_t i = 0; i < t->rows; i++)
-        for (int v = 0; v < VW; v++)
-            t->sums->row[i] += rows[i][v];
-}
-
 /* ---- integers of 8 bits, or of 16 in some lines ---- */
 
 /* Where `high` is, a row's whole sums are 256 times those and what is left of its sums. */
@@ -282,21 +204,25 @@ static void add_vectors8(const fixed_tiles *t, const sums *s, const uint32_t *co
 static void tiles_of_8(const fixed_tiles *t) {
     const int64_t pairs = ceil_div(t->steps, 2);
     const int16_t *a = t->a, *b = t->b;
-    two_digits two;
+    const two_digits two = two_digits_of(a);
+    row_sums rows;
     sums s[2];
-    memcpy(&two, a + 2 * A_PLANE, sizeof two);
+    if (t->sums)
+        memset(rows, 0, sizeof rows);
     for (int64_t n = 0; n < t->cols; n += COLS, b += B_PLANE + TAIL / 2) {
         const uint32_t *high[ROWS] = {NULL};
-        int32_t columns;
-        memcpy(&columns, b + B_PLANE, sizeof columns);
+        const int count = uneven_columns_of(b) ? two.count : 0;
         add_plane(t->rows, a, b, pairs, s[0]);
-        if (columns && two.count) {
-            add_plane(two.count, a + A_PLANE, b, pairs, s[1]);
-            for (int i = 0; i < two.count; i++)
-                high[two.row[i]] = s[1][i];
-        }
+        if (count)
+            add_plane(count, a + A_PLANE, b, pairs, s[1]);
+        for (int i = 0; i < count; i++)
+            high[two.row[i]] = s[1][i];
+        if (t->sums)
+            check_sums8(t, s, count, high, n, rows);
         add_vectors8(t, s, high, n);
     }
+    if (t->sums)
+        end_rows(t, rows);
 }
 
 static void tiles_of_pairs(const fixed_tiles *t) {
@@ -327,8 +253,8 @@ static void tiles_of_pairs(const fixed_tiles *t) {
 
 const fixed_engine *RO_NAME(ro_fixed_pairs)(int bits) {
     static const fixed_engine of8 = {
-        "AVX2",     ROWS, COLS, 2 * A_PLANE * 2 + TAIL, B_PLANE * 2 + TAIL, pack_a, pack_b,
-        tiles_of_8, 1,    NULL};
+        "AVX2",     ROWS, COLS,    2 * A_PLANE * 2 + TAIL, B_PLANE * 2 + TAIL, pack_a, pack_b,
+        tiles_of_8, 1,    &adding8};
     static const fixed_engine of16 = {"AVX2",      ROWS,   COLS,   2 * A_PLANE * 2,
                                       B_PLANE * 2, pack_a, pack_b, tiles_of_pairs,
                                       1,           &adding};

@@ -24,6 +24,23 @@ typedef struct {
     int32_t count, row[ROWS];
 } two_digits;
 
+/* What a memory that errs made of it stays within the group (fixed_check.h). */
+RO_INLINE two_digits two_digits_of(const int16_t *a) {
+    two_digits two;
+    memcpy(&two, a + 2 * A_PLANE, sizeof two);
+    two.count = two.count < 0 || two.count > ROWS ? ROWS : two.count;
+    for (int i = 0; i < ROWS; i++)
+        two.row[i] = two.row[i] < 0 || two.row[i] >= ROWS ? 0 : two.row[i];
+    return two;
+}
+
+/* Whether a group of b has columns with two digits. */
+RO_INLINE int32_t uneven_columns_of(const int16_t *b) {
+    int32_t two;
+    memcpy(&two, b + B_PLANE, sizeof two);
+    return two;
+}
+
 /* ---- exponents and integers ---- */
 
 /* A power of two may be beyond f32: it is the product of two. Scaling is exact, or the integer is

@@ -260,11 +260,10 @@ RO_INLINE void add_sums(const fixed_tiles *t, const sums *s, int count, int64_t 
 
 static __attribute__((noinline)) void check_sums(const fixed_tiles *t, sums *s, int64_t n,
                                                  row_sums rows) {
-    const ro_guard *alter = t->sums->alter;
-    if (alter)
-        alter->alter(alter->user, RO_GUARD_AT_SUMS, s[0],
-                     (size_t)t->rows * COLS * sizeof(uint32_t));
-    if (t->bits == RO_FIXED_16)
+    const int count = t->bits == RO_FIXED_16 ? 2 : SUMS_MOST;
+    for (int p = 0; p < count; p++)
+        fixed_alter_sums(t, t->rows, COLS, s[p]);
+    if (count == 2)
         add_sums(t, s, 2, n, rows);
     else
         add_sums(t, s, SUMS_MOST, n, rows);

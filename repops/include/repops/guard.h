@@ -42,7 +42,7 @@ typedef enum {
     RO_GUARD_AT_A = 1,     /* packed rows of a; bytes */
     RO_GUARD_AT_B = 2,     /* packed columns of b; bytes */
     RO_GUARD_AT_SCALE = 3, /* what integers of these rows count; binary64 */
-    RO_GUARD_AT_SUMS = 4,  /* sums of a chunk, before they are checked; 32 bits each */
+    RO_GUARD_AT_SUMS = 4,  /* a part of the sums of a chunk, before they are checked; 32 bits */
     RO_GUARD_AT_TOTAL = 5, /* a row of `tot` after a chunk; f32 */
     RO_GUARD_AT_OUTPUT = 6 /* a row of the output; f32 */
 } ro_guard_place;
