@@ -54,8 +54,8 @@ static void open_work(worker *w, char **argument) {
     for (int i = 0; i < ARGUMENTS; i++)
         number[i] = strtol(argument[i], NULL, 10);
     const vd_model model = workload_gpt2(number[0], number[1], number[2]);
-    if (!workload_open(&w->work, &model, &adamw, number[3] / number[4], number[5], number[4], 0,
-                       &err))
+    if (!workload_open(&w->work, &model, &adamw, number[3] / number[4], number[5], number[4],
+                       vd_products_alike(0), &err))
         die(err.text);
     w->data[0] = w->work.data;
     w->exec = (vd_exec){.program = &w->work.program, .data = w->data};

@@ -48,7 +48,8 @@ static void open_work(workload *w, const arguments *a, long micro_batches) {
                                 .weight_decay = 0.1f,
                                 .clip_norm = 1};
     vd_err err = {0};
-    if (!workload_open(w, &model, &adamw, a->batch, a->sequence, micro_batches, 0, &err))
+    if (!workload_open(w, &model, &adamw, a->batch, a->sequence, micro_batches,
+                       vd_products_alike(0), &err))
         die(err.text);
 }
 

@@ -74,7 +74,7 @@ static bool make_data(workload *w, const vd_model *model, ro_shape *shape) {
 }
 
 bool workload_open(workload *w, const vd_model *model, const vd_optimizer *optimizer, int64_t batch,
-                   int64_t sequence, int64_t micro_batches, int fixed_bits, vd_err *err) {
+                   int64_t sequence, int64_t micro_batches, vd_products products, vd_err *err) {
     ro_shape shape;
     vd_hash byte_root, root;
     vd_training training = {.model = *model,
@@ -85,7 +85,7 @@ bool workload_open(workload *w, const vd_model *model, const vd_optimizer *optim
                             .sequence = vd_record_size(model) ? 1 : sequence,
                             .steps = WORKLOAD_STEPS_MAX,
                             .checkpoint_interval = WORKLOAD_STEPS_MAX,
-                            .products = vd_products_alike(fixed_bits)};
+                            .products = products};
     *w = (workload){0};
     if (!make_data(w, model, &shape))
         return vd_fail(err, VD_ERR_LOCAL, "out of memory") == VD_OK;

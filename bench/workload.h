@@ -18,11 +18,11 @@ vd_model workload_llama(void);
 /* ResNet-50 for images of CIFAR's form. */
 vd_model workload_resnet50(void);
 
-/* `batch` sequences or images in each of `micro_batches`; fixed_bits: of products, 0: FP32; false:
- * an error was set. What is learned is random tokens, of which most follow from the one before, or
- * random images whose brightness tells their label. */
+/* `batch` sequences or images in each of `micro_batches`; false: an error was set. What is learned
+ * is random tokens, of which most follow from the one before, or random images whose brightness
+ * tells their label. */
 bool workload_open(workload *w, const vd_model *model, const vd_optimizer *optimizer, int64_t batch,
-                   int64_t sequence, int64_t micro_batches, int fixed_bits, vd_err *err);
+                   int64_t sequence, int64_t micro_batches, vd_products products, vd_err *err);
 void workload_close(workload *w);
 
 #endif

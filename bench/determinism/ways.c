@@ -57,6 +57,7 @@ void open_job(void) {
     default_to(&bench.steps, is_full() ? 5 : 20);
     default_to(&bench.interval, is_full() ? 1 : 10);
     default_to(&bench.calibration, is_full() ? 1 : 4);
+    const vd_products fp32 = vd_products_alike(0);
     if (strcmp(bench.model, "gpt2") == 0) {
         const vd_optimizer adamw = {.lr = 6e-4f,
                                     .min_lr = 6e-5f,
@@ -73,7 +74,7 @@ void open_job(void) {
         default_to(&bench.batch, is_full() ? 8 : 4);
         default_to(&bench.sequence, is_full() ? 64 : 32);
         opened =
-            workload_open(&bench.work, &model, &adamw, bench.batch, bench.sequence, 1, 0, &err);
+            workload_open(&bench.work, &model, &adamw, bench.batch, bench.sequence, 1, fp32, &err);
     } else {
         const vd_optimizer sgd = {.lr = 0.05f,
                                   .min_lr = 0,
@@ -91,7 +92,7 @@ void open_job(void) {
                                .stages = 3,
                                .blocks = {1, 1, 1}};
         default_to(&bench.batch, is_full() ? 64 : 16);
-        opened = workload_open(&bench.work, &model, &sgd, bench.batch, 1, 1, 0, &err);
+        opened = workload_open(&bench.work, &model, &sgd, bench.batch, 1, 1, fp32, &err);
     }
     if (!opened)
         die(err.text);

@@ -6,13 +6,22 @@
 #include "repops/op_product.h"
 #include "verde/exec/guard.h"
 
-/* One of 64 parts, each of which is as likely: rows [first, last). */
-static bool draw_rows(vd_guard *g, int64_t rows, int64_t *first, int64_t *last) {
+/* Rows of a matrix that are computed together, so far as there are: they read all of the other one,
+ * which few rows would not repay. Images do not. */
+enum { TOGETHER = 16 };
+
+/* Draws rows [first, last), or none: each row is taken once in 64 times. */
+static bool draw_rows(vd_guard *g, int64_t rows, int64_t together, int64_t *first, int64_t *last) {
+    int64_t parts = VD_GUARD_SHARE;
+    while (parts > 1 && rows < together * parts)
+        parts /= 2;
     uint64_t x = g->seed + ++g->draws * UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
     const int64_t part = (int64_t)((x ^ x >> 31) % VD_GUARD_SHARE);
-    *first = rows * part / VD_GUARD_SHARE, *last = rows * (part + 1) / VD_GUARD_SHARE;
+    if (part >= parts)
+        return false;
+    *first = rows * part / parts, *last = rows * (part + 1) / parts;
     g->rows += (uint64_t)(*last - *first);
     return *first < *last;
 }
@@ -30,7 +39,7 @@ struct guarded {
     const vd_fused_memory *at;
     vd_kept_weights *kept;
     float *out;
-    int64_t rows, cols;
+    int64_t rows, cols, together;
 };
 
 /* Says where both differ first, in `finding`; false: nowhere. */
@@ -65,7 +74,7 @@ static vd_status compare(const guarded *p, vd_guard *g, int64_t first, int64_t l
 static vd_status check_rows(const guarded *p, vd_guard *g, vd_err *err) {
     int64_t first, last;
     bool differs = false;
-    if (!g->other || !draw_rows(g, p->rows, &first, &last))
+    if (!g->other || !draw_rows(g, p->rows, p->together, &first, &last))
         return VD_OK;
     float *part = malloc((size_t)((last - first) * p->cols) * sizeof *part);
     if (!part)
@@ -188,7 +197,8 @@ static vd_status check_conv(vd_guard *g, const ro_call *call, const void *const 
                        .in = in,
                        .out = out,
                        .rows = images,
-                       .cols = ro_shape_numel(&call->output) / images};
+                       .cols = ro_shape_numel(&call->output) / images,
+                       .together = 1};
     return check_rows(&p, g, err);
 }
 
@@ -224,7 +234,8 @@ vd_status vd_guard_node(vd_guard *g, const ro_call *call, const void *const *in,
                        .in = in,
                        .out = out,
                        .rows = x.batch * x.m,
-                       .cols = x.n};
+                       .cols = x.n,
+                       .together = TOGETHER};
     return check_rows(&p, g, err);
 }
 
@@ -258,6 +269,7 @@ vd_status vd_guard_group(vd_guard *g, const vd_fused *group, const vd_fused_memo
                        .kept = kept,
                        .out = at->out[0],
                        .rows = l->rows,
-                       .cols = l->out};
+                       .cols = l->out,
+                       .together = TOGETHER};
     return check_rows(&p, g, err);
 }
