@@ -224,6 +224,11 @@ static int end_checks(const fixed_block *s, const packed_lines *b, int64_t k, in
 
 /* ---- blocks ---- */
 
+static void clear(const fixed_block *s, int64_t m, int64_t rows) {
+    for (int64_t i = m; i < m + rows; i++)
+        memset(s->c + i * s->plan->v.n, 0, (size_t)s->b.lines * sizeof(float));
+}
+
 static int run_chunk(const fixed_block *s, int64_t k, int time) {
     const fixed_engine *e = s->plan->engine;
     if (s->check)
@@ -233,6 +238,8 @@ static int run_chunk(const fixed_block *s, int64_t k, int time) {
         const fixed_lines l = part_of(&s->a, m, e->a_lines, k);
         const packed_lines a = rows_of(s, &l, k, m);
         fixed_tiles t = tiles_of(s, &a, &b, &l, m);
+        if (k == 0) /* where these rows are in a cache then */
+            clear(s, m, l.lines);
         run_tiles(s, &t, a.sum, m);
         if (k + RO_DOT_CHUNK >= s->plan->v.k) /* these rows are in a cache now */
             finish(s, m, l.lines);
@@ -241,13 +248,13 @@ static int run_chunk(const fixed_block *s, int64_t k, int time) {
 }
 
 static int run_chunks(const fixed_block *s, int time) {
-    for (int64_t m = 0; m < s->a.lines; m++)
-        memset(s->c + m * s->plan->v.n, 0, (size_t)s->b.lines * sizeof(float));
     for (int64_t k = 0; k < s->plan->v.k; k += RO_DOT_CHUNK)
         if (!run_chunk(s, k, time))
             return 0;
-    if (s->plan->v.k == 0)
+    if (s->plan->v.k == 0) {
+        clear(s, 0, s->a.lines);
         finish(s, 0, s->a.lines);
+    }
     return 1;
 }
 

@@ -67,8 +67,12 @@ RO_INLINE int column_of(const b_group *b, int i) {
 
 /* ---- a ---- */
 
-RO_INLINE void store_bytes(int8_t *out, __m512i x) {
-    _mm_storeu_si128((__m128i *)(void *)out, _mm512_cvtepi32_epi8(x));
+/* Integers of four vectors as bytes in their order. They are stored together: what is read in wider
+ * parts than it was stored waits. */
+RO_INLINE __m512i bytes_of(const __m512i x[4]) {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i words = _mm512_packs_epi32(x[0], x[1]), more = _mm512_packs_epi32(x[2], x[3]);
+    return _mm512_permutexvar_epi32(order, _mm512_packs_epi16(words, more));
 }
 
 /* The high digits of integers of two. */
@@ -90,12 +94,16 @@ VNNI RO_INLINE void pack_steps(const float *x, int64_t steps, a_group *g, int64_
     const int64_t whole = whole_blocks(steps);
     int8_t *high = g->high[line], *low = g->low[g->count];
     const int two = two_digits(s) != 0;
-    for (int64_t k = 0; !two && k < whole; k += VW)
-        store_bytes(high + k, integers(numbers_at(x + k, steps - k), s));
-    for (int64_t k = 0; two && k < whole; k += VW) {
-        const __m512i i = integers(numbers_at(x + k, steps - k), s), first = high_of(i);
-        store_bytes(high + k, first);
-        store_bytes(low + k, _mm512_sub_epi32(i, _mm512_slli_epi32(first, 8)));
+    for (int64_t k = 0; k < whole; k += BLOCK) {
+        __m512i first[4], second[4];
+        for (int i = 0; i < 4; i++) {
+            second[i] = integers(numbers_at(x + k + i * VW, steps - k - i * VW), s);
+            first[i] = two ? high_of(second[i]) : second[i];
+            second[i] = _mm512_sub_epi32(second[i], _mm512_slli_epi32(first[i], 8));
+        }
+        _mm512_store_si512(high + k, bytes_of(first));
+        if (two)
+            _mm512_store_si512(low + k, bytes_of(second));
     }
     *power = of_first(*power, two);
     g->high_sum[line] = sum_of(high, whole);
