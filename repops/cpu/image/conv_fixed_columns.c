@@ -56,6 +56,10 @@ static int64_t packs_of(const plan *p) {
     return ceil_div(p->rows, p->c.engine->a_lines);
 }
 
+static int64_t filter_bytes(const plan *p) {
+    return p->groups * chunks_of(p) * packs_of(p) * p->c.engine->a_bytes;
+}
+
 /* Places a block's parts in `memory`, and returns their bytes. */
 static int64_t place(const plan *p, char *memory, block *s) {
     const fixed_engine *e = p->c.engine;
@@ -237,7 +241,9 @@ static int64_t cut(plan *p, int threads) {
     p->groups = min_i64(ceil_div(CHANNELS, c->pixel / c->v.groups), c->v.groups);
     p->rows = min_i64(c->n, ROWS_MOST);
     p->groups = min_i64(p->groups, ROWS_MOST / p->rows);
-    if (p->groups * chunks_of(p) * packs_of(p) * c->engine->a_bytes > FILTERS_MOST)
+    while (p->groups > 1 && filter_bytes(p) > FILTERS_MOST)
+        p->groups /= 2;
+    if (filter_bytes(p) > FILTERS_MOST)
         return 0;
     for (int64_t cols = min_i64(c->m, WINDOWS);; cols = ceil_div(p->cols, 2)) {
         p->cols = ceil_div(cols, lines) * lines;
