@@ -13,17 +13,36 @@
 
 /* ---- packed numbers ---- */
 
-/* LINES bytes fit in a word. */
+enum { PART = 2 * VW, PARTS = RO_DOT_CHUNK / PART };
+
+/* Adds `parts` parts of rows. LINES bytes fit in a word. */
+RO_INLINE void add_parts(const int8_t *a, int64_t rows, int parts, uint32_t *sum) {
+    __m512i all[PARTS];
+    RO_UNROLL
+    for (int v = 0; v < parts; v++)
+        all[v] = _mm512_setzero_si512();
+    for (int64_t i = 0; i < rows; i++, a += RO_DOT_CHUNK)
+        RO_UNROLL
+    for (int v = 0; v < parts; v++) {
+        const __m256i x = _mm256_load_si256((const __m256i *)(const void *)(a + v * PART));
+        all[v] = _mm512_add_epi16(all[v], _mm512_cvtepi8_epi16(x));
+    }
+    RO_UNROLL
+    for (int v = 0; v < parts; v++, sum += PART) {
+        add_vector_to(sum, _mm512_cvtepi16_epi32(_mm512_castsi512_si256(all[v])));
+        add_vector_to(sum + VW, _mm512_cvtepi16_epi32(_mm512_extracti64x4_epi64(all[v], 1)));
+    }
+}
+
+/* Whole rows are read one after the other, as memory is fetched. */
 static void add_digits(const int8_t (*a)[RO_DOT_CHUNK], int64_t rows, int64_t steps,
                        uint32_t *sum) {
-    for (int64_t k = 0; k < steps; k += 2 * VW) {
-        __m512i all = _mm512_setzero_si512();
-        for (int64_t i = 0; i < rows; i++)
-            all = _mm512_add_epi16(all, _mm512_cvtepi8_epi16(_mm256_load_si256(
-                                            (const __m256i *)(const void *)&a[i][k])));
-        add_vector_to(sum + k, _mm512_cvtepi16_epi32(_mm512_castsi512_si256(all)));
-        add_vector_to(sum + k + VW, _mm512_cvtepi16_epi32(_mm512_extracti64x4_epi64(all, 1)));
+    if (steps == RO_DOT_CHUNK) {
+        add_parts(a[0], rows, PARTS, sum);
+        return;
     }
+    for (int64_t k = 0; k < steps; k += PART)
+        add_parts(a[0] + k, rows, 1, sum + k);
 }
 
 static void add_lines(const void *a, int64_t rows, int64_t steps, int bits,
