@@ -35,6 +35,7 @@ typedef struct {
     uint32_t (*words)(const void *b, int64_t steps, int bits);
     /* The sum of what packed rows of a say besides their numbers; NULL: nothing. */
     uint32_t (*marks)(const void *a, int64_t rows);
+    int64_t fetched; /* bytes of a group of a that are fetched while the one before is multiplied */
 } fixed_adding;
 
 /* Tiles of one chunk: `rows` packed lines of a by all packed lines of b, added to the totals at c,

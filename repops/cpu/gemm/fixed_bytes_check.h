@@ -34,14 +34,6 @@ RO_INLINE void add_parts(const int8_t *a, int64_t rows, int parts, uint32_t *sum
     }
 }
 
-/* Rows are read before the tile's loop would hide that they are far: so the next group, which
- * follows this one where a is packed as a whole, is fetched while this one is multiplied. */
-RO_INLINE void fetch_next(const a_group *g, int64_t rows) {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = 0; k < RO_DOT_CHUNK; k += 64)
-            __builtin_prefetch(&g[1].high[i][k]);
-}
-
 /* Whole rows are read one after the other, as memory is fetched. */
 static void add_digits(const int8_t (*a)[RO_DOT_CHUNK], int64_t rows, int64_t steps,
                        uint32_t *sum) {
@@ -59,7 +51,6 @@ static void add_lines(const void *a, int64_t rows, int64_t steps, int bits,
     (void)bits;
     add_digits(g->high, rows, steps, sum[0]);
     add_digits(g->low, rows_of_two(g), steps, sum[1]);
-    fetch_next(g, rows);
 }
 
 /* Sums of a row's digits are taken from two sums of a tile, where bit 31 would cancel. */
@@ -194,7 +185,8 @@ static uint32_t add_columns_of(const void *b, int64_t steps, int bits,
     return words + words_of_rest(g, steps);
 }
 
-static const fixed_adding adding = {add_lines, add_columns_of, words_of_b, marks_of_a};
+static const fixed_adding adding = {add_lines, add_columns_of, words_of_b, marks_of_a,
+                                    sizeof(((a_group *)NULL)->high)};
 
 /* ---- sums of tiles ---- */
 

@@ -62,8 +62,9 @@ static uint32_t marks_of_a(const void *a, int64_t rows) {
     return all;
 }
 
-static const fixed_adding adding = {add_lines, add_columns_of, words_of_b, NULL};
-static const fixed_adding adding8 = {add_lines, add_columns_of, words_of_b, marks_of_a};
+static const fixed_adding adding = {add_lines, add_columns_of, words_of_b, NULL, 2 * A_PLANE * 2};
+static const fixed_adding adding8 = {add_lines, add_columns_of, words_of_b, marks_of_a,
+                                     A_PLANE * 2};
 
 /* ---- sums of tiles ---- */
 

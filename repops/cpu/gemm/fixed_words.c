@@ -236,7 +236,7 @@ static uint32_t words_of_b(const void *b, int64_t steps, int bits) {
     return all;
 }
 
-static const fixed_adding adding = {add_lines, add_columns_of, words_of_b};
+static const fixed_adding adding = {add_lines, add_columns_of, words_of_b, NULL, 2 * ROW_WORDS * 2};
 
 typedef uint32_t row_sums[ROWS][VW];
 
