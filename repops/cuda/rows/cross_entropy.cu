@@ -1,6 +1,7 @@
 /* Fused softmax cross-entropy, SPEC.md section 7.2: a block of threads for each row. The first pass
- * reads the row from memory and keeps what fits of it in shared memory; the sum of exponentials
- * and the gradient find that there and the rest in the second-level cache.
+ * reads the row from memory and keeps it in shared memory; what that has no room for, in registers,
+ * if these have room for it. Else the sum of exponentials and the gradient find the rest in the
+ * second-level cache.
  *
  * Instructions would limit it before memory does: hence addresses that differ by constants, and
  * tests of an element's place for the last ones of a row alone. */
@@ -10,8 +11,12 @@ enum {
     PARTS = (int)RO_CROSS_ENTROPY_COLS_MAX / (int)RO_REDUCE_BLOCK,
     FEW = 128, /* threads for rows of one or two blocks of R */
     MANY = 512,
-    READ_AHEAD = 16, /* elements that a thread loads at once from memory */
-    AT_ONCE = 8,     /* the same from a cache */
+    WIDE = 256,                   /* threads for rows that are kept in registers, too: */
+    WIDE_BLOCKS = 3,              /* blocks of R, for each warp */
+    WIDE_AT_ONCE = 4,             /* as AT_ONCE, beside them */
+    SLOTS = RO_REDUCE_BLOCK / 32, /* elements of a thread in one block of R */
+    READ_AHEAD = 16,              /* elements that a thread loads at once from memory */
+    AT_ONCE = 8,                  /* the same from a cache */
 };
 
 /* In shared memory, before the cached elements. */
@@ -55,12 +60,17 @@ RO_DEVICE int32_t largest_of(const float *x, int from, int end, float *cache, in
     return key;
 }
 
-/* Copies the row's first `cached` elements to `cache`; gives every thread the maximum. */
+/* Copies the first `cached` elements to `cache`; returns the largest key of this thread's. */
 template <int THREADS>
-RO_DEVICE float keep_and_max(const float *x, int cols, int cached, float *cache, row_scratch *s) {
+RO_DEVICE int32_t keep_and_max(const float *x, int cols, int cached, float *cache) {
+    const int32_t key = largest_of<THREADS, true>(x, 0, cached, cache, RO_KEY_LEAST);
+    return largest_of<THREADS, false>(x, cached, cols, cache, key);
+}
+
+/* Gives every thread the maximum. */
+template <int THREADS> RO_DEVICE float row_max(int32_t key, row_scratch *s) {
     const int t = threadIdx.x;
-    int32_t key = largest_of<THREADS, true>(x, 0, cached, cache, RO_KEY_LEAST);
-    key = ro_largest<32>(largest_of<THREADS, false>(x, cached, cols, cache, key));
+    key = ro_largest<32>(key);
     if (t % 32 == 0)
         s->key[t / 32] = key;
     __syncthreads();
@@ -77,7 +87,7 @@ RO_DEVICE float exp_below(float x) {
 
 /* R of exp(x - m) over one block of the row, by a warp; the cached exponentials stay in the cache.
  */
-template <bool CACHED>
+template <bool CACHED, int AT_A_TIME>
 RO_DEVICE float sum_block(const float *x, int from, int end, float m, float *cache) {
     const float *p = CACHED ? cache : x;
     const int t = threadIdx.x % 32;
@@ -89,13 +99,13 @@ RO_DEVICE float sum_block(const float *x, int from, int end, float m, float *cac
         lane[k] = lane[k] + e;
     };
 #pragma unroll 1
-    for (; end - from >= 32 * AT_ONCE; from += 32 * AT_ONCE) {
-        float v[AT_ONCE];
+    for (; end - from >= 32 * AT_A_TIME; from += 32 * AT_A_TIME) {
+        float v[AT_A_TIME];
 #pragma unroll
-        for (int u = 0; u < AT_ONCE; u++)
+        for (int u = 0; u < AT_A_TIME; u++)
             v[u] = p[from + t + 32 * u];
 #pragma unroll
-        for (int u = 0; u < AT_ONCE; u++)
+        for (int u = 0; u < AT_A_TIME; u++)
             take(u % 4, from + t + 32 * u, v[u]);
     }
 #pragma unroll 1
@@ -107,22 +117,26 @@ RO_DEVICE float sum_block(const float *x, int from, int end, float m, float *cac
     return ro_fold<1>(lane);
 }
 
-/* Sums the blocks of a row. The cached elements are whole blocks, or all. */
-template <int THREADS>
+/* Sums the blocks of a row from `first` on, where x begins. The cached elements are whole blocks,
+ * or all. */
+template <int THREADS, int AT_A_TIME>
 RO_DEVICE void sum_blocks(const float *x, int cols, int cached, float m, float *cache,
-                          row_scratch *s) {
+                          float *part) {
     const int warp = threadIdx.x / 32;
     const int parts = (cols + RO_REDUCE_BLOCK - 1) / RO_REDUCE_BLOCK;
     for (int b = warp; b < parts; b += THREADS / 32) {
         const int from = b * RO_REDUCE_BLOCK, left = cols - from;
         const int end = from + (left < RO_REDUCE_BLOCK ? left : RO_REDUCE_BLOCK);
-        const float sum = from < cached ? sum_block<true>(x, from, end, m, cache)
-                                        : sum_block<false>(x, from, end, m, cache);
+        const float sum = from < cached ? sum_block<true, AT_A_TIME>(x, from, end, m, cache)
+                                        : sum_block<false, AT_A_TIME>(x, from, end, m, cache);
         if (threadIdx.x % 32 == 0)
-            s->part[b] = sum;
+            part[b] = sum;
     }
-    __syncthreads();
-    if (warp > 0)
+}
+
+/* Sums what blocks gave, all of a row: s->l. */
+RO_DEVICE void sum_parts(int parts, float m, row_scratch *s) {
+    if (threadIdx.x >= 32)
         return;
     float lane[4] = {};
     for (int i = threadIdx.x; i < parts; i += RO_LANES)
@@ -136,6 +150,59 @@ RO_DEVICE void sum_blocks(const float *x, int cols, int cached, float m, float *
     if (threadIdx.x == 0)
         s->l = !finite ? ro_from_bits(RO_QNAN_BITS) : parts == 1 ? s->part[0] : sum;
 }
+
+/* The first elements of a row, in registers: BLOCKS blocks of R for each warp, in turn. */
+template <int THREADS, int BLOCKS> struct held_blocks {
+    static constexpr int WARPS = THREADS / 32;
+    static constexpr int COUNT = WARPS * BLOCKS * (int)RO_REDUCE_BLOCK;
+    float v[BLOCKS > 0 ? BLOCKS : 1][SLOTS];
+
+    /* The block of the row that is block b of this warp. */
+    static RO_DEVICE int block(int b) {
+        return b * WARPS + threadIdx.x / 32;
+    }
+
+    /* f(value, place in the row) for each. */
+    template <class F> RO_DEVICE void each(F f) {
+#pragma unroll
+        for (int b = 0; b < BLOCKS; b++)
+#pragma unroll
+            for (int u = 0; u < SLOTS; u++)
+                f(v[b][u], block(b) * RO_REDUCE_BLOCK + threadIdx.x % 32 + 32 * u);
+    }
+
+    /* Returns the largest key of these and `key`. */
+    RO_DEVICE int32_t read(const float *x, int32_t key) {
+        each([=](float &value, int i) { value = __ldcs(x + i); });
+        each([&](float &value, int) { key = ro_larger(key, ro_key(value)); });
+        return key;
+    }
+
+    /* Exponentials take the elements' places. */
+    RO_DEVICE void sum(float m, float *part) {
+#pragma unroll
+        for (int b = 0; b < BLOCKS; b++) {
+            float lane[4] = {};
+#pragma unroll
+            for (int u = 0; u < SLOTS; u++) {
+                v[b][u] = exp_below(v[b][u] - m);
+                lane[u % 4] = lane[u % 4] + v[b][u];
+            }
+            const float sum = ro_fold<1>(lane);
+            if (threadIdx.x % 32 == 0)
+                part[block(b)] = sum;
+        }
+    }
+
+    template <class F> RO_DEVICE void write(float *dx, F f) {
+        each([=](float &value, int i) { __stcs(dx + i, f(value)); });
+    }
+
+    /* The thread that has element i of the row. */
+    static RO_DEVICE int owner(int i) {
+        return i < COUNT ? i / RO_REDUCE_BLOCK % WARPS * 32 + i % 32 : (i - COUNT) % THREADS;
+    }
+};
 
 /* dx = f(x) of a span. Nothing of dx is read here again: the second-level cache is left to x. */
 template <int THREADS, class F>
@@ -152,15 +219,19 @@ RO_DEVICE void write_span(const float *x, float *dx, int from, int end, F f) {
 }
 
 /* As if there were no label, and then the label's element once more, by the thread that wrote it:
- * no other element is compared with the label. */
-template <int THREADS>
-RO_DEVICE void write_gradient(const float *x, float *dx, int cols, int cached, const float *cache,
-                              float m, float l, float dloss, int id, float target) {
+ * no other element is compared with the label. x begins behind the elements that are held. */
+template <int THREADS, class H>
+RO_DEVICE void write_gradient(const float *x, float *dx, int cols, int cached, H &held,
+                              const float *cache, float m, float l, float dloss, int id,
+                              float target) {
     const float r = 1.0f / l;
-    write_span<THREADS>(cache, dx, 0, cached, [=](float e) { return ro_canon(e * r * dloss); });
-    write_span<THREADS>(x, dx, cached, cols,
+    const auto of_exp = [=](float e) { return ro_canon(e * r * dloss); };
+    held.write(dx, of_exp);
+    float *after = dx + H::COUNT;
+    write_span<THREADS>(cache, after, 0, cached, of_exp);
+    write_span<THREADS>(x, after, cached, cols - H::COUNT,
                         [=](float v) { return ro_canon(exp_below(v - m) * r * dloss); });
-    if (id >= 0 && id < cols && (int)threadIdx.x == id % THREADS)
+    if (id >= 0 && id < cols && (int)threadIdx.x == H::owner(id))
         __stcs(dx + id, ro_canon((exp_below(target) * r - 1.0f) * dloss));
 }
 
@@ -172,23 +243,31 @@ template <int THREADS> RO_DEVICE void clear_row(const ro_cross_entropy_job &j, i
         __stcs(j.dx + row * j.cols + i, 0.0f);
 }
 
-template <int THREADS>
-__global__ void __launch_bounds__(THREADS, 2 * MANY / THREADS)
+/* A warp's BLOCKS blocks of R are kept in registers, the `cached` elements behind them all in
+ * shared memory. */
+template <int THREADS, int BLOCKS>
+__global__ void __launch_bounds__(THREADS, BLOCKS > 0 ? 2 : 2 * MANY / THREADS)
     cross_entropy_kernel(ro_cross_entropy_job j, int cached) {
     RO_SMEM(row_scratch, s);
     float *cache = reinterpret_cast<float *>(s + 1);
+    held_blocks<THREADS, BLOCKS> held;
     const int64_t row = blockIdx.x;
-    const int cols = (int)j.cols, id = j.ids[row];
-    const float *x = j.x + row * j.cols;
+    const int cols = (int)j.cols, id = j.ids[row], rest = cols - held.COUNT;
+    const float *x = j.x + row * j.cols, *after = x + held.COUNT;
     const bool ignored = id == j.ignore, valid = id >= 0 && id < cols;
     if (ignored && !j.m && !j.l) {
         clear_row<THREADS>(j, row);
         return;
     }
-    const float m = keep_and_max<THREADS>(x, cols, cached, cache, s);
+    const int32_t key = held.read(x, keep_and_max<THREADS>(after, rest, cached, cache));
+    const float m = row_max<THREADS>(key, s);
     /* Before the row is overwritten in place. */
     const float target = valid ? x[id] - m : 0.0f;
-    sum_blocks<THREADS>(x, cols, cached, m, cache, s);
+    held.sum(m, s->part);
+    sum_blocks<THREADS, BLOCKS ? (int)WIDE_AT_ONCE : (int)AT_ONCE>(
+        after, rest, cached, m, cache, s->part + held.COUNT / RO_REDUCE_BLOCK);
+    __syncthreads();
+    sum_parts((cols + RO_REDUCE_BLOCK - 1) / RO_REDUCE_BLOCK, m, s);
     __syncthreads();
     const float l = cols > 0 ? s->l : 0.0f;
     if (threadIdx.x == 0) {
@@ -201,28 +280,32 @@ __global__ void __launch_bounds__(THREADS, 2 * MANY / THREADS)
     if (ignored)
         clear_row<THREADS>(j, row);
     else if (j.dx)
-        write_gradient<THREADS>(x, j.dx + row * j.cols, cols, cached, cache, m, l, j.dloss[row], id,
-                                target);
+        write_gradient<THREADS>(after, j.dx + row * j.cols, cols, cached, held, cache, m, l,
+                                j.dloss[row], id, target);
 }
 
-template <int THREADS>
+template <int THREADS, int BLOCKS>
 static ro_status run_rows(ro_cuda *d, const ro_cross_entropy_job *job, int64_t cached) {
     const size_t smem = sizeof(row_scratch) + (size_t)cached * sizeof(float);
-    const ro_status status = ro_cuda_allow(d, cross_entropy_kernel<THREADS>, "cross_entropy");
+    const ro_status status =
+        ro_cuda_allow(d, cross_entropy_kernel<THREADS, BLOCKS>, "cross_entropy");
     if (status != RO_OK)
         return status;
-    RO_LAUNCH(cross_entropy_kernel<THREADS>, ro_grid(job->rows), dim3(THREADS), smem, d->stream,
-              *job, (int)cached);
+    RO_LAUNCH((cross_entropy_kernel<THREADS, BLOCKS>), ro_grid(job->rows), dim3(THREADS), smem,
+              d->stream, *job, (int)cached);
     return ro_cuda_launched(d, "cross_entropy");
 }
 
 /* Two blocks for each multiprocessor, so that one reads while the other computes. */
 ro_status ro_cuda_cross_entropy(ro_cuda *d, const ro_cross_entropy_job *job) {
     const int64_t half = (d->shared_memory + 1024) / 2 - 1024 - (int64_t)sizeof(row_scratch);
-    const int64_t blocks = half / (int64_t)(RO_REDUCE_BLOCK * sizeof(float));
-    const int64_t room = blocks * RO_REDUCE_BLOCK, cached = job->cols < room ? job->cols : room;
+    const int64_t room = half / (int64_t)sizeof(float) / RO_REDUCE_BLOCK * RO_REDUCE_BLOCK;
+    const int64_t cached = job->cols < room ? job->cols : room;
+    const int64_t behind = job->cols - held_blocks<WIDE, WIDE_BLOCKS>::COUNT;
     if (job->rows == 0)
         return RO_OK;
-    return job->cols <= 2 * RO_REDUCE_BLOCK ? run_rows<FEW>(d, job, cached)
-                                            : run_rows<MANY>(d, job, cached);
+    if (job->cols > room && behind >= 0 && behind * (int64_t)sizeof(float) <= half)
+        return run_rows<WIDE, WIDE_BLOCKS>(d, job, behind);
+    return job->cols <= 2 * RO_REDUCE_BLOCK ? run_rows<FEW, 0>(d, job, cached)
+                                            : run_rows<MANY, 0>(d, job, cached);
 }
