@@ -102,6 +102,7 @@ ro_status ro_cuda_attention_forward(ro_cuda *d, const ro_attention_job *job);
 ro_status ro_cuda_attention_backward(ro_cuda *d, const ro_attention_grad_job *job);
 ro_status ro_cuda_cross_entropy(ro_cuda *d, const ro_cross_entropy_job *job);
 ro_status ro_cuda_adamw(ro_cuda *d, int64_t count, const ro_adamw_job *job);
+ro_status ro_cuda_adamw_bf16(ro_cuda *d, const ro_adamw_bf16_job *job);
 ro_status ro_cuda_sgd(ro_cuda *d, const ro_sgd_job *job);
 ro_status ro_cuda_layer_norm(ro_cuda *d, const ro_row_job *job);
 ro_status ro_cuda_layer_norm_backward(ro_cuda *d, const ro_row_grad_job *job);
@@ -109,6 +110,8 @@ ro_status ro_cuda_softmax(ro_cuda *d, const ro_row_job *job);
 ro_status ro_cuda_softmax_backward(ro_cuda *d, const ro_row_grad_job *job);
 ro_status ro_cuda_log_softmax(ro_cuda *d, const ro_row_job *job);
 ro_status ro_cuda_log_softmax_backward(ro_cuda *d, const ro_row_grad_job *job);
+ro_status ro_cuda_embedding_backward(ro_cuda *d, const ro_embedding_job *job);
+ro_status ro_cuda_rotary(ro_cuda *d, const ro_rotary_job *job);
 ro_status ro_cuda_tree_roots(ro_cuda *d, int64_t count, const void *const *data, const size_t *size,
                              uint8_t *root);
 /* Free operators (free/free.cuh). */

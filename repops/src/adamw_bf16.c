@@ -1,7 +1,6 @@
-/* ro_adamw_bf16: checks, and the operators for a device. */
+/* ro_adamw_bf16: checks. */
 #include "repops/src/layers.h"
 
-#include "repops/device.h"
 #include "repops/src/backend.h"
 #include "repops/src/fpenv.h"
 #include "repops/src/sized.h"
@@ -30,45 +29,7 @@ static ro_status check(ro_ctx *ctx, const ro_adamw_bf16_job *p) {
     return ro_check_operands(ctx, "adamw_bf16", operands, sizeof operands / sizeof operands[0]);
 }
 
-static ro_tensor vector(ro_dtype dtype, const void *at, int64_t count) {
-    return (ro_tensor){{dtype, 1, {count}}, (void *)(uintptr_t)at};
-}
-
-static ro_status widen(ro_ctx *ctx, int64_t count, const uint16_t *x, float *to) {
-    const ro_tensor in = vector(RO_BF16, x, count);
-    ro_tensor out = vector(RO_F32, to, count);
-    return ro_op_cast(ctx, &in, &(ro_op_cast_attrs){RO_F32}, &out);
-}
-
-static ro_status narrow(ro_ctx *ctx, const ro_adamw_bf16_job *p, int i, const float *x,
-                        uint16_t *to) {
-    const ro_tensor in = vector(RO_F32, x, p->step.count);
-    const ro_tensor step = vector(RO_I32, p->rounding.step, 1);
-    const ro_op_cast_stochastic_attrs attrs = {(int64_t)p->rounding.seed, p->rounding.stream[i]};
-    ro_tensor out = vector(RO_BF16, to, p->step.count);
-    return ro_op_cast_stochastic(ctx, &in, &step, &attrs, &out);
-}
-
-static ro_status by_operators(ro_ctx *ctx, const ro_adamw_bf16_job *p) {
-    const uint16_t *const from[] = {p->w, p->m, p->v};
-    uint16_t *const to[] = {p->w_out, p->m_out, p->v_out};
-    const int64_t count = p->step.count;
-    float *x[3];
-    ro_status status = ro_temporary(ctx, 3 * count, &x[0]);
-    if (status != RO_OK)
-        return status;
-    x[1] = x[0] + count, x[2] = x[1] + count;
-    for (int i = 0; i < 3 && status == RO_OK; i++)
-        status = widen(ctx, count, from[i], x[i]);
-    if (status == RO_OK)
-        status = ro_adamw(ctx, &p->step, x[0], x[1], x[2], p->gradient, x[0], x[1], x[2]);
-    for (int i = 0; i < 3 && status == RO_OK; i++)
-        status = narrow(ctx, p, i, x[i], to[i]);
-    ro_free(ctx, x[0]);
-    return status;
-}
-
-static ro_status fused(ro_ctx *ctx, const ro_adamw_bf16_job *job) {
+static ro_status run(ro_ctx *ctx, const ro_adamw_bf16_job *job) {
     const ro_fpenv env = ro_fpenv_enter();
     const ro_status status = ro_ctx_table(ctx)->adamw_bf16(ctx, job);
     ro_fpenv_leave(env);
@@ -101,7 +62,5 @@ ro_status ro_adamw_bf16(ro_ctx *ctx, const ro_adamw_bf16_parameter *parameter) {
     ro_status status = take(ctx, parameter, &job);
     if (status == RO_OK)
         status = check(ctx, &job);
-    if (status != RO_OK || job.step.count == 0)
-        return status;
-    return ro_ctx_table(ctx)->adamw_bf16 ? fused(ctx, &job) : by_operators(ctx, &job);
+    return status == RO_OK && job.step.count > 0 ? run(ctx, &job) : status;
 }

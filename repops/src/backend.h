@@ -40,10 +40,10 @@ typedef struct {
     ro_status (*log_softmax)(ro_ctx *ctx, const ro_row_job *job);
     ro_status (*log_softmax_backward)(ro_ctx *ctx, const ro_row_grad_job *job);
     ro_status (*sgd)(ro_ctx *ctx, const ro_sgd_job *job);
-    /* A device has none of the following but rms_norm: repops/src runs its operators there. */
     ro_status (*adamw_bf16)(ro_ctx *ctx, const ro_adamw_bf16_job *job);
     ro_status (*embedding_backward)(ro_ctx *ctx, const ro_embedding_job *job);
     ro_status (*rms_norm)(ro_ctx *ctx, const ro_row_job *job);
+    /* NULL on a device: repops/src has others there. */
     ro_status (*rms_norm_backward)(ro_ctx *ctx, const ro_rms_grad_job *job);
     ro_status (*rotary)(ro_ctx *ctx, const ro_rotary_job *job);
 } ro_table;

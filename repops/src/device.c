@@ -46,6 +46,11 @@ static ro_status adamw(ro_ctx *ctx, int64_t count, const ro_adamw_job *job) {
     return pass(ctx, device->functions->adamw(device, count, job));
 }
 
+static ro_status adamw_bf16(ro_ctx *ctx, const ro_adamw_bf16_job *job) {
+    ro_device *device = ro_ctx_on(ctx);
+    return pass(ctx, device->functions->adamw_bf16(device, job));
+}
+
 static ro_status sgd(ro_ctx *ctx, const ro_sgd_job *job) {
     ro_device *device = ro_ctx_on(ctx);
     return pass(ctx, device->functions->sgd(device, job));
@@ -81,6 +86,16 @@ static ro_status log_softmax_backward(ro_ctx *ctx, const ro_row_grad_job *job) {
     return pass(ctx, device->functions->log_softmax_backward(device, job));
 }
 
+static ro_status embedding_backward(ro_ctx *ctx, const ro_embedding_job *job) {
+    ro_device *device = ro_ctx_on(ctx);
+    return pass(ctx, device->functions->embedding_backward(device, job));
+}
+
+static ro_status rotary(ro_ctx *ctx, const ro_rotary_job *job) {
+    ro_device *device = ro_ctx_on(ctx);
+    return pass(ctx, device->functions->rotary(device, job));
+}
+
 void ro_table_device(ro_table *table) {
     *table = (ro_table){0}; /* nothing that would read a device's memory from here */
     for (int op = 1; op < RO_OP_END; op++)
@@ -91,6 +106,7 @@ void ro_table_device(ro_table *table) {
     table->attention_backward = attention_backward;
     table->cross_entropy = cross_entropy;
     table->adamw = adamw;
+    table->adamw_bf16 = adamw_bf16;
     table->sgd = sgd;
     table->layer_norm = table->rms_norm = layer_norm; /* which tell them apart by beta */
     table->layer_norm_backward = layer_norm_backward;
@@ -98,6 +114,8 @@ void ro_table_device(ro_table *table) {
     table->softmax_backward = softmax_backward;
     table->log_softmax = log_softmax;
     table->log_softmax_backward = log_softmax_backward;
+    table->embedding_backward = embedding_backward;
+    table->rotary = rotary;
 }
 
 /* ---- memory ---- */

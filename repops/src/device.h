@@ -31,6 +31,7 @@ typedef struct {
     ro_status (*attention_backward)(ro_device *device, const ro_attention_grad_job *job);
     ro_status (*cross_entropy)(ro_device *device, const ro_cross_entropy_job *job);
     ro_status (*adamw)(ro_device *device, int64_t count, const ro_adamw_job *job);
+    ro_status (*adamw_bf16)(ro_device *device, const ro_adamw_bf16_job *job);
     ro_status (*sgd)(ro_device *device, const ro_sgd_job *job);
     ro_status (*layer_norm)(ro_device *device, const ro_row_job *job);
     ro_status (*layer_norm_backward)(ro_device *device, const ro_row_grad_job *job);
@@ -38,6 +39,8 @@ typedef struct {
     ro_status (*softmax_backward)(ro_device *device, const ro_row_grad_job *job);
     ro_status (*log_softmax)(ro_device *device, const ro_row_job *job);
     ro_status (*log_softmax_backward)(ro_device *device, const ro_row_grad_job *job);
+    ro_status (*embedding_backward)(ro_device *device, const ro_embedding_job *job);
+    ro_status (*rotary)(ro_device *device, const ro_rotary_job *job);
     ro_status (*alloc)(ro_device *device, size_t size, void **out);
     void (*free)(ro_device *device, void *block);
     ro_status (*write)(ro_device *device, void *to, const void *from, size_t size);

@@ -1,4 +1,4 @@
-/* ro_embedding_backward: checks, and the operator for a device. */
+/* ro_embedding_backward: checks. */
 #include "repops/src/layers.h"
 
 #include "repops/src/backend.h"
@@ -22,19 +22,7 @@ static ro_status check(ro_ctx *ctx, const ro_embedding_job *j) {
     return ro_check_operands(ctx, "embedding_backward", operands, 3);
 }
 
-static ro_status by_operators(ro_ctx *ctx, const ro_embedding_job *j) {
-    const int64_t count = j->rows * j->cols;
-    float *at;
-    ro_status status = ro_gradient_open(ctx, j->table, count, &at);
-    const ro_tensor dy = ro_matrix(j->dy, j->positions, j->cols);
-    const ro_tensor ids = {{RO_I32, 1, {j->positions}}, (void *)(uintptr_t)j->ids};
-    ro_tensor table = ro_matrix(at, j->rows, j->cols);
-    if (status == RO_OK)
-        status = ro_op_embedding_grad(ctx, &dy, &ids, &table);
-    return ro_gradient_close(ctx, j->table, count, at, status);
-}
-
-static ro_status fused(ro_ctx *ctx, const ro_embedding_job *job) {
+static ro_status run(ro_ctx *ctx, const ro_embedding_job *job) {
     const ro_fpenv env = ro_fpenv_enter();
     const ro_status status = ro_ctx_table(ctx)->embedding_backward(ctx, job);
     ro_fpenv_leave(env);
@@ -49,5 +37,5 @@ ro_status ro_embedding_backward(ro_ctx *ctx, int64_t rows, int64_t cols, int64_t
     const ro_status status = check(ctx, &job);
     if (status != RO_OK || !table.data || rows * cols == 0)
         return status;
-    return ro_ctx_table(ctx)->embedding_backward ? fused(ctx, &job) : by_operators(ctx, &job);
+    return run(ctx, &job);
 }

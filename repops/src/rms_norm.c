@@ -27,28 +27,7 @@ static ro_status fill_nan(ro_ctx *ctx, int64_t count, float *to) {
 
 /* ---- forward ---- */
 
-static ro_status statistics(ro_ctx *ctx, const ro_tensor *x, float eps, ro_tensor *rstd) {
-    const int64_t rows = x->shape.dim[0], cols = x->shape.dim[1];
-    float *at = NULL;
-    ro_status status = ro_temporary(ctx, rows, &at);
-    if (status == RO_OK)
-        status = ro_reduce_levels(ctx, RO_OP_REDUCE_DOT, rows, cols, 2,
-                                  (const ro_tensor *const[]){x, x}, at);
-    const ro_tensor ss = ro_matrix(at, rows, 1);
-    if (status == RO_OK)
-        status = ro_op_ln_rstd(ctx, &ss, &(ro_op_ln_rstd_attrs){cols, eps}, rstd);
-    ro_free(ctx, at);
-    return status;
-}
-
-static ro_status norm_by_operators(ro_ctx *ctx, const ro_row_job *j) {
-    const ro_tensor x = ro_matrix(j->x, j->rows, j->cols), gamma = ro_matrix(j->gamma, 1, j->cols);
-    ro_tensor rstd = ro_matrix(j->statistic[0], j->rows, 1), y = ro_matrix(j->y, j->rows, j->cols);
-    const ro_status status = statistics(ctx, &x, j->eps, &rstd);
-    return status == RO_OK ? ro_op_rmsnorm(ctx, &x, &rstd, &gamma, &y) : status;
-}
-
-static ro_status fused_norm(ro_ctx *ctx, const ro_row_job *job) {
+static ro_status norm(ro_ctx *ctx, const ro_row_job *job) {
     const ro_fpenv env = ro_fpenv_enter();
     const ro_status status = ro_ctx_table(ctx)->rms_norm(ctx, job);
     ro_fpenv_leave(env);
@@ -70,7 +49,7 @@ ro_status ro_rms_norm(ro_ctx *ctx, int64_t rows, int64_t cols, float eps, const 
     if (cols == 0)
         return fill_nan(ctx, rows, rstd);
     const ro_row_job job = {rows, cols, eps, x, gamma, NULL, y, {rstd}};
-    return ro_ctx_table(ctx)->rms_norm ? fused_norm(ctx, &job) : norm_by_operators(ctx, &job);
+    return norm(ctx, &job);
 }
 
 /* ---- backward ---- */

@@ -4,6 +4,7 @@
  * Usage: fused [--device cuda:0] [--seeds N] [--first SEED] [FUNCTION]...; fused --list
  * Without a function: all but those whose names begin with card_, whose sizes are a card's.
  * Plain C and librepops alone: machines with a GPU may have nothing else. */
+#include "tests/cuda/fused_layers.h"
 #include "tests/cuda/fused_linear.h"
 #include "tests/cuda/fused_rows.h"
 #include "tests/cuda/fused_tiles.h"
@@ -12,8 +13,9 @@
 /* ---- cross-entropy ---- */
 
 static void cross_entropy(work *w) {
-    static const int16_t widths[] = {1,    2,    31,   64,   100,  127,  128,  129, 1000, 1023,
-                                     1024, 1025, 2047, 2048, 2049, 3000, 4097, 0,   7000, 32001};
+    static const int16_t widths[] = {1,    2,    31,   64,    100,   127,  128,  129,
+                                     1000, 1023, 1024, 1025,  2047,  2048, 2049, 3000,
+                                     4097, 0,    7000, 32001, 24576, 30000};
     const int64_t cols = pick(w, 0, widths, sizeof widths / sizeof *widths);
     const int64_t rows = (int64_t)roll(w, 1, 5) + (roll(w, 2, 16) > 0);
     const int in_place = roll(w, 3, 2) == 0, with_dx = roll(w, 4, 4) > 0;
@@ -284,6 +286,9 @@ static const function functions[] = {{"linear", linear},
                                      {"sgd", sgd},
                                      {"layer_norm", layer_norm},
                                      {"rms_norm", rms_norm},
+                                     {"rotary", rotary},
+                                     {"adamw_bf16", adamw_bf16},
+                                     {"embedding_backward", embedding_backward},
                                      {"softmax", softmax},
                                      {"log_softmax", log_softmax},
                                      {"few_attention", few_attention},

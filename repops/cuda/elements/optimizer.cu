@@ -1,6 +1,6 @@
 /* Optimizers, SPEC.md section 9. */
-#include "repops/cuda/ptx.cuh"
-#include "repops/cuda/rows/rows.cuh"
+#include "repops/cuda/elements/adamw.cuh"
+#include "repops/cuda/rows/store.cuh"
 #include "repops/op_optimizer.h"
 #include "repops/src/schedule.h"
 
@@ -40,20 +40,11 @@ RO_CUDA_KERNEL(clip_scale, clip_scale)
 
 /* ---- AdamW ---- */
 
-RO_DEVICE float next_m(float m, float gradient, float clip, float beta) {
-    return ro_canon(ro_fma(beta, m, (1.0f - beta) * (gradient * clip)));
-}
-
-RO_DEVICE float next_v(float v, float gradient, float clip, float beta) {
-    const float clipped = gradient * clip;
-    return ro_canon(ro_fma(beta, v, (1.0f - beta) * (clipped * clipped)));
-}
-
 static ro_status adamw_m(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *m = f32(in[0]), *g = f32(in[1]), *clip = f32(in[2]),
                 beta = attr_f(call, RO_ADAMW_M_BETA);
     return map<float>(d, call, out,
-                      [=] __device__(int64_t i) { return next_m(m[i], g[i], *clip, beta); });
+                      [=] __device__(int64_t i) { return ro_next_m(m[i], g[i], *clip, beta); });
 }
 RO_CUDA_KERNEL(adamw_m, adamw_m)
 
@@ -61,7 +52,7 @@ static ro_status adamw_v(ro_cuda *d, const ro_call *call, const void *const *in,
     const float *v = f32(in[0]), *g = f32(in[1]), *clip = f32(in[2]),
                 beta = attr_f(call, RO_ADAMW_V_BETA);
     return map<float>(d, call, out,
-                      [=] __device__(int64_t i) { return next_v(v[i], g[i], *clip, beta); });
+                      [=] __device__(int64_t i) { return ro_next_v(v[i], g[i], *clip, beta); });
 }
 RO_CUDA_KERNEL(adamw_v, adamw_v)
 
@@ -92,14 +83,6 @@ struct adamw_list {
 };
 static_assert(sizeof(adamw_list) <= 32764, "");
 
-/* Between several stores of a loop the compiler takes ro_store's vectors apart. */
-template <int N> RO_DEVICE void store(float *p, const ro_pack<N> &v) {
-    if constexpr (N == 4)
-        ro_store_fours(p, make_float4(v.at[0], v.at[1], v.at[2], v.at[3]));
-    else
-        ro_store<N>(p, v);
-}
-
 template <int N>
 RO_DEVICE void step_elements(const ro_adamw_job &p, const ro_adamw_scalars &u, float clip,
                              int64_t from, int64_t end) {
@@ -108,13 +91,13 @@ RO_DEVICE void step_elements(const ro_adamw_job &p, const ro_adamw_scalars &u, f
         ro_pack<N> w = ro_load<N>(p.w + i), m = ro_load<N>(p.m + i), v = ro_load<N>(p.v + i);
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            m.at[k] = next_m(m.at[k], g.at[k], clip, p.beta1);
-            v.at[k] = next_v(v.at[k], g.at[k], clip, p.beta2);
+            m.at[k] = ro_next_m(m.at[k], g.at[k], clip, p.beta1);
+            v.at[k] = ro_next_v(v.at[k], g.at[k], clip, p.beta2);
             w.at[k] = ro_adamw_w(w.at[k], m.at[k], v.at[k], u);
         }
-        store<N>(p.m_out + i, m);
-        store<N>(p.v_out + i, v);
-        store<N>(p.w_out + i, w);
+        ro_store_whole<N>(p.m_out + i, m);
+        ro_store_whole<N>(p.v_out + i, v);
+        ro_store_whole<N>(p.w_out + i, w);
     }
 }
 
@@ -215,8 +198,8 @@ RO_DEVICE void sgd_elements(const ro_sgd_job &j, float clip, float rate, int64_t
             w.at[k] = ro_canon(ro_fma(
                 -rate, j.step.nesterov ? ro_fma(momentum, m.at[k], direction) : m.at[k], w.at[k]));
         }
-        store<N>(j.m_out + i, m);
-        store<N>(j.w_out + i, w);
+        ro_store_whole<N>(j.m_out + i, m);
+        ro_store_whole<N>(j.w_out + i, w);
     }
 }
 

@@ -1,6 +1,7 @@
-/* The gradients of embedding and gather, SPEC.md sections 3.3 and 5: positions are sorted by id,
- * each id's positions stay ascending, and their rows are summed in the order of K. Nothing depends
- * on the order in which blocks run: the counts that atomics make are of integers. */
+/* The gradient of gather, and of an embedding that embedding_table.cu leaves, SPEC.md sections 3.3
+ * and 5: positions are sorted by id, each id's positions stay ascending, and their rows are summed
+ * in the order of K. Nothing depends on the order in which blocks run: the counts that atomics make
+ * are of integers. */
 #include "repops/cuda/movement/embedding.cuh"
 #include "repops/op_movement.h"
 
@@ -147,7 +148,7 @@ ro_status ro_cuda_sort_ids(ro_cuda *d, const int32_t *ids, int64_t count, int64_
  * the first one of an id sums up to a group of 64 positions. If there are more, which is so for one
  * of a block's ids at most, all warps take groups in turn, and the first one adds the groups' sums
  * in the order of K. */
-enum { SUM_COLUMNS = 32, SUM_WARPS = 8, LEVELS = 6 }; /* 64^6 > 2^31 positions */
+enum { SUM_COLUMNS = 32, SUM_WARPS = 8 };
 
 struct sum_plan {
     const keyed *sorted;
@@ -163,22 +164,6 @@ RO_DEVICE float group_sum(const keyed *group, int64_t count, const float *dy, in
     for (int64_t k = 0; k < count; k++)
         sum = sum + dy[(int64_t)group[k].position * cols];
     return sum;
-}
-
-/* Levels above the groups: level l has the sum of its unfinished group. A sum that starts from +0
- * is never -0, so an empty level changes nothing. */
-RO_DEVICE void push_group(float level[LEVELS], int64_t groups, float sum) {
-    bool carry = true;
-#pragma unroll
-    for (int l = 0; l < LEVELS; l++) {
-        if (!carry)
-            continue;
-        level[l] = level[l] + sum;
-        groups /= l > 0 ? RO_COLUMN_GROUP : 1;
-        carry = groups % RO_COLUMN_GROUP == 0 && l < LEVELS - 1;
-        sum = level[l];
-        level[l] = carry ? 0.0f : level[l];
-    }
 }
 
 /* Where the positions of the id at `head` end: soon, for most, so the distance doubles first. */
@@ -205,7 +190,7 @@ RO_DEVICE void sum_rows(const keyed *from, int64_t count, const float *dy, int64
                         bool column, float *out, float *sums) {
     const unsigned lane = threadIdx.x % SUM_COLUMNS, warp = threadIdx.x / SUM_COLUMNS;
     const int64_t group = RO_COLUMN_GROUP;
-    float level[LEVELS] = {};
+    float level[ID_LEVELS] = {};
     int64_t groups = 0;
     for (int64_t first = 0; first < count; first += SUM_WARPS * group) {
         const int64_t at = first + warp * group, left = count - at < group ? count - at : group;
@@ -214,14 +199,11 @@ RO_DEVICE void sum_rows(const keyed *from, int64_t count, const float *dy, int64
         __syncthreads();
         for (int w = 0; warp == 0 && w < SUM_WARPS && first + w * group < count; w++)
             if (column)
-                push_group(level, ++groups, sums[w * SUM_COLUMNS + lane]);
+                ro_push_group(level, ++groups, sums[w * SUM_COLUMNS + lane]);
         __syncthreads();
     }
-    float sum = level[0];
-    for (int l = 1; l < LEVELS; l++)
-        sum = level[l] + sum;
     if (warp == 0 && column)
-        *out = ro_canon(sum);
+        *out = ro_canon(ro_sum_levels(level));
 }
 
 /* An id that begins in a block: the first of its positions and how many there are, 0 if none does.
@@ -285,53 +267,54 @@ __global__ void __launch_bounds__(SUM_COLUMNS *SUM_WARPS, 4)
                  out + many.id * p.cols, sums);
 }
 
-/* ---- the operators ---- */
+/* ---- the operator ---- */
 
-static ro_status add_rows(ro_cuda *d, const ro_call *call, const void *const *in, void *out,
-                          const keyed *sorted, int64_t ids, const ro_axis *a) {
-    const int64_t positions = in_numel(call, 1);
-    const sum_plan p = {sorted,
-                        static_cast<const float *>(in[0]),
-                        static_cast<float *>(out),
-                        positions,
-                        a->n,
-                        a->inner,
-                        ids};
-    const int64_t across = ceil_div(a->inner, SUM_COLUMNS), tiles = a->outer * across;
-    const int64_t blocks = ceil_div(positions, SUM_WARPS);
+/* dy [outer, positions, inner] and out [outer, n, inner]. */
+struct scattering {
+    const float *dy;
+    const int32_t *ids;
+    int64_t positions;
+    float *out;
+    ro_axis axis;
+};
+
+static ro_status add_sorted(ro_cuda *d, const scattering &s, const ro_sorted_ids &ids,
+                            const char *what) {
+    const ro_axis &a = s.axis;
+    const sum_plan p = {ids.list, s.dy, s.out, s.positions, a.n, a.inner, ids.rows};
+    const int64_t across = ceil_div(a.inner, SUM_COLUMNS), tiles = a.outer * across;
+    const int64_t blocks = ceil_div(s.positions, SUM_WARPS);
     if (blocks > INT32_MAX / tiles)
-        return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: %s of more than 2^31 blocks",
-                            ro_op_describe(call->op)->name);
+        return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: %s of more than 2^31 blocks", what);
     RO_LAUNCH(sum_kernel, ro_grid(blocks * tiles), dim3(SUM_COLUMNS * SUM_WARPS),
               SUM_COLUMNS * SUM_WARPS * sizeof(float), d->stream, p, ro_divider(tiles),
               ro_divider(across));
-    return ro_cuda_launched(d, ro_op_describe(call->op)->name);
+    return ro_cuda_launched(d, what);
 }
 
-static ro_status scatter(ro_cuda *d, const ro_call *call, const void *const *in, void *out,
-                         int64_t axis) {
-    const ro_axis a = ro_axis_of(&call->output, axis);
-    const int64_t positions = in_numel(call, 1);
+static ro_status scatter(ro_cuda *d, const scattering &s, const char *what) {
+    const size_t size = (size_t)(s.axis.outer * s.axis.n * s.axis.inner) * sizeof(float);
     ro_sorted_ids ids;
-    ro_status status = ro_cuda_check(
-        d, cudaMemsetAsync(out, 0, (size_t)ro_shape_numel(&call->output) * 4, d->stream),
-        ro_op_describe(call->op)->name);
-    if (status != RO_OK || positions == 0)
+    ro_status status = ro_cuda_check(d, cudaMemsetAsync(s.out, 0, size, d->stream), what);
+    if (status != RO_OK || s.positions == 0)
         return status;
-    status = ro_cuda_sort_ids(d, static_cast<const int32_t *>(in[1]), positions, a.n, &ids);
+    status = ro_cuda_sort_ids(d, s.ids, s.positions, s.axis.n, &ids);
     if (status != RO_OK)
         return status;
-    status = add_rows(d, call, in, out, ids.list, ids.rows, &a);
+    status = add_sorted(d, s, ids, what);
     ro_cuda_free(d, ids.memory);
     return status;
 }
 
-static ro_status embedding_grad(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    return scatter(d, call, in, out, 0);
+ro_status ro_cuda_add_by_id(ro_cuda *d, const ro_embedding_job &j, float *out) {
+    return scatter(d, {j.dy, j.ids, j.positions, out, {1, j.rows, j.cols}}, "embedding_grad");
 }
-RO_CUDA_KERNEL(embedding_grad, embedding_grad)
 
 static ro_status gather_grad(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    return scatter(d, call, in, out, call->attr[RO_GATHER_GRAD_AXIS]);
+    return scatter(d,
+                   {static_cast<const float *>(in[0]), static_cast<const int32_t *>(in[1]),
+                    in_numel(call, 1), static_cast<float *>(out),
+                    ro_axis_of(&call->output, call->attr[RO_GATHER_GRAD_AXIS])},
+                   "gather_grad");
 }
 RO_CUDA_KERNEL(gather_grad, gather_grad)

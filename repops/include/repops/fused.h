@@ -231,9 +231,8 @@ typedef struct {
     uint16_t *w_out, *m_out, *v_out;
 } ro_adamw_bf16_parameter;
 
-/* Its step: the bytes of cast to f32, of ro_adamw, and of cast_stochastic of each result. On CPUs
- * every element is read and written once and there is no temporary memory; on a device it is w, m
- * and v as f32. */
+/* Its step: the bytes of cast to f32, of ro_adamw, and of cast_stochastic of each result. Every
+ * element is read and written once, and there is no temporary memory. */
 RO_API RO_MUST_USE ro_status ro_adamw_bf16(ro_ctx *ctx, const ro_adamw_bf16_parameter *parameter);
 
 /* ---- SGD, SPEC 9 ---- */

@@ -1,8 +1,8 @@
 /* Pieces of layers in one call each: sums of any length, the gradients of linear layers and of
  * embeddings, RMS norm, rotary positions. They give the bytes of the operators that SPEC.md names,
  * and save the author of a trainer the levels of a sum and the temporary tensors. Embeddings, RMS
- * norm and rotary positions are fused on CPUs, as what fused.h has: they pass over memory once. The
- * others, and these three on a device, run their operators one after another.
+ * norm and rotary positions are fused, as what fused.h has: they pass over memory once, but for the
+ * gradient of RMS norm's gamma on a device. The others run their operators one after another.
  *
  * All tensors are dense and row-major, f32 where no type is said, in memory where the context
  * computes, borrowed for the call. None may be NULL unless its comment says so or it has no
@@ -57,8 +57,9 @@ RO_API RO_MUST_USE ro_status ro_linear_backward(ro_ctx *ctx, const ro_linear_lay
 
 /* The gradient of a table from that of what was looked up, dy: the bytes of embedding_grad. dy:
  * [positions, cols]; ids: [positions], at most 2^31 of them; table: [rows, cols]. Temporary memory:
- * on CPUs a number per row and per position; on a device that of the operator, and the table once
- * more where it is added. */
+ * on CPUs a number per row and per position; on a device none, unless rows times positions are more
+ * than 128 cols times their sum: then five numbers per position, and the table where it is added.
+ */
 RO_API RO_MUST_USE ro_status ro_embedding_backward(ro_ctx *ctx, int64_t rows, int64_t cols,
                                                    int64_t positions, const float *dy,
                                                    const int32_t *ids, ro_gradient table);
@@ -103,14 +104,13 @@ typedef struct {
  * head_size], as ro_attention takes it; position, i32: [tokens], or [batch, tokens] with `each`;
  * turns, i32: [head_size / 2, 2], as ro_op_rope_turns makes them.
  *
- * Temporary memory: the angles, head_size numbers for each position; on a device also one tensor
- * of x's size. */
+ * Temporary memory: on CPUs the angles, head_size numbers for each position; on a device none. */
 RO_API RO_MUST_USE ro_status ro_rotary(ro_ctx *ctx, const ro_rotary_layer *layer, const float *x,
                                        const int32_t *position, const int32_t *turns, float *y);
 
 /* The gradient of x, laid out as x, from that of y: the bytes of rope with inverse 1, and
- * join_heads. Temporary memory as for ro_rotary; where the gradient is added, a head's row per
- * thread with it, on a device another tensor of x's size. */
+ * join_heads. Temporary memory as for ro_rotary; on CPUs, where the gradient is added, a head's row
+ * per thread with it. */
 RO_API RO_MUST_USE ro_status ro_rotary_backward(ro_ctx *ctx, const ro_rotary_layer *layer,
                                                 const float *dy, const int32_t *position,
                                                 const int32_t *turns, ro_gradient dx);
