@@ -54,10 +54,10 @@ ro_status ro_rms_norm(ro_ctx *ctx, int64_t rows, int64_t cols, float eps, const 
 
 /* ---- backward ---- */
 
-/* A device computes it by one launch: layer norm's, without a mean. */
-static ro_status input_gradient(ro_ctx *ctx, const ro_rms_grad_job *j, float *to) {
-    const ro_row_grad_job rows = {j->rows, j->cols, j->x, j->gamma, {NULL, j->rstd},
-                                  j->dy,   to,      NULL, NULL};
+/* A device has them as layer norm's, without a mean; dgamma may be NULL. */
+static ro_status device_gradients(ro_ctx *ctx, const ro_rms_grad_job *j, float *dx, float *dgamma) {
+    const ro_row_grad_job rows = {j->rows, j->cols, j->x,   j->gamma, {NULL, j->rstd},
+                                  j->dy,   dx,      dgamma, NULL};
     return ro_ctx_table(ctx)->layer_norm_backward(ctx, &rows);
 }
 
@@ -66,7 +66,7 @@ static ro_status add_input_gradient(ro_ctx *ctx, const ro_rms_grad_job *j) {
     float *at;
     ro_status status = ro_gradient_open(ctx, j->dx, count, &at);
     if (status == RO_OK)
-        status = input_gradient(ctx, j, at);
+        status = device_gradients(ctx, j, at, NULL);
     return ro_gradient_close(ctx, j->dx, count, at, status);
 }
 
@@ -83,6 +83,8 @@ static ro_status add_scale_gradient(ro_ctx *ctx, const ro_rms_grad_job *j) {
 
 static ro_status gradients_by_operators(ro_ctx *ctx, const ro_rms_grad_job *j) {
     ro_status status = RO_OK;
+    if (j->dgamma.data && j->dx.data && !j->dgamma.add && !j->dx.add)
+        return device_gradients(ctx, j, j->dx.data, j->dgamma.data);
     if (j->dgamma.data) /* first: dx may overwrite what it reads */
         status = add_scale_gradient(ctx, j);
     if (status == RO_OK && j->dx.data && j->rows > 0)

@@ -15,7 +15,7 @@ cat > "$temp/list" << LIST
 75 64 132 cuda/fused --seeds $((12 * times)) --first 1000
 80 227 1 cuda/fused --seeds $((48 * times)) --first 2000 matmul_tiles matmul_half_tiles linear_tiles conv_tiles
 80 227 132 cuda/fused --seeds $((8 * times)) --first 2000 conv_units
-80 163 1 cuda/fused --seeds $((24 * times)) --first 2000 layer_norm
+80 163 1 cuda/fused --seeds $((24 * times)) --first 2000 layer_norm rms_norm
 75 64 1 cuda/fused --seeds $((24 * times)) --first 3000 layer_norm
 80 163 4 cuda/fused --seeds $((24 * times)) --first 3000 cross_entropy embedding_backward
 75 64 4 cuda/fused --seeds $((48 * times)) --first 2000 few_attention

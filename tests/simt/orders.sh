@@ -27,7 +27,7 @@ some 132 227 8 conv_units
 some 4 64 48 few_attention
 some 4 227 48 linear
 some 4 227 48 rms_norm
-some 1 227 24 layer_norm
+some 1 227 24 "layer_norm rms_norm"
 some 4 227 24 "cross_entropy embedding_backward"
 "$simt/cases" --seeds 100 --first $((100 * seed)) --most 20000 cast || echo "FAILED: cast, schedule $seed"
 "$simt/cases" --seeds 48 --first $((48 * seed)) --most 20000 transpose || echo "FAILED: transpose, schedule $seed"

@@ -8,12 +8,17 @@
 
 /* ---- dx ---- */
 
+/* RMS norm has no mean: with one of 0, and without the first sum, layer norm's dx is its own. */
+RO_DEVICE float mean_of(const ro_row_grad_job &j, int64_t r) {
+    return j.statistic[0] ? j.statistic[0][r] : 0.0f;
+}
+
 /* dy and x are values of row r, whose dx is written if `wanted`. Returns the values (x - mean) *
  * rstd. */
 template <class R, class D, class X>
 RO_DEVICE auto norm_row_dx(const ro_row_grad_job &j, const R &row, int64_t r, bool wanted,
                            const D &dy, const X &x) {
-    const float n = (float)j.cols, mean = j.statistic[0][r], rstd = j.statistic[1][r];
+    const float n = (float)j.cols, mean = mean_of(j, r), rstd = j.statistic[1][r];
     const auto gamma = row.in(j.gamma);
     const auto xh = row.hold(row.of([=](float v) { return (v - mean) * rstd; }, x));
     const float s =
@@ -21,7 +26,7 @@ RO_DEVICE auto norm_row_dx(const ro_row_grad_job &j, const R &row, int64_t r, bo
     const float sx =
         row.sum([](float lane, float d, float w, float h) { return ro_fma(d * w, h, lane); }, dy,
                 gamma, xh);
-    const float g = s / n, gx = sx / n;
+    const float g = j.statistic[0] ? s / n : 0.0f, gx = sx / n;
     const auto dx = [=](float d, float w, float h) { return rstd * ro_fma(-h, gx, d * w - g); };
     if (wanted)
         row.store(j.dx + r * j.cols, row.of(dx, dy, gamma, xh));
@@ -34,24 +39,6 @@ struct norm_row_grad {
     template <class R> RO_DEVICE void operator()(const R &row, int64_t r) const {
         const auto dy = row.hold(row.in(j.dy + r * j.cols));
         norm_row_dx(j, row, r, true, dy, row.in(j.x + r * j.cols));
-    }
-};
-
-struct rms_row_grad {
-    ro_row_grad_job j;
-
-    template <class R> RO_DEVICE void operator()(const R &row, int64_t r) const {
-        const float rstd = j.statistic[1][r];
-        const auto gamma = row.in(j.gamma);
-        const auto dy = row.hold(row.in(j.dy + r * j.cols));
-        const auto xh =
-            row.hold(row.of([=](float x) { return x * rstd; }, row.in(j.x + r * j.cols)));
-        const float sx =
-            row.sum([](float lane, float d, float w, float h) { return ro_fma(d * w, h, lane); },
-                    dy, gamma, xh);
-        const float gx = sx / (float)j.cols;
-        const auto dx = [=](float d, float w, float h) { return rstd * ro_fma(-h, gx, d * w); };
-        row.store(j.dx + r * j.cols, row.of(dx, dy, gamma, xh));
     }
 };
 
@@ -76,13 +63,14 @@ __global__ void __launch_bounds__(COLUMN_THREADS)
         for (int u = 0; u < COLUMN_EACH; u++)
             if (from + u < g.rows) {
                 const int64_t row = g.row + from + u;
-                const float xh = (x[u] - j.statistic[0][row]) * j.statistic[1][row];
+                const float xh = (x[u] - mean_of(j, row)) * j.statistic[1][row];
                 sum = sum + dy[u];
                 sum_x = ro_fma(dy[u], xh, sum_x);
             }
     }
     dgamma[item] = ro_canon(sum_x);
-    dbeta[item] = ro_canon(sum);
+    if (dbeta)
+        dbeta[item] = ro_canon(sum);
 }
 
 /* The sums for gamma and those for beta, as one array. */
@@ -95,7 +83,7 @@ struct either_sum {
     }
 };
 
-/* Sums of groups of rows of both, [2, groups, cols], until one row is left. */
+/* Sums of groups of rows of both, [2, groups, cols], or of gamma's alone, until one row is left. */
 static ro_status sum_groups(ro_cuda *d, const ro_row_grad_job *j, int64_t groups, float *from) {
     while (groups > 1) {
         const int64_t left = ro_blocks_of(groups, RO_COLUMN_GROUP);
@@ -103,7 +91,7 @@ static ro_status sum_groups(ro_cuda *d, const ro_row_grad_job *j, int64_t groups
         float *to = from + 2 * groups * j->cols;
         const either_sum sums =
             left == 1 ? either_sum{j->dgamma, j->dbeta, count} : either_sum{to, to + count, count};
-        const column_view view({2, groups, j->cols});
+        const column_view view({j->dbeta ? 2 : 1, groups, j->cols});
         RO_LAUNCH((reduce_columns_kernel<COLUMN_EACH, row_sum, either_sum>),
                   ro_grid(ceil_div(view.count, COLUMN_THREADS)), dim3(COLUMN_THREADS), 0, d->stream,
                   sums, view, row_sum{{}, from});
@@ -210,7 +198,8 @@ __global__ void __launch_bounds__(GROUP_BOUND<N>) norm_group_kernel(norm_groups 
     __syncthreads();
 #pragma unroll 1
     for (int c = thread_of_block(); c < cols; c += threads_of_block()) {
-        g.dbeta[blockIdx.x * g.j.cols + c] = ro_canon(sum[c]);
+        if (g.dbeta)
+            g.dbeta[blockIdx.x * g.j.cols + c] = ro_canon(sum[c]);
         g.dgamma[blockIdx.x * g.j.cols + c] = ro_canon(sum[width + c]);
     }
 }
@@ -266,7 +255,8 @@ static ro_status norm_gradients(ro_cuda *d, const ro_row_grad_job *j) {
     if (status != RO_OK)
         return status;
     float *gamma = groups > 1 ? static_cast<float *>(room) : j->dgamma;
-    status = group_gradients(d, j, groups, gamma, groups > 1 ? gamma + groups * j->cols : j->dbeta);
+    float *beta = groups > 1 && j->dbeta ? gamma + groups * j->cols : j->dbeta;
+    status = group_gradients(d, j, groups, gamma, beta);
     if (status == RO_OK)
         status = sum_groups(d, j, groups, gamma);
     if (room)
@@ -274,8 +264,8 @@ static ro_status norm_gradients(ro_cuda *d, const ro_row_grad_job *j) {
     return status;
 }
 
-/* Without a mean it is RMS norm's dx alone. */
+/* Without a mean it is RMS norm's, which may want dx alone. */
 ro_status ro_cuda_layer_norm_backward(ro_cuda *d, const ro_row_grad_job *j) {
-    return j->statistic[0] ? norm_gradients(d, j)
-                           : run_rows(d, "rms_norm_backward", *j, rms_row_grad{*j});
+    return j->dgamma ? norm_gradients(d, j)
+                     : run_rows(d, "rms_norm_backward", *j, norm_row_grad{*j});
 }

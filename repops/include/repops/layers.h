@@ -1,8 +1,8 @@
 /* Pieces of layers in one call each: sums of any length, the gradients of linear layers and of
  * embeddings, RMS norm, rotary positions. They give the bytes of the operators that SPEC.md names,
  * and save the author of a trainer the levels of a sum and the temporary tensors. Embeddings, RMS
- * norm and rotary positions are fused, as what fused.h has: they pass over memory once, but for the
- * gradient of RMS norm's gamma on a device. The others run their operators one after another.
+ * norm and rotary positions are fused, as what fused.h has: they pass over memory once. The others
+ * run their operators one after another.
  *
  * All tensors are dense and row-major, f32 where no type is said, in memory where the context
  * computes, borrowed for the call. None may be NULL unless its comment says so or it has no
@@ -68,8 +68,7 @@ RO_API RO_MUST_USE ro_status ro_embedding_backward(ro_ctx *ctx, int64_t rows, in
 
 /* The bytes of reduce_dot(x, x) with its levels, ln_rstd and rmsnorm. x, y: [rows, cols], cols at
  * most RO_ROW_COLS_MAX; gamma: [cols]; rstd: [rows], which backward reads, NaN without columns. y
- * may be x. On CPUs x is read from memory once and there is no temporary memory; on a device it is
- * a number per row, those of the levels with it. */
+ * may be x. x is read from memory once, and there is no temporary memory. */
 RO_API RO_MUST_USE ro_status ro_rms_norm(ro_ctx *ctx, int64_t rows, int64_t cols, float eps,
                                          const float *x, const float *gamma, float *y, float *rstd);
 
@@ -77,8 +76,10 @@ RO_API RO_MUST_USE ro_status ro_rms_norm(ro_ctx *ctx, int64_t rows, int64_t cols
  * and rms_dx; of rms_dgamma with its levels. dx may be dy or x where it is not added.
  *
  * On CPUs x and dy are read from memory once, and the temporary memory is one row for each 64, none
- * for up to 64 rows or without dgamma; one row in any case where dgamma is added. On a device it is
- * a number per row and the levels of both sums, and gradients that are added once more. */
+ * for up to 64 rows or without dgamma; one row in any case where dgamma is added. On a device they
+ * are read once where both gradients are wanted and not added, and rows are neither too few nor too
+ * wide; the temporary memory is then two rows for each 64, and else a number per row, the levels of
+ * both sums, and gradients that are added once more. */
 RO_API RO_MUST_USE ro_status ro_rms_norm_backward(ro_ctx *ctx, int64_t rows, int64_t cols,
                                                   const float *x, const float *gamma,
                                                   const float *rstd, const float *dy,
