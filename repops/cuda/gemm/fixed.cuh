@@ -150,9 +150,14 @@ template <int digits> RO_DEVICE void fixed_digits(float4 v, fixed_scale s, uint3
         word[2] = __byte_perm(__byte_perm(a, b, 0x0062), __byte_perm(c, d, 0x0062), 0x5410);
 }
 
+/* Views would spill the registers that the compiler takes by itself; lines need no more, and with
+ * this bound they would take them. */
+template <class Lines>
+constexpr int fixed_pack_blocks = std::is_same_v<Lines, fixed_lines> ? 0 : (int)FIXED_PACK_BLOCKS;
+
 /* `Lines` has steps and load(batch, line, k), as fixed_lines do. */
 template <int digits, class Lines>
-__global__ void __launch_bounds__(FIXED_PACK_THREADS, FIXED_PACK_BLOCKS)
+__global__ void __launch_bounds__(FIXED_PACK_THREADS, fixed_pack_blocks<Lines>)
     fixed_pack_kernel(const __grid_constant__ Lines x, const __grid_constant__ fixed_packed to,
                       int64_t warps) {
     const int lane = (int)threadIdx.x % 32, four = lane % 4 * 4;
@@ -205,7 +210,7 @@ template <class Lines> struct fixed_unpacked {
 
 /* A warp has a group of lines in one chunk, as in packing. */
 template <int digits, class Lines>
-__global__ void __launch_bounds__(FIXED_PACK_THREADS, FIXED_PACK_BLOCKS)
+__global__ void __launch_bounds__(FIXED_PACK_THREADS, fixed_pack_blocks<Lines>)
     fixed_exponents_kernel(const __grid_constant__ Lines x,
                            const __grid_constant__ fixed_exponents to, int64_t warps) {
     const int lane = (int)threadIdx.x % 32, four = lane % 4 * 4;
