@@ -23,18 +23,39 @@ class Context:
 
     parallel: the address of a function in C that lends threads of another library (ro_options);
     None: the context has its own.
+
+    stream, device_alloc, device_free: addresses of a CUDA stream that calls join and of functions
+    in C for the device's memory (ro_options); None: the context has its own.
     """
 
     def __init__(
-        self, threads: int = 0, backend: str | None = None, parallel: int | None = None
+        self,
+        threads: int = 0,
+        backend: str | None = None,
+        parallel: int | None = None,
+        stream: int | None = None,
+        device_alloc: int | None = None,
+        device_free: int | None = None,
     ) -> None:
         self.handle = PTR()
+        # Of repops.torch: where tensors are, if not in the CPU's memory; the context of the CPU
+        # beside it; operators whose handlers run on it.
+        self.device: Any = None
+        self.host: Any = None
+        self.inside: set[Any] = set()
         # Of repops.torch's calls: it is told of each before it is made, and whether it is made.
         self.watcher: Any = None
         self.job: Any = None  # what repops.torch does otherwise in the step of a job
         name = backend.encode() if backend else None
         count = whole(threads, "threads", INT32)
-        options = Options(threads=count, backend=name, parallel=parallel)
+        options = Options(
+            threads=count,
+            backend=name,
+            parallel=parallel,
+            stream=stream,
+            device_alloc=device_alloc,
+            device_free=device_free,
+        )
         if lib.ro_ctx_create(ctypes.byref(options), ctypes.byref(self.handle)):
             raise Error(lib.ro_ctx_error(None).decode())
 

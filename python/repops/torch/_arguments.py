@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from .. import _context
 from .._library import Error
 from ._modes import changed, default_modes
 
@@ -99,7 +100,7 @@ def expect_kind(where: str, t: Any, types: Sequence[torch.dtype], devices: Seque
         raise Error(f"{where} is {t.layout}; expected a dense tensor")
     if t.dtype not in types:
         raise Error(f"{where} is {t.dtype}; expected {' or '.join(str(d) for d in types)}")
-    if t.device.type not in devices:
+    if t.device.type not in devices and t.device != _context.current().device:
         raise Error(f"{where} is on {t.device}; expected the CPU's memory")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from . import _here as here
 from ._call import need, numbers, run
 from ._registry import handles
 
@@ -110,7 +111,7 @@ def _point_taps(
 
 
 def _columns(rows: list, dtype: torch.dtype) -> Tensor:
-    return torch.tensor(rows, dtype=dtype).t().contiguous()
+    return here.tensor(rows, dtype=dtype).t().contiguous()
 
 
 @functools.lru_cache(maxsize=512)
@@ -211,7 +212,7 @@ def _register_nearest() -> None:
                 scales = scales or (None,) * len(out)
                 axes: list[tuple[int, Taps]] = []
                 for d in reversed(range(len(out))):
-                    numbers = torch.arange(shape[2 + d], dtype=torch.float64).reshape(1, 1, -1)
+                    numbers = here.arange(shape[2 + d], dtype=torch.float64).reshape(1, 1, -1)
                     axes.append((2 + d, (line(numbers, [out[d]], scales[d])[0].long(), None)))
                 return _resized_backward(dy, shape, axes)
 
@@ -235,7 +236,7 @@ def _register_padding() -> None:
                 need(dy)
                 size = x.shape[x.dim() - dims :]
                 count = math.prod(size)
-                numbers = torch.arange(count, dtype=torch.float64).reshape(1, *size)
+                numbers = here.arange(count, dtype=torch.float64).reshape(1, *size)
                 places = pad(numbers, padding).long().reshape(1, -1)
                 rows = dy.reshape(-1, places.shape[1])
                 return spread(rows, 1, count, (places, None)).contiguous().reshape(x.shape)
@@ -251,7 +252,7 @@ def col2im(x: Tensor, size: Any, kernel: Any, dilation: Any, padding: Any, strid
     """The gradient of im2col: each pixel is the sum of its columns in their order."""
     need(x)
     count = math.prod(size)
-    numbers = torch.arange(1, count + 1, dtype=torch.float64).reshape(1, 1, *size)
+    numbers = here.arange(1, count + 1, dtype=torch.float64).reshape(1, 1, *size)
     places = torch.ops.aten.im2col(numbers, kernel, dilation, padding, stride).long() - 1
     rows = x.reshape(-1, places.numel())
     y = spread(rows, 1, count, (places.reshape(1, -1), None)).contiguous()

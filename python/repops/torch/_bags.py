@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from . import _here as here
 from ._call import need, numbers, run, total
 from ._indexing import scatter_add
 from ._products import embedding_backward
@@ -17,7 +18,7 @@ SUM, MEAN, MAX = 0, 1, 2  # torch's numbers of modes
 
 def _bags(ids: Tensor, offsets: Tensor, count: int) -> Tensor:
     """The bag of each id."""
-    return torch.searchsorted(offsets[:count].long(), torch.arange(len(ids)), right=True) - 1
+    return torch.searchsorted(offsets[:count].long(), here.arange(len(ids)), right=True) - 1
 
 
 def _largest(table: Tensor, ids: Tensor, starts: Tensor, padding: int) -> tuple[Tensor, Tensor]:
@@ -25,19 +26,19 @@ def _largest(table: Tensor, ids: Tensor, starts: Tensor, padding: int) -> tuple[
     equal ones the first stays. Bags are walked through together, the longest first, so that those
     that have an element number i are the first ones."""
     count, width = len(starts), table.shape[1]
-    sizes = torch.diff(starts, append=torch.tensor([len(ids)]))
+    sizes = torch.diff(starts, append=here.tensor([len(ids)]))
     sizes, order = torch.sort(sizes, descending=True, stable=True)
-    y = torch.zeros(count, width)
-    rows = torch.full((count, width), -1, dtype=ids.dtype)
+    y = here.zeros(count, width)
+    rows = here.full((count, width), -1, dtype=ids.dtype)
     for i in range(int(sizes[0]) if count else 0):
-        here = int((sizes > i).sum())
-        own = ids[starts[order[:here]] + i].unsqueeze(1)
+        held = int((sizes > i).sum())
+        own = ids[starts[order[:held]] + i].unsqueeze(1)
         new = table[own[:, 0]]
-        better = (new > y[:here]) | (rows[:here] < 0)
+        better = (new > y[:held]) | (rows[:held] < 0)
         if padding >= 0:
             better = better & (own != padding)
-        y[:here] = torch.where(better, new, y[:here])
-        rows[:here] = torch.where(better, own, rows[:here])
+        y[:held] = torch.where(better, new, y[:held])
+        rows[:held] = torch.where(better, own, rows[:held])
     back = torch.argsort(order)
     return y[back], rows[back]
 
@@ -48,7 +49,7 @@ def _sizes(bags: Tensor, count: int, ids: Tensor, padding: int) -> Tensor:
     if padding < 0:
         return sizes
     ends = sizes.cumsum(0)
-    before = torch.zeros(1, dtype=torch.int64)
+    before = here.zeros(1, dtype=torch.int64)
     up = torch.cat([before, torch.where(ids == padding, 1, 0)]).cumsum(0)
     down = torch.cat([before, torch.where(ids == padding, -1, 0)]).cumsum(0)
     return sizes + down[ends] + up[ends - sizes]
@@ -75,13 +76,13 @@ def embedding_bag(
         return y, bags, _sizes(bags, count, ids, padding), chosen
     rows = table[ids] if factors is None else table[ids] * factors.unsqueeze(1)
     kept = bags if padding < 0 else torch.where(ids == padding, -1, bags)
-    y = torch.zeros(count, table.shape[1])
+    y = here.zeros(count, table.shape[1])
     if len(ids) and count:
         y = run("embedding_grad", (), (rows, numbers(kept, count)), tuple(y.shape))
     sizes = _sizes(bags, count, ids, padding)
     if mode == MEAN:
         y = y / torch.where(sizes == 0, 1, sizes).unsqueeze(1)
-    return y, bags, sizes, torch.zeros(0, dtype=torch.int64)
+    return y, bags, sizes, here.zeros(0, dtype=torch.int64)
 
 
 @handles("_embedding_bag_backward")
@@ -101,7 +102,7 @@ def embedding_bag_backward(
 ) -> Tensor:
     need(dy)
     if mode == MAX:
-        return scatter_add(torch.zeros(rows, dy.shape[1]), 0, most.long(), dy)
+        return scatter_add(here.zeros(rows, dy.shape[1]), 0, most.long(), dy)
     if mode == MEAN:
         dy = dy / torch.where(sizes == 0, 1, sizes).unsqueeze(1)
     terms = dy[bags] if factors is None else dy[bags] * factors.unsqueeze(1)

@@ -16,6 +16,7 @@ from .. import _context
 from .._library import MAX_DIMS, PTR, Call, Error, Gradient, Shape, lib
 from .._operators import bits, call
 from .._table import TABLE
+from . import _here as here
 
 DTYPES = {torch.float32: 1, torch.int32: 2, torch.uint8: 3}
 TORCH = {code: dtype for dtype, code in DTYPES.items()}
@@ -52,21 +53,28 @@ def numbers(ids: torch.Tensor, rows: int) -> torch.Tensor:
     return ids.to(torch.int32)
 
 
-def _now() -> _context.Context:
-    """The context of this thread."""
+def _now(inputs: Any = ()) -> _context.Context:
+    """The context of this thread, in whose memory inputs are."""
     if proxy_tensor._CURRENT_MAKE_FX_TRACER is not None:
         raise Leftover("a graph is recorded (torch.export, make_fx), which cannot hold the library")
-    return _context.current()
+    context = _context.current()
+    if context.device is not None:
+        for t in inputs:
+            if isinstance(t, torch.Tensor) and t.device != context.device:
+                raise Leftover(f"its input is on {t.device}; expected {context.device}")
+    return context
 
 
 def need(*tensors: torch.Tensor) -> None:
-    """Leftover, unless all are float32 in the CPU's memory."""
+    """Leftover, unless all are float32 in the memory that is computed in."""
+    device = _context.current().device
     for t in tensors:
         if t.dtype is not torch.float32:
             half = ", of autocast perhaps" if t.dtype in (torch.bfloat16, torch.float16) else ""
             raise Leftover(f"its input is {t.dtype}{half}; float32 is what the library computes in")
-        if not t.is_cpu:
-            raise Leftover(f"its input is on {t.device}, and only the CPU's memory is supported")
+        if not t.is_cpu if device is None else t.device != device:
+            where = "the CPU's memory" if device is None else device
+            raise Leftover(f"its input is on {t.device}; expected {where}")
 
 
 def _shape(size: Sequence[int], dtype: torch.dtype) -> Shape:
@@ -116,10 +124,10 @@ def run(
         key, name, attributes, inputs, shape, dtype
     )
     if out is None:
-        out = torch.empty(size, dtype=dtype)
+        out = here.empty(size, dtype=dtype)
     elif not packed(out):
         raise Error(f"{name}: the output's elements do not lie side by side")
-    context = _now()
+    context = _now(inputs)
     if context.watcher is not None and not context.watcher.run(name, attributes, inputs, out):
         return out
     at = pointers(*[t.data_ptr() for t in inputs])
@@ -130,7 +138,7 @@ def run(
 def fused(function: Any, *arguments: Any, strided: bool = False) -> None:
     """Calls a function of fused.h; tensors stand for their memory, None for NULL. strided: the
     function is told how they lie, or does not care."""
-    context, given = _now(), []
+    context, given = _now(arguments), []
     if context.watcher is not None and not context.watcher.fused(function.__name__, arguments):
         return
     for a in arguments:
@@ -184,7 +192,7 @@ def _run_flat(
     if kept is None:
         flat = [_shape((n,), torch.float32)] * len(inputs)
         kept = _keep(key, call(TABLE[name], attributes, flat, None), len(inputs))
-    context = _now()
+    context = _now(inputs)
     if context.watcher is not None and not context.watcher.run_flat(name, attributes, inputs, out):
         return
     at = kept[3](*[t.data_ptr() for t in inputs])
@@ -200,7 +208,7 @@ def elementwise(name: str, attributes: Sequence[int], *inputs: torch.Tensor) -> 
     for t in inputs:
         if t.stride() != stride or t.shape != shape:
             inputs = tuple(t.contiguous() for t in torch.broadcast_tensors(*inputs))
-            out = torch.empty(inputs[0].shape)
+            out = here.empty(inputs[0].shape)
             break
     if out.numel():
         _run_flat(name, attributes, inputs, out)
@@ -246,7 +254,7 @@ def _as_stored(t: torch.Tensor) -> tuple[torch.Tensor, int]:
 def sum_rows(x: torch.Tensor) -> torch.Tensor:
     """Sums of the rows of a dense matrix by R (SPEC 3.2): [rows, cols] to [rows]."""
     rows, cols = x.shape
-    y = torch.empty(rows)
+    y = here.empty(rows)
     fused(lib.ro_sum, rows, cols, x.contiguous(), y)
     return y
 
@@ -254,14 +262,14 @@ def sum_rows(x: torch.Tensor) -> torch.Tensor:
 def sum_columns(x: torch.Tensor) -> torch.Tensor:
     """Sums of the columns of a dense matrix by K (SPEC 3.3): [rows, cols] to [cols]."""
     rows, cols = x.shape
-    y = torch.empty(cols)
+    y = here.empty(cols)
     fused(lib.ro_sum_rows, rows, cols, x.contiguous(), Gradient(y.data_ptr(), 0))
     return y
 
 
 def sums_of_squares(xs: Sequence[torch.Tensor]) -> torch.Tensor:
     """The sum of all squares of each by R, [len(xs)]: reduce_dot, then reduce_sum."""
-    sums = torch.empty(len(xs))
+    sums = here.empty(len(xs))
     for i, x in enumerate(xs):
         need(x)
         n = x.numel()
@@ -291,7 +299,7 @@ def _total64(x: torch.Tensor, reduced: list[int], keepdim: bool) -> torch.Tensor
         if x.shape[d]:
             x = fold(x, d, torch.add)
         else:
-            x = torch.zeros([1 if e == d else n for e, n in enumerate(x.shape)], dtype=x.dtype)
+            x = here.zeros([1 if e == d else n for e, n in enumerate(x.shape)], dtype=x.dtype)
     return x if keepdim else x.reshape([n for d, n in enumerate(x.shape) if d not in reduced])
 
 
@@ -310,7 +318,7 @@ def total(
     need(x)
     kept = [d for d in range(nd) if d not in reduced]
     terms, sums = math.prod([shape[d] for d in reduced]), math.prod([shape[d] for d in kept])
-    y = torch.empty(
+    y = here.empty(
         [1 if d in reduced else n for d, n in enumerate(shape)]
         if keepdim
         else [shape[d] for d in kept]

@@ -25,6 +25,7 @@ from typing import Any
 
 import torch
 
+from . import _here as here
 from ._call import Leftover, elementwise, expect, matmul, total
 from ._elements import atan2, maximum, minimum
 from ._registry import of_complex
@@ -53,7 +54,7 @@ def _operand(x: Any) -> tuple[Tensor, bool]:
     """Pairs of a complex number, or a real one; and whether it is complex."""
     if not isinstance(x, Tensor):
         own = isinstance(x, complex)
-        return torch.tensor([x.real, x.imag] if own else float(x), dtype=torch.float32), own
+        return here.tensor([x.real, x.imag] if own else float(x), dtype=torch.float32), own
     if x.is_complex():
         return pairs(x.to(torch.complex64)), True
     return x.resolve_neg().to(torch.float32), False

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from . import _here as here
 from ._call import elementwise, need
 from ._indexing import scatter_add
 from ._registry import handles
@@ -29,19 +30,19 @@ def _log_sum(*terms: Tensor) -> Tensor:
 
 
 def _numbers(lengths: Any) -> Tensor:
-    return lengths.long() if isinstance(lengths, torch.Tensor) else torch.tensor(list(lengths))
+    return lengths.long() if isinstance(lengths, torch.Tensor) else here.tensor(list(lengths))
 
 
 def _labels(targets: Tensor, lengths: Tensor, blank: int) -> Tensor:
     """[N, 2 S + 1]: blanks around each label."""
     if targets.dim() == 1:
-        rows = torch.full((len(lengths), int(lengths.max())), blank, dtype=torch.int64)
+        rows = here.full((len(lengths), int(lengths.max())), blank, dtype=torch.int64)
         at = 0
         for row, count in zip(rows, lengths.tolist()):
             row[:count] = targets[at : at + count]
             at += count
         targets = rows
-    labels = torch.full((targets.shape[0], 2 * targets.shape[1] + 1), blank, dtype=torch.int64)
+    labels = here.full((targets.shape[0], 2 * targets.shape[1] + 1), blank, dtype=torch.int64)
     labels[:, 1::2] = targets
     return labels
 
@@ -65,7 +66,7 @@ def _skips(labels: Tensor) -> Tensor:
 
 def _ends(labels: Tensor, lengths: Tensor) -> Tensor:
     """Where a path may end: the last label of a row and the blank after it."""
-    at = torch.arange(labels.shape[1])[None]
+    at = here.arange(labels.shape[1])[None]
     last = 2 * lengths[:, None]
     return (at == last) | (at == last - 1)
 
@@ -80,13 +81,13 @@ def ctc_loss(
     labels = _labels(targets, lengths, blank)
     skips = _skips(labels)
     p = x.gather(2, labels.expand(x.shape[0], *labels.shape))
-    first = torch.arange(labels.shape[1])[None] <= 1
+    first = here.arange(labels.shape[1])[None] <= 1
     paths = [torch.where(first, p[0], _NONE)]
     for t in range(1, x.shape[0]):
         a = paths[-1]
         paths.append(_log_sum(a, _shifted(a, 1), _shifted(a, 2, skips)) + p[t])
     alpha = torch.stack(paths, 1)
-    last = alpha[torch.arange(len(inputs)), torch.where(inputs > 0, inputs - 1, 0)]
+    last = alpha[here.arange(len(inputs)), torch.where(inputs > 0, inputs - 1, 0)]
     at = 2 * lengths[:, None]
     ends = last.gather(1, torch.cat([at, torch.where(at > 0, at - 1, 0)], 1))
     second = torch.where(lengths > 0, ends[:, 1], _NONE)
@@ -112,7 +113,7 @@ def ctc_loss_backward(
     skips, ends = _skips(labels), _ends(labels, lengths)
     after = _shifted(skips.float(), -2) == 1.0
     p = x.gather(2, labels.expand(x.shape[0], *labels.shape))
-    beta = torch.full(labels.shape, _NONE)
+    beta = here.full(labels.shape, _NONE)
     dx = torch.zeros_like(x)
     for t in reversed(range(x.shape[0])):
         on = _log_sum(beta, _shifted(beta, -1), _shifted(beta, -2, after))

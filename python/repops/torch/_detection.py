@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from . import _here as here
 from ._call import need, numbers, run
 from ._grids import whole_within
 from ._registry import handles
@@ -26,22 +27,22 @@ def kept_boxes(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
     """For each box whether nms keeps it, by its formulas, in operators that a job captures."""
     need(boxes, scores)
     if not len(boxes):
-        return torch.zeros(0, dtype=torch.bool)
+        return here.zeros(0, dtype=torch.bool)
     order = torch.sort(scores, descending=True, stable=True)[1]
     x0, y0, x1, y1 = boxes[order].unbind(1)
     area = (x1 - x0) * (y1 - y0)
     low, high = [t[:, None] for t in (x0, y0)], [t[:, None] for t in (x1, y1)]
     sides = [
-        torch.maximum(torch.minimum(b, e) - torch.maximum(a, s), torch.zeros(()))
+        torch.maximum(torch.minimum(b, e) - torch.maximum(a, s), here.zeros(()))
         for s, e, a, b in zip((x0, y0), (x1, y1), low, high)
     ]
     both = sides[0] * sides[1]
     over = both / (area[:, None] + area - both) > _limit(threshold)
-    over = over & torch.ones(over.shape, dtype=torch.bool).triu(1)
-    gone = torch.zeros(len(boxes), dtype=torch.bool)
+    over = over & here.ones(over.shape, dtype=torch.bool).triu(1)
+    gone = here.zeros(len(boxes), dtype=torch.bool)
     for i in range(len(boxes) - 1):
         gone = gone | (over[i] & ~gone[i])
-    return torch.zeros(len(boxes), dtype=torch.bool).scatter(0, order, ~gone)
+    return here.zeros(len(boxes), dtype=torch.bool).scatter(0, order, ~gone)
 
 
 @handles("torchvision::nms")
@@ -82,7 +83,7 @@ class _Samples:
             if not aligned:
                 length = torch.where(length < 1.0, 1.0, length)
             step = length / out
-            bins = first[:, None] + torch.arange(out).float() * step[:, None]
+            bins = first[:, None] + here.arange(out).float() * step[:, None]
             self.lines.append(
                 [_line(bins + (j + 0.5) * step[:, None] / count, n) for j in range(count)]
             )
@@ -119,13 +120,13 @@ def _groups(rois: Tensor, size: Any, scale: float, ratio: int, aligned: bool) ->
     pairs = [(int(a), int(b)) for a, b in torch.stack(counts, 1).tolist()]
     groups = []
     for pair in sorted(set(pairs)):
-        own = torch.tensor([i for i, p in enumerate(pairs) if p == pair])
+        own = here.tensor([i for i, p in enumerate(pairs) if p == pair])
         groups.append((own, _Samples(rois[own], size, scale, pair, aligned)))
     return groups
 
 
 def _means(rows: Tensor, samples: _Samples, size: Any, shape: Any) -> Tensor:
-    sums = torch.zeros(shape)
+    sums = here.zeros(shape)
     for places, weights in samples.taps(*size[1:3]):
         sums = sums + rows[places] * weights.unsqueeze(-1)
     return sums / max(1, samples.grid[0] * samples.grid[1])
@@ -141,7 +142,7 @@ def roi_align(
     n, c, h, w = x.shape
     size = (n, h, w, out_h, out_w)
     rows = x.movedim(1, -1).reshape(-1, c)
-    y = torch.zeros(len(rois), out_h, out_w, c)
+    y = here.zeros(len(rois), out_h, out_w, c)
     for own, samples in _groups(rois, size, scale, ratio, aligned):
         if own is None:
             y = _means(rows, samples, size, y.shape)
@@ -166,7 +167,7 @@ def roi_align_backward(
 ) -> Tensor:
     """Each pixel and sample after the other, by the library's embedding_grad."""
     need(dy, rois)
-    dx = torch.zeros(n * h * w, c)
+    dx = here.zeros(n * h * w, c)
     for own, samples in _groups(rois, (n, h, w, out_h, out_w), scale, ratio, aligned):
         d = (dy if own is None else dy[own]).movedim(1, -1)
         d = d / max(1, samples.grid[0] * samples.grid[1])

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from . import _here as here
 from ._call import matmul, need, total
 from ._functions import power
 from ._registry import handles
@@ -47,7 +48,7 @@ def distances_backward(dy: Tensor, x: Tensor, y: Tensor, p: float, cdist: Tensor
 
 
 def _rows_of_pairs(n: int) -> tuple[Tensor, Tensor]:
-    first, second = torch.triu_indices(n, n, 1).unbind()
+    first, second = here.triu_indices(n, n, 1).unbind()
     return first, second
 
 
@@ -66,7 +67,7 @@ def distances_of_pairs_backward(dy: Tensor, x: Tensor, p: float, pdist: Tensor) 
         return torch.zeros_like(x)
     first, second = _rows_of_pairs(n)
     part = _slope(x[first] - x[second], pdist.unsqueeze(-1), p) * dy.unsqueeze(-1)
-    whole = torch.zeros(n, n, x.shape[1])
+    whole = here.zeros(n, n, x.shape[1])
     whole[first, second] = part
     return total(whole, [1]) - total(whole, [0])
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from .. import _context
+from . import _here as here
 from ._call import Leftover, elementwise, need
 from ._functions import atan264, pow64
 from ._registry import handles, of_float64
@@ -46,7 +47,8 @@ def rsub(a: Tensor, b: Any, alpha: float = 1) -> Tensor:
 def _where(outside: Tensor, bound: Tensor, x: Tensor) -> Tensor:
     """A bound that is a NaN gives a NaN."""
     nan = bound != bound
-    return torch.where(outside | nan if bound.dim() or bool(nan) else outside, bound, x)
+    all_of = bound.dim() or _context.current().device is not None or bool(nan)
+    return torch.where(outside | nan if all_of else outside, bound, x)
 
 
 def _bounded(x: Tensor, low: Any, high: Any) -> Tensor:
@@ -62,7 +64,7 @@ def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """By comparisons: vectors and single elements disagree about the sign of a zero otherwise."""
     kind = x.dtype if x.is_floating_point() else None
     bounds = [
-        b if b is None or isinstance(b, Tensor) else torch.tensor(float(b), dtype=kind)
+        b if b is None or isinstance(b, Tensor) else here.number(float(b), 0, kind)
         for b in (min, max)
     ]
     return _bounded(x, *bounds)
@@ -145,9 +147,9 @@ def arange(*args: Any, **kwargs: Any) -> Tensor:
     if all(isinstance(v, int) for v in (start, end, step)) and (
         dtype is None or not dtype.is_floating_point
     ):
-        return torch.arange(start, end, step, dtype=dtype, **kwargs)
+        return here.arange(start, end, step, dtype=dtype, **kwargs)
     count = max(0, math.ceil((end - start) / step))
-    x = torch.arange(count).to(torch.float64) * float(step) + float(start)
+    x = here.arange(count).to(torch.float64) * float(step) + float(start)
     return x.to(dtype or torch.get_default_dtype())
 
 
@@ -158,9 +160,9 @@ def linspace(start: float, end: float, steps: int, **kwargs: Any) -> Tensor:
     dtype = kwargs.get("dtype") or torch.get_default_dtype()
     if not dtype.is_floating_point:
         first, last, parts = int(start), int(end), max(1, steps - 1)
-        sums = first * parts + torch.arange(steps) * (last - first)
+        sums = first * parts + here.arange(steps) * (last - first)
         return torch.div(sums, parts, rounding_mode="trunc").to(dtype)
-    x = torch.arange(steps).to(torch.float64) * ((end - start) / max(1, steps - 1)) + float(start)
+    x = here.arange(steps).to(torch.float64) * ((end - start) / max(1, steps - 1)) + float(start)
     return x.to(dtype)
 
 
@@ -179,7 +181,7 @@ def zeros_without_memory(size: Any, **how: Any) -> Tensor:
     """As gradients of signs are. A job records places in memory, so there they have some."""
     if _context.current().job is None:
         return torch._efficientzerotensor(size, **how)
-    return torch.zeros(size, dtype=how.get("dtype"))
+    return here.zeros(size, dtype=how.get("dtype"))
 
 
 @handles("native_dropout_backward")
@@ -233,7 +235,7 @@ def atan2(y: Tensor, x: Tensor) -> Tensor:
 
 
 def _whole(a: Any, b: Any, mode: str) -> tuple[Tensor, Tensor, Tensor]:
-    a, b = (t if isinstance(t, Tensor) else torch.tensor(float(t)) for t in (a, b))
+    a, b = (t if isinstance(t, Tensor) else here.tensor(float(t)) for t in (a, b))
     a, b = (t if t.is_floating_point() else t.float() for t in (a, b))
     need(a, b)
     a, b = a.to(torch.float64), b.to(torch.float64)

@@ -33,6 +33,7 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from . import _here as here
 from ._call import expect, matmul, need
 from ._complex import joined, pairs
 from ._registry import handles
@@ -138,7 +139,7 @@ def _by_chirp(x: Tensor, inverse: bool, wanted: bool) -> Tensor:
     n = x.shape[1]
     c, by_c, by_h = _chirp(n, inverse)
     y = _times(x, by_c) if x.dim() == 3 else x.unsqueeze(-1) * c
-    y = torch.cat([y, torch.zeros(len(y), len(by_h[0]) - n, 2)], 1)
+    y = torch.cat([y, here.zeros(len(y), len(by_h[0]) - n, 2)], 1)
     y = _rows(_times(_rows(y, False, True), by_h), True, True)[:, :n]
     return _times(y, by_c) if wanted else y[..., 0] * c[:, 0] - y[..., 1] * c[:, 1]
 
@@ -190,7 +191,7 @@ def transform_of_real(x: Tensor, dim: Sequence[int], normalization: int, oneside
     kept = x.shape[last] // 2 + 1 if onesided else x.shape[last]
     if not x.numel():
         size = [kept if d == last else n for d, n in enumerate(x.shape)]
-        return torch.empty(size, dtype=torch.complex64)
+        return here.empty(size, dtype=torch.complex64)
     y = _along(x, last, False, False, True).narrow(last, 0, kept)
     y = _all(y, dims, False)
     return joined(_scaled(y, _count(x, [*dims, last]), normalization))
@@ -213,7 +214,7 @@ def real_transform(z: Tensor, dim: Sequence[int], normalization: int, last_dim_s
     n = last_dim_size
     expect(z.shape[last] == n // 2 + 1, "its last dimension has another size")
     if not z.numel():
-        return torch.empty([n if d == last else m for d, m in enumerate(z.shape)])
+        return here.empty([n if d == last else m for d, m in enumerate(z.shape)])
     y = _whole(_all(pairs(z), dims, True), last, n)
     y = _along(y, last, True, True, False)
     return _scaled(y, _count(z, dims) * n, normalization).contiguous()
@@ -238,4 +239,4 @@ def fftfreq(n: int, d: float = 1.0, **how: Any) -> Tensor:
 
 
 def _numbered(first: int, end: int, how: dict[str, Any]) -> Tensor:
-    return torch.arange(first, end, dtype=how.get("dtype") or torch.get_default_dtype())
+    return here.arange(first, end, dtype=how.get("dtype") or torch.get_default_dtype())

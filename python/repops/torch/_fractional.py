@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from . import _here as here
 from ._axes import like
 from ._call import need
 from ._grids import whole_within
@@ -18,21 +19,21 @@ Tensor = torch.Tensor
 
 def _begins(sample: Tensor, n: int, k: int, out: int) -> Tensor:
     """Where windows of k elements of n begin, [..., out], for samples [...] in [0, 1)."""
-    last = torch.full([*sample.shape, 1], n - k, dtype=torch.int64)
+    last = here.full([*sample.shape, 1], n - k, dtype=torch.int64)
     if out == 1:
         return last
-    step = torch.tensor(float(n - k)) / torch.tensor(float(out - 1))
+    step = here.tensor(float(n - k)) / here.tensor(float(out - 1))
     sample = sample.unsqueeze(-1)
     first = whole_within(sample * step, n - k + 1)
-    begins = whole_within((torch.arange(out - 1) + sample) * step, n - k + 1) - first
+    begins = whole_within((here.arange(out - 1) + sample) * step, n - k + 1) - first
     return torch.cat([begins, last], -1)
 
 
 def _places(samples: Tensor, sizes: Any, kernel: Any, out: Any) -> Tensor:
     """Places of all windows' elements, [..., windows, elements], the last dimension fastest."""
-    places = torch.zeros([*samples.shape[:-1], 1, 1], dtype=torch.int64)
+    places = here.zeros([*samples.shape[:-1], 1, 1], dtype=torch.int64)
     for i, (n, k, o) in enumerate(zip(sizes, kernel, out)):
-        at = _begins(samples[..., i], n, k, o).unsqueeze(-1) + torch.arange(k)
+        at = _begins(samples[..., i], n, k, o).unsqueeze(-1) + here.arange(k)
         places = places[..., :, None, :, None] * n + at[..., None, :, None, :]
         places = places.flatten(-2).flatten(-3, -2)
     return places

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from . import _here as here
 from ._call import Leftover, elementwise, need
 from ._registry import handles, of_float64
 
@@ -318,7 +319,7 @@ def power(x: torch.Tensor, exponent: float) -> torch.Tensor:
         return _POWERS[float(exponent)](x if x.is_floating_point() else x.float())
     if x.dtype is torch.float64:
         return pow64(x, torch.full_like(x, float(exponent)))
-    return elementwise("pow", (), _float(x), torch.full((), float(exponent)))
+    return elementwise("pow", (), _float(x), here.full((), float(exponent)))
 
 
 @handles("pow.Tensor_Tensor")
@@ -332,4 +333,4 @@ def power_of_two(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 def power_of_number(base: float, y: torch.Tensor) -> torch.Tensor:
     if y.dtype is torch.float64:
         return pow64(torch.full_like(y, float(base)), y)
-    return elementwise("pow", (), torch.full((), float(base)), _float(y))
+    return elementwise("pow", (), here.full((), float(base)), _float(y))

@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from . import _here as here
 from ._call import expect, matmul, need, numbers, run, total
 from ._elements import linspace
 from ._integers import whole_of
@@ -172,7 +173,7 @@ class Sampling:
         self.sizes = x.shape[2:]
         dims = len(self.sizes)
         self.rows, self.channels = len(x) * math.prod(self.sizes), x.shape[1]
-        images = torch.arange(len(x)).reshape(-1, *[1] * dims)
+        images = here.arange(len(x)).reshape(-1, *[1] * dims)
         self.axes = [
             Axis(grid[..., dims - 1 - d], n, mode, padding, align) for d, n in enumerate(self.sizes)
         ]
@@ -180,7 +181,7 @@ class Sampling:
 
     def table(self, x: Tensor) -> Tensor:
         rows = x.movedim(1, -1).reshape(self.rows, self.channels)
-        return torch.cat([rows, torch.zeros(1, self.channels)])
+        return torch.cat([rows, here.zeros(1, self.channels)])
 
     def taps(self) -> Iterator[tuple[Tensor, tuple[Tap, ...]]]:
         for taps in itertools.product(*[axis.taps for axis in self.axes]):
@@ -237,7 +238,7 @@ _register(3)
 def _of_input(seen: Sampling, d: Tensor) -> Tensor:
     """[rows, channels]"""
     shape = (seen.rows, seen.channels)
-    dx = torch.zeros(shape)
+    dx = here.zeros(shape)
     for places, taps in seen.taps() if d.numel() else ():
         terms = _weighed(d, _times(t.weight for t in taps)).reshape(-1, seen.channels)
         ids = numbers(places.reshape(-1), seen.rows + 1)  # what lies outside is no row
@@ -247,7 +248,7 @@ def _of_input(seen: Sampling, d: Tensor) -> Tensor:
 
 def _of_grid(seen: Sampling, d: Tensor, x: Tensor, grid: Tensor, mode: int) -> Tensor:
     if mode == NEAREST or not d.numel():
-        return torch.zeros(grid.shape)
+        return here.zeros(grid.shape)
     table = seen.table(x)
     sums: list[Tensor | None] = [None] * len(seen.axes)
     for places, taps in seen.taps():
@@ -265,7 +266,7 @@ def _of_grid(seen: Sampling, d: Tensor, x: Tensor, grid: Tensor, mode: int) -> T
 
 def _ends(n: int, align: bool) -> Tensor:
     """What grids name on an axis: as the gradient of affine_grid, torch's own operators, has it."""
-    line = linspace(-1, 1, n) if n > 1 else torch.zeros(n)
+    line = linspace(-1, 1, n) if n > 1 else here.zeros(n)
     return line if align else line * (n - 1) / n
 
 
@@ -276,6 +277,6 @@ def affine_grid_generator(theta: Tensor, size: Any, align: bool) -> Tensor:
     dims = len(size) - 2
     expect(dims in (2, 3) and theta.shape == (size[0], dims, dims + 1), "a size is another")
     lines = torch.meshgrid(*[_ends(n, align) for n in size[2:]], indexing="ij")
-    base = torch.stack([*lines[::-1], torch.ones(lines[0].shape)], -1).reshape(1, -1, dims + 1)
+    base = torch.stack([*lines[::-1], here.ones(lines[0].shape)], -1).reshape(1, -1, dims + 1)
     base = base.expand(size[0], -1, -1).contiguous()
     return matmul(base, theta.transpose(1, 2), 1).reshape(size[0], *size[2:], dims)

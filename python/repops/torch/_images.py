@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from . import _here as here
 from ._call import Leftover, matmul, need, run, sum_columns
 from ._layout import channels_first, channels_last, scratch, weight_in, weight_out
 
@@ -60,7 +61,7 @@ def _one_tap_dx(d: Tensor, w: Tensor, at: Sequence[int], shape: Sequence[int]) -
     dx = matmul(d, _matrix(w))
     if at[:2] == (1, 1):
         return dx
-    whole = torch.zeros(shape)
+    whole = here.zeros(shape)
     whole[:, :: at[0], :: at[1]] = dx
     return whole
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from .. import _context
+from . import _here as here
 from ._call import Leftover, expect, need, numbers, run
 from ._complex import joined, pairs
 from ._registry import handles
@@ -31,10 +33,10 @@ def scatter_add(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Terms of one place are summed in the order of the index."""
     if not x.dim():
         return x + source.reshape(-1)[0] if source.numel() else x.clone()
-    places, stride = torch.zeros(index.shape, dtype=torch.int64), x.numel()
+    places, stride = here.zeros(index.shape, dtype=torch.int64), x.numel()
     for d, (size, count) in enumerate(zip(x.shape, index.shape)):
         stride = stride // max(1, size)
-        own = torch.arange(count).reshape([-1 if e == d else 1 for e in range(x.dim())])
+        own = here.arange(count).reshape([-1 if e == d else 1 for e in range(x.dim())])
         places = places + (index if d == dim % x.dim() else own) * stride
     part = source[tuple(slice(0, n) for n in index.shape)]
     return _added(x, places, part.reshape(-1, 1))
@@ -49,6 +51,8 @@ def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: floa
 
 def _in_turn(function: Any, *arguments: Any) -> Tensor:
     """Of several values for one place always the same stays; torch's threads write in any order."""
+    if _context.current().device is not None:
+        raise Leftover("of several values for one place a device keeps any")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -70,7 +74,7 @@ def index_put(
         return torch.ops.aten.index_put(x, indices, values)
     if not accumulate or not (x.is_floating_point() or x.dtype is torch.complex64):
         return _in_turn(torch.ops.aten.index_put, x, indices, values, accumulate)
-    flat = torch.arange(x.numel()).reshape(x.shape)
+    flat = here.arange(x.numel()).reshape(x.shape)
     places = flat[tuple(slice(None) if i is None else i for i in indices)]
     values = values.expand(places.shape)
     if x.dtype is torch.complex64:
@@ -81,8 +85,8 @@ def index_put(
 @handles("unfold_backward")
 def unfold_backward(dy: Tensor, sizes: Any, dim: int, size: int, step: int) -> Tensor:
     """Gradients of windows that overlap are summed in the windows' order."""
-    x = torch.zeros(sizes)
-    places = torch.arange(x.numel()).reshape(sizes).unfold(dim, size, step)
+    x = here.zeros(sizes)
+    places = here.arange(x.numel()).reshape(sizes).unfold(dim, size, step)
     expect(dy.shape == places.shape, "its gradient has another size")
     return _added(x, places, dy.reshape(-1, 1))
 
@@ -98,7 +102,7 @@ def masked_scatter_backward(dy: Tensor, mask: Tensor, sizes: Any) -> Tensor:
     need(dy)
     count = math.prod(sizes)
     if not dy.numel() or not count:
-        return torch.zeros(sizes)
+        return here.zeros(sizes)
     chosen = mask.expand(dy.shape).reshape(-1)
     ids = torch.where(chosen, torch.cumsum(chosen.long(), 0) - 1, -1)
     rows = dy.contiguous().reshape(-1, 1)
@@ -120,8 +124,8 @@ def scatter_reduce(
     y = scatter_add(base, dim, index, source)
     if reduce == "sum":
         return y
-    ones = torch.ones(index.shape, dtype=torch.int64)
-    start = torch.ones if include_self else torch.zeros
+    ones = here.ones(index.shape, dtype=torch.int64)
+    start = here.ones if include_self else here.zeros
     count = torch.scatter_add(start(x.shape, dtype=torch.int64), dim, index, ones)
     return y / torch.where(count == 0, 1, count)
 

@@ -67,9 +67,10 @@ def exact(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
 def within(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """x, or where it has numbers beyond the type the nearest integers, and 0 for a NaN. Machines
     convert these each in its own way."""
-    with unwatched():  # it decides nothing but which way is shorter
-        if not bool(_beyond(x, dtype)[2].any()):
-            return x
+    if _context.current().device is None:
+        with unwatched():  # it decides nothing but which way is shorter
+            if not bool(_beyond(x, dtype)[2].any()):
+                return x
     below, above, outside = _beyond(x, dtype)
     limits, wide = torch.iinfo(dtype), x if x.dtype is torch.float64 else x.float()
     y = torch.where(outside, 0.0, wide).to(dtype)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import torch
 
 from .. import _context
+from . import _here as here
 from ._call import run
 
 Tensor = torch.Tensor
@@ -19,12 +20,13 @@ SCRATCH_MOST = 1 << 24  # floats that a thread keeps for each use; what is large
 def scratch(use: str, shape: Sequence[int]) -> Tensor:
     """Memory that stays, for what lives as long as one operator. The system gives new memory page
     by page, which takes longer than to copy weights into it."""
-    count = math.prod(shape)
-    if count > SCRATCH_MOST or _context.current().watcher is not None:  # it sees what was there
-        return torch.empty(shape)
+    count, context = math.prod(shape), _context.current()
+    if count > SCRATCH_MOST or context.device is not None or context.watcher is not None:
+        # Torch's allocator keeps a device's memory; a watcher sees what was there.
+        return here.empty(shape)
     kept = _local.__dict__.get(use)
     if kept is None or kept.numel() < count:
-        kept = _local.__dict__[use] = torch.empty(count)
+        kept = _local.__dict__[use] = here.empty(count)
     return kept[:count].view(shape)
 
 
@@ -49,7 +51,7 @@ def channels_last(x: Tensor, use: str = "") -> Tensor:
         return last.contiguous()
     if last.is_contiguous():
         return last
-    out = scratch(use, last.shape) if use else torch.empty(last.shape)
+    out = scratch(use, last.shape) if use else here.empty(last.shape)
     if not x.is_contiguous():
         return out.copy_(last)
     planes = x.view(x.shape[0], x.shape[1], -1)
@@ -64,7 +66,7 @@ def channels_first(y: Tensor, like: Tensor) -> Tensor:
     if y.dtype is not torch.float32 or not y.numel():
         return first.contiguous()
     rows = y.view(y.shape[0], -1, y.shape[-1])
-    return transposed(rows, (0, 2, 1), torch.empty(first.shape))
+    return transposed(rows, (0, 2, 1), here.empty(first.shape))
 
 
 def weight_in(w: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from . import _here as here
 from ._call import Leftover, expect, need
 from ._linear import householder, reflect
 from ._lu import triangular
@@ -61,5 +62,5 @@ def least_squares(
     if not n or not given.numel():
         raise Leftover("it has no equations")
     x = _solved(a.to(torch.float64), given.to(torch.float64, copy=True), rcond).to(torch.float32)
-    rank = torch.full(batch, n, dtype=torch.int64)
+    rank = here.full(batch, n, dtype=torch.int64)
     return (x.squeeze(-1) if vector else x), empty, rank, empty.clone()

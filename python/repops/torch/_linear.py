@@ -7,6 +7,7 @@ import math
 
 import torch
 
+from . import _here as here
 from ._call import fold, matmul, need
 from ._functions import sqrt64
 from ._registry import handles
@@ -50,7 +51,7 @@ def qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     upper = r[..., :kept, :].triu().to(torch.float32)
     if mode == "r":
         return a.new_empty(0), upper
-    q = torch.eye(rows, kept, dtype=torch.float64).expand(*a.shape[:-2], rows, kept).clone()
+    q = here.eye(rows, kept, dtype=torch.float64).expand(*a.shape[:-2], rows, kept).clone()
     for j, v in reversed(list(enumerate(vectors))):
         q[..., j:, :] = reflect(v, q[..., j:, :])
     return q.to(torch.float32), upper
@@ -63,7 +64,7 @@ def cholesky(
     """Column by column, and the first whose pivot is not positive, counted from 1; 0: none."""
     need(a)
     x = (a.mT if upper else a).to(torch.float64)
-    low, info = torch.zeros_like(x), torch.zeros(a.shape[:-2], dtype=torch.int32)
+    low, info = torch.zeros_like(x), here.zeros(a.shape[:-2], dtype=torch.int32)
     for j in range(a.shape[-1]):
         row = low[..., j : j + 1, :j]
         rest = x[..., j:, j : j + 1] - sum_along(low[..., j:, :j] * row, -1)
@@ -106,7 +107,7 @@ def solve_triangular(
     batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     shape, n = (*batch, *b.shape[-2:]), a.shape[-1]
     if not math.prod(shape):
-        return torch.zeros(shape)
+        return here.zeros(shape)
     a = a.expand(*batch, n, n).reshape(-1, n, n)
     y = b.expand(shape).reshape(-1, n, shape[-1])
     parts: list[Tensor] = []

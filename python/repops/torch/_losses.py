@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from . import _here as here
 from ._call import elementwise, need, total
 from ._elements import clamp
 from ._registry import handles
@@ -31,11 +32,11 @@ def nll_loss(
     rows, labels = _classes_last(x), target.reshape(-1)
     keep = labels != ignore
     safe = torch.where(keep, labels, 0)
-    each = torch.ones(labels.shape) if weight is None else weight[safe]
+    each = here.ones(labels.shape) if weight is None else weight[safe]
     each = torch.where(keep, each, 0.0)
     loss = torch.where(keep, -rows.gather(1, safe[:, None])[:, 0] * each, 0.0)
     if reduction == NONE:
-        return loss.reshape(target.shape), torch.zeros(())
+        return loss.reshape(target.shape), here.zeros(())
     whole, weights = total(loss), total(each)
     return (whole / weights if reduction == MEAN else whole), weights
 
@@ -49,7 +50,7 @@ def nll_loss_backward(
     safe = torch.where(keep, labels, 0)
     each = dy / weights if reduction == MEAN else dy.reshape(-1)
     each = -each if weight is None else -each * weight[safe]
-    dx = torch.zeros(labels.numel(), x.shape[1] if x.dim() > 1 else x.numel())
+    dx = here.zeros(labels.numel(), x.shape[1] if x.dim() > 1 else x.numel())
     dx.scatter_(1, safe[:, None], torch.where(keep, each, 0.0)[:, None])
     if x.dim() < 2:
         return dx.reshape(x.shape)

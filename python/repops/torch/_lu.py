@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from . import _here as here
 from ._call import fold, need
 from ._functions import log64
 from ._linear import solve_triangular, sum_along
@@ -20,7 +21,7 @@ Tensor = torch.Tensor
 
 def _swapped(x: Tensor, i: int, place: Tensor) -> Tensor:
     """With row i and the row `place`, of each matrix, in the place of each other."""
-    order = torch.arange(x.shape[-2]).expand(*x.shape[:-2], -1).clone()
+    order = here.arange(x.shape[-2]).expand(*x.shape[:-2], -1).clone()
     order[..., i : i + 1].copy_(place)
     order = order.scatter(-1, place, i)
     return x.gather(-2, order.unsqueeze(-1).expand(x.shape))
@@ -30,8 +31,8 @@ def _lu64(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Both factors in one matrix, rows that were swapped, and the first pivot that is 0; all are
     counted from 1."""
     x, steps = a.to(torch.float64), min(a.shape[-2:])
-    pivots = torch.zeros(*a.shape[:-2], steps, dtype=torch.int32)
-    info = torch.zeros(a.shape[:-2], dtype=torch.int32)
+    pivots = here.zeros(*a.shape[:-2], steps, dtype=torch.int32)
+    info = here.zeros(a.shape[:-2], dtype=torch.int32)
     for j in range(steps):
         place = torch.argmax(x[..., j:, j].abs(), -1, keepdim=True) + j
         x = _swapped(x, j, place)
@@ -48,7 +49,7 @@ def _lu64(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def triangular(a: Tensor, b: Tensor, *, upper: bool, unit: bool) -> Tensor:
     """x of a x = b, row by row, all of float64 and of one batch. unit: a's diagonal is 1."""
-    x, n = torch.zeros(b.shape, dtype=torch.float64), a.shape[-1]
+    x, n = here.zeros(b.shape, dtype=torch.float64), a.shape[-1]
     for i in reversed(range(n)) if upper else range(n):
         done = slice(i + 1, n) if upper else slice(0, i)
         known = sum_along(a[..., i, done].unsqueeze(-1) * x[..., done, :], -2).squeeze(-2)
@@ -117,13 +118,13 @@ def solve(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False
 def inverse(a: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     lu, pivots, info = _lu64(a)
     _checked(info, "linalg.inv", check_errors, a)
-    one = torch.eye(a.shape[-1], dtype=torch.float64)
+    one = here.eye(a.shape[-1], dtype=torch.float64)
     return _solved(lu, pivots, one).to(torch.float32), info
 
 
 def _sign(lu: Tensor, pivots: Tensor) -> Tensor:
     """Of the permutation."""
-    moved = pivots != torch.arange(1, pivots.shape[-1] + 1)
+    moved = pivots != here.arange(1, pivots.shape[-1] + 1)
     odd = moved.to(torch.int64).sum(-1) % 2
     return 1.0 - 2.0 * odd.to(torch.float64)
 
@@ -146,7 +147,7 @@ def determinant(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def log_determinant(a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     lu, pivots, _ = _lu64(_either_way(a))
     diagonal = lu.diagonal(dim1=-2, dim2=-1)
-    sign, logs = _sign(lu, pivots), torch.zeros(a.shape[:-2], dtype=torch.float64)
+    sign, logs = _sign(lu, pivots), here.zeros(a.shape[:-2], dtype=torch.float64)
     if a.shape[-1]:
         sign = sign * fold(diagonal.sign(), -1, torch.mul).squeeze(-1)
         logs = fold(log64(diagonal.abs()), -1, torch.add).squeeze(-1)
@@ -161,10 +162,10 @@ def unpack(
     k, none = min(rows, columns), lu.new_empty(0)
     low, up, order = none, none, none
     if unpack_data:
-        low = lu[..., :k].tril(-1) + torch.eye(rows, k)
+        low = lu[..., :k].tril(-1) + here.eye(rows, k)
         up = lu[..., :k, :].triu()
     if unpack_pivots:
-        one = torch.eye(rows).expand(*lu.shape[:-2], rows, rows)
+        one = here.eye(rows).expand(*lu.shape[:-2], rows, rows)
         order = _permuted(one, pivots).mT.contiguous()
     return order, low, up
 
@@ -187,7 +188,7 @@ def cholesky_solve(b: Tensor, low: Tensor, upper: bool = False) -> Tensor:
 
 @handles("cholesky_inverse")
 def cholesky_inverse(low: Tensor, upper: bool = False) -> Tensor:
-    return cholesky_solve(torch.eye(low.shape[-1]), low, upper)
+    return cholesky_solve(here.eye(low.shape[-1]), low, upper)
 
 
 @handles("triangular_solve")

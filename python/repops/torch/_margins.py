@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from . import _here as here
 from ._call import Leftover, need, total
 from ._elements import clamp
 from ._indexing import scatter_add
@@ -19,9 +20,9 @@ def _hinges(x: Tensor, target: Tensor, margin: float, weight: Any) -> tuple[Tens
     """How far each class of [rows, classes] is within the margin, and the weight of each row."""
     need(x)
     labels = target.reshape(-1, 1)
-    right = torch.zeros(x.shape, dtype=torch.bool).scatter(1, labels, True)
+    right = here.zeros(x.shape, dtype=torch.bool).scatter(1, labels, True)
     z = clamp(margin - x.gather(1, labels) + x, 0.0)
-    each = torch.ones(labels.shape) if weight is None else weight[labels]
+    each = here.ones(labels.shape) if weight is None else weight[labels]
     return torch.where(right, 0.0, z), right, each
 
 
@@ -74,7 +75,7 @@ def _labelled(x: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     need(x)
     labels = _rows(target)
     kept = (labels >= 0).to(torch.int32).cumprod(1) == 1
-    named = torch.zeros(labels.shape, dtype=torch.int64)
+    named = here.zeros(labels.shape, dtype=torch.int64)
     named = named.scatter_add(1, torch.where(kept, labels, 0), kept.long()) > 0
     return torch.where(kept, labels, -1), named
 
@@ -103,6 +104,6 @@ def multilabel_margin_backward(
     rows, classes = labels.shape
     slope = torch.where(_pairs(x, labels, names) > 0, 1.0, 0.0)
     at = torch.where(labels < 0, 0, labels)
-    less = scatter_add(torch.zeros(rows, classes), 1, at, total(slope, [2]))
+    less = scatter_add(here.zeros(rows, classes), 1, at, total(slope, [2]))
     dx = (total(slope, [1]) - less) / (classes * rows if reduction == MEAN else classes)
     return (dx * (dy.reshape(-1, 1) if reduction == NONE else dy)).reshape(x.shape)

@@ -13,9 +13,11 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .._context import Context
+from .._context import Context, current
 from .._library import Error
 from ._call import Leftover, Misfit
+from ._devices import Devices, device_of
+from ._editions import computed
 from ._integers import tensors
 from ._modes import changed, set_back, set_default, torch_parallel
 from ._registry import OF_SPARSE
@@ -52,9 +54,16 @@ def where() -> str:
 _autocast_is_on = torch._C._is_any_autocast_enabled
 
 
-def _check_device(device: Any) -> None:
-    if torch.device(device).type not in ("cpu", "meta"):
-        raise Leftover(f"it goes to {device}, and only the CPU's memory is supported")
+def _check_autocast(device: str) -> None:
+    if torch.is_autocast_enabled(device):
+        raise Leftover("autocast is on: it computes in types whose bits depend on the machine")
+
+
+def _made_on(kwargs: dict) -> torch.device | None:
+    """The device that a tensor is made on, if that is not the CPU."""
+    device = kwargs.get("device")
+    made = None if device is None else torch.device(device)
+    return None if made is None or made.type in ("cpu", "meta") else made
 
 
 def _with_tensors(func: Any, args: tuple) -> tuple:
@@ -97,6 +106,7 @@ class reproducible(TorchDispatchMode):
         self.leftovers: collections.Counter[tuple[str, str, str]] = collections.Counter()
         self._threads, self._depth = threads, 0
         self._context: Context | None = None
+        self._devices: Devices | None = None
         self._outer: reproducible | None = None
 
     def __enter__(self) -> reproducible:
@@ -105,6 +115,7 @@ class reproducible(TorchDispatchMode):
             self._torch_threads = torch.get_num_threads()
             threads = self._threads or self._torch_threads
             self._context = Context(threads, parallel=torch_parallel()).__enter__()
+            self._devices = Devices(self._context)
             torch.set_num_threads(threads)
             self._modes = set_default(threads)
             self._stance = torch.compiler.set_stance("force_eager")
@@ -135,17 +146,16 @@ class reproducible(TorchDispatchMode):
         if changed():
             self._set_modes_again()
         try:
+            device = device_of(args) or (_made_on(kwargs) if kwargs else None)
+            if device is not None:
+                return self._on_device(device, func, args, kwargs or {})
             if not kwargs:
                 kwargs = {}
                 call = direct.get(func)
                 if call is not None:
                     return call(*args)
-            if _autocast_is_on() and torch.is_autocast_enabled("cpu"):
-                raise Leftover(
-                    "autocast is on: it computes in types whose bits depend on the machine"
-                )
-            if kwargs and kwargs.get("device") is not None:
-                _check_device(kwargs["device"])
+            if _autocast_is_on():
+                _check_autocast("cpu")
             return (routes.get(func) or resolve(func))(self, func, args, kwargs)
         except Leftover as leftover:
             reason = str(leftover)
@@ -157,6 +167,17 @@ class reproducible(TorchDispatchMode):
             if not reason:
                 raise
         return self._left(func, reason, args, kwargs)
+
+    def on(self, device: torch.device) -> Context:
+        """What computes on a device for this thread."""
+        if current().job is not None or self._devices is None:
+            raise Leftover(f"it is on {device}, and the step of a job is recorded on the CPU")
+        return self._devices.context(device)
+
+    def _on_device(self, device: torch.device, func: Any, args: tuple, kwargs: dict) -> Any:
+        if _autocast_is_on():
+            _check_autocast(device.type)
+        return computed(self, func, args, kwargs, self.on(device))
 
     def _failed(self, func: Any, error: Exception, args: tuple, kwargs: dict) -> str:
         """Why torch is to compute it, after the block could not; "": it is not.

@@ -10,6 +10,7 @@ import torch
 
 from .._library import lib
 from .._operators import bits
+from . import _here as here
 from ._call import BLOCK, expect, fused, need, run, sum_columns, sum_rows, total
 from ._layout import channels_first, channels_last
 from ._registry import handles
@@ -30,7 +31,7 @@ def _check_weights(cols: int, *weights: Tensor | None) -> None:
 
 
 def _or(w: Tensor | None, cols: int, value: float) -> Tensor:
-    return torch.full((cols,), value) if w is None else w.contiguous()
+    return here.full((cols,), value) if w is None else w.contiguous()
 
 
 @handles("native_layer_norm")
@@ -40,7 +41,7 @@ def layer_norm(x: Tensor, shape: Any, w: Any, b: Any, eps: float) -> tuple[Tenso
     _check_weights(cols, w, b)
     y = torch.empty_like(x)
     left = list(x.shape[: x.dim() - len(shape)]) + [1] * len(shape)
-    mean, rstd = torch.empty(left), torch.empty(left)
+    mean, rstd = here.empty(left), here.empty(left)
     fused(
         lib.ro_layer_norm, rows, cols, eps, x, _or(w, cols, 1.0), _or(b, cols, 0.0), y, mean, rstd
     )
@@ -53,7 +54,7 @@ def layer_norm_backward(
 ) -> Any:
     need(dy, x)
     x, rows, cols = _rows(x, shape)
-    dx, dw, db = torch.empty_like(x), torch.empty(list(shape)), torch.empty(list(shape))
+    dx, dw, db = torch.empty_like(x), here.empty(list(shape)), here.empty(list(shape))
     _check_weights(cols, w)
     fits = dy.shape == x.shape and mean.numel() == rstd.numel() == rows
     expect(fits, "its sizes do not fit")
@@ -212,7 +213,7 @@ def batch_norm(
     else:
         m, rstd = mean.contiguous(), run("ln_rstd", (1, bits(eps)), (var.contiguous(),))
     y = run("batchnorm", (), (flat, m, rstd, _or(w, cols, 1.0), _or(b, cols, 0.0)))
-    return _images(y, x), m if training else torch.empty(0), rstd if training else torch.empty(0)
+    return _images(y, x), m if training else here.empty(0), rstd if training else here.empty(0)
 
 
 @handles("_native_batch_norm_legit.no_stats")

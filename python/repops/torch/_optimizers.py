@@ -11,6 +11,7 @@ import torch
 from .. import _context
 from .._library import AdamwParameter, AdamwStep, Error, SgdStep, lib
 from .._operators import bits
+from . import _here as here
 from ._call import Leftover, Misfit, elementwise, fused, need, packed, run
 from ._elements import maximum
 from ._registry import handles
@@ -28,10 +29,22 @@ def correction(beta: float, step: int, of: Tensor | None = None) -> Tensor:
         return job.correction(beta, step, of)
     if step < 1:
         raise Error(f"an optimizer's step is {step}; expected 1 or more")
+    context = _context.current()
+    if context.device is not None:  # the CPU has the same number, and nothing is waited for
+        with context.host:
+            value = correction(beta, step).item()
+        return here.number(value, 1)
     known = _corrections.setdefault(beta, [torch.zeros(1)])
     while len(known) <= step:
         known.append(run("bias_correction", (bits(beta),), (known[-1],)))
     return known[step]
+
+
+def _rate(lr: Any) -> Tensor:
+    """A rate as the library reads it, [1] in the memory that is computed in."""
+    if isinstance(lr, Tensor) and (not lr.is_cpu or _context.current().device is None):
+        return lr.reshape(1).float()
+    return here.number(float(lr), 1)
 
 
 def _lie_alike(a: Tensor, b: Tensor) -> bool:
@@ -92,8 +105,8 @@ def adamw(
     _check_adam(params, grads, ms, vs, None)
     if len(steps) != len(params):
         raise Misfit(f"there are {len(params)} parameters and {len(steps)} steps")
-    rate = lr.reshape(1).float() if isinstance(lr, Tensor) else torch.tensor([float(lr)])
-    clip = torch.ones(1) if clip is None else clip
+    rate = _rate(lr)
+    clip = here.ones(1) if clip is None else clip
     grads = [g if _lie_alike(g, p) else torch.empty_like(p).copy_(g) for g, p in zip(grads, params)]
     table, kept = (AdamwParameter * len(params))(), []
     for it, w, g, m, v, step, own in zip(table, params, grads, ms, vs, steps, decays):
@@ -123,8 +136,8 @@ def adamw_of_largest(
     decay: float,
 ) -> None:
     """amsgrad: adamw_m and adamw_v, then adamw_w of the largest v so far."""
-    rate = lr.reshape(1).float() if isinstance(lr, Tensor) else torch.tensor([float(lr)])
-    one = torch.ones(1)
+    rate = _rate(lr)
+    one = here.ones(1)
     for w, g, m, v, top, step in zip(params, grads, ms, vs, tops, steps):
         c1, c2 = correction(beta1, step, m), correction(beta2, step, m)
         m.copy_(run("adamw_m", (bits(beta1),), (m.contiguous(), g.contiguous(), one)))
@@ -247,8 +260,8 @@ def sgd(
     """A step of one parameter, in place; m is its momentum, which may start as zeros."""
     _check_all([w], ("momentum_buffer",), gradient=[g], momentum_buffer=[m])
     g = g if _lie_alike(g, w) else torch.empty_like(w).copy_(g)
-    rate = lr.reshape(1).float() if isinstance(lr, Tensor) else torch.tensor([float(lr)])
-    clip = torch.ones(1) if clip is None else clip
+    rate = _rate(lr)
+    clip = here.ones(1) if clip is None else clip
     it = SgdStep(count=w.numel(), momentum=momentum, decay=decay, nesterov=nesterov)
     it.clip, it.rate = clip.data_ptr(), rate.data_ptr()
     fused(lib.ro_sgd, ctypes.byref(it), w, m, g, w, m, strided=True)

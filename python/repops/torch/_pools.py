@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from .. import _context
+from . import _here as here
 from ._axes import Taps, adaptive_spans, gathered, like, spread, window_taps
 from ._call import Leftover, need, run
 from ._images import pair
@@ -60,13 +61,13 @@ def _beyond(x: Tensor, at: Sequence[int], ceil: bool) -> list[int]:
 
 def corners(shape: Sequence[int], at: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Row and column of the first tap of each window of [N, OH, OW, C]."""
-    rows = torch.arange(shape[1]).reshape(1, -1, 1, 1) * at[2] - at[4]
-    return rows, torch.arange(shape[2]).reshape(1, 1, -1, 1) * at[3] - at[5]
+    rows = here.arange(shape[1]).reshape(1, -1, 1, 1) * at[2] - at[4]
+    return rows, here.arange(shape[2]).reshape(1, 1, -1, 1) * at[3] - at[5]
 
 
 def taps_of(at: Sequence[int], width: int) -> Tensor:
     """How far from a window's first tap each lies, in an image of this width."""
-    taps = torch.arange(at[0] * at[1])
+    taps = here.arange(at[0] * at[1])
     return taps // at[1] * width + taps % at[1]
 
 
@@ -78,13 +79,14 @@ def within(place: Tensor, count: int) -> Tensor:
 def _tap_of(place: Tensor, at: Sequence[int], height: int, width: int) -> Tensor:
     """Which tap of its window each place of [N, OH, OW, C] is."""
     rows, cols = corners(place.shape, at)
-    if at[1] > width:  # taps of two rows may lie as far as each other
-        every, place = torch.arange(height * width), within(place, height * width)
+    if at[1] > width or _context.current().device is not None:
+        # Taps of two rows may lie as far as each other; a device's values are not read.
+        every, place = here.arange(height * width), within(place, height * width)
         tap = ((every // width)[place] - rows) * at[1] + ((every % width)[place] - cols)
         return tap.to(torch.int32)
     taps = taps_of(at, width)
-    table = torch.zeros(int(taps[-1]) + 1, dtype=torch.int32)
-    table[taps] = torch.arange(len(taps), dtype=torch.int32)
+    table = here.zeros(int(taps[-1]) + 1, dtype=torch.int32)
+    table[taps] = here.arange(len(taps), dtype=torch.int32)
     return table[within(place - (rows * width + cols), len(table))]
 
 
@@ -119,10 +121,10 @@ def side_by_side(
     """Images in which taps of dilated windows are neighbours, and the place of each pixel in x."""
     dims = len(at) // 3
     sizes = x.shape[x.dim() - dims :]
-    places = torch.arange(math.prod(sizes)).reshape(sizes)
+    places = here.arange(math.prod(sizes)).reshape(sizes)
     for i, n in enumerate(sizes):
         own = at[i], at[dims + i], at[2 * dims + i]
-        seen = torch.tensor(_dilated_taps(n, *own, dilation[i], ceil))
+        seen = here.tensor(_dilated_taps(n, *own, dilation[i], ceil))
         x, places = x.index_select(i - dims, seen), places.index_select(i, seen)
     return x, places.reshape(-1)
 
@@ -181,7 +183,7 @@ def _window_of(x: Tensor, spans: Sequence[tuple[int, int]]) -> tuple[Tensor, Ten
     window = tuple(slice(*span) for span in spans)
     own = x[(..., *window)].flatten(-len(spans))
     at = own.max(-1, True)[1]
-    places = torch.arange(math.prod(sizes)).reshape(sizes)[window].reshape(-1)
+    places = here.arange(math.prod(sizes)).reshape(sizes)[window].reshape(-1)
     return own.gather(-1, at)[..., 0], places[at][..., 0]
 
 
@@ -199,7 +201,7 @@ def added_at_places(dy: Tensor, x: Tensor, places: Tensor, dims: int) -> Tensor:
     """The gradient of what takes elements at places of the last dimensions: those of one place are
     added in the order of the windows."""
     kept = x.shape[: x.dim() - dims]
-    dx = torch.zeros([*kept, math.prod(x.shape[x.dim() - dims :])])
+    dx = here.zeros([*kept, math.prod(x.shape[x.dim() - dims :])])
     return scatter_add(dx, -1, places.flatten(-dims), dy.flatten(-dims)).reshape(x.shape)
 
 
@@ -213,7 +215,7 @@ def adaptive_max_pool_backward(dy: Tensor, x: Tensor, places: Tensor) -> Tensor:
 def max_unpool(x: Tensor, places: Tensor, size: Any, *ignored: Any) -> Tensor:
     """Of several elements for one place the last stays."""
     dims = len(size)
-    y = torch.zeros([*x.shape[:-dims], math.prod(size)], dtype=x.dtype)
+    y = here.zeros([*x.shape[:-dims], math.prod(size)], dtype=x.dtype)
     y = y.scatter(-1, places.flatten(-dims), x.flatten(-dims))
     return y.reshape(*x.shape[:-dims], *size)
 
@@ -224,7 +226,7 @@ Sides = list[tuple[int, Taps, Tensor]]  # dimension, taps, and how many elements
 
 
 def _side(dim: int, n: int, spans: tuple, counts: list[int]) -> tuple[int, Taps, Tensor]:
-    return dim, window_taps(n, spans), torch.tensor(counts, dtype=torch.float32)
+    return dim, window_taps(n, spans), here.tensor(counts, dtype=torch.float32)
 
 
 def mean_windows(x: Sequence[int], at: Sequence[int], ceil: bool, count_pad: bool) -> Sides:
@@ -242,7 +244,7 @@ def mean_windows(x: Sequence[int], at: Sequence[int], ceil: bool, count_pad: boo
 def _sizes(sides: Sides, divisor: Any) -> Any:
     if divisor:
         return float(divisor)
-    sizes = torch.ones(())
+    sizes = here.ones(())
     for _, _, count in sides:
         sizes = count.reshape([-1] + [1] * sizes.dim()) * sizes
     return sizes
@@ -254,7 +256,7 @@ def _summed(sides: Sides) -> list[tuple[int, Taps]]:
 
 
 def _is_each(places: Tensor) -> bool:
-    return len(places) == 1 and torch.equal(places[0], torch.arange(places.shape[1]))
+    return len(places) == 1 and torch.equal(places[0], here.arange(places.shape[1]))
 
 
 def means(x: Tensor, sides: Sides, divisor: Any = None) -> Tensor:

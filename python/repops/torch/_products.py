@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from .._library import Attention, Gradient, LinearLayer, lib
+from . import _here as here
 from ._call import Leftover, expect, fused, matmul, need, numbers, run, total, whole
 from ._registry import handles
 from ._sums import safe_softmax, softmax_backward
@@ -53,7 +54,7 @@ def linear_rows(x: Tensor, w: Tensor, bias: Tensor | None, transposed: int) -> T
     out, width = w.shape if transposed else (w.shape[1], w.shape[0])
     expect(width == cols and (bias is None or bias.numel() == out), "its sizes do not fit")
     layer = _layer(math.prod(rows), cols, out, transposed)[1]
-    y = torch.empty((*rows, out))
+    y = here.empty((*rows, out))
     bias = None if bias is None else bias.contiguous()
     fused(lib.ro_linear, layer, x.contiguous(), w.contiguous(), bias, None, y)
     return y
@@ -66,7 +67,7 @@ def linear_backward(dy: Tensor, x: Tensor, w: Tensor, wanted: Sequence[bool]) ->
     expect(x.shape[-1] == cols and dy.shape == (*x.shape[:-1], out), "its sizes do not fit")
     layer = _layer(math.prod(x.shape[:-1]), cols, out, 1)[1]
     sizes = (x.shape, w.shape, (out,))
-    grads = [torch.empty(size) if yes else None for size, yes in zip(sizes, wanted)]
+    grads = [here.empty(size) if yes else None for size, yes in zip(sizes, wanted)]
     to = [Gradient(None if g is None else g.data_ptr(), 0) for g in grads]
     read = (x.contiguous() if wanted[1] else None, w.contiguous() if wanted[0] else None)
     fused(lib.ro_linear_backward, layer, *read, None, dy.contiguous(), *to)
@@ -84,7 +85,7 @@ def added(
     read: a NaN in it does not count."""
     if alpha == 0:
         need(c)
-        return _scaled(c, beta).expand(shape).clone() if beta else torch.zeros(shape)
+        return _scaled(c, beta).expand(shape).clone() if beta else here.zeros(shape)
     y = _scaled(product(), alpha)
     return _scaled(c, beta) + y if beta else y
 
@@ -125,10 +126,10 @@ def _of_groups(a: Tensor, b: Tensor, offs: Tensor) -> Tensor:
     spans = [slice(i, j) for i, j in zip([0, *ends], ends)]
     rows, cols = a.shape[-2], b.shape[-1]
     if a.dim() == 2 and b.dim() == 2:
-        y = torch.zeros(len(ends), rows, cols)
+        y = here.zeros(len(ends), rows, cols)
         pairs = [(a[:, s], b[s], y[i]) for i, s in enumerate(spans)]
     else:
-        y = torch.zeros(rows, cols)
+        y = here.zeros(rows, cols)
         if a.dim() == 2:
             pairs = [(a[s], b[i], y[s]) for i, s in enumerate(spans)]
         else:
@@ -199,7 +200,9 @@ def _described(
     b, h, n, d = q.shape
     it = Attention(batch=b, heads=h, kv_heads=k.shape[1], queries=n, keys=k.shape[2], head_size=d)
     it.causal, it.scale = causal, 1 / math.sqrt(d) if scale is None else scale
-    it.key_bias = None if bias is None else bias.data_ptr()
+    if bias is not None:
+        need(bias)
+        it.key_bias = bias.data_ptr()
     return it
 
 
@@ -239,7 +242,7 @@ def _scores(q: Tensor, k: Tensor, causal: bool, mask: Tensor | None, scale: floa
     if mask is not None:
         x = x + mask
     if causal:
-        x = torch.where(torch.ones(n, s, dtype=torch.bool).tril(), x, -float("inf"))
+        x = torch.where(here.ones(n, s, dtype=torch.bool).tril(), x, -float("inf"))
     return x
 
 
@@ -275,13 +278,13 @@ def attention(
     _check_sizes(q, k, v)
     if not _fits(q, k, v, causal, attn_mask):
         p, _ = _probabilities(q, _repeated(k, q.shape[1]), causal, attn_mask, scale)
-        return matmul(p, _repeated(v, q.shape[1]), 2), torch.zeros(2, *q.shape[:3])
+        return matmul(p, _repeated(v, q.shape[1]), 2), here.zeros(2, *q.shape[:3])
     bias = _key_bias(attn_mask, q, k)
     it = _described(q, k, causal, scale, bias)
     (q, it.q_row), (k, it.k_row), (v, it.v_row) = _heads(q), _heads(k), _heads(v)
     b, h, n, d = q.shape
-    out, it.out_row = torch.empty(b, n, h, d).transpose(1, 2), h * d
-    stats = torch.empty(2, b, h, n)
+    out, it.out_row = here.empty(b, n, h, d).transpose(1, 2), h * d
+    stats = here.empty(2, b, h, n)
     fused(
         lib.ro_attention_forward, ctypes.byref(it), q, k, v, out, stats[0], stats[1], strided=True
     )

@@ -13,6 +13,7 @@ import torch
 
 from .. import _context
 from .._operators import bits
+from . import _here as here
 from ._call import Leftover, elementwise, need, run
 from ._registry import handles
 
@@ -21,7 +22,10 @@ _WORD = 1 << 63
 
 
 def key(generator: torch.Generator | None = None) -> int:
-    """The next 64-bit key: two words of the generator, which it gives alike on every machine."""
+    """The next 64-bit key: two words of the generator, which it gives alike on every machine. It is
+    one of the CPU, whatever device the numbers are for."""
+    if generator is not None and generator.device.type != "cpu":
+        raise Leftover(f"its generator is of {generator.device}; expected one of the CPU")
     return int(torch.empty((), dtype=torch.int64).random_(-_WORD, None, generator=generator))
 
 
@@ -162,9 +166,7 @@ def native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Ten
     if job is not None and (train or train is None) and p > 0:
         need(x)
         return job.dropout(x, p)
-    keep = (
-        uniform(x.shape) >= p if train or train is None else torch.ones(x.shape, dtype=torch.bool)
-    )
+    keep = uniform(x.shape) >= p if train or train is None else here.ones(x.shape, dtype=torch.bool)
     return x * keep * (1 / (1 - p) if p < 1 else 0.0), keep
 
 
@@ -179,7 +181,7 @@ def integers(size: Sequence[int], low: int, high: int, generator: Any = None) ->
     job = _context.current().job
     if job is not None:
         return job.integers(size, low, high, generator)
-    parts = uniform([3, *size], 0.0, 1.0, generator).to(torch.float64) * 2.0**24
+    parts = uniform([3, *size], 0.0, 1.0, generator) * 2.0**24  # exact
     a, b, c = parts.to(torch.int64)
     return low + ((a << 38) | (b << 14) | (c >> 10)) % (high - low)
 
@@ -221,8 +223,8 @@ def randperm(n: int, *, generator: Any = None, dtype: Any = None, **_: Any) -> T
         return job.permutation(n, generator).to(dtype or torch.int64)
     number = key(generator)
     if not n:
-        return torch.empty(0, dtype=dtype or torch.int64)
-    step = torch.zeros(1, dtype=torch.int32)
+        return here.empty(0, dtype=dtype or torch.int64)
+    step = here.zeros(1, dtype=torch.int32)
     return run("permutation", (number, 0), (step,), (n,), torch.int32).to(dtype or torch.int64)
 
 

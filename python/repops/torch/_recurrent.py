@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from . import _here as here
 from ._call import Leftover, elementwise, matmul, need, sum_columns
 from ._products import linear_rows
 from ._registry import handles
@@ -38,8 +39,8 @@ def layer(
     if mode != LSTM or sizes:
         raise Leftover("it is no plain layer of LSTM")
     parts = linear_rows(x, w, b, 1)
-    kept = torch.empty(*x.shape[:2], 5 * h.shape[-1])
-    y = torch.empty(*x.shape[:2], h.shape[-1])
+    kept = here.empty(*x.shape[:2], 5 * h.shape[-1])
+    y = here.empty(*x.shape[:2], h.shape[-1])
     h_size, c_size = h.shape, c.shape
     h, c, w_h, b_h = (
         h.reshape(y.shape[1:]),
@@ -93,9 +94,9 @@ def layer_backward(
     need(x, w, w_h, y, kept)
     h0, c0 = h.reshape(size), c.reshape(size)
     cells = kept.chunk(5, -1)[4]
-    dh = torch.zeros(size) if dhy is None else dhy.reshape(size)
-    dc = torch.zeros(size) if dcy is None else dcy.reshape(size)
-    d, before = torch.empty(*y.shape[:2], 4 * size[1]), torch.empty(y.shape)
+    dh = here.zeros(size) if dhy is None else dhy.reshape(size)
+    dc = here.zeros(size) if dcy is None else dcy.reshape(size)
+    d, before = here.empty(*y.shape[:2], 4 * size[1]), here.empty(y.shape)
     order = list(_times(len(x), reverse))
     for at in reversed(range(len(order))):
         t = order[at]

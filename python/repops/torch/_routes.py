@@ -21,7 +21,7 @@ routes: dict[Any, Route] = {}
 direct: dict[Any, Callable[..., Any]] = {}
 
 
-def _plain(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+def plain(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     return func._op(*args, **kwargs)
 
 
@@ -84,7 +84,7 @@ def _real(func: Any) -> Callable[..., Any]:
     return call
 
 
-def _is_signed(func: Any) -> bool:
+def is_signed(func: Any) -> bool:
     """Are its signatures checked? Those of a model's parameters are long, so that handlers of lists
     check them themselves; processes exchange tensors of any kind."""
     kinds = ("List[Tensor]", "List[Optional[Tensor]]")
@@ -107,7 +107,7 @@ def _looked_at(check: Route) -> Route:
 
 
 def _handler(func: Any, name: str, integers: bool) -> Route:
-    check = checked(name, HANDLERS[name], _is_signed(func))
+    check = checked(name, HANDLERS[name], is_signed(func))
     if HANDLERS[name].__module__ != _operators.__name__ and name not in OWN:
         check = _looked_at(check)
 
@@ -132,7 +132,7 @@ def _handler(func: Any, name: str, integers: bool) -> Route:
     return either if base in OF_COMPLEX else own
 
 
-def _written(out: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
+def written(out: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
     if not torch.can_cast(result.dtype, out.dtype):
         raise Wrong(f"its result is {result.dtype}, which {out.dtype} cannot hold")
     if result.shape != out.shape:
@@ -140,32 +140,32 @@ def _written(out: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
     return out.copy_(result)
 
 
-def _inplace(functional: Any) -> Route:
-    inner = resolve(functional)
+def _inplace(other: Any) -> Route:
+    inner = resolve(other)
 
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
         if inner is _arithmetic and kwargs.get("alpha", 1) == 1 and not _is_complex(args):
             return _arithmetic(mode, func, args, kwargs)
-        result = inner(mode, functional, args, kwargs)
+        result = inner(mode, other, args, kwargs)
         try:
-            return _written(args[0], result)
+            return written(args[0], result)
         except Exception as reason:  # noqa: BLE001
             refuse(func, args, kwargs, reason)
 
     return route
 
 
-def _into(functional: Any, names: list[str]) -> Route:
-    inner = resolve(functional)
+def _into(other: Any, names: list[str]) -> Route:
+    inner = resolve(other)
     seen: set[Any] = set()
 
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
         check_once(seen, func, args, kwargs)
         rest = {k: v for k, v in kwargs.items() if k not in names}
         outs = [kwargs[n] for n in names]
-        results = inner(mode, functional, args, rest)
+        results = inner(mode, other, args, rest)
         for out, result in zip(outs, results if isinstance(results, (list, tuple)) else [results]):
-            _written(out.resize_(result.shape), result)
+            written(out.resize_(result.shape), result)
         return outs[0] if len(outs) == 1 else tuple(outs)
 
     return route
@@ -182,7 +182,9 @@ def _all_floats(values: Any) -> bool:
     return all(t.is_floating_point() for t in tensors(values))
 
 
-def _each(name: str) -> Route:
+def each(name: str, together: bool = True) -> Route:
+    """An operator of lists: of each tensor in turn, or torch's own kernel for the whole list, where
+    it rounds once for each element."""
     base, inplace = name.removeprefix("_foreach_").rstrip("_"), name.endswith("_")
     packet: Any = getattr(torch.ops.aten, _FOREACH.get(base, base) + "_" * inplace, None)
     copies = inplace and packet is None  # "maximum" has no variant in place
@@ -198,7 +200,7 @@ def _each(name: str) -> Route:
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
         if packet is None:
             raise Leftover("it stands for no single operator")
-        if base in _SINGLE and len(args) == 2 and not kwargs and _all_floats(args):
+        if together and base in _SINGLE and len(args) == 2 and not kwargs and _all_floats(args):
             results = func(*args)
             one_nan(args[0] if inplace else results)
             return results
@@ -211,12 +213,12 @@ def _each(name: str) -> Route:
     return route
 
 
-def _composite(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+def composite(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     with mode:
         return func.decompose(*args, **kwargs)
 
 
-def _foreign(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+def foreign(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     """Another package's: what neither takes nor gives tensors of memory computes none."""
     if any(not t.is_meta for t in tensors([args, list(kwargs.values())])):
         raise Leftover("it is another package's, and its bits are not known")
@@ -230,7 +232,7 @@ def _refused(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     raise Leftover("the library does not have it")
 
 
-def _functional(func: Any, drop: str, outs: list[str]) -> Any:
+def functional(func: Any, drop: str, outs: list[str]) -> Any:
     """The overload that computes the same, and writes nothing that it was given."""
     packet = getattr(
         torch.ops.aten, func._schema.name.removeprefix("aten::").removesuffix(drop), None
@@ -252,18 +254,18 @@ def is_view(func: Any) -> bool:
     )
 
 
-_NOT_VIEWS = ("to_dense", "_fw_primal")
+NOT_VIEWS = ("to_dense", "_fw_primal")
 
 
 def _derived(func: Any, base: str) -> Route | None:
     if base.startswith("_foreach_"):
-        return _each(base)
+        return each(base)
     outs = [a.name for a in func._schema.arguments if a.is_out]
     drop = "" if outs else "_"
     if outs or (func._schema.is_mutable and base.endswith("_")):
-        functional = _functional(func, drop, outs)
-        if functional is not None:
-            return _into(functional, outs) if outs else _inplace(functional)
+        found = functional(func, drop, outs)
+        if found is not None:
+            return _into(found, outs) if outs else _inplace(found)
     return None
 
 
@@ -307,7 +309,7 @@ def _find_dense(func: Any) -> Route:
     if func.namespace != "aten":
         if func._schema.name in HANDLERS:
             return _handler(func, func._schema.name, False)
-        return _plain if func.namespace in ("profiler", "prim", "repops") else _foreign
+        return plain if func.namespace in ("profiler", "prim", "repops") else foreign
     base = func._schema.name.removeprefix("aten::")
     name = f"{base}.{func._overloadname}"
     if base in ("_to_copy", "copy_", "copy"):
@@ -318,24 +320,24 @@ def _find_dense(func: Any) -> Route:
             return _handler(func, key, bool(EXACT & {name, base}))
         if key == "neg":  # moves bits, but of NaNs
             direct[func] = lambda *args: one_nan(func._op(*args))
-            return _looked_at(_plain)
+            return _looked_at(plain)
         if key in MOVEMENT:
             if not func._schema.is_mutable:
                 direct[func] = func._op
-            return _plain
+            return plain
         if key in ARITHMETIC:
             direct[func] = _real(func)
             return _arithmetic
-    if torch.Tag.inplace_view in func.tags or (is_view(func) and base not in _NOT_VIEWS):
+    if torch.Tag.inplace_view in func.tags or (is_view(func) and base not in NOT_VIEWS):
         direct[func] = func._op
-        return _plain
+        return plain
     if torch.Tag.nondeterministic_seeded in func.tags:
-        return _derived(func, base) or (_composite if func._can_decompose() else _refused)
+        return _derived(func, base) or (composite if func._can_decompose() else _refused)
     derived = _derived(func, base)
     if derived:
         return derived
     if func._can_decompose():
-        return _composite
+        return composite
     return exact if EXACT & {name, base} else _refused
 
 

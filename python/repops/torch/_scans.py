@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from . import _here as here
 from ._call import fold, need, run
 from ._functions import exp64, log1p64
 from ._integers import WHOLE, whole_of
@@ -85,7 +86,7 @@ def prod_along(x: Tensor, dim: int, keepdim: bool = False, *, dtype: Any = None)
         return x.clone()
     size = [1 if d == dim % x.dim() else n for d, n in enumerate(x.shape)]
     if not x.shape[dim]:
-        y = torch.ones(size, dtype=x.dtype)
+        y = here.ones(size, dtype=x.dtype)
     elif x.dtype is torch.float64:
         y = fold(x, dim, torch.mul)
     else:

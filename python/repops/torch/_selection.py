@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from . import _here as here
 from ._call import Leftover
 from ._indexing import index_put
 from ._integers import WHOLE
@@ -26,7 +27,7 @@ def _picked(x: Tensor, place: Tensor, dim: int, keepdim: bool) -> Pair:
 
 
 def _of_number(x: Tensor) -> Pair:
-    return x.clone(), torch.zeros((), dtype=torch.int64)
+    return x.clone(), here.zeros((), dtype=torch.int64)
 
 
 def _sorted(x: Tensor, dim: int) -> Pair:
@@ -67,14 +68,14 @@ def median_of_numbers(x: Tensor, dim: int, keepdim: bool = False) -> Pair:
 @handles("median.default")
 def median(x: Tensor) -> Tensor:
     if not x.numel():
-        return torch.full((), float("nan"))
+        return here.full((), float("nan"))
     return median_along(x.reshape(-1), 0)[0]
 
 
 @handles("nanmedian.default")
 def median_of_all_numbers(x: Tensor) -> Tensor:
     if not x.numel():
-        return torch.full((), float("nan"))
+        return here.full((), float("nan"))
     return median_of_numbers(x.reshape(-1), 0)[0]
 
 
@@ -85,7 +86,7 @@ def most_frequent(x: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
         return _of_number(x)
     values, places = _sorted(x, dim)
     n = x.shape[dim]
-    at = torch.arange(n).reshape([n if d == dim % x.dim() else 1 for d in range(x.dim())])
+    at = here.arange(n).reshape([n if d == dim % x.dim() else 1 for d in range(x.dim())])
     new = values != values.roll(1, dim)
     begin = torch.cummax(torch.where(new & (at > 0), at, 0), dim)[0]
     longest = torch.argmax(at - begin, dim, keepdim=True)
@@ -99,8 +100,8 @@ def counted(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Ten
         raise Leftover("its weights are summed as float64")
     size = max(minlength, int(x.max()) + 1 if x.numel() else 0)
     if weights.dtype is torch.float32:
-        return index_put(torch.zeros(size), [x], weights, True)
-    sums = torch.zeros(size, dtype=torch.int64).index_add(0, x.long(), weights.long())
+        return index_put(here.zeros(size), [x], weights, True)
+    sums = here.zeros(size, dtype=torch.int64).index_add(0, x.long(), weights.long())
     return sums.to(torch.float64)
 
 

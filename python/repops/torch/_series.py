@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from . import _here as here
 from ._call import Leftover
 from ._functions import _float, exp64, narrow, normal_quantile, pow64, sqrt64
 from ._registry import handles
@@ -57,7 +58,7 @@ def _zeta(s: Tensor, q: Tensor) -> Tensor:
 
 @handles("special_zeta")
 def zeta(s: Any, q: Any) -> Tensor:
-    s, q = (v if isinstance(v, Tensor) else torch.tensor(float(v)) for v in (s, q))
+    s, q = (v if isinstance(v, Tensor) else here.tensor(float(v)) for v in (s, q))
     return narrow(_zeta, _float(s), _float(q))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from .. import _context
+from . import _here as here
 from ._call import Leftover, expect, need, numbers, run
 from ._integers import WHOLE
 from ._products import added
@@ -33,13 +34,13 @@ def _places(x: Tensor) -> tuple[Tensor, Tensor]:
     elif x.layout in _COMPRESSED and x.dim() == 2 and x.dense_dim() == 0:
         own = _COMPRESSED[x.layout]
         ends, along = _compressed(x)
-        each = torch.repeat_interleave(torch.arange(x.shape[own]), ends.diff().long())
+        each = torch.repeat_interleave(here.arange(x.shape[own]), ends.diff().long())
         at, values = torch.stack([along, each] if own else [each, along]), x.values()
     else:
         raise Leftover(f"its input is {x.layout} of {x.dim()} dimensions")
     need(values)
     if at.numel() and _context.current().job is None:
-        most = torch.tensor(x.shape[: len(at)]).unsqueeze(-1)
+        most = here.tensor(x.shape[: len(at)]).unsqueeze(-1)
         if bool(((at < 0) | (at >= most)).any()):
             raise Leftover("an index of a sparse tensor lies beyond its size")
     return at.long(), values
@@ -62,7 +63,7 @@ def _like(x: Tensor, values: Tensor) -> Tensor:
 
 def _flat(at: Tensor, sizes: Any) -> Tensor:
     """Indices as one number each."""
-    flat = torch.zeros(at.shape[1], dtype=torch.int64)
+    flat = here.zeros(at.shape[1], dtype=torch.int64)
     for i, n in zip(at, sizes):
         flat = flat * n + i
     return flat
@@ -71,7 +72,7 @@ def _flat(at: Tensor, sizes: Any) -> Tensor:
 def _summed(rows: Tensor, at: Tensor, count: int) -> Tensor:
     """Rows that are added at places of an empty table."""
     if not rows.numel() or not count:
-        return torch.zeros(count, rows.shape[1])
+        return here.zeros(count, rows.shape[1])
     return run("embedding_grad", (), (rows, numbers(at, count)), (count, rows.shape[1]))
 
 
@@ -166,7 +167,7 @@ def to_dense(x: Tensor, dtype: Any = None, masked_grad: Any = None) -> Tensor:
         count *= n
     rows = values.reshape(len(values), -1) if values.numel() else values.new_zeros(0, 1)
     if not values.numel():
-        return torch.zeros(x.shape)
+        return here.zeros(x.shape)
     return _summed(rows, _flat(at, x.shape), count).reshape(x.shape)
 
 
@@ -184,7 +185,7 @@ def sparse_mask(x: Tensor, mask: Tensor) -> Tensor:
     own, values = _places(x)
     keys = _flat(own, x.shape)
     if not len(keys):
-        return _like(mask, torch.zeros(len(flat)))
+        return _like(mask, here.zeros(len(flat)))
     if x.layout is torch.sparse_csc or (x.layout is torch.sparse_coo and not x.is_coalesced()):
         raise Leftover("its first input is not coalesced")
     found = torch.searchsorted(keys, flat).clamp(max=len(keys) - 1)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from .._library import lib
+from . import _here as here
 from ._call import Leftover, elementwise, expect, fused, need, sums_of_squares, total
 from ._elements import amax, amin, linspace
 from ._functions import exp64, log64, power, root
@@ -108,11 +109,11 @@ def norm(x: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Tenso
 @handles("logsumexp")
 def logsumexp(x: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     if not x.numel():
-        return torch.full(total(x, _listed(dim), keepdim).shape, -float("inf"))
+        return here.full(total(x, _listed(dim), keepdim).shape, -float("inf"))
     top = amax(x, _listed(dim), True)
     top = torch.where(top.abs() == float("inf"), 0.0, top)
     y = elementwise("log", (), total(elementwise("exp", (), x - top), _listed(dim), True)) + top
-    return y if keepdim else y.reshape(total(torch.zeros(x.shape), _listed(dim)).shape)
+    return y if keepdim else y.reshape(total(here.zeros(x.shape), _listed(dim)).shape)
 
 
 @handles("histc")
@@ -128,7 +129,7 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     place = torch.searchsorted(edges, flat, right=True) - 1
     place = torch.where(place >= bins, bins - 1, place)
     place = torch.where((flat >= min) & (flat <= max), place, bins)  # others are counted last
-    counts = torch.zeros(bins + 1, dtype=torch.int64)
+    counts = here.zeros(bins + 1, dtype=torch.int64)
     return counts.scatter_add(0, place, torch.ones_like(place))[:bins].to(torch.float32)
 
 
@@ -138,7 +139,7 @@ def topk(
 ) -> tuple[Tensor, Tensor]:
     """By a stable sort, so that equal elements come in the order of their places."""
     if not x.dim():
-        return x.clone(), torch.zeros((), dtype=torch.int64)
+        return x.clone(), here.zeros((), dtype=torch.int64)
     values, places = torch.sort(x, dim=dim, descending=largest, stable=True)
     return values.narrow(dim, 0, k).contiguous(), places.narrow(dim, 0, k).contiguous()
 
@@ -181,7 +182,7 @@ def _softmax64(x: Tensor, dim: int, logarithm: bool) -> Tensor:
 
 def _softmax_rows(function: Any, x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     a, rows, cols = rows_of(x, dim)
-    y, m, l = torch.empty_like(a), torch.empty(rows), torch.empty(rows)
+    y, m, l = torch.empty_like(a), here.empty(rows), here.empty(rows)
     fused(function, rows, cols, a, y, m, l)
     return y, m
 

@@ -49,6 +49,13 @@ def _written(func: Any, args: tuple, kwargs: dict) -> list[Any]:
     return found
 
 
+def _moves(base: str, made: list[torch.Tensor], given: list[torch.Tensor]) -> bool:
+    """Does it copy between the memories of devices? A trace on the CPU has no such operator."""
+    if base not in ("_to_copy", "copy_") or not made or not given:
+        return False
+    return made[0].device != given[-1].device and made[0].dtype is given[-1].dtype
+
+
 class Trace(TorchDispatchMode):
     """Records the hashes of what every operator reads and writes.
 
@@ -90,6 +97,8 @@ class Trace(TorchDispatchMode):
         given = [_text(t) for t in tensors([args, list(kwargs.values())]) if id(t) not in kept]
         result = func(*args, **kwargs)
         made = {id(t): t for t in tensors([result, written])}
+        if _moves(base, list(made.values()), list(tensors(args))):
+            return result
         if given or made:
             out = [_text(t) for t in made.values()]
             at = (site.name, site.place, site.module, site.backward)

@@ -27,16 +27,23 @@ def _checks(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]
     return register
 
 
+def _is_read() -> bool:
+    """Whether values of tensors are looked at. The step of a job reads none: its program has bounds
+    of indices, and a stated meaning for what lies outside. Nor is any of a device, which Python
+    would wait for; there the library's operators have the same meaning."""
+    context = _context.current()
+    return context.job is None and context.device is None
+
+
 def _between(x: Tensor, low: float, high: float, what: str) -> None:
-    """Are all elements of [low, high], and none a NaN? The step of a job reads no tensor's values:
-    its program has bounds of indices, and a stated meaning for what lies outside."""
-    if x.numel() and _context.current().job is None:
+    """Are all elements of [low, high], and none a NaN?"""
+    if x.numel() and _is_read():
         least, most = torch.aminmax(x)
         expect(low <= least.item() and most.item() <= high, f"{what} is not in [{low}, {high}]")
 
 
 def _all(right: Tensor, text: str) -> None:
-    if _context.current().job is None:
+    if _is_read():
         expect(bool(right.all()), text)
 
 
@@ -45,7 +52,7 @@ def _indices(index: Tensor, size: int) -> None:
 
 
 def _labels(target: Tensor, classes: int, ignore: int | None = None) -> None:
-    if ignore is not None and _context.current().job is None:
+    if ignore is not None and _is_read():
         target = target[target != ignore]
     _between(target, 0, classes - 1, "a label")
 
@@ -144,7 +151,7 @@ def _ctc(x: Tensor, targets: Tensor, inputs: Any, lengths: Any, blank: int = 0, 
 
 @_checks("torchvision::roi_align")
 def _roi_align(x: Tensor, rois: Tensor, *_: Any) -> None:
-    if rois.numel() and _context.current().job is None:
+    if rois.numel() and _is_read():
         least, most = torch.aminmax(rois[:, 0])
         _sure(least.item() >= 0 and most.item() < x.shape[0], "a box is of no image")
 

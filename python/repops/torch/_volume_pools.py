@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from . import _here as here
 from ._call import need, run
 from ._layout import channels_first, channels_last
 from ._pools import (
@@ -53,7 +54,7 @@ def _places(tap: Tensor, flat: tuple[int, ...], width: int) -> Tensor:
 def _at_depth(places: Tensor, tap: Tensor, at: Depth, plane: int) -> Tensor:
     """Of places [N, D, OH OW, C] in images of so many pixels those at the depth that tap
     [N, OD, OH OW, C] says, as places in the volume."""
-    places = places + (torch.arange(at.size) * plane).reshape(-1, 1, 1)
+    places = places + (here.arange(at.size) * plane).reshape(-1, 1, 1)
     if at.padded != at.size:
         pad = [0, 0, 0, 0, at.pad, at.padded - at.size - at.pad]
         places = torch.constant_pad_nd(places, pad)

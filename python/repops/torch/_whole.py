@@ -6,13 +6,21 @@ mode of functions would see them too, but would also be asked at each attribute 
 
 from __future__ import annotations
 
+import functools
+import math
 import threading
 from typing import Any
 
 import torch
 from torch.autograd import forward_ad
+from torch.utils._python_dispatch import (
+    _disable_current_modes,
+    _get_current_dispatch_mode_stack,
+)
 
 from . import _jagged, _starts, functional
+from ._devices import KINDS
+from ._editions import routes as device_routes
 from ._products import linear_backward, linear_rows
 from ._registry import handles
 from ._routes import routes
@@ -22,15 +30,21 @@ _local = threading.local()
 
 
 def active() -> Any:
-    """The innermost block that this thread is in."""
-    return getattr(_local, "block", None)
+    """The innermost block that this thread is in. A backward pass on a device is in that of the
+    thread that called it: autograd has threads of its own for devices, to which modes go along."""
+    block = getattr(_local, "block", None)
+    if block is None and _blocks:
+        inside = [m for m in _get_current_dispatch_mode_stack() if hasattr(m, "leftovers")]
+        return inside[-1] if inside else None
+    return block
 
 
 LEAVES = torch.Tensor.__torch_dispatch__  # classes that leave their operators to modes have it
 
 
 def _plain(x: Tensor) -> bool:
-    own = x.dtype is torch.float32 and x.is_cpu and x.layout is torch.strided
+    own = x.dtype is torch.float32 and x.layout is torch.strided
+    own = own and (x.is_cpu or x.device.type in KINDS)
     return own and type(x).__torch_dispatch__ is LEAVES
 
 
@@ -69,8 +83,9 @@ def _grads(
     return linear_backward(dy, x, weight, mask)
 
 
-_library.impl("linear_rows", _rows, "CPU")
-_library.impl("linear_grads", _grads, "CPU")
+for _key in ("CPU", "CUDA", "PrivateUse1"):
+    _library.impl("linear_rows", _rows, _key)
+    _library.impl("linear_grads", _grads, _key)
 
 
 class _Linear(torch.autograd.Function):
@@ -126,19 +141,83 @@ def _whole_loss(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
         return _cross_entropy(*args, **kwargs)
 
 
-routes[_LOSS] = _whole_loss
+routes[_LOSS] = device_routes[_LOSS] = _whole_loss
+
+# ---- what torch takes apart for a device in another way than for the CPU ----
+
+_ATTENTION = torch.ops.aten.scaled_dot_product_attention.default
+_FLASH = 1  # torch's number of the way by one operator
+
+
+@functools.lru_cache(1024)
+def _way_of_cpu(shapes: Any, dropout: float, causal: bool, scale: Any, grouped: bool) -> int:
+    """Which way torch would go on the CPU, asked of tensors that nobody writes."""
+    with _disable_current_modes():
+        inputs: list[Any] = [
+            None if s is None else torch.empty_strided(s[0], s[1], dtype=s[2], device="cpu")
+            for s in shapes
+        ]
+        how = {"scale": scale, "enable_gqa": grouped}
+        choice: Any = torch._fused_sdp_choice
+        return choice(*inputs, dropout, causal, **how)
+
+
+def _added_mask(mask: Tensor | None, q: Tensor) -> Tensor | None:
+    """What is added to scores where a mask of bools says which count."""
+    if mask is None or mask.dtype is not torch.bool:
+        return mask
+    return torch.zeros_like(mask, dtype=q.dtype).masked_fill_(~mask, -math.inf)
+
+
+def _attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """By the same operators as on the CPU."""
+    given = (dropout_p, is_causal)
+    if active() is None:
+        how = {"scale": scale, "enable_gqa": enable_gqa}
+        return _ATTENTION.decompose(q, k, v, attn_mask, *given, **how)
+    inputs = (q, k, v, attn_mask)
+    shapes = tuple(None if t is None else (t.shape, t.stride(), t.dtype) for t in inputs)
+    way, mask = _way_of_cpu(shapes, *given, scale, enable_gqa), _added_mask(attn_mask, q)
+    if way == _FLASH:
+        flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+        return flash(q, k, v, *given, attn_mask=mask, scale=scale)[0]
+    plain = torch.ops.aten._scaled_dot_product_attention_math.default
+    return plain(q, k, v, mask, *given, scale=scale, enable_gqa=enable_gqa)[0]
+
+
+_DROPOUT = torch.ops.aten.dropout.default
+
+
+def _dropout(x: Tensor, p: float, train: bool) -> Tensor:
+    if active() is None or not 0 < p <= 1 or not train or not x.numel():
+        return _DROPOUT.decompose(x, p, train)
+    if p == 1:
+        return x * torch.zeros_like(x)
+    return x * torch.empty_like(x).bernoulli_(1 - p).div_(1 - p)
+
 
 # ---- while any thread is in a block ----
 
 _lock = threading.Lock()
 _blocks = 0
 _kernels: torch.library.Library | None = None
+_cudnn = True
 _fast_attention = True  # layers of attention have a single operator for inference: not here
 
 
 def enter(block: Any) -> Any:
     """This thread enters a block; returns the block around it."""
-    global _kernels, _blocks, _fast_attention
+    global _kernels, _blocks, _fast_attention, _cudnn
     outer, _local.block = active(), block
     with _lock:
         _blocks += 1
@@ -146,8 +225,14 @@ def enter(block: Any) -> Any:
             _fast_attention = torch.backends.mha.get_fastpath_enabled()
             torch.backends.mha.set_fastpath_enabled(False)
             _kernels = torch.library.Library("aten", "IMPL")
-            _kernels.impl("cross_entropy_loss", _cross_entropy, "AutogradCPU")
-            _kernels.impl("linear", _linear, "AutogradCPU")
+            for key in ("AutogradCPU", "AutogradCUDA", "AutogradPrivateUse1"):
+                _kernels.impl("cross_entropy_loss", _cross_entropy, key)
+                _kernels.impl("linear", _linear, key)
+            for key in ("AutogradCUDA", "AutogradPrivateUse1"):
+                _kernels.impl("scaled_dot_product_attention", _attention, key)
+                _kernels.impl("dropout", _dropout, key)
+            _cudnn = torch._C._get_cudnn_enabled()
+            torch._C._set_cudnn_enabled(False)  # batch norm would be one operator of cuDNN
             _starts.watch(active)
             _jagged.watch(active)
     return outer
@@ -165,3 +250,4 @@ def leave(outer: Any) -> None:
             _kernels._destroy()
             _kernels = None
             torch.backends.mha.set_fastpath_enabled(_fast_attention)
+            torch._C._set_cudnn_enabled(_cudnn)

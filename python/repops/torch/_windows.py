@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from . import _here as here
 from ._functions import cos64
 from ._registry import handles
 
@@ -18,9 +19,9 @@ def _window(length: int, periodic: bool, factors: Sequence[float], dtype: Any) -
     """factors[0] + factors[1] cos(t) + factors[2] cos(2 t) ..., t being from 0 on to a whole turn,
     which is behind the last element if the window is periodic."""
     if length == 1:
-        return torch.ones(1)
-    t = torch.arange(length).to(torch.float64) * (2 * math.pi / max(1, length - 1 + periodic))
-    y = torch.full((length,), factors[0], dtype=torch.float64)
+        return here.ones(1)
+    t = here.arange(length).to(torch.float64) * (2 * math.pi / max(1, length - 1 + periodic))
+    y = here.full((length,), factors[0], dtype=torch.float64)
     for i, factor in enumerate(factors[1:], 1):
         y = y + factor * cos64(i * t)
     return y.to(dtype or torch.float32)

@@ -18,6 +18,7 @@ from .. import _context
 from .._library import Error, lib
 from .._operators import bits
 from . import _detection, _images, _norms, _products, _random
+from . import _here as here
 from ._arguments import checked, expect_kind
 from ._call import elementwise, fused, run, total
 
@@ -376,7 +377,9 @@ conv2d.register_autograd(_conv2d_grad, setup_context=_conv2d_save)
 def _classes(target: Tensor, ignore: int, classes: int) -> Tensor:
     """Targets as the library has them, with -1 for `ignore`. IndexError, if one is no class."""
     ignored = target == ignore
-    if _context.current().job is not None:  # Python reads no value; one that is no class gives NaN
+    context = _context.current()
+    if context.job is not None or context.device is not None:
+        # Python reads no value; one that is no class gives NaN.
         return target.masked_fill(ignored, -1).to(torch.int32)
     wrong = ~ignored & ((target < 0) | (target >= classes))
     if wrong.any():
@@ -388,9 +391,9 @@ def _classes(target: Tensor, ignore: int, classes: int) -> Tensor:
 def _cross_entropy(x: Tensor, target: Tensor, ignore: int, mean: bool) -> tuple[Tensor, Tensor]:
     """The sum of the rows' losses, or their mean, and what it was divided by."""
     rows, cols = x.shape
-    ids, loss = _classes(target, ignore, cols), torch.empty(rows)
+    ids, loss = _classes(target, ignore, cols), here.empty(rows)
     fused(lib.ro_cross_entropy, rows, cols, x.contiguous(), ids, -1, None, loss, None, None, None)
-    kept = total((target != ignore).float()) if mean else torch.ones(())
+    kept = total((target != ignore).float()) if mean else here.ones(())
     return (total(loss) / kept if mean else total(loss)), kept
 
 
@@ -404,7 +407,7 @@ def _cross_entropy_backward(
     dy: Tensor, x: Tensor, target: Tensor, kept: Tensor, ignore: int
 ) -> Tensor:
     rows, cols = x.shape
-    ids, dx, loss = _classes(target, ignore, cols), torch.empty(rows, cols), torch.empty(rows)
+    ids, dx, loss = _classes(target, ignore, cols), here.empty(rows, cols), here.empty(rows)
     each = (dy / kept).expand(rows).contiguous()
     fused(lib.ro_cross_entropy, rows, cols, x.contiguous(), ids, -1, each, loss, None, None, dx)
     return dx
@@ -534,7 +537,7 @@ sigmoid = _activation("sigmoid", True, "1 / (1 + exp(-x)).")
 def _dropout(x: Tensor, seed: int, rate: float) -> Tensor:
     if not 0 <= rate < 1:
         raise ValueError(f"rate is {rate}; expected at least 0 and below 1")
-    step = torch.zeros(1, dtype=torch.int32)
+    step = here.zeros(1, dtype=torch.int32)
     attributes = (seed, 0, int(rate * 2**32), bits(1 / (1 - rate)))
     return run("dropout", attributes, (x.contiguous().reshape(-1), step)).reshape(x.shape)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
@@ -16,8 +17,20 @@ from . import _optimizers
 from ._call import Leftover, elementwise, need, run, sum_rows, sums_of_squares
 from ._layout import in_order
 from ._modes import default_modes
+from ._whole import active
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _memory_of(tensors: Iterable[Tensor]) -> contextlib.AbstractContextManager[Any]:
+    """What computes where they lie; on a device that is a block's."""
+    first = next((t for t in tensors if not t.is_cpu), None)
+    if first is None:
+        return contextlib.nullcontext()
+    block = active()
+    if block is None:
+        raise Leftover(f"its input is on {first.device}; expected the CPU's memory, or a block")
+    return block.on(first.device)
 
 
 def _on_its_own(function: _Function) -> _Function:
@@ -44,10 +57,11 @@ def clip_grad_norm_(parameters: Iterable[Tensor] | Tensor, max_norm: float) -> T
     _check_norm(max_norm)
     each = [parameters] if isinstance(parameters, Tensor) else parameters
     grads = [p.grad for p in each if p.grad is not None]
-    squares, clip = _clip(grads, max_norm)
-    for g in grads:
-        g.mul_(clip)
-    return elementwise("sqrt", (), squares)
+    with _memory_of(grads):
+        squares, clip = _clip(grads, max_norm)
+        for g in grads:
+            g.mul_(clip)
+        return elementwise("sqrt", (), squares)
 
 
 @torch.no_grad()
@@ -111,9 +125,11 @@ class _Optimizer(torch.optim.Optimizer):
         """One step; closure, if any, computes the loss again."""
         with torch.enable_grad():
             loss = closure() if closure else None
-        clip = self._clip()
-        for group in self.param_groups:
-            self._update(group, [p for p in group["params"] if p.grad is not None], clip)
+        params = [[p for p in g["params"] if p.grad is not None] for g in self.param_groups]
+        with _memory_of(p for each in params for p in each):
+            clip = self._clip()
+            for group, each in zip(self.param_groups, params):
+                self._update(group, each, clip)
         return loss
 
     def _update(self, group: dict[str, Any], params: list[Tensor], clip: Tensor | None) -> None:

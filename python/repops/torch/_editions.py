@@ -1,0 +1,372 @@
+"""How each of torch's operators is computed on a device.
+
+Torch's own kernels for CUDA move bytes, compare, select, and compute integers. They are asked for
+nothing else: they round otherwise than those for CPUs (x / 3 is x times a reciprocal), and have
+another NaN. Handlers run inside of the block there, so that what they call is looked up here too.
+What is in no table is refused by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .. import _context
+from .._library import MAX_DIMS
+from . import _here as here
+from . import _operators, _routes, functional
+from ._call import ONE, Leftover, elementwise, elementwise_, packed, run
+from ._checks import check_once, checked, refuse
+from ._devices import device_of
+from ._integers import EXACT, WHOLE, tensors, whole, whole_of
+from ._registry import ARITHMETIC, HANDLERS, MOVEMENT
+from ._routes import (
+    NOT_VIEWS,
+    OWN,
+    Route,
+    composite,
+    each,
+    foreign,
+    is_signed,
+    is_view,
+    plain,
+    written,
+)
+
+Tensor = torch.Tensor
+routes: dict[Any, Route] = {}
+reasons: dict[Route, str] = {}  # of routes that refuse
+
+# Of MOVEMENT: what torch's kernels for CUDA do in another way, or have never been seen to do alike.
+_ORDER = "of several values for one place a device keeps any"
+_TIES = "of equal elements a device takes any"
+_SCALE = "a device computes its places in floating point of its own"
+_SPARSE = "sparse tensors are the CPU's alone"
+_NONE = "it has no edition for devices"
+_UNSEEN = "nobody has compared its kernel for devices with the CPU's"
+_REASONS = {
+    _ORDER: "scatter masked_scatter as_strided_scatter",
+    _TIES: "max.dim min.dim argmax argmin cummax cummin _cummax_helper _cummin_helper",
+    _SCALE: """
+    upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d
+    _upsample_nearest_exact2d _upsample_nearest_exact3d
+    """,
+    _SPARSE: """
+    _to_sparse _to_sparse_csr _to_sparse_csc is_coalesced _coalesced_ _nnz _dimI _dimV sparse_dim
+    dense_dim _sparse_coo_tensor_with_dims _sparse_coo_tensor_with_dims_and_tensors
+    _sparse_coo_tensor_unsafe _sparse_compressed_tensor_unsafe sparse_compressed_tensor
+    _validate_sparse_coo_tensor_args _validate_sparse_compressed_tensor_args
+    _validate_sparse_csr_tensor_args
+    """,
+    _UNSEEN: """
+    nextafter frexp heaviside im2col complex unique_consecutive _unique2 unique_dim
+    unique_dim_consecutive isin _pack_padded_sequence _nested_tensor_from_mask_left_aligned
+    _conj_physical
+    """,
+}
+REFUSED = {name: why for why, names in _REASONS.items() for name in names.split()}
+MOVED = MOVEMENT - set(REFUSED) - {"neg"}
+# Handlers of these ask torch's own kernel, which compares and selects; of whole numbers arange is.
+SELECTED = set("amax amin max min arange index_put".split())
+
+
+# Of integers torch's kernels for CPUs have no histogram.
+EXACT_HERE = EXACT | {"histc"}
+
+
+def _leftover(why: str) -> Route:
+    def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+        raise Leftover(f"{why} (its tensors are on {_context.current().device})")
+
+    reasons[route] = why
+    return route
+
+
+# ---- one operation that IEEE 754 rounds: the library's ----
+
+
+def _number_of(value: Any) -> Any:
+    """An operand in float32. A tensor of one number may be in the CPU's memory, as in torch."""
+    if not isinstance(value, Tensor):
+        if isinstance(value, complex):
+            raise Leftover("one of its numbers is complex")
+        return here.number(float(value), 0, torch.float32)
+    if value.is_cpu and not value.dim():
+        return here.number(float(value), 0, torch.float32)
+    if value.dtype is torch.float32:
+        return value
+    if value.dtype not in WHOLE:
+        raise Leftover(f"its input is {value.dtype}; float32 is what a device computes in")
+    return value.to(torch.float32)
+
+
+def _repeats(a: Tensor, b: Tensor) -> bool:
+    """Does the library repeat b along a as torch does, without a copy?"""
+    last = b.shape == a.shape[a.dim() - b.dim() :] if b.dim() <= a.dim() else False
+    fits = a.is_contiguous() and b.is_contiguous() and 0 < a.dim() <= MAX_DIMS
+    return fits and (last or b.numel() == 1) and b.dim() <= a.dim() and bool(a.numel())
+
+
+def _both(name: str, a: Any, b: Any) -> Tensor:
+    a, b = _number_of(a), _number_of(b)
+    if a.shape != b.shape and _repeats(a, b):
+        return run(name, (), (a, b.reshape(1) if b.numel() == 1 else b))
+    return elementwise(name, (), a, b)
+
+
+def _two(name: str) -> Callable[..., Any]:
+    def compute(a: Any, b: Any, *, alpha: float = 1) -> Tensor:
+        kind = torch.result_type(a, b)
+        if kind is not torch.float32 and not (name == "div" and kind in WHOLE):
+            raise Leftover(f"its result is {kind}; float32 is what a device computes in")
+        return _both(name, a, b if alpha == 1 else _both("mul", b, alpha))
+
+    return compute
+
+
+def _one(name: str, *attributes: int) -> Callable[..., Any]:
+    return lambda x: elementwise(name, attributes, _number_of(x))
+
+
+def _prelu(x: Tensor, weight: Tensor) -> Tensor:
+    return torch.where(x > 0, x, _both("mul", x, weight))
+
+
+def _prelu_backward(dy: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    dx = torch.where(x > 0, dy, _both("mul", dy, weight))
+    return dx, torch.where(x > 0, 0.0, _both("mul", x, dy))
+
+
+_MINUS_ONE = _operators.bits(-1.0)
+_NEAREST = 2  # RO_NEAREST
+_COMPUTED: dict[str, Callable[..., Any]] = {
+    **{name: _two(name) for name in ("add", "sub", "mul", "div")},
+    "reciprocal": lambda x: _both("div", here.number(1.0, 0, torch.float32).expand(x.shape), x),
+    "abs": _one("abs"),
+    "round": _one("round", _NEAREST),
+    "neg": _one("scale", _MINUS_ONE),
+    "_prelu_kernel": _prelu,
+    "_prelu_kernel_backward": _prelu_backward,
+}
+
+
+def _arithmetic(base: str) -> Route:
+    compute = _COMPUTED.get(base)
+
+    def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+        integers = whole(args) and all(isinstance(a, (Tensor, int)) for a in args)
+        if base == "sgn" or (integers and base not in ("div", "reciprocal")):
+            return func._op(*args, **kwargs)
+        if compute is None:
+            raise Leftover(_NONE)
+        try:
+            return compute(*args, **kwargs)
+        except Leftover:
+            raise
+        except Exception as reason:  # noqa: BLE001
+            refuse(func, args, kwargs, reason)
+
+    return route
+
+
+# ---- handlers ----
+
+
+def canonical(result: Any) -> Any:
+    """The same, of whose numbers the NaNs are those of the library (_nans.py): no value is read."""
+    for t in tensors([result] if isinstance(result, Tensor) else result or ()):
+        if t.dtype is torch.float32 and not t.is_cpu and t.numel():
+            if packed(t):
+                elementwise_("scale", (ONE,), t)
+            else:
+                t.masked_fill_(t != t, float("nan"))
+    return result
+
+
+def _composed(func: Any, name: str, base: str) -> Route:
+    """Inside of the block. In its own handler an operator is torch's, if it may be."""
+    check = checked(name, HANDLERS[name], is_signed(func))
+
+    def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+        inside = _context.current().inside
+        if func in inside:
+            if base not in SELECTED:
+                raise Leftover("its handler asks torch's own kernel, which is the CPU's")
+            return func(*args, **kwargs)
+        inside.add(func)
+        try:
+            with mode:
+                return canonical(check(mode, func, args, kwargs))
+        finally:
+            inside.discard(func)
+
+    return route
+
+
+def _of_library(func: Any, name: str) -> Route:
+    """Nothing but calls of the library, and of what moves its inputs."""
+    return checked(name, HANDLERS[name], is_signed(func))
+
+
+def _handler(func: Any, name: str, base: str) -> Route:
+    library = HANDLERS[name].__module__ == _operators.__name__ or name in OWN
+    compute = _of_library(func, name) if library else _composed(func, name, base)
+    integers = bool(EXACT_HERE & {name, base})
+
+    def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+        to = kwargs.get("device")
+        if to is not None and torch.device(to).type != _context.current().device.type:
+            raise Leftover(f"it goes from a device to {to}")
+        if integers and any(True for _ in tensors(args)) and whole([args, list(kwargs.values())]):
+            result = func(*args, **kwargs)
+            if whole([result]):
+                return result
+        return compute(mode, func, args, kwargs)
+
+    return route
+
+
+# ---- conversions ----
+
+
+def converted(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+    """Copies between types and memories. Numbers beyond a type of integers are as on the CPU."""
+    dtype: Any = args[0].dtype if len(args) > 1 else kwargs.get("dtype")
+    x = args[1] if len(args) > 1 else args[0]
+    if dtype in (None, x.dtype):
+        return func(*args, **kwargs)
+    if dtype in WHOLE and dtype is not torch.bool and x.is_floating_point():
+        with _context.current().host if x.is_cpu else _context.current():
+            x = whole_of(x, dtype)
+        return func(args[0], x, *args[2:], **kwargs) if len(args) > 1 else func(x, **kwargs)
+    y = func(*args, **kwargs)
+    if x.is_floating_point() and y.is_floating_point():
+        y.masked_fill_(y != y, float("nan"))  # a conversion may give another one
+    return y
+
+
+# ---- what is derived ----
+
+
+def _inplace(other: Any) -> Route:
+    def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+        with mode:
+            result = other(*args, **kwargs)
+        try:
+            return written(args[0], result)
+        except Exception as reason:  # noqa: BLE001
+            refuse(func, args, kwargs, reason)
+
+    return route
+
+
+def _into(other: Any, names: list[str]) -> Route:
+    seen: set[Any] = set()
+
+    def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+        check_once(seen, func, args, kwargs)
+        rest = {k: v for k, v in kwargs.items() if k not in names}
+        outs = [kwargs[n] for n in names]
+        with mode:
+            results = other(*args, **rest)
+        for out, result in zip(outs, results if isinstance(results, (list, tuple)) else [results]):
+            written(out.resize_(result.shape), result)
+        return outs[0] if len(outs) == 1 else tuple(outs)
+
+    return route
+
+
+def _derived(func: Any, base: str) -> Route | None:
+    if base.startswith("_foreach_"):
+        return each(base, together=False)
+    outs = [a.name for a in func._schema.arguments if a.is_out]
+    if outs or (func._schema.is_mutable and base.endswith("_")):
+        found = _routes.functional(func, "" if outs else "_", outs)
+        if found is not None:
+            return _into(found, outs) if outs else _inplace(found)
+    return None
+
+
+def _exact(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+    if not whole([args, list(kwargs.values())]) or device_of([args, list(kwargs.values())]) is None:
+        raise Leftover(_NONE)
+    result = func(*args, **kwargs)
+    if not whole([result]):
+        raise Leftover(_NONE)
+    return result
+
+
+# ---- looking up ----
+
+
+def _own(kernel: Callable[..., Any]) -> Route:
+    """A function of this package."""
+
+    def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+        with mode:
+            return canonical(kernel(*args, **kwargs))
+
+    return route
+
+
+def _of_others(func: Any) -> Route:
+    if func._schema.name in functional.KERNELS:
+        return _own(functional.KERNELS[func._schema.name])
+    if func.namespace in ("c10d", "_c10d_functional"):
+        return _leftover("processes exchange tensors of the CPU alone; NCCL adds in its own order")
+    if func._schema.name in HANDLERS:
+        return _composed(func, func._schema.name, "")
+    return plain if func.namespace in ("profiler", "prim") else foreign
+
+
+def _listed(func: Any, base: str, outs: bool) -> Route | None:
+    """By a name of a table."""
+    for key in (f"{base}.{func._overloadname}", base):
+        if key in HANDLERS and not (outs and key == base):
+            return _handler(func, key, base)
+        if outs and key == base:
+            continue
+        if key in REFUSED:
+            return _leftover(REFUSED[key])
+        if key in MOVED:
+            return plain
+        if key in ARITHMETIC or key == "neg":
+            return _arithmetic(base)
+    return None
+
+
+def _find(func: Any) -> Route:
+    if func.namespace != "aten":
+        return (
+            _handler(func, func._schema.name, "") if func._schema.name in OWN else _of_others(func)
+        )
+    base = func._schema.name.removeprefix("aten::")
+    if base in ("_to_copy", "copy_", "copy"):
+        return converted
+    found = _listed(func, base, any(a.is_out for a in func._schema.arguments))
+    if found:
+        return found
+    if torch.Tag.inplace_view in func.tags or (is_view(func) and base not in NOT_VIEWS):
+        return plain
+    found = _derived(func, base)
+    if found:
+        return found
+    if func._can_decompose():
+        return composite
+    return _exact if base in EXACT else _leftover(_NONE)
+
+
+def resolve(func: Any) -> Route:
+    """How an operator is computed; found once."""
+    route = routes.get(func)
+    if route is None:
+        route = routes[func] = _find(func)
+    return route
+
+
+def computed(mode: Any, func: Any, args: tuple, kwargs: dict, context: Any) -> Any:
+    """One operator, in the order of the context's stream."""
+    with context:
+        return (routes.get(func) or resolve(func))(mode, func, args, kwargs)

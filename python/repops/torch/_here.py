@@ -1,0 +1,34 @@
+"""New tensors on the device of the operator that is computed: torch's functions without `device`
+would make them where the program makes its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .. import _context
+
+
+def _there(make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    def made(*args: Any, **kwargs: Any) -> torch.Tensor:
+        device = _context.current().device
+        if device is None or "device" in kwargs:
+            return make(*args, **kwargs)
+        return make(*args, device=device, **kwargs)
+
+    return made
+
+
+empty, zeros, ones, full = (_there(f) for f in (torch.empty, torch.zeros, torch.ones, torch.full))
+arange, eye, triu_indices = (_there(f) for f in (torch.arange, torch.eye, torch.triu_indices))
+tensor = _there(torch.tensor)  # CUDA waits for it: see number
+
+
+def number(value: float, dims: int = 0, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """A number as a tensor of no dimension or of one. On a device it is written by a kernel, where
+    a copy from the host would be waited for."""
+    if _context.current().device is None:
+        return torch.tensor([value] if dims else value, dtype=dtype)
+    return full((1,) * dims, value, dtype=dtype)
