@@ -35,8 +35,8 @@ python-stubs: $(BUILD)/lib/$(RO_SONAME)
 # TEST_VENV: a virtual environment that has the packages already. The wheel goes into a fresh one all the same, which
 # finds the packages there.
 test-python: ## installs the wheel in a fresh virtual environment and tests it (PyPI; TEST_VENV=folder: its packages)
-test-python: wheel $(BUILD)/bin/verde
-	@PYTHON="$(PYTHON)" VERDE=$(BUILD)/bin/verde sh python/tests/run.sh $(WHEELS) $(PYTHON_VENV) "$(TEST_VENV)" "$(PYTHON_TEST_PACKAGES)" $(ARGS)
+test-python: wheel $(BUILD)/bin/verde $(if $(shell command -v g++),$(BUILD)/simt/librepops_cuda.so.1)
+	@PYTHON="$(PYTHON)" REPOPS_CUDA_LIBRARY=$(wildcard $(abspath $(BUILD))/simt/librepops_cuda.so.1) VERDE=$(BUILD)/bin/verde sh python/tests/run.sh $(WHEELS) $(PYTHON_VENV) "$(TEST_VENV)" "$(PYTHON_TEST_PACKAGES)" $(ARGS)
 
 # MATRIX_MODELS, MATRIX_BACKENDS, MATRIX_CAPABILITIES, MATRIX_THREADS, TRAIN_STEPS and MATRIX_PAIRS=1 choose a part. A run
 # that was stopped goes on: results of the same wheel are kept in $(BUILD)/matrix.

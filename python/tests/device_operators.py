@@ -1,0 +1,136 @@
+"""Which of PyTorch's operators the models of `zoo` call on a device, and how each is computed.
+
+usage: device_operators.py [MODEL...] > device_operators.txt
+
+PyTorch's own kernels compute here, of the device "simt", which has CUDA's list of operators: what
+is asked is which operators are called, forward and backward. `fake` as the first argument: only
+forward, of tensors on "cuda" that have no memory (a backward pass of these needs a driver).
+"""
+
+import collections
+import contextlib
+import logging
+import os
+import signal
+import sys
+import warnings
+
+import simt
+import torch
+import zoo
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from repops.torch import _devices, _editions, reproducible
+
+SECONDS = 40  # for a model
+
+
+class Survey(reproducible):
+    """A block in which PyTorch computes the device's operators, and their names are kept."""
+
+    def __init__(self):
+        super().__init__(leftovers="list")
+        self.called = set()
+
+    def _on_device(self, device, func, args, kwargs):
+        self.called.add(func)
+        if func.namespace == "repops":
+            return super()._on_device(device, func, args, kwargs)
+        try:
+            return func(*args, **kwargs)
+        except NotImplementedError:  # PyTorch's for CPUs does not take it
+            return super()._on_device(device, func, args, kwargs)
+
+
+class Names(TorchDispatchMode):
+    """The same of tensors without memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.called = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if _devices.device_of(args) is not None:
+            self.called.add(func)
+        return func(*args, **(kwargs or {}))
+
+
+@contextlib.contextmanager
+def everything_on(device):
+    """What is made in it lies on the device, what comes from numpy too."""
+    from_numpy, torch.from_numpy = torch.from_numpy, lambda x: from_numpy(x).to(device)
+    torch.set_default_device(device)
+    try:
+        yield
+    finally:
+        torch.set_default_device(None)
+        torch.from_numpy = from_numpy
+
+
+def called_by(name):
+    with Survey() as block, everything_on(simt.open_device()):
+        torch.manual_seed(1)
+        own, loss = zoo.MODELS[name][1]()
+        zoo.train(own, loss, steps=1)
+    return block.called
+
+
+def called_by_fake(name):
+    with FakeTensorMode(allow_non_fake_inputs=True), everything_on("cuda"), Names() as names:
+        own, loss = zoo.MODELS[name][1]()
+        own.train()
+        loss(0)
+    return names.called
+
+
+def how(func):
+    """The kind of its edition."""
+    route = _editions.resolve(func)
+    if route in _editions.reasons:
+        return f"refused: {_editions.reasons[route]}"
+    known = {
+        _editions.plain: "torch's",
+        _editions.composite: "taken apart",
+        _editions.converted: "converted",
+    }
+    return known.get(route, "the library's")
+
+
+def in_a_process(survey, name):
+    """The names of a model's operators: an exception in a thread of autograd ends the process."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        signal.alarm(SECONDS)
+        with os.fdopen(write, "w") as out:
+            try:
+                out.write("".join(f"{func}|{how(func)}\n" for func in survey(name)))
+            except Exception as error:
+                text = f"{type(error).__name__}: {error}".replace("\n", " ")
+                print(f"{name}: {text[:200]}", file=sys.stderr, flush=True)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as lines:
+        found = lines.read().splitlines()
+    _, status = os.waitpid(child, 0)
+    if status:
+        print(f"{name}: ended by signal {status & 127}", file=sys.stderr, flush=True)
+    return found
+
+
+def main():
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
+    torch.set_num_threads(1)
+    fake = sys.argv[1:2] == ["fake"]
+    found = collections.Counter()
+    for name in sys.argv[1 + fake :] or zoo.installed():
+        found.update(in_a_process(called_by_fake if fake else called_by, name))
+    for line, count in sorted(found.items()):
+        func, edition = line.split("|")
+        print(f"{func} | {count} | {edition}")
+
+
+if __name__ == "__main__":
+    main()

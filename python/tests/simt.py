@@ -1,0 +1,179 @@
+"""A device "simt" for PyTorch, whose tensors the block computes by the simulator of CUDA's
+threads (REPOPS_CUDA_LIBRARY). Its memory is the host's: what PyTorch's own kernels are asked for
+runs on the same bytes as tensors of the CPU, and is counted in `theirs`; what CUDA would wait for,
+in `waits`."""
+
+from __future__ import annotations
+
+import collections
+
+import numpy as np
+import torch
+from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+from repops.torch import _devices
+
+aten = torch.ops.aten
+CPU = torch._C.DispatchKey.CPU
+ALIGNMENT = 64
+theirs: collections.Counter[str] = collections.Counter()
+waits: collections.Counter[str] = collections.Counter()
+_storage_at = torch._C._construct_storage_from_data_pointer
+_cpu_empty = torch.empty
+_held: dict[int, np.ndarray] = {}
+
+
+def _contiguous(size):
+    strides, count = [], 1
+    for n in reversed(size):
+        strides.insert(0, count)
+        count *= max(1, n)
+    return strides
+
+
+def _placed(t, storage, offset, size, stride):
+    return aten.set_.source_Storage_storage_offset._op_dk(
+        CPU, t, storage, offset, list(size), list(stride)
+    )
+
+
+def _new(size, stride, dtype):
+    """Memory of NaNs: what is read before it is written shows."""
+    width = _cpu_empty((), dtype=dtype).element_size()
+    count = 1 + sum((n - 1) * s for n, s in zip(size, stride)) if all(size) else 0
+    memory = np.full(count * width + ALIGNMENT, 0xFF, "u1")
+    at = -(-memory.ctypes.data // ALIGNMENT) * ALIGNMENT
+    _held[at] = memory
+    t = torch._C._acc.create_empty_tensor((0,), dtype)
+    return _placed(t, _storage_at(at, torch.device("simt", 0), count * width), 0, size, stride)
+
+
+def as_cpu(t):
+    """The same memory as a tensor of the CPU."""
+    own = t.untyped_storage()
+    empty = _cpu_empty(0, dtype=t.dtype, device="cpu")
+    if not own.nbytes():
+        return empty.new_empty_strided(list(t.shape), list(t.stride()))
+    storage = _storage_at(own.data_ptr(), torch.device("cpu"), own.nbytes())
+    return _placed(empty, storage, t.storage_offset(), t.shape, t.stride())
+
+
+def _to_device(t):
+    y = _new(t.shape, t.stride() if t.numel() else _contiguous(t.shape), t.dtype)
+    as_cpu(y).copy_(t)
+    return y
+
+
+def _mapped(x, f):
+    if isinstance(x, torch.Tensor):
+        return f(x)
+    if isinstance(x, (list, tuple)):
+        return type(x)(_mapped(v, f) for v in x)
+    return torch.device("cpu") if isinstance(x, torch.device) else x
+
+
+# They tell the program a value of the device.
+_WAITS = ("_local_scalar_dense", "nonzero", "masked_select", "equal", "is_nonzero", "item")
+
+
+def _histogram(x, *more):
+    """Counts of integers, which CUDA has."""
+    return aten.histc.default(x.double(), *more).to(x.dtype)
+
+
+def fallback(op, *args, **kwargs):
+    name = op._schema.name.removeprefix("aten::")
+    theirs[name] += 1
+    if name in _WAITS:
+        waits[name] += 1
+    back = {}
+
+    def down(t):
+        if t.device.type != "simt":
+            return t
+        own = as_cpu(t)
+        back[id(own)] = (own, t)
+        return own
+
+    kinds = [str(a.type) for a in op._schema.arguments]
+    args = tuple(
+        torch.tensor(a) if k == "Tensor" and isinstance(a, (bool, int, float)) else a
+        for k, a in zip(kinds, args)
+    )
+    if name == "histc" and not args[0].is_floating_point():
+        op = _histogram
+    out = op(*_mapped(args, down), **{k: _mapped(v, down) for k, v in kwargs.items()})
+    for host, t in back.values():
+        if host.shape != t.shape:  # it was resized
+            _placed(t, _to_device(host).untyped_storage(), 0, host.shape, host.stride())
+    to = kwargs.get("device")
+    if to is not None and torch.device(to).type == "cpu":
+        return out
+    return _mapped(out, lambda t: back[id(t)][1] if id(t) in back else _to_device(t))
+
+
+def _convolution(*args):
+    return fallback(aten.convolution.default, *args)
+
+
+def _convolution_backward(dy, x, w, *more):
+    return fallback(aten.convolution_backward.default, dy, x, w, [w.shape[0]], *more)
+
+
+def _copy(source, to, non_blocking=False):
+    theirs["copy_"] += 1
+    if source.numel() and "cpu" in (source.device.type, to.device.type):
+        waits["copy between memories"] += 1
+    a, b = (as_cpu(t) if t.device.type == "simt" else t for t in (source, to))
+    b.copy_(a)
+    return to
+
+
+def _of_cuda():
+    """Operators that PyTorch takes apart for a device without a kernel: CUDA has some."""
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    for name in torch._C._dispatch_get_all_op_names():
+        if name.startswith("aten::") and has(name, "CUDA"):
+            if has(name, "CompositeImplicitAutograd") or has(name, "CompositeExplicitAutograd"):
+                packet, _, overload = name.removeprefix("aten::").partition(".")
+                yield (
+                    name.removeprefix("aten::"),
+                    getattr(getattr(aten, packet), overload or "default"),
+                )
+
+
+_VIEWS = """set_.source_Storage set_.source_Storage_storage_offset as_strided view _reshape_alias
+unfold"""
+_libraries = []
+
+
+def open_device():
+    """The device, once in a process."""
+    if _libraries:
+        return torch.device("simt", 0)
+    _setup_privateuseone_for_python_backend("simt")
+    rest, own = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
+    _libraries.extend((rest, own))
+    rest.fallback(fallback, "PrivateUse1")
+    rest.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
+    for name, op in _of_cuda():
+        own.impl(name, lambda *a, op=op, **k: fallback(op, *a, **k), "PrivateUse1")
+    for name in _VIEWS.split():
+        packet, _, overload = name.partition(".")
+        op = getattr(getattr(aten, packet), overload or "default")
+        own.impl(name, lambda *a, op=op, **k: op._op_dk(CPU, *a, **k), "PrivateUse1")
+    for name, strided in (("empty.memory_format", False), ("empty_strided", True)):
+
+        def make(size, stride=None, *, dtype=None, strided=strided, **_):
+            stride = stride if strided else _contiguous(size)
+            return _new(size, stride, dtype or torch.get_default_dtype())
+
+        own.impl(name, make, "PrivateUse1")
+    own.impl("convolution_overrideable", _convolution, "PrivateUse1")
+    own.impl("convolution_backward_overrideable", _convolution_backward, "PrivateUse1")
+    own.impl("_copy_from", _copy, "PrivateUse1")
+    own.impl("_copy_from_and_resize", _copy, "PrivateUse1")
+    _devices.KINDS["simt"] = _devices.Kind(
+        lambda index: _devices.DEFAULT_STREAM, lambda: 0, lambda: False
+    )
+    return torch.device("simt", 0)

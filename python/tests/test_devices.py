@@ -1,0 +1,325 @@
+"""The block on a device that is not the CPU: "simt", whose tensors the library's CUDA kernels
+compute in the simulator of their threads, in a random order for each launch. The same code is for
+CUDA.
+
+REPOPS_CUDA_LIBRARY names the simulator's library (`make simt`); without one tests are skipped."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import repops
+import repops.torch
+from repops.torch import LeftoverError, Trace, _devices, _editions, diff, reproducible
+
+SIMULATOR = os.environ.get("REPOPS_CUDA_LIBRARY", "")
+simulated = pytest.mark.skipif("simt" not in SIMULATOR, reason="no simulator of CUDA's threads")
+HERE = Path(__file__).parent
+LIST = HERE / "device_operators.txt"
+# Views, and memory that is new or given another size.
+PLAIN = set("empty empty_strided arange resize_ set_".split())
+
+
+@pytest.fixture
+def device():
+    import simt
+
+    found = simt.open_device()
+    simt.theirs.clear()
+    simt.waits.clear()
+    return found
+
+
+def gpt2():
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    size = {"n_layer": 2, "n_embd": 32, "n_head": 2, "vocab_size": 60, "n_positions": 16}
+    own, ids = GPT2LMHeadModel(GPT2Config(**size)), torch.arange(16).reshape(2, 8)
+    return own, [ids], lambda ids: own(ids, labels=ids).loss
+
+
+SMALL = {"num_hidden_layers": 2, "hidden_size": 32, "intermediate_size": 48, "vocab_size": 60}
+
+
+def llama():
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    own, ids = LlamaForCausalLM(LlamaConfig(**SMALL, **heads)), torch.arange(16).reshape(2, 8)
+    return own, [ids], lambda ids: own(ids, labels=ids).loss
+
+
+def bert():
+    from transformers import BertConfig, BertForMaskedLM
+
+    own, ids = BertForMaskedLM(BertConfig(**SMALL, num_attention_heads=4)), torch.arange(16)
+    return own, [ids.reshape(2, 8)], lambda ids: own(ids, labels=ids).loss
+
+
+def resnet():
+    from torchvision.models.resnet import Bottleneck, ResNet
+
+    own = ResNet(Bottleneck, [1, 1, 1, 1], num_classes=5, width_per_group=4)
+    given = [torch.randn(2, 3, 32, 32), torch.tensor([1, 3])]
+    return own, given, lambda x, y: F.cross_entropy(own(x), y)
+
+
+MODELS = {f.__name__: f for f in (gpt2, llama, bert, resnet)}
+
+
+def trained(make, place, between=lambda: None, steps=2):
+    """Losses and the hash of the model; between is called before each step."""
+    with reproducible():
+        torch.manual_seed(1)
+        own, given, loss_of = make()
+        own.to(place).train()
+        getattr(own, "tie_weights", int)()  # a private device gets new parameters
+        given, losses = [t.to(place) for t in given], []
+        optimizer = torch.optim.AdamW(own.parameters(), 1e-2)
+        for _ in range(steps):
+            between()
+            loss = loss_of(*given)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(own.parameters(), 1.0)
+            optimizer.step()
+            losses.append(loss.detach())
+        between()
+        return [v.item() for v in losses], repops.torch.hash(own)
+
+
+@simulated
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_has_the_bits_of_the_cpu(device, name):
+    assert trained(MODELS[name], device) == trained(MODELS[name], "cpu")
+
+
+@simulated
+def test_a_step_of_gpt2_waits_for_nothing_and_torch_computes_nothing(device):
+    import simt
+
+    seen = []
+
+    def between():
+        seen.append((dict(simt.waits), set(simt.theirs)))
+        simt.waits.clear()
+        simt.theirs.clear()
+
+    trained(gpt2, device, between)
+    for waits, theirs in seen[1:]:
+        assert not waits
+        floats = {n.removesuffix("_") for n in theirs} - _editions.MOVED - PLAIN - {"copy"}
+        assert floats <= {"add", "clamp", "bitwise_or"}  # of integers: positions and ids
+
+
+def _own_adamw(params):
+    return repops.torch.optim.AdamW(params, 1e-2, max_norm=0.5, decay_exempt="vectors")
+
+
+OPTIMIZERS = {
+    "fused AdamW": lambda p: torch.optim.AdamW(p, 1e-2, fused=True),
+    "fused Adam": lambda p: torch.optim.Adam(p, 1e-2, fused=True, weight_decay=0.1),
+    "fused SGD": lambda p: torch.optim.SGD(p, 1e-2, fused=True, momentum=0.9),
+    "AdamW of lists": lambda p: torch.optim.AdamW(p, 1e-2, foreach=True),
+    "SGD": lambda p: torch.optim.SGD(p, 1e-2, momentum=0.9, nesterov=True, weight_decay=0.1),
+    "RMSprop": lambda p: torch.optim.RMSprop(p, 1e-2),
+    "the library's AdamW": _own_adamw,
+    "the library's SGD": lambda p: repops.torch.optim.SGD(p, 1e-2, momentum=0.9),
+}
+
+
+def optimized(make, place):
+    with reproducible():
+        torch.manual_seed(2)
+        own, x = nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, 3)), torch.randn(4, 6)
+        own, x = own.to(place), x.to(place)
+        optimizer = make(own.parameters())
+        for _ in range(3):
+            optimizer.zero_grad()
+            own(x).square().mean().backward()
+            repops.torch.optim.clip_grad_norm_(own.parameters(), 0.7)
+            optimizer.step()
+        return repops.torch.hash(own)
+
+
+@simulated
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_optimizer_has_the_bits_of_the_cpu(device, name):
+    assert optimized(OPTIMIZERS[name], device) == optimized(OPTIMIZERS[name], "cpu")
+
+
+@simulated
+def test_an_optimizer_of_the_library_needs_a_block_on_a_device(device):
+    p = nn.Parameter(torch.ones(3).to(device))
+    p.grad = torch.ones_like(p)
+    with pytest.raises(repops.Error, match="or a block"):
+        repops.torch.optim.SGD([p], 0.1).step()
+
+
+@simulated
+def test_traces_of_a_device_and_the_cpu_are_compared(device):
+    def traced(place):
+        with reproducible():
+            torch.manual_seed(1)
+            own, (ids,), loss_of = llama()
+            own.to(place)
+            own.tie_weights()
+            ids = ids.to(place)
+            with Trace(own) as found:
+                loss_of(ids).backward()
+        return found
+
+    assert diff(traced(device), traced("cpu")) is None
+
+
+@simulated
+def test_random_numbers_are_those_of_the_cpu(device):
+    def drawn(place):
+        torch.manual_seed(3)
+        x = torch.randn(5, 7, device=place)
+        return [
+            x,
+            torch.rand(9, device=place),
+            torch.empty(4, 4, device=place).uniform_(-1, 1),
+            F.dropout(x, 0.3),
+            torch.randint(0, 99, (8,), device=place),
+            torch.randperm(10, device=place),
+            torch.bernoulli(torch.full((6,), 0.5, device=place)),
+        ]
+
+    with reproducible():
+        pairs = zip(drawn(device), drawn("cpu"))
+        assert all(torch.equal(a.cpu(), b) for a, b in pairs)
+
+
+NUMBERS = [0.0, -0.0, 1.5, -3.0, 7e-41, 3e38, float("inf"), -float("inf"), float("nan")]
+ELEMENTS = {
+    "a number's quotient": lambda x: x / 3,
+    "sums": lambda x: x + 0.1 - x * 3.3e38 + 2 * x.reciprocal(),
+    "powers": lambda x: x**2 + x**3 + x.abs().sqrt() + x.rsqrt(),
+    "bounds": lambda x: x.clamp(-1, 2) + x.clamp_min(0.5) + torch.maximum(x, -x),
+    "choices": lambda x: torch.where(x > 0, x, -x) + x.sign() + x.relu() + x.floor(),
+    "integers": lambda x: x.to(torch.int32) + x.to(torch.int64) // 3 + x.bool(),
+    "integers' quotient": lambda x: x.to(torch.int32) / 7,
+    "in place": lambda x: x.clone().mul_(3).add_(x, alpha=0.5).div_(7).sub_(1),
+    "rows": lambda x: x.expand(5, -1).softmax(-1) + x.log_softmax(0) + x.cumsum(0)[:1] * 0,
+    "sums of rows": lambda x: x.expand(5, -1).mean(0) + x.sum() + x.expand(3, -1).amax(0),
+    "broadcast": lambda x: x[:, None] * x[None] - x[None],
+    "a number in the CPU's memory": lambda x: x * torch.tensor(1.1, dtype=torch.float64),
+    "rounding": lambda x: x.round() + torch.round(x * 0.5),
+    "a part": lambda x: x[::2] * x[::2],
+}
+
+
+@simulated
+@pytest.mark.parametrize("what", ELEMENTS)
+def test_elements_have_the_bits_of_the_cpu(device, what):
+    x = torch.tensor(NUMBERS + [0.1 * i for i in range(11)])
+    if what == "rows":
+        x = x[9:]
+    with reproducible():
+        a, b = ELEMENTS[what](x.to(device)).cpu(), ELEMENTS[what](x)
+    assert a.dtype is b.dtype and a.shape == b.shape
+    assert a.numpy().tobytes() == b.numpy().tobytes()
+
+
+REFUSED = {
+    "float64": (lambda x: x.double() * 2, "its result is torch.float64"),
+    "bfloat16": (lambda x: x.bfloat16() + x.bfloat16(), "its result is torch.bfloat16"),
+    "places": (
+        lambda x: torch.zeros_like(x).scatter(0, torch.zeros(2, dtype=torch.int64).to(x.device), x),
+        "of several values for one place a device keeps any",
+    ),
+    "ties": (lambda x: x.argmax(), "of equal elements a device takes any"),
+    "sizes": (
+        lambda x: F.interpolate(x[None, None], 3),
+        "a device computes its places in floating point of its own",
+    ),
+    "a function": (lambda x: torch.special.bessel_j0(x), ""),
+    "autocast": (lambda x: x.bfloat16()[None] @ x.bfloat16()[:, None], "of autocast perhaps"),
+}
+
+
+@simulated
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_has_no_edition_is_refused_by_its_name(device, what):
+    compute, text = REFUSED[what]
+    x = torch.ones(2).to(device)
+    with reproducible(), pytest.raises(LeftoverError, match="aten") as error:
+        compute(x)
+    assert text in str(error.value)
+
+
+@simulated
+def test_a_captured_graph_is_refused(device, monkeypatch):
+    kind = _devices.KINDS["simt"]._replace(captures=lambda: True)
+    monkeypatch.setitem(_devices.KINDS, "simt", kind)
+    with reproducible(), pytest.raises(LeftoverError, match="a CUDA graph is captured"):
+        torch.ones(2).to(device)
+
+
+def test_two_devices_and_unknown_ones_are_refused():
+    kinds = _devices.Devices(None)
+    with pytest.raises(Exception, match="expected the CPU or CUDA"):
+        kinds.context(torch.device("xpu", 0))
+    kinds._device = torch.device("cuda", 0)
+    with pytest.raises(Exception, match="it is on cuda:1, and the block has tensors on cuda:0"):
+        kinds.context(torch.device("cuda", 1))
+
+
+@simulated
+def test_memory_at_its_end_is_an_error(device):
+    script = """
+import torch, simt
+from repops.torch import reproducible
+place = simt.open_device()
+x = torch.ones(3, 5000).to(place)
+real = torch.empty
+def none(*size, **how):
+    if how.get("dtype") is torch.uint8:
+        raise RuntimeError("out of memory")
+    return real(*size, **how)
+torch.empty = none
+with reproducible():
+    x.sum(1)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=HERE, capture_output=True, text=True, check=False
+    )
+    assert "device_alloc has none" in done.stderr
+
+
+def test_processes_exchange_tensors_of_the_cpu_alone():
+    route = _editions.resolve(torch.ops.c10d.allreduce_.default)
+    assert "NCCL" in _editions.reasons[route]
+
+
+def test_cudnn_is_off_in_a_block_and_as_it_was_behind_it():
+    before = torch.backends.cudnn.enabled
+    with reproducible():
+        assert not torch.backends.cudnn.enabled
+    assert torch.backends.cudnn.enabled == before
+
+
+def _how(name):
+    from device_operators import how
+
+    found = torch.ops
+    for part in name.split("."):
+        found = getattr(found, part)
+    return how(found)
+
+
+@pytest.mark.skipif(not LIST.exists(), reason="no list")
+def test_each_operator_that_the_zoo_calls_on_a_device_is_computed_as_the_list_says():
+    lines = [line.split(" | ") for line in LIST.read_text().splitlines() if " | " in line]
+    assert len(lines) > 200
+    for name, _, how in lines:
+        if name.startswith(("aten.", "repops.")):
+            assert _how(name) == how, name
