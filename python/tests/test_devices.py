@@ -237,6 +237,8 @@ REFUSED = {
         "of several values for one place a device keeps any",
     ),
     "ties": (lambda x: x.argmax(), "of equal elements a device takes any"),
+    "order": (lambda x: x.sort(), "of equal elements a device takes any"),
+    "a layer": (lambda x: nn.GRU(2, 3).to(x.device)(x[None]), "_thnn_fused_gru_cell"),
     "sizes": (
         lambda x: F.interpolate(x[None, None], 3),
         "a device computes its places in floating point of its own",

@@ -48,7 +48,9 @@ _NONE = "it has no edition for devices"
 _UNSEEN = "nobody has compared its kernel for devices with the CPU's"
 _REASONS = {
     _ORDER: "scatter masked_scatter as_strided_scatter",
-    _TIES: "max.dim min.dim argmax argmin cummax cummin _cummax_helper _cummin_helper",
+    _TIES: """
+    max.dim min.dim argmax argmin cummax cummin _cummax_helper _cummin_helper sort argsort topk
+    """,
     _SCALE: """
     upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d
     _upsample_nearest_exact2d _upsample_nearest_exact3d
@@ -324,12 +326,12 @@ def _of_others(func: Any) -> Route:
 def _listed(func: Any, base: str, outs: bool) -> Route | None:
     """By a name of a table."""
     for key in (f"{base}.{func._overloadname}", base):
-        if key in HANDLERS and not (outs and key == base):
-            return _handler(func, key, base)
-        if outs and key == base:
-            continue
         if key in REFUSED:
             return _leftover(REFUSED[key])
+        if outs and key == base:
+            continue
+        if key in HANDLERS:
+            return _handler(func, key, base)
         if key in MOVED:
             return plain
         if key in ARITHMETIC or key == "neg":
