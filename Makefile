@@ -340,8 +340,8 @@ include tests/tests.mk
 include tests/fuzz/fuzz.mk
 include tests/sim/sim.mk
 include tests/graphs/graphs.mk
-include bench/bench.mk
 include python/python.mk
+include bench/bench.mk
 # Make would delete objects that only a pattern names. (.SECONDARY keeps them too, but then make does not miss one that is gone.)
 .PRECIOUS: $(BUILD)/obj/tests/%.o $(BUILD)/obj/tests/cuda/%.o $(BUILD)/obj/bench/%.o
 .DELETE_ON_ERROR:
