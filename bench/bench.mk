@@ -254,8 +254,9 @@ $(BUILD)/bench/team: bench/team.c bench/workload.c $(BUILD)/lib/libverde.a $(BUI
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
 .PHONY: bench-team
 
-# Losses of the same jobs with fixed products and with storage of 16 bits, beside other seeds of fp32; needs python3 alone, an hour of two
-# cores and 5 GB of disk. Runs that bench/results/products has are not made again: make bench-curves ARGS=gpt2-1m:fixed24.
+# Losses of the same jobs with fixed products and with storage of 16 bits, beside other seeds of fp32; an hour of two cores and 5 GB of
+# disk. Runs that bench/results/products has are not made again: make bench-curves ARGS=gpt2-1m:fixed24. PyTorch's own losses need a Python
+# that has it, and transformers: ARGS="gpt2-10m:pytorch_bf16 --torch python3".
 bench-curves: ## losses with fixed products and storage of 16 bits
 bench-curves: $(BUILD)/bin/verde
 	python3 bench/curves/run.py $< $(BUILD)/curves --out bench/results/products $(ARGS)

@@ -7,9 +7,12 @@ POINTS = 60  # a line has so many, each the mean of the steps around it
 TICKS = 6
 LEAST = 1e-7  # that is drawn of a distance
 COLOURS = {"fp32": ("#111", "#eee"), "fixed24": ("#0a66c2", "#6cb4ff"), "fixed16": ("#c22", "#ff7b72"),
-           "fixed8": ("#92b", "#c9f"), "bf16": ("#b60", "#fa4"),
+           "fixed8": ("#92b", "#c9f"), "fixed8_fixed16_fixed16": ("#e5a", "#f9c"), "fixed8_fp32_fp32": ("#088", "#4cc"),
+           "bf16": ("#b60", "#fa4"), "pytorch": ("#555", "#aaa"), "pytorch_bf16": ("#770", "#cc4"),
            "nudged": ("#183", "#5c7"), "seed": ("#bbb", "#555")}
-WORDS = {"nudged": "fp32, rate one unit in the last place larger", "seed": "fp32, other seeds", "bf16": "bf16 storage"}
+WORDS = {"nudged": "fp32, rate one unit in the last place larger", "seed": "fp32, other seeds", "bf16": "bf16 storage",
+         "fixed8_fixed16_fixed16": "fixed8, gradients by fixed16", "fixed8_fp32_fp32": "fixed8, gradients by fp32",
+         "pytorch": "PyTorch, float32", "pytorch_bf16": "PyTorch, autocast to bf16"}
 
 
 def kind(way):

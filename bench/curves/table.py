@@ -8,7 +8,8 @@ HEAD = """# Losses of one job with other products and storage
 `make bench-curves` made this from the files `NAME.json`, which have every loss and the roots of the runs; the jobs are in `bench/curves`.
 The loss is in nats a token or image. "Distance" is |loss - loss of fp32| at the same step, as a mean over the last tenth of the steps.
 `nudged` is fp32 with a learning rate one unit larger in its last place, the smallest change that a run can have. `seed3` is fp32 with
-that seed, and `bf16-seed3` is bf16 with it, which is compared with `seed3`.
+that seed, and `bf16-seed3` is bf16 with it, which is compared with `seed3`. `fixed8_fixed16_fixed16` is fixed8 forward, fixed16 for gradients
+of inputs and of weights. `pytorch` is PyTorch in float32 with the same first weights and data, `pytorch_bf16` the same under autocast.
 
 """
 
