@@ -92,7 +92,7 @@ def write_job(where, name, setting):
 def train(options, where, name, setting):
     """Goes on with the run if it was broken off."""
     run, job = os.path.join(where, f"{name}.{setting}"), write_job(where, name, setting)
-    done = subprocess.run([options.verde, "run", job, "--out", run, "--threads", str(options.threads), "--keep", "2", "--json"],
+    done = subprocess.run([options.verde, "run", job, "--out", run, "--threads", str(options.threads), "--keep", "3", "--json"],
                           stdout=subprocess.PIPE)
     if done.returncode:
         sys.exit(f"{name}, {setting}: verde run has failed")
