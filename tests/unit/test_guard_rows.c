@@ -118,6 +118,49 @@ Test(guard_rows, find_nothing_where_nothing_is_wrong) {
         }
 }
 
+enum { ROWS = 128, K = 8, COLS = 16 };
+
+/* A product of data, whose weights stay as a kernel reads them, is checked as others are. */
+Test(guard_rows, check_products_of_weights_that_are_kept) {
+    float a[ROWS * K], b[K * COLS], right[ROWS * COLS], out[ROWS * COLS];
+    vd_conv conv = {.own = {.op = RO_OP_MATMUL, .input_count = 2},
+                    .own_shape = {{RO_F32, 2, {ROWS, K}}, {RO_F32, 2, {K, COLS}}}};
+    vd_fused group = {.kind = VD_FUSED_CONV, .conv = &conv};
+    const vd_fused_memory at = {.in = {a, b}, .out = {out}};
+    const void *const in[] = {a, b};
+    ro_ctx *ro;
+    int repaired = 0;
+    if (!best())
+        cr_skip_test("this machine has scalar kernels alone");
+    for (int i = 0; i < ROWS * K; i++)
+        a[i] = (float)(i % 7) - 2.5f;
+    for (int i = 0; i < K * COLS; i++)
+        b[i] = (float)(i % 5) - 1.25f;
+    conv.own.attr[RO_MATMUL_CHUNK] = 256;
+    conv.own.input = conv.own_shape;
+    conv.own.attr[RO_MATMUL_ALPHA] = 0x3f800000;
+    cr_assert(ro_infer(&conv.own, (char[200]){0}, 200) == RO_OK);
+    const ro_options options = {.size = sizeof options, .backend = best(), .threads = 1};
+    cr_assert(ro_ctx_create(&options, &ro) == RO_OK);
+    cr_assert(ro_run(ro, &conv.own, in, right) == RO_OK, "%s", ro_ctx_error(ro));
+    conv.own.input = NULL;
+    for (uint64_t seed = 1; seed <= 256; seed++) {
+        vd_err err = {0};
+        result found = {0};
+        vd_guard guard = {.tell = keep_first, .user = &found, .seed = seed};
+        cr_assert(vd_guard_open(&guard, ro, &err) == VD_OK, "%s", err.text);
+        memcpy(out, right, sizeof out);
+        out[37 * COLS + 3] += 1;
+        cr_assert(vd_guard_group(&guard, &group, &at, NULL, &err) == VD_OK, "%s", err.text);
+        const bool same = memcmp(out, right, sizeof out) == 0;
+        cr_expect(same == (found.found > 0));
+        repaired += same;
+        vd_guard_close(&guard);
+    }
+    cr_expect(repaired > 0 && repaired < 32, "%d of 256", repaired);
+    ro_ctx_destroy(ro);
+}
+
 /* ---- what a run states ---- */
 
 static const char *const good =

@@ -106,7 +106,9 @@ static void print_checkpoints(const vd_telling *t) {
     if (d->kind == VD_DIVERGE_NOT && t->programs && d->tensors == 0)
         printf("states       no tensor of one state is in the other\n");
     else if (d->kind == VD_DIVERGE_NOT && t->programs && d->states == 0)
-        printf("states       none compared: there is no step of which both keep a state\n");
+        printf("states       none compared: %s\n",
+               *d->unread ? "those that both keep are damaged"
+                          : "there is no step of which both keep a state");
     else if (d->kind == VD_DIVERGE_NOT && t->programs)
         printf("states       equal wherever both are kept, in %llu tensors of one name\n",
                (unsigned long long)d->tensors);

@@ -140,7 +140,7 @@ static vd_status item_run(void *user, vd_hash *state, vd_err *err) {
     }
     vd_run_log_free(&log);
     vd_loaded_free(&loaded);
-    return status;
+    return own_trouble(status, err);
 }
 
 static void item_progress(void *user, int64_t *done, int64_t *of) {

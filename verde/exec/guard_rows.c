@@ -259,6 +259,11 @@ static vd_status whole_layer(const guarded *p, vd_guard *g, vd_err *err) {
 vd_status vd_guard_group(vd_guard *g, const vd_fused *group, const vd_fused_memory *at,
                          vd_kept_weights *kept, vd_err *err) {
     const ro_linear_layer *l = &group->linear;
+    if (g && group->kind == VD_FUSED_CONV) {
+        ro_call own = group->conv->own;
+        own.input = group->conv->own_shape;
+        return vd_guard_node(g, &own, at->in, at->out[0], err);
+    }
     if (!g || group->kind != VD_FUSED_LINEAR ||
         (l->fixed_bits != 0 && ro_ctx_guards(g->ro, l->fixed_bits)))
         return VD_OK;

@@ -49,10 +49,13 @@ static void *pack_conv(ro_ctx *ro, const ro_call *call, const float *w, size_t s
 
 static const void *packed_filters(ro_ctx *ro, const ro_call *call, const void *w,
                                   vd_kept_weights *kept, vd_status *status, vd_err *err) {
+    /* 0 also where the same weights are those of a convolution in groups. */
+    const size_t size = ro_conv2d_packed_size(ro, call);
+    if (size == 0)
+        return NULL;
     for (uint32_t i = 0; i < kept->count; i++)
         if (kept->entry[i].w == w && ro_shape_equal(&kept->entry[i].shape, &call->input[1]))
             return kept->entry[i].packed;
-    const size_t size = ro_conv2d_packed_size(ro, call);
     if (!vd_kept_has_room(kept, size))
         return NULL;
     void *packed = pack_conv(ro, call, w, size, status, err);

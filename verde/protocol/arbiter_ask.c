@@ -301,7 +301,7 @@ static vd_status take_reply(vd_arbiter *a, const vd_reply *reply) {
     switch (reply->kind) {
     case VD_REPLY_ANSWER: return give_answer(a, reply->provider, reply->bytes, reply->size);
     case VD_REPLY_REFUSED:
-        a->refusals += q->first;
+        a->refusals += q->first && (!a->options.own_rival || (reply->provider == 0 && reply->said));
         return give_none(a, reply->provider, reply->why);
     case VD_REPLY_ASTRAY: return astray(a, reply->provider, reply);
     default: return wait_on(a, reply->provider, reply);

@@ -220,6 +220,12 @@ static int allocate(ro_ctx *ctx, bytes_plan *p) {
     return 1;
 }
 
+/* The image is copied with its border. One that is most of it is left to the kernel for floats. */
+static int has_wide_border(const bytes_plan *p) {
+    enum { WIDE = 16 };
+    return p->line > (WIDE * (p->count / p->v->batch) + LOOK) / p->lines;
+}
+
 /* Whether x is of integers, and no sum too large. */
 static int fits(bytes_plan *p) {
     bytes_head head;
@@ -239,9 +245,12 @@ ro_status RO_NAME(ro_conv_bytes_run)(ro_ctx *ctx, const ro_conv *v, const float 
     enum { LINES_LEAST = 1 << 14 /* numbers of lines that are worth a thread */ };
     ro_pool *pool = ro_ctx_pool(ctx);
     bytes_plan p = plan(v, x, packed, y);
+    *ran = 0;
+    if (has_wide_border(&p))
+        return RO_OK;
     share(&p, ro_ctx_threads(ctx));
     if (!allocate(ctx, &p))
-        return RO_ERR_MEMORY;
+        return RO_OK;
     ro_pool_for(pool, ceil_div(p.count, LOOK), 1, look, &p);
     *ran = fits(&p);
     if (!*ran)

@@ -7,7 +7,7 @@
 #include "repops/cpu/image/conv.h"
 
 enum {
-    BYTES_RANGE = 255,    /* the largest number of x less the smallest one */
+    BYTES_RANGE = 255,    /* the largest number of x, or 0, less the smallest one, or 0 */
     BYTES_EXACT = 1 << 24 /* sums up to this are numbers of binary32 */
 };
 

@@ -210,11 +210,13 @@ static int whole_images(const gather_part *s) {
     return 1;
 }
 
+_Static_assert(FEW_COLS *CONV_KC <= B_CACHED, "columns of whole lines stay in the cache");
+
 static void choose_layout(gather_part *s) {
     const int64_t width = s->b->at[1].count;
     const int conflict = s->g->step[1] * s->g->pixel % 1024 == 0;
     const int together = whole_images(s);
-    s->lines = !conflict && width >= WIDE_LINE && s->n <= FEW_COLS && s->n * s->k <= B_CACHED;
+    s->lines = !conflict && width >= WIDE_LINE && s->n <= FEW_COLS;
     s->layout = width >= LINE_ROWS && s->g->split && !conflict ? IN_PLACE
                 : width >= LINE_ROWS || together               ? COPIED
                                                                : TRANSPOSED;

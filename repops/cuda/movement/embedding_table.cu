@@ -195,9 +195,12 @@ __global__ void __launch_bounds__(TABLE_THREADS, 2)
     }
 }
 
-/* Whether looking through the ids takes no longer than memory does. */
+/* Whether looking through the ids takes no longer than memory does, and blocks side by side reach
+ * over a row. */
 static bool suits(const ro_embedding_job &j) {
-    return j.rows <= INT32_MAX && j.positions <= INT64_MAX / (j.rows + 1) &&
+    enum { GRID_Y_MAX = 65535 };
+    return j.rows <= INT32_MAX && j.cols <= (int64_t)GRID_Y_MAX * TABLE_THREADS &&
+           j.positions <= INT64_MAX / (j.rows + 1) &&
            j.positions * j.rows <= TABLE_SCAN * j.cols * (j.positions + j.rows);
 }
 

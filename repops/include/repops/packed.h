@@ -51,8 +51,8 @@ RO_API RO_MUST_USE ro_status ro_linear_of_packed(ro_ctx *ctx, const ro_linear_la
 
 /* The same of an application of operator conv2d, whose shapes are final. 0: nothing would be
  * gained, or the context keeps none. About the bytes of the weights, and a quarter or half of them
- * for integers: weights of -128 to 127 multiply an x of integers, the largest of which is at most
- * 255 above the smallest one, as such, if no sum can exceed 2^24 in magnitude. */
+ * for integers, filled up to whole panels: weights of -128 to 127 multiply an x of integers that
+ * are, 0 with them, within 255 of each other, as such, if no sum can exceed 2^24 in magnitude. */
 RO_API RO_MUST_USE size_t ro_conv2d_packed_size(ro_ctx *ctx, const ro_call *call);
 
 /* RO_ERR_UNSUPPORTED: a weight is not finite, or nothing is gained by keeping them: by 1 x 1, or of
