@@ -29,18 +29,23 @@ static void norm_by_operators(ro_ctx *ctx, int64_t rows, int64_t cols) {
     apply(ctx, RO_OP_RMSNORM, NULL, 3, (matrix[]){mx, r, g}, (matrix){want, rows, cols});
 }
 
+static void dgamma_by_operators(ro_ctx *ctx, const matrix *in, float *to) {
+    const int64_t rows = in[0].rows, cols = in[0].cols;
+    const int64_t groups = rows ? (rows + RO_COLUMN_GROUP - 1) / RO_COLUMN_GROUP : 1;
+    apply(ctx, RO_OP_RMS_DGAMMA, &cols, 3, in, (matrix){parts, groups, cols});
+    if (groups > 1)
+        sum_of_columns(groups, cols, parts, to);
+    else
+        memcpy(to, parts, (size_t)cols * 4);
+}
+
 /* dx, not added, is in `want`, dgamma in `want_dgamma`. */
 static void norm_backward_by_operators(ro_ctx *ctx, int64_t rows, int64_t cols) {
     const matrix mx = {x, rows, cols}, d = {dy, rows, cols}, g = {gamma_of, 1, cols};
     const matrix r = {want_rstd, rows, 1}, s = {sums, rows, 1};
-    const int64_t groups = rows ? (rows + RO_COLUMN_GROUP - 1) / RO_COLUMN_GROUP : 1;
     reduce(ctx, RO_OP_REDUCE_RMS_GX, rows, cols, 4, (matrix[]){d, g, mx, r}, sums);
     apply(ctx, RO_OP_RMS_DX, NULL, 5, (matrix[]){d, g, mx, r, s}, (matrix){want, rows, cols});
-    apply(ctx, RO_OP_RMS_DGAMMA, &cols, 3, (matrix[]){d, mx, r}, (matrix){parts, groups, cols});
-    if (groups > 1)
-        sum_of_columns(groups, cols, parts, want_dgamma);
-    else
-        memcpy(want_dgamma, parts, (size_t)cols * 4);
+    dgamma_by_operators(ctx, (matrix[]){d, mx, r}, want_dgamma);
 }
 
 static float eps_of(void) {
@@ -96,28 +101,30 @@ static void check_all_on(ro_ctx *ctx, int64_t rows, int64_t cols) {
     }
 }
 
-/* What a device computes by one launch; layer norm's job, without a mean. */
-static ro_status dx_by_operators(ro_ctx *ctx, const ro_row_grad_job *j) {
+/* What a device computes by one launch; layer norm's job, without a mean. dgamma is first: dx may
+ * overwrite what it reads. */
+static ro_status gradients_by_operators(ro_ctx *ctx, const ro_row_grad_job *j) {
     const matrix mx = {j->x, j->rows, j->cols};
     const matrix d = {j->dy, j->rows, j->cols};
     const matrix g = {j->gamma, 1, j->cols};
     const matrix r = {j->statistic[1], j->rows, 1}, s = {sums, j->rows, 1};
-    cr_assert(!j->statistic[0] && !j->dgamma && !j->dbeta);
+    cr_assert(!j->statistic[0] && !j->dbeta);
+    if (j->dgamma)
+        dgamma_by_operators(ctx, (matrix[]){d, mx, r}, j->dgamma);
     reduce(ctx, RO_OP_REDUCE_RMS_GX, j->rows, j->cols, 4, (matrix[]){d, g, mx, r}, sums);
     apply(ctx, RO_OP_RMS_DX, NULL, 5, (matrix[]){d, g, mx, r, s},
           (matrix){j->dx, j->rows, j->cols});
     return RO_OK;
 }
 
-/* Number BACKENDS computes as a device does, by operators. */
+/* Number BACKENDS has gradients as a device has them. */
 static ro_ctx *context_of(int backend, int threads) {
     ro_ctx *ctx = context(backend < BACKENDS ? backends[backend] : "scalar", threads);
     if (backend < BACKENDS)
         return ctx;
     ro_table *table = (ro_table *)(uintptr_t)ro_ctx_table(ctx);
-    table->rms_norm = NULL;
     table->rms_norm_backward = NULL;
-    table->layer_norm_backward = dx_by_operators;
+    table->layer_norm_backward = gradients_by_operators;
     return ctx;
 }
 
