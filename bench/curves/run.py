@@ -4,7 +4,8 @@
 
 A JOB is a file of this folder without .yaml. Each run takes place in DIR; RESULTS/JOB.json has its losses and its run root, which are the
 same on every machine. Runs that are there already are not made again, so what was broken off goes on; after a change of a job, remove
-its results. `pytorch` and `pytorch_bf16` are left out without a Python that has PyTorch and transformers. Writes RESULTS/JOB.svg and RESULTS/table.md of all that is there.
+its results. `pytorch` and `pytorch_bf16` are left out without a Python that has PyTorch and transformers. Writes RESULTS/JOB.svg and
+RESULTS/table.md of all that is there.
 """
 
 import argparse
@@ -20,8 +21,8 @@ import plot
 import table
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# `nudged` is fp32 with a learning rate one unit larger in its last place: the smallest change that a run can have.
 TORCH = {"pytorch": "float32", "pytorch_bf16": "bfloat16"}
+# `nudged` is fp32 with a learning rate one unit larger in its last place: the smallest change that a run can have.
 WAYS = ["fp32", "fixed24", "fixed16", "fixed8", "bf16", "nudged"]
 SEEDS = ["seed2", "seed3", "seed4", "seed5"]
 # Products forward, of gradients of inputs, and of gradients of weights.
