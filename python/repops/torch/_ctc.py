@@ -29,8 +29,11 @@ def _log_sum(*terms: Tensor) -> Tensor:
     return torch.where(top == _NONE, top, elementwise("log", (), y) + base)
 
 
-def _numbers(lengths: Any) -> Tensor:
-    return lengths.long() if isinstance(lengths, torch.Tensor) else here.tensor(list(lengths))
+def _numbers(lengths: Any, x: Tensor) -> Tensor:
+    """Where x is; lengths may be in the CPU's memory, as in torch."""
+    if isinstance(lengths, torch.Tensor):
+        return lengths.to(x.device, torch.int64)
+    return here.tensor(list(lengths))
 
 
 def _labels(targets: Tensor, lengths: Tensor, blank: int) -> Tensor:
@@ -77,7 +80,7 @@ def ctc_loss(
 ) -> tuple[Tensor, Tensor]:
     """The loss of each row, and the logarithms of the paths that come to each label."""
     need(x)
-    inputs, lengths = _numbers(inputs), _numbers(lengths)
+    inputs, lengths = _numbers(inputs, x), _numbers(lengths, x)
     labels = _labels(targets, lengths, blank)
     skips = _skips(labels)
     p = x.gather(2, labels.expand(x.shape[0], *labels.shape))
@@ -108,7 +111,7 @@ def ctc_loss_backward(
 ) -> Tensor:
     """exp(x) less the share of paths through each class, as torch has it."""
     need(dy, x)
-    inputs, lengths = _numbers(inputs), _numbers(lengths)
+    inputs, lengths = _numbers(inputs, x), _numbers(lengths, x)
     labels = _labels(targets, lengths, blank)
     skips, ends = _skips(labels), _ends(labels, lengths)
     after = _shifted(skips.float(), -2) == 1.0

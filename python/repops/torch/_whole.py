@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch.autograd import forward_ad
+from torch.optim import optimizer, swa_utils
 from torch.utils._python_dispatch import (
     _disable_current_modes,
     _get_current_dispatch_mode_stack,
@@ -150,16 +151,26 @@ _FLASH = 1  # torch's number of the way by one operator
 
 
 @functools.lru_cache(1024)
-def _way_of_cpu(shapes: Any, dropout: float, causal: bool, scale: Any, grouped: bool) -> int:
+def _way_of_cpu(
+    shapes: Any, dropout: float, causal: bool, scale: Any, grouped: bool, allowed: Any
+) -> int:
     """Which way torch would go on the CPU, asked of tensors that nobody writes."""
     with _disable_current_modes():
         inputs: list[Any] = [
-            None if s is None else torch.empty_strided(s[0], s[1], dtype=s[2], device="cpu")
+            None
+            if s is None
+            else torch.empty_strided(*s[:2], dtype=s[2], requires_grad=s[3], device="cpu")
             for s in shapes
         ]
         how = {"scale": scale, "enable_gqa": grouped}
         choice: Any = torch._fused_sdp_choice
         return choice(*inputs, dropout, causal, **how)
+
+
+def _allowed() -> tuple[bool, ...]:
+    """What the choice of the way depends on, beside the call."""
+    flash, plain = torch._C._get_flash_sdp_enabled(), torch._C._get_math_sdp_enabled()
+    return flash, plain, torch.is_grad_enabled()
 
 
 def _added_mask(mask: Tensor | None, q: Tensor) -> Tensor | None:
@@ -186,13 +197,44 @@ def _attention(
         how = {"scale": scale, "enable_gqa": enable_gqa}
         return _ATTENTION.decompose(q, k, v, attn_mask, *given, **how)
     inputs = (q, k, v, attn_mask)
-    shapes = tuple(None if t is None else (t.shape, t.stride(), t.dtype) for t in inputs)
-    way, mask = _way_of_cpu(shapes, *given, scale, enable_gqa), _added_mask(attn_mask, q)
+    if q.dim() == k.dim() == v.dim() == 3:  # the CPU takes them for one batch
+        one, mask = [t[None] for t in (q, k, v)], attn_mask
+        while mask is not None and mask.dim() < 4:
+            mask = mask[None]
+        y = _attention(one[0], one[1], one[2], mask, *given, scale=scale, enable_gqa=enable_gqa)
+        return y.squeeze(0)
+    shapes = tuple(
+        None if t is None else (t.shape, t.stride(), t.dtype, t.requires_grad) for t in inputs
+    )
+    way = _way_of_cpu(shapes, *given, scale, enable_gqa, _allowed())
+    if way < 0:
+        raise RuntimeError("No viable backend for scaled_dot_product_attention was found")
+    mask = _added_mask(attn_mask, q)
     if way == _FLASH:
         flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
         return flash(q, k, v, *given, attn_mask=mask, scale=scale)[0]
     plain = torch.ops.aten._scaled_dot_product_attention_math.default
     return plain(q, k, v, mask, *given, scale=scale, enable_gqa=enable_gqa)[0]
+
+
+_CTC = torch.ops.aten.ctc_loss.Tensor
+
+
+def _ctc_loss(
+    x: Tensor, targets: Tensor, inputs: Tensor, lengths: Tensor, *more: Any, **how: Any
+) -> Tensor:
+    """Lengths may be in the CPU's memory, where torch would leave them if it sees a mode."""
+    if active() is not None:
+        inputs, lengths = inputs.to(x.device), lengths.to(x.device)
+    return _CTC.decompose(x, targets, inputs, lengths, *more, **how)
+
+
+_RMS_NORM = torch.ops.aten._fused_rms_norm.default
+
+
+def _rms_norm(*args: Any, **kwargs: Any) -> Any:
+    """CUDA has kernels for it and its gradient; the CPU takes it apart."""
+    return _RMS_NORM.decompose(*args, **kwargs)
 
 
 _DROPOUT = torch.ops.aten.dropout.default
@@ -212,7 +254,17 @@ _lock = threading.Lock()
 _blocks = 0
 _kernels: torch.library.Library | None = None
 _cudnn = True
+_lists: list[tuple[Any, Any]] = []  # modules of torch.optim and their function before
 _fast_attention = True  # layers of attention have a single operator for inference: not here
+
+
+def _without_lists() -> None:
+    """torch.optim calls operators of lists on a device unless it is told, and they round elsewhere
+    than the loop over parameters, which it takes on the CPU."""
+    modules: Any = (optimizer, swa_utils)
+    for module in modules:
+        _lists.append((module, module._get_foreach_kernels_supported_devices))
+        module._get_foreach_kernels_supported_devices = list
 
 
 def enter(block: Any) -> Any:
@@ -231,8 +283,11 @@ def enter(block: Any) -> Any:
             for key in ("AutogradCUDA", "AutogradPrivateUse1"):
                 _kernels.impl("scaled_dot_product_attention", _attention, key)
                 _kernels.impl("dropout", _dropout, key)
+                _kernels.impl("ctc_loss.Tensor", _ctc_loss, key)
+                _kernels.impl("_fused_rms_norm", _rms_norm, key)
             _cudnn = torch._C._get_cudnn_enabled()
             torch._C._set_cudnn_enabled(False)  # batch norm would be one operator of cuDNN
+            _without_lists()
             _starts.watch(active)
             _jagged.watch(active)
     return outer
@@ -245,6 +300,9 @@ def leave(outer: Any) -> None:
     with _lock:
         _blocks -= 1
         if _blocks == 0 and _kernels is not None:
+            while _lists:
+                module, supported = _lists.pop()
+                module._get_foreach_kernels_supported_devices = supported
             _starts.rest()
             _jagged.rest()
             _kernels._destroy()
