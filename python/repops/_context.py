@@ -37,7 +37,7 @@ class Context:
         device_alloc: int | None = None,
         device_free: int | None = None,
     ) -> None:
-        self.handle = PTR()
+        self.handle, self.stream = PTR(), stream
         # Of repops.torch: where tensors are, if not in the CPU's memory; the context of the CPU
         # beside it; operators whose handlers run on it.
         self.device: Any = None

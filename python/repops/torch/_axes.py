@@ -7,14 +7,13 @@ in the order of the taps, then of the output.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 import torch
 
 from . import _here as here
-from ._call import need, numbers, run
+from ._call import expect, need, numbers, run
 from ._registry import handles
 
 Tensor = torch.Tensor
@@ -114,7 +113,7 @@ def _columns(rows: list, dtype: torch.dtype) -> Tensor:
     return here.tensor(rows, dtype=dtype).t().contiguous()
 
 
-@functools.lru_cache(maxsize=512)
+@here.kept(512)
 def _resize_taps(
     n: int, out: int, align: bool, given: float | None, cubic: bool, smooth: bool
 ) -> Taps:
@@ -225,21 +224,32 @@ _register_nearest()
 # ---- padding: the gradient of copies ----
 
 
+def _copied(kind: str, n: int, before: int, after: int) -> Tensor:
+    """Which of the n elements of a dimension is copied to each place of the padded one."""
+    at = here.arange(-before, n + after)
+    if kind == "replication_pad":
+        return at.clamp(0, n - 1)
+    return (n - 1) - ((n - 1) - at.abs()).abs()
+
+
 def _register_padding() -> None:
     for kind in ("reflection_pad", "replication_pad"):
         for dims in (1, 2, 3):
-            pad = getattr(torch.ops.aten, f"{kind}{dims}d").default
 
             def backward(
-                dy: Tensor, x: Tensor, padding: Any, pad: Any = pad, dims: int = dims
+                dy: Tensor, x: Tensor, padding: Any, kind: str = kind, dims: int = dims
             ) -> Tensor:
                 need(dy)
                 size = x.shape[x.dim() - dims :]
+                places = here.zeros(1, dtype=torch.int64)
+                for d, n in enumerate(size):
+                    before, after = padding[2 * (dims - 1 - d) : 2 * (dims - d)]
+                    places = places[..., None] * n + _copied(kind, n, before, after)
+                expect(dy.shape[x.dim() - dims :] == places.shape[1:], "its sizes do not fit")
                 count = math.prod(size)
-                numbers = here.arange(count, dtype=torch.float64).reshape(1, *size)
-                places = pad(numbers, padding).long().reshape(1, -1)
-                rows = dy.reshape(-1, places.shape[1])
-                return spread(rows, 1, count, (places, None)).contiguous().reshape(x.shape)
+                rows = dy.reshape(-1, places.numel())
+                y = spread(rows, 1, count, (places.reshape(1, -1), None))
+                return y.contiguous().reshape(x.shape)
 
             handles(f"{kind}{dims}d_backward.default")(backward)
 
@@ -247,23 +257,35 @@ def _register_padding() -> None:
 _register_padding()
 
 
+def _columns_of(n: int, kernel: int, dilation: int, pad: int, stride: int) -> tuple[Tensor, Tensor]:
+    """[kernel, windows]: places that windows have along a dimension, and whether they are in it."""
+    windows = (n + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1
+    first = here.arange(windows) * stride - pad
+    at = (here.arange(kernel) * dilation)[:, None] + first
+    return at, (at >= 0) & (at < n)
+
+
 @handles("col2im")
 def col2im(x: Tensor, size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Tensor:
     """The gradient of im2col: each pixel is the sum of its columns in their order."""
     need(x)
-    count = math.prod(size)
-    numbers = here.arange(1, count + 1, dtype=torch.float64).reshape(1, 1, *size)
-    places = torch.ops.aten.im2col(numbers, kernel, dilation, padding, stride).long() - 1
+    (down, in_height), (across, in_width) = (
+        _columns_of(*at) for at in zip(size, kernel, dilation, padding, stride)
+    )
+    places = down[:, None, :, None] * size[1] + across[None, :, None, :]
+    inside = in_height[:, None, :, None] & in_width[None, :, None, :]
+    places = torch.where(inside, places, -1)
+    windows, columns = math.prod(kernel), places.shape[2] * places.shape[3]
+    expect(x.shape[-1] == columns and x.shape[-2] % windows == 0, "its sizes do not fit")
     rows = x.reshape(-1, places.numel())
-    y = spread(rows, 1, count, (places.reshape(1, -1), None)).contiguous()
-    channels = x.shape[-2] // places.shape[1]
-    return y.reshape(*x.shape[:-2], channels, *size)
+    y = spread(rows, 1, math.prod(size), (places.reshape(1, -1), None)).contiguous()
+    return y.reshape(*x.shape[:-2], x.shape[-2] // windows, *size)
 
 
 # ---- pooling by windows of several sizes ----
 
 
-@functools.lru_cache(maxsize=512)
+@here.kept(512)
 def window_taps(n: int, spans: tuple[tuple[int, int], ...]) -> Taps:
     """Taps of windows [first, end)."""
     inside = [range(max(0, a), min(n, b)) for a, b in spans]

@@ -58,10 +58,10 @@ def _now(inputs: Any = ()) -> _context.Context:
     if proxy_tensor._CURRENT_MAKE_FX_TRACER is not None:
         raise Leftover("a graph is recorded (torch.export, make_fx), which cannot hold the library")
     context = _context.current()
-    if context.device is not None:
-        for t in inputs:
-            if isinstance(t, torch.Tensor) and t.device != context.device:
-                raise Leftover(f"its input is on {t.device}; expected {context.device}")
+    device = context.device
+    for t in inputs:
+        if isinstance(t, torch.Tensor) and (not t.is_cpu if device is None else t.device != device):
+            raise Leftover(f"its input is on {t.device}; expected {device or 'the CPU'}")
     return context
 
 

@@ -33,6 +33,7 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from .._context import current
 from . import _here as here
 from ._call import expect, matmul, need
 from ._complex import joined, pairs
@@ -55,8 +56,9 @@ def _divisor(n: int) -> int:
 
 
 def _kept(values: np.ndarray) -> Tensor:
+    """Where it is computed."""
     with _disable_current_modes():
-        return torch.from_numpy(np.ascontiguousarray(values, "f4"))
+        return torch.from_numpy(np.ascontiguousarray(values, "f4")).to(current().device or "cpu")
 
 
 def _signed(n: int, places: np.ndarray, inverse: bool) -> np.ndarray:
@@ -65,7 +67,7 @@ def _signed(n: int, places: np.ndarray, inverse: bool) -> np.ndarray:
     return values if inverse else values * np.array([1, -1], "f4")
 
 
-@functools.lru_cache(KEPT)
+@here.kept(KEPT)
 def _matrix(n: int, inverse: bool, given: bool, wanted: bool) -> Tensor:
     """[2 n, 2 n]: by which a row of pairs is multiplied. given: the row is complex, else it has
     real numbers alone; wanted: so is the result."""
@@ -91,13 +93,13 @@ def _times(y: Tensor, factor: Factor) -> Tensor:
     return y * factor[0] + y.flip(-1) * factor[1]
 
 
-@functools.lru_cache(KEPT)
+@here.kept(KEPT)
 def _twiddles(n: int, a: int, inverse: bool) -> Factor:
     """[b, a, 2]: e(j2 k1 / n)."""
     return _factor(_signed(n, np.arange(n // a)[:, None] * np.arange(a), inverse))
 
 
-@functools.lru_cache(KEPT)
+@here.kept(KEPT)
 def _chirp(n: int, inverse: bool) -> tuple[Tensor, Factor, Factor]:
     """c, [n, 2], c again, and h, [m, 2]."""
     m = 1 << (2 * n - 2).bit_length()
@@ -106,9 +108,9 @@ def _chirp(n: int, inverse: bool) -> tuple[Tensor, Factor, Factor]:
     around = np.zeros((m, 2), "f4")
     around[:n] = c * np.array([1, -1], "f4")
     around[m - n + 1 :] = around[1:n][::-1]
-    with _disable_current_modes():
+    with _disable_current_modes(), current() if current().device is None else current().host:
         h = _rows(_kept(around)[None], False, True)[0] * (1.0 / m)
-        return _kept(c), _factor(c), _factor(h.numpy())
+    return _kept(c), _factor(c), _factor(h.numpy())
 
 
 def _rows(x: Tensor, inverse: bool, wanted: bool) -> Tensor:

@@ -3,6 +3,7 @@ would make them where the program makes its own."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,26 @@ def _there(make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
 empty, zeros, ones, full = (_there(f) for f in (torch.empty, torch.zeros, torch.ones, torch.full))
 arange, eye, triu_indices = (_there(f) for f in (torch.arange, torch.eye, torch.triu_indices))
 tensor = _there(torch.tensor)  # CUDA waits for it: see number
+
+
+def kept(count: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """functools.lru_cache of what a function makes, for each device and each stream of it: another
+    stream might read what the first one has not written."""
+
+    def keep(make: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.lru_cache(count)
+        def of(place: Any, *args: Any) -> Any:
+            return make(*args)
+
+        @functools.wraps(make)
+        def call(*args: Any) -> Any:
+            context = _context.current()
+            place = None if context.device is None else (context.device, context.stream)
+            return of(place, *args)
+
+        return call
+
+    return keep
 
 
 def number(value: float, dims: int = 0, dtype: torch.dtype | None = None) -> torch.Tensor:
