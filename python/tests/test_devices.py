@@ -17,6 +17,7 @@ from torch.nn import functional as F
 import repops
 import repops.torch
 from repops.torch import LeftoverError, Trace, _devices, _editions, diff, reproducible
+from repops.torch._call import ONE, Leftover, run
 
 SIMULATOR = os.environ.get("REPOPS_CUDA_LIBRARY", "")
 simulated = pytest.mark.skipif("simt" not in SIMULATOR, reason="no simulator of CUDA's threads")
@@ -129,6 +130,13 @@ OPTIMIZERS = {
     "AdamW of lists": lambda p: torch.optim.AdamW(p, 1e-2, foreach=True),
     "SGD": lambda p: torch.optim.SGD(p, 1e-2, momentum=0.9, nesterov=True, weight_decay=0.1),
     "RMSprop": lambda p: torch.optim.RMSprop(p, 1e-2),
+    "NAdam": lambda p: torch.optim.NAdam(p, 1e-2),
+    "RAdam": lambda p: torch.optim.RAdam(p, 1e-2),
+    "Adagrad": lambda p: torch.optim.Adagrad(p, 1e-2),
+    "ASGD": lambda p: torch.optim.ASGD(p, 1e-2),
+    "a rate on the device": lambda p: torch.optim.AdamW(
+        p := list(p), torch.tensor(1e-2, device=p[0].device), fused=True
+    ),
     "the library's AdamW": _own_adamw,
     "the library's SGD": lambda p: repops.torch.optim.SGD(p, 1e-2, momentum=0.9),
 }
@@ -214,6 +222,12 @@ ELEMENTS = {
     "a number in the CPU's memory": lambda x: x * torch.tensor(1.1, dtype=torch.float64),
     "rounding": lambda x: x.round() + torch.round(x * 0.5),
     "a part": lambda x: x[::2] * x[::2],
+    "a large integer": lambda x: x * (2**60 + 2**36 + 1),
+    "a large integer of the CPU": lambda x: x * torch.tensor(2**60 + 2**36 + 1),
+    "columns": lambda x: F.fold(x.reshape(1, 4, 5), (2, 6), 2),
+    "padded columns": lambda x: F.fold(x.reshape(1, 4, 5), (4, 1), (2, 1), 1, (1, 0)),
+    "equal": lambda x: torch.tensor(torch.allclose(x.nan_to_num(), x.nan_to_num())).float(),
+    "pinned": lambda x: x + float(x.is_pinned()),
 }
 
 
@@ -227,6 +241,67 @@ def test_elements_have_the_bits_of_the_cpu(device, what):
         a, b = ELEMENTS[what](x.to(device)).cpu(), ELEMENTS[what](x)
     assert a.dtype is b.dtype and a.shape == b.shape
     assert a.numpy().tobytes() == b.numpy().tobytes()
+
+
+def _way(q, allowed, **how):
+    with torch.nn.attention.sdpa_kernel(allowed):
+        return F.scaled_dot_product_attention(q, q, q, **how)
+
+
+def _bias(q):
+    return (q @ q.transpose(-1, -2)) * 0.5
+
+
+def _ctc(x):
+    x, lengths = x.reshape(6, 2, 12).log_softmax(-1), torch.tensor([3, 2])
+    targets = torch.tensor([[1, 2, 2], [3, 1, 0]]).to(x.device)
+    return F.ctc_loss(x, targets, torch.tensor([6, 5]), lengths)
+
+
+BOTH = [torch.nn.attention.SDPBackend.MATH, torch.nn.attention.SDPBackend.FLASH_ATTENTION]
+# Of [2, 3, 4, 6]. The CPU comes second, so that it meets what was kept for the device.
+GRADIENTS = {
+    "RMS norm": lambda x: F.rms_norm(x, (6,), x[0, 0, 0] + 1, 1e-5),
+    "a layer of RMS norm": lambda x: nn.RMSNorm(6).to(x.device)(x),
+    "adaptive means": lambda x: F.adaptive_avg_pool2d(x, (3, 4)),
+    "means": lambda x: F.avg_pool2d(x, 3, 2, ceil_mode=True),
+    "bilinear": lambda x: F.interpolate(x, (7, 5), mode="bilinear"),
+    "reflection": lambda x: F.pad(x, (1, 2, 3, 1), mode="reflect"),
+    "replication": lambda x: F.pad(x, (1, 2, 3, 1), mode="replicate"),
+    "replication, cut": lambda x: F.pad(x, (-1, 2, 3, -1), mode="replicate"),
+    "labels": _ctc,
+    "a spectrum": lambda x: torch.view_as_real(torch.fft.rfft(x.reshape(8, 18))),
+    "a spectrum of 263": lambda x: torch.view_as_real(
+        torch.fft.rfft(torch.cat([x.reshape(-1), x.reshape(-1)[:119]]))
+    ),
+    "attention": lambda x: _way(x, BOTH),
+    "attention by operators": lambda x: _way(x, BOTH[:1]),
+    "attention in one operator": lambda x: _way(x, BOTH[1:]),
+    "attention of three dimensions": lambda x: _way(x[0], BOTH, is_causal=True),
+    "a mask that learns": lambda x: _way(x, BOTH, attn_mask=_bias(x)),
+    "a mask of queries": lambda x: _way(x, BOTH, attn_mask=_bias(x.detach())),
+}
+
+
+@simulated
+@pytest.mark.parametrize("what", GRADIENTS)
+def test_results_and_gradients_have_the_bits_of_the_cpu(device, what):
+    torch.manual_seed(4)
+    start, found = torch.randn(2, 3, 4, 6), []
+    with reproducible():
+        for place in (device, "cpu"):
+            x = start.to(place).requires_grad_()
+            y = GRADIENTS[what](x)
+            (y * y).sum().backward()
+            found.append([t.detach().cpu().numpy().tobytes() for t in (y, x.grad)])
+    assert found[0] == found[1]
+
+
+@simulated
+def test_the_cpu_is_given_nothing_that_is_on_a_device(device):
+    x = torch.ones(3, 3).to(device)
+    with reproducible(), pytest.raises(Leftover, match="expected the CPU"):
+        run("matmul", (0, 0, ONE, 256, 0), (x, x))
 
 
 REFUSED = {
@@ -243,6 +318,7 @@ REFUSED = {
         lambda x: F.interpolate(x[None, None], 3),
         "a device computes its places in floating point of its own",
     ),
+    "a complex sign": (lambda x: x.to(torch.complex64).sgn(), "it has no edition"),
     "a function": (lambda x: torch.special.bessel_j0(x), ""),
     "autocast": (lambda x: x.bfloat16()[None] @ x.bfloat16()[:, None], "of autocast perhaps"),
 }

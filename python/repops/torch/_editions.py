@@ -89,14 +89,23 @@ def _leftover(why: str) -> Route:
 # ---- one operation that IEEE 754 rounds: the library's ----
 
 
+def _of_float32(value: Any) -> float:
+    """A number rounded once: of large integers there may be no float64."""
+    if isinstance(value, Tensor):
+        return float(value if value.is_floating_point() else value.to(torch.float32))
+    if isinstance(value, int) and abs(value) > 2**53:
+        return float(torch.tensor(value, device="cpu").to(torch.float32))
+    return float(value)
+
+
 def _number_of(value: Any) -> Any:
     """An operand in float32. A tensor of one number may be in the CPU's memory, as in torch."""
     if not isinstance(value, Tensor):
         if isinstance(value, complex):
             raise Leftover("one of its numbers is complex")
-        return here.number(float(value), 0, torch.float32)
+        return here.number(_of_float32(value), 0, torch.float32)
     if value.is_cpu and not value.dim():
-        return here.number(float(value), 0, torch.float32)
+        return here.number(_of_float32(value), 0, torch.float32)
     if value.dtype is torch.float32:
         return value
     if value.dtype not in WHOLE:
@@ -159,7 +168,8 @@ def _arithmetic(base: str) -> Route:
 
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
         integers = whole(args) and all(isinstance(a, (Tensor, int)) for a in args)
-        if base == "sgn" or (integers and base not in ("div", "reciprocal")):
+        selects = base == "sgn" and not any(t.is_complex() for t in tensors(args))
+        if selects or (integers and base not in ("div", "reciprocal")):
             return func._op(*args, **kwargs)
         if compute is None:
             raise Leftover(_NONE)
@@ -178,7 +188,7 @@ def _arithmetic(base: str) -> Route:
 
 def canonical(result: Any) -> Any:
     """The same, of whose numbers the NaNs are those of the library (_nans.py): no value is read."""
-    for t in tensors([result] if isinstance(result, Tensor) else result or ()):
+    for t in tensors([result]):
         if t.dtype is torch.float32 and not t.is_cpu and t.numel():
             if packed(t):
                 elementwise_("scale", (ONE,), t)

@@ -28,12 +28,12 @@ EXACT = set(
 
     _stack _chunk_cat block_diag rot90 take nonzero_static resize resize_as set
     _unsafe_masked_index unfold_backward masked_scatter_backward _unique unique_dim
-    unique_dim_consecutive is_set_to _has_same_storage_numel _lazy_clone _pin_memory is_pinned
+    unique_dim_consecutive is_set_to _has_same_storage_numel _lazy_clone
     alias_copy as_strided_copy as_strided_scatter detach_copy diagonal_copy expand_copy permute_copy
     select_copy slice_copy split_copy squeeze_copy t_copy transpose_copy unsqueeze_copy view_copy
     _reshape_copy _reshape_alias_copy _neg_view_copy _new_zeros_with_same_feature_meta
     _to_dense _coalesce sparse_mask
-    _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _print record_stream
+    _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _print
     """.split()
 )
 _WIDTHS = "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64"

@@ -43,7 +43,9 @@ def correction(beta: float, step: int, of: Tensor | None = None) -> Tensor:
 def _rate(lr: Any) -> Tensor:
     """A rate as the library reads it, [1] in the memory that is computed in."""
     if isinstance(lr, Tensor) and (not lr.is_cpu or _context.current().device is None):
-        return lr.reshape(1).float()
+        rate = lr.reshape(1).float()
+        need(rate)
+        return rate
     return here.number(float(lr), 1)
 
 

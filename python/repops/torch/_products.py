@@ -11,8 +11,9 @@ from typing import Any
 import torch
 
 from .._library import Attention, Gradient, LinearLayer, lib
+from .._operators import bits
 from . import _here as here
-from ._call import Leftover, expect, fused, matmul, need, numbers, run, total, whole
+from ._call import Leftover, elementwise, expect, fused, matmul, need, numbers, run, total, whole
 from ._registry import handles
 from ._sums import safe_softmax, softmax_backward
 
@@ -236,11 +237,16 @@ def _check_sizes(q: Tensor, k: Tensor, v: Tensor, *like_out: Tensor) -> None:
         raise Leftover("sizes of its queries, keys and values do not fit")
 
 
+def _times(x: Tensor, factor: float) -> Tensor:
+    """On a device the library's: no mode sees what is computed here."""
+    return x * factor if x.is_cpu else elementwise("scale", (bits(factor),), x)
+
+
 def _scores(q: Tensor, k: Tensor, causal: bool, mask: Tensor | None, scale: float) -> Tensor:
     n, s = q.shape[2], k.shape[2]
-    x = matmul(q, k.transpose(-1, -2), 2) * scale
+    x = _times(matmul(q, k.transpose(-1, -2), 2), scale)
     if mask is not None:
-        x = x + mask
+        x = x + mask if x.is_cpu else elementwise("add", (), x, mask)
     if causal:
         x = torch.where(here.ones(n, s, dtype=torch.bool).tril(), x, -float("inf"))
     return x
@@ -304,7 +310,7 @@ def _plain_backward(
     kk, vv = _repeated(k, h), _repeated(v, h)
     p, scale = _probabilities(q, kk, causal, mask, scale)
     dp = matmul(dout, vv.transpose(-1, -2), 2)
-    ds = softmax_backward(dp, p, -1, torch.float32) * scale
+    ds = _times(softmax_backward(dp, p, -1, torch.float32), scale)
     dk, dv = matmul(ds.transpose(-1, -2), q, 2), matmul(p.transpose(-1, -2), dout, 2)
     if g != h:
         dk, dv = (total(t.reshape(t.shape[0], g, h // g, *t.shape[2:]), [2]) for t in (dk, dv))

@@ -145,6 +145,7 @@ MOVEMENT = set(
     _has_same_storage_numel _efficientzerotensor _new_zeros_with_same_feature_meta
     meshgrid broadcast_tensors tril_indices triu_indices resolve_conj resolve_neg _is_zerotensor
     complex empty_permuted nextafter frexp unique_dim unique_dim_consecutive
+    record_stream _pin_memory is_pinned
     """.split()
 )
 
