@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.optim import optimizer
 
 import repops
 import repops.torch
@@ -298,6 +299,18 @@ def test_results_and_gradients_have_the_bits_of_the_cpu(device, what):
 
 
 @simulated
+def test_scores_of_attention_are_the_librarys(device):
+    import simt
+
+    x = torch.randn(2, 3, 4, 6).to(device).requires_grad_()
+    bias = torch.randn(4, 4).to(device)
+    with reproducible():
+        y = _way(x, BOTH, attn_mask=bias)
+        y.backward(torch.ones_like(y))
+    assert not {"add", "mul", "sub", "div"} & set(simt.theirs)
+
+
+@simulated
 def test_the_cpu_is_given_nothing_that_is_on_a_device(device):
     x = torch.ones(3, 3).to(device)
     with reproducible(), pytest.raises(Leftover, match="expected the CPU"):
@@ -383,6 +396,14 @@ def test_cudnn_is_off_in_a_block_and_as_it_was_behind_it():
     with reproducible():
         assert not torch.backends.cudnn.enabled
     assert torch.backends.cudnn.enabled == before
+
+
+def test_optimizers_take_no_lists_on_a_device_in_a_block_alone():
+    supported = optimizer._get_foreach_kernels_supported_devices
+    with reproducible():
+        assert "cuda" not in optimizer._get_foreach_kernels_supported_devices()
+    assert optimizer._get_foreach_kernels_supported_devices is supported
+    assert "cuda" in supported()
 
 
 def _how(name):
