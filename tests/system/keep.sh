@@ -41,7 +41,7 @@ expect 2 '--keep 2 leaves 2000000000 steps between two states; .*and a referee w
 [ "$(kept "$work/long")" = "0 " ] || fail "the first state is gone"
 expect 2 'give --keep' "$verde" run "$work/long.yaml" --out "$work/long"
 enough=$(sed -n 's/.*give --keep \([0-9]*\) or more/\1/p' "$work/err")
-expect 124 'stopped after step' timeout -s INT 3 "$verde" run "$work/long.yaml" --out "$work/long" --keep "$((2 * enough))"
+expect 124 'stopped after step' timeout -s INT 3 "$verde" run "$work/long.yaml" --out "$work/long" --keep "$((8 * enough))"
 
 # A state that should be there is missed, one that was not kept is not.
 rm "$work/again/state-$(sed -n 's/.*"state": "\(.*\)".*/\1/p' "$work/again/run.json" | sed -n 9p)"

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { STEPS = 12, EVERY = 5 };
 
@@ -13,6 +14,7 @@ typedef struct {
     vd_exec exec;
     char dir[64], path[100];
     int64_t stop_at; /* 0: never */
+    int begun, begun_with_log;
 } losses_run;
 
 static void open_run(losses_run *r) {
@@ -39,12 +41,24 @@ static bool progress(void *user, const vd_progress *p) {
     return p->step != r->stop_at;
 }
 
+static vd_status begun(void *user, vd_err *err) {
+    losses_run *r = user;
+    char log[100];
+    (void)err;
+    snprintf(log, sizeof log, "%s/run.json", r->dir);
+    r->begun++;
+    r->begun_with_log += access(log, F_OK) == 0;
+    return VD_OK;
+}
+
 static vd_status go_on(losses_run *r, int64_t stop_at) {
     vd_run_result result;
     const vd_run_options options = {.exec = &r->exec,
                                     .dir = r->dir,
                                     .progress = progress,
                                     .user = r,
+                                    .begun = begun,
+                                    .begun_user = r,
                                     .samples = {"tokens", 64}};
     r->stop_at = stop_at;
     return vd_run(&options, &result, NULL);
@@ -70,6 +84,19 @@ static vd_buf lines_of(const losses_run *r, int *count) {
 static void append(const losses_run *r, const char *text) {
     FILE *file = fopen(r->path, "a");
     cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+/* What a caller writes beside it is not taken for somebody's own after a kill. */
+Test(losses, the_folder_is_a_run_before_its_caller_writes_there) {
+    losses_run r;
+    open_run(&r);
+    cr_assert(go_on(&r, 7) == VD_ERR_TIMEOUT);
+    cr_expect(r.begun == 1 && r.begun_with_log == 1);
+    cr_assert(go_on(&r, 0) == VD_OK);
+    cr_expect(r.begun == 2 && r.begun_with_log == 2);
+    cr_assert(go_on(&r, 0) == VD_OK);
+    cr_expect(r.begun == 2, "a finished run begins nothing");
+    close_run(&r);
 }
 
 Test(losses, has_a_line_of_each_step_with_what_its_graph_says) {

@@ -27,6 +27,7 @@ typedef struct {
     vd_step_times times;
     vd_saving saving;
     double interval_s, saved_s; /* computed since the last checkpoint; up to the one to be saved */
+    bool begun;                 /* options->begun was told */
     vd_err *err;
 } runner;
 
@@ -159,6 +160,16 @@ static void state_end(runner *r) {
         return; /* what ended the run is told */
 }
 
+/* Not before run.json is there: in a folder without it, files that are not a run's are not written
+ * over. */
+static vd_status tell_begun(runner *r) {
+    const vd_run_options *o = r->options;
+    if (r->begun || !o->begun)
+        return VD_OK;
+    r->begun = true;
+    return o->begun(o->begun_user, r->err);
+}
+
 /* The state of a step is written: what follows from that. */
 static vd_status end_checkpoint(runner *r, int64_t step, const vd_hash *commitment) {
     vd_hash logs;
@@ -174,6 +185,8 @@ static vd_status end_checkpoint(runner *r, int64_t step, const vd_hash *commitme
     if (status == VD_OK)
         status =
             vd_store_add_checkpoint(r->options->dir, &r->log, step == r->program->steps, r->err);
+    if (status == VD_OK)
+        status = tell_begun(r);
     if (status == VD_OK)
         status = vd_store_thin(r->options->dir, &r->log, false, r->err);
     if (status == VD_OK)
@@ -322,8 +335,8 @@ vd_status vd_run(const vd_run_options *options, vd_run_result *result, vd_err *e
     vd_status status = open_run(&r);
     if (status == VD_OK)
         status = vd_run_logs_open(&r.logs, &r.exec, options, &r.log, err);
-    if (status == VD_OK && options->begun && r.log.count < vd_run_leaves(r.program))
-        status = options->begun(options->begun_user, err);
+    if (status == VD_OK && r.log.count > 0 && r.log.count < vd_run_leaves(r.program))
+        status = tell_begun(&r);
     if (status == VD_OK)
         status = run_steps(&r);
     if (status != VD_OK)

@@ -65,7 +65,8 @@ typedef struct {
      */
     bool (*progress)(void *user, const vd_progress *progress);
     void *user;
-    /* Once the directory is this run's, if there is something left to execute; may be NULL. */
+    /* Once, when the directory has a run.json, if there is something left to execute; may be NULL.
+     */
     vd_status (*begun)(void *begun_user, vd_err *err);
     void *begun_user;
     const vd_run_rounding *rounding; /* NULL: as exec says */
