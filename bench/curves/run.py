@@ -59,6 +59,8 @@ def job_with(text, setting):
 def write_sources(path):
     """Collects the text of gpt2-10m: files of one commit of this project, in git's order."""
     commit, places, ends = SOURCES
+    if subprocess.run(["git", "-C", HERE, "cat-file", "-e", commit], stderr=subprocess.DEVNULL).returncode:
+        sys.exit(f"gpt2-10m: its text is this project's files at commit {commit}, and this folder has no such history of git")
     names = subprocess.run(["git", "-C", HERE, "ls-tree", "-r", "--name-only", "--full-tree", commit, *places],
                            stdout=subprocess.PIPE, check=True).stdout.decode().splitlines()
     asked = "".join(f"{commit}:{name}\n" for name in names if name.endswith(ends))

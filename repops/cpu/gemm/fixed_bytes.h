@@ -52,7 +52,8 @@ RO_INLINE int64_t whole_blocks(int64_t steps) {
     return ceil_div(steps, BLOCK) * BLOCK;
 }
 
-/* What a memory that errs made of numbers and places stays within a group (fixed_check.h). */
+/* A count that faulty memory changed is bounded, so that no place lies outside of a group: with
+ * --guard such a count is found later (fixed_check.h), and must not crash before. */
 RO_INLINE int rows_of_two(const a_group *a) {
     return a->count >= 0 && a->count <= LINES ? a->count : LINES;
 }

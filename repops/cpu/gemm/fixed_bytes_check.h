@@ -1,5 +1,5 @@
-/* What packed bytes and the sums of their chunks add up to (fixed_check.h), for fixed_bytes.c. All
- * is modulo 2^32.
+/* This file has the checks of fixed_check.h for fixed_bytes.c: it adds up packed bytes, and the
+ * sums of their chunks. All is modulo 2^32.
  *
  * A line of two digits is high + 257 low in place of 256: its sums are those of digits by powers of
  * 257. So rows of a add up to one line, which is multiplied with both digits of b. */
@@ -75,7 +75,7 @@ static int64_t plane_bytes(int64_t steps) {
     return whole_blocks(steps) * COLS;
 }
 
-/* Of all of a group of b but its high digits. */
+/* It adds up all words of a group of b but its high digits. */
 static uint32_t words_of_rest(const b_group *b, int64_t steps) {
     uint32_t sum = (uint32_t)b->count + b->columns;
     for (int i = 0; i < b->count && i < COLS; i++)
@@ -190,7 +190,8 @@ static const fixed_adding adding = {add_lines, add_columns_of, words_of_b, marks
 
 /* ---- sums of tiles ---- */
 
-/* Of one group of a: sums of its rows, in all columns, and of the columns of one group of b. */
+/* These are sums of one group of a: of its rows in all columns, and of its columns in one group of
+ * b. */
 typedef struct {
     __m512i row[LINES], column[VECTORS];
 } checked;

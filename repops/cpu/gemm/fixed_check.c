@@ -43,7 +43,7 @@ static uint32_t sum_of_lines(uint32_t line[][RO_DOT_CHUNK]) {
     return sum_of(line, FIXED_PARTS_MOST * (int64_t)sizeof *line);
 }
 
-/* Of rows of a: what their integers count, and which of them have two digits. */
+/* It adds up the scales of rows of a, and the marks that say which rows have two digits. */
 static uint32_t sum_of_scales(const fixed_engine *e, const void *a, const double *power,
                               int64_t rows) {
     return sum_of_powers(power, rows) + (e->adding->marks ? e->adding->marks(a, rows) : 0);
@@ -76,8 +76,8 @@ void RO_NAME(ro_fixed_check_group)(fixed_check *c, int64_t group, void *packed, 
     alter(c, RO_GUARD_AT_B, packed, c->engine->b_bytes);
 }
 
-/* Of an operand that is packed as a whole the next group follows. It is fetched while this one is
- * multiplied, as adding up hides no wait for memory. */
+/* This asks for the next group of an operand that is packed as a whole while the current one is
+ * multiplied, because adding up does not hide the wait for memory. */
 static void fetch(const char *a, int64_t bytes) {
     for (int64_t i = 0; i < bytes; i += 64)
         __builtin_prefetch(a + i);

@@ -28,7 +28,7 @@ RO_INLINE double *packed_powers(const fixed_packed *p, int64_t chunk, int64_t gr
     return power + (chunk * p->groups + group) * p->group_lines;
 }
 
-/* Of a group's words and powers, when they were packed. */
+/* The sum of a group's words and powers is kept here from when they were packed. */
 RO_INLINE uint32_t *packed_sum(const fixed_packed *p, int64_t chunk, int64_t group) {
     const int64_t powers = ceil_div(p->steps, RO_DOT_CHUNK) * p->groups * p->group_lines;
     char *sums = (char *)(uintptr_t)p + p->power_at + powers * (int64_t)sizeof(double);

@@ -12,7 +12,7 @@
 
 /* ---- tiles ---- */
 
-/* What a sum and its start are as a double, beyond the sum: fixed_pairs_check.h. */
+/* A sum that is read as a double is larger by this: fixed_pairs_check.h says why. */
 #define BIAS (0x1p52 + 0x1p31)
 
 RO_INLINE __m256i pairs_at(const int16_t *b, int both) {

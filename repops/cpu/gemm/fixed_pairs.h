@@ -24,7 +24,8 @@ typedef struct {
     int32_t count, row[ROWS];
 } two_digits;
 
-/* What a memory that errs made of it stays within the group (fixed_check.h). */
+/* A count that faulty memory changed is bounded, so that no place lies outside of the group
+ * (fixed_check.h). */
 RO_INLINE two_digits two_digits_of(const int16_t *a) {
     two_digits two;
     memcpy(&two, a + 2 * A_PLANE, sizeof two);
