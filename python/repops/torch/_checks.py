@@ -55,6 +55,16 @@ def refuse(func: Any, args: tuple, kwargs: dict, reason: Exception) -> None:
     raise Leftover(f"the library does not take these arguments: {reason}") from None
 
 
+def taken(formula: Callable[..., Any], func: Any, args: tuple, kwargs: dict) -> Any:
+    """What `formula` gives for the call of `func`; refuses what it does not take."""
+    try:
+        return formula(*args, **kwargs)
+    except Leftover:
+        raise
+    except Exception as reason:  # noqa: BLE001
+        refuse(func, args, kwargs, reason)
+
+
 # ---- signatures ----
 
 

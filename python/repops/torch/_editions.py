@@ -18,7 +18,7 @@ from .._library import MAX_DIMS
 from . import _here as here
 from . import _operators, _routes, functional
 from ._call import ONE, Leftover, elementwise, elementwise_, packed, run
-from ._checks import check_once, checked, refuse
+from ._checks import check_once, checked, refuse, taken
 from ._devices import device_of
 from ._integers import EXACT, WHOLE, tensors, whole, whole_of
 from ._registry import ARITHMETIC, HANDLERS, MOVEMENT
@@ -173,12 +173,7 @@ def _arithmetic(base: str) -> Route:
             return func._op(*args, **kwargs)
         if compute is None:
             raise Leftover(_NONE)
-        try:
-            return compute(*args, **kwargs)
-        except Leftover:
-            raise
-        except Exception as reason:  # noqa: BLE001
-            refuse(func, args, kwargs, reason)
+        return taken(compute, func, args, kwargs)
 
     return route
 

@@ -9,7 +9,7 @@ import torch
 
 from . import _operators
 from ._call import Leftover, Wrong
-from ._checks import check_once, checked, refuse
+from ._checks import check_once, checked, refuse, taken
 from ._integers import EXACT, WHOLE, converted, exact, tensors, whole
 from ._nans import one_nan
 from ._registry import ARITHMETIC, COMPLEX, HANDLERS, MOVEMENT, OF_COMPLEX, OF_SPARSE, REAL
@@ -58,12 +58,7 @@ def _of_complex(func: Any, args: tuple, kwargs: dict) -> Any:
         raise Leftover(f"one of its inputs is {layouts[0]}")
     if formula is None or not (layouts or kind is torch.complex64):
         raise Leftover(f"its input is {kind}; of complex numbers there are few operators")
-    try:
-        return one_nan(formula(*args, **kwargs))
-    except Leftover:
-        raise
-    except Exception as reason:  # noqa: BLE001
-        refuse(func, args, kwargs, reason)
+    return one_nan(taken(formula, func, args, kwargs))
 
 
 def _arithmetic(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
@@ -276,12 +271,7 @@ def _by_layout(base: str, dense: Route) -> Route:
         given = [a for a in args[:3] if isinstance(a, torch.Tensor)]
         if all(a.layout is _STRIDED for a in given) or whole(given):
             return dense(mode, func, args, kwargs)
-        try:
-            return formula(*args, **kwargs)
-        except Leftover:
-            raise
-        except Exception as reason:  # noqa: BLE001
-            refuse(func, args, kwargs, reason)
+        return taken(formula, func, args, kwargs)
 
     return route
 
