@@ -81,6 +81,7 @@ empty=$(printf %064d 0)
 start
 expect '^200 {"confined":[a-z]*,"status":"ok"}' alice request GET /v1/health --unsigned
 expect '^200 .*"key":"'"${url#*#}" alice request GET /v1/provider --unsigned
+expect '"speaks":{"assignment":\[1,2\],"program":\[1\],"spec":\[1\]}' alice request GET /v1/provider --unsigned
 expect '^200 {"jobs":\[\]}' alice request GET /v1/jobs
 expect '^401 .*no header Verde-Request' alice request GET /v1/jobs --unsigned
 expect '^403 .*the key [0-9a-f]* is not enrolled' stranger request GET /v1/jobs

@@ -125,6 +125,7 @@ if command -v curl > /dev/null; then
     }
     said=
     status 200 "$one/v1/provider"
+    grep -q '"speaks":{"assignment":\[1,2\],"program":\[1\],"spec":\[1\]}' "$work/curl.out" || { cat "$work/curl.out"; exit 1; }
     status 200 -0 "$one/v1/provider"
     status 405 -I "$one/v1/provider"
     status 200 "$one/v1/health"

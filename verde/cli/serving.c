@@ -43,8 +43,8 @@ static void describe(const vd_serving *s, vd_response *response) {
     vd_key_public(s->provider.key, &key);
     vd_hex(key.b, VD_KEY_SIZE, hex);
     const vd_provider *p = &s->provider;
-    json_t *out =
-        json_pack("{si ss so}", "verde", 1, "key", hex, "program", vd_hash_text(&p->program_hash));
+    json_t *out = json_pack("{si ss so so}", "verde", 1, "key", hex, "program",
+                            vd_hash_text(&p->program_hash), "speaks", vd_speaks());
     if (p->program)
         json_object_set_new(out, "steps", json_integer(p->program->steps));
     else

@@ -147,6 +147,11 @@ bool vd_assignment_hash(const void *payload, size_t size, vd_hash *out) {
 
 /* ---- answers ---- */
 
+json_t *vd_speaks(void) {
+    return json_pack("{s[ii] s[i] s[i]}", "assignment", 1, 2, "program", VD_ENCODING_VERSION,
+                     "spec", RO_SPEC_VERSION);
+}
+
 vd_status vd_answer_write(const vd_key *key, const vd_hash *assignment, const vd_hash *question,
                           json_t *body, vd_buf *note, vd_err *err) {
     vd_public_key public;

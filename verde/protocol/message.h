@@ -107,6 +107,9 @@ VD_MUST_USE vd_status vd_question_read(const void *payload, size_t size, const v
 void vd_question_print(const vd_question *question, const vd_program *program, char *text,
                        size_t size);
 
+/* What a party speaks, for members of GET /v1/provider (PROTOCOL.md 3.5). The caller frees it. */
+json_t *vd_speaks(void);
+
 /* Answers: {"verde", "assignment", "key", "question", "answer"}. `body` is borrowed. */
 VD_MUST_USE vd_status vd_answer_write(const vd_key *key, const vd_hash *assignment,
                                       const vd_hash *question, json_t *body, vd_buf *note,

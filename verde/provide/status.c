@@ -4,12 +4,12 @@
 void vd_serve_provider(vd_daemon *daemon, vd_response *response) {
     const vd_provide_limits *l = &daemon->options.limits;
     vd_reply(response, 200,
-             json_pack("{si ss s{sI sI sI sI sI sI si}}", "verde", 1, "key", daemon->key_hex,
-                       "limits", "client_bytes", (json_int_t)l->client_bytes, "client_blobs",
-                       (json_int_t)l->client_blobs, "client_jobs", (json_int_t)l->client_jobs,
-                       "client_seconds", (json_int_t)l->client_seconds, "job_seconds",
-                       (json_int_t)l->job_seconds, "memory", (json_int_t)l->memory, "chunk",
-                       VD_CHUNK_MAX));
+             json_pack("{si ss so s{sI sI sI sI sI sI si}}", "verde", 1, "key", daemon->key_hex,
+                       "speaks", vd_speaks(), "limits", "client_bytes", (json_int_t)l->client_bytes,
+                       "client_blobs", (json_int_t)l->client_blobs, "client_jobs",
+                       (json_int_t)l->client_jobs, "client_seconds", (json_int_t)l->client_seconds,
+                       "job_seconds", (json_int_t)l->job_seconds, "memory", (json_int_t)l->memory,
+                       "chunk", VD_CHUNK_MAX));
 }
 
 static void put_counts(const vd_ledger_totals *totals, vd_buf *out) {
