@@ -61,7 +61,7 @@ bad=
 for command in $(verde --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p'); do
     grep -q "^    verde $command " README.md || { echo "README.md does not list verde $command"; bad=yes; }
 done
-for file in README.md CHANGELOG.md CONTRIBUTING.md docs/*.md; do
+for file in README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs/*.md docs/tutorials/*.md; do
     awk -v f="$file" 'length > 99 { print f ":" FNR ": " length " columns"; e = 1 } END { exit e }' "$file" || bad=yes
     for link in $(grep -o '](\([^)]*\))' "$file" | sed 's/^](//; s/[)#].*//' | grep -v '^http' || true); do
         [ -e "$(dirname "$file")/$link" ] || { echo "$file: no $link"; bad=yes; }
