@@ -17,6 +17,7 @@ fail() {
 make -s install NVCC=absent BUILD="$build" PREFIX="$prefix" > "$work/log.txt" 2>&1 || { cat "$work/log.txt"; exit 1; }
 verde=$prefix/bin/verde
 case $("$verde" --version) in "verde "[0-9]*) ;; *) fail "--version says: $("$verde" --version)" ;; esac
+"$verde" --version --verbose | grep -q "^library  *OpenSSL [0-9]" || fail "--version --verbose names no OpenSSL"
 
 # Every command that the help lists has a page with its options; every page is one that man reads without a warning.
 commands=$("$verde" --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p')

@@ -71,6 +71,8 @@ bool vd_take_common(const vd_command *command, int option, vd_common *common, bo
 /* Prints a help text; "models/jobs" and "docs/jobs.md" become their paths where they are installed.
  */
 void vd_print_help(FILE *out, const char *text);
+/* To standard output; if `verbose`, also what this was built with and finds here. */
+void vd_print_version(bool verbose);
 bool vd_parse_number(const char *name, const char *text, long lo, long hi, long *out);
 
 /* ---- what commands load ---- */

@@ -8,13 +8,6 @@
 #include "verde/cli/cli.h"
 #include "verde/exec/exec.h"
 
-/* SPEC.md section 15: a build whose programs may have experimental operators. */
-#ifdef RO_EXPERIMENTAL
-#define EXPERIMENTAL ", experimental"
-#else
-#define EXPERIMENTAL ""
-#endif
-
 static const vd_command *const commands[] = {
     &vd_cmd_keygen,    &vd_cmd_run,      &vd_cmd_serve,  &vd_cmd_arbitrate, &vd_cmd_verify,
     &vd_cmd_check,     &vd_cmd_diff,     &vd_cmd_audit,  &vd_cmd_inspect,   &vd_cmd_graph,
@@ -30,7 +23,7 @@ static void print_usage(FILE *out) {
         fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     vd_print_help(out,
                   "\n`verde COMMAND --help` explains one, with examples; `verde --version` says "
-                  "which this is.\n"
+                  "which this is, with\n`--verbose` what it was built with.\n"
                   "Jobs are YAML files: docs/jobs.md has all their keys, models/jobs "
                   "examples.\n" VD_EXIT_HELP);
 }
@@ -76,7 +69,7 @@ int main(int argc, char **argv) {
         return VD_EXIT_USAGE;
     }
     if (strcmp(argv[1], "--version") == 0) {
-        printf("verde %s" EXPERIMENTAL "\n", ro_version());
+        vd_print_version(argc > 2 && strcmp(argv[2], "--verbose") == 0);
         return finish(VD_EXIT_OK);
     }
     const bool help = is_one_of(argv[1], "--help", "-h", "help");
