@@ -370,6 +370,13 @@ $(BUILD)/demo/verde: $(cli_obj) $(BUILD)/cli.list $(BUILD)/lib/libverde.a $(BUIL
 	@echo "  LD      $@"
 	$(Q)$(verde_link)
 
+SITE_PACKAGES := mkdocs python3 xz-utils
+site: ## the documents as a site with search, in BUILD/site
+	@sh verde/packages.sh $(SITE_PACKAGES)
+	@$(MAKE) --no-print-directory $(BUILD)/bin/verde
+	@python3 docs/site/make.py $(BUILD)/bin/verde $(BUILD)/site
+.PHONY: site
+
 clean: ## remove BUILD
 	rm -rf $(BUILD)
 
