@@ -50,9 +50,10 @@ typedef struct {
     int group;              /* whose processes live at the same time */
     uint64_t resting, most; /* bytes expected between steps, and in one */
     /* results */
-    step_result *result; /* of each step; [0] is initialisation */
-    double
-        *distance; /* of a free way's weights at checkpoints, from its base's; NAN: not measured */
+    step_result *result;  /* of each step; [0] is initialisation */
+    double *distance;     /* of a free way's weights at checkpoints, from its base's, in float's
+                             precision; NAN: not measured */
+    int same;             /* the first way with the same state at every checkpoint */
     vd_rounded_count *of; /* of all steps, of each operator; shared with the process */
     summary sum;
     const char *error; /* NULL: none */
@@ -106,7 +107,7 @@ extern const char not_run[]; /* the error of a way that had no time */
 
 /* ---- options.c, ways.c ---- */
 
-/* Returns a directory whose page and table are to be written again (--render), or NULL. */
+/* Returns a directory whose page is to be written again (--render), or NULL. */
 const char *parse_options(int argc, char **argv);
 void open_job(void);
 void add_ways(void);
@@ -154,8 +155,11 @@ void count_operators(benchmark *b);
 
 bool same_state(const variant *a, const variant *b, long step);
 /* The same, at every checkpoint. */
-bool same_states(const benchmark *b, const variant *a, const variant *c);
+bool same_states(const variant *a, const variant *b);
 bool is_checkpoint(const benchmark *b, long step);
+/* The next step that plots and result.json show: from 0 to the last one, at most 50 checkpoints
+ * at equal distances. */
+long next_shown(const benchmark *b, long step);
 /* The first way of a kind that ran to its end, -1: there is none. */
 int first_of(const benchmark *b, variant_kind kind, vd_log_encoding encoding);
 /* The way that stands for its kind: the first, or the median auditor of the first trainer. */
@@ -186,10 +190,10 @@ way_row row_of(const benchmark *b, variant_kind kind);
 
 /* Writes the files of bench.out, or dies. */
 void write_files(const benchmark *b);
-/* table.txt and page.html alone. */
+/* page.html alone. */
 void write_rendered(const benchmark *b, const char *dir);
 bool write_page(const benchmark *b, const char *path);
-/* Reads result.json and steps.csv of a directory, or dies. */
+/* Reads result.json of a directory, or dies. */
 void read_results(benchmark *b, const char *dir);
 
 void plot_time(const benchmark *b, FILE *to);

@@ -1,23 +1,12 @@
-/* The files of a run: a table, a page, and the results that both can be made from again (read.c).
- */
+/* The files of a run: every step, a page, and the results that the page can be made from again
+ * (read.c). */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "bench/determinism/determinism.h"
 
-static bool write_table(const benchmark *b, const char *path) {
-    FILE *to = fopen(path, "w");
-    if (!to)
-        return false;
-    print_rows(b, to);
-    print_words(b, to);
-    print_ways(b, to);
-    print_operators(b, to);
-    return fclose(to) == 0;
-}
-
-/* Writes the table as CSV. Fields that were not measured are empty. */
+/* Writes every step of every way as CSV. Fields that were not measured are empty. */
 static bool write_csv(const benchmark *b, const char *path) {
     FILE *to = fopen(path, "w");
     char hash[2 * VD_HASH_SIZE + 1], distance[32];
@@ -51,6 +40,21 @@ static json_t *identity(const variant *v) {
                      "isa", v->isa, "threads", v->threads);
 }
 
+/* Losses and distances of the steps that plots show. */
+static void add_lines(json_t *way, const benchmark *b, const variant *v) {
+    json_t *losses = json_array(), *distances = json_array();
+    bool measured = false;
+    for (long s = 0; s <= b->steps; s = next_shown(b, s)) {
+        json_array_append_new(losses, json_real((double)v->result[s].loss));
+        json_array_append_new(distances, real_or_null(v->distance[s]));
+        measured |= isfinite(v->distance[s]);
+    }
+    json_object_set_new(way, "losses", losses);
+    if (measured)
+        json_object_set(way, "distances", distances);
+    json_decref(distances);
+}
+
 static json_t *way_json(const benchmark *b, const variant *v) {
     const summary *s = &v->sum;
     char hash[2 * VD_HASH_SIZE + 1];
@@ -60,14 +64,14 @@ static json_t *way_json(const benchmark *b, const variant *v) {
         return way;
     }
     vd_hex(v->result[b->steps].state.b, VD_HASH_SIZE, hash);
-    json_t *results = json_pack(
-        "{sf sf sf sI sf sf sf sf sf sf ss so}", "seconds", s->seconds, "ratio_to_f32", s->ratio[0],
-        "ratio_to_f64", s->ratio[1], "peak_bytes", (json_int_t)s->peak_bytes, "log_bytes",
-        s->log_bytes, "elements", s->elements, "decided", s->decided, "escapes", s->escapes,
-        "corrected", s->corrected, "loss", (double)v->result[b->steps].loss, "state", hash,
-        "distance", real_or_null(v->distance[b->steps]));
+    json_t *results =
+        json_pack("{sf sf sf sI sf sf sf sf sf ss si}", "seconds", s->seconds, "ratio_to_f32",
+                  s->ratio[0], "ratio_to_f64", s->ratio[1], "peak_bytes", (json_int_t)s->peak_bytes,
+                  "log_bytes", s->log_bytes, "elements", s->elements, "decided", s->decided,
+                  "escapes", s->escapes, "corrected", s->corrected, "state", hash, "same", v->same);
     json_object_update(way, results);
     json_decref(results);
+    add_lines(way, b, v);
     return way;
 }
 
@@ -84,6 +88,31 @@ static json_t *operators_json(const operator_table *table) {
     return json_pack("{si so}", "trainer", table->trainer, "rows", rows);
 }
 
+/* 12 digits show every float, count and size as it is. */
+static bool dump(const json_t *value, FILE *to) {
+    return json_dumpf(value, to, JSON_ENCODE_ANY | JSON_REAL_PRECISION(12)) == 0;
+}
+
+/* Dumps a member to a line, and an element of an array, too. */
+static bool dump_lines(json_t *root, FILE *to) {
+    const char *name, *comma = "{";
+    json_t *value, *element;
+    size_t i;
+    bool written = true;
+    json_object_foreach(root, name, value) {
+        fprintf(to, "%s\n\"%s\": %s", comma, name, json_is_array(value) ? "[" : "");
+        written &= json_is_array(value) || dump(value, to);
+        json_array_foreach(value, i, element) {
+            fputs(i ? ",\n" : "\n", to);
+            written &= dump(element, to);
+        }
+        fputs(json_is_array(value) ? "]" : "", to);
+        comma = ",";
+    }
+    fputs("\n}\n", to);
+    return written;
+}
+
 static bool write_json(const benchmark *b, const char *path) {
     json_t *ways = json_array(), *operators = json_array();
     for (int i = 0; i < b->variants; i++)
@@ -97,7 +126,10 @@ static bool write_json(const benchmark *b, const char *path) {
         (json_int_t)b->batch, "sequence", (json_int_t)b->sequence, "bits", (int)b->bits, "interval",
         (json_int_t)b->interval, "clock", b->cpu ? "processor" : "wall", "peak_bytes",
         (json_int_t)b->peak, "ways", ways, "operators", operators);
-    const bool written = root && json_dump_file(root, path, JSON_INDENT(1)) == 0;
+    FILE *to = root ? fopen(path, "w") : NULL;
+    bool written = to && dump_lines(root, to);
+    if (to)
+        written &= fclose(to) == 0;
     json_decref(root);
     return written;
 }
@@ -116,7 +148,6 @@ static void write_one(const benchmark *b, const char *dir, const char *name, wri
 }
 
 void write_rendered(const benchmark *b, const char *dir) {
-    write_one(b, dir, "table.txt", write_table);
     write_one(b, dir, "page.html", write_page);
 }
 

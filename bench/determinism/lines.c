@@ -37,7 +37,7 @@ void draw_line(FILE *to, const frame *f, const variant *v, const char *dash, val
     long points = 0, last = 0;
     fprintf(to, "<polyline class=\"line %s\" stroke-dasharray=\"%s\" points=\"", colour[v->kind],
             *dash ? dash : "none");
-    for (long s = 0; s <= f->b->steps; s++)
+    for (long s = 0; s <= f->b->steps; s = next_shown(f->b, s))
         if (isfinite(value(v, s))) {
             fprintf(to, "%.1f,%.1f ", x_of(f, s), y_of(f, value(v, s)));
             points++;
@@ -71,7 +71,7 @@ void range_of_decades(frame *f, value_at value, bool (*shown)(const benchmark *b
     f->low = INFINITY;
     f->high = -INFINITY;
     for (int i = 0; i < f->b->variants; i++)
-        for (long s = 0; s <= f->b->steps && shown(f->b, i); s++) {
+        for (long s = 0; s <= f->b->steps && shown(f->b, i); s = next_shown(f->b, s)) {
             const double at = value(&f->b->variant[i], s);
             f->low = isfinite(at) ? fmin(f->low, at) : f->low;
             f->high = isfinite(at) ? fmax(f->high, at) : f->high;
@@ -112,7 +112,7 @@ static double distance_at(const variant *v, long step) {
 
 static bool has_distance(const benchmark *b, int way) {
     const variant *v = &b->variant[way];
-    for (long s = 0; s <= b->steps && !v->error; s++)
+    for (long s = 0; s <= b->steps && !v->error; s = next_shown(b, s))
         if (isfinite(distance_at(v, s)))
             return true;
     return false;

@@ -27,7 +27,7 @@ static bool is_compared(const benchmark *b, int way) {
 }
 
 static bool is_apart(const benchmark *b, int way) {
-    for (long s = 1; s <= b->steps && is_compared(b, way); s++)
+    for (long s = 0; s <= b->steps && is_compared(b, way); s = next_shown(b, s))
         if (isfinite(apart_at(&b->variant[way], s)))
             return true;
     return false;
@@ -41,7 +41,7 @@ static bool is_same(const benchmark *b, int way) {
 
 static void draw_loss(FILE *to, const benchmark *b) {
     frame f = {b, INFINITY, -INFINITY, TOP, UPPER, WIDTH - 100};
-    for (long s = 1; s <= b->steps; s++) {
+    for (long s = 0; s <= b->steps; s = next_shown(b, s)) {
         f.low = fmin(f.low, loss_at(base(), s));
         f.high = fmax(f.high, loss_at(base(), s));
     }
@@ -115,7 +115,7 @@ void plot_loss(const benchmark *b, FILE *to) {
     open_figure(to, "Loss",
                 "Above, of free binary64 on the first profile. Below, how far the other ways are "
                 "from it: free ways on each profile, and one run of each other. At 0 they have the "
-                "same loss in every step.",
+                "same loss in every step shown.",
                 end + 36);
     draw_loss(to, b);
     draw_apart(to, &f);

@@ -1,6 +1,7 @@
 /* The same training job under free binary32, free binary64, rounding logs (trainer and auditors),
  * and the order-fixed kernels: interleaved turn by turn, each way in a process of its own, as many
- * at a time as memory allows. Writes a table, a CSV file, a JSON file and a page with plots. */
+ * at a time as memory allows. Prints a table; writes a CSV file, a JSON file and a page with plots.
+ */
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -97,7 +98,7 @@ static void measure_distance(variant *v, long step) {
         const double d = (double)run.left[i] - (double)run.weights[base][i];
         sum += d * d;
     }
-    v->distance[step] = sqrt(sum);
+    v->distance[step] = (double)(float)sqrt(sum);
 }
 
 /* Processes are stopped before they take what the machine needs. */
@@ -271,7 +272,7 @@ static void render(const char *dir) {
     read_results(&bench, dir);
     write_rendered(&bench, dir);
     print_results();
-    printf("\n%s: table.txt, page.html\n", dir);
+    printf("\n%s/page.html\n", dir);
 }
 
 int main(int argc, char **argv) {
@@ -298,7 +299,7 @@ int main(int argc, char **argv) {
     summarise(&bench);
     print_results();
     write_files(&bench);
-    printf("\n%s: table.txt, steps.csv, result.json, page.html\n", bench.out);
+    printf("\n%s: steps.csv, result.json, page.html\n", bench.out);
     bool failed = false;
     for (int i = 0; i < bench.variants; i++)
         failed |= bench.variant[i].error && bench.variant[i].error != not_run;

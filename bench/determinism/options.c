@@ -29,12 +29,9 @@ static void usage(void) {
         "--cpu: times of the processor, all threads added up, and not of the clock: for busy "
         "machines.\n"
         "--minutes: after that many no more groups of ways start; what ran is written after each.\n"
-        "--out: where table.txt, steps.csv, result.json and page.html go, default\n"
-        "        build/determinism.\n"
+        "--out: where steps.csv, result.json and page.html go, default build/determinism.\n"
         "--all: print every way, and not only one of each kind.\n"
-        "--render: train nothing; write table.txt and page.html of DIR again, from the "
-        "result.json\n"
-        "        and the steps.csv that lie there.\n"
+        "--render: train nothing; write page.html of DIR again, from the result.json there.\n"
         "Example: determinism --model gpt2 --size small --steps 100 --pairs\n",
         stdout);
 }

@@ -174,10 +174,9 @@ static void details(const benchmark *b, FILE *to) {
     fold(b, "What the numbers say, in sentences", "text", print_words, to);
     fold(b, "Every way that ran, the scalar ones too", "table", print_ways, to);
     fold(b, "Roundings by operator", "table", print_operators, to);
-    fputs(
-        "<p class=\"note\">Every step of every way: steps.csv. All figures: result.json. Both lie "
-        "beside this page, which was made from them.</p>\n",
-        to);
+    fputs("<p class=\"note\">All figures are in result.json, beside this page, which was made from "
+          "it.</p>\n",
+          to);
 }
 
 bool write_page(const benchmark *b, const char *path) {

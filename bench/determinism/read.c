@@ -1,4 +1,4 @@
-/* result.json and steps.csv of a run that is over, for --render. */
+/* result.json of a run that is over, for --render. */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "bench/determinism/determinism.h"
 
-enum { PATH_MAX_SIZE = 1100, LINE_SIZE = 512, FIELDS = 9 };
+enum { PATH_MAX_SIZE = 1100 };
 
 _Noreturn static void bad(const char *path, long line, const char *expected) {
     char why[PATH_MAX_SIZE + 256];
@@ -29,10 +29,29 @@ static char json_path[PATH_MAX_SIZE];
             bad(json_path, 0, lack.text);                                                          \
     } while (0)
 
+/* What was measured at the steps that plots show: as many numbers, or null for none. */
+static void read_lines(const benchmark *b, variant *v, const json_t *losses,
+                       const json_t *distances) {
+    size_t i = 0;
+    for (long s = 0; s <= b->steps; s = next_shown(b, s), i++) {
+        const json_t *loss = json_array_get(losses, i), *distance = json_array_get(distances, i);
+        if (!json_is_number(loss))
+            bad(json_path, 0, "`losses` of a way must be a number for each step that plots show");
+        v->result[s].loss = (float)json_number_value(loss);
+        v->distance[s] =
+            json_is_number(distance) ? (double)(float)json_number_value(distance) : NAN;
+    }
+    if (json_array_size(losses) != i || (distances && json_array_size(distances) != i))
+        bad(json_path, 0,
+            "`losses` and `distances` of a way must have one value for each step "
+            "that plots show");
+}
+
 static void read_way(benchmark *b, int index, json_t *from) {
     variant *v = &b->variant[index];
     const char *name, *error = NULL, *state = NULL;
     const char *encoding;
+    json_t *losses, *distances = NULL;
     int kind;
     json_int_t peak = 0;
     summary *s = &v->sum;
@@ -56,13 +75,17 @@ static void read_way(benchmark *b, int index, json_t *from) {
         die("out of memory");
     if (v->error)
         return;
-    UNPACK(from, "{sF sF sF sI sF sF sF sF sF ss}", "seconds", &s->seconds, "ratio_to_f32",
-           &s->ratio[0], "ratio_to_f64", &s->ratio[1], "peak_bytes", &peak, "log_bytes",
-           &s->log_bytes, "elements", &s->elements, "decided", &s->decided, "escapes", &s->escapes,
-           "corrected", &s->corrected, "state", &state);
+    UNPACK(from, "{sF sF sF sI sF sF sF sF sF ss si so s?o}", "seconds", &s->seconds,
+           "ratio_to_f32", &s->ratio[0], "ratio_to_f64", &s->ratio[1], "peak_bytes", &peak,
+           "log_bytes", &s->log_bytes, "elements", &s->elements, "decided", &s->decided, "escapes",
+           &s->escapes, "corrected", &s->corrected, "state", &state, "same", &v->same, "losses",
+           &losses, "distances", &distances);
     s->peak_bytes = (uint64_t)peak;
     if (!vd_unhex(state, v->result[b->steps].state.b, VD_HASH_SIZE))
         bad(json_path, 0, "`state` of a way must be 64 hexadecimal digits");
+    if (v->same < 0 || v->same > index)
+        bad(json_path, 0, "`same` of a way must be its own number or an earlier one");
+    read_lines(b, v, losses, distances);
 }
 
 static int operator_of(const char *name) {
@@ -129,82 +152,7 @@ static void read_json(benchmark *b) {
     set_base(b, 1, FREE_F64);
 }
 
-/* ---- steps.csv ---- */
-
-/* Splits what follows a way's name at its commas. */
-static bool split(char *text, char *field[FIELDS]) {
-    int count = 0;
-    for (char *at; (at = strsep(&text, ",")); count++) {
-        if (count == FIELDS)
-            return false;
-        field[count] = at;
-    }
-    return count == FIELDS;
-}
-
-/* The next way of this name: names of auditors come again for each trainer. */
-static int way_after(const benchmark *b, int way, const char *name) {
-    for (int i = way + 1; i < b->variants; i++)
-        if (!b->variant[i].error && strcmp(b->variant[i].name, name) == 0)
-            return i;
-    return -1;
-}
-
-/* One step of one way, whose number is kept in *way. False: the line is not of this form. */
-static bool read_line(benchmark *b, char *line, int *way) {
-    char *field[FIELDS], *end = line[0] == '"' ? strchr(line + 1, '"') : NULL;
-    line[strcspn(line, "\n")] = 0;
-    if (!end || end[1] != ',')
-        return false;
-    *end = 0;
-    if (!split(end + 2, field))
-        return false;
-    if (strcmp(field[0], "0") == 0)
-        *way = way_after(b, *way, line + 1);
-    if (*way < 0 || strcmp(b->variant[*way].name, line + 1) != 0)
-        return false;
-    variant *v = &b->variant[*way];
-    const long step = strtol(field[0], NULL, 10);
-    if (step < 0 || step > b->steps)
-        return false;
-    step_result *r = &v->result[step];
-    vd_hash state = {{0}};
-    r->step = step - 1;
-    r->seconds = strtod(field[1], NULL);
-    r->loss = strtof(field[2], NULL);
-    r->log_bytes = strtoull(field[3], NULL, 10);
-    r->count.decided = strtoull(field[4], NULL, 10);
-    r->count.escapes = strtoull(field[5], NULL, 10);
-    r->count.corrected = strtoull(field[6], NULL, 10);
-    v->distance[step] = *field[7] ? strtod(field[7], NULL) : NAN;
-    if (!vd_unhex(field[8], state.b, 8) ||
-        (step == b->steps && memcmp(state.b, r->state.b, 8) != 0))
-        return false;
-    if (step < b->steps) /* the last one is known in full */
-        r->state = state;
-    return true;
-}
-
-static void read_csv(benchmark *b, const char *path) {
-    FILE *from = fopen(path, "r");
-    char line[LINE_SIZE];
-    long number = 1;
-    int way = -1;
-    if (!from || !fgets(line, sizeof line, from))
-        bad(path, 0, "cannot be read");
-    while (fgets(line, sizeof line, from)) {
-        number++;
-        if (!read_line(b, line, &way))
-            bad(path, number,
-                "a line must be the next step of a way of result.json, with nine values");
-    }
-    fclose(from);
-}
-
 void read_results(benchmark *b, const char *dir) {
-    char path[PATH_MAX_SIZE];
     snprintf(json_path, sizeof json_path, "%s/result.json", dir);
-    snprintf(path, sizeof path, "%s/steps.csv", dir);
     read_json(b);
-    read_csv(b, path);
 }

@@ -14,11 +14,30 @@ bool is_checkpoint(const benchmark *b, long step) {
     return step == b->steps || step % b->interval == 0;
 }
 
-bool same_states(const benchmark *b, const variant *a, const variant *c) {
+long next_shown(const benchmark *b, long step) {
+    const long checkpoints = (b->steps + b->interval - 1) / b->interval;
+    const long every = (checkpoints + 49) / 50 * b->interval;
+    return step < b->steps && step + every > b->steps ? b->steps : step + every;
+}
+
+bool same_states(const variant *a, const variant *b) {
+    return !a->error && !b->error && a->same == b->same;
+}
+
+static bool same_at_checkpoints(const benchmark *b, const variant *a, const variant *c) {
     bool same = true;
     for (long s = 0; s <= b->steps && same; s++)
         same = !is_checkpoint(b, s) || same_state(a, c, s);
     return same;
+}
+
+static void find_same(benchmark *b) {
+    for (int i = 0; i < b->variants; i++) {
+        int first = 0;
+        while (first < i && !same_at_checkpoints(b, &b->variant[first], &b->variant[i]))
+            first++;
+        b->variant[i].same = first;
+    }
 }
 
 /* Initialisation is not a step. */
@@ -29,12 +48,16 @@ static void sum_up(const benchmark *b, variant *v) {
     for (long i = 1; i <= b->steps; i++) {
         const step_result *r = &v->result[i];
         seconds[i - 1] = r->seconds;
-        s.log_bytes += (double)r->log_bytes / steps;
-        s.decided += (double)r->count.decided / steps;
-        s.escapes += (double)r->count.escapes / steps;
-        s.corrected += (double)r->count.corrected / steps;
+        s.log_bytes += (double)r->log_bytes;
+        s.decided += (double)r->count.decided;
+        s.escapes += (double)r->count.escapes;
+        s.corrected += (double)r->count.corrected;
         s.elements = (double)r->count.elements;
     }
+    s.log_bytes /= steps;
+    s.decided /= steps;
+    s.escapes /= steps;
+    s.corrected /= steps;
     s.seconds = bench_median(seconds, (int)b->steps);
     s.peak_bytes = v->result[b->steps].peak_bytes;
     v->sum = s;
@@ -44,6 +67,7 @@ void summarise(benchmark *b) {
     for (int i = 0; i < b->variants; i++)
         if (!b->variant[i].error)
             sum_up(b, &b->variant[i]);
+    find_same(b);
     count_operators(b);
 }
 
@@ -88,7 +112,7 @@ static bool agree(const benchmark *b, variant_kind kind) {
     bool same = true;
     for (int i = first; i >= 0 && i < b->variants && same; i++)
         same = b->variant[i].kind != kind || b->variant[i].error ||
-               same_states(b, &b->variant[first], &b->variant[i]);
+               same_states(&b->variant[first], &b->variant[i]);
     return same;
 }
 
@@ -131,7 +155,7 @@ static void judge_auditors(const benchmark *b, way_row *row, vd_log_encoding enc
         if (v->kind != LOG_AUDITOR || v->encoding != encoding || v->error == not_run)
             continue;
         all++;
-        same += same_states(b, v, &b->variant[v->trainer]);
+        same += same_states(v, &b->variant[v->trainer]);
         ran += !v->error;
         corrected += v->error ? 0 : v->sum.corrected;
     }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The comparison's page and table: they are made again from result.json and steps.csv alone, the page is well-formed, holds
-# the five ways, and its numbers are those of result.json. Files that are damaged are refused in one line.
+# The comparison's page: it is made again from result.json alone, is well-formed, holds the five ways, and its numbers are those of
+# result.json. A damaged file is refused in one line.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
@@ -16,15 +16,13 @@ fail() {
     exit 1
 }
 
-# again DIR: the page and the table of a copy without them are the same bytes.
+# again DIR: the page of a copy without it has the same bytes.
 again() {
     copy=$work/$(basename "$1")-again
     mkdir -p "$copy"
-    cp "$1/result.json" "$1/steps.csv" "$copy"
+    cp "$1/result.json" "$copy"
     "$program" --render "$copy" > "$copy/said.txt" || fail "--render $1 failed"
-    for file in page.html table.txt; do
-        cmp "$1/$file" "$copy/$file" || fail "$1/$file is not what its result.json and steps.csv give"
-    done
+    cmp "$1/page.html" "$copy/page.html" || fail "$1/page.html is not what its result.json gives"
     count=$((count + 1))
 }
 
@@ -47,19 +45,18 @@ done
 bad=$work/bad
 mkdir "$bad"
 refused "bad/result.json"
-cp "$work/run/result.json" "$bad"
-refused "bad/steps.csv"
 head -c 300 "$work/run/result.json" > "$bad/result.json"
 refused "bad/result.json"
 sed 's/"kind": 3/"kind": 9/' "$work/run/result.json" > "$bad/result.json"
 refused '`kind` of a way must be 1..5'
 sed 's/"steps": 4/"steps": 1000000000/' "$work/run/result.json" > "$bad/result.json"
 refused '`steps` and `interval` must be'
-cp "$work/run/result.json" "$bad"
-sed '4s/,.*/,1/' "$work/run/steps.csv" > "$bad/steps.csv"
-refused "bad/steps.csv:4: "
-sed '3s/"(1)/"(7)/' "$work/run/steps.csv" > "$bad/steps.csv"
-refused "bad/steps.csv:3: "
+sed 's/"losses": \[[^,]*, /"losses": [/' "$work/run/result.json" > "$bad/result.json"
+refused '`losses` of a way must be a number for each step'
+sed 's/"losses": \[/"losses": [1, /' "$work/run/result.json" > "$bad/result.json"
+refused '`losses` and `distances` of a way must have one value'
+sed 's/"same": 0/"same": 77/' "$work/run/result.json" > "$bad/result.json"
+refused '`same` of a way must be'
 
 command -v python3 > /dev/null || { echo "$count pages made again; no python3 to read them with"; exit 77; }
 cat > "$work/check.py" << 'PY'
@@ -142,19 +139,15 @@ import json, sys
 source, wrong, stopped = sys.argv[1:]
 for target in (wrong, stopped):
     result = json.load(open(source + '/result.json'))
-    lines = open(source + '/steps.csv').read().splitlines(True)
-    auditor = next(w for w in result['ways'] if w['kind'] == 4)
-    own = [i for i, line in enumerate(lines) if line.startswith('"%s"' % auditor['way'])]
+    number, auditor = next((i, w) for i, w in enumerate(result['ways']) if w['kind'] == 4)
     if target == wrong:
-        lines[own[-1]] = lines[own[-1]].replace(auditor['state'][:16], 16 * '7')
         auditor['state'] = 16 * '7' + auditor['state'][16:]
+        auditor['same'] = number
     else:
         for key in [key for key in auditor if key not in ('way', 'kind', 'encoding', 'trainer', 'threads')]:
             del auditor[key]
         auditor['error'] = 'step 3: <log> & node'
-        lines = [line for i, line in enumerate(lines) if i not in own]
     json.dump(result, open(target + '/result.json', 'w'))
-    open(target + '/steps.csv', 'w').writelines(lines)
 PY
 mkdir "$work/wrong" "$work/stopped"
 python3 "$work/other.py" "$work/run" "$work/wrong" "$work/stopped"
