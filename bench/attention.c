@@ -8,7 +8,10 @@
 #include "bench/process.h"
 #include "repops/fused.h"
 
-enum { HEAD_SIZE = 64, TENSORS = 10, ROUNDS = 7, ROUND_US = 15000 };
+enum { HEAD_SIZE = 64, TENSORS = 10, ROUNDS = 7 };
+enum { OURS, PEER, SIDES };
+
+static const double sample_s = 0.015; /* of one side in one round, at least one call */
 
 typedef struct {
     const char *name;
@@ -36,53 +39,50 @@ typedef struct {
     ro_ctx *ctx;
     ro_attention a;
     float *x[TENSORS]; /* q k v out m l dout dq dk dv */
+    process *peer;
+    const work *work; /* which is measured, and in which direction */
+    int backward;
 } problem;
 
-static ro_status run(const problem *p, int backward) {
+static ro_status run(const problem *p) {
     float *const *x = p->x;
-    return backward ? ro_attention_backward(p->ctx, &p->a, x[0], x[1], x[2], x[3], x[4], x[5], x[6],
-                                            x[7], x[8], x[9])
-                    : ro_attention_forward(p->ctx, &p->a, x[0], x[1], x[2], x[3], x[4], x[5]);
+    return p->backward ? ro_attention_backward(p->ctx, &p->a, x[0], x[1], x[2], x[3], x[4], x[5],
+                                               x[6], x[7], x[8], x[9])
+                       : ro_attention_forward(p->ctx, &p->a, x[0], x[1], x[2], x[3], x[4], x[5]);
 }
 
-static double time_ours(const problem *p, int backward, int64_t passes) {
+static double time_ours(const problem *p, int64_t passes) {
     const double from = clock_s(CLOCK_MONOTONIC);
     for (int64_t i = 0; i < passes; i++)
-        if (run(p, backward) != RO_OK) {
+        if (run(p) != RO_OK) {
             fprintf(stderr, "bench: %s\n", ro_ctx_error(p->ctx));
             exit(1);
         }
     return (clock_s(CLOCK_MONOTONIC) - from) / (double)passes;
 }
 
-/* Seconds of a pass; 0: there is no peer. */
-static double time_peer(process *peer, const work *w, int backward, int64_t passes) {
+static double time_peer(const problem *p, int64_t passes) {
+    const work *w = p->work;
     char question[160], line[80];
-    snprintf(question, sizeof question, "%d %lld %lld %lld %lld %lld %d %lld", backward,
+    snprintf(question, sizeof question, "%d %lld %lld %lld %lld %lld %d %lld", p->backward,
              (long long)w->batch, (long long)w->heads, (long long)w->kv_heads,
              (long long)w->queries, (long long)w->keys, w->causal, (long long)passes);
-    return peer->pid && process_ask(peer, question, line, sizeof line) ? atof(line) : 0;
+    return p->peer->pid && process_ask(p->peer, question, line, sizeof line) ? atof(line) : 0;
 }
 
-static int64_t passes_for(double seconds) {
-    const double passes = 1e-6 * ROUND_US / seconds;
-    return passes < 1 ? 1 : passes > 10000 ? 10000 : (int64_t)passes;
+static double sample(void *user, int way, int64_t passes) {
+    return way == OURS ? time_ours(user, passes) : time_peer(user, passes);
 }
 
 typedef struct {
-    double ours, peer;
+    double ours, peer; /* 0: there is no peer */
 } times;
 
-static times measure(const problem *p, process *peer, const work *w, int backward) {
-    double ours[ROUNDS], peers[ROUNDS];
-    time_ours(p, backward, 1);
-    const int64_t passes = passes_for(time_ours(p, backward, 1));
-    const double first = time_peer(peer, w, backward, 1);
-    for (int r = 0; r < ROUNDS; r++) {
-        ours[r] = time_ours(p, backward, passes);
-        peers[r] = first > 0 ? time_peer(peer, w, backward, passes_for(first)) : 0;
-    }
-    return (times){bench_median(ours, ROUNDS), bench_median(peers, ROUNDS)};
+static times measure(problem *p, const work *w, int backward) {
+    bench_turns t;
+    p->work = w, p->backward = backward;
+    bench_in_turn(&t, SIDES, ROUNDS, sample_s, sample, p);
+    return (times){bench_seconds(&t, OURS), bench_seconds(&t, PEER)};
 }
 
 static void open_problem(problem *p, const work *w) {
@@ -143,16 +143,16 @@ static process open_peer(const char *python, const char *isa, int thread_count) 
     return p;
 }
 
-static void run_work(const work *w, problem *p, process *peer, bench_mean mean[2]) {
+static void run_work(const work *w, problem *p, bench_mean mean[2]) {
     char shape[64];
     snprintf(shape, sizeof shape, "B=%lld H=%lld/%lld T=%lld S=%lld", (long long)w->batch,
              (long long)w->heads, (long long)w->kv_heads, (long long)w->queries,
              (long long)w->keys);
     printf("| %-14s | %-28s |", w->name, shape);
     open_problem(p, w);
-    bench_add(&mean[0], report(w, shape, 2, measure(p, peer, w, 0)));
+    bench_add(&mean[0], report(w, shape, 2, measure(p, w, 0)));
     if (w->queries > 1)
-        bench_add(&mean[1], report(w, shape, 5, measure(p, peer, w, 1)));
+        bench_add(&mean[1], report(w, shape, 5, measure(p, w, 1)));
     else
         printf(" | | | |");
     printf("\n");
@@ -177,8 +177,8 @@ int main(int argc, char **argv) {
                                   {"--csv", &table, NULL, 0, 0},
                                   {"--only", &only, NULL, 0, 0}};
     bench_options(argc, argv, usage, known, sizeof known / sizeof known[0]);
-    problem p = {0};
     process peer = {0};
+    problem p = {.peer = &peer};
     bench_mean mean[2] = {{0}};
     if (ro_ctx_create(&options, &p.ctx) != RO_OK)
         return fprintf(stderr, "%s\n", ro_ctx_error(NULL)), 1;
@@ -191,7 +191,7 @@ int main(int argc, char **argv) {
            "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n");
     for (int i = 0; i < WORKS; i++)
         if (!only || strstr(works[i].name, only))
-            run_work(&works[i], &p, &peer, mean);
+            run_work(&works[i], &p, mean);
     printf("\nGeometric mean of PyTorch's time / ours: forward %.2f, backward %.2f.\n",
            bench_value(&mean[0]), bench_value(&mean[1]));
     process_close(&peer);

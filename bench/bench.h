@@ -1,15 +1,19 @@
-/* Shared by the benchmarks: clocks, medians, data, and tables written as text and CSV. */
+/* Shared by the benchmarks: clocks, ways that are timed in turn, medians, data, options, and tables
+ * written as CSV. */
 #ifndef BENCH_H
 #define BENCH_H
 
 #include "repops/repops.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+/* ---- clocks and medians ---- */
 
 static inline double clock_s(clockid_t id) {
     struct timespec now;
@@ -37,6 +41,69 @@ static inline double bench_median(double *x, int count) {
     return count % 2 ? x[count / 2] : (x[count / 2 - 1] + x[count / 2]) / 2;
 }
 
+/* ---- ways that are timed in turn ---- */
+
+enum { BENCH_WAYS = 16, BENCH_ROUNDS = 128 };
+
+/* The seconds of a call of a way, the mean of so many calls; 0: it is not to be had here. */
+typedef double (*bench_sample)(void *user, int way, int64_t calls);
+
+typedef struct {
+    int ways, rounds;
+    int64_t calls[BENCH_WAYS]; /* of a sample; 0: the way is not to be had */
+    double seconds[BENCH_WAYS][BENCH_ROUNDS];
+} bench_turns;
+
+/* So many calls take sample_s, at least one. Finding out warms up. */
+static inline int64_t bench_calls(bench_sample sample, void *user, int way, double sample_s) {
+    for (int64_t calls = 1;;) {
+        const double time = sample(user, way, calls) * (double)calls;
+        if (time <= 0)
+            return 0;
+        if (time >= sample_s / 2)
+            return (int64_t)fmax(1, sample_s / time * (double)calls);
+        calls *= time < sample_s / 20 ? 8 : 2;
+    }
+}
+
+/* Takes a sample of every way in every round, so that a slow moment of the machine meets all. Each
+ * round begins with another way. sample_s: seconds of a sample; 0: one call. */
+static inline void bench_in_turn(bench_turns *t, int ways, int rounds, double sample_s,
+                                 bench_sample sample, void *user) {
+    *t = (bench_turns){.ways = ways, .rounds = rounds};
+    for (int w = 0; w < ways; w++)
+        t->calls[w] = bench_calls(sample, user, w, sample_s);
+    for (int r = 0; r < rounds; r++)
+        for (int i = 0; i < ways; i++) {
+            const int w = (i + r) % ways;
+            t->seconds[w][r] = t->calls[w] ? sample(user, w, t->calls[w]) : 0;
+        }
+}
+
+/* The median of a way; 0: it is not to be had. */
+static inline double bench_seconds(const bench_turns *t, int way) {
+    double x[BENCH_ROUNDS];
+    memcpy(x, t->seconds[way], sizeof x);
+    return bench_median(x, t->rounds);
+}
+
+static inline double bench_least(const bench_turns *t, int way) {
+    double least = t->seconds[way][0];
+    for (int r = 1; r < t->rounds; r++)
+        least = fmin(least, t->seconds[way][r]);
+    return least;
+}
+
+/* The median of a way's time over that of `base` in the same round; 0: it is not to be had. */
+static inline double bench_ratio(const bench_turns *t, int way, int base) {
+    double x[BENCH_ROUNDS];
+    for (int r = 0; r < t->rounds; r++)
+        x[r] = t->seconds[way][r] / t->seconds[base][r];
+    return t->calls[way] && t->calls[base] ? bench_median(x, t->rounds) : 0;
+}
+
+/* ---- data ---- */
+
 static inline uint64_t bench_word(uint64_t i) {
     uint64_t z = i * UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -63,11 +130,15 @@ static inline float *bench_normal(int64_t count, uint64_t seed) {
     return x;
 }
 
-/* An option and its value: a text, or else a number from `least` to `most`. */
+/* ---- options ---- */
+
+/* An option and its value: a text, or a number from `least` to `most`. One that has neither takes
+ * no value and sets *flag. */
 typedef struct {
     const char *name;
     const char **text;
     int *number, least, most;
+    bool *flag;
 } bench_option;
 
 /* 0, with a line that says why, unless `value` is one. */
@@ -91,7 +162,7 @@ static inline int bench_set(const bench_option *o, const char *value) {
  * not know, or not as it is, ends it with 2. */
 static inline void bench_options(int argc, char **argv, const char *usage,
                                  const bench_option *known, int count) {
-    for (int i = 1; i < argc; i += 2) {
+    for (int i = 1; i < argc; i++) {
         int k = 0;
         if (strcmp(argv[i], "--help") == 0) {
             puts(usage);
@@ -101,9 +172,11 @@ static inline void bench_options(int argc, char **argv, const char *usage,
             k++;
         if (k == count)
             fprintf(stderr, "%s: no such option; --help lists them\n", argv[i]);
+        else if (known[k].flag)
+            *known[k].flag = true;
         else if (i + 1 == argc)
             fprintf(stderr, "%s: expected a value after it\n", argv[i]);
-        if (k == count || i + 1 == argc || !bench_set(&known[k], argv[i + 1]))
+        if (k == count || (!known[k].flag && (i + 1 == argc || !bench_set(&known[k], argv[++i]))))
             exit(2);
     }
 }
@@ -165,7 +238,9 @@ static inline int bench_csv_close(bench_csv *csv) {
     return csv->file && fclose(csv->file) != 0;
 }
 
-/* Geometric mean of what was added. */
+/* ---- geometric means ---- */
+
+/* Of what was added. */
 typedef struct {
     double log_sum;
     int count;

@@ -72,15 +72,15 @@ $(BUILD)/bench/cpu_gemm: bench/cpu_gemm.c bench/peers.c bench/peers.h bench/benc
 .PHONY: bench-cpu
 
 # Fixed products beside FP32, our own and the better of those libraries: tables, and
-# $(BUILD)/bench/exact.json. One table by itself: make bench-exact ARGS="--isa avx2 --threads 2".
+# $(BUILD)/bench/exact.csv. One table by itself: make bench-exact ARGS="--isa avx2 --threads 2".
 bench-exact: ## fixed products beside OpenBLAS, BLIS, oneDNN and our FP32
 bench-exact: $(BUILD)/bench/exact
 ifdef ARGS
 	$< $(ARGS)
 else
-	@rm -f $(BUILD)/bench/exact.json
+	@rm -f $(BUILD)/bench/exact.csv
 	$(Q)for isa in $$(sh tests/isas.sh | cut -d' ' -f2-); do for threads in 1 2; do \
-	    $< --isa $$isa --threads $$threads --json $(BUILD)/bench/exact.json || exit 1; \
+	    $< --isa $$isa --threads $$threads --csv $(BUILD)/bench/exact.csv || exit 1; \
 	done; done
 endif
 $(BUILD)/bench/exact: bench/exact.c bench/peers.c bench/peers.h bench/bench.h $(BUILD)/lib/librepops.a
@@ -96,7 +96,7 @@ bench-exact-conv: $(BUILD)/bench/exact_conv
 $(BUILD)/bench/exact_conv: LDFLAGS += -lm
 .PHONY: bench-exact-conv
 
-# The CBLAS front beside OpenBLAS: make bench-blas ARGS="avx2 2".
+# The CBLAS front beside OpenBLAS: make bench-blas ARGS="--isa avx2 --threads 2".
 bench-blas: ## the BLAS front beside OpenBLAS
 bench-blas: $(BUILD)/bench/cpu_blas $(BUILD)/lib/$(BLAS_SONAME)
 	$< $(BUILD)/lib/$(BLAS_SONAME) $(ARGS)
@@ -104,7 +104,7 @@ $(BUILD)/bench/cpu_blas: LDFLAGS += -lm
 .PHONY: bench-blas
 
 # Functions of one element beside libmvec, and all operators but products beside memcpy and PyTorch:
-# make bench-functions ARGS="--csv avx2"; make bench-elementwise ARGS="--isa avx2 --torch python3".
+# make bench-functions ARGS="--isa avx2"; make bench-elementwise ARGS="--isa avx2 --torch python3".
 bench-functions: ## exp, log, ... beside libmvec
 bench-elementwise: ## operators without products beside PyTorch
 bench-functions bench-elementwise: bench-%: $(BUILD)/bench/%

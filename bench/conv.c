@@ -1,12 +1,6 @@
 /* Speed of convolutions, pooling and batch norm beside PyTorch's: the layers of ResNet-50 for CIFAR
  * (He et al., 2015), convolutions in groups, and what lies between convolutions.
- *
- * Usage: conv [--isa NAME] [--threads N] [--rounds N] [--only TEXT] [--torch PYTHON]
- *             [--layer TEXT] [--direction N]
- *
- * --layer takes the rows with TEXT in them, as in "16x16 | 128 to 512"; --direction 0, 1 or 2 is
- * forward, the gradient to the input, or to the weights. In every round each side works once, in
- * turn. A ratio is PyTorch's time over ours, the median of the rounds: above 1 we are faster. One
+ * A ratio is PyTorch's time over ours, the median of the rounds: above 1 we are faster. One
  * thread is measured by its own CPU time, several by the wall's. With --isa avx2 the peer is held
  * to AVX2 too. Tables are in Markdown. */
 #include "bench/bench.h"
@@ -15,7 +9,7 @@
 #include "repops/op_image.h"
 #include "repops/op_reduce.h"
 
-enum { MAX_ROUNDS = 99, PAUSE_MS = 40, BATCH = 64 };
+enum { PAUSE_MS = 40, BATCH = 64 };
 
 static const double sample_s = 0.03; /* of one side in one round, at least one call */
 static const double settle_s = 0.06; /* so long are woken threads slow, on either side */
@@ -69,8 +63,15 @@ static void close_work(work *w) {
     free(w->out);
 }
 
-/* Seconds of one call. */
-static double our_time(work *w, int64_t calls) {
+/* Works that count as one, and the question to the peer that asks for the same. */
+typedef struct {
+    work *w;
+    int works;
+    int64_t calls; /* 0: not yet known */
+    const char *question;
+} measured;
+
+static double time_of(work *w, int64_t calls) {
     const double start = bench_now(options.threads);
     for (int64_t i = 0; i < calls; i++)
         if (ro_run(ctx, &w->call, (const void *const *)w->in, w->out) != RO_OK)
@@ -78,14 +79,20 @@ static double our_time(work *w, int64_t calls) {
     return (bench_now(options.threads) - start) / (double)calls;
 }
 
+static double time_all(const measured *m, int64_t calls) {
+    double seconds = 0;
+    for (int i = 0; i < m->works; i++)
+        seconds += time_of(&m->w[i], calls);
+    return seconds;
+}
+
 /* After the peer's turn: its idle threads poll, ours are to be woken. */
-static void settle(work *w, int works) {
+static void settle(const measured *m) {
     if (options.threads > 1)
         bench_pause(PAUSE_MS);
     const double until = bench_now(options.threads) + settle_s;
     do
-        for (int i = 0; i < works; i++)
-            our_time(&w[i], 1);
+        time_all(m, 1);
     while (bench_now(options.threads) < until);
 }
 
@@ -96,28 +103,32 @@ static double peer_time(const char *question) {
     return atof(line);
 }
 
+enum { OURS, PEER, SIDES };
+
+/* Both sides know on their own how many calls a sample takes. */
+static double sample(void *user, int way, int64_t calls) {
+    measured *m = user;
+    (void)calls;
+    if (way == PEER) {
+        const char *question = m->question;
+        m->question = "again";
+        return peer.pid ? peer_time(question) : 0;
+    }
+    settle(m);
+    if (m->calls == 0)
+        m->calls = (int64_t)fmax(1, sample_s / time_all(m, 1));
+    return time_all(m, m->calls);
+}
+
 typedef struct {
     double ours, ratio; /* medians: seconds; the peer's over ours, 0 without a peer */
 } result;
 
-/* Several works count as one. */
 static result measure(work *w, int works, const char *question) {
-    static double ours[MAX_ROUNDS], ratio[MAX_ROUNDS];
-    int64_t calls = 1;
-    double once = 0;
-    for (int i = 0; i < works; i++)
-        our_time(&w[i], 1), once += our_time(&w[i], 1);
-    calls = once < sample_s ? (int64_t)(sample_s / once) + 1 : 1;
-    if (peer.pid)
-        peer_time(question);
-    for (int r = 0; r < options.rounds; r++) {
-        ours[r] = 0;
-        settle(w, works);
-        for (int i = 0; i < works; i++)
-            ours[r] += our_time(&w[i], calls);
-        ratio[r] = peer.pid ? peer_time("again") / ours[r] : 0;
-    }
-    return (result){bench_median(ours, options.rounds), bench_median(ratio, options.rounds)};
+    bench_turns t;
+    measured m = {w, works, 0, question};
+    bench_in_turn(&t, SIDES, options.rounds, 0, sample, &m);
+    return (result){bench_seconds(&t, OURS), bench_ratio(&t, PEER, OURS)};
 }
 
 /* ---- convolutions ---- */
@@ -280,7 +291,7 @@ static double bytes_of(const work *w) {
 
 /* Bytes per second that a copy reads and writes. */
 static double copy_speed(void) {
-    static double time[MAX_ROUNDS];
+    static double time[BENCH_ROUNDS];
     const size_t size = (size_t)ROWS * CHANNELS * sizeof(float);
     float *from = bench_uniform(ROWS * CHANNELS, 1), *to = bench_uniform(ROWS * CHANNELS, 2);
     for (int r = 0; from && to && r < options.rounds; r++) {
@@ -326,8 +337,9 @@ static const char usage[] =
     "Usage: conv [--isa NAME] [--threads N] [--rounds N] [--only TEXT] [--torch PYTHON]\n"
     "            [--layer TEXT] [--direction N] [--csv FILE]\n"
     "Convolutions, pooling and batch norm; --torch: beside PyTorch, of a Python that has it.\n"
-    "--only: tables with TEXT in their names. --layer: rows with TEXT in them. --direction: 0\n"
-    "forward, 1 the input's gradient, 2 the weights'. --csv: lines added to FILE.\n"
+    "--only: tables with TEXT in their names. --layer: rows with TEXT in them, as in\n"
+    "\"16x16 | 128 to 512\". --direction: 0 forward, 1 the input's gradient, 2 the weights'.\n"
+    "--csv: lines added to FILE.\n"
     "Example: conv --isa avx2 --threads 2 --layer \"128 to 512\" --torch python3";
 
 static void parse(int argc, char **argv) {
@@ -337,7 +349,7 @@ static void parse(int argc, char **argv) {
                                   {"--torch", &options.python, NULL, 0, 0},
                                   {"--csv", &options.csv, NULL, 0, 0},
                                   {"--threads", NULL, &options.threads, 1, 1024},
-                                  {"--rounds", NULL, &options.rounds, 1, MAX_ROUNDS},
+                                  {"--rounds", NULL, &options.rounds, 1, BENCH_ROUNDS},
                                   {"--direction", NULL, &options.direction, 0, 2}};
     bench_options(argc, argv, usage, known, sizeof known / sizeof known[0]);
 }

@@ -1,12 +1,11 @@
 /* Speed of librepops_blas against OpenBLAS, by the names that both define: what a program gains or
- * loses that is relinked. Usage: cpu_blas LIBREPOPS_BLAS [avx512|avx2 [THREADS]]
- *
- * Each round times both libraries in turn; a ratio is OpenBLAS's time over ours, the median of the
+ * loses that is relinked. A ratio is OpenBLAS's time over ours, the median of the
  * rounds. */
 #include "bench/bench.h"
 
 #include <dlfcn.h>
 
+enum { OURS, PEER, SIDES };
 enum { ROUNDS = 9, PAUSE_MS = 40, ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112, UPPER = 121 };
 
 static const double sample_s = 0.005;
@@ -52,32 +51,36 @@ static double bytes(const work *w) {
     return 4.0 * (w->what == SDOT ? 2.0 * w->n : (double)w->m * w->n);
 }
 
-static double sample(const blas *b, const work *w, int threads, int64_t calls) {
-    if (threads > 1)
+typedef struct {
+    const blas *side[SIDES];
+    const work *work;
+    int threads;
+} pair;
+
+static double sample(void *user, int way, int64_t calls) {
+    const pair *p = user;
+    if (p->threads > 1)
         bench_pause(PAUSE_MS);
-    run(b, w);
-    const double start = bench_now(threads);
+    run(p->side[way], p->work);
+    const double start = bench_now(p->threads);
     for (int64_t i = 0; i < calls; i++)
-        run(b, w);
-    return (bench_now(threads) - start) / (double)calls;
+        run(p->side[way], p->work);
+    return (bench_now(p->threads) - start) / (double)calls;
 }
 
 static bench_csv csv;
 
-static void measure(const blas *ours, const blas *peer, const work *w, int threads) {
-    double time[ROUNDS], ratio[ROUNDS];
-    const int64_t calls = (int64_t)fmax(1, sample_s / sample(ours, w, threads, 10));
-    for (int r = 0; r < ROUNDS; r++) {
-        time[r] = sample(ours, w, threads, calls);
-        ratio[r] = sample(peer, w, threads, calls) / time[r];
-    }
-    const double median = bench_median(time, ROUNDS), middle = bench_median(ratio, ROUNDS);
+static void measure(pair *p, const work *w) {
+    bench_turns t;
     char row[80];
-    printf("%-18s %6d x %-9d %12.2f us %8.1f GB/s %8.3f\n", names[w->what], w->m, w->n,
-           1e6 * median, 1e-9 * bytes(w) / median, middle);
+    p->work = w;
+    bench_in_turn(&t, SIDES, ROUNDS, sample_s, sample, p);
+    const double ours = bench_seconds(&t, OURS), ratio = bench_ratio(&t, PEER, OURS);
+    printf("%-18s %6d x %-9d %12.2f us %8.1f GB/s %8.3f\n", names[w->what], w->m, w->n, 1e6 * ours,
+           1e-9 * bytes(w) / ours, ratio);
     fflush(stdout);
     snprintf(row, sizeof row, "%s %d x %d", names[w->what], w->m, w->n);
-    bench_csv_row(&csv, row, median, median * middle);
+    bench_csv_row(&csv, row, ours, ours * ratio);
 }
 
 /* ISO C has no conversion from object to function pointers; POSIX asks for it. */
@@ -96,35 +99,42 @@ static void *load(const char *path, blas *b) {
     exit(1);
 }
 
+static const char usage[] =
+    "Usage: cpu_blas LIBREPOPS_BLAS [--isa avx512|avx2] [--threads N] [--csv FILE]\n"
+    "The CBLAS front beside OpenBLAS. Default: the widest that this processor has, 1 thread.\n"
+    "--csv: lines added to FILE.\n"
+    "Example: cpu_blas build/lib/librepops_blas.so.1 --isa avx2 --threads 2";
+
 int main(int argc, char **argv) {
     blas ours, peer;
+    pair p = {{&ours, &peer}, NULL, 1};
     void (*set_threads)(int count);
-    const char *table_file = NULL;
-    if (argc > 3 && strcmp(argv[argc - 2], "--csv") == 0)
-        table_file = argv[argc - 1], argc -= 2;
-    const char *isa = argc > 2 ? argv[2] : bench_widest(), *threads = argc > 3 ? argv[3] : "1";
-    if (argc < 2 || strcmp(argv[1], "--help") == 0)
-        return fprintf(argc < 2 ? stderr : stdout,
-                       "Usage: cpu_blas LIBREPOPS_BLAS [avx512|avx2 [THREADS]] [--csv FILE]\n"
-                       "The CBLAS front beside OpenBLAS. Default: the widest that this processor "
-                       "has, 1 thread. --csv: lines added to FILE.\n"
-                       "Example: cpu_blas build/lib/librepops_blas.so.1 avx2 2\n"),
-               argc < 2 ? 2 : 0;
+    const char *isa = NULL, *table_file = NULL;
+    char count[12];
+    const bool named = argc > 1 && strncmp(argv[1], "--", 2) != 0;
+    const bench_option known[] = {{"--isa", &isa, NULL, 0, 0},
+                                  {"--threads", NULL, &p.threads, 1, 1024},
+                                  {"--csv", &table_file, NULL, 0, 0}};
+    bench_options(argc - named, argv + named, usage, known, sizeof known / sizeof known[0]);
+    if (!named)
+        return fprintf(stderr, "cpu_blas: expected the library's path; --help says more\n"), 2;
+    isa = isa ? isa : bench_widest();
+    snprintf(count, sizeof count, "%d", p.threads);
     setenv("REPOPS_CPU", isa, 1);
-    setenv("REPOPS_THREADS", threads, 1);
+    setenv("REPOPS_THREADS", count, 1);
     setenv("OPENBLAS_CORETYPE", strcmp(isa, "avx2") == 0 ? "Haswell" : "SkylakeX", 1);
     unsetenv("OPENBLAS_L2_SIZE");
     load(argv[1], &ours);
     if (symbol(load("libopenblas.so.0", &peer), "openblas_set_num_threads", &set_threads))
-        set_threads(atoi(threads));
+        set_threads(p.threads);
     a = bench_uniform(1 << 24, 1), x = bench_uniform(1 << 24, UINT64_C(1) << 40);
     y = bench_uniform(1 << 24, UINT64_C(1) << 41);
     if (!a || !x || !y)
         return fprintf(stderr, "no memory\n"), 1;
-    printf("%s, threads: %s; OpenBLAS's time / our time\n", isa, threads);
-    csv = bench_csv_open(table_file, "cpu_blas", isa, atoi(threads));
+    printf("%s, threads: %d; OpenBLAS's time / our time\n", isa, p.threads);
+    csv = bench_csv_open(table_file, "cpu_blas", isa, p.threads);
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        measure(&ours, &peer, &table[i], atoi(threads));
+        measure(&p, &table[i]);
     free(a), free(x), free(y);
     return bench_csv_close(&csv);
 }

@@ -2,15 +2,14 @@
  *
  * Usage: cpu_gemm [--isa avx512|avx2|scalar] [--threads N] [--rounds N] [--only TEXT] [--csv FILE]
  *
- * Every shape is measured in rounds; each round times every library once, in turn, so that a slow
- * moment of the machine meets all of them. A ratio is the peer's time over ours, the median of the
- * rounds: above 1 we are faster. One thread is measured by its own CPU time, several by the wall's.
- * Before anything with several threads comes a pause: idle workers of some libraries poll. */
+ * A ratio is the peer's time over ours, the median of the rounds: above 1 we are faster. One thread
+ * is measured by its own CPU time, several by the wall's. Before anything with several threads
+ * comes a pause: idle workers of some libraries poll. */
 #include "bench/bench.h"
 #include "bench/peers.h"
 #include "repops/repops.h"
 
-enum { MAX_ROUNDS = 99, PAUSE_MS = 40, OURS = PEERS, LIBRARIES };
+enum { PAUSE_MS = 40, OURS = PEERS, LIBRARIES };
 
 static const double sample_s = 0.02; /* of one library in one round, at least one call */
 static const double settle_s = 0.06; /* woken threads share a core for so long, with any library */
@@ -115,28 +114,27 @@ static void run(int library, ro_ctx *ctx, const product *p) {
         fprintf(stderr, "%s\n", ro_ctx_error(ctx)), exit(1);
 }
 
-/* Seconds of a call. */
-static double sample(int library, ro_ctx *ctx, const product *p, int threads, int64_t calls) {
+/* A product, by this library's threads or, as a way of its own, by one thread. */
+typedef struct {
+    ro_ctx *ctx, *one;
+    product p;
+} measured;
+
+static double sample(void *user, int library, int64_t calls) {
+    const measured *m = user;
+    const int threads = options.threads;
+    if (library != OURS &&
+        !(peers[library].loaded && (!peers[library].prepare || peers[library].prepare(&m->p))))
+        return 0;
     if (threads > 1)
         bench_pause(PAUSE_MS);
     const double until = bench_now(threads) + (threads > 1 ? settle_s : calls > 1 ? turn_s : 0);
     while (bench_now(threads) < until)
-        run(library, ctx, p); /* wakes the workers up */
+        run(library, m->ctx, &m->p); /* wakes the workers up */
     const double start = bench_now(threads);
     for (int64_t i = 0; i < calls; i++)
-        run(library, ctx, p);
+        run(library, m->ctx, &m->p);
     return (bench_now(threads) - start) / (double)calls;
-}
-
-/* Calls that take a sample's time; warms up. */
-static int64_t calls_of(int library, ro_ctx *ctx, const product *p, int threads) {
-    int64_t calls = 1;
-    for (;;) {
-        const double time = sample(library, ctx, p, threads, calls) * (double)calls;
-        if (time >= sample_s / 2)
-            return (int64_t)fmax(1, sample_s / time * (double)calls);
-        calls *= time < sample_s / 20 ? 8 : 2;
-    }
 }
 
 static product product_of(const shape *s) {
@@ -175,25 +173,13 @@ static double gflop(const shape *s) {
 
 /* Medians of our time and of each peer's ratio (0: the peer is missing). */
 static void measure(ro_ctx *ctx, const shape *s, double *ours, double ratio[PEERS]) {
-    static double time[LIBRARIES][MAX_ROUNDS];
-    int64_t calls[LIBRARIES] = {0};
-    product p = product_of(s);
-    for (int l = 0; l < LIBRARIES; l++)
-        if (l == OURS || (peers[l].loaded && (!peers[l].prepare || peers[l].prepare(&p))))
-            calls[l] = calls_of(l, ctx, &p, options.threads);
-    for (int r = 0; r < options.rounds; r++) {
-        for (int i = 0; i < LIBRARIES; i++) {
-            const int l = (i + r) % LIBRARIES;
-            time[l][r] = calls[l] ? sample(l, ctx, &p, options.threads, calls[l]) : 0;
-        }
-    }
-    for (int l = 0; l < PEERS; l++) {
-        for (int r = 0; r < options.rounds; r++)
-            time[l][r] /= time[OURS][r];
-        ratio[l] = bench_median(time[l], options.rounds);
-    }
-    *ours = bench_median(time[OURS], options.rounds);
-    release(&p);
+    bench_turns t;
+    measured m = {ctx, NULL, product_of(s)};
+    bench_in_turn(&t, LIBRARIES, options.rounds, sample_s, sample, &m);
+    for (int l = 0; l < PEERS; l++)
+        ratio[l] = bench_ratio(&t, l, OURS);
+    *ours = bench_seconds(&t, OURS);
+    release(&m.p);
 }
 
 static void print_row(const shape *s, double ours, const double ratio[PEERS]) {
@@ -261,39 +247,44 @@ static void against_peers(ro_ctx *ctx) {
 
 /* ---- two threads over one ---- */
 
+enum { MANY, ONE, COUNTS };
+
+static double sample_threads(void *user, int way, int64_t calls) {
+    const measured *m = user;
+    if (way == MANY)
+        return sample(user, OURS, calls);
+    const double start = clock_s(CLOCK_MONOTONIC);
+    for (int64_t j = 0; j < calls; j++)
+        run(OURS, m->one, &m->p);
+    return (clock_s(CLOCK_MONOTONIC) - start) / (double)calls;
+}
+
 static void threads_table(ro_ctx *many) {
-    ro_ctx *one;
+    measured m = {.ctx = many};
     if (ro_ctx_create(
             &(ro_options){.size = sizeof(ro_options), .backend = options.isa, .threads = 1},
-            &one) != RO_OK)
+            &m.one) != RO_OK)
         return;
     printf("\n%s kernels, time of 1 thread / time of %d, by the wall\n", options.isa,
            options.threads);
     for (int i = 0; i < SHAPES; i++) {
-        static double ratio[MAX_ROUNDS];
         const shape *s = &shapes[i];
+        bench_turns t;
         if (!wanted(s))
             continue;
-        product p = product_of(s);
-        const int64_t calls = calls_of(OURS, many, &p, options.threads);
-        for (int r = 0; r < options.rounds; r++) {
-            const double time = sample(OURS, many, &p, options.threads, calls);
-            const double start = clock_s(CLOCK_MONOTONIC);
-            for (int64_t j = 0; j < calls; j++)
-                run(OURS, one, &p);
-            ratio[r] = (clock_s(CLOCK_MONOTONIC) - start) / (double)calls / time;
-        }
-        const double median = bench_median(ratio, options.rounds);
+        m.p = product_of(s);
+        bench_in_turn(&t, COUNTS, options.rounds, sample_s, sample_threads, &m);
+        const double ratio = bench_ratio(&t, ONE, MANY);
         print_shape(s);
-        printf(" %8.3f\n", median);
+        printf(" %8.3f\n", ratio);
         fflush(stdout);
         if (csv)
             fprintf(csv, "threads,%s,%d,%s,\"%s\",%d,%d,%lld,%lld,%lld,%lld,,,%.4f\n", options.isa,
                     options.threads, group_names[s->group], s->name, s->trans_a, s->trans_b,
-                    (long long)s->batch, (long long)s->m, (long long)s->n, (long long)s->k, median);
-        release(&p);
+                    (long long)s->batch, (long long)s->m, (long long)s->n, (long long)s->k, ratio);
+        release(&m.p);
     }
-    ro_ctx_destroy(one);
+    ro_ctx_destroy(m.one);
 }
 
 /* ---- accuracy ---- */
@@ -351,7 +342,7 @@ static void parse(int argc, char **argv) {
                                   {"--only", &options.only, NULL, 0, 0},
                                   {"--csv", &options.csv, NULL, 0, 0},
                                   {"--threads", NULL, &options.threads, 1, 1024},
-                                  {"--rounds", NULL, &options.rounds, 1, MAX_ROUNDS}};
+                                  {"--rounds", NULL, &options.rounds, 1, BENCH_ROUNDS}};
     bench_options(argc, argv, usage, known, sizeof known / sizeof known[0]);
 }
 

@@ -8,6 +8,7 @@
  * long to prepare. --once: one step after another one, for a profiler. --table: rows are added to
  * the file, in place of the table at the end; for bench/cuda.sh, which runs each part as a process
  * of its own. */
+#include "bench/bench.h"
 #include "bench/cuda.h"
 #include "bench/cuda_blas.h"
 #include "verde/base/base.h"
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_MAX = 120, ROUNDS = 7, ROUNDS_QUICK = 3, TIMES_MAX = 1000 };
+enum { ROWS_MAX = 120, ROUNDS = 7, ROUNDS_QUICK = 3 };
 
 typedef struct {
     char work[48], note[200];
@@ -177,48 +178,37 @@ static double timed(turn t, int times) {
     return t.run(t.user, times) ? (vd_seconds() - start) / times : -1;
 }
 
-/* So many that a turn takes 30 ms; 0: it cannot be done, and is not tried again. */
-static int times_of(const bench *b, turn t) {
-    if (timed(t, 1) < 0)
-        return 0;
-    if (b->small)
-        return 1;
-    const double once = timed(t, 2);
-    const double times = once > 0 ? 0.03 / once : 1;
-    return times < 1 ? 1 : times > TIMES_MAX ? TIMES_MAX : (int)times;
-}
-
-static int by_value(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, int count) {
-    qsort(x, (size_t)count, sizeof *x, by_value);
-    return x[0] < 0 ? -1 : x[count / 2];
-}
-
 static void keep_reason(const bench *b) {
     snprintf(reason, sizeof reason, "%s", ro_ctx_error(b->ctx));
 }
 
+enum { OURS, PEER, SIDES };
+
+typedef struct {
+    const bench *b;
+    turn side[SIDES];
+} pair;
+
+static double sample(void *user, int way, int64_t times) {
+    const pair *p = user;
+    const double seconds = p->side[way].run ? timed(p->side[way], (int)times) : 0;
+    if (seconds < 0 && way == OURS)
+        keep_reason(p->b);
+    return fmax(seconds, 0);
+}
+
+/* -1: a turn failed. */
+static double median(const bench_turns *t, int way) {
+    return bench_least(t, way) > 0 ? bench_seconds(t, way) : -1;
+}
+
 void bench_times(const bench *b, turn ours, turn theirs, double *our_s, double *their_s) {
-    double mine[ROUNDS], other[ROUNDS];
-    const int rounds = b->small   ? 1
-                       : b->quick ? ROUNDS_QUICK
-                                  : ROUNDS,
-              my_times = times_of(b, ours);
-    if (!my_times)
-        keep_reason(b);
-    const int other_times = theirs.run ? times_of(b, theirs) : 0;
-    for (int i = 0; i < rounds; i++) {
-        mine[i] = my_times ? timed(ours, my_times) : -1;
-        if (my_times && mine[i] < 0 && (i == 0 || mine[i - 1] >= 0))
-            keep_reason(b);
-        other[i] = other_times ? timed(theirs, other_times) : -1;
-    }
-    *our_s = median(mine, rounds);
-    *their_s = median(other, rounds);
+    pair p = {b, {ours, theirs}};
+    bench_turns t;
+    const int rounds = b->small ? 1 : b->quick ? ROUNDS_QUICK : ROUNDS;
+    bench_in_turn(&t, SIDES, rounds, b->small ? 0 : 0.03, sample, &p);
+    *our_s = median(&t, OURS);
+    *their_s = median(&t, PEER);
 }
 
 /* ---- the table ---- */

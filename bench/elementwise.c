@@ -14,7 +14,9 @@
 #include "bench/process.h"
 #include "repops/layers.h"
 
-enum { ROUNDS = 5, SIZES = 3, ROUND_US = 8000 };
+enum { ROUNDS = 5, SIZES = 3 };
+
+static const double sample_s = 0.008; /* of one side in one round, at least one call */
 
 static const size sizes[SIZES] = {{"", 64, 768}, {"", 512, 3072}, {"", 8192, 3072}};
 
@@ -99,11 +101,23 @@ static void run_ours(ro_ctx *ctx, const work *w, const job *j, const memory *m) 
     }
 }
 
-static double time_ours(ro_ctx *ctx, const work *w, const job *j, const memory *m, int64_t passes) {
+typedef struct {
+    ro_ctx *ctx;
+    process *peer;
+    const work *w;
+    const job *j;
+    const memory *m;
+} measured;
+
+static double time_ours(const measured *x, int64_t passes) {
     const double from = clock_s(CLOCK_MONOTONIC);
     for (int64_t i = 0; i < passes; i++)
-        run_ours(ctx, w, j, m);
+        run_ours(x->ctx, x->w, x->j, x->m);
     return (clock_s(CLOCK_MONOTONIC) - from) / (double)passes;
+}
+
+static size_t size_of(const job *j) {
+    return 4 * (size_t)(j->rows * j->cols);
 }
 
 typedef struct {
@@ -122,15 +136,16 @@ static void *copy(void *user) {
     return NULL;
 }
 
-/* Each thread copies its share of `bytes`. */
-static double time_copy(const memory *m, size_t bytes, int threads, int64_t passes) {
+/* As many bytes as a tensor has, of which each thread copies its share. */
+static double time_copy(const measured *x, int64_t passes) {
     pthread_t thread[64];
     copying part[64];
-    const size_t share = bytes / (size_t)threads / 64 * 64;
+    const int threads = ro_ctx_threads(x->ctx);
+    const size_t share = size_of(x->j) / (size_t)threads / 64 * 64;
     const double from = clock_s(CLOCK_MONOTONIC);
     for (int i = 0; i < threads; i++) {
-        part[i] = (copying){(char *)m->out + (size_t)i * share,
-                            (const char *)m->f[0] + (size_t)i * share, share, passes};
+        part[i] = (copying){(char *)x->m->out + (size_t)i * share,
+                            (const char *)x->m->f[0] + (size_t)i * share, share, passes};
         if (i && pthread_create(&thread[i], NULL, copy, &part[i]) != 0)
             exit(1);
     }
@@ -140,17 +155,20 @@ static double time_copy(const memory *m, size_t bytes, int threads, int64_t pass
     return (clock_s(CLOCK_MONOTONIC) - from) / (double)passes;
 }
 
-/* Seconds of a pass; 0: it has no such operator. */
-static double time_peer(process *peer, const work *w, const job *j, int64_t passes) {
+/* 0: the peer has no such operator. */
+static double time_peer(const measured *x, int64_t passes) {
     char question[160], line[80];
-    snprintf(question, sizeof question, "%s %lld %lld %lld", w->name, (long long)j->rows,
-             (long long)j->cols, (long long)passes);
-    return peer->pid && process_ask(peer, question, line, sizeof line) ? atof(line) : 0;
+    snprintf(question, sizeof question, "%s %lld %lld %lld", x->w->name, (long long)x->j->rows,
+             (long long)x->j->cols, (long long)passes);
+    return x->peer->pid && process_ask(x->peer, question, line, sizeof line) ? atof(line) : 0;
 }
 
-static int64_t passes_for(double seconds) {
-    const double passes = 1e-6 * ROUND_US / seconds;
-    return passes < 1 ? 1 : passes > 100000 ? 100000 : (int64_t)passes;
+enum { OURS, PEER, COPY, SIDES };
+
+static double sample(void *user, int way, int64_t passes) {
+    return way == OURS   ? time_ours(user, passes)
+           : way == PEER ? time_peer(user, passes)
+                         : time_copy(user, passes);
 }
 
 typedef struct {
@@ -158,21 +176,11 @@ typedef struct {
 } times;
 
 static times measure(ro_ctx *ctx, process *peer, const work *w, const job *j, const memory *m) {
-    const int threads = ro_ctx_threads(ctx);
-    const size_t bytes = 4 * (size_t)(j->rows * j->cols);
-    double ours[ROUNDS], peers[ROUNDS], copies[ROUNDS];
-    run_ours(ctx, w, j, m);
-    const int64_t passes = passes_for(time_ours(ctx, w, j, m, 1));
-    const double first = time_peer(peer, w, j, 1);
-    const int64_t peer_passes = first > 0 ? passes_for(first) : 0;
-    const int64_t copy_passes = passes_for(time_copy(m, bytes, threads, 3));
-    for (int r = 0; r < ROUNDS; r++) {
-        ours[r] = time_ours(ctx, w, j, m, passes);
-        peers[r] = peer_passes ? time_peer(peer, w, j, peer_passes) : 0;
-        copies[r] = time_copy(m, bytes, threads, copy_passes);
-    }
-    return (times){bench_median(ours, ROUNDS), bench_median(peers, ROUNDS),
-                   bench_median(copies, ROUNDS) / 2 / (double)bytes}; /* of a byte */
+    measured x = {ctx, peer, w, j, m};
+    bench_turns t;
+    bench_in_turn(&t, SIDES, ROUNDS, sample_s, sample, &x);
+    return (times){bench_seconds(&t, OURS), bench_seconds(&t, PEER),
+                   bench_seconds(&t, COPY) / 2 / (double)size_of(j)}; /* of a byte */
 }
 
 /* ---- the table ---- */

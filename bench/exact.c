@@ -12,7 +12,7 @@
 #include "bench/bench.h"
 #include "bench/peers.h"
 
-enum { FP32 = PEERS, FIXED_24, FIXED_16, FIXED_8, KINDS, MAX_ROUNDS = 99, PAUSE_MS = 40 };
+enum { FP32 = PEERS, FIXED_24, FIXED_16, FIXED_8, KINDS, PAUSE_MS = 40 };
 enum { WAYS = KINDS - FIXED_24 };
 
 static const int way_bits[WAYS] = {RO_FIXED_24, RO_FIXED_16, RO_FIXED_8};
@@ -48,7 +48,7 @@ static const shape shapes[] = {
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
 static struct {
-    const char *isa, *only, *json;
+    const char *isa, *only, *csv;
     int threads, rounds;
 } options = {NULL, "", NULL, 1, 7};
 
@@ -96,17 +96,24 @@ static void run(int kind, ro_ctx *ctx, const product *p) {
         multiply(ctx, kind == FP32 ? 0 : way_bits[kind - FIXED_24], p);
 }
 
-/* Seconds of a call. */
-static double sample(int kind, ro_ctx *ctx, const product *p, int64_t calls) {
+typedef struct {
+    ro_ctx *ctx;
+    product p;
+} measured;
+
+static double sample(void *user, int kind, int64_t calls) {
+    const measured *m = user;
+    if (kind < PEERS && !peers[kind].loaded)
+        return 0;
     if (options.threads > 1)
         bench_pause(PAUSE_MS);
     const double until = bench_now(options.threads) + (options.threads > 1 ? settle_s : 0);
     do
-        run(kind, ctx, p); /* wakes the workers up, brings the operands to a cache */
+        run(kind, m->ctx, &m->p); /* wakes the workers up, brings the operands to a cache */
     while (bench_now(options.threads) < until);
     const double start = bench_now(options.threads);
     for (int64_t i = 0; i < calls; i++)
-        run(kind, ctx, p);
+        run(kind, m->ctx, &m->p);
     return (bench_now(options.threads) - start) / (double)calls;
 }
 
@@ -129,44 +136,23 @@ typedef struct {
     double to_ours[WAYS];
 } row;
 
-static double ratio_of(double time[KINDS][MAX_ROUNDS], int to, int kind) {
-    double ratio[MAX_ROUNDS];
-    for (int r = 0; r < options.rounds; r++)
-        ratio[r] = time[to][r] / time[kind][r];
-    return bench_median(ratio, options.rounds);
-}
-
-static void time_all(ro_ctx *ctx, const shape *s, double time[KINDS][MAX_ROUNDS]) {
-    int64_t calls[KINDS] = {0};
-    product p = product_of(s);
-    for (int k = 0; k < KINDS; k++)
-        if (k >= PEERS || peers[k].loaded)
-            calls[k] = (int64_t)fmax(1, sample_s / sample(k, ctx, &p, 1));
-    for (int r = 0; r < options.rounds; r++)
-        for (int i = 0; i < KINDS; i++) {
-            const int k = (i + r) % KINDS;
-            time[k][r] = calls[k] ? sample(k, ctx, &p, calls[k]) : 0;
-        }
-    free((void *)p.a);
-    free((void *)p.b);
-    free(p.c);
-}
-
 static row measure(ro_ctx *ctx, const shape *s) {
-    static double time[KINDS][MAX_ROUNDS];
+    bench_turns t;
+    measured m = {ctx, product_of(s)};
     row x = {.best = -1};
-    time_all(ctx, s, time);
+    bench_in_turn(&t, KINDS, options.rounds, sample_s, sample, &m);
     for (int k = 0; k < KINDS; k++) {
-        double sorted[MAX_ROUNDS];
-        memcpy(sorted, time[k], sizeof sorted);
-        x.seconds[k] = bench_median(sorted, options.rounds);
+        x.seconds[k] = bench_seconds(&t, k);
         if (k < PEERS && x.seconds[k] > 0 && (x.best < 0 || x.seconds[k] < x.seconds[x.best]))
             x.best = k;
     }
     for (int i = 0; i < WAYS; i++) {
-        x.to_best[i] = x.best < 0 ? 0 : ratio_of(time, x.best, FIXED_24 + i);
-        x.to_ours[i] = ratio_of(time, FP32, FIXED_24 + i);
+        x.to_best[i] = x.best < 0 ? 0 : bench_ratio(&t, x.best, FIXED_24 + i);
+        x.to_ours[i] = bench_ratio(&t, FP32, FIXED_24 + i);
     }
+    free((void *)m.p.a);
+    free((void *)m.p.b);
+    free(m.p.c);
     return x;
 }
 
@@ -213,35 +199,22 @@ static void print_row(const shape *s, const row *x) {
     fflush(stdout);
 }
 
-/* Names are words without quotes. */
-static void write_row(FILE *json, const shape *s, const row *x) {
-    if (!json)
-        return;
-    fprintf(json,
-            "{\"benchmark\": \"exact\", \"isa\": \"%s\", \"threads\": %d, \"engine24\": \"%s\", "
-            "\"engine16\": \"%s\", \"engine8\": \"%s\", \"product\": \"%s\", \"trans_a\": %d, "
-            "\"trans_b\": %d, "
-            "\"m\": %lld, \"n\": %lld, \"k\": %lld, \"rounds\": %d",
-            options.isa, options.threads, engine_of(RO_FIXED_24), engine_of(RO_FIXED_16),
-            engine_of(RO_FIXED_8), s->name, s->trans_a, s->trans_b, (long long)s->m,
-            (long long)s->n, (long long)s->k, options.rounds);
-    for (int k = 0; k < PEERS; k++)
-        if (x->seconds[k] > 0)
-            fprintf(json, ", \"%s_s\": %.6g", peers[k].name, x->seconds[k]);
-    fprintf(json, ", \"fp32_s\": %.6g", x->seconds[FP32]);
+/* A fixed product beside our own in FP32, and beside the best other library. */
+static void write_row(const bench_csv *csv, const shape *s, const row *x) {
+    char text[120];
     for (int w = 0; w < WAYS; w++) {
-        fprintf(json, ", \"fixed%d_s\": %.6g, \"fixed%d_to_fp32\": %.4f", way_bits[w],
-                x->seconds[FIXED_24 + w], way_bits[w], x->to_ours[w]);
-        if (x->best >= 0)
-            fprintf(json, ", \"fixed%d_to_best\": %.4f", way_bits[w], x->to_best[w]);
+        const double seconds = x->seconds[FIXED_24 + w];
+        snprintf(text, sizeof text, "%s, fixed%d beside FP32", s->name, way_bits[w]);
+        bench_csv_row(csv, text, seconds, x->seconds[FP32]);
+        if (x->best < 0)
+            continue;
+        snprintf(text, sizeof text, "%s, fixed%d beside %s", s->name, way_bits[w],
+                 peers[x->best].name);
+        bench_csv_row(csv, text, seconds, x->seconds[x->best]);
     }
-    if (x->best >= 0)
-        fprintf(json, ", \"best\": \"%s\"", peers[x->best].name);
-    fprintf(json, "}\n");
-    fflush(json);
 }
 
-static void table(ro_ctx *ctx, FILE *json) {
+static void table(ro_ctx *ctx, const bench_csv *csv) {
     bench_mean mean[WAYS][2] = {{{0}}}; /* to the best, to ours */
     print_header();
     for (int i = 0; i < SHAPES; i++) {
@@ -249,7 +222,7 @@ static void table(ro_ctx *ctx, FILE *json) {
             continue;
         const row x = measure(ctx, &shapes[i]);
         print_row(&shapes[i], &x);
-        write_row(json, &shapes[i], &x);
+        write_row(csv, &shapes[i], &x);
         for (int b = 0; b < WAYS; b++) {
             bench_add(&mean[b][0], x.to_best[b]);
             bench_add(&mean[b][1], x.to_ours[b]);
@@ -268,28 +241,25 @@ static void table(ro_ctx *ctx, FILE *json) {
 
 static const char usage[] =
     "Usage: exact [--isa avx512|avx2|neon|scalar] [--threads N] [--rounds N] [--only TEXT]\n"
-    "             [--json FILE]\n"
+    "             [--csv FILE]\n"
     "Fixed products beside FP32: the better of OpenBLAS, BLIS and oneDNN, those that are\n"
     "installed, held to the same instructions, and our own. Default: the widest that this\n"
     "processor has, 1 thread, 7 rounds, all products.\n"
-    "--only: products with TEXT in their names. --json: an object a line, added to FILE.\n"
+    "--only: products with TEXT in their names. --csv: lines added to FILE.\n"
     "Example: exact --isa avx2 --threads 2 --only square";
 
 static void parse(int argc, char **argv) {
     const bench_option known[] = {{"--isa", &options.isa, NULL, 0, 0},
                                   {"--only", &options.only, NULL, 0, 0},
-                                  {"--json", &options.json, NULL, 0, 0},
+                                  {"--csv", &options.csv, NULL, 0, 0},
                                   {"--threads", NULL, &options.threads, 1, 1024},
-                                  {"--rounds", NULL, &options.rounds, 1, MAX_ROUNDS}};
+                                  {"--rounds", NULL, &options.rounds, 1, BENCH_ROUNDS}};
     bench_options(argc, argv, usage, known, sizeof known / sizeof known[0]);
 }
 
 int main(int argc, char **argv) {
     ro_ctx *ctx;
     parse(argc, argv);
-    FILE *json = options.json ? fopen(options.json, "a") : NULL;
-    if (options.json && !json)
-        return perror(options.json), 1;
     if (!options.isa)
         options.isa = bench_widest();
     peers_environment(options.isa);
@@ -303,7 +273,8 @@ int main(int argc, char **argv) {
         if (peers[k].loaded)
             peers[k].threads(options.threads);
     }
-    table(ctx, json);
+    bench_csv csv = bench_csv_open(options.csv, "exact", options.isa, options.threads);
+    table(ctx, &csv);
     ro_ctx_destroy(ctx);
-    return json && fclose(json) != 0;
+    return bench_csv_close(&csv);
 }

@@ -55,6 +55,7 @@ static void die(const char *what) {
 }
 
 typedef struct {
+    ro_ctx *ctx;
     ro_call call[KINDS];
     ro_shape in[2];
     float *data[2], *out;
@@ -89,16 +90,17 @@ static void close_work(work *w) {
     free(w->data[0]), free(w->data[1]), free(w->out);
 }
 
-/* Seconds of a call. */
-static double sample(ro_ctx *ctx, work *w, int kind, int64_t calls) {
+static double sample(void *user, int kind, int64_t calls) {
+    work *w = user;
     char why[200];
     w->call[kind].input = w->in;
     if (ro_infer(&w->call[kind], why, sizeof why) != RO_OK)
         die(why);
     const double start = bench_now(options.threads);
     for (int64_t i = 0; i < calls; i++)
-        if (ro_run(ctx, &w->call[kind], (const void *[]){w->data[0], w->data[1]}, w->out) != RO_OK)
-            die(ro_ctx_error(ctx));
+        if (ro_run(w->ctx, &w->call[kind], (const void *[]){w->data[0], w->data[1]}, w->out) !=
+            RO_OK)
+            die(ro_ctx_error(w->ctx));
     return (bench_now(options.threads) - start) / (double)calls;
 }
 
@@ -108,15 +110,12 @@ typedef struct {
 
 static row measure(ro_ctx *ctx, const layer *l, int direction) {
     work w = open_work(l, direction);
-    int64_t calls[KINDS];
+    bench_turns t;
     row x;
-    for (int k = 0; k < KINDS; k++) {
-        x.seconds[k] = sample(ctx, &w, k, 1);
-        calls[k] = (int64_t)fmax(1, sample_s / x.seconds[k]);
-    }
-    for (int r = 0; r < options.rounds; r++)
-        for (int k = 0; k < KINDS; k++)
-            x.seconds[k] = fmin(x.seconds[k], sample(ctx, &w, k, calls[k]));
+    w.ctx = ctx;
+    bench_in_turn(&t, KINDS, options.rounds, sample_s, sample, &w);
+    for (int k = 0; k < KINDS; k++)
+        x.seconds[k] = bench_least(&t, k);
     close_work(&w);
     return x;
 }

@@ -1,19 +1,13 @@
 /* Speed of functions of one element and of row operators, one thread: nanoseconds per element
- * beside glibc's libmvec, and GB/s beside memcpy. Interleaved, medians of the thread's own time.
- * Usage: functions [--csv] [BACKEND ...]. */
-#include "repops/repops.h"
+ * beside glibc's libmvec, and GB/s beside memcpy. Medians of the thread's own time, in turn. */
+#include "bench/bench.h"
 #include "repops/operators.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
-enum { RUNS = 15, SMALL = 1 << 14, LARGE = 1 << 24, COLS = 1024, INPUTS = 5 };
+enum { ROUNDS = 15, SMALL = 1 << 14, LARGE = 1 << 24, COLS = 1024, INPUTS = 5 };
 
 /* ---- peers ---- */
 
@@ -184,83 +178,83 @@ static int describe(const work *w, int64_t count, float *const *data, job *j) {
 
 /* ---- time ---- */
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+enum { OURS, PEER, COPY, SIDES };
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *x) {
-    qsort(x, RUNS, sizeof *x, compare);
-    return x[RUNS / 2];
-}
+static const double sample_s = 0.002; /* of one side in one round, at least one call */
 
 typedef struct {
-    double ours, peer, copy; /* seconds of one pass; peer 0: none */
-} times;
+    ro_ctx *ctx;
+    const work *w;
+    const job *j;
+    int64_t count;
+    float *out;
+} measured;
 
-static int measure(ro_ctx *ctx, const work *w, const job *j, int64_t count, float *out, times *t) {
-    double ours[RUNS], peers[RUNS], copies[RUNS];
-    const int passes = count < LARGE ? 200 : 1;
-    int has_peer = 1;
-    for (int r = 0; r < RUNS; r++) {
-        double from = now();
-        for (int p = 0; p < passes; p++)
-            if (ro_run(ctx, &j->call, j->data, out) != RO_OK)
-                return fprintf(stderr, "%s\n", ro_ctx_error(ctx)), 0;
-        ours[r] = (now() - from) / passes;
-        from = now();
-        for (int p = 0; p < passes && has_peer; p++)
-            has_peer = run_peer(ro_ctx_backend(ctx), w->peer, j->data[0], out, count);
-        peers[r] = (now() - from) / passes;
-        from = now();
-        for (int p = 0; p < passes; p++) {
-            memcpy(out, j->data[0], (size_t)count * 4);
-            __asm__ volatile("" : : "r"(out) : "memory");
-        }
-        copies[r] = (now() - from) / passes;
+static void run_ours(const measured *m) {
+    if (ro_run(m->ctx, &m->j->call, m->j->data, m->out) != RO_OK) {
+        fprintf(stderr, "functions: %s\n", ro_ctx_error(m->ctx));
+        exit(1);
     }
-    *t = (times){median(ours), has_peer ? median(peers) : 0, median(copies)};
-    return 1;
 }
 
-static void report(ro_ctx *ctx, const work *w, const job *j, int64_t count, times t, int csv) {
-    const double scale = 1e9 / (double)count, copied = 8e-9 * (double)count / t.copy;
-    const double rate = 1e-9 * j->bytes / t.ours;
-    char peer_ns[24] = "", ratio[24] = "";
-    if (t.peer > 0) {
-        snprintf(peer_ns, sizeof peer_ns, "%.3f", t.peer * scale);
-        snprintf(ratio, sizeof ratio, "%.2f", t.peer / t.ours);
+static double sample(void *user, int way, int64_t calls) {
+    const measured *m = user;
+    int has_peer = 1;
+    const double from = bench_now(1);
+    for (int64_t i = 0; i < calls && has_peer; i++)
+        if (way == OURS) {
+            run_ours(m);
+        } else if (way == PEER) {
+            has_peer =
+                run_peer(ro_ctx_backend(m->ctx), m->w->peer, m->j->data[0], m->out, m->count);
+        } else {
+            memcpy(m->out, m->j->data[0], (size_t)m->count * 4);
+            __asm__ volatile("" : : "r"(m->out) : "memory");
+        }
+    return has_peer ? (bench_now(1) - from) / (double)calls : 0;
+}
+
+static bench_csv csv;
+
+static void report(const measured *m, const bench_turns *t) {
+    const double ours = bench_seconds(t, OURS), theirs = bench_seconds(t, PEER);
+    const double scale = 1e9 / (double)m->count, rate = 1e-9 * m->j->bytes / ours;
+    const double copied = 8e-9 * (double)m->count / bench_seconds(t, COPY);
+    char peer_ns[24] = "", ratio[24] = "", row[80];
+    if (theirs > 0) {
+        snprintf(peer_ns, sizeof peer_ns, "%.3f", theirs * scale);
+        snprintf(ratio, sizeof ratio, "%.2f", theirs / ours);
     }
-    printf(csv ? "%s,%s,%s,%lld,%.3f,%s,%s,%.1f,%.1f,%.2f\n"
-               : "%-7s %-14s %-6s %9lld %9.3f %9s %7s %9.1f %9.1f %7.2f\n",
-           ro_ctx_backend(ctx), ro_op_describe(w->op)->name, w->inputs, (long long)count,
-           t.ours * scale, peer_ns, ratio, rate, copied, rate / copied);
+    snprintf(row, sizeof row, "%s of %s, %lld", ro_op_describe(m->w->op)->name, m->w->inputs,
+             (long long)m->count);
+    bench_csv_row(&csv, row, ours, theirs);
+    printf("%-7s %-14s %-6s %9lld %9.3f %9s %7s %9.1f %9.1f %7.2f\n", ro_ctx_backend(m->ctx),
+           ro_op_describe(m->w->op)->name, m->w->inputs, (long long)m->count, ours * scale, peer_ns,
+           ratio, rate, copied, rate / copied);
     fflush(stdout);
 }
 
-static int run_backend(const char *backend, float **data, float *out, int csv) {
-    const ro_options options = {.size = sizeof options, .backend = backend, .threads = 1};
+/* False: this processor has no such kernels. */
+static bool run_isa(const char *isa, const char *table, float **data, float *out) {
+    const ro_options options = {.size = sizeof options, .backend = isa, .threads = 1};
     ro_ctx *ctx;
     if (ro_ctx_create(&options, &ctx) != RO_OK)
-        return fprintf(stderr, "%s\n", ro_ctx_error(NULL)), 0;
-    int ok = 1;
+        return false;
+    csv = bench_csv_open(table, "functions", isa, 1);
     for (int64_t count = SMALL; count <= LARGE; count *= LARGE / SMALL)
-        for (int i = 0; i < WORKS && ok; i++) {
+        for (int i = 0; i < WORKS; i++) {
             job j;
-            times t;
-            ok =
-                describe(&works[i], count, data, &j) && measure(ctx, &works[i], &j, count, out, &t);
-            if (ok)
-                report(ctx, &works[i], &j, count, t, csv);
+            bench_turns t;
+            measured m = {ctx, &works[i], &j, count, out};
+            if (!describe(&works[i], count, data, &j))
+                exit(1);
+            bench_in_turn(&t, SIDES, ROUNDS, sample_s, sample, &m);
+            report(&m, &t);
         }
     ro_ctx_destroy(ctx);
-    return ok;
+    if (bench_csv_close(&csv) != 0)
+        exit(1);
+    return true;
 }
 
 /* Positive, so that every function has a result; spread over what the functions are used on. */
@@ -274,47 +268,31 @@ static float *numbers(uint32_t seed) {
 }
 
 static const char usage[] =
-    "Usage: functions [--csv] [BACKEND ...]\n"
+    "Usage: functions [--isa scalar|avx2|avx512] [--csv FILE]\n"
     "Functions of one element beside glibc's libmvec, and as bytes a second beside memcpy.\n"
-    "Backends: scalar, avx2, avx512; default: the vector ones that this processor has.\n"
-    "Example: functions --csv avx2";
-
-/* avx2 and avx512, if this processor has them. */
-static int run_usual(float **data, float *out, int csv) {
-    static const char *const usual[] = {"avx512", "avx2"};
-    int ok = 1;
-    for (int i = 0; i < 2 && ok; i++) {
-        ro_ctx *ctx;
-        if (ro_ctx_create(
-                &(ro_options){.size = sizeof(ro_options), .backend = usual[i], .threads = 1},
-                &ctx) != RO_OK)
-            continue;
-        ro_ctx_destroy(ctx);
-        ok = run_backend(usual[i], data, out, csv);
-    }
-    return ok;
-}
+    "Default: avx512 and avx2, if this processor has them. --csv: lines added to FILE.\n"
+    "Example: functions --isa avx2";
 
 int main(int argc, char **argv) {
     float *data[INPUTS], *out = numbers(99);
-    int csv = 0, ok = out != NULL, named = 0;
-    if (argc > 1 && strcmp(argv[1], "--help") == 0)
-        return puts(usage) < 0;
+    const char *isa = NULL, *table = NULL;
+    const bench_option known[] = {{"--isa", &isa, NULL, 0, 0}, {"--csv", &table, NULL, 0, 0}};
+    bench_options(argc, argv, usage, known, sizeof known / sizeof known[0]);
+    bool ok = out != NULL;
     for (uint32_t i = 0; i < INPUTS; i++)
         ok = (data[i] = numbers(i)) != NULL && ok;
-    for (int i = 1; i < argc; i++)
-        csv |= strcmp(argv[i], "--csv") == 0;
-    printf(csv ? "%s,%s,%s,%s,%s,%s,%s,%s,%s,%s\n"
-               : "%-7s %-14s %-6s %9s %9s %9s %7s %9s %9s %7s\n",
-           "backend", "operator", "inputs", "elements", "ns", "libmvec", "ratio", "GB/s", "memcpy",
-           "ratio");
-    for (int i = 1; i < argc && ok; i++)
-        if (strcmp(argv[i], "--csv") != 0)
-            named = 1, ok = run_backend(argv[i], data, out, csv);
-    if (ok && !named)
-        ok = run_usual(data, out, csv);
+    if (!ok)
+        return fprintf(stderr, "functions: out of memory\n"), 1;
+    printf("%-7s %-14s %-6s %9s %9s %9s %7s %9s %9s %7s\n", "backend", "operator", "inputs",
+           "elements", "ns", "libmvec", "ratio", "GB/s", "memcpy", "ratio");
+    if (isa && !run_isa(isa, table, data, out))
+        return fprintf(stderr, "functions: %s\n", ro_ctx_error(NULL)), 1;
+    if (!isa) {
+        run_isa("avx512", table, data, out);
+        run_isa("avx2", table, data, out);
+    }
     for (int i = 0; i < INPUTS; i++)
         free(data[i]);
     free(out);
-    return !ok;
+    return 0;
 }

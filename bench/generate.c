@@ -1,8 +1,7 @@
 /* Generation with random weights beside transformers: tokens of prompts that run together, and the
  * way to a prompt's first state. Every state is committed to.
  *
- * Usage: generate [options]; see usage(). The peer is bench/generate_torch.py, a process of its own
- * that is asked in turn with us. */
+ * The peer is bench/generate_torch.py, a process of its own that is asked in turn with us. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +11,7 @@
 #include "verde/exec/batch.h"
 #include "verde/exec/memory.h"
 
-enum { ROUNDS_MAX = 1000, LENGTH = 1024 };
+enum { LENGTH = 1024 };
 
 typedef struct {
     int threads, rounds;
@@ -84,25 +83,46 @@ static double ask(process *p, const char *what) {
     return seconds;
 }
 
-static void print(const char *what, double *us, double *them, int rounds, double share) {
-    const double mine = bench_median(us, rounds), theirs = bench_median(them, rounds);
+/* What is timed: a prefill, or a pass of a batch; a peer if there is one, by this question. */
+typedef struct {
+    const ours *m;
+    vd_batch *batch; /* NULL: a prefill */
+    process *peer;
+    const char *question;
+} side;
+
+static double sample(void *user, int way, int64_t calls) {
+    const side *s = (const side *)user + way;
+    (void)calls;
+    return s->peer    ? ask(s->peer, s->question)
+           : s->batch ? pass_seconds(s->m, s->batch)
+                      : our_prefill(s->m);
+}
+
+enum { OURS, PEER, SIDES };
+
+/* share: of commitments; below 0: not told. */
+static void print(const char *what, const bench_turns *t, double share) {
+    const double mine = bench_seconds(t, OURS), theirs = bench_seconds(t, PEER);
     printf("%-12s %8.1f ms", what, 1e3 * mine);
     if (share >= 0)
         printf(", commitments %4.2f %%", 100 * share);
     if (theirs > 0)
         printf(", torch %8.1f ms, ratio %.3f (torch / ours); least %.1f, %.1f", 1e3 * theirs,
-               theirs / mine, 1e3 * us[0], 1e3 * them[0]);
+               theirs / mine, 1e3 * bench_least(t, OURS), 1e3 * bench_least(t, PEER));
     printf("\n");
     fflush(stdout);
 }
 
+static int few(int rounds) {
+    return rounds < 5 ? rounds : 5;
+}
+
 static void bench_prefill(const arguments *a, const ours *m, process *p) {
-    double us[ROUNDS_MAX], them[ROUNDS_MAX];
-    const int rounds = a->rounds < 5 ? a->rounds : 5;
-    our_prefill(m), ask(p, "prefill");
-    for (int i = 0; i < rounds; i++)
-        us[i] = our_prefill(m), them[i] = ask(p, "prefill");
-    print("prefill", us, them, rounds, -1);
+    side s[SIDES] = {{.m = m}, {.peer = p, .question = "prefill"}};
+    bench_turns t;
+    bench_in_turn(&t, SIDES, few(a->rounds), 0, sample, s);
+    print("prefill", &t, -1);
 }
 
 /* Behind the prompts. */
@@ -114,18 +134,16 @@ static vd_batch *open_decoding(const arguments *a, const ours *m, int batch) {
 }
 
 static void bench_decode(const arguments *a, const ours *m, process *p, int batch) {
-    double us[ROUNDS_MAX], them[ROUNDS_MAX], commit[2], pass[2];
-    char question[32], what[32];
-    vd_batch *b = open_decoding(a, m, batch);
-    snprintf(question, sizeof question, "decode %d", batch);
+    double commit[2], pass[2];
+    char what[32];
     snprintf(what, sizeof what, "decode %d", batch);
-    ask(p, question);
-    vd_batch_seconds(b, &pass[0], &commit[0]);
-    for (int i = 0; i < a->rounds; i++)
-        us[i] = pass_seconds(m, b), them[i] = ask(p, question);
-    vd_batch_seconds(b, &pass[1], &commit[1]);
-    print(what, us, them, a->rounds, (commit[1] - commit[0]) / (pass[1] - pass[0]));
-    vd_batch_destroy(b);
+    side s[SIDES] = {{.m = m, .batch = open_decoding(a, m, batch)}, {.peer = p, .question = what}};
+    bench_turns t;
+    vd_batch_seconds(s[OURS].batch, &pass[0], &commit[0]);
+    bench_in_turn(&t, SIDES, a->rounds, 0, sample, s);
+    vd_batch_seconds(s[OURS].batch, &pass[1], &commit[1]);
+    print(what, &t, (commit[1] - commit[0]) / (pass[1] - pass[0]));
+    vd_batch_destroy(s[OURS].batch);
 }
 
 /* ---- prefills of both types, all in turn ---- */
@@ -135,14 +153,15 @@ static const ro_dtype types[TYPES] = {RO_F32, RO_BF16};
 
 static process open_peer(const arguments *a, const char *dtype);
 
-static void print_types(double us[TYPES][ROUNDS_MAX], double them[TYPES][ROUNDS_MAX], int rounds) {
+/* Ways: ours of each type, then the peer's. */
+static void print_types(const bench_turns *turns) {
     double mine[TYPES], theirs[TYPES];
     for (int t = 0; t < TYPES; t++) {
-        mine[t] = bench_median(us[t], rounds), theirs[t] = bench_median(them[t], rounds);
+        mine[t] = bench_seconds(turns, t), theirs[t] = bench_seconds(turns, TYPES + t);
         printf("prefill %-5s ours %8.1f ms (least %.1f), torch %8.1f ms (least %.1f), ratio %.3f "
                "(torch / ours)\n",
-               ro_dtype_name(types[t]), 1e3 * mine[t], 1e3 * us[t][0], 1e3 * theirs[t],
-               1e3 * them[t][0], theirs[t] / mine[t]);
+               ro_dtype_name(types[t]), 1e3 * mine[t], 1e3 * bench_least(turns, t), 1e3 * theirs[t],
+               1e3 * bench_least(turns, TYPES + t), theirs[t] / mine[t]);
     }
     printf("torch of f32 / ours of bf16, which are the same arithmetic: %.3f; ours of bf16 / ours "
            "of f32: %.3f\n",
@@ -150,21 +169,21 @@ static void print_types(double us[TYPES][ROUNDS_MAX], double them[TYPES][ROUNDS_
 }
 
 static void bench_types(const arguments *a) {
-    static double us[TYPES][ROUNDS_MAX], them[TYPES][ROUNDS_MAX];
     ours *m = calloc(TYPES, sizeof *m);
+    side s[2 * TYPES] = {{0}};
     process p[TYPES];
+    bench_turns turns;
     for (int t = 0; m && t < TYPES; t++) {
         open_ours(&m[t], a, types[t], 0);
         p[t] = open_peer(a, ro_dtype_name(types[t]));
+        s[t].m = &m[t];
+        s[TYPES + t] = (side){.peer = &p[t], .question = "prefill"};
     }
-    for (int i = -1; m && i < a->rounds; i++)
-        for (int t = 0; t < TYPES; t++) { /* the first round warms up */
-            const double mine = our_prefill(&m[t]), theirs = ask(&p[t], "prefill");
-            us[t][i < 0 ? 0 : i] = mine, them[t][i < 0 ? 0 : i] = theirs;
-        }
-    if (m)
-        print_types(us, them, a->rounds);
-    for (int t = TYPES; m && t-- > 0;) /* a later process holds pipes of those before it */
+    if (!m)
+        return;
+    bench_in_turn(&turns, 2 * TYPES, a->rounds, 0, sample, s);
+    print_types(&turns);
+    for (int t = TYPES; t-- > 0;) /* a later process holds pipes of those before it */
         process_close(&p[t]);
 }
 
@@ -173,95 +192,75 @@ static void bench_types(const arguments *a) {
 enum { PRODUCTS = 4 };
 static const int products[PRODUCTS] = {0, RO_FIXED_24, RO_FIXED_16, RO_FIXED_8};
 
-static void print_products(const char *what, double us[PRODUCTS][ROUNDS_MAX], int rounds) {
-    double ms[PRODUCTS];
-    for (int t = 0; t < PRODUCTS; t++)
-        ms[t] = 1e3 * bench_median(us[t], rounds);
-    printf("%-12s fp32 %8.1f ms", what, ms[0]);
+static void time_products(const char *what, int rounds, side *s) {
+    bench_turns turns;
+    bench_in_turn(&turns, PRODUCTS, rounds, 0, sample, s);
+    const double fp32 = bench_seconds(&turns, 0);
+    printf("%-12s fp32 %8.1f ms", what, 1e3 * fp32);
     for (int t = 1; t < PRODUCTS; t++)
-        printf(", fixed%d %8.1f ms (%.2f)", products[t], ms[t], ms[t] / ms[0]);
+        printf(", fixed%d %8.1f ms (%.2f)", products[t], 1e3 * bench_seconds(&turns, t),
+               bench_seconds(&turns, t) / fp32);
     putchar('\n');
     fflush(stdout);
 }
 
-static void decode_products(const arguments *a, const ours *m, int batch) {
-    static double us[PRODUCTS][ROUNDS_MAX];
-    vd_batch *b[PRODUCTS];
+static void decode_products(const arguments *a, side *s, int batch) {
     char what[32];
     snprintf(what, sizeof what, "decode %d", batch);
     for (int t = 0; t < PRODUCTS; t++)
-        b[t] = open_decoding(a, &m[t], batch);
-    for (int i = 0; i < a->rounds; i++)
-        for (int t = 0; t < PRODUCTS; t++)
-            us[t][i] = pass_seconds(&m[t], b[t]);
-    print_products(what, us, a->rounds);
-    for (int t = 0; t < PRODUCTS; t++)
-        vd_batch_destroy(b[t]);
+        s[t].batch = open_decoding(a, s[t].m, batch);
+    time_products(what, a->rounds, s);
+    for (int t = 0; t < PRODUCTS; t++) {
+        vd_batch_destroy(s[t].batch);
+        s[t].batch = NULL;
+    }
 }
 
 static void bench_products(const arguments *a) {
-    static double us[PRODUCTS][ROUNDS_MAX];
-    const int rounds = a->rounds < 5 ? a->rounds : 5;
     ours *m = calloc(PRODUCTS, sizeof *m);
-    for (int t = 0; m && t < PRODUCTS; t++)
+    side s[PRODUCTS] = {{0}};
+    for (int t = 0; m && t < PRODUCTS; t++) {
         open_ours(&m[t], a, a->dtype, products[t]);
-    for (int batch = 1; m && batch <= 8; batch *= 8)
-        decode_products(a, m, batch);
-    for (int i = 0; m && i < rounds; i++)
-        for (int t = 0; t < PRODUCTS; t++)
-            us[t][i] = our_prefill(&m[t]);
-    if (m)
-        print_products("prefill", us, rounds);
+        s[t].m = &m[t];
+    }
+    if (!m)
+        return;
+    decode_products(a, s, 1);
+    decode_products(a, s, 8);
+    time_products("prefill", few(a->rounds), s);
 }
 
 /* ---- main ---- */
 
-static void usage(void) {
-    puts(
-        "usage: generate [--model NAME] [--dtype f32|bf16] [--threads N] [--prompt N] [--rounds N] "
-        "[--isa NAME] [--torch PYTHON] [--torch-dtype f32|bf16] [--only prefill|products]\n"
-        "NAME: gpt2-124m, llama-135m, llama-0.5b. Prompts of N tokens (512), 2 threads; --torch: a "
-        "Python with "
-        "transformers, run in turn; --only prefill: with f32 and bf16 weights, all four in turn; "
-        "--only products: ours with FP32 and fixed ones.\n"
-        "One thread is measured in CPU time.");
-    exit(2);
-}
-
-static void read_argument(arguments *a, const char *name, const char *value) {
-    if (strcmp(name, "--threads") == 0)
-        a->threads = atoi(value);
-    else if (strcmp(name, "--rounds") == 0)
-        a->rounds = atoi(value);
-    else if (strcmp(name, "--prompt") == 0)
-        a->prompt = atoi(value);
-    else if (strcmp(name, "--isa") == 0)
-        a->isa = value;
-    else if (strcmp(name, "--torch") == 0)
-        a->python = value;
-    else if (strcmp(name, "--model") == 0)
-        a->shape = bench_shape_named(value);
-    else if (strcmp(name, "--dtype") == 0)
-        a->dtype = strcmp(value, "bf16") == 0 ? RO_BF16 : RO_F32;
-    else if (strcmp(name, "--torch-dtype") == 0)
-        a->peer_dtype = value;
-    else if (strcmp(name, "--only") == 0 && strcmp(value, "prefill") == 0)
-        a->types = true;
-    else if (strcmp(name, "--only") == 0 && strcmp(value, "products") == 0)
-        a->products = true;
-    else
-        usage();
-}
+static const char usage[] =
+    "Usage: generate [--model NAME] [--dtype f32|bf16] [--threads N] [--prompt N] [--rounds N]\n"
+    "                [--isa NAME] [--torch PYTHON] [--torch-dtype f32|bf16]\n"
+    "                [--only prefill|products]\n"
+    "NAME: gpt2-124m, llama-135m, llama-0.5b. Prompts of N tokens (512), 2 threads; --torch: a\n"
+    "Python with transformers, run in turn; --only prefill: with f32 and bf16 weights, all four\n"
+    "in turn; --only products: ours with FP32 and fixed ones.\n"
+    "One thread is measured in CPU time.";
 
 static arguments read_arguments(int argc, char **argv) {
-    arguments a = {.threads = 2, .rounds = 40, .prompt = 512, .dtype = RO_F32};
-    a.shape = bench_shape_named("gpt2-124m");
-    for (int i = 1; i + 1 < argc; i += 2)
-        read_argument(&a, argv[i], argv[i + 1]);
-    if (argc % 2 == 0 || a.threads < 1 || a.prompt < 2 || a.prompt > 900 || a.rounds < 1 ||
-        a.rounds > 100 || !a.shape)
-        usage();
-    a.peer_dtype = a.peer_dtype ? a.peer_dtype : ro_dtype_name(a.dtype);
+    arguments a = {.threads = 2, .rounds = 40};
+    const char *model = "gpt2-124m", *dtype = "f32", *only = "";
+    int prompt = 512;
+    const bench_option known[] = {{"--threads", NULL, &a.threads, 1, 1024},
+                                  {"--rounds", NULL, &a.rounds, 1, 100},
+                                  {"--prompt", NULL, &prompt, 2, 900},
+                                  {"--isa", &a.isa, NULL, 0, 0},
+                                  {"--torch", &a.python, NULL, 0, 0},
+                                  {"--model", &model, NULL, 0, 0},
+                                  {"--dtype", &dtype, NULL, 0, 0},
+                                  {"--torch-dtype", &a.peer_dtype, NULL, 0, 0},
+                                  {"--only", &only, NULL, 0, 0}};
+    bench_options(argc, argv, usage, known, sizeof known / sizeof known[0]);
+    a.prompt = prompt;
+    a.shape = bench_shape_named(model);
+    a.dtype = bench_dtype_named(dtype);
+    a.types = strcmp(only, "prefill") == 0;
+    a.products = strcmp(only, "products") == 0;
+    a.peer_dtype = a.peer_dtype ? a.peer_dtype : dtype;
     return a;
 }
 

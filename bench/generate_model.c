@@ -36,7 +36,17 @@ const bench_shape *bench_shape_named(const char *name) {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         if (strcmp(shapes[i].name, name) == 0)
             return &shapes[i];
-    return NULL;
+    fprintf(stderr, "--model %s: expected gpt2-124m, llama-135m or llama-0.5b\n", name);
+    exit(2);
+}
+
+ro_dtype bench_dtype_named(const char *name) {
+    if (strcmp(name, "f32") == 0)
+        return RO_F32;
+    if (strcmp(name, "bf16") == 0)
+        return RO_BF16;
+    fprintf(stderr, "%s: expected f32 or bf16\n", name);
+    exit(2);
 }
 
 static void stop_at(vd_status status, const vd_err *err) {

@@ -10,8 +10,9 @@ typedef struct {
     const char *name; /* as bench/generate_torch.py has it */
     vd_model model;
 } bench_shape;
-/* NULL: there is none of this name. */
+/* Each ends the process with 2 if there is none of this name. */
 const bench_shape *bench_shape_named(const char *name);
+ro_dtype bench_dtype_named(const char *name);
 
 /* Who owns one keeps it to the end. */
 typedef struct {

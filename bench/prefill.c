@@ -1,9 +1,6 @@
 /* Compares the time of an answer's check with that of its generation: one pass over prompt and
  * answer (vd_batch_answers) after a generation token by token, in turn. Weights are random. A
- * generation is that of `verde run`: every state is committed to; files are not written.
- *
- * Usage: prefill [--model NAME] [--threads N] [--prompt N] [--tokens N] [--rounds N] [--batch N]
- * [--isa NAME] [--dtype f32|bf16] [--how greedy|sampled] */
+ * generation is that of `verde run`: every state is committed to; files are not written. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +9,7 @@
 #include "verde/exec/batch.h"
 #include "verde/exec/memory.h"
 
-enum { ROUNDS_MAX = 100, TOKENS_MAX = 1024, BATCH_MAX = 64, OWN_MAX = 2 };
+enum { CONTEXT = 1024, TOKENS_MAX = 1024, BATCH_MAX = 64, OWN_MAX = 2 };
 
 typedef struct {
     int threads, rounds, batch;
@@ -141,70 +138,60 @@ static double check(bench *b) {
 
 /* ---- main ---- */
 
-static void usage(void) {
-    puts("usage: prefill [--model NAME] [--dtype f32|bf16] [--how greedy|sampled] [--threads N] "
-         "[--prompt N] [--tokens N] [--batch N] [--rounds N] [--isa NAME]\n"
-         "NAME: gpt2-124m, llama-135m, llama-0.5b. Prompts and answers of N tokens (256), batch 1, "
-         "3 rounds, 2 threads. sampled: temperature 0.8, top-k 50, top-p 0.95, repetition penalty "
-         "1.1, log-probabilities of the best 5. One thread is measured in CPU time.");
-    exit(2);
-}
-
-static void read_argument(arguments *a, const char *name, const char *value) {
-    if (strcmp(name, "--threads") == 0)
-        a->threads = atoi(value);
-    else if (strcmp(name, "--rounds") == 0)
-        a->rounds = atoi(value);
-    else if (strcmp(name, "--batch") == 0)
-        a->batch = atoi(value);
-    else if (strcmp(name, "--prompt") == 0)
-        a->prompt = atoi(value);
-    else if (strcmp(name, "--tokens") == 0)
-        a->tokens = atoi(value);
-    else if (strcmp(name, "--isa") == 0)
-        a->isa = value;
-    else if (strcmp(name, "--model") == 0)
-        a->shape = bench_shape_named(value);
-    else if (strcmp(name, "--dtype") == 0)
-        a->dtype = strcmp(value, "bf16") == 0 ? RO_BF16 : RO_F32;
-    else if (strcmp(name, "--how") == 0)
-        a->sampled = strcmp(value, "sampled") == 0;
-    else
-        usage();
-}
+static const char usage[] =
+    "Usage: prefill [--model NAME] [--dtype f32|bf16] [--how greedy|sampled] [--threads N]\n"
+    "               [--prompt N] [--tokens N] [--batch N] [--rounds N] [--isa NAME]\n"
+    "NAME: gpt2-124m, llama-135m, llama-0.5b. Prompts and answers of N tokens (256), batch 1,\n"
+    "3 rounds, 2 threads. sampled: temperature 0.8, top-k 50, top-p 0.95, repetition penalty\n"
+    "1.1, log-probabilities of the best 5. One thread is measured in CPU time.";
 
 static arguments read_arguments(int argc, char **argv) {
-    arguments a = {.threads = 2,
-                   .rounds = 3,
-                   .batch = 1,
-                   .prompt = 256,
-                   .tokens = 256,
-                   .dtype = RO_F32,
-                   .shape = bench_shape_named("gpt2-124m")};
-    for (int i = 1; i + 1 < argc; i += 2)
-        read_argument(&a, argv[i], argv[i + 1]);
-    if (argc % 2 == 0 || a.threads < 1 || a.prompt < 2 || a.tokens < 1 || a.tokens > TOKENS_MAX ||
-        a.prompt + a.tokens > 1024 || a.rounds < 1 || a.rounds > ROUNDS_MAX || a.batch < 1 ||
-        a.batch > BATCH_MAX || !a.shape)
-        usage();
+    arguments a = {.threads = 2, .rounds = 3, .batch = 1};
+    const char *model = "gpt2-124m", *dtype = "f32", *how = "greedy";
+    int prompt = 256, tokens = 256;
+    const bench_option known[] = {{"--threads", NULL, &a.threads, 1, 1024},
+                                  {"--rounds", NULL, &a.rounds, 1, BENCH_ROUNDS},
+                                  {"--batch", NULL, &a.batch, 1, BATCH_MAX},
+                                  {"--prompt", NULL, &prompt, 2, CONTEXT - 1},
+                                  {"--tokens", NULL, &tokens, 1, CONTEXT - 2},
+                                  {"--isa", &a.isa, NULL, 0, 0},
+                                  {"--model", &model, NULL, 0, 0},
+                                  {"--dtype", &dtype, NULL, 0, 0},
+                                  {"--how", &how, NULL, 0, 0}};
+    bench_options(argc, argv, usage, known, sizeof known / sizeof known[0]);
+    a.prompt = prompt, a.tokens = tokens;
+    a.shape = bench_shape_named(model);
+    a.dtype = bench_dtype_named(dtype);
+    a.sampled = strcmp(how, "sampled") == 0;
+    if (prompt + tokens > CONTEXT) {
+        fprintf(stderr, "prefill: prompt and answer must be at most %d tokens together, got %d\n",
+                CONTEXT, prompt + tokens);
+        exit(2);
+    }
     return a;
+}
+
+enum { MADE, CHECKED, SIDES };
+
+static double sample(void *user, int way, int64_t calls) {
+    (void)calls;
+    return way == MADE ? generate(user) : check(user);
 }
 
 int main(int argc, char **argv) {
     const arguments a = read_arguments(argc, argv);
     bench *b = calloc(1, sizeof *b);
-    double made[ROUNDS_MAX], checked[ROUNDS_MAX];
+    bench_turns t;
     vd_keep_pages();
     if (!b)
         return 1;
     open_bench(b, &a);
-    for (int i = 0; i < a.rounds; i++)
-        made[i] = generate(b), checked[i] = check(b);
-    const double g = bench_median(made, a.rounds), c = bench_median(checked, a.rounds);
+    bench_in_turn(&t, SIDES, a.rounds, 0, sample, b);
+    const double g = bench_seconds(&t, MADE), c = bench_seconds(&t, CHECKED);
     printf("%s %s %s, batch %d, prompts of %d and answers of %d tokens, %s, %d threads: generated "
            "%.2f s (commitments %.1f %%), checked %.2f s, ratio %.4f (1/%.1f); least %.2f, %.2f\n",
            a.shape->name, ro_dtype_name(a.dtype), a.sampled ? "sampled" : "greedy", a.batch,
            (int)a.prompt, (int)a.tokens, ro_ctx_backend(b->ro), a.threads, g, 100 * b->commit_s, c,
-           c / g, g / c, made[0], checked[0]);
+           c / g, g / c, bench_least(&t, MADE), bench_least(&t, CHECKED));
     return 0;
 }

@@ -2,7 +2,7 @@
  * PyTorch's in FP32 and under autocast to bf16: all in the same run, step by step in turn. One
  * thread is measured by its own CPU time, several by the wall's.
  *
- * Usage: step [options]; see usage(). The peer is bench/step_torch.py, a process of its own that is
+ * The peer is bench/step_torch.py, a process of its own that is
  * told when to run a step, so that one works while the other one waits. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +18,8 @@
 enum { STEPS_MAX = WORKLOAD_STEPS_MAX, WARM_UP = 5 };
 
 typedef struct {
-    long layers, heads, channels, batch, sequence, micro_batches, steps, threads;
-    const char *backend, *python, *csv, *products;
+    int layers, heads, channels, batch, sequence, micro_batches, steps, threads;
+    const char *isa, *python, *csv, *products;
     bool resnet, llama, profile, unfused, autocast;
 } arguments;
 
@@ -82,8 +82,7 @@ static void open_workload(trainer *t, const arguments *a, vd_products products) 
 }
 
 static ro_ctx *open_context(const arguments *a) {
-    ro_options options = {
-        .size = sizeof options, .threads = (int)a->threads, .backend = a->backend};
+    ro_options options = {.size = sizeof options, .threads = a->threads, .backend = a->isa};
     ro_ctx *ro;
     if (ro_ctx_create(&options, &ro) != RO_OK)
         die(ro_ctx_error(NULL));
@@ -183,15 +182,15 @@ static void profile_step(trainer *t) {
 
 static process open_peer(const arguments *a, int peer) {
     static char number[8][24];
-    const long value[] = {a->layers,   a->heads,   a->channels, a->batch,
-                          a->sequence, a->threads, a->resnet,   peer};
+    const int value[] = {a->layers,   a->heads,   a->channels, a->batch,
+                         a->sequence, a->threads, a->resnet,   peer};
     const char *argv[11] = {a->python, "bench/step_torch.py"};
     char line[200];
     for (int i = 0; i < 8; i++) {
-        snprintf(number[i], sizeof number[i], "%ld", value[i]);
+        snprintf(number[i], sizeof number[i], "%d", value[i]);
         argv[2 + i] = number[i];
     }
-    process p = torch_open(argv, a->backend);
+    process p = torch_open(argv, a->isa);
     if (process_ask(&p, "hello", line, sizeof line))
         printf("%s   %s\n", peer_names[peer], line);
     return p;
@@ -215,9 +214,9 @@ typedef struct {
 } times;
 
 static void put_row(const arguments *a, const trainer *t, double us, double them) {
-    bench_csv csv = bench_csv_open(a->csv, "step", ro_ctx_backend(t->exec.ro), (int)a->threads);
+    bench_csv csv = bench_csv_open(a->csv, "step", ro_ctx_backend(t->exec.ro), a->threads);
     char row[120];
-    snprintf(row, sizeof row, "%s%s%s%s layers %ld channels %ld B=%ld T=%ld",
+    snprintf(row, sizeof row, "%s%s%s%s layers %d channels %d B=%d T=%d",
              a->resnet ? "resnet50" : "gpt2", a->unfused ? " unfused" : "",
              strcmp(t->name, "fp32") ? " " : "", strcmp(t->name, "fp32") ? t->name : "",
              a->resnet ? 0 : a->layers, a->resnet ? 0 : a->channels, a->batch,
@@ -257,17 +256,17 @@ static double mean_of(const double *x, int count) {
 static void report(const arguments *a, const trainer *t, times *x, const double mb[PEERS]) {
     double them[PEERS];
     for (int i = 0; i < PEERS; i++) {
-        them[i] = bench_median(x->theirs[i], (int)a->steps);
+        them[i] = bench_median(x->theirs[i], a->steps);
         if (them[i] > 0)
             printf("%-12s %8.1f ms a step, peak %.0f MB\n", peer_names[i], 1e3 * them[i], mb[i]);
     }
     for (int w = 0; w < WAYS; w++) {
         if (!t[w].name)
             continue;
-        const double us = bench_median(x->ours[w], (int)a->steps);
+        const double us = bench_median(x->ours[w], a->steps);
         printf("ours %-13s %8.1f ms a step", t[w].name, 1e3 * us);
         if (ways[w].guard) /* rows to compute again are drawn, so steps differ */
-            printf(", mean %.1f ms", 1e3 * mean_of(x->ours[w], (int)a->steps));
+            printf(", mean %.1f ms", 1e3 * mean_of(x->ours[w], a->steps));
         for (int i = 0; i < PEERS; i++)
             if (them[i] > 0)
                 printf(", %.3f (%s / ours)", them[i] / us, peer_names[i]);
@@ -280,9 +279,9 @@ static void report(const arguments *a, const trainer *t, times *x, const double 
 static void run_steps(const arguments *a, trainer *t, process *p) {
     static times x;
     double mb[PEERS] = {0};
-    for (long i = -WARM_UP; i < a->steps; i++) {
+    for (int i = -WARM_UP; i < a->steps; i++) {
         double ours[WAYS] = {0}, theirs[PEERS] = {0};
-        fprintf(stderr, "step %ld", i + WARM_UP + 1);
+        fprintf(stderr, "step %d", i + WARM_UP + 1);
         run_all(t, p, ours, theirs, mb);
         for (int w = 0; i >= 0 && w < WAYS; w++)
             x.ours[w][i] = ours[w];
@@ -292,73 +291,49 @@ static void run_steps(const arguments *a, trainer *t, process *p) {
     report(a, t, &x, mb);
 }
 
-static void usage(void) {
-    puts("Usage: step [--layers N] [--heads N] [--channels N] [--batch N] [--sequence N]\n"
-         "            [--micro-batches N] [--steps N] [--threads N] [--backend NAME]\n"
-         "            [--products NAMES] [--resnet50] [--llama] [--torch PYTHON] [--autocast] "
-         "[--profile]\n"
-         "            [--unfused] [--csv FILE]\n"
-         "GPT-2 with 50,257 tokens; default: 12 layers, 12 heads, 768 channels (124M), B=4, T=64,\n"
-         "5 steps after 5 to warm up. --resnet50: that instead, on CIFAR's shapes, "
-         "B=64. --llama: SmolLM 135M's sizes.\n--products: of fp32, fixed24, fixed16, fixed8, "
-         "forward8 (with gradients in fp32)\nand mixed8 (with gradients in fixed16), those that "
-         "NAMES has (fp32); fixed16+guard is fixed16\nwith and without checks.\n"
-         "--torch: a Python that has PyTorch, run in turn; --autocast: under bf16 too.\n"
-         "--profile: time by operator, of one step more, node by node. --unfused: all node by "
-         "node.\n--csv: a line added to FILE.");
-    exit(2);
-}
+static const char usage[] =
+    "Usage: step [--layers N] [--heads N] [--channels N] [--batch N] [--sequence N]\n"
+    "            [--micro-batches N] [--steps N] [--threads N] [--isa NAME] [--products NAMES]\n"
+    "            [--resnet50] [--llama] [--torch PYTHON] [--autocast] [--profile] [--unfused]\n"
+    "            [--csv FILE]\n"
+    "GPT-2 with 50,257 tokens; default: 12 layers, 12 heads, 768 channels (124M), B=4, T=64,\n"
+    "5 steps after 5 to warm up. --resnet50: that instead, on CIFAR's shapes, B=64.\n"
+    "--llama: SmolLM 135M's sizes. --products: of fp32, fixed24, fixed16, fixed8, forward8\n"
+    "(with gradients in fp32) and mixed8 (with gradients in fixed16), those that NAMES has\n"
+    "(fp32); fixed16+guard is fixed16 with and without checks.\n"
+    "--torch: a Python that has PyTorch, run in turn; --autocast: under bf16 too.\n"
+    "--profile: time by operator, of one step more, node by node. --unfused: all node by node.\n"
+    "--csv: a line added to FILE.";
 
 static arguments parse(int argc, char **argv) {
-    static const char *const name[] = {"layers",   "heads",         "channels", "batch",
-                                       "sequence", "micro-batches", "steps",    "threads"};
-    arguments a = {12,   12,   768,    4,     64,    1,     5,     0,    NULL,
-                   NULL, NULL, "fp32", false, false, false, false, false};
-    long *const number[] = {&a.layers,   &a.heads,         &a.channels, &a.batch,
-                            &a.sequence, &a.micro_batches, &a.steps,    &a.threads};
-    for (int i = 1; i < argc; i++) {
-        const char *key = argv[i];
-        bool known = false;
-        if (strcmp(key, "--resnet50") == 0) {
-            a.resnet = true;
-            a.batch = 64;
-            continue;
-        }
-        if (strcmp(key, "--llama") == 0) {
-            a.llama = true;
-            continue;
-        }
-        if (strcmp(key, "--unfused") == 0) {
-            a.unfused = true;
-            continue;
-        }
-        if (strcmp(key, "--autocast") == 0) {
-            a.autocast = true;
-            continue;
-        }
-        if (strcmp(key, "--profile") == 0) {
-            a.profile = true;
-            continue;
-        }
-        if (strncmp(key, "--", 2) != 0 || i + 1 == argc)
-            usage();
-        const char *value = argv[++i];
-        for (int k = 0; k < 8 && !known; k++)
-            if ((known = strcmp(key + 2, name[k]) == 0))
-                *number[k] = atol(value);
-        if (strcmp(key, "--backend") == 0)
-            a.backend = value;
-        else if (strcmp(key, "--torch") == 0)
-            a.python = value;
-        else if (strcmp(key, "--csv") == 0)
-            a.csv = value;
-        else if (strcmp(key, "--products") == 0)
-            a.products = value;
-        else if (!known)
-            usage();
-    }
-    if (a.steps < 1 || a.steps > STEPS_MAX - WARM_UP - 1)
-        usage();
+    enum { MOST = 1 << 20 };
+    arguments a = {.layers = 12,
+                   .heads = 12,
+                   .channels = 768,
+                   .sequence = 64,
+                   .micro_batches = 1,
+                   .steps = 5,
+                   .products = "fp32"};
+    const bench_option known[] = {{"--layers", NULL, &a.layers, 1, MOST},
+                                  {"--heads", NULL, &a.heads, 1, MOST},
+                                  {"--channels", NULL, &a.channels, 1, MOST},
+                                  {"--batch", NULL, &a.batch, 1, MOST},
+                                  {"--sequence", NULL, &a.sequence, 1, MOST},
+                                  {"--micro-batches", NULL, &a.micro_batches, 1, MOST},
+                                  {"--steps", NULL, &a.steps, 1, STEPS_MAX - WARM_UP - 1},
+                                  {"--threads", NULL, &a.threads, 1, 1024},
+                                  {"--isa", &a.isa, NULL, 0, 0},
+                                  {"--torch", &a.python, NULL, 0, 0},
+                                  {"--csv", &a.csv, NULL, 0, 0},
+                                  {"--products", &a.products, NULL, 0, 0},
+                                  {.name = "--resnet50", .flag = &a.resnet},
+                                  {.name = "--llama", .flag = &a.llama},
+                                  {.name = "--unfused", .flag = &a.unfused},
+                                  {.name = "--autocast", .flag = &a.autocast},
+                                  {.name = "--profile", .flag = &a.profile}};
+    bench_options(argc, argv, usage, known, sizeof known / sizeof known[0]);
+    if (a.batch == 0)
+        a.batch = a.resnet ? 64 : 4;
     return a;
 }
 

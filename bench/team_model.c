@@ -1,10 +1,6 @@
 /* A prediction, by a model: how long a step of GPT-2 takes with many processes. The plan and its
  * messages are those of verde/team; nodes take the times that one thread of this machine takes for
- * them; the network is assumed.
- *
- * Usage: team_model [options]; see usage(). */
-#include <getopt.h>
-
+ * them; the network is assumed. */
 #include "bench/bench.h"
 #include "bench/workload.h"
 #include "verde/exec/exec.h"
@@ -13,7 +9,7 @@
 enum { MEASURED_MICRO_BATCHES = 2, MEASURED_STEPS = 3, LISTS_MAX = 16 };
 
 typedef struct {
-    long layers, heads, channels, batch, sequence, micro_batches;
+    int layers, heads, channels, batch, sequence, micro_batches;
     double latency_us;
     double gbit, faster; /* those of the table that is made */
     bool tree;           /* what goes to many goes by scattering and gathering */
@@ -39,7 +35,7 @@ static void *room(size_t count, size_t size) {
     return block;
 }
 
-static void open_work(workload *w, const arguments *a, long micro_batches) {
+static void open_work(workload *w, const arguments *a, int micro_batches) {
     const vd_model model = workload_gpt2(a->layers, a->heads, a->channels);
     const vd_optimizer adamw = {.lr = 6e-4f,
                                 .beta1 = 0.9f,
@@ -351,46 +347,46 @@ static void print_all(const arguments *a, const costs *c, const vd_program *prog
     }
 }
 
-static void usage(void) {
-    puts("Predicts the time of a step of GPT-2 by many processes, from one thread's times.\n\n"
-         "  --layers N --heads N --channels N   default 12, 12, 768: 124M\n"
-         "  --batch N --sequence N    of a micro-batch, default 1 and 256\n"
-         "  --micro-batches N         default 512\n"
-         "  --ranks N,N,...           default 2,8,64,512\n"
-         "  --gbit X,X,... --latency-us X   of each process's link, default 10,100 and 10\n"
-         "  --faster X,X,...          nodes take a time X times as short as here, default 1\n"
-         "  --csv FILE                the same numbers");
-}
+static const char usage[] =
+    "Predicts the time of a step of GPT-2 by many processes, from one thread's times.\n\n"
+    "  --layers N --heads N --channels N   default 12, 12, 768: 124M\n"
+    "  --batch N --sequence N    of a micro-batch, default 1 and 256\n"
+    "  --micro-batches N         default 512\n"
+    "  --ranks N,N,...           default 2,8,64,512\n"
+    "  --gbit X,X,... --latency-us X   of each process's link, default 10,100 and 10\n"
+    "  --faster X,X,...          nodes take a time X times as short as here, default 1\n"
+    "  --csv FILE                the same numbers, as lines added to FILE";
 
-static int parse_list(double *list, char *text) {
+static int parse_list(double *list, const char *text) {
     int count = 0;
-    for (char *at = strtok(text, ","); at && count < LISTS_MAX; at = strtok(NULL, ","))
-        list[count++] = atof(at);
+    for (char *end; count < LISTS_MAX; text = *end ? end + 1 : end) {
+        const double x = strtod(text, &end);
+        if (end == text)
+            break;
+        list[count++] = x;
+    }
     return count;
 }
 
-static bool parse(arguments *a, int argc, char **argv) {
-    static const struct option options[] = {
-        {"layers", 1, NULL, 'l'}, {"heads", 1, NULL, 'H'},    {"channels", 1, NULL, 'c'},
-        {"batch", 1, NULL, 'b'},  {"sequence", 1, NULL, 's'}, {"micro-batches", 1, NULL, 'm'},
-        {"ranks", 1, NULL, 'r'},  {"gbit", 1, NULL, 'g'},     {"latency-us", 1, NULL, 'u'},
-        {"faster", 1, NULL, 'f'}, {"csv", 1, NULL, 'v'},      {NULL, 0, NULL, 0}};
-    for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
-        switch (o) {
-        case 'l': a->layers = atol(optarg); break;
-        case 'H': a->heads = atol(optarg); break;
-        case 'c': a->channels = atol(optarg); break;
-        case 'b': a->batch = atol(optarg); break;
-        case 's': a->sequence = atol(optarg); break;
-        case 'm': a->micro_batches = atol(optarg); break;
-        case 'r': a->rank_count = parse_list(a->ranks, optarg); break;
-        case 'g': a->gbit_count = parse_list(a->gbits, optarg); break;
-        case 'u': a->latency_us = atof(optarg); break;
-        case 'f': a->faster_count = parse_list(a->fasters, optarg); break;
-        case 'v': a->csv = optarg; break;
-        default: usage(); return false;
-        }
-    return optind == argc;
+static void parse(arguments *a, int argc, char **argv) {
+    enum { MOST = 1 << 20 };
+    const char *ranks = "2,8,64,512", *gbits = "10,100", *fasters = "1", *latency = "10";
+    const bench_option known[] = {{"--layers", NULL, &a->layers, 1, MOST},
+                                  {"--heads", NULL, &a->heads, 1, MOST},
+                                  {"--channels", NULL, &a->channels, 1, MOST},
+                                  {"--batch", NULL, &a->batch, 1, MOST},
+                                  {"--sequence", NULL, &a->sequence, 1, MOST},
+                                  {"--micro-batches", NULL, &a->micro_batches, 1, MOST},
+                                  {"--latency-us", &latency, NULL, 0, 0},
+                                  {"--ranks", &ranks, NULL, 0, 0},
+                                  {"--gbit", &gbits, NULL, 0, 0},
+                                  {"--faster", &fasters, NULL, 0, 0},
+                                  {"--csv", &a->csv, NULL, 0, 0}};
+    bench_options(argc, argv, usage, known, sizeof known / sizeof known[0]);
+    a->latency_us = atof(latency);
+    a->rank_count = parse_list(a->ranks, ranks);
+    a->gbit_count = parse_list(a->gbits, gbits);
+    a->faster_count = parse_list(a->fasters, fasters);
 }
 
 int main(int argc, char **argv) {
@@ -399,30 +395,18 @@ int main(int argc, char **argv) {
                    .channels = 768,
                    .batch = 1,
                    .sequence = 256,
-                   .micro_batches = 512,
-                   .latency_us = 10,
-                   .ranks = {2, 8, 64, 512},
-                   .rank_count = 4,
-                   .gbits = {10, 100},
-                   .gbit_count = 2,
-                   .fasters = {1},
-                   .faster_count = 1};
+                   .micro_batches = 512};
     costs c;
     workload w;
-    if (!parse(&a, argc, argv))
-        return 2;
-    FILE *csv = a.csv ? fopen(a.csv, "w") : NULL;
-    if (a.csv && !csv)
-        die("cannot write the CSV file");
-    if (csv)
-        fputs("tree,gbit,latency_us,faster,ranks,step_s,speed_up,sent_bytes,most_sent_bytes\n",
-              csv);
+    parse(&a, argc, argv);
+    FILE *csv = bench_csv_file(
+        a.csv, "tree,gbit,latency_us,faster,ranks,step_s,speed_up,sent_bytes,most_sent_bytes");
     measure(&a, &c);
-    printf("measured: a step of %d micro-batches of %ld x %ld tokens by one thread takes %.3f s; "
+    printf("measured: a step of %d micro-batches of %d x %d tokens by one thread takes %.3f s; "
            "copies %.1f GB/s\n",
            MEASURED_MICRO_BATCHES, a.batch, a.sequence, c.step, 1e-9 / c.copy_s);
     open_work(&w, &a, a.micro_batches);
-    printf("predicted, for a step of %ld micro-batches:\n", a.micro_batches);
+    printf("predicted, for a step of %d micro-batches:\n", a.micro_batches);
     for (int i = 0; i < 2 * a.gbit_count * a.faster_count; i++) {
         a.tree = i % 2;
         a.gbit = a.gbits[i / 2 % a.gbit_count];
