@@ -11,12 +11,12 @@ many, and their difference counts. One thread is measured by CPU time. `make ben
 import argparse
 import resource
 import shutil
-import statistics
 import subprocess
 import time
 from pathlib import Path
 from typing import NamedTuple
 
+import harness
 import numpy as np
 import repops.jobs
 import torch
@@ -103,15 +103,18 @@ def compare(name, options):
     for count in (1, BATCHES):
         inputs, folder = work.inputs(count * work.batch), options.folder / f"{name}-{count}"
         repops.jobs.Answers(model, model, inputs, folder=folder, batch=work.batch)
-    ours, theirs = [], []
-    eager(model, inputs, work.batch, threads)
-    for _ in range(options.rounds):
+
+    def own():
         once = run(verde, options.folder / f"{name}-1", threads)
         all_of = run(verde, options.folder / f"{name}-{BATCHES}", threads)
-        ours.append((all_of - once) / (BATCHES - 1))
-        theirs.append(eager(model, inputs, work.batch, threads))
-    own, other = statistics.median(ours), statistics.median(theirs)
-    print(f"| {name}, B={work.batch} | {own:.3f} | {other:.3f} | {other / own:.2f} |", flush=True)
+        return (all_of - once) / (BATCHES - 1)
+
+    def other():
+        return eager(model, inputs, work.batch, threads)
+
+    ours, theirs = map(harness.median, harness.in_turn(options.rounds, own, other))
+    cells = f"{ours:.3f}", f"{theirs:.3f}", f"{theirs / ours:.2f}"
+    harness.row(f"{name}, B={work.batch}", *cells)
 
 
 def main():
@@ -124,8 +127,7 @@ def main():
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(options.threads)
-    print("| a batch of | verde run: s | PyTorch: s | speed |")
-    print("| --- | ---: | ---: | ---: |")
+    harness.head("a batch of", "verde run: s", "PyTorch: s", "speed")
     for name in options.models or WORKS:
         compare(name, options)
 

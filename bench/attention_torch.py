@@ -4,20 +4,12 @@ Reads "DIRECTION BATCH HEADS KV_HEADS QUERIES KEYS CAUSAL PASSES" (direction 0 f
 answers with seconds a pass. "hello" is answered with a line about itself. Argument: the number of threads.
 """
 
-import os
 import sys
-import time
 
-os.environ.update(OMP_NUM_THREADS=sys.argv[1], OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="0",
-                  KMP_BLOCKTIME="0")
+import harness
 
-try:
-    import torch
-    from torch.nn.functional import scaled_dot_product_attention as attention
-except ImportError:
-    sys.exit("bench: this Python has no PyTorch with scaled_dot_product_attention")
-
-torch.set_num_threads(int(sys.argv[1]))
+torch = harness.torch_with(int(sys.argv[1]))
+attention = torch.nn.functional.scaled_dot_product_attention
 
 
 def operation(direction, batch, heads, kv_heads, queries, keys, causal):
@@ -43,16 +35,15 @@ def operation(direction, batch, heads, kv_heads, queries, keys, causal):
 
 
 prepared, run = None, None
-for line in sys.stdin:
-    if line == "hello\n":
-        print(f"PyTorch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}, "
-              f"{torch.get_num_threads()} threads", flush=True)
-        continue
+
+
+def reply(line):
+    global prepared, run
     *shape, passes = map(int, line.split())
     if prepared != shape:
         prepared, run = shape, operation(*shape)
         run()
-    begin = time.perf_counter()
-    for _ in range(passes):
-        run()
-    print((time.perf_counter() - begin) / passes, flush=True)
+    return harness.seconds_of(run, passes)
+
+
+harness.answer(f"PyTorch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}, {torch.get_num_threads()} threads", reply)

@@ -43,7 +43,7 @@ bench-python: ## PyTorch's models with the library and without
 bench-python: $(BUILD)/lib/$(RO_SONAME) $(COMMIT_LIB) $(BUILD)/bench/mkl_kernels.so
 	$(Q)PYTHONPATH=python REPOPS_LIBRARY=$(abspath $<) \
 	    LD_PRELOAD=$(if $(filter installed,$(MKL)),,$(abspath $(BUILD)/bench/mkl_kernels.so)) \
-	    $(PYTHON) python/bench.py $(ARGS)
+	    $(PYTHON) bench/block.py $(ARGS)
 .PHONY: bench-python
 
 # Inference of ONNX models beside onnxruntime: make bench-onnx PYTHON=python3 ARGS="resnet18 gpt2 --table FILE".

@@ -12,11 +12,11 @@ import argparse
 import hashlib
 import os
 import resource
-import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
+
+import harness
 
 WARM_UP = 3
 BUILT = """verde: 1
@@ -81,43 +81,23 @@ def eager(name, threads):
     model = work.make()
     batch = [torch.from_numpy(a) for a in work.data(work.batch)]
     step = step_of(work, model, trained(model), batch)
-    clock = time.process_time if threads == 1 else time.perf_counter
+    clock = harness.clock_of(threads)
     print("ready", flush=True)
-    for _ in sys.stdin:
+
+    def reply(line):
         start = clock()
         step().item()
-        print(
-            clock() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, flush=True
-        )
+        return clock() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+    harness.answer("", reply)
 
 
-class Way:
-    def __init__(self, command):
-        self.seconds, self.peak = [], 0.0
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.read()
+class Way(harness.Peer):
+    peak = 0.0  # MB
 
-    def read(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit(f"bench: {self.process.args[:3]} ended")
-        return line.split()
-
-    def step(self, counts):
-        self.process.stdin.write("step\n")
-        self.process.stdin.flush()
-        seconds, self.peak = map(float, self.read())
-        if counts:
-            self.seconds.append(seconds)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
+    def step(self):
+        seconds, self.peak = map(float, self.ask("step"))
+        return seconds
 
 
 def built(folder):
@@ -137,20 +117,16 @@ def compare(worker, name, options):
     }
     if name == "gpt2":
         ways["built in C"] = Way([worker, built(options.folder), str(options.threads)])
-    for number in range(WARM_UP + options.rounds):
-        for way in ways.values():
-            way.step(number >= WARM_UP)
+    times = harness.in_turn(options.rounds, *(w.step for w in ways.values()), warm_up=WARM_UP)
+    middle, *others = map(harness.median, times)
+    first, *peers = ways.values()
     for way in ways.values():
         way.close()
-    first = ways.pop("captured")
-    middle = statistics.median(first.seconds)
-    for other, way in ways.items():
-        theirs = statistics.median(way.seconds)
-        print(
-            f"| {name} | {middle:.3f} | {first.peak / 1024:.2f} | {other} | {theirs:.3f} "
-            f"| {way.peak / 1024:.2f} | {theirs / middle:.2f} | {first.peak / way.peak:.2f} |",
-            flush=True,
-        )
+    for other, theirs, way in zip(list(ways)[1:], others, peers):
+        speed, memory = theirs / middle, first.peak / way.peak
+        own_cells = f"{middle:.3f}", f"{first.peak / 1024:.2f}", other
+        cells = f"{theirs:.3f}", f"{way.peak / 1024:.2f}", f"{speed:.2f}", f"{memory:.2f}"
+        harness.row(name, *own_cells, *cells)
 
 
 def main():
@@ -170,8 +146,7 @@ def main():
     from captured_models import WORKS
 
     options.folder.mkdir(parents=True, exist_ok=True)
-    print("| | captured: s | GB | beside | s | GB | speed | memory |")
-    print("| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: |")
+    harness.head("", "captured: s", "GB", "beside", "s", "GB", "speed", "memory")
     for name in options.models or WORKS:
         compare(options.worker, name, options)
 

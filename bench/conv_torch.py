@@ -5,22 +5,16 @@ convolutions, 1 and 2 a gradient), runs it twice, and answers; each "again" is a
 seconds of one run. "hello" is answered with a line about itself. Argument: the number of threads.
 """
 
-import os
 import sys
 import time
 
+import harness
+
 threads = int(sys.argv[1])
-os.environ["OMP_NUM_THREADS"] = sys.argv[1]
-
-try:
-    import torch
-except ImportError:
-    sys.exit("bench: this Python has no PyTorch")
-
-torch.set_num_threads(threads)
+torch = harness.torch_with(threads)
 SAMPLE_S = 0.03
 SETTLE_S = 0.06  # so long are woken threads slow
-now = time.thread_time if threads == 1 else time.perf_counter
+now = harness.clock_of(threads)
 aten, last = torch.ops.aten, torch.channels_last
 
 
@@ -71,23 +65,20 @@ def settle(run):
         run()
 
 
-def seconds(run, calls):
-    start = now()
-    for _ in range(calls):
-        run()
-    return (now() - start) / calls
-
-
 operators = {f.__name__: f for f in (conv, max_pool, avg_pool, batch_norm)}
-for line in sys.stdin:
-    if line == "hello\n":
-        print(f"PyTorch {torch.__version__}, {threads} threads", flush=True)
-        continue
-    with torch.no_grad():
-        if line != "again\n":
-            name, *numbers = line.split()
-            run = operators[name](*map(int, numbers))
-            seconds(run, 1)
-            calls = int(SAMPLE_S / seconds(run, 1)) + 1
-        settle(run)
-        print(seconds(run, calls), flush=True)
+run, calls = None, 0
+
+
+@torch.no_grad()
+def reply(line):
+    global run, calls
+    if line != "again":
+        name, *numbers = line.split()
+        run = operators[name](*map(int, numbers))
+        run()
+        calls = int(SAMPLE_S / harness.seconds_of(run, 1, now)) + 1
+    settle(run)
+    return harness.seconds_of(run, calls, now)
+
+
+harness.answer(f"PyTorch {torch.__version__}, {threads} threads", reply)

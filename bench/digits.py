@@ -13,6 +13,7 @@ import argparse
 import math
 import os
 
+import harness
 import numpy as np
 import torch
 from torch import nn
@@ -245,12 +246,13 @@ def measure(name):
         want = a.lines @ b.lines.T
         for test, of in TESTS.items():
             rows.setdefault((direction, test), []).append(error(a, b, want, of))
-    print(f"\n{name}: {steps} steps, last loss {last:.3f}\n\n| Direction | Test | Errors | two | cost |\n| --- | --- | ---: | ---: | ---: |")
+    print(f"\n{name}: {steps} steps, last loss {last:.3f}\n")
+    harness.head("Direction", "Test", "Errors", "two", "cost", left=2)
     for direction in ("forward", "gradient_x", "gradient_w"):
         for test in TESTS:
             errors, of_a, of_b = np.array(rows[direction, test]).T
             cost = ((1 + of_a) * (1 + of_b)).mean()
-            print(f"| {direction} | {test} | {np.median(errors):,.0f}; {errors.max():,.0f} | {of_a.mean():.3f}, {of_b.mean():.3f} | {cost:.2f} |")
+            harness.row(direction, test, f"{np.median(errors):,.0f}; {errors.max():,.0f}", f"{of_a.mean():.3f}, {of_b.mean():.3f}", f"{cost:.2f}")
 
 
 def main():

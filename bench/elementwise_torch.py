@@ -5,20 +5,13 @@ same. 0: there is no such operator. "hello" is answered with a line about itself
 number of threads. Results go to memory that is there already, where PyTorch can do that.
 """
 
-import os
 import sys
-import time
 
-os.environ.update(OMP_NUM_THREADS=sys.argv[1], OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="0",
-                  KMP_BLOCKTIME="0")
+import harness
 
-try:
-    import torch
-except ImportError:
-    sys.exit("bench: this Python has no PyTorch")
-from torch.nn import functional as F
+torch = harness.torch_with(int(sys.argv[1]))
+from torch.nn import functional as F  # noqa: E402 (the threads are to be set first)
 
-torch.set_num_threads(int(sys.argv[1]))
 aten = torch.ops.aten
 
 
@@ -161,27 +154,19 @@ def operation(name, rows, cols):
     return table[name]() if name in table else None
 
 
-def timed(run, passes):
-    begin = time.perf_counter()
-    for _ in range(passes):
-        run()
-    return (time.perf_counter() - begin) / passes
-
-
 prepared, run = None, None
-for line in sys.stdin:
-    if line == "hello\n":
-        print(f"PyTorch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}, "
-              f"{torch.get_num_threads()} threads", flush=True)
-        continue
-    name, rows, cols, passes = line.strip().rsplit(" ", 3)
+
+
+def reply(line):
+    global prepared, run
+    name, rows, cols, passes = line.rsplit(" ", 3)
     if prepared != (name, rows, cols):
         prepared, run = (name, rows, cols), None
         run = operation(name, int(rows), int(cols))
         if run:
-            timed(run, 2)
-    if "back" in name and name.startswith("cross"):
-        print(timed(run, int(passes)), flush=True)
-        continue
-    with torch.no_grad():
-        print(timed(run, int(passes)) if run else 0, flush=True)
+            harness.seconds_of(run, 2)
+    with torch.set_grad_enabled("back" in name and name.startswith("cross")):
+        return harness.seconds_of(run, int(passes)) if run else 0
+
+
+harness.answer(f"PyTorch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}, {torch.get_num_threads()} threads", reply)

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import harness
 from estimates_programs import CASES, write
 
 
@@ -23,7 +24,7 @@ def compared(program: str, job: Path) -> float | None:
 
 def main() -> None:
     program, word, *jobs = [*sys.argv[1:], ""] if len(sys.argv) == 2 else sys.argv[1:]
-    print("| | estimate, ms | truth, ms | ratio |\n| --- | ---: | ---: | ---: |")
+    harness.head("", "estimate, ms", "truth, ms", "ratio")
     ratios = []
     with tempfile.TemporaryDirectory() as scratch:
         for case in CASES:

@@ -14,9 +14,9 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 
 import finetune_models
+import harness
 
 SEQUENCE, BATCH = 128, 2
 WORKS = ["gpt2-124m", "smollm-135m", "qwen2-0.5b", "qwen2-0.5b:lora", "llama3.2-1b:lora"]
@@ -58,16 +58,6 @@ def write_job(where, name, lora):
     return path
 
 
-def kilobytes(pid, *names):
-    """Of /proc/PID/status; zeros once the process is gone."""
-    try:
-        with open(f"/proc/{pid}/status") as f:
-            found = dict(line.split(":", 1) for line in f)
-        return [int(found[name].split()[0]) for name in names]
-    except (OSError, KeyError):
-        return [0] * len(names)
-
-
 def cpu_seconds(pid):
     try:
         with open(f"/proc/{pid}/stat") as f:
@@ -89,11 +79,13 @@ def watched(arguments, run):
     """Runs the command; its peaks of anonymous and of mapped memory in bytes, and its CPU time when each step ended."""
     peak, cpu = [0, 0], []
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    while process.poll() is None:
-        peak = list(map(max, peak, kilobytes(process.pid, "RssAnon", "RssFile")))
+
+    def look():
+        peak[:] = map(max, peak, harness.kilobytes(process.pid, "RssAnon", "RssFile"))
         if steps_done(run) > len(cpu):
             cpu.append(cpu_seconds(process.pid))
-        time.sleep(0.02)
+
+    harness.watch(process, look, 0.02)
     if process.returncode:
         sys.exit(f"{' '.join(arguments)}: {process.stderr.read()}")
     return [1024 * k for k in peak], cpu

@@ -14,6 +14,7 @@ import sys
 import time
 
 import finetune
+import harness
 
 NAME = "gpt2-124m"
 
@@ -58,13 +59,15 @@ def judge(verde, folder, urls):
                "--verdict", os.path.join(folder, "verdict.json"), "--no-challenge", "--json"]
     for url in urls:
         command += ["--provider", url]
-    peak, mapped, start = 0, False, time.monotonic()
+    peak, mapped, start = [0], [False], time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    while process.poll() is None:
-        peak = max(peak, *finetune.kilobytes(process.pid, "VmHWM"))
-        mapped |= maps_weights(process.pid)
-        time.sleep(0.005)
-    return json.loads(process.stdout.read()), 1024 * peak, mapped, time.monotonic() - start
+
+    def look():
+        peak[0] = max(peak[0], *harness.kilobytes(process.pid, "VmHWM"))
+        mapped[0] |= maps_weights(process.pid)
+
+    harness.watch(process, look, 0.005)
+    return json.loads(process.stdout.read()), 1024 * peak[0], mapped[0], time.monotonic() - start
 
 
 def main():

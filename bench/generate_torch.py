@@ -5,22 +5,18 @@ logits of its last token, "decode B" with the seconds of a greedy token of B seq
 keeps from one question to the next.
 """
 
-import os
 import sys
-import time
+
+import harness
 
 threads, prompt = (int(x) for x in sys.argv[1:3])
 name, dtype = sys.argv[3:5]
-os.environ.update(OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="0",
-                  KMP_BLOCKTIME="0")
-
+torch = harness.torch_with(threads)
 try:
-    import torch
     import transformers
 except ImportError:
-    sys.exit("bench: this Python has no PyTorch or no transformers")
+    sys.exit("bench: this Python has no transformers")
 
-torch.set_num_threads(threads)
 torch.manual_seed(1)
 torch.set_grad_enabled(False)
 if name == "gpt2-124m":
@@ -33,7 +29,7 @@ else:
         attn_implementation="eager")
     model = transformers.LlamaForCausalLM(config)
 model = model.eval().to({"f32": torch.float32, "bf16": torch.bfloat16}[dtype])
-clock = time.thread_time if threads == 1 else time.perf_counter
+clock = harness.clock_of(threads)
 kept = {}
 
 
@@ -56,14 +52,11 @@ def decode(batch):
     return seconds
 
 
-for line in sys.stdin:
+def reply(line):
     words = line.split()
-    if words[0] == "hello":
-        print(f"torch {torch.__version__}, transformers {transformers.__version__}, "
-              f"{torch.get_num_threads()} threads, {dtype}", flush=True)
-    elif words[0] == "prefill":
-        begin = clock()
-        prefill(1)
-        print(clock() - begin, flush=True)
-    else:
-        print(decode(int(words[1])), flush=True)
+    if words[0] == "prefill":
+        return harness.seconds_of(lambda: prefill(1), 1, clock)
+    return decode(int(words[1]))
+
+
+harness.answer(f"torch {torch.__version__}, transformers {transformers.__version__}, {torch.get_num_threads()} threads, {dtype}", reply)

@@ -23,6 +23,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "python/tests"))
 
+import harness
+
 try:
     import numpy as np
     import onnx_large
@@ -109,12 +111,12 @@ def measured(name, o):
             STEPS_MAX, max(5, round(SECONDS / min(other(5)[0] for _ in range(3))))
         )
         jobs(name, data, folder, steps)
-        rounds = [
-            (verde(folder, steps, o.threads), other(steps)) for _ in range(o.rounds)
-        ]
-    one, many = ([min(own[i][k] for own, _ in rounds) for k in (0, 1)] for i in (0, 1))
+        owns, others = harness.in_turn(
+            o.rounds, lambda: verde(folder, steps, o.threads), lambda: other(steps), warm_up=0
+        )
+    one, many = ([min(own[i][k] for own in owns) for k in (0, 1)] for i in (0, 1))
     own = [(b - a) / steps for a, b in zip(one, many)]
-    return own, [min(theirs[k] for _, theirs in rounds) for k in (0, 1)]
+    return own, [min(theirs[k] for theirs in others) for k in (0, 1)]
 
 
 def main():

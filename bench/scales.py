@@ -10,6 +10,7 @@ two of its lines are too far apart takes the rounding by integers. A row of the 
 import argparse
 
 import digits
+import harness
 import numpy as np
 import torch
 
@@ -59,7 +60,7 @@ def measure(name):
         for bits in TILES:
             parts, slow, low, high = np.array(rows[direction, bits]).T
             cells.append(f"{slow.sum():,} of {parts.sum():,}; 2^{low.min()} to 2^{high.max()}")
-        print(f"| {name}, {steps} steps | {direction} | {cells[0]} | {cells[1]} |", flush=True)
+        harness.row(f"{name}, {steps} steps", direction, *cells)
 
 
 def main():
@@ -68,7 +69,7 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    print("| Model | Direction | 24 bits | 16 bits |\n| --- | --- | --- | --- |", flush=True)
+    harness.head("Model", "Direction", "24 bits", "16 bits", left=4)
     for name in digits.MODELS:
         if options.only in name and "later" not in name:
             measure(name)

@@ -6,20 +6,14 @@ is measured by the process's CPU time.
 
 import os
 import sys
-import time
+
+import harness
 
 layers, heads, channels, batch, sequence, threads, resnet, autocast = (int(x) for x in sys.argv[1:9])
-os.environ.update(OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="0",
-                  KMP_BLOCKTIME="0")
+torch = harness.torch_with(threads)
+from torch import nn  # noqa: E402 (the threads are to be set first)
+from torch.nn import functional as F  # noqa: E402
 
-try:
-    import torch
-except ImportError:
-    sys.exit("bench: this Python has no PyTorch")
-from torch import nn
-from torch.nn import functional as F
-
-torch.set_num_threads(threads)
 VOCAB = 50257
 
 
@@ -88,12 +82,7 @@ def sample():
     return torch.randint(VOCAB, (batch, sequence + 1))
 
 
-def peak_mb():
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
-
-
-clock = time.process_time if threads == 1 else time.perf_counter
+clock = harness.clock_of(threads)
 torch.manual_seed(1)
 model = ResNet50().to(memory_format=torch.channels_last) if resnet else GPT2()
 for parameter in model.parameters():
@@ -101,11 +90,9 @@ for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.02)
 optimizer = torch.optim.AdamW(model.parameters(), lr=6e-4, betas=(0.9, 0.95), weight_decay=0.1,
                               fused=True)  # the fastest of its three
-for line in sys.stdin:
-    if line == "hello\n":
-        print(f"{torch.__version__}, {torch.get_num_threads()} threads, eager"
-              f"{', autocast to bf16' if autocast else ''}", flush=True)
-        continue
+
+
+def step(line):
     data = sample()
     start = clock()
     with torch.autocast("cpu", torch.bfloat16, enabled=bool(autocast)):
@@ -115,4 +102,7 @@ for line in sys.stdin:
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
     value = loss.item()
-    print(clock() - start, value, peak_mb(), flush=True)
+    return clock() - start, value, harness.kilobytes(os.getpid(), "VmHWM")[0] / 1024
+
+
+harness.answer(f"{torch.__version__}, {torch.get_num_threads()} threads, eager{', autocast to bf16' if autocast else ''}", step)

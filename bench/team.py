@@ -7,8 +7,8 @@ seconds, what they are of those of one process, the most memory of each process,
 """
 import argparse
 import os
-import statistics
-import subprocess
+
+import harness
 
 MODEL = ["12", "12", "768"]  # layers, heads, channels
 BATCH = 8
@@ -16,50 +16,30 @@ PARAMETERS = 124439808
 ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 
 
-class Way:
+class Way(harness.Peer):
     def __init__(self, options, processes, micro, threads):
         self.name = "%d x %d" % (processes, threads)
-        self.processes, self.seconds, self.steps = processes, [], 0
+        self.processes, self.steps = processes, 0
         command = [options.worker] + MODEL + [str(BATCH), str(micro), str(options.sequence), str(threads)]
         if processes > 1:
             command = options.mpirun.split() + ["-n", str(processes)] + command
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
-        self.read()
+        super().__init__(command, env=ENVIRONMENT)
 
-    def read(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit("%s: ended" % self.name)
-        return line.split()
-
-    def ask(self, what):
-        self.process.stdin.write(what + "\n")
-        self.process.stdin.flush()
-        return self.read()
-
-    def step(self, counts):
-        seconds = float(self.ask("step")[0])
+    def step(self):
         self.steps += 1
-        if counts:
-            self.seconds.append(seconds)
+        return float(self.ask("step")[0])
 
     def most(self):
         answer = self.ask("most")
         return [float(x) for x in answer[0::2]], [int(x) / self.steps for x in answer[1::2]]
 
-    def close(self):
-        self.process.stdin.close()
-        if self.process.wait() != 0:
-            raise SystemExit("%s: failed" % self.name)
 
-
-def say_speed(ways):
+def say_speed(ways, times):
     print("processes x threads | s, least | s, middle | speed of 1 x 1, least | middle")
-    one = ways[0].seconds
-    for way in ways:
-        mine = way.seconds
+    one = times[0]
+    for way, mine in zip(ways, times):
         print("%19s | %8.3f | %9.3f | %21.2f | %6.2f" % (
-            way.name, min(mine), statistics.median(mine), min(one) / min(mine), statistics.median(one) / statistics.median(mine)))
+            way.name, min(mine), harness.median(mine), min(one) / min(mine), harness.median(one) / harness.median(mine)))
 
 
 def say_most(way):
@@ -73,10 +53,7 @@ def say_most(way):
 
 def time_ways(options):
     ways = [Way(options, 1, 2, 1), Way(options, 2, 2, 1), Way(options, 1, 2, 2)]
-    for i in range(options.rounds + 1):
-        for way in ways:
-            way.step(i > 0)
-    say_speed(ways)
+    say_speed(ways, harness.in_turn(options.rounds, *(way.step for way in ways)))
     for way in ways:
         say_most(way)
         way.close()
@@ -86,7 +63,7 @@ def weigh_ways(options):
     for processes in 1, 2, 4:
         way = Way(options, processes, 4, 1)
         for _ in range(2):
-            way.step(False)
+            way.step()
         say_most(way)
         way.close()
 

@@ -17,6 +17,8 @@ import shutil
 import subprocess
 import time
 
+import harness
+
 PORT = 24443
 LAYERS, CHANNELS = 5, 2048  # of the model that is downloaded
 TEXT_BYTES = 1 << 30
@@ -46,21 +48,19 @@ def write_job(folder, data, layers, heads, channels):
 
 
 def peak_kb(pid):
-    with open("/proc/%d/status" % pid) as file:
-        return int(re.search(r"VmHWM:\s*(\d+) kB", file.read()).group(1))
+    return harness.kilobytes(pid, "VmHWM")[0]
 
 
-def peak_until_end(process, look=lambda: None, pause=0.005):
+def peak_until_end(process, look=lambda: None):
     """The most kB that it takes; `look` is called all the time while it runs."""
-    peak = 0
-    while process.poll() is None:
+    peak = [0]
+
+    def look_twice():
         look()
-        try:
-            peak = max(peak, peak_kb(process.pid))
-        except (AttributeError, FileNotFoundError, ProcessLookupError):
-            pass  # it has just ended
-        time.sleep(pause)
-    return peak
+        peak[0] = max(peak[0], peak_kb(process.pid))
+
+    harness.watch(process, look_twice, 0.005)
+    return peak[0]
 
 
 def start(*command, **options):

@@ -1,6 +1,6 @@
 """Steps of unmodified models inside the block beside plain PyTorch, interleaved, in one process.
 
-usage: bench.py [MODEL...] ; prints medians in milliseconds, their ratio, and that of the least
+usage: block.py [MODEL...] ; prints medians in milliseconds, their ratio, and that of the least
 
 THREADS=1 takes the processor's time in place of the clock's, which a busy machine disturbs less.
 """
@@ -11,19 +11,18 @@ import contextlib
 import ctypes
 import logging
 import os
-import statistics
 import sys
 import tempfile
-import time
 import warnings
 
+import harness
 import torch
 
 import repops.torch
 
 ROUNDS = int(os.environ.get("ROUNDS", "7"))
 THREADS = int(os.environ.get("THREADS", "2"))
-clock = time.process_time if THREADS == 1 else time.perf_counter
+clock = harness.clock_of(THREADS)
 
 
 SMALL = {"n_layer": 4, "n_embd": 256, "n_head": 8, "vocab_size": 2000, "n_positions": 128}
@@ -119,17 +118,16 @@ def compare(name, batch):
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     mode = repops.torch.reproducible()
-    times = {"torch": [], "repops": []}
-    for i in range(ROUNDS + 1):
-        for kind, block in (("torch", contextlib.nullcontext()), ("repops", mode)):
-            with block:
-                took = step(model, loss, optimizer)
-            if i:
-                times[kind].append(took)
-    plain, own = (statistics.median(times[k]) for k in ("torch", "repops"))
-    least = min(times["torch"]) / min(times["repops"])
+
+    def own():
+        with mode:
+            return step(model, loss, optimizer)
+
+    times = harness.in_turn(ROUNDS, lambda: step(model, loss, optimizer), own)
+    theirs, ours = map(harness.median, times)
+    least = min(times[0]) / min(times[1])
     print(
-        f"{name:22} {batch:5} {plain:10.1f} {own:10.1f} {plain / own:8.2f} {least:8.2f}", flush=True
+        f"{name:22} {batch:5} {theirs:10.1f} {ours:10.1f} {theirs / ours:8.2f} {least:8.2f}", flush=True
     )
 
 
@@ -140,10 +138,7 @@ def overhead():
         times = []
         for block in (contextlib.nullcontext(), repops.torch.reproducible()):
             with block:
-                start = clock()
-                for _ in range(count):
-                    call()
-                times.append((clock() - start) / count * 1e6)
+                times.append(harness.seconds_of(call, count, clock) * 1e6)
         print(f"{name}: {times[0]:.1f} us plain, {times[1]:.1f} us inside")
 
 
