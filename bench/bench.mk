@@ -217,7 +217,7 @@ bench-captured: ## captured steps beside PyTorch and beside jobs built in C
 bench-captured: $(BUILD)/bench/captured $(BUILD)/bin/verde $(BUILD)/lib/librepops.so.1 $(COMMIT_LIB) $(BUILD)/bench/mkl_kernels.so
 	VERDE=$(abspath $(BUILD)/bin/verde) REPOPS_LIBRARY=$(abspath $(BUILD)/lib/librepops.so.1) PYTHONPATH=python \
 	    LD_PRELOAD=$(if $(filter installed,$(MKL)),,$(abspath $(BUILD)/bench/mkl_kernels.so)) \
-	    $(PYTHON) bench/captured.py $< --folder $(BUILD)/bench/captured-jobs $(ARGS)
+	    $(PYTHON) bench/captured.py $< $(ARGS) --folder $(BUILD)/bench/captured-jobs
 $(BUILD)/bench/captured: bench/captured.c $(filter-out %/main.o,$(cli_obj)) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
@@ -230,7 +230,7 @@ bench-answers: ## answers of captured models beside PyTorch
 bench-answers: $(BUILD)/bin/verde $(BUILD)/lib/librepops.so.1 $(COMMIT_LIB) $(BUILD)/bench/mkl_kernels.so
 	REPOPS_LIBRARY=$(abspath $(BUILD)/lib/librepops.so.1) PYTHONPATH=python \
 	    LD_PRELOAD=$(if $(filter installed,$(MKL)),,$(abspath $(BUILD)/bench/mkl_kernels.so)) \
-	    $(PYTHON) bench/answers.py $(abspath $<) --folder $(BUILD)/bench/answers $(ARGS)
+	    $(PYTHON) bench/answers.py $(abspath $<) $(ARGS) --folder $(BUILD)/bench/answers
 .PHONY: bench-answers
 
 # A download of 1 GB beside curl; needs python3, curl, openssl and 5 GB of disk: make bench-fetch ARGS="--rounds 3".

@@ -7,7 +7,6 @@
 #include <event2/buffer.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "verde/net/server_internal.h"
 
@@ -29,61 +28,14 @@ static bool take_head(vd_conn *conn, struct evbuffer *input) {
     return conn->head.size > VD_NET_HEADER_MAX;
 }
 
-/* The next line, without its end, which becomes a NUL. */
-static char *take_line(char **at) {
-    char *line = *at, *end = strchr(line, '\n');
-    if (!end)
-        return NULL;
-    *at = end + 1;
-    *end = 0;
-    if (end > line && end[-1] == '\r')
-        end[-1] = 0;
-    return line;
-}
-
-static bool take_request_line(char *line, vd_request *out) {
-    char *path = line ? strchr(line, ' ') : NULL, *version = path ? strchr(path + 1, ' ') : NULL;
-    if (!version)
-        return false;
-    *path = *version = 0;
-    out->method = line;
-    out->path = path + 1;
-    return out->path[0] == '/';
-}
-
-static bool take_header(char *line, vd_headers *out) {
-    char *colon = strchr(line, ':');
-    if (!colon || out->count == VD_NET_HEADERS_MAX)
-        return false;
-    *colon = 0;
-    const char *value = colon + 1 + strspn(colon + 1, " \t");
-    for (char *end = colon + 1 + strlen(colon + 1); end > value && strchr(" \t", end[-1]);)
-        *--end = 0;
-    out->own[out->count].name = line;
-    out->own[out->count++].value = value;
-    return true;
-}
-
-/* Digits alone, and few enough not to overflow. */
-static bool take_length(const vd_request *request, size_t *out) {
+/* A body whose length is told, in few enough digits not to overflow. False: there is none, or
+ * evhttp shall say what is wrong with it. */
+static bool has_body(vd_request *request) {
     const char *text = vd_request_header(request, "Content-Length");
-    if (!text || !*text || strspn(text, "0123456789") != strlen(text) || strlen(text) > 15)
+    if (!text || !vd_is_length(text) || strlen(text) > 15)
         return false;
-    *out = (size_t)strtoull(text, NULL, 10);
-    return true;
-}
-
-/* Reads a copy of the head into `request`. False: it has no body, or is no simple one, and evhttp
- * shall say so. */
-static bool parse(char *text, vd_request *request, vd_headers *headers) {
-    char *at = text, *line;
-    if (!take_request_line(take_line(&at), request))
-        return false;
-    while ((line = take_line(&at)) && *line)
-        if (!take_header(line, headers))
-            return false;
-    request->headers = headers;
-    return take_length(request, &request->body_size) && request->body_size > 0;
+    request->body_size = (size_t)strtoull(text, NULL, 10);
+    return request->body_size > 0;
 }
 
 static void refuse(vd_conn *conn, struct evbuffer *input, size_t length) {
@@ -161,14 +113,16 @@ void vd_conn_unpark(vd_server *server) {
 
 static void judge(vd_conn *conn, struct evbuffer *input) {
     vd_request request = {.method = NULL};
-    vd_headers headers = {.count = 0};
+    vd_headers headers;
+    const char *version;
     char *text = malloc(conn->head.size + 1);
     vd_response response = {.status = 200};
     vd_head_screened to = VD_HEAD_PASSES;
     if (text) {
         memcpy(text, conn->head.data, conn->head.size);
         text[conn->head.size] = 0;
-        if (strlen(text) == conn->head.size && parse(text, &request, &headers))
+        if (strlen(text) == conn->head.size && vd_head_parse(text, &request, &headers, &version) &&
+            has_body(&request))
             to = conn->server->options.head_screen(conn->server->user, &request, &response);
     }
     const size_t body = to == VD_HEAD_WAITS ? request.body_size : 0;

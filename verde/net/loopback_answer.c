@@ -2,6 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "verde/net/headers.h"
 #include "verde/net/loopback_internal.h"
 
 /* ---- answers ---- */
@@ -48,20 +49,6 @@ void vd_loopback_refuse(int status, const char *why, vd_buf *out) {
 
 /* ---- requests ---- */
 
-/* The value of a header that is there once; NULL: it is not. Lines end in NUL. */
-static const char *find_header(const char *text, const char *end, const char *name) {
-    const size_t length = strlen(name);
-    const char *value = NULL;
-    for (const char *line = text; line < end; line += strlen(line) + 1) {
-        if (strncasecmp(line, name, length) != 0 || line[length] != ':')
-            continue;
-        if (value)
-            return NULL;
-        value = line + length + 1 + strspn(line + length + 1, " \t");
-    }
-    return value;
-}
-
 /* Does a Host header name this machine? Any port will do: it may be forwarded. */
 static bool is_this_machine(const char *host) {
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
@@ -71,48 +58,41 @@ static bool is_this_machine(const char *host) {
             continue;
         host += length;
         host += *host == ':' ? 1 + strspn(host + 1, "0123456789") : 0;
-        return host[strspn(host, " \t")] == 0;
+        return *host == 0;
     }
     return false;
 }
 
-/* Ends each line with NUL. Returns false if there is a byte that no head has. */
-static bool split_lines(char *text, char *end) {
-    for (char *at = text; at < end; at++) {
-        if (*at == '\n') {
-            *at = 0;
-            if (at > text && at[-1] == '\r')
-                at[-1] = 0;
-        } else if ((unsigned char)*at < ' ' && *at != '\t' && *at != '\r') {
-            return false;
-        }
-    }
-    return true;
+/* A byte that no head has. */
+static bool has_control(const char *text) {
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' && !strchr("\t\r\n", *text))
+            return true;
+    return false;
 }
 
 void vd_loopback_answer(char *text, vd_loopback_handler handler, void *user, vd_buf *out) {
-    char *const end = text + strlen(text);
-    if (!split_lines(text, end)) {
+    vd_request request = {0};
+    vd_headers headers;
+    const char *version;
+    if (has_control(text)) {
         vd_loopback_refuse(400, "this is no HTTP", out);
         return;
     }
-    char *path = strchr(text, ' '), *version = path ? strchr(path + 1, ' ') : NULL;
-    if (!version || path[1] != '/' || strncmp(version + 1, "HTTP/1.", 7) != 0) {
+    if (!vd_head_parse(text, &request, &headers, &version) || strncmp(version, "HTTP/1.", 7) != 0) {
         vd_loopback_refuse(400, "this is no HTTP/1.1", out);
         return;
     }
-    *path++ = *version = 0;
-    const char *host = find_header(version + 1, end, "Host");
     vd_loopback_reply reply = {.status = 200};
-    if (!is_this_machine(host))
+    if (!is_this_machine(vd_request_header(&request, "Host")))
         vd_loopback_refuse(403, "open it as http://localhost or http://127.0.0.1, with the port",
                            out);
-    else if (strcmp(text, "GET") != 0 && strcmp(text, "HEAD") != 0)
+    else if (strcmp(request.method, "GET") != 0 && strcmp(request.method, "HEAD") != 0)
         vd_loopback_refuse(405, "this page is for reading: GET alone", out);
     else {
-        handler(user, path, &reply);
+        handler(user, request.path, &reply);
         if (vd_buf_ok(&reply.body))
-            put_reply(&reply, strcmp(text, "HEAD") == 0, out);
+            put_reply(&reply, strcmp(request.method, "HEAD") == 0, out);
         else
             vd_loopback_refuse(500, "out of memory", out);
     }

@@ -5,40 +5,9 @@
 #include <event2/buffer.h>
 #include <event2/http.h>
 #include <event2/http_struct.h>
-#include <event2/keyvalq_struct.h>
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 
 #include "verde/net/server_internal.h"
-
-const char *vd_request_header(const vd_request *request, const char *name) {
-    const vd_headers *headers = request->headers;
-    const char *value = NULL;
-    int count = 0;
-    if (headers && headers->list)
-        for (const struct evkeyval *h = headers->list->tqh_first; h; h = h->next.tqe_next)
-            if (strcasecmp(h->key, name) == 0 && ++count)
-                value = h->value;
-    for (int i = 0; headers && !headers->list && i < headers->count; i++)
-        if (strcasecmp(headers->own[i].name, name) == 0 && ++count)
-            value = headers->own[i].value;
-    return count == 1 ? value : NULL;
-}
-
-static int count_headers(struct evhttp_request *http, const char *name) {
-    int count = 0;
-    const struct evkeyvalq *headers = evhttp_request_get_input_headers(http);
-    for (const struct evkeyval *header = headers->tqh_first; header; header = header->next.tqe_next)
-        count += strcasecmp(header->key, name) == 0;
-    return count;
-}
-
-/* evhttp also takes "+1" and " 1", which something between the two may read otherwise. */
-static bool is_length(struct evhttp_request *http) {
-    const char *text = evhttp_find_header(evhttp_request_get_input_headers(http), "Content-Length");
-    return !text || (*text && strspn(text, "0123456789") == strlen(text));
-}
 
 typedef struct {
     int status;
@@ -55,6 +24,9 @@ static bool is_known_version(struct evhttp_request *http) {
 
 /* evhttp takes the first of several lengths and lets "chunked" win over them all. */
 static fault what_is_wrong(struct evhttp_request *http, bool writes) {
+    const vd_headers headers = {.list = evhttp_request_get_input_headers(http)};
+    const char *length;
+    const int lengths = vd_headers_count(&headers, "Content-Length", &length);
     const enum evhttp_cmd_type method = evhttp_request_get_command(http);
     const bool write = method == EVHTTP_REQ_PUT || method == EVHTTP_REQ_DELETE;
     if (!is_known_version(http))
@@ -63,11 +35,11 @@ static fault what_is_wrong(struct evhttp_request *http, bool writes) {
         return (fault){405, writes ? "none of GET, POST, PUT and DELETE" : "neither GET nor POST"};
     if (evhttp_request_get_uri(http)[0] != '/')
         return (fault){400, "the target must begin with a slash"};
-    if (count_headers(http, "Transfer-Encoding"))
+    if (vd_headers_count(&headers, "Transfer-Encoding", NULL))
         return (fault){411, "Transfer-Encoding is not supported, send a Content-Length"};
-    if (count_headers(http, "Content-Length") > 1)
+    if (lengths > 1)
         return (fault){400, "more than one Content-Length"};
-    if (!is_length(http))
+    if (lengths && !vd_is_length(length))
         return (fault){400, "a Content-Length is digits alone"};
     if ((method == EVHTTP_REQ_GET || method == EVHTTP_REQ_DELETE) &&
         evbuffer_get_length(evhttp_request_get_input_buffer(http)))

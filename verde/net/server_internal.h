@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "verde/net/headers.h"
 #include "verde/net/net.h"
 
 typedef struct vd_conn vd_conn;
@@ -25,17 +26,6 @@ typedef struct {
     uint8_t name[VD_ASKER_SIZE];
     vd_address address;
 } vd_asker;
-
-/* ---- head.c: what comes before a body ---- */
-
-/* evhttp's list if the request is whole; our own if its head is judged early. */
-struct vd_headers {
-    const struct evkeyvalq *list; /* NULL: these: */
-    struct {
-        const char *name, *value;
-    } own[VD_NET_HEADERS_MAX];
-    int count;
-};
 
 /* ---- turns.c: jobs that wait ---- */
 
