@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "verde/commit/commit.h"
-#include "verde/team/transport.h"
+#include "tests/support/sockets.h"
 
 enum { RANKS_MAX = 8, STATES = 4, PATIENCE_MS = 20000 };
 
@@ -55,15 +55,15 @@ static void close_ends(const wiring *w, uint32_t ranks, uint32_t but) {
 
 /* In a process of its own. */
 static void be_member(const forked_team *team, uint32_t rank, const int *sockets, outcome *out) {
-    vd_sockets *s;
+    test_sockets *s;
     vd_err err = {0};
-    vd_status status = vd_sockets_create(rank, team->ranks, sockets, PATIENCE_MS, &s, &err);
+    vd_status status = test_sockets_create(rank, team->ranks, sockets, PATIENCE_MS, &s, &err);
     if (status == VD_OK && rank == team->dies)
         _exit(3);
     if (status == VD_OK) {
-        const vd_transport t = vd_sockets_transport(s);
+        const vd_transport t = test_sockets_transport(s);
         status = team->work(team->job, rank, &t, out, &err);
-        vd_sockets_destroy(s, status == VD_OK);
+        test_sockets_destroy(s, status == VD_OK);
     }
     out->ok = status == VD_OK;
     snprintf(out->error, sizeof out->error, "%s", err.text);

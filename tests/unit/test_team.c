@@ -387,16 +387,16 @@ Test(team, each_wait_is_told_who_ended, .timeout = 60) {
     static const char ended[] = "process 1 of 2 ended before the others";
     int both[2];
     uint8_t byte = 0;
-    vd_sockets *s;
+    test_sockets *s;
     vd_err err[3] = {{0}};
     cr_assert(socketpair(AF_UNIX, SOCK_STREAM, 0, both) == 0);
-    cr_assert(vd_sockets_create(0, 2, (int[]){-1, both[0]}, 1000, &s, &err[0]) == VD_OK);
-    const vd_transport t = vd_sockets_transport(s);
+    cr_assert(test_sockets_create(0, 2, (int[]){-1, both[0]}, 1000, &s, &err[0]) == VD_OK);
+    const vd_transport t = test_sockets_transport(s);
     close(both[1]);
     cr_expect(t.receive(t.user, 1, 1, &byte, 1, &err[0]) == VD_ERR_IO);
     cr_expect(t.receive(t.user, 1, 2, &byte, 1, &err[1]) == VD_ERR_IO);
     cr_expect(t.await(t.user, 1, 3, &err[2]) == VD_ERR_IO);
     for (int i = 0; i < 3; i++)
         cr_expect_str_eq(err[i].text, ended);
-    vd_sockets_destroy(s, false);
+    test_sockets_destroy(s, false);
 }

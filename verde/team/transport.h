@@ -26,16 +26,4 @@ typedef struct {
     vd_status (*flush)(void *user, vd_err *err);
 } vd_transport;
 
-/* ---- ranks on one machine, joined by a stream socket for each two ---- */
-
-typedef struct vd_sockets vd_sockets;
-/* socket[r] leads to rank r; that of `rank` itself is not looked at. All are closed by
- * vd_sockets_destroy, and made non-blocking. A rank that neither sends nor takes anything for
- * `patience_ms` while this one waits for it is given up. */
-VD_MUST_USE vd_status vd_sockets_create(uint32_t rank, uint32_t ranks, const int *socket,
-                                        int patience_ms, vd_sockets **out, vd_err *err);
-/* Tells the others that this rank ended as it should, if `whole`; else they fail. Accepts NULL. */
-void vd_sockets_destroy(vd_sockets *sockets, bool whole);
-vd_transport vd_sockets_transport(vd_sockets *sockets);
-
 #endif

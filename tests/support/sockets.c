@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "verde/team/transport.h"
+#include "tests/support/sockets.h"
 
 enum { FRAME_BYTES_MAX = INT32_MAX, REST_NS = 100000 };
 #define ENDS UINT32_MAX /* in place of a number: the sender ended as it should */
@@ -37,7 +37,7 @@ typedef struct {
     bool ended, failed;
 } peer;
 
-struct vd_sockets {
+struct test_sockets {
     uint32_t rank, ranks;
     int patience_ms;
     peer *peer;
@@ -142,7 +142,7 @@ static void pull_all(peer *p) {
 
 /* ---- both ---- */
 
-static void set_poll(vd_sockets *s) {
+static void set_poll(test_sockets *s) {
     for (uint32_t r = 0; r < s->ranks; r++) {
         const peer *p = &s->peer[r];
         const bool open = r != s->rank && !p->failed && !p->ended;
@@ -151,19 +151,19 @@ static void set_poll(vd_sockets *s) {
     }
 }
 
-static void rest(vd_sockets *s) {
+static void rest(test_sockets *s) {
     pthread_mutex_unlock(&s->lock);
     nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
     pthread_mutex_lock(&s->lock);
 }
 
-static vd_status say_ended(const vd_sockets *s, uint32_t rank, vd_err *err) {
+static vd_status say_ended(const test_sockets *s, uint32_t rank, vd_err *err) {
     return vd_fail(err, VD_ERR_IO, "process %u of %u ended before the others", rank, s->ranks);
 }
 
 /* Moves what can be moved, or else rests. VD_ERR_IO: some rank failed, or nothing has moved for
  * patience_ms, unless that is -1; this thread waits since `since`. */
-static vd_status move(vd_sockets *s, uint32_t waits_for, int patience_ms, double since,
+static vd_status move(test_sockets *s, uint32_t waits_for, int patience_ms, double since,
                       vd_err *err) {
     const double still = since > s->moved ? since : s->moved;
     set_poll(s);
@@ -189,7 +189,7 @@ static vd_status move(vd_sockets *s, uint32_t waits_for, int patience_ms, double
     return VD_OK;
 }
 
-static vd_status put(vd_sockets *s, uint32_t to, uint32_t number, const void *data, size_t size,
+static vd_status put(test_sockets *s, uint32_t to, uint32_t number, const void *data, size_t size,
                      vd_err *err) {
     peer *p = &s->peer[to];
     frame *f = size > FRAME_BYTES_MAX ? NULL : new_frame(number, size);
@@ -206,7 +206,7 @@ static vd_status put(vd_sockets *s, uint32_t to, uint32_t number, const void *da
 
 static vd_status sockets_send(void *user, uint32_t to, uint32_t number, const void *data,
                               size_t size, vd_err *err) {
-    vd_sockets *s = user;
+    test_sockets *s = user;
     pthread_mutex_lock(&s->lock);
     const vd_status status = put(s, to, number, data, size, err);
     pthread_mutex_unlock(&s->lock);
@@ -214,7 +214,7 @@ static vd_status sockets_send(void *user, uint32_t to, uint32_t number, const vo
 }
 
 /* Until nothing is on its way to a rank. That it failed may be another thread's finding. */
-static vd_status flush_to(vd_sockets *s, uint32_t to, vd_err *err) {
+static vd_status flush_to(test_sockets *s, uint32_t to, vd_err *err) {
     const peer *p = &s->peer[to];
     const double since = vd_seconds();
     vd_status status = VD_OK;
@@ -225,7 +225,7 @@ static vd_status flush_to(vd_sockets *s, uint32_t to, vd_err *err) {
 
 static vd_status sockets_give(void *user, uint32_t to, uint32_t number, const void *data,
                               size_t size, vd_err *err) {
-    vd_sockets *s = user;
+    test_sockets *s = user;
     pthread_mutex_lock(&s->lock);
     vd_status status = put(s, to, number, data, size, err);
     if (status == VD_OK)
@@ -253,7 +253,7 @@ static frame *taken(peer *p, uint32_t number) {
     return f;
 }
 
-static vd_status wait_for(vd_sockets *s, uint32_t from, uint32_t number, int patience_ms,
+static vd_status wait_for(test_sockets *s, uint32_t from, uint32_t number, int patience_ms,
                           vd_err *err) {
     const peer *p = &s->peer[from];
     const double since = vd_seconds();
@@ -265,7 +265,7 @@ static vd_status wait_for(vd_sockets *s, uint32_t from, uint32_t number, int pat
 }
 
 static vd_status sockets_await(void *user, uint32_t from, uint32_t number, vd_err *err) {
-    vd_sockets *s = user;
+    test_sockets *s = user;
     pthread_mutex_lock(&s->lock);
     const vd_status status = wait_for(s, from, number, -1, err);
     pthread_mutex_unlock(&s->lock);
@@ -274,7 +274,7 @@ static vd_status sockets_await(void *user, uint32_t from, uint32_t number, vd_er
 
 static vd_status sockets_receive(void *user, uint32_t from, uint32_t number, void *data,
                                  size_t size, vd_err *err) {
-    vd_sockets *s = user;
+    test_sockets *s = user;
     pthread_mutex_lock(&s->lock);
     const vd_status status = wait_for(s, from, number, s->patience_ms, err);
     frame *f = status == VD_OK ? taken(&s->peer[from], number) : NULL;
@@ -292,7 +292,7 @@ static vd_status sockets_receive(void *user, uint32_t from, uint32_t number, voi
 }
 
 static vd_status sockets_flush(void *user, vd_err *err) {
-    vd_sockets *s = user;
+    test_sockets *s = user;
     vd_status status = VD_OK;
     pthread_mutex_lock(&s->lock);
     for (uint32_t r = 0; status == VD_OK && r < s->ranks; r++)
@@ -308,12 +308,12 @@ static bool open_peer(peer *p, int fd) {
     return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
-vd_status vd_sockets_create(uint32_t rank, uint32_t ranks, const int *socket, int patience_ms,
-                            vd_sockets **out, vd_err *err) {
-    vd_sockets *s = calloc(1, sizeof *s);
+vd_status test_sockets_create(uint32_t rank, uint32_t ranks, const int *socket, int patience_ms,
+                              test_sockets **out, vd_err *err) {
+    test_sockets *s = calloc(1, sizeof *s);
     *out = NULL;
     if (s) {
-        *s = (vd_sockets){.rank = rank, .ranks = ranks, .patience_ms = patience_ms};
+        *s = (test_sockets){.rank = rank, .ranks = ranks, .patience_ms = patience_ms};
         s->peer = calloc(ranks, sizeof *s->peer);
         s->poll = calloc(ranks, sizeof *s->poll);
         pthread_mutex_init(&s->lock, NULL);
@@ -332,11 +332,11 @@ vd_status vd_sockets_create(uint32_t rank, uint32_t ranks, const int *socket, in
     if (status == VD_OK)
         *out = s;
     else
-        vd_sockets_destroy(s, false);
+        test_sockets_destroy(s, false);
     return status;
 }
 
-static void say_end(vd_sockets *s) {
+static void say_end(test_sockets *s) {
     vd_err ignored;
     for (uint32_t r = 0; r < s->ranks; r++)
         if (r != s->rank && sockets_send(s, r, ENDS, NULL, 0, &ignored) != VD_OK)
@@ -345,7 +345,7 @@ static void say_end(vd_sockets *s) {
         return;
 }
 
-void vd_sockets_destroy(vd_sockets *s, bool whole) {
+void test_sockets_destroy(test_sockets *s, bool whole) {
     if (!s)
         return;
     if (whole)
@@ -363,7 +363,7 @@ void vd_sockets_destroy(vd_sockets *s, bool whole) {
     free(s);
 }
 
-vd_transport vd_sockets_transport(vd_sockets *s) {
+vd_transport test_sockets_transport(test_sockets *s) {
     return (vd_transport){s,
                           s->rank,
                           s->ranks,
