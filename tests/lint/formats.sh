@@ -13,7 +13,7 @@ names=$(cut -f 1 "$temp/rows")
 
 # Headers that say what a constant is; those of a library's own folder are included by nothing else.
 for name in $names; do
-    grep -lwE "^ *(enum \{ )?$name +=|#define $name |[{,] *$name =" $(git ls-files 'verde/*.h' 'repops/include/*.h') | head -n 1 ||
+    grep -lwE "^ *(enum \{ )?$name +=|#define $name |[{,] *$name =" $(find verde repops/include -name '*.h') | head -n 1 ||
         echo "no header has $name" >&2
 done | sort -u > "$temp/headers"
 {
@@ -43,10 +43,10 @@ awk -F ' *[|] *' '$4 ~ /^`[A-Z_]+`$/ && $4 !~ /^`(VD|RO)_/ { gsub(/`/, "", $4); 
 while read -r name value unit; do
     case $value in 2^*) value="1 << ${value#2^}" ;; esac
     case $unit in '') ;; MiB) value="$value << 20" ;; *) echo "$page: $name: $unit is no unit"; exit 1 ;; esac
-    is=$(git grep -hE "^$name = [0-9_ <]+" -- 'python/repops/jobs/*.py' | sed 's/^[A-Z_]* = //; s/ *#.*//; s/_//g')
+    is=$(grep -rhE --include='*.py' "^$name = [0-9_ <]+" python/repops/jobs | sed 's/^[A-Z_]* = //; s/ *#.*//; s/_//g')
     [ "$(($is))" -eq "$(($value))" ] || { echo "$page: $name is not $value, but $is"; exit 1; }
 done < "$temp/captures"
-git grep -hoE '^[A-Z_]+(_MAX|GROWTH) = [0-9]' -- 'python/repops/jobs/*.py' | sed 's/ .*//' | sort -u | while read -r name; do
+grep -rhoE --include='*.py' '^[A-Z_]+(_MAX|GROWTH) = [0-9]' python/repops/jobs | sed 's/ .*//' | sort -u | while read -r name; do
     case $name in NAME_MAX | STEPS_MAX | INTERVAL_MAX | REPEATS_MAX | SHIFTED_MAX | SUMS_MAX) continue ;; esac # a program's own
     grep -q "^$name " "$temp/captures" || { echo "$page: lacks $name"; exit 1; }
 done
@@ -58,13 +58,13 @@ others='VD_ALIGNED_NODES_MAX VD_ANSWERERS_MAX VD_BATCH_PROGRAMS_MAX VD_BATCH_ROW
     VD_NET_CONNECTION_MAX VD_NET_HELD_MAX VD_NET_QUEUE_MAX VD_NET_READ_MAX VD_OFFERS_MAX VD_PAGE_LOG_MAX VD_PAGE_LOSSES_MAX
     VD_REQUEST_HEADER_MAX VD_RUNNING_MAX VD_SITTINGS_MAX VD_TEAM_MESSAGES_MAX VD_TEAM_RANKS_MAX VD_TRACE_BYTES_MAX
     VD_WEIGHTS_ELEMENTS_MAX'
-git grep -hoE '^ *(enum \{ )?VD_[A-Z0-9_]+_MAX +=|#define VD_[A-Z0-9_]+_MAX ' -- 'verde/*.h' | grep -oE 'VD_[A-Z0-9_]+' | sort -u > "$temp/limits"
+grep -rhoE --include='*.h' '^ *(enum \{ )?VD_[A-Z0-9_]+_MAX +=|#define VD_[A-Z0-9_]+_MAX ' verde | grep -oE 'VD_[A-Z0-9_]+' | sort -u > "$temp/limits"
 # shellcheck disable=SC2086
 missing=$({ cut -f 1 "$temp/rows"; printf '%s\n' $others; } | sort -u | comm -13 - "$temp/limits")
 [ -z "$missing" ] || { echo "$page: lacks $(echo $missing)"; exit 1; }
 
 # Tags of hashes, both ways.
-git grep -hoE '"verde/[a-z]+/[0-9]+"' -- 'verde/*.c' 'verde/*.h' | tr -d '"' | sort -u > "$temp/tags"
+grep -rhoE --include='*.[ch]' '"verde/[a-z]+/[0-9]+"' verde | tr -d '"' | sort -u > "$temp/tags"
 grep -oE '`verde/[a-z]+/[0-9]+`' $page | tr -d '`' | sort -u > "$temp/named"
 differ=$(comm -3 "$temp/tags" "$temp/named" | tr -d '\t')
 [ -z "$differ" ] || { echo "$page and the code differ in tags: $(echo $differ)"; exit 1; }
@@ -72,7 +72,7 @@ differ=$(comm -3 "$temp/tags" "$temp/named" | tr -d '\t')
 # What a format says of its version stands in the code.
 sed -n '/Says its version by/,/^$/p' $page | awk -F ' *[|] *' '{ print $3 }' | grep -o '`[^`]*`' | tr -d '`' | sort -u > "$temp/said"
 while read -r word; do
-    git grep -qF "$word" -- 'verde/*.c' 'verde/*.h' || { echo "$page: no source has \"$word\""; exit 1; }
+    grep -rqF --include='*.[ch]' "$word" verde || { echo "$page: no source has \"$word\""; exit 1; }
 done < "$temp/said"
 
 for file in $(grep -oE '`(tests|python/tests)/[a-z_/]+\.(c|sh|py)`' $page | tr -d '`' | sort -u); do

@@ -1,0 +1,54 @@
+#!/bin/sh
+# `make dist`: a tarball has the last commit's files, the same bytes whatever the folder, umask, locale and time zone, and makes
+# itself again without git. What it cannot vouch for it refuses in one line.
+set -eu
+build=$1
+[ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
+[ -e .git ] && command -v git > /dev/null || { echo "no checkout of git"; exit 77; }
+work=$PWD/$build/tests/dist
+rm -rf "$work"
+mkdir -p "$work/other"
+version=$(sed -n 's/^#define RO_VERSION *"\(.*\)"/\1/p' repops/include/repops/repops.h)
+
+fail() {
+    echo "$*"
+    exit 1
+}
+# dist FOLDER [VARIABLE=...]: the tarball of that folder's sources; what make says is in said.txt.
+dist() {
+    folder=$1
+    shift
+    (cd "$folder" && env -u MAKEFLAGS -u SOURCE_DATE_EPOCH "$@" make -s dist BUILD=out) > "$work/said.txt" 2>&1
+}
+# refuses FOLDER TEXT: one line says it, no tarball is written.
+refuses() {
+    rm -rf "$1/out/dist"
+    if dist "$1"; then fail "make dist took what it should not: $2"; fi
+    grep -q "$2" "$work/said.txt" || { cat "$work/said.txt"; fail "expected: $2"; }
+    ! ls "$1"/out/dist/*.tar.gz > /dev/null 2>&1 || fail "a tarball all the same: $2"
+}
+
+git clone -q --shared . "$work/clone"
+dist "$work/clone" LC_ALL=C || { cat "$work/said.txt"; fail "make dist fails"; }
+tarball=out/dist/repops-$version.tar.gz
+(cd "$work/other" && umask 077 && tar -xzf "$work/clone/$tarball")
+without_git=$work/other/repops-$version
+# The number of files keeps a list that is cut off from passing.
+[ "$(wc -l < "$without_git/FILES")" -eq "$(git ls-tree -r HEAD | wc -l)" ] || fail "FILES has not all of the commit's files"
+(cd "$work/clone" && xargs -d '\n' sha256sum < "$without_git/FILES") > "$work/sums"
+(cd "$without_git" && sha256sum --check --quiet "$work/sums") || fail "the tarball has other files"
+
+mkdir "$work/bin"
+printf '#!/bin/sh\nexit 1\n' > "$work/bin/git"
+chmod +x "$work/bin/git"
+(umask 077 && dist "$without_git" TZ=Asia/Tokyo LC_ALL=C.UTF-8 PATH="$work/bin:$PATH") || { cat "$work/said.txt"; fail "no tarball without git"; }
+cmp "$work/clone/$tarball" "$without_git/$tarball" || fail "the tarball's own tarball is another one"
+(cd "$without_git" && env -u MAKEFLAGS PATH="$work/bin:$PATH" make -n programs BUILD=out) > "$work/said.txt" 2>&1 || fail "the tarball does not build"
+
+echo >> "$work/clone/LICENSE"
+refuses "$work/clone" 'commit them first'
+rm "$without_git/FILES"
+refuses "$without_git" 'which files are the project.s is not known'
+sed -i '1s/(.*)/(0.0.1)/' "$without_git/debian/changelog"
+refuses "$without_git" 'debian/changelog: its first entry is of 0.0.1'
+echo "$(wc -l < "$work/sums") files, the same tarball from a checkout and from itself"
