@@ -1,4 +1,5 @@
 /* What anybody may know of a daemon. */
+#include "verde/protocol/message.h"
 #include "verde/provide/internal.h"
 
 void vd_serve_provider(vd_daemon *daemon, vd_response *response) {
