@@ -57,7 +57,7 @@ free_obj := $(BUILD)/obj/repops/src/free_kernels.o \
           $(foreach isa,$(ISAS),$(foreach real,f32 f64,$(ro_free:repops/free/%.c=$(call free_build,$(isa))/obj/repops/free/$(isa)_$(real)/%.o)))
 ro_obj := $(ro_core_obj) $(if $(NO_FREE),$(BUILD)/obj/repops/src/absent/free_kernels.o,$(free_obj))
 vd_src := $(wildcard verde/base/*.c verde/graph/*.c verde/commit/*.c verde/weights/*.c verde/log/*.c verde/exec/*.c verde/team/*.c verde/protocol/*.c \
-          verde/page/*.c verde/net/*.c verde/job/*.c verde/delivery/*.c verde/provide/*.c models/*.c)
+          verde/page/*.c verde/net/*.c verde/job/*.c verde/delivery/*.c verde/provide/*.c verde/tell/*.c verde/load/*.c verde/run/*.c verde/serve/*.c verde/client/*.c verde/audit/*.c verde/delegate/*.c models/*.c)
 cli_src := $(wildcard verde/cli/*.c)
 vd_obj := $(vd_src:%.c=$(BUILD)/obj/%.o)
 cli_obj := $(cli_src:%.c=$(BUILD)/obj/%.o)

@@ -3,7 +3,7 @@
  * Usage: captured JOB THREADS; JOB is what `verde run` takes. "step" on a line runs one and says
  * its seconds and the most MB that the process took; the end of input ends all. */
 #include "bench/bench.h"
-#include "verde/cli/cli.h"
+#include "verde/load/load.h"
 
 static double peak_mb(void) {
     FILE *file = fopen("/proc/self/status", "r");

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "bench/bench.h"
-#include "verde/cli/cli.h"
 #include "verde/exec/estimate.h"
+#include "verde/load/load.h"
 
 /* The first step of a run takes longer than others. */
 enum { STEPS = 4 };

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "verde/cli/cli.h"
+#include "verde/load/load.h"
 
 enum { ELEMENTS = 16 };
 

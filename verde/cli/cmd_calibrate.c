@@ -3,6 +3,7 @@
 #include "verde/cli/cli.h"
 #include "verde/exec/calibrate.h"
 #include "verde/job/profile.h"
+#include "verde/run/out_dir.h"
 
 typedef struct {
     const char *out, *profile[2];

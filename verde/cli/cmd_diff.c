@@ -2,10 +2,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "verde/cli/check_model.h"
-#include "verde/cli/diff.h"
-#include "verde/cli/stop.h"
+#include "verde/audit/diff.h"
+#include "verde/cli/cli.h"
 #include "verde/protocol/arbiter.h"
+#include "verde/run/checks.h"
+#include "verde/tell/stop.h"
 #include "verde/weights/weights.h"
 
 typedef enum { A_RUN, A_JOB_OF_PROMPTS, A_MODEL, A_PROGRAM, A_PROVIDER } compared;

@@ -4,8 +4,9 @@
 #include <unistd.h>
 
 #include "verde/cli/cli.h"
-#include "verde/cli/export.h"
-#include "verde/cli/stop.h"
+#include "verde/load/export.h"
+#include "verde/run/out_dir.h"
+#include "verde/tell/stop.h"
 
 /* Bytes of tensors in a file, as transformers has it. */
 #define SHARD_BYTES (UINT64_C(5) * 1000 * 1000 * 1000)

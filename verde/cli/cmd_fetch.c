@@ -1,6 +1,7 @@
-#include "verde/cli/fetching_items.h"
-#include "verde/cli/stop.h"
-#include "verde/cli/story.h"
+#include "verde/client/fetching_items.h"
+#include "verde/cli/cli.h"
+#include "verde/client/story.h"
+#include "verde/tell/stop.h"
 
 typedef struct {
     const char *job, *out, *run_root, *verdict, *referee, *ca;

@@ -2,10 +2,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "verde/cli/check_prompts.h"
 #include "verde/cli/cli.h"
 #include "verde/cli/pages.h"
-#include "verde/cli/story.h"
+#include "verde/client/story.h"
+#include "verde/exec/losses_svg.h"
+#include "verde/run/checks.h"
 
 /* A few seconds of hashing. */
 #define HASHED_BYTES (UINT64_C(1) << 30)

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "verde/cli/cli.h"
 #include "verde/cli/jobs_list.h"
 #include "verde/delivery/download.h"
 

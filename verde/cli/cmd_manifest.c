@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "verde/cli/cli.h"
-#include "verde/cli/stop.h"
+#include "verde/tell/stop.h"
 #include "verde/weights/weights.h"
 
 typedef struct {

@@ -4,10 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "verde/cli/provide_child.h"
+#include "verde/cli/cli.h"
 #include "verde/exec/exec.h"
 #include "verde/provide/daemon.h"
 #include "verde/provide/page.h"
+#include "verde/serve/child.h"
 
 enum {
     CLIENTS_MAX = 1024,

@@ -4,16 +4,20 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "verde/cli/dry_run.h"
-#include "verde/cli/export.h"
+#include "verde/cli/cli.h"
 #include "verde/cli/run_command.h"
 #include "verde/cli/run_guard.h"
-#include "verde/cli/run_processes.h"
 #include "verde/cli/run_prompts.h"
-#include "verde/cli/stop.h"
 #include "verde/exec/batch.h"
+#include "verde/load/export.h"
 #include "verde/protocol/limits.h"
 #include "verde/protocol/pace.h"
+#include "verde/run/dry_run.h"
+#include "verde/run/evaluation.h"
+#include "verde/run/out_dir.h"
+#include "verde/run/run_items.h"
+#include "verde/run/run_processes.h"
+#include "verde/tell/stop.h"
 
 typedef struct {
     const char *dir, *fault;

@@ -1,8 +1,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "verde/cli/serve_team.h"
-#include "verde/cli/serving.h"
+#include "verde/cli/cli.h"
+#include "verde/serve/serve_team.h"
+#include "verde/serve/serving.h"
 
 typedef struct {
     const char *dir, *listen, *key_dir, *lie, *referee, *data;

@@ -1,5 +1,5 @@
 #include "verde/cli/cli.h"
-#include "verde/cli/story.h"
+#include "verde/client/story.h"
 
 typedef struct {
     const char *file, *referee, *job;

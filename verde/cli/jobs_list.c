@@ -1,4 +1,5 @@
 #include "verde/cli/jobs_list.h"
+#include "verde/cli/cli.h"
 
 #include <math.h>
 #include <time.h>

@@ -64,6 +64,7 @@ int main(int argc, char **argv) {
     (void)ro_modes_set();
     /* Where both outputs are one file, its lines stand in the order in which they were said. */
     setvbuf(stdout, NULL, _IOLBF, 0);
+    vd_print_results();
     if (argc < 2) {
         print_usage(stderr);
         return VD_EXIT_USAGE;

@@ -4,7 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "verde/cli/story.h"
+#include "verde/cli/cli.h"
+#include "verde/client/story.h"
 #include "verde/commit/json.h"
 #include "verde/page/page.h"
 

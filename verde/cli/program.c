@@ -27,19 +27,6 @@ json_t *vd_ranges_json(const vd_program *p) {
 
 /* ---- a program's file ---- */
 
-bool vd_is_program_file(const char *path) {
-    static const char begin[] = "\x0d\0verde program";
-    char bytes[sizeof begin - 1];
-    uint64_t size;
-    int fd = -1;
-    const bool same = vd_open_file(path, &fd, &size, NULL) == VD_OK &&
-                      read(fd, bytes, sizeof bytes) == (ssize_t)sizeof bytes &&
-                      memcmp(bytes, begin, sizeof bytes) == 0;
-    if (fd >= 0)
-        close(fd);
-    return same;
-}
-
 static void print_program(const vd_program *p, const vd_hash *hash, const vd_hash *structure) {
     vd_print_hex("program", hash->b);
     vd_print_hex("structure", structure->b);

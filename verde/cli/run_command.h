@@ -4,6 +4,8 @@
 
 #include "verde/cli/cli.h"
 #include "verde/job/profile.h"
+#include "verde/run/faults.h"
+#include "verde/run/progress.h"
 
 /* ---- run_role.c ---- */
 
@@ -33,24 +35,8 @@ void vd_print_rounding(const vd_run_rounding *rounding, const vd_run_result *res
 
 /* ---- run_tell.c ---- */
 
-typedef struct {
-    double samples_per_step, last_line;
-    const char *samples; /* "tokens", "images" */
-    bool lost;           /* the loss is no number any more, and that was said */
-    bool json;           /* a line of each step on standard output */
-} vd_run_printer;
-
-/* vd_run_options.progress: on a terminal one line that changes; otherwise a plain line every two
- * seconds. */
-bool vd_tell_progress(void *printer, const vd_progress *progress);
-/* "tokens", "images", or "steps" where only the program's author knows what a sample is. */
-const char *vd_samples_name(const vd_job *job);
 /* Says what is about to run. */
 void vd_announce_run(const char *job, const vd_loaded *loaded);
-void vd_announce_fault(const vd_loaded *loaded); /* says that there is one, if there is */
-/* Says so if the run in DIR has a fault on purpose that changed nothing, and sets *idle. */
-VD_MUST_USE vd_status vd_tell_fault(const char *dir, const vd_loaded *loaded, bool *idle,
-                                    vd_err *err);
 /* Says what checkpoints take, and warns if the file system has less for those to come. `keep`: 0:
  * all. */
 void vd_tell_disk(const char *dir, const vd_program *program, long keep);

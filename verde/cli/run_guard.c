@@ -1,6 +1,7 @@
 /* `verde run --guard`: what is found, and what is said of it. */
 #include "verde/cli/run_guard.h"
 
+#include "verde/cli/cli.h"
 #include "verde/exec/run_log_found.h"
 
 static void print_place(const char *what, int64_t first, int64_t count) {

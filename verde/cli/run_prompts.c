@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verde/cli/run_items.h"
-#include "verde/cli/stop.h"
+#include "verde/cli/cli.h"
+#include "verde/run/run_items.h"
+#include "verde/tell/stop.h"
 
 typedef struct {
     const vd_prompt_options *o;
@@ -123,16 +124,15 @@ static void print_json(const prompt_run *r, const vd_hash *collection, const vd_
 }
 
 static void print_text(const prompt_run *r, const vd_hash *collection, const vd_hash *root) {
-    char hex[2 * VD_HASH_SIZE + 1];
+    vd_buf out = {0};
     const bool answers = vd_program_answers(&r->loaded->program); /* the last one's */
-    printf("results      %s/%s, %u %s, %.1f s\n", r->o->dir,
-           answers ? VD_ANSWERS_FOLDER : "results.jsonl", r->items.count,
-           vd_prompt_word(r->loaded, r->items.count), vd_seconds() - r->start);
-    vd_score_text(&r->run.sum);
-    vd_hex(collection->b, VD_HASH_SIZE, hex);
-    printf("collection   %s\n", hex);
-    vd_hex(root->b, VD_HASH_SIZE, hex);
-    printf("job root     %s\n", hex);
+    vd_printf(&out, "results      %s/%s, %u %s, %.1f s\n", r->o->dir,
+              answers ? VD_ANSWERS_FOLDER : "results.jsonl", r->items.count,
+              vd_prompt_word(r->loaded, r->items.count), vd_seconds() - r->start);
+    vd_score_text(&out, &r->run.sum);
+    vd_put_hex(&out, "collection", collection->b);
+    vd_put_hex(&out, "job root", root->b);
+    vd_result_text(&out);
 }
 
 static void warn_of_choices(const prompt_run *r) {

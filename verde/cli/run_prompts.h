@@ -4,11 +4,6 @@
 
 #include "verde/cli/cli.h"
 
-enum {
-    VD_TOGETHER = 8,        /* prompts that run together if nobody says how many */
-    VD_TOGETHER_ROWS = 128, /* tokens of prompts that a pass takes in beside those that it makes */
-};
-
 typedef struct {
     const char *job, *dir;
     const char
@@ -23,25 +18,5 @@ typedef struct {
  * is. */
 VD_MUST_USE vd_status vd_run_prompts(const vd_prompt_options *options, vd_loaded *loaded,
                                      vd_err *err);
-
-/* ---- results.c ---- */
-
-/* Sums over all tokens of a job that scores; and of any job how many log-probabilities are no
- * numbers. */
-typedef struct {
-    double log_probability;
-    uint64_t tokens, not_finite;
-} vd_score_sum;
-
-/* Appends a line of results.jsonl: what the last state of a prompt's run holds, in host memory, and
- * adds it to `sum`. */
-VD_MUST_USE vd_status vd_result_line(const vd_program *program, const vd_state *state, int64_t key,
-                                     vd_score_sum *sum, vd_buf *out, vd_err *err);
-/* Loss and perplexity, if there is anything to tell: for people, and as members of `out`. Both warn
- * of log-probabilities that are no numbers. */
-void vd_score_text(const vd_score_sum *sum);
-void vd_score_json(const vd_score_sum *sum, json_t *out);
-/* Tokens that a state has made; 0 of a program that scores. */
-int64_t vd_tokens_made(const vd_program *program, const vd_state *state);
 
 #endif

@@ -1,6 +1,7 @@
 /* `verde run --backend log`: the roles of a run with rounding logs, from options and the job. */
 #include <string.h>
 
+#include "verde/cli/cli.h"
 #include "verde/cli/run_command.h"
 
 bool vd_has_log_options(const vd_log_options *l) {

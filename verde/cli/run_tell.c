@@ -2,92 +2,10 @@
 #include <stdlib.h>
 #include <sys/statvfs.h>
 
+#include "verde/cli/cli.h"
 #include "verde/cli/run_command.h"
-#include "verde/cli/stop.h"
 #include "verde/exec/source.h"
-
-/* The first steps after a start take longer than others: a shorter time tells no rate. */
-#define RATE_SECONDS 1
-
-/* Says once at which step a run diverged. */
-static void tell_divergence(vd_run_printer *print, const vd_progress *p) {
-    if (print->lost || p->loss - p->loss == 0)
-        return;
-    print->lost = true;
-    fprintf(stderr, "%sstep %lld: the loss is %s\n", vd_is_terminal() ? "\r\033[K" : "",
-            (long long)p->step, p->loss != p->loss ? "nan" : "infinite");
-}
-
-static void tell_rate(const vd_run_printer *print, const vd_progress *p) {
-    const double done = (double)(p->step - p->resumed_at);
-    const double rate = done / (p->seconds > 0 ? p->seconds : 1e-9);
-    char left[32];
-    vd_print_seconds((double)(p->steps - p->step) / rate, left);
-    fprintf(stderr, "  %.0f %s/s  %s left", rate * print->samples_per_step, print->samples, left);
-}
-
-/* A loss that is no number has no JSON number. */
-static json_t *loss_json(float loss) {
-    return loss - loss == 0 ? json_real((double)loss) : json_string(loss != loss ? "nan" : "inf");
-}
-
-/* A line for each step, for a program that reads while the run goes on. */
-static void print_step(const vd_progress *p) {
-    vd_print_json(json_pack("{sI sI so sI sI sf}", "step", (json_int_t)p->step, "steps",
-                            (json_int_t)p->steps, "loss", loss_json(p->loss), "saved",
-                            (json_int_t)p->saved, "resumed_at", (json_int_t)p->resumed_at,
-                            "seconds", p->seconds));
-    fflush(stdout);
-}
-
-bool vd_tell_progress(void *user, const vd_progress *p) {
-    vd_run_printer *print = user;
-    bool last = p->step == p->steps, terminal = vd_is_terminal();
-    double every = terminal ? 0.1 : 2.0, now = vd_seconds();
-    vd_stop_line("stopped after step %lld of %lld; `%s` goes on from the checkpoint at step %lld",
-                 (long long)p->step, (long long)p->steps, vd_command_line(), (long long)p->saved);
-    tell_divergence(print, p);
-    if (print->json)
-        print_step(p);
-    if (!last && p->step > 1 && now - print->last_line < every)
-        return true;
-    print->last_line = now;
-    fprintf(stderr, "%sstep %lld/%lld  loss %.4f", terminal ? "\r\033[K" : "", (long long)p->step,
-            (long long)p->steps, (double)p->loss);
-    if (p->seconds >= RATE_SECONDS || last)
-        tell_rate(print, p);
-    fputs(terminal && !last ? "" : "\n", stderr);
-    fflush(stderr);
-    return true;
-}
-
-void vd_announce_fault(const vd_loaded *loaded) {
-    char text[160];
-    if (loaded->exec.fault.kind == VD_FAULT_NONE)
-        return;
-    vd_fault_print(&loaded->exec.fault, &loaded->program, text, sizeof text);
-    if (loaded->exec.fault.kind == VD_FAULT_SUM)
-        fprintf(stderr, "fault on purpose: %s, which --guard is to find\n", text);
-    else
-        fprintf(stderr,
-                "*** FAULT ON PURPOSE: %s. This run is dishonest; never use its result. ***\n",
-                text);
-}
-
-vd_status vd_tell_fault(const char *dir, const vd_loaded *loaded, bool *idle, vd_err *err) {
-    bool changed = true;
-    const vd_fault_kind kind = loaded->exec.fault.kind;
-    vd_status status = kind == VD_FAULT_NONE || kind == VD_FAULT_SUM
-                           ? VD_OK
-                           : vd_fault_changed(dir, &loaded->exec, &changed, err);
-    *idle = status == VD_OK && !changed;
-    if (*idle)
-        fprintf(stderr,
-                "*** The fault changed nothing: %s holds an honest run. Name a node of "
-                "`verde graph`, --fault KIND@STEP:NODE, or another step. ***\n",
-                dir);
-    return status;
-}
+#include "verde/tell/stop.h"
 
 static void announce_start(const vd_loaded *loaded) {
     const vd_training *t = &loaded->job.training;
@@ -126,12 +44,6 @@ static void announce_left_out(const vd_loaded *loaded) {
         fputs(count > NAMED ? ", ...\n" : "\n", stderr);
     }
     free(name);
-}
-
-const char *vd_samples_name(const vd_job *job) {
-    if (job->program)
-        return "steps";
-    return vd_record_size(&job->training.model) ? "images" : "tokens";
 }
 
 static void announce_program(const char *job, const vd_loaded *loaded) {
@@ -206,14 +118,14 @@ void vd_print_result(const vd_run_result *r, const vd_loaded *loaded, const vd_c
         json_t *object = json_pack(
             "{ss ss sI sI sf so so ss ss si sI sI}", "run_root", root, "final_state_root", state,
             "steps", (json_int_t)r->steps, "resumed_at", (json_int_t)r->resumed_at, "seconds",
-            r->seconds, "loss_first", loss_json(r->loss_first), "loss_last",
-            loss_json(r->loss_last), "backend", ro_ctx_backend(loaded->ro), "device",
+            r->seconds, "loss_first", vd_loss_json(r->loss_first), "loss_last",
+            vd_loss_json(r->loss_last), "backend", ro_ctx_backend(loaded->ro), "device",
             ro_ctx_device(loaded->ro), "threads", ro_ctx_threads(loaded->ro), "peak_bytes",
             (json_int_t)vd_peak_bytes(), "device_peak_bytes", (json_int_t)ro_ctx_peak(loaded->ro));
         if (rounded)
             json_object_set_new(object, "rounded", vd_rounded_json(r));
         if (score)
-            json_object_set_new(object, "evaluation", loss_json(score->loss));
+            json_object_set_new(object, "evaluation", vd_loss_json(score->loss));
         if (score && score->has_accuracy)
             json_object_set_new(object, "accuracy", json_real((double)score->accuracy));
         vd_print_json(object);

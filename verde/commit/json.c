@@ -175,3 +175,9 @@ bool vd_json_dump(const json_t *value, vd_buf *out) {
     return value && json_dump_callback(value, append, out, JSON_COMPACT | JSON_SORT_KEYS) == 0 &&
            vd_buf_ok(out);
 }
+
+json_t *vd_hash_text(const vd_hash *hash) {
+    char hex[2 * VD_HASH_SIZE + 1];
+    vd_hex(hash->b, VD_HASH_SIZE, hex);
+    return json_string(hex);
+}

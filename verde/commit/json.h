@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "verde/base/base.h"
+#include "verde/commit/commit.h"
 
 /* One document without duplicate members and without bytes around it, with at most `elements`
  * brackets and as many commas outside of its strings: that bounds depth and memory (jansson takes
@@ -38,6 +38,8 @@ VD_MUST_USE vd_status vd_json_known(const json_t *object, const char *place,
 
 /* Compact, members sorted: one spelling for one value. */
 VD_MUST_USE bool vd_json_dump(const json_t *value, vd_buf *out);
+
+json_t *vd_hash_text(const vd_hash *hash); /* in hexadecimal */
 
 /* jansson tells out-of-memory by NULL, like much else, and parents forget failed children. Building
  * is bracketed by these two: after _start, _failed says whether any allocation of this thread has

@@ -28,10 +28,10 @@
 #define UNIT      "0 or more, below 1"
 
 static const vd_choice model_kinds[] = {
-    {"gpt2", VD_MODEL_GPT2},     {"mlp", VD_MODEL_MLP},
-    {"llama", VD_MODEL_LLAMA},   {"bert", VD_MODEL_BERT},
-    {"resnet", VD_MODEL_RESNET}, {"pretrained", VD_JOB_PRETRAINED},
-    {"program", VD_JOB_PROGRAM}, {NULL, 0}};
+    {"gpt2", VD_MODEL_GPT2},           {"mlp", VD_MODEL_MLP},
+    {"llama", VD_MODEL_LLAMA},         {"bert", VD_MODEL_BERT},
+    {"resnet", VD_MODEL_RESNET},       {"pretrained", VD_JOB_PRETRAINED},
+    {"program", VD_JOB_GIVEN_PROGRAM}, {NULL, 0}};
 static const vd_choice data_kinds[] = {
     {"text", VD_DATA_TEXT}, {"tokens", VD_DATA_TOKENS}, {"cifar10", VD_DATA_CIFAR10}, {NULL, 0}};
 static const vd_choice optimizer_kinds[] = {
@@ -209,7 +209,7 @@ bool vd_field_applies(const vd_field *field, const vd_job *job) {
     const bool bert = kind == VD_MODEL_BERT, mlp = kind == VD_MODEL_MLP;
     const bool pretrained = (int)kind == VD_JOB_PRETRAINED, resnet = kind == VD_MODEL_RESNET;
     const bool prompts = vd_job_has_prompts(job), generates = job->task == VD_JOB_GENERATES;
-    const bool program = (int)kind == VD_JOB_PROGRAM;
+    const bool program = (int)kind == VD_JOB_GIVEN_PROGRAM;
     if (program && !field->of_program)
         return false;
     switch (field->when) {

@@ -167,7 +167,7 @@ static bool left_out(const job_reader *reader, int field) {
 
 static vd_status check_present(job_reader *reader) {
     reader->job->pretrained = (int)reader->job->training.model.kind == VD_JOB_PRETRAINED;
-    reader->job->program = (int)reader->job->training.model.kind == VD_JOB_PROGRAM;
+    reader->job->program = (int)reader->job->training.model.kind == VD_JOB_GIVEN_PROGRAM;
     reader->job->says_stops = reader->line[vd_field_find("stop")] != 0;
     for (int i = 0; i < VD_FIELD_COUNT; i++) {
         const vd_field *field = &vd_fields[i];

@@ -20,7 +20,7 @@ enum {
     VD_PROMPTS_MAX = 1 << 20,
     VD_PROMPT_LINE_MAX = 1 << 20, /* bytes of a line in a file of prompts */
     VD_JOB_PRETRAINED = 100,      /* model.kind while the model's files are not loaded yet */
-    VD_JOB_PROGRAM = 101,         /* model.kind of a job whose program lies in model_dir */
+    VD_JOB_GIVEN_PROGRAM = 101,   /* model.kind of a job whose program lies in model_dir */
 };
 
 /* Most bytes of files that are copied into one tensor, on disk. Other files have a tensor's limit.

@@ -1,0 +1,20 @@
+/* Private to diff_tell.c and diff_fits.c. */
+#ifndef VD_DIFF_TELL_H
+#define VD_DIFF_TELL_H
+
+#include "verde/audit/diff.h"
+
+typedef struct {
+    const vd_diff_run *run;
+    const vd_divergence *d;
+    const vd_program_diff *programs; /* NULL: both runs are of one */
+} vd_telling;
+
+const vd_graph *vd_telling_graph(const vd_telling *telling, int side); /* of the step */
+/* A line on what fits; false: there is nothing to say. */
+bool vd_fits_text(const vd_telling *telling, char *text, size_t size);
+/* What is known of the parts of an element's sum. Returns `text`. */
+enum { VD_GUESS_TEXT = 96 };
+const char *vd_guess_text(const vd_diverged_tensor *tensor, char text[VD_GUESS_TEXT]);
+
+#endif

@@ -1,0 +1,62 @@
+#include "verde/run/progress.h"
+
+#include "verde/tell/stop.h"
+
+/* The first steps after a start take longer than others: a shorter time tells no rate. */
+#define RATE_SECONDS 1
+
+/* Says once at which step a run diverged. */
+static void tell_divergence(vd_run_printer *print, const vd_progress *p) {
+    if (print->lost || p->loss - p->loss == 0)
+        return;
+    print->lost = true;
+    fprintf(stderr, "%sstep %lld: the loss is %s\n", vd_is_terminal() ? "\r\033[K" : "",
+            (long long)p->step, p->loss != p->loss ? "nan" : "infinite");
+}
+
+static void tell_rate(const vd_run_printer *print, const vd_progress *p) {
+    const double done = (double)(p->step - p->resumed_at);
+    const double rate = done / (p->seconds > 0 ? p->seconds : 1e-9);
+    char left[32];
+    vd_print_seconds((double)(p->steps - p->step) / rate, left);
+    fprintf(stderr, "  %.0f %s/s  %s left", rate * print->samples_per_step, print->samples, left);
+}
+
+json_t *vd_loss_json(float loss) {
+    return loss - loss == 0 ? json_real((double)loss) : json_string(loss != loss ? "nan" : "inf");
+}
+
+/* A line for each step, for a program that reads while the run goes on. */
+static void print_step(const vd_progress *p) {
+    vd_result_json(json_pack("{sI sI so sI sI sf}", "step", (json_int_t)p->step, "steps",
+                             (json_int_t)p->steps, "loss", vd_loss_json(p->loss), "saved",
+                             (json_int_t)p->saved, "resumed_at", (json_int_t)p->resumed_at,
+                             "seconds", p->seconds));
+}
+
+bool vd_tell_progress(void *user, const vd_progress *p) {
+    vd_run_printer *print = user;
+    bool last = p->step == p->steps, terminal = vd_is_terminal();
+    double every = terminal ? 0.1 : 2.0, now = vd_seconds();
+    vd_stop_line("stopped after step %lld of %lld; `%s` goes on from the checkpoint at step %lld",
+                 (long long)p->step, (long long)p->steps, vd_command_line(), (long long)p->saved);
+    tell_divergence(print, p);
+    if (print->json)
+        print_step(p);
+    if (!last && p->step > 1 && now - print->last_line < every)
+        return true;
+    print->last_line = now;
+    fprintf(stderr, "%sstep %lld/%lld  loss %.4f", terminal ? "\r\033[K" : "", (long long)p->step,
+            (long long)p->steps, (double)p->loss);
+    if (p->seconds >= RATE_SECONDS || last)
+        tell_rate(print, p);
+    fputs(terminal && !last ? "" : "\n", stderr);
+    fflush(stderr);
+    return true;
+}
+
+const char *vd_samples_name(const vd_job *job) {
+    if (job->program)
+        return "steps";
+    return vd_record_size(&job->training.model) ? "images" : "tokens";
+}

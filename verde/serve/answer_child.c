@@ -1,0 +1,271 @@
+/* Answers a referee's questions about one finished job, in a child: it has the job's files, and
+ * asks the daemon for signatures. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verde/protocol/desk.h"
+#include "verde/provide/child.h"
+#include "verde/provide/daemon.h"
+#include "verde/provide/frames.h"
+#include "verde/serve/checking.h"
+#include "verde/serve/child.h"
+#include "verde/serve/item_runs.h"
+#include "verde/serve/patience.h"
+
+/* A replay holds the values of a step, their trees, and a second run's state. */
+enum { ANSWER_ARGUMENTS = 7, REPLAYS = 4 };
+
+/* A referee's answers are computed for so long at least; else for three times as long as what a
+ * tournament of the most games takes. */
+enum { REFEREE_S = 3600, REFEREE_FACTOR = 3 };
+
+typedef struct {
+    char dir[1100]; /* of the run */
+    vd_common common;
+    vd_public_key public_key;
+    vd_loaded loaded, second; /* the second run executes while questions are answered */
+    vd_run_log log;
+    vd_checking checking;
+    vd_replay *replay;
+    vd_item_runs items; /* of a job of many programs, in place of all these */
+    vd_key *key;
+    vd_provider provider;
+    vd_desk *desk;
+    pthread_mutex_t signing; /* one message at a time, whichever thread signs */
+    double game_s;           /* seconds of computing that a game takes at most, as measured */
+} answerer;
+
+static vd_status sign_by_daemon(void *user, const void *message, size_t size,
+                                uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err) {
+    answerer *a = user;
+    vd_buf reply = {0};
+    pthread_mutex_lock(&a->signing);
+    vd_status status = vd_frame_put(VD_CHILD_SIGNATURES, message, size, err);
+    if (status == VD_OK)
+        status = vd_frame_get(VD_CHILD_SIGNATURES, VD_SIGNATURE_SIZE, -1, &reply, err);
+    pthread_mutex_unlock(&a->signing);
+    if (status == VD_OK && reply.size == VD_SIGNATURE_SIZE)
+        memcpy(signature, reply.data, VD_SIGNATURE_SIZE);
+    else
+        status = vd_fail(err, VD_ERR_LOCAL, "the daemon signs nothing like this");
+    vd_buf_free(&reply);
+    return status;
+}
+
+/* ---- loading ---- */
+
+/* The only folder that the child writes into. */
+static void again_path(const answerer *a, char path[1200]) {
+    snprintf(path, 1200, "%.1000s/again", a->dir);
+}
+
+static vd_status prepare_again(answerer *a, vd_err *err) {
+    char dir[1200];
+    vd_again *again;
+    a->second.exec = a->loaded.exec;
+    a->second.exec.placed = NULL; /* they are the first context's */
+    a->second.exec.kept = NULL;
+    vd_status status = vd_load_backend(&a->second, &a->common, err);
+    again_path(a, dir);
+    if (status == VD_OK)
+        status = vd_again_create(dir, &a->second.exec, NULL, a->log.keep, &again, err);
+    if (status != VD_OK)
+        return status;
+    a->provider.run_again = vd_again_source;
+    a->provider.again = again;
+    return VD_OK;
+}
+
+static vd_status check_items(vd_checking *checking, vd_err *err) {
+    answerer *a = checking->user;
+    return vd_item_runs_check(&a->items, checking, err);
+}
+
+static vd_status load_items(answerer *a, vd_err *err) {
+    vd_status status = vd_item_runs_open(a->dir, NULL, &a->common, &a->items, err);
+    if (status == VD_OK)
+        status = vd_key_elsewhere(&a->public_key, sign_by_daemon, a, &a->key, err);
+    if (status == VD_OK)
+        vd_item_runs_serve(&a->items, &a->provider);
+    a->checking.all = check_items;
+    return status;
+}
+
+static vd_status load(answerer *a, vd_err *err) {
+    vd_status status = vd_load_run(a->dir, &a->loaded, &a->log, err);
+    if (status == VD_OK)
+        status = vd_load_data(a->dir, NULL, &a->loaded, err);
+    if (status == VD_OK)
+        status = vd_load_backend(&a->loaded, &a->common, err);
+    if (status == VD_OK)
+        status = vd_replay_create(a->dir, &a->loaded.exec, &a->replay, err);
+    if (status == VD_OK)
+        status = vd_key_elsewhere(&a->public_key, sign_by_daemon, a, &a->key, err);
+    return status == VD_OK ? prepare_again(a, err) : status;
+}
+
+static void tell(const char *line) {
+    vd_say("verde provide: %s", line);
+}
+
+static vd_status open_desk(answerer *a, vd_err *err) {
+    if (!a->items.dir) {
+        a->provider.program = &a->loaded.program;
+        a->provider.program_hash = a->log.program;
+        a->provider.source = vd_replay_source(a->replay);
+    }
+    a->provider.key = a->key;
+    a->provider.tell = tell;
+    return vd_desk_create(&a->provider, &a->desk, err);
+}
+
+/* ---- answering ---- */
+
+/* A signature cannot be taken back, so nothing is said before every file of the run was hashed. */
+static void ended(void *user, bool fits) {
+    answerer *a = user;
+    if (!fits) {
+        vd_report(&a->checking.err);
+        kill(getpid(), SIGTERM);
+    }
+}
+
+static vd_status ask(answerer *a, const vd_buf *request, vd_buf *answer, vd_working *working,
+                     vd_err *err) {
+    char why[128];
+    if (atomic_load(&a->checking.done))
+        return vd_ask_desk(a->desk, request->data, request->size, answer, working, err);
+    *working = (vd_working){.working = true};
+    vd_checking_print(&a->checking, why, sizeof why);
+    return vd_fail(err, VD_ERR_IO, "%s", why);
+}
+
+static void put_us(vd_buf *out, double seconds) {
+    vd_put_u64(out, (uint64_t)(seconds * 1e6));
+}
+
+static void put_charge(void *user, const vd_public_key *referee, double seconds) {
+    vd_buf *account = user;
+    vd_put(account, referee->b, VD_KEY_SIZE);
+    put_us(account, seconds);
+}
+
+static vd_status give_account(answerer *a, vd_err *err) {
+    const double most = REFEREE_FACTOR * VD_GAMES_MAX * a->game_s;
+    vd_buf account = {0};
+    put_us(&account, !atomic_load(&a->checking.done) ? 0 : most > REFEREE_S ? most : REFEREE_S);
+    vd_desk_settle(a->desk, put_charge, &account);
+    vd_status status = vd_buf_ok(&account)
+                           ? vd_frame_put(VD_CHILD_QUESTIONS, account.data, account.size, err)
+                           : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    vd_buf_free(&account);
+    return status;
+}
+
+static vd_status give_reply(answerer *a, const vd_buf *request, vd_err *err) {
+    vd_working working = {.working = false};
+    vd_buf answer = {0}, reply = {0};
+    vd_err why = {0};
+    const vd_status status = ask(a, request, &answer, &working, &why);
+    vd_put_u8(&reply, (uint8_t)status);
+    vd_put_u8(&reply, working.working);
+    vd_put_u64(&reply, (uint64_t)working.done);
+    vd_put_u64(&reply, (uint64_t)working.of);
+    if (status == VD_OK)
+        vd_put(&reply, answer.data, answer.size);
+    else
+        vd_put(&reply, why.text, strlen(why.text));
+    vd_status sent = vd_buf_ok(&reply)
+                         ? vd_frame_put(VD_CHILD_QUESTIONS, reply.data, reply.size, err)
+                         : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    vd_buf_free(&reply);
+    vd_buf_free(&answer);
+    return sent;
+}
+
+/* Until the daemon has gone. */
+static vd_status answer_all(answerer *a, vd_err *err) {
+    vd_buf request = {0};
+    vd_status status = VD_OK;
+    while (status == VD_OK) {
+        request.size = 0;
+        if (vd_frame_get(VD_CHILD_QUESTIONS, VD_FRAME_MAX, -1, &request, err) != VD_OK)
+            break;
+        status = request.size ? give_reply(a, &request, err) : give_account(a, err);
+    }
+    vd_buf_free(&request);
+    return status;
+}
+
+static vd_status measure(void *user, vd_err *err) {
+    answerer *a = user;
+    (void)err;
+    if (a->items.dir)
+        vd_item_runs_measure(&a->items, &a->provider.pace, &a->game_s);
+    else
+        vd_measure(a->replay, &a->loaded.program, &a->provider.pace, &a->game_s);
+    return VD_OK;
+}
+
+static vd_status serve(answerer *a, vd_err *err) {
+    a->checking.check = (vd_check){.dir = a->dir, .exec = &a->loaded.exec, .log = &a->log};
+    a->checking.fits = measure;
+    a->checking.ended = ended;
+    a->checking.user = a;
+    vd_status status = vd_items_are_in(a->dir) ? load_items(a, err) : load(a, err);
+    if (status == VD_OK)
+        status = open_desk(a, err);
+    if (status == VD_OK)
+        status = vd_checking_start(&a->checking, err);
+    if (status != VD_OK)
+        return status;
+    status = vd_frame_put(VD_CHILD_QUESTIONS, "", 0, err); /* ready */
+    if (status == VD_OK)
+        status = answer_all(a, err);
+    vd_status checked = vd_checking_end(&a->checking, err);
+    return status == VD_OK ? checked : status;
+}
+
+static void unload(answerer *a) {
+    vd_desk_destroy(a->desk);
+    vd_again_destroy(a->provider.again);
+    vd_loaded_free(&a->second);
+    vd_replay_destroy(a->replay);
+    vd_item_runs_close(&a->items);
+    vd_key_destroy(a->key);
+    vd_run_log_free(&a->log);
+    vd_loaded_free(&a->loaded);
+}
+
+static vd_status confine(const answerer *a, char **argv, vd_err *err) {
+    char again[1200];
+    again_path(a, again);
+    const char *const reads[] = {argv[4], NULL}, *const writes[] = {again, NULL};
+    const vd_child_limits limits = {.fds = 2,
+                                    .parent = strtol(argv[3], NULL, 10),
+                                    .memory = REPLAYS * strtoll(argv[0], NULL, 10) +
+                                              VD_REPLAY_WINDOW_BYTES + VD_CHILD_SPARE,
+                                    .file_bytes = strtoll(argv[6], NULL, 10),
+                                    .places = {reads, writes, vd_child_has_gpu(&a->common)}};
+    vd_status status = vd_make_dir(again, err);
+    return status == VD_OK ? vd_child_confine(&limits, err) : status;
+}
+
+vd_exit vd_provide_answer_child(int argc, char **argv) {
+    static answerer a;
+    vd_err err = {0};
+    if (argc != ANSWER_ARGUMENTS || !vd_unhex(argv[5], a.public_key.b, VD_KEY_SIZE) ||
+        pthread_mutex_init(&a.signing, NULL) != 0)
+        return VD_EXIT_USAGE;
+    a.common.threads = atoi(argv[1]);
+    a.common.backend = strcmp(argv[2], "-") == 0 ? NULL : argv[2];
+    snprintf(a.dir, sizeof a.dir, "%.900s/" VD_JOB_RUN, argv[4]);
+    vd_status status = confine(&a, argv, &err);
+    if (status == VD_OK)
+        status = serve(&a, &err);
+    unload(&a);
+    pthread_mutex_destroy(&a.signing);
+    return status == VD_OK ? VD_EXIT_OK : vd_report(&err);
+}

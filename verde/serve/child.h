@@ -1,0 +1,46 @@
+/* What `verde provide` runs in children. Their arguments are the daemon's to give, not people's. */
+#ifndef VD_PROVIDE_CHILD_H
+#define VD_PROVIDE_CHILD_H
+
+#include "verde/load/load.h"
+
+/* Bytes of a child's memory beside a job's tensors: programs, buffers of kernels, stacks. */
+#define VD_CHILD_SPARE ((int64_t)512 << 20)
+
+/* provide --child-run MEMORY THREADS BACKEND FAULT PARENT DIR KEEP BYTES: runs the job in DIR; no
+ * file becomes larger than BYTES. */
+#define VD_CHILD_RUN "--child-run"
+vd_exit vd_provide_run_child(int argc, char **argv);
+
+/* provide --child-answer MEMORY THREADS BACKEND PARENT DIR KEY BYTES: answers questions about the
+ * run of the job in DIR, signed by the daemon, whose public key is KEY (verde/provide/frames.h). */
+#define VD_CHILD_ANSWER "--child-answer"
+vd_exit vd_provide_answer_child(int argc, char **argv);
+
+/* provide --child-judge PARENT PROGRAM KEEP SECONDS: reads a program, in so many of a processor,
+ * and tells the daemon what it is (verde/provide/judge.h). */
+#define VD_CHILD_JUDGE "--child-judge"
+vd_exit vd_provide_judge_child(int argc, char **argv);
+
+/* What a child that runs a job was told. */
+typedef struct {
+    long parent;
+    int64_t memory, keep, file_bytes;
+    const char *dir, *fault; /* NULL: none */
+    vd_common common;
+    char run[1100];
+    double told; /* vd_seconds() of the last progress */
+} vd_run_child;
+
+/* For the daemon, now and then. `prompts`: done, and of how many; 0 of a job without. */
+void vd_child_tell(vd_run_child *child, const vd_progress *progress, uint32_t prompts_done,
+                   uint32_t prompts);
+/* Tells the daemon that the fault of this job changed nothing. */
+VD_MUST_USE vd_status vd_child_tell_idle(const vd_run_child *child, vd_err *err);
+/* provide_items.c: does the job have many programs? Runs them. */
+bool vd_child_has_items(const vd_run_child *child);
+VD_MUST_USE vd_status vd_child_run_items(vd_run_child *child, vd_err *err);
+
+bool vd_child_has_gpu(const vd_common *common);
+
+#endif
