@@ -130,7 +130,7 @@ bench-estimates: $(BUILD)/bench/estimates $(BUILD)/lib/$(RO_SONAME)
 	$(Q)PYTHONPATH=python REPOPS_LIBRARY=$(BUILD)/lib/$(RO_SONAME) \
 	    $(PYTHON) bench/estimates.py $< "$(ARGS)" $(estimated_models)
 estimated_models := $(patsubst %,models/jobs/%.yaml,toy mlp llama-tiny bert-tiny resnet-tiny) bench/estimates_gpt2.yaml
-$(BUILD)/bench/estimates: bench/estimates.c $(filter-out %/main.o,$(cli_obj)) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+$(BUILD)/bench/estimates: bench/estimates.c $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -lm -o $@
@@ -218,7 +218,7 @@ bench-captured: $(BUILD)/bench/captured $(BUILD)/bin/verde $(BUILD)/lib/librepop
 	VERDE=$(abspath $(BUILD)/bin/verde) REPOPS_LIBRARY=$(abspath $(BUILD)/lib/librepops.so.1) PYTHONPATH=python \
 	    LD_PRELOAD=$(if $(filter installed,$(MKL)),,$(abspath $(BUILD)/bench/mkl_kernels.so)) \
 	    $(PYTHON) bench/captured.py $< $(ARGS) --folder $(BUILD)/bench/captured-jobs
-$(BUILD)/bench/captured: bench/captured.c $(filter-out %/main.o,$(cli_obj)) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+$(BUILD)/bench/captured: bench/captured.c $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -lm -o $@

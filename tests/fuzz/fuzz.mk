@@ -7,8 +7,6 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/fuzz.o $(FU
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) $(PKG_LIBS) -o $@
-# The command reads what lies in a job's folder.
-$(BUILD)/fuzz/folder: $(filter-out %/main.o,$(cli_obj))
 fuzz-programs: $(fuzz_targets:%=$(BUILD)/fuzz/%)
 .PHONY: fuzz-programs
 

@@ -11,15 +11,9 @@ typedef struct {
     vd_common common;
 } arguments;
 
-/* All that answering takes. The second run gets a context of its own: it executes while questions
- * are answered. */
+/* All that answering takes. */
 typedef struct {
     vd_serving service;
-    vd_checking checking;
-    vd_loaded loaded, second;
-    vd_run_log log;
-    vd_replay *replay;
-    vd_item_runs items; /* of a job with prompts, in place of all these */
     vd_serve_team team; /* if MPI started other processes */
     vd_key *key;
     vd_public_key referee;
@@ -27,66 +21,35 @@ typedef struct {
     char own_key_dir[1100]; /* if none was given */
 } provider;
 
-/* By this process alone, also where others share the first run's steps. */
-static vd_status prepare_again(const arguments *a, provider *p, vd_err *err) {
-    char dir[1024];
-    vd_again *again;
-    p->second.exec = p->loaded.exec;
-    p->second.exec.placed = NULL; /* they are the first context's */
-    p->second.exec.kept = NULL;
-    p->second.exec.part = NULL;
-    vd_status status = vd_load_backend(&p->second, &a->common, err);
-    snprintf(dir, sizeof dir, "%s/again", a->dir);
-    if (status == VD_OK)
-        status = vd_again_create(dir, &p->second.exec, NULL, p->log.keep, &again, err);
-    if (status != VD_OK)
-        return status;
-    p->service.provider.run_again = vd_again_source;
-    p->service.provider.again = again;
-    return VD_OK;
-}
-
 static vd_status read_wishes(const arguments *a, provider *p, vd_err *err) {
-    p->service.quiet = p->service.json = a->common.json;
-    p->service.listen = a->listen;
-    p->service.dir = a->dir;
-    p->service.meter.started = vd_seconds();
-    p->service.fetch = a->fetch;
-    p->service.checking = &p->checking;
+    vd_serving *s = &p->service;
+    s->quiet = s->json = a->common.json;
+    s->listen = a->listen;
+    s->dir = a->dir;
+    s->meter.started = vd_seconds();
+    s->fetch = a->fetch;
     snprintf(p->own_key_dir, sizeof p->own_key_dir, "%s/keys", a->dir);
     p->key_dir = a->key_dir ? a->key_dir : p->own_key_dir;
     vd_status status = a->referee ? vd_read_key("--referee", a->referee, &p->referee, err) : VD_OK;
     if (status != VD_OK)
         return status;
-    p->service.provider.referee = a->referee ? &p->referee : NULL;
-    return a->lie ? vd_lie_parse(a->lie, &p->service.provider.lie, err) : VD_OK;
+    s->provider.referee = a->referee ? &p->referee : NULL;
+    return a->lie ? vd_lie_parse(a->lie, &s->provider.lie, err) : VD_OK;
 }
 
 /* A signature cannot be taken back, so nothing is said about a run whose files do not fit. Nobody
  * has been told of a key that is yet to be made: then there is time to hash everything, and no key
  * is made for a run that is not served. */
-static vd_status check_or_load_key(const arguments *a, provider *p, vd_err *err) {
+static vd_status check_or_load_key(provider *p, vd_err *err) {
     char path[1200];
-    p->checking.check = (vd_check){.dir = a->dir, .exec = &p->loaded.exec, .log = &p->log};
-    p->checking.fits = vd_serving_prepare;
-    p->checking.ended = vd_serving_announce;
-    p->checking.user = &p->service;
+    vd_checking *checking = &p->service.checking;
+    checking->served = &p->service.served;
+    checking->fits = vd_serving_prepare;
+    checking->ended = vd_serving_announce;
+    checking->user = &p->service;
     snprintf(path, sizeof path, "%s/key.pem", p->key_dir);
-    vd_status status = access(path, F_OK) == 0 ? VD_OK : vd_checking_run(&p->checking, err);
+    vd_status status = access(path, F_OK) == 0 ? VD_OK : vd_checking_run(checking, err);
     return status == VD_OK ? vd_load_key(p->key_dir, &p->key, err) : status;
-}
-
-static vd_status check_items(vd_checking *checking, vd_err *err) {
-    const vd_serving *s = checking->user;
-    return vd_item_runs_check(s->items, checking, err);
-}
-
-static vd_status load_items(const arguments *a, provider *p, vd_err *err) {
-    vd_status status = vd_item_runs_open(a->dir, a->data, &a->common, &p->items, err);
-    vd_item_runs_serve(&p->items, &p->service.provider);
-    p->service.items = &p->items;
-    p->checking.all = check_items;
-    return status == VD_OK ? check_or_load_key(a, p, err) : status;
 }
 
 static void stop_serving(void *user) {
@@ -94,76 +57,57 @@ static void stop_serving(void *user) {
     vd_serving_stop(0);
 }
 
-static vd_status open_replay(const arguments *a, provider *p, vd_err *err) {
-    vd_status status = vd_serve_share(&p->team, &p->loaded.exec, stop_serving, NULL, err);
-    if (status == VD_OK)
-        status = vd_replay_create(a->dir, &p->loaded.exec, &p->replay, err);
-    if (status == VD_OK && p->loaded.exec.part)
-        vd_replay_share(p->replay, &p->team.team);
-    p->service.replay = p->replay;
-    return status;
-}
-
-/* What every process loads, if there are several. */
-static vd_status load_own(const arguments *a, provider *p, vd_err *err) {
-    vd_status status = vd_load_run(a->dir, &p->loaded, &p->log, err);
-    if (status == VD_OK)
-        status = vd_refuse_experimental(&p->loaded.program, err);
-    if (status == VD_OK && p->log.rounded)
-        status = vd_serve_alone(a->dir, "a run with rounding logs", err);
-    if (status == VD_OK && p->log.count == vd_run_leaves(&p->loaded.program))
-        status = vd_load_data(a->dir, a->data, &p->loaded, err);
-    return status == VD_OK ? vd_load_backend(&p->loaded, &a->common, err) : status;
+/* Of one run: every process loads it, and the first one answers. */
+static vd_status share_run(provider *p, bool *follows, vd_err *err) {
+    vd_served *served = &p->service.served;
+    vd_loaded *loaded = &served->run[0].loaded;
+    vd_status status = vd_serve_join(&p->team, loaded, follows, err);
+    if (status != VD_OK || *follows)
+        return status;
+    status = vd_serve_share(&p->team, &loaded->exec, stop_serving, NULL, err);
+    return status == VD_OK ? vd_served_replay(served, &p->team.team, err) : status;
 }
 
 static vd_status load(const arguments *a, provider *p, bool *follows, vd_err *err) {
-    const bool items = vd_items_are_in(a->dir);
-    vd_status status = items ? vd_serve_alone(a->dir, "a run of prompts", err) : VD_OK;
-    if (status == VD_OK && items)
-        return load_items(a, p, err);
+    vd_served *served = &p->service.served;
+    vd_status status =
+        vd_items_are_in(a->dir) ? vd_serve_alone(a->dir, "a run of prompts", err) : VD_OK;
     if (status == VD_OK)
-        status = load_own(a, p, err);
-    if (status == VD_OK)
-        status = vd_serve_join(&p->team, &p->loaded, follows, err);
+        status = vd_served_open(a->dir, a->data, &a->common, served, err);
+    const bool rounded = status == VD_OK && !served->many && served->run[0].log.rounded;
+    if (rounded)
+        status = vd_serve_alone(a->dir, "a run with rounding logs", err);
+    if (status == VD_OK && !served->many)
+        status = share_run(p, follows, err);
     if (*follows)
         return status;
     if (status == VD_OK)
-        status = open_replay(a, p, err);
-    if (status == VD_OK)
-        status = check_or_load_key(a, p, err);
-    /* Whoever logs, or follows a log, has no second run: PROTOCOL.md section 12.6. */
-    return status == VD_OK && !p->log.rounded ? prepare_again(a, p, err) : status;
+        status = check_or_load_key(p, err);
+    return status == VD_OK && !served->many && !rounded ? vd_served_prepare_again(served, err)
+                                                        : status;
 }
 
 static vd_status answer_questions(const arguments *a, provider *p, vd_err *err) {
-    vd_provider *to = &p->service.provider;
-    to->key = p->key;
-    to->tell = vd_serving_tell;
-    if (!to->collection) {
-        to->program = &p->loaded.program;
-        to->program_hash = p->log.program;
-        to->source = vd_replay_source(p->replay);
-    }
-    if (p->log.fault[0] || a->lie)
-        vd_serving_say_dishonest(a->lie ? a->lie : p->log.fault);
-    vd_status status = vd_desk_create(to, &p->service.desk, err);
-    return status == VD_OK ? vd_serving_run(&p->service, p->key_dir, err) : status;
+    vd_serving *s = &p->service;
+    const bool dishonest = !s->served.many && s->served.dishonest;
+    s->provider.key = p->key;
+    s->provider.tell = vd_serving_tell;
+    vd_served_provide(&s->served, &s->provider);
+    if (dishonest || a->lie)
+        vd_serving_say_dishonest(a->lie ? a->lie : s->served.run[0].log.fault);
+    vd_status status = vd_desk_create(&s->provider, &s->desk, err);
+    return status == VD_OK ? vd_serving_run(s, p->key_dir, err) : status;
 }
 
 static void unload(provider *p) {
     vd_desk_destroy(p->service.desk);
     vd_offer_destroy(p->service.offer);
-    vd_again_destroy(p->service.provider.again);
-    vd_loaded_free(&p->second);
-    vd_replay_destroy(p->replay);
-    vd_item_runs_close(&p->items);
+    vd_served_close(&p->service.served);
     vd_key_destroy(p->key);
-    vd_run_log_free(&p->log);
-    vd_loaded_free(&p->loaded);
 }
 
 static vd_exit serve_run(const arguments *a, vd_err *err) {
-    provider p = {.replay = NULL};
+    static provider p;
     bool follows = false;
     vd_status status = read_wishes(a, &p, err);
     if (status == VD_OK)

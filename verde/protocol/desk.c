@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verde/protocol/desk_places.h"
+#include "verde/protocol/desk_seats.h"
 #include "verde/base/thread.h"
 
 struct vd_desk {
@@ -16,7 +16,7 @@ struct vd_desk {
     pthread_mutex_t lock;
     pthread_cond_t work;
     bool started, quit;
-    vd_places places;
+    vd_seats seats;
 };
 
 /* ---- the worker ---- */
@@ -25,20 +25,20 @@ static void *work(void *user) {
     vd_desk *d = user;
     pthread_mutex_lock(&d->lock);
     while (!d->quit) {
-        vd_place *p = vd_places_next(&d->places);
+        vd_seat *p = vd_seats_next(&d->seats);
         if (!p) {
             pthread_cond_wait(&d->work, &d->lock);
             continue;
         }
-        p->state = VD_PLACE_WORKING;
+        p->state = VD_SEAT_WORKING;
         p->charged = vd_seconds();
         pthread_mutex_unlock(&d->lock);
         const vd_status status = vd_inquiry_answer(&p->inquiry, &p->note);
         pthread_mutex_lock(&d->lock);
-        vd_places_charge(&d->places, p, vd_seconds());
+        vd_seats_charge(&d->seats, p, vd_seconds());
         p->status = status;
         p->failures += status != VD_OK;
-        p->state = VD_PLACE_DONE;
+        p->state = VD_SEAT_DONE;
     }
     pthread_mutex_unlock(&d->lock);
     return NULL;
@@ -78,9 +78,9 @@ static void stop_working(vd_desk *d) {
     pthread_mutex_lock(&d->lock);
     d->quit = true;
     for (int i = 0; i < VD_DESK_MAX; i++) {
-        const vd_place *p = &d->places.place[i];
+        const vd_seat *p = &d->seats.seat[i];
         const vd_source *s = &p->inquiry.source;
-        if (p->state == VD_PLACE_WORKING && s->stop)
+        if (p->state == VD_SEAT_WORKING && s->stop)
             s->stop(s->user);
     }
     pthread_cond_signal(&d->work);
@@ -94,7 +94,7 @@ void vd_desk_destroy(vd_desk *d) {
     if (d->started)
         stop_working(d);
     for (int i = 0; i < VD_DESK_MAX; i++)
-        vd_place_clear(&d->places.place[i]);
+        vd_seat_clear(&d->seats.seat[i]);
     pthread_cond_destroy(&d->work);
     pthread_mutex_destroy(&d->lock);
     free(d);
@@ -102,8 +102,8 @@ void vd_desk_destroy(vd_desk *d) {
 
 /* ---- asking ---- */
 
-static void put(vd_desk *d, vd_place *p) {
-    p->state = VD_PLACE_WAITING;
+static void put(vd_desk *d, vd_seat *p) {
+    p->state = VD_SEAT_WAITING;
     p->taken = false;
     p->inquiry.err = &p->err;
     p->note.size = 0;
@@ -111,26 +111,26 @@ static void put(vd_desk *d, vd_place *p) {
 }
 
 /* Takes the inquiry if the question is a new one and there is room for it; else NULL. */
-static vd_place *seat(vd_desk *d, vd_inquiry *inquiry) {
-    vd_place *p = vd_places_find(&d->places, &inquiry->question_hash);
+static vd_seat *seat(vd_desk *d, vd_inquiry *inquiry) {
+    vd_seat *p = vd_seats_find(&d->seats, &inquiry->question_hash);
     if (!p) {
-        p = vd_places_make_room(&d->places, &inquiry->assignment.referee);
+        p = vd_seats_make_room(&d->seats, &inquiry->assignment.referee);
         if (!p)
             return NULL;
         p->inquiry = *inquiry;
         *inquiry = (vd_inquiry){.err = NULL};
         put(d, p);
     }
-    vd_places_note_asked(&d->places, p);
+    vd_seats_note_asked(&d->seats, p);
     return p;
 }
 
-static void look(const vd_desk *d, const vd_place *p, vd_working *working) {
+static void look(const vd_desk *d, const vd_seat *p, vd_working *working) {
     const vd_source *s = &p->inquiry.source;
     *working = (vd_working){.working = p->failures < 2, .fresh = p->asks == 1};
     for (int i = 0; i < VD_DESK_MAX; i++)
-        working->waits |= &d->places.place[i] != p && d->places.place[i].state == VD_PLACE_WORKING;
-    if (p->state == VD_PLACE_WORKING && s->progress)
+        working->waits |= &d->seats.seat[i] != p && d->seats.seat[i].state == VD_SEAT_WORKING;
+    if (p->state == VD_SEAT_WORKING && s->progress)
         s->progress(s->user, &working->done, &working->of);
 }
 
@@ -146,10 +146,10 @@ static vd_status say_working(const vd_working *w, vd_err *err) {
 }
 
 /* A failure is told once; then it is tried again. */
-static vd_status take(vd_desk *d, vd_place *p, vd_buf *out, vd_working *working, vd_err *err) {
+static vd_status take(vd_desk *d, vd_seat *p, vd_buf *out, vd_working *working, vd_err *err) {
     if (!p)
         return vd_fail(err, VD_ERR_IO, "all places are taken by referees that came before");
-    if (p->state != VD_PLACE_DONE) {
+    if (p->state != VD_SEAT_DONE) {
         look(d, p, working);
         return say_working(working, err);
     }
@@ -159,7 +159,7 @@ static vd_status take(vd_desk *d, vd_place *p, vd_buf *out, vd_working *working,
         return status;
     }
     vd_put(out, p->note.data, p->note.size);
-    vd_places_note_taken(&d->places, p);
+    vd_seats_note_taken(&d->seats, p);
     return vd_buf_ok(out) ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
 }
 
@@ -182,12 +182,12 @@ vd_status vd_desk_answer(vd_desk *d, const void *request, size_t size, vd_buf *o
 
 void vd_desk_settle(vd_desk *d, vd_desk_charge charge, void *user) {
     pthread_mutex_lock(&d->lock);
-    vd_places *places = &d->places;
+    vd_seats *seats = &d->seats;
     for (int i = 0; i < VD_DESK_MAX; i++)
-        if (places->place[i].state == VD_PLACE_WORKING)
-            vd_places_charge(places, &places->place[i], vd_seconds());
-    for (int i = 0; i < places->account_count; i++)
-        charge(user, &places->account[i].referee, places->account[i].seconds);
-    places->account_count = 0;
+        if (seats->seat[i].state == VD_SEAT_WORKING)
+            vd_seats_charge(seats, &seats->seat[i], vd_seconds());
+    for (int i = 0; i < seats->account_count; i++)
+        charge(user, &seats->account[i].referee, seats->account[i].seconds);
+    seats->account_count = 0;
     pthread_mutex_unlock(&d->lock);
 }

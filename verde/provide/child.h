@@ -19,7 +19,7 @@ typedef struct {
     int64_t memory;     /* bytes beside files that are mapped; 0: as many as it likes */
     int64_t cpu_s;      /* seconds of a processor, then SIGXCPU ends it; 0: likewise */
     int64_t file_bytes; /* of a file that it writes; 0: likewise */
-    vd_places places;
+    vd_allowed places;
 } vd_child_limits;
 
 /* To be called by such a child before it reads anything, and before it has threads: closes all

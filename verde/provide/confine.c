@@ -120,7 +120,7 @@ static bool allow_gpu(const ruleset *rules) {
     return allowed;
 }
 
-static bool confine_files(const vd_places *places, int version) {
+static bool confine_files(const vd_allowed *places, int version) {
     static const char *const harmless[] = {"/sys/devices/system/cpu", "/dev/null", NULL};
     ruleset rules;
     if (!make_rules(&rules, version))
@@ -140,7 +140,7 @@ static bool confine_files(const vd_places *places, int version) {
     return confined;
 }
 
-vd_status vd_confine(const vd_places *places, vd_err *err) {
+vd_status vd_confine(const vd_allowed *places, vd_err *err) {
     const int version = landlock_version();
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         return vd_fail(err, VD_ERR_LOCAL, "could not give up privileges: %s", strerror(errno));

@@ -11,7 +11,7 @@ typedef struct {
     const char *const *reads;  /* files and folders */
     const char *const *writes; /* folders, which it may read too */
     bool gpu; /* it may use NVIDIA's devices, and read the system's libraries and /proc */
-} vd_places;
+} vd_allowed;
 
 /* What this kernel offers. */
 typedef struct {
@@ -22,6 +22,6 @@ vd_confinement vd_confinement_here(void);
 
 /* Confines the calling thread and those that it starts from now on: to be called before any other
  * one. What the kernel does not offer is left out; VD_ERR_LOCAL: what it offers does not work. */
-VD_MUST_USE vd_status vd_confine(const vd_places *places, vd_err *err);
+VD_MUST_USE vd_status vd_confine(const vd_allowed *places, vd_err *err);
 
 #endif

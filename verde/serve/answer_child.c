@@ -11,7 +11,6 @@
 #include "verde/provide/frames.h"
 #include "verde/serve/checking.h"
 #include "verde/serve/child.h"
-#include "verde/serve/item_runs.h"
 #include "verde/serve/patience.h"
 
 /* A replay holds the values of a step, their trees, and a second run's state. */
@@ -25,11 +24,8 @@ typedef struct {
     char dir[1100]; /* of the run */
     vd_common common;
     vd_public_key public_key;
-    vd_loaded loaded, second; /* the second run executes while questions are answered */
-    vd_run_log log;
+    vd_served served;
     vd_checking checking;
-    vd_replay *replay;
-    vd_item_runs items; /* of a job of many programs, in place of all these */
     vd_key *key;
     vd_provider provider;
     vd_desk *desk;
@@ -61,49 +57,14 @@ static void again_path(const answerer *a, char path[1200]) {
     snprintf(path, 1200, "%.1000s/again", a->dir);
 }
 
-static vd_status prepare_again(answerer *a, vd_err *err) {
-    char dir[1200];
-    vd_again *again;
-    a->second.exec = a->loaded.exec;
-    a->second.exec.placed = NULL; /* they are the first context's */
-    a->second.exec.kept = NULL;
-    vd_status status = vd_load_backend(&a->second, &a->common, err);
-    again_path(a, dir);
-    if (status == VD_OK)
-        status = vd_again_create(dir, &a->second.exec, NULL, a->log.keep, &again, err);
-    if (status != VD_OK)
-        return status;
-    a->provider.run_again = vd_again_source;
-    a->provider.again = again;
-    return VD_OK;
-}
-
-static vd_status check_items(vd_checking *checking, vd_err *err) {
-    answerer *a = checking->user;
-    return vd_item_runs_check(&a->items, checking, err);
-}
-
-static vd_status load_items(answerer *a, vd_err *err) {
-    vd_status status = vd_item_runs_open(a->dir, NULL, &a->common, &a->items, err);
-    if (status == VD_OK)
-        status = vd_key_elsewhere(&a->public_key, sign_by_daemon, a, &a->key, err);
-    if (status == VD_OK)
-        vd_item_runs_serve(&a->items, &a->provider);
-    a->checking.all = check_items;
-    return status;
-}
-
 static vd_status load(answerer *a, vd_err *err) {
-    vd_status status = vd_load_run(a->dir, &a->loaded, &a->log, err);
-    if (status == VD_OK)
-        status = vd_load_data(a->dir, NULL, &a->loaded, err);
-    if (status == VD_OK)
-        status = vd_load_backend(&a->loaded, &a->common, err);
-    if (status == VD_OK)
-        status = vd_replay_create(a->dir, &a->loaded.exec, &a->replay, err);
-    if (status == VD_OK)
-        status = vd_key_elsewhere(&a->public_key, sign_by_daemon, a, &a->key, err);
-    return status == VD_OK ? prepare_again(a, err) : status;
+    vd_status status = vd_served_open(a->dir, NULL, &a->common, &a->served, err);
+    if (status == VD_OK && !a->served.many)
+        status = vd_served_replay(&a->served, NULL, err);
+    if (status == VD_OK && !a->served.many)
+        status = vd_served_prepare_again(&a->served, err);
+    return status == VD_OK ? vd_key_elsewhere(&a->public_key, sign_by_daemon, a, &a->key, err)
+                           : status;
 }
 
 static void tell(const char *line) {
@@ -111,11 +72,7 @@ static void tell(const char *line) {
 }
 
 static vd_status open_desk(answerer *a, vd_err *err) {
-    if (!a->items.dir) {
-        a->provider.program = &a->loaded.program;
-        a->provider.program_hash = a->log.program;
-        a->provider.source = vd_replay_source(a->replay);
-    }
+    vd_served_provide(&a->served, &a->provider);
     a->provider.key = a->key;
     a->provider.tell = tell;
     return vd_desk_create(&a->provider, &a->desk, err);
@@ -202,19 +159,16 @@ static vd_status answer_all(answerer *a, vd_err *err) {
 static vd_status measure(void *user, vd_err *err) {
     answerer *a = user;
     (void)err;
-    if (a->items.dir)
-        vd_item_runs_measure(&a->items, &a->provider.pace, &a->game_s);
-    else
-        vd_measure(a->replay, &a->loaded.program, &a->provider.pace, &a->game_s);
+    vd_served_measure(&a->served, &a->provider.pace, &a->game_s);
     return VD_OK;
 }
 
 static vd_status serve(answerer *a, vd_err *err) {
-    a->checking.check = (vd_check){.dir = a->dir, .exec = &a->loaded.exec, .log = &a->log};
+    a->checking.served = &a->served;
     a->checking.fits = measure;
     a->checking.ended = ended;
     a->checking.user = a;
-    vd_status status = vd_items_are_in(a->dir) ? load_items(a, err) : load(a, err);
+    vd_status status = load(a, err);
     if (status == VD_OK)
         status = open_desk(a, err);
     if (status == VD_OK)
@@ -230,13 +184,8 @@ static vd_status serve(answerer *a, vd_err *err) {
 
 static void unload(answerer *a) {
     vd_desk_destroy(a->desk);
-    vd_again_destroy(a->provider.again);
-    vd_loaded_free(&a->second);
-    vd_replay_destroy(a->replay);
-    vd_item_runs_close(&a->items);
+    vd_served_close(&a->served);
     vd_key_destroy(a->key);
-    vd_run_log_free(&a->log);
-    vd_loaded_free(&a->loaded);
 }
 
 static vd_status confine(const answerer *a, char **argv, vd_err *err) {

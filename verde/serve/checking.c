@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static void see_hashing(void *user, uint64_t done, uint64_t total) {
+void vd_checking_bytes(void *user, uint64_t done, uint64_t total) {
     vd_checking *c = user;
     atomic_store(&c->bytes, done);
     atomic_store(&c->of, total);
@@ -12,10 +12,7 @@ static void see_hashing(void *user, uint64_t done, uint64_t total) {
 
 vd_status vd_checking_run(vd_checking *c, vd_err *err) {
     c->hashing = (vd_hashing){.start = vd_seconds()};
-    c->check.progress = see_hashing;
-    c->check.user = c;
-    c->check.stop = &c->stop;
-    vd_status status = c->all ? c->all(c, err) : vd_check_run(&c->check, err);
+    vd_status status = vd_served_check(c->served, c, err);
     if (status == VD_OK && c->fits)
         status = c->fits(c->user, err);
     atomic_store(&c->done, status == VD_OK);

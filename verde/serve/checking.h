@@ -6,13 +6,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "verde/load/load.h"
+#include "verde/serve/served.h"
 
 typedef struct vd_checking {
-    vd_check check; /* dir, exec, log; the rest is filled in here */
-    /* In place of `check`, of a job with prompts: hashes all runs, until `stop`, and tells how many
-     * are done by vd_checking_items. */
-    vd_status (*all)(struct vd_checking *checking, vd_err *err);
+    vd_served *served;
     atomic_bool done; /* every file fits */
     /* After all fits, before `done`, on the same thread; NULL: nothing. */
     vd_status (*fits)(void *user, vd_err *err);
@@ -34,7 +31,8 @@ VD_MUST_USE vd_status vd_checking_start(vd_checking *checking, vd_err *err);
 /* Stops what was started, if it has not ended, and says why the files do not fit. A check that was
  * stopped says nothing about them: VD_OK. */
 VD_MUST_USE vd_status vd_checking_end(vd_checking *checking, vd_err *err);
-/* For `all`. */
+/* For vd_served_check. */
+void vd_checking_bytes(void *checking, uint64_t done, uint64_t total);
 void vd_checking_items(vd_checking *checking, uint32_t done, uint32_t of);
 /* How far it is, for the other side. From any thread. */
 void vd_checking_print(vd_checking *checking, char *text, size_t size);

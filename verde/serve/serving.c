@@ -141,10 +141,10 @@ static void handle(void *user, const vd_request *request, vd_response *response)
         vd_meter_put(&s->meter, s->dir, response);
     else if (was_sent_before(s, request, response))
         return;
-    else if (atomic_load(&s->checking->done))
+    else if (atomic_load(&s->checking.done))
         answer(s, request, response);
     else
-        say_hashing(s->checking, response);
+        say_hashing(&s->checking, response);
 }
 
 /* ---- downloads ---- */
@@ -160,8 +160,8 @@ static vd_screened screen_read(vd_serving *s, const char *path, vd_response *res
         refuse(response, 404, "this provider hands out no states (`verde serve --fetch` does)");
         return VD_ANSWERED;
     }
-    if (!atomic_load(&s->checking->done)) {
-        say_hashing(s->checking, response);
+    if (!atomic_load(&s->checking.done)) {
+        say_hashing(&s->checking, response);
         return VD_ANSWERED;
     }
     snprintf(hex, sizeof hex, "%s", path + strlen(JOBS));
@@ -181,26 +181,27 @@ static void read_state(void *user, const vd_request *request, vd_response *respo
 }
 
 static vd_status offer_items(vd_serving *s, vd_err *err) {
-    const vd_item_runs *x = s->items;
+    const vd_served *x = &s->served;
     snprintf(s->results, sizeof s->results, "%.900s/results.offer", x->dir);
     s->root = x->job_root;
     return vd_item_results_write(x->ro, x->dir, &x->items, s->results, err);
 }
 
-vd_status vd_serving_prepare(void *user, vd_err *err) {
-    vd_serving *s = user;
-    if (s->items)
-        vd_item_runs_measure(s->items, &s->provider.pace, NULL);
-    else
-        vd_measure(s->replay, s->checking->check.exec->program, &s->provider.pace, NULL);
-    if (!s->fetch)
-        return VD_OK;
-    if (s->items)
-        return offer_items(s, err);
-    vd_status status = vd_offer_create(&s->checking->check, &s->offer, err);
+static vd_status offer_run(vd_serving *s, vd_err *err) {
+    const vd_served_run *r = &s->served.run[0];
+    const vd_check run = {.dir = r->dir, .exec = &r->loaded.exec, .log = &r->log};
+    const vd_status status = vd_offer_create(&run, &s->offer, err);
     if (status == VD_OK)
         s->root = *vd_offer_run_root(s->offer);
     return status;
+}
+
+vd_status vd_serving_prepare(void *user, vd_err *err) {
+    vd_serving *s = user;
+    vd_served_measure(&s->served, &s->provider.pace, NULL);
+    if (!s->fetch)
+        return VD_OK;
+    return s->served.many ? offer_items(s, err) : offer_run(s, err);
 }
 
 /* ---- whose turn it is ---- */
@@ -222,7 +223,7 @@ static vd_screened screen_get(vd_serving *s, const vd_request *request, vd_respo
     if (is_get(request, "/v1/provider"))
         describe(s, response);
     else if (is_get(request, "/v1/health"))
-        vd_meter_health(false, atomic_load(&s->checking->done) ? "ok" : "hashing", response);
+        vd_meter_health(false, atomic_load(&s->checking.done) ? "ok" : "hashing", response);
     else
         refuse(response, 404, "GET /v1/provider, /v1/health or /v1/metrics, or POST /v1/ask");
     return VD_ANSWERED;
@@ -260,7 +261,7 @@ static void announce(const vd_serving *s) {
     vd_public_key key;
     char hex[2 * VD_KEY_SIZE + 1], host[256], url[512];
     vd_buf line = {0};
-    if (s->items && s->items->dishonest) /* known from the hashing */
+    if (s->served.many && s->served.dishonest) /* known from the hashing */
         vd_serving_say_dishonest("in a prompt's run");
     vd_key_public(s->provider.key, &key);
     vd_hex(key.b, VD_KEY_SIZE, hex);
@@ -282,15 +283,15 @@ void vd_serving_announce(void *user, bool fits) {
 }
 
 static vd_status run_server(vd_serving *s, vd_err *err) {
-    if (atomic_load(&s->checking->done)) {
+    if (atomic_load(&s->checking.done)) {
         announce(s);
         return vd_server_run(running, err);
     }
-    vd_status status = vd_checking_start(s->checking, err), checked;
+    vd_status status = vd_checking_start(&s->checking, err), checked;
     if (status != VD_OK)
         return status;
     status = vd_server_run(running, err);
-    checked = vd_checking_end(s->checking, err);
+    checked = vd_checking_end(&s->checking, err);
     return status == VD_OK ? checked : status;
 }
 

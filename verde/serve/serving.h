@@ -7,18 +7,16 @@
 #include "verde/protocol/desk.h"
 #include "verde/provide/meter.h"
 #include "verde/serve/checking.h"
-#include "verde/serve/item_runs.h"
 
 typedef struct {
     vd_provider provider;
     vd_desk *desk;
-    vd_replay *replay; /* of a job of one program */
-    vd_checking *checking;
+    vd_served served;
+    vd_checking checking;
     /* With --fetch, once all is hashed: what is handed out to who names this root. */
     vd_hash root;
     vd_offer *offer;
     char results[1024];  /* of a job with prompts, in place of the offer: a file */
-    vd_item_runs *items; /* of a job with prompts; else NULL */
     const char *listen, *dir;
     vd_meter meter;
     vd_ask_counts counts; /* the handler's alone */

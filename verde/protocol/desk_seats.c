@@ -1,8 +1,8 @@
-#include "verde/protocol/desk_places.h"
+#include "verde/protocol/desk_seats.h"
 
 #include <string.h>
 
-static const vd_public_key *referee_of(const vd_place *p) {
+static const vd_public_key *referee_of(const vd_seat *p) {
     return &p->inquiry.assignment.referee;
 }
 
@@ -10,54 +10,54 @@ static bool same_key(const vd_public_key *a, const vd_public_key *b) {
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-void vd_place_clear(vd_place *p) {
+void vd_seat_clear(vd_seat *p) {
     vd_inquiry_free(&p->inquiry);
     vd_buf_free(&p->note);
-    *p = (vd_place){.state = VD_PLACE_FREE};
+    *p = (vd_seat){.state = VD_SEAT_FREE};
 }
 
-vd_place *vd_places_find(vd_places *d, const vd_hash *question) {
+vd_seat *vd_seats_find(vd_seats *d, const vd_hash *question) {
     for (int i = 0; i < VD_DESK_MAX; i++)
-        if (d->place[i].state != VD_PLACE_FREE &&
-            vd_hash_equal(&d->place[i].inquiry.question_hash, question))
-            return &d->place[i];
+        if (d->seat[i].state != VD_SEAT_FREE &&
+            vd_hash_equal(&d->seat[i].inquiry.question_hash, question))
+            return &d->seat[i];
     return NULL;
 }
 
-static int places_of(const vd_places *d, const vd_public_key *referee) {
+static int seats_of(const vd_seats *d, const vd_public_key *referee) {
     int count = 0;
     for (int i = 0; i < VD_DESK_MAX; i++)
-        count += d->place[i].state != VD_PLACE_FREE && same_key(referee, referee_of(&d->place[i]));
+        count += d->seat[i].state != VD_SEAT_FREE && same_key(referee, referee_of(&d->seat[i]));
     return count;
 }
 
 /* ---- referees that are known ---- */
 
-static vd_known_referee *known(vd_places *d, const vd_public_key *referee) {
+static vd_known_referee *known(vd_seats *d, const vd_public_key *referee) {
     for (int i = 0; i < d->known_count; i++)
         if (same_key(&d->known[i].key, referee))
             return &d->known[i];
     return NULL;
 }
 
-static bool is_new(vd_places *d, const vd_place *p) {
-    return p->state != VD_PLACE_FREE && !known(d, referee_of(p));
+static bool is_new(vd_seats *d, const vd_seat *p) {
+    return p->state != VD_SEAT_FREE && !known(d, referee_of(p));
 }
 
 /* Chooses the referee to forget: one without a question here if there is any, and of these the one
  * that asked longest ago. */
-static vd_known_referee *forget_one(vd_places *d) {
+static vd_known_referee *forget_one(vd_seats *d) {
     vd_known_referee *best = &d->known[0];
     for (int i = 1; i < d->known_count; i++) {
         vd_known_referee *k = &d->known[i];
-        const bool seated = places_of(d, &k->key) > 0, best_is = places_of(d, &best->key) > 0;
+        const bool seated = seats_of(d, &k->key) > 0, best_is = seats_of(d, &best->key) > 0;
         if (seated != best_is ? !seated : k->asked < best->asked)
             best = k;
     }
     return best;
 }
 
-static void know(vd_places *d, const vd_place *p) {
+static void know(vd_seats *d, const vd_seat *p) {
     vd_known_referee *k = known(d, referee_of(p));
     if (!k) {
         k = d->known_count < VD_DESK_KNOWN_MAX ? &d->known[d->known_count++] : forget_one(d);
@@ -66,7 +66,7 @@ static void know(vd_places *d, const vd_place *p) {
     k->asked = d->now;
 }
 
-void vd_places_note_asked(vd_places *d, vd_place *p) {
+void vd_seats_note_asked(vd_seats *d, vd_seat *p) {
     vd_known_referee *k = known(d, referee_of(p));
     p->asked = ++d->now;
     p->asks += p->asks < 2;
@@ -77,23 +77,23 @@ void vd_places_note_asked(vd_places *d, vd_place *p) {
 /* ---- turns ---- */
 
 /* When this referee's turn was last, so that none gets more by asking more. */
-static uint64_t last_turn(vd_places *d, const vd_place *p) {
+static uint64_t last_turn(vd_seats *d, const vd_seat *p) {
     const vd_known_referee *k = known(d, referee_of(p));
     uint64_t last = k ? k->began : 0;
     for (int i = 0; i < VD_DESK_MAX; i++)
-        if (d->place[i].state != VD_PLACE_FREE && d->place[i].began > last &&
-            same_key(referee_of(p), referee_of(&d->place[i])))
-            last = d->place[i].began;
+        if (d->seat[i].state != VD_SEAT_FREE && d->seat[i].began > last &&
+            same_key(referee_of(p), referee_of(&d->seat[i])))
+            last = d->seat[i].began;
     return last;
 }
 
 /* The waiting question of the referee whose last turn is longest ago. */
-static vd_place *longest_waiting(vd_places *d, bool new) {
-    vd_place *best = NULL;
+static vd_seat *longest_waiting(vd_seats *d, bool new) {
+    vd_seat *best = NULL;
     uint64_t turn = 0;
     for (int i = 0; i < VD_DESK_MAX; i++) {
-        vd_place *p = &d->place[i];
-        if (p->state != VD_PLACE_WAITING || is_new(d, p) != new)
+        vd_seat *p = &d->seat[i];
+        if (p->state != VD_SEAT_WAITING || is_new(d, p) != new)
             continue;
         const uint64_t last = last_turn(d, p);
         if (!best || last < turn) {
@@ -105,9 +105,9 @@ static vd_place *longest_waiting(vd_places *d, bool new) {
 }
 
 /* New referees together get every second turn at most while a known one waits. */
-vd_place *vd_places_next(vd_places *d) {
+vd_seat *vd_seats_next(vd_seats *d) {
     const bool new_first = d->known_had_last;
-    vd_place *p = longest_waiting(d, new_first);
+    vd_seat *p = longest_waiting(d, new_first);
     if (!p)
         p = longest_waiting(d, !new_first);
     if (!p)
@@ -122,7 +122,7 @@ vd_place *vd_places_next(vd_places *d) {
 
 /* ---- accounts ---- */
 
-static vd_account *account_of(vd_places *d, const vd_public_key *referee) {
+static vd_account *account_of(vd_seats *d, const vd_public_key *referee) {
     vd_account *smallest = &d->account[0];
     for (int i = 0; i < d->account_count; i++) {
         vd_account *a = &d->account[i];
@@ -137,76 +137,76 @@ static vd_account *account_of(vd_places *d, const vd_public_key *referee) {
     return smallest;
 }
 
-void vd_places_charge(vd_places *d, vd_place *p, double now) {
+void vd_seats_charge(vd_seats *d, vd_seat *p, double now) {
     account_of(d, referee_of(p))->seconds += now - p->charged;
     p->charged = now;
 }
 
 /* ---- room ---- */
 
-/* May a question of a referee, a new one or not, take this place? A new one takes none that a known
- * one still needs, and none beyond the places that all new ones have together. */
-static bool may_take(vd_places *d, const vd_place *p, bool new, bool new_are_many) {
-    if (p->state == VD_PLACE_WORKING)
+/* May a question of a referee, a new one or not, take this seat? A new one takes none that a known
+ * one still needs, and none beyond the seats that all new ones have together. */
+static bool may_take(vd_seats *d, const vd_seat *p, bool new, bool new_are_many) {
+    if (p->state == VD_SEAT_WORKING)
         return false;
     if (!new || is_new(d, p))
         return true;
-    return !new_are_many && (p->state == VD_PLACE_FREE || (p->state == VD_PLACE_DONE && p->taken));
+    return !new_are_many && (p->state == VD_SEAT_FREE || (p->state == VD_SEAT_DONE && p->taken));
 }
 
-static bool gives_way_before(vd_places *d, const vd_place *a, const vd_place *b) {
-    if (a->state == VD_PLACE_FREE || b->state == VD_PLACE_FREE)
-        return b->state != VD_PLACE_FREE;
-    const int of_a = places_of(d, referee_of(a)), of_b = places_of(d, referee_of(b));
+static bool gives_way_before(vd_seats *d, const vd_seat *a, const vd_seat *b) {
+    if (a->state == VD_SEAT_FREE || b->state == VD_SEAT_FREE)
+        return b->state != VD_SEAT_FREE;
+    const int of_a = seats_of(d, referee_of(a)), of_b = seats_of(d, referee_of(b));
     if (of_a != of_b)
         return of_a > of_b;
     if (is_new(d, a) != is_new(d, b))
         return is_new(d, a);
     if (a->state != b->state)
-        return a->state == VD_PLACE_DONE;
+        return a->state == VD_SEAT_DONE;
     return a->asked < b->asked;
 }
 
-static bool new_are_many(vd_places *d) {
+static bool new_are_many(vd_seats *d) {
     int count = 0;
     for (int i = 0; i < VD_DESK_MAX; i++)
-        count += is_new(d, &d->place[i]);
+        count += is_new(d, &d->seat[i]);
     return count >= VD_DESK_NEW_MAX;
 }
 
-/* A free place, or one of the referee who has most, so that nobody's many questions cost another
+/* A free seat, or one of the referee who has most, so that nobody's many questions cost another
  * one its answer: what was answered, or else waits, and was asked for longest ago. Who still wants
  * an answer asks again. */
-vd_place *vd_places_make_room(vd_places *d, const vd_public_key *referee) {
+vd_seat *vd_seats_make_room(vd_seats *d, const vd_public_key *referee) {
     const bool new = !known(d, referee), many = new_are_many(d);
-    vd_place *best = NULL;
+    vd_seat *best = NULL;
     for (int i = 0; i < VD_DESK_MAX; i++) {
-        vd_place *p = &d->place[i];
+        vd_seat *p = &d->seat[i];
         if (may_take(d, p, new, many) && (!best || gives_way_before(d, p, best)))
             best = p;
     }
     if (best)
-        vd_place_clear(best);
+        vd_seat_clear(best);
     return best;
 }
 
-void vd_places_note_taken(vd_places *d, vd_place *p) {
+void vd_seats_note_taken(vd_seats *d, vd_seat *p) {
     size_t bytes = 0;
     p->taken = true;
     know(d, p);
     for (int i = 0; i < VD_DESK_MAX; i++)
-        bytes += d->place[i].state == VD_PLACE_DONE ? d->place[i].note.size : 0;
+        bytes += d->seat[i].state == VD_SEAT_DONE ? d->seat[i].note.size : 0;
     while (bytes > VD_DESK_BYTES) {
-        vd_place *oldest = NULL;
+        vd_seat *oldest = NULL;
         for (int i = 0; i < VD_DESK_MAX; i++) {
-            vd_place *other = &d->place[i];
-            if (other != p && other->state == VD_PLACE_DONE && other->note.size &&
+            vd_seat *other = &d->seat[i];
+            if (other != p && other->state == VD_SEAT_DONE && other->note.size &&
                 (!oldest || other->asked < oldest->asked))
                 oldest = other;
         }
         if (!oldest)
             return;
         bytes -= oldest->note.size;
-        vd_place_clear(oldest);
+        vd_seat_clear(oldest);
     }
 }
