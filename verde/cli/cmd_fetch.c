@@ -1,4 +1,4 @@
-#include "verde/client/fetching_items.h"
+#include "verde/client/fetching.h"
 #include "verde/cli/cli.h"
 #include "verde/client/story.h"
 #include "verde/tell/stop.h"
@@ -101,7 +101,7 @@ static bool take_option(int o, fetch_arguments *a, bool *exit_now) {
     }
 }
 
-static vd_status fetch_model(const vd_fetch_options *o, bool json, vd_err *err) {
+static vd_status fetch_and_tell(const vd_fetch_options *o, bool json, vd_err *err) {
     vd_fetching fetching = {0};
     const vd_status status = vd_fetch(o, &fetching, err);
     if (status == VD_OK && json)
@@ -109,17 +109,6 @@ static vd_status fetch_model(const vd_fetch_options *o, bool json, vd_err *err) 
     else if (status == VD_OK)
         vd_fetch_text(&fetching);
     vd_fetching_free(&fetching);
-    return status;
-}
-
-static vd_status fetch_results(const vd_fetch_options *o, vd_loaded *job, bool json, vd_err *err) {
-    vd_item_fetching fetching = {0};
-    const vd_status status = vd_fetch_items(o, job, &fetching, err);
-    if (status == VD_OK && json)
-        vd_print_json(vd_fetch_items_json(&fetching));
-    else if (status == VD_OK)
-        vd_fetch_items_text(&fetching);
-    vd_item_fetching_free(&fetching);
     return status;
 }
 
@@ -140,8 +129,7 @@ static vd_exit fetch_between(const fetch_arguments *a) {
                                       .connections = (int)a->connections,
                                       .patience_s = (int)a->patience_s};
     if (status == VD_OK)
-        status = prompts ? fetch_results(&options, &x.loaded, a->common.json, &err)
-                         : fetch_model(&options, a->common.json, &err);
+        status = fetch_and_tell(&options, a->common.json, &err);
     vd_loaded_free(&x.loaded);
     return status == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }

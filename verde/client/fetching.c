@@ -10,7 +10,7 @@ enum { QUIET_SECONDS = 2 };
 
 /* ---- telling, while it goes on ---- */
 
-void vd_fetch_line(void *user, const char *line) {
+static void tell_line(void *user, const char *line) {
     (void)user;
     vd_say("%sverde fetch: %s", vd_is_terminal() ? "\r\033[K" : "", line);
 }
@@ -40,7 +40,8 @@ static void fetch_progress(void *user, const vd_download_progress *p) {
 
 /* ---- the parts ---- */
 
-static vd_status fetch_begin(vd_fetching *x) {
+vd_status vd_fetch_download(vd_fetching *x, int connections,
+                            void (*progress)(void *user, const vd_download_progress *progress)) {
     const vd_fetch_options *o = x->o;
     const vd_download_options options = {.provider = o->provider,
                                          .provider_count = o->provider_count,
@@ -48,14 +49,19 @@ static vd_status fetch_begin(vd_fetching *x) {
                                          .ca = o->ca,
                                          .key = o->key,
                                          .job = o->id ? o->id : x->root_text,
-                                         .connections = o->connections,
+                                         .connections = connections,
                                          .patience_s = o->patience_s,
-                                         .tell = vd_fetch_line,
-                                         .progress = fetch_progress,
+                                         .tell = tell_line,
+                                         .progress = progress,
                                          .user = x};
+    return vd_download_create(&options, &x->download, x->err);
+}
+
+static vd_status fetch_begin(vd_fetching *x) {
+    x->model = (vd_fetched){.out = x->o->out, .force = x->o->force, .lock = -1, .laid_fd = -1};
     vd_status status = vd_fetched_begin(&x->model, x->err);
     if (status == VD_OK)
-        status = vd_download_create(&options, &x->download, x->err);
+        status = vd_fetch_download(x, x->o->connections, fetch_progress);
     vd_stop_line("stopped; what is checked stays in %s, and `%s` goes on from there",
                  x->model.partial, vd_command_line());
     return status;
@@ -119,7 +125,7 @@ static vd_status get_losses(vd_fetching *x) {
         snprintf(line, sizeof line, "losses of %s are left out: %s",
                  x->o->provider[x->losses_by].url, why.text);
         if (!x->has_losses)
-            vd_fetch_line(NULL, line);
+            tell_line(NULL, line);
     }
     vd_buf_free(&text);
     vd_buf_free(&table);
@@ -128,12 +134,13 @@ static vd_status get_losses(vd_fetching *x) {
 
 /* ---- telling, at the end ---- */
 
-json_t *vd_fetch_providers(const vd_fetch_options *o, const vd_download *download) {
+json_t *vd_fetch_providers(const vd_fetching *x) {
+    const vd_fetch_options *o = x->o;
     json_t *list = json_array();
     for (uint32_t p = 0; p < o->provider_count; p++) {
         json_t *one = json_pack("{ss sI}", "url", o->provider[p].url, "bytes",
-                                (json_int_t)vd_download_received(download, p));
-        const char *dropped = vd_download_dropped(download, p);
+                                (json_int_t)vd_download_received(x->download, p));
+        const char *dropped = vd_download_dropped(x->download, p);
         if (dropped)
             json_object_set_new(one, "dropped", json_string(dropped));
         json_array_append_new(list, one);
@@ -141,32 +148,32 @@ json_t *vd_fetch_providers(const vd_fetch_options *o, const vd_download *downloa
     return list;
 }
 
-json_t *vd_fetch_json(const vd_fetching *x) {
+static json_t *model_json(const vd_fetching *x) {
     const vd_state_proof *proof = &x->model.proof;
     return json_pack("{ss so so sI sI sI sI sf sb sb so}", "dir", x->o->out, "run_root",
                      vd_hash_text(&x->o->run_root), "program", vd_hash_text(&proof->program_hash),
                      "step", (json_int_t)proof->step, "tensors", (json_int_t)x->model.row_count,
                      "bytes", (json_int_t)x->progress.total, "found", (json_int_t)x->progress.found,
                      "seconds", x->progress.seconds, "config", x->has_config, "losses",
-                     x->has_losses, "providers", vd_fetch_providers(x->o, x->download));
+                     x->has_losses, "providers", vd_fetch_providers(x));
 }
 
 static uint32_t fetch_number(const vd_fetch_options *o, uint32_t p) {
     return o->number ? o->number[p] : p + 1;
 }
 
-void vd_fetch_print_providers(vd_buf *out, const vd_fetch_options *o, const vd_download *download) {
+static void print_providers(vd_buf *out, const vd_fetching *x) {
+    const vd_fetch_options *o = x->o;
     char size[32];
     for (uint32_t p = 0; p < o->provider_count; p++) {
-        const char *dropped = vd_download_dropped(download, p);
-        vd_print_size(vd_download_received(download, p), size);
+        const char *dropped = vd_download_dropped(x->download, p);
+        vd_print_size(vd_download_received(x->download, p), size);
         vd_printf(out, "provider %u   gave %s%s%s\n", fetch_number(o, p), size,
                   dropped ? "; dropped: " : "", dropped ? dropped : "");
     }
 }
 
-void vd_fetch_text(const vd_fetching *x) {
-    vd_buf told = {0}, *out = &told;
+static void print_model(vd_buf *out, const vd_fetching *x) {
     char size[32], found[32];
     vd_print_size(x->progress.total, size);
     vd_print_size(x->progress.found, found);
@@ -176,21 +183,32 @@ void vd_fetch_text(const vd_fetching *x) {
     vd_printf(out, "run root     %s, to which proof.json leads\n", x->root_text);
     if (x->progress.found)
         vd_printf(out, "were there   %s, from an earlier download\n", found);
-    vd_fetch_print_providers(out, x->o, x->download);
+    print_providers(out, x);
     if (x->has_losses)
         vd_printf(
             out,
             "losses       losses.csv, losses.svg: as provider %u says, no root leads to them\n",
             fetch_number(x->o, x->losses_by));
-    vd_result_text(out);
+}
+
+json_t *vd_fetch_json(const vd_fetching *x) {
+    return x->many ? vd_fetch_items_json(x) : model_json(x);
+}
+
+void vd_fetch_text(const vd_fetching *x) {
+    vd_buf out = {0};
+    if (x->many) {
+        vd_fetch_items_text(&out, x);
+        print_providers(&out, x);
+    } else {
+        print_model(&out, x);
+    }
+    vd_result_text(&out);
 }
 
 /* ---- all of it ---- */
 
-vd_status vd_fetch(const vd_fetch_options *o, vd_fetching *x, vd_err *err) {
-    *x = (vd_fetching){
-        .o = o, .err = err, .model = {.out = o->out, .force = o->force, .lock = -1, .laid_fd = -1}};
-    vd_hex(o->run_root.b, VD_HASH_SIZE, x->root_text);
+static vd_status fetch_model(vd_fetching *x) {
     vd_status status = fetch_begin(x);
     if (status == VD_OK)
         status = get_proof(x);
@@ -198,18 +216,36 @@ vd_status vd_fetch(const vd_fetch_options *o, vd_fetching *x, vd_err *err) {
         status = open_model(x);
     if (status == VD_OK)
         status = vd_download_tensors(x->download, &x->model.proof, x->model.target,
-                                     x->model.row_count, err);
+                                     x->model.row_count, x->err);
     if (status == VD_OK)
         status = get_losses(x);
     if (status == VD_OK)
-        status = vd_fetched_finish(&x->model, x->has_config, err);
+        status = vd_fetched_finish(&x->model, x->has_config, x->err);
     if (status != VD_OK)
         vd_fetched_abandon(&x->model);
     return status;
 }
 
+vd_status vd_fetch_check(const char *out, bool many, bool force, vd_err *err) {
+    return many ? vd_fetch_items_check(out, force, err) : vd_fetched_check(out, force, err);
+}
+
+vd_status vd_fetch(const vd_fetch_options *o, vd_fetching *x, vd_err *err) {
+    *x = (vd_fetching){.o = o,
+                       .many = o->job && vd_job_has_prompts(&o->job->job),
+                       .fd = -1,
+                       .start = vd_seconds(),
+                       .err = err};
+    vd_hex(o->run_root.b, VD_HASH_SIZE, x->root_text);
+    return x->many ? vd_fetch_items(x) : fetch_model(x);
+}
+
 void vd_fetching_free(vd_fetching *x) {
+    if (!x->o)
+        return;
+    if (x->many)
+        vd_fetch_items_free(x);
     vd_download_destroy(x->download);
-    if (x->o)
+    if (!x->many)
         vd_fetched_free(&x->model);
 }

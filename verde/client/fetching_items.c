@@ -1,14 +1,14 @@
-#include "verde/client/fetching_items.h"
+#include "verde/client/fetching.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "verde/delivery/download_items.h"
 #include "verde/run/out_dir.h"
 #include "verde/tell/stop.h"
 
@@ -37,7 +37,7 @@ vd_status vd_fetch_items_check(const char *out, bool force, vd_err *err) {
     return status;
 }
 
-static vd_status open_part(vd_item_fetching *x) {
+static vd_status open_part(vd_fetching *x) {
     uint64_t size;
     snprintf(x->part, sizeof x->part, "%.900s/" PART, x->o->out);
     const vd_status status = vd_open_update(x->part, false, 0644, &x->fd, &size, x->err);
@@ -48,7 +48,7 @@ static vd_status open_part(vd_item_fetching *x) {
     return VD_OK;
 }
 
-static vd_status write_part(vd_item_fetching *x, const void *bytes, size_t size) {
+static vd_status write_part(vd_fetching *x, const void *bytes, size_t size) {
     const uint8_t *from = bytes;
     for (size_t have = 0; have < size;) {
         const ssize_t put = pwrite(x->fd, from + have, size - have, (off_t)(x->at + have));
@@ -63,7 +63,7 @@ static vd_status write_part(vd_item_fetching *x, const void *bytes, size_t size)
 
 /* ---- a record ---- */
 
-static void tell(vd_item_fetching *x, uint32_t done) {
+static void tell(vd_fetching *x, uint32_t done) {
     enum { QUIET_S = 2 };
     const double now = vd_seconds();
     const bool terminal = vd_is_terminal(), last = done == x->made.items.count;
@@ -78,7 +78,7 @@ static void tell(vd_item_fetching *x, uint32_t done) {
 
 static vd_status take_record(void *user, uint32_t item, const void *bytes, size_t size,
                              size_t *used, vd_err *err) {
-    vd_item_fetching *x = user;
+    vd_fetching *x = user;
     vd_buf line = {0};
     vd_status status = vd_item_line(&x->made, item, bytes, size, used, &line, err);
     if (status == VD_OK)
@@ -94,20 +94,20 @@ static vd_status take_record(void *user, uint32_t item, const void *bytes, size_
 }
 
 static vd_status size_of_record(void *user, uint32_t item, uint64_t *size, vd_err *err) {
-    vd_item_fetching *x = user;
+    vd_fetching *x = user;
     return vd_item_line_size(&x->made, item, size, err);
 }
 
 /* ---- what has arrived before ---- */
 
-static vd_status take_roots(vd_item_fetching *x, const void *roots, bool *right) {
+static vd_status take_roots(vd_fetching *x, const void *roots, bool *right) {
     vd_hash root;
     const vd_status status = vd_item_lines_roots(&x->made, roots, &root, x->err);
     *right = status == VD_OK && vd_hash_equal(&root, &x->o->run_root);
     return status;
 }
 
-static vd_status find_records(vd_item_fetching *x, const vd_map *file, uint32_t *next) {
+static vd_status find_records(vd_fetching *x, const vd_map *file, uint32_t *next) {
     const uint32_t count = x->made.items.count;
     vd_status status = VD_OK;
     for (*next = 0; status == VD_OK && *next < count && x->at < file->size;) {
@@ -127,7 +127,7 @@ static vd_status find_records(vd_item_fetching *x, const vd_map *file, uint32_t 
     return status == VD_ERR_PEER ? VD_OK : status;
 }
 
-static vd_status find_part(vd_item_fetching *x, uint32_t *next, bool *found) {
+static vd_status find_part(vd_fetching *x, uint32_t *next, bool *found) {
     const uint64_t roots = VD_RESULTS_HEAD + (uint64_t)x->made.items.count * VD_HASH_SIZE;
     vd_map file = {0};
     *next = 0;
@@ -152,21 +152,12 @@ static vd_status find_part(vd_item_fetching *x, uint32_t *next, bool *found) {
 
 /* ---- all of it ---- */
 
-static vd_status begin(vd_item_fetching *x, vd_loaded *job) {
+static vd_status begin(vd_fetching *x) {
     const vd_fetch_options *o = x->o;
     char path[1100];
-    const vd_download_options options = {.provider = o->provider,
-                                         .provider_count = o->provider_count,
-                                         .number = o->number,
-                                         .ca = o->ca,
-                                         .key = o->key,
-                                         .job = o->id ? o->id : x->root_text,
-                                         .connections = 1,
-                                         .patience_s = o->patience_s,
-                                         .tell = vd_fetch_line};
     vd_status status = vd_fetch_items_check(o->out, o->force, x->err);
     if (status == VD_OK)
-        status = vd_item_lines_open(job, &x->made, x->err);
+        status = vd_item_lines_open(o->job, &x->made, x->err);
     x->made.dir = o->out;
     if (status == VD_OK && o->program && !vd_hash_equal(o->program, &x->made.collection))
         status =
@@ -174,7 +165,7 @@ static vd_status begin(vd_item_fetching *x, vd_loaded *job) {
     if (status == VD_OK)
         status = open_part(x);
     if (status == VD_OK)
-        status = vd_download_create(&options, &x->download, x->err);
+        status = vd_fetch_download(x, 1, NULL);
     vd_stop_line("stopped; what is checked stays in %s, and `%s` goes on from there", x->part,
                  vd_command_line());
     snprintf(path, sizeof path, "%.900s/" LINES, o->out);
@@ -184,7 +175,7 @@ static vd_status begin(vd_item_fetching *x, vd_loaded *job) {
     return status;
 }
 
-static vd_status get_roots(vd_item_fetching *x) {
+static vd_status get_roots(vd_fetching *x) {
     uint8_t head[VD_RESULTS_HEAD];
     vd_buf roots = {0};
     bool right;
@@ -205,7 +196,7 @@ static vd_status get_roots(vd_item_fetching *x) {
 
 /* A proof never stands beside lines of another download: an earlier one goes first, and the new one
  * gets its name last. */
-static vd_status finish(vd_item_fetching *x) {
+static vd_status finish(vd_fetching *x) {
     char path[1100];
     snprintf(path, sizeof path, "%.900s/" PROOF, x->o->out);
     if (fsync(x->fd) != 0 || (unlink(path) != 0 && errno != ENOENT))
@@ -220,48 +211,41 @@ static vd_status finish(vd_item_fetching *x) {
     return status == VD_OK ? vd_sync_parent(path, x->err) : status;
 }
 
-vd_status vd_fetch_items(const vd_fetch_options *o, vd_loaded *job, vd_item_fetching *x,
-                         vd_err *err) {
+vd_status vd_fetch_items(vd_fetching *x) {
     uint32_t next = 0;
     bool found = false;
-    *x = (vd_item_fetching){.o = o, .fd = -1, .start = vd_seconds(), .err = err};
     const vd_record_taker taker = {take_record, size_of_record, x};
-    vd_hex(o->run_root.b, VD_HASH_SIZE, x->root_text);
-    vd_status status = begin(x, job);
+    vd_status status = begin(x);
     if (status == VD_OK)
         status = find_part(x, &next, &found);
     if (status == VD_OK && !found)
         status = get_roots(x);
     if (status == VD_OK)
-        status = vd_download_records(x->download, next, x->made.items.count, &taker, err);
+        status = vd_download_records(x->download, next, x->made.items.count, &taker, x->err);
     return status == VD_OK ? finish(x) : status;
 }
 
-void vd_item_fetching_free(vd_item_fetching *x) {
-    if (!x->o)
-        return;
+void vd_fetch_items_free(vd_fetching *x) {
     if (x->writes)
         vd_writer_abort(&x->lines);
     if (x->fd >= 0)
         close(x->fd);
-    vd_download_destroy(x->download);
     vd_item_lines_free(&x->made);
 }
 
 /* ---- telling, at the end ---- */
 
-json_t *vd_fetch_items_json(const vd_item_fetching *x) {
+json_t *vd_fetch_items_json(const vd_fetching *x) {
     json_t *out = json_pack(
         "{ss so so sI sI sI sf so}", "dir", x->o->out, "job_root", vd_hash_text(&x->o->run_root),
         "collection", vd_hash_text(&x->made.collection), vd_prompt_word(x->made.job, 0),
         (json_int_t)x->made.items.count, "bytes", (json_int_t)x->at, "found", (json_int_t)x->found,
-        "seconds", vd_seconds() - x->start, "providers", vd_fetch_providers(x->o, x->download));
+        "seconds", vd_seconds() - x->start, "providers", vd_fetch_providers(x));
     vd_score_json(&x->made.sum, out);
     return out;
 }
 
-void vd_fetch_items_text(const vd_item_fetching *x) {
-    vd_buf told = {0}, *out = &told;
+void vd_fetch_items_text(vd_buf *out, const vd_fetching *x) {
     char size[32];
     vd_printf(out, "results      %s/%s, %u %s, every byte checked\n", x->o->out,
               x->made.answers.count ? VD_ANSWERS_FOLDER : "results.jsonl", x->made.items.count,
@@ -271,6 +255,4 @@ void vd_fetch_items_text(const vd_item_fetching *x) {
     vd_print_size(x->found, size);
     if (x->found)
         vd_printf(out, "were there   %s, from an earlier download\n", size);
-    vd_fetch_print_providers(out, x->o, x->download);
-    vd_result_text(out);
 }

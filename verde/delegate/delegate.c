@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "verde/client/fetching_items.h"
 #include "verde/delegate/delegation.h"
 #include "verde/tell/stop.h"
 
@@ -50,34 +49,8 @@ static json_t *delegate_json(const vd_delegation *d, json_t *result) {
     return out;
 }
 
-static vd_status fetch_model(vd_delegation *d, const vd_fetch_options *options) {
-    vd_fetching fetching = {0};
-    const vd_status status = vd_fetch(options, &fetching, d->err);
-    if (status == VD_OK)
-        vd_delegation_score(d);
-    if (status == VD_OK && d->o->common.json)
-        vd_result_json(delegate_json(d, vd_fetch_json(&fetching)));
-    else if (status == VD_OK)
-        vd_fetch_text(&fetching);
-    vd_fetching_free(&fetching);
-    return status;
-}
-
-static vd_status fetch_results(vd_delegation *d, const vd_fetch_options *options) {
-    vd_item_fetching fetching = {0};
-    const vd_status status = vd_fetch_items(options, &d->loaded, &fetching, d->err);
-    if (status == VD_OK && d->answers)
-        vd_delegation_answers(d);
-    const bool refused = d->answers && d->code != VD_EXIT_OK;
-    if (status == VD_OK && d->o->common.json)
-        vd_result_json(delegate_json(d, refused ? NULL : vd_fetch_items_json(&fetching)));
-    else if (status == VD_OK && !refused) /* else it was said already */
-        vd_fetch_items_text(&fetching);
-    vd_item_fetching_free(&fetching);
-    return status;
-}
-
 static vd_status fetch_result(vd_delegation *d) {
+    vd_fetching fetching = {0};
     vd_endpoint endpoint[VD_DOWNLOAD_PROVIDERS_MAX];
     uint32_t number[VD_DOWNLOAD_PROVIDERS_MAX];
     const vd_fetch_options options = {.out = d->o->out,
@@ -94,9 +67,19 @@ static vd_status fetch_result(vd_delegation *d) {
                                       .patience_s = (int)d->o->patience_s};
     if (options.provider_count == 0)
         return vd_fail(d->err, VD_ERR_PEER, "no provider says that it has the accepted run");
-    const vd_status status = d->prompts ? fetch_results(d, &options) : fetch_model(d, &options);
+    const vd_status status = vd_fetch(&options, &fetching, d->err);
+    if (status == VD_OK && d->answers)
+        vd_delegation_answers(d);
+    else if (status == VD_OK && !d->prompts)
+        vd_delegation_score(d);
+    const bool refused = d->answers && d->code != VD_EXIT_OK;
+    if (status == VD_OK && d->o->common.json)
+        vd_result_json(delegate_json(d, refused ? NULL : vd_fetch_json(&fetching)));
+    else if (status == VD_OK && !refused) /* else it was said already */
+        vd_fetch_text(&fetching);
     if (status == VD_OK && !d->o->common.json)
         vd_delegation_text(d);
+    vd_fetching_free(&fetching);
     return status;
 }
 
@@ -145,7 +128,7 @@ static vd_exit tell_dry(vd_delegation *d) {
 
 static vd_exit delegate_all(vd_delegation *d) {
     bool accepted = false;
-    vd_status status = vd_fetched_check(d->o->out, d->o->force, d->err);
+    vd_status status = vd_fetch_check(d->o->out, false, d->o->force, d->err);
     if (status == VD_OK)
         status = vd_delegation_audit_check(d);
     if (status == VD_OK)
@@ -153,7 +136,7 @@ static vd_exit delegate_all(vd_delegation *d) {
     if (status == VD_OK)
         status = vd_delegation_audit_fits(d);
     if (status == VD_OK && d->prompts)
-        status = vd_fetch_items_check(d->o->out, d->o->force, d->err);
+        status = vd_fetch_check(d->o->out, true, d->o->force, d->err);
     if (status == VD_OK)
         status = vd_delegation_order(d);
     if (status != VD_OK)

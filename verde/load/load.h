@@ -95,6 +95,8 @@ bool vd_has_pack(const char *dir);
 VD_MUST_USE vd_status vd_load_packed_job(vd_loaded *loaded, vd_err *err);
 VD_MUST_USE vd_status vd_list_packed(const vd_loaded *loaded, vd_items *out, vd_err *err);
 VD_MUST_USE vd_status vd_load_packed(vd_loaded *loaded, uint32_t item, vd_err *err);
+/* The pack that a client has sent, of which a daemon has written `pack` and `data.json` to DIR. */
+VD_MUST_USE vd_status vd_load_sent_pack(const char *dir, vd_loaded *out, vd_err *err);
 void vd_given_free(vd_given *given);
 /* How many prompts, or programs of a pack, a job has; the key of one. */
 uint32_t vd_prompt_count(const vd_loaded *loaded);
@@ -146,9 +148,10 @@ enum { VD_PLACES_BYTES_MAX = VD_DATA_MAX << 10 }; /* of data.json: 1 KiB for eac
 VD_MUST_USE vd_status vd_load_data(const char *dir, const char *moved, vd_loaded *out, vd_err *err);
 /* The same of a folder that somebody else wrote, which may name plain files in itself alone. */
 VD_MUST_USE vd_status vd_load_own_data(const char *dir, vd_loaded *out, vd_err *err);
-/* Of a pack's first program, which has `own` tensors more than the folder. */
-VD_MUST_USE vd_status vd_load_shared_data(const char *dir, uint32_t own, vd_loaded *out,
-                                          vd_err *err);
+/* Of a pack's first program, which has `own` tensors more than the folder; `own_files`: somebody
+ * else wrote it, as above. */
+VD_MUST_USE vd_status vd_load_shared_data(const char *dir, uint32_t own, bool own_files,
+                                          vd_loaded *out, vd_err *err);
 /* Reads such a file; *out is the caller's. Its version and the names of its members are known.
  * VD_ERR_USAGE: it is not there; VD_ERR_PEER: it is none. */
 VD_MUST_USE vd_status vd_load_places(const char *path, json_t **out, vd_err *err);

@@ -59,14 +59,22 @@ static vd_status open_pack(vd_loaded *l, vd_err *err) {
 }
 
 /* What all programs share, whose bytes are compared with the first program. */
-static vd_status load_shared(vd_loaded *l, vd_err *err) {
+static vd_status load_shared(vd_loaded *l, bool own_files, vd_err *err) {
     l->program = l->given.pack.first; /* borrowed */
-    const vd_status status = vd_load_shared_data(l->job.model_dir, l->given.pack.own, l, err);
+    const vd_status status =
+        vd_load_shared_data(l->job.model_dir, l->given.pack.own, own_files, l, err);
     l->program = (vd_program){0};
     l->given.shared = l->placed;
     l->placed = (vd_placed_data){0};
     l->exec.data = NULL;
     return status;
+}
+
+vd_status vd_load_sent_pack(const char *dir, vd_loaded *l, vd_err *err) {
+    l->exec.program = &l->program;
+    snprintf(l->job.model_dir, sizeof l->job.model_dir, "%s", dir);
+    const vd_status status = open_pack(l, err);
+    return status == VD_OK ? load_shared(l, false, err) : status;
 }
 
 static vd_status check_hash(const vd_loaded *l, vd_err *err) {
@@ -102,7 +110,7 @@ vd_status vd_load_packed_job(vd_loaded *l, vd_err *err) {
     if (status == VD_OK)
         status = check_hash(l, err);
     if (status == VD_OK && !l->bare)
-        status = load_shared(l, err);
+        status = load_shared(l, true, err);
     return status;
 }
 

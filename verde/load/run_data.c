@@ -367,13 +367,15 @@ vd_status vd_load_data(const char *dir, const char *moved, vd_loaded *out, vd_er
     return load_places(&l, err);
 }
 
-vd_status vd_load_shared_data(const char *dir, uint32_t own, vd_loaded *out, vd_err *err) {
-    data_loading l = {.dir = dir, .own = true, .first = own, .loaded = out};
+vd_status vd_load_shared_data(const char *dir, uint32_t own, bool own_files, vd_loaded *out,
+                              vd_err *err) {
+    data_loading l = {.dir = dir, .own = own_files, .first = own, .loaded = out};
     const vd_status status = load_places(&l, err);
     /* Files of a job that are wrong are the user's own, not a peer's. */
-    return status == VD_ERR_PEER ? vd_fail(err, VD_ERR_USAGE, "%s", err->text) : status;
+    return status == VD_ERR_PEER && own_files ? vd_fail(err, VD_ERR_USAGE, "%s", err->text)
+                                              : status;
 }
 
 vd_status vd_load_own_data(const char *dir, vd_loaded *out, vd_err *err) {
-    return vd_load_shared_data(dir, 0, out, err);
+    return vd_load_shared_data(dir, 0, true, out, err);
 }

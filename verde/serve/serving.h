@@ -16,7 +16,7 @@ typedef struct {
     /* With --fetch, once all is hashed: what is handed out to who names this root. */
     vd_hash root;
     vd_offer *offer;
-    char results[1024];  /* of a job with prompts, in place of the offer: a file */
+    char results[1024]; /* of a job with prompts, in place of the offer: a file */
     const char *listen, *dir;
     vd_meter meter;
     vd_ask_counts counts; /* the handler's alone */
