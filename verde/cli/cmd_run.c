@@ -16,6 +16,7 @@
 #include "verde/run/evaluation.h"
 #include "verde/run/out_dir.h"
 #include "verde/run/run_items.h"
+#include "verde/run/run_one.h"
 #include "verde/run/run_processes.h"
 #include "verde/tell/stop.h"
 
@@ -86,27 +87,11 @@ static vd_status read_score(const char *dir, const vd_hash *state, vd_score *out
     return status;
 }
 
-/* Where a run's data is stands beside its first state, so that its steps can be executed again
- * while it goes on. */
-typedef struct {
-    const char *dir;
-    const vd_loaded *loaded;
-    bool saved;
-} run_data;
-
-static vd_status save_data(void *user, vd_err *err) {
-    run_data *d = user;
-    d->saved = true;
-    return vd_save_data(d->dir, d->loaded, err);
-}
-
 static vd_status execute(const char *job, const char *dir, const run_options *o,
                          const vd_run_rounding *rounding, const vd_run_processes *processes,
                          vd_loaded *loaded, vd_evaluation *evaluation, vd_err *err) {
     const char *fault = o->fault;
     const vd_common *common = &o->common;
-    vd_run_result result;
-    bool idle;
     const vd_training *t = &loaded->job.training;
     vd_announce_run(job, loaded);
     vd_status status = vd_check_memory(job, loaded, err);
@@ -120,13 +105,11 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
                             .json = common->json};
     vd_exec exec = loaded->exec;
     exec.part = vd_run_part(processes);
-    run_data data = {dir, loaded, false};
-    const vd_run_options options = {
+    vd_one_run run = {.loaded = loaded};
+    run.options = (vd_run_options){
         .exec = &exec,
         .dir = dir,
         .fault = fault,
-        .begun = save_data,
-        .begun_user = &data,
         .progress = vd_tell_progress,
         .user = &print,
         .rounding = rounding,
@@ -137,25 +120,23 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
         .evaluate = evaluation->trained ? vd_evaluate : NULL,
         .evaluation = evaluation};
     vd_stop_line("stopped before a step was done; `%s` goes on", vd_command_line());
-    status = vd_run(&options, &result, err);
-    if (status == VD_OK && !data.saved)
-        status = vd_save_data(dir, loaded, err);
+    status = vd_run_one(&run, err);
+    const vd_run_result *result = &run.result;
     if (status == VD_OK)
         status = vd_config_save(dir, loaded, err);
-    if (status == VD_OK && result.resumed_at < result.steps)
-        status = vd_tell_fault(dir, loaded, &idle, err);
     vd_score score;
     if (status == VD_OK && t->evaluates)
-        status = read_score(dir, &result.final_state, &score, err);
+        status = read_score(dir, &result->final_state, &score, err);
     if (status != VD_OK)
         return status;
-    if (result.resumed_at == result.steps)
+    if (result->resumed_at == result->steps)
         fprintf(stderr, "%s holds this run, finished: nothing was executed\n", dir);
-    else if (result.resumed_at)
-        fprintf(stderr, "went on from the checkpoint at step %lld\n", (long long)result.resumed_at);
-    vd_print_result(&result, loaded, common, rounding != NULL, t->evaluates ? &score : NULL);
+    else if (result->resumed_at)
+        fprintf(stderr, "went on from the checkpoint at step %lld\n",
+                (long long)result->resumed_at);
+    vd_print_result(result, loaded, common, rounding != NULL, t->evaluates ? &score : NULL);
     if (rounding && !common->json)
-        vd_print_rounding(rounding, &result);
+        vd_print_rounding(rounding, result);
     return VD_OK;
 }
 

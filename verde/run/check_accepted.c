@@ -17,8 +17,8 @@ static vd_status compare(const vd_check_options *o, const vd_check_claim *c, con
     const vd_outcome *outcome = &v->outcome;
     char mine[2 * VD_HASH_SIZE + 1], accepted[2 * VD_HASH_SIZE + 1], role[80];
     if (!vd_hash_equal(&v->program, c->program))
-        return vd_fail(err, VD_ERR_PEER, "%s: is about another program than %s%s", o->verdict,
-                       c->owner, o->path);
+        return vd_fail(err, VD_ERR_PEER, "%s: is about another %s than %s%s", o->verdict,
+                       c->subject, c->owner, o->path);
     if (!outcome->accepted)
         return vd_fail(err, VD_ERR_PEER, "%s: accepts no result (%s)", o->verdict,
                        vd_result_name(outcome->result));

@@ -142,7 +142,7 @@ static vd_status check_step(const model *m) {
 }
 
 static vd_status check_accepted(model *m) {
-    const vd_check_claim claim = {"the model in ", "run", &m->proof.program_hash,
+    const vd_check_claim claim = {"program", "the model in ", "run", &m->proof.program_hash,
                                   &m->proof.run_root};
     return vd_check_accepted(m->o, &claim, &m->verdict, m->err);
 }

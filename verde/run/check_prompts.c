@@ -209,7 +209,7 @@ static void print_checked(const prompt_check *c, const prompt_folder *f, const c
 vd_status vd_check_prompts(const vd_check_options *o, vd_err *err) {
     prompt_folder f = {0};
     vd_verdict verdict = {0};
-    const vd_check_claim claim = {"", "job", &f.collection, &f.root};
+    const vd_check_claim claim = {"job", "", "job", &f.collection, &f.root};
     prompt_check c = {.dir = o->path,
                       .data = o->data,
                       .common = o->common,

@@ -144,7 +144,7 @@ static void print_text(const results_check *c) {
 
 /* Of a job that is loaded. */
 static vd_status prove(results_check *c, vd_loaded *job) {
-    const vd_check_claim claim = {"", "job", &c->made.collection, &c->job_root};
+    const vd_check_claim claim = {"job", "", "job", &c->made.collection, &c->job_root};
     vd_verdict verdict = {0};
     vd_status status = open_files(c);
     if (status == VD_OK)

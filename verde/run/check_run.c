@@ -84,7 +84,7 @@ static vd_status hash(checking *c) {
 
 /* Runs all checks. Quick ones come before hours of hashing. */
 static vd_status check_all(checking *c) {
-    const vd_check_claim claim = {"the run in ", "run", &c->log.program, &c->run_root};
+    const vd_check_claim claim = {"program", "the run in ", "run", &c->log.program, &c->run_root};
     vd_status status = find_run(c);
     if (status == VD_OK)
         status = load(c);

@@ -21,8 +21,9 @@ vd_exit vd_check_path(const vd_check_options *options);
 
 /* What a verdict may be about. */
 typedef struct {
-    const char *owner; /* "the run in ", before the path */
-    const char *kind;  /* what is accepted: "run", or "job" of many */
+    const char *subject; /* "program", or "job" of many */
+    const char *owner;   /* "the run in ", before the path */
+    const char *kind;    /* whose root is accepted: "run" or "job" */
     const vd_hash *program, *root;
 } vd_check_claim;
 /* Is the claim what the verdict accepts, if there is one? VD_ERR_PEER: no, or it is about something

@@ -9,6 +9,7 @@
 #include "verde/exec/shared_copies.h"
 #include "verde/run/faults.h"
 #include "verde/run/item_groups.h"
+#include "verde/run/run_one.h"
 
 enum { KEEP = VD_KEEP_MIN }; /* states of each prompt that stay on disk */
 
@@ -146,18 +147,17 @@ static vd_status run_one(items_run *x, uint32_t item) {
         vd_announce_fault(l);
     if (status == VD_OK)
         status = vd_exec_place(&l->exec, x->err);
-    const vd_run_options options = {.exec = &l->exec,
-                                    .dir = dir,
-                                    .fault = fault,
-                                    .progress = see_step,
-                                    .user = x,
-                                    .keep = KEEP};
+    vd_one_run run = {.loaded = l};
+    run.options = (vd_run_options){.exec = &l->exec,
+                                   .dir = dir,
+                                   .fault = fault,
+                                   .progress = see_step,
+                                   .user = x,
+                                   .keep = KEEP};
     if (status == VD_OK)
-        status = vd_run(&options, &x->result, x->err);
-    if (status == VD_OK)
-        status = vd_save_data(dir, l, x->err);
-    if (status == VD_OK && fault && x->result.resumed_at < x->result.steps)
-        status = vd_tell_fault(dir, l, &x->r->idle, x->err);
+        status = vd_run_one(&run, x->err);
+    x->result = run.result;
+    x->r->idle |= run.idle;
     if (status == VD_OK) {
         x->made += x->result.steps - x->result.resumed_at;
         x->passed += x->result.steps - x->result.resumed_at;

@@ -8,7 +8,7 @@
 #include "verde/delivery/offer.h"
 #include "verde/provide/child.h"
 #include "verde/provide/daemon.h"
-#include "verde/run/faults.h"
+#include "verde/run/run_one.h"
 
 enum {
     RUN_ARGUMENTS = 8,
@@ -77,7 +77,8 @@ static vd_status load(const vd_run_child *c, vd_loaded *loaded, vd_err *err) {
 }
 
 /* The run's folder serves by itself, as every run's. */
-static vd_status copy_places(const vd_run_child *c, vd_err *err) {
+static vd_status copy_places(void *user, vd_err *err) {
+    const vd_run_child *c = user;
     char path[1100];
     vd_buf text = {0};
     snprintf(path, sizeof path, "%.900s/" VD_JOB_DATA, c->dir);
@@ -121,30 +122,22 @@ vd_status vd_child_tell_idle(const vd_run_child *c, vd_err *err) {
     return vd_write_file(path, "\n", 1, 0644, err);
 }
 
-static vd_status tell_fault(const vd_run_child *c, const vd_loaded *loaded, vd_err *err) {
-    bool idle;
-    vd_status status = vd_tell_fault(c->run, loaded, &idle, err);
-    return status == VD_OK && idle ? vd_child_tell_idle(c, err) : status;
-}
-
 static vd_status run(vd_run_child *c, vd_loaded *loaded, vd_err *err) {
-    vd_run_result result;
-    const vd_run_options options = {.exec = &loaded->exec,
-                                    .dir = c->run,
-                                    .fault = c->fault,
-                                    .progress = see_step,
-                                    .user = c,
-                                    .keep = (int32_t)c->keep};
+    vd_one_run one = {.loaded = loaded, .save = copy_places, .user = c};
+    one.options = (vd_run_options){.exec = &loaded->exec,
+                                   .dir = c->run,
+                                   .fault = c->fault,
+                                   .progress = see_step,
+                                   .user = c,
+                                   .keep = (int32_t)c->keep};
     vd_status status = load(c, loaded, err);
     if (status == VD_OK)
-        status = vd_run(&options, &result, err);
-    if (status == VD_OK)
-        status = tell_fault(c, loaded, err);
-    if (status == VD_OK)
-        status = copy_places(c, err);
+        status = vd_run_one(&one, err);
+    if (status == VD_OK && one.idle)
+        status = vd_child_tell_idle(c, err);
     if (status == VD_OK)
         status = offer_state(c, loaded, err);
-    return status == VD_OK ? write_result(c, &result, err) : status;
+    return status == VD_OK ? write_result(c, &one.result, err) : status;
 }
 
 static vd_status confine(const vd_run_child *c, vd_err *err) {
