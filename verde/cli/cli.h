@@ -7,9 +7,29 @@
 #include "verde/load/load.h"
 #include "verde/run/results.h"
 
+/* An option: one row says its name, what it takes, its help and where its value goes. */
+typedef struct vd_option vd_option;
+struct vd_option {
+    const char
+        *help; /* its lines, "  --name ARGUMENT  ..."; else lines between options; NULL: end */
+    void *to;  /* a bool; with an argument a const char *, or a long if there are bounds */
+    bool (*take)(void *to, const char *name, const char *text, const vd_option *option);
+    long least, most;  /* of a number; of a list, how many there may be */
+    uint32_t *count;   /* of a list, so far */
+    const char *forms; /* of a command with several: the letters of those that have it; NULL: all */
+    bool often;        /* may be given again: a list, or what changes no result */
+    bool hidden;       /* the help does not name it */
+};
+
 typedef struct {
-    const char *name, *summary, *help;
+    const char *name, *summary;
+    const char *usage; /* the help: before the options, */
+    const vd_option *options;
+    const char *after; /* and after them */
     vd_exit (*run)(int argc, char **argv);
+    /* Of a command with several forms: has this one the option? And a line that it has not. */
+    bool (*allows)(const vd_option *option);
+    void (*refuse)(const char *name);
 } vd_command;
 
 extern const vd_command vd_cmd_keygen, vd_cmd_run, vd_cmd_serve, vd_cmd_arbitrate, vd_cmd_verify,
@@ -18,36 +38,42 @@ extern const vd_command vd_cmd_keygen, vd_cmd_run, vd_cmd_serve, vd_cmd_arbitrat
 
 /* ---- options ---- */
 
-#define VD_COMMON_OPTIONS                                                                          \
-    {"threads", required_argument, NULL, 't'}, {"backend", required_argument, NULL, 'b'},          \
-        {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {                      \
-        NULL, 0, NULL, 0                                                                           \
+bool vd_take_int(void *to, const char *name, const char *text, const vd_option *option);
+bool vd_take_word(void *to, const char *name, const char *text, const vd_option *option);
+bool vd_take_url(void *to, const char *name, const char *text, const vd_option *option);
+bool vd_parse_number(const char *name, const char *text, long lo, long hi, long *out);
+
+#define VD_THREADS_ROW(common)                                                                     \
+    .to = &(common).threads, .take = vd_take_int, .most = 1024, .often = true
+#define VD_BACKEND_ROW(common) .to = &(common).backend, .take = vd_take_word
+#define VD_COMMON_ROWS(common)                                                                     \
+    {"  --threads N      worker threads (default: one per core)\n", VD_THREADS_ROW(common)},       \
+        {"  --backend NAME   cpu (default), scalar, avx2, avx512, neon or cuda:0; the bits are "   \
+         "the same\n",                                                                             \
+         VD_BACKEND_ROW(common)},                                                                  \
+        {"  --json           one JSON object on standard output at the end\n", &(common).json}, {  \
+        "  --help, -h       this text\n"                                                           \
     }
-#define VD_COMMON_HELP                                                                             \
-    "  --threads N      worker threads (default: one per core)\n"                                  \
-    "  --backend NAME   cpu (default), scalar, avx2, avx512, neon or cuda:0; the bits are the "    \
-    "same\n"                                                                                       \
-    "  --json           one JSON object on standard output at the end\n"                           \
-    "  --help, -h       this text\n"
+/* Of commands that compute nothing, which take them all the same. */
+#define VD_HIDDEN_ROWS(common)                                                                     \
+    {"  --threads N\n", VD_THREADS_ROW(common), .hidden = true}, {                                 \
+        "  --backend NAME\n", VD_BACKEND_ROW(common), .hidden = true                               \
+    }
 #define VD_EXIT_HELP                                                                               \
     "\nExit codes: 0 done, agreed or verified; 1 trouble of this machine; 2 usage; 3 convicted;\n" \
     "            4 forfeit; 5 inconclusive; 6 a verdict does not hold, a file is damaged, or\n"    \
     "            files do not fit together; 7 dismissed; 8 a file is of a version that this\n"     \
     "            verde does not know, and nothing is decided; 9 what was compared differs.\n"
 
-/* As getopt_long. An option with a value is given once, but for those whose letters are in `often`,
- * --threads and --timeout. '?': it was given before, or getopt refuses it; a line was printed. */
-int vd_next_option(int argc, char **argv, const char *letters, const struct option *options,
-                   const char *often);
-/* Handles an option that all commands have; false: unknown, and a line was printed. `exit_now` is
- * set by --help. */
-bool vd_take_common(const vd_command *command, int option, vd_common *common, bool *exit_now);
+/* Takes the options of a command; what is left begins at argv[optind]. An option with a value is
+ * given once. False: the command ends with *code, and help, or why not, was printed. */
+bool vd_take_options(const vd_command *command, int argc, char **argv, vd_exit *code);
 /* Prints a help text; "models/jobs" and "docs/jobs.md" become their paths where they are installed.
  */
 void vd_print_help(FILE *out, const char *text);
+void vd_print_command(FILE *out, const vd_command *command);
 /* To standard output; if `verbose`, also what this was built with and finds here. */
 void vd_print_version(bool verbose);
-bool vd_parse_number(const char *name, const char *text, long lo, long hi, long *out);
 
 /* ---- printing ---- */
 

@@ -94,36 +94,14 @@ static vd_status calibrate(const char *job, calibrate_options *o, vd_loaded *loa
     return VD_OK;
 }
 
-static bool take_option(calibrate_options *o, int option, bool *exit_now) {
-    switch (option) {
-    case 'o': o->out = optarg; return true;
-    case 'F': o->force = true; return true;
-    case 'P': o->profile[0] = optarg; return true;
-    case 'A': o->profile[1] = optarg; return true;
-    case 'B':
-        return vd_parse_number("bits", optarg, RO_ROUND_BITS_MIN, RO_ROUND_BITS_MAX, &o->bits);
-    case 'n': return vd_parse_number("steps", optarg, 1, 1000, &o->steps);
-    default: return vd_take_common(&vd_cmd_calibrate, option, &o->common, exit_now);
-    }
-}
+static calibrate_options given;
 
 static vd_exit calibrate_job(int argc, char **argv) {
-    static const struct option options[] = {{"out", required_argument, NULL, 'o'},
-                                            {"profile", required_argument, NULL, 'P'},
-                                            {"against", required_argument, NULL, 'A'},
-                                            {"bits", required_argument, NULL, 'B'},
-                                            {"steps", required_argument, NULL, 'n'},
-                                            {"force", no_argument, NULL, 'F'},
-                                            VD_COMMON_OPTIONS};
-    calibrate_options given = {
+    given = (calibrate_options){
         .profile = {"sim-wide", "sim-deep"}, .bits = RO_ROUND_BITS_MAX, .steps = 3};
-    bool exit_now = false;
-    for (int o; (o = vd_next_option(argc, argv, "ho:", options, "")) != -1;) {
-        if (!take_option(&given, o, &exit_now))
-            return VD_EXIT_USAGE;
-        if (exit_now)
-            return VD_EXIT_OK;
-    }
+    vd_exit code;
+    if (!vd_take_options(&vd_cmd_calibrate, argc, argv, &code))
+        return code;
     if (argc - optind != 1 || !given.out) {
         fprintf(stderr, "verde: calibrate takes one job file and --out FILE\n");
         return VD_EXIT_USAGE;
@@ -135,19 +113,28 @@ static vd_exit calibrate_job(int argc, char **argv) {
     return status == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }
 
+static const vd_option options[] = {
+    {"  --out FILE       where the thresholds go; must not exist yet\n", &given.out},
+    {"  --force          overwrite FILE\n", &given.force},
+    {"  --profile NAME   one device (default sim-wide)\n", &given.profile[0]},
+    {"  --against NAME   the other (default sim-deep)\n", &given.profile[1]},
+    {"  --bits N         rounded to, 16..32 (default 32)\n", &given.bits,
+     .least = RO_ROUND_BITS_MIN, .most = RO_ROUND_BITS_MAX},
+    {"  --steps N        1..1000 (default 3)\n", &given.steps, .least = 1, .most = 1000},
+    VD_COMMON_ROWS(given.common),
+    {NULL}};
+
 const vd_command vd_cmd_calibrate = {
-    "calibrate", "measure the thresholds of rounding symbols between two devices",
+    "calibrate",
+    "measure the thresholds of rounding symbols between two devices",
     "Usage: verde calibrate JOB --out FILE [options]\n\n"
     "Runs steps of the job on free kernels of two profiles, on the same inputs, and writes for "
     "each\n"
     "operator the largest threshold that marks every rounding in which they differ. The file is "
     "for\n"
-    "`verde run --backend log --encoding symbols --thresholds FILE`.\n\n"
-    "  --out FILE       where the thresholds go; must not exist yet\n"
-    "  --force          overwrite FILE\n"
-    "  --profile NAME   one device (default sim-wide)\n"
-    "  --against NAME   the other (default sim-deep)\n"
-    "  --bits N         rounded to, 16..32 (default 32)\n"
-    "  --steps N        1..1000 (default 3)\n" VD_COMMON_HELP "\nExample:\n"
+    "`verde run --backend log --encoding symbols --thresholds FILE`.\n\n",
+    options,
+    "\n"
+    "Example:\n"
     "  verde calibrate models/jobs/toy.yaml --out thresholds.txt\n" VD_EXIT_HELP,
     calibrate_job};

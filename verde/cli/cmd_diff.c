@@ -100,53 +100,55 @@ static bool take_backends(vd_diff_options *o, char both[64]) {
     return false;
 }
 
-static bool take_option(vd_diff_options *o, int option, bool *exit_now) {
-    switch (option) {
-    case 'D': o->data = optarg; return true;
-    case 'n': o->no_run = true; return true;
-    case 'k': o->key_dir = optarg; return true;
-    case 'c': o->ca = optarg; return true;
-    case 'q': return vd_parse_number("timeout", optarg, 1, 86400, &o->patience_s);
-    default: return vd_take_common(&vd_cmd_diff, option, &o->common, exit_now);
-    }
-}
+static vd_diff_options given;
 
 static vd_exit diff(int argc, char **argv) {
-    static const struct option options[] = {
-        {"data", required_argument, NULL, 'D'},    {"no-run", no_argument, NULL, 'n'},
-        {"key", required_argument, NULL, 'k'},     {"cacert", required_argument, NULL, 'c'},
-        {"timeout", required_argument, NULL, 'q'}, VD_COMMON_OPTIONS};
-    vd_diff_options o = {.key_dir = "checker-keys", .patience_s = VD_PATIENCE_S};
+    given = (vd_diff_options){.key_dir = "checker-keys", .patience_s = VD_PATIENCE_S};
     char backends[64];
-    bool exit_now = false, differs = false;
+    vd_exit code;
+    bool differs = false;
     vd_err err = {0};
-    vd_stop_command(argc, argv);
-    for (int option; (option = vd_next_option(argc, argv, "h", options, "")) != -1;) {
-        if (!take_option(&o, option, &exit_now))
-            return VD_EXIT_USAGE;
-        if (exit_now)
-            return VD_EXIT_OK;
-    }
+    if (!vd_take_options(&vd_cmd_diff, argc, argv, &code))
+        return code;
     if (argc - optind != 2) {
         fprintf(stderr,
                 "verde: diff takes two runs, two models or two programs, got %d argument%s\n",
                 argc - optind, vd_plural((uint64_t)(argc - optind)));
         return VD_EXIT_USAGE;
     }
-    if (!take_backends(&o, backends))
+    if (!take_backends(&given, backends))
         return VD_EXIT_USAGE;
-    o.path[0] = argv[optind];
-    o.path[1] = argv[optind + 1];
+    given.path[0] = argv[optind];
+    given.path[1] = argv[optind + 1];
     vd_stop_line("stopped before a difference was found, which says nothing; `%s` begins again",
                  vd_command_line());
-    const vd_status status = diff_any(&o, &differs, &err);
+    const vd_status status = diff_any(&given, &differs, &err);
     if (status != VD_OK)
         return vd_report(&err);
     return differs ? VD_EXIT_DIFFERS : VD_EXIT_OK;
 }
 
+static const vd_option options[] = {
+    {"  --no-run         execute nothing: the checkpoint that differs, and the tensor in it\n",
+     &given.no_run},
+    {"  --data DIR       where the runs' data files are now, if they have moved\n", &given.data},
+    {"  --key DIR        who asks a provider (default: checker-keys, made if absent)\n",
+     &given.key_dir},
+    {"  --cacert FILE    certificates to trust, beside the key in its URL\n", &given.ca},
+    {"  --timeout S      seconds for its answer, beside three times what it computes (default "
+     "120)\n",
+     &given.patience_s, .least = 1, .most = 86400, .often = true},
+    {"  --backend NAME   cpu, scalar, avx2, avx512, neon or cuda:0, to execute both runs on, or\n"
+     "                   NAME,NAME for A and B (default: what each says that it ran on)\n",
+     VD_BACKEND_ROW(given.common)},
+    {"  --threads N      worker threads (default: one per core)\n", VD_THREADS_ROW(given.common)},
+    {"  --json           one JSON object on standard output at the end\n", &given.common.json},
+    {"  --help, -h       this text\n"},
+    {NULL}};
+
 const vd_command vd_cmd_diff = {
-    "diff", "find where two runs, models or programs part",
+    "diff",
+    "find where two runs, models or programs part",
     "Usage: verde diff A B [options]\n\n"
     "A and B are two runs (folders that `verde run` wrote), two models (folders or files of\n"
     "safetensors), or two programs (job files, captured jobs, or files `program`). Of two runs\n"
@@ -157,19 +159,11 @@ const vd_command vd_cmd_diff = {
     "again for one checkpoint interval from its last state that is equal, and the step in\n"
     "question twice more. One of two runs may be a provider's, named by its URL: it is asked for\n"
     "what differs alone, and executes of its run what is here called for. docs/diff.md explains\n"
-    "every line.\n\n"
-    "  --no-run         execute nothing: the checkpoint that differs, and the tensor in it\n"
-    "  --data DIR       where the runs' data files are now, if they have moved\n"
-    "  --key DIR        who asks a provider (default: checker-keys, made if absent)\n"
-    "  --cacert FILE    certificates to trust, beside the key in its URL\n"
-    "  --timeout S      seconds for its answer, beside three times what it computes (default 120)\n"
-    "  --backend NAME   cpu, scalar, avx2, avx512, neon or cuda:0, to execute both runs on, or\n"
-    "                   NAME,NAME for A and B (default: what each says that it ran on)\n"
-    "  --threads N      worker threads (default: one per core)\n"
-    "  --json           one JSON object on standard output at the end\n"
-    "  --help, -h       this text\n"
-    "\nExit code 0: equal to the bit. 9: not.\n"
-    "\nExamples:\n"
+    "every line.\n\n",
+    options,
+    "\n"
+    "Exit code 0: equal to the bit. 9: not.\n\n"
+    "Examples:\n"
     "  verde diff run-monday run-tuesday\n"
     "  verde diff run-a run-b --backend scalar,avx2\n"
     "  verde diff run https://a.example:8443#KEY\n"

@@ -15,7 +15,7 @@ typedef struct {
     const char *run, *out;
     long step; /* -1: the last one */
     bool narrow, force;
-    uint64_t shard_bytes;
+    long shard_bytes;
     vd_common common;
 } arguments;
 
@@ -123,7 +123,7 @@ static vd_status write_tensors(const exporting *e) {
     const vd_weights_writing how = {.note = note,
                                     .note_count = e->proven ? 4 : 3,
                                     .adapter = vd_is_adapter(&e->loaded.program),
-                                    .shard_bytes = e->a->shard_bytes};
+                                    .shard_bytes = (uint64_t)e->a->shard_bytes};
     vd_weight_out *out = calloc(e->row_count, sizeof *out);
     if (!out)
         return vd_fail(e->err, VD_ERR_LOCAL, "out of memory");
@@ -199,31 +199,14 @@ static void tell_text(const exporting *e) {
 
 /* ---- the command ---- */
 
-static bool take_size(const char *text, uint64_t *out) {
-    long value;
-    if (!vd_parse_number("shard-size", text, 1, 1L << 62, &value))
-        return false;
-    *out = (uint64_t)value;
-    return true;
-}
-
-static bool take_dtype(const char *text, bool *narrow) {
+static bool take_dtype(void *to, const char *name, const char *text, const vd_option *option) {
+    bool *narrow = to;
+    (void)option;
     *narrow = strcmp(text, "bf16") == 0;
     if (*narrow || strcmp(text, "f32") == 0)
         return true;
-    fprintf(stderr, "verde: --dtype must be f32 or bf16, got \"%s\"\n", text);
+    fprintf(stderr, "verde: --%s must be f32 or bf16, got \"%s\"\n", name, text);
     return false;
-}
-
-static bool take_option(arguments *a, int option, bool *exit_now) {
-    switch (option) {
-    case 'o': a->out = optarg; return true;
-    case 's': return vd_parse_number("step", optarg, 0, INT32_MAX, &a->step);
-    case 'd': return take_dtype(optarg, &a->narrow);
-    case 'S': return take_size(optarg, &a->shard_bytes);
-    case 'f': a->force = true; return true;
-    default: return vd_take_common(&vd_cmd_export, option, &a->common, exit_now);
-    }
 }
 
 static void export_free(exporting *e) {
@@ -236,29 +219,22 @@ static void export_free(exporting *e) {
     vd_loaded_free(&e->loaded);
 }
 
+static arguments given;
+
 static vd_exit export(int argc, char **argv) {
-    static const struct option options[] = {
-        {"out", required_argument, NULL, 'o'},        {"step", required_argument, NULL, 's'},
-        {"dtype", required_argument, NULL, 'd'},      {"force", no_argument, NULL, 'f'},
-        {"shard-size", required_argument, NULL, 'S'}, VD_COMMON_OPTIONS};
-    arguments a = {.step = -1, .shard_bytes = SHARD_BYTES};
-    bool exit_now = false;
+    given = (arguments){.step = -1, .shard_bytes = SHARD_BYTES};
+    vd_exit code;
     vd_err err = {0};
-    vd_stop_command(argc, argv);
-    for (int o; (o = vd_next_option(argc, argv, "ho:", options, "")) != -1;) {
-        if (!take_option(&a, o, &exit_now))
-            return VD_EXIT_USAGE;
-        if (exit_now)
-            return VD_EXIT_OK;
-    }
-    if (argc - optind != 1 || !a.out) {
+    if (!vd_take_options(&vd_cmd_export, argc, argv, &code))
+        return code;
+    if (argc - optind != 1 || !given.out) {
         fprintf(stderr, "verde: export takes one directory of a run and --out DIR\n");
         return VD_EXIT_USAGE;
     }
-    a.run = argv[optind];
-    exporting e = {.a = &a, .err = &err};
+    given.run = argv[optind];
+    exporting e = {.a = &given, .err = &err};
     const vd_status status = export_all(&e);
-    if (status == VD_OK && a.common.json)
+    if (status == VD_OK && given.common.json)
         tell_json(&e);
     else if (status == VD_OK)
         tell_text(&e);
@@ -266,8 +242,24 @@ static vd_exit export(int argc, char **argv) {
     return status == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }
 
+static const vd_option options[] = {
+    {"  --out DIR        made if it is not there\n", &given.out},
+    {"  --step N         the checkpoint after step N (default: the last one)\n", &given.step,
+     .least = 0, .most = INT32_MAX},
+    {"  --dtype TYPE     f32 (default), or bf16: rounded to nearest, ties to even. What is "
+     "rounded\n"
+     "                   cannot be checked against a verdict\n",
+     &given.narrow, take_dtype},
+    {"  --shard-size N   bytes of tensors in a file (default: 5000000000); more files get an "
+     "index\n",
+     &given.shard_bytes, .least = 1, .most = 1L << 62},
+    {"  --force          overwrite a model in DIR\n", &given.force},
+    VD_COMMON_ROWS(given.common),
+    {NULL}};
+
 const vd_command vd_cmd_export = {
-    "export", "write a run's weights as safetensors, with a proof",
+    "export",
+    "write a run's weights as safetensors, with a proof",
     "Usage: verde export RUN --out DIR [options]\n\n"
     "Writes the weights of the run in RUN as DIR/model.safetensors, with the config.json and names "
     "of\n"
@@ -276,13 +268,10 @@ const vd_command vd_cmd_export = {
     "keeps. Before that, every byte of the state is hashed and compared with run.json. Beside the\n"
     "weights, proof.json leads from them to the run root: `verde check DIR --verdict FILE` then\n"
     "says whether DIR is the model that a verdict accepts. A run that is not finished gets "
-    "none.\n\n"
-    "  --out DIR        made if it is not there\n"
-    "  --step N         the checkpoint after step N (default: the last one)\n"
-    "  --dtype TYPE     f32 (default), or bf16: rounded to nearest, ties to even. What is rounded\n"
-    "                   cannot be checked against a verdict\n"
-    "  --shard-size N   bytes of tensors in a file (default: 5000000000); more files get an index\n"
-    "  --force          overwrite a model in DIR\n" VD_COMMON_HELP "\nExamples:\n"
+    "none.\n\n",
+    options,
+    "\n"
+    "Examples:\n"
     "  verde export run --out tuned\n"
     "  verde export run --step 400 --dtype bf16 --out tuned-400\n" VD_EXIT_HELP,
     export};

@@ -75,32 +75,6 @@ static vd_status read_wishes(fetch_wishes *x) {
 
 /* ---- the command ---- */
 
-static bool take_url(fetch_arguments *a) {
-    if (a->urls < VD_DOWNLOAD_PROVIDERS_MAX) {
-        a->url[a->urls++] = optarg;
-        return true;
-    }
-    fprintf(stderr, "verde: fetch takes at most %d providers\n", VD_DOWNLOAD_PROVIDERS_MAX);
-    return false;
-}
-
-static bool take_option(int o, fetch_arguments *a, bool *exit_now) {
-    switch (o) {
-    case 'p': return take_url(a);
-    case 'o': a->out = optarg; return true;
-    case 'R': a->run_root = optarg; return true;
-    case 'v': a->verdict = optarg; return true;
-    case 'r': a->referee = optarg; return true;
-    case 'c': a->ca = optarg; return true;
-    case 'f': a->force = true; return true;
-    case 'n':
-        return vd_parse_number("connections", optarg, 1, VD_DOWNLOAD_CONNECTIONS_MAX,
-                               &a->connections);
-    case 'q': return vd_parse_number("timeout", optarg, 1, 86400, &a->patience_s);
-    default: return vd_take_common(&vd_cmd_fetch, o, &a->common, exit_now);
-    }
-}
-
 static vd_status fetch_and_tell(const vd_fetch_options *o, bool json, vd_err *err) {
     vd_fetching fetching = {0};
     const vd_status status = vd_fetch(o, &fetching, err);
@@ -134,39 +108,44 @@ static vd_exit fetch_between(const fetch_arguments *a) {
     return status == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }
 
+static fetch_arguments given;
+
 static vd_exit fetch(int argc, char **argv) {
-    static const struct option options[] = {{"provider", required_argument, NULL, 'p'},
-                                            {"out", required_argument, NULL, 'o'},
-                                            {"run-root", required_argument, NULL, 'R'},
-                                            {"verdict", required_argument, NULL, 'v'},
-                                            {"referee", required_argument, NULL, 'r'},
-                                            {"cacert", required_argument, NULL, 'c'},
-                                            {"connections", required_argument, NULL, 'n'},
-                                            {"timeout", required_argument, NULL, 'q'},
-                                            {"force", no_argument, NULL, 'f'},
-                                            VD_COMMON_OPTIONS};
-    fetch_arguments a = {0};
-    bool exit_now = false;
-    vd_stop_command(argc, argv);
-    for (int o; (o = vd_next_option(argc, argv, "ho:", options, "p")) != -1;) {
-        if (!take_option(o, &a, &exit_now))
-            return VD_EXIT_USAGE;
-        if (exit_now)
-            return VD_EXIT_OK;
-    }
-    if (argc - optind > 1 || !a.out || !a.urls || !a.run_root == !a.verdict ||
-        (a.referee && !a.verdict)) {
+    vd_exit code;
+    if (!vd_take_options(&vd_cmd_fetch, argc, argv, &code))
+        return code;
+    if (argc - optind > 1 || !given.out || !given.urls || !given.run_root == !given.verdict ||
+        (given.referee && !given.verdict)) {
         fprintf(stderr, "verde: fetch takes one job file or none, --run-root ROOT or --verdict "
                         "FILE, --provider URL once or more, and --out DIR; --referee goes with "
                         "--verdict\n");
         return VD_EXIT_USAGE;
     }
-    a.job = optind < argc ? argv[optind] : NULL;
-    return fetch_between(&a);
+    given.job = optind < argc ? argv[optind] : NULL;
+    return fetch_between(&given);
 }
 
+static const vd_option options[] = {
+    {"  --run-root ROOT  whose result: 64 hexadecimal digits\n", &given.run_root},
+    {"  --verdict FILE   or the run that this verdict accepts; verified first\n", &given.verdict},
+    {"  --referee KEY    whose verdict it must be (hexadecimal); default: whoever signed it\n",
+     &given.referee},
+    {"  --provider URL   as `verde serve` prints it: https://host:port#key; up to 16\n", given.url,
+     vd_take_url, .most = VD_DOWNLOAD_PROVIDERS_MAX, .count = &given.urls, .often = true},
+    {"  --out DIR        made if it is not there\n", &given.out},
+    {"  --force          overwrite a model in DIR, once all is there\n", &given.force},
+    {"  --connections N  to each provider (default: 4); fewer on a slow line\n", &given.connections,
+     .least = 1, .most = VD_DOWNLOAD_CONNECTIONS_MAX},
+    {"  --timeout S      seconds without an answer after which a provider is dropped (default: "
+     "30)\n",
+     &given.patience_s, .least = 1, .most = 86400, .often = true},
+    {"  --cacert FILE    certificates to trust for URLs without a key\n", &given.ca},
+    VD_COMMON_ROWS(given.common),
+    {NULL}};
+
 const vd_command vd_cmd_fetch = {
-    "fetch", "download a result, each byte checked against a run root",
+    "fetch",
+    "download a result, each byte checked against a run root",
     "Usage: verde fetch [JOB] --run-root ROOT --provider URL [...] --out DIR [options]\n"
     "       verde fetch [JOB] --verdict FILE  --provider URL [...] --out DIR [options]\n\n"
     "Downloads the weights of a finished run from providers that need not be trusted: `verde "
@@ -182,19 +161,12 @@ const vd_command vd_cmd_fetch = {
     "results.proof.\n\n"
     "Stopped at any moment, the same command goes on: DIR/partial, or DIR/results.part of a job\n"
     "with prompts, holds what has arrived. It is\n"
-    "hashed again, and nothing that is right is downloaded twice.\n\n"
-    "  --run-root ROOT  whose result: 64 hexadecimal digits\n"
-    "  --verdict FILE   or the run that this verdict accepts; verified first\n"
-    "  --referee KEY    whose verdict it must be (hexadecimal); default: whoever signed it\n"
-    "  --provider URL   as `verde serve` prints it: https://host:port#key; up to 16\n"
-    "  --out DIR        made if it is not there\n"
-    "  --force          overwrite a model in DIR, once all is there\n"
-    "  --connections N  to each provider (default: 4); fewer on a slow line\n"
-    "  --timeout S      seconds without an answer after which a provider is dropped (default: 30)\n"
-    "  --cacert FILE    certificates to trust for URLs without a key\n" VD_COMMON_HELP
-    "\nExit code 0: all is there and right. 6: no provider is left, and one of them has sent what\n"
-    "is wrong, or has no run with this root. 1: none answers, or the disk is full.\n"
-    "\nExamples:\n"
+    "hashed again, and nothing that is right is downloaded twice.\n\n",
+    options,
+    "\n"
+    "Exit code 0: all is there and right. 6: no provider is left, and one of them has sent what\n"
+    "is wrong, or has no run with this root. 1: none answers, or the disk is full.\n\n"
+    "Examples:\n"
     "  verde fetch models/jobs/demo.yaml --verdict verdict.json --out result \\\n"
     "    --provider https://a.example:8443#KEY --provider https://b.example:8443#KEY\n"
     "  verde fetch --run-root ROOT --provider https://a.example:8443#KEY --out "

@@ -114,31 +114,15 @@ static vd_exit print_graph(const vd_program *p, const graph_options *o, bool jso
     return status == VD_OK ? VD_EXIT_OK : vd_report(err);
 }
 
+static graph_options how;
+static const char *prompt;
+static vd_common common;
+
 static vd_exit graph(int argc, char **argv) {
-    static const struct option options[] = {{"dot", no_argument, NULL, 'd'},
-                                            {"init", no_argument, NULL, 'i'},
-                                            {"fused", no_argument, NULL, 'f'},
-                                            {"prompt", required_argument, NULL, 'p'},
-                                            VD_COMMON_OPTIONS};
-    vd_loaded loaded = {.bare = true};
-    graph_options how = {0};
     json_t *places = NULL;
-    bool exit_now = false;
-    vd_common common = {0};
-    for (int o; (o = vd_next_option(argc, argv, "h", options, "")) != -1;) {
-        if (o == 'd')
-            how.dot = true;
-        else if (o == 'p')
-            loaded.prompt = optarg;
-        else if (o == 'i')
-            how.init = true;
-        else if (o == 'f')
-            how.fused = true;
-        else if (!vd_take_common(&vd_cmd_graph, o, &common, &exit_now))
-            return VD_EXIT_USAGE;
-        if (exit_now)
-            return VD_EXIT_OK;
-    }
+    vd_exit code;
+    if (!vd_take_options(&vd_cmd_graph, argc, argv, &code))
+        return code;
     if (argc - optind != 1) {
         fprintf(stderr, "verde: graph takes one job file, got %d arguments\n", argc - optind);
         return VD_EXIT_USAGE;
@@ -148,31 +132,41 @@ static vd_exit graph(int argc, char **argv) {
         return VD_EXIT_USAGE;
     }
     vd_err err = {0};
+    vd_loaded loaded = {.bare = true, .prompt = prompt};
     vd_status status = vd_load_job(argv[optind], &loaded, &err);
     if (status == VD_OK && loaded.job.program)
         status = vd_load_node_places(&loaded, &places, &err);
     how.inserted = loaded.start.inserted;
     how.places = json_object_get(places, "step");
-    vd_exit code =
+    code =
         status == VD_OK ? print_graph(&loaded.program, &how, common.json, &err) : vd_report(&err);
     json_decref(places);
     vd_loaded_free(&loaded);
     return code;
 }
 
+static const vd_option options[] = {
+    {"  --dot            for Graphviz\n", &how.dot},
+    {"  --init           the graph of initialisation instead\n", &how.init},
+    {"  --fused          how each node runs: as part of a function of several nodes, in the "
+     "memory\n"
+     "                   of what it reads, or not at all; one without a mark runs by itself\n",
+     &how.fused},
+    {"  --prompt KEY     of a job with prompts: the program of this one\n", &prompt},
+    {"  --json           only the program's hash and sizes, as a JSON object\n", &common.json},
+    {"  --help, -h       this text\n"},
+    VD_HIDDEN_ROWS(common),
+    {NULL}};
+
 const vd_command vd_cmd_graph = {
-    "graph", "print a job's graph",
+    "graph",
+    "print a job's graph",
     "Usage: verde graph JOB [options]\n\n"
     "Prints the graph of one training step, a node per line, with the program's hash; of a step\n"
-    "that was captured, with file and line of the code that it comes from.\n\n"
-    "  --dot            for Graphviz\n"
-    "  --init           the graph of initialisation instead\n"
-    "  --fused          how each node runs: as part of a function of several nodes, in the memory\n"
-    "                   of what it reads, or not at all; one without a mark runs by itself\n"
-    "  --prompt KEY     of a job with prompts: the program of this one\n"
-    "  --json           only the program's hash and sizes, as a JSON object\n"
-    "  --help, -h       this text\n"
-    "\nExamples:\n"
+    "that was captured, with file and line of the code that it comes from.\n\n",
+    options,
+    "\n"
+    "Examples:\n"
     "  verde graph models/jobs/toy.yaml\n"
     "  verde graph models/jobs/mlp.yaml --dot | dot -Tsvg > mlp.svg\n" VD_EXIT_HELP,
     graph};

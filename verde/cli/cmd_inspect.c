@@ -310,91 +310,98 @@ static vd_status inspect_run(const arguments *a, vd_err *err) {
 }
 
 /* False: wrong usage, which was said. */
-static bool take_option(int o, arguments *a, bool *exit_now) {
-    switch (o) {
-    case 'T': a->trace = true; return vd_parse_number("trace", optarg, -1, INT32_MAX, &a->step);
-    case 'P': a->proof = optarg; return true;
-    case 'D': a->data = optarg; return true;
-    case 'S': a->plot = optarg; return true;
-    case 'H': a->html = optarg; return true;
-    case 'V': a->verifier = optarg; return true;
-    default: return vd_take_common(&vd_cmd_inspect, o, &a->common, exit_now);
-    }
-}
-
 static vd_exit inspect_verdict(char *path, bool json) {
     char *again[] = {"verify", "--story", path, json ? "--json" : NULL, NULL};
     optind = 1;
     return vd_cmd_verify.run(json ? 4 : 3, again);
 }
 
+enum { NO_STEP = -2 };
+static arguments given;
+
 static vd_exit inspect(int argc, char **argv) {
-    static const struct option options[] = {{"trace", required_argument, NULL, 'T'},
-                                            {"proof", required_argument, NULL, 'P'},
-                                            {"data", required_argument, NULL, 'D'},
-                                            {"plot", required_argument, NULL, 'S'},
-                                            {"html", required_argument, NULL, 'H'},
-                                            {"verifier", required_argument, NULL, 'V'},
-                                            VD_COMMON_OPTIONS};
-    arguments a = {0};
-    bool exit_now = false;
+    given.step = NO_STEP;
+    vd_exit code;
     vd_err err = {0};
     struct stat info;
-    for (int o; (o = vd_next_option(argc, argv, "h", options, "")) != -1;) {
-        if (!take_option(o, &a, &exit_now))
-            return VD_EXIT_USAGE;
-        if (exit_now)
-            return VD_EXIT_OK;
-    }
+    if (!vd_take_options(&vd_cmd_inspect, argc, argv, &code))
+        return code;
+    given.trace = given.step != NO_STEP;
     if (argc - optind != 1) {
         fprintf(stderr, "verde: inspect takes one run directory, verdict or program\n");
         return VD_EXIT_USAGE;
     }
-    a.path = argv[optind];
-    const bool file = stat(a.path, &info) == 0 && S_ISREG(info.st_mode);
-    if (a.verifier && !a.html) {
+    given.path = argv[optind];
+    const bool file = stat(given.path, &info) == 0 && S_ISREG(info.st_mode);
+    if (given.verifier && !given.html) {
         fprintf(stderr, "verde: inspect takes --verifier for a page alone, with --html\n");
         return VD_EXIT_USAGE;
     }
-    if (a.verifier && !file) {
+    if (given.verifier && !file) {
         fprintf(stderr, "verde: inspect takes --verifier for a verdict or a proof of fraud: the "
                         "page of a run has none\n");
         return VD_EXIT_USAGE;
     }
-    if (a.html && (a.trace || a.proof || a.plot)) {
+    if (given.html && (given.trace || given.proof || given.plot)) {
         fprintf(stderr, "verde: inspect takes --html without --trace, --proof and --plot\n");
         return VD_EXIT_USAGE;
     }
-    if (a.html && file)
-        return vd_write_page(a.path, a.html, a.verifier, &err) == VD_OK ? VD_EXIT_OK
-                                                                        : vd_report(&err);
-    if (a.trace + (a.proof != NULL) + (a.plot != NULL) + file > 1) {
+    if (given.html && file)
+        return vd_write_page(given.path, given.html, given.verifier, &err) == VD_OK
+                   ? VD_EXIT_OK
+                   : vd_report(&err);
+    if (given.trace + (given.proof != NULL) + (given.plot != NULL) + file > 1) {
         fprintf(
             stderr,
             "verde: inspect takes a verdict, a program, or a run with one of --trace, --proof and "
             "--plot\n");
         return VD_EXIT_USAGE;
     }
-    if (file && vd_is_program_file(a.path))
-        return vd_show_program(a.path, a.common.json, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
+    if (file && vd_is_program_file(given.path))
+        return vd_show_program(given.path, given.common.json, &err) == VD_OK ? VD_EXIT_OK
+                                                                             : vd_report(&err);
     if (file)
-        return inspect_verdict(argv[optind], a.common.json);
-    if (a.html && vd_items_are_in(a.path))
-        return vd_write_prompts_page(a.path, a.html, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
-    if (!a.trace && !a.proof && !a.plot && vd_items_are_in(a.path))
-        return vd_show_prompts(a.path, &a.common, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
-    if (vd_results_are_in(a.path)) {
+        return inspect_verdict(argv[optind], given.common.json);
+    if (given.html && vd_items_are_in(given.path))
+        return vd_write_prompts_page(given.path, given.html, &err) == VD_OK ? VD_EXIT_OK
+                                                                            : vd_report(&err);
+    if (!given.trace && !given.proof && !given.plot && vd_items_are_in(given.path))
+        return vd_show_prompts(given.path, &given.common, &err) == VD_OK ? VD_EXIT_OK
+                                                                         : vd_report(&err);
+    if (vd_results_are_in(given.path)) {
         fprintf(stderr,
                 "verde: %s: no run lies there, but results of a job with prompts; `verde check %s "
                 "--job JOB` compares them with what proves them\n",
-                a.path, a.path);
+                given.path, given.path);
         return VD_EXIT_USAGE;
     }
-    return inspect_run(&a, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
+    return inspect_run(&given, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }
 
+static const vd_option options[] = {
+    {"  --trace STEP     node by node, with the commitment of each output; -1: initialisation\n",
+     &given.step, .least = -1, .most = INT32_MAX},
+    {"  --plot FILE      draw the loss of each step, from losses.jsonl, as an SVG picture; of a "
+     "job\n"
+     "                   with `evaluate`, the loss on other data as a second, thick curve\n",
+     &given.plot},
+    {"  --html FILE      a page for people: one file, which loads nothing and works offline; of a\n"
+     "                   verdict, a run, or what `verde audit` and `verde diff` wrote with "
+     "--json\n",
+     &given.html},
+    {"  --verifier FILE  with --html: the verify.html whose verifier the page gets too; default: "
+     "the\n"
+     "                   one that is installed with verde, if there is one\n",
+     &given.verifier},
+    {"  --data DIR       where the run's data files are now, if they have moved\n", &given.data},
+    {"  --proof S:V:L    leaf L of value V of step S (values are numbered as in PROTOCOL.md)\n",
+     &given.proof},
+    VD_COMMON_ROWS(given.common),
+    {NULL}};
+
 const vd_command vd_cmd_inspect = {
-    "inspect", "look into a run, a trace, a proof, a verdict or a program",
+    "inspect",
+    "look into a run, a trace, a proof, a verdict or a program",
     "Usage: verde inspect DIR [--trace STEP | --proof STEP:VALUE:LEAF] [options]\n"
     "       verde inspect VERDICT | PROGRAM\n"
     "       verde inspect VERDICT | REPORT | DIR --html FILE [--verifier FILE]\n\n"
@@ -404,19 +411,10 @@ const vd_command vd_cmd_inspect = {
     "1 GiB byte by byte: the rest is left to `verde check`, and said. What does not fit is an\n"
     "error (exit code 6). Of a job with prompts, DIR has the root of each prompt's run, which "
     "lies\n"
-    "in DIR/prompts/KEY.\n\n"
-    "  --trace STEP     node by node, with the commitment of each output; -1: initialisation\n"
-    "  --plot FILE      draw the loss of each step, from losses.jsonl, as an SVG picture; of a "
-    "job\n"
-    "                   with `evaluate`, the loss on other data as a second, thick curve\n"
-    "  --html FILE      a page for people: one file, which loads nothing and works offline; of a\n"
-    "                   verdict, a run, or what `verde audit` and `verde diff` wrote with --json\n"
-    "  --verifier FILE  with --html: the verify.html whose verifier the page gets too; default: "
-    "the\n"
-    "                   one that is installed with verde, if there is one\n"
-    "  --data DIR       where the run's data files are now, if they have moved\n"
-    "  --proof S:V:L    leaf L of value V of step S (values are numbered as in "
-    "PROTOCOL.md)\n" VD_COMMON_HELP "\nExamples:\n"
+    "in DIR/prompts/KEY.\n\n",
+    options,
+    "\n"
+    "Examples:\n"
     "  verde inspect run\n"
     "  verde inspect run --trace 7\n"
     "  verde inspect verdict.json\n"

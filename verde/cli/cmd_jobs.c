@@ -165,25 +165,6 @@ static vd_exit visit_all(const jobs_arguments *a, const vd_key *key) {
 
 /* ---- the command ---- */
 
-static bool take_url(jobs_arguments *a) {
-    if (a->urls < VD_DOWNLOAD_PROVIDERS_MAX) {
-        a->url[a->urls++] = optarg;
-        return true;
-    }
-    fprintf(stderr, "verde: jobs takes at most %d providers\n", VD_DOWNLOAD_PROVIDERS_MAX);
-    return false;
-}
-
-static bool take_option(int option, jobs_arguments *a, bool *exit_now) {
-    switch (option) {
-    case 'p': return take_url(a);
-    case 'k': a->key_dir = optarg; return true;
-    case 'd': a->data = optarg; return true;
-    case 'q': return vd_parse_number("timeout", optarg, 1, 86400, &a->patience_s);
-    default: return vd_take_common(&vd_cmd_jobs, option, &a->common, exit_now);
-    }
-}
-
 static bool take_job(jobs_arguments *a, const char *text) {
     const size_t size = strlen(text);
     if (a->jobs < JOBS_MAX && size >= ID_LEAST && size < VD_REMOTE_ID_SIZE &&
@@ -238,37 +219,47 @@ static vd_status take_data(jobs_arguments *a, char url[DATA_URL_MAX], char key_d
     return VD_OK;
 }
 
+static jobs_arguments given;
+
 static vd_exit jobs(int argc, char **argv) {
-    static const struct option options[] = {{"provider", required_argument, NULL, 'p'},
-                                            {"key", required_argument, NULL, 'k'},
-                                            {"data", required_argument, NULL, 'd'},
-                                            {"timeout", required_argument, NULL, 'q'},
-                                            VD_COMMON_OPTIONS};
     char url[DATA_URL_MAX], key_dir[1100], key_file[1200];
-    jobs_arguments a = {.patience_s = 10};
-    bool exit_now = false;
+    given = (jobs_arguments){.patience_s = 10};
+    vd_exit code;
     vd_key *key = NULL;
     vd_err err = {0};
-    for (int o; (o = vd_next_option(argc, argv, "h", options, "p")) != -1;) {
-        if (!take_option(o, &a, &exit_now))
-            return VD_EXIT_USAGE;
-        if (exit_now)
-            return VD_EXIT_OK;
-    }
-    if (!take_words(&a, argc - optind, argv + optind))
+    if (!vd_take_options(&vd_cmd_jobs, argc, argv, &code))
+        return code;
+    if (!take_words(&given, argc - optind, argv + optind))
         return VD_EXIT_USAGE;
-    vd_status status = take_data(&a, url, key_dir, &err);
+    vd_status status = take_data(&given, url, key_dir, &err);
     if (status == VD_OK) {
-        snprintf(key_file, sizeof key_file, "%.1100s/key.pem", a.key_dir);
+        snprintf(key_file, sizeof key_file, "%.1100s/key.pem", given.key_dir);
         status = vd_key_load(key_file, &key, &err);
     }
-    const vd_exit code = status == VD_OK ? visit_all(&a, key) : vd_report(&err);
+    code = status == VD_OK ? visit_all(&given, key) : vd_report(&err);
     vd_key_destroy(key);
     return code;
 }
 
+static const vd_option options[] = {
+    {"  --provider URL   as `verde provide` prints it, with its key; up to 16\n", given.url,
+     vd_take_url, .most = VD_DOWNLOAD_PROVIDERS_MAX, .count = &given.urls, .often = true},
+    {"  --key DIR        the client's identity, as given to `verde delegate`\n", &given.key_dir},
+    {"  --data DATA      of the operator: the folder that is --dir of `verde provide`, on the "
+     "same\n"
+     "                   machine; with --key DIR if its key is not in DATA/keys\n",
+     &given.data},
+    {"  --timeout S      seconds for which a provider that does not answer is asked again\n"
+     "                   (default: 10)\n",
+     &given.patience_s, .least = 1, .most = 86400, .often = true},
+    {"  --json           one JSON object on standard output at the end\n", &given.common.json},
+    {"  --help, -h       this text\n"},
+    VD_HIDDEN_ROWS(given.common),
+    {NULL}};
+
 const vd_command vd_cmd_jobs = {
-    "jobs", "list, cancel and delete jobs at providers",
+    "jobs",
+    "list, cancel and delete jobs at providers",
     "Usage: verde jobs [list] --provider URL [...] --key DIR [options]\n"
     "       verde jobs cancel JOB [...] --provider URL [...] --key DIR [options]\n"
     "       verde jobs delete JOB [...] --provider URL [...] --key DIR [options]\n"
@@ -281,18 +272,12 @@ const vd_command vd_cmd_jobs = {
     "from its last checkpoint.\n\n"
     "With --data the operator of a daemon lists, cancels and deletes the jobs of all clients, by\n"
     "the daemon's own key, while the daemon runs.\n\n"
-    "  JOB              the first 4 or more of its 64 digits\n"
-    "  --provider URL   as `verde provide` prints it, with its key; up to 16\n"
-    "  --key DIR        the client's identity, as given to `verde delegate`\n"
-    "  --data DATA      of the operator: the folder that is --dir of `verde provide`, on the same\n"
-    "                   machine; with --key DIR if its key is not in DATA/keys\n"
-    "  --timeout S      seconds for which a provider that does not answer is asked again\n"
-    "                   (default: 10)\n"
-    "  --json           one JSON object on standard output at the end\n"
-    "  --help, -h       this text\n"
-    "\nExit code 2: there is no such job. 6: a provider refuses, as to delete a job that runs.\n"
-    "1: one does not answer.\n"
-    "\nExamples:\n"
+    "  JOB              the first 4 or more of its 64 digits\n",
+    options,
+    "\n"
+    "Exit code 2: there is no such job. 6: a provider refuses, as to delete a job that runs.\n"
+    "1: one does not answer.\n\n"
+    "Examples:\n"
     "  verde jobs --key client --provider https://a.example:8443#KEY\n"
     "  verde jobs cancel 9f2c41d0 --key client --provider https://a.example:8443#KEY\n"
     "  verde jobs delete 9f2c41d0 --key client --provider https://a.example:8443#KEY\n"

@@ -2,19 +2,16 @@
 
 #include "verde/cli/cli.h"
 
+static vd_common common;
+
 static vd_exit keygen(int argc, char **argv) {
-    static const struct option options[] = {VD_COMMON_OPTIONS};
-    vd_common common = {0};
-    bool exit_now = false;
+    vd_exit code;
     vd_err err = {0};
     vd_key *key = NULL;
     vd_public_key public;
     char hex[2 * VD_KEY_SIZE + 1];
-    for (int o; (o = vd_next_option(argc, argv, "h", options, "")) != -1;)
-        if (!vd_take_common(&vd_cmd_keygen, o, &common, &exit_now))
-            return VD_EXIT_USAGE;
-    if (exit_now)
-        return VD_EXIT_OK;
+    if (!vd_take_options(&vd_cmd_keygen, argc, argv, &code))
+        return code;
     if (argc - optind != 1) {
         fprintf(stderr, "verde: keygen takes one directory, got %d arguments\n", argc - optind);
         return VD_EXIT_USAGE;
@@ -33,13 +30,20 @@ static vd_exit keygen(int argc, char **argv) {
     return VD_EXIT_OK;
 }
 
+static const vd_option options[] = {
+    {"  --json           one JSON object on standard output\n", &common.json},
+    {"  --help           this text\n"},
+    VD_HIDDEN_ROWS(common),
+    {NULL}};
+
 const vd_command vd_cmd_keygen = {
-    "keygen", "make an Ed25519 identity",
+    "keygen",
+    "make an Ed25519 identity",
     "Usage: verde keygen DIR\n\n"
     "Makes an Ed25519 key in DIR: key.pem (secret), key.pub (hexadecimal), tls.crt (a certificate\n"
-    "for HTTPS signed by the same key), and prints the public key. Never overwrites a key.\n\n"
-    "  --json           one JSON object on standard output\n"
-    "  --help           this text\n\n"
+    "for HTTPS signed by the same key), and prints the public key. Never overwrites a key.\n\n",
+    options,
+    "\n"
     "Example:\n"
     "  verde keygen provider-keys\n" VD_EXIT_HELP,
     keygen};

@@ -88,28 +88,13 @@ static void manifest_tell(const making *m) {
                m->a->against ? ", as the manifest says" : "", hex);
 }
 
-static bool take_option(arguments *a, int option, bool *exit_now) {
-    switch (option) {
-    case 'o': a->out = optarg; return true;
-    case 'a': a->against = optarg; return true;
-    default: return vd_take_common(&vd_cmd_manifest, option, &a->common, exit_now);
-    }
-}
+static arguments given;
 
 static vd_exit manifest(int argc, char **argv) {
-    static const struct option options[] = {{"out", required_argument, NULL, 'o'},
-                                            {"against", required_argument, NULL, 'a'},
-                                            VD_COMMON_OPTIONS};
-    arguments a = {0};
-    bool exit_now = false;
+    vd_exit code;
     vd_err err = {0};
-    vd_stop_command(argc, argv);
-    for (int o; (o = vd_next_option(argc, argv, "h", options, "")) != -1;) {
-        if (!take_option(&a, o, &exit_now))
-            return VD_EXIT_USAGE;
-        if (exit_now)
-            return VD_EXIT_OK;
-    }
+    if (!vd_take_options(&vd_cmd_manifest, argc, argv, &code))
+        return code;
     if (argc - optind != 1) {
         fprintf(stderr,
                 "verde: manifest takes one folder of a model, or one safetensors file, got "
@@ -117,8 +102,8 @@ static vd_exit manifest(int argc, char **argv) {
                 argc - optind);
         return VD_EXIT_USAGE;
     }
-    a.dir = argv[optind];
-    making m = {.a = &a, .err = &err};
+    given.dir = argv[optind];
+    making m = {.a = &given, .err = &err};
     const vd_status status = manifest_make(&m);
     if (status == VD_OK)
         manifest_tell(&m);
@@ -128,8 +113,16 @@ static vd_exit manifest(int argc, char **argv) {
     return status == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }
 
+static const vd_option options[] = {
+    {"  --out FILE       write the manifest there instead\n", &given.out},
+    {"  --against FILE   compare DIR with this manifest, every byte, and print nothing\n",
+     &given.against},
+    VD_COMMON_ROWS(given.common),
+    {NULL}};
+
 const vd_command vd_cmd_manifest = {
-    "manifest", "hash a model's weights; print what a job pins of them",
+    "manifest",
+    "hash a model's weights; print what a job pins of them",
     "Usage: verde manifest DIR [options]\n\n"
     "Prints the manifest of a model in DIR, a folder of Hugging Face: config.json and\n"
     "model.safetensors, or shards and model.safetensors.index.json. A manifest is a text that "
@@ -137,13 +130,12 @@ const vd_command vd_cmd_manifest = {
     "every tensor's type, shape and commitment, and holds config.json. Its SHA-256, which is told\n"
     "on standard error, is what a job pins: whoever has the manifest knows what the weights must\n"
     "be without having them. Nothing in DIR is executed; pickles (pytorch_model.bin) are not "
-    "read.\n\n"
-    "  --out FILE       write the manifest there instead\n"
-    "  --against FILE   compare DIR with this manifest, every byte, and print "
-    "nothing\n" VD_COMMON_HELP
-    "\nExit code 0: done, or DIR is what the manifest says. 6: it is not; one line names the file\n"
-    "and the tensor. 2: a file is not what it must be.\n"
-    "\nExamples:\n"
+    "read.\n\n",
+    options,
+    "\n"
+    "Exit code 0: done, or DIR is what the manifest says. 6: it is not; one line names the file\n"
+    "and the tensor. 2: a file is not what it must be.\n\n"
+    "Examples:\n"
     "  verde manifest smollm > smollm.manifest\n"
     "  verde manifest smollm --against smollm.manifest\n" VD_EXIT_HELP,
     manifest};

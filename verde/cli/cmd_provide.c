@@ -36,7 +36,9 @@ typedef struct {
 /* ---- options ---- */
 
 /* A number of bytes, or with k, M, G or T behind it, of so many thousands of them. */
-static bool parse_size(const char *name, const char *text, int64_t *out) {
+static bool take_size(void *to, const char *name, const char *text, const vd_option *option) {
+    int64_t *out = to;
+    (void)option;
     static const char units[] = "kMGT";
     char *end;
     const long long value = strtoll(text, &end, 10);
@@ -56,15 +58,19 @@ static bool parse_size(const char *name, const char *text, int64_t *out) {
     return false;
 }
 
-static bool parse_seconds(const char *name, const char *text, int64_t *out) {
+static bool take_count(void *to, const char *name, const char *text, const vd_option *option) {
     long value;
+    (void)option;
     if (!vd_parse_number(name, text, 0, INT32_MAX, &value))
         return false;
-    *out = value;
+    *(int64_t *)to = value;
     return true;
 }
 
-static bool add_client(arguments *a, const char *text) {
+static bool add_client(void *to, const char *name, const char *text, const vd_option *option) {
+    arguments *a = to;
+    (void)name;
+    (void)option;
     vd_err err = {0};
     vd_public_key *key = &a->client[a->client_count];
     if (a->client_count == CLIENTS_MAX) {
@@ -77,28 +83,6 @@ static bool add_client(arguments *a, const char *text) {
     }
     a->client_count++;
     return true;
-}
-
-static bool take_option(arguments *a, int option, bool *exit_now) {
-    switch (option) {
-    case 'd': a->dir = optarg; return true;
-    case 'l': a->listen = optarg; return true;
-    case 'k': a->key_dir = optarg; return true;
-    case 'f': a->fault = optarg; return true;
-    case 'c': return add_client(a, optarg);
-    case 'B': return parse_size("client-bytes", optarg, &a->limits.client_bytes);
-    case 'M': return parse_size("memory", optarg, &a->limits.memory);
-    case 'S': return parse_seconds("client-seconds", optarg, &a->limits.client_seconds);
-    case 'T': return parse_seconds("job-seconds", optarg, &a->limits.job_seconds);
-    case 'R': return parse_seconds("referee-seconds", optarg, &a->limits.referee_seconds);
-    case 'K': return parse_seconds("keep-seconds", optarg, &a->limits.keep_s);
-    case 'n': return vd_parse_number("jobs", optarg, 1, 64, &a->jobs);
-    case 'C': return vd_parse_number("cores", optarg, 1, CORES_MAX, &a->cores);
-    case 'P': return vd_parse_number("page", optarg, 0, 65535, &a->page);
-    case 'J': return parse_seconds("client-jobs", optarg, &a->limits.client_jobs);
-    case 'N': return parse_seconds("client-blobs", optarg, &a->limits.client_blobs);
-    default: return vd_take_common(&vd_cmd_provide, option, &a->common, exit_now);
-    }
 }
 
 /* ---- the daemon ---- */
@@ -231,26 +215,10 @@ static int64_t half_of_memory(void) {
     return pages > 0 && size > 0 ? pages / 2 * size : INT64_C(4) << 30;
 }
 
+static arguments given;
+
 static vd_exit provide(int argc, char **argv) {
-    static const struct option options[] = {{"dir", required_argument, NULL, 'd'},
-                                            {"listen", required_argument, NULL, 'l'},
-                                            {"client", required_argument, NULL, 'c'},
-                                            {"key", required_argument, NULL, 'k'},
-                                            {"fault", required_argument, NULL, 'f'},
-                                            {"jobs", required_argument, NULL, 'n'},
-                                            {"memory", required_argument, NULL, 'M'},
-                                            {"job-seconds", required_argument, NULL, 'T'},
-                                            {"client-bytes", required_argument, NULL, 'B'},
-                                            {"client-blobs", required_argument, NULL, 'N'},
-                                            {"client-jobs", required_argument, NULL, 'J'},
-                                            {"client-seconds", required_argument, NULL, 'S'},
-                                            {"keep-seconds", required_argument, NULL, 'K'},
-                                            {"referee-seconds", required_argument, NULL, 'R'},
-                                            {"cores", required_argument, NULL, 'C'},
-                                            {"page", required_argument, NULL, 'P'},
-                                            VD_COMMON_OPTIONS};
-    static arguments a;
-    bool exit_now = false;
+    vd_exit code;
     vd_err err = {0};
     umask(077); /* clients' data is nobody else's */
     if (argc > 1 && strcmp(argv[1], VD_CHILD_JUDGE) == 0)
@@ -259,61 +227,82 @@ static vd_exit provide(int argc, char **argv) {
         return vd_provide_run_child(argc - 2, argv + 2);
     if (argc > 1 && strcmp(argv[1], VD_CHILD_ANSWER) == 0)
         return vd_provide_answer_child(argc - 2, argv + 2);
-    a = (arguments){.jobs = 1, .page = -1};
-    a.limits = (vd_provide_limits){.client_bytes = INT64_C(100000000000),
-                                   .client_blobs = 1 << 18,
-                                   .client_jobs = 8,
-                                   .memory = half_of_memory(),
-                                   .job_seconds = 86400,
-                                   .keep_s = 86400,
-                                   .referee_seconds = VD_REFEREE_MEASURED};
-    for (int o; (o = vd_next_option(argc, argv, "h", options, "c")) != -1;) {
-        if (!take_option(&a, o, &exit_now))
-            return VD_EXIT_USAGE;
-        if (exit_now)
-            return VD_EXIT_OK;
-    }
-    if (argc != optind || !a.dir || !a.listen || a.client_count == 0) {
+    given = (arguments){.jobs = 1, .page = -1};
+    given.limits = (vd_provide_limits){.client_bytes = INT64_C(100000000000),
+                                       .client_blobs = 1 << 18,
+                                       .client_jobs = 8,
+                                       .memory = half_of_memory(),
+                                       .job_seconds = 86400,
+                                       .keep_s = 86400,
+                                       .referee_seconds = VD_REFEREE_MEASURED};
+    if (!vd_take_options(&vd_cmd_provide, argc, argv, &code))
+        return code;
+    if (argc != optind || !given.dir || !given.listen || given.client_count == 0) {
         fprintf(stderr, "verde: provide takes --dir, --listen and at least one --client\n");
         return VD_EXIT_USAGE;
     }
-    return provide_jobs(&a, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
+    return provide_jobs(&given, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }
 
+static const vd_option options[] = {
+    {"  --dir DATA           jobs, data and their ledger; made if absent\n", &given.dir},
+    {"  --listen ADDR:PORT   [::1]:PORT for IPv6; 0.0.0.0:PORT is every address\n", &given.listen},
+    {"  --client KEY         a client's public key (key.pub of `verde keygen`); may be repeated\n",
+     &given, add_client, .often = true},
+    {"  --key DIR            identity made by `verde keygen` (default: DATA/keys, made if "
+     "absent)\n",
+     &given.key_dir},
+    {"  --jobs N             jobs that run at once (default: 1)\n", &given.jobs, .least = 1,
+     .most = 64},
+    {"  --memory SIZE        bytes that a job's tensors may take, as 4G (default: half of this\n"
+     "                       machine's); a job that needs more is refused before it starts\n",
+     &given.limits.memory, take_size},
+    {"  --job-seconds N      a job that computes longer is stopped, and one that will, by an "
+     "estimate\n"
+     "                       from its program, is refused (0: no limit; default: 86400, a day)\n",
+     &given.limits.job_seconds, take_count},
+    {"  --cores N            seconds are estimated for N cores with AVX-512 (default: those that "
+     "a\n"
+     "                       job has; 200 for a GPU)\n",
+     &given.cores, .least = 1, .most = CORES_MAX},
+    {"  --client-bytes SIZE  what a client may have here, uploads and results (default: 100G)\n",
+     &given.limits.client_bytes, take_size},
+    {"  --client-blobs N     how many files it may have uploaded (default: 262144)\n",
+     &given.limits.client_blobs, take_count},
+    {"  --client-jobs N      its jobs that wait or run at a time (default: 8)\n",
+     &given.limits.client_jobs, take_count},
+    {"  --client-seconds N   seconds that its jobs may compute, all together (default: 0, no "
+     "limit)\n",
+     &given.limits.client_seconds, take_count},
+    {"  --referee-seconds N  seconds a day that one referee's questions about one job may compute\n"
+     "                       (0: no limit; default: an hour, or three times what 126 games take "
+     "on\n"
+     "                       this machine, if that is more: no honest dispute comes near it)\n",
+     &given.limits.referee_seconds, take_count},
+    {"  --keep-seconds N     how long data is kept that no job needs (default: 86400)\n",
+     &given.limits.keep_s, take_count},
+    {"  --page PORT          a page for people on this machine: jobs, losses, clients, disk; "
+     "plain\n"
+     "                       HTTP on 127.0.0.1 alone, for reading alone\n",
+     &given.page, .least = 0, .most = 65535},
+    {"  --fault KIND         compute wrongly on purpose, as `verde run --fault`; of a job with\n"
+     "                       prompts KEY/KIND, in the prompt of this key\n",
+     &given.fault},
+    VD_COMMON_ROWS(given.common),
+    {NULL}};
+
 const vd_command vd_cmd_provide = {
-    "provide", "take jobs of clients, and run them",
+    "provide",
+    "take jobs of clients, and run them",
     "Usage: verde provide --dir DATA --listen ADDR:PORT --client KEY [options]\n\n"
     "Takes jobs over HTTPS from the clients whose keys are given, runs them one after the other,\n"
     "each in a process of its own, and says how far they are. Prints the URL to give to clients;\n"
     "it ends in this provider's key. Stops at SIGTERM or SIGINT, as suddenly as you like: what "
     "was\n"
     "accepted is on disk, and a job that ran goes on from its last checkpoint at the next "
-    "start.\n\n"
-    "  --dir DATA           jobs, data and their ledger; made if absent\n"
-    "  --listen ADDR:PORT   [::1]:PORT for IPv6; 0.0.0.0:PORT is every address\n"
-    "  --client KEY         a client's public key (key.pub of `verde keygen`); may be repeated\n"
-    "  --key DIR            identity made by `verde keygen` (default: DATA/keys, made if absent)\n"
-    "  --jobs N             jobs that run at once (default: 1)\n"
-    "  --memory SIZE        bytes that a job's tensors may take, as 4G (default: half of this\n"
-    "                       machine's); a job that needs more is refused before it starts\n"
-    "  --job-seconds N      a job that computes longer is stopped, and one that will, by an "
-    "estimate\n"
-    "                       from its program, is refused (0: no limit; default: 86400, a day)\n"
-    "  --cores N            seconds are estimated for N cores with AVX-512 (default: those that a\n"
-    "                       job has; 200 for a GPU)\n"
-    "  --client-bytes SIZE  what a client may have here, uploads and results (default: 100G)\n"
-    "  --client-blobs N     how many files it may have uploaded (default: 262144)\n"
-    "  --client-jobs N      its jobs that wait or run at a time (default: 8)\n"
-    "  --client-seconds N   seconds that its jobs may compute, all together (default: 0, no "
-    "limit)\n"
-    "  --referee-seconds N  seconds a day that one referee's questions about one job may compute\n"
-    "                       (0: no limit; default: an hour, or three times what 126 games take on\n"
-    "                       this machine, if that is more: no honest dispute comes near it)\n"
-    "  --keep-seconds N     how long data is kept that no job needs (default: 86400)\n"
-    "  --page PORT          a page for people on this machine: jobs, losses, clients, disk; plain\n"
-    "                       HTTP on 127.0.0.1 alone, for reading alone\n"
-    "  --fault KIND         compute wrongly on purpose, as `verde run --fault`; of a job with\n"
-    "                       prompts KEY/KIND, in the prompt of this key\n" VD_COMMON_HELP
-    "\nExample:\n"
+    "start.\n\n",
+    options,
+    "\n"
+    "Example:\n"
     "  verde provide --dir /srv/verde --listen 0.0.0.0:8443 --client $(cat key.pub)\n" VD_EXIT_HELP,
     provide};

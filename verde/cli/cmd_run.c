@@ -30,28 +30,6 @@ typedef struct {
     vd_common common;
 } run_options;
 
-static bool take_option(run_options *o, int option, bool *exit_now) {
-    switch (option) {
-    case 'o': o->dir = optarg; return true;
-    case 'f': o->fault = optarg; return true;
-    case 'k': return vd_parse_number("keep", optarg, VD_KEEP_MIN, INT32_MAX, &o->keep);
-    case 'N': return vd_parse_number("batch", optarg, 1, VD_BATCH_PROGRAMS_MAX, &o->batch);
-    case 'R': o->log.role = optarg; return true;
-    case 'P': o->log.profile = optarg; return true;
-    case 'E': o->log.encoding = optarg; return true;
-    case 'T': o->log.thresholds = optarg; return true;
-    case 'F': o->log.trainer = optarg; return true;
-    case 'K': o->log.key = optarg; return true;
-    case 'U': o->log.trainer_key = optarg; return true;
-    case 'C': o->log.contest = true; return true;
-    case 'G': o->guard = true; return true;
-    case 'D': o->dry = true; return true;
-    case 'B':
-        return vd_parse_number("bits", optarg, RO_ROUND_BITS_MIN, RO_ROUND_BITS_MAX, &o->log.bits);
-    default: return vd_take_common(&vd_cmd_run, option, &o->common, exit_now);
-    }
-}
-
 static vd_status load(const char *job, const char *fault, const vd_common *common,
                       vd_loaded *loaded, vd_err *err) {
     vd_status status = vd_load_prompts(job, loaded, err);
@@ -250,25 +228,12 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded,
     return status;
 }
 
+static run_options given;
+
 static vd_exit run(int argc, char **argv) {
-    static const struct option options[] = {
-        {"out", required_argument, NULL, 'o'},        {"fault", required_argument, NULL, 'f'},
-        {"keep", required_argument, NULL, 'k'},       {"batch", required_argument, NULL, 'N'},
-        {"role", required_argument, NULL, 'R'},       {"profile", required_argument, NULL, 'P'},
-        {"bits", required_argument, NULL, 'B'},       {"encoding", required_argument, NULL, 'E'},
-        {"thresholds", required_argument, NULL, 'T'}, {"follow", required_argument, NULL, 'F'},
-        {"key", required_argument, NULL, 'K'},        {"trainer-key", required_argument, NULL, 'U'},
-        {"contest", no_argument, NULL, 'C'},          {"guard", no_argument, NULL, 'G'},
-        {"dry-run", no_argument, NULL, 'D'},          VD_COMMON_OPTIONS};
-    run_options given = {0};
-    bool exit_now = false;
-    vd_stop_command(argc, argv);
-    for (int o; (o = vd_next_option(argc, argv, "ho:", options, "")) != -1;) {
-        if (!take_option(&given, o, &exit_now))
-            return VD_EXIT_USAGE;
-        if (exit_now)
-            return VD_EXIT_OK;
-    }
+    vd_exit code;
+    if (!vd_take_options(&vd_cmd_run, argc, argv, &code))
+        return code;
     if (argc - optind != 1 || !(given.dir || given.dry)) {
         fprintf(stderr, "verde: run takes one job file, and --out DIR or --dry-run\n");
         return VD_EXIT_USAGE;
@@ -279,14 +244,79 @@ static vd_exit run(int argc, char **argv) {
         return run_dry(argv[optind], &given, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
     static vd_run_processes processes;
     vd_status status = start(argv[optind], &given, &loaded, &processes, &err);
-    const vd_exit code = status == VD_OK ? VD_EXIT_OK : vd_report(&err);
+    code = status == VD_OK ? VD_EXIT_OK : vd_report(&err);
     vd_run_leave(&processes, status == VD_OK);
     vd_loaded_free(&loaded);
     return code;
 }
 
+static const vd_option options[] = {
+    {"  --out DIR        where the run goes\n", &given.dir},
+    {"  --dry-run        tell steps, memory, disk and, by some steps that are timed, the time that "
+     "the\n"
+     "                   run would take; writes nothing. The run itself is refused if its state "
+     "is\n"
+     "                   more than this machine's memory, or its checkpoints more than the disk\n",
+     &given.dry},
+    {"  --keep N         keep at most N checkpoints, 2 or more, evenly apart, the first and the "
+     "last\n"
+     "                   among them (default: all). A dispute about a step then runs again from "
+     "the\n"
+     "                   nearest one before it; refused if that would take longer than a referee\n"
+     "                   waits. Given once, it holds for the run\n",
+     &given.keep, .least = VD_KEEP_MIN, .most = INT32_MAX},
+    {"  --guard          check products while they are computed, on a CPU: what does not fit is\n"
+     "                   computed again once, told with its place, and stated in run.json; the\n"
+     "                   second time the run ends (docs/guard.md)\n",
+     &given.guard},
+    {"  --batch N        of a job with prompts: so many run together (default 8). More are faster\n"
+     "                   and take more memory; no bit depends on it\n",
+     &given.batch, .least = 1, .most = VD_BATCH_PROGRAMS_MAX},
+    {"  --fault KIND[@step[:node]]\n"
+     "                   be dishonest on purpose, for tests and demonstrations: element, lr, "
+     "skip,\n"
+     "                   poison, seed, attr, weights, history, input; step -1 is initialisation, "
+     "the\n"
+     "                   node is a number or a name of `verde graph`; field@SEED errs as hardware\n"
+     "                   does, where and how the seed says; sum flips a bit that --guard finds; of "
+     "a job with prompts in that of a\n"
+     "                   key, KEY/KIND..., or else in the first; with logs also steer,\n"
+     "                   drop-record, forge-record, forge-both, two-logs\n",
+     &given.fault},
+    VD_COMMON_ROWS(given.common),
+    {"\n"
+     "On free kernels (any order of additions, binary64, rounded), --backend log:\n"},
+    {"  --role NAME      trainer (default) logs what it rounds; auditor follows a trainer's log\n",
+     &given.log.role},
+    {"  --profile NAME   device that is simulated: sim-wide (default), sim-narrow, sim-deep,\n"
+     "                   sim-plain, or a .yaml file with lanes, split, pairwise, ...; or cuda: "
+     "the\n"
+     "                   first CUDA device computes, in its own order, and the CPU rounds\n",
+     &given.log.profile},
+    {"  --follow DIR     auditor: the trainer's run\n", &given.log.trainer},
+    {"  --key DIR        trainer: signs its log at each checkpoint, as `verde serve` will sign\n",
+     &given.log.key},
+    {"  --trainer-key KEY  auditor: refuses a log that this key (hexadecimal) has not signed\n",
+     &given.log.trainer_key},
+    {"  --contest        auditor: where the log cannot be followed, goes on by itself, to have "
+     "the\n"
+     "                   first difference judged by `verde arbitrate`; default: the run ends "
+     "there\n",
+     &given.log.contest},
+    {"A job with `rounding` says the rest itself:\n"},
+    {"  --bits N         to round to, 16..32 (default 32)\n", &given.log.bits,
+     .least = RO_ROUND_BITS_MIN, .most = RO_ROUND_BITS_MAX},
+    {"  --encoding NAME  calls (default): roundings that another order could change; symbols: one\n"
+     "                   symbol for every element, as published\n",
+     &given.log.encoding},
+    {"  --thresholds FILE\n"
+     "                   of symbols, made by `verde calibrate`\n",
+     &given.log.thresholds},
+    {NULL}};
+
 const vd_command vd_cmd_run = {
-    "run", "execute a job and commit to every checkpoint",
+    "run",
+    "execute a job and commit to every checkpoint",
     "Usage: verde run JOB --out DIR [options]\n"
     "       verde run JOB --dry-run [options]\n\n"
     "Executes the training job and writes checkpoints and their commitments to DIR. If DIR holds "
@@ -304,50 +334,11 @@ const vd_command vd_cmd_run = {
     "that all commands have.\n\n"
     "Processes that MPI starts (mpirun, srun) share a run, at most as many as a step has\n"
     "micro-batches. All read JOB and its files, the first one alone reads and writes DIR; a run\n"
-    "that was stopped may go on with another number. Needs libverde_mpi.so.1 (`make mpi`).\n\n"
-    "  --out DIR        where the run goes\n"
-    "  --dry-run        tell steps, memory, disk and, by some steps that are timed, the time that "
-    "the\n"
-    "                   run would take; writes nothing. The run itself is refused if its state is\n"
-    "                   more than this machine's memory, or its checkpoints more than the disk\n"
-    "  --keep N         keep at most N checkpoints, 2 or more, evenly apart, the first and the "
-    "last\n"
-    "                   among them (default: all). A dispute about a step then runs again from "
-    "the\n"
-    "                   nearest one before it; refused if that would take longer than a referee\n"
-    "                   waits. Given once, it holds for the run\n"
-    "  --guard          check products while they are computed, on a CPU: what does not fit is\n"
-    "                   computed again once, told with its place, and stated in run.json; the\n"
-    "                   second time the run ends (docs/guard.md)\n"
-    "  --batch N        of a job with prompts: so many run together (default 8). More are faster\n"
-    "                   and take more memory; no bit depends on it\n"
-    "  --fault KIND[@step[:node]]\n"
-    "                   be dishonest on purpose, for tests and demonstrations: element, lr, skip,\n"
-    "                   poison, seed, attr, weights, history, input; step -1 is initialisation, "
-    "the\n"
-    "                   node is a number or a name of `verde graph`; field@SEED errs as hardware\n"
-    "                   does, where and how the seed says; sum flips a bit that --guard finds; of "
-    "a job with prompts in that of a\n"
-    "                   key, KEY/KIND..., or else in the first; with logs also steer,\n"
-    "                   drop-record, forge-record, forge-both, two-logs\n" VD_COMMON_HELP
-    "\nOn free kernels (any order of additions, binary64, rounded), --backend log:\n"
-    "  --role NAME      trainer (default) logs what it rounds; auditor follows a trainer's log\n"
-    "  --profile NAME   device that is simulated: sim-wide (default), sim-narrow, sim-deep,\n"
-    "                   sim-plain, or a .yaml file with lanes, split, pairwise, ...; or cuda: the\n"
-    "                   first CUDA device computes, in its own order, and the CPU rounds\n"
-    "  --follow DIR     auditor: the trainer's run\n"
-    "  --key DIR        trainer: signs its log at each checkpoint, as `verde serve` will sign\n"
-    "  --trainer-key KEY  auditor: refuses a log that this key (hexadecimal) has not signed\n"
-    "  --contest        auditor: where the log cannot be followed, goes on by itself, to have the\n"
-    "                   first difference judged by `verde arbitrate`; default: the run ends there\n"
-    "A job with `rounding` says the rest itself:\n"
-    "  --bits N         to round to, 16..32 (default 32)\n"
-    "  --encoding NAME  calls (default): roundings that another order could change; symbols: one\n"
-    "                   symbol for every element, as published\n"
-    "  --thresholds FILE\n"
-    "                   of symbols, made by `verde calibrate`\n"
-    "\nA job is a YAML file: docs/jobs.md has all its keys, models/jobs examples.\n"
-    "\nExamples:\n"
+    "that was stopped may go on with another number. Needs libverde_mpi.so.1 (`make mpi`).\n\n",
+    options,
+    "\n"
+    "A job is a YAML file: docs/jobs.md has all its keys, models/jobs examples.\n\n"
+    "Examples:\n"
     "  verde run models/jobs/demo.yaml --dry-run\n"
     "  verde run models/jobs/demo.yaml --out run\n"
     "  verde run models/jobs/toy.yaml --out liar --fault element@7\n"

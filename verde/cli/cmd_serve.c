@@ -124,45 +124,45 @@ static vd_exit serve_run(const arguments *a, vd_err *err) {
     return code;
 }
 
+static arguments given;
+
 static vd_exit serve(int argc, char **argv) {
-    static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
-                                            {"key", required_argument, NULL, 'k'},
-                                            {"fault", required_argument, NULL, 'f'},
-                                            {"referee", required_argument, NULL, 'r'},
-                                            {"data", required_argument, NULL, 'D'},
-                                            {"fetch", no_argument, NULL, 'F'},
-                                            VD_COMMON_OPTIONS};
-    arguments a = {.listen = "127.0.0.1:0"};
-    bool exit_now = false;
+    given = (arguments){.listen = "127.0.0.1:0"};
+    vd_exit code;
     vd_err err = {0};
-    for (int o; (o = vd_next_option(argc, argv, "h", options, "")) != -1;) {
-        if (o == 'l')
-            a.listen = optarg;
-        else if (o == 'k')
-            a.key_dir = optarg;
-        else if (o == 'f')
-            a.lie = optarg;
-        else if (o == 'r')
-            a.referee = optarg;
-        else if (o == 'D')
-            a.data = optarg;
-        else if (o == 'F')
-            a.fetch = true;
-        else if (!vd_take_common(&vd_cmd_serve, o, &a.common, &exit_now))
-            return VD_EXIT_USAGE;
-        if (exit_now)
-            return VD_EXIT_OK;
-    }
+    if (!vd_take_options(&vd_cmd_serve, argc, argv, &code))
+        return code;
     if (argc - optind != 1 || strlen(argv[optind]) > 900) {
         fprintf(stderr, "verde: serve takes one directory of a run\n");
         return VD_EXIT_USAGE;
     }
-    a.dir = argv[optind];
-    return serve_run(&a, &err);
+    given.dir = argv[optind];
+    return serve_run(&given, &err);
 }
 
+static const vd_option options[] = {
+    {"  --listen ADDR:PORT  default 127.0.0.1:0, any free port; [::1]:PORT for IPv6; 0.0.0.0:PORT "
+     "is\n"
+     "                      every address: the URL then needs this machine's name in its place\n",
+     &given.listen},
+    {"  --key DIR           identity made by `verde keygen` (default: DIR/keys, made if absent)\n",
+     &given.key_dir},
+    {"  --referee KEY       answer this referee only (hexadecimal). Without it whoever can reach "
+     "this\n"
+     "                      provider and names its key can make it work, and referees take turns\n",
+     &given.referee},
+    {"  --data DIR          where the run's data files are now, if they have moved\n", &given.data},
+    {"  --fetch             also hand out the final state, to whoever names the run root: for\n"
+     "                      `verde fetch`. The root is no secret once it is revealed\n",
+     &given.fetch},
+    {"  --fault KIND        lie on purpose: proof, withhold, silence, contradict or pad\n",
+     &given.lie},
+    VD_COMMON_ROWS(given.common),
+    {NULL}};
+
 const vd_command vd_cmd_serve = {
-    "serve", "answer a referee about a finished run",
+    "serve",
+    "answer a referee about a finished run",
     "Usage: verde serve DIR [--listen ADDR:PORT] [options]\n\n"
     "Answers a referee's questions over HTTPS about the run in DIR, re-executing from its\n"
     "checkpoints. Prints the URL to give to `verde arbitrate`; it ends in the provider's key.\n"
@@ -171,19 +171,10 @@ const vd_command vd_cmd_serve = {
     "does, and does not serve a run whose files do not fit together (exit code 6). Started again\n"
     "with its key, it tells a referee meanwhile that it works. DIR of a job with prompts: about\n"
     "all of them. Of processes that MPI starts the first one answers, and all execute; each\n"
-    "reads DIR's program and data.\n\n"
-    "  --listen ADDR:PORT  default 127.0.0.1:0, any free port; [::1]:PORT for IPv6; 0.0.0.0:PORT "
-    "is\n"
-    "                      every address: the URL then needs this machine's name in its place\n"
-    "  --key DIR           identity made by `verde keygen` (default: DIR/keys, made if absent)\n"
-    "  --referee KEY       answer this referee only (hexadecimal). Without it whoever can reach "
-    "this\n"
-    "                      provider and names its key can make it work, and referees take turns\n"
-    "  --data DIR          where the run's data files are now, if they have moved\n"
-    "  --fetch             also hand out the final state, to whoever names the run root: for\n"
-    "                      `verde fetch`. The root is no secret once it is revealed\n"
-    "  --fault KIND        lie on purpose: proof, withhold, silence, contradict or "
-    "pad\n" VD_COMMON_HELP "\nExample:\n"
+    "reads DIR's program and data.\n\n",
+    options,
+    "\n"
+    "Example:\n"
     "  verde serve run --listen 127.0.0.1:8443\n"
     "  verde serve run --fetch --referee $(cat referee/key.pub)\n"
     "  mpirun -n 4 verde serve run   # steps are executed again by 4 processes\n" VD_EXIT_HELP,

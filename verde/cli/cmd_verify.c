@@ -29,55 +29,47 @@ static void print_verdict(const verify_arguments *a, const vd_verdict *v) {
     vd_print_json(out);
 }
 
+static verify_arguments given;
+
 static vd_exit verify(int argc, char **argv) {
-    static const struct option options[] = {{"referee", required_argument, NULL, 'r'},
-                                            {"job", required_argument, NULL, 'J'},
-                                            {"quiet", no_argument, NULL, 'q'},
-                                            {"story", no_argument, NULL, 's'},
-                                            VD_COMMON_OPTIONS};
-    verify_arguments a = {0};
-    bool exit_now = false;
+    vd_exit code;
     vd_err err = {0};
     vd_verdict verdict = {0};
-    for (int o; (o = vd_next_option(argc, argv, "h", options, "")) != -1;) {
-        if (o == 'r')
-            a.referee = optarg;
-        else if (o == 'J')
-            a.job = optarg;
-        else if (o == 'q')
-            a.quiet = true;
-        else if (o == 's')
-            a.story = true;
-        else if (!vd_take_common(&vd_cmd_verify, o, &a.common, &exit_now))
-            return VD_EXIT_USAGE;
-        if (exit_now)
-            return VD_EXIT_OK;
-    }
+    if (!vd_take_options(&vd_cmd_verify, argc, argv, &code))
+        return code;
     if (argc - optind != 1) {
         fprintf(stderr, "verde: verify takes one verdict file, got %d arguments\n", argc - optind);
         return VD_EXIT_USAGE;
     }
-    a.file = argv[optind];
-    const vd_status status = verify_file(&a, &verdict, &err);
-    if (status == VD_OK && !a.quiet)
-        print_verdict(&a, &verdict);
+    given.file = argv[optind];
+    const vd_status status = verify_file(&given, &verdict, &err);
+    if (status == VD_OK && !given.quiet)
+        print_verdict(&given, &verdict);
     vd_verdict_free(&verdict);
     return status == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }
 
+static const vd_option options[] = {
+    {"  --referee KEY    whose verdict it must be (hexadecimal); default: whoever signed it\n",
+     &given.referee},
+    {"  --job JOB        also check that it is about this job\n", &given.job},
+    {"  --story          tell the dispute again\n", &given.story},
+    {"  --quiet          nothing on standard output: the exit code tells\n", &given.quiet},
+    VD_COMMON_ROWS(given.common),
+    {NULL}};
+
 const vd_command vd_cmd_verify = {
-    "verify", "decide again from a verdict's evidence",
+    "verify",
+    "decide again from a verdict's evidence",
     "Usage: verde verify FILE [options]\n\n"
     "Checks the verdict's signature, runs the referee again on the signed statements in it, and\n"
     "compares. Needs neither provider nor network. Exit code 0: the verdict holds. 6: it does "
     "not.\n"
     "8: it is of a version, has a part or is of a size that this verde does not know, and one "
     "line\n"
-    "names it: nothing is said about whether it holds.\n\n"
-    "  --referee KEY    whose verdict it must be (hexadecimal); default: whoever signed it\n"
-    "  --job JOB        also check that it is about this job\n"
-    "  --story          tell the dispute again\n"
-    "  --quiet          nothing on standard output: the exit code tells\n" VD_COMMON_HELP
-    "\nExample:\n"
+    "names it: nothing is said about whether it holds.\n\n",
+    options,
+    "\n"
+    "Example:\n"
     "  verde verify verdict.json --job models/jobs/demo.yaml\n" VD_EXIT_HELP,
     verify};
