@@ -172,7 +172,7 @@ static vd_status check(vd_answers_check *c) {
         status = draw(c);
     if (status == VD_OK)
         status = check_order(c);
-    c->start = vd_seconds();
+    c->ticker.start = vd_seconds();
     vd_stop_line("stopped before all answers were checked; `%s` begins anew", vd_command_line());
     return status == VD_OK ? vd_answers_run(c) : status;
 }
@@ -186,7 +186,7 @@ static vd_exit exit_of(const vd_answers_check *c) {
 
 vd_exit vd_audit_answers(const vd_answers_arguments *a) {
     vd_err err = {0};
-    vd_answers_check c = {.a = a, .start = vd_seconds(), .err = &err};
+    vd_answers_check c = {.a = a, .ticker = {vd_seconds()}, .err = &err};
     vd_status status = check(&c);
     const bool text = !a->report && !a->common.json;
     if (status == VD_OK && text)

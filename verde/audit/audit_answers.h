@@ -104,7 +104,7 @@ typedef struct {
     uint32_t wrong;   /* prompts that differ */
     uint32_t checked; /* so far */
     int64_t tokens, rows;
-    double start, told;
+    vd_ticker ticker;
     bool disputed;
     vd_exit outcome; /* of the dispute, as `verde arbitrate` */
     vd_err *err;

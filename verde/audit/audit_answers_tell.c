@@ -4,14 +4,9 @@
 enum { QUIET_SECONDS = 2, LISTED_MAX = 20 };
 
 void vd_answers_tell_progress(vd_answers_check *c) {
-    const bool terminal = vd_is_terminal(), last = c->checked == c->drawn_count;
-    const double now = vd_seconds();
-    if (now - c->start < QUIET_SECONDS || (now - c->told < (terminal ? 0.1 : 2.0) && !last))
-        return;
-    c->told = now;
-    fprintf(stderr, "%sanswers checked %u/%u%s", terminal ? "\r\033[K" : "", c->checked,
-            c->drawn_count, terminal && !last ? "" : "\n");
-    fflush(stderr);
+    const bool last = c->checked == c->drawn_count;
+    if (vd_tick(&c->ticker, QUIET_SECONDS, last))
+        vd_tell_meanwhile(last, "answers checked %u/%u", c->checked, c->drawn_count);
 }
 
 static const char said_not[] =
@@ -55,7 +50,7 @@ void vd_answers_print(const vd_answers_check *c) {
     print_drawn(out, c);
     vd_printf(out, "executed     %lld positions, each once, on backend %s, %d thread%s, %.1f s\n",
               (long long)c->rows, ro_ctx_backend(c->loaded.ro), ro_ctx_threads(c->loaded.ro),
-              vd_plural((uint64_t)ro_ctx_threads(c->loaded.ro)), vd_seconds() - c->start);
+              vd_plural((uint64_t)ro_ctx_threads(c->loaded.ro)), vd_seconds() - c->ticker.start);
     for (uint32_t i = 0; i < c->differences && i < LISTED_MAX; i++)
         print_difference(out, &c->difference[i]);
     if (c->differences > LISTED_MAX)
@@ -119,13 +114,13 @@ static json_t *dispute_json(const vd_answers_check *c) {
 }
 
 json_t *vd_answers_json(const vd_answers_check *c) {
-    return json_pack("{sb so so so sI sI sI sI sI ss sf so so}", "equal", c->differences == 0,
-                     "collection", c->proven ? vd_hash_text(&c->collection) : json_null(),
-                     "job_root", c->proven ? vd_hash_text(&c->job_root) : json_null(), "drawn",
-                     draws(c) ? drawn_json(c) : json_null(), "prompts",
-                     (json_int_t)vd_prompt_count(&c->loaded), "checked", (json_int_t)c->checked,
-                     "tokens", (json_int_t)c->tokens, "positions", (json_int_t)c->rows,
-                     "not_checked", (json_int_t)(vd_prompt_count(&c->loaded) - c->checked),
-                     "backend", ro_ctx_backend(c->loaded.ro), "seconds", vd_seconds() - c->start,
-                     "differences", differences_json(c), "dispute", dispute_json(c));
+    return json_pack(
+        "{sb so so so sI sI sI sI sI ss sf so so}", "equal", c->differences == 0, "collection",
+        c->proven ? vd_hash_text(&c->collection) : json_null(), "job_root",
+        c->proven ? vd_hash_text(&c->job_root) : json_null(), "drawn",
+        draws(c) ? drawn_json(c) : json_null(), "prompts", (json_int_t)vd_prompt_count(&c->loaded),
+        "checked", (json_int_t)c->checked, "tokens", (json_int_t)c->tokens, "positions",
+        (json_int_t)c->rows, "not_checked", (json_int_t)(vd_prompt_count(&c->loaded) - c->checked),
+        "backend", ro_ctx_backend(c->loaded.ro), "seconds", vd_seconds() - c->ticker.start,
+        "differences", differences_json(c), "dispute", dispute_json(c));
 }

@@ -11,10 +11,8 @@
 
 /* A job, whose run somebody else has, goes with other options. */
 static vd_status check_kind(const vd_rechecking *a) {
-    char path[1100];
     const bool folder = vd_is_folder(a->o->dir);
-    snprintf(path, sizeof path, "%.1000s/run.json", a->o->dir);
-    if (access(a->o->dir, F_OK) != 0 || (folder && access(path, F_OK) == 0))
+    if (access(a->o->dir, F_OK) != 0 || (folder && vd_lies_in(a->o->dir, "run.json")))
         return VD_OK;
     return vd_fail(
         a->err, VD_ERR_USAGE,
@@ -168,11 +166,11 @@ static vd_status recheck_run(vd_rechecking *a) {
     if (status != VD_OK)
         return status;
     vd_machine_here(a->run.loaded.ro, &a->here);
-    a->start = vd_seconds();
+    a->ticker.start = vd_seconds();
     status = execute(a);
     if (status == VD_OK)
         status = narrow_all(a);
-    if (vd_is_terminal() && a->told > 0)
+    if (vd_is_terminal() && a->ticker.told > 0)
         fputs("\r\033[K", stderr);
     if (status != VD_OK)
         return status;

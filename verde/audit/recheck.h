@@ -49,7 +49,8 @@ typedef struct {
     vd_recheck_damage *damage; /* of drawn stretches; owned */
     uint32_t damage_count;
     int64_t steps; /* executed by this call */
-    double start, told, saved;
+    vd_ticker ticker;
+    double saved;
     vd_err *err;
 } vd_rechecking;
 

@@ -8,15 +8,9 @@ enum { QUIET_SECONDS = 2 };
 
 void vd_recheck_tell_progress(void *user, int64_t steps) {
     vd_rechecking *a = user;
-    const bool terminal = vd_is_terminal();
-    const double now = vd_seconds();
     a->steps += steps;
-    if (now - a->start < QUIET_SECONDS || now - a->told < (terminal ? 0.1 : 2.0))
-        return;
-    a->told = now;
-    fprintf(stderr, "%sexecuted %lld steps again%s", terminal ? "\r\033[K" : "",
-            (long long)a->steps, terminal ? "" : "\n");
-    fflush(stderr);
+    if (vd_tick(&a->ticker, QUIET_SECONDS, false))
+        vd_tell_meanwhile(false, "executed %lld steps again", (long long)a->steps);
 }
 
 static uint32_t count_of(const vd_rechecking *a, vd_stretch_result result) {

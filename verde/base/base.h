@@ -119,6 +119,7 @@ VD_MUST_USE vd_status vd_open_update(const char *path, bool append, int mode, in
                                      uint64_t *size, vd_err *err);
 /* Whether vd_open_file would succeed: for files that a library opens itself. */
 VD_MUST_USE vd_status vd_check_readable(const char *path, vd_err *err);
+bool vd_lies_in(const char *dir, const char *name); /* is there anything of this name? */
 
 /* Appends a whole regular file of at most `limit` bytes; `out` is as before after a failure. */
 VD_MUST_USE vd_status vd_read_file(const char *path, size_t limit, vd_buf *out, vd_err *err);

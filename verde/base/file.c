@@ -56,6 +56,13 @@ vd_status vd_open_update(const char *path, bool append, int mode, int *out, uint
     return status;
 }
 
+bool vd_lies_in(const char *dir, const char *name) {
+    char path[PATH_MAX];
+    struct stat info;
+    return snprintf(path, sizeof path, "%s/%s", dir, name) < (int)sizeof path &&
+           lstat(path, &info) == 0;
+}
+
 vd_status vd_check_readable(const char *path, vd_err *err) {
     int fd;
     uint64_t size;

@@ -13,21 +13,14 @@ typedef enum { A_RUN, A_JOB_OF_PROMPTS, A_MODEL, A_PROGRAM, A_PROVIDER } compare
 static const char *const names[] = {"a run", "a run of prompts", "a model", "a program",
                                     "a provider"};
 
-static bool lies_in(const char *dir, const char *name) {
-    char path[1100];
-    struct stat info;
-    return snprintf(path, sizeof path, "%s/%s", dir, name) < (int)sizeof path &&
-           stat(path, &info) == 0;
-}
-
 static bool ends_with(const char *text, const char *end) {
     const size_t length = strlen(text), size = strlen(end);
     return length >= size && strcmp(text + length - size, end) == 0;
 }
 
 static bool is_folder_of_model(const char *dir) {
-    return vd_is_model(dir) || lies_in(dir, VD_WEIGHTS_SINGLE) || lies_in(dir, VD_WEIGHTS_INDEX) ||
-           lies_in(dir, VD_WEIGHTS_ADAPTER);
+    return vd_is_model(dir) || vd_lies_in(dir, VD_WEIGHTS_SINGLE) ||
+           vd_lies_in(dir, VD_WEIGHTS_INDEX) || vd_lies_in(dir, VD_WEIGHTS_ADAPTER);
 }
 
 static vd_status find_kind(const char *path, compared *out, vd_err *err) {
@@ -42,11 +35,11 @@ static vd_status find_kind(const char *path, compared *out, vd_err *err) {
         return vd_fail(err, VD_ERR_USAGE, "%s: no such file or directory", path);
     if (!S_ISDIR(info.st_mode))
         *out = ends_with(path, ".safetensors") ? A_MODEL : A_PROGRAM;
-    else if (lies_in(path, "run.json"))
+    else if (vd_lies_in(path, "run.json"))
         *out = vd_items_are_in(path) ? A_JOB_OF_PROMPTS : A_RUN;
     else if (is_folder_of_model(path))
         *out = A_MODEL;
-    else if (lies_in(path, "program"))
+    else if (vd_lies_in(path, "program"))
         *out = A_PROGRAM;
     else
         return vd_fail(err, VD_ERR_USAGE, "%s: holds no run, no model and no program", path);

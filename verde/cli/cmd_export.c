@@ -83,7 +83,7 @@ static vd_status open_state(exporting *e) {
     const vd_program *program = &e->loaded.program;
     const ro_options options = {
         .size = sizeof options, .threads = e->a->common.threads, .backend = e->a->common.backend};
-    vd_hashing hashing = {.start = vd_seconds()};
+    vd_ticker hashing = {.start = vd_seconds()};
     if (ro_ctx_create(&options, &e->loaded.ro) != RO_OK)
         return vd_fail(e->err, VD_ERR_USAGE, "%s", ro_ctx_error(NULL));
     const vd_weights_hashing how = {e->loaded.ro, vd_tell_hashing, &hashing};

@@ -56,7 +56,7 @@ static vd_status write_text(const making *m) {
 }
 
 static vd_status manifest_make(making *m) {
-    vd_hashing hashing = {.start = vd_seconds()};
+    vd_ticker hashing = {.start = vd_seconds()};
     vd_stop_line("stopped before all was hashed; `%s` begins again", vd_command_line());
     vd_status status = m->a->out ? vd_check_writable(m->a->out, m->err) : VD_OK;
     if (status == VD_OK)

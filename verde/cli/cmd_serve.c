@@ -41,14 +41,12 @@ static vd_status read_wishes(const arguments *a, provider *p, vd_err *err) {
  * has been told of a key that is yet to be made: then there is time to hash everything, and no key
  * is made for a run that is not served. */
 static vd_status check_or_load_key(provider *p, vd_err *err) {
-    char path[1200];
     vd_checking *checking = &p->service.checking;
     checking->served = &p->service.served;
     checking->fits = vd_serving_prepare;
     checking->ended = vd_serving_announce;
     checking->user = &p->service;
-    snprintf(path, sizeof path, "%s/key.pem", p->key_dir);
-    vd_status status = access(path, F_OK) == 0 ? VD_OK : vd_checking_run(checking, err);
+    vd_status status = vd_lies_in(p->key_dir, "key.pem") ? VD_OK : vd_checking_run(checking, err);
     return status == VD_OK ? vd_load_key(p->key_dir, &p->key, err) : status;
 }
 

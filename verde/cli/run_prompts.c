@@ -14,7 +14,7 @@ typedef struct {
     vd_items_run run;
     int64_t void_choices; /* so far */
     uint32_t ended;       /* prompts that a line has told of */
-    double start, last_line;
+    vd_ticker ticker;
     vd_err *err;
 } prompt_run;
 
@@ -55,12 +55,14 @@ static void announce(const prompt_run *r) {
 
 /* ---- meanwhile ---- */
 
-static void put_alone(const prompt_run *r, const vd_items_progress *p, double seconds) {
-    fprintf(stderr, "%s %u/%u", vd_prompt_word(r->loaded, 1), p->at + 1, r->items.count);
+static void tell_alone(const prompt_run *r, const vd_items_progress *p, bool last, double seconds) {
+    char token[120] = "";
     if (r->loaded->job.task == VD_JOB_GENERATES)
-        fprintf(stderr, "  key %lld  token %lld/%lld  %.1f tokens/s",
-                (long long)r->items.key[p->at], (long long)p->step, (long long)p->steps,
-                (double)p->made / seconds);
+        snprintf(token, sizeof token, "  key %lld  token %lld/%lld  %.1f tokens/s",
+                 (long long)r->items.key[p->at], (long long)p->step, (long long)p->steps,
+                 (double)p->made / seconds);
+    vd_tell_meanwhile(last, "%s %u/%u%s", vd_prompt_word(r->loaded, 1), p->at + 1, r->items.count,
+                      token);
 }
 
 /* A line whenever another prompt is done. */
@@ -72,15 +74,15 @@ static void print_done(prompt_run *r, const vd_items_progress *p) {
     const char *word = vd_prompt_word(r->loaded, 0);
     snprintf(done, sizeof done, "%s_done", word);
     vd_print_json(json_pack("{sI sI sf}", done, (json_int_t)p->ended, word,
-                            (json_int_t)r->items.count, "seconds", vd_seconds() - r->start));
+                            (json_int_t)r->items.count, "seconds", vd_seconds() - r->ticker.start));
     fflush(stdout);
 }
 
 static void tell(void *user, const vd_items_progress *p) {
     prompt_run *r = user;
+    const bool last = p->ended == r->items.count;
+    const double seconds = vd_seconds() - r->ticker.start + 1e-9;
     print_done(r, p);
-    const bool terminal = vd_is_terminal(), last = p->ended == r->items.count;
-    const double now = vd_seconds(), seconds = now - r->start + 1e-9;
     r->void_choices = p->void_choices;
     if (p->alone)
         vd_stop_line("stopped in %s %u of %u; `%s` goes on", vd_prompt_word(r->loaded, 1),
@@ -88,17 +90,13 @@ static void tell(void *user, const vd_items_progress *p) {
     else
         vd_stop_line("stopped with %u of %u prompts done; `%s` goes on", p->ended, r->items.count,
                      vd_command_line());
-    if (now - r->last_line < (terminal ? 0.1 : 2.0) && !last)
+    if (!vd_tick(&r->ticker, 0, last))
         return;
-    r->last_line = now;
-    fputs(terminal ? "\r\033[K" : "", stderr);
     if (p->alone)
-        put_alone(r, p, seconds);
+        tell_alone(r, p, last, seconds);
     else
-        fprintf(stderr, "prompts done %u/%u  tokens %lld  %.1f tokens/s", p->ended, r->items.count,
-                (long long)p->made, (double)p->made / seconds);
-    fputs(terminal && !last ? "" : "\n", stderr);
-    fflush(stderr);
+        vd_tell_meanwhile(last, "prompts done %u/%u  tokens %lld  %.1f tokens/s", p->ended,
+                          r->items.count, (long long)p->made, (double)p->made / seconds);
 }
 
 static vd_status load_prompt(void *user, uint32_t item, vd_err *err) {
@@ -116,7 +114,7 @@ static bool tells_choices(const prompt_run *r) {
 static void print_json(const prompt_run *r, const vd_hash *collection, const vd_hash *root) {
     json_t *out = json_pack("{so so sI sf}", "job_root", vd_hash_text(root), "collection",
                             vd_hash_text(collection), vd_prompt_word(r->loaded, 0),
-                            (json_int_t)r->items.count, "seconds", vd_seconds() - r->start);
+                            (json_int_t)r->items.count, "seconds", vd_seconds() - r->ticker.start);
     vd_score_json(&r->run.sum, out);
     if (tells_choices(r))
         json_object_set_new(out, "not_finite", json_integer((json_int_t)r->void_choices));
@@ -128,7 +126,7 @@ static void print_text(const prompt_run *r, const vd_hash *collection, const vd_
     const bool answers = vd_program_answers(&r->loaded->program); /* the last one's */
     vd_printf(&out, "results      %s/%s, %u %s, %.1f s\n", r->o->dir,
               answers ? VD_ANSWERS_FOLDER : "results.jsonl", r->items.count,
-              vd_prompt_word(r->loaded, r->items.count), vd_seconds() - r->start);
+              vd_prompt_word(r->loaded, r->items.count), vd_seconds() - r->ticker.start);
     vd_score_text(&out, &r->run.sum);
     vd_put_hex(&out, "collection", collection->b);
     vd_put_hex(&out, "job root", root->b);
@@ -165,7 +163,7 @@ static bool makes_tokens(const vd_loaded *l) {
 }
 
 vd_status vd_run_prompts(const vd_prompt_options *o, vd_loaded *loaded, vd_err *err) {
-    prompt_run r = {.o = o, .loaded = loaded, .start = vd_seconds(), .err = err};
+    prompt_run r = {.o = o, .loaded = loaded, .ticker = {vd_seconds(), 0}, .err = err};
     vd_status status = vd_list_prompts(loaded, &r.items, err);
     r.run = (vd_items_run){.loaded = loaded,
                            .dir = o->dir,

@@ -43,12 +43,10 @@ static vd_status take_lock(vd_fetched *f, vd_err *err) {
 }
 
 vd_status vd_fetched_check(const char *out, bool force, vd_err *err) {
-    char path[1100];
-    struct stat info;
     vd_status status = vd_open_model_dir(out, err);
-    snprintf(path, sizeof path, "%s/partial", out);
-    return status == VD_OK && !force && stat(path, &info) != 0 ? vd_weights_clear(out, true, err)
-                                                               : status;
+    return status == VD_OK && !force && !vd_lies_in(out, "partial")
+               ? vd_weights_clear(out, true, err)
+               : status;
 }
 
 vd_status vd_fetched_begin(vd_fetched *f, vd_err *err) {

@@ -33,9 +33,7 @@ static void fetch_progress(void *user, const vd_download_progress *p) {
         vd_print_seconds((double)(p->total - p->done) / per_s, time);
     if (fresh > 0 && !last)
         snprintf(left, sizeof left, ", %s left", time);
-    fprintf(stderr, "%sfetched and checked %s of %s, %s/s%s%s", terminal ? "\r\033[K" : "", done,
-            total, rate, left, terminal && !last ? "" : "\n");
-    fflush(stderr);
+    vd_tell_meanwhile(last, "fetched and checked %s of %s, %s/s%s", done, total, rate, left);
 }
 
 /* ---- the parts ---- */
@@ -234,7 +232,7 @@ vd_status vd_fetch(const vd_fetch_options *o, vd_fetching *x, vd_err *err) {
     *x = (vd_fetching){.o = o,
                        .many = o->job && vd_job_has_prompts(&o->job->job),
                        .fd = -1,
-                       .start = vd_seconds(),
+                       .ticker = {vd_seconds(), 0},
                        .err = err};
     vd_hex(o->run_root.b, VD_HASH_SIZE, x->root_text);
     return x->many ? vd_fetch_items(x) : fetch_model(x);

@@ -40,7 +40,7 @@ typedef struct {
     uint64_t at, found; /* bytes of it that are checked; of these, those that were there */
     vd_writer lines;
     bool writes;
-    double start;
+    vd_ticker ticker;
     vd_err *err;
 } vd_fetching;
 

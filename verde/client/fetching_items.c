@@ -18,18 +18,11 @@
 
 /* ---- the folder ---- */
 
-static bool lies_in(const char *dir, const char *name) {
-    char path[1100];
-    struct stat info;
-    snprintf(path, sizeof path, "%.900s/%s", dir, name);
-    return lstat(path, &info) == 0;
-}
-
 vd_status vd_fetch_items_check(const char *out, bool force, vd_err *err) {
     vd_status status = vd_open_model_dir(out, err);
     /* One that was stopped while its files got their names goes on. */
-    const bool unfinished = lies_in(out, PART) && !lies_in(out, PROOF);
-    if (status == VD_OK && !force && lies_in(out, LINES) && !unfinished)
+    const bool unfinished = vd_lies_in(out, PART) && !vd_lies_in(out, PROOF);
+    if (status == VD_OK && !force && vd_lies_in(out, LINES) && !unfinished)
         status = vd_fail(err, VD_ERR_USAGE,
                          "%s/results.jsonl: exists already; give another name, or --force to "
                          "overwrite it",
@@ -65,15 +58,10 @@ static vd_status write_part(vd_fetching *x, const void *bytes, size_t size) {
 
 static void tell(vd_fetching *x, uint32_t done) {
     enum { QUIET_S = 2 };
-    const double now = vd_seconds();
-    const bool terminal = vd_is_terminal(), last = done == x->made.items.count;
-    if (now - x->start < QUIET_S || (!last && now - x->told < (terminal ? 0.2 : 2)))
-        return;
-    x->told = now;
-    fprintf(stderr, "%sfetched and checked %u of %u %s%s", terminal ? "\r\033[K" : "", done,
-            x->made.items.count, vd_prompt_word(x->made.job, x->made.items.count),
-            terminal && !last ? "" : "\n");
-    fflush(stderr);
+    const bool last = done == x->made.items.count;
+    if (vd_tick(&x->ticker, QUIET_S, last))
+        vd_tell_meanwhile(last, "fetched and checked %u of %u %s", done, x->made.items.count,
+                          vd_prompt_word(x->made.job, x->made.items.count));
 }
 
 static vd_status take_record(void *user, uint32_t item, const void *bytes, size_t size,
@@ -240,7 +228,7 @@ json_t *vd_fetch_items_json(const vd_fetching *x) {
         "{ss so so sI sI sI sf so}", "dir", x->o->out, "job_root", vd_hash_text(&x->o->run_root),
         "collection", vd_hash_text(&x->made.collection), vd_prompt_word(x->made.job, 0),
         (json_int_t)x->made.items.count, "bytes", (json_int_t)x->at, "found", (json_int_t)x->found,
-        "seconds", vd_seconds() - x->start, "providers", vd_fetch_providers(x));
+        "seconds", vd_seconds() - x->ticker.start, "providers", vd_fetch_providers(x));
     vd_score_json(&x->made.sum, out);
     return out;
 }

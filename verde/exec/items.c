@@ -76,15 +76,8 @@ void vd_items_path(char path[PATH_SIZE], const char *dir, int64_t key) {
     snprintf(path, PATH_SIZE, "%s/prompts/%lld", dir, (long long)key);
 }
 
-static bool lies_in(const char *dir, const char *name) {
-    char path[PATH_SIZE];
-    struct stat info;
-    file_in(path, dir, name);
-    return stat(path, &info) == 0;
-}
-
 bool vd_items_are_in(const char *dir) {
-    return lies_in(dir, "prompts");
+    return vd_lies_in(dir, "prompts");
 }
 
 static bool same_items(const vd_items *a, const vd_items *b) {
@@ -99,7 +92,7 @@ vd_status vd_items_begin(const char *dir, const vd_items *items, vd_err *err) {
     vd_items there = {0};
     if (strlen(dir) > 900)
         return vd_fail(err, VD_ERR_USAGE, "%.60s...: path longer than 900 bytes", dir);
-    if (vd_items_are_in(dir) && lies_in(dir, "run.json")) {
+    if (vd_items_are_in(dir) && vd_lies_in(dir, "run.json")) {
         vd_status status = vd_items_load(dir, &there, err);
         if (status == VD_OK && !same_items(&there, items))
             status = vd_fail(err, VD_ERR_USAGE,
@@ -107,14 +100,14 @@ vd_status vd_items_begin(const char *dir, const vd_items *items, vd_err *err) {
         vd_items_free(&there);
         return status;
     }
-    if (vd_items_are_in(dir) && lies_in(dir, "results.jsonl"))
+    if (vd_items_are_in(dir) && vd_lies_in(dir, "results.jsonl"))
         return vd_fail(err, VD_ERR_USAGE,
                        "%s: its run.json is missing, beside prompts and results.jsonl; bring it "
                        "back, or delete results.jsonl: the same job then goes on from the prompts' "
                        "runs",
                        dir);
     for (int i = 0; i < 3; i++)
-        if (lies_in(dir, names[i]))
+        if (vd_lies_in(dir, names[i]))
             return vd_fail(err, VD_ERR_USAGE,
                            "%s: holds a %s that this job would overwrite; give another directory",
                            dir, names[i]);

@@ -17,7 +17,7 @@ void vd_loaded_free(vd_loaded *loaded) {
 
 /* All that the job names, but no program. */
 static vd_status load_parts(const char *path, vd_loaded *out, vd_err *err) {
-    vd_hashing hashing = {.start = vd_seconds()};
+    vd_ticker hashing = {.start = vd_seconds()};
     vd_data_reader reader = {.progress = vd_tell_hashing, .user = &hashing};
     const ro_options options = {.size = sizeof options, .backend = "cpu"};
     out->exec.program = &out->program;

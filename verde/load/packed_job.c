@@ -13,10 +13,7 @@ static void pack_path(const char *dir, char path[PATH_SIZE]) {
 }
 
 bool vd_has_pack(const char *dir) {
-    char path[PATH_SIZE];
-    struct stat info;
-    pack_path(dir, path);
-    return lstat(path, &info) == 0;
+    return vd_lies_in(dir, "pack");
 }
 
 void vd_given_free(vd_given *given) {
@@ -35,10 +32,7 @@ static vd_status own_fault(const char *path, vd_status status, vd_err *err) {
 
 /* Which of them is meant cannot be known. */
 static vd_status refuse_program(const char *dir, vd_err *err) {
-    char path[PATH_SIZE];
-    struct stat info;
-    snprintf(path, sizeof path, "%s/program", dir);
-    return lstat(path, &info) != 0
+    return !vd_lies_in(dir, "program")
                ? VD_OK
                : vd_fail(err, VD_ERR_USAGE,
                          "%s: has a `program` and a `pack`; a job is one of them", dir);

@@ -346,7 +346,7 @@ vd_status vd_load_places(const char *path, json_t **out, vd_err *err) {
 static vd_status load_places(data_loading *l, vd_err *err) {
     char path[1100];
     json_t *record = NULL;
-    vd_hashing hashing = {.start = vd_seconds()};
+    vd_ticker hashing = {.start = vd_seconds()};
     const ro_options options = {.size = sizeof options, .backend = "cpu"};
     l->reader = (vd_data_reader){.progress = vd_tell_hashing, .user = &hashing};
     snprintf(path, sizeof path, "%s/data.json", l->dir);

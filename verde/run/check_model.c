@@ -22,10 +22,7 @@ typedef struct {
 } model;
 
 bool vd_is_model(const char *dir) {
-    char path[1100];
-    struct stat info;
-    return snprintf(path, sizeof path, "%s/proof.json", dir) < (int)sizeof path &&
-           stat(path, &info) == 0;
+    return vd_lies_in(dir, "proof.json");
 }
 
 /* ---- what is quick ---- */
@@ -182,7 +179,7 @@ static vd_status hash_row(const model *m, const vd_export_row *row, const vd_wei
 static vd_status hash_model(model *m) {
     const ro_options options = {
         .size = sizeof options, .threads = m->o->common->threads, .backend = m->o->common->backend};
-    vd_hashing hashing = {.start = vd_seconds()};
+    vd_ticker hashing = {.start = vd_seconds()};
     uint64_t done = 0, total = model_bytes(m);
     if (ro_ctx_create(&options, &m->ro) != RO_OK)
         return vd_fail(m->err, VD_ERR_USAGE, "%s", ro_ctx_error(NULL));

@@ -26,13 +26,6 @@ static void parent_of(const char *path, char dir[1024]) {
     snprintf(dir, 1024, "%.*s", length, slash ? path : ".");
 }
 
-static bool lies_in(const checking *c, const char *name) {
-    char path[1100];
-    struct stat info;
-    snprintf(path, sizeof path, "%s/%s", c->dir, name);
-    return stat(path, &info) == 0;
-}
-
 static vd_status find_run(checking *c) {
     struct stat info;
     if (strlen(c->a->path) > 900)
@@ -44,7 +37,7 @@ static vd_status find_run(checking *c) {
         parent_of(c->a->path, c->dir);
     else
         snprintf(c->dir, sizeof c->dir, "%s", c->a->path);
-    if (!lies_in(c, "run.json"))
+    if (!vd_lies_in(c->dir, "run.json"))
         return vd_fail(c->err, VD_ERR_USAGE, "%s: no run lies there, as there is no run.json",
                        c->dir);
     return VD_OK;
@@ -57,7 +50,7 @@ static vd_status load(checking *c) {
     c->whole = status == VD_OK && c->log.count == vd_run_leaves(&c->loaded.program);
     if (c->whole)
         status = vd_run_root(&c->loaded.exec, &c->log, &c->run_root, &c->final_state, c->err);
-    c->has_data = c->whole && lies_in(c, "data.json");
+    c->has_data = c->whole && vd_lies_in(c->dir, "data.json");
     if (status == VD_OK && c->has_data && !c->one)
         status = vd_load_data(c->dir, c->a->data, &c->loaded, c->err);
     /* A run that was handed over may have left its data behind; its states can be hashed. */
@@ -70,7 +63,7 @@ static vd_status load(checking *c) {
 }
 
 static vd_status hash(checking *c) {
-    vd_hashing hashing = {.start = vd_seconds()};
+    vd_ticker hashing = {.start = vd_seconds()};
     vd_stop_line("stopped before all was hashed, which says nothing; `%s` begins again",
                  vd_command_line());
     const vd_check check = {.dir = c->dir,

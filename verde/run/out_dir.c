@@ -82,14 +82,13 @@ vd_status vd_open_run_dir(const char *dir, uint32_t *made, vd_err *err) {
 }
 
 vd_status vd_open_model_dir(const char *dir, vd_err *err) {
-    char path[OUT_PATH_MAX + 16], example[256] = "";
+    char example[256] = "";
     bool any;
     uint32_t made;
     if (strlen(dir) > OUT_PATH_MAX)
         return vd_fail(err, VD_ERR_USAGE, "%.60s...: path longer than %d bytes", dir, OUT_PATH_MAX);
     vd_status status = vd_make_dirs(dir, &made, err);
-    snprintf(path, sizeof path, "%s/run.json", dir);
-    if (status == VD_OK && access(path, F_OK) == 0)
+    if (status == VD_OK && vd_lies_in(dir, "run.json"))
         status = vd_fail(err, VD_ERR_USAGE, "%s: a run lies there; give another directory", dir);
     if (status == VD_OK)
         tell_others(dir, count_others(dir, model_files, &any, example), example);

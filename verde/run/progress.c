@@ -14,12 +14,13 @@ static void tell_divergence(vd_run_printer *print, const vd_progress *p) {
             (long long)p->step, p->loss != p->loss ? "nan" : "infinite");
 }
 
-static void tell_rate(const vd_run_printer *print, const vd_progress *p) {
+static void rate_text(const vd_run_printer *print, const vd_progress *p, char *text, size_t size) {
     const double done = (double)(p->step - p->resumed_at);
     const double rate = done / (p->seconds > 0 ? p->seconds : 1e-9);
     char left[32];
     vd_print_seconds((double)(p->steps - p->step) / rate, left);
-    fprintf(stderr, "  %.0f %s/s  %s left", rate * print->samples_per_step, print->samples, left);
+    snprintf(text, size, "  %.0f %s/s  %s left", rate * print->samples_per_step, print->samples,
+             left);
 }
 
 json_t *vd_loss_json(float loss) {
@@ -36,22 +37,19 @@ static void print_step(const vd_progress *p) {
 
 bool vd_tell_progress(void *user, const vd_progress *p) {
     vd_run_printer *print = user;
-    bool last = p->step == p->steps, terminal = vd_is_terminal();
-    double every = terminal ? 0.1 : 2.0, now = vd_seconds();
+    const bool last = p->step == p->steps;
+    char rate[100] = "";
     vd_stop_line("stopped after step %lld of %lld; `%s` goes on from the checkpoint at step %lld",
                  (long long)p->step, (long long)p->steps, vd_command_line(), (long long)p->saved);
     tell_divergence(print, p);
     if (print->json)
         print_step(p);
-    if (!last && p->step > 1 && now - print->last_line < every)
+    if (!vd_tick(&print->ticker, 0, last || p->step <= 1))
         return true;
-    print->last_line = now;
-    fprintf(stderr, "%sstep %lld/%lld  loss %.4f", terminal ? "\r\033[K" : "", (long long)p->step,
-            (long long)p->steps, (double)p->loss);
     if (p->seconds >= RATE_SECONDS || last)
-        tell_rate(print, p);
-    fputs(terminal && !last ? "" : "\n", stderr);
-    fflush(stderr);
+        rate_text(print, p, rate, sizeof rate);
+    vd_tell_meanwhile(last, "step %lld/%lld  loss %.4f%s", (long long)p->step, (long long)p->steps,
+                      (double)p->loss, rate);
     return true;
 }
 

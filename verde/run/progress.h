@@ -5,7 +5,8 @@
 #include "verde/load/load.h"
 
 typedef struct {
-    double samples_per_step, last_line;
+    double samples_per_step;
+    vd_ticker ticker;
     const char *samples; /* "tokens", "images" */
     bool lost;           /* the loss is no number any more, and that was said */
     bool json;           /* a line of each step on standard output */

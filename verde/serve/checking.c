@@ -11,7 +11,7 @@ void vd_checking_bytes(void *user, uint64_t done, uint64_t total) {
 }
 
 vd_status vd_checking_run(vd_checking *c, vd_err *err) {
-    c->hashing = (vd_hashing){.start = vd_seconds()};
+    c->hashing = (vd_ticker){.start = vd_seconds()};
     vd_status status = vd_served_check(c->served, c, err);
     if (status == VD_OK && c->fits)
         status = c->fits(c->user, err);

@@ -16,7 +16,7 @@ typedef struct vd_checking {
     void (*ended)(void *user, bool fits); /* at the end of the thread, on it */
     void *user;
     /* Private. */
-    vd_hashing hashing;
+    vd_ticker hashing;
     pthread_t thread;
     atomic_bool stop;
     atomic_ullong bytes, of;

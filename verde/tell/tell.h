@@ -32,12 +32,17 @@ void vd_tell_now(const char *text);
 bool vd_is_terminal(void);             /* standard error */
 const char *vd_plural(uint64_t count); /* "s", but of one thing "" */
 
-/* How far a check is, once it has taken two seconds: vd_check.progress. */
+/* When a line about work that goes on is due: after some quiet, now and then, and at the end. */
 typedef struct {
-    double start, last_line; /* vd_seconds(), 0 */
-} vd_hashing;
-void vd_tell_hashing(void *hashing, uint64_t done, uint64_t total);
-void vd_tell_hashed_items(vd_hashing *hashing, uint32_t done, uint32_t total); /* prompts */
+    double start, told; /* vd_seconds(), 0 */
+} vd_ticker;
+bool vd_tick(vd_ticker *ticker, double quiet_s, bool last);
+/* Such a line, which changes in place on a terminal until the last one. */
+void vd_tell_meanwhile(bool last, const char *format, ...) VD_PRINTF(2, 3);
+
+/* How far a check is, a vd_ticker: vd_check.progress. */
+void vd_tell_hashing(void *ticker, uint64_t done, uint64_t total);
+void vd_tell_hashed_items(vd_ticker *ticker, uint32_t done, uint32_t total); /* prompts */
 
 /* What work comes to, for people or for machines: goes to where the program has said, which for
  * `verde` is standard output; else nowhere. Takes what it is given. */
