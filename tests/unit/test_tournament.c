@@ -177,7 +177,7 @@ static void lie(test_tournament *t, uint32_t provider, const vd_outgoing *q, vd_
     case WRONG_REVEAL:
         if (kind_of(q) == VD_ASK_REVEAL) {
             json_t *body = test_answer_body(note);
-            json_object_set_new(body, "root", vd_json_hash(&(vd_hash){{7}}));
+            json_object_set_new(body, "root", vd_hash_text(&(vd_hash){{7}}));
             test_state(t, provider, q, body, note);
         }
         break;
@@ -299,7 +299,7 @@ static void change_story(test_tournament *t, uint32_t provider, const vd_outgoin
     const char *of = json_string_value(json_object_get(json_object_get(question, "tree"), "of"));
     if (provider == 0 && game > 1 && of && strcmp(of, "subrun") == 0) {
         json_t *body = test_answer_body(note);
-        json_object_set_new(body, "root", vd_json_hash(&(vd_hash){{9}}));
+        json_object_set_new(body, "root", vd_hash_text(&(vd_hash){{9}}));
         test_state(t, provider, q, body, note);
         *(int *)t->user += 1;
     }

@@ -96,9 +96,9 @@ static json_t *forge(const forgery *f, const json_t *item, const vd_hash *assign
     vd_key_public(claimed, &keyid);
     json_t *answer = test_parse(f->answer, strlen(f->answer));
     json_t *payload = json_pack("{si so so so so}", "verde", 1, "answer", answer, "assignment",
-                                vd_json_hash(f->other_assignment ? &other : assignment), "key",
+                                vd_hash_text(f->other_assignment ? &other : assignment), "key",
                                 vd_json_key(&key), "question",
-                                f->other_question ? vd_json_hash(&other)
+                                f->other_question ? vd_hash_text(&other)
                                                   : json_incref(json_object_get(item, "question")));
     vd_buf bytes = test_dump(payload);
     cr_assert(vd_note_sign(signer, f->type, bytes.data, bytes.size, &note, NULL) == VD_OK);

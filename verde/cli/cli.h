@@ -71,7 +71,6 @@ bool vd_take_options(const vd_command *command, int argc, char **argv, vd_exit *
 /* Prints a help text; "models/jobs" and "docs/jobs.md" become their paths where they are installed.
  */
 void vd_print_help(FILE *out, const char *text);
-void vd_print_command(FILE *out, const vd_command *command);
 /* To standard output; if `verbose`, also what this was built with and finds here. */
 void vd_print_version(bool verbose);
 

@@ -6,8 +6,6 @@
 
 #include "verde/cli/cli.h"
 #include "verde/cli/run_command.h"
-#include "verde/cli/run_guard.h"
-#include "verde/cli/run_prompts.h"
 #include "verde/exec/batch.h"
 #include "verde/load/export.h"
 #include "verde/protocol/limits.h"

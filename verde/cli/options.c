@@ -15,6 +15,65 @@ enum {
     FIRST = 256 /* the number of the first row, for getopt */
 };
 
+/* ---- help ---- */
+
+typedef struct {
+    const char *text, *installed; /* below the prefix */
+} help_path;
+
+static const help_path paths[] = {
+    {"docs/jobs.md", "share/doc/verde/jobs.md"},
+    {"models/jobs", "share/verde/jobs"},
+};
+
+/* The prefix of this program, PREFIX/bin/verde, with a slash at its end; "": it is not known. */
+static void find_prefix(char prefix[PATH_MAX]) {
+    static const char tail[] = "/bin/verde";
+    const ssize_t got = readlink("/proc/self/exe", prefix, PATH_MAX - 1);
+    const size_t length = got > 0 ? (size_t)got : 0, end = sizeof tail - 1;
+    prefix[length] = 0;
+    if (length >= end && strcmp(prefix + length - end, tail) == 0)
+        prefix[length - end + 1] = 0;
+    else
+        prefix[0] = 0;
+}
+
+/* Prints the path of an installed file, or as it stands if it is not installed. */
+static void print_path(FILE *out, const char *prefix, const help_path *path) {
+    char installed[PATH_MAX];
+    const int size = snprintf(installed, sizeof installed, "%s%s", prefix, path->installed);
+    const bool there = *prefix && size < PATH_MAX && access(installed, R_OK) == 0;
+    fputs(there ? installed : path->text, out);
+}
+
+static const help_path *path_at(const char *text) {
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        if (strncmp(text, paths[i].text, strlen(paths[i].text)) == 0)
+            return &paths[i];
+    return NULL;
+}
+
+void vd_print_help(FILE *out, const char *text) {
+    char prefix[PATH_MAX];
+    find_prefix(prefix);
+    while (*text) {
+        const help_path *path = path_at(text);
+        if (path)
+            print_path(out, prefix, path);
+        else
+            fputc(*text, out);
+        text += path ? strlen(path->text) : 1;
+    }
+}
+
+static void print_command(const vd_command *command) {
+    vd_print_help(stdout, command->usage);
+    for (const vd_option *o = command->options; o->help; o++)
+        if (!o->hidden)
+            vd_print_help(stdout, o->help);
+    vd_print_help(stdout, command->after);
+}
+
 /* ---- values ---- */
 
 bool vd_parse_number(const char *name, const char *text, long lo, long hi, long *out) {
@@ -141,7 +200,7 @@ bool vd_take_options(const vd_command *command, int argc, char **argv, vd_exit *
     for (int o; (o = getopt_long(argc, argv, x.out < 0 ? "h" : "ho:", x.list, NULL)) != -1;) {
         const int i = o == 'h' ? x.help : o == 'o' ? x.out : o - FIRST;
         if (i == x.help) {
-            vd_print_command(stdout, command);
+            print_command(command);
             *code = VD_EXIT_OK;
             return false;
         }
@@ -152,63 +211,4 @@ bool vd_take_options(const vd_command *command, int argc, char **argv, vd_exit *
             return false;
     }
     return true;
-}
-
-/* ---- help ---- */
-
-typedef struct {
-    const char *text, *installed; /* below the prefix */
-} help_path;
-
-static const help_path paths[] = {
-    {"docs/jobs.md", "share/doc/verde/jobs.md"},
-    {"models/jobs", "share/verde/jobs"},
-};
-
-/* The prefix of this program, PREFIX/bin/verde, with a slash at its end; "": it is not known. */
-static void find_prefix(char prefix[PATH_MAX]) {
-    static const char tail[] = "/bin/verde";
-    const ssize_t got = readlink("/proc/self/exe", prefix, PATH_MAX - 1);
-    const size_t length = got > 0 ? (size_t)got : 0, end = sizeof tail - 1;
-    prefix[length] = 0;
-    if (length >= end && strcmp(prefix + length - end, tail) == 0)
-        prefix[length - end + 1] = 0;
-    else
-        prefix[0] = 0;
-}
-
-/* Prints the path of an installed file, or as it stands if it is not installed. */
-static void print_path(FILE *out, const char *prefix, const help_path *path) {
-    char installed[PATH_MAX];
-    const int size = snprintf(installed, sizeof installed, "%s%s", prefix, path->installed);
-    const bool there = *prefix && size < PATH_MAX && access(installed, R_OK) == 0;
-    fputs(there ? installed : path->text, out);
-}
-
-static const help_path *path_at(const char *text) {
-    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
-        if (strncmp(text, paths[i].text, strlen(paths[i].text)) == 0)
-            return &paths[i];
-    return NULL;
-}
-
-void vd_print_help(FILE *out, const char *text) {
-    char prefix[PATH_MAX];
-    find_prefix(prefix);
-    while (*text) {
-        const help_path *path = path_at(text);
-        if (path)
-            print_path(out, prefix, path);
-        else
-            fputc(*text, out);
-        text += path ? strlen(path->text) : 1;
-    }
-}
-
-void vd_print_command(FILE *out, const vd_command *command) {
-    vd_print_help(out, command->usage);
-    for (const vd_option *o = command->options; o->help; o++)
-        if (!o->hidden)
-            vd_print_help(out, o->help);
-    vd_print_help(out, command->after);
 }

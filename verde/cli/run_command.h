@@ -3,6 +3,7 @@
 #define VD_RUN_COMMAND_H
 
 #include "verde/cli/cli.h"
+#include "verde/exec/guard.h"
 #include "verde/job/profile.h"
 #include "verde/run/faults.h"
 #include "verde/run/progress.h"
@@ -43,5 +44,36 @@ void vd_tell_disk(const char *dir, const vd_program *program, long keep);
 /* On standard output. `score`: what an evaluation arrived at; NULL: the job trains. */
 void vd_print_result(const vd_run_result *result, const vd_loaded *loaded, const vd_common *common,
                      bool rounded, const vd_score *score);
+
+/* ---- run_guard.c ---- */
+
+typedef struct {
+    vd_guard guard;
+    vd_machine machine;
+    bool json;
+} vd_run_guard;
+
+/* Has the run checked if that is wanted. VD_ERR_USAGE: it cannot be. *g stays where it is until
+ * vd_run_guard_close, before the context goes. */
+VD_MUST_USE vd_status vd_run_guard_open(vd_run_guard *g, bool wanted, bool logs, bool json,
+                                        vd_loaded *loaded, vd_err *err);
+void vd_run_guard_close(vd_run_guard *g, vd_loaded *loaded);
+
+/* ---- run_prompts.c ---- */
+
+typedef struct {
+    const char *job, *dir;
+    const char
+        *fault; /* "KEY/KIND..." in the prompt of this key, "KIND..." in the first; or NULL */
+    uint32_t together; /* prompts at a time, 1 or more */
+    vd_common common;
+} vd_prompt_options;
+
+/* Runs every prompt of the job that vd_load_prompts loaded, each into DIR/prompts/KEY, and writes
+ * DIR/run.json and, at the end, DIR/results.jsonl; until then its lines are in
+ * DIR/results.jsonl.part. What is finished there already stays as it
+ * is. */
+VD_MUST_USE vd_status vd_run_prompts(const vd_prompt_options *options, vd_loaded *loaded,
+                                     vd_err *err);
 
 #endif

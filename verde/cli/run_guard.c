@@ -1,5 +1,5 @@
 /* `verde run --guard`: what is found, and what is said of it. */
-#include "verde/cli/run_guard.h"
+#include "verde/cli/run_command.h"
 
 #include "verde/cli/cli.h"
 #include "verde/exec/run_log_found.h"

@@ -1,4 +1,4 @@
-#include "verde/cli/run_prompts.h"
+#include "verde/cli/run_command.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -108,7 +108,7 @@ static vd_status dispute(vd_arbitration *x) {
     return status;
 }
 
-const vd_outcome *vd_arbitration_outcome(const vd_arbitration *x) {
+static const vd_outcome *outcome_of(const vd_arbitration *x) {
     return vd_arbiter_outcome(x->arbiter);
 }
 
@@ -124,7 +124,7 @@ static const char *why_silent(const vd_arbitration *x, uint32_t p) {
 /* A verdict in which nobody has signed anything would be our word alone, about what is most often
  * a mistake in the options. */
 static vd_status check_said(vd_arbitration *x) {
-    const vd_outcome *o = vd_arbitration_outcome(x);
+    const vd_outcome *o = outcome_of(x);
     if (vd_arbiter_heard(x->arbiter) && !vd_arbiter_mistaken(x->arbiter))
         return VD_OK;
     if (x->a->own_rival && vd_arbiter_mistaken(x->arbiter))
@@ -164,7 +164,7 @@ static vd_status write_verdict(vd_arbitration *x) {
 }
 
 static vd_exit arbitrate_finish(vd_arbitration *x) {
-    const vd_outcome *outcome = vd_arbitration_outcome(x);
+    const vd_outcome *outcome = outcome_of(x);
     if (x->a->quiet)
         return vd_exit_of(outcome);
     if (x->a->common.json)

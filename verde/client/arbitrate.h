@@ -50,8 +50,6 @@ typedef struct {
     vd_err *err;
 } vd_arbitration;
 
-const vd_outcome *vd_arbitration_outcome(const vd_arbitration *x);
-
 /* NULL: the job is a collection. */
 const vd_program *vd_arbitration_program(const vd_arbitration *x);
 

@@ -118,17 +118,11 @@ vd_status vd_items_begin(const char *dir, const vd_items *items, vd_err *err) {
 
 /* ---- run.json ---- */
 
-static json_t *hex_of(const vd_hash *hash) {
-    char hex[2 * VD_HASH_SIZE + 1];
-    vd_hex(hash->b, VD_HASH_SIZE, hex);
-    return json_string(hex);
-}
-
 static json_t *item_json(const vd_items *items, uint32_t i) {
     json_t *item = json_pack("{sI so}", "key", (json_int_t)items->key[i], "program",
-                             hex_of(&items->program[i]));
+                             vd_hash_text(&items->program[i]));
     if (items->done[i])
-        json_object_set_new(item, "run_root", hex_of(&items->run_root[i]));
+        json_object_set_new(item, "run_root", vd_hash_text(&items->run_root[i]));
     if (items->delivered[i])
         json_object_set_new(item, "delivered", json_true());
     return item;
@@ -138,10 +132,10 @@ static json_t *items_json(const vd_items *items, const vd_hash *hash, const vd_h
     json_t *list = json_array();
     for (uint32_t i = 0; i < items->count; i++)
         json_array_append_new(list, item_json(items, i));
-    json_t *out =
-        json_pack("{si so so}", "verde_items", 1, "collection", hex_of(hash), "prompts", list);
+    json_t *out = json_pack("{si so so}", "verde_items", 1, "collection", vd_hash_text(hash),
+                            "prompts", list);
     if (root)
-        json_object_set_new(out, "job_root", hex_of(root));
+        json_object_set_new(out, "job_root", vd_hash_text(root));
     return out;
 }
 

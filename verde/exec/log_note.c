@@ -4,12 +4,6 @@
 
 #include "verde/commit/json.h"
 
-static json_t *hex_of(const vd_hash *hash) {
-    char hex[2 * VD_HASH_SIZE + 1];
-    vd_hex(hash->b, VD_HASH_SIZE, hex);
-    return json_string(hex);
-}
-
 static bool get_hash(const json_t *root, const char *key, vd_hash *out) {
     const char *hex = json_string_value(json_object_get(root, key));
     return hex && vd_unhex(hex, out->b, VD_HASH_SIZE);
@@ -19,8 +13,8 @@ vd_status vd_log_note_sign(const vd_key *key, const vd_log_claim *claim, vd_buf 
     vd_buf payload = {0};
     vd_json_start();
     json_t *root = json_pack("{si ss so so so sI}", "verde", 1, "claim", "log", "program",
-                             hex_of(&claim->program), "run", hex_of(&claim->run), "logs",
-                             hex_of(&claim->logs), "step", (json_int_t)claim->step);
+                             vd_hash_text(&claim->program), "run", vd_hash_text(&claim->run),
+                             "logs", vd_hash_text(&claim->logs), "step", (json_int_t)claim->step);
     vd_status status = vd_json_dump(root, &payload) && !vd_json_failed()
                            ? vd_note_sign(key, VD_TYPE_LOG, payload.data, payload.size, out, err)
                            : vd_fail(err, VD_ERR_LOCAL, "note of a log: out of memory");

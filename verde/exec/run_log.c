@@ -129,12 +129,6 @@ vd_status vd_run_log_fits(const vd_run_log *log, const vd_program *program, cons
 
 /* ---- JSON ---- */
 
-static json_t *hex_of(const vd_hash *hash) {
-    char hex[2 * VD_HASH_SIZE + 1];
-    vd_hex(hash->b, VD_HASH_SIZE, hex);
-    return json_string(hex);
-}
-
 /* JSON has no number for the loss of a run that diverged: "nan", "inf". */
 static json_t *json_loss(float loss) {
     char text[32];
@@ -145,10 +139,10 @@ static json_t *json_loss(float loss) {
 }
 
 static json_t *state_json(const vd_run_log *log, uint32_t i) {
-    json_t *state =
-        json_pack("{sIso}", "step", (json_int_t)log->step[i], "state", hex_of(&log->state[i]));
+    json_t *state = json_pack("{sIso}", "step", (json_int_t)log->step[i], "state",
+                              vd_hash_text(&log->state[i]));
     if (log->rounded)
-        json_object_set_new(state, "logs", hex_of(&log->logs[i]));
+        json_object_set_new(state, "logs", vd_hash_text(&log->logs[i]));
     if (log->stated[i].machine >= 0) {
         json_object_set_new(state, "machine", json_integer(log->stated[i].machine));
         json_object_set_new(state, "microseconds", json_integer(log->stated[i].microseconds));
@@ -170,7 +164,7 @@ static json_t *machines_json(const vd_run_log *log) {
 static json_t *rounding_json(const vd_log_run *r) {
     return json_pack("{ss si so so}", "encoding",
                      r->encoding == VD_LOG_SYMBOLS ? "symbols" : "calls", "bits", (int)r->bits,
-                     "run", hex_of(&r->run), "thresholds", hex_of(&r->thresholds));
+                     "run", vd_hash_text(&r->run), "thresholds", vd_hash_text(&r->thresholds));
 }
 
 const char *vd_role_name(vd_role role) {
@@ -203,14 +197,14 @@ vd_status vd_store_save_log(const char *dir, vd_run_log *log, vd_err *err) {
     for (uint32_t i = 0; i < log->count; i++)
         json_array_append_new(states, state_json(log, i));
     json_t *root =
-        json_pack("{siso sI so so ss so}", "verde_run", 1, "program", hex_of(&log->program),
+        json_pack("{siso sI so so ss so}", "verde_run", 1, "program", vd_hash_text(&log->program),
                   "losses", (json_int_t)log->losses, "loss_first", json_loss(log->loss_first),
                   "loss_last", json_loss(log->loss_last), "fault", log->fault, "states", states);
     if (log->machine_count)
         json_object_set_new(root, "machines", machines_json(log));
     if (log->found_count)
         json_object_set_new(root, "guard", vd_found_json(log->found, log->found_count));
-    json_object_set_new(root, "root", hex_of(&states_root));
+    json_object_set_new(root, "root", vd_hash_text(&states_root));
     if (log->keep) {
         json_object_set_new(root, "keep", json_integer(log->keep));
         json_object_set_new(root, "kept_every", json_integer(log->kept_every));

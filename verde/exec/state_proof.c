@@ -104,16 +104,10 @@ vd_status vd_state_proof_make(const vd_exec *exec, const vd_run_log *log, uint32
 
 /* ---- proof.json ---- */
 
-static json_t *proof_hex(const vd_hash *hash) {
-    char hex[2 * VD_HASH_SIZE + 1];
-    vd_hex(hash->b, VD_HASH_SIZE, hex);
-    return json_string(hex);
-}
-
 static json_t *proof_list(const vd_hash *hash, uint32_t count) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < count; i++)
-        json_array_append_new(list, proof_hex(&hash[i]));
+        json_array_append_new(list, vd_hash_text(&hash[i]));
     return list;
 }
 
@@ -131,11 +125,11 @@ vd_status vd_state_proof_put(const vd_state_proof *p, vd_buf *out, vd_err *err) 
     vd_json_start();
     json_t *root =
         json_pack("{si so sI so so so}", "verde_proof", 1, "program", program_text(&p->program),
-                  "step", (json_int_t)p->step, "run_root", proof_hex(&p->run_root), "path",
+                  "step", (json_int_t)p->step, "run_root", vd_hash_text(&p->run_root), "path",
                   proof_list(p->path.path, p->path.length), "tensors",
                   proof_list(p->tensor, p->program.leaf_count));
     if (root && p->rounded)
-        json_object_set_new(root, "logs", proof_hex(&p->logs));
+        json_object_set_new(root, "logs", vd_hash_text(&p->logs));
     char *text = root && !vd_json_failed() ? json_dumps(root, JSON_INDENT(1)) : NULL;
     json_decref(root);
     if (text)

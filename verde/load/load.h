@@ -152,9 +152,6 @@ VD_MUST_USE vd_status vd_load_own_data(const char *dir, vd_loaded *out, vd_err *
  * else wrote it, as above. */
 VD_MUST_USE vd_status vd_load_shared_data(const char *dir, uint32_t own, bool own_files,
                                           vd_loaded *out, vd_err *err);
-/* Reads such a file; *out is the caller's. Its version and the names of its members are known.
- * VD_ERR_USAGE: it is not there; VD_ERR_PEER: it is none. */
-VD_MUST_USE vd_status vd_load_places(const char *path, json_t **out, vd_err *err);
 /* DIR/data.json, so that a run directory serves without its job file. Copies small tensors, and
  * those that lie in no file, to DIR/data. */
 VD_MUST_USE vd_status vd_save_data(const char *dir, const vd_loaded *loaded, vd_err *err);

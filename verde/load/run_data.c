@@ -324,7 +324,9 @@ static vd_status load_all(data_loading *l, const json_t *list, vd_err *err) {
     return status;
 }
 
-vd_status vd_load_places(const char *path, json_t **out, vd_err *err) {
+/* Reads data.json; *out is the caller's. Its version and the names of its members are known.
+ * VD_ERR_USAGE: it is not there; VD_ERR_PEER: it is none. */
+static vd_status read_record(const char *path, json_t **out, vd_err *err) {
     static const char *const names[] = {"verde", "data", NULL};
     vd_err why = {0};
     *out = NULL;
@@ -350,7 +352,7 @@ static vd_status load_places(data_loading *l, vd_err *err) {
     const ro_options options = {.size = sizeof options, .backend = "cpu"};
     l->reader = (vd_data_reader){.progress = vd_tell_hashing, .user = &hashing};
     snprintf(path, sizeof path, "%s/data.json", l->dir);
-    vd_status status = vd_load_places(path, &record, err);
+    vd_status status = read_record(path, &record, err);
     if (status == VD_OK)
         status = make_places(l->loaded, err);
     if (status == VD_OK && ro_ctx_create(&options, &l->reader.ro) != RO_OK)

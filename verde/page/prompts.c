@@ -166,7 +166,7 @@ static json_t *item_json(prompt_page *p, uint32_t item) {
     if (line)
         put_answer(out, line);
     if (p->items.done[item])
-        json_object_set_new(out, "run_root", vd_json_hash(&p->items.run_root[item]));
+        json_object_set_new(out, "run_root", vd_hash_text(&p->items.run_root[item]));
     vd_program_free(&program);
     json_decref(line);
     return out;
@@ -188,9 +188,9 @@ static vd_status values_json(prompt_page *p, json_t **out) {
     for (uint32_t i = 0; status == VD_OK && i < items->count && i < VD_PAGE_ROWS; i++)
         json_array_append_new(list, item_json(p, i));
     *out = json_pack("{sI sI so}", "prompts", (json_int_t)items->count, "done", done, "collection",
-                     vd_json_hash(&collection));
+                     vd_hash_text(&collection));
     if (whole)
-        json_object_set_new(*out, "job_root", vd_json_hash(&root));
+        json_object_set_new(*out, "job_root", vd_hash_text(&root));
     if (items->count > VD_PAGE_ROWS)
         json_object_set_new(*out, "shown_below", json_integer(VD_PAGE_ROWS));
     json_object_set_new(*out, "each_prompt", list);

@@ -11,7 +11,7 @@ static json_t *checkpoints_json(const vd_run_log *log) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < log->count; i++)
         json_array_append_new(list, json_pack("{sI so}", "step", (json_int_t)log->step[i], "state",
-                                              vd_json_hash(&log->state[i])));
+                                              vd_hash_text(&log->state[i])));
     return list;
 }
 
@@ -50,10 +50,10 @@ static json_t *basic_json(const vd_program *program, const vd_run_log *log) {
     const bool whole = log->count == vd_run_leaves(program);
     vd_hash root;
     json_t *out =
-        json_pack("{sb so sI sI}", "finished", whole, "program", vd_json_hash(&log->program),
+        json_pack("{sb so sI sI}", "finished", whole, "program", vd_hash_text(&log->program),
                   "steps", (json_int_t)program->steps, "checkpoints", (json_int_t)log->count);
     if (whole && vd_run_log_root(log, &root, NULL) == VD_OK)
-        json_object_set_new(out, "run_root", vd_json_hash(&root));
+        json_object_set_new(out, "run_root", vd_hash_text(&root));
     return out;
 }
 

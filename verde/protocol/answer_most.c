@@ -14,11 +14,6 @@ static size_t depth_of(uint64_t leaves) {
     return depth;
 }
 
-static uint64_t leaves_of(const vd_question *q, const vd_job_programs *job) {
-    return q->tree.kind == VD_TREE_ITEMS ? job->collection->count
-                                         : vd_tree_leaves(job->program, &q->tree);
-}
-
 /* Bytes of a leaf. */
 static size_t leaf_size(const vd_question *q, const vd_program *program, uint64_t leaf) {
     switch (q->tree.kind) {
@@ -48,7 +43,7 @@ static vd_answer_most plain(size_t hashes) {
 
 /* So many proofs of leaves: those that the question lists, else all like leaf 0. */
 static vd_answer_most proofs(const vd_question *q, const vd_job_programs *job, size_t count) {
-    const size_t depth = depth_of(leaves_of(q, job));
+    const size_t depth = depth_of(vd_job_leaves(job->program, job->collection, &q->tree));
     vd_answer_most most = plain(0);
     most.elements += count * (depth + 4);
     most.payload += count * (VD_ANSWER_LEAF + depth * VD_ANSWER_HASH);

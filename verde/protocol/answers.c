@@ -20,7 +20,7 @@ static vd_status salt_of(vd_inquiry *r, vd_hash *salt) {
 static json_t *list_of(const vd_hash *hash, size_t count) {
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(list, vd_json_hash(&hash[i]));
+        json_array_append_new(list, vd_hash_text(&hash[i]));
     return list;
 }
 
@@ -57,7 +57,7 @@ static json_t *answer_prove(vd_inquiry *r) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < r->question.leaf_count; i++)
         json_array_append_new(list, prove_leaf(r, &l, r->question.leaf[i]));
-    json_t *out = json_pack("{so so}", "root", vd_json_hash(&l.root), "leaves", list);
+    json_t *out = json_pack("{so so}", "root", vd_hash_text(&l.root), "leaves", list);
     vd_leaves_free(&l);
     return out;
 }
@@ -78,7 +78,7 @@ static json_t *answer_open(vd_inquiry *r) {
     json_t *out = NULL;
     if (status == VD_OK)
         out =
-            json_pack("{so so}", "root", vd_json_hash(&l.root), "hashes", list_of(frontier, count));
+            json_pack("{so so}", "root", vd_hash_text(&l.root), "hashes", list_of(frontier, count));
     vd_leaves_free(&l);
     return out;
 }
@@ -88,7 +88,7 @@ static json_t *answer_subrun(vd_inquiry *r) {
     vd_leaves l = {0};
     if (vd_leaves_load(r, &r->question.tree, &l) != VD_OK)
         return NULL;
-    json_t *out = json_pack("{so so so}", "root", vd_json_hash(&l.root), "first",
+    json_t *out = json_pack("{so so so}", "root", vd_hash_text(&l.root), "first",
                             prove_leaf(r, &l, 0), "last", prove_leaf(r, &l, l.tree->count - 1));
     vd_leaves_free(&l);
     return out;
@@ -103,9 +103,9 @@ static json_t *answer_trace(vd_inquiry *r) {
     if (status != VD_OK || vd_leaves_load(r, &r->question.tree, &l) != VD_OK)
         return NULL;
     json_t *out =
-        json_pack("{so so}", "root", vd_json_hash(&l.root), "after", vd_json_hash(&state[1]));
+        json_pack("{so so}", "root", vd_hash_text(&l.root), "after", vd_hash_text(&state[1]));
     if (s >= 0)
-        json_object_set_new(out, "before", vd_json_hash(&state[0]));
+        json_object_set_new(out, "before", vd_hash_text(&state[0]));
     vd_leaves_free(&l);
     return out;
 }
@@ -130,7 +130,7 @@ static json_t *answer_commit(vd_inquiry *r) {
     vd_hash salt, root, commit;
     if (make_commitment(r, &salt, &root, &commit) != VD_OK)
         return NULL;
-    json_t *out = json_pack("{so}", "commit", vd_json_hash(&commit));
+    json_t *out = json_pack("{so}", "commit", vd_hash_text(&commit));
     if (r->provider->pace.plain_us > 0)
         json_object_set_new(out, "pace", vd_pace_json(&r->provider->pace));
     return out;
@@ -144,7 +144,7 @@ static json_t *add_run_name(vd_inquiry *r, json_t *out) {
                             : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
     free(logs);
     if (status == VD_OK)
-        json_object_set_new(out, "run", vd_json_hash(&run_name));
+        json_object_set_new(out, "run", vd_hash_text(&run_name));
     return out;
 }
 
@@ -158,7 +158,7 @@ static json_t *answer_reveal(vd_inquiry *r) {
         mine |= vd_hash_equal(&r->question.commit[i], &commit);
     if (!mine || r->question.commit_count != r->assignment.provider_count)
         return json_pack("{ss}", "refusal", "the set of commitments lacks mine");
-    json_t *out = json_pack("{so so}", "salt", vd_json_hash(&salt), "root", vd_json_hash(&root));
+    json_t *out = json_pack("{so so}", "salt", vd_hash_text(&salt), "root", vd_hash_text(&root));
     return r->source.role ? add_run_name(r, out) : out;
 }
 
@@ -169,7 +169,7 @@ static json_t *answer_challenge(vd_inquiry *r) {
     vd_tree_name run = {.kind = VD_TREE_RUN};
     if (vd_leaves_load(r, &run, &l) != VD_OK)
         return NULL;
-    json_t *out = json_pack("{so}", "root", vd_json_hash(&l.root));
+    json_t *out = json_pack("{so}", "root", vd_hash_text(&l.root));
     vd_leaves_free(&l);
     return out;
 }
@@ -188,13 +188,13 @@ static json_t *answer_section(vd_inquiry *r) {
     if (r->provider->lie == VD_LIE_PROOF)
         proof.tree_root.b[0] ^= 1;
     if (status == VD_OK)
-        out = json_pack("{so so so so}", "run", vd_json_hash(&proof.run), "tree",
-                        vd_json_hash(&proof.tree_root), "path", path_json(&proof.section), "logs",
+        out = json_pack("{so so so so}", "run", vd_hash_text(&proof.run), "tree",
+                        vd_hash_text(&proof.tree_root), "path", path_json(&proof.section), "logs",
                         path_json(&proof.step));
     if (text && proof.leaf.size <= VD_LOG_SECTION_BYTES) {
         json_object_set_new(out, "section", json_string(text));
     } else {
-        json_object_set_new(out, "digest", vd_json_hash(&proof.leaf.digest));
+        json_object_set_new(out, "digest", vd_hash_text(&proof.leaf.digest));
         json_object_set_new(out, "size", json_integer((json_int_t)proof.leaf.size));
     }
     free(text);

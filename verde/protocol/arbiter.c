@@ -97,10 +97,6 @@ const double *vd_arbiter_level_seconds(const vd_arbiter *a) {
     return a->level_s;
 }
 
-uint32_t vd_arbiter_asked(const vd_arbiter *a) {
-    return a->asked;
-}
-
 /* ---- the journal's beginning ---- */
 
 static vd_status begin_minutes(vd_arbiter *a) {

@@ -100,7 +100,5 @@ const vd_tournament *vd_arbiter_tournament(const vd_arbiter *arbiter); /* of mor
 /* Seconds by the world's clock, from putting a round's questions until what follows from their
  * answers is known; games at the same time count each. [VD_LEVELS], the arbiter's. */
 const double *vd_arbiter_level_seconds(const vd_arbiter *arbiter);
-/* Questions sent for the first time, those of a journal not counted. */
-uint32_t vd_arbiter_asked(const vd_arbiter *arbiter);
 
 #endif

@@ -173,7 +173,6 @@ vd_status vd_arbiter_put(vd_arbiter *a, uint32_t seat, const vd_outgoing *out) {
     q->again_at = a->world->now(a->world->user);
     if (known)
         return VD_OK;
-    a->asked++;
     a->fresh[a->fresh_count] = entry_of(a, p, VD_NOTED_QUESTION);
     a->fresh[a->fresh_count].bytes = q->note.data;
     a->fresh[a->fresh_count++].size = q->note.size;

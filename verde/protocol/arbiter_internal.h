@@ -61,7 +61,7 @@ struct vd_arbiter {
     bool astray; /* somebody's address is wrong: the first of these, and why */
     uint32_t astray_provider;
     char astray_why[VD_REPLY_WHY];
-    uint32_t refusals, asked; /* of the first request; questions sent for the first time */
+    uint32_t refusals; /* of the first request */
     vd_err *err;
 };
 

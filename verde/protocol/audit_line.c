@@ -64,8 +64,8 @@ static vd_status read_answer(const vd_audit_line *line, const asking *a, json_t 
     return status;
 }
 
-vd_status vd_line_ask(const vd_audit_line *line, const vd_question *question, json_t **body,
-                      vd_err *err) {
+static vd_status line_ask(const vd_audit_line *line, const vd_question *question, json_t **body,
+                          vd_err *err) {
     asking a = {.most = {0}};
     *body = NULL;
     vd_status status = write_question(line, question, &a, err);
@@ -91,7 +91,7 @@ vd_status vd_line_state(const vd_audit_line *line, const vd_question *question, 
     json_t *body;
     q.draws = true;
     q.draw = *draw_of(line, question);
-    vd_status status = vd_line_ask(line, &q, &body, err);
+    vd_status status = line_ask(line, &q, &body, err);
     if (status == VD_OK && !vd_json_get_hash(body, "root", root))
         status = wrong(err, "a statement carries no root");
     json_decref(body);
@@ -147,7 +147,7 @@ vd_status vd_line_prove_some(const vd_audit_line *line, const vd_tree_name *tree
                              uint32_t count, vd_hash *root, vd_buf *data, vd_err *err) {
     const vd_question q = {.kind = VD_ASK_PROVE, .tree = *tree, .leaf = leaf, .leaf_count = count};
     json_t *body = NULL;
-    vd_status status = vd_line_ask(line, &q, &body, err);
+    vd_status status = line_ask(line, &q, &body, err);
     if (status == VD_OK)
         status = take_leaves(line, &q, body, root, data, err);
     json_decref(body);
@@ -187,7 +187,7 @@ vd_status vd_line_open(const vd_audit_line *line, const vd_question *q, const vd
                        vd_hash *root, vd_hash *frontier, size_t count, vd_err *err) {
     const bool top = q->lo == 0 && q->hi == vd_tree_leaves(line->program, &q->tree);
     json_t *body = NULL;
-    vd_status status = vd_line_ask(line, q, &body, err);
+    vd_status status = line_ask(line, q, &body, err);
     if (status == VD_OK)
         status = take_root(body, root, err);
     if (status == VD_OK)

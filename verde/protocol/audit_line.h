@@ -16,10 +16,6 @@ typedef struct {
     void *user;
 } vd_audit_line;
 
-/* The answer's body, for the caller to free. */
-VD_MUST_USE vd_status vd_line_ask(const vd_audit_line *line, const vd_question *question,
-                                  json_t **body, vd_err *err);
-
 /* Asks for a statement with a draw, and takes its root: a sub-run, a trace, or the last part of a
  * fold. */
 VD_MUST_USE vd_status vd_line_state(const vd_audit_line *line, const vd_question *question,

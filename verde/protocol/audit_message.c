@@ -19,8 +19,8 @@ bool vd_is_beacon_source(const char *text) {
 json_t *vd_audit_assignment_json(const vd_assignment *a) {
     vd_hash nonce;
     memcpy(nonce.b, a->nonce, sizeof nonce.b);
-    return json_pack("{si so so so so s{ss sI}}", "verde", 2, "program", vd_json_hash(&a->program),
-                     "nonce", vd_json_hash(&nonce), "checker", vd_json_key(&a->referee), "provider",
+    return json_pack("{si so so so so s{ss sI}}", "verde", 2, "program", vd_hash_text(&a->program),
+                     "nonce", vd_hash_text(&nonce), "checker", vd_json_key(&a->referee), "provider",
                      vd_json_key(&a->provider[0]), "beacon", "source", a->beacon_source, "round",
                      (json_int_t)a->beacon_round);
 }

@@ -45,7 +45,7 @@ uint64_t vd_crumb_run_leaf(const vd_program *program, int64_t step) {
 static json_t *draws_json(const vd_crumb *c) {
     json_t *list = json_array();
     for (int i = 0; i < VD_DRAWS; i++)
-        json_array_append_new(list, vd_json_hash(&c->draw[i]));
+        json_array_append_new(list, vd_hash_text(&c->draw[i]));
     return list;
 }
 

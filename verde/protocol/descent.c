@@ -95,7 +95,7 @@ bool vd_take_leaf(vd_referee *r, uint32_t p, const json_t *entry, const vd_hash 
 bool vd_take_leaves(vd_referee *r, uint32_t p, const vd_tree_name *tree, const vd_hash *expected,
                     const uint64_t *leaf, uint32_t count, vd_each_leaf each) {
     const json_t *list = json_object_get(r->party[p].body, "leaves");
-    uint64_t total = vd_leaves_of(r, tree);
+    uint64_t total = vd_job_leaves(r->program, r->options.collection, tree);
     vd_hash root;
     if (!vd_take_root(r, p, tree, expected, &root))
         return false;
@@ -153,13 +153,8 @@ bool vd_ask_wanted(vd_referee *r, const vd_tree_name *tree, vd_question *questio
 
 /* ---- descent ---- */
 
-uint64_t vd_leaves_of(const vd_referee *r, const vd_tree_name *tree) {
-    return tree->kind == VD_TREE_ITEMS ? r->options.collection->count
-                                       : vd_tree_leaves(r->program, tree);
-}
-
 void vd_descend(vd_referee *r, vd_tree_name tree, vd_phase open, vd_phase next) {
-    uint64_t count = vd_leaves_of(r, &tree);
+    uint64_t count = vd_job_leaves(r->program, r->options.collection, &tree);
     r->descent = (vd_descent){.tree = tree, .count = count, .lo = 0, .hi = count, .next = next};
     for (uint32_t p = 0; p < r->parties; p++) {
         const vd_hash *root = known_root(r, p, &tree);

@@ -208,9 +208,6 @@ bool vd_want(vd_referee *r, const uint64_t *leaf,
              uint32_t count); /* sorted and unique afterwards */
 bool vd_ask_wanted(vd_referee *r, const vd_tree_name *tree, vd_question *question);
 
-/* Leaves of a tree by the job. */
-uint64_t vd_leaves_of(const vd_referee *r, const vd_tree_name *tree);
-
 /* ---- crumb.c: in place of descents, what comes next of one provider alone ---- */
 
 bool vd_is_crumb(const vd_referee *);

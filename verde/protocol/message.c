@@ -5,12 +5,6 @@
 
 /* ---- JSON helpers ---- */
 
-json_t *vd_json_hash(const vd_hash *hash) {
-    char hex[2 * VD_HASH_SIZE + 1];
-    vd_hex(hash->b, VD_HASH_SIZE, hex);
-    return json_string(hex);
-}
-
 bool vd_json_to_hash(const json_t *value, vd_hash *out) {
     const char *hex = json_string_value(value);
     return hex && vd_unhex(hex, out->b, VD_HASH_SIZE);
@@ -47,8 +41,8 @@ static json_t *assignment_json(const vd_assignment *a) {
     json_t *providers = json_array();
     for (uint32_t i = 0; i < a->provider_count; i++)
         json_array_append_new(providers, vd_json_key(&a->provider[i]));
-    json_t *root = json_pack("{si so so so so}", "verde", 1, "program", vd_json_hash(&a->program),
-                             "nonce", vd_json_hash(&nonce), "referee", vd_json_key(&a->referee),
+    json_t *root = json_pack("{si so so so so}", "verde", 1, "program", vd_hash_text(&a->program),
+                             "nonce", vd_hash_text(&nonce), "referee", vd_json_key(&a->referee),
                              "providers", providers);
     if (a->challenge)
         json_object_set_new(root, "challenge", json_true());
@@ -158,8 +152,8 @@ vd_status vd_answer_write(const vd_key *key, const vd_hash *assignment, const vd
     vd_buf payload = {0};
     vd_key_public(key, &public);
     json_t *root =
-        json_pack("{si so so so sO}", "verde", 1, "assignment", vd_json_hash(assignment), "key",
-                  vd_json_key(&public), "question", vd_json_hash(question), "answer", body);
+        json_pack("{si so so so sO}", "verde", 1, "assignment", vd_hash_text(assignment), "key",
+                  vd_json_key(&public), "question", vd_hash_text(question), "answer", body);
     vd_status status =
         vd_json_dump(root, &payload) && !vd_json_failed()
             ? vd_note_sign(key, VD_TYPE_ANSWER, payload.data, payload.size, note, err)

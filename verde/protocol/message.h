@@ -56,6 +56,9 @@ typedef struct {
 
 /* Number of leaves by the program; 0 if there is no such tree. ITEMS is none of a program. */
 uint64_t vd_tree_leaves(const vd_program *program, const vd_tree_name *tree);
+/* The same of a job, which is a program or a collection, and of an item's program. */
+uint64_t vd_job_leaves(const vd_program *program, const vd_collection *collection,
+                       const vd_tree_name *tree);
 /* The graph of a step: init for -1. */
 const vd_graph *vd_step_graph(const vd_program *program, int64_t step);
 
@@ -147,7 +150,6 @@ VD_MUST_USE vd_status vd_answer_body(const vd_buf *payload, size_t elements, jso
 
 /* ---- JSON helpers, all strict ---- */
 
-json_t *vd_json_hash(const vd_hash *hash);
 bool vd_json_get_hash(const json_t *object, const char *key, vd_hash *out);
 bool vd_json_to_hash(const json_t *value, vd_hash *out);
 json_t *vd_json_key(const vd_public_key *key);

@@ -17,7 +17,7 @@ static json_t *party_json(const vd_outcome *o, uint32_t p, const vd_public_key *
         json_object_set_new(out, "reason", json_string(party->reason));
     }
     if (party->claimed)
-        json_object_set_new(out, "run_root", vd_json_hash(&party->run_root));
+        json_object_set_new(out, "run_root", vd_hash_text(&party->run_root));
     if (o->place.element >= 0)
         json_object_set_new(out, "value", hex32(o->place.value[p]));
     if (party->game)
@@ -67,7 +67,7 @@ static json_t *challenge_json(const vd_outcome *o) {
     json_t *out =
         json_pack("{ss si}", "end", vd_challenge_name(c->end), "provider", (int)c->challenger);
     if (c->claimed)
-        json_object_set_new(out, "run_root", vd_json_hash(&c->run_root));
+        json_object_set_new(out, "run_root", vd_hash_text(&c->run_root));
     if (c->end < VD_CHALLENGE_FAILED)
         return out;
     if (c->grade != VD_GRADE_NONE) {
@@ -100,7 +100,7 @@ static json_t *game_json(const vd_game_outcome *game) {
 static json_t *contest_json(const vd_contest_outcome *contest) {
     json_t *out = json_pack("{sI}", "provider", (json_int_t)contest->provider);
     if (contest->claimed)
-        json_object_set_new(out, "run_root", vd_json_hash(&contest->run_root));
+        json_object_set_new(out, "run_root", vd_hash_text(&contest->run_root));
     if (contest->game) {
         json_object_set_new(out, "grade", json_string(vd_grade_name(contest->grade)));
         json_object_set_new(out, "reason", json_string(contest->reason));
@@ -134,7 +134,7 @@ json_t *vd_outcome_json(const vd_outcome *o, const vd_assignment *assignment) {
     json_t *out = json_pack("{ss so sb sI}", "result", vd_result_name(o->result), "providers",
                             parties, "accepted", o->accepted, "rounds", (json_int_t)o->rounds);
     if (o->accepted)
-        json_object_set_new(out, "run_root", vd_json_hash(&o->run_root));
+        json_object_set_new(out, "run_root", vd_hash_text(&o->run_root));
     if (o->party_count > 2) {
         put_games(out, o);
         return out;

@@ -101,7 +101,7 @@ static bool pace_number(const json_t *pace, const char *key, int64_t limit, int6
     return json_is_integer(value) && *out >= 0 && *out <= limit;
 }
 
-void vd_pace_read(const json_t *body, vd_pace *out) {
+static void read_pace(const json_t *body, vd_pace *out) {
     const json_t *pace = json_object_get(body, "pace");
     if (!pace_number(pace, "plain_us", VD_PACE_US_LIMIT, &out->plain_us) ||
         !pace_number(pace, "committed_us", VD_PACE_US_LIMIT, &out->committed_us) ||
@@ -111,5 +111,5 @@ void vd_pace_read(const json_t *body, vd_pace *out) {
 }
 
 void vd_referee_pace(const vd_referee *r, uint32_t p, vd_pace *out) {
-    vd_pace_read(r->party[p].body, out);
+    read_pace(r->party[p].body, out);
 }

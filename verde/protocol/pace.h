@@ -50,6 +50,5 @@ double vd_work_seconds(vd_work work, const vd_program *program, const vd_pace *p
 
 /* The member `pace` of an answer to commit. What is no pace is read as zeros. */
 json_t *vd_pace_json(const vd_pace *pace);
-void vd_pace_read(const json_t *body, vd_pace *out);
 
 #endif

@@ -6,7 +6,7 @@
 static const char *const lie_names[] = {"none",    "proof",      "withhold",
                                         "silence", "contradict", "pad"};
 
-const char *vd_lie_kinds(void) {
+static const char *lie_kinds(void) {
     return "proof, withhold, silence, contradict";
 }
 
@@ -17,7 +17,7 @@ vd_status vd_lie_parse(const char *text, vd_lie *out, vd_err *err) {
             return VD_OK;
         }
     return vd_fail(err, VD_ERR_USAGE, "fault of a server must be one of %s, got \"%s\"",
-                   vd_lie_kinds(), text);
+                   lie_kinds(), text);
 }
 
 bool vd_commitment(const vd_hash *salt, const vd_public_key *key, const vd_hash *root,

@@ -18,7 +18,6 @@ typedef enum {
 } vd_lie;
 
 VD_MUST_USE vd_status vd_lie_parse(const char *text, vd_lie *out, vd_err *err);
-const char *vd_lie_kinds(void);
 
 typedef struct {
     const vd_program *program;       /* NULL: the job is a collection */

@@ -92,7 +92,7 @@ static json_t *write_tree(const vd_tree_name *tree) {
 static json_t *write_commits(const vd_question *q) {
     json_t *out = json_array();
     for (uint32_t i = 0; i < q->commit_count; i++)
-        json_array_append_new(out, vd_json_hash(&q->commit[i]));
+        json_array_append_new(out, vd_hash_text(&q->commit[i]));
     return out;
 }
 
@@ -105,9 +105,9 @@ static json_t *write_leaves(const vd_question *q) {
 
 static json_t *write_question(const vd_question *q, const vd_hash *assignment) {
     json_t *root = json_pack("{si so ss}", "verde", q->draws ? 2 : 1, "assignment",
-                             vd_json_hash(assignment), "ask", ask_names[q->kind]);
+                             vd_hash_text(assignment), "ask", ask_names[q->kind]);
     if (q->draws)
-        json_object_set_new(root, "draw", vd_json_hash(&q->draw));
+        json_object_set_new(root, "draw", vd_hash_text(&q->draw));
     if (q->challenged)
         json_object_set_new(root, "challenger", vd_json_key(&q->challenger));
     if (q->game)
@@ -147,9 +147,8 @@ static int find_name(const json_t *value, const char *const *names, int count) {
     return 0;
 }
 
-/* The leaves of the tree that the question names; 0 if the job has no such tree. */
-static uint64_t leaves_of(const vd_program *program, const vd_collection *collection,
-                          const vd_tree_name *tree) {
+uint64_t vd_job_leaves(const vd_program *program, const vd_collection *collection,
+                       const vd_tree_name *tree) {
     if (tree->kind == VD_TREE_ITEMS)
         return collection ? collection->count : 0;
     return program ? vd_tree_leaves(program, tree) : 0;
@@ -293,7 +292,7 @@ static vd_status read_question(const json_t *root, const vd_job_programs *job, v
             return status;
         program = item;
     }
-    const uint64_t count = leaves_of(program, job->collection, &out->tree);
+    const uint64_t count = vd_job_leaves(program, job->collection, &out->tree);
     return (out->kind < VD_ASK_SUBRUN || count > 0) && read_rest(root, program, count, out)
                ? VD_OK
                : malformed(err);

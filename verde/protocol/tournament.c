@@ -75,10 +75,6 @@ const vd_outcome *vd_tournament_outcome(const vd_tournament *t) {
     return &t->outcome;
 }
 
-const vd_hash *vd_tournament_claim(const vd_tournament *t, uint32_t provider) {
-    return t->seat[provider].in ? &t->seat[provider].root : NULL;
-}
-
 const vd_sitting *vd_tournament_sittings(const vd_tournament *t, size_t *count) {
     *count = t->sittings;
     return t->sitting;

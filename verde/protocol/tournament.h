@@ -34,9 +34,6 @@ VD_MUST_USE vd_status vd_tournament_next(vd_tournament *tournament, vd_sitting o
 
 /* So far; it stands when vd_tournament_next gives no more sittings. */
 const vd_outcome *vd_tournament_outcome(const vd_tournament *tournament);
-/* The provider's claim: revealed, or in the second hearing the root of its second run. NULL: it
- * takes no part, or is out. */
-const vd_hash *vd_tournament_claim(const vd_tournament *tournament, uint32_t provider);
 /* All sittings so far, in the order of a verdict's evidence. */
 const vd_sitting *vd_tournament_sittings(const vd_tournament *tournament, size_t *count);
 

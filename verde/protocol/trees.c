@@ -97,9 +97,7 @@ vd_status vd_leaves_load(vd_inquiry *r, const vd_tree_name *name, vd_leaves *out
         if (status == VD_OK)
             status = vd_records_tree(out->records, &out->own, r->err);
     } else {
-        const uint64_t count = name->kind == VD_TREE_ITEMS
-                                   ? r->provider->collection->count
-                                   : vd_tree_leaves(vd_inquiry_program(r), name);
+        const uint64_t count = vd_job_leaves(vd_inquiry_program(r), r->provider->collection, name);
         status = hash_leaves(r, name, count, out);
     }
     if (status == VD_OK)

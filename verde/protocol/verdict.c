@@ -40,7 +40,7 @@ static void put_item(vd_buf *out, const vd_statement *s, const vd_public_key *ke
     char question[2 * VD_HASH_SIZE + 1];
     if (s->stated.payload.size == 0) {
         put_json(out, json_pack("{si so ss}", "provider", (int)p, "question",
-                                vd_json_hash(&s->question), "absent", s->why));
+                                vd_hash_text(&s->question), "absent", s->why));
         return;
     }
     vd_hex(s->question.b, VD_HASH_SIZE, question);
@@ -132,7 +132,7 @@ static void put_statement(vd_buf *out, const decision *d) {
     vd_printf(out, "{\"_type\":\"%s\",\"predicateType\":\"%s\",\"subject\":", VD_STATEMENT_TYPE,
               d->predicate);
     put_json(out, json_pack("[{ss s{so}}]", "name", "program", "digest", "sha256",
-                            vd_json_hash(&d->assignment.program)));
+                            vd_hash_text(&d->assignment.program)));
     vd_printf(out, ",\"predicate\":");
     put_predicate(out, d);
     vd_printf(out, "}");

@@ -25,7 +25,7 @@ static json_t *item_json(const vd_tree *programs, const vd_referee *dispute) {
         return NULL;
     json_t *path = json_array();
     for (size_t i = 0; i < proof.length; i++)
-        json_array_append_new(path, vd_json_hash(&proof.path[i]));
+        json_array_append_new(path, vd_hash_text(&proof.path[i]));
     return json_pack("{sI so so}", "item", (json_int_t)item, "path", path, "program",
                      program_json(vd_referee_program(dispute)));
 }
@@ -49,7 +49,7 @@ json_t *vd_verdict_items_json(const vd_collection *c, const vd_referee *const *d
             json_array_append_new(items, item_json(&programs, dispute[i]));
     vd_tree_free(&programs);
     return json_pack("{sI so so}", "count", (json_int_t)c->count, "programs",
-                     vd_json_hash(&c->programs), "items", items);
+                     vd_hash_text(&c->programs), "items", items);
 }
 
 /* ---- reading ---- */

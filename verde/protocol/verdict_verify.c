@@ -389,7 +389,7 @@ static vd_status compare(replay *v, vd_verdict *out) {
         return vd_fail(v->err, VD_ERR_PEER,
                        "verdict: the evidence leads to another outcome than the one stated");
     json_t *subject = json_pack("[{ss s{so}}]", "name", "program", "digest", "sha256",
-                                vd_json_hash(&out->assignment.program));
+                                vd_hash_text(&out->assignment.program));
     same = json_equal(subject, json_object_get(v->root, "subject"));
     json_decref(subject);
     out->program = out->assignment.program;

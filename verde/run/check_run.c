@@ -161,7 +161,7 @@ static void print_text(const checking *c) {
     vd_result_text(out);
 }
 
-vd_status vd_check_one_run(const vd_check_options *o, vd_err *err) {
+static vd_status check_run(const vd_check_options *o, vd_err *err) {
     checking c = {.a = o, .err = err};
     const vd_status status = check_all(&c);
     if (status == VD_OK && o->common->json)
@@ -181,7 +181,7 @@ vd_exit vd_check_path(const vd_check_options *o) {
     const vd_status status = vd_is_model(o->path)         ? vd_check_model(o, &rounded, &err)
                              : vd_items_are_in(o->path)   ? vd_check_prompts(o, &err)
                              : vd_results_are_in(o->path) ? vd_check_results(o, &err)
-                                                          : vd_check_one_run(o, &err);
+                                                          : check_run(o, &err);
     if (status == VD_OK)
         return VD_EXIT_OK;
     const vd_exit code = vd_report(&err);

@@ -33,10 +33,6 @@ VD_MUST_USE vd_status vd_check_accepted(const vd_check_options *options,
 json_t *vd_accepted_json(const vd_check_options *options, const vd_verdict *verdict);
 void vd_accepted_text(vd_buf *out, const vd_verdict *verdict);
 
-/* ---- check_run.c: one run, or a state of it ---- */
-
-VD_MUST_USE vd_status vd_check_one_run(const vd_check_options *options, vd_err *err);
-
 /* ---- check_model.c: what `verde export` wrote ---- */
 
 bool vd_is_model(const char *dir);

@@ -65,7 +65,7 @@ static void put_best(vd_buf *out, const int32_t *best, const float *of_best, int
     vd_printf(out, "]");
 }
 
-int64_t vd_tokens_made(const vd_program *p, const vd_state *s) {
+static int64_t tokens_made(const vd_program *p, const vd_state *s) {
     const int32_t *count = tensor_named(p, s, "count");
     const int64_t most = count ? length_of(p, "text", 0) : 0;
     return !count || *count < 0 ? 0 : *count > most ? most : *count;
@@ -75,7 +75,7 @@ static void put_text(const vd_program *p, const vd_state *s, vd_score_sum *sum, 
     const int32_t *text = tensor_named(p, s, "text"), *best = tensor_named(p, s, "best");
     const int32_t *stopped = tensor_named(p, s, "stopped");
     const float *each = tensor_named(p, s, "log_probability");
-    const int64_t count = vd_tokens_made(p, s);
+    const int64_t count = tokens_made(p, s);
     vd_printf(out, ",\"ids\":[");
     for (int64_t i = 0; i < count; i++)
         vd_printf(out, i ? ",%" PRId32 : "%" PRId32, text[i]);

@@ -19,7 +19,5 @@ VD_MUST_USE vd_status vd_result_line(const vd_program *program, const vd_state *
  * of log-probabilities that are no numbers. */
 void vd_score_text(vd_buf *out, const vd_score_sum *sum);
 void vd_score_json(const vd_score_sum *sum, json_t *out);
-/* Tokens that a state has made; 0 of a program that scores. */
-int64_t vd_tokens_made(const vd_program *program, const vd_state *state);
 
 #endif
