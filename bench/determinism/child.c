@@ -15,8 +15,8 @@ typedef struct {
     const variant *v;
     ro_ctx *ro;
     vd_exec exec;
-    const void *data[1]; /* what exec.data is */
-    vd_free plain;       /* free kernels without a log */
+    const void *data[1];   /* what exec.data is */
+    vd_free_kernels plain; /* free kernels without a log */
     vd_rounded *rounded;
     vd_state state;
     bool started;
@@ -55,7 +55,7 @@ static vd_status open_rounded(trainer *t, int index, vd_err *err) {
     if (status == VD_OK)
         status = vd_rounded_create(&options, &t->rounded, err);
     if (status == VD_OK)
-        t->exec.free = vd_rounded_free(t->rounded);
+        t->exec.kernels = vd_rounded_kernels(t->rounded);
     return status;
 }
 
@@ -73,10 +73,10 @@ static vd_status open_trainer(trainer *t, const benchmark *b, int index, vd_err 
         return status;
     if (ro_free_open(t->ro, v->profile) != RO_OK)
         return vd_fail(err, VD_ERR_LOCAL, "profile %s: %s", v->profile->name, ro_ctx_error(t->ro));
-    t->plain = (vd_free){.profile = v->profile,
-                         .mode = v->kind == FREE_F32 ? RO_FREE_F32 : RO_FREE_F64,
-                         .bits = b->bits};
-    t->exec.free = &t->plain;
+    const vd_free plain = {.profile = v->profile,
+                           .mode = v->kind == FREE_F32 ? RO_FREE_F32 : RO_FREE_F64,
+                           .bits = b->bits};
+    t->exec.kernels = vd_free_kernels_open(&t->plain, &plain);
     return is_free(v) ? VD_OK : open_rounded(t, index, err);
 }
 

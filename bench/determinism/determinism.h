@@ -6,8 +6,8 @@
 #include <sys/types.h>
 
 #include "bench/workload.h"
-#include "verde/exec/calibrate.h"
-#include "verde/exec/rounded.h"
+#include "verde/log/calibrate.h"
+#include "verde/log/rounded.h"
 
 enum { VARIANTS_MAX = 64, PROFILES_MAX = 8, STEPS_MAX = WORKLOAD_STEPS_MAX };
 

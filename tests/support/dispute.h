@@ -6,6 +6,8 @@
 #include "models/models.h"
 #include "verde/exec/run.h"
 #include "verde/exec/source.h"
+#include "verde/log/run.h"
+#include "verde/log/served.h"
 #include "verde/protocol/desk.h"
 #include "verde/protocol/provider.h"
 #include "verde/protocol/verdict.h"
@@ -52,6 +54,7 @@ typedef struct {
     vd_exec exec;
     char dir[64];
     vd_run_result run;
+    vd_log_result logged; /* with rounding */
     vd_replay *replay;
     vd_key *key;
     vd_provider side;

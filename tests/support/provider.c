@@ -75,8 +75,9 @@ static vd_status follow(test_provider *p, const test_job *job, const test_party 
                                       .contest = party->contest};
     if (p->exec.fault.kind)
         vd_fault_print(&p->exec.fault, p->exec.program, fault, sizeof fault);
+    const vd_run_backend backend = {&vd_backend_log, &rounding, &p->logged};
     const vd_run_options options = {
-        .exec = &p->exec, .dir = p->dir, .fault = fault, .rounding = &rounding};
+        .exec = &p->exec, .dir = p->dir, .fault = fault, .backend = &backend};
     return vd_run(&options, &p->run, err);
 }
 

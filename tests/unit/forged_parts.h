@@ -26,6 +26,7 @@ typedef enum {
 /* A source in front of the real one. */
 typedef struct {
     vd_source real;
+    vd_emitted_source served;
     const test_job *job;
     uint32_t value; /* the disputed node's output */
     forgery what;
@@ -63,19 +64,19 @@ static inline vd_status pass_tensor(void *user, int64_t step, uint32_t value, co
 
 static inline vd_status pass_logs(void *user, vd_hash *run, vd_hash *logs, vd_err *err) {
     const forger *f = user;
-    return f->real.logs(f->real.user, run, logs, err);
+    return f->real.served->logs(f->real.served->user, run, logs, err);
 }
 
 static inline vd_status pass_section(void *user, int64_t step, uint64_t index,
                                      vd_section_proof *out, vd_err *err) {
     const forger *f = user;
-    return f->real.section(f->real.user, step, index, out, err);
+    return f->real.served->section(f->real.served->user, step, index, out, err);
 }
 
 static inline vd_status pass_note(void *user, uint64_t leaf, const vd_public_key *trainer,
                                   vd_buf *out, vd_err *err) {
     const forger *f = user;
-    return f->real.note(f->real.user, leaf, trainer, out, err);
+    return f->real.served->note(f->real.served->user, leaf, trainer, out, err);
 }
 
 static inline uint32_t word_at(const void *bytes, int64_t index) {
@@ -223,6 +224,9 @@ static inline vd_status forge_fold(void *user, int64_t step, uint32_t node, int6
 }
 
 static inline vd_source source_of(forger *f) {
+    if (f->real.served)
+        f->served =
+            (vd_emitted_source){f, f->real.served->role, pass_logs, pass_section, pass_note};
     return (vd_source){.user = f,
                        .run = pass_run,
                        .states = pass_states,
@@ -231,10 +235,7 @@ static inline vd_source source_of(forger *f) {
                        .tensor = pass_tensor,
                        .fold = forge_fold,
                        .dishonest = true,
-                       .role = f->real.role,
-                       .logs = pass_logs,
-                       .section = pass_section,
-                       .note = pass_note};
+                       .served = f->real.served ? &f->served : NULL};
 }
 
 /* Puts a forger of this node's parts between the provider's run and its answers. */

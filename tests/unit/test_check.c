@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "verde/exec/check.h"
+#include "verde/log/run.h"
 
 /* Blocks are of 1 MiB: tensors below, at and above one and several of them, whose last leaves are
  * whole or not. */
@@ -192,11 +193,13 @@ Test(check, a_member_of_another_type_or_out_of_range_is_no_log) {
     f.log.step[0] = 0;
     f.log.losses = 3;
     f.log.loss_first = f.log.loss_last = 1.5F;
-    f.log.rounded = true;
-    f.log.rounding.encoding = VD_LOG_CALLS;
-    f.log.rounding.bits = 16;
-    f.log.party.role = VD_TRAINER;
-    f.log.party.profile = (ro_profile){.size = sizeof(ro_profile), .lanes = 4, .split = 64};
+    vd_log_kept *kept = f.log.of_backend = calloc(1, sizeof *kept);
+    cr_assert(kept);
+    f.log.backend = &vd_backend_log;
+    kept->rounding.encoding = VD_LOG_CALLS;
+    kept->rounding.bits = 16;
+    kept->party.role = VD_TRAINER;
+    kept->party.profile = (ro_profile){.size = sizeof(ro_profile), .lanes = 4, .split = 64};
     cr_assert(vd_store_save_log(f.dir, &f.log, &err) == VD_OK, "%s", err.text);
     cr_assert(vd_read_file(path, 1 << 20, &whole, &err) == VD_OK);
     cr_assert(read_changed(f.dir, &whole, "\"bits\": 16", "\"bits\": 16", &err) == VD_OK, "%s",

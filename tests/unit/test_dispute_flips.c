@@ -14,6 +14,7 @@ static const char *const names[KINDS] = {"run",  "states", "trace", "leaves", "t
 /* A source in front of the real one, whose memory it spoils. */
 typedef struct {
     vd_source real;
+    vd_emitted_source served;
     const vd_program *program;
     kind what;
     int at;      /* the call of that kind at which a bit flips */
@@ -104,7 +105,7 @@ static vd_status spoil_fold(void *user, int64_t step, uint32_t node, int64_t ele
 
 static vd_status spoil_logs(void *user, vd_hash *run, vd_hash *logs, vd_err *err) {
     spoiler *s = user;
-    vd_status status = s->real.logs(s->real.user, run, logs, err);
+    vd_status status = s->real.served->logs(s->real.served->user, run, logs, err);
     flip(s, LOGS, logs, vd_run_leaves(s->program) * sizeof *logs);
     return status;
 }
@@ -112,7 +113,7 @@ static vd_status spoil_logs(void *user, vd_hash *run, vd_hash *logs, vd_err *err
 static vd_status spoil_section(void *user, int64_t step, uint64_t index, vd_section_proof *out,
                                vd_err *err) {
     spoiler *s = user;
-    vd_status status = s->real.section(s->real.user, step, index, out, err);
+    vd_status status = s->real.served->section(s->real.served->user, step, index, out, err);
     if (status == VD_OK) {
         flip(s, SECTION, out->bytes.data, out->bytes.size);
         flip(s, SECTION, &out->tree_root, sizeof out->tree_root);
@@ -126,7 +127,7 @@ static vd_status spoil_section(void *user, int64_t step, uint64_t index, vd_sect
 static vd_status real_note(void *user, uint64_t leaf, const vd_public_key *trainer, vd_buf *out,
                            vd_err *err) {
     spoiler *s = user;
-    return s->real.note(s->real.user, leaf, trainer, out, err);
+    return s->real.served->note(s->real.served->user, leaf, trainer, out, err);
 }
 
 static void real_forget(void *user) {
@@ -147,10 +148,9 @@ static vd_source source_of(spoiler *s) {
     out.forget = real_forget;
     out.progress = NULL;
     out.stop = NULL;
-    if (out.role) {
-        out.logs = spoil_logs;
-        out.section = spoil_section;
-        out.note = real_note;
+    if (out.served) {
+        s->served = (vd_emitted_source){s, out.served->role, spoil_logs, spoil_section, real_note};
+        out.served = &s->served;
     }
     return out;
 }

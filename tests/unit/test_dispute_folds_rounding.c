@@ -67,7 +67,8 @@ static void expect(const bench *b, uint32_t whose, vd_grade grade, int64_t part,
 Test(folds_rounding, an_honest_pair_agrees) {
     bench b;
     bench_open(&b, NULL, 0);
-    cr_expect(!b.side[AUDITOR].run.difference.found, "%s", b.side[AUDITOR].run.difference.text);
+    cr_expect(!b.side[AUDITOR].logged.difference.found, "%s",
+              b.side[AUDITOR].logged.difference.text);
     test_dispute d = settle(&b);
     cr_expect(d.outcome.result == VD_RESULT_AGREED);
     test_dispute_close(&d);

@@ -3,7 +3,7 @@
 #include "repops/op_optimizer.h"
 #include "repops/op_product.h"
 #include "tests/support/dispute.h"
-#include "verde/exec/log_note.h"
+#include "verde/log/note.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -72,8 +72,8 @@ static void agree(vd_model_kind kind, int bits) {
             open_job(&b, kind, bits, VD_LOG_CALLS);
             open_trainer(&b, of[0]->name, NULL);
             cr_assert(open_auditor(&b, of[1]->name, NULL, k % 2) == VD_OK, "%s", b.err.text);
-            cr_expect(!b.auditor.run.difference.found, "%s", b.auditor.run.difference.text);
-            cr_expect(b.auditor.run.rounded.refused == 0);
+            cr_expect(!b.auditor.logged.difference.found, "%s", b.auditor.logged.difference.text);
+            cr_expect(b.auditor.logged.rounded.refused == 0);
             test_dispute d = settle(&b);
             cr_expect(d.outcome.result == VD_RESULT_AGREED, "%s follows %s at b = %d: %s",
                       of[1]->name, of[0]->name, bits, vd_result_name(d.outcome.result));
@@ -94,7 +94,7 @@ Test(dispute_rounding, honest_pairs_agree_whatever_the_seed, .timeout = 300) {
         test_job_round(&b.job, (int32_t)(16 + 4 * (seed % 5)), VD_LOG_CALLS);
         open_trainer(&b, ro_profile_at((int)(seed % 4))->name, NULL);
         cr_assert(open_auditor(&b, ro_profile_at((int)(seed / 4 % 4))->name, NULL, true) == VD_OK);
-        cr_expect(!b.auditor.run.difference.found, "%s", b.auditor.run.difference.text);
+        cr_expect(!b.auditor.logged.difference.found, "%s", b.auditor.logged.difference.text);
         test_dispute d = settle(&b);
         cr_expect(d.outcome.result == VD_RESULT_AGREED);
         test_dispute_close(&d);
@@ -114,7 +114,7 @@ static void sign_another(const char *dir, const vd_key *key) {
     vd_run_log log;
     vd_buf note = {0};
     cr_assert(vd_store_load_log(dir, &log, NULL) == VD_OK);
-    const vd_log_claim claim = {log.program, log.rounding.run, {{7}}, INTERVAL};
+    const vd_log_claim claim = {log.program, log.name, {{7}}, INTERVAL};
     cr_assert(vd_log_note_sign(key, &claim, &note, NULL) == VD_OK);
     cr_assert(vd_log_note_save(dir, INTERVAL, &note, NULL) == VD_OK);
     vd_buf_free(&note);
@@ -132,8 +132,9 @@ Test(dispute_rounding, a_trainer_never_signs_a_second_log_of_one_run) {
                                       .encoding = VD_LOG_CALLS,
                                       .bits = 32,
                                       .key = b.trainer.key};
+    const vd_run_backend backend = {&vd_backend_log, &rounding, NULL};
     vd_run_options options = {
-        .exec = &b.trainer.exec, .dir = dir, .progress = stop, .rounding = &rounding};
+        .exec = &b.trainer.exec, .dir = dir, .progress = stop, .backend = &backend};
     vd_run_result result;
     cr_assert(vd_run(&options, &result, &b.err) == VD_ERR_TIMEOUT, "%s", b.err.text);
     sign_another(dir, b.trainer.key);
@@ -156,8 +157,8 @@ static void expect_trainer(vd_model_kind kind, vd_log_encoding encoding, const c
     cr_expect(strstr(b.err.text, said), "%s: expected \"%s\", got: %s", fault, said, b.err.text);
     test_provider_close(&b.auditor);
     cr_assert(open_auditor(&b, "sim-deep", NULL, true) == VD_OK, "%s: %s", fault, b.err.text);
-    cr_expect(b.auditor.run.difference.found && strstr(b.auditor.run.difference.text, said),
-              "%s: %s", fault, b.auditor.run.difference.text);
+    cr_expect(b.auditor.logged.difference.found && strstr(b.auditor.logged.difference.text, said),
+              "%s: %s", fault, b.auditor.logged.difference.text);
     test_dispute d = settle(&b);
     test_expect_convicted(&d, 0, grade, fault);
     test_dispute_close(&d);
@@ -273,7 +274,7 @@ Test(dispute_rounding, steering_inside_what_is_possible_is_followed_and_counted)
         open_job(&b, VD_MODEL_MLP, 32, VD_LOG_CALLS);
         open_trainer(&b, "sim-wide", i ? "steer@1" : NULL);
         cr_assert(open_auditor(&b, "sim-wide", NULL, false) == VD_OK, "%s", b.err.text);
-        corrected[i] = b.auditor.run.rounded.corrected;
+        corrected[i] = b.auditor.logged.rounded.corrected;
         test_dispute d = settle(&b);
         cr_expect(d.outcome.result == VD_RESULT_AGREED);
         test_dispute_close(&d);
@@ -327,8 +328,8 @@ Test(dispute_rounding, symbols_of_the_state_are_for_its_32_bits) {
     bench b;
     open_symbols(&b, VD_MODEL_GPT2);
     open_trainer(&b, "sim-wide", NULL);
-    const vd_rounded_count *weights = &b.trainer.run.rounded_of[RO_OP_ADAMW_W];
-    const vd_rounded_count *products = &b.trainer.run.rounded_of[RO_OP_MATMUL];
+    const vd_rounded_count *weights = &b.trainer.logged.rounded_of[RO_OP_ADAMW_W];
+    const vd_rounded_count *products = &b.trainer.logged.rounded_of[RO_OP_MATMUL];
     const double share = (double)weights->decided / (double)weights->elements;
     cr_expect(share > 0.22 && share < 0.28, "%g of the weights", share);
     cr_expect((double)products->decided < 0.01 * (double)products->elements);

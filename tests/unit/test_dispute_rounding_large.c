@@ -2,7 +2,7 @@
  * that it is too large is shown by the tree's leaf alone. */
 #include "log_files.h"
 #include "tests/support/dispute.h"
-#include "verde/exec/rounded.h"
+#include "verde/log/rounded.h"
 #include "verde/exec/store.h"
 
 enum { STEPS = 4, INTERVAL = 2, STEP = 1, FIRST = 0, LEAF = 1 };
@@ -61,7 +61,7 @@ static void pad(test_provider *trainer, const test_job *job, uint32_t node) {
     vd_tree tree;
     char path[256];
     cr_assert(vd_store_load_log(trainer->dir, &log, NULL) == VD_OK);
-    const vd_log_run run = vd_rounded_schedule(&log.rounding, &job->program);
+    const vd_log_run run = vd_rounded_schedule(&vd_log_kept_of(&log)->rounding, &job->program);
     const int64_t index = (int64_t)vd_graph_sections(&job->program.step, node);
     for (int64_t step = FIRST; step < FIRST + INTERVAL; step++) {
         root[step - FIRST] = put_step(&bytes, trainer, job, &run, step, step == STEP ? index : -1);
@@ -72,7 +72,7 @@ static void pad(test_provider *trainer, const test_job *job, uint32_t node) {
     cr_assert(vd_log_path(trainer->dir, &run, FIRST, path, sizeof path, NULL) == VD_OK);
     cr_assert(vd_write_file(path, bytes.data, bytes.size, 0644, NULL) == VD_OK);
     cr_assert(vd_tree_of_hashes(&tree, root, INTERVAL, NULL) == VD_OK &&
-              vd_tree_root(&tree, &log.logs[LEAF], NULL) == VD_OK);
+              vd_tree_root(&tree, &log.emitted[LEAF], NULL) == VD_OK);
     cr_assert(vd_store_save_log(trainer->dir, &log, NULL) == VD_OK);
     vd_tree_free(&tree);
     vd_buf_free(&bytes);

@@ -64,13 +64,17 @@ static vd_hash train(const test_job *job, const ro_profile *profile, ro_free_mod
     vd_hash hash;
     cr_assert(ro_ctx_create(NULL, &ro) == RO_OK);
     const vd_free f = {profile, mode, bits, threshold, follow, keep, r};
-    const vd_exec exec = {
-        .program = &job->program, .ro = ro, .data = job->data, .free = profile ? &f : NULL};
+    vd_free_kernels kernels = {0};
+    const vd_exec exec = {.program = &job->program,
+                          .ro = ro,
+                          .data = job->data,
+                          .kernels = profile ? vd_free_kernels_open(&kernels, &f) : NULL};
     vd_status status = vd_exec_init(&exec, NULL, &state, &err);
     for (int s = 0; s < STEPS && status == VD_OK; s++)
         status = vd_exec_step(&exec, NULL, &state, NULL, &err);
     cr_assert(status == VD_OK, "%s", err.text);
     cr_assert(vd_state_hash(NULL, &job->program, &job->hash, &state, NULL, &hash, &err) == VD_OK);
+    vd_free_kernels_close(&kernels);
     vd_state_free(&state);
     ro_ctx_destroy(ro);
     return hash;

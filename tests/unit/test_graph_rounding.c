@@ -132,7 +132,7 @@ Test(graph_rounding, leaves_of_runs_are_those_of_the_protocol) {
     char hex[2 * VD_HASH_SIZE + 1];
     memset(&state, 1, sizeof state);
     memset(&logs, 2, sizeof logs);
-    cr_assert(vd_logged_state(&state, &logs, &leaf));
+    cr_assert(vd_emitted_state(&state, &logs, &leaf));
     vd_hex(leaf.b, VD_HASH_SIZE, hex);
     cr_expect_str_eq(hex, "a83add762f57462132dd60fb45e0856fcd37cf4947fde7194175bbcb0236a8db");
 }

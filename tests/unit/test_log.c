@@ -3,7 +3,7 @@
 #include "repops/op_elementwise.h"
 #include "repops/op_product.h"
 #include "repops/op_softmax.h"
-#include "verde/exec/source.h"
+#include "verde/log/program.h"
 #include "repops/op_function.h"
 
 #include <math.h>

@@ -56,12 +56,17 @@ static looked train(const test_job *job, const ro_profile *profile, int bits) {
                        .ran = ran,
                        .user = &l,
                        .keep_inputs = true};
-    const vd_exec exec = {.program = &job->program, .ro = ro, .data = job->data, .free = &f};
+    vd_free_kernels kernels = {0};
+    const vd_exec exec = {.program = &job->program,
+                          .ro = ro,
+                          .data = job->data,
+                          .kernels = vd_free_kernels_open(&kernels, &f)};
     vd_status status = vd_exec_init(&exec, NULL, &state, &err);
     for (int s = 0; s < STEPS && status == VD_OK; s++)
         status = vd_exec_step(&exec, NULL, &state, NULL, &err);
     cr_assert(status == VD_OK, "%s", err.text);
     vd_state_free(&state);
+    vd_free_kernels_close(&kernels);
     ro_ctx_destroy(ro);
     return l;
 }

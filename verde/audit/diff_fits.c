@@ -82,10 +82,10 @@ bool vd_fits_text(const vd_telling *t, char *text, size_t size) {
         snprintf(text, size, "%c holds the state that its steps give, and commits to another",
                  side);
         return true;
-    case VD_DIVERGE_LOGS:
+    case VD_DIVERGE_EMITTED:
         snprintf(text, size, "equal states, and the log of this node is another");
         return true;
-    case VD_DIVERGE_LOGS_NAMED:
+    case VD_DIVERGE_EMITTED_NAMED:
         snprintf(text, size, "%c commits to other rounding logs than it holds", side);
         return true;
     default: return false;

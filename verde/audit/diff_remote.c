@@ -34,9 +34,9 @@ static vd_status meet(vd_diff_remote *r, const vd_diff_options *o, const char *u
 vd_status vd_diff_remote_open(const vd_diff_options *o, const char *url, const vd_diff_run *own,
                               const vd_source *source, vd_diff_run *run, vd_diff_remote **out,
                               vd_err *err) {
-    if (own->log.rounded)
-        return vd_fail(err, VD_ERR_USAGE,
-                       "%s: a run with rounding logs is not compared with a provider's", own->dir);
+    if (own->log.backend)
+        return vd_fail(err, VD_ERR_USAGE, "%s: a run with %s is not compared with a provider's",
+                       own->dir, own->log.backend->emits);
     vd_diff_remote *r = calloc(1, sizeof *r);
     if (!r)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");

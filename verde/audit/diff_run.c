@@ -9,15 +9,15 @@
 
 /* ---- a run ---- */
 
-/* As the run says that it was computed, by who made the last of its states. A run on free kernels
- * is repeated on the backend that it ran on alone. */
+/* As the run says that it was computed, by who made the last of its states. A run with a
+ * backend of exec/backend.h may be repeated on one instruction set alone. */
 static vd_status open_backend(const vd_diff_options *o, int side, vd_diff_run *run, vd_err *err) {
     const vd_run_log *log = &run->log;
     const int32_t machine = log->count ? log->stated[log->count - 1].machine : -1;
     vd_common common = o->common;
     common.backend = o->backend[side];
-    if (!common.backend && log->rounded && log->party.role)
-        common.backend = log->party.backend;
+    if (!common.backend && log->backend)
+        common.backend = log->backend->ran_on(log);
     return common.backend ? vd_load_backend(&run->loaded, &common, err)
                           : vd_load_stated(&run->loaded, &common,
                                            machine < 0 ? NULL : &log->machine[machine], err);
@@ -33,7 +33,7 @@ static vd_status open_run(const vd_diff_options *o, int side, vd_diff_run *run, 
         status = open_backend(o, side, run, err);
     if (status != VD_OK)
         return status;
-    status = run->log.rounded
+    status = run->log.backend
                  ? vd_replay_create(run->dir, &run->loaded.exec, &run->replay, err)
                  : vd_replay_create_so_far(run->dir, &run->loaded.exec, &run->replay, err);
     if (status == VD_OK && o->no_run)
@@ -61,13 +61,13 @@ static bool holds(void *user, uint32_t checkpoint) {
 }
 
 /* As if it had no fault on purpose, which the check would forgive. */
-static vd_status logs_fit(void *user, uint32_t checkpoint, bool *fit, vd_err *err) {
+static vd_status emitted_fits(void *user, uint32_t checkpoint, bool *fits, vd_err *err) {
     const vd_diff_run *run = user;
     vd_exec honest = run->loaded.exec;
     honest.fault = (vd_fault){0};
     const vd_check check = {.dir = run->dir, .exec = &honest, .log = &run->log};
-    const vd_status status = vd_check_rounding_at(&check, checkpoint, err);
-    *fit = status == VD_OK;
+    const vd_status status = run->log.backend->check(&check, checkpoint, 1, err);
+    *fits = status == VD_OK;
     return status == VD_ERR_PEER ? VD_OK : status;
 }
 
@@ -78,7 +78,8 @@ static void make_side(vd_diff_run *run, const vd_diff_remote *remote, vd_diverge
         .source = run->remote ? vd_diff_remote_source(remote) : vd_replay_source(run->replay),
         .checkpoints = run->remote ? run->log.count : vd_replay_checkpoints(run->replay),
         .holds = holds,
-        .logs_fit = logs_fit,
+        .backend = run->log.backend,
+        .emitted_fits = emitted_fits,
         .user = run};
 }
 

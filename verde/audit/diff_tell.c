@@ -5,7 +5,7 @@
 #include "verde/exec/distance.h"
 
 static bool has_node(const vd_telling *t) {
-    return t->d->kind == VD_DIVERGE_NODE || t->d->kind == VD_DIVERGE_LOGS;
+    return t->d->kind == VD_DIVERGE_NODE || t->d->kind == VD_DIVERGE_EMITTED;
 }
 
 static const char *operator_of(const vd_telling *t, int side) {
@@ -89,7 +89,7 @@ static void print_node(vd_buf *out, const vd_telling *t) {
     vd_printf(out, "node         %u, %s (%s)\n", d->node[0], a.text, operator_of(t, 0));
     if (t->programs)
         vd_printf(out, "in b         %u, %s (%s)\n", d->node[1], b.text, operator_of(t, 1));
-    if (d->kind == VD_DIVERGE_LOGS) {
+    if (d->kind == VD_DIVERGE_EMITTED) {
         vd_printf(out, "section      %llu of the step's log\n", (unsigned long long)d->section);
         return;
     }
@@ -247,7 +247,7 @@ json_t *vd_divergence_json(const vd_diff_run run[2], const vd_divergence *found,
         [VD_DIVERGE_NOT] = "none",      [VD_DIVERGE_CHECKPOINT] = "checkpoint",
         [VD_DIVERGE_NODE] = "node",     [VD_DIVERGE_NEXT] = "next state",
         [VD_DIVERGE_STORED] = "stored", [VD_DIVERGE_COMMITMENT] = "commitment",
-        [VD_DIVERGE_LOGS] = "logs",     [VD_DIVERGE_LOGS_NAMED] = "logs named"};
+        [VD_DIVERGE_EMITTED] = "logs",  [VD_DIVERGE_EMITTED_NAMED] = "logs named"};
     const vd_telling t = {run, found, programs};
     char text[1024];
     json_t *out = json_pack(

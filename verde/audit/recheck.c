@@ -29,11 +29,10 @@ static vd_status load(vd_rechecking *a) {
     vd_status status = check_kind(a);
     if (status == VD_OK)
         status = vd_load_run(a->o->dir, loaded, log, a->err);
-    if (status == VD_OK && log->rounded)
+    if (status == VD_OK && log->backend)
         status = vd_fail(a->err, VD_ERR_USAGE,
-                         "%s: a run with rounding logs is audited by `verde run --role auditor "
-                         "--follow %s`",
-                         a->o->dir, a->o->dir);
+                         "%s: a run with %s is audited by `verde run --role auditor --follow %s`",
+                         a->o->dir, log->backend->emits, a->o->dir);
     a->finished = status == VD_OK && log->count == vd_run_leaves(&loaded->program);
     if (status == VD_OK)
         status = vd_run_root(&loaded->exec, log, &a->run_root, &final, a->err);

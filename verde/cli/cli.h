@@ -88,8 +88,5 @@ json_t *vd_ranges_json(const vd_program *program);
 VD_MUST_USE vd_status vd_show_program(const char *path, bool json, vd_err *err);
 /* A line on standard output, of a hash or a key. */
 void vd_print_hex(const char *name, const uint8_t bytes[VD_HASH_SIZE]);
-/* Counts of a run with a rounding log, of each operator. */
-void vd_print_rounded(const vd_run_result *r);
-json_t *vd_rounded_json(const vd_run_result *r);
 
 #endif

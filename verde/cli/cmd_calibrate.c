@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "verde/cli/cli.h"
-#include "verde/exec/calibrate.h"
+#include "verde/log/calibrate.h"
 #include "verde/job/profile.h"
 #include "verde/run/out_dir.h"
 

@@ -4,6 +4,7 @@
 
 #include "verde/cli/cli.h"
 #include "verde/cli/pages.h"
+#include "verde/cli/rounded.h"
 #include "verde/client/story.h"
 #include "verde/exec/losses_svg.h"
 #include "verde/run/checks.h"
@@ -19,30 +20,6 @@ typedef struct {
 } arguments;
 
 /* ---- a run ---- */
-
-static const char *role_name(const vd_run_log *log) {
-    return log->party.role == VD_AUDITOR ? "auditor" : "trainer";
-}
-
-static const char *encoding_name(const vd_run_log *log) {
-    return log->rounding.encoding == VD_LOG_SYMBOLS ? "symbols" : "calls";
-}
-
-static json_t *rounding_json(const vd_run_log *log) {
-    json_t *out =
-        json_pack("{si ss ss ss}", "bits", (int)log->rounding.bits, "encoding", encoding_name(log),
-                  "role", role_name(log), "profile", log->party.profile.name);
-    if (log->party.difference.found)
-        json_object_set_new(out, "contested", json_string(log->party.difference.text));
-    return out;
-}
-
-static void print_rounding(const vd_run_log *log) {
-    printf("rounding     to %d bits, %s; %s on profile %s\n", (int)log->rounding.bits,
-           encoding_name(log), role_name(log), log->party.profile.name);
-    if (log->party.difference.found)
-        printf("contested    %s\n", log->party.difference.text);
-}
 
 /* The findings: what was looked at, and what was not. */
 typedef struct {
@@ -65,8 +42,9 @@ static json_t *run_json(const vd_loaded *loaded, const vd_run_log *log, const se
                             seen_json(s, log), "ranges", vd_ranges_json(&loaded->program));
     if (s->whole)
         json_object_set_new(out, "run_root", vd_hash_text(&s->run_root));
-    if (log->rounded && log->party.role)
-        json_object_set_new(out, "rounding", rounding_json(log));
+    json_t *kept = vd_kept_json(log);
+    if (kept)
+        json_object_set_new(out, "rounding", kept);
     return out;
 }
 
@@ -74,6 +52,7 @@ static void print_seen(const arguments *a, const vd_loaded *loaded, const vd_run
                        const seen *s) {
     char size[32];
     const uint32_t left = log->count - s->hashed;
+    const char *emits = log->backend ? log->backend->emits : NULL;
     vd_print_size(vd_state_bytes(&loaded->program), size);
     printf("checked      run.json against itself, sizes of all states, every byte of ");
     if (left == 0)
@@ -83,11 +62,11 @@ static void print_seen(const arguments *a, const vd_loaded *loaded, const vd_run
     else
         printf("the last %u state%s\n", s->hashed, vd_plural(s->hashed));
     if (left)
-        printf("not checked  %u state%s of %s, data%s; `verde check %s` does it\n", left,
-               vd_plural(left), size, log->rounded ? ", rounding logs" : "", a->path);
+        printf("not checked  %u state%s of %s, data%s%s; `verde check %s` does it\n", left,
+               vd_plural(left), size, emits ? ", " : "", emits ? emits : "", a->path);
     else
-        printf("not checked  data%s; `verde check %s` does it\n",
-               log->rounded ? ", rounding logs" : "", a->path);
+        printf("not checked  data%s%s; `verde check %s` does it\n", emits ? ", " : "",
+               emits ? emits : "", a->path);
 }
 
 static void print_run(const arguments *a, const vd_loaded *loaded, const vd_run_log *log,
@@ -100,8 +79,7 @@ static void print_run(const arguments *a, const vd_loaded *loaded, const vd_run_
            vd_plural((uint64_t)loaded->program.steps), log->count,
            (unsigned long long)vd_run_leaves(&loaded->program));
     vd_print_ranges(&loaded->program, "data         ");
-    if (log->rounded && log->party.role)
-        print_rounding(log);
+    vd_print_kept(log);
     if (log->fault[0])
         printf("fault        %s (on purpose)\n", log->fault);
     if (log->losses)

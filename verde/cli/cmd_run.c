@@ -64,7 +64,7 @@ static vd_status read_score(const char *dir, const vd_hash *state, vd_score *out
 }
 
 static vd_status execute(const char *job, const char *dir, const run_options *o,
-                         const vd_run_rounding *rounding, const vd_run_processes *processes,
+                         const vd_run_backend *backend, const vd_run_processes *processes,
                          vd_loaded *loaded, vd_evaluation *evaluation, vd_err *err) {
     const char *fault = o->fault;
     const vd_common *common = &o->common;
@@ -88,7 +88,7 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
         .fault = fault,
         .progress = vd_tell_progress,
         .user = &print,
-        .rounding = rounding,
+        .backend = backend,
         .team = exec.part ? &processes->lead : NULL,
         .samples = {loaded->job.program ? NULL : print.samples, t->batch * t->sequence},
         .keep = (int32_t)o->keep,
@@ -110,9 +110,9 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
     else if (result->resumed_at)
         fprintf(stderr, "went on from the checkpoint at step %lld\n",
                 (long long)result->resumed_at);
-    vd_print_result(result, loaded, common, rounding != NULL, t->evaluates ? &score : NULL);
-    if (rounding && !common->json)
-        vd_print_rounding(rounding, result);
+    vd_print_result(result, loaded, common, backend, t->evaluates ? &score : NULL);
+    if (backend && !common->json)
+        vd_print_rounded(backend, result);
     return VD_OK;
 }
 
@@ -170,7 +170,7 @@ static vd_status run_dry(const char *job, const run_options *o, vd_err *err) {
 }
 
 /* What the process does that writes the directory. */
-static vd_status lead(const char *job, const run_options *o, const vd_run_rounding *rounding,
+static vd_status lead(const char *job, const run_options *o, const vd_run_backend *backend,
                       const vd_run_processes *processes, vd_loaded *loaded, vd_err *err) {
     static vd_evaluation evaluation;
     int fd = -1; /* of the directory, locked */
@@ -182,7 +182,7 @@ static vd_status lead(const char *job, const run_options *o, const vd_run_roundi
     if (status == VD_OK && !prompts)
         status = vd_evaluation_open(loaded, o->dir, &evaluation, err);
     if (status == VD_OK && !prompts)
-        status = execute(job, o->dir, o, rounding, processes, loaded, &evaluation, err);
+        status = execute(job, o->dir, o, backend, processes, loaded, &evaluation, err);
     vd_evaluation_close(&evaluation);
     if (status != VD_OK)
         vd_drop_dirs(o->dir, made); /* a refused run leaves nothing; one that began, its files */
@@ -220,7 +220,7 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded,
     if (status == VD_OK)
         status = vd_run_follows(processes)
                      ? follow(loaded, processes, err)
-                     : lead(job, o, logs ? &role.rounding : NULL, processes, loaded, err);
+                     : lead(job, o, logs ? &role.backend : NULL, processes, loaded, err);
     vd_run_guard_close(&guard, loaded);
     vd_key_destroy(role.key);
     return status;

@@ -72,16 +72,19 @@ static vd_status load(const arguments *a, provider *p, bool *follows, vd_err *er
         vd_items_are_in(a->dir) ? vd_serve_alone(a->dir, "a run of prompts", err) : VD_OK;
     if (status == VD_OK)
         status = vd_served_open(a->dir, a->data, &a->common, served, err);
-    const bool rounded = status == VD_OK && !served->many && served->run[0].log.rounded;
-    if (rounded)
-        status = vd_serve_alone(a->dir, "a run with rounding logs", err);
+    const vd_backend *backend =
+        status == VD_OK && !served->many ? served->run[0].log.backend : NULL;
+    char why[64];
+    snprintf(why, sizeof why, "a run with %s", backend ? backend->emits : "");
+    if (backend)
+        status = vd_serve_alone(a->dir, why, err);
     if (status == VD_OK && !served->many)
         status = share_run(p, follows, err);
     if (*follows)
         return status;
     if (status == VD_OK)
         status = check_or_load_key(p, err);
-    return status == VD_OK && !served->many && !rounded ? vd_served_prepare_again(served, err)
+    return status == VD_OK && !served->many && !backend ? vd_served_prepare_again(served, err)
                                                         : status;
 }
 

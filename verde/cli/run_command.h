@@ -3,6 +3,7 @@
 #define VD_RUN_COMMAND_H
 
 #include "verde/cli/cli.h"
+#include "verde/cli/rounded.h"
 #include "verde/exec/guard.h"
 #include "verde/job/profile.h"
 #include "verde/run/faults.h"
@@ -17,9 +18,11 @@ typedef struct {
     bool contest;
 } vd_log_options;
 
-/* What `rounding` points at is in here. */
+/* What `backend` and `rounding` point at is in here. */
 typedef struct {
+    vd_run_backend backend;
     vd_run_rounding rounding;
+    vd_log_result result;
     ro_profile profile;
     vd_thresholds thresholds;
     vd_key *key; /* owned */
@@ -31,8 +34,6 @@ bool vd_has_log_options(const vd_log_options *options);
  * not go together. *out must not move afterwards. */
 VD_MUST_USE vd_status vd_take_role(const vd_log_options *options, const vd_program_rounding *job,
                                    vd_log_role *out, vd_err *err);
-/* What was rounded, on standard output. */
-void vd_print_rounding(const vd_run_rounding *rounding, const vd_run_result *result);
 
 /* ---- run_tell.c ---- */
 
@@ -41,9 +42,10 @@ void vd_announce_run(const char *job, const vd_loaded *loaded);
 /* Says what checkpoints take, and warns if the file system has less for those to come. `keep`: 0:
  * all. */
 void vd_tell_disk(const char *dir, const vd_program *program, long keep);
-/* On standard output. `score`: what an evaluation arrived at; NULL: the job trains. */
+/* On standard output. `backend`: the run's, or NULL. `score`: what an evaluation arrived at; NULL:
+ * the job trains. */
 void vd_print_result(const vd_run_result *result, const vd_loaded *loaded, const vd_common *common,
-                     bool rounded, const vd_score *score);
+                     const vd_run_backend *backend, const vd_score *score);
 
 /* ---- run_guard.c ---- */
 

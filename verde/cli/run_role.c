@@ -87,6 +87,7 @@ vd_status vd_take_role(const vd_log_options *o, const vd_program_rounding *job, 
     if (audits != (o->trainer != NULL))
         return vd_fail(err, VD_ERR_USAGE, "--follow DIR and --role auditor go together");
     out->rounding.trainer = o->trainer;
+    out->backend = (vd_run_backend){&vd_backend_log, &out->rounding, &out->result};
     vd_status status = vd_profile_find(o->profile ? o->profile : "sim-wide", &out->profile, err);
     out->rounding.profile = &out->profile;
     if (status == VD_OK)
@@ -94,31 +95,4 @@ vd_status vd_take_role(const vd_log_options *o, const vd_program_rounding *job, 
     if (status == VD_OK)
         status = job->bits ? take_job(o, job, out, err) : take_encoding(o, out, err);
     return status;
-}
-
-/* Prints what was rounded in this execution; for a resumed run, since it was resumed. */
-static void print_rounded(const vd_run_rounding *rounding, const vd_run_result *r) {
-    const vd_rounded_count *c = &r->rounded;
-    char size[32];
-    vd_print_size(r->log_bytes, size);
-    printf("rounded      %llu elements%s, %llu %s in the log, %llu of them escapes, %s\n",
-           (unsigned long long)c->elements, r->resumed_at ? " since then" : "",
-           (unsigned long long)c->decided,
-           r->encoding == VD_LOG_SYMBOLS ? "directions" : "close calls",
-           (unsigned long long)c->escapes, size);
-    if (rounding->role == VD_AUDITOR)
-        printf("corrected    %llu elements, as the log says\n", (unsigned long long)c->corrected);
-    if (c->refused)
-        printf("refused      %llu corrections that are not possible from the inputs here\n",
-               (unsigned long long)c->refused);
-}
-
-void vd_print_rounding(const vd_run_rounding *rounding, const vd_run_result *r) {
-    const bool executed = r->resumed_at < r->steps;
-    if (executed)
-        print_rounded(rounding, r);
-    if (r->difference.found)
-        printf("contested    %s\n", r->difference.text);
-    if (executed)
-        vd_print_rounded(r);
 }

@@ -110,7 +110,7 @@ void vd_tell_disk(const char *dir, const vd_program *p, long keep) {
 }
 
 void vd_print_result(const vd_run_result *r, const vd_loaded *loaded, const vd_common *common,
-                     bool rounded, const vd_score *score) {
+                     const vd_run_backend *backend, const vd_score *score) {
     char root[2 * VD_HASH_SIZE + 1], state[2 * VD_HASH_SIZE + 1];
     vd_hex(r->run_root.b, VD_HASH_SIZE, root);
     vd_hex(r->final_state.b, VD_HASH_SIZE, state);
@@ -122,8 +122,8 @@ void vd_print_result(const vd_run_result *r, const vd_loaded *loaded, const vd_c
             vd_loss_json(r->loss_last), "backend", ro_ctx_backend(loaded->ro), "device",
             ro_ctx_device(loaded->ro), "threads", ro_ctx_threads(loaded->ro), "peak_bytes",
             (json_int_t)vd_peak_bytes(), "device_peak_bytes", (json_int_t)ro_ctx_peak(loaded->ro));
-        if (rounded)
-            json_object_set_new(object, "rounded", vd_rounded_json(r));
+        if (backend)
+            json_object_set_new(object, "rounded", vd_rounded_json(backend));
         if (score)
             json_object_set_new(object, "evaluation", vd_loss_json(score->loss));
         if (score && score->has_accuracy)

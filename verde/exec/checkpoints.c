@@ -2,7 +2,7 @@
  * however many came before. run.json is written whole when it would have twice as many, and at the
  * end of the run; then this file goes. A line, of fields with one space between them:
  *
- *     index, step, S, root of the logs, bits of the first loss and of the last one as f32,
+ *     index, step, S, root of what was emitted, bits of the first loss and of the last one as f32,
  *     the number of the machine that led to it and its microseconds, if it is one of run.json's,
  *     H("verde/checkpoint/1", the program's hash || all before)
  *
@@ -44,12 +44,12 @@ static bool seal(const vd_hash *program, const char *text, size_t size, vd_hash 
 
 static bool put_line(const vd_run_log *log, char line[VD_CHECKPOINT_BYTES + 1]) {
     const uint32_t i = log->count - 1;
-    char state[2 * VD_HASH_SIZE + 1], logs[2 * VD_HASH_SIZE + 1], hex[2 * VD_HASH_SIZE + 1];
+    char state[2 * VD_HASH_SIZE + 1], emitted[2 * VD_HASH_SIZE + 1], hex[2 * VD_HASH_SIZE + 1];
     vd_hash hash;
     vd_hex(log->state[i].b, VD_HASH_SIZE, state);
-    vd_hex(log->logs[i].b, VD_HASH_SIZE, logs);
+    vd_hex(log->emitted[i].b, VD_HASH_SIZE, emitted);
     int size = snprintf(line, VD_CHECKPOINT_BYTES, "%u %lld %s %s %08" PRIx32 " %08" PRIx32, i,
-                        (long long)log->step[i], state, logs, bits_of(log->loss_first),
+                        (long long)log->step[i], state, emitted, bits_of(log->loss_first),
                         bits_of(log->loss_last));
     if (log->stated[i].machine >= 0)
         size += snprintf(line + size, VD_CHECKPOINT_BYTES - (size_t)size, " %d %lld",
@@ -86,8 +86,8 @@ static vd_status append(const char *path, const char *line, vd_err *err) {
 /* A line can stand for the change only if all that it does not say is as in run.json. */
 static bool is_one_more(const vd_run_log *log) {
     return log->saved > 0 && log->count > log->saved && log->count / 2 < log->saved &&
-           log->party.difference.found == log->saved_difference &&
-           log->machine_count == log->saved_machines && log->found_count == log->saved_found;
+           !log->backend_changed && log->machine_count == log->saved_machines &&
+           log->found_count == log->saved_found;
 }
 
 vd_status vd_store_add_checkpoint(const char *dir, vd_run_log *log, bool last, vd_err *err) {
@@ -112,7 +112,7 @@ vd_status vd_store_drop_checkpoints(const char *dir, vd_err *err) {
 
 /* One line, without its end; false: it is none of this run. */
 static bool read_line(const char *line, vd_run_log *log, uint32_t *index, int64_t *step,
-                      vd_hash *state, vd_hash *logs, vd_ran *stated) {
+                      vd_hash *state, vd_hash *emitted, vd_ran *stated) {
     char hex[2][2 * VD_HASH_SIZE + 1];
     long long number, microseconds;
     int machine;
@@ -123,7 +123,7 @@ static bool read_line(const char *line, vd_run_log *log, uint32_t *index, int64_
         sscanf(line, "%" SCNu32 " %lld %64s %64s %" SCNx32 " %" SCNx32 " %d %lld %*64s", index,
                &number, hex[0], hex[1], &first, &last, &machine, &microseconds);
     if (fields < 6 || !end || !vd_unhex(end + 1, named.b, VD_HASH_SIZE) ||
-        !vd_unhex(hex[0], state->b, VD_HASH_SIZE) || !vd_unhex(hex[1], logs->b, VD_HASH_SIZE) ||
+        !vd_unhex(hex[0], state->b, VD_HASH_SIZE) || !vd_unhex(hex[1], emitted->b, VD_HASH_SIZE) ||
         !seal(&log->program, line, (size_t)(end - line), &found) || !vd_hash_equal(&found, &named))
         return false;
     *stated = fields == 8 && machine >= 0 && (uint32_t)machine < log->machine_count
@@ -140,13 +140,13 @@ static vd_status take_line(const char *path, const char *line, vd_run_log *log, 
                            vd_err *err) {
     uint32_t index;
     int64_t step;
-    vd_hash state, logs;
+    vd_hash state, emitted;
     vd_ran stated;
     const float first = log->loss_first, last = log->loss_last;
-    *whole = read_line(line, log, &index, &step, &state, &logs, &stated);
+    *whole = read_line(line, log, &index, &step, &state, &emitted, &stated);
     if (*whole && index == log->count) {
         log->losses = step;
-        const vd_status status = vd_run_log_put(log, step, &state, &logs, err);
+        const vd_status status = vd_run_log_put(log, step, &state, &emitted, err);
         if (status == VD_OK)
             log->stated[index] = stated;
         return status;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verde/exec/backend.h"
+
 const vd_graph *vd_parting_graph(const vd_parting *p, int side) {
     const vd_program *program = p->side[side].program;
     return p->out->step < 0 ? &program->init : &program->step;
@@ -71,12 +73,12 @@ static void name_checkpoints(vd_parting *p, uint32_t i) {
     p->out->differs_at = vd_run_leaf_step(program, i);
 }
 
-/* Two trainers commit to their logs with names of their own: the logs themselves are compared. */
-static vd_status compare_logs(vd_parting *p, uint32_t checkpoints, bool *found) {
-    const bool rounded = p->side[0].source.role && p->side[1].source.role;
+/* Two runs may commit to what they emitted under names of their own: that itself is compared. */
+static vd_status compare_emitted(vd_parting *p, uint32_t checkpoints, bool *found) {
+    const vd_backend *both = p->side[1].backend ? p->side[0].backend : NULL;
     vd_status status = VD_OK;
-    for (uint32_t i = 0; rounded && i < checkpoints && status == VD_OK && !*found; i++) {
-        status = vd_parting_find_section(p, i, found);
+    for (uint32_t i = 0; both && i < checkpoints && status == VD_OK && !*found; i++) {
+        status = both->compare(p->side, i, p->out, found, p->err);
         if (*found)
             name_checkpoints(p, i);
     }
@@ -246,7 +248,7 @@ static vd_status diverge_in_one(vd_parting *p, bool executes) {
     vd_status status = read_committed(p, &c);
     const uint32_t i = status == VD_OK ? first_checkpoint(&c) : 0;
     if (status == VD_OK)
-        status = compare_logs(p, i, &found);
+        status = compare_emitted(p, i, &found);
     if (status == VD_OK && !found && i < c.count) {
         name_checkpoints(p, i);
         status = executes ? find_in_interval(p, &c, i) : stop_at_checkpoint(p, &c, i);

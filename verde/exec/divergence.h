@@ -13,8 +13,8 @@ typedef enum {
     VD_DIVERGE_NEXT,       /* all nodes agree, and a state is not what they put out */
     VD_DIVERGE_STORED,     /* a checkpoint is not what its run gives again */
     VD_DIVERGE_COMMITMENT, /* a run commits to another state than the one that it holds and gives */
-    VD_DIVERGE_LOGS,       /* the states agree, and the rounding logs do not */
-    VD_DIVERGE_LOGS_NAMED, /* a run commits to other rounding logs than it holds */
+    VD_DIVERGE_EMITTED,    /* the states agree, and what was emitted does not */
+    VD_DIVERGE_EMITTED_NAMED, /* a run commits to other things than it holds, of what it emitted */
 } vd_diverge_kind;
 
 /* A value of an element that is no sum of all its parts, but fits what was found. */
@@ -47,21 +47,21 @@ typedef struct {
     int64_t equal_at;   /* the last checkpoint before which nothing differs; -1: there is none */
     int64_t differs_at; /* the first that differs */
     bool has_step;
-    int64_t step;           /* -1: initialisation */
-    bool broken[2];         /* after the step, this side has another state than its nodes make; or
-                               holds other logs than it commits to */
-    bool skipped[2];        /* namely the one from before it */
-    uint32_t node[2];       /* NODE, LOGS: of each side's graph; STORED, with a reference: the node
-                               that makes the leaf */
-    bool other_node[2];     /* NODE: the side ran another node than its program's */
-    bool compares_inputs;   /* both have as many */
-    uint32_t inputs;        /* how many, */
+    int64_t step;         /* -1: initialisation */
+    bool broken[2];       /* after the step, this side has another state than its nodes make; or
+                             holds other things than it commits to */
+    bool skipped[2];      /* namely the one from before it */
+    uint32_t node[2];     /* NODE, EMITTED: of each side's graph; STORED, with a reference: the node
+                             that makes the leaf */
+    bool other_node[2];   /* NODE: the side ran another node than its program's */
+    bool compares_inputs; /* both have as many */
+    uint32_t inputs;      /* how many, */
     uint32_t inputs_differ; /* how many of them differ, */
     uint32_t first_input;   /* and the first one that does */
     bool of_leaf;           /* `tensor` is leaf[], not a node's output */
     uint32_t leaf[2];
     vd_diverged_tensor tensor;
-    uint64_t section;  /* LOGS: the first that differs */
+    uint64_t section;  /* EMITTED: the first that differs */
     uint64_t tensors;  /* with a partner, where the programs are different ones, */
     uint32_t states;   /* and at how many steps they were compared: those that both hold */
     char unread[300];  /* a state that is damaged, and whose tensors were not looked at; else "" */
@@ -75,8 +75,9 @@ typedef struct {
     uint32_t checkpoints; /* that source.run lists: of an unfinished run, those so far */
     /* Is the state of this checkpoint on disk? */
     bool (*holds)(void *user, uint32_t checkpoint);
-    /* Of a run with rounding logs: are those up to this checkpoint what it commits to? */
-    vd_status (*logs_fit)(void *user, uint32_t checkpoint, bool *fit, vd_err *err);
+    const struct vd_backend *backend; /* of the run (backend.h); NULL: in fixed order */
+    /* With a backend: is what was emitted up to this checkpoint what the run commits to? */
+    vd_status (*emitted_fits)(void *user, uint32_t checkpoint, bool *fits, vd_err *err);
     void *user;
 } vd_diverge_side;
 

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/free.h"
+#include "verde/exec/backend.h"
 #include "verde/exec/distance.h"
 #include "verde/exec/divergence_internal.h"
 
@@ -109,18 +111,16 @@ static vd_status compute(reading *r, vd_diverged_tensor *t) {
     const vd_node *n = vd_node_stored(r->graph, r->node);
     ro_bounded bounded;
     vd_status status;
-    if (!program->rounding.bits || !ro_op_is_free(n->op)) {
+    const vd_backend *backend = vd_backend_of(program);
+    if (!backend || !ro_op_is_free(n->op)) {
         status = vd_leaf_element(&r->call, t->element, load, r, &t->reference, r->p->err);
         t->has_reference = status == VD_OK && r->status == VD_OK;
         return status;
     }
     status = vd_leaf_bounded(&r->call, t->element, load, r, &bounded, r->p->err);
     t->has_bound = status == VD_OK && r->status == VD_OK;
-    if (t->has_bound) {
-        const vd_possible v = vd_possible_of(bounded, vd_node_bits(program, r->graph, r->node));
-        t->possible[0] = vd_possible_has(&v, t->bits[0]);
-        t->possible[1] = vd_possible_has(&v, t->bits[1]);
-    }
+    for (int side = 0; side < 2 && t->has_bound; side++)
+        t->possible[side] = backend->possible(program, r->graph, r->node, bounded, t->bits[side]);
     return status;
 }
 

@@ -32,10 +32,6 @@ VD_MUST_USE vd_status vd_parting_refer_leaf(vd_parting *p);
 /* The first pair of leaves whose commitments differ; VD_UNPAIRED: none. */
 uint32_t vd_parting_first_leaf(const vd_parting *p, vd_hash *const leaf[2]);
 
-/* divergence_logs.c: the first section of rounding logs that differs, in the steps up to a
- * checkpoint, since the one before; *found. */
-VD_MUST_USE vd_status vd_parting_find_section(vd_parting *p, uint32_t checkpoint, bool *found);
-
 /* divergence_programs.c: of two programs. */
 VD_MUST_USE vd_status vd_parting_programs(vd_parting *p, bool executes);
 

@@ -3,7 +3,6 @@
 #ifndef VD_EXEC_H
 #define VD_EXEC_H
 
-#include "repops/free.h"
 #include "verde/commit/record.h"
 #include "verde/graph/graph.h"
 
@@ -22,12 +21,12 @@ typedef enum {
     VD_FAULT_INPUT,   /* one node computes from another last input than its record says */
     VD_FAULT_FIELD,   /* as hardware errs: drawn from a seed, place and all (vd_field) */
     VD_FAULT_SUM,     /* a bit of an integer sum of a fixed product, which a guard is to find */
-    /* In runs with rounding logs, at an element that could be rounded in several ways: */
-    VD_FAULT_STEER,        /* the other way, and logged so */
-    VD_FAULT_DROP_RECORD,  /* the other way, and not logged */
-    VD_FAULT_FORGE_RECORD, /* as it should, and logged the other way */
-    VD_FAULT_FORGE_BOTH,   /* in a way that is not possible, and logged so */
-    VD_FAULT_TWO_LOGS,     /* the run commits to another log than the one that is signed */
+    /* Of what a backend emits, at an element that may have several values: */
+    VD_FAULT_STEER,        /* it has another one, and that is emitted */
+    VD_FAULT_DROP_RECORD,  /* it has another one, and nothing of it is emitted */
+    VD_FAULT_FORGE_RECORD, /* it is as it should be, and another one is emitted */
+    VD_FAULT_FORGE_BOTH,   /* it has one that is not possible, and that is emitted */
+    VD_FAULT_TWO_LOGS,     /* the run commits to other things than those that are signed */
 } vd_fault_kind;
 
 /* What VD_FAULT_FIELD does to a node's output. */
@@ -46,8 +45,9 @@ bool vd_field_repeats(vd_field field);
 
 typedef struct {
     vd_fault_kind kind;
-    int64_t step;     /* -1: initialisation */
-    uint32_t node;    /* in the graph of that step; of logs, UINT32_MAX: the first that fits */
+    int64_t step; /* -1: initialisation */
+    uint32_t
+        node; /* in the graph of that step; of what is emitted, UINT32_MAX: the first that fits */
     uint32_t element; /* VD_FAULT_ELEMENT: which, modulo the size */
     uint32_t bit;     /* VD_FAULT_ELEMENT: which bit is flipped */
     uint64_t seed;    /* VD_FAULT_FIELD: of which all is drawn */
@@ -78,6 +78,9 @@ void vd_state_free(vd_state *state);
 VD_MUST_USE vd_status vd_state_hash(ro_ctx *ro, const vd_program *program,
                                     const vd_hash *program_hash, const vd_state *state,
                                     vd_hash *tensor, vd_hash *out, vd_err *err);
+/* What a checkpoint commits to that has more than a state: H("verde/logged/1", state || root over
+ * what was emitted since the checkpoint before). */
+VD_MUST_USE bool vd_emitted_state(const vd_hash *state, const vd_hash *emitted, vd_hash *out);
 /* Commitments of the leaves that `wanted` has (NULL: of all); the others' places in `tensor` stay
  * as they are. */
 VD_MUST_USE vd_status vd_leaves_hash(ro_ctx *ro, const vd_program *program, const vd_state *state,
@@ -87,36 +90,29 @@ VD_MUST_USE vd_status vd_program_hash(const vd_program *program, vd_hash *out, v
 VD_MUST_USE vd_status vd_program_structure(const vd_program *program, vd_hash *out, vd_err *err);
 size_t vd_shape_bytes(const ro_shape *shape);
 
-/* ---- free kernels, in place of the order-fixed ones (repops/free.h) ---- */
+/* ---- a backend's kernels, in place of the order-fixed ones (backend.h) ---- */
 
-typedef enum { VD_TRAINER = 1, VD_AUDITOR = 2 } vd_role;
-
-/* A free node that ran. Borrowed, in host memory; stands until the call returns. */
+/* A node that such a kernel is to run, as this execution runs it. Borrowed, in host memory; stands
+ * until the call returns. */
 typedef struct {
+    const vd_program *program;
+    const vd_graph *graph;
     int64_t step; /* -1: initialisation */
     uint32_t node;
-    const ro_shape *shape;
-    float *output;
-    const ro_rounding *rounding;
-    const ro_free_report *report;
     const ro_call *call;
-    const void *const *input; /* as the node read them if vd_free.keep_inputs is set */
-    ro_ctx *ro;               /* free for other work */
-} vd_free_node;
+    const void *const *input;
+    void *output;
+    const vd_fault *fault; /* the kernel applies vd_fault_output */
+    ro_ctx *ro;            /* free for other work */
+    ro_ctx *memory;        /* of tensors (memory.h); NULL: host memory */
+} vd_kernel_node;
 
+/* Kernels for all nodes of free operators. */
 typedef struct {
-    const ro_profile *profile;
-    ro_free_mode mode;
-    int32_t bits;            /* to round to; what a state takes keeps 32 */
-    const double *threshold; /* SYMBOLS: of each operator, RO_OP_END of them */
-    /* REPLAY and FOLLOW: sets the calls or symbols of a node before it runs. */
-    vd_status (*follow)(void *user, int64_t step, uint32_t node, ro_rounding *rounding,
-                        vd_err *err);
-    /* After each free node; may be NULL. */
-    vd_status (*ran)(void *user, const vd_free_node *node, vd_err *err);
+    vd_status (*run)(void *user, const vd_kernel_node *node, vd_err *err);
     void *user;
-    bool keep_inputs; /* nothing is computed in place: `ran` reads the inputs */
-} vd_free;
+    bool keep_inputs; /* nothing is computed in place: the inputs are read afterwards */
+} vd_kernels;
 
 /* ---- execution ---- */
 
@@ -167,9 +163,10 @@ typedef struct {
     struct vd_guard *guard;   /* checks products (guard.h); NULL: nothing is checked */
     vd_step_numbers *numbers; /* NULL, or what vd_exec_step fills in */
     vd_fault fault;
-    bool unfused;        /* run node by node even where a fused function gives the same bytes */
-    const vd_free *free; /* NULL: every node as SPEC.md's orders say */
-    /* NULL: all of a step. Else `free` is NULL, and an observer sees this part and lets it end. */
+    bool unfused; /* run node by node even where a fused function gives the same bytes */
+    const vd_kernels *kernels; /* NULL: every node as SPEC.md's orders say */
+    /* NULL: all of a step. Else `kernels` is NULL, and an observer sees this part and lets it end.
+     */
     const vd_exec_part *part;
 } vd_exec;
 
@@ -229,8 +226,8 @@ VD_MUST_USE vd_status vd_fault_input(const vd_fault *fault, int64_t step, uint32
 /* Alters a node's output, where `ro` computes, if the fault says so. */
 VD_MUST_USE vd_status vd_fault_output(const vd_fault *fault, int64_t step, uint32_t node,
                                       const ro_shape *shape, ro_ctx *ro, void *output, vd_err *err);
-/* Is it one of runs with rounding logs? */
-bool vd_fault_is_of_logs(const vd_fault *fault);
+/* Is it one of what a backend emits? */
+bool vd_fault_is_emitted(const vd_fault *fault);
 
 /* ---- traces ---- */
 

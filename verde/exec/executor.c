@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/free.h"
 #include "repops/op_product.h"
 #include "verde/exec/executor.h"
 #include "verde/exec/fault_field.h"
@@ -59,7 +60,7 @@ static vd_status bind_sources(vd_execution *x, const vd_state *state, vd_err *er
 static vd_fuses fuses(const vd_execution *x, bool watched) {
     const vd_fault *fault = &x->exec->fault;
     const bool altered = fault->kind != VD_FAULT_NONE && fault->step == x->step;
-    if (watched || altered || x->exec->unfused || x->exec->free)
+    if (watched || altered || x->exec->unfused || x->exec->kernels)
         return VD_FUSE_NOTHING;
     return x->memory || x->exec->part ? VD_FUSE_LAYERS : VD_FUSE_ALL;
 }
@@ -93,7 +94,7 @@ static vd_status open_execution(vd_execution *x, const vd_exec *exec, const vd_p
                                 int64_t step, const vd_state *state, bool consume, bool watched,
                                 vd_err *err) {
     *x = (vd_execution){.exec = exec, .program = program, .step = step, .consume = consume};
-    x->in_place = !watched && !(exec->free && exec->free->keep_inputs);
+    x->in_place = !watched && !(exec->kernels && exec->kernels->keep_inputs);
     x->memory = vd_exec_memory(exec);
     x->part = step < 0 ? NULL : exec->part;
     x->kept = step < 0 && watched ? NULL : exec->part;
@@ -118,7 +119,6 @@ static void close_execution(vd_execution *x) {
     free(x->value);
     if (!x->plan.lent) /* else it is the plan's owner's */
         free(x->root);
-    free(x->symbol);
     free(x->needed);
     vd_kept_operands_free(x);
     vd_plan_free(&x->plan);
@@ -167,8 +167,12 @@ static vd_status run_call(vd_execution *x, uint32_t index, const ro_call *call, 
 
 static vd_status run_kernel(vd_execution *x, uint32_t index, const ro_call *call, void *output,
                             vd_err *err) {
-    if (x->exec->free && ro_op_is_free(call->op))
-        return vd_run_free(x, index, call, output, err);
+    const vd_kernels *k = x->exec->kernels;
+    if (k && ro_op_is_free(call->op))
+        return k->run(k->user,
+                      &(vd_kernel_node){x->program, x->graph, x->step, index, call, x->input,
+                                        output, &x->exec->fault, x->exec->ro, x->memory},
+                      err);
     begin_guard(x, index);
     vd_status status = run_call(x, index, call, output, err);
     if (status == VD_OK)
@@ -406,9 +410,9 @@ vd_status vd_exec_step(const vd_exec *exec, const vd_observer *observer, vd_stat
                        float *loss, vd_err *err) {
     vd_state next = {0}, before = *state;
     if (exec->fault.kind == VD_FAULT_SKIP && exec->fault.step == state->step) {
-        vd_status logged = exec->free ? vd_exec_observe(exec, NULL, state, err) : VD_OK;
+        vd_status emitted = exec->kernels ? vd_exec_observe(exec, NULL, state, err) : VD_OK;
         state->step++;
-        return logged;
+        return emitted;
     }
     vd_status status = run_step(exec, observer, before.step, &before, state, &next, loss, err);
     if (!state->tensor) /* consumed */

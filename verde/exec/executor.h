@@ -1,5 +1,5 @@
-/* One execution of one graph. Private to executor.c, executor_groups.c, executor_free.c,
- * executor_part.c and alias.c. */
+/* One execution of one graph. Private to executor.c, executor_groups.c, executor_part.c
+ * and alias.c. */
 #ifndef VD_EXECUTOR_H
 #define VD_EXECUTOR_H
 
@@ -27,8 +27,6 @@ typedef struct {
     int32_t step_word;
     void *placed_step; /* the same where the context computes; NULL: step_word itself */
     ro_ctx *memory;    /* of tensors; NULL: host memory */
-    uint8_t *symbol;   /* free kernels: of the node that runs */
-    size_t symbols;
     ro_shape shapes[RO_MAX_INPUTS];
     const void *input[RO_MAX_INPUTS];
     vd_kept_operand *operand; /* operands that stay packed; owned */
@@ -98,11 +96,5 @@ VD_MUST_USE vd_status vd_read_number(const vd_execution *x, const void *from, fl
                                      vd_err *err);
 /* After a node that is in no group ran: what exec->numbers wants of it. */
 VD_MUST_USE vd_status vd_take_numbers(const vd_execution *x, uint32_t node, vd_err *err);
-
-/* ---- executor_free.c ---- */
-
-/* Runs a node by a free kernel, with its logs. */
-VD_MUST_USE vd_status vd_run_free(vd_execution *x, uint32_t index, const ro_call *call,
-                                  void *output, vd_err *err);
 
 #endif

@@ -36,7 +36,7 @@ const char *vd_fault_kinds(void) {
            "drop-record, forge-record, forge-both, two-logs";
 }
 
-bool vd_fault_is_of_logs(const vd_fault *fault) {
+bool vd_fault_is_emitted(const vd_fault *fault) {
     return fault->kind >= VD_FAULT_STEER;
 }
 
@@ -119,7 +119,7 @@ static vd_status place(const char *node, const vd_program *program, vd_fault *ou
     if (node && !node_by_name(graph, node, &out->node))
         return vd_fail(err, VD_ERR_USAGE, "fault: no node \"%s\" in the graph of step %lld", node,
                        (long long)out->step);
-    if (!node && vd_fault_is_of_logs(out))
+    if (!node && vd_fault_is_emitted(out))
         out->node = UINT32_MAX;
     if (out->step < 0 && out->kind == VD_FAULT_SEED)
         return node_by_name(graph, "0", &out->node) ? VD_OK : VD_ERR_USAGE;
@@ -170,7 +170,7 @@ vd_status vd_fault_parse(const char *text, const vd_program *program, vd_fault *
 }
 
 void vd_fault_print(const vd_fault *fault, const vd_program *program, char *text, size_t size) {
-    const bool no_node = vd_fault_is_of_logs(fault) ? fault->node == UINT32_MAX
+    const bool no_node = vd_fault_is_emitted(fault) ? fault->node == UINT32_MAX
                                                     : kinds[fault->kind].op == RO_OP_NONE;
     if (fault->kind == VD_FAULT_FIELD)
         snprintf(text, size, "field@%llu", (unsigned long long)fault->seed);

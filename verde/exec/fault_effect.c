@@ -58,7 +58,7 @@ vd_status vd_fault_changed(const char *dir, const vd_exec *exec, bool *changed, 
     *changed = true;
     if (status == VD_OK && exec->fault.kind == VD_FAULT_HISTORY)
         *changed = history_changes(exec, &log);
-    else if (status == VD_OK && !log.rounded)
+    else if (status == VD_OK && !log.backend)
         status = compare_states(dir, exec, &log, changed, err);
     vd_run_log_free(&log);
     return status;

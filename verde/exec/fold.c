@@ -1,4 +1,5 @@
 /* Long folds, part by part: each part is a step of SPEC.md's fold. PROTOCOL.md section 5.5. */
+#include "repops/free.h"
 #include "repops/ref.h"
 #include "verde/exec/source.h"
 

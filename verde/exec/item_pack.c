@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verde/exec/backend.h"
+
 static const char magic[] = VD_PACK_MAGIC;
 
 static vd_status pack_wrong(vd_err *err, uint32_t item, const char *what) {
@@ -207,8 +209,11 @@ vd_status vd_pack_program(const vd_pack *pack, uint32_t index, vd_program *out, 
                           vd_err *err) {
     *out = (vd_program){0};
     vd_status status = decode(pack, index, out, err);
-    if (status == VD_OK && out->rounding.bits)
-        status = pack_wrong(err, index, "it has rounding logs");
+    if (status == VD_OK && vd_backend_of(out)) {
+        char why[64];
+        snprintf(why, sizeof why, "it has %s", vd_backend_of(out)->emits);
+        status = pack_wrong(err, index, why);
+    }
     if (status == VD_OK)
         status = check_own(pack, index, out, err);
     if (status == VD_OK)

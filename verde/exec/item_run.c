@@ -30,7 +30,7 @@ static vd_status load_log(vd_item_run *r, const vd_program *program, vd_err *err
         return status;
     if (!vd_hash_equal(&r->log.program, &r->program))
         return vd_fail_other_job(r->dir, program, "give another directory", err);
-    if (r->log.fault[0] || r->log.rounded)
+    if (r->log.fault[0] || r->log.backend)
         return vd_fail(err, VD_ERR_USAGE,
                        "%s: holds a run with a fault or with rounding logs; give another directory",
                        r->dir);

@@ -8,7 +8,7 @@
 
 typedef struct {
     const char *dir;
-    const vd_run_log *log; /* without rounding logs; of an unfinished run as far as it came */
+    const vd_run_log *log; /* in fixed order; of an unfinished run as far as it came */
     const vd_exec *own;   /* as the run was executed: with its fault on purpose, unless such a fault
                              comes once (vd_field_repeats) */
     const vd_exec *fresh; /* as it is executed now: without a fault */

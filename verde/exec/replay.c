@@ -13,12 +13,12 @@ void vd_fault_state(const vd_exec *exec, int64_t step, vd_hash *state) {
         state->b[0] ^= 1;
 }
 
-/* Writes all that a run commits to: its name, its states, and L of each if it has logs. */
+/* Writes all that a run commits to: its name, its states, and what was emitted up to each. */
 static vd_status put_log(const vd_run_log *log, vd_buf *out, vd_err *err) {
-    vd_put(out, &log->rounding.run, sizeof log->rounding.run);
+    vd_put(out, &log->name, sizeof log->name);
     vd_put(out, log->state, log->count * sizeof *log->state);
-    if (log->rounded)
-        vd_put(out, log->logs, log->count * sizeof *log->logs);
+    if (log->backend)
+        vd_put(out, log->emitted, log->count * sizeof *log->emitted);
     return vd_buf_ok(out) ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
 }
 
@@ -48,6 +48,20 @@ static vd_status read_log(const vd_replay *r, vd_buf *text, vd_err *err) {
     return status == VD_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", err->text);
 }
 
+/* vd_emitted_run.committed */
+static vd_status committed(void *user, vd_hash *name, vd_hash *emitted, vd_err *err) {
+    const vd_replay *r = user;
+    const size_t size = r->log.count * sizeof *emitted;
+    vd_buf text = {0};
+    vd_status status = read_log(r, &text, err);
+    if (status == VD_OK) {
+        memcpy(name, text.data, sizeof *name);
+        memcpy(emitted, text.data + sizeof *name + size, size);
+    }
+    vd_buf_free(&text);
+    return status;
+}
+
 static vd_status create(const char *dir, const vd_exec *exec, bool finished, vd_replay **out,
                         vd_err *err) {
     vd_hash program;
@@ -72,9 +86,9 @@ static vd_status create(const char *dir, const vd_exec *exec, bool finished, vd_
                          dir, r->log.count, (unsigned long long)vd_run_leaves(exec->program));
     if (status == VD_OK)
         status = seal_log(r, err);
-    r->logs = (vd_replay_logs){.dir = r->dir, .program = exec->program, .log = &r->log};
+    const vd_emitted_run run = {r->dir, exec->program, &r->log, committed, r};
     if (status == VD_OK)
-        status = vd_replay_logs_open(&r->logs, &r->own, err);
+        status = vd_emit_open_again(&r->emits, &r->own, &run, err);
     if (status != VD_OK) {
         vd_replay_destroy(r);
         return status;
@@ -112,7 +126,7 @@ void vd_replay_destroy(vd_replay *r) {
     if (!r)
         return;
     forget(r);
-    vd_replay_logs_close(&r->logs);
+    vd_emit_drop(&r->emits);
     vd_run_log_free(&r->log);
     free(r);
 }
@@ -163,7 +177,7 @@ static vd_status reach(vd_replay *r, int64_t step, vd_err *err) {
     while (status == VD_ERR_IO && index > 0)
         status = load_checkpoint(r, --index, err);
     if (status == VD_ERR_IO) {
-        status = vd_replay_logs_begin(&r->logs, -1, err);
+        status = vd_emit_begin(&r->emits, -1, err);
         if (status == VD_OK)
             status = vd_replay_init(r, err);
     }
@@ -171,7 +185,7 @@ static vd_status reach(vd_replay *r, int64_t step, vd_err *err) {
         *err = (vd_err){0};
     while (status == VD_OK && r->at.step < step) {
         status = atomic_load(&r->stop) ? vd_fail(err, VD_ERR_LOCAL, "stopped")
-                                       : vd_replay_logs_begin(&r->logs, r->at.step, err);
+                                       : vd_emit_begin(&r->emits, r->at.step, err);
         if (status == VD_OK)
             status = vd_replay_step(r, err);
         atomic_fetch_add(&r->done, 1);
@@ -258,7 +272,7 @@ static vd_status states(void *user, int64_t from, int64_t to, vd_hash *state, vd
 static vd_status execute_trace(vd_replay *r, int64_t step, vd_records *out, vd_err *err) {
     vd_status status = step < 0 ? VD_OK : vd_replay_reach(r, step, err);
     if (status == VD_OK)
-        status = vd_replay_logs_begin(&r->logs, step, err);
+        status = vd_emit_begin(&r->emits, step, err);
     if (status == VD_OK)
         status = vd_replay_trace(r, step, out, err);
     atomic_fetch_add(&r->executed, 1);
@@ -295,31 +309,6 @@ static vd_status leaves(void *user, int64_t step, vd_hash *tensor, vd_err *err) 
     return status;
 }
 
-/* ---- rounding logs ---- */
-
-static vd_status logs(void *user, vd_hash *run_name, vd_hash *out, vd_err *err) {
-    const vd_replay *r = user;
-    const size_t size = r->log.count * sizeof *out;
-    vd_buf text = {0};
-    vd_status status = read_log(r, &text, err);
-    if (status == VD_OK) {
-        memcpy(run_name, text.data, sizeof *run_name);
-        memcpy(out, text.data + sizeof *run_name + size, size);
-    }
-    vd_buf_free(&text);
-    return status;
-}
-
-static vd_status section(void *user, int64_t step, uint64_t index, vd_section_proof *out,
-                         vd_err *err) {
-    return vd_replay_section(&((const vd_replay *)user)->logs, step, index, out, err);
-}
-
-static vd_status note(void *user, uint64_t leaf, const vd_public_key *trainer, vd_buf *out,
-                      vd_err *err) {
-    return vd_replay_note(&((const vd_replay *)user)->logs, leaf, trainer, out, err);
-}
-
 vd_source vd_replay_source(vd_replay *replay) {
     vd_source source = {.user = replay,
                         .run = replay_run,
@@ -334,11 +323,7 @@ vd_source vd_replay_source(vd_replay *replay) {
                         .progress = progress,
                         .stop = stop,
                         .dishonest = replay->own.fault.kind != VD_FAULT_NONE};
-    if (replay->logs.rounded) {
-        source.role = replay->log.party.role;
-        source.logs = logs;
-        source.section = section;
-        source.note = note;
-    }
+    if (replay->emits.emitter)
+        source.served = replay->emits.table->served(replay->emits.emitter);
     return source;
 }

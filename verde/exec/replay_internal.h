@@ -4,9 +4,9 @@
 
 #include <stdatomic.h>
 
+#include "verde/exec/backend.h"
 #include "verde/exec/kept_trees.h"
 #include "verde/exec/replay_kept.h"
-#include "verde/exec/replay_logs.h"
 #include "verde/exec/replay_team.h"
 #include "verde/exec/run.h"
 
@@ -22,7 +22,7 @@ typedef struct {
 
 struct vd_replay {
     char dir[1024];
-    vd_exec own;         /* as given; where the run is rounded, on free kernels */
+    vd_exec own;         /* as given, with the kernels of the run's backend */
     const vd_exec *exec; /* that */
     vd_run_log log;      /* as it was read, for good: other threads read it too */
     vd_hash log_seal;    /* of what it commits to */
@@ -30,7 +30,7 @@ struct vd_replay {
     const vd_replay_team *team; /* NULL: this process alone; else of exec->part */
     bool journaled;             /* the run keeps a journal, which leads to every state */
     bool stored_only;           /* nothing is executed: its data may not have been read */
-    vd_replay_logs logs;
+    vd_emitting emits;
     vd_state at;  /* the last state reached; tensor NULL: none */
     vd_kept kept; /* states, traces and commitments that were asked for before */
     vd_cached cache[VD_REPLAY_CACHE]; /* outputs of nodes of step cache_step */

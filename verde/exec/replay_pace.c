@@ -38,7 +38,7 @@ static vd_status measure_trace(vd_replay *r, int64_t step, vd_pace *out, vd_err 
     vd_records records = {0};
     vd_status status = step < 0 ? VD_OK : vd_replay_reach(r, step, err);
     if (status == VD_OK)
-        status = vd_replay_logs_begin(&r->logs, step, err);
+        status = vd_emit_begin(&r->emits, step, err);
     const double start = vd_seconds();
     if (status == VD_OK)
         status = vd_replay_trace(r, step, &records, err);

@@ -28,7 +28,7 @@ typedef struct {
     void *user;
 } vd_replay_team;
 
-/* Before anything is asked. The team is borrowed. Of a run without rounding logs. */
+/* Before anything is asked. The team is borrowed. Of a run in fixed order. */
 void vd_replay_share(vd_replay *replay, const vd_replay_team *team);
 
 #endif

@@ -107,7 +107,7 @@ static vd_status capture_node(vd_replay *r, int64_t step, uint32_t node, vd_err 
                  .left = again ? VD_REPLAY_WINDOW_BYTES : 0,
                  .err = err};
     atomic_fetch_add(&r->executed, 1);
-    vd_status status = vd_replay_logs_begin(&r->logs, step, err);
+    vd_status status = vd_emit_begin(&r->emits, step, err);
     if (status == VD_OK)
         status = vd_replay_observe(r, step, node, &(vd_observer){see, &c}, err);
     if (status == VD_OK && (c.failed || !r->cached))

@@ -4,11 +4,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "verde/exec/backend.h"
 #include "verde/exec/losses.h"
 #include "verde/exec/other_job.h"
 #include "verde/exec/run_keep.h"
 #include "verde/exec/run_log_found.h"
-#include "verde/exec/run_logs.h"
 #include "verde/exec/run_save.h"
 #include "verde/exec/source.h"
 
@@ -20,8 +20,8 @@ typedef struct {
     vd_hash program_hash;
     vd_progress progress;
     double start;
-    vd_exec exec; /* options->exec, on free kernels where the run is rounded */
-    vd_run_logs logs;
+    vd_exec exec; /* options->exec, with the kernels of the run's backend */
+    vd_emitting emits;
     vd_losses losses;
     vd_step_numbers numbers; /* of the step that runs */
     vd_step_times times;
@@ -36,25 +36,6 @@ static bool has_log(const char *dir) {
     struct stat info;
     snprintf(path, sizeof path, "%s/run.json", dir);
     return stat(path, &info) == 0;
-}
-
-static vd_status check_party(const runner *r) {
-    const vd_run_rounding *wanted = r->options->rounding;
-    const vd_run_party *p = &r->log.party;
-    if (p->role && (p->role != wanted->role || p->contest != wanted->contest))
-        return vd_fail(r->err, VD_ERR_USAGE,
-                       "%s: holds a run in another role, or with another --contest; give another "
-                       "directory",
-                       r->options->dir);
-    if (p->role && strcmp(p->backend, ro_ctx_backend(r->options->exec->ro)) != 0)
-        return vd_fail(r->err, VD_ERR_USAGE, "%s: holds a run on backend %s, and goes on there",
-                       r->options->dir, p->backend);
-    if (p->role && memcmp(&p->profile.lanes, &wanted->profile->lanes,
-                          sizeof *wanted->profile - offsetof(ro_profile, lanes)) != 0)
-        return vd_fail(r->err, VD_ERR_USAGE,
-                       "%s: holds a run of profile %s; give another directory", r->options->dir,
-                       p->profile.name);
-    return vd_run_logs_same(r->options, &r->log, r->err);
 }
 
 /* What the run's states err by. A flipped sum is computed again before anything is committed. */
@@ -73,10 +54,11 @@ static vd_status check_log(const runner *r) {
     if (strcmp(r->log.fault, fault) != 0)
         return vd_fail(r->err, VD_ERR_USAGE, "%s: holds a run with fault \"%s\", got \"%s\"", dir,
                        r->log.fault, fault);
-    if (r->log.rounded != (r->options->rounding != NULL))
-        return vd_fail(r->err, VD_ERR_USAGE, "%s: holds a run %s; give another directory", dir,
-                       r->log.rounded ? "on free kernels" : "in fixed order");
-    return r->log.rounded ? check_party(r) : VD_OK;
+    const vd_backend *ran = r->log.backend;
+    if (ran != (r->options->backend ? r->options->backend->table : NULL))
+        return vd_fail(r->err, VD_ERR_USAGE, "%s: holds a run %s%s; give another directory", dir,
+                       ran ? "on " : "in ", ran ? ran->kernels : "fixed order");
+    return ran ? ran->goes_on(r->options, &r->log, r->err) : VD_OK;
 }
 
 /* The last checkpoint whose bytes are whole; those after it are forgotten. */
@@ -97,7 +79,7 @@ static vd_status resume(runner *r) {
 }
 
 static vd_status open_run(runner *r) {
-    vd_status status = vd_run_logs_check(r->options, r->err);
+    vd_status status = vd_emit_allows(r->options, r->err);
     if (status == VD_OK)
         status = vd_trace_fits(r->program, r->err);
     if (status == VD_OK)
@@ -121,9 +103,8 @@ static vd_status open_run(runner *r) {
     status = vd_keep_take(r->options, &r->log, r->err);
     if (status != VD_OK)
         return status;
-    r->log.rounded = r->options->rounding != NULL;
-    if (r->log.rounded)
-        status = vd_run_logs_choose(r->options, &r->program_hash, &r->log, r->err);
+    if (r->options->backend)
+        status = r->options->backend->table->choose(r->options, &r->program_hash, &r->log, r->err);
     if (status != VD_OK)
         return status;
     snprintf(r->log.fault, sizeof r->log.fault, "%s", fault_of(r));
@@ -172,12 +153,12 @@ static vd_status tell_begun(runner *r) {
 
 /* The state of a step is written: what follows from that. */
 static vd_status end_checkpoint(runner *r, int64_t step, const vd_hash *commitment) {
-    vd_hash logs;
+    vd_hash emitted;
     vd_status status = run_evaluation(r, step, commitment);
     if (status == VD_OK)
-        status = vd_run_logs_checkpoint(&r->logs, step, &r->log, &logs, r->err);
+        status = vd_emit_checkpoint(&r->emits, step, &r->log, &emitted, r->err);
     if (status == VD_OK)
-        status = vd_run_log_put(&r->log, step, commitment, &logs, r->err);
+        status = vd_run_log_put(&r->log, step, commitment, &emitted, r->err);
     if (status == VD_OK)
         status = state_machine(r);
     if (status == VD_OK)
@@ -245,11 +226,11 @@ static vd_status step(runner *r) {
     float loss = r->log.loss_last;
     const double start = vd_seconds();
     r->numbers = (vd_step_numbers){0};
-    vd_status status = vd_run_logs_begin(&r->logs, r->state.step, r->err);
+    vd_status status = vd_emit_begin(&r->emits, r->state.step, r->err);
     if (status == VD_OK)
         status = run_step(r, &loss);
     if (status == VD_OK)
-        status = vd_run_logs_end(&r->logs, r->err);
+        status = vd_emit_end(&r->emits, r->err);
     const double seconds = vd_seconds() - start; /* writing the state before it takes none of it */
     status = finish_saving_after(r, status);
     r->interval_s += seconds;
@@ -292,12 +273,12 @@ static vd_status run_steps(runner *r) {
     r->exec.numbers = &r->numbers;
     vd_status status = vd_losses_open(&r->losses, r->options->dir, r->progress.resumed_at, r->err);
     if (status == VD_OK && r->log.count == 0) {
-        status = vd_run_logs_begin(&r->logs, -1, r->err);
+        status = vd_emit_begin(&r->emits, -1, r->err);
         if (status == VD_OK)
             status = vd_exec_init(&r->exec, NULL, &r->state, r->err);
         r->interval_s = vd_seconds() - r->start;
         if (status == VD_OK)
-            status = vd_run_logs_end(&r->logs, r->err);
+            status = vd_emit_end(&r->emits, r->err);
         if (status == VD_OK)
             status = begin_team(r);
         if (status == VD_OK)
@@ -334,7 +315,7 @@ vd_status vd_run(const vd_run_options *options, vd_run_result *result, vd_err *e
     *result = (vd_run_result){0};
     vd_status status = open_run(&r);
     if (status == VD_OK)
-        status = vd_run_logs_open(&r.logs, &r.exec, options, &r.log, err);
+        status = vd_emit_open(&r.emits, &r.exec, options, &r.log, err);
     if (status == VD_OK && r.log.count > 0 && r.log.count < vd_run_leaves(r.program))
         status = tell_begun(&r);
     if (status == VD_OK)
@@ -342,11 +323,10 @@ vd_status vd_run(const vd_run_options *options, vd_run_result *result, vd_err *e
     if (status != VD_OK)
         state_end(&r);
     if (status == VD_OK)
-        status = vd_run_logs_agree(&r.logs, &r.log, err);
-    status = vd_run_logs_close(&r.logs, status, result, err);
+        status = vd_emit_agree(&r.emits, &r.log, err);
+    status = vd_emit_close(&r.emits, status, err);
     if (status == VD_OK)
         status = vd_run_root(options->exec, &r.log, &result->run_root, &result->final_state, err);
-    result->encoding = r.log.rounding.encoding;
     result->steps = r.program->steps;
     result->resumed_at = r.progress.resumed_at;
     result->loss_first = r.log.loss_first;

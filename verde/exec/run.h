@@ -2,22 +2,14 @@
 #ifndef VD_RUN_H
 #define VD_RUN_H
 
-#include "verde/exec/rounded.h"
 #include "verde/exec/store.h"
 
-/* A run on free kernels with a rounding log. A trainer's log lies in the run's directory. */
+/* A run on a backend beside the fixed order (backend.h). */
 typedef struct {
-    vd_role role;
-    const ro_profile *profile;
-    const vd_thresholds *thresholds; /* with VD_LOG_SYMBOLS */
-    vd_log_encoding encoding;        /* trainer; an auditor takes the trainer's */
-    int32_t bits;                    /* trainer */
-    const char *trainer;             /* auditor: the directory of the run that is followed */
-    const vd_key *key;               /* trainer: signs its log at each checkpoint; NULL: not */
-    const vd_public_key
-        *trainer_key; /* auditor: who must have signed it; NULL: anybody, or nobody */
-    bool contest;     /* auditor: goes on where the log cannot be followed (rounded.h) */
-} vd_run_rounding;
+    const struct vd_backend *table;
+    const void *options; /* the backend's own, as its result is */
+    void *result;        /* filled in when the run ends; may be NULL */
+} vd_run_backend;
 
 typedef struct {
     int64_t step; /* steps done */
@@ -69,8 +61,8 @@ typedef struct {
      */
     vd_status (*begun)(void *begun_user, vd_err *err);
     void *begun_user;
-    const vd_run_rounding *rounding; /* NULL: as exec says */
-    const vd_run_team *team;         /* NULL: one process; else without `rounding` */
+    const vd_run_backend *backend; /* NULL: in fixed order */
+    const vd_run_team *team;       /* NULL: one process; else without `backend` */
     vd_run_samples samples;
     int32_t keep; /* states that stay on disk, VD_KEEP_MIN or more; 0: all, or as the run began */
     /* Seconds that all answers of a provider in a dispute may take: a run that keeps too few states
@@ -88,20 +80,12 @@ typedef struct {
     int64_t steps, resumed_at;
     float loss_first, loss_last;
     double seconds;
-    vd_log_encoding encoding; /* of the log */
-    vd_rounded_count rounded; /* with `rounding`: of the steps that ran now */
-    vd_difference difference; /* of the whole run, if it contests */
-    uint64_t log_bytes;
-    vd_rounded_count rounded_of[RO_OP_END]; /* the same, of each operator */
 } vd_run_result;
 
 /* Goes on from the last whole checkpoint if `dir` holds an unfinished run of the same program and
  * fault. A finished one is only reported. Another program's directory is VD_ERR_USAGE: nothing is
  * overwritten. */
 VD_MUST_USE vd_status vd_run(const vd_run_options *options, vd_run_result *result, vd_err *err);
-
-/* The commitment of a rounded run's checkpoint: H("verde/logged/1", S || root over logs). */
-VD_MUST_USE bool vd_logged_state(const vd_hash *state, const vd_hash *logs, vd_hash *out);
 
 /* Root over the committed states of a finished run. */
 VD_MUST_USE vd_status vd_run_root(const vd_exec *exec, const vd_run_log *log, vd_hash *run_root,

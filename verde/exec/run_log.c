@@ -5,30 +5,31 @@
 #include <string.h>
 
 #include "verde/commit/json.h"
-#include "verde/exec/run.h"
+#include "verde/exec/backend.h"
 #include "verde/exec/run_log_found.h"
 
 void vd_run_log_free(vd_run_log *log) {
     free(log->step);
     free(log->state);
-    free(log->logs);
+    free(log->emitted);
+    free(log->of_backend);
     free(log->machine);
     free(log->stated);
     free(log->found);
     *log = (vd_run_log){0};
 }
 
-vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_hash *state, const vd_hash *logs,
-                         vd_err *err) {
+vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_hash *state,
+                         const vd_hash *emitted, vd_err *err) {
     int64_t *steps = realloc(log->step, (log->count + 1) * sizeof *steps);
     if (steps)
         log->step = steps;
     vd_hash *states = realloc(log->state, (log->count + 1) * sizeof *states);
     if (states)
         log->state = states;
-    vd_hash *roots = realloc(log->logs, (log->count + 1) * sizeof *roots);
+    vd_hash *roots = realloc(log->emitted, (log->count + 1) * sizeof *roots);
     if (roots)
-        log->logs = roots;
+        log->emitted = roots;
     vd_ran *stated = realloc(log->stated, (log->count + 1) * sizeof *stated);
     if (stated)
         log->stated = stated;
@@ -36,7 +37,7 @@ vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_hash *state, co
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     log->stated[log->count] = (vd_ran){-1, 0};
     log->step[log->count] = step;
-    log->logs[log->count] = logs ? *logs : (vd_hash){0};
+    log->emitted[log->count] = emitted ? *emitted : (vd_hash){0};
     log->state[log->count++] = *state;
     return VD_OK;
 }
@@ -84,7 +85,7 @@ vd_status vd_run_log_root(const vd_run_log *log, vd_hash *out, vd_err *err) {
     vd_status status = leaf ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
     for (uint32_t i = 0; status == VD_OK && i < log->count; i++) {
         leaf[i] = log->state[i];
-        if (log->rounded && !vd_logged_state(&log->state[i], &log->logs[i], &leaf[i]))
+        if (log->backend && !vd_emitted_state(&log->state[i], &log->emitted[i], &leaf[i]))
             status = vd_fail(err, VD_ERR_LOCAL, "hashing failed");
     }
     if (status == VD_OK)
@@ -141,8 +142,8 @@ static json_t *json_loss(float loss) {
 static json_t *state_json(const vd_run_log *log, uint32_t i) {
     json_t *state = json_pack("{sIso}", "step", (json_int_t)log->step[i], "state",
                               vd_hash_text(&log->state[i]));
-    if (log->rounded)
-        json_object_set_new(state, "logs", vd_hash_text(&log->logs[i]));
+    if (log->backend)
+        json_object_set_new(state, "logs", vd_hash_text(&log->emitted[i]));
     if (log->stated[i].machine >= 0) {
         json_object_set_new(state, "machine", json_integer(log->stated[i].machine));
         json_object_set_new(state, "microseconds", json_integer(log->stated[i].microseconds));
@@ -159,32 +160,6 @@ static json_t *machines_json(const vd_run_log *log) {
                                               "threads", (int)m->threads, "version", m->version));
     }
     return list;
-}
-
-static json_t *rounding_json(const vd_log_run *r) {
-    return json_pack("{ss si so so}", "encoding",
-                     r->encoding == VD_LOG_SYMBOLS ? "symbols" : "calls", "bits", (int)r->bits,
-                     "run", vd_hash_text(&r->run), "thresholds", vd_hash_text(&r->thresholds));
-}
-
-const char *vd_role_name(vd_role role) {
-    static const char *const roles[] = {"", "trainer", "auditor"};
-    return roles[role];
-}
-
-static json_t *party_json(const vd_run_party *party) {
-    const ro_profile *p = &party->profile;
-    json_t *out =
-        json_pack("{ss ss s{ss si si si si si si si} sb}", "role", vd_role_name(party->role),
-                  "backend", party->backend, "profile", "name", p->name, "lanes", (int)p->lanes,
-                  "split", (int)p->split, "pairwise", (int)p->pairwise, "contract",
-                  (int)p->contract, "descending", (int)p->descending, "estrin", (int)p->estrin,
-                  "device", (int)p->device, "contest", party->contest);
-    if (party->difference.found)
-        json_object_set_new(out, "difference",
-                            json_pack("{sI ss}", "step", (json_int_t)party->difference.step, "text",
-                                      party->difference.text));
-    return out;
 }
 
 vd_status vd_store_save_log(const char *dir, vd_run_log *log, vd_err *err) {
@@ -209,10 +184,8 @@ vd_status vd_store_save_log(const char *dir, vd_run_log *log, vd_err *err) {
         json_object_set_new(root, "keep", json_integer(log->keep));
         json_object_set_new(root, "kept_every", json_integer(log->kept_every));
     }
-    if (log->rounded)
-        json_object_set_new(root, "rounding", rounding_json(&log->rounding));
-    if (log->rounded && log->party.role)
-        json_object_set_new(root, "party", party_json(&log->party));
+    if (log->backend)
+        log->backend->write(log, root);
     char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
     json_decref(root);
     if (!text)
@@ -223,7 +196,7 @@ vd_status vd_store_save_log(const char *dir, vd_run_log *log, vd_err *err) {
     if (status != VD_OK)
         return status;
     log->saved = log->count;
-    log->saved_difference = log->party.difference.found;
+    log->backend_changed = false;
     log->saved_machines = log->machine_count;
     log->saved_found = log->found_count;
     return vd_store_drop_checkpoints(dir, err);

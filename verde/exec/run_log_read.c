@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "verde/commit/json.h"
-#include "verde/exec/run.h"
+#include "verde/exec/backend.h"
 #include "verde/exec/run_log_found.h"
 
 enum { LOG_BYTES_MAX = 256 << 20 };
@@ -53,7 +53,7 @@ static bool get_stated(const json_t *item, uint32_t machines, vd_ran *out) {
 static vd_status read_state(const json_t *item, size_t i, vd_run_log *log, vd_err *err) {
     static const char *const names[] = {"step", "state", "logs", "machine", "microseconds", NULL};
     char place[32];
-    vd_hash hash, logs = {0};
+    vd_hash hash, emitted = {0};
     vd_ran stated = {-1, 0};
     int64_t step;
     snprintf(place, sizeof place, "states[%zu]", i);
@@ -62,14 +62,14 @@ static vd_status read_state(const json_t *item, size_t i, vd_run_log *log, vd_er
         return status;
     if (!get_integer(item, "step", INT64_MAX, &step) ||
         !get_hash(json_object_get(item, "state"), &hash) ||
-        (log->rounded ? !get_hash(json_object_get(item, "logs"), &logs)
+        (log->backend ? !get_hash(json_object_get(item, "logs"), &emitted)
                       : json_object_get(item, "logs") != NULL))
         return vd_fail(err, VD_ERR_PEER, "%s is not a checkpoint", place);
     if (json_object_get(item, "machine") && !get_stated(item, log->machine_count, &stated))
         return vd_fail(err, VD_ERR_PEER,
                        "%s: expected machine, one of the %u of machines, and microseconds", place,
                        log->machine_count);
-    status = vd_run_log_put(log, step, &hash, &logs, err);
+    status = vd_run_log_put(log, step, &hash, &emitted, err);
     if (status == VD_OK)
         log->stated[log->count - 1] = stated;
     return status;
@@ -80,21 +80,6 @@ static vd_status read_states(const json_t *states, vd_run_log *log, vd_err *err)
     for (size_t i = 0; i < json_array_size(states) && status == VD_OK; i++)
         status = read_state(json_array_get(states, i), i, log, err);
     return status;
-}
-
-static bool get_rounding(const json_t *value, vd_run_log *log) {
-    const char *encoding = json_string_value(json_object_get(value, "encoding"));
-    vd_log_run *r = &log->rounding;
-    log->rounded = value != NULL;
-    if (!value)
-        return true;
-    r->program = log->program;
-    r->encoding = encoding && !strcmp(encoding, "calls")     ? VD_LOG_CALLS
-                  : encoding && !strcmp(encoding, "symbols") ? VD_LOG_SYMBOLS
-                                                             : 0;
-    return r->encoding && get_number(value, "bits", &r->bits) && r->bits >= RO_ROUND_BITS_MIN &&
-           r->bits <= RO_ROUND_BITS_MAX && get_hash(json_object_get(value, "run"), &r->run) &&
-           get_hash(json_object_get(value, "thresholds"), &r->thresholds);
 }
 
 static void copy_text(char *to, size_t size, const json_t *value) {
@@ -132,34 +117,6 @@ static vd_status read_machines(const json_t *list, vd_run_log *log, vd_err *err)
     return status;
 }
 
-static bool get_party(const json_t *value, vd_run_party *out) {
-    const char *role = json_string_value(json_object_get(value, "role"));
-    const json_t *profile = json_object_get(value, "profile");
-    const json_t *difference = json_object_get(value, "difference");
-    ro_profile *p = &out->profile;
-    char why[128];
-    p->size = sizeof *p;
-    for (int i = VD_TRAINER; role && i <= VD_AUDITOR; i++)
-        if (strcmp(role, vd_role_name((vd_role)i)) == 0)
-            out->role = (vd_role)i;
-    const bool numbers =
-        get_number(profile, "lanes", &p->lanes) && get_number(profile, "split", &p->split) &&
-        get_number(profile, "pairwise", &p->pairwise) &&
-        get_number(profile, "contract", &p->contract) &&
-        get_number(profile, "descending", &p->descending) &&
-        get_number(profile, "estrin", &p->estrin) && get_number(profile, "device", &p->device);
-    copy_text(p->name, sizeof p->name, json_object_get(profile, "name"));
-    copy_text(out->backend, sizeof out->backend, json_object_get(value, "backend"));
-    const json_t *contest = json_object_get(value, "contest");
-    out->contest = json_is_true(contest);
-    out->difference.found = difference != NULL;
-    out->difference.step = json_integer_value(json_object_get(difference, "step"));
-    copy_text(out->difference.text, sizeof out->difference.text,
-              json_object_get(difference, "text"));
-    return !value || (out->role && numbers && (!contest || json_is_boolean(contest)) &&
-                      ro_profile_check(p, why, sizeof why) == RO_OK);
-}
-
 static bool get_keep(const json_t *root, vd_run_log *log) {
     if (!json_object_get(root, "keep"))
         return true;
@@ -167,43 +124,40 @@ static bool get_keep(const json_t *root, vd_run_log *log) {
            get_number(root, "kept_every", &log->kept_every) && log->kept_every >= 1;
 }
 
-/* The names of the members in members. */
-static vd_status check_inner_names(const json_t *root, vd_err *err) {
-    static const char *const of_rounding[] = {"encoding", "bits", "run", "thresholds", NULL};
-    static const char *const of_party[] = {"role",    "backend",    "profile",
-                                           "contest", "difference", NULL};
-    static const char *const of_profile[] = {
-        "name", "lanes", "split", "pairwise", "contract", "descending", "estrin", "device", NULL};
-    static const char *const of_difference[] = {"step", "text", NULL};
-    const json_t *party = json_object_get(root, "party");
-    const struct {
-        const json_t *value;
-        const char *place;
-        const char *const *names;
-    } inner[] = {{json_object_get(root, "rounding"), "rounding", of_rounding},
-                 {party, "party", of_party},
-                 {json_object_get(party, "profile"), "party.profile", of_profile},
-                 {json_object_get(party, "difference"), "party.difference", of_difference}};
+enum { MEMBERS_MAX = 24 };
+
+/* The names of run.json's members, with those that backends keep there. */
+static void list_names(const char *out[MEMBERS_MAX]) {
+    static const char *const own[] = {"verde_run", "program",  "losses",     "loss_first",
+                                      "loss_last", "fault",    "states",     "root",
+                                      "keep",      "machines", "kept_every", "guard"};
+    int count = 0;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        out[count++] = own[i];
+    for (const vd_backend *const *b = vd_backends; *b; b++)
+        for (const char *const *name = (*b)->members; *name && count + 1 < MEMBERS_MAX; name++)
+            out[count++] = *name;
+    out[count] = NULL;
+}
+
+/* What each backend keeps there. */
+static vd_status read_backends(const json_t *root, vd_run_log *log, vd_err *err) {
     vd_status status = VD_OK;
-    for (size_t i = 0; i < sizeof inner / sizeof *inner && status == VD_OK; i++)
-        if (inner[i].value)
-            status = vd_json_known(inner[i].value, inner[i].place, inner[i].names, err);
+    for (const vd_backend *const *b = vd_backends; *b && status == VD_OK; b++)
+        status = (*b)->read(root, log, err);
     return status;
 }
 
-static vd_status check_names(const json_t *root, vd_err *err) {
-    static const char *const names[] = {
-        "verde_run", "program",    "losses",   "loss_first", "loss_last", "fault", "states", "root",
-        "keep",      "kept_every", "rounding", "party",      "machines",  "guard", NULL};
-    vd_status status = vd_json_begin(root, "verde_run", "the log of a run", names, err);
-    return status == VD_OK ? check_inner_names(root, err) : status;
+static vd_status check_names(const json_t *root, vd_run_log *log, vd_err *err) {
+    const char *names[MEMBERS_MAX];
+    list_names(names);
+    const vd_status status = vd_json_begin(root, "verde_run", "the log of a run", names, err);
+    return status == VD_OK ? read_backends(root, log, err) : status;
 }
 
 static vd_status read_members(const json_t *root, vd_run_log *log, vd_err *err) {
     const char *fault = json_string_value(json_object_get(root, "fault"));
-    if (!fault || !get_hash(json_object_get(root, "program"), &log->program) ||
-        !get_rounding(json_object_get(root, "rounding"), log) ||
-        !get_party(json_object_get(root, "party"), &log->party))
+    if (!fault || !get_hash(json_object_get(root, "program"), &log->program))
         return vd_fail(err, VD_ERR_PEER, "not the log of a run");
     snprintf(log->fault, sizeof log->fault, "%s", fault);
     if (!get_keep(root, log))
@@ -239,7 +193,7 @@ static vd_status check_root(const vd_run_log *log, const json_t *named, const ch
 
 static vd_status read_log(const json_t *root, const char *path, vd_run_log *log, vd_err *err) {
     vd_err why = {0};
-    vd_status status = check_names(root, &why);
+    vd_status status = check_names(root, log, &why);
     if (status == VD_OK)
         status = read_members(root, log, &why);
     if (status == VD_OK && log->count == 0)
@@ -264,7 +218,6 @@ vd_status vd_store_load_log(const char *dir, vd_run_log *log, vd_err *err) {
     status = read_log(root, path, log, err);
     json_decref(root);
     log->saved = log->count;
-    log->saved_difference = log->party.difference.found;
     log->saved_machines = log->machine_count;
     log->saved_found = log->found_count;
     if (status == VD_OK)

@@ -3,40 +3,8 @@
 #ifndef VD_SOURCE_H
 #define VD_SOURCE_H
 
-#include "verde/exec/rounded.h"
-
-/* The steps whose logs a leaf of the run commits to: first .. first + count - 1, with `step`. */
-typedef struct {
-    uint64_t leaf, count;
-    int64_t first;
-} vd_log_range;
-vd_log_range vd_logs_at(const vd_program *program, int64_t step);
-/* The free nodes of a step's graph; `nodes` (of node_count) gets them in order, or is NULL. */
-uint32_t vd_free_nodes(const vd_graph *graph, vd_log_node *nodes);
-/* Does the next state take this node's output? */
-bool vd_node_is_state(const vd_program *program, const vd_graph *graph, uint32_t node);
-/* How a free node of a step is rounded: what a state takes keeps 32 bits. */
-int32_t vd_node_bits(const vd_program *program, const vd_graph *graph, uint32_t node);
-/* A threshold for `bits` as it is at `at` bits: as far below half of a place (PROTOCOL.md section
- * 11.6). 0: it would be less. */
-double vd_threshold_at(double threshold, int32_t bits, int32_t at);
-
-/* Number of sections in a step's log for the free nodes before `node`; node_count: for all. */
-uint64_t vd_graph_sections(const vd_graph *graph, uint32_t node);
-
-/* A section of a step's log, and how it leads to L of a checkpoint (PROTOCOL.md section 12.4). */
-typedef struct {
-    vd_hash run, tree_root; /* of the run; over the step's sections */
-    vd_log_leaf leaf;
-    vd_buf bytes;     /* none if there are more than a section may have */
-    vd_proof section; /* under tree_root */
-    vd_proof step;    /* of the step's log under L */
-} vd_section_proof;
-/* Section `index` of a step, which leads to `logs`, the L of its checkpoint. *run receives what its
- * log is of. VD_ERR_PEER: it does not lead there. */
-VD_MUST_USE vd_status vd_section_verify(const vd_program *program, const vd_hash *program_hash,
-                                        int64_t step, uint64_t index, const vd_section_proof *proof,
-                                        const vd_hash *logs, vd_log_run *run, vd_err *err);
+#include "repops/ref.h"
+#include "verde/exec/exec.h"
 
 /* A long fold (PROTOCOL.md section 5.5): an element of an operator with several steps in SPEC.md,
  * which is disputed step by step. Stays where it is: `call` points into it. */
@@ -45,7 +13,7 @@ typedef struct {
     ro_call call;
     ro_shape input[VD_FOLD_INPUTS];
     int64_t element;
-    bool bounded;   /* a free operator in a run with rounding logs: SPEC 14.5 */
+    bool bounded;   /* a free operator of a program with rounding: SPEC 14.5 */
     uint64_t parts; /* two or more */
     size_t size;    /* bytes that lead from one part to the next, at most VD_PART_BYTES */
 } vd_fold;
@@ -84,7 +52,8 @@ typedef struct {
     /* The states after each part of a long fold that computes an element of a node's output. */
     vd_status (*fold)(void *user, int64_t step, uint32_t node, int64_t element, vd_records *out,
                       vd_err *err);
-    /* Root over what `run` gives, and over `logs` too if there are any: as it was first stated. */
+    /* Root over what `run` gives, and over what was emitted, if anything: as it was first stated.
+     */
     vd_hash run_root;
     /* Forgets what was computed: what is asked from now on is computed again from a checkpoint. May
      * be NULL. */
@@ -97,17 +66,8 @@ typedef struct {
     void (*stop)(void *user);
     /* It has a fault on purpose: nothing that it gives need fit. */
     bool dishonest;
-    /* For runs with rounding logs; else the role is 0, and the rest NULL. */
-    vd_role role;
-    /* The log's run name, and L of each leaf of the run. */
-    vd_status (*logs)(void *user, vd_hash *run, vd_hash *logs, vd_err *err);
-    /* Section `index` of a step's log. */
-    vd_status (*section)(void *user, int64_t step, uint64_t index, vd_section_proof *out,
-                         vd_err *err);
-    /* The trainer's signed note on the log at this leaf of the run. VD_ERR_PEER: nothing is there
-     * that `trainer` signed. */
-    vd_status (*note)(void *user, uint64_t leaf, const vd_public_key *trainer, vd_buf *out,
-                      vd_err *err);
+    /* What the run emitted beside its states, in the words of its backend; NULL: nothing. */
+    const struct vd_emitted_source *served;
 } vd_source;
 
 /* Bytes of tensors that a replay keeps for what may be asked next, beside a node's own. */
@@ -159,8 +119,8 @@ VD_MUST_USE vd_status vd_again_source(void *again, vd_source *out, vd_err *err);
 /* S as the run commits to it: with VD_FAULT_HISTORY another one at one checkpoint in the middle. */
 void vd_fault_state(const vd_exec *exec, int64_t step, vd_hash *state);
 /* Does the finished run in DIR commit to anything else than an honest one would, at the first
- * checkpoint that exec->fault can change? Executes the steps that lead there again. Runs with
- * rounding logs are taken to be changed. */
+ * checkpoint that exec->fault can change? Executes the steps that lead there again. Runs on
+ * another backend are taken to be changed. */
 VD_MUST_USE vd_status vd_fault_changed(const char *dir, const vd_exec *exec, bool *changed,
                                        vd_err *err);
 

@@ -39,6 +39,11 @@ vd_status vd_program_structure(const vd_program *program, vd_hash *out, vd_err *
     return hash_program(program, "verde/structure/1", false, out, err);
 }
 
+bool vd_emitted_state(const vd_hash *state, const vd_hash *emitted, vd_hash *out) {
+    const vd_hash both[2] = {*state, *emitted};
+    return vd_hash_tagged("verde/logged/1", both, sizeof both, out);
+}
+
 static vd_status hash_in_host(ro_ctx *ro, const vd_program *program, const vd_state *state,
                               const bool *wanted, vd_hash *tensor, vd_err *err) {
     vd_status status = VD_OK;

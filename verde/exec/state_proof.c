@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "verde/commit/json.h"
-#include "verde/exec/source.h"
+#include "verde/exec/backend.h"
 
 void vd_state_proof_free(vd_state_proof *proof) {
     vd_program_free(&proof->program);
@@ -28,7 +28,7 @@ static vd_status item_of(const vd_state_proof *p, vd_hash *item, vd_err *err) {
     vd_status status =
         vd_state_commit(&p->program_hash, p->step, p->tensor, p->program.leaf_count, &state, err);
     *item = state;
-    if (status == VD_OK && p->rounded && !vd_logged_state(&state, &p->logs, item))
+    if (status == VD_OK && p->emits && !vd_emitted_state(&state, &p->emitted, item))
         status = vd_fail(err, VD_ERR_LOCAL, "out of memory in committing to a state");
     return status;
 }
@@ -57,7 +57,7 @@ static vd_status committed(const vd_exec *exec, const vd_run_log *log, vd_tree *
         vd_hash state = log->state[i];
         vd_fault_state(exec, log->step[i], &state);
         item[i] = state;
-        if (log->rounded && !vd_logged_state(&state, &log->logs[i], &item[i]))
+        if (log->backend && !vd_emitted_state(&state, &log->emitted[i], &item[i]))
             status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
     }
     if (status == VD_OK)
@@ -82,8 +82,8 @@ vd_status vd_state_proof_make(const vd_exec *exec, const vd_run_log *log, uint32
     *out = (vd_state_proof){.program_hash = log->program,
                             .step = log->step[index],
                             .tensor = calloc(count, sizeof *out->tensor),
-                            .rounded = log->rounded,
-                            .logs = log->logs[index]};
+                            .emits = log->backend != NULL,
+                            .emitted = log->emitted[index]};
     vd_status status = out->tensor ? copy_program(exec->program, &out->program, err)
                                    : vd_fail(err, VD_ERR_LOCAL, "out of memory");
     if (status == VD_OK) {
@@ -128,8 +128,8 @@ vd_status vd_state_proof_put(const vd_state_proof *p, vd_buf *out, vd_err *err) 
                   "step", (json_int_t)p->step, "run_root", vd_hash_text(&p->run_root), "path",
                   proof_list(p->path.path, p->path.length), "tensors",
                   proof_list(p->tensor, p->program.leaf_count));
-    if (root && p->rounded)
-        json_object_set_new(root, "logs", vd_hash_text(&p->logs));
+    if (root && p->emits)
+        json_object_set_new(root, "logs", vd_hash_text(&p->emitted));
     char *text = root && !vd_json_failed() ? json_dumps(root, JSON_INDENT(1)) : NULL;
     json_decref(root);
     if (text)
@@ -179,17 +179,17 @@ static vd_status read_program(const json_t *value, vd_state_proof *out, vd_err *
 
 static vd_status read_hashes(const json_t *root, vd_state_proof *out, vd_err *err) {
     const json_t *step = json_object_get(root, "step"), *path = json_object_get(root, "path"),
-                 *logs = json_object_get(root, "logs");
+                 *emitted = json_object_get(root, "logs");
     const size_t length = json_array_size(path);
     out->step = json_integer_value(step);
     out->path.length = (uint32_t)length;
-    out->rounded = out->program.rounding.bits != 0;
+    out->emits = vd_backend_of(&out->program) != NULL;
     out->tensor = calloc(out->program.leaf_count, sizeof *out->tensor);
     if (!out->tensor)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     if (!json_is_integer(step))
         return vd_fail(err, VD_ERR_PEER, "`step` must be a whole number");
-    if (out->rounded ? !get_proof_hash(logs, &out->logs) : logs != NULL)
+    if (out->emits ? !get_proof_hash(emitted, &out->emitted) : emitted != NULL)
         return vd_fail(err, VD_ERR_PEER,
                        "`logs` must be a hash for a program with rounding, and "
                        "absent for others");

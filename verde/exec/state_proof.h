@@ -14,8 +14,8 @@ typedef struct {
     vd_hash program_hash;
     int64_t step;
     vd_hash *tensor; /* commitment of each leaf of the layout; owned */
-    bool rounded;    /* a run with rounding logs: `logs` is the root over those of the checkpoint */
-    vd_hash logs;
+    bool emits;      /* a run with a backend: what was emitted up to the checkpoint has this root */
+    vd_hash emitted;
     vd_proof path; /* from the state's leaf in the run's tree */
     vd_hash run_root;
 } vd_state_proof;

@@ -3,25 +3,14 @@
 #ifndef VD_STORE_H
 #define VD_STORE_H
 
-#include "verde/exec/rounded.h"
+#include "verde/exec/exec.h"
 #include "verde/exec/stated.h"
 
 enum {
     VD_KEEP_MIN = 2,           /* the first state and the last one */
-    VD_RUN_STATE_BYTES = 192,  /* of run.json, at most for each checkpoint without rounding logs; */
+    VD_RUN_STATE_BYTES = 192,  /* of run.json, at most for each checkpoint in fixed order; */
     VD_CHECKPOINT_BYTES = 288, /* of a line of DIR/checkpoints (checkpoints.c) */
 };
-
-/* Who ran, of a run with rounding logs, and on what: so that serving it repeats it. */
-typedef struct {
-    vd_role role;
-    ro_profile profile;
-    char backend[16];
-    bool contest; /* auditor */
-    vd_difference difference;
-} vd_run_party;
-
-const char *vd_role_name(vd_role role); /* "trainer", "auditor"; "" for 0 */
 
 /* run.json: everything but the tensors. */
 typedef struct {
@@ -35,19 +24,20 @@ typedef struct {
     /* At most `keep` states stay on disk, 0: all. They are those of every `kept_every`-th
      * checkpoint, from S_0 on, and of the last one. */
     int32_t keep, kept_every;
-    char fault[128]; /* as given to --fault; empty: none */
-    bool rounded;    /* ran on free kernels with rounding logs, which the next three describe */
-    vd_log_run rounding;
-    vd_run_party party;
-    vd_hash *logs; /* of each checkpoint: root over the logs of the steps since the one before;
-                      owned */
-    vd_machine *machine; /* that ran it, as they say of themselves; owned */
+    char fault[128];                  /* as given to --fault; empty: none */
+    const struct vd_backend *backend; /* that it ran on (backend.h); NULL: in fixed order, and then
+                                         the next four are zeros */
+    void *of_backend;     /* what the backend keeps of itself in run.json; owned, of one piece */
+    bool backend_changed; /* that, since run.json was read or written */
+    vd_hash name;         /* that the run has chosen for itself */
+    vd_hash *emitted;     /* of each checkpoint: root over what was emitted since the one before;
+                             owned */
+    vd_machine *machine;  /* that ran it, as they say of themselves; owned */
     uint32_t machine_count, saved_machines;
     struct vd_guard_finding *found; /* by --guard, in this order; owned */
     uint32_t found_count, saved_found;
-    vd_ran *stated;        /* of each checkpoint: what led to it from the one before; owned */
-    uint32_t saved;        /* checkpoints that run.json has; 0: it was not read or written */
-    bool saved_difference; /* and whether it has party.difference */
+    vd_ran *stated; /* of each checkpoint: what led to it from the one before; owned */
+    uint32_t saved; /* checkpoints that run.json has; 0: it was not read or written */
 } vd_run_log;
 
 void vd_run_log_free(vd_run_log *log);
@@ -56,9 +46,9 @@ uint32_t vd_run_log_kept(const vd_run_log *log, uint32_t index);
 uint32_t vd_run_log_kept_count(const vd_run_log *log);
 /* How many of the checkpoints 0 to `last` are kept: every `every`-th, and the last. */
 uint32_t vd_kept_count(uint32_t last, uint32_t every);
-/* `logs` only with log->rounded. */
+/* `emitted`: the root over that, of a run with a backend; else NULL. */
 VD_MUST_USE vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_hash *state,
-                                     const vd_hash *logs, vd_err *err);
+                                     const vd_hash *emitted, vd_err *err);
 
 /* Says of the last checkpoint who led to it. */
 VD_MUST_USE vd_status vd_run_log_state(vd_run_log *log, const vd_machine *machine,

@@ -4,6 +4,7 @@
 
 #include "repops/repops.h"
 #include "verde/commit/json.h"
+#include "verde/exec/backend.h"
 #include "verde/exec/check.h"
 #include "verde/exec/item_pack.h"
 #include "verde/exec/items.h"

@@ -21,6 +21,10 @@ typedef enum {
         2, /* a symbol for every element (SPEC 14.4): RO_FREE_SYMBOLS, RO_FREE_FOLLOW */
 } vd_log_encoding;
 
+/* Who logs, and who follows that log. */
+typedef enum { VD_TRAINER = 1, VD_AUDITOR = 2 } vd_role;
+const char *vd_role_name(vd_role role); /* "trainer", "auditor"; "" for 0 */
+
 /* The properties that all files of a run share. */
 typedef struct {
     vd_hash program;    /* program hash */
@@ -125,6 +129,9 @@ typedef struct {
 /* Finds what a section tells of an element. With symbols, `threshold` is that of its operator. */
 vd_told vd_possible_told(const vd_possible *possible, const vd_log_section *section,
                          double threshold, int64_t element);
+
+float vd_word_float(uint32_t word);
+uint32_t vd_float_word(float x);
 
 /* ---- commitment ---- */
 

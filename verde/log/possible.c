@@ -4,6 +4,18 @@
 
 #include "verde/log/log.h"
 
+float vd_word_float(uint32_t word) {
+    float x;
+    memcpy(&x, &word, sizeof x);
+    return x;
+}
+
+uint32_t vd_float_word(float x) {
+    uint32_t word;
+    memcpy(&word, &x, sizeof word);
+    return word;
+}
+
 vd_possible vd_possible_of(ro_bounded y, int32_t bits) {
     const ro_places v = ro_bounded_places(y, bits);
     return (vd_possible){bits, y, v.low, v.high};

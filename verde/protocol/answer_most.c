@@ -1,7 +1,7 @@
 /* How large an answer may be: little more than one that fits. What has more is no answer, so that
  * what a provider adds to its answers costs a referee, and whoever reads its verdict, next to
  * nothing. PROTOCOL.md section 9. */
-#include "verde/exec/log_note.h"
+#include "verde/log/note.h"
 #include "verde/exec/source.h"
 #include "verde/log/log.h"
 #include "verde/protocol/message.h"

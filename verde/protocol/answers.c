@@ -140,8 +140,9 @@ static json_t *answer_commit(vd_inquiry *r) {
 static json_t *add_run_name(vd_inquiry *r, json_t *out) {
     const uint64_t count = vd_run_leaves(vd_inquiry_program(r));
     vd_hash run_name, *logs = calloc(count, sizeof *logs);
-    vd_status status = logs ? r->source.logs(r->source.user, &run_name, logs, r->err)
-                            : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
+    vd_status status = logs
+                           ? r->source.served->logs(r->source.served->user, &run_name, logs, r->err)
+                           : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
     free(logs);
     if (status == VD_OK)
         json_object_set_new(out, "run", vd_hash_text(&run_name));
@@ -159,7 +160,7 @@ static json_t *answer_reveal(vd_inquiry *r) {
     if (!mine || r->question.commit_count != r->assignment.provider_count)
         return json_pack("{ss}", "refusal", "the set of commitments lacks mine");
     json_t *out = json_pack("{so so}", "salt", vd_hash_text(&salt), "root", vd_hash_text(&root));
-    return r->source.role ? add_run_name(r, out) : out;
+    return r->source.served ? add_run_name(r, out) : out;
 }
 
 /* The claim of the second hearing. There is nobody left to copy it from: the rival's is revealed.
@@ -175,7 +176,7 @@ static json_t *answer_challenge(vd_inquiry *r) {
 }
 
 static json_t *answer_section(vd_inquiry *r) {
-    const vd_source *s = &r->source;
+    const vd_emitted_source *s = r->source.served;
     vd_section_proof proof = {.run = {{0}}};
     json_t *out = NULL;
     char *text = NULL;
@@ -207,8 +208,8 @@ static json_t *answer_section(vd_inquiry *r) {
 static json_t *answer_note(vd_inquiry *r) {
     vd_buf note = {0};
     json_t *out = NULL;
-    vd_status status = r->source.note(r->source.user, r->question.leaf[0],
-                                      &r->assignment.provider[0], &note, r->err);
+    vd_status status = r->source.served->note(r->source.served->user, r->question.leaf[0],
+                                              &r->assignment.provider[0], &note, r->err);
     if (status == VD_OK)
         out = json_pack("{ss#}", "note", (const char *)note.data, (size_t)note.size);
     if (status == VD_ERR_PEER) { /* said in an answer: it is no fault of the request */

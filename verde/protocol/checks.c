@@ -299,7 +299,7 @@ static vd_status leaf_of(const vd_inquiry *q, const vd_leaves *l, const vd_buf *
     if (!l->logged)
         return vd_leaf_hash(data->data, data->size, leaf) ? VD_OK : no_memory(q);
     memcpy(pair, data->data, sizeof pair);
-    return vd_logged_state(&pair[0], &pair[1], &both) && vd_leaf_hash(&both, sizeof both, leaf)
+    return vd_emitted_state(&pair[0], &pair[1], &both) && vd_leaf_hash(&both, sizeof both, leaf)
                ? VD_OK
                : no_memory(q);
 }
@@ -334,7 +334,7 @@ vd_status vd_check_frontier(vd_inquiry *q, const vd_leaves *l, const vd_hash *fr
 vd_status vd_check_section(vd_inquiry *q, const vd_section_proof *proof) {
     const vd_program *p = vd_inquiry_program(q);
     const int64_t step = q->question.tree.step;
-    const vd_source *s = &q->source;
+    const vd_emitted_source *s = q->source.served;
     vd_log_run run;
     vd_hash name, digest, *logs = NULL;
     if (!checks(q))

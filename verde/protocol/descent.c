@@ -70,7 +70,7 @@ static bool hash_leaf(const vd_buf *data, bool logged, vd_hash *leaf) {
     if (!logged)
         return vd_leaf_hash(data->data, data->size, leaf);
     memcpy(pair, data->data, sizeof pair);
-    return vd_logged_state(&pair[0], &pair[1], &both) && vd_leaf_hash(&both, sizeof both, leaf);
+    return vd_emitted_state(&pair[0], &pair[1], &both) && vd_leaf_hash(&both, sizeof both, leaf);
 }
 
 bool vd_take_leaf(vd_referee *r, uint32_t p, const json_t *entry, const vd_hash *root,

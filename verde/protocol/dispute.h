@@ -3,6 +3,7 @@
 #define VD_DISPUTE_H
 
 #include "verde/exec/source.h"
+#include "verde/log/program.h"
 #include "verde/protocol/crumb.h"
 #include "verde/protocol/referee.h"
 #include "verde/protocol/said.h"

@@ -2,6 +2,7 @@
 #ifndef VD_INQUIRY_H
 #define VD_INQUIRY_H
 
+#include "verde/log/served.h"
 #include "verde/protocol/provider.h"
 
 typedef struct {

@@ -127,7 +127,8 @@ static bool enrolled(vd_inquiry *r) {
 
 /* Who trained is provider 0, and who followed its log is not: neither speaks as the other. */
 static vd_status check_role(vd_inquiry *r) {
-    const vd_role role = r->provider->source.role;
+    const vd_emitted_source *served = r->provider->source.served;
+    const vd_role role = served ? served->role : 0;
     vd_public_key key;
     vd_key_public(r->provider->key, &key);
     const bool first = memcmp(&key, &r->assignment.provider[0], sizeof key) == 0;

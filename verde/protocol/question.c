@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "verde/exec/source.h"
+#include "verde/log/program.h"
 #include "verde/protocol/message.h"
 
 static const char *const ask_names[] = {

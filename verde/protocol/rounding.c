@@ -2,7 +2,7 @@
  * is the trainer, party 1 the auditor. PROTOCOL.md section 12. */
 #include <string.h>
 
-#include "verde/exec/log_note.h"
+#include "verde/log/note.h"
 #include "verde/protocol/dispute.h"
 
 enum { TRAINER = 0, AUDITOR = 1 };

@@ -48,12 +48,13 @@ static vd_status tensor_leaves(vd_inquiry *r, const vd_tree_name *name, vd_leave
 static vd_status log_leaves(vd_inquiry *r, uint64_t count, vd_leaves *out) {
     vd_hash run_name, *logs = calloc(count, sizeof *logs);
     out->logged = calloc(count, sizeof *out->logged);
-    vd_status status = logs && out->logged ? r->source.logs(r->source.user, &run_name, logs, r->err)
-                                           : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
+    vd_status status = logs && out->logged
+                           ? r->source.served->logs(r->source.served->user, &run_name, logs, r->err)
+                           : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
     for (uint64_t i = 0; status == VD_OK && i < count; i++) {
         out->logged[i][0] = out->item[i];
         out->logged[i][1] = logs[i];
-        if (!vd_logged_state(&out->item[i], &logs[i], &out->item[i]))
+        if (!vd_emitted_state(&out->item[i], &logs[i], &out->item[i]))
             status = vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
     }
     free(logs);
@@ -77,7 +78,7 @@ static vd_status hash_leaves(vd_inquiry *r, const vd_tree_name *name, uint64_t c
         status = vd_checked_leaves(r, name->step, out->item);
     if (name->kind == VD_TREE_SUBRUN && r->provider->lie == VD_LIE_CONTRADICT)
         out->item[count - 1].b[31] ^= 1;
-    if (status == VD_OK && name->kind == VD_TREE_RUN && s->role)
+    if (status == VD_OK && name->kind == VD_TREE_RUN && s->served)
         status = log_leaves(r, count, out);
     return status != VD_OK ? status : vd_tree_of_hashes(&out->own, out->item, count, r->err);
 }

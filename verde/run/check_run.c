@@ -137,7 +137,7 @@ static void print_states(vd_buf *out, const checking *c) {
     if (c->log.keep)
         vd_printf(out, "not kept     %u state%s, by --keep %d\n", c->log.count - states_hashed(c),
                   vd_plural(c->log.count - states_hashed(c)), (int)c->log.keep);
-    if (c->log.rounded)
+    if (c->log.backend)
         vd_printf(out, "logs         every byte\n");
     vd_printf(out, "data         %s\n",
               c->has_data ? "every byte"

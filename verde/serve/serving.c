@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "verde/delivery/item_results.h"
+#include "verde/log/served.h"
 #include "verde/net/net.h"
 #include "verde/protocol/signed_request.h"
 #include "verde/serve/patience.h"
@@ -49,10 +50,9 @@ static void describe(const vd_serving *s, vd_response *response) {
         json_object_set_new(out, "steps", json_integer(p->program->steps));
     else
         json_object_set_new(out, "prompts", json_integer((json_int_t)p->collection->count));
-    if (s->provider.source.role)
-        json_object_set_new(
-            out, "role",
-            json_string(s->provider.source.role == VD_TRAINER ? "trainer" : "auditor"));
+    if (s->provider.source.served)
+        json_object_set_new(out, "role",
+                            json_string(vd_role_name(s->provider.source.served->role)));
     put_json(response, out);
 }
 

@@ -22,9 +22,9 @@ wasm_in = $(foreach name,$(2),$(1)/$(name).c)
 wasm_src := $(wildcard repops/ref/*.c repops/src/infer*.c) $(call wasm_in,repops/src,emit op) \
     $(call wasm_in,verde/base,buf cursor error order text) \
     $(call wasm_in,verde/commit,bytes collection json note note_open proof public_key record sha tensor tree) \
-    $(call wasm_in,verde/exec,executor_free fold items leaf log_note moved replay_logs rounded run_logs section state) \
+    $(call wasm_in,verde/exec,fold items leaf state) \
     $(call wasm_in,verde/graph,decode_graph encode encode_graph graph known nodes parts range validate validate_graph) \
-    $(call wasm_in,verde/log,bits calls format possible root section sums symbols thresholds) \
+    $(call wasm_in,verde/log,bits calls format note possible program root section section_proof sums symbols thresholds) \
     $(call wasm_in,verde/protocol,answer_most audit_message challenge collection crumb descent element fold inputs judgement message \
       next node outcome pace phases provider question referee rounding said statement steps told tournament tournament_outcome \
       tournament_pairs verdict_items verdict_verify) verde/wasm/libsodium.c verde/wasm/alone.c

@@ -23,7 +23,8 @@ typedef struct {
 } vd_calibration;
 
 /* Runs initialisation and `steps` steps with exec->ro under profile `a`, and every free node under
- * `b` too, on the same inputs. exec->free is not read. `progress` (may be NULL) hears of each step.
+ * `b` too, on the same inputs. exec->kernels are not read. `progress` (may be NULL) hears of each
+ * step.
  */
 VD_MUST_USE vd_status vd_calibrate(const vd_exec *exec, const ro_profile *a, const ro_profile *b,
                                    int32_t bits, int64_t steps,

@@ -1,7 +1,8 @@
 /* The first section of two runs' rounding logs that differs. */
 #include <string.h>
 
-#include "verde/exec/divergence_internal.h"
+#include "verde/log/emitter.h"
+#include "verde/log/program.h"
 
 /* The node that a section of a step's log is of. */
 static uint32_t node_of(const vd_graph *g, uint64_t section) {
@@ -11,29 +12,41 @@ static uint32_t node_of(const vd_graph *g, uint64_t section) {
     return node;
 }
 
+typedef struct {
+    const vd_diverge_side *side;
+    vd_divergence *out;
+    vd_err *err;
+} comparison;
+
+static const vd_graph *graph_of(const comparison *c) {
+    const vd_program *program = c->side[0].program;
+    return c->out->step < 0 ? &program->init : &program->step;
+}
+
 /* A section of each side; *named: a side holds other logs than it commits to. */
-static vd_status read_sections(vd_parting *p, uint32_t checkpoint, uint64_t section,
+static vd_status read_sections(const comparison *c, uint32_t checkpoint, uint64_t section,
                                vd_section_proof proof[2], bool *named) {
     vd_status status = VD_OK;
     for (int side = 0; side < 2 && status == VD_OK && !*named; side++) {
-        const vd_diverge_side *s = &p->side[side];
-        bool fit = true;
-        status = s->source.section(s->source.user, p->out->step, section, &proof[side], p->err);
+        const vd_diverge_side *s = &c->side[side];
+        const vd_emitted_source *served = s->source.served;
+        bool fits = true;
+        status = served->section(served->user, c->out->step, section, &proof[side], c->err);
         if (status == VD_OK)
             continue;
         vd_err why = {0};
-        const vd_status judged = s->logs_fit(s->user, checkpoint, &fit, &why);
-        *named = p->out->broken[side] = judged == VD_OK && !fit;
+        const vd_status judged = s->emitted_fits(s->user, checkpoint, &fits, &why);
+        *named = c->out->broken[side] = judged == VD_OK && !fits;
         status = *named ? VD_OK : status;
     }
     return status;
 }
 
 /* `root` of a step's sections leaves out the names of the runs, and so tells of all of them. */
-static vd_status compare(vd_parting *p, uint32_t checkpoint, uint64_t section, bool all,
+static vd_status compare(const comparison *c, uint32_t checkpoint, uint64_t section, bool all,
                          bool *differs, bool *named) {
     vd_section_proof proof[2] = {0};
-    const vd_status status = read_sections(p, checkpoint, section, proof, named);
+    const vd_status status = read_sections(c, checkpoint, section, proof, named);
     if (status == VD_OK && !*named)
         *differs =
             all ? !vd_hash_equal(&proof[0].tree_root, &proof[1].tree_root)
@@ -44,34 +57,37 @@ static vd_status compare(vd_parting *p, uint32_t checkpoint, uint64_t section, b
     return status;
 }
 
-static vd_status look_at_step(vd_parting *p, uint32_t checkpoint, bool *differs, bool *named) {
-    const vd_graph *g = vd_parting_graph(p, 0);
+static vd_status look_at_step(const comparison *c, uint32_t checkpoint, bool *differs,
+                              bool *named) {
+    const vd_graph *g = graph_of(c);
     const uint64_t count = vd_graph_sections(g, g->node_count);
-    vd_status status = count ? compare(p, checkpoint, 0, true, differs, named) : VD_OK;
+    vd_status status = count ? compare(c, checkpoint, 0, true, differs, named) : VD_OK;
     bool here = false;
     for (uint64_t i = 0; *differs && i < count && status == VD_OK && !here; i++) {
-        status = compare(p, checkpoint, i, false, &here, named);
-        p->out->section = i;
+        status = compare(c, checkpoint, i, false, &here, named);
+        c->out->section = i;
     }
     return status;
 }
 
-vd_status vd_parting_find_section(vd_parting *p, uint32_t checkpoint, bool *found) {
-    const vd_program *program = p->side[0].program;
+vd_status vd_log_compare_emitted(const vd_diverge_side side[2], uint32_t checkpoint,
+                                 vd_divergence *out, bool *found, vd_err *err) {
+    const comparison c = {side, out, err};
+    const vd_program *program = side[0].program;
     const int64_t first = checkpoint ? vd_run_leaf_step(program, checkpoint - 1) : -1;
     const int64_t last = checkpoint ? vd_run_leaf_step(program, checkpoint) - 1 : -1;
     bool differs = false, named = false;
     vd_status status = VD_OK;
     for (int64_t step = first; step <= last && status == VD_OK && !differs && !named; step++) {
-        p->out->step = step;
-        status = look_at_step(p, checkpoint, &differs, &named);
+        out->step = step;
+        status = look_at_step(&c, checkpoint, &differs, &named);
     }
     *found = status == VD_OK && (differs || named);
-    p->out->has_step = *found && differs;
+    out->has_step = *found && differs;
     if (!*found)
         return status;
-    p->out->kind = differs ? VD_DIVERGE_LOGS : VD_DIVERGE_LOGS_NAMED;
+    out->kind = differs ? VD_DIVERGE_EMITTED : VD_DIVERGE_EMITTED_NAMED;
     if (differs)
-        p->out->node[0] = p->out->node[1] = node_of(vd_parting_graph(p, 0), p->out->section);
+        out->node[0] = out->node[1] = node_of(graph_of(&c), out->section);
     return VD_OK;
 }

@@ -1,7 +1,7 @@
 /* From a section of a step's log to what the run committed to. PROTOCOL.md section 12.4. */
 #include <string.h>
 
-#include "verde/exec/source.h"
+#include "verde/log/program.h"
 
 static vd_status run_of(const vd_program *program, const vd_hash *program_hash, const vd_hash *name,
                         vd_log_run *out, vd_err *err) {

@@ -1,20 +1,6 @@
 /* Decides what an auditor does with elements that a log moved. PROTOCOL.md section 12.2. */
-#include <string.h>
-
 #include "repops/ref.h"
-#include "verde/exec/rounded.h"
-
-float vd_word_float(uint32_t word) {
-    float x;
-    memcpy(&x, &word, sizeof x);
-    return x;
-}
-
-uint32_t vd_float_word(float x) {
-    uint32_t word;
-    memcpy(&word, &x, sizeof word);
-    return word;
-}
+#include "verde/log/rounded.h"
 
 vd_possible vd_free_possible(const vd_free_node *node, int64_t element) {
     ro_ref_memory memory = {node->call, node->input};

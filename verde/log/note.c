@@ -1,4 +1,4 @@
-#include "verde/exec/log_note.h"
+#include "verde/log/note.h"
 
 #include <string.h>
 

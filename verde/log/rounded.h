@@ -3,8 +3,7 @@
 #ifndef VD_ROUNDED_H
 #define VD_ROUNDED_H
 
-#include "verde/exec/exec.h"
-#include "verde/log/log.h"
+#include "verde/log/free.h"
 
 typedef struct {
     vd_role role;
@@ -41,8 +40,8 @@ typedef struct vd_rounded vd_rounded;
 vd_log_run vd_rounded_schedule(const vd_log_run *run, const vd_program *program);
 VD_MUST_USE vd_status vd_rounded_create(const vd_rounded_options *options, vd_rounded **out,
                                         vd_err *err);
-/* For vd_exec.free; stands as long as the party. */
-const vd_free *vd_rounded_free(const vd_rounded *rounded);
+/* For vd_exec.kernels; stand as long as the party. */
+const vd_kernels *vd_rounded_kernels(const vd_rounded *rounded);
 /* The run that is logged or followed. */
 const vd_log_run *vd_rounded_log(const vd_rounded *rounded);
 /* The free nodes of a step (-1: of initialisation): those that its log has sections for. */
@@ -73,12 +72,7 @@ vd_difference *vd_rounded_difference(vd_rounded *rounded);
 VD_MUST_USE vd_status vd_rounded_close(vd_rounded *rounded, vd_err *err);
 void vd_rounded_drop(vd_rounded *rounded); /* the same, after a failure that says more */
 
-/* ---- elements that a log decides: private to verde/exec ---- */
-
-/* The values that the reference allows for an element of a node. */
-vd_possible vd_free_possible(const vd_free_node *node, int64_t element);
-float vd_word_float(uint32_t word);
-uint32_t vd_float_word(float x);
+/* ---- elements that a log decides: private to verde/log ---- */
 
 /* Elements that the log moved away from their nearest rounding: those that no device could have
  * rounded so are set back to it. *refused: how many; *first: one of them, and what was possible. */

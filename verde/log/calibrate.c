@@ -1,9 +1,10 @@
-#include "verde/exec/calibrate.h"
+#include "verde/log/calibrate.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "verde/exec/source.h"
+#include "verde/log/free.h"
+#include "verde/log/program.h"
 
 typedef struct {
     const vd_exec *exec;
@@ -138,7 +139,8 @@ vd_status vd_calibrate(const vd_exec *exec, const ro_profile *a, const ro_profil
                        vd_calibration *out, vd_err *err) {
     const vd_free f64 = {.profile = a, .mode = RO_FREE_F64, .bits = bits};
     vd_exec calibrated = *exec;
-    calibrated.free = &f64;
+    vd_free_kernels kernels = {0};
+    calibrated.kernels = vd_free_kernels_open(&kernels, &f64);
     calibrator c = {.exec = &calibrated, .profile = {a, b}, .out = out, .err = err};
     *out = (vd_calibration){.thresholds.bits = bits};
     for (int op = 0; op < RO_OP_END; op++)
@@ -146,6 +148,7 @@ vd_status vd_calibrate(const vd_exec *exec, const ro_profile *a, const ro_profil
     vd_status status = calibrate_run(&c, &calibrated, steps, progress, user);
     for (int op = 0; op < RO_OP_END; op++)
         keep_margin(out, op);
+    vd_free_kernels_close(&kernels);
     free(c.value[0]);
     free(c.value[1]);
     return status;

@@ -1,15 +1,15 @@
-#include "verde/exec/rounded.h"
+#include "verde/log/rounded.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "verde/exec/source.h"
+#include "verde/log/program.h"
 
 struct vd_rounded {
     vd_rounded_options options;
-    vd_free free;
+    vd_free_kernels free;
     vd_log_node *node; /* the free ones of a step, then those of initialisation; owned */
     uint32_t nodes[2]; /* of a step, of initialisation */
     vd_log_writer *writer;
@@ -28,27 +28,6 @@ static const vd_graph *graph_of(const vd_rounded *r, int64_t step) {
 }
 
 /* ---- the free nodes ---- */
-
-uint32_t vd_free_nodes(const vd_graph *graph, vd_log_node *out) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < graph->node_count; i++) {
-        if (!ro_op_is_free(vd_node_stored(graph, i)->op))
-            continue;
-        if (out)
-            out[count] =
-                (vd_log_node){i, (uint64_t)ro_shape_numel(&vd_node_stored(graph, i)->shape)};
-        count++;
-    }
-    return count;
-}
-
-uint64_t vd_graph_sections(const vd_graph *graph, uint32_t node) {
-    uint64_t sections = 0;
-    for (uint32_t i = 0; i < node; i++)
-        if (ro_op_is_free(vd_node_stored(graph, i)->op))
-            sections += vd_log_sections((uint64_t)ro_shape_numel(&vd_node_stored(graph, i)->shape));
-    return sections;
-}
 
 static vd_status open_nodes(vd_rounded *r, vd_err *err) {
     const vd_graph *step = graph_of(r, 0), *init = graph_of(r, -1);
@@ -90,7 +69,7 @@ static vd_status logged(void *user, const vd_free_node *n, vd_err *err) {
     const ro_close_call *call = n->report->call;
     int64_t calls = n->report->call_count;
     count(r, n);
-    if (vd_fault_is_of_logs(r->options.fault)) {
+    if (vd_fault_is_emitted(r->options.fault)) {
         free(r->call);
         r->call = malloc(((size_t)calls + 1) * sizeof *r->call);
         if (!r->call)
@@ -201,7 +180,7 @@ static vd_status compared(void *user, const vd_free_node *n, vd_err *err) {
     count(r, n);
     vd_check_moved(n, &r->section, threshold_of(r, n), &refused);
     vd_status status = refused.count ? fail_moved(r, n, &refused, err) : VD_OK;
-    if (vd_fault_is_of_logs(r->options.fault)) { /* a dishonest auditor */
+    if (vd_fault_is_emitted(r->options.fault)) { /* a dishonest auditor */
         int64_t calls = r->section.call ? r->section.count : 0;
         vd_fault_log(r->options.fault, n, r->section.call, &calls, r->section.symbol, &r->altered);
     }
@@ -215,20 +194,22 @@ static vd_status compared(void *user, const vd_free_node *n, vd_err *err) {
 static void set_free(vd_rounded *r) {
     const bool calls = r->options.log.encoding == VD_LOG_CALLS;
     const bool trains = r->options.role == VD_TRAINER;
-    r->free = (vd_free){.profile = r->options.profile,
-                        .mode = trains ? (calls ? RO_FREE_REPORT : RO_FREE_SYMBOLS)
-                                       : (calls ? RO_FREE_REPLAY : RO_FREE_FOLLOW),
-                        .bits = r->options.log.bits,
-                        .threshold = r->options.thresholds ? r->options.thresholds->of : NULL,
-                        .follow = read_section,
-                        .ran = trains ? logged : compared,
-                        .user = r,
-                        .keep_inputs = !trains || vd_fault_is_of_logs(r->options.fault)};
+    const vd_free f = {.profile = r->options.profile,
+                       .mode = trains ? (calls ? RO_FREE_REPORT : RO_FREE_SYMBOLS)
+                                      : (calls ? RO_FREE_REPLAY : RO_FREE_FOLLOW),
+                       .bits = r->options.log.bits,
+                       .threshold = r->options.thresholds ? r->options.thresholds->of : NULL,
+                       .follow = read_section,
+                       .ran = trains ? logged : compared,
+                       .user = r,
+                       .keep_inputs = !trains || vd_fault_is_emitted(r->options.fault)};
+    vd_free_kernels_open(&r->free, &f);
 }
 
 static void destroy(vd_rounded *r) {
     vd_log_close(r->file);
     vd_log_section_free(&r->section);
+    vd_free_kernels_close(&r->free);
     free(r->call);
     free(r->node);
     free(r);
@@ -261,8 +242,8 @@ vd_status vd_rounded_create(const vd_rounded_options *options, vd_rounded **out,
     return status;
 }
 
-const vd_free *vd_rounded_free(const vd_rounded *rounded) {
-    return &rounded->free;
+const vd_kernels *vd_rounded_kernels(const vd_rounded *rounded) {
+    return &rounded->free.kernels;
 }
 
 const vd_log_run *vd_rounded_log(const vd_rounded *r) {

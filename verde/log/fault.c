@@ -2,7 +2,7 @@
  * demonstrations. */
 #include <string.h>
 
-#include "verde/exec/rounded.h"
+#include "verde/log/rounded.h"
 
 enum { FAR = 1000 }; /* places away from what is possible */
 
@@ -104,7 +104,7 @@ static bool in_symbols(vd_fault_kind kind, const fault_target *t) {
 void vd_fault_log(const vd_fault *fault, const vd_free_node *node, ro_close_call *calls,
                   int64_t *count, uint8_t *symbol, bool *done) {
     const fault_target t = {node, calls, count, symbol};
-    const bool here = vd_fault_is_of_logs(fault) && fault->kind != VD_FAULT_TWO_LOGS &&
+    const bool here = vd_fault_is_emitted(fault) && fault->kind != VD_FAULT_TWO_LOGS &&
                       fault->step == node->step &&
                       (fault->node == UINT32_MAX || fault->node == node->node);
     if (here && !*done)
