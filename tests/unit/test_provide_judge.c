@@ -44,7 +44,7 @@ Test(provide_judge, a_program_is_what_it_is) {
     cr_assert(vd_judgement_read(&reply, &j, &err) == VD_OK, "%s", err.text);
     cr_assert(vd_program_hash(&job.program, &hash, NULL) == VD_OK);
     cr_assert(vd_estimate_memory(&job.program, &memory, NULL) == VD_OK);
-    cr_expect(vd_hash_equal(&j.program, &hash) && j.steps == job.program.steps && !j.rounds);
+    cr_expect(vd_hash_equal(&j.program, &hash) && j.steps == job.program.steps && !j.emits);
     cr_expect(j.memory == memory + vd_estimate_kernels(&job.program, 2));
     cr_expect(j.seconds == 1 && j.step_ms == 0 && j.step_ms_max == 0);
     cr_expect(j.disk > vd_estimate_disk(&job.program, 2));

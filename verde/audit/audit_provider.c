@@ -28,7 +28,7 @@ static vd_status load(vd_auditing *x) {
                        "%s: a job with prompts is audited one prompt at a time: name it by "
                        "--prompt KEY, whose run the provider serves from its prompts/KEY",
                        x->a->job);
-    if (status == VD_OK && x->loaded.program.rounding.bits)
+    if (status == VD_OK && vd_backend_of(&x->loaded.program))
         return vd_fail(x->err, VD_ERR_USAGE,
                        "%s: a job with `rounding` has no audit of one provider: its values are not "
                        "the operators' alone",

@@ -115,7 +115,7 @@ static vd_status parse_providers(vd_delegation *d) {
 }
 
 static vd_status check_kind(const vd_delegation *d) {
-    if (d->loaded.program.rounding.bits)
+    if (vd_backend_of(&d->loaded.program))
         return vd_fail(d->err, VD_ERR_USAGE,
                        "%s: has `rounding`, and daemons run jobs in fixed order alone; leave it "
                        "out, or start `verde run --backend log` and `verde serve` on each machine "

@@ -149,7 +149,7 @@ static bool fits(vd_submission *s) {
     const vd_provide_limits *limits = &s->daemon->options.limits;
     const uint64_t memory = s->program.memory, disk = s->program.disk;
     vd_usage usage;
-    if (s->program.rounds) {
+    if (s->program.emits) {
         vd_reply_error(s->response, 422, "this provider takes no programs with rounding logs");
         return false;
     }

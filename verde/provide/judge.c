@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "verde/exec/backend.h"
 #include "verde/exec/estimate.h"
 #include "verde/exec/exec.h"
 #include "verde/exec/item_pack.h"
@@ -59,7 +60,7 @@ static void put_judgement(const vd_judgement *j, vd_buf *out) {
     vd_put_u64(out, j->seconds);
     vd_put_u64(out, j->step_ms);
     vd_put_u64(out, j->step_ms_max);
-    vd_put_u8(out, j->rounds);
+    vd_put_u8(out, j->emits);
     vd_put_u32(out, j->data_count);
     for (uint32_t i = 0; i < j->data_count; i++)
         vd_put_u64(out, j->data_bytes[i]);
@@ -68,7 +69,7 @@ static void put_judgement(const vd_judgement *j, vd_buf *out) {
 static vd_status describe_program(const vd_program *p, int64_t keep, uint64_t program_bytes,
                                   vd_judgement *j, vd_err *err) {
     j->steps = p->steps;
-    j->rounds = p->rounding.bits != 0;
+    j->emits = vd_backend_of(p) != NULL;
     j->disk = disk_of(p, keep, program_bytes);
     j->data_count = p->data_count;
     j->data_bytes = calloc((size_t)p->data_count + 1, sizeof *j->data_bytes);
@@ -141,7 +142,7 @@ vd_status vd_judgement_read(const vd_buf *reply, vd_judgement *out, vd_err *err)
     out->seconds = vd_get_u64(&c);
     out->step_ms = vd_get_u64(&c);
     out->step_ms_max = vd_get_u64(&c);
-    out->rounds = vd_get_u8(&c) != 0;
+    out->emits = vd_get_u8(&c) != 0;
     out->data_count = vd_get_u32(&c);
     if (!hash || c.failed || out->data_count > VD_DATA_MAX || out->steps < 0 ||
         c.size - c.at != 8 * (size_t)out->data_count)

@@ -26,7 +26,7 @@ typedef struct {
     /* Milliseconds, likewise, of the step or initialisation that is furthest beyond what a referee
      * waits for, and these (protocol/pace.h); 0 if all are short. */
     uint64_t step_ms, step_ms_max;
-    bool rounds; /* it has rounding logs */
+    bool emits; /* it runs on a backend beside the fixed order (exec/backend.h) */
     uint32_t data_count;
     uint64_t *data_bytes; /* of each data tensor, or of those that a pack's programs share; owned */
 } vd_judgement;
