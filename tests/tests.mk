@@ -159,6 +159,7 @@ lint: ## layers, flags, symbols, format, the operators' table, formats, owners
 	@sh tests/lint/formats.sh
 	@sh tests/lint/order.sh || [ $$? -eq 77 ]
 	@sh tests/lint/owners.sh || [ $$? -eq 77 ]
+	@sh tests/lint/callers.sh || [ $$? -eq 77 ]
 	@sh tests/lint/format.sh || [ $$? -eq 77 ]
 	@[ ! -d $(BUILD)/obj/repops/cpu ] || sh tests/lint/symbols.sh $(BUILD)
 

@@ -22,9 +22,6 @@ VD_MUST_USE vd_status vd_curve_has(const vd_public_key *key, bool *there, vd_err
 VD_MUST_USE vd_status vd_ed25519_verify(const vd_public_key *key, const void *message, size_t size,
                                         const uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err);
 
-/* What OpenSSL leaves to us: R of a signature is canonical and of no small order. */
-VD_MUST_USE vd_status vd_signature_check(const uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err);
-
 /* Takes over `pkey`, which must be an Ed25519 private key. */
 VD_MUST_USE vd_status vd_key_take(EVP_PKEY *pkey, vd_key **out, vd_err *err);
 

@@ -51,7 +51,8 @@ static vd_status check_y(const uint8_t bytes[VD_KEY_SIZE], const char *what, vd_
     return VD_OK;
 }
 
-vd_status vd_signature_check(const uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err) {
+/* What OpenSSL leaves to us: R of a signature is canonical and of no small order. */
+static vd_status check_signature(const uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err) {
     return check_y(signature, "R of the signature", err);
 }
 
@@ -111,7 +112,7 @@ vd_status vd_signature_verify(const vd_public_key *key, const void *message, siz
                               const uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err) {
     vd_status status = vd_public_key_check(key, err);
     if (status == VD_OK)
-        status = vd_signature_check(signature, err);
+        status = check_signature(signature, err);
     return status == VD_OK ? vd_ed25519_verify(key, message, size, signature, err) : status;
 }
 

@@ -127,13 +127,14 @@ vd_status vd_check_file(const vd_check *c, const char *path, uint32_t *index, vd
 
 /* ---- what was emitted ---- */
 
-vd_status vd_check_emitted(const vd_check *c, vd_err *err) {
+/* Checks all that a backend emitted, if the run has one, against the checkpoints' commitments. */
+static vd_status check_emitted(const vd_check *c, vd_err *err) {
     return c->log->backend ? c->log->backend->check(c, 0, c->log->count, err) : VD_OK;
 }
 
 vd_status vd_check_run(const vd_check *c, vd_err *err) {
     vd_status status = vd_check_sizes(c, err);
     if (status == VD_OK)
-        status = vd_check_emitted(c, err);
+        status = check_emitted(c, err);
     return status == VD_OK ? vd_check_states(c, 0, c->log->count, err) : status;
 }

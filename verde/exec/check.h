@@ -29,8 +29,6 @@ VD_MUST_USE vd_status vd_check_states(const vd_check *check, uint32_t first, uin
 /* Finds which of the log's states the file at `path` holds, whatever its name. */
 VD_MUST_USE vd_status vd_check_file(const vd_check *check, const char *path, uint32_t *index,
                                     vd_err *err);
-/* Checks all that a backend emitted, if the run has one, against the checkpoints' commitments. */
-VD_MUST_USE vd_status vd_check_emitted(const vd_check *check, vd_err *err);
 /* Makes all these checks, quick ones first. */
 VD_MUST_USE vd_status vd_check_run(const vd_check *check, vd_err *err);
 

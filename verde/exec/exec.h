@@ -60,8 +60,6 @@ typedef struct {
 VD_MUST_USE vd_status vd_fault_parse(const char *text, const vd_program *program, vd_fault *out,
                                      vd_err *err);
 void vd_fault_print(const vd_fault *fault, const vd_program *program, char *text, size_t size);
-/* "element, lr, skip, ...", for help texts. */
-const char *vd_fault_kinds(void);
 
 /* ---- states ---- */
 

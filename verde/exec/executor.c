@@ -141,7 +141,8 @@ static void *output_for(vd_execution *x, uint32_t index, size_t size) {
     return value == NO_VALUE ? vd_memory_alloc(x->memory, size) : vd_take_memory(x, value);
 }
 
-vd_status vd_alter_output(vd_execution *x, uint32_t index, void *output, vd_err *err) {
+/* Changes a node's output if the fault is there. */
+static vd_status alter_output(vd_execution *x, uint32_t index, void *output, vd_err *err) {
     return vd_fault_output(&x->exec->fault, x->step, index, &vd_node_stored(x->graph, index)->shape,
                            x->memory, output, err);
 }
@@ -176,7 +177,7 @@ static vd_status run_kernel(vd_execution *x, uint32_t index, const ro_call *call
     begin_guard(x, index);
     vd_status status = run_call(x, index, call, output, err);
     if (status == VD_OK)
-        status = vd_alter_output(x, index, output, err);
+        status = alter_output(x, index, output, err);
     return status == VD_OK ? vd_guard_node(x->exec->guard, call, x->input, output, err) : status;
 }
 

@@ -43,8 +43,6 @@ bool vd_owned(const vd_execution *x, uint32_t value);
 void vd_release(vd_execution *x, uint32_t value);
 /* Frees a tensor that nobody reads. */
 void vd_drop_unread(vd_execution *x, uint32_t value);
-/* Changes a node's output if the fault is there. */
-VD_MUST_USE vd_status vd_alter_output(vd_execution *x, uint32_t index, void *output, vd_err *err);
 
 /* ---- alias.c ---- */
 

@@ -31,7 +31,8 @@ static const struct {
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-const char *vd_fault_kinds(void) {
+/* "element, lr, skip, ...", for help texts. */
+static const char *fault_kinds(void) {
     return "element, lr, skip, poison, seed, attr, weights, history, input, field, sum, steer, "
            "drop-record, forge-record, forge-both, two-logs";
 }
@@ -155,7 +156,7 @@ vd_status vd_fault_parse(const char *text, const vd_program *program, vd_fault *
             out->kind = (vd_fault_kind)i;
     if (out->kind == VD_FAULT_NONE)
         return vd_fail(err, VD_ERR_USAGE, "fault: kind must be one of %s, got \"%s\"",
-                       vd_fault_kinds(), copy);
+                       fault_kinds(), copy);
     if (out->kind == VD_FAULT_FIELD)
         return node ? vd_fail(err, VD_ERR_USAGE, "fault: field takes no node, but field@SEED")
                     : parse_field(step, program, out, err);

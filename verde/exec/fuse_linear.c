@@ -46,7 +46,7 @@ static const vd_node *product_of(const vd_matcher *m, uint32_t value, vd_fused *
     return is_plain_fixed(n) ? n : NULL;
 }
 
-bool vd_is_data(const vd_matcher *m, uint32_t value) {
+static bool is_data(const vd_matcher *m, uint32_t value) {
     uint32_t index;
     return value < m->sources &&
            vd_source_of(m->program, m->graph, value, &index) == VD_SOURCE_DATA;
@@ -57,7 +57,7 @@ static uint32_t weights_of(const vd_matcher *m, const vd_node *product, vd_fused
     const uint32_t w = vd_input_of(m, product, 1);
     const vd_node *cast = vd_node_of(m, w, RO_OP_CAST);
     const uint32_t source = cast ? vd_input_of(m, cast, 0) : w;
-    if (!g->linear.fixed_bits || !vd_is_data(m, source))
+    if (!g->linear.fixed_bits || !is_data(m, source))
         return w;
     if (cast && (m->uses[w] > 1 || vd_input_of(m, product, 0) > w || !vd_join(m, w, RO_OP_CAST, g)))
         return w;
@@ -70,7 +70,7 @@ static uint32_t weights_of(const vd_matcher *m, const vd_node *product, vd_fused
  * apart evict each other from a cache where several rows read them in place. */
 static bool may_turn(const vd_matcher *m, uint32_t weights, int64_t rows, int64_t out) {
     enum { PAGE = 1024 /* floats */ };
-    return vd_is_data(m, weights) && ro_shape_numel(vd_shape_in(m, weights)) <= VD_TURNED_WEIGHTS &&
+    return is_data(m, weights) && ro_shape_numel(vd_shape_in(m, weights)) <= VD_TURNED_WEIGHTS &&
            (rows == 1 || out % PAGE != 0);
 }
 
@@ -160,7 +160,7 @@ static bool as_conv(const vd_node *n, vd_conv *c) {
 bool vd_match_conv(const vd_matcher *m, uint32_t node, vd_fused *g, bool *failed) {
     const vd_node *n = &m->graph->stored[node];
     const uint32_t in[] = {vd_input_of(m, n, 0), vd_input_of(m, n, 1)}, value = m->sources + node;
-    if (!vd_is_data(m, in[1]))
+    if (!is_data(m, in[1]))
         return false;
     *g = (vd_fused){.kind = VD_FUSED_CONV, .conv = calloc(1, sizeof *g->conv)};
     *failed = !g->conv;

@@ -34,7 +34,6 @@ bool vd_match_elements(const vd_matcher *m, const vd_plan *plan, uint32_t node, 
 
 /* A convolution of weights that are data. On success g->conv is owned by the caller. */
 bool vd_match_conv(const vd_matcher *m, uint32_t node, vd_fused *g, bool *failed);
-bool vd_is_data(const vd_matcher *m, uint32_t value);
 
 /* Once there are groups: those of attention leave out the copies of heads before and after them. */
 void vd_lay_heads(const vd_matcher *m, vd_plan *plan);

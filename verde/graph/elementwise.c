@@ -52,7 +52,9 @@ vd_value vd_scale(vd_builder *b, const char *name, vd_value x, float factor) {
 }
 
 /* The gradient of an operand that repeated is the sum over its repetitions. */
-void vd_accumulate_repeated(vd_builder *b, vd_value y, vd_value dy) {
+/* Adds to the gradient of an operand that may have repeated, if it has one: `gradient` has the
+ * shape of what it met. */
+static void accumulate_repeated(vd_builder *b, vd_value y, vd_value dy) {
     if (!vd_wants_gradient(b, y))
         return;
     ro_shape shape = *vd_shape_of(b, y);
@@ -63,7 +65,7 @@ void vd_accumulate_repeated(vd_builder *b, vd_value y, vd_value dy) {
 
 void vd_back_add(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_accumulate(b, r->in[0], dy);
-    vd_accumulate_repeated(b, r->in[1], dy);
+    accumulate_repeated(b, r->in[1], dy);
 }
 
 void vd_back_mul(vd_builder *b, const vd_record *r, vd_value dy) {
@@ -73,14 +75,14 @@ void vd_back_mul(vd_builder *b, const vd_record *r, vd_value dy) {
         vd_accumulate(b, left,
                       VD_EMIT(b, "d_left", mul, dy, vd_read_again(b, "right_again", right)));
     if (vd_wants_gradient(b, right))
-        vd_accumulate_repeated(
-            b, right, VD_EMIT(b, "d_right", mul, dy, vd_read_again(b, "left_again", left)));
+        accumulate_repeated(b, right,
+                            VD_EMIT(b, "d_right", mul, dy, vd_read_again(b, "left_again", left)));
 }
 
 void vd_back_sub(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_accumulate(b, r->in[0], dy);
     if (vd_wants_gradient(b, r->in[1]))
-        vd_accumulate_repeated(b, r->in[1], VD_EMIT(b, "d_right", vd_scale_op(-1.0f), dy));
+        accumulate_repeated(b, r->in[1], VD_EMIT(b, "d_right", vd_scale_op(-1.0f), dy));
 }
 
 /* d(x / y) = dx / y - (dx / y) (x / y) */
@@ -90,7 +92,7 @@ void vd_back_div(vd_builder *b, const vd_record *r, vd_value dy) {
     if (!vd_wants_gradient(b, r->in[1]))
         return;
     vd_value right = VD_EMIT(b, "d_right", ((vd_op){.op = RO_OP_MUL}), dx, r->out);
-    vd_accumulate_repeated(b, r->in[1], VD_EMIT(b, "d_right", vd_scale_op(-1.0f), right));
+    accumulate_repeated(b, r->in[1], VD_EMIT(b, "d_right", vd_scale_op(-1.0f), right));
 }
 
 void vd_back_scale(vd_builder *b, const vd_record *r, vd_value dy) {
@@ -123,7 +125,7 @@ static void share(vd_builder *b, const vd_record *r, vd_value choice, vd_value d
     if (vd_wants_gradient(b, r->in[0]))
         vd_accumulate(b, r->in[0], VD_EMIT(b, "d_left", where, choice, dy, zero));
     if (vd_wants_gradient(b, r->in[1]))
-        vd_accumulate_repeated(b, r->in[1], VD_EMIT(b, "d_right", where, choice, zero, dy));
+        accumulate_repeated(b, r->in[1], VD_EMIT(b, "d_right", where, choice, zero, dy));
 }
 
 void vd_back_where(vd_builder *b, const vd_record *r, vd_value dy) {

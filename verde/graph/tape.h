@@ -66,8 +66,6 @@ void vd_tape_put(vd_builder *b, vd_record record);
 bool vd_wants_gradient(const vd_builder *b, vd_value value);
 /* Adds to the gradient of a value; nothing, if it has none. */
 void vd_accumulate(vd_builder *b, vd_value value, vd_value gradient);
-/* The same, of an operand that may have repeated: `gradient` has the shape of what it met. */
-void vd_accumulate_repeated(vd_builder *b, vd_value value, vd_value gradient);
 
 /* From the gradient of a layer's output to those of its inputs. */
 typedef void vd_backward_fn(vd_builder *b, const vd_record *r, vd_value dy);

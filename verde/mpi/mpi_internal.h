@@ -9,8 +9,6 @@ void vd_mpi_lock(void);
 void vd_mpi_unlock(void);
 /* Sets *err; the program's own function is not there for a library. */
 vd_status vd_mpi_fail(vd_err *err, vd_status status, const char *format, ...);
-/* Lets others work, the longer the more often it was called for one thing that is waited for. */
-void vd_mpi_rest(uint32_t turn);
 
 /* ---- watch.c: signs of life ---- */
 

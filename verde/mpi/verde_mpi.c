@@ -59,7 +59,8 @@ static vd_status failed(int code, const char *what, uint32_t rank, vd_err *err) 
     return vd_mpi_fail(err, VD_ERR_IO, "process %u: %s: %s", rank, what, text);
 }
 
-void vd_mpi_rest(uint32_t turn) {
+/* Lets others work, the longer the more often it was called for one thing that is waited for. */
+static void rest(uint32_t turn) {
     const long ns = turn < YIELDS ? 0 : (long)REST_NS_MIN * (turn - YIELDS + 1);
     if (ns == 0)
         sched_yield();
@@ -109,7 +110,7 @@ static int wait_for(MPI_Request *request, int *count) {
     int done = 0, code = MPI_SUCCESS;
     for (uint32_t turn = 0; code == MPI_SUCCESS && !done; turn++) {
         if (turn > 0)
-            vd_mpi_rest(turn);
+            rest(turn);
         vd_mpi_lock();
         code = MPI_Test(request, &done, &got);
         if (code == MPI_SUCCESS && done && count)
@@ -191,7 +192,7 @@ static vd_status mpi_await(void *user, uint32_t from, uint32_t number, vd_err *e
     (void)user;
     for (uint32_t turn = 0; code == MPI_SUCCESS && !there; turn++) {
         for (int i = 0; turn > 0 && i < AWAIT_REST; i++)
-            vd_mpi_rest(turn);
+            rest(turn);
         vd_mpi_lock();
         reap();
         code = MPI_Iprobe((int)from, (int)number, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
@@ -205,7 +206,7 @@ static vd_status mpi_flush(void *user, vd_err *err) {
     (void)user, (void)err;
     for (uint32_t turn = 0; !all; turn++) {
         if (turn > 0)
-            vd_mpi_rest(turn);
+            rest(turn);
         vd_mpi_lock();
         reap();
         all = !first_sending;

@@ -64,6 +64,7 @@ static vd_status read_answer(const vd_audit_line *line, const asking *a, json_t 
     return status;
 }
 
+/* The answer's body, for the caller to free. */
 static vd_status line_ask(const vd_audit_line *line, const vd_question *question, json_t **body,
                           vd_err *err) {
     asking a = {.most = {0}};

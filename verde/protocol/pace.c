@@ -101,6 +101,7 @@ static bool pace_number(const json_t *pace, const char *key, int64_t limit, int6
     return json_is_integer(value) && *out >= 0 && *out <= limit;
 }
 
+/* Reads the member `pace`. What is no pace is read as zeros. */
 static void read_pace(const json_t *body, vd_pace *out) {
     const json_t *pace = json_object_get(body, "pace");
     if (!pace_number(pace, "plain_us", VD_PACE_US_LIMIT, &out->plain_us) ||

@@ -48,7 +48,7 @@ long vd_pace_wants(const vd_pace *pace, const vd_pace_caps *caps);
 double vd_work_seconds(vd_work work, const vd_program *program, const vd_pace *pace,
                        const vd_pace_caps *caps);
 
-/* The member `pace` of an answer to commit. What is no pace is read as zeros. */
+/* The member `pace` of an answer to commit. */
 json_t *vd_pace_json(const vd_pace *pace);
 
 #endif

@@ -136,8 +136,6 @@ typedef struct {
     unsigned prompts_done, prompts; /* of a job with many programs; else 0 */
 } vd_job_progress;
 vd_job_progress vd_read_progress(const vd_daemon *daemon, const char *id);
-/* How many programs the job has; 0: it is about one. */
-uint32_t vd_job_prompts(const vd_daemon *daemon, const char *id);
 
 /* ---- written.c ---- */
 

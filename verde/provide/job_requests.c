@@ -31,7 +31,8 @@ vd_job_progress vd_read_progress(const vd_daemon *daemon, const char *id) {
     return p;
 }
 
-uint32_t vd_job_prompts(const vd_daemon *daemon, const char *id) {
+/* How many programs the job has; 0: it is about one. */
+static uint32_t job_prompts(const vd_daemon *daemon, const char *id) {
     char path[1200];
     uint8_t head[VD_PACK_HEAD_BYTES];
     vd_job_path(daemon, id, VD_JOB_PACK, path);
@@ -81,7 +82,7 @@ static json_t *describe(const vd_daemon *daemon, const char *client, const vd_jo
     if (!out)
         return NULL;
     put_progress(out, &p, job);
-    put_prompts(out, &p, job, vd_job_prompts(daemon, job->id));
+    put_prompts(out, &p, job, job_prompts(daemon, job->id));
     if (job->state == VD_JOB_DONE)
         json_object_set_new(out, "run_root", json_string(job->run_root));
     if (job->final_state[0])

@@ -65,6 +65,7 @@ static void put_best(vd_buf *out, const int32_t *best, const float *of_best, int
     vd_printf(out, "]");
 }
 
+/* Tokens that a state has made; 0 of a program that scores. */
 static int64_t tokens_made(const vd_program *p, const vd_state *s) {
     const int32_t *count = tensor_named(p, s, "count");
     const int64_t most = count ? length_of(p, "text", 0) : 0;

@@ -82,7 +82,7 @@ vd_status vd_manifest_hash(const vd_manifest *m, vd_hash *out, vd_err *err) {
     return done ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "manifest: out of memory");
 }
 
-const vd_manifest_tensor *vd_manifest_find(const vd_manifest *m, const char *name) {
+static const vd_manifest_tensor *find_tensor(const vd_manifest *m, const char *name) {
     uint32_t low = 0, high = m->count;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
@@ -114,7 +114,7 @@ static vd_status compare_forms(const vd_manifest *m, const vd_weights *w, vd_err
                            w->file[tensor->file].path, form->name, found, expected);
     }
     for (uint32_t i = 0; i < w->count; i++)
-        if (!vd_manifest_find(m, w->tensor[i].form.name))
+        if (!find_tensor(m, w->tensor[i].form.name))
             return vd_fail(err, VD_ERR_PEER,
                            "%s: tensor %.100s is not in the manifest, which has %u",
                            w->file[w->tensor[i].file].path, w->tensor[i].form.name, m->count);

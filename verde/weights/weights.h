@@ -158,7 +158,6 @@ VD_MUST_USE vd_status vd_manifest_hash(const vd_manifest *manifest, vd_hash *out
 VD_MUST_USE vd_status vd_manifest_parse(const void *text, size_t size, const char *name,
                                         vd_manifest *out, vd_err *err);
 VD_MUST_USE vd_status vd_manifest_read(const char *path, vd_manifest *out, vd_err *err);
-const vd_manifest_tensor *vd_manifest_find(const vd_manifest *manifest, const char *name);
 /* Compares names, types, shapes and config.json; then, unless `how` is NULL, hashes every byte and
  * compares commitments. VD_ERR_PEER: what is another, or is missing. */
 VD_MUST_USE vd_status vd_manifest_compare(const vd_manifest *manifest, const vd_weights *weights,
