@@ -22,11 +22,11 @@ const gemm_kernel *const RO_NAME(ro_gemm_kernels)[2][GEMM_KERNELS_MOST] = {
     },
     {
         /* Few rows, b along k, widened in registers. 2.5 and 2.0 for a row, 1.9 and 1.4 for 4. */
-        &RO_NAME(ro_gemm_dots_half),
+        &RO_NAME(ro_gemm_dots16),
         /* Rows enough to pack b, which is widened meanwhile. 1.1; AVX2 with b along n 0.7. */
         &RO_NAME(ro_gemm_blocks),
-        /* Few rows, b along n: as the sweep above. 2.5 for a row, 2.1 and 1.7 for 4. */
-        &RO_NAME(ro_gemm_swept),
+        /* Few rows, b along n, read as by the sweep above. 2.5 for a row, 2.1 and 1.7 for 4. */
+        &RO_NAME(ro_gemm_sweep16),
         /* All else: b is widened in parts, which the kernels above multiply. */
         &RO_NAME(ro_gemm_widened),
     },

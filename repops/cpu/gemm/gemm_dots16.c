@@ -168,8 +168,7 @@ static void run(const gemm *g, float *workspace) {
         all_rows(&s, RO_BF16, g->narrow.data);
 }
 
-const gemm_kernel RO_NAME(ro_gemm_dots_half) = {
-    .name = "dots of halves", .takes = takes, .run = run};
+const gemm_kernel RO_NAME(ro_gemm_dots16) = {.name = "dots of halves", .takes = takes, .run = run};
 
 #else
 
@@ -178,6 +177,6 @@ static int takes(const gemm *g) {
     return 0;
 }
 
-const gemm_kernel RO_NAME(ro_gemm_dots_half) = {.name = "dots of halves", .takes = takes};
+const gemm_kernel RO_NAME(ro_gemm_dots16) = {.name = "dots of halves", .takes = takes};
 
 #endif

@@ -16,7 +16,7 @@ typedef struct {
 extern const gemm_kernel RO_NAME(ro_gemm_small), RO_NAME(ro_gemm_windowed), RO_NAME(ro_gemm_chunks),
     RO_NAME(ro_gemm_dots), RO_NAME(ro_gemm_turned), RO_NAME(ro_gemm_sweep), RO_NAME(ro_gemm_blocks);
 /* For g->narrow, whose strides are those of g->b. */
-extern const gemm_kernel RO_NAME(ro_gemm_dots_half), RO_NAME(ro_gemm_swept),
+extern const gemm_kernel RO_NAME(ro_gemm_dots16), RO_NAME(ro_gemm_sweep16),
     RO_NAME(ro_gemm_widened);
 
 /* For b of f32, and of 16 bits: kernels in the order in which they are asked. The last one takes

@@ -143,5 +143,5 @@ static void run(const gemm *g, float *workspace) {
     }
 }
 
-const gemm_kernel RO_NAME(ro_gemm_swept) = {
+const gemm_kernel RO_NAME(ro_gemm_sweep16) = {
     .name = "sweep of halves", .takes = takes, .workspace = workspace_of, .run = run};
