@@ -1,3 +1,4 @@
+/* This file writes text of others into HTML, so that none of it becomes markup. */
 #include "verde/base/html.h"
 
 const char vd_html_style[] =

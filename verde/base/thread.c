@@ -1,3 +1,4 @@
+/* This file starts threads that take no signals but those of their own errors. */
 #include "verde/base/thread.h"
 
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* This file reads JSON of others within limits, writes our own, and tells where a text is wrong. */
 #include "verde/commit/json.h"
 
 #include <pthread.h>

@@ -1,3 +1,5 @@
+/* This file reads and lists records of nodes, and makes the tree over them. PROTOCOL.md
+ * section 2.4. */
 #include "verde/commit/record.h"
 #include "verde/commit/sha.h"
 

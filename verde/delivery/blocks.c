@@ -1,3 +1,4 @@
+/* This file checks blocks of a tensor against the run that they should come from. */
 #include "verde/delivery/blocks.h"
 
 #include <stdlib.h>

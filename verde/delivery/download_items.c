@@ -1,3 +1,4 @@
+/* This file downloads the results of a job with many programs, and checks each. */
 #include "verde/delivery/download_items.h"
 
 #include "verde/delivery/download_internal.h"

@@ -1,3 +1,4 @@
+/* This file makes the file of all results of a job with many programs, and answers from it. */
 #include "verde/delivery/item_results.h"
 
 #include <errno.h>

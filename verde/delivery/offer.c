@@ -1,3 +1,4 @@
+/* This file keeps what proves a finished run's last state, and answers who downloads it. */
 #include "verde/delivery/offer.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* This file uploads to a provider's daemon, starts jobs there, and asks how far they are. */
 #include "verde/delivery/remote.h"
 
 #include <jansson.h>

@@ -1,3 +1,5 @@
+/* This file signs a client's requests to a daemon, and signs anew what was refused as seen before.
+ */
 #include "verde/delivery/signed.h"
 
 #include <jansson.h>

@@ -1,3 +1,4 @@
+/* This file hashes the states of a run, and finds the file that is not what run.json says. */
 #include "verde/exec/check.h"
 
 #include <stdlib.h>

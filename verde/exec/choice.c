@@ -1,3 +1,5 @@
+/* This file finds the node that chooses a token, and checks that its choice follows from its
+ * logits. */
 #include "verde/exec/choice.h"
 #include "repops/op_elementwise.h"
 #include "repops/op_movement.h"

@@ -1,3 +1,4 @@
+/* This file prints single elements, and counts the numbers that lie between two of them. */
 #include "verde/exec/distance.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* This file estimates the bytes that a run takes on disk and beside its tensors. */
 #include "verde/exec/estimate.h"
 
 #include "repops/op_movement.h"

@@ -1,3 +1,4 @@
+/* This file opens and closes a guard of products, and keeps what it finds. */
 #include "verde/exec/guard.h"
 
 #include <stdlib.h>

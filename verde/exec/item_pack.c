@@ -1,3 +1,4 @@
+/* This file reads the programs of a pack, and the data that each of them has for itself. */
 #include "verde/exec/item_pack.h"
 
 #include <stdlib.h>

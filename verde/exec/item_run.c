@@ -1,3 +1,4 @@
+/* This file goes on with a run of tokens from its journal, and saves its states as they come. */
 #include "verde/exec/item_run.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* This file keeps the folder of a job with many programs, and the run.json that names them. */
 #include "verde/exec/items.h"
 
 #include <jansson.h>

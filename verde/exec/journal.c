@@ -1,3 +1,4 @@
+/* This file writes a run's journal, a record after each step. */
 #include "verde/exec/journal.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* This file packs weights once, and gives them to each product that reads them. */
 #include "verde/exec/kept_weights_internal.h"
 
 #include <stdlib.h>

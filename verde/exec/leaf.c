@@ -1,3 +1,4 @@
+/* This file computes single elements by the reference, and tests it on this machine. */
 #include "repops/ref.h"
 #include "verde/exec/source.h"
 

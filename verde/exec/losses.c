@@ -1,3 +1,4 @@
+/* This file appends to losses.jsonl, and cuts off what a stopped run had written too much. */
 #include "verde/exec/losses.h"
 
 #include <errno.h>

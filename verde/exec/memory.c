@@ -1,3 +1,4 @@
+/* This file allocates, copies and frees tensors where the executor computes. */
 #include "verde/exec/memory.h"
 
 #include <limits.h>

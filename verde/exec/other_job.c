@@ -1,3 +1,4 @@
+/* This file says in what the job of a run on disk differs from the one at hand. */
 #include "verde/exec/other_job.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* This file keeps states and traces that a replay has computed, and forgets the oldest. */
 #include "verde/exec/replay_kept.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* This file executes a run step by step, commits at checkpoints, and resumes what was stopped. */
 #include "verde/exec/run.h"
 
 #include <stdlib.h>

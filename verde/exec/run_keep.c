@@ -1,3 +1,4 @@
+/* This file decides which states a run keeps, and refuses too few for answers in a dispute. */
 #include "verde/exec/run_keep.h"
 
 enum {

@@ -1,3 +1,4 @@
+/* This file writes what a guard found into run.json, and reads it there. */
 #include "verde/exec/run_log_found.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* This file saves a state: at once, or in a thread beside the next step. */
 #include "verde/exec/run_save.h"
 
 #include "verde/base/thread.h"

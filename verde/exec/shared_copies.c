@@ -1,3 +1,4 @@
+/* This file lends copies of shared data on a device to one program after the other. */
 #include "verde/exec/shared_copies.h"
 
 #include <stdlib.h>

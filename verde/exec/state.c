@@ -1,3 +1,4 @@
+/* This file commits to states and programs, wherever their tensors are. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* This file hashes a state's file in blocks, on all threads. */
 #include "verde/exec/state_file.h"
 
 #include <errno.h>

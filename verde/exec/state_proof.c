@@ -1,3 +1,4 @@
+/* This file makes, writes and reads the proof that a state is of a run. */
 #include "verde/exec/state_proof.h"
 
 #include <jansson.h>

@@ -1,3 +1,4 @@
+/* This file states the machine that runs, in printable characters. */
 #include "verde/exec/stated.h"
 
 #include <string.h>

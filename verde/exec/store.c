@@ -1,3 +1,4 @@
+/* This file writes a run's program and states into its directory, and reads them. */
 #include "verde/exec/store.h"
 
 #include <errno.h>

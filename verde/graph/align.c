@@ -1,3 +1,4 @@
+/* This file pairs the nodes, leaves and data of two programs, by name first and then by place. */
 #include "verde/graph/align.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* This file adds nodes and leaves to a graph that is being built, and infers their shapes. */
 #include "verde/graph/build.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* This file lists in what two programs differ. */
 #include "verde/graph/compare.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* This file frees programs, and says what each number of a value stands for. */
 #include "verde/graph/graph.h"
 
 #include <stdlib.h>

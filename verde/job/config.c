@@ -1,3 +1,4 @@
+/* This file reads config.json of a model, field by field, and refuses what it does not know. */
 #include "verde/job/config.h"
 
 #include <stdlib.h>

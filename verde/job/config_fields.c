@@ -1,3 +1,4 @@
+/* This file lists each field of config.json: what it is for, and which values are taken. */
 #include "verde/job/config_fields.h"
 
 #define AT(place) offsetof(vd_model, place)

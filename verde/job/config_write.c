@@ -1,3 +1,4 @@
+/* This file writes config.json of a model, and of adapters. */
 #include "verde/job/config_write.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* This file reads a YAML file event by event, and refuses features that job files do not have. */
 #include "verde/job/events.h"
 #include "verde/job/job.h"
 

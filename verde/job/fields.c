@@ -1,3 +1,4 @@
+/* This file lists each key of a job file, and says when it applies. */
 #include "verde/job/fields.h"
 
 #include <string.h>

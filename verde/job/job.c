@@ -1,3 +1,4 @@
+/* This file reads a job file by the table of its keys, and checks how they fit together. */
 #include "verde/job/events.h"
 #include "verde/job/fields.h"
 

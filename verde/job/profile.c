@@ -1,3 +1,4 @@
+/* This file finds a device profile by its name, or reads it from a file. */
 #include "verde/job/profile.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* This file runs a program under two profiles, and finds the thresholds that tell them apart. */
 #include "verde/log/calibrate.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* This file signs, reads and keeps a trainer's notes on its log. */
 #include "verde/log/note.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* This file logs what a trainer rounds, and compares what an auditor rounds with that log. */
 #include "verde/log/rounded.h"
 
 #include <inttypes.h>

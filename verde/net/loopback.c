@@ -1,3 +1,4 @@
+/* This file takes connections from this machine, and answers each with one page. */
 #include "verde/net/loopback.h"
 
 #include <errno.h>

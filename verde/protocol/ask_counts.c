@@ -1,3 +1,4 @@
+/* This file keeps the greatest count of each referee that asked lately. */
 #include "verde/protocol/ask_counts.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* This file draws the steps and places that an audit looks at. PROTOCOL.md section 13.4. */
 #include "verde/protocol/audit_draw.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* This file asks a provider single questions, and descends to where its trees differ from ours. */
 #include "verde/protocol/audit_line.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* This file narrows a state that differs down to a step, a node and an element. */
 #include "verde/protocol/audit_search.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* This file opens a program of a job with many, and refuses one that is not the job's. */
 #include "verde/protocol/collection.h"
 
 #include "verde/exec/exec.h"

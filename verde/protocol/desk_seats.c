@@ -1,3 +1,4 @@
+/* This file gives the seats of a desk to referees in turn, known ones before new ones. */
 #include "verde/protocol/desk_seats.h"
 
 #include <string.h>

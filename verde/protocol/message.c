@@ -1,3 +1,4 @@
+/* This file writes and reads assignments and answers. PROTOCOL.md sections 3 and 4. */
 #include "verde/protocol/message.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* This file writes and reads the journal of a dispute. PROTOCOL.md section 8.8. */
 #include "verde/protocol/minutes.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* This file computes how long an answer may take, from what a provider states of its machine. */
 #include "verde/protocol/pace.h"
 
 #include "verde/exec/estimate.h"

@@ -1,3 +1,4 @@
+/* This file checks a signed request, chooses the run that it is about, and signs the answer. */
 #include "verde/protocol/inquiry.h"
 
 #include <stdlib.h>

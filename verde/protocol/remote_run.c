@@ -1,3 +1,4 @@
+/* This file reads another provider's run, and asks it only for what differs from our own. */
 #include "verde/protocol/remote_run.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* This file descends into a provider's tree, to all leaves that differ from ours. */
 #include "verde/protocol/remote_tree.h"
 
 #include <stdlib.h>

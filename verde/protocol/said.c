@@ -1,3 +1,4 @@
+/* This file keeps a provider's answers by the hash of the question, for all games. */
 #include "verde/protocol/said.h"
 
 #include <stdlib.h>

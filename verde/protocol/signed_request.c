@@ -1,3 +1,4 @@
+/* This file signs requests, and judges whether one is fresh, whole and meant for us. */
 #include "verde/protocol/signed_request.h"
 
 #include <stdlib.h>

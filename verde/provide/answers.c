@@ -1,3 +1,4 @@
+/* This file gives referees' questions to children that have the jobs' files, and signs for them. */
 #include "verde/provide/answers.h"
 
 #include <errno.h>

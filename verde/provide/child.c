@@ -1,3 +1,4 @@
+/* This file starts this program again as a child, and limits what it may use. */
 #include "verde/provide/child.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* This file bounds by Landlock which files a child can open. */
 #include "verde/provide/confine.h"
 
 #include <errno.h>

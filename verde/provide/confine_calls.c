@@ -1,3 +1,4 @@
+/* This file makes the filter of system calls that a child may not make. */
 #include "verde/provide/confine_calls.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* This file starts and stops the daemon, and leads each request to the function that answers it. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>

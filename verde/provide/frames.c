@@ -1,3 +1,4 @@
+/* This file sends and receives frames between the daemon and a child. */
 #include "verde/provide/frames.h"
 
 #include <errno.h>

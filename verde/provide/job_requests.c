@@ -1,3 +1,4 @@
+/* This file answers requests about jobs: which there are, how far they are, and that one ends. */
 #include <ftw.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* This file has a child read a stranger's program, and says what it takes and how long. */
 #include "verde/provide/judge.h"
 
 #include <errno.h>

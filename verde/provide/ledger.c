@@ -1,3 +1,4 @@
+/* This file opens the daemon's database, and keeps nonces and what clients have used. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>

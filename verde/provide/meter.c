@@ -1,3 +1,4 @@
+/* This file answers what anybody may know of the daemon: its health and its counts. */
 #include "verde/provide/meter.h"
 
 #include <sys/statvfs.h>

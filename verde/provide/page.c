@@ -1,3 +1,4 @@
+/* This file answers the daemon's page on this machine. */
 #include "verde/provide/page.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* This file writes answers in JSON, and those that say why there is none. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

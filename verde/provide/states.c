@@ -1,3 +1,4 @@
+/* This file loads what is offered of finished jobs, and keeps the last few. */
 #include "verde/provide/states.h"
 
 #include <string.h>

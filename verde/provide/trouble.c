@@ -1,3 +1,4 @@
+/* This file tells trouble of this machine once, and then once a minute. */
 #include "verde/provide/trouble.h"
 
 #include <string.h>

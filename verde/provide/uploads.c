@@ -1,3 +1,5 @@
+/* This file takes chunks of blobs, names what is whole by its hash, and deletes what was given up.
+ */
 #include "verde/provide/uploads_internal.h"
 
 #include <errno.h>

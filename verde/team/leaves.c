@@ -1,3 +1,4 @@
+/* This file sends and receives leaves of a state between ranks. */
 #include "verde/team/leaves.h"
 
 #include <stdlib.h>

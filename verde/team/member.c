@@ -1,3 +1,4 @@
+/* This file runs a rank's part of a step, and sends what other ranks read. */
 #include "verde/team/member.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* This file loads the library that has MPI, and joins the processes that were started together. */
 #include "verde/team/mpi.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+/* This file plans which rank runs which nodes, and which values it sends to whom. */
 #include "verde/team/plan.h"
 
 #include <stdlib.h>

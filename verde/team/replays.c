@@ -1,3 +1,4 @@
+/* This file leads the ranks through a run that is executed again. */
 #include "verde/team/replays_internal.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* This file spreads the iterations of a repeat evenly over ranks. */
 #include "verde/team/spread.h"
 
 uint32_t vd_spread_first(const vd_spread *s, uint32_t rank) {
