@@ -21,7 +21,7 @@ UNFIT = re.compile("[\0\ud800-\udfff]")
 sys.setrecursionlimit(10 * DEPTH)
 TYPES = {name: f"application/vnd.verde.{name}+json" for name in ("assignment", "question", "answer")}
 TYPES["verdict"] = "application/vnd.in-toto+json"
-KNOWN = {*TYPES.values(), "application/vnd.verde.log+json", "application/vnd.verde.request+json"}
+KNOWN = {*TYPES.values(), *(f"application/vnd.verde.{name}+json" for name in ("log", "request", "release"))}
 
 
 class Refused(Exception):

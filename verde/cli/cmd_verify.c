@@ -1,4 +1,5 @@
 #include "verde/cli/cli.h"
+#include "verde/cli/release.h"
 #include "verde/client/story.h"
 
 typedef struct {
@@ -31,6 +32,19 @@ static void print_verdict(const verify_arguments *a, const vd_verdict *v) {
 
 static verify_arguments given;
 
+static vd_exit verify_release(void) {
+    vd_err err = {0};
+    if (given.job || given.story) {
+        fprintf(stderr, "verde: %s is the list of a release, which has no job and no story\n",
+                given.file);
+        return VD_EXIT_USAGE;
+    }
+    return vd_verify_release(given.file, given.referee, given.quiet, given.common.json, &err) ==
+                   VD_OK
+               ? VD_EXIT_OK
+               : vd_report(&err);
+}
+
 static vd_exit verify(int argc, char **argv) {
     vd_exit code;
     vd_err err = {0};
@@ -42,6 +56,8 @@ static vd_exit verify(int argc, char **argv) {
         return VD_EXIT_USAGE;
     }
     given.file = argv[optind];
+    if (vd_is_release(given.file))
+        return verify_release();
     const vd_status status = verify_file(&given, &verdict, &err);
     if (status == VD_OK && !given.quiet)
         print_verdict(&given, &verdict);
@@ -67,7 +83,9 @@ const vd_command vd_cmd_verify = {
     "not.\n"
     "8: it is of a version, has a part or is of a size that this verde does not know, and one "
     "line\n"
-    "names it: nothing is said about whether it holds.\n\n",
+    "names it: nothing is said about whether it holds.\n\n"
+    "FILE may also be the signed list of a release's files: those that lie beside it are "
+    "compared.\n\n",
     options,
     "\n"
     "Example:\n"

@@ -175,6 +175,7 @@ VD_MUST_USE vd_status vd_signature_verify(const vd_public_key *key, const void *
 #define VD_TYPE_LOG        "application/vnd.verde.log+json"
 #define VD_TYPE_REQUEST    "application/vnd.verde.request+json"
 #define VD_TYPE_VERDICT    "application/vnd.in-toto+json"
+#define VD_TYPE_RELEASE    "application/vnd.verde.release+json"
 
 /* Appends a DSSE envelope as JSON text: {"payload": base64, "payloadType": type, "signatures":
  * [{"keyid": hex key, "sig": base64}]}, signed over the pre-authentication encoding

@@ -100,7 +100,8 @@ static vd_status check_signature(const envelope *note, const char *type, const u
 
 static bool is_known(const char *type) {
     static const char *const types[] = {VD_TYPE_ASSIGNMENT, VD_TYPE_QUESTION, VD_TYPE_ANSWER,
-                                        VD_TYPE_LOG,        VD_TYPE_REQUEST,  VD_TYPE_VERDICT};
+                                        VD_TYPE_LOG,        VD_TYPE_REQUEST,  VD_TYPE_VERDICT,
+                                        VD_TYPE_RELEASE};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strcmp(type, types[i]) == 0)
             return true;

@@ -49,8 +49,7 @@ static vd_status read_verdict(const char *path, vd_buf *text, vd_err *err) {
     return status;
 }
 
-/* Puts the file's name before what is wrong. */
-static vd_status tell_file(const char *path, vd_status status, vd_err *err) {
+vd_status vd_tell_file(const char *path, vd_status status, vd_err *err) {
     if (status == VD_ERR_PEER)
         return vd_fail(err, status, "%s: %s", path, err->text);
     if (status == VD_ERR_VERSION)
@@ -72,7 +71,7 @@ vd_status vd_load_verdict(const char *path, const char *referee, bool story, vd_
         status = vd_verdict_verify(text.data, text.size, referee ? &key : NULL, vd_leaf_element,
                                    story ? vd_tell : NULL, NULL, out, err);
     vd_buf_free(&text);
-    return tell_file(path, status, err);
+    return vd_tell_file(path, status, err);
 }
 
 vd_status vd_verdict_page(const char *path, const vd_buf *verifier, vd_buf *page, vd_err *err) {
@@ -85,7 +84,7 @@ vd_status vd_verdict_page(const char *path, const vd_buf *verifier, vd_buf *page
                                     &verdict, err);
     vd_verdict_free(&verdict);
     vd_buf_free(&text);
-    return tell_file(path, status, err);
+    return vd_tell_file(path, status, err);
 }
 
 /* Of a job with prompts, the collection or any of its programs will do. */

@@ -12,6 +12,8 @@ vd_exit vd_exit_of(const vd_outcome *outcome);
  * VD_ERR_PEER: it does not hold. */
 VD_MUST_USE vd_status vd_load_verdict(const char *path, const char *referee, bool story,
                                       vd_verdict *out, vd_err *err);
+/* Puts the file's name before what is wrong with it. */
+vd_status vd_tell_file(const char *path, vd_status status, vd_err *err);
 /* The page about it; `verifier`: the text of verify.html, or NULL. As vd_load_verdict otherwise. */
 VD_MUST_USE vd_status vd_verdict_page(const char *path, const vd_buf *verifier, vd_buf *page,
                                       vd_err *err);

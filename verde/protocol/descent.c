@@ -92,12 +92,6 @@ bool vd_take_leaf(vd_referee *r, uint32_t p, const json_t *entry, const vd_hash 
     return status == VD_OK || bad(r, p, status, "a proof does not lead to the stated root");
 }
 
-/* Leaves of a tree by the job. */
-static uint64_t leaves_of(const vd_referee *r, const vd_tree_name *tree) {
-    return tree->kind == VD_TREE_ITEMS ? r->options.collection->count
-                                       : vd_tree_leaves(r->program, tree);
-}
-
 bool vd_take_leaves(vd_referee *r, uint32_t p, const vd_tree_name *tree, const vd_hash *expected,
                     const uint64_t *leaf, uint32_t count, vd_each_leaf each) {
     const json_t *list = json_object_get(r->party[p].body, "leaves");
