@@ -157,6 +157,7 @@ lint: ## layers, flags, symbols, format, the operators' table, formats, owners
 	@sh tests/lint/fast_math.sh
 	@sh tests/lint/operators.sh
 	@sh tests/lint/formats.sh
+	@sh tests/lint/phases.sh
 	@sh tests/lint/order.sh || [ $$? -eq 77 ]
 	@sh tests/lint/owners.sh || [ $$? -eq 77 ]
 	@sh tests/lint/callers.sh || [ $$? -eq 77 ]
