@@ -55,5 +55,10 @@ flags=$(grep -rnE -- '-ffast-math|-Ofast|-funsafe-math|-ffp-contract=(fast|on)' 
     grep -vE '#error|^[^:]+:[0-9]+: *(/\*|\*)')
 [ -z "$flags" ] || { echo "flags that change bits:"; echo "$flags"; bad=1; }
 
+for dir in models repops verde/*/; do
+    [ -n "$(find "$dir" -name '*.[ch]')" ] || continue
+    grep -q "^    ${dir%/} " README.md || { echo "README.md: its layers lack ${dir%/}"; bad=1; }
+done
+
 [ $bad -eq 0 ] && echo "layers and flags are as they should be"
 exit $bad
