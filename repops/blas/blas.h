@@ -20,7 +20,7 @@ enum { UPPER = 121, LOWER = 122 };
 typedef struct {
     const char *name;
     int shift;
-    bool row_major; /* set by the routine */
+    bool row_major; /* the routine sets it: the caller's matrices are row-major */
 } caller;
 
 void blas_sgemm(caller by, int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
@@ -35,8 +35,8 @@ float blas_sdot(caller by, int n, const float *x, int incx, const float *y, int 
 
 typedef enum { BLAS_SGEMM, BLAS_SGEMV, BLAS_SSYRK, BLAS_SDOT, BLAS_ROUTINES } blas_routine;
 
-void blas_count(blas_routine routine); /* a call of it */
-void blas_forget_counts(void);         /* in a child of fork, which counts its own */
+void blas_count(blas_routine routine); /* counts a call of the routine, for REPOPS_VERBOSE */
+void blas_forget_counts(void); /* sets all counts to 0: a child of fork counts its own calls */
 
 /* ---- context.c ---- */
 
@@ -54,7 +54,7 @@ bool blas_check_uplo(caller by, int position, int uplo);
 bool blas_check_least(caller by, int position, const char *name, int value, int least);
 bool blas_check_increment(caller by, int position, const char *name, int value);
 
-/* A call that cannot be served; its result is NaN throughout. */
+/* Says on standard error why a call cannot be served. The caller then fills its result with NaN. */
 void blas_complain(caller by, const char *why);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* In the program, or in the BLAS that it is linked with. */
+/* The handler that the program defines, or the BLAS that it is linked with. */
 extern void xerbla_(const char *routine, const int *info, size_t routine_length)
     __attribute__((weak));
 extern void cblas_xerbla(int info, const char *routine, const char *format, ...)

@@ -10,13 +10,13 @@
 enum { SPARES_MAX = 64 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static ro_ctx *team; /* REPOPS_THREADS threads */
+static ro_ctx *team; /* the context with REPOPS_THREADS threads */
 static bool team_busy;
-static ro_ctx *spare[SPARES_MAX]; /* one thread each; idle ones */
+static ro_ctx *spare[SPARES_MAX]; /* idle contexts of one thread each */
 static int spare_count;
 static const caller library = {.name = "librepops_blas"};
 
-/* 0: one per core. */
+/* Returns REPOPS_THREADS, or 0 for one thread per core. */
 static int wanted_threads(void) {
     const char *text = getenv("REPOPS_THREADS");
     char *end = NULL;
@@ -39,7 +39,7 @@ static const char *unfit(ro_status status, const ro_ctx *ctx) {
                : NULL;
 }
 
-/* No backend changes a bit: one that cannot serve is worth a line, not a failure. */
+/* Falls back to another backend with a line, not a failure: no backend changes a bit. */
 static ro_ctx *create(caller by, int threads) {
     ro_ctx *ctx = NULL;
     ro_status status =
@@ -97,7 +97,8 @@ static void after_fork(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* A team that another thread was using has no owner in the child: it is abandoned. */
+/* Abandons the team in a child of fork if another thread of the parent was using it: that thread
+ * does not exist here and will never give it back. */
 static void after_fork_in_child(void) {
     if (team_busy)
         team = NULL;
@@ -110,7 +111,7 @@ __attribute__((constructor)) static void load(void) {
     pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
-/* Threads that are still in a call keep what they took. */
+/* Frees only idle contexts: threads that are still in a call keep theirs. */
 __attribute__((destructor)) static void unload(void) {
     pthread_mutex_lock(&lock);
     if (!team_busy) {

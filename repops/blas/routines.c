@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Numbers are real: conjugated or not, they are the same. */
+/* Is the matrix transposed? Numbers are real, so a conjugate transpose is a transpose. */
 static bool is_turned(int trans) {
     return trans == TRANS || trans == CONJ_TRANS;
 }
@@ -13,7 +13,7 @@ static int max_int(int a, int b) {
     return a > b ? a : b;
 }
 
-/* A result that could not be computed must not pass for one. */
+/* Fills a row with NaN, so that a result that could not be computed does not pass for one. */
 static void spoil(float *row, int64_t count, int64_t step) {
     const uint32_t nan = RO_QNAN_BITS;
     for (int64_t i = 0; i < count; i++)
@@ -160,7 +160,7 @@ float blas_sdot(caller by, int n, const float *x, int incx, const float *y, int 
 
 /* ---- ssyrk ---- */
 
-/* Rows of a that are multiplied as a whole block: half of it is thrown away. */
+/* Rows of a diagonal block that is multiplied as a whole square, of which half is thrown away. */
 enum { TRIANGLE = 64 };
 
 typedef struct {
@@ -190,7 +190,7 @@ static void copy_triangle(const syrk *s, int64_t n, const float *from, int64_t f
     }
 }
 
-/* Through a copy: the other triangle of c is not ours. */
+/* Computes a diagonal block in a copy, since the other triangle of c must not change. */
 static bool small_triangle(const syrk *s, int64_t at, int64_t n) {
     float square[TRIANGLE * TRIANGLE] = {0};
     float *c = s->c + at * s->ldc + at;
@@ -201,7 +201,7 @@ static bool small_triangle(const syrk *s, int64_t at, int64_t n) {
     return true;
 }
 
-/* Two triangles and the square between them. */
+/* Splits a triangle into two smaller ones and the square between them. */
 static bool triangle(const syrk *s, int64_t at, int64_t n) {
     if (n <= TRIANGLE)
         return small_triangle(s, at, n);

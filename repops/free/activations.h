@@ -6,7 +6,7 @@
 
 /* ---- functions ---- */
 
-/* The root's rounding and the quotient's. */
+/* The relative error is that of the root's rounding and the quotient's. */
 RO_INLINE approx rsqrt_of(operands o, int64_t i, order how) {
     (void)how;
     return ap_relative(1 / ap_sqrt_of((real)o.a[i]), 3);
@@ -32,8 +32,8 @@ RO_INLINE approx sigmoid_of(operands o, int64_t i, order how) {
     return ap_logistic(at(o.a, i), how).p;
 }
 
-/* x cut off where the functions below and their slopes have long reached their limits in every
- * type: an infinity times a factor of 0 is a NaN. A NaN stays one. */
+/* Limits x to where the functions below and their slopes have reached their limits in every type,
+ * since an infinity times a factor of 0 would be a NaN. A NaN stays one. */
 #define RO_FAR 1000
 
 RO_INLINE approx from_below(const float *x, int64_t i) {
@@ -54,12 +54,14 @@ RO_INLINE approx gelu_erf_of(operands o, int64_t i, order how) {
     return ap_mul(x, ap_normal_cdf(x, how));
 }
 
-/* 1 + c x^2, c > 0: two roundings of the product, which is less than the sum, and the sum's. */
+/* Computes 1 + c x^2 for c > 0. Its error is two roundings of the product, which is less than the
+ * sum, and one of the sum. */
 RO_INLINE approx ap_one_and_square(real c, real x, order o) {
     return ap_relative(free_mul_add(c, x * x, 1, o.contract), 3);
 }
 
-/* Twice the argument of the tanh; 0.5 (1 + tanh(v)) is the logistic function of 2 v. */
+/* Computes twice the argument v of GELU's tanh, as 0.5 (1 + tanh(v)) is the logistic function of 2
+ * v. */
 RO_INLINE approx gelu_argument(approx x, order o) {
     const approx w = ap_one_and_square((real)RO_GELU_C1, x.v, o);
     return ap_mul(ap_mul(ap_exact(2 * (real)RO_GELU_C0), x), w);

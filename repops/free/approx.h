@@ -21,7 +21,7 @@ typedef struct {
     int relative; /* e is 0 */
 } approx;
 
-/* The members of a profile that formulas depend on; constants where the call is inlined. */
+/* The members of a profile that formulas depend on. They are constants where a call is inlined. */
 typedef struct {
     int contract, estrin;
 } order;
@@ -42,7 +42,7 @@ RO_INLINE real ap_sqrt_of(real x) {
 #endif
 }
 
-/* y, or a NaN where x overflowed, so that y divided by x is not 0: SPEC 7.1 and 9. */
+/* Returns y, or a NaN where x overflowed: y / x would else be 0 (SPEC 7.1 and 9). */
 RO_INLINE real ap_unless_infinite(real x, real y) {
     return x < (real)__builtin_inf() ? y : (real)__builtin_nan("");
 }
@@ -70,7 +70,7 @@ RO_INLINE int ap_is_exact(approx a) {
     return a.relative && a.k == 0;
 }
 
-/* k roundings of a number of that size. */
+/* The size of k roundings of a number of that size. */
 RO_INLINE double ap_roundings(double k, double size) {
     return k == 0 ? 0 : k * RO_UNIT * size;
 }
@@ -95,7 +95,7 @@ RO_INLINE approx ap_exact(real v) {
     return (approx){v, 0, 0, 1};
 }
 
-/* v has a relative error of at most k roundings. */
+/* Makes an approx of v whose relative error is at most k roundings. */
 RO_INLINE approx ap_relative(real v, double k) {
     return (approx){v, 0, k, 1};
 }
@@ -118,22 +118,22 @@ RO_INLINE approx ap_mul(approx a, approx b) {
     return (approx){a.v * b.v, ap_product_error(a, b), a.k + b.k + 1, a.relative && b.relative};
 }
 
-/* a * b + c; where that is two roundings, both. */
+/* Computes a * b + c, and counts two roundings where the profile does not fuse them. */
 RO_INLINE approx ap_mul_add(approx a, approx b, approx c, order o) {
     const real v = free_mul_add(a.v, b.v, c.v, o.contract);
     const double product = ap_roundings(a.k + b.k + 1, ap_size(a.v * b.v));
     return (approx){v, ap_total(ap_total(product, ap_product_error(a, b)), ap_error(c)), 1, 0};
 }
 
-/* Whether another profile may give it the other sign. The reference's values lie between those of
- * two profiles: what may change signs for the reference may do so for kernels. */
+/* Can another profile give the number the other sign? The reference's value lies between those of
+ * two profiles, so kernels say so wherever the reference says so. */
 RO_INLINE int ap_may_change_sign(approx a) {
     return ap_size(a.v) < RO_SIGN_REACH * ap_error(a);
 }
 
-/* y, in which a is multiplied by b: 0 times an a whose sign a rounding decides is a zero of either
- * sign. Formulas say it of sums alone: other factors have their sign, the functions too, as no f32
- * number is that near to a zero of theirs. */
+/* Widens y, the product of a and b, to zeros of both signs where b is 0 and rounding may change the
+ * sign of a. Only sums need this: no f32 argument brings another factor, or a function, that near
+ * to a zero. */
 RO_INLINE approx ap_either_sign(approx y, approx a, approx b) {
     y.e += b.v == 0 && ap_may_change_sign(a) ? 0x1p-1000 : 0;
     y.relative = 0;
@@ -149,7 +149,7 @@ RO_INLINE approx ap_div(approx a, approx b) {
     return (approx){v, e, 1, 0};
 }
 
-/* b is exact. */
+/* Divides by an exact b. */
 RO_INLINE approx ap_div_exact(approx a, real b) {
     return (approx){a.v / b, a.relative ? 0 : a.e / ap_size(b), a.k + 1, a.relative};
 }

@@ -121,7 +121,7 @@ RO_INLINE void bn_dgamma_body(const ro_free_job *job, int64_t first, int64_t las
 /* ---- merging: over the reals, the walk of SPEC 12.3 gives the mean of all rows, M, and the sum
  * of s_i + b_i (m_i - M)^2 ---- */
 
-/* Number of rows of an entry. */
+/* Returns the number of rows that an entry stands for. */
 RO_INLINE real weight_of(const ro_call *call, int64_t entry) {
     return (real)min_i64(call->attr[RO_MERGE_PER],
                          call->attr[RO_MERGE_ROWS] - entry * call->attr[RO_MERGE_PER]);
@@ -206,12 +206,12 @@ RO_INLINE void bn_merge_sqdev_body(const ro_free_job *job, int64_t first, int64_
 
 /* ---- elements: an item is a row of all channels ---- */
 
-/* Parameters of channels, as often as they fit: loops over one row of few channels would be all
- * beginning and end. */
+/* Repeats the parameters of channels as often as they fit into a span, since loops over one row of
+ * few channels would be all beginning and end. */
 enum { SPAN = 256, SPAN_PARAMETERS = 5 };
 
 typedef struct {
-    int64_t rows, columns; /* taken at once; their elements */
+    int64_t rows, columns; /* rows that are taken at once, and their elements */
     const float *of[SPAN_PARAMETERS];
     float copy[SPAN_PARAMETERS][SPAN];
 } span;

@@ -50,7 +50,7 @@ static const float *pixel_of(const gather *x, const position *p, const tap *t) {
 
 /* ---- conv2d and conv2d_dx: rows are positions, k is (tap, channel) ---- */
 
-/* The steps of one tap from step `at` of a part on. */
+/* Some steps of one tap, from step `at` of a packed part on. */
 typedef struct {
     int64_t tap, channel, steps;
 } segment;
@@ -60,7 +60,7 @@ static segment segment_of(const gather *x, const free_part *part, int64_t at) {
     return (segment){k / x->depth, channel, min_i64(x->depth - channel, part->steps - at)};
 }
 
-/* Where the segment goes. */
+/* Returns where the packed lines of a segment go. */
 static real *line_of(const free_part *part, int64_t at, int64_t steps, int64_t width, real *to) {
     return to + (part->reverse ? part->steps - at - steps : at) * width;
 }
@@ -121,7 +121,8 @@ static int pads(const ro_conv *v) {
     return v->pad[0] > 0 || v->pad[1] > 0;
 }
 
-/* Each pixel by itself: the image is a matrix. */
+/* Is each pixel by itself, so that the image is a matrix? True of a kernel of 1 x 1 without stride
+ * and padding. */
 static int pointwise(const ro_conv *v) {
     return v->kernel[0] == 1 && v->kernel[1] == 1 && v->stride[0] == 1 && v->stride[1] == 1 &&
            !pads(v);
@@ -140,7 +141,7 @@ static tap *new_taps(ro_ctx *ctx, const ro_conv *v) {
     return taps;
 }
 
-/* All taps, as windows of the image see them. */
+/* Lists all taps as offsets in the image from a window's first pixel. */
 static void list_taps(const ro_conv *v, tap *taps) {
     for (int64_t h = 0; h < v->kernel[0]; h++)
         for (int64_t w = 0; w < v->kernel[1]; w++)
@@ -200,7 +201,8 @@ static int64_t list_windows(const ro_conv *v, const int64_t remainder[2], tap *t
     return count;
 }
 
-/* Pixels that leave the same remainders by the strides meet the same taps. */
+/* Multiplies for the pixels that leave one pair of remainders by the strides: all of these meet the
+ * same taps. */
 static ro_status multiply_remainder(const ro_free_job *job, const ro_conv *v, tap *taps,
                                     const int64_t remainder[2]) {
     gather x = {.v = v, .image = job->in[0], .pixel = v->filters, .depth = v->width};
@@ -260,7 +262,7 @@ static int64_t list_stretches(const gather *x, const free_part *part, stretch *t
     return count;
 }
 
-/* Overwrites what follows, which is written next. */
+/* Copies whole vectors, and so overwrites what follows, which is written next. */
 RO_INLINE void copy_lanes(const float *from, int64_t lanes, float *to) {
     for (int64_t i = 0; i < lanes; i += VW)
         vf_store(to + i, from ? vf_load_n(from + i, lanes - i) : vf_set1(0.0f));

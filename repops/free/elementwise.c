@@ -6,7 +6,7 @@
 
 static const order any_order = {0, 0};
 
-/* f is exact. b repeats: it is walked through from one end to the other, or is one number. */
+/* Runs a formula of two tensors whose result is exact. b repeats along a, or is one number. */
 RO_INLINE void run_pair(formula *f, const ro_free_job *job, int64_t first, int64_t last,
                         ro_emitter *t) {
     const int64_t period = free_numel(job, 1);

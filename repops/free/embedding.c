@@ -7,7 +7,7 @@ typedef struct {
     const ro_free_job *job;
     int64_t outer, rows, cols, positions; /* dy [outer, positions, cols], out [outer, rows, cols] */
     int64_t *start; /* [rows + 1]: the positions of id v are order[start[v]..start[v + 1]) */
-    int64_t *place; /* [positions] */
+    int64_t *place; /* [positions]: positions sorted by id */
 } plan;
 
 static void sort_positions(plan *p) {
@@ -21,7 +21,7 @@ static void sort_positions(plan *p) {
     for (int64_t i = 0; i < p->positions; i++)
         if (ids[i] >= 0 && ids[i] < p->rows)
             p->place[p->start[ids[i]]++] = i;
-    /* Each start has moved to its end, which is the start of the next id. */
+    /* Filling moved each id's start to its end, which is the start of the next id. */
     memmove(p->start + 1, p->start, (size_t)p->rows * sizeof *p->start);
     p->start[0] = 0;
 }
@@ -59,7 +59,8 @@ static ro_status scatter(const ro_free_job *job, int64_t axis) {
         return RO_ERR_MEMORY;
     p.place = p.start + p.rows + 1;
     sort_positions(&p);
-    /* Some ids are far more frequent than others: many pieces, so that threads end together. */
+    /* Cuts the rows into many pieces, since some ids are far more frequent than others, and threads
+     * should end together. */
     const int64_t items = p.outer * p.rows, work = p.outer * (p.rows + p.positions) * p.cols;
     const int64_t pieces = min_i64(work / 4096 + 1, 64 * ro_ctx_threads(job->ctx));
     ro_pool_for(ro_ctx_pool(job->ctx), items, ceil_div(items, pieces), sum_items, &p);

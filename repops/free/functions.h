@@ -18,7 +18,8 @@ enum {
 
 #if defined(RO_IS_f32)
 typedef uint32_t real_word;
-enum { FRACTION_BITS = 23, BIAS = 127, EXP_SHIFT = -1 }; /* 2^128 is out of range */
+/* EXP_SHIFT: e^x is 2^(k - 1) twice, since 2^128 is out of range. */
+enum { FRACTION_BITS = 23, BIAS = 127, EXP_SHIFT = -1 };
 #define REAL(f32_value, f64_value) f32_value##f
 #else
 typedef uint64_t real_word;
@@ -77,12 +78,12 @@ RO_INLINE real poly8(const real *c, real x, real x2, real x4, order o) {
 
 /* ---- exp ---- */
 
-/* 2^(k + offset), k being the low bits of the number. */
+/* Returns 2^(k + offset); k is in the low bits of a float to which a magic number was added. */
 RO_INLINE real power_of(real k, int offset) {
     return real_of((word_of(k) << FRACTION_BITS) + ((real_word)(BIAS + offset) << FRACTION_BITS));
 }
 
-/* e^x = 2^k (1 + p) where that is a normal number. */
+/* Splits e^x into 2^k (1 + p), for results that are normal numbers. */
 RO_INLINE real exp_parts(real x, real *k, order o) {
 #if defined(RO_IS_f32)
     static const real c[6] = {0x1p-1f,       0x1.555556p-3f,  0x1.5554eap-5f,
@@ -95,7 +96,7 @@ RO_INLINE real exp_parts(real x, real *k, order o) {
 #endif
     const real magic = REAL(0x1.8p23, 0x1.8p52);
     const real t = free_mul_add(x, REAL(0x1.715476p0, 0x1.71547652b82fep0), magic, o.contract);
-    const real n = t - magic; /* x / ln 2, an integer; its products with the high part are exact */
+    const real n = t - magic; /* x / ln 2, rounded: its products with ln 2's high part are exact */
     real r = free_mul_add(n, REAL(-0x1.62e4p-1, -0x1.62e42fefap-1), x, o.contract);
     r = free_mul_add(n, REAL(-0x1.7f7d1cp-20, -0x1.cf79abc9e3b3ap-40), r, o.contract);
     const real r2 = r * r, r4 = r2 * r2;
@@ -120,7 +121,7 @@ RO_INLINE real free_exp(real x, order o) {
     return x < REAL(-86.5, -500.0) ? 0 : y;
 }
 
-/* Arguments in range have errors that are small. */
+/* Errors of arguments in range are small, so they add a part of e^x. */
 RO_INLINE approx ap_exp(approx x, order o) {
     const real v = free_exp(x.v, o);
     const double from_x = v > 0 ? (double)v * (1.001 * ap_error(x)) : 0;
@@ -164,7 +165,7 @@ RO_INLINE real free_log(real x, order o) {
 
 /* ---- tanh ---- */
 
-/* em / (em + 2), em = e^2a - 1 = s p + (s - 1). */
+/* Computes em / (em + 2) with em = e^2a - 1 = s p + (s - 1). */
 RO_INLINE real free_tanh(real x, order o) {
     const real a = ap_abs(x);
     real k;

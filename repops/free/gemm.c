@@ -28,8 +28,8 @@ static free_part part_of(const item *t, int64_t i, int64_t *steps) {
                        .reverse = t->p->job->profile->descending};
 }
 
-/* Returns whether all of b is finite. Where no term of a is absent, that does not matter, and it
- * returns 1. */
+/* Packs b's columns. Returns whether all of b is finite, or 1 where no term of a is absent and it
+ * does not matter. */
 static int pack_columns(const item *t, int64_t block) {
     const free_gemm *g = t->p->g;
     int64_t steps;
@@ -79,7 +79,8 @@ static void limits(const item *t, int64_t block, int64_t row, int64_t rows, int6
     *last = part.reverse ? steps - from : to;
 }
 
-/* Sums one block of k for one tile: first its runs, then what the block's step says. */
+/* Sums one block of k for one tile: its runs first, then the merge that the block's step asks for.
+ */
 typedef struct {
     const item *t;
     int rows, contract, exact;
@@ -125,7 +126,8 @@ static void run_tile_block(const tile_block *x, const free_step *s) {
         merge(c - slot_size, c, x->rows);
 }
 
-/* `e` is where these rows' results go; NULL: the block is not the last one. */
+/* Multiplies some rows of an item; `e` says where their results go, NULL: k has more blocks to
+ * come. */
 static void multiply_rows(const item *t, int64_t block, int64_t row, int64_t rows, int exact,
                           const ends *e) {
     const free_step s = RO_FREE_NAME(ro_free_block_step)(&t->p->order, block);
@@ -231,7 +233,7 @@ static void cut(product *p, int64_t pieces) {
 
 static int allocate(product *p) {
     const int64_t threads = ro_ctx_threads(p->job->ctx), k = min_i64(p->order.block, p->g->k);
-    const int64_t panels = p->rows + 1; /* the last item's panels may be lower, and so one more */
+    const int64_t panels = p->rows + 1; /* the last item's panels may be lower, so one more */
     const int64_t most = min_i64(BLOCK_ROWS / FREE_MR, ceil_div(panels, FREE_MR) + 1);
     p->a_size = round_to(most * FREE_PANEL * k, 16);
     p->b_size = round_to(p->cols * k, 16);

@@ -36,8 +36,8 @@ enum {
 
 typedef enum { FREE_SET, FREE_ADD, FREE_CONTINUE } free_mode;
 
-/* The fate of a partial sum: it is set in a slot, added to a slot, or continues a slot's value.
- * Then the last slot is added to the one before, `merges` times. */
+/* Where a partial sum goes: into a slot, added to a slot, or continuing a slot's value. Then the
+ * last slot is added to the one before it, `merges` times. */
 typedef struct {
     int slot, merges;
     free_mode mode;
@@ -46,8 +46,8 @@ typedef struct {
 typedef struct {
     int64_t k, block, blocks; /* terms in all, terms of a block, number of blocks */
     int64_t run, piece;       /* terms of a run, runs of a piece */
-    int64_t chain;            /* blocks that continue each other */
-    int pairwise, slots;      /* slots: for the sums of blocks that wait */
+    int64_t chain;            /* number of blocks that continue one run */
+    int pairwise, slots;      /* slots: how many sums of blocks wait at the same time */
 } free_order;
 
 free_order RO_FREE_NAME(ro_free_order)(const ro_profile *profile, int64_t k);
@@ -70,7 +70,7 @@ void RO_FREE_NAME(ro_free_tile_exact)(int rows, int64_t k, const real *a, const 
 void RO_FREE_NAME(ro_free_add_squares)(const real *x, int64_t steps, int width, int64_t lanes,
                                        double *square);
 
-/* A NaN that no packed number is. */
+/* A NaN that stands for an absent term; no packed number has its bits. */
 RO_INLINE real free_absent(void) {
     return (real)ro_from_bits(UINT32_C(0x7fc5a5a5));
 }
@@ -102,7 +102,7 @@ void RO_FREE_NAME(ro_free_emit_tile)(ro_emitter *t, const free_results *r);
 /* Some rows of a, or columns of b, and some steps of k. */
 typedef struct {
     int64_t product, lane, lanes, k, steps;
-    int reverse; /* the last step comes first */
+    int reverse; /* steps are packed from the last to the first */
 } free_part;
 
 /* VW floats as they are packed. */
@@ -147,7 +147,8 @@ struct free_gemm {
     free_matrix a, b;
     void (*pack_a)(const free_gemm *g, const free_part *part, real *to); /* NULL: a, masked */
     void (*pack_b)(const free_gemm *g, const free_part *part, real *to); /* NULL: b */
-    /* Where a's element is; NULL: absent. Only needed where terms may be absent. */
+    /* Returns where an element of a is, or NULL if the term is absent. Only products with absent
+     * terms have it. */
     const float *(*term)(const free_gemm *g, int64_t product, int64_t row, int64_t k);
     /* The first element of a row in the output. NULL: product after product, row by row. */
     int64_t (*place)(const free_gemm *g, int64_t product, int64_t row);
@@ -172,7 +173,7 @@ void RO_FREE_NAME(ro_free_pack_exact)(const free_gemm *g, const free_part *part,
 void RO_FREE_NAME(ro_free_admitted)(const free_gemm *g, int64_t product, int64_t row, int64_t rows,
                                     int64_t *first, int64_t *last);
 
-/* Panels share the rows evenly. */
+/* Returns the rows of a panel, such that panels share all rows evenly. */
 RO_INLINE int64_t free_height(int64_t rows) {
     return ceil_div(rows, ceil_div(rows, FREE_MR));
 }

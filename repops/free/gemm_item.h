@@ -28,7 +28,7 @@ typedef struct {
 /* Rows whose results are emitted next. */
 typedef struct {
     int64_t row;
-    int direct; /* tiles are emitted one by one */
+    int direct; /* tiles are emitted one by one, as they are finished */
     int64_t first[BLOCK_ROWS];
     double of_sum[BLOCK_ROWS];
 } ends;

@@ -5,7 +5,7 @@
 void RO_FREE_NAME(ro_free_admitted)(const free_gemm *g, int64_t index, int64_t row, int64_t rows,
                                     int64_t *first, int64_t *last) {
     const int64_t shifted = row + g->mask_first + g->mask_step * (index % g->inner);
-    const int64_t window = g->window ? g->window : INT64_MAX / 2; /* beyond all terms */
+    const int64_t window = g->window ? g->window : INT64_MAX / 2; /* none: wider than all terms */
     const int64_t from = g->mask == RO_MASK_FROM_ROW ? shifted : shifted - window + 1;
     const int64_t to = g->mask == RO_MASK_UPTO_ROW ? shifted + rows : shifted + rows - 1 + window;
     *first = g->mask == RO_MASK_NONE ? 0 : min_i64(max_i64(0, from), g->k);

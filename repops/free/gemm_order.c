@@ -20,7 +20,8 @@ free_step RO_FREE_NAME(ro_free_run_step)(const free_order *o, int64_t i, int64_t
     return step_of(i, runs, o->piece, o->pairwise);
 }
 
-/* The blocks of a chain continue one slot, which is merged after the last of them. */
+/* Returns the step for a block's sum. Blocks of a chain continue one slot, which is merged after
+ * the last of them. */
 free_step RO_FREE_NAME(ro_free_block_step)(const free_order *o, int64_t i) {
     const int64_t chains = ceil_div(o->blocks, o->chain), chain = i / o->chain;
     const int begins = i % o->chain == 0, ends = (i + 1) % o->chain == 0 || i == o->blocks - 1;

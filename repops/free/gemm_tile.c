@@ -26,7 +26,7 @@ RO_INLINE vr mul_add(vr a, vr b, vr c, int contract) {
 #endif
 }
 
-/* `rows` and `contract` are constants where it is inlined. */
+/* Sums a tile. `rows` and `contract` are constants where it is inlined. */
 RO_INLINE void sum_tile(int rows, int contract, int64_t k, const real *restrict a,
                         const real *restrict b, real *restrict c, free_mode mode) {
     vr s[FREE_MR][2];
@@ -104,8 +104,8 @@ void RO_FREE_NAME(ro_free_tile_exact)(int rows, int64_t k, const real *a, const 
 
 /* ---- norms ---- */
 
-/* The sum of one lane's squares, without numbers that are not finite: a result that has them is not
- * finite either. */
+/* Sums one lane's squares of finite numbers. A result of others is not finite either, so its bound
+ * does not matter. */
 static double finite_squares(const real *x, int64_t steps, int width) {
     double sum = 0;
     for (int64_t p = 0; p < steps; p++, x += width)

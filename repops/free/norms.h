@@ -12,7 +12,7 @@ RO_INLINE approx normal_of(approx x, approx mean, approx rstd) {
 RO_INLINE approx ln_rstd_of(operands o, int64_t i, order how) {
     const approx mean = ap_div_exact(at(o.a, i), o.p.v), square = ap_add(mean, o.q);
     (void)how;
-    /* the root halves a small relative error; a large one has a root of its own */
+    /* a root halves a small relative error; a large one needs a root of its own */
     const real root = ap_sqrt_of(square.v);
     const approx r = {root, ap_error(square) / ap_size(root), 1, 0};
     return ap_div(ap_exact(ap_unless_infinite(square.v, 1)), r);

@@ -31,7 +31,7 @@ RO_INLINE operands operands_of(const ro_free_job *job, int op) {
 RO_INLINE void run_update(formula *f, const ro_free_job *job, int op, int64_t first, int64_t last,
                           ro_emitter *t, order how) {
     const operands o = operands_of(job, op);
-    /* eps of adamw_w: loops of their own for the two ways to a bound */
+    /* s is eps of adamw_w: each of the two ways to a bound has a loop of its own */
     if (op == RO_OP_ADAMW_W && o.s.v >= 0)
         run_formula(f, o, job, first, last, t, how);
     else

@@ -7,7 +7,8 @@ static int64_t pixels(const ro_call *call) {
     return ro_shape_numel(&call->output) / call->output.dim[3];
 }
 
-/* The terms of a pixel: where in the input, under which tap, divided by what. */
+/* The terms of a pixel: where each lies in the input, under which tap, and what it is divided by.
+ */
 typedef struct {
     int64_t n;
     int64_t at[RO_POOL_TAPS];

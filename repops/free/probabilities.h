@@ -19,7 +19,7 @@ RO_INLINE approx xent_grad_of(operands o, int64_t i, order how) {
     return ap_mul(softmax_of(o, i, how), o.r);
 }
 
-/* Where the label is. */
+/* The gradient at the label. */
 RO_INLINE approx xent_grad_hit(operands o, int64_t i, order how) {
     const approx d = ap_sub(softmax_of(o, i, how), ap_exact(1));
     return ap_either_sign(ap_mul(d, o.r), d, o.r);

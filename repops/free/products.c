@@ -53,7 +53,7 @@ RO_FREE_KERNEL(matmul, .run = matmul)
 /* ---- attn_av and attn_av_at: a product for each key block; out is [..., T, nb, D] ---- */
 
 typedef struct {
-    int64_t queries, width, blocks, first; /* first: block of inner index 0 */
+    int64_t queries, width, blocks, first; /* first: the first block, of those with inner index 0 */
 } attention;
 
 static int64_t place_of(const free_gemm *g, int64_t product, int64_t row) {

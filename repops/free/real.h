@@ -13,9 +13,8 @@ typedef double real;
 #define RO_UNIT 0x1p-53 /* the unit roundoff of `real` */
 #endif
 
-/* How many bounds a number may be away from 0 and yet have another sign in another profile: two,
- * and a little; kernels say so of all that the reference says so of, whose value is two bounds
- * away. */
+/* A number that is less than this many bounds away from 0 may have another sign in another profile.
+ * Two, and a little more: kernels must say so of all that the reference says so of. */
 #if defined(RO_REAL)
 #define RO_SIGN_REACH 4.1
 #else

@@ -54,7 +54,7 @@ static int64_t losses(const ro_call *call) {
     return ro_shape_numel(&call->input[3]);
 }
 
-/* The label that does not count; no 32-bit number for the operators that count all. */
+/* Returns the label that does not count. For operators that count all it is no 32-bit number. */
 static inline int64_t ignored(const ro_call *call) {
     return ro_op_describe(call->op)->attr_count ? call->attr[RO_LABELS_IGNORE] : INT64_MIN;
 }

@@ -7,11 +7,11 @@
 #include "repops/free/writer.h"
 
 enum {
-    SUM_LEVELS = 36,  /* of a tree of pieces: 64 * 2^35 terms */
-    SUM_TERMS = 2048, /* of a sum along a row: RO_REDUCE_BLOCK, blocks of attn_l */
+    SUM_LEVELS = 36,  /* levels of a tree of pieces: enough for 64 * 2^35 terms */
+    SUM_TERMS = 2048, /* most terms along a row: RO_REDUCE_BLOCK, or a block of attn_l */
 };
 
-/* Terms of a piece, out of n. */
+/* Returns how many of n terms a piece has. */
 RO_INLINE int64_t piece_of(const ro_profile *p, int64_t n) {
     return p->split > 0 ? p->split : n;
 }
@@ -54,7 +54,7 @@ RO_INLINE real sum_piece(const ro_profile *p, const real *a, const real *b, int6
     }
 }
 
-/* Neighbours first, then sums of neighbours, ... */
+/* Adds neighbours first, then the sums of neighbours, and so on. */
 static inline __attribute__((unused)) real sum_tree(real *x, int64_t n) {
     for (; n > 1; n = (n + 1) / 2)
         for (int64_t i = 0; i < n; i += 2)
@@ -70,7 +70,7 @@ RO_INLINE void reverse(real *x, int64_t n) {
     }
 }
 
-/* The terms are overwritten; n <= SUM_TERMS. */
+/* Sums n <= SUM_TERMS terms, and overwrites them. */
 RO_INLINE real sum_row(const ro_profile *p, real *a, real *b, int64_t n, int contract) {
     real piece[SUM_TERMS / 64];
     const int64_t size = piece_of(p, n);
@@ -90,13 +90,13 @@ RO_INLINE real sum_row(const ro_profile *p, real *a, real *b, int64_t n, int con
     return sum;
 }
 
-/* The size of a term with its excess. 0 gets no excess, which may be infinite. */
+/* Adds its excess to the size of a term. 0 gets none, as the excess may be infinite. */
 RO_INLINE vr grown(vr size, vr excess) {
     return size + (vr)((vr_mask)(size * excess) & (size > 0));
 }
 
-/* Terms a[i] * b[i], or a[i] (b: NULL), and how far the errors of each, in roundings over the
- * number of terms, may exceed `term` (excess: NULL if not at all). */
+/* Returns the sum of sizes of the terms a[i] * b[i], or a[i] if b is NULL. excess: how far each
+ * term's error, in roundings over the number of terms, may exceed `term`; NULL: not at all. */
 RO_INLINE double sum_size(const real *a, const real *b, const real *excess, int64_t n) {
     vr sum[4] = {{0}};
     real lane[4 * FREE_LANES], size;
@@ -129,8 +129,8 @@ typedef struct {
     int bounds;
     real lane[RO_PROFILE_LANES_MAX][SUM_COLUMNS];
     real total[SUM_LEVELS][SUM_COLUMNS];
-    double size[SUM_COLUMNS];       /* sum of the terms' magnitudes, if bounds, */
-    const float *unsized[SUM_ROWS]; /* without those of these rows */
+    double size[SUM_COLUMNS];       /* sum of the terms' magnitudes, if bounds are wanted, */
+    const float *unsized[SUM_ROWS]; /* but for those of these rows, which are added later */
     int rows;
 } sums;
 
@@ -146,7 +146,7 @@ RO_INLINE void sums_open(sums *s, const ro_profile *p, int64_t terms, int64_t co
         memset(s->size, 0, sizeof s->size);
 }
 
-/* The term to add as number i of n. */
+/* Returns which term is added as number i of n. */
 RO_INLINE int64_t sums_term(const ro_profile *p, int64_t i, int64_t n) {
     return p->descending ? n - 1 - i : i;
 }
@@ -167,7 +167,7 @@ static inline __attribute__((unused)) void sums_fold_lanes(sums *s) {
             add_reals(s->lane[0], s->lane[j], s->columns);
 }
 
-/* A tree of pieces: those of a level wait for another one. */
+/* Ends a piece. In a tree the sum of a piece waits on its level for another one. */
 static inline __attribute__((unused)) void sums_end_piece(sums *s) {
     int level = 0;
     if (s->count == 0)
@@ -196,7 +196,7 @@ RO_INLINE real *sums_next(sums *s) {
     return lane;
 }
 
-/* Magnitudes in any order: eight rows at a time, which are one sum to fetch and to store. */
+/* Adds magnitudes, in any order: eight rows at a time, so that a sum is fetched and stored once. */
 static inline __attribute__((unused)) void size_rows(sums *s) {
     const int rows = s->rows;
     const float *const *x = s->unsized;
@@ -215,7 +215,7 @@ static inline __attribute__((unused)) void size_rows(sums *s) {
                 size[c] += __builtin_fabs((double)x[i][c]);
 }
 
-/* The sums; overwritten by sums_open. */
+/* Returns the sums. sums_open overwrites them. */
 static inline __attribute__((unused)) real *sums_close(sums *s) {
     int64_t n = s->pieces + (s->count > 0);
     real *sum = NULL;
@@ -233,7 +233,7 @@ static inline __attribute__((unused)) real *sums_close(sums *s) {
     return sum;
 }
 
-/* The terms x, which stay until sums_close. */
+/* Adds the terms x, which must stay in memory until sums_close. */
 RO_INLINE void sums_add(sums *s, const float *restrict x) {
     real *restrict sum = sums_next(s);
     for (int64_t c = 0; c < s->columns; c++)

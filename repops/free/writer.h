@@ -26,7 +26,7 @@ RO_INLINE void writer_open(writer *w, ro_emitter *t, int64_t at) {
 #endif
 }
 
-/* All that is written will be exact. */
+/* Opens a writer whose results are all exact. */
 RO_INLINE void writer_open_exact(writer *w, ro_emitter *t, int64_t at) {
     writer_open(w, t, at);
     w->bounds = 0;
@@ -94,7 +94,7 @@ RO_INLINE void run_formula(formula *f, operands o, const ro_free_job *job, int64
     writer_flush(&w);
 }
 
-/* The body for the job's profile, the order being a constant. */
+/* Runs the body with the order of the job's profile as a constant. */
 RO_INLINE void by_contraction(body *b, const ro_free_job *job, int64_t first, int64_t last,
                               ro_emitter *t) {
     if (job->profile->contract && RO_HAS_FMA)

@@ -62,7 +62,7 @@ enum { DIGITS = 6, BUCKETS = 64, SPAN = 256 };
  * how many have each digit. */
 enum { KEY = 0, BEFORE = 1, PLACE = 2, FOUND = 3, COUNTS = 4, WORDS = COUNTS + BUCKETS };
 
-/* Bits below the digit that pass p finds. */
+/* Returns how many bits lie below the digit that pass p finds. */
 static int shift_of(int64_t p) {
     return p < DIGITS - 1 ? 26 - 6 * (int)p : 0;
 }

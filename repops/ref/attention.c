@@ -54,7 +54,7 @@ static uint32_t attn_av(const ro_call *call, int64_t e, const ro_acc *acc, const
     const ro_shape *s = &call->input[0];
     int64_t keys = last_dim(s), size = last_dim(&call->output), from, to;
     int64_t blocks = (keys + RO_ATTN_BLOCK - 1) / RO_ATTN_BLOCK, row = e / size / blocks;
-    int64_t first = row / s->dim[s->ndim - 2] * keys; /* of this batch's keys in v */
+    int64_t first = row / s->dim[s->ndim - 2] * keys; /* first row of this batch's keys in v */
     float sum = 0;
     (void)acc;
     ro_ref_attn_keys(call, row, e / size % blocks, in, &from, &to);
@@ -67,8 +67,8 @@ RO_LOADS(av_loads, 2 * RO_ATTN_BLOCK + ro_is_placed(call))
 RO_REFERENCE(attn_av, .finish = attn_av, .loads = av_loads)
 RO_REFERENCE(attn_av_at, .finish = attn_av, .loads = av_loads)
 
-/* The walk over blocks. Input 1 holds what is combined, `size` elements per block. Returns whether
- * there was a block to start from. */
+/* Walks over the blocks of a row. Input 1 holds what is combined, `size` elements per block.
+ * Returns whether there was a block to start from. */
 static int walk(const ro_access *in, int64_t row, int64_t blocks, int64_t size, int64_t offset,
                 float *total) {
     float m = 0, sum = 0;
@@ -125,7 +125,7 @@ static uint32_t attn_dscore(const ro_call *call, int64_t e, const ro_acc *acc,
 }
 RO_REFERENCE(attn_dscore, .finish = attn_dscore)
 
-/* Heads of all batches in one row: groups never straddle a batch. */
+/* Copies heads. All batches' heads are one row: groups never straddle a batch. */
 static uint32_t repeat_heads(const ro_call *call, int64_t e, const ro_acc *acc,
                              const ro_access *in) {
     int64_t size = call->output.dim[2] * call->output.dim[3];

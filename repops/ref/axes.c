@@ -84,7 +84,7 @@ static uint32_t reshape(const ro_call *call, int64_t e, const ro_acc *acc, const
 }
 RO_REFERENCE(reshape, .finish = reshape)
 
-/* Toward zero, and cut off at the ends of the range; NaN: 0. */
+/* Rounds toward zero, and limits to the type's range. A NaN gives 0. */
 static int64_t integer_of(float x, int64_t least, int64_t most) {
     if (x != x)
         return 0;
@@ -97,8 +97,8 @@ static int64_t cut_off(int64_t number, int64_t least, int64_t most) {
     return number < least ? least : number > most ? most : number;
 }
 
-/* An element of a type of integers. No other operator reads i8 as a number, so this alone extends
- * its sign: an element that is loaded or stored is its bits behind zeros. */
+/* Returns an element of an integer type. It alone extends the sign of an i8, since no other
+ * operator reads one as a number, and loads put zeros above its bits. */
 static int32_t integer_at(int dtype, uint32_t bits) {
     return dtype == RO_I8 ? (int8_t)bits : (int32_t)bits;
 }

@@ -17,14 +17,14 @@ static const ro_bounded_op *const table[RO_OP_END] = {
 #include "repops/src/operators.def"
 };
 
-/* Machines make different NaNs. */
+/* Replaces a NaN by one pattern, since machines make different ones. */
 static double canonical(double x) {
     return x != x ? ro_from_bits64(UINT64_C(0x7ff8000000000000)) : x;
 }
 
-/* The bound is computed with rounding errors of its own: 2^-9 covers them; the kernels' (free_bound
- * in repops/free/kernel.h) is enlarged by more. Not inlined: compilers know of no modes, and could
- * take a product out of them. */
+/* Enlarges a bound by 2^-9, for the rounding errors made in computing it; kernels' bounds
+ * (free_bound in repops/free/kernel.h) are enlarged by more. Not inlined: compilers know nothing of
+ * rounding modes, and could move a product out of them. */
 static __attribute__((noinline)) ro_bounded enlarged(approx y) {
     return (ro_bounded){canonical(y.v), canonical((1 + 0x1p-9) * ap_error(y))};
 }
@@ -84,7 +84,8 @@ static int64_t place_of(double x, int bits) {
     return ro_place(ro_canon(ro_round_any(x, ro_magic(bits))), bits);
 }
 
-/* No order changes a NaN or an infinity; the sum of an exact -0 and 0 would be +0. */
+/* Returns the first and last place on the grid that the element may have. No order changes a NaN,
+ * an infinity or an exact number, and adding a bound of 0 would make +0 of an exact -0. */
 static __attribute__((noinline)) ro_places places(ro_bounded r, int bits) {
     const int64_t place = place_of(r.value, bits);
     if (r.value - r.value != 0 || r.bound == 0)
@@ -100,7 +101,8 @@ ro_places ro_bounded_places(ro_bounded r, int bits) {
     return v;
 }
 
-/* An infinity times a number whose sign a rounding decides: not finite in any profile. */
+/* Does the element admit this value? An infinity times a number whose sign a rounding decides is
+ * not finite in any profile. */
 int ro_bounded_admits(ro_bounded r, int bits, uint32_t value) {
     const ro_places v = ro_bounded_places(r, bits);
     const int64_t place = ro_place(ro_from_bits(value), bits);

@@ -25,8 +25,8 @@ typedef struct {
     uint64_t terms;
 } bounded_sum;
 
-/* `excess`: how far the error of the term, in roundings over the number of terms, may exceed what
- * sum_of says of all. */
+/* Adds a term's excess: how far its error, in roundings over the number of terms, may exceed what
+ * sum_of says of all terms. */
 RO_INLINE void add_excess(bounded_sum *s, real term, real excess) {
     const real size = ap_abs(term);
     s->sum = s->sum + term;
@@ -45,8 +45,8 @@ RO_INLINE approx sum_of(const bounded_sum *s, double roundings) {
 
 /* ---- rows ---- */
 
-/* One of: an element; or a fold, whose steps are those of ro_ref_step, with the same terms each.
- * The bounds hold for all orders, up to rounding in themselves. */
+/* Either an element, or a fold whose steps have the same terms as those of ro_ref_step. The bounds
+ * hold for all orders, up to rounding in the bounds themselves. */
 typedef struct {
     approx (*element)(const ro_call *call, int64_t e, const ro_access *in);
     void (*step)(const ro_call *call, int64_t e, int64_t step, bounded_sum *sum,

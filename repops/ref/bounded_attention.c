@@ -38,7 +38,7 @@ RO_BOUNDED(attn_dscore, .element = attn_dscore)
 
 enum { BLOCKS = RO_CRUMB_LOADS / 2 };
 
-/* The blocks that are not skipped, and the greatest mc. */
+/* The blocks that are not skipped, and the greatest maximum of a block. */
 typedef struct {
     int64_t count;
     float greatest, mc[BLOCKS];
@@ -56,7 +56,7 @@ static void load_walk(const ro_access *in, int64_t row, int64_t blocks, walk *w)
     }
 }
 
-/* Log of block c's weight. */
+/* Returns the logarithm of block c's weight. */
 static real distance(const walk *w, int64_t c) {
     return w->count == 1 ? 0 : (real)w->mc[c] - (real)w->greatest;
 }

@@ -9,7 +9,8 @@
 
 /* ---- one operation ---- */
 
-/* Correctly rounded, and the same in every profile, it counts as exact: SPEC 14.3. */
+/* An operator that is correctly rounded has the same value in every profile, and counts as exact
+ * (SPEC 14.3). */
 #define ARITHMETIC(name, expression)                                                               \
     static approx name##_exact(const ro_call *call, int64_t e, const ro_access *in) {              \
         const real a = (real)loadf(in, 0, e), b = (real)loadf(in, 1, e % numel(call, 1));          \

@@ -17,7 +17,7 @@ static approx avg_pool2d(const ro_call *call, int64_t e, const ro_access *in) {
 }
 RO_BOUNDED(avg_pool2d, .element = avg_pool2d)
 
-/* The share that tap t of window w gives. A maximum that came from elsewhere gives 0. */
+/* Returns what tap t of window w contributes: 0 if the maximum came from another tap. */
 static real share_of(const ro_call *call, int64_t w, int64_t t, int64_t divisor,
                      const ro_access *in) {
     if (call->op == RO_OP_MAX_POOL2D_GRAD)

@@ -77,7 +77,7 @@ static approx log_softmax(const ro_call *call, int64_t e, const ro_access *in) {
 }
 RO_BOUNDED(log_softmax, .element = log_softmax)
 
-/* The inputs of both gradients are (y, dy, a sum of the row). */
+/* Computes both gradients, whose inputs are (y, dy, a sum of the row). */
 static approx gradient(formula *f, const ro_call *call, int64_t e, const ro_access *in) {
     const float y = loadf(in, 0, e), dy = loadf(in, 1, e);
     const operands o = {.a = &y, .b = &dy, .p = input_at(in, 2, e / last_dim(&call->input[0]))};

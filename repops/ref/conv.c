@@ -67,7 +67,7 @@ ro_ref_factors ro_ref_conv_factors(const ro_call *call, const ro_conv *v, int64_
     }
 }
 
-/* One chunk into the total. */
+/* Adds one chunk to the total. */
 static void conv2d_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                         const ro_access *in) {
     const ro_conv v = ro_conv_of(call);

@@ -41,7 +41,7 @@ static float chunk_of(operand *a, operand *b, int64_t count, int bits) {
     return ro_fixed_term(sum, a->bits + b->bits, a->exponent, b->exponent);
 }
 
-/* One chunk into the total. */
+/* Adds one chunk to the total. */
 static void matmul_fixed_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                               const ro_access *in) {
     const ro_matmul v = ro_matmul_of(call);
@@ -59,7 +59,7 @@ static void matmul_fixed_step(const ro_call *call, int64_t e, int64_t step, ro_a
 RO_REFERENCE(matmul_fixed, .finish = ro_ref_matmul, .steps = ro_ref_matmul_steps,
              .step = matmul_fixed_step, .words = 1)
 
-/* One chunk into the total. A pixel outside the image counts as +0. */
+/* Adds one chunk to the total. A pixel outside the image counts as +0. */
 static void conv2d_fixed_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                               const ro_access *in) {
     const ro_conv v = ro_conv_of(call);

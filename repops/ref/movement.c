@@ -15,7 +15,8 @@ static uint32_t iota(const ro_call *call, int64_t e, const ro_acc *acc, const ro
 }
 RO_REFERENCE(iota, .finish = iota)
 
-/* The block of element e. Operators without an input draw the same in each step. */
+/* Draws the block of random words that has element e. Operators without an input draw the same
+ * words in each step. */
 static void draw_words(const ro_call *call, int64_t e, const ro_access *in, uint32_t word[4]) {
     ro_philox_block((uint64_t)call->attr[RO_RANDOM_SEED], (uint64_t)e / 4,
                     call->input_count > 0 ? load(in, 0, 0) : 0,
@@ -55,7 +56,7 @@ static uint32_t permutation(const ro_call *call, int64_t e, const ro_acc *acc,
 }
 RO_REFERENCE(permutation, .finish = permutation)
 
-/* The windows in data tensor q. */
+/* Returns how many windows data tensor q has. */
 static uint64_t windows_in(const ro_call *call, int q) {
     return (uint64_t)(call->input[q].dim[0] - 1) / (uint64_t)call->output.dim[1];
 }
@@ -112,7 +113,8 @@ static void push_row(ro_acc *acc, float x) {
     }
 }
 
-/* A stated accumulator is canonical like any other committed value. */
+/* Replaces NaNs in an accumulator that somebody states: it is committed to, so it must be
+ * canonical. */
 static void canonical(ro_acc *acc) {
     for (int level = 0; level < LEVELS; level++)
         acc->word[1 + level] = result(ro_from_bits(acc->word[1 + level]));

@@ -10,7 +10,7 @@ static uint32_t integer(const ro_call *call, int64_t e, const ro_acc *acc, const
 }
 RO_REFERENCE(integer, .finish = integer)
 
-/* 0x1p23: from here on every number is whole. */
+/* From 0x1p23 on every number is whole. */
 static float to_nearest(float size) {
     return size < 0x1p23f ? size + 0x1p23f - 0x1p23f : size;
 }

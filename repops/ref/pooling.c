@@ -21,7 +21,7 @@ static int64_t element_under(const ro_pooling *v, const pool_place *p, int64_t t
     return inside ? ((p->n * v->in[0] + h) * v->in[1] + w) * v->channels + p->c : -1;
 }
 
-/* The greatest rank of the window, and the first tap that has it. */
+/* Returns the greatest rank in the window, and sets the first tap that has it. */
 static int32_t greatest(const ro_call *call, int64_t e, const ro_access *in, int64_t *tap) {
     const ro_pooling v = ro_pooling_of(call);
     const pool_place p = pool_place_of(e, v.out, v.channels);
@@ -98,7 +98,7 @@ int64_t ro_ref_pool_window(const ro_pooling *v, int64_t e, int64_t t, int64_t *d
     return ((w.n * v->out[0] + w.h) * v->out[1] + w.w) * v->channels + w.c;
 }
 
-/* Both gradients: what tap t of window w receives. */
+/* Of both gradients: what tap t of window w receives. */
 static float share_of(const ro_call *call, int64_t w, int64_t t, int64_t divisor,
                       const ro_access *in, float sum) {
     if (call->op == RO_OP_MAX_POOL2D_GRAD)

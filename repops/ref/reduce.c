@@ -24,7 +24,7 @@ void ro_ref_matmul_range(const ro_matmul *v, int64_t m, int64_t step, int64_t *f
     *from = *from > r.first ? *from : r.first;
 }
 
-/* One chunk into the total. */
+/* Adds one chunk to the total. */
 static void matmul_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                         const ro_access *in) {
     ro_matmul v = ro_matmul_of(call);

@@ -15,7 +15,8 @@ typedef struct {
     int64_t (*steps)(const ro_call *call);
     void (*step)(const ro_call *call, int64_t e, int64_t step, ro_acc *acc, const ro_access *in);
     int words;                             /* of the state between steps */
-    int64_t (*loads)(const ro_call *call); /* of finish; NULL: one per input, in a fold none */
+    int64_t (*loads)(const ro_call *call); /* how many elements finish reads; NULL: one of each
+                                              input, in a fold none */
 } ro_ref_op;
 
 /* Below a definition: the row of operator `name`, by its name in operators.def. ref.c lists all

@@ -147,7 +147,7 @@ ro_status ro_want_matrix(ro_check *c, int input, int64_t rows, int64_t cols) {
     return ro_want_dims(c, input, &(ro_shape){.ndim = 2, .dim = {rows, cols}});
 }
 
-/* b is the last dimensions of a, perhaps after some of 1. */
+/* Is b like the last dimensions of a, perhaps after some of 1? */
 static int is_suffix(const ro_shape *b, const ro_shape *a) {
     const int more = a->ndim - b->ndim;
     int first = 0;
@@ -157,7 +157,7 @@ static int is_suffix(const ro_shape *b, const ro_shape *a) {
                                (size_t)(b->ndim - first) * sizeof *b->dim) == 0;
 }
 
-/* b is one dimension, as long as the last ones of a together. */
+/* Is b one dimension, as long as the last dimensions of a together? */
 static int is_flat_suffix(const ro_shape *b, const ro_shape *a) {
     int64_t length = 1;
     for (int i = a->ndim - 1; i >= 0 && b->ndim == 1; i--) {
@@ -224,7 +224,7 @@ static ro_status (*const checks[RO_OP_END])(ro_check *) = {
 #include "repops/src/operators.def"
 };
 
-/* Kind f: bits of a binary32, nothing above them. */
+/* Attributes of kind f hold the bits of a binary32, with zeros above them. */
 static ro_status ro_check_attrs(ro_check *c, const ro_op_info *info) {
     for (int i = 0; i < info->attr_count; i++)
         if (info->attr[i].kind == 'f')

@@ -27,7 +27,7 @@ typedef struct {
 ro_status ro_refuse(ro_check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 ro_status ro_want_type(ro_check *c, int input, int dtype);
 ro_status ro_want_float(ro_check *c, int input); /* f32, bf16 or f16 */
-/* A window: 0, or more where `masked`. */
+/* Wants a window that is 0, or more where `masked`. */
 ro_status ro_want_window(ro_check *c, int attr, int masked);
 ro_status ro_want_same(ro_check *c, int input, int as);
 /* One element, in any number of dimensions. */
@@ -54,7 +54,7 @@ ro_status ro_all_f32(ro_check *c);
 /* All are f32, the output is declared, and attribute 0 is the columns of input 0. */
 ro_status ro_check_view(ro_check *c);
 
-/* One per operator, or per operators that agree. */
+/* One check for each operator, or for several that agree. */
 ro_status ro_check_fill(ro_check *c);
 ro_status ro_check_normal(ro_check *c);
 ro_status ro_check_read_batch(ro_check *c);

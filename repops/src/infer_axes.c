@@ -40,7 +40,7 @@ ro_status ro_check_slice(ro_check *c) {
     return RO_OK;
 }
 
-/* The bits of an element of the output's type. */
+/* Wants an attribute that is the bits of an element of the output's type. */
 static ro_status want_element(ro_check *c, int attr, int dtype) {
     const int bits = 8 * (int)ro_dtype_size(dtype);
     return ro_want_range(c, attr, 0, (INT64_C(1) << bits) - 1);
@@ -97,7 +97,7 @@ ro_status ro_check_gather_grad(ro_check *c) {
     return RO_OK;
 }
 
-/* Like the first input, but along the axis. */
+/* Wants an input that is like the first one, but for the axis. */
 static ro_status want_joined(ro_check *c, int input) {
     const ro_shape *first = &c->in[0], *x = &c->in[input];
     TRY(ro_want_type(c, input, first->dtype));

@@ -6,7 +6,7 @@
 
 /* ---- sources and movement ---- */
 
-/* What permute (SPEC.md 10.2) chooses from. */
+/* The most windows that permute (SPEC.md 10.2) chooses from. */
 #define RO_WINDOWS_MAX (INT64_C(1) << 40)
 
 ro_status ro_check_fill(ro_check *c) {

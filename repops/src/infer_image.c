@@ -66,7 +66,7 @@ static ro_status ro_check_pool_attrs(ro_check *c) {
     return RO_OK;
 }
 
-/* The last dimensions: dy, and the index of the maximum with it. */
+/* Checks the last dimensions of dy, and of the index of the maximum with it. */
 static ro_status ro_check_pool_grad(ro_check *c, const ro_pooling *v) {
     if (c->call->op == RO_OP_MAX_POOL2D_GRAD) {
         ro_shape index = c->want;

@@ -98,7 +98,7 @@ static int64_t blocks_of(int64_t keys) {
     return (keys + RO_ATTN_BLOCK - 1) / RO_ATTN_BLOCK;
 }
 
-/* The place of the first query is the last input. */
+/* Checks that the place of the first query is the last input. */
 static ro_status check_placed_scores(ro_check *c) {
     const ro_shape *s = &c->in[0];
     const int last = c->call->input_count - 1;
@@ -203,7 +203,7 @@ ro_status ro_check_attn_dscore(ro_check *c) {
     return ro_want_per_last(c, 2, 0);
 }
 
-/* Both directions. */
+/* Checks repeat_heads and its gradient. */
 ro_status ro_check_repeat_heads(ro_check *c) {
     if (c->call->op == RO_OP_REPEAT_HEADS_GRAD)
         TRY(ro_want_type(c, 0, RO_F32));
@@ -258,7 +258,7 @@ ro_status ro_check_adamw_w(ro_check *c) {
     return RO_OK;
 }
 
-/* Tensors like the first, then scalars. */
+/* Wants tensors like the first, then scalars. */
 ro_status ro_check_sgd(ro_check *c) {
     const int tensors = c->call->op == RO_OP_SGD_W ? 2 : 3;
     TRY(ro_all_f32(c));

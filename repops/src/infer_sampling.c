@@ -16,7 +16,7 @@ static ro_status want_weights(ro_check *c, int64_t last) {
     return RO_OK;
 }
 
-/* A pair for each row of input 0. */
+/* Wants a pair for each row of input 0. */
 static ro_status want_pairs(ro_check *c, int input) {
     ro_shape pairs = c->in[0];
     TRY(ro_want_type(c, input, RO_I32));

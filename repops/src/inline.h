@@ -10,8 +10,8 @@
 #define RO_INLINE static inline __attribute__((always_inline, unused))
 #endif
 
-/* For what another object of the same library defines: if none does, the library does not link.
- * Without it a shared library would link, and look for it in others when it is loaded. */
+/* Declares what another object of the same library defines, so that linking fails if none does.
+ * Without it a shared library would link, and look for the symbol in others when it is loaded. */
 #define RO_HIDDEN __attribute__((visibility("hidden")))
 
 #endif

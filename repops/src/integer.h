@@ -8,7 +8,7 @@
 #include "repops/repops.h"
 #include "repops/src/inline.h"
 
-/* Quotients that have no room are those by 0 and of -2^31 by -1. */
+/* Divides; the quotients by 0 and of -2^31 by -1 have no room in 32 bits, and are defined here. */
 RO_INLINE int32_t ro_quotient(int32_t a, int32_t b, int down) {
     const int negates = b == -1, divisor = b == 0 || negates ? 1 : b;
     const int32_t q = a / divisor, rest = a % divisor;
@@ -24,7 +24,7 @@ RO_INLINE int32_t ro_shift_left(int32_t a, int32_t b) {
     return (uint32_t)b > 31 ? 0 : (int32_t)((uint32_t)a << (b & 31));
 }
 
-/* The sign fills what comes in. */
+/* Shifts right, filling with the sign. */
 RO_INLINE int32_t ro_shift_right(int32_t a, int32_t b) {
     const uint32_t sign = a < 0 ? UINT32_MAX : 0, by = (uint32_t)b > 31 ? 31 : (uint32_t)b;
     return (int32_t)((((uint32_t)a ^ sign) >> by) ^ sign);

@@ -41,7 +41,8 @@ static ro_status run_level(ro_ctx *ctx, const level_sum *s, int op, int64_t n, i
     return ro_typed_call(ctx, op, count, in, s->along ? of_columns : of_rows, &out);
 }
 
-/* Levels after the first lie in temporary memory, in two places in turn. */
+/* Runs all levels. Those after the first lie in temporary memory, in two buffers that take turns.
+ */
 static ro_status run_levels(ro_ctx *ctx, const level_sum *s, int64_t n, int32_t count,
                             const ro_tensor *const *in, float *out) {
     const int64_t first = groups_of(s, n), second = groups_of(s, first);

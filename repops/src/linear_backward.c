@@ -69,7 +69,8 @@ static ro_status multiply_fixed(ro_ctx *ctx, int bits, const gradient_product *p
     return ro_gradient_close(ctx, p->c, p->m * p->n, at, status);
 }
 
-/* With alpha 1, and beta 0 or 1, these are the bytes of matmul, and of add. */
+/* Multiplies by ro_sgemm, which with alpha 1 and beta 0 or 1 gives the bytes of matmul, and of add.
+ */
 static ro_status multiply(ro_ctx *ctx, int fixed_bits, const gradient_product *p) {
     if (fixed_bits)
         return multiply_fixed(ctx, fixed_bits, p);

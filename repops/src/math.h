@@ -40,7 +40,7 @@ RO_INLINE uint32_t ro_to_bits(float value) {
     return bits;
 }
 
-/* SPEC 1: the final store of arithmetic operators. */
+/* Replaces any NaN by the canonical one (SPEC 1), as arithmetic operators do when they store. */
 RO_INLINE float ro_canon(float x) {
     return x != x ? ro_from_bits(RO_QNAN_BITS) : x;
 }
@@ -60,7 +60,7 @@ RO_SOFT float ro_fma_soft(float a, float b, float c) {
     double e = (p - (s - bb)) + (z - bb);
     int64_t bits;
     memcpy(&bits, &s, sizeof bits);
-    /* An infinity or NaN gives e = NaN: neither comparison holds. */
+    /* an infinity or NaN gives e = NaN, and neither comparison holds */
     if ((e > 0 || e < 0) && !(bits & 1))
         bits += (e > 0) == (s > 0) ? 1 : -1;
     memcpy(&s, &bits, sizeof s);
@@ -166,8 +166,8 @@ RO_INLINE float ro_pow2(float t, int32_t offset) {
     return ro_from_bits((ro_to_bits(t) << 23) + ((uint32_t)(offset + 127) << 23));
 }
 
-/* A first factor that leaves a normal number is exact, so any two factors do: the second one
- * rounds. */
+/* Multiplies by 2^k in two factors. The first product stays a normal number, and so is exact; only
+ * the second one rounds. */
 RO_INLINE float ro_scale(float y, float t) {
     const int down = t < 0x1.8p23f;
     return y * ro_pow2(t, down ? 64 : -64) * (down ? 0x1p-64f : 0x1p64f);
@@ -204,7 +204,8 @@ RO_INLINE float ro_rsqrt(float x) {
     return ro_canon(1.0f / ro_sqrt(x));
 }
 
-/* The turn's fraction is k / 2^24. Nearest quadrant, then polynomials on [-pi/4, pi/4). */
+/* The sine or cosine by the nearest quadrant, then polynomials on [-pi/4, pi/4). k / 2^24 is the
+ * turn's fraction. */
 RO_INLINE float ro_sin_quadrant(float x) {
     float z = x * x;
     float p = 0x1.6cd878p-19f;
@@ -237,13 +238,13 @@ RO_INLINE float ro_cos_turn(uint32_t k) {
     return ro_sin_turn(k + (UINT32_C(1) << 22));
 }
 
-/* SPEC 7.1: ln_rstd. A variance that overflowed has no root: 1 / inf would make its row +0. */
+/* SPEC 7.1: ln_rstd. Returns NaN for a variance that overflowed: 1 / inf would make its row +0. */
 RO_INLINE float ro_rstd(float ss, float n, float eps) {
     const float v = ss / n + eps;
     return ro_canon(v < RO_F32_INFINITY ? 1.0f / ro_sqrt(v) : RO_F32_NAN);
 }
 
-/* SPEC 9: clip_scale. A norm that overflowed has no inverse: 1 / inf would make the update +0. */
+/* SPEC 9: clip_scale. Returns NaN for a norm that overflowed: 1 / inf would make the update +0. */
 RO_INLINE float ro_clip_scale(float sumsq, float most) {
     const float n = ro_sqrt(sumsq);
     return ro_canon(!(n > most) ? 1.0f : n < RO_F32_INFINITY ? most / n : RO_F32_NAN);
@@ -254,7 +255,7 @@ typedef struct {
     float m_scale, v_scale, lr, eps, decay;
 } ro_adamw_scalars;
 
-/* SPEC 9: adamw_w. Where v overflowed, the quotient would be 0. */
+/* SPEC 9: adamw_w. Returns NaN where v overflowed: the quotient would be 0. */
 RO_INLINE float ro_adamw_w(float w, float m, float v, ro_adamw_scalars s) {
     const float root = ro_sqrt(v * s.v_scale), u = (m * s.m_scale) / (root + s.eps);
     const float change = root < RO_F32_INFINITY ? u : RO_F32_NAN;

@@ -13,7 +13,7 @@ typedef struct {
     int64_t chunk;
     ro_mask mask;
     int64_t window; /* 0: none */
-    int bits;       /* of the integers of a fixed product; 0: no fixed one */
+    int bits;       /* bits of the integers of a fixed product; 0: the product is not fixed */
 } ro_matmul;
 
 RO_INLINE ro_matmul ro_matmul_of(const ro_call *call) {

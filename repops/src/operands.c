@@ -8,7 +8,8 @@ static int is_empty(const ro_pieces *p) {
     return p->rows <= 0 || p->width <= 0;
 }
 
-/* The address behind the last byte; the highest one if there is no such memory. */
+/* Returns the address behind the last byte, or the highest address if the memory would reach beyond
+ * it. */
 static uintptr_t end_of(const ro_pieces *p) {
     uintptr_t reach, end;
     if (__builtin_mul_overflow((uintptr_t)(p->rows - 1), (uintptr_t)p->step, &reach) ||
@@ -22,7 +23,8 @@ static int64_t floor_div(int64_t a, int64_t b) {
     return a / b - (a % b < 0);
 }
 
-/* Piece i of a and j of b meet where -a.width < distance + (i - j) step < b.width. */
+/* Do two matrices of one step meet? Piece i of a and j of b do where -a.width < distance + (i - j)
+ * step < b.width. */
 static int meet_at_one_step(const ro_pieces *a, const ro_pieces *b, int64_t step) {
     const int64_t distance = (int64_t)((uintptr_t)a->at - (uintptr_t)b->at);
     int64_t low = floor_div(-a->width - distance, step) + 1;
@@ -32,7 +34,7 @@ static int meet_at_one_step(const ro_pieces *a, const ro_pieces *b, int64_t step
     return low <= high;
 }
 
-/* Both are passed once, ascending. */
+/* Do two matrices of different steps meet? Walks through the pieces of both once, ascending. */
 static int meet_at_two_steps(const ro_pieces *a, const ro_pieces *b) {
     uintptr_t x = (uintptr_t)a->at, y = (uintptr_t)b->at;
     for (int64_t i = 0, j = 0; i < a->rows && j < b->rows;) {
@@ -66,7 +68,7 @@ static int same_memory(const ro_pieces *a, const ro_pieces *b) {
     return a->at == b->at && a->rows == b->rows && a->step == b->step && a->width == b->width;
 }
 
-/* Operand i is an output. Two outputs are compared once. */
+/* Compares output i with all operands before it, and two outputs once. */
 static ro_status check_output(ro_ctx *ctx, const char *function, const ro_operand *operand, int i,
                               int count) {
     for (int k = 0; k < count; k++) {
@@ -115,7 +117,7 @@ ro_status ro_check_tensors(ro_ctx *ctx, const ro_call *call, const void *const *
         return ro_fail(ctx, RO_ERR_ARG, "%s: the call has no output shape: ro_infer gives it",
                        name);
     const ro_pieces out = tensor(output, &call->output);
-    if (is_empty(&out)) /* nothing is read either */
+    if (is_empty(&out)) /* an empty output: nothing is read either */
         return RO_OK;
     if (!output)
         return ro_missing(ctx, name, "output");

@@ -27,7 +27,7 @@ size_t ro_conv2d_packed_size(ro_ctx *ctx, const ro_call *call) {
     return size_of(packing, &own);
 }
 
-/* Both functions need this. */
+/* Checks what both functions need. */
 static ro_status take(ro_ctx *ctx, const char *what, const ro_call *call, const void *packed,
                       ro_call *own, const ro_conv_packing **packing) {
     *packing = NULL;

@@ -22,7 +22,7 @@ RO_INLINE void ro_philox_round(uint32_t counter[4], uint32_t key0, uint32_t key1
     counter[3] = (uint32_t)p0;
 }
 
-/* The block in place of the counter. */
+/* Computes a block of Philox in place of its counter. */
 RO_INLINE void ro_philox(uint64_t seed, uint32_t counter[4]) {
     uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32);
     for (int round = 0; round < 10; round++) {

@@ -78,7 +78,7 @@ static void leave_task(ro_pool *pool) {
     }
 }
 
-/* Until a task newer than `seen` is posted. Returns false at the end. */
+/* Sleeps until a task newer than `seen` is posted. Returns false when the pool ends. */
 static bool sleep_after(ro_pool *pool, unsigned seen) {
     pthread_mutex_lock(&pool->lock);
     atomic_fetch_add(&pool->asleep, 1);
@@ -90,7 +90,7 @@ static bool sleep_after(ro_pool *pool, unsigned seen) {
     return !stop;
 }
 
-/* Returns false at the end. */
+/* Looks for a new task, and sleeps if none comes. Returns false when the pool ends. */
 static bool find_task(ro_pool *pool, unsigned *seen) {
     do {
         for (int i = 0; i < SPIN_LIMIT; i++, spin_pause())
@@ -103,7 +103,7 @@ static bool find_task(ro_pool *pool, unsigned *seen) {
 static void *worker_main(void *user) {
     ro_pool_worker *self = user;
     ro_pool *pool = self->pool;
-    unsigned seen = 0; /* the number before the first task */
+    unsigned seen = 0; /* 0 is the number before the first task */
     while (find_task(pool, &seen)) {
         const ro_fpenv env = ro_fpenv_enter();
         work(pool, self->index);
@@ -113,8 +113,8 @@ static void *worker_main(void *user) {
     return NULL;
 }
 
-/* Signals belong to the threads of the application, but for those of a worker's own doing: of
- * memory that is not there, such as a mapped file's that was cut off. */
+/* Starts workers with all signals blocked, since these belong to the application's threads, but for
+ * those that a worker itself causes, as by memory that is gone. */
 static void start_workers(ro_pool *pool) {
     static const int own[] = {SIGBUS, SIGFPE, SIGILL, SIGSEGV};
     sigset_t blocked, before;
@@ -160,7 +160,7 @@ static void wake_workers(ro_pool *pool, int seats) {
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* A worker that has not woken up by now is not waited for: it finds no seat. */
+/* Closes the task: a worker that has not woken up by now finds no seat, and is not waited for. */
 static void close_task(ro_pool *pool) {
     unsigned long long state = atomic_fetch_and(&pool->state, ~(MOST_SEATS * seat));
     for (int i = 0; i < SPIN_LIMIT && inside_of(state) > 0; i++) {
@@ -237,8 +237,7 @@ void ro_pool_for(ro_pool *pool, int64_t count, int64_t grain, ro_task body, void
     const int64_t pieces = (count + grain - 1) / grain;
     const int seats = pieces <= pool->started ? (int)pieces - 1 : pool->started;
     post_task(pool, count, grain, body, user, seats);
-    /* In a child process the workers do not exist, and the lock may be held by one of them. They
-     * start while we ask. */
+    /* a child of fork has no workers, and one of the parent's may have held the lock */
     if (pool->owner != getpid()) {
         ro_pool_init(pool, pool->threads, pool->worker);
         ro_pool_for(pool, count, grain, body, user);

@@ -28,12 +28,12 @@ struct ro_pool {
     pid_t owner;            /* the process that has the threads: fork copies none */
     ro_pool_worker *worker; /* threads - 1 of them; the owner of the pool allocates them */
     ro_parallel *parallel;  /* not NULL: lends threads, and no worker starts */
-    double missed_us;       /* of small tasks, since a worker was awake for one */
+    double missed_us;       /* microseconds of small tasks since a worker was last awake for one */
 
-    pthread_mutex_t lock; /* of those who sleep */
+    pthread_mutex_t lock; /* for workers that sleep */
     pthread_cond_t wake, idle;
     atomic_int asleep;   /* workers */
-    atomic_bool waiting; /* the caller, for workers that are inside */
+    atomic_bool waiting; /* the caller waits for workers that are inside */
     bool stop;           /* under lock */
 
     /* The number of the task, times 2^32; how many more workers may join it, times 2^16; how many

@@ -5,7 +5,7 @@
 #include "repops/op_reduce.h"
 #include "repops/src/call.h"
 
-/* Rows of a reduction's view: if they are empty, as many as the output says. */
+/* Returns the rows of a reduction's view. Empty rows are as many as the output says. */
 RO_INLINE int64_t ro_view_rows(const ro_call *call) {
     return call->attr[RO_ROWS_COLS] > 0 ? ro_shape_numel(&call->input[0]) / call->attr[RO_ROWS_COLS]
                                         : ro_shape_numel(&call->output);

@@ -5,7 +5,7 @@
 #include "repops/src/math.h"
 #include "repops/src/wide_product.h"
 
-/* The weight of y = exp(x - m). */
+/* Returns the integer weight of y = exp(x - m). */
 RO_INLINE uint32_t ro_weight_of(float y) {
     const float z = y * 0x1p31f;
     if (!(z < 0x1p31f))

@@ -35,7 +35,7 @@ static uint64_t reach(int64_t rows, int64_t width, int64_t ld, int64_t stride, i
            (uint64_t)width;
 }
 
-/* A matrix of each product of a batch. */
+/* The same operand of all products of a batch. */
 typedef struct {
     const char *name;
     const float *at;
@@ -52,10 +52,10 @@ static ro_pieces product(const matrix *m, int64_t i) {
     return (ro_pieces){m->at + i * m->stride, m->rows, m->ld * 4, m->width * 4};
 }
 
-/* Whether c of a product meets x of any, c itself that of another one. */
+/* Does a matrix c of any product meet an x of any, or another c? */
 static int meets(const matrix *c, const matrix *x, int64_t batch) {
     const int shared = x->stride == 0 && x != c;
-    const int steady = x->stride == c->stride; /* only i - j counts then */
+    const int steady = x->stride == c->stride; /* only the difference i - j counts then */
     for (int64_t i = 0; i < batch; i++) {
         const int64_t end = shared || (steady && i > 0) ? 1 : batch;
         for (int64_t j = x == c && i == 0; j < end; j++) {
@@ -67,7 +67,7 @@ static int meets(const matrix *c, const matrix *x, int64_t batch) {
     return 0;
 }
 
-/* Where matrices are interleaved, as parts of one wider matrix are. */
+/* Refuses overlaps, slowly: matrices may be interleaved, as parts of one wider matrix are. */
 static __attribute__((noinline)) ro_status
 check_interleaved(ro_ctx *ctx, const matrix *c, const matrix *inputs, int count, int64_t batch) {
     for (int i = 0; i < count; i++)
@@ -120,7 +120,7 @@ RO_INLINE ro_status sgemm_run(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, 
         if (status != RO_OK)
             return status;
     }
-    /* Before alpha is looked at: a caller's DAZ would take a subnormal one for 0. */
+    /* set before alpha is looked at, as a caller's DAZ would take a subnormal alpha for 0 */
     const ro_fpenv env = ro_fpenv_enter();
     ro_products p = {.m = m, .n = n, .k = alpha == 0 ? 0 : k, .alpha = alpha, .beta = beta};
     p.a = a, p.a_row = trans_a ? 1 : lda, p.a_col = trans_a ? lda : 1, p.a_next = stride_a;

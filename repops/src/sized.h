@@ -11,7 +11,7 @@ enum { RO_SIZED_MAX = 4096 }; /* largest size of a caller's structure */
 
 typedef struct {
     const char *name;
-    uint32_t size, oldest; /* of this library; of version 1 */
+    uint32_t size, oldest; /* sizeof it here, and in version 1 */
     uint32_t reserved;     /* where `reserved` is, which must be 0; 0: it has none */
 } ro_sized;
 

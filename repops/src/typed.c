@@ -9,7 +9,8 @@
 
 /* ---- tensors ---- */
 
-/* Fills as words, the last one of which may reach into the padding of the block. */
+/* Clears a tensor by an operator that fills words. The last word may reach into the padding of the
+ * block. */
 static ro_status clear(ro_ctx *ctx, int64_t words, void *block) {
     const ro_call call = {RO_OP_FILL, 0, {0}, NULL, {RO_F32, 1, {words}}};
     return ro_run(ctx, &call, NULL, block);

@@ -217,7 +217,7 @@ RO_INLINE double ro_turn_large(float x, uint32_t *n) {
     return negative ? -r : r;
 }
 
-/* The sine or cosine of r, as the quadrant says. */
+/* Returns the sine or the cosine of r, as quadrant n asks for. */
 RO_INLINE double ro_quadrant(double r, uint32_t n) {
     const double y = n & 1 ? ro_cos_rest(r) : ro_sin_rest(r);
     return n & 2 ? -y : y;
@@ -233,7 +233,7 @@ RO_INLINE int ro_is_large_turn(float x) {
     return bits >= 0x48000000 && bits < 0x7f800000;
 }
 
-/* Without those that ro_is_large_turn names. */
+/* Defines NAME of an angle x, which is NAME_large where ro_is_large_turn(x), else NAME_small. */
 #define RO_TURNED(name, of_small)                                                                  \
     RO_INLINE double ro_##name##_turned(double r, uint32_t n, float x) {                           \
         const double y = of_small;                                                                 \
@@ -324,7 +324,7 @@ RO_INLINE float ro_atan(float x) {
     return ro_rounded64(ro_sign64(ro_atan64(ro_abs64((double)x)), x));
 }
 
-/* The zeros and the infinities of both have the quotients 0 and 1. */
+/* atan2, whose quotient is 0 or 1 for zeros and infinities of both. */
 RO_INLINE float ro_atan2(float y, float x) {
     const double b = ro_abs64((double)y), a = ro_abs64((double)x);
     const double quotient = b == 0 ? 0.0 : b == a ? 1.0 : b / a;
@@ -377,7 +377,7 @@ RO_INLINE float ro_log1p(float x) {
     return ro_rounded64(x == 0 ? (double)x : x > -1 && (double)x < RO_INF64 ? y : end);
 }
 
-/* It takes |x|, infinite ones too; a NaN gives anything. */
+/* log2 of |x|, infinite ones too; a NaN gives any number. */
 RO_INLINE double ro_log2_any(double a) {
     return a == 0 ? -RO_INF64 : a < RO_INF64 ? ro_log2_64(a) : a;
 }
@@ -394,7 +394,7 @@ RO_INLINE float ro_pow(float x, float y) {
     const double halves = half < 0x1p24 ? half : 0x1p24;
     const int integer = whole == below, even = (halves + RO_ROUNDER) - RO_ROUNDER == halves;
     const int negative = ro_to_bits(x) >> 31;
-    const double huge = l * (double)y; /* beyond what exp2_64 cuts off */
+    const double huge = l * (double)y; /* beyond where exp2_64 limits its argument */
     double z = huge >= 1000.0 ? RO_INF64 : huge <= -1000.0 ? 0.0 : power;
     z = a == 1 ? 1.0 : z;
     z = negative && integer && !even ? -z : z;

@@ -162,7 +162,7 @@ static bool compute_fused(ro_ctx *ctx, const void *g, char got[65]) {
     return status != RO_ERR_UNSUPPORTED;
 }
 
-/* On the CPU, the same whatever its backend. */
+/* Computes bounded elements. They are the CPU's, whatever its backend. */
 static bool compute_bounded(ro_ctx *ctx, const void *g, char got[65]) {
     uint64_t out[2 * BOUNDED_ELEMENTS];
     op_case c;
@@ -187,7 +187,7 @@ static void run_case(report *r, item *it, const char *name, const char *want, co
     }
 }
 
-/* All lines of the operator that line `first` is the first one of. */
+/* Runs all lines of one operator, of which line `first` is the first. */
 static void run_operator(report *r, int first) {
     golden_case g, head;
     item it = {.cases = 0};
@@ -273,7 +273,7 @@ static int usage_error(const char *what, const char *value) {
     return CONFORM_USAGE;
 }
 
-/* -1: go on; otherwise the exit code. */
+/* Returns -1 to go on, or else the exit code. */
 static int parse_options(int argc, char **argv, report *r, wishes *w) {
     static const struct option options[] = {
         {"device", required_argument, NULL, 'd'}, {"threads", required_argument, NULL, 't'},

@@ -11,7 +11,7 @@ enum { DEVICES_MAX = 8, FAILURES_MAX = 64 };
 
 typedef struct {
     ro_ctx *ctx;
-    const elementary *function; /* NULL: its functions show in its operators only */
+    const elementary *function; /* NULL: only the operators show what it computes */
 } device;
 
 /* Cases of one operator or function on one device. */
@@ -26,7 +26,7 @@ typedef struct {
     tally tally[DEVICES_MAX];
 } item;
 
-/* A case with other bits than the specified ones, or none at all. */
+/* A case that gave other bits than the specified ones, or none at all. */
 typedef struct {
     char item[48], name[64], device[32];
     char want[65], got[65]; /* `got` is a sentence if nothing could be computed */
@@ -39,7 +39,8 @@ typedef struct {
     int device_count;
     failure failure[FAILURES_MAX]; /* the first ones */
     int failure_count;
-    /* Items: all cases on all devices that offer them, or not; offered by none. */
+    /* Of all items: those whose cases conform on all devices that offer them; those that differ;
+     * those that no device offers. */
     int conform, differ, absent;
 } report;
 

@@ -2,7 +2,7 @@
 #include "repops/fused.h"
 #include "repops/tools/golden.h"
 
-enum { ALIGNED = 64 /* words, as a device's allocations are at least */ };
+enum { ALIGNED = 64 /* whole words, as a device's allocations are aligned to them at least */ };
 
 void golden_add(golden_block *b, int64_t count) {
     b->count[b->parts] = count;
@@ -39,7 +39,7 @@ static int has_bias(const golden_fused *g) {
     return g->dropout & 2;
 }
 
-/* No elements of a bias where there is none. */
+/* Lays out attention. Without a bias, its tensor has no elements. */
 static void plan_attention(const golden_fused *g, golden_block *b) {
     const ro_attention a = attention_of(g);
     const int64_t rows = a.batch * a.heads * a.queries, q = rows * a.head_size;
@@ -51,7 +51,7 @@ static void plan_attention(const golden_fused *g, golden_block *b) {
         golden_add(b, count[i]);
 }
 
-/* A third of the keys is padding. */
+/* Makes a third of the keys padding. */
 static void fill_bias(const golden_fused *g, const golden_block *b) {
     for (int64_t e = 0; e < b->count[BIAS]; e++)
         b->host[b->at[BIAS] + e] =
@@ -118,7 +118,8 @@ static void plan_cross_entropy(const golden_fused *g, golden_block *b) {
 
 enum { IGNORED = -100 };
 
-/* Some are outside [0, cols); every third one is ignored where a case has such. */
+/* Fills labels: some are outside [0, cols), and every third is the ignored one where a case has
+ * one. */
 static void fill_ids(const golden_fused *g, const golden_block *b) {
     for (int64_t r = 0; r < g->size[0]; r++)
         b->host[b->at[IDS] + r] =

@@ -21,7 +21,7 @@ typedef struct {
 typedef struct {
     const char *name;
     void (*plan)(const golden_fused *g, golden_block *b);
-    /* Fills in what is not of the case's class; or NULL. */
+    /* fills in data that the case's class does not make; may be NULL */
     void (*fill)(const golden_fused *g, const golden_block *b);
     ro_status (*run)(ro_ctx *ctx, const golden_fused *g, const golden_block *b, float *x);
 } golden_function;

@@ -96,7 +96,7 @@ static void plan_embedding(const golden_fused *g, golden_block *b) {
         golden_add(b, count[i]);
 }
 
-/* Some are outside the table. */
+/* Fills ids, some of which are outside the table. */
 static void fill_embedding(const golden_fused *g, const golden_block *b) {
     const uint64_t seed = golden_seed(g->name);
     for (int64_t p = 0; p < g->size[2]; p++)

@@ -65,8 +65,8 @@ static inline uint32_t case_f32(uint64_t h, data_class class) {
     }
 }
 
-/* An f32 element of the same kind in 16 bits: bf16 by its upper half, f16 with as much of its
- * exponent and fraction as there is. */
+/* Returns an element of 16 bits like an f32 of the class: bf16 is its upper half, f16 has as much
+ * of its exponent and fraction as fits. */
 static inline uint16_t case_half(uint64_t h, data_class class, int dtype) {
     const uint32_t x = case_f32(h, class), sign = x >> 16 & 0x8000, fraction = x >> 13 & 0x3ff;
     const int exponent = (int)(x >> 23 & 0xff) - (127 - 15);

@@ -50,7 +50,7 @@ static int attribute_of(const char *owner, const char *enumerator) {
     return -1;
 }
 
-/* Whether all members have an attribute; then one that has it elsewhere than the first is a
+/* Do all members of a family have this attribute? Then a member that has it in another place is a
  * mistake. */
 static int is_shared(const char *family, int attribute) {
     int elsewhere = -1;
@@ -157,7 +157,7 @@ static void close_header(FILE *to) {
     }
 }
 
-/* Families stand with their first member. */
+/* Prints a section, with the attributes of a family at its first member. */
 static void print_section(FILE *to, const char *section) {
     const int experimental = has_experimental(section);
     fputs("/* clang-format off */\n\n"

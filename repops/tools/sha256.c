@@ -24,7 +24,7 @@ static uint32_t word_at(const uint8_t *p) {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* Section 6.2.2. */
+/* FIPS 180-4, section 6.2.2. */
 static void compress(uint32_t hash[8], const uint8_t *block) {
     uint32_t w[64];
     uint32_t a = hash[0], b = hash[1], c = hash[2], d = hash[3];

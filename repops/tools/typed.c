@@ -41,7 +41,7 @@ enum {
 
 typedef struct {
     char name[INPUTS][NAME_SIZE];
-    int count, several; /* several: one input stands for any number */
+    int count, several; /* several: one input stands for any number of them */
 } input_names;
 
 static input_names names_of(const operator_entry *o) {

@@ -9,14 +9,15 @@
 
 enum {
     KB = RO_ATTN_BLOCK, /* keys of a block, queries of a chunk */
-    PAD = 64,           /* stores of packing run over by less than a vector */
+    PAD = 64,           /* stores of packing run over the end by less than a vector */
 };
 
-/* Forward of a few queries: the keys are read once, in place. */
+/* Is this a forward pass of a few queries? Then keys are read once, in place. */
 int RO_NAME(ro_attend_is_decoding)(const ro_attention *a);
 ro_status RO_NAME(ro_attend_decode)(ro_ctx *ctx, const ro_attention_job *job);
 
-/* `count` floats of a workspace, of which `used` are taken; NULL while it is measured. */
+/* Takes `count` floats of a workspace, of which `used` are taken. Returns NULL while the workspace
+ * is only measured. */
 RO_INLINE int64_t take(float **at, float *workspace, int64_t used, int64_t count) {
     *at = workspace ? workspace + used : NULL;
     return used + ceil_div(count, 16) * 16 + PAD;
@@ -30,13 +31,13 @@ RO_INLINE void add_bias(const float *restrict bias, int64_t rows, int64_t count,
             s[j] = ro_canon(s[j] + bias[j]);
 }
 
-/* The keys that query `query` admits. */
+/* Returns the keys that query `query` admits. */
 RO_INLINE ro_range keys_of_query(const ro_attention *a, int64_t query) {
     return ro_masked_range(a->causal ? RO_MASK_UPTO_ROW : RO_MASK_NONE, a->window,
                            a->causal ? query + a->keys - a->queries : query, a->keys);
 }
 
-/* Which of `count` keys from key `from` on: {0, 0} if none. */
+/* Returns which of `count` keys from key `from` on are in `keys`: {0, 0} if none is. */
 RO_INLINE ro_range part_of_keys(ro_range keys, int64_t from, int64_t count) {
     const ro_range r = {max_i64(0, keys.first - from), min_i64(count, keys.last - from)};
     return r.first < r.last ? r : (ro_range){0, 0};

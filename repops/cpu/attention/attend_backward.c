@@ -15,7 +15,7 @@ typedef struct {
     int64_t chunks; /* blocks of queries */
     int64_t blocks; /* of keys */
     int64_t heads;  /* of all the batch */
-    float *delta;   /* of each query */
+    float *delta;   /* of each query: the sum of dout times out */
     float *workspace;
     int64_t workspace_size; /* of one thread, in floats */
 } backward;
@@ -24,9 +24,9 @@ typedef struct {
 typedef struct {
     const ro_attention *a;
     float *q_strips, *dout_strips, *k_panels, *v_panels; /* packed for scores */
-    float *q_copy, *dout_copy, *k_copy;                  /* for sums over rows, where padded */
-    float *p, *ds;                                       /* [KB, KB] */
-    float *dk, *dv;                                      /* one head's part of a group */
+    float *q_copy, *dout_copy, *k_copy; /* padded, for sums over rows in whole vectors */
+    float *p, *ds;                      /* [KB, KB] */
+    float *dk, *dv;                     /* one head's part of a group */
 } scratch;
 
 /* A block of keys and values of a key-value head. */
@@ -50,12 +50,12 @@ typedef struct {
 
 /* ---- one pair of blocks ---- */
 
-/* Only a block on the diagonal is cut by causality: as many queries as keys. */
+/* Is this block on the diagonal? With as many queries as keys, causality cuts only these. */
 static int on_diagonal(const scratch *s, const query_block *g, const key_block *c) {
     return s->a->causal && g->index == c->index;
 }
 
-/* The first key of c that query i of g admits: c->count if the window leaves none. */
+/* Returns the first key of c that query i of g admits, or c->count if the window leaves none. */
 static int64_t first_key(const scratch *s, const query_block *g, const key_block *c, int64_t i) {
     const int64_t first = keys_of_query(s->a, g->row0 + i).first - c->index * KB;
     return max_i64(0, min_i64(first, c->count));
@@ -67,8 +67,8 @@ static int64_t last_query(const scratch *s, const query_block *g, const key_bloc
     return max_i64(0, min_i64(c->index * KB + j + window - g->row0, g->count));
 }
 
-/* The first block of keys that block `index` of queries meets, and the last of queries that block
- * `index` of keys meets. */
+/* Returns the first block of keys that block `index` of queries meets; last_chunk, the last block
+ * of queries that block `index` of keys meets. */
 static int64_t first_block(const ro_attention *a, int64_t index) {
     return keys_of_query(a, index * KB).first / KB;
 }
@@ -83,7 +83,8 @@ static void dscore_row(const float *restrict p, float delta, int64_t count, floa
         dp[j] = ro_canon(p[j] * (dp[j] - delta));
 }
 
-/* Row i: scores in p and products in ds become probabilities, dropped, and gradients of scores. */
+/* Turns row i of scores into probabilities with dropout, in p, and of products into gradients of
+ * scores, in ds. */
 static void softmax_grad_row(const scratch *s, const query_block *g, const key_block *c, int64_t i,
                              int64_t limit, int64_t width) {
     const ro_attention_dropout *d = s->a->dropout;
@@ -243,7 +244,7 @@ static gradient_rows gradient_of_keys(const ro_attention *a, float *x, int64_t r
     return (gradient_rows){x + r.first + from * r.step, r.step};
 }
 
-/* All queries of the group's heads against one block of keys. */
+/* Runs all queries of the group's heads against one block of keys. */
 static void run_keys(const backward *f, const scratch *s, int64_t kv, int64_t index, int want_dq) {
     const ro_attention *a = s->a;
     const int64_t size = a->head_size, last = f->group - 1;
@@ -334,7 +335,8 @@ static void run_query_blocks(void *user, int64_t first, int64_t last, int worker
     }
 }
 
-/* Whole heads, if that leaves no thread idle for longer than two more products take. */
+/* Shall whole heads be items? Only if no thread then idles for longer than the two more products of
+ * the other way take. */
 static int by_heads(int64_t kv_heads, int threads) {
     return ceil_div(kv_heads, threads) * threads * 5 <= kv_heads * 7;
 }

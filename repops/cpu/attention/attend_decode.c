@@ -9,19 +9,19 @@
 enum {
     QUERIES_MOST = 4,
     ROWS_MOST = 64,
-    ITEMS = 64,     /* of a window, for each thread */
-    KEYS_AHEAD = 32 /* that are on their way from memory */
+    ITEMS = 64,     /* blocks of keys in a window, for each thread */
+    KEYS_AHEAD = 32 /* keys that are fetched ahead from memory */
 };
 
 typedef struct {
     const ro_attention_job *job;
     int64_t rows;         /* of a key-value head: queries of the heads that share it */
     int64_t heads;        /* of keys and values, of all the batch */
-    int64_t window;       /* blocks of keys */
-    int64_t from, blocks; /* the window that runs */
-    int64_t width;        /* of a row of ac */
+    int64_t window;       /* blocks of keys that are computed before the walk takes their results */
+    int64_t from, blocks; /* the window at hand */
+    int64_t width;        /* floats of a row of ac */
     float *mc, *lc, *ac;  /* [heads, window, rows] */
-    float *m, *l;         /* of each row */
+    float *m, *l;         /* of each row: its maximum and sum so far */
     uint8_t *started;
     float *workspace; /* [rows, KB] for each thread */
 } decode;
@@ -32,7 +32,7 @@ int RO_NAME(ro_attend_is_decoding)(const ro_attention *a) {
            a->queries * (a->heads / a->kv_heads) <= ROWS_MOST;
 }
 
-/* Keys of block `index` of all that row r of a key-value head admits. */
+/* Returns the keys of block `index` that row r of a key-value head admits. */
 static ro_range admitted(const decode *d, int64_t r, int64_t index) {
     const ro_attention *a = d->job->a;
     return part_of_keys(keys_of_query(a, r % a->queries), index * KB,
@@ -128,7 +128,7 @@ static void merge_window(void *user, int64_t first, int64_t last, int worker) {
     }
 }
 
-/* The arrays in `workspace`; returns how much of it they need. */
+/* Places the arrays in `workspace`, and returns how many floats of it they need. */
 static int64_t lay_out(decode *d, int threads, float *workspace) {
     const int64_t all = d->heads * d->rows, waiting = all * d->window;
     float *started;

@@ -5,7 +5,7 @@
 #include "repops/cpu/attention/attend_walk.h"
 #include "repops/cpu/rows/max.h"
 
-/* Queries of an item: enough to pay for packing the keys. */
+/* Most queries of an item: enough to pay for packing the keys. */
 enum { RANGE = 18 * 14 };
 
 typedef struct {
@@ -36,13 +36,13 @@ typedef struct {
     int finite;
 } key_block;
 
-/* Keys of the block that row r of the item admits. */
+/* Returns the keys of the block that row r of the item admits. */
 static ro_range range_of(const item *x, const key_block *b, int64_t r) {
     return part_of_keys(keys_of_query(x->a, x->row0 + r), b->from, b->count);
 }
 
-/* Whether rows r0 to r1 of the item admit all of the block's first `width` keys. Later rows admit
- * no earlier keys. */
+/* Do rows r0 to r1 of the item admit all of the block's first `width` keys? Later rows admit no
+ * earlier keys. */
 static int all_admit(const item *x, const key_block *b, int64_t r0, int64_t r1, int64_t width) {
     return keys_of_query(x->a, x->row0 + r0).last >= b->from + width &&
            keys_of_query(x->a, x->row0 + r1).first <= b->from;
@@ -103,7 +103,7 @@ static void run_block(item *x, int64_t from) {
 
 /* ---- items ---- */
 
-/* The arrays of an item in `workspace`; returns how much of it they need. */
+/* Places the arrays of an item in `workspace`, and returns how many floats of it they need. */
 static int64_t lay_out(item *x, const ro_attention *a, int64_t rows, float *workspace) {
     const int64_t size = a->head_size;
     int64_t used = take(&x->strips, workspace, 0, rows * size);
@@ -152,7 +152,8 @@ static ro_status attend_forward(ro_ctx *ctx, const ro_attention_job *job) {
         return RO_NAME(ro_attend_decode)(ctx, job);
     forward f = {.job = job, .ranges = ceil_div(a->queries, RANGE)};
     const int64_t heads = a->batch * a->heads;
-    /* Few heads: shorter ranges, down to a block of queries, so that all threads have some. */
+    /* with few heads ranges are shorter, down to a block of queries, so that all threads have some
+     */
     while (heads * f.ranges < 2 * threads && a->queries / f.ranges >= 2 * KB)
         f.ranges *= 2;
     f.rows = ceil_div(a->queries, f.ranges);
@@ -161,7 +162,8 @@ static ro_status attend_forward(ro_ctx *ctx, const ro_attention_job *job) {
     f.workspace = ro_workspace(ctx, (size_t)(f.workspace_size * threads) * sizeof(float));
     if (!f.workspace)
         return RO_ERR_MEMORY;
-    /* Later ranges are longer under a mask, and pieces are taken in order: fine ones. */
+    /* Under a mask later ranges are longer, and threads take items in order: so items are single
+     * ranges. */
     ro_pool_for(ro_ctx_pool(ctx), heads * f.ranges, 1, run_items, &f);
     return RO_OK;
 }

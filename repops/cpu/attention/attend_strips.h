@@ -10,8 +10,8 @@
 #include "repops/cpu/elements/philox.h"
 
 enum {
-    PANELS = (KB + NR - 1) / NR,              /* of a block of keys */
-    WORDS = 4 * (KB / 4 + 1 + PHILOX_BLOCKS), /* of one row's dropout */
+    PANELS = (KB + NR - 1) / NR,              /* panels of a block of keys */
+    WORDS = 4 * (KB / 4 + 1 + PHILOX_BLOCKS), /* random words for one row's dropout */
 };
 
 /* Strips share `rows` evenly. */
@@ -25,9 +25,9 @@ RO_INLINE int64_t padded(int64_t size) {
     return ceil_div(size, NR) * NR;
 }
 
-/* Whose rows are summed over, rows of NR columns at at + j: in place if whole vectors can be read
- * and rows follow one another (further apart they would crowd a few sets of the first-level cache),
- * else a copy padded with +0. */
+/* Returns rows of NR columns, from at + j on, that can be read as whole vectors: the matrix itself,
+ * if its rows follow one another (further apart they would crowd a few sets of the L1 cache), else
+ * a copy padded with +0. */
 static matrix_rows view_rows(matrix_rows x, int64_t rows, int64_t size, float *copy) {
     const int64_t step = padded(size);
     if (step == size && x.step == size)
@@ -38,14 +38,14 @@ static matrix_rows view_rows(matrix_rows x, int64_t rows, int64_t size, float *c
     return (matrix_rows){copy, step};
 }
 
-/* Whose columns are summed over, as the right operand: panels of NR rows. */
+/* Packs a right operand whose columns are summed over, in panels of NR rows. */
 static void pack_panels(matrix_rows x, int64_t rows, int64_t size, float *to) {
     for (int64_t j = 0; j < rows; j += NR)
         pack(&(panel){x.at + j * x.step, x.step, 1, min_i64(NR, rows - j), NR, size},
              to + j * size);
 }
 
-/* As the left operand: strips of `height` rows. */
+/* Packs a left operand in strips of `height` rows. */
 static void pack_strips(matrix_rows x, int64_t rows, int64_t size, int64_t height, float *to) {
     for (int64_t i = 0; i < rows; i += height) {
         const int64_t h = min_i64(height, rows - i);
@@ -102,7 +102,8 @@ static void strip_times(int rows, const float *x, int64_t count, matrix_rows b, 
 
 /* ---- dropout ---- */
 
-/* The words of `count` <= KB elements from element e on; `word` has room for WORDS. */
+/* Returns the random words for `count` <= KB elements from element e on; `word` has room for WORDS.
+ */
 static const uint32_t *dropout_words(const ro_attention_dropout *d, int64_t e, int64_t count,
                                      uint32_t *word) {
     const philox p = {d->seed, (uint32_t)d->step, d->stream};

@@ -4,7 +4,7 @@
 
 #include "repops/cpu/attention/attend.h"
 
-/* One row: scores become exponentials in place, +0 outside r. Returns their sum. */
+/* Turns one row of scores into exponentials in place, and into +0 outside r. Returns their sum. */
 RO_INLINE float exponentials(float *s, ro_range r, float mc) {
     if (is_minus_infinity(mc))
         r = (ro_range){0, 0};
@@ -24,7 +24,8 @@ typedef struct {
     uint8_t *started;
 } walk;
 
-/* One step: a block's maxima and sums, and factors of what was summed so far and of the block. */
+/* What one step of the walk needs: a block's maxima and sums, and the factors of what was summed
+ * before and of the block. */
 typedef struct {
     float mc[STEP_ROWS], lc[STEP_ROWS], a[STEP_ROWS], b[STEP_ROWS], next[STEP_ROWS];
 } step;
@@ -39,7 +40,7 @@ static void factors(const walk *w, int64_t r0, int rows, step *s) {
     map2(exp_difference, (constants){0}, s->mc, s->next, STEP_ROWS, s->b, 0);
 }
 
-/* ac: the block's part of the sums, rows `ac_step` apart. */
+/* Adds a block to the sums. ac: the block's part, rows `ac_step` apart. */
 static void merge(const walk *w, int64_t r0, int rows, step *s, const float *ac, int64_t ac_step) {
     factors(w, r0, rows, s);
     for (int r = 0; r < rows; r++, ac += ac_step) {
@@ -58,7 +59,7 @@ static void merge(const walk *w, int64_t r0, int rows, step *s, const float *ac,
     }
 }
 
-/* m and l may be NULL. */
+/* Divides by the sums, and stores the statistics; m and l may be NULL. */
 static void finish(const walk *w, int64_t count, float *m, float *l) {
     for (int64_t i = 0; i < count; i++) {
         float *o = w->o + i * w->step;

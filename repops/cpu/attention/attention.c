@@ -54,7 +54,7 @@ static void attn_exp_row(const float *s, const float *mc, ro_range r, float *out
     }
 }
 
-/* +0 for the keys that a row of scores does not admit. */
+/* Stores +0 for the keys that a row of scores does not admit. */
 static void clear_others(float *out, ro_range r, int64_t keys) {
     clear(out, r.first);
     clear(out + r.last, keys - r.last);
@@ -73,7 +73,7 @@ static void attn_exp(const ro_job *job, int64_t first, int64_t last) {
 RO_KERNEL(attn_exp, .range = attn_exp, .items = queries)
 RO_KERNEL(attn_exp_at, .range = attn_exp, .items = queries)
 
-/* out = the sum of the values [from, to), each times its weight. */
+/* Computes out = the sum of the values [from, to), each times its weight. */
 static void weigh(const float *e, const float *v, int64_t from, int64_t to, int64_t width,
                   float *restrict out) {
     clear(out, width);
@@ -136,7 +136,8 @@ RO_KERNEL(attn_dscore, .range = attn_dscore, .items = queries)
 
 /* ---- the walk over blocks ---- */
 
-/* The blocks that are not skipped, and the factors A and B of each but the first. */
+/* The blocks that are not skipped, and the factors A and B (SPEC.md section 8) of each but the
+ * first. */
 typedef struct {
     int64_t count;
     int32_t block[MAX_BLOCKS];

@@ -39,7 +39,7 @@ static void find_angles(void *user, int64_t first, int64_t last, int worker) {
 
 enum { PIECE = 16384 }; /* elements that are worth a wake-up */
 
-/* The angles lie in workspace, before `more` numbers that the caller may use. */
+/* Computes the angles into workspace, before `more` numbers that the caller may use. */
 static ro_status find_rotation(ro_ctx *ctx, rotation *v, int64_t more) {
     const int64_t angles = 2 * v->places * v->half;
     v->frequency = ro_workspace(ctx, (size_t)v->half * sizeof *v->frequency +
@@ -54,7 +54,7 @@ static ro_status find_rotation(ro_ctx *ctx, rotation *v, int64_t more) {
 
 /* ---- a row ---- */
 
-/* Pairs (i, i + half). */
+/* Turns pairs (i, i + half). */
 static void turn_halves(const float *restrict x, const float *restrict cosine,
                         const float *restrict sine, int64_t half, float *restrict out) {
     for (int64_t i = 0; i < half; i++) {
@@ -64,7 +64,7 @@ static void turn_halves(const float *restrict x, const float *restrict cosine,
     }
 }
 
-/* Pairs (2i, 2i + 1). */
+/* Turns pairs (2i, 2i + 1). */
 static void turn_neighbours(const float *restrict x, const float *restrict cosine,
                             const float *restrict sine, int64_t half, float *restrict out) {
     for (int64_t i = 0; i < half; i++) {

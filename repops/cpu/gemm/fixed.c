@@ -10,9 +10,9 @@ enum {
     BLOCK_ROWS = 512,    /* rows that repay packing a chunk of b */
     BLOCK_COLS = 512,    /* columns that repay packing a row of a; a packed chunk of b stays in the
                             second-level cache */
-    LEAST = 64,          /* rows or columns of a block that is cut no further */
-    WORK_US = 1 << 15,   /* multiply-adds of one microsecond */
-    WHOLE_MOST = 1 << 26 /* bytes of an operand that is packed as a whole for several blocks */
+    LEAST = 64,          /* blocks of fewer rows or columns are not cut further */
+    WORK_US = 1 << 15,   /* multiply-adds that take about a microsecond */
+    WHOLE_MOST = 1 << 26 /* most bytes of an operand that is packed as a whole */
 };
 
 typedef struct {
@@ -20,10 +20,10 @@ typedef struct {
     ro_matmul v;
     const float *a, *b;
     const fixed_packed *whole_a, *whole_b; /* packed before; NULL: each block packs its own */
-    int packs_a, packs_b;                  /* blocks do; where sums are checked, or may have to */
+    int packs_a, packs_b;                  /* blocks pack them, or may have to, for a check */
     ro_guard_log *log;                     /* of a product whose sums are checked; or NULL */
     float *c;
-    const ro_linear_job *layer; /* what follows the product; NULL: nothing */
+    const ro_linear_job *layer; /* the epilogue of ro_linear; NULL: none */
     int64_t rows, cols;         /* of a block */
     int64_t down, across;       /* blocks of one product */
     char *workspace;
@@ -38,7 +38,7 @@ typedef struct {
     float *c;
     char *packed_a, *packed_b;
     double *a_power, *b_power;
-    bool anew;          /* packs what it can, though it was packed before */
+    bool anew;          /* packs again what was packed before the product, as far as it can */
     fixed_check *check; /* NULL: nothing is checked */
     fixed_check checks;
 } fixed_block;
@@ -59,7 +59,7 @@ static int64_t place(const fixed_plan *p, char *memory, fixed_block *s) {
     return at;
 }
 
-/* Lines [at, at + most) of an operand from k on, as far as there are. */
+/* Returns lines [at, at + most) of an operand, as many as there are, from step k on. */
 static fixed_lines part_of(const fixed_lines *all, int64_t at, int64_t most, int64_t k) {
     fixed_lines l = *all;
     l.x = l.x ? l.x + at * l.line + k * l.step : NULL;
@@ -68,7 +68,7 @@ static fixed_lines part_of(const fixed_lines *all, int64_t at, int64_t most, int
     return l;
 }
 
-/* Completes rows [m, m + rows) of the block. */
+/* Applies alpha, beta and the epilogue to rows [m, m + rows) of the block. */
 static void finish(const fixed_block *s, int64_t m, int64_t rows) {
     const ro_matmul *v = &s->plan->v;
     const ro_linear_job *l = s->plan->layer;
@@ -96,7 +96,7 @@ static void finish(const fixed_block *s, int64_t m, int64_t rows) {
 typedef struct {
     const char *group;
     const double *power;
-    const uint32_t *sum; /* of each group, if it is known */
+    const uint32_t *sum; /* of each group: the sum of its words, if it is known */
 } packed_lines;
 
 static packed_lines lines_from(const fixed_packed *p, int64_t k, int64_t line) {
@@ -112,7 +112,7 @@ static packed_lines rows_of(const fixed_block *s, const fixed_lines *l, int64_t 
     return (packed_lines){s->packed_a, s->a_power, NULL};
 }
 
-/* Checks begin with a group while it is in a cache. */
+/* Packs a group, and begins its checks while it is in a cache. */
 static void pack_group(const fixed_block *s, int64_t k, int64_t n) {
     const fixed_engine *e = s->plan->engine;
     const int bits = s->plan->v.bits;
@@ -125,7 +125,8 @@ static void pack_group(const fixed_block *s, int64_t k, int64_t n) {
      RO_NAME(ro_fixed_packed_sum)(e, RO_PACKED_W, &l, bits, to, s->b_power + n));
 }
 
-/* Adds up columns that were packed before the product began, so that changes can be seen. */
+/* Adds up columns that were packed before the product began, to see whether memory has changed
+ * since. */
 static void check_groups(const fixed_block *s, const packed_lines *b, int64_t k) {
     const fixed_engine *e = s->plan->engine;
     for (int64_t n = 0, g = 0; n < s->b.lines; n += e->b_lines, g++) {
@@ -182,7 +183,8 @@ static fixed_tiles tiles_of(const fixed_block *s, const packed_lines *a, const p
                          NULL};
 }
 
-/* Computes a chunk's sums again, of rows that are packed anew, to see which have others now. */
+/* Computes a chunk's sums again, of rows that are packed anew, and finds the rows whose sums are
+ * others now. */
 static void find_rows(const fixed_block *s, const packed_lines *b, int64_t k,
                       ro_guard_finding *found) {
     const fixed_engine *e = s->plan->engine;
@@ -202,7 +204,8 @@ static void find_rows(const fixed_block *s, const packed_lines *b, int64_t k,
     }
 }
 
-/* Returns 1 if the chunk's sums fit. `time`: the first or the second one. */
+/* Returns 1 if the chunk's sums fit their checks. `time`: 1, or 2 when the block is computed again.
+ */
 static int end_checks(const fixed_block *s, const packed_lines *b, int64_t k, int time) {
     const fixed_plan *p = s->plan;
     const fixed_tiles t = {.b = b->group,
@@ -238,10 +241,10 @@ static int run_chunk(const fixed_block *s, int64_t k, int time) {
         const fixed_lines l = part_of(&s->a, m, e->a_lines, k);
         const packed_lines a = rows_of(s, &l, k, m);
         fixed_tiles t = tiles_of(s, &a, &b, &l, m);
-        if (k == 0) /* where these rows are in a cache then */
+        if (k == 0) /* cleared here, where these rows are in a cache */
             clear(s, m, l.lines);
         run_tiles(s, &t, a.sum, m);
-        if (k + RO_DOT_CHUNK >= s->plan->v.k) /* these rows are in a cache now */
+        if (k + RO_DOT_CHUNK >= s->plan->v.k) /* finished here, while these rows are in a cache */
             finish(s, m, l.lines);
     }
     return !s->check || end_checks(s, &b, k, time);
@@ -266,7 +269,7 @@ static void run_block(fixed_block *s) {
         s->anew = true;
 }
 
-/* All lines of an operand of one product. */
+/* Returns all lines of an operand of one product. */
 static fixed_lines a_of(const fixed_plan *p, int64_t product) {
     const ro_matmul *v = &p->v;
     return (fixed_lines){p->a ? p->a + product * v->m * v->k : NULL,
@@ -303,8 +306,8 @@ static void run_blocks(void *user, int64_t first, int64_t last, int worker) {
     }
 }
 
-/* Sizes are multiples of the engine's groups. Threads finish together if they have several blocks.
- */
+/* Cuts products into blocks whose sizes are multiples of the engine's groups. Several blocks for
+ * each thread let threads finish together. */
 static void cut(fixed_plan *p, int threads) {
     const fixed_engine *e = p->engine;
     int64_t rows = BLOCK_ROWS, cols = BLOCK_COLS;
@@ -324,8 +327,8 @@ static void cut(fixed_plan *p, int threads) {
 }
 
 const fixed_engine *RO_NAME(ro_fixed_engine)(int bits, int number) {
-    /* With integers of 24, of 16 and of 8 bits, of the speed of FP32's products (bench/NOTES.md).
-     */
+    /* The engines, fastest first, with their speed over FP32's products with integers of 24, 16 and
+     * 8 bits (bench/NOTES.md). */
     const fixed_engine *const all[] = {
         RO_NAME(ro_fixed_tiles)(bits), /* AMX: 3.6 at 24 bits by arithmetic; never run */
         RO_NAME(ro_fixed_words)(bits), /* AVX-512 with VNNI: 0.55, 0.82, 2.7 */
@@ -344,7 +347,8 @@ const char *RO_NAME(ro_fixed_engine_name)(int bits, int number) {
     return engine ? engine->name : NULL;
 }
 
-/* Bytes of an operand that is worth packing as a whole: `blocks` of them would pack each line. */
+/* Returns the bytes of an operand that is packed as a whole, or 0 where that does not pay; else
+ * each of `blocks` blocks would pack every line. */
 static int64_t whole_size(const fixed_plan *p, ro_packed_operand side, int64_t blocks) {
     if (p->v.batch > 1 || blocks == 1)
         return 0;
@@ -413,7 +417,7 @@ static ro_status matmul_fixed(const ro_job *job) {
 }
 RO_KERNEL(matmul_fixed, .run = matmul_fixed)
 
-/* Without a z to keep, the product goes to y directly. */
+/* The product goes to y directly where there is no z to keep. */
 ro_status RO_NAME(ro_linear_of_packed)(ro_ctx *ctx, const ro_linear_job *j,
                                        const ro_linear_operands *in) {
     const ro_linear_layer *l = &j->layer;

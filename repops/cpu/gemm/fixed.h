@@ -11,15 +11,15 @@ typedef struct {
     const float *x;
     int64_t line, step; /* from a line to the next, from one k to the next; one of them is 1 */
     int64_t lines, steps;
-    const int32_t *at; /* NULL; or where each step begins, in place of k * step; line is 1 */
+    const int32_t *at; /* NULL, or, with line = 1, where each step begins, in place of k * step */
 } fixed_lines;
 
-/* A check (fixed_check.h) adds each sum of a chunk, times an odd factor, to the totals of its
- * column and of its row: these are they. */
-enum { FIXED_PARTS_MOST = 3 }; /* of which an engine makes one number */
+/* The totals of a check (fixed_check.h): each sum of a chunk, times an odd factor, is added to the
+ * totals of its column and of its row. */
+enum { FIXED_PARTS_MOST = 3 }; /* parts of integers, of which an engine makes one number */
 typedef struct {
     uint32_t *column, *row;
-    const ro_guard *alter; /* a test's; or NULL */
+    const ro_guard *alter; /* set by a test that alters sums; or NULL */
 } fixed_sums;
 
 /* How an engine's packed numbers are added up. */
@@ -27,15 +27,17 @@ typedef struct {
     /* Adds each part of packed rows of a, at each step, to sum[part][step]. */
     void (*lines)(const void *a, int64_t rows, int64_t steps, int bits,
                   uint32_t sum[][RO_DOT_CHUNK]);
-    /* Adds what columns of a packed group of b add up to, if rows of a add up to `sum`. Returns
-     * what `words` does. */
+    /* Adds to `out` what columns of a packed group of b must add up to if rows of a add up to
+     * `sum`. Returns what `words` does. */
     uint32_t (*columns)(const void *b, int64_t steps, int bits, const uint32_t sum[][RO_DOT_CHUNK],
                         uint32_t *out);
     /* The sum of all words of a packed group of b. */
     uint32_t (*words)(const void *b, int64_t steps, int bits);
-    /* The sum of what packed rows of a say besides their numbers; NULL: nothing. */
+    /* Returns the sum of what packed rows of a hold beside their numbers; NULL: they hold nothing.
+     */
     uint32_t (*marks)(const void *a, int64_t rows);
-    int64_t fetched; /* bytes of a group of a that are fetched while the one before is multiplied */
+    int64_t fetched; /* bytes of the next group of a that are fetched while the current one is
+                        multiplied */
 } fixed_adding;
 
 /* Tiles of one chunk: `rows` packed lines of a by all packed lines of b, added to the totals at c,
@@ -67,12 +69,12 @@ typedef struct fixed_engine {
     void (*pack_a)(const fixed_lines *l, int bits, void *out, double *power);
     void (*pack_b)(const fixed_lines *l, int bits, void *out, double *power);
     void (*tiles)(const fixed_tiles *t);
-    int reads_at;               /* pack_b takes fixed_lines.at */
-    const fixed_adding *adding; /* NULL: its sums are not checked */
+    int reads_at;               /* pack_b accepts columns that are gathered (fixed_lines.at) */
+    const fixed_adding *adding; /* NULL: the engine's sums cannot be checked */
 } fixed_engine;
 
-/* The next part of a thread's memory, from *at on, in whole lines of a cache; NULL where `memory`
- * is, so that the same function measures and places. */
+/* Takes the next part of a thread's memory, from *at on, in whole cache lines. Returns NULL where
+ * `memory` is NULL, so that one function measures and places. */
 RO_INLINE void *fixed_take(char *memory, int64_t *at, int64_t count, size_t size) {
     void *taken = memory ? memory + *at : NULL;
     *at += ceil_div(count * (int64_t)size, 64) * 64;
@@ -84,13 +86,13 @@ RO_INLINE void *fixed_take(char *memory, int64_t *at, int64_t count, size_t size
 const fixed_engine *RO_NAME(ro_fixed_engine)(int bits, int number);
 const char *RO_NAME(ro_fixed_engine_name)(int bits, int number);
 
-/* A call of matmul_fixed by one of them, for tests. */
+/* Runs a call of matmul_fixed by one of them, for tests. */
 ro_status RO_NAME(ro_matmul_fixed_by)(const ro_job *job, const fixed_engine *engine);
 
 /* ro_linear of a layer with fixed products. */
 ro_status RO_NAME(ro_linear_fixed)(ro_ctx *ctx, const ro_linear_job *job);
 
-/* NULL where the machine has no such instructions. */
+/* Each returns NULL where the machine has no such instructions. */
 const fixed_engine *RO_NAME(ro_fixed_tiles)(int bits);
 const fixed_engine *RO_NAME(ro_fixed_words)(int bits);
 const fixed_engine *RO_NAME(ro_fixed_bytes)(void); /* by ro_fixed_words, of 8 bits */

@@ -21,7 +21,8 @@ typedef __m256i vi;
 #define VI_ZERO        _mm256_setzero_si256()
 #endif
 
-/* An engine with an instruction for this says so, and what its functions need. */
+/* An engine that has an instruction for these sums defines FIXED_DOT, and what its functions need.
+ */
 #ifndef FIXED_DOT
 #define FIXED_DOT(sum, x, y) VI(add_epi32)(sum, VI(madd_epi16)(x, y))
 #define FIXED_DOT_TARGET
@@ -31,7 +32,7 @@ RO_INLINE void add_vector_to(uint32_t *to, vi x) {
     VI_STORE(to, VI(add_epi32)(VI_LOAD(to), x));
 }
 
-/* A sum by the odd factor of its part: 1, 2^8 + 1, 2^16 + 1. */
+/* Multiplies a sum by the odd factor of its part: 1, 2^8 + 1, 2^16 + 1. */
 RO_INLINE vi weighted(vi sum, int part) {
     return part == 0 ? sum : VI(add_epi32)(sum, VI(slli_epi32)(sum, 8 * part));
 }
@@ -43,7 +44,7 @@ RO_INLINE void add_words(const int16_t *a, int64_t rows, int64_t steps, uint32_t
             sum[k] += (uint32_t)(int32_t)a[i * RO_DOT_CHUNK + k];
 }
 
-/* The sum of a plane of b's words, two in each lane. */
+/* Adds up a plane of b's words, two in each lane. */
 RO_INLINE uint32_t words_of_plane(const int16_t *b, int64_t pairs) {
     uint32_t sum = 0;
     for (int64_t i = 0; i < pairs * FIXED_COLS; i++) {
@@ -94,8 +95,8 @@ FIXED_DOT_TARGET RO_INLINE uint32_t add_columns(const int16_t *b, const int16_t 
     return sum_lanes(words);
 }
 
-/* The same of 16 bits, where both sums are of one plane of b: sums of both parts of a become one.
- */
+/* As add_columns with integers of 16 bits, where both sums are of one plane of b, so that sums of
+ * both parts of a become one. */
 FIXED_DOT_TARGET RO_INLINE uint32_t add_columns_of_both(const int16_t *b, int64_t pairs,
                                                         const uint32_t sum[][RO_DOT_CHUNK],
                                                         uint32_t *out) {

@@ -21,7 +21,7 @@ RO_INLINE __m512i four_of(const int8_t *a) {
     return _mm512_set1_epi32(four);
 }
 
-/* Few rows take several sums each, as a sum waits for itself. */
+/* Adds up a few rows. Each takes several sums, as an addition waits for the one before it. */
 VNNI RO_INLINE void add_some(int rows, int apart, const int8_t (*a)[RO_DOT_CHUNK], b_plane b,
                              int64_t fours, const int32_t *start, int32_t (*out)[COLS]) {
     __m512i sum[ROWS][VECTORS];
@@ -100,7 +100,7 @@ RO_INLINE __m512i added_pairs(__m512i x, __m512i y) {
     return _mm512_add_epi32(_mm512_unpacklo_epi32(x, y), _mm512_unpackhi_epi32(x, y));
 }
 
-/* The sums of the lanes of four vectors. */
+/* Adds up the lanes of each of four vectors. */
 RO_INLINE __m128i added_up(const __m512i x[4]) {
     const __m512i first = added_pairs(x[0], x[1]), second = added_pairs(x[2], x[3]);
     const __m512i all = _mm512_add_epi32(_mm512_unpacklo_epi64(first, second),
@@ -110,7 +110,8 @@ RO_INLINE __m128i added_up(const __m512i x[4]) {
     return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
 
-/* Rows beyond the last one are read, in a group. */
+/* Multiplies one column by rows of a group, four at a time. A group has room for the rows beyond
+ * the last one, which are read, too. */
 VNNI static void add_column(int64_t rows, const int8_t (*a)[RO_DOT_CHUNK], const uint8_t *col,
                             int64_t steps, const int32_t *start, int32_t (*out)[COLS], int at) {
     for (int64_t i = 0; i < rows; i += 4) {
@@ -131,10 +132,11 @@ VNNI static void add_column(int64_t rows, const int8_t (*a)[RO_DOT_CHUNK], const
  * after the other. */
 typedef struct {
     _Alignas(64) sums high, low_high, high_low, low;
-    int32_t high_start[LINES], low_start[LINES]; /* what b's bias adds to them */
+    int32_t high_start[LINES], low_start[LINES]; /* the part of these sums that b's bias makes */
 } tile_sums;
 
-/* A tile may have whole blocks of steps less than its rows. */
+/* Takes the parts that b's bias makes from the rows, or computes them if the tile has fewer steps.
+ */
 VNNI static void find_starts(const fixed_tiles *t, tile_sums *s) {
     const a_group *a = t->a;
     memcpy(s->high_start, a->high_sum, sizeof s->high_start);
@@ -181,17 +183,18 @@ RO_INLINE __m512i at(const int32_t *x) {
     return _mm512_load_si512(x);
 }
 
-/* Sums of lines with one digit are rounded and added to the totals. */
+/* What it takes to round sums of lines with one digit and add them to the totals. */
 typedef struct {
     float *c;
     int64_t c_row;
     const float *row;        /* exponents of rows; NaN of lines that are not finite */
     const uint16_t *mask;    /* of each row: 0 where it has two digits */
-    __mmask16 cols[VECTORS]; /* that are there, and have one digit */
+    __mmask16 cols[VECTORS]; /* columns that exist and have one digit */
     __m512 exponent[VECTORS];
 } ending;
 
-/* Sums below 2^24 are floats, so that what scaling rounds is rounded once. */
+/* Ends a row of the tile. Sums are below 2^24, so they are floats exactly, and scaling rounds once.
+ */
 RO_INLINE void end_row(const ending *e, int64_t i, const int32_t sum[COLS]) {
     RO_UNROLL
     for (int v = 0; v < VECTORS; v++) {
@@ -214,7 +217,7 @@ typedef struct {
     const double *col;
 } row_sums;
 
-/* The same as rounded_sums, where a result may be subnormal. */
+/* As rounded_sums, for results that may be subnormal. */
 static __attribute__((noinline)) __m512 rounded_exactly(const row_sums *s) {
     float out[VW];
     for (int i = 0; i < VW; i++) {
@@ -243,8 +246,8 @@ RO_INLINE __m512 rounded_sums(const row_sums *s) {
     return _mm512_scalef_ps(near, exponent);
 }
 
-/* Adds to row i of a tile what lacks there: all of a row with two digits, which is number `two` of
- * those, otherwise (-1) columns that have them. */
+/* Adds to row i of a tile the products with low digits: all of a row that has two digits, as number
+ * `two` of those; for other rows (two = -1) the columns that have two. */
 RO_INLINE void add_row(const fixed_tiles *t, const b_group *b, const tile_sums *s, int64_t i,
                        int two, int64_t n, const ending *e) {
     for (int v = 0; v < VECTORS && n + v * VW < t->cols; v++) {
@@ -266,7 +269,7 @@ RO_INLINE void add_row(const fixed_tiles *t, const b_group *b, const tile_sums *
     }
 }
 
-/* Sums with low digits. */
+/* Adds the products with low digits to all rows of a tile. */
 static void add_two_digits(const fixed_tiles *t, b_group *b, int64_t n, const ending *e,
                            tile_sums *s, checked *check) {
     const a_group *a = t->a;

@@ -10,7 +10,7 @@
 
 enum {
     ROWS = 12,  /* of a tile */
-    LINES = 24, /* of a group of a */
+    LINES = 24, /* lines of a group of a */
     COLS = FIXED_COLS,
     VECTORS = COLS / VW,
     FOUR = 4,   /* steps of a lane */
@@ -31,8 +31,8 @@ typedef struct {
 /* [steps / 4, columns, 4], as a tile reads them. */
 typedef uint8_t b_plane[RO_DOT_CHUNK / FOUR][COLS][FOUR];
 
-/* Low digits of at most FEW columns stand in `line`, one after the other; those of more in `low`,
- * with those of all. */
+/* b's low digits: of at most FEW columns they stand in `line`, one after the other; of more, those
+ * of all columns stand in `low`. */
 typedef struct {
     _Alignas(64) b_plane high;
     union {
@@ -40,10 +40,10 @@ typedef struct {
         uint8_t line[FEW][RO_DOT_CHUNK];
     };
     int32_t count, col[COLS];
-    uint32_t columns; /* a bit for each that has two digits */
+    uint32_t columns; /* a bit for each column that has two digits */
 } b_group;
 
-/* Powers are those of the first digits. */
+/* Returns what a line's first digit counts, of a line of one digit or of two. */
 RO_INLINE double of_first(double power, int two) {
     return two ? power * (1 << 8) : power;
 }
@@ -68,15 +68,15 @@ RO_INLINE int column_of(const b_group *b, int i) {
 
 /* ---- a ---- */
 
-/* Integers of four vectors as bytes in their order. They are stored together: what is read in wider
- * parts than it was stored waits. */
+/* Returns the integers of four vectors as bytes, in order. They are stored by one instruction,
+ * since a wide load of narrow stores would stall. */
 RO_INLINE __m512i bytes_of(const __m512i x[4]) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const __m512i words = _mm512_packs_epi32(x[0], x[1]), more = _mm512_packs_epi32(x[2], x[3]);
     return _mm512_permutexvar_epi32(order, _mm512_packs_epi16(words, more));
 }
 
-/* The high digits of integers of two. */
+/* Returns the high digits of integers of two digits. */
 RO_INLINE __m512i high_of(__m512i x) {
     return _mm512_srai_epi32(_mm512_add_epi32(x, _mm512_set1_epi32(BIAS)), 8);
 }

@@ -34,7 +34,8 @@ RO_INLINE void add_parts(const int8_t *a, int64_t rows, int parts, uint32_t *sum
     }
 }
 
-/* Whole rows are read one after the other, as memory is fetched. */
+/* Adds up rows of digits, one whole row after the other, in the order in which memory is fetched.
+ */
 static void add_digits(const int8_t (*a)[RO_DOT_CHUNK], int64_t rows, int64_t steps,
                        uint32_t *sum) {
     if (steps == RO_DOT_CHUNK) {
@@ -53,7 +54,8 @@ static void add_lines(const void *a, int64_t rows, int64_t steps, int bits,
     add_digits(g->low, rows_of_two(g), steps, sum[1]);
 }
 
-/* Sums of a row's digits are taken from two sums of a tile, where bit 31 would cancel. */
+/* Adds up what rows of a hold beside their digits. Their sums of digits are subtracted from two
+ * sums of a tile, where a change of bit 31 would cancel, and so are checked here. */
 static uint32_t marks_of_a(const void *a, int64_t rows) {
     const a_group *g = a;
     uint32_t sum = (uint32_t)g->count + (uint32_t)g->steps;
@@ -95,7 +97,7 @@ static uint32_t words_of_b(const void *b, int64_t steps, int bits) {
 
 /* ---- what columns add up to ---- */
 
-/* The sums of a as bytes with a sign. The last one is mostly 0. */
+/* The sums of rows of a, as signed bytes. The last byte is mostly 0. */
 typedef struct {
     _Alignas(64) int8_t byte[4][RO_DOT_CHUNK];
     uint32_t bias; /* the sum of all, times BIAS */
@@ -190,8 +192,8 @@ static const fixed_adding adding = {add_lines, add_columns_of, words_of_b, marks
 
 /* ---- sums of tiles ---- */
 
-/* These are sums of one group of a: of its rows in all columns, and of its columns in one group of
- * b. */
+/* What a check adds to, for one group of a: the sums of its rows, in all columns, and of its
+ * columns in one group of b. */
 typedef struct {
     __m512i row[LINES], column[VECTORS];
 } checked;

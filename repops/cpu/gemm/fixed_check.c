@@ -76,8 +76,8 @@ void RO_NAME(ro_fixed_check_group)(fixed_check *c, int64_t group, void *packed, 
     alter(c, RO_GUARD_AT_B, packed, c->engine->b_bytes);
 }
 
-/* This asks for the next group of an operand that is packed as a whole while the current one is
- * multiplied, because adding up does not hide the wait for memory. */
+/* Fetches the next group of an operand that was packed as a whole while the current one is
+ * multiplied: adding up alone does not hide the wait for memory. */
 static void fetch(const char *a, int64_t bytes) {
     for (int64_t i = 0; i < bytes; i += 64)
         __builtin_prefetch(a + i);
@@ -111,7 +111,8 @@ static void note_columns(const fixed_check *c, int64_t cols, ro_guard_finding *o
             out->col = n;
 }
 
-/* Adds up what columns must be. Returns how many groups of b have changed; *first: a column. */
+/* Computes what columns must add up to. Returns how many groups of b have changed since they were
+ * packed; *first: a column of one. */
 static int64_t expect_columns(fixed_check *c, const fixed_tiles *t, int64_t *first) {
     const fixed_engine *e = c->engine;
     const uint32_t(*line)[RO_DOT_CHUNK] = (const uint32_t(*)[RO_DOT_CHUNK])c->line;

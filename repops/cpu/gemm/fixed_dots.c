@@ -17,10 +17,10 @@
 
 enum {
     ROWS = 8,
-    VECTORS = 3, /* of four columns each */
+    VECTORS = 3, /* vectors, of four columns each */
     COLS = 4 * VECTORS,
-    STEPS = 4,                     /* of k, in a lane */
-    A_PLANE = ROWS * RO_DOT_CHUNK, /* a digit of a group */
+    STEPS = 4,                     /* k steps in a lane */
+    A_PLANE = ROWS * RO_DOT_CHUNK, /* bytes of one digit of a group */
     B_PLANE = COLS * RO_DOT_CHUNK,
     DIGITS_MOST = RO_FIXED_24 / 8,
     LEVELS_MOST = 2 * DIGITS_MOST - 1,
@@ -30,7 +30,7 @@ enum {
 
 /* ---- digits: [step / 4, line, step % 4] of each place ---- */
 
-/* An integer plus 128 in every place has bytes that are its digits plus 128. */
+/* Stores an integer's digits: with 128 added in every place, its bytes are the digits plus 128. */
 RO_INLINE void store_digits(int32_t integer, int bits, int64_t plane, int8_t *to) {
     const uint32_t bias = bits == RO_FIXED_24 ? 0x808080 : 0x8080;
     const uint32_t w = ((uint32_t)integer + bias) ^ bias;
@@ -81,7 +81,7 @@ RO_INLINE void add_rows(int32x4_t sum[4][VECTORS], int8x16_t rows,
     }
 }
 
-/* One pair of digits. */
+/* Adds the products of one pair of digits. */
 RO_INLINE void add_pair(int32x4_t sum[ROWS][VECTORS], const int8_t *a, const int8_t *b,
                         int64_t steps) {
     for (int64_t k = 0; k < steps; k += STEPS, a += ROWS * STEPS, b += COLS * STEPS) {
@@ -121,7 +121,7 @@ static void add_level(const fixed_tiles *t, const int8_t *b, digits d, int level
         vst1q_s32(&out[i][4 * v], sum[i][v]);
 }
 
-/* The sum of a chunk; each step is exact but for the last one, of sums from 2^53 on. */
+/* Adds up the levels of a chunk. Each step is exact but for the last one, of sums from 2^53 on. */
 RO_INLINE double whole(const sums *level, int row, int col) {
     double x[LEVELS_MOST];
     for (int i = 0; i < LEVELS_MOST; i++)

@@ -84,7 +84,8 @@ static void clear_line(double *out, int64_t steps, int group) {
         out[k * group] = 0;
 }
 
-/* out is [steps, group]; a line that is not finite has zeros, and NaN for its power. */
+/* Packs lines into out, [steps, group]. A line that is not finite gets zeros, and NaN for its
+ * power. */
 static void pack(const fixed_lines *l, int group, int bits, double *out, double *power) {
     double scale[FIXED_GROUP_MOST];
     group_scales(l, group, bits, scale, power);
@@ -124,8 +125,8 @@ static void sum_half(const double *a, const double *b, int64_t steps, double sum
         doubles_store(&sum[i][v * LANES], acc[i][v]);
 }
 
-/* Computes what a chunk adds to a row of the tile, from the sums of both halves. Few sums have 54
- * bits. */
+/* Computes what a chunk adds to a row of the tile, from the sums of both halves. Only few sums have
+ * 54 bits, which must be added with care. */
 static void terms_of(const double *x, const double *y, double row, const double *col, float *out) {
     const double limit = 0x1p53;
     int wide = 0;

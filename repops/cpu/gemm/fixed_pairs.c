@@ -12,7 +12,7 @@
 
 /* ---- tiles ---- */
 
-/* A sum that is read as a double is larger by this: fixed_pairs_check.h says why. */
+/* Added to a sum that is read as a double; fixed_pairs_check.h says why. */
 #define BIAS (0x1p52 + 0x1p31)
 
 RO_INLINE __m256i pairs_at(const int16_t *b, int both) {
@@ -94,7 +94,7 @@ RO_INLINE __m256d whole16(__m256d high, __m256d low) {
     return _mm256_add_pd(_mm256_fmadd_pd(high, _mm256_set1_pd(0x1p8), bias), low);
 }
 
-/* Eight sums of a chunk, all below 2^53. Each step is exact. */
+/* Adds up eight sums of a chunk, all below 2^53, so that each step is exact. */
 RO_INLINE eight whole(const sums *s, int64_t row, int64_t col, int bits) {
     const __m256i h = sums_at(&s[0][row][col]), l = sums_at(&s[1][row][col]);
     const eight high = doubles_of(h), low = doubles_of(l);
@@ -143,7 +143,7 @@ RO_INLINE void add_vectors(const fixed_tiles *t, const sums *s, int64_t n, int b
     }
 }
 
-/* Few sums of 24 bits have 54 bits, which binary64 has not. */
+/* Adds the few sums of 24 bits that have 54 bits, which binary64 cannot hold. */
 static void add_wide(const fixed_tiles *t, const sums *s, int64_t n) {
     for (int64_t i = 0; i < t->rows; i++)
         for (int64_t v = 0; v < min_i64(COLS, t->cols - n); v++) {
@@ -157,8 +157,8 @@ static void add_wide(const fixed_tiles *t, const sums *s, int64_t n) {
         }
 }
 
-/* Whether a sum may be 2^53 or more: then its high words have nearly 2^29, for the others add at
- * most 2^44. */
+/* May a sum be 2^53 or more? Then its high words have nearly 2^29, as the others add at most 2^44.
+ */
 static int has_wide(int64_t rows, sums high) {
     __m256i most = _mm256_setzero_si256();
     for (int64_t i = 0; i < rows; i++)
@@ -172,7 +172,7 @@ static int has_wide(int64_t rows, sums high) {
 
 /* ---- integers of 8 bits, or of 16 in some lines ---- */
 
-/* Where `high` is, a row's whole sums are 256 times those and what is left of its sums. */
+/* Returns a row's whole sums: where `high` is, 256 times those and the rest of its sums. */
 RO_INLINE eight whole8(const uint32_t *sum, const uint32_t *high) {
     const __m256d bias = _mm256_set1_pd(-BIAS);
     const __m256i s = sums_at(sum);
@@ -180,7 +180,7 @@ RO_INLINE eight whole8(const uint32_t *sum, const uint32_t *high) {
         const eight x = doubles_of(s);
         return (eight){_mm256_add_pd(x.first, bias), _mm256_add_pd(x.second, bias)};
     }
-    const __m256i upper = sums_at(high); /* its 2^31 is lost when it is multiplied */
+    const __m256i upper = sums_at(high); /* its start of 2^31 is lost when it is times 256 */
     const eight h = doubles_of(upper);
     const eight l = doubles_of(_mm256_sub_epi32(s, _mm256_slli_epi32(upper, 8)));
     return (eight){whole16(h.first, l.first), whole16(h.second, l.second)};

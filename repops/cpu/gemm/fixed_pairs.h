@@ -12,7 +12,7 @@ enum {
     COLS = FIXED_COLS,
     VECTORS = COLS / VW,
     SUMS_MOST = 3,
-    A_PLANE = ROWS * RO_DOT_CHUNK, /* words of a sum */
+    A_PLANE = ROWS * RO_DOT_CHUNK, /* words of one sum of a group */
     B_PLANE = COLS * RO_DOT_CHUNK,
     HIGH = 12, /* bits of the low word, of 24 */
     TAIL = 64, /* bytes behind the planes of a group, of 8 bits */
@@ -44,8 +44,8 @@ RO_INLINE int32_t uneven_columns_of(const int16_t *b) {
 
 /* ---- exponents and integers ---- */
 
-/* A power of two may be beyond f32: it is the product of two. Scaling is exact, or the integer is
- * 0. The power of a lane that is not finite is NaN, and its integers are of no account. */
+/* A power of two that may be beyond f32, as the product of two. Scaling is exact, or the integer is
+ * 0. The power of a lane that is not finite is NaN, and its integers do not matter. */
 typedef struct {
     vf first, second;
     __m256i finite, exponent, bits;
@@ -133,15 +133,15 @@ RO_INLINE int has_two_digits(scales s) {
     return _mm256_movemask_epi8(_mm256_cmpgt_epi32(s.bits, _mm256_set1_epi32(RO_FIXED_8))) != 0;
 }
 
-/* Adds half of what the high word counts. So the low word is what `shift` bits of the sum hold,
- * less that half, and the high word the bits before them. */
+/* Adds half of what the high word counts, so that the low word, of `shift` bits, lies around 0; the
+ * bits above it are the high word. */
 RO_INLINE __m256i rounded(__m256i x, int shift) {
     return _mm256_add_epi32(x, _mm256_set1_epi32(1 << (shift - 1)));
 }
 
 /* ---- a: each sum has [rows, k] words ---- */
 
-/* Words of 16 lanes in their order. */
+/* Packs 16 lanes to words, in order. */
 RO_INLINE __m256i in_words(__m256i first, __m256i second) {
     return _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0xd8);
 }
@@ -197,8 +197,8 @@ static void pack_line(const float *x, int64_t steps, int bits, int16_t *out, dou
     }
 }
 
-/* Of 8 bits: a line's integers as words, and the high ones of those that have two digits. Returns
- * whether they have. */
+/* Packs a line with 8 bits: its integers as words, and the high words if it has two digits. Returns
+ * whether it has. */
 static int pack_line8(const float *x, int64_t steps, int16_t *out, int16_t *high, double *power) {
     const scales s = line_scales(x, steps, RO_FIXED_8, power);
     const int two = has_two_digits(s);

@@ -21,7 +21,7 @@ static void magnitudes(const fixed_lines *l, uint32_t *most) {
         }
 }
 
-/* The bits of a line's integers, where a product's are 8. */
+/* Returns the bits of a line's integers in a product of 8 bits. */
 static int line_bits(const fixed_lines *l, int64_t i, int exponent) {
     int small = 0, count = 0;
     for (int64_t k = 0; k < l->steps; k++) {

@@ -24,12 +24,12 @@
 #include "repops/src/fixed.h"
 
 enum {
-    LINES = FIXED_COLS, /* rows, or columns, of two tiles */
+    LINES = FIXED_COLS, /* rows, or columns, of two AMX tiles */
     TILE_LINES = 16,
     TILE_STEPS = 64,
     TILE = TILE_LINES * TILE_STEPS,           /* bytes */
-    PAIR = 2 * TILE,                          /* a block of k of a group */
-    PLANE = RO_DOT_CHUNK / TILE_STEPS * PAIR, /* a digit of a group */
+    PAIR = 2 * TILE,                          /* bytes of a block of k of a group */
+    PLANE = RO_DOT_CHUNK / TILE_STEPS * PAIR, /* bytes of one digit of a group */
     DIGITS_MOST = RO_FIXED_24 / 8,
     LEVELS_MOST = 2 * DIGITS_MOST - 1,
     COUNT = 64, /* bytes behind the digits of a group, of 8 bits: how many they are */
@@ -56,7 +56,7 @@ RO_INLINE __m512i biased(__m512i x, int bits) {
     return _mm512_add_epi32(x, _mm512_set1_epi32(bits == RO_FIXED_24 ? 0x808080 : 0x8080));
 }
 
-/* Those of a packed group, and those that it has room for. */
+/* Returns how many digits a packed group has; digits_most, how many it has room for. */
 RO_INLINE int digits_of(const void *group, int bits) {
     return bits == RO_FIXED_8 ? ((const int8_t *)group)[2 * PLANE] : bits / 8;
 }
@@ -143,7 +143,7 @@ typedef struct {
 typedef struct {
     const fixed_tiles *t;
     const level_sums *sums;
-    int64_t col; /* the first one */
+    int64_t col; /* the first column of these results */
     int next, end;
 } waiting;
 
@@ -162,7 +162,7 @@ RO_INLINE __m512d whole(const level_sums *s, int bits, int row, int col) {
     return _mm512_fmadd_pd(high, _mm512_set1_pd(0x1p24), low);
 }
 
-/* The same of sums that are wide, few as these are. */
+/* As terms_of, for the few sums that are wide. */
 static __attribute__((noinline)) __m256 terms_of_wide(const level_sums *s, int row, int col,
                                                       __m512d powers) {
     double power[8];

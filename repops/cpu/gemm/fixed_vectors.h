@@ -6,7 +6,9 @@
 
 #if defined(RO_ISA_avx512)
 
-enum { FIXED_AHEAD = 12 }; /* steps of b that are fetched ahead, as each may be a page of its own */
+enum {
+    FIXED_AHEAD = 12
+}; /* steps of b that are fetched ahead, as each step may lie in another page */
 
 /* Exponents, SPEC.md section 3.5, of the largest magnitudes in 16 lanes, as in src/fixed.h, and
  * bits of their integers. */
@@ -66,8 +68,8 @@ RO_INLINE __mmask16 two_digits(scales s) {
     return _mm512_cmpgt_epi32_mask(s.bits, _mm512_set1_epi32(RO_FIXED_8));
 }
 
-/* Whether more numbers of a line are small than not, zeros aside. Most lines have so many that are
- * not that zeros need no count. */
+/* Are more of a line's numbers small than not, zeros aside? In most lines so few are small that
+ * zeros need not be counted. */
 RO_INLINE int is_uneven(const float *x, int64_t steps, __m512i limit) {
     int large = 0, numbers = 0;
     for (int64_t k = 0; k < steps; k += VW)

@@ -22,7 +22,7 @@ enum {
     COLS = FIXED_COLS,
     PAIRS = RO_DOT_CHUNK / 2,
     SUMS_MOST = 3,
-    ROW_WORDS = ROWS * RO_DOT_CHUNK, /* of one sum */
+    ROW_WORDS = ROWS * RO_DOT_CHUNK, /* words of one sum of a group */
     COL_WORDS = COLS * RO_DOT_CHUNK,
     HIGH = 12, /* bits of the low word */
 };
@@ -31,7 +31,7 @@ typedef struct {
     __m512i high, low;
 } words;
 
-/* Both words of each lane; `shift` bits in the low one, from minus half to below half. */
+/* Splits each lane into two words; the low one has `shift` bits and lies around 0. */
 RO_INLINE words words_of(__m512i x, int shift) {
     const __m512i half = _mm512_set1_epi32(1 << (shift - 1));
     const __m512i high = _mm512_srai_epi32(_mm512_add_epi32(x, half), (unsigned)shift);
@@ -132,7 +132,7 @@ VNNI RO_INLINE void add_up(int rows, int parts, const int16_t *a, const int16_t 
         _mm512_storeu_si512(&out[i / rows][i % rows][v * VW], sum[i][v]);
 }
 
-/* One sum of a tile. */
+/* Adds up one sum of a tile. */
 VNNI static void add_one(int64_t rows, const int16_t *a, const int16_t *b, int64_t pairs,
                          sums *out) {
     if (rows <= 8)
@@ -141,7 +141,7 @@ VNNI static void add_one(int64_t rows, const int16_t *a, const int16_t *b, int64
         add_up(ROWS, 1, a, b, pairs, out);
 }
 
-/* Both sums of 16 bits. Of few rows they share each load of b. */
+/* Adds up both sums of 16 bits. With few rows they share each load of b. */
 VNNI static void add_both(int64_t rows, const int16_t *a, const int16_t *b, int64_t pairs,
                           sums *out) {
     if (rows == 1)
@@ -161,8 +161,8 @@ RO_INLINE __m512i long_sums(const int32_t *x) {
     return _mm512_cvtepi32_epi64(_mm256_loadu_si256((const __m256i *)(const void *)x));
 }
 
-/* Eight sums of a chunk, of 24 bits: below 2^54. As ro_fixed_value: an odd one of 54 bits goes to
- * the neighbour whose half is odd. */
+/* Returns eight sums of 24 bits, below 2^54. One of 54 bits that is odd goes to the neighbour whose
+ * half is odd, as in ro_fixed_value. */
 RO_INLINE __m512d exact24(const int32_t *high, const int32_t *low, const int32_t *both) {
     const __m256i h = _mm256_loadu_si256((const __m256i *)(const void *)high);
     const __m256i l = _mm256_loadu_si256((const __m256i *)(const void *)low);
@@ -180,7 +180,7 @@ RO_INLINE __m512d exact24(const int32_t *high, const int32_t *low, const int32_t
     return _mm512_cvtepi64_pd(_mm512_mask_mov_epi64(sum, wide, even));
 }
 
-/* The same of 16 bits: below 2^38. */
+/* As exact24, of 16 bits: sums are below 2^38. */
 RO_INLINE __m512d exact16(const int32_t *high, const int32_t *low) {
     return _mm512_cvtepi64_pd(
         _mm512_add_epi64(_mm512_slli_epi64(long_sums(high), 8), long_sums(low)));

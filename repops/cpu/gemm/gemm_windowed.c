@@ -19,8 +19,8 @@ static int takes(const gemm *g) {
     return g->window != 0;
 }
 
-/* Pieces of a masked product have rows of different lengths. A row needs more memory the longer it
- * is, so this asks about the longest one. */
+/* Returns the workspace of the longest row: with a mask, rows differ in length, and longer ones
+ * need more memory. */
 static int64_t workspace_of(const gemm *g) {
     gemm row = *g;
     row.m = 1, row.k = min_i64(g->k, g->window + g->chunk);

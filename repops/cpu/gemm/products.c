@@ -102,7 +102,8 @@ static int64_t most_workspace(const batch *b) {
         piece.m = rows[i / 2], piece.n = cols[i % 2];
         most = max_i64(most, kernel_workspace(choose_kernel(&piece), &piece));
     }
-    return ceil_div(most, 16) * 16; /* aligned for every thread */
+    return ceil_div(most, 16) *
+           16; /* a multiple of 16 floats, so that each thread's part is aligned */
 }
 
 RO_INLINE ro_status run_one(ro_ctx *ctx, const gemm *g) {
@@ -170,7 +171,7 @@ static ro_status sgemm(ro_ctx *ctx, const ro_products *p) {
 }
 RO_FUSED(sgemm, sgemm)
 
-/* Without a z to keep, the product goes to y directly. */
+/* The product goes to y directly where there is no z to keep. */
 static ro_status linear(ro_ctx *ctx, const ro_linear_job *j) {
     const ro_linear_layer *l = &j->layer;
     if (l->fixed_bits)

@@ -40,7 +40,7 @@ static int64_t lines(const ro_call *call) {
 
 /* ---- put_along: an item is a line, and those side by side are written together ---- */
 
-/* The lines [i, to) of part o. */
+/* Writes the lines [i, to) of part o. */
 static void put_lines(const ro_job *job, int64_t o, int64_t i, int64_t to) {
     const ro_axis x = axis_of(job->call, 0);
     const int kind = (int)job->call->attr[RO_PUT_ALONG_KIND], dtype = job->call->output.dtype;
@@ -73,13 +73,13 @@ RO_KERNEL(put_along, .range = put_along, .items = lines)
 /* ---- argsort: an item is a line. A heap in the output needs no other memory ---- */
 
 typedef struct {
-    const uint32_t *x; /* the line's elements, `stride` from each other */
+    const uint32_t *x; /* the line's elements, `stride` apart */
     int32_t *place;    /* likewise */
     int64_t stride;
     int dtype, descending;
 } sorted_line;
 
-/* Is what `a` stands for behind what `b` stands for? */
+/* Does the element at place `a` come after the one at place `b` in the order? */
 RO_INLINE int is_behind(const sorted_line *l, int32_t a, int32_t b) {
     const uint32_t p = ro_sort_key(l->dtype, l->descending, l->x[a * l->stride]);
     const uint32_t q = ro_sort_key(l->dtype, l->descending, l->x[b * l->stride]);

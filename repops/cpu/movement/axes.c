@@ -25,7 +25,8 @@ static layout layout_of(const ro_job *job) {
                     .size = ro_dtype_size(job->call->input[0].dtype)};
 }
 
-/* Runs of one element are frequent: a call of memcpy would cost more than the copy. */
+/* Copies a run. Runs of one element are frequent, and a call of memcpy would cost more than the
+ * copy. */
 RO_INLINE void copy_run(char *restrict to, const char *restrict from, size_t bytes) {
     if (bytes == 4)
         memcpy(to, from, 4);
@@ -43,7 +44,7 @@ static void fill_run(char *to, uint32_t word, int64_t count, size_t size) {
     }
 }
 
-/* Where run j of row o comes from; NULL: filled. */
+/* Returns where run j of row o comes from; NULL: it is filled. */
 typedef const char *source(const layout *l, int64_t o, int64_t j);
 
 RO_INLINE void walk(const ro_job *job, const layout *l, int64_t first, int64_t last,

@@ -103,7 +103,7 @@ static void repeat_heads(const ro_job *job, int64_t first, int64_t last) {
 RO_KERNEL(repeat_heads, .range = repeat_heads, .items = split_heads_items)
 
 static void concat(const ro_job *job, int64_t first, int64_t last) {
-    int64_t begin = 0; /* of the input, in the output */
+    int64_t begin = 0; /* where the input begins in the output */
     for (int i = 0; i < job->call->input_count && begin < last; i++) {
         const int64_t end = begin + in_numel(job, i);
         const int64_t from = max_i64(first, begin), to = min_i64(last, end);

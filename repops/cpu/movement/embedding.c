@@ -11,7 +11,7 @@ typedef struct {
     const float *dy;
     const int32_t *ids;
     float *out;
-    int add;        /* not 0: to what `out` has */
+    int add;        /* not 0: sums are added to what `out` has */
     int64_t *start; /* [rows + 1]: the positions of id v are order[start[v]..start[v + 1]) */
     int64_t *order; /* [positions] */
 } plan;
@@ -31,7 +31,7 @@ static void sort_positions(plan *p) {
     for (int64_t i = 0; i < p->positions; i++)
         if (in_table(p, ids[i]))
             p->order[p->start[ids[i]]++] = i;
-    /* Each start has moved to its end, which is the start of the next token. */
+    /* filling moved each id's start to its end, which is the start of the next id */
     memmove(p->start + 1, p->start, (size_t)p->rows * sizeof *p->start);
     p->start[0] = 0;
 }
@@ -47,7 +47,7 @@ static void carry(float level[LEVELS][TILE], int l, int64_t count) {
     memset(level[l], 0, (size_t)count * sizeof(float));
 }
 
-/* A NaN that is added is the canonical one, whichever it was. */
+/* Stores sums, or adds them. Any NaN that is added becomes the canonical one. */
 static void put_sums(const float *restrict sum, int add, int64_t count, float *restrict out) {
     if (add)
         for (int64_t c = 0; c < count; c++)
@@ -57,8 +57,8 @@ static void put_sums(const float *restrict sum, int add, int64_t count, float *r
             out[c] = ro_canon(sum[c]);
 }
 
-/* A sum that starts from +0 is never -0, so the passage of a finished sum through levels above, and
- * an empty level's +0, change no bit. */
+/* Sums the positions of an id. A sum that starts from +0 is never -0, so adding an empty level's
+ * +0, or passing a sum through levels above, changes no bit. */
 static void sum_positions(const plan *p, const int64_t *order, int64_t n, const float *dy,
                           int64_t count, float *restrict out) {
     float level[LEVELS][TILE];
@@ -98,7 +98,7 @@ static ro_status scatter(ro_ctx *ctx, plan *p) {
         return RO_ERR_MEMORY;
     p->order = p->start + p->rows + 1;
     sort_positions(p);
-    /* Some tokens are far more frequent than others: many pieces, so that threads end together. */
+    /* many pieces, as some ids are far more frequent than others and threads should end together */
     const int64_t items = p->outer * p->rows * ceil_div(p->cols, TILE);
     const int64_t work = p->outer * (p->rows + p->positions) * p->cols;
     const int64_t pieces = min_i64(work / 4096 + 1, 64 * ro_ctx_threads(ctx));

@@ -28,7 +28,7 @@ static void copy_places(const ro_job *job, const placement *p, int64_t first, in
            (const char *)job->in[0] + (size_t)first * p->run, (size_t)(last - first) * p->run);
 }
 
-/* Items are places of all of x. */
+/* Copies the places that no row replaces. Items are places of all of x. */
 static void copy_others(const ro_job *job, int64_t first, int64_t last) {
     const placement p = placement_of(job);
     for (int64_t i = first; i < last;) {
@@ -39,7 +39,7 @@ static void copy_others(const ro_job *job, int64_t first, int64_t last) {
     }
 }
 
-/* Items are all rows; those that have no place in x are dropped. */
+/* Writes the rows. Items are all rows; those whose place is outside x are dropped. */
 static void put(const ro_job *job, int64_t first, int64_t last) {
     const placement p = placement_of(job);
     for (int64_t i = first; i < last; i++) {

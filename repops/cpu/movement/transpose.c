@@ -39,7 +39,7 @@ static transpose_plan plan_of(const ro_call *call) {
     for (int i = 0; i < x->ndim; i++)
         append(&p, x->dim[call->attr[RO_TRANSPOSE_D0 + i]],
                stride[call->attr[RO_TRANSPOSE_D0 + i]]);
-    if (p.ndim == 0) { /* one element */
+    if (p.ndim == 0) { /* the tensor has one element */
         p.ndim = 1;
         p.dim[0] = p.from[0] = 1;
     }
@@ -94,7 +94,7 @@ static int64_t parts_of(const transpose_plan *p) {
 }
 
 RO_INLINE void copy_row(char *restrict to, const char *restrict from, size_t bytes) {
-    switch (bytes) { /* a call would cost more than the copy */
+    switch (bytes) { /* constant sizes, as a call of memcpy would cost more than the copy */
     case 8: memcpy(to, from, 8); break;
     case 16: memcpy(to, from, 16); break;
     case 32: memcpy(to, from, 32); break;
@@ -123,7 +123,8 @@ static void copy_rows(const ro_job *job, const transpose_plan *p, int64_t first,
 
 enum { ROWS = 512, COLS = 64 };
 
-/* The input's last dimension, among those of the output: the matrix is this one and the last. */
+/* Returns which output dimension is the input's last: the matrix to turn is that one and the
+ * output's last. */
 static int turned(const transpose_plan *p) {
     int d = 0;
     while (d < p->ndim - 1 && p->from[d] != 1)
@@ -136,11 +137,11 @@ typedef struct {
     const char *restrict x;
     char *restrict out;
     int64_t from, to, rows, cols;
-    int stream; /* whole lines of the output, which no cache will keep */
+    int stream; /* write past the caches: whole lines of an output that no cache will keep */
 } transpose_block;
 
-/* Constant sizes make it unrolled code. What the next tile of these columns and rows touches lies
- * too far apart for the processor to guess. */
+/* Moves a tile; constant sizes unroll it. It prefetches the next tile of these columns and rows,
+ * which lies too far away for the processor to guess. */
 RO_INLINE void move_tile(const char *restrict x, int64_t from, char *restrict out, int64_t to,
                          size_t size) {
     char tile[TILE * TILE * 4] __attribute__((aligned(64)));
@@ -157,7 +158,7 @@ RO_INLINE void move_tile(const char *restrict x, int64_t from, char *restrict ou
     }
 }
 
-/* Rows [r, r + rows) and columns [c, c + cols), element by element, along the longer side. */
+/* Moves rows [r, r + rows) and columns [c, c + cols), element by element, along the longer side. */
 RO_INLINE void move_rest(const transpose_block *b, int64_t r, int64_t rows, int64_t c, int64_t cols,
                          size_t size) {
     const char *x = b->x + (size_t)(c * b->from + r) * size;
@@ -238,7 +239,7 @@ RO_INLINE void move_block(const transpose_block *b, size_t size) {
     move_rest(b, rows, b->rows - rows, 0, b->cols, size);
 }
 
-/* More than caches hold, and rows begin where cache lines do. */
+/* Is the output larger than caches are, and does each row begin at a cache line? */
 static int streams(const ro_job *job, const transpose_plan *p, int64_t to) {
     int aligned = (uintptr_t)job->out % 64 == 0 && to % 16 == 0;
     for (int d = 0; d < p->ndim - 1; d++)

@@ -7,8 +7,8 @@
 #if defined(RO_ISA_avx512)
 enum { PLANES = 3 };
 
-/* Three lines of f32, `next` apart, become one, element by element, as planes of an image become
- * pixels. Returns how many elements of each are done: whole vectors. Bits are kept. */
+/* Interleaves three lines of f32, `next` apart, as planes of an image become pixels. Returns how
+ * many elements of each line are done: whole vectors. Bits are kept. */
 RO_INLINE int64_t weave(const float *x, int64_t next, int64_t rows, float *out) {
     int32_t lane[PLANES][VW];
     __mmask16 last[PLANES] = {0};

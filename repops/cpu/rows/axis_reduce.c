@@ -40,7 +40,7 @@ static axis_tile tile_of(const ro_job *job, int64_t item) {
                        min_i64(RO_COLUMN_GROUP, a.n - row), min_i64(TILE, a.inner - col), a.inner};
 }
 
-/* The maximum of `rows` rows, `stride` apart, and what was found before. */
+/* Takes the maximum of `rows` rows, `stride` apart, and of what was found before. */
 RO_INLINE void max_run(const float *restrict x, int64_t stride, int rows, int64_t count,
                        float *restrict acc) {
     const int64_t whole = count / VW * VW;
@@ -56,7 +56,8 @@ RO_INLINE void max_run(const float *restrict x, int64_t stride, int rows, int64_
             acc[c] = ro_max(acc[c], x[r * stride + c]);
 }
 
-/* As add_rows. Compilers vectorise scalars for one row at a time alone. */
+/* As add_rows, for maxima. Without vectors it takes one row at a time: compilers vectorise only
+ * that loop. */
 static void max_rows(const float *x, int64_t stride, int64_t rows, int64_t count, float *acc) {
     int64_t r = 0;
     for (; VW > 1 && r + COLUMN_ROWS <= rows; r += COLUMN_ROWS)
@@ -105,7 +106,7 @@ static int64_t argmax_items(const ro_call *call) {
     return a.outer * ceil_div(a.inner, TILE);
 }
 
-/* Whether one of n elements is m; of a NaN, whether one is a NaN. */
+/* Is one of n elements m? If m is a NaN: is one a NaN? */
 static int has(const float *x, float m, int64_t n) {
     int found = 0;
     for (int64_t i = 0; i < n; i++)

@@ -44,7 +44,7 @@ RO_KERNEL(sum_rows, .range = sum_rows, .items = tiles)
 
 /* ---- gradients of norms' scales ---- */
 
-/* Columns of a row, and how far away the next but one is; 0: there is none. */
+/* Columns of a row, and the distance to the row that is prefetched meanwhile; 0: none is. */
 typedef struct {
     int64_t e, count, ahead;
 } run;

@@ -4,7 +4,7 @@
 
 #include "repops/cpu/isa.h"
 
-/* Columns of a tile: long runs keep memory pages open, and the sums of a tile stay in L1. */
+/* Columns of a tile: long enough to keep memory pages open, while the sums of a tile stay in L1. */
 enum { COLUMN_TILE = 1024 };
 
 static __attribute__((unused)) void add_row(const float *restrict x, int64_t count,
@@ -18,7 +18,7 @@ static __attribute__((unused)) void canon_row(float *x, int64_t count) {
         x[c] = ro_canon(x[c]);
 }
 
-/* As operator `add` does. */
+/* Adds as operator `add` does. */
 static __attribute__((unused)) void add_gradient(const float *restrict g, int64_t count,
                                                  float *restrict to) {
     for (int64_t c = 0; c < count; c++)

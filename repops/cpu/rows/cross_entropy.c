@@ -20,7 +20,7 @@ static void run_row(const ro_cross_entropy_job *j, int64_t row) {
     float *dx = j->dx ? j->dx + row * j->cols : NULL;
     const int32_t id = j->ids[row];
     const int valid = id >= 0 && id < j->cols;
-    const float target = valid ? x[id] - m : 0.0f; /* before it is overwritten in place */
+    const float target = valid ? x[id] - m : 0.0f; /* read before the row is overwritten in place */
     const float l = sum_of_exponentials(x, m, j->cols, dx, NULL);
     if (j->m)
         j->m[row] = m;

@@ -32,7 +32,8 @@ static void xent(const ro_job *job, int64_t first, int64_t last) {
 RO_KERNEL(xent, .range = xent, .items = rows)
 RO_KERNEL(xent_ignore, .range = xent, .items = rows)
 
-/* p - 0 is p, so only the target needs a subtraction. */
+/* Returns the slope of an element that is not the target: p - 0 is p, so only the target needs a
+ * subtraction. */
 RO_INLINE wide xent_slope(wide x, constants s) {
     return wide_canon(wide_mul(wide_mul(exp_minus(x, s), wide_set1(s.b)), wide_set1(s.c)));
 }
@@ -50,7 +51,7 @@ static void xent_grad(const ro_job *job, int64_t first, int64_t last) {
             continue;
         }
         const int valid = id >= 0 && id < cols;
-        const float target = valid ? xs[id] : 0.0f; /* before it is overwritten in place */
+        const float target = valid ? xs[id] : 0.0f; /* before the row is overwritten */
         map(xent_slope, (constants){m[row], r, dloss[row]}, xs, cols, out);
         if (valid)
             out[id] = ro_canon((ro_exp(target - m[row]) * r - 1.0f) * dloss[row]);

@@ -20,7 +20,7 @@ typedef struct {
     float mean, rstd;
 } terms;
 
-/* Terms i, i + 1, ... of a vector are added to its lanes; and one by itself. */
+/* Adds terms i, i + 1, ... to the lanes of a vector; add_term adds one to one lane. */
 typedef vf add_terms(const terms *t, int64_t i, vf lane);
 typedef float add_term(const terms *t, int64_t i, float lane);
 

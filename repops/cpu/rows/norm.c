@@ -108,7 +108,7 @@ typedef struct {
     int64_t groups;
 } norm_grad;
 
-/* Both sums of a row's gradient at once; fewer vectors of each stay in registers. */
+/* Computes both sums of a row's gradient at once, with fewer vectors of each in registers. */
 #if defined(RO_ISA_avx512)
 enum { BOTH = AT_ONCE };
 #else
@@ -157,10 +157,11 @@ static row_stats stats_of_row(const ro_row_grad_job *j, int64_t r) {
     return (row_stats){t.mean, t.rstd, sum_of_parts(sg, parts) / n, sum_of_parts(sgx, parts) / n};
 }
 
-/* Rows whose sums are known, for each time that those of their columns are read and written. */
+/* Rows that are taken together, so that sums of columns are read and written once for all of them.
+ */
 enum { GRAD_ROWS = 4 };
 
-/* Some columns of some rows: dx may be where dy or x was. */
+/* Computes some columns of some rows; dx may be where dy or x was. */
 RO_INLINE void norm_grad_rows(const ro_row_grad_job *j, const int rows, const row_stats *s,
                               int64_t at, int64_t col, int64_t count, float *dgamma, float *dbeta) {
     const int64_t cols = j->cols;

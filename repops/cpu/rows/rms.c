@@ -84,7 +84,8 @@ typedef struct {
     int64_t groups;
 } rms_grad;
 
-/* Rows whose sums are known, for each time that those of their columns are read and written. */
+/* Rows that are taken together, so that sums of columns are read and written once for all of them.
+ */
 enum { GRAD_ROWS = 4 };
 
 /* rstd and gx = sgx / n of GRAD_ROWS rows. */
@@ -92,7 +93,7 @@ typedef struct {
     float rstd[GRAD_ROWS], gx[GRAD_ROWS];
 } rms_stats;
 
-/* sgx is left out if there is no dx. */
+/* Computes the statistics of rows; sgx only if dx is wanted. */
 static rms_stats stats_of_rows(const ro_rms_grad_job *j, int64_t first, int rows) {
     rms_stats s = {{0}, {0}};
     for (int i = 0; i < rows; i++) {

@@ -7,8 +7,8 @@
 /* ---- the block of an item ---- */
 
 typedef struct {
-    int64_t row, at; /* first element: in its row, */
-    int64_t e;       /* and in the input */
+    int64_t row, at; /* where its first element is: in its row, */
+    int64_t e;       /* and in the whole input */
     int64_t count;
 } row_block;
 

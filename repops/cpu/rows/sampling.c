@@ -17,7 +17,8 @@ static int64_t length_of(const ro_job *job) {
 
 /* ---- weights ---- */
 
-/* exp_scaled and the conversion make 0 of a NaN and INT32_MAX of what is too large. */
+/* Computes weights. exp_scaled and the conversion make 0 of a NaN, and INT32_MAX of what is too
+ * large. */
 static void weight(const ro_job *job, int64_t first, int64_t last) {
     enum { BLOCK = 1024 };
     const int64_t size = length_of(job);
@@ -59,7 +60,7 @@ RO_INLINE int32_t key_of(int32_t q) {
     return q > 0 ? (int32_t)(ro_to_bits((float)q) >> (23 - MANTISSA)) - one : 0;
 }
 
-/* The lowest weight of a bucket; 2^31 if there is none from this one on. */
+/* Returns the lowest weight of a bucket, or 2^31 if no weight has this key or a larger one. */
 static int64_t lowest_of(int32_t key) {
     int64_t low = 0, high = INT64_C(1) << 31;
     while (low < high) {
@@ -72,7 +73,8 @@ static int64_t lowest_of(int32_t key) {
     return low;
 }
 
-/* Neighbours go to different tables: an addition does not wait for the one before it. */
+/* Counts weights by key. Neighbours go to different tables, so that no addition waits for the one
+ * before it. */
 RO_INLINE void fill_keys(int op, const int32_t *q, int64_t n, uint64_t *restrict table) {
     memset(table, 0, TABLES * KEYS * sizeof *table);
     for (int64_t i = 0; i < n; i++)
@@ -89,7 +91,8 @@ typedef struct {
     uint64_t above, goal;
 } search;
 
-/* The bucket at which the goal is reached, of `count`. */
+/* Returns the one of `count` buckets at which the goal is reached, from the largest weights down.
+ */
 static int64_t walk_down(search *s, const uint64_t *table, int64_t count) {
     int64_t k = count - 1;
     for (; k > 0 && s->above + table[k] < s->goal; k--)
@@ -128,7 +131,7 @@ RO_INLINE void refine(int op, const int32_t *q, int64_t n, search *s) {
     s->high = min_i64(s->high, s->low + (INT64_C(1) << shift) - 1);
 }
 
-/* The index after the last weight t that the goal wants. */
+/* Returns the index behind the last weight t that the goal takes in. */
 RO_INLINE int32_t end_of(int op, const int32_t *q, int64_t n, const search *s) {
     uint64_t above = s->above;
     int64_t end = 0;
@@ -184,7 +187,7 @@ static void top_p(const ro_job *job, int64_t first, int64_t last) {
 }
 RO_KERNEL(top_p, .range = top_p, .items = rows)
 
-/* Elements of at least `least` stay. */
+/* Keeps elements of at least `least`. */
 static void keep_from(const int32_t *q, int64_t n, int64_t least, int32_t *out) {
     const int32_t low = (int32_t)min_i64(max_i64(least, 1), INT32_MAX);
     const int32_t none = least > INT32_MAX;

@@ -22,14 +22,14 @@ RO_INLINE void stream(float *p, vf x) {
 }
 #endif
 
-/* Before another thread reads. */
+/* To be called before another thread reads what was streamed. */
 RO_INLINE void end_stream(void) {
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
     _mm_sfence();
 #endif
 }
 
-/* Rows that no cache will keep, and that begin where cache lines do. */
+/* Shall rows be streamed? Yes if no cache will keep them and each begins at a cache line. */
 RO_INLINE int rows_stream(const float *out, int64_t rows, int64_t cols) {
     return VW > 1 && (uintptr_t)out % 64 == 0 && cols % 16 == 0 && rows * cols >= STREAMED;
 }
