@@ -40,7 +40,7 @@ typedef struct {
     ro_attention a;
     float *x[TENSORS]; /* q k v out m l dout dq dk dv */
     process *peer;
-    const work *work; /* which is measured, and in which direction */
+    const work *work; /* the work that is measured; backward: its gradient */
     int backward;
 } problem;
 

@@ -54,7 +54,8 @@ typedef struct {
     double seconds[BENCH_WAYS][BENCH_ROUNDS];
 } bench_turns;
 
-/* So many calls take sample_s, at least one. Finding out warms up. */
+/* Returns how many calls take sample_s, at least one; 0: the way is not to be had. Finding out
+ * warms up. */
 static inline int64_t bench_calls(bench_sample sample, void *user, int way, double sample_s) {
     for (int64_t calls = 1;;) {
         const double time = sample(user, way, calls) * (double)calls;
@@ -141,7 +142,7 @@ typedef struct {
     bool *flag;
 } bench_option;
 
-/* 0, with a line that says why, unless `value` is one. */
+/* Takes the value of an option. Returns 0, after a line that says why, if it is none. */
 static inline int bench_set(const bench_option *o, const char *value) {
     char *end;
     if (o->text) {
@@ -181,7 +182,7 @@ static inline void bench_options(int argc, char **argv, const char *usage,
     }
 }
 
-/* The instructions that the library takes where nothing is said. */
+/* Returns the name of the widest instructions here, which the library takes by default. */
 static inline const char *bench_widest(void) {
     ro_ctx *ctx;
     if (ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &ctx) != RO_OK) {
@@ -195,8 +196,8 @@ static inline const char *bench_widest(void) {
 
 /* ---- tables as CSV: what --csv FILE adds lines to ---- */
 
-/* To be continued; `columns` is the first line of a new file. NULL for no path; ends the process
- * where it cannot be written. */
+/* Opens a file to append lines; `columns` is the first line of a new file. Returns NULL for no
+ * path; ends the process where it cannot be written. */
 static inline FILE *bench_csv_file(const char *path, const char *columns) {
     FILE *file = path ? fopen(path, "a") : NULL;
     if (path && (!file || fseek(file, 0, SEEK_END) != 0)) {
@@ -233,14 +234,14 @@ static inline void bench_csv_row(const bench_csv *csv, const char *row, double s
     fflush(csv->file);
 }
 
-/* The exit code of a process that has nothing else to say. */
+/* Returns 1 if the file could not be written, as an exit code. */
 static inline int bench_csv_close(bench_csv *csv) {
     return csv->file && fclose(csv->file) != 0;
 }
 
 /* ---- geometric means ---- */
 
-/* Of what was added. */
+/* Of the numbers that were added. */
 typedef struct {
     double log_sum;
     int count;

@@ -12,7 +12,7 @@
 enum { PAUSE_MS = 40, BATCH = 64 };
 
 static const double sample_s = 0.03; /* of one side in one round, at least one call */
-static const double settle_s = 0.06; /* so long are woken threads slow, on either side */
+static const double settle_s = 0.06; /* woken threads are slow for so long, on either side */
 
 static struct {
     const char *isa, *only, *layer, *python, *csv;
@@ -86,7 +86,7 @@ static double time_all(const measured *m, int64_t calls) {
     return seconds;
 }
 
-/* After the peer's turn: its idle threads poll, ours are to be woken. */
+/* Waits after the peer's turn, until its idle threads have stopped polling and ours are awake. */
 static void settle(const measured *m) {
     if (options.threads > 1)
         bench_pause(PAUSE_MS);

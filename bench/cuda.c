@@ -53,7 +53,7 @@ static void print_titles(FILE *to, const bench *b) {
             "peer, ms", "ratio", "wanted");
 }
 
-/* Notes may be a driver's words. */
+/* Writes a text as JSON: a note may quote a driver, with quotes and newlines. */
 static void write_text(FILE *to, const char *text) {
     putc('"', to);
     for (; *text; text++) {
@@ -100,7 +100,7 @@ static int write_rows(const bench *b, const char *name) {
     return fclose(file) == 0;
 }
 
-/* Whoever cuts us off meanwhile finds the file of before. */
+/* Rewrites the file by renaming, so that a process that is killed meanwhile leaves the old one. */
 static void keep_rows(const bench *b) {
     char name[4096];
     if (!b->json || snprintf(name, sizeof name, "%s.next", b->json) >= (int)sizeof name)
@@ -238,7 +238,7 @@ static void open_torch(bench *b, const char *python) {
 static const struct {
     const char *name;
     void (*run)(const bench *b);
-    int peers; /* that it asks */
+    int peers; /* the peers that the part asks */
 } parts[] = {
     {"products", bench_products, PEER_BLAS},
     {"fixed", bench_fixed, PEER_BLAS},
@@ -294,7 +294,7 @@ static void run_parts(bench *b, const char *python) {
     int peers = 0;
     for (int i = 0; i < PARTS; i++)
         peers |= is_wanted(b->only, parts[i].name) ? parts[i].peers : 0;
-    /* The shim's memory is not a device's. */
+    /* cuBLAS cannot read the shim's memory, which is the host's */
     b->blas = peers & PEER_BLAS && !b->small && blas_open();
     if (b->blas)
         fprintf(stderr, "cuBLAS %d\n", blas_version());

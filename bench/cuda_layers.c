@@ -145,7 +145,7 @@ static void set_call(conv_work *c, const conv_shape *s, int fixed_bits) {
                                                              : y};
 }
 
-/* As many products of numbers as there are without padding, or fewer. */
+/* Returns the number of products of numbers, those with padding counted. */
 static double products_of(const conv_work *c, const conv_shape *s) {
     const ro_shape *y = s->op == RO_OP_CONV2D      ? &c->call.output
                         : s->op == RO_OP_CONV2D_DX ? &c->in[0]
@@ -228,7 +228,7 @@ static void bench_packing_of(const bench *b, const char *name, int trans, int64_
         ro_free(b->ctx, memory[i]);
 }
 
-/* Not on the shim, whose memory a device's kernel cannot read. */
+/* Does nothing on the shim, whose memory a device's kernel cannot read. */
 void bench_packing(const bench *b) {
     for (int bits = RO_FIXED_24; bits >= RO_FIXED_16 && !b->small; bits -= 8) {
         bench_packing_of(b, "4096", 0, 4096, 4096, 4096, bits);

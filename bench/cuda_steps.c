@@ -148,7 +148,8 @@ static job_size size_of_step(const bench *b) {
     return b->small ? (job_size){"gpt2-small", 2, 16, 1} : (job_size){"gpt2-124m", 8, 1024, 1};
 }
 
-/* For a profiler: the first step loads kernels and fills the pool of memory. */
+/* Runs two steps, of which a profiler looks at the second: the first loads kernels and fills the
+ * pool of memory. */
 static void one_step(steps *s) {
     (void)run_steps(s, 1);
     profile_from_here();
@@ -210,7 +211,7 @@ void bench_training(const bench *b) {
     close_steps(&j, &s);
 }
 
-/* The last one: the peer's compiler takes a minute or more. */
+/* Comes last, as the peer's compiler takes a minute or more. */
 void bench_compiled(const bench *b) {
     const job_size step = size_of_step(b);
     job j;

@@ -169,7 +169,7 @@ static void bench_row_functions(const bench *b, work *copy) {
         ro_free(b->ctx, w.data[i]);
 }
 
-/* Logits of GPT-2: read once, the gradient written. */
+/* Times cross-entropy of GPT-2's logits, which reads them once and writes their gradient. */
 static void bench_cross_entropy(const bench *b, work *copy) {
     work w = *copy;
     w.rows = b->small ? 8 : 8192, w.cols = b->small ? 300 : 50257;

@@ -12,7 +12,8 @@ typedef struct {
     const vd_provider *side[VD_PARTIES_MAX];
 } many;
 
-/* Element flips of AdamW's first moment, each at another place; `alike`: all at one. */
+/* Returns a provider's fault: a flipped element of AdamW's first moment, each at another place, or
+ * all at one if `alike`. */
 static vd_fault fault_of(const test_job *job, uint32_t p, bool alike) {
     const uint32_t place = alike ? 0 : p - 1;
     const int64_t step = (int64_t)(place * 37 % STEPS);
@@ -65,7 +66,7 @@ static cost settle_many(many *m, uint32_t count) {
     return c;
 }
 
-/* Whoever stood in the way of a wrong claim: the work of the first provider, the honest one. */
+/* Runs a dispute and prints a row, with the work of the first provider, the only honest one. */
 static bool measure(uint32_t count, bool alike) {
     static many m;
     const double began = vd_seconds();

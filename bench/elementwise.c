@@ -22,7 +22,7 @@ static const size sizes[SIZES] = {{"", 64, 768}, {"", 512, 3072}, {"", 8192, 307
 
 /* ---- time ---- */
 
-/* In place, as a trainer has it. */
+/* Updates in place, as a trainer does. */
 static ro_status run_adamw(ro_ctx *ctx, const job *j, const memory *m) {
     static const float one = 1, c1 = 0.5f, c2 = 0.25f, rate = 1e-3f;
     const ro_adamw_step all = {.size = sizeof all,
@@ -49,7 +49,7 @@ static ro_status run_sgd(ro_ctx *ctx, const job *j, const memory *m) {
     return ro_sgd(ctx, &all, m->f[0], m->f[1], m->f[2], m->f[0], m->f[1]);
 }
 
-/* Heads of 64 columns, 64 positions. */
+/* Turns heads of 64 columns, at 64 positions. */
 static ro_status run_rotary(ro_ctx *ctx, int back, const job *j, const memory *m) {
     const ro_rotary_layer l = {.size = sizeof l,
                                .batch = j->rows / 64,
@@ -136,7 +136,7 @@ static void *copy(void *user) {
     return NULL;
 }
 
-/* As many bytes as a tensor has, of which each thread copies its share. */
+/* Copies as many bytes as a tensor has; each thread copies its share. */
 static double time_copy(const measured *x, int64_t passes) {
     pthread_t thread[64];
     copying part[64];
@@ -155,7 +155,7 @@ static double time_copy(const measured *x, int64_t passes) {
     return (clock_s(CLOCK_MONOTONIC) - from) / (double)passes;
 }
 
-/* 0: the peer has no such operator. */
+/* Returns 0 if the peer has no such operator. */
 static double time_peer(const measured *x, int64_t passes) {
     char question[160], line[80];
     snprintf(question, sizeof question, "%s %lld %lld %lld", x->w->name, (long long)x->j->rows,
@@ -229,7 +229,7 @@ static void print_summary(const summary *sum) {
            sum->all);
 }
 
-/* In large pages, as the peer's is: fewer misses of the TLB to measure by chance. */
+/* Allocates large pages, as the peer does, so that misses of the TLB do not decide by chance. */
 static float *make_tensor(int64_t count, uint64_t seed) {
     const size_t page = 1 << 21, bytes = ((size_t)count * 4 + page - 1) / page * page;
     float *x = aligned_alloc(page, bytes);
@@ -244,7 +244,7 @@ static float *make_tensor(int64_t count, uint64_t seed) {
 static memory make_memory(void) {
     const int64_t most = sizes[SIZES - 1].rows * sizes[SIZES - 1].cols;
     memory m;
-    for (int i = 0; i < INPUTS; i++) /* none at the same place in a page as another */
+    for (int i = 0; i < INPUTS; i++) /* tensors begin at different places in a page */
         m.f[i] = make_tensor(most + 4096, (uint64_t)i << 40) + 272 * i;
     m.out = make_tensor(2 * most + 4096, 99) + 272 * INPUTS;
     m.ids = malloc(8192 * sizeof *m.ids);
@@ -283,7 +283,7 @@ static arguments parse(int argc, char **argv) {
 static process open_peer(const arguments *a) {
     char threads[24], line[200];
     snprintf(threads, sizeof threads, "%d", a->threads);
-    /* Results that are new memory each time do not pay for its pages each time. */
+    /* keeps freed memory, so that results in new memory do not pay for its pages each time */
     setenv("GLIBC_TUNABLES",
            "glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=17179869184:"
            "glibc.malloc.top_pad=1073741824:glibc.malloc.hugetlb=1",

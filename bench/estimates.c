@@ -12,7 +12,7 @@
 
 /* The first step of a run takes longer than others. */
 enum { STEPS = 4 };
-#define ENOUGH_S 20.0 /* seconds of steps */
+#define ENOUGH_S 20.0 /* stop after so many seconds of steps */
 
 static vd_status time_steps(const vd_exec *exec, double *out, vd_err *err) {
     vd_state state = {0};

@@ -65,7 +65,7 @@ static double pass_seconds(const ours *m, vd_batch *b) {
     return bench_now(m->threads) - start;
 }
 
-/* Up to the first state, with its commitment. */
+/* Returns the seconds up to the first state, with its commitment. */
 static double our_prefill(const ours *m) {
     vd_batch *b = open_batch(m, VD_BATCH_ROWS_MAX, 1);
     const double seconds = pass_seconds(m, b);
@@ -83,7 +83,7 @@ static double ask(process *p, const char *what) {
     return seconds;
 }
 
-/* What is timed: a prefill, or a pass of a batch; a peer if there is one, by this question. */
+/* What is timed: a prefill, or a pass of a batch, or a peer that is asked this question. */
 typedef struct {
     const ours *m;
     vd_batch *batch; /* NULL: a prefill */
@@ -125,7 +125,7 @@ static void bench_prefill(const arguments *a, const ours *m, process *p) {
     print("prefill", &t, -1);
 }
 
-/* Behind the prompts. */
+/* Returns a batch that has passed its prompts, so that each pass makes a token. */
 static vd_batch *open_decoding(const arguments *a, const ours *m, int batch) {
     vd_batch *b = open_batch(m, VD_BATCH_ROWS_MAX, (uint32_t)batch);
     for (int i = 0; i < batch * a->prompt / VD_BATCH_ROWS_MAX + 2; i++)
@@ -153,7 +153,7 @@ static const ro_dtype types[TYPES] = {RO_F32, RO_BF16};
 
 static process open_peer(const arguments *a, const char *dtype);
 
-/* Ways: ours of each type, then the peer's. */
+/* Prints the table; ways are ours of each type, then the peer's. */
 static void print_types(const bench_turns *turns) {
     double mine[TYPES], theirs[TYPES];
     for (int t = 0; t < TYPES; t++) {

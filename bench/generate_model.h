@@ -14,7 +14,7 @@ typedef struct {
 const bench_shape *bench_shape_named(const char *name);
 ro_dtype bench_dtype_named(const char *name);
 
-/* Who owns one keeps it to the end. */
+/* It lives as long as the process. */
 typedef struct {
     vd_training training;
     vd_file_tensor file[BENCH_TENSORS_MAX];

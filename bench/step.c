@@ -90,7 +90,7 @@ static ro_ctx *open_context(const arguments *a) {
     return ro;
 }
 
-/* A context that checks does so always. */
+/* A context that has begun to check goes on, so a trainer with checks has its own. */
 static void open_trainer(trainer *t, const arguments *a, ro_ctx *shared, int way) {
     vd_err err = {0};
     ro_ctx *ro = ways[way].guard ? open_context(a) : shared;
@@ -170,7 +170,8 @@ static void profile_step(trainer *t) {
     p = (profile){0};
     printf("\n%s", t->name);
     p.graph = &t->work.program.step;
-    our_step(t, &(vd_observer){see_node, &p}, NULL); /* node by node, memory is another */
+    our_step(t, &(vd_observer){see_node, &p},
+             NULL); /* runs once before: node by node it takes other memory than fused */
     memset(p.seconds, 0, sizeof p.seconds);
     memset(p.count, 0, sizeof p.count);
     p.last = vd_seconds();

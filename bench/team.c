@@ -92,7 +92,8 @@ static most my_most(const worker *w) {
     return m;
 }
 
-/* The others wait at rest while another team is timed; a moment before a step they are called. */
+/* Tells the other ranks to come back: they sleep while another team is timed, and are called a
+ * moment before a step. */
 static void give_order(const worker *w, char order) {
     const vd_transport *t = &w->transport;
     vd_err err = {0};

@@ -11,7 +11,7 @@ enum { MEASURED_MICRO_BATCHES = 2, MEASURED_STEPS = 3, LISTS_MAX = 16 };
 typedef struct {
     int layers, heads, channels, batch, sequence, micro_batches;
     double latency_us;
-    double gbit, faster; /* those of the table that is made */
+    double gbit, faster; /* of the table that is printed */
     bool tree;           /* what goes to many goes by scattering and gathering */
     double ranks[LISTS_MAX], gbits[LISTS_MAX], fasters[LISTS_MAX];
     int rank_count, gbit_count, faster_count;
@@ -89,7 +89,7 @@ static void scale(const vd_graph *g, costs *c) {
         c->sum[i] *= c->step / all;
 }
 
-/* To and fro, into pages that are there. */
+/* Times copies to and fro, between pages that are mapped already. */
 static void measure_copy(costs *c) {
     enum { BYTES = 64 << 20, TURNS = 6 };
     char *block[2] = {room(BYTES, 1), room(BYTES, 1)};
@@ -186,7 +186,7 @@ static void list_some(model *m, uint32_t from, uint32_t to, bool waiting) {
     }
 }
 
-/* As the executor runs them (verde/exec/executor.c). */
+/* Lists each rank's nodes in the order in which the executor runs them (verde/exec/executor.c). */
 static void list_nodes(model *m) {
     const vd_graph *g = m->graph;
     uint32_t next = 0;
@@ -212,7 +212,7 @@ static void send_one(model *m, uint32_t message, double bytes) {
     from->sent += (uint64_t)bytes;
 }
 
-/* Scattered, then gathered by all: each link carries the bytes twice. */
+/* Sends a value by scattering and gathering: each link carries its bytes twice. */
 static void send_by_tree(model *m, uint32_t first, uint32_t count, double bytes) {
     rank_state *from = &m->rank[m->plan.message[first].from];
     const double seconds = 2 * bytes / (m->a->gbit * 1e9 / 8);
@@ -243,7 +243,7 @@ static void send_value(model *m, uint32_t rank, uint32_t value) {
         m->rank[m->plan.message[i].to].waits = false;
 }
 
-/* False: the value is not on its way yet. */
+/* Takes a value that another rank sends. Returns false if it is not on its way yet. */
 static bool fetch(model *m, uint32_t rank, uint32_t value) {
     const uint32_t message = vd_team_message_to(&m->plan, value, rank);
     rank_state *r = &m->rank[rank];

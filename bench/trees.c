@@ -69,7 +69,7 @@ static void time_one(void (*run)(ro_ctx *, const messages *, size_t), ro_ctx *ro
     out->wall[round] = 1e-6 * (double)size / (clock_s(CLOCK_MONOTONIC) - wall);
 }
 
-/* One after the other in each round; the ratio is the median of the rounds' ratios. */
+/* Times both, one after the other in each round; the ratio is the median of the rounds' ratios. */
 static void compare_rates(int threads, int rounds, const messages *m, size_t size) {
     static rates openssl, verde;
     double cpu[ROUNDS_MAX], wall[ROUNDS_MAX];
@@ -102,7 +102,8 @@ static void print_rates(int rounds, const uint8_t *bytes, size_t size) {
 
 /* ---- trees ---- */
 
-/* A prover that keeps the leaves alone, as Verde's did: every subtree beside the way is hashed. */
+/* A prover that keeps only leaves, as Verde's once did: it hashes every subtree beside the path
+ * again. */
 static void linear_path(const vd_hash *leaf, uint64_t count, uint64_t index, vd_proof *out) {
     if (count == 1)
         return;

@@ -90,7 +90,7 @@ static void sign(const served *s, const char *type, const vd_buf *payload, vd_bu
     check(vd_note_sign(s->referee, type, payload->data, payload->size, note, &err), &err);
 }
 
-/* Leaves of equal distance, from `first` on. */
+/* Asks for leaves at equal distances, from `first` on. */
 static void write_request(const served *s, uint64_t first, vd_buf *request) {
     vd_question q = {.kind = VD_ASK_PROVE,
                      .tree = {.kind = VD_TREE_TENSOR, .step = 1, .value = s->value},

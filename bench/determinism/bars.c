@@ -133,7 +133,7 @@ void plot_logs(const benchmark *b, FILE *to) {
             bars[count++] = (bar){of[i].label, LOG_TRAINER, kb, kb, kb};
     }
     if (count < 2)
-        return; /* the table says it */
+        return; /* a single bar is no plot, and the table has the number */
     open_figure(to, "Log of a step, kB", "The free ways and the fixed order need none.",
                 2 * TOP + count * BAR_STEP);
     draw_bars(to, bars, count, BAR_WIDTH / widest(bars, count), "%.3g");

@@ -121,7 +121,7 @@ static vd_status run_turn(trainer *t, step_result *r, long steps, vd_err *err) {
     return status;
 }
 
-/* A trainer's logs of the turn are on disk. */
+/* Ends a turn: returns when a trainer's logs of it are on disk. */
 static vd_status end_turn(trainer *t, step_result *r, long steps, vd_err *err) {
     vd_status status = VD_OK;
     for (long i = 0; i < steps && status == VD_OK && t->v->kind == LOG_TRAINER; i++)
@@ -149,7 +149,8 @@ static bool give(int to, const void *from, size_t size) {
     return true;
 }
 
-/* Parameters come first in the layout. A file leaves them out of this process's memory. */
+/* Writes the weights to the shared file. Parameters come first in the layout; a file keeps them out
+ * of this process's memory. */
 static bool leave_weights(const trainer *t) {
     int64_t left = t->b->weights;
     if (lseek(t->b->weights_file, 0, SEEK_SET) != 0)
@@ -184,7 +185,7 @@ static void answer(trainer *t, step_result *r, long steps) {
     double start = now(t->b);
     vd_status status = run_turn(t, r, steps, &err);
     double seconds = now(t->b) - start;
-    /* As in a run, which hashes its state first and then waits for the logs that it stands on. */
+    /* A run, too, hashes its state first, and then waits for the logs of the steps before it. */
     if (status == VD_OK)
         status = vd_state_hash(t->exec.ro, &t->b->work.program, &t->program, &t->state, NULL,
                                &end->state, &err);
@@ -270,7 +271,8 @@ long turn_of(const benchmark *b, long step) {
 void child_close(child *c) {
     if (c->pid <= 0)
         return;
-    if (give(c->to, "q", 1)) /* other children hold this pipe's end too: closing tells nothing */
+    if (give(c->to, "q",
+             1)) /* closing the pipe tells nothing, as later children hold its other end, too */
         waitpid(c->pid, NULL, 0);
     close(c->to);
     close(c->from);

@@ -80,7 +80,8 @@ typedef struct {
     long threads;             /* of each way that names no other number */
     bool pairs, cpu, symbols; /* cpu: times of the processor; symbols: some way has them */
     bool all;                 /* every way is printed, not only one of each kind */
-    bool trims; /* processes give memory back after a turn: what they take in steps does not fit */
+    bool trims; /* processes give memory back after a turn, as what they take in steps does not fit
+                 */
     int32_t bits;
     double memory;       /* bytes that processes may take together */
     const char *machine; /* what ran it: its processor, and cores */

@@ -105,7 +105,7 @@ void draw_zero(FILE *to, int top, int end) {
 
 /* ---- distance of weights ---- */
 
-/* On a logarithmic scale; zero has a band of its own below. */
+/* Returns the distance on a logarithmic scale; NAN for zero, which has a band of its own below. */
 static double distance_at(const variant *v, long step) {
     return v->distance[step] > 0 ? log10(v->distance[step]) : NAN;
 }

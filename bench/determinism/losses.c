@@ -10,7 +10,7 @@ static const variant *base(void) {
     return &bench.variant[bench.base[1]];
 }
 
-/* Initialisation has none. */
+/* Returns NAN for step 0, initialisation, which has no loss. */
 static double loss_at(const variant *v, long step) {
     return step > 0 ? (double)v->result[step].loss : NAN;
 }
@@ -20,7 +20,7 @@ static double apart_at(const variant *v, long step) {
     return d > 0 ? log10(d) : NAN;
 }
 
-/* All free ways, and one of each other kind. */
+/* Is the way drawn? All free ways are, and one of each other kind. */
 static bool is_compared(const benchmark *b, int way) {
     const variant *v = &b->variant[way];
     return !v->error && v != base() && (is_free(v) || way == shown_of(b, v->kind, 0));

@@ -88,7 +88,7 @@ typedef struct {
 
 static runner run;
 
-/* From the first way of the same precision. */
+/* Sets how far the weights are from those of the first way of the same precision. */
 static void measure_distance(variant *v, long step) {
     const int base = v->kind == FREE_F64;
     double sum = 0;
@@ -227,7 +227,7 @@ static void run_all(void) {
     }
 }
 
-/* Processes of ways leave by _exit. */
+/* Runs at the exit of this process alone: those of ways leave by _exit. */
 static void remove_logs(void) {
     char command[128];
     snprintf(command, sizeof command, "rm -rf %s", bench.dir);
@@ -267,7 +267,7 @@ static void print_results(void) {
     print_words(&bench, stdout);
 }
 
-/* From the files of a run that is over. */
+/* Makes the page again from the files of a run that is over. */
 static void render(const char *dir) {
     read_results(&bench, dir);
     write_rendered(&bench, dir);

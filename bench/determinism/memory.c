@@ -21,10 +21,11 @@ uint64_t memory_free(void) {
             kilobytes = 0;
     if (from)
         fclose(from);
-    return kilobytes ? (uint64_t)kilobytes * 1024 : UINT64_MAX; /* not told: whoever asks decides */
+    return kilobytes ? (uint64_t)kilobytes * 1024 : UINT64_MAX; /* not known: no limit */
 }
 
-/* The weights that are compared here: of both bases, and as a process left them. */
+/* Returns the bytes of weights that are compared here: of both bases, and as a process left them.
+ */
 uint64_t weights_bytes(void) {
     return 3 * (uint64_t)bench.weights * sizeof(float);
 }
@@ -35,7 +36,8 @@ static uint32_t value_count(const vd_program *p) {
     return vd_source_count(p, &p->step) + p->step.node_count;
 }
 
-/* The node that reads a value last; what the next state takes is kept to the end. */
+/* Returns for each value the node that reads it last; what the next state takes is kept to the end.
+ */
 static uint32_t *last_reads(const vd_program *p) {
     const vd_graph *g = &p->step;
     uint32_t *last = calloc(value_count(p), sizeof *last);
@@ -112,7 +114,8 @@ static bool has_kind(variant_kind kind, int group) {
     return false;
 }
 
-/* Times of the processor need no baseline in turn; distances of weights need it. */
+/* Does a way run in this group? Times of the clock need both baselines in every group; with times
+ * of the processor only distances of weights need one. */
 bool in_group(int way, int group) {
     const variant *v = &bench.variant[way];
     if (v->group == group || v->group < 0)
@@ -137,7 +140,7 @@ static uint64_t together(int group) {
     return bench.trims ? all + step : all;
 }
 
-/* A log's trainer, its auditor and the baselines are to run at the same time. */
+/* Do a trainer, its auditor and the baselines fit in memory at the same time? */
 static bool fits_kept(uint64_t limit) {
     uint64_t bytes = weights_bytes(), most = 0;
     for (int i = 0; i < bench.variants; i++)
@@ -169,7 +172,7 @@ static uint64_t memory_limit(void) {
     return (uint64_t)bench.memory < left ? (uint64_t)bench.memory : left;
 }
 
-/* Into the last group, or one of its own. Returns what that group takes. */
+/* Puts a way into the last group, or into a new one. Returns what that group takes. */
 static uint64_t place(int way, uint64_t limit) {
     bench.variant[way].group = bench.groups - 1;
     uint64_t bytes = together(bench.groups - 1);

@@ -5,10 +5,10 @@
 
 #include "bench/determinism/determinism.h"
 
-/* In units of a drawing, which a page shows at 0.9 to 1.2 pixels each. */
+/* Sizes in units of a drawing, which a page shows */
 enum { WIDTH = 440, TOP = 12, LABEL = 13 };
 
-/* The page's class of each kind of way. */
+/* The CSS class of each kind of way. */
 extern const char *const colour[WAY_KINDS];
 
 /* A drawing of lines over steps begins at LEFT and ends RIGHT before its right side. */

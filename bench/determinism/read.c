@@ -21,7 +21,7 @@ _Noreturn static void bad(const char *path, long line, const char *expected) {
 
 static char json_path[PATH_MAX_SIZE];
 
-/* json_unpack, or an end with what the file lacks. */
+/* Unpacks an object, or dies with a line that names what the file lacks. */
 #define UNPACK(value, ...)                                                                         \
     do {                                                                                           \
         json_error_t lack;                                                                         \
@@ -119,7 +119,7 @@ static void set_base(benchmark *b, int base, variant_kind kind) {
         bad(json_path, 0, "one way must be free binary32 and one free binary64");
 }
 
-/* The strings stay the document's, which is never freed. */
+/* Reads all; strings belong to the document, which is never freed. */
 static void read_json(benchmark *b) {
     json_error_t error;
     json_t *ways, *operators, *item;

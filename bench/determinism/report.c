@@ -76,7 +76,7 @@ void print_rows(const benchmark *b, FILE *to) {
         const way_row row = row_of(b, (variant_kind)kind);
         print_short(b, &row, to);
     }
-    if (b->peak) /* old results do not tell it */
+    if (b->peak) /* absent from old results */
         fprintf(to, "\nAt most %.2f GB at a time, all processes and this one together.\n",
                 (double)b->peak / 1e9);
 }

@@ -40,7 +40,7 @@ static void find_same(benchmark *b) {
     }
 }
 
-/* Initialisation is not a step. */
+/* Sums up steps 1 to the last; 0 is initialisation. */
 static void sum_up(const benchmark *b, variant *v) {
     static double seconds[STEPS_MAX];
     const double steps = (double)b->steps;

@@ -42,13 +42,13 @@ static bool is_enrolled(const vd_assignment *a, const vd_public_key *key) {
     return false;
 }
 
-/* It is put to all at once. */
+/* Does the question belong to no game? Those before the games are put to all at once. */
 static bool of_no_game(const vd_question *q) {
     return q->kind <= VD_ASK_CHALLENGE;
 }
 
-/* Its own run; in the second hearing, if this provider is the challenger, its second one. What was
- * said about one is never said about the other. */
+/* Chooses the run to answer from: in the second hearing, and if this provider is the challenger,
+ * its second one. What was said about one run is never said about the other. */
 static vd_status choose_run(vd_inquiry *r) {
     const vd_provider *p = r->provider;
     const vd_question *q = &r->question;
@@ -84,7 +84,7 @@ static vd_status choose_run(vd_inquiry *r) {
     if (!p->run_again)
         return vd_fail(r->err, VD_ERR_PEER, "this provider does not run again");
     vd_status status = p->run_again(p->again, &r->source, r->err);
-    /* The root of a run that cannot be made will never be told: better said than waited for. */
+    /* A second run that failed is refused at once: its root will never come. */
     r->refused = status == VD_ERR_LOCAL && q->kind == VD_ASK_CHALLENGE;
     if (!r->refused)
         return status;
@@ -126,7 +126,7 @@ static bool enrolled(vd_inquiry *r) {
     return is_enrolled(&r->assignment, &key);
 }
 
-/* Who trained is provider 0, and who followed its log is not: neither speaks as the other. */
+/* Refuses a question in the other role: provider 0 trained, all others followed its log. */
 static vd_status check_role(vd_inquiry *r) {
     const vd_emitted_source *served = r->provider->source.served;
     const vd_role role = served ? served->role : 0;
@@ -150,7 +150,7 @@ static vd_status other_program(vd_inquiry *r) {
                    ours, asked);
 }
 
-/* An assignment, and its hash, that its referee has signed. */
+/* Opens an assignment that its referee has signed, and hashes it. */
 static vd_status open_assignment(const json_t *note, const vd_public_key *only, vd_assignment *out,
                                  vd_hash *hash, vd_err *err) {
     vd_public_key referee;
@@ -220,8 +220,8 @@ static json_t *build(vd_inquiry *r) {
     return NULL;
 }
 
-/* A member that no document names, as long as it may be: what stands around a body has less than
- * ENVELOPE bytes. */
+/* Adds a member that no document names, as long as limits allow: what stands around a body has less
+ * than ENVELOPE bytes. */
 static void pad(const vd_inquiry *r, json_t *body) {
     enum { ENVELOPE = 400 };
     const vd_job_programs job = {vd_inquiry_program(r), r->provider->collection};
@@ -243,7 +243,8 @@ vd_status vd_inquiry_answer(vd_inquiry *r, vd_buf *note) {
     if (withheld(r))
         return vd_fail(r->err, VD_ERR_TIMEOUT, "silent on purpose");
     json_t *body = build(r);
-    if (!body && r->mismatch && r->source.forget) { /* a bit may have flipped just then */
+    if (!body && r->mismatch &&
+        r->source.forget) { /* a bit may have flipped: forget what is cached, and try once more */
         tell(r, r->err->text);
         r->source.forget(r->source.user);
         body = build(r);

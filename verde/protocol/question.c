@@ -188,7 +188,7 @@ static bool read_open(const json_t *root, uint64_t count, vd_question *out) {
            out->depth <= VD_OPEN_DEPTH_MAX && vd_tree_is_node(count, out->lo, out->hi);
 }
 
-/* How many leaves are asked for is the referee's choice, and the answer is as long. */
+/* Returns the most leaves that a question may ask for, since the answer grows with them. */
 static size_t leaves_max(vd_tree_kind kind) {
     switch (kind) {
     case VD_TREE_TENSOR:
@@ -224,19 +224,19 @@ static bool of_item_fits(const vd_question *q, const vd_collection *collection) 
     return q->of_item == wanted && (!wanted || q->item < collection->count);
 }
 
-/* Of version 2: something is stated, and drawn from. */
+/* Reads what version 2 adds: the hash of the secret that draws from what is stated. */
 static bool read_draw(const json_t *root, vd_question *out) {
     out->draws = json_integer_value(json_object_get(root, "verde")) == 2;
     return out->draws ? vd_json_get_hash(root, "draw", &out->draw) : !json_object_get(root, "draw");
 }
 
-/* A root is stated by the answer. */
+/* Does the question fit a draw? Its answer must state a root, from which to draw. */
 static bool draw_fits(const vd_question *q) {
     return !q->draws || q->kind == VD_ASK_SUBRUN || q->kind == VD_ASK_TRACE ||
            (q->kind == VD_ASK_PROVE && q->tree.kind == VD_TREE_FOLD);
 }
 
-/* What is asked, and about what: not yet whether there is such a thing. */
+/* Reads what is asked, and about what, without a look at whether the job has such a thing. */
 static bool read_head(const json_t *root, vd_question *out) {
     const json_t *challenger = json_object_get(root, "challenger"),
                  *item = json_object_get(root, "item");

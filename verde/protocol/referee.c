@@ -26,7 +26,7 @@ static vd_status enrol_parties(vd_referee *r, const vd_assignment *a, const vd_p
     return status;
 }
 
-/* From two claims that differ. */
+/* Starts a game, from two claims that differ. */
 static void start_game(vd_referee *r, const vd_part *part) {
     for (uint32_t p = 0; p < r->parties; p++) {
         r->party[p].root = r->outcome.party[p].run_root = part->root[p];
@@ -51,7 +51,7 @@ static void start_scope(vd_referee *r, const vd_assignment *a, const vd_part *pa
         r->party[p].again = part->challenger[p];
 }
 
-/* What the assignment must name. */
+/* Returns the hash of the job, which the assignment must name. */
 static vd_status hash_job(vd_referee *r, vd_hash *out, vd_err *err) {
     const vd_collection *c = r->options.collection;
     if (!c) {
@@ -63,7 +63,8 @@ static vd_status hash_job(vd_referee *r, vd_hash *out, vd_err *err) {
                : vd_fail(err, VD_ERR_LOCAL, "out of memory");
 }
 
-/* An item's run has no rounding log, and none is run again. */
+/* Refuses an assignment that does not fit the job: an item's run has no rounding log, and is not
+ * run again. */
 static vd_status check_kind(const vd_referee *r, const vd_assignment *a, vd_err *err) {
     const bool rounded = r->program && r->program->rounding.bits != 0;
     if (a->rounded != rounded)
@@ -179,7 +180,7 @@ static bool hash_question(vd_referee *r, const vd_question *question, vd_buf *pa
            vd_hash_tagged("verde/question/1", payload->data, payload->size, out);
 }
 
-/* In a game: whether it was asked before is looked up by the question without the game's number. */
+/* Hashes the question without the game's number, by which answers of earlier games are found. */
 static bool hash_plain(vd_referee *r, vd_party *party, const vd_question *question) {
     vd_question plain = *question;
     vd_buf payload = {0};
@@ -264,7 +265,7 @@ static bool pending(const vd_referee *r) {
     return false;
 }
 
-/* Silence says nothing of any claim. */
+/* Are all providers silent? Then nothing is known of any claim. */
 static bool are_all_silent(const vd_outcome *o) {
     for (uint32_t p = 0; p < o->party_count; p++)
         if (o->party[p].standing != VD_FORFEITED)
@@ -272,7 +273,7 @@ static bool are_all_silent(const vd_outcome *o) {
     return true;
 }
 
-/* The end: which claims are left, and what they amount to. */
+/* Ends the dispute: says which claims are left, and so what the result is. */
 static void conclude(vd_referee *r) {
     vd_outcome *o = &r->outcome;
     bool convicted = false, forfeited = false, dismissed = false;

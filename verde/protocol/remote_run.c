@@ -26,7 +26,7 @@ static vd_status wrong(vd_err *err, const char *what) {
     return vd_fail(err, VD_ERR_PEER, "the provider: %s", what);
 }
 
-/* Of states: the first that differs, or *leaf = count. */
+/* Finds the first state that differs; *leaf = count: none does. */
 static vd_status first_state(const vd_remote_run *r, const vd_tree_name *tree, const vd_hash *own,
                              size_t count, vd_hash *root, size_t *leaf, vd_hash *state,
                              vd_err *err) {
@@ -70,7 +70,8 @@ static vd_status remote_states_of_run(void *user, vd_hash *state, vd_err *err) {
     return VD_OK;
 }
 
-/* The end of an interval is what the own run commits to: nothing is executed for it again. */
+/* Returns one's own states of an interval. Its end is committed to, so no step is executed for it.
+ */
 static vd_status own_states(const vd_remote_run *r, int64_t from, int64_t to, vd_hash *state,
                             vd_err *err) {
     vd_status status = r->own->states(r->own->user, from, to - 1, state, err);

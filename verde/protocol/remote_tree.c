@@ -33,7 +33,8 @@ static vd_status add_leaves(differing *d, uint64_t lo, uint64_t hi) {
     return VD_OK;
 }
 
-/* Below a node that differs. Where all hashes do, so do most leaves: they are taken as they are. */
+/* Gathers leaves below a node that differs. Where all hashes do, most leaves do, so they are taken
+ * without opening more. */
 static vd_status gather(differing *d, uint64_t lo, uint64_t hi, const vd_hash *above) {
     enum { WIDTH = 1 << VD_OPEN_DEPTH };
     const vd_question q = {

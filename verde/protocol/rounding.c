@@ -27,7 +27,7 @@ bool vd_note_ask(vd_referee *r, uint32_t p, vd_question *question) {
     return true;
 }
 
-/* The trainer's own signature, under what the auditor says it has followed. */
+/* Reads the note that the auditor has followed, which the trainer must have signed. */
 static bool take_note(vd_referee *r, vd_log_claim *claim) {
     const vd_party *auditor = &r->party[AUDITOR];
     const char *note = json_string_value(json_object_get(auditor->body, "note"));
@@ -116,7 +116,7 @@ bool vd_section_ask(vd_referee *r, uint32_t p, vd_question *question) {
     return true;
 }
 
-/* Its bytes, or, of more than are allowed, their number and digest. */
+/* Reads a section: its bytes, or, if they are more than allowed, their number and digest. */
 static vd_status read_leaf(const json_t *body, vd_section_proof *out, vd_err *err) {
     const char *text = json_string_value(json_object_get(body, "section"));
     const json_int_t size = json_integer_value(json_object_get(body, "size"));

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first place whose hash is not below this one. */
+/* Returns where an answer to this question is, or would be inserted. */
 static size_t said_place(const vd_said *said, const vd_hash *plain) {
     size_t lo = 0, hi = said->count;
     while (lo < hi) {

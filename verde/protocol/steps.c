@@ -16,7 +16,8 @@ void vd_commit_take(vd_referee *r) {
         if (r->party[p].body &&
             !vd_json_get_hash(r->party[p].body, "commit", &r->party[p].commit)) {
             vd_convict(r, p, VD_GRADE_BAD_PROOF, "its commitment is malformed");
-            r->party[p].commit = (vd_hash){0}; /* stands in the reveal question: not half a hash */
+            r->party[p].commit =
+                (vd_hash){0}; /* the reveal question shows zeros, not half a hash */
         }
     r->phase = VD_PHASE_REVEAL;
 }
@@ -138,7 +139,7 @@ void vd_reveal_take(vd_referee *r) {
 
 /* ---- the states on both sides of a difference ---- */
 
-/* Leaves [at - 1, at], or [0], of the tree that was descended. */
+/* Asks for leaves at - 1 and at, or 0 alone, of the tree that was descended. */
 bool vd_ends_ask(vd_referee *r, uint32_t p, vd_question *question) {
     uint64_t at = r->descent.lo, pair[2] = {at ? at - 1 : 0, at};
     (void)p;

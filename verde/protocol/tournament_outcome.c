@@ -24,7 +24,7 @@ static vd_contest_outcome *contest_of(vd_tournament *t, uint32_t provider) {
     return NULL;
 }
 
-/* Of a challenger it is its second run that fell. */
+/* Notes in which game a provider fell; of a challenger it is the second run that did. */
 static void take_fall(vd_tournament *t, uint32_t provider, uint32_t game,
                       const struct vd_party_outcome *fallen) {
     struct vd_party_outcome *party = &t->outcome.party[provider];
@@ -92,7 +92,8 @@ bool vd_tournament_contest_due(vd_tournament *t) {
     return due;
 }
 
-/* Whose second run has another root than the claim plays against it. */
+/* Takes a second run: a provider whose second run has another root than the claim plays against it.
+ */
 static void take_second_run(vd_tournament *t, uint32_t p, const struct vd_party_outcome *answer) {
     vd_contest_outcome *contest = &t->outcome.contest[t->outcome.contest_count++];
     const bool contests = answer->claimed && !vd_hash_equal(&answer->run_root, standing_claim(t));
@@ -133,7 +134,7 @@ static bool is_first_of_claim(const vd_outcome *o, uint32_t p) {
     return o->party[p].claimed;
 }
 
-/* How many with the claim of this one, which has one, stand like that. */
+/* Counts the providers that made the same claim as p, and stand as this one does. */
 static uint32_t count_of_claim(const vd_outcome *o, uint32_t p, vd_standing standing) {
     uint32_t count = 0;
     for (uint32_t q = 0; q < o->party_count; q++)

@@ -11,7 +11,7 @@ bool vd_tournament_speaks(const vd_tournament *t, uint32_t p) {
     return true;
 }
 
-/* Neighbours in the order of the spokesmen; the last one of an odd number has no game. */
+/* Pairs neighbours in the order of the spokesmen; the last one of an odd number has no game. */
 static size_t pair_neighbours(const vd_tournament *t, uint32_t pair[][2]) {
     size_t spokesmen = 0;
     for (uint32_t p = 0; p < t->assignment.provider_count; p++)
@@ -22,7 +22,7 @@ static size_t pair_neighbours(const vd_tournament *t, uint32_t pair[][2]) {
     return spokesmen / 2;
 }
 
-/* With rounding logs: the trainer plays its auditors one after the other. */
+/* Pairs the trainer with its next auditor, in a job with rounding logs. */
 static size_t pair_auditor(const vd_tournament *t, uint32_t pair[][2]) {
     for (uint32_t p = 1; p < t->assignment.provider_count && t->seat[0].in; p++)
         if (t->seat[p].in && !vd_hash_equal(&t->seat[0].root, &t->seat[p].root)) {

@@ -44,7 +44,8 @@ static vd_status tensor_leaves(vd_inquiry *r, const vd_tree_name *name, vd_leave
     return status == VD_OK ? vd_expect(r, &commitment, &expected, "a tensor") : status;
 }
 
-/* S || L is what a leaf is proven by, and its hash what the tree is made of. */
+/* Makes leaves of a run with rounding logs: a proof gives S || L, and the tree is made of its hash.
+ */
 static vd_status log_leaves(vd_inquiry *r, uint64_t count, vd_leaves *out) {
     vd_hash run_name, *logs = calloc(count, sizeof *logs);
     out->logged = calloc(count, sizeof *out->logged);

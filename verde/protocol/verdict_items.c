@@ -30,7 +30,7 @@ static json_t *item_json(const vd_tree *programs, const vd_referee *dispute) {
                      program_json(vd_referee_program(dispute)));
 }
 
-/* Whether one before it is about the same item. */
+/* Is an earlier dispute about the same item? */
 static bool is_there(const vd_referee *const *dispute, size_t at) {
     for (size_t i = 0; i < at; i++)
         if (dispute[i]->place->item == dispute[at]->place->item)
@@ -58,7 +58,8 @@ static vd_status broken(vd_err *err) {
     return vd_fail(err, VD_ERR_PEER, "verdict: its collection is malformed");
 }
 
-/* The item stands there once, and its program's bytes lead to the root over all of them. */
+/* Checks that an item is listed once, and that its program's bytes lead to the root over all items.
+ */
 static vd_status check_item(const vd_verdict_items *all, const vd_verdict_item *item,
                             const vd_buf *bytes, const json_t *path, vd_err *err) {
     vd_hash program, leaf;
@@ -96,7 +97,7 @@ static vd_status read_item(vd_verdict_items *all, const json_t *from, vd_err *er
     return status;
 }
 
-/* A copy, by its bytes: whoever judges frees it. */
+/* Decodes a copy of an item's program, which whoever judges frees. */
 static vd_status load_item(void *user, uint64_t item, vd_program *out, vd_err *err) {
     vd_verdict_items *all = user;
     vd_buf bytes = {0};

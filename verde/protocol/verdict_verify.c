@@ -29,7 +29,8 @@ uint64_t vd_verdict_bytes_max(uint32_t games) {
     return VD_VERDICT_BYTES_MAX + (uint64_t)games * VD_VERDICT_GAME_BYTES;
 }
 
-/* A second hearing of two is a second game. */
+/* Returns the most bytes of a verdict with this outcome, where the second hearing of two providers
+ * counts as a second game. */
 uint64_t vd_verdict_bytes_of(const vd_outcome *o) {
     return vd_verdict_bytes_max(o->party_count > 2 ? o->game_count
                                                    : 1 + (o->challenge.end >= VD_CHALLENGE_FAILED));
@@ -100,7 +101,7 @@ static bool is_amount(const json_t *value) {
     return json_is_number(value) && json_number_value(value) >= 0;
 }
 
-/* A referee need not state them. */
+/* Reads the seconds of each level, which a referee need not state. */
 static bool read_level_seconds(const json_t *levels, vd_cost *out) {
     size_t known = 0;
     for (int i = 0; i < VD_LEVELS; i++) {
@@ -130,7 +131,7 @@ static bool is_text(const json_t *object, const char *key, const char *expected)
     return text && strcmp(text, expected) == 0;
 }
 
-/* The version goes with the number of providers. */
+/* Checks that the version is the one for this number of providers. */
 static vd_status check_version(replay *v, const vd_verdict *out) {
     const bool many = is_text(v->root, "predicateType", VD_PREDICATE_MANY);
     if (v->fraud != out->assignment.audit)
@@ -142,7 +143,7 @@ static vd_status check_version(replay *v, const vd_verdict *out) {
                    out->assignment.provider_count);
 }
 
-/* Before the rest: of another type, everything may be another. */
+/* Checks the type first: in a verdict of another type every other member may be another. */
 static vd_status check_type(replay *v, const char *name, const char *const *known,
                             const char *all) {
     const char *type = json_string_value(json_object_get(v->root, name));
@@ -253,7 +254,7 @@ static bool answers(const json_t *item, const vd_outgoing *q, uint32_t number) {
 static vd_status check_counted(replay *v, const vd_sitting *sitting, const vd_outgoing *q) {
     const vd_statement *s = vd_referee_last(sitting->referee, q->party);
     if (!s || s->stated.payload.size || sitting->referee->failed != VD_OK)
-        return VD_OK; /* the referee tells trouble of its own when it is asked to go on */
+        return VD_OK; /* the referee says so itself when it is asked to go on */
     return vd_fail(v->err, VD_ERR_PEER, "verdict: item %zu of the evidence, of provider %u: %s",
                    v->used, sitting->provider[q->party] + 1, s->why);
 }
