@@ -65,7 +65,8 @@ static approx reduce(const ro_call *call, int64_t e, const ro_access *in) {
     for (int64_t i = from; i < to; i++) {
         const int64_t x = r * call->attr[RO_ROWS_COLS] + i;
         if (call->op == RO_OP_REDUCE_EXPSUM) {
-            const real d = (real)loadf(in, 0, x) - row.mean; /* its rounding is |d| ulp of the term */
+            const real d =
+                (real)loadf(in, 0, x) - row.mean; /* rounding it is |d| ulp of the term */
             add_excess(&s, free_exp(d, ro_plain), ap_abs(d) * over);
         } else {
             add_term(&s, row_term(call, in, row, x, i));

@@ -17,7 +17,7 @@ typedef struct {
     toy_job job;
     toy_run honest;
     vd_key *referee;
-    uint64_t every, number; /* of games; those of a number that `every` divides are played */
+    uint64_t every, number; /* every: games whose number it divides are played */
     uint64_t games, agreed, convicted[VD_GRADE_DISMISSED + 1], forfeits, failures, questions;
     uint64_t ways[SIM_WAYS];
 } trial;

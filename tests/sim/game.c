@@ -12,7 +12,8 @@ enum { REFEREE = 100, MINUTE_MS = 60000, STEP_US_MAX = 100000000 };
 
 /* ---- runs ---- */
 
-/* Wrong run `number`, from 1 on: of each kind of fault, and at the most different places. */
+/* Returns the fault of wrong run `number`, from 1 on: each kind of fault, at the most different
+ * places. */
 static vd_fault fault_of(uint32_t number) {
     static const vd_fault others[] = {
         {VD_FAULT_SKIP, 0, 0, 0, 0},    {VD_FAULT_SKIP, 5, 0, 0, 0},
@@ -63,12 +64,12 @@ static uint32_t choose_count(sim_game *g) {
     return kind < 11 ? 2 + below(g, 3) : kind < 18 ? 5 + below(g, 4) : 9 + below(g, 8);
 }
 
-/* Some wrong runs are of several providers, which agree. */
+/* Chooses a run; several providers may have the same wrong one, and agree. */
 static uint32_t choose_run(sim_game *g, uint32_t kinds) {
     return one_in(g, 4) ? 0 : 1 + (uint32_t)((g->seed + below(g, kinds)) % SIM_WRONG_RUNS);
 }
 
-/* At one question, from one on, or at all questions of a kind. */
+/* Chooses when a liar lies: at one question, from one on, or at all questions of a kind. */
 static void choose_questions(sim_game *g, sim_party *p) {
     static const char *const topics[] = {"commit",       "reveal",      "subrun",
                                          "trace",        "open",        "prove trace",
@@ -118,7 +119,7 @@ static void choose_outages(sim_game *g, sim_outage *outage, bool broken) {
                                      broken ? below(g, 200 * MINUTE_MS) : below(g, 20000)};
 }
 
-/* A provider states how fast its machine is; a liar may say that it is slower. */
+/* States a provider's pace; a liar may say that its machine is slower. */
 static void state_pace(sim_game *g, uint32_t p) {
     const bool honest = sim_is_honest(g, p);
     const int64_t us = honest || one_in(g, 2) ? g->line[p].step_ms * 1000 : VD_PACE_US_LIMIT;
@@ -159,7 +160,7 @@ void sim_game_calm(sim_game *g) {
     g->kills_max = 0;
 }
 
-/* A referee is killed up to five times in every second game. */
+/* Chooses when the referee is killed: up to five times in every second game. */
 static void choose_kills(sim_game *g) {
     g->backwards = one_in(g, 2);
     g->kills_max = one_in(g, 2) ? 1 + below(g, 5) : 0;

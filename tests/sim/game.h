@@ -22,10 +22,10 @@ void sim_table_close(sim_table *table);
 /* A request on its way to a provider, or its reply on the way back. */
 typedef struct {
     bool away;
-    int64_t at_ms; /* when the reply is there */
+    int64_t at_ms; /* when the reply arrives */
     sim_heard heard;
     vd_buf note;
-    vd_hash name; /* of the last request */
+    vd_hash name; /* hash of the last request */
     char text[96];
 } sim_post;
 
@@ -34,7 +34,7 @@ typedef struct {
     uint64_t seed, random;
     uint32_t count; /* of providers */
     bool challenge; /* who is convicted is asked for a second run */
-    bool verdict;   /* one is written and verified */
+    bool verdict;   /* a verdict is written and verified */
     sim_party party[SIM_PROVIDERS];
     sim_line line[SIM_PROVIDERS];
     uint32_t run[SIM_PROVIDERS]; /* by number in the table */
@@ -48,21 +48,21 @@ typedef struct {
     uint32_t kills, kills_max, kill_how;
     uint64_t writes, calls, kill_at_write, kill_at_call;
     bool killed;
-    int64_t step_us_max; /* its cap on a step's time; 0: as it is without options */
-    /* Its world. */
+    int64_t step_us_max; /* the referee's cap on the time of a step; 0: its default */
+    /* The world of the referee: its clock, and how long it was dead. */
     int64_t now_ms, downtime_ms;
-    bool backwards; /* of replies that come at once, the last provider's is first */
+    bool backwards; /* of replies at the same moment the last provider's is first */
     sim_post post[SIM_PROVIDERS];
     vd_buf disk, read; /* its journal, and as it was when it was read */
-    /* The referee asked this: */
+    /* What the referee has asked: */
     vd_buf first_note;       /* the assignment that came with the first question */
-    sim_names answered;      /* by statements that are in the journal */
+    sim_names answered;      /* questions whose answers are in the journal */
     vd_hash heard;           /* the request that was answered last, if that is not in the journal */
-    uint32_t heard_provider; /* by this one */
+    uint32_t heard_provider; /* the provider that answered it */
     vd_status status;
     vd_err err;
     vd_outcome outcome; /* owned */
-    /* what was found wrong; empty: nothing */
+    /* the first thing found wrong; empty: none */
     char objection[256];
 } sim_game;
 
@@ -77,12 +77,12 @@ void sim_log(const sim_game *game, const char *format, ...) VD_PRINTF(2, 3);
 void sim_game_check(sim_game *game);
 /* The verdict, of which the evidence is all that was said; objects if it does not verify. */
 void sim_game_verdict(sim_game *game, vd_buf *note);
-/* The first objection stays. */
+/* Objects to something; only the first objection is kept. */
 void sim_object(sim_game *game, const char *format, ...) VD_PRINTF(2, 3);
 
-/* It ran the job as it is, and says what its run says. */
+/* Did it run the job rightly, and does it say what its run says? */
 bool sim_is_honest(const sim_game *game, uint32_t provider);
-/* It can be reached for long enough to answer in time, whenever it is asked. */
+/* Can it be reached for long enough to answer in time, whenever it is asked? */
 bool sim_is_reachable(const sim_game *game, uint32_t provider);
 
 #endif

@@ -14,7 +14,8 @@ enum { COUNT = 100000, SHOWN = 3 };
 
 typedef struct {
     uint64_t games, failures, results[VD_RESULT_DISMISSED + 1], right, other, questions, played;
-    uint64_t standings[2][VD_DISMISSED + 1]; /* of the honest, and of all others */
+    uint64_t
+        standings[2][VD_DISMISSED + 1]; /* how the honest stand at the end, and how all others do */
     uint64_t ends[VD_CHALLENGE_INCONCLUSIVE + 1];
     int64_t longest_ms;
 } tally;

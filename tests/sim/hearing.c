@@ -15,7 +15,7 @@ static double world_now(void *user) {
     return (double)((const sim_game *)user)->now_ms / 1000;
 }
 
-/* It is killed before it does this. */
+/* Kills the referee before it does what it was about to do. */
 static vd_status killed(sim_game *g, vd_err *err) {
     g->killed = true;
     g->kills++;
@@ -27,7 +27,7 @@ static bool is_killed_now(sim_game *g) {
     return g->kills < g->kills_max && g->calls == g->kill_at_call;
 }
 
-/* What is asked is of one dispute, and was not answered before. */
+/* Checks that a question is of this dispute, and was not answered before. */
 static void check_post(sim_game *g, const vd_post *post, const vd_hash *name) {
     static const char begin[] = "{\"assignment\":";
     const size_t at = sizeof begin - 1;
@@ -61,7 +61,7 @@ static vd_status world_send(void *user, const vd_post *post, vd_err *err) {
     return VD_OK;
 }
 
-/* The next reply; the first of those that come at the same time in an order by chance. */
+/* Returns the next reply; of those that come at the same time, one by chance. */
 static sim_post *next_post(sim_game *g) {
     sim_post *next = NULL;
     for (uint32_t p = 0; p < g->count; p++) {
@@ -105,13 +105,13 @@ static vd_status world_wait(void *user, double until, vd_reply *out, vd_err *err
         take_post(g, next, out);
         return VD_OK;
     }
-    /* Rounded up: it must not wait for the same moment again. */
+    /* rounded up, so that it does not wait for this same moment again */
     const int64_t until_ms = (int64_t)(until * 1000) + 1;
     g->now_ms = until_ms > g->now_ms ? until_ms : g->now_ms;
     return VD_OK;
 }
 
-/* Killed at a write: before it, within it (as by a full disk), or after it. */
+/* Kills the referee at a write: before it, within it (as by a full disk), or after it. */
 static vd_status torn(sim_game *g, const void *bytes, size_t size, vd_err *err) {
     const uint32_t how = g->kill_how % 3;
     const size_t part = how == 0 ? 0 : how == 1 ? sim_below(&g->random, (uint32_t)size) : size;
@@ -136,7 +136,7 @@ static vd_status world_append(void *user, const void *bytes, size_t size, vd_err
 
 /* ---- one life of the process ---- */
 
-/* A new one, with another nonce each time. */
+/* Makes an assignment, with another nonce each time. */
 static void make_assignment(sim_game *g) {
     vd_assignment a = {.program = g->table->job.hash,
                        .nonce = {(uint8_t)(42 + g->assigned++)},
@@ -162,7 +162,7 @@ static void take_assignment(sim_game *g, const vd_noted *first) {
         sim_object(g, "the journal has no assignment");
 }
 
-/* What was read stays where it is while more is appended. */
+/* Reads the journal into memory of its own, where it stays while more is appended. */
 static vd_status read_journal(sim_game *g) {
     g->read.size = 0;
     vd_put(&g->read, g->disk.data, g->disk.size);
@@ -197,7 +197,8 @@ static vd_status live(sim_game *g) {
     return status == VD_OK ? vd_arbiter_run(g->arbiter, &g->err) : status;
 }
 
-/* A byte of the journal that changes is noticed, unless what it is part of was torn off anyway. */
+/* Checks that a changed byte of the journal is noticed, unless it is in a frame that was torn off
+ * anyway. */
 static void check_damage(sim_game *g) {
     vd_buf damaged = {0};
     vd_minutes minutes = {0};
@@ -216,7 +217,8 @@ static void check_damage(sim_game *g) {
     vd_buf_free(&damaged);
 }
 
-/* What was on its way to it is lost, and it is started again some time later. */
+/* Ends the referee's process: what was on its way to it is lost, and it starts again some time
+ * later. */
 static void die(sim_game *g) {
     check_damage(g);
     vd_arbiter_destroy(g->arbiter);

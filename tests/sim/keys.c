@@ -24,7 +24,7 @@ static vd_status sign_by_hash(void *user, const void *message, size_t size,
                                                          : vd_fail(err, VD_ERR_LOCAL, "no hash");
 }
 
-/* In place of vd_signature_verify. */
+/* Replaces vd_signature_verify (see keys.h). */
 vd_status __wrap_vd_signature_verify(const vd_public_key *key, const void *message, size_t size,
                                      const uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err);
 
@@ -49,10 +49,10 @@ vd_key *sim_key(uint32_t number) {
     vd_key *key;
     sim_need(number < KEYS, "more keys than there are");
     sim_need(vd_hash_tagged("sim/key", &number, sizeof number, &hash), "no hash");
-    hash.b[VD_KEY_SIZE - 1] &= 0x3f; /* below the field's prime, as a key must be */
+    hash.b[VD_KEY_SIZE - 1] &= 0x3f; /* a key must be below the field's prime */
     memcpy(known[number].b, hash.b, VD_KEY_SIZE);
     while (vd_public_key_check(&known[number], NULL) != VD_OK)
-        known[number].b[0]++; /* until it is a point of the curve */
+        known[number].b[0]++; /* tries the next until it is a point of the curve */
     sim_need(vd_key_elsewhere(&known[number], sign_by_hash, &known[number], &key, NULL) == VD_OK,
              "no key");
     return key;

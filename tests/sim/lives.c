@@ -36,7 +36,7 @@ static uint64_t live_all(sim_table *table, uint64_t seed) {
     vd_buf whole = {0}, note = {0};
     const uint64_t writes = live_once(table, seed, 0, 0, &whole);
     bool same = writes > 0;
-    /* Without the first write nothing was asked, and another dispute begins. */
+    /* starts behind the first write, without which nothing was asked and another dispute begins */
     for (uint64_t i = WAYS - 1; i < writes * WAYS && same; i++) {
         note.size = 0;
         same = live_once(table, seed, 1 + i / WAYS, i % WAYS, &note) > 0;

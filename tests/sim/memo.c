@@ -6,7 +6,7 @@
 
 enum { SLOTS = 1 << 15 };
 
-/* Slot `hash % SLOTS`: the answer to the last request that came there. */
+/* Slot `hash % SLOTS` has the answer to the last request with such a hash. */
 static struct {
     vd_hash hash;
     vd_buf note;

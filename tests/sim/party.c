@@ -99,7 +99,7 @@ static json_t *payload_of(const vd_buf *note) {
     return root;
 }
 
-/* Signs the payload again, by this key, as one that is signed by its own. Takes it. */
+/* Signs a statement again, by this key and as if it were this key's own. Takes the payload. */
 static void state_by(const vd_key *key, json_t *payload, vd_buf *note) {
     vd_buf text = text_of(payload);
     note->size = 0;
@@ -111,7 +111,7 @@ static void state_by(const vd_key *key, json_t *payload, vd_buf *note) {
 
 /* ---- lies in it ---- */
 
-/* One digit of a text, or all but the last two, become other ones of the same alphabet. */
+/* Changes one digit of a text, or all but the last two, within the same alphabet. */
 static json_t *changed_text(const json_t *value, uint64_t *random) {
     char *copy = strdup(json_string_value(value));
     sim_need(copy != NULL, "out of memory");
@@ -135,7 +135,7 @@ static size_t count_texts(const json_t *value) {
     return count;
 }
 
-/* Text number *left is changed, roots not counted. */
+/* Changes text number *left of all below a value, roots not counted. */
 static json_t *with_text_changed(json_t *value, size_t *left, uint64_t *random) {
     const char *name;
     json_t *each;

@@ -7,17 +7,18 @@
 #include "verde/protocol/referee.h"
 
 typedef enum {
-    SIM_TELLS = 0,     /* what its run says, wrong or not */
-    SIM_OTHER_RUN,     /* what another run says: of a liar's an honest one, which looks honest */
-    SIM_OTHER_ROOT,    /* the same, over another root than it gave before */
-    SIM_WRONG_PROOF,   /* with a hash or a byte changed in what is to prove it */
-    SIM_LESS,          /* without the last of its hashes or leaves */
-    SIM_NONSENSE,      /* a statement that has none of the members */
-    SIM_CONCEDES,      /* withdraws its claim */
-    SIM_REFUSES,       /* a signed refusal */
-    SIM_SILENT,        /* nothing */
-    SIM_GARBAGE,       /* bytes that are no note */
-    SIM_OTHER_KEY,     /* signed by a key that nobody has named */
+    SIM_TELLS = 0,   /* what its run says, wrong or not */
+    SIM_OTHER_RUN,   /* what another run says: a liar's other run is honest, so that it looks honest
+                      */
+    SIM_OTHER_ROOT,  /* the same, under another root than it gave before */
+    SIM_WRONG_PROOF, /* with a changed hash or byte in a proof */
+    SIM_LESS,        /* with its last hash or leaf left out */
+    SIM_NONSENSE,    /* a statement without the members that were asked for */
+    SIM_CONCEDES,    /* withdraws its claim */
+    SIM_REFUSES,     /* a signed refusal */
+    SIM_SILENT,      /* nothing */
+    SIM_GARBAGE,     /* bytes that are no note */
+    SIM_OTHER_KEY,   /* signed by a key that nobody has named */
     SIM_BAD_SIGNATURE, /* with a bit of the signature changed */
     SIM_REPLAYS,       /* what it said before, to another question */
     SIM_COPIES,        /* what somebody else said last */
@@ -27,7 +28,7 @@ typedef enum {
 
 const char *sim_way_name(sim_way way);
 
-/* What a provider has to contest a claim with, once it is convicted. */
+/* What a provider contests a claim with, once it is convicted. */
 typedef struct {
     toy_run *run; /* NULL: it does not run again */
     bool fails;   /* its disk is full */
@@ -36,13 +37,13 @@ typedef struct {
 typedef struct {
     vd_key *key;
     sim_again again;
-    vd_provider side[2]; /* of its run, and of the other one */
+    vd_provider side[2]; /* the provider with its run, and with the other run */
     sim_way way;
-    /* The questions that it answers so: of this kind, or NULL, and by number. */
+    /* Which questions it answers in this way: of a kind (NULL: any), by number. */
     const char *topic;
     uint32_t from, to;
     uint64_t random;
-    uint32_t asked;       /* different questions, one after the other */
+    uint32_t asked;       /* how many different questions it was asked */
     vd_hash name;         /* of the last request */
     vd_buf last;          /* what it said last */
     const vd_buf *rivals; /* what somebody else said last; NULL: nobody */
@@ -52,9 +53,9 @@ typedef struct {
 void sim_party_open(sim_party *p, const toy_job *job, toy_run *run, toy_run *other,
                     uint32_t number);
 void sim_party_close(sim_party *p);
-/* Once it is convicted it runs again so. */
+/* Sets how it runs again once it is convicted. */
 void sim_party_runs_again(sim_party *p, sim_again again);
-/* Takes what it said in the last dispute away; the way stays. */
+/* Forgets what it said in the last dispute; the way in which it lies stays. */
 void sim_party_renew(sim_party *p);
 
 /* The answer to a request, as it is sent; empty: none. `name` is the request's hash,

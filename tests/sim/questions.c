@@ -51,7 +51,7 @@ static uint64_t name_of(uint32_t provider, const vd_hash *request) {
     return name ? name : 1;
 }
 
-/* Where it is, or would be. */
+/* Returns where a name is, or would be inserted. */
 static size_t place_of(const sim_names *names, uint64_t name) {
     size_t at = name % SIM_NAMES;
     for (size_t i = 0; i < SIM_NAMES; i++, at = (at + 1) % SIM_NAMES)

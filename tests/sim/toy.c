@@ -39,7 +39,7 @@ static void toy_init_graph(vd_builder *b) {
     b->graph->output[MOMENTUM] = vd_emit(b, "momentum", fill, 0, NULL);
 }
 
-/* Reads the state, the data and the step's number, and moves elements about. */
+/* Builds a step that reads the state, the data and the step's number, and moves elements about. */
 static void toy_step_graph(vd_builder *b) {
     const ro_shape order = toy_shape(RO_I32);
     const vd_op permute = {RO_OP_PERMUTATION, {7, 2}, &order};

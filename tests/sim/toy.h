@@ -33,10 +33,10 @@ typedef struct {
     uint32_t value[TOY_STEPS + 1][TOY_NODES][TOY_ELEMENTS];
     int32_t word;    /* the step's number, while it is asked for */
     vd_hash root;    /* of the run */
-    uint64_t serial; /* of no other run of this process */
+    uint64_t serial; /* unlike that of any other run of this process */
 } toy_run;
 
-/* With this fault, unless NULL. */
+/* Runs the job, with this fault unless it is NULL. */
 void toy_run_open(toy_run *run, const toy_job *job, const vd_fault *fault);
 void toy_run_close(toy_run *run);
 vd_source toy_source(toy_run *run);

@@ -15,7 +15,7 @@ static bool within(const sim_outage *outage, int64_t at_ms) {
     return false;
 }
 
-/* When the process that answers at this time was started. */
+/* Returns when the process that answers at this time was started. */
 static int64_t started_ms(const sim_line *line, int64_t at_ms) {
     int64_t last = 0;
     for (int i = 0; i < SIM_OUTAGES; i++) {
@@ -43,7 +43,7 @@ static int64_t delay_ms(sim_line *line) {
 
 /* ---- what it computes ---- */
 
-/* Which interval (0; from the last step: a second run) or step (1) a question needs executed;
+/* Finds which interval (0; from the last step: a second run) or step (1) a question needs executed;
  * false: none. */
 static bool work_of(const char *text, int *kind, int64_t *at, int64_t *steps) {
     const char *states = strstr(text, " states "), *step = strstr(text, "of step ");
@@ -62,7 +62,7 @@ static bool work_of(const char *text, int *kind, int64_t *at, int64_t *steps) {
     return *at <= TOY_STEPS;
 }
 
-/* When the answer to a question that arrives now is ready. */
+/* Returns when the answer to a question that arrives now is ready. */
 static int64_t ready_ms(sim_line *line, const char *text, int64_t now_ms) {
     const int64_t life_ms = started_ms(line, now_ms);
     int64_t at, steps;
@@ -91,7 +91,7 @@ static sim_heard heard(sim_heard_kind kind, int64_t took_ms, int64_t wait_ms) {
     return (sim_heard){kind, took_ms};
 }
 
-/* It cannot be connected to, or the connection breaks. */
+/* Reports that no connection can be made, or that it breaks. */
 static sim_heard trouble(int64_t wait_ms) {
     return heard(SIM_TROUBLE, SIM_CONNECT_MS, wait_ms);
 }

@@ -8,7 +8,7 @@
 
 enum { SIM_OUTAGES = 3, SIM_CONNECT_MS = 10000 };
 
-/* From `from_ms` on, for so long. */
+/* A time in which something is down: from `from_ms` on, for `length_ms`. */
 typedef struct {
     int64_t from_ms, length_ms;
 } sim_outage;
@@ -23,12 +23,12 @@ typedef struct {
     sim_outage down[SIM_OUTAGES];
     int64_t step_ms;   /* what a step of the job takes it */
     int64_t linger_ms; /* it keeps an answer that is ready for so long, on purpose */
-    bool silent;       /* it says nothing while it computes, in place of that it works */
-    bool stalls;       /* where it gives no answer on purpose, it says that it works */
+    bool silent;       /* while it computes it says nothing, where others say that they work */
+    bool stalls;       /* where it withholds an answer, it says that it works */
     uint64_t random;
     /* When it has executed what is asked of an interval, and of a step; 0: not yet. */
     int64_t ready_ms[2][TOY_STEPS + 1];
-    int64_t busy_ms; /* until then */
+    int64_t busy_ms; /* it is busy until then */
     int64_t life_ms; /* it has run since then */
     /* Counted: */
     uint64_t requests, bytes, steps; /* steps that it executed for answers */
@@ -47,7 +47,7 @@ const char *sim_heard_name(sim_heard_kind kind);
  * the question for people. An answer is appended to *note. */
 sim_heard sim_request(sim_line *line, const vd_buf *request, const vd_hash *name, const char *text,
                       int64_t now_ms, int64_t wait_ms, vd_buf *note);
-/* Together, for how long it cannot be reached. */
+/* Returns for how long in all it cannot be reached. */
 int64_t sim_unreachable_ms(const sim_line *line);
 
 #endif

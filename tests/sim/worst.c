@@ -14,7 +14,7 @@ typedef struct {
     uint64_t steps; /* that the honest one executed */
 } effort;
 
-/* Slow on purpose: an answer that is ready comes late, or is computed for ever. */
+/* Makes a liar slow on purpose: an answer that is ready comes late, or is computed for ever. */
 static void be_slow(sim_game *g, sim_line *line) {
     const uint32_t kind = sim_below(&g->random, 4);
     line->linger_ms = kind & 1 ? sim_below(&g->random, LINGER_MS) : 0;
@@ -32,7 +32,7 @@ static void choose_paces(sim_game *g, uint32_t liar) {
         }
 }
 
-/* False: not a game of an honest one and a liar. */
+/* Plays a game. Returns false if it is none between an honest provider and a liar. */
 static bool play(sim_table *table, uint64_t seed, bool slow, effort *out) {
     static sim_game g;
     sim_game_open(&g, table, seed, NULL);

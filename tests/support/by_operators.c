@@ -253,7 +253,7 @@ static ro_status log_softmax_backward(ro_ctx *ctx, const ro_row_grad_job *j) {
 
 /* ---- SGD ---- */
 
-/* m first: w may be overwritten. */
+/* Computes m first, as w may be overwritten. */
 static ro_status sgd(ro_ctx *ctx, const ro_sgd_job *j) {
     const ro_sgd_step *s = &j->step;
     const ro_shape all = {RO_F32, 1, {s->count}}, one = {RO_F32, 1, {1}};

@@ -81,14 +81,14 @@ static vd_status answer(const test_dispute *d, uint32_t party, const vd_buf *req
                : vd_provider_answer(d->side[party], request->data, request->size, note, err);
 }
 
-/* Empty: the provider gave none. */
+/* Asks a provider. An empty buffer: it gave no answer. */
 static vd_buf ask(court *c, const vd_outgoing *q) {
     vd_buf request = {0}, note = {0};
     vd_err err = {0};
     cr_assert(vd_request_write(&c->assignment_note, q->note, &request, NULL) == VD_OK);
     vd_status status;
     while ((status = answer(c->d, q->party, &request, &note, &err)) == VD_ERR_IO)
-        usleep(1000); /* it runs again */
+        usleep(1000); /* its second run is not ready yet */
     if (status != VD_OK)
         note.size = 0;
     cr_assert(status == VD_OK || status == VD_ERR_TIMEOUT || q->whole_run || c->d->refused,

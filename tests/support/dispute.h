@@ -30,8 +30,8 @@ void test_job_open_stored(test_job *job, vd_model_kind kind, int64_t steps, int 
 /* Linear layers with fixed products of so many bits. */
 void test_job_open_fixed(test_job *job, vd_model_kind kind, int64_t steps, int32_t bits);
 void test_job_open_sgd(test_job *job, int64_t steps, bool nesterov); /* an mlp */
-void test_job_open_operators(test_job *job, int64_t steps);          /* what no model uses */
-/* Sums over `rows`; those of products are the columns of a matrix of that width. */
+void test_job_open_operators(test_job *job, int64_t steps); /* of operators that no model uses */
+/* Long sums over `rows`; those of products are the columns of a matrix of that width. */
 void test_job_open_folds(test_job *job, int64_t steps, int64_t rows, int64_t columns);
 /* One step; a state of so many leaves of one element, each made by a node of its own. */
 void test_job_open_leaves(test_job *job, uint32_t leaves);
@@ -83,7 +83,7 @@ void test_remove_dir(const char *dir);
 
 typedef struct test_dispute test_dispute;
 
-/* Changes an answer on its way; an empty note did not arrive. */
+/* Changes an answer on its way; makes the note empty where it is not to arrive. */
 typedef void (*test_transit)(test_dispute *d, uint32_t party, const vd_outgoing *question,
                              vd_buf *note);
 
@@ -97,7 +97,7 @@ struct test_dispute {
     void *user;           /* for transit */
     bool backwards;       /* the second provider's answer arrives first */
     bool challenge;       /* who is convicted may run again */
-    bool refused;         /* questions may deserve no answer */
+    bool refused;         /* a question that deserves no answer does not fail the test */
     /* set by test_settle */
     vd_hash assignment;
     uint32_t rounds;
@@ -112,7 +112,7 @@ void test_settle(test_dispute *d);
 void test_dispute_close(test_dispute *d);
 vd_key *test_referee_key(void);
 
-/* Against an honest provider, at place 0 or 1; closed again by test_dispute_close. */
+/* Settles a dispute against an honest provider, as party 0 or 1; closed by test_dispute_close. */
 void test_duel(test_dispute *d, const test_job *job, const vd_provider *honest,
                const vd_provider *liar, uint32_t liar_place);
 

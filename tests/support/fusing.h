@@ -8,7 +8,7 @@
 vd_state test_random_state(const vd_program *p, float scale);
 /* Brings tensors back that vd_state_place moved to where a context computes. */
 void test_state_in_host(const vd_program *p, vd_state *state);
-/* The same bytes; both states are freed. `number`: of the case, for what is said. */
+/* Expects the same bytes, and frees both states. `number`: of the case, for messages. */
 void test_expect_equal_states(const vd_program *p, vd_state *fused, vd_state *nodes, int number);
 /* Groups of the plan of a step, one for each iteration that they are in. */
 uint32_t test_groups_of(const vd_program *p);

@@ -55,7 +55,7 @@ static vd_training recipe(vd_model_kind kind, int64_t steps, int64_t checkpoint_
     };
 }
 
-/* Makes the data; its commitment. */
+/* Makes the data, and returns its commitment. */
 static vd_hash open_data(test_job *job) {
     const ro_shape shape = {RO_U8, 1, {sizeof job->text}};
     vd_hash byte_root, root;

@@ -6,10 +6,10 @@
 #include "repops/op_number.h"
 #include "tests/support/numbers.h"
 
-/* Places on the lines of what is ordered: axis 0. */
+/* The axis along which numbers are ordered. */
 enum { FIRST = 0 };
 
-/* A sum of a function's values, which stays small. */
+/* Adds a function's values to a sum that stays small. */
 static vd_value added(vd_builder *b, vd_value sum, vd_value more) {
     return vd_scale(b, "part", vd_add(b, "sum", sum, more), 0.5f);
 }
@@ -35,7 +35,7 @@ static vd_value drawn(vd_builder *b, const ro_shape *shape) {
                   VD_EMIT(b, "uniform", uniform, vd_step_value(b)));
 }
 
-/* Running sums of the ordered numbers, put where the numbers were. */
+/* Puts running sums of the ordered numbers where the numbers were. */
 static vd_value put_back(vd_builder *b, vd_value x) {
     const vd_op order = {RO_OP_ARGSORT, {FIRST, 1}, NULL};
     const vd_op take = {RO_OP_TAKE_ALONG, {FIRST}, NULL};

@@ -35,7 +35,8 @@ static const valid_call samples[] = {
 #undef INPUTS
 /* clang-format on */
 
-/* Without a row: tensors of one shape, and attributes that are 1. */
+/* Returns the call of an operator without a row here: tensors of one shape, and attributes that are
+ * 1. */
 static valid_call usual_call(int op) {
     const ro_op_info *info = ro_op_describe(op);
     const ro_shape usual = {RO_F32, 2, {3, 4}};
@@ -61,7 +62,7 @@ valid_call valid_call_of(int op) {
 
 /* ---- one element ---- */
 
-/* Inputs of one shape but those that are one element in the valid call. */
+/* Rolls one shape for all inputs but those that are one element in the valid call. */
 static void roll_elementwise(op_case *c, dice *d) {
     const ro_shape x = shape_of(RO_F32, 3, 1 + roll(d, 3), roll_dim(d, 60), roll_dim(d, 1100), 0);
     for (int i = 0; i < c->call.input_count; i++) {
@@ -73,7 +74,7 @@ static void roll_elementwise(op_case *c, dice *d) {
     roll_attributes(c, d);
 }
 
-/* The second one repeats. */
+/* Rolls two inputs, of which the second repeats along the first. */
 static void roll_pair(op_case *c, dice *d) {
     roll_elementwise(c, d);
     const ro_shape a = c->in[0];
@@ -85,7 +86,7 @@ static void roll_pair(op_case *c, dice *d) {
     c->in[1].dtype = a.dtype;
 }
 
-/* Integers of few values, so that some are equal. */
+/* Rolls integers of few values, so that some are equal. */
 static void roll_compare(op_case *c, dice *d) {
     roll_pair(c, d);
     c->call.attr[RO_COMPARE_KIND] = roll(d, RO_AT_LEAST + 1);
@@ -94,7 +95,8 @@ static void roll_compare(op_case *c, dice *d) {
         c->in[0].dtype = c->in[1].dtype = RO_I32;
 }
 
-/* Any integers, or small ones, among which divisors of 0 and counts of shifts are frequent. */
+/* Rolls any integers, or small ones, among which divisors of 0 and counts of shifts are frequent.
+ */
 static void roll_integer(op_case *c, dice *d) {
     roll_pair(c, d);
     c->call.attr[RO_INTEGER_KIND] = roll(d, RO_LARGER + 1);
@@ -134,8 +136,8 @@ static void roll_lr_schedule(op_case *c, dice *d) {
 
 /* ---- products ---- */
 
-/* Some products are large enough for several threads and blocks. Returns how many terms
- * an element has. */
+/* Rolls a product; some are large enough for several threads and blocks. Returns how many terms an
+ * element has. */
 static int64_t roll_product(op_case *c, dice *d) {
     const int64_t trans = roll(d, 4), size = roll(d, 3);
     const int64_t most = size == 0 ? 40 : size == 1 ? 300 : 1100;

@@ -74,7 +74,7 @@ static void build_init(vd_builder *b) {
     b->graph->output[NUMBERS] = vd_emit(b, "numbers", numbers, 0, NULL);
 }
 
-/* A number below ROWS for each row, and one below COLS. */
+/* Makes a number below ROWS for each row, and labels below COLS. */
 static vd_value order_of(vd_builder *b, vd_value *labels) {
     const ro_shape shape = VD_SHAPE(RO_I32, ROWS);
     const vd_op permute = {RO_OP_PERMUTATION, {5, 3}, &shape};
@@ -137,7 +137,7 @@ static vd_value losses(vd_builder *b, vd_value x, vd_value labels) {
     return vd_add(b, "losses", vd_xent(b, y, labels), vd_xent_ignore(b, x, labels, IGNORED));
 }
 
-/* The next state has 16 bits of each number, and is f32. */
+/* Updates a leaf: the next state has 16 bits of each number, and is f32. */
 static vd_value descend(vd_builder *b, vd_value leaf) {
     const vd_op rate = {RO_OP_SCALE, {ro_attr_f32(0.5f)}, NULL};
     const vd_op narrow = {RO_OP_CAST_STOCHASTIC, {5, 6}, NULL}, wide = {RO_OP_CAST, {RO_F32}, NULL};
@@ -179,7 +179,7 @@ static void convolve(vd_builder *b) {
     next[WEIGHTS] = vd_add(b, "moved", next[WEIGHTS], vd_scale(b, "smaller", dw, 0x1p-12f));
 }
 
-/* A token looks at [HEADS, SIZE]. Its row goes to place step + 3 of the cache. */
+/* Looks a token's [HEADS, SIZE] up in the cache, where its row goes to place step + 3. */
 static vd_value looked_up(vd_builder *b, vd_value at) {
     const vd_op split = {RO_OP_SPLIT_HEADS, {1, 0, HEADS}, NULL};
     vd_value row = vd_slice(b, "row", WEIGHTS, (vd_stretch){0, 2, 1, 1});

@@ -28,7 +28,8 @@ static void declare(vd_builder *b, uint32_t times) {
     vd_add_leaf(b, "row", &row);
 }
 
-/* Every second one is of a time, the others are read by the initialisation alone. */
+/* Declares data tensors: every second one belongs to a time, and the initialisation alone reads the
+ * others. */
 static void declare_data(vd_program *p, uint32_t times) {
     cr_assert(vd_program_take_data(p, 2 * times, NULL) == VD_OK);
     for (uint32_t i = 0; i < p->data_count; i++) {
@@ -74,7 +75,7 @@ static vd_op product(int64_t trans) {
     return (vd_op){RO_OP_MATMUL, {0, trans, ro_attr_f32(1), 256}, NULL};
 }
 
-/* The last time's values: of its layer, before and after the activation. */
+/* What the last time computed in its layer, before and after the activation. */
 typedef struct {
     vd_value sum, result;
 } layer;

@@ -1,5 +1,5 @@
-/* Every call moves bytes in both directions, so that no two ranks wait for each other to read. It
- * has the lock but while it rests. */
+/* Sockets between ranks. Every call moves bytes in both directions, so that no two ranks wait for
+ * each other to read. It holds the lock except while it rests. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -71,7 +71,7 @@ static bool is_out(const frame *f) {
     return f->done == sizeof f->h + f->h.size;
 }
 
-/* False: nothing more goes for now. */
+/* Sends what can be sent. Returns false if nothing more goes for now. */
 static bool push(peer *p) {
     frame *f = p->first_out;
     const bool of_head = f->done < sizeof f->h;
@@ -119,7 +119,7 @@ static bool pull(peer *p) {
     uint8_t *to = f ? f->bytes + f->done : (uint8_t *)&p->in + p->in_done;
     const size_t left = f ? f->h.size - f->done : sizeof p->in - p->in_done;
     const ssize_t n = recv(p->fd, to, left, 0);
-    /* Who ended leaves unread what it did not wait for: that is no failure. */
+    /* a rank that ended may leave unread what it did not wait for: that is no failure */
     p->failed |= !p->ended && n <= 0 && !would_block(n);
     if (n <= 0)
         return false;
@@ -213,7 +213,7 @@ static vd_status sockets_send(void *user, uint32_t to, uint32_t number, const vo
     return status;
 }
 
-/* Until nothing is on its way to a rank. That it failed may be another thread's finding. */
+/* Waits until nothing is on its way to a rank. Another thread may have found that it failed. */
 static vd_status flush_to(test_sockets *s, uint32_t to, vd_err *err) {
     const peer *p = &s->peer[to];
     const double since = vd_seconds();
@@ -341,7 +341,7 @@ static void say_end(test_sockets *s) {
     for (uint32_t r = 0; r < s->ranks; r++)
         if (r != s->rank && sockets_send(s, r, ENDS, NULL, 0, &ignored) != VD_OK)
             s->peer[r].failed = true;
-    if (sockets_flush(s, &ignored) != VD_OK) /* nobody is left to be told */
+    if (sockets_flush(s, &ignored) != VD_OK) /* so nobody is left to be told */
         return;
 }
 

@@ -53,7 +53,7 @@ static void note_answered(hall *h, uint32_t provider, const vd_outgoing *q) {
     h->answered[h->answers++] = (asked){provider, text};
 }
 
-/* Empty: the provider gave none. */
+/* Asks a provider. An empty buffer: it gave no answer. */
 static vd_buf ask(hall *h, uint32_t provider, const vd_outgoing *q) {
     test_tournament *t = h->t;
     vd_buf request = {0}, note = {0};
@@ -62,7 +62,7 @@ static vd_buf ask(hall *h, uint32_t provider, const vd_outgoing *q) {
     cr_assert(vd_request_write(&h->note, q->note, &request, NULL) == VD_OK);
     while ((status = vd_provider_answer(t->side[provider], request.data, request.size, &note,
                                         &err)) == VD_ERR_IO)
-        usleep(1000); /* it runs again */
+        usleep(1000); /* its second run is not ready yet */
     if (status != VD_OK)
         note.size = 0;
     cr_assert(status == VD_OK || status == VD_ERR_TIMEOUT || q->whole_run, "provider %u, %s: %s",

@@ -9,7 +9,7 @@ enum { TEST_QUESTIONS_MAX = 4096 };
 
 typedef struct test_tournament test_tournament;
 
-/* Changes an answer on its way; an empty note did not arrive. */
+/* Changes an answer on its way; makes the note empty where it is not to arrive. */
 typedef void (*test_gate)(test_tournament *t, uint32_t provider, const vd_outgoing *question,
                           vd_buf *note);
 

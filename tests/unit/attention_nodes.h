@@ -66,7 +66,7 @@ static inline void input(node *n, ro_shape shape, const void *data) {
     n->data[n->call.input_count++] = data;
 }
 
-/* Into `out` if that is not NULL, else into new memory. */
+/* Runs a node into `out` if that is not NULL, else into new memory. */
 static inline float *evaluate_node(node *n, float *out) {
     char why[200] = "";
     n->call.input = n->in;
@@ -95,7 +95,7 @@ static inline float *product(ro_ctx *ctx, int trans, float alpha, int chunk, int
     return evaluate_node(&n, out);
 }
 
-/* x itself, in new memory, if there is no dropout. */
+/* Applies dropout, in new memory; without dropout returns a copy of x. */
 static inline float *dropped(ro_ctx *ctx, const ro_attention *a, ro_shape shape, const float *x) {
     const int64_t count = ro_shape_numel(&shape);
     if (!a->dropout)
@@ -185,7 +185,7 @@ static inline void add_groups(const ro_attention *a, const float *x, float *out)
         const uint32_t nan = RO_QNAN_BITS;
         memcpy(&out[i], sum != sum ? (const void *)&nan : (const void *)&sum, sizeof sum);
     }
-    if (group == 1) /* no operator, no addition */
+    if (group == 1) /* a single head: no operator runs, so nothing is added */
         memcpy(out, x, (size_t)(a->batch * a->heads * size) * sizeof *x);
 }
 

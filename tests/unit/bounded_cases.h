@@ -48,7 +48,7 @@ typedef struct {
     int64_t calls[FREE_PROFILES];
 } bounded_check;
 
-/* Few bits: sums are often in the middle of two neighbours. */
+/* Leaves few bits, so that sums are often in the middle of two neighbours. */
 static inline void bounded_coarsen(op_case *c) {
     for (int t = 0; t < c->call.input_count; t++)
         for (int64_t i = 0; c->in[t].dtype == RO_F32 && i < ro_shape_numel(&c->in[t]); i++)
@@ -188,7 +188,7 @@ static inline void bounded_case(int op, uint64_t seed, int bits, int64_t *severa
     bounded_open(&x, op, seed, bits);
     for (int64_t i = 0; i < BOUNDED_SAMPLE; i++)
         bounded_element(&x, (int64_t)(case_word(seed, 9, i) % (uint64_t)x.n), i < 2);
-    /* what anybody reported, evenly */
+    /* looks at what any profile reported, at even distances */
     for (int p = 0; p < FREE_PROFILES; p++) {
         const int64_t step = x.calls[p] * FREE_PROFILES / BOUNDED_CALLS + 1;
         for (int64_t i = 0; i < x.calls[p]; i += step)

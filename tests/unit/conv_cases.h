@@ -33,7 +33,7 @@ static inline int64_t roll_range(dice *d, range r) {
     return r.least + roll(d, r.count);
 }
 
-/* Images are often smaller than kernels, one line, or all padding. */
+/* Rolls an axis: images are often smaller than kernels, one line, or all padding. */
 static inline void roll_conv_axis(int64_t *a, int i, int64_t kernel, int64_t *size, int64_t *out,
                                   dice *d) {
     const int64_t plain = roll(d, 3), pads[] = {0, kernel / 2, roll(d, 4), kernel + roll(d, 3)};

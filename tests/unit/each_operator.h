@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* RO_OP_NONE: all. */
+/* Returns the operator that OP names, or RO_OP_NONE for all. */
 static inline int only_operator(void) {
     const char *name = getenv("OP");
     const int op = name ? ro_op_by_name(name) : RO_OP_NONE;
@@ -24,7 +24,7 @@ static inline int is_tested(int op) {
     return only == RO_OP_NONE || op == only;
 }
 
-/* The next one behind `op`, which is 0 for the first; 0 behind the last. */
+/* Returns the operator after `op`, where 0 stands before the first and after the last. */
 static inline int next_operator(int op) {
     do
         op++;
@@ -32,7 +32,7 @@ static inline int next_operator(int op) {
     return op < RO_OP_END ? op : 0;
 }
 
-/* Into a list with room for RO_OP_END; how many there are. */
+/* Lists operators, in room for RO_OP_END, and returns how many there are. */
 static inline size_t list_operators(int *list) {
     size_t count = 0;
     for (int op = next_operator(0); op; op = next_operator(op))

@@ -14,12 +14,13 @@
 
 typedef enum {
     HONEST_PARTS,
-    FROM_ONE_ON,   /* the part `at` and all after it are such that the element follows */
-    ONE_AND_LAST,  /* the part `at` is wrong, and the last one is such that the element follows */
-    CONSISTENT,    /* the part `at` is wrong such that the element follows from it by the rules */
-    ANY_PARTS,     /* the part `at` and all after it are one byte, again and again */
-    WIDE_PARTS,    /* a byte too many each */
-    ONE_PART_MORE, /* than the program says */
+    FROM_ONE_ON,  /* parts from `at` on are wrong, and the element follows from the last one */
+    ONE_AND_LAST, /* only part `at` and the last one are wrong, and the element follows from that */
+    CONSISTENT,   /* part `at` is wrong, those after it follow by the rules, and so does the element
+                   */
+    ANY_PARTS,    /* parts from `at` on repeat one byte */
+    WIDE_PARTS,   /* each part has a byte too many */
+    ONE_PART_MORE, /* there is one part more than the program says */
     ONE_PART_LESS,
 } forgery;
 
@@ -106,7 +107,7 @@ static inline uint32_t as_word(float x) {
     return word_at(&x, 0);
 }
 
-/* The words of a state that the element is made of; `sum` is that of an operator of sums. */
+/* Writes the words of a state that make the element; `sum` is that of an operator of sums. */
 static inline void put_result(const vd_fold *fold, uint32_t element, uint32_t sum, uint8_t *part) {
     switch (fold->call.op) {
     case RO_OP_ARGMAX: put_word(part, 1, element); break;
@@ -120,7 +121,7 @@ static inline void put_result(const vd_fold *fold, uint32_t element, uint32_t su
     }
 }
 
-/* A last part from which the element follows; of a free operator, without any doubt. */
+/* Writes a last part from which the element follows, of a free operator without any doubt. */
 static inline void give(const vd_fold *fold, uint32_t element, uint8_t *part) {
     const float x = as_float(element) * (fold->call.op == RO_OP_MATMUL ? 2 : 1);
     const double sum = x;
@@ -167,7 +168,7 @@ static inline uint32_t go_on(forger *f, const vd_fold *fold, uint8_t *parts, flo
     return vd_fold_element(fold, part);
 }
 
-/* Tries numbers around the one whose difference is the element's. */
+/* Tries numbers for part `at` until the sum that goes on from it gives the element. */
 static inline void forge_consistently(forger *f, const vd_fold *fold, int64_t step,
                                       uint32_t element, uint8_t *parts) {
     keep_inputs(f, step);

@@ -14,7 +14,7 @@
 
 enum { FREE_PROFILES = 4, FREE_CONTEXTS = 3, FREE_CASES = 40, FREE_ELEMENTS = 4000 };
 
-/* One of the best instruction set and one of the portable kernels; 1 to 3 threads. */
+/* Returns a context of the best instruction set or of the portable kernels, of 1 to 3 threads. */
 static inline ro_ctx *free_context(int i) {
     static ro_ctx *ctx[FREE_CONTEXTS];
     const ro_options options[FREE_CONTEXTS] = {
@@ -50,7 +50,7 @@ static inline int same_number(double a, double b) {
     return a == b || (a != a && b != b);
 }
 
-/* Operators of one correctly rounded operation: their values count as exact. */
+/* Is the operator one correctly rounded operation? Its values count as exact. */
 static inline int free_is_single(int op) {
     return op == RO_OP_ADD || op == RO_OP_SUB || op == RO_OP_MUL || op == RO_OP_DIV ||
            op == RO_OP_DIV_CONST || op == RO_OP_SCALE || op == RO_OP_SQRT;
@@ -117,7 +117,7 @@ static inline void check_equal(const free_check *f, const char *what, int a, int
                   f->value[b][e], f->bound[a][e]);
 }
 
-/* Each input that may be overwritten is. */
+/* Runs again with each input overwritten that may be. */
 static inline void check_in_place(const free_check *f, int p, const ro_rounding *r) {
     const op_case *c = f->c;
     for (int i = 0; i < c->call.input_count; i++) {
@@ -195,7 +195,7 @@ static inline void check_free_case(int op, uint64_t seed, int bits, free_counts 
     op_case c;
     const char *why = case_roll(&c, op, seed);
     cr_assert(!why, "%s: %s", ro_op_describe(op)->name, why);
-    /* The class of data in turn, not by chance. */
+    /* classes of data come in turn, not by chance */
     for (int t = 0; t < c.call.input_count; t++)
         free(c.data[t]);
     free(c.out);

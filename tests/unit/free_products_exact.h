@@ -103,7 +103,7 @@ static inline long double exact_conv2d_dw(const op_case *c, int64_t e) {
     return sum;
 }
 
-/* All windows of the image and all taps: those that meet at the pixel. */
+/* Sums over all windows and taps that meet at the pixel. */
 static inline long double exact_conv2d_dx(const op_case *c, int64_t e) {
     const ro_conv v = ro_conv_of(&c->call);
     const int64_t channel = e % v.channels, image = e / v.channels / v.in[1] / v.in[0];

@@ -15,7 +15,7 @@ typedef enum {
     FUNCTION, /* of one element: `op` */
     LARGER,
     SMALLER,
-    CHOSEN, /* the smaller of both, by where */
+    CHOSEN, /* the smaller of two values, chosen by `where` */
     EMBEDDING,
     DROPOUT,
     ATTENTION,
@@ -41,7 +41,7 @@ typedef enum {
     BATCHNORM
 } kind;
 
-/* A value: a leaf by its number, or the output of layer j. */
+/* Names a value: leaves by their numbers, and the output of layer j so. */
 #define OUT(j) (LEAVES + (j))
 
 typedef struct {

@@ -98,7 +98,7 @@ static void apply(ro_ctx *ctx, int op, const int64_t *attr, int count, const mat
     cr_assert(ro_run(ctx, &call, data, (void *)(uintptr_t)out.data) == RO_OK);
 }
 
-/* `to` becomes before + to where a gradient is added. */
+/* Adds `before` to `to` where a gradient is added. */
 static void added(float *to, const float *before, int64_t count, int add) {
     for (int64_t e = 0; add && e < count; e++)
         to[e] = canon(before[e] + to[e]);

@@ -63,7 +63,7 @@ static inline vd_log_run log_run(vd_log_encoding encoding) {
 enum { LOG_NODES = 4 };
 static const vd_log_node log_node[LOG_NODES] = {{3, 1}, {4, 700}, {9, 66000}, {200, 8}};
 
-/* Everything of a step follows from its number. */
+/* Writes a step, all of which follows from its number. */
 static inline vd_status log_write_step(vd_log_writer *writer, vd_log_encoding encoding,
                                        int64_t step, vd_err *err) {
     log_random_state = (uint64_t)step + 100;
@@ -86,7 +86,7 @@ static inline vd_status log_write_step(vd_log_writer *writer, vd_log_encoding en
     return status == VD_OK ? vd_log_end(writer, err) : status;
 }
 
-/* The same again, against a section that was read. */
+/* Makes the section again, and compares it with one that was read. */
 static inline void log_expect_section(vd_log_encoding encoding, int64_t step, int n,
                                       const vd_log_section *section) {
     log_random_state = (uint64_t)step + 100;

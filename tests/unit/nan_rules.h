@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-/* Those that take any type move elements, and these do too. */
+/* Does the operator hand on any NaN? Those that take any type move elements, and these do so too.
+ */
 static inline int keeps_nans(int op) {
     static const char *const inputs_of[RO_OP_END] = {
 #define RO_OPERATOR(number, NAME, name, least, most, shape, order, onto, check, inputs, ...)       \

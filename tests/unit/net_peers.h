@@ -171,7 +171,9 @@ typedef struct {
     int fd;
 } raw_client;
 
-static inline int dial_from(const char *source, int port) { /* -1: nobody there */
+static inline int
+dial_from(const char *source,
+          int port) { /* Connects to a port from this address; -1: nobody listens. */
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     struct sockaddr_in from = {.sin_family = AF_INET};
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -211,7 +213,7 @@ static inline bool raw_send(raw_client *raw, const char *text) {
     return SSL_write(raw->ssl, text, (int)strlen(text)) > 0;
 }
 
-/* Everything until the other side closes, or `size` is full; NUL at the end. */
+/* Reads until the other side closes, or `size` is full; adds a NUL. */
 static inline size_t raw_read(raw_client *raw, char *text, size_t size) {
     size_t got = 0;
     int n;
@@ -312,7 +314,7 @@ static inline void start_rogue(rogue *r, script play) {
 
 static inline void stop_rogue(rogue *r) {
     atomic_store(&r->stopping, true);
-    shutdown(r->fd, SHUT_RDWR); /* ends accept */
+    shutdown(r->fd, SHUT_RDWR); /* so that accept returns */
     pthread_join(r->thread, NULL);
     close(r->fd);
     remove_identity(&r->self);

@@ -147,7 +147,7 @@ static inline void roll_gather(op_case *c, dice *d) {
     c->call.attr[RO_GATHER_AXIS] = axis;
 }
 
-/* dy has the shape that a gather from the output gives. */
+/* Rolls dy with the shape that a gather from the output gives. */
 static inline void roll_gather_grad(op_case *c, dice *d) {
     roll_gather(c, d);
     c->in[0].dtype = RO_F32;
@@ -242,7 +242,7 @@ static inline void roll_put_along(op_case *c, dice *d) {
     c->in[0].dtype = roll_number_type(d);
     c->in[2] = c->in[1];
     c->in[2].dtype = c->in[0].dtype;
-    c->ids = roll(d, 3) ? c->ids : 1 + roll(d, 3); /* many at one place */
+    c->ids = roll(d, 3) ? c->ids : 1 + roll(d, 3); /* many elements go to one place */
     c->call.attr[RO_PUT_ALONG_KIND] = roll(d, RO_PUT_MIN + 1);
 }
 

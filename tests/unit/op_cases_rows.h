@@ -7,8 +7,8 @@
 #include "repops/op_reduce.h"
 #include "repops/op_softmax.h"
 
-/* Inputs as in the valid call: a matrix, or one number for each of its columns, of its rows, or of
- * the results. */
+/* Gives inputs the shapes that they have in the valid call: a matrix, or one number for each of its
+ * columns, rows or results. */
 static inline void give_rows(op_case *c, int64_t rows, int64_t cols) {
     const int64_t all = ro_shape_numel(&c->in[0]), width = c->in[0].dim[c->in[0].ndim - 1];
     for (int i = 0; i < c->call.input_count; i++) {

@@ -68,7 +68,8 @@ static inline ro_shape roll_shape(dice *d, int most) {
     return s;
 }
 
-/* Those that mean the same in every operator: numbers, and where random words come from. */
+/* Rolls attributes that mean the same in every operator: numbers, and where random words come from.
+ */
 static inline void roll_attributes(op_case *c, dice *d) {
     const ro_op_info *info = ro_op_describe(c->call.op);
     for (int i = 0; i < info->attr_count; i++) {

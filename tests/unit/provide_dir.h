@@ -34,7 +34,7 @@ static inline void teardown(void) {
     cr_expect(system(command) == 0);
 }
 
-/* As after kill -9: whatever was not committed is gone. */
+/* Opens the ledger again, as after kill -9: what was not committed is gone. */
 static inline void reopen(void) {
     vd_ledger_close(ledger);
     open_ledger();

@@ -59,7 +59,7 @@ static inline void mutate_shape(ro_shape *shape, uint64_t *state) {
     }
 }
 
-/* Another attribute, shape, operator or number of inputs. */
+/* Changes an attribute, a shape, the operator or the number of inputs. */
 static inline void mutate_call(any_call *c, uint64_t *state) {
     const uint64_t h = random_word(state), i = h >> 32;
     switch (h % 16) {

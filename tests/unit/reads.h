@@ -65,7 +65,7 @@ static inline int reads_is(const char *name, size_t length, const char *word) {
     return strlen(word) == length && strncmp(name, word, length) == 0;
 }
 
-/* The number of the input of that name; -1: there is none, or it is the output. */
+/* Returns the number of the input of that name; -1: there is none, or it is the output. */
 static inline int reads_input(const reads *r, const char *name, size_t length) {
     const char *at = r->inputs;
     const int list = strstr(at, "...") != NULL;
@@ -332,7 +332,7 @@ static inline int64_t reads_number(reads *r) {
 
 static inline void reads_all(reads *r);
 
-/* To the end of the entry or of the braces. */
+/* Skips to the end of the entry or of the braces. */
 static inline void reads_skip(reads *r) {
     for (int depth = 0; *r->at && (depth > 0 || *r->at != '}'); r->at++)
         depth += (*r->at == '{') - (*r->at == '}');

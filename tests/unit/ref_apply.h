@@ -32,7 +32,7 @@ static inline void give(application *a, ro_shape shape, const void *data) {
     a->data[a->call.input_count++] = data;
 }
 
-/* Every element. */
+/* Evaluates every element by the reference. */
 static inline void evaluate(application *a) {
     char why[200] = "";
     cr_assert(ro_infer(&a->call, why, sizeof why) == RO_OK, "%s", why);

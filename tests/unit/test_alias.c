@@ -70,13 +70,13 @@ static void expect(made *m, uint32_t wanted) {
     vd_program_free(&m->p);
 }
 
-/* Whoever writes in place does not where a reshape of it is still read. */
+/* A value is not overwritten in place while a reshape of it is still to be read. */
 Test(alias, a_value_that_is_read_again_is_not_overwritten) {
     made m;
     open_program(&m);
     const vd_value sum = vd_scale(&m.b, "sum", 0, 0.5f);
     const vd_value table = vd_reshape(&m.b, "table", sum, wide);
-    const vd_value half = vd_scale(&m.b, "half", sum, 0.25f); /* would take sum's memory */
+    const vd_value half = vd_scale(&m.b, "half", sum, 0.25f); /* in place: in sum's memory */
     m.p.step.output[1] = vd_add(&m.b, "b", table, 1);
     m.p.step.output[0] = half;
     expect(&m, 1);
@@ -101,8 +101,8 @@ Test(alias, two_leaves_that_take_one_value_get_two_copies) {
     expect(&m, 1);
 }
 
-/* Rows lie together, columns do not; what begins in the middle of a line of memory is copied, as is
- * a row that its table would have to stay for. */
+/* Rows are slices of memory, columns are not. A slice is copied if it begins within a cache line,
+ * or if its whole tensor would have to stay for it. */
 Test(alias, slices_share_where_nothing_stays_for_them) {
     const ro_shape row = {RO_F32, 1, {COLS}};
     made m;

@@ -11,8 +11,8 @@
 
 enum { STEPS = 4, EVERY = 2, MOST = 4 };
 
-/* BUSY: says that it works, for ever; ASTRAY: it is another who answers; FLEES: likewise, after it
- * has said that it works; REFUSES: all that it is asked. */
+/* BUSY says for ever that it works; ASTRAY answers under another key; FLEES does so after it has
+ * said that it works; REFUSES refuses every question. */
 typedef enum { PROMPT, SLOW, MUTE, BUSY, ASTRAY, FLEES, REFUSES } manner;
 
 /* A machine: its disk outlives its processes. */
@@ -22,7 +22,7 @@ typedef struct {
     uint32_t count;
     manner manner[MOST];
     bool own_rival, mistaken;
-    double slow_s, patience_s; /* patience_s: the referee's; 0: as it is */
+    double slow_s, patience_s; /* patience_s: the referee's; 0: its default */
     double now;
     struct letter {
         bool away;
@@ -370,7 +370,7 @@ Test(arbiter, forged_answers) {
 
 /* ---- clocks ---- */
 
-/* What one game costs at most: THREATS.md. */
+/* Returns the longest game of a provider, whose limit THREATS.md states. */
 static double longest_game(const machine *m, uint32_t p) {
     const vd_program *program = &m->job.program;
     const vd_pace *pace = &m->provider[p].side.pace;
@@ -423,7 +423,8 @@ Test(arbiter, slow_for_itself) {
     tear_down(m);
 }
 
-/* Time that was used before a death is used after it; that of the dead is nobody's. */
+/* A provider's clock goes on after the referee was killed with the time used before; while the
+ * referee is dead it stands still. */
 Test(arbiter, downtime_is_free) {
     machine *m = build((const char *[]){NULL, "element@3"}, 2);
     vd_err err = {0};
@@ -440,7 +441,8 @@ Test(arbiter, downtime_is_free) {
     tear_down(m);
 }
 
-/* Once it has been met, another key is no mistake in a URL, but a way out. */
+/* A provider that has answered once under its key and then under another forfeits: its URL was
+ * right. */
 Test(arbiter, flees_from_the_first_round) {
     machine *m = build((const char *[]){NULL, "element@3"}, 2);
     vd_err err = {0};

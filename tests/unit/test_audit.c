@@ -54,7 +54,7 @@ Test(audit, operators_that_no_model_uses) {
     test_job_close(&job);
 }
 
-/* As after a stop: the rest of the audit is the same. */
+/* Goes on as after a stop: the rest of the audit is the same. */
 Test(audit, places_that_are_known_are_not_asked_about) {
     test_job job;
     test_provider p;
@@ -206,7 +206,7 @@ Test(audit, what_is_no_place_is_refused) {
  * states hashes that nobody made in between. Who knows which step will be looked at tries others
  * until that is step 0. */
 typedef struct {
-    test_provider honest, other; /* other: whose last state it claims */
+    test_provider honest, other; /* other: the provider whose last state it claims */
     vd_provider side;
     uint64_t nonce;
     bool foresees;

@@ -90,7 +90,7 @@ Test(audit_draw, intervals_are_different) {
             free(list);
         }
     }
-    for (int k = 1; k < 6; k++) /* of 100 single ones */
+    for (int k = 1; k < 6; k++) /* of 100 draws of a single interval */
         cr_assert(seen[k] > 5 && seen[k] < 30, "%d: %u", k, seen[k]);
 }
 

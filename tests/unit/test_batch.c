@@ -16,7 +16,7 @@ static const int64_t lengths[PROMPTS] = {1, 2, 150, 3, 64, 65, 1, 33, 129};
 typedef struct {
     test_text *alone;
     int64_t reached[PROMPTS];             /* the last state's step */
-    uint8_t *shadow[PROMPTS][LEAVES_MAX]; /* tensors, by what is said to be written */
+    uint8_t *shadow[PROMPTS][LEAVES_MAX]; /* copies, updated by what the batch says that it wrote */
     const char *what;
 } together;
 
@@ -53,7 +53,7 @@ typedef struct {
     int64_t chunk;
     int threads;
     const char *isa;
-    uint32_t from; /* the first prompt that joins */
+    uint32_t from; /* number of the first prompt that joins */
 } batch_case;
 
 static void add(vd_batch *b, test_text *a, uint32_t item) {
@@ -133,7 +133,7 @@ static uint32_t leaf_of(const vd_program *p, const char *name) {
     return i;
 }
 
-/* The token that a program made as its second stops it, and perhaps others. */
+/* Makes the token that a program made as its second stop it, and perhaps others. */
 static void stop_early(test_text *a, vd_generation *how) {
     const uint32_t text = leaf_of(&a->program, "text");
     how->stop[0] = ((const int32_t *)a->last[text])[1];

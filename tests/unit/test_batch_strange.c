@@ -75,7 +75,7 @@ static vd_node *node_of(vd_graph *g, int op, const char *end) {
 
 typedef struct {
     vd_hash state[TOKENS + 1];
-    uint8_t *shadow; /* of leaf 0, by what is said to be written */
+    uint8_t *shadow; /* a copy of leaf 0, updated by what the batch says that it wrote */
     int64_t next;
 } expected;
 

@@ -164,7 +164,7 @@ Test(bounded, modes_of_the_caller_do_not_show) {
     long_sum sum[3];
     open_sums(sum);
     for (int i = 0; i < 2 * MANY; i++)
-        numbers[0][i] *= 0x1p-134f; /* what many a product, and some sums, flush */
+        numbers[0][i] *= 0x1p-134f; /* many products, and some sums, would be flushed */
     for (int i = 0; i < 6; i++) {
         ro_acc acc[2];
         ro_bounded y[2];

@@ -67,7 +67,7 @@ static void expect_both_fall(const test_job *job, test_provider *a, test_provide
         for (int p = 0; p < 2; p++)
             cr_expect(d.outcome.party[p].standing == VD_CONVICTED, "%s: provider %d stands", what,
                       p);
-        if (d.outcome.challenge.end != VD_CHALLENGE_NONE) /* else both fell at once */
+        if (d.outcome.challenge.end != VD_CHALLENGE_NONE) /* NONE: both fell at once */
             expect_end(&d, VD_CHALLENGE_UPHELD, what);
     }
     test_dispute_close(&d);

@@ -95,7 +95,7 @@ Test(challenge_after_lies, leaves_a_right_claim) {
 
 typedef struct {
     uint32_t party;
-    bool silent;  /* no answer, instead of a lie */
+    bool silent;  /* gives no answer, instead of a lie */
     bool hearing; /* the second one has begun */
 } second_lie;
 

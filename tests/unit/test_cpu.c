@@ -20,7 +20,7 @@
 #include <xmmintrin.h>
 #endif
 
-#ifdef __SANITIZE_ADDRESS__ /* it is many times slower */
+#ifdef __SANITIZE_ADDRESS__ /* fewer cases, as it is many times slower */
 enum { CASES = 20, MAX_THREADS = 3, MAX_LOADS = 100000 };
 #else
 enum { CASES = 60, MAX_THREADS = 3, MAX_LOADS = 1000000 };
@@ -35,7 +35,7 @@ static struct {
     void *block;
     size_t size;
 } scratch[BACKENDS * MAX_THREADS + 1];
-static bool creating; /* a context, which is memory too */
+static bool creating; /* set while a context is made, whose memory is no scratch */
 
 static int place_of(const void *block) {
     int i = 0;

@@ -14,8 +14,8 @@ typedef struct {
     vd_source real;
     atomic_bool open;    /* else it waits */
     atomic_int executed; /* sub-runs */
-    atomic_int failing;  /* so many fail */
-    int64_t order[16];   /* where they began */
+    atomic_int failing;  /* so many re-executions fail */
+    int64_t order[16];   /* steps at which re-executions began, in order */
     int slow_ms;
 } gate;
 
@@ -271,7 +271,7 @@ Test(desk, tells_what_each_referee_has_taken, .timeout = 60) {
     usleep(50000);
     now = settle(&b);
     cr_expect(now.of[0] >= 0.05 && now.of[1] == 0, "%f, %f", now.of[0], now.of[1]);
-    b.gate.slow_ms = 100; /* of the second one */
+    b.gate.slow_ms = 100; /* slows the second re-execution down */
     const double start = vd_seconds();
     open_gate(&b.gate);
     cr_expect(ask_until(&b, 8, 2) == VD_OK && ask_until(&b, 7, 0) == VD_OK);

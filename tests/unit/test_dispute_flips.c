@@ -21,7 +21,7 @@ typedef struct {
     bool always; /* and at all after it */
     int calls, flipped;
     uint64_t random;
-    vd_buf copy; /* of what is not the replay's own */
+    vd_buf copy; /* a copy to spoil, of memory that is not the replay's own */
 } spoiler;
 
 static void flip(spoiler *s, kind what, void *bytes, size_t size) {

@@ -10,7 +10,7 @@ typedef struct {
     test_job job;
     test_provider side[2];
     vd_fault fault;
-    forger forger; /* of whom the fault is */
+    forger forger; /* the forger of the provider that has the fault */
 } bench;
 
 static void open_side(bench *b, uint32_t p, const vd_fault *fault) {

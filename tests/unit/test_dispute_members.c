@@ -77,8 +77,8 @@ static void expect_same(record *r, const test_job *job, const vd_provider *first
 typedef struct {
     record *seen;
     uint32_t party; /* whose answers are padded */
-    size_t more;    /* than their questions allow */
-    uint32_t round; /* in which; 0: in all */
+    size_t more;    /* so many bytes more than their questions allow */
+    uint32_t round; /* in this round; 0: in all */
 } padding;
 
 static void pad_answer(test_dispute *d, uint32_t party, const vd_outgoing *question, vd_buf *note) {

@@ -99,7 +99,7 @@ static vd_source source_of(forger *f) {
 }
 
 typedef struct {
-    size_t largest, allowed; /* notes: that was sent; that a question allows */
+    size_t largest, allowed; /* of notes: the largest that was sent, and what its question allows */
     int records, opened;     /* questions to provider 0 about records; that open a state */
 } watch;
 

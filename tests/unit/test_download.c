@@ -19,11 +19,11 @@ typedef enum {
     NO_PROOF,
     CUT_PROOF,
     UNKNOWN,
-    STRANGE,   /* another kind of trouble for each request */
-    OTHERWISE, /* 203 for ever */
+    STRANGE,   /* gives another kind of trouble at each request */
+    OTHERWISE, /* answers 203 for ever */
     HIDES,     /* never ends the answer to a list of hashes */
     HANGS,     /* never ends the answer to a block */
-    FAILS,     /* 503 for ever */
+    FAILS,     /* answers 503 for ever */
     BEHAVIOURS
 } behaviour;
 
@@ -354,7 +354,7 @@ Test(download, what_is_there_is_checked_and_not_asked_for_again) {
     cr_expect(progress.found == progress.total && atomic_load(&side[0].blocks) == 0);
     flip_in_file(100 + (1 << 20) + 5); /* of the second block */
     cr_assert(truncate(file, 200 + 600001 * 4 + 30) ==
-              0); /* the exact one is cut, the small gone */
+              0); /* the file of one exact block is cut, the small one is gone */
     cr_assert(fill(&err) == VD_OK, "%s", err.text);
     expect_whole();
     cr_expect(atomic_load(&side[0].blocks) == 3, "%d", atomic_load(&side[0].blocks));
