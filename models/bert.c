@@ -99,7 +99,7 @@ static vd_value constant(vd_builder *b, const char *name, float value, ro_shape 
                    NULL);
 }
 
-/* 1 for each token that is no padding. */
+/* Returns 1 for each token that is no padding. */
 static vd_value real_tokens(vd_builder *b, const vd_model *m, vd_value tokens) {
     ro_shape like = *vd_shape_of(b, tokens);
     like.dtype = RO_F32;
@@ -108,7 +108,7 @@ static vd_value real_tokens(vd_builder *b, const vd_model *m, vd_value tokens) {
                                 tokens);
 }
 
-/* Each token that is no padding is hidden with probability mask_rate. */
+/* Hides each token that is no padding with probability mask_rate. */
 static void hide(vd_builder *b, vd_forward *in) {
     const vd_model *m = &in->training->model;
     const int64_t threshold = (int64_t)((double)m->mask_rate * 0x1p32 + 0.5);
@@ -142,7 +142,7 @@ static vd_value linear(vd_pass *p, int64_t layer, const char *part, vd_value x) 
     return vd_take_linear(p, x);
 }
 
-/* padding: as vd_heads has it. */
+/* Emits attention; padding as in vd_heads. */
 static vd_value attend(vd_pass *p, vd_value x, int64_t layer, const vd_value *padding) {
     const int64_t n = p->in->training->model.heads;
     const vd_heads heads = {n, n, false, NULL, vd_dropout_at(p, 1 + 3 * layer), padding};
@@ -234,7 +234,7 @@ static const char *const buffers[] = {"*embeddings.position_ids", NULL};
 static const char *const not_for_tokens[] = {"*pooler.dense.*", "cls.seq_relationship.*",
                                              "classifier.*", NULL};
 static const char *const not_for_classes[] = {"cls.*", "classifier.*", NULL};
-/* The output table is that of the tokens, and has its bias twice. */
+/* Copies in files: the output table is that of the tokens, and its bias stands there twice. */
 static const vd_file_copy copies[] = {
     {"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"},
     {"cls.predictions.decoder.bias", "cls.predictions.bias"},

@@ -8,7 +8,7 @@ int64_t vd_kept_width(const vd_model *m) {
     return (m->kv_heads ? m->kv_heads : m->heads) * size;
 }
 
-/* Rows past the kept ones are zeros. */
+/* Makes room: rows past the kept ones are zeros. */
 static vd_value with_room(vd_builder *b, const char *name, const vd_cache *cache, vd_value rows) {
     const int64_t kept = vd_shape_of(b, rows)->dim[1];
     return kept < cache->length ? vd_pad(b, name, rows, 1, 0, cache->length - kept) : rows;
@@ -26,7 +26,7 @@ static vd_value join_heads(vd_builder *b, const char *name, vd_value heads) {
     return VD_EMIT(b, name, ((vd_op){.op = RO_OP_JOIN_HEADS}), heads);
 }
 
-/* Keys are kept as they are after rotation. */
+/* Turns keys before they are kept, so that they are turned once. */
 static vd_value turned(vd_builder *b, vd_value rows, const vd_heads *h) {
     if (!h->rotation)
         return rows;
@@ -49,7 +49,7 @@ static vd_value kept_heads(vd_builder *b, const char *const name[2], vd_value ro
     return h->heads == h->kv_heads ? heads : VD_EMIT(b, name[1], repeat, heads);
 }
 
-/* It is put among those that are kept, and sees them. */
+/* Puts the row among those that are kept, and lets it see them. */
 static vd_value attend_kept(vd_builder *b, const vd_cache *cache, vd_value kept[2],
                             const vd_value qkv[3], const vd_heads *h) {
     static const char *const k[] = {"k", "k_repeated"}, *const v[] = {"v", "v_repeated"};

@@ -22,7 +22,7 @@ static vd_value word(vd_builder *b, const char *name, vd_value x) {
     return vd_reshape(b, name, x, VD_SHAPE(RO_I32, 1));
 }
 
-/* The logit of a token that cannot be: it is put in place of another. */
+/* Returns the logit of a token that must not be chosen: minus infinity in place of its own. */
 static vd_value never(vd_builder *b) {
     return filled(b, "never", -INFINITY, VD_SHAPE(RO_F32, 1, 1));
 }
@@ -87,7 +87,8 @@ vd_value vd_choose_token(vd_builder *b, const vd_choosing *c) {
 
 /* ---- log-probabilities ---- */
 
-/* The rows' maximum and sum of exponentials serve all tokens. */
+/* The maximum of the logits and the sum of exponentials, from which all tokens' log-probabilities
+ * follow. */
 typedef struct {
     vd_value logits, most, sum;
 } row_sums;

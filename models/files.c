@@ -12,7 +12,7 @@
 typedef struct {
     const vd_training *t;
     const vd_model_type *type;
-    bool bare; /* no name has the beginning that the family's have */
+    bool bare; /* the files are of the bare model: names lack the family's beginning */
     bool *used;
     uint32_t data_count;
 } tensor_search;
@@ -35,7 +35,8 @@ static int64_t tensor_named(const vd_training *t, const char *name) {
     return -1;
 }
 
-/* Older files of BERT have gamma and beta for a norm's weight and bias. */
+/* Finds a tensor by its older name: files of BERT once had gamma and beta for a norm's weight and
+ * bias. */
 static int64_t tensor_once_named(const vd_training *t, const char *name) {
     static const char *const parts[][2] = {{"LayerNorm.weight", "LayerNorm.gamma"},
                                            {"LayerNorm.bias", "LayerNorm.beta"}};
@@ -90,7 +91,8 @@ static vd_status check_tensor(const vd_parameter *p, const vd_file_tensor *have,
     return vd_fail(err, VD_ERR_USAGE, "%s: its shape is [%s], expected [%s]", have->name, is, must);
 }
 
-/* It would start from random numbers, and stay there where adapters alone are trained. */
+/* Refuses files that lack a parameter: it would start from random numbers, and stay there where
+ * adapters alone are trained. */
 static vd_status check_lacking(const tensor_search *s, const vd_parameter *p, vd_err *err) {
     if (!p->frozen || s->t->evaluates || vd_in_start(s->t, p))
         return VD_OK;
@@ -145,7 +147,7 @@ static bool is_same(const vd_file_tensor *a, const vd_file_tensor *b) {
     return ro_shape_equal(&a->shape, &b->shape) && memcmp(a->root, b->root, sizeof a->root) == 0;
 }
 
-/* transformers computes with both if they differ. */
+/* Refuses a copy that differs from its parameter: transformers would compute with both. */
 static vd_status check_copy(const tensor_search *s, const vd_parameters *all,
                             const vd_file_copy *copy, const vd_file_tensor *have, vd_err *err) {
     const int64_t of = tensor_of_parameter(s, all, copy->of);

@@ -13,7 +13,7 @@ typedef struct {
     const vd_training *training;
     const vd_generation *how;
     const vd_parameters *all;
-    int64_t rows;   /* of the prompt that the first state has: all tokens but the last */
+    int64_t rows;   /* rows of the cache in the first state: the prompt's tokens but the last */
     int64_t length; /* S */
     token_leaves leaf;
 } generation;
@@ -93,8 +93,7 @@ static void prefill(vd_builder *b, const generation *g) {
     vd_given_pass_free(&pass);
 }
 
-/* 1 for each token of the prompt: the gradient of looking all of them up is how often each comes.
- */
+/* Counts how often each token comes in the prompt: the gradient of looking all of them up. */
 static vd_value seen_at_first(vd_builder *b, const generation *g) {
     const ro_shape vocab = VD_SHAPE(RO_F32, g->training->model.vocab);
     const ro_shape each = VD_SHAPE(RO_F32, g->rows + 1), one = VD_SHAPE(RO_F32, 1);
@@ -132,7 +131,7 @@ typedef struct {
     vd_value row;          /* i32 [1]: where that goes among all of them */
 } token_step;
 
-/* `at`, or nowhere after a stop. */
+/* Returns `at`, or nowhere after a stop. */
 static vd_value unless_stopped(vd_builder *b, const generation *g, const token_step *s,
                                const char *name, vd_value at) {
     return vd_where(b, name, g->leaf.stopped, s->nowhere, at);

@@ -5,7 +5,7 @@
 
 #include "models/model.h"
 
-/* Data tensors have been numbered from 1 on. */
+/* Numbers data tensors from `first` on, in place of 1. */
 static void number_from(uint32_t first, vd_parameters *all) {
     for (uint32_t i = 0; i < all->count; i++)
         if (all->parameter[i].data)

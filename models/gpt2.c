@@ -4,7 +4,8 @@
 
 enum { BLOCK_PARAMETERS = 12, LAYERS_MAX = (VD_TRAINED_MAX - 4) / BLOCK_PARAMETERS };
 
-/* Residual projections start smaller by sqrt(2 * layers), as in GPT-2. */
+/* Returns the deviation of residual projections, which start smaller by sqrt(2 * layers), as in
+ * GPT-2. */
 static float residual_deviation(const vd_model *m) {
     double n = 2.0 * (double)m->layers, r = n;
     for (int i = 0; i < 64; i++)

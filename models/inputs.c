@@ -49,7 +49,7 @@ static vd_value read_records(vd_builder *b, const char *name, const vd_training 
     return x;
 }
 
-/* One number for each plane. */
+/* Makes a tensor of one number for each plane. */
 static vd_value planes(vd_builder *b, const char *name, const float *number) {
     const ro_shape one = VD_SHAPE(RO_F32, 1);
     vd_value each[VD_IMAGE_PLANES];

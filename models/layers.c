@@ -30,7 +30,7 @@ void vd_check_taken(const vd_pass *p) {
                         p->in->declared->taken);
 }
 
-/* This is about the parameter that will be taken next. */
+/* Returns the role of the parameter that will be taken next. */
 static vd_role next_role(const vd_pass *p) {
     const vd_parameters *all = p->in->declared;
     return p->next < all->count ? all->parameter[p->next].role : VD_ROLE_OTHER;

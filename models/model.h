@@ -162,11 +162,11 @@ void vd_declare_gain(vd_parameters *out, const char *name, const char *tensor, i
 
 /* Finds each parameter's tensor, and numbers those that are read as data tensors, from 1 on. */
 VD_MUST_USE vd_status vd_find_tensors(const vd_training *t, vd_parameters *all, vd_err *err);
-/* Makes them data tensors of a program that has room for them after its first. */
+/* Puts those tensors into a program that has room for them after its first data tensor. */
 void vd_put_tensors(const vd_training *t, const vd_parameters *all, vd_program *out);
 /* Data tensors of the program. */
 uint32_t vd_data_count(const vd_parameters *all);
-/* The value of a leaf at the start, from its tensor. */
+/* Returns the first value of a leaf that starts from a file's tensor. */
 vd_value vd_from_tensor(vd_builder *b, const vd_parameter *p);
 
 /* "64,12" */
@@ -231,7 +231,7 @@ float vd_he_deviation(int64_t fan_in);
 
 /* ---- training.c: what all programs need ---- */
 
-/* Room for an output of each leaf. */
+/* Makes room for the graph's outputs, one for each leaf. */
 vd_status vd_allocate_outputs(vd_builder *b);
 /* Who reads the program's bytes refuses more of them; `what` is too many then. */
 VD_MUST_USE vd_status vd_check_program(const vd_program *program, const char *what, vd_err *err);
@@ -271,9 +271,8 @@ typedef struct {
 
 /* i32 [1] */
 vd_value vd_choose_token(vd_builder *b, const vd_choosing *c);
-/* f32 [1]: of the token, by the logits; and of the `best` likeliest, i32 [1, best] and f32 [1,
- * best].
- */
+/* Log-probabilities by the logits: f32 [1] of the chosen token; and the `best` likeliest tokens,
+ * i32 [1, best], with theirs, f32 [1, best]. */
 typedef struct {
     vd_value chosen, best, best_chosen;
 } vd_likely;

@@ -4,7 +4,7 @@
 #include "repops/op_reduce.h"
 #include "models/model.h"
 
-/* 1, or what brings the global norm down to the limit. */
+/* Returns 1, or the factor that brings the global norm down to the limit. */
 static vd_value clip(vd_builder *b, const vd_optimizer *a, uint32_t parameters,
                      const vd_value *gradient) {
     ro_shape one = VD_SHAPE(RO_F32, 1);
@@ -44,7 +44,7 @@ static vd_value correction(vd_builder *b, const char *name, float beta, uint32_t
     return b->graph->output[leaf] = VD_EMIT(b, name, op, leaf);
 }
 
-/* Vectors (biases, norms) are not decayed unless the job says so. */
+/* Returns the decay of a leaf: 0 for vectors (biases, norms) unless the job says otherwise. */
 static int64_t decay_of(const vd_optimizer *o, const vd_leaf *leaf) {
     return ro_attr_f32(o->decay_all || leaf->shape.ndim > 1 ? o->weight_decay : 0);
 }

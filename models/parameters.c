@@ -12,7 +12,7 @@ void vd_parameters_free(vd_parameters *all) {
     *all = (vd_parameters){0};
 }
 
-/* Targets that no layer answered to. */
+/* Refuses targets of LoRA that name no layer. */
 static vd_status check_targets(const vd_parameters *all, vd_err *err) {
     for (int64_t i = 0; i < all->lora->target_count; i++)
         if (!(all->matched >> i & 1))
@@ -21,7 +21,7 @@ static vd_status check_targets(const vd_parameters *all, vd_err *err) {
     return VD_OK;
 }
 
-/* With adapters, nothing else is trained. */
+/* Lists what is trained: with adapters nothing else. */
 static vd_status choose_trained(vd_parameters *all, vd_err *err) {
     all->trained = calloc((size_t)all->count + 1, sizeof *all->trained);
     if (!all->trained)
@@ -139,7 +139,7 @@ void vd_declare_table(vd_parameters *out, const char *name, const char *tensor, 
 
 /* ---- products ---- */
 
-/* Each layer has a product of this name. */
+/* Notes a product's name, once, since each layer has one of this name. */
 static void list_product(vd_parameters *out, const char *name) {
     const size_t size = strlen(out->products), length = strlen(name);
     for (const char *at = out->products; (at = strstr(at, name)); at += length)

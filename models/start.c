@@ -12,7 +12,7 @@ static int64_t start_of(const vd_training *t, const char *leaf) {
     return -1;
 }
 
-/* A state stores f32 or bf16. */
+/* Checks a tensor's shape and type; a state stores f32 or bf16. */
 static vd_status check_shape(const vd_file_tensor *have, const ro_shape *wanted, vd_err *err) {
     char is[VD_SHAPE_TEXT], must[VD_SHAPE_TEXT];
     ro_shape alike = *wanted;

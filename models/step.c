@@ -24,7 +24,7 @@ typedef struct {
     vd_value divisor;         /* how many tokens of the step have a loss; 1 if none has */
 } step_plan;
 
-/* Besides the loss. */
+/* Returns how many sums there are besides the loss. */
 static uint32_t sum_count(const step_plan *plan) {
     const vd_training *t = plan->training;
     return t->evaluates ? vd_tells_classes(&t->model) : plan->declared->trained_count;
@@ -58,7 +58,8 @@ static void begin_micro_batches(vd_builder *b, const step_plan *plan) {
         vd_repeat_begin(b, (uint32_t)plan->training->micro_batches);
 }
 
-/* A binary tree over the micro-batches: the number of workers is never part of the result. */
+/* Names the sums, a binary tree over the micro-batches, so that no number of workers is part of the
+ * result. */
 static void scope_of_sums(vd_builder *b) {
     vd_scope(b, "sum.m%c-%c", VD_NAME_ITERATION, VD_NAME_LAST);
 }
@@ -70,7 +71,8 @@ static void take_totals(const vd_builder *b, uint32_t count, sums *out) {
 
 /* ---- models that hide tokens: the data and the mask tell how many before the forward pass ---- */
 
-/* 1 for a step in which nothing is hidden: then the loss and all gradients are sums of zeros. */
+/* Returns the count, or 1 for a step in which nothing is hidden: then the loss and all gradients
+ * are sums of zeros. */
 static vd_value at_least_one(vd_builder *b, vd_value count) {
     ro_shape scalar = VD_SHAPE(RO_F32, 1);
     vd_value one = vd_emit(
@@ -212,7 +214,7 @@ void vd_frozen_values(vd_builder *b, const vd_parameters *all, vd_value *paramet
             parameter[i] = frozen_value(b, &all->parameter[i]);
 }
 
-/* So are trained ones, which may be stored as bf16. */
+/* Returns a trained parameter's value as its readers want it; it may be stored as bf16. */
 static vd_value trained_value(vd_builder *b, const vd_parameter *p, uint32_t leaf) {
     vd_scope(b, "trained");
     return p->shape.ndim > 1 ? leaf : vd_widened(b, p->name, leaf);
@@ -239,7 +241,7 @@ static void add_evaluation(vd_builder *b, const step_plan *plan, const sums *all
         add_to(b, 1, "accuracy_so_far", all->value[1], (double)t->steps * (double)t->batch);
 }
 
-/* There is room for what a micro-batch reads, and for each buffer's value. */
+/* Emits a step, with the room that micro-batches and buffers need. */
 static void emit_step(vd_builder *b, step_plan *plan, sums *all, vd_forward *hidden,
                       vd_value *before) {
     const vd_training *t = plan->training;

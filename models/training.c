@@ -61,7 +61,7 @@ int64_t vd_model_trained(const vd_model *model) {
     return count_numbers(model, false);
 }
 
-/* After all that the optimizer keeps. */
+/* Adds buffers to the layout, behind all that the optimizer keeps. */
 static void add_buffers(vd_builder *b, const vd_parameters *all) {
     for (uint32_t i = 0; i < all->buffer_count; i++)
         vd_add_leaf(b, all->buffer[i].name, &all->buffer[i].shape);

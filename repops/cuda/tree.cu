@@ -191,7 +191,7 @@ struct plan {
     int trees, levels;
     int64_t *first; /* [levels][trees + 1] */
     tensor_bytes *tensor;
-    size_t size; /* of both, one after the other */
+    size_t size; /* bytes of `first` and `tensor`, which lie in memory one after the other */
 };
 
 static bool make_plan(plan *p, int64_t count, const void *const *data, const size_t *size) {

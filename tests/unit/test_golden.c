@@ -99,7 +99,7 @@ static bool is_valid(const golden_case *g) {
     return valid;
 }
 
-/* How many lines there are then. */
+/* Adds two lines for each operator that has none. Returns how many there are then. */
 static int add_lines(int count) {
     static const char *const classes[] = {"wide", "special"};
     for (int op = 1; op < RO_OP_END; op++) {

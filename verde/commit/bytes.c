@@ -25,7 +25,7 @@ static uint64_t parts_of(uint64_t size, uint64_t part) {
     return size / part + (size % part != 0);
 }
 
-/* The last leaf may be shorter. */
+/* Hashes leaves, of which the last one may be shorter. */
 static void hash_leaves(vd_sha *sha, const uint8_t *bytes, uint64_t size, vd_hash *leaf) {
     for (uint64_t at = 0; at < size; at += VD_LEAF_SIZE)
         vd_sha_leaf(sha, bytes + at, size - at < VD_LEAF_SIZE ? (size_t)(size - at) : VD_LEAF_SIZE,

@@ -38,7 +38,7 @@ static bool set_names(X509 *cert, const vd_public_key *key) {
            X509_set_issuer_name(cert, name) == 1;
 }
 
-/* From yesterday, because clocks differ. */
+/* Sets dates from yesterday on, because clocks differ. */
 static bool set_dates(X509 *cert) {
     return X509_gmtime_adj(X509_getm_notBefore(cert), -DAY_SECONDS) &&
            X509_time_adj_ex(X509_getm_notAfter(cert), VALID_DAYS, 0, NULL);
@@ -52,7 +52,7 @@ static bool fill(X509 *cert, const vd_key *key) {
            add_extension(cert, NID_basic_constraints, "critical,CA:FALSE") &&
            add_extension(cert, NID_ext_key_usage, "serverAuth,clientAuth") &&
            add_extension(cert, NID_subject_key_identifier, "hash") &&
-           X509_sign(cert, key->pkey, NULL) > 0; /* Ed25519 names no digest */
+           X509_sign(cert, key->pkey, NULL) > 0; /* NULL, as Ed25519 names no digest */
 }
 
 vd_status vd_key_certificate(const vd_key *key, vd_buf *out, vd_err *err) {

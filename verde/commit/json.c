@@ -13,7 +13,8 @@ static void *allocate(size_t size) {
     return block;
 }
 
-/* malloc and free underneath, as before: blocks from before the switch stay valid. */
+/* Counts failures of malloc for jansson. Blocks from before the switch stay valid, as they are
+ * malloc's, too. */
 static void install(void) {
     json_set_alloc_funcs(allocate, free);
 }
@@ -63,7 +64,7 @@ static vd_status tell_place(const char *text, size_t size, const json_error_t *e
                    length ? text + error->position - length : "");
 }
 
-/* Names the byte that is too much, or that a text ends with which is cut off. */
+/* Says which byte is too much, or that a text is cut off, and after what. */
 static vd_status tell_edges(const char *text, size_t size, vd_err *err) {
     const bool first = size > 0 && text[0] != '{';
     if (size < 2)
@@ -87,7 +88,7 @@ vd_status vd_json_read(const void *bytes, size_t size, size_t elements, json_t *
     vd_json_start();
     *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
     bool now = failed;
-    failed |= earlier; /* reading in the middle of building hides no failure */
+    failed |= earlier; /* a read while something is built hides no failure of building */
     if (*out && !now)
         return VD_OK;
     json_decref(*out);
@@ -113,7 +114,7 @@ vd_status vd_json_load(const char *path, size_t limit, size_t element_bytes, jso
     return status;
 }
 
-/* `1.0`, "1" and true are no versions. */
+/* Checks the version, an integer: `1.0`, "1" and true are none. */
 static vd_status check_version(const json_t *object, const char *member, const char *what,
                                int64_t last, vd_err *err) {
     const json_t *version = json_object_get(object, member);
@@ -131,7 +132,7 @@ static bool is_among(const char *name, const char *const *names) {
     return false;
 }
 
-/* Bytes of a text of whole characters, at most `most`. */
+/* Returns the bytes of whole characters at a text's beginning, at most `most`. */
 static int whole_characters(const char *text, int most) {
     int size = (int)strnlen(text, (size_t)most + 1);
     if (size <= most)

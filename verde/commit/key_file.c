@@ -10,7 +10,8 @@
 
 enum { KEY_FILE_MAX = 16 << 10 };
 
-/* Without it OpenSSL asks on the terminal, and a daemon waits for ever. */
+/* Refuses to give a password: without it OpenSSL asks on the terminal, and a daemon would wait for
+ * ever. */
 static int no_password(char *text, int size, int writing, void *user) {
     (void)text, (void)size, (void)writing, (void)user;
     return -1;
@@ -97,7 +98,7 @@ static vd_status save_private(const vd_key *key, const char *directory, vd_err *
     return status;
 }
 
-/* Nobody gets an identity back that was overwritten. */
+/* Refuses to overwrite a key, since nobody could get the identity back. */
 static vd_status refuse_overwrite(const char *directory, vd_err *err) {
     char path[1024];
     snprintf(path, sizeof path, "%s/key.pem", directory); /* a cut path fails in write_in */
@@ -115,6 +116,6 @@ vd_status vd_key_save(const vd_key *key, const char *directory, vd_err *err) {
         status = save_public(key, directory, err);
     if (status == VD_OK)
         status = save_certificate(key, directory, err);
-    /* Last: where it is, the others are. */
+    /* written last: where key.pem is, the others are */
     return status == VD_OK ? save_private(key, directory, err) : status;
 }

@@ -27,7 +27,7 @@ static const json_t *get_string(const json_t *object, const char *name) {
     return json_is_string(value) ? value : NULL;
 }
 
-/* Exactly the members that there must be, each of its type. */
+/* Reads the members, which must be exactly these, each of its type. */
 static vd_status get_members(envelope *note, const json_t **keyid, vd_err *err) {
     static const char *const names[] = {"payload", "payloadType", "signatures", NULL};
     static const char *const of_signature[] = {"keyid", "sig", NULL};
@@ -49,7 +49,7 @@ static vd_status get_members(envelope *note, const json_t **keyid, vd_err *err) 
                          "note: expected payload, payloadType and signatures of one keyid and sig");
 }
 
-/* Whether the key is one of the curve is found out with the signature. */
+/* Reads the key's digits. Whether it is on the curve is found out with the signature. */
 static vd_status read_keyid(const char *keyid, vd_public_key *out, vd_err *err) {
     vd_err why = {0};
     if (vd_unhex(keyid, out->b, VD_KEY_SIZE))

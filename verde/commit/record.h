@@ -34,7 +34,7 @@ uint64_t vd_records_bytes(uint64_t count, uint64_t inputs);
 VD_MUST_USE bool vd_records_reserve(vd_records *records, uint64_t count, uint64_t inputs);
 VD_MUST_USE bool vd_records_put(vd_records *records, const vd_hash *descriptor,
                                 const vd_hash *input, uint32_t input_count, const vd_hash *output);
-/* Any bytes as one more of them. */
+/* Adds any bytes as one more record. */
 VD_MUST_USE bool vd_records_add(vd_records *records, const void *bytes, size_t size);
 const uint8_t *vd_records_at(const vd_records *records, uint64_t index, size_t *size);
 VD_MUST_USE vd_status vd_records_tree(const vd_records *records, vd_tree *tree, vd_err *err);

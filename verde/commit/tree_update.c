@@ -18,7 +18,7 @@ static void update_leaf(const updating *u, uint64_t leaf) {
                 &u->tree->leaf[leaf]);
 }
 
-/* Leaves [lo, hi) are a node; the result is its hash. No deeper than 64 calls. */
+/* Hashes the node over leaves [lo, hi) again, and returns its hash. No deeper than 64 calls. */
 static const vd_hash *update_node(const updating *u, uint64_t lo, uint64_t hi) {
     const bool dirty = lo < u->last && u->first < hi;
     if (hi - lo == 1) {

@@ -177,7 +177,8 @@ static vd_status bind_operands(const vd_fused *g, const vd_fused_memory *at, ro_
     return status;
 }
 
-/* What is not packed as f32, and as it lies or transposed. */
+/* Sets in->w to weights that are not packed: as f32, and transposed if that is kept, else as they
+ * lie. */
 static vd_status bind_weights(const vd_fused *g, ro_ctx *ro, vd_kept_weights *kept, const void *w,
                               ro_linear_operands *in, ro_linear_layer *layer, void **copy,
                               vd_err *err) {

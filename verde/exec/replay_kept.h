@@ -24,7 +24,8 @@ typedef struct {
     vd_hash seal;
 } vd_kept_trace;
 
-/* Whoever asks for them compares them with the state. */
+/* The commitments of a state's leaves. Nobody guards these: whoever takes them compares them with
+ * the state. */
 typedef struct {
     int64_t step;
     vd_hash *tensor;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 typedef struct {
-    uint64_t name; /* a hash of it */
+    uint64_t name; /* hash of the name */
     uint32_t index;
 } named;
 
@@ -34,7 +34,7 @@ static bool pairs_open(vd_pairs *pairs, uint32_t a, uint32_t b) {
     return true;
 }
 
-/* FNV-1a. Names that meet by chance mislead a reader, and decide nothing. */
+/* FNV-1a. Two names with one hash would mislead a reader, and decide nothing. */
 static uint64_t hash_of(const char *name) {
     uint64_t hash = UINT64_C(14695981039346656037);
     for (; *name; name++)
@@ -75,7 +75,7 @@ static bool pairs_same(vd_pairs *pairs, uint32_t count) {
 
 typedef struct {
     const vd_program *program;
-    const vd_graph *graph; /* of nodes; NULL: leaves, or data */
+    const vd_graph *graph; /* what the names are of: this graph's nodes; NULL: leaves, or data */
     bool data;
 } listed;
 

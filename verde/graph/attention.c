@@ -17,7 +17,8 @@ static vd_op masked_op(int op, const vd_record *r) {
     return (vd_op){op, {[RO_ATTN_MAX_CAUSAL] = r->causal, [RO_ATTN_MAX_WINDOW] = r->window}, NULL};
 }
 
-/* attn_max, attn_exp or attn_av; those of queries that stand from `first` on where there is one. */
+/* Emits attn_max, attn_exp or attn_av, or, where queries stand from `first` on, the operator that
+ * takes that place. */
 static vd_value masked(vd_builder *b, const char *name, int op, const vd_record *r, vd_value first,
                        int32_t count, const vd_value *in) {
     if (first == VD_NONE)
@@ -127,7 +128,7 @@ static vd_value rotated(vd_builder *b, const char *name, const vd_record *r, vd_
     return VD_EMIT(b, name, op, x, r->rotation.position, r->rotation.turns);
 }
 
-/* The same of rows of their own, turned and repeated. */
+/* Splits queries, keys and values that are separate rows into heads, turned and repeated. */
 static void split_groups(vd_builder *b, vd_record *r, const vd_value rows[3], int64_t heads,
                          int64_t kv_heads, bool again) {
     static const char *const turned[2][2] = {{"q_rotated", "k_rotated"},
@@ -176,7 +177,7 @@ vd_value vd_attention_at(vd_builder *b, const vd_value qkv[3], vd_value first, i
 
 /* ---- backward ---- */
 
-/* Gradients by heads. Scores are computed again, so that no layer's T x S matrix outlives its
+/* Emits gradients by heads. Scores are computed again, so that no layer's T x S matrix outlives its
  * forward pass. */
 static void back_attend(vd_builder *b, const vd_record *r, vd_value dy, vd_value gradient[3]) {
     vd_value q = r->saved[0], k = r->saved[1], v = r->saved[2], m = r->saved[3], l = r->saved[4];

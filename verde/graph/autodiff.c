@@ -10,7 +10,7 @@ vd_value vd_grad(const vd_builder *b, vd_value value) {
     return value < b->grad_count ? b->grad[value] : VD_NONE;
 }
 
-/* Values made before the backward pass are all that gradients are kept for. */
+/* Does the value need a gradient? Only values made before the backward pass have one. */
 bool vd_wants_gradient(const vd_builder *b, vd_value value) {
     return b->status == VD_OK && value < b->grad_count && b->trained[value];
 }
@@ -48,7 +48,7 @@ static void back_embedding(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_accumulate(b, r->in[0], VD_EMIT(b, "d_table", op, dy, r->saved[0]));
 }
 
-/* x: what the norm read, again. */
+/* Emits the backward nodes of a norm, from x, which is what it read, computed again. */
 static void back_normed(vd_builder *b, const vd_record *r, vd_value x, vd_value dy) {
     vd_value gamma = r->in[1], mean = r->saved[0], rstd = r->saved[1];
     const int64_t c = vd_shape_of(b, gamma)->dim[0];
@@ -73,7 +73,7 @@ static void back_norm(vd_builder *b, const vd_record *r, vd_value dy) {
         vd_accumulate(b, beta, vd_column_sum(b, "d_beta", RO_OP_SUM_ROWS, &row, 1, &dy));
 }
 
-/* The same stream gives the same mask. */
+/* Drops the gradient by the same mask, which the same stream gives. */
 static void back_dropout(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_accumulate(b, r->in[0], vd_emit_dropout(b, "d_dropout", dy, r->dropout));
 }
@@ -84,7 +84,7 @@ static void back_xent(vd_builder *b, const vd_record *r, vd_value dy) {
                           r->saved[1], r->saved[2], dy));
 }
 
-/* Without a default: the compiler names a layer that has no rule. */
+/* Has no default, so that the compiler names a layer without a rule. */
 static vd_backward_fn *rule_of(vd_layer layer) {
     switch (layer) {
     case VD_LAYER_ADD: return vd_back_add;

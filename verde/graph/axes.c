@@ -98,7 +98,7 @@ void vd_back_gather(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_accumulate(b, r->in[0], VD_EMIT(b, "d_gather", op, dy, r->saved[0]));
 }
 
-/* One record per part; its number is where the part starts. */
+/* Concatenates. Each part has a record, whose number is where the part starts. */
 vd_value vd_concat(vd_builder *b, const char *name, int axis, int32_t count, const vd_value *x) {
     vd_value out = vd_emit(
         b, name, (vd_op){RO_OP_CONCAT_AXIS, {[RO_CONCAT_AXIS_AXIS] = axis}, NULL}, count, x);
@@ -163,7 +163,7 @@ vd_value vd_rope(vd_builder *b, const char *name, vd_value x, vd_rotation r) {
     return out;
 }
 
-/* The turn back is the transpose of the turn. */
+/* Turns the gradient back: the transpose of the turn. */
 void vd_back_rope(vd_builder *b, const vd_record *r, vd_value dy) {
     const vd_op op = {
         RO_OP_ROPE, {[RO_ROPE_PAIRS] = r->rotation.neighbours, [RO_ROPE_INVERSE] = 1}, NULL};

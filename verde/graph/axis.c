@@ -70,7 +70,7 @@ void vd_back_mean_axis(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_back_sum_axis(b, r, vd_div_const(b, "d_mean", dy, (double)count));
 }
 
-/* All of it goes to the first largest element. */
+/* The first of the largest elements gets all of the gradient. */
 void vd_back_max_axis(vd_builder *b, const vd_record *r, vd_value dy) {
     int64_t count = vd_shape_of(b, r->in[0])->dim[r->number];
     vd_value at = VD_EMIT(b, "d_argmax",

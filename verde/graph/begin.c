@@ -19,7 +19,8 @@ static uint32_t renumbered(const numbering *n, uint32_t value) {
     return value < n->before ? n->source[value] : value - n->before + n->after + n->inserted;
 }
 
-/* `first` listed nodes, with `edges` inputs, are new and have their numbers already. */
+/* Numbers values anew, but for the `first` new nodes and their `edges` inputs, which have their
+ * numbers already. */
 static void renumber(const numbering *n, const vd_program *p, vd_graph *g, uint32_t first,
                      uint32_t edges) {
     for (uint32_t i = edges; i < g->edge_count; i++) {
@@ -50,7 +51,8 @@ static void renumber(const numbering *n, const vd_program *p, vd_graph *g, uint3
 
 /* ---- data ---- */
 
-/* Both graphs read data[i] as number[i] of p->data_count data tensors. There were `before`. */
+/* Makes both graphs read data[i] as number[i] of p->data_count data tensors. There were `before`.
+ */
 static vd_status renumber_data(vd_program *p, uint32_t before, const uint32_t *number,
                                vd_err *err) {
     uint32_t *source = calloc((size_t)p->leaf_count + before + 1, sizeof *source);
@@ -71,8 +73,8 @@ static vd_status renumber_data(vd_program *p, uint32_t before, const uint32_t *n
     return VD_OK;
 }
 
-/* What lies between tensors that shifted inputs read stays, too: else their numbers were no longer
- * a slope apart. */
+/* Marks what lies between tensors that shifted inputs read, too: without it their numbers would no
+ * longer be a slope apart. */
 static void mark_shifted(const vd_program *p, const vd_graph *g, bool *read) {
     const uint32_t first = vd_state_sources(p, g), end = first + p->data_count;
     uint32_t least = end, most = first;
@@ -102,7 +104,7 @@ static void mark_read(const vd_program *p, const vd_graph *g, bool *read) {
             read[g->carried[i].before - states] = true;
 }
 
-/* Behind the others, which keep their numbers. */
+/* Adds data tensors behind the others, which keep their numbers. */
 static vd_status add_data(vd_program *p, const vd_beginning *how, vd_err *err) {
     const uint32_t before = p->data_count, after = before + how->count;
     if (after > VD_DATA_MAX)
@@ -124,7 +126,7 @@ static vd_status add_data(vd_program *p, const vd_beginning *how, vd_err *err) {
     return status;
 }
 
-/* Takes away what was read, and is read no more. */
+/* Drops data tensors that were read before and are no longer. */
 static vd_status drop_data(vd_program *p, const bool *was_read, uint32_t *from, vd_err *err) {
     const uint32_t before = p->data_count;
     bool *read = calloc((size_t)before + 1, sizeof *read);

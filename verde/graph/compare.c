@@ -150,7 +150,7 @@ static void compare_attrs(comparing *c, const vd_graph *a, uint32_t i, const vd_
     }
 }
 
-/* Of what is paired the partner, as a value of b; what has no partner is no value. */
+/* Returns a value's partner, as a value of b, or no value if it has none. */
 static uint32_t partner(const comparing *c, const vd_pairs *nodes, const vd_graph *a,
                         const vd_graph *b, uint32_t value) {
     const vd_program *p = c->program[0], *q = c->program[1];
@@ -169,7 +169,7 @@ static uint32_t partner(const comparing *c, const vd_pairs *nodes, const vd_grap
     }
 }
 
-/* A node is told by its name: its number may have moved. */
+/* Prints an input. A node is told by its name, as its number may have moved. */
 static void print_input(vd_buf *out, const vd_program *p, const vd_graph *g, uint32_t value) {
     const uint32_t sources = vd_source_count(p, g);
     if (value < sources) {
@@ -256,7 +256,7 @@ static void compare_outputs(comparing *c, bool init) {
     tell(c, "loss", has[0], has[1]);
 }
 
-/* Paired nodes whose partners come in another order. */
+/* Tells of paired nodes whose partners come in another order. */
 static void compare_order(comparing *c, bool init) {
     const vd_pairs *pairs = init ? &c->pairs->init : &c->pairs->step;
     uint32_t last = 0;

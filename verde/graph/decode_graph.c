@@ -34,13 +34,13 @@ ro_shape vd_get_shape(vd_cursor *in, vd_err *err) {
     return shape;
 }
 
-/* A kind that a later version may have. */
+/* Refuses a kind that is not known, and that a later version may have. */
 static bool refuse_kind(int kind, const char *what, vd_err *err) {
     vd_fail(err, VD_ERR_VERSION, "kind %d of %s is not known to this version", kind, what);
     return false;
 }
 
-/* A larger list with zeros at its end. */
+/* Makes a list larger, with zeros at its end. */
 static bool grow(void *list, uint32_t count, uint32_t more, size_t size, vd_err *err) {
     void *old;
     memcpy(&old, list, sizeof old);
@@ -84,7 +84,7 @@ static bool get_edges(vd_cursor *in, vd_graph *graph, vd_node *n, uint32_t count
     return !in->failed;
 }
 
-/* What it may hold is vd_valid_name's to say. */
+/* Reads a name; vd_valid_name says later what it may hold. */
 static bool get_name(vd_cursor *in, vd_graph *graph, vd_node *n, vd_err *err) {
     char name[VD_NAME_SIZE];
     vd_get_string(in, name, sizeof name);
@@ -93,7 +93,7 @@ static bool get_name(vd_cursor *in, vd_graph *graph, vd_node *n, vd_err *err) {
     return vd_store_name(graph, n, name, strlen(name)) || vd_no_memory(err);
 }
 
-/* How many attributes follow, nobody knows. */
+/* Refuses an unknown operator: how many attributes follow is unknown, too. */
 static bool refuse_operator(const vd_graph *graph, const vd_node *n, vd_err *err) {
     const vd_text why = vd_say_operator(n->op);
     const char *name = vd_stored_name(graph, n);

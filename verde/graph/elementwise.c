@@ -118,7 +118,8 @@ vd_value vd_zero_like(vd_builder *b, const char *name, vd_value x) {
     return vd_emit(b, name, (vd_op){.op = RO_OP_FILL, .shape = &shape}, 0, NULL);
 }
 
-/* dy goes to x where the choice is not 0, else to y, which may have repeated. */
+/* Emits gradients of a choice: dy goes to x where it is not 0, else to y, which may have repeated.
+ */
 static void share(vd_builder *b, const vd_record *r, vd_value choice, vd_value dy) {
     const vd_op where = {.op = RO_OP_WHERE};
     vd_value zero = vd_zero_like(b, "d_zero", dy);
@@ -132,7 +133,7 @@ void vd_back_where(vd_builder *b, const vd_record *r, vd_value dy) {
     share(b, r, r->saved[0], dy);
 }
 
-/* The first of two that are equal has it all. */
+/* Of two equal numbers the first has all of the gradient. */
 void vd_back_max(vd_builder *b, const vd_record *r, vd_value dy) {
     share(b, r, vd_compare(b, "d_max", r->in[0], r->in[1], RO_AT_LEAST), dy);
 }

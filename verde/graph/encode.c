@@ -67,7 +67,7 @@ bool vd_program_pieces(const vd_program *program, bool named, vd_take_bytes take
     return whole;
 }
 
-/* Versions before all else: of another one nothing else is known. */
+/* Reads versions first: of an unknown version nothing else is known. */
 static bool get_header(vd_cursor *in, vd_program *p, vd_err *err) {
     char text[sizeof magic];
     vd_get_string(in, text, sizeof text);

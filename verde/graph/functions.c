@@ -21,7 +21,7 @@ vd_value vd_apply(vd_builder *b, const char *name, vd_op op, int32_t input_count
         input = &stored;
     }
     const vd_value out = vd_emit(b, name, op, input_count, input);
-    /* A record has room for few inputs. What has a rule reads one. */
+    /* a record has room for few inputs; what has a rule reads one */
     for (int32_t i = 0; i < input_count; i++) {
         vd_record record = {.layer = VD_LAYER_OPERATOR,
                             .in = {input[i], VD_NONE, VD_NONE},
@@ -59,7 +59,7 @@ vd_value vd_abs(vd_builder *b, vd_value x) {
 
 /* ---- backward ---- */
 
-/* Those of `info` that the gradient has too, by their names. */
+/* Copies the attributes of `info` that the gradient has, too, by their names. */
 static vd_op gradient_of(const ro_op_info *info, const int64_t *attr) {
     const ro_op_info *gradient = ro_op_describe(info->gradient);
     vd_op op = {.op = info->gradient};
@@ -70,7 +70,8 @@ static vd_op gradient_of(const ro_op_info *info, const int64_t *attr) {
     return op;
 }
 
-/* Names are part of a program's hash, and both kinds of gelu have had the same one. */
+/* Names the gradient's node. Names are part of a program's hash, and both kinds of gelu have always
+ * had the same one. */
 static void name_gradient(char *name, const ro_op_info *info, int64_t op) {
     snprintf(name, VD_NAME_SIZE, "d_%s", op == RO_OP_GELU_ERF ? "gelu" : info->name);
 }

@@ -70,7 +70,8 @@ enum {
     VD_NAME_LAST = 2,      /* in names of additions: the last one's */
 };
 
-/* Nodes that mean `count` times as many, and additions: PROTOCOL.md section 1.5. */
+/* A body of stored nodes that stands for `count` iterations of it, and sums over them: PROTOCOL.md
+ * section 1.5. */
 typedef struct {
     uint32_t count;                  /* iterations */
     uint32_t first, size;            /* of the stored nodes that are the body */
@@ -146,7 +147,8 @@ bool vd_range_equal(const vd_range *a, const vd_range *b);
  * the tensor, the first element that lies outside, its value and the range. */
 VD_MUST_USE vd_status vd_check_range(const vd_data *data, const void *elements, vd_err *err);
 
-/* Values: which is what. `init` says which graph. */
+/* What a value is. Values are numbered by state leaves, data tensors, the step's number, and nodes.
+ */
 const char *vd_graph_name(const vd_program *program, const vd_graph *graph); /* "init", "step" */
 uint32_t vd_source_count(const vd_program *program, const vd_graph *graph);
 uint32_t vd_state_sources(const vd_program *program, const vd_graph *graph); /* 0 for init */
@@ -157,16 +159,17 @@ vd_source_kind vd_source_of(const vd_program *program, const vd_graph *graph, ui
 
 /* ---- node `node` of a graph ---- */
 
-/* Which it is of what is stored. */
+/* Which stored node, or addition of a sum, a node of the graph is. */
 typedef struct {
     const vd_repeat *repeat; /* NULL: it is in none */
     uint32_t stored;         /* VD_SPOT_SUM: it is an addition */
-    uint32_t iteration;      /* of the repeat; of an addition: that it follows */
-    uint32_t sum, merge;     /* of an addition: of which sum, and which one after its iteration */
+    uint32_t iteration; /* iteration of the repeat; of an addition: the iteration that it follows */
+    uint32_t sum, merge; /* of an addition: of which sum, and which one after its iteration */
 } vd_spot;
 #define VD_SPOT_SUM UINT32_MAX
 vd_spot vd_node_spot(const vd_graph *graph, uint32_t node);
-/* The number of what stored node `stored` means, in this iteration of its repeat. */
+/* Returns the number of the node that stored node `stored` stands for in this iteration of its
+ * repeat. */
 uint32_t vd_node_number(const vd_graph *graph, uint32_t stored, uint32_t iteration);
 /* The repeat whose body has stored node `stored`; NULL: none. */
 const vd_repeat *vd_repeat_of(const vd_graph *graph, uint32_t stored);

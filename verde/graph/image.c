@@ -41,7 +41,8 @@ static vd_value image_gradient(vd_builder *b, const char *name, const vd_record 
     return vd_emit(b, name, node, count, input);
 }
 
-/* A convolution's gradient by products of so many bits, other than its own perhaps. */
+/* Emits a convolution's gradient, by products of so many bits, which may differ from the layer's.
+ */
 static vd_value conv_gradient(vd_builder *b, const char *name, const vd_record *r, int bits, int op,
                               vd_value like, const vd_value in[2]) {
     vd_record own = *r;

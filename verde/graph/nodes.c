@@ -19,8 +19,8 @@ uint64_t vd_repeat_nodes(const vd_repeat *r) {
     return (uint64_t)r->count * r->size + (uint64_t)(r->count - 1) * r->sum_count;
 }
 
-/* Begins no later than the iterations before it would end with an addition of each sum, so that few
- * are left to look at. */
+/* Finds the iteration of a node. It starts from an early guess, as if each iteration ended with an
+ * addition of each sum, so that few are left to look at. */
 static uint32_t iteration_at(const vd_repeat *r, uint32_t offset) {
     uint32_t m = offset / (r->size + r->sum_count);
     while (m + 1 < r->count && begin_of(r, m + 1) <= offset)
@@ -106,7 +106,8 @@ static uint32_t sum_value(const vd_graph *graph, const vd_repeat *r, uint32_t su
            (merge - 1) * r->sum_count + sum;
 }
 
-/* Sides of an addition: all before, and what came since, which the addition before it made. */
+/* Returns a side of an addition: all iterations before, or what came since, which the addition
+ * before it made. */
 static uint32_t added_value(const vd_graph *graph, const vd_spot *s, int32_t side) {
     const uint32_t split = first_added(s->iteration, s->merge - 1);
     if (side == 1)

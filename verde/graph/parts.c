@@ -80,7 +80,7 @@ static bool get_rounding(vd_cursor *in, int bits, vd_program_rounding *r, vd_err
     int last = -1;
     r->bits = bits;
     r->encoding = vd_get_u8(in);
-    if (!in->failed && r->encoding > 2) { /* its thresholds may have another form */
+    if (!in->failed && r->encoding > 2) { /* unknown: its thresholds may have another form */
         vd_fail(err, VD_ERR_VERSION, "encoding %d of rounding logs is not known to this version",
                 r->encoding);
         return false;
@@ -122,7 +122,7 @@ static bool get_part(vd_cursor *in, int part, vd_program *p, vd_err *err) {
     return false;
 }
 
-/* Each at most once, in one order, so that one meaning has one spelling. */
+/* Reads parts, each at most once and in order, so that one meaning has one spelling. */
 bool vd_get_parts(vd_cursor *in, vd_program *program, vd_err *err) {
     int last = 0;
     while (in->at < in->size) {

@@ -6,7 +6,7 @@
 typedef struct {
     uint32_t sources;
     bool *needed;     /* of each node */
-    uint32_t *number; /* of its value, when those that are not needed are gone */
+    uint32_t *number; /* new number of its value, once nodes that are not needed are gone */
 } pruning;
 
 static void need(const pruning *p, uint32_t value) {

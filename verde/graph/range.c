@@ -43,7 +43,8 @@ bool vd_valid_range(const vd_data *data) {
            r->least >= low && r->greatest <= high && (r->least > low || r->greatest < high);
 }
 
-/* Unsigned numbers wrap, so that one comparison answers for both ends. */
+/* Defines a search for an element outside. Unsigned numbers wrap, so that one comparison answers
+ * for both ends. */
 #define HAS_OUTSIDE(name, type)                                                                    \
     static bool name(const type *x, type least, type span) {                                       \
         type outside = 0;                                                                          \

@@ -26,7 +26,7 @@ static void drop_call(const fault_target *t, int64_t index) {
             (size_t)(--*t->count - index) * sizeof *t->calls);
 }
 
-/* `place`: where the element does not belong, by the log of `t`. */
+/* Alters a close call. `place`: one where the element does not belong, by the log of `t`. */
 static void alter_call(vd_fault_kind kind, const fault_target *t, const vd_possible *p,
                        int64_t index, int64_t place) {
     ro_close_call *call = &t->calls[index];

@@ -18,7 +18,7 @@ enum {
 
 /* The hash of an upload. */
 typedef enum {
-    VD_HASH_FREE,       /* the place is */
+    VD_HASH_FREE,       /* nobody has this place */
     VD_HASH_GOES_ALONG, /* with the chunks as they come */
     VD_HASH_WAITS,      /* all bytes are there, and the thread is to read them */
     VD_HASH_READS,      /* the thread does */

@@ -9,8 +9,8 @@
 template <int digits>
 using fixed_block = fixed_tile<digits, 2, 4, 2, 2, digits == 3 ? 2 : 4, digits == 3 ? 2 : 3>;
 
-/* Blocks that make digits themselves hold numbers on their way, in the registers of a third block.
- */
+/* Blocks that split numbers into digits themselves keep the next numbers in registers, so that a
+ * multiprocessor holds two of them and not three. */
 template <int digits, class A> struct fixed_block_for { typedef fixed_block<digits> type; };
 template <int digits, class Lines> struct fixed_block_for<digits, fixed_unpacked<Lines>> {
     typedef fixed_tile<digits, 2, 4, 2, 2, digits == 3 ? 2 : 4, 2> type;
