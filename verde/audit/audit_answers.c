@@ -149,7 +149,7 @@ static vd_status check_order(vd_answers_check *c) {
 
 /* ---- all of it ---- */
 
-/* What a dispute needs is looked at before the pass, not after it. */
+/* Checks what a dispute needs before the pass, not after it. */
 static vd_status check_dispute(const vd_answers_check *c) {
     vd_key *key = NULL;
     vd_endpoint endpoint;

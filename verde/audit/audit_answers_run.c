@@ -46,7 +46,7 @@ static void close_batch(checking *k) {
     k->shared = NULL;
 }
 
-/* Of the program that is loaded, which becomes the batch's. */
+/* Opens a batch of the program that is loaded, which becomes the batch's. */
 static vd_status open_batch(checking *k) {
     vd_loaded *l = &k->c->loaded;
     close_batch(k);

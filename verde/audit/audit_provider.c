@@ -130,7 +130,8 @@ static vd_status prepare(vd_auditing *x) {
 
 /* ---- the course ---- */
 
-/* By the places that this process has looked at: those of a journal take no time. */
+/* Tells how long the rest will take, by the places that this process has looked at: those of a
+ * journal take no time. */
 static void tell_pace(vd_auditing *x, uint64_t done, uint64_t of, char *text, size_t size) {
     char left[32];
     const double now = vd_seconds(), seconds = now - x->pace_at;
@@ -147,7 +148,7 @@ static void tell_pace(vd_auditing *x, uint64_t done, uint64_t of, char *text, si
     snprintf(text + at, size - (size_t)at, ", %.3g/s, %s left", rate, left);
 }
 
-/* On a terminal with each question; else a line now and then. */
+/* Tells how far the audit is: on a terminal with each question, else in a line now and then. */
 static void tell_progress(vd_auditing *x, const vd_outgoing *q) {
     uint64_t done, of;
     char pace[120], text[240];

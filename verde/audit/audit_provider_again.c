@@ -39,7 +39,7 @@ vd_status vd_audit_open_line(vd_auditing *x, vd_audit_line *line) {
                : vd_fail(x->err, VD_ERR_LOCAL, "out of memory");
 }
 
-/* What the provider does wrong in a search is nothing that is proven yet. */
+/* Is the provider at fault? What it does wrong in a search proves nothing yet. */
 static bool is_provider(vd_status status) {
     return status == VD_ERR_PEER || status == VD_ERR_TIMEOUT;
 }
@@ -85,7 +85,8 @@ static vd_status judge(vd_auditing *x, const vd_crumb *place, bool *convicts) {
     return VD_OK;
 }
 
-/* Of an equal trace: one of its seams. */
+/* Judges a place. Where the trace is equal one of its seams convicts, so that they are looked at in
+ * turn. */
 static vd_status judge_place(vd_auditing *x, const vd_crumb *place, bool *convicts) {
     const uint64_t leaves = x->loaded.program.leaf_count;
     vd_crumb seam = *place;
@@ -127,7 +128,7 @@ static vd_status accuse(vd_auditing *x, const vd_audit_line *line, const vd_sour
     return status;
 }
 
-/* What it gave, or did not give, is no interval to execute. */
+/* Fails an interval that cannot be executed for what the provider gave, or did not give. */
 static vd_status fail_interval(vd_auditing *x, vd_status status, const vd_err *why) {
     if (!is_provider(status))
         return vd_fail(x->err, status, "%s", why->text);
@@ -163,7 +164,8 @@ static vd_status fetch_state(const again *g, int64_t step, const vd_hash *state,
     return status;
 }
 
-/* Its other states are hashes of nothing, so that each step is executed from this one. */
+/* Makes a run whose other states are hashes of nothing, so that each step is executed from this
+ * one. */
 static vd_status make_run(again *g, uint64_t leaf, const vd_hash *before) {
     static const vd_hash none;
     const vd_program *program = &g->x->loaded.program;
@@ -238,7 +240,7 @@ static vd_status execute(vd_auditing *x, const vd_audit_line *line,
     return status;
 }
 
-/* It was right before the audit was stopped. */
+/* Skips an interval that was right before the audit was stopped. */
 static vd_status skip(vd_auditing *x) {
     x->passed++;
     return VD_OK;

@@ -13,7 +13,7 @@
 #define WORKING_MOST_S 1.0
 #define TELL_S         5.0
 
-/* What an answer may take. */
+/* Returns the seconds that an answer may take. */
 static double allowance(const vd_auditing *x, const vd_outgoing *q) {
     const vd_program *program = &x->loaded.program;
     const vd_pace_caps caps = vd_pace_caps_of(program, x->a->step_s_max * 1000000);

@@ -9,7 +9,7 @@
 
 enum { LOOK_US = 200000 };
 
-/* Nobody else's: the report says so. */
+/* Draws a seed of its own, which is no beacon's, as the report says. */
 static vd_status draw_own(vd_auditing *x) {
     uint8_t bytes[VD_HASH_SIZE];
     char hex[2 * VD_HASH_SIZE + 1];

@@ -32,7 +32,7 @@ void vd_audit_cost_begin(vd_auditing *x) {
     x->costs.cpu = vd_cpu_seconds();
 }
 
-/* One of which all was in the journal cost what it cost before. */
+/* Adds a place's cost. One of which all was in the journal costs what it cost before. */
 void vd_audit_cost_add(vd_auditing *x, const vd_crumb *place) {
     const uint64_t bytes = x->costs.bytes;
     const double cpu = x->costs.cpu;

@@ -26,13 +26,13 @@ static vd_status append(vd_auditing *x, const vd_noted *noted, size_t count, boo
     return status;
 }
 
-/* From here on is what may be taken back. */
+/* Marks the place behind which entries may be taken back. */
 static void mark(vd_auditing *x) {
     x->mark.whole = minutes_of(x)->whole;
     x->mark.seal = minutes_of(x)->seal;
 }
 
-/* What was said about crumbs that are right becomes their number. */
+/* Replaces entries about crumbs that are right by their number. */
 static vd_status collapse(vd_auditing *x, uint64_t passed) {
     const vd_noted noted = {.kind = VD_NOTED_PASSED, .used_us = passed};
     if (minutes_of(x)->whole == x->mark.whole)
@@ -128,7 +128,8 @@ uint64_t vd_audit_known_intervals(const vd_auditing *x) {
     return greatest(x, VD_NOTED_EXECUTED);
 }
 
-/* Those that draw steps and elements come in their order; those of long folds by their crumb. */
+/* Returns the next secret. Those that draw steps and elements come in their order; those of long
+ * folds by their crumb. */
 static const vd_noted *next_secret(vd_auditing *x, uint64_t crumb) {
     for (size_t i = crumb ? 0 : x->secrets_read; i < minutes_of(x)->count; i++) {
         const vd_noted *n = &minutes_of(x)->noted[i];
@@ -223,7 +224,7 @@ static void tell_known(const vd_auditing *x) {
     vd_tell(NULL, line);
 }
 
-/* What is lost of a journal is drawn anew, which nobody may do unsaid. */
+/* Tells what a journal has lost: that is drawn anew, which nobody may do unsaid. */
 static void tell_lost(const vd_auditing *x, uint64_t bytes, bool anew) {
     const uint64_t lost = bytes - minutes_of(x)->whole;
     char line[1300];
@@ -274,7 +275,7 @@ vd_status vd_audit_journal_begin(vd_auditing *x) {
     return status;
 }
 
-/* One that has no end yet is kept if the provider has signed something. */
+/* Closes the journal. One that has no end yet is kept if the provider has signed something. */
 void vd_audit_journal_close(vd_auditing *x, bool ended) {
     if (ended || (!x->heard && !vd_court_journal_has_answers(&x->journal)))
         vd_court_journal_remove(&x->journal);

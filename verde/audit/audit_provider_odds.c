@@ -10,7 +10,7 @@ static double power(double x, uint64_t n) {
     return out;
 }
 
-/* That none of `drawn` different ones, of `all`, is among `bad`. */
+/* Returns the probability that none of `drawn` different ones, of `all`, is among `bad`. */
 static double missed(double all, double bad, uint32_t drawn) {
     double out = 1;
     for (uint32_t i = 0; i < drawn; i++) {
@@ -20,7 +20,7 @@ static double missed(double all, double bad, uint32_t drawn) {
     return out;
 }
 
-/* Of the node in which one element is least likely to be drawn. */
+/* Returns the elements of the node in which one element is least likely to be drawn. */
 static double largest(const vd_graph *graph) {
     int64_t most = 1;
     for (uint32_t node = 0; node < graph->node_count; node++) {

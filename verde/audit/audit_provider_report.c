@@ -71,7 +71,7 @@ static json_t *cost_json(const vd_auditing *x) {
                      "questions", (json_int_t)x->questions);
 }
 
-/* Those that were executed again, and came to the states that the provider has. */
+/* Lists intervals that were executed again and came to the states that the provider has. */
 static json_t *intervals_json(const vd_auditing *x) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < x->again_count; i++)
@@ -128,7 +128,7 @@ static void tell_checked(vd_buf *out, const vd_audit_result *r) {
         (unsigned long long)r->seams);
 }
 
-/* Where some passed, and what that says. */
+/* Tells which intervals passed, and what that says. */
 static void tell_intervals(vd_buf *out, const vd_auditing *x) {
     const double all = (double)vd_interval_count(&x->loaded.program);
     if (x->again_count == 0)

@@ -201,7 +201,7 @@ static void print_text(const models *m) {
     vd_result_text(out);
 }
 
-/* It is there: what is wrong with it is no mistake in the options. */
+/* Opens a model that exists: what is wrong with it is no mistake in the options. */
 static vd_status open_model(const char *path, vd_weights *out, vd_err *err) {
     const vd_status status = vd_weights_open(path, out, err);
     return status == VD_ERR_USAGE ? vd_fail(err, VD_ERR_PEER, "%s", err->text) : status;

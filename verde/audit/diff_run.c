@@ -9,8 +9,8 @@
 
 /* ---- a run ---- */
 
-/* As the run says that it was computed, by who made the last of its states. A run with a
- * backend of exec/backend.h may be repeated on one instruction set alone. */
+/* Opens the backend that the run says it was computed on, by who made the last of its states. A run
+ * with a backend of exec/backend.h may be repeated on one instruction set alone. */
 static vd_status open_backend(const vd_diff_options *o, int side, vd_diff_run *run, vd_err *err) {
     const vd_run_log *log = &run->log;
     const int32_t machine = log->count ? log->stated[log->count - 1].machine : -1;

@@ -67,7 +67,7 @@ static vd_recheck audit_of(vd_rechecking *a, const vd_exec *own, const vd_exec *
                         .user = a};
 }
 
-/* What cannot begin is told, and the others go on. */
+/* Tells of a stretch that cannot begin; the others go on. */
 static void note_damage(vd_rechecking *a, uint32_t stretch) {
     vd_recheck_damage *d = &a->damage[a->damage_count++];
     d->stretch = stretch;

@@ -34,7 +34,8 @@ static bool parse_line(const char *line, told *out) {
            (out->differs || (fields == 4 && strcmp(word, "equal") == 0));
 }
 
-/* Of a run that goes on, or of which states were dropped, stretches may be others now. */
+/* Takes over what a file says. Stretches may have changed if the run goes on, or has dropped
+ * states. */
 static void take(vd_rechecking *a, const told *t) {
     for (uint32_t i = 0; i < a->stretches; i++) {
         const vd_stretch s = vd_recheck_stretch(&a->run.log, i);

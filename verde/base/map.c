@@ -89,7 +89,7 @@ static bool append_file(int fd, const vd_map *file) {
     return true;
 }
 
-/* Its name is gone at once, so that a kill leaves nothing behind. */
+/* Makes a file and removes its name at once, so that a kill leaves nothing behind. */
 static vd_status open_nameless(char **path, int *fd, vd_err *err) {
     const char *dir = getenv("TMPDIR");
     dir = dir && *dir ? dir : "/var/tmp"; /* /tmp is memory on many machines */

@@ -49,7 +49,7 @@ static void refuse(const char *name) {
 
 /* ---- of one's own run ---- */
 
-/* Nobody can foresee what is drawn, unless the seed is given. */
+/* Chooses a seed that nobody can foresee, unless one is given. */
 static void choose_seed(vd_recheck_options *o) {
     if (!o->seeded && getrandom(&o->seed, sizeof o->seed, 0) == (ssize_t)sizeof o->seed)
         o->seed >>= 1; /* as --seed takes it */

@@ -78,7 +78,7 @@ static vd_status open_run(exporting *e) {
     return status;
 }
 
-/* What leaves must be what the run commits to. */
+/* Opens the state, and checks that it is what the run commits to. */
 static vd_status open_state(exporting *e) {
     const vd_program *program = &e->loaded.program;
     const ro_options options = {

@@ -138,7 +138,7 @@ static vd_status visit(jobs_session *s, const char *url, const vd_key *key, json
     return status;
 }
 
-/* One that does not answer keeps nobody from the others. */
+/* Asks all providers. One that does not answer keeps nobody from the others. */
 static vd_exit visit_all(const jobs_arguments *a, const vd_key *key) {
     vd_exit code = VD_EXIT_OK;
     vd_err err = {0};

@@ -87,7 +87,7 @@ static bool add_client(void *to, const char *name, const char *text, const vd_op
 
 /* ---- the daemon ---- */
 
-/* For `verde jobs --data`. */
+/* Writes what `verde jobs --data` needs. */
 static void tell_operator(const char *dir, const char *url) {
     char path[1100], line[600];
     vd_err err = {0};
@@ -152,7 +152,8 @@ static int threads_of(const arguments *a) {
     return a->common.threads ? a->common.threads : online > 0 ? (int)online : 1;
 }
 
-/* For estimates of seconds. Jobs that run at once share the machine's. */
+/* Returns the cores that estimates of seconds count on. Jobs that run at once share the machine's.
+ */
 static int cores_of(const arguments *a) {
     const long online = sysconf(_SC_NPROCESSORS_ONLN), share = online / a->jobs;
     const int threads = threads_of(a);

@@ -169,7 +169,7 @@ static vd_status run_dry(const char *job, const run_options *o, vd_err *err) {
     return status;
 }
 
-/* What the process does that writes the directory. */
+/* Does the work of the process that writes the directory. */
 static vd_status lead(const char *job, const run_options *o, const vd_run_backend *backend,
                       const vd_run_processes *processes, vd_loaded *loaded, vd_err *err) {
     static vd_evaluation evaluation;

@@ -55,7 +55,7 @@ static void stop_serving(void *user) {
     vd_serving_stop(0);
 }
 
-/* Of one run: every process loads it, and the first one answers. */
+/* Shares one run: every process loads it, and the first one answers. */
 static vd_status share_run(provider *p, bool *follows, vd_err *err) {
     vd_served *served = &p->service.served;
     vd_loaded *loaded = &served->run[0].loaded;

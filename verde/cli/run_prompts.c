@@ -156,7 +156,7 @@ static vd_status finish(prompt_run *r) {
     return status;
 }
 
-/* Of programs that are given, their leaves say it. */
+/* Do the prompts' programs make tokens? Of programs that are given, their leaves say it. */
 static bool makes_tokens(const vd_loaded *l) {
     return l->job.packed ? vd_program_makes_tokens(&l->given.pack.first)
                          : l->job.task == VD_JOB_GENERATES;

@@ -25,7 +25,7 @@ static int64_t positions(const vd_prompt *prompt) {
     return prompt->count + prompt->max_tokens;
 }
 
-/* Of programs that are given: the one that computes most. */
+/* Finds, among programs that are given, the one that computes most. */
 static vd_status find_most(vd_arbitration *x, uint32_t *longest) {
     uint64_t most = 0;
     vd_status status = VD_OK;
@@ -55,7 +55,7 @@ static vd_status load_longest(vd_arbitration *x) {
     return load_item(x, longest, &x->longest, x->err);
 }
 
-/* Of a job with prompts all programs are built once, for their hashes. */
+/* Loads the job. If it has prompts, all programs are built once, for their hashes. */
 static vd_status load(vd_arbitration *x) {
     vd_status status = VD_OK;
     x->loaded = x->a->loaded ? x->a->loaded : &x->own;
@@ -112,7 +112,7 @@ static const vd_outcome *outcome_of(const vd_arbitration *x) {
     return vd_arbiter_outcome(x->arbiter);
 }
 
-/* Of the first question. */
+/* Says why a provider gave no answer to the first question. */
 static const char *why_silent(const vd_arbitration *x, uint32_t p) {
     const vd_tournament *many = vd_arbiter_tournament(x->arbiter);
     size_t count;

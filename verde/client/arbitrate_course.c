@@ -50,7 +50,7 @@ static vd_status make_world(vd_arbitration *x) {
 
 /* ---- the journal ---- */
 
-/* Nobody's statements are thrown away unasked. */
+/* Checks that the journal is of this dispute: nobody's statements are thrown away unasked. */
 static vd_status check_journal(vd_arbitration *x) {
     if (x->a->resume && x->journal.minutes.count == 0)
         return vd_fail(x->err, VD_ERR_USAGE, "%s: there is no dispute in it", x->journal.path);

@@ -33,7 +33,8 @@ static vd_status ask_key(vd_arbitration *x, uint32_t p) {
     return status;
 }
 
-/* One identity has one voice: a provider that is named twice, or hides behind two URLs. */
+/* Refuses a second voice of one identity: a provider that is named twice, or hides behind two URLs.
+ */
 static vd_status enrol_once(vd_arbitration *x, uint32_t p) {
     for (uint32_t q = 0; q < p; q++)
         if (memcmp(&x->assignment.provider[q], &x->assignment.provider[p], VD_KEY_SIZE) == 0)

@@ -137,7 +137,7 @@ static void count_on(postman *m) {
     m->count = us > m->count ? us : m->count + 1;
 }
 
-/* Each time anew, so that nobody can use it again, or at another provider. */
+/* Signs a request, each time anew, so that nobody can use it again, or at another provider. */
 static vd_status sign_request(postman *m, const vd_post *post, vd_err *err) {
     const vd_post_options *o = &m->office->options;
     const vd_public_key *to = &o->assignment->provider[post->provider];

@@ -105,7 +105,8 @@ static vd_status fetch_write(const vd_fetching *x, const char *dir, const char *
     return vd_write_file(path, text->data, text->size, 0644, x->err);
 }
 
-/* They come from one provider, unproven: what is wrong with them costs the model nothing. */
+/* Gets the losses, from one provider and unproven: what is wrong with them costs the model nothing.
+ */
 static vd_status get_losses(vd_fetching *x) {
     vd_buf text = {0}, table = {0};
     vd_err why = {0};

@@ -8,7 +8,7 @@
 
 /* ---- the result ---- */
 
-/* From whoever says that it has the accepted root; each byte is checked. */
+/* Lists the providers that say that they have the accepted root; each byte from them is checked. */
 static uint32_t who_has_it(const vd_delegation *d, vd_endpoint *out, uint32_t *number) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < d->o->urls; i++)
@@ -116,7 +116,7 @@ static vd_status settle(vd_delegation *d, bool *accepted) {
     return VD_OK;
 }
 
-/* What this command made of OUT goes, if nothing is in it. */
+/* Reports the error. What this command made of OUT goes, if nothing is in it. */
 static vd_exit refuse(const vd_delegation *d) {
     rmdir(d->o->out);
     return vd_report(d->err);

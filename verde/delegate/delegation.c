@@ -80,7 +80,7 @@ static vd_status write_submission(vd_delegation *d) {
                    : vd_fail(d->err, VD_ERR_USAGE, "%s: its name cannot be sent", d->o->job);
 }
 
-/* As the daemons do (PROTOCOL.md section 8.7), so that one name holds everywhere. */
+/* Names the job as the daemons do (PROTOCOL.md section 8.7), so that one name holds everywhere. */
 static vd_status name_job(vd_delegation *d) {
     vd_buf bytes = {0};
     vd_hash id;

@@ -143,7 +143,8 @@ uint32_t vd_delegation_left(const vd_delegation *d) {
     return left;
 }
 
-/* With fewer than a result needs there is nothing to wait for, which may be hours. */
+/* Is there nobody left to wait for? With fewer providers than a result needs a wait, perhaps of
+ * hours, is for nothing. */
 static bool all_ended(const vd_delegation *d) {
     bool ended = true;
     for (uint32_t i = 0; i < d->o->urls; i++)

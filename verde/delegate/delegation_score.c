@@ -6,7 +6,7 @@
 #include "verde/delegate/delegation.h"
 #include "verde/load/export.h"
 
-/* Before the job is handed over: a file that is not there is said at once. */
+/* Opens the evaluation before the job is handed over, so that a missing file is told at once. */
 vd_status vd_delegation_score_open(vd_delegation *d) {
     if (!d->loaded.job.evaluate.every)
         return VD_OK;

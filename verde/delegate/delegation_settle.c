@@ -81,7 +81,7 @@ static vd_status arbitrate(vd_delegation *d, vd_verdict *out) {
     return status;
 }
 
-/* Nobody's root is accepted before it was committed to: all that are done are in one dispute. */
+/* Settles one dispute of all that are done; no root is accepted before it was committed to. */
 vd_status vd_delegation_settle(vd_delegation *d, bool *accepted) {
     const char *url[VD_DOWNLOAD_PROVIDERS_MAX];
     vd_verdict verdict = {0};

@@ -172,7 +172,8 @@ static void end_asking(vd_download *d, uint32_t provider, bool answered) {
     pthread_mutex_unlock(&d->lock);
 }
 
-/* After trouble nothing counts but an answer: what is sent again has not come anywhere. */
+/* Returns for how many seconds a provider has been silent. After trouble nothing counts but an
+ * answer: what is sent again has not come anywhere. */
 static double silent_for(vd_download_provider *p) {
     const uint64_t moved = atomic_load(&p->moved);
     if (p->dropped || (p->asking == 0 && p->trouble == 0))

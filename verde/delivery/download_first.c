@@ -104,7 +104,7 @@ static void start_askers(first_search *s, first_asker *asker) {
     pthread_mutex_unlock(&d->lock);
 }
 
-/* Until all have ended; says meanwhile who is silent. */
+/* Watches until all have ended; says meanwhile who is silent. */
 static void watch_askers(first_search *s) {
     vd_download *d = s->d;
     pthread_mutex_lock(&d->lock);

@@ -16,7 +16,7 @@ static vd_client *client_of(vd_download *d, uint32_t provider) {
     return d->connection[provider * (uint32_t)d->options.connections].client;
 }
 
-/* What was wrong is its provider's fault, all else this machine's. */
+/* Judges what was wrong: the provider's fault, or else this machine's. */
 static vd_got judge(vd_download *d, uint32_t provider, vd_status status, const vd_err *err) {
     if (status == VD_OK) {
         vd_download_heard(d, provider);
@@ -106,7 +106,7 @@ static vd_got ask_records(vd_download *d, uint32_t p, vd_answer *answer, void *u
     return vd_download_ask(d, p, client_of(d, p), rest, VD_ITEM_PIECE_BYTES, answer);
 }
 
-/* Those before a wrong one are right, and stay. */
+/* Takes records. Those before a wrong one are right, and stay. */
 static vd_got take_records(vd_download *d, uint32_t p, vd_answer *answer, void *user) {
     items_wish *wish = user;
     const vd_buf *body = &answer->body;

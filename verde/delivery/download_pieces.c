@@ -77,7 +77,8 @@ static bool is_wanted(const vd_download *d, const vd_piece *piece) {
     return piece->list ? !t->list && t->left > 0 : !is_there(d, t, piece->block);
 }
 
-/* What another provider has been asked for some time ago: it may have stopped to answer. */
+/* Takes a piece that another provider was asked for some time ago: it may have stopped to answer.
+ */
 static bool take_late(vd_download *d, const vd_connection *c, vd_piece *out) {
     const double before = vd_seconds() - VD_DOWNLOAD_STEAL_S;
     const vd_connection *late = NULL;

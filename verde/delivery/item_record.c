@@ -20,7 +20,7 @@ bool vd_is_result_leaf(const vd_leaf *leaf) {
     return vd_answer_name(leaf) != NULL;
 }
 
-/* Of the path from the last state: as many hashes as it has splits above it. */
+/* Returns the length of the path from the last state: as many hashes as it has splits above it. */
 static uint32_t path_length(const vd_program *p) {
     uint64_t from = 0;
     const uint64_t leaves = vd_run_leaves(p);

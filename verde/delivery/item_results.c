@@ -168,7 +168,7 @@ static bool read_number(int fd, uint64_t at, uint64_t *out) {
     return read;
 }
 
-/* Where the record of item `first` begins and ends. */
+/* Finds where the record of item `first` begins and ends. */
 static bool find_record(int fd, uint64_t count, uint64_t first, uint64_t *from, uint64_t *end) {
     const uint64_t table = HEAD + count * VD_HASH_SIZE;
     return read_number(fd, table + 8 * first, from) &&

@@ -35,7 +35,7 @@ static uint64_t blocks_of(const offered *t) {
     return (t->bytes + VD_BLOCK_BYTES - 1) / VD_BLOCK_BYTES;
 }
 
-/* Each tensor's place in the file follows from the sizes of those before it. */
+/* Places tensors in the file, each by the sizes of those before it. */
 static void place_tensors(vd_offer *o) {
     uint64_t at = 0;
     o->block_count = 0;

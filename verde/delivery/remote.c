@@ -28,7 +28,7 @@ static bool remote_stopped(const vd_remote *r) {
     return r->stop && atomic_load(r->stop);
 }
 
-/* It may be starting, or have no turn; anything else it means. */
+/* May the trouble pass? A provider may be starting, or have no turn; anything else it means. */
 static bool may_pass(const vd_answer *answer) {
     const bool transport = answer->err.status == VD_ERR_IO || answer->err.status == VD_ERR_TIMEOUT;
     const bool said = answer->http_status >= 400 && answer->http_status < 500;
@@ -63,7 +63,7 @@ static void tell_trouble(const vd_remote *r, const vd_exchange *exchange, const 
     tell_news(r, VD_REMOTE_TROUBLE, why);
 }
 
-/* Until it answers with 200 or `also`, refuses, or its time is over. */
+/* Asks until the provider answers with 200 or `also`, refuses, or its time is over. */
 static vd_status remote_ask(const vd_remote *r, const vd_exchange *wish, int also, json_t **out,
                             int *http_status, vd_err *err) {
     vd_exchange exchange = *wish;
@@ -121,7 +121,7 @@ static vd_status read_place(const vd_remote *r, const vd_parcel *parcel, const j
                          r->at->url);
 }
 
-/* One request: the next chunk, or where the upload has come. */
+/* Makes one request: sends the next chunk, or asks how far the upload has come. */
 static vd_status upload_step(const vd_remote *r, const vd_parcel *parcel, bool ask,
                              upload_place *at, vd_err *err) {
     char hex[2 * VD_HASH_SIZE + 1], path[200];

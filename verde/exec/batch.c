@@ -100,7 +100,7 @@ static bool is_stopped(const vd_batch *b, const vd_batch_item *item) {
     return word != 0;
 }
 
-/* Nothing changes any more: the states that are left differ by their step alone. */
+/* Tells the states after a stop, which differ by their step alone. */
 static vd_status tell_stopped(vd_batch *b, vd_batch_item *item, vd_err *err) {
     vd_status status = VD_OK;
     while (status == VD_OK && item->state.step < item->program->steps && is_stopped(b, item)) {
@@ -241,7 +241,7 @@ static int32_t token_of(const vd_batch *b, const vd_batch_item *item) {
     return token;
 }
 
-/* One row of each program whose prompt is in its caches. */
+/* Takes one row of each program whose prompt is in its caches. */
 static int64_t take_tokens(const vd_batch *b, vd_batch_row *row) {
     int64_t rows = 0;
     for (uint32_t i = 0; i < b->count; i++)

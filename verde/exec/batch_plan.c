@@ -223,8 +223,8 @@ static void mark_every(const planner *p, const vd_unit *u) {
         value_of(p, g->output[i])->every = u->every;
 }
 
-/* What the caches follow from runs for every row of a prompt; the rest for rows that make a token.
- */
+/* Finds the nodes from which the caches follow: they run for every row of a prompt, the rest for
+ * rows that make a token. */
 static vd_status find_every(const planner *p) {
     vd_status status = VD_OK;
     bool *wanted = calloc((size_t)p->out->count + 1, sizeof *wanted);

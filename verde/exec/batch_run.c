@@ -14,7 +14,7 @@ static int64_t rows_of(const vd_batch_rows *p, bool every) {
     return every ? p->rows : p->tokens;
 }
 
-/* What the program of row r reads as a value. */
+/* Returns what the program of row r reads as a value. */
 static const void *of_row(const vd_batch_rows *p, uint32_t value, int64_t r) {
     const vd_batch_value *v = &p->b->plan.value[value];
     return v->held == VD_HELD_ROWS ? p->at[value] + (size_t)r * v->size
@@ -49,7 +49,7 @@ static void scale_shape(ro_shape *shape, vd_batch_input input, int64_t rows) {
         shape->dim[0] *= rows;
 }
 
-/* As many elements in the dimensions of another one. */
+/* Returns a shape of as many elements in the dimensions of another one. */
 static ro_shape with_dims(const ro_shape *shape, const ro_shape *dims) {
     ro_shape out = *dims;
     out.dtype = shape->dtype;
@@ -258,7 +258,7 @@ void vd_batch_rows_free_after(vd_batch_rows *p, uint32_t i, const bool *kept) {
             free_rows(p, in.value[k]);
 }
 
-/* After the unit whose node chooses. */
+/* Notes choices, after the unit whose node chooses. */
 static void note_choices(const vd_batch_rows *p, const vd_unit *u) {
     const uint32_t to = p->b->plan.sources + u->index;
     for (int64_t r = 0; r < p->tokens; r++)

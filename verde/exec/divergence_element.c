@@ -202,7 +202,8 @@ static uint64_t parts_of(const vd_parting *p, int side) {
 
 /* ---- a node's output ---- */
 
-/* By the inputs that both sides have; of a side that is known to be wrong, by the other's. */
+/* Computes the element by the inputs that both sides have; of a side that is known to be wrong, by
+ * the other's. */
 static vd_status refer(vd_parting *p) {
     vd_diverged_tensor *t = &p->out->tensor;
     reading *r = calloc(1, sizeof *r);

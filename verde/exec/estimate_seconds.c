@@ -158,7 +158,8 @@ static double scatter(const ro_call *call, int ps) {
 
 /* ---- products ---- */
 
-/* Of each element of a matrix product: the columns of a, or its rows if it is transposed. */
+/* Returns the terms of each element of a matrix product: the columns of a, or its rows if it is
+ * transposed. */
 static double product_terms(const ro_call *call) {
     const ro_shape *a = &call->input[0];
     double rows = 1;

@@ -56,7 +56,7 @@ static vd_status bind_sources(vd_execution *x, const vd_state *state, vd_err *er
     return vd_memory_write(x->memory, x->placed_step, &x->step_word, sizeof x->step_word, err);
 }
 
-/* Nothing where somebody looks at single nodes. */
+/* Says what may be fused: nothing where somebody looks at single nodes. */
 static vd_fuses fuses(const vd_execution *x, bool watched) {
     const vd_fault *fault = &x->exec->fault;
     const bool altered = fault->kind != VD_FAULT_NONE && fault->step == x->step;
@@ -388,7 +388,7 @@ static vd_status run_graph(const vd_exec *exec, const vd_program *program, int64
     return status;
 }
 
-/* Before initialisation there is no state. */
+/* Runs a step or initialisation, before which there is no state. */
 static vd_status run_step(const vd_exec *exec, const vd_observer *observer, int64_t step,
                           const vd_state *before, vd_state *consumed, vd_state *next, float *loss,
                           vd_err *err) {

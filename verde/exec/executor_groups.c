@@ -18,7 +18,7 @@ static void *group_output(vd_execution *x, const vd_fused *g, uint32_t i, uint32
                                                              : vd_memory_alloc(x->memory, size);
 }
 
-/* What is packed for several reads of the product in a group. */
+/* Binds what is packed for several reads of the product in a group. */
 static void bind_kept(const vd_execution *x, const vd_fused *g, uint32_t iteration,
                       vd_kept_operand *of[2]) {
     of[0] = of[1] = NULL;

@@ -55,7 +55,7 @@ static int order(const void *a, const void *b) {
     return x->bits - y->bits;
 }
 
-/* Those that read the same chunks are packed once, if there are several reads. */
+/* Shares packed chunks among reads of the same ones, if there are several. */
 static void share(vd_execution *x, use *list, uint32_t count) {
     qsort(list, count, sizeof *list, order);
     for (uint32_t i = 0, end; i < count; i = end) {

@@ -15,8 +15,8 @@ vd_status vd_read_number(const vd_execution *x, const void *from, float *to, boo
     return vd_memory_read(x->memory, to, from, sizeof *to, err);
 }
 
-/* After a stop, what is chosen is dropped. A stranger's graph may have read the leaf for the last
- * time before, so that it is gone. */
+/* Has generation stopped? Then what is chosen is dropped. A stranger's graph may have read the leaf
+ * for the last time before, so that it is gone. */
 static vd_status is_stopped(const vd_execution *x, bool *out, vd_err *err) {
     const ro_shape one = {RO_I32, 1, {1}};
     const uint32_t leaf = vd_stopped_leaf(x->program);

@@ -2,7 +2,7 @@
 #include "verde/exec/source.h"
 #include "verde/exec/store.h"
 
-/* In what a run says of its states, not in the states. */
+/* Does the fault change what a run says of its states, and not the states? */
 static bool history_changes(const vd_exec *exec, const vd_run_log *log) {
     for (uint32_t i = 0; i < log->count; i++) {
         vd_hash state = log->state[i];
@@ -21,7 +21,7 @@ static uint32_t first_after(const vd_run_log *log, int64_t step) {
     return i;
 }
 
-/* From the last state on disk before the fault, up to the checkpoint `to`. */
+/* Runs honestly from the last state on disk before the fault, up to the checkpoint `to`. */
 static vd_status run_honestly(const char *dir, const vd_exec *exec, const vd_run_log *log,
                               uint32_t to, vd_state *state, vd_err *err) {
     if (to == 0)

@@ -8,7 +8,7 @@
 
 enum { LANES = 16, BURST_MAX = 64, BITS_MAX = 8, ELEMENT_BYTES = 8 };
 
-/* In percent, up to and with each. */
+/* Shares of fields in percent, cumulated. */
 static const struct {
     vd_field field;
     uint32_t upto;
@@ -48,8 +48,8 @@ static bool is_real(int32_t dtype) {
     return dtype == RO_F32 || dtype == RO_BF16 || dtype == RO_F16;
 }
 
-/* Which input of the node that makes a leaf of the next state is that leaf of this one; -1: none.
- */
+/* Returns which input of the node that makes a leaf of the next state is that leaf of this one; -1:
+ * none. */
 static int32_t old_input(const vd_program *program, uint32_t leaf, uint32_t *node) {
     const vd_graph *g = &program->step;
     *node = g->output[leaf] - vd_source_count(program, g);
@@ -116,7 +116,7 @@ void vd_field_draw(uint64_t seed, const vd_program *program, vd_fault *out) {
 
 /* ---- altering ---- */
 
-/* In the bits of an element, which may have fewer than 32. */
+/* Alters bits of an element, which may have fewer than 32. */
 static void alter_element(void *output, size_t size, uint64_t index, uint32_t clear,
                           uint32_t flip) {
     uint8_t *at = (uint8_t *)output + index * size, bytes[ELEMENT_BYTES] = {0};

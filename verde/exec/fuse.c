@@ -115,7 +115,8 @@ static bool find_products(const vd_matcher *m, vd_plan *plan) {
     return true;
 }
 
-/* What no layer has taken. From the end on, so that each chain is as long as it can be. */
+/* Finds chains of what no layer has taken, from the end on, so that each is as long as it can be.
+ */
 static bool find_elements(const vd_matcher *m, vd_plan *plan) {
     bool failed = false;
     for (uint32_t i = m->graph->node_count; i-- > 0 && !failed;) {

@@ -90,7 +90,8 @@ static bool join_scores(const vd_matcher *m, uint32_t s, vd_fused *g, uint32_t *
            a->keys <= (int64_t)RO_REDUCE_BLOCK * RO_ATTN_BLOCK;
 }
 
-/* The step, or its sum with a number, as vd_number_steps emits it: *more becomes the number. */
+/* Is the value the step, or its sum with a number, as vd_number_steps emits it? *more becomes the
+ * number. */
 static bool is_step(const vd_matcher *m, uint32_t value, int32_t *more) {
     *more = 0;
     if (value == m->sources - 1)

@@ -116,7 +116,7 @@ static bool is_member(const vd_fused *g, uint32_t node) {
 
 /* ---- the chain that was found ---- */
 
-/* What a reshape in the chain is of. */
+/* Returns what a reshape in the chain is of. */
 static uint32_t behind_reshapes(const finder *f, uint32_t value) {
     const vd_node *n;
     while ((n = vd_node_of(f->m, value, RO_OP_RESHAPE)) && is_member(f->g, value - f->m->sources))

@@ -98,7 +98,7 @@ static uint32_t fold_value(folder *f, uint32_t value) {
                      (vd_folded){VD_FOLDED_VALUE, value, NULL});
 }
 
-/* Each of its values is read from another iteration or segment. */
+/* Folds a shifted input, whose values are each read from another iteration or segment. */
 static uint32_t fold_shifted(folder *f, uint32_t number) {
     const vd_graph *g = f->graph;
     const vd_shifted *s = &g->shifted[number];
@@ -129,7 +129,7 @@ static uint32_t fold_edge(folder *f, const vd_repeat *r, uint32_t edge) {
     return stand_for(f, &g->stored[number].shape, (vd_folded){VD_FOLDED_NODE, number, NULL});
 }
 
-/* What nodes stand for comes before them all, as it does in the graph. */
+/* Folds what nodes read before the nodes themselves, as it comes first in the graph, too. */
 static void stand_first(folder *f, const vd_repeat *r, uint32_t first, uint32_t end) {
     f->counts = false;
     for (uint32_t i = first; i < end && !f->failed; i++) {

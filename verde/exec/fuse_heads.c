@@ -96,7 +96,7 @@ static void lay_stored_result(const vd_matcher *m, vd_fused *g) {
     g->attention.out_row = width;
 }
 
-/* Each by itself: a gradient lies as what it is the gradient of. */
+/* Lays each gradient by itself, as what it is the gradient of. */
 static void lay_gradients(const vd_matcher *m, vd_plan *plan, vd_fused *g) {
     columns from;
     if (lay_joined(m, plan, g))

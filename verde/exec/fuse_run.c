@@ -94,7 +94,7 @@ static ro_status run_adamw_bf16(const vd_fused *g, ro_ctx *ro, const void *const
     return ro_adamw_bf16(ro, &p);
 }
 
-/* Where the first gradient is still needed, its copy is what the second one is added to. */
+/* Adds the second gradient to the first, or to a copy where the first is still needed. */
 static ro_status run_embedding_grad(const vd_fused *g, ro_ctx *ro, const void *const *in,
                                     void *const *out) {
     const size_t size = (size_t)(g->rows * g->cols) * sizeof(float);

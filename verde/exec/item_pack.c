@@ -74,7 +74,7 @@ void vd_pack_free(vd_pack *pack) {
 
 /* ---- programs ---- */
 
-/* Each change is u32 at, u32 size, and the bytes that stand there instead. */
+/* Applies changes: each is u32 at, u32 size, and the bytes that stand there instead. */
 static bool change(const vd_packed_item *item, uint8_t *code, size_t size) {
     vd_cursor c = vd_cursor_of(item->code, item->code_bytes);
     while (c.at < c.size) {

@@ -48,7 +48,7 @@ static void put_whole(vd_packing *p, vd_buf *code) {
     *code = (vd_buf){0};
 }
 
-/* By how it differs from one that lies there whole, if that is shorter. */
+/* Writes a program by how it differs from one that lies there whole, if that is shorter. */
 static void put_code(vd_packing *p, vd_buf *code) {
     vd_buf changes = {0}, least = {0};
     uint32_t base = VD_PACKING_BASES;

@@ -119,7 +119,7 @@ vd_status vd_item_run_open(ro_ctx *ro, const char *dir, const vd_program *progra
 
 /* ---- states that come ---- */
 
-/* What was computed since the last image may follow from what changed by itself. */
+/* Forgets what was computed since the last image, as it may follow from what changed by itself. */
 static vd_status forget_since_image(vd_item_run *r, vd_err *err) {
     vd_err more = {0};
     if (vd_journal_cut(&r->journal, r->saved, &more) != VD_OK)

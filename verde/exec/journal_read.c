@@ -52,7 +52,7 @@ static bool fits_leaf(const vd_program *program, const vd_written *w) {
            w->size % element == 0;
 }
 
-/* The list of writes; false: it is none. */
+/* Reads the list of writes; false: it is none. */
 static bool read_list(const vd_journal *j, record *r) {
     const size_t size = (size_t)r->count * VD_JOURNAL_WRITE_BYTES;
     uint8_t *list = malloc(size + 1);

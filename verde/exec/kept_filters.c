@@ -34,7 +34,7 @@ const float *vd_turned_weights(ro_ctx *ro, int64_t out, int64_t in, const void *
 
 /* ---- convolutions ---- */
 
-/* What is not kept is an entry without memory: it is not tried again. */
+/* Packs filters. An entry without memory says that they are not kept: it is not tried again. */
 static void *pack_conv(ro_ctx *ro, const ro_call *call, const float *w, size_t size,
                        vd_status *status, vd_err *err) {
     void *packed = vd_memory_alloc(NULL, size);

@@ -13,7 +13,7 @@ static uint32_t *copy_of(const uint32_t *list, size_t count) {
     return copy;
 }
 
-/* Of a plan's owner: counts of its own. False: out of memory. */
+/* Lends a plan, with counts of its own. False: out of memory. */
 static bool lend(const vd_plan *plan, uint32_t values, vd_plan *out) {
     *out = *plan;
     out->lent = true;

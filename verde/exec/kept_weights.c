@@ -157,7 +157,7 @@ static vd_status read_kept(const vd_fused *g, ro_ctx *ro, bool is_x, const ro_li
 
 /* ---- the layer ---- */
 
-/* What of the operands is packed. */
+/* Binds the operands, packed ones where they are kept. */
 static vd_status bind_operands(const vd_fused *g, const vd_fused_memory *at, ro_ctx *ro,
                                vd_kept_weights *kept, ro_linear_operands *in, vd_err *err) {
     vd_kept_operand *const *p = at->operand;

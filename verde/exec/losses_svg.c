@@ -118,7 +118,7 @@ static vd_status read_series(const char *dir, uint64_t tail, loss_series *s, los
     return status;
 }
 
-/* Means of neighbouring steps, if there are more than can be told apart. */
+/* Shortens a series to means of neighbouring steps, if there are more than can be told apart. */
 static void shorten(loss_series *s) {
     const size_t each = (s->count + POINTS - 1) / POINTS;
     size_t kept = 0;

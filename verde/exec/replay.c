@@ -146,7 +146,7 @@ static uint64_t checkpoint_of(const vd_replay *r, int64_t step) {
     return vd_run_log_kept(&r->log, (uint32_t)index);
 }
 
-/* Where a state is read that leads to a step: itself, if a journal leads to all of them. */
+/* Returns which state is read to come to a step: its own, if a journal leads to all of them. */
 static uint64_t start_of(const vd_replay *r, int64_t step) {
     return r->journaled ? (uint64_t)step : checkpoint_of(r, step);
 }
@@ -155,7 +155,7 @@ static bool is_usable(const vd_replay *r, int64_t step) {
     return r->at.tensor && r->at.step <= step && r->at.step >= r->log.step[checkpoint_of(r, step)];
 }
 
-/* Without executing anything. */
+/* Loads a stored state without executing anything. */
 static vd_status load_stored(vd_replay *r, int64_t step, vd_err *err) {
     const uint64_t index = start_of(r, step);
     if (r->at.tensor && r->at.step == step)

@@ -39,7 +39,8 @@ static bool has_log(const char *dir) {
     return stat(path, &info) == 0;
 }
 
-/* What the run's states err by. A flipped sum is computed again before anything is committed. */
+/* Names what the run's states err by. A flipped sum is computed again before anything is committed.
+ */
 static const char *fault_of(const runner *r) {
     const bool repaired = r->options->exec->fault.kind == VD_FAULT_SUM;
     return r->options->fault && !repaired ? r->options->fault : "";

@@ -23,7 +23,8 @@ static bool leaf_of(const vd_program *program, int64_t step, uint64_t *leaf) {
     return *leaf < vd_run_leaves(program) && vd_run_leaf_step(program, *leaf) == step;
 }
 
-/* What stands in the run's tree for the state (PROTOCOL.md sections 2.3 and 12.3). */
+/* Returns the item that stands in the run's tree for the state (PROTOCOL.md sections 2.3 and 12.3).
+ */
 static vd_status item_of(const vd_state_proof *p, vd_hash *item, vd_err *err) {
     vd_hash state;
     vd_status status =

@@ -58,7 +58,8 @@ static void end_sum(sum_of_files *h) {
     h->runs = false;
 }
 
-/* Where tokens are put in this machine's order, their files are hashed before. */
+/* Begins hashing files. Where tokens are put in this machine's order, their files are hashed
+ * before. */
 static void begin_sum(sum_of_files *h) {
     const bool reorders = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
     for (uint32_t i = 0; i < h->data->file_count; i++)

@@ -138,7 +138,7 @@ static vd_status read_document(job_reader *reader) {
     return status ? status : vd_events_finish(&reader->events);
 }
 
-/* Where a key that is missing should have been: in its mapping, or at the top. */
+/* Returns the line where a missing key should have been: in its mapping, or at the top. */
 static uint32_t line_of_mapping(const job_reader *reader, const vd_field *field) {
     char mapping[VD_FIELD_PATH_SIZE];
     const char *dot = strchr(field->path, '.');
@@ -196,7 +196,7 @@ static int64_t sum_of_blocks(const vd_model *model) {
     return sum;
 }
 
-/* Each model has room for its own number. */
+/* Checks the number of layers, for which each model has room of its own. */
 static vd_status check_layers(const job_reader *reader) {
     const vd_model *model = &reader->job->training.model;
     const int64_t most = vd_layers_max(model->kind), blocks = sum_of_blocks(model);
@@ -338,7 +338,7 @@ bool vd_job_has_prompts(const vd_job *job) {
     return job->packed || job->task == VD_JOB_GENERATES || job->task == VD_JOB_SCORES;
 }
 
-/* What a job that generates need not say. */
+/* Completes what a job that generates need not say. */
 static void complete_generation(vd_job *job) {
     vd_generation *g = &job->generation;
     const double share = job->top_p != 0 ? (double)job->top_p : 1;

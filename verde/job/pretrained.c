@@ -123,7 +123,7 @@ static vd_status check_choices(const vd_job *job, const vd_model *own, const vd_
     return VD_OK;
 }
 
-/* While only the job was read, its model had what the job says besides: classes are in `vocab`. */
+/* Reads the model. Before, it had what the job says besides: classes are in `vocab`. */
 static vd_status read_model(vd_job *job, const vd_buf *config, vd_err *err) {
     const vd_model own = job->training.model;
     const vd_config_choice choice = {.dropout = own.dropout, .classes = own.vocab, .pad = own.pad};

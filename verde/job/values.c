@@ -16,7 +16,7 @@ static size_t digits(const char *text) {
     return strspn(text, "0123456789");
 }
 
-/* 0, or digits that start with another one. */
+/* Returns the length of a whole part: 0, or digits that start with another one. */
 static size_t whole_part(const char *text) {
     size_t count = digits(text);
     return count > 1 && text[0] == '0' ? 0 : count;

@@ -81,7 +81,7 @@ vd_status vd_need_weights(const vd_loaded *loaded, vd_err *err) {
                    vd_job_place(job, "model.dir", place), job->model_dir);
 }
 
-/* What it says is about an option; here it stands in a file. */
+/* Parses a fault. What is wrong is told of an option; here it stands in a file. */
 static vd_status parse_fault(const char *dir, const vd_run_log *log, vd_loaded *out, vd_err *err) {
     vd_err why = {0};
     const vd_status status = vd_fault_parse(log->fault, &out->program, &out->exec.fault, &why);

@@ -30,7 +30,7 @@ static vd_status own_fault(const char *path, vd_status status, vd_err *err) {
     return status == VD_ERR_PEER ? vd_fail(err, VD_ERR_USAGE, "%s: %s", path, err->text) : status;
 }
 
-/* Which of them is meant cannot be known. */
+/* Refuses a folder with two programs: which of them is meant cannot be known. */
 static vd_status refuse_program(const char *dir, vd_err *err) {
     return !vd_lies_in(dir, "program")
                ? VD_OK
@@ -52,7 +52,7 @@ static vd_status open_pack(vd_loaded *l, vd_err *err) {
     return own_fault(path, status, err);
 }
 
-/* What all programs share, whose bytes are compared with the first program. */
+/* Loads what all programs share, and compares their bytes with the first program. */
 static vd_status load_shared(vd_loaded *l, bool own_files, vd_err *err) {
     l->program = l->given.pack.first; /* borrowed */
     const vd_status status =

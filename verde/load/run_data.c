@@ -32,7 +32,7 @@ static vd_status make_places(vd_loaded *loaded, vd_err *err) {
     return to->place && to->tensor ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
 }
 
-/* Between the first and the shards: tensors of the model's files, by their names. */
+/* Places tensors of the model's files, by their names, between the first one and the shards. */
 static void place_weights(vd_loaded *loaded, uint32_t count) {
     const vd_weights *files = &loaded->weights.files;
     for (uint32_t i = 1; loaded->weights.present && i <= count; i++) {
@@ -91,7 +91,7 @@ vd_status vd_place_data(vd_loaded *loaded, vd_err *err) {
 
 /* ---- writing ---- */
 
-/* In pieces, so that what is mapped need not be in memory whole. */
+/* Copies in pieces, so that what is mapped need not be in memory whole. */
 static vd_status copy_bytes(const uint8_t *bytes, size_t size, vd_writer *to, vd_err *err) {
     vd_status status = VD_OK;
     for (size_t at = 0; at < size && status == VD_OK; at += COPY_CHUNK) {

@@ -185,7 +185,7 @@ static vd_status find_start(const vd_job *job, const vd_data_reader *reader, vd_
 
 /* ---- its tensors ---- */
 
-/* Where a leaf lies in `file`. Of weights alone it may be missing: *there. */
+/* Finds where a leaf lies in `file`. Of weights alone it may be missing: *there. */
 static vd_status find_at(const vd_start *start, uint32_t leaf, bool bare, uint32_t *at, bool *there,
                          vd_err *err) {
     const char *name = start->program.leaf[leaf].name;

@@ -23,7 +23,7 @@ static bool is_note(const vd_buf *text) {
            memmem(text->data, text->size, type, sizeof type - 1) != NULL;
 }
 
-/* Before it is read: a later version may have larger ones. */
+/* Checks the size before the file is read: a later version may have larger ones. */
 static vd_status check_size(const char *path, vd_err *err) {
     const uint64_t most = vd_verdict_bytes_max(VD_GAMES_MAX);
     uint64_t size;
@@ -87,7 +87,7 @@ vd_status vd_verdict_page(const char *path, const vd_buf *verifier, vd_buf *page
     return vd_tell_file(path, status, err);
 }
 
-/* Of a job with prompts, the collection or any of its programs will do. */
+/* Has the job this program? Of one with prompts, the collection or any of its programs will do. */
 static vd_status has_program(const vd_loaded *loaded, const vd_hash *program, bool *has,
                              vd_err *err) {
     vd_items items = {0};

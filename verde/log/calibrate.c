@@ -34,8 +34,8 @@ static double most(int32_t bits) {
 static double least(void) {
     return 0.25 * 0x1p-23;
 }
-/* Where no element had two values. How far apart they may lie does not depend on what they are
- * rounded to. */
+/* Returns the margin where no element had two values. How far apart they may lie does not depend on
+ * what they are rounded to. */
 static double least_margin(void) {
     return 0x1p-10 * most(RO_ROUND_BITS_MAX);
 }
@@ -49,7 +49,8 @@ static double distance(double y, float r) {
     return fabs(y - (double)r) / power_of_two(y);
 }
 
-/* At `bits`: a state's tensors keep more than those that the thresholds are for. */
+/* Compares two values at `bits`: a state's tensors keep more than those that the thresholds are
+ * for. */
 static void compare(calibrator *c, int op, int32_t bits, double y1, double y2) {
     const float r1 = ro_round(y1, bits), r2 = ro_round(y2, bits);
     const bool opposite = (y1 < (double)r1) == (y2 > (double)r2);

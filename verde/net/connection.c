@@ -119,7 +119,7 @@ void vd_conn_enter(vd_conn *conn, vd_conn_state state) {
         conn->judged = false;
 }
 
-/* No more is read from it, and the next sweep cuts it. */
+/* Dooms a connection: no more is read from it, and the next sweep cuts it. */
 static void doom(vd_conn *conn) {
     bufferevent_disable(conn->bev, EV_READ);
     vd_conn_release(conn, conn->held);
@@ -134,7 +134,8 @@ static vd_conn *largest_received(vd_conn *conn) {
     return found;
 }
 
-/* Whose request is whole is not cut for want of memory: those who still send give way. */
+/* Makes room for a body. Whose request is whole is not cut for want of memory: those who still send
+ * give way. */
 bool vd_conn_make_memory(vd_server *server, size_t size) {
     const size_t most = server->options.held_max;
     vd_conn *conn;

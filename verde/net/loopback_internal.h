@@ -4,8 +4,7 @@
 
 #include "verde/net/loopback.h"
 
-/* The answer to a head that is whole, up to its empty line, with its own head. `text` is changed.
- */
+/* Answers a head that is whole, up to its empty line, with a head of its own. `text` is changed. */
 void vd_loopback_answer(char *text, vd_loopback_handler handler, void *user, vd_buf *out);
 /* A refusal of what is no head. */
 void vd_loopback_refuse(int status, const char *why, vd_buf *out);

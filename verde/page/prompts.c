@@ -41,7 +41,8 @@ static json_t *tokens_json(vd_buf *text, int64_t count) {
 
 /* ---- what a prompt says ---- */
 
-/* Where the run has a copy of its first tensor: a program's prompt. -1: it has none. */
+/* Returns where the run has a copy of its first tensor, which is a program's prompt. -1: it has
+ * none. */
 static int64_t place_of_prompt(const char *run) {
     char path[PATH_SIZE];
     json_t *places = NULL;
@@ -84,7 +85,7 @@ static bool are_those(const vd_data *data, const int32_t *tokens) {
            memcmp(root.b, data->root, VD_HASH_SIZE) == 0;
 }
 
-/* Its tokens, if they are what the program commits to; of a batch there are none. */
+/* Writes a prompt's tokens, if they are what the program commits to; of a batch there are none. */
 static void put_prompt(json_t *out, const char *run, const vd_program *program) {
     const vd_data *first = program->data;
     if (program->data_count == 0 || first->tensor.shape.dtype != RO_I32 ||
@@ -197,7 +198,7 @@ static vd_status values_json(prompt_page *p, json_t **out) {
     return status;
 }
 
-/* While it runs, they grow in another file. */
+/* Maps the lines, which are in another file while the run still writes them. */
 static void map_lines(prompt_page *p) {
     char path[PATH_SIZE];
     snprintf(path, sizeof path, "%s/results.jsonl", p->dir);

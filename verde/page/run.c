@@ -28,7 +28,7 @@ static json_t *program_json(const vd_program *p) {
                      graph_json("initialisation", &p->init), graph_json("a step", &p->step));
 }
 
-/* What the machines that ran it say of themselves. */
+/* Lists what the machines that ran it say of themselves. */
 static json_t *machines_json(const vd_run_log *log) {
     json_t *list = json_array();
     for (uint32_t m = 0; m < log->machine_count; m++) {

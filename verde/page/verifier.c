@@ -3,7 +3,7 @@
 
 #include "verde/page/internal.h"
 
-/* What stands between two marks, of which the last ones count. */
+/* Finds the text between two marks, of which the last ones count. */
 static bool part_between(const vd_buf *text, const char *from, const char *to, const char **part,
                          size_t *size) {
     const char *at = NULL, *end = (const char *)text->data + text->size;

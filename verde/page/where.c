@@ -74,7 +74,7 @@ static void put_part(vd_page_watch *w, const vd_program *program, const vd_graph
         put_one(w, VD_LEVEL_PART, "Part", at->part, (int64_t)fold.parts, true);
 }
 
-/* Of a job of many programs. */
+/* Writes which item it is of a job of many programs. */
 static void put_item(vd_page_watch *w, const vd_place *at) {
     if (at->item < 0)
         return;
@@ -85,7 +85,7 @@ static void put_item(vd_page_watch *w, const vd_place *at) {
     vd_printf(&w->where, "</div>\n");
 }
 
-/* Of more than two providers. */
+/* Writes which game it is, if there are more than two providers. */
 static void put_which_game(vd_page_watch *w, const vd_place *at) {
     const vd_outcome *o = &w->verdict->outcome;
     for (uint32_t i = 0; i < o->game_count; i++)

@@ -35,13 +35,14 @@ _Static_assert(VD_ANSWER_SPARE + 2 * VD_PROOF_MAX * VD_ANSWER_HASH + SECTION_TEX
                    VD_ANSWER_BYTES_MAX,
                "an answer with a section of a log may be larger than answers may be");
 
-/* What has no list in it; or a list of hashes alone. */
+/* Returns the most for an answer without a list, or with a list of hashes alone. */
 static vd_answer_most plain(size_t hashes) {
     return (vd_answer_most){.elements = VD_SMALL_ELEMENTS + hashes,
                             .payload = VD_ANSWER_SPARE + hashes * VD_ANSWER_HASH};
 }
 
-/* So many proofs of leaves: those that the question lists, else all like leaf 0. */
+/* Returns the most for so many proofs of leaves: those that the question lists, else all like leaf
+ * 0. */
 static vd_answer_most proofs(const vd_question *q, const vd_job_programs *job, size_t count) {
     const size_t depth = depth_of(vd_job_leaves(job->program, job->collection, &q->tree));
     vd_answer_most most = plain(0);

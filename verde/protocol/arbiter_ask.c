@@ -251,7 +251,7 @@ static vd_status note_clock(vd_arbiter *a, uint32_t p) {
     return vd_arbiter_append(a, &noted, 1);
 }
 
-/* It is asked again after a while, which its clock pays too; or it is too late for that. */
+/* Waits and asks again, which the provider's clock pays too; or it is too late for that. */
 static vd_status wait_on(vd_arbiter *a, uint32_t p, const vd_reply *reply) {
     vd_asking *q = &a->asking[p];
     const bool working = reply->kind == VD_REPLY_WORKING;

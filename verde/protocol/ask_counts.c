@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Its place, or that of who asked longest ago. */
+/* Returns a referee's place, or that of who asked longest ago. */
 static int place_of(const vd_ask_counts *c, const vd_public_key *referee) {
     int oldest = 0;
     for (int i = 0; i < VD_ASK_COUNTS; i++) {

@@ -219,7 +219,8 @@ static vd_status begin_crumb(vd_audit *a, vd_err *err) {
     return fresh_secret(a, VD_DRAW_FOLD, err);
 }
 
-/* Its share of the crumbs, so that all steps together have as many as were wanted. */
+/* Draws an interval's share of the crumbs, so that all steps together have as many as were wanted.
+ */
 static vd_status begin_crumbs(vd_audit *a, const vd_hash *seed, vd_err *err) {
     const uint32_t share = (a->crumbs_left + a->steps_left - 1) / a->steps_left;
     free(a->crumb);

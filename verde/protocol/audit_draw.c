@@ -62,7 +62,7 @@ static vd_drawn_interval interval_of(const vd_program *program, int64_t step) {
     return (vd_drawn_interval){.from = from, .to = interval_end(program, from)};
 }
 
-/* One more step of this interval, unless all of its steps are drawn. The list is sorted. */
+/* Adds one more step of this interval, unless all of its steps are drawn. The list is sorted. */
 static bool add_to(vd_drawn_interval *list, uint32_t *count, vd_drawn_interval interval) {
     uint32_t at = *count;
     while (at > 0 && list[at - 1].from > interval.from)

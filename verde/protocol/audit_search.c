@@ -144,7 +144,7 @@ static void to_node(const search *s, uint64_t node) {
 
 /* ---- the element, and its part ---- */
 
-/* Its bytes differ from these within this leaf. */
+/* Finds the place within this leaf in which its bytes differ from these. */
 static vd_status find_in_leaf(const search *s, const vd_tree_name *tree, uint64_t leaf,
                               const leaf_bytes *own, vd_hash *root) {
     const size_t size =

@@ -28,7 +28,8 @@ bool vd_challenge_ask(vd_referee *r, uint32_t p, vd_question *question) {
     return true;
 }
 
-/* Nothing that was said in the first hearing is held against the second run. */
+/* Opens the second hearing. Nothing that was said in the first one is held against the second run.
+ */
 static void open_hearing(vd_referee *r) {
     for (uint32_t p = 0; p < r->parties; p++)
         r->party[p].out = false;

@@ -150,7 +150,7 @@ void vd_crumb_draw(const vd_referee *r, vd_question *question) {
         question->draw = *draw;
 }
 
-/* In place of a descent: what is looked at is known. */
+/* Goes to a known place, without a descent. */
 static void go_to(vd_referee *r, vd_tree_name tree, uint64_t leaf, vd_phase next) {
     const uint64_t count = vd_tree_leaves(r->program, &tree);
     r->descent = (vd_descent){.tree = tree, .count = count, .lo = leaf, .hi = leaf + 1};

@@ -45,10 +45,10 @@ typedef enum {
 /* Which part of a dispute a referee conducts. */
 typedef enum {
     VD_SCOPE_TWO,     /* all of it, between two */
-    VD_SCOPE_OPENING, /* of many: commit and reveal */
-    VD_SCOPE_GAME,    /* of many: from two claims that differ to the end */
-    VD_SCOPE_CONTEST, /* of many: the convicted are asked for second runs */
-    VD_SCOPE_CRUMB,   /* of one: from its commitment to one place of its run */
+    VD_SCOPE_OPENING, /* among many providers: commit and reveal */
+    VD_SCOPE_GAME,    /* among many providers: from two claims that differ to the end */
+    VD_SCOPE_CONTEST, /* among many providers: the convicted are asked for second runs */
+    VD_SCOPE_CRUMB,   /* with one provider: from its commitment to one place of its run */
 } vd_scope;
 
 typedef struct {

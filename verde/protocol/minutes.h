@@ -50,7 +50,7 @@ typedef struct {
 typedef struct {
     vd_noted *noted; /* what was read, in order; owned. Its bytes lie in what it was read from */
     size_t count, capacity;
-    uint64_t whole; /* bytes of whole frames, read and made since */
+    uint64_t whole; /* bytes of whole frames: those read, and those made since */
     vd_hash seal;   /* of the last frame */
 } vd_minutes;
 

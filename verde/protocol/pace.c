@@ -64,7 +64,7 @@ static double capped(int64_t us, int64_t us_max) {
     return (double)(us < us_max ? us : us_max) / 1e6;
 }
 
-/* From a stored state to the one that is asked about. */
+/* Returns the seconds from a stored state to the one that is asked about. */
 static double reach_seconds(const vd_program *program, const vd_pace *pace, double plain) {
     const double interval = plain * program->checkpoint_interval;
     const int64_t steps = pace->distance < program->steps ? pace->distance : program->steps;

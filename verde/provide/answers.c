@@ -82,7 +82,7 @@ void vd_answers_close(vd_answers *answers) {
         end_child(&answers->place[i]);
 }
 
-/* What it has computed is not forgotten with it. */
+/* Charges what a child has computed, which is not forgotten with it, and ends it. */
 static void charge_and_end(vd_daemon *daemon, vd_answerer *a) {
     vd_err err = {0};
     if (a->job[0] && a->ready && vd_answerer_charge(daemon, a, &err) != VD_OK)
@@ -159,8 +159,8 @@ static int places_of(const vd_answers *answers, const char *client) {
     return count;
 }
 
-/* Whose child has not been asked for longest, of clients that have at least `most` of them. A place
- * that is free comes first. */
+/* Returns the place whose child has not been asked for longest, of clients that have at least
+ * `most` of them. One that is free comes first. */
 static vd_answerer *oldest_of(vd_answers *answers, int most) {
     vd_answerer *oldest = NULL;
     for (int i = 0; i < VD_ANSWERERS_MAX; i++) {

@@ -20,7 +20,8 @@ enum {
     FILES_MAX = 4096, /* open files of a child: data tensors are mapped one by one */
 };
 
-/* What computing may need. Secrets of the daemon's environment stay outside. */
+/* Chooses the variables that computing may need. Secrets of the daemon's environment stay outside.
+ */
 static int choose_environment(char *chosen[ENVIRONMENT_MAX + 1]) {
     static const char *const wanted[] = {"LD_LIBRARY_PATH=", "CUDA_",          "NVIDIA_",
                                          "ASAN_OPTIONS=",    "UBSAN_OPTIONS=", "REPOPS_"};

@@ -87,7 +87,8 @@ static bool allow_all(const ruleset *rules, const char *const *path, uint64_t ac
     return allowed;
 }
 
-/* Where repops looks for its CUDA library (repops/src/cuda.c), besides where the system does. */
+/* Allows reading where repops looks for its CUDA library (repops/src/cuda.c), besides where the
+ * system does. */
 static bool allow_library(const ruleset *rules) {
     char path[4200];
     const char *named = getenv("REPOPS_CUDA_LIBRARY");

@@ -157,7 +157,8 @@ static bool is_ours(const char *name, bool upload) {
     return vd_unhex(first, bytes, sizeof bytes) && vd_unhex(name + VD_ID_SIZE, bytes, sizeof bytes);
 }
 
-/* What was not finished when the daemon was killed: a file without its row in the ledger. */
+/* Sweeps away what was not finished when the daemon was killed: a file without its row in the
+ * ledger. */
 static void sweep(vd_daemon *daemon, const char *name,
                   bool (*known)(vd_daemon *daemon, const char *id)) {
     char dir[1200], path[1500];

@@ -169,7 +169,8 @@ vd_judge_time vd_judge_time_of(uint64_t bytes, uint32_t items) {
     return (vd_judge_time){VD_JUDGE_MS + (int)ms, VD_JUDGE_CPU_S + cpu_s};
 }
 
-/* By its bytes, and what a pack claims to have: it gets no more time than for the most items. */
+/* Finds the time to judge a file by its bytes and by how many items a pack claims: no more than for
+ * the most items. */
 static vd_status find_time(const char *path, int64_t keep, vd_judge_time *out, vd_err *err) {
     vd_map file = {0};
     const vd_status status = vd_map_file(path, &file, err);

@@ -13,7 +13,8 @@ static uint64_t sum(uint64_t a, uint64_t b) {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Its checkpoints, or its journal with images, what lies beside them, and what it results in. */
+/* Returns the disk of an item: its checkpoints, or its journal with images, what lies beside them,
+ * and what it results in. */
 static uint64_t item_disk(const vd_program *p, uint32_t own_bytes, uint32_t program_bytes) {
     enum { LISTED = 512 }; /* bytes for its root and its name in the job's own run.json, twice */
     const uint64_t images = (uint64_t)p->steps / VD_IMAGE_STEPS + 1;

@@ -296,7 +296,7 @@ bool vd_ledger_is_fine(const vd_ledger *ledger) {
     return !atomic_load(&ledger->failing);
 }
 
-/* Nobody has an empty key. */
+/* Probes the ledger with an empty key, which nobody has. */
 vd_status vd_ledger_probe(vd_ledger *ledger, vd_err *err) {
     return vd_ledger_charge_judging(ledger, "", 1, err);
 }

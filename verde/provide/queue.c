@@ -33,7 +33,7 @@ static int64_t seconds_of(const vd_running *r) {
     return r->before + (int64_t)(vd_seconds() - r->start + 0.5);
 }
 
-/* It was to be dishonest, and is not. */
+/* Tells whether a job that was to be dishonest was not. */
 static bool fault_was_idle(const vd_daemon *daemon, const vd_job_record *job) {
     char path[1200];
     vd_job_path(daemon, job->id, VD_JOB_IDLE, path);
@@ -98,7 +98,8 @@ static int64_t client_seconds(vd_queue *q, const vd_running *r) {
     return usage.seconds;
 }
 
-/* What a client has left is its jobs' together, which may run side by side. */
+/* Is a job over its client's time? What is left is for the client's jobs together, which may run
+ * side by side. */
 static bool is_over_time(vd_queue *q, vd_running *r) {
     const vd_provide_limits *l = &q->daemon->options.limits;
     const double now = vd_seconds();
@@ -110,7 +111,7 @@ static bool is_over_time(vd_queue *q, vd_running *r) {
     return client_seconds(q, r) >= l->client_seconds;
 }
 
-/* Its files are whole at any moment. */
+/* Stops a job that is over its disk; its files are whole at any moment. */
 static void stop_if_over_disk(vd_queue *q, vd_running *r) {
     const double now = vd_seconds();
     if (now - r->measured < r->pause)
@@ -172,7 +173,7 @@ static vd_status start_child(vd_daemon *daemon, vd_running *r, vd_err *err) {
     return vd_child_start(argv, log, NULL, 0, &r->pid, err);
 }
 
-/* Its client may have cancelled and deleted it since it was chosen. */
+/* Starts a job, unless its client has cancelled or deleted it since it was chosen. */
 static void start_job(vd_queue *q, vd_running *r, const vd_job_record *job) {
     vd_daemon *daemon = q->daemon;
     vd_err err = {0};
@@ -227,7 +228,7 @@ static bool start_next(vd_queue *q, vd_running *place) {
 
 /* ---- the thread ---- */
 
-/* So that its health is known though nobody asks for anything. */
+/* Probes the ledger, so that its health is known though nobody asks for anything. */
 static void probe_ledger(vd_queue *q) {
     vd_daemon *daemon = q->daemon;
     vd_err err = {0};

@@ -71,7 +71,7 @@ static bool write_all(int fd, const vd_chunk *c) {
     return true;
 }
 
-/* After a failure the file is as it was. */
+/* Appends a chunk. After a failure the file is as it was. */
 static vd_status append(vd_uploads *u, const vd_chunk *c, const char *path, vd_chunk_fate *fate,
                         vd_err *err) {
     const int anew = c->from == 0 ? O_TRUNC : 0; /* a file that the ledger has forgotten */

@@ -139,7 +139,7 @@ static void print_text(const results_check *c) {
     vd_result_text(out);
 }
 
-/* Of a job that is loaded. */
+/* Proves the results of a job that is loaded. */
 static vd_status prove(results_check *c, vd_loaded *job) {
     const vd_check_claim claim = {"job", "", "job", &c->made.collection, &c->job_root};
     vd_verdict verdict = {0};

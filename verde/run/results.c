@@ -91,7 +91,7 @@ static void put_text(const vd_program *p, const vd_state *s, vd_score_sum *sum, 
     vd_printf(out, ",\"stopped\":\"%s\"}\n", *stopped ? "stop" : "length");
 }
 
-/* In binary64, in order: what people read, not what is committed to. */
+/* Writes a score, summed in binary64 and in order: what people read, not what is committed to. */
 static void put_score(const vd_program *p, const vd_state *s, vd_score_sum *sum, vd_buf *out) {
     const float *each = tensor_named(p, s, "log_probability");
     const int64_t count = length_of(p, "log_probability", 0);

@@ -30,7 +30,7 @@ typedef struct {
     vd_err *err;
 } items_run;
 
-/* Before anything runs: a fault that its item's program does not have is a mistake. */
+/* Checks the fault before anything runs: one that its item's program does not have is a mistake. */
 static vd_status check_fault(const vd_items_run *r, vd_err *err) {
     vd_fault fault;
     vd_items_drop(r->loaded);
@@ -75,7 +75,7 @@ void vd_items_drop(vd_loaded *loaded) {
 
 /* ---- lines of results ---- */
 
-/* They stand in the order of the items: those that ended early wait. */
+/* Writes lines in the order of the items: those that ended early wait. */
 static vd_status put_lines(items_run *x) {
     for (; x->lines < x->r->items->count && x->line[x->lines].size; x->lines++) {
         vd_buf *line = &x->line[x->lines];

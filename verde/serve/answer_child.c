@@ -142,7 +142,7 @@ static vd_status give_reply(answerer *a, const vd_buf *request, vd_err *err) {
     return sent;
 }
 
-/* Until the daemon has gone. */
+/* Answers until the daemon has gone. */
 static vd_status answer_all(answerer *a, vd_err *err) {
     vd_buf request = {0};
     vd_status status = VD_OK;

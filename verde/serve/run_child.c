@@ -35,7 +35,7 @@ static void take_arguments(char **argv, vd_run_child *c) {
     snprintf(c->run, sizeof c->run, "%.900s/" VD_JOB_RUN, c->dir);
 }
 
-/* Nothing is lost with it, so it goes no further than the page cache. */
+/* Writes the progress, which may be lost, and so goes no further than the page cache. */
 static void write_progress(const vd_run_child *c, const vd_progress *p, uint32_t prompts_done,
                            uint32_t prompts) {
     char path[1100], temp[1100];

@@ -11,7 +11,7 @@
 
 /* ---- a run ---- */
 
-/* Of a run that is not finished the replay tells so, which needs no data. */
+/* Loads the run. Of one that is not finished the replay tells so, which needs no data. */
 static vd_status load_run(vd_served_run *r, vd_err *err) {
     vd_status status = vd_load_run(r->dir, &r->loaded, &r->log, err);
     if (status == VD_OK)
@@ -64,7 +64,7 @@ static void set_open(vd_served *all, vd_served_run *r) {
     pthread_mutex_unlock(&all->lock);
 }
 
-/* For the thread that executes alone. */
+/* Opens a run in place of the one before. For the thread that executes alone. */
 static vd_status enter(vd_served_run *r, vd_err *err) {
     vd_served *all = r->all;
     vd_served_run *before = all->open;
@@ -126,7 +126,7 @@ static void item_forget(void *user) {
         r->source.forget(r->source.user);
 }
 
-/* From disk: another thread may execute meanwhile. */
+/* Reads an item's run from disk: another thread may execute meanwhile. */
 static vd_status item_run(void *user, vd_hash *state, vd_err *err) {
     const vd_served_run *r = user;
     vd_loaded loaded = {0};
@@ -207,7 +207,7 @@ static uint64_t terms_of(const vd_program *p) {
     return init > UINT64_MAX - step ? UINT64_MAX : init + step;
 }
 
-/* Of a run that fits: whether it lies, what it takes, and that it is done. */
+/* Notes of a run that fits whether it lies, what it takes, and that it is done. */
 static void note_run(void *user, uint32_t item, const vd_program *program, const vd_run_log *log) {
     vd_served *all = user;
     const uint64_t terms = terms_of(program);

@@ -37,7 +37,7 @@ static void refuse(vd_response *response, int status, const char *why) {
     put_json(response, json_pack("{ss}", "error", why));
 }
 
-/* For who wants to know what is served here, with curl. */
+/* Describes what is served here, for who asks with curl. */
 static void describe(const vd_serving *s, vd_response *response) {
     vd_public_key key;
     char hex[2 * VD_KEY_SIZE + 1];
@@ -117,7 +117,7 @@ static bool read_asked(const vd_serving *s, const vd_request *request, vd_public
     return status == VD_OK;
 }
 
-/* These very bytes came before. They may be the referee's own, which were late. */
+/* Did these very bytes come before? They may be the referee's own, which were late. */
 static bool was_sent_before(vd_serving *s, const vd_request *request, vd_response *response) {
     vd_public_key referee;
     int64_t count, have;

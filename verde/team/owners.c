@@ -32,7 +32,7 @@ static uint32_t of_sum(const owners *o, uint32_t sum) {
     return o->leaves + o->graph->stored_count + sum;
 }
 
-/* What ties a node to where this value is. */
+/* Returns the set that ties a node to where this value is. */
 static uint32_t set_of(const owners *o, uint32_t value) {
     if (ro_shape_numel(vd_value_shape(o->plan->program, o->graph, value)) == 1)
         return IN_NO_SET;

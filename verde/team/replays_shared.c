@@ -110,7 +110,7 @@ static void send_value(watch *w, uint32_t value, const void *data) {
     free(copy);
 }
 
-/* At the rank that runs the node. */
+/* Sees a node, at the rank that runs it. */
 static bool see(void *user, uint32_t node, const void *const *input, const void *output) {
     watch *w = user;
     const vd_graph *g = &w->exec->program->step;
@@ -129,7 +129,7 @@ static bool see(void *user, uint32_t node, const void *const *input, const void 
     return true;
 }
 
-/* Where this process computes. */
+/* Takes a value to where this process computes. */
 static vd_status take_value(watch *w, uint32_t from, uint32_t value, void **out) {
     const vd_transport *t = &w->member->transport;
     ro_ctx *memory = vd_exec_memory(w->exec);
@@ -145,7 +145,7 @@ static vd_status take_value(watch *w, uint32_t from, uint32_t value, void **out)
     return status;
 }
 
-/* At rank 0, of a node that `from` runs. */
+/* Shows the observer, at rank 0, a node that `from` runs. */
 static vd_status show_taken(watch *w, uint32_t from, const vd_observer *observer) {
     const vd_graph *g = &w->exec->program->step;
     const int32_t inputs = vd_node_stored(g, w->node)->input_count;

@@ -76,7 +76,7 @@ static const char *name_of(const vd_weight_file *file) {
     return strrchr(file->path, '/') + 1;
 }
 
-/* Each tensor must lie in the file that the index says, and in no other. */
+/* Checks that each tensor lies in the file that the index says, and in no other. */
 static vd_status check_index(const vd_weights *w, const char *index, json_t *map, vd_err *err) {
     const char *tensor;
     json_t *value;
