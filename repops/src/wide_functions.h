@@ -373,7 +373,7 @@ RO_INLINE float ro_exp2(float x) {
 
 RO_INLINE float ro_log1p(float x) {
     const double y = ro_log1p_64((double)x);
-    const double end = x == -1 ? -RO_INF64 : x > 0 ? (double)x : RO_NAN64; /* of others */
+    const double end = x == -1 ? -RO_INF64 : x > 0 ? (double)x : RO_NAN64; /* x not in (-1, inf) */
     return ro_rounded64(x == 0 ? (double)x : x > -1 && (double)x < RO_INF64 ? y : end);
 }
 

@@ -216,7 +216,7 @@ struct trace {
     uint32_t written_in = 0, read_in = 0;        /* barriers before it; 0: never */
     uint32_t write_syncs = 0, read_syncs = 0;    /* of the warp, before it */
     uint16_t writer = 0, reader = 0;             /* threads; of readers the last */
-    bool many_lanes = false, many_warps = false; /* readers since */
+    bool many_lanes = false, many_warps = false; /* several have read it since */
     bool on_its_way = false;                     /* an asynchronous copy writes it */
 };
 

@@ -85,8 +85,8 @@ typedef struct vd_delegation {
     vd_exit code;             /* as `verde arbitrate` */
     bool has_verdict;         /* it is written */
     bool no_verdict;          /* it has said why */
-    bool answers;             /* what is audited is the answers: */
-    long answers_count;       /* so many of them; 0: all */
+    bool answers;             /* the audit is of the run's answers, not of the run */
+    long answers_count;       /* how many answers are audited; 0: all */
     json_t *audited;          /* the report of an audit, for --json; or NULL */
     vd_evaluation evaluation; /* of a job with `evaluate` */
     vd_score score;           /* if has_score */

@@ -43,7 +43,7 @@ static void hear(void *user, vd_remote_news news, const char *why) {
 typedef struct {
     vd_order *order;
     uint64_t before; /* bytes of the parcels before this one */
-    bool told;       /* it is known how much of this one was there */
+    bool told;       /* the provider has said how much of this parcel it had */
 } sending;
 
 static void count_sent(void *user, uint64_t have) {

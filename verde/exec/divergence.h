@@ -45,12 +45,12 @@ typedef struct {
 typedef struct {
     vd_diverge_kind kind;
     int64_t equal_at;   /* the last checkpoint before which nothing differs; -1: there is none */
-    int64_t differs_at; /* the first that differs */
+    int64_t differs_at; /* the first checkpoint that differs */
     bool has_step;
     int64_t step;         /* -1: initialisation */
     bool broken[2];       /* after the step, this side has another state than its nodes make; or
                              holds other things than it commits to */
-    bool skipped[2];      /* namely the one from before it */
+    bool skipped[2];      /* broken: the state that it has is the one from before the step */
     uint32_t node[2];     /* NODE, EMITTED: of each side's graph; STORED, with a reference: the node
                              that makes the leaf */
     bool other_node[2];   /* NODE: the side ran another node than its program's */

@@ -134,7 +134,7 @@ static void take_columns(const float *a, const product *p, int64_t row, int64_t 
         memcpy(to + k * rows, a + k * p->m + row, (size_t)rows * sizeof *to);
 }
 
-/* Rows of one product of the batch. */
+/* Computes rows of one product of the batch. */
 static vd_status part_of_product(const guarded *of, const product *p, vd_guard *g, int64_t number,
                                  int64_t row, int64_t rows, float *out, vd_err *err) {
     const float *a = (const float *)of->in[0] + number * p->m * p->k;

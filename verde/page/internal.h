@@ -6,9 +6,9 @@
 #include "verde/page/page.h"
 
 enum {
-    VD_PAGE_TERMS = 48,     /* that are shown of an element */
+    VD_PAGE_TERMS = 48,     /* terms of an element's sum that are shown */
     VD_PAGE_USERS = 4,      /* nodes that read the one in dispute */
-    VD_PAGE_INPUTS = 6,     /* that it reads */
+    VD_PAGE_INPUTS = 6,     /* nodes that the one in dispute reads */
     VD_PAGE_PAYLOAD = 4000, /* bytes of a statement that are shown */
     VD_PAGE_ROWS = 200,     /* of a table */
     VD_PAGE_TOKENS = 40,    /* of a prompt, or of what was made of it */
