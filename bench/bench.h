@@ -241,7 +241,7 @@ static inline int bench_csv_close(bench_csv *csv) {
 
 /* ---- geometric means ---- */
 
-/* Of the numbers that were added. */
+/* The geometric mean of the numbers that were added, as it grows. */
 typedef struct {
     double log_sum;
     int count;

@@ -227,7 +227,7 @@ static void put_row(const arguments *a, const trainer *t, double us, double them
         die("the CSV could not be written");
 }
 
-/* One step of all, in turn. */
+/* Runs one step of each, in turn. */
 static void run_all(trainer *t, process *p, double ours[WAYS], double theirs[PEERS],
                     double mb[PEERS]) {
     float loss;

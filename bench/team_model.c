@@ -254,7 +254,7 @@ static bool fetch(model *m, uint32_t rank, uint32_t value) {
     return !r->waits;
 }
 
-/* One node, or the leaves that the rank keeps after the last one. */
+/* Runs one node, or takes the leaves that the rank keeps after the last one. */
 static void run_one(model *m, uint32_t rank) {
     rank_state *r = &m->rank[rank];
     if (r->next == r->count) {

@@ -22,7 +22,7 @@ void blas_forget_counts(void) {
         atomic_store_explicit(&calls[i], 0, memory_order_relaxed);
 }
 
-/* One write, so that lines of several processes do not mix. */
+/* Reports in one write, so that lines of several processes do not mix. */
 __attribute__((destructor)) static void report(void) {
     const char *wanted = getenv("REPOPS_VERBOSE");
     char line[200];

@@ -64,7 +64,7 @@ void blas_sgemm(caller by, int order, int trans_a, int trans_b, int m, int n, in
 
 /* ---- vectors ---- */
 
-/* With a negative increment the first element is the last in memory. */
+/* Returns where the first element lies: with a negative increment it is the last in memory. */
 static const float *first_of(const float *x, int64_t count, int64_t inc) {
     return inc < 0 ? x - (count - 1) * inc : x;
 }

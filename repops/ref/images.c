@@ -2,7 +2,7 @@
 #include "repops/ref/ref.h"
 #include "repops/op_image.h"
 
-/* Where the record of row r starts. */
+/* Returns where the record of row r starts. */
 static int64_t record_of(const ro_call *call, int64_t r, const ro_access *in) {
     const int64_t *attr = call->attr;
     uint64_t records = (uint64_t)(call->input[0].dim[0] / attr[RO_RECORDS_RECORD]);

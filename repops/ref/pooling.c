@@ -98,7 +98,7 @@ int64_t ro_ref_pool_window(const ro_pooling *v, int64_t e, int64_t t, int64_t *d
     return ((w.n * v->out[0] + w.h) * v->out[1] + w.w) * v->channels + w.c;
 }
 
-/* Of both gradients: what tap t of window w receives. */
+/* Returns, for both gradients, what tap t of window w receives. */
 static float share_of(const ro_call *call, int64_t w, int64_t t, int64_t divisor,
                       const ro_access *in, float sum) {
     if (call->op == RO_OP_MAX_POOL2D_GRAD)

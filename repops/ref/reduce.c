@@ -61,7 +61,7 @@ static row_values row_of(const ro_call *call, const ro_access *in, int64_t r) {
     }
 }
 
-/* One more term of SPEC 3.2 on a lane. x: index in the input, i: index in the row. */
+/* Returns a lane after one more term of SPEC 3.2. x: index in the input, i: index in the row. */
 static float term(const ro_call *call, const ro_access *in, float lane, row_values row, int64_t x,
                   int64_t i) {
     float d;

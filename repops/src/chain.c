@@ -53,7 +53,7 @@ static element_op find(int op) {
     return (element_op){true, 1};
 }
 
-/* Those that take long; of another one the time is that of arithmetic. */
+/* Does the operator take long? Another one's time is that of arithmetic. */
 static bool is_function(int op) {
     static const int slow[] = {RO_OP_RSQRT,   RO_OP_EXP,   RO_OP_LOG,   RO_OP_TANH,     RO_OP_ERF,
                                RO_OP_SIGMOID, RO_OP_SILU,  RO_OP_GELU,  RO_OP_GELU_ERF, RO_OP_SIN,

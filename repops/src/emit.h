@@ -47,7 +47,7 @@ void ro_emit_moved(ro_emitter *t, int64_t element, float nearest);
 /* emit.c: follows the calls in [first, first + n), whose elements were rounded to the nearest. */
 void ro_emit_replay(ro_emitter *t, int64_t first, const double *y, int64_t n);
 
-/* One result of ours, in the grid and canonical. */
+/* Rounds one result of ours to the grid, and makes it canonical. */
 RO_INLINE float ro_emit_round(const ro_emitter *t, double y) {
     return ro_canon(ro_round_any(y, t->magic));
 }
@@ -110,7 +110,7 @@ RO_INLINE void ro_emit_apart(ro_emitter *t, int64_t first, const double *y, cons
             ro_emit_close(t, first + i, y[i], bound[i]);
 }
 
-/* To fewer bits. */
+/* Rounds to fewer bits, one result after the other. */
 RO_INLINE void ro_emit_coarse(ro_emitter *t, int64_t first, const double *y, const double *bound,
                               int64_t n) {
     float *restrict out = t->out + first;

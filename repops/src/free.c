@@ -25,7 +25,7 @@ static void drop_calls(ro_emitter *t) {
     t->room = 0;
 }
 
-/* One for each worker, and one for the calls of all of them. */
+/* Takes one emitter for each worker, and one for the calls of all of them. */
 static ro_emitter *take_emitters(ro_ctx *ctx) {
     ro_emitter **emitter = ro_ctx_emitters(ctx);
     const size_t size = ((size_t)ro_ctx_threads(ctx) + 1) * sizeof **emitter;

@@ -25,7 +25,7 @@ static ro_status new_block(const placed *p, size_t size, void **out) {
     return pass(p, p->device->functions->alloc(p->device, size ? size : 1, out));
 }
 
-/* Where an earlier input lies that is the same memory. */
+/* Returns where an earlier input lies that is the same memory. */
 static const void *found(const placed *p, int input) {
     const ro_shape *shape = p->job->call->input;
     for (int i = 0; i < input; i++)

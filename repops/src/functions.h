@@ -193,7 +193,8 @@ RO_INLINE RO_F RO_OF(cut_both)(RO_F x, float c) {
 
 /* The factors of dy in the operators of gradients. y: the function's result. */
 
-/* From 8 on, s is +0 whatever b is; an infinite v would make it a NaN. */
+/* Returns the slope of gelu. From 8 on, s is +0 whatever b is; an infinite v would make it a NaN.
+ */
 RO_INLINE RO_F RO_OF(gelu_slope)(RO_F x) {
     RO_F t = RO_OF(gelu_tanh)(x), s = FMA(NEG(t), t, K(1.0f)), b = RO_OF(cut_both)(x, 8.0f);
     RO_F v = MUL(K(RO_GELU_C0), FMA(K(3.0f * RO_GELU_C1), MUL(b, b), K(1.0f)));

@@ -33,7 +33,7 @@ static ro_tensor terms(const level_sum *s, int64_t n, float *at) {
     return s->along ? ro_matrix(at, n, s->others) : ro_matrix(at, s->others, n);
 }
 
-/* One level: n terms become groups_of(n). */
+/* Runs one level: n terms become groups_of(n). */
 static ro_status run_level(ro_ctx *ctx, const level_sum *s, int op, int64_t n, int32_t count,
                            const ro_tensor *const *in, float *to) {
     ro_tensor out = terms(s, groups_of(s, n), to);

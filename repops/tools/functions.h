@@ -24,7 +24,7 @@ extern const elementary ro_elementary_avx2[], ro_elementary_avx512[];
 extern const elementary ro_elementary_neon[];
 #endif
 
-/* By the name of the backend that has the same instruction set. */
+/* Functions by the name of the backend that has the same instruction set. */
 static const struct {
     const char *backend;
     const elementary *list;

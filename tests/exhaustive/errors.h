@@ -15,7 +15,7 @@ enum { PRECISION = 160, BACKENDS = 4 };
 
 static const double stated = 0.00005; /* bounds have four places */
 
-/* One ulp of the correctly rounded result, also for subnormals. */
+/* Returns one ulp of the correctly rounded result, also for subnormals. */
 static inline double ulp_of(double want) {
     const int biased = (int)(ro_to_bits64(want) >> 52 & 0x7ff);
     return ro_from_bits64((uint64_t)(biased - 23 < 874 ? 874 : biased - 23) << 52); /* 2^-149 */

@@ -156,7 +156,7 @@ static int64_t other_size(site *s, int64_t was) {
     }
 }
 
-/* One number wherever it is a size, in all of the program. */
+/* Changes one number wherever it is a size, in all of the program. */
 static bool size_of_all(site *s) {
     vd_program *p = s->program;
     const ro_shape *shape = &s->graph->stored[site_node(s)].shape;

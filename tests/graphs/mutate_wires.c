@@ -96,7 +96,7 @@ static uint32_t input_alike(site *s, uint32_t node, uint32_t first) {
     return first;
 }
 
-/* One tensor as two inputs; or two inputs exchanged. */
+/* Makes one tensor two inputs, or exchanges two inputs. */
 static bool share(site *s) {
     const uint32_t node = site_node(s);
     const uint32_t count = (uint32_t)s->graph->stored[node].input_count;

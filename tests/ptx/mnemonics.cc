@@ -370,7 +370,7 @@ static const operation control[] = {
     {"redux.sync.max.u32", reduce<true>, form::REDUCE, flow::WARP_EXCHANGE, 3, {}},
 };
 
-/* Of sm_90a (asynchronous.h). */
+/* Describes an instruction of sm_90a (asynchronous.h). */
 static operation beside(const char *mnemonic, action *run, form shape, int count = 0) {
     return {mnemonic, run, shape, flow::NEXT, count, {}};
 }

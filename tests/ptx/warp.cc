@@ -48,7 +48,7 @@ static int pick_last(warp &w) {
     return found;
 }
 
-/* Where the next group waits for those behind it. */
+/* Finds where the next group waits for those behind it. */
 static int meeting_place(const warp &w, int except) {
     int place = INT_MAX;
     for (size_t g = 0; !w.split && g < w.groups.size(); g++)

@@ -301,7 +301,7 @@ void sync_warp(unsigned mask) {
     wait_at(AT_WARP_BARRIER, &warp_barrier[current->index / WARP]);
 }
 
-/* No barrier for the memory: a shuffle orders nothing else. */
+/* Lets lanes meet, with no barrier for the memory: a shuffle orders nothing else. */
 static void meet(unsigned mask) {
     current->mask = mask;
     current->at = AT_WARP_BARRIER;
@@ -634,7 +634,7 @@ static long planted(const char *kind) {
     return text[length] == '@' ? atol(text + length + 1) : 1;
 }
 
-/* As on a device, from the N-th launch on every call says so. */
+/* Is the device lost? As on a device, from the N-th launch on every call says so. */
 static cudaError_t lost() {
     const long at = planted("lost");
     return at && simt::launched() >= at ? cudaErrorLaunchFailure : cudaSuccess;

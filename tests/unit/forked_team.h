@@ -53,7 +53,7 @@ static void close_ends(const wiring *w, uint32_t ranks, uint32_t but) {
                 close(w->end[a][b]);
 }
 
-/* In a process of its own. */
+/* Runs a member in a process of its own. */
 static void be_member(const forked_team *team, uint32_t rank, const int *sockets, outcome *out) {
     test_sockets *s;
     vd_err err = {0};

@@ -13,7 +13,7 @@
 
 enum { GOLDEN_LINES_MAX = 400, GOLDEN_LINE_SIZE = 400 };
 
-/* From a line to the bytes that are hashed; the caller frees them. */
+/* Turns a line into the bytes that are hashed; the caller frees them. */
 typedef void *golden_bytes(ro_ctx *ctx, const char *line, size_t *size);
 
 typedef struct {

@@ -20,7 +20,7 @@ uint32_t mix(uint32_t n) {
     return n ^ n >> 16;
 }
 
-/* In (-1, 1), never 0: at 0, relu has no derivative. */
+/* Returns a number in (-1, 1), never 0: at 0, relu has no derivative. */
 static double fraction(int tensor, int64_t e) {
     return ((double)(mix((uint32_t)(tensor * 1000003 + e)) >> 16) - 32767.5) / 32768;
 }

@@ -139,7 +139,7 @@ static void compare_rows(ro_ctx *ctx, const ro_attention *dense, const attention
     free(qkv), free(dqkv), free(o), free(dout), free(m), free(l);
 }
 
-/* On the best backend with one thread and with three; `all`: on every backend. */
+/* Checks on the best backend with one thread and with three; `all`: on every backend. */
 static void check(const ro_attention *a, uint64_t seed, data_class class, int all) {
     attention_tensors want = tensors_of(a);
     tensors_fill(&want, seed, class);

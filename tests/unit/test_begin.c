@@ -8,7 +8,7 @@
 #include "tests/unit/small_models.h"
 #include "verde/graph/begin.h"
 
-/* As a program that came from a file; its repeats stored or not. */
+/* Returns a program as if it came from a file; its repeats stored or not. */
 static vd_program given(vd_model_kind kind, bool unroll) {
     vd_program made = program_of(kind, 4), p;
     vd_buf bytes = {0};

@@ -120,7 +120,7 @@ static size_t span(int count, int inc) {
     return count ? (size_t)(1 + (count - 1) * abs(inc)) : 0;
 }
 
-/* Where logical element 0 is. */
+/* Returns where logical element 0 is. */
 static int64_t start(int count, int inc) {
     return inc < 0 ? (int64_t)(1 - count) * inc : 0;
 }

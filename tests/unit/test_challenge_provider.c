@@ -38,7 +38,7 @@ static vd_public_key public_of(const vd_key *key) {
     return out;
 }
 
-/* One question to `a`, outside of any dispute. */
+/* Returns one question to `a`, outside of any dispute. */
 static vd_buf request_of(bench *b, bool challenge, const vd_question *question) {
     vd_buf assignment = {0}, payload = {0}, notes[2] = {0}, request = {0};
     vd_hash hash;

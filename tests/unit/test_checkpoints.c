@@ -34,7 +34,7 @@ static vd_machine machine_of(int64_t step) {
     return m;
 }
 
-/* One more checkpoint, of a step with a loss of its own. */
+/* Adds one more checkpoint, of a step with a loss of its own. */
 static void add(vd_run_log *log, bool last) {
     const int64_t step = log->count;
     const vd_hash state = {{(uint8_t)step, (uint8_t)(step >> 8), 7}};

@@ -49,7 +49,7 @@ static vd_status spoil_states(void *user, int64_t from, int64_t to, vd_hash *sta
     return status;
 }
 
-/* In the replay's own memory, where it stays. */
+/* Spoils a trace in the replay's own memory, where it stays. */
 static vd_status spoil_trace(void *user, int64_t step, const vd_records **out, vd_err *err) {
     spoiler *s = user;
     vd_status status = s->real.trace(s->real.user, step, out, err);
@@ -84,7 +84,7 @@ static vd_status spoil_tensor(void *user, int64_t step, uint32_t value, const vo
     return status;
 }
 
-/* In a tree that the replay keeps. */
+/* Spoils a tree that the replay keeps. */
 static vd_status spoil_tree(void *user, int64_t step, uint32_t value, const void *data,
                             const vd_tree **out, vd_err *err) {
     spoiler *s = user;
@@ -234,7 +234,7 @@ static bool try_flip(bench *b, kind what, int at, bool always) {
     return s.flipped > 0;
 }
 
-/* At every call of every kind that the dispute makes, up to `most` of them. */
+/* Flips at every call of every kind that the dispute makes, up to `most` of them. */
 static void try_flips(bench *b, int most, int *flips) {
     for (kind what = 0; what < KINDS; what++)
         for (int at = 0; at < most && try_flip(b, what, at, false); at++) {

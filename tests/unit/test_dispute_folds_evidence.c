@@ -94,7 +94,7 @@ static bool forge_statement(const bench *b, json_t *item, size_t at) {
     return altered;
 }
 
-/* As many texts as there are, up to `most`. */
+/* Forges as many texts as there are, up to `most`. */
 static size_t forge_item(const bench *b, size_t index, size_t most) {
     size_t at = 0;
     for (; at < most; at++) {

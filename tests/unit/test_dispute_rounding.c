@@ -109,7 +109,7 @@ static bool stop(void *user, const vd_progress *progress) {
     return false;
 }
 
-/* As if another build had signed something else of the same run. */
+/* Signs as if another build had signed something else of the same run. */
 static void sign_another(const char *dir, const vd_key *key) {
     vd_run_log log;
     vd_buf note = {0};

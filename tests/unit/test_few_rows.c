@@ -54,7 +54,7 @@ static void expect_alike(const product *p, const char *backend, const char *of) 
                   p->trans, (long long)i, (double)out[i], (double)want[i]);
 }
 
-/* With one thread and with two, which have columns of their own. */
+/* Checks a product with one thread and with two, which have columns of their own. */
 static void check_product(const product *p, int dtype, uint64_t seed) {
     static const char *const backends[] = {"scalar", "avx2", "avx512", "neon"};
     fill(p, dtype, seed);

@@ -75,7 +75,7 @@ static const shape shapes[] = {
     {.kernel = "widened", .m = 9, .n = 9, .k = 300, .dtype = RO_BF16, .mask = RO_MASK_FROM_ROW},
 };
 
-/* Those that only vectors have. */
+/* Shapes that only kernels with vectors have. */
 static const shape vector_shapes[] = {
     {.kernel = "dots of halves", .m = 3, .n = 50, .k = 300, .trans_b = 1, .dtype = RO_BF16},
     {.kernel = "sweep of halves", .m = 5, .n = 600, .k = 300, .dtype = RO_F16},

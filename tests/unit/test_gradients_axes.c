@@ -159,7 +159,8 @@ static void exact_rope(const double *x, int at, double *out) {
         }
 }
 
-/* From coordinates, written apart from the library. x: the inputs one after the other. */
+/* Moves elements by their coordinates, written apart from the library. x: the inputs one after the
+ * other. */
 static void exact_movement(const double *x, int at, double *out) {
     const char *name = cases[at].name;
     const int64_t *d = cases[at].shape[0].dim;

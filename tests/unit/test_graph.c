@@ -210,7 +210,7 @@ static uint32_t index_of(const vd_program *p, const char *name) {
     return 0;
 }
 
-/* Of a program without repeats. */
+/* Finds a node of a program without repeats. */
 static vd_node *node_of(vd_program *p, const char *name) {
     cr_assert(p->step.repeat_count == 0);
     return &p->step.stored[index_of(p, name)];

@@ -193,7 +193,7 @@ static void flip_all(ro_ctx *ctx, int bits) {
     flip(ctx, bits, RO_GUARD_AT_OUTPUT, 4, 16, false);
 }
 
-/* Of columns with two digits there may be few or many. */
+/* Flips bits where few or many columns have two digits. */
 static void flip_all_uneven(ro_ctx *ctx, int bits) {
     for (int64_t each = 1; each <= 5; each += 4) {
         fill_square();
@@ -243,7 +243,7 @@ Test(guard, finds_a_flip_in_packed_numbers_scales_and_sums_and_computes_again) {
 
 /* ---- every bit of a sum, and its place ---- */
 
-/* Of part `part` of the first tile. */
+/* Flips bits of part `part` of the first tile. */
 static void flip_part(ro_ctx *ctx, const product *x, int part) {
     const int bits = x->bits;
     for (int bit = 0; bit < 32; bit++) {

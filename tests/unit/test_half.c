@@ -20,7 +20,7 @@ typedef struct {
 static const format formats[] = {{RO_BF16, 7, 127, 0x7f80, 0x7fc0},
                                  {RO_F16, 10, 15, 0x7c00, 0x7e00}};
 
-/* By the definition of the format: sign, power of two, fraction. */
+/* Computes a value by the definition of the format: sign, power of two, fraction. */
 static double value_of(const format *f, uint16_t word) {
     const int m = word & 0x7fff, field = m >> f->fraction, rest = m & ((1 << f->fraction) - 1);
     const double sign = word & 0x8000 ? -1 : 1;
@@ -96,8 +96,7 @@ Test(half, every_word_has_its_value_in_f32) {
     everywhere(expect_exact);
 }
 
-/* For each finite number: itself, or its sum with the next one halved, and the f32 numbers beside
- * them. */
+/* Checks each finite number, its sum with the next one halved, and the f32 numbers beside these. */
 static void expect_rounded(ro_ctx *ctx, const char *name) {
     static float x[NUMBERS];
     static uint16_t out[NUMBERS], below[NUMBERS];

@@ -72,7 +72,7 @@ static vd_job job_of(const place *p, const char *data) {
     return job;
 }
 
-/* With the SHA-256 of all that was written. */
+/* Loads data with the SHA-256 of all that was written. */
 static vd_status load(place *p, const char *data, vd_job *job, vd_dataset *out, vd_err *err) {
     vd_hash digest;
     *job = job_of(p, data);

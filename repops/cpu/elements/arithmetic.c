@@ -20,7 +20,7 @@ RO_INLINE void with_number(binary *f, const float *a, float b, float *out, int64
         out[i] = ro_canon(f(a[i], b));
 }
 
-/* As many whole periods as fit. Returns their length. */
+/* Repeats as many whole periods as fit. Returns their length. */
 static int64_t repeat(const float *b, int64_t period, float *tile) {
     const int64_t length = TILE / period * period;
     for (int64_t i = 0; i < length; i += period)

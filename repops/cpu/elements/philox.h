@@ -22,7 +22,7 @@ enum { PHILOX_BLOCKS = 8 };
 RO_INLINE words words_xor3(words a, words b, words c) {
     return _mm512_ternarylogic_epi64(a, b, c, 0x96);
 }
-/* In the order in which words_store interleaves them. */
+/* Returns the words' numbers in the order in which words_store interleaves them. */
 RO_INLINE words words_count(uint64_t first) {
     return _mm512_add_epi64(_mm512_set1_epi64((int64_t)first),
                             _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7));

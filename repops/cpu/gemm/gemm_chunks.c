@@ -101,7 +101,7 @@ static int takes(const gemm *g) {
     return few && g->k >= least_k && g->mask == RO_MASK_NONE && !g->c_chunk;
 }
 
-/* For copies of operands that are not contiguous. */
+/* Returns the room for copies of operands that are not contiguous. */
 static int64_t workspace_of(const gemm *g) {
     return g->a_col == 1 && g->b_row == 1 ? 0 : 2 * GROUP * g->chunk;
 }

@@ -72,7 +72,7 @@ RO_INLINE asked block_ahead(const gemm *g, const float *b, int64_t cols, int64_t
                    g->b_col == g->k && g->n * g->k >= FAR_B ? next + p * cols : NULL, g->b_col};
 }
 
-/* As many lines as a square has. */
+/* Asks for as many lines as a square has. */
 RO_INLINE void ask(asked *a) {
     RO_UNROLL
     for (int i = 0; i < ASK_COLS; i++) {
@@ -327,7 +327,7 @@ static void gather_a(gemm *g, float *to) {
     g->a = to, g->a_row = g->k, g->a_col = 1;
 }
 
-/* For a, or for b where the product is transposed. */
+/* Returns the room for a, or for b where the product is transposed. */
 static int64_t workspace_of(const gemm *g) {
     if (usable(g))
         return g->a_col == 1 ? 0 : g->m * g->k;

@@ -107,7 +107,7 @@ static void merge_mean(const float *restrict x, ratio r, int64_t count, float *r
         mean[c] = ro_fma(x[c] - mean[c], r.weight, mean[c]);
 }
 
-/* Before the mean moves. */
+/* Merges squared deviations, before the mean moves. */
 static void merge_sqdev(const float *restrict x, const float *restrict m2, const float *mean,
                         ratio r, int64_t count, float *restrict sum) {
     for (int64_t c = 0; c < count; c++) {

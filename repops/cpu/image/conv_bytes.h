@@ -58,7 +58,7 @@ int RO_NAME(ro_conv_bytes_pack)(const ro_conv *v, const float *w, void *to);
 ro_status RO_NAME(ro_conv_bytes_run)(ro_ctx *ctx, const ro_conv *v, const float *x,
                                      const void *packed, float *y, int *ran);
 
-/* Of so many numbers. */
+/* Returns the range of so many numbers. */
 bytes_range RO_NAME(ro_conv_bytes_range)(const float *x, int64_t count);
 /* Up to TILE_ROWS windows. */
 void RO_NAME(ro_conv_bytes_tile)(int64_t rows, const bytes_tile *t);

@@ -59,7 +59,7 @@ RO_INLINE int64_t fixed_windows(const fixed_conv *c, const fixed_part *p) {
     return c->v.batch * fixed_positions(c, p, 0) * fixed_positions(c, p, 1);
 }
 
-/* Where the first of the group's results of a line lies. */
+/* Returns where the first of the group's results of a line lies. */
 RO_INLINE float *fixed_result_of(const fixed_conv *c, const fixed_part *p, int64_t m) {
     const ro_conv *v = &c->v;
     if (c->kind != RO_OP_CONV2D_DX)

@@ -143,7 +143,7 @@ static int is_inside(const gather_part *s, const gather_place *at, int64_t rows)
     return 1;
 }
 
-/* As s, of rows that are inside. Its runs stand behind those of s. */
+/* Returns s for rows that are inside alone. Its runs stand behind those of s. */
 static gather_part part_inside(const gather_part *s) {
     gather_part p = *s;
     p.layout = IN_PLACE, p.quiet = 1, p.runs = s->runs + s->g->piece_count;
@@ -151,7 +151,7 @@ static gather_part part_inside(const gather_part *s) {
     return p;
 }
 
-/* Where b stays in the cache: multiplies each tile as soon as it is gathered. */
+/* Multiplies each tile as soon as it is gathered. For a b that stays in the cache. */
 static void run_tiles(const gather_part *s) {
     const gather_part inside = s->lines ? part_inside(s) : *s;
     for (int64_t row = 0, rows; row < s->b->m; row += rows) {

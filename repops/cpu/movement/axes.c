@@ -120,7 +120,7 @@ typedef struct {
     int64_t count; /* elements in a row */
 } part;
 
-/* Where part `index` lies. */
+/* Says where part `index` lies. */
 typedef part part_of(const ro_job *job, int index);
 
 static void join_parts(const ro_job *job, int64_t first, int64_t last, int64_t row, uint32_t fill,

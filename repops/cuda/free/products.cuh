@@ -41,7 +41,7 @@ struct part {
 
 /* ---- operands: an element is where lane(part, i) and step(part, k) lead; NULL: absent ---- */
 
-/* One of the steps is 1. */
+/* A matrix of which one of the two steps is 1. */
 struct strided {
     const float *data;
     int64_t lane_step, k_step, outer, inner;

@@ -212,7 +212,7 @@ template <int N> static ro_status run_table(ro_cuda *d, const ro_embedding_job &
     return ro_cuda_launched(d, "embedding_backward");
 }
 
-/* By a sort of the positions. */
+/* Computes the gradient by a sort of the positions. */
 static ro_status run_sorted(ro_cuda *d, const ro_embedding_job &j) {
     float *out = j.table.data;
     const int64_t count = j.rows * j.cols;

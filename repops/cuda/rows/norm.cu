@@ -45,7 +45,7 @@ struct rmsnorm_of {
     }
 };
 
-/* With a mean layer norm's, else RMS norm's. */
+/* The dx of layer norm, with a mean, or of RMS norm. */
 template <bool centred> struct dx_of {
     const float *dy, *gamma, *x, *mean, *rstd, *sg, *sgx;
     float n;
