@@ -46,6 +46,7 @@ struct ro_cuda : ro_device {
     enum { ALLOWED_MOST = 256 };
     const void *allowed[ALLOWED_MOST];
     int allowed_count;
+    ro_guard guard; /* size 0: nothing is checked */
 };
 
 /* Runs one operator. The output has elements. */

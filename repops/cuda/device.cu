@@ -197,6 +197,10 @@ static size_t peak(ro_device *device) {
     return error == cudaSuccess ? (size_t)bytes : 0;
 }
 
+static void check(ro_device *device, const ro_guard *guard) {
+    of(device)->guard = guard ? *guard : ro_guard{};
+}
+
 static ro_status free_values(ro_cuda *d, const ro_free_values *values) {
     return (values->f32 ? ro_cuda_free_f32 : ro_cuda_free_f64)(d, values);
 }
@@ -227,7 +231,8 @@ static const ro_device_functions functions = {close_device,
                                               entry<wait>::call,
                                               entry<ro_cuda_tree_roots>::call,
                                               entry<free_values>::call,
-                                              peak};
+                                              peak,
+                                              check};
 
 /* ---- opening ---- */
 

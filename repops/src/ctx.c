@@ -1,5 +1,6 @@
 #include "repops/src/backend.h"
 #include "repops/src/cuda.h"
+#include "repops/src/fixed.h"
 #include "repops/src/fpenv.h"
 #include "repops/src/guard.h"
 #include "repops/src/operands.h"
@@ -313,9 +314,12 @@ ro_status ro_ctx_guard(ro_ctx *ctx, const ro_guard *guard) {
     const ro_status status = guard ? ro_take(ctx, &ro_sized_guard, guard, &own) : RO_OK;
     if (status == RO_OK && guard && !own.found)
         return ro_missing(ctx, "ctx_guard", "found");
-    if (status == RO_OK)
-        ctx->guard = own;
-    return status;
+    if (status != RO_OK)
+        return status;
+    ctx->guard = own;
+    if (ctx->device)
+        ctx->device->functions->check(ctx->device, guard ? &own : NULL);
+    return RO_OK;
 }
 
 const ro_guard *ro_ctx_guarding(const ro_ctx *ctx) {
@@ -323,6 +327,8 @@ const ro_guard *ro_ctx_guarding(const ro_ctx *ctx) {
 }
 
 int ro_ctx_guards(const ro_ctx *ctx, int bits) {
+    if (ctx->device)
+        return ro_fixed_has(bits);
     return ctx->packing && ctx->packing->checks && ctx->packing->checks(bits);
 }
 

@@ -3,6 +3,7 @@
 #ifndef REPOPS_SRC_DEVICE_H
 #define REPOPS_SRC_DEVICE_H
 
+#include "repops/guard.h"
 #include "repops/src/jobs.h"
 
 #ifdef __cplusplus
@@ -51,6 +52,8 @@ typedef struct {
                             const size_t *size, uint8_t *root);
     ro_status (*free_values)(ro_device *device, const ro_free_values *values);
     size_t (*peak)(ro_device *device);
+    /* From now on fixed products without convolutions are checked; NULL: no longer. */
+    void (*check)(ro_device *device, const ro_guard *guard);
 } ro_device_functions;
 
 struct ro_device {

@@ -19,9 +19,6 @@ ro_status ro_guard_end(ro_ctx *ctx, ro_guard_log *log) {
     }
     if (!twice)
         return RO_OK;
-    return ro_fail(ctx, RO_ERR_DEVICE,
-                   "integer sums of a fixed product were computed twice and do not fit: product "
-                   "%lld, chunk %lld, row %lld, column %lld",
-                   (long long)twice->product, (long long)twice->chunk, (long long)twice->row,
-                   (long long)twice->col);
+    return ro_fail(ctx, RO_ERR_DEVICE, RO_GUARD_TWICE, (long long)twice->product,
+                   (long long)twice->chunk, (long long)twice->row, (long long)twice->col);
 }

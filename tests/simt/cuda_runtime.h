@@ -254,6 +254,13 @@ static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
         out |= (unsigned)(both >> 8 * (selector >> 4 * i & 7) & 0xff) << 8 * i;
     return out;
 }
+/* c and the products of four signed bytes. */
+static inline int __dp4a(int a, int b, int c) {
+    unsigned sum = (unsigned)c;
+    for (int i = 0; i < 4; i++)
+        sum += (unsigned)((int8_t)(a >> 8 * i) * (int8_t)(b >> 8 * i));
+    return (int)sum;
+}
 template <class T> T __ldg(const T *p) {
     return *p;
 }

@@ -1,5 +1,5 @@
 /* matmul_fixed, SPEC.md section 3.5, and linear layers of such products. */
-#include "repops/cuda/gemm/fixed_run.cuh"
+#include "repops/cuda/gemm/fixed_guard.cuh"
 #include "repops/cuda/gemm/linear.cuh"
 #include "repops/cuda/gemm/wgmma_run.cuh"
 #include "repops/src/matmul.h"
@@ -15,6 +15,73 @@ static bool in_fours(const fixed_lines &x) {
     return x.step == 1 && ((uintptr_t)x.data % 16 | (uint64_t)(x.line | x.next | x.steps) % 4) == 0;
 }
 
+/* ---- checked ---- */
+
+template <int digits, class Out> struct checked_way final : fixed_way {
+    fixed_lines x, y;
+    fixed_memory w;
+    fixed_checked<Out> out;
+
+    ro_status pack(ro_cuda *d) override {
+        const ro_status status = fixed_pack<digits>(d, p, x, w.a);
+        return status == RO_OK ? fixed_pack<digits>(d, p, y, w.b) : status;
+    }
+    ro_status add_up(ro_cuda *d, uint32_t *columns, uint32_t *rows) override {
+        return fixed_add_up(d, p, fixed_reader<digits>{w.a}, lines_a, fixed_reader<digits>{w.b},
+                            lines_b, columns, rows);
+    }
+    ro_status add_scales(ro_cuda *d, uint32_t *a, uint32_t *b) override {
+        const ro_status status = fixed_add_scales(d, p, fixed_reader<digits>{w.a}, lines_a, a);
+        return status == RO_OK
+                   ? fixed_add_scales(d, p, fixed_reader<digits>{w.b}, lines_b, b)
+                   : status;
+    }
+    ro_status multiply(ro_cuda *d, const fixed_check &check) override {
+        out.check = check;
+        return fixed_multiply<digits>(d, p, w.a, w.b, out);
+    }
+    void parts(fixed_part *part) const override {
+        const int64_t last = (w.a.blocks < FIXED_BLOCKS ? w.a.blocks : (int)FIXED_BLOCKS) - 1;
+        part[0] = {RO_GUARD_AT_A, w.a.data, bytes(w.a)};
+        part[1] = {RO_GUARD_AT_B, w.b.data, bytes(w.b)};
+        part[2] = {RO_GUARD_AT_SCALE, w.a.data + last * w.a.block + fixed_places<digits> * 32,
+                   FIXED_LINES * sizeof(int)};
+    }
+    size_t bytes(const fixed_packed &of) const {
+        return (size_t)(p.batch * of.blocks * of.block) * sizeof *of.data;
+    }
+};
+
+template <int digits, class Out>
+static ro_status run_checked(ro_cuda *d, const fixed_problem &p, const fixed_lines &a,
+                             const fixed_lines &b, const Out &out) {
+    checked_way<digits, Out> way = {};
+    void *memory;
+    ro_status status = ro_cuda_alloc(d, fixed_memory_of(p, nullptr).bytes, &memory);
+    if (status != RO_OK)
+        return status;
+    way.p = p, way.x = a, way.y = b, way.w = fixed_memory_of(p, static_cast<char *>(memory));
+    way.lines_a = way.w.a.groups * FIXED_LINES, way.lines_b = way.w.b.groups * FIXED_LINES;
+    way.places = 2 * fixed_places<digits> - 1;
+    way.out = {out, {}};
+    fixed_seen(&way, out);
+    status = ro_fixed_guarded(d, &way);
+    ro_cuda_free(d, memory);
+    return status;
+}
+
+template <class Out>
+static ro_status run(ro_cuda *d, const fixed_problem &p, const fixed_lines &a, const fixed_lines &b,
+                     const Out &out) {
+    if (!fixed_guards(d, p))
+        return fixed_run(d, p, a, b, out);
+    return p.bits == RO_FIXED_24   ? run_checked<3>(d, p, a, b, out)
+           : p.bits == RO_FIXED_16 ? run_checked<2>(d, p, a, b, out)
+                                   : run_checked<1>(d, p, a, b, out);
+}
+
+/* ---- products ---- */
+
 template <class Out>
 static ro_status product(ro_cuda *d, const ro_matmul &v, const float *x, const float *y,
                          const Out &out, const char *what) {
@@ -22,7 +89,7 @@ static ro_status product(ro_cuda *d, const ro_matmul &v, const float *x, const f
     fixed_lines a = {x, v.trans_a ? 1 : v.k, v.trans_a ? v.m : 1, v.m * v.k, v.m, v.k, false};
     fixed_lines b = {y, v.trans_b ? v.k : 1, v.trans_b ? 1 : v.n, v.k * v.n, v.n, v.k, false};
     a.fours = in_fours(a), b.fours = in_fours(b);
-    return d->has_wgmma ? ro_wgmma_run(d, p, a, b, out) : fixed_run(d, p, a, b, out);
+    return d->has_wgmma ? ro_wgmma_run(d, p, a, b, out) : run(d, p, a, b, out);
 }
 
 static ro_status matmul_fixed(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {

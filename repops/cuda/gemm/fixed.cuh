@@ -499,7 +499,7 @@ RO_DEVICE void fixed_end(const gemm_shape &s, const Out &out, const gemm_block &
 }
 
 /* `A` is fixed_packed or fixed_unpacked. `Out` is gemm_out, or what has rows, line and alpha as
- * that has, and perhaps `goes_on`; or it has ENDS and end. */
+ * that has, and perhaps `goes_on`; or it has ENDS and end. With `check` sums are checked. */
 template <class Tile, class A, class Out>
 __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     fixed_kernel(const __grid_constant__ gemm_shape s, const __grid_constant__ A a,
@@ -543,6 +543,10 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
         sums.multiply(at + at_a + lane, at + at_b + lane, seconds);
         store(stage + Tile::STAGES - 1);
         if (stage % FIXED_BLOCKS == FIXED_BLOCKS - 1 || stage == a.blocks - 1) {
+            if constexpr (requires { out.check; }) /* fixed_check.cuh */
+                out.check.add(sums, block.batch, stage / FIXED_BLOCKS,
+                              block.row<Tile>() + warp_m * (16 * Tile::ROWS),
+                              block.col<Tile>() + warp_n * (8 * Tile::COLS), lane);
             sums.end_chunk(totals, of_a + lane / 4, of_b + lane % 4 * 2);
         }
     }

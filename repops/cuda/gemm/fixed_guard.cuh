@@ -1,0 +1,83 @@
+/* A fixed product whose sums are checked: what fixed_guard.cu asks of the kernels that compute it,
+ * those of fixed.cuh or of wgmma.cuh. */
+#ifndef REPOPS_CUDA_FIXED_GUARD_CUH
+#define REPOPS_CUDA_FIXED_GUARD_CUH
+
+#include "repops/cuda/gemm/fixed_check.cuh"
+#include "repops/cuda/gemm/fixed_run.cuh"
+#include "repops/cuda/gemm/linear.cuh"
+
+/* Packed numbers as a test may change them. */
+struct fixed_part {
+    ro_guard_place place;
+    void *data;
+    size_t size;
+};
+enum { FIXED_PARTS = 3 };
+
+struct fixed_way {
+    fixed_problem p;
+    int64_t lines_a, lines_b;    /* packed: of whole groups */
+    int places;                  /* sums of an element */
+    const float *seen;           /* a result, in whose rows a column is looked for; its strides: */
+    int64_t seen_row, seen_next; /* from row to row, and from product to product */
+
+    virtual ro_status pack(ro_cuda *d) = 0;
+    /* Adds up columns of b, then multiplies rows of a with their sum. Both are zeros before. */
+    virtual ro_status add_up(ro_cuda *d, uint32_t *columns, uint32_t *rows) = 0;
+    /* Adds up scales of a and of b, which are zeros before. */
+    virtual ro_status add_scales(ro_cuda *d, uint32_t *a, uint32_t *b) = 0;
+    virtual ro_status multiply(ro_cuda *d, const fixed_check &check) = 0;
+    virtual void parts(fixed_part *out) const = 0;
+
+  protected:
+    ~fixed_way() = default;
+};
+
+/* Computes the product, and what does not fit again, once. What was found is told. */
+ro_status ro_fixed_guarded(ro_cuda *d, fixed_way *way);
+
+/* Whether a product is one to check. Without steps of k nothing is added up. */
+static inline bool fixed_guards(const ro_cuda *d, const fixed_problem &p) {
+    return d->guard.size != 0 && p.batch <= INT32_MAX && p.k > 0 && p.k <= INT32_MAX;
+}
+
+/* The product itself, if a layer has it. */
+static inline void fixed_seen(fixed_way *way, const gemm_out &out) {
+    way->seen = out.c, way->seen_row = out.row, way->seen_next = out.next;
+}
+static inline void fixed_seen(fixed_way *way, const linear_out &out) {
+    way->seen = out.z ? out.z : out.c, way->seen_row = out.row, way->seen_next = 0;
+}
+
+/* ---- launches ---- */
+
+template <class Reader>
+static ro_status fixed_add_up(ro_cuda *d, const fixed_problem &p, const Reader &a, int64_t lines_a,
+                              const Reader &b, int64_t lines_b, uint32_t *columns, uint32_t *rows) {
+    const fixed_share of_a = fixed_share::of(p.batch, p.k, lines_a);
+    const fixed_share of_b = fixed_share::of(p.batch, p.k, lines_b);
+    const int64_t each = FIXED_SUM_THREADS / 32;
+    const int64_t down = of_a.slices() * of_a.batch * of_a.chunks;
+    const int64_t across = of_b.slices() * of_b.batch * of_b.blocks;
+    RO_LAUNCH((fixed_columns_kernel<Reader>), ro_grid(ceil_div(across, each)),
+              dim3(FIXED_SUM_THREADS), 0, d->stream, b, of_b, columns, across);
+    const ro_status status = ro_cuda_launched(d, p.what);
+    if (status != RO_OK)
+        return status;
+    RO_LAUNCH((fixed_rows_kernel<Reader>), ro_grid(ceil_div(down, each)), dim3(FIXED_SUM_THREADS),
+              0, d->stream, a, of_a, columns, rows, down);
+    return ro_cuda_launched(d, p.what);
+}
+
+template <class Reader>
+static ro_status fixed_add_scales(ro_cuda *d, const fixed_problem &p, const Reader &x,
+                                  int64_t lines, uint32_t *to) {
+    const fixed_share s = fixed_share::of(p.batch, p.k, lines);
+    const int64_t warps = s.slices() * s.batch * s.chunks;
+    RO_LAUNCH((fixed_scales_kernel<Reader>), ro_grid(ceil_div(warps, FIXED_SUM_THREADS / 32)),
+              dim3(FIXED_SUM_THREADS), 0, d->stream, x, s, to, warps);
+    return ro_cuda_launched(d, p.what);
+}
+
+#endif
