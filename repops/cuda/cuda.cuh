@@ -47,6 +47,7 @@ struct ro_cuda : ro_device {
     const void *allowed[ALLOWED_MOST];
     int allowed_count;
     ro_guard guard; /* size 0: nothing is checked */
+    bool plain;     /* as ro_ctx_plain says */
 };
 
 /* Runs one operator. The output has elements. */

@@ -201,6 +201,10 @@ static void check(ro_device *device, const ro_guard *guard) {
     of(device)->guard = guard ? *guard : ro_guard{};
 }
 
+static void plain(ro_device *device, int on) {
+    of(device)->plain = on != 0;
+}
+
 static ro_status free_values(ro_cuda *d, const ro_free_values *values) {
     return (values->f32 ? ro_cuda_free_f32 : ro_cuda_free_f64)(d, values);
 }
@@ -232,7 +236,8 @@ static const ro_device_functions functions = {close_device,
                                               entry<ro_cuda_tree_roots>::call,
                                               entry<free_values>::call,
                                               peak,
-                                              check};
+                                              check,
+                                              plain};
 
 /* ---- opening ---- */
 

@@ -332,6 +332,13 @@ int ro_ctx_guards(const ro_ctx *ctx, int bits) {
     return ctx->packing && ctx->packing->checks && ctx->packing->checks(bits);
 }
 
+int ro_ctx_plain(ro_ctx *ctx, int on) {
+    if (!ctx || !ctx->device)
+        return 0;
+    ctx->device->functions->plain(ctx->device, on);
+    return 1;
+}
+
 /* ---- running ---- */
 
 typedef struct {

@@ -54,6 +54,8 @@ typedef struct {
     size_t (*peak)(ro_device *device);
     /* From now on fixed products without convolutions are checked; NULL: no longer. */
     void (*check)(ro_device *device, const ro_guard *guard);
+    /* As ro_ctx_plain. */
+    void (*plain)(ro_device *device, int on);
 } ro_device_functions;
 
 struct ro_device {

@@ -194,8 +194,8 @@ static void check_launch(const kernel &k, extent grid, extent size) {
         die("%s: a grid of %u by %u by %u blocks", k.name.c_str(), grid.x, grid.y, grid.z);
 }
 
-void launch(kernel &k, extent grid, extent size, size_t shared_bytes,
-            const void *const *arguments) {
+uint64_t launch(kernel &k, extent grid, extent size, size_t shared_bytes,
+                const void *const *arguments) {
     static block b; /* one launch at a time */
     static asynchronous beside;
     check_launch(k, grid, size);
@@ -203,7 +203,7 @@ void launch(kernel &k, extent grid, extent size, size_t shared_bytes,
     for (size_t p = 0; p < k.parameters.size(); p++)
         memcpy(reinterpret_cast<char *>(k.parameter_memory.data()) + k.parameters[p].offset,
                arguments[p], k.parameters[p].size);
-    b.code = &k, b.grid = grid, b.size = size;
+    b.code = &k, b.grid = grid, b.size = size, b.instructions = 0;
     b.dice.seed(seed() * 1000003 + launches);
     b.beside = k.is_asynchronous ? &beside : nullptr;
     b.shared.reserve(shared_bytes, k.shared_unit, b.beside);
@@ -218,6 +218,7 @@ void launch(kernel &k, extent grid, extent size, size_t shared_bytes,
         b.at = {n % grid.x, n / grid.x, 0};
         run_block(b);
     }
+    return b.instructions;
 }
 
 } // namespace ptx

@@ -82,6 +82,13 @@ static u32 permute_bytes(u32 a, u32 b, u32 selector) {
     return value;
 }
 
+/* c and the products of four signed bytes. */
+static u32 sum_of_products(u32 a, u32 b, u32 c) {
+    for (int n = 0; n < 4; n++)
+        c += (u32)((int8_t)(a >> (8 * n)) * (int8_t)(b >> (8 * n)));
+    return c;
+}
+
 #define COMPARE(name, type, T, holds) value("setp." name "." type, [](T a, T b) { return holds; })
 
 static const operation arithmetic[] = {
@@ -127,6 +134,7 @@ static const operation arithmetic[] = {
     value("mad.lo.s32", [](u32 a, u32 b, u32 c) { return a * b + c; }),
     value("mad.lo.u32", [](u32 a, u32 b, u32 c) { return a * b + c; }),
     value("mad.wide.s32", [](s32 a, s32 b, s64 c) { return (s64)((u64)((s64)a * b) + (u64)c); }),
+    value("dp4a.s32.s32", [](u32 a, u32 b, u32 c) { return sum_of_products(a, b, c); }),
     value("mul.hi.s64", [](s64 a, s64 b) { return (s64)((__int128)a * b >> 64); }),
     value("div.s32", [](s32 a, s32 b) { return quotient(a, b); }),
     value("div.u32", [](u32 a, u32 b) { return quotient(a, b); }),
@@ -327,6 +335,7 @@ static const operation memory_access[] = {
     store_to<space::SHARED, u32, 4>("st.shared.v4.f32"),
     store_to<space::SHARED, u32, 4>("st.shared.v4.u32"),
     atomic<space::GLOBAL>("atom.global.max.u32", [](u32 old, u32 a) { return old > a ? old : a; }),
+    atomic<space::GLOBAL>("atom.global.add.u32", [](u32 old, u32 a) { return old + a; }),
     atomic<space::SHARED>("atom.shared.add.u32", [](u32 old, u32 a) { return old + a; }),
     {"cp.async.ca.shared.global", copy_async, form::COPY, flow::NEXT, 4, {}},
     {"cp.async.cg.shared.global", copy_async, form::COPY, flow::NEXT, 4, {}},

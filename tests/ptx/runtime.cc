@@ -3,7 +3,8 @@
  * at. Streams are in order because everything is done when a call returns.
  *
  * PTX_SEED (1): all orders; PTX_ARCH (80), PTX_SHARED (KiB of shared memory for a block) and
- * PTX_SMS (4) describe the device; PTX_REPORT: a file that gets a line for each kernel that ran. */
+ * PTX_SMS (4) describe the device; PTX_REPORT: a file that gets a line for each kernel:
+ * launches, file, name, and instructions of warps, of this PTX. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ struct host_function {
     kernel *code = nullptr;
     int allowed = 48 << 10; /* bytes of shared memory */
     long launches = 0;
+    uint64_t instructions = 0; /* of warps */
 };
 
 struct pool {
@@ -94,7 +96,8 @@ static void report() {
     for (auto &[host, f] : known().functions) {
         if (!f.home->code)
             f.home->code = find_module(*f.home);
-        fprintf(file, "%ld %s %s\n", f.launches, f.home->code->name.c_str(), f.name.c_str());
+        fprintf(file, "%ld %s %s %llu\n", f.launches, f.home->code->name.c_str(), f.name.c_str(),
+                (unsigned long long)f.instructions);
     }
     fclose(file);
 }
@@ -178,7 +181,8 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void 
         die("%s: %zu bytes of shared memory, of which %d are allowed", f.name.c_str(), shared,
             f.allowed);
     f.launches++;
-    launch(*f.code, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, arguments);
+    f.instructions += launch(*f.code, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared,
+                             arguments);
     return cudaSuccess;
 }
 

@@ -135,6 +135,7 @@ static bool step(block &b, warp &w, int index) {
     group &g = w.groups[index];
     const instruction &i = w.code->code[g.at];
     lane_mask mask = g.lanes;
+    b.instructions++;
     if (i.guard != NONE)
         mask &= w.predicates[i.guard] ^ (i.guard_negated ? ~0u : 0);
     switch (i.kind) {

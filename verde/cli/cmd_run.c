@@ -263,7 +263,7 @@ static const vd_option options[] = {
      "                   nearest one before it; refused if that would take longer than a referee\n"
      "                   waits. Given once, it holds for the run\n",
      &given.keep, .least = VD_KEEP_MIN, .most = INT32_MAX},
-    {"  --guard          check products while they are computed, on a CPU: what does not fit is\n"
+    {"  --guard          check products while they are computed: what does not fit is\n"
      "                   computed again once, told with its place, and stated in run.json; the\n"
      "                   second time the run ends (docs/guard.md)\n",
      &given.guard},

@@ -53,8 +53,13 @@ static void alter(void *user, ro_guard_place place, void *data, size_t size) {
         g->alter(g->user, place, data, size);
 }
 
-/* Kernels of a narrower set of instructions; a scalar context has none. */
+/* Kernels of a narrower set of instructions; a scalar context has none. A device has other kernels
+ * itself, which guard_rows.c turns on. */
 static vd_status open_other(vd_guard *g, vd_err *err) {
+    if (!ro_ctx_in_host_memory(g->ro)) {
+        g->other = g->ro;
+        return VD_OK;
+    }
     const char *own = ro_ctx_backend(g->ro);
     const ro_options options = {.size = sizeof options,
                                 .threads = ro_ctx_threads(g->ro),
@@ -66,9 +71,6 @@ static vd_status open_other(vd_guard *g, vd_err *err) {
 
 vd_status vd_guard_open(vd_guard *g, ro_ctx *ro, vd_err *err) {
     const ro_guard guard = {sizeof guard, 0, note_sums, g->alter || g->plants ? alter : NULL, g};
-    if (!ro_ctx_in_host_memory(ro))
-        return vd_fail(err, VD_ERR_USAGE, "--guard: products are checked on a CPU, got backend %s",
-                       ro_ctx_backend(ro));
     g->ro = ro;
     g->found = calloc(VD_GUARD_FOUND_MAX, sizeof *g->found);
     if (!g->found)
@@ -85,7 +87,8 @@ void vd_guard_close(vd_guard *g) {
         return;
     if (ro_ctx_guard(g->ro, NULL) != RO_OK) /* cannot happen: without a guard nothing is refused */
         return;
-    ro_ctx_destroy(g->other);
+    if (g->other != g->ro)
+        ro_ctx_destroy(g->other);
     free(g->found);
     g->ro = g->other = NULL, g->found = NULL;
 }

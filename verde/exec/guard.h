@@ -40,7 +40,7 @@ typedef struct vd_guard {
     bool plants; /* exec->fault is VD_FAULT_SUM: a bit of a sum is to be flipped */
     /* The rest is guard.c's and guard_rows.c's. */
     atomic_bool flips;  /* in the product that runs */
-    ro_ctx *ro, *other; /* other: with other kernels; NULL: there are none */
+    ro_ctx *ro, *other; /* other: with other kernels, ro itself on a device; NULL: there are none */
     uint64_t draws, rows;
     vd_guard_finding at; /* whose node runs */
     vd_guard_finding *found;
@@ -48,8 +48,7 @@ typedef struct vd_guard {
     int64_t found_all; /* told */
 } vd_guard;
 
-/* Sets `tell`, `user`, `alter` and `seed` (0: a random one) before. VD_ERR_USAGE: `ro` computes on
- * a device. */
+/* Sets `tell`, `user`, `alter` and `seed` (0: a random one) before. */
 VD_MUST_USE vd_status vd_guard_open(vd_guard *guard, ro_ctx *ro, vd_err *err);
 void vd_guard_close(vd_guard *guard);
 /* Forgets the first `count` findings, which somebody has taken. */

@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/device.h"
 #include "repops/op_image.h"
+#include "repops/op_movement.h"
 #include "repops/op_product.h"
 #include "verde/exec/guard.h"
 
@@ -42,21 +44,42 @@ struct guarded {
     int64_t rows, cols, together;
 };
 
-/* Says where both differ first, in `finding`; false: nowhere. */
-static bool find(const guarded *p, const float *part, int64_t first, int64_t last,
+/* Says where `count` rows of both differ first, in `finding`, or that they do nowhere. */
+static void find(const float *own, const float *part, int64_t count, int64_t cols,
                  vd_guard_finding *finding) {
-    const float *own = p->out + first * p->cols;
-    finding->rows = 0;
-    for (int64_t i = 0; i < last - first; i++) {
-        const float *x = own + i * p->cols, *y = part + i * p->cols;
-        if (memcmp(x, y, (size_t)p->cols * sizeof *x) == 0)
+    for (int64_t i = 0; i < count; i++) {
+        const float *x = own + i * cols, *y = part + i * cols;
+        if (memcmp(x, y, (size_t)cols * sizeof *x) == 0)
             continue;
-        for (int64_t n = 0; finding->rows == 0 && n < p->cols; n++)
+        for (int64_t n = 0; finding->rows == 0 && n < cols; n++)
             if (memcmp(x + n, y + n, sizeof *x) != 0 && finding->row < 0)
-                finding->row = first + i, finding->col = n, finding->cols = 1;
+                finding->row = i, finding->col = n, finding->cols = 1;
         finding->rows++;
     }
-    return finding->rows > 0;
+}
+
+static vd_status failed(const ro_ctx *ro, vd_err *err) {
+    return vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
+}
+
+/* Finds in `finding`, as above, where rows differ that lie in the context's memory. */
+static vd_status find_in(ro_ctx *ro, const float *own, const float *part, int64_t count,
+                         int64_t cols, vd_guard_finding *finding, vd_err *err) {
+    const size_t numel = (size_t)(count * cols), size = numel * sizeof(float);
+    if (ro_ctx_in_host_memory(ro)) {
+        find(own, part, count, cols, finding);
+        return VD_OK;
+    }
+    float *copies = malloc(2 * size);
+    if (!copies)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory for rows to compare");
+    ro_status status = ro_read(ro, copies, own, size);
+    if (status == RO_OK)
+        status = ro_read(ro, copies + numel, part, size);
+    if (status == RO_OK)
+        find(copies, copies + numel, count, cols, finding);
+    free(copies);
+    return status == RO_OK ? VD_OK : failed(ro, err);
 }
 
 static vd_status compare(const guarded *p, vd_guard *g, int64_t first, int64_t last, float *part,
@@ -64,8 +87,14 @@ static vd_status compare(const guarded *p, vd_guard *g, int64_t first, int64_t l
     vd_guard_finding finding = g->at;
     finding.kind = VD_GUARD_ROWS, finding.again = again;
     finding.chunk = finding.row = finding.col = -1;
+    ro_ctx_plain(g->other, 1);
     vd_status status = p->part(p, g, first, last, part, err);
-    *differs = status == VD_OK && find(p, part, first, last, &finding);
+    ro_ctx_plain(g->other, 0);
+    if (status == VD_OK)
+        status = find_in(g->ro, p->out + first * p->cols, part, last - first, p->cols, &finding,
+                         err);
+    *differs = status == VD_OK && finding.rows > 0;
+    finding.row += *differs ? first : 0;
     if (*differs)
         vd_guard_note(g, &finding);
     return status;
@@ -76,15 +105,15 @@ static vd_status check_rows(const guarded *p, vd_guard *g, vd_err *err) {
     bool differs = false;
     if (!g->other || !draw_rows(g, p->rows, p->together, &first, &last))
         return VD_OK;
-    float *part = malloc((size_t)((last - first) * p->cols) * sizeof *part);
+    float *part = ro_alloc(g->ro, (size_t)((last - first) * p->cols) * sizeof *part);
     if (!part)
-        return vd_fail(err, VD_ERR_LOCAL, "out of memory for rows to compare");
+        return failed(g->ro, err);
     vd_status status = compare(p, g, first, last, part, false, &differs, err);
     if (status == VD_OK && differs)
         status = p->whole(p, g, err);
     if (status == VD_OK && differs)
         status = compare(p, g, first, last, part, true, &differs, err);
-    free(part);
+    ro_free(g->ro, part);
     return status == VD_OK && differs
                ? vd_fail(err, VD_ERR_LOCAL,
                          "step %lld, %s: computed twice, and other kernels give other bits",
@@ -98,15 +127,11 @@ static vd_status run_other(vd_guard *g, ro_call *call, const void *const *in, fl
     const ro_status status = ro_infer(call, why, sizeof why);
     if (status != RO_OK)
         return vd_fail(err, VD_ERR_LOCAL, "--guard: %s", why);
-    return ro_run(g->other, call, in, out) == RO_OK
-               ? VD_OK
-               : vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(g->other));
+    return ro_run(g->other, call, in, out) == RO_OK ? VD_OK : failed(g->other, err);
 }
 
 static vd_status whole_node(const guarded *p, vd_guard *g, vd_err *err) {
-    return ro_run(g->ro, p->call, p->in, p->out) == RO_OK
-               ? VD_OK
-               : vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(g->ro));
+    return ro_run(g->ro, p->call, p->in, p->out) == RO_OK ? VD_OK : failed(g->ro, err);
 }
 
 /* ---- matrix products ---- */
@@ -129,9 +154,13 @@ static product product_of(const ro_call *call) {
 }
 
 /* Columns [row, row + rows) of a, which is stored transposed. */
-static void take_columns(const float *a, const product *p, int64_t row, int64_t rows, float *to) {
-    for (int64_t k = 0; k < p->k; k++)
-        memcpy(to + k * rows, a + k * p->m + row, (size_t)rows * sizeof *to);
+static vd_status take_columns(vd_guard *g, const float *a, const product *p, int64_t row,
+                              int64_t rows, float *to, vd_err *err) {
+    const ro_shape in = {RO_F32, 2, {p->k, p->m}};
+    ro_call call = {.op = RO_OP_SLICE, .input_count = 1, .input = &in};
+    call.attr[RO_SLICE_AXIS] = 1, call.attr[RO_SLICE_STEP] = 1;
+    call.attr[RO_SLICE_START] = row, call.attr[RO_SLICE_LENGTH] = rows;
+    return run_other(g, &call, (const void *const[]){a}, to, err);
 }
 
 /* Computes rows of one product of the batch. */
@@ -145,14 +174,15 @@ static vd_status part_of_product(const guarded *of, const product *p, vd_guard *
         {of->call->input[1].dtype, 2, {p->trans_b ? p->n : p->k, p->trans_b ? p->k : p->n}}};
     ro_call call = *of->call;
     call.input = in, call.attr[RO_PRODUCT_BATCH_DIMS] = 0, call.output = (ro_shape){0};
-    float *columns = p->trans_a ? malloc((size_t)(rows * p->k) * sizeof *columns) : NULL;
+    const size_t size = (size_t)(rows * p->k) * sizeof(float);
+    float *columns = p->trans_a ? ro_alloc(g->ro, size ? size : 1) : NULL;
     if (p->trans_a && !columns)
-        return vd_fail(err, VD_ERR_LOCAL, "out of memory for columns to compare");
-    if (p->trans_a)
-        take_columns(a, p, row, rows, columns);
-    const vd_status status = run_other(
-        g, &call, (const void *const[]){p->trans_a ? columns : a + row * p->k, b}, out, err);
-    free(columns);
+        return failed(g->ro, err);
+    vd_status status = p->trans_a ? take_columns(g, a, p, row, rows, columns, err) : VD_OK;
+    const void *const parts[] = {p->trans_a ? columns : a + row * p->k, b};
+    if (status == VD_OK)
+        status = run_other(g, &call, parts, out, err);
+    ro_free(g->ro, columns);
     return status;
 }
 
@@ -211,7 +241,7 @@ vd_status vd_guard_node(vd_guard *g, const ro_call *call, const void *const *in,
     if (g->flips)
         return vd_fail(err, VD_ERR_USAGE,
                        "--fault sum: node %s adds up no integers that --guard checks, expected a "
-                       "fixed product on backend avx2 or avx512",
+                       "fixed product on backend avx2, avx512 or cuda",
                        g->at.node);
     switch (call->op) {
     case RO_OP_CONV2D:

@@ -52,20 +52,20 @@ static inline void fixed_seen(fixed_way *way, const linear_out &out) {
 
 /* ---- launches ---- */
 
-template <class Reader>
-static ro_status fixed_add_up(ro_cuda *d, const fixed_problem &p, const Reader &a, int64_t lines_a,
-                              const Reader &b, int64_t lines_b, uint32_t *columns, uint32_t *rows) {
+template <class A, class B>
+static ro_status fixed_add_up(ro_cuda *d, const fixed_problem &p, const A &a, int64_t lines_a,
+                              const B &b, int64_t lines_b, uint32_t *columns, uint32_t *rows) {
     const fixed_share of_a = fixed_share::of(p.batch, p.k, lines_a);
     const fixed_share of_b = fixed_share::of(p.batch, p.k, lines_b);
     const int64_t each = FIXED_SUM_THREADS / 32;
     const int64_t down = of_a.slices() * of_a.batch * of_a.chunks;
     const int64_t across = of_b.slices() * of_b.batch * of_b.blocks;
-    RO_LAUNCH((fixed_columns_kernel<Reader>), ro_grid(ceil_div(across, each)),
+    RO_LAUNCH((fixed_columns_kernel<B>), ro_grid(ceil_div(across, each)),
               dim3(FIXED_SUM_THREADS), 0, d->stream, b, of_b, columns, across);
     const ro_status status = ro_cuda_launched(d, p.what);
     if (status != RO_OK)
         return status;
-    RO_LAUNCH((fixed_rows_kernel<Reader>), ro_grid(ceil_div(down, each)), dim3(FIXED_SUM_THREADS),
+    RO_LAUNCH((fixed_rows_kernel<A>), ro_grid(ceil_div(down, each)), dim3(FIXED_SUM_THREADS),
               0, d->stream, a, of_a, columns, rows, down);
     return ro_cuda_launched(d, p.what);
 }

@@ -70,7 +70,11 @@ template <bool along_k, class E = float> struct strided {
 
     /* Element (outer, k) of a product, for kernels that read single ones. */
     RO_DEVICE float at(int64_t batch, int64_t outer, int64_t k) const {
-        return data[batch * next + (along_k ? outer * line + k : outer + k * line)];
+        const E x = data[batch * next + (along_k ? outer * line + k : outer + k * line)];
+        if constexpr (std::is_same_v<E, float>)
+            return x;
+        else
+            return binary16 ? ro_from_f16(x) : ro_from_bf16(x);
     }
 
     /* Copies stages in ascending order. */

@@ -166,6 +166,52 @@ ro_status gemm_run_units(ro_cuda *d, const gemm_plan &plan, gemm_shape s, int64_
     return status;
 }
 
+/* ---- single elements: ro_ctx_plain ---- */
+
+enum { GEMM_PLAIN_THREADS = 256 };
+
+/* One thread per element. */
+template <class A, class B, class Out>
+__global__ void __launch_bounds__(GEMM_PLAIN_THREADS)
+    gemm_plain_kernel(const __grid_constant__ gemm_shape s, const __grid_constant__ A a,
+                      const __grid_constant__ B b, const __grid_constant__ Out out,
+                      ro_divider by_n, ro_divider by_m) {
+    const int64_t e = (int64_t)blockIdx.x * GEMM_PLAIN_THREADS + threadIdx.x;
+    if (e >= (int64_t)s.batch * s.m * s.n)
+        return;
+    const int64_t line = by_n.quotient(e), batch = by_m.quotient(line);
+    const int64_t n = e - line * s.n, m = line - batch * s.m;
+    float total = 0.0f;
+    for (int64_t k = 0; k < s.k;) {
+        const int64_t end = s.k - k < s.chunk ? s.k : k + s.chunk;
+        float sum = 0.0f;
+        for (; k < end; k++)
+            sum = ro_fma(a.at(batch, m, k), b.at(batch, n, k), sum);
+        total = total + sum;
+    }
+    if constexpr (Out::ENDS) {
+        out.end_one(m, n, total);
+    } else {
+        float *c = out.line(batch, m) + n * out.col;
+        *c = gemm_result(total, out.alpha, out.beta, c);
+    }
+}
+
+template <class A, class B, class Out>
+ro_status gemm_run_plain(ro_cuda *d, const gemm_problem &p, const A &a, const B &b, const Out &out,
+                         const char *what) {
+    gemm_shape s = {};
+    s.m = p.m, s.n = p.n, s.k = p.k, s.batch = (int)p.batch, s.chunk = (int)p.chunk;
+    RO_LAUNCH((gemm_plain_kernel<A, B, Out>),
+              ro_grid(ceil_div(p.batch * p.m * p.n, GEMM_PLAIN_THREADS)), dim3(GEMM_PLAIN_THREADS),
+              0, d->stream, s, a, b, out, ro_divider(p.n), ro_divider(p.m));
+    return ro_cuda_launched(d, what);
+}
+
+/* Whether single elements of an operand can be read. */
+template <class X> constexpr bool gemm_is_strided = false;
+template <bool along_k, class E> constexpr bool gemm_is_strided<strided<along_k, E>> = true;
+
 template <class A, class B, class Out, bool masked, bool flat>
 ro_status gemm_run(ro_cuda *d, const gemm_problem &p, const A &a, const B &b, const Out &out,
                    const char *what) {
@@ -173,6 +219,9 @@ ro_status gemm_run(ro_cuda *d, const gemm_problem &p, const A &a, const B &b, co
     gemm_shape s = {};
     if (p.batch > INT32_MAX)
         return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: %s of more than 2^31 products", what);
+    if constexpr (!masked && gemm_is_strided<A> && gemm_is_strided<B>)
+        if (d->plain)
+            return gemm_run_plain(d, p, a, b, out, what);
     s.m = p.m, s.n = p.n, s.k = p.k, s.batch = (int)p.batch, s.mask = p.mask, s.skip = p.skip;
     s.units = 1, s.lead = (int)plan.chunks;
     if (p.window >= GEMM_NO_WINDOW && p.window < (p.m > p.k ? p.m : p.k))

@@ -1,5 +1,6 @@
 /* Runs fixed products by wgmma. This file is compiled for sm_90a, and as a stub for all other
  * architectures (cuda.mk). */
+#include "repops/cuda/gemm/fixed_guard.cuh"
 #include "repops/cuda/gemm/wgmma_run.cuh"
 
 #if defined(RO_SIMT) || !defined(RO_HAS_WGMMA)
@@ -95,6 +96,61 @@ static ro_status multiply(ro_cuda *d, const fixed_problem &p, const wgmma_operan
     return ro_cuda_launched(d, p.what);
 }
 
+/* ---- checked ---- */
+
+template <int digits, class Out> struct checked_way final : fixed_way {
+    typedef wgmma_block<digits> Tile;
+    fixed_lines x, y;
+    wgmma_operand a, b;
+    fixed_checked<Out> out;
+
+    wgmma_reader<digits, WGMMA_LINES> rows() const {
+        return {a};
+    }
+    wgmma_reader<digits, Tile::N> columns() const {
+        return {b};
+    }
+    ro_status pack(ro_cuda *d) override {
+        const ro_status status = ::pack<digits, WGMMA_LINES>(d, p, x, a);
+        return status == RO_OK ? ::pack<digits, Tile::N>(d, p, y, b) : status;
+    }
+    ro_status add_up(ro_cuda *d, uint32_t *of_columns, uint32_t *of_rows) override {
+        return fixed_add_up(d, p, rows(), lines_a, columns(), lines_b, of_columns, of_rows);
+    }
+    ro_status add_scales(ro_cuda *d, uint32_t *of_a, uint32_t *of_b) override {
+        const ro_status status = fixed_add_scales(d, p, rows(), lines_a, of_a);
+        return status == RO_OK ? fixed_add_scales(d, p, columns(), lines_b, of_b) : status;
+    }
+    ro_status multiply(ro_cuda *d, const fixed_check &check) override {
+        out.check = check;
+        return ::multiply<Tile>(d, p, a, b, out);
+    }
+    void parts(fixed_part *part) const override {
+        part[0] = {RO_GUARD_AT_A, a.digits, bytes(a, WGMMA_LINES)};
+        part[1] = {RO_GUARD_AT_B, b.digits, bytes(b, Tile::N)};
+        part[2] = {RO_GUARD_AT_SCALE, a.scales, FIXED_LINES * sizeof *a.scales};
+    }
+    size_t bytes(const wgmma_operand &of, int64_t lines) const {
+        return (size_t)(of.panels * p.batch * of.stages * Tile::DIGITS * lines * WGMMA_ROW);
+    }
+};
+
+template <int digits, class Out>
+static ro_status run_checked(ro_cuda *d, const fixed_problem &p, const fixed_lines &x,
+                             const fixed_lines &y, const wgmma_operand &a, const wgmma_operand &b,
+                             const Out &out) {
+    typedef wgmma_block<digits> Tile;
+    checked_way<digits, Out> way = {};
+    way.p = p, way.x = x, way.y = y, way.a = a, way.b = b;
+    way.lines_a = a.panels * WGMMA_LINES, way.lines_b = b.panels * Tile::N;
+    way.places = Tile::SUMS;
+    way.out = {out, {}};
+    fixed_seen(&way, out);
+    return ro_fixed_guarded(d, &way);
+}
+
+/* ---- all ---- */
+
 template <int digits, class Out>
 static ro_status run_digits(ro_cuda *d, const fixed_problem &p, const fixed_lines &a,
                             const fixed_lines &b, const Out &out) {
@@ -112,6 +168,11 @@ static ro_status run_digits(ro_cuda *d, const fixed_problem &p, const fixed_line
         return status;
     wgmma_memory placed = {static_cast<char *>(memory), 0};
     at(&placed, &of_a, &of_b);
+    if (fixed_guards(d, p)) {
+        status = run_checked<digits>(d, p, a, b, of_a, of_b, out);
+        ro_cuda_free(d, memory);
+        return status;
+    }
     status = pack<digits, WGMMA_LINES>(d, p, a, of_a);
     if (status == RO_OK)
         status = pack<digits, Tile::N>(d, p, b, of_b);

@@ -196,6 +196,13 @@ RO_DEVICE void wgmma_compute(const gemm_shape &s, const wgmma_operand &a, const 
         const wgmma_panel<Tile, WGMMA_LINES> rows(a, block.batch, 2 * block.tile_m + group);
         const wgmma_panel<Tile, Tile::N> columns(b, block.batch, block.tile_n);
         int seconds = 0;
+        [[maybe_unused]] uint32_t *checked = nullptr; /* where sums of rows of the next chunk go */
+        [[maybe_unused]] bool checks_first = false; /* row 0 of the first product */
+        if constexpr (requires { out.check; }) {
+            const int64_t line = block.row<Tile>() + first + lane / 4;
+            checked = out.check.row(block.batch, 0, line);
+            checks_first = line == 0 && block.batch == 0 && block.tile_n == 0;
+        }
         sums.forget();
         wgmma_start<Tile>(s, out, block, wgmma_corner::of<Tile>(block), sums);
 #pragma unroll 1
@@ -213,6 +220,12 @@ RO_DEVICE void wgmma_compute(const gemm_shape &s, const wgmma_operand &a, const 
             if (group == 0 && lane == 0)
                 ro_barrier_arrive(barriers.ahead(ring.slot));
             if (in == WGMMA_STAGES - 1 || stage == a.stages - 1) {
+                if constexpr (requires { out.check; }) {
+                    if (checks_first && out.check.flip.bits && chunk == out.check.flip.chunk)
+                        sums.change(out.check.flip, lane);
+                    sums.check(checked, seconds, lane);
+                    checked += out.check.lines;
+                }
                 const float *const scales =
                     reinterpret_cast<const float *>(smem + at + Tile::AT_SCALES);
                 sums.end_chunk({scales, scales + Tile::M, first, lane}, powers, seconds);

@@ -3,7 +3,7 @@
 #ifndef REPOPS_CUDA_WGMMA_PACK_CUH
 #define REPOPS_CUDA_WGMMA_PACK_CUH
 
-#include "repops/cuda/gemm/fixed.cuh"
+#include "repops/cuda/gemm/fixed_check.cuh"
 #include "repops/cuda/gemm/wgmma_ptx.cuh"
 
 enum {
@@ -52,6 +52,35 @@ RO_DEVICE uint32_t wgmma_pack_steps(const Lines &x, int64_t batch, int64_t line,
     }
     return any;
 }
+
+/* Reads packed operands as fixed_reader does. */
+template <int form, int lines> struct wgmma_reader {
+    static constexpr int PLACES = fixed_places<form>, GROUPS = lines / FIXED_LINES;
+    wgmma_operand x;
+
+    RO_DEVICE int64_t panel(int64_t batch, int64_t group) const {
+        return batch * x.panels + group / GROUPS;
+    }
+    RO_DEVICE uint4 digits(int64_t batch, int64_t group, int64_t block, int place, int lane) const {
+        constexpr int plane = lines * WGMMA_ROW, half = FIXED_STEPS / 2, in_stage = 2;
+        static_assert(in_stage * FIXED_STEPS == WGMMA_STEPS, "a stage has two blocks");
+        const int64_t stage = panel(batch, group) * x.stages + block / in_stage;
+        const unsigned char *const from = x.digits + (stage * PLACES + place) * plane;
+        const int line = (int)(group % GROUPS) * FIXED_LINES + lane / 4;
+        const int k = (int)(block % in_stage) * FIXED_STEPS + lane % 4 * 4;
+        const auto word = [&](int l, int step) {
+            return *reinterpret_cast<const uint32_t *>(from + wgmma_place(l, step));
+        };
+        return make_uint4(word(line, k), word(line, k + half), word(line + 8, k),
+                          word(line + 8, k + half));
+    }
+    RO_DEVICE uint32_t scales(int64_t batch, int64_t group, int64_t chunk, int lane) const {
+        const int64_t at = panel(batch, group) * x.chunks + chunk;
+        if (lane < FIXED_LINES)
+            return ro_to_bits(x.scales[at * lines + group % GROUPS * FIXED_LINES + lane]);
+        return lane == FIXED_LINES ? x.seconds[at] : 0;
+    }
+};
 
 /* `lines` are those of a panel. Of a line four lanes have sixteen steps of a stage each; a thread
  * has two lines, one after the other, or registers spill. */

@@ -165,6 +165,38 @@ template <class Tile> struct wgmma_sums {
         }
     }
 
+    /* ---- checked sums: fixed_check.cuh ---- */
+
+    /* Sums of the thread's two rows over its columns. */
+    template <int places> RO_DEVICE void add_rows(uint32_t *row) const {
+#pragma unroll
+        for (int i = 0; i < Tile::EACH; i++)
+            row[i % 4 / 2] += fixed_odd<places>(&at[0][i], Tile::EACH);
+    }
+    /* Flips bits of a sum of row 0. */
+    RO_DEVICE void change(const fixed_flip &flip, int lane) {
+#pragma unroll
+        for (int place = 0; place < Tile::SUMS; place++)
+#pragma unroll
+            for (int i = 0; i < Tile::EACH; i++)
+                if (place == flip.place && i % 4 < 2 &&
+                    i / 4 * 8 + lane * 2 + i % 2 == flip.column)
+                    at[place][i] ^= (int)flip.bits;
+    }
+    /* Adds rows l and l + 8 of a warp to `to` and to[8], where l = lane / 4. */
+    RO_DEVICE void check(uint32_t *to, int seconds, int lane) const {
+        uint32_t row[2] = {};
+        if (!Tile::MAY_LACK || seconds == WGMMA_BOTH)
+            add_rows<Tile::SUMS>(row);
+        else if (seconds == WGMMA_ONE)
+            add_rows<1>(row);
+        else
+            add_rows<2>(row);
+        row[0] = fixed_all_four(row[0]), row[1] = fixed_all_four(row[1]);
+        if (lane % 4 < 2)
+            atomicAdd(to + lane % 4 * 8, lane % 4 ? row[1] : row[0]);
+    }
+
     RO_DEVICE void clear(int place) {
 #pragma unroll
         for (int i = 0; i < Tile::EACH; i++)

@@ -59,7 +59,7 @@ template <class A, class B, class Out>
 static ro_status run_product(ro_cuda *d, gemm_problem p, const A &a, const B &b, const Out &out,
                              const float *other, int64_t other_count, const char *what) {
     unsigned *found = nullptr;
-    if (p.n < 4 && p.k <= 2 * RO_DOT_CHUNK)
+    if (d->plain || (p.n < 4 && p.k <= 2 * RO_DOT_CHUNK))
         return run_direct(d, p, a, b, out, nullptr, what);
     ro_status status = other ? look(d, other, other_count, &found) : RO_OK;
     p.skip = found;

@@ -59,12 +59,19 @@ typedef struct {
     void *user;
 } ro_guard;
 
-/* From now on, fixed products without convolutions are checked, where the processor's kernels can
- * (ro_ctx_guards); NULL: no longer. What does not fit twice is RO_ERR_DEVICE. */
+/* From now on, fixed products without convolutions are checked, where the context's kernels can
+ * (ro_ctx_guards); NULL: no longer. What does not fit twice is RO_ERR_DEVICE. On a device each such
+ * product waits for its result. */
 RO_API RO_MUST_USE ro_status ro_ctx_guard(ro_ctx *ctx, const ro_guard *guard);
 
 /* Whether fixed products of so many bits are checked on this context once it is told to. */
 RO_API int ro_ctx_guards(const ro_ctx *ctx, int bits);
+
+/* On a device: if `on` is not 0, FP32 products without a mask, linear layers of these and
+ * convolutions are computed, from now on, by kernels that compute each element by itself, slowly,
+ * and share no code with the usual ones, so that both can be compared. The bits are the same.
+ * Returns 0, and does nothing, on a CPU: there contexts of other backends have other kernels. */
+RO_API int ro_ctx_plain(ro_ctx *ctx, int on);
 
 #ifdef __cplusplus
 }

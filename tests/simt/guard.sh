@@ -1,0 +1,36 @@
+#!/bin/sh
+# `verde run --guard` on a device: checked sums of fixed products find flips where they are planted, in packed numbers, scales and sums,
+# and rows of FP32 products are computed again by kernels of single elements. The run has the CPU's root, flip or not.
+. tests/simt/setup
+"$simt/guard" --seeds 6 nothing places bits for_ever > "$temp/out" || { cat "$temp/out"; fail "checked products"; }
+"$simt/guard" --seeds 36 plain > "$temp/out" || { cat "$temp/out"; fail "products of single elements"; }
+job() {
+    sed -e "s|file: \.\.|file: $PWD/models|" -e "s/^steps: .*/steps: $1/" -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' \
+        -e 's/warmup: 2/warmup: 1/' models/jobs/toy.yaml
+}
+root() { sed -n 's/^run root  *\([0-9a-f]*\)$/\1/p' "$temp/$1.out"; }
+run() {
+    name=$1
+    shift
+    rm -rf "${temp:?}/$name"
+    "$build/bin/verde" run "$temp/job.yaml" --out "$temp/$name" "$@" > "$temp/$name.out" 2> "$temp/$name.err" ||
+        { cat "$temp/$name.err"; fail "$name: $*"; }
+}
+same() { [ -n "$(root cpu)" ] && [ "$(root cpu)" = "$(root "$1")" ] || fail "$1 has another root than the CPU"; }
+for products in fixed16 fixed8; do
+    { job 1 && echo "products: $products"; } > "$temp/job.yaml"
+    run cpu --backend cpu
+    run flipped --backend cuda:0 --guard --fault sum@0
+    same flipped
+    grep -q '^guard: host .*, backend cuda: step 0, .*, chunk 0, row 0.*: integer sums do not fit; it is computed again$' "$temp/flipped.err" ||
+        { cat "$temp/flipped.err"; fail "$products: the place is not told"; }
+    [ "$(grep -c '^guard: ' "$temp/flipped.err")" -eq 1 ] || fail "$products: more is found than was planted"
+    grep -q '"kind": *"sums"' "$temp/flipped/run.json" || fail "$products: run.json does not state what was found"
+done
+job 4 > "$temp/job.yaml"
+run cpu --backend cpu
+run rows --backend cuda:0 --guard
+same rows
+! grep -q '^guard: ' "$temp/rows.err" || { cat "$temp/rows.err"; fail "something is found where nothing is wrong"; }
+[ $bad -eq 0 ] && echo "flips in sums and packed numbers are found and mended on a device; single elements have the bits of the usual kernels"
+exit $bad
