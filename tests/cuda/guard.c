@@ -3,7 +3,8 @@
  * mended. FP32: the kernels that compute single elements have the bits of the usual ones.
  *
  * Usage: guard [--device cuda:0] [--seeds N] [NAME...]: N products of each kind, and N flips of each
- * place. Plain C and librepops alone: machines with a GPU may have nothing else. */
+ * place. `gpt2`, if it is named, computes products of GPT-2 124M, whose instructions the emulator of
+ * PTX counts (PTX_REPORT). Plain C and librepops alone: machines with a GPU may have nothing else. */
 #include "repops/device.h"
 #include "repops/fused.h"
 #include "repops/guard.h"
@@ -14,7 +15,7 @@
 
 #include <stdio.h>
 
-enum { ELEMENTS = 1 << 19, FOUND_MOST = 16 };
+enum { ELEMENTS = 1 << 22, FILLED = 1 << 17, FOUND_MOST = 16 };
 
 typedef struct {
     int64_t batch, m, n, k;
@@ -152,6 +153,22 @@ static void find_nothing(tally *t, uint64_t seed) {
     t->products++;
 }
 
+/* Products of 256 tokens in layers of GPT-2 124M, and a gradient of weights. */
+static void gpt2(tally *t, uint64_t seed) {
+    static const int64_t sizes[][3] = {
+        {256, 768, 768}, {256, 2304, 768}, {256, 3072, 768}, {256, 768, 3072}, {768, 3072, 256}};
+    const int64_t *s = sizes[seed / 3 % 5];
+    const product p = {1, s[0], s[1], s[2], 0, (int)(8 + seed % 3 * 8), 0};
+    plant none = {0};
+    int same = 0;
+    ro_status status = fill(t, &p, seed, DATA_NORMAL, 0);
+    if (status == RO_OK)
+        status = compare(t, &p, &none, 0, &same);
+    if (status != RO_OK || !same || none.count)
+        fail(t, &p, "a product of GPT-2");
+    t->products++;
+}
+
 /* ---- one flip ---- */
 
 static const char *judge(const product *p, const plant *x, ro_status status, int same) {
@@ -283,11 +300,11 @@ static void plain(tally *t, uint64_t seed) {
     const data_class class = seed % 5 ? DATA_NORMAL : DATA_SPECIAL;
     ro_status status = ro_ctx_guard(t->ctx, NULL);
     for (int i = 0; i < 2 && status == RO_OK; i++) {
-        for (int e = 0; e < ELEMENTS / 4; e++) {
+        for (int e = 0; e < FILLED; e++) {
             const uint32_t word = case_f32(case_word(seed, i, e), class);
             memcpy(&t->host[e], &word, sizeof word);
         }
-        status = ro_write(t->ctx, i ? t->b : t->a, t->host, ELEMENTS / 4 * sizeof *t->host);
+        status = ro_write(t->ctx, i ? t->b : t->a, t->host, FILLED * sizeof *t->host);
     }
     for (int on = 0; on < 2 && status == RO_OK; on++) {
         memset(t->host, 0x5a, size_of(&read));
@@ -311,14 +328,17 @@ static int run_all(tally *t, const options *o) {
     static const struct {
         const char *name;
         void (*run)(tally *t, uint64_t seed);
-    } all[] = {{"nothing", find_nothing},
-               {"places", flip_places},
-               {"bits", flip_bits},
-               {"for_ever", flip_for_ever},
-               {"plain", plain}};
+        int if_named;
+    } all[] = {{"nothing", find_nothing, 0},
+               {"places", flip_places, 0},
+               {"bits", flip_bits, 0},
+               {"for_ever", flip_for_ever, 0},
+               {"plain", plain, 0},
+               {"gpt2", gpt2, 1}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         for (uint64_t s = 0; is_wanted(o, all[i].name) && s < o->seeds; s++)
-            all[i].run(t, o->first + s);
+            if (!all[i].if_named || o->wanted_count > 0)
+                all[i].run(t, o->first + s);
     printf("%s: %ld products with checks, %ld flips; %ld wrong\n", ro_ctx_device(t->ctx),
            t->products, t->flips, t->failed);
     return t->failed ? 1 : 0;

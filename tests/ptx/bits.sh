@@ -28,6 +28,9 @@ cat > "$temp/list" << LIST
 75 64 4 cuda/sgemm --seeds $((10 * times)) --first 1000 --most 200000
 80 163 4 cuda/free --seeds $times --most 10000
 75 64 4 cuda/free --seeds $times --first 1000 --most 10000
+80 163 4 cuda/guard --seeds $((12 * times)) nothing places
+75 64 4 cuda/guard --seeds $((72 * times)) plain
+80 163 4 cuda/guard --seeds 3 bits for_ever
 80 163 4 cuda/tree
 75 64 1 cuda/tree
 80 163 4 cuda/memory
@@ -35,6 +38,8 @@ cat > "$temp/list" << LIST
 90 227 2 cuda/cases --seeds $((40 * times)) --first 7000 --most 300000 matmul_fixed
 90 227 132 cuda/fused --seeds $((32 * times)) --first 4000 linear
 90 227 1 cuda/fused --seeds $((9 * times)) fixed_rings
+90 227 4 cuda/guard --seeds $((12 * times)) nothing places
+90 227 1 cuda/guard --seeds $((12 * times)) bits for_ever
 LIST
 cat > "$temp/one" << 'SCRIPT'
 number=$1 build=$2 temp=$3

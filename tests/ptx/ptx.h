@@ -314,7 +314,7 @@ struct block {
     std::vector<warp> warps;
     std::mt19937_64 dice;
     asynchronous *beside = nullptr; /* of kernels that have what is in asynchronous.h */
-    uint64_t instructions = 0;      /* of warps, in the launch */
+    uint64_t instructions = 0;      /* of threads, in the launch */
 };
 
 /* A fault of a lane, with the instruction's place; lane NONE: of the warp. */
@@ -325,7 +325,7 @@ struct block {
 char *reach(const warp &w, const instruction &i, int lane, space s, uint64_t at, int bytes,
             bool writes);
 
-/* Runs a kernel, and returns how many instructions its warps went through. Arguments are as
+/* Runs a kernel, and returns how many instructions its threads went through. Arguments are as
  * cudaLaunchKernel takes them. */
 uint64_t launch(kernel &k, extent grid, extent size, size_t shared_bytes,
                 const void *const *arguments);

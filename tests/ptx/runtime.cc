@@ -4,7 +4,7 @@
  *
  * PTX_SEED (1): all orders; PTX_ARCH (80), PTX_SHARED (KiB of shared memory for a block) and
  * PTX_SMS (4) describe the device; PTX_REPORT: a file that gets a line for each kernel:
- * launches, file, name, and instructions of warps, of this PTX. */
+ * launches, file, name, and instructions of threads, of this PTX. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ struct host_function {
     kernel *code = nullptr;
     int allowed = 48 << 10; /* bytes of shared memory */
     long launches = 0;
-    uint64_t instructions = 0; /* of warps */
+    uint64_t instructions = 0; /* of threads */
 };
 
 struct pool {

@@ -135,7 +135,7 @@ static bool step(block &b, warp &w, int index) {
     group &g = w.groups[index];
     const instruction &i = w.code->code[g.at];
     lane_mask mask = g.lanes;
-    b.instructions++;
+    b.instructions += (uint64_t)__builtin_popcount(g.lanes); /* however lanes part */
     if (i.guard != NONE)
         mask &= w.predicates[i.guard] ^ (i.guard_negated ? ~0u : 0);
     switch (i.kind) {

@@ -18,11 +18,11 @@ run() {
 }
 same() { [ -n "$(root cpu)" ] && [ "$(root cpu)" = "$(root "$1")" ] || fail "$1 has another root than the CPU"; }
 for products in fixed16 fixed8; do
-    { job 1 && echo "products: $products"; } > "$temp/job.yaml"
+    { job 2 && echo "products: $products"; } > "$temp/job.yaml"
     run cpu --backend cpu
-    run flipped --backend cuda:0 --guard --fault sum@0
+    run flipped --backend cuda:0 --guard --fault sum@1
     same flipped
-    grep -q '^guard: host .*, backend cuda: step 0, .*, chunk 0, row 0.*: integer sums do not fit; it is computed again$' "$temp/flipped.err" ||
+    grep -q '^guard: host .*, backend cuda: step 1, .*, chunk 0, row 0.*: integer sums do not fit; it is computed again$' "$temp/flipped.err" ||
         { cat "$temp/flipped.err"; fail "$products: the place is not told"; }
     [ "$(grep -c '^guard: ' "$temp/flipped.err")" -eq 1 ] || fail "$products: more is found than was planted"
     grep -q '"kind": *"sums"' "$temp/flipped/run.json" || fail "$products: run.json does not state what was found"

@@ -17,10 +17,10 @@ static bool in_fours(const fixed_lines &x) {
 
 /* ---- checked ---- */
 
-template <int digits, class Out> struct checked_way final : fixed_way {
+template <int digits> struct mma_way final : fixed_way {
     fixed_lines x, y;
     fixed_memory w;
-    fixed_checked<Out> out;
+    fixed_checked<gemm_out> out;
 
     ro_status pack(ro_cuda *d) override {
         const ro_status status = fixed_pack<digits>(d, p, x, w.a);
@@ -52,10 +52,10 @@ template <int digits, class Out> struct checked_way final : fixed_way {
     }
 };
 
-template <int digits, class Out>
+template <int digits>
 static ro_status run_checked(ro_cuda *d, const fixed_problem &p, const fixed_lines &a,
-                             const fixed_lines &b, const Out &out) {
-    checked_way<digits, Out> way = {};
+                             const fixed_lines &b, const gemm_out &out) {
+    mma_way<digits> way = {};
     void *memory;
     ro_status status = ro_cuda_alloc(d, fixed_memory_of(p, nullptr).bytes, &memory);
     if (status != RO_OK)
@@ -70,9 +70,13 @@ static ro_status run_checked(ro_cuda *d, const fixed_problem &p, const fixed_lin
     return status;
 }
 
-template <class Out>
 static ro_status run(ro_cuda *d, const fixed_problem &p, const fixed_lines &a, const fixed_lines &b,
-                     const Out &out) {
+                     const linear_out &out) {
+    return fixed_run(d, p, a, b, out);
+}
+
+static ro_status run(ro_cuda *d, const fixed_problem &p, const fixed_lines &a, const fixed_lines &b,
+                     const gemm_out &out) {
     if (!fixed_guards(d, p))
         return fixed_run(d, p, a, b, out);
     return p.bits == RO_FIXED_24   ? run_checked<3>(d, p, a, b, out)
@@ -105,5 +109,10 @@ ro_status ro_fixed_linear(ro_cuda *d, const ro_linear_job *job) {
     ro_matmul v = {};
     v.batch = 1, v.m = l->rows, v.n = l->out, v.k = l->in;
     v.trans_b = l->transposed, v.bits = l->fixed_bits;
-    return product(d, v, job->x, job->w, linear_out::of(job), "linear");
+    if (d->guard.size == 0)
+        return product(d, v, job->x, job->w, linear_out::of(job), "linear");
+    /* Kernels that check have no registers left to end a layer. */
+    const gemm_out to = {job->y, l->out, 1, 0, 1.0f, 0.0f, false};
+    const ro_status status = product(d, v, job->x, job->w, to, "linear");
+    return status == RO_OK ? ro_linear_end(d, job) : status;
 }

@@ -46,20 +46,21 @@ struct fixed_check {
     template <class Tile>
     RO_DEVICE void add(fixed_sums<Tile> &sums, int64_t batch, int64_t chunk, int64_t line,
                        int64_t column, int lane) const {
-        constexpr int stride = Tile::TILES * 4;
         static_assert(2 * Tile::ROWS == 4 && 8 * Tile::COLS == FIXED_FLIPS, "a row for each lane");
-        uint32_t own = 0;
-        if (flip.bits != 0 && chunk == flip.chunk && (batch | line | column) == 0 && lane < 4)
+        uint32_t row_sum[4] = {}, own = 0;
+        if (flip.bits != 0 && chunk == flip.chunk && (batch | line | column) == 0)
             change(sums, lane);
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            uint32_t all = 0;
+        for (int m = 0; m < Tile::ROWS; m++)
 #pragma unroll
             for (int n = 0; n < Tile::COLS; n++)
 #pragma unroll
-                for (int q = 0; q < 2; q++)
-                    all += fixed_odd<Tile::SUMS>(&sums.at[0][i / 2][n][i % 2 * 2 + q], stride);
-            all = fixed_all_four(all);
+                for (int q = 0; q < 4; q++)
+                    row_sum[2 * m + q / 2] +=
+                        fixed_odd<Tile::SUMS>(&sums.at[0][m][n][q], Tile::TILES * 4);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const uint32_t all = fixed_all_four(row_sum[i]);
             own = i == lane % 4 ? all : own;
         }
         line += lane % 4 * 8 + lane / 4;
@@ -73,8 +74,11 @@ struct fixed_check {
         for (int place = 0; place < Tile::SUMS; place++)
 #pragma unroll
             for (int n = 0; n < 2 * Tile::COLS; n++)
-                if (place == flip.place && n / 2 * 8 + lane * 2 + n % 2 == flip.column)
-                    sums.at[place][0][n / 2][n % 2] ^= (int)flip.bits;
+                sums.at[place][0][n / 2][n % 2] ^=
+                    lane < 4 && place == flip.place &&
+                            n / 2 * 8 + lane * 2 + n % 2 == flip.column
+                        ? (int)flip.bits
+                        : 0;
     }
 };
 

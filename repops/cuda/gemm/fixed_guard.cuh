@@ -5,7 +5,6 @@
 
 #include "repops/cuda/gemm/fixed_check.cuh"
 #include "repops/cuda/gemm/fixed_run.cuh"
-#include "repops/cuda/gemm/linear.cuh"
 
 /* Packed numbers as a test may change them. */
 struct fixed_part {
@@ -42,12 +41,8 @@ static inline bool fixed_guards(const ro_cuda *d, const fixed_problem &p) {
     return d->guard.size != 0 && p.batch <= INT32_MAX && p.k > 0 && p.k <= INT32_MAX;
 }
 
-/* The product itself, if a layer has it. */
 static inline void fixed_seen(fixed_way *way, const gemm_out &out) {
     way->seen = out.c, way->seen_row = out.row, way->seen_next = out.next;
-}
-static inline void fixed_seen(fixed_way *way, const linear_out &out) {
-    way->seen = out.z ? out.z : out.c, way->seen_row = out.row, way->seen_next = 0;
 }
 
 /* ---- launches ---- */

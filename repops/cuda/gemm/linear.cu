@@ -13,22 +13,6 @@ template <bool along_k> static ro_status run(ro_cuda *d, const ro_linear_job *j)
         d, p, x, w, linear_out::of(j), "linear");
 }
 
-/* Bias and activation of a product that is complete, in one pass. */
-static ro_status end_layer(ro_cuda *d, const ro_linear_job *j) {
-    const ro_linear_layer *l = &j->layer;
-    if (!j->bias && !j->z && l->activation == RO_ACTIVATION_NONE)
-        return RO_OK;
-    const linear_out out = linear_out::of(j);
-    const ro_divider columns(l->out);
-    return map<float, 1>(
-        d, j->y, l->rows * l->out,
-        [=] __device__(int64_t i) {
-            const int64_t row = columns.quotient(i);
-            return out.element(row, i - row * columns.divisor, out.c[i]);
-        },
-        "linear");
-}
-
 /* Few columns: ro_gemm_products transposes the product, and a pass of its own ends the layer. */
 static ro_status run_narrow(ro_cuda *d, const ro_linear_job *j) {
     const ro_linear_layer *l = &j->layer;
@@ -38,7 +22,7 @@ static ro_status run_narrow(ro_cuda *d, const ro_linear_job *j) {
     product.b = {j->w, l->transposed ? 1 : l->out, l->transposed ? l->in : 1, 0};
     product.out = {j->y, l->out, 1, 0, 1.0f, 0.0f, false};
     const ro_status status = ro_gemm_products(d, &product, "linear");
-    return status == RO_OK ? end_layer(d, j) : status;
+    return status == RO_OK ? ro_linear_end(d, j) : status;
 }
 
 ro_status ro_cuda_linear(ro_cuda *d, const ro_linear_job *job) {

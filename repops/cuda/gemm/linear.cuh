@@ -68,6 +68,8 @@ struct linear_out : gemm_out {
     }
 };
 
+/* Ends a layer whose product is in y, linear_end.cu. */
+ro_status ro_linear_end(ro_cuda *d, const ro_linear_job *job);
 /* ro_linear with fixed_bits, fixed.cu. */
 ro_status ro_fixed_linear(ro_cuda *d, const ro_linear_job *job);
 

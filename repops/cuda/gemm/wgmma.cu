@@ -98,11 +98,11 @@ static ro_status multiply(ro_cuda *d, const fixed_problem &p, const wgmma_operan
 
 /* ---- checked ---- */
 
-template <int digits, class Out> struct checked_way final : fixed_way {
+template <int digits> struct wgmma_way final : fixed_way {
     typedef wgmma_block<digits> Tile;
     fixed_lines x, y;
     wgmma_operand a, b;
-    fixed_checked<Out> out;
+    fixed_checked<gemm_out> out;
 
     wgmma_reader<digits, WGMMA_LINES> rows() const {
         return {a};
@@ -135,12 +135,12 @@ template <int digits, class Out> struct checked_way final : fixed_way {
     }
 };
 
-template <int digits, class Out>
+template <int digits>
 static ro_status run_checked(ro_cuda *d, const fixed_problem &p, const fixed_lines &x,
                              const fixed_lines &y, const wgmma_operand &a, const wgmma_operand &b,
-                             const Out &out) {
+                             const gemm_out &out) {
     typedef wgmma_block<digits> Tile;
-    checked_way<digits, Out> way = {};
+    wgmma_way<digits> way = {};
     way.p = p, way.x = x, way.y = y, way.a = a, way.b = b;
     way.lines_a = a.panels * WGMMA_LINES, way.lines_b = b.panels * Tile::N;
     way.places = Tile::SUMS;
@@ -168,10 +168,12 @@ static ro_status run_digits(ro_cuda *d, const fixed_problem &p, const fixed_line
         return status;
     wgmma_memory placed = {static_cast<char *>(memory), 0};
     at(&placed, &of_a, &of_b);
-    if (fixed_guards(d, p)) {
-        status = run_checked<digits>(d, p, a, b, of_a, of_b, out);
-        ro_cuda_free(d, memory);
-        return status;
+    if constexpr (!Out::ENDS) {
+        if (fixed_guards(d, p)) {
+            status = run_checked<digits>(d, p, a, b, of_a, of_b, out);
+            ro_cuda_free(d, memory);
+            return status;
+        }
     }
     status = pack<digits, WGMMA_LINES>(d, p, a, of_a);
     if (status == RO_OK)
