@@ -80,9 +80,8 @@ caught_in matmul "a race in shared memory" '/bar.sync/d' cases matmul
 caught_in matmul "differ" 's/fma.rn.f32 (.*), (%f[0-9]+), (%f[0-9]+), (%f[0-9]+);/sub.rn.f32 \1, \2, \4;/' cases matmul
 caught_in linear "differ" '/st.global.v4.f32/s/\{(%f[0-9]+), (%f[0-9]+)/{\2, \1/' "$build/cuda/fused" --seeds 12 linear
 caught_in fixed "were computed twice and do not fit" \
-    '/entry.*fixed_checked/,/^}/s/(mma.sync.*m16n8k32.*), \{(%r[0-9]+), (%r[0-9]+),/\1, {\3, \2,/' "$build/cuda/guard" --seeds 3 nothing
-caught_in fixed "a flip is not found" 's/dp4a.s32.s32 	(%r[0-9]+), %r[0-9]+, %r[0-9]+, (%r[0-9]+);/mov.u32 	\1, \2;/;s/atom.global.add.u32/atom.global.max.u32/' \
-    "$build/cuda/guard" --seeds 3 places
+    '/entry.*fixed_checked/,/^}/s/(mma.sync[^{]*\{[^}]*\}, )\{(%r[0-9]+), (%r[0-9]+),/\1{\3, \2,/' "$build/cuda/guard" --seeds 3 nothing
+caught_in fixed_guard "a flip is not found" '/atom.global.max/d' "$build/cuda/guard" --seeds 3 places
 caught_in attend_merge "a race in shared memory" '/bar.sync/d' "$build/cuda/fused" --seeds 12
 [ $bad -eq 0 ] && echo "$faults planted faults are caught by their names, some of them in the library's own code"
 exit $bad

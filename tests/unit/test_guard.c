@@ -1,6 +1,7 @@
 /* Checked sums of fixed products: flips at each place that a product holds numbers in, and what is
  * found of them. */
 #include "repops/guard.h"
+#include "repops/op_image.h"
 #include "repops/op_product.h"
 #include "repops/packed.h"
 #include "repops/tools/op_data.h"
@@ -313,6 +314,68 @@ static void flip_shared(ro_ctx *ctx, int bits) {
 
 Test(guard, packs_anew_what_several_blocks_read) {
     cr_expect(with_checks(flip_shared, 1) == kernels_expected());
+}
+
+/* ---- convolutions ---- */
+
+enum { IMAGES = 3, SIDE = 11, CHANNELS = 20, FILTERS = 24, KERNEL = 3 };
+
+/* The gradient of weights (3 x 3), or a convolution of single pixels (1 x 1), whose pixels are rows
+ * of a product. */
+static ro_status convolve(ro_ctx *ctx, int op, int bits, float *out, size_t *size) {
+    const int64_t kernel = op == RO_OP_CONV2D_FIXED ? 1 : KERNEL, pad = kernel / 2;
+    const ro_shape of_x = {RO_F32, 4, {IMAGES, SIDE, SIDE, CHANNELS}};
+    const ro_shape of_y = {RO_F32, 4, {IMAGES, SIDE, SIDE, FILTERS}};
+    const ro_shape of_w = {RO_F32, 4, {kernel, kernel, CHANNELS, FILTERS}};
+    const ro_shape in[2] = {of_x, op == RO_OP_CONV2D_FIXED ? of_w : of_y};
+    ro_call call = {.op = op, .input_count = 2, .input = in};
+    char why[200];
+    call.attr[RO_CONV2D_STRIDE_H] = call.attr[RO_CONV2D_STRIDE_W] = 1;
+    call.attr[RO_CONV2D_DILATION_H] = call.attr[RO_CONV2D_DILATION_W] = 1;
+    call.attr[RO_CONV2D_PAD_H] = call.attr[RO_CONV2D_PAD_W] = pad;
+    call.attr[RO_CONV2D_GROUPS] = 1;
+    call.attr[RO_CONV_FIXED_BITS] = bits;
+    if (op == RO_OP_CONV2D_FIXED_DW)
+        call.output = of_w;
+    cr_assert(ro_infer(&call, why, sizeof why) == RO_OK, "%s", why);
+    *size = (size_t)ro_shape_numel(&call.output) * sizeof *out;
+    return ro_run(ctx, &call, (const void *const[]){a, b}, out);
+}
+
+/* Without a flip, then with one at each place, nothing but what was flipped is found. */
+static void flip_convolution(ro_ctx *ctx, int op, int bits) {
+    size_t size;
+    fill(a, 0, IMAGES * SIDE * SIDE * CHANNELS, DATA_NORMAL);
+    fill(b, 1, IMAGES * SIDE * SIDE * FILTERS, DATA_NORMAL);
+    cr_assert(ro_ctx_guard(ctx, NULL) == RO_OK && convolve(ctx, op, bits, want, &size) == RO_OK);
+    for (int place = 0; place <= RO_GUARD_AT_SUMS; place++)
+        for (int bit = 0; bit < 32; bit += 5) {
+            plant p = {.place = (ro_guard_place)place, .every = 1, .times = place ? 1 : 0};
+            p.byte = (size_t)bit / 8, p.bit = bit % 8;
+            guard(ctx, &p);
+            memset(got, 0x5a, size);
+            cr_expect(convolve(ctx, op, bits, got, &size) == RO_OK, "%s", ro_ctx_error(ctx));
+            cr_expect(memcmp(want, got, size) == 0, "%s, operator %d, %d bits, place %d, bit %d",
+                      ro_ctx_backend(ctx), op, bits, place, bit);
+            cr_expect(p.count == (place != 0) && p.flipped == (place != 0),
+                      "%s, operator %d, %d bits, place %d, bit %d: %d found", ro_ctx_backend(ctx),
+                      op, bits, place, bit, p.count);
+            if (place == RO_GUARD_AT_SUMS)
+                cr_expect(p.found[0].kind == RO_GUARD_SUMS && p.found[0].row == 0 &&
+                          p.found[0].rows == 1 && p.found[0].col == 0 && p.found[0].cols == 1);
+        }
+    plant p = {.place = RO_GUARD_AT_SUMS, .every = 1, .times = 1 << 30, .byte = 1};
+    guard(ctx, &p);
+    cr_expect(convolve(ctx, op, bits, got, &size) == RO_ERR_DEVICE);
+}
+
+static void flip_convolutions(ro_ctx *ctx, int bits) {
+    flip_convolution(ctx, RO_OP_CONV2D_FIXED, bits);
+    flip_convolution(ctx, RO_OP_CONV2D_FIXED_DW, bits);
+}
+
+Test(guard, finds_flips_in_convolutions_whose_windows_are_rows) {
+    cr_expect(with_checks(flip_convolutions, 1) == kernels_expected());
 }
 
 /* ---- packed weights that are kept ---- */

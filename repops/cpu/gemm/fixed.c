@@ -156,16 +156,10 @@ static packed_lines columns_of(const fixed_block *s, int64_t k) {
 /* ---- checks ---- */
 
 static void run_tiles(const fixed_block *s, fixed_tiles *t, const uint32_t *known, int64_t m) {
-    fixed_check *c = s->check;
-    if (!c) {
+    if (s->check)
+        RO_NAME(ro_fixed_check_run)(s->check, t, known, m);
+    else
         s->plan->engine->tiles(t);
-        return;
-    }
-    const fixed_sums sums = {c->column, c->row + m, c->guard->alter ? c->guard : NULL};
-    t->sums = &sums;
-    RO_NAME(ro_fixed_check_lines)(c, t, known);
-    s->plan->engine->tiles(t);
-    RO_NAME(ro_fixed_check_tiles)(c, t, m);
 }
 
 static fixed_tiles tiles_of(const fixed_block *s, const packed_lines *a, const packed_lines *b,

@@ -103,6 +103,15 @@ void RO_NAME(ro_fixed_check_tiles)(fixed_check *c, const fixed_tiles *t, int64_t
     alter(c, RO_GUARD_AT_TOTAL, t->c, t->cols * (int64_t)sizeof *t->c);
 }
 
+void RO_NAME(ro_fixed_check_run)(fixed_check *c, fixed_tiles *t, const uint32_t *sum, int64_t row) {
+    const fixed_sums sums = {c->column, c->row + row, c->guard->alter ? c->guard : NULL};
+    t->sums = &sums;
+    RO_NAME(ro_fixed_check_lines)(c, t, sum);
+    c->engine->tiles(t);
+    RO_NAME(ro_fixed_check_tiles)(c, t, row);
+    t->sums = NULL;
+}
+
 /* ---- what must be equal ---- */
 
 static void note_columns(const fixed_check *c, int64_t cols, ro_guard_finding *out) {

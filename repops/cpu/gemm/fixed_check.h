@@ -36,6 +36,8 @@ void RO_NAME(ro_fixed_check_group)(fixed_check *c, int64_t group, void *packed, 
  * packed just now. */
 void RO_NAME(ro_fixed_check_lines)(fixed_check *c, const fixed_tiles *t, const uint32_t *sum);
 void RO_NAME(ro_fixed_check_tiles)(fixed_check *c, const fixed_tiles *t, int64_t row);
+/* Computes tiles from row `row` of the block on, and both checks of their rows. */
+void RO_NAME(ro_fixed_check_run)(fixed_check *c, fixed_tiles *t, const uint32_t *sum, int64_t row);
 /* Returns the sum of a packed group's words and powers; 0 where the engine cannot add them up. */
 uint32_t RO_NAME(ro_fixed_packed_sum)(const fixed_engine *e, ro_packed_operand side,
                                       const fixed_lines *l, int bits, const void *packed,

@@ -1,5 +1,6 @@
 /* conv2d_fixed, conv2d_fixed_dx and conv2d_fixed_dw (SPEC.md section 3.5): blocks of their
  * products, shared among threads; an engine of matmul_fixed computes their chunks. */
+#include "repops/cpu/gemm/fixed_check.h"
 #include "repops/cpu/image/conv_fixed_planes.h"
 #include "repops/op_image.h"
 
@@ -17,6 +18,7 @@ typedef struct {
     int64_t rows, cols;   /* of a block */
     int64_t down, across; /* blocks of one product */
     int64_t planes;       /* numbers of a chunk's planes; 0: lines are gathered without */
+    ro_guard_log *log;    /* of a convolution whose sums are checked; or NULL */
     char *workspace;
     int64_t workspace_size; /* of one thread, in bytes */
 } fixed_plan;
@@ -30,6 +32,8 @@ typedef struct {
     double *a_power, *b_power;
     float *lines, *columns, *total;
     fixed_planes planes;
+    fixed_check *check; /* NULL: nothing is checked */
+    fixed_check checks;
 } fixed_block;
 
 /* ---- memory ---- */
@@ -51,6 +55,11 @@ static int64_t place(const fixed_plan *p, char *memory, fixed_block *s) {
     s->columns = fixed_take(memory, &at, RO_DOT_CHUNK * columns_width(e), sizeof(float));
     s->total = fixed_take(memory, &at, p->rows * p->cols, sizeof(float));
     s->planes.x = fixed_take(memory, &at, p->planes, sizeof(float));
+    s->checks = (fixed_check){.engine = p->log ? e : NULL, .bits = p->c.v.bits};
+    if (p->log)
+        s->checks.guard = p->log->guard;
+    s->check = p->log ? &s->checks : NULL;
+    RO_NAME(ro_fixed_check_place)(&s->checks, p->rows, p->cols, memory, &at);
     return at;
 }
 
@@ -94,11 +103,20 @@ static fixed_lines columns_of_b(const fixed_block *s, const fixed_runs *runs, in
     return (fixed_lines){s->columns, 1, width, lines, steps};
 }
 
-static void pack_columns(const fixed_block *s, const fixed_runs *runs, int64_t k, int64_t steps) {
+/* Of `steps` steps, the first `met` are multiplied with lines of a. */
+static void pack_columns(const fixed_block *s, const fixed_runs *runs, int64_t k, int64_t steps,
+                         int64_t met) {
     const fixed_engine *e = s->plan->c.engine;
+    const int bits = s->plan->c.v.bits;
     for (int64_t n = 0; n < s->cols; n += e->b_lines) {
-        const fixed_lines l = columns_of_b(s, runs, k, steps, s->col + n);
-        e->pack_b(&l, s->plan->c.v.bits, s->packed_b + n / e->b_lines * e->b_bytes, s->b_power + n);
+        fixed_lines l = columns_of_b(s, runs, k, steps, s->col + n);
+        char *to = s->packed_b + n / e->b_lines * e->b_bytes;
+        e->pack_b(&l, bits, to, s->b_power + n);
+        l.steps = met;
+        if (s->check)
+            RO_NAME(ro_fixed_check_group)
+        (s->check, n / e->b_lines, to,
+         RO_NAME(ro_fixed_packed_sum)(e, RO_PACKED_W, &l, bits, to, s->b_power + n));
     }
 }
 
@@ -117,36 +135,108 @@ static void fill_planes(fixed_block *s, int64_t k, int64_t windows) {
     RO_NAME(ro_fixed_fill_planes)(c, &s->part, k, windows, &s->planes);
 }
 
-static void run_chunk(fixed_block *s, int64_t k) {
-    const fixed_conv *c = &s->plan->c;
-    const fixed_engine *e = c->engine;
+/* A chunk's lines of a and of b. */
+typedef struct {
     fixed_runs runs;
-    int64_t steps = min_i64(RO_DOT_CHUNK, c->k - k);
-    if (c->kind != RO_OP_CONV2D_DW)
-        RO_NAME(ro_fixed_find_runs)(c, &s->part, k, &runs);
-    pack_columns(s, &runs, k, steps);
-    if (s->plan->planes > 0)
-        fill_planes(s, k, steps);
-    if (c->kind == RO_OP_CONV2D_DX)
-        steps = fixed_steps_met(&runs);
-    if (steps == 0)
-        add_absent(s);
-    for (int64_t m = 0; steps > 0 && m < s->rows; m += e->a_lines) {
-        const fixed_lines l = lines_of_a(s, &runs, k, steps, s->row + m);
-        e->pack_a(&l, c->v.bits, s->packed_a, s->a_power);
-        fetch_lines(s, k, steps, s->row + m + e->a_lines);
-        e->tiles(&(fixed_tiles){s->packed_a, s->packed_b, s->a_power, s->b_power, l.lines, s->cols,
-                                steps, c->v.bits, s->total + m * s->cols, s->cols});
+    int64_t k, steps;
+} fixed_chunk;
+
+/* Packs lines of a from row m of the block on; returns their tiles. */
+static fixed_tiles tiles_of(const fixed_block *s, const fixed_chunk *c, int64_t m) {
+    const fixed_lines l = lines_of_a(s, &c->runs, c->k, c->steps, s->row + m);
+    const fixed_engine *e = s->plan->c.engine;
+    e->pack_a(&l, s->plan->c.v.bits, s->packed_a, s->a_power);
+    return (fixed_tiles){.a = s->packed_a,
+                         .b = s->packed_b,
+                         .a_power = s->a_power,
+                         .b_power = s->b_power,
+                         .rows = l.lines,
+                         .cols = s->cols,
+                         .steps = c->steps,
+                         .bits = s->plan->c.v.bits,
+                         .c = s->total + m * s->cols,
+                         .c_row = s->cols};
+}
+
+/* ---- checks ---- */
+
+/* Computes a chunk's sums again, of rows that are packed anew, to see which have others now. */
+static void find_rows(const fixed_block *s, const fixed_chunk *chunk, ro_guard_finding *found) {
+    const fixed_engine *e = s->plan->c.engine;
+    const fixed_check *c = s->check;
+    for (int64_t m = 0; m < s->rows; m += e->a_lines) {
+        const fixed_sums sums = {c->expected, c->again, NULL};
+        fixed_tiles t = tiles_of(s, chunk, m);
+        t.c = c->scratch, t.sums = &sums;
+        memset(c->again, 0, (size_t)e->a_lines * sizeof *c->again);
+        memset(c->scratch, 0, (size_t)(t.rows * t.cols) * sizeof *c->scratch);
+        e->tiles(&t);
+        RO_NAME(ro_fixed_check_rows)(c, t.rows, m, found);
     }
+}
+
+/* Returns 1 if the chunk's sums fit. `time`: the first or the second one. */
+static int end_checks(const fixed_block *s, const fixed_chunk *chunk, int time) {
+    const fixed_conv *c = &s->plan->c;
+    const fixed_tiles t = {
+        .b = s->packed_b, .b_power = s->b_power, .cols = s->cols, .steps = chunk->steps};
+    const int64_t phase = s->part.phase[0] * c->phases[1] + s->part.phase[1];
+    ro_guard_finding found;
+    if (RO_NAME(ro_fixed_check_end)(s->check, &t, &found))
+        return 1;
+    if (found.kind == RO_GUARD_SUMS)
+        find_rows(s, chunk, &found);
+    found.again = time;
+    found.product = phase * c->v.groups + s->part.group, found.chunk = chunk->k / RO_DOT_CHUNK;
+    found.row += found.row < 0 ? 0 : s->row;
+    found.col += found.col < 0 ? 0 : s->col;
+    ro_guard_note(s->plan->log, &found);
+    return 0;
 }
 
 /* ---- blocks ---- */
 
+/* Returns 0 if sums do not fit. */
+static int run_chunk(fixed_block *s, int64_t k, int time) {
+    const fixed_conv *c = &s->plan->c;
+    const int64_t steps = min_i64(RO_DOT_CHUNK, c->k - k);
+    fixed_chunk chunk; /* runs are many, and found below where there are any */
+    chunk.k = k, chunk.steps = steps;
+    if (c->kind != RO_OP_CONV2D_DW)
+        RO_NAME(ro_fixed_find_runs)(c, &s->part, k, &chunk.runs);
+    if (c->kind == RO_OP_CONV2D_DX)
+        chunk.steps = fixed_steps_met(&chunk.runs);
+    if (s->check)
+        RO_NAME(ro_fixed_check_start)(s->check, s->rows, s->cols);
+    pack_columns(s, &chunk.runs, k, steps, chunk.steps);
+    if (s->plan->planes > 0)
+        fill_planes(s, k, steps);
+    if (chunk.steps == 0)
+        add_absent(s);
+    for (int64_t m = 0; chunk.steps > 0 && m < s->rows; m += c->engine->a_lines) {
+        fixed_tiles t = tiles_of(s, &chunk, m);
+        fetch_lines(s, k, steps, s->row + m + c->engine->a_lines);
+        if (s->check)
+            RO_NAME(ro_fixed_check_run)(s->check, &t, NULL, m);
+        else
+            c->engine->tiles(&t);
+    }
+    return !s->check || chunk.steps == 0 || end_checks(s, &chunk, time);
+}
+
+static int run_chunks(fixed_block *s, int time) {
+    memset(s->total, 0, (size_t)(s->rows * s->cols) * sizeof(float));
+    for (int64_t k = 0; k < s->plan->c.k; k += RO_DOT_CHUNK)
+        if (!run_chunk(s, k, time))
+            return 0;
+    return 1;
+}
+
+/* A block whose sums do not fit is computed again, once. */
 static void run_block(fixed_block *s) {
     const fixed_conv *c = &s->plan->c;
-    memset(s->total, 0, (size_t)(s->rows * s->cols) * sizeof(float));
-    for (int64_t k = 0; k < c->k; k += RO_DOT_CHUNK)
-        run_chunk(s, k);
+    for (int time = 0; time < 2 && !run_chunks(s, time);)
+        time++;
     for (int64_t m = 0; m < s->rows; m++) {
         float *out = fixed_result_of(c, &s->part, s->row + m) + s->col;
         for (int64_t n = 0; n < s->cols; n++)
@@ -236,6 +326,8 @@ ro_status RO_NAME(ro_conv2d_fixed_by)(const ro_job *job, const fixed_engine *eng
         return status;
     if (way == FIXED_COLUMNS)
         return RO_ERR_UNSUPPORTED;
+    ro_guard_log log = {.guard = ro_ctx_guarding(job->ctx)};
+    p.log = log.guard && engine->adding ? &log : NULL;
     const int64_t blocks = cut(&p, threads);
     p.planes = planes_of(&p);
     p.workspace_size = place(&p, NULL, &s);
@@ -243,7 +335,7 @@ ro_status RO_NAME(ro_conv2d_fixed_by)(const ro_job *job, const fixed_engine *eng
     if (!p.workspace)
         return RO_ERR_MEMORY;
     ro_pool_for(ro_ctx_pool(job->ctx), blocks, threads == 1 ? blocks : 1, run_blocks, &p);
-    return RO_OK;
+    return p.log ? ro_guard_end(job->ctx, &log) : RO_OK;
 }
 
 static ro_status conv2d_fixed(const ro_job *job) {
