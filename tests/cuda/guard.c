@@ -2,9 +2,10 @@
  * find nothing where nothing is wrong; a flip in packed numbers, scales or sums is found, told and
  * mended. FP32: the kernels that compute single elements have the bits of the usual ones.
  *
- * Usage: guard [--device cuda:0] [--seeds N] [NAME...]: N products of each kind, and N flips of each
- * place. `gpt2`, if it is named, computes products of GPT-2 124M, whose instructions the emulator of
- * PTX counts (PTX_REPORT). Plain C and librepops alone: machines with a GPU may have nothing else. */
+ * Usage: guard [--device cuda:0] [--seeds N] [NAME...]: N products of each kind, and N flips of
+ * each place. `gpt2`, if it is named, computes products of GPT-2 124M, whose instructions the
+ * emulator of PTX counts (PTX_REPORT). Plain C and librepops alone: machines with a GPU may have
+ * nothing else. */
 #include "repops/device.h"
 #include "repops/fused.h"
 #include "repops/guard.h"
@@ -104,8 +105,8 @@ static void fail(tally *t, const product *p, const char *what) {
            p->layer ? ", a layer" : "", ro_ctx_error(t->ctx));
 }
 
-/* Fills a and b, and computes what is right, without checks; with `uneven` two of three numbers are small in every fifth line, so that these
- * have two digits where integers have 8 bits. */
+/* Fills a and b, and computes what is right, without checks; with `uneven` two of three numbers are
+ * small in every fifth line, so that these have two digits where integers have 8 bits. */
 static ro_status fill(tally *t, const product *p, uint64_t seed, data_class class, int uneven) {
     const int64_t count[2] = {p->batch * p->m * p->k, p->batch * p->k * p->n};
     ro_status status = ro_ctx_guard(t->ctx, NULL);
@@ -139,10 +140,13 @@ static void find_nothing(tally *t, uint64_t seed) {
     static const int64_t sizes[][4] = {{1, 1, 1, 1},    {2, 13, 33, 300}, {1, 140, 17, 513},
                                        {3, 9, 130, 57}, {1, 5, 16, 64},   {1, 20, 31, 1025}};
     const int64_t *s = sizes[seed % 6];
-    const product p = {seed / 6 % 2 ? 1 : s[0], s[1],
-                       s[2],                    s[3],
+    const product p = {seed / 6 % 2 ? 1 : s[0],
+                       s[1],
+                       s[2],
+                       s[3],
                        (int)(seed / 6 % 2 ? seed / 12 % 2 * 2 : seed / 12 % 4),
-                       (int)(8 + seed % 3 * 8), (int)(seed / 6 % 2)};
+                       (int)(8 + seed % 3 * 8),
+                       (int)(seed / 6 % 2)};
     plant none = {0};
     int same;
     ro_status status = fill(t, &p, seed, (data_class)(seed / 2 % DATA_END), seed % 2 == 0);
@@ -329,12 +333,8 @@ static int run_all(tally *t, const options *o) {
         const char *name;
         void (*run)(tally *t, uint64_t seed);
         int if_named;
-    } all[] = {{"nothing", find_nothing, 0},
-               {"places", flip_places, 0},
-               {"bits", flip_bits, 0},
-               {"for_ever", flip_for_ever, 0},
-               {"plain", plain, 0},
-               {"gpt2", gpt2, 1}};
+    } all[] = {{"nothing", find_nothing, 0},   {"places", flip_places, 0}, {"bits", flip_bits, 0},
+               {"for_ever", flip_for_ever, 0}, {"plain", plain, 0},        {"gpt2", gpt2, 1}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         for (uint64_t s = 0; is_wanted(o, all[i].name) && s < o->seeds; s++)
             if (!all[i].if_named || o->wanted_count > 0)

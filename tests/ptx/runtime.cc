@@ -181,8 +181,8 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void 
         die("%s: %zu bytes of shared memory, of which %d are allowed", f.name.c_str(), shared,
             f.allowed);
     f.launches++;
-    f.instructions += launch(*f.code, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared,
-                             arguments);
+    f.instructions +=
+        launch(*f.code, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, arguments);
     return cudaSuccess;
 }
 

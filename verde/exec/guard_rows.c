@@ -91,8 +91,8 @@ static vd_status compare(const guarded *p, vd_guard *g, int64_t first, int64_t l
     vd_status status = p->part(p, g, first, last, part, err);
     ro_ctx_plain(g->other, 0);
     if (status == VD_OK)
-        status = find_in(g->ro, p->out + first * p->cols, part, last - first, p->cols, &finding,
-                         err);
+        status =
+            find_in(g->ro, p->out + first * p->cols, part, last - first, p->cols, &finding, err);
     *differs = status == VD_OK && finding.rows > 0;
     finding.row += *differs ? first : 0;
     if (*differs)

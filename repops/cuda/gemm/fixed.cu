@@ -32,9 +32,8 @@ template <int digits> struct mma_way final : fixed_way {
     }
     ro_status add_scales(ro_cuda *d, uint32_t *a, uint32_t *b) override {
         const ro_status status = fixed_add_scales(d, p, fixed_reader<digits>{w.a}, lines_a, a);
-        return status == RO_OK
-                   ? fixed_add_scales(d, p, fixed_reader<digits>{w.b}, lines_b, b)
-                   : status;
+        return status == RO_OK ? fixed_add_scales(d, p, fixed_reader<digits>{w.b}, lines_b, b)
+                               : status;
     }
     ro_status multiply(ro_cuda *d, const fixed_check &check) override {
         out.check = check;

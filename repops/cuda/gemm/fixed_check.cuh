@@ -29,7 +29,9 @@ struct fixed_flip {
     uint32_t bits;
 };
 
-enum { FIXED_FLIPS = 32 /* columns of row 0 that a test may choose from; every tile has as many */ };
+enum {
+    FIXED_FLIPS = 32 /* columns of row 0 that a test may choose from; every tile has as many */
+};
 
 /* What a kernel that multiplies adds sums of rows to: [batch, chunk, line]. */
 struct fixed_check {
@@ -75,17 +77,14 @@ struct fixed_check {
 #pragma unroll
             for (int n = 0; n < 2 * Tile::COLS; n++)
                 sums.at[place][0][n / 2][n % 2] ^=
-                    lane < 4 && place == flip.place &&
-                            n / 2 * 8 + lane * 2 + n % 2 == flip.column
+                    lane < 4 && place == flip.place && n / 2 * 8 + lane * 2 + n % 2 == flip.column
                         ? (int)flip.bits
                         : 0;
     }
 };
 
 /* An output whose sums are checked. */
-template <class Out> struct fixed_checked : Out {
-    fixed_check check;
-};
+template <class Out> struct fixed_checked : Out { fixed_check check; };
 
 /* ---- what rows must add up to ---- */
 
@@ -110,9 +109,9 @@ template <int form> struct fixed_reader {
         const int64_t first = chunk * FIXED_BLOCKS, end = first + FIXED_BLOCKS;
         const int64_t last = (end < x.blocks ? end : x.blocks) - 1;
         const auto word = [&](int64_t block) {
-            return reinterpret_cast<const uint32_t *>(x.data +
-                                                      (batch * x.blocks + block) * x.block +
-                                                      group * fixed_group<form> + PLACES * 32)[lane];
+            return reinterpret_cast<const uint32_t *>(
+                x.data + (batch * x.blocks + block) * x.block + group * fixed_group<form> +
+                PLACES * 32)[lane];
         };
         return lane < FIXED_LINES ? word(first) + word(last) : 0;
     }
@@ -208,9 +207,9 @@ __global__ void __launch_bounds__(FIXED_SUM_THREADS)
     uint32_t of_b[FIXED_BLOCKS][2][4];
 #pragma unroll
     for (int i = 0; i < 2 * FIXED_BLOCKS; i++)
-        fixed_sum_digits(reinterpret_cast<const uint4 *>(columns + at * RO_DOT_CHUNK)[i * 4 +
-                                                                                      lane % 4],
-                         of_b[i / 2][i % 2]);
+        fixed_sum_digits(
+            reinterpret_cast<const uint4 *>(columns + at * RO_DOT_CHUNK)[i * 4 + lane % 4],
+            of_b[i / 2][i % 2]);
     for (int64_t group = s.first(slice); group < end; group++) {
         uint32_t low = 0, high = 0;
 #pragma unroll

@@ -148,8 +148,8 @@ static void judge(const fixed_way *w, const sums &s, const evidence &e, ro_guard
     const int64_t chunks = ceil_div(w->p.k, RO_DOT_CHUNK);
     const bool of_scales = at >= s.rows;
     const int64_t number = of_scales ? (at - s.rows) % s.chunks : at / w->lines_a;
-    const bool columns = first_other(x.columns, y.columns, s.chunks * RO_DOT_CHUNK) <
-                         s.chunks * RO_DOT_CHUNK;
+    const bool columns =
+        first_other(x.columns, y.columns, s.chunks * RO_DOT_CHUNK) < s.chunks * RO_DOT_CHUNK;
     const bool rows = first_other(x.expected, y.expected, s.rows) < s.rows;
     *f = {};
     f->kind = of_scales || columns || rows ? RO_GUARD_PACKED : RO_GUARD_SUMS;
@@ -176,10 +176,11 @@ static ro_status look(ro_cuda *d, fixed_way *w, const sums &s, const evidence &e
 static ro_status find(ro_cuda *d, fixed_way *w, const sums &s, ro_guard_finding *f) {
     const evidence e = {static_cast<uint32_t *>(malloc(s.size)),
                         static_cast<uint32_t *>(malloc(s.size))};
-    const ro_status status =
-        e.before && e.after ? look(d, w, s, e, f)
-                            : ro_cuda_fail(d, RO_ERR_MEMORY, "cuda: no memory for sums that do not "
-                                                             "fit");
+    const ro_status status = e.before && e.after
+                                 ? look(d, w, s, e, f)
+                                 : ro_cuda_fail(d, RO_ERR_MEMORY,
+                                                "cuda: no memory for sums that do not "
+                                                "fit");
     free(e.before);
     free(e.after);
     return status;

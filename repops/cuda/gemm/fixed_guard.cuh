@@ -55,13 +55,13 @@ static ro_status fixed_add_up(ro_cuda *d, const fixed_problem &p, const A &a, in
     const int64_t each = FIXED_SUM_THREADS / 32;
     const int64_t down = of_a.slices() * of_a.batch * of_a.chunks;
     const int64_t across = of_b.slices() * of_b.batch * of_b.blocks;
-    RO_LAUNCH((fixed_columns_kernel<B>), ro_grid(ceil_div(across, each)),
-              dim3(FIXED_SUM_THREADS), 0, d->stream, b, of_b, columns, across);
+    RO_LAUNCH((fixed_columns_kernel<B>), ro_grid(ceil_div(across, each)), dim3(FIXED_SUM_THREADS),
+              0, d->stream, b, of_b, columns, across);
     const ro_status status = ro_cuda_launched(d, p.what);
     if (status != RO_OK)
         return status;
-    RO_LAUNCH((fixed_rows_kernel<A>), ro_grid(ceil_div(down, each)), dim3(FIXED_SUM_THREADS),
-              0, d->stream, a, of_a, columns, rows, down);
+    RO_LAUNCH((fixed_rows_kernel<A>), ro_grid(ceil_div(down, each)), dim3(FIXED_SUM_THREADS), 0,
+              d->stream, a, of_a, columns, rows, down);
     return ro_cuda_launched(d, p.what);
 }
 

@@ -174,8 +174,8 @@ enum { GEMM_PLAIN_THREADS = 256 };
 template <class A, class B, class Out>
 __global__ void __launch_bounds__(GEMM_PLAIN_THREADS)
     gemm_plain_kernel(const __grid_constant__ gemm_shape s, const __grid_constant__ A a,
-                      const __grid_constant__ B b, const __grid_constant__ Out out,
-                      ro_divider by_n, ro_divider by_m) {
+                      const __grid_constant__ B b, const __grid_constant__ Out out, ro_divider by_n,
+                      ro_divider by_m) {
     const int64_t e = (int64_t)blockIdx.x * GEMM_PLAIN_THREADS + threadIdx.x;
     if (e >= (int64_t)s.batch * s.m * s.n)
         return;

@@ -197,7 +197,7 @@ RO_DEVICE void wgmma_compute(const gemm_shape &s, const wgmma_operand &a, const 
         const wgmma_panel<Tile, Tile::N> columns(b, block.batch, block.tile_n);
         int seconds = 0;
         [[maybe_unused]] uint32_t *checked = nullptr; /* where sums of rows of the next chunk go */
-        [[maybe_unused]] bool checks_first = false; /* row 0 of the first product */
+        [[maybe_unused]] bool checks_first = false;   /* row 0 of the first product */
         if constexpr (requires { out.check; }) {
             const int64_t line = block.row<Tile>() + first + lane / 4;
             checked = out.check.row(block.batch, 0, line);

@@ -179,8 +179,7 @@ template <class Tile> struct wgmma_sums {
         for (int place = 0; place < Tile::SUMS; place++)
 #pragma unroll
             for (int i = 0; i < Tile::EACH; i++)
-                if (place == flip.place && i % 4 < 2 &&
-                    i / 4 * 8 + lane * 2 + i % 2 == flip.column)
+                if (place == flip.place && i % 4 < 2 && i / 4 * 8 + lane * 2 + i % 2 == flip.column)
                     at[place][i] ^= (int)flip.bits;
     }
     /* Adds rows l and l + 8 of a warp to `to` and to[8], where l = lane / 4. */
