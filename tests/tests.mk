@@ -193,7 +193,7 @@ $(BUILD)/cuda/training: $(BUILD)/obj/tests/cuda/training.o $(cuda_job) $(BUILD)/
 	$(Q)$(CC) $^ $(LDFLAGS) -o $@
 $(BUILD)/cuda/%: tests/cuda/%.c $(op_cases) $(tools_obj) $(BUILD)/obj/repops/tools/sha256.o $(BUILD)/lib/librepops.a
 	$(cuda_program)
-cuda-tests: lib $(addprefix $(BUILD)/cuda/,cases sgemm tree memory fused fixed guard free training)
+cuda-tests: lib $(addprefix $(BUILD)/cuda/,cases sgemm tree memory fused fixed guard plain free training)
 $(BUILD)/cuda/device: tests/cuda/device.cu
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) -cudart static $< -o $@
@@ -202,6 +202,6 @@ UNROLL ?= 16 8 4
 cuda-kit:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/gpu cuda cuda-tests $(addprefix $(BUILD)/gpu/,bench/cuda cuda/device)
 	@for steps in $(UNROLL); do $(MAKE) --no-print-directory BUILD=$(BUILD)/gpu/unroll$$steps GEMM_UNROLL=$$steps cuda || exit 1; done
-	@strip -g $(addprefix $(BUILD)/gpu/,bin/repops-conform cuda/cases cuda/sgemm cuda/tree cuda/memory cuda/fused cuda/fixed cuda/guard cuda/free cuda/training bench/cuda)
+	@strip -g $(addprefix $(BUILD)/gpu/,bin/repops-conform cuda/cases cuda/sgemm cuda/tree cuda/memory cuda/fused cuda/fixed cuda/guard cuda/plain cuda/free cuda/training bench/cuda)
 	@rm -f $(BUILD)/gpu/cuda/*.d $(BUILD)/gpu/bench/*.d
 .PHONY: cuda-tests cuda-kit

@@ -1,6 +1,6 @@
-/* Checked products on a device (repops/guard.h). Sums of fixed products: checks change no bit and
- * find nothing where nothing is wrong; a flip in packed numbers, scales or sums is found, told and
- * mended. FP32: the kernels that compute single elements have the bits of the usual ones.
+/* Checked sums of fixed products on a device (repops/guard.h): checks change no bit and find
+ * nothing where nothing is wrong; a flip in packed numbers, scales or sums is found, told and
+ * mended.
  *
  * Usage: guard [--device cuda:0] [--seeds N] [NAME...]: N products of each kind, and N flips of
  * each place. `gpt2`, if it is named, computes products of GPT-2 124M, whose instructions the
@@ -9,14 +9,13 @@
 #include "repops/device.h"
 #include "repops/fused.h"
 #include "repops/guard.h"
-#include "repops/op_image.h"
 #include "repops/op_product.h"
 #include "repops/tools/op_data.h"
 #include "tests/cuda/options.h"
 
 #include <stdio.h>
 
-enum { ELEMENTS = 1 << 22, FILLED = 1 << 17, FOUND_MOST = 16 };
+enum { ELEMENTS = 1 << 22, FOUND_MOST = 16 };
 
 typedef struct {
     int64_t batch, m, n, k;
@@ -256,74 +255,6 @@ static void flip_for_ever(tally *t, uint64_t seed) {
         !x.found[1].again)
         fail(t, &p, "a product that does not fit twice goes on");
     t->flips++;
-}
-
-/* ---- single elements ---- */
-
-static ro_status plain_matmul(const tally *t, uint64_t seed) {
-    const int64_t m = 1 + (int64_t)(seed * 7 % 40), n = 1 + (int64_t)(seed * 13 % 40);
-    const int64_t k = (int64_t)(seed * 11 % 600), trans = (int64_t)(seed % 4);
-    const ro_dtype of_b = seed / 4 % 3 == 0 ? RO_F32 : seed / 4 % 3 == 1 ? RO_BF16 : RO_F16;
-    const ro_shape in[2] = {{RO_F32, 3, {2, trans & 1 ? k : m, trans & 1 ? m : k}},
-                            {of_b, 3, {2, trans & 2 ? n : k, trans & 2 ? k : n}}};
-    ro_call call = {.op = RO_OP_MATMUL, .input_count = 2, .input = in};
-    call.attr[RO_MATMUL_BATCH_DIMS] = 1, call.attr[RO_MATMUL_TRANS] = trans;
-    call.attr[RO_MATMUL_ALPHA] = ro_attr_f32(0.5f);
-    call.attr[RO_MATMUL_CHUNK] = seed % 2 ? 256 : 128;
-    return run_call(t, &call);
-}
-
-static ro_status plain_layer(const tally *t, uint64_t seed) {
-    const ro_linear_layer l = {.size = sizeof l,
-                               .rows = 1 + (int64_t)(seed * 7 % 40),
-                               .in = 1 + (int64_t)(seed * 11 % 600),
-                               .out = 1 + (int64_t)(seed * 13 % 40),
-                               .transposed = (int)(seed % 2),
-                               .activation = seed % 3 ? RO_ACTIVATION_GELU : RO_ACTIVATION_NONE};
-    return ro_linear(t->ctx, &l, t->a, t->b, t->a, l.activation ? t->z : NULL, t->out);
-}
-
-static ro_status plain_conv(const tally *t, uint64_t seed) {
-    const int64_t groups = 1 + (int64_t)(seed / 4 % 2), size = 3 - 2 * (int64_t)(seed / 8 % 2);
-    const ro_shape in[2] = {{RO_F32, 4, {2, 9, 7, 4 * groups}},
-                            {RO_F32, 4, {size, size, 4, 6 * groups}}};
-    ro_call call = {.op = RO_OP_CONV2D, .input_count = 2, .input = in};
-    call.attr[RO_CONV2D_STRIDE_H] = call.attr[RO_CONV2D_STRIDE_W] = 1 + (int64_t)(seed / 2 % 2);
-    call.attr[RO_CONV2D_DILATION_H] = call.attr[RO_CONV2D_DILATION_W] = 1;
-    call.attr[RO_CONV2D_PAD_H] = call.attr[RO_CONV2D_PAD_W] = size / 2;
-    call.attr[RO_CONV2D_GROUPS] = groups;
-    return run_call(t, &call);
-}
-
-/* Runs a product by the usual kernels, then by those of single elements. */
-static void plain(tally *t, uint64_t seed) {
-    static ro_status (*const kinds[])(const tally *, uint64_t) = {plain_matmul, plain_layer,
-                                                                  plain_conv};
-    enum { OUT = 2 * 1024 * 4 };
-    const product read = {1, 1, OUT, 0, 0, 0, 0};
-    const data_class class = seed % 5 ? DATA_NORMAL : DATA_SPECIAL;
-    ro_status status = ro_ctx_guard(t->ctx, NULL);
-    for (int i = 0; i < 2 && status == RO_OK; i++) {
-        for (int e = 0; e < FILLED; e++) {
-            const uint32_t word = case_f32(case_word(seed, i, e), class);
-            memcpy(&t->host[e], &word, sizeof word);
-        }
-        status = ro_write(t->ctx, i ? t->b : t->a, t->host, FILLED * sizeof *t->host);
-    }
-    for (int on = 0; on < 2 && status == RO_OK; on++) {
-        memset(t->host, 0x5a, size_of(&read));
-        status = ro_write(t->ctx, t->out, t->host, size_of(&read));
-        if (!ro_ctx_plain(t->ctx, on))
-            fail(t, &read, "a device without kernels of single elements");
-        if (status == RO_OK)
-            status = kinds[seed % 3](t, seed / 3);
-        if (status == RO_OK)
-            status = ro_read(t->ctx, on ? t->got : t->want, t->out, size_of(&read));
-    }
-    ro_ctx_plain(t->ctx, 0);
-    if (status != RO_OK || memcmp(t->want, t->got, size_of(&read)) != 0)
-        fail(t, &read, "single elements have other bits");
-    t->products++;
 }
 
 /* ---- all ---- */

@@ -130,6 +130,7 @@ if [ $small ]; then
     part "random cases" 300 "$build/cuda/cases" --seeds 2 --most 50000
     part "kept elements" 300 "$build/cuda/fixed"
     part "checked products" 120 "$build/cuda/guard" --seeds 12
+    part "single elements" 120 "$build/cuda/plain" --seeds 36
     part "sgemm" 120 "$build/cuda/sgemm" --seeds 20 --most 200000
     part "fused functions" 300 "$build/cuda/fused" --seeds 5
     part "card sizes" 100 "$build/cuda/fused" --seeds 2 card_linear
@@ -146,6 +147,7 @@ elif [ $quick ]; then
     part "random cases" 60 "$build/cuda/cases" --seeds 2
     part "kept elements" 20 "$build/cuda/fixed"
     part "checked products" 20 "$build/cuda/guard" --seeds 24
+    part "single elements" 20 "$build/cuda/plain" --seeds 72
     part "sgemm" 20 "$build/cuda/sgemm" --seeds 50
     part "fused functions" 30 "$build/cuda/fused" --seeds 10
     part "card sizes" 30 "$build/cuda/fused" --seeds 18 card_matmul card_linear card_conv card_fixed fixed_rings
@@ -163,6 +165,7 @@ else
     part "random cases, dot" 20 "$build/cuda/cases" --seeds 60 reduce_dot
     part "kept elements" 20 "$build/cuda/fixed"
     part "checked products" 20 "$build/cuda/guard" --seeds 96
+    part "single elements" 20 "$build/cuda/plain" --seeds 288
     part "sgemm" 40 "$build/cuda/sgemm" --seeds 400
     part "fused functions" 60 "$build/cuda/fused" --seeds 60
     part "card sizes" 40 "$build/cuda/fused" --seeds 36 card_matmul card_linear card_conv card_fixed fixed_rings

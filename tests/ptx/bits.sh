@@ -29,7 +29,7 @@ cat > "$temp/list" << LIST
 80 163 4 cuda/free --seeds $times --most 10000
 75 64 4 cuda/free --seeds $times --first 1000 --most 10000
 80 163 4 cuda/guard --seeds $((12 * times)) nothing places
-75 64 4 cuda/guard --seeds $((72 * times)) plain
+75 64 4 cuda/plain --seeds $((72 * times))
 80 163 4 cuda/guard --seeds 3 bits for_ever
 80 163 4 cuda/tree
 75 64 1 cuda/tree

@@ -17,7 +17,7 @@ export SIMT_SEED=$seed SIMT_SMS=$sms SIMT_SHARED=$shared SIMT_LAUNCHES="$temp/la
 "$simt/tree" || echo "FAILED: tree, schedule $seed, $sms multiprocessors"
 "$simt/fused" --first $((20 * seed)) || echo "FAILED: fused, schedule $seed, $sms multiprocessors"
 "$simt/guard" --seeds 12 --first $((12 * seed)) nothing || echo "FAILED: checked products, schedule $seed"
-"$simt/guard" --seeds 72 --first $((72 * seed)) plain || echo "FAILED: single elements, schedule $seed"
+"$simt/plain" --seeds 72 --first $((72 * seed)) || echo "FAILED: single elements, schedule $seed"
 "$simt/free" --seeds 1 --first $seed --most 10000 || echo "FAILED: free operators, schedule $seed, $sms multiprocessors"
 # What is seldom among those: tiles that are the fastest on one multiprocessor alone, sums stored apart where there are many, little
 # shared memory, rows of many blocks, elements of one or two bytes. Steps of 48: every tile's seeds.

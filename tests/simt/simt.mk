@@ -7,7 +7,7 @@ link_whole = $(Q)$(CXX) -shared -fsanitize=alignment $(1) -Wl,-Bsymbolic $^ -o $
 SIMT_FLAGS := -DRO_CONV_SLAB=16384 -DRO_CONV_EITHER -std=c++20 -g1 -O1 -fPIC -I. -Irepops/include -DRO_SECTIONS -Itests/simt -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers \
               -fvisibility=hidden $(BITS) $(if $(filter x86_64,$(ARCH)),-mfma) -fsanitize=alignment -fno-sanitize-recover=all
 $(eval $(call remember,$(BUILD)/simt/flags,$(CXX) $(SIMT_FLAGS)))
-simt: $(BUILD)/simt/librepops_cuda.so.1 $(addprefix $(BUILD)/simt/,cases sgemm tree memory fused fixed guard free shim plans) $(BUILD)/simt/shim_tsan $(BUILD)/simt/traffic.so $(BUILD)/simt/tsan/librepops_cuda.so.1 $(addprefix $(BUILD)/simt/tsan/,cases sgemm tree fused free)
+simt: $(BUILD)/simt/librepops_cuda.so.1 $(addprefix $(BUILD)/simt/,cases sgemm tree memory fused fixed guard plain free shim plans) $(BUILD)/simt/shim_tsan $(BUILD)/simt/traffic.so $(BUILD)/simt/tsan/librepops_cuda.so.1 $(addprefix $(BUILD)/simt/tsan/,cases sgemm tree fused free)
 $(BUILD)/simt/obj/%.o: repops/cuda/%.cu $(BUILD)/simt/flags
 	@mkdir -p $(@D)
 	@echo "  SIMT    $<"
