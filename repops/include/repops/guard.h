@@ -59,9 +59,10 @@ typedef struct {
     void *user;
 } ro_guard;
 
-/* From now on, fixed products without convolutions are checked, where the context's kernels can
- * (ro_ctx_guards); NULL: no longer. What does not fit twice is RO_ERR_DEVICE. On a device each such
- * product waits for its result. */
+/* From now on, fixed products are checked, where the context's kernels can (ro_ctx_guards); NULL:
+ * no longer. Of convolutions these are, on CPUs, gradients of weights and those whose windows lie
+ * as rows of a matrix. What does not fit twice is RO_ERR_DEVICE. On a device each such product
+ * waits for its result. */
 RO_API RO_MUST_USE ro_status ro_ctx_guard(ro_ctx *ctx, const ro_guard *guard);
 
 /* Whether fixed products of so many bits are checked on this context once it is told to. */
