@@ -4,6 +4,10 @@
 . tests/simt/setup
 "$simt/guard" --seeds 6 > "$temp/out" || { cat "$temp/out"; fail "checked products"; }
 "$simt/plain" --seeds 36 > "$temp/out" || { cat "$temp/out"; fail "products of single elements"; }
+# An element that a product's row has wrong is found if the row is drawn.
+said=$(flock "$build/simt.lock" make --no-print-directory BUILD="$build" "$build/tests/test_guard_rows" 2>&1) || { echo "$said" | tail -n 5; exit 1; }
+"$build/tests/test_guard_rows" --filter guard_rows/check_products_on_a_device > "$temp/out" 2>&1 || { cat "$temp/out"; fail "rows of a device"; }
+grep -q 'Passing: 1' "$temp/out" || { cat "$temp/out"; fail "rows of a device were not checked"; }
 job() {
     sed -e "s|file: \.\.|file: $PWD/models|" -e "s/^steps: .*/steps: $1/" -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' \
         -e 's/warmup: 2/warmup: 1/' models/jobs/toy.yaml

@@ -1,5 +1,6 @@
 /* A run's guard where there are no sums: rows of products that other kernels compute again; and
  * what run.json keeps of what was found. */
+#include "repops/device.h"
 #include "repops/operators.h"
 #include "tests/support/dispute.h"
 #include "tests/support/fusing.h"
@@ -120,18 +121,37 @@ Test(guard_rows, find_nothing_where_nothing_is_wrong) {
 
 enum { ROWS = 128, K = 8, COLS = 16 };
 
+/* Flips an element of a product's output, which is computed again if its row is drawn. */
+static int repair(ro_ctx *ro, const vd_fused *group, const vd_fused_memory *at,
+                  const float *right) {
+    int repaired = 0;
+    for (uint64_t seed = 1; seed <= 256; seed++) {
+        float out[ROWS * COLS];
+        vd_err err = {0};
+        result found = {0};
+        vd_guard guard = {.tell = keep_first, .user = &found, .seed = seed};
+        cr_assert(vd_guard_open(&guard, ro, &err) == VD_OK, "%s", err.text);
+        memcpy(out, right, sizeof out);
+        out[37 * COLS + 3] += 1;
+        cr_assert(ro_write(ro, at->out[0], out, sizeof out) == RO_OK);
+        cr_assert(vd_guard_group(&guard, group, at, NULL, &err) == VD_OK, "%s", err.text);
+        cr_assert(ro_read(ro, out, at->out[0], sizeof out) == RO_OK);
+        const bool same = memcmp(out, right, sizeof out) == 0;
+        cr_expect(same == (found.found > 0));
+        cr_expect(!same || (found.first.row == 37 && found.first.col == 3));
+        repaired += same;
+        vd_guard_close(&guard);
+    }
+    return repaired;
+}
+
 /* A product of data, whose weights stay as a kernel reads them, is checked as others are. */
-Test(guard_rows, check_products_of_weights_that_are_kept) {
-    float a[ROWS * K], b[K * COLS], right[ROWS * COLS], out[ROWS * COLS];
+static void check_kept(const char *backend) {
+    float a[ROWS * K], b[K * COLS], right[ROWS * COLS];
     vd_conv conv = {.own = {.op = RO_OP_MATMUL, .input_count = 2},
                     .own_shape = {{RO_F32, 2, {ROWS, K}}, {RO_F32, 2, {K, COLS}}}};
     vd_fused group = {.kind = VD_FUSED_CONV, .conv = &conv};
-    const vd_fused_memory at = {.in = {a, b}, .out = {out}};
-    const void *const in[] = {a, b};
     ro_ctx *ro;
-    int repaired = 0;
-    if (!best())
-        cr_skip_test("this machine has scalar kernels alone");
     for (int i = 0; i < ROWS * K; i++)
         a[i] = (float)(i % 7) - 2.5f;
     for (int i = 0; i < K * COLS; i++)
@@ -140,25 +160,34 @@ Test(guard_rows, check_products_of_weights_that_are_kept) {
     conv.own.input = conv.own_shape;
     conv.own.attr[RO_MATMUL_ALPHA] = 0x3f800000;
     cr_assert(ro_infer(&conv.own, (char[200]){0}, 200) == RO_OK);
-    const ro_options options = {.size = sizeof options, .backend = best(), .threads = 1};
-    cr_assert(ro_ctx_create(&options, &ro) == RO_OK);
-    cr_assert(ro_run(ro, &conv.own, in, right) == RO_OK, "%s", ro_ctx_error(ro));
+    const ro_options options = {.size = sizeof options, .backend = backend, .threads = 1};
+    cr_assert(ro_ctx_create(&options, &ro) == RO_OK, "%s", ro_ctx_error(NULL));
+    void *const in[] = {ro_alloc(ro, sizeof a), ro_alloc(ro, sizeof b)};
+    const vd_fused_memory at = {.in = {in[0], in[1]}, .out = {ro_alloc(ro, sizeof right)}};
+    cr_assert(in[0] && in[1] && at.out[0]);
+    cr_assert(ro_write(ro, in[0], a, sizeof a) == RO_OK);
+    cr_assert(ro_write(ro, in[1], b, sizeof b) == RO_OK);
+    cr_assert(ro_run(ro, &conv.own, (const void *const *)in, at.out[0]) == RO_OK, "%s",
+              ro_ctx_error(ro));
+    cr_assert(ro_read(ro, right, at.out[0], sizeof right) == RO_OK);
     conv.own.input = NULL;
-    for (uint64_t seed = 1; seed <= 256; seed++) {
-        vd_err err = {0};
-        result found = {0};
-        vd_guard guard = {.tell = keep_first, .user = &found, .seed = seed};
-        cr_assert(vd_guard_open(&guard, ro, &err) == VD_OK, "%s", err.text);
-        memcpy(out, right, sizeof out);
-        out[37 * COLS + 3] += 1;
-        cr_assert(vd_guard_group(&guard, &group, &at, NULL, &err) == VD_OK, "%s", err.text);
-        const bool same = memcmp(out, right, sizeof out) == 0;
-        cr_expect(same == (found.found > 0));
-        repaired += same;
-        vd_guard_close(&guard);
-    }
+    const int repaired = repair(ro, &group, &at, right);
     cr_expect(repaired > 0 && repaired < 32, "%d of 256", repaired);
+    ro_free(ro, in[0]), ro_free(ro, in[1]), ro_free(ro, at.out[0]);
     ro_ctx_destroy(ro);
+}
+
+Test(guard_rows, check_products_of_weights_that_are_kept) {
+    if (!best())
+        cr_skip_test("this machine has scalar kernels alone");
+    check_kept(best());
+}
+
+/* tests/simt/guard.sh names a library. */
+Test(guard_rows, check_products_on_a_device) {
+    if (!getenv("REPOPS_CUDA_LIBRARY"))
+        cr_skip_test("no library for a device is named");
+    check_kept("cuda:0");
 }
 
 /* ---- what a run states ---- */
