@@ -19,16 +19,10 @@ const char *vd_role_name(vd_role role) {
 
 /* ---- writing ---- */
 
-static json_t *hex_of(const vd_hash *hash) {
-    char hex[2 * VD_HASH_SIZE + 1];
-    vd_hex(hash->b, VD_HASH_SIZE, hex);
-    return json_string(hex);
-}
-
 static json_t *rounding_json(const vd_log_run *r) {
     return json_pack("{ss si so so}", "encoding",
                      r->encoding == VD_LOG_SYMBOLS ? "symbols" : "calls", "bits", (int)r->bits,
-                     "run", hex_of(&r->run), "thresholds", hex_of(&r->thresholds));
+                     "run", vd_hash_text(&r->run), "thresholds", vd_hash_text(&r->thresholds));
 }
 
 static json_t *party_json(const vd_run_party *party) {
