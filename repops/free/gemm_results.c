@@ -59,7 +59,7 @@ void RO_FREE_NAME(ro_free_emit_rows)(const item *t, const ends *e, int64_t rows)
     batch out;
     if (e->direct && (r->mode != RO_FREE_REPLAY || r->call_count == 0))
         return;
-    out.count = 0;
+    out.first = out.count = 0;
     for (int64_t i = 0; i < rows; i++)
         if (!e->direct || ro_emit_is_called(t->emitter, e->first[i], t->n))
             emit_row(t, e, e->row + i, &out);
