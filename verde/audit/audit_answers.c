@@ -1,3 +1,4 @@
+/* This file draws delivered answers, and checks each by one pass over its prompt and itself. */
 #include "verde/audit/audit_answers.h"
 
 #include <limits.h>

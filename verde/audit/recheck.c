@@ -1,3 +1,4 @@
+/* This file executes parts of a finished run again, and compares their states. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>

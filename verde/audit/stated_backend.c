@@ -1,3 +1,4 @@
+/* This file finds the backend and the device that a run says it was computed on. */
 #include "verde/audit/stated_backend.h"
 
 #include <string.h>

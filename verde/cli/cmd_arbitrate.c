@@ -1,3 +1,4 @@
+/* This file is `verde arbitrate`, which settles a dispute between providers. */
 #include <string.h>
 
 #include "verde/cli/cli.h"

@@ -1,3 +1,4 @@
+/* This file is `verde audit`: of one's own run, of a provider, or of delivered answers. */
 #include <limits.h>
 #include <string.h>
 #include <sys/random.h>

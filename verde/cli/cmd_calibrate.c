@@ -1,3 +1,4 @@
+/* This file is `verde calibrate`, which measures the thresholds of rounding symbols. */
 #include <string.h>
 
 #include "verde/cli/cli.h"

@@ -1,3 +1,4 @@
+/* This file is `verde check`, which hashes every byte of a run, a state or a model. */
 #include "verde/cli/cli.h"
 #include "verde/run/checks.h"
 #include "verde/tell/stop.h"

@@ -1,3 +1,4 @@
+/* This file is `verde delegate`, which hands a job to daemons and fetches what is accepted. */
 #include <string.h>
 
 #include "verde/cli/cli.h"

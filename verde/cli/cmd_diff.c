@@ -1,3 +1,4 @@
+/* This file is `verde diff`, which finds where two runs, programs or models part. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

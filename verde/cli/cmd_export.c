@@ -1,3 +1,4 @@
+/* This file is `verde export`, which writes a state of a run as a model that others load. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* This file is `verde fetch`, which downloads the model or the results of a finished job. */
 #include "verde/client/fetching.h"
 #include "verde/cli/cli.h"
 #include "verde/client/story.h"

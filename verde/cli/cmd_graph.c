@@ -1,3 +1,4 @@
+/* This file is `verde graph`, which prints the program that a job becomes. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* This file is `verde inspect`, which prints what a run, a trace or a proof holds. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

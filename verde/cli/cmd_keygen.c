@@ -1,3 +1,4 @@
+/* This file is `verde keygen`, which makes a pair of keys. */
 #include <string.h>
 
 #include "verde/cli/cli.h"

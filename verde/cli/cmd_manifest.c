@@ -1,3 +1,4 @@
+/* This file is `verde manifest`, which lists the tensors of a folder with their hashes. */
 #include <string.h>
 
 #include "verde/cli/cli.h"

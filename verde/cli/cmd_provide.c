@@ -1,3 +1,4 @@
+/* This file is `verde provide`, which starts a provider's daemon. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* This file is `verde run`, which executes a job into a directory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

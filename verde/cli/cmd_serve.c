@@ -1,3 +1,4 @@
+/* This file is `verde serve`, which answers a referee's questions about a run. */
 #include <string.h>
 #include <unistd.h>
 

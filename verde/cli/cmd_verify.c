@@ -1,3 +1,4 @@
+/* This file is `verde verify`, which decides a verdict again from its evidence. */
 #include "verde/cli/cli.h"
 #include "verde/cli/release.h"
 #include "verde/client/story.h"

@@ -1,3 +1,4 @@
+/* This file prints what commands have to say, as text or as JSON. */
 #include "verde/cli/cli.h"
 
 #include <stdlib.h>

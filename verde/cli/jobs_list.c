@@ -1,3 +1,4 @@
+/* This file prints the jobs of a provider, as a table or as JSON. */
 #include "verde/cli/jobs_list.h"
 #include "verde/cli/cli.h"
 

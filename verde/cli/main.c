@@ -1,3 +1,4 @@
+/* This file finds the command that was asked for, and ends with its exit code. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* This file writes a page for people about a run, a verdict or a report. */
 #include "verde/cli/pages.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* This file runs a job with prompts, and tells how many are done. */
 #include "verde/cli/run_command.h"
 
 #include <stdlib.h>

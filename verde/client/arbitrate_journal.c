@@ -1,3 +1,4 @@
+/* This file keeps the journal of a dispute on disk, which one process may write. */
 #include "verde/client/arbitrate_journal.h"
 
 #include <errno.h>

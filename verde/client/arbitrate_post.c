@@ -1,3 +1,4 @@
+/* This file puts questions of a dispute to providers, in a thread for each. */
 #include "verde/client/arbitrate_post.h"
 
 #include <errno.h>

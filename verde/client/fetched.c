@@ -1,3 +1,4 @@
+/* This file keeps the files of a model that is being downloaded, until all are whole. */
 #include "verde/client/fetched.h"
 #include "verde/run/out_dir.h"
 

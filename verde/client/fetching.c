@@ -1,3 +1,4 @@
+/* This file downloads a model from beginning to end, and tells how far it is. */
 #include "verde/client/fetching.h"
 
 #include <stdlib.h>

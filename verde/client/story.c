@@ -1,3 +1,4 @@
+/* This file tells a dispute and its outcome. */
 #include "verde/client/story.h"
 
 void vd_tell_outcome(const vd_outcome *o, const char *const *names, const vd_cost *cost,

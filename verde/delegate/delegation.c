@@ -1,3 +1,4 @@
+/* This file prepares what is sent to several daemons, and says who takes part. */
 #include "verde/delegate/delegation.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* This file finds which leaves are a model's weights, and what files call them. */
 #include "verde/load/export.h"
 
 #include <stdlib.h>

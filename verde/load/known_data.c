@@ -1,3 +1,4 @@
+/* This file keeps which data were hashed before, so that many runs hash them once. */
 #include "verde/load/known_data.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* This file finds tensors by name. */
 #include "verde/load/names.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* This file writes what programs of batches end with, a row for each input. */
 #include "verde/run/answers.h"
 
 #include <errno.h>

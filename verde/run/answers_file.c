@@ -1,3 +1,4 @@
+/* This file writes one file of answers, and joins several into one of safetensors. */
 #include "verde/run/answers_file.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* This file says what a run will take, from its program and a few steps of it. */
 #include "verde/run/dry_run.h"
 
 #include "verde/run/run_items.h"

@@ -1,3 +1,4 @@
+/* This file says that a run has a fault on purpose, and whether it changed anything. */
 #include "verde/run/faults.h"
 
 #include <stdio.h>

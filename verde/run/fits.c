@@ -1,3 +1,4 @@
+/* This file compares what a run takes with the memory and the disk of this machine. */
 #include "verde/run/fits.h"
 
 #include <limits.h>

@@ -1,3 +1,4 @@
+/* This file makes the files of several short runs durable together. */
 #include "verde/run/item_groups.h"
 
 #include <dirent.h>

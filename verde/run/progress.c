@@ -1,3 +1,4 @@
+/* This file tells how far a run is, while it runs. */
 #include "verde/run/progress.h"
 
 #include "verde/tell/stop.h"

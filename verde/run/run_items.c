@@ -1,3 +1,4 @@
+/* This file runs all programs of a job with many, in order or beside each other. */
 #include "verde/run/run_items.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* This file runs one of several processes that MPI started. */
 #include "verde/run/run_processes.h"
 
 /* All processes refuse for the same reason, which the first one says before it ends them all. */

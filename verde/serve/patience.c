@@ -1,3 +1,4 @@
+/* This file measures how long answers take, and says how long who asks waits. */
 #include "verde/serve/patience.h"
 
 #include <malloc.h>

@@ -1,3 +1,4 @@
+/* This file serves a run as one of several processes, of which the first answers. */
 #include "verde/serve/serve_team.h"
 
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* This file answers requests about a served run over HTTPS, until a signal ends it. */
 #include "verde/serve/serving.h"
 
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* This file stops a command at a signal, and says how it goes on. */
 #include "verde/tell/stop.h"
 
 #include <signal.h>
