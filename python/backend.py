@@ -2,6 +2,9 @@
 
 python3 backend.py LIBRARIES FOLDER   writes the wheel into the folder, and its name to stdout
 
+The source distribution is the tarball of `make dist`; pip compiles it, which needs make and a C
+compiler.
+
 The wheel holds the package and the libraries, so it is of one architecture, and of the oldest
 glibc that the libraries need: what their symbols' versions say.
 """
@@ -77,12 +80,15 @@ def _metadata() -> str:
 
 
 def _stripped(library: Path, folder: Path) -> Path:
-    """The library without debugging information, which is nine tenths of it."""
+    """The library without debugging information, which is nine tenths of it, and without the
+    identifier that the linker made of that: it names folders, and equal sources give equal wheels.
+    """
     copy = folder / library.name
     shutil.copyfile(library, copy)
     tool = os.environ.get("STRIP") or shutil.which("strip")
     if tool:
-        subprocess.run([tool, "--strip-unneeded", str(copy)], check=True)
+        strip = [tool, "--strip-unneeded", "--remove-section=.note.gnu.build-id", str(copy)]
+        subprocess.run(strip, check=True)
     return copy
 
 
@@ -136,17 +142,40 @@ def write(libraries: Path, folder: Path) -> str:
 # ---- PEP 517 ----
 
 
+def _make(*arguments: str) -> None:
+    """Runs make; its words go to stderr, as front ends read our stdout."""
+    run = ["make", "-C", str(TOP), f"-j{len(os.sched_getaffinity(0))}", *arguments]
+    if not shutil.which("make"):
+        raise SystemExit("building repops needs make and a C compiler, and there is no make")
+    if subprocess.run(run, stdout=sys.stderr).returncode:
+        raise SystemExit(f"building repops failed: {' '.join(run)}")
+
+
+def _built() -> Path:
+    """The folder of the libraries, which are compiled if they are not there: with OpenSSL's
+    archive where its headers are, else with SHA-256 of our own."""
+    folder = TOP / "build/lib"
+    if not all((folder / name).exists() for name in LIBRARIES):
+        asked = ["pkg-config", "--exists", "libcrypto"]
+        openssl = shutil.which("pkg-config") and subprocess.run(asked).returncode == 0
+        sha = [] if openssl else ["PORTABLE_SHA=own", "PKG_CFLAGS="]
+        _make(*[f"build/lib/{name}" for name in LIBRARIES], "BUILD=build", *sha)
+    return folder
+
+
 def build_wheel(
     wheel_directory: str, config_settings: object = None, metadata_directory: object = None
 ) -> str:
     """pip wheel python/: of the folder of the library that REPOPS_LIBRARY names, else build/lib."""
     given = os.environ.get("REPOPS_LIBRARY")
-    return write(Path(given).parent if given else TOP / "build/lib", Path(wheel_directory))
+    return write(Path(given).parent if given else _built(), Path(wheel_directory))
 
 
 def build_sdist(sdist_directory: str, config_settings: object = None) -> str:
-    """There is none: the C sources are the repository's."""
-    raise SystemExit("repops has no source distribution: build the wheel from the repository")
+    """The tarball of `make dist`."""
+    name = f"repops-{version()}.tar.gz"
+    _make("dist", f"DIST={Path(sdist_directory).resolve()}")
+    return name
 
 
 if __name__ == "__main__":

@@ -29,6 +29,8 @@ sort -u -o "$stage/FILES" "$stage/FILES"
 mkdir "$stage/$name"
 tar --create --no-recursion --verbatim-files-from --files-from "$stage/FILES" | tar --extract --directory "$stage/$name"
 mv "$stage/FILES" "$stage/$name/FILES"
+{ sed "s/@VERSION@/$version/" python/METADATA.in; echo; cat python/README.md; } > "$stage/$name/PKG-INFO"
+sed 's/^backend-path = .*/backend-path = ["python"]/' python/pyproject.toml > "$stage/$name/pyproject.toml"
 mkdir -p "$(dirname "$tarball")"
 tar --create --sort=name --format=gnu --owner=root:0 --group=root:0 --mode=u=rwX,go=rX --mtime="@$SOURCE_DATE_EPOCH" \
     --directory "$stage" "$name" | gzip -9 --no-name > "$tarball.new"

@@ -1,0 +1,68 @@
+#!/bin/sh
+# Wheels for x86-64 and aarch64: auditwheel finds that each needs no more of a system than its name says; the one for this machine, and
+# the source distribution, which is compiled, are installed by pip in fresh environments of every Python there is from 3.9 on, and
+# compute the specified bits there. Takes auditwheel and numpy from PyPI. PYTHONS="/opt/python3.9/bin/python3 ...": these Pythons.
+set -eu
+build=$1
+[ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
+work=$PWD/$build/tests/wheels
+rm -rf "$work"
+mkdir -p "$work"
+export PIP_DISABLE_PIP_VERSION_CHECK=1
+unset MAKEFLAGS
+
+fail() {
+    echo "$*"
+    exit 1
+}
+# quietly NAME COMMAND...: what it says is shown if it fails.
+quietly() {
+    name=$1
+    shift
+    "$@" > "$work/$name.txt" 2>&1 || { tail -n 20 "$work/$name.txt"; fail "$name: $*"; }
+}
+
+python3 -m venv "$work/tools" > "$work/venv.txt" 2>&1 || { echo "no venv: on Debian, apt-get install python3-venv"; exit 77; }
+"$work/tools/bin/pip" install -q auditwheel > "$work/pip.txt" 2>&1 || { tail -n 1 "$work/pip.txt"; echo "auditwheel cannot be had from PyPI"; exit 77; }
+
+quietly wheel make -s wheel BUILD="$build"
+wheels=$(ls "$build"/wheels/*.whl)
+cross=aarch64-linux-gnu
+if command -v $cross-gcc > /dev/null; then
+    quietly cross make -s wheel CC=$cross-gcc ARCH=aarch64 BUILD="$build/aarch64" PORTABLE_SHA=own PKG_CFLAGS= OBJDUMP=$cross-objdump \
+        STRIP=$cross-strip CFLAGS=-g0
+    wheels="$wheels $(ls "$build"/aarch64/wheels/*.whl)"
+fi
+levels=
+for wheel in $wheels; do
+    level=$(basename "$wheel" .whl | sed 's/.*-//')
+    "$work/tools/bin/auditwheel" show "$wheel" > "$work/audit.txt" 2>&1 || { cat "$work/audit.txt"; fail "auditwheel does not take $wheel"; }
+    tr '\n' ' ' < "$work/audit.txt" | tr -s ' ' | grep -q "consistent with the following platform tag: \"$level\"" ||
+        { cat "$work/audit.txt"; fail "$wheel: auditwheel finds another level than $level"; }
+    levels="$levels $level"
+done
+
+cat > "$work/check.py" << 'CODE'
+import numpy as np, repops, verde
+assert (repops.matmul(np.ones((2, 3), "f4"), np.ones((3, 4), "f4")) == 3).all()
+drawn = repops.commitment(repops.uniform(seed=1, low=0, high=1, shape=[5]))
+assert drawn == "519c348b4878209af799e695ebf07a44566cfc2bafcb7e45cbcc959297b7d87e", drawn
+CODE
+# installs PYTHON WHAT NAME: in a fresh environment; what is installed computes there.
+installs() {
+    quietly "$3" "$1" -m venv "$work/$3"
+    quietly "$3" "$work/$3/bin/pip" install -q "$2"
+    (cd / && env -u PYTHONPATH -u REPOPS_LIBRARY "$work/$3/bin/python" "$work/check.py") > "$work/$3.txt" 2>&1 || { cat "$work/$3.txt"; fail "$3: $2"; }
+}
+versions=
+for python in ${PYTHONS:-python3.9 python3.10 python3.11 python3.12 python3.13 python3.14}; do
+    version=$("$python" -c 'import sys, venv, ensurepip; print("%d.%d" % sys.version_info[:2])' 2> /dev/null) || continue
+    installs "$python" "$(ls "$build"/wheels/*.whl)" "wheel$version"
+    versions="$versions $version"
+done
+[ "$versions" ] || fail "no Python from 3.9 on has venv"
+
+# The tarball, not the checkout, whose libraries are compiled already.
+quietly dist make -s dist BUILD="$build"
+installs python3 "$(ls "$build"/dist/*.tar.gz)" sdist
+echo "wheels of$levels; installed by Python$versions, and from sources by $(python3 --version | tr A-Z a-z)"
