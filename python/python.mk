@@ -8,17 +8,20 @@ PYTHON_TEST_PACKAGES ?= pytest numpy torch torchvision transformers accelerate t
 
 # Commitments for Python: some files of verde, with SHA-256 of OpenSSL's archive inside, because a wheel must not need the
 # system's OpenSSL. It finds librepops beside itself. PORTABLE_SHA=own: without OpenSSL, for another machine's wheel.
+# SHARED_CRYPTO=1: with the system's OpenSSL and librepops, as a distribution's package has them.
+SHARED_CRYPTO ?=
 COMMIT_LIB := $(BUILD)/lib/libverde_commit.so
 commit_sha_openssl := verde/commit/digest
 commit_sha_own := tests/portable/digest repops/tools/sha256 verde/base/text
 commit_obj := $(patsubst %,$(BUILD)/obj/%.o,$(addprefix verde/,$(addprefix commit/,bytes sha tensor tree) \
               $(addprefix base/,buf error map_list order)) $(commit_sha_$(PORTABLE_SHA)))
-commit_libs = $(if $(filter openssl,$(PORTABLE_SHA)),-Wl$(comma)-Bstatic $(shell pkg-config --libs libcrypto) -Wl$(comma)-Bdynamic)
+commit_libs = $(if $(filter openssl,$(PORTABLE_SHA)),$(if $(SHARED_CRYPTO),$(shell pkg-config --libs libcrypto),\
+    -Wl$(comma)-Bstatic $(shell pkg-config --libs libcrypto) -Wl$(comma)-Bdynamic))
 comma := ,
 $(COMMIT_LIB): $(commit_obj) verde/commit/commit.map $(BUILD)/lib/$(RO_SONAME)
 	@echo "  LD      $@"
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=verde/commit/commit.map $(if $(SANITIZE),,-Wl$(comma)-z$(comma)defs) \
-	    -Wl,--gc-sections -Wl,-rpath,'$$ORIGIN' $(commit_obj) $(BUILD)/lib/$(RO_SONAME) $(commit_libs) $(LDFLAGS) -o $@
+	    -Wl,--gc-sections $(if $(SHARED_CRYPTO),,-Wl$(comma)-rpath$(comma)'$$ORIGIN') $(commit_obj) $(BUILD)/lib/$(RO_SONAME) $(commit_libs) $(LDFLAGS) -o $@
 
 # Another machine's: make wheel CC=aarch64-linux-gnu-gcc ARCH=aarch64 BUILD=build/aarch64 PORTABLE_SHA=own PKG_CFLAGS= \
 #   OBJDUMP=aarch64-linux-gnu-objdump STRIP=aarch64-linux-gnu-strip
