@@ -1,4 +1,5 @@
-# What is released: the tarball of sources, and packages. All of it has the time of the newest entry of debian/changelog.
+# What is released: the tarball of sources, packages, wheels, and a signed list of them. All of it has the time of the newest entry of
+# debian/changelog.
 
 SOURCE_DATE_EPOCH ?= $(shell date --date="$$(sed -n '/^ -- /{s/.*>  //p;q}' debian/changelog)" +%s)
 DIST := $(BUILD)/dist
@@ -14,4 +15,14 @@ deb: ## packages for Debian, in BUILD/deb; with librepops-cuda1 where nvcc is
 deb: dist
 	@sh verde/packages.sh $(PACKAGES) $(DEB_PACKAGES)
 	@JOBS=$(JOBS) sh debian/release/deb.sh $(TARBALL) $(BUILD)/deb
-.PHONY: dist deb
+
+# KEY: the releaser's key.pem, as `verde keygen` makes one. wheels of other machines that lie there are taken along.
+RELEASE := $(BUILD)/release
+release: ## all files of a release, with an SBOM and a list that KEY=path/key.pem signs, in BUILD/release
+	@[ -f "$(KEY)" ] || { echo 'make release: KEY="$(KEY)": expected the path of a key.pem, as `verde keygen` makes one' >&2; exit 1; }
+	@$(MAKE) --no-print-directory deb wheel verifier
+	@rm -rf $(RELEASE) && mkdir -p $(RELEASE)
+	@cp $(TARBALL) $(BUILD)/deb/*.deb $(BUILD)/wheels/*.whl $(wildcard $(BUILD)/aarch64/wheels/*.whl) $(BUILD)/share/verde/verify.html $(RELEASE)
+	@SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) $(PYTHON) debian/release/sbom.py $(RO_VERSION) $(RELEASE)
+	@sh debian/release/sums.sh $(KEY) $(RO_VERSION) $(RELEASE)
+.PHONY: dist deb release
