@@ -22,25 +22,6 @@ vd_exit vd_provide_answer_child(int argc, char **argv);
 #define VD_CHILD_JUDGE "--child-judge"
 vd_exit vd_provide_judge_child(int argc, char **argv);
 
-/* What a child that runs a job was told. */
-typedef struct {
-    long parent;
-    int64_t memory, keep, file_bytes;
-    const char *dir, *fault; /* NULL: none */
-    vd_common common;
-    char run[1100];
-    double told; /* vd_seconds() of the last progress */
-} vd_run_child;
-
-/* For the daemon, now and then. `prompts`: done, and of how many; 0 of a job without. */
-void vd_child_tell(vd_run_child *child, const vd_progress *progress, uint32_t prompts_done,
-                   uint32_t prompts);
-/* Tells the daemon that the fault of this job changed nothing. */
-VD_MUST_USE vd_status vd_child_tell_idle(const vd_run_child *child, vd_err *err);
-/* provide_items.c: does the job have many programs? Runs them. */
-bool vd_child_has_items(const vd_run_child *child);
-VD_MUST_USE vd_status vd_child_run_items(vd_run_child *child, vd_err *err);
-
 bool vd_child_has_gpu(const vd_common *common);
 
 #endif

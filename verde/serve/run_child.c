@@ -1,3 +1,4 @@
+/* Runs a job of a client, in a child of the daemon. */
 #include "verde/serve/child.h"
 
 #include <errno.h>
@@ -5,15 +6,28 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "verde/delivery/item_results.h"
 #include "verde/delivery/offer.h"
+#include "verde/exec/estimate.h"
 #include "verde/provide/child.h"
 #include "verde/provide/daemon.h"
+#include "verde/run/run_items.h"
 #include "verde/run/run_one.h"
 
 enum {
     RUN_ARGUMENTS = 8,
     RUN_NICE = 10, /* below what answers questions: a tenth of its share of a busy core */
 };
+
+/* What a child that runs a job was told. */
+typedef struct {
+    long parent;
+    int64_t memory, keep, file_bytes;
+    const char *dir, *fault; /* NULL: none */
+    vd_common common;
+    char run[1100];
+    double told; /* vd_seconds() of the last progress */
+} vd_run_child;
 
 bool vd_child_has_gpu(const vd_common *common) {
     return common->backend && strncmp(common->backend, "cuda", 4) == 0;
@@ -51,7 +65,7 @@ static void write_progress(const vd_run_child *c, const vd_progress *p, uint32_t
         (void)!rename(temp, path);
 }
 
-void vd_child_tell(vd_run_child *c, const vd_progress *p, uint32_t prompts_done, uint32_t prompts) {
+static void tell(vd_run_child *c, const vd_progress *p, uint32_t prompts_done, uint32_t prompts) {
     enum { TELL_MS = 250 };
     const double now = vd_seconds();
     const bool last = prompts ? prompts_done == prompts : p->step == p->steps;
@@ -62,7 +76,7 @@ void vd_child_tell(vd_run_child *c, const vd_progress *p, uint32_t prompts_done,
 }
 
 static bool see_step(void *user, const vd_progress *p) {
-    vd_child_tell(user, p, 0, 0);
+    tell(user, p, 0, 0);
     return true;
 }
 
@@ -90,13 +104,22 @@ static vd_status copy_places(void *user, vd_err *err) {
     return status;
 }
 
-static vd_status write_result(const vd_run_child *c, const vd_run_result *r, vd_err *err) {
-    char path[1100], root[VD_ID_SIZE], state[VD_ID_SIZE], text[2 * VD_ID_SIZE + 1];
+/* `state`: the final one; NULL: of many programs there is none. */
+static vd_status write_result(const vd_run_child *c, const vd_hash *root, const vd_hash *state,
+                              vd_err *err) {
+    char path[1100], hex[2 * VD_HASH_SIZE + 1];
+    vd_buf text = {0};
     snprintf(path, sizeof path, "%.900s/" VD_JOB_RESULT, c->dir);
-    vd_hex(r->run_root.b, VD_HASH_SIZE, root);
-    vd_hex(r->final_state.b, VD_HASH_SIZE, state);
-    snprintf(text, sizeof text, "%s\n%s\n", root, state);
-    return vd_write_file(path, text, strlen(text), 0644, err);
+    vd_hex(root->b, VD_HASH_SIZE, hex);
+    vd_printf(&text, "%s\n", hex);
+    if (state)
+        vd_hex(state->b, VD_HASH_SIZE, hex);
+    if (state)
+        vd_printf(&text, "%s\n", hex);
+    vd_status status = vd_buf_ok(&text) ? vd_write_file(path, text.data, text.size, 0644, err)
+                                        : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    vd_buf_free(&text);
+    return status;
 }
 
 /* Hashes the state, so that the daemon, whose threads have others to answer, need not. */
@@ -116,13 +139,13 @@ static vd_status offer_state(const vd_run_child *c, const vd_loaded *loaded, vd_
     return status;
 }
 
-vd_status vd_child_tell_idle(const vd_run_child *c, vd_err *err) {
+static vd_status tell_idle(const vd_run_child *c, vd_err *err) {
     char path[1100];
     snprintf(path, sizeof path, "%.900s/" VD_JOB_IDLE, c->dir);
     return vd_write_file(path, "\n", 1, 0644, err);
 }
 
-static vd_status run(vd_run_child *c, vd_loaded *loaded, vd_err *err) {
+static vd_status run_program(vd_run_child *c, vd_loaded *loaded, vd_err *err) {
     vd_one_run one = {.loaded = loaded, .save = copy_places, .user = c};
     one.options = (vd_run_options){.exec = &loaded->exec,
                                    .dir = c->run,
@@ -134,11 +157,117 @@ static vd_status run(vd_run_child *c, vd_loaded *loaded, vd_err *err) {
     if (status == VD_OK)
         status = vd_run_one(&one, err);
     if (status == VD_OK && one.idle)
-        status = vd_child_tell_idle(c, err);
+        status = tell_idle(c, err);
     if (status == VD_OK)
         status = offer_state(c, loaded, err);
-    return status == VD_OK ? write_result(c, &one.result, err) : status;
+    return status == VD_OK ? write_result(c, &one.result.run_root, &one.result.final_state, err)
+                           : status;
 }
+
+static vd_status run_one(vd_run_child *c, vd_err *err) {
+    vd_loaded loaded = {.data = {0}};
+    const vd_status status = run_program(c, &loaded, err);
+    vd_loaded_free(&loaded);
+    return status;
+}
+
+/* ---- a job of many programs ---- */
+
+typedef struct {
+    vd_run_child *child;
+    vd_items items;
+    uint64_t memory; /* of the item that takes most */
+    int64_t steps;   /* of all */
+    vd_loaded loaded;
+    double start;
+} items_child;
+
+static vd_status load_item(void *user, uint32_t item, vd_err *err) {
+    items_child *x = user;
+    return vd_load_packed(&x->loaded, item, err);
+}
+
+static vd_status list_items(items_child *x, vd_err *err) {
+    const vd_pack *pack = &x->loaded.given.pack;
+    vd_status status = vd_items_create(pack->count, &x->items, err);
+    for (uint32_t i = 0; status == VD_OK && i < pack->count; i++) {
+        vd_program program = {0};
+        uint64_t memory = 0;
+        x->items.key[i] = pack->item[i].key;
+        status = vd_pack_program(pack, i, &program, &x->items.program[i], err);
+        if (status == VD_OK)
+            status = vd_estimate_memory(&program, &memory, err);
+        x->memory = memory > x->memory ? memory : x->memory;
+        x->steps += program.steps;
+        vd_program_free(&program);
+    }
+    return status;
+}
+
+/* ---- running them ---- */
+
+static void see_items(void *user, const vd_items_progress *p) {
+    const items_child *x = user;
+    const vd_progress progress = {.step = p->found + p->passed,
+                                  .steps = x->steps,
+                                  .seconds = vd_seconds() - x->start,
+                                  .resumed_at = p->found};
+    tell(x->child, &progress, p->ended, x->items.count);
+}
+
+/* As many as fit into the memory that a job may take. */
+static uint32_t together(const items_child *x) {
+    const uint64_t fit = (uint64_t)x->child->memory / (x->memory ? x->memory : 1);
+    return fit < 1 ? 1 : fit < VD_TOGETHER ? (uint32_t)fit : VD_TOGETHER;
+}
+
+static vd_status run_items(items_child *x, vd_err *err) {
+    const vd_pack *pack = &x->loaded.given.pack;
+    vd_items_run run = {.loaded = &x->loaded,
+                        .dir = x->child->run,
+                        .items = &x->items,
+                        .load = load_item,
+                        .own_data = pack->own,
+                        .makes_tokens = vd_program_makes_tokens(&pack->first),
+                        .together = together(x),
+                        .progress = see_items,
+                        .user = x};
+    x->start = vd_seconds();
+    vd_status status = vd_items_fault(&run, x->child->fault, err);
+    if (status == VD_OK)
+        status = vd_items_begin(x->child->run, &x->items, err);
+    if (status == VD_OK)
+        status = vd_run_items(&run, err);
+    return status == VD_OK && run.idle ? tell_idle(x->child, err) : status;
+}
+
+static vd_status run_pack(items_child *x, vd_err *err) {
+    char results[1100];
+    vd_hash root;
+    snprintf(results, sizeof results, "%.900s/" VD_JOB_ITEMS, x->child->dir);
+    vd_status status = vd_load_sent_pack(x->child->dir, &x->loaded, err);
+    if (status == VD_OK)
+        status = vd_load_backend(&x->loaded, &x->child->common, err);
+    if (status == VD_OK)
+        status = list_items(x, err);
+    if (status == VD_OK)
+        status = run_items(x, err);
+    if (status == VD_OK)
+        status = vd_item_results_write(x->loaded.ro, x->child->run, &x->items, results, err);
+    if (status == VD_OK)
+        status = vd_items_job_root(&x->items, &root, err);
+    return status == VD_OK ? write_result(x->child, &root, NULL, err) : status;
+}
+
+static vd_status run_many(vd_run_child *child, vd_err *err) {
+    items_child x = {.child = child, .loaded = {.packed = true}};
+    const vd_status status = run_pack(&x, err);
+    vd_loaded_free(&x.loaded);
+    vd_items_free(&x.items);
+    return status;
+}
+
+/* ---- the child ---- */
 
 static vd_status confine(const vd_run_child *c, vd_err *err) {
     char told[1100];
@@ -161,7 +290,6 @@ static void lower_priority(void) {
 
 vd_exit vd_provide_run_child(int argc, char **argv) {
     vd_run_child c = {.told = 0};
-    vd_loaded loaded = {.data = {0}};
     vd_err err = {0};
     if (argc != RUN_ARGUMENTS)
         return VD_EXIT_USAGE;
@@ -169,7 +297,6 @@ vd_exit vd_provide_run_child(int argc, char **argv) {
     lower_priority();
     vd_status status = confine(&c, &err);
     if (status == VD_OK)
-        status = vd_child_has_items(&c) ? vd_child_run_items(&c, &err) : run(&c, &loaded, &err);
-    vd_loaded_free(&loaded);
+        status = vd_has_pack(c.dir) ? run_many(&c, &err) : run_one(&c, &err);
     return status == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }
