@@ -64,13 +64,6 @@ static vd_status fill_assignment(vd_auditing *x) {
     return vd_program_hash(&x->loaded.program, &a->program, x->err);
 }
 
-static vd_status write_assignment(vd_auditing *x) {
-    vd_status status = vd_assignment_write(&x->assignment, &x->payload, x->err);
-    return status == VD_OK ? vd_note_sign(x->key, VD_TYPE_ASSIGNMENT, x->payload.data,
-                                          x->payload.size, &x->note, x->err)
-                           : status;
-}
-
 /* A new one, or that of an audit that was stopped. */
 static vd_status assign(vd_auditing *x) {
     bool found = false;
@@ -79,7 +72,7 @@ static vd_status assign(vd_auditing *x) {
         status = vd_audit_journal_open(x, &found);
     if (status != VD_OK || found)
         return status;
-    status = write_assignment(x);
+    status = vd_assignment_sign(x->key, &x->assignment, &x->payload, &x->note, x->err);
     return status == VD_OK ? vd_audit_journal_begin(x) : status;
 }
 
@@ -231,7 +224,7 @@ vd_status vd_audit_meet(vd_auditing *x) {
     if (status == VD_OK)
         status = fill_assignment(x);
     if (status == VD_OK)
-        status = write_assignment(x);
+        status = vd_assignment_sign(x->key, &x->assignment, &x->payload, &x->note, x->err);
     if (status == VD_OK)
         status = open_audit(x);
     return status == VD_OK ? hear_claim(x) : status;
@@ -249,23 +242,14 @@ void vd_audit_part(vd_auditing *x) {
     vd_buf_free(&x->beacon);
 }
 
-/* A second process decides again from the file, before it gets its name. */
 static vd_status write_proof(vd_auditing *x) {
-    char draft[1100];
     vd_buf text = {0};
-    snprintf(draft, sizeof draft, "%.1000s.draft", x->a->proof);
     const vd_referee *referee = x->referee ? x->referee : vd_audit_referee(x->audit);
     const vd_crumb *place = x->referee ? &x->place : vd_audit_place(x->audit);
     vd_status status = vd_fraud_write(x->key, &x->loaded.program, &x->note, referee, place,
                                       &x->cost, &text, x->err);
-    vd_put_u8(&text, '\n');
     if (status == VD_OK)
-        status = vd_write_file(draft, text.data, text.size, 0644, x->err);
-    if (status == VD_OK)
-        status = vd_verify_apart(draft, x->err);
-    if (status == VD_OK)
-        status = vd_write_file(x->a->proof, text.data, text.size, 0644, x->err);
-    unlink(draft);
+        status = vd_write_verdict(x->a->proof, &text, x->err);
     vd_buf_free(&text);
     x->proven = status == VD_OK;
     return status;

@@ -142,7 +142,6 @@ static vd_status check_said(vd_arbitration *x) {
 /* ---- the verdict ---- */
 
 static vd_status write_verdict(vd_arbitration *x) {
-    char draft[1100];
     vd_buf text = {0};
     const vd_program *program = vd_arbitration_program(x);
     const vd_tournament *many = vd_arbiter_tournament(x->arbiter);
@@ -150,15 +149,8 @@ static vd_status write_verdict(vd_arbitration *x) {
         many ? vd_verdict_write_many(x->key, program, &x->note, many, &x->cost, &text, x->err)
              : vd_verdict_write(x->key, program, &x->note, vd_arbiter_referee(x->arbiter), &x->cost,
                                 &text, x->err);
-    vd_put_u8(&text, '\n');
-    snprintf(draft, sizeof draft, "%s.draft", x->a->verdict);
     if (status == VD_OK)
-        status = vd_write_file(draft, text.data, text.size, 0644, x->err);
-    if (status == VD_OK)
-        status = vd_verify_apart(draft, x->err);
-    if (status == VD_OK)
-        status = vd_write_file(x->a->verdict, text.data, text.size, 0644, x->err);
-    unlink(draft);
+        status = vd_write_verdict(x->a->verdict, &text, x->err);
     vd_buf_free(&text);
     return status;
 }

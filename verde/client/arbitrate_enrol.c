@@ -73,10 +73,7 @@ static vd_status new_assignment(vd_arbitration *x, const vd_program *program) {
     x->assignment.challenge = !x->a->no_challenge && !x->assignment.rounded && program;
     if (RAND_bytes(x->assignment.nonce, sizeof x->assignment.nonce) != 1)
         return vd_fail(x->err, VD_ERR_LOCAL, "no random numbers");
-    vd_status status = vd_assignment_write(&x->assignment, &x->payload, x->err);
-    return status == VD_OK ? vd_note_sign(x->key, VD_TYPE_ASSIGNMENT, x->payload.data,
-                                          x->payload.size, &x->note, x->err)
-                           : status;
+    return vd_assignment_sign(x->key, &x->assignment, &x->payload, &x->note, x->err);
 }
 
 /* ---- that of a journal ---- */

@@ -18,13 +18,6 @@ void vd_item_run_close(vd_item_run *run) {
 
 /* ---- what lies there ---- */
 
-static bool has_log(const char *dir) {
-    char path[1100];
-    struct stat info;
-    snprintf(path, sizeof path, "%s/run.json", dir);
-    return stat(path, &info) == 0;
-}
-
 static vd_status load_log(vd_item_run *r, const vd_program *program, vd_err *err) {
     vd_status status = vd_store_load_log(r->dir, &r->log, err);
     if (status != VD_OK)
@@ -72,7 +65,8 @@ static vd_status begin(vd_item_run *r, const vd_program *program, vd_err *err) {
     vd_run_log_free(&r->log);
     begin_log(r, program);
     r->saved = 0;
-    vd_status status = has_log(r->dir) ? VD_OK : vd_store_create(r->dir, program, err);
+    vd_status status =
+        vd_lies_in(r->dir, "run.json") ? VD_OK : vd_store_create(r->dir, program, err);
     return status == VD_OK ? vd_journal_create(r->dir, program, &r->program, &r->journal, err)
                            : status;
 }
@@ -97,7 +91,7 @@ vd_status vd_item_run_open(ro_ctx *ro, const char *dir, const vd_program *progra
     *from = (vd_state){0};
     snprintf(out->dir, sizeof out->dir, "%s", dir);
     vd_status status = vd_program_hash(program, &out->program, err);
-    if (status == VD_OK && has_log(dir))
+    if (status == VD_OK && vd_lies_in(dir, "run.json"))
         status = load_log(out, program, err);
     const bool finished = status == VD_OK && vd_item_run_finished(out, program);
     if (finished) {

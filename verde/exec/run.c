@@ -32,13 +32,6 @@ typedef struct {
     vd_err *err;
 } runner;
 
-static bool has_log(const char *dir) {
-    char path[1100];
-    struct stat info;
-    snprintf(path, sizeof path, "%s/run.json", dir);
-    return stat(path, &info) == 0;
-}
-
 /* Names what the run's states err by. A flipped sum is computed again before anything is committed.
  */
 static const char *fault_of(const runner *r) {
@@ -88,7 +81,7 @@ static vd_status open_run(runner *r) {
         status = vd_program_hash(r->program, &r->program_hash, r->err);
     if (status != VD_OK)
         return status;
-    if (has_log(r->options->dir)) {
+    if (vd_lies_in(r->options->dir, "run.json")) {
         status = vd_store_load_log(r->options->dir, &r->log, r->err);
         if (status == VD_OK)
             status = check_log(r);

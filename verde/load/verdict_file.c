@@ -121,7 +121,7 @@ vd_status vd_compare_job(const char *job, const vd_hash *program, const char *wh
     return status;
 }
 
-vd_status vd_verify_apart(const char *path, vd_err *err) {
+static vd_status verify_apart(const char *path, vd_err *err) {
     int code;
     pid_t child = fork();
     if (child == 0) {
@@ -134,4 +134,17 @@ vd_status vd_verify_apart(const char *path, vd_err *err) {
         return vd_fail(err, VD_ERR_LOCAL, "%s: a second process does not come to the same verdict",
                        path);
     return VD_OK;
+}
+
+vd_status vd_write_verdict(const char *path, vd_buf *text, vd_err *err) {
+    char draft[1100];
+    snprintf(draft, sizeof draft, "%.1000s.draft", path);
+    vd_put_u8(text, '\n');
+    vd_status status = vd_write_file(draft, text->data, text->size, 0644, err);
+    if (status == VD_OK)
+        status = verify_apart(draft, err);
+    if (status == VD_OK)
+        status = vd_write_file(path, text->data, text->size, 0644, err);
+    unlink(draft);
+    return status;
 }

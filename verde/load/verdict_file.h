@@ -17,8 +17,9 @@ vd_status vd_tell_file(const char *path, vd_status status, vd_err *err);
 /* The page about it; `verifier`: the text of verify.html, or NULL. As vd_load_verdict otherwise. */
 VD_MUST_USE vd_status vd_verdict_page(const char *path, const vd_buf *verifier, vd_buf *page,
                                       vd_err *err);
-/* A second process verifies the file. VD_ERR_LOCAL: it does not come to the same. */
-VD_MUST_USE vd_status vd_verify_apart(const char *path, vd_err *err);
+/* Writes a verdict, or a proof of fraud, and a line feed behind it. A second process decides again
+ * from the file, before it gets its name. VD_ERR_LOCAL: that does not come to the same. */
+VD_MUST_USE vd_status vd_write_verdict(const char *path, vd_buf *text, vd_err *err);
 /* Is it the program that this job file means? VD_ERR_PEER: no; `what` is about another one. */
 VD_MUST_USE vd_status vd_compare_job(const char *job, const vd_hash *program, const char *what,
                                      vd_err *err);

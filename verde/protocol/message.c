@@ -60,6 +60,14 @@ vd_status vd_assignment_write(const vd_assignment *a, vd_buf *payload, vd_err *e
     return ok ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "assignment: out of memory");
 }
 
+vd_status vd_assignment_sign(const vd_key *key, const vd_assignment *a, vd_buf *payload,
+                             vd_buf *note, vd_err *err) {
+    const vd_status status = vd_assignment_write(a, payload, err);
+    return status == VD_OK
+               ? vd_note_sign(key, VD_TYPE_ASSIGNMENT, payload->data, payload->size, note, err)
+               : status;
+}
+
 static vd_status bad_assignment(vd_err *err, const char *expected) {
     return vd_fail(err, VD_ERR_PEER, "assignment: %s", expected);
 }

@@ -23,6 +23,9 @@ typedef struct {
 } vd_assignment;
 
 VD_MUST_USE vd_status vd_assignment_write(const vd_assignment *a, vd_buf *payload, vd_err *err);
+/* The same, and the note that the referee, whose key it is, signs of it. */
+VD_MUST_USE vd_status vd_assignment_sign(const vd_key *key, const vd_assignment *a, vd_buf *payload,
+                                         vd_buf *note, vd_err *err);
 VD_MUST_USE vd_status vd_assignment_read(const void *payload, size_t size, vd_assignment *out,
                                          vd_err *err);
 VD_MUST_USE bool vd_assignment_hash(const void *payload, size_t size, vd_hash *out);

@@ -69,12 +69,7 @@ vd_status vd_show_prompts(const char *dir, const vd_common *common, vd_err *err)
 /* ---- checking ---- */
 
 typedef struct {
-    const char *dir, *data;
-    const vd_common *common;
-    const vd_items *items;
-    vd_note_prompt_run note; /* may be NULL */
-    void *user;
-    const atomic_bool *stop; /* may be NULL */
+    const vd_prompt_runs *runs;
     uint32_t at;
     vd_buf lines; /* of results.jsonl so far */
     vd_score_sum sum;
@@ -89,29 +84,30 @@ static vd_status take_line(prompt_check *c, const vd_loaded *run, const char *di
                            const vd_hash *final) {
     const vd_program *program = &run->program;
     vd_state state = {0};
-    vd_status status = vd_store_load_state(run->ro, dir, program, &c->items->program[c->at],
+    vd_status status = vd_store_load_state(run->ro, dir, program, &c->runs->items->program[c->at],
                                            program->steps, final, &state, c->err);
     if (status == VD_OK)
-        status = vd_result_line(program, &state, c->items->key[c->at], &c->sum, &c->lines, c->err);
+        status =
+            vd_result_line(program, &state, c->runs->items->key[c->at], &c->sum, &c->lines, c->err);
     if (status == VD_OK && c->compares && vd_program_answers(program))
-        status = vd_answers_put(&c->answers, c->dir, run, &state, c->err);
+        status = vd_answers_put(&c->answers, c->runs->dir, run, &state, c->err);
     vd_state_free(&state);
     return status;
 }
 
 static vd_status check_root(const prompt_check *c, const vd_run_log *log, const vd_hash *root,
                             const char *dir) {
-    if (!vd_hash_equal(&log->program, &c->items->program[c->at]))
+    if (!vd_hash_equal(&log->program, &c->runs->items->program[c->at]))
         return vd_fail(c->err, VD_ERR_PEER, "%s: a run of another program than %s/run.json says",
-                       dir, c->dir);
-    if (!vd_hash_equal(root, &c->items->run_root[c->at]))
+                       dir, c->runs->dir);
+    if (!vd_hash_equal(root, &c->runs->items->run_root[c->at]))
         return vd_fail(c->err, VD_ERR_PEER, "%s: has another run root than %s/run.json says", dir,
-                       c->dir);
+                       c->runs->dir);
     return VD_OK;
 }
 
 static vd_status check_run(prompt_check *c, const char *dir, vd_loaded *run, vd_run_log *log) {
-    const vd_check check = {.dir = dir, .exec = &run->exec, .log = log, .stop = c->stop};
+    const vd_check check = {.dir = dir, .exec = &run->exec, .log = log, .stop = c->runs->stop};
     vd_hash root, final;
     vd_status status = vd_load_run(dir, run, log, c->err);
     if (status == VD_OK)
@@ -119,14 +115,14 @@ static vd_status check_run(prompt_check *c, const char *dir, vd_loaded *run, vd_
     if (status == VD_OK)
         status = check_root(c, log, &root, dir);
     if (status == VD_OK)
-        status = vd_load_data(dir, c->data, run, c->err);
+        status = vd_load_data(dir, c->runs->data, run, c->err);
     if (status == VD_OK)
-        status = vd_load_backend(run, c->common, c->err);
+        status = vd_load_backend(run, c->runs->common, c->err);
     if (status == VD_OK)
         status = vd_check_run(&check, c->err);
     c->bytes += status == VD_OK ? vd_run_log_kept_count(log) * vd_state_bytes(&run->program) : 0;
-    if (status == VD_OK && c->note)
-        c->note(c->user, c->at, &run->program, log);
+    if (status == VD_OK && c->runs->note)
+        c->runs->note(c->runs->user, c->at, &run->program, log);
     return status == VD_OK ? take_line(c, run, dir, &final) : status;
 }
 
@@ -134,7 +130,7 @@ static vd_status check_one(prompt_check *c) {
     char dir[1024];
     vd_loaded run = {.known = &c->known};
     vd_run_log log = {0};
-    vd_items_path(dir, c->dir, c->items->key[c->at]);
+    vd_items_path(dir, c->runs->dir, c->runs->items->key[c->at]);
     vd_status status = check_run(c, dir, &run, &log);
     vd_run_log_free(&log);
     vd_loaded_free(&run);
@@ -144,7 +140,7 @@ static vd_status check_one(prompt_check *c) {
 static vd_status check_lines(const prompt_check *c) {
     char path[1024];
     vd_map file = {0};
-    snprintf(path, sizeof path, "%s/results.jsonl", c->dir);
+    snprintf(path, sizeof path, "%s/results.jsonl", c->runs->dir);
     vd_status status = vd_map_file(path, &file, c->err);
     if (status == VD_OK &&
         (file.size != c->lines.size || memcmp(file.data, c->lines.data, file.size) != 0))
@@ -155,22 +151,15 @@ static vd_status check_lines(const prompt_check *c) {
 
 static vd_status check_all(prompt_check *c) {
     vd_status status = VD_OK;
-    for (; status == VD_OK && c->at < c->items->count; c->at++)
-        if (!c->items->delivered[c->at])
+    for (; status == VD_OK && c->at < c->runs->items->count; c->at++)
+        if (!c->runs->items->delivered[c->at])
             status = check_one(c);
     vd_known_data_free(&c->known);
     return status == VD_OK ? check_lines(c) : status;
 }
 
 vd_status vd_check_prompt_runs(const vd_prompt_runs *runs, vd_err *err) {
-    prompt_check c = {.dir = runs->dir,
-                      .data = runs->data,
-                      .common = runs->common,
-                      .items = runs->items,
-                      .note = runs->note,
-                      .user = runs->user,
-                      .stop = runs->stop,
-                      .err = err};
+    prompt_check c = {.runs = runs, .err = err};
     const vd_status status = check_all(&c);
     vd_buf_free(&c.lines);
     return status;
@@ -181,7 +170,7 @@ vd_status vd_check_prompt_runs(const vd_prompt_runs *runs, vd_err *err) {
 static void print_checked(const prompt_check *c, const prompt_folder *f, const char *verdict) {
     char size[32];
     vd_print_size(c->bytes, size);
-    if (c->common->json) {
+    if (c->runs->common->json) {
         json_t *all = items_json(&f->items, &f->collection, &f->root);
         json_object_set_new(all, "fits", json_true());
         if (verdict)
@@ -195,7 +184,7 @@ static void print_checked(const prompt_check *c, const prompt_folder *f, const c
     const bool answers = c->answers.count > 0;
     vd_printf(out, "%-12s %u, every byte of the states that were kept (%s) and of the data\n",
               answers ? "batches" : "prompts", f->items.count, size);
-    vd_printf(out, "results      every line of %s/results.jsonl\n", c->dir);
+    vd_printf(out, "results      every line of %s/results.jsonl\n", c->runs->dir);
     if (answers)
         vd_printf(out, "answers      every byte of %u files in %s\n", c->answers.count + 1,
                   c->answers.dir);
@@ -210,13 +199,9 @@ vd_status vd_check_prompts(const vd_check_options *o, vd_err *err) {
     prompt_folder f = {0};
     vd_verdict verdict = {0};
     const vd_check_claim claim = {"job", "", "job", &f.collection, &f.root};
-    prompt_check c = {.dir = o->path,
-                      .data = o->data,
-                      .common = o->common,
-                      .items = &f.items,
-                      .compares = true,
-                      .answers = {.checks = true},
-                      .err = err};
+    const vd_prompt_runs runs = {
+        .dir = o->path, .data = o->data, .common = o->common, .items = &f.items};
+    prompt_check c = {.runs = &runs, .compares = true, .answers = {.checks = true}, .err = err};
     vd_status status = open_folder(o->path, &f, err);
     if (status == VD_OK && !f.whole)
         status = vd_fail(err, VD_ERR_USAGE, "%s: not all prompts are done", o->path);

@@ -215,7 +215,7 @@ static void see_items(void *user, const vd_items_progress *p) {
     tell(x->child, &progress, p->ended, x->items.count);
 }
 
-/* As many as fit into the memory that a job may take. */
+/* Returns how many fit together into the memory that a job may take. */
 static uint32_t together(const items_child *x) {
     const uint64_t fit = (uint64_t)x->child->memory / (x->memory ? x->memory : 1);
     return fit < 1 ? 1 : fit < VD_TOGETHER ? (uint32_t)fit : VD_TOGETHER;
