@@ -2,7 +2,6 @@
 #include "verde/exec/item_run.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 #include "verde/exec/other_job.h"
 

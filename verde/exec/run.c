@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "verde/exec/backend.h"
 #include "verde/exec/losses.h"

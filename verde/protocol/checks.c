@@ -6,6 +6,10 @@
 #include "verde/exec/run.h"
 #include "verde/protocol/inquiry.h"
 
+const vd_program *vd_inquiry_program(const vd_inquiry *r) {
+    return r->question.of_item ? &r->item_program : r->provider->program;
+}
+
 static bool checks(const vd_inquiry *q) {
     return q->provider->lie == VD_LIE_NONE && !q->source.dishonest;
 }

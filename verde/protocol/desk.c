@@ -16,7 +16,7 @@ struct vd_desk {
     pthread_mutex_t lock;
     pthread_cond_t work;
     bool started, quit;
-    vd_seats seats;
+    vd_desk_seats seats;
 };
 
 /* ---- the worker ---- */
@@ -25,7 +25,7 @@ static void *work(void *user) {
     vd_desk *d = user;
     pthread_mutex_lock(&d->lock);
     while (!d->quit) {
-        vd_seat *p = vd_seats_next(&d->seats);
+        vd_desk_seat *p = vd_seats_next(&d->seats);
         if (!p) {
             pthread_cond_wait(&d->work, &d->lock);
             continue;
@@ -78,7 +78,7 @@ static void stop_working(vd_desk *d) {
     pthread_mutex_lock(&d->lock);
     d->quit = true;
     for (int i = 0; i < VD_DESK_MAX; i++) {
-        const vd_seat *p = &d->seats.seat[i];
+        const vd_desk_seat *p = &d->seats.seat[i];
         const vd_source *s = &p->inquiry.source;
         if (p->state == VD_SEAT_WORKING && s->stop)
             s->stop(s->user);
@@ -102,7 +102,7 @@ void vd_desk_destroy(vd_desk *d) {
 
 /* ---- asking ---- */
 
-static void put(vd_desk *d, vd_seat *p) {
+static void put(vd_desk *d, vd_desk_seat *p) {
     p->state = VD_SEAT_WAITING;
     p->taken = false;
     p->inquiry.err = &p->err;
@@ -111,8 +111,8 @@ static void put(vd_desk *d, vd_seat *p) {
 }
 
 /* Takes the inquiry if the question is a new one and there is room for it; else NULL. */
-static vd_seat *seat(vd_desk *d, vd_inquiry *inquiry) {
-    vd_seat *p = vd_seats_find(&d->seats, &inquiry->question_hash);
+static vd_desk_seat *seat(vd_desk *d, vd_inquiry *inquiry) {
+    vd_desk_seat *p = vd_seats_find(&d->seats, &inquiry->question_hash);
     if (!p) {
         p = vd_seats_make_room(&d->seats, &inquiry->assignment.referee);
         if (!p)
@@ -125,7 +125,7 @@ static vd_seat *seat(vd_desk *d, vd_inquiry *inquiry) {
     return p;
 }
 
-static void look(const vd_desk *d, const vd_seat *p, vd_working *working) {
+static void look(const vd_desk *d, const vd_desk_seat *p, vd_working *working) {
     const vd_source *s = &p->inquiry.source;
     *working = (vd_working){.working = p->failures < 2, .fresh = p->asks == 1};
     for (int i = 0; i < VD_DESK_MAX; i++)
@@ -146,7 +146,7 @@ static vd_status say_working(const vd_working *w, vd_err *err) {
 }
 
 /* A failure is told once; then it is tried again. */
-static vd_status take(vd_desk *d, vd_seat *p, vd_buf *out, vd_working *working, vd_err *err) {
+static vd_status take(vd_desk *d, vd_desk_seat *p, vd_buf *out, vd_working *working, vd_err *err) {
     if (!p)
         return vd_fail(err, VD_ERR_IO, "all places are taken by referees that came before");
     if (p->state != VD_SEAT_DONE) {
@@ -182,7 +182,7 @@ vd_status vd_desk_answer(vd_desk *d, const void *request, size_t size, vd_buf *o
 
 void vd_desk_settle(vd_desk *d, vd_desk_charge charge, void *user) {
     pthread_mutex_lock(&d->lock);
-    vd_seats *seats = &d->seats;
+    vd_desk_seats *seats = &d->seats;
     for (int i = 0; i < VD_DESK_MAX; i++)
         if (seats->seat[i].state == VD_SEAT_WORKING)
             vd_seats_charge(seats, &seats->seat[i], vd_seconds());

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static const vd_public_key *referee_of(const vd_seat *p) {
+static const vd_public_key *referee_of(const vd_desk_seat *p) {
     return &p->inquiry.assignment.referee;
 }
 
@@ -11,13 +11,13 @@ static bool same_key(const vd_public_key *a, const vd_public_key *b) {
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-void vd_seat_clear(vd_seat *p) {
+void vd_seat_clear(vd_desk_seat *p) {
     vd_inquiry_free(&p->inquiry);
     vd_buf_free(&p->note);
-    *p = (vd_seat){.state = VD_SEAT_FREE};
+    *p = (vd_desk_seat){.state = VD_SEAT_FREE};
 }
 
-vd_seat *vd_seats_find(vd_seats *d, const vd_hash *question) {
+vd_desk_seat *vd_seats_find(vd_desk_seats *d, const vd_hash *question) {
     for (int i = 0; i < VD_DESK_MAX; i++)
         if (d->seat[i].state != VD_SEAT_FREE &&
             vd_hash_equal(&d->seat[i].inquiry.question_hash, question))
@@ -25,7 +25,7 @@ vd_seat *vd_seats_find(vd_seats *d, const vd_hash *question) {
     return NULL;
 }
 
-static int seats_of(const vd_seats *d, const vd_public_key *referee) {
+static int seats_of(const vd_desk_seats *d, const vd_public_key *referee) {
     int count = 0;
     for (int i = 0; i < VD_DESK_MAX; i++)
         count += d->seat[i].state != VD_SEAT_FREE && same_key(referee, referee_of(&d->seat[i]));
@@ -34,20 +34,20 @@ static int seats_of(const vd_seats *d, const vd_public_key *referee) {
 
 /* ---- referees that are known ---- */
 
-static vd_known_referee *known(vd_seats *d, const vd_public_key *referee) {
+static vd_known_referee *known(vd_desk_seats *d, const vd_public_key *referee) {
     for (int i = 0; i < d->known_count; i++)
         if (same_key(&d->known[i].key, referee))
             return &d->known[i];
     return NULL;
 }
 
-static bool is_new(vd_seats *d, const vd_seat *p) {
+static bool is_new(vd_desk_seats *d, const vd_desk_seat *p) {
     return p->state != VD_SEAT_FREE && !known(d, referee_of(p));
 }
 
 /* Chooses the referee to forget: one without a question here if there is any, and of these the one
  * that asked longest ago. */
-static vd_known_referee *forget_one(vd_seats *d) {
+static vd_known_referee *forget_one(vd_desk_seats *d) {
     vd_known_referee *best = &d->known[0];
     for (int i = 1; i < d->known_count; i++) {
         vd_known_referee *k = &d->known[i];
@@ -58,7 +58,7 @@ static vd_known_referee *forget_one(vd_seats *d) {
     return best;
 }
 
-static void know(vd_seats *d, const vd_seat *p) {
+static void know(vd_desk_seats *d, const vd_desk_seat *p) {
     vd_known_referee *k = known(d, referee_of(p));
     if (!k) {
         k = d->known_count < VD_DESK_KNOWN_MAX ? &d->known[d->known_count++] : forget_one(d);
@@ -67,7 +67,7 @@ static void know(vd_seats *d, const vd_seat *p) {
     k->asked = d->now;
 }
 
-void vd_seats_note_asked(vd_seats *d, vd_seat *p) {
+void vd_seats_note_asked(vd_desk_seats *d, vd_desk_seat *p) {
     vd_known_referee *k = known(d, referee_of(p));
     p->asked = ++d->now;
     p->asks += p->asks < 2;
@@ -78,7 +78,7 @@ void vd_seats_note_asked(vd_seats *d, vd_seat *p) {
 /* ---- turns ---- */
 
 /* When this referee's turn was last, so that none gets more by asking more. */
-static uint64_t last_turn(vd_seats *d, const vd_seat *p) {
+static uint64_t last_turn(vd_desk_seats *d, const vd_desk_seat *p) {
     const vd_known_referee *k = known(d, referee_of(p));
     uint64_t last = k ? k->began : 0;
     for (int i = 0; i < VD_DESK_MAX; i++)
@@ -89,11 +89,11 @@ static uint64_t last_turn(vd_seats *d, const vd_seat *p) {
 }
 
 /* The waiting question of the referee whose last turn is longest ago. */
-static vd_seat *longest_waiting(vd_seats *d, bool new) {
-    vd_seat *best = NULL;
+static vd_desk_seat *longest_waiting(vd_desk_seats *d, bool new) {
+    vd_desk_seat *best = NULL;
     uint64_t turn = 0;
     for (int i = 0; i < VD_DESK_MAX; i++) {
-        vd_seat *p = &d->seat[i];
+        vd_desk_seat *p = &d->seat[i];
         if (p->state != VD_SEAT_WAITING || is_new(d, p) != new)
             continue;
         const uint64_t last = last_turn(d, p);
@@ -106,9 +106,9 @@ static vd_seat *longest_waiting(vd_seats *d, bool new) {
 }
 
 /* New referees together get every second turn at most while a known one waits. */
-vd_seat *vd_seats_next(vd_seats *d) {
+vd_desk_seat *vd_seats_next(vd_desk_seats *d) {
     const bool new_first = d->known_had_last;
-    vd_seat *p = longest_waiting(d, new_first);
+    vd_desk_seat *p = longest_waiting(d, new_first);
     if (!p)
         p = longest_waiting(d, !new_first);
     if (!p)
@@ -123,7 +123,7 @@ vd_seat *vd_seats_next(vd_seats *d) {
 
 /* ---- accounts ---- */
 
-static vd_account *account_of(vd_seats *d, const vd_public_key *referee) {
+static vd_account *account_of(vd_desk_seats *d, const vd_public_key *referee) {
     vd_account *smallest = &d->account[0];
     for (int i = 0; i < d->account_count; i++) {
         vd_account *a = &d->account[i];
@@ -138,7 +138,7 @@ static vd_account *account_of(vd_seats *d, const vd_public_key *referee) {
     return smallest;
 }
 
-void vd_seats_charge(vd_seats *d, vd_seat *p, double now) {
+void vd_seats_charge(vd_desk_seats *d, vd_desk_seat *p, double now) {
     account_of(d, referee_of(p))->seconds += now - p->charged;
     p->charged = now;
 }
@@ -147,7 +147,7 @@ void vd_seats_charge(vd_seats *d, vd_seat *p, double now) {
 
 /* May a question of a referee, a new one or not, take this seat? A new one takes none that a known
  * one still needs, and none beyond the seats that all new ones have together. */
-static bool may_take(vd_seats *d, const vd_seat *p, bool new, bool new_are_many) {
+static bool may_take(vd_desk_seats *d, const vd_desk_seat *p, bool new, bool new_are_many) {
     if (p->state == VD_SEAT_WORKING)
         return false;
     if (!new || is_new(d, p))
@@ -155,7 +155,7 @@ static bool may_take(vd_seats *d, const vd_seat *p, bool new, bool new_are_many)
     return !new_are_many && (p->state == VD_SEAT_FREE || (p->state == VD_SEAT_DONE && p->taken));
 }
 
-static bool gives_way_before(vd_seats *d, const vd_seat *a, const vd_seat *b) {
+static bool gives_way_before(vd_desk_seats *d, const vd_desk_seat *a, const vd_desk_seat *b) {
     if (a->state == VD_SEAT_FREE || b->state == VD_SEAT_FREE)
         return b->state != VD_SEAT_FREE;
     const int of_a = seats_of(d, referee_of(a)), of_b = seats_of(d, referee_of(b));
@@ -168,7 +168,7 @@ static bool gives_way_before(vd_seats *d, const vd_seat *a, const vd_seat *b) {
     return a->asked < b->asked;
 }
 
-static bool new_are_many(vd_seats *d) {
+static bool new_are_many(vd_desk_seats *d) {
     int count = 0;
     for (int i = 0; i < VD_DESK_MAX; i++)
         count += is_new(d, &d->seat[i]);
@@ -178,11 +178,11 @@ static bool new_are_many(vd_seats *d) {
 /* A free seat, or one of the referee who has most, so that nobody's many questions cost another
  * one its answer: what was answered, or else waits, and was asked for longest ago. Who still wants
  * an answer asks again. */
-vd_seat *vd_seats_make_room(vd_seats *d, const vd_public_key *referee) {
+vd_desk_seat *vd_seats_make_room(vd_desk_seats *d, const vd_public_key *referee) {
     const bool new = !known(d, referee), many = new_are_many(d);
-    vd_seat *best = NULL;
+    vd_desk_seat *best = NULL;
     for (int i = 0; i < VD_DESK_MAX; i++) {
-        vd_seat *p = &d->seat[i];
+        vd_desk_seat *p = &d->seat[i];
         if (may_take(d, p, new, many) && (!best || gives_way_before(d, p, best)))
             best = p;
     }
@@ -191,16 +191,16 @@ vd_seat *vd_seats_make_room(vd_seats *d, const vd_public_key *referee) {
     return best;
 }
 
-void vd_seats_note_taken(vd_seats *d, vd_seat *p) {
+void vd_seats_note_taken(vd_desk_seats *d, vd_desk_seat *p) {
     size_t bytes = 0;
     p->taken = true;
     know(d, p);
     for (int i = 0; i < VD_DESK_MAX; i++)
         bytes += d->seat[i].state == VD_SEAT_DONE ? d->seat[i].note.size : 0;
     while (bytes > VD_DESK_BYTES) {
-        vd_seat *oldest = NULL;
+        vd_desk_seat *oldest = NULL;
         for (int i = 0; i < VD_DESK_MAX; i++) {
-            vd_seat *other = &d->seat[i];
+            vd_desk_seat *other = &d->seat[i];
             if (other != p && other->state == VD_SEAT_DONE && other->note.size &&
                 (!oldest || other->asked < oldest->asked))
                 oldest = other;

@@ -4,32 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- JSON helpers ---- */
-
-bool vd_json_to_hash(const json_t *value, vd_hash *out) {
-    const char *hex = json_string_value(value);
-    return hex && vd_unhex(hex, out->b, VD_HASH_SIZE);
-}
-
-bool vd_json_get_hash(const json_t *object, const char *key, vd_hash *out) {
-    return vd_json_to_hash(json_object_get(object, key), out);
-}
-
-bool vd_json_has_only(const json_t *object, const char *const *keys) {
-    size_t count = 0;
-    for (; keys[count]; count++)
-        if (!json_object_get(object, keys[count]))
-            return false;
-    return json_is_object(object) && json_object_size(object) == count;
-}
-
 /* ---- assignments ---- */
-
-json_t *vd_json_key(const vd_public_key *key) {
-    char hex[2 * VD_KEY_SIZE + 1];
-    vd_hex(key->b, VD_KEY_SIZE, hex);
-    return json_string(hex);
-}
 
 bool vd_json_to_key(const json_t *value, vd_public_key *out) {
     const char *hex = json_string_value(value);
@@ -219,4 +194,13 @@ vd_status vd_answer_body(const vd_buf *payload, size_t elements, json_t **body, 
     *body = json_incref(json_object_get(root, "answer"));
     json_decref(root);
     return status;
+}
+
+bool vd_commitment(const vd_hash *salt, const vd_public_key *key, const vd_hash *root,
+                   vd_hash *out) {
+    uint8_t bytes[VD_HASH_SIZE + VD_KEY_SIZE + VD_HASH_SIZE];
+    memcpy(bytes, salt->b, VD_HASH_SIZE);
+    memcpy(bytes + VD_HASH_SIZE, key->b, VD_KEY_SIZE);
+    memcpy(bytes + VD_HASH_SIZE + VD_KEY_SIZE, root->b, VD_HASH_SIZE);
+    return vd_hash_tagged("verde/commit/1", bytes, sizeof bytes, out);
 }

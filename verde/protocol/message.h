@@ -159,4 +159,9 @@ json_t *vd_json_key(const vd_public_key *key);
 bool vd_json_to_key(const json_t *value, vd_public_key *out); /* refuses low-order points */
 /* Exactly these keys, no others. Ends with NULL. */
 bool vd_json_has_only(const json_t *object, const char *const *keys);
+
+/* Commit = H("verde/commit/1", salt, key, run root): what is said before anybody reveals. */
+VD_MUST_USE bool vd_commitment(const vd_hash *salt, const vd_public_key *key, const vd_hash *root,
+                               vd_hash *out);
+
 #endif

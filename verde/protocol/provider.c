@@ -21,15 +21,6 @@ vd_status vd_lie_parse(const char *text, vd_lie *out, vd_err *err) {
                    lie_kinds(), text);
 }
 
-bool vd_commitment(const vd_hash *salt, const vd_public_key *key, const vd_hash *root,
-                   vd_hash *out) {
-    uint8_t bytes[VD_HASH_SIZE + VD_KEY_SIZE + VD_HASH_SIZE];
-    memcpy(bytes, salt->b, VD_HASH_SIZE);
-    memcpy(bytes + VD_HASH_SIZE, key->b, VD_KEY_SIZE);
-    memcpy(bytes + VD_HASH_SIZE + VD_KEY_SIZE, root->b, VD_HASH_SIZE);
-    return vd_hash_tagged("verde/commit/1", bytes, sizeof bytes, out);
-}
-
 static void tell(const vd_inquiry *r, const char *line) {
     if (r->provider->tell)
         r->provider->tell(line);
@@ -180,10 +171,6 @@ static vd_status read_assignment(vd_inquiry *r, const json_t *note) {
     if (!enrolled(r))
         return vd_fail(r->err, VD_ERR_PEER, "request: the assignment names other providers' keys");
     return check_role(r);
-}
-
-const vd_program *vd_inquiry_program(const vd_inquiry *r) {
-    return r->question.of_item ? &r->item_program : r->provider->program;
 }
 
 static vd_status hash_program(vd_inquiry *r) {

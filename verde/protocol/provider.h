@@ -59,8 +59,4 @@ VD_MUST_USE vd_status vd_request_assignment(const void *request, size_t size, vd
 VD_MUST_USE vd_status vd_request_write(const vd_buf *assignment_note, const vd_buf *question_note,
                                        vd_buf *out, vd_err *err);
 
-/* Commit = H("verde/commit/1", salt, key, run root): what is said before anybody reveals. */
-VD_MUST_USE bool vd_commitment(const vd_hash *salt, const vd_public_key *key, const vd_hash *root,
-                               vd_hash *out);
-
 #endif

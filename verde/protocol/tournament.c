@@ -5,17 +5,6 @@
 
 #include "verde/protocol/tournament_internal.h"
 
-void vd_tournament_tell(const vd_tournament *t, const char *format, ...) {
-    char line[256];
-    va_list args;
-    if (!t->options.story)
-        return;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    t->options.story(t->options.user, line);
-}
-
 static void tell_of_game(void *user, const char *line) {
     const vd_teller *teller = user;
     vd_tournament_tell(teller->tournament, "Game %u: %s", teller->game, line);

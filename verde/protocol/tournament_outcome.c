@@ -1,8 +1,21 @@
 /* What the sittings of a tournament amount to. PROTOCOL.md sections 5.8 and 6. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "verde/protocol/tournament_internal.h"
+
+void vd_tournament_tell(const vd_tournament *t, const char *format, ...) {
+    char line[256];
+    va_list args;
+    if (!t->options.story)
+        return;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    t->options.story(t->options.user, line);
+}
 
 /* ---- as the sittings end ---- */
 

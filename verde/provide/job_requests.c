@@ -11,10 +11,6 @@
 
 enum { LINE_BYTES_MAX = 256 };
 
-void vd_job_path(const vd_daemon *daemon, const char *id, const char *name, char path[1200]) {
-    snprintf(path, 1200, "%.1000s/jobs/%.64s%s%s", daemon->options.dir, id, *name ? "/" : "", name);
-}
-
 /* ---- telling of a job ---- */
 
 vd_job_progress vd_read_progress(const vd_daemon *daemon, const char *id) {

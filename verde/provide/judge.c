@@ -29,18 +29,6 @@ void vd_judgement_free(vd_judgement *j) {
 
 /* ---- in the child ---- */
 
-/* Small checkpoints take blocks of a disk too, and a run has some files beside them. */
-uint64_t vd_judge_disk(uint64_t bytes, uint64_t states, uint32_t data_count) {
-    enum { FILES = 32, DATA_BYTES = 512 /* of names in the folder and in two lists */ };
-    uint64_t beside;
-    if (__builtin_mul_overflow(states, (uint64_t)VD_DISK_BLOCK * 2, &beside) ||
-        __builtin_add_overflow(beside, bytes, &beside) ||
-        __builtin_add_overflow(
-            beside, (uint64_t)FILES * VD_DISK_BLOCK + (uint64_t)DATA_BYTES * data_count, &beside))
-        return UINT64_MAX;
-    return beside;
-}
-
 static uint64_t disk_of(const vd_program *p, int64_t keep, uint64_t program_bytes) {
     const uint64_t leaves = vd_run_leaves(p);
     const uint64_t states = keep > 0 && (uint64_t)keep < leaves ? (uint64_t)keep + 1 : leaves + 1;

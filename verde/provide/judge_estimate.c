@@ -1,4 +1,4 @@
-/* How long a program takes, and how much memory, in the child that reads it. */
+/* How long a program takes, and how much memory and disk, in the child that reads it. */
 #include "verde/exec/estimate.h"
 #include "verde/protocol/arbiter.h"
 #include "verde/protocol/pace.h"
@@ -47,4 +47,16 @@ vd_status vd_judge_estimate(const vd_program *program, const vd_judge_machine *m
     if (status == VD_OK)
         add_seconds(program, machine->cores, j);
     return status;
+}
+
+/* Small checkpoints take blocks of a disk too, and a run has some files beside them. */
+uint64_t vd_judge_disk(uint64_t bytes, uint64_t states, uint32_t data_count) {
+    enum { FILES = 32, DATA_BYTES = 512 /* of names in the folder and in two lists */ };
+    uint64_t beside;
+    if (__builtin_mul_overflow(states, (uint64_t)VD_DISK_BLOCK * 2, &beside) ||
+        __builtin_add_overflow(beside, bytes, &beside) ||
+        __builtin_add_overflow(
+            beside, (uint64_t)FILES * VD_DISK_BLOCK + (uint64_t)DATA_BYTES * data_count, &beside))
+        return UINT64_MAX;
+    return beside;
 }

@@ -1,8 +1,12 @@
-/* What a job has on the disk: the files that its processes write, and those alone. */
+/* What a job has on the disk: its folder, and the files in it that its processes write. */
 #include <ftw.h>
 #include <sys/stat.h>
 
 #include "verde/provide/internal.h"
+
+void vd_job_path(const vd_daemon *daemon, const char *id, const char *name, char path[1200]) {
+    snprintf(path, 1200, "%.1000s/jobs/%.64s%s%s", daemon->options.dir, id, *name ? "/" : "", name);
+}
 
 enum { OPEN_MAX = 16 }; /* folders at a time */
 

@@ -1,7 +1,6 @@
 /* Results of a job with prompts that were downloaded: results.proof and results.jsonl. The job's
  * file gives the programs, without which the proof leads nowhere. */
 #include <string.h>
-#include <sys/stat.h>
 
 #include "verde/run/checks.h"
 #include "verde/run/item_lines.h"

@@ -25,7 +25,7 @@ wasm_src := $(wildcard repops/ref/*.c repops/src/infer*.c) $(call wasm_in,repops
     $(call wasm_in,verde/exec,fold items leaf state) \
     $(call wasm_in,verde/graph,decode_graph encode encode_graph graph known nodes parts range validate validate_graph) \
     $(call wasm_in,verde/log,bits calls format note possible program root section section_proof sums symbols thresholds) \
-    $(call wasm_in,verde/protocol,answer_most audit_message challenge collection crumb descent element fold inputs judgement message \
+    $(call wasm_in,verde/protocol,answer_most audit_message challenge collection crumb descent element fields fold inputs judgement message \
       next node outcome pace phases provider question referee rounding said statement steps told tournament tournament_outcome \
       tournament_pairs verdict_items verdict_verify) verde/wasm/libsodium.c verde/wasm/alone.c
 wasm_jansson := dump error hashtable load memory pack_unpack strbuffer strconv utf value
