@@ -97,6 +97,10 @@ template <class K> static ro_status ro_cuda_allow(ro_cuda *d, K *kernel, const c
 
 ro_status ro_cuda_sgemm(ro_cuda *d, const ro_products *products);
 ro_status ro_cuda_linear(ro_cuda *d, const ro_linear_job *job);
+size_t ro_fixed_packed_size(ro_cuda *d, const ro_linear_layer *layer, ro_packed_operand side);
+ro_status ro_fixed_linear_pack(ro_cuda *d, const ro_pack_job *job);
+ro_status ro_fixed_linear_of_packed(ro_cuda *d, const ro_linear_job *job,
+                                    const ro_linear_operands *in);
 /* Whether this library has code for a card with wgmma of that compute capability
  * (gemm/wgmma.cu). */
 bool ro_wgmma_built(int major, int minor);

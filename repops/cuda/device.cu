@@ -197,6 +197,18 @@ static size_t peak(ro_device *device) {
     return error == cudaSuccess ? (size_t)bytes : 0;
 }
 
+static size_t available(ro_device *device) {
+    size_t bytes = 0, all;
+    const current_device here(of(device));
+    const cudaError_t error = cudaMemGetInfo(&bytes, &all);
+    ignore(error);
+    return here.status == RO_OK && error == cudaSuccess ? bytes : 0;
+}
+
+static size_t packed_size(ro_device *device, const ro_linear_layer *layer, ro_packed_operand side) {
+    return ro_fixed_packed_size(of(device), layer, side);
+}
+
 static void check(ro_device *device, const ro_guard *guard) {
     of(device)->guard = guard ? *guard : ro_guard{};
 }
@@ -213,6 +225,9 @@ static const ro_device_functions functions = {close_device,
                                               entry<device_run>::call,
                                               entry<ro_cuda_sgemm>::call,
                                               entry<ro_cuda_linear>::call,
+                                              packed_size,
+                                              entry<ro_fixed_linear_pack>::call,
+                                              entry<ro_fixed_linear_of_packed>::call,
                                               entry<ro_cuda_attention_forward>::call,
                                               entry<ro_cuda_attention_backward>::call,
                                               entry<ro_cuda_cross_entropy>::call,
@@ -236,6 +251,7 @@ static const ro_device_functions functions = {close_device,
                                               entry<ro_cuda_tree_roots>::call,
                                               entry<free_values>::call,
                                               peak,
+                                              available,
                                               check,
                                               plain};
 

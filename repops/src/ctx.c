@@ -92,7 +92,7 @@ static const backend_entry backends[] = {
 #endif
     {"scalar", always, ro_table_scalar, &ro_packing_scalar},
 };
-static const backend_entry cuda = {"cuda", always, ro_table_device, NULL};
+static const backend_entry cuda = {"cuda", always, ro_table_device, &ro_packing_device};
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
 
 static const backend_entry *best_backend(void) {

@@ -2,6 +2,7 @@
 #include "repops/device.h"
 #include "repops/src/backend.h"
 #include "repops/src/operands.h"
+#include "repops/src/packed.h"
 
 #include <string.h>
 
@@ -95,6 +96,37 @@ static ro_status rotary(ro_ctx *ctx, const ro_rotary_job *job) {
     ro_device *device = ro_ctx_on(ctx);
     return pass(ctx, device->functions->rotary(device, job));
 }
+
+/* ---- operands that stay packed ---- */
+
+static size_t packed_size(ro_ctx *ctx, const ro_linear_layer *l, ro_packed_operand side) {
+    ro_device *device = ro_ctx_on(ctx);
+    return device->functions->packed_size(device, l, side);
+}
+
+static ro_status pack(ro_ctx *ctx, const ro_linear_layer *l, ro_packed_operand side,
+                      const ro_linear_operands *in, void *to) {
+    ro_device *device = ro_ctx_on(ctx);
+    const ro_pack_job job = {*l, side, side == RO_PACKED_X ? in->x : in->w, in->transposed_x, to};
+    return pass(ctx, device->functions->pack(device, &job));
+}
+
+/* What is in a device's memory says nothing before the device reads it. */
+static int packed_fits(const ro_linear_layer *l, ro_packed_operand side, const void *packed) {
+    (void)l, (void)side, (void)packed;
+    return 1;
+}
+
+static ro_status linear_of_packed(ro_ctx *ctx, const ro_linear_job *job,
+                                  const ro_linear_operands *in) {
+    ro_device *device = ro_ctx_on(ctx);
+    return pass(ctx, device->functions->linear_of_packed(device, job, in));
+}
+
+const ro_packing ro_packing_device = {
+    .size = packed_size, .pack = pack, .fits = packed_fits, .run = linear_of_packed};
+
+/* ---- all of them ---- */
 
 void ro_table_device(ro_table *table) {
     *table = (ro_table){0}; /* nothing that would read a device's memory from here */
@@ -210,6 +242,11 @@ ro_status ro_wait(ro_ctx *ctx) {
 size_t ro_ctx_peak(ro_ctx *ctx) {
     ro_device *device = ro_ctx_on(ctx);
     return device ? device->functions->peak(device) : 0;
+}
+
+size_t ro_ctx_available(ro_ctx *ctx) {
+    ro_device *device = ro_ctx_on(ctx);
+    return device ? device->functions->available(device) : 0;
 }
 
 ro_status ro_tree_roots(ro_ctx *ctx, int64_t count, const void *const *data, const size_t *size,

@@ -22,12 +22,17 @@ typedef struct {
     double *bound; /* E; NULL: nobody wants it */
 } ro_free_values;
 
-/* All but close and free return a status, and leave a sentence in `error` if it is not RO_OK. */
+/* All but close, free and those that return bytes return a status, and leave a sentence in `error`
+ * if it is not RO_OK. */
 typedef struct {
     void (*close)(ro_device *device);
     ro_status (*run)(ro_device *device, const ro_call *call, const void *const *in, void *out);
     ro_status (*sgemm)(ro_device *device, const ro_products *products);
     ro_status (*linear)(ro_device *device, const ro_linear_job *job);
+    size_t (*packed_size)(ro_device *device, const ro_linear_layer *layer, ro_packed_operand side);
+    ro_status (*pack)(ro_device *device, const ro_pack_job *job);
+    ro_status (*linear_of_packed)(ro_device *device, const ro_linear_job *job,
+                                  const ro_linear_operands *in);
     ro_status (*attention_forward)(ro_device *device, const ro_attention_job *job);
     ro_status (*attention_backward)(ro_device *device, const ro_attention_grad_job *job);
     ro_status (*cross_entropy)(ro_device *device, const ro_cross_entropy_job *job);
@@ -52,6 +57,7 @@ typedef struct {
                             const size_t *size, uint8_t *root);
     ro_status (*free_values)(ro_device *device, const ro_free_values *values);
     size_t (*peak)(ro_device *device);
+    size_t (*available)(ro_device *device);
     /* From now on fixed products without convolutions are checked; NULL: no longer. */
     void (*check)(ro_device *device, const ro_guard *guard);
     /* As ro_ctx_plain. */

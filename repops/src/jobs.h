@@ -3,6 +3,7 @@
 #define REPOPS_JOBS_H
 
 #include "repops/layers.h"
+#include "repops/packed.h"
 
 /* A batch of products for ro_sgemm (SPEC.md section 3.1), none of them empty. Element (i, j) of an
  * operand is at i * row + j * col; one of the two steps is 1, and for c that is the column's. */
@@ -21,6 +22,16 @@ typedef struct {
     const float *x, *w, *bias;
     float *z, *y;
 } ro_linear_job;
+
+/* The arguments of ro_linear_pack and ro_linear_pack_x. */
+typedef enum { RO_PACKED_X, RO_PACKED_W } ro_packed_operand;
+typedef struct {
+    ro_linear_layer layer;
+    ro_packed_operand side;
+    const float *from;
+    int transposed_x;
+    void *to;
+} ro_pack_job;
 
 /* The rows of a head: `step` elements apart from element `first` on. */
 typedef struct {

@@ -7,7 +7,7 @@
 
 static size_t size_of(ro_ctx *ctx, const ro_linear_layer *own, ro_packed_operand side) {
     const ro_packing *packing = ro_ctx_packing(ctx);
-    return packing && own->fixed_bits ? packing->size(own, side) : 0;
+    return packing && own->fixed_bits ? packing->size(ctx, own, side) : 0;
 }
 
 static size_t packed_size(ro_ctx *ctx, const char *what, const ro_linear_layer *layer,
@@ -30,8 +30,7 @@ static ro_status take(ro_ctx *ctx, const char *what, const ro_linear_layer *laye
                       ro_linear_layer *own) {
     const ro_status status = ro_take_linear(ctx, what, layer, z, own);
     if (status == RO_OK && size_of(ctx, own, RO_PACKED_W) == 0)
-        return ro_fail(ctx, RO_ERR_ARG,
-                       "%s: operands are packed of layers with fixed products, in host memory",
+        return ro_fail(ctx, RO_ERR_ARG, "%s: operands are packed of layers with fixed products",
                        what);
     return status;
 }
@@ -63,9 +62,9 @@ static ro_status pack(ro_ctx *ctx, const char *what, const ro_linear_layer *laye
     if (status != RO_OK)
         return status;
     const ro_fpenv env = ro_fpenv_enter();
-    ro_ctx_packing(ctx)->pack(ctx, &own, side, in, packed);
+    status = ro_ctx_packing(ctx)->pack(ctx, &own, side, in, packed);
     ro_fpenv_leave(env);
-    return RO_OK;
+    return status;
 }
 
 ro_status ro_linear_pack(ro_ctx *ctx, const ro_linear_layer *layer, const float *w, void *packed) {

@@ -5,17 +5,15 @@
 #include "repops/packed.h"
 #include "repops/src/jobs.h"
 
-typedef enum { RO_PACKED_X, RO_PACKED_W } ro_packed_operand;
-
 typedef struct {
-    size_t (*size)(const ro_linear_layer *layer, ro_packed_operand side);
-    void (*pack)(ro_ctx *ctx, const ro_linear_layer *layer, ro_packed_operand side,
-                 const ro_linear_operands *in, void *to);
+    size_t (*size)(ro_ctx *ctx, const ro_linear_layer *layer, ro_packed_operand side);
+    ro_status (*pack)(ro_ctx *ctx, const ro_linear_layer *layer, ro_packed_operand side,
+                      const ro_linear_operands *in, void *to);
     int (*fits)(const ro_linear_layer *layer, ro_packed_operand side, const void *packed);
     /* The job's x and w are those of `in`. */
     ro_status (*run)(ro_ctx *ctx, const ro_linear_job *job, const ro_linear_operands *in);
-    const struct ro_conv_packing *conv;
-    int (*checks)(int bits); /* whether products are checked (repops/guard.h) */
+    const struct ro_conv_packing *conv; /* NULL: none are kept */
+    int (*checks)(int bits);            /* whether products are checked (repops/guard.h) */
 } ro_packing;
 
 /* The same of conv2d. pack: 0 if a weight is not finite, or nothing is gained by keeping them. */
@@ -34,14 +32,13 @@ extern const ro_conv_packing ro_conv_packing_avx2, ro_conv_packing_avx512;
 extern const ro_conv_packing ro_conv_packing_neon;
 #endif
 
-extern const ro_packing ro_packing_scalar;
+extern const ro_packing ro_packing_scalar, ro_packing_device;
 #if defined(__x86_64__)
 extern const ro_packing ro_packing_avx2, ro_packing_avx512;
 #elif defined(__aarch64__)
 extern const ro_packing ro_packing_neon;
 #endif
 
-/* NULL: a device, which keeps none. */
 const ro_packing *ro_ctx_packing(const ro_ctx *ctx);
 
 #endif

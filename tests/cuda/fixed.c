@@ -14,13 +14,14 @@
         }                                                                                          \
     } while (0)
 #include "repops/fused.h"
+#include "repops/packed.h"
 #include "repops/tools/case_run.h"
 #include "tests/cuda/options.h"
 #include "tests/unit/fixed_convolutions.h"
 
 typedef struct {
     ro_ctx *ctx;
-    int products, layers, convolutions, differ;
+    int products, layers, packed, convolutions, differ;
 } tally;
 
 static void check(tally *t, const fixed_case *x, const fixed_run *r, ro_status status,
@@ -50,7 +51,17 @@ static void run_operator(tally *t, const fixed_case *x, fixed_run *r) {
 /* ---- linear layers: what a gradient reads of one with an activation is the product ---- */
 
 static int is_layer(const fixed_case *x) {
-    return x->batch == 1 && !(x->trans & 1) && x->alpha == (uint32_t)ro_attr_f32(1.0f);
+    return x->batch == 1 && x->alpha == (uint32_t)ro_attr_f32(1.0f);
+}
+
+static ro_linear_layer layer_of(const fixed_case *x) {
+    return (ro_linear_layer){.size = sizeof(ro_linear_layer),
+                             .rows = x->m,
+                             .in = x->k,
+                             .out = x->n,
+                             .transposed = (int)(x->trans >> 1),
+                             .activation = RO_ACTIVATION_GELU,
+                             .fixed_bits = (int)x->bits};
 }
 
 static ro_status run_layer_on(tally *t, const ro_linear_layer *l, const fixed_run *r,
@@ -64,14 +75,53 @@ static ro_status run_layer_on(tally *t, const ro_linear_layer *l, const fixed_ru
     return status == RO_OK ? ro_read(t->ctx, r->out, memory[2], size) : status;
 }
 
+/* ---- the same of operands that stay packed: x, w, or both, in turn; x may be transposed ---- */
+
+enum { PACKED_X = 1, PACKED_W = 2 };
+
+static ro_status run_packed_on(tally *t, const ro_linear_layer *l, const fixed_run *r,
+                               const ro_linear_operands *from, int which, float *const memory[6]) {
+    const size_t size = (size_t)r->numel * sizeof(float);
+    ro_linear_operands in = *from;
+    ro_status status = memory[2] && memory[3] && memory[4] && memory[5] ? RO_OK : RO_ERR_MEMORY;
+    if (status == RO_OK && which & PACKED_X)
+        status = ro_linear_pack_x(t->ctx, l, from, memory[4]);
+    if (status == RO_OK && which & PACKED_W)
+        status = ro_linear_pack(t->ctx, l, from->w, memory[5]);
+    if (which & PACKED_X)
+        in.x = NULL, in.packed_x = memory[4];
+    if (which & PACKED_W)
+        in.w = NULL, in.packed_w = memory[5];
+    memset(r->out, 0x5a, size);
+    if (status == RO_OK)
+        status = ro_linear_of_packed(t->ctx, l, &in, NULL, memory[2], memory[3]);
+    return status == RO_OK ? ro_read(t->ctx, r->out, memory[2], size) : status;
+}
+
+static void run_packed(tally *t, const fixed_case *x, fixed_run *r) {
+    const ro_linear_layer l = layer_of(x);
+    const size_t size = (size_t)r->numel * sizeof(float);
+    const int first = x->trans & 1 ? 0 : PACKED_X; /* with neither it is what ro_linear does */
+    const int which = first + t->packed++ % ((PACKED_X | PACKED_W) + 1 - first);
+    float *memory[6] = {NULL,
+                        NULL,
+                        ro_alloc(t->ctx, size),
+                        ro_alloc(t->ctx, size),
+                        ro_alloc(t->ctx, ro_linear_packed_x_size(t->ctx, &l)),
+                        ro_alloc(t->ctx, ro_linear_packed_size(t->ctx, &l))};
+    for (int i = 0; i < 2; i++)
+        memory[i] =
+            case_upload(t->ctx, r->data[i], (size_t)ro_shape_numel(&r->in[i]) * sizeof(float));
+    const ro_linear_operands from = {
+        .size = sizeof from, .transposed_x = x->trans & 1, .x = memory[0], .w = memory[1]};
+    const ro_status status = run_packed_on(t, &l, r, &from, which, memory);
+    check(t, x, r, status, "linear of packed operands");
+    for (int i = 0; i < 6; i++)
+        ro_free(t->ctx, memory[i]);
+}
+
 static void run_layer(tally *t, const fixed_case *x, fixed_run *r) {
-    const ro_linear_layer l = {.size = sizeof l,
-                               .rows = x->m,
-                               .in = x->k,
-                               .out = x->n,
-                               .transposed = (int)(x->trans >> 1),
-                               .activation = RO_ACTIVATION_GELU,
-                               .fixed_bits = (int)x->bits};
+    const ro_linear_layer l = layer_of(x);
     const size_t size = (size_t)r->numel * sizeof(float);
     float *memory[4] = {NULL, NULL, ro_alloc(t->ctx, size), ro_alloc(t->ctx, size)};
     for (int i = 0; i < 2; i++)
@@ -94,8 +144,10 @@ static void run_line(tally *t, const char *line) {
         build(&x, &r);
         run_operator(t, &x, &r);
         t->products++;
-        if (is_layer(&x))
+        if (is_layer(&x) && !(x.trans & 1))
             run_layer(t, &x, &r);
+        if (is_layer(&x))
+            run_packed(t, &x, &r);
     } else {
         build_convolution(&x, line, &r);
         run_operator(t, &x, &r);
@@ -121,9 +173,10 @@ static void run_file(tally *t, const char *path) {
 static int run_all(tally *t) {
     run_file(t, "tests/vectors/fixed/products.txt");
     run_file(t, "tests/vectors/fixed/convolutions.txt");
-    const int few = t->products < 150 || t->layers < 50 || t->convolutions < 120;
-    printf("%s: %d fixed products, %d linear layers and %d convolutions; %d lack kept elements%s\n",
-           ro_ctx_device(t->ctx), t->products, t->layers, t->convolutions, t->differ,
+    const int few = t->products < 150 || t->layers < 50 || t->packed < 150 || t->convolutions < 120;
+    printf("%s: %d fixed products, %d linear layers, %d of packed operands and %d convolutions; "
+           "%d lack kept elements%s\n",
+           ro_ctx_device(t->ctx), t->products, t->layers, t->packed, t->convolutions, t->differ,
            few ? "; these are too few" : "");
     return t->differ || few ? 1 : 0;
 }

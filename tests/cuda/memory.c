@@ -40,6 +40,7 @@ static void check_end(ro_ctx *ctx) {
 static void check_peak(ro_ctx *ctx, const ro_options *options) {
     void *block = ro_alloc(ctx, MIB);
     expect(block && ro_ctx_peak(ctx) >= MIB, "a MiB counts");
+    expect(ro_ctx_available(ctx) > 0, "the device says what it has left");
     for (int i = 0; i < 2; i++) {
         ro_ctx *other = NULL;
         expect(ro_ctx_create(options, &other) == RO_OK && ro_ctx_peak(other) == 0,

@@ -250,6 +250,10 @@ cudaError_t cudaStreamSynchronize(cudaStream_t) {
 
 /* ---- memory ---- */
 
+cudaError_t cudaMemGetInfo(size_t *available, size_t *all) {
+    *available = *all = (size_t)1 << 34;
+    return cudaSuccess;
+}
 cudaError_t cudaMemPoolCreate(cudaMemPool_t *out, const cudaMemPoolProps *) {
     *out = reinterpret_cast<cudaMemPool_t>(new pool);
     return cudaSuccess;

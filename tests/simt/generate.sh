@@ -1,6 +1,7 @@
 #!/bin/sh
 # Jobs with prompts on the device, one prompt after the other: the job root and every line of the results are those of the CPU, where
-# prompts run in batches. Fused attention over kept keys: the states of its nodes.
+# prompts run in batches. Fused attention over kept keys, and operands that stay packed: the states
+# of their nodes.
 . tests/simt/setup
 sum_of() { sha256sum "$1" | cut -d ' ' -f 1; }
 
@@ -72,5 +73,9 @@ same score qwen2 8
 if [ -x "$build/tests/test_fuse_kept" ]; then
     REPOPS_CPU=cuda:0 "$build/tests/test_fuse_kept" --filter 'fuse_kept/attention*' > "$temp/said" 2>&1 || { tail -n 5 "$temp/said"; fail "fused attention over kept keys"; }
     echo "fused attention over kept keys: the states of its nodes"
+fi
+if [ -x "$build/tests/test_kept_operands" ]; then
+    REPOPS_CPU=cuda:0 "$build/tests/test_kept_operands" > "$temp/said" 2>&1 || { tail -n 5 "$temp/said"; fail "operands that stay packed"; }
+    echo "operands that stay packed: the states of their nodes"
 fi
 exit $bad

@@ -14,7 +14,8 @@ static vd_hash run(const test_job *job, const vd_exec *exec) {
     cr_assert(vd_exec_init(exec, NULL, &state, &err) == VD_OK, "%s", err.text);
     while (state.step < STEPS)
         cr_assert(vd_exec_step(exec, NULL, &state, NULL, &err) == VD_OK, "%s", err.text);
-    cr_assert(vd_state_hash(NULL, &job->program, &job->hash, &state, NULL, &last, &err) == VD_OK);
+    cr_assert(vd_state_hash(exec->ro, &job->program, &job->hash, &state, NULL, &last, &err) ==
+              VD_OK);
     vd_state_free(&state);
     return last;
 }
@@ -27,10 +28,12 @@ static void check(vd_model_kind kind, int bits, const char *backend, uint64_t pa
     test_job_open_fixed(&job, kind, STEPS, bits);
     const ro_options options = {.size = sizeof options, .threads = 2, .backend = backend};
     cr_assert(ro_ctx_create(&options, &ro) == RO_OK);
-    const vd_exec anew = {.program = &job.program, .ro = ro, .data = job.data};
-    vd_exec alone = anew, kept = anew;
-    alone.unfused = true;
+    vd_exec kept = {.program = &job.program, .ro = ro, .data = job.data};
     cr_assert(vd_exec_place(&kept, &err) == VD_OK, "%s", err.text);
+    vd_exec anew = kept, alone;
+    anew.kept = NULL;
+    alone = anew;
+    alone.unfused = true;
     const vd_hash want = run(&job, &alone), first = run(&job, &anew), second = run(&job, &kept);
     cr_expect(vd_hash_equal(&want, &first), "model %d, %d bits: packed anew", kind, bits);
     cr_expect(vd_hash_equal(&want, &second), "model %d, %d bits: packed once", kind, bits);

@@ -32,7 +32,7 @@ vd_status vd_batch_create(const vd_exec *exec, const vd_batch_options *options, 
     if (!b)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     b->exec = *exec;
-    b->exec.kept = vd_kept_weights_create(exec->program);
+    b->exec.kept = vd_kept_weights_create(exec->program, NULL);
     b->options = *options;
     vd_status status = vd_batch_plan_create(exec->program, options->own_data, &b->plan, err);
     if (status == VD_OK)

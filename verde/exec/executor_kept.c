@@ -75,7 +75,7 @@ vd_status vd_kept_operands_plan(vd_execution *x, vd_err *err) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < g->stored_count; i++)
         count += is_plain(&g->stored[i]) ? 2 : 0;
-    if (count == 0 || !x->exec->kept || x->memory)
+    if (count == 0 || !x->exec->kept)
         return VD_OK;
     use *list = calloc(count, sizeof *list);
     x->operand = calloc(count, sizeof *x->operand);

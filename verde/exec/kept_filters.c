@@ -14,7 +14,8 @@ const float *vd_turned_weights(ro_ctx *ro, int64_t out, int64_t in, const void *
         if (kept->entry[i].w == w && ro_shape_equal(&kept->entry[i].shape, &to))
             return kept->entry[i].packed;
     const size_t size = (size_t)(in * out) * sizeof(float);
-    float *turned = vd_kept_has_room(kept, size) ? vd_memory_alloc(NULL, size) : NULL;
+    float *turned =
+        !kept->memory && vd_kept_has_room(kept, size) ? vd_memory_alloc(NULL, size) : NULL;
     if (!turned)
         return NULL;
     const ro_call call = {.op = RO_OP_TRANSPOSE,

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "repops/device.h"
 #include "repops/packed.h"
 #include "repops/op_movement.h"
 #include "verde/exec/estimate.h"
@@ -17,22 +18,31 @@ static uint64_t memory_of_machine(void) {
     return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
 }
 
-uint64_t vd_kept_weights_room(const vd_program *program, uint64_t limit) {
-    const uint64_t machine = memory_of_machine();
+static uint64_t room_under(const vd_program *program, uint64_t limit) {
     uint64_t needed;
-    if (limit >= machine)
-        return machine / SHARE;
     if (vd_estimate_memory(program, &needed, NULL) != VD_OK || needed >= limit)
         return 0;
     return limit - needed < limit / SHARE ? limit - needed : limit / SHARE;
 }
 
-vd_kept_weights *vd_kept_weights_create(const vd_program *program) {
-    vd_kept_weights *kept = calloc(1, sizeof *kept);
+uint64_t vd_kept_weights_room(const vd_program *program, uint64_t limit) {
+    const uint64_t machine = memory_of_machine();
+    return limit >= machine ? machine / SHARE : room_under(program, limit);
+}
+
+static uint64_t room_in_host(const vd_program *program) {
     struct rlimit limit;
     const bool limited = getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-    if (kept)
-        kept->most = (size_t)vd_kept_weights_room(program, limited ? limit.rlim_cur : UINT64_MAX);
+    return vd_kept_weights_room(program, limited ? limit.rlim_cur : UINT64_MAX);
+}
+
+vd_kept_weights *vd_kept_weights_create(const vd_program *program, ro_ctx *memory) {
+    vd_kept_weights *kept = calloc(1, sizeof *kept);
+    if (!kept)
+        return NULL;
+    kept->memory = memory;
+    kept->most =
+        (size_t)(memory ? room_under(program, ro_ctx_available(memory)) : room_in_host(program));
     return kept;
 }
 
@@ -40,7 +50,7 @@ void vd_kept_weights_destroy(vd_kept_weights *kept) {
     if (!kept)
         return;
     for (uint32_t i = 0; i < kept->count; i++)
-        vd_memory_free(NULL, kept->entry[i].packed);
+        vd_memory_free(kept->memory, kept->entry[i].packed);
     vd_kept_plan_drop(kept);
     free(kept->entry);
     free(kept);
@@ -95,9 +105,9 @@ bool vd_kept_has_room(vd_kept_weights *kept, size_t size) {
 }
 
 /* NULL: there is no room. */
-static void *pack(const vd_fused *g, ro_ctx *ro, const void *w, size_t size, vd_status *status,
-                  vd_err *err) {
-    void *copy = NULL, *packed = vd_memory_alloc(NULL, size);
+static void *pack(const vd_fused *g, ro_ctx *ro, const void *w, size_t size,
+                  const vd_kept_weights *kept, vd_status *status, vd_err *err) {
+    void *copy = NULL, *packed = vd_memory_alloc(kept->memory, size);
     if (!packed)
         return NULL;
     const float *from = widened(g, ro, w, &copy, err);
@@ -107,7 +117,7 @@ static void *pack(const vd_fused *g, ro_ctx *ro, const void *w, size_t size, vd_
     vd_memory_free(ro, copy);
     if (*status == VD_OK)
         return packed;
-    vd_memory_free(NULL, packed);
+    vd_memory_free(kept->memory, packed);
     return NULL;
 }
 
@@ -118,7 +128,7 @@ static const void *packed_weights(const vd_fused *g, ro_ctx *ro, const void *w,
         if (is_of(&kept->entry[i], &g->linear, w))
             return kept->entry[i].packed;
     const size_t size = ro_linear_packed_size(ro, &g->linear);
-    void *packed = vd_kept_has_room(kept, size) ? pack(g, ro, w, size, status, err) : NULL;
+    void *packed = vd_kept_has_room(kept, size) ? pack(g, ro, w, size, kept, status, err) : NULL;
     if (packed) {
         kept->entry[kept->count++] = (vd_kept_entry){.w = w, .layer = g->linear, .packed = packed};
         kept->bytes += size;
@@ -132,7 +142,7 @@ static const void *packed_weights(const vd_fused *g, ro_ctx *ro, const void *w,
 void vd_kept_operand_drop(vd_kept_operand *p, vd_kept_weights *kept) {
     if (p->packed)
         kept->bytes -= p->size;
-    vd_memory_free(NULL, p->packed);
+    vd_memory_free(kept->memory, p->packed);
     p->packed = NULL;
 }
 
@@ -146,7 +156,7 @@ static vd_status read_kept(const vd_fused *g, ro_ctx *ro, bool is_x, const ro_li
         is_x ? ro_linear_packed_x_size(ro, &g->linear) : ro_linear_packed_size(ro, &g->linear);
     if (size == 0 || size > kept->most - kept->bytes)
         return VD_OK;
-    p->packed = vd_memory_alloc(NULL, size);
+    p->packed = vd_memory_alloc(kept->memory, size);
     if (!p->packed)
         return VD_OK;
     p->size = size, kept->bytes += size, kept->packings++;

@@ -10,8 +10,9 @@
  * memory, and of a limit no more than the program leaves. */
 uint64_t vd_kept_weights_room(const vd_program *program, uint64_t limit);
 
-/* NULL: out of memory. */
-vd_kept_weights *vd_kept_weights_create(const vd_program *program);
+/* In the memory of `memory`, a context on a device, or host memory, if it is NULL. Of what the
+ * device has left they take a quarter at most, as of a limit. NULL: out of memory. */
+vd_kept_weights *vd_kept_weights_create(const vd_program *program, ro_ctx *memory);
 void vd_kept_weights_destroy(vd_kept_weights *kept); /* accepts NULL */
 /* Frees what is packed of an operand, if anything is. */
 void vd_kept_operand_drop(vd_kept_operand *operand, vd_kept_weights *kept);

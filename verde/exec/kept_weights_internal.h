@@ -15,6 +15,7 @@ typedef struct {
 struct vd_kept_weights {
     vd_kept_entry *entry;
     uint32_t count, capacity;
+    ro_ctx *memory; /* NULL: the host's */
     size_t bytes, most;
     uint64_t packings;
     const vd_graph *graph; /* of which the plan is; NULL: none is kept */
@@ -29,7 +30,8 @@ void vd_kept_plan_drop(vd_kept_weights *kept);
 /* Whether so many bytes may be kept; there is room for one more entry then. */
 bool vd_kept_has_room(vd_kept_weights *kept, size_t size);
 
-/* Weights [out, in] as [in, out]. NULL, with VD_OK: they are not kept. */
+/* Weights [out, in] as [in, out]. NULL, with VD_OK: they are not kept, as on a device, whose
+ * products read both alike. */
 const float *vd_turned_weights(ro_ctx *ro, int64_t out, int64_t in, const void *w,
                                vd_kept_weights *kept, vd_status *status, vd_err *err);
 

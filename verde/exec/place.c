@@ -17,14 +17,9 @@ static vd_status place(ro_ctx *memory, const void *host, size_t size, void **out
     return vd_memory_write(memory, *out, host, size, err);
 }
 
-vd_status vd_exec_place(vd_exec *exec, vd_err *err) {
-    ro_ctx *memory = vd_exec_memory(exec);
+static vd_status place_data(vd_exec *exec, ro_ctx *memory, vd_err *err) {
     const vd_program *p = exec->program;
     vd_status status = VD_OK;
-    if (exec->data && !memory && !exec->kept)
-        exec->kept = vd_kept_weights_create(p);
-    if (!memory || !exec->data)
-        return VD_OK;
     if (!exec->placed)
         exec->placed = calloc((size_t)p->data_count + 1, sizeof *exec->placed);
     if (!exec->placed)
@@ -33,6 +28,17 @@ vd_status vd_exec_place(vd_exec *exec, vd_err *err) {
         if (!exec->placed[i])
             status = place(memory, exec->data[i], vd_shape_bytes(&p->data[i].tensor.shape),
                            &exec->placed[i], err);
+    return status;
+}
+
+/* What stays packed takes its share of what data leave. */
+vd_status vd_exec_place(vd_exec *exec, vd_err *err) {
+    ro_ctx *memory = vd_exec_memory(exec);
+    if (!exec->data)
+        return VD_OK;
+    const vd_status status = memory ? place_data(exec, memory, err) : VD_OK;
+    if (status == VD_OK && !exec->kept)
+        exec->kept = vd_kept_weights_create(exec->program, memory);
     return status;
 }
 

@@ -77,16 +77,18 @@ static fixed_lines lines_of_layer(const ro_linear_layer *l, ro_packed_operand si
                          NULL};
 }
 
-static size_t packed_size(const ro_linear_layer *l, ro_packed_operand side) {
+static size_t packed_size(ro_ctx *ctx, const ro_linear_layer *l, ro_packed_operand side) {
+    (void)ctx;
     return (size_t)RO_NAME(ro_fixed_packed_size)(RO_NAME(ro_fixed_engine)(l->fixed_bits, 0), side,
                                                  side == RO_PACKED_X ? l->rows : l->out, l->in);
 }
 
-static void pack_layer(ro_ctx *ctx, const ro_linear_layer *l, ro_packed_operand side,
-                       const ro_linear_operands *in, void *to) {
+static ro_status pack_layer(ro_ctx *ctx, const ro_linear_layer *l, ro_packed_operand side,
+                            const ro_linear_operands *in, void *to) {
     const fixed_lines all = lines_of_layer(l, side, in);
     RO_NAME(ro_fixed_pack)
     (ctx, RO_NAME(ro_fixed_engine)(l->fixed_bits, 0), side, &all, l->fixed_bits, to);
+    return RO_OK;
 }
 
 static int packed_fits(const ro_linear_layer *l, ro_packed_operand side, const void *packed) {

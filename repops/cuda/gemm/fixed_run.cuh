@@ -23,7 +23,12 @@ struct fixed_problem {
     const char *what; /* the operator */
 };
 
-/* Where the packed operands of a call lie in one piece of memory. */
+/* Operands that are packed already; NULL: one that is not. */
+struct fixed_kept {
+    const void *a, *b;
+};
+
+/* Where the packed operands of a call lie: in one piece of memory, but those that are kept. */
 struct fixed_memory {
     fixed_packed a, b;
     size_t bytes;
@@ -37,16 +42,22 @@ static inline fixed_packed fixed_packed_of(const fixed_problem &p, int64_t lines
     return x;
 }
 
-/* Takes memory for x from `at` on. */
-static inline void fixed_place(fixed_packed *x, const fixed_problem &p, char *memory, size_t *at) {
-    x->data = reinterpret_cast<uint4 *>(memory + *at);
-    *at += (size_t)(p.batch * x->blocks * x->block) * sizeof(uint4);
+static inline size_t fixed_bytes(const fixed_packed &x, const fixed_problem &p) {
+    return (size_t)(p.batch * x.blocks * x.block) * sizeof(uint4);
 }
 
-static inline fixed_memory fixed_memory_of(const fixed_problem &p, char *memory) {
+/* Takes memory for x from `at` on, unless it is kept. */
+static inline void fixed_place(fixed_packed *x, const fixed_problem &p, char *memory, size_t *at,
+                               const void *kept = nullptr) {
+    x->data = reinterpret_cast<uint4 *>(kept ? (uintptr_t)kept : (uintptr_t)memory + *at);
+    *at += kept ? 0 : fixed_bytes(*x, p);
+}
+
+static inline fixed_memory fixed_memory_of(const fixed_problem &p, char *memory,
+                                           const fixed_kept &kept = {}) {
     fixed_memory w = {fixed_packed_of(p, p.m), fixed_packed_of(p, p.n), 0};
-    fixed_place(&w.a, p, memory, &w.bytes);
-    fixed_place(&w.b, p, memory, &w.bytes);
+    fixed_place(&w.a, p, memory, &w.bytes, kept.a);
+    fixed_place(&w.b, p, memory, &w.bytes, kept.b);
     return w;
 }
 
@@ -104,19 +115,28 @@ static ro_status fixed_multiply_to(ro_cuda *d, const fixed_problem &p, const fix
                                    : fixed_multiply<1>(d, p, w.a, w.b, out);
 }
 
+static inline ro_status fixed_check(ro_cuda *d, const fixed_problem &p) {
+    return p.batch <= INT32_MAX && p.k <= INT32_MAX
+               ? RO_OK
+               : ro_cuda_fail(d, RO_ERR_UNSUPPORTED,
+                              "cuda: %s of 2^31 products or steps of k or more", p.what);
+}
+
+/* What is kept is not read from a and b. */
 template <class A, class B, class Out>
 static ro_status fixed_run(ro_cuda *d, const fixed_problem &p, const A &a, const B &b,
-                           const Out &out) {
-    void *memory;
-    if (p.batch > INT32_MAX || p.k > INT32_MAX)
-        return ro_cuda_fail(d, RO_ERR_UNSUPPORTED,
-                            "cuda: %s of 2^31 products or steps of k or more", p.what);
-    ro_status status = ro_cuda_alloc(d, fixed_memory_of(p, nullptr).bytes, &memory);
+                           const fixed_kept &kept, const Out &out) {
+    void *memory = nullptr;
+    const size_t size = fixed_memory_of(p, nullptr, kept).bytes;
+    ro_status status = fixed_check(d, p);
+    if (status == RO_OK && size > 0)
+        status = ro_cuda_alloc(d, size, &memory);
     if (status != RO_OK)
         return status;
-    const fixed_memory w = fixed_memory_of(p, static_cast<char *>(memory));
-    status = fixed_pack_of(d, p, a, w.a);
-    if (status == RO_OK)
+    const fixed_memory w = fixed_memory_of(p, static_cast<char *>(memory), kept);
+    if (!kept.a)
+        status = fixed_pack_of(d, p, a, w.a);
+    if (status == RO_OK && !kept.b)
         status = fixed_pack_of(d, p, b, w.b);
     if (status == RO_OK)
         status = fixed_multiply_to(d, p, w, out);

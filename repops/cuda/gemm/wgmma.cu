@@ -11,7 +11,16 @@ bool ro_wgmma_built(int, int) {
 
 template <class Out>
 static ro_status run(ro_cuda *d, const fixed_problem &p, const fixed_lines &, const fixed_lines &,
-                     const Out &) {
+                     const fixed_kept &, const Out &) {
+    return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: %s: no code for sm_90a", p.what);
+}
+
+size_t ro_wgmma_packed_size(const fixed_problem &, ro_packed_operand) {
+    return 0;
+}
+
+ro_status ro_wgmma_pack(ro_cuda *d, const fixed_problem &p, ro_packed_operand, const fixed_lines &,
+                        void *) {
     return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: %s: no code for sm_90a", p.what);
 }
 
@@ -151,23 +160,44 @@ static ro_status run_checked(ro_cuda *d, const fixed_problem &p, const fixed_lin
 
 /* ---- all ---- */
 
+template <int digits>
+static wgmma_operand place_a(const fixed_problem &p, const void *kept, wgmma_memory *at) {
+    typedef wgmma_block<digits> Tile;
+    wgmma_memory own = {static_cast<char *>(const_cast<void *>(kept)), 0};
+    return place(p, 2 * ceil_div(p.m, Tile::M), WGMMA_LINES, Tile::DIGITS, kept ? &own : at);
+}
+
+template <int digits>
+static wgmma_operand place_b(const fixed_problem &p, const void *kept, wgmma_memory *at) {
+    typedef wgmma_block<digits> Tile;
+    wgmma_memory own = {static_cast<char *>(const_cast<void *>(kept)), 0};
+    return place(p, ceil_div(p.n, Tile::N), Tile::N, Tile::DIGITS, kept ? &own : at);
+}
+
+template <int digits>
+static ro_status pack_a(ro_cuda *d, const fixed_problem &p, const fixed_lines &a,
+                        const wgmma_operand &to) {
+    return pack<digits, WGMMA_LINES>(d, p, a, to);
+}
+
+template <int digits>
+static ro_status pack_b(ro_cuda *d, const fixed_problem &p, const fixed_lines &b,
+                        const wgmma_operand &to) {
+    return pack<digits, wgmma_block<digits>::N>(d, p, b, to);
+}
+
 template <int digits, class Out>
 static ro_status run_digits(ro_cuda *d, const fixed_problem &p, const fixed_lines &a,
-                            const fixed_lines &b, const Out &out) {
-    typedef wgmma_block<digits> Tile;
+                            const fixed_lines &b, const fixed_kept &kept, const Out &out) {
     void *memory = nullptr;
-    const auto at = [&](wgmma_memory *w, wgmma_operand *of_a, wgmma_operand *of_b) {
-        *of_a = place(p, 2 * ceil_div(p.m, Tile::M), WGMMA_LINES, Tile::DIGITS, w);
-        *of_b = place(p, ceil_div(p.n, Tile::N), Tile::N, Tile::DIGITS, w);
-    };
-    wgmma_operand of_a, of_b;
     wgmma_memory size = {};
-    at(&size, &of_a, &of_b);
-    ro_status status = ro_cuda_alloc(d, size.bytes, &memory);
+    (void)place_a<digits>(p, kept.a, &size), (void)place_b<digits>(p, kept.b, &size);
+    ro_status status = size.bytes > 0 ? ro_cuda_alloc(d, size.bytes, &memory) : RO_OK;
     if (status != RO_OK)
         return status;
     wgmma_memory placed = {static_cast<char *>(memory), 0};
-    at(&placed, &of_a, &of_b);
+    const wgmma_operand of_a = place_a<digits>(p, kept.a, &placed);
+    const wgmma_operand of_b = place_b<digits>(p, kept.b, &placed);
     if constexpr (!Out::ENDS) {
         if (fixed_guards(d, p)) {
             status = run_checked<digits>(d, p, a, b, of_a, of_b, out);
@@ -175,11 +205,12 @@ static ro_status run_digits(ro_cuda *d, const fixed_problem &p, const fixed_line
             return status;
         }
     }
-    status = pack<digits, WGMMA_LINES>(d, p, a, of_a);
+    if (!kept.a)
+        status = pack_a<digits>(d, p, a, of_a);
+    if (status == RO_OK && !kept.b)
+        status = pack_b<digits>(d, p, b, of_b);
     if (status == RO_OK)
-        status = pack<digits, Tile::N>(d, p, b, of_b);
-    if (status == RO_OK)
-        status = multiply<Tile>(d, p, of_a, of_b, out);
+        status = multiply<wgmma_block<digits>>(d, p, of_a, of_b, out);
     ro_cuda_free(d, memory);
     return status;
 }
@@ -187,25 +218,55 @@ static ro_status run_digits(ro_cuda *d, const fixed_problem &p, const fixed_line
 /* Blocks of a grid number tiles by 32 bits. */
 template <class Out>
 static ro_status run(ro_cuda *d, const fixed_problem &p, const fixed_lines &a, const fixed_lines &b,
-                     const Out &out) {
-    if (p.batch > INT32_MAX || p.k > INT32_MAX)
-        return ro_cuda_fail(d, RO_ERR_UNSUPPORTED,
-                            "cuda: %s of 2^31 products or steps of k or more", p.what);
+                     const fixed_kept &kept, const Out &out) {
+    const ro_status status = fixed_check(d, p);
+    if (status != RO_OK)
+        return status;
     if (ceil_div(p.m, WGMMA_LINES) * ceil_div(p.n, WGMMA_LINES) * p.batch > INT32_MAX)
         return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: %s of more than 2^31 blocks", p.what);
-    return p.bits == RO_FIXED_24   ? run_digits<3>(d, p, a, b, out)
-           : p.bits == RO_FIXED_16 ? run_digits<2>(d, p, a, b, out)
-                                   : run_digits<1>(d, p, a, b, out);
+    return p.bits == RO_FIXED_24   ? run_digits<3>(d, p, a, b, kept, out)
+           : p.bits == RO_FIXED_16 ? run_digits<2>(d, p, a, b, kept, out)
+                                   : run_digits<1>(d, p, a, b, kept, out);
+}
+
+template <int digits> static size_t size_of(const fixed_problem &p, ro_packed_operand side) {
+    wgmma_memory size = {};
+    (void)(side == RO_PACKED_X ? place_a<digits> : place_b<digits>)(p, nullptr, &size);
+    return size.bytes;
+}
+
+size_t ro_wgmma_packed_size(const fixed_problem &p, ro_packed_operand side) {
+    return (p.bits == RO_FIXED_24   ? size_of<3>
+            : p.bits == RO_FIXED_16 ? size_of<2>
+                                    : size_of<1>)(p, side);
+}
+
+template <int digits>
+static ro_status pack_side(ro_cuda *d, const fixed_problem &p, ro_packed_operand side,
+                           const fixed_lines &lines, void *to) {
+    wgmma_memory at = {static_cast<char *>(to), 0};
+    return side == RO_PACKED_X ? pack_a<digits>(d, p, lines, place_a<digits>(p, nullptr, &at))
+                               : pack_b<digits>(d, p, lines, place_b<digits>(p, nullptr, &at));
+}
+
+ro_status ro_wgmma_pack(ro_cuda *d, const fixed_problem &p, ro_packed_operand side,
+                        const fixed_lines &lines, void *to) {
+    const ro_status status = fixed_check(d, p);
+    if (status != RO_OK)
+        return status;
+    return (p.bits == RO_FIXED_24   ? pack_side<3>
+            : p.bits == RO_FIXED_16 ? pack_side<2>
+                                    : pack_side<1>)(d, p, side, lines, to);
 }
 
 #endif
 
 ro_status ro_wgmma_run(ro_cuda *d, const fixed_problem &p, const fixed_lines &a,
-                       const fixed_lines &b, const gemm_out &out) {
-    return run(d, p, a, b, out);
+                       const fixed_lines &b, const fixed_kept &kept, const gemm_out &out) {
+    return run(d, p, a, b, kept, out);
 }
 
 ro_status ro_wgmma_run(ro_cuda *d, const fixed_problem &p, const fixed_lines &a,
-                       const fixed_lines &b, const linear_out &out) {
-    return run(d, p, a, b, out);
+                       const fixed_lines &b, const fixed_kept &kept, const linear_out &out) {
+    return run(d, p, a, b, kept, out);
 }

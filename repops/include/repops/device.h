@@ -41,6 +41,9 @@ RO_API RO_MUST_USE ro_status ro_wait(ro_ctx *ctx);
  * counted. A device's memory that was freed is kept for the context's next calls, and given back
  * by ro_ctx_destroy. */
 RO_API size_t ro_ctx_peak(ro_ctx *ctx);
+/* Bytes of the device's memory that no program has now; 0 in host memory, or if the device does
+ * not say. */
+RO_API size_t ro_ctx_available(ro_ctx *ctx);
 
 enum { RO_TREE_LEAF = 1024 }; /* bytes of a leaf */
 

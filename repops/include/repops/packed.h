@@ -11,19 +11,22 @@
 extern "C" {
 #endif
 
-/* Bytes of a layer's packed weights; 0: the layer has no fixed products, or the context keeps none
- * (a device). Of each number of w, `in` rounded up to chunks of 256 and `out` to at most 32: 8
- * bytes; with AVX2, AVX-512 VNNI, AMX or NEON's dot products 2 to 4 of 8 or 16 bits, 3 to 6 of 24.
- * And at most 9 bytes for each chunk of each output, 24 of 8 bits. */
+/* Bytes of a layer's packed weights; 0: the layer has no fixed products. Of each number of w, `in`
+ * rounded up to chunks of 256 and `out` to at most 32: 8 bytes; with AVX2, AVX-512 VNNI, AMX or
+ * NEON's dot products 2 to 4 of 8 or 16 bits, 3 to 6 of 24. And at most 9 bytes for each chunk of
+ * each output, 24 of 8 bits. On a GPU, `in` rounded up to 64 and `out` to at most 128: 2 bytes of 8
+ * or 16 bits, 3 of 24, an eighth of a byte, and 1 KiB in all; 0 while products are checked
+ * (repops/guard.h), as what stays packed cannot be there. */
 RO_API RO_MUST_USE size_t ro_linear_packed_size(ro_ctx *ctx, const ro_linear_layer *layer);
 
-/* Packs w, as the layer has it, into memory of that size, in host memory, aligned to 64 bytes, that
- * overlaps nothing. It then takes the place of w for layers of the same in, out and fixed_bits, in
- * contexts of the same backend of this process, and does not change when w does. */
+/* Packs w, as the layer has it, into memory of that size, where the context computes, aligned to 64
+ * bytes, that overlaps nothing. It then takes the place of w for layers of the same in, out and
+ * fixed_bits, in contexts of the same backend of this process, and does not change when w does. */
 RO_API RO_MUST_USE ro_status ro_linear_pack(ro_ctx *ctx, const ro_linear_layer *layer,
                                             const float *w, void *packed);
 
-/* The bytes of ro_linear. RO_ERR_ARG: `packed` is of another layer or backend. */
+/* The bytes of ro_linear. RO_ERR_ARG: `packed` is of another layer or backend; a device does not
+ * look, and computes something else then. */
 RO_API RO_MUST_USE ro_status ro_linear_packed(ro_ctx *ctx, const ro_linear_layer *layer,
                                               const float *x, const void *packed, const float *bias,
                                               float *z, float *y);
