@@ -5,7 +5,7 @@
 #include "tests/graphs/mutate.h"
 #include "verde/exec/fuse.h"
 
-enum { COUNTS_KINDS = VD_FUSED_EMBEDDING_GRAD + 1, COUNTS_MUTATIONS = 32 };
+enum { COUNTS_KINDS = VD_FUSED_ROTARY_GRAD + 1, COUNTS_MUTATIONS = 32 };
 
 typedef struct {
     uint64_t tried[COUNTS_MUTATIONS], taken[COUNTS_MUTATIONS]; /* wires, then values */

@@ -474,6 +474,8 @@ Test(fuse, runs_of_other_activations_have_the_same_root) {
         cr_expect(groups_of_kind(p, VD_FUSED_ATTENTION_GRAD) == count_of(p, RO_OP_ATTN_DSCORE));
         cr_expect(groups_of_kind(p, VD_FUSED_RMS_NORM) == count_of(p, RO_OP_RMSNORM));
         cr_expect(groups_of_kind(p, VD_FUSED_RMS_NORM_GRAD) == count_of(p, RO_OP_RMS_DX));
+        cr_expect(groups_of_kind(p, VD_FUSED_ROTARY) + groups_of_kind(p, VD_FUSED_ROTARY_GRAD) ==
+                  count_of(p, RO_OP_ROPE));
         expect_the_same_root(&job);
         test_job_close(&job);
     }
@@ -502,6 +504,28 @@ Test(fuse, norms_of_another_meaning_stay) {
     cr_expect(norms_without(RO_OP_REDUCE_RMS_GX, 2, 0) == 1);
     cr_expect(norms_without(RO_OP_RMS_DX, 2, 0) == 1);
     cr_expect(norms_without(RO_OP_RMS_DGAMMA, 0, 1) == 0);
+}
+
+/* Node `node` of `op` loses the group that it is in, and no other node does. */
+static uint32_t rotaries_without(int op, int attr, int64_t value) {
+    test_job job;
+    test_job_open(&job, VD_MODEL_LLAMA, 2, 1);
+    vd_program *p = &job.program;
+    cr_assert(vd_graph_unroll(&p->step, NULL) == VD_OK);
+    const uint32_t before =
+        groups_of_kind(p, VD_FUSED_ROTARY) + groups_of_kind(p, VD_FUSED_ROTARY_GRAD);
+    test_node_at(p, op, 0)->attr[attr] = value;
+    expect_the_same_root(&job);
+    const uint32_t after =
+        groups_of_kind(p, VD_FUSED_ROTARY) + groups_of_kind(p, VD_FUSED_ROTARY_GRAD);
+    test_job_close(&job);
+    return before - after;
+}
+
+/* Pairs of either kind are turned in rows; what is turned back must not be split from them. */
+Test(fuse, rotary_positions_of_another_meaning_stay) {
+    cr_expect(rotaries_without(RO_OP_ROPE, RO_ROPE_PAIRS, 1) == 0);
+    cr_expect(rotaries_without(RO_OP_ROPE, RO_ROPE_INVERSE, 1) == 1);
 }
 
 /* Dropout reads the step's number, which is a sum; beyond 2^24 the sum would be rounded. */

@@ -42,7 +42,7 @@ typedef enum {
     VD_UNIT_TOGETHER,  /* a node over all rows */
     VD_UNIT_EACH,      /* a node, row by row */
     VD_UNIT_PUT,       /* put_rows into a leaf in place, row by row */
-    VD_UNIT_GROUP,     /* linear layers and norms over all rows */
+    VD_UNIT_GROUP,     /* linear layers, norms and rotary positions over all rows */
     VD_UNIT_ATTENTION, /* a group, program by program */
 } vd_unit_kind;
 

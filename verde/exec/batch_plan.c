@@ -159,10 +159,21 @@ static vd_status take_attention(const planner *p, const vd_fused *g, uint32_t gr
     return VD_OK;
 }
 
+/* Positions are of rows, or anybody's. */
+static vd_status take_rotary(const planner *p, const vd_fused *g, uint32_t group) {
+    if (g->rotary.batch != 1 || value_of(p, g->input[0])->held != VD_HELD_ROWS ||
+        value_of(p, g->input[2])->held != VD_HELD_SHARED)
+        return refuse(p, g->member[0], "turns something else than rows");
+    add_unit(p, VD_UNIT_GROUP, group);
+    return VD_OK;
+}
+
 static vd_status take_group(const planner *p, uint32_t group) {
     const vd_fused *g = &p->out->plan.group[group];
     if (g->kind == VD_FUSED_ATTENTION)
         return take_attention(p, g, group);
+    if (g->kind == VD_FUSED_ROTARY)
+        return take_rotary(p, g, group);
     if (g->kind != VD_FUSED_LINEAR && g->kind != VD_FUSED_LAYER_NORM &&
         g->kind != VD_FUSED_RMS_NORM)
         return refuse(p, g->member[0], "is of no step that makes a token");

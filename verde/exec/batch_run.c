@@ -161,21 +161,37 @@ static vd_status run_put(vd_batch_rows *p, const vd_unit *u) {
 
 /* ---- groups ---- */
 
+/* Each row has a position of its own, where it is not shared. */
+static void scale_group(const vd_batch_rows *p, vd_fused *g, int64_t rows) {
+    g->linear.rows *= rows;
+    g->rows *= rows;
+    g->rotary.batch *= rows;
+    g->rotary.each |= p->b->plan.value[g->input[1]].held != VD_HELD_SHARED;
+}
+
 static vd_status run_group(vd_batch_rows *p, const vd_unit *u) {
     vd_fused g = p->b->plan.plan.group[u->index];
     const int64_t rows = rows_of(p, u->every);
     vd_fused_memory at = {.operand = {NULL, NULL}};
+    void *copy[VD_FUSED_INPUTS] = {NULL};
     vd_status status = VD_OK;
-    g.linear.rows *= rows;
-    g.rows *= rows;
-    for (uint32_t i = 0; i < g.input_count; i++)
-        at.in[i] = i ? p->b->shared[g.input[i]] : p->at[g.input[i]];
+    scale_group(p, &g, rows);
+    for (uint32_t i = 0; i < g.input_count; i++) {
+        at.in[i] = p->b->plan.value[g.input[i]].held == VD_HELD_SHARED
+                       ? p->b->shared[g.input[i]]
+                       : gathered(p, g.input[i], rows, &copy[i]);
+        if (!at.in[i])
+            status = vd_fail(p->err, VD_ERR_LOCAL, "out of memory for %s", vd_fused_name(g.kind));
+    }
     for (uint32_t i = 0; status == VD_OK && i < g.output_count; i++) {
         status = make_rows(p, g.output[i], u->every);
         at.out[i] = p->at[g.output[i]];
     }
-    return status == VD_OK ? vd_fused_run(&g, &at, 1, p->b->exec.ro, p->b->exec.kept, 0, p->err)
-                           : status;
+    if (status == VD_OK)
+        status = vd_fused_run(&g, &at, 1, p->b->exec.ro, p->b->exec.kept, 0, p->err);
+    for (uint32_t i = 0; i < g.input_count; i++)
+        vd_memory_free(NULL, copy[i]);
+    return status;
 }
 
 /* Rows r to r + count - 1 are of one program, one token after the other: heads lie side by side in

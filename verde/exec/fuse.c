@@ -83,6 +83,7 @@ static const struct {
     {RO_OP_SGD_W, vd_match_sgd},
     {RO_OP_SGD_NESTEROV, vd_match_sgd},
     {RO_OP_EMBEDDING_GRAD, vd_match_embedding_grad},
+    {RO_OP_ROPE, vd_match_rotary},
 };
 
 /* Attributes that grow with the iterations: only the stream of dropout, by one slope. */

@@ -33,6 +33,8 @@ typedef enum {
     VD_FUSED_ADAMW_BF16,      /* the same with weights and moments of bf16 */
     VD_FUSED_SGD,             /* likewise */
     VD_FUSED_EMBEDDING_GRAD,  /* of a table, added to another one of it, whose place it may take */
+    VD_FUSED_ROTARY,          /* rows of tokens become heads, turned by their positions */
+    VD_FUSED_ROTARY_GRAD,     /* of the rows */
     VD_FUSED_CONV,            /* conv2d of weights that are data, or a product as one by 1 x 1 */
     VD_FUSED_ELEMENTS,        /* operators of elements; it runs at the last member, which is member
                                  0, and may take the place of an input */
@@ -82,6 +84,7 @@ typedef struct {
     int64_t rows, cols;     /* of logits, of what is normalised, of a table */
     int64_t positions;      /* of what was looked up in a table */
     float eps;              /* of a norm */
+    ro_rotary_layer rotary; /* inputs: what is turned, positions, turns */
     float dloss;            /* of every row; the third input says it of each, if there is one */
     int64_t ignore;         /* the label whose rows do not count; RO_IGNORE_NONE */
     ro_adamw_step adamw;    /* pointers: NULL until it runs */

@@ -25,6 +25,7 @@ bool vd_match_rms_norm_grad(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_adamw(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_adamw_bf16(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_embedding_grad(const vd_matcher *m, uint32_t node, vd_fused *out);
+bool vd_match_rotary(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_sgd(const vd_matcher *m, uint32_t node, vd_fused *out);
 
 /* The longest chain of operators of elements that ends at node `node`. False: none of two. On

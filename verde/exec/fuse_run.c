@@ -159,6 +159,13 @@ vd_status vd_fused_run(const vd_fused *g, const vd_fused_memory *at, uint32_t co
     case VD_FUSED_ADAMW_BF16: status = run_adamw_bf16(g, ro, at->in, at->out); break;
     case VD_FUSED_EMBEDDING_GRAD: status = run_embedding_grad(g, ro, at->in, at->out); break;
     case VD_FUSED_SGD: status = run_sgd(g, ro, at->in, at->out); break;
+    case VD_FUSED_ROTARY:
+        status = ro_rotary(ro, &g->rotary, at->in[0], at->in[1], at->in[2], at->out[0]);
+        break;
+    case VD_FUSED_ROTARY_GRAD:
+        status = ro_rotary_backward(ro, &g->rotary, at->in[0], at->in[1], at->in[2],
+                                    (ro_gradient){at->out[0], 0});
+        break;
     case VD_FUSED_ELEMENTS: status = run_elements(g, ro, at->in, at->out); break;
     case VD_FUSED_ATTENTION:
     case VD_FUSED_ATTENTION_GRAD: status = run_attention(g, ro, step, at->in, at->out); break;

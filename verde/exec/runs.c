@@ -17,6 +17,8 @@ const char *vd_fused_name(vd_fused_kind kind) {
         [VD_FUSED_ADAMW_BF16] = "AdamW of bf16",
         [VD_FUSED_SGD] = "SGD",
         [VD_FUSED_EMBEDDING_GRAD] = "gradient added to a table's",
+        [VD_FUSED_ROTARY] = "rotary positions",
+        [VD_FUSED_ROTARY_GRAD] = "rotary positions, gradient",
         [VD_FUSED_CONV] = "convolution",
         [VD_FUSED_ELEMENTS] = "elements",
     };
