@@ -1,7 +1,6 @@
 #!/bin/sh
-# Jobs with prompts on the device, one prompt after the other: the job root and every line of the results are those of the CPU, where
-# prompts run in batches. Fused attention over kept keys, and operands that stay packed: the states
-# of their nodes.
+# Jobs with prompts on the device, in batches of other sizes than on the CPU: the job root and every line of the results are the CPU's. Fused
+# attention over kept keys, and operands that stay packed: the states of their nodes.
 . tests/simt/setup
 sum_of() { sha256sum "$1" | cut -d ' ' -f 1; }
 
@@ -47,8 +46,8 @@ run() {
 same() {
     task=$1 model=$2
     shift 2
-    root=$(SIMT_LAUNCHES="$temp/launches" run "$task" device --backend cuda:0)
     for batch; do
+        root=$(SIMT_LAUNCHES="$temp/launches" run "$task" device --backend cuda:0 --batch $((9 - batch)))
         [ -n "$root" ] && [ "$(run "$task" cpu --batch "$batch" --threads $((batch % 3 + 1)))" = "$root" ] || fail "$task, $model: another job root in batches of $batch"
         cmp "$temp/cpu/results.jsonl" "$temp/device/results.jsonl" || fail "$task, $model: other results in batches of $batch"
         compared=$((compared + 1))
@@ -69,6 +68,25 @@ done
 job score qwen2
 same score qwen2 8
 [ $bad -eq 0 ] && echo "$compared jobs with prompts: the CPU's job root and results"
+# A job that was killed goes on from the journals of its prompts.
+job generate mistral 'sampling: {temperature: 1.5, seed: 7}
+max_tokens: 20'
+root=$(run generate cpu)
+rm -rf "$temp/device"
+"$build/bin/verde" run "$temp/generate.yaml" --out "$temp/device" --backend cuda:0 > "$temp/said" 2>&1 &
+killed=$!
+tries=0
+while [ ! -s "$temp/device/prompts/9/journal" ] && [ $tries -lt 6000 ]; do
+    tries=$((tries + 1))
+    sleep 0.05
+done
+sleep 0.2
+kill -9 $killed
+wait $killed 2> /dev/null
+[ ! -e "$temp/device/results.jsonl" ] || fail "a job ended before it was killed"
+"$build/bin/verde" run "$temp/generate.yaml" --out "$temp/device" --backend cuda:0 > "$temp/said" 2> "$temp/err" || { cat "$temp/err"; fail "a job that was killed"; }
+[ -n "$root" ] && [ "$(sed -n 's/^job root  *//p' "$temp/said")" = "$root" ] || fail "a job that was killed has another job root"
+[ $bad -eq 0 ] && echo "a job that was killed: the CPU's job root"
 # Groups and nodes alike run on the device.
 if [ -x "$build/tests/test_fuse_kept" ]; then
     REPOPS_CPU=cuda:0 "$build/tests/test_fuse_kept" --filter 'fuse_kept/attention*' > "$temp/said" 2>&1 || { tail -n 5 "$temp/said"; fail "fused attention over kept keys"; }

@@ -506,7 +506,7 @@ Test(fuse, norms_of_another_meaning_stay) {
     cr_expect(norms_without(RO_OP_RMS_DGAMMA, 0, 1) == 0);
 }
 
-/* Node `node` of `op` loses the group that it is in, and no other node does. */
+/* Returns how many groups are lost where an attribute of the first node of `op` changes. */
 static uint32_t rotaries_without(int op, int attr, int64_t value) {
     test_job job;
     test_job_open(&job, VD_MODEL_LLAMA, 2, 1);

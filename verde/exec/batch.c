@@ -12,27 +12,36 @@
 
 static vd_status open_shared(vd_batch *b, vd_err *err) {
     const vd_program *program = b->exec.program;
+    vd_status status = VD_OK;
     b->shared = calloc(b->plan.count, sizeof *b->shared);
     if (!b->shared)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    for (uint32_t i = b->plan.own_data; i < program->data_count; i++)
-        b->shared[program->leaf_count + i] = (void *)(uintptr_t)b->exec.data[i];
-    return vd_batch_compute_once(b, NULL, err);
+    for (uint32_t i = b->plan.own_data; status == VD_OK && i < program->data_count; i++) {
+        void **at = &b->shared[program->leaf_count + i];
+        if (b->memory)
+            status = vd_batch_copy(b, b->exec.data[i],
+                                   vd_shape_bytes(&program->data[i].tensor.shape), at, err);
+        else
+            *at = (void *)(uintptr_t)b->exec.data[i];
+    }
+    if (status == VD_OK)
+        b->exec.kept = vd_kept_weights_create(program, b->memory); /* of what data leave */
+    return status == VD_OK ? vd_batch_compute_once(b, NULL, err) : status;
 }
 
 vd_status vd_batch_create(const vd_exec *exec, const vd_batch_options *options, vd_batch **out,
                           vd_err *err) {
     *out = NULL;
     if (options->chunk < 1 || options->chunk > VD_BATCH_ROWS_MAX || options->own_data < 1 ||
-        options->own_data > exec->program->data_count || !ro_ctx_in_host_memory(exec->ro))
-        return vd_fail(err, VD_ERR_LOCAL,
-                       "a batch needs a chunk of 1 to %d rows, a prompt, and host memory",
+        options->own_data > exec->program->data_count)
+        return vd_fail(err, VD_ERR_LOCAL, "a batch needs a chunk of 1 to %d rows and a prompt",
                        VD_BATCH_ROWS_MAX);
     vd_batch *b = calloc(1, sizeof *b);
     if (!b)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     b->exec = *exec;
-    b->exec.kept = vd_kept_weights_create(exec->program, NULL);
+    b->exec.kept = NULL;
+    b->memory = vd_exec_memory(exec);
     b->options = *options;
     vd_status status = vd_batch_plan_create(exec->program, options->own_data, &b->plan, err);
     if (status == VD_OK)
@@ -49,8 +58,8 @@ void vd_batch_destroy(vd_batch *b) {
         return;
     for (uint32_t i = 0; i < b->count; i++)
         vd_batch_item_free(b, b->item[i]);
-    for (uint32_t i = b->plan.sources; b->shared && i < b->plan.count; i++)
-        vd_memory_free(NULL, b->shared[i]);
+    for (uint32_t i = b->memory ? 0 : b->plan.sources; b->shared && i < b->plan.count; i++)
+        vd_memory_free(b->memory, b->shared[i]);
     free(b->item);
     free(b->shared);
     vd_kept_weights_destroy(b->exec.kept);
@@ -88,9 +97,9 @@ static vd_status tell(vd_batch *b, vd_batch_item *item, vd_err *err) {
 static vd_status commit_whole(vd_batch *b, vd_batch_item *item, vd_err *err) {
     vd_hash program;
     vd_status status = vd_program_hash(item->program, &program, err);
-    return status == VD_OK
-               ? vd_live_create(b->exec.ro, item->program, &program, &item->state, &item->live, err)
-               : status;
+    return status == VD_OK ? vd_live_create(b->memory ? NULL : b->exec.ro, item->program, &program,
+                                            &item->state, &item->live, err)
+                           : status;
 }
 
 static bool is_stopped(const vd_batch *b, const vd_batch_item *item) {
@@ -171,9 +180,15 @@ vd_status vd_batch_open_item(vd_batch *b, vd_batch_item *item, vd_err *err) {
     item->value = calloc(b->plan.count, sizeof *item->value);
     if (!item->value)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    for (uint32_t i = 0; i < b->plan.own_data; i++)
-        item->value[program->leaf_count + i] = (void *)(uintptr_t)item->data[i];
-    return vd_batch_compute_once(b, item, err);
+    for (uint32_t i = 0; status == VD_OK && i < b->plan.own_data; i++) {
+        void **at = &item->value[program->leaf_count + i];
+        if (b->memory)
+            status = vd_batch_copy(b, item->data[i], vd_shape_bytes(&program->data[i].tensor.shape),
+                                   at, err);
+        else
+            *at = (void *)(uintptr_t)item->data[i];
+    }
+    return status == VD_OK ? vd_batch_compute_once(b, item, err) : status;
 }
 
 static vd_status join(vd_batch *b, vd_batch_item *item, vd_state *from, vd_err *err) {
@@ -183,15 +198,21 @@ static vd_status join(vd_batch *b, vd_batch_item *item, vd_state *from, vd_err *
     if (!from && b->options.strange) {
         item->filled = item->prompt_count - 1;
         status = vd_batch_begin_strange(b, item, err);
+        if (status == VD_OK)
+            status = vd_batch_mirror(b, item, err);
         return status == VD_OK ? begin_steps(b, item, err) : status;
     }
     if (!from) {
         status = vd_batch_begin(b, item, err);
+        if (status == VD_OK)
+            status = vd_batch_mirror(b, item, err);
         return status == VD_OK && item->prompt_count == 1 ? begin_steps(b, item, err) : status;
     }
     item->state = *from;
     item->filled = item->prompt_count - 1;
-    status = commit_whole(b, item, err);
+    status = vd_batch_mirror(b, item, err);
+    if (status == VD_OK)
+        status = commit_whole(b, item, err);
     if (status == VD_OK)
         status = tell_stopped(b, item, err);
     if (status == VD_OK)

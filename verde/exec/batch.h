@@ -9,7 +9,8 @@
  *
  * Programs are as models.h describes those of vd_generation_program: the first data tensor is the
  * prompt, leaf `token` has the token that a step takes in, and a step that finds leaf `stopped` not
- * 0 changes nothing. Tensors are in host memory. */
+ * 0 changes nothing. States are in host memory; a device has copies of them, of what is shared and
+ * of rows. */
 #ifndef VD_BATCH_H
 #define VD_BATCH_H
 
@@ -49,8 +50,8 @@ typedef struct {
 
 typedef struct vd_batch vd_batch;
 
-/* `exec` has a program like those to come, a context in host memory and the data that all share; it
- * is borrowed. VD_ERR_USAGE: steps of this program cannot be taken together. */
+/* `exec` has a program like those to come, a context and the data that all share; it is borrowed.
+ * VD_ERR_USAGE: steps of this program cannot be taken together. */
 VD_MUST_USE vd_status vd_batch_create(const vd_exec *exec, const vd_batch_options *options,
                                       vd_batch **out, vd_err *err);
 void vd_batch_destroy(vd_batch *batch); /* accepts NULL */
@@ -79,7 +80,8 @@ typedef vd_status (*vd_batch_answered)(void *user, uint32_t answer, const vd_sta
 
 /* Computes that for all answers by one pass over prompts and answers, or as few as have room:
  * nothing is committed to. The batch must be empty, and stays so. VD_ERR_USAGE: a program is not
- * that of the batch, or its steps follow from each other by more than tokens. */
+ * that of the batch, or its steps follow from each other by more than tokens. VD_ERR_LOCAL: the
+ * context is on a device. */
 VD_MUST_USE vd_status vd_batch_answers(vd_batch *batch, const vd_batch_answer *answer,
                                        uint32_t count, vd_batch_answered answered, void *user,
                                        vd_err *err);

@@ -182,6 +182,8 @@ static vd_status tell_all(const checking *c, vd_batch_answered answered, void *u
 vd_status vd_batch_answers(vd_batch *b, const vd_batch_answer *answer, uint32_t count,
                            vd_batch_answered answered, void *user, vd_err *err) {
     checking c = {.b = b, .answer = answer, .count = count, .err = err};
+    if (b->memory)
+        return vd_fail(err, VD_ERR_LOCAL, "answers are checked in host memory");
     vd_batch_row *row = malloc(2 * (size_t)b->options.chunk * sizeof *row);
     vd_status status =
         row && b->count == 0

@@ -96,9 +96,11 @@ typedef struct {
     const int32_t *prompt;
     int64_t prompt_count;
     int64_t filled; /* tokens of the prompt that are in the caches */
-    vd_state state; /* of step -1 until S_0 is complete */
+    vd_state state; /* of step -1 until S_0 is complete; in host memory */
+    void **mirror;  /* its tensors where the batch computes; NULL: there. Owned */
     vd_plan plan;   /* of its own graph: attention differs by the length of the caches */
-    void **value;   /* of each value of the step's graph that is VD_HELD_PROGRAM; owned */
+    void **value;   /* of each value of the step's graph that is VD_HELD_PROGRAM; owned, but for
+                       own data in host memory */
     vd_live live;   /* once there is S_0 */
     vd_written *written;
     uint32_t written_count, written_capacity;
@@ -109,8 +111,9 @@ typedef struct {
 struct vd_batch {
     vd_exec exec;
     vd_batch_options options;
+    ro_ctx *memory; /* the device's that computes; NULL: the host's */
     vd_batch_plan plan;
-    void **shared; /* of each value that is VD_HELD_SHARED; those of nodes are owned */
+    void **shared; /* of each value that is VD_HELD_SHARED; owned, but for data in host memory */
     vd_batch_item **item;
     uint32_t count, capacity;
     double commit_s, pass_s; /* seconds spent on commitments, and in passes, so far */
@@ -121,6 +124,11 @@ struct vd_batch {
 VD_MUST_USE vd_status vd_batch_compute_once(vd_batch *b, vd_batch_item *item, vd_err *err);
 /* Where a value of a row's program is that is not VD_HELD_ROWS. */
 const void *vd_batch_held(const vd_batch *b, const vd_batch_item *item, uint32_t value);
+/* Makes a copy where the batch computes, owned by the caller. */
+VD_MUST_USE vd_status vd_batch_copy(const vd_batch *b, const void *host, size_t size, void **out,
+                                    vd_err *err);
+/* Once item->state is there: makes the mirror, if the batch has one, or writes it anew. */
+VD_MUST_USE vd_status vd_batch_mirror(const vd_batch *b, vd_batch_item *item, vd_err *err);
 /* Makes room for a program that joins, and computes what it holds for good. */
 VD_MUST_USE vd_status vd_batch_open_item(vd_batch *b, vd_batch_item *item, vd_err *err);
 /* S_0 but for the caches, which are zeros. */
@@ -146,6 +154,8 @@ typedef struct vd_batch_rows {
     const vd_batch_row *row;
     int64_t rows, tokens;             /* rows; those in front that make a token */
     uint8_t **at;                     /* of each value that is VD_HELD_ROWS: the rows' */
+    uint8_t **host;                   /* of values that were read from a device; owned, or NULL */
+    bool *stays;                      /* values that are read from it once all units ran; or NULL */
     const struct vd_batch_rows *from; /* whose values these rows borrow; NULL: nobody's */
     vd_err *err;
 } vd_batch_rows;
@@ -153,10 +163,23 @@ typedef struct vd_batch_rows {
 /* Before the first unit. Rows that borrow get what they borrow from the caller. */
 VD_MUST_USE vd_status vd_batch_rows_open(vd_batch_rows *rows);
 VD_MUST_USE vd_status vd_batch_rows_unit(vd_batch_rows *rows, const vd_unit *u);
+int64_t vd_batch_rows_count(const vd_batch_rows *rows, bool every);
+/* Returns what the program of row r reads as a value, where the batch computes. */
+const void *vd_batch_of_row(const vd_batch_rows *rows, uint32_t value, int64_t r);
+/* Returns the same in host memory: from a device all rows come at once. NULL: rows->err says why.
+ */
+const void *vd_batch_row_in_host(vd_batch_rows *rows, uint32_t value, int64_t r);
 /* Frees what unit `i` of the plan read last, but for values that are `kept` (NULL: none is). What
  * nobody reads stays until the rows go. */
 void vd_batch_rows_free_after(vd_batch_rows *rows, uint32_t i, const bool *kept);
 void vd_batch_rows_free(vd_batch_rows *rows); /* harmless if vd_batch_rows_open failed */
+
+/* ---- batch_put.c ---- */
+
+/* Puts the rows of a unit into their programs' leaves. A device puts them into its copies. */
+VD_MUST_USE vd_status vd_batch_put(vd_batch_rows *rows, const vd_unit *u);
+/* Puts, once all units ran, what a device has put into its copies. */
+VD_MUST_USE vd_status vd_batch_put_in_host(vd_batch_rows *rows);
 
 /* Rows of a program are next to each other and ascend; the `tokens` first make a token each. Brings
  * the states' tensors to the next step, and notes what was written. */

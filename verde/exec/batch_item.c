@@ -4,16 +4,20 @@
 
 #include "verde/exec/batch_internal.h"
 
-static bool is_node(const vd_batch *b, uint32_t value) {
-    return value >= b->plan.sources;
+/* Own data in host memory are borrowed. */
+static bool is_owned(const vd_batch *b, uint32_t value) {
+    return b->memory || value >= b->plan.sources;
 }
 
 void vd_batch_item_free(const vd_batch *b, vd_batch_item *item) {
     if (!item)
         return;
     for (uint32_t i = 0; item->value && i < b->plan.count; i++)
-        if (is_node(b, i))
-            vd_memory_free(NULL, item->value[i]);
+        if (is_owned(b, i))
+            vd_memory_free(b->memory, item->value[i]);
+    for (uint32_t i = 0; item->mirror && i < item->program->leaf_count; i++)
+        vd_memory_free(b->memory, item->mirror[i]);
+    free(item->mirror);
     free(item->value);
     vd_state_free(&item->state);
     vd_plan_free(&item->plan);
@@ -50,10 +54,35 @@ const void *vd_batch_held(const vd_batch *b, const vd_batch_item *item, uint32_t
     switch (v->held) {
     case VD_HELD_SHARED: return b->shared[value];
     case VD_HELD_PROGRAM: return item->value[value];
-    case VD_HELD_STATE: return item->state.tensor[v->leaf];
+    case VD_HELD_STATE: return (item->mirror ? item->mirror : item->state.tensor)[v->leaf];
     case VD_HELD_ROWS: break;
     }
     return NULL;
+}
+
+vd_status vd_batch_copy(const vd_batch *b, const void *host, size_t size, void **out, vd_err *err) {
+    *out = vd_memory_alloc(b->memory, size);
+    if (!*out)
+        return vd_fail(
+            err, VD_ERR_LOCAL,
+            "out of memory: %zu bytes of a program that joins; fewer at a time take less", size);
+    return vd_memory_write(b->memory, *out, host, size, err);
+}
+
+vd_status vd_batch_mirror(const vd_batch *b, vd_batch_item *item, vd_err *err) {
+    const vd_program *program = item->program;
+    vd_status status = VD_OK;
+    if (!b->memory)
+        return VD_OK;
+    if (!item->mirror)
+        item->mirror = calloc((size_t)program->leaf_count + 1, sizeof *item->mirror);
+    if (!item->mirror)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; status == VD_OK && i < program->leaf_count; i++)
+        if (!item->mirror[i])
+            status = vd_batch_copy(b, item->state.tensor[i],
+                                   vd_shape_bytes(&program->leaf[i].shape), &item->mirror[i], err);
+    return status;
 }
 
 static vd_status compute(vd_batch *b, const vd_batch_item *item, const vd_program *program,
@@ -65,7 +94,7 @@ static vd_status compute(vd_batch *b, const vd_batch_item *item, const vd_progra
     vd_node_call(program, &program->step, node, &call, shapes);
     for (int32_t i = 0; i < n->input_count; i++)
         input[i] = vd_batch_held(b, item, vd_node_input(&program->step, node, i));
-    *out = vd_memory_alloc(NULL, vd_shape_bytes(&n->shape));
+    *out = vd_memory_alloc(b->memory, vd_shape_bytes(&n->shape));
     if (!*out)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory for %s",
                        vd_node_name(&program->step, node).text);
@@ -97,15 +126,16 @@ typedef struct {
     uint32_t sources;
     bool *wanted;
     void **value; /* of each node, owned */
-    int32_t step;
+    void *step;   /* 0, where the batch computes; owned */
 } beginning;
 
 static const void *source_of(const beginning *x, uint32_t value) {
     if (value >= x->sources)
         return x->value[value - x->sources];
     if (value + 1 == x->sources)
-        return &x->step;
-    return value < x->b->plan.own_data ? x->item->data[value] : x->b->exec.data[value];
+        return x->step;
+    const uint32_t at = x->item->program->leaf_count + value;
+    return value < x->b->plan.own_data ? x->item->value[at] : x->b->shared[at];
 }
 
 static void want_inputs(const beginning *x) {
@@ -128,7 +158,7 @@ static vd_status run_wanted(const beginning *x, vd_err *err) {
         vd_node_call(program, x->graph, i, &call, shapes);
         for (int32_t k = 0; k < n->input_count; k++)
             input[k] = source_of(x, vd_node_input(x->graph, i, k));
-        x->value[i] = vd_memory_alloc(NULL, vd_shape_bytes(&n->shape));
+        x->value[i] = vd_memory_alloc(x->b->memory, vd_shape_bytes(&n->shape));
         if (!x->value[i])
             return vd_fail(err, VD_ERR_LOCAL, "out of memory for %s",
                            vd_node_name(x->graph, i).text);
@@ -145,8 +175,10 @@ static vd_status take_leaves(const beginning *x, vd_batch_item *item, vd_err *er
         const size_t size = vd_shape_bytes(&item->program->leaf[i].shape);
         if (x->b->plan.cache[i])
             continue;
-        memcpy(item->state.tensor[i], source_of(x, x->graph->output[i]), size);
-        status = vd_batch_wrote(item, i, 0, size, err);
+        status = vd_memory_read(x->b->memory, item->state.tensor[i],
+                                source_of(x, x->graph->output[i]), size, err);
+        if (status == VD_OK)
+            status = vd_batch_wrote(item, i, 0, size, err);
     }
     return status;
 }
@@ -174,6 +206,8 @@ vd_status vd_batch_begin(const vd_batch *b, vd_batch_item *item, vd_err *err) {
         x.wanted && x.value ? zero_state(item, err) : vd_fail(err, VD_ERR_LOCAL, "out of memory");
     for (uint32_t i = 0; x.wanted && i < program->leaf_count; i++)
         x.wanted[x.graph->output[i]] |= !b->plan.cache[i];
+    if (status == VD_OK)
+        status = vd_batch_copy(b, &(int32_t){0}, sizeof(int32_t), &x.step, err);
     if (status == VD_OK) {
         want_inputs(&x);
         status = run_wanted(&x, err);
@@ -181,7 +215,8 @@ vd_status vd_batch_begin(const vd_batch *b, vd_batch_item *item, vd_err *err) {
     if (status == VD_OK)
         status = take_leaves(&x, item, err);
     for (uint32_t i = 0; x.value && i < x.graph->node_count; i++)
-        vd_memory_free(NULL, x.value[i]);
+        vd_memory_free(b->memory, x.value[i]);
+    vd_memory_free(b->memory, x.step);
     free(x.value);
     free(x.wanted);
     return status;
@@ -199,20 +234,40 @@ static size_t used_bytes(const ro_shape *shape, const void *tensor) {
     return (size + element - 1) / element * element;
 }
 
+/* Reads the state that a device has computed into host memory. */
+static vd_status read_state(vd_batch_item *item, vd_state *from, vd_err *err) {
+    vd_status status = zero_state(item, err);
+    item->state.step = from->step;
+    for (uint32_t i = 0; status == VD_OK && i < from->count; i++)
+        status = vd_memory_read(from->memory, item->state.tensor[i], from->tensor[i],
+                                vd_shape_bytes(&item->program->leaf[i].shape), err);
+    vd_state_free(from);
+    return status;
+}
+
 vd_status vd_batch_begin_strange(const vd_batch *b, vd_batch_item *item, vd_err *err) {
     const vd_program *program = item->program;
     const void **data = calloc((size_t)program->data_count + 1, sizeof *data);
+    void **placed = calloc((size_t)program->data_count + 1, sizeof *placed);
     vd_exec exec = {.program = program, .ro = b->exec.ro, .data = data};
-    vd_status status = data ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    for (uint32_t i = 0; data && i < program->data_count; i++)
-        data[i] = i < b->plan.own_data ? item->data[i] : b->exec.data[i];
+    vd_state state = {0};
+    vd_status status = data && placed ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; status == VD_OK && i < program->data_count; i++) {
+        const bool own = i < b->plan.own_data;
+        data[i] = own ? item->data[i] : b->exec.data[i];
+        placed[i] = (own ? item->value : b->shared)[program->leaf_count + i];
+    }
+    exec.placed = b->memory ? placed : NULL;
     if (status == VD_OK)
-        status = vd_exec_init(&exec, NULL, &item->state, err);
+        status = vd_exec_init(&exec, NULL, b->memory ? &state : &item->state, err);
+    if (status == VD_OK && b->memory)
+        status = read_state(item, &state, err);
     for (uint32_t i = 0; status == VD_OK && i < program->leaf_count; i++) {
         const size_t used = used_bytes(&program->leaf[i].shape, item->state.tensor[i]);
         if (used > 0)
             status = vd_batch_wrote(item, i, 0, used, err);
     }
+    free(placed);
     free(data);
     return status;
 }

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "repops/op_movement.h"
 #include "verde/exec/batch_internal.h"
 #include "verde/exec/choice.h"
 
@@ -10,36 +9,56 @@ static vd_status failed(const vd_batch_rows *p, const char *name) {
     return vd_fail(p->err, VD_ERR_LOCAL, "%s: %s", name, ro_ctx_error(p->b->exec.ro));
 }
 
-static int64_t rows_of(const vd_batch_rows *p, bool every) {
+int64_t vd_batch_rows_count(const vd_batch_rows *p, bool every) {
     return every ? p->rows : p->tokens;
 }
 
-/* Returns what the program of row r reads as a value. */
-static const void *of_row(const vd_batch_rows *p, uint32_t value, int64_t r) {
+const void *vd_batch_of_row(const vd_batch_rows *p, uint32_t value, int64_t r) {
     const vd_batch_value *v = &p->b->plan.value[value];
     return v->held == VD_HELD_ROWS ? p->at[value] + (size_t)r * v->size
                                    : vd_batch_held(p->b, p->row[r].item, value);
 }
 
 static vd_status make_rows(vd_batch_rows *p, uint32_t value, bool every) {
-    const size_t size = p->b->plan.value[value].size * (size_t)rows_of(p, every);
-    p->at[value] = vd_memory_alloc(NULL, size ? size : 1);
+    const size_t size = p->b->plan.value[value].size * (size_t)vd_batch_rows_count(p, every);
+    p->at[value] = vd_memory_alloc(p->b->memory, size ? size : 1);
     return p->at[value] ? VD_OK
                         : vd_fail(p->err, VD_ERR_LOCAL, "out of memory for %lld rows",
-                                  (long long)rows_of(p, every));
+                                  (long long)vd_batch_rows_count(p, every));
+}
+
+const void *vd_batch_row_in_host(vd_batch_rows *p, uint32_t value, int64_t r) {
+    const vd_batch_value *v = &p->b->plan.value[value];
+    const bool rows = v->held == VD_HELD_ROWS;
+    if (!p->b->memory)
+        return vd_batch_of_row(p, value, r);
+    if (p->host[value])
+        return p->host[value] + (size_t)r * v->size;
+    const int64_t count = vd_batch_rows_count(p, v->every || !rows), apart = rows ? count : 1;
+    uint8_t *to = p->host[value] = malloc((size_t)count * v->size + 1);
+    vd_status status = to ? VD_OK : vd_fail(p->err, VD_ERR_LOCAL, "out of memory");
+    for (int64_t i = 0; status == VD_OK && i < count; i += apart)
+        status = vd_memory_read(p->b->memory, to + (size_t)i * v->size,
+                                vd_batch_of_row(p, value, i), (size_t)apart * v->size, p->err);
+    return status == VD_OK ? to + (size_t)r * v->size : NULL;
 }
 
 /* ---- a node over all rows ---- */
 
-/* The rows of a value next to each other: *copy, which the caller frees, where they are not. */
+/* The rows of a value next to each other: *copy, which the caller frees, where they are not. NULL:
+ * p->err says why. */
 static const void *gathered(const vd_batch_rows *p, uint32_t value, int64_t rows, void **copy) {
     const vd_batch_value *v = &p->b->plan.value[value];
     if (v->held == VD_HELD_ROWS)
         return p->at[value];
-    *copy = vd_memory_alloc(NULL, v->size * (size_t)rows + 1);
-    for (int64_t r = 0; *copy && r < rows; r++)
-        memcpy((uint8_t *)*copy + (size_t)r * v->size, of_row(p, value, r), v->size);
-    return *copy;
+    *copy = vd_memory_alloc(p->b->memory, v->size * (size_t)rows + 1);
+    vd_status status =
+        *copy ? VD_OK
+              : vd_fail(p->err, VD_ERR_LOCAL, "out of memory for %lld rows", (long long)rows);
+    for (int64_t r = 0; status == VD_OK && r < rows; r++)
+        status = vd_memory_copy(p->b->memory, (uint8_t *)*copy + (size_t)r * v->size,
+                                vd_batch_of_row(p, value, r), v->size, p->err);
+    return status == VD_OK ? *copy : NULL;
 }
 
 static void scale_shape(ro_shape *shape, vd_batch_input input, int64_t rows) {
@@ -58,7 +77,7 @@ static ro_shape with_dims(const ro_shape *shape, const ro_shape *dims) {
 
 static vd_status run_together(vd_batch_rows *p, const vd_unit *u) {
     const vd_node *n = vd_node_stored(p->graph, u->index);
-    const int64_t rows = rows_of(p, u->every);
+    const int64_t rows = vd_batch_rows_count(p, u->every);
     const void *input[RO_MAX_INPUTS];
     void *copy[RO_MAX_INPUTS] = {0};
     ro_shape shapes[RO_MAX_INPUTS];
@@ -79,15 +98,13 @@ static vd_status run_together(vd_batch_rows *p, const vd_unit *u) {
             shapes[i] = with_dims(&shapes[i], &shapes[0]);
         else
             scale_shape(&shapes[i], kind, rows);
-        if (!input[i])
-            status = vd_fail(p->err, VD_ERR_LOCAL, "out of memory for %s",
-                             vd_node_name(p->graph, u->index).text);
+        status = input[i] ? status : VD_ERR_LOCAL;
     }
     if (status == VD_OK &&
         ro_run(p->b->exec.ro, &call, input, p->at[p->b->plan.sources + u->index]) != RO_OK)
         status = failed(p, vd_node_name(p->graph, u->index).text);
     for (int32_t i = 0; i < n->input_count; i++)
-        vd_memory_free(NULL, copy[i]);
+        vd_memory_free(p->b->memory, copy[i]);
     return status;
 }
 
@@ -99,63 +116,16 @@ static vd_status run_each(vd_batch_rows *p, const vd_unit *u) {
     ro_shape shapes[RO_MAX_INPUTS];
     ro_call call;
     vd_status status = make_rows(p, to, u->every);
-    for (int64_t r = 0; status == VD_OK && r < rows_of(p, u->every); r++) {
+    for (int64_t r = 0; status == VD_OK && r < vd_batch_rows_count(p, u->every); r++) {
         const vd_program *program = p->row[r].item->program;
         const vd_node *n = vd_node_stored(&program->step, u->index);
         vd_node_call(program, &program->step, u->index, &call, shapes);
         for (int32_t i = 0; i < n->input_count; i++)
-            input[i] = of_row(p, vd_node_input(&program->step, u->index, i), r);
+            input[i] = vd_batch_of_row(p, vd_node_input(&program->step, u->index, i), r);
         if (ro_run(p->b->exec.ro, &call, input,
                    p->at[to] + (size_t)r * p->b->plan.value[to].size) != RO_OK)
             status = failed(p, vd_node_name(&program->step, u->index).text);
     }
-    return status;
-}
-
-/* How a tensor lies around an axis: [outer, n, inner], inner in bytes. */
-typedef struct {
-    int64_t outer, n;
-    size_t inner;
-} around;
-
-static around around_of(const ro_shape *shape, int64_t axis) {
-    around a = {1, shape->dim[axis], ro_dtype_size(shape->dtype)};
-    for (int i = 0; i < shape->ndim; i++) {
-        a.outer *= i < axis ? shape->dim[i] : 1;
-        a.inner *= i > axis ? (size_t)shape->dim[i] : 1;
-    }
-    return a;
-}
-
-/* put_rows (SPEC.md section 5) into the leaf itself. */
-static vd_status put_row(vd_batch_rows *p, const vd_unit *u, int64_t r) {
-    const vd_program *program = p->row[r].item->program;
-    const vd_node *n = vd_node_stored(&program->step, u->index);
-    const uint32_t edge[] = {vd_node_input(&program->step, u->index, 0),
-                             vd_node_input(&program->step, u->index, 1),
-                             vd_node_input(&program->step, u->index, 2)};
-    const uint32_t leaf = p->b->plan.value[edge[0]].leaf;
-    const around x = around_of(&n->shape, n->attr[RO_PUT_ROWS_AXIS]);
-    const around rows =
-        around_of(vd_value_shape(program, &program->step, edge[1]), n->attr[RO_PUT_ROWS_AXIS]);
-    const int64_t at = *(const int32_t *)of_row(p, edge[2], r);
-    const int64_t first = at < 0 ? 0 : at, last = at + rows.n < x.n ? at + rows.n : x.n;
-    const uint8_t *from = of_row(p, edge[1], r);
-    uint8_t *to = p->row[r].item->state.tensor[leaf];
-    vd_status status = VD_OK;
-    for (int64_t o = 0; status == VD_OK && first < last && o < x.outer; o++) {
-        const size_t put = (size_t)(o * x.n + first) * x.inner;
-        const size_t size = (size_t)(last - first) * x.inner;
-        memcpy(to + put, from + (size_t)(o * rows.n + first - at) * x.inner, size);
-        status = vd_batch_wrote(p->row[r].item, leaf, put, size, p->err);
-    }
-    return status;
-}
-
-static vd_status run_put(vd_batch_rows *p, const vd_unit *u) {
-    vd_status status = VD_OK;
-    for (int64_t r = 0; status == VD_OK && r < rows_of(p, u->every); r++)
-        status = put_row(p, u, r);
     return status;
 }
 
@@ -171,7 +141,7 @@ static void scale_group(const vd_batch_rows *p, vd_fused *g, int64_t rows) {
 
 static vd_status run_group(vd_batch_rows *p, const vd_unit *u) {
     vd_fused g = p->b->plan.plan.group[u->index];
-    const int64_t rows = rows_of(p, u->every);
+    const int64_t rows = vd_batch_rows_count(p, u->every);
     vd_fused_memory at = {.operand = {NULL, NULL}};
     void *copy[VD_FUSED_INPUTS] = {NULL};
     vd_status status = VD_OK;
@@ -180,8 +150,7 @@ static vd_status run_group(vd_batch_rows *p, const vd_unit *u) {
         at.in[i] = p->b->plan.value[g.input[i]].held == VD_HELD_SHARED
                        ? p->b->shared[g.input[i]]
                        : gathered(p, g.input[i], rows, &copy[i]);
-        if (!at.in[i])
-            status = vd_fail(p->err, VD_ERR_LOCAL, "out of memory for %s", vd_fused_name(g.kind));
+        status = at.in[i] ? status : VD_ERR_LOCAL;
     }
     for (uint32_t i = 0; status == VD_OK && i < g.output_count; i++) {
         status = make_rows(p, g.output[i], u->every);
@@ -190,7 +159,7 @@ static vd_status run_group(vd_batch_rows *p, const vd_unit *u) {
     if (status == VD_OK)
         status = vd_fused_run(&g, &at, 1, p->b->exec.ro, p->b->exec.kept, 0, p->err);
     for (uint32_t i = 0; i < g.input_count; i++)
-        vd_memory_free(NULL, copy[i]);
+        vd_memory_free(p->b->memory, copy[i]);
     return status;
 }
 
@@ -208,7 +177,7 @@ static vd_status attend(const vd_batch_rows *p, const vd_unit *u, int64_t r, int
     a.out_row = (int64_t)(out->size / sizeof(float));
     const float *k = vd_batch_held(p->b, item, g->input[1]);
     const float *v = vd_batch_held(p->b, item, g->input[2]);
-    const float *query = (const float *)of_row(p, g->input[0], r);
+    const float *query = (const float *)vd_batch_of_row(p, g->input[0], r);
     float *to = (float *)(void *)(p->at[g->output[0]] + (size_t)r * out->size);
     if (a.keys < count || a.keys > a.kv_rows ||
         ro_attention_forward(p->b->exec.ro, &a, query + g->first[0], k + g->first[1],
@@ -223,7 +192,7 @@ static bool goes_on(const vd_batch_row *first, const vd_batch_row *row, int64_t 
 }
 
 static vd_status run_attention(vd_batch_rows *p, const vd_unit *u) {
-    const int64_t rows = rows_of(p, u->every);
+    const int64_t rows = vd_batch_rows_count(p, u->every);
     vd_status status = make_rows(p, p->b->plan.plan.group[u->index].output[0], u->every);
     int64_t count;
     for (int64_t r = 0; status == VD_OK && r < rows; r += count) {
@@ -237,12 +206,12 @@ static vd_status run_attention(vd_batch_rows *p, const vd_unit *u) {
 /* ---- all of them ---- */
 
 vd_status vd_batch_rows_unit(vd_batch_rows *p, const vd_unit *u) {
-    if (rows_of(p, u->every) == 0)
+    if (vd_batch_rows_count(p, u->every) == 0)
         return VD_OK;
     switch (u->kind) {
     case VD_UNIT_TOGETHER: return run_together(p, u);
     case VD_UNIT_EACH: return run_each(p, u);
-    case VD_UNIT_PUT: return run_put(p, u);
+    case VD_UNIT_PUT: return vd_batch_put(p, u);
     case VD_UNIT_GROUP: return run_group(p, u);
     case VD_UNIT_ATTENTION: return run_attention(p, u);
     }
@@ -251,18 +220,26 @@ vd_status vd_batch_rows_unit(vd_batch_rows *p, const vd_unit *u) {
 
 static vd_status put_sources(vd_batch_rows *p) {
     const uint32_t token = p->b->plan.token, step = p->b->plan.sources - 1;
-    if (make_rows(p, token, true) != VD_OK || make_rows(p, step, true) != VD_OK)
-        return VD_ERR_LOCAL;
-    for (int64_t r = 0; r < p->rows; r++) {
-        memcpy(p->at[token] + (size_t)r * sizeof(int32_t), &p->row[r].token, sizeof(int32_t));
-        memcpy(p->at[step] + (size_t)r * sizeof(int32_t), &p->row[r].step, sizeof(int32_t));
-    }
-    return VD_OK;
+    const size_t size = (size_t)p->rows * sizeof(int32_t);
+    int32_t *word = malloc(2 * size + 1);
+    vd_status status = word ? VD_OK : vd_fail(p->err, VD_ERR_LOCAL, "out of memory");
+    for (int64_t r = 0; word && r < p->rows; r++)
+        word[r] = p->row[r].token, word[p->rows + r] = p->row[r].step;
+    if (status == VD_OK)
+        status = make_rows(p, token, true);
+    if (status == VD_OK)
+        status = make_rows(p, step, true);
+    if (status == VD_OK)
+        status = vd_memory_write(p->b->memory, p->at[token], word, size, p->err);
+    if (status == VD_OK)
+        status = vd_memory_write(p->b->memory, p->at[step], word + p->rows, size, p->err);
+    free(word);
+    return status;
 }
 
 static void free_rows(vd_batch_rows *p, uint32_t value) {
     if (!p->from || !p->from->at[value])
-        vd_memory_free(NULL, p->at[value]);
+        vd_memory_free(p->b->memory, p->at[value]);
     p->at[value] = NULL;
 }
 
@@ -275,12 +252,17 @@ void vd_batch_rows_free_after(vd_batch_rows *p, uint32_t i, const bool *kept) {
 }
 
 /* Notes choices, after the unit whose node chooses. */
-static void note_choices(const vd_batch_rows *p, const vd_unit *u) {
+static vd_status note_choices(vd_batch_rows *p, const vd_unit *u) {
     const uint32_t to = p->b->plan.sources + u->index;
-    for (int64_t r = 0; r < p->tokens; r++)
-        p->row[r].item->void_choice = !vd_choice_follows(
-            p->b->exec.program, u->index, of_row(p, vd_node_input(p->graph, u->index, 0), r),
-            of_row(p, to, r));
+    for (int64_t r = 0; r < p->tokens; r++) {
+        const void *from = vd_batch_row_in_host(p, vd_node_input(p->graph, u->index, 0), r);
+        const void *chosen = from ? vd_batch_row_in_host(p, to, r) : NULL;
+        if (!chosen)
+            return VD_ERR_LOCAL;
+        p->row[r].item->void_choice =
+            !vd_choice_follows(p->b->exec.program, u->index, from, chosen);
+    }
+    return VD_OK;
 }
 
 static vd_status run_units(vd_batch_rows *p) {
@@ -290,15 +272,15 @@ static vd_status run_units(vd_batch_rows *p) {
         status = vd_batch_rows_unit(p, u);
         if (status == VD_OK && u->index == p->b->plan.choice &&
             (u->kind == VD_UNIT_TOGETHER || u->kind == VD_UNIT_EACH))
-            note_choices(p, u);
+            status = note_choices(p, u);
         if (status == VD_OK)
-            vd_batch_rows_free_after(p, i, NULL);
+            vd_batch_rows_free_after(p, i, p->stays);
     }
     return status;
 }
 
 /* Leaves that are not changed in place, of row r's program. */
-static vd_status take_leaves(const vd_batch_rows *p, int64_t r) {
+static vd_status take_leaves(vd_batch_rows *p, int64_t r) {
     vd_batch_item *item = p->row[r].item;
     vd_status status = VD_OK;
     for (uint32_t i = 0; status == VD_OK && i < item->program->leaf_count; i++) {
@@ -306,11 +288,16 @@ static vd_status take_leaves(const vd_batch_rows *p, int64_t r) {
         const size_t size = vd_shape_bytes(&item->program->leaf[i].shape);
         if (p->b->plan.value[value].held == VD_HELD_STATE)
             continue;
-        const void *bytes = of_row(p, value, r);
+        const void *bytes = vd_batch_row_in_host(p, value, r);
+        if (!bytes)
+            return VD_ERR_LOCAL;
         if (memcmp(item->state.tensor[i], bytes, size) == 0)
             continue;
         memcpy(item->state.tensor[i], bytes, size);
         status = vd_batch_wrote(item, i, 0, size, p->err);
+        if (status == VD_OK && item->mirror)
+            status = vd_memory_copy(p->b->memory, item->mirror[i], vd_batch_of_row(p, value, r),
+                                    size, p->err);
     }
     if (status == VD_OK)
         item->state.step++;
@@ -319,7 +306,11 @@ static vd_status take_leaves(const vd_batch_rows *p, int64_t r) {
 
 vd_status vd_batch_rows_open(vd_batch_rows *p) {
     p->at = calloc(p->b->plan.count, sizeof *p->at);
-    if (!p->at)
+    if (p->b->memory) {
+        p->host = calloc(p->b->plan.count, sizeof *p->host);
+        p->stays = calloc(p->b->plan.count, sizeof *p->stays);
+    }
+    if (!p->at || (p->b->memory && (!p->host || !p->stays)))
         return vd_fail(p->err, VD_ERR_LOCAL, "out of memory");
     return p->from ? VD_OK : put_sources(p);
 }
@@ -328,8 +319,13 @@ void vd_batch_rows_free(vd_batch_rows *p) {
     for (uint32_t v = 0; p->at && v < p->b->plan.count; v++)
         if (p->at[v])
             free_rows(p, v);
+    for (uint32_t v = 0; p->host && v < p->b->plan.count; v++)
+        free(p->host[v]);
     free(p->at);
-    p->at = NULL;
+    free(p->host);
+    free(p->stays);
+    p->at = p->host = NULL;
+    p->stays = NULL;
 }
 
 vd_status vd_batch_run(vd_batch *b, const vd_batch_row *row, int64_t rows, int64_t tokens,
@@ -343,6 +339,8 @@ vd_status vd_batch_run(vd_batch *b, const vd_batch_row *row, int64_t rows, int64
     vd_status status = vd_batch_rows_open(&p);
     if (status == VD_OK)
         status = run_units(&p);
+    if (status == VD_OK)
+        status = vd_batch_put_in_host(&p);
     for (int64_t r = 0; status == VD_OK && r < tokens; r++)
         status = take_leaves(&p, r);
     vd_batch_rows_free(&p);

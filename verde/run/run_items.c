@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "repops/device.h"
 #include "verde/exec/shared_copies.h"
 #include "verde/run/faults.h"
 #include "verde/run/item_groups.h"
@@ -267,9 +266,7 @@ static vd_status run_all(items_run *x) {
     x->alone = calloc((size_t)r->items->count + 1, sizeof *x->alone);
     status = x->line && x->alone ? VD_OK : vd_fail(x->err, VD_ERR_LOCAL, "out of memory");
     if (status == VD_OK)
-        status = !r->fault && r->makes_tokens && ro_ctx_in_host_memory(r->loaded->ro)
-                     ? run_together(x)
-                     : run_alone(x);
+        status = !r->fault && r->makes_tokens ? run_together(x) : run_alone(x);
     for (uint32_t i = 0; x->line && i < r->items->count; i++)
         vd_buf_free(&x->line[i]);
     free(x->line);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/device.h"
 #include "verde/exec/item_run.h"
 #include "verde/run/run_items.h"
 
@@ -32,6 +33,13 @@ static void free_member(member *m) {
     free(m);
 }
 
+/* Returns the context whose threads hash states, which are in host memory; NULL: on a device, where
+ * the caller's does. */
+static ro_ctx *hashing(const together *g) {
+    ro_ctx *ro = g->t->run->loaded->ro;
+    return ro_ctx_in_host_memory(ro) ? ro : NULL;
+}
+
 /* ---- states ---- */
 
 static vd_status end_member(together *g, member *m, const vd_state *state, vd_err *err) {
@@ -57,7 +65,7 @@ static vd_status reached(void *user, const vd_batch_state *s, vd_err *err) {
     g->more.made += s->state->step > 0 && s->written_count > 0;
     g->more.passed += s->state->step > 0;
     g->more.void_choices += s->void_choice;
-    const vd_status status = vd_item_run_reached(&m->run, g->t->run->loaded->ro, s, err);
+    const vd_status status = vd_item_run_reached(&m->run, hashing(g), s, err);
     return status == VD_OK && s->last ? end_member(g, m, s->state, err) : status;
 }
 
@@ -97,7 +105,7 @@ static vd_status open_run(together *g, member *m, vd_state *from, vd_err *err) {
     vd_items_path(dir, g->t->run->dir, g->t->run->items->key[m->prompt]);
     vd_status status = copy_own(g, m, err);
     if (status == VD_OK)
-        status = vd_item_run_open(l->ro, dir, &l->program, &m->run, from, err);
+        status = vd_item_run_open(hashing(g), dir, &l->program, &m->run, from, err);
     if (status == VD_OK)
         status = vd_save_data(dir, l, err);
     m->program = l->program;

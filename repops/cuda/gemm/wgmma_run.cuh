@@ -11,7 +11,7 @@ ro_status ro_wgmma_run(ro_cuda *d, const fixed_problem &p, const fixed_lines &a,
 ro_status ro_wgmma_run(ro_cuda *d, const fixed_problem &p, const fixed_lines &a,
                        const fixed_lines &b, const fixed_kept &kept, const linear_out &out);
 
-/* Bytes of one operand, and packs it. */
+/* Return the bytes of one packed operand, and pack it. */
 size_t ro_wgmma_packed_size(const fixed_problem &p, ro_packed_operand side);
 ro_status ro_wgmma_pack(ro_cuda *d, const fixed_problem &p, ro_packed_operand side,
                         const fixed_lines &lines, void *to);
