@@ -78,3 +78,17 @@ def command() -> str:
     if not found:
         pytest.skip("VERDE names no command `verde`")
     return found
+
+
+@pytest.fixture
+def device():
+    """The device "simt", which computes by the simulator of CUDA's threads: REPOPS_CUDA_LIBRARY
+    names its library (`make simt`)."""
+    if "simt" not in os.environ.get("REPOPS_CUDA_LIBRARY", ""):
+        pytest.skip("no simulator of CUDA's threads")
+    import simt
+
+    found = simt.open_device()
+    simt.theirs.clear()
+    simt.waits.clear()
+    return found

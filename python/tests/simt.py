@@ -23,11 +23,17 @@ _cpu_empty = torch.empty
 _held: dict[int, np.ndarray] = {}
 
 
-def _contiguous(size):
-    strides, count = [], 1
-    for n in reversed(size):
-        strides.insert(0, count)
-        count *= max(1, n)
+_CHANNELS_LAST = (torch.channels_last, torch.channels_last_3d)
+
+
+def _contiguous(size, memory_format=None):
+    order = list(range(len(size)))
+    if memory_format in _CHANNELS_LAST:
+        order = [0, *order[2:], 1]
+    strides, count = [0] * len(size), 1
+    for d in reversed(order):
+        strides[d] = count
+        count *= max(1, size[d])
     return strides
 
 
@@ -164,8 +170,8 @@ def open_device():
         own.impl(name, lambda *a, op=op, **k: op._op_dk(CPU, *a, **k), "PrivateUse1")
     for name, strided in (("empty.memory_format", False), ("empty_strided", True)):
 
-        def make(size, stride=None, *, dtype=None, strided=strided, **_):
-            stride = stride if strided else _contiguous(size)
+        def make(size, stride=None, *, dtype=None, strided=strided, memory_format=None, **_):
+            stride = stride if strided else _contiguous(size, memory_format)
             return _new(size, stride, dtype or torch.get_default_dtype())
 
         own.impl(name, make, "PrivateUse1")

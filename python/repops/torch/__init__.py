@@ -42,6 +42,7 @@ from . import (  # noqa: F401
     _sparse,
     _special,
     _sums,
+    _ties,
     _volume_pools,
     _volumes,
     _windows,

@@ -21,7 +21,7 @@ from ._call import ONE, Leftover, elementwise, elementwise_, packed, run
 from ._checks import check_once, checked, refuse, taken
 from ._devices import device_of
 from ._integers import EXACT, WHOLE, tensors, whole, whole_of
-from ._registry import ARITHMETIC, HANDLERS, MOVEMENT
+from ._registry import ARITHMETIC, HANDLERS, MOVEMENT, ON_DEVICES
 from ._routes import (
     NOT_VIEWS,
     OWN,
@@ -41,20 +41,11 @@ reasons: dict[Route, str] = {}  # of routes that refuse
 
 # Of MOVEMENT: what torch's kernels for CUDA do in another way, or have never been seen to do alike.
 _ORDER = "of several values for one place a device keeps any"
-_TIES = "of equal elements a device takes any"
-_SCALE = "a device computes its places in floating point of its own"
 _SPARSE = "sparse tensors are the CPU's alone"
 _NONE = "it has no edition for devices"
 _UNSEEN = "nobody has compared its kernel for devices with the CPU's"
 _REASONS = {
-    _ORDER: "scatter masked_scatter as_strided_scatter",
-    _TIES: """
-    max.dim min.dim argmax argmin cummax cummin _cummax_helper _cummin_helper sort argsort topk
-    """,
-    _SCALE: """
-    upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d
-    _upsample_nearest_exact2d _upsample_nearest_exact3d
-    """,
+    _ORDER: "scatter as_strided_scatter",
     _SPARSE: """
     _to_sparse _to_sparse_csr _to_sparse_csc is_coalesced _coalesced_ _nnz _dimI _dimV sparse_dim
     dense_dim _sparse_coo_tensor_with_dims _sparse_coo_tensor_with_dims_and_tensors
@@ -63,15 +54,16 @@ _REASONS = {
     _validate_sparse_csr_tensor_args
     """,
     _UNSEEN: """
-    nextafter frexp heaviside im2col complex unique_consecutive _unique2 unique_dim
-    unique_dim_consecutive isin _pack_padded_sequence _nested_tensor_from_mask_left_aligned
-    _conj_physical
+    nextafter frexp heaviside unique_consecutive _unique2 unique_dim unique_dim_consecutive
+    _nested_tensor_from_mask_left_aligned _conj_physical _cummax_helper _cummin_helper
     """,
 }
 REFUSED = {name: why for why, names in _REASONS.items() for name in names.split()}
 MOVED = MOVEMENT - set(REFUSED) - {"neg"}
-# Handlers of these ask torch's own kernel, which compares and selects; of whole numbers arange is.
-SELECTED = set("amax amin max min arange index_put".split())
+# Handlers of these ask torch's own kernel, which compares and selects.
+SELECTED = set("amax amin max min index_put scatter_reduce".split())
+# These have no tensor to lie beside: the CPU makes them, and they are copied.
+MADE = set("linspace logspace hann_window hamming_window blackman_window".split())
 
 
 # Of integers torch's kernels for CPUs have no histogram.
@@ -217,6 +209,15 @@ def _of_library(func: Any, name: str) -> Route:
     return checked(name, HANDLERS[name], is_signed(func))
 
 
+def _of_device(func: Any, name: str) -> Route:
+    """By torch's own kernels, asked so that they give what those for CPUs do. Handlers for CPUs
+    give the library's NaN where torch moves any."""
+    check = checked(name, ON_DEVICES[name], is_signed(func))
+    if name not in HANDLERS and name.split(".")[0] not in HANDLERS:
+        return check
+    return lambda mode, func, args, kwargs: canonical(check(mode, func, args, kwargs))
+
+
 def _handler(func: Any, name: str, base: str) -> Route:
     library = HANDLERS[name].__module__ == _operators.__name__ or name in OWN
     compute = _of_library(func, name) if library else _composed(func, name, base)
@@ -233,6 +234,29 @@ def _handler(func: Any, name: str, base: str) -> Route:
         return compute(mode, func, args, kwargs)
 
     return route
+
+
+# ---- what is made of numbers alone ----
+
+
+def _from_host(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+    """Made by the CPU, which has float64, and copied: the device is waited for."""
+    context = _context.current()
+    with context.host:
+        made = _routes.resolve(func)(mode, func, args, {**kwargs, "device": torch.device("cpu")})
+    return made.to(context.device)
+
+
+def _arange(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+    """Of whole numbers torch's kernels, which compute these in integers."""
+    kind = kwargs.get("dtype")
+    if not all(isinstance(a, int) for a in args):
+        return _from_host(mode, func, args, kwargs)
+    if kind is None or kind in WHOLE:
+        return func(*args, **kwargs)
+    if kind is not torch.float32:
+        return _from_host(mode, func, args, kwargs)
+    return func(*args, **{**kwargs, "dtype": torch.int64}).to(kind)
 
 
 # ---- conversions ----
@@ -331,10 +355,16 @@ def _of_others(func: Any) -> Route:
 def _listed(func: Any, base: str, outs: bool) -> Route | None:
     """By a name of a table."""
     for key in (f"{base}.{func._overloadname}", base):
-        if key in REFUSED:
-            return _leftover(REFUSED[key])
         if outs and key == base:
             continue
+        if key in ON_DEVICES:
+            return _of_device(func, key)
+        if key in REFUSED:
+            return _leftover(REFUSED[key])
+        if base in MADE:
+            return _from_host
+        if base == "arange":
+            return _arange
         if key in HANDLERS:
             return _handler(func, key, base)
         if key in MOVED:

@@ -11,7 +11,7 @@ from .. import _context
 from . import _here as here
 from ._call import Leftover, expect, need, numbers, run
 from ._complex import joined, pairs
-from ._registry import handles
+from ._registry import handles, on_devices
 
 Tensor = torch.Tensor
 
@@ -28,17 +28,22 @@ def _added(x: Tensor, places: Tensor, values: Tensor) -> Tensor:
     return x + sums.reshape(x.shape)
 
 
-@handles("scatter_add")
-def scatter_add(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """Terms of one place are summed in the order of the index."""
-    if not x.dim():
-        return x + source.reshape(-1)[0] if source.numel() else x.clone()
+def _flat(x: Tensor, dim: int, index: Tensor, source: Tensor) -> tuple[Tensor, Tensor]:
+    """Places of x's elements in their order that an index names, and the source's part for them."""
     places, stride = here.zeros(index.shape, dtype=torch.int64), x.numel()
     for d, (size, count) in enumerate(zip(x.shape, index.shape)):
         stride = stride // max(1, size)
         own = here.arange(count).reshape([-1 if e == d else 1 for e in range(x.dim())])
         places = places + (index if d == dim % x.dim() else own) * stride
-    part = source[tuple(slice(0, n) for n in index.shape)]
+    return places, source[tuple(slice(0, n) for n in index.shape)]
+
+
+@handles("scatter_add")
+def scatter_add(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """Terms of one place are summed in the order of the index."""
+    if not x.dim():
+        return x + source.reshape(-1)[0] if source.numel() else x.clone()
+    places, part = _flat(x, dim, index, source)
     return _added(x, places, part.reshape(-1, 1))
 
 
@@ -51,14 +56,47 @@ def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: floa
 
 def _in_turn(function: Any, *arguments: Any) -> Tensor:
     """Of several values for one place always the same stays; torch's threads write in any order."""
-    if _context.current().device is not None:
-        raise Leftover("of several values for one place a device keeps any")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         return function(*arguments)
     finally:
         torch.set_num_threads(threads)
+
+
+def _last(x: Tensor, places: Tensor, values: Tensor) -> Tensor:
+    """x with values at places of its flat elements, the last one of several, for a device: which is
+    the last is a largest number, in whatever order a device finds it."""
+    if not values.numel():
+        return x.clone()
+    order = here.arange(places.numel())
+    last = here.full((x.numel(),), -1, dtype=torch.int64)
+    last = last.scatter_reduce(0, places.reshape(-1), order, "amax").reshape(x.shape)
+    return torch.where(last < 0, x, values.reshape(-1)[last.clamp(min=0)])
+
+
+@on_devices("scatter.src")
+def scatter(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    if not x.dim():
+        return source.reshape(-1)[0].clone() if index.numel() else x.clone()
+    return _last(x, *_flat(x, dim, index, source))
+
+
+@on_devices("scatter.value")
+def scatter_number(x: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """Whatever is written last is the same."""
+    return torch.scatter(x, dim, index, value)
+
+
+def _put_last(x: Tensor, indices: Any, values: Tensor) -> Tensor:
+    places = _numbered(x, indices)
+    return _last(x, places, values.expand(places.shape))
+
+
+def _numbered(x: Tensor, indices: Any) -> Tensor:
+    """Places of x's elements in their order that indices choose."""
+    flat = here.arange(x.numel()).reshape(x.shape)
+    return flat[tuple(slice(None) if i is None else i for i in indices)]
 
 
 def _distinct(indices: Any) -> bool:
@@ -72,10 +110,11 @@ def index_put(
 ) -> Tensor:
     if not accumulate and _distinct(indices):
         return torch.ops.aten.index_put(x, indices, values)
+    if not accumulate and _context.current().device is not None:
+        return _put_last(x, indices, values)
     if not accumulate or not (x.is_floating_point() or x.dtype is torch.complex64):
         return _in_turn(torch.ops.aten.index_put, x, indices, values, accumulate)
-    flat = here.arange(x.numel()).reshape(x.shape)
-    places = flat[tuple(slice(None) if i is None else i for i in indices)]
+    places = _numbered(x, indices)
     values = values.expand(places.shape)
     if x.dtype is torch.complex64:
         return joined(_added(pairs(x).contiguous(), places, pairs(values).reshape(-1, 2)))
@@ -93,6 +132,9 @@ def unfold_backward(dy: Tensor, sizes: Any, dim: int, size: int, step: int) -> T
 
 @handles("index_copy")
 def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    if _context.current().device is not None:
+        own, dim = (x, dim % x.dim()) if x.dim() else (x.reshape(1), 0)
+        return _put_last(own, [None] * dim + [index.reshape(-1)], source).reshape(x.shape)
     return _in_turn(torch.index_copy, x, dim, index, source)
 
 

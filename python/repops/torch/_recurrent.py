@@ -31,6 +31,9 @@ def layer(
     reverse: bool,
     sizes: Any,
     mode: int,
+    hidden: int,
+    layers: int,
+    biases: bool,
     *ignored: Any,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gates are sums of both linear layers. The last result is for the backward pass: the
@@ -38,18 +41,14 @@ def layer(
     need(x, w, w_h, b, b_h, h, c)
     if mode != LSTM or sizes:
         raise Leftover("it is no plain layer of LSTM")
-    parts = linear_rows(x, w, b, 1)
+    bias, bias_h = (b, b_h.contiguous()) if biases else (None, None)  # else torch gives zeros
+    parts = linear_rows(x, w, bias, 1)
     kept = here.empty(*x.shape[:2], 5 * h.shape[-1])
     y = here.empty(*x.shape[:2], h.shape[-1])
     h_size, c_size = h.shape, c.shape
-    h, c, w_h, b_h = (
-        h.reshape(y.shape[1:]),
-        c.reshape(y.shape[1:]),
-        w_h.contiguous(),
-        b_h.contiguous(),
-    )
+    h, c, w_h = h.reshape(y.shape[1:]), c.reshape(y.shape[1:]), w_h.contiguous()
     for t in _times(len(x), reverse):
-        i, f, g, o = (parts[t] + linear_rows(h, w_h, b_h, 1)).chunk(4, -1)
+        i, f, g, o = (parts[t] + linear_rows(h, w_h, bias_h, 1)).chunk(4, -1)
         i, f, o = (elementwise("sigmoid", (), a.contiguous()) for a in (i, f, o))
         g = elementwise("tanh", (), g.contiguous())
         c = f * c + i * g

@@ -22,6 +22,22 @@ def handles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return register
 
 
+# What computes these on a device, where torch's kernel for it may differ from the CPU's. It runs
+# outside of the block: what it calls is torch's own.
+ON_DEVICES: dict[str, Callable[..., Any]] = {}
+
+
+def on_devices(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The function computes these operators on a device."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names:
+            ON_DEVICES[name] = function
+        return function
+
+    return register
+
+
 # Which elements a handler takes that are no integers. Those that no row names take float32 alone;
 # every other type is refused before the handler is asked.
 FLOAT32 = frozenset({torch.float32})
@@ -31,7 +47,8 @@ _TAKEN = {
     # Comparisons, orders and copies round nothing; random numbers are rounded to the type.
     REAL: """
     maximum minimum amax amin max.default min.default clamp clamp_min clamp_max hardtanh
-    hardtanh_backward topk sort argsort max_unpool2d max_unpool3d random_ uniform_ uniform
+    hardtanh_backward topk sort argsort max.dim min.dim argmax argmin cummax cummin
+    max_unpool2d max_unpool3d random_ uniform_ uniform
     normal_functional normal.float_float bernoulli_.float bernoulli_.Tensor bernoulli.p
     bernoulli.default exponential_ randint randint_like randperm arange linspace fmax fmin aminmax
     """,
@@ -46,8 +63,12 @@ _TAKEN = {
     _softmax_backward_data _log_softmax_backward_data
     """,
     frozenset({torch.complex64}): "_fft_c2c _fft_c2r",
-    # Values are written at places.
-    REAL | COMPLEX: "index_put _index_put_impl _unsafe_index_put index_copy",
+    # Values are written at places, or moved.
+    REAL | COMPLEX: """
+    index_put _index_put_impl _unsafe_index_put index_copy scatter
+    upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d
+    _upsample_nearest_exact2d _upsample_nearest_exact3d
+    """,
 }
 TYPES = {name: types for types, names in _TAKEN.items() for name in names.split()}
 

@@ -6,8 +6,6 @@ mode of functions would see them too, but would also be asked at each attribute 
 
 from __future__ import annotations
 
-import functools
-import math
 import threading
 from typing import Any
 
@@ -15,11 +13,11 @@ import torch
 from torch.autograd import forward_ad
 from torch.optim import optimizer, swa_utils
 from torch.utils._python_dispatch import (
-    _disable_current_modes,
     _get_current_dispatch_mode_stack,
 )
 
 from . import _jagged, _starts, functional
+from ._apart import APART, WITHOUT_AUTOGRAD
 from ._devices import KINDS
 from ._editions import routes as device_routes
 from ._products import linear_backward, linear_rows
@@ -146,107 +144,26 @@ routes[_LOSS] = device_routes[_LOSS] = _whole_loss
 
 # ---- what torch takes apart for a device in another way than for the CPU ----
 
-_ATTENTION = torch.ops.aten.scaled_dot_product_attention.default
-_FLASH = 1  # torch's number of the way by one operator
+
+def _in_block(func: Any, kernel: Any) -> Any:
+    """The kernel in a block; elsewhere the operator is taken apart as torch does it."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return kernel(*args, **kwargs) if active() is not None else func.decompose(*args, **kwargs)
+
+    return call
 
 
-@functools.lru_cache(1024)
-def _way_of_cpu(
-    shapes: Any, dropout: float, causal: bool, scale: Any, grouped: bool, allowed: Any
-) -> int:
-    """Which way torch would go on the CPU, asked of tensors that nobody writes."""
-    with _disable_current_modes():
-        inputs: list[Any] = [
-            None
-            if s is None
-            else torch.empty_strided(*s[:2], dtype=s[2], requires_grad=s[3], device="cpu")
-            for s in shapes
-        ]
-        how = {"scale": scale, "enable_gqa": grouped}
-        choice: Any = torch._fused_sdp_choice
-        return choice(*inputs, dropout, causal, **how)
+def _without_autograd(kernel: Any) -> Any:
+    def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+        with mode:
+            return kernel(*args, **kwargs)
+
+    return route
 
 
-def _allowed() -> tuple[bool, ...]:
-    """What the choice of the way depends on, beside the call."""
-    flash, plain = torch._C._get_flash_sdp_enabled(), torch._C._get_math_sdp_enabled()
-    return flash, plain, torch.is_grad_enabled()
-
-
-def _added_mask(mask: Tensor | None, q: Tensor) -> Tensor | None:
-    """What is added to scores where a mask of bools says which count."""
-    if mask is None or mask.dtype is not torch.bool:
-        return mask
-    return torch.zeros_like(mask, dtype=q.dtype).masked_fill_(~mask, -math.inf)
-
-
-def _attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """By the same operators as on the CPU."""
-    given = (dropout_p, is_causal)
-    if active() is None:
-        how = {"scale": scale, "enable_gqa": enable_gqa}
-        return _ATTENTION.decompose(q, k, v, attn_mask, *given, **how)
-    inputs = (q, k, v, attn_mask)
-    if q.dim() == k.dim() == v.dim() == 3:  # the CPU takes them for one batch
-        one, mask = [t[None] for t in (q, k, v)], attn_mask
-        while mask is not None and mask.dim() < 4:
-            mask = mask[None]
-        y = _attention(one[0], one[1], one[2], mask, *given, scale=scale, enable_gqa=enable_gqa)
-        return y.squeeze(0)
-    shapes = tuple(
-        None if t is None else (t.shape, t.stride(), t.dtype, t.requires_grad) for t in inputs
-    )
-    way = _way_of_cpu(shapes, *given, scale, enable_gqa, _allowed())
-    if way < 0:
-        raise RuntimeError("No viable backend for scaled_dot_product_attention was found")
-    mask = _added_mask(attn_mask, q)
-    if way == _FLASH:
-        flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-        return flash(q, k, v, *given, attn_mask=mask, scale=scale)[0]
-    plain = torch.ops.aten._scaled_dot_product_attention_math.default
-    return plain(q, k, v, mask, *given, scale=scale, enable_gqa=enable_gqa)[0]
-
-
-_CTC = torch.ops.aten.ctc_loss.Tensor
-
-
-def _ctc_loss(
-    x: Tensor, targets: Tensor, inputs: Tensor, lengths: Tensor, *more: Any, **how: Any
-) -> Tensor:
-    """Lengths may be in the CPU's memory, where torch would leave them if it sees a mode."""
-    if active() is not None:
-        inputs, lengths = inputs.to(x.device), lengths.to(x.device)
-    return _CTC.decompose(x, targets, inputs, lengths, *more, **how)
-
-
-_RMS_NORM = torch.ops.aten._fused_rms_norm.default
-
-
-def _rms_norm(*args: Any, **kwargs: Any) -> Any:
-    """CUDA has kernels for it and its gradient; the CPU takes it apart."""
-    return _RMS_NORM.decompose(*args, **kwargs)
-
-
-_DROPOUT = torch.ops.aten.dropout.default
-
-
-def _dropout(x: Tensor, p: float, train: bool) -> Tensor:
-    if active() is None or not 0 < p <= 1 or not train or not x.numel():
-        return _DROPOUT.decompose(x, p, train)
-    if p == 1:
-        return x * torch.zeros_like(x)
-    return x * torch.empty_like(x).bernoulli_(1 - p).div_(1 - p)
-
+for _func, _kernel in WITHOUT_AUTOGRAD.items():
+    device_routes[_func] = _without_autograd(_kernel)
 
 # ---- while any thread is in a block ----
 
@@ -280,11 +197,9 @@ def enter(block: Any) -> Any:
             for key in ("AutogradCPU", "AutogradCUDA", "AutogradPrivateUse1"):
                 _kernels.impl("cross_entropy_loss", _cross_entropy, key)
                 _kernels.impl("linear", _linear, key)
-            for key in ("AutogradCUDA", "AutogradPrivateUse1"):
-                _kernels.impl("scaled_dot_product_attention", _attention, key)
-                _kernels.impl("dropout", _dropout, key)
-                _kernels.impl("ctc_loss.Tensor", _ctc_loss, key)
-                _kernels.impl("_fused_rms_norm", _rms_norm, key)
+            for func, kernel in APART.items():
+                for key in ("AutogradCUDA", "AutogradPrivateUse1"):
+                    _kernels.impl(func, _in_block(func, kernel), key)
             _cudnn = torch._C._get_cudnn_enabled()
             torch._C._set_cudnn_enabled(False)  # batch norm would be one operator of cuDNN
             _without_lists()

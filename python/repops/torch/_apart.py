@@ -1,0 +1,130 @@
+"""What torch takes apart for a device in another way than for the CPU: it is taken apart as there.
+
+Attention has kernels of its own on CUDA, as have dropout, RMS norm, and the cells of recurrent
+layers (_layers.py), and lengths of CTC loss stay on the CPU.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from . import _layers
+
+Tensor = torch.Tensor
+
+_FLASH = 1  # torch's number of the way by one operator
+
+
+@functools.lru_cache(1024)
+def _way_of_cpu(
+    shapes: Any, dropout: float, causal: bool, scale: Any, grouped: bool, allowed: Any
+) -> int:
+    """Which way torch would go on the CPU, asked of tensors that nobody writes."""
+    with _disable_current_modes():
+        inputs: list[Any] = [
+            None
+            if s is None
+            else torch.empty_strided(*s[:2], dtype=s[2], requires_grad=s[3], device="cpu")
+            for s in shapes
+        ]
+        how = {"scale": scale, "enable_gqa": grouped}
+        choice: Any = torch._fused_sdp_choice
+        return choice(*inputs, dropout, causal, **how)
+
+
+def _allowed() -> tuple[bool, ...]:
+    """What the choice of the way depends on, beside the call."""
+    flash, plain = torch._C._get_flash_sdp_enabled(), torch._C._get_math_sdp_enabled()
+    return flash, plain, torch.is_grad_enabled()
+
+
+def _added_mask(mask: Tensor | None, q: Tensor) -> Tensor | None:
+    """What is added to scores where a mask of bools says which count."""
+    if mask is None or mask.dtype is not torch.bool:
+        return mask
+    return torch.zeros_like(mask, dtype=q.dtype).masked_fill_(~mask, -math.inf)
+
+
+def _attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """By the same operators as on the CPU."""
+    given = (dropout_p, is_causal)
+    inputs = (q, k, v, attn_mask)
+    if q.dim() == k.dim() == v.dim() == 3:  # the CPU takes them for one batch
+        one, mask = [t[None] for t in (q, k, v)], attn_mask
+        while mask is not None and mask.dim() < 4:
+            mask = mask[None]
+        y = _attention(one[0], one[1], one[2], mask, *given, scale=scale, enable_gqa=enable_gqa)
+        return y.squeeze(0)
+    shapes = tuple(
+        None if t is None else (t.shape, t.stride(), t.dtype, t.requires_grad) for t in inputs
+    )
+    way = _way_of_cpu(shapes, *given, scale, enable_gqa, _allowed())
+    if way < 0:
+        raise RuntimeError("No viable backend for scaled_dot_product_attention was found")
+    mask = _added_mask(attn_mask, q)
+    if way == _FLASH:
+        flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+        return flash(q, k, v, *given, attn_mask=mask, scale=scale)[0]
+    plain = torch.ops.aten._scaled_dot_product_attention_math.default
+    return plain(q, k, v, mask, *given, scale=scale, enable_gqa=enable_gqa)[0]
+
+
+_CTC = torch.ops.aten.ctc_loss.Tensor
+
+
+def _ctc_loss(
+    x: Tensor, targets: Tensor, inputs: Tensor, lengths: Tensor, *more: Any, **how: Any
+) -> Tensor:
+    """Lengths may be in the CPU's memory, where torch would leave them if it sees a mode."""
+    inputs, lengths = inputs.to(x.device), lengths.to(x.device)
+    return _CTC.decompose(x, targets, inputs, lengths, *more, **how)
+
+
+_RMS_NORM = torch.ops.aten._fused_rms_norm.default
+
+
+def _rms_norm(*args: Any, **kwargs: Any) -> Any:
+    """CUDA has kernels for it and its gradient; the CPU takes it apart."""
+    return _RMS_NORM.decompose(*args, **kwargs)
+
+
+_DROPOUT = torch.ops.aten.dropout.default
+
+
+def _dropout(x: Tensor, p: float, train: bool) -> Tensor:
+    if not 0 < p <= 1 or not train or not x.numel():
+        return _DROPOUT.decompose(x, p, train)
+    if p == 1:
+        return x * torch.zeros_like(x)
+    kept = torch.empty_like(x).bernoulli_(1 - p)
+    return x * torch.ops.aten.div_.Scalar(kept, 1 - p)
+
+
+# By the operator whose kernel it is, while any thread is in a block.
+APART: dict[Any, Callable[..., Any]] = {
+    torch.ops.aten.scaled_dot_product_attention.default: _attention,
+    _DROPOUT: _dropout,
+    _CTC: _ctc_loss,
+    _RMS_NORM: _rms_norm,
+    **_layers.APART,
+}
+# Without autograd a mode is asked for the operator itself. Some of these torch's Python takes apart
+# then, alike for all devices.
+_IN_PYTHON = torch._C.DispatchKey.CompositeImplicitAutograd
+WITHOUT_AUTOGRAD = {f: kernel for f, kernel in APART.items() if _IN_PYTHON not in f.py_kernels}
