@@ -86,6 +86,8 @@ class Context:
         _stack().pop()
 
     def __repr__(self) -> str:
+        if not getattr(self, "handle", None):
+            return "<repops.Context: not created>"
         return f"<repops.Context: {self.backend}, {self.threads} threads>"
 
 

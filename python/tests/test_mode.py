@@ -571,6 +571,8 @@ DRAWS = [
     lambda: torch.multinomial(torch.ones(9), 4),
     lambda: torch.multinomial(torch.ones(9), 20, replacement=True),
     lambda: torch.normal(torch.zeros(4), torch.ones(4)),
+    lambda: torch.normal(0.0, 1.0, (4,)),
+    lambda: torch.normal(torch.zeros(4), 2.0),
     lambda: torch.nn.init.trunc_normal_(torch.empty(9)),
     lambda: torch.nn.init.kaiming_normal_(torch.empty(3, 4)),
     lambda: torch.empty(5, dtype=torch.int64).random_(10),

@@ -115,6 +115,7 @@ def test_errors_have_the_sentence_of_the_library():
         repops.exp(numbers(3), speed=1)
     with pytest.raises(repops.Error):
         repops.Context(backend="abacus")
+    assert repr(repops.Context.__new__(repops.Context)) == "<repops.Context: not created>"
 
 
 INTEGERS = [(o.name, n) for o in _table.TABLE.values() for n, kind in o.attributes if kind == "i"]

@@ -180,7 +180,7 @@ def max_pool_backward(
 def _window_of(x: Tensor, spans: Sequence[tuple[int, int]]) -> tuple[Tensor, Tensor]:
     """The first of the largest elements of a window of the last dimensions, and its place."""
     sizes = x.shape[x.dim() - len(spans) :]
-    window = tuple(slice(*span) for span in spans)
+    window: Any = tuple(slice(*span) for span in spans)
     own = x[(..., *window)].flatten(-len(spans))
     at = own.max(-1, True)[1]
     places = here.arange(math.prod(sizes)).reshape(sizes)[window].reshape(-1)

@@ -50,7 +50,8 @@ def _of_complex(func: Any, args: tuple, kwargs: dict) -> Any:
     """One operation of complex64, or with a sparse tensor, by the formula that _complex.py or
     _sparse.py states. func writes nothing."""
     name = func._schema.name.removeprefix("aten::")
-    given = [a for a in args[:2] if isinstance(a, (torch.Tensor, bool, int, float, complex))]
+    kinds = (torch.Tensor, bool, int, float, complex)
+    given: list[Any] = [a for a in args[:2] if isinstance(a, kinds)]
     kind = torch.result_type(*given) if len(given) > 1 else given[0].dtype
     layouts = [a.layout for a in given if isinstance(a, torch.Tensor) and a.layout is not _STRIDED]
     formula = (OF_SPARSE if layouts else OF_COMPLEX).get(name)

@@ -147,7 +147,7 @@ def coalesce(x: Tensor) -> Tensor:
         return x
     (at, values), sizes = _places(x), x.shape[: x.sparse_dim()]
     keys, inverse = torch.unique(_flat(at, sizes), return_inverse=True)
-    own = []
+    own: list[Tensor] = []
     for n in reversed(sizes):
         own.insert(0, keys % max(1, n))
         keys = keys // max(1, n)

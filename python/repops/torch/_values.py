@@ -219,8 +219,13 @@ def _uniform(x: Tensor, low: float = 0, high: float = 1, **_: Any) -> None:
     expect(low <= high, "the range is empty")
 
 
-@_checks("normal_", "normal_functional", "normal.float_float", "normal.Tensor_float")
+@_checks("normal_", "normal_functional")
 def _normal(x: Any, mean: float = 0, std: float = 1, *_: Any, **__: Any) -> None:
+    expect(std >= 0, "std is negative")
+
+
+@_checks("normal.float_float", "normal.Tensor_float")
+def _normal_of_number(mean: Any, std: float = 1, *_: Any, **__: Any) -> None:
     expect(std >= 0, "std is negative")
 
 

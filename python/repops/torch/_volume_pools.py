@@ -91,7 +91,8 @@ def max_pool(
     y, tap = _largest(y.reshape(lines), (kd, 1, sd, 1, pd, 0))
     depth = Depth(size, kd, sd, pd, 1, 1)
     places = _at_depth(places, tap, depth, x.shape[3] * x.shape[4])
-    return tuple(channels_first(t.unflatten(2, shape), x) for t in (y, places))
+    y, places = (channels_first(t.unflatten(2, shape), x) for t in (y, places))
+    return y, places
 
 
 @handles("adaptive_max_pool3d")

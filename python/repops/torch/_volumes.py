@@ -191,9 +191,10 @@ def _backward(
     s, p, d, e = triple(stride), triple(padding, 0), triple(dilation), triple(extra, 0)
     at = _depths(x, w, (s, p, d, groups), transposed, e[0])
     given = (_folded(dy, at), _images_of(x)) if transposed else (_images_of(dy), _folded(x, at))
-    more = (s[1:], p[1:], d[1:], transposed, e[1:], groups)
     own = [mask[0], mask[1], mask[2] and not transposed]
-    dx, dw, db = _images.convolution_backward(*given, _flat(w), None, *more, own)
+    dx, dw, db = _images.convolution_backward(
+        *given, _flat(w), None, s[1:], p[1:], d[1:], transposed, e[1:], groups, own
+    )
     if mask[0]:
         a = _volume(dx, x.shape[0], x.shape[2]) if transposed else _unfolded(dx, x.shape, at)
         dx = channels_first(a, x)
