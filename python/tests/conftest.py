@@ -83,7 +83,11 @@ def command() -> str:
 @pytest.fixture
 def device():
     """The device "simt", which computes by the simulator of CUDA's threads: REPOPS_CUDA_LIBRARY
-    names its library (`make simt`)."""
+    names its library (`make simt`). REPOPS_TEST_DEVICE=cuda:0: a device of CUDA."""
+    import torch
+
+    if os.environ.get("REPOPS_TEST_DEVICE"):
+        return torch.device(os.environ["REPOPS_TEST_DEVICE"])
     if "simt" not in os.environ.get("REPOPS_CUDA_LIBRARY", ""):
         pytest.skip("no simulator of CUDA's threads")
     import simt
@@ -92,3 +96,13 @@ def device():
     simt.theirs.clear()
     simt.waits.clear()
     return found
+
+
+@pytest.fixture
+def simulated(device):
+    """The module of the device "simt", which counts what PyTorch's kernels are asked for."""
+    if device.type != "simt":
+        pytest.skip("it is of the simulated device")
+    import simt
+
+    return simt

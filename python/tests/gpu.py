@@ -1,16 +1,18 @@
 """Models trained in the block on a GPU and on the CPU: are the hashes after ten steps equal? If
 not, the first operator that differs is named. Step times stand beside those of plain PyTorch in
-FP32.
+FP32, and how often PyTorch waited for the device in a step.
 
-usage: gpu.py [--device cuda:0] [--seconds 240] [--out FILE.json] [--small] [MODEL...]
+usage: gpu.py [--device cuda:0] [--seconds 240] [--steps 10] [--out FILE.json] [--small] [MODEL...]
 
 REPOPS_CUDA_LIBRARY, or the place beside librepops, has the library for CUDA (`make cuda`). Models
-that do not fit into the time are named. `--small --device simt` runs small ones in the simulator.
+that do not fit into the time are named; one that fails is told of, and the others go on. The file
+is written after each. `--small --device simt` runs small ones in the simulator.
 """
 
 import argparse
 import json
 import logging
+import os
 import statistics
 import sys
 import time
@@ -21,8 +23,6 @@ from torch.nn import functional as F
 
 import repops.torch
 from repops.torch import Trace, diff, reproducible
-
-STEPS = 10
 
 
 def _language(model, vocabulary, small):
@@ -107,90 +107,135 @@ def timed(training, place, steps):
     return times
 
 
-def in_block(name, place, small):
-    """The hash after the steps, and their median time."""
-    with reproducible():
-        training = Training(name, place, small)
-        times = timed(training, place, STEPS)
-        return repops.torch.hash(training.model), statistics.median(times)
-
-
-def plain(name, place, small):
-    training = Training(name, place, small)
-    return statistics.median(timed(training, place, STEPS))
-
-
-def traced(name, place, small, before):
-    """The operators of the step after so many."""
-    with reproducible():
-        training = Training(name, place, small)
-        for _ in range(before):
+def waits(training, place):
+    """How often PyTorch waits for the device in a step, of what it does itself."""
+    if torch.device(place).type != "cuda":
+        return None
+    torch.cuda.set_sync_debug_mode("warn")
+    try:
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
             training.step()
-        with Trace(training.model) as found:
-            training.step()
-    return found
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    return sum("synchroniz" in str(w.message) for w in seen)
 
 
-def first_difference(name, place, small):
-    for before in range(STEPS):
-        found = diff(traced(name, place, small, before), traced(name, "cpu", small, before))
-        if found:
-            return f"step {before}, {found}"
+def in_block(name, place, given):
+    """The hash after the steps, their median time, and how often one more waits."""
+    with reproducible():
+        training = Training(name, place, given.small)
+        times = timed(training, place, given.steps)
+        found = repops.torch.hash(training.model)
+        return found, statistics.median(times), waits(training, place)
+
+
+def plain(name, place, given):
+    training = Training(name, place, given.small)
+    return statistics.median(timed(training, place, given.steps))
+
+
+def traced(training, state):
+    """The operators of a step, which begins at a state of the generator; and that behind it."""
+    torch.set_rng_state(state)
+    with Trace(training.model) as found:
+        training.step()
+    return found, torch.get_rng_state()
+
+
+def first_difference(name, place, given, end):
+    """Both are trained again, and their steps compared operator by operator."""
+    with reproducible():
+        trainings = [Training(name, p, given.small) for p in (place, "cpu")]
+        states = [torch.get_rng_state()] * 2
+        for step in range(given.steps):
+            if time.monotonic() > end:
+                return f"none before step {step}, and the time is over"
+            found = [traced(t, s) for t, s in zip(trainings, states)]
+            states = [state for _, state in found]
+            difference = diff(found[0][0], found[1][0])
+            if difference:
+                return f"step {step}, {difference}"
     return "no operator of a step differs"
 
 
-def compared(name, place, small):
-    theirs, own = in_block(name, place, small), in_block(name, "cpu", small)
+def compared(name, place, given, end):
+    theirs, own = in_block(name, place, given), in_block(name, "cpu", given)
     result = {
         "model": name,
         "equal": theirs[0] == own[0],
         "hash": theirs[0],
         "step_ms": round(theirs[1], 3),
-        "plain_step_ms": round(plain(name, place, small), 3),
+        "plain_step_ms": round(plain(name, place, given), 3),
         "cpu_step_ms": round(own[1], 3),
+        "waits": theirs[2],
     }
     if not result["equal"]:
-        result["first_difference"] = first_difference(name, place, small)
+        result["first_difference"] = first_difference(name, place, given, end)
     return result
+
+
+def tried(name, place, given, end):
+    try:
+        return compared(name, place, given, end)
+    except Exception as error:  # the day has few minutes: the other models have theirs
+        text = f"{type(error).__name__}: {error}".splitlines()[0][:500]
+        return {"model": name, "equal": False, "error": text}
 
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--seconds", type=float, default=240)
+    parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--out")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("models", nargs="*", metavar="MODEL")
     given = parser.parse_args()
+    if given.steps < 1:
+        parser.error(f"--steps is {given.steps}; expected 1 or more")
     for name in given.models:
         if name not in MODELS:
             parser.error(f"there is no model {name}; expected one of {list(MODELS)}")
     return given
 
 
+def opened(name):
+    """The device, and what it is called."""
+    if name == "simt":
+        import simt
+
+        return simt.open_device(), "simulated"
+    if not torch.cuda.is_available():
+        sys.exit(f"gpu.py: PyTorch has no CUDA device here; expected {name}")
+    return name, torch.cuda.get_device_name(name)
+
+
+def save(file, record):
+    with open(f"{file}.new", "w") as out:
+        out.write(json.dumps(record, indent=1) + "\n")
+    os.replace(f"{file}.new", file)
+
+
 def main():
     given = options()
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
-    end, results, place = time.monotonic() + given.seconds, [], given.device
-    if place == "simt":
-        import simt
-
-        place = simt.open_device()
-    elif not torch.cuda.is_available():
-        sys.exit(f"gpu.py: PyTorch has no CUDA device here; expected {place}")
+    end = time.monotonic() + given.seconds
+    place, device = opened(given.device)
+    record = {"device": device, "torch": torch.__version__, "cuda": torch.version.cuda}
+    record.update(steps=given.steps, small=given.small, left_out=[], results=[])
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     for name in given.models or MODELS:
         if time.monotonic() > end:
             print(f"{name}: left out, {given.seconds:g} s are over")
-            continue
-        results.append(compared(name, place, given.small))
-        print(json.dumps(results[-1]), flush=True)
-    if given.out:
-        device = torch.cuda.get_device_name() if given.device != "simt" else "simulated"
-        record = {"device": device, "torch": torch.__version__, "steps": STEPS, "results": results}
-        with open(given.out, "w") as out:
-            out.write(json.dumps(record, indent=1) + "\n")
+            record["left_out"].append(name)
+        else:
+            record["results"].append(tried(name, place, given, end))
+            print(json.dumps(record["results"][-1]), flush=True)
+        if given.out:
+            save(given.out, record)
+    results = record["results"]
     return 0 if results and all(r["equal"] for r in results) else 1
 
 

@@ -1,7 +1,8 @@
 """How each of torch's operators is computed on a device.
 
-Torch's own kernels for CUDA move bytes, compare, select, and compute integers. They are asked for
-nothing else: they round otherwise than those for CPUs (x / 3 is x times a reciprocal), and have
+Torch's own kernels for CUDA move bytes, compare, select, and compute integers, and of float64 sums,
+differences, products, quotients and roots of tensors, each of which IEEE 754 rounds. They are asked
+for nothing else: they round otherwise than those for CPUs (x / 3 is x times a reciprocal), and have
 another NaN. Handlers run inside of the block there, so that what they call is looked up here too.
 What is in no table is refused by its name.
 """
@@ -119,9 +120,27 @@ def _both(name: str, a: Any, b: Any) -> Tensor:
     return elementwise(name, (), a, b)
 
 
+def _wide(value: Any) -> Tensor:
+    """An operand in float64, in the device's memory: a number in the host's would become a
+    reciprocal."""
+    if not isinstance(value, Tensor) or (value.is_cpu and not value.dim()):
+        if isinstance(value, complex):
+            raise Leftover("one of its numbers is complex")
+        return here.number(float(value), 0, torch.float64)
+    return value.to(torch.float64)
+
+
+def _double(name: str, a: Any, b: Any) -> Tensor:
+    """One operation of float64, for which the library has no operator."""
+    y: Tensor = getattr(torch.ops.aten, name).Tensor(_wide(a), _wide(b))
+    return y.masked_fill_(y != y, float("nan"))
+
+
 def _two(name: str) -> Callable[..., Any]:
     def compute(a: Any, b: Any, *, alpha: float = 1) -> Tensor:
         kind = torch.result_type(a, b)
+        if kind is torch.float64:
+            return _double(name, a, b if alpha == 1 else _double("mul", b, alpha))
         if kind is not torch.float32 and not (name == "div" and kind in WHOLE):
             raise Leftover(f"its result is {kind}; float32 is what a device computes in")
         return _both(name, a, b if alpha == 1 else _both("mul", b, alpha))
@@ -131,6 +150,15 @@ def _two(name: str) -> Callable[..., Any]:
 
 def _one(name: str, *attributes: int) -> Callable[..., Any]:
     return lambda x: elementwise(name, attributes, _number_of(x))
+
+
+def _or_double(compute: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """Of float64 as torch has it."""
+    return lambda x: theirs(x) if x.dtype is torch.float64 else compute(x)
+
+
+def _one_over(x: Tensor) -> Tensor:
+    return _both("div", here.number(1.0, 0, torch.float32).expand(x.shape), x)
 
 
 def _prelu(x: Tensor, weight: Tensor) -> Tensor:
@@ -146,10 +174,10 @@ _MINUS_ONE = _operators.bits(-1.0)
 _NEAREST = 2  # RO_NEAREST
 _COMPUTED: dict[str, Callable[..., Any]] = {
     **{name: _two(name) for name in ("add", "sub", "mul", "div")},
-    "reciprocal": lambda x: _both("div", here.number(1.0, 0, torch.float32).expand(x.shape), x),
-    "abs": _one("abs"),
-    "round": _one("round", _NEAREST),
-    "neg": _one("scale", _MINUS_ONE),
+    "reciprocal": _or_double(_one_over, lambda x: _double("div", 1.0, x)),
+    "abs": _or_double(_one("abs"), torch.abs),
+    "round": _or_double(_one("round", _NEAREST), torch.round),
+    "neg": _or_double(_one("scale", _MINUS_ONE), torch.neg),
     "_prelu_kernel": _prelu,
     "_prelu_kernel_backward": _prelu_backward,
 }

@@ -41,7 +41,10 @@ def lerp(a: Tensor, b: Tensor, weight: Any) -> Tensor:
 
 @handles("rsub.Tensor", "rsub.Scalar")
 def rsub(a: Tensor, b: Any, alpha: float = 1) -> Tensor:
-    return b - (a if alpha == 1 else a * alpha)
+    x = a if alpha == 1 else a * alpha
+    if isinstance(b, Tensor) or _context.current().device is None:
+        return b - x
+    return -x + b  # the same bits; b - x would be this operator again
 
 
 def _where(outside: Tensor, bound: Tensor, x: Tensor) -> Tensor:
@@ -235,7 +238,7 @@ def atan2(y: Tensor, x: Tensor) -> Tensor:
 
 
 def _whole(a: Any, b: Any, mode: str) -> tuple[Tensor, Tensor, Tensor]:
-    a, b = (t if isinstance(t, Tensor) else here.tensor(float(t)) for t in (a, b))
+    a, b = (t if isinstance(t, Tensor) else here.number(float(t)) for t in (a, b))
     a, b = (t if t.is_floating_point() else t.float() for t in (a, b))
     need(a, b)
     a, b = a.to(torch.float64), b.to(torch.float64)
