@@ -2,6 +2,7 @@
 compute in the simulator of their threads, in a random order for each launch. The same code is for
 CUDA. (test_devices_places.py and test_devices_layers.py go on.)"""
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -365,6 +366,23 @@ with reproducible():
         [sys.executable, "-c", script], cwd=HERE, capture_output=True, text=True, check=False
     )
     assert "device_alloc has none" in done.stderr
+
+
+NOT_THERE = {
+    "pinned": lambda x: torch.zeros(3).pin_memory(),
+    "pinned on the device": lambda x: x.pin_memory(),
+    "of a stream": lambda x: x.record_stream(torch.Stream(device=x.device)),
+}
+
+
+@pytest.mark.parametrize("what", NOT_THERE)
+def test_memory_and_streams_are_pytorchs_own_affair(device, simulated, what):
+    errors = []
+    for block in (contextlib.nullcontext(), reproducible()):
+        with block, pytest.raises(Exception) as error:
+            NOT_THERE[what](torch.zeros(3).to(device))
+        errors.append((type(error.value), str(error.value).splitlines()[0]))
+    assert errors[0] == errors[1]
 
 
 def test_processes_exchange_tensors_of_the_cpu_alone():

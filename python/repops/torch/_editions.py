@@ -270,6 +270,7 @@ def _handler(func: Any, name: str, base: str) -> Route:
 def _from_host(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     """Made by the CPU, which has float64, and copied: the device is waited for."""
     context = _context.current()
+    args = tuple(a.cpu() if isinstance(a, Tensor) else a for a in args)
     with context.host:
         made = _routes.resolve(func)(mode, func, args, {**kwargs, "device": torch.device("cpu")})
     return made.to(context.device)
