@@ -1,19 +1,25 @@
 """Which of PyTorch's operators the models of `zoo` call on a device, and how each is computed.
 
-usage: device_operators.py [MODEL...] > device_operators.txt
+usage: device_operators.py [--kept FOLDER] [MODEL...] > device_operators.txt
+
+Operators of each model are kept in the folder, and a run that was stopped goes on from there. The
+list ends with the models that were asked.
 
 PyTorch's own kernels compute here, of the device "simt", which has CUDA's list of operators: what
-is asked is which operators are called, forward and backward. `fake` as the first argument: only
-forward, of tensors on "cuda" that have no memory (a backward pass of these needs a driver).
+is asked is which operators are called, forward and backward. --fake: only forward, of tensors on
+"cuda" that have no memory (a backward pass of these needs a driver).
 """
 
+import argparse
 import collections
 import contextlib
 import logging
 import os
-import signal
+import resource
 import sys
+import textwrap
 import warnings
+from pathlib import Path
 
 import simt
 import torch
@@ -23,7 +29,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from repops.torch import _devices, _editions, reproducible
 
-SECONDS = 40  # for a model
+SECONDS = 40  # of the processor, for a model
 
 
 class Survey(reproducible):
@@ -102,34 +108,61 @@ def in_a_process(survey, name):
     read, write = os.pipe()
     child = os.fork()
     if not child:
-        signal.alarm(SECONDS)
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 1))
         with os.fdopen(write, "w") as out:
             try:
-                out.write("".join(f"{func}|{how(func)}\n" for func in survey(name)))
+                out.write("".join(f"{func}\n" for func in survey(name)))
             except Exception as error:
                 text = f"{type(error).__name__}: {error}".replace("\n", " ")
                 print(f"{name}: {text[:200]}", file=sys.stderr, flush=True)
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as lines:
-        found = lines.read().splitlines()
+        found = lines.read()
     _, status = os.waitpid(child, 0)
     if status:
         print(f"{name}: ended by signal {status & 127}", file=sys.stderr, flush=True)
     return found
 
 
+def of_model(survey, name, kept):
+    """The same; those that are kept are not asked again."""
+    file = kept and Path(kept) / name
+    if file and file.exists():
+        return file.read_text().split()
+    found = in_a_process(survey, name)
+    if file:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(found)
+    return found.split()
+
+
+def edition(name):
+    func = torch.ops
+    for part in name.split("."):
+        func = getattr(func, part)
+    return how(func)
+
+
 def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fake", action="store_true")
+    parser.add_argument("--kept")
+    parser.add_argument("models", nargs="*")
+    given = parser.parse_args()
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
-    fake = sys.argv[1:2] == ["fake"]
-    found = collections.Counter()
-    for name in sys.argv[1 + fake :] or zoo.installed():
-        found.update(in_a_process(called_by_fake if fake else called_by, name))
-    for line, count in sorted(found.items()):
-        func, edition = line.split("|")
-        print(f"{func} | {count} | {edition}")
+    simt.open_device()  # before autograd counts the devices
+    survey, found, asked = called_by_fake if given.fake else called_by, collections.Counter(), []
+    for name in given.models or zoo.installed():
+        called = set(of_model(survey, name, given.kept))
+        found.update(called)
+        asked += [name] if called else []
+    for name, count in sorted(found.items()):
+        print(f"{name} | {count} | {edition(name)}")
+    lines = textwrap.wrap(" ".join(asked), 97)
+    print("\n".join(["", f"# {len(asked)} models:", *[f"# {line}" for line in lines]]))
 
 
 if __name__ == "__main__":
