@@ -55,7 +55,7 @@ _REASONS = {
     _validate_sparse_csr_tensor_args
     """,
     _UNSEEN: """
-    nextafter frexp heaviside unique_consecutive _unique2 unique_dim unique_dim_consecutive
+    nextafter frexp heaviside unique_consecutive unique_dim unique_dim_consecutive
     _nested_tensor_from_mask_left_aligned _conj_physical _cummax_helper _cummin_helper
     """,
 }
