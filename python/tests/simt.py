@@ -61,7 +61,9 @@ def as_cpu(t):
     if not own.nbytes():
         return empty.new_empty_strided(list(t.shape), list(t.stride()))
     storage = _storage_at(own.data_ptr(), torch.device("cpu"), own.nbytes())
-    return _placed(empty, storage, t.storage_offset(), t.shape, t.stride())
+    y = _placed(empty, storage, t.storage_offset(), t.shape, t.stride())
+    y = torch._neg_view(y) if t.is_neg() else y
+    return y.conj() if t.is_conj() else y
 
 
 def _to_device(t):
