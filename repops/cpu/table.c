@@ -32,4 +32,5 @@ void RO_NAME(ro_table)(ro_table *table) {
     FUSED(rms_norm);
     FUSED(rms_norm_backward);
     FUSED(rotary);
+    FUSED(stages);
 }

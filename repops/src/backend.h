@@ -9,6 +9,7 @@
 
 #include "repops/src/device.h"
 #include "repops/src/pool.h"
+#include "repops/src/stages.h"
 
 typedef struct {
     ro_ctx *ctx;
@@ -46,6 +47,8 @@ typedef struct {
     /* NULL on a device: repops/src has others there. */
     ro_status (*rms_norm_backward)(ro_ctx *ctx, const ro_rms_grad_job *job);
     ro_status (*rotary)(ro_ctx *ctx, const ro_rotary_job *job);
+    /* Passes x[0..n) through the stages. out may be x, or what a stage reads. NULL on a device. */
+    void (*stages)(const ro_stage *stage, int count, const float *x, int64_t n, float *out);
 } ro_table;
 
 void ro_table_scalar(ro_table *table);

@@ -1,25 +1,20 @@
-/* ro_chain: strips that stay in the first-level cache, through all steps. */
+/* ro_chain: which operators it takes, and checks. */
 #include "repops/chain.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "repops/operators.h"
 #include "repops/src/backend.h"
+#include "repops/src/chain_plan.h"
 #include "repops/src/fpenv.h"
 #include "repops/src/operands.h"
 #include "repops/src/sized.h"
 
-enum {
-    STRIP = 2048,         /* elements; some strips of 8 KiB fit in a first-level cache */
-    STRIPS_PER_PIECE = 4, /* that a thread takes at a time */
-};
-/* Microseconds of one step of an element: of arithmetic, and of a function. */
-static const double PLAIN_US = 1.5e-4, FUNCTION_US = 1e-3;
+typedef ro_chain_plan plan;
 
 /* Operators whose element e reads elements e, as the column `reads` says: the operand that may
  * repeat, if there is one. */
-enum { NONE = -1, FOLLOWS = 0, DECLARED = 1 };
+enum { NONE = RO_CHAIN_NONE, FOLLOWS = 0, DECLARED = 1 };
 typedef struct {
     bool taken;
     int repeats;
@@ -53,20 +48,6 @@ static element_op find(int op) {
     return (element_op){true, 1};
 }
 
-/* Does the operator take long? Another one's time is that of arithmetic. */
-static bool is_function(int op) {
-    static const int slow[] = {RO_OP_RSQRT,   RO_OP_EXP,   RO_OP_LOG,   RO_OP_TANH,     RO_OP_ERF,
-                               RO_OP_SIGMOID, RO_OP_SILU,  RO_OP_GELU,  RO_OP_GELU_ERF, RO_OP_SIN,
-                               RO_OP_COS,     RO_OP_TAN,   RO_OP_ASIN,  RO_OP_ACOS,     RO_OP_ATAN,
-                               RO_OP_SINH,    RO_OP_COSH,  RO_OP_ASINH, RO_OP_ACOSH,    RO_OP_ATANH,
-                               RO_OP_LOG1P,   RO_OP_EXPM1, RO_OP_LOG2,  RO_OP_EXP2,     RO_OP_ATAN2,
-                               RO_OP_POW};
-    for (size_t i = 0; i < sizeof slow / sizeof slow[0]; i++)
-        if (slow[i] == op)
-            return true;
-    return false;
-}
-
 int ro_chain_takes(int op) {
     return find(op).taken;
 }
@@ -77,20 +58,6 @@ int ro_chain_repeats(int op, int i) {
 }
 
 /* ---- plan ---- */
-
-typedef struct {
-    ro_ctx *ctx;
-    int64_t count, block, strip, per_block; /* no strip crosses the end of a block */
-    uint32_t inputs, steps;
-    const ro_chain_input *input;
-    ro_chain_step step[RO_CHAIN_STEPS];
-    int32_t dtype[RO_CHAIN_STEPS];
-    int32_t operands[RO_CHAIN_STEPS];
-    int32_t slot[RO_CHAIN_STEPS]; /* of a step's result in a worker's memory; NONE: the output */
-    int32_t slots;
-    char *memory; /* `slots` strips for each thread */
-    char *output;
-} plan;
 
 static ro_status refuse_step(ro_ctx *ctx, uint32_t i, const char *why) {
     return ro_fail(ctx, RO_ERR_ARG, "chain: step %u: %s", (unsigned)i, why);
@@ -187,125 +154,6 @@ static ro_status check_memory(const plan *p) {
     return ro_check_operands(p->ctx, "chain", operands, (int)p->inputs + 1);
 }
 
-static bool is_number(const plan *p, uint32_t i) {
-    return p->step[i].op == RO_OP_FILL && i + 1 < p->steps;
-}
-
-/* The last step that reads each result. */
-static void find_last(const plan *p, uint32_t *last) {
-    for (uint32_t i = 0; i < p->steps; i++) {
-        last[i] = i;
-        for (int32_t k = 0; k < p->operands[i]; k++)
-            if (p->step[i].operand[k] >= RO_CHAIN_RESULT)
-                last[p->step[i].operand[k] - RO_CHAIN_RESULT] = i;
-    }
-}
-
-/* Numbers have slots of their own, which are filled once. Other slots are free again behind the
- * last step that reads them. */
-static void place_results(plan *p) {
-    uint32_t last[RO_CHAIN_STEPS], until[RO_CHAIN_STEPS];
-    find_last(p, last);
-    for (uint32_t i = 0; i < p->steps; i++)
-        if (is_number(p, i)) {
-            until[p->slots] = p->steps;
-            p->slot[i] = p->slots++;
-        }
-    for (uint32_t i = 0; i < p->steps; i++) {
-        int32_t slot = 0;
-        while (slot < p->slots && until[slot] >= i)
-            slot++;
-        if (is_number(p, i))
-            continue;
-        p->slot[i] = i + 1 == p->steps ? NONE : slot;
-        until[slot] = last[i];
-        p->slots += slot == p->slots;
-    }
-}
-
-/* Repeating counts that fit into a strip end where strips do; a larger one is a block of strips. */
-static void lay_strips(plan *p) {
-    int64_t small = 1;
-    p->block = p->count;
-    for (uint32_t i = 0; i < p->inputs; i++) {
-        const int64_t count = p->input[i].count;
-        if (count <= STRIP && count > small)
-            small = count;
-        if (count > STRIP && count < p->block)
-            p->block = count;
-    }
-    p->strip = STRIP / small * small;
-    p->per_block = (p->block + p->strip - 1) / p->strip;
-}
-
-/* ---- running ---- */
-
-static char *slot_of(const plan *p, int worker, int32_t slot) {
-    return p->memory + ((size_t)worker * (size_t)p->slots + (size_t)slot) * STRIP * 4;
-}
-
-/* Elements [at, at + length) through one step. */
-static void run_step(const plan *p, int worker, uint32_t i, int64_t at, int64_t length) {
-    ro_shape shape[RO_CHAIN_OPERANDS];
-    const void *in[RO_CHAIN_OPERANDS];
-    const ro_chain_step *s = &p->step[i];
-    ro_call call = {.op = s->op, .input_count = p->operands[i], .input = shape};
-    memcpy(call.attr, s->attr, sizeof call.attr);
-    call.output = (ro_shape){p->dtype[i], 1, {length}};
-    for (int32_t k = 0; k < p->operands[i]; k++) {
-        const int32_t operand = s->operand[k], result = operand - RO_CHAIN_RESULT;
-        shape[k] = (ro_shape){RO_F32, 1, {length}};
-        if (result >= 0) {
-            shape[k].dtype = p->dtype[result];
-            in[k] = slot_of(p, worker, p->slot[result]);
-            continue;
-        }
-        const ro_chain_input *x = &p->input[operand];
-        shape[k].dtype = x->dtype;
-        in[k] = (const char *)x->data + (size_t)(at % x->count) * 4;
-        if (x->count < length)
-            shape[k].dim[0] = x->count;
-    }
-    void *out = p->slot[i] == NONE ? p->output + (size_t)at * 4 : slot_of(p, worker, p->slot[i]);
-    const ro_job job = {p->ctx, &call, in, out};
-    ro_ctx_table(p->ctx)->kernel[s->op].range(&job, 0, length);
-}
-
-static void run_strips(void *user, int64_t first, int64_t last, int worker) {
-    const plan *p = user;
-    for (uint32_t i = 0; i < p->steps; i++)
-        if (is_number(p, i))
-            run_step(p, worker, i, 0, STRIP);
-    for (int64_t n = first; n < last; n++) {
-        const int64_t inside = n % p->per_block * p->strip;
-        const int64_t left = p->block - inside, at = n / p->per_block * p->block + inside;
-        for (uint32_t i = 0; i < p->steps; i++)
-            if (!is_number(p, i))
-                run_step(p, worker, i, at, left < p->strip ? left : p->strip);
-    }
-}
-
-static double cost_us(const plan *p) {
-    double us = 0;
-    for (uint32_t i = 0; i < p->steps; i++)
-        us += (double)p->count * (is_function(p->step[i].op) ? FUNCTION_US : PLAIN_US);
-    return us;
-}
-
-static ro_status run(plan *p) {
-    const int threads = ro_ctx_threads(p->ctx);
-    place_results(p);
-    lay_strips(p);
-    p->memory = ro_workspace(p->ctx, (size_t)p->slots * (size_t)threads * STRIP * 4);
-    if (!p->memory)
-        return RO_ERR_MEMORY;
-    const int64_t strips = p->count / p->block * p->per_block;
-    const int64_t share = (strips + threads - 1) / threads;
-    const int64_t grain = share < STRIPS_PER_PIECE ? share : STRIPS_PER_PIECE;
-    ro_parallel_for(p->ctx, strips, grain, cost_us(p), run_strips, p);
-    return RO_OK;
-}
-
 ro_status ro_chain(ro_ctx *ctx, int64_t count, uint32_t inputs, const ro_chain_input *input,
                    uint32_t steps, const ro_chain_step *step, void *output) {
     if (!ctx || !step || (inputs > 0 && !input))
@@ -327,5 +175,5 @@ ro_status ro_chain(ro_ctx *ctx, int64_t count, uint32_t inputs, const ro_chain_i
     if (status != RO_OK || count == 0)
         return status;
     status = check_memory(&p);
-    return status == RO_OK ? run(&p) : status;
+    return status == RO_OK ? ro_chain_run_plan(&p) : status;
 }

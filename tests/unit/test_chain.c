@@ -13,7 +13,7 @@ enum {
     MOST = 9000,
     CASES = 400,
     INPUTS = 4,
-    STEPS = 8
+    STEPS = 16
 };
 
 static float data[INPUTS][MOST], results[STEPS][MOST], got[MOST];
@@ -109,11 +109,34 @@ static void add_step(ro_ctx *ctx, chain *c) {
     c->steps++;
 }
 
+/* A number, and the last result, or the first input, at least or at most so much: what a clamp is
+ * made of, and steps in between that are none. */
+static void add_clamp(ro_ctx *ctx, chain *c) {
+    const uint32_t first = c->steps;
+    const bool result = first > 0 && c->dtype[first - 1] == RO_F32;
+    const int32_t value = result ? RO_CHAIN_RESULT + (int32_t)first - 1 : 0;
+    const int32_t number = RO_CHAIN_RESULT + (int32_t)first;
+    if (!result && c->input[0].dtype != RO_F32)
+        return;
+    c->step[first] = (ro_chain_step){.op = RO_OP_FILL};
+    c->step[first].attr[0] = ro_attr_f32((float)draw(5) - 2);
+    c->step[first + 1] = (ro_chain_step){.op = RO_OP_COMPARE, .operand = {value, number}};
+    c->step[first + 1].attr[0] = draw(4) ? RO_LESS + 2 * draw(2) : draw(6);
+    c->step[first + 2] = (ro_chain_step){.op = RO_OP_WHERE, .operand = {number + 1, number, value}};
+    if (draw(6) == 0)
+        c->step[first + 2].operand[1] = value;
+    for (; c->steps < first + 3; c->steps++) {
+        c->step[c->steps].size = sizeof c->step[0];
+        cr_assert(run_alone(ctx, c, c->steps));
+        times[c->step[c->steps].op]++;
+    }
+}
+
 static int run_chain(ro_ctx *ctx, const chain *c, void *output) {
     return ro_chain(ctx, c->count, INPUTS, c->input, c->steps, c->step, output);
 }
 
-static void compare_cases(const char *backend) {
+static void compare_cases(const char *backend, int clamps) {
     ro_ctx *ctx;
     if (ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 2, .backend = backend},
                       &ctx) != RO_OK)
@@ -122,8 +145,13 @@ static void compare_cases(const char *backend) {
     for (int i = 0; i < CASES; i++) {
         chain c = {0};
         fill_inputs(&c, (data_class)draw(DATA_END));
-        for (int64_t steps = 1 + draw(STEPS); steps > 0; steps--)
-            add_step(ctx, &c);
+        if (clamps) /* some step takes it */
+            c.input[0].dtype = RO_F32;
+        for (int64_t steps = 1 + draw(clamps ? STEPS - 2 : STEPS / 2); c.steps < steps;)
+            if (clamps && draw(3) == 0)
+                add_clamp(ctx, &c);
+            else
+                add_step(ctx, &c);
         const size_t size = (size_t)c.count * 4;
         cr_assert(run_chain(ctx, &c, got) == RO_OK, "case %d: %s", i, ro_ctx_error(ctx));
         cr_expect(memcmp(got, results[c.steps - 1], size) == 0, "case %d on %s", i, backend);
@@ -169,9 +197,19 @@ Test(chain, takes_operators_of_elements) {
 Test(chain, gives_the_bytes_of_its_operators) {
     find_ops();
     for (int i = 0; i < BACKENDS; i++)
-        compare_cases(backends[i]);
+        compare_cases(backends[i], 0);
     for (int i = 0; i < op_count; i++)
         cr_expect(times[ops[i]] > 0, "%s is in no case", ro_op_describe(ops[i])->name);
+}
+
+/* Arithmetic, which passes in registers, and what interrupts it. */
+Test(chain, gives_the_bytes_of_arithmetic) {
+    static const int all[] = {RO_OP_ADD,   RO_OP_ADD,       RO_OP_SUB,  RO_OP_MUL, RO_OP_DIV,
+                              RO_OP_SCALE, RO_OP_DIV_CONST, RO_OP_RELU, RO_OP_ABS};
+    memcpy(ops, all, sizeof all);
+    op_count = sizeof all / sizeof all[0];
+    for (int i = 0; i < BACKENDS; i++)
+        compare_cases(backends[i], 1);
 }
 
 static void expect_refusal(const chain *c, void *output, const char *why) {
