@@ -116,6 +116,8 @@ RO_INLINE void fetch_ahead(const float *p) {
 #else
 
 #define vf_max              ro_max
+#define vf_cut_below        ro_cut_below
+#define vf_unless_nan       ro_unless_nan
 
 /* Compilers vectorise the loops. */
 typedef float wide;
@@ -151,5 +153,10 @@ enum { WIDE = 1 };
 #define wide_store_n        vf_store_n
 
 #endif
+
+/* SPEC.md section 6. */
+RO_INLINE vf vf_relu(vf x) {
+    return vf_unless_nan(x, vf_cut_below(x, vf_set1(0.0f)));
+}
 
 #endif

@@ -53,9 +53,16 @@ enum { NR = NV * VW };
 /* With more rows, b is read so often that packing it pays. */
 enum { PLACE_ROWS = 28 };
 
+/* Whether tiles apply the activation, too, before they store c. They always add the bias. */
+RO_INLINE int ends_in_tiles(const gemm *g) {
+    return g->y && g->y == g->c && g->activation == RO_ACTIVATION_RELU;
+}
+
 /* Adds the bias and applies the activation (see y) in rows [i, i + rows) and columns [j, j +
  * cols). */
 void RO_NAME(ro_gemm_end)(const gemm *g, int64_t i, int64_t rows, int64_t j, int64_t cols);
+/* The same where tiles have added the bias, and have applied relu if y is c. */
+void RO_NAME(ro_gemm_activate)(const gemm *g, int64_t i, int64_t rows, int64_t j, int64_t cols);
 /* Computes g on the context's threads, with the context's workspace. */
 ro_status RO_NAME(ro_gemm_shared)(ro_ctx *ctx, const gemm *g);
 

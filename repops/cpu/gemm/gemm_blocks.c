@@ -96,10 +96,11 @@ static float *packed_b(const gemm_part *s, int64_t j) {
 
 /* ---- the loops around tiles ---- */
 
-static void start_panel(const gemm_part *s, int64_t cols, strip *r) {
+static void start_panel(const gemm_part *s, int64_t j, int64_t cols, strip *r) {
     const gemm *g = s->g;
     tile *t = &r->t;
     clear_tile(g, t);
+    place_bias(g, s->j0 + j, t);
     r->g = g, r->k0 = s->k0, r->done = g->c_chunk ? s->k0 / g->chunk * g->c_chunk : 0;
     r->place = s->b_place || (s->a_place && g->a_row != 1);
     t->cols = cols, t->c_row = s->tot ? s->tot_row : ceil_div(cols, VW) * VW;
@@ -184,7 +185,7 @@ static void look_ahead(const gemm_part *s, int64_t i, int64_t j, int64_t height,
 static void run_panel(const gemm_part *s, int64_t j, int64_t cols, int64_t height) {
     float scratch[MR * NR];
     strip r;
-    start_panel(s, cols, &r);
+    start_panel(s, j, cols, &r);
     for (int64_t i = 0; i < s->m; i += height) {
         place_strip(s, i, (int)min_i64(height, s->m - i), j, scratch, &r);
         look_ahead(s, i, j, height, &r);
@@ -194,7 +195,7 @@ static void run_panel(const gemm_part *s, int64_t j, int64_t cols, int64_t heigh
             run_strip(&r, s->k);
     }
     if (s->g->y && s->k0 + s->k == s->g->k)
-        RO_NAME(ro_gemm_end)(s->g, s->i0, s->m, s->j0 + j, cols);
+        RO_NAME(ro_gemm_activate)(s->g, s->i0, s->m, s->j0 + j, cols);
 }
 
 /* Number of leading columns to peel off so that every other tile starts on a cache line, or at a

@@ -19,6 +19,7 @@ ACTIVATION(silu)
 typedef struct {
     const gemm *g;
     int64_t i, rows, j, cols;
+    const float *bias; /* NULL: it is there already, or there is none */
 } place;
 
 RO_INLINE void add(float *c, const float *bias, int64_t cols) {
@@ -36,20 +37,28 @@ RO_INLINE void end(function1 *f, const place *p) {
     const gemm *g = p->g;
     for (int64_t r = p->i; r < p->i + p->rows; r++) {
         float *c = g->c + r * g->c_row + p->j, *y = g->y + r * g->c_row + p->j;
-        if (g->bias)
-            add(c, g->bias + p->j, p->cols);
+        if (p->bias)
+            add(c, p->bias + p->j, p->cols);
         if (f)
             map(f, (constants){0}, c, p->cols, y);
     }
 }
 
-void RO_NAME(ro_gemm_end)(const gemm *g, int64_t i, int64_t rows, int64_t j, int64_t cols) {
-    const place p = {g, i, rows, j, cols};
-    switch (g->activation) {
-    case RO_ACTIVATION_NONE: end(NULL, &p); break;
-    case RO_ACTIVATION_RELU: end(relu, &p); break;
-    case RO_ACTIVATION_GELU: end(gelu, &p); break;
-    case RO_ACTIVATION_GELU_ERF: end(gelu_erf, &p); break;
-    case RO_ACTIVATION_SILU: end(silu, &p); break;
+static void end_place(const place *p) {
+    switch (p->g->activation) {
+    case RO_ACTIVATION_NONE: end(NULL, p); break;
+    case RO_ACTIVATION_RELU: end(relu, p); break;
+    case RO_ACTIVATION_GELU: end(gelu, p); break;
+    case RO_ACTIVATION_GELU_ERF: end(gelu_erf, p); break;
+    case RO_ACTIVATION_SILU: end(silu, p); break;
     }
+}
+
+void RO_NAME(ro_gemm_end)(const gemm *g, int64_t i, int64_t rows, int64_t j, int64_t cols) {
+    end_place(&(place){g, i, rows, j, cols, g->bias});
+}
+
+void RO_NAME(ro_gemm_activate)(const gemm *g, int64_t i, int64_t rows, int64_t j, int64_t cols) {
+    if (g->activation != RO_ACTIVATION_NONE && !ends_in_tiles(g))
+        end_place(&(place){g, i, rows, j, cols, NULL});
 }

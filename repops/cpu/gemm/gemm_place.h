@@ -58,6 +58,12 @@ RO_INLINE void clear_tile(const gemm *g, tile *t) {
     t->out_row = g->c_row, t->alpha = g->alpha, t->beta = g->beta;
     t->ahead = t->start = t->far = NULL, t->runs = NULL,
     t->ahead_step = t->ahead_turn = t->run_count = 0, t->next = 0;
+    t->bias = NULL, t->relu = ends_in_tiles(g);
+}
+
+/* Column `col` of c is the tile's first one. */
+RO_INLINE void place_bias(const gemm *g, int64_t col, tile *t) {
+    t->bias = g->y && g->bias ? g->bias + col : NULL;
 }
 
 RO_INLINE int a_is_far(const gemm *g) {

@@ -25,6 +25,7 @@ static int64_t columns_apart(const gemm *g) {
 static void run_apart(const gemm *g, int64_t cols, tile *t) {
     const int64_t height = panel_rows(g->m, QUAD_ROWS), j = g->n - cols;
     t->b = g->b + j, t->cols = cols;
+    place_bias(g, j, t);
     for (int64_t i = 0; i < g->m; i += height) {
         t->a = g->a + i * g->a_row;
         t->c = t->out = g->c + i * g->c_row + j;
@@ -45,7 +46,7 @@ static void run_apart(const gemm *g, int64_t cols, tile *t) {
 /* Ends rows of whole columns while they are in the first-level cache. */
 static void end_rows(const gemm *g, int64_t i, int64_t rows, int64_t from, int64_t to) {
     if (g->y && to > from)
-        RO_NAME(ro_gemm_end)(g, i, rows, from, to - from);
+        RO_NAME(ro_gemm_activate)(g, i, rows, from, to - from);
 }
 
 /* Runs the loops so that the smaller of a and b is the operand that is read again and again. */
@@ -67,6 +68,7 @@ static void run_small(const gemm *g) {
             for (int64_t j = from; j < to; j += t.cols) {
                 t.cols = place_cols(height, to - j);
                 t.b = g->b + j;
+                place_bias(g, j, &t);
                 t.c = t.out = g->c + i * g->c_row + j;
                 RO_NAME(ro_tile_place)((int)min_i64(height, g->m - i), &t);
             }

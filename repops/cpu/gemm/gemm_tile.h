@@ -41,6 +41,10 @@ typedef struct {
     int64_t cols; /* columns of c and out that are written */
     float alpha, beta;
     int flags;
+    /* For ro_linear, with TILE_LAST: what is stored in out is canon(out + bias), then relu of that.
+     * NULL, 0: neither. Not for ro_tile_runs and ro_tile_lanes. */
+    const float *bias; /* one for each column */
+    int relu;
 } tile;
 
 /* Up to MR rows and NR columns. a is packed (a_row counts as 1), and each step of b has NR floats,

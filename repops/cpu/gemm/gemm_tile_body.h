@@ -4,6 +4,7 @@
 #ifndef REPOPS_CPU_GEMM_TILE_BODY_H
 #define REPOPS_CPU_GEMM_TILE_BODY_H
 
+#include "repops/cpu/elements/wide.h"
 #include "repops/cpu/gemm/gemm_steps.h"
 
 RO_INLINE void tile_start(const int rows, const int nv, const tile_mode mode, const tile *t,
@@ -29,7 +30,9 @@ RO_INLINE void finish_vector(const tile *t, int64_t row, int64_t col, vf x) {
     x = vf_mul(x, vf_set1(t->alpha));
     if (t->beta != 0)
         x = vf_fma(vf_set1(t->beta), vf_load_n(out, cols), x);
-    vf_store_n(out, vf_canon(x), cols);
+    if (t->bias)
+        x = vf_add(x, vf_load_n(t->bias + col, cols));
+    vf_store_n(out, t->relu ? vf_relu(x) : vf_canon(x), cols);
 }
 
 /* Finishes a tile for any combination of flags, from accumulators in memory. */
@@ -80,13 +83,22 @@ typedef struct {
     }
 
 /* Multiplies only if alpha is not 1: the products take the slots of as many fmas, which a tile of
- * few steps would miss. */
-RO_INLINE void tile_result(const int rows, const int nv, const int whole, const float by,
+ * few steps would miss. A NaN becomes the one that canon has at the end: until then it stays one.
+ */
+RO_INLINE void tile_result(const int rows, const int nv, const int whole, const tile *t,
                            const place to, const vf_mask mask[NV_MOST], vf acc[MR_MOST][NV_MOST]) {
-    const vf alpha = vf_set1(by);
-    if (by != 1)
+    const vf alpha = vf_set1(t->alpha);
+    const float *bias = t->bias;
+    const int relu = t->relu;
+    if (t->alpha != 1)
         EACH_VECTOR(acc[i][v] = vf_mul(acc[i][v], alpha))
-    EACH_VECTOR(store_cols(out, vf_canon(acc[i][v]), cols, mask[v]))
+    if (bias)
+        EACH_VECTOR(acc[i][v] = vf_add(acc[i][v], whole ? vf_load(bias + v * VW)
+                                                        : vf_load_mask(bias + v * VW, mask[v])))
+    if (relu)
+        EACH_VECTOR(store_cols(out, vf_relu(acc[i][v]), cols, mask[v]))
+    else
+        EACH_VECTOR(store_cols(out, vf_canon(acc[i][v]), cols, mask[v]))
 }
 
 /* Finishes the most frequent combinations of flags from registers. `whole`: all columns exist, so
@@ -108,10 +120,10 @@ RO_INLINE void tile_finish(const int rows, const int nv, const tile_mode mode, c
         EACH_VECTOR(store_cols(c, vf_add(zero, acc[i][v]), cols, mask[v]))
     } else if (t->flags == ONLY && t->beta == 0) {
         EACH_VECTOR(acc[i][v] = vf_add(zero, acc[i][v]))
-        tile_result(rows, nv, whole, t->alpha, to, mask, acc);
+        tile_result(rows, nv, whole, t, to, mask, acc);
     } else if (mode == TILE_PACKED && t->flags == TILE_LAST && t->beta == 0) {
         EACH_VECTOR(acc[i][v] = vf_add(vf_load_n(c, cols), acc[i][v]))
-        tile_result(rows, nv, whole, t->alpha, to, mask, acc);
+        tile_result(rows, nv, whole, t, to, mask, acc);
     } else {
         EACH_VECTOR(rest[i * nv + v] = acc[i][v])
         finish(rows, nv, t, rest);

@@ -1,4 +1,5 @@
 /* Tiles of up to half a vector of columns, which would waste the other lanes of AVX-512. */
+#include "repops/cpu/elements/wide.h"
 #include "repops/cpu/gemm/gemm_tile.h"
 
 #if defined(RO_ISA_avx512)
@@ -35,6 +36,11 @@ RO_INLINE void half_tile(const int rows, const tile *t) {
             x = _mm256_mul_ps(x, alpha);
             if (t->beta != 0)
                 x = _mm256_fmadd_ps(beta, _mm256_maskz_loadu_ps(mask, out), x);
+            if (t->bias)
+                x = _mm256_add_ps(x, _mm256_maskz_loadu_ps(mask, t->bias));
+            if (t->relu)
+                x = _mm256_mask_mov_ps(_mm256_max_ps(x, _mm256_setzero_ps()),
+                                       _mm256_cmp_ps_mask(x, x, _CMP_UNORD_Q), x);
             x = _mm256_mask_mov_ps(x, _mm256_cmp_ps_mask(x, x, _CMP_UNORD_Q), nan);
         }
         _mm256_mask_storeu_ps(t->flags & TILE_LAST ? out : c, mask, x);
@@ -94,7 +100,9 @@ RO_INLINE void finish_quad(const tile *t, int row, int stored, __mmask8 cols, __
         x = vf_mul(x, vf_set1(t->alpha));
         if (t->beta != 0)
             x = vf_fma(vf_set1(t->beta), load_quad(t->out + row * t->out_row, t->out_row, cols), x);
-        x = vf_canon(x);
+        if (t->bias)
+            x = vf_add(x, _mm512_broadcast_f32x4(_mm_maskz_loadu_ps(cols, t->bias)));
+        x = t->relu ? vf_relu(x) : vf_canon(x);
     }
     __m128 lanes[4] = {_mm512_castps512_ps128(x), _mm512_extractf32x4_ps(x, 1),
                        _mm512_extractf32x4_ps(x, 2), _mm512_extractf32x4_ps(x, 3)};
