@@ -101,7 +101,7 @@ static ro_status rotary(ro_ctx *ctx, const ro_rotary_job *job) {
 
 static size_t packed_size(ro_ctx *ctx, const ro_linear_layer *l, ro_packed_operand side) {
     ro_device *device = ro_ctx_on(ctx);
-    return device->functions->packed_size(device, l, side);
+    return l->fixed_bits ? device->functions->packed_size(device, l, side) : 0;
 }
 
 static ro_status pack(ro_ctx *ctx, const ro_linear_layer *l, ro_packed_operand side,

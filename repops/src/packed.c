@@ -7,7 +7,7 @@
 
 static size_t size_of(ro_ctx *ctx, const ro_linear_layer *own, ro_packed_operand side) {
     const ro_packing *packing = ro_ctx_packing(ctx);
-    return packing && own->fixed_bits ? packing->size(ctx, own, side) : 0;
+    return packing ? packing->size(ctx, own, side) : 0;
 }
 
 static size_t packed_size(ro_ctx *ctx, const char *what, const ro_linear_layer *layer,
@@ -30,7 +30,9 @@ static ro_status take(ro_ctx *ctx, const char *what, const ro_linear_layer *laye
                       ro_linear_layer *own) {
     const ro_status status = ro_take_linear(ctx, what, layer, z, own);
     if (status == RO_OK && size_of(ctx, own, RO_PACKED_W) == 0)
-        return ro_fail(ctx, RO_ERR_ARG, "%s: operands are packed of layers with fixed products",
+        return ro_fail(ctx, RO_ERR_ARG,
+                       "%s: operands are packed of layers with fixed products, and weights of FP32 "
+                       "layers that have a size (ro_linear_packed_size)",
                        what);
     return status;
 }
@@ -53,6 +55,8 @@ static ro_status pack(ro_ctx *ctx, const char *what, const ro_linear_layer *laye
     ro_status status = take(ctx, what, layer, NULL, &own);
     if (status == RO_OK && !packed)
         status = ro_missing(ctx, what, "packed");
+    if (status == RO_OK && size_of(ctx, &own, side) == 0)
+        status = ro_fail(ctx, RO_ERR_ARG, "%s: x is packed of layers with fixed products", what);
     if (status != RO_OK)
         return status;
     const ro_operand operands[] = {

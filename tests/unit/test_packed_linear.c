@@ -10,7 +10,7 @@
 static const char *const backends[] = {"scalar", "avx2", "avx512", "neon"};
 enum {
     BACKENDS = sizeof backends / sizeof backends[0],
-    X_MOST = 1 << 16,
+    X_MOST = 1 << 19,
     W_MOST = 1 << 19,
     Y_MOST = 1 << 16
 };
@@ -117,6 +117,81 @@ Test(packed_linear, gives_the_bytes_of_weights_that_are_packed_anew) {
     cr_expect(ran > 0);
 }
 
+static void expect_refused(ro_ctx *ctx, const ro_linear_layer *l, const void *packed,
+                           const char *why) {
+    cr_expect(ro_linear_packed(ctx, l, x, packed, NULL, NULL, got.y) == RO_ERR_ARG);
+    cr_expect(strstr(ro_ctx_error(ctx), why), "%s", ro_ctx_error(ctx));
+}
+
+/* FP32 layers of a row more than read weights in place, of parts of panels, of several chunks and
+ * several blocks of rows; the same packed weights serve layers of other rows. */
+Test(packed_linear, gives_the_bytes_of_fp32_layers) {
+    static const int64_t of[][3] = {
+        {29, 600, 100}, {70, 900, 513}, {120, 64, 520}, {49, 1300, 65}, {800, 600, 64}};
+    int turn = 0, ran = 0;
+    for (int b = 0; b < 2 * BACKENDS; b++) {
+        ro_ctx *ctx;
+        const ro_options options = {
+            .size = sizeof options, .backend = backends[b / 2], .threads = 1 + b % 2};
+        if (ro_ctx_create(&options, &ctx) != RO_OK)
+            continue;
+        for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
+            for (int class = 0; class < DATA_END; class ++, turn++) {
+                ro_linear_layer l = {.size = sizeof l,
+                                     .activation = turn % 5,
+                                     .rows = of[i][0],
+                                     .in = of[i][1],
+                                     .out = of[i][2],
+                                     .transposed = turn % 2};
+                float *z = l.activation ? want.z : NULL;
+                fill(x, 0, l.rows * l.in, class);
+                fill(w, 1, l.in * l.out, class);
+                fill(bias, 2, l.out, class);
+                void *packed = packed_of(ctx, &l);
+                for (int again = 0; again < 2; again++, l.rows++) {
+                    const float *added = turn % 3 > 0 ? bias : NULL;
+                    memset(&want, 0x5a, sizeof want);
+                    memset(&got, 0x5a, sizeof got);
+                    cr_assert(ro_linear(ctx, &l, x, w, added, z, want.y) == RO_OK);
+                    cr_assert(ro_linear_packed(ctx, &l, x, packed, added, z ? got.z : NULL,
+                                               got.y) == RO_OK,
+                              "%s", ro_ctx_error(ctx));
+                    cr_expect(memcmp(&got, &want, sizeof got) == 0, "%lld x %lld x %lld%s on %s",
+                              (long long)l.rows, (long long)l.in, (long long)l.out,
+                              l.transposed ? ", transposed" : "", ro_ctx_backend(ctx));
+                    ran++;
+                }
+                free(packed);
+            }
+        ro_ctx_destroy(ctx);
+    }
+    cr_expect(ran > 0);
+}
+
+Test(packed_linear, keeps_nothing_of_fp32_layers_that_gain_nothing) {
+    static const int64_t of[][3] = {{28, 700, 960}, {1025, 700, 960}, {64, 64, 64}, {64, 9000, 4}};
+    const ro_linear_layer l = {.size = sizeof l, .rows = 64, .in = 700, .out = 960};
+    ro_ctx *ctx;
+    cr_assert(ro_ctx_create(NULL, &ctx) == RO_OK);
+    cr_expect(ro_linear_packed_size(ctx, &l) <= 64 + 4 * 700 * (960 + 31));
+    cr_expect(ro_linear_packed_x_size(ctx, &l) == 0);
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        ro_linear_layer other = l;
+        other.rows = of[i][0], other.in = of[i][1], other.out = of[i][2];
+        cr_expect(ro_linear_packed_size(ctx, &other) == 0, "%zu", i);
+    }
+    void *packed = packed_of(ctx, &l);
+    const ro_linear_operands in = {.size = sizeof in, .x = x, .w = w, .packed_x = packed};
+    ro_linear_layer few = l;
+    few.rows = 1;
+    expect_refused(ctx, &few, packed, "that have a size");
+    cr_expect(ro_linear_pack_x(ctx, &l, &in, packed) == RO_ERR_ARG);
+    cr_expect(strstr(ro_ctx_error(ctx), "x is packed of layers with fixed products"));
+    cr_expect(ro_linear_of_packed(ctx, &l, &in, NULL, NULL, got.y) == RO_ERR_ARG);
+    free(packed);
+    ro_ctx_destroy(ctx);
+}
+
 /* A context whose first product has nothing to pack needs no memory. */
 Test(packed_linear, both_operands_may_come_from_another_context) {
     const ro_options one = {.size = sizeof one, .threads = 1};
@@ -187,12 +262,6 @@ Test(packed_linear, takes_at_most_the_memory_that_the_header_states) {
         cr_expect(ro_linear_packed_size(ctx, &fp32) == 0);
         ro_ctx_destroy(ctx);
     }
-}
-
-static void expect_refused(ro_ctx *ctx, const ro_linear_layer *l, const void *packed,
-                           const char *why) {
-    cr_expect(ro_linear_packed(ctx, l, x, packed, NULL, NULL, got.y) == RO_ERR_ARG);
-    cr_expect(strstr(ro_ctx_error(ctx), why), "%s", ro_ctx_error(ctx));
 }
 
 /* Packed weights are no x, and x is of as many rows. */

@@ -74,11 +74,13 @@ typedef struct {
      * the first step + first_key + T of attention.kv_rows. */
     bool placed;
     int32_t first_key;
-    int64_t first[3];       /* of q, k and v: the first element in the input, which may be wider */
-    bool joined;            /* their gradients are columns of one output, side by side */
-    ro_linear_layer linear; /* inputs x, w, bias if there is one; outputs y, z if it is read */
+    int64_t first[3]; /* of q, k and v: the first element in the input, which may be wider */
+    bool joined;      /* their gradients are columns of one output, side by side */
+    /* Inputs x, w, bias if there is one; outputs y, z if it is read. Of VD_FUSED_CONV: the product;
+     * its size is 0 if it is none. */
+    ro_linear_layer linear;
     ro_dtype weight_dtype;  /* of w, which the group makes f32 */
-    bool frozen;            /* w are data, and fixed products read them */
+    bool frozen;            /* w are data, which may stay packed */
     bool turned;            /* w are data that lie along the sums, which may be kept transposed */
     bool transposed_x;      /* of a product that runs by itself */
     int64_t rows, cols;     /* of logits, of what is normalised, of a table */

@@ -52,11 +52,13 @@ static bool is_data(const vd_matcher *m, uint32_t value) {
            vd_source_of(m->program, m->graph, value, &index) == VD_SOURCE_DATA;
 }
 
-/* The weights of a fixed product: where they are data that nobody else reads as f32, these. */
+/* The weights of a product; of a fixed one that reads data cast to f32, which nobody else reads,
+ * the data. */
 static uint32_t weights_of(const vd_matcher *m, const vd_node *product, vd_fused *g) {
     const uint32_t w = vd_input_of(m, product, 1);
     const vd_node *cast = vd_node_of(m, w, RO_OP_CAST);
     const uint32_t source = cast ? vd_input_of(m, cast, 0) : w;
+    g->frozen = !g->linear.fixed_bits && is_data(m, w);
     if (!g->linear.fixed_bits || !is_data(m, source))
         return w;
     if (cast && (m->uses[w] > 1 || vd_input_of(m, product, 0) > w || !vd_join(m, w, RO_OP_CAST, g)))
@@ -135,7 +137,8 @@ bool vd_match_linear(const vd_matcher *m, uint32_t node, vd_fused *g) {
 }
 
 /* Two matrices' product is a convolution by 1 x 1 of as many lines of one pixel. */
-static bool as_conv(const vd_node *n, vd_conv *c) {
+static bool as_conv(const vd_node *n, vd_fused *g) {
+    vd_conv *c = g->conv;
     const ro_shape *a = &c->own_shape[0], *b = &c->own_shape[1], *y = &n->shape;
     c->call = c->own;
     memcpy(c->shape, c->own_shape, sizeof c->shape);
@@ -154,6 +157,9 @@ static bool as_conv(const vd_node *n, vd_conv *c) {
     for (int d = 0; d < 2; d++)
         c->call.attr[RO_CONV2D_STRIDE_H + d] = c->call.attr[RO_CONV2D_DILATION_H + d] = 1;
     c->call.attr[RO_CONV2D_GROUPS] = 1;
+    g->linear = (ro_linear_layer){
+        .size = sizeof g->linear, .rows = rows, .in = k, .out = out, .transposed = c->turned};
+    g->weight_dtype = RO_F32;
     return true;
 }
 
@@ -173,8 +179,8 @@ bool vd_match_conv(const vd_matcher *m, uint32_t node, vd_fused *g, bool *failed
     memcpy(g->conv->own.attr, n->attr, sizeof n->attr);
     for (int i = 0; i < 2; i++)
         g->conv->own_shape[i] = *vd_shape_in(m, in[i]);
-    if (as_conv(n, g->conv) && (!g->conv->turned || may_turn(m, in[1], g->conv->shape[0].dim[1],
-                                                             n->shape.dim[n->shape.ndim - 1])))
+    if (as_conv(n, g) && (!g->conv->turned || may_turn(m, in[1], g->conv->shape[0].dim[1],
+                                                       n->shape.dim[n->shape.ndim - 1])))
         return true;
     free(g->conv);
     return false;

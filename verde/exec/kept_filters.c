@@ -65,12 +65,18 @@ static const void *packed_filters(ro_ctx *ro, const ro_call *call, const void *w
     return packed;
 }
 
+/* A product whose weights are no integers as a linear layer. */
+static ro_status run_product(const vd_fused *g, const vd_fused_memory *at, ro_ctx *ro,
+                             const void *packed) {
+    return ro_linear_packed(ro, &g->linear, at->in[0], packed, NULL, NULL, at->out[0]);
+}
+
 vd_status vd_conv_run(const vd_fused *g, const vd_fused_memory *at, ro_ctx *ro,
                       vd_kept_weights *kept, vd_err *err) {
     ro_call call = g->conv->call, own = g->conv->own;
     call.input = g->conv->shape, own.input = g->conv->own_shape;
     vd_status status = VD_OK;
-    const void *in[] = {at->in[0], at->in[1]}, *packed = NULL;
+    const void *in[] = {at->in[0], at->in[1]}, *packed = NULL, *panels = NULL;
     if (g->conv->turned && kept) {
         const ro_shape *w = &call.input[1];
         in[1] = vd_turned_weights(ro, w->dim[3], w->dim[2], at->in[1], kept, &status, err);
@@ -79,13 +85,16 @@ vd_status vd_conv_run(const vd_fused *g, const vd_fused_memory *at, ro_ctx *ro,
     const bool lies = !g->conv->turned || in[1] != at->in[1];
     if (lies && kept && status == VD_OK)
         packed = packed_filters(ro, &call, in[1], kept, &status, err);
+    if (!packed && kept && status == VD_OK && g->linear.size > 0)
+        panels = vd_packed_weights(g, ro, at->in[1], kept, &status, err);
     if (status != VD_OK)
         return status;
     const ro_shape turned[] = {own.input[0],
                                {RO_F32, 2, {call.input[1].dim[2], call.input[1].dim[3]}}};
     if (g->conv->turned && lies)
         own.attr[RO_MATMUL_TRANS] = 0, own.input = turned;
-    const ro_status ran = packed ? ro_conv2d_packed(ro, &call, at->in[0], packed, at->out[0])
-                                 : ro_run(ro, &own, in, at->out[0]);
+    const ro_status ran = panels   ? run_product(g, at, ro, panels)
+                          : packed ? ro_conv2d_packed(ro, &call, at->in[0], packed, at->out[0])
+                                   : ro_run(ro, &own, in, at->out[0]);
     return ran == RO_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
 }

@@ -121,13 +121,12 @@ static void *pack(const vd_fused *g, ro_ctx *ro, const void *w, size_t size,
     return NULL;
 }
 
-/* NULL, with VD_OK: they are not kept. */
-static const void *packed_weights(const vd_fused *g, ro_ctx *ro, const void *w,
-                                  vd_kept_weights *kept, vd_status *status, vd_err *err) {
-    for (uint32_t i = 0; i < kept->count; i++)
+const void *vd_packed_weights(const vd_fused *g, ro_ctx *ro, const void *w, vd_kept_weights *kept,
+                              vd_status *status, vd_err *err) {
+    const size_t size = ro_linear_packed_size(ro, &g->linear);
+    for (uint32_t i = 0; size > 0 && i < kept->count; i++)
         if (is_of(&kept->entry[i], &g->linear, w))
             return kept->entry[i].packed;
-    const size_t size = ro_linear_packed_size(ro, &g->linear);
     void *packed = vd_kept_has_room(kept, size) ? pack(g, ro, w, size, kept, status, err) : NULL;
     if (packed) {
         kept->entry[kept->count++] = (vd_kept_entry){.w = w, .layer = g->linear, .packed = packed};
@@ -175,7 +174,7 @@ static vd_status bind_operands(const vd_fused *g, const vd_fused_memory *at, ro_
     *in = (ro_linear_operands){
         .size = sizeof *in, .transposed_x = g->transposed_x, .x = at->in[0], .w = at->in[1]};
     if (g->frozen && kept)
-        in->packed_w = packed_weights(g, ro, at->in[1], kept, &status, err);
+        in->packed_w = vd_packed_weights(g, ro, at->in[1], kept, &status, err);
     else if (p[1])
         status = read_kept(g, ro, false, in, p[1], kept, err);
     if (status == VD_OK && p[0])

@@ -35,4 +35,8 @@ bool vd_kept_has_room(vd_kept_weights *kept, size_t size);
 const float *vd_turned_weights(ro_ctx *ro, int64_t out, int64_t in, const void *w,
                                vd_kept_weights *kept, vd_status *status, vd_err *err);
 
+/* Weights of the group's linear layer, packed. NULL, with VD_OK: they are not kept. */
+const void *vd_packed_weights(const vd_fused *g, ro_ctx *ro, const void *w, vd_kept_weights *kept,
+                              vd_status *status, vd_err *err);
+
 #endif

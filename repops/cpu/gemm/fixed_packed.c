@@ -2,6 +2,7 @@
  * or to stay packed (repops/packed.h). */
 #include "repops/cpu/gemm/fixed_packed.h"
 #include "repops/cpu/gemm/fixed_check.h"
+#include "repops/cpu/gemm/gemm_packed.h"
 
 /* ---- any operand ---- */
 
@@ -63,7 +64,7 @@ const fixed_packed *RO_NAME(ro_fixed_pack)(ro_ctx *ctx, const fixed_engine *engi
     return to;
 }
 
-/* ---- those of a layer ---- */
+/* ---- those of a layer; of FP32, weights alone ---- */
 
 static fixed_lines lines_of_layer(const ro_linear_layer *l, ro_packed_operand side,
                                   const ro_linear_operands *in) {
@@ -79,6 +80,8 @@ static fixed_lines lines_of_layer(const ro_linear_layer *l, ro_packed_operand si
 
 static size_t packed_size(ro_ctx *ctx, const ro_linear_layer *l, ro_packed_operand side) {
     (void)ctx;
+    if (!l->fixed_bits)
+        return side == RO_PACKED_W ? RO_NAME(ro_gemm_packed_size)(l) : 0;
     return (size_t)RO_NAME(ro_fixed_packed_size)(RO_NAME(ro_fixed_engine)(l->fixed_bits, 0), side,
                                                  side == RO_PACKED_X ? l->rows : l->out, l->in);
 }
@@ -86,13 +89,18 @@ static size_t packed_size(ro_ctx *ctx, const ro_linear_layer *l, ro_packed_opera
 static ro_status pack_layer(ro_ctx *ctx, const ro_linear_layer *l, ro_packed_operand side,
                             const ro_linear_operands *in, void *to) {
     const fixed_lines all = lines_of_layer(l, side, in);
-    RO_NAME(ro_fixed_pack)
+    if (!l->fixed_bits)
+        RO_NAME(ro_gemm_pack)(ctx, l, in->w, to);
+    else
+        RO_NAME(ro_fixed_pack)
     (ctx, RO_NAME(ro_fixed_engine)(l->fixed_bits, 0), side, &all, l->fixed_bits, to);
     return RO_OK;
 }
 
 static int packed_fits(const ro_linear_layer *l, ro_packed_operand side, const void *packed) {
     const fixed_packed *p = packed;
+    if (!l->fixed_bits)
+        return side == RO_PACKED_W && RO_NAME(ro_gemm_fits)(l, packed);
     return p->engine == RO_NAME(ro_fixed_engine)(l->fixed_bits, 0) && p->bits == l->fixed_bits &&
            p->side == side && p->steps == l->in &&
            p->lines == (side == RO_PACKED_X ? l->rows : l->out);
@@ -102,6 +110,10 @@ static int checks(int bits) {
     return RO_NAME(ro_fixed_engine)(bits, 0)->adding != NULL;
 }
 
+static ro_status run_layer(ro_ctx *ctx, const ro_linear_job *job, const ro_linear_operands *in) {
+    return job->layer.fixed_bits ? RO_NAME(ro_linear_of_packed)(ctx, job, in)
+                                 : RO_NAME(ro_linear_kept)(ctx, job, in);
+}
+
 const ro_packing RO_NAME(ro_packing) = {
-    packed_size, pack_layer, packed_fits, RO_NAME(ro_linear_of_packed), &RO_NAME(ro_conv_packing),
-    checks};
+    packed_size, pack_layer, packed_fits, run_layer, &RO_NAME(ro_conv_packing), checks};

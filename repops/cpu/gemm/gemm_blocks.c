@@ -35,6 +35,7 @@ typedef struct {
     int64_t j0, n;         /* columns [j0, j0 + n) */
     float *a, *b;          /* packed: m rows of a; one panel of b, or all of them if keeps_b */
     int keeps_b;           /* more blocks of rows follow, which need the panels again */
+    int panels;            /* b was packed before (gemm_packed.h) */
     float *tot;            /* totals so far, rows tot_row apart; NULL: one pass over k is enough */
     int64_t tot_row;
 } gemm_part;
@@ -44,7 +45,7 @@ typedef struct {
 /* Number of k steps packed at a time. Where b is stored along k, each column lies in pages of its
  * own: with few rows of a, a deeper block uses more of each page. */
 static int64_t depth_of(const gemm *g) {
-    const int along = g->b_col != 1 && g->mask == RO_MASK_NONE && g->m <= MC;
+    const int along = g->b_col > 1 && g->mask == RO_MASK_NONE && g->m <= MC;
     const int64_t steps = along       ? min_i64(KC_MOST, KC * MC / max_i64(1, g->m))
                           : g->m > MC ? KC_MANY
                                       : KC;
@@ -57,7 +58,8 @@ static gemm_part plan(const gemm *g) {
     s.depth = depth_of(g);
     const int64_t most = g->m > MC ? MC_MANY : MC;
     s.most_m = ceil_div(ceil_div(g->m, max_i64(1, ceil_div(g->m, most))), MR) * MR;
-    s.keeps_b = !s.b_place && g->m > s.most_m && g->mask == RO_MASK_NONE;
+    s.panels = g->b_col == 0;
+    s.keeps_b = !s.b_place && !s.panels && g->m > s.most_m && g->mask == RO_MASK_NONE;
     return s;
 }
 
@@ -91,7 +93,14 @@ static void pack_b(const gemm_part *s, int64_t j, int64_t cols, float *to) {
 }
 
 static float *packed_b(const gemm_part *s, int64_t j) {
+    if (s->panels)
+        return (float *)(uintptr_t)s->g->b + (s->j0 + j) * s->g->k + s->k0 * NR;
     return s->keeps_b ? s->b + j * s->depth : s->b;
+}
+
+/* Whether panels of b are there already. */
+static int is_packed(const gemm_part *s) {
+    return s->panels || (s->keeps_b && s->i0 > 0);
 }
 
 /* ---- the loops around tiles ---- */
@@ -149,7 +158,7 @@ static void look_ahead_b(const gemm_part *s, int64_t j, int64_t tiles_before, st
     const gemm *g = s->g;
     const int64_t chunks = ceil_div(s->k, g->chunk);
     const int64_t cols = r->t.cols;
-    if (s->keeps_b && s->i0 > 0) {
+    if (is_packed(s)) {
         if (tiles_before * 16 >= NR)
             return;
         r->t.ahead = packed_b(s, j + NR) + tiles_before * s->k * 16;
@@ -216,7 +225,7 @@ static void run_part(const gemm_part *s) {
     for (int64_t j = 0, cols; j < s->n; j += cols) {
         cols = s->b_place ? place_cols(height, j < before ? before - j : s->n - j)
                           : min_i64(NR, s->n - j);
-        if (!s->b_place && !(s->keeps_b && s->i0 > 0))
+        if (!s->b_place && !is_packed(s))
             pack_b(s, j, cols, packed_b(s, j));
         run_panel(s, j, cols, height);
     }
@@ -275,7 +284,9 @@ static int64_t block_cols(const gemm_part *s) {
 }
 
 static int64_t b_size(const gemm_part *s) {
-    return s->b_place ? 0 : s->depth * (s->keeps_b ? ceil_div(block_cols(s), NR) * NR : NR);
+    return s->b_place || s->panels
+               ? 0
+               : s->depth * (s->keeps_b ? ceil_div(block_cols(s), NR) * NR : NR);
 }
 
 static void run_columns(gemm_part *s) {

@@ -24,9 +24,12 @@ extern const gemm_kernel RO_NAME(ro_gemm_dots16), RO_NAME(ro_gemm_sweep16),
 enum { GEMM_KERNELS_MOST = 8 };
 extern const gemm_kernel *const RO_NAME(ro_gemm_kernels)[2][GEMM_KERNELS_MOST];
 
-/* The kernel that computes g: the first one that takes it. All give the same bits. */
+/* The kernel that computes g: the first one that takes it, or the one that knows panels of b
+ * (gemm_packed.h). All give the same bits. */
 RO_INLINE const gemm_kernel *choose_kernel(const gemm *g) {
     const gemm_kernel *const *kernel = RO_NAME(ro_gemm_kernels)[g->narrow.data != NULL];
+    if (g->b_col == 0)
+        return &RO_NAME(ro_gemm_blocks);
     while (!(*kernel)->takes(g))
         kernel++;
     return *kernel;

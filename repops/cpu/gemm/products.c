@@ -2,6 +2,7 @@
  * among threads by output. */
 #include "repops/cpu/gemm/fixed.h"
 #include "repops/cpu/gemm/gemm_kernel.h"
+#include "repops/cpu/gemm/gemm_packed.h"
 #include "repops/src/call.h"
 #include "repops/op_attention.h"
 #include "repops/src/matmul.h"
@@ -31,7 +32,7 @@ static void run_pieces(void *user, int64_t first, int64_t last, int worker) {
         g.n = min_i64(b->cols, g.n - col);
         g.row0 += row;
         g.a += product * b->a_size + row * g.a_row;
-        const int64_t b_at = product * b->b_size + col * g.b_col;
+        const int64_t b_at = product * b->b_size + col * (g.b_col ? g.b_col : g.k);
         g.b = g.b ? g.b + b_at : NULL;
         g.narrow.data = g.narrow.data ? g.narrow.data + b_at : NULL;
         g.c += product * b->c_size + row * g.c_row + col;
@@ -172,16 +173,23 @@ static ro_status sgemm(ro_ctx *ctx, const ro_products *p) {
 RO_FUSED(sgemm, sgemm)
 
 /* The product goes to y directly where there is no z to keep. */
-static ro_status linear(ro_ctx *ctx, const ro_linear_job *j) {
+ro_status RO_NAME(ro_linear_kept)(ro_ctx *ctx, const ro_linear_job *j,
+                                  const ro_linear_operands *in) {
     const ro_linear_layer *l = &j->layer;
-    if (l->fixed_bits)
-        return RO_NAME(ro_linear_fixed)(ctx, j);
     gemm g = {.m = l->rows, .n = l->out, .k = l->in, .alpha = 1.0f, .chunk = RO_DOT_CHUNK};
-    g.a = j->x, g.a_row = l->in, g.a_col = 1;
+    g.a = j->x, g.a_row = in->transposed_x ? 1 : l->in, g.a_col = in->transposed_x ? l->rows : 1;
     g.b = j->w, g.b_row = l->transposed ? 1 : l->out, g.b_col = l->transposed ? l->in : 1;
     g.c = j->z ? j->z : j->y, g.c_row = l->out;
+    if (in->packed_w)
+        g.b = RO_NAME(ro_gemm_panels)(in->packed_w), g.b_row = NR, g.b_col = 0;
     g.y = j->y, g.bias = j->bias, g.activation = l->activation;
     return RO_NAME(ro_gemm_shared)(ctx, &g);
+}
+
+static ro_status linear(ro_ctx *ctx, const ro_linear_job *j) {
+    const ro_linear_operands none = {.size = sizeof none};
+    return j->layer.fixed_bits ? RO_NAME(ro_linear_fixed)(ctx, j)
+                               : RO_NAME(ro_linear_kept)(ctx, j, &none);
 }
 RO_FUSED(linear, linear)
 

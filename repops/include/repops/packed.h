@@ -1,7 +1,7 @@
-/* Operands of linear layers with fixed products (SPEC 3.5) that stay packed from call to call:
- * weights that several batches meet, and numbers that several layers read; and weights of
- * convolutions. With few rows, most of the time of such a product goes into packing weights; with
- * few columns, into packing x. */
+/* Operands of linear layers that stay packed from call to call: weights that several batches meet,
+ * and, of layers with fixed products (SPEC 3.5), numbers that several layers read; and weights of
+ * convolutions. With few rows, most of the time of a fixed product goes into packing weights, and
+ * of an FP32 product of 30 to some hundred rows a good part; with few columns, into packing x. */
 #ifndef REPOPS_PACKED_H
 #define REPOPS_PACKED_H
 
@@ -11,17 +11,20 @@
 extern "C" {
 #endif
 
-/* Bytes of a layer's packed weights; 0: the layer has no fixed products. Of each number of w, `in`
- * rounded up to chunks of 256 and `out` to at most 32: 8 bytes; with AVX2, AVX-512 VNNI, AMX or
- * NEON's dot products 2 to 4 of 8 or 16 bits, 3 to 6 of 24. And at most 9 bytes for each chunk of
- * each output, 24 of 8 bits. On a GPU, `in` rounded up to 64 and `out` to at most 128: 2 bytes of 8
- * or 16 bits, 3 of 24, an eighth of a byte, and 1 KiB in all; 0 while products are checked
- * (repops/guard.h), as what stays packed cannot be there. */
+/* Bytes of a layer's packed weights; 0: nothing would be gained (an FP32 layer of few rows, of more
+ * than 1024 or of few weights), or the context keeps none (a GPU those of FP32, and all while
+ * products are checked by repops/guard.h). FP32: 64 and 4 of each number of w, `out` rounded up to
+ * at most 32. Fixed products: of each number of w, `in` rounded up to chunks of 256 and `out` to at
+ * most 32: 8 bytes; with AVX2, AVX-512 VNNI, AMX or NEON's dot products 2 to 4 of 8 or 16 bits, 3
+ * to 6 of 24. And at most 9 bytes for each chunk of each output, 24 of 8 bits. On a GPU, `in`
+ * rounded up to 64 and `out` to at most 128: 2 bytes of 8 or 16 bits, 3 of 24, an eighth of a byte,
+ * and 1 KiB in all. */
 RO_API RO_MUST_USE size_t ro_linear_packed_size(ro_ctx *ctx, const ro_linear_layer *layer);
 
 /* Packs w, as the layer has it, into memory of that size, where the context computes, aligned to 64
  * bytes, that overlaps nothing. It then takes the place of w for layers of the same in, out and
- * fixed_bits, in contexts of the same backend of this process, and does not change when w does. */
+ * fixed_bits whose size is not 0, in contexts of the same backend of this process, and does not
+ * change when w does. */
 RO_API RO_MUST_USE ro_status ro_linear_pack(ro_ctx *ctx, const ro_linear_layer *layer,
                                             const float *w, void *packed);
 
@@ -40,9 +43,9 @@ typedef struct {
     const void *packed_x, *packed_w; /* where one is not NULL, x or w is not read */
 } ro_linear_operands;
 
-/* As ro_linear_packed_size and ro_linear_pack, of x, with `rows`, rounded up to at most 32, in
- * place of `out`. What is packed takes the place of x for layers of the same rows, in and
- * fixed_bits. */
+/* As ro_linear_packed_size and ro_linear_pack, of x of a fixed product, with `rows`, rounded up to
+ * at most 32, in place of `out`. What is packed takes the place of x for layers of the same rows,
+ * in and fixed_bits. */
 RO_API RO_MUST_USE size_t ro_linear_packed_x_size(ro_ctx *ctx, const ro_linear_layer *layer);
 RO_API RO_MUST_USE ro_status ro_linear_pack_x(ro_ctx *ctx, const ro_linear_layer *layer,
                                               const ro_linear_operands *in, void *packed);

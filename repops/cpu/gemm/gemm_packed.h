@@ -1,0 +1,20 @@
+/* Weights of FP32 layers that stay packed (repops/packed.h). */
+#ifndef REPOPS_CPU_GEMM_PACKED_H
+#define REPOPS_CPU_GEMM_PACKED_H
+
+#include "repops/cpu/gemm/gemm.h"
+#include "repops/src/packed.h"
+
+/* As ro_packing has them, of w. */
+size_t RO_NAME(ro_gemm_packed_size)(const ro_linear_layer *layer);
+void RO_NAME(ro_gemm_pack)(ro_ctx *ctx, const ro_linear_layer *layer, const float *w, void *to);
+int RO_NAME(ro_gemm_fits)(const ro_linear_layer *layer, const void *packed);
+/* The panels, which a gemm has in place of b, with a b_col of 0: of NR columns each, step by step
+ * through all of k. */
+const float *RO_NAME(ro_gemm_panels)(const void *packed);
+
+/* ro_linear of x, which may be transposed, and of w or what is packed of it. */
+ro_status RO_NAME(ro_linear_kept)(ro_ctx *ctx, const ro_linear_job *job,
+                                  const ro_linear_operands *in);
+
+#endif
