@@ -1,3 +1,4 @@
+/* This file audits one provider over the network, question by question. */
 #include "verde/audit/audit_provider.h"
 
 #include <limits.h>

@@ -1,3 +1,4 @@
+/* This file checks the signed list of a release and the files beside it. */
 #include "verde/cli/release.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* This file downloads the results of a job with prompts, and writes their lines. */
 #include "verde/client/fetching.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* This file reads verdicts from files, and says what is wrong with one. */
 #include "verde/load/verdict_file.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* This file checks a folder that `verde export` wrote against the proof that lies in it. */
 #include "verde/run/checks.h"
 
 #include <stdlib.h>

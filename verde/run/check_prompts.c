@@ -1,3 +1,4 @@
+/* This file checks and shows the folder of a job with prompts. */
 #include "verde/run/checks.h"
 
 #include <string.h>
