@@ -164,7 +164,7 @@ ro_status ro_fixed_linear_pack(ro_cuda *d, const ro_pack_job *job) {
         return ro_wgmma_pack(d, p, job->side, lines, job->to);
     fixed_packed to = fixed_packed_of(p, is_x ? p.m : p.n);
     to.data = static_cast<uint4 *>(job->to);
-    const ro_status status = fixed_check(d, p);
+    const ro_status status = fixed_fits(d, p);
     return status == RO_OK ? fixed_pack_of(d, p, lines, to) : status;
 }
 

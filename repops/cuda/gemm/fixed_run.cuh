@@ -115,7 +115,7 @@ static ro_status fixed_multiply_to(ro_cuda *d, const fixed_problem &p, const fix
                                    : fixed_multiply<1>(d, p, w.a, w.b, out);
 }
 
-static inline ro_status fixed_check(ro_cuda *d, const fixed_problem &p) {
+static inline ro_status fixed_fits(ro_cuda *d, const fixed_problem &p) {
     return p.batch <= INT32_MAX && p.k <= INT32_MAX
                ? RO_OK
                : ro_cuda_fail(d, RO_ERR_UNSUPPORTED,
@@ -128,7 +128,7 @@ static ro_status fixed_run(ro_cuda *d, const fixed_problem &p, const A &a, const
                            const fixed_kept &kept, const Out &out) {
     void *memory = nullptr;
     const size_t size = fixed_memory_of(p, nullptr, kept).bytes;
-    ro_status status = fixed_check(d, p);
+    ro_status status = fixed_fits(d, p);
     if (status == RO_OK && size > 0)
         status = ro_cuda_alloc(d, size, &memory);
     if (status != RO_OK)

@@ -219,7 +219,7 @@ static ro_status run_digits(ro_cuda *d, const fixed_problem &p, const fixed_line
 template <class Out>
 static ro_status run(ro_cuda *d, const fixed_problem &p, const fixed_lines &a, const fixed_lines &b,
                      const fixed_kept &kept, const Out &out) {
-    const ro_status status = fixed_check(d, p);
+    const ro_status status = fixed_fits(d, p);
     if (status != RO_OK)
         return status;
     if (ceil_div(p.m, WGMMA_LINES) * ceil_div(p.n, WGMMA_LINES) * p.batch > INT32_MAX)
@@ -251,7 +251,7 @@ static ro_status pack_side(ro_cuda *d, const fixed_problem &p, ro_packed_operand
 
 ro_status ro_wgmma_pack(ro_cuda *d, const fixed_problem &p, ro_packed_operand side,
                         const fixed_lines &lines, void *to) {
-    const ro_status status = fixed_check(d, p);
+    const ro_status status = fixed_fits(d, p);
     if (status != RO_OK)
         return status;
     return (p.bits == RO_FIXED_24   ? pack_side<3>
