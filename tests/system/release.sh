@@ -60,6 +60,10 @@ verify 6 'note: sig'
 sha=$(printf '%064d' 0)
 sign "{\"files\":[{\"name\":\"../x\",\"sha256\":\"$sha\",\"size\":1}],\"verde\":1,\"version\":\"1\"}"
 verify 6 'files\[0\]: name must be that of a file beside the list'
+sign "{\"files\":[{\"name\":\"x\\nsame y\",\"sha256\":\"$sha\",\"size\":1}],\"verde\":1,\"version\":\"1\"}"
+verify 6 'files\[0\]: name must be that of a file beside the list'
+sign "{\"files\":[{\"name\":\"x\",\"sha256\":\"$sha\",\"size\":1}],\"verde\":1,\"version\":\"1, signed by somebody else\"}"
+verify 6 'version must be 1 to 255 printable'
 sign "{\"files\":[{\"name\":\"x\",\"sha256\":\"00\",\"size\":1}],\"verde\":1,\"version\":\"1\"}"
 verify 6 'files\[0\]: sha256 must have 64'
 sign "{\"files\":[{\"name\":\"x\",\"sha256\":\"$sha\",\"size\":-1}],\"verde\":1,\"version\":\"1\"}"
@@ -76,4 +80,4 @@ verify 6 'more'
 echo nothing > "$work/no.pem"
 if sh debian/release/sums.sh "$work/no.pem" 1.2.3 "$work/files" > "$work/said.txt" 2>&1; then fail "no key is one"; fi
 grep -q 'no.pem: is no private key' "$work/said.txt" || fail "no line about the key: $(cat "$work/said.txt")"
-echo "a release's list holds, and twelve that do not are told apart"
+echo "a release's list holds, and fourteen that do not are told apart"

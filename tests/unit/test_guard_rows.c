@@ -4,6 +4,7 @@
 #include "repops/operators.h"
 #include "tests/support/dispute.h"
 #include "tests/support/fusing.h"
+#include "verde/exec/kept_weights_internal.h"
 #include "verde/exec/run_log_found.h"
 
 #include <criterion/criterion.h>
@@ -181,6 +182,53 @@ Test(guard_rows, check_products_of_weights_that_are_kept) {
     if (!best())
         cr_skip_test("this machine has scalar kernels alone");
     check_kept(best());
+}
+
+/* A flip in weights that stay packed is in every product that reads them: what is found once has
+ * them packed anew, and later products are right. */
+Test(guard_rows, damaged_weights_that_stay_packed_are_packed_anew) {
+    enum { IN = 512, OUT = 512, MANY = 64, AT = 64 + 4 * 1000 + 2 };
+    vd_fused group = {.kind = VD_FUSED_LINEAR,
+                      .linear = {.size = sizeof group.linear, .rows = MANY, .in = IN, .out = OUT},
+                      .weight_dtype = RO_F32,
+                      .frozen = true,
+                      .input_count = 2,
+                      .output_count = 1};
+    if (!best())
+        cr_skip_test("this machine has scalar kernels alone");
+    test_job job;
+    vd_err err = {0};
+    ro_ctx *ro;
+    test_job_open(&job, VD_MODEL_MLP, 1, 1);
+    vd_kept_weights *kept = vd_kept_weights_create(&job.program, NULL);
+    static float x[MANY * IN], w[IN * OUT], y[MANY * OUT], right[MANY * OUT];
+    for (int i = 0; i < MANY * IN; i++)
+        x[i] = (float)(i % 7) - 2.625f;
+    for (int i = 0; i < IN * OUT; i++)
+        w[i] = (float)(i % 5) - 1.375f;
+    const ro_options options = {.size = sizeof options, .backend = best(), .threads = 1};
+    cr_assert(kept && ro_ctx_create(&options, &ro) == RO_OK);
+    const vd_fused_memory at = {.in = {x, w}, .out = {right}}, again = {.in = {x, w}, .out = {y}};
+    cr_assert(vd_fused_run(&group, &at, 1, ro, kept, 0, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_kept_weights_packings(kept) == 1, "nothing is kept");
+    const size_t bytes = vd_kept_weights_bytes(kept);
+    ((uint8_t *)kept->entry[0].packed)[AT] ^= 0x40;
+    result r = {0};
+    for (uint64_t seed = 1; r.found == 0 && seed < 1000; seed++) {
+        vd_guard guard = {.tell = keep_first, .user = &r, .seed = seed};
+        cr_assert(vd_guard_open(&guard, ro, &err) == VD_OK, "%s", err.text);
+        cr_assert(vd_fused_run(&group, &again, 1, ro, kept, 0, &err) == VD_OK, "%s", err.text);
+        cr_assert(memcmp(y, right, sizeof y) != 0, "the flip changes nothing");
+        cr_assert(vd_guard_group(&guard, &group, &again, kept, &err) == VD_OK, "%s", err.text);
+        vd_guard_close(&guard);
+    }
+    cr_expect(r.found == 1 && memcmp(y, right, sizeof y) == 0, "found, but not repaired");
+    cr_assert(vd_fused_run(&group, &again, 1, ro, kept, 0, &err) == VD_OK, "%s", err.text);
+    cr_expect(memcmp(y, right, sizeof y) == 0, "the damaged weights are read again");
+    cr_expect(vd_kept_weights_bytes(kept) == bytes && vd_kept_weights_packings(kept) == 2);
+    vd_kept_weights_destroy(kept);
+    test_job_close(&job);
+    ro_ctx_destroy(ro);
 }
 
 /* tests/simt/guard.sh names a library. */

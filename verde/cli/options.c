@@ -146,8 +146,12 @@ static void read_rows(const vd_option *options, option_list *x) {
         char *name = x->name[x->count];
         if (!read_row(o, name, &argument))
             continue;
-        x->list[x->count] = (struct option){name, argument ? required_argument : no_argument, NULL,
-                                            FIRST + x->count};
+        /* Rows of one name are one option, or its abbreviation would be ambiguous. */
+        int first = 0;
+        while (first < x->count && strcmp(x->name[first], name) != 0)
+            first++;
+        x->list[x->count] =
+            (struct option){name, argument ? required_argument : no_argument, NULL, FIRST + first};
         if (strcmp(name, "out") == 0)
             x->out = x->count;
         if (strcmp(name, "help") == 0)

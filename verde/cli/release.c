@@ -35,10 +35,19 @@ bool vd_is_release(const char *path) {
     return is;
 }
 
+/* Whether a text may be printed as it is: what a list says may come from anywhere. */
+static bool is_plain(const char *text) {
+    if (!text || !*text || strlen(text) > VD_RELEASE_NAME_MAX)
+        return false;
+    for (; *text; text++)
+        if (*text <= ' ' || *text > '~')
+            return false;
+    return true;
+}
+
 /* A name of a file beside the list, and of none elsewhere. */
 static bool is_name(const char *name) {
-    return name && *name && *name != '.' && strlen(name) <= VD_RELEASE_NAME_MAX &&
-           !strchr(name, '/');
+    return is_plain(name) && *name != '.' && !strchr(name, '/');
 }
 
 static vd_status read_entry(const list *l, size_t i, released *out, vd_err *err) {
@@ -119,8 +128,10 @@ static vd_status read_list(const vd_buf *payload, list *out, vd_err *err) {
     out->version = json_string_value(json_object_get(out->root, "version"));
     out->files = json_object_get(out->root, "files");
     out->count = json_array_size(out->files);
-    if (!out->version)
-        return vd_fail(err, VD_ERR_PEER, "version must be a text");
+    if (!is_plain(out->version))
+        return vd_fail(err, VD_ERR_PEER,
+                       "version must be 1 to %d printable characters without spaces",
+                       VD_RELEASE_NAME_MAX);
     if (out->count < 1 || out->count > VD_RELEASE_FILES_MAX)
         return vd_fail(err, VD_ERR_PEER, "files must be a list of 1 to %d files, got %zu",
                        VD_RELEASE_FILES_MAX, out->count);

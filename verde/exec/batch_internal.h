@@ -127,7 +127,8 @@ const void *vd_batch_held(const vd_batch *b, const vd_batch_item *item, uint32_t
 /* Makes a copy where the batch computes, owned by the caller. */
 VD_MUST_USE vd_status vd_batch_copy(const vd_batch *b, const void *host, size_t size, void **out,
                                     vd_err *err);
-/* Once item->state is there: makes the mirror, if the batch has one, or writes it anew. */
+/* Once item->state is there: makes what the mirror lacks, if the batch has one. What is there
+ * already is not written again. */
 VD_MUST_USE vd_status vd_batch_mirror(const vd_batch *b, vd_batch_item *item, vd_err *err);
 /* Makes room for a program that joins, and computes what it holds for good. */
 VD_MUST_USE vd_status vd_batch_open_item(vd_batch *b, vd_batch_item *item, vd_err *err);

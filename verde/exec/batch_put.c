@@ -56,8 +56,10 @@ static int64_t puts_at_once(vd_batch_rows *p, const vd_unit *u, int64_t r, vd_st
         vd_value_shape(p->b->exec.program, p->graph, vd_node_input(p->graph, u->index, 1)),
         n->attr[RO_PUT_ROWS_AXIS]);
     const int32_t *first = vd_batch_row_in_host(p, place, r);
+    /* What all rows share has the rows of one place alone. */
+    const bool many = p->b->plan.value[vd_node_input(p->graph, u->index, 1)].held == VD_HELD_ROWS;
     int64_t count = 1;
-    for (; first && rows.outer == 1 && r + count < vd_batch_rows_count(p, u->every) &&
+    for (; first && many && rows.outer == 1 && r + count < vd_batch_rows_count(p, u->every) &&
            p->row[r + count].item == p->row[r].item;
          count++) {
         const int32_t *next = vd_batch_row_in_host(p, place, r + count);

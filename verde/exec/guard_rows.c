@@ -7,6 +7,7 @@
 #include "repops/op_movement.h"
 #include "repops/op_product.h"
 #include "verde/exec/guard.h"
+#include "verde/exec/kept_weights.h"
 
 /* Rows of a matrix that are computed together, so far as there are: they read all of the other one,
  * which few rows would not repay. Images do not. */
@@ -109,8 +110,10 @@ static vd_status check_rows(const guarded *p, vd_guard *g, vd_err *err) {
     if (!part)
         return failed(g->ro, err);
     vd_status status = compare(p, g, first, last, part, false, &differs, err);
-    if (status == VD_OK && differs)
+    if (status == VD_OK && differs) {
+        vd_kept_weights_forget(p->kept);
         status = p->whole(p, g, err);
+    }
     if (status == VD_OK && differs)
         status = compare(p, g, first, last, part, true, &differs, err);
     ro_free(g->ro, part);
@@ -219,12 +222,13 @@ static vd_status part_of_conv(const guarded *of, vd_guard *g, int64_t first, int
 }
 
 static vd_status check_conv(vd_guard *g, const ro_call *call, const void *const *in, float *out,
-                            vd_err *err) {
+                            vd_kept_weights *kept, vd_err *err) {
     const int64_t images = call->output.dim[0];
     const guarded p = {.part = part_of_conv,
                        .whole = whole_node,
                        .call = call,
                        .in = in,
+                       .kept = kept,
                        .out = out,
                        .rows = images,
                        .cols = ro_shape_numel(&call->output) / images,
@@ -234,8 +238,9 @@ static vd_status check_conv(vd_guard *g, const ro_call *call, const void *const 
 
 /* ---- for the executor ---- */
 
-vd_status vd_guard_node(vd_guard *g, const ro_call *call, const void *const *in, void *out,
-                        vd_err *err) {
+/* `kept`: packed weights that the node may have read, or NULL. */
+static vd_status guard_node(vd_guard *g, const ro_call *call, const void *const *in, void *out,
+                            vd_kept_weights *kept, vd_err *err) {
     if (!g)
         return VD_OK;
     if (g->flips)
@@ -247,7 +252,7 @@ vd_status vd_guard_node(vd_guard *g, const ro_call *call, const void *const *in,
     case RO_OP_CONV2D:
     case RO_OP_CONV2D_DX:
     case RO_OP_CONV2D_FIXED:
-    case RO_OP_CONV2D_FIXED_DX: return check_conv(g, call, in, out, err);
+    case RO_OP_CONV2D_FIXED_DX: return check_conv(g, call, in, out, kept, err);
     case RO_OP_MATMUL_FIXED:
         if (ro_ctx_guards(g->ro, (int)call->attr[RO_MATMUL_FIXED_BITS]))
             return VD_OK;
@@ -262,11 +267,17 @@ vd_status vd_guard_node(vd_guard *g, const ro_call *call, const void *const *in,
                        .whole = whole_node,
                        .call = call,
                        .in = in,
+                       .kept = kept,
                        .out = out,
                        .rows = x.batch * x.m,
                        .cols = x.n,
                        .together = TOGETHER};
     return check_rows(&p, g, err);
+}
+
+vd_status vd_guard_node(vd_guard *g, const ro_call *call, const void *const *in, void *out,
+                        vd_err *err) {
+    return guard_node(g, call, in, out, NULL, err);
 }
 
 static vd_status part_of_layer(const guarded *p, vd_guard *g, int64_t first, int64_t last,
@@ -292,7 +303,7 @@ vd_status vd_guard_group(vd_guard *g, const vd_fused *group, const vd_fused_memo
     if (g && group->kind == VD_FUSED_CONV) {
         ro_call own = group->conv->own;
         own.input = group->conv->own_shape;
-        return vd_guard_node(g, &own, at->in, at->out[0], err);
+        return guard_node(g, &own, at->in, at->out[0], kept, err);
     }
     if (!g || group->kind != VD_FUSED_LINEAR ||
         (l->fixed_bits != 0 && ro_ctx_guards(g->ro, l->fixed_bits)))

@@ -28,7 +28,8 @@ const float *vd_turned_weights(ro_ctx *ro, int64_t out, int64_t in, const void *
         vd_memory_free(NULL, turned);
         return NULL;
     }
-    kept->entry[kept->count++] = (vd_kept_entry){.w = w, .shape = to, .packed = turned};
+    kept->entry[kept->count++] =
+        (vd_kept_entry){.w = w, .shape = to, .packed = turned, .size = size};
     kept->bytes += size;
     return turned;
 }
@@ -60,7 +61,8 @@ static const void *packed_filters(ro_ctx *ro, const ro_call *call, const void *w
     if (!vd_kept_has_room(kept, size))
         return NULL;
     void *packed = pack_conv(ro, call, w, size, status, err);
-    kept->entry[kept->count++] = (vd_kept_entry){.w = w, .shape = call->input[1], .packed = packed};
+    kept->entry[kept->count++] = (vd_kept_entry){
+        .w = w, .shape = call->input[1], .packed = packed, .size = packed ? size : 0};
     kept->bytes += packed ? size : 0;
     return packed;
 }

@@ -49,11 +49,19 @@ vd_kept_weights *vd_kept_weights_create(const vd_program *program, ro_ctx *memor
 void vd_kept_weights_destroy(vd_kept_weights *kept) {
     if (!kept)
         return;
-    for (uint32_t i = 0; i < kept->count; i++)
-        vd_memory_free(kept->memory, kept->entry[i].packed);
+    vd_kept_weights_forget(kept);
     vd_kept_plan_drop(kept);
     free(kept->entry);
     free(kept);
+}
+
+void vd_kept_weights_forget(vd_kept_weights *kept) {
+    for (uint32_t i = 0; kept && i < kept->count; i++) {
+        vd_memory_free(kept->memory, kept->entry[i].packed);
+        kept->bytes -= kept->entry[i].size;
+    }
+    if (kept)
+        kept->count = 0;
 }
 
 size_t vd_kept_weights_bytes(const vd_kept_weights *kept) {
@@ -129,7 +137,8 @@ const void *vd_packed_weights(const vd_fused *g, ro_ctx *ro, const void *w, vd_k
             return kept->entry[i].packed;
     void *packed = vd_kept_has_room(kept, size) ? pack(g, ro, w, size, kept, status, err) : NULL;
     if (packed) {
-        kept->entry[kept->count++] = (vd_kept_entry){.w = w, .layer = g->linear, .packed = packed};
+        kept->entry[kept->count++] =
+            (vd_kept_entry){.w = w, .layer = g->linear, .packed = packed, .size = size};
         kept->bytes += size;
         kept->packings++;
     }

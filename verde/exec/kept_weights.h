@@ -14,6 +14,9 @@ uint64_t vd_kept_weights_room(const vd_program *program, uint64_t limit);
  * device has left they take a quarter at most, as of a limit. NULL: out of memory. */
 vd_kept_weights *vd_kept_weights_create(const vd_program *program, ro_ctx *memory);
 void vd_kept_weights_destroy(vd_kept_weights *kept); /* accepts NULL */
+/* Has all weights packed anew when they are read next, as what was packed may be damaged. Only
+ * between products, by the thread that runs them; accepts NULL. */
+void vd_kept_weights_forget(vd_kept_weights *kept);
 /* Frees what is packed of an operand, if anything is. */
 void vd_kept_operand_drop(vd_kept_operand *operand, vd_kept_weights *kept);
 /* Bytes that are packed now; how often something was packed to stay. */

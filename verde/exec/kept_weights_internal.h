@@ -10,6 +10,7 @@ typedef struct {
     ro_linear_layer layer; /* zeros: of a convolution, or transposed ones */
     ro_shape shape;        /* of their weights */
     void *packed;          /* NULL: they are not kept */
+    size_t size;           /* of packed, in bytes */
 } vd_kept_entry;
 
 struct vd_kept_weights {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "verde/exec/journal.h"
+#include "verde/exec/kept_weights.h"
 #include "verde/exec/memory.h"
 #include "verde/exec/replay_internal.h"
 
@@ -114,18 +115,24 @@ uint32_t vd_replay_checkpoints(const vd_replay *replay) {
     return replay->log.count;
 }
 
-static void forget(void *user) {
-    vd_replay *r = user;
+static void free_cached(vd_replay *r) {
     vd_replay_clear(r);
     vd_kept_trees_clear(&r->trees);
     vd_kept_clear(&r->kept);
     vd_state_free(&r->at);
 }
 
+/* Packed weights are the executor's, and may be damaged as well. */
+static void forget(void *user) {
+    vd_replay *r = user;
+    free_cached(r);
+    vd_kept_weights_forget(r->own.kept);
+}
+
 void vd_replay_destroy(vd_replay *r) {
     if (!r)
         return;
-    forget(r);
+    free_cached(r);
     vd_emit_drop(&r->emits);
     vd_run_log_free(&r->log);
     free(r);

@@ -11,7 +11,8 @@ typedef struct {
 } narrow_matrix;
 
 /* c[m, n] = canon(dot_chunk(a[m, :], b[:, n]) * alpha + beta * c[m, n]). Element (i, j) of a is
- * a[i * a_row + j * a_col], and b has its own two strides. One stride of each operand is 1. */
+ * a[i * a_row + j * a_col], and b has its own two strides. One stride of each operand is 1; but
+ * where b_col is 0, b is panels that ro_gemm_pack made. */
 typedef struct {
     int64_t m, n, k;
     const float *a, *b;
