@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-# Answers alone go to who asks; what libraries print goes where errors go.
+# Only answers go to standard output. What libraries print there goes to standard error instead.
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 

@@ -20,7 +20,7 @@ typedef struct {
 typedef struct {
     int op;
     const char *inputs;
-    char output; /* 0: inferred */
+    char output; /* 0: ro_infer finds it */
     int64_t attr[RO_MAX_ATTRS];
 } step;
 

@@ -26,7 +26,7 @@ typedef struct {
 enum { WAYS = 10, PEERS = 2 };
 static const struct {
     const char *name;
-    int forward, gradients; /* bits */
+    int forward, gradients; /* bits of fixed products in each pass; 0: FP32 */
     bool guard;             /* checked, as by `verde run --guard` */
 } ways[WAYS] = {{"fp32", 0, 0, false},
                 {"fixed24", RO_FIXED_24, RO_FIXED_24, false},

@@ -78,7 +78,7 @@ typedef struct {
     vd_builder *b;
     const vd_forward *in;
     uint32_t next, next_buffer;
-    vd_value table;  /* of tokens, of models that have `rows` */
+    vd_value table;  /* of token embeddings: `rows` sets it, `logits` reads it */
     vd_value logits; /* [rows, ..., classes], of models that tell classes; else VD_NONE */
 } vd_pass;
 

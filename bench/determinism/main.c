@@ -127,7 +127,8 @@ static void fail(variant *v, long step, const char *why) {
     fprintf(stderr, "\n%s, %s\n", v->name, v->error);
 }
 
-/* The bases run in every group, and must come to the same states in each. */
+/* Stores the results of a turn. The ways that others are compared with (bench.base) run again in
+ * each later group: such a repetition is only checked, as it must end in the same state. */
 static void keep(int way, long first, long steps, const step_result *r, bool again) {
     variant *v = &bench.variant[way];
     const long step = first + steps - 1;

@@ -20,7 +20,7 @@ typedef struct {
     int64_t batch, sequence, micro_batches;
 } job_size;
 
-/* Any data will do. */
+/* Makes a job of this size, which runs with any data. */
 VD_MUST_USE vd_status job_create(const job_size *size, job *out, vd_err *err);
 void job_free(job *j);
 

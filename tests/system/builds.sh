@@ -87,7 +87,7 @@ refused() {
 refused 'need Criterion; on Debian: apt-get install libcriterion-dev' T=test_json
 refused 'no operator of this name' T=test_json OP=sofmax
 
-# Tests of one operator say that they are no more.
+# With OP=, the last line of the tests says that they tested this operator alone.
 OP=softmax sh tests/run.sh "$work/one" "$1/tests/test_infer" > "$work/log.txt" 2>&1 || fail "OP=softmax: $(cat "$work/log.txt")"
 tail -n 1 "$work/log.txt" | grep -q '0 failed; tests of all operators were tests of softmax alone$' || fail "$(cat "$work/log.txt")"
 ! OP=sofmax "$1/tests/test_infer" > "$work/log.txt" 2>&1 || fail "OP=sofmax is no error"

@@ -112,7 +112,7 @@ expect 6 'pytorch_model.bin, a pickle' "$verde" check "$work/model"
 
 expect 0 "means the job's model" "$verde" check "$work/whole" --job $job
 expect 0 'gives the names alone' "$verde" check "$work/whole"
-# edited FROM TO
+# edited SCRIPT: applies sed's SCRIPT to config.json of a fresh folder, and it must change.
 edited() {
     fresh
     sed -i "$1" "$work/model/config.json"

@@ -366,7 +366,8 @@ Test(transit, a_liar_that_signs_anything_never_wins, .timeout = 300) {
     bench_close(&b);
 }
 
-/* It has nothing left to lose then. */
+/* Here the liar signs anything in the second hearing, as the challenger: it has lost the first one,
+ * and so has nothing left to lose. */
 Test(transit, a_challenger_that_signs_anything_never_wins, .timeout = 300) {
     bench b;
     bench_open(&b);

@@ -64,7 +64,7 @@ static void close_world(world *w) {
     free(w);
 }
 
-/* All of it, as a judge reads it. */
+/* Reads a pack as a judge does: opens it, and decodes every program in it. */
 static vd_status judge(const void *bytes, size_t size) {
     vd_pack pack;
     vd_status status = vd_pack_open(bytes, size, &pack, &why);

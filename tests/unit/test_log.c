@@ -226,8 +226,8 @@ Test(log_calls, come_back_over_the_widest_gaps) {
     vd_buf_free(&coded);
 }
 
-/* The step of a GPT-2 of 124 million parameters, and what entropy allows: log2(e 10^4) bits a gap.
- */
+/* Encoded calls take little more than their entropy. The sizes are those of a step of a GPT-2 of
+ * 124 million parameters: a call in about 10^4 elements, so log2(e 10^4) bits for each gap. */
 Test(log_calls, take_few_bytes) {
     enum { CALLS = 20000 };
     vd_log_section section = {.elements = 200000000, .count = CALLS};

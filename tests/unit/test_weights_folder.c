@@ -325,7 +325,7 @@ Test(weights_folder, a_manifest_has_one_spelling) {
     }
 }
 
-/* Whatever text is taken is the one spelling of what it says. */
+/* A manifest that the parser accepts is written again with exactly the same bytes. */
 Test(weights_folder, mutated_manifests_are_refused_or_spelled_as_they_are) {
     enum { MUTATIONS = 20000 };
     static const char likely[] = " \n[],0123456789abcdef-=FB";

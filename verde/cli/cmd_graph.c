@@ -8,7 +8,7 @@
 typedef struct {
     bool dot, init, fused;
     const json_t *places; /* where nodes of the step come from; NULL: nobody says */
-    uint32_t inserted;    /* nodes before those, which come from nowhere */
+    uint32_t inserted;    /* nodes that were put before the job's own, and have no place */
 } graph_options;
 
 static void print_summary(const vd_program *p, const vd_hash *hash, const vd_hash *structure) {

@@ -17,7 +17,8 @@ enum {
 
 typedef struct {
     char name[400];
-    bool dropped, wrong; /* for what it sent, or does not have; else for its silence */
+    bool dropped; /* it is asked no more */
+    bool wrong;   /* dropped for its answer: not for silence, nor for another key or host */
     char why[512];
     bool late;      /* another one answered, though it was asked before */
     double trouble; /* since when it has not given what it was asked for; 0: it has */

@@ -21,12 +21,12 @@ typedef enum {
     VD_FAULT_INPUT,   /* one node computes from another last input than its record says */
     VD_FAULT_FIELD,   /* as hardware errs: drawn from a seed, place and all (vd_field) */
     VD_FAULT_SUM,     /* a bit of an integer sum of a fixed product, which a guard is to find */
-    /* Of what a backend emits, at an element that may have several values: */
-    VD_FAULT_STEER,        /* it has another one, and that is emitted */
-    VD_FAULT_DROP_RECORD,  /* it has another one, and nothing of it is emitted */
-    VD_FAULT_FORGE_RECORD, /* it is as it should be, and another one is emitted */
-    VD_FAULT_FORGE_BOTH,   /* it has one that is not possible, and that is emitted */
-    VD_FAULT_TWO_LOGS,     /* the run commits to other things than those that are signed */
+    /* The rest are faults of a backend that emits records of its outputs. */
+    VD_FAULT_STEER,        /* an output has another possible value, and its record says so */
+    VD_FAULT_DROP_RECORD,  /* an output has another possible value, and has no record */
+    VD_FAULT_FORGE_RECORD, /* an output is right, and its record names another value */
+    VD_FAULT_FORGE_BOTH,   /* an output has an impossible value, and its record names that */
+    VD_FAULT_TWO_LOGS,     /* the run commits to other logs than those that it signs */
 } vd_fault_kind;
 
 /* What VD_FAULT_FIELD does to a node's output. */

@@ -70,8 +70,8 @@ typedef struct {
     ro_attention_dropout dropout; /* if `drops`; `step`: that is added to the program's own */
     int64_t slope;                /* by which its stream grows with each iteration */
     bool drops;
-    /* Queries stand from key step + `first_key` on, and keys after the last query are not read:
-     * the first step + first_key + T of attention.kv_rows. */
+    /* If `placed`, the T queries of a step have the places of keys step + first_key onwards, and
+     * only the first step + first_key + T of the attention.kv_rows keys are read. */
     bool placed;
     int32_t first_key;
     int64_t first[3]; /* of q, k and v: the first element in the input, which may be wider */

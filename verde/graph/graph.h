@@ -215,7 +215,7 @@ VD_MUST_USE vd_status vd_program_validate(const vd_program *program, vd_err *err
 /* Only builds with RO_EXPERIMENTAL can decode a program with experimental numbers, for themselves.
  * Whoever judges for others, or computes for them, refuses it in every build. VD_ERR_PEER. */
 VD_MUST_USE vd_status vd_refuse_experimental(const vd_program *program, vd_err *err);
-/* Stores every node that the graph means by itself. */
+/* Replaces the graph's repeats by all nodes that they stand for, each stored by itself. */
 VD_MUST_USE vd_status vd_graph_unroll(vd_graph *graph, vd_err *err);
 /* Canonical bytes of one node: what a record's descriptor hashes. */
 void vd_node_encode(const vd_program *program, const vd_graph *graph, uint32_t node, vd_buf *out);

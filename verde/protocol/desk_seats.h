@@ -39,7 +39,7 @@ typedef struct {
 } vd_account;
 
 typedef struct {
-    uint64_t now; /* counts what happens */
+    uint64_t now; /* orders events: it grows when a question is asked or gets its turn */
     bool known_had_last;
     vd_desk_seat seat[VD_DESK_MAX];
     vd_known_referee known[VD_DESK_KNOWN_MAX];

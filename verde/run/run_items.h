@@ -56,7 +56,7 @@ void vd_items_drop(vd_loaded *loaded);
 
 /* ---- run_together.c: by the batch's executor ---- */
 
-/* What happens meanwhile. */
+/* What vd_run_together runs, and the callbacks by which it tells of progress. */
 typedef struct {
     const vd_items_run *run;
     /* made, found, passed and void_choices since the call before, and `ended`. */

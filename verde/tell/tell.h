@@ -20,7 +20,7 @@ typedef enum {
     VD_EXIT_DIFFERS = 9,      /* what was compared, or executed again, is not equal */
 } vd_exit;
 
-/* One line; the exit code of the category. */
+/* Prints the error as a line on standard error. Returns the exit code of its status. */
 vd_exit vd_report(const vd_err *err);
 /* A line of at most 1,000 bytes, dropped if nobody reads there: whoever answers others never waits
  * for it. */

@@ -5,7 +5,7 @@
 
 enum {
     HEAD = 64,        /* bytes before the panels */
-    MANY_ROWS = 1024, /* of more rows the time of packing is no part of a product's */
+    MANY_ROWS = 1024, /* with more rows packing takes too little of the time to be saved */
 };
 
 typedef struct {

@@ -118,7 +118,8 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
     t.row0 = (j.order.tiles - 1 - index) * shape::ROWS;
     t.first_row = head * t.rows + t.row0;
     t.k = j.k + j.k_rows.of((int)head), t.v = j.v + j.v_rows.of((int)head);
-    /* Rows of several heads: some may be the head's last one. */
+    /* A tile that crosses into the next head has the last query of one, which may see all keys, and
+     * the first of the other, which may see only one. */
     const int64_t last_row = t.row0 + shape::ROWS < t.rows ? t.row0 + shape::ROWS : t.rows;
     const bool turns = j.tokens.quotient(t.row0) != j.tokens.quotient(last_row - 1);
     const int64_t least = turns ? 1 : t.admitted(t.row0);
