@@ -3,6 +3,10 @@
 
 #include <stdlib.h>
 
+/* Every commitment depends on it (PROTOCOL.md 2.3). tree.cu hashes whole blocks of SHA-256. */
+_Static_assert(VD_LEAF_SIZE % 64 == 0 && (VD_LEAF_SIZE & (VD_LEAF_SIZE - 1)) == 0,
+               "a leaf has whole blocks of SHA-256, and holds whole elements of any size");
+
 /* Leaves of the largest tensor there is: RO_MAX_NUMEL elements of 4 bytes. */
 #define LEAVES_MAX ((uint64_t)RO_MAX_NUMEL * 4 / VD_LEAF_SIZE)
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(VD_BLOCK_BYTES % VD_LEAF_SIZE == 0, "a block is a node of its tensor's tree");
+
 size_t vd_block_size(const ro_shape *shape, uint64_t k) {
     const uint64_t left = vd_shape_bytes(shape) - k * VD_BLOCK_BYTES;
     return left < VD_BLOCK_BYTES ? (size_t)left : VD_BLOCK_BYTES;
