@@ -118,7 +118,8 @@ test-compilers: programs
 
 # What other projects test themselves with, and other long ones that `make test` leaves out. Each says what it needs, and is skipped
 # without it.
-FULL_PACKAGES := libblas-dev libblas-test chromium curl $(WASM_PACKAGES) $(DEB_TEST_PACKAGES)
+# Not by :=, as make reads the two last lists after this file.
+FULL_PACKAGES = libblas-dev libblas-test chromium curl $(WASM_PACKAGES) $(DEB_TEST_PACKAGES) $(SITE_PACKAGES)
 test-full: ## the long tests, which `make test` leaves out
 test-full: programs
 	@sh verde/packages.sh $(FULL_PACKAGES) || echo "Some tests will be skipped."
