@@ -17,7 +17,7 @@ trap 'rm -rf "$stage"' EXIT
 if [ -e .git ]; then
     [ -z "$(git status --porcelain --untracked-files=no)" ] ||
         { echo "make dist: files differ from the last commit, which is what it takes: commit them first" >&2; exit 1; }
-    git ls-files > "$stage/FILES"
+    git -c core.quotePath=off ls-files > "$stage/FILES"
 elif [ -e FILES ]; then
     cp FILES "$stage/FILES"
 else
@@ -25,14 +25,19 @@ else
     exit 1
 fi
 sort -u -o "$stage/FILES" "$stage/FILES"
-# Copies, because a checkout's modes are those of somebody's umask.
+while IFS= read -r file; do
+    [ -e "$file" ] || [ -L "$file" ] || { echo "make dist: $file: the list of the project's files names it, but it is not there" >&2; exit 1; }
+done < "$stage/FILES"
+# Copies, because a checkout's modes are those of somebody's umask. No pipes: sh would not see that their first command fails.
 mkdir "$stage/$name"
-tar --create --no-recursion --verbatim-files-from --files-from "$stage/FILES" | tar --extract --directory "$stage/$name"
+tar --create --no-recursion --verbatim-files-from --files-from "$stage/FILES" --file "$stage/copies.tar"
+tar --extract --directory "$stage/$name" --file "$stage/copies.tar"
 mv "$stage/FILES" "$stage/$name/FILES"
 { sed "s/@VERSION@/$version/" python/METADATA.in; echo; cat python/README.md; } > "$stage/$name/PKG-INFO"
 sed 's/^backend-path = .*/backend-path = ["python"]/' python/pyproject.toml > "$stage/$name/pyproject.toml"
 mkdir -p "$(dirname "$tarball")"
 tar --create --sort=name --format=gnu --owner=root:0 --group=root:0 --mode=u=rwX,go=rX --mtime="@$SOURCE_DATE_EPOCH" \
-    --directory "$stage" "$name" | gzip -9 --no-name > "$tarball.new"
+    --directory "$stage" --file "$stage/sources.tar" "$name"
+gzip -9 --no-name < "$stage/sources.tar" > "$tarball.new"
 mv "$tarball.new" "$tarball"
 echo "  DIST    $tarball"

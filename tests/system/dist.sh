@@ -25,6 +25,7 @@ refuses() {
     rm -rf "$1/out/dist"
     if dist "$1"; then fail "make dist took what it should not: $2"; fi
     grep -q "$2" "$work/said.txt" || { cat "$work/said.txt"; fail "expected: $2"; }
+    [ "$(grep -vc '^make[^ ]*: [*][*][*]' "$work/said.txt")" -eq 1 ] || { cat "$work/said.txt"; fail "not one line: $2"; }
     ! ls "$1"/out/dist/*.tar.gz > /dev/null 2>&1 || fail "a tarball all the same: $2"
 }
 
@@ -47,6 +48,9 @@ cmp "$work/clone/$tarball" "$without_git/$tarball" || fail "the tarball's own ta
 
 echo >> "$work/clone/LICENSE"
 refuses "$work/clone" 'commit them first'
+mv "$without_git/LICENSE" "$work/LICENSE"
+refuses "$without_git" 'make dist: LICENSE: .* is not there'
+mv "$work/LICENSE" "$without_git/LICENSE"
 rm "$without_git/FILES"
 refuses "$without_git" 'which files are the project.s is not known'
 sed -i '1s/(.*)/(0.0.1)/' "$without_git/debian/changelog"
