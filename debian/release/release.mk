@@ -16,13 +16,15 @@ deb: dist
 	@sh verde/packages.sh $(PACKAGES) $(DEB_PACKAGES)
 	@JOBS=$(JOBS) sh debian/release/deb.sh $(TARBALL) $(BUILD)/deb
 
-# KEY: the releaser's key.pem, as `verde keygen` makes one. wheels of other machines that lie there are taken along.
+# KEY: the releaser's key.pem, as `verde keygen` makes one. A wheel of this version for another machine that lies there is taken along.
 RELEASE := $(BUILD)/release
+OTHER_WHEELS = $(wildcard $(BUILD)/aarch64/wheels/*.whl)
 release: ## all files of a release, with an SBOM and a list that KEY=path/key.pem signs, in BUILD/release
 	@[ -f "$(KEY)" ] || { echo 'make release: KEY="$(KEY)": expected the path of a key.pem, as `verde keygen` makes one' >&2; exit 1; }
+	@sh debian/release/ready.sh $(RO_VERSION) $(OTHER_WHEELS)
 	@$(MAKE) --no-print-directory deb wheel verifier
 	@rm -rf $(RELEASE) && mkdir -p $(RELEASE)
-	@cp $(TARBALL) $(BUILD)/deb/*.deb $(BUILD)/wheels/*.whl $(wildcard $(BUILD)/aarch64/wheels/*.whl) $(BUILD)/share/verde/verify.html $(RELEASE)
+	@cp $(TARBALL) $(BUILD)/deb/*.deb $(BUILD)/wheels/*.whl $(OTHER_WHEELS) $(BUILD)/share/verde/verify.html $(RELEASE)
 	@SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) $(PYTHON) debian/release/sbom.py $(RO_VERSION) $(RELEASE)
 	@sh debian/release/sums.sh $(KEY) $(RO_VERSION) $(RELEASE)
 .PHONY: dist deb release

@@ -1,6 +1,6 @@
 #!/bin/sh
 # `make dist`: a tarball has the last commit's files, the same bytes whatever the folder, umask, locale and time zone, and makes
-# itself again without git. What it cannot vouch for it refuses in one line.
+# itself again without git. What it cannot vouch for it refuses in one line, and so does `make release` what is not the tarball's.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
@@ -55,4 +55,19 @@ rm "$without_git/FILES"
 refuses "$without_git" 'which files are the project.s is not known'
 sed -i '1s/(.*)/(0.0.1)/' "$without_git/debian/changelog"
 refuses "$without_git" 'debian/changelog: its first entry is of 0.0.1'
+
+# ready CODE COUNT [WHEEL...]: of the clone, with so many lines.
+ready() {
+    want=$1 lines=$2 code=0
+    shift 2
+    (cd "$work/clone" && sh debian/release/ready.sh "$version" "$@") > "$work/said.txt" 2>&1 || code=$?
+    [ $code -eq "$want" ] && [ "$(wc -l < "$work/said.txt")" -eq "$lines" ] || { cat "$work/said.txt"; fail "ready.sh $*: exit code $code"; }
+}
+ready 0 0 "out/repops-$version-py3-none-any.whl"
+ready 1 1 "out/repops-$version-py3-none-any.whl" "out/repops-${version}1-py3-none-any.whl"
+grep -q "out/repops-${version}1-py3-none-any.whl: expected a wheel of version $version" "$work/said.txt" || fail "no line about the wheel"
+echo > "$work/clone/python/repops/more.py"
+echo > "$work/clone/verde/base/more.c"
+ready 1 2
+grep -q 'python/repops/more.py: git does not have it' "$work/said.txt" || fail "no line about more.py"
 echo "$(wc -l < "$work/sums") files, the same tarball from a checkout and from itself"

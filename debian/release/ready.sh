@@ -1,0 +1,19 @@
+#!/bin/sh
+# Does what a release takes beside its tarball belong to it? Wheels are made of these folders' files, whether git has them or not.
+# Usage: debian/release/ready.sh VERSION [WHEEL...]
+set -eu
+version=$1
+shift
+bad=
+if [ -e .git ]; then
+    files=$(git -c core.quotePath=off status --porcelain --untracked-files=all -- python verde repops models)
+    more=$(echo "$files" | sed -n 's/^?? //p')
+    [ -z "$more" ] || { echo "$more" | sed 's/.*/make release: &: git does not have it: a wheel could, the tarball would not/' >&2; bad=yes; }
+fi
+for wheel in "$@"; do
+    case ${wheel##*/} in
+    "repops-$version-"*) ;;
+    *) echo "make release: $wheel: expected a wheel of version $version: make it again, or remove it" >&2; bad=yes ;;
+    esac
+done
+[ -z "$bad" ]
