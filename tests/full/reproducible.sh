@@ -4,6 +4,7 @@
 # left out; WHOLE=1: they are not.
 set -eu
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
+[ -e .git ] || { echo "no checkout of git"; exit 77; }
 [ "$(id -u)" = 0 ] || { echo "another user is needed, whom root alone can be"; exit 77; }
 for tool in git dpkg-buildpackage dh_python3 setpriv taskset; do
     command -v $tool > /dev/null || { echo "no $tool"; exit 77; }
