@@ -245,6 +245,7 @@ VERDE_DOCDIR ?= $(PREFIX)/share/doc/verde
 COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 SYSTEMDDIR ?= $(PREFIX)/lib/systemd/system
 VERDE_DOCS := verde/PROTOCOL.md verde/THREATS.md LICENSE $(filter-out docs/adding-an-operator.md,$(wildcard docs/*.md))
+VERDE_TUTORIALS := $(wildcard docs/tutorials/*.md)
 # Example jobs whose data is in the project, and that data: relative to each other as in models.
 VERDE_DATADIR ?= $(PREFIX)/share/verde
 VERDE_JOBS := $(shell grep -l project.txt models/jobs/*.yaml)
@@ -268,12 +269,13 @@ install-lib: lib
 	[ ! -e $(BUILD)/lib/libverde_mpi.so.1 ] || install -m 755 $(BUILD)/lib/libverde_mpi.so.1 $(DESTDIR)$(LIBDIR)
 install: ## the library, verde, manual pages and completion, into PREFIX
 install: install-lib $(BUILD)/bin/verde
-	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(MANDIR)/man1 $(VERDE_DOCDIR) $(VERDE_DATADIR)/jobs $(VERDE_DATADIR)/data \
+	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(MANDIR)/man1 $(VERDE_DOCDIR)/tutorials $(VERDE_DATADIR)/jobs $(VERDE_DATADIR)/data \
 	    $(COMPLETIONDIR) $(SYSTEMDDIR))
 	install -m 755 $(BUILD)/bin/verde $(DESTDIR)$(PREFIX)/bin
 	sh verde/man/pages.sh $(BUILD)/bin/verde $(BUILD)/man $(VERDE_DOCDIR) $(VERDE_DATADIR)
 	install -m 644 $(BUILD)/man/*.1 $(DESTDIR)$(MANDIR)/man1
 	install -m 644 $(VERDE_DOCS) $(DESTDIR)$(VERDE_DOCDIR)
+	install -m 644 $(VERDE_TUTORIALS) $(DESTDIR)$(VERDE_DOCDIR)/tutorials
 	install -m 644 $(VERDE_JOBS) $(DESTDIR)$(VERDE_DATADIR)/jobs
 	[ ! -e $(BUILD)/share/verde/verify.html ] || install -m 644 $(BUILD)/share/verde/verify.html $(DESTDIR)$(VERDE_DATADIR)
 	install -m 644 models/data/project.txt $(DESTDIR)$(VERDE_DATADIR)/data
@@ -293,10 +295,10 @@ uninstall: ## take away what install and install-lib put there
 	    $(addprefix $(DESTDIR)$(PREFIX)/bin/,repops-conform verde) $(addprefix $(DESTDIR)$(DOCDIR)/,SPEC.md LICENSE) \
 	    $(DESTDIR)$(MANDIR)/man1/verde.1 $(DESTDIR)$(MANDIR)/man1/verde-*.1 $(DESTDIR)$(COMPLETIONDIR)/verde \
 	    $(DESTDIR)$(SYSTEMDDIR)/verde-provide.service \
-	    $(addprefix $(DESTDIR)$(VERDE_DOCDIR)/,$(notdir $(VERDE_DOCS))) \
+	    $(addprefix $(DESTDIR)$(VERDE_DOCDIR)/,$(notdir $(VERDE_DOCS)) $(VERDE_TUTORIALS:docs/%=%)) \
 	    $(addprefix $(DESTDIR)$(VERDE_DATADIR)/jobs/,$(notdir $(VERDE_JOBS))) $(DESTDIR)$(VERDE_DATADIR)/data/project.txt \
 	    $(DESTDIR)$(VERDE_DATADIR)/verify.html
-	for folder in $(addprefix $(DESTDIR),$(PREFIX)/include/repops $(DOCDIR) $(VERDE_DOCDIR) $(VERDE_DATADIR)/jobs $(VERDE_DATADIR)/data \
+	for folder in $(addprefix $(DESTDIR),$(PREFIX)/include/repops $(DOCDIR) $(VERDE_DOCDIR)/tutorials $(VERDE_DOCDIR) $(VERDE_DATADIR)/jobs $(VERDE_DATADIR)/data \
 	    $(VERDE_DATADIR)); do \
 	    [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder || exit 1; done
 .PHONY: install-lib install-cuda uninstall

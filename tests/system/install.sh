@@ -51,6 +51,13 @@ for job in "$prefix"/share/verde/jobs/*.yaml; do
     "$verde" graph "$job" > /dev/null 2> "$work/graph.txt" || fail "$job: $(cat "$work/graph.txt")"
 done
 
+for tutorial in docs/tutorials/*.md; do
+    cmp -s "$tutorial" "$prefix/share/doc/verde/${tutorial#docs/}" || fail "$tutorial is not installed"
+    for link in $(grep -o '](\([^)]*\))' "$tutorial" | sed 's/^](//; s/[)#].*//' | grep -v '^http'); do
+        [ -e "$prefix/share/doc/verde/tutorials/$link" ] || fail "$tutorial, as it is installed: no $link"
+    done
+done
+
 # complete WORD...: what the completion offers for the last word.
 complete() {
     command -v bash > /dev/null || { echo "$want"; return; }
