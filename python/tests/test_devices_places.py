@@ -153,6 +153,40 @@ def test_the_nearest_elements_are_those_of_the_cpu(device, what, mode, last):
             assert found[0] == found[1]
 
 
+# Where float32 and float64 do not choose the same element.
+IMAGES = {
+    "a line": (torch.randn(2, 3, 64), 82),
+    "a line of float64": (torch.randn(2, 3, 64, dtype=torch.float64), 82),
+    "rows": (torch.randn(1, 2, 64, 64), (82, 90)),
+    "rows of float64": (torch.randn(1, 8, 64, 64, dtype=torch.float64), (82, 90)),
+    "channels": (torch.randn(1, 8, 64, 64), (82, 90)),
+    "channels of float64": (torch.randn(1, 8, 64, 64, dtype=torch.float64), (82, 90)),
+    "two channels": (torch.randn(1, 2, 64, 64, dtype=torch.float64), (82, 90)),
+    "halves": (torch.randn(1, 2, 64, 64, dtype=torch.float16), (82, 90)),
+    "bytes": (torch.arange(64, dtype=torch.uint8).expand(1, 4, 64, 64), (82, 90)),
+    "a volume": (torch.randn(1, 2, 3, 64, 3), (4, 82, 3)),
+}
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+@pytest.mark.parametrize("what", IMAGES)
+def test_the_nearest_elements_are_those_of_the_cpus_kernel(device, what, mode):
+    image, size = IMAGES[what]
+    if "channels" in what:
+        image = image.contiguous(memory_format=torch.channels_last)
+    found = []
+    with reproducible():
+        for place in (device, "cpu"):
+            x = image.clone().to(place).requires_grad_(image.dtype is torch.float32)
+            y = F.interpolate(x, size, mode=mode)
+            found.append(_bytes([y.detach()]))
+            if x.requires_grad:
+                (y * y).sum().backward()
+                found[-1] += _bytes([x.grad])
+    assert found[0] == found[1]
+    assert found[1][:1] == _bytes([F.interpolate(image, size, mode=mode)])
+
+
 NUMBERS = {
     "whole": lambda place: torch.arange(2, 20, 3, device=place),
     "whole as floats": lambda place: torch.arange(0, 9, 2, dtype=torch.float32, device=place),

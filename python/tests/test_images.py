@@ -39,6 +39,17 @@ def test_images_are_resized(options, order):
     compare(lambda x: F.interpolate(x, **options), torch.randn(2, 3, 9, 11).to(memory_format=order))
 
 
+# Of 64 elements to 82, output 41 is 31 in float32 and 32 in float64.
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+@pytest.mark.parametrize("size", [(64,), (64, 64), (3, 64, 3)])
+def test_the_gradient_goes_to_the_element_that_was_taken(size, mode):
+    x = torch.arange(float(math.prod(size))).reshape(1, 1, *size).requires_grad_()
+    with reproducible():
+        y = F.interpolate(x, [82 if n == 64 else n for n in size], mode=mode)
+        y.sum().backward()
+    assert torch.equal(x.grad.reshape(-1), torch.bincount(y.detach().reshape(-1).long()).float())
+
+
 OTHERS = [
     (lambda x: F.interpolate(x, scale_factor=1.7, mode="linear"), (2, 3, 9)),
     (lambda x: F.interpolate(x, size=(5, 7, 4), mode="trilinear"), (2, 3, 4, 5, 6)),

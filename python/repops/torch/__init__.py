@@ -29,6 +29,7 @@ from . import (  # noqa: F401
     _losses,
     _lu,
     _margins,
+    _nearest,
     _norms,
     _operators,
     _optimizers,

@@ -12,10 +12,9 @@ from typing import Any
 
 import torch
 
-from .. import _context
 from . import _here as here
 from ._call import expect, need, numbers, run
-from ._registry import handles, on_devices
+from ._registry import handles
 
 Tensor = torch.Tensor
 Taps = tuple[Tensor, "Tensor | None"]  # places [taps, out], -1 for none, and weights
@@ -157,7 +156,7 @@ def _resized(x: Tensor, axes: list[tuple[int, Taps]]) -> Tensor:
     return like(y, x)
 
 
-def _resized_backward(dy: Tensor, shape: Any, axes: list[tuple[int, Taps]]) -> Tensor:
+def resized_backward(dy: Tensor, shape: Any, axes: list[tuple[int, Taps]]) -> Tensor:
     need(dy)
     dx = dy
     for dim, taps in reversed(axes):
@@ -191,74 +190,13 @@ def _register_resizes() -> None:
             *scales: Any,
             kind: Any = (cubic, smooth),
         ) -> Tensor:
-            return _resized_backward(dy, shape, _axes(shape, out, align, scales, *kind))
+            return resized_backward(dy, shape, _axes(shape, out, align, scales, *kind))
 
         handles(name + ".default")(forward)
         handles(name + "_backward.default")(backward)
 
 
 _register_resizes()
-
-
-def _register_nearest() -> None:
-    for kind in ("upsample_nearest", "_upsample_nearest_exact"):
-        for dims in (1, 2, 3):
-            # torch's own chooses the places: a number of the axis is not rounded.
-            line = getattr(torch.ops.aten, kind + "1d").default
-
-            def backward(
-                dy: Tensor, out: Any, shape: Any, *scales: Any, line: Any = line
-            ) -> Tensor:
-                scales = scales or (None,) * len(out)
-                axes: list[tuple[int, Taps]] = []
-                for d in reversed(range(len(out))):
-                    numbers = here.arange(shape[2 + d], dtype=torch.float64).reshape(1, 1, -1)
-                    axes.append((2 + d, (line(numbers, [out[d]], scales[d])[0].long(), None)))
-                return _resized_backward(dy, shape, axes)
-
-            handles(f"{kind}{dims}d_backward.default")(backward)
-
-
-_register_nearest()
-
-
-_LAST = {2: torch.channels_last, 3: torch.channels_last_3d}
-
-
-@here.kept(64)
-def _nearest_places(
-    line: Any, size: tuple[int, ...], channels: int, last: bool, out: Any, scales: Any
-) -> Tensor:
-    """The place of each output among the flat elements of an image, as torch's kernel for CPUs
-    chooses it, which depends on the order of memory. Numbers of places pass through it as they
-    are."""
-    order = _LAST[len(size)] if last else torch.contiguous_format
-    numbers = torch.arange(math.prod(size), dtype=torch.float64, device="cpu")
-    numbers = numbers.reshape(1, 1, *size).expand(1, channels, *size)
-    places = line(numbers.contiguous(memory_format=order), out, *scales)[0, 0].reshape(-1).long()
-    return places.to(_context.current().device)
-
-
-def _register_nearest_places() -> None:
-    for kind in ("upsample_nearest", "_upsample_nearest_exact"):
-        for dims in (1, 2, 3):
-            line = getattr(torch.ops.aten, f"{kind}{dims}d").default
-
-            def forward(x: Tensor, out: Any, *scales: Any, line: Any = line) -> Tensor:
-                size = tuple(x.shape[2:])
-                last = len(size) > 1 and x.is_contiguous(memory_format=_LAST[len(size)])
-                places = _nearest_places(
-                    line, size, 1 + (x.shape[1] > 1), last, tuple(out), tuple(scales)
-                )
-                flat = x.reshape(*x.shape[:2], math.prod(size))
-                y = flat.index_select(2, places).reshape(*x.shape[:2], *out)
-                order = _LAST[len(size)] if last and not x.is_contiguous() else None
-                return y.contiguous(memory_format=order or torch.contiguous_format)
-
-            on_devices(f"{kind}{dims}d.default")(forward)
-
-
-_register_nearest_places()
 
 
 # ---- padding: the gradient of copies ----
