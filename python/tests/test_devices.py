@@ -191,6 +191,10 @@ ELEMENTS = {
     "sums": lambda x: x + 0.1 - x * 3.3e38 + 2 * x.reciprocal(),
     "powers": lambda x: x**2 + x**3 + x.abs().sqrt() + x.rsqrt(),
     "what is left of a number": lambda x: 1 - x + (x - 1) * torch.rsub(x, 2.5, alpha=0.3),
+    "what bytes leave of numbers": lambda x: torch.cat(
+        [1.5 - x.clamp(0, 9).to(torch.uint8), torch.rsub(x.clamp(0, 9).to(torch.uint8), 2.5)]
+    ),
+    "what an integer leaves of a number": lambda x: 1.5 - torch.tensor([-(2**63)]).to(x.device),
     "float64": lambda x: (x.double() / 3 + 0.1) * (1 / x.double()) - x.double().sqrt() + x,
     "whole quotients": lambda x: x // 0.3 + x.div(0.7, rounding_mode="trunc"),
     "remainders": lambda x: x.clamp(-9, 9) % 0.3 + x.clamp(-9, 9).fmod(0.7),

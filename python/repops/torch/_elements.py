@@ -44,6 +44,7 @@ def rsub(a: Tensor, b: Any, alpha: float = 1) -> Tensor:
     x = a if alpha == 1 else a * alpha
     if isinstance(b, Tensor) or _context.current().device is None:
         return b - x
+    x = x.to(torch.result_type(x, b))  # before its sign changes, which integers cannot hold
     return -x + b  # the same bits; b - x would be this operator again
 
 
