@@ -95,6 +95,11 @@ INFERRED = {
     "attention": lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True),
     "a layer": lambda x: nn.TransformerEncoderLayer(3, 3, 8).to(x.device)(x),
     "norm": lambda x: nn.RMSNorm(3).to(x.device)(x),
+    "the nearest": lambda x: F.interpolate(x.reshape(1, 1, -1), 77),
+    "the nearest of an image": lambda x: F.interpolate(x.reshape(1, 5, 4, 3), scale_factor=1.7),
+    "the nearest of a volume": lambda x: F.interpolate(
+        x.reshape(1, 1, 5, 4, 3), (7, 3, 5), mode="nearest-exact"
+    ),
 }
 
 
@@ -108,6 +113,15 @@ def test_without_gradients_the_bits_are_those_of_the_cpu(device, what, mode):
             x = torch.randn(5, 4, 3).to(place)
             found.append(_bytes([INFERRED[what](x)]))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("kind", ["nearest", "nearest-exact"])
+def test_a_device_does_not_choose_the_nearest_elements(device, simulated, kind, mode):
+    with reproducible(), mode():
+        for dims in (1, 2, 3):
+            F.interpolate(torch.ones(1, 2, *[4] * dims).to(device), scale_factor=1.7, mode=kind)
+    assert not any("upsample" in name for name in simulated.theirs)
 
 
 def test_a_sequence_of_no_times_is_refused(device):

@@ -396,7 +396,7 @@ def _listed(func: Any, base: str, outs: bool) -> Route | None:
             return _arange
         if key in HANDLERS:
             return _handler(func, key, base)
-        if key in MOVED:
+        if key in MOVED and f"{base}.default" not in ON_DEVICES:
             return plain
         if key in ARITHMETIC or key == "neg":
             return _arithmetic(base)
