@@ -96,6 +96,9 @@ WRITTEN = {
     "a column": lambda x, v: _put(x.t(), [_places(x, 1, -1, 4, 1)], v[0, :4]),
     "many columns": lambda x, v: _columns(x, _places(x, [0, 3], [3, 0]), v[:2, :2]),
     "columns of a view": lambda x, v: _columns(x, _places(x, [0, 3], [4, 0]).t(), v[:2, :2].t()),
+    "values in columns": lambda x, v: _put(x[0], [_places(x, [0, 3], [3, 0])], v[:2, :2].t()),
+    "columns of columns": lambda x, v: _columns(x, _places(x, [0, 3], [3, 0]), v[:2, :2].t()),
+    "values of rows": lambda x, v: _put(x[0], [_places(x, [0, 3], [3, 0]).t()], v[0, :2]),
     "a mask": lambda x, v: _put(x, [x > 0], v[0, 0]),
     "a sum": lambda x, v: _put(x, [_places(x, 2, 0, 2)], v[:, :5], accumulate=True),
     "copied": lambda x, v: x.index_copy(0, _places(x, 2, 0, 2), v[:, :5]),
@@ -151,6 +154,33 @@ def test_the_nearest_elements_are_those_of_the_cpu(device, what, mode, last):
                 )
                 found.append([*_bytes([y.detach(), x.grad]), order])
             assert found[0] == found[1]
+
+
+def test_the_value_with_the_largest_number_stays():
+    values = torch.tensor([[1.0, 2.0], [3.0, 4.0]]).t()
+    with reproducible():
+        y = torch.zeros(4).index_put_([torch.tensor([[0, 3], [3, 0]])], values)
+    assert y.tolist() == [4.0, 0.0, 0.0, 2.0]
+
+
+BEYOND = {
+    "scattered": (lambda x, i, v: x.scatter(1, i, v), [[4]]),
+    "scattered below": (lambda x, i, v: x.scatter(0, i, v), [[-1]]),
+    "added": (lambda x, i, v: x.scatter_add(1, i, v), [[4]]),
+    "added below": (lambda x, i, v: x.scatter_add(0, i, v), [[-1]]),
+    "copied": (lambda x, i, v: x.index_copy(1, i[0], v.expand(2, 1)), [[4]]),
+    "copied below": (lambda x, i, v: x.index_copy(1, i[0], v.expand(2, 1)), [[-1]]),
+}
+
+
+@pytest.mark.parametrize("what", BEYOND)
+def test_a_place_beyond_the_dimension_is_refused(device, simulated, what):
+    write, index = BEYOND[what]
+    x, v = torch.zeros(2, 3).to(device), torch.ones(1, 1).to(device)
+    with reproducible():
+        write(x, torch.zeros(1, 1, dtype=torch.int64).to(device), v)  # others have this signature
+        with pytest.raises((IndexError, RuntimeError), match="out of bounds"):
+            write(x, torch.tensor(index).to(device), v)
 
 
 # Where float32 and float64 do not choose the same element.

@@ -8,7 +8,7 @@ import torch
 
 from . import _here as here
 from ._call import need, numbers, run, total
-from ._indexing import scatter_add
+from ._indexing import added
 from ._products import embedding_backward
 from ._registry import handles
 
@@ -102,7 +102,9 @@ def embedding_bag_backward(
 ) -> Tensor:
     need(dy)
     if mode == MAX:
-        return scatter_add(here.zeros(rows, dy.shape[1]), 0, most.long(), dy)
+        width = dy.shape[1]
+        places = torch.where(most < 0, -1, most.long() * width + here.arange(width))
+        return added(here.zeros(rows, width), places, dy.reshape(-1, 1))
     if mode == MEAN:
         dy = dy / torch.where(sizes == 0, 1, sizes).unsqueeze(1)
     terms = dy[bags] if factors is None else dy[bags] * factors.unsqueeze(1)

@@ -16,7 +16,7 @@ from ._registry import handles, on_devices
 Tensor = torch.Tensor
 
 
-def _added(x: Tensor, places: Tensor, values: Tensor) -> Tensor:
+def added(x: Tensor, places: Tensor, values: Tensor) -> Tensor:
     """x with values added at places of its flat elements, each place's sum first."""
     need(x, values)
     if not values.numel():
@@ -30,11 +30,7 @@ def _added(x: Tensor, places: Tensor, values: Tensor) -> Tensor:
 
 def _flat(x: Tensor, dim: int, index: Tensor, source: Tensor) -> tuple[Tensor, Tensor]:
     """Places of x's elements in their order that an index names, and the source's part for them."""
-    places, stride = here.zeros(index.shape, dtype=torch.int64), x.numel()
-    for d, (size, count) in enumerate(zip(x.shape, index.shape)):
-        stride = stride // max(1, size)
-        own = here.arange(count).reshape([-1 if e == d else 1 for e in range(x.dim())])
-        places = places + (index if d == dim % x.dim() else own) * stride
+    places = here.arange(x.numel()).reshape(x.shape).gather(dim, index)  # knows its bounds
     return places, source[tuple(slice(0, n) for n in index.shape)]
 
 
@@ -44,14 +40,14 @@ def scatter_add(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     if not x.dim():
         return x + source.reshape(-1)[0] if source.numel() else x.clone()
     places, part = _flat(x, dim, index, source)
-    return _added(x, places, part.reshape(-1, 1))
+    return added(x, places, part.reshape(-1, 1))
 
 
 @handles("index_add")
 def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
     moved, base = source.movedim(dim, 0).contiguous(), x.movedim(dim, 0).contiguous()
     moved = moved if alpha == 1 else moved * alpha
-    return _added(base, index, moved).movedim(0, dim)
+    return added(base, index, moved).movedim(0, dim)
 
 
 def _in_turn(function: Any, *arguments: Any) -> Tensor:
@@ -99,6 +95,14 @@ def _numbered(x: Tensor, indices: Any) -> Tensor:
     return flat[tuple(slice(None) if i is None else i for i in indices)]
 
 
+def _in_order(x: Tensor, indices: Any, values: Tensor) -> Tensor:
+    """A value for each place, in memory too: torch writes in the order of memory."""
+    if values.numel() == 1:
+        return values
+    places = torch.ops.aten.index(x.new_empty(()).expand(x.shape), indices)
+    return values.expand(places.shape).contiguous()
+
+
 def _distinct(indices: Any) -> bool:
     """Masks name no place twice."""
     return all(i is None or i.dtype in (torch.bool, torch.uint8) for i in indices)
@@ -112,13 +116,15 @@ def index_put(
         return torch.ops.aten.index_put(x, indices, values)
     if not accumulate and _context.current().device is not None:
         return _put_last(x, indices, values)
-    if not accumulate or not (x.is_floating_point() or x.dtype is torch.complex64):
+    if not accumulate:
+        return _in_turn(torch.ops.aten.index_put, x, indices, _in_order(x, indices, values))
+    if not (x.is_floating_point() or x.dtype is torch.complex64):
         return _in_turn(torch.ops.aten.index_put, x, indices, values, accumulate)
     places = _numbered(x, indices)
     values = values.expand(places.shape)
     if x.dtype is torch.complex64:
-        return joined(_added(pairs(x).contiguous(), places, pairs(values).reshape(-1, 2)))
-    return _added(x.contiguous(), places, values.reshape(-1, 1))
+        return joined(added(pairs(x).contiguous(), places, pairs(values).reshape(-1, 2)))
+    return added(x.contiguous(), places, values.reshape(-1, 1))
 
 
 @handles("unfold_backward")
@@ -127,14 +133,15 @@ def unfold_backward(dy: Tensor, sizes: Any, dim: int, size: int, step: int) -> T
     x = here.zeros(sizes)
     places = here.arange(x.numel()).reshape(sizes).unfold(dim, size, step)
     expect(dy.shape == places.shape, "its gradient has another size")
-    return _added(x, places, dy.reshape(-1, 1))
+    return added(x, places, dy.reshape(-1, 1))
 
 
 @handles("index_copy")
 def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     if _context.current().device is not None:
         own, dim = (x, dim % x.dim()) if x.dim() else (x.reshape(1), 0)
-        return _put_last(own, [None] * dim + [index.reshape(-1)], source).reshape(x.shape)
+        index = here.arange(own.shape[dim]).gather(0, index.reshape(-1))  # none is below 0
+        return _put_last(own, [None] * dim + [index], source).reshape(x.shape)
     return _in_turn(torch.index_copy, x, dim, index, source)
 
 
