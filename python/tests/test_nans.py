@@ -10,7 +10,7 @@ from torch import nn
 import repops.jobs
 import repops.torch
 from repops.torch._products import FLASH
-from repops.torch._registry import HANDLERS
+from repops.torch._registry import FLOAT64, HANDLERS
 from repops.torch._routes import OWN
 
 INF, NAN = math.inf, math.nan
@@ -79,6 +79,27 @@ def test_a_nan_of_float64_has_one_pattern(name):
     with repops.torch.reproducible():
         x = full(INF, torch.float64)
         assert words(OPERATIONS[name](x)) == {CANONICAL[torch.float64]}
+
+
+WIDE = {
+    **{n: getattr(torch, n, None) or getattr(F, n, None) for n in FLOAT64},
+    "leaky_relu_backward": lambda x: torch.ops.aten.leaky_relu_backward(x, x, 0.1, False),
+    "softshrink_backward": lambda x: torch.ops.aten.softshrink_backward(x, x, 0.5),
+    **{f.__name__: f for f in (torch.neg, torch.abs, torch.round, torch.reciprocal)},
+    "a root": lambda x: x**0.5,
+    "a root in place": lambda x: x.clone().sqrt_(),
+    "the largest": lambda x: torch.maximum(x, x),
+}
+
+
+@pytest.mark.parametrize("where", ["cpu", "device"])
+@pytest.mark.parametrize("name", WIDE)
+def test_functions_of_float64_give_that_one(request, name, where):
+    odd = torch.tensor([-1, 0x7FF0000000000001] * COUNT).view(torch.float64)
+    x = torch.cat([odd, torch.tensor([-INF, -2.0], dtype=torch.float64)])
+    x = x if where == "cpu" else x.to(request.getfixturevalue("device"))
+    with repops.torch.reproducible():
+        assert words(WIDE[name](x).cpu()) == {CANONICAL[torch.float64]}
 
 
 def test_a_nan_of_another_pattern_becomes_that_one():

@@ -22,6 +22,7 @@ from ._call import ONE, Leftover, elementwise, elementwise_, packed, run
 from ._checks import check_once, checked, refuse, taken
 from ._devices import device_of
 from ._integers import EXACT, WHOLE, tensors, whole, whole_of
+from ._nans import FLOATS
 from ._registry import ARITHMETIC, HANDLERS, MOVEMENT, ON_DEVICES
 from ._routes import (
     NOT_VIEWS,
@@ -153,8 +154,15 @@ def _one(name: str, *attributes: int) -> Callable[..., Any]:
 
 
 def _or_double(compute: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Of float64 as torch has it."""
-    return lambda x: theirs(x) if x.dtype is torch.float64 else compute(x)
+    """Of float64 as torch has it, but for its NaNs."""
+
+    def either(x: Tensor) -> Tensor:
+        if x.dtype is not torch.float64:
+            return compute(x)
+        y = theirs(x)
+        return y.masked_fill_(y != y, float("nan"))
+
+    return either
 
 
 def _one_over(x: Tensor) -> Tensor:
@@ -204,8 +212,8 @@ def _arithmetic(base: str) -> Route:
 def canonical(result: Any) -> Any:
     """The same, of whose numbers the NaNs are those of the library (_nans.py): no value is read."""
     for t in tensors([result]):
-        if t.dtype is torch.float32 and not t.is_cpu and t.numel():
-            if packed(t):
+        if t.dtype in FLOATS and not t.is_cpu and t.numel():
+            if t.dtype is torch.float32 and packed(t):
                 elementwise_("scale", (ONE,), t)
             else:
                 t.masked_fill_(t != t, float("nan"))

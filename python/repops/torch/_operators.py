@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from .._numbers import single, whole
 from .._operators import bits
 from .._table import TABLE
 from ._call import elementwise, elementwise_
+from ._nans import one_nan
 from ._registry import FLOAT64, handles
 
 Tensor = torch.Tensor
@@ -20,6 +22,11 @@ Tensor = torch.Tensor
 def _number(value: Any, kind: str, what: str) -> int:
     """An attribute as calls have it."""
     return bits(single(value, what)) if kind == "f" else whole(value, what)
+
+
+def _looked_at(y: Tensor) -> Tensor:
+    """The library has its own NaN in what it computes, but this is PyTorch's."""
+    return one_nan(y) if y.is_cpu else y.masked_fill_(y != y, math.nan)
 
 
 def _handler(name: str, operator: str, names: list[str], defaults: tuple) -> Callable[..., Tensor]:
@@ -38,7 +45,7 @@ def _handler(name: str, operator: str, names: list[str], defaults: tuple) -> Cal
         if len(tensors) == 1 and not in_place and not tensors[0].is_floating_point():
             tensors = [tensors[0].float()]  # PyTorch does so too, or it has refused the call
         elif name in FLOAT64:
-            return FLOAT64[name](*args)
+            return _looked_at(FLOAT64[name](*args))
         return compute(operator, numbers(args), *tensors)
 
     def handler(*args: Any) -> Tensor:
