@@ -183,31 +183,32 @@ def test_a_place_beyond_the_dimension_is_refused(device, simulated, what):
             write(x, torch.tensor(index).to(device), v)
 
 
-# Where float32 and float64 do not choose the same element.
+# Of these float32 and float64 do not choose the same elements.
 IMAGES = {
-    "a line": (torch.randn(2, 3, 64), 82),
-    "a line of float64": (torch.randn(2, 3, 64, dtype=torch.float64), 82),
-    "rows": (torch.randn(1, 2, 64, 64), (82, 90)),
-    "rows of float64": (torch.randn(1, 8, 64, 64, dtype=torch.float64), (82, 90)),
-    "channels": (torch.randn(1, 8, 64, 64), (82, 90)),
-    "channels of float64": (torch.randn(1, 8, 64, 64, dtype=torch.float64), (82, 90)),
-    "two channels": (torch.randn(1, 2, 64, 64, dtype=torch.float64), (82, 90)),
-    "halves": (torch.randn(1, 2, 64, 64, dtype=torch.float16), (82, 90)),
-    "bytes": (torch.arange(64, dtype=torch.uint8).expand(1, 4, 64, 64), (82, 90)),
-    "a volume": (torch.randn(1, 2, 3, 64, 3), (4, 82, 3)),
+    "a line": ((2, 3, 64), 82, torch.float32),
+    "a line of float64": ((2, 3, 64), 82, torch.float64),
+    "rows": ((1, 2, 64, 64), (82, 90), torch.float32),
+    "rows of float64": ((1, 8, 64, 64), (82, 90), torch.float64),
+    "channels last": ((1, 8, 64, 64), (82, 90), torch.float32),
+    "channels last of float64": ((1, 8, 64, 64), (82, 90), torch.float64),
+    "two channels last of float64": ((1, 2, 64, 64), (82, 90), torch.float64),
+    "halves": ((1, 2, 64, 64), (82, 90), torch.float16),
+    "bytes": ((1, 4, 64, 64), (82, 90), torch.uint8),
+    "a volume": ((1, 2, 3, 64, 3), (4, 82, 3), torch.float32),
 }
 
 
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
 @pytest.mark.parametrize("what", IMAGES)
 def test_the_nearest_elements_are_those_of_the_cpus_kernel(device, what, mode):
-    image, size = IMAGES[what]
-    if "channels" in what:
+    shape, size, dtype = IMAGES[what]
+    torch.manual_seed(6)
+    image, found = torch.randint(0, 256, shape).to(dtype), []
+    if "last" in what:
         image = image.contiguous(memory_format=torch.channels_last)
-    found = []
     with reproducible():
         for place in (device, "cpu"):
-            x = image.clone().to(place).requires_grad_(image.dtype is torch.float32)
+            x = image.clone().to(place).requires_grad_(dtype is torch.float32)
             y = F.interpolate(x, size, mode=mode)
             found.append(_bytes([y.detach()]))
             if x.requires_grad:
