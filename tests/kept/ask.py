@@ -25,9 +25,11 @@ def questions(evidence):
     """All commands, in order: each file of `verdicts` and `frauds`, each folder of `runs`, `models`, `results` and `weights`."""
     for name in sorted(os.listdir(f"{evidence}/verdicts")):
         yield ["verify", f"verdicts/{name}", "--json"]
-    for folder in ("runs", "models"):
-        for name in sorted(os.listdir(f"{evidence}/{folder}")):
-            yield ["check", f"{folder}/{name}", "--json"]
+    for name in sorted(os.listdir(f"{evidence}/runs")):
+        data = ["--data", f"jobs/{name}"] if os.path.exists(f"{evidence}/jobs/{name}") else []
+        yield ["check", f"runs/{name}", *data, "--json"]
+    for name in sorted(os.listdir(f"{evidence}/models")):
+        yield ["check", f"models/{name}", "--json"]
     for name in sorted(os.listdir(f"{evidence}/results")):
         yield ["check", f"results/{name}", "--job", f"jobs/{name}", "--json"]
     for name in sorted(os.listdir(f"{evidence}/runs")):
