@@ -6,14 +6,11 @@
  * each place. `gpt2`, if it is named, computes products of GPT-2 124M, whose instructions the
  * emulator of PTX counts (PTX_REPORT). Plain C and librepops alone: machines with a GPU may have
  * nothing else. */
-#include "repops/device.h"
 #include "repops/fused.h"
 #include "repops/guard.h"
 #include "repops/op_product.h"
 #include "repops/tools/op_data.h"
-#include "tests/cuda/options.h"
-
-#include <stdio.h>
+#include "tests/cuda/products.h"
 
 enum { ELEMENTS = 1 << 22, FOUND_MOST = 16 };
 
@@ -33,13 +30,6 @@ typedef struct {
     int count;
 } plant;
 
-typedef struct {
-    ro_ctx *ctx;
-    float *a, *b, *out, *z; /* on the device */
-    float *host, *want, *got;
-    long products, flips, failed;
-} tally;
-
 static void take(void *user, const ro_guard_finding *finding) {
     plant *p = user;
     if (p->count < FOUND_MOST)
@@ -55,15 +45,6 @@ static void alter(void *user, ro_guard_place place, void *data, size_t size) {
 }
 
 /* ---- products ---- */
-
-static ro_status run_call(const tally *t, ro_call *call) {
-    char why[200];
-    const ro_status status = ro_infer(call, why, sizeof why);
-    if (status != RO_OK)
-        printf("  %s\n", why);
-    return status == RO_OK ? ro_run(t->ctx, call, (const void *const[]){t->a, t->b}, t->out)
-                           : status;
-}
 
 static ro_status run_matmul(const tally *t, const product *p) {
     const int64_t m = p->m, n = p->n, k = p->k;
@@ -278,34 +259,14 @@ static int run_all(tally *t, const options *o) {
     return t->failed ? 1 : 0;
 }
 
-static int open_all(tally *t, const options *o) {
-    const size_t size = ELEMENTS * sizeof(float);
-    const ro_options wanted = {.size = sizeof wanted, .backend = o->device};
-    if (ro_ctx_create(&wanted, &t->ctx) != RO_OK) {
-        fprintf(stderr, "guard: %s\n", ro_ctx_error(NULL));
-        return 0;
-    }
-    t->a = ro_alloc(t->ctx, size), t->b = ro_alloc(t->ctx, size);
-    t->out = ro_alloc(t->ctx, size), t->z = ro_alloc(t->ctx, size);
-    t->host = malloc(size), t->want = malloc(size), t->got = malloc(size);
-    if (t->a && t->b && t->out && t->z && t->host && t->want && t->got)
-        return 1;
-    fprintf(stderr, "guard: no memory\n");
-    return 0;
-}
-
 int main(int argc, char **argv) {
     options o = {.device = "cuda:0", .seeds = 24, .first = 0};
     tally t = {0};
     int code = 2;
     if (!parse_options(argc, argv, &o))
         fprintf(stderr, "usage: guard [--device NAME] [--seeds N] [--first SEED] [NAME...]\n");
-    else if (open_all(&t, &o))
+    else if (open_all(&t, &o, "guard", ELEMENTS))
         code = run_all(&t, &o);
-    if (t.ctx) {
-        ro_free(t.ctx, t.a), ro_free(t.ctx, t.b), ro_free(t.ctx, t.out), ro_free(t.ctx, t.z);
-        ro_ctx_destroy(t.ctx);
-    }
-    free(t.host), free(t.want), free(t.got);
+    close_all(&t);
     return code;
 }

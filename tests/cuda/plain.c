@@ -3,33 +3,14 @@
  *
  * Usage: plain [--device cuda:0] [--seeds N] [--first SEED]
  * Plain C and librepops alone: machines with a GPU may have nothing else. */
-#include "repops/device.h"
 #include "repops/fused.h"
 #include "repops/guard.h"
 #include "repops/op_image.h"
 #include "repops/op_product.h"
 #include "repops/tools/op_data.h"
-#include "tests/cuda/options.h"
-
-#include <stdio.h>
+#include "tests/cuda/products.h"
 
 enum { FILLED = 1 << 17 /* elements of a, of b and of the output */ };
-
-typedef struct {
-    ro_ctx *ctx;
-    float *a, *b, *out, *z; /* on the device */
-    float *host, *want, *got;
-    long products, failed;
-} tally;
-
-static ro_status run_call(const tally *t, ro_call *call) {
-    char why[200];
-    const ro_status status = ro_infer(call, why, sizeof why);
-    if (status != RO_OK)
-        printf("  %s\n", why);
-    return status == RO_OK ? ro_run(t->ctx, call, (const void *const[]){t->a, t->b}, t->out)
-                           : status;
-}
 
 static ro_status run_matmul(const tally *t, uint64_t seed) {
     const int64_t m = 1 + (int64_t)(seed * 7 % 40), n = 1 + (int64_t)(seed * 13 % 40);
@@ -104,22 +85,6 @@ static void compare(tally *t, uint64_t seed) {
     t->products++;
 }
 
-static int open_all(tally *t, const options *o) {
-    const size_t size = FILLED * sizeof(float);
-    const ro_options wanted = {.size = sizeof wanted, .backend = o->device};
-    if (ro_ctx_create(&wanted, &t->ctx) != RO_OK) {
-        fprintf(stderr, "plain: %s\n", ro_ctx_error(NULL));
-        return 0;
-    }
-    t->a = ro_alloc(t->ctx, size), t->b = ro_alloc(t->ctx, size);
-    t->out = ro_alloc(t->ctx, size), t->z = ro_alloc(t->ctx, size);
-    t->host = malloc(size), t->want = malloc(size), t->got = malloc(size);
-    if (t->a && t->b && t->out && t->z && t->host && t->want && t->got)
-        return 1;
-    fprintf(stderr, "plain: no memory\n");
-    return 0;
-}
-
 static int run_all(tally *t, const options *o) {
     for (uint64_t s = 0; s < o->seeds; s++)
         compare(t, o->first + s);
@@ -134,12 +99,8 @@ int main(int argc, char **argv) {
     int code = 2;
     if (!parse_options(argc, argv, &o) || o.wanted_count > 0)
         fprintf(stderr, "usage: plain [--device NAME] [--seeds N] [--first SEED]\n");
-    else if (open_all(&t, &o))
+    else if (open_all(&t, &o, "plain", FILLED))
         code = run_all(&t, &o);
-    if (t.ctx) {
-        ro_free(t.ctx, t.a), ro_free(t.ctx, t.b), ro_free(t.ctx, t.out), ro_free(t.ctx, t.z);
-        ro_ctx_destroy(t.ctx);
-    }
-    free(t.host), free(t.want), free(t.got);
+    close_all(&t);
     return code;
 }

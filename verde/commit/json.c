@@ -183,3 +183,25 @@ json_t *vd_hash_text(const vd_hash *hash) {
     vd_hex(hash->b, VD_HASH_SIZE, hex);
     return json_string(hex);
 }
+
+bool vd_json_to_hash(const json_t *value, vd_hash *out) {
+    const char *hex = json_string_value(value);
+    return hex && vd_unhex(hex, out->b, VD_HASH_SIZE);
+}
+
+bool vd_json_get_hash(const json_t *object, const char *key, vd_hash *out) {
+    return vd_json_to_hash(json_object_get(object, key), out);
+}
+
+bool vd_json_get_integer(const json_t *object, const char *key, int64_t most, int64_t *out) {
+    const json_t *value = json_object_get(object, key);
+    *out = json_integer_value(value);
+    return json_is_integer(value) && *out >= 0 && *out <= most;
+}
+
+bool vd_json_get_number(const json_t *object, const char *key, int32_t *out) {
+    int64_t value;
+    const bool good = vd_json_get_integer(object, key, INT32_MAX, &value);
+    *out = good ? (int32_t)value : 0;
+    return good;
+}

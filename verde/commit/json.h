@@ -40,6 +40,13 @@ VD_MUST_USE vd_status vd_json_known(const json_t *object, const char *place,
 VD_MUST_USE bool vd_json_dump(const json_t *value, vd_buf *out);
 
 json_t *vd_hash_text(const vd_hash *hash); /* in hexadecimal */
+/* These read a hash in hexadecimal; the second reads that of a member. False: it is none. */
+bool vd_json_to_hash(const json_t *value, vd_hash *out);
+bool vd_json_get_hash(const json_t *object, const char *key, vd_hash *out);
+/* These read a member that is an integer from 0 to `most`, or to INT32_MAX. Jansson's own 0 for
+ * what is no integer would pass for a number that was written. False: it is none. */
+bool vd_json_get_integer(const json_t *object, const char *key, int64_t most, int64_t *out);
+bool vd_json_get_number(const json_t *object, const char *key, int32_t *out);
 
 /* jansson tells out-of-memory by NULL, like much else, and parents forget failed children. Building
  * is bracketed by these two: after _start, _failed says whether any allocation of this thread has

@@ -161,11 +161,6 @@ vd_status vd_items_save(const char *dir, const vd_items *items, vd_err *err) {
 
 /* ---- reading ---- */
 
-static bool get_hash(const json_t *value, vd_hash *out) {
-    const char *hex = json_string_value(value);
-    return hex && vd_unhex(hex, out->b, VD_HASH_SIZE);
-}
-
 static bool get_item(const json_t *item, vd_items *out, uint32_t i) {
     const json_t *key = json_object_get(item, "key"), *root = json_object_get(item, "run_root");
     const json_t *delivered = json_object_get(item, "delivered");
@@ -173,8 +168,8 @@ static bool get_item(const json_t *item, vd_items *out, uint32_t i) {
     out->done[i] = root != NULL;
     out->delivered[i] = delivered != NULL;
     return json_is_integer(key) && (!delivered || (root && json_is_true(delivered))) &&
-           out->key[i] >= 0 && get_hash(json_object_get(item, "program"), &out->program[i]) &&
-           (!root || get_hash(root, &out->run_root[i]));
+           out->key[i] >= 0 && vd_json_get_hash(item, "program", &out->program[i]) &&
+           (!root || vd_json_to_hash(root, &out->run_root[i]));
 }
 
 static vd_status check_names(const json_t *object, const vd_items *items, const char *path,
@@ -183,14 +178,14 @@ static vd_status check_names(const json_t *object, const vd_items *items, const 
     vd_hash hash, root, found;
     vd_status status = vd_collection_hash(items->program, items->count, &hash, err);
     if (status == VD_OK &&
-        (!get_hash(json_object_get(object, "collection"), &found) || !vd_hash_equal(&found, &hash)))
+        (!vd_json_get_hash(object, "collection", &found) || !vd_hash_equal(&found, &hash)))
         status =
             vd_fail(err, VD_ERR_PEER,
                     "%s: damaged: its programs do not give the collection that it names", path);
     if (status != VD_OK || (!named && !vd_items_all_done(items)))
         return status;
     status = vd_items_job_root(items, &root, err);
-    if (status == VD_OK && (!get_hash(named, &found) || !vd_hash_equal(&found, &root)))
+    if (status == VD_OK && (!vd_json_to_hash(named, &found) || !vd_hash_equal(&found, &root)))
         status = vd_fail(err, VD_ERR_PEER,
                          "%s: damaged: its run roots do not give the job root that it names", path);
     return status;

@@ -26,28 +26,10 @@ static bool get_loss(const json_t *value, float *out) {
     return true;
 }
 
-static bool get_hash(const json_t *value, vd_hash *out) {
-    const char *hex = json_string_value(value);
-    return hex && vd_unhex(hex, out->b, VD_HASH_SIZE);
-}
-
-/* Jansson's 0 for what is no integer would pass for a number that was written. */
-static bool get_integer(const json_t *object, const char *key, int64_t most, int64_t *out) {
-    const json_t *value = json_object_get(object, key);
-    *out = json_integer_value(value);
-    return json_is_integer(value) && *out >= 0 && *out <= most;
-}
-
-static bool get_number(const json_t *object, const char *key, int32_t *out) {
-    int64_t value;
-    const bool good = get_integer(object, key, INT32_MAX, &value);
-    *out = good ? (int32_t)value : 0;
-    return good;
-}
-
 static bool get_stated(const json_t *item, uint32_t machines, vd_ran *out) {
-    return get_number(item, "machine", &out->machine) && (uint32_t)out->machine < machines &&
-           get_integer(item, "microseconds", INT64_MAX, &out->microseconds);
+    return vd_json_get_number(item, "machine", &out->machine) &&
+           (uint32_t)out->machine < machines &&
+           vd_json_get_integer(item, "microseconds", INT64_MAX, &out->microseconds);
 }
 
 static vd_status read_state(const json_t *item, size_t i, vd_run_log *log, vd_err *err) {
@@ -60,9 +42,9 @@ static vd_status read_state(const json_t *item, size_t i, vd_run_log *log, vd_er
     vd_status status = vd_json_known(item, place, names, err);
     if (status != VD_OK)
         return status;
-    if (!get_integer(item, "step", INT64_MAX, &step) ||
-        !get_hash(json_object_get(item, "state"), &hash) ||
-        (log->backend ? !get_hash(json_object_get(item, "logs"), &emitted)
+    if (!vd_json_get_integer(item, "step", INT64_MAX, &step) ||
+        !vd_json_get_hash(item, "state", &hash) ||
+        (log->backend ? !vd_json_get_hash(item, "logs", &emitted)
                       : json_object_get(item, "logs") != NULL))
         return vd_fail(err, VD_ERR_PEER, "%s is not a checkpoint", place);
     if (json_object_get(item, "machine") && !get_stated(item, log->machine_count, &stated))
@@ -93,7 +75,7 @@ static vd_status read_machine(const json_t *item, size_t i, vd_machine *out, vd_
     char place[32];
     snprintf(place, sizeof place, "machines[%zu]", i);
     vd_status status = vd_json_known(item, place, names, err);
-    if (status == VD_OK && !get_number(item, "threads", &out->threads))
+    if (status == VD_OK && !vd_json_get_number(item, "threads", &out->threads))
         status = vd_fail(err, VD_ERR_PEER, "%s is not a machine", place);
     copy_text(out->host, sizeof out->host, json_object_get(item, "host"));
     copy_text(out->device, sizeof out->device, json_object_get(item, "device"));
@@ -120,8 +102,8 @@ static vd_status read_machines(const json_t *list, vd_run_log *log, vd_err *err)
 static bool get_keep(const json_t *root, vd_run_log *log) {
     if (!json_object_get(root, "keep"))
         return true;
-    return get_number(root, "keep", &log->keep) && log->keep >= VD_KEEP_MIN &&
-           get_number(root, "kept_every", &log->kept_every) && log->kept_every >= 1;
+    return vd_json_get_number(root, "keep", &log->keep) && log->keep >= VD_KEEP_MIN &&
+           vd_json_get_number(root, "kept_every", &log->kept_every) && log->kept_every >= 1;
 }
 
 enum { MEMBERS_MAX = 24 };
@@ -157,13 +139,13 @@ static vd_status check_names(const json_t *root, vd_run_log *log, vd_err *err) {
 
 static vd_status read_members(const json_t *root, vd_run_log *log, vd_err *err) {
     const char *fault = json_string_value(json_object_get(root, "fault"));
-    if (!fault || !get_hash(json_object_get(root, "program"), &log->program))
+    if (!fault || !vd_json_get_hash(root, "program", &log->program))
         return vd_fail(err, VD_ERR_PEER, "not the log of a run");
     snprintf(log->fault, sizeof log->fault, "%s", fault);
     if (!get_keep(root, log))
         return vd_fail(err, VD_ERR_PEER, "expected keep, %d or more, and kept_every, 1 or more",
                        VD_KEEP_MIN);
-    if (!get_integer(root, "losses", INT64_MAX, &log->losses) ||
+    if (!vd_json_get_integer(root, "losses", INT64_MAX, &log->losses) ||
         !get_loss(json_object_get(root, "loss_first"), &log->loss_first) ||
         !get_loss(json_object_get(root, "loss_last"), &log->loss_last))
         return vd_fail(err, VD_ERR_PEER,

@@ -151,16 +151,11 @@ vd_status vd_state_proof_write(const vd_state_proof *p, const char *path, vd_err
     return status;
 }
 
-static bool get_proof_hash(const json_t *value, vd_hash *out) {
-    const char *hex = json_string_value(value);
-    return hex && vd_unhex(hex, out->b, VD_HASH_SIZE);
-}
-
 static bool get_list(const json_t *list, vd_hash *out, size_t count) {
     if (!json_is_array(list) || json_array_size(list) != count)
         return false;
     for (size_t i = 0; i < count; i++)
-        if (!get_proof_hash(json_array_get(list, i), &out[i]))
+        if (!vd_json_to_hash(json_array_get(list, i), &out[i]))
             return false;
     return true;
 }
@@ -191,12 +186,12 @@ static vd_status read_hashes(const json_t *root, vd_state_proof *out, vd_err *er
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     if (!json_is_integer(step))
         return vd_fail(err, VD_ERR_PEER, "`step` must be a whole number");
-    if (out->emits ? !get_proof_hash(emitted, &out->emitted) : emitted != NULL)
+    if (out->emits ? !vd_json_to_hash(emitted, &out->emitted) : emitted != NULL)
         return vd_fail(err, VD_ERR_PEER,
                        "`logs` must be a hash for a program with rounding, and "
                        "absent for others");
     if (length > VD_PROOF_MAX || !get_list(path, out->path.path, length) ||
-        !get_proof_hash(json_object_get(root, "run_root"), &out->run_root))
+        !vd_json_get_hash(root, "run_root", &out->run_root))
         return vd_fail(err, VD_ERR_PEER,
                        "`path` must be a list of at most %d hashes, and "
                        "`run_root` one hash",

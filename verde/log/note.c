@@ -5,11 +5,6 @@
 
 #include "verde/commit/json.h"
 
-static bool get_hash(const json_t *root, const char *key, vd_hash *out) {
-    const char *hex = json_string_value(json_object_get(root, key));
-    return hex && vd_unhex(hex, out->b, VD_HASH_SIZE);
-}
-
 vd_status vd_log_note_sign(const vd_key *key, const vd_log_claim *claim, vd_buf *out, vd_err *err) {
     vd_buf payload = {0};
     vd_json_start();
@@ -33,8 +28,9 @@ static vd_status read_claim(const json_t *root, vd_log_claim *out, vd_err *err) 
         return status;
     out->step = json_integer_value(step);
     return json_is_integer(step) && claim && strcmp(claim, "log") == 0 &&
-                   get_hash(root, "program", &out->program) && get_hash(root, "run", &out->run) &&
-                   get_hash(root, "logs", &out->logs)
+                   vd_json_get_hash(root, "program", &out->program) &&
+                   vd_json_get_hash(root, "run", &out->run) &&
+                   vd_json_get_hash(root, "logs", &out->logs)
                ? VD_OK
                : vd_fail(err, VD_ERR_PEER, "a note that says nothing of a log");
 }

@@ -54,33 +54,15 @@ const char *vd_log_ran_on(const vd_run_log *log) {
 
 /* ---- reading ---- */
 
-static bool get_hash(const json_t *value, vd_hash *out) {
-    const char *hex = json_string_value(value);
-    return hex && vd_unhex(hex, out->b, VD_HASH_SIZE);
-}
-
-/* Jansson's 0 for what is no integer would pass for a number that was written. */
-static bool get_integer(const json_t *object, const char *key, int64_t most, int64_t *out) {
-    const json_t *value = json_object_get(object, key);
-    *out = json_integer_value(value);
-    return json_is_integer(value) && *out >= 0 && *out <= most;
-}
-
-static bool get_number(const json_t *object, const char *key, int32_t *out) {
-    int64_t value;
-    const bool good = get_integer(object, key, INT32_MAX, &value);
-    *out = good ? (int32_t)value : 0;
-    return good;
-}
-
 static bool get_rounding(const json_t *value, vd_log_run *r) {
     const char *encoding = json_string_value(json_object_get(value, "encoding"));
     r->encoding = encoding && !strcmp(encoding, "calls")     ? VD_LOG_CALLS
                   : encoding && !strcmp(encoding, "symbols") ? VD_LOG_SYMBOLS
                                                              : 0;
-    return r->encoding && get_number(value, "bits", &r->bits) && r->bits >= RO_ROUND_BITS_MIN &&
-           r->bits <= RO_ROUND_BITS_MAX && get_hash(json_object_get(value, "run"), &r->run) &&
-           get_hash(json_object_get(value, "thresholds"), &r->thresholds);
+    return r->encoding && vd_json_get_number(value, "bits", &r->bits) &&
+           r->bits >= RO_ROUND_BITS_MIN && r->bits <= RO_ROUND_BITS_MAX &&
+           vd_json_get_hash(value, "run", &r->run) &&
+           vd_json_get_hash(value, "thresholds", &r->thresholds);
 }
 
 static void copy_text(char *to, size_t size, const json_t *value) {
@@ -98,12 +80,13 @@ static bool get_party(const json_t *value, vd_run_party *out) {
     for (int i = VD_TRAINER; role && i <= VD_AUDITOR; i++)
         if (strcmp(role, vd_role_name((vd_role)i)) == 0)
             out->role = (vd_role)i;
-    const bool numbers =
-        get_number(profile, "lanes", &p->lanes) && get_number(profile, "split", &p->split) &&
-        get_number(profile, "pairwise", &p->pairwise) &&
-        get_number(profile, "contract", &p->contract) &&
-        get_number(profile, "descending", &p->descending) &&
-        get_number(profile, "estrin", &p->estrin) && get_number(profile, "device", &p->device);
+    const bool numbers = vd_json_get_number(profile, "lanes", &p->lanes) &&
+                         vd_json_get_number(profile, "split", &p->split) &&
+                         vd_json_get_number(profile, "pairwise", &p->pairwise) &&
+                         vd_json_get_number(profile, "contract", &p->contract) &&
+                         vd_json_get_number(profile, "descending", &p->descending) &&
+                         vd_json_get_number(profile, "estrin", &p->estrin) &&
+                         vd_json_get_number(profile, "device", &p->device);
     copy_text(p->name, sizeof p->name, json_object_get(profile, "name"));
     copy_text(out->backend, sizeof out->backend, json_object_get(value, "backend"));
     const json_t *contest = json_object_get(value, "contest");
@@ -154,7 +137,7 @@ vd_status vd_log_read_json(const json_t *root, vd_run_log *log, vd_err *err) {
     vd_log_kept *copy = log->of_backend = malloc(sizeof *copy);
     if (!copy)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    (void)get_hash(json_object_get(root, "program"), &kept.rounding.program);
+    (void)vd_json_get_hash(root, "program", &kept.rounding.program);
     *copy = kept;
     log->backend = &vd_backend_log;
     log->name = kept.rounding.run;

@@ -1,15 +1,6 @@
 /* Members of messages. */
 #include "verde/protocol/message.h"
 
-bool vd_json_to_hash(const json_t *value, vd_hash *out) {
-    const char *hex = json_string_value(value);
-    return hex && vd_unhex(hex, out->b, VD_HASH_SIZE);
-}
-
-bool vd_json_get_hash(const json_t *object, const char *key, vd_hash *out) {
-    return vd_json_to_hash(json_object_get(object, key), out);
-}
-
 bool vd_json_has_only(const json_t *object, const char *const *keys) {
     size_t count = 0;
     for (; keys[count]; count++)

@@ -153,8 +153,6 @@ VD_MUST_USE vd_status vd_answer_body(const vd_buf *payload, size_t elements, jso
 
 /* ---- JSON helpers, all strict ---- */
 
-bool vd_json_get_hash(const json_t *object, const char *key, vd_hash *out);
-bool vd_json_to_hash(const json_t *value, vd_hash *out);
 json_t *vd_json_key(const vd_public_key *key);
 bool vd_json_to_key(const json_t *value, vd_public_key *out); /* refuses low-order points */
 /* Exactly these keys, no others. Ends with NULL. */

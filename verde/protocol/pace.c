@@ -96,19 +96,13 @@ json_t *vd_pace_json(const vd_pace *pace) {
                      "traced_us", (json_int_t)pace->traced_us);
 }
 
-static bool pace_number(const json_t *pace, const char *key, int64_t limit, int64_t *out) {
-    const json_t *value = json_object_get(pace, key);
-    *out = json_integer_value(value);
-    return json_is_integer(value) && *out >= 0 && *out <= limit;
-}
-
 /* Reads the member `pace`. What is no pace is read as zeros. */
 static void read_pace(const json_t *body, vd_pace *out) {
     const json_t *pace = json_object_get(body, "pace");
-    if (!pace_number(pace, "plain_us", VD_PACE_US_LIMIT, &out->plain_us) ||
-        !pace_number(pace, "committed_us", VD_PACE_US_LIMIT, &out->committed_us) ||
-        !pace_number(pace, "traced_us", VD_PACE_US_LIMIT, &out->traced_us) ||
-        !pace_number(pace, "distance", INT32_MAX, &out->distance))
+    if (!vd_json_get_integer(pace, "plain_us", VD_PACE_US_LIMIT, &out->plain_us) ||
+        !vd_json_get_integer(pace, "committed_us", VD_PACE_US_LIMIT, &out->committed_us) ||
+        !vd_json_get_integer(pace, "traced_us", VD_PACE_US_LIMIT, &out->traced_us) ||
+        !vd_json_get_integer(pace, "distance", INT32_MAX, &out->distance))
         *out = (vd_pace){0};
 }
 
