@@ -83,7 +83,8 @@ static double ask(process *p, const char *what) {
     return seconds;
 }
 
-/* What is timed: a prefill, or a pass of a batch, or a peer that is asked this question. */
+/* One of the ways that are timed: a prefill, a pass of a batch, or a peer that answers a question.
+ */
 typedef struct {
     const ours *m;
     vd_batch *batch; /* NULL: a prefill */

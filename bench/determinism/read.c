@@ -29,7 +29,8 @@ static char json_path[PATH_MAX_SIZE];
             bad(json_path, 0, lack.text);                                                          \
     } while (0)
 
-/* What was measured at the steps that plots show: as many numbers, or null for none. */
+/* Reads losses and distances at the steps that plots show: a list has a number for each such step,
+ * or is null. */
 static void read_lines(const benchmark *b, variant *v, const json_t *losses,
                        const json_t *distances) {
     size_t i = 0;

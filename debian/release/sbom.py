@@ -21,7 +21,7 @@ import zipfile
 from pathlib import Path
 
 OWN = "Apache-2.0"
-# What comes with the system, by soname: the project, and its licence.
+# Libraries of the system, by their sonames: the project that each is of, and its licence.
 DYNAMIC = {
     r"libc\.so\.6|libm\.so\.6|libdl\.so\.2|libpthread\.so\.0|ld-linux.*": (
         "glibc",
@@ -38,7 +38,7 @@ DYNAMIC = {
     r"libz\.so\.1": ("zlib", "Zlib"),
     r"librepops\.so\.1": ("repops", OWN),
 }
-# What is linked into a file, which no file tells: by the file's name.
+# Libraries that are linked into a file of this name. The file itself does not tell.
 STATIC = {
     r".*x86_64\.whl": [("OpenSSL", "Apache-2.0")],
     r"librepops-cuda1_.*\.deb": [("NVIDIA CUDA Runtime", "LicenseRef-NVIDIA-CUDA-EULA")],
@@ -49,7 +49,7 @@ STATIC = {
         ("wasi-libc", "Apache-2.0 WITH LLVM-exception AND Apache-2.0 AND MIT"),
     ],
 }
-# What a file holds beside the project's own, linked into nothing.
+# Data of others that a file of this name holds.
 HELD = {r"repops-.*\.tar\.gz": [("CCTV's test vectors of Ed25519", "BSD-3-Clause")]}
 NVIDIA = {
     "licenseId": "LicenseRef-NVIDIA-CUDA-EULA",

@@ -19,8 +19,8 @@ typedef struct {
     int32_t operand;
 } ro_chain_stage;
 
-/* What runs at once for a strip: step `last` by its kernel, or steps up to it as stages, of which
- * the first one reads `x`. */
+/* A run computes a strip up to step `last`: this step by its kernel, or several steps as stages, of
+ * which the first one reads `x`. */
 typedef struct {
     uint32_t last;
     uint32_t first_stage, stages; /* 0: by its kernel */

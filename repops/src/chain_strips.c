@@ -124,7 +124,7 @@ static void run_step(const plan *p, int worker, uint32_t i, int64_t at, int64_t 
     ro_ctx_table(p->ctx)->kernel[s->op].range(&job, 0, length);
 }
 
-/* What an operand of stages has from element `at` on. */
+/* Returns where element `at` of a stage's operand lies. */
 static const float *memory_at(const plan *p, int worker, int32_t operand, int64_t at) {
     const int32_t slot =
         operand >= RO_CHAIN_RESULT ? p->slot[operand - RO_CHAIN_RESULT] : p->tile[operand];

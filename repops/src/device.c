@@ -111,7 +111,7 @@ static ro_status pack(ro_ctx *ctx, const ro_linear_layer *l, ro_packed_operand s
     return pass(ctx, device->functions->pack(device, &job));
 }
 
-/* What is in a device's memory says nothing before the device reads it. */
+/* Returns 1: the host cannot look into a device's memory. */
 static int packed_fits(const ro_linear_layer *l, ro_packed_operand side, const void *packed) {
     (void)l, (void)side, (void)packed;
     return 1;

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 
-# What later versions may say in other words, and what a dispute cost.
+# Members that later versions may word otherwise, and costs of a dispute.
 FREE = {"reason", "seconds", "cpu_seconds", "level_seconds", "bytes_in", "bytes_out", "peak_bytes", "path"}
 
 

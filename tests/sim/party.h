@@ -28,7 +28,7 @@ typedef enum {
 
 const char *sim_way_name(sim_way way);
 
-/* What a provider contests a claim with, once it is convicted. */
+/* How a provider runs the job again to contest a claim, once it is convicted. */
 typedef struct {
     toy_run *run; /* NULL: it does not run again */
     bool fails;   /* its disk is full */

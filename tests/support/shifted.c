@@ -75,7 +75,7 @@ static vd_op product(int64_t trans) {
     return (vd_op){RO_OP_MATMUL, {0, trans, ro_attr_f32(1), 256}, NULL};
 }
 
-/* What the last time computed in its layer, before and after the activation. */
+/* The values of the layer that was built last, before and after its activation. */
 typedef struct {
     vd_value sum, result;
 } layer;

@@ -86,7 +86,8 @@ static void append(const losses_run *r, const char *text) {
     cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
-/* What a caller writes beside it is not taken for somebody's own after a kill. */
+/* The folder says that it is a run before its caller writes more files there. So a caller that was
+ * killed meanwhile finds its own files, and does not refuse them as somebody else's. */
 Test(losses, the_folder_is_a_run_before_its_caller_writes_there) {
     losses_run r;
     open_run(&r);

@@ -36,7 +36,7 @@ typedef struct {
 /* All of it; *root becomes the run root of a provider that passes. */
 vd_exit vd_audit_run(const vd_audit_arguments *arguments, vd_hash *root);
 
-/* What crumbs of one operator, or of states (kind -1), cost. */
+/* The cost of crumbs of one operator, or of states (kind -1). */
 typedef struct {
     int64_t kind;
     uint64_t crumbs, bytes, most_bytes;

@@ -54,7 +54,7 @@ bool vd_parse_number(const char *name, const char *text, long lo, long hi, long 
         {"  --json           one JSON object on standard output at the end\n", &(common).json}, {  \
         "  --help, -h       this text\n"                                                           \
     }
-/* Of commands that compute nothing, which take them all the same. */
+/* Rows that commands which compute nothing take as well, without naming them in their help. */
 #define VD_HIDDEN_ROWS(common)                                                                     \
     {"  --threads N\n", VD_THREADS_ROW(common), .hidden = true}, {                                 \
         "  --backend NAME\n", VD_BACKEND_ROW(common), .hidden = true                               \

@@ -11,7 +11,7 @@
 #include "verde/protocol/audit_draw.h"
 #include "verde/tell/stop.h"
 
-/* What its three forms are given. */
+/* The options and arguments of all three forms. */
 static struct {
     const char *data, *state, *url, *proof, *key_dir, *ca, *prompt, *beacon, *source, *work, *dir,
         *verdict;

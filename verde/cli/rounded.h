@@ -1,4 +1,4 @@
-/* What is told of a run with a rounding log, the backend `log`. */
+/* These functions tell about runs with a rounding log, those of backend `log`. */
 #ifndef VD_CLI_ROUNDED_H
 #define VD_CLI_ROUNDED_H
 
@@ -6,11 +6,11 @@
 
 #include "verde/log/run.h"
 
-/* Of a run on disk: how it was rounded, and by whom. Nothing, and NULL, where run.json does not say
- * so. */
+/* These tell how a run on disk was rounded, and by whom. They print nothing and return NULL if
+ * run.json does not say. */
 void vd_print_kept(const vd_run_log *log);
 json_t *vd_kept_json(const vd_run_log *log);
-/* Of a run that has ended, on standard output: what was rounded. `backend` is the run's. */
+/* These tell what was rounded in a run that has ended; the first prints it on standard output. */
 void vd_print_rounded(const vd_run_backend *backend, const vd_run_result *run);
 json_t *vd_rounded_json(const vd_run_backend *backend);
 

@@ -10,7 +10,7 @@
 
 struct json_t; /* jansson's */
 
-/* What it keeps in memory of a run that is under way, or executed again. Its own. */
+/* A backend's memory of a run that is under way or executed again. Nobody else looks into it. */
 typedef struct vd_emitter vd_emitter;
 
 /* A run on disk that is executed again. */

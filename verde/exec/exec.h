@@ -76,8 +76,8 @@ void vd_state_free(vd_state *state);
 VD_MUST_USE vd_status vd_state_hash(ro_ctx *ro, const vd_program *program,
                                     const vd_hash *program_hash, const vd_state *state,
                                     vd_hash *tensor, vd_hash *out, vd_err *err);
-/* What a checkpoint commits to that has more than a state: H("verde/logged/1", state || root over
- * what was emitted since the checkpoint before). */
+/* Computes the commitment of a checkpoint that has more than a state: H("verde/logged/1", state ||
+ * root), where root is over the records that were emitted since the checkpoint before. */
 VD_MUST_USE bool vd_emitted_state(const vd_hash *state, const vd_hash *emitted, vd_hash *out);
 /* Commitments of the leaves that `wanted` has (NULL: of all); the others' places in `tensor` stay
  * as they are. */

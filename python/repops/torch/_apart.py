@@ -116,7 +116,7 @@ def _dropout(x: Tensor, p: float, train: bool) -> Tensor:
     return x * torch.ops.aten.div_.Scalar(kept, 1 - p)
 
 
-# By the operator whose kernel it is, while any thread is in a block.
+# Kernels that replace those of PyTorch's operators while any thread is in a block.
 APART: dict[Any, Callable[..., Any]] = {
     torch.ops.aten.scaled_dot_product_attention.default: _attention,
     _DROPOUT: _dropout,

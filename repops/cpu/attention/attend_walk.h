@@ -24,8 +24,8 @@ typedef struct {
     uint8_t *started;
 } walk;
 
-/* What one step of the walk needs: a block's maxima and sums, and the factors of what was summed
- * before and of the block. */
+/* A step of the walk: the maxima and sums of a block, and the factors by which earlier sums and the
+ * block's own are scaled. */
 typedef struct {
     float mc[STEP_ROWS], lc[STEP_ROWS], a[STEP_ROWS], b[STEP_ROWS], next[STEP_ROWS];
 } step;

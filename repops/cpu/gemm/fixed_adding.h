@@ -95,8 +95,8 @@ FIXED_DOT_TARGET RO_INLINE uint32_t add_columns(const int16_t *b, const int16_t 
     return sum_lanes(words);
 }
 
-/* As add_columns with integers of 16 bits, where both sums are of one plane of b, so that sums of
- * both parts of a become one. */
+/* Does what add_columns does for integers of 16 bits. Both parts of a meet one plane of b here, so
+ * their sums are added first. */
 FIXED_DOT_TARGET RO_INLINE uint32_t add_columns_of_both(const int16_t *b, int64_t pairs,
                                                         const uint32_t sum[][RO_DOT_CHUNK],
                                                         uint32_t *out) {

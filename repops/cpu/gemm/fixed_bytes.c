@@ -183,7 +183,8 @@ RO_INLINE __m512i at(const int32_t *x) {
     return _mm512_load_si512(x);
 }
 
-/* What it takes to round sums of lines with one digit and add them to the totals. */
+/* The results, exponents and factors by which sums of lines with one digit are rounded and added to
+ * the totals. */
 typedef struct {
     float *c;
     int64_t c_row;
@@ -217,7 +218,7 @@ typedef struct {
     const double *col;
 } row_sums;
 
-/* As rounded_sums, for results that may be subnormal. */
+/* Does what rounded_sums does, where results may be subnormal. */
 static __attribute__((noinline)) __m512 rounded_exactly(const row_sums *s) {
     float out[VW];
     for (int i = 0; i < VW; i++) {

@@ -192,8 +192,8 @@ static const fixed_adding adding = {add_lines, add_columns_of, words_of_b, marks
 
 /* ---- sums of tiles ---- */
 
-/* What a check adds to, for one group of a: the sums of its rows, in all columns, and of its
- * columns in one group of b. */
+/* Sums that a check collects for one group of a: of each row over all columns, and of each column
+ * of one group of b. */
 typedef struct {
     __m512i row[LINES], column[VECTORS];
 } checked;

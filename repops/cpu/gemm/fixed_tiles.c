@@ -162,7 +162,7 @@ RO_INLINE __m512d whole(const level_sums *s, int bits, int row, int col) {
     return _mm512_fmadd_pd(high, _mm512_set1_pd(0x1p24), low);
 }
 
-/* As terms_of, for the few sums that are wide. */
+/* Does what terms_of does, for the few sums that are wide. */
 static __attribute__((noinline)) __m256 terms_of_wide(const level_sums *s, int row, int col,
                                                       __m512d powers) {
     double power[8];

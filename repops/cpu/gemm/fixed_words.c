@@ -180,7 +180,7 @@ RO_INLINE __m512d exact24(const int32_t *high, const int32_t *low, const int32_t
     return _mm512_cvtepi64_pd(_mm512_mask_mov_epi64(sum, wide, even));
 }
 
-/* As exact24, of 16 bits: sums are below 2^38. */
+/* Does what exact24 does, for 16 bits: sums are below 2^38. */
 RO_INLINE __m512d exact16(const int32_t *high, const int32_t *low) {
     return _mm512_cvtepi64_pd(
         _mm512_add_epi64(_mm512_slli_epi64(long_sums(high), 8), long_sums(low)));

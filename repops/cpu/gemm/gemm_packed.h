@@ -5,7 +5,7 @@
 #include "repops/cpu/gemm/gemm.h"
 #include "repops/src/packed.h"
 
-/* As ro_packing has them, of w. */
+/* These do for FP32 weights what the members of ro_packing do. */
 size_t RO_NAME(ro_gemm_packed_size)(const ro_linear_layer *layer);
 void RO_NAME(ro_gemm_pack)(ro_ctx *ctx, const ro_linear_layer *layer, const float *w, void *to);
 int RO_NAME(ro_gemm_fits)(const ro_linear_layer *layer, const void *packed);

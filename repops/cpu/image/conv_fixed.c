@@ -103,7 +103,8 @@ static fixed_lines columns_of_b(const fixed_block *s, const fixed_runs *runs, in
     return (fixed_lines){s->columns, 1, width, lines, steps};
 }
 
-/* Of `steps` steps, the first `met` are multiplied with lines of a. */
+/* Packs `steps` steps of columns. Only the first `met` of them are multiplied with lines of a, so
+ * that a check adds up no more. */
 static void pack_columns(const fixed_block *s, const fixed_runs *runs, int64_t k, int64_t steps,
                          int64_t met) {
     const fixed_engine *e = s->plan->c.engine;

@@ -143,8 +143,8 @@ ro_status ro_fixed_linear(ro_cuda *d, const ro_linear_job *job) {
     return linear(d, job, matmul_of(&job->layer, false), {});
 }
 
-/* What is packed has an address, even if nothing is in it. Checks need operands that they can pack
- * again, so nothing is kept then. */
+/* Returns at least 1, so that empty packings have an address, too; and 0 while products are
+ * checked, because a check may have to pack operands again. */
 size_t ro_fixed_packed_size(ro_cuda *d, const ro_linear_layer *layer, ro_packed_operand side) {
     if (d->guard.size != 0)
         return 0;

@@ -33,7 +33,7 @@ enum {
     FIXED_FLIPS = 32 /* columns of row 0 that a test may choose from; every tile has as many */
 };
 
-/* What a kernel that multiplies adds sums of rows to: [batch, chunk, line]. */
+/* The array [batch, chunk, line] to which a kernel that multiplies adds the sums of its rows. */
 struct fixed_check {
     uint32_t *got;
     int64_t lines; /* of whole groups */
@@ -117,7 +117,7 @@ template <int form> struct fixed_reader {
     }
 };
 
-/* What readers read, and how it is shared among warps. */
+/* The size of a packed operand, and how its groups are shared out among warps. */
 struct fixed_share {
     int64_t batch, blocks, chunks, groups;
 

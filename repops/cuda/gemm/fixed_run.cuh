@@ -122,7 +122,8 @@ static inline ro_status fixed_fits(ro_cuda *d, const fixed_problem &p) {
                               "cuda: %s of 2^31 products or steps of k or more", p.what);
 }
 
-/* What is kept is not read from a and b. */
+/* Packs the operands that are not kept, and multiplies. a is not read if kept.a is there, nor b if
+ * kept.b is. */
 template <class A, class B, class Out>
 static ro_status fixed_run(ro_cuda *d, const fixed_problem &p, const A &a, const B &b,
                            const fixed_kept &kept, const Out &out) {
