@@ -8,6 +8,7 @@
 #include "verde/job/profile.h"
 #include "verde/run/faults.h"
 #include "verde/run/progress.h"
+#include "verde/run/run_processes.h"
 
 /* ---- run_role.c ---- */
 
@@ -29,16 +30,35 @@ typedef struct {
     vd_public_key trainer_key;
 } vd_log_role;
 
+typedef struct {
+    const char *dir, *fault;
+    long keep;  /* 0: all checkpoints */
+    long batch; /* prompts that run together; 0: nothing was said */
+    bool guard;
+    bool dry; /* tell what it would take, and run nothing */
+    vd_log_options log;
+    vd_common common;
+} vd_run_arguments;
+
 bool vd_has_log_options(const vd_log_options *options);
 /* Takes the job's settings, which no option may contradict. VD_ERR_USAGE: one does, or options do
  * not go together. *out must not move afterwards. */
 VD_MUST_USE vd_status vd_take_role(const vd_log_options *options, const vd_program_rounding *job,
                                    vd_log_role *out, vd_err *err);
 
+/* ---- run_lead.c ---- */
+
+/* Runs the job into o->dir, which no other process may write meanwhile, and prints the result. A
+ * run that is refused leaves no directory behind. */
+VD_MUST_USE vd_status vd_lead_run(const char *job, const vd_run_arguments *o,
+                                  const vd_run_backend *backend, const vd_run_processes *processes,
+                                  vd_loaded *loaded, vd_err *err);
+
 /* ---- run_tell.c ---- */
 
 /* Says what is about to run. */
 void vd_announce_run(const char *job, const vd_loaded *loaded);
+void vd_announce_prompts(const char *job, uint32_t prompts, const vd_loaded *loaded);
 /* Says what checkpoints take, and warns if the file system has less for those to come. `keep`: 0:
  * all. */
 void vd_tell_disk(const char *dir, const vd_program *program, long keep);
@@ -46,6 +66,17 @@ void vd_tell_disk(const char *dir, const vd_program *program, long keep);
  * the job trains. */
 void vd_print_result(const vd_run_result *result, const vd_loaded *loaded, const vd_common *common,
                      const vd_run_backend *backend, const vd_score *score);
+
+typedef struct {
+    const char *dir;
+    const vd_items *items;
+    const vd_score_sum *score;
+    int64_t void_choices; /* tokens made that do not follow from their logits */
+    double seconds;
+    vd_hash collection, job_root;
+} vd_prompts_result;
+/* Prints the result of a job with prompts, and warns of void choices. */
+void vd_print_prompts(const vd_prompts_result *result, const vd_loaded *loaded, bool json);
 
 /* ---- run_guard.c ---- */
 

@@ -19,43 +19,6 @@ typedef struct {
     vd_err *err;
 } prompt_run;
 
-/* The job, or the model, says at which tokens. */
-static void put_stops(const vd_generation *g, char *out, size_t size) {
-    size_t used = strlen(out);
-    for (int64_t i = 0; i < g->stop_count && used < size; i++)
-        used += (size_t)snprintf(out + used, size - used, "%s%lld", i ? ", " : ", which end at ",
-                                 (long long)g->stop[i]);
-}
-
-static void announce_given(const prompt_run *r) {
-    const vd_loaded *l = r->loaded;
-    fprintf(stderr, "%s: %u %s of %u nodes, backend %s, %d thread%s\n", r->o->job, r->items.count,
-            vd_prompt_word(l, r->items.count), l->given.pack.first.step.node_count,
-            ro_ctx_backend(l->ro), ro_ctx_threads(l->ro),
-            vd_plural((uint64_t)ro_ctx_threads(l->ro)));
-}
-
-static void announce(const prompt_run *r) {
-    const vd_loaded *l = r->loaded;
-    const vd_job *job = &l->job;
-    if (job->packed) {
-        announce_given(r);
-        return;
-    }
-    char what[256] = "scored";
-    if (job->task == VD_JOB_GENERATES) {
-        snprintf(what, sizeof what, "up to %lld tokens each",
-                 (long long)job->generation.max_tokens);
-        put_stops(&job->generation, what, sizeof what);
-    }
-    fprintf(stderr, "%s: %lld parameters, %u prompt%s, %s, backend %s, %d thread%s\n", r->o->job,
-            (long long)vd_model_parameters(&job->training.model), r->items.count,
-            vd_plural(r->items.count), what, ro_ctx_backend(l->ro), ro_ctx_threads(l->ro),
-            vd_plural((uint64_t)ro_ctx_threads(l->ro)));
-}
-
-/* ---- meanwhile ---- */
-
 static void tell_alone(const prompt_run *r, const vd_items_progress *p, bool last, double seconds) {
     char token[120] = "";
     if (r->loaded->job.task == VD_JOB_GENERATES)
@@ -105,55 +68,18 @@ static vd_status load_prompt(void *user, uint32_t item, vd_err *err) {
     return vd_load_prompt(r->loaded, item, err);
 }
 
-/* ---- at the end ---- */
-
-/* The states of a job without log-probabilities do not tell. */
-static bool tells_choices(const prompt_run *r) {
-    return r->void_choices > 0 && r->loaded->job.generation.best < 0;
-}
-
-static void print_json(const prompt_run *r, const vd_hash *collection, const vd_hash *root) {
-    json_t *out = json_pack("{so so sI sf}", "job_root", vd_hash_text(root), "collection",
-                            vd_hash_text(collection), vd_prompt_word(r->loaded, 0),
-                            (json_int_t)r->items.count, "seconds", vd_seconds() - r->ticker.start);
-    vd_score_json(&r->run.sum, out);
-    if (tells_choices(r))
-        json_object_set_new(out, "not_finite", json_integer((json_int_t)r->void_choices));
-    vd_print_json(out);
-}
-
-static void print_text(const prompt_run *r, const vd_hash *collection, const vd_hash *root) {
-    vd_buf out = {0};
-    const bool answers = vd_program_answers(&r->loaded->program); /* the last one's */
-    vd_printf(&out, "results      %s/%s, %u %s, %.1f s\n", r->o->dir,
-              answers ? VD_ANSWERS_FOLDER : "results.jsonl", r->items.count,
-              vd_prompt_word(r->loaded, r->items.count), vd_seconds() - r->ticker.start);
-    vd_score_text(&out, &r->run.sum);
-    vd_put_hex(&out, "collection", collection->b);
-    vd_put_hex(&out, "job root", root->b);
-    vd_result_text(&out);
-}
-
-static void warn_of_choices(const prompt_run *r) {
-    if (tells_choices(r))
-        fprintf(stderr,
-                "warning: %lld token%s made here do%s not follow from the logits, the largest of "
-                "which is not finite; with `log_probabilities: 0` results.jsonl tells of which "
-                "prompts\n",
-                (long long)r->void_choices, vd_plural((uint64_t)r->void_choices),
-                r->void_choices == 1 ? "es" : "");
-}
-
 static vd_status finish(prompt_run *r) {
-    vd_hash collection, root;
-    vd_status status = vd_collection_hash(r->items.program, r->items.count, &collection, r->err);
+    vd_prompts_result result = {.dir = r->o->dir,
+                                .items = &r->items,
+                                .score = &r->run.sum,
+                                .void_choices = r->void_choices,
+                                .seconds = vd_seconds() - r->ticker.start};
+    vd_status status =
+        vd_collection_hash(r->items.program, r->items.count, &result.collection, r->err);
     if (status == VD_OK)
-        status = vd_items_job_root(&r->items, &root, r->err);
-    warn_of_choices(r);
-    if (status == VD_OK && r->o->common.json)
-        print_json(r, &collection, &root);
-    else if (status == VD_OK)
-        print_text(r, &collection, &root);
+        status = vd_items_job_root(&r->items, &result.job_root, r->err);
+    if (status == VD_OK)
+        vd_print_prompts(&result, r->loaded, r->o->common.json);
     return status;
 }
 
@@ -181,7 +107,7 @@ vd_status vd_run_prompts(const vd_prompt_options *o, vd_loaded *loaded, vd_err *
     if (status == VD_OK)
         status = vd_items_begin(o->dir, &r.items, err);
     if (status == VD_OK) {
-        announce(&r);
+        vd_announce_prompts(o->job, r.items.count, loaded);
         status = vd_run_items(&r.run, err);
     }
     if (status == VD_OK)

@@ -5,6 +5,7 @@
 #include "verde/cli/cli.h"
 #include "verde/cli/run_command.h"
 #include "verde/exec/source.h"
+#include "verde/run/run_items.h"
 #include "verde/tell/stop.h"
 
 static void announce_start(const vd_loaded *loaded) {
@@ -46,18 +47,19 @@ static void announce_left_out(const vd_loaded *loaded) {
     free(name);
 }
 
+/* Ends a line that says what runs by what it runs on. */
+static void announce_machine(const vd_loaded *loaded) {
+    const int threads = ro_ctx_threads(loaded->ro);
+    fprintf(stderr, ", backend %s, %d thread%s\n", ro_ctx_backend(loaded->ro), threads,
+            vd_plural((uint64_t)threads));
+}
+
 static void announce_program(const char *job, const vd_loaded *loaded) {
     const vd_program *p = &loaded->program;
     char size[32];
-    if (loaded->start.present)
-        announce_start(loaded);
     vd_print_size(vd_state_bytes(p), size);
-    fprintf(stderr,
-            "%s: a state of %u tensors, %s, %lld step%s of %u nodes, backend %s, %d "
-            "thread%s\n",
-            job, p->leaf_count, size, (long long)p->steps, vd_plural((uint64_t)p->steps),
-            p->step.node_count, ro_ctx_backend(loaded->ro), ro_ctx_threads(loaded->ro),
-            vd_plural((uint64_t)ro_ctx_threads(loaded->ro)));
+    fprintf(stderr, "%s: a state of %u tensors, %s, %lld step%s of %u nodes", job, p->leaf_count,
+            size, (long long)p->steps, vd_plural((uint64_t)p->steps), p->step.node_count);
 }
 
 static void announce_model(const char *job, const vd_loaded *loaded) {
@@ -66,22 +68,46 @@ static void announce_model(const char *job, const vd_loaded *loaded) {
     char frozen[64] = "";
     if (!t->evaluates && trained < vd_model_parameters(&t->model))
         snprintf(frozen, sizeof frozen, ", of which %lld are trained", (long long)trained);
-    if (loaded->start.present)
-        announce_start(loaded);
     announce_left_out(loaded);
-    fprintf(stderr, "%s: %lld parameters%s, %lld step%s of %lld %s, backend %s, %d thread%s\n", job,
+    fprintf(stderr, "%s: %lld parameters%s, %lld step%s of %lld %s", job,
             (long long)vd_model_parameters(&t->model), frozen, (long long)t->steps,
             vd_plural((uint64_t)t->steps), (long long)(t->batch * t->sequence),
-            vd_samples_name(&loaded->job), ro_ctx_backend(loaded->ro), ro_ctx_threads(loaded->ro),
-            vd_plural((uint64_t)ro_ctx_threads(loaded->ro)));
+            vd_samples_name(&loaded->job));
 }
 
 void vd_announce_run(const char *job, const vd_loaded *loaded) {
     vd_announce_fault(loaded);
+    if (loaded->start.present)
+        announce_start(loaded);
     if (loaded->job.program)
         announce_program(job, loaded);
     else
         announce_model(job, loaded);
+    announce_machine(loaded);
+}
+
+/* The job, or the model, lists the tokens at which an answer ends. */
+static void announce_stops(const vd_generation *g) {
+    for (int64_t i = 0; i < g->stop_count; i++)
+        fprintf(stderr, "%s%lld", i ? ", " : ", which end at ", (long long)g->stop[i]);
+}
+
+void vd_announce_prompts(const char *job, uint32_t count, const vd_loaded *loaded) {
+    const vd_job *j = &loaded->job;
+    if (j->packed) {
+        fprintf(stderr, "%s: %u %s of %u nodes", job, count, vd_prompt_word(loaded, count),
+                loaded->given.pack.first.step.node_count);
+    } else {
+        fprintf(stderr, "%s: %lld parameters, %u prompt%s, ", job,
+                (long long)vd_model_parameters(&j->training.model), count, vd_plural(count));
+        if (j->task == VD_JOB_GENERATES) {
+            fprintf(stderr, "up to %lld tokens each", (long long)j->generation.max_tokens);
+            announce_stops(&j->generation);
+        } else {
+            fputs("scored", stderr);
+        }
+    }
+    announce_machine(loaded);
 }
 
 /* One more than is kept lies there while it is written. */
@@ -147,4 +173,47 @@ void vd_print_result(const vd_run_result *r, const vd_loaded *loaded, const vd_c
         printf("device       %s, peak %.1f MB\n", ro_ctx_device(loaded->ro),
                1e-6 * (double)ro_ctx_peak(loaded->ro));
     printf("final state  %s\nrun root     %s\n", state, root);
+}
+
+/* ---- results of prompts ---- */
+
+/* The states of a job without log-probabilities do not tell. */
+static bool tells_choices(const vd_prompts_result *r, const vd_loaded *loaded) {
+    return r->void_choices > 0 && loaded->job.generation.best < 0;
+}
+
+static void prompts_json(const vd_prompts_result *r, const vd_loaded *loaded) {
+    json_t *out = json_pack("{so so sI sf}", "job_root", vd_hash_text(&r->job_root), "collection",
+                            vd_hash_text(&r->collection), vd_prompt_word(loaded, 0),
+                            (json_int_t)r->items->count, "seconds", r->seconds);
+    vd_score_json(r->score, out);
+    if (tells_choices(r, loaded))
+        json_object_set_new(out, "not_finite", json_integer((json_int_t)r->void_choices));
+    vd_print_json(out);
+}
+
+static void prompts_text(const vd_prompts_result *r, const vd_loaded *loaded) {
+    vd_buf out = {0};
+    const bool answers = vd_program_answers(&loaded->program); /* the last prompt's program */
+    vd_printf(&out, "results      %s/%s, %u %s, %.1f s\n", r->dir,
+              answers ? VD_ANSWERS_FOLDER : "results.jsonl", r->items->count,
+              vd_prompt_word(loaded, r->items->count), r->seconds);
+    vd_score_text(&out, r->score);
+    vd_put_hex(&out, "collection", r->collection.b);
+    vd_put_hex(&out, "job root", r->job_root.b);
+    vd_result_text(&out);
+}
+
+void vd_print_prompts(const vd_prompts_result *r, const vd_loaded *loaded, bool json) {
+    if (tells_choices(r, loaded))
+        fprintf(stderr,
+                "warning: %lld token%s made here do%s not follow from the logits, the largest of "
+                "which is not finite; with `log_probabilities: 0` results.jsonl tells of which "
+                "prompts\n",
+                (long long)r->void_choices, vd_plural((uint64_t)r->void_choices),
+                r->void_choices == 1 ? "es" : "");
+    if (json)
+        prompts_json(r, loaded);
+    else
+        prompts_text(r, loaded);
 }
