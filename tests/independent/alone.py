@@ -2,7 +2,7 @@
 
 from notes import Refused, exactly, from_hex, is_integer, need, tagged
 from referee import Hearing, Over, Tree, hash_of, owed, refuses, words, word_of
-from trees import PIECE, SIZES, record, tensor_bytes
+from trees import LEAF, PART, SIZES, record, tensor_bytes
 
 DRAWS = {"subrun": 0, "trace": 1}
 DRAW_OF_FOLD = 2
@@ -33,7 +33,7 @@ def check_place(place, program):
     node = graph.nodes[place["node"]]
     size, first, count = SIZES[node.shape[0]], place["element"], place["elements"]
     need(count >= 1 and (first + count) * size <= tensor_bytes(node.shape), "the node has no such elements")
-    need(first * size // PIECE == (first + count - 1) * size // PIECE, "the elements are in several leaves")
+    need(first * size // LEAF == (first + count - 1) * size // LEAF, "the elements are in several leaves")
     fold = node.operator.fold
     parts = fold.parts(node) if fold else 1
     if parts > 1:
@@ -148,13 +148,13 @@ class Alone(Hearing):
     def elements(self, graph, step, index, outputs):
         node, value, first = graph.nodes[index], graph.sources + index, self.place["element"]
         tree, size = self.tensor(step, value, node.shape, outputs), SIZES[node.shape[0]]
-        leaf = first * size // PIECE
-        length = min(PIECE, tensor_bytes(node.shape) - leaf * PIECE)
+        leaf = first * size // LEAF
+        length = min(LEAF, tensor_bytes(node.shape) - leaf * LEAF)
         data = self.prove(tree, [leaf], lambda p, k, data: owed(len(data) == length))[0][0]
         for e in range(first, first + self.place["elements"]):
             self.found.pop("expected", None)
             self.found["element"] = e
-            at = e * size - leaf * PIECE
+            at = e * size - leaf * LEAF
             self.values = [int.from_bytes(data[at:at + size], "little")]
             if "part" in self.place:
                 self.part(node, step, value, e)
@@ -173,7 +173,7 @@ class Alone(Hearing):
     def part(self, node, step, value, e):
         fold, j = node.operator.fold, self.place["part"]
         count = fold.parts(node)
-        tree = Tree({"of": "fold", "step": step, "value": value, "element": e}, count, [None], size=lambda part: PIECE)
+        tree = Tree({"of": "fold", "step": step, "value": value, "element": e}, count, [None], size=lambda part: PART)
 
         def is_state(p, k, data):
             owed(len(data) == 4 * fold.words)

@@ -11,7 +11,7 @@ import sys
 from notes import (Later, NotJudged, Refused, exactly, from_base64, from_hex, is_integer, need, need_version,
                    parse_known)
 from program import Program
-from trees import PIECE, root_of, root_of_path, state_commitment, tensor_commitment
+from trees import LEAF, root_of, root_of_path, state_commitment, tensor_commitment
 from verify import decide
 
 TYPES = {"F32": (1, 4), "I32": (2, 4), "U8": (3, 1), "U16": (4, 2), "I8": (7, 1)}
@@ -37,7 +37,7 @@ def tensors(data):
 
 
 def commitment(shape, data):
-    return tensor_commitment(shape, root_of([data[i:i + PIECE] for i in range(0, len(data), PIECE)]))
+    return tensor_commitment(shape, root_of([data[i:i + LEAF] for i in range(0, len(data), LEAF)]))
 
 
 def read_proof(data):

@@ -3,7 +3,7 @@
 from binary32 import F32
 from collection import Collection
 from notes import from_base64, from_hex, tagged
-from trees import (PIECE, SIGNED, SIZES, frontier, join, record, root_of_path, state_commitment, step_number,
+from trees import (LEAF, PART, SIGNED, SIZES, frontier, join, record, root_of_path, state_commitment, step_number,
                    tensor_bytes, tensor_commitment, tensor_leaves)
 
 DEPTH = 4
@@ -294,17 +294,17 @@ class Hearing:
 
     def tensor(self, step, value, shape, committed):
         return Tree({"of": "tensor", "step": step, "value": value}, tensor_leaves(shape), committed=committed,
-                    commitment=lambda root: tensor_commitment(shape, root), size=lambda leaf: PIECE)
+                    commitment=lambda root: tensor_commitment(shape, root), size=lambda leaf: LEAF)
 
     def element(self, graph, step, index, outputs):
         node, value = graph.nodes[index], graph.sources + index
         tree = self.tensor(step, value, node.shape, outputs)
         leaf, size = self.descend(tree), SIZES[node.shape[0]]
-        length = min(PIECE, tensor_bytes(node.shape) - leaf * PIECE)
+        length = min(LEAF, tensor_bytes(node.shape) - leaf * LEAF)
         both = [leaves[0] for leaves in self.prove(tree, [leaf], lambda p, k, data: owed(len(data) == length))]
         at = next(i for i in range(0, length, size) if both[0][i:i + size] != both[1][i:i + size])
         values = [int.from_bytes(data[at:at + size], "little") for data in both]
-        e = (leaf * PIECE + at) // size
+        e = (leaf * LEAF + at) // size
         self.found["element"], self.values = e, values
         fold = node.operator.fold
         if fold and fold.parts(node) > 1:
@@ -333,7 +333,7 @@ class Hearing:
         fold = node.operator.fold
         count = fold.parts(node)
         tree = Tree({"of": "fold", "step": step, "value": value, "element": e}, count, [None, None],
-                    size=lambda part: PIECE)
+                    size=lambda part: PART)
 
         def is_state(p, k, data):
             owed(len(data) == 4 * fold.words)
@@ -363,10 +363,10 @@ class Hearing:
             def x(i, e):
                 shape = node.shapes[i]
                 size = SIZES[shape[0]]
-                leaf, at = divmod(e * size, PIECE)
+                leaf, at = divmod(e * size, LEAF)
                 if (i, leaf) not in known:
                     missing.add((i, leaf))
-                data = known.get((i, leaf), bytes(PIECE))[at:at + size]
+                data = known.get((i, leaf), bytes(LEAF))[at:at + size]
                 return element_of(shape[0], data)
             result = compute(x)
             if not missing:
@@ -383,7 +383,7 @@ class Hearing:
 
         def check(p, answer):
             def whole(k, data):
-                owed(len(data) == min(PIECE, tensor_bytes(shape) - leaves[k] * PIECE))
+                owed(len(data) == min(LEAF, tensor_bytes(shape) - leaves[k] * LEAF))
             return self.proofs(p, answer, tree, leaves, whole)
         for p in self.parties:
             if p in silent:

@@ -27,7 +27,7 @@ from forge import alike, both_codes, sealed, sign_verdict
 from notes import canonical, tagged
 from program import Program
 from referee import Dispute, element_of, word_of
-from trees import (PIECE, SIZES, elements, frontier, root_of, state_commitment, step_number, tensor_bytes,
+from trees import (LEAF, SIZES, elements, frontier, root_of, state_commitment, step_number, tensor_bytes,
                    tensor_commitment)
 
 NAMES = {operator.name: operator for operator in OPERATORS.values()}
@@ -48,7 +48,7 @@ def path_to(leaves, index):
 
 
 def pieces(data):
-    return [data[i:i + PIECE] for i in range(0, len(data), PIECE)]
+    return [data[i:i + LEAF] for i in range(0, len(data), LEAF)]
 
 
 def encoded_shape(shape):

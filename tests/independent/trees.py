@@ -5,7 +5,8 @@ from struct import pack
 
 from notes import tagged
 
-PIECE = 1024
+LEAF = 1024  # bytes of a tensor that one leaf has, at most (2.3)
+PART = 1024  # bytes that the state of a fold has, at most (section 9)
 SIZES = {1: 4, 2: 4, 3: 1, 4: 2, 5: 2, 6: 2, 7: 1}
 SIGNED = (2, 7)  # element types of integers with a sign
 
@@ -85,7 +86,7 @@ def tensor_bytes(shape):
 
 
 def tensor_leaves(shape):
-    return -(-tensor_bytes(shape) // PIECE)
+    return -(-tensor_bytes(shape) // LEAF)
 
 
 def step_number(step):

@@ -55,6 +55,10 @@ flags=$(grep -rnE -- '-ffast-math|-Ofast|-funsafe-math|-ffp-contract=(fast|on)' 
     grep -vE '#error|^[^:]+:[0-9]+: *(/\*|\*)')
 [ -z "$flags" ] || { echo "flags that change bits:"; echo "$flags"; bad=1; }
 
+# Of two headers with one guard, the second that a file includes is empty.
+guards=$(grep -rhE --include='*.h' --include='*.cuh' '^#ifndef [A-Z0-9_]+_H$' repops models verde bench tests | sort | uniq -d)
+[ -z "$guards" ] || { echo "several headers have one guard:"; echo "$guards"; bad=1; }
+
 for dir in models repops verde/*/; do
     [ -n "$(find "$dir" -name '*.[ch]')" ] || continue
     grep -q "^    ${dir%/} " README.md || { echo "README.md: its layers lack ${dir%/}"; bad=1; }

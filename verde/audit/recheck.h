@@ -1,6 +1,6 @@
 /* `verde audit`: one's own run, executed again. Private to cmd_audit.c and recheck*.c. */
-#ifndef VD_CLI_RECHECK_H
-#define VD_CLI_RECHECK_H
+#ifndef VD_AUDIT_RECHECK_H
+#define VD_AUDIT_RECHECK_H
 
 #include "verde/audit/diff.h"
 #include "verde/exec/recheck.h"

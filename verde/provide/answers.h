@@ -1,7 +1,7 @@
 /* Referees' questions about finished jobs, each answered by a child that has the job's files, and
  * asks the daemon for signatures. */
-#ifndef VD_ANSWERS_H
-#define VD_ANSWERS_H
+#ifndef VD_PROVIDE_ANSWERS_H
+#define VD_PROVIDE_ANSWERS_H
 
 #include <pthread.h>
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 /* Answers: what programs of batches end with, as files by input. DIR/answers has NAME.npy for each
  * leaf `answer.NAME`, a row for each input, and answers.safetensors with all of them. */
-#ifndef VD_ANSWERS_H
-#define VD_ANSWERS_H
+#ifndef VD_RUN_ANSWERS_H
+#define VD_RUN_ANSWERS_H
 
 #include "verde/load/load.h"
 

@@ -1,6 +1,6 @@
 /* A served run over HTTPS: who is answered what, and the server's life until a signal ends it. */
-#ifndef VERDE_CLI_SERVING_H
-#define VERDE_CLI_SERVING_H
+#ifndef VD_SERVING_H
+#define VD_SERVING_H
 
 #include "verde/delivery/offer.h"
 #include "verde/protocol/ask_counts.h"
