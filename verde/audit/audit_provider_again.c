@@ -305,7 +305,8 @@ static vd_status execute_all(vd_auditing *x, const vd_audit_line *line) {
     vd_run_result result;
     vd_run_log log = {0};
     vd_run_printer print = {.samples_per_step = (double)(t->batch * t->sequence),
-                            .samples = vd_samples_name(&x->loaded.job)};
+                            .samples = vd_samples_name(&x->loaded.job),
+                            .no_loss = !vd_has_loss(&x->loaded.program)};
     const vd_run_options options = {
         .exec = &x->loaded.exec, .dir = x->a->work, .progress = vd_tell_progress, .user = &print};
     vd_tell(NULL, "Executing all of the run again.");

@@ -83,7 +83,7 @@ static void print_run(const arguments *a, const vd_loaded *loaded, const vd_run_
     vd_print_kept(log);
     if (log->fault[0])
         printf("fault        %s (on purpose)\n", log->fault);
-    if (log->losses)
+    if (log->losses && vd_has_loss(&loaded->program))
         printf("loss         %.4f -> %.4f\n", (double)log->loss_first, (double)log->loss_last);
     for (uint32_t i = 0; i < log->count; i++) {
         vd_hex(log->state[i].b, VD_HASH_SIZE, hex);

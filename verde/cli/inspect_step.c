@@ -76,8 +76,8 @@ typedef struct {
     vd_proof proof;
 } proven;
 
-static vd_status prove(const char *name, const vd_program *p, const vd_source *source,
-                       proven *out, vd_err *err) {
+static vd_status prove(const char *name, const vd_program *p, const vd_source *source, proven *out,
+                       vd_err *err) {
     int64_t step = 0;
     uint32_t value = 0;
     const void *data;
@@ -125,8 +125,8 @@ static void print_path(const proven *p) {
            (unsigned long long)p->tree->count);
 }
 
-vd_status vd_print_proof(const char *name, const vd_loaded *loaded, const vd_source *source, bool json,
-                         vd_err *err) {
+vd_status vd_print_proof(const char *name, const vd_loaded *loaded, const vd_source *source,
+                         bool json, vd_err *err) {
     proven p = {0};
     vd_status status = prove(name, &loaded->program, source, &p, err);
     if (status == VD_OK && json)

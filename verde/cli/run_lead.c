@@ -56,7 +56,8 @@ static vd_status execute(const char *job, const char *dir, const vd_run_argument
     vd_tell_disk(dir, &loaded->program, o->keep);
     vd_run_printer print = {.samples_per_step = (double)(t->batch * t->sequence),
                             .samples = vd_samples_name(&loaded->job),
-                            .json = common->json};
+                            .json = common->json,
+                            .no_loss = !vd_has_loss(&loaded->program)};
     vd_exec exec = loaded->exec;
     exec.part = vd_run_part(processes);
     vd_one_run run = {.loaded = loaded};

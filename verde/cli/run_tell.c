@@ -58,8 +58,9 @@ static void announce_program(const char *job, const vd_loaded *loaded) {
     const vd_program *p = &loaded->program;
     char size[32];
     vd_print_size(vd_state_bytes(p), size);
-    fprintf(stderr, "%s: a state of %u tensors, %s, %lld step%s of %u nodes", job, p->leaf_count,
-            size, (long long)p->steps, vd_plural((uint64_t)p->steps), p->step.node_count);
+    fprintf(stderr, "%s: a state of %u tensor%s, %s, %lld step%s of %u nodes", job, p->leaf_count,
+            vd_plural(p->leaf_count), size, (long long)p->steps, vd_plural((uint64_t)p->steps),
+            p->step.node_count);
 }
 
 static void announce_model(const char *job, const vd_loaded *loaded) {
@@ -135,6 +136,11 @@ void vd_tell_disk(const char *dir, const vd_program *p, long keep) {
                 dir, left);
 }
 
+/* A step that trains nothing has no loss. */
+static json_t *loss_json(const vd_loaded *loaded, float loss) {
+    return vd_has_loss(&loaded->program) ? vd_loss_json(loss) : json_null();
+}
+
 void vd_print_result(const vd_run_result *r, const vd_loaded *loaded, const vd_common *common,
                      const vd_run_backend *backend, const vd_score *score) {
     char root[2 * VD_HASH_SIZE + 1], state[2 * VD_HASH_SIZE + 1];
@@ -144,8 +150,8 @@ void vd_print_result(const vd_run_result *r, const vd_loaded *loaded, const vd_c
         json_t *object = json_pack(
             "{ss ss sI sI sf so so ss ss si sI sI}", "run_root", root, "final_state_root", state,
             "steps", (json_int_t)r->steps, "resumed_at", (json_int_t)r->resumed_at, "seconds",
-            r->seconds, "loss_first", vd_loss_json(r->loss_first), "loss_last",
-            vd_loss_json(r->loss_last), "backend", ro_ctx_backend(loaded->ro), "device",
+            r->seconds, "loss_first", loss_json(loaded, r->loss_first), "loss_last",
+            loss_json(loaded, r->loss_last), "backend", ro_ctx_backend(loaded->ro), "device",
             ro_ctx_device(loaded->ro), "threads", ro_ctx_threads(loaded->ro), "peak_bytes",
             (json_int_t)vd_peak_bytes(), "device_peak_bytes", (json_int_t)ro_ctx_peak(loaded->ro));
         if (backend)
@@ -160,6 +166,8 @@ void vd_print_result(const vd_run_result *r, const vd_loaded *loaded, const vd_c
     if (score)
         printf("evaluation   %.6f, the mean loss of %lld batch%s, %.1f s\n", (double)score->loss,
                (long long)r->steps, r->steps == 1 ? "" : "es", r->seconds);
+    else if (!vd_has_loss(&loaded->program))
+        printf("steps        %lld, %.1f s\n", (long long)r->steps, r->seconds);
     else
         printf("loss         %.4f -> %.4f in %lld step%s, %.1f s\n", (double)r->loss_first,
                (double)r->loss_last, (long long)r->steps, vd_plural((uint64_t)r->steps),

@@ -135,6 +135,10 @@ typedef struct {
     vd_program_rounding rounding;
 } vd_program;
 
+/* Do the program's steps report a loss? */
+static inline bool vd_has_loss(const vd_program *program) {
+    return program->step.loss != UINT32_MAX;
+}
 void vd_program_free(vd_program *program);
 /* Makes room for `count` data tensors, all zeros, in a program that has none. */
 VD_MUST_USE vd_status vd_program_take_data(vd_program *program, uint32_t count, vd_err *err);

@@ -8,7 +8,7 @@
 
 /* Says once at which step a run diverged. */
 static void tell_divergence(vd_run_printer *print, const vd_progress *p) {
-    if (print->lost || p->loss - p->loss == 0)
+    if (print->no_loss || print->lost || p->loss - p->loss == 0)
         return;
     print->lost = true;
     fprintf(stderr, "%sstep %lld: the loss is %s\n", vd_is_terminal() ? "\r\033[K" : "",
@@ -29,28 +29,30 @@ json_t *vd_loss_json(float loss) {
 }
 
 /* A line for each step, for a program that reads while the run goes on. */
-static void print_step(const vd_progress *p) {
-    vd_result_json(json_pack("{sI sI so sI sI sf}", "step", (json_int_t)p->step, "steps",
-                             (json_int_t)p->steps, "loss", vd_loss_json(p->loss), "saved",
-                             (json_int_t)p->saved, "resumed_at", (json_int_t)p->resumed_at,
-                             "seconds", p->seconds));
+static void print_step(const vd_run_printer *print, const vd_progress *p) {
+    vd_result_json(json_pack(
+        "{sI sI so sI sI sf}", "step", (json_int_t)p->step, "steps", (json_int_t)p->steps, "loss",
+        print->no_loss ? json_null() : vd_loss_json(p->loss), "saved", (json_int_t)p->saved,
+        "resumed_at", (json_int_t)p->resumed_at, "seconds", p->seconds));
 }
 
 bool vd_tell_progress(void *user, const vd_progress *p) {
     vd_run_printer *print = user;
     const bool last = p->step == p->steps;
-    char rate[100] = "";
+    char rate[100] = "", loss[32] = "";
     vd_stop_line("stopped after step %lld of %lld; `%s` goes on from the checkpoint at step %lld",
                  (long long)p->step, (long long)p->steps, vd_command_line(), (long long)p->saved);
     tell_divergence(print, p);
     if (print->json)
-        print_step(p);
+        print_step(print, p);
     if (!vd_tick(&print->ticker, 0, last || p->step <= 1))
         return true;
     if (p->seconds >= RATE_SECONDS || last)
         rate_text(print, p, rate, sizeof rate);
-    vd_tell_meanwhile(last, "step %lld/%lld  loss %.4f%s", (long long)p->step, (long long)p->steps,
-                      (double)p->loss, rate);
+    if (!print->no_loss)
+        snprintf(loss, sizeof loss, "  loss %.4f", (double)p->loss);
+    vd_tell_meanwhile(last, "step %lld/%lld%s%s", (long long)p->step, (long long)p->steps, loss,
+                      rate);
     return true;
 }
 

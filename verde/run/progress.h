@@ -10,6 +10,7 @@ typedef struct {
     const char *samples; /* "tokens", "images" */
     bool lost;           /* the loss is no number any more, and that was said */
     bool json;           /* a line of each step on standard output */
+    bool no_loss;        /* the steps report none, as those that train nothing */
 } vd_run_printer;
 
 /* vd_run_options.progress: on a terminal one line that changes; otherwise a plain line every two

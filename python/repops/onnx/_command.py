@@ -141,7 +141,7 @@ def _told(model: Model) -> None:
     held = sum(b.numel() for b in model.buffers())
     print(f"parameters  {len(list(model.parameters()))} tensors of {count} numbers are trained")
     print(f"constants   {len(list(model.buffers()))} tensors of {held} numbers")
-    print(f"nodes       {len(model.graph.nodes)}, of which {model.folded} are folded")
+    print(f"nodes       {len(model.graph.nodes)}, {model.folded} of them folded")
     for form in FORMS:
         if model.recognised.get(form):
             print(f"recognised  {form}: {model.recognised[form]}")
@@ -195,7 +195,7 @@ def main(words: list[str]) -> int:
         print("no job is written: give --out FOLDER")
         return 0
     digest = made.capture()
-    print(f"job         {Path(o.out)}, {made.job.steps} steps")
+    print(f"job         {Path(o.out)}, {made.job.steps} step{'s' * (made.job.steps != 1)}")
     print(f"hash        {digest}")
     if o.check:
         losses = made.check(o.check)
