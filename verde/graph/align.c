@@ -34,7 +34,8 @@ static bool pairs_open(vd_pairs *pairs, uint32_t a, uint32_t b) {
     return true;
 }
 
-/* FNV-1a. Two names with one hash would mislead a reader, and decide nothing. */
+/* FNV-1a. If two names had one hash, the printed comparison would be misleading; no verdict depends
+ * on it. */
 static uint64_t hash_of(const char *name) {
     uint64_t hash = UINT64_C(14695981039346656037);
     for (; *name; name++)
@@ -49,7 +50,7 @@ static int compare_named(const void *a, const void *b) {
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Both lists are sorted: equal names meet in the order of their indices. */
+/* Both lists are sorted by hash, then index, so repeated names are paired in order of index. */
 static void merge(const named *a, const named *b, vd_pairs *pairs) {
     for (uint32_t i = 0, k = 0; i < pairs->count[0] && k < pairs->count[1];) {
         if (a[i].name == b[k].name) {
@@ -71,11 +72,12 @@ static bool pairs_same(vd_pairs *pairs, uint32_t count) {
     return true;
 }
 
-/* ---- what has names ---- */
+/* ---- a program's list of named things ---- */
 
 typedef struct {
     const vd_program *program;
-    const vd_graph *graph; /* what the names are of: this graph's nodes; NULL: leaves, or data */
+    const vd_graph
+        *graph; /* whose nodes are listed; NULL: the state's leaves, or the data tensors */
     bool data;
 } listed;
 
@@ -113,7 +115,7 @@ static vd_status pair(const listed *a, const listed *b, vd_pairs *out, vd_err *e
     return made ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
 }
 
-/* ---- nodes under other names ---- */
+/* ---- nodes whose names differ ---- */
 
 static bool are_alike(const vd_graph *a, uint32_t i, const vd_graph *b, uint32_t k) {
     const vd_node *x = vd_node_stored(a, i), *y = vd_node_stored(b, k);

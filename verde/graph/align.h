@@ -1,16 +1,16 @@
-/* Which node, leaf and data tensor of one program is which of another. For people: what is paired
- * need not be equal. */
+/* This header pairs the nodes, state leaves and data tensors of two programs that people compare.
+ * Paired things need not be equal. */
 #ifndef VD_ALIGN_H
 #define VD_ALIGN_H
 
 #include "verde/graph/graph.h"
 
-/* Nodes that a graph means of programs that are compared: their names are all made. */
+/* Limit on the nodes of a graph, after unrolling, that can be paired: a name is made for each. */
 enum { VD_ALIGNED_NODES_MAX = 1 << 22 };
 
 #define VD_UNPAIRED UINT32_MAX
 
-/* Of each thing of one side its partner on the other side, or VD_UNPAIRED. */
+/* For each thing of one program the index of its partner in the other program, or VD_UNPAIRED. */
 typedef struct {
     uint32_t *of[2]; /* owned */
     uint32_t count[2];
@@ -21,11 +21,10 @@ typedef struct {
 } vd_alignment;
 
 void vd_alignment_free(vd_alignment *alignment);
-/* `same`: the programs have one structure (PROTOCOL.md section 1.7), and each thing is paired with
- * the one of its number. Else pairs by names, those that stand several times in their order; then a
- * node without a partner that follows a paired one with the node that follows the partner, if they
- * have one operator and one shape. VD_ERR_USAGE: a graph means more than VD_ALIGNED_NODES_MAX
- * nodes. */
+/* Pairs equal indices if `same` is set: the programs have one structure (PROTOCOL.md section 1.7).
+ * Otherwise pairs equal names, repeated names in their order. Then, where a paired node is followed
+ * by an unpaired one on both sides, these two are paired too if their operator and shape agree.
+ * VD_ERR_USAGE: a graph has more than VD_ALIGNED_NODES_MAX nodes. */
 VD_MUST_USE vd_status vd_align(const vd_program *a, const vd_program *b, bool same,
                                vd_alignment *out, vd_err *err);
 

@@ -1,4 +1,5 @@
-/* Attention layers, both directions. SPEC 8. verde/exec/fuse_match.c knows these nodes. */
+/* Attention layers, forward and backward. SPEC 8. verde/exec/fuse_match.c recognises the nodes that
+ * are emitted here. */
 #include <string.h>
 
 #include "repops/operators.h"
@@ -17,8 +18,8 @@ static vd_op masked_op(int op, const vd_record *r) {
     return (vd_op){op, {[RO_ATTN_MAX_CAUSAL] = r->causal, [RO_ATTN_MAX_WINDOW] = r->window}, NULL};
 }
 
-/* Emits attn_max, attn_exp or attn_av, or, where queries stand from `first` on, the operator that
- * takes that place. */
+/* Emits attn_max, attn_exp or attn_av. If `first` is a value, it emits the variant of that operator
+ * whose queries stand at positions from `first` on. */
 static vd_value masked(vd_builder *b, const char *name, int op, const vd_record *r, vd_value first,
                        int32_t count, const vd_value *in) {
     if (first == VD_NONE)
@@ -52,7 +53,7 @@ static vd_value scores(vd_builder *b, const char *name, const vd_record *r) {
     return r->padding == VD_NONE ? s : VD_EMIT(b, name, ((vd_op){.op = RO_OP_ADD}), s, r->padding);
 }
 
-/* [B, S] as [B, H, T, S], the shape of scores. */
+/* Repeats a key padding [B, S] to [B, H, T, S], the shape of the scores. */
 static vd_value spread(vd_builder *b, const vd_value *padding, int64_t heads, int64_t queries) {
     if (!padding)
         return VD_NONE;
@@ -67,8 +68,8 @@ static vd_value spread(vd_builder *b, const vd_value *padding, int64_t heads, in
         ((vd_op){RO_OP_EXPAND, {[RO_EXPAND_AXIS] = 2, [RO_EXPAND_COUNT] = queries}, NULL}), x);
 }
 
-/* From q, k and v [B, H, T or S, D] in r->saved to [B, H, T, D]; saves m, l and the result.
- * first: the place of the first query among the keys, or VD_NONE. */
+/* Computes attention [B, H, T, D] from q, k and v in r->saved[0..2], each [B, H, T or S, D]; saves
+ * m, l and the result. `first` is the position of the first query among the keys, or VD_NONE. */
 static vd_value attend(vd_builder *b, vd_record *r, vd_value first) {
     vd_value v = r->saved[2];
     int64_t keys = vd_shape_of(b, r->saved[1])->dim[2];
@@ -92,10 +93,10 @@ static vd_value attend(vd_builder *b, vd_record *r, vd_value first) {
     return o;
 }
 
-/* Names of heads in the forward pass, and where the backward pass reads what was stored. */
+/* Node names of the heads: in the forward pass, and where the backward pass splits qkv again. */
 static const char *const names[2][3] = {{"q", "k", "v"}, {"q_again", "k_again", "v_again"}};
 
-/* Queries, keys and values, which lie side by side in a row. */
+/* Splits rows [q | k | v] into the heads of queries, keys and values. */
 static void split_all(vd_builder *b, vd_record *r, vd_value qkv, int64_t heads, bool again) {
     for (int i = 0; i < 3; i++)
         r->saved[i] = split(b, names[again][i], qkv, 3, i, heads);
@@ -118,7 +119,8 @@ static vd_value repeat(vd_builder *b, const char *name, vd_value x, int64_t time
                          ((vd_op){RO_OP_REPEAT_HEADS, {[RO_REPEAT_HEADS_TIMES] = times}, NULL}), x);
 }
 
-/* Turns by position, or with `back` the other way; nothing if the layer does not rotate. */
+/* Rotates x by its positions, or back again if `back` is set. Returns x if the layer does not
+ * rotate. */
 static vd_value rotated(vd_builder *b, const char *name, const vd_record *r, vd_value x,
                         bool back) {
     if (!r->rotates)
@@ -128,7 +130,8 @@ static vd_value rotated(vd_builder *b, const char *name, const vd_record *r, vd_
     return VD_EMIT(b, name, op, x, r->rotation.position, r->rotation.turns);
 }
 
-/* Splits queries, keys and values that are separate rows into heads, turned and repeated. */
+/* Splits separate rows of queries, keys and values into heads; rotates q and k, and repeats k and v
+ * for their groups of queries. */
 static void split_groups(vd_builder *b, vd_record *r, const vd_value rows[3], int64_t heads,
                          int64_t kv_heads, bool again) {
     static const char *const turned[2][2] = {{"q_rotated", "k_rotated"},
@@ -177,8 +180,8 @@ vd_value vd_attention_at(vd_builder *b, const vd_value qkv[3], vd_value first, i
 
 /* ---- backward ---- */
 
-/* Emits gradients by heads. Scores are computed again, so that no layer's T x S matrix outlives its
- * forward pass. */
+/* Emits the gradients of q, k and v by heads. It computes the scores again, so that no layer's T x
+ * S matrix is kept from the forward pass. */
 static void back_attend(vd_builder *b, const vd_record *r, vd_value dy, vd_value gradient[3]) {
     vd_value q = r->saved[0], k = r->saved[1], v = r->saved[2], m = r->saved[3], l = r->saved[4];
     const ro_shape *head = vd_shape_of(b, q);
@@ -204,7 +207,8 @@ static void back_attend(vd_builder *b, const vd_record *r, vd_value dy, vd_value
     gradient[0] = VD_EMIT(b, "d_q", product, ds, k);
 }
 
-/* The layer's result by heads: from what was stored of it, if it was. */
+/* Sets r->number to the layer's result by heads. Where a copy of 16 bits was stored, it is read
+ * from there. */
 static void split_result(vd_builder *b, vd_record *r, int64_t heads) {
     const vd_value out = vd_read_again(b, "join_again", r->out);
     if (out != r->out)

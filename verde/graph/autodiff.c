@@ -1,5 +1,5 @@
-/* Reverse mode over the tape. One function per layer: from the gradient of its output to those of
- * its inputs. */
+/* Reverse mode over the tape. One function per layer computes the gradients of its inputs from the
+ * gradient of its output. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ vd_value vd_grad(const vd_builder *b, vd_value value) {
     return value < b->grad_count ? b->grad[value] : VD_NONE;
 }
 
-/* Does the value need a gradient? Only values made before the backward pass have one. */
+/* Whether the value needs a gradient. Only values made before the backward pass have one. */
 bool vd_wants_gradient(const vd_builder *b, vd_value value) {
     return b->status == VD_OK && value < b->grad_count && b->trained[value];
 }
@@ -24,7 +24,8 @@ void vd_accumulate(vd_builder *b, vd_value value, vd_value gradient) {
                 : VD_EMIT(b, "d_accumulate", ((vd_op){.op = RO_OP_ADD}), *have, gradient);
 }
 
-/* out = x w, or x w^T: the transposition moves to the other product. */
+/* out = x w, or x w^T. If w is transposed in the forward product, dx is the product without a
+ * transposition. */
 static void back_matmul(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_value x = r->in[0], w = r->in[1];
     bool transposed = r->number == 2;
@@ -48,7 +49,7 @@ static void back_embedding(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_accumulate(b, r->in[0], VD_EMIT(b, "d_table", op, dy, r->saved[0]));
 }
 
-/* Emits the backward nodes of a norm, from x, which is what it read, computed again. */
+/* Emits the backward nodes of a layer norm. x is its input, computed again. */
 static void back_normed(vd_builder *b, const vd_record *r, vd_value x, vd_value dy) {
     vd_value gamma = r->in[1], mean = r->saved[0], rstd = r->saved[1];
     const int64_t c = vd_shape_of(b, gamma)->dim[0];
@@ -73,7 +74,7 @@ static void back_norm(vd_builder *b, const vd_record *r, vd_value dy) {
         vd_accumulate(b, beta, vd_column_sum(b, "d_beta", RO_OP_SUM_ROWS, &row, 1, &dy));
 }
 
-/* Drops the gradient by the same mask, which the same stream gives. */
+/* Drops the gradient with the same mask: the same random stream gives it again. */
 static void back_dropout(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_accumulate(b, r->in[0], vd_emit_dropout(b, "d_dropout", dy, r->dropout));
 }
@@ -84,7 +85,7 @@ static void back_xent(vd_builder *b, const vd_record *r, vd_value dy) {
                           r->saved[1], r->saved[2], dy));
 }
 
-/* Has no default, so that the compiler names a layer without a rule. */
+/* The switch has no default, so that the compiler names a layer without a backward rule. */
 static vd_backward_fn *rule_of(vd_layer layer) {
     switch (layer) {
     case VD_LAYER_ADD: return vd_back_add;
@@ -134,7 +135,7 @@ static bool reads_trained(const vd_builder *b, const vd_record *r) {
     return any;
 }
 
-/* Layers are on the tape in the order in which they were made. */
+/* Marks the values that have gradients, from inputs to outputs: the tape is in forward order. */
 static void mark_trained(vd_builder *b) {
     const uint32_t leaves = vd_state_sources(b->program, b->graph);
     for (uint32_t i = 0; i < leaves; i++)

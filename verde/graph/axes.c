@@ -1,5 +1,5 @@
-/* Layers that move elements or turn them, with their backward nodes: SPEC 5 and 13. What a backward
- * node needs to know stands in the attributes of the forward one. */
+/* Layers that move elements or rotate them, with their backward nodes: SPEC 5 and 13. A backward
+ * node takes its parameters from the attributes of the forward node. */
 #include <string.h>
 
 #include "repops/op_attention.h"
@@ -98,7 +98,8 @@ void vd_back_gather(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_accumulate(b, r->in[0], VD_EMIT(b, "d_gather", op, dy, r->saved[0]));
 }
 
-/* Concatenates. Each part has a record, whose number is where the part starts. */
+/* Concatenates along an axis. Each input has a record of its own, whose `number` is where it
+ * starts. */
 vd_value vd_concat(vd_builder *b, const char *name, int axis, int32_t count, const vd_value *x) {
     vd_value out = vd_emit(
         b, name, (vd_op){RO_OP_CONCAT_AXIS, {[RO_CONCAT_AXIS_AXIS] = axis}, NULL}, count, x);
@@ -163,7 +164,7 @@ vd_value vd_rope(vd_builder *b, const char *name, vd_value x, vd_rotation r) {
     return out;
 }
 
-/* Turns the gradient back: the transpose of the turn. */
+/* Rotates the gradient by the negative angle: the transpose of the rotation. */
 void vd_back_rope(vd_builder *b, const vd_record *r, vd_value dy) {
     const vd_op op = {
         RO_OP_ROPE, {[RO_ROPE_PAIRS] = r->rotation.neighbours, [RO_ROPE_INVERSE] = 1}, NULL};

@@ -2,7 +2,8 @@
 #include "repops/op_reduce.h"
 #include "verde/graph/tape.h"
 
-/* All levels: R over the last axis, groups of 64 along any other. */
+/* Reduces an axis to length 1: the last axis by rows (R), any other in groups of 64 until one
+ * element is left. */
 static vd_value reduce_along(vd_builder *b, const char *name, int row_op, int axis_op, vd_value x,
                              int axis) {
     const ro_shape *shape = vd_shape_of(b, x);
@@ -70,7 +71,7 @@ void vd_back_mean_axis(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_back_sum_axis(b, r, vd_div_const(b, "d_mean", dy, (double)count));
 }
 
-/* The first of the largest elements gets all of the gradient. */
+/* If several elements are the largest, the first of them gets all of the gradient. */
 void vd_back_max_axis(vd_builder *b, const vd_record *r, vd_value dy) {
     int64_t count = vd_shape_of(b, r->in[0])->dim[r->number];
     vd_value at = VD_EMIT(b, "d_argmax",

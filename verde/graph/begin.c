@@ -1,4 +1,4 @@
-/* A program that is there gets another first state, and counts its steps from another one on. */
+/* This file gives an existing program another first state, and another number to its first step. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,11 +6,11 @@
 #include "verde/graph/begin.h"
 #include "verde/graph/build.h"
 
-/* How values of a graph are numbered anew. */
+/* How the values of a graph are numbered after sources or nodes are inserted. */
 typedef struct {
-    const uint32_t *source; /* new numbers of the sources that there were */
-    uint32_t before, after; /* sources that there were, and that there are */
-    uint32_t inserted;      /* nodes that now stand before all others */
+    const uint32_t *source; /* new number of each source that there was */
+    uint32_t before, after; /* number of sources, before and after the change */
+    uint32_t inserted;      /* nodes inserted before all others */
 } numbering;
 
 static uint32_t renumbered(const numbering *n, uint32_t value) {
@@ -19,8 +19,8 @@ static uint32_t renumbered(const numbering *n, uint32_t value) {
     return value < n->before ? n->source[value] : value - n->before + n->after + n->inserted;
 }
 
-/* Numbers values anew, but for the `first` new nodes and their `edges` inputs, which have their
- * numbers already. */
+/* Renumbers the values in a graph whose first `first` nodes and `edges` edges are new: those have
+ * their final numbers already. */
 static void renumber(const numbering *n, const vd_program *p, vd_graph *g, uint32_t first,
                      uint32_t edges) {
     for (uint32_t i = edges; i < g->edge_count; i++) {
@@ -51,8 +51,8 @@ static void renumber(const numbering *n, const vd_program *p, vd_graph *g, uint3
 
 /* ---- data ---- */
 
-/* Makes both graphs read data[i] as number[i] of p->data_count data tensors. There were `before`.
- */
+/* Renumbers both graphs after a change of data: what was data[i], of `before` tensors, is now
+ * data[number[i]] of p->data_count. */
 static vd_status renumber_data(vd_program *p, uint32_t before, const uint32_t *number,
                                vd_err *err) {
     uint32_t *source = calloc((size_t)p->leaf_count + before + 1, sizeof *source);
@@ -73,8 +73,8 @@ static vd_status renumber_data(vd_program *p, uint32_t before, const uint32_t *n
     return VD_OK;
 }
 
-/* Marks what lies between tensors that shifted inputs read, too: without it their numbers would no
- * longer be a slope apart. */
+/* Marks all data tensors between those that shifted inputs read, too: if one were dropped, the
+ * numbers of the others would no longer be one slope apart. */
 static void mark_shifted(const vd_program *p, const vd_graph *g, bool *read) {
     const uint32_t first = vd_state_sources(p, g), end = first + p->data_count;
     uint32_t least = end, most = first;
@@ -104,7 +104,7 @@ static void mark_read(const vd_program *p, const vd_graph *g, bool *read) {
             read[g->carried[i].before - states] = true;
 }
 
-/* Adds data tensors behind the others, which keep their numbers. */
+/* Adds data tensors after the existing ones, which keep their numbers. */
 static vd_status add_data(vd_program *p, const vd_beginning *how, vd_err *err) {
     const uint32_t before = p->data_count, after = before + how->count;
     if (after > VD_DATA_MAX)
@@ -126,7 +126,7 @@ static vd_status add_data(vd_program *p, const vd_beginning *how, vd_err *err) {
     return status;
 }
 
-/* Drops data tensors that were read before and are no longer. */
+/* Drops the data tensors that the program read before its change and no longer reads. */
 static vd_status drop_data(vd_program *p, const bool *was_read, uint32_t *from, vd_err *err) {
     const uint32_t before = p->data_count;
     bool *read = calloc((size_t)before + 1, sizeof *read);
@@ -206,7 +206,7 @@ static bool append(vd_graph *to, const vd_graph *from) {
     return true;
 }
 
-/* The arrays of `to` replace those of `g`. */
+/* Frees the arrays of `g` and puts those of `to` in their place. */
 static void take_nodes(vd_graph *g, vd_graph *to) {
     free(g->stored);
     free(g->stored_edge);

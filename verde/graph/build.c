@@ -41,7 +41,7 @@ vd_status vd_builder_fail(vd_builder *b, vd_status status, const char *format, .
     va_start(args, format);
     vsnprintf(b->err.text, sizeof b->err.text, format, args);
     va_end(args);
-    for (char *at = b->err.text; *at; at++) /* VD_NAME_ITERATION */
+    for (char *at = b->err.text; *at; at++) /* VD_NAME_ITERATION is no printable character */
         if (*at > 0 && *at < ' ')
             *at = '*';
     b->status = b->err.status = status;
@@ -94,7 +94,7 @@ uint32_t vd_add_leaf(vd_builder *b, const char *name, const ro_shape *shape) {
     return p->leaf_count++;
 }
 
-/* Room for one more node and `inputs` more edges. */
+/* Makes room for one more node and `inputs` more edges. */
 static bool reserve(vd_graph *g, uint32_t inputs) {
     if (g->stored_count == g->node_capacity) {
         uint32_t capacity = g->node_capacity ? 2 * g->node_capacity : 256;
@@ -184,7 +184,8 @@ static int64_t ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
-/* [leading dimensions, blocks], or [blocks] if a row is the whole tensor. */
+/* The shape of a row reduction: [leading dimensions, blocks], or [blocks] if one row is the whole
+ * tensor. */
 static ro_shape reduced_shape(const ro_shape *in, int64_t cols, int64_t blocks) {
     ro_shape shape = {.dtype = RO_F32, .ndim = 1, .dim = {blocks}};
     if (cols == ro_shape_numel(in))

@@ -1,7 +1,7 @@
 /* Building graphs: nodes, layers that record themselves for the backward pass, and autodiff.
  *
- * Errors are sticky: after the first, everything returns value 0 and the builder keeps the
- * sentence. */
+ * Errors are sticky: after the first one every function returns value 0, and the builder keeps the
+ * message. */
 #ifndef VD_BUILD_H
 #define VD_BUILD_H
 
@@ -22,16 +22,15 @@ typedef struct {
     vd_err err;
     vd_record *tape; /* layers in forward order; owned */
     uint32_t tape_count, tape_capacity;
-    vd_value *grad; /* of each value, while vd_backward runs and after it; owned */
-    bool *trained;  /* which values have a gradient, likewise; owned */
+    vd_value *grad; /* gradient of each value, during and after vd_backward; owned */
+    bool *trained;  /* whether a value has a gradient; as `grad`; owned */
     uint32_t grad_count;
-    vd_value numbered_step; /* of vd_number_steps; 0: the program's own */
+    vd_value numbered_step; /* step number made by vd_number_steps; 0: the program's own */
     vd_products products;
-    bool stores_bf16;  /* what a layer keeps for its backward pass is rounded to bf16 (vd_stored_of)
-                        */
-    vd_stored *stored; /* tensors of 16 bits that are read as f32; owned */
+    bool stores_bf16;  /* vd_stored_of rounds what layers keep for their backward pass to bf16 */
+    vd_stored *stored; /* tensors of 16 bits and their f32 copies; owned */
     uint32_t stored_count, stored_capacity;
-    bool repeats; /* the body of this repeat is built */
+    bool repeats; /* a repeat's body is being built */
     vd_repeat repeat;
 } vd_builder;
 
@@ -47,10 +46,10 @@ ro_shape vd_shape(int dtype, int ndim, const int64_t *dim);
 #define VD_SHAPE(dtype, ...)                                                                       \
     vd_shape(dtype, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                     \
              (int64_t[]){__VA_ARGS__})
-/* i32 [1]: the number of the step, from which random numbers and windows of the data follow. */
+/* i32 [1]: the step's number, which selects random numbers and windows of the data. */
 vd_value vd_step_value(const vd_builder *b);
-/* Steps count from `first` on, in place of 0. Before anything that reads the step. All numbers must
- * be at most 2^24: they are added as f32. */
+/* Makes the first step number `first` instead of 0. Call this before anything reads the step's
+ * number. All numbers must be at most 2^24, because they are added as f32. */
 void vd_number_steps(vd_builder *b, int64_t first);
 vd_value vd_data_value(const vd_builder *b, uint32_t index);
 const ro_shape *vd_shape_of(const vd_builder *b, vd_value value);
@@ -60,10 +59,11 @@ const ro_shape *vd_shape_of(const vd_builder *b, vd_value value);
 typedef struct {
     int op;
     int64_t attr[RO_MAX_ATTRS];
-    const ro_shape *shape; /* where SPEC.md says "declared", else NULL */
+    const ro_shape
+        *shape; /* declared output shape, for operators that need one (SPEC.md); else NULL */
 } vd_op;
 
-/* Names a stored node, or a sum's additions, "scope.name". */
+/* Names a stored node, or the additions of a sum, "scope.name". */
 void vd_name_node(vd_builder *b, vd_node *node, const char *name);
 vd_value vd_emit(vd_builder *b, const char *name, vd_op op, int32_t input_count,
                  const vd_value *input);
@@ -71,61 +71,63 @@ vd_value vd_emit(vd_builder *b, const char *name, vd_op op, int32_t input_count,
     vd_emit(b, name, op, (int32_t)(sizeof((vd_value[]){__VA_ARGS__}) / sizeof(vd_value)),          \
             (vd_value[]){__VA_ARGS__})
 
-/* R over rows of `cols` elements, all levels (SPEC 3.2): [..., 1]; [1] if cols is the whole of
- * input[0]. */
+/* Reduces rows of `cols` elements by R until one element is left (SPEC 3.2). The result is [...,
+ * 1], or [1] if `cols` is the size of input[0]. */
 vd_value vd_reduce(vd_builder *b, const char *name, int op, int64_t cols, int32_t input_count,
                    const vd_value *input);
-/* K, all levels (SPEC 3.3), into `shape`. `op` is sum_rows or ln_dgamma. */
+/* Reduces columns by K until one row is left (SPEC 3.3), which gets `shape`. `op` is sum_rows or
+ * ln_dgamma. */
 vd_value vd_column_sum(vd_builder *b, const char *name, int op, const ro_shape *shape,
                        int32_t input_count, const vd_value *input);
 vd_value vd_div_const(vd_builder *b, const char *name, vd_value x, double divisor);
 
 /* ---- repeats: the same nodes for each micro-batch ---- */
 
-/* What is emitted from here on is the body, for iteration 0 of `count`, which is at least 2. A name
- * may have VD_NAME_ITERATION in it. */
+/* Begins a body: nodes emitted from here on are iteration 0 of `count`, which is at least 2. Their
+ * names may contain VD_NAME_ITERATION. */
 void vd_repeat_begin(vd_builder *b, uint32_t count);
-/* Attribute `attr` of the node that makes `value` grows by `slope` with each iteration. Nothing,
- * outside of repeats. */
+/* Lets attribute `attr` of the node that makes `value` grow by `slope` with each iteration. Does
+ * nothing outside of repeats. */
 void vd_move(vd_builder *b, vd_value value, int attr, int64_t slope);
-/* Where the body reads `before`, which was there before it, later iterations read what the one
- * before them made as `after`. */
+/* Carries a value: where the body reads `before`, which was made before the repeat, iterations
+ * after the first read `after` of the iteration before them. */
 void vd_repeat_carry(vd_builder *b, vd_value before, vd_value after);
-/* Adds up a value of all iterations: a binary tree, split at the largest power of two below their
- * number. The name may have VD_NAME_ITERATION and VD_NAME_LAST in it. */
+/* Sums a value over all iterations, by a binary tree that splits at the largest power of two below
+ * the number of iterations. The name may contain VD_NAME_ITERATION and VD_NAME_LAST. */
 void vd_repeat_sum(vd_builder *b, const char *name, vd_value x);
-/* The body ends. Its values are those of iteration 0. */
+/* Ends the body. Afterwards the values of the body stand for those of iteration 0. */
 void vd_repeat_end(vd_builder *b);
-/* After the end: a body's value in the last iteration; the total of sum `sum` of the last repeat.
- */
+/* After vd_repeat_end: a body's value in the last iteration, given its value in iteration 0; the
+ * total of sum `sum` of the last repeat. */
 vd_value vd_repeat_last(const vd_builder *b, vd_value first);
 vd_value vd_repeat_total(const vd_builder *b, uint32_t sum);
 
-/* Drops the nodes from which neither an output of the graph nor its loss follows. Last of all: the
- * outputs are set, and values that the caller holds are others afterwards. */
+/* Drops all nodes that neither an output of the graph nor its loss depends on. Call it last, when
+ * the outputs are set: it renumbers values, so those that the caller holds become invalid. */
 void vd_prune(vd_builder *b);
 
-/* ---- tensors of 16 bits: layers compute with f32 ---- */
+/* ---- tensors of 16 bits: layers compute in f32 ---- */
 
 vd_value vd_cast(vd_builder *b, const char *name, vd_value x, int dtype);
-/* x as f32; itself, if it is. The gradient of the result is that of x. */
+/* Returns x as f32: x itself if it is f32. Gradients of the result go to x. */
 vd_value vd_widened(vd_builder *b, const char *name, vd_value x);
-/* x [f32] as a layer must read it that reads it in its backward pass too: where the builder stores
- * bf16, x rounded to it and made f32 again; else x. Rounding passes a gradient on as it is. */
+/* Returns x [f32] as a layer must read it if its backward pass reads x too: rounded to bf16 and
+ * widened again if the builder stores bf16, else x. The gradient passes through the rounding
+ * unchanged. */
 vd_value vd_stored_of(vd_builder *b, const char *name, vd_value x);
 
 /* ---- layers: forward nodes plus a record on the tape ---- */
 
 typedef struct {
-    float rate; /* 0: no dropout, no node */
+    float rate; /* 0: no dropout node is emitted */
     uint64_t seed;
     int64_t stream;
-    int64_t slope; /* of the stream, with each iteration of a repeat */
+    int64_t slope; /* growth of `stream` with each iteration of a repeat */
 } vd_dropout_attr;
 
-/* An operator by its number as a layer: vd_emit, and what the operator's table says of its
- * gradient. Where that says nothing, vd_backward fails if it gets there. verde/graph/functions.h
- * has functions of this, by names, for the operators that it was made for. */
+/* Emits any operator as a layer: as vd_emit, with the gradient that the operator's table names. If
+ * the table names none, vd_backward fails when it comes to this layer. verde/graph/functions.h
+ * wraps this for single operators. */
 vd_value vd_apply(vd_builder *b, const char *name, vd_op op, int32_t input_count,
                   const vd_value *input);
 #define VD_APPLY(b, name, op, ...)                                                                 \
@@ -145,23 +147,23 @@ vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta, 
 vd_value vd_abs(vd_builder *b, vd_value x);
 vd_value vd_max(vd_builder *b, const char *name, vd_value x, vd_value y);
 vd_value vd_min(vd_builder *b, const char *name, vd_value x, vd_value y);
-/* i32: 1 where x stands to y so, else 0. It has no gradient. */
+/* i32: 1 where x `kind` y holds, else 0. It has no gradient. */
 vd_value vd_compare(vd_builder *b, const char *name, vd_value x, vd_value y, ro_relation kind);
-/* x where the choice (i32) is not 0, else y. */
+/* x where `choice` (i32) is not 0, else y. */
 vd_value vd_where(vd_builder *b, const char *name, vd_value choice, vd_value x, vd_value y);
 vd_value vd_exp(vd_builder *b, vd_value x);
 vd_value vd_log(vd_builder *b, vd_value x);
 vd_value vd_sqrt(vd_builder *b, vd_value x);
 vd_value vd_rsqrt(vd_builder *b, vd_value x);
 vd_value vd_dropout(vd_builder *b, const char *name, vd_value x, vd_dropout_attr dropout);
-/* Causal self-attention over qkv [B, T, 3C]; SPEC 8. */
+/* Causal self-attention over qkv [B, T, 3C], T rows of each sequence; SPEC 8. */
 vd_value vd_attention(vd_builder *b, vd_value qkv, int64_t heads, vd_dropout_attr dropout);
 
 /* Rotary position embedding, SPEC 13. */
 typedef struct {
     float base;
     int32_t kind; /* ro_rope_kind */
-    /* All but the factor are for RO_ROPE_LLAMA3; 0 where they are not used. */
+    /* All members but the factor are for RO_ROPE_LLAMA3, and 0 for other kinds. */
     float factor, low, high;
     int64_t original;
 } vd_frequencies;
@@ -169,10 +171,11 @@ typedef struct {
 typedef struct {
     vd_value position; /* i32 [T], or [B, T] */
     vd_value turns;    /* i32 [D / 2, 2], of vd_rope_turns */
-    bool neighbours;   /* pairs (2i, 2i + 1); else (i, i + D / 2) */
+    bool neighbours;   /* rotates pairs (2i, 2i + 1); else (i, i + D / 2) */
 } vd_rotation;
 
-/* The turns of the pairs of a head of `size` elements. */
+/* The rotation per position of each pair of elements, for heads of `size` elements: i32 [size / 2,
+ * 2]. */
 vd_value vd_rope_turns(vd_builder *b, const char *name, int64_t size, const vd_frequencies *f);
 /* i32: 0, 1, ..., count - 1. */
 vd_value vd_iota(vd_builder *b, const char *name, int64_t count);
@@ -182,29 +185,30 @@ typedef struct {
     bool causal;                 /* needs T = S */
     const vd_rotation *rotation; /* of q and k, so T = S; NULL: none */
     vd_dropout_attr dropout;
-    /* [B, S], added to every score of the key: -inf excludes it, +0 does not; a constant. NULL:
-     * none. A query without keys gives +0. */
+    /* Key padding [B, S], added to all scores of a key: -inf excludes the key, +0 keeps it. It is a
+     * constant; NULL: none. A query without any key gives +0. */
     const vd_value *padding;
-    int64_t window; /* keys that a query sees, its own with them; needs causal. 0: all */
+    int64_t window; /* number of keys that a query sees, counting its own; needs causal; 0: all */
 } vd_heads;
 
 /* Attention of q [B, T, heads D] over k and v [B, S, kv_heads D]: [B, T, heads D]. */
 vd_value vd_grouped_attention(vd_builder *b, const vd_value qkv[3], const vd_heads *heads);
-/* Causal attention of q [B, H, T, D] over k and v [B, H, S, D], of which row first[0] + t is query
- * t's own: [B, H, T, D]. first is i32 [1], T at most S; window as in vd_heads. Later keys are
- * absent, so a query has the bits that it has in a layer of all rows (SPEC 8). It has no gradient.
- */
+/* Causal attention of q [B, H, T, D] over k and v [B, H, S, D]: [B, H, T, D]. Query t stands at row
+ * first[0] + t of the keys; first is i32 [1], T is at most S, window is as in vd_heads. Later keys
+ * are left out of all sums, so a query's result has the same bits as in a layer over all rows (SPEC
+ * 8). It has no gradient. */
 vd_value vd_attention_at(vd_builder *b, const vd_value qkv[3], vd_value first, int64_t window);
-/* One loss per row. */
+/* Cross-entropy loss of each row. */
 vd_value vd_xent(vd_builder *b, vd_value logits, vd_value ids);
-/* +0 for rows whose label is `ignore`; the mean is over the others, NaN if there are none. */
+/* As vd_xent, but +0 for rows whose label is `ignore`. vd_xent_mean averages the other rows, and is
+ * NaN if there are none. */
 vd_value vd_xent_ignore(vd_builder *b, vd_value logits, vd_value ids, int32_t ignore);
 vd_value vd_xent_mean(vd_builder *b, vd_value logits, vd_value ids, int32_t ignore);
-/* Over the last dimension. */
+/* These layers work along the last dimension. */
 vd_value vd_softmax(vd_builder *b, vd_value x);
 vd_value vd_log_softmax(vd_builder *b, vd_value x);
 vd_value vd_rmsnorm(vd_builder *b, vd_value x, vd_value gamma, float eps);
-/* The axis stays, with length 1. argmax (i32) has no gradient. */
+/* These layers reduce an axis to length 1. argmax (i32) has no gradient. */
 vd_value vd_sum_axis(vd_builder *b, vd_value x, int axis);
 vd_value vd_mean_axis(vd_builder *b, vd_value x, int axis);
 vd_value vd_max_axis(vd_builder *b, vd_value x, int axis);
@@ -226,27 +230,27 @@ vd_value vd_gather(vd_builder *b, const char *name, vd_value x, vd_value ids, in
 vd_value vd_concat(vd_builder *b, const char *name, int axis, int32_t count, const vd_value *x);
 vd_value vd_reshape(vd_builder *b, const char *name, vd_value x, ro_shape shape);
 vd_value vd_rope(vd_builder *b, const char *name, vd_value x, vd_rotation r); /* [..., T, D] */
-/* x with its places at[0], at[0] + 1, ... along the axis replaced by rows; at is i32 [1]. Rows that
- * fall outside x are dropped. It has no gradient. */
+/* x with its rows at[0], at[0] + 1, ... along the axis replaced by `rows`; `at` is i32 [1]. Rows
+ * that would fall outside of x are dropped. It has no gradient. */
 vd_value vd_put_rows(vd_builder *b, const char *name, vd_value x, vd_value rows, vd_value at,
                      int axis);
 
-/* ---- drawing tokens, SPEC 10.3; nothing of it has a gradient ---- */
+/* ---- sampling of tokens, SPEC 10.3; these have no gradients ---- */
 
-/* i32; y may repeat. */
+/* i32 addition; y may repeat. */
 vd_value vd_iadd(vd_builder *b, const char *name, vd_value x, vd_value y);
 /* i32 weights of x [..., V]: exp(x - m) in units of 2^-31; m has one element per row. */
 vd_value vd_weight(vd_builder *b, const char *name, vd_value x, vd_value m);
-/* Cuts [..., 2] of weights q [..., V] i32: after the k largest, or where the largest hold p / 2^24
- * of the sum. */
+/* Thresholds [..., 2] of weights q [..., V] i32: they keep the k largest weights, or the largest
+ * ones that together hold p / 2^24 of the sum. */
 vd_value vd_top_k(vd_builder *b, const char *name, vd_value q, int64_t k);
 vd_value vd_top_p(vd_builder *b, const char *name, vd_value q, int64_t p);
-/* q, but 0 for what a cut [..., 2] leaves out. */
+/* q, with 0 for weights that the threshold `cut` [..., 2] leaves out. */
 vd_value vd_keep_top(vd_builder *b, const char *name, vd_value q, vd_value cut);
-/* Two random words for each key [..., 2] i32, of the position i32 [1]. */
+/* Two random words for each key [..., 2] i32, at the given position i32 [1]. */
 vd_value vd_random_words(vd_builder *b, const char *name, vd_value key, vd_value position,
                          uint64_t seed, int64_t stream);
-/* An index [..., 1] i32 of each row of q, from words [..., 2]. */
+/* Draws an index [..., 1] i32 for each row of weights q, by random words [..., 2]. */
 vd_value vd_draw(vd_builder *b, const char *name, vd_value q, vd_value words);
 
 /* ---- layers on images [N, H, W, C]; SPEC 12 ---- */
@@ -257,7 +261,7 @@ typedef struct {
 
 typedef struct {
     int64_t kernel[2], stride[2], pad[2]; /* height, width */
-    int64_t count_pad;                    /* average: 1: padding counts as zeros */
+    int64_t count_pad;                    /* average pooling: 1: padding counts as zeros */
 } vd_pool_attr;
 
 /* weight [KH, KW, C / groups, filters] */
@@ -273,25 +277,25 @@ typedef struct {
 } vd_statistics;
 
 vd_statistics vd_batch_statistics(vd_builder *b, vd_value x);
-/* `s` is of x itself: gradients pass through it. */
+/* Batch norm in training: `s` are the statistics of x itself, and gradients pass through them. */
 vd_value vd_batchnorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta, vd_statistics s);
-/* With running statistics; nothing is recorded for a backward pass. */
+/* Batch norm with running statistics. It has no backward pass. */
 vd_value vd_batchnorm_eval(vd_builder *b, vd_value x, vd_value gamma, vd_value beta, vd_value mean,
                            vd_value variance);
-/* The next value of running statistics; the variance is the unbiased one. */
+/* Updates of running statistics; the variance is the unbiased one. */
 vd_value vd_running_mean(vd_builder *b, vd_value running, vd_statistics s, float momentum);
 vd_value vd_running_variance(vd_builder *b, vd_value running, vd_statistics s, float momentum);
 
 /* ---- reverse mode ---- */
 
-/* Walks the tape backwards from `loss` with gradient `weight` for each of its elements. Afterwards
- * vd_grad gives the gradient of a value, VD_NONE if the loss does not depend on it. Contributions
- * are added in the order in which the walk meets them. Clears the tape.
+/* Walks the tape backwards from `loss`, whose elements all have gradient `weight`, and clears the
+ * tape. Afterwards vd_grad gives the gradient of a value, or VD_NONE if the loss does not depend on
+ * it. Contributions to one gradient are added in the order in which the walk meets them.
  *
- * Only leaves of the state, and what layers make of them, have a gradient. No node is emitted for
- * that of a data tensor, such as a frozen weight, or of a node that is not a layer's. */
+ * Only state leaves and what layers compute from them have gradients. Data tensors, such as frozen
+ * weights, and nodes emitted outside of layers have none, and cost no nodes. */
 void vd_backward(vd_builder *b, vd_value loss, float weight);
-/* As vd_backward, with the gradient of `loss` as a value of its shape. */
+/* As vd_backward, but `gradient` is a value of the shape of `loss`. */
 void vd_backward_from(vd_builder *b, vd_value loss, vd_value gradient);
 vd_value vd_grad(const vd_builder *b, vd_value value);
 

@@ -1,4 +1,4 @@
-/* This file lists in what two programs differ. */
+/* This file lists the differences of two programs. */
 #include "verde/graph/compare.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ typedef struct {
     const vd_alignment *pairs;
     vd_tell_difference tell;
     void *user;
-    vd_buf text[2]; /* in hand */
+    vd_buf text[2]; /* the two texts being compared */
     vd_program_difference at;
     bool failed;
 } comparing;
@@ -19,7 +19,8 @@ static void clear(comparing *c) {
     c->text[0].size = c->text[1].size = 0;
 }
 
-/* What was printed into text[0] and text[1] differs; `has`: which side has it at all. */
+/* Reports the texts text[0] and text[1] as a difference; has_a, has_b: whether that program has the
+ * thing at all. */
 static void tell(comparing *c, const char *what, bool has_a, bool has_b) {
     const bool has[] = {has_a, has_b};
     char text[2][VD_DIFFERENCE_TEXT];
@@ -34,7 +35,7 @@ static void tell(comparing *c, const char *what, bool has_a, bool has_b) {
     clear(c);
 }
 
-/* Tells of it if the two texts differ. */
+/* Reports a difference if the two texts are not equal. */
 static void settle(comparing *c, const char *what) {
     const vd_buf *a = &c->text[0], *b = &c->text[1];
     if (a->size != b->size || (a->size && memcmp(a->data, b->data, a->size) != 0))
@@ -150,7 +151,7 @@ static void compare_attrs(comparing *c, const vd_graph *a, uint32_t i, const vd_
     }
 }
 
-/* Returns a value's partner, as a value of b, or no value if it has none. */
+/* Returns the partner of a value of `a` as a value of `b`, or no value if it has none. */
 static uint32_t partner(const comparing *c, const vd_pairs *nodes, const vd_graph *a,
                         const vd_graph *b, uint32_t value) {
     const vd_program *p = c->program[0], *q = c->program[1];
@@ -169,7 +170,7 @@ static uint32_t partner(const comparing *c, const vd_pairs *nodes, const vd_grap
     }
 }
 
-/* Prints an input. A node is told by its name, as its number may have moved. */
+/* Prints an input. A node is printed by its name, because its number may have changed. */
 static void print_input(vd_buf *out, const vd_program *p, const vd_graph *g, uint32_t value) {
     const uint32_t sources = vd_source_count(p, g);
     if (value < sources) {
@@ -229,7 +230,7 @@ static void compare_graphs(comparing *c, bool init) {
             tell_node(c, 1, graph_of(c, 1, init), k);
 }
 
-/* ---- what the next state takes ---- */
+/* ---- outputs: the next state ---- */
 
 static void compare_outputs(comparing *c, bool init) {
     const vd_graph *a = graph_of(c, 0, init), *b = graph_of(c, 1, init);
@@ -256,7 +257,7 @@ static void compare_outputs(comparing *c, bool init) {
     tell(c, "loss", has[0], has[1]);
 }
 
-/* Tells of paired nodes whose partners come in another order. */
+/* Reports paired nodes whose partners stand in another order. */
 static void compare_order(comparing *c, bool init) {
     const vd_pairs *pairs = init ? &c->pairs->init : &c->pairs->step;
     uint32_t last = 0;

@@ -1,4 +1,5 @@
-/* Graphs of canonical bytes, whoever wrote them. PROTOCOL.md sections 1.2 and 1.5. */
+/* This file decodes graphs from canonical bytes that anyone may have written. PROTOCOL.md sections
+ * 1.2, 1.5. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +7,7 @@
 #include "verde/graph/encode.h"
 #include "verde/graph/validate.h"
 
-/* The fewest bytes of a node: no name, no input, a shape of one dimension. */
+/* The fewest bytes that a node can have: no name, no input, one dimension. */
 enum { NODE_BYTES = 16 };
 
 bool vd_no_memory(vd_err *err) {
@@ -20,7 +21,8 @@ bool vd_exceeds(uint64_t count, uint64_t most, const char *what, vd_err *err) {
     return count > most;
 }
 
-/* Any bytes give a shape that ro_infer can judge: ndim is in range, unused dimensions are 0. */
+/* Reads a shape that ro_infer can judge whatever the bytes are: ndim is in range, unused dimensions
+ * are 0. */
 ro_shape vd_get_shape(vd_cursor *in, vd_err *err) {
     ro_shape shape = {.dtype = vd_get_u8(in)};
     shape.ndim = vd_get_u8(in);
@@ -34,13 +36,13 @@ ro_shape vd_get_shape(vd_cursor *in, vd_err *err) {
     return shape;
 }
 
-/* Refuses a kind that is not known, and that a later version may have. */
+/* Refuses a kind that this version does not know, as a later one may. */
 static bool refuse_kind(int kind, const char *what, vd_err *err) {
     vd_fail(err, VD_ERR_VERSION, "kind %d of %s is not known to this version", kind, what);
     return false;
 }
 
-/* Makes a list larger, with zeros at its end. */
+/* Enlarges a list; the new entries are zeros. */
 static bool grow(void *list, uint32_t count, uint32_t more, size_t size, vd_err *err) {
     void *old;
     memcpy(&old, list, sizeof old);
@@ -52,7 +54,8 @@ static bool grow(void *list, uint32_t count, uint32_t more, size_t size, vd_err 
     return true;
 }
 
-/* The number of a shifted input, whose value was read. Room doubles with their number. */
+/* Reads a shifted input whose first value has been read, and sets *edge to its number. Room doubles
+ * as the list grows. */
 static bool get_shifted(vd_cursor *in, vd_graph *graph, uint32_t count, uint32_t *edge,
                         vd_err *err) {
     const uint32_t at = graph->shifted_count;
@@ -66,7 +69,8 @@ static bool get_shifted(vd_cursor *in, vd_graph *graph, uint32_t count, uint32_t
     return true;
 }
 
-/* `count`: iterations of the repeat whose body has the node; 0: it is in none. */
+/* Reads a node's edges. `count`: iterations of the repeat whose body has the node; 0: it is in no
+ * repeat. */
 static bool get_edges(vd_cursor *in, vd_graph *graph, vd_node *n, uint32_t count, vd_err *err) {
     n->first_input = graph->edge_count;
     if (graph->edge_count + (uint32_t)n->input_count > graph->edge_capacity)
@@ -84,7 +88,7 @@ static bool get_edges(vd_cursor *in, vd_graph *graph, vd_node *n, uint32_t count
     return !in->failed;
 }
 
-/* Reads a name; vd_valid_name says later what it may hold. */
+/* Reads a name; vd_valid_name checks its characters later. */
 static bool get_name(vd_cursor *in, vd_graph *graph, vd_node *n, vd_err *err) {
     char name[VD_NAME_SIZE];
     vd_get_string(in, name, sizeof name);
@@ -93,7 +97,7 @@ static bool get_name(vd_cursor *in, vd_graph *graph, vd_node *n, vd_err *err) {
     return vd_store_name(graph, n, name, strlen(name)) || vd_no_memory(err);
 }
 
-/* Refuses an unknown operator: how many attributes follow is unknown, too. */
+/* Refuses an unknown operator at once, because the number of its attributes is unknown too. */
 static bool refuse_operator(const vd_graph *graph, const vd_node *n, vd_err *err) {
     const vd_text why = vd_say_operator(n->op);
     const char *name = vd_stored_name(graph, n);
@@ -123,7 +127,8 @@ static bool get_node(vd_cursor *in, vd_graph *graph, vd_node *n, uint32_t count,
     return !in->failed;
 }
 
-/* Counts beyond the input are refused before allocation. `count` as of get_edges. */
+/* Reads nodes. Counts that the input cannot hold are refused before memory is allocated. `count` is
+ * as for get_edges. */
 static bool get_nodes(vd_cursor *in, uint32_t nodes, vd_graph *g, uint32_t count, vd_err *err) {
     const uint32_t edges = vd_get_u32(in);
     const size_t left = in->size - in->at;

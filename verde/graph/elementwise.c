@@ -1,4 +1,4 @@
-/* Layers of arithmetic, and choices, with their backward nodes: SPEC 6. */
+/* Arithmetic layers and choices between elements, with their backward nodes: SPEC 6. */
 #include "repops/op_elementwise.h"
 #include "repops/op_movement.h"
 #include "repops/op_reduce.h"
@@ -51,9 +51,8 @@ vd_value vd_scale(vd_builder *b, const char *name, vd_value x, float factor) {
     return out;
 }
 
-/* The gradient of an operand that repeated is the sum over its repetitions. */
-/* Adds to the gradient of an operand that may have repeated, if it has one: `gradient` has the
- * shape of what it met. */
+/* Adds to the gradient of an operand that may have repeated, if it wants one. `dy` has the shape of
+ * the layer's output; the gradient of a repeated operand is the sum over its repetitions. */
 static void accumulate_repeated(vd_builder *b, vd_value y, vd_value dy) {
     if (!vd_wants_gradient(b, y))
         return;
@@ -85,7 +84,7 @@ void vd_back_sub(vd_builder *b, const vd_record *r, vd_value dy) {
         accumulate_repeated(b, r->in[1], VD_EMIT(b, "d_right", vd_scale_op(-1.0f), dy));
 }
 
-/* d(x / y) = dx / y - (dx / y) (x / y) */
+/* For out = x / y: dx = dout / y, and dy = -dx (x / y). */
 void vd_back_div(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_value dx = VD_EMIT(b, "d_left", ((vd_op){.op = RO_OP_DIV}), dy, r->in[1]);
     vd_accumulate(b, r->in[0], dx);
@@ -118,8 +117,8 @@ vd_value vd_zero_like(vd_builder *b, const char *name, vd_value x) {
     return vd_emit(b, name, (vd_op){.op = RO_OP_FILL, .shape = &shape}, 0, NULL);
 }
 
-/* Emits gradients of a choice: dy goes to x where it is not 0, else to y, which may have repeated.
- */
+/* Emits the gradients of a choice: dy goes to x where `choice` is not 0, else to y, which may have
+ * repeated. */
 static void share(vd_builder *b, const vd_record *r, vd_value choice, vd_value dy) {
     const vd_op where = {.op = RO_OP_WHERE};
     vd_value zero = vd_zero_like(b, "d_zero", dy);
@@ -133,7 +132,7 @@ void vd_back_where(vd_builder *b, const vd_record *r, vd_value dy) {
     share(b, r, r->saved[0], dy);
 }
 
-/* Of two equal numbers the first has all of the gradient. */
+/* If both numbers are equal, the first one gets all of the gradient. */
 void vd_back_max(vd_builder *b, const vd_record *r, vd_value dy) {
     share(b, r, vd_compare(b, "d_max", r->in[0], r->in[1], RO_AT_LEAST), dy);
 }

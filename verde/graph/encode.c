@@ -6,7 +6,7 @@
 
 static const char magic[] = "verde program";
 
-/* Bytes that are kept before they are taken together. */
+/* Bytes that are gathered before they are passed on. */
 enum { PIECE_BYTES = 1 << 16 };
 
 void vd_put_name(const vd_encoding *e, const char *name) {
@@ -67,7 +67,7 @@ bool vd_program_pieces(const vd_program *program, bool named, vd_take_bytes take
     return whole;
 }
 
-/* Reads versions first: of an unknown version nothing else is known. */
+/* Reads both versions first: nothing else is known of bytes of another version. */
 static bool get_header(vd_cursor *in, vd_program *p, vd_err *err) {
     char text[sizeof magic];
     vd_get_string(in, text, sizeof text);
@@ -87,10 +87,10 @@ static bool get_header(vd_cursor *in, vd_program *p, vd_err *err) {
     return !in->failed;
 }
 
-/* The fewest bytes of a leaf: an empty name, a shape of one dimension. */
+/* The fewest bytes that a leaf can have: an empty name, one dimension. */
 enum { LEAF_BYTES = 2 + 2 + 8 };
 
-/* Counts beyond the input are refused before allocation. */
+/* Counts that the input cannot hold are refused before memory is allocated. */
 static bool get_data(vd_cursor *in, vd_program *p, vd_err *err) {
     const uint32_t count = vd_get_u32(in);
     if (in->failed || vd_exceeds(count, VD_DATA_MAX, "data tensors", err) ||

@@ -38,7 +38,7 @@ static void put_body_edge(vd_buf *out, const vd_graph *graph, uint32_t edge) {
         vd_put_u64(out, (uint64_t)graph->shifted[number].slope);
 }
 
-/* A node as it is stored. */
+/* Writes a node as it is stored. */
 static void put_node(const vd_encoding *e, const vd_graph *graph, const vd_node *n, bool in_body) {
     vd_buf *out = e->out;
     vd_put_name(e, vd_stored_name(graph, n));

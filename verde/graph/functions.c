@@ -1,5 +1,5 @@
-/* Operators by their numbers, as layers. The table of operators says what most gradients are; a few
- * functions have theirs of several operators, here. */
+/* Single operators as layers. The operator table names most of their gradients; a few functions
+ * have gradients of several operators, which are written here. */
 #include <string.h>
 
 #include "repops/op_elementwise.h"
@@ -21,7 +21,7 @@ vd_value vd_apply(vd_builder *b, const char *name, vd_op op, int32_t input_count
         input = &stored;
     }
     const vd_value out = vd_emit(b, name, op, input_count, input);
-    /* a record has room for few inputs; what has a rule reads one */
+    /* One record per input: layers with a backward rule read one input. */
     for (int32_t i = 0; i < input_count; i++) {
         vd_record record = {.layer = VD_LAYER_OPERATOR,
                             .in = {input[i], VD_NONE, VD_NONE},
@@ -59,7 +59,7 @@ vd_value vd_abs(vd_builder *b, vd_value x) {
 
 /* ---- backward ---- */
 
-/* Copies the attributes of `info` that the gradient has, too, by their names. */
+/* Builds the gradient's operator. It copies the attributes that both operators have, by name. */
 static vd_op gradient_of(const ro_op_info *info, const int64_t *attr) {
     const ro_op_info *gradient = ro_op_describe(info->gradient);
     vd_op op = {.op = info->gradient};
@@ -70,8 +70,8 @@ static vd_op gradient_of(const ro_op_info *info, const int64_t *attr) {
     return op;
 }
 
-/* Names the gradient's node. Names are part of a program's hash, and both kinds of gelu have always
- * had the same one. */
+/* Names the gradient's node. Names are part of a program's hash, so both kinds of gelu must keep
+ * the one name that they have always had. */
 static void name_gradient(char *name, const ro_op_info *info, int64_t op) {
     snprintf(name, VD_NAME_SIZE, "d_%s", op == RO_OP_GELU_ERF ? "gelu" : info->name);
 }

@@ -1,4 +1,4 @@
-/* This file frees programs, and says what each number of a value stands for. */
+/* This file frees programs, and says what a value's number stands for. */
 #include "verde/graph/graph.h"
 
 #include <stdlib.h>
@@ -98,7 +98,7 @@ void vd_node_call(const vd_program *program, const vd_graph *graph, uint32_t nod
     const vd_node *n = vd_node_stored(graph, node);
     *call = (ro_call){.op = n->op, .input_count = n->input_count, .input = shapes};
     memcpy(call->attr, n->attr, sizeof call->attr);
-    if (n->slope != 0) /* one of them differs from iteration to iteration of a repeat */
+    if (n->slope != 0) /* one attribute grows with a repeat's iterations */
         call->attr[n->moving] = vd_node_attr(graph, node, n->moving);
     for (int32_t i = 0; i < n->input_count; i++)
         shapes[i] = *vd_value_shape(program, graph, vd_node_input(graph, node, i));

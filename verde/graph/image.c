@@ -32,7 +32,7 @@ vd_value vd_conv2d(vd_builder *b, vd_value x, vd_value weight, vd_conv_attr c) {
     return out;
 }
 
-/* A node of the backward pass with the layer's attributes and the shape of one of its inputs. */
+/* Emits a backward node with the layer's attributes and the shape of `like`. */
 static vd_value image_gradient(vd_builder *b, const char *name, const vd_record *r, int op,
                                vd_value like, int32_t count, const vd_value *input) {
     ro_shape shape = *vd_shape_of(b, like);
@@ -41,8 +41,8 @@ static vd_value image_gradient(vd_builder *b, const char *name, const vd_record 
     return vd_emit(b, name, node, count, input);
 }
 
-/* Emits a convolution's gradient, by products of so many bits, which may differ from the layer's.
- */
+/* Emits a convolution's gradient. Its products have `bits` bits, which may differ from the forward
+ * ones. */
 static vd_value conv_gradient(vd_builder *b, const char *name, const vd_record *r, int bits, int op,
                               vd_value like, const vd_value in[2]) {
     vd_record own = *r;

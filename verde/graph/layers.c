@@ -45,7 +45,7 @@ vd_op vd_product_op(int bits, int trans) {
 }
 
 static vd_value matmul(vd_builder *b, vd_value x, vd_value weight, int trans) {
-    if (b->products.forward || b->products.gradient_x) /* fixed products take f32 alone */
+    if (b->products.forward || b->products.gradient_x) /* products in fixed point read f32 only */
         weight = vd_widened(b, "weight", weight);
     x = vd_stored_of(b, "input", x);
     vd_value out = VD_EMIT(b, "matmul", vd_product_op(b->products.forward, trans), x, weight);
@@ -95,7 +95,7 @@ vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta, 
     return out;
 }
 
-/* Dropped when a 32-bit word is below rate * 2^32. */
+/* An element is dropped if its 32-bit random word is below rate * 2^32. */
 vd_value vd_emit_dropout(vd_builder *b, const char *name, vd_value x, vd_dropout_attr dropout) {
     double rate = dropout.rate;
     int64_t threshold = (int64_t)(rate * 4294967296.0 + 0.5);

@@ -1,16 +1,18 @@
-/* The nodes that a graph means, from those that it stores. PROTOCOL.md section 1.5. */
+/* This file finds the nodes that a graph means from those that it stores. PROTOCOL.md section
+ * 1.5. */
 #include <string.h>
 
 #include "verde/graph/graph.h"
 
 /* ---- where the nodes of a repeat are ---- */
 
-/* Additions of each sum before iteration m begins: halves are added as soon as both are there. */
+/* Number of additions of each sum before iteration m begins: two halves of a tree are added as soon
+ * as both exist. */
 static uint32_t merges_before(uint32_t m) {
     return m - (uint32_t)__builtin_popcount(m);
 }
 
-/* The number of iteration m's first node, counted from the repeat's first one. */
+/* The number of iteration m's first node, counted from the first node of the repeat. */
 static uint64_t begin_of(const vd_repeat *r, uint32_t m) {
     return (uint64_t)m * r->size + (uint64_t)merges_before(m) * r->sum_count;
 }
@@ -19,8 +21,8 @@ uint64_t vd_repeat_nodes(const vd_repeat *r) {
     return (uint64_t)r->count * r->size + (uint64_t)(r->count - 1) * r->sum_count;
 }
 
-/* Finds the iteration of a node. It starts from an early guess, as if each iteration ended with an
- * addition of each sum, so that few are left to look at. */
+/* Finds the iteration of a node. The first guess assumes one addition of each sum per iteration,
+ * which is never too few, so the search only goes forward, and a short way. */
 static uint32_t iteration_at(const vd_repeat *r, uint32_t offset) {
     uint32_t m = offset / (r->size + r->sum_count);
     while (m + 1 < r->count && begin_of(r, m + 1) <= offset)
@@ -90,14 +92,15 @@ uint32_t vd_node_number(const vd_graph *graph, uint32_t stored, uint32_t iterati
 
 /* ---- sums ---- */
 
-/* Addition number `merge` after an iteration adds the ones from here on to the iteration. */
+/* The first iteration in the subtree that addition number `merge` after an iteration completes. */
 static uint32_t first_added(uint32_t iteration, uint32_t merge) {
     for (; merge > 0; merge--)
         iteration &= iteration - 1;
     return iteration;
 }
 
-/* The value of a sum once addition `merge` after this iteration is made; 0: what the body made. */
+/* The value of a sum after addition number `merge` behind an iteration; merge 0: the value that the
+ * body made. */
 static uint32_t sum_value(const vd_graph *graph, const vd_repeat *r, uint32_t sum,
                           uint32_t iteration, uint32_t merge) {
     if (merge == 0)
@@ -106,8 +109,8 @@ static uint32_t sum_value(const vd_graph *graph, const vd_repeat *r, uint32_t su
            (merge - 1) * r->sum_count + sum;
 }
 
-/* Returns a side of an addition: all iterations before, or what came since, which the addition
- * before it made. */
+/* Returns an operand of an addition. Side 1 is the addition before it, or the body's value; side 0
+ * is the finished subtree to the left. */
 static uint32_t added_value(const vd_graph *graph, const vd_spot *s, int32_t side) {
     const uint32_t split = first_added(s->iteration, s->merge - 1);
     if (side == 1)

@@ -4,7 +4,7 @@
 #include "verde/graph/encode.h"
 #include "verde/graph/validate.h"
 
-/* The byte that a part begins with. Rounding begins with its number of bits. */
+/* The first byte of a part. Rounding has a range of them: the byte is its number of bits. */
 enum { PART_RANGES = 1, PART_ROUNDING = 16, PART_ROUNDING_LAST = 32 };
 
 /* ---- ranges of data ---- */
@@ -29,7 +29,7 @@ static void put_ranges(vd_buf *out, const vd_program *p) {
     }
 }
 
-/* vd_program_validate judges later whether the tensor's type can have such a range. */
+/* Reads ranges; vd_program_validate checks later that the tensor's type can hold them. */
 static bool get_ranges(vd_cursor *in, vd_program *p, vd_err *err) {
     const uint32_t count = vd_get_u32(in);
     int64_t last = -1;
@@ -75,12 +75,13 @@ static void put_rounding(vd_buf *out, const vd_program_rounding *r) {
     }
 }
 
-/* Operators ascend, so that one table has one spelling. */
+/* Operators must ascend, so that a table has only one encoding. */
 static bool get_rounding(vd_cursor *in, int bits, vd_program_rounding *r, vd_err *err) {
     int last = -1;
     r->bits = bits;
     r->encoding = vd_get_u8(in);
-    if (!in->failed && r->encoding > 2) { /* unknown: its thresholds may have another form */
+    if (!in->failed &&
+        r->encoding > 2) { /* an unknown encoding's thresholds may have another form */
         vd_fail(err, VD_ERR_VERSION, "encoding %d of rounding logs is not known to this version",
                 r->encoding);
         return false;
@@ -122,7 +123,7 @@ static bool get_part(vd_cursor *in, int part, vd_program *p, vd_err *err) {
     return false;
 }
 
-/* Reads parts, each at most once and in order, so that one meaning has one spelling. */
+/* Reads parts, each at most once and in order, so that a program has only one encoding. */
 bool vd_get_parts(vd_cursor *in, vd_program *program, vd_err *err) {
     int last = 0;
     while (in->at < in->size) {

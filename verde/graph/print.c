@@ -58,7 +58,7 @@ void vd_graph_text(const vd_program *program, const vd_graph *graph, vd_buf *out
     }
 }
 
-/* Names hold only what builders write, but bytes from a peer may hold anything. */
+/* Replaces control characters: a peer's names may contain any bytes. */
 static void print_quoted(vd_buf *out, const char *text) {
     for (; *text; text++)
         vd_printf(out, "%s%c", *text == '"' || *text == '\\' ? "\\" : "",

@@ -1,4 +1,4 @@
-/* Pieces of a graph's text. */
+/* Printing of a graph's pieces as text. */
 #ifndef VD_PRINT_H
 #define VD_PRINT_H
 
@@ -7,7 +7,7 @@
 void vd_print_shape(vd_buf *out, const ro_shape *shape); /* "f32[4,32]" */
 /* The value of attribute `attr` of an operator. */
 void vd_print_attr(vd_buf *out, const ro_op_info *info, int attr, int64_t value);
-/* "%12", "state:NAME", "data:NAME", "step". */
+/* Prints "%12", "state:NAME", "data:NAME" or "step". */
 void vd_print_value(vd_buf *out, const vd_program *program, const vd_graph *graph, uint32_t value);
 
 #endif

@@ -1,12 +1,12 @@
-/* Leaves out what nobody reads. */
+/* This file drops nodes that nothing reads. */
 #include <stdlib.h>
 
 #include "verde/graph/build.h"
 
 typedef struct {
     uint32_t sources;
-    bool *needed;     /* of each node */
-    uint32_t *number; /* new number of its value, once nodes that are not needed are gone */
+    bool *needed;     /* whether a node is needed */
+    uint32_t *number; /* new number of a node's value, once the others are gone */
 } pruning;
 
 static void need(const pruning *p, uint32_t value) {
@@ -14,7 +14,7 @@ static void need(const pruning *p, uint32_t value) {
         p->needed[value - p->sources] = true;
 }
 
-/* Inputs come before the nodes that read them. */
+/* Marks from the last node to the first, as a node's inputs come before it. */
 static void mark(const pruning *p, const vd_program *program, const vd_graph *g) {
     for (uint32_t i = 0; i < program->leaf_count; i++)
         need(p, g->output[i]);

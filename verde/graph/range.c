@@ -1,13 +1,15 @@
-/* Ranges of integer data: PROTOCOL.md section 1.6. Every element is looked at once, when it is
- * loaded, beside SHA-256 over the same bytes. */
+/* Ranges of integer data: PROTOCOL.md section 1.6. All elements are checked once, when data is
+ * loaded, while the same bytes are hashed. */
 #include "verde/graph/validate.h"
 
 enum {
-    BLOCK = 1024,         /* elements: a fixed number, so that compilers use vectors at any level */
-    PASS_BYTES = 1 << 20, /* of a file that is looked through, before they are let go */
+    BLOCK = 1024, /* elements at a time; a constant, so that compilers vectorise the loop at any
+                     level of optimisation */
+    PASS_BYTES =
+        1 << 20, /* bytes of a mapped file that are checked before their pages are released */
 };
 
-/* False: no type of integers. */
+/* Sets the limits of an integer type; false: the type is not one. */
 static bool limits_of(int dtype, int64_t *least, int64_t *greatest) {
     *least = *greatest = 0;
     switch (dtype) {
@@ -43,8 +45,8 @@ bool vd_valid_range(const vd_data *data) {
            r->least >= low && r->greatest <= high && (r->least > low || r->greatest < high);
 }
 
-/* Defines a search for an element outside. Unsigned numbers wrap, so that one comparison answers
- * for both ends. */
+/* Defines a search for an element outside the range. x - least wraps as an unsigned number, so that
+ * one comparison checks both ends. */
 #define HAS_OUTSIDE(name, type)                                                                    \
     static bool name(const type *x, type least, type span) {                                       \
         type outside = 0;                                                                          \
@@ -75,7 +77,7 @@ static int64_t element_at(int dtype, const void *elements, int64_t i) {
     }
 }
 
-/* The first of elements first..end - 1 that lies outside; `end`: none does. */
+/* Returns the first element in first..end - 1 that is out of range, or `end` if there is none. */
 static int64_t first_outside(const vd_data *d, const void *elements, int64_t first, int64_t end) {
     const size_t size = ro_dtype_size(d->tensor.shape.dtype);
     int64_t i = first;

@@ -1,4 +1,5 @@
-/* Building a repeat: its body is built once, as iteration 0, whose values it has until it ends. */
+/* Building a repeat. Its body is built once, with the values of iteration 0; vd_repeat_end turns
+ * these into edges that hold in all iterations. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ void vd_repeat_begin(vd_builder *b, uint32_t count) {
                             .sum = g->sum_count};
 }
 
-/* The stored node that makes a value in the body that is built; UINT32_MAX: none. */
+/* The stored node of the current body that makes a value; UINT32_MAX if there is none. */
 static uint32_t in_body(const vd_builder *b, vd_value value) {
     const uint32_t from = b->graph->sources + b->repeat.start;
     if (!b->repeats || value < from || value >= b->graph->sources + b->graph->node_count)
@@ -81,7 +82,7 @@ void vd_repeat_sum(vd_builder *b, const char *name, vd_value x) {
     b->repeat.sum_count++;
 }
 
-/* From values of iteration 0 to where every iteration finds them. */
+/* Turns an edge to a value of iteration 0 into one that holds in all iterations. */
 static void set_edge(vd_builder *b, uint32_t edge) {
     vd_graph *g = b->graph;
     const uint32_t value = g->stored_edge[edge], node = in_body(b, value);
@@ -92,7 +93,7 @@ static void set_edge(vd_builder *b, uint32_t edge) {
             return;
         }
     vd_spot s = {.stored = node};
-    if (node == UINT32_MAX && value >= g->sources) /* iteration 0 of an earlier repeat? */
+    if (node == UINT32_MAX && value >= g->sources) /* it may be iteration 0 of an earlier repeat */
         s = vd_node_spot(g, value - g->sources);
     if (node == UINT32_MAX && (!s.repeat || s.stored == VD_SPOT_SUM || s.iteration != 0 ||
                                s.repeat->count != b->repeat.count))

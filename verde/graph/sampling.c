@@ -1,5 +1,5 @@
-/* Rows put into a larger tensor, and tokens drawn by weights. SPEC 5, 10.3. Nothing is recorded for
- * a backward pass. */
+/* Putting rows into a larger tensor, and drawing tokens by weights. SPEC 5, 10.3. These layers have
+ * no backward pass. */
 #include "repops/op_elementwise.h"
 #include "repops/op_movement.h"
 #include "repops/op_sampling.h"

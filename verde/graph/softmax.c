@@ -66,7 +66,8 @@ void vd_back_xent_ignore(vd_builder *b, const vd_record *r, vd_value dy) {
                   VD_EMIT(b, "d_logits", op, r->in[0], r->saved[0], r->saved[1], r->saved[2], dy));
 }
 
-/* The record of the rows' losses keeps its own; this one spreads 1 / count over the rows. */
+/* The mean of the rows that are not ignored. vd_xent_ignore records itself; this record distributes
+ * 1 / count over the rows. */
 vd_value vd_xent_mean(vd_builder *b, vd_value logits, vd_value ids, int32_t ignore) {
     vd_value loss = vd_xent_ignore(b, logits, ids, ignore);
     int64_t rows = ro_shape_numel(vd_shape_of(b, ids));
@@ -104,7 +105,7 @@ vd_value vd_rmsnorm(vd_builder *b, vd_value x, vd_value gamma, float eps) {
     return out;
 }
 
-/* x: what the norm read, again. */
+/* Emits the backward nodes of an RMS norm. x is its input, read again. */
 static void back_normed(vd_builder *b, const vd_record *r, vd_value x, vd_value dy) {
     vd_value gamma = r->in[1], rstd = r->saved[0];
     vd_value in[] = {dy, gamma, x, rstd};

@@ -1,11 +1,12 @@
-/* Tensors of 16 bits among layers: what a layer keeps for its backward pass, and parameters that
- * are so. Layers compute with f32; the step's graph has the casts. */
+/* Tensors of 16 bits among layers: what layers keep for their backward pass, and parameters in 16
+ * bits. Layers compute in f32, so the step's graph casts. */
 #include <stdlib.h>
 
 #include "repops/op_movement.h"
 #include "verde/graph/tape.h"
 
-/* `exact`: what was rounded; VD_NONE, if the tensor of 16 bits was there before. */
+/* `exact` is the f32 value that was rounded to `narrow`; VD_NONE if `narrow` was given. `wide` is
+ * `narrow` as f32. */
 struct vd_stored {
     vd_value exact, narrow, wide;
 };
@@ -34,7 +35,7 @@ vd_value vd_cast(vd_builder *b, const char *name, vd_value x, int dtype) {
     return VD_EMIT(b, name, ((vd_op){RO_OP_CAST, {[RO_CAST_DTYPE] = dtype}, NULL}), x);
 }
 
-/* f32 of `narrow`; the gradient of the result is that of `from`. */
+/* Casts `narrow` to f32. Gradients of the result go to `from`. */
 static vd_value read_as_f32(vd_builder *b, const char *name, vd_value from, struct vd_stored s) {
     s.wide = vd_cast(b, name, s.narrow, RO_F32);
     vd_tape_put(b,

@@ -47,27 +47,28 @@ struct vd_record {
     vd_layer layer;
     char scope[VD_NAME_SIZE];
     vd_value in[3], out;
-    vd_value saved[5];    /* what forward computed and backward reads */
-    int64_t number;       /* attention's output by heads; transposition of a matmul's second input;
-                             factor; operator; axis; label that is ignored */
-    vd_products products; /* of a matmul or a convolution */
-    bool causal, rotates; /* attention */
-    int64_t window;       /* attention; 0: none */
-    vd_value padding;     /* of attention, by scores; VD_NONE: none */
-    vd_rotation rotation; /* if it rotates; of a rope */
-    int64_t attr[RO_MAX_ATTRS]; /* of operators, and layers on images: those of the operator */
+    vd_value saved[5];          /* values of the forward pass that the backward pass reads */
+    int64_t number;             /* one parameter, by layer: attention's output by heads; a matmul's
+                                   transposition; a factor, operator, axis, or ignored label */
+    vd_products products;       /* of a matmul or a convolution */
+    bool causal, rotates;       /* of attention */
+    int64_t window;             /* of attention; 0: no window */
+    vd_value padding;           /* of attention, in the scores' shape; VD_NONE: none */
+    vd_rotation rotation;       /* of a rope, and of attention that rotates */
+    int64_t attr[RO_MAX_ATTRS]; /* of operators and image layers: the operator's attributes */
     vd_dropout_attr dropout;
 };
 
 /* Appends a record with the builder's scope. */
 void vd_tape_put(vd_builder *b, vd_record record);
 
-/* Whether a value has a gradient. A rule that emits nodes for one of several inputs asks first. */
+/* Whether a value has a gradient. A backward rule with several inputs asks before it emits nodes
+ * for one. */
 bool vd_wants_gradient(const vd_builder *b, vd_value value);
-/* Adds to the gradient of a value; nothing, if it has none. */
+/* Adds to the gradient of a value. Does nothing if the value has none. */
 void vd_accumulate(vd_builder *b, vd_value value, vd_value gradient);
 
-/* From the gradient of a layer's output to those of its inputs. */
+/* Computes the gradients of a layer's inputs from the gradient of its output. */
 typedef void vd_backward_fn(vd_builder *b, const vd_record *r, vd_value dy);
 vd_backward_fn vd_back_add, vd_back_mul, vd_back_sub, vd_back_div, vd_back_scale, vd_back_operator;
 vd_backward_fn vd_back_softmax, vd_back_log_softmax, vd_back_xent_ignore, vd_back_xent_mean,
@@ -79,15 +80,15 @@ vd_backward_fn vd_back_transpose, vd_back_slice, vd_back_pad, vd_back_gather, vd
 vd_backward_fn vd_back_conv2d, vd_back_max_pool2d, vd_back_avg_pool2d, vd_back_batchnorm;
 vd_backward_fn vd_back_max, vd_back_min, vd_back_where, vd_back_cast;
 
-/* For a backward rule: x, or, if it was given by vd_stored_of or vd_widened, or rounded by the
- * former, a new f32 tensor of the same numbers, so that none needs to be kept from the forward
- * pass. */
+/* For a backward rule: if x was made by vd_stored_of or vd_widened, or was rounded by vd_stored_of,
+ * returns a new f32 copy of the stored tensor, so that the f32 tensor of the forward pass need not
+ * be kept; else x. */
 vd_value vd_read_again(vd_builder *b, const char *name, vd_value x);
 
 vd_op vd_scale_op(float factor);
 vd_value vd_zero_like(vd_builder *b, const char *name, vd_value x);
 vd_op vd_matmul_op(int batch_dims, int trans, float alpha, int chunk, int mask);
-/* A product of two matrices: matmul_fixed of so many bits, or matmul if there are none. */
+/* A matrix product: matmul_fixed with `bits` bits, or matmul if bits is 0. */
 vd_op vd_product_op(int bits, int trans);
 vd_value vd_emit_dropout(vd_builder *b, const char *name, vd_value x, vd_dropout_attr dropout);
 

@@ -1,4 +1,4 @@
-/* A graph whose every node is stored. */
+/* This file unrolls repeats, so that every node of a graph is stored by itself. */
 #include <stdlib.h>
 #include <string.h>
 

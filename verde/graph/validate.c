@@ -26,7 +26,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp((*(const vd_leaf *const *)a)->name, (*(const vd_leaf *const *)b)->name);
 }
 
-/* Checks that names of leaves differ, since weights and results are found by them. */
+/* Checks that leaf names differ, because weights and results are looked up by name. */
 static vd_status check_names(const vd_program *program, vd_err *err) {
     const uint32_t count = program->leaf_count;
     const vd_leaf **list = calloc((size_t)count + 1, sizeof *list);

@@ -28,7 +28,7 @@ bool vd_has_elements(const ro_shape *shape) {
     return ro_shape_numel(shape) > 0;
 }
 
-/* ---- nodes as they are stored ---- */
+/* ---- stored nodes ---- */
 
 typedef struct {
     const vd_program *program;
@@ -42,7 +42,7 @@ static vd_status refuse(const checker *c, uint32_t stored, const char *why) {
                    vd_graph_name(c->program, c->graph), stored, why);
 }
 
-/* What there is of values: a shifted input has one kind of them. */
+/* The kind of a value, where a shifted input reads values of only one kind. */
 static int kind_of(const checker *c, uint32_t value) {
     uint32_t index;
     if (value >= vd_source_count(c->program, c->graph))
@@ -50,8 +50,8 @@ static int kind_of(const checker *c, uint32_t value) {
     return (int)vd_source_of(c->program, c->graph, value, &index);
 }
 
-/* Whether all that a shifted input reads is before the repeat, of one kind and one shape. Slopes
- * are not 0, so none of them is the step's number. */
+/* Whether all values that a shifted input reads are from before the repeat, of one kind and one
+ * shape. As slopes are not 0, none of them is the step's number. */
 static bool is_shifted_earlier(const checker *c, const vd_shifted *s, uint32_t values) {
     int64_t last;
     if (s->first >= values || s->slope == 0 ||
@@ -66,7 +66,7 @@ static bool is_shifted_earlier(const checker *c, const vd_shifted *s, uint32_t v
     return true;
 }
 
-/* Whether edge `edge` of stored node `stored` is one of an earlier value. */
+/* Whether edge `edge` of stored node `stored` refers to an earlier value. */
 static bool is_earlier(const checker *c, const vd_repeat *r, uint32_t stored, uint32_t edge) {
     const vd_graph *g = c->graph;
     const uint32_t number = g->stored_edge[edge];
@@ -95,7 +95,7 @@ static vd_status refuse_input(const checker *c, const vd_repeat *r, uint32_t sto
                               : "an earlier value");
 }
 
-/* What makes a node's other fields safe to follow. */
+/* Checks what makes a stored node's fields safe to follow. */
 static vd_status check_stored(const checker *c, const vd_repeat *r, uint32_t stored) {
     const vd_node *n = &c->graph->stored[stored];
     if (!ro_op_describe(n->op) || n->input_count < 0 || n->input_count > RO_MAX_INPUTS ||
@@ -116,7 +116,7 @@ static vd_status check_stored(const checker *c, const vd_repeat *r, uint32_t sto
     return VD_OK;
 }
 
-/* Of these every number between two valid ones is valid. */
+/* Only these attributes may grow: every number between two valid ones is valid for them. */
 static bool may_move(const vd_node *n) {
     const ro_op_info *info = ro_op_describe(n->op);
     return n->moving >= 0 && n->moving < info->attr_count &&
@@ -136,7 +136,7 @@ static vd_status check_slope(const checker *c, const vd_repeat *r, uint32_t stor
     return VD_OK;
 }
 
-/* ---- nodes as they are meant ---- */
+/* ---- nodes that the graph means ---- */
 
 static vd_status check_node(const checker *c, uint32_t node) {
     const char *name = vd_graph_name(c->program, c->graph);
@@ -163,7 +163,8 @@ static vd_status check_plain(const checker *c, uint32_t first, uint32_t end) {
     return status;
 }
 
-/* Shapes do not change from one iteration to the next: the first and the last are all. */
+/* Checks a node of a body in its first and last iteration only, because shapes do not change
+ * between iterations. */
 static vd_status check_body_node(const checker *c, const vd_repeat *r, uint32_t stored) {
     vd_status status = check_stored(c, r, stored);
     if (status == VD_OK)
@@ -220,7 +221,7 @@ static vd_status check_outputs(const vd_program *program, const vd_graph *graph,
     return VD_OK;
 }
 
-/* One number: whoever runs the graph reads four bytes of it. */
+/* Checks that the loss is one f32, because a run reads four bytes of it. */
 static vd_status check_loss(const vd_program *program, const vd_graph *graph, vd_err *err) {
     static const ro_shape scalar = {.dtype = RO_F32, .ndim = 1, .dim = {1}};
     uint32_t values = vd_source_count(program, graph) + graph->node_count;
@@ -232,7 +233,7 @@ static vd_status check_loss(const vd_program *program, const vd_graph *graph, vd
                    vd_graph_name(program, graph));
 }
 
-/* Each is looked at. */
+/* Number of values that shifted inputs read; each of them is checked. */
 static uint64_t shifted_values(const vd_graph *graph) {
     uint64_t values = 0;
     for (uint32_t i = 0; i < graph->shifted_count; i++)
