@@ -34,8 +34,7 @@ static bool pairs_open(vd_pairs *pairs, uint32_t a, uint32_t b) {
     return true;
 }
 
-/* FNV-1a. If two names had one hash, the printed comparison would be misleading; no verdict depends
- * on it. */
+/* FNV-1a. A collision would only make the printed comparison misleading; no verdict uses it. */
 static uint64_t hash_of(const char *name) {
     uint64_t hash = UINT64_C(14695981039346656037);
     for (; *name; name++)
@@ -76,8 +75,7 @@ static bool pairs_same(vd_pairs *pairs, uint32_t count) {
 
 typedef struct {
     const vd_program *program;
-    const vd_graph
-        *graph; /* whose nodes are listed; NULL: the state's leaves, or the data tensors */
+    const vd_graph *graph; /* lists its nodes; NULL: state leaves, or data tensors */
     bool data;
 } listed;
 

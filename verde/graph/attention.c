@@ -1,5 +1,5 @@
-/* Attention layers, forward and backward. SPEC 8. verde/exec/fuse_match.c recognises the nodes that
- * are emitted here. */
+/* Attention layers, forward and backward. SPEC 8. verde/exec/fuse_match.c recognises their
+ * nodes. */
 #include <string.h>
 
 #include "repops/operators.h"
@@ -119,8 +119,7 @@ static vd_value repeat(vd_builder *b, const char *name, vd_value x, int64_t time
                          ((vd_op){RO_OP_REPEAT_HEADS, {[RO_REPEAT_HEADS_TIMES] = times}, NULL}), x);
 }
 
-/* Rotates x by its positions, or back again if `back` is set. Returns x if the layer does not
- * rotate. */
+/* Rotates x by its positions, or back with `back`; returns x if the layer does not rotate. */
 static vd_value rotated(vd_builder *b, const char *name, const vd_record *r, vd_value x,
                         bool back) {
     if (!r->rotates)
@@ -130,8 +129,7 @@ static vd_value rotated(vd_builder *b, const char *name, const vd_record *r, vd_
     return VD_EMIT(b, name, op, x, r->rotation.position, r->rotation.turns);
 }
 
-/* Splits separate rows of queries, keys and values into heads; rotates q and k, and repeats k and v
- * for their groups of queries. */
+/* Splits rows of queries, keys and values into heads; rotates q and k, repeats k and v. */
 static void split_groups(vd_builder *b, vd_record *r, const vd_value rows[3], int64_t heads,
                          int64_t kv_heads, bool again) {
     static const char *const turned[2][2] = {{"q_rotated", "k_rotated"},
@@ -207,8 +205,7 @@ static void back_attend(vd_builder *b, const vd_record *r, vd_value dy, vd_value
     gradient[0] = VD_EMIT(b, "d_q", product, ds, k);
 }
 
-/* Sets r->number to the layer's result by heads. Where a copy of 16 bits was stored, it is read
- * from there. */
+/* Sets r->number to the layer's result by heads, read from its copy of 16 bits if there is one. */
 static void split_result(vd_builder *b, vd_record *r, int64_t heads) {
     const vd_value out = vd_read_again(b, "join_again", r->out);
     if (out != r->out)

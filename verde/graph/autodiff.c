@@ -1,5 +1,5 @@
-/* Reverse mode over the tape. One function per layer computes the gradients of its inputs from the
- * gradient of its output. */
+/* Reverse mode over the tape. One function per layer computes its inputs' gradients from its
+ * output's. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +24,7 @@ void vd_accumulate(vd_builder *b, vd_value value, vd_value gradient) {
                 : VD_EMIT(b, "d_accumulate", ((vd_op){.op = RO_OP_ADD}), *have, gradient);
 }
 
-/* out = x w, or x w^T. If w is transposed in the forward product, dx is the product without a
- * transposition. */
+/* out = x w, or x w^T. The transposition of w is in dx where it is not in the forward product. */
 static void back_matmul(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_value x = r->in[0], w = r->in[1];
     bool transposed = r->number == 2;

@@ -98,8 +98,7 @@ void vd_back_gather(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_accumulate(b, r->in[0], VD_EMIT(b, "d_gather", op, dy, r->saved[0]));
 }
 
-/* Concatenates along an axis. Each input has a record of its own, whose `number` is where it
- * starts. */
+/* Concatenates along an axis. Each input has its own record, whose `number` is where it starts. */
 vd_value vd_concat(vd_builder *b, const char *name, int axis, int32_t count, const vd_value *x) {
     vd_value out = vd_emit(
         b, name, (vd_op){RO_OP_CONCAT_AXIS, {[RO_CONCAT_AXIS_AXIS] = axis}, NULL}, count, x);

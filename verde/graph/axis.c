@@ -2,8 +2,7 @@
 #include "repops/op_reduce.h"
 #include "verde/graph/tape.h"
 
-/* Reduces an axis to length 1: the last axis by rows (R), any other in groups of 64 until one
- * element is left. */
+/* Reduces an axis to length 1: the last axis by rows (R), any other in groups of 64 until done. */
 static vd_value reduce_along(vd_builder *b, const char *name, int row_op, int axis_op, vd_value x,
                              int axis) {
     const ro_shape *shape = vd_shape_of(b, x);

@@ -6,8 +6,7 @@
 
 typedef struct {
     const vd_data *tensor; /* initial contents of some state leaves, in place of init's */
-    const uint32_t *leaf;  /* of tensor[i], the leaf that it fills: its shape is equal, its float
-                              type may differ */
+    const uint32_t *leaf;  /* tensor[i] fills leaf[i], of equal shape; float types may differ */
     uint32_t count;        /* 1 or more */
     int64_t first_step;    /* becomes step 0; below program->steps */
 } vd_beginning;

@@ -184,7 +184,7 @@ static int64_t ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
-/* The shape of a row reduction: [leading dimensions, blocks], or [blocks] if one row is the whole
+/* The shape of a row reduction: [leading dimensions, blocks]; [blocks] if a row is the whole
  * tensor. */
 static ro_shape reduced_shape(const ro_shape *in, int64_t cols, int64_t blocks) {
     ro_shape shape = {.dtype = RO_F32, .ndim = 1, .dim = {blocks}};

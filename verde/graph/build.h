@@ -59,8 +59,7 @@ const ro_shape *vd_shape_of(const vd_builder *b, vd_value value);
 typedef struct {
     int op;
     int64_t attr[RO_MAX_ATTRS];
-    const ro_shape
-        *shape; /* declared output shape, for operators that need one (SPEC.md); else NULL */
+    const ro_shape *shape; /* the output's, where operators declare it; else NULL */
 } vd_op;
 
 /* Names a stored node, or the additions of a sum, "scope.name". */
@@ -75,7 +74,7 @@ vd_value vd_emit(vd_builder *b, const char *name, vd_op op, int32_t input_count,
  * 1], or [1] if `cols` is the size of input[0]. */
 vd_value vd_reduce(vd_builder *b, const char *name, int op, int64_t cols, int32_t input_count,
                    const vd_value *input);
-/* Reduces columns by K until one row is left (SPEC 3.3), which gets `shape`. `op` is sum_rows or
+/* Reduces columns by K until one row is left (SPEC 3.3), of shape `shape`; op: sum_rows,
  * ln_dgamma. */
 vd_value vd_column_sum(vd_builder *b, const char *name, int op, const ro_shape *shape,
                        int32_t input_count, const vd_value *input);
@@ -86,8 +85,8 @@ vd_value vd_div_const(vd_builder *b, const char *name, vd_value x, double diviso
 /* Begins a body: nodes emitted from here on are iteration 0 of `count`, which is at least 2. Their
  * names may contain VD_NAME_ITERATION. */
 void vd_repeat_begin(vd_builder *b, uint32_t count);
-/* Lets attribute `attr` of the node that makes `value` grow by `slope` with each iteration. Does
- * nothing outside of repeats. */
+/* Adds `slope` to attribute `attr` of the node of `value` per iteration. Does nothing outside of
+ * repeats. */
 void vd_move(vd_builder *b, vd_value value, int attr, int64_t slope);
 /* Carries a value: where the body reads `before`, which was made before the repeat, iterations
  * after the first read `after` of the iteration before them. */
@@ -174,8 +173,7 @@ typedef struct {
     bool neighbours;   /* rotates pairs (2i, 2i + 1); else (i, i + D / 2) */
 } vd_rotation;
 
-/* The rotation per position of each pair of elements, for heads of `size` elements: i32 [size / 2,
- * 2]. */
+/* The rotation per position of each pair of a head's `size` elements: i32 [size / 2, 2]. */
 vd_value vd_rope_turns(vd_builder *b, const char *name, int64_t size, const vd_frequencies *f);
 /* i32: 0, 1, ..., count - 1. */
 vd_value vd_iota(vd_builder *b, const char *name, int64_t count);
@@ -200,8 +198,8 @@ vd_value vd_grouped_attention(vd_builder *b, const vd_value qkv[3], const vd_hea
 vd_value vd_attention_at(vd_builder *b, const vd_value qkv[3], vd_value first, int64_t window);
 /* Cross-entropy loss of each row. */
 vd_value vd_xent(vd_builder *b, vd_value logits, vd_value ids);
-/* As vd_xent, but +0 for rows whose label is `ignore`. vd_xent_mean averages the other rows, and is
- * NaN if there are none. */
+/* As vd_xent, but +0 for rows labelled `ignore`; the mean is over the others, NaN if there are
+ * none. */
 vd_value vd_xent_ignore(vd_builder *b, vd_value logits, vd_value ids, int32_t ignore);
 vd_value vd_xent_mean(vd_builder *b, vd_value logits, vd_value ids, int32_t ignore);
 /* These layers work along the last dimension. */

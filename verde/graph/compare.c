@@ -19,8 +19,7 @@ static void clear(comparing *c) {
     c->text[0].size = c->text[1].size = 0;
 }
 
-/* Reports the texts text[0] and text[1] as a difference; has_a, has_b: whether that program has the
- * thing at all. */
+/* Reports text[0] and text[1] as a difference; has_a, has_b: whether each program has the thing. */
 static void tell(comparing *c, const char *what, bool has_a, bool has_b) {
     const bool has[] = {has_a, has_b};
     char text[2][VD_DIFFERENCE_TEXT];

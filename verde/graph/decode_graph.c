@@ -1,5 +1,5 @@
-/* This file decodes graphs from canonical bytes that anyone may have written. PROTOCOL.md sections
- * 1.2, 1.5. */
+/* This file decodes graphs from bytes that anyone may have written. PROTOCOL.md sections 1.2,
+ * 1.5. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +21,7 @@ bool vd_exceeds(uint64_t count, uint64_t most, const char *what, vd_err *err) {
     return count > most;
 }
 
-/* Reads a shape that ro_infer can judge whatever the bytes are: ndim is in range, unused dimensions
- * are 0. */
+/* Reads a shape that ro_infer can judge: ndim is in range, unused dimensions are 0. */
 ro_shape vd_get_shape(vd_cursor *in, vd_err *err) {
     ro_shape shape = {.dtype = vd_get_u8(in)};
     shape.ndim = vd_get_u8(in);
@@ -54,8 +53,7 @@ static bool grow(void *list, uint32_t count, uint32_t more, size_t size, vd_err 
     return true;
 }
 
-/* Reads a shifted input whose first value has been read, and sets *edge to its number. Room doubles
- * as the list grows. */
+/* Reads a shifted input, whose first value is *edge, and sets *edge to its number. */
 static bool get_shifted(vd_cursor *in, vd_graph *graph, uint32_t count, uint32_t *edge,
                         vd_err *err) {
     const uint32_t at = graph->shifted_count;
@@ -69,8 +67,7 @@ static bool get_shifted(vd_cursor *in, vd_graph *graph, uint32_t count, uint32_t
     return true;
 }
 
-/* Reads a node's edges. `count`: iterations of the repeat whose body has the node; 0: it is in no
- * repeat. */
+/* Reads a node's edges. `count`: iterations of the repeat that the node is in; 0: it is in none. */
 static bool get_edges(vd_cursor *in, vd_graph *graph, vd_node *n, uint32_t count, vd_err *err) {
     n->first_input = graph->edge_count;
     if (graph->edge_count + (uint32_t)n->input_count > graph->edge_capacity)
@@ -127,8 +124,7 @@ static bool get_node(vd_cursor *in, vd_graph *graph, vd_node *n, uint32_t count,
     return !in->failed;
 }
 
-/* Reads nodes. Counts that the input cannot hold are refused before memory is allocated. `count` is
- * as for get_edges. */
+/* Reads nodes; refuses impossible counts before it allocates memory. `count`: as for get_edges. */
 static bool get_nodes(vd_cursor *in, uint32_t nodes, vd_graph *g, uint32_t count, vd_err *err) {
     const uint32_t edges = vd_get_u32(in);
     const size_t left = in->size - in->at;

@@ -117,8 +117,7 @@ vd_value vd_zero_like(vd_builder *b, const char *name, vd_value x) {
     return vd_emit(b, name, (vd_op){.op = RO_OP_FILL, .shape = &shape}, 0, NULL);
 }
 
-/* Emits the gradients of a choice: dy goes to x where `choice` is not 0, else to y, which may have
- * repeated. */
+/* Emits a choice's gradients: dy goes to x where `choice` is not 0, else to y, which may repeat. */
 static void share(vd_builder *b, const vd_record *r, vd_value choice, vd_value dy) {
     const vd_op where = {.op = RO_OP_WHERE};
     vd_value zero = vd_zero_like(b, "d_zero", dy);

@@ -8,8 +8,7 @@
 enum { VD_SEGMENT_PLAIN = 0, VD_SEGMENT_REPEAT = 1 };
 #define VD_SEGMENTS UINT32_MAX
 
-/* Canonical bytes are gathered in `out`, and passed on to `take` from time to time, unless it is
- * NULL. */
+/* Canonical bytes are gathered in `out`, and passed on to `take` in pieces, unless it is NULL. */
 typedef struct {
     vd_buf *out;
     bool nameless; /* all names are written as empty */

@@ -17,9 +17,8 @@ enum {
     VD_NODES_MAX = 1 << 20,    /* stored ones: the nodes of a repeat's body count once */
     VD_UNROLLED_MAX = 1 << 26, /* nodes that a graph means */
     VD_REPEATS_MAX = 64,
-    VD_SUMS_MAX = 1 << 16, /* of a repeat; also the limit of its carried values */
-    VD_SHIFTED_MAX =
-        1 << 20, /* values that the shifted inputs of a graph read, over all iterations */
+    VD_SUMS_MAX = 1 << 16,    /* of a repeat; also the limit of its carried values */
+    VD_SHIFTED_MAX = 1 << 20, /* values that all shifted inputs of a graph read */
     VD_LEAVES_MAX = 1 << 18,
     VD_DATA_MAX = 1 << 17,
     VD_EDGES_MAX = 1 << 22,        /* inputs of all stored nodes */
@@ -42,9 +41,8 @@ typedef struct {
     int64_t attr[RO_MAX_ATTRS];
     uint32_t first_input; /* index in vd_graph.stored_edge */
     ro_shape shape;       /* of the output */
-    int32_t
-        moving;    /* in a repeat's body: the attribute that grows by `slope` with each iteration */
-    int64_t slope; /* 0: no attribute grows */
+    int32_t moving;       /* in a body: the attribute that `slope` is added to per iteration */
+    int64_t slope;        /* 0: no attribute grows */
 } vd_node;
 
 /* Where an edge of a repeat's body gets its value from, PROTOCOL.md section 1.5: a value from
@@ -52,8 +50,7 @@ typedef struct {
  * carried value; a shifted input. */
 typedef enum { VD_FROM_VALUE, VD_FROM_NODE, VD_FROM_CARRIED, VD_FROM_SHIFTED } vd_from;
 
-/* A carried value: iteration 0 reads value `before`; later ones read what stored node `node` made
- * in the iteration before. */
+/* A carried value: iteration 0 reads `before`; others read stored node `node` of the one before. */
 typedef struct {
     uint32_t before, node;
 } vd_carried;
@@ -72,9 +69,8 @@ typedef struct {
 } vd_sum;
 
 enum {
-    VD_NAME_ITERATION =
-        1, /* placeholder in names: of the iteration; of an addition, its first iteration */
-    VD_NAME_LAST = 2, /* placeholder in names of additions: their last iteration */
+    VD_NAME_ITERATION = 1, /* placeholder for an iteration; of additions: the first */
+    VD_NAME_LAST = 2,      /* placeholder for the last iteration of an addition */
 };
 
 /* A body of stored nodes that is repeated `count` times, and sums over the iterations. PROTOCOL.md
@@ -109,8 +105,7 @@ typedef struct {
     uint32_t loss;    /* value to report, or UINT32_MAX */
 } vd_graph;
 
-/* The range of a data tensor's integers, if the program states one: whoever loads the data checks
- * it. */
+/* The range of a data tensor's integers, if the program states one: whoever loads it checks it. */
 typedef struct {
     bool stated;
     int64_t least, greatest;
@@ -127,8 +122,7 @@ typedef struct {
 typedef struct {
     int32_t bits;                /* 16..32; 0: the run is in fixed order */
     int32_t encoding;            /* encoding of the logs: 1 close calls, 2 symbols */
-    double threshold[RO_OP_END]; /* for symbols, one per operator; 0: all inexact roundings are
-                                    logged */
+    double threshold[RO_OP_END]; /* one per operator, for symbols; 0: logs all inexact roundings */
 } vd_program_rounding;
 
 typedef struct {
@@ -165,8 +159,7 @@ const char *vd_graph_name(const vd_program *program, const vd_graph *graph); /* 
 uint32_t vd_source_count(const vd_program *program, const vd_graph *graph);
 uint32_t vd_state_sources(const vd_program *program, const vd_graph *graph); /* 0 for init */
 const ro_shape *vd_value_shape(const vd_program *program, const vd_graph *graph, uint32_t value);
-/* Returns the kind of a value below vd_source_count, and sets *index to its index among its
- * kind. */
+/* Returns the kind of a value below vd_source_count; *index is its index among its kind. */
 vd_source_kind vd_source_of(const vd_program *program, const vd_graph *graph, uint32_t value,
                             uint32_t *index);
 
@@ -176,10 +169,8 @@ vd_source_kind vd_source_of(const vd_program *program, const vd_graph *graph, ui
 typedef struct {
     const vd_repeat *repeat; /* NULL: the node is in no repeat */
     uint32_t stored;         /* index of the stored node; VD_SPOT_SUM: the node is an addition */
-    uint32_t
-        iteration; /* iteration of the node; of an addition: the iteration after which it stands */
-    uint32_t sum, merge; /* of an addition: its sum, and how many additions of the sum precede it
-                            there, plus 1 */
+    uint32_t iteration;      /* that has the node, or that the addition follows */
+    uint32_t sum, merge;     /* of an addition: its sum; its rank after `iteration`, from 1 */
 } vd_spot;
 #define VD_SPOT_SUM UINT32_MAX
 vd_spot vd_node_spot(const vd_graph *graph, uint32_t node);
@@ -195,8 +186,7 @@ uint64_t vd_repeat_nodes(const vd_repeat *repeat);
 uint32_t vd_repeat_sum_value(const vd_graph *graph, const vd_repeat *repeat, uint32_t sum);
 /* The value that a shifted input reads in an iteration. */
 uint32_t vd_shifted_value(const vd_shifted *shifted, uint32_t iteration);
-/* The value that a stored edge reads in an iteration of `repeat` (NULL: its node is in no
- * repeat). */
+/* The value that a stored edge reads in an iteration of `repeat` (NULL: it is in no repeat). */
 uint32_t vd_edge_value(const vd_graph *graph, const vd_repeat *repeat, uint32_t edge,
                        uint32_t iteration);
 
@@ -204,7 +194,7 @@ uint32_t vd_edge_value(const vd_graph *graph, const vd_repeat *repeat, uint32_t 
 const vd_node *vd_node_stored(const vd_graph *graph, uint32_t node);
 /* The name of a stored node or of a sum's additions, with the placeholders of a repeat. */
 const char *vd_stored_name(const vd_graph *graph, const vd_node *node);
-/* Sets the node's name to `length` bytes of `name`, which contain no NUL. Returns false without
+/* Sets a node's name to `length` bytes of `name`, none of them NUL. Returns false without
  * memory. */
 VD_MUST_USE bool vd_store_name(vd_graph *graph, vd_node *node, const char *name, size_t length);
 typedef struct {
@@ -227,8 +217,7 @@ VD_MUST_USE vd_status vd_program_decode(const void *bytes, size_t size, vd_progr
 typedef void (*vd_take_bytes)(void *user, const void *bytes, size_t size);
 VD_MUST_USE bool vd_program_pieces(const vd_program *program, bool named, vd_take_bytes take,
                                    void *user);
-/* Checks every rule: topological edges, ro_infer of each node, outputs that match the layout,
- * limits. */
+/* Checks all rules: topological edges, ro_infer of each node, outputs as the layout, limits. */
 VD_MUST_USE vd_status vd_program_validate(const vd_program *program, vd_err *err);
 /* Refuses a program with experimental numbers. Builds with RO_EXPERIMENTAL decode such programs for
  * their own use, but no build may judge or compute them for others. VD_ERR_PEER. */

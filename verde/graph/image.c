@@ -41,8 +41,7 @@ static vd_value image_gradient(vd_builder *b, const char *name, const vd_record 
     return vd_emit(b, name, node, count, input);
 }
 
-/* Emits a convolution's gradient. Its products have `bits` bits, which may differ from the forward
- * ones. */
+/* Emits a convolution's gradient, by products of `bits` bits, whatever the forward ones have. */
 static vd_value conv_gradient(vd_builder *b, const char *name, const vd_record *r, int bits, int op,
                               vd_value like, const vd_value in[2]) {
     vd_record own = *r;

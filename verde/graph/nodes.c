@@ -1,4 +1,4 @@
-/* This file finds the nodes that a graph means from those that it stores. PROTOCOL.md section
+/* This file finds the nodes that a graph means among those that it stores. PROTOCOL.md section
  * 1.5. */
 #include <string.h>
 
@@ -6,8 +6,7 @@
 
 /* ---- where the nodes of a repeat are ---- */
 
-/* Number of additions of each sum before iteration m begins: two halves of a tree are added as soon
- * as both exist. */
+/* Additions of each sum before iteration m: two halves of a tree are added once both exist. */
 static uint32_t merges_before(uint32_t m) {
     return m - (uint32_t)__builtin_popcount(m);
 }
@@ -99,8 +98,7 @@ static uint32_t first_added(uint32_t iteration, uint32_t merge) {
     return iteration;
 }
 
-/* The value of a sum after addition number `merge` behind an iteration; merge 0: the value that the
- * body made. */
+/* The value of a sum after addition number `merge` behind an iteration; 0: the body's value. */
 static uint32_t sum_value(const vd_graph *graph, const vd_repeat *r, uint32_t sum,
                           uint32_t iteration, uint32_t merge) {
     if (merge == 0)

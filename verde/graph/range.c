@@ -3,10 +3,8 @@
 #include "verde/graph/validate.h"
 
 enum {
-    BLOCK = 1024, /* elements at a time; a constant, so that compilers vectorise the loop at any
-                     level of optimisation */
-    PASS_BYTES =
-        1 << 20, /* bytes of a mapped file that are checked before their pages are released */
+    BLOCK = 1024,         /* elements at a time; a constant, so that loops are vectorised */
+    PASS_BYTES = 1 << 20, /* of a mapped file between two releases of its pages */
 };
 
 /* Sets the limits of an integer type; false: the type is not one. */

@@ -66,8 +66,7 @@ void vd_back_xent_ignore(vd_builder *b, const vd_record *r, vd_value dy) {
                   VD_EMIT(b, "d_logits", op, r->in[0], r->saved[0], r->saved[1], r->saved[2], dy));
 }
 
-/* The mean of the rows that are not ignored. vd_xent_ignore records itself; this record distributes
- * 1 / count over the rows. */
+/* The mean of the rows that are not ignored. This record distributes 1 / count over the rows. */
 vd_value vd_xent_mean(vd_builder *b, vd_value logits, vd_value ids, int32_t ignore) {
     vd_value loss = vd_xent_ignore(b, logits, ids, ignore);
     int64_t rows = ro_shape_numel(vd_shape_of(b, ids));

@@ -5,8 +5,7 @@
 #include "repops/op_movement.h"
 #include "verde/graph/tape.h"
 
-/* `exact` is the f32 value that was rounded to `narrow`; VD_NONE if `narrow` was given. `wide` is
- * `narrow` as f32. */
+/* `exact`: the f32 value that `narrow` was rounded from, or VD_NONE; `wide`: `narrow` as f32. */
 struct vd_stored {
     vd_value exact, narrow, wide;
 };

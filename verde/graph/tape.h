@@ -47,14 +47,13 @@ struct vd_record {
     vd_layer layer;
     char scope[VD_NAME_SIZE];
     vd_value in[3], out;
-    vd_value saved[5];          /* values of the forward pass that the backward pass reads */
-    int64_t number;             /* one parameter, by layer: attention's output by heads; a matmul's
-                                   transposition; a factor, operator, axis, or ignored label */
-    vd_products products;       /* of a matmul or a convolution */
-    bool causal, rotates;       /* of attention */
-    int64_t window;             /* of attention; 0: no window */
-    vd_value padding;           /* of attention, in the scores' shape; VD_NONE: none */
-    vd_rotation rotation;       /* of a rope, and of attention that rotates */
+    vd_value saved[5];    /* values of the forward pass that the backward pass reads */
+    int64_t number;       /* heads' output, transposition, factor, operator, axis, ignored label */
+    vd_products products; /* of a matmul or a convolution */
+    bool causal, rotates; /* of attention */
+    int64_t window;       /* of attention; 0: no window */
+    vd_value padding;     /* of attention, in the scores' shape; VD_NONE: none */
+    vd_rotation rotation; /* of a rope, and of attention that rotates */
     int64_t attr[RO_MAX_ATTRS]; /* of operators and image layers: the operator's attributes */
     vd_dropout_attr dropout;
 };
@@ -62,8 +61,7 @@ struct vd_record {
 /* Appends a record with the builder's scope. */
 void vd_tape_put(vd_builder *b, vd_record record);
 
-/* Whether a value has a gradient. A backward rule with several inputs asks before it emits nodes
- * for one. */
+/* Whether a value has a gradient. Backward rules ask this before they emit nodes for an input. */
 bool vd_wants_gradient(const vd_builder *b, vd_value value);
 /* Adds to the gradient of a value. Does nothing if the value has none. */
 void vd_accumulate(vd_builder *b, vd_value value, vd_value gradient);

@@ -8,8 +8,8 @@
  * contain up to `markers` placeholders (numbers up to this), each of which becomes a number of up
  * to `digits` digits. */
 bool vd_valid_name(const char *name, int markers, int digits);
-/* Whether a shape has elements. Operators take empty tensors; programs may not, because there would
- * be nothing to commit to. */
+/* Whether a shape has elements. Programs must not have empty tensors: nothing could be committed
+ * to. */
 bool vd_has_elements(const ro_shape *shape);
 /* Whether a data tensor's stated range, if any, fits its type. */
 bool vd_valid_range(const vd_data *data);
@@ -21,8 +21,7 @@ typedef struct {
 } vd_text;
 vd_text vd_say_operator(int op);
 vd_text vd_say_type(int dtype);
-/* Checks a graph. `shapes` has room for RO_MAX_INPUTS. VD_ERR_PEER names the node, the leaf or the
- * loss. */
+/* Checks a graph. `shapes` has room for RO_MAX_INPUTS. VD_ERR_PEER names node, leaf or loss. */
 VD_MUST_USE vd_status vd_check_graph(const vd_program *program, const vd_graph *graph,
                                      ro_shape *shapes, vd_err *err);
 

@@ -163,8 +163,7 @@ static vd_status check_plain(const checker *c, uint32_t first, uint32_t end) {
     return status;
 }
 
-/* Checks a node of a body in its first and last iteration only, because shapes do not change
- * between iterations. */
+/* Checks a body's node in its first and last iteration: shapes do not change in between. */
 static vd_status check_body_node(const checker *c, const vd_repeat *r, uint32_t stored) {
     vd_status status = check_stored(c, r, stored);
     if (status == VD_OK)
