@@ -1,4 +1,4 @@
-/* This file reads config.json of a model, field by field, and refuses what it does not know. */
+/* This file reads a model's config.json field by field, and refuses unknown fields. */
 #include "verde/job/config.h"
 
 #include <stdlib.h>
@@ -120,7 +120,7 @@ static vd_status put_field(const vd_config *c, const vd_config_field *f, const j
     return good ? VD_OK : vd_config_refuse(c, f->name, expected, err);
 }
 
-/* ---- all of them ---- */
+/* ---- all fields ---- */
 
 static const vd_config_field *const tables[] = {vd_config_fields, vd_config_unused, NULL};
 
@@ -132,7 +132,7 @@ static bool is_known(const vd_config *c, const char *name) {
     return false;
 }
 
-/* A field that is null says nothing, whatever its name. */
+/* Refuses unknown fields, except those that are null. */
 static vd_status check_known(const vd_config *c, vd_err *err) {
     const char *name;
     json_t *value;

@@ -1,4 +1,4 @@
-/* This file lists each field of config.json: what it is for, and which values are taken. */
+/* This file lists the fields of config.json: what each is for, and which values are accepted. */
 #include "verde/job/config_fields.h"
 
 #define AT(place) offsetof(vd_model, place)
@@ -32,10 +32,10 @@ enum {
     WIDTH = 1 << 16,
     LAYERS = 1 << 12,
     HEADS = 1 << 10,
-    VOCAB = 1 << 24, /* BERT's hidden tokens are whole numbers in f32 */
+    VOCAB = 1 << 24, /* BERT's masking computes with tokens as whole numbers in f32 */
 };
 
-/* What a field that is not there has for its value is transformers' default. */
+/* A missing field has transformers' default. */
 /* clang-format off */
 const vd_config_field vd_config_fields[] = {
     /* sizes */
@@ -67,7 +67,7 @@ const vd_config_field vd_config_fields[] = {
     FUNCTION_OR("activation_function", VD_GPT2, "gelu_new"),
     FUNCTION_OR("hidden_act", VD_LLAMAS, "silu"), FUNCTION_OR("hidden_act", VD_BERT, "gelu"),
     TEXT("hidden_act", VD_RESNET, "relu"),
-    /* what config_more.c reads: rates of dropout, rotary positions, windows, classes, stages */
+    /* read by config_more.c: dropout, rotary positions, windows, classes, stages */
     IGNORED("resid_pdrop", VD_GPT2), IGNORED("embd_pdrop", VD_GPT2), IGNORED("attn_pdrop", VD_GPT2),
     IGNORED("hidden_dropout_prob", VD_BERT), IGNORED("attention_probs_dropout_prob", VD_BERT),
     IGNORED("classifier_dropout", VD_BERT),
@@ -78,7 +78,7 @@ const vd_config_field vd_config_fields[] = {
     IGNORED("id2label", VD_ALL), IGNORED("num_labels", VD_ALL), IGNORED("architectures", VD_ALL),
     IGNORED("hidden_sizes", VD_RESNET), IGNORED("depths", VD_RESNET),
     IGNORED("pad_token_id", VD_ALL), IGNORED("model_type", VD_ALL),
-    /* what this program computes in one way only */
+    /* only one value of these is computed */
     MUST("attention_dropout", VD_LLAMAS, VD_CONFIG_ZERO),
     MUST("scale_attn_weights", VD_GPT2, VD_CONFIG_TRUE),
     MUST("scale_attn_by_inverse_layer_idx", VD_GPT2, VD_CONFIG_FALSE),

@@ -1,4 +1,4 @@
-/* What a config.json means, as text of one spelling. */
+/* This file writes what a config.json means, as text with only one spelling. */
 #include <stddef.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ typedef struct {
 #define FIELD(type, place)                                                                         \
     { #place, type, offsetof(vd_model, place) }
 
-/* All that files say of a model; what a job may say in their place is its program's alone. */
+/* All that config.json decides. What a job may replace is part of the program alone. */
 static const meaning_field fields[] = {
     FIELD(WHOLE, vocab),
     FIELD(WHOLE, context),

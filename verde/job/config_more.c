@@ -1,9 +1,9 @@
-/* What several fields of config.json say together. */
+/* This file reads what several fields of config.json decide together. */
 #include <string.h>
 
 #include "verde/job/config_fields.h"
 
-/* ---- dropout: one rate for all places ---- */
+/* ---- dropout: all rates of the file must be equal ---- */
 
 static vd_status put_rate(const vd_config *c, const char *field, float otherwise, float *rate,
                           vd_err *err) {
@@ -23,7 +23,7 @@ static vd_status put_dropout(const vd_config *c, vd_err *err) {
     static const char *const bert[] = {"hidden_dropout_prob", "attention_probs_dropout_prob",
                                        "classifier_dropout"};
     const char *const *field = c->family == VD_GPT2 ? gpt2 : bert;
-    const float standard = 0.1f; /* of both families, where the file has none */
+    const float standard = 0.1f; /* transformers' default in both families */
     float rate = -1;
     vd_status status = VD_OK;
     c->out->dropout = c->choice->dropout;
@@ -38,7 +38,7 @@ static vd_status put_dropout(const vd_config *c, vd_err *err) {
     return status;
 }
 
-/* ---- rotary positions: rope_parameters, or before it rope_theta and rope_scaling ---- */
+/* ---- rotary positions: rope_parameters, or rope_theta and rope_scaling in older files ---- */
 
 static bool put_number(const json_t *of, const char *name, float least, float *out) {
     const json_t *value = json_object_get(of, name);
@@ -53,7 +53,7 @@ static const char *scaling_type(const json_t *scaling) {
     return type ? json_string_value(type) : "default";
 }
 
-/* Every member is one that the kind of scaling has. */
+/* Whether the object has only members that its kind of scaling allows. */
 static bool has_only(const json_t *object, const char *const *allowed) {
     const char *name;
     json_t *value;
@@ -129,7 +129,7 @@ static vd_status put_rope(const vd_config *c, vd_err *err) {
 
 /* ---- windows ---- */
 
-/* layer_types, if it is there, must say what the other fields say. */
+/* Checks that layer_types, if it exists, agrees with the other fields. */
 static vd_status check_types(const vd_config *c, vd_err *err) {
     const json_t *types = vd_config_value(c, "layer_types");
     const vd_model *m = c->out;
@@ -164,7 +164,7 @@ static vd_status put_window(const vd_config *c, vd_err *err) {
     if (!json_is_integer(window) || m->window < 1 || m->window > INT32_MAX)
         return vd_config_refuse(c, "sliding_window", "a whole number 1..2147483647", err);
     if (c->family & VD_QWEN) {
-        m->window_from = from ? json_integer_value(from) : 28; /* as transformers has it */
+        m->window_from = from ? json_integer_value(from) : 28; /* transformers' default */
         if ((from && !json_is_integer(from)) || m->window_from < 0)
             return vd_config_refuse(c, "max_window_layers", "a whole number, 0 or more", err);
     }
@@ -218,11 +218,12 @@ static vd_status put_bert(const vd_config *c, vd_err *err) {
     return VD_OK;
 }
 
-/* Mean and deviation of ImageNet's training images, which torchvision's models were trained on. */
+/* Mean and deviation of ImageNet's training images, which torchvision trained its models on. */
 static const float image_mean[VD_IMAGE_PLANES] = {0.485f, 0.456f, 0.406f};
 static const float image_std[VD_IMAGE_PLANES] = {0.229f, 0.224f, 0.225f};
 
-/* Each stage has twice the channels of the one before; a block ends with four times its own. */
+/* Checks the widths: a stage has twice the channels of the one before, and a block's output has
+ * four times its inner channels. */
 static vd_status put_resnet(const vd_config *c, vd_err *err) {
     const json_t *depths = vd_config_value(c, "depths");
     const json_t *widths = vd_config_value(c, "hidden_sizes");
@@ -247,12 +248,12 @@ static vd_status put_resnet(const vd_config *c, vd_err *err) {
                : vd_config_refuse(c, "hidden_sizes", "as many as depths", err);
 }
 
-/* A family's own ways, where no field states them. */
+/* Sets properties of a family that no field states. */
 static void put_habits(const vd_config *c) {
     vd_model *m = c->out;
     if (c->family & VD_LLAMAS && m->kv_heads == 0)
         m->kv_heads = m->heads;
-    m->out_bias = m->qkv_bias; /* attention_bias is about all four products */
+    m->out_bias = m->qkv_bias; /* attention_bias covers all four products */
     if (c->family == VD_QWEN2)
         m->qkv_bias = true;
     m->qk_norm = c->family == VD_QWEN3;

@@ -1,4 +1,4 @@
-/* Which tokens end a text, by eos_token_id of config.json or generation_config.json. */
+/* This file finds the tokens that end a text: eos_token_id of both config files of a model. */
 #include "verde/job/config_fields.h"
 
 static bool has_token(const int64_t *list, int64_t count, int64_t token) {

@@ -1,7 +1,7 @@
-/* Fields of config.json that have no influence on what is computed: no model of the family in
- * transformers reads them, or it reads them for something that no job here does. Where that holds
- * for some values alone, the row has a rule, and another value is refused.
- * tests/full/config_unused.py sets each in a model of transformers, whose numbers stay the same. */
+/* Fields of config.json without influence on results: no model of the family in transformers reads
+ * them, or it reads them for something that no job does. Where only some values are harmless, the
+ * row has a rule, and other values are refused. tests/full/config_unused.py sets each field in a
+ * model of transformers, and checks that its results stay the same. */
 #include "verde/job/config_fields.h"
 
 #define ANY(name_, of)                                                                             \
@@ -22,7 +22,7 @@ const vd_config_field vd_config_unused[] = {
     ANY("finetuning_task", VD_ALL), ANY("prefix", VD_ALL), ANY("language", VD_BERT), ANY("name", VD_BERT),
     ANY("unsloth_fixed", VD_ALL), ANY("unsloth_version", VD_ALL),
     ANY("is_llama_config", VD_LLAMA), ANY("max_sequence_length", VD_LLAMAS),
-    /* types of the files, memory and speed: the numbers are those of the mathematics */
+    /* file types, memory and speed, which do not change what is computed */
     ANY("torch_dtype", VD_ALL), ANY("dtype", VD_ALL), ANY("use_cache", VD_ALL),
     ANY("gradient_checkpointing", VD_ALL), ANY("chunk_size_feed_forward", VD_ALL),
     ANY("attn_implementation", VD_ALL), ANY("_attn_implementation", VD_ALL),
@@ -30,14 +30,14 @@ const vd_config_field vd_config_unused[] = {
     ANY("_flash_attn_2_enabled", VD_ALL), ANY("use_bfloat16", VD_ALL), ANY("tf_legacy_loss", VD_ALL),
     ANY("pretraining_tp", VD_LLAMAS), ANY("reorder_and_upcast_attn", VD_GPT2),
     ANY("initializer_range", VD_ALL),
-    /* what a call gives back */
+    /* what a call returns */
     ANY("output_hidden_states", VD_ALL), ANY("output_attentions", VD_ALL), ANY("output_past", VD_ALL),
     ANY("return_dict", VD_ALL),
-    /* tokens with a meaning: generation reads eos_token_id (pretrained.c), BERT pad_token_id */
+    /* special tokens: generation reads eos_token_id (pretrained.c), BERT pad_token_id */
     ANY("bos_token_id", VD_ALL), ANY("eos_token_id", VD_ALL), ANY("sep_token_id", VD_ALL),
     ANY("cls_token_id", VD_ALL), ANY("mask_token_id", VD_ALL), ANY("unk_token_id", VD_ALL),
     ANY("decoder_start_token_id", VD_ALL),
-    /* how transformers generates: a job says it itself */
+    /* settings for generation, which a job states itself */
     ANY("task_specific_params", VD_ALL), ANY("do_sample", VD_ALL), ANY("early_stopping", VD_ALL),
     ANY("max_length", VD_ALL), ANY("min_length", VD_ALL), ANY("temperature", VD_ALL),
     ANY("top_k", VD_ALL), ANY("top_p", VD_ALL), ANY("typical_p", VD_ALL),
@@ -59,7 +59,7 @@ const vd_config_field vd_config_unused[] = {
     ANY("summary_first_dropout", VD_GPT2), ANY("summary_last_dropout", VD_GPT2),
     ANY("classifier_dropout", VD_GPT2), ANY("hidden_dropout", VD_GPT2),
     ANY("out_features", VD_RESNET), ANY("out_indices", VD_RESNET), ANY("stage_names", VD_RESNET),
-    /* of families before: GPT and BERT of Google, of which these are what its files say */
+    /* left from the first GPT and BERT of Google; these are the values of its files */
     ANY("n_ctx", VD_GPT2), ONLY("n_special", VD_GPT2, VD_CONFIG_ZERO),
     ANY("predict_special_tokens", VD_GPT2),
     TEXT("directionality", VD_BERT, "bidi"), ANY("pooler_fc_size", VD_BERT),
@@ -67,9 +67,9 @@ const vd_config_field vd_config_unused[] = {
     ANY("pooler_size_per_head", VD_BERT), TEXT("pooler_type", VD_BERT, "first_token_transform"),
     SAME("emb_size", VD_BERT, "hidden_size"), ONLY("cell", VD_BERT, VD_CONFIG_EMPTY),
     ONLY("structure", VD_BERT, VD_CONFIG_EMPTY), ANY("pre_trained", VD_BERT), ANY("training", VD_BERT),
-    /* positions beyond which a model was not trained; rotary ones have no table */
+    /* a model's longest trained context; rotary positions need no table */
     ANY("max_position_embeddings", VD_LLAMAS),
-    /* switches that other families have, where they are off, and sizes that are said twice */
+    /* switches of other families, which must be off, and sizes that are stated twice */
     ONLY("use_mrope", VD_LLAMAS, VD_CONFIG_FALSE),
     ONLY("use_sliding_window", VD_LLAMA, VD_CONFIG_FALSE),
     ONLY("attention_bias", VD_MISTRAL, VD_CONFIG_FALSE),

@@ -1,4 +1,4 @@
-/* This file writes config.json of a model, and of adapters. */
+/* This file writes config.json of a model, and adapter_config.json of adapters. */
 #include "verde/job/config_write.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ bool vd_config_can_write(const vd_model *m) {
            m->rope_scaling.kind == VD_ROPE_PLAIN;
 }
 
-/* The double of the shortest decimal that reads back as this float: 1e-5f becomes 1e-05. */
+/* Makes the double with the shortest decimal that reads back as this float: 1e-05 for 1e-5f. */
 static json_t *shortest(float value) {
     enum { DIGITS_MAX = 9 };
     char text[32];
@@ -69,7 +69,7 @@ static json_t *llama_config(const vd_model *m, int64_t sequence) {
         "mlp_bias", m->mlp_bias, "tie_word_embeddings", m->tied, "bos_token_id", "eos_token_id");
 }
 
-/* Indented as transformers does. Takes the object. */
+/* Prints the object, indented as transformers does, and frees it. */
 static vd_status put_config(json_t *root, vd_buf *out, vd_err *err) {
     char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
     json_decref(root);
@@ -93,9 +93,10 @@ vd_status vd_config_write(const vd_model *m, int64_t sequence, vd_buf *out, vd_e
 
 /* ---- adapters ---- */
 
-/* "base_model.model.model.layers.3.self_attn.q_proj.lora_A.weight" becomes "self_attn.q_proj", for
- * which PEFT looks at the end of the names of modules, and "base_model.model.lm_head.lora_A.weight"
- * "lm_head". With `whole`, it becomes the module's whole name. */
+/* Finds the module of an adapter's tensor. PEFT compares names with the ends of modules' names, so
+ * "base_model.model.model.layers.3.self_attn.q_proj.lora_A.weight" gives "self_attn.q_proj", and
+ * "base_model.model.lm_head.lora_A.weight" "lm_head". With `whole`, it gives the module's whole
+ * name. */
 static bool module_of(const char *tensor, bool whole, char module[VD_TENSOR_NAME_SIZE]) {
     static const char end[] = ".lora_A.weight", before[] = "base_model.model.";
     const size_t length = strlen(tensor), tail = sizeof end - 1, head = sizeof before - 1;
@@ -110,8 +111,7 @@ static bool module_of(const char *tensor, bool whole, char module[VD_TENSOR_NAME
     return true;
 }
 
-/* BERT's `output.dense` is the end of `attention.output.dense` too: its modules have whole names.
- */
+/* Lists the adapted modules; BERT's have whole names, since `output.dense` ends two of them. */
 static json_t *modules_of(const vd_model *m, const vd_file_name *names, uint32_t count) {
     json_t *list = json_array(), *seen = json_object();
     for (uint32_t i = 0; i < count; i++) {
@@ -126,8 +126,8 @@ static json_t *modules_of(const vd_model *m, const vd_file_name *names, uint32_t
     return list;
 }
 
-/* For SEQ_CLS, PEFT looks for the classifier's own weights among the adapters; without a task it
- * leaves the base model's. */
+/* Chooses PEFT's task. For SEQ_CLS, PEFT would look for the classifier's own weights among the
+ * adapters; without a task it keeps the base model's. */
 static json_t *task_of(const vd_model *m) {
     return m->kind == VD_MODEL_BERT ? json_null() : json_string("CAUSAL_LM");
 }
@@ -158,9 +158,9 @@ bool vd_adapter_config_equal(const vd_buf *a, const vd_buf *b) {
     return equal;
 }
 
-/* ---- changing one ---- */
+/* ---- changes to a config.json ---- */
 
-/* transformers calls it `dtype`, before version 5 `torch_dtype`. */
+/* Sets `dtype`, or `torch_dtype` as transformers named it before version 5. */
 static void set_dtype(json_t *root, const char *dtype) {
     static const char *const names[] = {"dtype", "torch_dtype"};
     bool found = false;
@@ -173,8 +173,8 @@ static void set_dtype(json_t *root, const char *dtype) {
         json_object_set_new(root, names[1], json_string(dtype));
 }
 
-/* `architectures` names what is written, not what the files were: a BERT for something else has
- * tensors that a job leaves out, and transformers would fill them with random numbers. */
+/* Sets `architectures` to the model that is written. The original may have other heads, whose
+ * tensors a job leaves out; transformers would fill them with random numbers. */
 static void set_architecture(json_t *root, vd_task task) {
     static const struct {
         const char *type, *tokens, *classes;
@@ -192,7 +192,7 @@ static void set_architecture(json_t *root, vd_task task) {
     }
 }
 
-/* The classes have no names: LABEL_0, LABEL_1, ..., as transformers has it. */
+/* Names the classes LABEL_0, LABEL_1, ..., as transformers does by default. */
 static void set_classes(json_t *root, int64_t classes) {
     json_t *names = json_object(), *numbers = json_object();
     for (int64_t i = 0; i < classes; i++) {

@@ -1,4 +1,4 @@
-/* The data that a job names: from files, through their SHA-256, to tensors with commitments. */
+/* This file loads a job's data: it maps and hashes files, and makes tensors with commitments. */
 #include "verde/base/thread.h"
 #include "verde/commit/commit.h"
 #include "verde/job/data.h"
@@ -9,11 +9,11 @@
 
 enum {
     HASH_CHUNK = 4 << 20,
-    EVALUATION_INTERVAL = 64, /* batches between committed states, which have one number */
+    EVALUATION_INTERVAL = 64, /* batches between committed states, each of which is one number */
 };
 
-/* SHA-256 of all files, one after the other: a chain, which takes a thread of its own longer than
- * all else takes the others. */
+/* SHA-256 over all files in order. It cannot be split, and takes longer than all other work on the
+ * data, so it has a thread of its own. */
 typedef struct {
     const vd_data_reader *how;
     const vd_dataset *data;
@@ -21,7 +21,7 @@ typedef struct {
     vd_sha *sha;
     pthread_t thread;
     bool runs;
-    atomic_bool stop; /* the data is refused already */
+    atomic_bool stop; /* set when the data is refused: hashing may stop */
 } sum_of_files;
 
 void vd_dataset_free(vd_dataset *dataset) {
@@ -58,8 +58,7 @@ static void end_sum(sum_of_files *h) {
     h->runs = false;
 }
 
-/* Begins hashing files. Where tokens are put in this machine's order, their files are hashed
- * before. */
+/* Starts hashing the files; finishes it first if tokens must be reordered in place. */
 static void begin_sum(sum_of_files *h) {
     const bool reorders = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
     for (uint32_t i = 0; i < h->data->file_count; i++)
@@ -89,7 +88,7 @@ static vd_status check_sha256(const vd_job *job, sum_of_files *h, vd_err *err) {
                    data->file[0].path, got);
 }
 
-/* Images are drawn from all files: they are one tensor, whose bytes must follow each other. */
+/* Joins files of images into one tensor, because images are drawn from all of them. */
 static vd_status join_files(vd_dataset *out, vd_err *err) {
     uint64_t size = 0;
     for (uint32_t i = 0; i < out->file_count; i++) {
@@ -124,7 +123,7 @@ static vd_status check_types(const vd_dataset *data, vd_err *err) {
     return VD_OK;
 }
 
-/* The commitment of each tensor; *first is that of the first. */
+/* Computes the commitment of each tensor; *first is that of tensor 0. */
 static vd_status commit_to(ro_ctx *ro, const vd_dataset *out, vd_hash *first, vd_err *err) {
     for (uint32_t i = 0; i < out->count; i++) {
         const ro_tensor *data = &out->list[i].tensor;
@@ -142,8 +141,7 @@ static vd_status commit_to(ro_ctx *ro, const vd_dataset *out, vd_hash *first, vd
     return VD_OK;
 }
 
-/* All elements of the data are below this number, as vd_data_form has compared. 0: bytes of images
- * may be anything. */
+/* Returns the bound of all elements, which vd_data_form has checked; 0: images' bytes have none. */
 static int64_t below_of(const vd_job *job) {
     const vd_model *m = &job->training.model;
     const int64_t classes = m->task == VD_TASK_CLASSES ? m->classes : 0;
@@ -160,8 +158,8 @@ static void put_training(const vd_dataset *out, const vd_hash *first, vd_trainin
     t->shard_count = out->count - 1;
 }
 
-/* What is wrong with a file is said first, then a sum that is another, then what is wrong with
- * files together. */
+/* Checks and hashes the data. Reports errors in one file first, then a wrong SHA-256, then
+ * others. */
 static vd_status hash_data(vd_job *job, sum_of_files *h, vd_dataset *out, vd_err *err) {
     vd_err together = {0};
     vd_hash first;

@@ -1,7 +1,7 @@
 /* The forms of data files: text, tokens as llm.c writes them, records of images. */
 #include "verde/job/data.h"
 
-enum { PASS_BYTES = 1 << 20 }; /* of a file that is looked through, before they are let go */
+enum { PASS_BYTES = 1 << 20 }; /* of a mapped file between two releases of its pages */
 
 static vd_status use_text(vd_map *file, vd_data_tensor *out, vd_err *err) {
     if (file->size == 0)
@@ -36,7 +36,8 @@ static vd_status find_form(const char *path, uint32_t magic, uint32_t version, i
                    path, VD_TOKENS16_MAGIC, VD_TOKENS32_MAGIC, magic);
 }
 
-/* llm.c's header: 256 int32, little-endian: magic, version, number of tokens, zeros. */
+/* Reads the header of llm.c: 256 little-endian int32, of which the first are magic, version and
+ * number of tokens, the rest zeros. */
 static vd_status read_header(const vd_map *file, int *dtype, uint32_t *count, vd_err *err) {
     vd_cursor cursor = vd_cursor_of(file->data, (size_t)file->size);
     uint32_t magic = vd_get_u32(&cursor), version = vd_get_u32(&cursor), rest = 0;
@@ -72,7 +73,7 @@ static uint32_t skip_known(const ro_tensor *tokens, uint32_t i, uint32_t end, in
     return i;
 }
 
-/* The first token that is none of the vocabulary; `count`: there is none. */
+/* Returns the index of the first token outside of the vocabulary, or `count` if there is none. */
 static uint32_t first_beyond(const ro_tensor *tokens, uint32_t count, int64_t vocab) {
     const size_t size = ro_dtype_size(tokens->shape.dtype);
     for (uint32_t i = 0, end; i < count; i = end) {
@@ -85,7 +86,7 @@ static uint32_t first_beyond(const ro_tensor *tokens, uint32_t count, int64_t vo
     return count;
 }
 
-/* The tokens stay where they are in the file's bytes, in this machine's order. */
+/* Makes a tensor of the file's tokens, in place, in this machine's byte order. */
 static vd_status use_tokens(const vd_job *job, vd_map *file, vd_data_tensor *out, vd_err *err) {
     const int64_t vocab = job->training.model.vocab;
     uint32_t count = 0;
@@ -119,8 +120,7 @@ static int64_t token_at(const ro_tensor *tokens, int64_t i) {
     }
 }
 
-/* Lets go of what lies before the record at `at`, each time that a mark of PASS_BYTES is crossed.
- */
+/* Releases the pages before the record at `at` whenever a multiple of PASS_BYTES is crossed. */
 static void pass_records(const void *bytes, uint64_t at, uint64_t size) {
     const uint64_t end = (at + size) / PASS_BYTES * PASS_BYTES,
                    before = at / PASS_BYTES * PASS_BYTES;
@@ -128,7 +128,7 @@ static void pass_records(const void *bytes, uint64_t at, uint64_t size) {
         vd_map_pass((const uint8_t *)bytes + before, (size_t)(end - before));
 }
 
-/* A window begins with the class of its sequence. */
+/* Checks the classes of sequences: each window begins with one. */
 static vd_status check_classes(const vd_job *job, const vd_data_tensor *data, vd_err *err) {
     const int64_t window = vd_window_size(&job->training), classes = job->training.model.classes;
     const int64_t windows = (data->tensor.shape.dim[0] - 1) / window;

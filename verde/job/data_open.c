@@ -1,4 +1,4 @@
-/* From the names in a job to mapped files; patterns stand for the files that match. */
+/* This file maps the data files that a job names; patterns stand for all files that match. */
 #include "verde/job/data.h"
 #include "verde/job/fields.h"
 
@@ -20,7 +20,7 @@ static vd_status open_one(const vd_job *job, const char *path, vd_dataset *out, 
                : vd_fail(err, status, "%s: `%s`: %s", vd_job_place(job, key, place), key, why.text);
 }
 
-/* The job's own directory is no pattern, whatever its name. */
+/* Escapes the job's own directory, which is no pattern even if its name looks like one. */
 static void quote(const char *path, size_t directory, char *out) {
     for (size_t i = 0; path[i]; i++) {
         if (i < directory && strchr("*?[\\", path[i]))
@@ -30,7 +30,7 @@ static void quote(const char *path, size_t directory, char *out) {
     *out = 0;
 }
 
-/* In the order of their names, byte by byte: `verde` sets no locale. */
+/* Maps the files that match, sorted by the bytes of their names: `verde` sets no locale. */
 static vd_status open_matches(const vd_job *job, const char *path, const char *name,
                               vd_dataset *out, vd_err *err) {
     char pattern[2 * VD_JOB_PATH_SIZE];

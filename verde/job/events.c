@@ -18,7 +18,7 @@ uint32_t vd_events_line(const vd_events *events) {
     return (uint32_t)events->event.start_mark.line + 1;
 }
 
-/* libyaml gives the place of a wrong byte, and of anything else the line. */
+/* Reports a syntax error by its line; for a wrong byte libyaml gives the offset instead. */
 static vd_status fail_syntax(const vd_events *events) {
     const yaml_parser_t *parser = &events->parser;
     uint32_t line = (uint32_t)parser->problem_mark.line + 1;
@@ -139,7 +139,8 @@ const char *vd_events_plain(const vd_events *events) {
     return plain ? vd_events_line_of_text(events) : NULL;
 }
 
-/* The start of a scalar, with quotes if it had them; bytes that a terminal may act on become ?. */
+/* Describes a scalar by its start, in quotes if it had them; characters that are not printed are
+ * ?. */
 static void got_scalar(const yaml_event_t *event, char got[VD_GOT_SIZE]) {
     enum { SHOWN = 100 };
     const char *text = (const char *)event->data.scalar.value;

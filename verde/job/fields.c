@@ -15,7 +15,7 @@
         .path = name, .type = VD_FIELD_REAL, .when = cond, .offset = offsetof(vd_job, place),      \
         .low = lo, .high = hi, .range = words                                                      \
     }
-/* One number for each plane of an image. */
+/* A list with one number for each plane of an image. */
 #define REALS(name, place, length, lo, hi, words)                                                  \
     {                                                                                              \
         .path = name, .type = VD_FIELD_REALS, .when = VD_WHEN_IMAGES, .optional = true,            \
@@ -294,7 +294,7 @@ static size_t least(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* Levenshtein's distance, one row of the table at a time. */
+/* The Levenshtein distance, computed row by row. */
 static size_t edit_distance(const char *a, const char *b) {
     size_t row[VD_FIELD_PATH_SIZE], b_length = strlen(b);
     for (size_t j = 0; j <= b_length; j++)
@@ -318,9 +318,9 @@ static const char *last_part(const char *path) {
 
 const vd_field *vd_field_nearest(const char *path) {
     const vd_field *nearest = NULL;
-    size_t nearest_distance = 2 + strlen(last_part(path)) / 4; /* no slip of the pen goes so far */
+    size_t nearest_distance = 2 + strlen(last_part(path)) / 4; /* a typing error changes less */
     for (int i = 0; i < VD_FIELD_COUNT; i++) {
-        /* A key of the right name in the wrong mapping is near, too. */
+        /* The right name in the wrong mapping is also near. */
         const char *known = vd_fields[i].path;
         size_t moved = 1 + edit_distance(last_part(path), last_part(known));
         size_t distance = least(edit_distance(path, known), moved);

@@ -1,4 +1,4 @@
-/* This file reads a job file by the table of its keys, and checks how they fit together. */
+/* This file reads a job file by the table of its keys, and checks how the values fit together. */
 #include "verde/job/events.h"
 #include "verde/job/fields.h"
 
@@ -10,8 +10,8 @@ _Static_assert((int)VD_FIELD_COUNT <= (int)VD_JOB_KEYS_MAX,
 typedef struct {
     vd_events events;
     vd_job *job;
-    uint32_t line[VD_FIELD_COUNT];         /* where each key stood; 0: it was not there */
-    char got[VD_FIELD_COUNT][VD_GOT_SIZE]; /* its value as it stood there */
+    uint32_t line[VD_FIELD_COUNT];         /* line of each key; 0: the key is missing */
+    char got[VD_FIELD_COUNT][VD_GOT_SIZE]; /* each key's value as written, for errors */
 } job_reader;
 
 static vd_status fail_field(const job_reader *reader, int field, uint32_t line,
@@ -42,7 +42,7 @@ static vd_status fail_unknown(const job_reader *reader, const char *path) {
                           dot + 1, (int)(dot - nearest->path), nearest->path);
 }
 
-/* From the current event, which stands where a key of `mapping` must be, to the key's field. */
+/* Finds the field of the key at the current event, inside of `mapping`. */
 static vd_status read_key(job_reader *reader, const vd_field *mapping, int *field) {
     const vd_events *events = &reader->events;
     uint32_t line = vd_events_line(events);
@@ -53,7 +53,7 @@ static vd_status read_key(job_reader *reader, const vd_field *mapping, int *fiel
         return vd_events_fail(events, line, "a key must be a plain word, got %s", got);
     if (!strcmp(key, "<<"))
         return vd_events_fail(events, line, "merge keys are not allowed in a job file");
-    /* `got` is all of the key if the key is known; else its printable start. */
+    /* A known key is shorter than `got` can hold; an unknown one may be cut. */
     snprintf(path, sizeof path, "%s%s%.32s", mapping ? mapping->path : "", mapping ? "." : "", got);
     *field = vd_field_find(path);
     if (*field < 0 || strchr(key, '.'))
@@ -78,7 +78,7 @@ static vd_status read_scalar(job_reader *reader, int field) {
     return status ? fail_value(reader, field) : VD_OK;
 }
 
-/* A single value does not stand for a list of one. */
+/* Reads a value. A list must be written as one, even if it has one item. */
 static vd_status read_value(job_reader *reader, int field) {
     if (!vd_field_is_list(&vd_fields[field]))
         return read_scalar(reader, field);
@@ -103,8 +103,8 @@ static vd_status read_list(job_reader *reader, int field) {
     }
 }
 
-/* From a mapping's first event to its last. Goes down as deep as the table does: two levels. Every
- * key is there at most once, which bounds the number of events. */
+/* Reads a mapping from its first event to its last. Mappings are nested as deep as the table's, two
+ * levels, and each key occurs at most once, which bounds the number of events. */
 static vd_status read_mapping(job_reader *reader, const vd_field *mapping) {
     for (;;) {
         int field = 0;
@@ -138,7 +138,7 @@ static vd_status read_document(job_reader *reader) {
     return status ? status : vd_events_finish(&reader->events);
 }
 
-/* Returns the line where a missing key should have been: in its mapping, or at the top. */
+/* Returns the line where a missing key belongs: that of its mapping, or 1. */
 static uint32_t line_of_mapping(const job_reader *reader, const vd_field *field) {
     char mapping[VD_FIELD_PATH_SIZE];
     const char *dot = strchr(field->path, '.');
@@ -153,7 +153,7 @@ static vd_status fail_missing(const job_reader *reader, int field) {
                       "nothing: the key is missing");
 }
 
-/* A mapping that is not there and need not be, or what would be in it, or one word in its place. */
+/* Whether a field may be missing: its mapping is optional and missing, or replaced by one word. */
 static bool left_out(const job_reader *reader, int field) {
     char mapping[VD_FIELD_PATH_SIZE];
     const char *path = vd_fields[field].path;
@@ -196,7 +196,7 @@ static int64_t sum_of_blocks(const vd_model *model) {
     return sum;
 }
 
-/* Checks the number of layers, for which each model has room of its own. */
+/* Checks the number of layers against the model's limit. */
 static vd_status check_layers(const job_reader *reader) {
     const vd_model *model = &reader->job->training.model;
     const int64_t most = vd_layers_max(model->kind), blocks = sum_of_blocks(model);
@@ -214,7 +214,7 @@ static vd_status check_layers(const job_reader *reader) {
     return fail_field(reader, field, reader->line[field], expected, got);
 }
 
-/* Both lists or none, with a number for each plane. */
+/* Checks data.mean and data.std: both or none must be given, with one number for each plane. */
 static vd_status check_images(const job_reader *reader) {
     const struct {
         const char *path;
@@ -235,7 +235,7 @@ static vd_status check_images(const job_reader *reader) {
     return VD_OK;
 }
 
-/* How numbers must relate to each other. */
+/* A relation that numbers of the job must have. */
 typedef struct {
     bool met;
     const char *path, *expected;
@@ -285,7 +285,7 @@ static vd_status check_steps(const job_reader *reader) {
     const vd_training *training = &reader->job->training;
     const vd_optimizer *optimizer = &training->optimizer;
     const int64_t every = reader->job->evaluate.every;
-    const bool goes_on = reader->job->start.run[0] != 0; /* with a number that is not known yet */
+    const bool goes_on = reader->job->start.run[0] != 0; /* its first step is not known yet */
     bool decay = optimizer->schedule != RO_LR_CONSTANT;
     const job_rule rule[] = {
         {training->batch % training->micro_batches == 0, "micro_batches", "a divisor of batch"},
@@ -338,7 +338,7 @@ bool vd_job_has_prompts(const vd_job *job) {
     return job->packed || job->task == VD_JOB_GENERATES || job->task == VD_JOB_SCORES;
 }
 
-/* Completes what a job that generates need not say. */
+/* Fills in defaults of a job that generates. */
 static void complete_generation(vd_job *job) {
     vd_generation *g = &job->generation;
     const double share = job->top_p != 0 ? (double)job->top_p : 1;
@@ -350,7 +350,7 @@ static void complete_generation(vd_job *job) {
 vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *out, vd_err *err) {
     job_reader reader = {.job = out};
     *out = (vd_job){0};
-    out->training.model.dropout = -1; /* of a pretrained model: what its files say */
+    out->training.model.dropout = -1; /* of a pretrained model: uses its config.json */
     if (strlen(name) >= sizeof out->path)
         return vd_fail(err, VD_ERR_USAGE, "the name of a job file must be below %d bytes",
                        VD_JOB_PATH_SIZE);

@@ -1,4 +1,4 @@
-/* Where a job's keys stand, once it was read. */
+/* This file finds the line of a key in a job that was read. */
 #include <string.h>
 
 #include "verde/job/fields.h"

@@ -1,5 +1,4 @@
-/* The model that a job goes on from: from its folder, through its manifest, to sizes and tensors.
- */
+/* This file loads the model that a job goes on from: folder, manifest, sizes and tensors. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -47,8 +46,7 @@ static bool is_jobs(const vd_job *job, const vd_manifest *manifest) {
            memcmp(hash.b, job->model_sha256, VD_HASH_SIZE) == 0;
 }
 
-/* The hash of a manifest tells that something differs. The job's own manifest, if it lies beside
- * the folder, tells what. */
+/* Reports a wrong manifest hash, and what differs from the job's manifest if that lies nearby. */
 static vd_status tell_difference(const vd_job *job, const vd_data_reader *reader,
                                  const vd_job_weights *w, const vd_hash *hash, vd_err *err) {
     char path[VD_JOB_PATH_SIZE + 16], got[2 * VD_HASH_SIZE + 1], expected[2 * VD_HASH_SIZE + 1];
@@ -86,7 +84,7 @@ static vd_status check_manifest(const vd_job *job, const vd_data_reader *reader,
 
 /* ---- the model ---- */
 
-/* Keys that some families have no use for. */
+/* Checks the job's keys that only some families of models use. */
 static vd_status check_choices(const vd_job *job, const vd_model *own, const vd_model *m,
                                vd_err *err) {
     const bool prompts = vd_job_has_prompts(job);
@@ -123,7 +121,7 @@ static vd_status check_choices(const vd_job *job, const vd_model *own, const vd_
     return VD_OK;
 }
 
-/* Reads the model. Before, it had what the job says besides: classes are in `vocab`. */
+/* Reads config.json into the job's model, where the job's choices stand: classes are in `vocab`. */
 static vd_status read_model(vd_job *job, const vd_buf *config, vd_err *err) {
     const vd_model own = job->training.model;
     const vd_config_choice choice = {.dropout = own.dropout, .classes = own.vocab, .pad = own.pad};
@@ -156,8 +154,9 @@ static bool has_all(const int64_t *list, int64_t count, const int64_t *of, int64
     return true;
 }
 
-/* Manifests hold config.json alone. Where generation_config.json, which transformers reads, names
- * other tokens, whoever has no folder could not know them: the job must say them. */
+/* Refuses a generation_config.json with other end tokens than config.json: manifests hold
+ * config.json alone, so without the folder they would be unknown. Then the job must state the
+ * tokens. */
 static vd_status check_generation_config(const vd_job *job, vd_err *err) {
     const vd_generation *g = &job->generation;
     const int64_t vocab = job->training.model.vocab;
@@ -185,7 +184,7 @@ static vd_status check_generation_config(const vd_job *job, vd_err *err) {
                    job->path, path, said);
 }
 
-/* A job that does not say where texts end has the model's own tokens for it. */
+/* Takes the end tokens from the model, if the job does not state them. */
 static vd_status take_stops(vd_job *job, const vd_job_weights *w, vd_err *err) {
     vd_generation *g = &job->generation;
     char name[VD_JOB_PATH_SIZE + 16];
@@ -203,7 +202,7 @@ static vd_status take_stops(vd_job *job, const vd_job_weights *w, vd_err *err) {
     return status;
 }
 
-/* ---- what the program has of it ---- */
+/* ---- tensors for the program ---- */
 
 static vd_status commit_to_config(vd_job *job, vd_job_weights *out, vd_err *err) {
     vd_hash byte_root, root;

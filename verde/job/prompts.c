@@ -1,4 +1,4 @@
-/* The prompts of a job: JSON Lines, one line in memory at a time. */
+/* This file reads a job's prompts, one line of JSON at a time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static vd_status fail_line(const prompt_reader *r, const char *what, const char 
 
 /* ---- room ---- */
 
-/* The list with room for one more element, or NULL. */
+/* Returns the list with room for one more element, or NULL without memory. */
 static void *grown(void *list, uint64_t count, uint64_t *capacity, size_t size) {
     if (list && count < *capacity)
         return list;
@@ -58,7 +58,7 @@ static bool put_token(vd_prompts *p, int32_t token) {
 
 /* ---- a line ---- */
 
-/* How many numbers a line has, and below what. */
+/* Limits on the length of a list of numbers, and on each number. */
 typedef struct {
     size_t least, most;
     int64_t below;
@@ -102,7 +102,7 @@ static vd_status take_ids(prompt_reader *r, const json_t *ids, vd_prompt *out) {
     return status;
 }
 
-/* The members that a line may have, in words. */
+/* The members that a line may have, for errors. */
 static const char *members_of(const vd_job *job) {
     return job->task == VD_JOB_GENERATES ? "`key`, `ids` and perhaps `max_tokens`"
                                          : "`key` and `ids` alone";
@@ -121,7 +121,7 @@ static vd_status check_names(const prompt_reader *r, json_t *line) {
     return VD_OK;
 }
 
-/* A limit of the prompt's own is at most the job's. */
+/* Reads a prompt's own limit of tokens, which is at most the job's. */
 static vd_status take_limit(const prompt_reader *r, const json_t *limit, vd_prompt *out) {
     const int64_t most = r->job->generation.max_tokens;
     char expected[64];
@@ -175,7 +175,7 @@ static vd_status take_line(prompt_reader *r, const uint8_t *text, size_t size) {
 
 /* ---- a file ---- */
 
-/* A line ends with a newline, or a carriage return and a newline; the last one may do without. */
+/* Splits the file into lines. They end with LF or CR LF; the last line may have no end. */
 static vd_status take_lines(prompt_reader *r, const uint8_t *at, size_t size) {
     const uint8_t *end = at + size;
     vd_status status = VD_OK;

@@ -1,5 +1,4 @@
-/* From the text of a scalar to its place in the job: strict grammars, one meaning on every machine.
- */
+/* This file converts scalars by strict grammars, so that a text means the same everywhere. */
 #include "verde/job/fields.h"
 
 #include <errno.h>
@@ -16,7 +15,7 @@ static size_t digits(const char *text) {
     return strspn(text, "0123456789");
 }
 
-/* Returns the length of a whole part: 0, or digits that start with another one. */
+/* Returns the length of a number's whole part, 0 if it is missing or has a leading zero. */
 static size_t whole_part(const char *text) {
     size_t count = digits(text);
     return count > 1 && text[0] == '0' ? 0 : count;
@@ -34,7 +33,7 @@ static vd_status store_integer(const vd_field *field, const char *text, void *pl
     return VD_OK;
 }
 
-/* The grammar of JSON's numbers. */
+/* Whether the text is a number by JSON's grammar. */
 static bool is_decimal(const char *text) {
     text += *text == '-';
     size_t count = whole_part(text);
@@ -51,14 +50,14 @@ static bool is_decimal(const char *text) {
     return count && !*text;
 }
 
-/* strtof with a point whatever the caller's locale; correctly rounded. */
+/* As strtof, correctly rounded, with a decimal point in any locale. */
 static vd_status to_binary32(const char *text, float *value) {
     locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!c_locale)
         return VD_ERR_LOCAL;
     errno = 0;
     *value = strtof_l(text, NULL, c_locale);
-    bool vanished = errno == ERANGE && *value == 0; /* 1e-60 must not turn into "none" */
+    bool vanished = errno == ERANGE && *value == 0; /* 1e-60 must not become 0 */
     freelocale(c_locale);
     return vanished ? VD_ERR_USAGE : VD_OK;
 }
@@ -70,8 +69,7 @@ static vd_status store_real(const vd_field *field, const char *text, void *place
     vd_status status = to_binary32(text, &value);
     if (status)
         return status;
-    /* No range reaches below zero, and -0 would be other bits than 0. Infinity is past any range.
-     */
+    /* All ranges begin at 0 or above and are finite; -0 has other bits than 0. */
     if (signbit(value) || !(value >= field->low && value <= field->high))
         return VD_ERR_USAGE;
     memcpy(place, &value, sizeof value);
@@ -104,14 +102,14 @@ void vd_field_set(const vd_field *field, uint64_t value, vd_job *job) {
     memcpy((char *)job + field->offset, &value, sizeof value);
 }
 
-/* The place of a list's next item; NULL if it is full. */
+/* Returns the place of a list's next item, or NULL if the list is full. */
 static void *next_place(const vd_field *field, vd_job *job) {
     int64_t *number = (int64_t *)(void *)((char *)job + field->number);
     const size_t size = field->type == VD_FIELD_REALS ? sizeof(float) : sizeof(int64_t);
     return *number < field->most ? (char *)job + field->offset + (size_t)(*number)++ * size : NULL;
 }
 
-/* The names have room: together they are shorter than the job file. */
+/* Appends a name. All names fit, since together they are shorter than the job file. */
 static vd_status store_name(const vd_field *field, const char *text, vd_job *job) {
     char path[VD_JOB_PATH_SIZE];
     vd_job_names *names = (vd_job_names *)(void *)((char *)job + field->offset);

@@ -1,13 +1,13 @@
-/* The version of a job file. */
+/* This file checks the version of a job file. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "verde/job/events.h"
 #include "verde/job/fields.h"
 
-enum { DEPTH_MAX = 2 }; /* as deep as a job file goes; parsing on would take quadratic time */
+enum { DEPTH_MAX = 2 }; /* of a job file's mappings; more would take libyaml quadratic time */
 
-/* Goes behind the value that begins with the current event. */
+/* Skips the value that begins with the current event. */
 static vd_status skip_value(vd_events *events) {
     int depth = 0;
     for (;;) {
