@@ -1,5 +1,5 @@
-/* Files of a model's folder that go with its weights: the tokenizer's, and how transformers
- * generates. No hash of a job or a proof covers them. */
+/* This file copies files that belong to a model's weights: the tokenizer's, and transformers'
+ * settings for generation. No hash of a job or proof covers them. */
 #include <sys/stat.h>
 
 #include "verde/load/export.h"

@@ -1,4 +1,4 @@
-/* config.json beside runs and exported models. */
+/* This file writes and compares config.json beside runs and exported models. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@ vd_status vd_config_load(const char *dir, const char *name, vd_buf *out, bool *t
     return *there ? vd_read_file(path, VD_WEIGHTS_CONFIG_MAX, out, err) : VD_OK;
 }
 
-/* A new last product is in no file, so that the file's config.json says nothing of it. */
+/* Adapts config.json to a new head's classes, which the model's files do not know. */
 static vd_status config_of(const vd_loaded *loaded, vd_buf *out, vd_err *err) {
     const vd_training *t = &loaded->job.training;
     const vd_buf *pinned = &loaded->weights.manifest.config;
@@ -28,7 +28,7 @@ static vd_status config_of(const vd_loaded *loaded, vd_buf *out, vd_err *err) {
                                           : VD_OK;
 }
 
-/* PEFT looks for the model from wherever it runs: its whole path, if it is there. */
+/* Gives PEFT the model's absolute path, if there is one, since PEFT may run in any directory. */
 static vd_status adapter_config_of(const vd_job *job, vd_buf *out, vd_err *err) {
     char *base = realpath(job->model_dir, NULL);
     vd_file_name *names = NULL;
@@ -89,7 +89,7 @@ vd_status vd_config_export(const char *from, const char *to, bool narrow, vd_err
     return status;
 }
 
-/* Whether adapter_config.json means the adapters of the job. */
+/* Checks that adapter_config.json describes the adapters of the job. */
 static vd_status compare_adapter(const char *dir, const vd_job *job, vd_err *err) {
     vd_buf found = {0}, expected = {0};
     bool there;
@@ -105,7 +105,7 @@ static vd_status compare_adapter(const char *dir, const vd_job *job, vd_err *err
     return status;
 }
 
-/* The job with what config.json says of the model, and what it cannot say as the job has it. */
+/* Replaces the job's model by what config.json describes, but keeps what only the job can say. */
 static vd_status take_config(const vd_buf *config, vd_model *model, vd_err *err) {
     const vd_model own = *model;
     const vd_config_choice choice = {.dropout = own.dropout, .pad = own.pad};

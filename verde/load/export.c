@@ -1,4 +1,4 @@
-/* This file finds which leaves are a model's weights, and what files call them. */
+/* This file finds which leaves are a model's weights, and names them as files do. */
 #include "verde/load/export.h"
 
 #include <stdlib.h>
@@ -14,7 +14,8 @@ static bool has_leaf(const vd_program *program, const char *name, size_t length)
     return false;
 }
 
-/* NAME.m and NAME.v beside NAME, adamw.c1 and adamw.c2 (models/optimizer.c). */
+/* The optimizer's leaves: NAME.m and NAME.v beside NAME, adamw.c1, adamw.c2
+ * (models/optimizer.c). */
 bool vd_is_optimizers(const vd_program *program, const char *name) {
     const size_t length = strlen(name);
     const char *end = length > 2 ? name + length - 2 : "";
@@ -39,7 +40,7 @@ static vd_status own_names(const vd_program *program, vd_export_row *rows, uint3
     return VD_OK;
 }
 
-/* ---- the names of transformers ---- */
+/* ---- names that transformers uses ---- */
 
 static vd_layout layout_of(const vd_file_name *name) {
     return name->layout == VD_FILE_CONVOLUTION ? VD_LAYOUT_CONVOLUTION : VD_LAYOUT_SAME;
@@ -52,7 +53,8 @@ static const vd_file_name *name_of(const vd_file_name *names, uint32_t count, co
     return NULL;
 }
 
-/* false: the table is of another model than the program's. */
+/* Fills rows by a table of names. Returns false if it belongs to another model than the
+ * program's. */
 static bool put_names(const vd_program *program, const vd_file_name *names, uint32_t name_count,
                       vd_export_row *rows, uint32_t *count) {
     for (uint32_t i = 0; i < program->leaf_count; i++) {
@@ -72,8 +74,8 @@ static bool put_names(const vd_program *program, const vd_file_name *names, uint
     return *count == name_count;
 }
 
-/* "h.3.attn.q.lora_a" and "head.lora_a" are of the products attn.q and head. *size: the name's
- * length; 0: the leaf is none. */
+/* Finds the product that a lora_a leaf adapts: attn.q of "h.3.attn.q.lora_a", head of
+ * "head.lora_a". *size is the length of its name; 0: the leaf is no lora_a. */
 static const char *product_of(const char *leaf, size_t *size) {
     static const char end[] = ".lora_a";
     const size_t length = strlen(leaf), tail = sizeof end - 1;
@@ -88,7 +90,8 @@ static const char *product_of(const char *leaf, size_t *size) {
     return start;
 }
 
-/* Finds lora_a [rank, in] and lora_b; a name needs nothing else of them. */
+/* Collects targets and rank of adapters, all that names depend on, from leaves lora_a [rank,
+ * in]. */
 static void lora_of(const vd_program *program, vd_lora *out) {
     for (uint32_t i = 0; i < program->leaf_count; i++) {
         size_t size;
@@ -114,7 +117,7 @@ bool vd_is_adapter(const vd_program *program) {
     return lora.rank > 0;
 }
 
-/* Whose leaves are "loss" and perhaps "accuracy" (models/training.c), of one number each. */
+/* An evaluation's leaves are "loss" and perhaps "accuracy" (models/training.c), each one number. */
 bool vd_is_evaluation(const vd_program *program) {
     const vd_leaf *leaf = program->leaf;
     return program->leaf_count >= 1 && program->leaf_count <= 2 &&
@@ -122,7 +125,7 @@ bool vd_is_evaluation(const vd_program *program) {
            (program->leaf_count == 1 || strcmp(leaf[1].name, "accuracy") == 0);
 }
 
-/* Of models/generate.c and models/score.c. */
+/* Recognises the states of models/generate.c and models/score.c. */
 bool vd_is_of_prompt(const vd_program *program) {
     return has_leaf(program, "stopped", strlen("stopped")) ||
            (program->leaf_count == 1 &&

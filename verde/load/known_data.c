@@ -1,4 +1,4 @@
-/* This file keeps which data were hashed before, so that many runs hash them once. */
+/* This file remembers which data were hashed, so that runs that share data hash it once. */
 #include "verde/load/known_data.h"
 
 #include <stdlib.h>

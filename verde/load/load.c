@@ -1,4 +1,4 @@
-/* Jobs and runs as commands have them: all that a job names, a run's program and log, a backend. */
+/* This file loads what a job names, a run's program and log, and a backend. */
 #include "verde/load/load.h"
 
 #include <sys/stat.h>
@@ -15,7 +15,7 @@ void vd_loaded_free(vd_loaded *loaded) {
     vd_given_free(&loaded->given);
 }
 
-/* All that the job names, but no program. */
+/* Loads all that the job names, except its program. */
 static vd_status load_parts(const char *path, vd_loaded *out, vd_err *err) {
     vd_ticker hashing = {.start = vd_seconds()};
     vd_data_reader reader = {.progress = vd_tell_hashing, .user = &hashing};
@@ -81,7 +81,7 @@ vd_status vd_need_weights(const vd_loaded *loaded, vd_err *err) {
                    vd_job_place(job, "model.dir", place), job->model_dir);
 }
 
-/* Parses a fault. What is wrong is told of an option; here it stands in a file. */
+/* Parses the run's fault; errors say that it is in a file, where vd_fault_parse means an option. */
 static vd_status parse_fault(const char *dir, const vd_run_log *log, vd_loaded *out, vd_err *err) {
     vd_err why = {0};
     const vd_status status = vd_fault_parse(log->fault, &out->program, &out->exec.fault, &why);

@@ -1,4 +1,4 @@
-/* This file finds tensors by name. */
+/* This file sorts named tensors, and finds one by its name. */
 #include "verde/load/names.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Tensors found by name. Private to verde/cli. */
+/* Tensors found by name. Private to verde/load. */
 #ifndef VD_NAMES_H
 #define VD_NAMES_H
 
@@ -10,17 +10,17 @@ typedef struct {
     uint32_t number;
 } vd_named;
 
-/* All zero is empty. Owned: vd_names_free. */
+/* An all-zero list is empty. vd_names_free frees it. */
 typedef struct {
-    vd_named *name; /* ascending, once vd_names_sort was called */
+    vd_named *name; /* sorted by name after vd_names_sort */
     uint32_t count;
 } vd_names;
 
-/* Room for so many. False: out of memory. */
+/* Makes room for `count` names in all. Returns false without memory. */
 bool vd_names_reserve(vd_names *names, uint32_t count);
 void vd_names_put(vd_names *names, const char *text, uint32_t number);
 void vd_names_sort(vd_names *names);
-/* NULL: there is none. */
+/* Returns NULL if there is no such name. */
 const vd_named *vd_names_find(const vd_names *names, const char *text);
 void vd_names_free(vd_names *names);
 

@@ -1,5 +1,5 @@
-/* Jobs whose programs are given, in a pack: a folder with `pack`, `data.json` and the files that it
- * names, as the Python package writes it of answers. */
+/* Jobs whose programs are given in a pack: a folder with `pack`, `data.json` and the files that it
+ * names, which the Python package writes for batches of answers. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,12 +25,12 @@ void vd_given_free(vd_given *given) {
     *given = (vd_given){0};
 }
 
-/* Files of a job that are wrong are the user's own, not a peer's. */
+/* Turns a peer's fault into a usage error: files of a job are the user's own. */
 static vd_status own_fault(const char *path, vd_status status, vd_err *err) {
     return status == VD_ERR_PEER ? vd_fail(err, VD_ERR_USAGE, "%s: %s", path, err->text) : status;
 }
 
-/* Refuses a folder with two programs: which of them is meant cannot be known. */
+/* Refuses a folder with a pack and a program, because either could be meant. */
 static vd_status refuse_program(const char *dir, vd_err *err) {
     return !vd_lies_in(dir, "program")
                ? VD_OK
@@ -52,7 +52,7 @@ static vd_status open_pack(vd_loaded *l, vd_err *err) {
     return own_fault(path, status, err);
 }
 
-/* Loads what all programs share, and compares their bytes with the first program. */
+/* Loads the data that all programs share, and compares it with the first program. */
 static vd_status load_shared(vd_loaded *l, bool own_files, vd_err *err) {
     l->program = l->given.pack.first; /* borrowed */
     const vd_status status =

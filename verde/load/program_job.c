@@ -1,5 +1,5 @@
-/* Jobs whose program is given: a folder with `program`, `data.json` and the files that it names, as
- * the Python package captures a training step. */
+/* Jobs whose program is given: a folder with `program`, `data.json` and the files that it names,
+ * which the Python package writes when it captures a training step. */
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "verde/commit/json.h"
 #include "verde/load/load.h"
 
-enum { PLACE_BYTES = 3 }; /* of a node's place in JSON, at least */
+enum { PLACE_BYTES = 3 }; /* fewest bytes of a node's place in JSON */
 
 bool vd_is_folder(const char *path) {
     struct stat info;
@@ -39,7 +39,7 @@ static vd_status check_hash(const vd_loaded *loaded, vd_err *err) {
                    vd_job_place(job, "model.sha256", place), job->model_dir, hex);
 }
 
-/* Whoever runs it is told of steps alone: only the program's author knows what a sample is. */
+/* Counts steps only: just the program's author knows what a sample is. */
 static void take_sizes(vd_loaded *loaded) {
     vd_training *t = &loaded->job.training;
     t->steps = loaded->program.steps;
@@ -51,7 +51,7 @@ vd_status vd_load_program_job(vd_loaded *loaded, vd_err *err) {
     if (vd_has_pack(loaded->job.model_dir))
         return vd_load_packed_job(loaded, err);
     vd_status status = vd_store_program(loaded->job.model_dir, &loaded->program, err);
-    if (status == VD_ERR_PEER) /* what a job holds is the user's, as the lines of its file are */
+    if (status == VD_ERR_PEER) /* a job's files are the user's, so a bad one is a usage error */
         status = vd_fail(err, VD_ERR_USAGE, "%s", err->text);
     if (status == VD_OK)
         status = check_hash(loaded, err);

@@ -1,5 +1,5 @@
 /* A program job that goes on from a state: `weights` beside `model: {kind: program}`. The state's
- * tensors are found by name, and become data of a new program. */
+ * tensors are found by name, and become data tensors of a new program. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "verde/load/load.h"
 #include "verde/load/names.h"
 
-enum { NUMBERED_STEPS_MAX = 1 << 24 }; /* of vd_number_steps */
+enum { NUMBERED_STEPS_MAX = 1 << 24 }; /* limit of vd_number_steps */
 
 /* ---- names ---- */
 
@@ -20,8 +20,9 @@ static bool list_names(const vd_program *p, vd_names *out) {
     return true;
 }
 
-/* Is it what an optimizer keeps: PARAMETER.KEY beside PARAMETER, or correction.BETA? A capture
- * names these so (python/repops/jobs/_kept.py and _mode.py), and jobs of this project NAME.m. */
+/* Whether a name is one of an optimizer's: PARAMETER.KEY beside PARAMETER, or correction.BETA, as a
+ * capture names them (python/repops/jobs/_kept.py and _mode.py), or NAME.m, as this project's jobs
+ * do. */
 static bool is_kept(const vd_names *all, const char *text) {
     static const char correction[] = "correction.";
     const size_t head = sizeof correction - 1;
@@ -40,16 +41,15 @@ static bool is_kept(const vd_names *all, const char *text) {
     return false;
 }
 
-/* ---- which leaf begins with which tensor ---- */
+/* ---- which leaf starts with which tensor ---- */
 
 typedef struct {
     vd_loaded *loaded;
-    vd_names own,
-        theirs;          /* of the program's leaves, and of those of the run that it goes on from */
-    vd_data *tensor;     /* that leaves begin with */
-    uint32_t *leaf, *at; /* of each: the leaf, and its place in the files */
+    vd_names own, theirs; /* names of the program's leaves, and of the other run's */
+    vd_data *tensor;      /* contents that leaves start with */
+    uint32_t *leaf, *at;  /* of each tensor: its leaf, and its index in the files */
     uint32_t count;
-    bool *begins; /* of each leaf: it is among them */
+    bool *begins; /* of each leaf: whether it starts with a tensor */
 } beginning;
 
 static void shape_of(const vd_start *start, uint32_t i, char text[VD_WEIGHT_FORM_TEXT]) {
@@ -82,7 +82,8 @@ static vd_status check_shape(const beginning *b, uint32_t i, const vd_leaf *leaf
                    is, must);
 }
 
-/* Files may have more than a state: frozen weights, and buffers that no step changes. */
+/* Takes a tensor for its leaf. Files of weights may have more tensors than the state: frozen
+ * weights, and buffers that no step changes. */
 static vd_status take_tensor(beginning *b, uint32_t i, vd_err *err) {
     const vd_start *start = &b->loaded->start;
     const vd_program *p = &b->loaded->program;
@@ -157,8 +158,8 @@ static vd_status check_steps(const vd_loaded *loaded, vd_err *err) {
 
 /* ---- the data ---- */
 
-/* `from`: of each data tensor of the new program, which it was of `before` and of those that it
- * begins with. */
+/* Places the new program's data. from[i] is where tensor i comes from: an index into the `before`
+ * old data tensors followed by those that leaves start with. */
 static vd_status place(const beginning *b, const uint32_t *from, uint32_t before, vd_err *err) {
     vd_loaded *loaded = b->loaded;
     vd_placed_data *to = &loaded->placed;

@@ -1,5 +1,5 @@
-/* Programs that evaluate: their data has the weights of a model, which are those that the job
- * names. In the folder such a tensor has a commitment of zeros, and no file. */
+/* Programs that evaluate: their data includes a model's weights, which the job names. In the
+ * program's folder such a tensor has a commitment of zeros, and no file. */
 #include <string.h>
 
 #include "verde/load/load.h"

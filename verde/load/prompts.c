@@ -1,4 +1,4 @@
-/* Programs of a job with prompts, one for each. */
+/* This file builds the programs of a job with prompts, one for each. */
 #include <stdio.h>
 #include <string.h>
 

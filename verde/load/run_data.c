@@ -1,5 +1,5 @@
-/* Where the data of a run lies: DIR/data.json, which names files, and DIR/data, which has copies of
- * what is small or lies in no file. */
+/* The places of a run's data: DIR/data.json names files, and DIR/data holds copies of tensors that
+ * are small or lie in no file. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,10 +8,10 @@
 #include "verde/load/load.h"
 
 enum {
-    COPY_BYTES_MAX = 16 << 20, /* larger tensors stay where they are */
+    COPY_BYTES_MAX = 16 << 20, /* larger tensors are not copied */
     COPY_CHUNK = 1 << 20,
-    ALIGNMENT = 64,           /* of copies in DIR/data */
-    RECORD_ELEMENT_BYTES = 8, /* an honest record has more for each of its elements */
+    ALIGNMENT = 64,           /* of tensors in DIR/data */
+    RECORD_ELEMENT_BYTES = 8, /* data.json has at least as many bytes per element */
     PATH_SIZE = 4200,
 };
 
@@ -32,7 +32,7 @@ static vd_status make_places(vd_loaded *loaded, vd_err *err) {
     return to->place && to->tensor ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
 }
 
-/* Places tensors of the model's files, by their names, between the first one and the shards. */
+/* Places the tensors of the model's files, found by name; they are data tensors 1..count. */
 static void place_weights(vd_loaded *loaded, uint32_t count) {
     const vd_weights *files = &loaded->weights.files;
     for (uint32_t i = 1; loaded->weights.present && i <= count; i++) {
@@ -44,7 +44,7 @@ static void place_weights(vd_loaded *loaded, uint32_t count) {
     }
 }
 
-/* Right before what config.json means and the shards. */
+/* Places the tensors of the state that the job goes on from: data tensors from `first` on. */
 static void place_start(vd_loaded *loaded, uint32_t first) {
     const vd_start *start = &loaded->start;
     for (uint32_t i = 0; start->present && i < start->count; i++) {
@@ -69,7 +69,7 @@ vd_status vd_place_prompt(vd_loaded *loaded, const vd_prompt *prompt, vd_err *er
     return VD_OK;
 }
 
-/* The first data tensor is the program's first, the others are its last. */
+/* Places all data of a job: the first shard is data tensor 0, the other shards come last. */
 vd_status vd_place_data(vd_loaded *loaded, vd_err *err) {
     const vd_dataset *data = &loaded->data;
     const uint32_t last = loaded->program.data_count - data->count;
@@ -91,7 +91,7 @@ vd_status vd_place_data(vd_loaded *loaded, vd_err *err) {
 
 /* ---- writing ---- */
 
-/* Copies in pieces, so that what is mapped need not be in memory whole. */
+/* Copies in pieces, so that a mapped file need not be in memory as a whole. */
 static vd_status copy_bytes(const uint8_t *bytes, size_t size, vd_writer *to, vd_err *err) {
     vd_status status = VD_OK;
     for (size_t at = 0; at < size && status == VD_OK; at += COPY_CHUNK) {
@@ -102,7 +102,7 @@ static vd_status copy_bytes(const uint8_t *bytes, size_t size, vd_writer *to, vd
     return status;
 }
 
-/* Appends a tensor to DIR/data, and says where. */
+/* Appends a tensor to DIR/data, and sets *offset to its place there. */
 static vd_status copy_tensor(const ro_shape *shape, const void *data, vd_writer *to, uint64_t *size,
                              uint64_t *offset, vd_err *err) {
     static const uint8_t zeros[ALIGNMENT];
@@ -134,7 +134,7 @@ static vd_status put_place(json_t *list, const vd_leaf *tensor, const char *path
 
 static vd_status place_all(const vd_loaded *loaded, vd_writer *copies, json_t *list, vd_err *err) {
     const bool prompts = loaded->prompts.count > 0 || loaded->given.pack.count > 0 ||
-                         loaded->packed; /* each of which would have copies */
+                         loaded->packed; /* else every run would have its copies */
     uint64_t size = 0, offset;
     vd_status status = VD_OK;
     for (uint32_t i = 0; status == VD_OK && i < loaded->program.data_count; i++) {
@@ -184,14 +184,15 @@ vd_status vd_save_data(const char *dir, const vd_loaded *loaded, vd_err *err) {
 
 typedef struct {
     const char *dir, *moved;
-    bool own;       /* the folder has plain files of its own, and names no others */
-    uint32_t first; /* the first tensor that is there */
+    bool own;       /* data.json may name only plain files in its folder */
+    uint32_t first; /* index of the first tensor that data.json lists */
     vd_loaded *loaded;
     vd_data_reader reader;
     uint64_t done, total;
 } data_loading;
 
-/* A link may lead to any file of this machine. */
+/* Checks that a name is a plain file in the folder: a link could lead to any file of the
+ * machine. */
 static vd_status check_own(const char *dir, const char *file, const char *path, vd_err *err) {
     struct stat info;
     if (strchr(file, '/') || *file == 0 || strcmp(file, "..") == 0)
@@ -204,7 +205,7 @@ static vd_status check_own(const char *dir, const char *file, const char *path, 
     return VD_OK;
 }
 
-/* Names without a slash at their beginning lie in the run's directory. */
+/* Makes a file's path. Names without a leading slash are in the run's directory. */
 static vd_status path_of(const data_loading *l, const char *file, char *path, vd_err *err) {
     const char *name = strrchr(file, '/'), *dir = l->dir, *moved = l->moved;
     int length;
@@ -288,7 +289,8 @@ static vd_status load_tensor(data_loading *l, uint32_t i, const json_t *item, vd
     vd_from_little(data, (size_t)bytes, element);
     if (!vd_data_is_known(l->loaded->known, path, (uint64_t)offset, want)) {
         status = compare_tensor(l, want, path, data, err);
-        if (status == VD_OK && strchr(name, '/')) /* a file in the run's folder is its own */
+        if (status == VD_OK &&
+            strchr(name, '/')) /* only files outside of the run's folder are shared by runs */
             vd_data_note(l->loaded->known, path, (uint64_t)offset, want);
     }
     l->loaded->placed.place[i] = (vd_data_place){file->path, (uint64_t)offset};
@@ -298,8 +300,8 @@ static vd_status load_tensor(data_loading *l, uint32_t i, const json_t *item, vd
     return status;
 }
 
-/* Only in a job's own folder may a weight be left out, which the job then gives; and what each
- * program of a pack has for itself. */
+/* Whether data.json lists tensor i. It does not list a pack's tensors of one program, nor, in a
+ * job's own folder, weights that the job gives. */
 static bool is_in_files(const data_loading *l, uint32_t i) {
     return i >= l->first && (!l->own || !vd_is_wanted(&l->loaded->program.data[i]));
 }
@@ -324,8 +326,8 @@ static vd_status load_all(data_loading *l, const json_t *list, vd_err *err) {
     return status;
 }
 
-/* Reads data.json; *out is the caller's. Its version and the names of its members are known.
- * VD_ERR_USAGE: it is not there; VD_ERR_PEER: it is none. */
+/* Reads data.json, and checks its version and the names of its members. The caller frees *out.
+ * VD_ERR_USAGE: there is no file; VD_ERR_PEER: the file is malformed. */
 static vd_status read_record(const char *path, json_t **out, vd_err *err) {
     static const char *const names[] = {"verde", "data", NULL};
     vd_err why = {0};
@@ -373,7 +375,7 @@ vd_status vd_load_shared_data(const char *dir, uint32_t own, bool own_files, vd_
                               vd_err *err) {
     data_loading l = {.dir = dir, .own = own_files, .first = own, .loaded = out};
     const vd_status status = load_places(&l, err);
-    /* Files of a job that are wrong are the user's own, not a peer's. */
+    /* files of a job are the user's, so a bad one is a usage error */
     return status == VD_ERR_PEER && own_files ? vd_fail(err, VD_ERR_USAGE, "%s", err->text)
                                               : status;
 }

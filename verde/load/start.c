@@ -1,5 +1,5 @@
-/* The state of another run that a job goes on from: from the run's directory, from what it was
- * exported to, or for who has neither from a proof of it. */
+/* Loads the state of another run that a job goes on from: from the run's directory, from an export
+ * of the run, or, for readers who have neither, from a proof of the state. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -126,9 +126,9 @@ static vd_status from_proof(const vd_job *job, const char *path, vd_start *out, 
     return status;
 }
 
-/* ---- from what a run was exported to ---- */
+/* ---- from an exported model ---- */
 
-/* Every byte of the tensors that are there is compared with what the proof says of them. */
+/* Compares every byte of the tensors that exist with the proof. */
 static vd_status check_exported(const char *dir, const vd_data_reader *reader, vd_start *out,
                                 vd_err *err) {
     const vd_weights_hashing how = {reader->ro, reader->progress, reader->user};
@@ -185,7 +185,8 @@ static vd_status find_start(const vd_job *job, const vd_data_reader *reader, vd_
 
 /* ---- its tensors ---- */
 
-/* Finds where a leaf lies in `file`. Of weights alone it may be missing: *there. */
+/* Finds the index of a leaf in `file`. With `bare`, only weights are wanted, and a leaf may be
+ * missing: *there says so. */
 static vd_status find_at(const vd_start *start, uint32_t leaf, bool bare, uint32_t *at, bool *there,
                          vd_err *err) {
     const char *name = start->program.leaf[leaf].name;

@@ -1,4 +1,4 @@
-/* Files of weights that a program job begins with, by their manifest: `weights: {dir, sha256}`. */
+/* Loads the weights that a program job begins with, by their manifest: `weights: {dir, sha256}`. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,7 +33,7 @@ static vd_status check_hash(const vd_job *job, const vd_start *start, vd_err *er
                    vd_job_place(job, "weights.sha256", place), job->start.dir, hex);
 }
 
-/* Both are sorted by name, so that tensors have the same numbers in files and manifest. */
+/* Files and manifest are both sorted by name, so a tensor has the same index in both. */
 vd_status vd_load_start_files(vd_job *job, const vd_data_reader *reader, vd_start *out,
                               vd_err *err) {
     vd_status status = find_files(job, reader, out, err);

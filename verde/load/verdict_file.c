@@ -17,14 +17,14 @@ vd_exit vd_exit_of(const vd_outcome *outcome) {
     }
 }
 
-/* A file of another kind is told so, and not what a reader of notes finds wrong with it. */
+/* Whether a file looks like a signed note; if not, one clear error replaces the parser's. */
 static bool is_note(const vd_buf *text) {
     static const char type[] = "\"payloadType\"";
     return text->size > 0 && text->data[0] == '{' &&
            memmem(text->data, text->size, type, sizeof type - 1) != NULL;
 }
 
-/* Checks the size before the file is read: a later version may have larger ones. */
+/* Checks the size before the file is read; larger verdicts may be of a later version. */
 static vd_status check_size(const char *path, vd_err *err) {
     const uint64_t most = vd_verdict_bytes_max(VD_GAMES_MAX);
     uint64_t size;
@@ -88,7 +88,8 @@ vd_status vd_verdict_page(const char *path, const vd_buf *verifier, vd_buf *page
     return vd_tell_file(path, status, err);
 }
 
-/* Has the job this program? Of one with prompts, the collection or any of its programs will do. */
+/* Sets *has: whether this is the job's program. For a job with prompts, the hash may be the
+ * collection's or that of any of its programs. */
 static vd_status has_program(const vd_loaded *loaded, const vd_hash *program, bool *has,
                              vd_err *err) {
     vd_items items = {0};

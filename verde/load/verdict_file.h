@@ -1,4 +1,4 @@
-/* Verdicts in files. */
+/* Verdicts in files: reading, checking and writing them. */
 #ifndef VD_VERDICT_FILE_H
 #define VD_VERDICT_FILE_H
 
@@ -7,20 +7,22 @@
 
 vd_exit vd_exit_of(const vd_outcome *outcome);
 
-/* A verdict from a file, verified: its signature, and the referee's decision from the evidence in
- * it. `referee`: whose it must be, in hexadecimal; NULL: whoever signed it. `story`: tell it.
- * VD_ERR_PEER: it does not hold. */
+/* Reads a verdict and verifies its signature and, from its evidence, the referee's decision.
+ * `referee`: the referee's key in hexadecimal, or NULL for any. `story`: prints how the dispute
+ * went. VD_ERR_PEER: the verdict does not hold. */
 VD_MUST_USE vd_status vd_load_verdict(const char *path, const char *referee, bool story,
                                       vd_verdict *out, vd_err *err);
-/* Puts the file's name before what is wrong with it. */
+/* Puts the file's name before the error's text. Returns `status`. */
 vd_status vd_tell_file(const char *path, vd_status status, vd_err *err);
-/* The page about it; `verifier`: the text of verify.html, or NULL. As vd_load_verdict otherwise. */
+/* Makes the HTML page about a verdict; `verifier`: the text of verify.html, or NULL. Otherwise as
+ * vd_load_verdict. */
 VD_MUST_USE vd_status vd_verdict_page(const char *path, const vd_buf *verifier, vd_buf *page,
                                       vd_err *err);
-/* Writes a verdict, or a proof of fraud, and a line feed behind it. A second process decides again
- * from the file, before it gets its name. VD_ERR_LOCAL: that does not come to the same. */
+/* Writes a verdict or a proof of fraud, and a line feed. Before the file gets its name, a second
+ * process reads it and decides again. VD_ERR_LOCAL: that decision differs. */
 VD_MUST_USE vd_status vd_write_verdict(const char *path, vd_buf *text, vd_err *err);
-/* Is it the program that this job file means? VD_ERR_PEER: no; `what` is about another one. */
+/* Checks that `program` is that of the job file. VD_ERR_PEER: it is not; `what` names the thing
+ * that has another program. */
 VD_MUST_USE vd_status vd_compare_job(const char *job, const vd_hash *program, const char *what,
                                      vd_err *err);
 
