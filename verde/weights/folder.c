@@ -1,11 +1,11 @@
-/* A folder of Hugging Face: which files there are, mapped, and their tensors by name. */
+/* This file opens a folder of Hugging Face: maps the model's files, sorts their tensors by name. */
 #include "verde/weights/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { PATH_MAX_BYTES = 700 }; /* of a folder: names of files fit behind it */
+enum { PATH_MAX_BYTES = 700 }; /* of a folder; a file's name still fits behind it */
 
 static bool folder_path(char path[1024], const char *dir, const char *name) {
     return snprintf(path, 1024, "%s/%s", dir, name) < 1024;
@@ -76,7 +76,7 @@ static const char *name_of(const vd_weight_file *file) {
     return strrchr(file->path, '/') + 1;
 }
 
-/* Checks that each tensor lies in the file that the index says, and in no other. */
+/* Checks that each tensor is in the file that the index names, and the index names no others. */
 static vd_status check_index(const vd_weights *w, const char *index, json_t *map, vd_err *err) {
     const char *tensor;
     json_t *value;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* One row a type; `committed` is 0 where repops has no such type. */
+/* One row for each type of files; `committed` is 0 if repops has no such type. */
 static const struct {
     const char *name;
     size_t size;

@@ -8,11 +8,11 @@
 
 enum { SIZE_BYTES = 8, NAME_SHOWN = 100 };
 
-/* Where a header is being read. */
+/* State of reading one header. */
 typedef struct {
     const char *path;
-    uint32_t index; /* of the file */
-    uint64_t data;  /* where the tensors begin */
+    uint32_t index; /* number of the file */
+    uint64_t data;  /* where the tensors' bytes begin */
     uint64_t size;  /* of the file */
     vd_err *err;
 } header;
@@ -88,8 +88,8 @@ static vd_status read_offsets(const header *h, const char *name, const json_t *v
     return VD_OK;
 }
 
-/* The format puts tensors of larger elements first and pads its header to 8 bytes, so that a file
- * with another alignment comes from an old or foreign writer. */
+/* Checks alignment. The format sorts tensors by falling element size and pads its header to 8
+ * bytes, so a misaligned file comes from an old or foreign writer. */
 static vd_status check_alignment(const header *h, const vd_weight *w) {
     const size_t element = vd_weight_type_size(w->form.type);
     if (w->at % element == 0)
@@ -165,8 +165,8 @@ static int by_place(const void *a, const void *b) {
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* The tensors must cover all that follows the header, each byte once: what nobody reads could hide
- * anything. Leaves them in the order of their places. */
+/* Sorts tensors by their offset, and checks that they cover all bytes after the header exactly
+ * once: bytes that nobody reads could hide anything. */
 static vd_status check_cover(const header *h, vd_weight *tensor, uint32_t count) {
     uint64_t at = h->data;
     qsort(tensor, count, sizeof *tensor, by_place);
@@ -217,7 +217,7 @@ vd_status vd_header_read(const uint8_t *bytes, uint64_t size, const char *path, 
     vd_status status = read_size(bytes, size, &h, &length);
     if (status != VD_OK)
         return status;
-    while (length > 0 && bytes[SIZE_BYTES + length - 1] == ' ') /* the format's padding */
+    while (length > 0 && bytes[SIZE_BYTES + length - 1] == ' ') /* the format pads with spaces */
         length--;
     status = vd_weights_json(bytes + SIZE_BYTES, length, path, &root, err);
     if (status == VD_OK)

@@ -1,11 +1,11 @@
-/* How tensors of files lie beside the leaves of states. */
+/* This file converts between the layouts of tensors in files and of state leaves. */
 #include "verde/weights/weights.h"
 
 #include <string.h>
 
-/* Which axis of the leaf is axis i of the file's tensor. */
+/* order[i] is the leaf's axis that is axis i of the file's tensor. */
 typedef struct {
-    int32_t ndim; /* 0: any number, in the same order */
+    int32_t ndim; /* 0: any number of axes, in the same order */
     int8_t order[RO_MAX_DIMS];
 } axes;
 
@@ -22,7 +22,7 @@ bool vd_layout_shape(vd_layout layout, const ro_shape *leaf, ro_shape *tensor) {
     return a->ndim == 0 || leaf->ndim == a->ndim;
 }
 
-/* Elements of the leaf between neighbours along each axis of the tensor. */
+/* Computes the step in the leaf, in elements, along each axis of the file's tensor. */
 static void strides_of(vd_layout layout, const ro_shape *leaf, int64_t stride[RO_MAX_DIMS]) {
     const axes *a = &layouts[layout];
     int64_t of_leaf[RO_MAX_DIMS], step = 1;
@@ -34,7 +34,7 @@ static void strides_of(vd_layout layout, const ro_shape *leaf, int64_t stride[RO
         stride[i] = of_leaf[a->order[i]];
 }
 
-/* Steps through the tensor in order and finds each element's place in the leaf. */
+/* Copies between leaf and tensor, in the order of the tensor's elements. */
 static void layout_move(vd_layout layout, const ro_shape *leaf, const uint8_t *from, uint8_t *to,
                         bool back) {
     const axes *a = &layouts[layout];

@@ -1,12 +1,12 @@
-/* Reading manifests. Their text may be anybody's: there is one spelling, and every number has a
- * limit. */
+/* This file reads manifests, perhaps hostile ones: they have one spelling, and numbers have
+ * limits. */
 #include "verde/weights/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct {
-    const char *at, *end, *name; /* name: of the file */
+    const char *at, *end, *name; /* current position, end of the text, name of the file */
     uint32_t line;
     vd_err *err;
 } text;
@@ -15,7 +15,7 @@ static vd_status manifest_bad(const text *t, const char *expected) {
     return vd_fail(t->err, VD_ERR_USAGE, "%s:%u: %s", t->name, t->line, expected);
 }
 
-/* The next line, without its line feed. false: there is none, or it has none. */
+/* Takes the next line, without its line feed. Returns false at the end, or without a line feed. */
 static bool next_line(text *t, const char **line, size_t *size) {
     const char *feed = t->at < t->end ? memchr(t->at, '\n', (size_t)(t->end - t->at)) : NULL;
     t->line++;
@@ -36,7 +36,7 @@ static bool starts_with(const char **line, size_t *size, const char *start) {
     return true;
 }
 
-/* 1..limit in plain decimal, up to `stop`, which is not taken. */
+/* Reads a decimal number in 1..limit without leading zeros, up to the first other character. */
 static bool take_number(const char **at, const char *end, int64_t limit, int64_t *out) {
     const char *start = *at;
     *out = 0;

@@ -1,4 +1,4 @@
-/* Files whose tensors are mapped. */
+/* This file maps the files that hold tensors. */
 #include "verde/weights/internal.h"
 
 #include <stdlib.h>

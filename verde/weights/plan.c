@@ -1,12 +1,12 @@
-/* Which safetensors files hold a model's tensors, and where in them, byte for byte as safetensors
- * itself has it. */
+/* This file decides which safetensors files hold a model's tensors, and where in them, byte for
+ * byte as the safetensors library does. */
 #include "verde/weights/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct {
-    const char *dir; /* for errors */
+    const char *dir; /* for error messages */
     const vd_weights_writing *how;
     vd_weights_plan *plan;
     vd_err *err;
@@ -18,7 +18,7 @@ static int plan_by_name(const void *a, const void *b) {
     return strcmp(((const vd_weight_out *)a)->form.name, ((const vd_weight_out *)b)->form.name);
 }
 
-/* The order of safetensors: larger elements first, then by name. */
+/* Compares as safetensors sorts: larger elements first, then by name. */
 static int plan_by_type(const void *a, const void *b) {
     const vd_weight_type x = ((const vd_weight_out *)a)->form.type;
     const vd_weight_type y = ((const vd_weight_out *)b)->form.type;
@@ -118,7 +118,7 @@ static void plan_header(const planning *w, const vd_weight_out *tensor, vd_weigh
 
 /* ---- all of them ---- */
 
-/* How many of the tensors go into the next file. */
+/* The number of the remaining tensors that go into the next file. */
 static uint32_t plan_next(const planning *w, const vd_weight_out *tensor, uint32_t count) {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count && !w->how->adapter; i++) {

@@ -1,4 +1,4 @@
-/* Writing safetensors files, byte for byte as safetensors itself does. */
+/* This file writes safetensors files, byte for byte as the safetensors library does. */
 #include "verde/weights/internal.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CHUNK_ELEMENTS = 1 << 16 }; /* that are turned round or rounded at a time */
+enum { CHUNK_ELEMENTS = 1 << 16 }; /* elements converted at a time */
 
 typedef struct {
     const char *dir;
