@@ -1,5 +1,5 @@
-/* libverde_mpi.so: messages by MPI's point-to-point calls alone. Its reductions add in an order of
- * their own, so none is used. */
+/* libverde_mpi.so: messages through MPI's point-to-point calls. MPI's reductions are not used,
+ * since they add in an order of their own. */
 #include <mpi.h>
 #include <pthread.h>
 #include <sched.h>
@@ -13,15 +13,15 @@
 #include "verde/team/team.h"
 
 enum {
-    PIECE_BYTES = 1 << 30, /* MPI counts in ints */
+    PIECE_BYTES = 1 << 30, /* limit of a message, because MPI counts in ints */
     TAG_MAX = VD_TEAM_MESSAGES_MAX + 16,
-    YIELDS = 100,         /* looks for a message one after the other */
-    REST_NS_MIN = 10000,  /* between later ones, more with each up to the next */
-    REST_NS_MAX = 200000, /* while a step waits */
-    AWAIT_REST = 25,      /* times as long at most where nobody is in a hurry */
+    YIELDS = 100,         /* polls for a message without sleeping in between */
+    REST_NS_MIN = 10000,  /* sleep after these polls; it grows with each poll */
+    REST_NS_MAX = 200000, /* longest sleep while a step waits */
+    AWAIT_REST = 25,      /* sleeps between two polls where nothing is urgent */
 };
 
-/* A piece on its way, with its copy. */
+/* A piece that is being sent, with a copy of its bytes. */
 typedef struct sending {
     struct sending *next;
     MPI_Request request;
@@ -59,7 +59,7 @@ static vd_status failed(int code, const char *what, uint32_t rank, vd_err *err) 
     return vd_mpi_fail(err, VD_ERR_IO, "process %u: %s: %s", rank, what, text);
 }
 
-/* Lets others work, the longer the more often it was called for one thing that is waited for. */
+/* Yields or sleeps between two polls; the sleep grows with `turn`, the number of polls so far. */
 static void rest(uint32_t turn) {
     const long ns = turn < YIELDS ? 0 : (long)REST_NS_MIN * (turn - YIELDS + 1);
     if (ns == 0)
@@ -68,7 +68,7 @@ static void rest(uint32_t turn) {
         nanosleep(&(struct timespec){.tv_nsec = ns < REST_NS_MAX ? ns : REST_NS_MAX}, NULL);
 }
 
-/* Frees what has arrived. */
+/* Frees the pieces whose sending is complete. */
 static void reap(void) {
     for (sending **at = &first_sending; *at;) {
         sending *s = *at;
@@ -104,7 +104,8 @@ static vd_status send_piece(uint32_t to, uint32_t number, const void *data, size
     return failed(code, "sending to it", to, err);
 }
 
-/* MPI's own waiting keeps a core busy, and the lock. *count: bytes that came; may be NULL. */
+/* Polls until a request is complete, because MPI_Wait would keep a core busy and hold the lock.
+ * *count: bytes received; `count` may be NULL. */
 static int wait_for(MPI_Request *request, int *count) {
     MPI_Status got;
     int done = 0, code = MPI_SUCCESS;

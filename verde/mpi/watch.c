@@ -1,7 +1,7 @@
-/* Signs of life. A process that computes for long answers nobody, so its silence says nothing; a
- * thread beside it says each second that the process is there. One that is stopped, or whose
- * machine cannot be reached, falls silent. Process 0 looks at all others, and these at process 0.
- */
+/* Signs of life. A process that computes for long sends no messages, so its silence says nothing;
+ * hence a thread of its own says each second that the process is alive. A process that is stopped,
+ * or whose machine cannot be reached, falls silent. Process 0 watches all others, and they watch
+ * process 0. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,17 +14,17 @@
 #include "verde/mpi/mpi_internal.h"
 
 enum {
-    LOOK_MS = 20,   /* it moves messages on their way, too */
-    SIGN_MS = 1000, /* or a quarter of the patience */
+    LOOK_MS = 20,   /* between polls; polling MPI also moves messages along */
+    SIGN_MS = 1000, /* between signs; less if the patience is short: a quarter of it */
     PATIENCE_S = 30,
     PATIENCE_S_MAX = 86400,
-    LATER_MS = 5000, /* if process 0 is lost, others leave it to process 1 to say so */
+    LATER_MS = 5000, /* if process 0 is lost, process 1 reports it; others wait this much longer */
     HOST_SIZE = 64,
 };
 
 typedef struct {
     int64_t pid;
-    int64_t leaves; /* 1: the last sign of this process */
+    int64_t leaves; /* 1: the process ends, and sends no further sign */
     char host[HOST_SIZE];
 } sign;
 
@@ -70,7 +70,7 @@ static void hear(int64_t now) {
     }
 }
 
-/* At most one sign is on its way to each. True: all that there were have arrived. */
+/* Whether all signs have been sent. At most one sign is on its way to each process. */
 static bool all_told(void) {
     bool all = true;
     for (uint32_t r = 0; r < watch.ranks; r++) {
@@ -88,7 +88,7 @@ static void tell_one(uint32_t to) {
         MPI_Isend(&watch.own, sizeof watch.own, MPI_BYTE, (int)to, 0, watch.comm, &p->told);
 }
 
-/* The last sign waits until none is on its way, so that it goes to all. */
+/* Sends the signs that are due; the last one waits until no other is on its way, so all get it. */
 static void tell(int64_t now) {
     const bool all = all_told(), last = all && atomic_load(&watch.leaves);
     if (watch.own.leaves || (!last && now - watch.told_ms < watch.sign_ms))
@@ -99,7 +99,7 @@ static void tell(int64_t now) {
         tell_one(r);
 }
 
-/* Whoever was not run itself for a while has not looked. */
+/* Resets all timeouts if this process itself did not run for a while and could hear no signs. */
 static void forgive(int64_t now) {
     const bool slept = now - watch.looked_ms > 2 * watch.sign_ms;
     for (uint32_t r = 0; slept && r < watch.ranks; r++)
@@ -155,7 +155,7 @@ static void *keep_watch(void *unused) {
     return NULL;
 }
 
-/* The user may say otherwise. */
+/* Sets the patience: VERDE_TEAM_PATIENCE, or the default. */
 static vd_status take_patience(vd_err *err) {
     const char *text = getenv("VERDE_TEAM_PATIENCE");
     char *end = NULL;

@@ -1,4 +1,4 @@
-/* How far long work is, such as the hashing of a run's files. */
+/* This file prints the progress of long work, such as hashing a run's files. */
 #include <stdarg.h>
 #include <stdio.h>
 

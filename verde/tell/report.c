@@ -1,4 +1,4 @@
-/* Lines of errors and of longer stories. */
+/* This file prints errors, and lines of longer stories. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* What work comes to, on its way to whoever prints it. */
+/* This file passes results of work on to the functions that print them. */
 #include "verde/tell/tell.h"
 
 static void (*take_text)(const vd_buf *text);

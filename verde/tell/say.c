@@ -1,4 +1,4 @@
-/* Lines on standard error that never wait for a reader. */
+/* This file prints lines on standard error without ever waiting for a reader. */
 #include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -9,8 +9,8 @@
 
 #include "verde/tell/tell.h"
 
-/* A pipe or terminal is opened anew: O_NONBLOCK on descriptor 2 itself would be set for everybody
- * who shares it. -1: it cannot be. */
+/* Opens standard error again if it is a pipe or terminal: setting O_NONBLOCK on descriptor 2 would
+ * affect all processes that share it. Returns -1 if that is not possible. */
 static int open_again(void) {
     struct stat info;
     if (fstat(STDERR_FILENO, &info) != 0 || !(S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode)))
@@ -30,7 +30,7 @@ static void put(const char *line, size_t size) {
         written = write(again, line, size);
         close(again);
     } else if (has_room() && send(STDERR_FILENO, line, size, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-        written = write(STDERR_FILENO, line, size); /* it is no socket */
+        written = write(STDERR_FILENO, line, size); /* it is not a socket */
     }
     (void)written;
 }

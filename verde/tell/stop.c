@@ -1,4 +1,4 @@
-/* This file stops a command at a signal, and says how it goes on. */
+/* This file ends a command at a signal, after a line that says how to continue it. */
 #include "verde/tell/stop.h"
 
 #include <signal.h>
@@ -12,11 +12,12 @@
 enum { LINE = 8192 };
 
 static char command[2048];
-static char buffer[2][LINE]; /* one is shown, the next one is written into the other */
+static char buffer[2][LINE]; /* one is shown while the other is written */
 static _Atomic(const char *) shown;
 
-/* The handler of a stop. It only does what a handler may: write, and a signal that ends. Whoever
- * sends two signals at once (timeout does) must not end the program before its line is written. */
+/* Handles a signal: prints the line and raises the signal again, both of which handlers may do. A
+ * second signal is ignored, because senders of two at once (as timeout does) must not cut the line
+ * off. */
 static void stop(int number) {
     static atomic_flag stopping = ATOMIC_FLAG_INIT;
     if (atomic_flag_test_and_set(&stopping))
