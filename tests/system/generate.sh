@@ -273,7 +273,7 @@ expect 6 'another job' "$verde" check "$work/turned" --verdict "$work/verdict.js
 # A finished prompt that is damaged stops a run, and what was there stays.
 cp -r "$work/honest" "$work/broken"
 truncate -s -5 "$work/broken/prompts/1/journal"
-expect 1 'prompts/1/journal' "$verde" run "$work/generate.yaml" --out "$work/broken"
+expect 6 'prompts/1/journal' "$verde" run "$work/generate.yaml" --out "$work/broken"
 cmp "$work/broken/results.jsonl" "$work/honest/results.jsonl" || fail "results were lost"
 # A journal that is empty, or no journal at all, is named in one line, by all that read it.
 for bytes in '' 'no journal'; do
@@ -286,7 +286,7 @@ for bytes in '' 'no journal'; do
     done
     expect 6 'prompts/1/journal: not a journal of this run' "$verde" inspect "$work/broken/prompts/1"
     one_line
-    expect 1 'prompts/1/journal: not a journal of this run' "$verde" run "$work/generate.yaml" --out "$work/broken"
+    expect 6 'prompts/1/journal: not a journal of this run' "$verde" run "$work/generate.yaml" --out "$work/broken"
 done
 # Nor can a folder make what it says of a program that neither generates nor scores: here of the run that trained.
 mkdir -p "$work/trains/prompts"

@@ -155,7 +155,7 @@ Test(journal, cut_at_every_byte_goes_on_to_the_same_file) {
     for (size_t size = 0; size < 48; size++) {
         vd_journal j;
         put_file(whole.data, size);
-        cr_assert(open_journal(0, &j, &err) == VD_ERR_USAGE);
+        cr_assert(open_journal(0, &j, &err) == VD_ERR_PEER);
         cr_expect(strstr(err.text, "not a journal"));
     }
     vd_buf_free(&whole);
@@ -174,7 +174,7 @@ Test(journal, no_flipped_bit_is_taken_for_good) {
         put_file(whole.data, whole.size);
         const vd_status status = open_journal(STEPS + 1, &j, &err);
         const bool in_version = at == 14 || at == 15; /* behind the name and its zero */
-        cr_expect(status == (in_version ? VD_ERR_VERSION : VD_ERR_USAGE), "byte %zu", at);
+        cr_expect(status == (in_version ? VD_ERR_VERSION : VD_ERR_PEER), "byte %zu", at);
         cr_expect(at < 48 || strstr(err.text, "is damaged, and was on disk whole"), "%s", err.text);
         if (at >= 48) {
             put_file(whole.data, whole.size);
@@ -232,7 +232,7 @@ Test(journal, of_another_program_or_none_is_refused) {
     vd_journal j;
     vd_err err;
     write_whole(S);
-    cr_expect(vd_journal_open(dir, &program, &other, 0, &j, &err) == VD_ERR_USAGE);
+    cr_expect(vd_journal_open(dir, &program, &other, 0, &j, &err) == VD_ERR_PEER);
     cr_expect(vd_journal_open("/nowhere", &program, &other, 0, &j, &err) == VD_ERR_IO);
     vd_journal_close(&j);
     remove_dir();

@@ -96,6 +96,8 @@ vd_status vd_item_run_open(ro_ctx *ro, const char *dir, const vd_program *progra
     if (finished) {
         status = vd_store_load_state(ro, dir, program, &out->program, program->steps,
                                      &out->log.state[program->steps], from, err);
+        if (status == VD_ERR_IO) /* a finished run has this state, or is damaged */
+            status = vd_fail(err, VD_ERR_PEER, "%s", err->text);
     } else if (status == VD_OK) {
         status = vd_journal_open(dir, program, &out->program, out->log.count, &out->journal, &none);
         if (status == VD_ERR_IO) /* there is none: nothing is there, or another executor's start */

@@ -111,7 +111,7 @@ static vd_status refuse_header(const vd_journal *j, const uint8_t *got, bool who
         version != VD_JOURNAL_VERSION)
         return vd_fail_version(err, j->path, version, "a journal", VD_JOURNAL_VERSION,
                                VD_JOURNAL_VERSION);
-    return vd_fail(err, VD_ERR_USAGE,
+    return vd_fail(err, VD_ERR_PEER,
                    "%s: not a journal of this run's program; without the directory that it lies "
                    "in, this prompt is run again",
                    j->path);
@@ -141,7 +141,7 @@ static vd_status read_records(vd_journal *j, uint64_t file_size, int64_t synced,
         j->size += more ? r.size : 0;
     }
     if (j->count < synced)
-        return vd_fail(err, VD_ERR_USAGE,
+        return vd_fail(err, VD_ERR_PEER,
                        "%s: the record of step %lld, at byte %llu, is damaged, and was on disk "
                        "whole; restore the file, or give another directory",
                        j->path, (long long)j->count, (unsigned long long)j->size);
