@@ -1,4 +1,4 @@
-/* The command line: options and printing. Exit codes are the same for all commands. */
+/* Commands, their options, and how they print. All commands have the same exit codes. */
 #ifndef VD_CLI_H
 #define VD_CLI_H
 
@@ -7,27 +7,29 @@
 #include "verde/load/load.h"
 #include "verde/run/results.h"
 
-/* An option: one row says its name, what it takes, its help and where its value goes. */
+/* A row of a command's table of options. */
 typedef struct vd_option vd_option;
 struct vd_option {
-    const char
-        *help; /* its lines, "  --name ARGUMENT  ..."; else lines between options; NULL: end */
-    void *to;  /* a bool; with an argument a const char *, or a long if there are bounds */
+    const char *help; /* "  --name ARGUMENT  ...": the option's lines of the help; other text is a
+                         heading; NULL ends the table */
+    void *to; /* where the value goes: a bool; of an option with an argument a const char *, or a
+                  long if the row has bounds */
     bool (*take)(void *to, const char *name, const char *text, const vd_option *option);
-    long least, most;  /* of a number; of a list, how many there may be */
-    uint32_t *count;   /* of a list, so far */
-    const char *forms; /* of a command with several: the letters of those that have it; NULL: all */
-    bool often;        /* may be given again: a list, or what changes no result */
-    bool hidden;       /* the help does not name it */
+    long least, most;  /* bounds of a number; of a list, `most` is its capacity */
+    uint32_t *count;   /* entries of a list that are filled */
+    const char *forms; /* letters of the command's forms that have the option; NULL: all */
+    bool often;        /* may be repeated: a list, or an option that changes no result */
+    bool hidden;       /* not in the help */
 };
 
 typedef struct {
     const char *name, *summary;
-    const char *usage; /* the help: before the options, */
+    const char *usage; /* the help before the options */
     const vd_option *options;
-    const char *after; /* and after them */
+    const char *after; /* the help after the options */
     vd_exit (*run)(int argc, char **argv);
-    /* Of a command with several forms: has this one the option? And a line that it has not. */
+    /* For a command with several forms: whether the given form has the option, and the error
+     * line if it does not. NULL otherwise. */
     bool (*allows)(const vd_option *option);
     void (*refuse)(const char *name);
 } vd_command;
@@ -54,7 +56,8 @@ bool vd_parse_number(const char *name, const char *text, long lo, long hi, long 
         {"  --json           one JSON object on standard output at the end\n", &(common).json}, {  \
         "  --help, -h       this text\n"                                                           \
     }
-/* Rows that commands which compute nothing take as well, without naming them in their help. */
+/* Rows that commands without computation accept too, so that scripts can pass them everywhere;
+ * the help does not show them. */
 #define VD_HIDDEN_ROWS(common)                                                                     \
     {"  --threads N\n", VD_THREADS_ROW(common), .hidden = true}, {                                 \
         "  --backend NAME\n", VD_BACKEND_ROW(common), .hidden = true                               \
@@ -65,28 +68,29 @@ bool vd_parse_number(const char *name, const char *text, long lo, long hi, long 
     "            files do not fit together; 7 dismissed; 8 a file is of a version that this\n"     \
     "            verde does not know, and nothing is decided; 9 what was compared differs.\n"
 
-/* Takes the options of a command; what is left begins at argv[optind]. An option with a value is
- * given once. False: the command ends with *code, and help, or why not, was printed. */
+/* Reads a command's options; its other arguments begin at argv[optind]. An option with a value may
+ * be given once. Returns false if the command is to end with *code: the help or an error was
+ * printed. */
 bool vd_take_options(const vd_command *command, int argc, char **argv, vd_exit *code);
 /* Prints a help text; "models/jobs" and "docs/jobs.md" become their paths where they are installed.
  */
 void vd_print_help(FILE *out, const char *text);
-/* To standard output; if `verbose`, also what this was built with and finds here. */
+/* Prints the version; if `verbose`, also compilers, libraries and what this machine has. */
 void vd_print_version(bool verbose);
 
 /* ---- printing ---- */
 
-void vd_print_results(void);        /* from now on, what work comes to */
-void vd_print_json(json_t *object); /* one line on standard output; takes the object */
+void vd_print_results(void);        /* has the results of the layers below printed */
+void vd_print_json(json_t *object); /* prints one line; frees the object */
 
 /* ---- program.c: what is told of a program ---- */
 
-/* A line that begins with `label` for each range of data; a list of them. */
+/* Prints a line that begins with `label` for each range of data, or returns them as a list. */
 void vd_print_ranges(const vd_program *program, const char *label);
 json_t *vd_ranges_json(const vd_program *program);
-/* Prints what is in its file. */
+/* Prints the hashes and sizes of a program's file. */
 VD_MUST_USE vd_status vd_show_program(const char *path, bool json, vd_err *err);
-/* A line on standard output, of a hash or a key. */
+/* Prints a line with a hash or a key. */
 void vd_print_hex(const char *name, const uint8_t bytes[VD_HASH_SIZE]);
 
 #endif

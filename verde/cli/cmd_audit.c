@@ -53,7 +53,7 @@ static void refuse(const char *name) {
 /* Chooses a seed that nobody can foresee, unless one is given. */
 static void choose_seed(vd_recheck_options *o) {
     if (!o->seeded && getrandom(&o->seed, sizeof o->seed, 0) == (ssize_t)sizeof o->seed)
-        o->seed >>= 1; /* as --seed takes it */
+        o->seed >>= 1; /* --seed takes 63 bits */
 }
 
 static vd_exit audit_run(char **file, int files) {
@@ -185,7 +185,7 @@ static bool is_given(int argc, char **argv, const char *name) {
     return false;
 }
 
-/* Delivered answers, or a provider's run, if they are named; else one's own run. */
+/* The form follows from --results or --provider; without them it is an audit of one's own run. */
 static vd_exit audit(int argc, char **argv) {
     static vd_exit (*const audits[FORMS])(char **, int) = {audit_run, audit_provider,
                                                            audit_answers};

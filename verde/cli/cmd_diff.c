@@ -76,7 +76,7 @@ static vd_status diff_any(const vd_diff_options *o, bool *differs, vd_err *err) 
     return status == VD_OK ? compare[a](o, differs, err) : status;
 }
 
-/* "NAME" of both, or "NAME,NAME" of each. */
+/* --backend is "NAME" for both sides, or "NAME,NAME". */
 static bool take_backends(vd_diff_options *o, char both[64]) {
     if (!o->common.backend)
         return true;

@@ -9,7 +9,7 @@
 #include "verde/run/out_dir.h"
 #include "verde/tell/stop.h"
 
-/* Bytes of tensors in a file, as transformers has it. */
+/* transformers, too, begins another file after so many bytes of tensors. */
 #define SHARD_BYTES (UINT64_C(5) * 1000 * 1000 * 1000)
 
 typedef struct {
@@ -24,14 +24,14 @@ typedef struct {
     const arguments *a;
     vd_loaded loaded;
     vd_run_log log;
-    uint32_t index; /* of the checkpoint */
+    uint32_t index; /* of the checkpoint in the run log */
     vd_export_row *row;
     uint32_t row_count;
     vd_weights state; /* the checkpoint's file */
     vd_buf config;    /* config.json of the run */
     bool has_config;
     vd_hash *commitment;
-    bool proven; /* a finished run's */
+    bool proven; /* the run is finished: `proof` leads to its root */
     vd_state_proof proof;
     vd_err *err;
 } exporting;

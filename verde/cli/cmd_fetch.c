@@ -16,7 +16,7 @@ typedef struct {
 typedef struct {
     const fetch_arguments *a;
     vd_endpoint endpoint[VD_DOWNLOAD_PROVIDERS_MAX];
-    vd_hash run_root, program; /* the program only with a verdict or a job */
+    vd_hash run_root, program; /* the program is known only from a verdict or a job */
     bool has_program;
     vd_loaded loaded; /* of the job */
     vd_err *err;
@@ -29,7 +29,7 @@ static vd_status read_verdict(fetch_wishes *x) {
     vd_status status = vd_load_verdict(x->a->verdict, x->a->referee, false, &verdict, x->err);
     if (status != VD_OK)
         return status;
-    vd_verdict_free(&verdict); /* its games are not looked at */
+    vd_verdict_free(&verdict); /* the outcome is enough */
     if (!verdict.outcome.accepted)
         return vd_fail(x->err, VD_ERR_PEER, "%s: accepts no run (%s)", x->a->verdict,
                        vd_result_name(verdict.outcome.result));
@@ -56,7 +56,7 @@ static vd_status read_job(fetch_wishes *x) {
     x->loaded.bare = true;
     vd_status status = vd_load_prompts(x->a->job, &x->loaded, x->err);
     if (status != VD_OK || vd_job_has_prompts(&x->loaded.job))
-        return status; /* the collection is compared when it is made */
+        return status; /* the hash of a collection is compared once its programs are made */
     if (status == VD_OK)
         status = vd_program_hash(&x->loaded.program, &hash, x->err);
     if (status == VD_OK && x->has_program && !vd_hash_equal(&hash, &x->program))

@@ -7,8 +7,8 @@
 
 typedef struct {
     bool dot, init, fused;
-    const json_t *places; /* where nodes of the step come from; NULL: nobody says */
-    uint32_t inserted;    /* nodes that were put before the job's own, and have no place */
+    const json_t *places; /* source lines of the step's nodes; NULL: unknown */
+    uint32_t inserted;    /* nodes that verde put before the job's own; they have no source line */
 } graph_options;
 
 static void print_summary(const vd_program *p, const vd_hash *hash, const vd_hash *structure) {
@@ -21,14 +21,14 @@ static void print_summary(const vd_program *p, const vd_hash *hash, const vd_has
     vd_print_ranges(p, "# data:");
 }
 
-/* Whoever wrote the place may have put anything into it. */
+/* The text comes from a file: only printable ASCII reaches the terminal. */
 static void print_place(const char *place) {
     fputs("  # ", stdout);
     for (; *place; place++)
         putchar(*place >= ' ' && *place <= '~' ? *place : '?');
 }
 
-/* A node that runs by itself has no mark. */
+/* Marks a node that a fused function computes, that shares memory, or that is left out. */
 static void print_run(const vd_node_run *run) {
     if (run->how == VD_RUNS_FUSED)
         printf("  @ %s %u", run->function, run->number);
@@ -48,7 +48,8 @@ static void print_counts(const vd_node_run *run, uint32_t nodes) {
            count[VD_RUNS_ITSELF]);
 }
 
-/* A node has a line each; what comes after them is no node's. `run` may be NULL. */
+/* Prints `text`, which has a line for each node and then others, with marks and source lines added.
+ * `run` may be NULL. */
 static void print_lines(const vd_buf *text, uint32_t nodes, const graph_options *o,
                         const vd_node_run *run) {
     const char *at = (const char *)text->data, *end = at + text->size;

@@ -10,7 +10,7 @@
 #include "verde/exec/losses_svg.h"
 #include "verde/run/checks.h"
 
-/* A few seconds of hashing. */
+/* Hashing so many bytes takes a few seconds. */
 #define HASHED_BYTES (UINT64_C(1) << 30)
 
 typedef struct {
@@ -22,12 +22,12 @@ typedef struct {
 
 /* ---- a run ---- */
 
-/* The findings: what was looked at, and what was not. */
+/* The findings, and how many states they rest on. */
 typedef struct {
     bool whole;
-    vd_hash structure;             /* of the program */
-    vd_hash run_root, final_state; /* if whole */
-    uint32_t hashed;               /* the last states of the log */
+    vd_hash structure;             /* of the program: PROTOCOL.md section 1.7 */
+    vd_hash run_root, final_state; /* set if `whole` */
+    uint32_t hashed;               /* so many of the last states were hashed */
 } seen;
 
 static json_t *seen_json(const seen *s, const vd_run_log *log) {
@@ -96,7 +96,8 @@ static void print_run(const arguments *a, const vd_loaded *loaded, const vd_run_
     printf("run root     %s\n", hex);
 }
 
-/* Looks at what takes a few seconds: run.json, sizes, and the last states, the final one first. */
+/* Checks run.json, the sizes of all files, and as many of the last states as HASHED_BYTES allows.
+ */
 static vd_status look(const arguments *a, vd_loaded *loaded, const vd_run_log *log, seen *out,
                       vd_err *err) {
     const uint64_t fit = HASHED_BYTES / vd_state_bytes(&loaded->program);
@@ -159,7 +160,6 @@ static vd_status inspect_run(const arguments *a, vd_err *err) {
     return status;
 }
 
-/* False: wrong usage, which was said. */
 static vd_exit inspect_verdict(char *path, bool json) {
     char *again[] = {"verify", "--story", path, json ? "--json" : NULL, NULL};
     optind = 1;

@@ -1,4 +1,4 @@
-/* Jobs at providers: what they are, and their end. */
+/* This file is `verde jobs`, which lists and cancels jobs at providers. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -8,9 +8,9 @@
 #include "verde/delivery/download.h"
 
 enum {
-    JOBS_MAX = 64,     /* that one command names */
-    ID_LEAST = 4,      /* digits that name a job */
-    POLL_MS = 200,     /* while a job that was cancelled comes to its end */
+    JOBS_MAX = 64,     /* jobs that one command may name */
+    ID_LEAST = 4,      /* the fewest digits that may stand for a job's name */
+    POLL_MS = 200,     /* between questions whether a cancelled job has ended */
     DATA_URL_MAX = 512 /* bytes of DATA/url */
 };
 
@@ -34,13 +34,13 @@ typedef struct {
     vd_remote remote;
     vd_remote_entry *entry;
     uint32_t count;
-    bool found[JOBS_MAX]; /* by any provider so far; the others are nobody's */
+    bool found[JOBS_MAX]; /* whether a provider asked so far has the job */
     vd_err *err;
 } jobs_session;
 
 /* ---- one job ---- */
 
-/* The jobs whose names begin so. */
+/* Finds the one job whose name begins with the given digits. NULL: this provider has none. */
 static vd_status find_entry(jobs_session *s, uint32_t job, const vd_remote_entry **out) {
     const char *name = s->a->job[job];
     *out = NULL;
@@ -60,7 +60,7 @@ static void pause_ms(long ms) {
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
 }
 
-/* A job that runs ends at its next step, and it is to be said how. */
+/* Waits for the state in which a cancelled job ends: a running one ends after its step. */
 static vd_status wait_for_end(jobs_session *s, const char *id, vd_remote_state *state) {
     const double start = vd_seconds();
     vd_remote_job job = {.state = VD_REMOTE_RUNNING};
@@ -138,13 +138,13 @@ static vd_status visit(jobs_session *s, const char *url, const vd_key *key, json
     return status;
 }
 
-/* Asks all providers. One that does not answer keeps nobody from the others. */
+/* Asks all providers, also after one that does not answer. */
 static vd_exit visit_all(const jobs_arguments *a, const vd_key *key) {
     vd_exit code = VD_EXIT_OK;
     vd_err err = {0};
     jobs_session s = {.a = a, .err = &err};
     json_t *list = a->common.json ? json_array() : NULL;
-    bool all = true; /* have answered */
+    bool all = true; /* all providers have answered */
     for (uint32_t i = 0; i < a->urls; i++) {
         s.number = i + 1;
         if (visit(&s, a->url[i], key, list) != VD_OK) {
@@ -196,7 +196,8 @@ static bool take_words(jobs_arguments *a, int count, char *const *word) {
     return false;
 }
 
-/* The operator's: the address that the daemon wrote there when it started, and its own key. */
+/* With --data, the operator asks by the daemon's own key, at the address that the daemon wrote into
+ * DATA/url when it started. */
 static vd_status take_data(jobs_arguments *a, char url[DATA_URL_MAX], char key_dir[1100],
                            vd_err *err) {
     char path[1100];

@@ -36,7 +36,8 @@ static vd_status open_threads(making *m) {
                    ro_ctx_error(NULL));
 }
 
-/* Compares the folder with a manifest that somebody gave, quick differences first. */
+/* Compares the folder with the given manifest. Names and shapes come before hashes, which take
+ * longer. */
 static vd_status manifest_compare(making *m, const vd_weights_hashing *how) {
     vd_status status = vd_manifest_read(m->a->against, &m->manifest, m->err);
     return status == VD_OK ? vd_manifest_compare(&m->manifest, &m->weights, how, m->err) : status;

@@ -14,7 +14,8 @@
 enum {
     CLIENTS_MAX = 1024,
     CORES_MAX = 1000000,
-    CORES_OF_GPU = 200, /* that it is as fast as: half of what an H100 was for GPT-2 */
+    CORES_OF_GPU =
+        200, /* A GPU counts as so many cores: half of what an H100 was worth for GPT-2. */
 };
 
 static vd_daemon *running;
@@ -29,14 +30,14 @@ typedef struct {
     vd_public_key client[CLIENTS_MAX];
     uint32_t client_count;
     vd_provide_limits limits;
-    long jobs, page; /* page: the port; -1: none */
-    long cores;      /* 0: those of a job */
+    long jobs, page; /* `page` is a port; -1: no page */
+    long cores;      /* for estimates of seconds; 0: those that a job has */
     vd_common common;
 } arguments;
 
 /* ---- options ---- */
 
-/* A number of bytes, or with k, M, G or T behind it, of so many thousands of them. */
+/* Takes a number of bytes, which k, M, G or T behind it multiply by powers of 1000. */
 static bool take_size(void *to, const char *name, const char *text, const vd_option *option) {
     int64_t *out = to;
     (void)option;
@@ -88,7 +89,7 @@ static bool add_client(void *to, const char *name, const char *text, const vd_op
 
 /* ---- the daemon ---- */
 
-/* Writes what `verde jobs --data` needs. */
+/* Writes the URL to DATA/url, where `verde jobs --data` looks for it. */
 static void tell_operator(const char *dir, const char *url) {
     char path[1100], line[600];
     vd_err err = {0};
@@ -98,7 +99,7 @@ static void tell_operator(const char *dir, const char *url) {
         vd_say("verde provide: %s; `verde jobs --data` does not find this daemon", err.text);
 }
 
-/* Whoever asks the page finds it as soon as the URL is there. */
+/* The page is served before the URL is printed, so that whoever reads the URL can open it. */
 static void announce(const arguments *a, const vd_key *key, const vd_loopback *page) {
     vd_public_key public_key;
     char hex[VD_ID_SIZE], url[512], at[64];
@@ -139,7 +140,8 @@ static vd_status serve(const arguments *a, const vd_daemon_options *options, vd_
     return status;
 }
 
-/* Children get absolute paths, and blobs too: a run's data.json names them. */
+/* The path is absolute, because children run in other folders and a run's data.json names blobs by
+ * it. */
 static vd_status make_dir(const char *dir, char **out, vd_err *err) {
     uint32_t made;
     vd_status status = vd_make_dirs(dir, &made, err);
@@ -153,8 +155,7 @@ static int threads_of(const arguments *a) {
     return a->common.threads ? a->common.threads : online > 0 ? (int)online : 1;
 }
 
-/* Returns the cores that estimates of seconds count on. Jobs that run at once share the machine's.
- */
+/* Returns the cores for which seconds are estimated. Jobs that run at once share the machine. */
 static int cores_of(const arguments *a) {
     const long online = sysconf(_SC_NPROCESSORS_ONLN), share = online / a->jobs;
     const int threads = threads_of(a);
@@ -222,7 +223,7 @@ static arguments given;
 static vd_exit provide(int argc, char **argv) {
     vd_exit code;
     vd_err err = {0};
-    umask(077); /* clients' data is nobody else's */
+    umask(077); /* no other user may read clients' data */
     if (argc > 1 && strcmp(argv[1], VD_CHILD_JUDGE) == 0)
         return vd_provide_judge_child(argc - 2, argv + 2);
     if (argc > 1 && strcmp(argv[1], VD_CHILD_RUN) == 0)

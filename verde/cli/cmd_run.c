@@ -19,7 +19,7 @@ static vd_status load(const char *job, const char *fault, const vd_common *commo
     return status == VD_OK ? vd_load_backend(loaded, common, err) : status;
 }
 
-/* --batch is of no use elsewhere: a job that is not meant would be hidden. */
+/* Refuses --batch where it has no effect: the user probably meant another job. */
 static vd_status check_batch(const char *job, const vd_run_arguments *o, const vd_loaded *loaded,
                              vd_err *err) {
     if (o->batch && loaded->job.packed)
@@ -63,7 +63,7 @@ static vd_status run_dry(const char *job, const vd_run_arguments *o, vd_err *err
     return status;
 }
 
-/* "--backend log" runs free kernels on the best instruction set. */
+/* Loads the job and runs it. --backend log names no instruction set: free kernels use the best. */
 static vd_status start(const char *job, vd_run_arguments *o, vd_loaded *loaded,
                        vd_run_processes *processes, vd_err *err) {
     static vd_log_role role;

@@ -12,14 +12,14 @@ typedef struct {
     vd_common common;
 } arguments;
 
-/* All that answering takes. */
+/* The state of the command: the run, the key and the connections. */
 typedef struct {
     vd_serving service;
-    vd_serve_team team; /* if MPI started other processes */
+    vd_serve_team team; /* used if MPI started other processes */
     vd_key *key;
     vd_public_key referee;
     const char *key_dir;
-    char own_key_dir[1100]; /* if none was given */
+    char own_key_dir[1100]; /* where the key is if --key was not given */
 } provider;
 
 static vd_status read_wishes(const arguments *a, provider *p, vd_err *err) {
@@ -38,9 +38,8 @@ static vd_status read_wishes(const arguments *a, provider *p, vd_err *err) {
     return a->lie ? vd_lie_parse(a->lie, &s->provider.lie, err) : VD_OK;
 }
 
-/* A signature cannot be taken back, so nothing is said about a run whose files do not fit. Nobody
- * has been told of a key that is yet to be made: then there is time to hash everything, and no key
- * is made for a run that is not served. */
+/* A signature cannot be taken back, so a run whose files do not fit is not served. While there is
+ * no key, nobody can be asking yet: everything is hashed before one is made. */
 static vd_status check_or_load_key(provider *p, vd_err *err) {
     vd_checking *checking = &p->service.checking;
     checking->served = &p->service.served;
@@ -117,7 +116,7 @@ static vd_exit serve_run(const arguments *a, vd_err *err) {
     status = vd_serve_outcome(&p.team, status, err);
     if (status == VD_OK && !follows)
         status = answer_questions(a, &p, err);
-    vd_desk_destroy(p.service.desk); /* nothing is computed for an answer any more */
+    vd_desk_destroy(p.service.desk); /* ends the computation of answers */
     p.service.desk = NULL;
     status = vd_serve_outcome(&p.team, status, err);
     const vd_exit code = status == VD_OK ? VD_EXIT_OK : vd_report(err);

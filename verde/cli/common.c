@@ -1,4 +1,4 @@
-/* This file prints what commands have to say, as text or as JSON. */
+/* This file prints the results of commands, as text or as JSON. */
 #include "verde/cli/cli.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static void print_json(const json_t *object) {
     free(text);
 }
 
-/* All of it or none. */
+/* Prints all of a text, or none of it if memory ran out. */
 static void print_text(const vd_buf *text) {
     if (vd_is_terminal())
         fprintf(stderr, "\r\033[K");

@@ -1,4 +1,4 @@
-/* This file prints what `verde inspect` executes a step again for: its trace, or a leaf's proof. */
+/* This file prints a step's trace, or the proof of a leaf, for which the step is executed again. */
 #include "verde/cli/inspect_step.h"
 
 #include <stdio.h>

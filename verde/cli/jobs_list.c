@@ -32,7 +32,7 @@ static void print_entry(const vd_remote_entry *e, bool all) {
 }
 
 void vd_jobs_text(const vd_remote_entry *entry, uint32_t count) {
-    const bool all = count && entry[0].client[0]; /* the operator asks */
+    const bool all = count && entry[0].client[0]; /* only the operator is told of clients */
     if (count == 0) {
         printf("no job is there\n");
         return;

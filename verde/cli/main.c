@@ -29,7 +29,7 @@ static void print_usage(FILE *out) {
                   "examples.\n" VD_EXIT_HELP);
 }
 
-/* Reports output that did not arrive, for example on a full disk. */
+/* Fails if standard output could not be written, for example because the disk is full. */
 static int finish(int code) {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
@@ -41,14 +41,14 @@ static bool is_one_of(const char *text, const char *a, const char *b, const char
     return strcmp(text, a) == 0 || strcmp(text, b) == 0 || strcmp(text, c) == 0;
 }
 
-/* A file of data was cut off while it was mapped. */
+/* Handles SIGBUS: another process has shortened a file that is mapped here. */
 static void cut_off(int number, siginfo_t *info, void *context) {
     static const char before[] = "verde: ", after[] = ": was cut off while it was read; bring the "
                                                       "whole file back, and run again\n";
     const char *path = vd_map_at(info->si_addr);
     (void)context;
     if (!path) {
-        signal(number, SIG_DFL); /* the access is made again, and ends the process */
+        signal(number, SIG_DFL); /* the access is repeated, and then ends the process */
         return;
     }
     (void)!write(STDERR_FILENO, before, sizeof before - 1);
@@ -59,11 +59,10 @@ static void cut_off(int number, siginfo_t *info, void *context) {
 
 int main(int argc, char **argv) {
     char name[32];
-    /* Before any number is read or computed: a library may have set others as it was loaded.
-     * Threads and children that are forked begin with these modes; a child that executes this
-     * program sets them here. */
+    /* The floating-point modes are set before any number is read: a library may have changed them
+     * while it was loaded. Threads and forked children inherit them. */
     (void)ro_modes_set();
-    /* Where both outputs are one file, its lines stand in the order in which they were said. */
+    /* Line buffering keeps the order of lines where standard output and error are one file. */
     setvbuf(stdout, NULL, _IOLBF, 0);
     vd_print_results();
     if (argc < 2) {
@@ -79,19 +78,19 @@ int main(int argc, char **argv) {
         print_usage(stdout);
         return finish(VD_EXIT_OK);
     }
-    if (help) { /* `verde help run` is `verde run --help` */
+    if (help) { /* `verde help run` becomes `verde run --help` */
         argv[1] = argv[2];
         argv[2] = "--help";
         argc = 3;
     }
     const struct sigaction on_cut = {.sa_sigaction = cut_off, .sa_flags = SA_SIGINFO};
     sigaction(SIGBUS, &on_cut, NULL);
-    signal(SIGXFSZ, SIG_IGN); /* a limit on files' sizes is an error of the write */
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit on file sizes then fails with EFBIG */
     vd_keep_pages();
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(argv[1], commands[i]->name) == 0) {
             snprintf(name, sizeof name, "verde %s", argv[1]);
-            argv[1] = name; /* for getopt's messages */
+            argv[1] = name; /* getopt's messages begin with it */
             return finish((int)commands[i]->run(argc - 1, argv + 1));
         }
     fprintf(stderr, "verde: no command \"%s\"; `verde --help` lists them\n", argv[1]);

@@ -1,5 +1,5 @@
-/* Options, as commands take them one after the other, and help texts, which are made of the same
- * tables. They name files of the project: where `make install` put these, by their paths there. */
+/* This file reads options and prints help, both from a command's table. Help names files of the
+ * project by the paths where `make install` put them. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -12,13 +12,13 @@
 enum {
     OPTIONS_MAX = 48,
     NAME_SIZE = 32,
-    FIRST = 256 /* the number of the first row, for getopt */
+    FIRST = 256 /* getopt returns FIRST + i for row i */
 };
 
 /* ---- help ---- */
 
 typedef struct {
-    const char *text, *installed; /* below the prefix */
+    const char *text, *installed; /* path below the prefix */
 } help_path;
 
 static const help_path paths[] = {
@@ -26,7 +26,7 @@ static const help_path paths[] = {
     {"models/jobs", "share/verde/jobs"},
 };
 
-/* The prefix of this program, PREFIX/bin/verde, with a slash at its end; "": it is not known. */
+/* Finds the prefix of PREFIX/bin/verde, this program, with a slash at its end; "" if unknown. */
 static void find_prefix(char prefix[PATH_MAX]) {
     static const char tail[] = "/bin/verde";
     const ssize_t got = readlink("/proc/self/exe", prefix, PATH_MAX - 1);
@@ -38,7 +38,7 @@ static void find_prefix(char prefix[PATH_MAX]) {
         prefix[0] = 0;
 }
 
-/* Prints the path of an installed file, or as it stands if it is not installed. */
+/* Prints the path of a file where it is installed, or its name if it is not. */
 static void print_path(FILE *out, const char *prefix, const help_path *path) {
     char installed[PATH_MAX];
     const int size = snprintf(installed, sizeof installed, "%s%s", prefix, path->installed);
@@ -118,8 +118,8 @@ bool vd_take_url(void *to, const char *name, const char *text, const vd_option *
 
 /* ---- rows ---- */
 
-/* The name at the beginning of an option's help; *argument: one follows. False: the row is a
- * heading. */
+/* Reads an option's name at the beginning of its help, and whether an argument follows. Returns
+ * false if the row is a heading. */
 static bool read_row(const vd_option *option, char name[NAME_SIZE], bool *argument) {
     const char *text = option->help;
     if (strncmp(text, "  --", 4) != 0)
@@ -136,7 +136,7 @@ typedef struct {
     char name[OPTIONS_MAX][NAME_SIZE];
     const vd_option *row[OPTIONS_MAX];
     bool given[OPTIONS_MAX];
-    int count, out, help; /* the rows that have a letter, too; -1: there is none */
+    int count, out, help; /* rows of the options that have a short form, or -1 */
 } option_list;
 
 static void read_rows(const vd_option *options, option_list *x) {
@@ -146,7 +146,7 @@ static void read_rows(const vd_option *options, option_list *x) {
         char *name = x->name[x->count];
         if (!read_row(o, name, &argument))
             continue;
-        /* Rows of one name are one option, or its abbreviation would be ambiguous. */
+        /* Rows with one name are one option of getopt: else its abbreviation would be ambiguous. */
         int first = 0;
         while (first < x->count && strcmp(x->name[first], name) != 0)
             first++;
@@ -174,7 +174,7 @@ static bool take_value(const vd_option *o, const char *name, const char *text) {
     return true;
 }
 
-/* Paths, keys and counts, of which the last one would silently count, are given once. */
+/* An option with an argument may be given once: else the last one would silently win. */
 static bool take_row(option_list *x, int i, const char *command) {
     const bool argument = x->list[i].has_arg == required_argument;
     if (x->given[i] && argument && !x->row[i]->often) {
@@ -185,7 +185,8 @@ static bool take_row(option_list *x, int i, const char *command) {
     return take_value(x->row[i], x->name[i], argument ? optarg : NULL);
 }
 
-/* An option of several forms may have a row for each. -1: this form has it not. */
+/* Finds the row of an option in the given form of the command. -1: the form has none, which was
+ * printed. */
 static int row_of_form(const option_list *x, int i, const vd_command *command) {
     for (int k = i; k < x->count; k++)
         if (strcmp(x->name[k], x->name[i]) == 0 &&
@@ -208,7 +209,7 @@ bool vd_take_options(const vd_command *command, int argc, char **argv, vd_exit *
             *code = VD_EXIT_OK;
             return false;
         }
-        if (i < 0) /* getopt has printed what it was */
+        if (i < 0) /* getopt has printed the error */
             return false;
         const int row = row_of_form(&x, i, command);
         if (row < 0 || !take_row(&x, row, argv[0]))

@@ -11,10 +11,10 @@
 #include "verde/page/page.h"
 
 enum {
-    VERIFIER_BYTES_MAX = 8 << 20, /* of verify.html */
+    VERIFIER_BYTES_MAX = 8 << 20, /* size of verify.html */
     REPORT_BYTES_MAX = 16 << 20,
     REPORT_ELEMENT_BYTES = 4,
-    LOSSES_BYTES = 64 << 20, /* of the last losses, which are drawn */
+    LOSSES_BYTES = 64 << 20, /* the end of losses.jsonl that is drawn */
 };
 
 static const char *base_name(const char *path) {
@@ -22,7 +22,7 @@ static const char *base_name(const char *path) {
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* PREFIX/share/verde/verify.html, beside PREFIX/bin/verde. False: there is none. */
+/* Finds PREFIX/share/verde/verify.html, if this program is PREFIX/bin/verde. */
 static bool find_verifier(char path[1024]) {
     const ssize_t length = readlink("/proc/self/exe", path, 900);
     if (length <= 0 || length >= 900)
@@ -38,7 +38,7 @@ static bool find_verifier(char path[1024]) {
     return access(path, R_OK) == 0;
 }
 
-/* Without --verifier, a page may have none. */
+/* Reads the verifier. Without --verifier it may be missing: then the text is empty. */
 static vd_status read_verifier(const char *given, vd_buf *text, vd_err *err) {
     char found[1024];
     if (!given && !find_verifier(found))
@@ -46,7 +46,7 @@ static vd_status read_verifier(const char *given, vd_buf *text, vd_err *err) {
     return vd_read_file(given ? given : found, VERIFIER_BYTES_MAX, text, err);
 }
 
-/* A page must not take the place of what it is about. */
+/* Refuses to write the page over the file that it is about. */
 static vd_status check_apart(const char *path, const char *out, vd_err *err) {
     struct stat of, at;
     if (stat(path, &of) == 0 && stat(out, &at) == 0 && of.st_dev == at.st_dev &&
@@ -57,7 +57,7 @@ static vd_status check_apart(const char *path, const char *out, vd_err *err) {
 
 /* ---- of a report ---- */
 
-/* Whether a small file is JSON, and no signed note. */
+/* Returns whether a file may be a report of audit or diff: small, JSON, and no signed note. */
 static bool may_be_report(const char *path) {
     static const char type[] = "\"payloadType\"";
     vd_buf text = {0};
@@ -84,7 +84,7 @@ static vd_status report_page(const char *path, vd_buf *page, vd_err *err) {
     return status;
 }
 
-/* A mistaken name loses no file: what stands there is a page, or nothing. */
+/* Refuses to overwrite a file that is not a page, so that a mistyped name loses nothing. */
 static vd_status check_replaces(const char *out, vd_err *err) {
     static const char first[] = "<!doctype html>";
     char text[sizeof first - 1] = {0};
@@ -123,7 +123,7 @@ vd_status vd_write_page(const char *path, const char *out, const char *verifier,
 
 /* ---- of a run ---- */
 
-/* Writes and frees the page, if there is one. */
+/* Writes the page if all went well, and frees it. */
 static vd_status put_page(vd_status status, const char *out, vd_buf *page, vd_err *err) {
     if (status == VD_OK)
         status = vd_write_file(out, page->data, page->size, 0644, err);

@@ -1,4 +1,4 @@
-/* Commands tell of a program, to people and as JSON. */
+/* This file prints the hashes, sizes and ranges of a program. */
 #include <string.h>
 #include <unistd.h>
 

@@ -9,7 +9,7 @@
 #include "verde/commit/json.h"
 #include "verde/load/verdict_file.h"
 
-/* A file takes an object and its three members; around them are the note's own. */
+/* Limit on brackets and commas: a listed file has four, and the note adds a few. */
 enum { ELEMENTS_MAX = 8 * VD_RELEASE_FILES_MAX, PIECE = 1 << 20 };
 
 typedef struct {
@@ -35,7 +35,7 @@ bool vd_is_release(const char *path) {
     return is;
 }
 
-/* Whether a text may be printed as it is: what a list says may come from anywhere. */
+/* Returns whether a text is safe to print: the list may come from anywhere. */
 static bool is_plain(const char *text) {
     if (!text || !*text || strlen(text) > VD_RELEASE_NAME_MAX)
         return false;
@@ -45,7 +45,7 @@ static bool is_plain(const char *text) {
     return true;
 }
 
-/* A name of a file beside the list, and of none elsewhere. */
+/* Returns whether a name can only mean a file beside the list. */
 static bool is_name(const char *name) {
     return is_plain(name) && *name != '.' && !strchr(name, '/');
 }
@@ -91,7 +91,7 @@ static vd_status hash_file(int fd, const char *path, vd_hash *out, int64_t *size
     return done ? VD_OK : VD_ERR_LOCAL;
 }
 
-/* One that is not there is no fault: nobody takes all packages. */
+/* Compares a listed file. One that is missing is no error: nobody downloads all packages. */
 static vd_status compare(const char *list_path, const released *file, bool *here, vd_err *err) {
     const char *slash = strrchr(list_path, '/');
     const int folder = slash ? (int)(slash + 1 - list_path) : 0;

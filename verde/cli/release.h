@@ -1,4 +1,4 @@
-/* A release's list of files: a note of whoever released them, with the SHA-256 of each. */
+/* Checks a release's list of files: a note, signed by whoever released them, with their SHA-256. */
 #ifndef VD_CLI_RELEASE_H
 #define VD_CLI_RELEASE_H
 
@@ -10,12 +10,12 @@ enum {
     VD_RELEASE_NAME_MAX = 255    /* bytes of a name */
 };
 
-/* Whether the file is a note of that type; false: it is something else, or cannot be read. */
+/* Returns whether the file is such a list; false too if it cannot be read. */
 bool vd_is_release(const char *path);
 
-/* Checks the signature, and the files that lie beside the list. `signer`: whose list it must be;
- * NULL: whoever signed. Tells what it found unless `quiet`. VD_ERR_PEER: it does not hold, or a
- * file is another one; VD_ERR_VERSION: it is of a version that is not known here. */
+/* Checks the signature, and the hashes of the files that lie beside the list. `signer` is the key
+ * that must have signed; NULL: any. Prints the findings unless `quiet`. VD_ERR_PEER: the signature
+ * or a file is wrong; VD_ERR_VERSION: the list has a version that this program does not know. */
 VD_MUST_USE vd_status vd_verify_release(const char *path, const char *signer, bool quiet, bool json,
                                         vd_err *err);
 

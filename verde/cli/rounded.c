@@ -1,4 +1,4 @@
-/* Tells what a run on free kernels rounded, operator by operator, and how it was rounded. */
+/* This file prints how a run with a rounding log was rounded: counts by operator, and settings. */
 #include "verde/cli/rounded.h"
 
 #include "verde/cli/cli.h"
@@ -40,7 +40,7 @@ static void print_row(const char *name, const vd_rounded_count *c) {
            (unsigned long long)c->corrected);
 }
 
-/* Operators of which the log says nothing make one row. */
+/* Operators without entries in the log share the last row. */
 static void print_operators(const vd_log_result *r) {
     vd_rounded_count quiet = {0};
     uint32_t operators = 0;

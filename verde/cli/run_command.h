@@ -19,7 +19,7 @@ typedef struct {
     bool contest;
 } vd_log_options;
 
-/* What `backend` and `rounding` point at is in here. */
+/* A role; `backend` and `rounding` point into this structure. */
 typedef struct {
     vd_run_backend backend;
     vd_run_rounding rounding;
@@ -33,16 +33,16 @@ typedef struct {
 typedef struct {
     const char *dir, *fault;
     long keep;  /* 0: all checkpoints */
-    long batch; /* prompts that run together; 0: nothing was said */
+    long batch; /* prompts that run together; 0: not given */
     bool guard;
-    bool dry; /* tell what it would take, and run nothing */
+    bool dry; /* estimate, and run nothing */
     vd_log_options log;
     vd_common common;
 } vd_run_arguments;
 
 bool vd_has_log_options(const vd_log_options *options);
-/* Takes the job's settings, which no option may contradict. VD_ERR_USAGE: one does, or options do
- * not go together. *out must not move afterwards. */
+/* Makes a role of options and the job's own settings. VD_ERR_USAGE: an option contradicts the job
+ * or another option. *out must not move afterwards. */
 VD_MUST_USE vd_status vd_take_role(const vd_log_options *options, const vd_program_rounding *job,
                                    vd_log_role *out, vd_err *err);
 
@@ -56,14 +56,14 @@ VD_MUST_USE vd_status vd_lead_run(const char *job, const vd_run_arguments *o,
 
 /* ---- run_tell.c ---- */
 
-/* Says what is about to run. */
+/* Print what is about to run. */
 void vd_announce_run(const char *job, const vd_loaded *loaded);
 void vd_announce_prompts(const char *job, uint32_t prompts, const vd_loaded *loaded);
-/* Says what checkpoints take, and warns if the file system has less for those to come. `keep`: 0:
- * all. */
+/* Prints the bytes of the checkpoints, and warns if the file system has fewer left. `keep` is the
+ * number of checkpoints to keep; 0: all. */
 void vd_tell_disk(const char *dir, const vd_program *program, long keep);
-/* On standard output. `backend`: the run's, or NULL. `score`: what an evaluation arrived at; NULL:
- * the job trains. */
+/* Prints the result of a run. `backend` is NULL without a rounding log, and `score` NULL unless the
+ * job evaluates. */
 void vd_print_result(const vd_run_result *result, const vd_loaded *loaded, const vd_common *common,
                      const vd_run_backend *backend, const vd_score *score);
 
@@ -86,8 +86,8 @@ typedef struct {
     bool json;
 } vd_run_guard;
 
-/* Has the run checked if that is wanted. VD_ERR_USAGE: it cannot be. *g stays where it is until
- * vd_run_guard_close, before the context goes. */
+/* Switches the guard on if `wanted`. VD_ERR_USAGE: this run cannot have one. *g must not move until
+ * vd_run_guard_close, which comes before the context is freed. */
 VD_MUST_USE vd_status vd_run_guard_open(vd_run_guard *g, bool wanted, bool logs, bool json,
                                         vd_loaded *loaded, vd_err *err);
 void vd_run_guard_close(vd_run_guard *g, vd_loaded *loaded);
@@ -104,8 +104,7 @@ typedef struct {
 
 /* Runs every prompt of the job that vd_load_prompts loaded, each into DIR/prompts/KEY, and writes
  * DIR/run.json and, at the end, DIR/results.jsonl; until then its lines are in
- * DIR/results.jsonl.part. What is finished there already stays as it
- * is. */
+ * DIR/results.jsonl.part. Prompts that have been finished before are not run again. */
 VD_MUST_USE vd_status vd_run_prompts(const vd_prompt_options *options, vd_loaded *loaded,
                                      vd_err *err);
 

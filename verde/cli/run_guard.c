@@ -1,4 +1,4 @@
-/* `verde run --guard`: what is found, and what is said of it. */
+/* This file is `verde run --guard`: it switches the guard on, and prints what it finds. */
 #include "verde/cli/run_command.h"
 
 #include "verde/cli/cli.h"

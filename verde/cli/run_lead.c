@@ -1,4 +1,4 @@
-/* This file is the work of the process that writes a run's directory. */
+/* This file runs a job as the process that writes the run's directory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -16,7 +16,8 @@
 #include "verde/run/run_one.h"
 #include "verde/tell/stop.h"
 
-/* Two runs into one directory would mix their files. File systems without locks go without. */
+/* Opens and locks the directory: two runs would mix their files. Where a file system has no locks,
+ * it is used without. */
 static vd_status take_dir(const char *dir, int *fd, uint32_t *made, vd_err *err) {
     vd_status status = vd_open_run_dir(dir, made, err);
     *fd = status == VD_OK ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -25,7 +26,7 @@ static vd_status take_dir(const char *dir, int *fd, uint32_t *made, vd_err *err)
     return status;
 }
 
-/* What an evaluation arrived at are the only numbers of its last state. */
+/* Reads the result of an evaluation: its last state has the loss, and perhaps the accuracy. */
 static vd_status read_score(const char *dir, const vd_hash *state, vd_score *out, vd_err *err) {
     char path[1024];
     vd_buf bytes = {0};
@@ -104,11 +105,10 @@ static vd_status run_prompts(const char *job, const vd_run_arguments *o, vd_load
     return vd_run_prompts(&options, loaded, err);
 }
 
-/* Does the work of the process that writes the directory. */
 vd_status vd_lead_run(const char *job, const vd_run_arguments *o, const vd_run_backend *backend,
                       const vd_run_processes *processes, vd_loaded *loaded, vd_err *err) {
     static vd_evaluation evaluation;
-    int fd = -1; /* of the directory, locked */
+    int fd = -1; /* the directory, locked */
     uint32_t made = 0;
     vd_status status = take_dir(o->dir, &fd, &made, err);
     const bool prompts = status == VD_OK && vd_job_has_prompts(&loaded->job);
@@ -120,7 +120,7 @@ vd_status vd_lead_run(const char *job, const vd_run_arguments *o, const vd_run_b
         status = execute(job, o->dir, o, backend, processes, loaded, &evaluation, err);
     vd_evaluation_close(&evaluation);
     if (status != VD_OK)
-        vd_drop_dirs(o->dir, made); /* a refused run leaves nothing; one that began, its files */
+        vd_drop_dirs(o->dir, made); /* removes what was made, unless files are in it */
     if (fd >= 0)
         close(fd);
     return status;

@@ -13,8 +13,8 @@ typedef struct {
     vd_loaded *loaded;
     vd_items items;
     vd_items_run run;
-    int64_t void_choices; /* so far */
-    uint32_t ended;       /* prompts that a line has told of */
+    int64_t void_choices; /* tokens so far that follow from no finite logits */
+    uint32_t ended;       /* prompts that were ended when the last line was printed */
     vd_ticker ticker;
     vd_err *err;
 } prompt_run;
@@ -29,7 +29,7 @@ static void tell_alone(const prompt_run *r, const vd_items_progress *p, bool las
                       token);
 }
 
-/* A line whenever another prompt is done. */
+/* With --json, prints a line whenever another prompt has ended. */
 static void print_done(prompt_run *r, const vd_items_progress *p) {
     if (!r->o->common.json || p->ended == r->ended)
         return;
@@ -83,7 +83,7 @@ static vd_status finish(prompt_run *r) {
     return status;
 }
 
-/* Do the prompts' programs make tokens? Of programs that are given, their leaves say it. */
+/* Do the prompts' programs make tokens? Given programs show it by their state. */
 static bool makes_tokens(const vd_loaded *l) {
     return l->job.packed ? vd_program_makes_tokens(&l->given.pack.first)
                          : l->job.task == VD_JOB_GENERATES;

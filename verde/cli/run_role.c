@@ -1,4 +1,4 @@
-/* `verde run --backend log`: the roles of a run with rounding logs, from options and the job. */
+/* This file makes the role of a run with a rounding log, from options and the job. */
 #include <string.h>
 
 #include "verde/cli/cli.h"
@@ -9,7 +9,7 @@ bool vd_has_log_options(const vd_log_options *l) {
            l->key || l->trainer_key || l->contest;
 }
 
-/* Takes the job's settings, which no option may contradict. */
+/* Takes the job's settings, and refuses options that contradict them. */
 static vd_status take_job(const vd_log_options *o, const vd_program_rounding *job, vd_log_role *out,
                           vd_err *err) {
     const char *encoding = job->encoding == VD_LOG_SYMBOLS ? "symbols" : "calls";

@@ -1,4 +1,4 @@
-/* What `verde run` says: before, meanwhile, and at the end. */
+/* This file prints what `verde run` is about to do, and its results. */
 #include <stdlib.h>
 #include <sys/statvfs.h>
 
@@ -31,7 +31,8 @@ static void announce_start(const vd_loaded *loaded) {
     fputs("\n", stderr);
 }
 
-/* A model that tells something else had more, such as BERT's pooler. */
+/* Names tensors that are ignored: the files may be of a model with another head, or with BERT's
+ * pooler. */
 static void announce_left_out(const vd_loaded *loaded) {
     enum { NAMED = 4 };
     const char **name = NULL;
@@ -47,7 +48,7 @@ static void announce_left_out(const vd_loaded *loaded) {
     free(name);
 }
 
-/* Ends a line that says what runs by what it runs on. */
+/* Ends the line about the job by the backend and its threads. */
 static void announce_machine(const vd_loaded *loaded) {
     const int threads = ro_ctx_threads(loaded->ro);
     fprintf(stderr, ", backend %s, %d thread%s\n", ro_ctx_backend(loaded->ro), threads,
@@ -87,7 +88,7 @@ void vd_announce_run(const char *job, const vd_loaded *loaded) {
     announce_machine(loaded);
 }
 
-/* The job, or the model, lists the tokens at which an answer ends. */
+/* Lists the tokens at which an answer ends, which the job or the model names. */
 static void announce_stops(const vd_generation *g) {
     for (int64_t i = 0; i < g->stop_count; i++)
         fprintf(stderr, "%s%lld", i ? ", " : ", which end at ", (long long)g->stop[i]);
@@ -111,7 +112,7 @@ void vd_announce_prompts(const char *job, uint32_t count, const vd_loaded *loade
     announce_machine(loaded);
 }
 
-/* One more than is kept lies there while it is written. */
+/* With --keep, one more checkpoint is on disk while it is written. */
 void vd_tell_disk(const char *dir, const vd_program *p, long keep) {
     const uint64_t leaves = vd_run_leaves(p), bytes = vd_state_bytes(p);
     const uint64_t kept = keep && (uint64_t)keep < leaves ? (uint64_t)keep + 1 : leaves;
@@ -185,7 +186,8 @@ void vd_print_result(const vd_run_result *r, const vd_loaded *loaded, const vd_c
 
 /* ---- results of prompts ---- */
 
-/* The states of a job without log-probabilities do not tell. */
+/* Returns whether void choices are to be mentioned: with log-probabilities the results show them.
+ */
 static bool tells_choices(const vd_prompts_result *r, const vd_loaded *loaded) {
     return r->void_choices > 0 && loaded->job.generation.best < 0;
 }

@@ -1,4 +1,5 @@
-/* `verde --version --verbose`: what this program was built with, and what it found here. */
+/* This file prints the version, compilers and libraries of this program, and what the machine has.
+ */
 #include <curl/curl.h>
 #include <event2/event.h>
 #include <jansson.h>
@@ -13,7 +14,7 @@
 #include "verde/cli/cli.h"
 #include "verde/graph/graph.h"
 
-/* SPEC.md section 15: a build whose programs may have experimental operators. */
+/* Experimental operators: SPEC.md section 15. */
 #ifdef RO_EXPERIMENTAL
 #define EXPERIMENTAL ", experimental"
 #else
@@ -27,7 +28,7 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
-/* A library: the version of the headers, and the one that was loaded if it is another. */
+/* Prints the version of a library: of its headers, and of the loaded one if that differs. */
 static void print_library(const char *name, const char *built, const char *loaded) {
     printf("library      %s %s", name, built);
     printf(strcmp(built, loaded) == 0 ? "\n" : ", loaded: %s\n", loaded);
