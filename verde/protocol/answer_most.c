@@ -1,12 +1,12 @@
-/* How large an answer may be: little more than one that fits. What has more is no answer, so that
- * what a provider adds to its answers costs a referee, and whoever reads its verdict, next to
- * nothing. PROTOCOL.md section 9. */
+/* The largest size that an answer may have: a little more than a valid one needs. A larger one is
+ * rejected unread, so that a provider cannot make its answers expensive to read for the referee, or
+ * for whoever verifies the verdict. PROTOCOL.md section 9. */
 #include "verde/log/note.h"
 #include "verde/exec/source.h"
 #include "verde/log/log.h"
 #include "verde/protocol/message.h"
 
-/* Hashes of the longest path in a tree: the base-two logarithm of its leaves, rounded up. */
+/* Returns the number of hashes in the longest audit path: log2(leaves), rounded up. */
 static size_t depth_of(uint64_t leaves) {
     size_t depth = 0;
     while (depth < VD_PROOF_MAX && leaves > UINT64_C(1) << depth)
@@ -14,7 +14,7 @@ static size_t depth_of(uint64_t leaves) {
     return depth;
 }
 
-/* Bytes of a leaf. */
+/* Returns the size of leaf number `leaf` of the question's tree, in bytes. */
 static size_t leaf_size(const vd_question *q, const vd_program *program, uint64_t leaf) {
     switch (q->tree.kind) {
     case VD_TREE_RUN: return program->rounding.bits ? 2 * VD_HASH_SIZE : VD_HASH_SIZE;
@@ -35,14 +35,14 @@ _Static_assert(VD_ANSWER_SPARE + 2 * VD_PROOF_MAX * VD_ANSWER_HASH + SECTION_TEX
                    VD_ANSWER_BYTES_MAX,
                "an answer with a section of a log may be larger than answers may be");
 
-/* Returns the most for an answer without a list, or with a list of hashes alone. */
+/* Returns the limits of an answer that holds `hashes` hashes and no other list. */
 static vd_answer_most plain(size_t hashes) {
     return (vd_answer_most){.elements = VD_SMALL_ELEMENTS + hashes,
                             .payload = VD_ANSWER_SPARE + hashes * VD_ANSWER_HASH};
 }
 
-/* Returns the most for so many proofs of leaves: those that the question lists, else all like leaf
- * 0. */
+/* Returns the limits of an answer with `count` proofs of leaves. If the question lists no leaves,
+ * all are taken to be as large as leaf 0. */
 static vd_answer_most proofs(const vd_question *q, const vd_job_programs *job, size_t count) {
     const size_t depth = depth_of(vd_job_leaves(job->program, job->collection, &q->tree));
     vd_answer_most most = plain(0);
@@ -60,7 +60,7 @@ static vd_answer_most payload_of(const vd_question *q, const vd_job_programs *jo
     case VD_ASK_SUBRUN: return proofs(q, job, 2);
     case VD_ASK_NOTE: {
         vd_answer_most most = plain(0);
-        most.payload += 2 * VD_LOG_NOTE_MAX; /* in a string, where a byte may be escaped */
+        most.payload += 2 * VD_LOG_NOTE_MAX; /* a JSON string, which may escape a byte */
         return most;
     }
     case VD_ASK_SECTION: {

@@ -5,7 +5,7 @@
 #include "verde/protocol/inquiry.h"
 #include "verde/protocol/pace.h"
 
-/* Secret until revealed, and the same after a restart: a signature that nobody else can make. */
+/* A hash of a signature: secret until revealed, yet the same after a restart. */
 static vd_status salt_of(vd_inquiry *r, vd_hash *salt) {
     static const char prefix[] = "verde/salt/1";
     uint8_t message[sizeof prefix + VD_HASH_SIZE], signature[VD_SIGNATURE_SIZE];
@@ -28,7 +28,7 @@ static json_t *path_json(const vd_proof *proof) {
     return list_of(proof->path, proof->length);
 }
 
-/* {"data": base64, "path": [hash, ...]} */
+/* Returns {"data": base64, "path": [hash, ...]}. */
 static json_t *prove_leaf(vd_inquiry *r, const vd_leaves *l, uint64_t index) {
     vd_proof proof;
     size_t size;
@@ -83,7 +83,7 @@ static json_t *answer_open(vd_inquiry *r) {
     return out;
 }
 
-/* The ends of what is stated come with proofs, to be compared with earlier statements. */
+/* States the root, with proofs of both ends, which must be states that the run committed to. */
 static json_t *answer_subrun(vd_inquiry *r) {
     vd_leaves l = {0};
     if (vd_leaves_load(r, &r->question.tree, &l) != VD_OK)
@@ -136,7 +136,7 @@ static json_t *answer_commit(vd_inquiry *r) {
     return out;
 }
 
-/* Adds which rounding log the run has, or has followed. */
+/* Adds the name of the rounding log that the run wrote or followed. */
 static json_t *add_run_name(vd_inquiry *r, json_t *out) {
     const uint64_t count = vd_run_leaves(vd_inquiry_program(r));
     vd_hash run_name, *logs = calloc(count, sizeof *logs);
@@ -149,7 +149,7 @@ static json_t *add_run_name(vd_inquiry *r, json_t *out) {
     return out;
 }
 
-/* Only to a set that holds the own commitment: nobody learns the root before all have committed. */
+/* Answers only if its own commitment is listed: no root is revealed before all have committed. */
 static json_t *answer_reveal(vd_inquiry *r) {
     vd_hash salt, root, commit;
     bool mine = false;
@@ -163,8 +163,8 @@ static json_t *answer_reveal(vd_inquiry *r) {
     return r->source.served ? add_run_name(r, out) : out;
 }
 
-/* The claim of the second hearing. There is nobody left to copy it from: the rival's is revealed.
- */
+/* Answers with the root of the second run. No commitment comes first: there is no secret claim left
+ * to copy, since the rival's is already revealed. */
 static json_t *answer_challenge(vd_inquiry *r) {
     vd_leaves l = {0};
     vd_tree_name run = {.kind = VD_TREE_RUN};
@@ -212,7 +212,7 @@ static json_t *answer_note(vd_inquiry *r) {
                                               &r->assignment.provider[0], &note, r->err);
     if (status == VD_OK)
         out = json_pack("{ss#}", "note", (const char *)note.data, (size_t)note.size);
-    if (status == VD_ERR_PEER) { /* said in an answer: it is no fault of the request */
+    if (status == VD_ERR_PEER) { /* said in the answer: the request itself is valid */
         out = json_pack("{ss}", "refusal", r->err->text);
         r->err->status = VD_OK;
     }

@@ -1,5 +1,5 @@
-/* Sittings in turn, those of a level at the same time: the questions of all, then their answers as
- * they come. */
+/* Runs a dispute: sittings in turn, those of one level of a tournament at the same time. A round
+ * sends all of its questions, then takes answers as they arrive. */
 #include "verde/protocol/arbiter.h"
 
 #include <stdarg.h>
@@ -101,7 +101,7 @@ static void tell_asking(const vd_arbiter *a, const vd_sitting *s, const vd_outgo
         vd_arbiter_tell(a, VD_TELL_PASSING, "asking: %s", out->text);
 }
 
-/* A round has ended, the decision about its answers included, and another may have begun. */
+/* Adds a finished round's seconds to its level, and starts to count the next round's. */
 static void count_seconds(vd_arbiter *a, vd_seat_of_hearing *h) {
     const double now = a->world->now(a->world->user);
     if (h->begun)
@@ -111,7 +111,7 @@ static void count_seconds(vd_arbiter *a, vd_seat_of_hearing *h) {
     h->level = vd_referee_level(h->sitting.referee);
 }
 
-/* The next questions of a sitting; the journal may know the answers of some. */
+/* Puts the next questions of a sitting. The journal may already have some of the answers. */
 static vd_status ask_round(vd_arbiter *a, uint32_t seat) {
     vd_seat_of_hearing *h = &a->seat[seat];
     vd_outgoing out[VD_PARTIES_MAX];
@@ -125,7 +125,7 @@ static vd_status ask_round(vd_arbiter *a, uint32_t seat) {
     tell_asking(a, &h->sitting, out);
     for (size_t i = 0; i < count && status == VD_OK; i++)
         status = vd_arbiter_put(a, seat, &out[i]);
-    if (out[0].whole_run) /* who stands must not pay for the second hearing with the first */
+    if (out[0].whole_run) /* the second hearing has its own clocks */
         vd_clocks_renew(a, &h->sitting, parties_of(a, &h->sitting));
     return status;
 }
@@ -137,8 +137,8 @@ static bool is_waited_for(const vd_arbiter *a) {
     return false;
 }
 
-/* All refuse the first request. Of one alone it would be a way out of its forfeit, but where no
- * rival's claim is accepted by it. */
+/* If all refuse the first request, the user most likely made a mistake. One refusal among several
+ * is a forfeit. With `own_rival` provider 0's is enough: no other claim gains by it. */
 static bool do_all_refuse(vd_arbiter *a) {
     const uint32_t all = a->options.own_rival ? 1 : a->assignment.provider_count;
     a->mistaken = a->refusals >= all;

@@ -1,16 +1,16 @@
-/* One provider's question, from the journal before it is sent to the journal after its answer.
- * PROTOCOL.md sections 8.3, 8.4 and 8.8. */
+/* The course of one question to one provider: it goes into the journal, is sent, repeated if need
+ * be, and its answer goes into the journal. PROTOCOL.md sections 8.3, 8.4 and 8.8. */
 #include <math.h>
 #include <string.h>
 
 #include "verde/protocol/arbiter_internal.h"
 #include "verde/protocol/provider.h"
 
-#define RETRY_S        0.3  /* until it is asked again, at first; doubled then */
-#define TROUBLE_MOST_S 5.0  /* at most, after trouble */
-#define WORKING_MOST_S 1.0  /* at most, while it works */
-#define NOTED_EVERY_S  10.0 /* of a clock's time the journal has all but so much, */
-#define NOTED_SHARE    0.01 /* or but this share: a second run may take weeks */
+#define RETRY_S        0.3  /* first pause before a question is sent again; it doubles each time */
+#define TROUBLE_MOST_S 5.0  /* longest pause after trouble */
+#define WORKING_MOST_S 1.0  /* longest pause while the provider works */
+#define NOTED_EVERY_S  10.0 /* a question's time between clock entries in the journal, */
+#define NOTED_SHARE    0.01 /* or this share of its time if longer */
 #define TOLD_EVERY_S   5.0
 
 /* ---- the journal ---- */
@@ -19,7 +19,7 @@ static vd_status no_such(vd_arbiter *a, uint32_t p, const char *what) {
     return vd_fail(a->err, VD_ERR_USAGE, "the journal does not fit: provider %u %s", p + 1, what);
 }
 
-/* The next entry about a provider; NULL: there is none. */
+/* Returns the journal's next entry about provider p, or NULL if there is none. */
 static const vd_noted *next_noted(vd_arbiter *a, uint32_t p) {
     const vd_minutes *m = a->minutes;
     while (a->noted[p] < m->count && (m->noted[a->noted[p]].kind == VD_NOTED_ASSIGNMENT ||
@@ -43,7 +43,7 @@ static void take_pace(vd_arbiter *a, uint32_t p, const vd_referee *referee) {
         vd_referee_pace(referee, a->asking[p].party, &a->pace[p]);
 }
 
-/* The clock of the game pays, and the sitting goes on. */
+/* Charges the provider's clock for the question and clears it, so that the sitting can go on. */
 static void end_asking(vd_arbiter *a, uint32_t p) {
     vd_asking *q = &a->asking[p];
     if (!vd_is_in_no_game(q->work))
@@ -54,7 +54,7 @@ static void end_asking(vd_arbiter *a, uint32_t p) {
     *q = (vd_asking){.asked = false};
 }
 
-/* Bytes that are no statement are as good as none, and are not kept. */
+/* Hands an answer to the referee. An invalid one counts as none, and is not kept. */
 static vd_status give_answer(vd_arbiter *a, uint32_t p, const void *bytes, size_t size) {
     vd_asking *q = &a->asking[p];
     vd_referee *referee = a->seat[q->seat].sitting.referee;
@@ -111,7 +111,7 @@ static vd_status recall_absence(vd_arbiter *a, uint32_t p, const vd_noted *noted
     return VD_OK;
 }
 
-/* What happened to a question that was asked: it may have no answer yet. */
+/* Replays what the journal says of the question just asked: an answer may be missing. */
 static vd_status recall_course(vd_arbiter *a, uint32_t p) {
     vd_asking *q = &a->asking[p];
     for (const vd_noted *n; (n = next_noted(a, p)); a->noted[p]++) {
@@ -126,7 +126,7 @@ static vd_status recall_course(vd_arbiter *a, uint32_t p) {
     return VD_OK;
 }
 
-/* Is it in the journal? Then it was put in these very words. */
+/* Looks for the question in the journal, whose next entry must be exactly this question. */
 static vd_status recall(vd_arbiter *a, uint32_t p, bool *known) {
     const vd_asking *q = &a->asking[p];
     const vd_noted *n = next_noted(a, p);
@@ -193,7 +193,7 @@ static vd_status send_one(vd_arbiter *a, uint32_t p) {
     return a->world->send(a->world->user, &post, a->err);
 }
 
-/* *next: when the next one is due. */
+/* Sends all questions that are due. *next becomes the time when the next one is. */
 static vd_status send_due(vd_arbiter *a, double *next) {
     const double now = a->world->now(a->world->user);
     vd_status status = VD_OK;
@@ -212,7 +212,7 @@ static vd_status send_due(vd_arbiter *a, double *next) {
 
 /* ---- replies that are no answer ---- */
 
-/* Of what takes unknown time, such as hashing or the whole job, a word is wanted now and then. */
+/* Returns the seconds left. If the length of the work is unknown, silence also ends them. */
 static double seconds_left(const vd_arbiter *a, const vd_asking *q) {
     const double left = q->allowance_s - q->used_s;
     const double silent = q->heard_s + a->options.patience_s - q->used_s;
@@ -251,7 +251,7 @@ static vd_status note_clock(vd_arbiter *a, uint32_t p) {
     return vd_arbiter_append(a, &noted, 1);
 }
 
-/* Waits and asks again, which the provider's clock pays too; or it is too late for that. */
+/* Schedules the question again, which the provider's clock pays, or gives up if time is over. */
 static vd_status wait_on(vd_arbiter *a, uint32_t p, const vd_reply *reply) {
     vd_asking *q = &a->asking[p];
     const bool working = reply->kind == VD_REPLY_WORKING;
@@ -269,8 +269,8 @@ static vd_status wait_on(vd_arbiter *a, uint32_t p, const vd_reply *reply) {
     return note_clock(a, p);
 }
 
-/* Before anybody has said anything, an address that is wrong is most likely a mistake. Afterwards
- * it would be a way out of what was said, and is silence. */
+/* In the first round a wrong address is most likely the user's mistake. Afterwards it counts as
+ * silence: otherwise a provider could leave a dispute by it. */
 static vd_status astray(vd_arbiter *a, uint32_t p, const vd_reply *reply) {
     if (!a->asking[p].first || a->asking[p].met)
         return wait_on(a, p, reply);
@@ -283,7 +283,7 @@ static vd_status astray(vd_arbiter *a, uint32_t p, const vd_reply *reply) {
     return VD_OK;
 }
 
-/* The first of them is told, when all others have been heard once. */
+/* Ends the dispute with the first wrong address, once every provider has replied. */
 static vd_status end_astray(vd_arbiter *a) {
     for (uint32_t p = 0; p < a->assignment.provider_count; p++)
         if (a->asking[p].asked && !a->asking[p].replied)

@@ -1,5 +1,5 @@
-/* Chess clocks: one for each provider in each game, by the referee's time. PROTOCOL.md section 8.3.
- */
+/* Chess clocks: each provider has one in each game, by the referee's time. PROTOCOL.md section
+ * 8.3. */
 #include "verde/protocol/arbiter_internal.h"
 
 void vd_clocks_renew(vd_arbiter *a, const vd_sitting *sitting, uint32_t parties) {

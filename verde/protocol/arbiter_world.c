@@ -1,4 +1,4 @@
-/* What an arbiter tells, and notes before it goes on: by its world. */
+/* Prints an arbiter's lines and appends to its journal, through its world. */
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -1,9 +1,9 @@
-/* This file keeps the greatest count of each referee that asked lately. */
+/* This file keeps the greatest request count of each referee that asked lately. */
 #include "verde/protocol/ask_counts.h"
 
 #include <string.h>
 
-/* Returns a referee's place, or that of who asked longest ago. */
+/* Returns the index of the referee's entry, or of the entry that is least recently used. */
 static int place_of(const vd_ask_counts *c, const vd_public_key *referee) {
     int oldest = 0;
     for (int i = 0; i < VD_ASK_COUNTS; i++) {

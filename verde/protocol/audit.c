@@ -1,6 +1,6 @@
-/* Each place is judged by a referee of its own, which begins with the commitment. What the provider
- * has said before is not asked again, but taken from what is kept: so each referee has all of the
- * evidence, and what is kept is small. */
+/* An audit opens a new referee for each place, which begins with the commitment. Statements that
+ * the provider has already made are kept, and are given to the new referee instead of asking again:
+ * so each referee has complete evidence for its place, and few statements are kept. */
 #include "verde/protocol/audit.h"
 
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 
 #include "verde/protocol/dispute.h"
 
-/* Which statement is waited for, from which the place follows. */
+/* The statement that the current referee must reach before anything more can be drawn. */
 typedef enum { TO_CLAIM, TO_SUBRUN, TO_TRACE, TO_FOLD, TO_END } until;
 
-enum { KEPT_MAX = 4096 }; /* statements: of the way to a step, and of one crumb */
+enum { KEPT_MAX = 4096 }; /* statements: those that lead to a step, and those of one crumb */
 
 typedef struct {
     vd_hash question;
@@ -27,16 +27,16 @@ struct vd_audit {
     until until;
     kept kept[KEPT_MAX];
     uint32_t kept_count, opening,
-        way; /* of these: the opening's, and those that lead to the step */
+        way; /* number of kept statements of the opening, and of those that lead to the step */
     uint32_t interval_way;
-    vd_hash question; /* that is being asked */
+    vd_hash question; /* the one that is asked now */
     bool beacon;
     vd_pace pace;
     vd_drawn_interval *interval;
     uint32_t interval_count, interval_at;
-    int64_t *step; /* of the interval */
+    int64_t *step; /* the drawn steps of this interval */
     uint32_t step_at;
-    vd_crumb *crumb; /* of the step */
+    vd_crumb *crumb; /* the crumbs of this step */
     size_t crumb_count, crumb_at;
     uint32_t crumbs_left, steps_left;
     uint64_t done, of;
@@ -53,7 +53,7 @@ static uint32_t at_most(uint32_t count, uint64_t most) {
     return count < most ? count : (uint32_t)most;
 }
 
-/* The place that is asked about until its step has been stated. */
+/* The place used in questions about a step until its trace is stated: the step's first seam. */
 static vd_crumb seam_of(int64_t step) {
     return (vd_crumb){.step = step, .node = -1, .part = -1, .leaf_count = 1};
 }
@@ -66,7 +66,7 @@ vd_status vd_audit_create(const vd_audit_options *options, vd_audit **out, vd_er
     a->steps_left = at_most(options->steps, (uint64_t)options->program->steps + 1);
     a->crumbs_left = options->crumbs;
     a->result.step = calloc((size_t)a->steps_left + 1, sizeof *a->result.step);
-    /* What stands in the questions up to the reveal is the same for all places. */
+    /* The questions up to the reveal are the same for all places, so any place serves here. */
     a->place = seam_of(-1);
     if (!a->result.step) {
         free(a);
@@ -132,7 +132,7 @@ void vd_audit_answer(vd_audit *a, const void *note, size_t size) {
     if (a->result.questions == 1)
         vd_referee_pace(a->referee, 0, &a->pace);
     if (a->until == TO_END || a->kept_count == KEPT_MAX)
-        return; /* the place is known: this referee goes on to its end */
+        return; /* the place is known: only this referee needs the answer */
     kept *k = &a->kept[a->kept_count++];
     *k = (kept){.question = a->question};
     vd_put(&k->note, note, size);
@@ -162,7 +162,7 @@ static void drop_referee(vd_audit *a) {
     a->referee = NULL;
 }
 
-/* The next step of the interval: its trace is asked for. */
+/* Begins the next drawn step of the interval by asking for its trace. */
 static vd_status begin_step(vd_audit *a, vd_err *err) {
     const vd_hash subrun = a->place.draw[VD_DRAW_SUBRUN];
     forget(a, a->interval_way);
@@ -184,8 +184,8 @@ static vd_status begin_steps(vd_audit *a, const vd_hash *seed, vd_err *err) {
     return status == VD_OK ? begin_step(a, err) : status;
 }
 
-/* Which of an interval's steps is looked at is drawn after it has stated all of its states: else a
- * liar could put what is wrong into one that is not. */
+/* The steps of an interval are drawn after the provider has stated all of its states: otherwise a
+ * liar could put the wrong step where nobody looks. */
 static vd_status begin_interval(vd_audit *a, vd_err *err) {
     static const vd_hash none;
     forget(a, a->opening);
@@ -219,8 +219,7 @@ static vd_status begin_crumb(vd_audit *a, vd_err *err) {
     return fresh_secret(a, VD_DRAW_FOLD, err);
 }
 
-/* Draws an interval's share of the crumbs, so that all steps together have as many as were wanted.
- */
+/* Draws this step's share of the crumbs, so that all steps together have as many as were wanted. */
 static vd_status begin_crumbs(vd_audit *a, const vd_hash *seed, vd_err *err) {
     const uint32_t share = (a->crumbs_left + a->steps_left - 1) / a->steps_left;
     free(a->crumb);
@@ -244,7 +243,7 @@ vd_status vd_audit_beacon(vd_audit *a, const void *value, size_t size, vd_err *e
     a->beacon = true;
     a->opening = a->kept_count;
     if (status == VD_OK && a->interval_count == 0)
-        a->state = VD_AUDIT_PASSED; /* only intervals are executed again */
+        a->state = VD_AUDIT_PASSED; /* the audit only executes intervals again */
     return status == VD_OK && a->interval_count ? begin_interval(a, err) : status;
 }
 
@@ -261,7 +260,7 @@ static void note_step(vd_audit *a, const vd_hash *root) {
     step->root[1] = *root;
 }
 
-/* The statement that was waited for is there, and is judged: what follows from it? */
+/* Returns true if the statement that `until` names has been judged; *root: its root. */
 static bool has_stated(const vd_audit *a, vd_hash *root) {
     const vd_referee *r = a->referee;
     const vd_party *party = &r->party[0];
@@ -327,7 +326,7 @@ static vd_status tell_passed(const vd_audit *a, vd_err *err) {
     return o->passed && a->done > o->known ? o->passed(o->user, &a->place, a->done, err) : VD_OK;
 }
 
-/* The place is right: on to the next one. */
+/* The place is right: counts it and begins the next one. */
 static vd_status go_on(vd_audit *a, vd_err *err) {
     count_crumb(a);
     drop_referee(a);
@@ -353,7 +352,7 @@ static vd_status take_end(vd_audit *a, vd_err *err) {
     if (a->state == VD_AUDIT_FRAUD)
         snprintf(a->result.why, sizeof a->result.why, "%s: %.230s",
                  vd_grade_name(o->party[0].grade), reason);
-    else /* nothing came, a refusal, or what is no statement: the reason says which */
+    else /* no answer, a refusal, or bytes that are no valid statement: `reason` says which */
         snprintf(a->result.why, sizeof a->result.why, "%.250s", *reason ? reason : "no answer");
     return VD_OK;
 }
@@ -366,7 +365,7 @@ static vd_status open_referee(vd_audit *a, vd_err *err) {
     return vd_crumb_open(&options, &a->place, &a->referee, err);
 }
 
-/* One turn of the referee. *asks: *out has a question that was not asked before. */
+/* Lets the referee take one turn. *asks: *out is a question that no kept statement answers. */
 static vd_status turn(vd_audit *a, bool *asks, vd_outgoing *out, vd_err *err) {
     vd_outgoing list[VD_PARTIES_MAX];
     vd_hash root;

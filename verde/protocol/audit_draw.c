@@ -22,7 +22,7 @@ bool vd_draw_seed(const void *secret, size_t size, const vd_hash *root, vd_hash 
     return ok;
 }
 
-/* The upper 64 bits of a product of 64-bit numbers. */
+/* Returns the upper 64 bits of the product of two 64-bit numbers. */
 static uint64_t high(uint64_t a, uint64_t b) {
     const uint64_t al = (uint32_t)a, ah = a >> 32, bl = (uint32_t)b, bh = b >> 32;
     const uint64_t middle = ah * bl + (al * bl >> 32), other = al * bh + (uint32_t)middle;
@@ -62,7 +62,7 @@ static vd_drawn_interval interval_of(const vd_program *program, int64_t step) {
     return (vd_drawn_interval){.from = from, .to = interval_end(program, from)};
 }
 
-/* Adds one more step of this interval, unless all of its steps are drawn. The list is sorted. */
+/* Draws one more step of this interval. False: all are drawn. The list is sorted by `from`. */
 static bool add_to(vd_drawn_interval *list, uint32_t *count, vd_drawn_interval interval) {
     uint32_t at = *count;
     while (at > 0 && list[at - 1].from > interval.from)
@@ -114,7 +114,7 @@ vd_status vd_draw_again(const vd_program *program, const vd_hash *seed, uint32_t
             return no_memory(err);
         const vd_drawn_interval interval =
             interval_of(program, drawn ? vd_run_leaf_step(program, drawn - 1) : -1);
-        (void)add_to(*list, count, interval); /* else it is in the list */
+        (void)add_to(*list, count, interval); /* false: the interval is already in the list */
     }
     return VD_OK;
 }
@@ -204,7 +204,7 @@ static bool add_seams(crumbs *c, const vd_program *program, int64_t step) {
     return ok;
 }
 
-/* The elements of each leaf of its output together. */
+/* Adds the node's whole output: one crumb for each leaf of its tensor. */
 static bool add_whole(crumbs *c, const vd_graph *graph, int64_t step, uint32_t node) {
     const ro_shape *shape = &vd_node_stored(graph, node)->shape;
     const int64_t in_leaf = VD_LEAF_SIZE / (int64_t)ro_dtype_size(shape->dtype);
@@ -238,7 +238,7 @@ static bool add_drawn(crumbs *c, const vd_graph *graph, int64_t step, const vd_h
     return ok;
 }
 
-/* By node, so that a provider that keeps one node's tensors computes each of them once. */
+/* Orders by node: a provider that keeps one node's tensors then computes each node once. */
 static int by_node(const void *a, const void *b) {
     const vd_crumb *x = a, *y = b;
     if (x->node != y->node)

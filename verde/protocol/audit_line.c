@@ -1,4 +1,4 @@
-/* This file asks a provider single questions, and descends to where its trees differ from ours. */
+/* This file asks a provider single questions, and finds where its trees differ from ours. */
 #include "verde/protocol/audit_line.h"
 
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static vd_status read_answer(const vd_audit_line *line, const asking *a, json_t 
     return status;
 }
 
-/* The answer's body, for the caller to free. */
+/* Asks the question. The caller frees *body, the body of the answer. */
 static vd_status line_ask(const vd_audit_line *line, const vd_question *question, json_t **body,
                           vd_err *err) {
     asking a = {.most = {0}};
@@ -168,7 +168,7 @@ vd_status vd_line_prove(const vd_audit_line *line, const vd_tree_name *tree, uin
     return status;
 }
 
-/* The hashes of a frontier, which join to the node above. */
+/* Reads the hashes of a frontier, which must join to the hash of the node above. */
 static vd_status take_frontier(const json_t *body, const vd_question *q, const vd_hash *above,
                                vd_hash *frontier, size_t count, vd_err *err) {
     const json_t *list = json_object_get(body, "hashes");
@@ -198,7 +198,7 @@ vd_status vd_line_open(const vd_audit_line *line, const vd_question *q, const vd
     return status;
 }
 
-/* One level of the descent: *q becomes the first node that differs, and *above its hash. */
+/* Opens one level: *q becomes the first node of the frontier that differs, and *above its hash. */
 static vd_status open_node(const vd_audit_line *line, const vd_tree *own, vd_hash *root,
                            vd_question *q, vd_hash *above, vd_err *err) {
     enum { WIDTH = 1 << VD_OPEN_DEPTH };

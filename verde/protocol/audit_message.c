@@ -1,4 +1,4 @@
-/* Assignments to one provider, whom a checker audits: version 2. PROTOCOL.md section 13.1. */
+/* Assignments of version 2, to one provider that a checker audits. PROTOCOL.md section 13.1. */
 #include <string.h>
 
 #include "verde/protocol/message.h"

@@ -91,7 +91,7 @@ static vd_status state_root(const search *s, vd_ask_kind kind, const vd_tree_nam
     return vd_line_state(s->line, &q, root, s->err);
 }
 
-/* The first step after which its state is another one. */
+/* Finds the first step whose resulting state differs. */
 static vd_status find_step(const search *s, int64_t from, int64_t to) {
     const vd_tree_name tree = {.kind = VD_TREE_SUBRUN, .step = from, .to = to};
     const size_t count = (size_t)(to - from) + 1;
@@ -115,8 +115,8 @@ static vd_status find_step(const search *s, int64_t from, int64_t to) {
 
 /* ---- the node ---- */
 
-/* Of a record that is not its own: does only the output differ? Else any place of the node shows
- * it. */
+/* Compares the provider's record of a node with our own. *only: nothing but the output differs.
+ * Otherwise no element is looked for: any place of the node shows the difference. */
 static vd_status differs_in_output(const search *s, uint64_t node, vd_hash *root,
                                    const vd_records *own, vd_hash *output, bool *only) {
     const vd_tree_name tree = {.kind = VD_TREE_TRACE, .step = s->place->step};
@@ -144,7 +144,7 @@ static void to_node(const search *s, uint64_t node) {
 
 /* ---- the element, and its part ---- */
 
-/* Finds the place within this leaf in which its bytes differ from these. */
+/* Finds the first element of this leaf in which the provider's bytes differ from `own`. */
 static vd_status find_in_leaf(const search *s, const vd_tree_name *tree, uint64_t leaf,
                               const leaf_bytes *own, vd_hash *root) {
     const size_t size =
@@ -191,7 +191,7 @@ static vd_status find_element(const search *s) {
     return status;
 }
 
-/* Its parts are stated by the last one. */
+/* Asks for the proof of the last part, with which the provider states the root over all parts. */
 static vd_status state_parts(const search *s, const vd_tree_name *tree, uint64_t last,
                              vd_hash *root) {
     uint64_t leaf = last;
@@ -244,7 +244,8 @@ static vd_status find_node(const search *s, vd_hash *root, const vd_records *rec
     return status == VD_OK && s->place->part >= 0 ? find_part(s) : status;
 }
 
-/* An equal trace that leads to another state: a seam, which the caller looks for. */
+/* Finds the record that differs. If there is none, the place stays a seam: its leaf is the caller's
+ * to find. */
 static vd_status find_in_step(search *s) {
     const vd_tree_name tree = {.kind = VD_TREE_TRACE, .step = s->place->step};
     const vd_records *records;

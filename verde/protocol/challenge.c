@@ -1,8 +1,8 @@
-/* The second hearing: whoever was convicted may contest the claim left standing with a second run.
+/* The second hearing: a convicted provider may contest the claim left standing with a second run.
  * PROTOCOL.md section 5.7. */
 #include "verde/protocol/dispute.h"
 
-/* The one of two providers that is convicted while the other's claim stands; parties: none. */
+/* Returns which of two is convicted while the other's claim stands; r->parties: neither. */
 static uint32_t may_challenge(const vd_referee *r) {
     const struct vd_party_outcome *party = r->outcome.party;
     for (uint32_t p = 0; p < r->parties; p++) {
@@ -28,8 +28,7 @@ bool vd_challenge_ask(vd_referee *r, uint32_t p, vd_question *question) {
     return true;
 }
 
-/* Opens the second hearing. Nothing that was said in the first one is held against the second run.
- */
+/* Opens the second hearing. Statements of the first one are not held against the second run. */
 static void open_hearing(vd_referee *r) {
     for (uint32_t p = 0; p < r->parties; p++)
         r->party[p].out = false;
@@ -78,7 +77,7 @@ void vd_contest_take(vd_referee *r) {
 
 /* ---- of two ---- */
 
-/* A hearing that ended leaves one of three: the claim fell, the second run did, or neither. */
+/* Decides how a challenge ended: the claim fell, or the second run did, or neither. */
 void vd_challenge_conclude(vd_referee *r) {
     struct vd_challenge_outcome *challenge = &r->outcome.challenge;
     if (challenge->end != VD_CHALLENGE_FAILED)

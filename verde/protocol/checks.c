@@ -1,5 +1,5 @@
-/* Compares what a run gives again with what it committed to, before anything is signed. PROTOCOL.md
- * section 4.3. */
+/* Before a provider signs anything, compares what its run gives when executed or read again with
+ * what it committed to. PROTOCOL.md section 4.3. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ vd_status vd_expect(vd_inquiry *q, const vd_hash *given, const vd_hash *committe
 
 /* ---- states ---- */
 
-/* `state` are those of steps lo..hi, twice: what changed between two readings is no state. */
+/* `state`: the states of steps lo..hi, read twice, which must be equal and fit the checkpoints. */
 static vd_status check_states(vd_inquiry *q, int64_t lo, int64_t hi, const vd_hash *state) {
     const vd_program *p = vd_inquiry_program(q);
     const uint64_t leaves = vd_run_leaves(p), count = (uint64_t)(hi - lo) + 1;
@@ -64,7 +64,7 @@ vd_status vd_checked_states(vd_inquiry *q, int64_t from, int64_t to, vd_hash *ou
     return status;
 }
 
-/* Do these tensors make this state? */
+/* Checks that the tensors with these commitments make up this state. */
 static vd_status check_state(vd_inquiry *q, int64_t step, const vd_hash *tensor,
                              const vd_hash *state) {
     vd_hash given;
@@ -90,11 +90,11 @@ typedef struct {
     const vd_graph *graph;
     int64_t step;
     uint32_t sources;
-    vd_hash *value; /* the commitment of each value */
+    vd_hash *value; /* the commitment of each value of the graph */
     vd_node_record *record;
 } trace_check;
 
-/* Hashes what everybody can compute: the job's data, the step's number. */
+/* Computes the commitment of a public source: a data tensor of the job, or the step number. */
 static vd_status hash_public(const vd_inquiry *q, int64_t step, uint32_t value, vd_hash *out) {
     const vd_program *p = vd_inquiry_program(q);
     const vd_graph *graph = vd_step_graph(p, step);
@@ -107,7 +107,7 @@ static vd_status hash_public(const vd_inquiry *q, int64_t step, uint32_t value, 
     return VD_OK;
 }
 
-/* A record is of the job's node, and its inputs are what the records before it put out. */
+/* Checks a record's node, and that its inputs are outputs of earlier records or sources. */
 static vd_status check_record(const trace_check *c, uint32_t node, const vd_records *records) {
     const vd_node *n = vd_node_stored(c->graph, node);
     vd_node_record *record = c->record;
@@ -130,7 +130,7 @@ static vd_status check_record(const trace_check *c, uint32_t node, const vd_reco
     return status;
 }
 
-/* The leaves of the next state are what their nodes put out. */
+/* Checks that the outputs of the graph's nodes make up the next state. */
 static vd_status check_next(const trace_check *c, const vd_hash *after) {
     const uint32_t count = c->program->leaf_count;
     vd_hash *tensor = calloc(count, sizeof *tensor);
@@ -226,7 +226,7 @@ vd_status vd_expected_tensor(vd_inquiry *q, int64_t step, uint32_t value, vd_has
 
 /* ---- folds ---- */
 
-/* The bytes of a value, which give its commitment. Borrowed until the next call. */
+/* Reads a value and checks it against its commitment. Borrowed until the next call. */
 static vd_status checked_tensor(vd_inquiry *q, int64_t step, uint32_t value, const void **data) {
     const vd_program *p = vd_inquiry_program(q);
     vd_hash expected, root, given;
@@ -239,7 +239,7 @@ static vd_status checked_tensor(vd_inquiry *q, int64_t step, uint32_t value, con
     return status == VD_OK ? vd_expect(q, &given, &expected, "a tensor") : status;
 }
 
-/* The element that the run has follows from the last part. */
+/* Checks that the run's element follows from the last part of its fold. */
 static vd_status check_end(vd_inquiry *q, const vd_tree_name *name, const vd_fold *fold,
                            uint32_t node, const vd_records *parts) {
     const vd_program *p = vd_inquiry_program(q);
@@ -247,7 +247,7 @@ static vd_status check_end(vd_inquiry *q, const vd_tree_name *name, const vd_fol
     const uint8_t *last;
     const void *data;
     size_t size;
-    uint32_t element; /* all folds put out words of four bytes */
+    uint32_t element; /* the output of every fold has elements of four bytes */
     vd_status status = checked_tensor(q, name->step, name->value, &data);
     if (status != VD_OK)
         return status;
@@ -265,7 +265,7 @@ static bool same(const vd_records *a, const vd_records *b) {
            memcmp(a->bytes.data, b->bytes.data, a->bytes.size) == 0;
 }
 
-/* Computed twice, from inputs that are those of the trace. */
+/* Computes the parts a second time and compares. The inputs must be those of the trace. */
 static vd_status check_fold(vd_inquiry *q, const vd_tree_name *name, uint32_t node,
                             const vd_records *parts) {
     const vd_graph *graph = vd_step_graph(vd_inquiry_program(q), name->step);

@@ -1,4 +1,4 @@
-/* This file opens a program of a job with many, and refuses one that is not the job's. */
+/* This file loads an item's program, and rejects one that does not belong to the job. */
 #include "verde/protocol/collection.h"
 
 #include "verde/exec/exec.h"

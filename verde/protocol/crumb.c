@@ -1,5 +1,5 @@
-/* Places of one provider's run, and what is asked about them: the phases of a dispute, put to one
- * alone. PROTOCOL.md section 13.3. */
+/* Places of one provider's run, and the questions about them: the phases of a dispute with a single
+ * party. PROTOCOL.md section 13.3. */
 #include "verde/protocol/crumb.h"
 
 #include <string.h>
@@ -68,7 +68,7 @@ static vd_status bad_place(vd_err *err, const char *why) {
     return vd_fail(err, VD_ERR_PEER, "place: %s", why);
 }
 
-/* An integer of 0 or more; of a member that is not there, `absent`. */
+/* Reads an integer of at least `least`. `absent`: its value if missing, or MUST. */
 static bool take_number(const json_t *place, const char *name, int64_t least, int64_t absent,
                         int64_t *out) {
     const json_t *value = json_object_get(place, name);
@@ -85,7 +85,7 @@ static bool take_draws(const json_t *list, vd_crumb *out) {
     return true;
 }
 
-enum { MUST = -2 }; /* a member that must be there */
+enum { MUST = -2 }; /* passed as `absent`: the member must be there */
 
 static bool take_seam(const json_t *place, vd_crumb *out) {
     int64_t leaf, count;
@@ -150,7 +150,7 @@ void vd_crumb_draw(const vd_referee *r, vd_question *question) {
         question->draw = *draw;
 }
 
-/* Goes to a known place, without a descent. */
+/* Goes directly to a known leaf, without a descent. */
 static void go_to(vd_referee *r, vd_tree_name tree, uint64_t leaf, vd_phase next) {
     const uint64_t count = vd_tree_leaves(r->program, &tree);
     r->descent = (vd_descent){.tree = tree, .count = count, .lo = leaf, .hi = leaf + 1};
@@ -245,7 +245,7 @@ bool vd_seam_records_ask(vd_referee *r, uint32_t p, vd_question *question) {
     return vd_want(r, list, (uint32_t)r->crumb.leaf_count) && vd_ask_wanted(r, &tree, question);
 }
 
-/* One node may make several leaves. */
+/* Compares a record with each of the seam's leaves that its node makes; there may be several. */
 static bool take_seam_record(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data) {
     if (!vd_take_record(r, p, index, data))
         return false;

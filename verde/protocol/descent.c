@@ -1,11 +1,11 @@
-/* Reading proofs, and the descent to the first leaf that differs. PROTOCOL.md section 5.2. */
+/* Reads proofs, and descends to the first leaf that differs. PROTOCOL.md section 5.2. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "verde/exec/run.h"
 #include "verde/protocol/dispute.h"
 
-/* Local trouble while checking never convicts. */
+/* Convicts of a bad proof, unless the check failed by local trouble. */
 static bool bad(vd_referee *r, uint32_t p, vd_status status, const char *what) {
     if (status == VD_ERR_LOCAL)
         vd_trouble(r, what);
@@ -64,7 +64,7 @@ bool vd_is_logged(const vd_referee *r, const vd_tree_name *tree) {
     return r->rounded && tree->kind == VD_TREE_RUN;
 }
 
-/* Hashes a leaf. For S || L, their hash is what stands in the tree. */
+/* Hashes a leaf as it stands in the tree, which for S || L (`logged`) has their hash. */
 static bool hash_leaf(const vd_buf *data, bool logged, vd_hash *leaf) {
     vd_hash pair[2], both;
     if (!logged)
@@ -172,12 +172,12 @@ bool vd_descent_ask(vd_referee *r, uint32_t p, vd_question *question) {
     return true;
 }
 
-/* The root of a tree, if nobody has stated it yet, must lead to this hash. */
+/* Returns the commitment that a root must lead to while no root has been stated. */
 static const vd_hash *committed(const vd_referee *r, uint32_t p, const vd_tree_name *tree) {
     return tree->kind == VD_TREE_STATE ? &r->party[p].after : &r->party[p].record->output;
 }
 
-/* The frontier that p states, checked against the node above it. */
+/* Reads the frontier that p states and checks that it joins to the hash of the node above it. */
 static bool take_frontier(vd_referee *r, uint32_t p, size_t count, vd_hash *frontier) {
     const vd_descent *d = &r->descent;
     const json_t *list = json_object_get(r->party[p].body, "hashes");
@@ -211,7 +211,7 @@ void vd_descent_take(vd_referee *r) {
         return;
     while (at < count && vd_hash_equal(&frontier[0][at], &frontier[1][at]))
         at++;
-    if (at == count) { /* the same below, another hash above: a collision, or our own mistake */
+    if (at == count) { /* equal children of different hashes: a collision, or our own bug */
         vd_trouble(r, "two different nodes have equal children");
         return;
     }

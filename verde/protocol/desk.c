@@ -1,6 +1,6 @@
-/* Answers that take long, in a thread of their own: whoever asks is told to ask again. The same
- * question asked again finds its answer, and no question waits for another one to be told so.
- * PROTOCOL.md section 8.4. */
+/* A thread computes the answers that take long, and the referee is told to ask again. Asking the
+ * same question again fetches its answer. Every caller is replied to at once, even while another
+ * question is computed. PROTOCOL.md section 8.4. */
 #include "verde/protocol/desk.h"
 
 #include <pthread.h>
@@ -110,7 +110,7 @@ static void put(vd_desk *d, vd_desk_seat *p) {
     pthread_cond_signal(&d->work);
 }
 
-/* Takes the inquiry if the question is a new one and there is room for it; else NULL. */
+/* Returns the question's seat. A new one is moved in if there is room; NULL: there is none. */
 static vd_desk_seat *seat(vd_desk *d, vd_inquiry *inquiry) {
     vd_desk_seat *p = vd_seats_find(&d->seats, &inquiry->question_hash);
     if (!p) {
@@ -145,7 +145,7 @@ static vd_status say_working(const vd_working *w, vd_err *err) {
     return vd_fail(err, VD_ERR_IO, "computing again");
 }
 
-/* A failure is told once; then it is tried again. */
+/* Fetches an answer. A failure is reported once, and the question is then queued again. */
 static vd_status take(vd_desk *d, vd_desk_seat *p, vd_buf *out, vd_working *working, vd_err *err) {
     if (!p)
         return vd_fail(err, VD_ERR_IO, "all places are taken by referees that came before");
@@ -168,7 +168,7 @@ vd_status vd_desk_answer(vd_desk *d, const void *request, size_t size, vd_buf *o
     vd_inquiry inquiry = {0};
     *working = (vd_working){.working = false};
     vd_status status = vd_inquiry_open(d->provider, request, size, &inquiry, err);
-    working->working = status == VD_ERR_IO; /* a second run */
+    working->working = status == VD_ERR_IO; /* a second run is not finished yet */
     if (status == VD_OK && vd_inquiry_is_quick(&inquiry)) {
         status = vd_inquiry_answer(&inquiry, out);
     } else if (status == VD_OK) {

@@ -32,7 +32,7 @@ static int seats_of(const vd_desk_seats *d, const vd_public_key *referee) {
     return count;
 }
 
-/* ---- referees that are known ---- */
+/* ---- known referees ---- */
 
 static vd_known_referee *known(vd_desk_seats *d, const vd_public_key *referee) {
     for (int i = 0; i < d->known_count; i++)
@@ -45,8 +45,8 @@ static bool is_new(vd_desk_seats *d, const vd_desk_seat *p) {
     return p->state != VD_SEAT_FREE && !known(d, referee_of(p));
 }
 
-/* Chooses the referee to forget: one without a question here if there is any, and of these the one
- * that asked longest ago. */
+/* Chooses the known referee to forget: one without a seat if there is any, else any; of these the
+ * one that asked longest ago. */
 static vd_known_referee *forget_one(vd_desk_seats *d) {
     vd_known_referee *best = &d->known[0];
     for (int i = 1; i < d->known_count; i++) {
@@ -77,7 +77,7 @@ void vd_seats_note_asked(vd_desk_seats *d, vd_desk_seat *p) {
 
 /* ---- turns ---- */
 
-/* When this referee's turn was last, so that none gets more by asking more. */
+/* Returns the referee's last turn. Turns go by referee: asking more does not bring more of them. */
 static uint64_t last_turn(vd_desk_seats *d, const vd_desk_seat *p) {
     const vd_known_referee *k = known(d, referee_of(p));
     uint64_t last = k ? k->began : 0;
@@ -88,7 +88,7 @@ static uint64_t last_turn(vd_desk_seats *d, const vd_desk_seat *p) {
     return last;
 }
 
-/* The waiting question of the referee whose last turn is longest ago. */
+/* Returns the waiting question, of a new referee or not, whose referee has waited longest. */
 static vd_desk_seat *longest_waiting(vd_desk_seats *d, bool new) {
     vd_desk_seat *best = NULL;
     uint64_t turn = 0;
@@ -105,7 +105,7 @@ static vd_desk_seat *longest_waiting(vd_desk_seats *d, bool new) {
     return best;
 }
 
-/* New referees together get every second turn at most while a known one waits. */
+/* While a known referee waits, all new ones together get at most every second turn. */
 vd_desk_seat *vd_seats_next(vd_desk_seats *d) {
     const bool new_first = d->known_had_last;
     vd_desk_seat *p = longest_waiting(d, new_first);
@@ -145,8 +145,8 @@ void vd_seats_charge(vd_desk_seats *d, vd_desk_seat *p, double now) {
 
 /* ---- room ---- */
 
-/* May a question of a referee, a new one or not, take this seat? A new one takes none that a known
- * one still needs, and none beyond the seats that all new ones have together. */
+/* Returns true if a question may take this seat. A new referee gets no seat that a known one still
+ * needs, and none once new ones hold VD_DESK_NEW_MAX. */
 static bool may_take(vd_desk_seats *d, const vd_desk_seat *p, bool new, bool new_are_many) {
     if (p->state == VD_SEAT_WORKING)
         return false;
@@ -175,9 +175,8 @@ static bool new_are_many(vd_desk_seats *d) {
     return count >= VD_DESK_NEW_MAX;
 }
 
-/* A free seat, or one of the referee who has most, so that nobody's many questions cost another
- * one its answer: what was answered, or else waits, and was asked for longest ago. Who still wants
- * an answer asks again. */
+/* Returns a free seat, or one of the referee that has most, so that its many questions cost nobody
+ * else an answer: a finished one first, then the one asked about longest ago. */
 vd_desk_seat *vd_seats_make_room(vd_desk_seats *d, const vd_public_key *referee) {
     const bool new = !known(d, referee), many = new_are_many(d);
     vd_desk_seat *best = NULL;

@@ -1,5 +1,5 @@
-/* The first element that differs, or the first part of a long one, computed by the
- * reference. PROTOCOL.md section 5.5. */
+/* Judges the first element that differs, or the first part of a long fold, by the reference.
+ * PROTOCOL.md section 5.5. */
 #include <string.h>
 
 #include "verde/protocol/dispute.h"
@@ -68,7 +68,7 @@ void vd_leaf_take(vd_referee *r) {
     r->phase = is_long ? VD_PHASE_FOLD : VD_PHASE_INPUTS;
 }
 
-/* Writes a part's first 32-bit words as text. */
+/* Writes the part's first eight 32-bit words in hexadecimal. */
 static void part_text(const uint8_t *part, size_t size, char *text) {
     for (size_t i = 0; i < size && i < 32; i += 4)
         text += sprintf(text, i ? " %08x" : "0x%08x", vd_element_bits(part + i, 4));

@@ -1,4 +1,4 @@
-/* Members of messages. */
+/* Reads and writes the fields of messages. */
 #include "verde/protocol/message.h"
 
 bool vd_json_has_only(const json_t *object, const char *const *keys) {

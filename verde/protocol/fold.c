@@ -1,4 +1,4 @@
-/* A long fold: the first of its parts that both state differently. PROTOCOL.md section 5.5. */
+/* Long folds: finds the first part that is stated differently. PROTOCOL.md section 5.5. */
 #include <string.h>
 
 #include "verde/protocol/dispute.h"
@@ -34,7 +34,7 @@ static bool take_last(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *d
     return true;
 }
 
-/* Is the element that it committed to what its own last part gives? */
+/* Convicts p if the element that it committed to does not follow from its own last part. */
 static void judge_last(vd_referee *r, uint32_t p) {
     const uint8_t *last = r->party[p].part[1];
     if (r->fold.bounded) {
@@ -53,7 +53,7 @@ static void judge_last(vd_referee *r, uint32_t p) {
                    (long long)r->element, r->place->node_name, stated, follows);
 }
 
-/* Both state the same: what it gives is judged as if the referee had computed it. */
+/* Judges the element by the last part, which both stated alike, as if it had been computed. */
 static void judge_agreed(vd_referee *r) {
     const uint8_t *last = r->party[0].part[1];
     if (r->fold.bounded) {

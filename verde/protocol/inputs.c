@@ -1,5 +1,5 @@
-/* What an element or a part of one is computed from: leaves of agreed inputs, asked for as the
- * reference reads them. PROTOCOL.md section 5.5. */
+/* Fetches the inputs of an element or part: the referee runs the reference, and asks for the leaves
+ * that it reads and does not have yet. PROTOCOL.md section 5.5. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ static const ro_shape *input_shape(const vd_referee *r, int input) {
     return vd_value_shape(r->program, r->graph, vd_node_input(r->graph, r->record, input));
 }
 
-/* Found by binary search: the list is sorted by (input, leaf). */
+/* Returns the leaf's index, or where to insert it. The list is sorted by (input, leaf). */
 static size_t element_place_of(const vd_referee *r, int input, uint64_t leaf) {
     size_t lo = 0, hi = r->inputs;
     while (lo < hi) {
@@ -49,7 +49,7 @@ static vd_input_leaf *input_leaf(vd_referee *r, int input, uint64_t leaf) {
     return r->input[at] = fresh;
 }
 
-/* The accessor of the reference. What is missing reads as 0 and is remembered. */
+/* Gives the reference an element. A missing leaf reads as 0 and is added to the list. */
 static uint32_t load(void *user, int input, int64_t index) {
     vd_referee *r = user;
     size_t size = ro_dtype_size(input_shape(r, input)->dtype);
@@ -81,13 +81,13 @@ static vd_status compute_whole(vd_referee *r, vd_err *err) {
     return status;
 }
 
-/* Computes the disputed part. Both providers stated the same before it. */
+/* Computes the disputed part from the state before it, which both providers stated alike. */
 static void compute_part(vd_referee *r) {
     const uint64_t part = (uint64_t)r->place->part;
     vd_fold_part(&r->fold, part, part ? r->party[0].part[0] : NULL, load, r, r->part);
 }
 
-/* Runs the reference; true if nothing was missing. */
+/* Runs the reference. Returns true if no input was missing. */
 static bool compute(vd_referee *r) {
     vd_err err = {0};
     vd_status status = VD_OK;
@@ -105,7 +105,7 @@ static bool compute(vd_referee *r) {
     return status == VD_OK;
 }
 
-/* Missing leaves of one input, as many as fit one question. */
+/* Lists missing leaves of the first input that lacks any, as many as fit in one question. */
 static bool want_missing(vd_referee *r) {
     uint64_t list[VD_PROVE_LEAVES_MAX];
     uint32_t count = 0;
@@ -158,7 +158,7 @@ void vd_ask_the_other(vd_referee *r, const char *what) {
         vd_forfeit(r, p, what);
 }
 
-/* Of several elements the inputs that are read are kept, as neighbours often share them. */
+/* Judges, and goes on to the crumb's next element. Neighbours often share inputs: they are kept. */
 static void judge_crumb(vd_referee *r) {
     if (r->place->part >= 0)
         vd_judge_part(r);
@@ -180,7 +180,7 @@ void vd_inputs_take(vd_referee *r) {
             vd_judge_element(r);
         return;
     }
-    if (!r->party[r->source].body) { /* inputs are agreed, so either provider will do */
+    if (!r->party[r->source].body) { /* the inputs are agreed, so either provider can give them */
         vd_ask_the_other(r, vd_is_crumb(r) ? r->party[0].why : "did not give an agreed input");
         return;
     }

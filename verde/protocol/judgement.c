@@ -1,4 +1,4 @@
-/* What the referee holds against a provider, and the words for it. PROTOCOL.md section 5. */
+/* The referee's judgements, and the sentences that state them. PROTOCOL.md section 5. */
 #include <stdarg.h>
 
 #include "verde/protocol/dispute.h"
@@ -39,8 +39,8 @@ void vd_story(vd_referee *r, const char *format, ...) {
     r->options.story(r->options.user, line);
 }
 
-/* In the second hearing the challenger is judged for its second run; it is convicted already. A
- * judgement that is proven takes the place of one that is not; else the first one stays. */
+/* Records a judgement; of a challenger in the second hearing, who is already convicted, it is the
+ * second run's. The first judgement stays, unless only the later one is proven. */
 static void judge(vd_referee *r, uint32_t p, vd_grade grade, const char *why) {
     struct vd_party_outcome *party = &r->outcome.party[p];
     struct vd_challenge_outcome *challenge = &r->outcome.challenge;
@@ -81,7 +81,7 @@ void vd_trouble(vd_referee *r, const char *what) {
 }
 
 void vd_inconclusive(vd_referee *r, const char *why) {
-    if (!r->challenger) /* else somebody is convicted already */
+    if (!r->challenger) /* in a second hearing somebody is convicted already */
         r->outcome.result = VD_RESULT_INCONCLUSIVE;
     vd_story(r, "%s", why);
     r->phase = VD_PHASE_DONE;

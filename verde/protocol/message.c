@@ -185,7 +185,7 @@ vd_status vd_answer_read(const void *note, size_t size, const vd_answer_to *aske
     else
         vd_buf_free(&out->payload);
     json_decref(root);
-    return vd_of_peer(status, err); /* a provider's statement is of the assignment's version */
+    return vd_of_peer(status, err); /* a note by a provider is bound to the assignment's version */
 }
 
 vd_status vd_answer_body(const vd_buf *payload, size_t elements, json_t **body, vd_err *err) {

@@ -10,9 +10,9 @@
 enum {
     VERSION = 1,
     HEADER_BYTES = sizeof MAGIC + 2,
-    HEAD_BYTES = 8 + 8,                         /* of a frame */
-    ENTRY_BYTES = 1 + 4 + VD_HASH_SIZE + 8 + 4, /* without what it carries */
-    NOTED_MAX = 1 << 24,                        /* entries of a file */
+    HEAD_BYTES = 8 + 8,                         /* of a frame: size and complement */
+    ENTRY_BYTES = 1 + 4 + VD_HASH_SIZE + 8 + 4, /* of an entry, without its bytes */
+    NOTED_MAX = 1 << 24,                        /* entries in a file */
 };
 
 static bool seal_of(const vd_hash *before, const uint8_t *size, const void *entries, size_t bytes,
@@ -139,8 +139,8 @@ static bool is_zero(const uint8_t *bytes, size_t size) {
     return true;
 }
 
-/* One frame; *torn: the file ends in the middle of it. A machine that lost its power may have left
- * zeros, or the file's new length without what was to stand there. */
+/* Reads one frame. *torn: the file ends within it, or it was not written completely before a loss
+ * of power, which may leave zeros or a file that is longer than its data. */
 static vd_status read_frame(vd_minutes *m, const uint8_t *bytes, size_t left, bool *torn,
                             vd_err *err) {
     vd_cursor c = vd_cursor_of(bytes, left);
@@ -174,7 +174,7 @@ static vd_status read_all(const uint8_t *bytes, size_t size, vd_minutes *m, vd_e
     while (status == VD_OK && !torn && m->whole < size)
         status = read_frame(m, bytes + m->whole, size - (size_t)m->whole, &torn, err);
     if (m->whole == HEADER_BYTES)
-        m->whole = 0; /* the header comes with the first frame */
+        m->whole = 0; /* no whole frame was read, and the header is written with the first one */
     return status;
 }
 

@@ -1,5 +1,5 @@
-/* Equal traces, and different states after the step: the first leaf of these states that differs,
- * and the record of the node that makes it. PROTOCOL.md section 5.3. */
+/* The case of equal traces but different states after the step: finds the first leaf in which these
+ * states differ, and the record of the node that makes it. PROTOCOL.md section 5.3. */
 #include <string.h>
 
 #include "verde/protocol/dispute.h"
@@ -8,7 +8,7 @@ static vd_tree_name trace_tree(const vd_referee *r) {
     return (vd_tree_name){.kind = VD_TREE_TRACE, .step = r->step};
 }
 
-/* Different states have different roots, as a state's hash follows from its root. */
+/* Descends the states. Their roots must differ, since a state's hash follows from its root. */
 void vd_dispute_next(vd_referee *r) {
     vd_descend(r, (vd_tree_name){.kind = VD_TREE_STATE, .step = r->step + 1}, VD_PHASE_NEXT_OPEN,
                VD_PHASE_NEXT_LEAF);
@@ -30,7 +30,7 @@ static const char *leaf_name(const vd_referee *r) {
     return r->program->leaf[r->descent.lo].name;
 }
 
-/* Every leaf of the next state is some node's output: vd_program_validate. */
+/* Goes to the record that makes the leaf. vd_program_validate ensures that a node does. */
 void vd_next_leaf_take(vd_referee *r) {
     bool ok = true;
     for (uint32_t p = 0; p < r->parties; p++)

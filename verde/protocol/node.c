@@ -1,4 +1,4 @@
-/* Records: what a node was, and where its inputs came from. PROTOCOL.md section 5.4. */
+/* Judges a record: its node, and where its inputs came from. PROTOCOL.md section 5.4. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static uint32_t sources(const vd_referee *r) {
     return vd_source_count(r->program, r->graph);
 }
 
-/* Commitments that everybody can compute: data by the job, the step's number. False: neither. */
+/* Computes the commitment of a data tensor or of the step number. False: it is neither. */
 static bool public_source(vd_referee *r, uint32_t value, vd_hash *out) {
     uint32_t index;
     int32_t step = r->step < 0 ? 0 : (int32_t)r->step;
@@ -50,7 +50,7 @@ static const vd_hash *wanted_output(const vd_referee *r, const vd_hash *output, 
     return NULL;
 }
 
-/* Reads the outputs of all wanted records of p's trace. */
+/* Reads the outputs of all records of p's trace that were asked for. */
 static bool take_outputs(vd_referee *r, uint32_t p, vd_hash *output) {
     vd_tree_name tree = trace_tree(r);
     const json_t *list = json_object_get(r->party[p].body, "leaves");
@@ -113,7 +113,7 @@ static void name_node(vd_referee *r) {
              r->record, vd_node_name(r->graph, r->record).text, r->place->operator_name);
 }
 
-/* Asks for the state leaves, or the nodes, that feed the disputed node. */
+/* Lists the leaves of the state (`states`), or else the nodes, that the disputed node reads. */
 static bool want_feeding(vd_referee *r, bool states) {
     const vd_node *n = vd_node_stored(r->graph, r->record);
     uint64_t list[RO_MAX_INPUTS];
@@ -128,8 +128,8 @@ static bool want_feeding(vd_referee *r, bool states) {
     return vd_want(r, list, count);
 }
 
-/* The next of the nodes that feed it, as many as one question may ask for: a record may be large.
- */
+/* Lists the next of the nodes that are inputs of the disputed node, as many as one question may ask
+ * for: records may be large. */
 static bool want_producers(vd_referee *r) {
     if (!want_feeding(r, false))
         return false;
@@ -180,8 +180,8 @@ static void wrong_input(vd_referee *r, uint32_t p, int32_t input, const char *wh
                whose);
 }
 
-/* Compares the inputs that are made by these producers, and with the first of these what everybody
- * knows. */
+/* Checks the inputs that come from these producers; in the first round also those that are public
+ * values. */
 static void check_producers(vd_referee *r, uint32_t p, const vd_hash *output) {
     const vd_node *n = vd_node_stored(r->graph, r->record);
     for (int32_t i = 0; i < n->input_count; i++) {
@@ -199,7 +199,7 @@ static void check_producers(vd_referee *r, uint32_t p, const vd_hash *output) {
     }
 }
 
-/* `record` keeps the disputed record; producers are read through a copy. */
+/* Reads the producers' records, into a copy: `record` keeps the disputed one. */
 static bool take_producers(vd_referee *r, uint32_t p) {
     vd_node_record *disputed = r->party[p].record, *scratch = malloc(sizeof *scratch);
     vd_hash *output = calloc(r->wanted_count + 1, sizeof *output);
@@ -233,7 +233,7 @@ bool vd_state_ask(vd_referee *r, uint32_t p, vd_question *question) {
     return vd_ask_wanted(r, &tree, question);
 }
 
-/* A leaf of S_s against every input that names it. */
+/* Checks a leaf of S_s against every input that reads it. */
 static bool take_state_leaf(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data) {
     const vd_node *n = vd_node_stored(r->graph, r->record);
     if (data->size != VD_HASH_SIZE)

@@ -1,4 +1,4 @@
-/* An outcome as a JSON object. PROTOCOL.md section 7. */
+/* Writes an outcome as a JSON object. PROTOCOL.md section 7. */
 #include "verde/protocol/verdict.h"
 
 static json_t *hex32(uint32_t bits) {
@@ -25,7 +25,7 @@ static json_t *party_json(const vd_outcome *o, uint32_t p, const vd_public_key *
     return out;
 }
 
-/* NULL: the log was not read. */
+/* Returns NULL if the log was not read. */
 static json_t *logged_json(const vd_place *place) {
     switch (place->logged_as) {
     case VD_LOGGED_UNREAD: return NULL;

@@ -1,4 +1,4 @@
-/* This file computes how long an answer may take, from what a provider states of its machine. */
+/* This file computes how long answers may take, from the times that a provider states. */
 #include "verde/protocol/pace.h"
 
 #include "verde/exec/estimate.h"
@@ -36,14 +36,15 @@ vd_pace_caps vd_pace_caps_of(const vd_program *program, int64_t step_us) {
     return (vd_pace_caps){step, init > step ? init : step};
 }
 
-/* `count` of them are what one answer takes, and each counts for `counted_us` at most. */
+/* Returns the longest real time of one of `count` executions that share an answer's allowance.
+ * `counted_us`: the most that counts of the stated time of one. */
 static double longest_wait(double count, int64_t counted_us) {
     const double each = VD_WORK_FACTOR * (double)counted_us / 1e6 + VD_PATIENCE_S / count;
     return each < VD_REACH_S ? each : VD_REACH_S;
 }
 
-/* The longest answers are about a step in detail: it follows a way from a stored state, its
- * interval with hashes, and that step, twice; and about initialisation, likewise twice. */
+/* The longest answers are about a step in detail (from a stored state to the interval, the interval
+ * with hashes, and the step twice), or about initialisation, twice. */
 vd_pace_limits vd_pace_limits_of(const vd_program *program) {
     const vd_pace_caps caps = vd_pace_caps_of(program, 0);
     return (vd_pace_limits){longest_wait(2.0 * program->checkpoint_interval + 2, caps.step),
@@ -64,7 +65,7 @@ static double capped(int64_t us, int64_t us_max) {
     return (double)(us < us_max ? us : us_max) / 1e6;
 }
 
-/* Returns the seconds from a stored state to the one that is asked about. */
+/* Returns the seconds from a stored state to the one in question. */
 static double reach_seconds(const vd_program *program, const vd_pace *pace, double plain) {
     const double interval = plain * program->checkpoint_interval;
     const int64_t steps = pace->distance < program->steps ? pace->distance : program->steps;
@@ -96,7 +97,7 @@ json_t *vd_pace_json(const vd_pace *pace) {
                      "traced_us", (json_int_t)pace->traced_us);
 }
 
-/* Reads the member `pace`. What is no pace is read as zeros. */
+/* Reads the member `pace`. An invalid one is read as zeros. */
 static void read_pace(const json_t *body, vd_pace *out) {
     const json_t *pace = json_object_get(body, "pace");
     if (!vd_json_get_integer(pace, "plain_us", VD_PACE_US_LIMIT, &out->plain_us) ||

@@ -1,4 +1,4 @@
-/* The state machine as a table, and what each of its phases narrows. PROTOCOL.md section 5. */
+/* The table of phases, and the level that each one narrows. PROTOCOL.md section 5. */
 #include "verde/protocol/dispute.h"
 
 const vd_phase_rule vd_phase_rules[VD_PHASE_DONE] = {

@@ -33,13 +33,13 @@ static bool is_enrolled(const vd_assignment *a, const vd_public_key *key) {
     return false;
 }
 
-/* Does the question belong to no game? Those before the games are put to all at once. */
+/* Returns true for questions outside the games: they are put to all providers at once. */
 static bool of_no_game(const vd_question *q) {
     return q->kind <= VD_ASK_CHALLENGE;
 }
 
-/* Chooses the run to answer from: in the second hearing, and if this provider is the challenger,
- * its second one. What was said about one run is never said about the other. */
+/* Chooses the run to answer from: the second one if this provider is the challenger of a second
+ * hearing. Statements about one run are never made about the other. */
 static vd_status choose_run(vd_inquiry *r) {
     const vd_provider *p = r->provider;
     const vd_question *q = &r->question;
@@ -75,7 +75,7 @@ static vd_status choose_run(vd_inquiry *r) {
     if (!p->run_again)
         return vd_fail(r->err, VD_ERR_PEER, "this provider does not run again");
     vd_status status = p->run_again(p->again, &r->source, r->err);
-    /* A second run that failed is refused at once: its root will never come. */
+    /* If the second run failed, the question is refused at once: a root will never come. */
     r->refused = status == VD_ERR_LOCAL && q->kind == VD_ASK_CHALLENGE;
     if (!r->refused)
         return status;
@@ -91,7 +91,7 @@ static bool withheld(vd_inquiry *r) {
 
 /* ---- requests ---- */
 
-/* A note as JSON text. Notes travel as objects inside the request. */
+/* Opens a note that is an object inside the request. */
 static vd_status open_note(const json_t *note, const char *type, const vd_public_key *key,
                            vd_buf *payload, vd_err *err) {
     vd_buf text = {0};
@@ -117,7 +117,7 @@ static bool enrolled(vd_inquiry *r) {
     return is_enrolled(&r->assignment, &key);
 }
 
-/* Refuses a question in the other role: provider 0 trained, all others followed its log. */
+/* Rejects a question for the other role: provider 0 trained, all others followed its log. */
 static vd_status check_role(vd_inquiry *r) {
     const vd_emitted_source *served = r->provider->source.served;
     const vd_role role = served ? served->role : 0;
@@ -141,7 +141,7 @@ static vd_status other_program(vd_inquiry *r) {
                    ours, asked);
 }
 
-/* Opens an assignment that its referee has signed, and hashes it. */
+/* Opens an assignment signed by its referee, and hashes it. */
 static vd_status open_assignment(const json_t *note, const vd_public_key *only, vd_assignment *out,
                                  vd_hash *hash, vd_err *err) {
     vd_public_key referee;
@@ -195,7 +195,7 @@ static vd_status read_question(vd_inquiry *r, const json_t *note) {
     return status;
 }
 
-/* Builds an answer. An incomplete one is never signed. */
+/* Builds the body of an answer. NULL: it would be incomplete, and must not be signed. */
 static json_t *build(vd_inquiry *r) {
     *r->err = (vd_err){0};
     r->mismatch = false;
@@ -207,8 +207,8 @@ static json_t *build(vd_inquiry *r) {
     return NULL;
 }
 
-/* Adds a member that no document names, as long as limits allow: what stands around a body has less
- * than ENVELOPE bytes. */
+/* Lies: adds a member that no document names, as long as the limits allow. The JSON around the body
+ * has less than ENVELOPE bytes. */
 static void pad(const vd_inquiry *r, json_t *body) {
     enum { ENVELOPE = 400 };
     const vd_job_programs job = {vd_inquiry_program(r), r->provider->collection};
@@ -231,7 +231,7 @@ vd_status vd_inquiry_answer(vd_inquiry *r, vd_buf *note) {
         return vd_fail(r->err, VD_ERR_TIMEOUT, "silent on purpose");
     json_t *body = build(r);
     if (!body && r->mismatch &&
-        r->source.forget) { /* a bit may have flipped: forget what is cached, and try once more */
+        r->source.forget) { /* maybe a bit flipped: empties the cache, tries again */
         tell(r, r->err->text);
         r->source.forget(r->source.user);
         body = build(r);

@@ -1,20 +1,20 @@
-/* A provider's side of a dispute: from a signed question to a signed answer. No sockets, no clock,
- * no files. Stateless between questions: a provider that was killed and started again answers on.
- */
+/* A provider's side of a dispute: from a signed question to a signed answer. It uses no sockets,
+ * clock or files. It keeps nothing between questions, so a provider that was restarted goes on
+ * answering. */
 #ifndef VD_PROVIDER_H
 #define VD_PROVIDER_H
 
 #include "verde/exec/source.h"
 #include "verde/protocol/message.h"
 
-/* Lies on purpose, for tests and demonstrations. */
+/* Ways of lying on purpose, for tests and demonstrations. */
 typedef enum {
     VD_LIE_NONE = 0,
-    VD_LIE_PROOF,      /* proofs that lead nowhere */
-    VD_LIE_WITHHOLD,   /* no answer about tensors */
-    VD_LIE_SILENCE,    /* no answer after the reveal */
-    VD_LIE_CONTRADICT, /* states inside a run that are not those at its ends */
-    VD_LIE_PAD,        /* answers filled up with what nobody reads */
+    VD_LIE_PROOF,      /* proofs that lead to no root */
+    VD_LIE_WITHHOLD,   /* gives no answer about tensors */
+    VD_LIE_SILENCE,    /* gives no answer after the reveal */
+    VD_LIE_CONTRADICT, /* states inside the run do not fit those at its ends */
+    VD_LIE_PAD,        /* fills answers up to the limit */
 } vd_lie;
 
 VD_MUST_USE vd_status vd_lie_parse(const char *text, vd_lie *out, vd_err *err);
@@ -22,37 +22,37 @@ VD_MUST_USE vd_status vd_lie_parse(const char *text, vd_lie *out, vd_err *err);
 typedef struct {
     const vd_program *program;       /* NULL: the job is a collection */
     const vd_collection *collection; /* NULL: it is one program */
-    vd_hash program_hash;            /* the job's, of either kind */
+    vd_hash program_hash;            /* of the program or the collection */
     const vd_key *key;
-    vd_source source; /* of a collection: its run_root alone, the root over `item_root` */
-    /* Of a collection: the root of each item's run, and those runs. Any thread may call it. */
+    vd_source source; /* of a collection only run_root is set: the root over `item_root` */
+    /* Of a collection: each item's run root, and a thread-safe function that returns its run. */
     const vd_hash *item_root;
     vd_status (*item_source)(void *items, uint64_t item, vd_source *out, vd_err *err);
     void *items;
-    vd_pace pace;                 /* stated in its commitment; zeros: none is */
-    const vd_public_key *referee; /* the only one to answer; NULL: any that enrols this key */
+    vd_pace pace;                 /* stated with the commitment; zeros: not stated */
+    const vd_public_key *referee; /* the only one to answer; NULL: any that names this key */
     vd_lie lie;
-    /* A second run, for the second hearing. VD_ERR_IO: not finished yet, to be asked again;
+    /* Returns the second run, for the second hearing. VD_ERR_IO: it is not finished, ask again.
      * VD_ERR_LOCAL: it failed, and none is stated. NULL: this provider does not run again. */
     vd_status (*run_again)(void *again, vd_source *out, vd_err *err);
     void *again;
-    void (*tell)(const char *line); /* of trouble, to whoever runs this provider; may be NULL */
+    void (*tell)(const char *line); /* reports trouble to the provider's operator; may be NULL */
 } vd_provider;
 
-/* `request`: {"assignment": note, "question": note}, as vd_request_write makes it. The answer note
- * goes to *out. VD_ERR_PEER: the request deserves no answer (malformed, another program, not this
- * key, not signed by the assignment's referee); VD_ERR_TIMEOUT: a lie of silence; VD_ERR_IO: a
- * second run is under way, ask again; VD_ERR_LOCAL: trouble here. */
+/* Answers a request: {"assignment": note, "question": note}, as made by vd_request_write. Appends
+ * the answer's note to *out. VD_ERR_PEER: the request is malformed, or about another program,
+ * another provider's key, or not signed by the assignment's referee. VD_ERR_TIMEOUT: the provider
+ * lies by silence. VD_ERR_IO: a second run is under way, ask again. VD_ERR_LOCAL: local trouble. */
 VD_MUST_USE vd_status vd_provider_answer(const vd_provider *provider, const void *request,
                                          size_t size, vd_buf *out, vd_err *err);
 
-/* Whether a request deserves an answer, in a few milliseconds and from any thread: VD_OK and the
- * referee who has signed it, or VD_ERR_PEER, as vd_provider_answer would say. */
+/* Checks in a few milliseconds, from any thread, whether a request is valid: VD_OK and the referee
+ * that signed it, or VD_ERR_PEER as from vd_provider_answer. */
 VD_MUST_USE vd_status vd_provider_screen(const vd_provider *provider, const void *request,
                                          size_t size, vd_public_key *referee, vd_err *err);
 
-/* The assignment of a request, signed by its referee: for whoever serves many programs. Nothing
- * else of the request is judged. */
+/* Reads the assignment of a request and checks its referee's signature: for servers of many
+ * programs. Nothing else of the request is checked. */
 VD_MUST_USE vd_status vd_request_assignment(const void *request, size_t size, vd_assignment *out,
                                             vd_err *err);
 

@@ -1,4 +1,4 @@
-/* Writing and reading questions. PROTOCOL.md section 4. */
+/* Writes and reads questions. PROTOCOL.md section 4. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -212,7 +212,7 @@ static bool read_leaves(const json_t *list, uint64_t count, vd_question *out) {
     return out->leaf != NULL;
 }
 
-/* NULL: the question is of no game. */
+/* Reads the member `game`. NULL: the question belongs to no game. */
 static bool read_game(const json_t *value, uint32_t *out) {
     const json_int_t game = json_integer_value(value);
     *out = (uint32_t)game;
@@ -224,19 +224,19 @@ static bool of_item_fits(const vd_question *q, const vd_collection *collection) 
     return q->of_item == wanted && (!wanted || q->item < collection->count);
 }
 
-/* Reads what version 2 adds: the hash of the secret that draws from what is stated. */
+/* Reads what version 2 adds: the hash of a secret, if the checker draws from the statement. */
 static bool read_draw(const json_t *root, vd_question *out) {
     out->draws = json_integer_value(json_object_get(root, "verde")) == 2;
     return out->draws ? vd_json_get_hash(root, "draw", &out->draw) : !json_object_get(root, "draw");
 }
 
-/* Does the question fit a draw? Its answer must state a root, from which to draw. */
+/* Returns true if the question may have a draw: its answer must state a root to draw from. */
 static bool draw_fits(const vd_question *q) {
     return !q->draws || q->kind == VD_ASK_SUBRUN || q->kind == VD_ASK_TRACE ||
            (q->kind == VD_ASK_PROVE && q->tree.kind == VD_TREE_FOLD);
 }
 
-/* Reads what is asked, and about what, without a look at whether the job has such a thing. */
+/* Reads the kind of question and its scope, without checking that the job has such a thing. */
 static bool read_head(const json_t *root, vd_question *out) {
     const json_t *challenger = json_object_get(root, "challenger"),
                  *item = json_object_get(root, "item");
@@ -252,7 +252,7 @@ static bool read_head(const json_t *root, vd_question *out) {
            draw_fits(out);
 }
 
-/* `count`: leaves of the tree. */
+/* Reads the members that depend on the kind. `count`: number of leaves of the tree. */
 static bool read_rest(const json_t *root, const vd_program *program, uint64_t count,
                       vd_question *out) {
     switch (out->kind) {
@@ -299,7 +299,7 @@ static vd_status read_question(const json_t *root, const vd_job_programs *job, v
                : malformed(err);
 }
 
-/* Whether the question, written again, has the same bytes: then nothing in it was ignored. */
+/* Returns true if the question, written again, has the same bytes: so nothing in it was ignored. */
 static bool canonical(const vd_question *q, const vd_hash *assignment, const void *payload,
                       size_t size) {
     vd_buf again = {0};

@@ -1,5 +1,5 @@
-/* The engine: phases in turn, a round of questions each, the outcome at the end. PROTOCOL.md
- * section 5. */
+/* The referee's engine: phase by phase, a round of questions in each, and the outcome at the end.
+ * PROTOCOL.md section 5. */
 #include "verde/protocol/referee.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static vd_status enrol_parties(vd_referee *r, const vd_assignment *a, const vd_p
     return status;
 }
 
-/* Starts a game, from two claims that differ. */
+/* Starts a game from two claims that differ. */
 static void start_game(vd_referee *r, const vd_part *part) {
     for (uint32_t p = 0; p < r->parties; p++) {
         r->party[p].root = r->outcome.party[p].run_root = part->root[p];
@@ -63,8 +63,8 @@ static vd_status hash_job(vd_referee *r, vd_hash *out, vd_err *err) {
                : vd_fail(err, VD_ERR_LOCAL, "out of memory");
 }
 
-/* Refuses an assignment that does not fit the job: an item's run has no rounding log, and is not
- * run again. */
+/* Rejects an assignment that does not fit the job. A collection can have neither rounding logs nor
+ * a challenge. */
 static vd_status check_kind(const vd_referee *r, const vd_assignment *a, vd_err *err) {
     const bool rounded = r->program && r->program->rounding.bits != 0;
     if (a->rounded != rounded)
@@ -195,7 +195,7 @@ static vd_answer_most answer_most(const vd_referee *r, const vd_question *questi
     return vd_answer_most_of(question, &job);
 }
 
-/* *recalled: it has answered that before, and is not asked. */
+/* Puts a question to p. *recalled: an earlier game has its answer, so it is not asked again. */
 static bool put_question(vd_referee *r, uint32_t p, const vd_question *question, bool *recalled) {
     vd_party *party = &r->party[p];
     drop_answer(party);
@@ -265,7 +265,7 @@ static bool pending(const vd_referee *r) {
     return false;
 }
 
-/* Are all providers silent? Then nothing is known of any claim. */
+/* Returns true if all providers forfeited: then nothing is known about any claim. */
 static bool are_all_silent(const vd_outcome *o) {
     for (uint32_t p = 0; p < o->party_count; p++)
         if (o->party[p].standing != VD_FORFEITED)
@@ -273,7 +273,7 @@ static bool are_all_silent(const vd_outcome *o) {
     return true;
 }
 
-/* Ends the dispute: says which claims are left, and so what the result is. */
+/* Ends the dispute: decides which claims are left and what the result is. */
 static void conclude(vd_referee *r) {
     vd_outcome *o = &r->outcome;
     bool convicted = false, forfeited = false, dismissed = false;
@@ -299,9 +299,9 @@ static void conclude(vd_referee *r) {
     r->phase = VD_PHASE_DONE;
 }
 
-/* A missing answer costs the claim, except where a phase asks one provider after the other. Who
- * stands after the commitments reveals even if it stands alone: a rival's silence must not cost it
- * its claim. */
+/* Lets the phase judge its answers. A missing answer forfeits, except in phases that may ask the
+ * other provider instead. After the commitments a provider reveals even if it stands alone: a
+ * rival's silence must not cost it its claim. */
 static void take_phase(vd_referee *r) {
     vd_phase phase = r->phase;
     bool may_be_silent =
@@ -328,7 +328,7 @@ vd_status vd_referee_next(vd_referee *r, vd_outgoing out[VD_PARTIES_MAX], size_t
         if (pending(r))
             vd_trouble(r, "asked for the next questions before all answers were given");
         r->waiting = false;
-        if (r->failed == VD_OK) /* trouble while asking: nothing that was computed may judge */
+        if (r->failed == VD_OK) /* after trouble while asking, nothing is judged */
             take_phase(r);
     }
     *count = 0;

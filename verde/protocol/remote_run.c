@@ -11,11 +11,11 @@
 struct vd_remote_run {
     const vd_audit_line *line;
     const vd_source *own;
-    vd_hash *committed; /* the own run's states, zeros where it has none yet */
+    vd_hash *committed; /* states that our run has committed to, zeros where it has none yet */
     uint32_t checkpoints;
-    vd_records trace; /* of trace_step */
+    vd_records trace; /* records of `trace_step` */
     int64_t trace_step;
-    vd_buf tensor; /* that was asked for last */
+    vd_buf tensor; /* the tensor that was asked for last */
 };
 
 static vd_status no_memory(vd_err *err) {
@@ -26,7 +26,7 @@ static vd_status wrong(vd_err *err, const char *what) {
     return vd_fail(err, VD_ERR_PEER, "the provider: %s", what);
 }
 
-/* Finds the first state that differs; *leaf = count: none does. */
+/* Finds the first state that differs. *leaf = count: none differs. */
 static vd_status first_state(const vd_remote_run *r, const vd_tree_name *tree, const vd_hash *own,
                              size_t count, vd_hash *root, size_t *leaf, vd_hash *state,
                              vd_err *err) {
@@ -70,8 +70,8 @@ static vd_status remote_states_of_run(void *user, vd_hash *state, vd_err *err) {
     return VD_OK;
 }
 
-/* Returns one's own states of an interval. Its end is committed to, so no step is executed for it.
- */
+/* Returns our own states of an interval. The last one is a checkpoint, so it is not executed
+ * again. */
 static vd_status own_states(const vd_remote_run *r, int64_t from, int64_t to, vd_hash *state,
                             vd_err *err) {
     vd_status status = r->own->states(r->own->user, from, to - 1, state, err);
@@ -99,7 +99,7 @@ static vd_status compare_interval(const vd_remote_run *r, const vd_tree_name *tr
     return status;
 }
 
-/* `from` is a checkpoint at which both are equal. */
+/* `from` must be a checkpoint at which both runs are equal. */
 static vd_status remote_states(void *user, int64_t from, int64_t to, vd_hash *state, vd_err *err) {
     const vd_remote_run *r = user;
     const vd_program *program = r->line->program;
@@ -200,7 +200,7 @@ typedef struct {
     size_t element_bytes;
 } pieces_taken;
 
-/* Bytes travel in little-endian order; to swap them is the same both ways. */
+/* Copies a leaf into the tensor; leaves are little-endian, and swapped if the machine is not. */
 static vd_status take_piece(void *user, uint64_t index, const vd_buf *data, vd_err *err) {
     const pieces_taken *t = user;
     const uint64_t at = index * VD_LEAF_SIZE;
@@ -223,7 +223,7 @@ static vd_status take_pieces(vd_remote_run *r, const vd_tree_name *tree, const v
                                err);
 }
 
-/* The last state is no step's: its leaves are what the last step's nodes make. */
+/* Names a tensor's tree. The last state's tensors are outputs of the last step's nodes. */
 static vd_tree_name name_tensor(const vd_program *program, int64_t step, uint32_t value) {
     const bool last = step == program->steps;
     return (vd_tree_name){.kind = VD_TREE_TENSOR,

@@ -1,4 +1,4 @@
-/* This file descends into a provider's tree, to all leaves that differ from ours. */
+/* This file descends into a provider's tree to all leaves that differ from ours. */
 #include "verde/protocol/remote_tree.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ typedef struct {
     const vd_tree *own;
     vd_tree_name tree;
     vd_hash root;
-    uint64_t *leaf; /* that differ, ascending; owned */
+    uint64_t *leaf; /* leaves that differ, ascending; owned */
     uint64_t count, capacity;
     vd_err *err;
 } differing;
@@ -33,8 +33,8 @@ static vd_status add_leaves(differing *d, uint64_t lo, uint64_t hi) {
     return VD_OK;
 }
 
-/* Gathers leaves below a node that differs. Where all hashes do, most leaves do, so they are taken
- * without opening more. */
+/* Collects the leaves below a node that differs. If all hashes of its frontier differ, most leaves
+ * do: then all are taken without opening more nodes. */
 static vd_status gather(differing *d, uint64_t lo, uint64_t hi, const vd_hash *above) {
     enum { WIDTH = 1 << VD_OPEN_DEPTH };
     const vd_question q = {

@@ -1,5 +1,5 @@
-/* Runs with rounding logs: which log the trainer signed, and which roundings are possible. Party 0
- * is the trainer, party 1 the auditor. PROTOCOL.md section 12. */
+/* Runs with rounding logs: decides which log the trainer signed, and which roundings are possible.
+ * Party 0 is the trainer, party 1 the auditor. PROTOCOL.md section 12. */
 #include <string.h>
 
 #include "verde/log/note.h"
@@ -27,7 +27,7 @@ bool vd_note_ask(vd_referee *r, uint32_t p, vd_question *question) {
     return true;
 }
 
-/* Reads the note that the auditor has followed, which the trainer must have signed. */
+/* Reads the note that the auditor followed. The trainer must have signed it. */
 static bool take_note(vd_referee *r, vd_log_claim *claim) {
     const vd_party *auditor = &r->party[AUDITOR];
     const char *note = json_string_value(json_object_get(auditor->body, "note"));
@@ -102,7 +102,7 @@ void vd_judge_rounding(vd_referee *r) {
 
 /* ---- what the log says ---- */
 
-/* The section that has the disputed element. */
+/* Returns the index of the log's section that has the disputed element. */
 static uint64_t section_index(const vd_referee *r) {
     return vd_graph_sections(r->graph, r->record) + (uint64_t)r->element / VD_LOG_BLOCK;
 }
@@ -116,7 +116,7 @@ bool vd_section_ask(vd_referee *r, uint32_t p, vd_question *question) {
     return true;
 }
 
-/* Reads a section: its bytes, or, if they are more than allowed, their number and digest. */
+/* Reads a section: its bytes or, if they are more than allowed, their number and digest. */
 static vd_status read_leaf(const json_t *body, vd_section_proof *out, vd_err *err) {
     const char *text = json_string_value(json_object_get(body, "section"));
     const json_int_t size = json_integer_value(json_object_get(body, "size"));
@@ -142,7 +142,7 @@ static vd_status read_answer(const json_t *body, vd_section_proof *out, vd_err *
     return read_leaf(body, out, err);
 }
 
-/* The trainer's value is possible: is it the one that its log names? */
+/* The trainer's value is possible: judges whether its log names this value. */
 static void judge_log(vd_referee *r, const vd_log_section *section) {
     vd_place *at = r->place;
     const vd_possible *v = &r->possible;

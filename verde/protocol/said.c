@@ -1,10 +1,10 @@
-/* This file keeps a provider's answers by the hash of the question, for all games. */
+/* This file keeps a provider's answers by the hash of the question, for use in later games. */
 #include "verde/protocol/said.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns where an answer to this question is, or would be inserted. */
+/* Returns the index of the answer to this question, or where to insert it. */
 static size_t said_place(const vd_said *said, const vd_hash *plain) {
     size_t lo = 0, hi = said->count;
     while (lo < hi) {

@@ -8,7 +8,7 @@
 
 enum { MEMBERS = 8, ASK_MEMBERS = 7 };
 
-/* Is this a target that stands in JSON and in HTTP without escapes? */
+/* Returns true if the target needs no escapes in JSON and HTTP. */
 static bool is_target(const char *text) {
     const size_t size = strlen(text);
     for (size_t i = 0; i < size; i++)
@@ -23,7 +23,7 @@ static json_t *hex_text(const uint8_t *bytes, size_t size) {
     return json_string(hex);
 }
 
-/* Writes the member that tells a request from all others of its signer: a nonce, or a count. */
+/* Writes the members that make a request unique among its signer's: count, or time and nonce. */
 static void put_turn(json_t *root, const vd_request_claim *claim) {
     if (claim->count) {
         json_object_set_new(root, "count", json_integer((json_int_t)claim->count));
@@ -116,7 +116,7 @@ static bool get_integer(const json_t *root, const char *name, int64_t *out) {
     return json_is_integer(value);
 }
 
-/* Reads the count of a referee's question, or the nonce of a client's request. */
+/* Reads the count of a referee's question, or time and nonce of a client's request. */
 static bool get_turn(const json_t *root, bool asks, vd_request_claim *out) {
     if (asks)
         return json_object_size(root) == ASK_MEMBERS && get_integer(root, "count", &out->count) &&
@@ -152,7 +152,7 @@ static vd_status read_members(const json_t *root, const vd_public_key *provider,
     return VD_OK;
 }
 
-/* Refuses another spelling than ours, so that one request has one payload. */
+/* Rejects a payload that we would write otherwise, so that a request has exactly one payload. */
 static vd_status check_spelling(const json_t *root, const vd_buf *payload, vd_err *err) {
     vd_buf again = {0};
     vd_status status = VD_OK;
@@ -164,7 +164,7 @@ static vd_status check_spelling(const json_t *root, const vd_buf *payload, vd_er
     return status;
 }
 
-/* Compares clocks, without a sum that could overflow. */
+/* Compares the clocks, without a subtraction that could overflow. */
 static vd_status check_clock(int64_t time, int64_t now, vd_err *err) {
     const bool ahead = time > now;
     const uint64_t by = ahead ? (uint64_t)time - (uint64_t)now : (uint64_t)now - (uint64_t)time;

@@ -1,13 +1,13 @@
-/* Answers as they arrive, and the statements that are kept of them for the verdict. PROTOCOL.md
- * section 5. */
+/* Takes answers as they arrive, and keeps them as statements for the verdict. PROTOCOL.md section
+ * 5. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "verde/protocol/dispute.h"
 #include "verde/protocol/referee.h"
 
-/* Adds a statement. Within a round they stand in the order of the questions, as vd_verdict_verify
- * expects, whichever answer came first. */
+/* Adds a statement. Within a round statements are ordered by provider, as vd_verdict_verify
+ * expects, not by arrival. */
 static vd_statement *place_statement(vd_referee *r, uint32_t p) {
     size_t at = r->statements++;
     for (; at > r->round_start && r->statement[at - 1].party > p; at--)
@@ -30,8 +30,8 @@ static vd_statement *keep_statement(vd_referee *r, uint32_t p) {
     return place_statement(r, p);
 }
 
-/* Keeps why there is no answer, for the verdict. It may quote a peer, so it becomes printable
- * ASCII, and no cut makes it invalid UTF-8. */
+/* Records why there is no answer, for the verdict. The text may come from a peer, so it is reduced
+ * to printable ASCII, which a cut cannot make invalid. */
 static void set_why(vd_party *party, const char *prefix, const char *why) {
     snprintf(party->why, sizeof party->why, "%s%.100s", prefix, why);
     for (char *c = party->why; *c; c++)
@@ -48,7 +48,7 @@ void vd_referee_no_answer(vd_referee *r, uint32_t p, const char *why) {
         memcpy(s->why, party->why, sizeof s->why);
 }
 
-/* Takes a concession or a refusal, which are the same in every phase. */
+/* Handles a concession or a refusal, which are the same in every phase. */
 static void take_common(vd_referee *r, uint32_t p) {
     vd_party *party = &r->party[p];
     const char *refusal = json_string_value(json_object_get(party->body, "refusal"));
@@ -76,7 +76,7 @@ static vd_status read_answer(const vd_referee *r, vd_party *party, const void *n
                    VD_GAME_ANSWER_BYTES);
 }
 
-/* Remembers an answer, so that no later game asks for it again. */
+/* Stores an answer, so that no later game asks for it again. */
 static void remember(vd_referee *r, vd_party *party, const vd_statement *s) {
     const vd_said_answer answer = {party->plain, s->stated.payload};
     party->bytes += s->stated.payload.size;

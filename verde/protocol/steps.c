@@ -1,4 +1,4 @@
-/* From commitments to the step where the states part. PROTOCOL.md sections 5.1 to 5.3. */
+/* Narrows a dispute down to the step where the states part. PROTOCOL.md sections 5.1 to 5.3. */
 #include <string.h>
 
 #include "verde/exec/items.h"
@@ -17,7 +17,7 @@ void vd_commit_take(vd_referee *r) {
             !vd_json_get_hash(r->party[p].body, "commit", &r->party[p].commit)) {
             vd_convict(r, p, VD_GRADE_BAD_PROOF, "its commitment is malformed");
             r->party[p].commit =
-                (vd_hash){0}; /* the reveal question shows zeros, not half a hash */
+                (vd_hash){0}; /* the reveal question lists zeros, not half a hash */
         }
     r->phase = VD_PHASE_REVEAL;
 }
@@ -66,7 +66,7 @@ void vd_dispute_runs(vd_referee *r) {
     vd_descend(r, (vd_tree_name){.kind = VD_TREE_ITEMS}, VD_PHASE_ITEMS_OPEN, VD_PHASE_ITEMS_PROVE);
 }
 
-/* ---- the item of a job of many programs ---- */
+/* ---- the item of a collection ---- */
 
 bool vd_items_ask(vd_referee *r, uint32_t p, vd_question *question) {
     (void)p;
@@ -83,7 +83,7 @@ static bool take_item(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *d
     return true;
 }
 
-/* From here on a party's claim is the root of this item's run. */
+/* Goes on with this item: from here on a party's claim is the root of the item's run. */
 static bool open_item(vd_referee *r, uint64_t item) {
     if (vd_collection_open(r->options.collection, item, &r->item_program, &r->program_hash,
                            &r->err) != VD_OK) {
@@ -137,9 +137,9 @@ void vd_reveal_take(vd_referee *r) {
     vd_dispute_runs(r);
 }
 
-/* ---- the states on both sides of a difference ---- */
+/* ---- the states before and after a difference ---- */
 
-/* Asks for leaves at - 1 and at, or 0 alone, of the tree that was descended. */
+/* Asks for leaves at - 1 and at (or only 0) of the tree that was descended. */
 bool vd_ends_ask(vd_referee *r, uint32_t p, vd_question *question) {
     uint64_t at = r->descent.lo, pair[2] = {at ? at - 1 : 0, at};
     (void)p;
@@ -210,7 +210,7 @@ bool vd_subrun_ask(vd_referee *r, uint32_t p, vd_question *question) {
     return true;
 }
 
-/* One end of a stated sub-run must be the signer's own leaf of its run. */
+/* Checks that one end of a stated sub-run is the signer's own state there. */
 static bool check_end(vd_referee *r, uint32_t p, const char *name, uint64_t index,
                       const vd_hash *own) {
     vd_tree_name tree = subrun(r);

@@ -1,4 +1,4 @@
-/* A verdict and its outcome as lines of text, the same wherever it is decided. */
+/* Writes a verdict and its outcome as lines of text, the same in every program that decides it. */
 #include <string.h>
 
 #include "verde/protocol/verdict.h"
@@ -54,7 +54,7 @@ static void tell_place(vd_buf *out, const vd_place *at) {
     tell_reference(out, at);
 }
 
-/* Tells what a provider states of the element in dispute, and how far it is from the reference. */
+/* Writes the element in dispute as a provider states it, and how far it is from the reference. */
 static void tell_value(vd_buf *out, const vd_place *at, uint32_t p) {
     char stated[VD_F32_TEXT];
     float value, reference;
@@ -190,7 +190,7 @@ static void tell_hash(vd_buf *out, const char *name, const uint8_t *bytes) {
     vd_printf(out, "%-12s %s\n", name, hex);
 }
 
-/* A job of many programs has none. */
+/* Returns false for a collection, which has no structure hash. */
 bool vd_verdict_has_structure(const vd_verdict *v) {
     static const vd_hash none;
     return !vd_hash_equal(&v->structure, &none);

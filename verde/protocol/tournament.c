@@ -1,4 +1,4 @@
-/* The course of a tournament: all at once, then level by level. PROTOCOL.md section 5.8. */
+/* Conducts a tournament: the opening, then level by level. PROTOCOL.md section 5.8. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +126,7 @@ static uint32_t count_groups(const vd_tournament *t) {
     return groups;
 }
 
-/* Judges what was held since the last call. */
+/* Takes the results of the sittings that were held since the last call. */
 static void take_sittings(vd_tournament *t) {
     for (; t->taken < t->sittings; t->taken++) {
         const vd_sitting *sitting = &t->sitting[t->taken];
@@ -141,7 +141,7 @@ static void take_sittings(vd_tournament *t) {
     }
 }
 
-/* Goes to the next stage, as no game of this one is left. */
+/* Goes to the next stage: no games are left in this one. */
 static vd_status open_next(vd_tournament *t, vd_err *err) {
     if (t->stage == VD_STAGE_FIRST && vd_tournament_contest_due(t)) {
         t->stage = VD_STAGE_CONTEST;

@@ -1,4 +1,4 @@
-/* What the sittings of a tournament amount to. PROTOCOL.md sections 5.8 and 6. */
+/* Turns the results of a tournament's sittings into its outcome. PROTOCOL.md sections 5.8 and 6. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static vd_contest_outcome *contest_of(vd_tournament *t, uint32_t provider) {
     return NULL;
 }
 
-/* Notes in which game a provider fell; of a challenger it is the second run that did. */
+/* Records the game in which a provider fell. Of a challenger, it is the second run that fell. */
 static void take_fall(vd_tournament *t, uint32_t provider, uint32_t game,
                       const struct vd_party_outcome *fallen) {
     struct vd_party_outcome *party = &t->outcome.party[provider];
@@ -78,7 +78,7 @@ void vd_tournament_take_game(vd_tournament *t, const vd_sitting *sitting) {
 
 /* ---- second runs ---- */
 
-/* The claim left standing; NULL: none, or several. With rounding logs it is the trainer's. */
+/* Returns the only claim that stands, with rounding logs the trainer's; NULL: none or several. */
 static const vd_hash *standing_claim(const vd_tournament *t) {
     const vd_hash *claim = NULL;
     for (uint32_t p = 0; p < t->outcome.party_count; p++) {
@@ -105,8 +105,8 @@ bool vd_tournament_contest_due(vd_tournament *t) {
     return due;
 }
 
-/* Takes a second run: a provider whose second run has another root than the claim plays against it.
- */
+/* Takes a second run. If its root differs from the claim left standing, its provider takes part in
+ * the second hearing. */
 static void take_second_run(vd_tournament *t, uint32_t p, const struct vd_party_outcome *answer) {
     vd_contest_outcome *contest = &t->outcome.contest[t->outcome.contest_count++];
     const bool contests = answer->claimed && !vd_hash_equal(&answer->run_root, standing_claim(t));
@@ -147,7 +147,7 @@ static bool is_first_of_claim(const vd_outcome *o, uint32_t p) {
     return o->party[p].claimed;
 }
 
-/* Counts the providers that made the same claim as p, and stand as this one does. */
+/* Counts the providers that made the same claim as p and have this standing. */
 static uint32_t count_of_claim(const vd_outcome *o, uint32_t p, vd_standing standing) {
     uint32_t count = 0;
     for (uint32_t q = 0; q < o->party_count; q++)
@@ -173,7 +173,7 @@ static bool is_agreed(const vd_outcome *o) {
     return o->accepted && groups == 1 && standing >= 2 && !has_any(o, VD_CONVICTED);
 }
 
-/* Has every claim that is not accepted a maker who is convicted? */
+/* Returns true if every claim that is not accepted has a maker that is convicted. */
 static bool are_all_refuted(const vd_outcome *o) {
     for (uint32_t p = 0; p < o->party_count; p++)
         if (is_first_of_claim(o, p) &&
@@ -188,7 +188,7 @@ static vd_result result_of(const vd_tournament *t) {
     if (is_agreed(o))
         return VD_RESULT_AGREED;
     if (!has_any(o, VD_STANDS) && !has_any(o, VD_CONVICTED) && !has_any(o, VD_DISMISSED))
-        return VD_RESULT_INCONCLUSIVE; /* all are silent */
+        return VD_RESULT_INCONCLUSIVE; /* all providers are silent */
     if (!t->assignment.rounded)
         return are_all_refuted(o) ? VD_RESULT_CONVICTED : VD_RESULT_FORFEIT;
     return has_any(o, VD_CONVICTED)   ? VD_RESULT_CONVICTED
@@ -196,7 +196,7 @@ static vd_result result_of(const vd_tournament *t) {
                                       : VD_RESULT_DISMISSED;
 }
 
-/* Questions to the busiest provider, over all sittings. */
+/* Returns the number of questions to the busiest provider, over all sittings. */
 static uint32_t count_rounds(const vd_tournament *t) {
     uint32_t asked[VD_PARTIES_MAX] = {0}, most = 0;
     for (size_t i = 0; i < t->sittings; i++) {

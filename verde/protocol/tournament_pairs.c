@@ -1,5 +1,5 @@
-/* Who plays whom: from the assignment's order and the outcomes of earlier levels alone. PROTOCOL.md
- * section 5.8. */
+/* Decides who plays whom, only by the assignment's order and the outcomes of earlier levels.
+ * PROTOCOL.md section 5.8. */
 #include "verde/protocol/tournament_internal.h"
 
 bool vd_tournament_speaks(const vd_tournament *t, uint32_t p) {
@@ -11,7 +11,7 @@ bool vd_tournament_speaks(const vd_tournament *t, uint32_t p) {
     return true;
 }
 
-/* Pairs neighbours in the order of the spokesmen; the last one of an odd number has no game. */
+/* Pairs neighbouring spokesmen. If their number is odd, the last one has no game. */
 static size_t pair_neighbours(const vd_tournament *t, uint32_t pair[][2]) {
     size_t spokesmen = 0;
     for (uint32_t p = 0; p < t->assignment.provider_count; p++)
@@ -22,7 +22,7 @@ static size_t pair_neighbours(const vd_tournament *t, uint32_t pair[][2]) {
     return spokesmen / 2;
 }
 
-/* Pairs the trainer with its next auditor, in a job with rounding logs. */
+/* In a job with rounding logs: pairs the trainer with the next auditor whose claim differs. */
 static size_t pair_auditor(const vd_tournament *t, uint32_t pair[][2]) {
     for (uint32_t p = 1; p < t->assignment.provider_count && t->seat[0].in; p++)
         if (t->seat[p].in && !vd_hash_equal(&t->seat[0].root, &t->seat[p].root)) {

@@ -1,4 +1,4 @@
-/* The trees that questions are about, as this provider's run makes them. PROTOCOL.md section 2. */
+/* Loads the trees that questions are about, from this provider's run. PROTOCOL.md section 2. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +21,8 @@ static vd_status tree_over(vd_inquiry *r, const vd_tree_name *name, const ro_sha
     return vd_tensor_tree(NULL, shape, data, &out->own, r->err);
 }
 
-/* Gives a tensor's leaves. The tree must give the commitment. It may have been made of the bytes
- * that were there before: each leaf that is sent is compared with it by its proof. */
+/* Loads a tensor's leaves, whose tree must give the commitment. A kept tree may be of earlier
+ * bytes: each leaf that is sent is checked by its proof. */
 static vd_status tensor_leaves(vd_inquiry *r, const vd_tree_name *name, vd_leaves *out) {
     const vd_program *p = vd_inquiry_program(r);
     const ro_shape *shape = vd_value_shape(p, vd_step_graph(p, name->step), name->value);
@@ -44,8 +44,8 @@ static vd_status tensor_leaves(vd_inquiry *r, const vd_tree_name *name, vd_leave
     return status == VD_OK ? vd_expect(r, &commitment, &expected, "a tensor") : status;
 }
 
-/* Makes leaves of a run with rounding logs: a proof gives S || L, and the tree is made of its hash.
- */
+/* Makes the leaves of a run with rounding logs: a proof contains S || L, and the tree has its
+ * hash. */
 static vd_status log_leaves(vd_inquiry *r, uint64_t count, vd_leaves *out) {
     vd_hash run_name, *logs = calloc(count, sizeof *logs);
     out->logged = calloc(count, sizeof *out->logged);

@@ -1,4 +1,4 @@
-/* Writing verdicts. PROTOCOL.md section 7. */
+/* Writes verdicts. PROTOCOL.md section 7. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,18 +14,18 @@ static json_t *note_object(const vd_buf *note) {
 
 typedef struct {
     const vd_referee *referee;
-    const uint32_t *provider; /* of each of its parties, the number in the assignment */
+    const uint32_t *provider; /* for each party of the referee, its number in the assignment */
 } hearing;
 
-/* What is decided, and from what. */
+/* A decision with all that it is based on. */
 typedef struct {
-    const char *predicate;     /* its type */
+    const char *predicate;     /* the predicate's type */
     const vd_program *program; /* NULL: the job is a collection */
     const vd_buf *assignment_note;
     const vd_outcome *outcome;
-    const vd_crumb *place; /* of a proof of fraud; else NULL */
+    const vd_crumb *place; /* only of a proof of fraud; else NULL */
     const vd_cost *cost;
-    hearing hearing[VD_GAMES_MAX + 2]; /* in the order of their evidence */
+    hearing hearing[VD_GAMES_MAX + 2]; /* in the order of the evidence */
     size_t hearings;
     vd_assignment assignment;
 } decision;
@@ -35,7 +35,7 @@ static void put_json(vd_buf *out, json_t *value) {
     json_decref(value);
 }
 
-/* The evidence is by far the most of a verdict, so it is written as text at once. */
+/* Writes evidence as text at once: it is by far the largest part of a verdict. */
 static void put_item(vd_buf *out, const vd_statement *s, const vd_public_key *key, uint32_t p) {
     char question[2 * VD_HASH_SIZE + 1];
     if (s->stated.payload.size == 0) {
@@ -50,7 +50,7 @@ static void put_item(vd_buf *out, const vd_statement *s, const vd_public_key *ke
     vd_printf(out, "}");
 }
 
-/* `comma`: there are items before these. */
+/* Writes the evidence of one hearing. *comma: items precede it, and a comma is needed. */
 static void put_evidence_of(vd_buf *out, const decision *d, const hearing *h, bool *comma) {
     size_t count;
     const vd_statement *s = vd_referee_statements(h->referee, &count);

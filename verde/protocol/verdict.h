@@ -1,5 +1,5 @@
-/* Verdicts: an in-toto statement in a signed note, with all the evidence; and deciding again from
- * it. */
+/* Verdicts: an in-toto statement in a signed note, with all evidence. Writes them, and verifies
+ * them by deciding again. */
 #ifndef VD_VERDICT_H
 #define VD_VERDICT_H
 
@@ -8,10 +8,10 @@
 #include "verde/protocol/tournament.h"
 
 #define VD_PREDICATE "https://verde.invalid/verdict/v1"
-/* Of more than two providers. */
+/* The type for more than two providers. */
 #define VD_PREDICATE_MANY "https://verde.invalid/verdict/v2"
 
-/* A proof of fraud: of one provider, by a place of its run (section 13.5). */
+/* The type of a proof of fraud: about one provider and a place of its run (section 13.5). */
 #define VD_PREDICATE_FRAUD "https://verde.invalid/fraud/v1"
 
 /* The dispute's cost for the referee. */
@@ -19,7 +19,7 @@ typedef struct {
     uint64_t bytes_in, bytes_out;
     double seconds, cpu_seconds;
     uint64_t peak_bytes;
-    double level_seconds[VD_LEVELS]; /* of `seconds`; all 0: not stated */
+    double level_seconds[VD_LEVELS]; /* parts of `seconds`; all 0: not stated */
 } vd_cost;
 
 VD_MUST_USE vd_status vd_verdict_write(const vd_key *referee, const vd_program *program,
@@ -30,12 +30,12 @@ VD_MUST_USE vd_status vd_verdict_write_many(const vd_key *referee, const vd_prog
                                             const vd_buf *assignment_note,
                                             const vd_tournament *tournament, const vd_cost *cost,
                                             vd_buf *out, vd_err *err);
-/* Of a referee of vd_crumb_open whose outcome is VD_RESULT_CONVICTED. */
+/* Writes a proof of fraud. `crumb`: its referee (vd_crumb_open), with VD_RESULT_CONVICTED. */
 VD_MUST_USE vd_status vd_fraud_write(const vd_key *checker, const vd_program *program,
                                      const vd_buf *assignment_note, const vd_referee *crumb,
                                      const vd_crumb *place, const vd_cost *cost, vd_buf *out,
                                      vd_err *err);
-/* The most bytes that a verdict of so many games has, or of this outcome. */
+/* Return the largest size in bytes of a verdict with so many games, or with this outcome. */
 uint64_t vd_verdict_bytes_max(uint32_t games);
 uint64_t vd_verdict_bytes_of(const vd_outcome *outcome);
 
@@ -44,8 +44,8 @@ typedef struct {
     vd_public_key referee;
     vd_assignment assignment;
     vd_hash program;
-    vd_hash structure; /* of the program; all zeros: the job has many */
-    bool fraud;        /* it is a proof of fraud; then: */
+    vd_hash structure; /* hash of the program's structure; all zeros: the job is a collection */
+    bool fraud;        /* this is a proof of fraud; then: */
     vd_crumb place;
     vd_outcome outcome;
     vd_cost cost;
@@ -54,34 +54,33 @@ typedef struct {
 
 void vd_verdict_free(vd_verdict *verdict);
 
-/* Checks the note, decodes the program, runs the referee's machine again on the recorded
- * statements, and compares. `referee`: whose verdict it must be; NULL: whoever signed. VD_ERR_PEER:
- * it does not hold, and why. VD_ERR_VERSION: what the referee signed is of a version, or has a
- * part, that is not known here, so that nothing can be decided; what providers signed is never the
- * cause.
- */
+/* Verifies a verdict: checks the note, decodes the program, runs the referee's machine again on the
+ * recorded statements, and compares the outcomes. `referee`: the key that must have signed it;
+ * NULL: any. VD_ERR_PEER: the verdict does not hold; the text says why. VD_ERR_VERSION: the referee
+ * signed something of a version, or with a part, that this program does not know, so that nothing
+ * can be decided. Statements of providers never cause VD_ERR_VERSION. */
 VD_MUST_USE vd_status vd_verdict_verify(const void *note, size_t size, const vd_public_key *referee,
                                         vd_leaf_fn leaf,
                                         void (*story)(void *user, const char *line), void *user,
                                         vd_verdict *out, vd_err *err);
 
-/* An item of the evidence, when the referee that decides again has asked for it. */
+/* An item of the evidence, reported when the referee that decides again asks for it. */
 typedef struct {
-    uint32_t provider, game; /* numbers: the provider's from 0 on; game 0: of no game */
+    uint32_t provider, game; /* provider: from 0; game: from 1, 0 outside the games */
     vd_level level;
     const char *question;
-    const json_t *item; /* as it stands in the verdict */
+    const json_t *item; /* its JSON in the verdict */
 } vd_heard;
 
-/* What a page about a verdict is made from: who watches is told while it is decided again. Any may
- * be NULL, but for `leaf`. */
+/* Callbacks while a verdict is decided again, from which a page about it is made. Any but `leaf`
+ * may be NULL. */
 typedef struct {
     vd_leaf_fn leaf;
     void (*story)(void *user, const char *line);
     void (*heard)(void *user, const vd_heard *heard);
-    void (*computing)(void *user); /* as in vd_referee_options */
+    void (*computing)(void *user); /* `computing` and `reading`: as in vd_referee_options */
     void (*reading)(void *user, int input, int64_t index, uint32_t bits);
-    /* At the end, if the verdict holds: its program (item -1), or those of its items. */
+    /* The verdict holds: its program (item -1), or each item's. */
     void (*program)(void *user, int64_t item, const vd_program *program);
     void *user;
 } vd_watch;
@@ -89,18 +88,18 @@ typedef struct {
 VD_MUST_USE vd_status vd_verdict_watch(const void *note, size_t size, const vd_public_key *referee,
                                        const vd_watch *watch, vd_verdict *out, vd_err *err);
 
-/* ---- told.c: as lines for people ---- */
+/* ---- told.c: lines for people ---- */
 
 void vd_outcome_told(const vd_outcome *outcome, const char *const *names, const vd_cost *cost,
                      vd_buf *out);
-const char *vd_challenge_told(vd_challenge_end end); /* "ran again, ...": of whom is asked */
-/* What `verde verify` says of a verdict that holds. */
+const char *vd_challenge_told(vd_challenge_end end); /* a clause: "ran again, ..." */
+/* Appends what `verde verify` prints about a verdict that holds. */
 void vd_verdict_told(const vd_verdict *verdict, vd_buf *out);
 bool vd_verdict_has_structure(const vd_verdict *verdict);
 
-/* The seconds of each level that has some; NULL: none has. */
+/* Returns an object with the seconds of each level that has any; NULL: none has. */
 json_t *vd_level_seconds_json(const vd_cost *cost);
-/* The outcome as a JSON object, the same in a verdict and in --json. */
+/* Returns the outcome as a JSON object, the same in a verdict and in --json. */
 json_t *vd_outcome_json(const vd_outcome *outcome, const vd_assignment *assignment);
 
 #endif

@@ -1,4 +1,4 @@
-/* The items in a verdict about a job of many programs. PROTOCOL.md section 7. */
+/* The items in a verdict about a collection. PROTOCOL.md section 7. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ static json_t *item_json(const vd_tree *programs, const vd_referee *dispute) {
                      program_json(vd_referee_program(dispute)));
 }
 
-/* Is an earlier dispute about the same item? */
+/* Returns true if an earlier dispute of the list is about the same item. */
 static bool is_there(const vd_referee *const *dispute, size_t at) {
     for (size_t i = 0; i < at; i++)
         if (dispute[i]->place->item == dispute[at]->place->item)
@@ -58,8 +58,8 @@ static vd_status broken(vd_err *err) {
     return vd_fail(err, VD_ERR_PEER, "verdict: its collection is malformed");
 }
 
-/* Checks that an item is listed once, and that its program's bytes lead to the root over all items.
- */
+/* Checks that an item is listed once, and that its program's hash leads to the root over all
+ * programs. */
 static vd_status check_item(const vd_verdict_items *all, const vd_verdict_item *item,
                             const vd_buf *bytes, const json_t *path, vd_err *err) {
     vd_hash program, leaf;
@@ -97,7 +97,7 @@ static vd_status read_item(vd_verdict_items *all, const json_t *from, vd_err *er
     return status;
 }
 
-/* Decodes a copy of an item's program, which whoever judges frees. */
+/* Decodes an item's program, for the caller to free, and marks the item as used. */
 static vd_status load_item(void *user, uint64_t item, vd_program *out, vd_err *err) {
     vd_verdict_items *all = user;
     vd_buf bytes = {0};

@@ -1,4 +1,4 @@
-/* Deciding again from a verdict. PROTOCOL.md section 7. */
+/* Verifies verdicts by deciding again. PROTOCOL.md section 7. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,8 +29,8 @@ uint64_t vd_verdict_bytes_max(uint32_t games) {
     return VD_VERDICT_BYTES_MAX + (uint64_t)games * VD_VERDICT_GAME_BYTES;
 }
 
-/* Returns the most bytes of a verdict with this outcome, where the second hearing of two providers
- * counts as a second game. */
+/* Returns the largest size in bytes of a verdict with this outcome. The second hearing of two
+ * providers counts as a second game. */
 uint64_t vd_verdict_bytes_of(const vd_outcome *o) {
     return vd_verdict_bytes_max(o->party_count > 2 ? o->game_count
                                                    : 1 + (o->challenge.end >= VD_CHALLENGE_FAILED));
@@ -40,8 +40,8 @@ typedef struct {
     json_t *root;      /* the in-toto statement */
     vd_buf assignment; /* payload */
     vd_program program;
-    bool fraud;         /* a proof of fraud, of one provider */
-    bool many_programs; /* the job is a collection: `items` then */
+    bool fraud;         /* the verdict is a proof of fraud, about one provider */
+    bool many_programs; /* the job is a collection, of which `items` are in the verdict */
     vd_verdict_items items;
     const json_t *evidence;
     size_t used;
@@ -101,7 +101,7 @@ static bool is_amount(const json_t *value) {
     return json_is_number(value) && json_number_value(value) >= 0;
 }
 
-/* Reads the seconds of each level, which a referee need not state. */
+/* Reads the seconds of each level. A referee may leave them out. */
 static bool read_level_seconds(const json_t *levels, vd_cost *out) {
     size_t known = 0;
     for (int i = 0; i < VD_LEVELS; i++) {
@@ -143,7 +143,7 @@ static vd_status check_version(replay *v, const vd_verdict *out) {
                    out->assignment.provider_count);
 }
 
-/* Checks the type first: in a verdict of another type every other member may be another. */
+/* Checks the type before anything else: another type may have entirely different members. */
 static vd_status check_type(replay *v, const char *name, const char *const *known,
                             const char *all) {
     const char *type = json_string_value(json_object_get(v->root, name));
@@ -185,7 +185,7 @@ static vd_status check_cost(replay *v, const json_t *cost, vd_verdict *out) {
                    levels ? ", and its `" VD_COST_LEVELS "` numbers by levels" : "");
 }
 
-/* The statement and its predicate, but for what the members of that say. */
+/* Checks the members of the statement and of its predicate, except what they contain. */
 static vd_status check_form(replay *v, vd_verdict *out) {
     static const char *const root_keys[] = {"_type", "subject", "predicateType", "predicate", NULL};
     static const char *const keys[] = {"assignment", "program", "outcome",
@@ -230,7 +230,7 @@ static vd_status read_predicate(replay *v, vd_verdict *out) {
     return status;
 }
 
-/* Item `at` of the evidence: that it is there, and what it has. */
+/* Checks that item `at` of the evidence exists, and which members it has. */
 static vd_status check_item(replay *v, const json_t *item, size_t at) {
     static const char *const names[] = {"provider", "question", "statement", "absent", NULL};
     char place[40];
@@ -249,12 +249,12 @@ static bool answers(const json_t *item, const vd_outgoing *q, uint32_t number) {
            vd_json_get_hash(item, "question", &question) && vd_hash_equal(&question, &q->question);
 }
 
-/* A note that is no statement of this provider on this question is kept out of the evidence:
- * anybody could have put it there. So no verdict that has one holds. */
+/* Rejects evidence with a note that is no valid statement of this provider on this question:
+ * anybody could have put it there, and a referee leaves such notes out. */
 static vd_status check_counted(replay *v, const vd_sitting *sitting, const vd_outgoing *q) {
     const vd_statement *s = vd_referee_last(sitting->referee, q->party);
     if (!s || s->stated.payload.size || sitting->referee->failed != VD_OK)
-        return VD_OK; /* the referee says so itself when it is asked to go on */
+        return VD_OK; /* vd_referee_next reports this failure itself */
     return vd_fail(v->err, VD_ERR_PEER, "verdict: item %zu of the evidence, of provider %u: %s",
                    v->used, sitting->provider[q->party] + 1, s->why);
 }
@@ -270,7 +270,7 @@ static void tell_heard(const replay *v, const vd_sitting *sitting, const vd_outg
         v->watch->heard(v->watch->user, &heard);
 }
 
-/* The recorded statement that answers this question, in order: nothing may be left out or added. */
+/* Feeds the recorded statement of this question. None may be left out or added. */
 static vd_status feed(replay *v, const vd_sitting *sitting, const vd_outgoing *q) {
     vd_referee *dispute = sitting->referee;
     const json_t *item = json_array_get(v->evidence, v->used++);
@@ -366,7 +366,7 @@ static vd_status replay_dispute(replay *v, const vd_referee_options *options, vd
     return status;
 }
 
-/* They are sentences for people: another referee has others. */
+/* Removes `reason`: a sentence for people, which each implementation words differently. */
 static void drop_reasons(json_t *outcome) {
     json_t *party;
     size_t p;
@@ -378,7 +378,7 @@ static void drop_reasons(json_t *outcome) {
         json_object_del(party, "reason");
 }
 
-/* Compares the decision made again with the one that is written, member for member. */
+/* Compares the new decision with the written one, member for member. */
 static vd_status compare(replay *v, vd_verdict *out) {
     const json_t *predicate = json_object_get(v->root, "predicate");
     json_t *again = vd_outcome_json(&out->outcome, &out->assignment);
