@@ -1,4 +1,4 @@
-/* Accepts a job, or says why not: is everything there, and does it fit? */
+/* Decides whether to accept a job: is everything there, and does it fit the limits? */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +74,7 @@ static bool check_data(vd_submission *s) {
 
 /* ---- does it fit? ---- */
 
-/* `option`: of `verde provide`, so that the client can ask for more. */
+/* `option`: the daemon's option for this limit, so that a client can ask its operator for more. */
 static bool over(vd_submission *s, const char *what, uint64_t wants, int64_t limit,
                  const char *option) {
     if (wants <= (uint64_t)limit)
@@ -84,8 +84,8 @@ static bool over(vd_submission *s, const char *what, uint64_t wants, int64_t lim
     return true;
 }
 
-/* A job that its limit would stop wastes a machine; and who takes longer for a step than referees
- * wait loses every dispute about it. */
+/* A job that exceeds its time would only waste the machine, and one whose steps take longer than
+ * referees wait would lose every dispute. */
 static bool takes_too_long(vd_submission *s) {
     const vd_judgement *p = &s->program;
     const int64_t most = s->daemon->options.limits.job_seconds;
@@ -101,7 +101,7 @@ static bool takes_too_long(vd_submission *s) {
     return most && over(s, "s by an estimate from its program", p->seconds, most, "--job-seconds");
 }
 
-/* Whether this client may have another job at all: asked before its program is judged, too. */
+/* Checks the client's jobs and seconds, also before its program is judged. */
 static bool may_have_more(vd_submission *s, vd_usage *usage) {
     const vd_provide_limits *limits = &s->daemon->options.limits;
     if (vd_ledger_usage(s->daemon->ledger, s->client, usage, &s->err) != VD_OK) {
@@ -121,8 +121,8 @@ static bool may_have_more(vd_submission *s, vd_usage *usage) {
     return true;
 }
 
-/* On the disk, beside what other jobs have still to write. It may take of what uploads leave free,
- * so that nobody's uploads keep others from jobs, but not what the ledger needs. */
+/* Checks the disk, less what other jobs have still to write. A job may use the space that uploads
+ * leave free, so that uploads do not keep others from jobs, but not the ledger's reserve. */
 static bool has_room(vd_submission *s) {
     const vd_daemon *daemon = s->daemon;
     struct statvfs disk;
@@ -167,7 +167,7 @@ static bool fits(vd_submission *s) {
 
 /* ---- accepting ---- */
 
-/* The file of a data tensor in the job's own folder, which its child can read. */
+/* Writes the path of a data tensor in the job's own folder, which its child can read. */
 static void data_path(const vd_submission *s, uint32_t i, char path[1200]) {
     char name[16 + VD_ID_SIZE];
     snprintf(name, sizeof name, VD_JOB_BLOBS "/%s", s->blob[i + 1]);
@@ -198,7 +198,7 @@ static vd_status write_data(vd_submission *s) {
     return status;
 }
 
-/* A link is a name of the same bytes: it takes no room, and needs none to be there twice. */
+/* Hard-links a blob into the job's folder: it takes no space, even if it is needed twice. */
 static vd_status link_blob(vd_submission *s, const char *blob, const char *path) {
     char from[1100];
     vd_uploads_path(&s->daemon->uploads, blob, from);
@@ -207,7 +207,7 @@ static vd_status link_blob(vd_submission *s, const char *blob, const char *path)
                : vd_fail(&s->err, VD_ERR_LOCAL, "%s: %s", path, strerror(errno));
 }
 
-/* The folder is whole before the ledger has the job. */
+/* Makes the job's folder. It is complete before the ledger has the job. */
 static vd_status make_folder(vd_submission *s) {
     static const char *const folders[] = {"", VD_JOB_RUN, VD_JOB_TOLD, VD_JOB_BLOBS};
     char path[1200];
@@ -242,7 +242,7 @@ static void accept_job(vd_submission *s) {
     vd_reply(s->response, 200, json_pack("{ss}", "job", s->job.id));
 }
 
-/* The same job again: it is there, and starts again if it has failed or was cancelled. */
+/* Answers a repeated submission. False: it is new, or failed or was cancelled and starts again. */
 static bool find_job(vd_submission *s) {
     bool found = false;
     vd_job_record job;
@@ -265,7 +265,7 @@ void vd_submission_accept(vd_submission *s) {
     vd_usage usage;
     if (find_job(s) || !find_missing(s) || !may_have_more(s, &usage) || !judge_program(s))
         return;
-    /* So that no blob is collected meanwhile, nor the job deleted. */
+    /* the lock keeps blobs from being collected, and the job from being deleted */
     pthread_mutex_lock(&s->daemon->uploads.lock);
     if (!find_job(s) && find_missing(s) && check_data(s) && fits(s))
         accept_job(s);

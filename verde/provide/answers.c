@@ -1,4 +1,4 @@
-/* This file gives referees' questions to children that have the jobs' files, and signs for them. */
+/* This file passes referees' questions to children with the jobs' files, and signs for them. */
 #include "verde/provide/answers.h"
 
 #include <errno.h>
@@ -16,20 +16,20 @@
 #include "verde/provide/internal.h"
 
 enum {
-    READY_MS = 1000,  /* for a child that loads; then the referee is told that it does */
-    LOADING_S = 3600, /* a child that has not loaded in this time hangs, and is ended */
-    REPLY_MS = 20000, /* for a child's reply, which does not wait for computing */
-    KEPT_S = 5,       /* a child that was asked lately is not ended for another one */
-    SPARED_S = 300,   /* nor one of a client that has fewer, who may wait for a slow rival */
-    /* One that was not asked for so long is. Its provider may only be waiting for a slow rival, and
-     * what it has hashed and computed is lost with it. */
+    READY_MS = 1000,  /* wait for a child that loads; then the referee is told so */
+    LOADING_S = 3600, /* a child that takes longer to load hangs, and is ended */
+    REPLY_MS = 20000, /* wait for a child's reply, which never waits for computing */
+    KEPT_S = 5,       /* a child asked within this time does not give way to another */
+    SPARED_S = 300,   /* the same if its client has fewer than the one that waits */
+    /* A child that was not asked for this long is ended. It is not ended earlier: its referee may
+     * be waiting for a slow rival, and the child's hashes and steps would be lost. */
     NOTHING_ASKED_S = 3600,
 };
 
 /* ---- signatures ---- */
 
 bool vd_may_sign(const void *message, size_t size) {
-    static const char salt[] = "verde/salt/1"; /* with its NUL */
+    static const char salt[] = "verde/salt/1"; /* includes its NUL */
     char head[64];
     const int length =
         snprintf(head, sizeof head, "DSSEv1 %zu " VD_TYPE_ANSWER " ", strlen(VD_TYPE_ANSWER));
@@ -38,7 +38,7 @@ bool vd_may_sign(const void *message, size_t size) {
     return length > 0 && size > (size_t)length && memcmp(message, head, (size_t)length) == 0;
 }
 
-/* Ends when the child does. */
+/* Signs what the child may have signed, until the child ends. */
 static void *sign_for(void *user) {
     const vd_answerer *a = user;
     vd_buf message = {0};
@@ -82,7 +82,7 @@ void vd_answers_close(vd_answers *answers) {
         end_child(&answers->place[i]);
 }
 
-/* Charges what a child has computed, which is not forgotten with it, and ends it. */
+/* Ends a child, after charging for what it has computed. */
 static void charge_and_end(vd_daemon *daemon, vd_answerer *a) {
     vd_err err = {0};
     if (a->job[0] && a->ready && vd_answerer_charge(daemon, a, &err) != VD_OK)
@@ -112,7 +112,7 @@ static vd_status spawn(const vd_daemon *daemon, vd_answerer *a, int64_t disk, co
 
 static vd_status start_signer(vd_answerer *a, vd_err *err) {
     sigset_t all, before;
-    sigfillset(&all); /* signals are for the program's own thread */
+    sigfillset(&all); /* signals are handled by the main thread */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int error = pthread_create(&a->signer, NULL, sign_for, a);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -159,8 +159,8 @@ static int places_of(const vd_answers *answers, const char *client) {
     return count;
 }
 
-/* Returns the place whose child has not been asked for longest, of clients that have at least
- * `most` of them. One that is free comes first. */
+/* Returns a free place, or else the child asked about longest ago among those whose clients have at
+ * least `most` places. */
 static vd_answerer *oldest_of(vd_answers *answers, int most) {
     vd_answerer *oldest = NULL;
     for (int i = 0; i < VD_ANSWERERS_MAX; i++) {
@@ -177,9 +177,9 @@ static bool is_idle(const vd_answerer *a, double seconds) {
     return !a->job[0] || vd_seconds() - a->used >= seconds;
 }
 
-/* For another job of a client. Who has two places more gives one to it, so that nobody can keep
- * others from answers; who has as many, one that was not asked lately; who has fewer, one that was
- * not asked for long, as with a child go the hashes and the steps that it has computed. */
+/* Finds a place for another job of a client. A client that has two more places gives one up, so
+ * that nobody can keep others from answers; one that has as many, if not asked for KEPT_S; one that
+ * has fewer, if not asked for SPARED_S, since a child's hashes and steps are lost with it. */
 static vd_answerer *find_room(vd_answers *answers, const char *client) {
     const int own = places_of(answers, client);
     vd_answerer *of_equals = oldest_of(answers, own > 1 ? own : 1);
@@ -192,7 +192,7 @@ static vd_answerer *find_room(vd_answers *answers, const char *client) {
     return is_idle(of_anybody, SPARED_S) ? of_anybody : NULL;
 }
 
-/* The child of this job, or its place; NULL: no place is to be had now. */
+/* Returns the place of this job's child, or one to start it in; NULL: none is to be had now. */
 static vd_answerer *find_place(vd_daemon *daemon, const vd_job_record *job) {
     vd_answers *answers = &daemon->answers;
     for (int i = 0; i < VD_ANSWERERS_MAX; i++) {
@@ -246,7 +246,7 @@ bool vd_find_asked(vd_daemon *daemon, const vd_request *request, vd_asked *out,
     return status == VD_OK;
 }
 
-/* PROTOCOL.md section 8.4. */
+/* Answers `working` (PROTOCOL.md section 8.4). */
 static void say_working(vd_response *response, bool working, int64_t done, int64_t of,
                         const char *why) {
     json_t *out = json_pack("{ss sb}", "error", why, "working", working);
@@ -284,7 +284,7 @@ vd_status vd_answerer_wait(vd_answerer *a, vd_err *err) {
     if (a->ready)
         return VD_OK;
     a->used = vd_seconds();
-    const double age = a->used - a->started; /* others wait as long as this does */
+    const double age = a->used - a->started; /* all others wait meanwhile */
     const int ms = age < READY_MS / 1e3 ? READY_MS - (int)(age * 1e3) : 0;
     vd_status status = vd_frame_get(a->questions, 0, ms, &nothing, err);
     vd_buf_free(&nothing);
@@ -305,7 +305,7 @@ static vd_status ask(vd_answerer *a, const vd_request *request, vd_buf *reply, v
                : status;
 }
 
-/* A second run takes as much of the disk again, which its client is charged for. */
+/* Charges the client for the disk of a second run, which takes as much again. */
 static void charge_second_run(vd_daemon *daemon, const vd_job_record *job) {
     char path[1200];
     vd_err err = {0};
@@ -323,7 +323,7 @@ void vd_serve_ask(vd_daemon *daemon, const vd_request *request, vd_response *res
         vd_asked_in_vain(daemon, &asked, response))
         return;
     vd_answerer *a = find_place(daemon, &asked.job);
-    if (!a) { /* it waits for others' answers, which is not to cost this provider its patience */
+    if (!a) { /* `working`, so that waiting for a place costs no patience */
         say_working(response, true, 0, 0, "questions about other jobs are answered first");
         return;
     }
@@ -341,7 +341,7 @@ void vd_serve_ask(vd_daemon *daemon, const vd_request *request, vd_response *res
     charge_second_run(daemon, &asked.job);
     if (status == VD_OK) {
         give_reply(daemon, &reply, response);
-    } else { /* whoever asks again gets another child */
+    } else { /* a repeated question starts another child */
         end_child(a);
         vd_reply_trouble(daemon, response, &err);
     }

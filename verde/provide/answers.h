@@ -1,5 +1,5 @@
-/* Referees' questions about finished jobs, each answered by a child that has the job's files, and
- * asks the daemon for signatures. */
+/* Answers referees' questions about finished jobs: a child has the job's files, and asks the daemon
+ * for signatures. */
 #ifndef VD_PROVIDE_ANSWERS_H
 #define VD_PROVIDE_ANSWERS_H
 
@@ -10,58 +10,58 @@
 
 typedef struct {
     char job[VD_ID_SIZE];    /* empty: the place is free */
-    char client[VD_ID_SIZE]; /* whose job it is */
+    char client[VD_ID_SIZE]; /* the job's client */
     pid_t pid;
-    int questions, signatures; /* descriptors */
+    int questions, signatures; /* sockets to the child */
     pthread_t signer;          /* thread */
     const vd_key *key;
     bool ready;     /* the job's files are loaded */
-    double started; /* vd_seconds() */
-    double used;    /* likewise: when it was asked last */
-    double charged; /* likewise: when it was asked for its account last */
+    double started; /* vd_seconds() at the start */
+    double used;    /* vd_seconds() when asked last */
+    double charged; /* vd_seconds() when its account was last asked for */
 } vd_answerer;
 
-/* Used by one thread, but for the signers. */
+/* Used by one thread, except for the signers. */
 typedef struct {
     vd_answerer place[VD_ANSWERERS_MAX];
 } vd_answers;
 
-/* May a child have this signed? Answers to questions, and the salt of a commitment: nothing else
- * that a key of a provider stands for. */
+/* Returns true if a child may have this signed: an answer, or the salt of a commitment, and nothing
+ * else that the provider's key can sign. */
 bool vd_may_sign(const void *message, size_t size);
 
-/* Waits for a second at most, from the child's start on. VD_ERR_TIMEOUT: it still loads the job's
- * files, which takes as long as it takes to hash its data. VD_ERR_LOCAL: it has taken an hour.
- * VD_ERR_IO: it has gone. */
+/* Waits until the child is ready, a second at most from its start. VD_ERR_TIMEOUT: it is still
+ * loading, which includes hashing the job's data. VD_ERR_LOCAL: it has taken an hour. VD_ERR_IO: it
+ * has ended. */
 VD_MUST_USE vd_status vd_answerer_wait(vd_answerer *answerer, vd_err *err);
 
-/* A request of a referee: who asks about what. */
+/* A referee's request and the job that it is about. */
 typedef struct {
     vd_public_key referee;
     char referee_hex[VD_ID_SIZE];
-    int64_t count; /* of the request: PROTOCOL.md section 8.1 */
+    int64_t count; /* of the request (PROTOCOL.md section 8.1) */
     vd_job_record job;
 } vd_asked;
 
 /* ---- answers_account.c ---- */
 
-/* Puts into the ledger what a child that is ready has computed for each referee since this was
- * called last: all together no more than the time that has passed. A ledger that cannot be written
- * is told of, and costs nobody an answer; an error is the child's. */
+/* Charges, in the ledger, what a ready child has computed for each referee since the last call, in
+ * all no more than the time that has passed. Trouble of the ledger is only reported: it costs
+ * nobody an answer. An error is the child's. */
 VD_MUST_USE vd_status vd_answerer_charge(vd_daemon *daemon, vd_answerer *answerer, vd_err *err);
-/* Has the referee's request come before, or have its questions about the job taken the seconds of a
- * day that they may? Then `response` says so. */
+/* Returns true, with a response, if the request came before, or the referee has used up a day's
+ * seconds of questions about the job. */
 bool vd_asked_in_vain(vd_daemon *daemon, const vd_asked *asked, vd_response *response);
 
 /* ---- answers.c ---- */
 
-/* A request of a referee, judged to be one. */
+/* Answers a referee's request. */
 void vd_serve_ask(vd_daemon *daemon, const vd_request *request, vd_response *response);
-/* Is it a referee's own request to this provider, and which job is it about? False: `response` says
- * why not. */
+/* Checks that the request is a referee's own to this provider, and finds its job. False: `response`
+ * says why not. */
 bool vd_find_asked(vd_daemon *daemon, const vd_request *request, vd_asked *out,
                    vd_response *response);
-void vd_answers_forget(vd_answers *answers, const char *job); /* ends its child, if it has one */
+void vd_answers_forget(vd_answers *answers, const char *job); /* ends the job's child, if any */
 void vd_answers_close(vd_answers *answers);
 
 #endif

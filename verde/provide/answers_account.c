@@ -1,13 +1,12 @@
-/* How much a referee's questions about a job have made this provider compute on a day, and how much
- * they may, of all its disputes together: more than a few that come to their end, less than for
- * ever. */
+/* Charges each referee for the computing that its questions about a job cause on a day, and limits
+ * it: enough for a few disputes that come to their end, but not endless. */
 #include <string.h>
 
 #include "verde/provide/frames.h"
 #include "verde/provide/internal.h"
 
 enum {
-    ACCOUNT_MS = 20000, /* for a child's account, which does not wait for computing */
+    ACCOUNT_MS = 20000, /* wait for a child's account, which never waits for computing */
     DAY_S = 86400,
 };
 
@@ -21,8 +20,8 @@ static vd_status ask_account(const vd_answerer *a, vd_buf *out, vd_err *err) {
                : status;
 }
 
-/* Microseconds of the next entry; one thread computes, so that all of them are no more than the
- * time that has passed. */
+/* Reads an entry's microseconds. A child computes in one thread, so all entries together count for
+ * no more than the time that has passed. */
 static int64_t entry_us(vd_cursor *c, double *left_us) {
     const uint64_t us = vd_get_u64(c);
     const double counted = (double)us < *left_us ? (double)us : *left_us;
@@ -61,8 +60,8 @@ vd_status vd_answerer_charge(vd_daemon *daemon, vd_answerer *a, vd_err *err) {
 
 /* ---- what is refused ---- */
 
-/* Who asks again signs again: these very bytes came before. They may be the referee's own, which
- * were late. */
+/* Returns true if the request came before: a referee signs each repetition with a new count. It may
+ * still be the referee's own, and late. */
 static bool was_sent_before(vd_daemon *daemon, const vd_asked *asked, vd_response *response) {
     int64_t have;
     vd_err err = {0};
@@ -75,7 +74,7 @@ static bool was_sent_before(vd_daemon *daemon, const vd_asked *asked, vd_respons
     return status == VD_ERR_PEER;
 }
 
-/* Microseconds of a day. 0: any number, or it is not known yet. */
+/* Returns the microseconds allowed on a day; 0: no limit, or not measured yet. */
 static int64_t allowed_us(const vd_daemon *daemon, const vd_charge *charged) {
     const int64_t seconds = daemon->options.limits.referee_seconds;
     return seconds == VD_REFEREE_MEASURED ? charged->us_max : seconds * 1000000;

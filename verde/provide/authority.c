@@ -1,4 +1,4 @@
-/* Who asks, and may they? */
+/* Decides who sent a request, and whether that key may. */
 #include <string.h>
 
 #include "verde/provide/internal.h"
@@ -14,8 +14,8 @@ bool vd_is_operator(const vd_daemon *daemon, const vd_public_key *key) {
     return memcmp(&daemon->key, key, sizeof *key) == 0;
 }
 
-/* The operator sees jobs, and ends and deletes them. Whose own key is enrolled, too, is a client as
- * well. */
+/* The operator may list, cancel and delete jobs. An operator whose key is enrolled is a client,
+ * too. */
 static bool may(const vd_daemon *daemon, const vd_public_key *key, const vd_route *route) {
     return is_enrolled(daemon, key) || (vd_is_operator(daemon, key) && vd_is_of_operator(route));
 }
@@ -57,7 +57,7 @@ bool vd_authority_judge_body(vd_daemon *daemon, const vd_request *request,
     vd_hex(claim->client.b, VD_KEY_SIZE, client);
     vd_hex(claim->nonce, VD_NONCE_SIZE, nonce);
     vd_status status = vd_request_judge_body(claim, request->body, request->body_size, &err);
-    if (status == VD_OK) /* what is older is refused by its time */
+    if (status == VD_OK) /* earlier nonces may go: requests that old are refused */
         status = vd_ledger_take_nonce(daemon->ledger, client, nonce, claim->time,
                                       now - 2 * VD_REQUEST_CLOCK_S, &err);
     if (status == VD_ERR_PEER)

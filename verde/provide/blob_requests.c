@@ -1,4 +1,4 @@
-/* This file answers requests about blobs: where an upload is, and chunks of it. */
+/* This file answers requests about blobs: how far an upload is, and chunks of it. */
 #include "verde/provide/internal.h"
 
 static json_t *describe(const vd_upload_place *p) {

@@ -1,4 +1,4 @@
-/* This file starts this program again as a child, and limits what it may use. */
+/* This file starts this program again as a child, and limits what the child may use. */
 #include "verde/provide/child.h"
 
 #include <errno.h>
@@ -17,11 +17,10 @@ extern char **environ;
 
 enum {
     ENVIRONMENT_MAX = 64,
-    FILES_MAX = 4096, /* open files of a child: data tensors are mapped one by one */
+    FILES_MAX = 4096, /* open files of a child: each data tensor is mapped */
 };
 
-/* Chooses the variables that computing may need. Secrets of the daemon's environment stay outside.
- */
+/* Chooses the variables that computing may need: secrets in the daemon's stay outside. */
 static int choose_environment(char *chosen[ENVIRONMENT_MAX + 1]) {
     static const char *const wanted[] = {"LD_LIBRARY_PATH=", "CUDA_",          "NVIDIA_",
                                          "ASAN_OPTIONS=",    "UBSAN_OPTIONS=", "REPOPS_"};
@@ -36,7 +35,7 @@ static int choose_environment(char *chosen[ENVIRONMENT_MAX + 1]) {
     return count;
 }
 
-/* Descriptors are moved out of the way first: one may have the number that another one gets. */
+/* Descriptors are first moved aside: one may already have the number meant for another. */
 static int add_files(posix_spawn_file_actions_t *actions, const char *log, const int *fds,
                      int count) {
     enum { ASIDE = 200 };
@@ -54,7 +53,7 @@ static int add_files(posix_spawn_file_actions_t *actions, const char *log, const
     return error;
 }
 
-/* A group of its own: Ctrl-C at the daemon's terminal is the daemon's to handle. */
+/* The child gets its own process group: Ctrl-C in the terminal reaches only the daemon. */
 static int set_attributes(posix_spawnattr_t *attributes) {
     sigset_t none, all;
     sigemptyset(&none);
@@ -93,7 +92,7 @@ vd_status vd_child_start(char *const *argv, const char *log, const int *fds, int
 
 /* ---- in the child ---- */
 
-/* An address sanitizer maps terabytes for itself. */
+/* An address sanitizer maps terabytes for itself, which no limit may forbid. */
 #ifdef __SANITIZE_ADDRESS__
 #define LIMIT_MEMORY false
 #else
@@ -105,7 +104,7 @@ static bool limit(int resource, uint64_t value) {
     return setrlimit(resource, &to) == 0;
 }
 
-/* SIGXCPU comes at the soft limit, and SIGKILL, which says nothing, at the hard one. */
+/* The soft limit sends SIGXCPU; the hard one would send SIGKILL, which does not say why. */
 static bool limit_cpu(uint64_t seconds) {
     const struct rlimit to = {seconds, seconds + 1};
     return setrlimit(RLIMIT_CPU, &to) == 0;
@@ -127,9 +126,9 @@ vd_status vd_child_confine(const vd_child_limits *l, vd_err *err) {
         return vd_fail(err, VD_ERR_LOCAL, "could not close descriptors: %s", strerror(errno));
     if (!set_limits(l) || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
         return vd_fail(err, VD_ERR_LOCAL, "could not set limits: %s", strerror(errno));
-    if (getppid() != (pid_t)l->parent) /* it ended before the signal was asked for */
+    if (getppid() != (pid_t)l->parent) /* it ended before prctl */
         return vd_fail(err, VD_ERR_LOCAL, "the daemon has ended");
-    if (!vd_hash_tagged("", "", 0, &hash)) /* OpenSSL reads its settings when it is used first */
+    if (!vd_hash_tagged("", "", 0, &hash)) /* OpenSSL reads its settings at its first use */
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     return vd_confine(&l->places, err);
 }

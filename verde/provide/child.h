@@ -8,22 +8,22 @@
 
 enum { VD_CHILD_ARGS_MAX = 32 };
 
-/* Starts argv[0] .. NULL. Standard output and error go to the file `log`, which begins anew;
- * standard input is empty. `fds` (`count` of them) become descriptors 3, 4, ... */
+/* Starts argv[0] with the arguments up to NULL. Standard output and error go to the file `log`,
+ * which is truncated; standard input is empty. The `count` descriptors of `fds` become 3, 4, ... */
 VD_MUST_USE vd_status vd_child_start(char *const *argv, const char *log, const int *fds, int count,
                                      pid_t *out, vd_err *err);
-/* What a child may have. */
+/* The limits of a child. */
 typedef struct {
-    int fds;            /* descriptors from 3 on that it keeps */
-    long parent;        /* the daemon: the child ends when it does */
-    int64_t memory;     /* bytes beside files that are mapped; 0: as many as it likes */
-    int64_t cpu_s;      /* seconds of a processor, then SIGXCPU ends it; 0: likewise */
-    int64_t file_bytes; /* of a file that it writes; 0: likewise */
+    int fds;            /* number of descriptors, from 3 on, that it keeps */
+    long parent;        /* process id of the daemon, with which the child ends */
+    int64_t memory;     /* bytes, without mapped files; 0: unlimited */
+    int64_t cpu_s;      /* processor seconds until SIGXCPU ends it; 0: unlimited */
+    int64_t file_bytes; /* largest file that it may write; 0: unlimited */
     vd_allowed places;
 } vd_child_limits;
 
-/* To be called by such a child before it reads anything, and before it has threads: closes all
- * other descriptors, sets its limits and confines it. */
+/* Closes all other descriptors, sets the limits and confines the process. The child calls it before
+ * it reads anything or starts a thread. */
 VD_MUST_USE vd_status vd_child_confine(const vd_child_limits *limits, vd_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* This file bounds by Landlock which files a child can open. */
+/* This file restricts with Landlock which files a child can open. */
 #include "verde/provide/confine.h"
 
 #include <errno.h>
@@ -14,14 +14,14 @@
 
 #include "verde/provide/confine_calls.h"
 
-/* linux/landlock.h of Debian 12 ends at version 2 of Landlock. */
+/* The header linux/landlock.h of Debian 12 ends at version 2 of Landlock. Later versions add: */
 #define ACCESS_TRUNCATE  (UINT64_C(1) << 14) /* version 3 */
 #define ACCESS_IOCTL_DEV (UINT64_C(1) << 15) /* version 5 */
 #define NET_BIND_CONNECT UINT64_C(3)         /* version 4: TCP */
 #define SCOPES           UINT64_C(3)         /* version 6: abstract sockets, signals */
 
 #define READS (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-/* No links, devices, sockets and pipes, which could mislead whoever opens the folder later. */
+/* Excludes links, devices, sockets and pipes: they could mislead whoever opens the folder later. */
 #define WRITES                                                                                     \
     (READS | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |                       \
      LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |  \
@@ -43,8 +43,8 @@ vd_confinement vd_confinement_here(void) {
 /* ---- files ---- */
 
 typedef struct {
-    int fd;          /* of the rules */
-    uint64_t access; /* all that is refused without a rule */
+    int fd;          /* descriptor of the rules */
+    uint64_t access; /* all kinds of access that need a rule */
 } ruleset;
 
 static bool make_rules(ruleset *rules, int version) {
@@ -87,8 +87,8 @@ static bool allow_all(const ruleset *rules, const char *const *path, uint64_t ac
     return allowed;
 }
 
-/* Allows reading where repops looks for its CUDA library (repops/src/cuda.c), besides where the
- * system does. */
+/* Allows reading where repops looks for its CUDA library (repops/src/cuda.c) beyond system
+ * folders. */
 static bool allow_library(const ruleset *rules) {
     char path[4200];
     const char *named = getenv("REPOPS_CUDA_LIBRARY");
@@ -105,7 +105,7 @@ static bool allow_library(const ruleset *rules) {
     return beside && allow(rules, path, READS | LANDLOCK_ACCESS_FS_EXECUTE);
 }
 
-/* NVIDIA's library loads others, and asks the kernel's driver by its devices and /proc. */
+/* NVIDIA's library loads others, and reaches the driver through its devices and /proc. */
 static bool allow_gpu(const ruleset *rules) {
     static const char *const reads[] = {
         "/usr",  "/lib", "/lib64",       "/opt",        "/etc/ld.so.cache",
@@ -130,7 +130,7 @@ static bool confine_files(const vd_allowed *places, int version) {
     bool confined = allow_all(&rules, harmless, READS) && allow_all(&rules, places->reads, READS) &&
                     allow_all(&rules, places->writes, WRITES);
 #ifdef __SANITIZE_ADDRESS__
-    confined = confined && allow(&rules, "/proc", READS); /* a sanitizer reads its own maps */
+    confined = confined && allow(&rules, "/proc", READS); /* a sanitizer reads its own memory map */
 #endif
     if (confined && places->gpu)
         confined = allow_gpu(&rules);

@@ -1,4 +1,4 @@
-/* This file makes the filter of system calls that a child may not make. */
+/* This file builds the filter of system calls that a child may not make. */
 #include "verde/provide/confine_calls.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The numbers of calls, and where their arguments lie, are each processor's own. */
+/* Call numbers, and the position of their arguments, differ between processors. */
 #if defined(__x86_64__)
 #define ARCHITECTURE AUDIT_ARCH_X86_64
 #elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -20,14 +20,14 @@
 
 #ifdef ARCHITECTURE
 
-/* A sanitizer that searches for leaks has a process stop the other threads. */
+/* The leak sanitizer runs a process that stops the other threads. */
 #ifdef __SANITIZE_ADDRESS__
 #define SEARCHES_LEAKS 1
 #else
 #define SEARCHES_LEAKS 0
 #endif
 
-/* Calls with the numbers that newer kernels gave them, the same on all processors. */
+/* Newer calls, whose numbers are the same on all processors. */
 enum {
     CALL_PIDFD_SEND_SIGNAL = 424,
     CALL_IO_URING_SETUP = 425,
@@ -40,13 +40,13 @@ enum {
     CALL_SETXATTRAT = 463,
     CALL_REMOVEXATTRAT = 466,
     FILTER_MAX = 256,
-    X32_BIT = 0x40000000, /* x86-64 has a second set of numbers */
+    X32_BIT = 0x40000000, /* x86-64 has a second set of call numbers */
 };
 
-/* Landlock bounds opening files alone; modes, owners and times of files can be changed without.
- * Answers come and go by sockets that are open already. */
+/* Landlock only restricts opening files: modes, owners and times could still be changed. The child
+ * needs no new sockets: questions and answers use sockets that are already open. */
 static const int refused[] = {
-    /* sockets, and what reaches files or the network without a call of its own */
+    /* sockets, and io_uring, which reaches files and the network without further calls */
     SYS_socket,
     SYS_socketpair,
     SYS_connect,
@@ -77,7 +77,7 @@ static const int refused[] = {
     SYS_ioprio_set,
     SYS_setpgid,
     SYS_setsid,
-    /* memory and messages that processes of one user share */
+    /* memory and messages that processes of one user share, and keys */
     SYS_shmget,
     SYS_shmat,
     SYS_shmctl,
@@ -90,7 +90,7 @@ static const int refused[] = {
     SYS_keyctl,
     SYS_add_key,
     SYS_request_key,
-    /* files */
+    /* changes of files */
     SYS_fchmod,
     SYS_fchmodat,
     SYS_fchown,
@@ -112,7 +112,7 @@ static const int refused[] = {
     CALL_FCHMODAT2,
     CALL_SETXATTRAT,
     CALL_REMOVEXATTRAT,
-#ifdef SYS_chmod /* older ones, which aarch64 has not got */
+#ifdef SYS_chmod /* older calls, which aarch64 lacks */
     SYS_chmod,
     SYS_chown,
     SYS_lchown,
@@ -125,7 +125,7 @@ static const int refused[] = {
     SYS_fork,
     SYS_vfork,
 #endif
-    /* the kernel */
+    /* the kernel, and mounts */
     SYS_bpf,
     SYS_perf_event_open,
     SYS_userfaultfd,
@@ -141,7 +141,7 @@ static const int refused[] = {
 #endif
 };
 
-/* Another process of the same user could be slowed down, or given limits. */
+/* Allowed for the process itself: another process of the same user could be slowed or limited. */
 static const int of_itself[] = {SYS_prlimit64, SYS_sched_setaffinity, SYS_sched_setscheduler,
                                 SYS_sched_setparam, SYS_sched_setattr};
 
@@ -167,23 +167,23 @@ static void put_return(filter *f, uint32_t what) {
     put(f, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, what));
 }
 
-/* If the loaded word is (or, inverted, is not) `value`, the call ends so. */
+/* Ends the call with `what` if the loaded word equals `value` (`is`), or if it does not. */
 static void put_if(filter *f, uint32_t value, bool is, uint32_t what) {
     put(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, !is, is));
     put_return(f, what);
 }
 
-/* Skips `lines`, all of whose ways end the filter, unless the call is this one. */
+/* Skips the next `lines`, all of whose paths end the filter, unless the call is this one. */
 static void put_begin(filter *f, int call, uint8_t lines) {
     put(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, lines));
 }
 
-/* The low word of an argument, on a little-endian machine. */
+/* Returns the offset of an argument's low word, on a little-endian machine. */
 static size_t argument(int index) {
     return offsetof(struct seccomp_data, args) + 8 * (size_t)index;
 }
 
-/* About itself alone: signals, limits. 0 is the caller. */
+/* Allows a call only with the process's own id, or (`zero`) 0, which means the caller. */
 static void put_self(filter *f, int call, bool zero) {
     const uint32_t fine = SECCOMP_RET_ALLOW, no = SECCOMP_RET_ERRNO | EPERM;
     put_begin(f, call, zero ? 6 : 4);
@@ -194,7 +194,7 @@ static void put_self(filter *f, int call, bool zero) {
     put_return(f, no);
 }
 
-/* Threads, but no processes. */
+/* Allows clone for threads, not for processes. */
 static void put_clone(filter *f) {
     put_begin(f, SYS_clone, 4);
     put_load(f, argument(0));
@@ -212,7 +212,7 @@ static void fill(filter *f) {
     put(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, X32_BIT, 0, 1));
     put_return(f, no);
 #endif
-    put_if(f, CALL_CLONE3, true, SECCOMP_RET_ERRNO | ENOSYS); /* libc takes clone then */
+    put_if(f, CALL_CLONE3, true, SECCOMP_RET_ERRNO | ENOSYS); /* libc then falls back to clone */
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
         put_if(f, (uint32_t)refused[i], true, no);
     put_self(f, SYS_kill, false);

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 
 bool vd_calls_can_be_refused(void);
-/* Refuses them to this thread, and to those that it starts, with EPERM. Needs PR_SET_NO_NEW_PRIVS.
- * False: errno says why. */
+/* Installs the filter for this thread and those that it starts later: forbidden calls fail with
+ * EPERM. Needs PR_SET_NO_NEW_PRIVS. False: see errno. */
 bool vd_calls_refuse(void);
 
 #endif

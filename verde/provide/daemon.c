@@ -1,4 +1,4 @@
-/* This file starts and stops the daemon, and leads each request to the function that answers it. */
+/* This file starts and stops the daemon, and dispatches its requests. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +34,8 @@ static bool judge(vd_daemon *daemon, const vd_request *request, vd_route *route,
     return is_open(route) || vd_authority_judge(daemon, request, route, claim, response);
 }
 
-/* On the thread of all connections, before a body has come. Those of referees, whom nobody knows
- * yet, take no room from clients. */
+/* Runs on the connections' thread, before a body is read. Questions, from keys not known yet, do
+ * not count against the room for clients' bodies. */
 static vd_head_screened screen_head(void *user, const vd_request *request, vd_response *response) {
     vd_daemon *daemon = user;
     vd_route route;
@@ -46,15 +46,15 @@ static vd_head_screened screen_head(void *user, const vd_request *request, vd_re
     return VD_HEAD_REFUSED;
 }
 
-/* A submission's program is judged, which may take most of a minute: no question, which a referee's
- * clock counts, waits for that. */
+/* Judging a submission's program may take most of a minute. Questions, during which a referee's
+ * clock runs, must not wait for that. */
 static vd_screened lane_of(const vd_route *route) {
     if (route->kind == VD_ROUTE_JOBS && !route->is_get)
         return VD_LASTS;
     return route->kind == VD_ROUTE_BLOB || route->kind == VD_ROUTE_STATE ? VD_READS : VD_WAITS;
 }
 
-/* Says why all signed requests get 503, or uploads and jobs 507. */
+/* Returns why signed requests get 503, or uploads and jobs 507; "ok": they do not. */
 static const char *status_of(const vd_daemon *daemon) {
     return !vd_ledger_is_fine(daemon->ledger)          ? "no ledger"
            : !vd_disk_has_room(daemon->options.dir, 0) ? "disk full"
@@ -102,7 +102,7 @@ static void dispatch(vd_daemon *daemon, const char *client, const vd_route *rout
     }
 }
 
-/* On a worker's thread. The request is judged once more: what counts is its body, too. */
+/* Runs on a worker's thread. The request is judged again, now with its body. */
 static void handle(void *user, const vd_request *request, vd_response *response) {
     vd_daemon *daemon = user;
     vd_route route;
@@ -136,7 +136,7 @@ static bool blob_is_known(vd_daemon *daemon, const char *hash) {
     return vd_ledger_find_blob(daemon->ledger, "", hash, &blob, NULL) != VD_OK || blob.on_disk;
 }
 
-/* "CLIENT-HASH" */
+/* `name`: "CLIENT-HASH". */
 static bool upload_is_known(vd_daemon *daemon, const char *name) {
     char client[VD_ID_SIZE];
     vd_blob blob;
@@ -145,7 +145,7 @@ static bool upload_is_known(vd_daemon *daemon, const char *name) {
            (blob.size >= 0 && !blob.complete);
 }
 
-/* A hash; of an upload, two of them. */
+/* Returns true if the name is a hash, or for an upload two of them. */
 static bool is_ours(const char *name, bool upload) {
     uint8_t bytes[32];
     char first[VD_ID_SIZE] = "";
@@ -157,8 +157,7 @@ static bool is_ours(const char *name, bool upload) {
     return vd_unhex(first, bytes, sizeof bytes) && vd_unhex(name + VD_ID_SIZE, bytes, sizeof bytes);
 }
 
-/* Sweeps away what was not finished when the daemon was killed: a file without its row in the
- * ledger. */
+/* Deletes leftovers of a daemon that was killed: files that have no row in the ledger. */
 static void sweep(vd_daemon *daemon, const char *name,
                   bool (*known)(vd_daemon *daemon, const char *id)) {
     char dir[1200], path[1500];
@@ -242,7 +241,7 @@ int vd_daemon_port(const vd_daemon *daemon) {
     return vd_server_port(daemon->server);
 }
 
-/* Whoever runs the daemon is to know what a client's job could do. */
+/* Tells the operator what a client's job could do if the kernel cannot confine it. */
 static void tell_confinement(const vd_daemon *daemon) {
     const vd_confinement c = vd_confinement_here();
     if (!c.files)

@@ -1,4 +1,4 @@
-/* A provider's daemon: takes jobs of enrolled clients over HTTPS, and runs each in a child process.
+/* A provider's daemon: takes jobs of enrolled clients over HTTPS and runs each in a child process.
  * PROTOCOL.md sections 8.5 to 8.7. */
 #ifndef VD_DAEMON_H
 #define VD_DAEMON_H
@@ -8,41 +8,41 @@
 #include "verde/provide/ledger.h"
 
 enum {
-    VD_SUBMISSION_MAX = 9 << 20,     /* bytes of a submission, which names 2^17 blobs at most */
-    VD_REFEREES_MAX = 16,            /* named by a submission */
-    VD_ANSWERERS_MAX = 4,            /* runs about which questions are answered at once */
-    VD_COLLECT_S = 60,               /* between two looks at what nobody needs */
-    VD_LAST_LINES = 400,             /* bytes of what a failed job said last */
+    VD_SUBMISSION_MAX = 9 << 20,     /* bytes of a submission, which names up to 2^17 blobs */
+    VD_REFEREES_MAX = 16,            /* keys in a submission */
+    VD_ANSWERERS_MAX = 4,            /* jobs about which questions are answered at once */
+    VD_COLLECT_S = 60,               /* between two collections of unneeded data */
+    VD_LAST_LINES = 400,             /* bytes of a failed job's last output */
     VD_DAEMON_HELD_MAX = 48 << 20,   /* bytes of requests and responses in memory */
-    VD_DAEMON_BODIES_MAX = 16 << 20, /* of bodies of clients; others wait */
+    VD_DAEMON_BODIES_MAX = 16 << 20, /* bytes of client bodies at once; others wait */
 };
 enum { VD_REFEREE_MEASURED = -1 };
 
-/* What a client may have, and what its jobs may take. */
+/* Limits of a client, and of its jobs. */
 typedef struct {
     int64_t client_bytes, client_blobs, client_jobs;
-    int64_t client_seconds; /* of all of its jobs; 0: as many as it likes */
-    int64_t job_seconds;    /* 0: likewise */
-    /* A day, of computing for one referee's questions about one job; 0: likewise;
-     * VD_REFEREE_MEASURED: what disputes may take, as measured by whoever computes. */
+    int64_t client_seconds; /* of all its jobs; 0: unlimited */
+    int64_t job_seconds;    /* 0: unlimited */
+    /* Per day: computing for one referee's questions about one job. 0: unlimited;
+     * VD_REFEREE_MEASURED: from what disputes are measured to take. */
     int64_t referee_seconds;
     int64_t memory; /* bytes of a job's tensors */
-    int64_t keep_s; /* for how long data is kept that no job needs */
+    int64_t keep_s; /* how long unneeded data is kept */
 } vd_provide_limits;
 
 typedef struct {
     const char *dir, *listen;
     const char *cert_path, *key_path;
     const vd_key *key;
-    const vd_public_key *client; /* who may send jobs */
+    const vd_public_key *client; /* clients that may send jobs */
     uint32_t client_count;
     vd_provide_limits limits;
-    int jobs; /* that run at once */
-    /* A job's child is this program with these arguments, its folder, and its options. NULL at the
-     * end. */
+    int jobs; /* number that run at once */
+    /* A job's child is started with these arguments, then the job's folder and options. Ends with
+     * NULL. */
     char *const *run_argv;
-    char *const *answer_argv; /* likewise, to answer a referee's questions about a finished job */
-    char *const *judge_argv;  /* likewise, to judge a program */
+    char *const *answer_argv; /* the same for a child that answers questions about a finished job */
+    char *const *judge_argv;  /* the same for a child that judges a program */
     void (*say)(const char *format, ...) VD_PRINTF(1, 2);
 } vd_daemon_options;
 
@@ -52,27 +52,27 @@ typedef struct vd_daemon vd_daemon;
 VD_MUST_USE vd_status vd_daemon_create(const vd_daemon_options *options, vd_daemon **out,
                                        vd_err *err);
 int vd_daemon_port(const vd_daemon *daemon);
-/* Serves until vd_daemon_stop. Jobs that run then are stopped, and go on at the next start. */
+/* Serves until vd_daemon_stop. Running jobs are then stopped, and continue at the next start. */
 VD_MUST_USE vd_status vd_daemon_run(vd_daemon *daemon, vd_err *err);
 void vd_daemon_stop(vd_daemon *daemon); /* from any thread or a signal handler */
 void vd_daemon_destroy(vd_daemon *daemon);
 
-/* ---- what a job's child and the daemon tell each other by files in the job's folder ---- */
+/* ---- files in a job's folder, by which its child and the daemon exchange data ---- */
 
-/* program         the program's canonical bytes; or of a job with many:
- * pack            its programs, and what each has for itself (exec/item_pack.h)
- * data.json       where its data tensors lie, as in the folder of a run
- * blobs/HASH      the data, as links to what was uploaded
- * run/            the run, as `verde run` writes it; in run/again a second one, for a referee
+/* program         the program's canonical bytes; of a job with many programs instead:
+ * pack            its programs, and the data of each (exec/item_pack.h)
+ * data.json       where its data tensors are, as in a run's folder
+ * blobs/HASH      the data, as hard links to uploads
+ * run/            the run, as `verde run` writes it; run/again: a second one, for a referee
  * told/progress   one line: steps done, loss, seconds, step where this start began, prompts done
- *                 and of how many (0: the job has none)
- * told/result     two lines: run root and final state; of a job with many, its root alone
- * told/offer      what of the final state can be downloaded (delivery/offer.h); or
+ *                 and number of prompts (0: the job has none)
+ * told/result     two lines: run root and final state; of a job with many programs, only its root
+ * told/offer      what can be downloaded of the final state (delivery/offer.h), or
  * told/items      the results of all programs (delivery/item_results.h)
- * told/idle       there if a fault on purpose changed nothing
- * log             what the child said
- * answers.log     what the child said that answers referees
- * The child can read all of this, nothing beside it, and write into run/ and told/ alone. */
+ * told/idle       exists if a deliberate fault had no effect
+ * log             output of the child
+ * answers.log     output of the child that answers referees
+ * The child can read only these files, and write only below run/ and told/. */
 #define VD_JOB_PROGRAM  "program"
 #define VD_JOB_PACK     "pack"
 #define VD_JOB_DATA     "data.json"

@@ -1,14 +1,14 @@
-/* What the daemon and a child that answers questions say to each other, over pairs of sockets: a
- * u32 length, and so many bytes.
+/* The frames that the daemon and a child that answers questions exchange over pairs of sockets: a
+ * u32 length, then so many bytes.
  *
  * Descriptor 3 of the child, for questions: the child sends an empty frame once it has loaded the
- * job's files. Then the daemon sends a request of a referee; the child replies with a status
- * (vd_status) and `working`, each a u8, `done` and `of`, each a u64, and the answer, or a sentence.
- * To an empty frame it replies with its account: a u64 of how many microseconds of computing a
- * referee's answers may take, 0 if that is not known yet; and for each referee its key and a u64 of
- * how many they have taken since the last account.
- * Descriptor 4, for signatures: the child sends a message; the daemon replies with its signature,
- * or with nothing if it does not sign this. */
+ * job's files. Then the daemon sends a referee's request; the child replies with a status
+ * (vd_status) and `working`, each a u8, `done` and `of`, each a u64, and the answer or a sentence.
+ * To an empty frame it replies with its account: a u64 with the microseconds that a referee's
+ * answers may take (0: not known yet), then for each referee its key and a u64 with the
+ * microseconds used since the last account.
+ * Descriptor 4, for signatures: the child sends a message; the daemon replies with the signature,
+ * or with an empty frame if it does not sign this. */
 #ifndef VD_FRAMES_H
 #define VD_FRAMES_H
 
@@ -18,15 +18,15 @@ enum {
     VD_CHILD_QUESTIONS = 3,
     VD_CHILD_SIGNATURES = 4,
     VD_FRAME_MAX = 64 << 20, /* bytes of a frame */
-    VD_REPLY_HEAD = 18,      /* of a reply, before the answer */
-    VD_ACCOUNT_HEAD = 8,     /* of an account, before its entries */
-    VD_ACCOUNT_ENTRY = 40,   /* of which there are at most: */
+    VD_REPLY_HEAD = 18,      /* bytes of a reply before the answer */
+    VD_ACCOUNT_HEAD = 8,     /* bytes of an account before its entries */
+    VD_ACCOUNT_ENTRY = 40,   /* bytes of an entry */
     VD_ACCOUNT_ENTRIES = 64,
 };
 
 VD_MUST_USE vd_status vd_frame_put(int fd, const void *bytes, size_t size, vd_err *err);
-/* Appends a frame of at most `limit` bytes. timeout_ms < 0: waits as long as it takes. VD_ERR_IO:
- * the other side has gone; VD_ERR_TIMEOUT. */
+/* Appends a frame of at most `limit` bytes. timeout_ms < 0: no limit. VD_ERR_IO: the other side has
+ * closed. VD_ERR_TIMEOUT: nothing came in time. */
 VD_MUST_USE vd_status vd_frame_get(int fd, size_t limit, int timeout_ms, vd_buf *out, vd_err *err);
 
 #endif

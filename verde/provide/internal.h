@@ -1,4 +1,4 @@
-/* Shared by the daemon's files. */
+/* Declarations shared by the daemon's files. */
 #ifndef VD_PROVIDE_INTERNAL_H
 #define VD_PROVIDE_INTERNAL_H
 
@@ -19,17 +19,17 @@
 /* ---- queue.c: jobs in children ---- */
 
 typedef struct {
-    pid_t pid; /* 0: none */
+    pid_t pid; /* 0: no process */
     vd_job_record job;
-    double start;     /* vd_seconds() */
-    int64_t before;   /* seconds that it had taken then */
-    double counted;   /* vd_seconds() when its client's seconds were looked at */
-    bool ended;       /* the process is no more; the ledger is to learn so */
-    bool killed;      /* it was told to stop, at `killed_at` */
+    double start;     /* vd_seconds() at the start of the process */
+    int64_t before;   /* seconds that the job had taken by then */
+    double counted;   /* vd_seconds() when its client's seconds were last counted */
+    bool ended;       /* the process has ended, and the ledger must record it */
+    bool killed;      /* was told to stop, at `killed_at` */
     double killed_at; /* vd_seconds() */
-    const char *why;  /* NULL: it was not for taking too much */
-    double measured;  /* vd_seconds() when its bytes on the disk were, and */
-    double pause;     /* seconds until they are again */
+    const char *why;  /* the limit that it exceeded, or NULL */
+    double measured;  /* vd_seconds() when its files were last measured, */
+    double pause;     /* and seconds until the next time */
 } vd_running;
 
 enum { VD_RUNNING_MAX = 64 };
@@ -37,7 +37,7 @@ enum { VD_RUNNING_MAX = 64 };
 typedef struct {
     vd_daemon *daemon;
     pthread_t thread;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the fields below */
     pthread_cond_t wake;
     bool started, stop;
     vd_running running[VD_RUNNING_MAX];
@@ -45,13 +45,13 @@ typedef struct {
 } vd_queue;
 
 VD_MUST_USE vd_status vd_queue_start(vd_queue *queue, vd_daemon *daemon, vd_err *err);
-void vd_queue_wake(vd_queue *queue); /* something has changed in the ledger */
-/* Stops the children, which go on at the next start. */
+void vd_queue_wake(vd_queue *queue); /* tells it that the ledger has changed */
+/* Stops the children. Their jobs continue at the next start. */
 void vd_queue_stop(vd_queue *queue);
 
 /* ---- job_end.c ---- */
 
-/* Fills in state, result and error of a job whose process has ended with `status` (wait(2)). */
+/* Fills in state, result and error of a job whose process ended with `status` (see wait(2)). */
 void vd_job_end(const vd_daemon *daemon, vd_running *running, int status, bool cancelled);
 
 /* ---- api: authority.c, route.c, blob_requests.c, job_requests.c, submission.c, status.c ---- */
@@ -67,14 +67,14 @@ struct vd_daemon {
     vd_states states;
     vd_server *server;
     vd_trouble trouble;
-    bool opened; /* uploads and states */
+    bool opened; /* `uploads` and `states` are open */
     vd_meter meter;
-    atomic_llong bytes_in; /* of uploads */
+    atomic_llong bytes_in; /* received in uploads */
 };
 
 /* What a request is about. */
 typedef enum {
-    VD_ROUTE_NONE, /* there is no such path */
+    VD_ROUTE_NONE, /* the path does not exist */
     VD_ROUTE_HEALTH,
     VD_ROUTE_METRICS,
     VD_ROUTE_PROVIDER,
@@ -88,35 +88,35 @@ typedef enum {
 
 typedef struct {
     vd_route_kind kind;
-    char id[VD_ID_SIZE]; /* of the blob or the job */
-    const char *rest;    /* of the path: "/state", "/state/0/hashes", "/items/7", "/losses" */
-    uint64_t size, from; /* of a chunk */
-    bool is_get;         /* else PUT, POST or DELETE, as fits the path */
+    char id[VD_ID_SIZE]; /* a blob or a job */
+    const char *rest;    /* end of the path: "/state", "/state/0/hashes", "/items/7", "/losses" */
+    uint64_t size, from; /* of a blob, and where the chunk begins */
+    bool is_get;         /* else it is PUT, POST or DELETE, whichever the path allows */
 } vd_route;
 
-/* False: `response` says 404 or 405. */
+/* Parses a request's line. False: `response` says 404 or 405. */
 bool vd_route_read(const vd_request *request, vd_route *out, vd_response *response);
 
-/* Whoever has the daemon's own key: its requests that vd_is_of_operator is true of are about
+/* Returns true for the daemon's own key. Its requests for which vd_is_of_operator is true are about
  * everybody's jobs. */
 bool vd_is_operator(const vd_daemon *daemon, const vd_public_key *key);
 bool vd_is_of_operator(const vd_route *route);
-/* Is the request signed by an enrolled client, or the operator? False: `response` says why not. Its
- * nonce and its body are not looked at. */
+/* Checks that an enrolled client, or the operator, signed the request. False: `response` says why
+ * not. Nonce and body are not checked here. */
 bool vd_authority_judge(const vd_daemon *daemon, const vd_request *request, const vd_route *route,
                         vd_request_claim *claim, vd_response *response);
-/* The rest of it. */
+/* Checks the nonce and the body. */
 bool vd_authority_judge_body(vd_daemon *daemon, const vd_request *request,
                              const vd_request_claim *claim, vd_response *response);
 
-/* Responses. */
-void vd_reply(vd_response *response, int status, json_t *object); /* takes the object */
+/* ---- responses ---- */
+void vd_reply(vd_response *response, int status, json_t *object); /* takes ownership of `object` */
 void vd_reply_error(vd_response *response, int status, const char *format, ...) VD_PRINTF(3, 4);
-/* Trouble of this machine is told to whoever runs the daemon; others learn that there is some. */
+/* Reports trouble of this machine to the operator; `response` only says that there is some. */
 void vd_reply_trouble(vd_daemon *daemon, vd_response *response, const vd_err *err);
 
-/* Each fills `response`. `client` is a key's 64 digits; NULL, where vd_is_of_operator is true of
- * the route: the operator. */
+/* Each fills in `response`. `client`: 64 digits of a key; NULL, only where vd_is_of_operator is
+ * true of the route: the operator. */
 void vd_serve_blob(vd_daemon *daemon, const char *client, const vd_route *route,
                    const vd_request *request, vd_response *response);
 void vd_serve_submission(vd_daemon *daemon, const char *client, const vd_request *request,
@@ -129,9 +129,9 @@ void vd_serve_state(vd_daemon *daemon, const char *client, const vd_route *route
 void vd_serve_provider(vd_daemon *daemon, vd_response *response);
 void vd_serve_metrics(vd_daemon *daemon, vd_response *response);
 
-/* What a job's child wrote last; zeros if nothing. */
+/* The last progress that a job's child wrote; zeros if none. */
 typedef struct {
-    long long step, resumed_at;     /* steps done; where its last start began */
+    long long step, resumed_at;     /* steps done; step at which its last start began */
     double loss, seconds;           /* since that start */
     unsigned prompts_done, prompts; /* of a job with many programs; else 0 */
 } vd_job_progress;
@@ -139,15 +139,14 @@ vd_job_progress vd_read_progress(const vd_daemon *daemon, const char *id);
 
 /* ---- written.c ---- */
 
-/* Bytes of the disk, in whole blocks, of all files that the job's processes write. */
+/* Returns the bytes, in whole disk blocks, of all files that the job's processes wrote. */
 int64_t vd_job_written(const vd_daemon *daemon, const char *id);
-/* What a job may write whose estimate is `disk`: some more, as an estimate may be wrong. */
+/* Returns how much a job with the estimate `disk` may write: some more, as estimates may be low. */
 int64_t vd_job_disk_most(int64_t disk);
 
-/* DIR/jobs/ID, and a file in it. */
+/* Writes the path of a file in DIR/jobs/ID. */
 void vd_job_path(const vd_daemon *daemon, const char *id, const char *name, char path[1200]);
-void vd_remove_job(const vd_daemon *daemon,
-                   const char *id); /* its folder, with all that is in it */
+void vd_remove_job(const vd_daemon *daemon, const char *id); /* with everything in its folder */
 
 int64_t vd_unix_time(void);
 

@@ -1,4 +1,4 @@
-/* What became of a job whose process has ended: from the files that it left, and how it ended. */
+/* Determines how a job ended, from its files and the exit status of its process. */
 #include <string.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -6,7 +6,7 @@
 
 #include "verde/provide/internal.h"
 
-/* The last lines of what it said, without the ends of lines at the end. */
+/* Reads the last lines of the job's output, without trailing line ends. */
 static void read_last_lines(const vd_daemon *daemon, const char *id, char *out, size_t size) {
     char path[1200];
     vd_job_path(daemon, id, VD_JOB_LOG, path);
@@ -22,12 +22,12 @@ static void read_last_lines(const vd_daemon *daemon, const char *id, char *out, 
     while (got && out[got - 1] == '\n')
         got--;
     out[got] = 0;
-    for (size_t i = 0; i < got; i++) /* it is to be JSON */
+    for (size_t i = 0; i < got; i++) /* the text goes into JSON */
         if ((out[i] < ' ' && out[i] != '\n') || out[i] > '~')
             out[i] = '?';
 }
 
-/* A job of many programs has no state of its own. */
+/* Reads the result; a job of many programs has a root, but no state. */
 static bool read_result(const vd_daemon *daemon, vd_job_record *job) {
     char path[1200];
     vd_buf text = {0};
@@ -46,7 +46,7 @@ static bool read_result(const vd_daemon *daemon, vd_job_record *job) {
            (!has_state || vd_unhex(job->final_state, bytes, 32));
 }
 
-/* A child on a full disk cannot write down why it ends. */
+/* Returns true if the disk is full: then the child could not write why it ended. */
 static bool disk_is_full(const vd_daemon *daemon) {
     enum { FULL_BYTES = 1 << 20 };
     struct statvfs disk;
@@ -71,7 +71,7 @@ static void say_failure(const vd_daemon *daemon, vd_running *r, int status) {
                                         : "ended without a result or a word");
 }
 
-/* A result counts though the job was to be cancelled just then. */
+/* A result counts even if the job was being cancelled. */
 void vd_job_end(const vd_daemon *daemon, vd_running *r, int status, bool cancelled) {
     r->job.error[0] = 0;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && read_result(daemon, &r->job))

@@ -1,4 +1,4 @@
-/* This file answers requests about jobs: which there are, how far they are, and that one ends. */
+/* This file answers requests about jobs: their list, progress, losses, cancelling and deletion. */
 #include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { LINE_BYTES_MAX = 256 };
 
-/* ---- telling of a job ---- */
+/* ---- describing a job ---- */
 
 vd_job_progress vd_read_progress(const vd_daemon *daemon, const char *id) {
     char path[1200];
@@ -28,7 +28,7 @@ vd_job_progress vd_read_progress(const vd_daemon *daemon, const char *id) {
     return p;
 }
 
-/* How many programs the job has; 0: it is about one. */
+/* Returns the number of programs of a job with a pack, else 0. */
 static uint32_t job_prompts(const vd_daemon *daemon, const char *id) {
     char path[1200];
     uint8_t head[VD_PACK_HEAD_BYTES];
@@ -42,7 +42,7 @@ static uint32_t job_prompts(const vd_daemon *daemon, const char *id) {
     return vd_pack_count(head, got < 0 ? 0 : (size_t)got);
 }
 
-/* A loss that is no number has no JSON number. */
+/* Returns a loss as JSON; NaN and infinities, which JSON lacks, become text. */
 static json_t *number(double value) {
     return value - value == 0 ? json_real(value) : json_string(value != value ? "nan" : "inf");
 }
@@ -69,7 +69,7 @@ static void put_prompts(json_t *out, const vd_job_progress *p, const vd_job_reco
                         json_integer(job->state == VD_JOB_DONE ? prompts : p->prompts_done));
 }
 
-/* `client`: who asks; the operator (NULL) learns whose it is. */
+/* `client`: who asks. NULL, the operator, is also told whose job it is. */
 static json_t *describe(const vd_daemon *daemon, const char *client, const vd_job_record *job) {
     const vd_job_progress p = vd_read_progress(daemon, job->id);
     json_t *out = json_pack("{ss ss ss ss sI sI sI}", "job", job->id, "name", job->name, "program",
@@ -115,7 +115,7 @@ void vd_serve_jobs(vd_daemon *daemon, const char *client, vd_response *response)
 
 /* ---- one job ---- */
 
-/* False: `response` says why there is none. */
+/* Finds a job. False: `response` says why there is none. */
 static bool find(vd_daemon *daemon, const char *client, const vd_route *route, vd_job_record *job,
                  vd_response *response) {
     vd_err err = {0};
@@ -169,7 +169,7 @@ static void delete_job(vd_daemon *daemon, const vd_job_record *job, vd_response 
     }
 }
 
-/* Its client may submit it again meanwhile, on another thread, which takes the same lock. */
+/* Takes the lock of submissions: another thread may be accepting the same job again. */
 static void find_and_delete(vd_daemon *daemon, const char *client, const vd_route *route,
                             vd_response *response) {
     vd_job_record job;
@@ -194,8 +194,8 @@ void vd_serve_job(vd_daemon *daemon, const char *client, const vd_route *route,
         find_and_delete(daemon, client, route, response);
 }
 
-/* The losses of a job that runs. The file may be read while the child appends to it: what follows
- * the last line feed is left out. */
+/* Responds with the losses of a running job. The child may be appending: what follows the last line
+ * feed is cut off. */
 static void give_losses(const vd_daemon *daemon, const char *id, vd_response *response) {
     char path[1200];
     vd_job_path(daemon, id, VD_JOB_RUN "/losses.jsonl", path);

@@ -1,4 +1,4 @@
-/* This file has a child read a stranger's program, and says what it takes and how long. */
+/* This file lets a child read a stranger's program, and tells its size and how long it takes. */
 #include "verde/provide/judge.h"
 
 #include <errno.h>
@@ -97,7 +97,7 @@ void vd_judge_file(const char *path, int64_t keep, const vd_judge_machine *machi
     bool read = true;
     vd_status status = keep == VD_JUDGE_PACK ? vd_judge_pack(path, machine, &j, &read, &err)
                                              : judge_program(path, keep, machine, &j, &read, &err);
-    if (read && status == VD_ERR_LOCAL) /* nothing of this machine is used but memory */
+    if (read && status == VD_ERR_LOCAL) /* of this machine's resources only memory is needed */
         status = vd_fail(&err, VD_ERR_PEER, "reading it takes more memory than is allowed");
     if (status == VD_OK) {
         put_judgement(&j, out);
@@ -146,7 +146,7 @@ vd_status vd_judgement_read(const vd_buf *reply, vd_judgement *out, vd_err *err)
 }
 
 vd_judge_time vd_judge_time_of(uint64_t bytes, uint32_t items) {
-    enum { MANY = VD_PACK_ITEMS_MAX / 4 }; /* items are read whole, however few bytes they change */
+    enum { MANY = VD_PACK_ITEMS_MAX / 4 }; /* each item is read whole, however little it changes */
     const int64_t most = VD_PROGRAM_BYTES_MAX, by_items = items < MANY ? most / MANY * items : most;
     const int64_t by_bytes = bytes < most ? (int64_t)bytes : most;
     const int64_t read = by_bytes > by_items ? by_bytes : by_items;
@@ -157,8 +157,8 @@ vd_judge_time vd_judge_time_of(uint64_t bytes, uint32_t items) {
     return (vd_judge_time){VD_JUDGE_MS + (int)ms, VD_JUDGE_CPU_S + cpu_s};
 }
 
-/* Finds the time to judge a file by its bytes and by how many items a pack claims: no more than for
- * the most items. */
+/* Finds the time to judge a file by its size and by how many items a pack claims, which is
+ * limited. */
 static vd_status find_time(const char *path, int64_t keep, vd_judge_time *out, vd_err *err) {
     vd_map file = {0};
     const vd_status status = vd_map_file(path, &file, err);
@@ -187,7 +187,7 @@ static vd_status start(const vd_daemon_options *options, const char *path, int64
     return vd_child_start(argv, log, fd, 1, pid, err);
 }
 
-/* A judge that ends without a word has met something that it could not bear. */
+/* A judge that ends without a reply was stopped by the program that it read, or by this machine. */
 static vd_status say_why(vd_status status, int ended, bool packed, vd_err *err) {
     const bool signalled = WIFSIGNALED(ended) && WTERMSIG(ended) != SIGKILL;
     if (status == VD_ERR_TIMEOUT || (signalled && WTERMSIG(ended) == SIGXCPU))

@@ -1,10 +1,10 @@
-/* How long a program takes, and how much memory and disk, in the child that reads it. */
+/* Estimates a program's time, memory and disk space, in the child that reads it. */
 #include "verde/exec/estimate.h"
 #include "verde/protocol/arbiter.h"
 #include "verde/protocol/pace.h"
 #include "verde/provide/judge.h"
 
-/* Rounded up. What is more than any limit stays so. */
+/* Rounds up; beyond 2^53, which exceeds all limits, returns UINT64_MAX. */
 static uint64_t whole(double number) {
     enum { MOST_BITS = 53 };
     const double most = (double)(UINT64_C(1) << MOST_BITS);
@@ -19,7 +19,7 @@ static void see_step(double takes, double limit, vd_judgement *j) {
     j->step_ms_max = most;
 }
 
-/* Of a pack's many programs hardly any takes so long that its terms must be counted. */
+/* Returns early if no step can be too long: few of a pack's programs need their terms counted. */
 static void see_steps(const vd_program *program, const vd_estimated_seconds *takes,
                       vd_judgement *j) {
     const double least = VD_WORK_FACTOR * VD_STEP_US_LEAST / 1e6;
@@ -49,9 +49,9 @@ vd_status vd_judge_estimate(const vd_program *program, const vd_judge_machine *m
     return status;
 }
 
-/* Small checkpoints take blocks of a disk too, and a run has some files beside them. */
+/* Small checkpoints occupy whole blocks, and a run has other files too. */
 uint64_t vd_judge_disk(uint64_t bytes, uint64_t states, uint32_t data_count) {
-    enum { FILES = 32, DATA_BYTES = 512 /* of names in the folder and in two lists */ };
+    enum { FILES = 32, DATA_BYTES = 512 /* 512: names in the folder and in two lists */ };
     uint64_t beside;
     if (__builtin_mul_overflow(states, (uint64_t)VD_DISK_BLOCK * 2, &beside) ||
         __builtin_add_overflow(beside, bytes, &beside) ||

@@ -1,4 +1,4 @@
-/* What a pack of programs is, in the child that reads it. */
+/* Judges a pack of programs, in the child that reads it. */
 #include <stdlib.h>
 
 #include "verde/commit/collection.h"
@@ -13,10 +13,10 @@ static uint64_t sum(uint64_t a, uint64_t b) {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Returns the disk of an item: its checkpoints, or its journal with images, what lies beside them,
- * and what it results in. */
+/* Returns the disk space of an item: checkpoints, or a journal with images, other files and its
+ * results. */
 static uint64_t item_disk(const vd_program *p, uint32_t own_bytes, uint32_t program_bytes) {
-    enum { LISTED = 512 }; /* bytes for its root and its name in the job's own run.json, twice */
+    enum { LISTED = 512 }; /* bytes for its root and name, twice, in the job's run.json */
     const uint64_t images = (uint64_t)p->steps / VD_IMAGE_STEPS + 1;
     const uint64_t keep = images > VD_KEEP_MIN ? images : VD_KEEP_MIN;
     const uint64_t bytes = sum(sum(vd_estimate_disk(p, (int64_t)keep), vd_estimate_journal(p)),

@@ -1,4 +1,4 @@
-/* This file opens the daemon's database, and keeps nonces and what clients have used. */
+/* This file opens the daemon's database, and keeps nonces and the usage of clients. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,11 +10,11 @@
 enum {
     VERSION = 4,
     BUSY_MS = 5000,
-    ROOM = 4 << 20, /* bytes that the files have to spare: a write-ahead log of 1,000 pages */
+    ROOM = 4 << 20, /* bytes kept free in the files: a write-ahead log of 1,000 pages */
 };
 
-/* The only place that says what the tables are. An upload is a row of `owned` that is not
- * complete; `needs` are the blobs of jobs. */
+/* Defines the tables. A row of `owned` that is not complete is an upload; `needs` has the blobs
+ * that jobs need. */
 static const char schema[] =
     "CREATE TABLE nonce(client TEXT, nonce TEXT, time INTEGER, PRIMARY KEY(client, nonce))"
     " WITHOUT ROWID;"
@@ -31,16 +31,16 @@ static const char schema[] =
     "CREATE INDEX needs_hash ON needs(hash);"
     "CREATE TABLE referee(id TEXT, key TEXT, PRIMARY KEY(id, key)) WITHOUT ROWID;"
     "CREATE TABLE spent(client TEXT PRIMARY KEY, seconds INTEGER) WITHOUT ROWID;";
-/* Of version 3; version 2 had other columns, of which nothing is kept. `count` is of the last
- * question; `us` are of the day, counted from 1970. */
+/* Version 3; the columns of version 2 were others, and nothing of them is kept. `count`: of the
+ * last question; `us`: microseconds on `day`, which counts from 1970. */
 static const char schema_3[] =
     "DROP TABLE IF EXISTS asked;"
     "CREATE TABLE asked(id TEXT, key TEXT, count INTEGER, day INTEGER, us INTEGER, us_max INTEGER,"
     " PRIMARY KEY(id, key)) WITHOUT ROWID;";
 
-/* Version 4 adds these. `us` counts a processor's time for programs that were judged; `time` is the
- * latest of the requests whose nonces are forgotten. Nonces of older versions stand with the
- * provider's time, and a request's own may be ahead of it. */
+/* Version 4. `us`: processor time for judging programs; `time` in `forgotten`: the latest time of a
+ * request whose nonce was forgotten. Older versions stored the provider's time with a nonce; a
+ * request's own may be up to 300 s ahead of it. */
 static const char schema_4[] =
     "CREATE TABLE judged(client TEXT PRIMARY KEY, us INTEGER) WITHOUT ROWID;"
     "CREATE TABLE forgotten(client TEXT PRIMARY KEY, time INTEGER) WITHOUT ROWID;"
@@ -95,7 +95,7 @@ vd_status vd_ledger_end(vd_ledger *ledger, vd_status status, vd_err *err) {
         atomic_store(&ledger->failing, false);
     if (status != VD_OK && !sqlite3_get_autocommit(ledger->db)) {
         vd_status undone = vd_ledger_sql(ledger, NULL, NULL, NULL, "ROLLBACK", "");
-        (void)undone; /* the first error is the one to tell */
+        (void)undone; /* the first error is the one to report */
     }
     pthread_mutex_unlock(&ledger->lock);
     return status;
@@ -122,8 +122,8 @@ bool vd_row_seen(void *seen, sqlite3_stmt *row) {
 
 /* ---- open, close ---- */
 
-/* The first statement takes the lock of the file, for as long as it is open: two daemons on one
- * folder would run each job twice. */
+/* The first statement locks the file for as long as it is open: two daemons on one folder would run
+ * each job twice. */
 static vd_status open_tables(vd_ledger *ledger, vd_err *err) {
     int64_t version = 0;
     sqlite3_busy_timeout(ledger->db, BUSY_MS);
@@ -136,7 +136,7 @@ static vd_status open_tables(vd_ledger *ledger, vd_err *err) {
                    : say(ledger, err);
     vd_status status =
         vd_ledger_sql(ledger, vd_row_number, &version, err, "PRAGMA user_version", "");
-    if (status == VD_OK && (version < 0 || version > VERSION)) /* 0: a new one */
+    if (status == VD_OK && (version < 0 || version > VERSION)) /* 0: a new ledger */
         return vd_fail_version(err, ledger->path, version, "a ledger", 1, VERSION);
     if (status != VD_OK || version == VERSION)
         return status;
@@ -154,9 +154,9 @@ static vd_status in_transaction(vd_ledger *ledger, const char *sql) {
     return vd_ledger_end(ledger, status, NULL);
 }
 
-/* Whoever cannot take a nonce can delete no job, so a disk that jobs have filled must not stop the
- * ledger. Its log gets the length at once at which it begins anew, and the database gets free
- * pages. A disk that is too full for that already may have room again later. */
+/* Reserves space, so that a disk filled by jobs does not stop the ledger: without taking a nonce no
+ * job could be deleted. The log grows to the length at which it starts over, and the database gets
+ * free pages. If the disk is already too full, it is tried at the next start. */
 static void make_room(vd_ledger *ledger) {
     char sql[80];
     snprintf(sql, sizeof sql, "INSERT INTO nonce VALUES('', zeroblob(%d), 0)", ROOM);
@@ -205,8 +205,8 @@ void vd_ledger_close(vd_ledger *ledger) {
 
 /* ---- nonces, usage, totals ---- */
 
-/* What is forgotten stays refused: a clock that was ahead, and is set back, would let it in again.
- */
+/* Forgets old nonces but keeps their latest time: if a clock was ahead and is set back, requests up
+ * to it stay refused. */
 static vd_status forget_nonces(vd_ledger *ledger, int64_t since, vd_err *err) {
     vd_status status = vd_ledger_sql(
         ledger, NULL, NULL, err,
@@ -254,7 +254,7 @@ vd_status vd_ledger_usage(vd_ledger *ledger, const char *client, vd_usage *out, 
         status =
             vd_ledger_sql(ledger, vd_row_number, &bytes, err,
                           "SELECT coalesce(sum((size+?1-1)/?1*?1+?1),0) FROM owned WHERE client=?2",
-                          "is", (int64_t)VD_DISK_BLOCK, client); /* vd_disk_bytes */
+                          "is", (int64_t)VD_DISK_BLOCK, client); /* as vd_disk_bytes */
     if (status == VD_OK)
         status = vd_ledger_sql(ledger, vd_row_number, &out->blobs, err,
                                "SELECT count(*) FROM owned WHERE client=?", "s", client);
@@ -296,7 +296,7 @@ bool vd_ledger_is_fine(const vd_ledger *ledger) {
     return !atomic_load(&ledger->failing);
 }
 
-/* Probes the ledger with an empty key, which nobody has. */
+/* Tries to write, under an empty key, which nobody has. */
 vd_status vd_ledger_probe(vd_ledger *ledger, vd_err *err) {
     return vd_ledger_charge_judging(ledger, "", 1, err);
 }

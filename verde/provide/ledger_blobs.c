@@ -1,4 +1,4 @@
-/* Blobs and uploads in the ledger, and what nobody needs of them. */
+/* Blobs and uploads in the ledger, and the collection of those that are not needed. */
 #include <string.h>
 
 #include "verde/provide/ledger_internal.h"
@@ -62,7 +62,7 @@ enum { AT_ONCE = 64 };
 typedef struct {
     char client[AT_ONCE][VD_ID_SIZE], hash[AT_ONCE][VD_ID_SIZE];
     bool complete[AT_ONCE];
-    bool shared[AT_ONCE]; /* another client has the same file */
+    bool shared[AT_ONCE]; /* another client has this file, too */
     int count;
 } old_rows;
 
@@ -74,7 +74,7 @@ static bool see_old(void *user, sqlite3_stmt *row) {
     return old->count < AT_ONCE;
 }
 
-/* A blob that one client no longer needs may be another's. */
+/* Forgets a row, and notes whether another client has the same blob. */
 static vd_status forget_row(vd_ledger *ledger, old_rows *old, int i, vd_err *err) {
     vd_status status =
         vd_ledger_sql(ledger, NULL, NULL, err, "DELETE FROM owned WHERE client=? AND hash=?", "ss",
@@ -100,7 +100,7 @@ static vd_status forget_some(vd_ledger *ledger, int64_t before, old_rows *old, v
     return vd_ledger_end(ledger, status, err);
 }
 
-/* A row without its file would be a blob that nobody can bring again, so files go last. */
+/* Files are deleted last: a row without its file would be a blob that cannot be uploaded again. */
 vd_status vd_ledger_collect(vd_ledger *ledger, int64_t before, vd_dropper drop, void *user,
                             vd_err *err) {
     vd_status status = VD_OK;

@@ -125,9 +125,9 @@ vd_status vd_ledger_cancel_job(vd_ledger *ledger, const char *id, vd_err *err) {
     return vd_ledger_end(ledger, status, err);
 }
 
-/* Its blobs are kept from now on for as long as one that no job ever needed. What referees have
- * asked and taken stays: the same job, submitted again, has the same name, and neither an old
- * request nor seconds that are used up are to count anew then. */
+/* The job's blobs are kept for as long as any that no job needs. Counts and charges of referees
+ * stay: the same job, submitted again, has the same id, and neither old requests nor used seconds
+ * may count anew. */
 vd_status vd_ledger_delete_job(vd_ledger *ledger, const char *id, int64_t now, vd_err *err) {
     static const char *const forget[] = {"DELETE FROM needs WHERE id=?",
                                          "DELETE FROM referee WHERE id=?",
@@ -159,7 +159,7 @@ vd_status vd_ledger_requeue(vd_ledger *ledger, vd_err *err) {
     return vd_ledger_end(ledger, status, err);
 }
 
-/* ---- what referees have taken ---- */
+/* ---- charges of referees ---- */
 
 static vd_status put_count(vd_ledger *ledger, const char *id, const char *referee, int64_t count,
                            int64_t *have, vd_err *err) {

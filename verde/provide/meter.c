@@ -1,4 +1,4 @@
-/* This file answers what anybody may know of the daemon: its health and its counts. */
+/* This file answers what anybody may ask about the daemon: its health and its counters. */
 #include "verde/provide/meter.h"
 
 #include <sys/statvfs.h>

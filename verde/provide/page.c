@@ -1,4 +1,4 @@
-/* This file answers the daemon's page on this machine. */
+/* This file answers requests for the daemon's page, from this machine. */
 #include "verde/provide/page.h"
 
 #include <string.h>
@@ -46,7 +46,7 @@ static void page_not_found(vd_loopback_reply *reply) {
     vd_printf(&reply->body, "there is no such page\n");
 }
 
-/* "/jobs/ID" or "/jobs/ID/losses.svg" */
+/* Serves "/jobs/ID" or "/jobs/ID/losses.svg". */
 static void page_of_job(vd_daemon *daemon, const char *rest, vd_loopback_reply *reply) {
     char id[VD_ID_SIZE];
     vd_job_record job;

@@ -1,4 +1,4 @@
-/* What all parts of the page are made of. */
+/* Common elements of the page's parts. */
 #include <time.h>
 
 #include "verde/provide/page_internal.h"

@@ -1,5 +1,5 @@
-/* Shared by the files of the page. What clients named or jobs said is escaped wherever it is put.
- */
+/* Declarations shared by the page's files. Text from clients and jobs is escaped wherever it is
+ * put. */
 #ifndef VD_PAGE_INTERNAL_H
 #define VD_PAGE_INTERNAL_H
 
@@ -8,11 +8,11 @@
 #include "verde/provide/page.h"
 
 enum {
-    VD_PAGE_JOBS = 100,           /* that wait or run, and that have ended: in a list */
+    VD_PAGE_JOBS = 100,           /* in a list: waiting or running ones, or ended ones */
     VD_PAGE_CLIENTS = 100,        /* in a list */
-    VD_PAGE_LOSSES_MAX = 4 << 20, /* bytes of the last losses, which are drawn */
-    VD_PAGE_LOG_MAX = 4000,       /* bytes of what a job said last */
-    VD_PAGE_REFRESH_S = 5,        /* while a job waits or runs */
+    VD_PAGE_LOSSES_MAX = 4 << 20, /* bytes at the end of the losses that are drawn */
+    VD_PAGE_LOG_MAX = 4000,       /* bytes at the end of a job's output that are shown */
+    VD_PAGE_REFRESH_S = 5,        /* while any job waits or runs */
     VD_PAGE_REFRESH_QUIET_S = 30,
 };
 
@@ -23,7 +23,7 @@ void vd_page_end(vd_buf *out);
 void vd_page_size(vd_buf *out, int64_t bytes);
 void vd_page_seconds(vd_buf *out, double seconds);
 void vd_page_time(vd_buf *out, int64_t unix_s); /* in UTC */
-/* "3 of 8", "1.2 GB of 100.0 GB", or without a limit the first alone; with a bar. */
+/* Appends "3 of 8" or "1.2 GB of 100.0 GB" with a bar, or without a limit only the value. */
 typedef void (*vd_page_unit)(vd_buf *out, int64_t value);
 void vd_page_meter(vd_buf *out, int64_t value, int64_t limit, vd_page_unit unit);
 
@@ -37,7 +37,7 @@ void vd_page_tiles(const vd_ledger_totals *totals, vd_buf *out);
 void vd_page_machine(const vd_daemon *daemon, const vd_ledger_totals *totals, vd_buf *out);
 VD_MUST_USE vd_status vd_page_clients(vd_daemon *daemon, vd_buf *out, vd_err *err);
 void vd_page_job(vd_daemon *daemon, const vd_job_record *job, vd_buf *out);
-/* Of its run so far, as a page in one file. False: there is none. */
+/* Writes a page about the job's run so far, as a single file. False: there is no run. */
 VD_MUST_USE bool vd_page_run(vd_daemon *daemon, const vd_job_record *job, vd_buf *out);
 void vd_page_losses(vd_daemon *daemon, const vd_job_record *job, vd_buf *out);
 

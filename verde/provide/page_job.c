@@ -1,4 +1,4 @@
-/* All about one job, and its losses as a picture. */
+/* The page of one job, and its losses as a picture. */
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -48,7 +48,7 @@ static void put_facts(vd_buf *out, const vd_job_record *job) {
     vd_printf(out, " of disk\n");
 }
 
-/* The last bytes of the log, from the beginning of a line. */
+/* Writes the end of the log, from the beginning of a line. */
 static void put_log(vd_buf *out, const vd_daemon *daemon, const vd_job_record *job) {
     char path[1200], text[VD_PAGE_LOG_MAX + 1];
     int fd;

@@ -1,11 +1,11 @@
-/* Lists of jobs: those that wait or run, in the order of their coming, and those that have ended,
- * the last one first. */
+/* Lists of jobs: waiting and running ones in order of submission, and ended ones, the latest
+ * first. */
 #include <stdlib.h>
 
 #include "verde/provide/page_internal.h"
 
 typedef struct {
-    vd_job_record *active, *ended; /* VD_PAGE_JOBS of each; of those that have ended a ring */
+    vd_job_record *active, *ended; /* VD_PAGE_JOBS of each; `ended` is a ring buffer */
     int64_t active_count, ended_count;
 } page_list;
 
@@ -39,7 +39,7 @@ void vd_page_job_progress(vd_buf *out, const vd_job_record *job, const vd_job_pr
               (long long)job->steps, step, step, (long long)job->steps);
 }
 
-/* Up to the loss. */
+/* Writes a job's row up to the loss. */
 static void put_job(vd_buf *out, const vd_job_record *job, const vd_job_progress *p) {
     vd_printf(out, "\n<tr>");
     vd_html_cell(out, "job", "");

@@ -1,4 +1,4 @@
-/* What the daemon as a whole has and does: numbers, disk, enrolled clients. */
+/* The state of the daemon as a whole: numbers, disk, enrolled clients. */
 #include "verde/provide/page_internal.h"
 
 static void put_tile(vd_buf *out, const char *name, int64_t count) {

@@ -1,5 +1,5 @@
-/* Jobs in children: starts those that wait, watches those that run. One thread; what is under way
- * stands in the ledger, so that a daemon which was killed goes on. */
+/* Runs jobs in children: starts those that wait and watches those that run. Single-threaded. All
+ * state is in the ledger, so that a daemon that was killed can go on. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,17 +12,17 @@
 #include "verde/provide/internal.h"
 
 enum {
-    LOOK_MS = 100,      /* between two looks at children */
-    GRACE_S = 10,       /* a child that was told to stop has so long before it is killed */
-    KEEP_SECONDS_S = 5, /* how often the ledger learns how long a job has run */
-    COUNT_S = 1,        /* how often a client's jobs are counted together */
-    PROBE_S = 10,       /* how often the ledger is tried, or */
-    PROBE_AGAIN_S = 1,  /* while it cannot be written */
-    MEASURE_S = 2,      /* how often a job's bytes on the disk are added up, or */
-    MEASURE_PART = 20,  /* after so many times as long as that took, if it is longer */
+    LOOK_MS = 100,      /* between two checks of the children */
+    GRACE_S = 10,       /* between SIGTERM and SIGKILL */
+    KEEP_SECONDS_S = 5, /* between updates of a job's seconds in the ledger */
+    COUNT_S = 1,        /* between sums of a client's seconds */
+    PROBE_S = 10,       /* between tests of the ledger, */
+    PROBE_AGAIN_S = 1,  /* or while it cannot be written */
+    MEASURE_S = 2,      /* between measurements of a job's disk space, */
+    MEASURE_PART = 20,  /* or this times the duration of one if that is longer */
 };
 
-/* Has the place a job? */
+/* Returns true if this place holds a job. */
 static bool is_taken(const vd_running *r) {
     return r->pid || r->ended;
 }
@@ -33,14 +33,14 @@ static int64_t seconds_of(const vd_running *r) {
     return r->before + (int64_t)(vd_seconds() - r->start + 0.5);
 }
 
-/* Tells whether a job that was to be dishonest was not. */
+/* Returns true if a deliberate fault had no effect on the job. */
 static bool fault_was_idle(const vd_daemon *daemon, const vd_job_record *job) {
     char path[1200];
     vd_job_path(daemon, job->id, VD_JOB_IDLE, path);
     return job->state == VD_JOB_DONE && access(path, F_OK) == 0;
 }
 
-/* The place is free once the ledger has it: a disk that is full now may have room later. */
+/* Stores how a job ended, which alone frees its place: a full disk may have room later. */
 static void keep_end(vd_queue *q, vd_running *r) {
     vd_daemon *daemon = q->daemon;
     vd_err err = {0};
@@ -83,8 +83,8 @@ static void tell_to_stop(vd_running *r, const char *why) {
     }
 }
 
-/* Seconds that the jobs of this client have computed, those that run included: the ledger is told
- * of theirs now and then. */
+/* Returns the client's seconds of computing, up to now: the ledger's are updated only now and
+ * then. */
 static int64_t client_seconds(vd_queue *q, const vd_running *r) {
     vd_usage usage;
     vd_err err = {0};
@@ -98,8 +98,8 @@ static int64_t client_seconds(vd_queue *q, const vd_running *r) {
     return usage.seconds;
 }
 
-/* Is a job over its client's time? What is left is for the client's jobs together, which may run
- * side by side. */
+/* Returns true if a job exceeds its time, or its client's, which all running jobs of the client
+ * share. */
 static bool is_over_time(vd_queue *q, vd_running *r) {
     const vd_provide_limits *l = &q->daemon->options.limits;
     const double now = vd_seconds();
@@ -111,7 +111,7 @@ static bool is_over_time(vd_queue *q, vd_running *r) {
     return client_seconds(q, r) >= l->client_seconds;
 }
 
-/* Stops a job that is over its disk; its files are whole at any moment. */
+/* Stops a job that exceeds its disk space. Its files are consistent at any moment. */
 static void stop_if_over_disk(vd_queue *q, vd_running *r) {
     const double now = vd_seconds();
     if (now - r->measured < r->pause)
@@ -173,7 +173,7 @@ static vd_status start_child(vd_daemon *daemon, vd_running *r, vd_err *err) {
     return vd_child_start(argv, log, NULL, 0, &r->pid, err);
 }
 
-/* Starts a job, unless its client has cancelled or deleted it since it was chosen. */
+/* Starts a job, unless its client has meanwhile cancelled or deleted it. */
 static void start_job(vd_queue *q, vd_running *r, const vd_job_record *job) {
     vd_daemon *daemon = q->daemon;
     vd_err err = {0};
@@ -198,7 +198,7 @@ static void start_job(vd_queue *q, vd_running *r, const vd_job_record *job) {
 typedef struct {
     const vd_queue *queue;
     vd_job_record job;
-    int fewest; /* jobs that its client runs; INT32_MAX: none was found */
+    int fewest; /* fewest running jobs of a client; INT32_MAX: none found */
 } choice;
 
 static bool consider(void *user, const vd_job_record *job) {
@@ -214,7 +214,7 @@ static bool consider(void *user, const vd_job_record *job) {
     return true;
 }
 
-/* The oldest job of the client that runs the fewest. */
+/* Starts the oldest job of the client that runs the fewest. */
 static bool start_next(vd_queue *q, vd_running *place) {
     choice c = {.queue = q, .fewest = INT32_MAX};
     vd_err err = {0};
@@ -228,7 +228,7 @@ static bool start_next(vd_queue *q, vd_running *place) {
 
 /* ---- the thread ---- */
 
-/* Probes the ledger, so that its health is known though nobody asks for anything. */
+/* Tests the ledger, so that its health is known even without requests. */
 static void probe_ledger(vd_queue *q) {
     vd_daemon *daemon = q->daemon;
     vd_err err = {0};
@@ -270,7 +270,7 @@ static void wait_a_little(vd_queue *q) {
 static void stop_children(vd_queue *q) {
     for (int i = 0; i < VD_RUNNING_MAX; i++)
         if (q->running[i].pid && !q->running[i].ended)
-            kill(q->running[i].pid, SIGKILL); /* its files are whole at any moment */
+            kill(q->running[i].pid, SIGKILL); /* its files are consistent at any moment */
     for (int i = 0; i < VD_RUNNING_MAX; i++)
         if (q->running[i].pid && !q->running[i].ended)
             waitpid(q->running[i].pid, NULL, 0);
@@ -296,7 +296,7 @@ vd_status vd_queue_start(vd_queue *q, vd_daemon *daemon, vd_err *err) {
     q->daemon = daemon;
     if (pthread_mutex_init(&q->lock, NULL) != 0 || pthread_cond_init(&q->wake, NULL) != 0)
         return vd_fail(err, VD_ERR_LOCAL, "could not create a mutex");
-    sigfillset(&all); /* signals are for the program's own thread */
+    sigfillset(&all); /* signals are handled by the main thread */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int error = pthread_create(&q->thread, NULL, work, q);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

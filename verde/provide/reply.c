@@ -1,4 +1,4 @@
-/* This file writes answers in JSON, and those that say why there is none. */
+/* This file writes responses in JSON, and error responses. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

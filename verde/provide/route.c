@@ -1,5 +1,5 @@
-/* From a request's first line to what it is about. Nothing of a path reaches a file's name but
- * identifiers of 64 digits, and what the delivery of states takes apart itself. */
+/* Parses a request's path. Only identifiers of 64 digits become part of a file's name, and the rest
+ * of a state's path, which its delivery checks itself. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ static bool take_id(const char **at, char id[VD_ID_SIZE]) {
     return true;
 }
 
-/* Digits without zeros before them, at most 2^53. */
+/* Parses digits without leading zeros, at most 2^53. */
 static bool take_number(const char **at, uint64_t *out) {
     const size_t digits = strspn(*at, "0123456789");
     if (digits == 0 || digits > 16 || (digits > 1 && **at == '0'))
@@ -73,7 +73,7 @@ static vd_route_kind find(const vd_request *request, vd_route *out) {
     return take(&at, "jobs/") ? job(at, out) : VD_ROUTE_NONE;
 }
 
-/* Methods of each kind. */
+/* Returns the methods allowed for each kind of path. */
 static const char *methods_of(vd_route_kind kind) {
     switch (kind) {
     case VD_ROUTE_ASK:

@@ -1,4 +1,4 @@
-/* This file loads what is offered of finished jobs, and keeps the last few. */
+/* This file loads what finished jobs offer for download, and keeps the last few. */
 #include "verde/provide/states.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ void vd_states_forget(vd_states *states, const char *job) {
     pthread_mutex_unlock(&states->lock);
 }
 
-/* The child that ran the job has hashed its state. */
+/* Loads an offer, which the job's child has made: its hashes are ready. */
 static vd_status load_offer(const vd_daemon *daemon, const char *job, vd_offer **out, vd_err *err) {
     char path[1200], dir[1200];
     vd_job_path(daemon, job, VD_JOB_OFFER, path);
@@ -39,7 +39,7 @@ static vd_status load_offer(const vd_daemon *daemon, const char *job, vd_offer *
     return vd_offer_load(path, dir, out, err);
 }
 
-/* NULL: there is none, and *err says why. */
+/* Returns NULL if there is no offer; *err says why. */
 static const vd_offer *find_offer(vd_states *states, const vd_daemon *daemon, const char *job,
                                   vd_err *err) {
     vd_offered_job *oldest = &states->place[0];

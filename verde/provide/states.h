@@ -1,4 +1,4 @@
-/* Finished jobs' states and losses, for their clients to download. */
+/* Serves finished jobs' states and losses to their clients. */
 #ifndef VD_STATES_H
 #define VD_STATES_H
 
@@ -7,7 +7,7 @@
 #include "verde/delivery/offer.h"
 #include "verde/provide/daemon.h"
 
-enum { VD_OFFERS_MAX = 16 }; /* jobs whose states are offered at once; the oldest gives way */
+enum { VD_OFFERS_MAX = 16 }; /* offers kept; the least recently used is dropped */
 
 typedef struct {
     char job[VD_ID_SIZE]; /* empty: the place is free */

@@ -1,4 +1,4 @@
-/* What anybody may know of a daemon. */
+/* Public information about a daemon. */
 #include "verde/protocol/message.h"
 #include "verde/provide/internal.h"
 
@@ -25,7 +25,7 @@ static void put_counts(const vd_ledger_totals *totals, vd_buf *out) {
               (long long)totals->blobs, (long long)totals->blob_bytes, (long long)totals->uploads);
 }
 
-/* Neither jobs nor clients are named. */
+/* The metrics must not name jobs or clients. */
 void vd_serve_metrics(vd_daemon *daemon, vd_response *response) {
     vd_ledger_totals totals;
     vd_err err = {0};

@@ -1,4 +1,4 @@
-/* Reads what a client hands over. */
+/* Reads a client's submission of a job. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,7 +59,7 @@ static bool take_blobs(vd_submission *s) {
     return is_hash(s->blob[0]);
 }
 
-/* One spelling, so that one job has one name. */
+/* Returns true if the bytes are the canonical spelling, so that a job has one id. */
 static bool is_canonical(const vd_submission *s, const vd_request *request) {
     vd_buf again = {0};
     const bool same = vd_json_dump(s->root, &again) && again.size == request->body_size &&
@@ -91,7 +91,7 @@ static bool take_members(vd_submission *s, const vd_request *request) {
     return false;
 }
 
-/* ID = SHA-256 of the client's key and the submission, under a tag. */
+/* Computes the job's id from the client's key and the submission. */
 static bool name_job(vd_submission *s, const vd_request *request) {
     vd_buf bytes = {0};
     vd_hash id;

@@ -1,9 +1,9 @@
-/* This file tells trouble of this machine once, and then once a minute. */
+/* This file reports trouble of this machine once, and then at most once a minute. */
 #include "verde/provide/trouble.h"
 
 #include <string.h>
 
-/* The place of this sentence, or of the one that was said longest ago. */
+/* Returns the entry of this text, or replaces the one reported longest ago. */
 static vd_trouble_line *find_line(vd_trouble *t, const char *text) {
     vd_trouble_line *oldest = &t->line[0];
     for (int i = 0; i < VD_TROUBLE_KINDS; i++) {

@@ -1,5 +1,5 @@
-/* What goes wrong on this machine is said to whoever runs the daemon: once, and then once a minute
- * while it lasts. */
+/* Reports trouble of this machine to the daemon's operator: once, and then once a minute while it
+ * lasts. */
 #ifndef VD_TROUBLE_H
 #define VD_TROUBLE_H
 
@@ -7,12 +7,12 @@
 
 #include "verde/provide/daemon.h"
 
-enum { VD_TROUBLE_S = 60, VD_TROUBLE_KINDS = 8 /* sentences that are remembered */ };
+enum { VD_TROUBLE_S = 60, VD_TROUBLE_KINDS = 8 /* different texts remembered */ };
 
 typedef struct {
     char text[256];
-    double said; /* vd_seconds() */
-    long again;  /* how often it was met since */
+    double said; /* vd_seconds() of the last report */
+    long again;  /* how often it occurred since */
 } vd_trouble_line;
 
 typedef struct {
@@ -20,7 +20,7 @@ typedef struct {
     vd_trouble_line line[VD_TROUBLE_KINDS];
 } vd_trouble;
 
-/* From any thread. `trouble` is zeros at first, with a lock that was made. */
+/* Thread-safe. `trouble` must be zeros with an initialised lock. */
 void vd_trouble_tell(vd_trouble *trouble, const vd_daemon_options *options, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
-/* This file takes chunks of blobs, names what is whole by its hash, and deletes what was given up.
- */
+/* This file takes chunks of blobs, names complete ones by their hash, and deletes abandoned
+ * ones. */
 #include "verde/provide/uploads_internal.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ void vd_upload_path(const vd_uploads *u, const char *client, const char *hash, c
 
 /* ---- chunks ---- */
 
-/* Bytes of a file; 0 if there is none. */
+/* Returns the size of a file, 0 if there is none. */
 static uint64_t size_of(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 && S_ISREG(info.st_mode) ? (uint64_t)info.st_size : 0;
@@ -71,10 +71,10 @@ static bool write_all(int fd, const vd_chunk *c) {
     return true;
 }
 
-/* Appends a chunk. After a failure the file is as it was. */
+/* Appends a chunk. After a failure the file is unchanged. */
 static vd_status append(vd_uploads *u, const vd_chunk *c, const char *path, vd_chunk_fate *fate,
                         vd_err *err) {
-    const int anew = c->from == 0 ? O_TRUNC : 0; /* a file that the ledger has forgotten */
+    const int anew = c->from == 0 ? O_TRUNC : 0; /* may have a file that the ledger forgot */
     const int fd =
         open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | anew, 0600);
     if (fd >= 0 && write_all(fd, c)) {
@@ -100,7 +100,7 @@ bool vd_uploads_sync(const char *path) {
     return synced;
 }
 
-/* The file is on disk under its name before the ledger says so. */
+/* Makes an upload a blob. The file is on disk under its name before the ledger records it. */
 static vd_status name_blob(vd_uploads *u, const char *client, const char *hash, const char *path,
                            int64_t now, vd_err *err) {
     char to[1100];
@@ -110,7 +110,7 @@ static vd_status name_blob(vd_uploads *u, const char *client, const char *hash, 
     return vd_ledger_end_blob(u->ledger, client, hash, now, err);
 }
 
-/* While it was hashed, without the lock, the upload may have been collected. */
+/* The lock was released for hashing: the upload may have been collected meanwhile. */
 vd_status vd_upload_end(vd_uploads *u, const char *client, const char *hash, const vd_hash *found,
                         int64_t now, vd_chunk_fate *fate, vd_err *err) {
     char hex[VD_ID_SIZE], path[1200];
@@ -131,7 +131,7 @@ vd_status vd_upload_end(vd_uploads *u, const char *client, const char *hash, con
     return vd_ledger_drop_upload(u->ledger, client, hash, err);
 }
 
-/* Reserves the bytes of an upload that begins. The ledger learns that it goes on. */
+/* Reserves the bytes of a new upload, and records in the ledger that it is in use. */
 static vd_status reserve(vd_uploads *u, const vd_chunk *c, int64_t before, const vd_quota *quota,
                          int64_t now, vd_chunk_fate *fate, vd_err *err) {
     vd_usage usage;
@@ -149,8 +149,8 @@ static vd_status reserve(vd_uploads *u, const vd_chunk *c, int64_t before, const
                : status;
 }
 
-/* Under the lock. A daemon that was killed between the last byte of an upload and its end has all
- * bytes of what is not complete: they are read again. */
+/* The lock is held. If a daemon was killed after an upload's last byte, the upload has all bytes
+ * but is not complete: they are hashed again. */
 static vd_status find_place(vd_uploads *u, const char *client, const char *hash,
                             vd_chunk_fate *fate, vd_upload_place *p, vd_err *err) {
     char path[1200];
@@ -185,12 +185,12 @@ vd_status vd_uploads_find(vd_uploads *u, const char *client, const char *hash, v
     return status;
 }
 
-/* An upload that has no byte yet may be said to have any size. */
+/* While an upload has no bytes, another size may be stated. */
 static bool is_of_other_size(const vd_upload_place *p, const vd_chunk *c) {
     return p->size >= 0 && (p->complete || p->have > 0) && p->size != (int64_t)c->size;
 }
 
-/* Under the lock, so that the upload is not collected between two of these. */
+/* The lock is held, so that the upload is not collected in between. */
 static vd_status take_chunk(vd_uploads *u, const vd_chunk *c, const char *path,
                             const vd_quota *quota, int64_t now, vd_chunk_fate *fate,
                             vd_upload_place *p, vd_err *err) {
@@ -215,7 +215,7 @@ static vd_status take_chunk(vd_uploads *u, const vd_chunk *c, const char *path,
     return status;
 }
 
-/* All bytes are there. */
+/* Ends an upload that has all of its bytes. */
 static vd_status end_chunk(vd_uploads *u, const vd_chunk *c, const char *path, int64_t now,
                            vd_chunk_fate *fate, vd_upload_place *p, vd_err *err) {
     vd_hash found;

@@ -1,6 +1,6 @@
-/* The SHA-256 of an upload goes along with its chunks. One that did not, because the daemon was
- * started again or another upload took its place, is read from the disk when all bytes are there:
- * at once if it is short, else by a thread, so that nobody waits for another one's upload. */
+/* An upload's SHA-256 is computed along with its chunks. If that was not possible, after a restart
+ * or because others took its entry, the bytes are read from disk once all are there: at once if
+ * they are few, else by a thread, so that nobody waits for another's upload. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,16 +27,16 @@ void vd_upload_hash_forget(vd_upload_hash *h) {
         *h = (vd_upload_hash){.state = VD_HASH_FREE};
 }
 
-/* One that goes along is the putting thread's, which finds out by itself. */
+/* An entry that goes along belongs to the putting thread, which notices by itself. */
 void vd_upload_hash_collected(vd_uploads *u, const char *client, const char *hash) {
     vd_upload_hash *h = vd_upload_hash_find(u, client, hash);
     if (h && h->state == VD_HASH_READS)
-        h->client[0] = 0; /* nobody finds it; the thread ends it */
+        h->client[0] = 0; /* so nobody finds it; the thread frees it */
     else if (h && h->state == VD_HASH_WAITS)
         vd_upload_hash_forget(h);
 }
 
-/* The place of the one that was used least lately, but for those that the thread has. */
+/* Takes the least recently used entry that the thread does not have, or returns NULL. */
 static vd_upload_hash *take_place(vd_uploads *u, const char *client, const char *hash) {
     vd_upload_hash *oldest = NULL;
     for (int i = 0; i < VD_UPLOAD_HASHES; i++) {
@@ -56,7 +56,7 @@ static vd_upload_hash *take_place(vd_uploads *u, const char *client, const char 
 
 /* ---- along with chunks ---- */
 
-/* A hash that does not stand where the chunk begins is of no use. */
+/* Returns the entry; one whose hash is not at the chunk's beginning is dropped. */
 static vd_upload_hash *goes_along(vd_uploads *u, const vd_chunk *c) {
     vd_upload_hash *h = vd_upload_hash_find(u, c->client, c->hash);
     if (h && h->state == VD_HASH_GOES_ALONG && h->at != c->from) {
@@ -84,7 +84,7 @@ void vd_upload_hash_chunk(vd_uploads *u, const vd_chunk *c) {
 
 /* ---- from the disk ---- */
 
-/* To be called between two pieces; false: no more of them. */
+/* Called before each piece with the bytes hashed so far; false: stop. */
 typedef bool (*hash_watch)(void *user, uint64_t at);
 
 static bool read_pieces(int fd, vd_sha *sha, uint8_t *buffer, hash_watch watch, void *user) {
@@ -158,7 +158,7 @@ static bool see_piece(void *user, uint64_t at) {
     return goes_on;
 }
 
-/* Under the lock, which it leaves for reading. Trouble is met again by whoever asks again. */
+/* The lock is held, but released while reading. Whoever asks again meets any trouble again. */
 static void read_upload(vd_uploads *u, vd_upload_hash *h) {
     char path[1200];
     vd_hash found;
@@ -170,7 +170,7 @@ static void read_upload(vd_uploads *u, vd_upload_hash *h) {
     pthread_mutex_unlock(&u->lock);
     vd_status status = hash_file(path, see_piece, &reads, &found, &err);
     pthread_mutex_lock(&u->lock);
-    if (status == VD_OK && h->client[0]) /* else it was collected meanwhile */
+    if (status == VD_OK && h->client[0]) /* not collected meanwhile */
         status = vd_upload_end(u, h->client, h->hash, &found, (int64_t)time(NULL), &fate, &err);
     if (status == VD_OK && fate == VD_CHUNK_WRONG)
         h->state = VD_HASH_WRONG;

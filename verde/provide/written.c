@@ -1,4 +1,4 @@
-/* What a job has on the disk: its folder, and the files in it that its processes write. */
+/* Measures the disk space of a job: the files in its folder that its processes write. */
 #include <ftw.h>
 #include <sys/stat.h>
 
@@ -8,7 +8,7 @@ void vd_job_path(const vd_daemon *daemon, const char *id, const char *name, char
     snprintf(path, 1200, "%.1000s/jobs/%.64s%s%s", daemon->options.dir, id, *name ? "/" : "", name);
 }
 
-enum { OPEN_MAX = 16 }; /* folders at a time */
+enum { OPEN_MAX = 16 }; /* folders open at a time */
 
 static _Thread_local int64_t sum;
 
