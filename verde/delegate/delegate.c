@@ -1,4 +1,4 @@
-/* A job handed to providers, from its first byte to the result. */
+/* Hands a job to providers and gets its result: the whole course of `verde delegate`. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 /* ---- the result ---- */
 
-/* Lists the providers that say that they have the accepted root; each byte from them is checked. */
+/* Lists the finished providers whose root is the accepted one. Each byte from them is checked. */
 static uint32_t who_has_it(const vd_delegation *d, vd_endpoint *out, uint32_t *number) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < d->o->urls; i++)
@@ -20,7 +20,7 @@ static uint32_t who_has_it(const vd_delegation *d, vd_endpoint *out, uint32_t *n
     return count;
 }
 
-/* Takes the result; NULL: there is none. */
+/* Builds the output of --json and takes ownership of `result`; NULL: there is none. */
 static json_t *delegate_json(const vd_delegation *d, json_t *result) {
     char path[1100];
     json_t *providers = json_array();
@@ -75,7 +75,7 @@ static vd_status fetch_result(vd_delegation *d) {
     const bool refused = d->answers && d->code != VD_EXIT_OK;
     if (status == VD_OK && d->o->common.json)
         vd_result_json(delegate_json(d, refused ? NULL : vd_fetch_json(&fetching)));
-    else if (status == VD_OK && !refused) /* else it was said already */
+    else if (status == VD_OK && !refused) /* if refused, that was already printed */
         vd_fetch_text(&fetching);
     if (status == VD_OK && !d->o->common.json)
         vd_delegation_text(d);
@@ -92,11 +92,12 @@ static uint32_t count_done(const vd_delegation *d) {
     return done;
 }
 
-/* Two must have finished: one alone has nobody who could know better. */
+/* Decides which root is accepted. Two providers must have finished: with one there is no rival, so
+ * its run or answers are audited instead. */
 static vd_status settle(vd_delegation *d, bool *accepted) {
     const uint32_t done = count_done(d);
     *accepted = false;
-    if (d->answers && done == 1) { /* once they are here */
+    if (d->answers && done == 1) { /* its answers are audited once downloaded */
         d->run_root = d->order[0].job.run_root;
         *accepted = true;
         return VD_OK;
@@ -116,7 +117,7 @@ static vd_status settle(vd_delegation *d, bool *accepted) {
     return VD_OK;
 }
 
-/* Reports the error. What this command made of OUT goes, if nothing is in it. */
+/* Reports the error, and removes OUT if it is empty. */
 static vd_exit refuse(const vd_delegation *d) {
     rmdir(d->o->out);
     return vd_report(d->err);

@@ -1,4 +1,4 @@
-/* This file prepares what is sent to several daemons, and says who takes part. */
+/* This file prepares what is sent to several daemons, and determines the providers. */
 #include "verde/delegate/delegation.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ enum { HASH_CHUNK = 1 << 20 };
 
 /* ---- what is sent ---- */
 
-/* A file of any size is hashed in little memory. */
+/* Hashes a parcel piece by piece, so that a file of any size takes little memory. */
 static bool hash_parcel(vd_parcel *parcel) {
     vd_sha *sha = vd_sha_create();
     for (uint64_t at = 0; sha && at < parcel->size; at += HASH_CHUNK) {
@@ -59,7 +59,7 @@ static vd_status make_parcels(vd_delegation *d) {
     return status;
 }
 
-/* The last part of a path, which says enough to people. */
+/* Returns the last part of a path, as a name for people. */
 static const char *name_of(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
@@ -81,7 +81,7 @@ static vd_status write_submission(vd_delegation *d) {
                    : vd_fail(d->err, VD_ERR_USAGE, "%s: its name cannot be sent", d->o->job);
 }
 
-/* Names the job as the daemons do (PROTOCOL.md section 8.7), so that one name holds everywhere. */
+/* Computes the job's id as daemons do (PROTOCOL.md section 8.7): it is the same at all of them. */
 static vd_status name_job(vd_delegation *d) {
     vd_buf bytes = {0};
     vd_hash id;
@@ -96,7 +96,7 @@ static vd_status name_job(vd_delegation *d) {
     return VD_OK;
 }
 
-/* ---- who takes part ---- */
+/* ---- the providers ---- */
 
 static vd_status parse_providers(vd_delegation *d) {
     for (uint32_t i = 0; i < d->o->urls; i++) {

@@ -1,4 +1,4 @@
-/* A job of one provider only: what it came to is audited, where there is no rival. */
+/* The audit of a job that a single provider has run: there is no rival. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -57,7 +57,7 @@ vd_status vd_delegation_audit_check(vd_delegation *d) {
     return d->answers ? VD_OK : read_list(d, &a);
 }
 
-/* The audit of a run is of one program. */
+/* Checks that the audit fits the job: that of a run needs one program, that of answers prompts. */
 vd_status vd_delegation_audit_fits(const vd_delegation *d) {
     const vd_job *job = &d->loaded.job;
     const bool generates = d->prompts && !job->packed && job->task == VD_JOB_GENERATES;
@@ -100,7 +100,7 @@ static void refuse(const vd_delegation *d, const char *name, const char *as) {
     snprintf(from, sizeof from, "%.900s/%s", d->o->out, name);
     snprintf(to, sizeof to, "%.900s/%s", d->o->out, as);
     if (rename(from, to) != 0)
-        unlink(from); /* nobody takes it for accepted */
+        unlink(from); /* so that nobody takes it for accepted */
 }
 
 void vd_delegation_answers(vd_delegation *d) {
@@ -121,7 +121,7 @@ void vd_delegation_answers(vd_delegation *d) {
                               .common = d->o->common};
     vd_delegation_verdict(d, verdict);
     snprintf(work, sizeof work, "%.900s/rival", d->o->out);
-    unlink(verdict); /* of an earlier command */
+    unlink(verdict); /* an earlier command's */
     d->code = vd_audit_answers(&a);
     d->has_verdict = access(verdict, F_OK) == 0;
     if (d->code == VD_EXIT_OK)

@@ -1,4 +1,4 @@
-/* Handing the job to all providers at once, and watching them. */
+/* Hands the job to all providers at once, and watches them. */
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -26,7 +26,7 @@ static void enter(vd_order *order, vd_order_state state, const char *why) {
     pthread_mutex_unlock(&d->lock);
 }
 
-/* Notes whether the provider answers; called on the thread that asks it. */
+/* Records whether the provider answers. Called on the thread that asks it. */
 static void hear(void *user, vd_remote_news news, const char *why) {
     vd_order *order = user;
     vd_silence *s = &order->silence;
@@ -42,8 +42,8 @@ static void hear(void *user, vd_remote_news news, const char *why) {
 
 typedef struct {
     vd_order *order;
-    uint64_t before; /* bytes of the parcels before this one */
-    bool told;       /* the provider has said how much of this parcel it had */
+    uint64_t before; /* bytes of all earlier parcels */
+    bool told;       /* how much the provider had of this parcel is known */
 } sending;
 
 static void count_sent(void *user, uint64_t have) {
@@ -51,7 +51,7 @@ static void count_sent(void *user, uint64_t have) {
     vd_delegation *d = s->order->delegation;
     pthread_mutex_lock(&d->lock);
     s->order->sent = s->before + have;
-    s->order->found += s->told ? 0 : have; /* it is told of what is there, first */
+    s->order->found += s->told ? 0 : have; /* the first call states what it had before */
     s->told = true;
     if (s->order->since == 0)
         s->order->since = vd_seconds();
@@ -83,7 +83,7 @@ static vd_status submit(const vd_order *order, const vd_remote *remote, vd_err *
 static vd_status follow(vd_order *order, const vd_remote *remote, vd_err *err) {
     vd_delegation *d = order->delegation;
     vd_remote_job job;
-    int wait_ms = POLL_MIN_MS; /* a job of a second is not to take two */
+    int wait_ms = POLL_MIN_MS; /* short at first, for jobs that take a second */
     for (;;) {
         vd_status status = vd_remote_ask_job(remote, d->id, &job, err);
         if (status == VD_OK && !d->prompts && job.steps != d->loaded.program.steps)
@@ -129,7 +129,7 @@ static void *order_main(void *user) {
         enter(order, VD_ORDER_RUNS, "");
         status = follow(order, &remote, &err);
     }
-    if (status == VD_OK || !atomic_load(&d->stop)) /* whoever is stopped has not failed */
+    if (status == VD_OK || !atomic_load(&d->stop)) /* a stopped order has not failed */
         enter(order, status == VD_OK ? VD_ORDER_DONE : VD_ORDER_FAILED, err.text);
     return NULL;
 }
@@ -143,8 +143,8 @@ uint32_t vd_delegation_left(const vd_delegation *d) {
     return left;
 }
 
-/* Is there nobody left to wait for? With fewer providers than a result needs a wait, perhaps of
- * hours, is for nothing. */
+/* Returns true if there is nobody left to wait for, or fewer than a result needs, which would make
+ * a wait of hours useless. */
 static bool all_ended(const vd_delegation *d) {
     bool ended = true;
     for (uint32_t i = 0; i < d->o->urls; i++)
@@ -168,7 +168,7 @@ static void watch(vd_delegation *d) {
 
 /* ---- all of them ---- */
 
-/* Signals are for the program's own thread. */
+/* Starts the thread of one provider. Signals are handled by the main thread. */
 static vd_status start_order(vd_delegation *d, uint32_t i) {
     vd_order *order = &d->order[i];
     sigset_t all, before;
@@ -186,7 +186,7 @@ static vd_status start_order(vd_delegation *d, uint32_t i) {
                  : VD_OK;
 }
 
-/* Stopping this command stops no provider. */
+/* Tells how to cancel the job: stopping this command does not stop the providers. */
 static void tell_how_to_stop(const vd_delegation *d) {
     vd_buf cancel = {0};
     vd_printf(&cancel, "verde jobs cancel %.12s --key ", d->id);

@@ -1,5 +1,4 @@
-/* A job with prompts: its programs go out in one pack, and results come back in place of a model.
- */
+/* A job with prompts: its programs are sent as one pack, and results are fetched, not a model. */
 #include <string.h>
 
 #include "verde/delegate/delegation.h"

@@ -1,12 +1,12 @@
-/* What the accepted model scores: by the job's `evaluate`, computed here, or as the state of a job
- * that evaluates, which the providers are bound to. */
+/* Scores the accepted model: `evaluate` is computed here; the score of a job that evaluates is in
+ * the delivered state, to which the providers have committed. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "verde/delegate/delegation.h"
 #include "verde/load/export.h"
 
-/* Opens the evaluation before the job is handed over, so that a missing file is told at once. */
+/* Opens the evaluation before the job is handed over: a missing file is then reported at once. */
 vd_status vd_delegation_score_open(vd_delegation *d) {
     if (!d->loaded.job.evaluate.every)
         return VD_OK;
@@ -14,7 +14,7 @@ vd_status vd_delegation_score_open(vd_delegation *d) {
     return status == VD_OK ? vd_evaluation_open(&d->loaded, NULL, &d->evaluation, d->err) : status;
 }
 
-/* The only tensors of what was delivered. */
+/* Reads the score, which is all that such a job delivers. */
 static vd_status read_delivered(const char *dir, vd_score *out, vd_err *err) {
     vd_weights model = {0};
     vd_status status = vd_weights_open(dir, &model, err);
@@ -75,6 +75,6 @@ void vd_delegation_score(vd_delegation *d) {
     d->has_score = status == VD_OK;
     if (status == VD_OK)
         status = write_score(d, &why);
-    if (status != VD_OK) /* the model is there all the same */
+    if (status != VD_OK) /* the model is delivered in any case */
         fprintf(stderr, "verde: no evaluation: %s\n", why.text);
 }

@@ -1,4 +1,4 @@
-/* Which of the roots that providers came to is accepted: that of who stands after a dispute. */
+/* Settles which of the providers' roots is accepted: the claim that stands after a dispute. */
 #include <string.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ static bool is_done(const vd_delegation *d, uint32_t i) {
     return d->order[i].state == VD_ORDER_DONE;
 }
 
-/* The URLs of those that are done, in order. */
+/* Lists the URLs of the providers that are done, in order. */
 static uint32_t list_done(const vd_delegation *d, const char **url) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < d->o->urls; i++)
@@ -22,7 +22,7 @@ static uint32_t list_done(const vd_delegation *d, const char **url) {
     return count;
 }
 
-/* Does a verdict name exactly those that are done? */
+/* Returns true if the verdict is between exactly the providers that are done. */
 static bool is_between(const vd_delegation *d, const vd_verdict *v) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < d->o->urls; i++) {
@@ -42,11 +42,11 @@ static vd_status load_verdict(const vd_delegation *d, const char *path, vd_verdi
     vd_hex(d->client.b, VD_KEY_SIZE, referee);
     vd_status status = vd_load_verdict(path, referee, false, out, err);
     if (status == VD_OK)
-        vd_verdict_free(out); /* its games are not looked at */
+        vd_verdict_free(out); /* a verdict with games is not used */
     return status;
 }
 
-/* A verdict of an earlier command, about these. Only what is accepted is settled. */
+/* Returns true if an earlier command's verdict is between these providers and accepts a claim. */
 static bool is_settled(const vd_delegation *d, const char *path, vd_verdict *out) {
     vd_err unread = {0};
     return access(path, F_OK) == 0 && load_verdict(d, path, out, &unread) == VD_OK &&
@@ -70,7 +70,7 @@ static vd_status arbitrate(vd_delegation *d, vd_verdict *out) {
                                           .quiet = o->common.json,
                                           .common = o->common};
         options.urls = list_done(d, options.url);
-        unlink(path); /* one of another outcome, or of others */
+        unlink(path); /* of another outcome, or between others */
         const vd_exit code = vd_arbitrate(&options);
         d->no_verdict = access(path, F_OK) != 0;
         if (d->no_verdict)
@@ -81,7 +81,7 @@ static vd_status arbitrate(vd_delegation *d, vd_verdict *out) {
     return status;
 }
 
-/* Settles one dispute of all that are done; no root is accepted before it was committed to. */
+/* Settles one dispute of all providers that are done. No root is accepted without a commitment. */
 vd_status vd_delegation_settle(vd_delegation *d, bool *accepted) {
     const char *url[VD_DOWNLOAD_PROVIDERS_MAX];
     vd_verdict verdict = {0};

@@ -1,4 +1,4 @@
-/* How far each provider is, in a line for each. */
+/* Prints how far each provider is, in a line for each. */
 #include <math.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 enum { TELL_S = 5, SILENT_TELL_S = 15, RATE_AFTER_S = 1, SILENT_S = 3, OLD_S = 60 };
 
-/* A provider's word, too: what nobody could mean is left out. */
+/* Prints the time left. It may be a provider's word: values that cannot be meant are left out. */
 static void print_left(double seconds, char *text, size_t size) {
     enum { MEANT_MAX_S = 1000000000 };
     char left[32];
@@ -35,14 +35,14 @@ static void describe_run(const vd_order *order, char *text, size_t size) {
     if (!isnan(job->rate))
         at += snprintf(text + at, size - (size_t)at, "  %.3g steps/s", job->rate);
     if (old >= OLD_S) {
-        vd_print_seconds(old - fmod(old, OLD_S), since); /* a line a minute */
+        vd_print_seconds(old - fmod(old, OLD_S), since); /* rounded, for a line a minute */
         snprintf(text + at, size - (size_t)at, "  nothing new for %s", since);
     } else {
         print_left(job->seconds_left, text + at, size - (size_t)at);
     }
 }
 
-/* The rate counts what this command has sent; what was there before came at none. */
+/* Describes an upload. Its rate counts only bytes sent by this command, not those already there. */
 static void describe_upload(const vd_delegation *d, const vd_order *order, char *text,
                             size_t size) {
     char sent[32], total[32], rate[32];
@@ -63,8 +63,8 @@ static void describe_upload(const vd_delegation *d, const vd_order *order, char 
                size - (size_t)(at + more));
 }
 
-/* Since when it has been silent, in seconds. After trouble nothing counts but an answer: what is
- * sent again has not come anywhere. */
+/* Returns the seconds of silence. After trouble only an answer ends it: bytes that are sent again
+ * may not arrive anywhere. */
 static double silent_for(vd_order *order) {
     vd_silence *s = &order->silence;
     const uint64_t moved = atomic_load(&order->moved);
@@ -92,7 +92,7 @@ static void describe_silence(const vd_delegation *d, const vd_order *order, doub
         snprintf(text + at, size - (size_t)at, "; %s to send", sent);
 }
 
-/* Is it silent? */
+/* Describes a provider's state in `text`. Returns true if it is silent. */
 static bool describe_order(const vd_delegation *d, vd_order *order, char *text, size_t size) {
     char root[2 * VD_HASH_SIZE + 1];
     const double silent = order->state < VD_ORDER_DONE ? silent_for(order) : 0;
@@ -111,8 +111,8 @@ static bool describe_order(const vd_delegation *d, vd_order *order, char *text, 
     return false;
 }
 
-/* Off a terminal: has this line something new to say? Of silence only its length is new; a rate and
- * the time left, which change all the time, are not. */
+/* Without a terminal: returns true if the line is worth printing. A changed rate or time left is
+ * not; of silence only its length counts. */
 static bool is_due(vd_delegation_lines *lines, uint32_t i, const vd_order *order, bool silent,
                    bool now, const char *text) {
     const vd_order_state state = order->state;

@@ -1,14 +1,14 @@
-/* How long a provider that is not done is waited for, while others are. */
+/* Decides how long a provider that is not done is waited for while others are. */
 #include <math.h>
 
 #include "verde/delegate/delegation.h"
 #include "verde/exec/estimate.h"
 #include "verde/protocol/pace.h"
 
-/* Whoever takes so many times as long as the second one that is done is late. */
+/* A provider is late after this many times the time of the second one that finished. */
 #define LATE_TIMES 4
 
-/* Beside the terms of a step: what is hashed and written of it, and what else the machine does. */
+/* Added to each step's computing time: hashing, writing, and other work of the machine. */
 #define BESIDE_S 0.05
 
 double vd_delegation_slow_s(const vd_program *p) {
@@ -18,7 +18,7 @@ double vd_delegation_slow_s(const vd_program *p) {
     return init + (double)p->steps * (step + BESIDE_S);
 }
 
-/* Seconds after the start until which two were done; infinite: fewer are. */
+/* Returns the seconds until two providers had finished; infinite if fewer have. */
 static double second_done(const vd_delegation *d) {
     double first = HUGE_VAL, second = HUGE_VAL;
     for (uint32_t i = 0; i < d->o->urls; i++) {
@@ -31,8 +31,8 @@ static double second_done(const vd_delegation *d) {
     return second;
 }
 
-/* Seconds after the start until which all are waited for. Two that lie may be done at once: so an
- * honest one has as long as a slow machine needs, however fast the others were. */
+/* Returns the seconds for which all are waited for. Two liars may finish at once: an honest
+ * provider has at least as long as a slow machine needs. */
 static double wait_bound(const vd_delegation *d) {
     const double second = second_done(d);
     const double least = d->slow_s + (double)d->o->patience_s;

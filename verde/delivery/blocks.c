@@ -1,4 +1,4 @@
-/* This file checks blocks of a tensor against the run that they should come from. */
+/* This file checks a tensor's blocks against the run that they belong to. */
 #include "verde/delivery/blocks.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Limits of what is delivered (PROTOCOL.md section 9), for both sides. */
+/* Limits of deliveries (PROTOCOL.md section 9), for both sides. */
 #ifndef VD_DELIVERY_H
 #define VD_DELIVERY_H
 

@@ -1,4 +1,4 @@
-/* The life of a download, and what is known of each provider. */
+/* Creates and destroys downloads, and keeps track of each provider. */
 #include "verde/delivery/download_internal.h"
 
 #include <errno.h>
@@ -85,7 +85,7 @@ uint64_t vd_download_received(const vd_download *d, uint32_t provider) {
     return d->provider[provider].received;
 }
 
-/* ---- what happens to a provider ---- */
+/* ---- providers ---- */
 
 static void download_tell(vd_download *d, const char *line) {
     if (d->options.tell)
@@ -172,8 +172,8 @@ static void end_asking(vd_download *d, uint32_t provider, bool answered) {
     pthread_mutex_unlock(&d->lock);
 }
 
-/* Returns for how many seconds a provider has been silent. After trouble nothing counts but an
- * answer: what is sent again has not come anywhere. */
+/* Returns the seconds of silence. After trouble only an answer ends it: bytes that are sent again
+ * may not arrive anywhere. */
 static double silent_for(vd_download_provider *p) {
     const uint64_t moved = atomic_load(&p->moved);
     if (p->dropped || (p->asking == 0 && p->trouble == 0))

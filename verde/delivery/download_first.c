@@ -1,5 +1,5 @@
-/* The first good answer of several providers. A provider that hangs costs a few seconds: the next
- * one is asked beside it. */
+/* Gets the first good answer of several providers. One that hangs costs only a few seconds: the
+ * next one is then asked, too. */
 #include <string.h>
 
 #include "verde/base/thread.h"
@@ -9,11 +9,11 @@ typedef struct {
     vd_download *d;
     const vd_first *how;
     double start;
-    pthread_mutex_t taking;                       /* held while an answer is looked at */
-    bool over;                                    /* under `taking`: one was good */
-    uint32_t provider;                            /* whose */
-    bool gave_nothing[VD_DOWNLOAD_PROVIDERS_MAX]; /* so far; under the download's lock */
-    uint32_t asking;                              /* askers that have not ended; likewise */
+    pthread_mutex_t taking;                       /* held while an answer is examined */
+    bool over;                                    /* protected by `taking`: one answer was good */
+    uint32_t provider;                            /* the provider that gave it */
+    bool gave_nothing[VD_DOWNLOAD_PROVIDERS_MAX]; /* it has not; protected by the download's lock */
+    uint32_t asking;                              /* threads still asking; the same */
 } first_search;
 
 typedef struct {
@@ -23,13 +23,13 @@ typedef struct {
     bool started;
 } first_asker;
 
-/* Is `p` asked before `other`? Who was silent earlier comes after those who were not. */
+/* Returns true if `p` is asked before `other`. Providers that were silent earlier come last. */
 static bool comes_before(const vd_download *d, uint32_t p, uint32_t other) {
     const bool late = d->provider[p].late, other_late = d->provider[other].late;
     return late != other_late ? other_late : p < other;
 }
 
-/* Does this provider's turn begin? Under the lock. */
+/* Returns true when a provider's turn has come. The lock is held. */
 static bool is_turn(const first_search *s, uint32_t provider) {
     int before = 0, silent = 0;
     for (uint32_t p = 0; p < s->d->options.provider_count; p++)
@@ -50,7 +50,7 @@ static void wait_for_turn(first_search *s, uint32_t provider) {
     pthread_mutex_unlock(&d->lock);
 }
 
-/* Everybody else stops. */
+/* Examines an answer. If it is good, all others stop. */
 static vd_got take_first(first_search *s, uint32_t provider, vd_answer *answer) {
     pthread_mutex_lock(&s->taking);
     const vd_got got = s->over ? VD_FAILED : s->how->take(s->d, provider, answer, s->how->user);
@@ -104,7 +104,7 @@ static void start_askers(first_search *s, first_asker *asker) {
     pthread_mutex_unlock(&d->lock);
 }
 
-/* Watches until all have ended; says meanwhile who is silent. */
+/* Waits until all have ended, and meanwhile reports who is silent. */
 static void watch_askers(first_search *s) {
     vd_download *d = s->d;
     pthread_mutex_lock(&d->lock);

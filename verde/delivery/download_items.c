@@ -1,4 +1,4 @@
-/* This file downloads the results of a job with many programs, and checks each. */
+/* This file downloads and checks the results of a job with many programs. */
 #include "verde/delivery/download_items.h"
 
 #include "verde/delivery/download_internal.h"
@@ -8,15 +8,15 @@ typedef struct {
     uint32_t count;
     vd_buf *roots;
     const vd_record_taker *taker;
-    uint32_t next; /* the first item whose record is not there */
-    uint64_t size; /* of that record */
+    uint32_t next; /* first item whose record is missing */
+    uint64_t size; /* size of this record */
 } items_wish;
 
 static vd_client *client_of(vd_download *d, uint32_t provider) {
     return d->connection[provider * (uint32_t)d->options.connections].client;
 }
 
-/* Judges what was wrong: the provider's fault, or else this machine's. */
+/* Decides whether an error is the provider's fault or trouble of this machine. */
 static vd_got judge(vd_download *d, uint32_t provider, vd_status status, const vd_err *err) {
     if (status == VD_OK) {
         vd_download_heard(d, provider);
@@ -83,8 +83,7 @@ static vd_got ask_pieces(vd_download *d, uint32_t p, vd_answer *answer, const it
         got = vd_download_ask(d, p, client_of(d, p), rest, VD_ITEM_PIECE_BYTES, answer);
         if (got != VD_GOT)
             break;
-        const bool last =
-            answer->body.size < VD_ITEM_PIECE_BYTES; /* or too short: the taker says */
+        const bool last = answer->body.size < VD_ITEM_PIECE_BYTES; /* too short: the taker fails */
         vd_put(&all, answer->body.data, answer->body.size);
         vd_buf_free(&answer->body);
         if (last)
@@ -106,7 +105,7 @@ static vd_got ask_records(vd_download *d, uint32_t p, vd_answer *answer, void *u
     return vd_download_ask(d, p, client_of(d, p), rest, VD_ITEM_PIECE_BYTES, answer);
 }
 
-/* Takes records. Those before a wrong one are right, and stay. */
+/* Takes records. Those before a wrong one are right, and are kept. */
 static vd_got take_records(vd_download *d, uint32_t p, vd_answer *answer, void *user) {
     items_wish *wish = user;
     const vd_buf *body = &answer->body;

@@ -1,4 +1,4 @@
-/* Which block comes next, and which are there. */
+/* Chooses the next block to fetch, and records which are there. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,7 +54,7 @@ static void fill_piece(const vd_download *d, uint32_t target, uint64_t block, vd
         out->expected = t->list[block];
 }
 
-/* A block of the first tensor that has one to ask for, or the hashes of the next one. */
+/* Takes a block of the first tensor that has one to fetch, or the next tensor's list of hashes. */
 static bool take_next(vd_download *d, vd_piece *out) {
     for (uint32_t i = d->first_open; i < d->target_count; i++) {
         vd_download_tensor *t = &d->tensor[i];
@@ -77,8 +77,7 @@ static bool is_wanted(const vd_download *d, const vd_piece *piece) {
     return piece->list ? !t->list && t->left > 0 : !is_there(d, t, piece->block);
 }
 
-/* Takes a piece that another provider was asked for some time ago: it may have stopped to answer.
- */
+/* Takes a piece that another provider was asked for some time ago and may not deliver any more. */
 static bool take_late(vd_download *d, const vd_connection *c, vd_piece *out) {
     const double before = vd_seconds() - VD_DOWNLOAD_STEAL_S;
     const vd_connection *late = NULL;
@@ -128,7 +127,7 @@ bool vd_pieces_there(vd_download *d, const vd_piece *piece, bool found) {
     d->progress.done += size;
     d->progress.found += found ? size : 0;
     if (--t->left == 0) {
-        free(t->list); /* whoever asks for one of its blocks once more has the hash */
+        free(t->list); /* pieces under way have the hash */
         t->list = NULL;
         t->listing = true;
     }

@@ -1,4 +1,4 @@
-/* What comes before the tensors, and what comes beside them. */
+/* Downloads what precedes the tensors (the proof), and what accompanies them (the losses). */
 #include <string.h>
 
 #include "verde/delivery/delivery.h"
@@ -73,7 +73,7 @@ vd_status vd_download_proof(vd_download *d, const vd_hash *run_root, vd_buf *tex
 
 /* ---- losses ---- */
 
-/* Asks for losses. Nobody is dropped for having none, and nobody asked again. */
+/* Asks for losses. A provider without them is not dropped, and is not asked again. */
 static vd_got ask_losses(vd_download *d, uint32_t p, vd_answer *answer, void *user) {
     char path[VD_NET_PATH_MAX + 1];
     (void)user;

@@ -1,5 +1,5 @@
 /* The connections of a download: each takes a piece, asks its provider for it, checks it and writes
- * it, until all are there. */
+ * it, until all pieces are there. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static vd_status check_piece(const vd_download *d, const vd_piece *piece, const 
                           piece->block, bytes, size, err);
 }
 
-/* Is the block on disk from an earlier download, and right? */
+/* Returns true if an earlier download has written the block, and its hash is right. */
 static bool found_on_disk(const vd_download *d, const vd_piece *piece) {
     const vd_target *t = &d->target[piece->target];
     const uint64_t at = piece->block * VD_BLOCK_BYTES;
@@ -64,7 +64,7 @@ static bool found_on_disk(const vd_download *d, const vd_piece *piece) {
 
 /* ---- one piece ---- */
 
-/* A wrong piece costs its provider its place; trouble of this machine ends the download. */
+/* Drops a provider that sent a wrong piece. Trouble of this machine ends the download. */
 static vd_got judge(vd_download *d, const vd_connection *c, const vd_piece *piece, vd_status status,
                     const vd_err *why) {
     char text[900];
@@ -151,14 +151,14 @@ static vd_got get_block(vd_download *d, const vd_connection *c, const vd_piece *
 
 /* ---- one connection ---- */
 
-/* Waits for something to do. false: there is nothing left, or this provider is dropped. */
+/* Waits for a piece to fetch. False: none is left, or this provider is dropped. */
 static bool next_piece(vd_download *d, vd_connection *c) {
     pthread_mutex_lock(&d->lock);
     c->busy = false;
     pthread_cond_broadcast(&d->changed);
     while (!atomic_load(&d->stop) && !d->provider[c->provider].dropped && !vd_pieces_done(d) &&
            !(c->busy = vd_pieces_take(d, c, &c->piece))) {
-        const struct timespec until = vd_download_in(LATE_MS); /* then a block may be late */
+        const struct timespec until = vd_download_in(LATE_MS); /* a block may be late by then */
         pthread_cond_timedwait(&d->changed, &d->lock, &until);
     }
     c->since = vd_seconds();
@@ -187,7 +187,7 @@ static void *connection_main(void *user) {
 
 /* ---- all of them ---- */
 
-/* true: it is over. */
+/* Waits for PROGRESS_MS. Returns true if the download is over. */
 static bool wait_for_end(vd_download *d) {
     const struct timespec until = vd_download_in(PROGRESS_MS);
     bool over;
@@ -215,7 +215,7 @@ static void watch(vd_download *d, double start) {
     }
 }
 
-/* Signals are for the program's own thread. */
+/* Starts all connections. Signals are handled by the main thread. */
 static uint32_t start_connections(vd_download *d) {
     sigset_t all, before;
     uint32_t started = 0;
@@ -240,7 +240,7 @@ static vd_status run_connections(vd_download *d, vd_err *err) {
     const double start = vd_seconds();
     const uint32_t started = start_connections(d);
     watch(d, start);
-    atomic_store(&d->stop, true); /* whoever still waits for an answer that nobody needs */
+    atomic_store(&d->stop, true); /* ends waits for answers that are not needed any more */
     pthread_mutex_lock(&d->lock);
     pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->lock);

@@ -1,11 +1,11 @@
-/* What the last state of an item's run says, as it is sent: the commitments of all tensors, the
- * audit path from the state to the run root, and the bytes of the tensors that are results. */
+/* A record of an item's last state, as it is sent: the commitments of all tensors, the audit path
+ * from the state to the run root, and the bytes of the tensors that are results. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "verde/delivery/item_results.h"
 
-/* The leaves of programs that generate or score (models/models.h), and answers of any other. */
+/* Results: leaves of programs that generate or score (models/models.h), and answers of any. */
 bool vd_is_result_leaf(const vd_leaf *leaf) {
     static const char *const results[] = {"text",
                                           "count",
@@ -20,7 +20,7 @@ bool vd_is_result_leaf(const vd_leaf *leaf) {
     return vd_answer_name(leaf) != NULL;
 }
 
-/* Returns the length of the path from the last state: as many hashes as it has splits above it. */
+/* Returns the length of the path from the last state: the number of splits above it. */
 static uint32_t path_length(const vd_program *p) {
     uint64_t from = 0;
     const uint64_t leaves = vd_run_leaves(p);

@@ -1,4 +1,4 @@
-/* This file makes the file of all results of a job with many programs, and answers from it. */
+/* This file writes the file of a job's results, and answers requests from it. */
 #include "verde/delivery/item_results.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include "verde/commit/json.h"
 #include "verde/exec/state_proof.h"
 
-/* The file: this head, u64 count, the run roots, count + 1 times u64 where a record begins and the
- * last one ends, the records. */
+/* The file: this head, u64 count, the run roots, count + 1 offsets (u64) where records begin and
+ * the last one ends, the records. */
 static const char magic[16] = "verde items 1";
 enum { HEAD = sizeof magic + 8 };
 
@@ -142,7 +142,7 @@ static void refuse(vd_response *response, int status, const char *why) {
     json_decref(object);
 }
 
-/* Appends bytes of the file. */
+/* Appends `size` bytes of the file, from `at` on. */
 static bool read_part(int fd, uint64_t at, uint64_t size, vd_buf *out) {
     uint8_t part[1 << 16];
     while (size > 0) {
@@ -176,8 +176,8 @@ static bool find_record(int fd, uint64_t count, uint64_t first, uint64_t *from, 
            *end - *from <= VD_ITEM_RECORD_MAX;
 }
 
-/* Records from `first` on: one, and more as long as all have no more than an answer's bytes. None:
- * the first one is sent in pieces. */
+/* Reads the record `first`, and further ones while all fit into an answer. Nothing, if the first is
+ * so large that it is sent in pieces. */
 static bool read_records(int fd, uint64_t count, uint64_t first, vd_buf *out) {
     const uint64_t table = HEAD + count * VD_HASH_SIZE;
     uint64_t from, end, next;
@@ -195,7 +195,7 @@ static bool read_records(int fd, uint64_t count, uint64_t first, vd_buf *out) {
     return read_part(fd, from, end - from, out);
 }
 
-/* None: the record has no such piece. */
+/* Reads a piece of a record; nothing, if the record has no such piece. */
 static bool read_piece(int fd, uint64_t count, uint64_t item, uint64_t piece, vd_buf *out) {
     uint64_t from, end;
     if (!find_record(fd, count, item, &from, &end))
@@ -207,7 +207,7 @@ static bool read_piece(int fd, uint64_t count, uint64_t item, uint64_t piece, vd
                      size - at < VD_ITEM_PIECE_BYTES ? size - at : VD_ITEM_PIECE_BYTES, out);
 }
 
-/* "/7" at the beginning of *text, in its one spelling, below `count`; *text is then behind it. */
+/* Parses an index below `count`, such as "/7", without leading zeros, and moves *text behind it. */
 static bool read_index(const char **text, uint64_t count, uint64_t *out) {
     char *end, again[32];
     *out = strtoull(**text ? *text + 1 : *text, &end, 10);

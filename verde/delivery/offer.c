@@ -1,4 +1,4 @@
-/* This file keeps what proves a finished run's last state, and answers who downloads it. */
+/* This file keeps the proof of a finished run's last state, and answers downloads. */
 #include "verde/delivery/offer.h"
 
 #include <errno.h>
@@ -14,18 +14,18 @@
 /* A tensor of the state. */
 typedef struct {
     uint64_t bytes;
-    uint64_t at;    /* of its bytes in the file */
-    uint64_t first; /* of its blocks, in `block` */
+    uint64_t at;    /* offset in the file */
+    uint64_t first; /* index of its first block in `block` */
 } offered;
 
 struct vd_offer {
-    vd_hash run_root, state; /* the state names its file */
-    vd_buf proof;            /* the text of proof.json */
+    vd_hash run_root, state; /* the state's hash names its file */
+    vd_buf proof;            /* text of proof.json */
     offered *tensor;
     uint32_t count;
     vd_hash *block;
     uint64_t block_count;
-    int fd; /* of the state's file */
+    int fd; /* the state's file */
     char losses[1100];
 };
 
@@ -35,7 +35,7 @@ static uint64_t blocks_of(const offered *t) {
     return (t->bytes + VD_BLOCK_BYTES - 1) / VD_BLOCK_BYTES;
 }
 
-/* Places tensors in the file, each by the sizes of those before it. */
+/* Computes the offsets of tensors and blocks from the sizes of those before. */
 static void place_tensors(vd_offer *o) {
     uint64_t at = 0;
     o->block_count = 0;
@@ -234,7 +234,7 @@ static void offer_refuse(vd_response *response, int status, const char *why) {
     json_decref(object);
 }
 
-/* A decimal number in its one spelling, below `end`; moves *text behind it. */
+/* Parses a decimal number below `end`, without leading zeros, and moves *text behind it. */
 static bool take_index(const char **text, uint64_t end, uint64_t *out) {
     const char *at = *text;
     for (*out = 0; *at >= '0' && *at <= '9' && *out < end; at++)

@@ -1,4 +1,4 @@
-/* This file uploads to a provider's daemon, starts jobs there, and asks how far they are. */
+/* This file uploads to a provider's daemon, starts jobs there, and asks for their progress. */
 #include "verde/delivery/remote.h"
 
 #include <jansson.h>
@@ -12,10 +12,10 @@
 #include "verde/graph/graph.h"
 
 enum {
-    ANSWER_BYTES_MAX = 9 << 20, /* all blobs of a submission may be missing */
+    ANSWER_BYTES_MAX = 9 << 20, /* a list of all blobs of a submission */
     ANSWER_ELEMENTS_MAX = VD_DATA_MAX + 256,
     STALLS_MAX = 8,
-    HASHED_PER_S = 16 << 20, /* bytes that a provider hashes in a second, at least */
+    HASHED_PER_S = 16 << 20, /* assumed slowest hashing of a provider, in bytes */
 };
 
 /* ---- one question ---- */
@@ -28,7 +28,7 @@ static bool remote_stopped(const vd_remote *r) {
     return r->stop && atomic_load(r->stop);
 }
 
-/* May the trouble pass? A provider may be starting, or have no turn; anything else it means. */
+/* Returns true if the trouble may pass: the provider may be starting or busy. */
 static bool may_pass(const vd_answer *answer) {
     const bool transport = answer->err.status == VD_ERR_IO || answer->err.status == VD_ERR_TIMEOUT;
     const bool said = answer->http_status >= 400 && answer->http_status < 500;
@@ -63,7 +63,7 @@ static void tell_trouble(const vd_remote *r, const vd_exchange *exchange, const 
     tell_news(r, VD_REMOTE_TROUBLE, why);
 }
 
-/* Asks until the provider answers with 200 or `also`, refuses, or its time is over. */
+/* Asks until the provider answers 200 or `also`, refuses, or its patience is over. */
 static vd_status remote_ask(const vd_remote *r, const vd_exchange *wish, int also, json_t **out,
                             int *http_status, vd_err *err) {
     vd_exchange exchange = *wish;
@@ -107,7 +107,7 @@ static vd_status remote_ask(const vd_remote *r, const vd_exchange *wish, int als
 /* How far an upload has come. */
 typedef struct {
     uint64_t have;
-    bool complete; /* all bytes are there, and have the hash */
+    bool complete; /* all bytes are there and have the hash */
 } upload_place;
 
 static vd_status read_place(const vd_remote *r, const vd_parcel *parcel, const json_t *answer,
@@ -148,14 +148,14 @@ static vd_status upload_step(const vd_remote *r, const vd_parcel *parcel, bool a
     return status;
 }
 
-/* How an upload goes on. */
+/* Watches whether an upload makes progress. */
 typedef struct {
-    uint64_t most; /* bytes that were there */
-    int stalls;    /* answers without more */
+    uint64_t most; /* most bytes seen */
+    int stalls;    /* answers since with no more */
     double whole;  /* vd_seconds() when all were there; 0: not yet */
 } upload_progress;
 
-/* A provider that was started again hashes what it has: it may take as long as a slow disk does. */
+/* A restarted provider hashes the bytes again, which takes as long as a slow disk needs. */
 static bool has_stalled(upload_progress *p, const upload_place *at, uint64_t size, int patience_s) {
     const double now = vd_seconds();
     if (at->have == size) {
@@ -175,7 +175,7 @@ vd_status vd_remote_upload(const vd_remote *r, const vd_parcel *parcel,
     if (status == VD_OK && sent)
         sent(user, at.complete ? parcel->size : at.have);
     while (status == VD_OK && !at.complete) {
-        /* All bytes may be there while the provider still hashes them. */
+        /* the provider may have all bytes and still be hashing them */
         const bool wait = at.have == parcel->size;
         if (wait)
             remote_pause();
@@ -229,7 +229,7 @@ static double real_or_nan(const json_t *answer, const char *name) {
     return json_is_number(value) ? json_number_value(value) : (double)NAN;
 }
 
-/* Printable characters alone; empty: it is not there. */
+/* Reads a text member, reduced to printable characters; empty if it is missing. */
 static void read_text(const json_t *answer, const char *name, char *out, size_t size) {
     const char *text = json_string_value(json_object_get(answer, name));
     vd_err printable;

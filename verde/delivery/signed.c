@@ -1,5 +1,4 @@
-/* This file signs a client's requests to a daemon, and signs anew what was refused as seen before.
- */
+/* This file signs a client's requests to a daemon, and signs again if one was refused (401). */
 #include "verde/delivery/signed.h"
 
 #include <jansson.h>
@@ -44,8 +43,8 @@ static void ask_signed(vd_client *client, const vd_key *key, const vd_exchange *
     vd_buf_free(&header);
 }
 
-/* Asks twice: curl may send a request anew on another connection, whose nonce the provider has seen
- * if the first one arrived. */
+/* Asks a second time after a 401: curl may resend a request on another connection, and the provider
+ * refuses it because it has already seen the nonce. */
 void vd_signed_ask(vd_client *client, const vd_key *key, const vd_exchange *exchange,
                    vd_answer *answer) {
     if (!key) {
