@@ -1,4 +1,4 @@
-/* This file draws delivered answers, and checks each by one pass over its prompt and itself. */
+/* This file draws delivered answers and checks each with one pass over its prompt and itself. */
 #include "verde/audit/audit_answers.h"
 
 #include <limits.h>
@@ -71,7 +71,7 @@ static int compare_numbers(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* PROTOCOL.md section 13.10: draws 0, 1, ... among all, those named before being passed over. */
+/* Draws answers without repetition: draws 0, 1, ... of the seed (PROTOCOL.md section 13.10). */
 static vd_status draw_some(vd_answers_check *c, const vd_hash *seed) {
     const uint32_t all = vd_prompt_count(&c->loaded);
     bool *taken = calloc((size_t)all + 1, sizeof *taken);
@@ -107,7 +107,7 @@ static vd_status draw(vd_answers_check *c) {
     return status == VD_OK ? draw_some(c, &seed) : status;
 }
 
-/* ---- lines, before what they say ---- */
+/* ---- the order of lines ---- */
 
 vd_status vd_answers_differ(vd_answers_check *c, const vd_answer_difference *d) {
     if (c->differences == c->capacity) {
@@ -131,7 +131,7 @@ static vd_status differ_line(vd_answers_check *c, uint32_t number, const char *s
     return vd_answers_differ(c, &d);
 }
 
-/* Line i is of prompt i: the first that is not, and what the file has too few or too many of. */
+/* Checks that line i belongs to prompt i. Reports the first that does not, or a wrong count. */
 static vd_status check_order(vd_answers_check *c) {
     const uint32_t prompts = vd_prompt_count(&c->loaded), lines = c->lines.count;
     char said[40] = "nothing", right[40] = "nothing";
@@ -150,7 +150,7 @@ static vd_status check_order(vd_answers_check *c) {
 
 /* ---- all of it ---- */
 
-/* Checks what a dispute needs before the pass, not after it. */
+/* Checks what a dispute will need, before the passes rather than after them. */
 static vd_status check_dispute(const vd_answers_check *c) {
     vd_key *key = NULL;
     vd_endpoint endpoint;
@@ -178,7 +178,8 @@ static vd_status check(vd_answers_check *c) {
     return status == VD_OK ? vd_answers_run(c) : status;
 }
 
-/* A provider that agrees with the rival has delivered other results than it now stands for. */
+/* Returns the exit code. If the parties agree in the dispute, the provider has delivered other
+ * results than it states there: still a difference. */
 static vd_exit exit_of(const vd_answers_check *c) {
     if (c->disputed && c->outcome != VD_EXIT_OK)
         return c->outcome;

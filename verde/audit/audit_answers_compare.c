@@ -1,4 +1,4 @@
-/* Where a delivered answer first parts from what is right. */
+/* Finds where a delivered answer first differs from the correct one. */
 #include <math.h>
 #include <string.h>
 
@@ -8,20 +8,20 @@ typedef struct {
     const vd_answer_claim *claim;
     const int32_t *text, *best;
     const float *log_probability, *best_log_probability;
-    int64_t max_tokens, width; /* of `best` */
+    int64_t max_tokens, width; /* `width`: of `best` */
     int64_t stop;
     vd_answer_difference *out;
 } comparing;
 
 int64_t vd_answer_steps(const vd_answer_claim *claim, int64_t max_tokens, int64_t vocab) {
     const int64_t rows = claim->count < max_tokens ? claim->count + 1 : max_tokens;
-    for (int64_t i = 0; i + 1 < rows; i++) /* nothing follows from what is no token */
+    for (int64_t i = 0; i + 1 < rows; i++) /* after an invalid token nothing can be computed */
         if (claim->token[i] < 0 || claim->token[i] >= vocab)
             return i + 1;
     return rows;
 }
 
-/* ---- one difference ---- */
+/* ---- reporting a difference ---- */
 
 static json_int_t token_said(const comparing *c, int64_t i) {
     return json_integer_value(json_array_get(json_object_get(c->claim->line, "ids"), (size_t)i));
@@ -46,7 +46,7 @@ static uint32_t bits_of(float x) {
     return bits;
 }
 
-/* A line has null for what is no finite number. */
+/* Compares a number; in a line null stands for NaN and infinities. */
 static bool same_real(const json_t *said, float right) {
     return json_is_null(said) ? !isfinite(right)
                               : isfinite(right) && (float)json_number_value(said) == right;
@@ -60,7 +60,7 @@ static bool differ_reals(const comparing *c, const json_t *said, float right) {
     return differ(c, a, b);
 }
 
-/* ---- what a line has for each token ---- */
+/* ---- what a line states for each token ---- */
 
 static bool compare_token(const comparing *c, int64_t i) {
     snprintf(c->out->place, VD_ANSWER_PLACE, "ids[%lld]", (long long)i);
@@ -91,7 +91,7 @@ static bool compare_best(const comparing *c, int64_t i) {
     return false;
 }
 
-/* ---- where it ends ---- */
+/* ---- where the text ends ---- */
 
 static bool compare_stop(const comparing *c, int64_t i) {
     const int64_t next = i + 1;

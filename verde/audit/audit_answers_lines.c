@@ -1,11 +1,11 @@
-/* Lines of results.jsonl, as whoever delivers them has written them. */
+/* Reads the lines of results.jsonl, which may have been written by anyone. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "verde/audit/audit_answers.h"
 #include "verde/commit/json.h"
 
-enum { LINES_MAX = 1 << 20 }; /* as a file of prompts */
+enum { LINES_MAX = 1 << 20 }; /* as in a file of prompts */
 
 static vd_status refuse(const vd_answer_lines *x, const vd_answer_line *line, const char *what,
                         vd_err *err) {
@@ -40,7 +40,7 @@ static vd_status take_key(const vd_answer_lines *x, vd_answer_line *line, vd_err
 static vd_status take_line(vd_answer_lines *x, uint64_t at, uint64_t size, vd_err *err) {
     if (x->count == LINES_MAX)
         return vd_fail(err, VD_ERR_PEER, "%s: has more than %d lines", x->path, LINES_MAX);
-    if ((x->count & (x->count - 1)) == 0) { /* a power of two, or the first */
+    if ((x->count & (x->count - 1)) == 0) { /* the count is 0 or a power of two: grow */
         vd_answer_line *grown =
             realloc(x->line, (x->count ? 2 * (size_t)x->count : 1) * sizeof *grown);
         if (!grown)
@@ -120,7 +120,7 @@ static bool are_reals(const json_t *list, size_t count) {
     return good;
 }
 
-/* [[token, log-probability], ...] */
+/* Checks a list of pairs: [[token, log-probability], ...]. */
 static bool are_pairs(const json_t *list, int64_t count) {
     bool good = json_is_array(list) && json_array_size(list) == (size_t)count;
     for (size_t i = 0; good && i < (size_t)count; i++) {
@@ -138,7 +138,7 @@ static bool are_best(const json_t *list, size_t count, int64_t best) {
     return good;
 }
 
-/* A token that is none is compared as the number that the line has. */
+/* Reads the tokens. An invalid token is kept, and is compared as a number later. */
 static vd_status take_tokens(const vd_answer_lines *x, const vd_answer_line *line,
                              vd_answer_claim *out, vd_err *err) {
     const json_t *ids = json_object_get(out->line, "ids");

@@ -1,4 +1,4 @@
-/* A wrong answer's prompt is run here, and disputed with the provider. */
+/* Runs a wrong answer's prompt here, and disputes it with the provider. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -24,7 +24,7 @@ typedef struct {
 
 static vd_status load(void *user, uint32_t item, vd_err *err) {
     const own_run *r = user;
-    (void)item; /* the only one */
+    (void)item; /* there is only one */
     return vd_load_prompt(&r->c->loaded, r->prompt, err);
 }
 
@@ -32,7 +32,7 @@ static void see(void *user, const vd_items_progress *progress) {
     (void)user, (void)progress;
 }
 
-/* *root receives the root of the run in WORK/prompts/KEY. */
+/* Runs the prompt into WORK/prompts/KEY; *root becomes its run root. */
 static vd_status run_own(own_run *r, vd_hash *root) {
     vd_answers_check *c = r->c;
     vd_items one = {0};
@@ -62,7 +62,7 @@ static vd_status run_own(own_run *r, vd_hash *root) {
     return status;
 }
 
-/* A folder of all prompts: the run roots of the others are those that were delivered. */
+/* Writes the folder of all prompts: the others have the run roots that were delivered. */
 static vd_status name_all(own_run *r, const vd_hash *root) {
     vd_items *items = &r->c->items;
     for (uint32_t i = 0; i < items->count; i++)
@@ -71,7 +71,7 @@ static vd_status name_all(own_run *r, const vd_hash *root) {
     return vd_items_save(r->c->a->work, items, r->c->err);
 }
 
-/* An earlier command may have made it. */
+/* Returns true if an earlier command has already run the prompt in WORK. */
 static bool is_there(const own_run *r, vd_hash *root) {
     const vd_items *mine = &r->c->items;
     vd_items there = {0};
@@ -94,10 +94,10 @@ static vd_status make_rival(own_run *r) {
     return status == VD_OK ? name_all(r, &root) : status;
 }
 
-/* ---- its server ---- */
+/* ---- the rival's server ---- */
 
 typedef struct {
-    pid_t pid; /* 0: there is none */
+    pid_t pid; /* 0: not running */
     char url[URL_SIZE];
 } rival;
 
@@ -161,8 +161,8 @@ static void stop_rival(const rival *r) {
 
 /* ---- the dispute ---- */
 
-/* The rival knows no prompt but one: a provider that states another job root than it delivered may
- * ask it about others, and then stands, though nothing is known of its own. */
+/* The rival knows only one prompt. A provider that states another job root than it delivered may
+ * win by disputing other prompts, which says nothing about its claim: such a verdict is removed. */
 static vd_status keep_verdict(vd_answers_check *c, const char *referee) {
     const char *path = c->a->verdict;
     vd_verdict verdict = {0};
@@ -197,7 +197,7 @@ static vd_status arbitrate(vd_answers_check *c, const rival *r, const char *refe
                                             .patience_s = a->patience_s,
                                             .step_s_max = a->step_s_max,
                                             .force = a->force,
-                                            .no_challenge = true, /* the rival stands for itself */
+                                            .no_challenge = true, /* the rival does not run again */
                                             .own_rival = !a->accepted,
                                             .quiet = a->common.json || a->report,
                                             .common = a->common};

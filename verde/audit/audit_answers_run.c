@@ -1,4 +1,4 @@
-/* The passes over prompts and answers. */
+/* Runs the passes over prompts and answers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,19 +7,19 @@
 
 enum { PASS_ROWS = 2048 };
 
-/* A prompt of the group that is checked together. */
+/* A prompt of the group that one pass checks. */
 typedef struct {
     uint32_t prompt;
     vd_program program;
-    void *data[VD_PACK_OWN_MAX]; /* copies of its own data tensors; owned */
+    void *data[VD_PACK_OWN_MAX]; /* copies of the prompt's own data tensors; owned */
     vd_answer_claim claim;
     int64_t rows;
 } member;
 
 typedef struct {
     vd_answers_check *c;
-    vd_program first;    /* of which the batch is */
-    const void **shared; /* its data; owned */
+    vd_program first;    /* the program of the batch */
+    const void **shared; /* its data tensors; the array is owned */
     vd_batch *batch;
     member *member;
     uint32_t count;
@@ -46,7 +46,7 @@ static void close_batch(checking *k) {
     k->shared = NULL;
 }
 
-/* Opens a batch of the program that is loaded, which becomes the batch's. */
+/* Opens a batch for the loaded program, and takes ownership of the program. */
 static vd_status open_batch(checking *k) {
     vd_loaded *l = &k->c->loaded;
     close_batch(k);
@@ -68,7 +68,7 @@ static vd_status answered(void *user, uint32_t answer, const vd_state *state, in
     const checking *k = user;
     const member *m = &k->member[answer];
     vd_answer_difference d = {.prompt = m->prompt, .key = vd_prompt_key(&k->c->loaded, m->prompt)};
-    (void)err; /* the same */
+    (void)err; /* same as k->c->err */
     k->c->checked++;
     k->c->tokens += m->claim.count;
     k->c->rows += m->program.data[0].tensor.shape.dim[0] - 1 + m->rows;
@@ -105,8 +105,8 @@ static vd_status copy_own(const checking *k, member *m) {
     return VD_OK;
 }
 
-/* Programs whose steps are another graph, such as those of windows that some prompts fit into, are
- * of a batch of their own. */
+/* Ensures that the batch takes the loaded program. Programs with another step graph, for instance
+ * with another window, need a batch of their own. */
 static vd_status fit_batch(checking *k, uint32_t prompt) {
     vd_loaded *l = &k->c->loaded;
     vd_err why = {0};

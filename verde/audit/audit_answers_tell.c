@@ -1,4 +1,4 @@
-/* This file tells what the check of answers found, and what it did not look at. */
+/* This file prints what the check of answers found, and what it did not examine. */
 #include "verde/audit/audit_answers.h"
 
 enum { QUIET_SECONDS = 2, LISTED_MAX = 20 };

@@ -13,7 +13,7 @@
 
 enum { PROGRESS_S = 5, PACE_AFTER_S = 1 };
 
-/* ---- what is audited, and whom ---- */
+/* ---- the job and the provider ---- */
 
 static bool executes(const vd_auditing *x) {
     return x->a->all || x->a->intervals > 0;
@@ -65,7 +65,7 @@ static vd_status fill_assignment(vd_auditing *x) {
     return vd_program_hash(&x->loaded.program, &a->program, x->err);
 }
 
-/* A new one, or that of an audit that was stopped. */
+/* Makes a new assignment, or takes that of an audit that was stopped. */
 static vd_status assign(vd_auditing *x) {
     bool found = false;
     vd_status status = fill_assignment(x);
@@ -86,7 +86,7 @@ static void tell_silent(uint32_t provider, double seconds) {
 }
 
 static vd_status take_passed(void *user, const vd_crumb *place, uint64_t count, vd_err *err) {
-    (void)err; /* is the audit's own */
+    (void)err; /* `user` has the same one */
     vd_audit_cost_add(user, place);
     return vd_audit_note_passed(user, count);
 }
@@ -124,7 +124,7 @@ static vd_status prepare(vd_auditing *x) {
 
 /* ---- the course ---- */
 
-/* Tells how long the rest will take, by the places that this process has looked at: those of a
+/* Prints the rate and the time left. Only places examined by this process count: those in the
  * journal take no time. */
 static void tell_pace(vd_auditing *x, uint64_t done, uint64_t of, char *text, size_t size) {
     char left[32];
@@ -142,7 +142,7 @@ static void tell_pace(vd_auditing *x, uint64_t done, uint64_t of, char *text, si
     snprintf(text + at, size - (size_t)at, ", %.3g/s, %s left", rate, left);
 }
 
-/* Tells how far the audit is: on a terminal with each question, else in a line now and then. */
+/* Prints the progress: on a terminal with each question, otherwise in a line now and then. */
 static void tell_progress(vd_auditing *x, const vd_outgoing *q) {
     uint64_t done, of;
     char pace[120], text[240];
@@ -219,7 +219,7 @@ static vd_status hear_claim(vd_auditing *x) {
 }
 
 vd_status vd_audit_meet(vd_auditing *x) {
-    vd_status status = enrol(x); /* a URL that is none makes no key */
+    vd_status status = enrol(x); /* first, so that an invalid URL creates no key */
     if (status == VD_OK)
         status = vd_load_key(x->a->key_dir, &x->key, x->err);
     if (status == VD_OK)

@@ -1,6 +1,6 @@
-/* Intervals that the checker executes again, from the provider's own states, or all of the run. One
- * that comes to another state is narrowed to a place, where a crumb then convicts. PROTOCOL.md
- * section 13.8. */
+/* Executes intervals again, from the provider's own states, or all of the run. If one leads to
+ * another state, a search narrows it to a place, where a crumb then convicts. PROTOCOL.md section
+ * 13.8. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ vd_status vd_audit_open_line(vd_auditing *x, vd_audit_line *line) {
                : vd_fail(x->err, VD_ERR_LOCAL, "out of memory");
 }
 
-/* Is the provider at fault? What it does wrong in a search proves nothing yet. */
+/* Returns true if the error is the provider's fault. In a search that proves nothing yet. */
 static bool is_provider(vd_status status) {
     return status == VD_ERR_PEER || status == VD_ERR_TIMEOUT;
 }
@@ -57,7 +57,7 @@ static vd_status put_to(vd_auditing *x, vd_referee *referee, const vd_outgoing *
     return status;
 }
 
-/* *convicts: x->referee and x->place do. */
+/* Judges a crumb. *convicts: it convicts, and x->referee and x->place are set. */
 static vd_status judge(vd_auditing *x, const vd_crumb *place, bool *convicts) {
     const vd_referee_options options = {.program = &x->loaded.program,
                                         .assignment = &x->payload,
@@ -85,7 +85,7 @@ static vd_status judge(vd_auditing *x, const vd_crumb *place, bool *convicts) {
     return VD_OK;
 }
 
-/* Judges a place. Where the trace is equal one of its seams convicts, so that they are looked at in
+/* Judges a place. If the traces are equal one of the seams must convict, so all are judged in
  * turn. */
 static vd_status judge_place(vd_auditing *x, const vd_crumb *place, bool *convicts) {
     const uint64_t leaves = x->loaded.program.leaf_count;
@@ -128,7 +128,7 @@ static vd_status accuse(vd_auditing *x, const vd_audit_line *line, const vd_sour
     return status;
 }
 
-/* Fails an interval that cannot be executed for what the provider gave, or did not give. */
+/* Fails the audit because the provider gave no usable state to execute the interval from. */
 static vd_status fail_interval(vd_auditing *x, vd_status status, const vd_err *why) {
     if (!is_provider(status))
         return vd_fail(x->err, status, "%s", why->text);
@@ -143,7 +143,7 @@ typedef struct {
     vd_auditing *x;
     const vd_audit_line *line;
     char dir[1024];
-    vd_run_log log; /* of a run of which one state is known */
+    vd_run_log log; /* of a run with a single known state */
     vd_replay *replay;
 } again;
 
@@ -164,8 +164,8 @@ static vd_status fetch_state(const again *g, int64_t step, const vd_hash *state,
     return status;
 }
 
-/* Makes a run whose other states are hashes of nothing, so that each step is executed from this
- * one. */
+/* Makes a run of which only this state is known (the others are zeros), so that all steps are
+ * executed from it. */
 static vd_status make_run(again *g, uint64_t leaf, const vd_hash *before) {
     static const vd_hash none;
     const vd_program *program = &g->x->loaded.program;
@@ -180,7 +180,7 @@ static vd_status make_run(again *g, uint64_t leaf, const vd_hash *before) {
     return status == VD_OK ? vd_replay_create(g->dir, &g->x->loaded.exec, &g->replay, err) : status;
 }
 
-/* A file that is not its state is what the provider sent. */
+/* Checks the fetched state. If its file has another hash, the provider has sent something else. */
 static vd_status check_state(const again *g, int64_t step, const vd_hash *before, vd_err *why) {
     vd_state state = {0};
     vd_status status = vd_store_load_file(g->x->loaded.ro, g->dir, &g->x->loaded.program,
@@ -240,7 +240,7 @@ static vd_status execute(vd_auditing *x, const vd_audit_line *line,
     return status;
 }
 
-/* Skips an interval that was right before the audit was stopped. */
+/* Skips an interval that was found right before the audit was stopped. */
 static vd_status skip(vd_auditing *x) {
     x->passed++;
     return VD_OK;
@@ -271,7 +271,7 @@ static vd_status list_all(vd_auditing *x) {
                          &x->again, &x->again_count, x->err);
 }
 
-/* The first interval after which the provider's state is another one than this run's. */
+/* Finds the first interval after which the provider's state differs from our run's. */
 static vd_status compare_runs(vd_auditing *x, const vd_audit_line *line, const vd_run_log *log) {
     const vd_tree_name run = {.kind = VD_TREE_RUN};
     vd_hash root = line->run_root, mine;

@@ -1,5 +1,5 @@
-/* One question on the network: asked again after trouble, or while the provider works on it, as
- * long as it has time. PROTOCOL.md sections 8.3 and 8.4. */
+/* Puts one question over the network, and repeats it after trouble or while the provider works,
+ * until its time is over. PROTOCOL.md sections 8.3 and 8.4. */
 #include <string.h>
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ static vd_status exchange(vd_auditing *x, const vd_outgoing *q, const vd_buf *re
     return status;
 }
 
-/* A URL, a job or a key that is wrong from the start is a mistake; later the same is silence. */
+/* On the first question a wrong URL, job or key is the user's mistake; later it is silence. */
 static bool is_mistake(const vd_auditing *x, const vd_reply *reply) {
     const bool refused = reply->kind == VD_REPLY_REFUSED && reply->said && !x->a->accepted;
     return x->questions == 1 && !vd_court_journal_has_answers(&x->journal) &&
@@ -53,7 +53,7 @@ static void tell_reply(vd_auditing *x, const vd_reply *reply, double left) {
     vd_tell(NULL, line);
 }
 
-/* *done: there is nothing to wait for. */
+/* *done: there is nothing more to wait for. */
 static vd_status take_reply(vd_auditing *x, const vd_reply *reply, double left, bool *done) {
     *done = reply->kind == VD_REPLY_ANSWER || reply->kind == VD_REPLY_REFUSED || left <= 0;
     return is_mistake(x, reply)
@@ -72,7 +72,7 @@ vd_status vd_audit_put(vd_auditing *x, const vd_outgoing *q, vd_reply *reply, bo
     vd_buf request = {0};
     bool done = false;
     x->questions++;
-    x->told = vd_seconds(); /* what is answered soon is not told */
+    x->told = vd_seconds(); /* quick answers are not reported */
     vd_status status = vd_request_write(&x->note, q->note, &request, x->err);
     for (double pause = RETRY_S; status == VD_OK && !done; pause *= 2) {
         const double left = end - vd_seconds();

@@ -1,4 +1,4 @@
-/* The beacon's value, which must not be known before the claim is signed. */
+/* Gets the beacon's value, which must not be known before the claim is signed. */
 #include <errno.h>
 #include <openssl/rand.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { LOOK_US = 200000 };
 
-/* Draws a seed of its own, which is no beacon's, as the report says. */
+/* Draws a value here; the report says that it is no beacon's. */
 static vd_status draw_own(vd_auditing *x) {
     uint8_t bytes[VD_HASH_SIZE];
     char hex[2 * VD_HASH_SIZE + 1];
@@ -37,7 +37,7 @@ static vd_status read_stdin(vd_buf *out, vd_err *err) {
     return take_line(line, out, err);
 }
 
-/* A file that appears once the value is published. What has no line feed yet is being written. */
+/* Waits for the file, which appears with the value. Without a line feed it is not complete. */
 static vd_status read_file(const char *path, vd_buf *out, vd_err *err) {
     vd_buf text = {0};
     vd_status status = VD_OK;

@@ -1,10 +1,10 @@
-/* What the crumbs of an audit cost its checker, by the operators of their nodes. */
+/* Measures what the crumbs of an audit cost the checker, by the operators of their nodes. */
 #include <stdlib.h>
 
 #include "verde/audit/audit_provider.h"
 #include "verde/load/verdict_file.h"
 
-enum { OF_STATES = -1 }; /* leaves of a state, with what leads to its step */
+enum { OF_STATES = -1 }; /* leaves of a state, and the questions that lead to their step */
 
 static int64_t kind_of(const vd_program *program, const vd_crumb *place) {
     return place->node < 0
@@ -32,7 +32,7 @@ void vd_audit_cost_begin(vd_auditing *x) {
     x->costs.cpu = vd_cpu_seconds();
 }
 
-/* Adds a place's cost. One of which all was in the journal costs what it cost before. */
+/* Adds a place's cost. A place that was answered by the journal alone adds nothing. */
 void vd_audit_cost_add(vd_auditing *x, const vd_crumb *place) {
     const uint64_t bytes = x->costs.bytes;
     const double cpu = x->costs.cpu;

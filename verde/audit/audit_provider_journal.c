@@ -1,4 +1,4 @@
-/* The journal of an audit: what was drawn and said, so that one that was killed goes on with the
+/* The journal of an audit: draws and answers, so that an audit that was killed goes on with the
  * same draws. PROTOCOL.md section 13.9. */
 #include <openssl/rand.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "verde/audit/audit_provider.h"
 #include "verde/load/verdict_file.h"
 
-/* Answers of crumbs that are right are taken back from the file once they are so many bytes. */
+/* Answers about places that are right are cut off the file when they exceed this size. */
 enum { TAIL_BYTES = 1 << 20 };
 
 static const vd_minutes *minutes_of(const vd_auditing *x) {
@@ -15,7 +15,7 @@ static const vd_minutes *minutes_of(const vd_auditing *x) {
 
 /* ---- writing ---- */
 
-/* `sync`: on disk, not only in the file, before anything comes of it. */
+/* `sync`: the entries must be on disk, not only written, when this returns. */
 static vd_status append(vd_auditing *x, const vd_noted *noted, size_t count, bool sync) {
     vd_buf frame = {0};
     vd_status status = vd_minutes_frame(&x->journal.minutes, noted, count, &frame, x->err);
@@ -26,13 +26,13 @@ static vd_status append(vd_auditing *x, const vd_noted *noted, size_t count, boo
     return status;
 }
 
-/* Marks the place behind which entries may be taken back. */
+/* Marks the end of the entries that must stay. */
 static void mark(vd_auditing *x) {
     x->mark.whole = minutes_of(x)->whole;
     x->mark.seal = minutes_of(x)->seal;
 }
 
-/* Replaces entries about crumbs that are right by their number. */
+/* Replaces the entries about places that are right by the number of these places. */
 static vd_status collapse(vd_auditing *x, uint64_t passed) {
     const vd_noted noted = {.kind = VD_NOTED_PASSED, .used_us = passed};
     if (minutes_of(x)->whole == x->mark.whole)
@@ -80,7 +80,7 @@ vd_status vd_audit_note_reply(vd_auditing *x, const vd_outgoing *q, const vd_rep
     return note(x, &noted, !vd_audit_is_at_crumb(x->audit), false);
 }
 
-/* ---- what was noted before ---- */
+/* ---- what the journal has ---- */
 
 bool vd_audit_recall(vd_auditing *x, const vd_outgoing *q) {
     for (size_t i = minutes_of(x)->count; i-- > 0;) {
@@ -111,7 +111,7 @@ bool vd_audit_recall_beacon(vd_auditing *x) {
     return false;
 }
 
-/* The greatest number of this kind. */
+/* Returns the greatest number in the entries of this kind. */
 static uint64_t greatest(const vd_auditing *x, vd_noted_kind kind) {
     uint64_t most = 0;
     for (size_t i = 0; i < minutes_of(x)->count; i++)
@@ -128,8 +128,8 @@ uint64_t vd_audit_known_intervals(const vd_auditing *x) {
     return greatest(x, VD_NOTED_EXECUTED);
 }
 
-/* Returns the next secret. Those that draw steps and elements come in their order; those of long
- * folds by their crumb. */
+/* Returns the journal's next secret. Those for steps and elements are in order; those for long
+ * folds are found by their crumb. */
 static const vd_noted *next_secret(vd_auditing *x, uint64_t crumb) {
     for (size_t i = crumb ? 0 : x->secrets_read; i < minutes_of(x)->count; i++) {
         const vd_noted *n = &minutes_of(x)->noted[i];
@@ -197,7 +197,7 @@ static vd_status check_same(const vd_auditing *x, const vd_assignment *a) {
     return check_plan(x);
 }
 
-/* The assignment that the provider has. */
+/* Takes the assignment from the journal: the one that the provider has. */
 static vd_status take_assignment(vd_auditing *x) {
     const vd_noted *first = minutes_of(x)->noted;
     vd_public_key mine;
@@ -224,7 +224,7 @@ static void tell_known(const vd_auditing *x) {
     vd_tell(NULL, line);
 }
 
-/* Tells what a journal has lost: that is drawn anew, which nobody may do unsaid. */
+/* Reports what the journal has lost. It is drawn anew, which must not happen silently. */
 static void tell_lost(const vd_auditing *x, uint64_t bytes, bool anew) {
     const uint64_t lost = bytes - minutes_of(x)->whole;
     char line[1300];
@@ -275,7 +275,7 @@ vd_status vd_audit_journal_begin(vd_auditing *x) {
     return status;
 }
 
-/* Closes the journal. One that has no end yet is kept if the provider has signed something. */
+/* Closes the journal. Without a result it is kept if the provider has signed anything. */
 void vd_audit_journal_close(vd_auditing *x, bool ended) {
     if (ended || (!x->heard && !vd_court_journal_has_answers(&x->journal)))
         vd_court_journal_remove(&x->journal);

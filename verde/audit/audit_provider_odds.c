@@ -1,7 +1,7 @@
-/* How likely it is that an audit finds a cheat. PROTOCOL.md section 13.7. */
+/* Computes the probability that an audit finds a cheat. PROTOCOL.md section 13.7. */
 #include "verde/audit/audit_provider.h"
 
-/* x to the power of n. */
+/* Returns x to the power of n. */
 static double power(double x, uint64_t n) {
     double out = 1;
     for (; n; n >>= 1, x *= x)
@@ -10,7 +10,7 @@ static double power(double x, uint64_t n) {
     return out;
 }
 
-/* Returns the probability that none of `drawn` different ones, of `all`, is among `bad`. */
+/* Returns the probability that `drawn` different ones of `all` include none of `bad`. */
 static double missed(double all, double bad, uint32_t drawn) {
     double out = 1;
     for (uint32_t i = 0; i < drawn; i++) {
@@ -20,7 +20,7 @@ static double missed(double all, double bad, uint32_t drawn) {
     return out;
 }
 
-/* Returns the elements of the node in which one element is least likely to be drawn. */
+/* Returns the elements of the largest node, where a single one is least likely to be drawn. */
 static double largest(const vd_graph *graph) {
     int64_t most = 1;
     for (uint32_t node = 0; node < graph->node_count; node++) {
@@ -30,8 +30,8 @@ static double largest(const vd_graph *graph) {
     return (double)most;
 }
 
-/* Other data in a share of the steps: found in each of them that is drawn, or where nodes that read
- * data are too large to be checked whole, as any node is. */
+/* Returns the probability of finding other data in a share of the steps: certain in a drawn step if
+ * all nodes that read data are checked whole, else as for any node. */
 static double find_data(const vd_program *program, const vd_audit_result *r, double share,
                         double node) {
     const double steps = (double)program->steps + 1;

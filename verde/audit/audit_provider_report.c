@@ -1,4 +1,4 @@
-/* What an audit found, told to people and to machines. */
+/* Prints what an audit found, for people and for machines. */
 #include <string.h>
 
 #include "verde/audit/audit_provider.h"
@@ -15,8 +15,8 @@ static double cpu_of_crumb(const vd_auditing *x) {
     return x->costs.crumbs ? x->cost.cpu_seconds / (double)x->costs.crumbs : 0;
 }
 
-/* A provider that keeps the tensors of one node alone runs to each that is asked about, half a step
- * on average; this one keeps more. */
+/* Returns the steps that a provider must execute again: one that keeps only one node's tensors runs
+ * half a step, on average, to each node asked about. This provider keeps more. */
 static double steps_again(const vd_audit_result *r) {
     return r->step_count + r->nodes / 2.0;
 }
@@ -71,7 +71,7 @@ static json_t *cost_json(const vd_auditing *x) {
                      "questions", (json_int_t)x->questions);
 }
 
-/* Lists intervals that were executed again and came to the states that the provider has. */
+/* Lists the intervals that were executed again, and whether they led to the provider's states. */
 static json_t *intervals_json(const vd_auditing *x) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < x->again_count; i++)
@@ -128,7 +128,7 @@ static void tell_checked(vd_buf *out, const vd_audit_result *r) {
         (unsigned long long)r->seams);
 }
 
-/* Tells which intervals passed, and what that says. */
+/* Prints how many intervals passed, and what that means. */
 static void tell_intervals(vd_buf *out, const vd_auditing *x) {
     const double all = (double)vd_interval_count(&x->loaded.program);
     if (x->again_count == 0)

@@ -1,5 +1,4 @@
-/* `verde diff`: what two runs, models or programs are compared for. Private to diff*.c and
- * cmd_diff.c. */
+/* `verde diff`: compares two runs, models or programs. Private to diff*.c and cmd_diff.c. */
 #ifndef VD_DIFF_H
 #define VD_DIFF_H
 
@@ -8,30 +7,30 @@
 
 typedef struct {
     const char *path[2];
-    const char *data;       /* where the runs' data files are now; NULL: where they were */
-    const char *backend[2]; /* NULL: as the run says, or the best */
+    const char *data;       /* where the runs' data files are now; NULL: unchanged */
+    const char *backend[2]; /* NULL: the run's own, or the best */
     bool no_run;
-    const char *key_dir, *ca; /* for a provider */
+    const char *key_dir, *ca; /* for a provider's run */
     long patience_s;
     vd_common common;
 } vd_diff_options;
 
-/* Each compares, tells, and says in *differs what it found. */
+/* Each compares, prints the result, and sets *differs. */
 VD_MUST_USE vd_status vd_diff_runs(const vd_diff_options *options, bool *differs, vd_err *err);
 VD_MUST_USE vd_status vd_diff_items(const vd_diff_options *options, bool *differs, vd_err *err);
 VD_MUST_USE vd_status vd_diff_models(const vd_diff_options *options, bool *differs, vd_err *err);
 VD_MUST_USE vd_status vd_diff_programs(const vd_diff_options *options, bool *differs, vd_err *err);
 
-/* ---- diff_program.c: what two programs are told of ---- */
+/* ---- diff_program.c: differences between two programs ---- */
 
-enum { VD_DIFF_LINES_MAX = 40, VD_DIFF_KEPT_MAX = 1000 }; /* of differences: printed; in JSON */
+enum { VD_DIFF_LINES_MAX = 40, VD_DIFF_KEPT_MAX = 1000 }; /* differences printed; in JSON */
 
 typedef struct {
     vd_hash hash[2], structure[2];
-    vd_alignment pairs; /* only if the hashes differ */
-    json_t *list;       /* of differences, at most VD_DIFF_KEPT_MAX; owned */
-    uint64_t count;     /* of all of them */
-    json_t *places[2];  /* of captured jobs: where each node of the step comes from; or NULL */
+    vd_alignment pairs; /* set only if the hashes differ */
+    json_t *list;       /* differences, at most VD_DIFF_KEPT_MAX; owned */
+    uint64_t count;     /* number of differences */
+    json_t *places[2];  /* of captured jobs: the source of each node of the step; or NULL */
 } vd_program_diff;
 
 VD_MUST_USE vd_status vd_program_diff_make(const vd_program *a, const vd_program *b,
@@ -39,26 +38,26 @@ VD_MUST_USE vd_status vd_program_diff_make(const vd_program *a, const vd_program
 void vd_program_diff_free(vd_program_diff *diff);
 void vd_program_diff_print(vd_buf *out, const vd_program_diff *diff);
 json_t *vd_program_diff_json(const vd_program_diff *diff);
-/* The differences of one node, as "attribute lr: 0.1, and 0.2"; false: there is none. */
+/* Writes a node's differences, such as "attribute lr: 0.1, and 0.2". False: there are none. */
 bool vd_program_diff_at(const vd_program_diff *diff, bool init, uint32_t node, char *text,
                         size_t size);
 
 /* ---- diff_run.c ---- */
 
-/* A run that is compared. */
+/* One of the runs compared. */
 typedef struct {
     const char *dir;
     vd_loaded loaded;
     vd_run_log log;
     vd_replay *replay;
     bool journaled;
-    bool remote; /* `dir` is a provider's URL, and the program the other run's */
+    bool remote; /* `dir` is a provider's URL, and `loaded` is the other run's */
 } vd_diff_run;
 
 /* ---- diff_remote.c ---- */
 
 bool vd_is_remote(const char *path);
-/* A provider's run beside one's own, which is open; `run` borrows that one's program. */
+/* Opens a provider's run beside our own, which is open and whose program `run` borrows. */
 typedef struct vd_diff_remote vd_diff_remote;
 VD_MUST_USE vd_status vd_diff_remote_open(const vd_diff_options *options, const char *url,
                                           const vd_diff_run *own, const vd_source *source,
@@ -68,10 +67,10 @@ vd_source vd_diff_remote_source(const vd_diff_remote *remote);
 
 /* ---- diff_tell.c ---- */
 
-/* Step, node, element, both values and what fits, of two runs of one program. */
+/* Appends step, node, element, both values and possible causes, for two runs of one program. */
 void vd_divergence_print_place(vd_buf *out, const vd_diff_run run[2], const vd_divergence *found);
 
-/* `programs`: NULL: both runs are of one. */
+/* `programs`: NULL if both runs have the same program. */
 void vd_divergence_print(const vd_diff_run run[2], const vd_divergence *found,
                          const vd_program_diff *programs);
 json_t *vd_divergence_json(const vd_diff_run run[2], const vd_divergence *found,

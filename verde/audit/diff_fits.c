@@ -1,4 +1,4 @@
-/* What a divergence can come from. */
+/* Suggests causes of a divergence. */
 #include "verde/audit/diff_tell.h"
 
 const vd_graph *vd_telling_graph(const vd_telling *t, int side) {
@@ -6,12 +6,12 @@ const vd_graph *vd_telling_graph(const vd_telling *t, int side) {
     return t->d->step < 0 ? &p->init : &p->step;
 }
 
-/* The side of which alone something is so; -1: of neither or both. */
+/* Returns the side for which alone something is true, or -1. */
 static int alone(const bool of[2]) {
     return of[0] == of[1] ? -1 : of[1];
 }
 
-/* ---- what fits ---- */
+/* ---- causes ---- */
 
 static bool fits_node(const vd_telling *t, char *text, size_t size) {
     const vd_divergence *d = t->d;

@@ -1,4 +1,4 @@
-/* Two models: the first tensor and element that differ, and how much of them does. */
+/* Compares two models: the first tensor and element that differ, and how many do. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,16 +9,16 @@
 typedef struct {
     const vd_diff_options *o;
     vd_weights weights[2];
-    uint64_t tensors;          /* that both have */
-    uint64_t differ;           /* of these, in form or in an element */
-    uint64_t elements;         /* that differ */
-    uint64_t alone[2];         /* tensors that the other has not */
+    uint64_t tensors;          /* in both models */
+    uint64_t differ;           /* number of these with another form or element */
+    uint64_t elements;         /* number that differ */
+    uint64_t alone[2];         /* tensors that only this model has */
     const vd_weight *only;     /* the first of these */
     const vd_weight *first[2]; /* the first tensor that differs; NULL: none */
-    bool other_form;           /* it has another type or shape */
-    uint64_t first_elements;   /* that differ in it, */
-    uint64_t element;          /* the first of them, */
-    uint64_t distance;         /* and the largest distance in it */
+    bool other_form;           /* the first tensor has another type or shape */
+    uint64_t first_elements;   /* number that differ in the first tensor, */
+    uint64_t element;          /* the first of these, */
+    uint64_t distance;         /* and the largest distance */
     bool has_distance;
     bool other_config;
 } models;
@@ -27,7 +27,7 @@ static size_t element_size(const vd_weight *w) {
     return vd_weight_type_size(w->form.type);
 }
 
-/* The tensor's type, if elements are numbers of repops; else 0. */
+/* Returns the tensor's dtype if its elements are numbers of repops, else 0. */
 static int32_t dtype_of(const vd_weight *w) {
     return ro_dtype_size(w->shape.dtype) == element_size(w) ? w->shape.dtype : 0;
 }
@@ -114,7 +114,7 @@ static bool is_equal(const models *m) {
     return m->differ == 0 && m->alone[0] == 0 && m->alone[1] == 0 && !m->other_config;
 }
 
-/* ---- telling ---- */
+/* ---- printing ---- */
 
 static void value_text(const vd_weight *w, uint64_t element, char text[VD_ELEMENT_TEXT]) {
     const size_t size = element_size(w);
@@ -201,7 +201,7 @@ static void print_text(const models *m) {
     vd_result_text(out);
 }
 
-/* Opens a model that exists: what is wrong with it is no mistake in the options. */
+/* Opens a model that exists. An error in the file is not a mistake in the options. */
 static vd_status open_model(const char *path, vd_weights *out, vd_err *err) {
     const vd_status status = vd_weights_open(path, out, err);
     return status == VD_ERR_USAGE ? vd_fail(err, VD_ERR_PEER, "%s", err->text) : status;

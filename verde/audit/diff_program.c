@@ -1,4 +1,4 @@
-/* Two programs: which nodes and attributes are others. */
+/* Compares two programs: which nodes and attributes differ. */
 #include <string.h>
 
 #include "verde/audit/diff.h"
@@ -53,13 +53,13 @@ void vd_program_diff_free(vd_program_diff *diff) {
     *diff = (vd_program_diff){0};
 }
 
-/* ---- telling ---- */
+/* ---- printing ---- */
 
 static const char *member(const json_t *difference, const char *name) {
     return json_string_value(json_object_get(difference, name));
 }
 
-/* Where a node of the step comes from, or NULL. */
+/* Returns the source of a node of the step, or NULL. */
 static const char *place_of(const vd_program_diff *diff, const json_t *difference, int side) {
     const json_t *node = json_object_get(difference, side ? "node_b" : "node_a");
     if (strcmp(member(difference, "where"), "step") != 0 || !json_is_integer(node))
@@ -140,7 +140,7 @@ bool vd_program_diff_at(const vd_program_diff *diff, bool init, uint32_t node, c
     return false;
 }
 
-/* ---- two programs by themselves ---- */
+/* ---- comparing two program files ---- */
 
 static vd_status load(const char *path, vd_loaded *out, vd_err *err) {
     vd_buf bytes = {0};

@@ -1,5 +1,5 @@
-/* One side is a provider's run: `verde diff RUN URL`. It is asked as by a checker (PROTOCOL.md
- * section 13), for what differs alone. */
+/* One side is a provider's run: `verde diff RUN URL`. The provider is asked as by a checker
+ * (PROTOCOL.md section 13), and only for what differs. */
 #include <stdlib.h>
 #include <string.h>
 

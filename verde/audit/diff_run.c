@@ -1,4 +1,4 @@
-/* Two runs, and two jobs of prompts. */
+/* Compares two runs, or two jobs of prompts. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,8 +9,8 @@
 
 /* ---- a run ---- */
 
-/* Opens the backend that the run says it was computed on, by who made the last of its states. A run
- * with a backend of exec/backend.h may be repeated on one instruction set alone. */
+/* Opens the backend that the run states for its last checkpoint. A run with a backend of
+ * exec/backend.h may only be repeatable on the same instruction set. */
 static vd_status open_backend(const vd_diff_options *o, int side, vd_diff_run *run, vd_err *err) {
     const vd_run_log *log = &run->log;
     const int32_t machine = log->count ? log->stated[log->count - 1].machine : -1;
@@ -43,7 +43,7 @@ static vd_status open_run(const vd_diff_options *o, int side, vd_diff_run *run, 
 
 static void close_run(vd_diff_run *run) {
     if (run->remote)
-        return; /* all that it has is the other's */
+        return; /* everything is borrowed from the other run */
     vd_replay_destroy(run->replay);
     vd_run_log_free(&run->log);
     vd_loaded_free(&run->loaded);
@@ -53,14 +53,14 @@ static bool holds(void *user, uint32_t checkpoint) {
     const vd_diff_run *run = user;
     char path[1024];
     if (run->remote)
-        return true;                  /* or it executes it again */
-    if (checkpoint >= run->log.count) /* it came while this was read */
+        return true;                  /* or executes it again */
+    if (checkpoint >= run->log.count) /* added since the log was read */
         return false;
     vd_store_state_path(path, run->dir, &run->log.state[checkpoint]);
     return run->journaled || access(path, R_OK) == 0;
 }
 
-/* As if it had no fault on purpose, which the check would forgive. */
+/* Checks a checkpoint without the deliberate fault, which the check would forgive. */
 static vd_status emitted_fits(void *user, uint32_t checkpoint, bool *fits, vd_err *err) {
     const vd_diff_run *run = user;
     vd_exec honest = run->loaded.exec;
@@ -110,7 +110,7 @@ static void tell(const vd_diff_options *o, const vd_diff_run run[2], const vd_di
         vd_divergence_print(run, found, other);
 }
 
-/* One's own run first, which says what is asked for. */
+/* Opens our own run first: it decides what a provider is asked. */
 static vd_status open_runs(const vd_diff_options *o, vd_diff_run run[2], vd_diff_remote **remote,
                            vd_err *err) {
     const int first = vd_is_remote(o->path[0]) ? 1 : 0;
@@ -137,7 +137,7 @@ vd_status vd_diff_runs(const vd_diff_options *o, bool *differs, vd_err *err) {
             found.kind != VD_DIVERGE_NOT || !vd_hash_equal(&programs.hash[0], &programs.hash[1]);
         tell(o, run, &found, &programs);
     }
-    /* A file of a run is damaged, and nothing leads to what it held. */
+    /* a file of a run is damaged, and its contents are lost */
     if (status == VD_ERR_IO && !remote)
         status = vd_fail(err, VD_ERR_PEER, "%s", err->text);
     vd_program_diff_free(&programs);
@@ -156,7 +156,8 @@ static bool find_key(const vd_items *items, int64_t key, uint32_t *index) {
     return false;
 }
 
-/* The first prompt of a that b has otherwise, or not; a->count: none. *differ: how many. */
+/* Returns the first prompt of `a` that differs or is missing in `b`, or a->count. *differ: how
+ * many. */
 static uint32_t first_item(const vd_items *a, const vd_items *b, uint32_t *differ) {
     uint32_t first = a->count, k;
     *differ = 0;
@@ -212,7 +213,7 @@ vd_status vd_diff_items(const vd_diff_options *o, bool *differs, vd_err *err) {
     int from = 0;
     if (status == VD_OK) {
         first = first_item(&item[0], &item[1], &differ);
-        if (differ == 0) { /* perhaps one that only the other has */
+        if (differ == 0) { /* `b` may have a prompt that `a` lacks */
             from = 1;
             first = first_item(&item[1], &item[0], &differ);
         }

@@ -1,4 +1,4 @@
-/* What two runs are told of: where they part, and what fits. */
+/* Prints where two runs diverge, and possible causes. */
 #include <string.h>
 
 #include "verde/audit/diff_tell.h"

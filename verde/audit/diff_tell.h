@@ -7,13 +7,13 @@
 typedef struct {
     const vd_diff_run *run;
     const vd_divergence *d;
-    const vd_program_diff *programs; /* NULL: both runs are of one */
+    const vd_program_diff *programs; /* NULL: both runs have the same program */
 } vd_telling;
 
-const vd_graph *vd_telling_graph(const vd_telling *telling, int side); /* of the step */
-/* A line on what fits; false: there is nothing to say. */
+const vd_graph *vd_telling_graph(const vd_telling *telling, int side); /* graph of the step */
+/* Writes a line about possible causes. False: there is nothing to say. */
 bool vd_fits_text(const vd_telling *telling, char *text, size_t size);
-/* What is known of the parts of an element's sum. Returns `text`. */
+/* Writes what is known about the partial sums of an element. Returns `text`. */
 enum { VD_GUESS_TEXT = 96 };
 const char *vd_guess_text(const vd_diverged_tensor *tensor, char text[VD_GUESS_TEXT]);
 

@@ -1,4 +1,4 @@
-/* This file executes parts of a finished run again, and compares their states. */
+/* This file executes parts of a finished run again and compares the states. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -10,7 +10,7 @@
 
 /* ---- loading ---- */
 
-/* A job, whose run somebody else has, goes with other options. */
+/* Rejects a job: a run that somebody else has is audited with other options. */
 static vd_status check_kind(const vd_rechecking *a) {
     const bool folder = vd_is_folder(a->o->dir);
     if (access(a->o->dir, F_OK) != 0 || (folder && vd_lies_in(a->o->dir, "run.json")))
@@ -68,7 +68,7 @@ static vd_recheck audit_of(vd_rechecking *a, const vd_exec *own, const vd_exec *
                         .user = a};
 }
 
-/* Tells of a stretch that cannot begin; the others go on. */
+/* Records a stretch whose first state is missing or damaged. The others go on. */
 static void note_damage(vd_rechecking *a, uint32_t stretch) {
     vd_recheck_damage *d = &a->damage[a->damage_count++];
     d->stretch = stretch;
@@ -89,7 +89,7 @@ static vd_status execute_one(vd_rechecking *a, const vd_recheck *audit, uint32_t
 }
 
 static vd_status execute(vd_rechecking *a) {
-    const vd_exec own = a->run.loaded.exec; /* with its fault, which says what is committed to */
+    const vd_exec own = a->run.loaded.exec; /* with its deliberate fault, as committed */
     vd_exec fresh = own;
     fresh.fault = (vd_fault){0};
     const vd_recheck audit = audit_of(a, &own, &fresh);
@@ -103,8 +103,8 @@ static vd_status execute(vd_rechecking *a) {
 
 /* ---- narrowing ---- */
 
-/* The run's own way of computing: its backend, if this machine has it, and its fault on purpose,
- * unless such a fault comes once. */
+/* Opens the run's own way of computing: its backend if this machine has it, and its deliberate
+ * fault, unless that occurs only once. */
 static vd_status open_own(const vd_rechecking *a, uint32_t checkpoint, vd_loaded *out) {
     vd_run_log log = {0};
     vd_status status = vd_load_run(a->o->dir, out, &log, a->err);

@@ -1,9 +1,9 @@
-/* On what a run is executed again. */
+/* Chooses the backend on which a run is executed again. */
 #include <string.h>
 
 #include "verde/audit/recheck.h"
 
-/* The fastest first. */
+/* Fastest first. */
 static const char *const backends[] = {"avx512", "avx2", "neon", "scalar"};
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
 
@@ -21,8 +21,8 @@ static bool is_here(const char *backend) {
     return made;
 }
 
-/* Did some of the run happen on it? A run that states nothing ran on the best, as runs do that are
- * told nothing. */
+/* Returns true if some of the run was computed on this backend. A run that states nothing is taken
+ * to have used the best, the default. */
 static bool ran_on(const vd_run_log *log, const char *backend, const char *best) {
     for (uint32_t i = 0; i < log->machine_count; i++)
         if (strcmp(log->machine[i].backend, backend) == 0)

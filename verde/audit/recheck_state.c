@@ -1,5 +1,5 @@
-/* How far an audit has come: a line of text for each stretch that was executed, with the state that
- * it leads to, by which the line is the run's. */
+/* The progress of an audit: a line of text for each executed stretch, with the state that it leads
+ * to, which shows that the line belongs to the run. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,8 @@ static void first_line(const vd_rechecking *a, char line[2 * LINE]) {
 /* ---- reading ---- */
 
 typedef struct {
-    uint32_t from, last, checkpoint; /* the last: that differs */
-    vd_hash state;                   /* of `last` */
+    uint32_t from, last, checkpoint; /* `checkpoint`: the one that differs */
+    vd_hash state;                   /* at `last` */
     bool differs;
 } told;
 
@@ -34,8 +34,7 @@ static bool parse_line(const char *line, told *out) {
            (out->differs || (fields == 4 && strcmp(word, "equal") == 0));
 }
 
-/* Takes over what a file says. Stretches may have changed if the run goes on, or has dropped
- * states. */
+/* Takes a line of the file. Its stretch may have changed if the run has grown or dropped states. */
 static void take(vd_rechecking *a, const told *t) {
     for (uint32_t i = 0; i < a->stretches; i++) {
         const vd_stretch s = vd_recheck_stretch(&a->run.log, i);

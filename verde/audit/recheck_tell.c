@@ -1,4 +1,4 @@
-/* What an audit says: what it proves, what the run states of itself, and what was not looked at. */
+/* Prints what an audit proves, what the run states of itself, and what was not examined. */
 #include <string.h>
 
 #include "verde/audit/recheck.h"
@@ -30,7 +30,7 @@ static const char *stretch_text(const vd_rechecking *a, uint32_t stretch, char t
     return text;
 }
 
-/* ---- what a run states ---- */
+/* ---- statements of the run ---- */
 
 static void print_machine(vd_buf *out, const vd_machine *m, const vd_ran *stated) {
     vd_printf(out, "stated       host %s, backend %s", m->host, m->backend);
@@ -75,7 +75,7 @@ static void print_difference(vd_buf *out, const vd_rechecking *a, const vd_reche
     const vd_run_log *log = &a->run.log;
     const vd_diff_run both[2] = {a->run, a->run};
     const vd_machine *m = vd_recheck_machine(a, d->checkpoint);
-    /* What the definition makes of inputs that both have needs no machine's word. */
+    /* equal inputs and the operator's definition prove it */
     const bool proven = d->place.kind == VD_DIVERGE_NODE && d->place.tensor.has_reference;
     vd_printf(out, "\n%s       %sa is the run, executed again on %s; b is this audit, on %s\n",
               proven ? "proven" : "shown ",
@@ -196,7 +196,7 @@ void vd_recheck_print_json(const vd_rechecking *a) {
                   (json_int_t)count_of(a, VD_UNSEEN), "seed", (json_int_t)a->o->seed, "executed_on",
                   machine_json(&a->here, NULL), "steps", (json_int_t)a->steps, "stated", machines,
                   "differences", list, "damaged", damaged_json(a));
-    if (a->run.log.found_count) /* what `verde run --guard` found, as run.json states it */
+    if (a->run.log.found_count) /* findings of `verde run --guard`, as in run.json */
         json_object_set_new(out, "guard", vd_found_json(a->run.log.found, a->run.log.found_count));
     vd_result_json(out);
 }

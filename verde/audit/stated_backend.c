@@ -1,4 +1,4 @@
-/* This file finds the backend and the device that a run says it was computed on. */
+/* This file finds the backend and device on which a run says that it was computed. */
 #include "verde/audit/stated_backend.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 
 enum { NAME = 16 };
 
-/* False: there is no device of that number. */
+/* Returns the device's UUID. False: there is no such device. */
 static bool uuid_of(const char *backend, char uuid[48]) {
     const ro_options options = {.size = sizeof options, .threads = 1, .backend = backend};
     ro_ctx *ro = NULL;

@@ -1,4 +1,4 @@
-/* A dispute over the network, from the job to the verdict. */
+/* Conducts a dispute over the network, from the job to the verdict. */
 #include "verde/client/arbitrate.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static int64_t positions(const vd_prompt *prompt) {
     return prompt->count + prompt->max_tokens;
 }
 
-/* Finds, among programs that are given, the one that computes most. */
+/* Finds the given program with the most computing. */
 static vd_status find_most(vd_arbitration *x, uint32_t *longest) {
     uint64_t most = 0;
     vd_status status = VD_OK;
@@ -42,7 +42,7 @@ static vd_status find_most(vd_arbitration *x, uint32_t *longest) {
     return status;
 }
 
-/* Loads the program of the longest prompt: providers state the pace of this one. */
+/* Loads the program of the longest prompt, for which providers state their pace. */
 static vd_status load_longest(vd_arbitration *x) {
     const vd_prompts *prompts = &x->loaded->prompts;
     uint32_t longest = 0;
@@ -55,7 +55,7 @@ static vd_status load_longest(vd_arbitration *x) {
     return load_item(x, longest, &x->longest, x->err);
 }
 
-/* Loads the job. If it has prompts, all programs are built once, for their hashes. */
+/* Loads the job. With prompts, each program is built once for its hash. */
 static vd_status load(vd_arbitration *x) {
     vd_status status = VD_OK;
     x->loaded = x->a->loaded ? x->a->loaded : &x->own;
@@ -80,7 +80,7 @@ static vd_status load(vd_arbitration *x) {
 
 static vd_status prepare(vd_arbitration *x) {
     vd_status status = vd_leaf_self_test(x->err);
-    if (status == VD_OK) /* before hours of work, not after */
+    if (status == VD_OK) /* early: not after hours of work */
         status = vd_check_new(x->a->verdict, x->a->force, x->err);
     if (status == VD_OK)
         status = load(x);
@@ -112,7 +112,7 @@ static const vd_outcome *outcome_of(const vd_arbitration *x) {
     return vd_arbiter_outcome(x->arbiter);
 }
 
-/* Says why a provider gave no answer to the first question. */
+/* Returns why a provider gave no answer to the first question. */
 static const char *why_silent(const vd_arbitration *x, uint32_t p) {
     const vd_tournament *many = vd_arbiter_tournament(x->arbiter);
     size_t count;
@@ -121,8 +121,8 @@ static const char *why_silent(const vd_arbitration *x, uint32_t p) {
     return s ? s->why : "was not asked";
 }
 
-/* A verdict in which nobody has signed anything would be our word alone, about what is most often
- * a mistake in the options. */
+/* Without any signed statement a verdict would be only the referee's word, and most often about a
+ * mistake in the options: then none is written. */
 static vd_status check_said(vd_arbitration *x) {
     const vd_outcome *o = outcome_of(x);
     if (vd_arbiter_heard(x->arbiter) && !vd_arbiter_mistaken(x->arbiter))
@@ -166,8 +166,8 @@ static vd_exit arbitrate_finish(vd_arbitration *x) {
     return vd_exit_of(outcome);
 }
 
-/* A journal in which nobody says anything, or nothing but a commitment, is no use to anyone. A file
- * that was named for --resume and is no journal is not ours. */
+/* Removes the journal once the dispute is settled, or if it has no signed statement and so is of no
+ * use. A file named for --resume that is no journal is left alone. */
 static void leave_journal(vd_arbitration *x, bool settled) {
     const bool begun = x->arbiter || x->journal.minutes.count > 0;
     const bool heard =

@@ -1,10 +1,10 @@
-/* Who claims what, in a dispute between many. */
+/* Prints who claims what, in a dispute between many. */
 #include <string.h>
 
 #include "verde/client/arbitrate.h"
 #include "verde/load/verdict_file.h"
 
-/* Claims are numbered in the order of the providers. */
+/* Returns the number of a provider's claim. Claims are numbered by their first provider. */
 static uint32_t number_of_claim(const vd_outcome *o, uint32_t provider) {
     uint32_t number = 0;
     for (uint32_t p = 0; p <= provider; p++) {

@@ -1,4 +1,4 @@
-/* What an arbiter needs of this machine: its journal, its clock and its network. */
+/* The vd_world of an arbiter: this machine's journal, clock and network. */
 
 #include "verde/client/arbitrate.h"
 #include "verde/load/verdict_file.h"
@@ -50,7 +50,7 @@ static vd_status make_world(vd_arbitration *x) {
 
 /* ---- the journal ---- */
 
-/* Checks that the journal is of this dispute: nobody's statements are thrown away unasked. */
+/* Checks that the journal is of this dispute: without --force no statements are discarded. */
 static vd_status check_journal(vd_arbitration *x) {
     if (x->a->resume && x->journal.minutes.count == 0)
         return vd_fail(x->err, VD_ERR_USAGE, "%s: there is no dispute in it", x->journal.path);

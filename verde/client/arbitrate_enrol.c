@@ -1,4 +1,4 @@
-/* Who the providers of a dispute are, and the assignment that names them. PROTOCOL.md 3.3, 8.2. */
+/* Finds out who the providers are, and assigns the dispute to them. PROTOCOL.md 3.3, 8.2. */
 #include <openssl/rand.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static vd_status ask_key(vd_arbitration *x, uint32_t p) {
     if (answer.untrusted)
         status = no_key(x, p);
     else if (answer.err.status != VD_OK)
-        status = vd_fail(x->err, VD_ERR_LOCAL, "%s", answer.err.text); /* it names the URL */
+        status = vd_fail(x->err, VD_ERR_LOCAL, "%s", answer.err.text); /* names the URL */
     else if (!hex || vd_public_key_read(hex, &x->assignment.provider[p], NULL) != VD_OK)
         status = vd_fail(x->err, VD_ERR_LOCAL, "%s: tells no key", x->endpoint[p].url);
     json_decref(root);
@@ -33,8 +33,7 @@ static vd_status ask_key(vd_arbitration *x, uint32_t p) {
     return status;
 }
 
-/* Refuses a second voice of one identity: a provider that is named twice, or hides behind two URLs.
- */
+/* Rejects a key that occurs twice: a provider that is named twice, or by two URLs. */
 static vd_status enrol_once(vd_arbitration *x, uint32_t p) {
     for (uint32_t q = 0; q < p; q++)
         if (memcmp(&x->assignment.provider[q], &x->assignment.provider[p], VD_KEY_SIZE) == 0)
@@ -76,7 +75,7 @@ static vd_status new_assignment(vd_arbitration *x, const vd_program *program) {
     return vd_assignment_sign(x->key, &x->assignment, &x->payload, &x->note, x->err);
 }
 
-/* ---- that of a journal ---- */
+/* ---- the journal's assignment ---- */
 
 static vd_status is_of(const vd_arbitration *x, const char *what) {
     return vd_fail(x->err, VD_ERR_USAGE, "%s: is of a dispute %s", x->journal.path, what);
@@ -110,7 +109,7 @@ static vd_status old_assignment(vd_arbitration *x) {
                : is_of(x, "that another referee conducts: give the --key of that one");
 }
 
-/* Whether second runs are asked for stands in the assignment, which the providers have. */
+/* The request for second runs is in the assignment, which the providers already have. */
 static vd_status check_challenge(const vd_arbitration *x) {
     if (!x->a->no_challenge || !x->assignment.challenge)
         return VD_OK;
@@ -128,7 +127,7 @@ vd_status vd_assign(vd_arbitration *x) {
             return check_challenge(x);
         if (status != VD_ERR_USAGE || !x->a->goes_on)
             return status;
-        x->payload.size = x->note.size = 0; /* it is of another one, which is given up */
+        x->payload.size = x->note.size = 0; /* it is of another dispute, and is discarded */
         status = vd_court_journal_clear(&x->journal, x->err);
     }
     return status == VD_OK ? new_assignment(x, program) : status;

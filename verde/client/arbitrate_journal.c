@@ -1,4 +1,4 @@
-/* This file keeps the journal of a dispute on disk, which one process may write. */
+/* This file keeps a dispute's journal on disk. Only one process may have it open. */
 #include "verde/client/arbitrate_journal.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static vd_status open_file(vd_court_journal *j, bool make, vd_err *err) {
     return vd_sync_parent(j->path, err);
 }
 
-/* Whoever ended the dispute meanwhile has taken the file away. */
+/* Locks the file. If it has no name any more, another process has just ended the dispute. */
 static vd_status lock(const vd_court_journal *j, vd_err *err) {
     struct stat info;
     if (flock(j->fd, LOCK_EX | LOCK_NB) == 0 && fstat(j->fd, &info) == 0 && info.st_nlink > 0)
@@ -112,7 +112,7 @@ void vd_court_journal_remove(vd_court_journal *j) {
 
 void vd_court_journal_close(vd_court_journal *j) {
     if (j->fd >= 0)
-        close(j->fd); /* and unlocks */
+        close(j->fd); /* also unlocks */
     j->fd = -1;
     vd_minutes_free(&j->minutes);
     vd_map_free(&j->map);

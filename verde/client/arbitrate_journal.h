@@ -1,4 +1,4 @@
-/* The journal of a dispute on disk: beside the verdict, of one process. PROTOCOL.md section 8.8. */
+/* The journal of a dispute on disk, open in one process. PROTOCOL.md section 8.8. */
 #ifndef VD_ARBITRATE_JOURNAL_H
 #define VD_ARBITRATE_JOURNAL_H
 
@@ -7,29 +7,29 @@
 typedef struct {
     int fd; /* -1: closed */
     char path[1100];
-    vd_map map; /* what was read */
+    vd_map map; /* the file as read */
     vd_minutes minutes;
 } vd_court_journal;
 
-/* Opens the file, or makes an empty one where `make`, and reads it. What the last process did not
- * finish writing is cut off. VD_ERR_USAGE: it is damaged, another process has it, or it is not
- * there. */
+/* Opens the file, or with `make` creates an empty one, and reads it. An unfinished write of the
+ * last process is cut off. VD_ERR_USAGE: it is damaged, in use by another process, or does not
+ * exist. */
 VD_MUST_USE vd_status vd_court_journal_open(const char *path, bool make, vd_court_journal *out,
                                             vd_err *err);
-/* Somebody has signed something in it. */
+/* Returns true if it has a signed answer. */
 bool vd_court_journal_has_answers(const vd_court_journal *journal);
-/* Forgets all that it holds. */
+/* Empties the journal. */
 VD_MUST_USE vd_status vd_court_journal_clear(vd_court_journal *journal, vd_err *err);
-/* As vd_world.append. */
+/* A vd_world.append. */
 VD_MUST_USE vd_status vd_court_journal_append(vd_court_journal *journal, const void *bytes,
                                               size_t size, vd_err *err);
-/* The same, but it may be lost with the machine's power. */
+/* The same, but the bytes may be lost if the power fails. */
 VD_MUST_USE vd_status vd_court_journal_write(const vd_court_journal *journal, const void *bytes,
                                              size_t size, vd_err *err);
-/* Takes back what was written behind this many bytes. */
+/* Truncates the file to `size` bytes. */
 VD_MUST_USE vd_status vd_court_journal_cut(const vd_court_journal *journal, uint64_t size,
                                            vd_err *err);
-void vd_court_journal_remove(vd_court_journal *journal); /* the file, before it is closed */
-void vd_court_journal_close(vd_court_journal *journal);  /* harmless twice */
+void vd_court_journal_remove(vd_court_journal *journal); /* deletes the file; call before closing */
+void vd_court_journal_close(vd_court_journal *journal);  /* may be called twice */
 
 #endif

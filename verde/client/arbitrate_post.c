@@ -1,4 +1,4 @@
-/* This file puts questions of a dispute to providers, in a thread for each. */
+/* This file sends a dispute's questions to providers, with a thread for each. */
 #include "verde/client/arbitrate_post.h"
 
 #include <errno.h>
@@ -11,24 +11,24 @@
 #include "verde/commit/json.h"
 #include "verde/protocol/signed_request.h"
 
-/* Silence is told of after SILENT_S, and then every TELL_S. */
+/* Silence is reported after SILENT_S, then every TELL_S. */
 enum { SILENT_S = 5, TELL_S = 10, LOOK_S = 1 };
 
-/* One provider's letters: one at a time. */
+/* The thread of one provider, which has one exchange at a time. */
 typedef struct {
     vd_post_office *office;
     vd_client *client;
     pthread_t thread;
     pthread_cond_t sent;
-    bool started, waiting, ready; /* a letter waits to be sent; its answer is there */
+    bool started, waiting, ready; /* waiting: to be sent; ready: `answer` is there */
     vd_exchange exchange;
-    vd_buf header; /* of the exchange: who asks, signed */
+    vd_buf header; /* header of the exchange, with the referee's signature */
     vd_answer answer;
-    int64_t count; /* of the last request */
+    int64_t count; /* count in the last request */
     atomic_ullong moved;
-    bool away;           /* a letter is on its way */
-    uint64_t moved_then; /* bytes that had gone and come by then, */
-    double silent, told; /* since when no more have (vd_seconds()); when that was told, or 0 */
+    bool away;           /* the exchange is under way */
+    uint64_t moved_then; /* bytes sent and received at the last look, */
+    double silent, told; /* when they last grew (vd_seconds()); last report, or 0 */
 } postman;
 
 struct vd_post_office {
@@ -37,7 +37,7 @@ struct vd_post_office {
     pthread_cond_t came;
     atomic_bool stop;
     postman man[VD_PARTIES_MAX];
-    vd_buf taken; /* the body of the last reply */
+    vd_buf taken; /* body of the last reply */
     uint64_t bytes_in, bytes_out;
 };
 
@@ -129,8 +129,8 @@ static vd_status start_postman(vd_post_office *o, postman *m, vd_err *err) {
     return vd_fail(err, VD_ERR_LOCAL, "could not start a thread: %s", strerror(error));
 }
 
-/* Microseconds since 1970, or one more than last time: it grows over restarts too, and where it
- * does not, because this machine's clock was set back, the provider says what it has. */
+/* Sets the count to the microseconds since 1970, or one more than before: it grows even over
+ * restarts. If the clock was set back, the provider says what count it has. */
 static void count_on(postman *m) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -138,7 +138,7 @@ static void count_on(postman *m) {
     m->count = us > m->count ? us : m->count + 1;
 }
 
-/* Signs a request, each time anew, so that nobody can use it again, or at another provider. */
+/* Signs a request anew each time, so that nobody can use it again or for another provider. */
 static vd_status sign_request(postman *m, const vd_post *post, vd_err *err) {
     const vd_post_options *o = &m->office->options;
     const vd_public_key *to = &o->assignment->provider[post->provider];
@@ -183,8 +183,8 @@ vd_status vd_post_send(void *user, const vd_post *post, vd_err *err) {
 
 /* ---- replies ---- */
 
-/* A provider that answers nothing may say why, unsigned: {"error": sentence, "working": true}, of
- * printable characters only. True: it works on an answer (PROTOCOL.md section 8.4). */
+/* Writes why there is no answer, as a provider may say, unsigned: {"error": sentence, "working":
+ * true}, reduced to printable characters. True: it is working (PROTOCOL.md section 8.4). */
 static bool why_not(const vd_answer *answer, char why[VD_REPLY_WHY]) {
     json_t *body = NULL;
     vd_err printable;
@@ -202,7 +202,7 @@ static bool why_not(const vd_answer *answer, char why[VD_REPLY_WHY]) {
     return working;
 }
 
-/* A provider that has a greater count says which (409). What it says it hurts only itself with. */
+/* Takes the greater count that a provider states (409). A false one only hurts itself. */
 static void take_count(postman *m) {
     const vd_answer *answer = &m->answer;
     json_t *body = NULL;
@@ -241,7 +241,7 @@ static vd_status read_reply(vd_post_office *o, uint32_t p, vd_reply *out, vd_err
     }
 }
 
-/* The body lives until the next call. */
+/* Takes a reply. Its body is valid until the next call. */
 static vd_status take_reply(vd_post_office *o, uint32_t p, vd_reply *out, vd_err *err) {
     postman *m = &o->man[p];
     take_count(m);

@@ -1,4 +1,4 @@
-/* This file keeps the files of a model that is being downloaded, until all are whole. */
+/* This file keeps the files of a model that is being downloaded, until all are complete. */
 #include "verde/client/fetched.h"
 #include "verde/run/out_dir.h"
 
@@ -12,9 +12,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* Bytes of tensors in a file, as transformers has it. */
+/* Bytes of tensors in one file, as in transformers. */
 #define SHARD_BYTES (UINT64_C(5) * 1000 * 1000 * 1000)
-#define LOCK        "fetch.lock" /* says whose folder it is */
+#define LOCK        "fetch.lock" /* marks the folder as ours */
 #define LAID        "laid"
 
 static vd_status fetch_errno(const char *what, const char *path, vd_err *err) {
@@ -145,7 +145,7 @@ static bool begins_with(const char *path, const vd_buf *header) {
     return same;
 }
 
-/* A file that the earlier download had finished with when it was stopped. */
+/* Takes back a file that an earlier download had already given its name when it was stopped. */
 static void take_back(const vd_fetched *f, uint32_t i) {
     char path[1100];
     snprintf(path, sizeof path, "%s/%s", f->out, f->plan.file[i].name);
@@ -153,10 +153,10 @@ static void take_back(const vd_fetched *f, uint32_t i) {
         !begins_with(path, &f->plan.file[i].header) || rename(path, f->path[i]) != 0)
         return;
     snprintf(path, sizeof path, "%s/" VD_WEIGHTS_INDEX, f->out);
-    unlink(path); /* of these files, too */
+    unlink(path); /* the index was of these files */
 }
 
-/* *had: bytes of it that were there. */
+/* Opens a partial file. *had: bytes that it already has. */
 static vd_status open_partial(const char *path, uint64_t size, int *fd, uint64_t *had,
                               uint64_t *on_disk, vd_err *err) {
     struct stat info;
@@ -274,7 +274,7 @@ static vd_status name_file(const vd_fetched *f, uint32_t i, vd_err *err) {
     return rename(f->path[i], path) == 0 ? VD_OK : fetch_errno("rename to", path, err);
 }
 
-/* Everything in it is ours. */
+/* Deletes the folder; everything in it is ours. */
 static void remove_partial(const vd_fetched *f) {
     char path[1400];
     DIR *dir = opendir(f->partial);
@@ -285,7 +285,7 @@ static void remove_partial(const vd_fetched *f) {
     }
     if (dir)
         closedir(dir);
-    snprintf(path, sizeof path, "%s/" LOCK, f->partial); /* last: it says that the folder is ours */
+    snprintf(path, sizeof path, "%s/" LOCK, f->partial); /* last, as it marks the folder as ours */
     unlink(path);
     rmdir(f->partial);
 }
@@ -323,7 +323,7 @@ void vd_fetched_abandon(const vd_fetched *f) {
     if (f->lock < 0 || f->resumed || f->plan.file)
         return;
     remove_partial(f);
-    rmdir(f->out); /* not if it holds anything else */
+    rmdir(f->out); /* fails if it holds anything else */
 }
 
 void vd_fetched_free(vd_fetched *f) {

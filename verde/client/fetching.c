@@ -1,4 +1,4 @@
-/* This file downloads a model from beginning to end, and tells how far it is. */
+/* This file downloads a model from beginning to end, and prints the progress. */
 #include "verde/client/fetching.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 enum { QUIET_SECONDS = 2 };
 
-/* ---- telling, while it goes on ---- */
+/* ---- progress ---- */
 
 static void tell_line(void *user, const char *line) {
     (void)user;
@@ -84,7 +84,7 @@ static vd_status get_proof(vd_fetching *x) {
     return status;
 }
 
-/* The job alone gives the names of transformers: what a provider said of them would be unproven. */
+/* Opens the model's files. Names of transformers come from the job: a provider's are unproven. */
 static vd_status open_model(vd_fetching *x) {
     vd_buf config = {0};
     vd_status status = VD_OK;
@@ -106,8 +106,8 @@ static vd_status fetch_write(const vd_fetching *x, const char *dir, const char *
     return vd_write_file(path, text->data, text->size, 0644, x->err);
 }
 
-/* Gets the losses, from one provider and unproven: what is wrong with them costs the model nothing.
- */
+/* Gets the losses from one provider. They are unproven, and errors in them do not fail the
+ * download. */
 static vd_status get_losses(vd_fetching *x) {
     vd_buf text = {0}, table = {0};
     vd_err why = {0};
@@ -132,7 +132,7 @@ static vd_status get_losses(vd_fetching *x) {
     return status;
 }
 
-/* ---- telling, at the end ---- */
+/* ---- the result ---- */
 
 json_t *vd_fetch_providers(const vd_fetching *x) {
     const vd_fetch_options *o = x->o;

@@ -20,7 +20,7 @@
 
 vd_status vd_fetch_items_check(const char *out, bool force, vd_err *err) {
     vd_status status = vd_open_model_dir(out, err);
-    /* One that was stopped while its files got their names goes on. */
+    /* a download that was stopped while renaming its files continues */
     const bool unfinished = vd_lies_in(out, PART) && !vd_lies_in(out, PROOF);
     if (status == VD_OK && !force && vd_lies_in(out, LINES) && !unfinished)
         status = vd_fail(err, VD_ERR_USAGE,
@@ -86,7 +86,7 @@ static vd_status size_of_record(void *user, uint32_t item, uint64_t *size, vd_er
     return vd_item_line_size(&x->made, item, size, err);
 }
 
-/* ---- what has arrived before ---- */
+/* ---- an earlier download ---- */
 
 static vd_status take_roots(vd_fetching *x, const void *roots, bool *right) {
     vd_hash root;
@@ -125,7 +125,7 @@ static vd_status find_part(vd_fetching *x, uint32_t *next, bool *found) {
         status = vd_results_head_read(x->part, &file, x->err);
         if (status == VD_OK)
             status = take_roots(x, file.data + VD_RESULTS_HEAD, found);
-        status = status == VD_ERR_PEER ? VD_OK : status; /* what is no proof is written anew */
+        status = status == VD_ERR_PEER ? VD_OK : status; /* an invalid proof is written anew */
     }
     if (status == VD_OK && *found) {
         x->at = roots;
@@ -182,8 +182,8 @@ static vd_status get_roots(vd_fetching *x) {
     return status;
 }
 
-/* A proof never stands beside lines of another download: an earlier one goes first, and the new one
- * gets its name last. */
+/* Names the files. A proof must never be beside lines of another download: the earlier proof is
+ * deleted first, and the new one gets its name last. */
 static vd_status finish(vd_fetching *x) {
     char path[1100];
     snprintf(path, sizeof path, "%.900s/" PROOF, x->o->out);
@@ -221,7 +221,7 @@ void vd_fetch_items_free(vd_fetching *x) {
     vd_item_lines_free(&x->made);
 }
 
-/* ---- telling, at the end ---- */
+/* ---- the result ---- */
 
 json_t *vd_fetch_items_json(const vd_fetching *x) {
     json_t *out = json_pack(

@@ -1,5 +1,5 @@
-/* losses.jsonl as a table. A provider says it, and no root leads to it: nothing but numbers of the
- * known members passes. */
+/* Converts losses.jsonl to a table. It comes from a provider and is unproven: only numbers in known
+ * members are accepted. */
 #include <string.h>
 
 #include "verde/client/fetched.h"
@@ -11,7 +11,7 @@ static const char *const columns[] = {"step",   "loss",    "lr",         "grad_n
                                       "images", "seconds", "evaluation", "accuracy"};
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
 
-/* Numbers, and "nan", "inf" or "-inf". */
+/* Writes a number, or "nan", "inf" or "-inf". */
 static bool put_cell(const json_t *value, vd_buf *out) {
     const char *text = json_string_value(value);
     if (json_is_integer(value))

@@ -1,4 +1,4 @@
-/* This file tells a dispute and its outcome. */
+/* This file prints a dispute and its outcome. */
 #include "verde/client/story.h"
 
 void vd_tell_outcome(const vd_outcome *o, const char *const *names, const vd_cost *cost,
@@ -47,7 +47,7 @@ json_t *vd_dispute_json(const vd_outcome *o, const vd_assignment *assignment, co
     if (levels)
         json_object_set_new(more, "level_seconds", levels);
     static const char *const places[] = {"step", "node", "operator"};
-    for (int i = 0; i < 3; i++) /* always there, for machines */
+    for (int i = 0; i < 3; i++) /* machines always get these members */
         if (!json_object_get(out, places[i]))
             json_object_set_new(out, places[i], json_null());
     json_object_update(out, more);
