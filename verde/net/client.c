@@ -1,11 +1,11 @@
-/* Asks many endpoints at once: curl's multi interface, driven from the caller's thread. */
+/* Asks many endpoints at once, with curl's multi interface on the caller's thread. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "verde/net/internal.h"
 
-enum { POLL_MS = 200 }; /* how often a stop is looked for */
+enum { POLL_MS = 200 }; /* how often `stop` is checked */
 
 struct vd_client {
     CURLM *multi;
@@ -21,9 +21,9 @@ void vd_ignore_sigpipe(void) {
 vd_status vd_client_create(const char *ca_path, vd_client **out, vd_err *err) {
     *out = NULL;
     vd_status status = ca_path ? vd_check_readable(ca_path, err) : VD_OK;
-    if (status != VD_OK) /* curl would wait for a FIFO, and blame each answer for a missing file */
+    if (status != VD_OK) /* curl would wait for a FIFO, and report a missing file for each answer */
         return status;
-    /* curl counts these; since 7.84 it also locks them. */
+    /* curl counts these calls; since 7.84 it also locks them. */
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return vd_fail(err, VD_ERR_LOCAL, "could not initialise curl");
     vd_ignore_sigpipe();
@@ -63,7 +63,7 @@ static void client_start(vd_client *client, const vd_exchange *exchange, vd_tran
     if (vd_transfer_open(transfer, exchange, client->ca_path, answer) != VD_OK)
         return;
     if (curl_multi_add_handle(client->multi, transfer->easy) == CURLM_OK)
-        /* Stands unless the transfer ends. */
+        /* replaced when the transfer ends */
         vd_fail(&answer->err, VD_ERR_LOCAL, "%s: the exchange was broken off", exchange->to->url);
     else
         vd_fail(&answer->err, VD_ERR_LOCAL, "%s: no memory for the request", exchange->to->url);
@@ -88,7 +88,7 @@ static bool stopped(size_t count, const vd_exchange *exchange) {
     return false;
 }
 
-/* curl's own timers end each transfer at its deadline, so this ends. */
+/* Drives all transfers to their ends, which come at the deadlines by curl's own timers. */
 static void drive(vd_client *client, size_t count, const vd_exchange *exchange) {
     int running = 1;
     while (curl_multi_perform(client->multi, &running) == CURLM_OK) {

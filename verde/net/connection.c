@@ -1,9 +1,9 @@
-/* Deadlines and limits that evhttp lacks, and who gives way when there are too many.
+/* Deadlines and limits that evhttp lacks, and the choice of connections that give way.
  *
- * evhttp's timeout counts inactivity only, so one byte a second holds a connection for ever; and it
- * would count against a client that waits for a long response. It stays off. Instead every
- * connection has a state with a deadline, looked at every VD_NET_SWEEP_MS; a late one is given the
- * bufferevent's own timeout event, after which evhttp closes it in its ordinary way. */
+ * evhttp's timeout counts only inactivity: a byte a second would keep a connection for ever, and a
+ * client that waits for a long response would be cut. So it is off. Instead every connection has a
+ * state with a deadline, checked every VD_NET_SWEEP_MS. When it is late, it gets the bufferevent's
+ * own timeout event, on which evhttp closes it in the usual way. */
 #include <event2/buffer.h>
 #include <event2/bufferevent_ssl.h>
 #include <math.h>
@@ -14,7 +14,7 @@
 
 #include "verde/net/server_internal.h"
 
-static int conn_index = -1; /* of vd_conn in an SSL object, which lives exactly as long */
+static int conn_index = -1; /* index of the vd_conn in an SSL object, which lives as long */
 
 static void on_ssl_free(void *parent, void *ptr, CRYPTO_EX_DATA *data, int index, long argl,
                         void *argp) {
@@ -44,7 +44,7 @@ static void no_log(int severity, const char *text) {
 
 static void setup_once(void) {
     conn_index = SSL_get_ex_new_index(0, NULL, NULL, NULL, on_ssl_free);
-    event_set_log_callback(no_log); /* libevent warns on stderr of what any client may do */
+    event_set_log_callback(no_log); /* libevent would warn on stderr of what any client may do */
 }
 
 bool vd_conn_setup(void) {
@@ -68,7 +68,7 @@ const vd_address *vd_conn_address(vd_conn *conn) {
     else if (IN6_IS_ADDR_V4MAPPED(&peer.in6.sin6_addr))
         memcpy(conn->address.b, peer.in6.sin6_addr.s6_addr + 12, 4);
     else
-        memcpy(conn->address.b, &peer.in6.sin6_addr, 8); /* its network: whoever has one has all */
+        memcpy(conn->address.b, &peer.in6.sin6_addr, 8); /* the network: one host owns all of it */
     return &conn->address;
 }
 
@@ -119,7 +119,7 @@ void vd_conn_enter(vd_conn *conn, vd_conn_state state) {
         conn->judged = false;
 }
 
-/* Dooms a connection: no more is read from it, and the next sweep cuts it. */
+/* Dooms a connection: nothing more is read from it, and the next sweep closes it. */
 static void doom(vd_conn *conn) {
     bufferevent_disable(conn->bev, EV_READ);
     vd_conn_release(conn, conn->held);
@@ -134,8 +134,8 @@ static vd_conn *largest_received(vd_conn *conn) {
     return found;
 }
 
-/* Makes room for a body. Whose request is whole is not cut for want of memory: those who still send
- * give way. */
+/* Makes room for a body by closing connections that are still sending. One whose request is
+ * complete is never closed for lack of memory. */
 bool vd_conn_make_memory(vd_server *server, size_t size) {
     const size_t most = server->options.held_max;
     vd_conn *conn;
@@ -144,13 +144,13 @@ bool vd_conn_make_memory(vd_server *server, size_t size) {
     return server->held + size <= most;
 }
 
-/* Input that is watched: evhttp would buffer a chunk header without an end. No honest request comes
- * near this. */
+/* Returns the most input that may be buffered: evhttp would buffer a chunk header without end.
+ * Valid requests stay far below. */
 static size_t input_max(const vd_server *server) {
     return server->options.request_max + 2 * VD_NET_HEADER_MAX + (64 << 10);
 }
 
-/* Throws away what comes of a refused body. Returns how much that is. */
+/* Discards the bytes of a refused body that have come. Returns their number. */
 static size_t discard(vd_conn *conn, struct evbuffer *input) {
     const size_t there = evbuffer_get_length(input);
     const size_t size = conn->discard < there ? (size_t)conn->discard : there;
@@ -163,8 +163,8 @@ static size_t discard(vd_conn *conn, struct evbuffer *input) {
     return size;
 }
 
-/* Sees every byte that TLS delivers, before evhttp does. What evhttp takes from the input of an
- * unfinished request stays in memory, as pieces of the body, and is counted until it is whole. */
+/* Called for all bytes that TLS delivers, before evhttp. What evhttp takes from the input of an
+ * incomplete request stays in memory as pieces of the body, and counts until it is complete. */
 static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *user) {
     vd_conn *conn = user;
     if (!info->n_added || conn->editing)
@@ -210,12 +210,12 @@ struct bufferevent *vd_conn_accept(struct event_base *base, void *user) {
     vd_conn *conn = ssl ? conn_create(server, ssl) : NULL;
     if (!conn) {
         SSL_free(ssl);
-        return NULL; /* evhttp goes on in plain text: vd_conn_of then refuses */
+        return NULL; /* evhttp continues in plain text, and vd_conn_of then fails */
     }
     conn->bev = bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING,
                                                BEV_OPT_CLOSE_ON_FREE);
     if (!conn->bev)
-        return NULL; /* ssl and conn are freed */
+        return NULL; /* ssl and conn were freed */
     bufferevent_setwatermark(conn->bev, EV_READ, 0, input_max(server));
     evbuffer_add_cb(bufferevent_get_input(conn->bev), on_input, conn);
     if (server->conn_count >= server->options.connection_max)
@@ -231,8 +231,8 @@ vd_conn *vd_conn_of(struct evhttp_request *http) {
 
 /* ---- the sweep ---- */
 
-/* evhttp closes the connection; its memory, and so conn, goes when the event loop comes round. A
- * bufferevent without callbacks was closed before in this round. */
+/* Makes evhttp close a connection. Its memory, and conn, are freed in a later round of the loop. A
+ * bufferevent without callbacks has already been closed in this round. */
 static void cut(vd_conn *conn, short event) {
     bufferevent_event_cb callback;
     bufferevent_getcb(conn->bev, NULL, NULL, &callback, NULL);
@@ -242,13 +242,13 @@ static void cut(vd_conn *conn, short event) {
         bufferevent_trigger_event(conn->bev, (short)(event | BEV_EVENT_READING), 0);
 }
 
-/* While a worker has the request nobody reads, so a hang-up goes unseen unless asked for. */
+/* Checks for a hang-up: while a worker has the request, nothing is read and none is noticed. */
 static bool hung_up(const vd_conn *conn) {
     struct pollfd poll_fd = {.fd = bufferevent_getfd(conn->bev), .events = POLLRDHUP};
     return poll(&poll_fd, 1, 0) == 1;
 }
 
-/* ---- who gives way ---- */
+/* ---- connections that give way ---- */
 
 static int held_by_address(vd_conn *of) {
     int count = 0;
@@ -258,13 +258,13 @@ static int held_by_address(vd_conn *of) {
     return count;
 }
 
-/* A connection that could give way. The first number that differs decides, the greater one. */
+/* A connection that may give way. The first rank that differs decides; the greater goes first. */
 typedef struct {
     vd_conn *conn;
     double rank[4];
 } candidate;
 
-/* Requests that are whole, and wait or are handled, never give way: rank -1. */
+/* Ranks a connection. A complete request, waiting or handled, never gives way: rank -1. */
 static candidate weigh(vd_conn *conn, double now) {
     double age = now - conn->since, slowness = -(double)conn->received / (age + 1e-9);
     bool waits = conn->state == VD_CONN_IDLE || conn->state == VD_CONN_RECEIVING;
@@ -282,8 +282,8 @@ static bool goes_before(const candidate *a, const candidate *b) {
     return false;
 }
 
-/* The connection that has to go, of the address that holds most: the one that had time and sent the
- * least per second; else the oldest, so that each newcomer has as much time as possible. */
+/* Returns the connection that must go: of the address with most connections the one that had its
+ * grace and sent most slowly; else the oldest, so that newcomers have as much time as possible. */
 static candidate first_to_go(vd_server *server) {
     double now = vd_seconds();
     candidate first = {NULL, {-1}};
@@ -300,8 +300,8 @@ static bool somebody_knocks(const vd_server *server) {
     return poll(&poll_fd, 1, 0) == 1;
 }
 
-/* A few at a time: if all who knock came in at once, they would push each other out before anybody
- * has said anything. */
+/* Makes room for newcomers, a few at a time: if all were let in at once, they would push each other
+ * out before any has sent a request. */
 static void make_room(vd_server *server) {
     const int most = server->options.connection_max;
     const int share = (most + VD_NET_ADDRESS_SHARE - 1) / VD_NET_ADDRESS_SHARE;
@@ -314,7 +314,7 @@ static void make_room(vd_server *server) {
     }
 }
 
-/* A request has its grace, then as much time as its bytes take at the least rate. */
+/* Returns true if a request is slower than the least rate, after its grace. */
 static bool too_slow(const vd_conn *conn, double now) {
     double late = now - conn->since - VD_NET_GRACE_MS / 1e3;
     return conn->state == VD_CONN_RECEIVING && (double)conn->received < late * VD_NET_RATE_MIN;
@@ -331,5 +331,5 @@ void vd_conn_sweep(vd_server *server) {
     make_room(server);
     vd_conn_unpark(server);
     if (server->conn_count < server->options.connection_max)
-        evconnlistener_enable(server->listener); /* costs nothing if it is */
+        evconnlistener_enable(server->listener); /* harmless if it is enabled */
 }

@@ -1,4 +1,4 @@
-/* "https://host[:port][/][#key]", taken apart strictly: what curl is given is written anew. */
+/* Parses "https://host[:port][/][#key]" strictly, and builds the URL for curl from its parts. */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static bool is_one_of(char c, const char *set) {
 #define DIGITS     "0123456789"
 #define HOST_CHARS DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-."
 
-/* Each take_* moves *at past what it took. */
+/* Each take_* moves *at past what it has parsed. */
 static bool take_text(const char **at, const char *text) {
     size_t length = strlen(text);
     if (strncmp(*at, text, length) != 0)

@@ -1,9 +1,8 @@
 /* Judges the head of a request before its body is read.
  *
- * evhttp tells of a request when it is whole, and has no place to refuse one earlier. So the head
- * is kept from it until its last line has come. A head that passes is given to evhttp as it was. In
- * place of one that is refused evhttp gets a request without a body, whose answer is the refusal.
- */
+ * evhttp reports only complete requests, and cannot refuse one earlier. So the head is withheld
+ * from evhttp until it is complete. If it passes, evhttp gets it unchanged; if it is refused,
+ * evhttp gets a request without a body instead, which is answered with the refusal. */
 #include <event2/buffer.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +11,8 @@
 
 static const char stand_in[] = "GET / HTTP/1.1\r\n\r\n";
 
-/* Moves the input's first bytes behind the head that is kept, up to the empty line. True: that has
- * come, or the head is longer than evhttp would take. */
+/* Moves input to conn->head, up to the empty line. Returns true if the head is complete, or longer
+ * than evhttp would accept. */
 static bool take_head(vd_conn *conn, struct evbuffer *input) {
     uint8_t byte;
     while (conn->head.size <= VD_NET_HEADER_MAX && evbuffer_remove(input, &byte, 1) == 1) {
@@ -28,8 +27,8 @@ static bool take_head(vd_conn *conn, struct evbuffer *input) {
     return conn->head.size > VD_NET_HEADER_MAX;
 }
 
-/* A body whose length is told, in few enough digits not to overflow. False: there is none, or
- * evhttp shall say what is wrong with it. */
+/* Returns true if the request states the length of a body, in few enough digits not to overflow. A
+ * malformed length is left to evhttp to refuse. */
 static bool has_body(vd_request *request) {
     const char *text = vd_request_header(request, "Content-Length");
     if (!text || !vd_is_length(text) || strlen(text) > 15)
@@ -73,7 +72,7 @@ void vd_conn_keep_parked(vd_conn *conn, struct evbuffer *input) {
     conn->editing = false;
 }
 
-/* The kernel keeps what comes from now on, and its sender waits. */
+/* Stops reading: the kernel's buffer fills up, and the sender has to wait. */
 static void park(vd_conn *conn, struct evbuffer *input, size_t size) {
     vd_conn_keep_parked(conn, input);
     conn->wants = size;
@@ -150,7 +149,7 @@ bool vd_conn_judge_head(vd_conn *conn, struct evbuffer *input) {
         kept = vd_buf_ok(&conn->head);
         if (kept && conn->head.size <= VD_NET_HEADER_MAX)
             judge(conn, input);
-        else if (kept) /* evhttp refuses it */
+        else if (kept) /* evhttp refuses a head this long */
             evbuffer_prepend(input, conn->head.data, conn->head.size);
         if (conn->state != VD_CONN_PARKED)
             vd_buf_free(&conn->head);

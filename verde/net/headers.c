@@ -1,11 +1,11 @@
-/* Reads heads of requests, and finds headers in what evhttp or vd_head_parse has read. */
+/* Reads heads of requests, and finds headers that evhttp or vd_head_parse has read. */
 #include "verde/net/headers.h"
 
 #include <event2/keyvalq_struct.h>
 #include <string.h>
 #include <strings.h>
 
-/* The next line, without its end, which becomes a NUL. */
+/* Returns the next line, whose end is replaced by a NUL. */
 static char *take_line(char **at) {
     char *line = *at, *end = strchr(line, '\n');
     if (!end)

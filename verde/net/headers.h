@@ -6,25 +6,25 @@
 
 struct evkeyvalq;
 
-/* The list of evhttp where it has read the request; our own where vd_head_parse has. */
+/* Headers: evhttp's list, if it has read the request, or our own from vd_head_parse. */
 struct vd_headers {
-    const struct evkeyvalq *list; /* NULL: these: */
+    const struct evkeyvalq *list; /* NULL: `own` is used */
     struct {
         const char *name, *value;
     } own[VD_NET_HEADERS_MAX];
     int count;
 };
 
-/* Reads a head, whose lines end with CR LF or LF, up to its empty line or the end of the text. Sets
- * method and path of `request` and its headers, which point into `text`, which is changed; and the
- * version, as "HTTP/1.1". Returns false if it is no head, its path does not begin with a slash, or
- * it has more headers than VD_NET_HEADERS_MAX. */
+/* Parses a head with lines ending in CR LF or LF, up to its empty line or the end of the text. Sets
+ * method and path of *request, its headers, which point into `text` (which is changed), and the
+ * version, such as "HTTP/1.1". False: it is malformed, its path does not begin with a slash, or it
+ * has more headers than VD_NET_HEADERS_MAX. */
 VD_MUST_USE bool vd_head_parse(char *text, vd_request *request, vd_headers *headers,
                                const char **version);
-/* How often a header is there. Sets `value`, if it is not NULL, to that of the last one. */
+/* Returns the number of headers with this name. *value becomes the last one's; NULL is accepted. */
 int vd_headers_count(const vd_headers *headers, const char *name, const char **value);
-/* Is the value of a Content-Length digits alone? evhttp also takes "+1" and " 1", which something
- * between the two may read otherwise. */
+/* Returns true if a Content-Length has only digits. evhttp also accepts "+1" and " 1", which an
+ * intermediary may read differently. */
 bool vd_is_length(const char *value);
 
 #endif

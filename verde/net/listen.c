@@ -1,4 +1,4 @@
-/* The server's address and its certificate. */
+/* The server's address and certificate. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -14,7 +14,7 @@ typedef union {
     struct sockaddr_in6 in6;
 } net_address;
 
-/* The digits after the last colon, which is put to the host's end. */
+/* Parses the port after the last colon, to which *host_end is set. */
 static bool parse_port(const char *text, const char **host_end, uint16_t *port) {
     const char *colon = strrchr(text, ':');
     size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
@@ -72,8 +72,8 @@ vd_status vd_listen(struct event_base *base, const char *text, struct evconnlist
     *out = evconnlistener_new_bind(base, NULL, NULL, flags, VD_NET_BACKLOG, &address.any, size);
     if (!*out)
         return vd_fail(err, VD_ERR_IO, "cannot listen on `%s`: %s", text, strerror(errno));
-    /* Accepted sockets inherit it. Headers and body are written apart: without it the second would
-     * wait for the first one's acknowledgement, 40 ms. */
+    /* Accepted sockets inherit this. Head and body are written separately: otherwise the second
+     * would wait 40 ms for the acknowledgement of the first. */
     setsockopt(evconnlistener_get_fd(*out), IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     *port = bound_port(*out);
     return VD_OK;
@@ -81,7 +81,7 @@ vd_status vd_listen(struct event_base *base, const char *text, struct evconnlist
 
 /* ---- TLS ---- */
 
-/* OpenSSL would ask for the passphrase of an encrypted key at the terminal. */
+/* Prevents OpenSSL from asking for a passphrase at the terminal. */
 static int no_passphrase(char *text, int size, int writing, void *user) {
     (void)text, (void)size, (void)writing, (void)user;
     return -1;
@@ -112,7 +112,7 @@ static vd_status tls_load(SSL_CTX *tls, const char *cert_path, const char *key_p
 
 vd_status vd_tls_create(const char *cert_path, const char *key_path, SSL_CTX **out, vd_err *err) {
     SSL_CTX *tls = SSL_CTX_new(TLS_server_method());
-    /* Without tickets there is nothing to resume: every connection proves the key anew. */
+    /* Without tickets no session is resumed: every connection proves the key anew. */
     if (!tls || SSL_CTX_set_min_proto_version(tls, TLS1_3_VERSION) != 1 ||
         SSL_CTX_set_num_tickets(tls, 0) != 1) {
         SSL_CTX_free(tls);

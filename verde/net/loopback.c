@@ -1,4 +1,4 @@
-/* This file takes connections from this machine, and answers each with one page. */
+/* This file accepts connections from this machine, and answers each with one page. */
 #include "verde/net/loopback.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "verde/net/internal.h"
 #include "verde/net/loopback_internal.h"
 
-/* A connection takes one request. */
+/* A connection, which takes a single request. */
 typedef struct local_conn {
     vd_loopback *server;
     struct bufferevent *bev;
@@ -48,8 +48,8 @@ static void close_conn(local_conn *c) {
     free(c);
 }
 
-/* Closed with bytes unread, the connection would be reset, and the answer lost. So the other side
- * closes it, or time does. */
+/* Closing with unread bytes would reset the connection and lose the answer: so the other side
+ * closes it, or the timeout does. */
 static void on_sent(struct bufferevent *bev, void *user) {
     (void)user;
     shutdown(bufferevent_getfd(bev), SHUT_WR);
@@ -85,7 +85,7 @@ static void on_bytes(struct bufferevent *bev, void *user) {
     text[got] = 0;
     char *end = strstr(text, "\r\n\r\n");
     if (!end && got < VD_LOOPBACK_HEAD_MAX && strlen(text) == got)
-        return; /* more is to come */
+        return; /* incomplete: wait for more */
     if (end) {
         end[2] = 0;
         vd_loopback_answer(text, c->server->handler, c->server->user, &answer);
@@ -121,7 +121,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
     bufferevent_enable(bev, EV_READ);
 }
 
-/* ---- its life ---- */
+/* ---- start and stop ---- */
 
 static void on_stop(evutil_socket_t fd, short what, void *user) {
     (void)fd, (void)what;

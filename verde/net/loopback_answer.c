@@ -1,4 +1,4 @@
-/* From the head of a request to a whole answer. */
+/* Makes the answer to a request's head. */
 #include <string.h>
 #include <strings.h>
 
@@ -49,7 +49,7 @@ void vd_loopback_refuse(int status, const char *why, vd_buf *out) {
 
 /* ---- requests ---- */
 
-/* Does a Host header name this machine? Any port will do: it may be forwarded. */
+/* Returns true if a Host header names this machine; with any port, since it may be forwarded. */
 static bool is_this_machine(const char *host) {
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
     for (size_t i = 0; host && i < sizeof names / sizeof *names; i++) {
@@ -63,7 +63,7 @@ static bool is_this_machine(const char *host) {
     return false;
 }
 
-/* A byte that no head has. */
+/* Returns true if the text has a control character, which no valid head has. */
 static bool has_control(const char *text) {
     for (; *text; text++)
         if ((unsigned char)*text < ' ' && !strchr("\t\r\n", *text))

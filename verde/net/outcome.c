@@ -1,4 +1,4 @@
-/* Who is to blame for a transfer that failed. */
+/* Decides who is to blame for a failed transfer. */
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 
 enum { VD_KEY_TEXT = 2 * VD_KEY_SIZE + 1 };
 
-/* Only what a peer says over a connection that is provably its own can be held against it. HTTP
- * that makes no sense may be the fault of something between, and is asked again. */
+/* Only what a peer says over a connection that is provably its own is held against it. Malformed
+ * HTTP may come from an intermediary, and is asked again. */
 static vd_status blame(CURLcode result) {
     switch (result) {
     case CURLE_OPERATION_TIMEDOUT: return VD_ERR_TIMEOUT;
@@ -23,15 +23,15 @@ static vd_status blame(CURLcode result) {
     }
 }
 
-/* curl says "out of memory" of a header line that is too long as well: once the peer has had a say,
- * that must not pass for a trouble of this machine. */
+/* Returns true if the peer could respond. Then "out of memory" from curl may mean a header line
+ * that is too long, and must not count as trouble of this machine. */
 static bool peer_had_a_say(const vd_transfer *transfer) {
     curl_off_t microseconds = 0;
     curl_easy_getinfo(transfer->easy, CURLINFO_PRETRANSFER_TIME_T, &microseconds);
     return microseconds > 0;
 }
 
-/* The first certificate that the peer showed, in PEM; NULL: curl kept none. */
+/* Returns the peer's first certificate in PEM, or NULL if curl has kept none. */
 static const char *shown_certificate(const vd_transfer *transfer) {
     struct curl_certinfo *info = NULL;
     if (curl_easy_getinfo(transfer->easy, CURLINFO_CERTINFO, &info) != CURLE_OK || !info ||
@@ -43,7 +43,7 @@ static const char *shown_certificate(const vd_transfer *transfer) {
     return NULL;
 }
 
-/* The key of a certificate in words: in hexadecimal, if it is one that a provider could have. */
+/* Describes a certificate's key: in hexadecimal if it is an Ed25519 key, else by its type. */
 static void name_key(const char *pem, char text[VD_KEY_TEXT]) {
     uint8_t key[VD_KEY_SIZE];
     size_t size = sizeof key;
@@ -69,7 +69,7 @@ static vd_status another_key(const vd_transfer *transfer, vd_err *err) {
                    transfer->exchange->to->url, expected, shown);
 }
 
-/* "Connection refused", of the kernel; else as curl says it. */
+/* Returns the kernel's reason, such as "Connection refused", or else curl's. */
 static const char *why_not_connected(const vd_transfer *transfer, CURLcode result) {
     long number = 0;
     if (result == CURLE_COULDNT_CONNECT)

@@ -1,7 +1,7 @@
-/* From evhttp's request to a job for a worker, and from its response back to evhttp.
+/* Turns evhttp's requests into jobs for workers, and their responses back to evhttp.
  *
  * When a connection dies while a worker has its request, evhttp leaves the request to us and
- * forgets the connection: it must then be freed here, and never otherwise. */
+ * forgets the connection: only then must the request be freed here. */
 #include <event2/buffer.h>
 #include <event2/http.h>
 #include <event2/http_struct.h>
@@ -14,7 +14,7 @@ typedef struct {
     const char *text; /* NULL: nothing is wrong */
 } fault;
 
-/* evhttp takes HTTP/0.1 and HTTP/1.7 too, and answers in them. */
+/* evhttp also accepts versions such as HTTP/0.1 and HTTP/1.7, and answers in them. */
 static bool is_known_version(struct evhttp_request *http) {
     if (http->major == 1 && (http->minor == 0 || http->minor == 1))
         return true;
@@ -22,7 +22,7 @@ static bool is_known_version(struct evhttp_request *http) {
     return false;
 }
 
-/* evhttp takes the first of several lengths and lets "chunked" win over them all. */
+/* evhttp uses the first of several lengths, and lets "chunked" override them all. */
 static fault what_is_wrong(struct evhttp_request *http, bool writes) {
     const vd_headers headers = {.list = evhttp_request_get_input_headers(http)};
     const char *length;
@@ -47,7 +47,7 @@ static fault what_is_wrong(struct evhttp_request *http, bool writes) {
     return (fault){200, NULL};
 }
 
-/* Points into the request, which evhttp neither changes nor frees before it is answered. */
+/* Returns the method's name. */
 static const char *method_of(struct evhttp_request *http) {
     switch (evhttp_request_get_command(http)) {
     case EVHTTP_REQ_GET: return "GET";
@@ -67,7 +67,7 @@ static bool fill(vd_request *request, struct evhttp_request *http) {
     return !request->body_size || request->body;
 }
 
-/* {"error": text} if there is memory for it; closes the connection afterwards. */
+/* Responds {"error": text} if there is memory for it, and closes the connection afterwards. */
 static void refuse(vd_conn *conn, struct evhttp_request *http, int status, const char *text) {
     struct evkeyvalq *headers = evhttp_request_get_output_headers(http);
     struct evbuffer *body = evbuffer_new();
@@ -97,7 +97,7 @@ static vd_job *job_create(vd_conn *conn, struct evhttp_request *http) {
     return job;
 }
 
-/* Refuses a job that gets no place in the queue. It need not be the job that came last. */
+/* Refuses a job that gets no place in the queue, which need not be the one that came last. */
 static void refuse_job(vd_job *job) {
     vd_conn *conn = job->conn;
     struct evhttp_request *http = job->http;
@@ -133,7 +133,7 @@ void vd_request_arrived(struct evhttp_request *http, void *user) {
     const fault wrong = what_is_wrong(http, server->options.writes);
     if (conn)
         vd_conn_keep_input(conn);
-    if (conn && conn->refused) { /* what evhttp has read is vd_conn_judge_head's */
+    if (conn && conn->refused) { /* evhttp has read our substitute for its head */
         conn->refused = false;
         send_response(conn, http, &conn->early, VD_LANE_HANDLER);
         vd_buf_free(&conn->early.body);
@@ -169,7 +169,7 @@ static void on_sent(struct evhttp_request *http, void *user) {
     vd_conn_keep_input(conn);
     vd_conn_enter(conn, conn->held ? VD_CONN_RECEIVING : VD_CONN_IDLE);
     conn->received = conn->held;
-    conn->judged = conn->held > 0; /* evhttp may have read some of its head */
+    conn->judged = conn->held > 0; /* evhttp may have read part of the next head */
 }
 
 static void free_body(const void *data, size_t size, void *user) {
@@ -177,7 +177,7 @@ static void free_body(const void *data, size_t size, void *user) {
     free((void *)data);
 }
 
-/* The body moves into evhttp's buffer without a copy. */
+/* Moves the body into evhttp's buffer without copying it. */
 static bool move_body(vd_buf *body, struct evbuffer *out) {
     if (!body->data)
         return true;
@@ -191,8 +191,7 @@ static void send_response(vd_conn *conn, struct evhttp_request *http, vd_respons
                           vd_lane lane) {
     const char *type = response->content_type ? response->content_type : "application/octet-stream";
     size_t size = response->body.size;
-    /* A download that is larger than all of them may be goes out alone, beside what else is held.
-     */
+    /* A download above the limit of all of them is sent alone, in addition to what is held. */
     const bool alone = lane == VD_LANE_READ && size > conn->server->options.read_max;
     struct evbuffer *out = evbuffer_new();
     if (lane == VD_LANE_READ && !vd_conn_hold_reads(conn, size)) {

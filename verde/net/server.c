@@ -1,4 +1,4 @@
-/* The server's life: create, run, stop, destroy. */
+/* Creates, runs, stops and destroys the server. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "verde/net/server_internal.h"
 
 static void on_accept_error(struct evconnlistener *listener, void *user) {
-    (void)user; /* evhttp's, not ours */
-    /* Out of descriptors: trying again at once would spin. The sweep switches it on again. */
+    (void)user; /* evhttp's */
+    /* Out of descriptors: retrying at once would spin. The next sweep enables it again. */
     evconnlistener_disable(listener);
 }
 
@@ -61,7 +61,7 @@ static bool make_http(vd_server *server) {
     server->http = evhttp_new(server->base);
     if (!server->http)
         return false;
-    /* Others are refused in our own words. evhttp answers HEAD with a body if it may not come. */
+    /* Others are refused in our own words. evhttp would answer a forbidden HEAD with a body. */
     evhttp_set_allowed_methods(server->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD |
                                                  EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
                                                  EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH);
@@ -184,8 +184,8 @@ static void free_event(struct event *event) {
         event_free(event);
 }
 
-/* libevent puts off the end of a connection until its loop comes round, and does not make up for it
- * in event_base_free if another callback of that connection was put off as well. */
+/* libevent defers the end of a connection to a later round of the loop, and event_base_free does
+ * not catch up on it if another callback of that connection was deferred as well. */
 static void free_loop(vd_server *server) {
     if (server->http)
         evhttp_free(server->http);

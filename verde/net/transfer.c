@@ -1,9 +1,9 @@
-/* One exchange of the client: the options of its curl handle, what is received. */
+/* One exchange of the client: the options of its curl handle, and the reception of the answer. */
 #include <string.h>
 
 #include "verde/net/internal.h"
 
-/* ---- receiving: returning less than was offered stops the transfer ---- */
+/* ---- receiving: a callback that returns less than it was given stops the transfer ---- */
 
 static size_t on_header(char *bytes, size_t one, size_t size, void *user) {
     (void)bytes, (void)one;
@@ -26,8 +26,8 @@ static size_t on_body(char *bytes, size_t one, size_t size, void *user) {
     return transfer->out_of_memory ? 0 : size;
 }
 
-/* The only place where curl shows all bytes of HTTP: CURLINFO_REQUEST_SIZE holds the body of a
- * small request but not of a large one. */
+/* Counts bytes. Only this callback sees all bytes of HTTP: CURLINFO_REQUEST_SIZE includes the body
+ * of a small request, but not of a large one. */
 static int on_trace(CURL *easy, curl_infotype type, char *bytes, size_t size, void *user) {
     (void)easy, (void)bytes;
     const vd_transfer *transfer = user;
@@ -40,7 +40,7 @@ static int on_trace(CURL *easy, curl_infotype type, char *bytes, size_t size, vo
     return 0;
 }
 
-/* ---- options; curl remembers nothing of a failure, so every option is checked ---- */
+/* ---- options: curl does not remember a failure, so each option is checked ---- */
 
 #define SET(option, value) (curl_easy_setopt(easy, option, value) == CURLE_OK)
 
@@ -54,10 +54,10 @@ static bool set_url(CURL *easy, const vd_exchange *exchange) {
 static bool set_trust(CURL *easy, const vd_endpoint *to, const char *ca_path) {
     if (!SET(CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_3) || !SET(CURLOPT_SSL_SESSIONID_CACHE, 0L))
         return false;
-    /* The key is the identity: who the certificate says it is does not matter then. */
+    /* the key is the identity: the certificate's names do not matter */
     if (to->pinned)
         return SET(CURLOPT_PINNEDPUBLICKEY, to->pin) && SET(CURLOPT_SSL_VERIFYPEER, 0L) &&
-               SET(CURLOPT_SSL_VERIFYHOST, 0L) && SET(CURLOPT_CERTINFO, 1L); /* if it is another */
+               SET(CURLOPT_SSL_VERIFYHOST, 0L) && SET(CURLOPT_CERTINFO, 1L); /* for naming it */
     return !ca_path || (SET(CURLOPT_CAINFO, ca_path) && SET(CURLOPT_CAPATH, NULL));
 }
 
@@ -68,11 +68,11 @@ static bool set_limits(CURL *easy, const vd_exchange *exchange, size_t answer_ma
            SET(CURLOPT_CONNECTTIMEOUT_MS, connect_ms) &&
            SET(CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)answer_max) &&
            SET(CURLOPT_MAXAGE_CONN, (long)VD_NET_REUSE_S) && SET(CURLOPT_NOSIGNAL, 1L) &&
-           /* A name that its server never resolves must not hold us past the deadline. */
+           /* a name that does not resolve must not block past the deadline */
            SET(CURLOPT_QUICK_EXIT, 1L);
 }
 
-/* Refuses what curl would do unasked, or on the word of the server or of the environment. */
+/* Forbids what curl would do by itself, or because the server or the environment says so. */
 static bool set_refusals(CURL *easy) {
     return SET(CURLOPT_FOLLOWLOCATION, 0L) && SET(CURLOPT_PROXY, "") && SET(CURLOPT_NOPROXY, "*") &&
            SET(CURLOPT_ACCEPT_ENCODING, NULL) && SET(CURLOPT_HTTP_CONTENT_DECODING, 0L) &&
@@ -101,7 +101,7 @@ static bool set_headers(CURL *easy, vd_transfer *transfer) {
     char line[256];
     if ((size_t)snprintf(line, sizeof line, "Content-Type: %s", type) >= sizeof line)
         return false;
-    /* Without "Expect:" curl waits a second for "100 Continue" before it sends a large body. */
+    /* without "Expect:" curl waits a second for "100 Continue" before a large body */
     if (exchange->body && (!add_header(transfer, "Expect:") || !add_header(transfer, line)))
         return false;
     if (exchange->header && !add_header(transfer, exchange->header))

@@ -1,6 +1,6 @@
-/* Jobs that wait. Askers take turns: an asker's place is as old as its first job that waits, and
- * its asker begins to wait anew when a job is taken, and again when that is done. So each job is
- * passed by one job of every other asker at most, and by none of whose job was running when it
+/* Waiting jobs. Askers take turns: an asker's turn is as old as its first waiting job. It starts
+ * waiting anew when one of its jobs is taken, and again when that is done. So each job is passed by
+ * at most one job of every other asker, and by none of an asker whose job was running when it
  * came. */
 #include <string.h>
 
@@ -53,7 +53,7 @@ void vd_jobs_done(vd_job_queue *queue, const vd_job *job) {
     wait_since(queue, job, ++queue->turn);
 }
 
-/* How many jobs of an asker wait, and the first and the last of them. */
+/* The number of an asker's waiting jobs, and the first and last of them. */
 typedef struct {
     int count;
     vd_job *first, *last;

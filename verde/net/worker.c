@@ -1,11 +1,11 @@
-/* The thread that runs the handler, so that the event loop never waits for it. */
+/* The thread that runs a handler, so that the event loop never waits for it. */
 #include <string.h>
 #include <unistd.h>
 
 #include "verde/net/server_internal.h"
 #include "verde/base/thread.h"
 
-/* A full pipe already holds a wake-up that nobody has read. */
+/* Wakes the event loop. If the pipe is full, it already holds wake-ups that were not read. */
 static void wake(const vd_worker *worker) {
     ssize_t written = write(worker->wake_fd, "", 1);
     (void)written;
