@@ -1,6 +1,6 @@
 #!/bin/sh
-# Delegates the demo job to two providers' daemons, one of them dishonest, and comes back with a checked model.
-# Usage: verde/demo.sh FOLDER, in which the program `verde` is; what the demo writes goes there too, and nothing elsewhere.
+# Delegates the demo job to the daemons of two providers, one of them dishonest, and gets back a checked model.
+# Usage: verde/demo.sh FOLDER. The program is FOLDER/verde; the demo writes only below FOLDER.
 set -eu
 
 verde=$1/verde
@@ -15,13 +15,13 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
-# cpu_used: into $cpu, the CPU seconds of all processes that have ended and were waited for.
+# cpu_used: sets $cpu to the CPU seconds of all processes that have ended and were waited for.
 cpu_used() {
     times > "$work/times"
     cpu=$(sed -n 2p "$work/times" | tr ms '  ' | awk '{ printf "%.3f", 60 * ($1 + $3) + $2 + $4 }')
 }
 
-# stop NAME: ends a provider; into $cpu, the CPU seconds that its daemon and jobs took.
+# stop NAME: ends a provider and sets $cpu to the CPU seconds of its daemon and jobs.
 stop() {
     cpu_used
     before=$cpu

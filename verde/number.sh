@@ -1,11 +1,11 @@
 #!/bin/sh
-# Numbers the lines of its input that begin with two spaces and a capital, "  CC      a.c", of which there will be TOTAL:
-# "[ 12 of 444, 0:41, 1:20 left]". Others pass as they are. Usage: COMMAND | sh verde/number.sh TOTAL
-# The shell reads line by line: an awk may wait for 4 kB of a pipe before it says anything, as Debian's mawk does.
+# Numbers the input lines that begin with two spaces and a capital, such as "  CC      a.c", of which TOTAL will come:
+# "[ 12 of 444, 0:41, 1:20 left]". Other lines pass unchanged. Usage: COMMAND | sh verde/number.sh TOTAL
+# The shell reads line by line; an awk, such as Debian's mawk, may wait for 4 kB from a pipe before it prints anything.
 set -u
 total=$1
 
-# clock SECONDS: minutes and seconds, and hours if there are any.
+# clock SECONDS: prints minutes and seconds, and hours if there are any.
 clock() {
     if [ "$1" -ge 3600 ]; then
         printf '%d:%02d:%02d' $(($1 / 3600)) $(($1 / 60 % 60)) $(($1 % 60))
@@ -14,7 +14,7 @@ clock() {
     fi
 }
 
-# number LINE: one more of them.
+# number LINE: counts the line and prints it with its number.
 number() {
     done=$((done + 1))
     spent=$(($(date +%s) - start))

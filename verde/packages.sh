@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs those of the named Debian packages that are missing; where it may not, says how to.
+# Installs the named Debian packages that are missing, or says how to if it lacks the permission.
 set -eu
 
 if ! command -v dpkg-query > /dev/null 2>&1; then
@@ -23,13 +23,13 @@ log=$(mktemp)
 trap 'rm -f "$log" "$log.code"' EXIT
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 
-# apt [OPTIONS]: with the packages that are missing.
+# apt [OPTIONS]: installs the missing packages.
 apt() {
     # shellcheck disable=SC2086
     apt-get install -y --no-install-recommends "$@" $missing
 }
 
-# A line for each package that is fetched, unpacked and set up; all that apt says goes to $log.
+# lines: prints a line for each package that is fetched, unpacked and set up, and appends all of apt's output to $log.
 lines() {
     set -f
     while IFS= read -r line; do

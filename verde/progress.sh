@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds targets and numbers what is done (verde/number.sh). A dry run counts beforehand.
+# Builds targets and numbers the steps (verde/number.sh), which a dry run counts first.
 # Usage: verde/progress.sh MAKE_ARGUMENT...
 set -u
 total=$("${MAKE:-make}" -n "$@" 2> /dev/null | grep -c '^ *echo "  [A-Z]')

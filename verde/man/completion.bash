@@ -1,4 +1,4 @@
-# Completion for bash: commands and options as `verde --help` and `verde COMMAND --help` list them.
+# Completion for bash: commands and options as listed by `verde --help` and `verde COMMAND --help`.
 _verde() {
     local word=${COMP_WORDS[COMP_CWORD]} verde=${COMP_WORDS[0]} command=${COMP_WORDS[1]-}
     if [ "$COMP_CWORD" -eq 1 ]; then

@@ -1,6 +1,6 @@
-# A manual page from the help text of a command, so that each fact stands once: in the command's source.
+# Makes a manual page from a command's help text, so that each fact is only in the command's source.
 # Usage: verde COMMAND --help | awk -v command=COMMAND -v summary=TEXT -v version=V -v commands=LIST -f page.awk
-# The text: "Usage:", paragraphs, "  --option  what it does" with deeper lines that go on, "Example:", "Exit codes:".
+# The help text has "Usage:", paragraphs, "  --option  what it does" with deeper continuation lines, "Example:" and "Exit codes:".
 function escape(text) {
     gsub(/\\/, "\\e", text)
     gsub(/-/, "\\-", text)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The manual pages of verde and of each of its commands, from their help texts. 
-# Usage: verde/man/pages.sh VERDE FOLDER DOCDIR DATADIR, the last two as they will be where the pages are read.
+# Makes the manual pages of verde and its commands from their help texts.
+# Usage: verde/man/pages.sh VERDE FOLDER DOCDIR DATADIR; the last two as they are where the pages will be read.
 set -eu
 verde=$1 folder=$2 documents=$3 data=$4
 here=$(dirname "$0")

@@ -1,4 +1,4 @@
-/* The element in dispute: what each provider states, what the reference computes, from which
+/* Shows the element in dispute: what each provider states, what the reference computes, and its
  * terms. */
 #include <string.h>
 
@@ -10,7 +10,7 @@ static void put_value(vd_buf *out, const vd_place *at, uint32_t bits) {
     vd_printf(out, "<code>%s</code>", text);
 }
 
-/* The place of a float among all of them, in their order. */
+/* Maps a float's bits to its position in the order of all floats. */
 static int64_t order_of(uint32_t bits) {
     return bits & UINT32_C(0x80000000) ? -(int64_t)(bits & UINT32_C(0x7fffffff)) : (int64_t)bits;
 }
@@ -112,7 +112,7 @@ void vd_page_element(vd_page_watch *w, const vd_program *program) {
     if (at->element < 0 || at->node < 0 || at->node >= graph->node_count)
         return;
     put_values(w, at);
-    /* The last that was computed: in a second hearing, it is of another place. */
+    /* Only the last computation is recorded. After a second hearing it is of another place. */
     if (w->terms && w->verdict->outcome.challenge.end < VD_CHALLENGE_FAILED)
         put_terms(w, program, graph, (uint32_t)at->node);
 }

@@ -1,4 +1,4 @@
-/* Each signed statement, folded: who said it, in answer to what, its text and signature. */
+/* Shows each signed statement, folded: its signer, its question, its text and its signature. */
 #include <string.h>
 
 #include "verde/page/internal.h"

@@ -1,9 +1,9 @@
-/* The frame of a page: its policy, its style, its numbers. */
+/* The frame of all pages: content security policy, style, numbers. */
 #include <string.h>
 
 #include "verde/page/internal.h"
 
-/* 'sha256-...' of a script or a style sheet, for the policy. */
+/* Appends 'sha256-...' of a script or a style sheet, for the policy. */
 static bool put_source(vd_buf *out, const char *text) {
     vd_hash hash;
     if (!vd_hash_tagged(NULL, text, strlen(text), &hash))
@@ -14,7 +14,7 @@ static bool put_source(vd_buf *out, const char *text) {
     return true;
 }
 
-/* Nothing is loaded, sent or framed; what runs and what styles is known by its hash. */
+/* Appends the policy: nothing is loaded, sent or framed; scripts and styles are allowed by hash. */
 static bool put_policy(vd_buf *out, const char *script) {
     vd_printf(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
                    "base-uri 'none'; form-action 'none'; img-src data:; style-src ");

@@ -1,4 +1,4 @@
-/* The graph around the node in dispute, as a picture: what it reads, and what reads it. */
+/* Draws the graph around the node in dispute: what it reads, and what reads it. */
 #include <string.h>
 
 #include "verde/graph/print.h"
@@ -13,7 +13,7 @@ typedef struct {
     uint32_t sources;
 } drawing;
 
-/* The end of a long name says more than its beginning. */
+/* Shortens a long name from its beginning: the end says more. */
 static void put_name(vd_buf *out, const char *name) {
     const size_t length = strlen(name);
     if (length > NAME_MAX)
@@ -65,7 +65,7 @@ static void put_edge(const drawing *d, int x, int y, int to_x, int to_y) {
               middle, to_y, to_x, to_y);
 }
 
-/* The values that a node reads, each once. */
+/* Lists the values that a node reads, each once. */
 static uint32_t read_by(const drawing *d, uint32_t node, uint32_t *value) {
     uint32_t count = 0;
     for (int32_t k = 0; k < vd_node_stored(d->graph, node)->input_count; k++) {
@@ -97,11 +97,11 @@ static int column_height(uint32_t count) {
     return (int)count * (BOX_H + GAP_Y) - GAP_Y;
 }
 
-/* What is drawn: a node, what it reads, and what reads it. */
+/* What is drawn: a node, the values that it reads, and the nodes that read it. */
 typedef struct {
-    uint32_t node, inputs, readers; /* values; how many */
+    uint32_t node, inputs, readers; /* values; numbers of values */
     uint32_t input[VD_PAGE_INPUTS], reader[VD_PAGE_USERS];
-    const char *class; /* of the inputs */
+    const char *class; /* CSS class of the inputs */
 } around;
 
 /* ---- from left to right ---- */
@@ -139,7 +139,7 @@ static int row_at(uint32_t row) {
     return 2 + (int)row * (BOX_H + GAP_Y);
 }
 
-/* Around the boxes between two rows: to the node on the left, from it on the right. */
+/* Draws an edge around the boxes between two rows: left to the node, right from it. */
 static void put_bend(const drawing *d, uint32_t from, uint32_t to, bool left) {
     const int y = row_at(from) + BOX_H / 2, to_y = row_at(to) + BOX_H / 2;
     const int x = left ? BEND : BEND + BOX_W, out = left ? BEND - 14 : BEND + BOX_W + 14;
@@ -164,9 +164,9 @@ static void put_down(const drawing *d, const around *a) {
     vd_printf(d->out, "</svg>");
 }
 
-/* ---- both ---- */
+/* ---- both layouts ---- */
 
-/* Whether what the node reads is agreed: else the element would not have been looked at. */
+/* Returns true if the inputs are agreed: otherwise no element was examined. */
 static bool inputs_agreed(const vd_place *at) {
     return at->element >= 0;
 }

@@ -1,4 +1,4 @@
-/* What the reports of other commands are: a headline, and whether it is good news. */
+/* Recognises the reports of other commands: their headline, and whether it is good news. */
 #include <string.h>
 
 #include "verde/page/internal.h"
@@ -8,7 +8,7 @@ static const char *text_of(const json_t *object, const char *name) {
     return text ? text : "";
 }
 
-/* `verde audit JOB --provider URL` */
+/* The report of `verde audit JOB --provider URL`. */
 static bool audit_of_provider(const json_t *v, vd_page_report *r) {
     const char *result = text_of(v, "result");
     const bool passed = strcmp(result, "passed") == 0, fraud = strcmp(result, "fraud") == 0;
@@ -24,7 +24,7 @@ static bool audit_of_provider(const json_t *v, vd_page_report *r) {
     return true;
 }
 
-/* `verde audit RUN` */
+/* The report of `verde audit RUN`. */
 static bool audit_of_run(const json_t *v, bool equal, vd_page_report *r) {
     const json_t *first = json_array_get(json_object_get(v, "differences"), 0);
     if (!json_is_integer(json_object_get(v, "stretches")))
@@ -36,7 +36,7 @@ static bool audit_of_run(const json_t *v, bool equal, vd_page_report *r) {
     return true;
 }
 
-/* `verde audit JOB --results DIR` */
+/* The report of `verde audit JOB --results DIR`. */
 static bool audit_of_answers(const json_t *v, bool equal, vd_page_report *r) {
     if (!json_is_integer(json_object_get(v, "positions")))
         return false;
@@ -50,7 +50,7 @@ static bool audit_of_answers(const json_t *v, bool equal, vd_page_report *r) {
     return true;
 }
 
-/* `verde diff A B` */
+/* The report of `verde diff A B`. */
 static bool comparison(const json_t *v, bool equal, vd_page_report *r) {
     if (!*text_of(v, "compared"))
         return false;

@@ -1,4 +1,4 @@
-/* The page of a job with prompts: of each, its tokens, what was made of them, and its run. */
+/* The page of a job with prompts: for each, its tokens, its result, and its run. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,17 +9,17 @@
 #include "verde/page/internal.h"
 
 enum {
-    PLACES_BYTES = 1 << 20, /* of data.json */
+    PLACES_BYTES = 1 << 20, /* data.json */
     PLACES_ELEMENT_BYTES = 4,
-    LINE_BYTES = 1 << 20, /* of a line of results that is looked at; a longer one is not */
+    LINE_BYTES = 1 << 20, /* of results; longer lines are not shown */
     PATH_SIZE = 1200,
 };
 
 typedef struct {
     const char *dir;
     vd_items items;
-    vd_map lines; /* of results so far; empty: there are none */
-    size_t at;    /* where the next one begins */
+    vd_map lines; /* results so far; empty: there are none */
+    size_t at;    /* offset of the next line */
     vd_err *err;
 } prompt_page;
 
@@ -30,7 +30,7 @@ static void put_token(vd_buf *out, int64_t at, int64_t token) {
         vd_printf(out, "%s%lld", at ? ", " : "", (long long)token);
 }
 
-/* "15, 2, 9 (3 tokens)"; frees it. */
+/* Returns "15, 2, 9 (3 tokens)", and frees *text. */
 static json_t *tokens_json(vd_buf *text, int64_t count) {
     vd_printf(text, "%s (%lld token%s)", count > VD_PAGE_TOKENS ? ", ..." : "", (long long)count,
               count == 1 ? "" : "s");
@@ -39,10 +39,10 @@ static json_t *tokens_json(vd_buf *text, int64_t count) {
     return out;
 }
 
-/* ---- what a prompt says ---- */
+/* ---- the prompt's tokens ---- */
 
-/* Returns where the run has a copy of its first tensor, which is a program's prompt. -1: it has
- * none. */
+/* Returns the offset in the run of its first data tensor, which is the program's prompt; -1: the
+ * run has no copy. */
 static int64_t place_of_prompt(const char *run) {
     char path[PATH_SIZE];
     json_t *places = NULL;
@@ -85,7 +85,7 @@ static bool are_those(const vd_data *data, const int32_t *tokens) {
            memcmp(root.b, data->root, VD_HASH_SIZE) == 0;
 }
 
-/* Writes a prompt's tokens, if they are what the program commits to; of a batch there are none. */
+/* Writes a prompt's tokens if they are those that the program commits to. A batch has none. */
 static void put_prompt(json_t *out, const char *run, const vd_program *program) {
     const vd_data *first = program->data;
     if (program->data_count == 0 || first->tensor.shape.dtype != RO_I32 ||
@@ -102,9 +102,9 @@ static void put_prompt(json_t *out, const char *run, const vd_program *program) 
     free(tokens);
 }
 
-/* ---- what was made of it ---- */
+/* ---- its result ---- */
 
-/* The next line, if it is this item's; it may be longer than is looked at. */
+/* Returns the next line if it is this item's. A line that is too long is skipped. */
 static json_t *next_line(prompt_page *p, int64_t key) {
     const char *from = (const char *)p->lines.data + p->at;
     const size_t left = p->lines.size - p->at;
@@ -137,7 +137,7 @@ static void put_answer(json_t *out, const json_t *line) {
         json_object_set(out, "answers", json_object_get(line, "answers"));
 }
 
-/* ---- how far its run is ---- */
+/* ---- the progress of its run ---- */
 
 static json_t *state_json(const prompt_page *p, uint32_t item, const char *run) {
     char text[80] = "waits";
@@ -198,7 +198,7 @@ static vd_status values_json(prompt_page *p, json_t **out) {
     return status;
 }
 
-/* Maps the lines, which are in another file while the run still writes them. */
+/* Maps the results, which are in another file while the run is still writing them. */
 static void map_lines(prompt_page *p) {
     char path[PATH_SIZE];
     snprintf(path, sizeof path, "%s/results.jsonl", p->dir);

@@ -1,16 +1,16 @@
-/* A page of a report: what `--json` says of an audit, a comparison or a run, for people. */
+/* The page of a report: the --json output of an audit, a comparison or a run, for people. */
 #include <string.h>
 
 #include "verde/page/internal.h"
 
-enum { COLUMNS = 12, DEPTH = 5, LISTED = 20 }; /* of tables; of objects in objects; of lists */
+enum { COLUMNS = 12, DEPTH = 5, LISTED = 20 }; /* of a table; of nested objects; of a list */
 
 static void put_name(vd_buf *out, const char *name) {
     char text[VD_PAGE_WORD];
     vd_html_text(out, vd_page_word(name, text));
 }
 
-/* A number that is a name, not an amount. */
+/* Returns true if a number is a name rather than an amount. */
 static bool is_label(const char *name) {
     static const char *const labels[] = {"seed", "key", "round"};
     for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)
@@ -52,7 +52,7 @@ static void put_scalar(vd_buf *out, const char *name, const json_t *value) {
         put_value(out, value);
 }
 
-/* Of what is no object and no list. */
+/* Writes the elements of a list that are neither objects nor lists. */
 static void put_list(vd_buf *out, const json_t *list) {
     const size_t count = json_array_size(list);
     for (size_t i = 0; i < count && i < VD_PAGE_ROWS; i++) {
@@ -73,7 +73,7 @@ static bool is_section(const json_t *value) {
     return json_is_object(value) || has_rows(value);
 }
 
-/* Rows that fit into a table have no sections of their own. */
+/* Returns true if no row has a member that needs its own section. */
 static bool is_table(const json_t *rows) {
     json_t *row, *value;
     const char *name;
@@ -87,13 +87,13 @@ static bool is_table(const json_t *rows) {
     return true;
 }
 
-/* What says nothing: null, "" and []. */
+/* Returns true for a value without content: null, "" or []. */
 static bool is_empty(const json_t *value) {
     return json_is_null(value) || (json_is_string(value) && !*json_string_value(value)) ||
            (json_is_array(value) && json_array_size(value) == 0);
 }
 
-/* The members of all rows that say something, each once, in the order in which they come. */
+/* Lists the members that have content in any row, each once, in order of appearance. */
 static size_t columns_of(const json_t *rows, const char *column[COLUMNS]) {
     size_t count = 0, i;
     json_t *row, *value;

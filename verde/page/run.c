@@ -1,4 +1,4 @@
-/* The page of a run: its losses, its checkpoints, its program, and what it took. */
+/* The page of a run: its losses, checkpoints and program, and the time that it took. */
 #include <string.h>
 
 #include "verde/exec/losses_svg.h"
@@ -28,7 +28,7 @@ static json_t *program_json(const vd_program *p) {
                      graph_json("initialisation", &p->init), graph_json("a step", &p->step));
 }
 
-/* Lists what the machines that ran it say of themselves. */
+/* Lists what the machines of the run state of themselves. */
 static json_t *machines_json(const vd_run_log *log) {
     json_t *list = json_array();
     for (uint32_t m = 0; m < log->machine_count; m++) {
@@ -45,7 +45,7 @@ static json_t *machines_json(const vd_run_log *log) {
     return list;
 }
 
-/* Of a run that nothing else is known of. */
+/* Returns the values of a run of which nothing else is known. */
 static json_t *basic_json(const vd_program *program, const vd_run_log *log) {
     const bool whole = log->count == vd_run_leaves(program);
     vd_hash root;
@@ -81,7 +81,7 @@ vd_status vd_page_of_run(const char *dir, const vd_program *program, const vd_ru
     json_object_set_new(values, "its_program", program_json(program));
     json_object_set_new(values, "committed_states", checkpoints_json(log));
     if (vd_losses_svg(dir, losses, &picture, NULL) != VD_OK)
-        picture.size = 0; /* there is none */
+        picture.size = 0; /* no picture */
     vd_status status = vd_page_of_report(&report, out, err);
     vd_buf_free(&picture);
     json_decref(values);

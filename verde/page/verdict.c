@@ -1,4 +1,4 @@
-/* The page about a verdict: it is decided again, and what happens then is written down. */
+/* The page of a verdict: decides it again, and records what happens. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ bool vd_page_pair(const vd_outcome *o, uint32_t provider[2]) {
     return o->party_count == 2;
 }
 
-/* ---- while it is decided ---- */
+/* ---- while it is decided again ---- */
 
 static void take_line(void *user, const char *line) {
     vd_page_watch *w = user;
@@ -58,7 +58,7 @@ static void take_program(void *user, int64_t item, const vd_program *program) {
     vd_page_element(w, program);
 }
 
-/* ---- what it says ---- */
+/* ---- the outcome ---- */
 
 static const char *mood_of(const vd_outcome *o) {
     switch (o->result) {
@@ -68,7 +68,7 @@ static const char *mood_of(const vd_outcome *o) {
     }
 }
 
-/* "Providers 1 and 3" */
+/* Writes a subject such as "Providers 1 and 3". Returns their number. */
 static uint32_t put_those(vd_buf *out, const vd_outcome *o, vd_standing standing) {
     uint32_t count = 0, said = 0;
     for (uint32_t p = 0; p < o->party_count; p++)

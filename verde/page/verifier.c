@@ -1,9 +1,9 @@
-/* The verifier of verify.html in a verdict's own page. */
+/* Puts the verifier of verify.html into a verdict's own page. */
 #include <string.h>
 
 #include "verde/page/internal.h"
 
-/* Finds the text between two marks, of which the last ones count. */
+/* Finds the text between the last occurrence of `from` and the last of `to`. */
 static bool part_between(const vd_buf *text, const char *from, const char *to, const char **part,
                          size_t *size) {
     const char *at = NULL, *end = (const char *)text->data + text->size;

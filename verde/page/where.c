@@ -1,4 +1,4 @@
-/* How a dispute was narrowed: a bar for each level, with the place on it. */
+/* Shows how a dispute was narrowed: a bar for each level, with the place marked on it. */
 #include "verde/exec/source.h"
 #include "verde/page/internal.h"
 
@@ -6,8 +6,8 @@ enum { WIDTH = 1000, HEIGHT = 22 };
 
 typedef struct {
     vd_level level;
-    const char *name;            /* "step" */
-    int64_t at, from, to, count; /* from..to: what is marked; before it, both are equal */
+    const char *name;            /* such as "step" */
+    int64_t at, from, to, count; /* from..to is marked; both providers agree on what is before it */
     bool agreed_before;
 } level;
 
@@ -42,7 +42,7 @@ static void put_taken(vd_page_watch *w, vd_level at) {
     vd_printf(out, "</span>");
 }
 
-/* A level that has no bar. */
+/* Writes a level without a bar. */
 static void put_line(vd_page_watch *w, vd_level at, const char *what, const char *more) {
     if (!w->questions[at])
         return;
@@ -74,7 +74,7 @@ static void put_part(vd_page_watch *w, const vd_program *program, const vd_graph
         put_one(w, VD_LEVEL_PART, "Part", at->part, (int64_t)fold.parts, true);
 }
 
-/* Writes which item it is of a job of many programs. */
+/* Writes which item of a job with many programs it is. */
 static void put_item(vd_page_watch *w, const vd_place *at) {
     if (at->item < 0)
         return;
@@ -101,7 +101,7 @@ void vd_page_where(vd_page_watch *w, const vd_program *program) {
     if (at->step == VD_NO_STEP)
         return;
     const vd_graph *graph = at->step < 0 ? &program->init : &program->step;
-    const bool alone = w->verdict->fraud; /* what is before was not compared */
+    const bool alone = w->verdict->fraud; /* what is before the place was not compared */
     vd_printf(&w->where, "<div class=\"card levels\">\n");
     put_which_game(w, at);
     put_line(w, VD_LEVEL_CLAIM, alone ? "The run&#39;s root" : "The roots of the runs",

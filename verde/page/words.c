@@ -1,4 +1,4 @@
-/* Members of reports in words for people. A name that is not here has its underscores replaced. */
+/* Words for the members of reports. For a name that is not listed, underscores are replaced. */
 #include <string.h>
 
 #include "verde/page/internal.h"

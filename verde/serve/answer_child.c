@@ -1,4 +1,4 @@
-/* Answers a referee's questions about one finished job, in a child: it has the job's files, and
+/* Answers referees' questions about a finished job, in a child: the child has the job's files, and
  * asks the daemon for signatures. */
 #include <signal.h>
 #include <stdlib.h>
@@ -13,15 +13,15 @@
 #include "verde/serve/child.h"
 #include "verde/serve/patience.h"
 
-/* A replay holds the values of a step, their trees, and a second run's state. */
+/* REPLAYS: a replay holds a step's values, their trees, and a second run's state */
 enum { ANSWER_ARGUMENTS = 7, REPLAYS = 4 };
 
-/* A referee's answers are computed for so long at least; else for three times as long as what a
+/* Computing allowed for one referee's answers: at least REFEREE_S, else three times what a
  * tournament of the most games takes. */
 enum { REFEREE_S = 3600, REFEREE_FACTOR = 3 };
 
 typedef struct {
-    char dir[1100]; /* of the run */
+    char dir[1100]; /* the run's folder */
     vd_common common;
     vd_public_key public_key;
     vd_served served;
@@ -29,8 +29,8 @@ typedef struct {
     vd_key *key;
     vd_provider provider;
     vd_desk *desk;
-    pthread_mutex_t signing; /* one message at a time, whichever thread signs */
-    double game_s;           /* seconds of computing that a game takes at most, as measured */
+    pthread_mutex_t signing; /* held while any thread has a message signed */
+    double game_s;           /* seconds that a game's answers take at most, as measured */
 } answerer;
 
 static vd_status sign_by_daemon(void *user, const void *message, size_t size,
@@ -52,7 +52,7 @@ static vd_status sign_by_daemon(void *user, const void *message, size_t size,
 
 /* ---- loading ---- */
 
-/* The only folder that the child writes into. */
+/* Writes the path of the only folder that the child writes into. */
 static void again_path(const answerer *a, char path[1200]) {
     snprintf(path, 1200, "%.1000s/again", a->dir);
 }
@@ -80,7 +80,8 @@ static vd_status open_desk(answerer *a, vd_err *err) {
 
 /* ---- answering ---- */
 
-/* A signature cannot be taken back, so nothing is said before every file of the run was hashed. */
+/* Ends the child if a file does not fit. No answer is given before all files of the run were
+ * hashed: a signature cannot be taken back. */
 static void ended(void *user, bool fits) {
     answerer *a = user;
     if (!fits) {
@@ -142,7 +143,7 @@ static vd_status give_reply(answerer *a, const vd_buf *request, vd_err *err) {
     return sent;
 }
 
-/* Answers until the daemon has gone. */
+/* Answers requests until the daemon has ended. */
 static vd_status answer_all(answerer *a, vd_err *err) {
     vd_buf request = {0};
     vd_status status = VD_OK;
@@ -175,7 +176,7 @@ static vd_status serve(answerer *a, vd_err *err) {
         status = vd_checking_start(&a->checking, err);
     if (status != VD_OK)
         return status;
-    status = vd_frame_put(VD_CHILD_QUESTIONS, "", 0, err); /* ready */
+    status = vd_frame_put(VD_CHILD_QUESTIONS, "", 0, err); /* tells the daemon that it is ready */
     if (status == VD_OK)
         status = answer_all(a, err);
     vd_status checked = vd_checking_end(&a->checking, err);

@@ -1,4 +1,4 @@
-/* This file hashes a run's files in a thread, before anything is signed. */
+/* This file hashes a run's files in a thread before anything is signed. */
 #include "verde/serve/checking.h"
 #include "verde/base/thread.h"
 

@@ -1,5 +1,5 @@
-/* Hashing of a run's files before it is served: in a thread of its own, so that a provider that was
- * started again can say meanwhile that it works. Nothing is signed before it has ended well. */
+/* Hashes a run's files before it is served, in a separate thread, so that a restarted provider can
+ * meanwhile say that it works. Nothing is signed until all files were found to fit. */
 #ifndef VD_CHECKING_H
 #define VD_CHECKING_H
 
@@ -11,11 +11,11 @@
 typedef struct vd_checking {
     vd_served *served;
     atomic_bool done; /* every file fits */
-    /* After all fits, before `done`, on the same thread; NULL: nothing. */
+    /* Called on the same thread if all files fit, before `done` is set; may be NULL. */
     vd_status (*fits)(void *user, vd_err *err);
-    void (*ended)(void *user, bool fits); /* at the end of the thread, on it */
+    void (*ended)(void *user, bool fits); /* called last, on the same thread */
     void *user;
-    /* Private. */
+    /* private: */
     vd_ticker hashing;
     pthread_t thread;
     atomic_bool stop;
@@ -25,16 +25,16 @@ typedef struct vd_checking {
     vd_err err;
 } vd_checking;
 
-/* Hashes now, on the caller's thread; `ended` is not called. */
+/* Hashes on the caller's thread; `ended` is not called. */
 VD_MUST_USE vd_status vd_checking_run(vd_checking *checking, vd_err *err);
 VD_MUST_USE vd_status vd_checking_start(vd_checking *checking, vd_err *err);
-/* Stops what was started, if it has not ended, and says why the files do not fit. A check that was
- * stopped says nothing about them: VD_OK. */
+/* Ends the thread and returns why the files do not fit. A check that was stopped early returns
+ * VD_OK. */
 VD_MUST_USE vd_status vd_checking_end(vd_checking *checking, vd_err *err);
-/* For vd_served_check. */
+/* Progress callbacks of vd_served_check. */
 void vd_checking_bytes(void *checking, uint64_t done, uint64_t total);
 void vd_checking_items(vd_checking *checking, uint32_t done, uint32_t of);
-/* How far it is, for the other side. From any thread. */
+/* Writes the progress, as text for a referee. Thread-safe. */
 void vd_checking_print(vd_checking *checking, char *text, size_t size);
 
 #endif

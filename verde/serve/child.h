@@ -1,24 +1,24 @@
-/* What `verde provide` runs in children. Their arguments are the daemon's to give, not people's. */
+/* The commands that `verde provide` runs in children. Their arguments come from the daemon only. */
 #ifndef VD_PROVIDE_CHILD_H
 #define VD_PROVIDE_CHILD_H
 
 #include "verde/load/load.h"
 
-/* Bytes of a child's memory beside a job's tensors: programs, buffers of kernels, stacks. */
+/* Bytes of a child's memory in addition to a job's tensors: programs, kernels' buffers, stacks. */
 #define VD_CHILD_SPARE ((int64_t)512 << 20)
 
-/* provide --child-run MEMORY THREADS BACKEND FAULT PARENT DIR KEEP BYTES: runs the job in DIR; no
- * file becomes larger than BYTES. */
+/* provide --child-run MEMORY THREADS BACKEND FAULT PARENT DIR KEEP BYTES: runs the job in DIR. No
+ * file may become larger than BYTES. */
 #define VD_CHILD_RUN "--child-run"
 vd_exit vd_provide_run_child(int argc, char **argv);
 
 /* provide --child-answer MEMORY THREADS BACKEND PARENT DIR KEY BYTES: answers questions about the
- * run of the job in DIR, signed by the daemon, whose public key is KEY (verde/provide/frames.h). */
+ * run of the job in DIR. The daemon, whose public key is KEY, signs (verde/provide/frames.h). */
 #define VD_CHILD_ANSWER "--child-answer"
 vd_exit vd_provide_answer_child(int argc, char **argv);
 
-/* provide --child-judge PARENT PROGRAM KEEP SECONDS: reads a program, in so many of a processor,
- * and tells the daemon what it is (verde/provide/judge.h). */
+/* provide --child-judge PARENT PROGRAM KEEP SECONDS: reads a program within SECONDS of processor
+ * time, and describes it to the daemon (verde/provide/judge.h). */
 #define VD_CHILD_JUDGE "--child-judge"
 vd_exit vd_provide_judge_child(int argc, char **argv);
 

@@ -1,4 +1,4 @@
-/* Reads a program that a client has sent, in a child that can open nothing else. */
+/* Reads a client's program, in a child that can open nothing else. */
 #include <stdlib.h>
 
 #include "verde/provide/child.h"

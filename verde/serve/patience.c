@@ -1,4 +1,4 @@
-/* This file measures how long answers take, and says how long who asks waits. */
+/* This file measures how long answers take, and waits for quick ones. */
 #include "verde/serve/patience.h"
 
 #include <malloc.h>
@@ -7,7 +7,7 @@
 #include "verde/load/load.h"
 #include "verde/protocol/pace.h"
 
-/* An answer that is there so soon is waited for, which saves asking again. Doubled from 1 on. */
+/* Longest wait for an answer, doubled from 1 ms: a quick one need not be asked for again. */
 enum { GRACE_MS = 128 };
 
 vd_status vd_ask_desk(vd_desk *desk, const void *request, size_t size, vd_buf *out,
@@ -23,7 +23,7 @@ vd_status vd_ask_desk(vd_desk *desk, const void *request, size_t size, vd_buf *o
     return status;
 }
 
-/* A referee cannot know: it counts what a slow machine takes, and this one is slower. */
+/* Tells the operator if this machine is slower than a referee, who cannot know it, allows for. */
 static void tell_of_caps(const vd_program *program, const vd_pace *pace) {
     const vd_pace_caps caps = vd_pace_caps_of(program, 0);
     const long wants = vd_pace_wants(pace, &caps);
@@ -44,5 +44,5 @@ void vd_measure(vd_replay *replay, const vd_program *program, vd_pace *out, doub
     if (replay && game_s)
         *game_s += vd_work_seconds(VD_WORK_STATES, program, out, &none) +
                    vd_work_seconds(VD_WORK_STEP, program, out, &none);
-    malloc_trim(0); /* a step's pages are kept for a next one, which may never be asked for */
+    malloc_trim(0); /* returns the pages of a step, which may be the only one */
 }

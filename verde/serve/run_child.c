@@ -1,4 +1,4 @@
-/* Runs a job of a client, in a child of the daemon. */
+/* Runs a client's job, in a child of the daemon. */
 #include "verde/serve/child.h"
 
 #include <errno.h>
@@ -16,14 +16,14 @@
 
 enum {
     RUN_ARGUMENTS = 8,
-    RUN_NICE = 10, /* below what answers questions: a tenth of its share of a busy core */
+    RUN_NICE = 10, /* leaves children that answer ten times its share of a busy core */
 };
 
-/* What a child that runs a job was told. */
+/* The arguments of a child that runs a job. */
 typedef struct {
     long parent;
     int64_t memory, keep, file_bytes;
-    const char *dir, *fault; /* NULL: none */
+    const char *dir, *fault; /* `fault` is NULL for none */
     vd_common common;
     char run[1100];
     double told; /* vd_seconds() of the last progress */
@@ -49,7 +49,7 @@ static void take_arguments(char **argv, vd_run_child *c) {
     snprintf(c->run, sizeof c->run, "%.900s/" VD_JOB_RUN, c->dir);
 }
 
-/* Writes the progress, which may be lost, and so goes no further than the page cache. */
+/* Writes the progress. It may be lost, so it is not synced to disk. */
 static void write_progress(const vd_run_child *c, const vd_progress *p, uint32_t prompts_done,
                            uint32_t prompts) {
     char path[1100], temp[1100];
@@ -90,7 +90,7 @@ static vd_status load(const vd_run_child *c, vd_loaded *loaded, vd_err *err) {
     return status == VD_OK ? vd_load_backend(loaded, &c->common, err) : status;
 }
 
-/* The run's folder serves by itself, as every run's. */
+/* Copies data.json, so that the run's folder is complete by itself, as every run's is. */
 static vd_status copy_places(void *user, vd_err *err) {
     const vd_run_child *c = user;
     char path[1100];
@@ -104,7 +104,7 @@ static vd_status copy_places(void *user, vd_err *err) {
     return status;
 }
 
-/* `state`: the final one; NULL: of many programs there is none. */
+/* `state`: the final state; NULL for a job of many programs. */
 static vd_status write_result(const vd_run_child *c, const vd_hash *root, const vd_hash *state,
                               vd_err *err) {
     char path[1100], hex[2 * VD_HASH_SIZE + 1];
@@ -122,7 +122,7 @@ static vd_status write_result(const vd_run_child *c, const vd_hash *root, const 
     return status;
 }
 
-/* Hashes the state, so that the daemon, whose threads have others to answer, need not. */
+/* Hashes the state here, because the daemon's threads have other requests to answer. */
 static vd_status offer_state(const vd_run_child *c, const vd_loaded *loaded, vd_err *err) {
     char path[1100];
     vd_run_log log = {.count = 0};
@@ -176,8 +176,8 @@ static vd_status run_one(vd_run_child *c, vd_err *err) {
 typedef struct {
     vd_run_child *child;
     vd_items items;
-    uint64_t memory; /* of the item that takes most */
-    int64_t steps;   /* of all */
+    uint64_t memory; /* of the item that needs most */
+    int64_t steps;   /* of all items */
     vd_loaded loaded;
     double start;
 } items_child;
@@ -215,7 +215,7 @@ static void see_items(void *user, const vd_items_progress *p) {
     tell(x->child, &progress, p->ended, x->items.count);
 }
 
-/* Returns how many fit together into the memory that a job may take. */
+/* Returns how many items fit into the job's memory at the same time. */
 static uint32_t together(const items_child *x) {
     const uint64_t fit = (uint64_t)x->child->memory / (x->memory ? x->memory : 1);
     return fit < 1 ? 1 : fit < VD_TOGETHER ? (uint32_t)fit : VD_TOGETHER;
@@ -280,8 +280,8 @@ static vd_status confine(const vd_run_child *c, vd_err *err) {
     return vd_child_confine(&limits, err);
 }
 
-/* A referee's patience ends, a client's job may take longer: children that answer go first. It is
- * before any thread is started, which all inherit it. */
+/* Lowers the priority below that of children that answer: a referee's patience is limited, a job
+ * may take longer. Called before threads start, as they inherit it. */
 static void lower_priority(void) {
     errno = 0;
     if (nice(RUN_NICE) == -1 && errno)

@@ -1,4 +1,4 @@
-/* This file serves a run as one of several processes, of which the first answers. */
+/* This file serves a run as one of several processes, of which only rank 0 answers. */
 #include "verde/serve/serve_team.h"
 
 #include <signal.h>
@@ -10,7 +10,7 @@ vd_status vd_serve_alone(const char *dir, const char *why, vd_err *err) {
                          dir, why, vd_mpi_processes());
 }
 
-/* The first process ends the others: a signal that reaches all is its affair. */
+/* Follows rank 0, which ends the other ranks: signals that reach all of them are ignored here. */
 static vd_status follow(vd_serve_team *team, const vd_loaded *loaded, vd_err *err) {
     vd_exec exec = loaded->exec;
     exec.part = vd_run_part(&team->processes);

@@ -1,4 +1,4 @@
-/* The runs of a job, as a referee's questions need them. */
+/* Opens the runs of a job, as referees' questions need them. */
 #include "verde/serve/served.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 /* ---- a run ---- */
 
-/* Loads the run. Of one that is not finished the replay tells so, which needs no data. */
+/* Loads a run. The data of one that is not finished is not loaded: the replay rejects it anyway. */
 static vd_status load_run(vd_served_run *r, vd_err *err) {
     vd_status status = vd_load_run(r->dir, &r->loaded, &r->log, err);
     if (status == VD_OK)
@@ -32,16 +32,16 @@ static void close_run(vd_served_run *r) {
     vd_run_log_free(&r->log);
     vd_exec_drop(&r->loaded.exec);
     if (r->all->many)
-        r->loaded.ro = r->loaded.exec.ro = NULL; /* it is that of all */
+        r->loaded.ro = r->loaded.exec.ro = NULL; /* shared by all runs */
     vd_loaded_free(&r->loaded);
     r->loaded = (vd_loaded){0};
     r->log = (vd_run_log){0};
     r->replay = NULL;
 }
 
-/* ---- of many, one run is open at a time ---- */
+/* ---- with many runs, only one is open at a time ---- */
 
-/* A damaged file of one's own is no fault of who asks. */
+/* Turns a fault of our own files into VD_ERR_LOCAL: the referee is not to blame. */
 static vd_status own_trouble(vd_status status, vd_err *err) {
     return status == VD_ERR_PEER ? vd_fail(err, VD_ERR_LOCAL, "%s", err ? err->text : "") : status;
 }
@@ -64,7 +64,7 @@ static void set_open(vd_served *all, vd_served_run *r) {
     pthread_mutex_unlock(&all->lock);
 }
 
-/* Opens a run in place of the one before. For the thread that executes alone. */
+/* Opens a run and closes the one before. Only called by the executing thread. */
 static vd_status enter(vd_served_run *r, vd_err *err) {
     vd_served *all = r->all;
     vd_served_run *before = all->open;
@@ -79,7 +79,7 @@ static vd_status enter(vd_served_run *r, vd_err *err) {
     return status;
 }
 
-/* ---- a source that opens its run when it is asked ---- */
+/* ---- a source that opens its run when asked ---- */
 
 static vd_status item_states(void *user, int64_t from, int64_t to, vd_hash *state, vd_err *err) {
     vd_served_run *r = user;
@@ -126,7 +126,7 @@ static void item_forget(void *user) {
         r->source.forget(r->source.user);
 }
 
-/* Reads an item's run from disk: another thread may execute meanwhile. */
+/* Reads an item's checkpoints from disk, since another thread may be executing the open run. */
 static vd_status item_run(void *user, vd_hash *state, vd_err *err) {
     const vd_served_run *r = user;
     vd_loaded loaded = {0};
@@ -207,7 +207,7 @@ static uint64_t terms_of(const vd_program *p) {
     return init > UINT64_MAX - step ? UINT64_MAX : init + step;
 }
 
-/* Notes of a run that fits whether it lies, what it takes, and that it is done. */
+/* Records of a checked run whether it is dishonest and how much it computes, and counts it. */
 static void note_run(void *user, uint32_t item, const vd_program *program, const vd_run_log *log) {
     vd_served *all = user;
     const uint64_t terms = terms_of(program);
@@ -275,7 +275,7 @@ vd_status vd_served_prepare_again(vd_served *all, vd_err *err) {
     char dir[1100];
     vd_exec *exec = &all->second.exec;
     *exec = all->run[0].loaded.exec;
-    exec->placed = NULL; /* they are the first context's */
+    exec->placed = NULL; /* belongs to the first context */
     exec->kept = NULL;
     exec->part = NULL;
     snprintf(dir, sizeof dir, "%.1000s/again", all->dir);

@@ -1,4 +1,4 @@
-/* This file answers requests about a served run over HTTPS, until a signal ends it. */
+/* This file answers requests about a served run over HTTPS until a signal ends it. */
 #include "verde/serve/serving.h"
 
 #include <signal.h>
@@ -38,7 +38,7 @@ static void refuse(vd_response *response, int status, const char *why) {
     put_json(response, json_pack("{ss}", "error", why));
 }
 
-/* Describes what is served here, for who asks with curl. */
+/* Describes what is served, for people who ask with curl. */
 static void describe(const vd_serving *s, vd_response *response) {
     vd_public_key key;
     char hex[2 * VD_KEY_SIZE + 1];
@@ -57,7 +57,7 @@ static void describe(const vd_serving *s, vd_response *response) {
     put_json(response, out);
 }
 
-/* PROTOCOL.md section 8.4. */
+/* Answers `working` (PROTOCOL.md section 8.4). */
 static void say_working(vd_response *response, const vd_working *working, const char *why) {
     json_t *out = json_pack("{ss sb}", "error", why, "working", working->working);
     if (working->of > 0) {
@@ -85,7 +85,7 @@ static void answer(const vd_serving *s, const vd_request *request, vd_response *
     vd_status status =
         vd_ask_desk(s->desk, request->body, request->body_size, &response->body, &working, &err);
     response->content_type = "application/json";
-    while (status == VD_ERR_TIMEOUT && !stopping) /* silence on purpose */
+    while (status == VD_ERR_TIMEOUT && !stopping) /* deliberate silence */
         usleep(100000);
     if (status == VD_ERR_PEER)
         refuse(response, 400, err.text);
@@ -95,12 +95,12 @@ static void answer(const vd_serving *s, const vd_request *request, vd_response *
         refuse(response, 503, "trouble of this provider");
     if (status != VD_OK && status != VD_ERR_TIMEOUT && status != VD_ERR_IO)
         vd_serving_tell(err.text);
-    else if (!s->quiet && status != VD_ERR_IO) /* that is asked every second */
+    else if (!s->quiet && status != VD_ERR_IO) /* repeated every second */
         vd_say("verde serve: answered in %.2f s, %zu bytes", vd_seconds() - start,
                response->body.size);
 }
 
-/* Is it a referee's own request to this provider? False: `response` says why not. */
+/* Checks that the request is a referee's own to this provider. False: `response` says why not. */
 static bool read_asked(const vd_serving *s, const vd_request *request, vd_public_key *referee,
                        int64_t *count, vd_response *response, vd_err *err) {
     vd_public_key key;
@@ -118,7 +118,7 @@ static bool read_asked(const vd_serving *s, const vd_request *request, vd_public
     return status == VD_OK;
 }
 
-/* Did these very bytes come before? They may be the referee's own, which were late. */
+/* Returns true if the request came before, by its count. It may be the referee's own, and late. */
 static bool was_sent_before(vd_serving *s, const vd_request *request, vd_response *response) {
     vd_public_key referee;
     int64_t count, have;
@@ -153,7 +153,7 @@ static void handle(void *user, const vd_request *request, vd_response *response)
 #define JOBS "/v1/jobs/"
 enum { ROOT_TEXT = 2 * VD_HASH_SIZE };
 
-/* Whoever names the run root may read. Nobody knows it before it is revealed. */
+/* Lets anybody read who names the run root: nobody knows it before it is revealed. */
 static vd_screened screen_read(vd_serving *s, const char *path, vd_response *response) {
     vd_hash root;
     char hex[ROOT_TEXT + 1] = "";
@@ -205,17 +205,17 @@ vd_status vd_serving_prepare(void *user, vd_err *err) {
     return s->served.many ? offer_items(s, err) : offer_run(s, err);
 }
 
-/* ---- whose turn it is ---- */
+/* ---- screening ---- */
 
 static void tell_refusal(vd_serving *s, const vd_err *err) {
     atomic_fetch_add(&s->meter.refused, 1);
-    if (vd_seconds() - s->refused_s >= 1) { /* a flood needs no line each */
+    if (vd_seconds() - s->refused_s >= 1) { /* at most a line a second */
         s->refused_s = vd_seconds();
         vd_say("verde serve: %s", err->text);
     }
 }
 
-/* The computing is not confined: this program is its own user's. */
+/* `confined` is false in /v1/health: the computing runs as this program's own user. */
 static vd_screened screen_get(vd_serving *s, const vd_request *request, vd_response *response) {
     if (is_get(request, "/v1/metrics"))
         return VD_WAITS;
@@ -230,8 +230,8 @@ static vd_screened screen_get(vd_serving *s, const vd_request *request, vd_respo
     return VD_ANSWERED;
 }
 
-/* Only a whole question by a referee that is served waits for its turn. All else is answered at
- * once, and costs no more than reading it. */
+/* Only complete questions of a referee that is served wait for their turn. Everything else is
+ * answered at once, and costs only its reading. */
 static vd_screened screen(void *user, const vd_request *request, uint8_t asker[VD_ASKER_SIZE],
                           vd_response *response) {
     vd_serving *s = user;
@@ -262,7 +262,7 @@ static void announce(const vd_serving *s) {
     vd_public_key key;
     char hex[2 * VD_KEY_SIZE + 1], host[256], url[512];
     vd_buf line = {0};
-    if (s->served.many && s->served.dishonest) /* known from the hashing */
+    if (s->served.many && s->served.dishonest) /* known once hashed */
         vd_serving_say_dishonest("in a prompt's run");
     vd_key_public(s->provider.key, &key);
     vd_hex(key.b, VD_KEY_SIZE, hex);
@@ -313,9 +313,9 @@ vd_status vd_serving_run(vd_serving *s, const char *key_dir, vd_err *err) {
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
     status = run_server(s, err);
-    signal(SIGTERM, SIG_DFL); /* a second run ends after its step: asked twice, we go at once */
+    signal(SIGTERM, SIG_DFL); /* a second signal need not wait for a second run's step */
     signal(SIGINT, SIG_DFL);
-    vd_desk_destroy(s->desk); /* its thread may stop the server until it ends */
+    vd_desk_destroy(s->desk); /* its thread may still stop the server */
     s->desk = NULL;
     vd_server_destroy(running);
     return status;

@@ -1,4 +1,4 @@
-/* What a machine has threads and mapped files for, without both. */
+/* Replacements for threads and mapped files, which WebAssembly lacks. */
 #include "repops/repops.h"
 #include "verde/base/base.h"
 

@@ -1,6 +1,6 @@
-/* SHA-256 and Ed25519 by libsodium, which is in C alone, in the place of OpenSSL (verde/commit has
- * digest.c and ed25519.c for that). */
-#define CONFIGURED 1 /* a build of libsodium's own it is not, and means not to be */
+/* SHA-256 and Ed25519 by libsodium, which is plain C, instead of OpenSSL (digest.c and ed25519.c in
+ * verde/commit). */
+#define CONFIGURED 1 /* libsodium's headers otherwise warn of an undocumented build */
 #include <sodium/crypto_hash_sha256.h>
 #include <sodium/crypto_sign_ed25519.h>
 #include <sodium/private/ed25519_ref10.h>
@@ -54,14 +54,14 @@ vd_status vd_ed25519_verify(const vd_public_key *key, const void *message, size_
                : vd_fail(err, VD_ERR_PEER, "the signature is not by this key over these bytes");
 }
 
-/* A verifier has no private key. */
+/* A verifier has no private key, so signing always fails. */
 vd_status vd_sign(const vd_key *key, const void *message, size_t size,
                   uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err) {
     (void)key, (void)message, (void)size, (void)signature;
     return vd_fail(err, VD_ERR_LOCAL, "nothing is signed here");
 }
 
-/* ---- what libsodium's files ask of its others, which need a whole operating system ---- */
+/* ---- functions that libsodium calls in files of its own that need an operating system ---- */
 
 void sodium_memzero(void *block, size_t size) {
     memset(block, 0, size); /* nothing here is secret */

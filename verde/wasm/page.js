@@ -1,6 +1,6 @@
 "use strict";
-// Both of verify.html, where a verdict is dropped, and of a verdict's own page, which holds one.
-const LIMIT = 360 << 20; // bytes of a verdict: as many as were tried (docs/pages.md)
+// Used by verify.html, onto which a verdict is dropped, and by a verdict's page, which has one.
+const LIMIT = 360 << 20; // largest verdict in bytes: as many as were tried (docs/pages.md)
 const OUTCOME = {
     0: ["This verdict holds", "good"],
     6: ["This verdict does not hold", "bad"],

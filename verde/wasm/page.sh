@@ -1,16 +1,16 @@
 #!/bin/sh
-# Puts the verifier, its worker, the script and the style sheet into one page, whose policy knows the last two by their SHA-256.
+# Builds one page from the verifier, its worker, the script and the style sheet. The page's policy allows the last two by SHA-256.
 # Usage: page.sh VERIFY.WASM STYLE.CSS VERSION > verify.html
 set -eu
 module=$1 style=$2 version=$3
 own=$(dirname "$0")
 
-# source_of: 'sha256-...' of standard input, as the policy says it.
+# source_of: prints 'sha256-...' of standard input in the form of the policy.
 source_of() {
     printf "'sha256-%s'" "$(openssl dgst -sha256 -binary | base64)"
 }
 
-# The script and the sheet lie between their tags without a line feed more.
+# Script and style sheet stand between their tags without an extra line feed, which would change their hashes.
 script=$(cat "$own/page.js")
 sheet=$(cat "$style")
 policy="default-src 'none'; base-uri 'none'; form-action 'none'; style-src $(printf '%s' "$sheet" | source_of); worker-src blob:;

@@ -1,8 +1,7 @@
 #!/bin/sh
-# The sources of jansson (MIT), libsodium (ISC) and zlib (its own licence), of Debian's source packages, for the verifier in
-# WebAssembly: Debian has them compiled for machines alone. apt checks who signed them, and their SHA-256 stand here, so that verify.html is the same bytes
-# wherever it is built.
-# Usage: sources.sh FOLDER
+# Fetches the sources of jansson (MIT), libsodium (ISC) and zlib (its own licence) from Debian's source packages, for the
+# verifier in WebAssembly, for which Debian has no binaries. apt checks the signatures, and the SHA-256 values are here, so that
+# verify.html has the same bytes wherever it is built. Usage: sources.sh FOLDER
 set -eu
 folder=$1
 jansson=jansson_2.14.orig.tar.gz:c739578bf6b764aa0752db9a2fdadcfe921c78f1228c7ec0bb47fa804c55d17b
@@ -14,13 +13,13 @@ rm -rf "$work"
 mkdir -p "$work/lists/partial"
 echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm main" > "$work/sources.list"
 
-# ask ARGUMENT...: apt-get of these source packages alone, which touches nothing of the system's.
+# ask ARGUMENT...: runs apt-get with only these source packages, without touching the system's lists.
 ask() {
     (cd "$work" && apt-get -qq -o "Dir::Etc::SourceList=$work/sources.list" -o Dir::Etc::SourceParts=/dev/null \
         -o "Dir::State::Lists=$work/lists" -o Dir::Cache::srcpkgcache= -o Dir::Cache::pkgcache= -o APT::Sandbox::User=root "$@")
 }
 
-# unpack NAME FILE:SHA-256
+# unpack NAME FILE:SHA-256: checks an archive and unpacks it to FOLDER/NAME.
 unpack() {
     echo "${2#*:}  $work/${2%:*}" | sha256sum --check --quiet || { echo "${2%:*}: another file than the one expected"; exit 1; }
     mkdir "$work/$1"

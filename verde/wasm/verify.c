@@ -1,7 +1,7 @@
-/* `verde verify` as a module of WebAssembly. It exports: `reserve`, where the page puts a verdict;
- * `decide`, which returns the exit code of `verde verify`; and `said`, what that would print: the
- * outcome, or the sentence why the verdict does not hold. It imports one function, which is told
- * each line of the story. Text crosses as addresses; no floating-point number does. */
+/* `verde verify` as a WebAssembly module. Exports: `reserve`, the buffer where the page puts a
+ * verdict; `decide`, which returns the exit code of `verde verify`; and `said`, what that would
+ * print: the outcome, or why the verdict does not hold. It imports one function, which gets each
+ * line of the story. Text is passed as addresses; floating-point numbers are not passed. */
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ __attribute__((export_name("reserve"))) char *reserve(uint32_t size);
 __attribute__((export_name("decide"))) int decide(uint32_t size, uint32_t seed);
 __attribute__((export_name("said"))) const char *said(void);
 
-enum { HOLDS = 0, TROUBLE = 1, DOES_NOT_HOLD = 6, LATER = 8 }; /* exit codes: README */
+enum { HOLDS = 0, TROUBLE = 1, DOES_NOT_HOLD = 6, LATER = 8 }; /* exit codes: see README */
 
 __attribute__((import_module("page"), import_name("tell"))) void page_tell(const char *line);
 
@@ -43,7 +43,7 @@ static int code_of(vd_status status) {
                                       : TROUBLE;
 }
 
-/* `seed` makes it hard to write JSON whose members collide in jansson's tables. */
+/* A random `seed` makes it hard to write JSON whose members collide in jansson's hash tables. */
 int decide(uint32_t size, uint32_t seed) {
     vd_verdict verdict = {0};
     vd_err err = {0};
@@ -63,7 +63,7 @@ int decide(uint32_t size, uint32_t seed) {
     return code_of(status);
 }
 
-/* In the place of jansson's, which asks an operating system for randomness and the time. */
+/* Replaces jansson's function, which asks an operating system for randomness and the time. */
 volatile uint32_t hashtable_seed;
 
 void json_object_seed(size_t seed) {

@@ -1,5 +1,5 @@
 # The verifier for browsers: build/verify.html. It needs clang, lld, wasi-libc, libclang-rt-14-dev-wasm32 and, once, the network
-# (sources.sh). All flags but OPT are fixed, so that the same sources make the same file.
+# (sources.sh). All flags but OPT are fixed, so that the same sources give the same file.
 
 WASM := $(BUILD)/wasm
 WASM_CC ?= clang
@@ -17,7 +17,7 @@ ZLIB := $(WASM)/sources/zlib
 WASM_FLAGS := --target=wasm32-wasi -std=c11 -O2 -ffunction-sections -fdata-sections -D_GNU_SOURCE -DRO_SECTIONS -I. -Irepops/include \
     -Iverde/wasm/include -I$(JANSSON) -I$(ZLIB) -D_WASI_EMULATED_MMAN $(WARN) $(BITS) -ffile-prefix-map=$(WASM)/= -MMD -MP
 
-# What a decision calls, file by file. The linker names a function that is missing.
+# The source files that deciding a verdict needs. If one is missing, the linker names the function.
 wasm_in = $(foreach name,$(2),$(1)/$(name).c)
 wasm_src := $(wildcard repops/ref/*.c repops/src/infer*.c) $(call wasm_in,repops/src,emit op) \
     $(call wasm_in,verde/base,buf cursor error order text) \
@@ -63,7 +63,7 @@ $(WASM)/obj/%.o: %.c verde/wasm/wasm.mk
 $(WASM)/verde.a: $(wasm_obj)
 	@rm -f $@
 	$(Q)$(WASM_AR) rcs $@ $^
-# The stack comes first, so that one that overflows is a trap and nothing is overwritten.
+# The stack has the lowest addresses, so an overflow traps instead of overwriting data.
 $(WASM)/verify.wasm: $(WASM)/obj/verde/wasm/verify.o $(WASM)/verde.a
 	@echo "  LD      $@"
 	$(Q)$(wasm_link)
@@ -76,7 +76,7 @@ wasm_link = $(WASM_CC) --target=wasm32-wasi -mexec-model=reactor $^ -o $@ \
 
 -include $(wasm_obj:.o=.d) $(WASM)/obj/verde/wasm/verify.d
 
-# The golden table by the reference, for tests/full/pages_browser.sh.
+# Computes the golden table by the reference kernels, for tests/full/pages_browser.sh.
 reference_obj := $(patsubst %,$(WASM)/obj/%.o,tests/wasm/reference $(addprefix repops/tools/,golden functions sha256) \
     $(patsubst %.c,%,$(wildcard repops/ref/*.c repops/src/infer*.c) repops/src/op.c repops/src/emit.c))
 $(WASM)/obj/repops/tools/functions.o: WASM_FLAGS += -DRO_ISA=scalar -DRO_ISA_scalar=1

@@ -1,13 +1,13 @@
 "use strict";
-// The verifier runs here, so that the page can say how far it is. All text crosses as addresses of
-// bytes, and no number with a point does.
+// The verifier runs in this worker, so that the page can show its progress. Text is passed as
+// addresses of bytes; no floating-point numbers are passed.
 onmessage = ({ data }) => {
     let memory;
     const text = (at) => {
         const bytes = new Uint8Array(memory.buffer, at >>> 0);
         return new TextDecoder().decode(bytes.subarray(0, bytes.indexOf(0)));
     };
-    const none = () => 52; // no such function: libc's way to files leads nowhere
+    const none = () => 52; // "no such function": libc must not reach files
     try {
         const { exports } = new WebAssembly.Instance(new WebAssembly.Module(data.module), {
             page: { tell: (at) => postMessage({ line: text(at) }) },

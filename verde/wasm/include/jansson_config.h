@@ -1,4 +1,4 @@
-/* What jansson's configure would find out of wasi-libc. */
+/* What jansson's configure script would find for wasi-libc. */
 #ifndef JANSSON_CONFIG_H
 #define JANSSON_CONFIG_H
 
@@ -9,6 +9,6 @@
 #define JSON_HAVE_LOCALECONV      0
 #define JSON_HAVE_ATOMIC_BUILTINS 0
 #define JSON_HAVE_SYNC_BUILTINS   0
-#define JSON_PARSER_MAX_DEPTH     2048 /* as everywhere: a verdict must not hold here alone */
+#define JSON_PARSER_MAX_DEPTH     2048 /* as everywhere: otherwise a verdict might hold only here */
 
 #endif

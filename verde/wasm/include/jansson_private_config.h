@@ -1,2 +1,2 @@
-/* What jansson_config.h does not say. */
+/* Settings of jansson that are not in jansson_config.h. */
 #define HAVE_STDINT_H 1

@@ -1,4 +1,4 @@
-/* The types of threads, for headers alone: WebAssembly has one thread here. */
+/* The types of threads that headers need: WebAssembly has a single thread here. */
 #ifndef VD_WASM_PTHREAD_H
 #define VD_WASM_PTHREAD_H
 
