@@ -36,7 +36,7 @@ uint8_t *vd_buf_room(vd_buf *buf, size_t size) {
 
 void vd_put(vd_buf *buf, const void *bytes, size_t size) {
     if (size == 0)
-        return; /* `bytes` may be NULL then */
+        return; /* `bytes` may be NULL */
     uint8_t *room = vd_buf_room(buf, size);
     if (!room)
         return;
@@ -85,7 +85,7 @@ void vd_printf(vd_buf *buf, const char *format, ...) {
     va_copy(again, args);
     int length = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    /* vsnprintf writes a NUL: room for it, but it is not counted. */
+    /* vsnprintf writes a NUL, which needs room but is not counted. */
     uint8_t *room = length < 0 ? NULL : vd_buf_room(buf, (size_t)length + 1);
     if (room) {
         vsnprintf((char *)room, (size_t)length + 1, format, again);

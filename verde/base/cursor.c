@@ -5,7 +5,7 @@
 
 vd_cursor vd_cursor_of(const void *data, size_t size) {
     static const uint8_t nothing;
-    /* An empty input may be NULL, but vd_get says "end of the input" with NULL. */
+    /* `data` may be NULL if it is empty, but vd_get returns NULL only at the end of the input. */
     return (vd_cursor){.data = data ? data : &nothing, .size = data ? size : 0};
 }
 

@@ -1,13 +1,13 @@
-/* Errors as a category and a sentence. */
+/* Errors: a category and a message. */
 #include "verde/base/internal.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 
-/* Blanks control characters. A sentence may quote what a peer or a file sent, which must not steer
- * a terminal or forge a second line of a log. Those of 0x80 to 0x9f have two bytes in UTF-8; 0x9b
- * is to some terminals what ESC [ is. */
+/* Blanks control characters. A message may quote what a peer or a file sent, which must not steer a
+ * terminal or forge a second line of a log. U+0080 to U+009F take two bytes in UTF-8; to some
+ * terminals the byte 0x9b is what ESC [ is. */
 static void blank_controls(char *text) {
     for (; *text; text++) {
         const unsigned char c = (unsigned char)*text, next = (unsigned char)text[1];
@@ -21,7 +21,7 @@ static void blank_controls(char *text) {
 vd_status vd_fail(vd_err *err, vd_status status, const char *format, ...) {
     if (!err)
         return status;
-    /* The arguments may point into err->text, when a caller puts a place before a sentence. */
+    /* Arguments may point into err->text, when a caller puts a place before a message. */
     char text[sizeof err->text];
     va_list args;
     va_start(args, format);

@@ -1,4 +1,4 @@
-/* Opening and reading files; directories. */
+/* This file opens and reads files, and makes directories. */
 #include "verde/base/internal.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static vd_status check_regular(int fd, const char *verb, const char *path, uint6
 
 vd_status vd_open_file(const char *path, int *out, uint64_t *size, vd_err *err) {
     *out = -1;
-    /* O_NONBLOCK: opening a FIFO must not wait for a writer before it is refused. */
+    /* O_NONBLOCK, so that opening a FIFO does not wait for a writer before it is refused. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return vd_fail_errno(err, "open", path);
@@ -72,12 +72,12 @@ vd_status vd_check_readable(const char *path, vd_err *err) {
     return status;
 }
 
-/* Up to the end of the file, which may have changed since fstat; `out` grows as needed. */
+/* Reads to the end of the file, whose size may have changed since fstat. */
 static vd_status read_all(int fd, const char *path, size_t expected, size_t limit, vd_buf *out,
                           vd_err *err) {
     size_t total = 0;
     for (;;) {
-        size_t room = expected > total ? expected - total : 1; /* 1: to see the end */
+        size_t room = expected > total ? expected - total : 1; /* 1 byte more, to detect the end */
         uint8_t *bytes = vd_buf_room(out, room);
         if (!bytes)
             return vd_fail(err, VD_ERR_LOCAL, "out of memory while reading %s", path);
@@ -114,7 +114,7 @@ vd_status vd_read_file(const char *path, size_t limit, vd_buf *out, vd_err *err)
     return status;
 }
 
-/* "a/b/c" -> "a/b"; "c" -> "."; "/c" -> "/". */
+/* Computes the parent: "a/b" of "a/b/c", "." of "c", "/" of "/c". */
 static bool parent_of(const char *path, char *parent, size_t size) {
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/')
@@ -162,7 +162,7 @@ vd_status vd_sync_parent(const char *path, vd_err *err) {
     int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return vd_fail_errno(err, "open directory", parent);
-    /* EINVAL: a file system that knows no fsync of directories. */
+    /* EINVAL: the file system does not support fsync of directories. */
     vd_status status = VD_OK;
     if (vd_fsync(fd) != 0 && errno != EINVAL)
         status = vd_fail_errno(err, "sync directory", parent);
@@ -182,7 +182,7 @@ vd_status vd_make_dir(const char *path, vd_err *err) {
     return vd_sync_parent(path, err);
 }
 
-/* The end of the path's part that stands before its last one; 0: there is none. */
+/* Returns the length of a path without its last component; 0: nothing is left. */
 static size_t end_of_parent(const char *path, size_t size) {
     while (size > 0 && path[size - 1] == '/')
         size--;

@@ -1,11 +1,11 @@
-/* This file writes text of others into HTML, so that none of it becomes markup. */
+/* This file writes foreign text into HTML so that none of it becomes markup. */
 #include "verde/base/html.h"
 
 const char vd_html_style[] =
 #include "page_css.h"
     ;
 
-/* The bytes of a sequence of UTF-8 that is whole and allowed; 0: there is none. */
+/* The length of the valid UTF-8 sequence at `at`; 0: there is none. */
 static int sequence_at(const uint8_t *at) {
     const int size = at[0] < 0x80                    ? 1
                      : at[0] >= 0xc2 && at[0] < 0xe0 ? 2

@@ -1,4 +1,4 @@
-/* Files that are mapped. */
+/* This file maps files. */
 #include "verde/base/base.h"
 
 #include <errno.h>
@@ -66,7 +66,7 @@ vd_status vd_map_file(const char *path, vd_map *out, vd_err *err) {
     return status;
 }
 
-/* ---- files as one ---- */
+/* ---- several files joined ---- */
 
 static bool write_bytes(int fd, const uint8_t *bytes, size_t size) {
     for (size_t at = 0; at < size;) {
@@ -89,10 +89,10 @@ static bool append_file(int fd, const vd_map *file) {
     return true;
 }
 
-/* Makes a file and removes its name at once, so that a kill leaves nothing behind. */
+/* Creates a file and unlinks it at once, so that a killed process leaves nothing behind. */
 static vd_status open_nameless(char **path, int *fd, vd_err *err) {
     const char *dir = getenv("TMPDIR");
-    dir = dir && *dir ? dir : "/var/tmp"; /* /tmp is memory on many machines */
+    dir = dir && *dir ? dir : "/var/tmp"; /* /tmp is in memory on many machines */
     if (asprintf(path, "%s/verde-XXXXXX", dir) < 0) {
         *path = NULL;
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");

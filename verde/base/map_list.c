@@ -1,15 +1,15 @@
-/* Which files are mapped, and where. */
+/* This file keeps the list of mapped files. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 
 #include "verde/base/internal.h"
 
-/* A page that is missing brings its neighbours with it: Linux from 6.18 on its whole folio, which
- * has so many bytes at most; before, 64 KiB. */
+/* Bytes that a page fault may map around the missing page: from Linux 6.18 on a whole folio, of at
+ * most so many bytes; before, 64 KiB. */
 enum { FAULT_AROUND = 2 << 20 };
 
-/* A handler of signals reads the list without the lock. */
+/* Signal handlers read the list without the lock. */
 static _Atomic(vd_map *) maps;
 static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -39,7 +39,7 @@ const char *vd_map_at(const void *address) {
     return NULL;
 }
 
-/* Are these bytes in a file that is mapped? Finds its place and size. */
+/* Finds the map that contains these bytes, its address and size. False: they are not mapped. */
 static bool find_map(const uint8_t *bytes, uint8_t **data, uint64_t *size) {
     bool found = false;
     pthread_mutex_lock(&maps_lock);
@@ -52,8 +52,9 @@ static bool find_map(const uint8_t *bytes, uint8_t **data, uint64_t *size) {
     return found;
 }
 
-/* Bytes that were put in this machine's order are in no file. The first and the last page go with
- * their neighbours: the kernel has brought these, too. */
+/* Releases the pages of these bytes. On a big-endian machine they stay: they were changed in place,
+ * so the file has them in another order. Pages around the first and the last one are released too,
+ * because faults have mapped them. */
 void vd_map_pass(const void *bytes, size_t size) {
     uint8_t *data;
     uint64_t file_size;

@@ -1,5 +1,4 @@
-/* Converts byte order: commitments and files are little-endian, tensors in memory as the machine
- * has them. */
+/* This file converts tensors' byte order: little-endian in files, the machine's own in memory. */
 #include "verde/base/base.h"
 
 #include <stdlib.h>
@@ -28,6 +27,6 @@ const void *vd_to_little(const void *data, size_t size, size_t element_size, voi
     if (!*copy)
         return NULL;
     memcpy(*copy, data, size);
-    vd_from_little(*copy, size, element_size); /* the same exchange */
+    vd_from_little(*copy, size, element_size); /* swapping is its own inverse */
     return *copy;
 }

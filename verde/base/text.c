@@ -1,4 +1,4 @@
-/* Hexadecimal and base64, each with one accepted spelling per value. */
+/* Hexadecimal and base64, each with only one accepted spelling per value. */
 #include "verde/base/internal.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int hex_value(char c) {
 bool vd_unhex(const char *text, uint8_t *bytes, size_t size) {
     for (size_t i = 0; i < size; i++) {
         int high = hex_value(text[2 * i]);
-        int low = high < 0 ? -1 : hex_value(text[2 * i + 1]); /* never past a NUL */
+        int low = high < 0 ? -1 : hex_value(text[2 * i + 1]); /* does not read past a NUL */
         if (low < 0)
             return false;
         bytes[i] = (uint8_t)(high << 4 | low);
@@ -43,7 +43,7 @@ static void encode_group(const uint8_t *bytes, size_t size, char *text) {
     text[3] = size > 2 ? alphabet[bits & 63] : '=';
 }
 
-/* The end of the text. */
+/* Encodes all bytes, and returns the end of the text. */
 static char *encode(const uint8_t *bytes, size_t size, char *text) {
     for (size_t at = 0; at < size; at += 3, text += 4)
         encode_group(bytes + at, size - at < 3 ? size - at : 3, text);
@@ -81,8 +81,8 @@ static int base64_value(char c) {
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* 4 characters, of which the last `padding` stand for nothing; the bits they leave over must be 0,
- * or several texts would mean the same bytes. */
+/* Decodes 4 characters, of which the last `padding` are '='. Their unused bits must be 0, or
+ * several texts would mean the same bytes. */
 static bool decode_group(const char *text, size_t padding, uint8_t *bytes) {
     uint32_t bits = 0;
     for (size_t i = 0; i < 4; i++) {
@@ -116,9 +116,9 @@ vd_status vd_unbase64(const char *text, size_t length, vd_buf *out, vd_err *err)
     return VD_OK;
 }
 
-/* A NaN's sign and payload are in its bits. */
+/* Writes bits in hexadecimal too, since they show a NaN's sign and payload. */
 void vd_f32_text(uint32_t bits, char text[VD_F32_TEXT]) {
-    enum { DIGITS_MAX = 9 }; /* that tell any two f32 apart */
+    enum { DIGITS_MAX = 9 }; /* enough to tell any two f32 apart */
     char decimal[VD_F32_TEXT + 1 - sizeof " (0x00000000)"] = "nan";
     float value;
     memcpy(&value, &bits, sizeof value);

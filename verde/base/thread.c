@@ -1,4 +1,4 @@
-/* This file starts threads that take no signals but those of their own errors. */
+/* This file starts threads that handle no signals except those of their own faults. */
 #include "verde/base/thread.h"
 
 #include <signal.h>

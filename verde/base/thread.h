@@ -1,12 +1,12 @@
-/* Threads beside those of the program. */
+/* Starting threads. */
 #ifndef VD_THREAD_H
 #define VD_THREAD_H
 
 #include <pthread.h>
 
-/* pthread_create for a thread that takes no signal meant for the process, so that none interrupts
- * its system calls. A signal of its own doing, such as SIGBUS at the end of a mapped file that was
- * cut off, reaches its handler. */
+/* As pthread_create, for a thread that does not handle signals to the process, so that none
+ * interrupts its system calls. Signals of its own faults, such as SIGBUS at the end of a truncated
+ * mapped file, still reach their handler. */
 int vd_thread_start(pthread_t *thread, void *(*run)(void *user), void *user);
 
 #endif

@@ -1,4 +1,4 @@
-/* Clocks and counters of this process. */
+/* Clocks and resource counters of this process. */
 #include <sys/resource.h>
 #include <time.h>
 
@@ -20,8 +20,8 @@ double vd_cpu_seconds(void) {
     return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
 }
 
-/* ru_maxrss survives exec, so that a small program started by a large one would inherit its peak.
- * VmHWM of /proc belongs to the program alone. */
+/* Reads VmHWM of /proc, which belongs to this program alone. ru_maxrss survives exec, so a small
+ * program started by a large one would inherit the larger peak. */
 static bool peak_of_program(size_t *bytes) {
     char line[256];
     unsigned long long kib;
@@ -42,5 +42,5 @@ size_t vd_peak_bytes(void) {
     if (peak_of_program(&bytes))
         return bytes;
     getrusage(RUSAGE_SELF, &usage);
-    return (size_t)usage.ru_maxrss * 1024; /* Linux counts KiB */
+    return (size_t)usage.ru_maxrss * 1024; /* in KiB on Linux */
 }

@@ -1,4 +1,4 @@
-/* Files that are either the old one or the whole new one, whenever the machine stops. */
+/* This file replaces a file as a whole: a machine that stops leaves the old one or the new one. */
 #include "verde/base/internal.h"
 
 #include <errno.h>
@@ -8,19 +8,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TEMP_SLOTS = 10 }; /* writers of one path at the same time */
+enum { TEMP_SLOTS = 10 }; /* writers of one path at a time */
 
-/* A rename would replace /dev/null, when root asks for it, by a regular file. */
+/* Refuses targets that are no regular files: for root, a rename would replace even /dev/null. */
 static vd_status check_target(const char *path, vd_err *err) {
     struct stat info;
     if (stat(path, &info) != 0 || S_ISREG(info.st_mode))
-        return VD_OK; /* what else is wrong with the path, open says */
+        return VD_OK; /* open reports other errors of the path */
     return vd_fail(err, VD_ERR_USAGE, "cannot write %s: it is %s", path,
                    S_ISDIR(info.st_mode) ? "a directory" : "not a regular file");
 }
 
-/* Is `fd` still what `path` names, and nobody else's? A file left by a killed process has no lock
- * and is used again, so that kills do not fill the disk. File systems without locks go without. */
+/* Locks the temporary file, and checks that `path` still names it. A file left by a killed process
+ * has no lock and is used again, so that kills do not fill the disk. On file systems without locks
+ * it succeeds without one. */
 static bool claim(int fd, const char *path) {
     struct stat mine, named;
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
@@ -29,7 +30,7 @@ static bool claim(int fd, const char *path) {
            mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
 }
 
-/* Empties a file left over, and takes away rights that `mode` does not give. */
+/* Empties a left-over file, and removes permissions that `mode` does not give. */
 static int prepare(int fd, mode_t mode) {
     struct stat info;
     if (ftruncate(fd, 0) != 0 || fstat(fd, &info) != 0)
@@ -40,7 +41,7 @@ static int prepare(int fd, mode_t mode) {
 static int open_temp(vd_writer *writer, mode_t mode) {
     for (int slot = 0; slot < TEMP_SLOTS; slot++) {
         snprintf(writer->temp, sizeof writer->temp, "%s.tmp%d", writer->path, slot);
-        /* O_NONBLOCK: a FIFO of this name must not wait for a reader. */
+        /* O_NONBLOCK, so that a FIFO of this name does not wait for a reader. */
         int fd = open(writer->temp,
                       O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode);
         if (fd < 0)
@@ -67,7 +68,7 @@ vd_status vd_writer_open(vd_writer *writer, const char *path, int mode, vd_err *
     writer->fd = open_temp(writer, (mode_t)mode);
     if (writer->fd < 0) {
         status = vd_fail_errno(err, "create", path);
-        writer->temp[0] = 0; /* perhaps another's: abort must not remove it */
+        writer->temp[0] = 0; /* it may be another writer's, which abort must not remove */
         return status;
     }
     if (prepare(writer->fd, (mode_t)mode) != 0) {
@@ -80,7 +81,7 @@ vd_status vd_writer_open(vd_writer *writer, const char *path, int mode, vd_err *
 vd_status vd_writer_put(vd_writer *writer, const void *bytes, size_t size, vd_err *err) {
     const uint8_t *at = bytes;
     while (size > 0) {
-        /* Linux writes at most 2^31 - 4096 bytes a call. */
+        /* Linux writes at most 2^31 - 4096 bytes per call. */
         ssize_t put = write(writer->fd, at, size < (1u << 30) ? size : (1u << 30));
         if (put < 0 && errno == EINTR)
             continue;
@@ -98,7 +99,7 @@ vd_status vd_writer_commit(vd_writer *writer, vd_err *err) {
         vd_writer_abort(writer);
         return status;
     }
-    /* The lock ends here, after the rename: nobody takes the temporary file for a left-over. */
+    /* Closing releases the lock after the rename, so nobody takes the file for a left-over. */
     close(writer->fd);
     writer->fd = -1;
     writer->temp[0] = 0;
@@ -107,7 +108,7 @@ vd_status vd_writer_commit(vd_writer *writer, vd_err *err) {
 
 void vd_writer_abort(vd_writer *writer) {
     if (!writer->temp[0])
-        return; /* never opened, committed, or aborted before */
+        return; /* not opened, or already committed or aborted */
     unlink(writer->temp);
     close(writer->fd);
     writer->fd = -1;
