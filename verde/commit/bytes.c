@@ -1,23 +1,23 @@
-/* Trees over byte strings, hashed by all threads of a context. Each thread takes blocks of leaves
- * that are nodes of the tree, so that who hashes what changes no hash. */
+/* Merkle trees over byte strings, hashed by all threads of a context. A thread takes blocks of
+ * leaves that are subtrees, so hashes do not depend on which thread computes them. */
 #include "verde/commit/sha.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 
 enum {
-    BLOCK_LEAVES = 256, /* a power of two: RFC 6962 splits larger ranges at multiples of it */
+    BLOCK_LEAVES = 256, /* RFC 6962 splits larger ranges at multiples of a power of two */
     BLOCK_BYTES = BLOCK_LEAVES * VD_LEAF_SIZE,
 };
 
-/* Microseconds a byte: about 1 GB/s. */
+/* Estimated microseconds per byte: about 1 GB/s. */
 static const double hashing_us = 1e-3;
 
 typedef struct {
     const uint8_t *bytes;
     uint64_t size;
-    const vd_tree *tree; /* receives leaves and nodes; NULL: only the blocks' roots are kept */
-    vd_hash *root;       /* of each block, if `tree` is NULL */
+    const vd_tree *tree; /* receives leaves and nodes; NULL: only roots of blocks are kept */
+    vd_hash *root;       /* root of each block, if `tree` is NULL */
     atomic_bool failed;
 } hashing;
 
@@ -25,7 +25,7 @@ static uint64_t parts_of(uint64_t size, uint64_t part) {
     return size / part + (size % part != 0);
 }
 
-/* Hashes leaves, of which the last one may be shorter. */
+/* Hashes leaves, of which the last may be shorter. */
 static void hash_leaves(vd_sha *sha, const uint8_t *bytes, uint64_t size, vd_hash *leaf) {
     for (uint64_t at = 0; at < size; at += VD_LEAF_SIZE)
         vd_sha_leaf(sha, bytes + at, size - at < VD_LEAF_SIZE ? (size_t)(size - at) : VD_LEAF_SIZE,
@@ -67,7 +67,7 @@ static vd_status hash_all(ro_ctx *ro, hashing *h, vd_err *err) {
                : VD_OK;
 }
 
-/* The nodes above the blocks: one for each block but the first. */
+/* Computes the nodes above the blocks. */
 static vd_status fill_above(const vd_tree *tree, vd_err *err) {
     vd_sha *sha = vd_sha_create();
     if (sha)

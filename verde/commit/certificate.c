@@ -1,5 +1,5 @@
-/* The self-signed TLS certificate of a key. Clients pin the key; names and dates are there for
- * programs that look at them all the same. */
+/* This file makes the self-signed TLS certificate of a key. Clients pin the key; the certificate
+ * has a name and dates for programs that check them nevertheless. */
 #include "verde/commit/internal.h"
 
 #include <openssl/err.h>
@@ -22,7 +22,7 @@ static bool set_serial(X509 *cert) {
     uint8_t bytes[16];
     if (RAND_bytes(bytes, sizeof bytes) != 1)
         return false;
-    bytes[0] = (bytes[0] & 0x7f) | 0x40; /* positive, and always of 16 bytes */
+    bytes[0] = (bytes[0] & 0x7f) | 0x40; /* makes it positive and always 16 bytes long */
     BIGNUM *number = BN_bin2bn(bytes, sizeof bytes, NULL);
     bool done = number && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(cert));
     BN_free(number);
@@ -30,7 +30,7 @@ static bool set_serial(X509 *cert) {
 }
 
 static bool set_names(X509 *cert, const vd_public_key *key) {
-    char text[2 * VD_KEY_SIZE + 1]; /* 64 characters: the longest common name there may be */
+    char text[2 * VD_KEY_SIZE + 1]; /* 64 characters, the limit of a common name */
     vd_hex(key->b, VD_KEY_SIZE, text);
     X509_NAME *name = X509_get_subject_name(cert);
     return X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)text, -1, -1,
@@ -52,7 +52,7 @@ static bool fill(X509 *cert, const vd_key *key) {
            add_extension(cert, NID_basic_constraints, "critical,CA:FALSE") &&
            add_extension(cert, NID_ext_key_usage, "serverAuth,clientAuth") &&
            add_extension(cert, NID_subject_key_identifier, "hash") &&
-           X509_sign(cert, key->pkey, NULL) > 0; /* NULL, as Ed25519 names no digest */
+           X509_sign(cert, key->pkey, NULL) > 0; /* Ed25519 takes no digest */
 }
 
 vd_status vd_key_certificate(const vd_key *key, vd_buf *out, vd_err *err) {

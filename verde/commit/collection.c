@@ -1,5 +1,4 @@
-/* This file hashes the programs of a job with many, and their runs' roots. PROTOCOL.md section 1.4.
- */
+/* This file hashes the programs of a collection, and their run roots. PROTOCOL.md section 1.4. */
 #include "verde/commit/collection.h"
 
 bool vd_collection_commit(uint64_t count, const vd_hash *programs, vd_hash *out) {

@@ -1,6 +1,6 @@
-/* SHA-256 through OpenSSL. Its EVP interface takes a twentieth of a microsecond more for each
- * message, a fifth of the time of a tree's nodes; the functions below do the same work. OpenSSL 3
- * calls them deprecated and has them all the same. */
+/* SHA-256 through OpenSSL's low-level functions. The EVP interface takes a twentieth of a
+ * microsecond more per message, a fifth of the time for a tree's nodes. OpenSSL 3 deprecates these
+ * functions, but still has them. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "verde/commit/sha.h"
 

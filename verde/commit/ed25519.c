@@ -1,5 +1,5 @@
-/* Ed25519 and its curve through OpenSSL, whose error queue is left as found. A program without
- * OpenSSL has these two functions from elsewhere (verde/wasm). */
+/* Ed25519 and its curve through OpenSSL, whose error queue is left unchanged. Programs without
+ * OpenSSL have other implementations of these two functions (verde/wasm). */
 #include "verde/commit/internal.h"
 
 #include <openssl/bn.h>
@@ -7,9 +7,9 @@
 #include <openssl/evp.h>
 #include <string.h>
 
-/* A point with this y needs x^2 = (y^2 - 1) / (d y^2 + 1), with d = -121665 / 121666. Times
- * squares, that is (y^2 - 1) (121666 - 121665 y^2) 121666, of which `square` gets the Legendre
- * symbol: 1, or -1 if there is no such point. (0 is y of small order.) */
+/* Sets `square` to 1 if the curve has points with this y, else to -1 (0: y is of small order). For
+ * such a point, x^2 = (y^2 - 1) / (d y^2 + 1), where d = -121665 / 121666. Times squares, this is
+ * (y^2 - 1) (121666 - 121665 y^2) 121666; `square` is its Legendre symbol. */
 static bool find_square(BIGNUM *y, BIGNUM *p, BN_CTX *ctx, int *square) {
     BIGNUM *y2 = BN_CTX_get(ctx), *v = BN_CTX_get(ctx), *u = BN_CTX_get(ctx);
     if (!u || !BN_set_bit(p, 255) || !BN_sub_word(p, 19) || !BN_mod_sqr(y2, y, p, ctx) ||
@@ -43,7 +43,7 @@ vd_status vd_curve_has(const vd_public_key *key, bool *there, vd_err *err) {
     return done ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory in checking a public key");
 }
 
-/* Did OpenSSL refuse for want of memory, and not because the signature is wrong? */
+/* Whether OpenSSL failed without memory, rather than because the signature is wrong. */
 static bool out_of_memory(void) {
     return ERR_GET_REASON(ERR_peek_last_error()) == ERR_R_MALLOC_FAILURE;
 }

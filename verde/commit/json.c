@@ -1,4 +1,4 @@
-/* This file reads JSON of others within limits, writes our own, and tells where a text is wrong. */
+/* This file reads foreign JSON within limits, writes our own, and reports where a text is wrong. */
 #include "verde/commit/json.h"
 
 #include <pthread.h>
@@ -13,8 +13,7 @@ static void *allocate(size_t size) {
     return block;
 }
 
-/* Counts failures of malloc for jansson. Blocks from before the switch stay valid, as they are
- * malloc's, too. */
+/* Makes jansson count failed allocations. Earlier blocks stay valid: all are malloc's. */
 static void install(void) {
     json_set_alloc_funcs(allocate, free);
 }
@@ -47,7 +46,7 @@ bool vd_json_is_small(const void *bytes, size_t size, size_t limit) {
     return open <= limit && commas <= limit;
 }
 
-/* The length of the string, quotes included, that ends where the reader stopped; 0: none does. */
+/* The length of the string, with quotes, that ends where the reader stopped; 0: none ends there. */
 static int length_of_last(const char *text, size_t size, int end) {
     int length = 2;
     if (end < 2 || (size_t)end > size || text[end - 1] != '"')
@@ -64,7 +63,7 @@ static vd_status tell_place(const char *text, size_t size, const json_error_t *e
                    length ? text + error->position - length : "");
 }
 
-/* Says which byte is too much, or that a text is cut off, and after what. */
+/* Reports an empty text, or a wrong first or last byte. */
 static vd_status tell_edges(const char *text, size_t size, vd_err *err) {
     const bool first = size > 0 && text[0] != '{';
     if (size < 2)
@@ -88,7 +87,7 @@ vd_status vd_json_read(const void *bytes, size_t size, size_t elements, json_t *
     vd_json_start();
     *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
     bool now = failed;
-    failed |= earlier; /* a read while something is built hides no failure of building */
+    failed |= earlier; /* reading while something is built must not hide a failure of building */
     if (*out && !now)
         return VD_OK;
     json_decref(*out);
@@ -114,7 +113,7 @@ vd_status vd_json_load(const char *path, size_t limit, size_t element_bytes, jso
     return status;
 }
 
-/* Checks the version, an integer: `1.0`, "1" and true are none. */
+/* Checks the version, which must be an integer; `1.0`, "1" and true are none. */
 static vd_status check_version(const json_t *object, const char *member, const char *what,
                                int64_t last, vd_err *err) {
     const json_t *version = json_object_get(object, member);
@@ -132,7 +131,7 @@ static bool is_among(const char *name, const char *const *names) {
     return false;
 }
 
-/* Returns the bytes of whole characters at a text's beginning, at most `most`. */
+/* Returns the length, at most `most`, of the whole UTF-8 characters at the beginning of a text. */
 static int whole_characters(const char *text, int most) {
     int size = (int)strnlen(text, (size_t)most + 1);
     if (size <= most)

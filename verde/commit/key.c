@@ -1,5 +1,5 @@
-/* Ed25519 private keys, and signing. OpenSSL's error queue is left as found: the TLS server of
- * the same thread reads it after its own calls. */
+/* Ed25519 private keys, and signing. OpenSSL's error queue is left unchanged, because the TLS
+ * server in the same thread reads it after its own calls. */
 #include "verde/commit/internal.h"
 
 #include <openssl/err.h>

@@ -1,4 +1,4 @@
-/* Keys in files. */
+/* This file reads and writes keys in files. */
 #include "verde/commit/internal.h"
 
 #include <openssl/crypto.h>
@@ -10,8 +10,7 @@
 
 enum { KEY_FILE_MAX = 16 << 10 };
 
-/* Refuses to give a password: without it OpenSSL asks on the terminal, and a daemon would wait for
- * ever. */
+/* Gives no password, since otherwise OpenSSL would ask on the terminal, and a daemon would hang. */
 static int no_password(char *text, int size, int writing, void *user) {
     (void)text, (void)size, (void)writing, (void)user;
     return -1;
@@ -98,10 +97,10 @@ static vd_status save_private(const vd_key *key, const char *directory, vd_err *
     return status;
 }
 
-/* Refuses to overwrite a key, since nobody could get the identity back. */
+/* Refuses to overwrite a key, because the identity would be lost for good. */
 static vd_status refuse_overwrite(const char *directory, vd_err *err) {
     char path[1024];
-    snprintf(path, sizeof path, "%s/key.pem", directory); /* a cut path fails in write_in */
+    snprintf(path, sizeof path, "%s/key.pem", directory); /* if this is cut off, write_in fails */
     if (access(path, F_OK) == 0)
         return vd_fail(err, VD_ERR_USAGE, "%s exists already and is not overwritten", path);
     return VD_OK;
@@ -116,6 +115,6 @@ vd_status vd_key_save(const vd_key *key, const char *directory, vd_err *err) {
         status = save_public(key, directory, err);
     if (status == VD_OK)
         status = save_certificate(key, directory, err);
-    /* written last: where key.pem is, the others are */
+    /* key.pem comes last: if it exists, the others do */
     return status == VD_OK ? save_private(key, directory, err) : status;
 }

@@ -1,18 +1,18 @@
-/* Opening signed notes that anybody may have written. */
+/* This file opens signed notes that anybody may have written. */
 #include "verde/commit/internal.h"
 
 #include <string.h>
 
 #include "verde/commit/json.h"
 
-/* An envelope of one signature, its strings borrowed from `root`. */
+/* An envelope with one signature; strings are borrowed from `root`. */
 typedef struct {
     json_t *root; /* owned */
     const json_t *payload, *type, *sig;
-    vd_public_key key; /* claimed; checked with the signature */
+    vd_public_key key; /* claimed; verified with the signature */
 } envelope;
 
-/* Such an envelope has 3 brackets and 3 commas outside of its strings. */
+/* An envelope has 3 brackets and 3 commas outside of its strings. */
 enum { ELEMENTS = 3 };
 
 static vd_status parse_json(const char *text, size_t size, json_t **out, vd_err *err) {
@@ -21,13 +21,13 @@ static vd_status parse_json(const char *text, size_t size, json_t **out, vd_err 
     return status == VD_OK ? VD_OK : vd_fail(err, status, "note: %s", inner.text);
 }
 
-/* The member's string, or NULL. */
+/* Returns the member if it is a string, or NULL. */
 static const json_t *get_string(const json_t *object, const char *name) {
     const json_t *value = json_object_get(object, name);
     return json_is_string(value) ? value : NULL;
 }
 
-/* Reads the members, which must be exactly these, each of its type. */
+/* Reads the members; exactly these must exist, with the right types. */
 static vd_status get_members(envelope *note, const json_t **keyid, vd_err *err) {
     static const char *const names[] = {"payload", "payloadType", "signatures", NULL};
     static const char *const of_signature[] = {"keyid", "sig", NULL};
@@ -49,7 +49,7 @@ static vd_status get_members(envelope *note, const json_t **keyid, vd_err *err) 
                          "note: expected payload, payloadType and signatures of one keyid and sig");
 }
 
-/* Reads the key's digits. Whether it is on the curve is found out with the signature. */
+/* Reads the key's digits; vd_signature_verify later checks the key itself. */
 static vd_status read_keyid(const char *keyid, vd_public_key *out, vd_err *err) {
     vd_err why = {0};
     if (vd_unhex(keyid, out->b, VD_KEY_SIZE))

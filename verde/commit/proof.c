@@ -1,9 +1,9 @@
-/* Checking what others say about a tree: audit paths and frontiers. */
+/* This file checks audit paths and frontiers that others sent. */
 #include "verde/commit/sha.h"
 
-/* RFC 9162 section 2.1.3.2. `fn` and `sn` are the indices of our node and of the level's last node;
- * a node without a sibling rises until it has one. The path has the right length exactly if the
- * root's level (sn = 0) is reached with the last hash. */
+/* Climbs from a leaf to the root as in RFC 9162 section 2.1.3.2. `fn` and `sn` are the indices of
+ * our node and of its level's last node; a node without a sibling rises until it has one. The path
+ * has the right length if its last hash leads to the root's level, sn = 0. */
 static bool climb(vd_sha *sha, const vd_proof *proof, uint64_t fn, uint64_t sn, vd_hash *node) {
     for (uint32_t i = 0; i < proof->length; i++) {
         const vd_hash *sibling = &proof->path[i];
@@ -72,7 +72,7 @@ size_t vd_tree_frontier(uint64_t lo, uint64_t hi, int depth, uint64_t *flo, uint
     return frontier(lo, hi, depth, flo, fhi, 0);
 }
 
-/* Consumes the frontier's hashes from left to right. */
+/* Joins hashes of the frontier, which are consumed from left to right. */
 static bool join(vd_sha *sha, uint64_t lo, uint64_t hi, int depth, const vd_hash **next,
                  const vd_hash *end, vd_hash *out) {
     if (depth == 0 || hi - lo == 1) {

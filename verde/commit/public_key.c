@@ -1,18 +1,19 @@
-/* Decides which Ed25519 public keys may take part, and how TLS clients pin them. */
+/* This file decides which Ed25519 public keys are accepted, and how TLS clients pin them. */
 #include "verde/commit/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A key of small order makes S*B = R + h*A hold without any secret: with A the neutral element,
- * R = S*B verifies every message. OpenSSL accepts such keys (tests/unit/test_commit_key.c).
+/* The y of all points of small order. A key of small order makes S*B = R + h*A hold without any
+ * secret: with A the neutral element, R = S*B verifies every message. OpenSSL accepts such keys
+ * (tests/unit/test_commit_key.c).
  *
  * The curve -x^2 + y^2 = 1 + d x^2 y^2 over GF(p), p = 2^255 - 19, has 8 points whose order divides
  * its cofactor 8. Their y, which is the encoding without the sign of x in bit 255, are 1 (order 1),
  * -1 (order 2), 0 (order 4), and for order 8 the two roots of d y^4 + 2 y^2 = 1 in the field, one
- * the other's negative. They are also listed in Chalkias, Garillot, Nikolaenko, "Taming the many
- * EdDSAs" (2020), and in libsodium. Either sign is refused, which covers x = 0 with the sign set;
- * second spellings of small y, y + p, are not canonical and are refused as such. */
+ * the negative of the other. They are also listed in Chalkias, Garillot, Nikolaenko, "Taming the
+ * many EdDSAs" (2020), and in libsodium. Both signs are refused, which covers x = 0 with the sign
+ * set. The other encoding of a small y, y + p, is refused because it is not canonical. */
 static const uint8_t small_order_y[][VD_KEY_SIZE] = {
     {0x01},
     {0xec, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
@@ -27,8 +28,7 @@ static const uint8_t small_order_y[][VD_KEY_SIZE] = {
      0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a},
 };
 
-/* y < p = 2^255 - 19, that is ed ff ... ff 7f? RFC 8032 section 5.1.3 asks for it; OpenSSL does
- * not. */
+/* Whether y < p = 2^255 - 19 (ed ff ... ff 7f): RFC 8032, 5.1.3. OpenSSL does not check it. */
 static bool is_reduced(const uint8_t y[VD_KEY_SIZE]) {
     if (y[0] < 0xed || y[31] != 0x7f)
         return true;
@@ -38,7 +38,7 @@ static bool is_reduced(const uint8_t y[VD_KEY_SIZE]) {
     return false;
 }
 
-/* Whether the y of this encoding is below p and none of those above. */
+/* Checks that the y of an encoding is below p and not of small order. */
 static vd_status check_y(const uint8_t bytes[VD_KEY_SIZE], const char *what, vd_err *err) {
     uint8_t y[VD_KEY_SIZE];
     memcpy(y, bytes, sizeof y);
@@ -51,7 +51,7 @@ static vd_status check_y(const uint8_t bytes[VD_KEY_SIZE], const char *what, vd_
     return VD_OK;
 }
 
-/* What OpenSSL leaves to us: R of a signature is canonical and of no small order. */
+/* Checks what OpenSSL does not: that R of a signature is canonical and not of small order. */
 static vd_status check_signature(const uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err) {
     return check_y(signature, "R of the signature", err);
 }
@@ -66,8 +66,8 @@ vd_status vd_public_key_check(const vd_public_key *key, vd_err *err) {
                : vd_fail(err, VD_ERR_PEER, "the public key is no point of the curve");
 }
 
-/* The length of TYPE in TYPE:digits, or 0. It has a letter that is no digit, or a hyphen, so that
- * no key that is damaged is one of a later type. */
+/* The length of TYPE in TYPE:digits, or 0. TYPE has a hyphen or a letter that is no hexadecimal
+ * digit, so a damaged key is not mistaken for a later type. */
 static size_t later_type(const char *key) {
     static const char of_type[] = "abcdefghijklmnopqrstuvwxyz0123456789-",
                       hex[] = "0123456789abcdef";

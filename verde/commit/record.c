@@ -98,7 +98,7 @@ const uint8_t *vd_records_at(const vd_records *records, uint64_t index, size_t *
     return records->bytes.data + start;
 }
 
-/* Leaf i is over record i. */
+/* Hashes record i as leaf i. */
 static void hash_records(vd_sha *sha, const vd_records *records, const vd_tree *tree) {
     for (uint64_t i = 0; i < records->count; i++) {
         size_t size;

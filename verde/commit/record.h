@@ -1,10 +1,10 @@
-/* Node records: what a trace commits to for each node. PROTOCOL.md section 2.4. */
+/* Records: what a trace commits to for each node. PROTOCOL.md section 2.4. */
 #ifndef VD_RECORD_H
 #define VD_RECORD_H
 
 #include "verde/commit/commit.h"
 
-/* descriptor hash, number of inputs u32, their tensor commitments, the output's. */
+/* Appends a record: descriptor hash, number of inputs as u32, their commitments, the output's. */
 void vd_record_encode(const vd_hash *descriptor, const vd_hash *input, uint32_t input_count,
                       const vd_hash *output, vd_buf *out);
 
@@ -14,27 +14,27 @@ typedef struct {
     uint32_t input_count;
 } vd_node_record;
 
-/* False unless the bytes are exactly one record. */
+/* Returns false unless the bytes are exactly one record. */
 VD_MUST_USE bool vd_record_decode(const void *bytes, size_t size, vd_node_record *out);
 
 /* H("verde/node/1", canonical bytes of the node). */
 VD_MUST_USE bool vd_descriptor_hash(const void *node_bytes, size_t size, vd_hash *out);
 
-/* A run of records, kept as bytes with their places; the trace's tree is over these leaves. */
+/* Several records, kept as bytes with their ends; they are the leaves of the trace's tree. */
 typedef struct {
     vd_buf bytes;
-    uint64_t *end; /* where record i ends; owned */
+    uint64_t *end; /* end[i]: where record i ends; owned */
     uint64_t count, capacity;
 } vd_records;
 
 void vd_records_free(vd_records *records);
-/* Bytes of memory of so many records that have so many inputs together; and room for them in an
- * empty list, so that nothing moves as it grows. */
+/* The memory of `count` records that have `inputs` inputs in all; and reserving it in an empty
+ * list, so that the list never moves as it grows. */
 uint64_t vd_records_bytes(uint64_t count, uint64_t inputs);
 VD_MUST_USE bool vd_records_reserve(vd_records *records, uint64_t count, uint64_t inputs);
 VD_MUST_USE bool vd_records_put(vd_records *records, const vd_hash *descriptor,
                                 const vd_hash *input, uint32_t input_count, const vd_hash *output);
-/* Adds any bytes as one more record. */
+/* Appends any bytes as one record. */
 VD_MUST_USE bool vd_records_add(vd_records *records, const void *bytes, size_t size);
 const uint8_t *vd_records_at(const vd_records *records, uint64_t index, size_t *size);
 VD_MUST_USE vd_status vd_records_tree(const vd_records *records, vd_tree *tree, vd_err *err);

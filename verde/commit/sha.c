@@ -1,4 +1,4 @@
-/* Messages of SHA-256: plain and tagged ones, leaves and nodes of trees. */
+/* SHA-256 of plain and tagged messages, and of leaves and nodes of trees. */
 #include "verde/commit/sha.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ bool vd_hash_tagged(const char *tag, const void *bytes, size_t size, vd_hash *ou
     if (!sha)
         return false;
     if (tag)
-        vd_sha_put(sha, tag, strlen(tag) + 1); /* with its 0x00 */
+        vd_sha_put(sha, tag, strlen(tag) + 1); /* with its NUL */
     vd_sha_put(sha, bytes, size);
     bool done = vd_sha_finish(sha, out);
     vd_sha_destroy(sha);

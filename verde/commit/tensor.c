@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* 0 for what is no shape. Shapes come from peers: any bits are allowed. */
+/* Returns 0 for an invalid shape. Shapes come from peers, and may have any bits. */
 static uint64_t byte_count(const ro_shape *shape) {
     if (shape->ndim < 1 || shape->ndim > RO_MAX_DIMS)
         return 0;
@@ -35,7 +35,7 @@ bool vd_tensor_commit(const ro_shape *shape, const vd_hash *byte_root, vd_hash *
     return done;
 }
 
-/* The bytes that are committed to: `data` or a copy, which is *copy too; NULL on failure. */
+/* Returns the bytes to commit to: `data`, or a copy, which *copy owns; NULL on failure. */
 static const void *committed_bytes(const ro_shape *shape, const void *data, void **copy,
                                    vd_err *err) {
     const uint64_t size = byte_count(shape);

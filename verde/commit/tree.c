@@ -3,11 +3,11 @@
 
 #include <stdlib.h>
 
-/* Every commitment depends on it (PROTOCOL.md 2.3). tree.cu hashes whole blocks of SHA-256. */
+/* All commitments depend on the size (PROTOCOL.md 2.3). tree.cu hashes whole blocks of SHA-256. */
 _Static_assert(VD_LEAF_SIZE % 64 == 0 && (VD_LEAF_SIZE & (VD_LEAF_SIZE - 1)) == 0,
                "a leaf has whole blocks of SHA-256, and holds whole elements of any size");
 
-/* Leaves of the largest tensor there is: RO_MAX_NUMEL elements of 4 bytes. */
+/* Leaves of the largest tensor: RO_MAX_NUMEL elements of 4 bytes. */
 #define LEAVES_MAX ((uint64_t)RO_MAX_NUMEL * 4 / VD_LEAF_SIZE)
 
 void vd_tree_free(vd_tree *tree) {
@@ -52,7 +52,7 @@ bool vd_tree_is_node(uint64_t count, uint64_t lo, uint64_t hi) {
     return true;
 }
 
-/* MTH(D[lo:hi]) of a node that is filled in. */
+/* The stored hash of a node [lo, hi), MTH(D[lo:hi]). */
 static const vd_hash *stored(const vd_tree *tree, uint64_t lo, uint64_t hi) {
     return hi - lo == 1 ? &tree->leaf[lo] : &tree->node[vd_tree_split(lo, hi) - 1];
 }
@@ -66,7 +66,7 @@ void vd_tree_fill(vd_sha *sha, const vd_tree *tree, uint64_t lo, uint64_t hi, ui
     vd_sha_node(sha, stored(tree, lo, split), stored(tree, split, hi), &tree->node[split - 1]);
 }
 
-/* The leaves are of `item_size` bytes each. */
+/* Hashes items of `item_size` bytes as leaves, and the nodes above. */
 static void hash_items(vd_sha *sha, const vd_tree *tree, const uint8_t *items, size_t item_size) {
     for (uint64_t i = 0; i < tree->count; i++)
         vd_sha_leaf(sha, items + i * item_size, item_size, &tree->leaf[i]);
@@ -109,7 +109,7 @@ vd_status vd_tree_root(const vd_tree *tree, vd_hash *out, vd_err *err) {
     return vd_tree_node(tree, 0, tree->count, out, err);
 }
 
-/* The hash of [left, right) if its node [lo, hi) were `node`. No deeper than 64 calls. */
+/* The hash of [left, right) if its node [lo, hi) were `node`. Recursion is at most 64 deep. */
 static vd_hash with_node(vd_sha *sha, const vd_tree *tree, uint64_t lo, uint64_t hi,
                          const vd_hash *node, uint64_t left, uint64_t right) {
     if (left == lo && right == hi)
@@ -139,7 +139,7 @@ vd_status vd_tree_root_with(const vd_tree *tree, uint64_t lo, uint64_t hi, const
                 : vd_fail(err, VD_ERR_LOCAL, "out of memory, or OpenSSL failed, in hashing nodes");
 }
 
-/* PATH(index, D[0:count]): the siblings of all nodes above the leaf, the lowest first. */
+/* RFC 6962's PATH(index, D[0:count]): siblings of the nodes above the leaf, from the bottom up. */
 static void audit_path(const vd_tree *tree, uint64_t index, uint64_t lo, uint64_t hi,
                        vd_proof *proof) {
     if (hi - lo == 1)

@@ -1,4 +1,4 @@
-/* Hashing again what changed of a tree: its dirty leaves, and the nodes above them. */
+/* This file updates a tree: it hashes changed leaves and the nodes above them. */
 #include "verde/commit/sha.h"
 
 #include <stdlib.h>
@@ -6,10 +6,10 @@
 typedef struct {
     vd_sha *sha;
     vd_tree *tree;
-    const uint8_t *bytes; /* of the leaves from `first` on */
-    uint64_t size;        /* of them */
+    const uint8_t *bytes; /* of the changed leaves */
+    uint64_t size;        /* of `bytes` */
     size_t leaf_size;
-    uint64_t first, last; /* the dirty leaves are [first, last) */
+    uint64_t first, last; /* range [first, last) of the changed leaves */
 } updating;
 
 static void update_leaf(const updating *u, uint64_t leaf) {
@@ -18,7 +18,8 @@ static void update_leaf(const updating *u, uint64_t leaf) {
                 &u->tree->leaf[leaf]);
 }
 
-/* Hashes the node over leaves [lo, hi) again, and returns its hash. No deeper than 64 calls. */
+/* Hashes the node over leaves [lo, hi) again if a leaf of it changed, and returns its hash.
+ * Recursion is at most 64 deep. */
 static const vd_hash *update_node(const updating *u, uint64_t lo, uint64_t hi) {
     const bool dirty = lo < u->last && u->first < hi;
     if (hi - lo == 1) {
