@@ -1,5 +1,5 @@
-/* The run's directory is rank 0's: it tells the others where the run begins, and writes what they
- * make. */
+/* This file runs a program on a team. Rank 0 has the run's directory: it tells the others where the
+ * run begins, and writes their results. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 typedef struct {
     vd_hash program;
-    int64_t step; /* of the state that follows; -1: each process initialises its own */
+    int64_t step; /* of the state that follows; -1: each rank initialises its own */
 } beginning;
 
 /* ---- rank 0 ---- */
@@ -36,7 +36,7 @@ static vd_status hash(void *user, ro_ctx *ro, const vd_hash *program_hash, const
     return vd_member_hash(user, ro, program_hash, state, NULL, out, err);
 }
 
-/* One of the leaves is held at a time. */
+/* Gives the writer a leaf in host memory. Only one leaf at a time is kept there. */
 static const void *take_leaf(void *user, uint32_t leaf, vd_err *err) {
     vd_member *m = user;
     const uint32_t owner = m->plan->leaf_owner[leaf];
@@ -95,7 +95,7 @@ static vd_status give_checkpoint(vd_member *m, ro_ctx *ro, const vd_hash *progra
     return status;
 }
 
-/* A checkpoint that is given in a thread, while the next step runs. */
+/* Sends checkpoints to rank 0 in a thread, while the next step runs. */
 typedef struct {
     vd_member *member;
     const vd_exec *exec;
@@ -103,7 +103,7 @@ typedef struct {
     vd_state state, given;
     bool busy;
     pthread_t thread;
-    vd_status status; /* the thread's */
+    vd_status status; /* of the thread */
     vd_err err;
 } follower;
 
@@ -128,7 +128,7 @@ static vd_status finish_giving(follower *f, vd_err *err) {
     return f->status == VD_OK ? VD_OK : vd_fail(err, f->status, "%s", f->err.text);
 }
 
-/* Beside the next step, as rank 0 writes it, but from a device. */
+/* Sends a checkpoint, during the next step unless the state is on a device. */
 static vd_status follow_checkpoint(follower *f, vd_err *err) {
     const vd_exec *exec = f->exec;
     return exec->fault.kind == VD_FAULT_NONE && !f->state.memory &&
@@ -165,5 +165,5 @@ vd_status vd_member_follow(vd_member *m, const vd_exec *exec, vd_err *err) {
     vd_err ignored;
     vd_status status = follow(&f, err), given = finish_giving(&f, &ignored);
     vd_state_free(&f.state);
-    return status == VD_OK ? given : status; /* it was told what came first */
+    return status == VD_OK ? given : status; /* `err` has the first error */
 }

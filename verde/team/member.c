@@ -76,7 +76,7 @@ static uint32_t leaves_of(const vd_team_plan *plan, uint32_t rank, bool *owned) 
     return count;
 }
 
-/* Packs only what `owned` has, one after the other, or back. */
+/* Packs the commitments of owned leaves one after another, or unpacks them with `back`. */
 static void pack(const vd_team_plan *plan, const bool *owned, vd_hash *tensor, vd_hash *packed,
                  bool back) {
     for (uint32_t i = 0; i < plan->program->leaf_count; i++) {

@@ -1,4 +1,4 @@
-/* Messages: each value that a rank reads and another one makes, once. */
+/* This file lists the messages of a step: each value once for each other rank that reads it. */
 #include <stdlib.h>
 
 #include "verde/team/plan.h"
@@ -7,7 +7,7 @@ typedef struct {
     vd_team_plan *plan;
     const vd_graph *graph;
     uint32_t sources, capacity;
-    bool full; /* no memory, or more than the limit */
+    bool full; /* no memory, or too many messages */
 } messages;
 
 static void put(messages *m, uint32_t value, uint32_t from, uint32_t to) {
@@ -28,7 +28,7 @@ static void put(messages *m, uint32_t value, uint32_t from, uint32_t to) {
     plan->message[plan->message_count++] = (vd_team_message){value, from, to};
 }
 
-/* `reader`: a rank, or VD_TEAM_ALL. */
+/* Notes that a rank, or every rank (VD_TEAM_ALL), reads a value. */
 static void read_value(messages *m, uint32_t value, uint32_t reader) {
     vd_team_plan *plan = m->plan;
     const uint32_t first = reader == VD_TEAM_ALL ? 0 : reader;
@@ -48,8 +48,8 @@ static void read_by_node(messages *m, uint32_t node, uint32_t reader) {
         read_value(m, vd_node_input(m->graph, node, k), reader);
 }
 
-/* All iterations of a rank read the same values from before the repeat, and only its first one
- * reads carried values that another rank makes. */
+/* Lists what the body reads, by a rank's first iteration only: all its iterations read the same
+ * values from before the repeat, and only the first reads carried values of another rank. */
 static void read_by_body(messages *m, const vd_repeat *r) {
     const vd_spread spread = vd_team_spread(m->plan, r);
     for (uint32_t rank = 0; rank < m->plan->ranks; rank++) {
@@ -77,7 +77,7 @@ static void read_by_plain(messages *m) {
             read_by_node(m, vd_node_number(m->graph, i, 0), m->plan->owner[i]);
 }
 
-/* The next state goes to whoever reads it in the step that follows; the loss is told everywhere. */
+/* Lists messages after the step: next states for ranks that read them, and the loss for all. */
 static void read_after_step(messages *m) {
     const vd_team_plan *plan = m->plan;
     for (uint32_t i = 0; i < plan->program->leaf_count && !m->full; i++)

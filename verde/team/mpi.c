@@ -1,4 +1,4 @@
-/* This file loads the library that has MPI, and joins the processes that were started together. */
+/* This file loads the library that contains MPI, and joins the processes that started together. */
 #include "verde/team/mpi.h"
 
 #include <dlfcn.h>
@@ -28,8 +28,8 @@ uint32_t vd_mpi_processes(void) {
     return count > 1 && count <= INT_MAX ? (uint32_t)count : 1;
 }
 
-/* Beside the program, in the lib that goes with its bin, or where the system looks. MPI's own
- * plug-ins look for its symbols, so they are global. */
+/* Looks for the library beside the program, in ../lib, then where the system does. Its symbols are
+ * global, because MPI's own plug-ins need them. */
 static void *open_library(void) {
     static const char *const places[] = {"", "../lib/"};
     char self[PATH_MAX], path[PATH_MAX + 64];
@@ -45,7 +45,7 @@ static void *open_library(void) {
     return dlopen(VD_MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL);
 }
 
-/* Under the launcher of another MPI each process is one of one. */
+/* Refuses another MPI's launcher, under which each process believes to be alone. */
 static vd_status check_launcher(const vd_transport *t, vd_err *err) {
     if (t->ranks == vd_mpi_processes())
         return VD_OK;
@@ -56,11 +56,11 @@ static vd_status check_launcher(const vd_transport *t, vd_err *err) {
                    vd_mpi_processes(), t->ranks);
 }
 
-/* The library stays loaded: few MPI libraries can be unloaded. */
+/* Joins. The library is never unloaded, since few MPI libraries can be. */
 vd_status vd_mpi_join(vd_mpi_lost lost, vd_mpi **out, vd_err *err) {
     *out = NULL;
     void *library = open_library();
-    (void)ro_modes_set(); /* MPI's libraries may set others as they are loaded */
+    (void)ro_modes_set(); /* loading MPI may change the floating-point modes */
     const vd_mpi_functions *functions = library ? dlsym(library, "vd_mpi_library") : NULL;
     if (!functions)
         return vd_fail(err, VD_ERR_USAGE,
@@ -75,7 +75,7 @@ vd_status vd_mpi_join(vd_mpi_lost lost, vd_mpi **out, vd_err *err) {
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     mpi->functions = functions;
     vd_status status = functions->join(&mpi->transport, lost, err);
-    (void)ro_modes_set(); /* or load plug-ins that do */
+    (void)ro_modes_set(); /* joining may load plug-ins, which may change them again */
     if (status != VD_OK) {
         free(mpi);
         return status;

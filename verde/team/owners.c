@@ -1,19 +1,21 @@
-/* Owners: what belongs to one parameter is joined, and the joined sets are shared out by bytes. */
+/* This file finds owners: nodes and leaves of a parameter are joined into one set, and sets are
+ * distributed over ranks by their bytes. */
 #include <stdlib.h>
 
 #include "verde/team/plan.h"
 
-/* Sets of leaves, then stored nodes, then sums, as trees; joined where a node behind the repeats
- * reads a tensor of more than one element. Single elements are sent to whoever reads them. */
+/* Disjoint sets of leaves, stored nodes and sums, in this order, as trees. A node behind the
+ * repeats joins the sets of the tensors that it reads, except single elements, which are sent
+ * instead. */
 typedef struct {
     vd_team_plan *plan;
     const vd_graph *graph;
     uint32_t leaves, sources, count;
-    uint32_t last; /* the first stored node behind all repeats */
+    uint32_t last; /* first stored node behind all repeats */
     uint32_t *parent;
-    bool *joined;    /* of each: it is in a set with a node */
-    uint64_t *bytes; /* of each root: the leaves that its set makes */
-    uint32_t *rank;  /* of each root */
+    bool *joined;    /* whether each element is in a set with a node */
+    uint64_t *bytes; /* of each root: bytes of the leaves that its set makes */
+    uint32_t *rank;  /* of each root: its owner */
 } owners;
 
 #define IN_NO_SET UINT32_MAX
@@ -32,7 +34,7 @@ static uint32_t of_sum(const owners *o, uint32_t sum) {
     return o->leaves + o->graph->stored_count + sum;
 }
 
-/* Returns the set that ties a node to where this value is. */
+/* Returns the set that a node joins because it reads this value, or IN_NO_SET. */
 static uint32_t set_of(const owners *o, uint32_t value) {
     if (ro_shape_numel(vd_value_shape(o->plan->program, o->graph, value)) == 1)
         return IN_NO_SET;
@@ -49,7 +51,7 @@ static void join(owners *o, uint32_t a, uint32_t b) {
     o->parent[root_of(o, b)] = root_of(o, a);
 }
 
-/* Nodes before the last repeat's end, and those that nothing ties, run everywhere. */
+/* Joins nodes behind the last repeat with what they read. Nodes before its end run everywhere. */
 static void join_nodes(owners *o) {
     for (uint32_t i = o->last; i < o->graph->stored_count; i++) {
         const vd_node *n = &o->graph->stored[i];
@@ -61,7 +63,7 @@ static void join_nodes(owners *o) {
     }
 }
 
-/* The set of the node that makes a leaf's next value. */
+/* The set of the node that makes the next value of a leaf. */
 static uint32_t maker_of(const owners *o, uint32_t leaf) {
     const vd_spot s = vd_node_spot(o->graph, o->graph->output[leaf] - o->sources);
     return !s.repeat && o->joined[of_node(o, s.stored)] ? root_of(o, of_node(o, s.stored))
@@ -80,7 +82,7 @@ static int by_bytes(const void *a, const void *b) {
     return x->root < y->root ? -1 : x->root > y->root;
 }
 
-/* The largest first, each to the rank that has the least. */
+/* Gives sets to ranks, the largest set first, each to the rank with the fewest bytes. */
 static void share_out(owners *o, weighed_set *set, uint32_t sets, uint64_t *has) {
     qsort(set, sets, sizeof *set, by_bytes);
     for (uint32_t i = 0; i < sets; i++) {

@@ -7,7 +7,7 @@ vd_spread vd_team_spread(const vd_team_plan *plan, const vd_repeat *repeat) {
     return (vd_spread){repeat->count, plan->ranks};
 }
 
-/* An addition makes the total over iterations z .. m: this is z. PROTOCOL.md section 1.5. */
+/* The first iteration of the total that an addition makes. PROTOCOL.md section 1.5. */
 static uint32_t first_added(const vd_spot *s) {
     uint32_t lo = s->iteration;
     for (uint32_t i = 0; i < s->merge; i++)
@@ -39,7 +39,7 @@ bool vd_team_waits(const vd_team_plan *plan, uint32_t rank, uint32_t node) {
            (is_away(plan, &s, first_added(&s), rank) || is_away(plan, &s, s.iteration, rank));
 }
 
-/* A body's nodes are in topological order. */
+/* Finds nodes that depend on a carried value. One pass suffices in topological order. */
 static void find_chained(vd_team_plan *plan, const vd_repeat *r) {
     const vd_graph *g = &plan->program->step;
     for (uint32_t i = r->first; i < r->first + r->size; i++)
@@ -70,7 +70,7 @@ bool vd_team_keeps(const vd_team_plan *plan, uint32_t rank, uint32_t leaf) {
     return plan->leaf_owner[leaf] == rank || plan->reads[(size_t)leaf * plan->ranks + rank];
 }
 
-/* The first message that is not before (value, to). */
+/* Returns the index of the first message at or after (value, to). */
 static uint32_t message_from(const vd_team_plan *plan, uint32_t value, uint32_t to) {
     uint32_t lo = 0, hi = plan->message_count;
     while (lo < hi) {

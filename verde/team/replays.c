@@ -1,11 +1,11 @@
-/* This file leads the ranks through a run that is executed again. */
+/* This file leads the other ranks when a team executes steps of a finished run again. */
 #include "verde/team/replays_internal.h"
 
 #include <stdlib.h>
 
 /* ---- rank 0 ---- */
 
-/* Tells all others what comes. */
+/* Tells all other ranks what to do next. */
 static vd_status command(const vd_replays *r, vd_replay_kind kind, uint32_t argument, int64_t step,
                          vd_err *err) {
     const vd_transport *t = &r->member->transport;

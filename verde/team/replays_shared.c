@@ -1,12 +1,12 @@
-/* What all ranks of a team do of a trace: each hashes what it made, and rank 0 gets the
- * commitments, in the order of the nodes. */
+/* This file runs the parts of a replay that all ranks share. In a trace each rank hashes its own
+ * nodes' outputs, and rank 0 collects the commitments in the order of the nodes. */
 #include <stdlib.h>
 
 #include "verde/exec/memory.h"
 #include "verde/exec/tracing.h"
 #include "verde/team/replays_internal.h"
 
-enum { PIECE = 1 << 15 }; /* commitments of a message: a mebibyte */
+enum { PIECE = 1 << 15 }; /* commitments per message: 1 MiB */
 
 vd_status vd_shared_init(vd_member *m, const vd_exec *exec, vd_state *out, vd_err *err) {
     const vd_status status = vd_exec_init(exec, NULL, out, err);
@@ -17,7 +17,7 @@ vd_status vd_shared_init(vd_member *m, const vd_exec *exec, vd_state *out, vd_er
 
 /* ---- traces ---- */
 
-/* Takes up to PIECE nodes of a rank, from *node on; how many. */
+/* Lists up to PIECE nodes of a rank from *node on, and returns their number. */
 static uint32_t list_piece(const vd_team_plan *plan, uint32_t rank, uint32_t *node,
                            uint32_t *list) {
     const uint32_t nodes = plan->program->step.node_count;
@@ -44,7 +44,7 @@ static vd_status move_piece(const vd_member *m, vd_tracing *t, uint32_t rank, co
     return to->send(to->user, 0, VD_TEAM_TRACED, piece, size, err);
 }
 
-/* The commitments of what `rank` made, from there to rank 0. */
+/* Moves commitments of all outputs of `rank` to rank 0. */
 static vd_status move_outputs(const vd_member *m, vd_tracing *t, uint32_t rank, vd_err *err) {
     uint32_t node = 0, *list = malloc(PIECE * sizeof *list);
     vd_hash *piece = malloc(PIECE * sizeof *piece);
@@ -90,7 +90,7 @@ vd_status vd_shared_trace(vd_member *m, const vd_exec *exec, const vd_hash *prog
 typedef struct {
     vd_member *member;
     const vd_exec *exec;
-    const vd_observer *observer; /* rank 0's */
+    const vd_observer *observer; /* of rank 0; NULL at others */
     uint32_t node, sources;
     vd_status status;
     vd_err *err;
@@ -110,14 +110,15 @@ static void send_value(watch *w, uint32_t value, const void *data) {
     free(copy);
 }
 
-/* Sees a node, at the rank that runs it. */
+/* Handles an executed node: shows it to the observer, or sends its values to rank 0. */
 static bool see(void *user, uint32_t node, const void *const *input, const void *output) {
     watch *w = user;
     const vd_graph *g = &w->exec->program->step;
     if (node != w->node || w->status != VD_OK)
         return true;
     if (w->observer) {
-        (void)w->observer->node(w->observer->user, node, input, output); /* all run to the end */
+        (void)w->observer->node(w->observer->user, node, input,
+                                output); /* all ranks run to the end */
         return true;
     }
     if (w->member->transport.rank == 0 || vd_team_owner(w->member->plan, node) == VD_TEAM_ALL)
@@ -129,7 +130,7 @@ static bool see(void *user, uint32_t node, const void *const *input, const void 
     return true;
 }
 
-/* Takes a value to where this process computes. */
+/* Receives a value from rank `from` into the memory where this process computes. */
 static vd_status take_value(watch *w, uint32_t from, uint32_t value, void **out) {
     const vd_transport *t = &w->member->transport;
     ro_ctx *memory = vd_exec_memory(w->exec);
@@ -145,7 +146,7 @@ static vd_status take_value(watch *w, uint32_t from, uint32_t value, void **out)
     return status;
 }
 
-/* Shows the observer, at rank 0, a node that `from` runs. */
+/* At rank 0, shows the observer a node that rank `from` runs. */
 static vd_status show_taken(watch *w, uint32_t from, const vd_observer *observer) {
     const vd_graph *g = &w->exec->program->step;
     const int32_t inputs = vd_node_stored(g, w->node)->input_count;

@@ -1,6 +1,6 @@
-/* How the ranks of a team reach one another. A message has a number, and may come before those that
- * were sent earlier; two of one number come from a rank in the order in which they were sent.
- * Threads may use one at the same time, for messages of different numbers. */
+/* Messages between the ranks of a team. Each has a number. Messages of different numbers may arrive
+ * in any order; those of one number from one rank arrive in the order of sending. Threads may use a
+ * transport at the same time, for messages of different numbers. */
 #ifndef VD_TRANSPORT_H
 #define VD_TRANSPORT_H
 
@@ -8,21 +8,20 @@
 
 typedef struct {
     void *user;
-    uint32_t rank, ranks; /* this one's, and how many there are */
-    /* Takes a copy of the bytes and returns at once. */
+    uint32_t rank, ranks; /* of this process; of the team */
+    /* Copies the bytes and returns at once. */
     vd_status (*send)(void *user, uint32_t to, uint32_t number, const void *data, size_t size,
                       vd_err *err);
-    /* Makes no copy, and returns when the bytes have left. */
+    /* Sends without a copy, and returns when the bytes have left. */
     vd_status (*give)(void *user, uint32_t to, uint32_t number, const void *data, size_t size,
                       vd_err *err);
-    /* Waits for exactly `size` bytes. VD_ERR_IO: the rank ended, or has sent nothing for too long;
-     * the sentence names it. VD_ERR_PEER: it sent another number of bytes. */
+    /* Waits for a message of exactly `size` bytes. VD_ERR_IO: the rank ended, or was silent for too
+     * long; the error names it. VD_ERR_PEER: the message has another size. */
     vd_status (*receive)(void *user, uint32_t from, uint32_t number, void *data, size_t size,
                          vd_err *err);
-    /* Waits until a message of that number is there to be received, however long that takes, and
-     * uses little of a core meanwhile. */
+    /* Waits until such a message can be received, using little of the CPU. */
     vd_status (*await)(void *user, uint32_t from, uint32_t number, vd_err *err);
-    /* Waits until all that was sent has left this process. */
+    /* Waits until all sent messages have left this process. */
     vd_status (*flush)(void *user, vd_err *err);
 } vd_transport;
 
