@@ -1,4 +1,4 @@
-/* A run with a rounding log that is executed again, and what is served of its log. */
+/* This file executes a run with a rounding log again, and serves sections of the log. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static vd_status open_log(const vd_emitter *e, int64_t step, vd_log_file **out, 
     return status == VD_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", err->text);
 }
 
-/* Roots of the logs of the steps first .. first + count - 1. */
+/* Gets the roots of the logs of steps first .. first + count - 1. */
 static vd_status roots_of(const vd_emitter *e, int64_t first, uint64_t count, vd_hash *root,
                           vd_err *err) {
     for (uint64_t i = 0; i < count; i++) {
@@ -31,7 +31,7 @@ static vd_status roots_of(const vd_emitter *e, int64_t first, uint64_t count, vd
     return VD_OK;
 }
 
-/* Nothing is said that does not lead to what the run has committed to. */
+/* Proves a step's log. It refuses logs that do not lead to what the run has committed to. */
 static vd_status prove_step(const vd_emitter *e, int64_t step, vd_proof *out, vd_err *err) {
     const vd_log_range range = vd_logs_at(e->again.program, step);
     vd_hash root, *list = calloc((size_t)range.count, sizeof *list);
@@ -86,7 +86,7 @@ static vd_status note(void *user, uint64_t leaf, const vd_public_key *trainer, v
     return status;
 }
 
-/* As the run has committed to them. */
+/* Serves what the run has committed to. */
 static vd_status logs(void *user, vd_hash *run, vd_hash *out, vd_err *err) {
     const vd_emitter *e = user;
     return e->again.committed(e->again.user, run, out, err);

@@ -14,7 +14,7 @@ uint64_t vd_log_get_varint(vd_cursor *in) {
         value |= (uint64_t)(byte & 0x7f) << shift;
         if (byte & 0x80)
             continue;
-        /* A number has one spelling: no zeros in front, and no bits that are shifted out. */
+        /* A number has only one encoding: no leading zeros, and no bits shifted out. */
         if ((byte == 0 && shift > 0) || (shift == 63 && byte > 1))
             break;
         return in->failed ? 0 : value;

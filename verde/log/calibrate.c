@@ -12,30 +12,29 @@ typedef struct {
     const vd_graph *graph;
     const ro_profile *profile[2];
     vd_calibration *out;
-    double *value[2]; /* of a node under each profile; owned */
+    double *value[2]; /* values of a node under each profile; owned */
     size_t room;
     vd_err *err;
     vd_status status;
 } calibrator;
 
-/* Two values that are rounded differently have a boundary between them, half of a place away from
- * both rounded values. They are rare: at 32 bits one in 10^8 elements. But how far values of one
- * element lie apart is seen with every element, and how near to a boundary they must be follows
- * from that. The largest distance is in proportion to the number of elements (it is an element near
- * zero, of large terms, and one half as large is half as frequent), and a run has more of them than
- * its calibration. */
+/* A threshold is lowered to so many largest distances below half of a place. Two values that are
+ * rounded differently have a boundary between them, half of a place away from both rounded values;
+ * at 32 bits that happens to one in 10^8 elements. The distance of two values is seen at every
+ * element instead, and bounds how near to a boundary they are. The largest distance grows in
+ * proportion to the number of elements (it is found near zero, in sums of large terms; one half as
+ * large is half as frequent), so a run exceeds that of its shorter calibration. */
 enum { MARGIN = 32 };
 
-/* The search of the paper goes from a quarter of the last place of 24 bits to half of one of
- * `bits`: outside, nothing could be told, or everything would. */
+/* Limits of the thresholds, as in the paper's search: from a quarter of the last place of 24 bits
+ * to half of one of `bits`. Outside, all roundings would be logged, or none. */
 static double most(int32_t bits) {
     return 0.5 * ldexp(1, 9 - bits);
 }
 static double least(void) {
     return 0.25 * 0x1p-23;
 }
-/* Returns the margin where no element had two values. How far apart they may lie does not depend on
- * what they are rounded to. */
+/* The margin of an operator whose two values never differed. It does not depend on `bits`. */
 static double least_margin(void) {
     return 0x1p-10 * most(RO_ROUND_BITS_MAX);
 }
@@ -44,13 +43,12 @@ static double power_of_two(double y) {
     return ldexp(1, fabs(y) < 0x1p-126 ? -126 : ilogb(y));
 }
 
-/* Distance to the rounded value over the value's power of two, as ro_free_run sees it. */
+/* Distance from the rounded value over the value's power of two, as ro_free_run computes it. */
 static double distance(double y, float r) {
     return fabs(y - (double)r) / power_of_two(y);
 }
 
-/* Compares two values at `bits`: a state's tensors keep more than those that the thresholds are
- * for. */
+/* Compares two values rounded to `bits`, which a state's tensors have more of than thresholds. */
 static void compare(calibrator *c, int op, int32_t bits, double y1, double y2) {
     const float r1 = ro_round(y1, bits), r2 = ro_round(y2, bits);
     const bool opposite = (y1 < (double)r1) == (y2 > (double)r2);
@@ -62,7 +60,7 @@ static void compare(calibrator *c, int op, int32_t bits, double y1, double y2) {
     if (r1 == r2 || !opposite)
         return;
     count->apart++;
-    /* in the logging region: above the threshold */
+    /* the threshold must be below this distance, so that the element is logged */
     const double less = most(c->out->thresholds.bits) - most(bits);
     const double d = fmin(distance(y1, r1), distance(y2, r2)) + less;
     if (d <= *threshold)
@@ -107,7 +105,8 @@ static vd_status compare_node(calibrator *c, uint32_t node, const void *const *i
 
 static bool see_node(void *user, uint32_t node, const void *const *input, const void *output) {
     calibrator *c = user;
-    if (ro_op_is_free(vd_node_stored(c->graph, node)->op)) /* values do not write to the output */
+    if (ro_op_is_free(
+            vd_node_stored(c->graph, node)->op)) /* RO_FREE_VALUES does not write to the output */
         c->status = compare_node(c, node, input, (void *)(uintptr_t)output);
     return c->status == VD_OK;
 }

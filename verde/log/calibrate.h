@@ -1,20 +1,19 @@
-/* Thresholds of the symbols of a rounding log (SPEC 14.4), measured between two profiles: algorithm
- * 3 of Srivastava et al., with the exponent of the value, and with a margin for runs that are
- * longer than what was measured. */
+/* Thresholds for the symbols of a rounding log (SPEC 14.4), measured between two profiles:
+ * algorithm 3 of Srivastava et al., with the value's exponent, and a margin for runs longer than
+ * the measurement. */
 #ifndef VD_CALIBRATE_H
 #define VD_CALIBRATE_H
 
 #include "verde/exec/exec.h"
 #include "verde/log/log.h"
 
-/* Elements apart from which on their largest distance is relied on; with fewer the margin decides.
- */
+/* From so many elements rounded apart on, their largest distance decides; before, the margin. */
 enum { VD_CALIBRATION_APART = 16 };
 
 typedef struct {
     uint64_t elements; /* compared */
-    uint64_t apart;    /* that the profiles round differently, from opposite sides */
-    double largest;    /* distance of an element's two values, over its power of two */
+    uint64_t apart;    /* rounded differently by the two profiles, from opposite sides */
+    double largest;    /* largest distance of an element's two values, over its power of two */
 } vd_calibration_count;
 
 typedef struct {
@@ -22,10 +21,9 @@ typedef struct {
     vd_calibration_count count[RO_OP_END];
 } vd_calibration;
 
-/* Runs initialisation and `steps` steps with exec->ro under profile `a`, and every free node under
- * `b` too, on the same inputs. exec->kernels are not read. `progress` (may be NULL) hears of each
- * step.
- */
+/* Runs initialisation and `steps` steps with exec->ro under profile `a`, and each free node under
+ * `b` too, on the same inputs. exec->kernels is not used. `progress` (or NULL) is called per
+ * step. */
 VD_MUST_USE vd_status vd_calibrate(const vd_exec *exec, const ro_profile *a, const ro_profile *b,
                                    int32_t bits, int64_t steps,
                                    void (*progress)(void *user, int64_t done), void *user,

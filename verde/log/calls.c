@@ -6,9 +6,9 @@
 
 typedef struct {
     const vd_log_section *section;
-    bool escapes; /* true: gaps between escapes, in calls; false: gaps between calls, in elements */
+    bool escapes; /* measures gaps between escapes, in calls; else between calls, in elements */
     int64_t at;
-    uint64_t next; /* the first place where the next one can be */
+    uint64_t next; /* the smallest position of the next one */
 } gaps;
 
 static bool next_gap(gaps *g, uint64_t *gap) {

@@ -1,4 +1,4 @@
-/* Are the logs of a run those that its checkpoints commit to? */
+/* This file checks a run's logs against its checkpoints' commitments. */
 #include <stdlib.h>
 
 #include "verde/log/emitter.h"

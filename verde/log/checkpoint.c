@@ -1,4 +1,4 @@
-/* What a run with a rounding log does at a checkpoint: the root over its logs, and signed notes. */
+/* This file makes a rounding log's part of a checkpoint: the root over logs, and signed notes. */
 #include <string.h>
 
 #include "verde/log/emitter.h"
@@ -13,8 +13,7 @@ vd_status vd_log_take_root(vd_emitter *e, int64_t step, vd_err *err) {
     return status;
 }
 
-/* Waits for the logs that a checkpoint stands on to be on disk; a trainer waits for them here
- * alone. */
+/* Waits until the logs of a checkpoint are on disk; only here does a trainer wait for them. */
 static vd_status take_roots(vd_emitter *e, vd_err *err) {
     vd_status status = VD_OK;
     while (e->roots < e->ended && status == VD_OK)
@@ -32,8 +31,7 @@ static vd_status root_of(vd_emitter *e, vd_hash *out, vd_err *err) {
     return status;
 }
 
-/* A run that goes on must not contradict what it has signed already: another build may round
- * otherwise. */
+/* Refuses to contradict a note signed before the run was resumed: builds may round differently. */
 static vd_status signed_before(const vd_emitter *e, const vd_log_claim *claim, vd_err *err) {
     vd_public_key key;
     vd_log_claim before;
@@ -112,7 +110,7 @@ static vd_status keep_note(vd_emitter *e, int64_t step, const vd_hash *root, vd_
     return status == VD_ERR_PEER ? differ(e, step, err) : status;
 }
 
-/* run.json says where the run first was not the trainer's. */
+/* Keeps, for run.json, the first difference from the trainer's run. */
 static void keep_difference(const vd_emitter *e, vd_run_log *log) {
     vd_log_kept *kept = log->of_backend;
     const vd_difference *difference = vd_rounded_difference(e->rounded);

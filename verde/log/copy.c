@@ -1,4 +1,4 @@
-/* Makes an auditor's copy of a log, from which it answers when the trainer is gone. */
+/* This file copies a log for an auditor, who can then answer without the trainer. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

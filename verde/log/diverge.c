@@ -1,10 +1,10 @@
-/* The first section of two runs' rounding logs that differs. */
+/* This file finds the first section in which the rounding logs of two runs differ. */
 #include <string.h>
 
 #include "verde/log/emitter.h"
 #include "verde/log/program.h"
 
-/* The node that a section of a step's log is of. */
+/* The node that a section of a step's log belongs to. */
 static uint32_t node_of(const vd_graph *g, uint64_t section) {
     uint32_t node = 0;
     while (node + 1 < g->node_count && vd_graph_sections(g, node + 1) <= section)
@@ -23,7 +23,7 @@ static const vd_graph *graph_of(const comparison *c) {
     return c->out->step < 0 ? &program->init : &program->step;
 }
 
-/* A section of each side; *named: a side holds other logs than it commits to. */
+/* Reads the section of both sides. *named: the logs of a side are not those it commits to. */
 static vd_status read_sections(const comparison *c, uint32_t checkpoint, uint64_t section,
                                vd_section_proof proof[2], bool *named) {
     vd_status status = VD_OK;
@@ -42,7 +42,7 @@ static vd_status read_sections(const comparison *c, uint32_t checkpoint, uint64_
     return status;
 }
 
-/* `root` of a step's sections leaves out the names of the runs, and so tells of all of them. */
+/* Compares a section; with `all`, the root over the step's, which does not contain runs' names. */
 static vd_status compare(const comparison *c, uint32_t checkpoint, uint64_t section, bool all,
                          bool *differs, bool *named) {
     vd_section_proof proof[2] = {0};

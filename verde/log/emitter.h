@@ -1,29 +1,29 @@
-/* What the backend keeps of a run that is under way, or executed again. Private to verde/log. */
+/* The backend's state of a run in progress, or executed again. Private to verde/log. */
 #ifndef VD_LOG_EMITTER_H
 #define VD_LOG_EMITTER_H
 
 #include "verde/log/run.h"
 #include "verde/log/served.h"
 
-struct json_t; /* jansson's */
+struct json_t; /* from jansson */
 
 struct vd_emitter {
     vd_rounded *rounded;
-    /* of a run under way */
-    const vd_run_options *options; /* NULL: it is executed again */
+    /* of a run in progress */
+    const vd_run_options *options; /* NULL: the run is executed again */
     const vd_run_rounding *rounding;
     vd_log_run run;
-    int64_t step;          /* that was begun */
+    int64_t step;          /* the current step */
     vd_hash *root;         /* of the logs since the last checkpoint; owned */
-    uint32_t roots, ended; /* roots that are known, steps that ended, since then */
+    uint32_t roots, ended; /* since then: number of known roots, and of ended steps */
     uint64_t bytes;
-    /* of one that is executed again */
+    /* of a run that is executed again */
     vd_emitted_run again;
     vd_thresholds thresholds;
     vd_emitted_source served;
 };
 
-/* The functions of the table (exec/backend.h), by file. */
+/* ---- functions of the table in exec/backend.h, by file ---- */
 
 /* run.c */
 VD_MUST_USE vd_status vd_log_allows(const vd_run_options *options, vd_err *err);
@@ -37,7 +37,7 @@ VD_MUST_USE vd_status vd_log_begin_step(vd_emitter *emitter, int64_t step, vd_er
 VD_MUST_USE vd_status vd_log_end_step(vd_emitter *emitter, vd_err *err);
 VD_MUST_USE vd_status vd_log_close_run(vd_emitter *emitter, vd_status status, vd_err *err);
 /* checkpoint.c */
-/* Takes the root of an ended step, whose log is on disk; not of the table. */
+/* Takes the root of an ended step, whose log is on disk. It is not in the table. */
 VD_MUST_USE vd_status vd_log_take_root(vd_emitter *emitter, int64_t step, vd_err *err);
 VD_MUST_USE vd_status vd_log_checkpoint(vd_emitter *emitter, int64_t step, vd_run_log *log,
                                         vd_hash *out, vd_err *err);

@@ -1,5 +1,4 @@
-/* Faults of rounding logs: what a dishonest trainer would round and log, for tests and
- * demonstrations. */
+/* Faults of rounding logs, for tests and demonstrations: what a dishonest trainer would write. */
 #include <string.h>
 
 #include "verde/log/rounded.h"
@@ -26,7 +25,7 @@ static void drop_call(const fault_target *t, int64_t index) {
             (size_t)(--*t->count - index) * sizeof *t->calls);
 }
 
-/* Alters a close call. `place`: one where the element does not belong, by the log of `t`. */
+/* Alters a close call; `place` is a wrong place of its element by the log of `t`. */
 static void alter_call(vd_fault_kind kind, const fault_target *t, const vd_possible *p,
                        int64_t index, int64_t place) {
     ro_close_call *call = &t->calls[index];
@@ -44,8 +43,8 @@ static float magnitude(float x) {
     return x < 0 ? -x : x;
 }
 
-/* Sums of terms that cancel are often close calls, and so small that the next node rounds the fault
- * away: what it alters is large enough to be seen. */
+/* Returns the least magnitude that is altered. Close calls are often sums of cancelling terms,
+ * which are so small that the next node would round a fault away. */
 static float least_to_alter(const vd_free_node *node) {
     float most = 0;
     for (int64_t i = 0; i < ro_shape_numel(node->shape); i++)
@@ -70,7 +69,7 @@ static bool in_calls(vd_fault_kind kind, const fault_target *t) {
     return false;
 }
 
-/* A symbol leads to a neighbour at most. */
+/* Forges a symbol, which can only lead to a neighbour. */
 static bool forge_symbol(const fault_target *t, int64_t element) {
     const vd_possible p = vd_free_possible(t->node, element);
     const bool above = p.y.value - 2 * p.y.bound > (double)t->node->output[element];

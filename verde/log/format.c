@@ -174,7 +174,7 @@ bool vd_log_digest(const uint8_t header[VD_LOG_HEADER_SIZE], const void *index, 
     vd_sha *sha = vd_sha_create();
     if (!sha)
         return false;
-    vd_sha_put(sha, tag, sizeof tag); /* with its final 0x00 */
+    vd_sha_put(sha, tag, sizeof tag); /* with its NUL */
     vd_sha_put(sha, header, VD_LOG_HEADER_SIZE);
     vd_sha_put(sha, index, size);
     const bool done = vd_sha_finish(sha, out);

@@ -1,4 +1,4 @@
-/* Runs nodes by free kernels. */
+/* This file runs nodes by free kernels. */
 #include "verde/log/free.h"
 
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static vd_status run(void *user, const vd_kernel_node *n, vd_err *err) {
     if (ro_free_run(n->ro, f->profile, &r, n->call, n->input, n->output, &report) != RO_OK)
         return vd_fail(err, VD_ERR_LOCAL, "%s: %s", vd_node_name(n->graph, n->node).text,
                        ro_ctx_error(n->ro));
-    /* The run goes on with the same value that is logged and compared. */
+    /* A fault changes the value before it is logged and compared, as the run goes on with it. */
     status = vd_fault_output(n->fault, n->step, n->node, shape, n->memory, n->output, err);
     const vd_free_node node = {n->step, n->node, shape,    n->output, &r,
                                &report, n->call, n->input, n->ro};

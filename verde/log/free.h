@@ -1,5 +1,4 @@
-/* Free kernels (repops/free.h) as the kernels of a run: how each free node of a step is rounded,
- * and what its kernel reports. */
+/* Free kernels (repops/free.h) as a run's kernels: how nodes are rounded, what kernels report. */
 #ifndef VD_FREE_H
 #define VD_FREE_H
 
@@ -7,7 +6,7 @@
 #include "verde/exec/exec.h"
 #include "verde/log/log.h"
 
-/* A free node that ran. Borrowed, in host memory; stands until the call returns. */
+/* A free node that ran. All is borrowed, in host memory, and valid during the call. */
 typedef struct {
     int64_t step; /* -1: initialisation */
     uint32_t node;
@@ -16,33 +15,33 @@ typedef struct {
     const ro_rounding *rounding;
     const ro_free_report *report;
     const ro_call *call;
-    const void *const *input; /* as the node read them if vd_free.keep_inputs is set */
+    const void *const *input; /* unchanged if vd_free.keep_inputs is set */
     ro_ctx *ro;               /* free for other work */
 } vd_free_node;
 
 typedef struct {
     const ro_profile *profile;
     ro_free_mode mode;
-    int32_t bits;            /* to round to; what a state takes keeps 32 */
-    const double *threshold; /* SYMBOLS: of each operator, RO_OP_END of them */
-    /* REPLAY and FOLLOW: sets the calls or symbols of a node before it runs. */
+    int32_t bits;            /* bits to round to; outputs that become state keep 32 */
+    const double *threshold; /* for SYMBOLS: RO_OP_END thresholds, one per operator */
+    /* For REPLAY and FOLLOW: sets the calls or symbols of a node before it runs. */
     vd_status (*follow)(void *user, int64_t step, uint32_t node, ro_rounding *rounding,
                         vd_err *err);
-    /* After each free node; may be NULL. */
+    /* Called after each free node; may be NULL. */
     vd_status (*ran)(void *user, const vd_free_node *node, vd_err *err);
     void *user;
-    bool keep_inputs; /* nothing is computed in place: `ran` reads the inputs */
+    bool keep_inputs; /* computes nothing in place, because `ran` reads the inputs */
 } vd_free;
 
-/* What runs them; {0} before the first use. Stays where it is. */
+/* Kernels of a run; {0} before the first use. It must not move. */
 typedef struct {
     vd_free free;
     vd_kernels kernels;
-    uint8_t *symbol; /* SYMBOLS: of the node that runs; owned */
+    uint8_t *symbol; /* for SYMBOLS, of the current node; owned */
     size_t symbols;
 } vd_free_kernels;
 
-/* For vd_exec.kernels; takes a copy of `free`. Nothing can fail here. */
+/* Returns kernels for vd_exec.kernels; copies `free`. It cannot fail. */
 const vd_kernels *vd_free_kernels_open(vd_free_kernels *kernels, const vd_free *free);
 void vd_free_kernels_close(vd_free_kernels *kernels);
 

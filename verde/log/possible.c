@@ -25,7 +25,7 @@ static bool is_finite(const vd_possible *p) {
     return p->y.value - p->y.value == 0;
 }
 
-/* Whether the log owes a record of the element: not without a bound, nor beyond what is finite. */
+/* Whether the log must record the element: not if it has no bound, or may not be finite. */
 static bool owes(const vd_possible *p) {
     return is_finite(p) && p->y.bound < 0x1p199;
 }
@@ -48,9 +48,9 @@ int64_t vd_possible_place(const vd_possible *p, uint32_t word) {
     return word >> 31 ? -1 - magnitude : magnitude;
 }
 
-/* ---- what the log says ---- */
+/* ---- what the log says of them ---- */
 
-/* The possible values whose places end in the call's bits. */
+/* Keeps the possible values whose places end in the call's bits. */
 static vd_told told_by_call(const vd_possible *p, const ro_close_call *call) {
     const int64_t size = INT64_C(1) << call->bits;
     const int64_t first = p->low + (((int64_t)call->place - p->low) % size + size) % size;
@@ -60,7 +60,7 @@ static vd_told told_by_call(const vd_possible *p, const ro_close_call *call) {
         .recorded = true, .missing = p->high - first >= size, .low = first, .high = first};
 }
 
-/* The power of two of |x|, as SPEC 14.4 has it. */
+/* The power of two of |x|, as defined in SPEC 14.4. */
 static double binade(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -76,7 +76,7 @@ static double value_at(const vd_possible *p, int64_t place) {
     return (double)x;
 }
 
-/* Every device's value lies between these. */
+/* The values of all devices are in from(p)..to(p). */
 static double from(const vd_possible *p) {
     return p->y.value - 2 * p->y.bound;
 }
@@ -89,8 +89,8 @@ static double distance(double a, double b) {
     return a < b ? b - a : a - b;
 }
 
-/* Whether every value from `from` to `to` is further from what it is rounded to than the threshold
- * allows. The distance is least at the two ends. */
+/* Whether all devices must log a symbol other than 1: every value in from(p)..to(p) is further from
+ * its rounded value than the threshold. The distance is least at the ends. */
 static bool symbol_owed(const vd_possible *p, double threshold) {
     const double low = value_at(p, p->low), high = value_at(p, p->high);
     const double one = binade(from(p)), other = binade(to(p));

@@ -1,4 +1,4 @@
-/* Which nodes of a program a log is about, and how each of them is rounded. */
+/* This file finds a program's free nodes, their rounding, and their sections of a log. */
 #include "verde/log/program.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ double vd_threshold_at(double threshold, int32_t bits, int32_t at) {
     return threshold > less ? threshold - less : 0;
 }
 
-/* ---- the parts of a log ---- */
+/* ---- sections of a log ---- */
 
 uint32_t vd_free_nodes(const vd_graph *graph, vd_log_node *out) {
     uint32_t count = 0;

@@ -14,9 +14,9 @@ struct vd_log_file {
     char path[1024];
     vd_log_place place;
     vd_log_encoding encoding;
-    vd_log_node *node; /* one per section, with its elements; owned */
-    uint32_t count;    /* sections */
-    uint64_t begin;    /* where the part begins; it has done.bytes bytes */
+    vd_log_node *node; /* one entry per section, with the section's elements; owned */
+    uint32_t count;    /* number of sections */
+    uint64_t begin;    /* offset of the part, which has done.bytes bytes */
     vd_log_entry *entry;
     vd_tree tree;
     vd_hash tree_root;
@@ -42,7 +42,7 @@ static vd_status read_at(const vd_log_file *f, uint64_t at, void *bytes, size_t 
 
 static vd_status open_file(vd_log_file *f, uint64_t *size, vd_err *err) {
     struct stat info;
-    /* O_NONBLOCK: opening a FIFO must not wait for a writer before it is refused. */
+    /* O_NONBLOCK, so that opening a FIFO does not wait for a writer before it is refused. */
     f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (f->fd < 0 && errno == ENOENT)
         return vd_log_fail(
@@ -108,7 +108,7 @@ static vd_status check_index(vd_log_file *f, const uint8_t *header, const uint8_
     vd_hash digest;
     if (!vd_log_digest(header, index, size, &digest))
         return vd_log_fail(&f->place, VD_ERR_LOCAL, err, "out of memory, or OpenSSL failed");
-    /* Checks the index before its digest, since its sentences tell more. */
+    /* Checks the index before its digest, because its errors say more. */
     vd_status status = vd_log_get_index(&f->place, index, size, trailer->index_at, f->node,
                                         f->entry, f->count, err);
     if (status == VD_OK && !vd_hash_equal(&digest, &trailer->digest))

@@ -1,5 +1,4 @@
-/* A trainer's commitment to a step's log, and proofs of single sections. PROTOCOL.md section
- * 11.5. */
+/* A trainer's commitment to a step's log, and proofs of sections. PROTOCOL.md section 11.5. */
 #include "verde/log/internal.h"
 
 static vd_status no_memory(vd_err *err) {
@@ -7,7 +6,7 @@ static vd_status no_memory(vd_err *err) {
 }
 
 bool vd_log_section_hash_with(vd_sha *sha, const void *bytes, size_t size, vd_hash *out) {
-    static const char tag[] = "verde/section/1"; /* with its final 0x00 */
+    static const char tag[] = "verde/section/1"; /* with its NUL */
     vd_sha_put(sha, tag, sizeof tag);
     vd_sha_put(sha, bytes, size);
     return vd_sha_finish(sha, out);

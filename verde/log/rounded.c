@@ -1,4 +1,4 @@
-/* This file logs what a trainer rounds, and compares what an auditor rounds with that log. */
+/* This file logs a trainer's roundings, and compares an auditor's with the log. */
 #include "verde/log/rounded.h"
 
 #include <inttypes.h>
@@ -11,14 +11,14 @@
 struct vd_rounded {
     vd_rounded_options options;
     vd_free_kernels free;
-    vd_log_node *node; /* the free ones of a step, then those of initialisation; owned */
-    uint32_t nodes[2]; /* of a step, of initialisation */
+    vd_log_node *node; /* free nodes of a step, then those of initialisation; owned */
+    uint32_t nodes[2]; /* their numbers: of a step, of initialisation */
     vd_log_writer *writer;
     vd_log_file *file;
-    vd_log_done followed;   /* auditor: the last one that ended */
-    vd_log_section section; /* auditor: of the node that runs */
-    ro_close_call *call;    /* of a node whose log is altered; owned */
-    bool altered;           /* in this step */
+    vd_log_done followed;   /* auditor: of the last step that ended */
+    vd_log_section section; /* auditor: of the current node */
+    ro_close_call *call;    /* copy of a node's calls that a fault alters; owned */
+    bool altered;           /* whether a fault altered the log in this step */
     uint64_t refused;
     vd_difference difference;
     vd_rounded_count count[RO_OP_END];
@@ -89,7 +89,7 @@ static vd_status logged(void *user, const vd_free_node *n, vd_err *err) {
 
 /* ---- an auditor ---- */
 
-/* The first difference ends the run, or is remembered. */
+/* Reports a difference, which ends the run; a contesting auditor remembers the first instead. */
 static vd_status differ(vd_rounded *r, int64_t step, const char *text, vd_err *err) {
     if (!r->options.contest)
         return vd_fail(err, VD_ERR_PEER, "%s", text);
@@ -100,7 +100,7 @@ static vd_status differ(vd_rounded *r, int64_t step, const char *text, vd_err *e
     return VD_OK;
 }
 
-/* Puts an empty section in the place of one that breaks the rules. */
+/* Replaces a section that breaks the rules by an empty one. */
 static vd_status empty_section(vd_rounded *r, int64_t step, uint32_t node, vd_err *err) {
     vd_err why = *err;
     uint32_t count;
@@ -181,7 +181,7 @@ static vd_status compared(void *user, const vd_free_node *n, vd_err *err) {
     count(r, n);
     vd_check_moved(n, &r->section, threshold_of(r, n), &refused);
     vd_status status = refused.count ? fail_moved(r, n, &refused, err) : VD_OK;
-    if (vd_fault_is_emitted(r->options.fault)) { /* a dishonest auditor */
+    if (vd_fault_is_emitted(r->options.fault)) { /* an auditor may be dishonest too */
         int64_t calls = r->section.call ? r->section.count : 0;
         vd_fault_log(r->options.fault, n, r->section.call, &calls, r->section.symbol, &r->altered);
     }
@@ -238,7 +238,7 @@ vd_status vd_rounded_create(const vd_rounded_options *options, vd_rounded **out,
                                       &r->writer, err);
     if (status == VD_OK)
         return VD_OK;
-    destroy(r); /* without a writer: it comes last */
+    destroy(r); /* a failed creation; the writer is created last */
     *out = NULL;
     return status;
 }
@@ -259,7 +259,7 @@ vd_status vd_rounded_begin(vd_rounded *r, int64_t step, const vd_hash *root, vd_
         return VD_OK;
     if (r->options.role == VD_TRAINER)
         return vd_log_begin(r->writer, step, node, nodes, err);
-    vd_log_close(r->file); /* of a step that was given up */
+    vd_log_close(r->file); /* left open by a step that was abandoned */
     r->file = NULL;
     return vd_log_open(r->options.dir, &r->options.log, step, node, nodes, root, &r->file, err);
 }

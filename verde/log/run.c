@@ -1,4 +1,4 @@
-/* A run that logs what it rounds, or follows such a log: what fits together, and its steps. */
+/* Runs that write a rounding log or follow one: checks of options, and steps. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -6,9 +6,9 @@
 #include "verde/exec/other_job.h"
 #include "verde/log/emitter.h"
 
-enum { MEMORY = 256 << 20 }; /* of sections that wait to be written */
+enum { MEMORY = 256 << 20 }; /* bytes of queued sections */
 
-/* ---- what fits together ---- */
+/* ---- checks of options ---- */
 
 static const vd_run_rounding *rounding_of(const vd_run_options *options) {
     const vd_run_backend *b = options->backend;
@@ -77,7 +77,7 @@ vd_status vd_log_choose(const vd_run_options *options, const vd_hash *program, v
     return status;
 }
 
-/* Is the run rounded as the options say? An auditor takes its trainer's. */
+/* Checks that the run is rounded as the options say; an auditor uses its trainer's rounding. */
 static vd_status rounds_as(const vd_run_options *options, const vd_log_run *begun, vd_err *err) {
     const vd_run_rounding *r = rounding_of(options);
     vd_hash thresholds = {0};

@@ -1,4 +1,4 @@
-/* What a run with a rounding log keeps in run.json: members `rounding` and `party`. */
+/* This file reads and writes the members `rounding` and `party` of run.json. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +99,7 @@ static bool get_party(const json_t *value, vd_run_party *out) {
                       ro_profile_check(p, why, sizeof why) == RO_OK);
 }
 
-/* The names of the members in members. */
+/* Checks the names of members within members. */
 static vd_status check_names(const json_t *root, vd_err *err) {
     static const char *const of_rounding[] = {"encoding", "bits", "run", "thresholds", NULL};
     static const char *const of_party[] = {"role",    "backend",    "profile",

@@ -1,4 +1,4 @@
-/* From a section of a step's log to what the run committed to. PROTOCOL.md section 12.4. */
+/* This file verifies a section's proof up to the run's commitment. PROTOCOL.md section 12.4. */
 #include <string.h>
 
 #include "verde/log/program.h"

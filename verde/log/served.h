@@ -1,5 +1,5 @@
-/* What a provider of a run with rounding logs can be asked beside its states. PROTOCOL.md section
- * 12. As vd_source (exec/source.h): all functions may take as long as a re-execution. */
+/* Questions about rounding logs that a provider answers, beside those about states. PROTOCOL.md
+ * section 12. As in vd_source (exec/source.h), each function may take as long as a re-execution. */
 #ifndef VD_LOG_SERVED_H
 #define VD_LOG_SERVED_H
 
@@ -8,13 +8,13 @@
 typedef struct vd_emitted_source {
     void *user;
     vd_role role;
-    /* The log's run name, and L of each leaf of the run. */
+    /* Gets the name of the log's run, and L of each leaf of the run. */
     vd_status (*logs)(void *user, vd_hash *run, vd_hash *logs, vd_err *err);
-    /* Section `index` of a step's log. */
+    /* Gets section `index` of a step's log. */
     vd_status (*section)(void *user, int64_t step, uint64_t index, vd_section_proof *out,
                          vd_err *err);
-    /* The trainer's signed note on the log at this leaf of the run. VD_ERR_PEER: nothing is there
-     * that `trainer` signed. */
+    /* Gets the trainer's signed note at this leaf of the run. VD_ERR_PEER: `trainer` signed
+     * none. */
     vd_status (*note)(void *user, uint64_t leaf, const vd_public_key *trainer, vd_buf *out,
                       vd_err *err);
 } vd_emitted_source;

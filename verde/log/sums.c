@@ -1,4 +1,4 @@
-/* Checksums of output tensors, and what they tell about a tensor whose checksums differ. */
+/* Checksums of output tensors, and how they locate the difference of two tensors. */
 #include "verde/log/internal.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ uint64_t vd_log_sections(uint64_t elements) {
     return elements ? vd_log_blocks(elements) : 1;
 }
 
-/* Sums of lanes. For lane l after row r, s[l] is the sum of its words and t[l] the sum of the
+/* Sums by lane. After row r, s[l] is the sum of the words of lane l, and t[l] the sum of the
  * earlier values of s[l]. So t[l] counts the word of row i r - i times, without a multiplication
  * per word. */
 typedef struct {
@@ -38,9 +38,9 @@ static void sum_rows(const word *w, uint64_t rows, lane_sums *sums) {
 }
 
 #if defined(__x86_64__)
-/* A 64-bit lane takes two words as one number x = even + 2^32 odd, and sums x and x >> 32. The
- * first sum without 2^32 times the second is the sum of the even words, mod 2^64. This is fast
- * because the executor waits while every rounded word passes here. */
+/* A 64-bit lane takes two words as one number x = even + 2^32 odd, and sums both x and x >> 32. The
+ * first sum minus 2^32 times the second is the sum of the even words, mod 2^64. Speed matters: the
+ * executor waits while this reads every rounded word. */
 typedef struct {
     uint64_t both[LANES / 2], odd[LANES / 2];
 } pair_sums;
@@ -125,8 +125,8 @@ static uint64_t block_size(uint64_t elements, uint64_t block) {
 /* ---- several threads ---- */
 
 enum {
-    PIECE = 1 << 13,       /* words that are worth another thread */
-    WORDS_OF_US = 1 << 13, /* words that take a microsecond */
+    PIECE = 1 << 13,       /* fewest words worth another thread */
+    WORDS_OF_US = 1 << 13, /* words per microsecond */
 };
 
 typedef struct {

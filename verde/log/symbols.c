@@ -89,13 +89,13 @@ vd_status vd_symbols_deflate(vd_deflater *deflater, const uint8_t *packed, uint6
     return VD_OK;
 }
 
-/* The place where unpacked symbols go. */
+/* Destination of unpacked symbols. */
 typedef struct {
     uint8_t *symbol;
     uint64_t at, elements;
     int64_t marked;
-    uint64_t table[PACKED_MAX + 1]; /* by packed byte: five symbols as `load` gives them, above them
-                                       how many are marked */
+    uint64_t table[PACKED_MAX +
+                   1]; /* packed byte to symbols, as `load` gives them; above: number marked */
 } unpacker;
 
 static void make_table(unpacker *u) {
@@ -122,7 +122,7 @@ static bool unpack(unpacker *u, const uint8_t *packed, size_t size) {
             u->marked += (int64_t)(entry >> 56);
             continue;
         }
-        /* Places of the last byte after the last symbol must be 0. */
+        /* The last byte's unused positions must be 0. */
         memcpy(u->symbol + u->at, &symbols, left);
         if ((entry & UINT64_C(0xffffffffff)) >> 8 * left)
             return false;
@@ -132,7 +132,7 @@ static bool unpack(unpacker *u, const uint8_t *packed, size_t size) {
     return true;
 }
 
-/* Inflates all. Returns Z_STREAM_END only if the stream ends where the bytes end. */
+/* Inflates all bytes. Returns Z_STREAM_END only if the stream ends exactly at their end. */
 static int inflate_all(z_stream *z, const uint8_t *coded, size_t size, unpacker *u) {
     uint8_t chunk[CHUNK];
     int code = Z_OK;
@@ -145,7 +145,7 @@ static int inflate_all(z_stream *z, const uint8_t *coded, size_t size, unpacker 
         }
         z->next_out = chunk;
         z->avail_out = CHUNK;
-        code = inflate(z, Z_NO_FLUSH); /* Z_BUF_ERROR: the stream is cut short */
+        code = inflate(z, Z_NO_FLUSH); /* Z_BUF_ERROR: the stream is truncated */
         if ((code == Z_OK || code == Z_STREAM_END) && !unpack(u, chunk, CHUNK - z->avail_out))
             return Z_DATA_ERROR;
         if (code == Z_STREAM_END && (z->avail_in > 0 || at < size))

@@ -1,4 +1,4 @@
-/* Finds which steps share a file, and where each of them is in it. PROTOCOL.md section 11.1. */
+/* This file finds the steps that share a file, and their places in it. PROTOCOL.md section 11.1. */
 #include "verde/log/internal.h"
 
 #include <string.h>

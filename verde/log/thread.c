@@ -1,4 +1,4 @@
-/* The log's own thread: takes what was queued, encodes it and writes it. */
+/* The log's thread: it takes queued items, encodes them and writes them. */
 #include "verde/log/queue.h"
 #include "verde/base/thread.h"
 
@@ -92,7 +92,7 @@ static void drop(vd_log_writer *w) {
     vd_writer_abort(&w->file);
 }
 
-/* Keeps the error for whoever waits. Nothing more is written. */
+/* Keeps the error for callers that wait. Nothing more is written. */
 static void fail(vd_log_writer *w, const vd_err *err) {
     drop(w);
     pthread_mutex_lock(&w->lock);
@@ -104,14 +104,14 @@ static void fail(vd_log_writer *w, const vd_err *err) {
 static void process_batch(vd_log_writer *w, const vd_log_batch *b) {
     for (vd_log_item *i = b->first; i; i = i->next) {
         vd_err err = {0};
-        if (w->failure.status != VD_OK) /* only this thread writes it, so no lock is needed */
+        if (w->failure.status != VD_OK) /* no lock is needed, as only this thread sets it */
             return;
         if (process(w, i, &err) != VD_OK)
             fail(w, &err);
     }
 }
 
-/* Takes the next batches. The lock must be held. NULL: the writer is being closed. */
+/* Takes the next batches; the lock must be held. NULL: the writer is closing. */
 static vd_log_batch *take(vd_log_writer *w) {
     while (!w->first && !w->closing)
         pthread_cond_wait(&w->queued, &w->lock);

@@ -1,10 +1,10 @@
-/* Thresholds as text: a line with the bits, then one for each operator that has one, by number.
- * PROTOCOL.md section 11.6. */
+/* Thresholds as text: a line with the bits, then a line for each operator with a threshold, by
+ * number. PROTOCOL.md section 11.6. */
 #include "verde/log/internal.h"
 
 #include <string.h>
 
-#define TITLE "verde thresholds " /* its version follows, 1 */
+#define TITLE "verde thresholds " /* followed by its version, 1 */
 enum { EXPONENT_BIAS = 1023, FRACTION_DIGITS = 13 };
 
 /* Writes a normal number in (0, 1] as "0x1.8p-26": in binary, each value has one text. */
@@ -18,7 +18,7 @@ static void put_value(vd_buf *out, double value) {
     vd_printf(out, "p%d", (int)(bits >> 52) - EXPONENT_BIAS);
 }
 
-/* Reads what put_value writes, and a little more: the caller prints the value again and
+/* Reads what put_value writes. It accepts a little more, but the caller prints the value again and
  * compares. */
 static bool get_value(const char *text, double *value) {
     uint64_t fraction = 0;
@@ -78,7 +78,7 @@ vd_status vd_thresholds_save(const char *path, const vd_thresholds *thresholds, 
     return status;
 }
 
-/* Reads the next line without its newline. False: there is none, it is too long, or it has a
+/* Reads the next line without its newline. False: there is none, or it is too long or contains a
  * NUL. */
 static bool next_line(vd_cursor *in, char line[128]) {
     const uint8_t *start = in->data + in->at, *end = memchr(start, '\n', in->size - in->at);

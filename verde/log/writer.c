@@ -1,4 +1,4 @@
-/* The functions that the executor calls: they check, copy and queue. */
+/* This file has the functions that the executor calls: they check, copy and queue. */
 #include "verde/log/queue.h"
 
 #include <stdlib.h>
@@ -36,8 +36,8 @@ static void hand_over(vd_log_writer *w) {
     pthread_mutex_unlock(&w->lock);
 }
 
-/* Waits for memory of a batch with room for `size` bytes, and takes more if there is more. Returns
- * 0 if the thread failed. */
+/* Waits for memory for a batch with room for `size` bytes, and reserves a whole batch if there is
+ * more. Returns 0 if the thread failed. */
 static size_t reserve(vd_log_writer *w, size_t size, vd_err *err) {
     size_t bytes = sizeof(vd_log_batch) + size;
     pthread_mutex_lock(&w->lock);
@@ -80,7 +80,7 @@ static vd_status open_batch(vd_log_writer *w, size_t size, vd_err *err) {
     return VD_OK;
 }
 
-/* Makes an item with `tail` bytes of its own, and waits for their memory. The item is not queued
+/* Makes an item with a tail of `tail` bytes, and waits for their memory. The item is not queued
  * yet. */
 static vd_status make_item(vd_log_writer *w, vd_log_item_kind kind, size_t tail, vd_log_item **out,
                            vd_err *err) {
@@ -97,7 +97,7 @@ static vd_status make_item(vd_log_writer *w, vd_log_item_kind kind, size_t tail,
     return VD_OK;
 }
 
-/* Queues the item that was made last, with `tail` bytes of its own. */
+/* Queues the item that was made last, with its tail of `tail` bytes. */
 static void push(vd_log_writer *w, vd_log_item *i, size_t tail) {
     vd_log_batch *b = w->batch;
     const size_t end = b->used + sizeof *i + tail, aligned = (end + 15) / 16 * 16;
@@ -108,8 +108,7 @@ static void push(vd_log_writer *w, vd_log_item *i, size_t tail) {
 
 /* ---- steps ---- */
 
-/* Checks a step's place in its file: no step may be left out, and only a file's first step may
- * begin a file anew. */
+/* Checks a step's place in its file: no step is skipped; a first step may begin the file anew. */
 static vd_status begin_in_file(vd_log_writer *w, int64_t step, vd_err *err) {
     const vd_log_span span = vd_log_span_of(&w->run, step);
     const bool begins = w->ended == 0 || w->ended == w->span.count;
@@ -155,7 +154,7 @@ vd_status vd_log_begin(vd_log_writer *w, int64_t step, const vd_log_node *node, 
     return VD_OK;
 }
 
-/* Checks that it is this node's turn. *elements: how many its output has. */
+/* Checks that this node is next. *elements: the number of elements of its output. */
 static vd_status check_turn(const vd_log_writer *w, uint32_t node, vd_log_encoding encoding,
                             uint64_t *elements, vd_err *err) {
     if (encoding != w->run.encoding)
@@ -184,7 +183,7 @@ static void push_section(vd_log_writer *w, vd_log_item *i, size_t bytes) {
     push(w, i, sizeof(vd_log_sum) + bytes);
 }
 
-/* Queues a block's section with the calls of `call` that are in the block. */
+/* Queues a block's section with those of the calls that are in the block. */
 static vd_status put_calls(vd_log_writer *w, ro_ctx *ctx, const vd_log_node *block, uint64_t at,
                            const ro_close_call *call, int64_t count, const float *output,
                            vd_err *err) {
@@ -352,7 +351,7 @@ vd_status vd_log_writer_create(const vd_log_run *run, const char *dir, size_t me
 vd_status vd_log_writer_close(vd_log_writer *w, vd_err *err) {
     if (!w)
         return VD_OK;
-    free(w->batch); /* a batch of a step that was not ended */
+    free(w->batch); /* left by a step that was not ended */
     pthread_mutex_lock(&w->lock);
     w->closing = true;
     wake(w);
