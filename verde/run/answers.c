@@ -1,4 +1,4 @@
-/* This file writes what programs of batches end with, a row for each input. */
+/* This file writes the answers of batches, a row for each input. */
 #include "verde/run/answers.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "verde/run/answers_file.h"
 
-/* A name that is a file's, and no hidden one. */
+/* Whether a name can be that of a file that is not hidden. */
 static bool is_plain(const char *name) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
     const size_t size = strlen(name);
@@ -51,7 +51,7 @@ static vd_status open_files(vd_answers *a, const char *dir, const vd_program *p,
     return status;
 }
 
-/* Every batch has the answers of the first one. */
+/* Checks that a batch has the same answers as the first batch. */
 static vd_status check_alike(const vd_answers *a, const vd_program *p, vd_err *err) {
     uint32_t answers = 0;
     for (uint32_t i = 0; i < p->leaf_count; i++)

@@ -1,5 +1,5 @@
-/* Answers: what programs of batches end with, as files by input. DIR/answers has NAME.npy for each
- * leaf `answer.NAME`, a row for each input, and answers.safetensors with all of them. */
+/* Answers: the last states of programs of batches, as files. DIR/answers has NAME.npy for each leaf
+ * `answer.NAME`, with a row for each input, and answers.safetensors with all of them. */
 #ifndef VD_RUN_ANSWERS_H
 #define VD_RUN_ANSWERS_H
 
@@ -9,27 +9,27 @@
 
 enum {
     VD_ANSWER_NAME_MAX = 100, /* bytes of NAME: letters, digits, `_`, `-` and `.` */
-    VD_ANSWERS_MAX = 4096,    /* leaves of a program that are answers */
+    VD_ANSWERS_MAX = 4096,    /* leaves of a program */
 };
 
-/* Empty to begin with. */
+/* Starts as all zeros. */
 typedef struct {
-    bool checks; /* files that are there are compared; else they are written */
+    bool checks; /* compares existing files, else writes them */
     char dir[1100];
-    uint32_t count; /* files; 0: none was opened yet */
+    uint32_t count; /* 0: no batch came yet */
     struct vd_answer_file *file;
-    int64_t rows; /* that are in each file */
+    int64_t rows; /* in each file so far */
 } vd_answers;
 
-/* Rows of answers in DIR/answers, of batches that come in their order; the first one says what
- * files there are. `loaded` has the batch's program, and its own data: the second tensor of it,
- * with the name `rows`, says how many rows count. VD_ERR_PEER: the program is none of these, or
- * with `checks` a file has other bytes. */
+/* Puts the answers of a batch into DIR/answers. Batches come in order; the first one decides which
+ * files there are. `loaded` has the batch's program and its own data, of which the second tensor,
+ * named `rows`, is the number of rows that count. VD_ERR_PEER: the program is not one of batches,
+ * or, with `checks`, a file differs. */
 VD_MUST_USE vd_status vd_answers_put(vd_answers *answers, const char *dir, const vd_loaded *loaded,
                                      const vd_state *state, vd_err *err);
-/* After the last batch: gives files their names, writes answers.safetensors, or compares what is
- * left. Without a batch it does nothing. */
+/* Call this after the last batch. It renames the files and writes answers.safetensors, or, with
+ * `checks`, compares the rest. Without any batch it does nothing. */
 VD_MUST_USE vd_status vd_answers_finish(vd_answers *answers, vd_err *err);
-void vd_answers_free(vd_answers *answers); /* harmless twice */
+void vd_answers_free(vd_answers *answers); /* may be called twice */
 
 #endif

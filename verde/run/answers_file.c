@@ -1,4 +1,4 @@
-/* This file writes one file of answers, and joins several into one of safetensors. */
+/* This file writes one file of answers, and joins several into a safetensors file. */
 #include "verde/run/answers_file.h"
 
 #include <errno.h>
@@ -9,9 +9,8 @@
 #include <unistd.h>
 
 enum {
-    HEADER =
-        256, /* bytes in front of an .npy file's numbers, whatever its shape: a multiple of 64 */
-    PIECE = 1 << 20, /* bytes that are copied or compared at a time */
+    HEADER = 256,    /* bytes before an .npy file's data; a multiple of 64 */
+    PIECE = 1 << 20, /* bytes copied or compared at a time */
 };
 
 const char *vd_answer_type(ro_dtype dtype) {
@@ -59,7 +58,7 @@ static vd_status write_at(int fd, const char *path, const void *bytes, size_t si
     return VD_OK;
 }
 
-/* *got: less than `size` at the file's end. */
+/* Reads at an offset. *got is less than `size` at the end of the file. */
 static vd_status read_at(int fd, const char *path, void *bytes, size_t size, uint64_t at,
                          size_t *got, vd_err *err) {
     for (*got = 0; *got < size;) {
@@ -137,7 +136,8 @@ vd_status vd_answer_rows(vd_answer_file *f, bool checks, int64_t first, int64_t 
     return status;
 }
 
-/* Version 1.0 of numpy's format: a dictionary, and spaces up to a line's end. */
+/* Makes a header of numpy's format, version 1.0: a dictionary, padded with spaces to a line's
+ * end. */
 static void make_header(const vd_answer_file *f, int64_t rows, char out[HEADER]) {
     static const char magic[] = "\x93NUMPY\x01";
     enum { FRONT = 10 };
@@ -150,7 +150,7 @@ static void make_header(const vd_answer_file *f, int64_t rows, char out[HEADER])
                          (long long)f->shape.dim[i]);
     used += snprintf(text + used, sizeof text - (size_t)used, "), }");
     memset(out, ' ', HEADER);
-    memcpy(out, magic, sizeof magic); /* with the zero of the version */
+    memcpy(out, magic, sizeof magic); /* with the NUL, the minor version */
     out[8] = (char)(HEADER - FRONT);
     out[9] = 0;
     memcpy(out + FRONT, text, (size_t)used);
@@ -199,7 +199,7 @@ static void make_front(const vd_answer_file *file, uint32_t count, int64_t rows,
     vd_buf_free(&text);
 }
 
-/* Copies, or compares with, the numbers of an .npy file. */
+/* Copies the data of an .npy file, or compares with it. */
 static vd_status put_numbers(const vd_answer_file *f, int fd, const char *path, bool checks,
                              int64_t rows, uint64_t *at, vd_err *err) {
     const uint64_t size = row_bytes(f) * (uint64_t)rows;

@@ -1,4 +1,4 @@
-/* Whether a verdict accepts what is checked. */
+/* This file checks that a verdict accepts what is checked. */
 #include "verde/run/checks.h"
 
 static const char *role_of(const vd_outcome *o, const vd_hash *root, char text[80]) {
@@ -37,7 +37,7 @@ vd_status vd_check_accepted(const vd_check_options *o, const vd_check_claim *cla
         return VD_OK;
     const vd_status status = vd_load_verdict(o->verdict, o->referee, false, out, err);
     if (status == VD_OK)
-        vd_verdict_free(out); /* its games are not looked at */
+        vd_verdict_free(out); /* games in the verdict are not checked */
     return status == VD_OK ? compare(o, claim, out, err) : status;
 }
 

@@ -1,4 +1,4 @@
-/* Whether DIR/prompts of a job with prompts holds anything but the prompts' runs. */
+/* This file checks that DIR/prompts holds only the runs of the job's prompts. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static int by_key(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Is it a key, as verde writes it, and one of these? */
+/* Whether a name is a key, as verde writes it, of one of these prompts. */
 static bool is_prompt(const char *name, const int64_t *sorted, uint32_t count) {
     char text[24];
     char *end;

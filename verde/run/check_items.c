@@ -1,10 +1,10 @@
-/* Whether the runs of a job with prompts are those of a job file. */
+/* This file checks that the runs of a job with prompts are those of a job file. */
 #include <string.h>
 
 #include "verde/exec/other_job.h"
 #include "verde/run/checks.h"
 
-/* Says in what the first run of another program differs. */
+/* Reports how the first run with another program differs from the job. */
 static vd_status tell_other_job(const char *dir, const char *job, vd_loaded *loaded,
                                 const vd_items *jobs, const vd_items *items, vd_err *err) {
     char run[1024], differences[256] = "";

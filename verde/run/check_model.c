@@ -1,4 +1,4 @@
-/* This file checks a folder that `verde export` wrote against the proof that lies in it. */
+/* This file checks a folder that `verde export` wrote against the proof in it. */
 #include "verde/run/checks.h"
 
 #include <stdlib.h>
@@ -16,8 +16,8 @@ typedef struct {
     uint32_t row_count;
     vd_verdict verdict;
     ro_ctx *ro;
-    bool rounded;     /* so that nothing can be said */
-    bool config_fits; /* config.json means what the program commits to */
+    bool rounded;     /* the weights are rounded, so they cannot be checked */
+    bool config_fits; /* config.json has the meaning that the program commits to */
     vd_err *err;
 } model;
 
@@ -25,7 +25,7 @@ bool vd_is_model(const char *dir) {
     return vd_lies_in(dir, "proof.json");
 }
 
-/* ---- what is quick ---- */
+/* ---- quick checks ---- */
 
 static vd_status load_model(model *m) {
     char path[1100];
@@ -37,11 +37,11 @@ static vd_status load_model(model *m) {
         status =
             vd_export_rows(&m->proof.program, m->weights.has_config ? &m->weights.config : NULL,
                            &m->row, &m->row_count, m->err);
-    /* Files that are not what they must be are no mistake in the options. */
+    /* a bad file is not a mistake in the options */
     return status == VD_ERR_USAGE ? vd_fail(m->err, VD_ERR_PEER, "%s", m->err->text) : status;
 }
 
-/* The commitments are over the state's own elements: no others can give them. */
+/* Checks a tensor's type: only the state's own element type can give its commitments. */
 static vd_status check_type(model *m, const vd_weight *t, const vd_weight_form *expected) {
     if (t->form.type == expected->type)
         return VD_OK;
@@ -95,7 +95,7 @@ static const vd_data *committed_config(const model *m) {
 }
 
 static vd_status hash_config(const model *m, vd_hash *out) {
-    /* What jobs may say in its place is not compared. */
+    /* values that a job may replace are not compared */
     const vd_config_choice choice = {.dropout = 0, .pad = 0};
     const vd_buf *text = &m->weights.config;
     vd_model means = {0};
@@ -113,7 +113,7 @@ static vd_status hash_config(const model *m, vd_hash *out) {
     return status;
 }
 
-/* Does config.json mean what the program commits to? One that began here commits to nothing. */
+/* Checks config.json's meaning against the program, which commits to none if it starts anew. */
 static vd_status check_config(model *m) {
     const vd_data *committed = committed_config(m);
     vd_hash found;
@@ -218,9 +218,9 @@ static vd_status model_all(model *m) {
     return status == VD_OK ? hash_model(m) : status;
 }
 
-/* ---- telling ---- */
+/* ---- output ---- */
 
-/* Tells what a job that goes on from here calls `weights.root`. */
+/* The state's hash, which a job that goes on from this model states as `weights.root`. */
 static vd_hash state_of(const model *m) {
     vd_hash state = {{0}};
     if (vd_state_commit(&m->proof.program_hash, m->proof.step, m->proof.tensor,

@@ -74,8 +74,8 @@ typedef struct {
     uint32_t at;
     vd_buf lines; /* of results.jsonl so far */
     vd_score_sum sum;
-    uint64_t bytes; /* hashed */
-    bool compares;  /* files of answers, too */
+    uint64_t bytes; /* that were hashed */
+    bool compares;  /* compares files of answers, too */
     vd_answers answers;
     vd_known_data known;
     vd_err *err;
@@ -166,7 +166,7 @@ vd_status vd_check_prompt_runs(const vd_prompt_runs *runs, vd_err *err) {
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole folder ---- */
 
 static void print_checked(const prompt_check *c, const prompt_folder *f, const char *verdict) {
     char size[32];

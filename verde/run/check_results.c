@@ -1,5 +1,5 @@
-/* Results of a job with prompts that were downloaded: results.proof and results.jsonl. The job's
- * file gives the programs, without which the proof leads nowhere. */
+/* This file checks downloaded results of a job with prompts: results.proof and results.jsonl. The
+ * job file gives the programs, without which the proof could not be verified. */
 #include <string.h>
 
 #include "verde/run/checks.h"
@@ -10,11 +10,11 @@
 
 typedef struct {
     const vd_check_options *o;
-    vd_item_lines made; /* what the lines must be */
+    vd_item_lines made; /* expected lines */
     vd_hash job_root;
     vd_map lines, proof;
     char lines_path[1100], proof_path[1100];
-    size_t lines_at, proof_at; /* bytes of each that are checked */
+    size_t lines_at, proof_at; /* bytes checked in each */
     vd_err *err;
 } results_check;
 
@@ -109,7 +109,7 @@ static vd_status check_lines(results_check *c) {
     return status == VD_OK ? check_end(c, c->lines_path, &c->lines, c->lines_at) : status;
 }
 
-/* ---- all of it ---- */
+/* ---- all results ---- */
 
 static void print_json(const results_check *c) {
     json_t *out = json_pack("{sb ss so so sI sI}", "fits", 1, "path", c->o->path, "collection",
@@ -138,7 +138,7 @@ static void print_text(const results_check *c) {
     vd_result_text(out);
 }
 
-/* Proves the results of a job that is loaded. */
+/* Proves the results of a loaded job. */
 static vd_status prove(results_check *c, vd_loaded *job) {
     const vd_check_claim claim = {"job", "", "job", &c->made.collection, &c->job_root};
     vd_verdict verdict = {0};
@@ -149,7 +149,7 @@ static vd_status prove(results_check *c, vd_loaded *job) {
     c->made.answers.checks = true;
     if (status == VD_OK)
         status = take_roots(c);
-    if (status == VD_OK) /* before every record is hashed */
+    if (status == VD_OK) /* quick; the records are hashed later */
         status = vd_check_accepted(c->o, &claim, &verdict, c->err);
     return status == VD_OK ? check_lines(c) : status;
 }

@@ -1,4 +1,4 @@
-/* One run, or one state of it: every byte, and what run.json says of them. */
+/* This file checks all bytes of a run, or of one of its states, and run.json. */
 #include <string.h>
 #include <sys/stat.h>
 
@@ -8,17 +8,17 @@
 typedef struct {
     const vd_check_options *a;
     char dir[1024];
-    bool one; /* one state's file, not the whole run */
+    bool one; /* path is one state's file, not a run */
     vd_loaded loaded;
     vd_run_log log;
     vd_verdict verdict;
     vd_hash run_root, final_state; /* of a finished run */
     bool whole, has_data;
-    uint32_t index; /* of the state in the one file */
+    uint32_t index; /* of the state, if `one` */
     vd_err *err;
 } checking;
 
-/* ---- where the run lies ---- */
+/* ---- the run's place ---- */
 
 static void parent_of(const char *path, char dir[1024]) {
     const char *slash = strrchr(path, '/');
@@ -53,12 +53,12 @@ static vd_status load(checking *c) {
     c->has_data = c->whole && vd_lies_in(c->dir, "data.json");
     if (status == VD_OK && c->has_data && !c->one)
         status = vd_load_data(c->dir, c->a->data, &c->loaded, c->err);
-    /* A run that was handed over may have left its data behind; its states can be hashed. */
+    /* A run may have been handed over without its data; its states can still be hashed. */
     if (status == VD_ERR_USAGE && c->has_data && !c->a->data) {
         c->has_data = false;
         status = VD_OK;
     }
-    /* The directory holds no run, or a broken one: that is no mistake in the options. */
+    /* a missing or broken run is not a mistake in the options */
     return status == VD_ERR_USAGE ? vd_fail(c->err, VD_ERR_PEER, "%s", c->err->text) : status;
 }
 
@@ -75,7 +75,7 @@ static vd_status hash(checking *c) {
                   : vd_check_run(&check, c->err);
 }
 
-/* Runs all checks. Quick ones come before hours of hashing. */
+/* Runs all checks, quick ones before hours of hashing. */
 static vd_status check_all(checking *c) {
     const vd_check_claim claim = {"program", "the run in ", "run", &c->log.program, &c->run_root};
     vd_status status = find_run(c);
@@ -93,7 +93,7 @@ static vd_status check_all(checking *c) {
     return status == VD_OK ? hash(c) : status;
 }
 
-/* ---- telling ---- */
+/* ---- output ---- */
 
 static uint32_t states_hashed(const checking *c) {
     return c->one ? 1 : vd_run_log_kept_count(&c->log);
@@ -173,7 +173,7 @@ static vd_status check_run(const vd_check_options *o, vd_err *err) {
     return status;
 }
 
-/* ---- whatever lies there ---- */
+/* ---- any path ---- */
 
 vd_exit vd_check_path(const vd_check_options *o) {
     vd_err err = {0};

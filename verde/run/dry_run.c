@@ -1,19 +1,19 @@
-/* This file says what a run will take, from its program and a few steps of it. */
+/* This file estimates what a run will take, from its program and a few of its steps. */
 #include "verde/run/dry_run.h"
 
 #include "verde/run/run_items.h"
 
-/* Steps are timed until there are so many, or so many seconds have passed. */
+/* Timing ends after so many steps, or so many seconds. */
 enum { TIMED_STEPS = 4, TIMED_S = 10 };
 
-/* What a run takes. Sums are UINT64_MAX if they are more. */
+/* Estimates for a run. Sums that overflow are UINT64_MAX. */
 typedef struct {
     uint32_t prompts; /* 0: the job is one program */
     int64_t steps;
     uint64_t memory, state, data, disk;
-    uint32_t largest; /* prompt */
+    uint32_t largest; /* the prompt that needs most */
     double init_s, step_s;
-    int timed; /* steps; 0: there was no time */
+    int timed; /* number of timed steps; 0: there was no time */
 } dry_run;
 
 static uint64_t sum(uint64_t a, uint64_t b) {
@@ -61,7 +61,7 @@ static vd_status add_prompts(dry_run *r, const vd_dry_run_options *o, vd_loaded 
 
 /* ---- time ---- */
 
-/* The first step takes longer than others: it counts only if it is the last one, too. */
+/* Times a few steps. The first takes longer, so it counts only if it is the last one too. */
 static vd_status time_steps(dry_run *r, const vd_exec *exec, vd_state *state, vd_err *err) {
     const double start = vd_seconds();
     double second = 0;
@@ -95,7 +95,7 @@ static double seconds_of(const dry_run *r) {
     return r->init_s * (r->prompts ? r->prompts : 1) + r->step_s * (double)r->steps;
 }
 
-/* ---- telling ---- */
+/* ---- output ---- */
 
 static void print_sizes(const dry_run *r, const vd_dry_run_options *o, const vd_loaded *l) {
     vd_buf told = {0}, *out = &told;

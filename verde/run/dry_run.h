@@ -1,4 +1,4 @@
-/* What a run will take, before it starts. */
+/* Estimates what a run will take, before it starts. */
 #ifndef VD_DRY_RUN_H
 #define VD_DRY_RUN_H
 
@@ -8,16 +8,16 @@
 
 typedef struct {
     const char *job;
-    const char *dir;   /* where the run would go, or a place beside it; NULL: not told */
-    long keep;         /* 0: all */
-    uint64_t together; /* prompts that run at the same time */
-    uint64_t upload;   /* bytes that each provider gets; 0: none does */
+    const char *dir;   /* the run's directory, or one beside it; NULL: looks at the current one */
+    long keep;         /* checkpoints to keep; 0: all */
+    uint64_t together; /* number of prompts that run together */
+    uint64_t upload;   /* bytes to upload to each provider; 0: nothing is uploaded */
     bool json;
 } vd_dry_run_options;
 
-/* Tells steps, memory, disk, and the time by steps that it runs in memory, for a few seconds; of a
- * job with prompts by those of the largest one. Writes no file. The backend is loaded.
- * VD_ERR_LOCAL: there is no room for the run. */
+/* Prints steps, memory, disk and time; time is measured by running a few steps in memory, for a few
+ * seconds. For prompts, the largest one is measured. Writes no file. The backend must be loaded.
+ * VD_ERR_LOCAL: this machine has no room for the run. */
 VD_MUST_USE vd_status vd_dry_run(const vd_dry_run_options *options, vd_loaded *loaded, vd_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* The loss on other data while a job runs: at checkpoints, by the program of the job that evaluates
+/* This file computes the loss on other data during a run: at checkpoints, by a job that evaluates
  * the state. */
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 
 /* ---- the job ---- */
 
-/* The same model and batch, with the weights of a state that is still to come: its commitments are
- * in no program that is committed to, and stay zero. */
+/* Makes a job with the same model and batch, whose weights are those of later states. No program
+ * that is committed to contains their commitments, so these stay zero. */
 static vd_status make_job(const vd_loaded *trained, vd_loaded *held, vd_err *err) {
     vd_job *job = &held->job;
     *job = trained->job;
@@ -49,7 +49,7 @@ static void forget_state(vd_loaded *held) {
 
 void vd_evaluation_close(vd_evaluation *e) {
     forget_state(&e->held);
-    e->held.weights = (vd_job_weights){0}; /* what is the training's */
+    e->held.weights = (vd_job_weights){0}; /* borrowed from the training job */
     e->held.start.program = (vd_program){0};
     e->held.ro = NULL;
     vd_loaded_free(&e->held);
@@ -63,7 +63,7 @@ static vd_status take_state(vd_evaluation *e, const vd_hash *state, vd_err *err)
     return vd_map_state(e->dir, &e->trained->program, state, &held->start.file, err);
 }
 
-/* The leaves of the last state, of one number each (models/training.c). */
+/* Reads the last state's leaves, which are one number each (models/training.c). */
 static vd_status read_score(const vd_state *sum, vd_score *out, vd_err *err) {
     out->has_accuracy = sum->count > 1;
     vd_status status =
@@ -74,7 +74,7 @@ static vd_status read_score(const vd_state *sum, vd_score *out, vd_err *err) {
     return status;
 }
 
-/* Of the weights in held->start.file. */
+/* Evaluates the weights in held->start.file. */
 static vd_status evaluate_held(vd_evaluation *e, vd_score *score, vd_err *err) {
     const vd_exec *exec = &e->held.exec;
     vd_state sum = {0};
@@ -111,9 +111,9 @@ vd_status vd_evaluate(void *evaluation, int64_t step, const vd_hash *state, vd_s
     return status;
 }
 
-/* ---- a delivered model ---- */
+/* ---- an exported model ---- */
 
-/* The file's tensor as the leaf that it was; *copy is the caller's to free. */
+/* Converts a file's tensor to its leaf's layout; the caller frees *copy. */
 static vd_status take_row(const vd_export_row *row, const vd_program *program, const vd_weight *t,
                           vd_weight *out, void **copy, vd_err *err) {
     *out = *t;
@@ -127,7 +127,7 @@ static vd_status take_row(const vd_export_row *row, const vd_program *program, c
     return VD_OK;
 }
 
-/* Tensors of the model in the places that they have in the state. */
+/* Puts the model's tensors at their leaves' indices. */
 static vd_status take_rows(vd_evaluation *e, const vd_weights *model, void **copy, vd_err *err) {
     const vd_program *program = &e->trained->program;
     vd_export_row *row = NULL;

@@ -1,4 +1,4 @@
-/* This file says that a run has a fault on purpose, and whether it changed anything. */
+/* This file reports that a run has a fault on purpose, and whether the fault changed anything. */
 #include "verde/run/faults.h"
 
 #include <stdio.h>

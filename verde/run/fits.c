@@ -1,4 +1,4 @@
-/* This file compares what a run takes with the memory and the disk of this machine. */
+/* This file compares the needs of a run with this machine's memory and disk. */
 #include "verde/run/fits.h"
 
 #include <limits.h>
@@ -14,7 +14,7 @@ uint64_t vd_machine_memory(void) {
                                : UINT64_MAX;
 }
 
-/* A folder that is there: the path itself, or what it would lie in. */
+/* Looks at the path, or else at the nearest folder above it that exists. */
 static bool look_at_disk(const char *path, struct statvfs *out) {
     char at[PATH_MAX];
     if (snprintf(at, sizeof at, "%s", path && *path ? path : ".") >= (int)sizeof at)
@@ -23,7 +23,7 @@ static bool look_at_disk(const char *path, struct statvfs *out) {
         char *slash = strrchr(at, '/');
         if (!slash)
             return statvfs(".", out) == 0;
-        slash[slash == at] = 0; /* of "/name", "/" stays */
+        slash[slash == at] = 0; /* keeps the "/" of "/name" */
         if (slash == at && statvfs(at, out) != 0)
             return false;
     }

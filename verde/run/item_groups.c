@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A group lasts so long, and so many times as long as it takes to write DIR/run.json. */
+/* A group lasts at least so many seconds, and so many times as long as writing DIR/run.json. */
 #define GROUP_S      1.0
 #define GROUP_SAVING 10
 
@@ -25,7 +25,7 @@ vd_status vd_item_group_open(vd_item_group *g, vd_err *err) {
     return status;
 }
 
-/* Takes away the plain files of a run. */
+/* Deletes the plain files in a run's directory. */
 static vd_status clear(const char *run, vd_err *err) {
     DIR *dir = opendir(run);
     char path[1300];
@@ -70,7 +70,8 @@ vd_status vd_item_group_end(vd_item_group *g, bool last, vd_err *err) {
 
 void vd_item_group_close(vd_item_group *g) {
     vd_err unheard = {0};
-    const vd_status status = vd_sync_end(g->dir, &unheard); /* what is not told of does not count */
+    const vd_status status = vd_sync_end(
+        g->dir, &unheard); /* unrecorded runs do not count, so an error does not matter */
     (void)status;
     free(g->before);
     *g = (vd_item_group){0};

@@ -1,28 +1,29 @@
-/* Runs of one step that follow each other: their files are made durable together, which takes most
- * of the time of small ones. DIR/run.json says which are done, and those alone are relied on later.
- */
+/* Groups of consecutive runs of one step: their files are synced together, since for small runs
+ * syncing takes most of the time. DIR/run.json says which runs are done; only those are relied on
+ * later. */
 #ifndef VD_ITEM_GROUPS_H
 #define VD_ITEM_GROUPS_H
 
 #include "verde/exec/items.h"
 
-/* Empty to begin with, but for these two. */
+/* Starts as all zeros, except `dir` and `items`. */
 typedef struct {
     const char *dir;
     const vd_items *items;
-    bool *before; /* of each item: it was done when this process began; owned */
+    bool *before; /* of each item: was done when this process began; owned */
     bool open;
-    double began, saving_s; /* vd_seconds(); what writing DIR/run.json took last */
+    double began,
+        saving_s; /* vd_seconds() at the start; duration of the last writing of DIR/run.json */
 } vd_item_group;
 
-/* Reads what is done. */
+/* Reads which items are done. */
 VD_MUST_USE vd_status vd_item_group_open(vd_item_group *group, vd_err *err);
-/* Before the run of an item, of so many steps. Of one that was not done, and has one step, nothing
- * is left that may be torn. */
+/* Call this before each item's run of `steps` steps. If the run has one step and was not done, its
+ * files are deleted, as they may be torn. */
 VD_MUST_USE vd_status vd_item_group_join(vd_item_group *group, uint32_t item, int64_t steps,
                                          vd_err *err);
-/* After each item: ends the group if it is time for that, or `last`. */
+/* Call this after each item: it ends the group if it is time, or `last`. */
 VD_MUST_USE vd_status vd_item_group_end(vd_item_group *group, bool last, vd_err *err);
-void vd_item_group_close(vd_item_group *group); /* harmless twice */
+void vd_item_group_close(vd_item_group *group); /* may be called twice */
 
 #endif

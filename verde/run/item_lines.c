@@ -1,4 +1,4 @@
-/* This file makes lines of results.jsonl out of records that others sent. */
+/* This file makes lines of results.jsonl from records that others sent. */
 #include "verde/run/item_lines.h"
 
 #include <string.h>

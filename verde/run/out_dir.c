@@ -1,4 +1,4 @@
-/* The folder that a command writes to. */
+/* This file opens the folder that a command writes to. */
 #include <dirent.h>
 #include <fnmatch.h>
 #include <stdio.h>
@@ -9,11 +9,11 @@
 #include "verde/run/out_dir.h"
 #include "verde/tell/tell.h"
 
-enum { OUT_PATH_MAX = 900 }; /* bytes: the names of files come behind it */
+enum { OUT_PATH_MAX = 900 }; /* limit in bytes; files' names are appended */
 
-/* What `verde run` writes, and where it is a run already. */
+/* Files that `verde run` writes; a folder with one of them has a run. */
 static const char *const run_files[] = {"run.json", "program", "results.jsonl*", NULL};
-/* What `verde export`, `fetch` and `delegate` write, now or once. */
+/* Files that `verde export`, `fetch` and `delegate` write, or wrote in older versions. */
 static const char *const model_files[] = {"*.safetensors*",
                                           "config.json",
                                           "generation_config.json",
@@ -36,7 +36,7 @@ static bool is_one_of(const char *name, const char *const *pattern) {
     return false;
 }
 
-/* The files that are there and not of this kind: how many, and one of them. */
+/* Counts files that are not of this kind; *example is one of them. */
 static uint32_t count_others(const char *dir, const char *const *own, bool *any_own,
                              char example[256]) {
     DIR *list = opendir(dir);
@@ -56,7 +56,7 @@ static uint32_t count_others(const char *dir, const char *const *own, bool *any_
     return count;
 }
 
-/* Once: two parts of a command may look. */
+/* Reports other files, only once, because two parts of a command may look. */
 static void tell_others(const char *dir, uint32_t count, const char *example) {
     static bool told;
     vd_err printable;

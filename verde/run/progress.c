@@ -1,12 +1,12 @@
-/* This file tells how far a run is, while it runs. */
+/* This file prints the progress of a run. */
 #include "verde/run/progress.h"
 
 #include "verde/tell/stop.h"
 
-/* The first steps after a start take longer than others: a shorter time tells no rate. */
+/* A shorter time tells no rate, because the first steps after a start take longer than others. */
 #define RATE_SECONDS 1
 
-/* Says once at which step a run diverged. */
+/* Reports, only once, the step at which a run diverged. */
 static void tell_divergence(vd_run_printer *print, const vd_progress *p) {
     if (print->no_loss || print->lost || p->loss - p->loss == 0)
         return;
@@ -28,7 +28,7 @@ json_t *vd_loss_json(float loss) {
     return loss - loss == 0 ? json_real((double)loss) : json_string(loss != loss ? "nan" : "inf");
 }
 
-/* A line for each step, for a program that reads while the run goes on. */
+/* Prints a line of JSON for each step, for programs that read during the run. */
 static void print_step(const vd_run_printer *print, const vd_progress *p) {
     vd_result_json(json_pack(
         "{sI sI so sI sI sf}", "step", (json_int_t)p->step, "steps", (json_int_t)p->steps, "loss",

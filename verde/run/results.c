@@ -1,4 +1,4 @@
-/* What a prompt's last state says, as a line of JSON. */
+/* This file writes a prompt's last state as a line of JSON. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "verde/run/answers.h"
 #include "verde/run/results.h"
 
-/* A leaf by its name; VD_LEAVES_MAX: the program has none. */
+/* The index of the leaf of this name, or VD_LEAVES_MAX if there is none. */
 static uint32_t leaf_named(const vd_program *p, const char *name) {
     for (uint32_t i = 0; i < p->leaf_count; i++)
         if (strcmp(p->leaf[i].name, name) == 0)
@@ -23,8 +23,8 @@ static int64_t length_of(const vd_program *p, const char *name, int axis) {
     return p->leaf[leaf_named(p, name)].shape.dim[axis];
 }
 
-/* JSON has no infinite numbers: a token that is impossible is null, as is what is no number, which
- * `not_finite` then counts. */
+/* Writes a number, or null if it is not finite, as JSON allows no others: -inf is an impossible
+ * token; NaNs are counted by `not_finite`. */
 static void put_real(vd_buf *out, float x) {
     if (isfinite(x))
         vd_printf(out, "%.9g", (double)x);
@@ -41,9 +41,9 @@ static void put_reals(vd_buf *out, const float *x, int64_t count) {
     vd_printf(out, "]");
 }
 
-/* A log-probability is no number if the largest logit is not finite (a NaN, an infinity, or minus
- * infinity for every token), and only then. Nothing follows from such logits: a token that is drawn
- * is token 0, and a greedy one is the first NaN, or the first of the largest. */
+/* Counts log-probabilities that are NaN: exactly if the largest logit is not finite (NaN, infinity,
+ * or minus infinity for all tokens). Such logits decide nothing: a drawn token is token 0, a greedy
+ * one the first NaN, or else the first of the largest. */
 static void put_not_finite(vd_buf *out, const float *x, int64_t count, vd_score_sum *sum) {
     uint64_t none = 0;
     for (int64_t i = 0; i < count; i++)
@@ -65,7 +65,7 @@ static void put_best(vd_buf *out, const int32_t *best, const float *of_best, int
     vd_printf(out, "]");
 }
 
-/* Tokens that a state has made; 0 of a program that scores. */
+/* The number of tokens that a state has made; 0 for a program that scores. */
 static int64_t tokens_made(const vd_program *p, const vd_state *s) {
     const int32_t *count = tensor_named(p, s, "count");
     const int64_t most = count ? length_of(p, "text", 0) : 0;
@@ -91,7 +91,7 @@ static void put_text(const vd_program *p, const vd_state *s, vd_score_sum *sum, 
     vd_printf(out, ",\"stopped\":\"%s\"}\n", *stopped ? "stop" : "length");
 }
 
-/* Writes a score, summed in binary64 and in order: what people read, not what is committed to. */
+/* Writes a score: a sum in binary64, in order. It is for people, and is not committed to. */
 static void put_score(const vd_program *p, const vd_state *s, vd_score_sum *sum, vd_buf *out) {
     const float *each = tensor_named(p, s, "log_probability");
     const int64_t count = length_of(p, "log_probability", 0);
@@ -107,7 +107,7 @@ static void put_score(const vd_program *p, const vd_state *s, vd_score_sum *sum,
     sum->tokens += (uint64_t)count;
 }
 
-/* The first of equal ones, as an evaluation counts. */
+/* Writes the best class, the first one of equals, as an evaluation does. */
 static void put_classes(const vd_program *p, const vd_state *s, vd_score_sum *sum, vd_buf *out) {
     const float *each = tensor_named(p, s, VD_CLASSES_LEAF);
     const int64_t count = length_of(p, VD_CLASSES_LEAF, 0);
@@ -121,7 +121,7 @@ static void put_classes(const vd_program *p, const vd_state *s, vd_score_sum *su
     vd_printf(out, "}\n");
 }
 
-/* ---- whether the leaves are those of such a program ---- */
+/* ---- checks of a program's leaves ---- */
 
 static bool has_leaf(const vd_program *p, const char *name, ro_shape shape) {
     const uint32_t leaf = leaf_named(p, name);
@@ -149,7 +149,7 @@ static bool scores(const vd_program *p, const char *name) {
            has_leaf(p, name, (ro_shape){RO_F32, 1, {length_of(p, name, 0)}});
 }
 
-/* The numbers are in files of their own (answers.h). */
+/* Writes the answers' names; their numbers are in files of their own (answers.h). */
 static void put_answers(const vd_program *p, vd_buf *out) {
     const char *separator = ",\"answers\":[";
     for (uint32_t i = 0; i < p->leaf_count; i++) {
@@ -184,7 +184,7 @@ vd_status vd_result_line(const vd_program *p, const vd_state *s, int64_t key, vd
     return vd_buf_ok(out) ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
 }
 
-/* On standard error, for people and machines alike. */
+/* Warns on standard error, which reaches people and programs. */
 static void warn(const vd_score_sum *sum) {
     if (sum->not_finite)
         fprintf(stderr,

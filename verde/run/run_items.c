@@ -1,4 +1,4 @@
-/* This file runs all programs of a job with many, in order or beside each other. */
+/* This file runs all programs of a collection, one after the other or together. */
 #include "verde/run/run_items.h"
 
 #include <errno.h>
@@ -11,18 +11,18 @@
 #include "verde/run/item_groups.h"
 #include "verde/run/run_one.h"
 
-enum { KEEP = VD_KEEP_MIN }; /* states of each prompt that stay on disk */
+enum { KEEP = VD_KEEP_MIN }; /* states of each prompt that are kept on disk */
 
 typedef struct {
     vd_items_run *r;
     vd_items_progress progress;
     vd_run_result result;
-    int64_t made, found, passed, void_choices; /* by items that have ended */
-    bool *alone;      /* of each item that does not run beside others; owned */
-    uint32_t refused; /* such items, and why the first one is */
+    int64_t made, found, passed, void_choices; /* of the items that have ended */
+    bool *alone;      /* of each item: it does not run together with others; owned */
+    uint32_t refused; /* number of items that cannot run together; reason of the first */
     char why[256];
-    vd_buf *line;   /* of each item that has ended before one in front of it; owned */
-    uint32_t lines; /* that are in the file */
+    vd_buf *line;   /* line of each item that ended before an earlier one; owned */
+    uint32_t lines; /* lines written to the file */
     FILE *results;
     vd_answers answers;
     vd_item_group group;
@@ -30,7 +30,7 @@ typedef struct {
     vd_err *err;
 } items_run;
 
-/* Checks the fault before anything runs: one that its item's program does not have is a mistake. */
+/* Checks the fault before anything runs: the program of its item must have it. */
 static vd_status check_fault(const vd_items_run *r, vd_err *err) {
     vd_fault fault;
     vd_items_drop(r->loaded);
@@ -75,7 +75,7 @@ void vd_items_drop(vd_loaded *loaded) {
 
 /* ---- lines of results ---- */
 
-/* Writes lines in the order of the items: those that ended early wait. */
+/* Writes lines in the order of the items; those that end early wait. */
 static vd_status put_lines(items_run *x) {
     for (; x->lines < x->r->items->count && x->line[x->lines].size; x->lines++) {
         vd_buf *line = &x->line[x->lines];
@@ -114,7 +114,7 @@ static bool see_step(void *user, const vd_progress *p) {
     return true;
 }
 
-/* The last state, from disk, where it is compared with its commitment. */
+/* Loads the last state from disk, which compares it with its commitment. */
 static vd_status take_result(items_run *x, uint32_t item, const char *dir) {
     const vd_loaded *l = x->r->loaded;
     vd_state state = {0};
@@ -194,7 +194,7 @@ static vd_status run_in_order(items_run *x) {
     return status;
 }
 
-/* ---- at the same time ---- */
+/* ---- together ---- */
 
 static void see_made(void *user, const vd_items_progress *more) {
     items_run *x = user;
@@ -208,7 +208,7 @@ static void see_made(void *user, const vd_items_progress *more) {
 
 static vd_status take_ended(void *user, uint32_t item, const vd_program *program,
                             const vd_state *state, const vd_hash *run_root, vd_err *err) {
-    (void)err; /* the same */
+    (void)err; /* x->err is the same */
     return end_item(user, item, program, state, run_root);
 }
 
@@ -235,9 +235,9 @@ static vd_status run_alone(items_run *x) {
     return run_in_order(x);
 }
 
-/* ---- all of them ---- */
+/* ---- all items ---- */
 
-/* Gives the results their name once all are there: an earlier file stays until then. */
+/* Renames the results when they are complete; until then an earlier file stays. */
 static vd_status name_results(items_run *x, const char *part) {
     char path[1024];
     snprintf(path, sizeof path, "%s/results.jsonl", x->r->dir);
@@ -246,8 +246,7 @@ static vd_status name_results(items_run *x, const char *part) {
     return vd_sync_parent(path, x->err);
 }
 
-/* Lines come as items end. What an interrupted run has written is written again, from its states.
- */
+/* Writes lines as items end. After an interruption all lines are written again, from the states. */
 static vd_status run_all(items_run *x) {
     const vd_items_run *r = x->r;
     char path[1024];

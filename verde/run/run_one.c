@@ -1,4 +1,4 @@
-/* This file runs one program, and saves where its data is beside its first state. */
+/* This file runs one program, and records its data's places beside its first state. */
 #include "verde/run/run_one.h"
 
 #include "verde/run/faults.h"

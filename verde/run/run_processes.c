@@ -1,7 +1,7 @@
-/* This file runs one of several processes that MPI started. */
+/* This file runs `verde run` in one of several processes that MPI started. */
 #include "verde/run/run_processes.h"
 
-/* All processes refuse for the same reason, which the first one says before it ends them all. */
+/* Lets only the first process report why all refuse; it then ends the others. */
 static vd_status refuse_once(const vd_transport *t, vd_status status, vd_err *err) {
     vd_err ignored;
     uint8_t never;

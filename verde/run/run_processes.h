@@ -6,7 +6,7 @@
 #include "verde/team/member.h"
 #include "verde/team/mpi.h"
 
-/* Stays where it is. All zeros: one process. */
+/* Must not move. All zeros: a single process. */
 typedef struct {
     vd_mpi *mpi;
     vd_team_plan plan;
@@ -14,13 +14,13 @@ typedef struct {
     vd_run_team lead;
 } vd_run_processes;
 
-/* Joins the others, if MPI started any. */
+/* Joins the other processes, if MPI started any. */
 VD_MUST_USE vd_status vd_run_join(const vd_loaded *loaded, vd_run_processes *out, vd_err *err);
-/* Whether it is another process that writes the run's directory. */
+/* Whether another process writes the run's directory. */
 bool vd_run_follows(const vd_run_processes *p);
-/* exec->part of a vd_exec for the run; NULL for one process. */
+/* For vd_exec.part; NULL for a single process. */
 const vd_exec_part *vd_run_part(const vd_run_processes *p);
-/* If not `whole`, the others are ended. */
+/* Leaves; unless `whole`, ends the other processes. */
 void vd_run_leave(vd_run_processes *p, bool whole);
 
 #endif

@@ -1,4 +1,4 @@
-/* Prompts of a job that run together, each with a run of its own in DIR/prompts/KEY. */
+/* This file runs prompts together, each with a run of its own in DIR/prompts/KEY. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "verde/exec/item_run.h"
 #include "verde/run/run_items.h"
 
-/* A prompt whose run is open. */
+/* A prompt with an open run. */
 typedef struct {
     uint32_t prompt;
     vd_program program;
@@ -17,12 +17,12 @@ typedef struct {
 
 typedef struct {
     const vd_together *t;
-    vd_program first;    /* the program of the first prompt, for the batch */
-    const void **shared; /* its data */
+    vd_program first;    /* program of the first prompt, for the batch */
+    const void **shared; /* data of `first` */
     vd_batch *batch;
-    member **member; /* those whose runs are open */
+    member **member; /* prompts with open runs */
     uint32_t count;
-    vd_items_progress more; /* since it was told */
+    vd_items_progress more; /* progress since the last report */
 } together;
 
 static void free_member(member *m) {
@@ -33,8 +33,8 @@ static void free_member(member *m) {
     free(m);
 }
 
-/* Returns the context whose threads hash states, which are in host memory; NULL: on a device, where
- * the caller's does. */
+/* Returns the context whose threads hash states in host memory, or NULL if states are on a device;
+ * then the caller's thread hashes. */
 static ro_ctx *hashing(const together *g) {
     ro_ctx *ro = g->t->run->loaded->ro;
     return ro_ctx_in_host_memory(ro) ? ro : NULL;
@@ -69,7 +69,7 @@ static vd_status reached(void *user, const vd_batch_state *s, vd_err *err) {
     return status == VD_OK && s->last ? end_member(g, m, s->state, err) : status;
 }
 
-/* ---- prompts that join ---- */
+/* ---- starting prompts ---- */
 
 static vd_status copy_own(const together *g, member *m, vd_err *err) {
     const vd_loaded *l = g->t->run->loaded;
@@ -83,7 +83,7 @@ static vd_status copy_own(const together *g, member *m, vd_err *err) {
     return VD_OK;
 }
 
-/* Loads a prompt's program. *fits is false if the batch does not take it. */
+/* Loads a prompt's program. *fits: whether the batch accepts it. */
 static vd_status load_program(const together *g, uint32_t prompt, bool *fits, vd_err *err) {
     const vd_items_run *r = g->t->run;
     vd_err why = {0};
@@ -98,7 +98,7 @@ static vd_status load_program(const together *g, uint32_t prompt, bool *fits, vd
     return *fits || status == VD_ERR_USAGE ? VD_OK : vd_fail(err, status, "%s", why.text);
 }
 
-/* The job's loaded program is the member's from then on. */
+/* Opens a prompt's run, and moves the loaded program into the member. */
 static vd_status open_run(together *g, member *m, vd_state *from, vd_err *err) {
     vd_loaded *l = g->t->run->loaded;
     char dir[1024];
@@ -148,7 +148,7 @@ static void leave(together *g) {
     g->count = left;
 }
 
-/* ---- all of them ---- */
+/* ---- all prompts ---- */
 
 static vd_status open_batch(together *g, vd_err *err) {
     vd_loaded *l = g->t->run->loaded;
@@ -203,7 +203,7 @@ vd_status vd_run_together(const vd_together *t, vd_err *err) {
     vd_status status = open_batch(&g, err);
     if (status == VD_OK && g.batch)
         status = run_all(&g, err);
-    vd_batch_destroy(g.batch); /* before what its programs read */
+    vd_batch_destroy(g.batch); /* before its programs' memory is freed */
     for (uint32_t i = 0; i < g.count; i++)
         free_member(g.member[i]);
     free(g.member);
