@@ -1,4 +1,4 @@
-/* A second run in the background, for a provider that keeps answering meanwhile. */
+/* This file runs a second run in the background, while its provider keeps answering. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@ struct vd_again {
     bool started;
     atomic_bool stop, finished;
     atomic_llong step;
-    _Atomic double left_s; /* estimated, from the first step on */
-    vd_status status;      /* of the run, once it is finished */
+    _Atomic double left_s; /* estimate, from the first step on */
+    vd_status status;      /* of the finished run */
     vd_err err;
     vd_replay *replay;
 };

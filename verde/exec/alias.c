@@ -1,11 +1,11 @@
-/* Values that share the memory of another one, in place of a copy: reshapes, and slices whose
- * elements lie together. Memory goes after the last read of all that share it. */
+/* This file lets values share the memory of another value instead of a copy: reshapes, and slices
+ * whose elements are contiguous. The memory is freed after the last read of all sharers. */
 #include <stdlib.h>
 
 #include "repops/op_movement.h"
 #include "verde/exec/executor.h"
 
-/* Kernels get tensors that begin at a multiple of this, as those of vd_memory_alloc do. */
+/* Alignment in bytes of tensors that kernels read, as vd_memory_alloc gives it. */
 enum { ALIGNMENT = 64 };
 
 static void read_by(uint32_t *last, uint32_t value, uint32_t node) {
@@ -13,8 +13,8 @@ static void read_by(uint32_t *last, uint32_t value, uint32_t node) {
         last[value] = node;
 }
 
-/* Of each value, the last node that reads it or a reshape of it; after all nodes: the next state or
- * the loss. NULL: out of memory. */
+/* Returns for each value the last node that reads it or a reshape of it; node_count if the next
+ * state or the loss takes it. NULL: out of memory. */
 static uint32_t *last_readers(const vd_execution *x) {
     const vd_graph *g = x->graph;
     uint32_t *last = calloc((size_t)x->count + 1, sizeof *last);
@@ -32,8 +32,7 @@ static uint32_t *last_readers(const vd_execution *x) {
     return last;
 }
 
-/* Bytes from the beginning of the input to that of a slice; -1: its elements do not lie together,
- * or not as kernels want them. */
+/* The offset of a slice in its input, in bytes; -1: its elements are not contiguous and aligned. */
 static int64_t slice_offset(const vd_execution *x, uint32_t node) {
     const vd_node *n = vd_node_stored(x->graph, node);
     const ro_shape *in = vd_value_shape(x->program, x->graph, vd_node_input(x->graph, node, 0));
@@ -48,8 +47,8 @@ static int64_t slice_offset(const vd_execution *x, uint32_t node) {
     return n->attr[RO_SLICE_STEP] == 1 && offset % ALIGNMENT == 0 ? offset : -1;
 }
 
-/* Whether node `node` needs no memory of its own. A slice does if that keeps nothing longer than
- * nodes by themselves would: estimates of memory stay true. */
+/* Whether the node can share its input's memory. A slice may only if this keeps no memory longer
+ * than separate tensors would, so that estimates of memory stay true. */
 static bool shares(const vd_execution *x, uint32_t node, const uint32_t *last) {
     const vd_node *n = vd_node_stored(x->graph, node);
     const vd_planned p = vd_plan_of(&x->plan, x->graph, node);
@@ -72,7 +71,7 @@ vd_status vd_alias_plan(vd_execution *x, vd_err *err) {
             continue;
         const uint32_t value = x->sources + i, root = x->root[vd_node_input(x->graph, i, 0)];
         x->root[value] = root;
-        x->uses[root] += x->uses[value] - 1; /* the node itself reads nothing any more */
+        x->uses[root] += x->uses[value] - 1; /* the node itself no longer reads its input */
         x->uses[value] = 0;
     }
     free(last);

@@ -1,4 +1,4 @@
-/* Who is in a batch, and what a pass takes of each program. */
+/* This file manages the programs of a batch, and chooses the rows of each pass. */
 #include "verde/exec/batch.h"
 
 #include <stdlib.h>
@@ -25,7 +25,8 @@ static vd_status open_shared(vd_batch *b, vd_err *err) {
             *at = (void *)(uintptr_t)b->exec.data[i];
     }
     if (status == VD_OK)
-        b->exec.kept = vd_kept_weights_create(program, b->memory); /* of what data leave */
+        b->exec.kept =
+            vd_kept_weights_create(program, b->memory); /* of the memory that data leave */
     return status == VD_OK ? vd_batch_compute_once(b, NULL, err) : status;
 }
 
@@ -93,7 +94,7 @@ static vd_status tell(vd_batch *b, vd_batch_item *item, vd_err *err) {
     return status;
 }
 
-/* Hashes all of a state: S_0, or the one that a program joins with. */
+/* Hashes a whole state: S_0, or the state that a program joins with. */
 static vd_status commit_whole(vd_batch *b, vd_batch_item *item, vd_err *err) {
     vd_hash program;
     vd_status status = vd_program_hash(item->program, &program, err);
@@ -109,7 +110,7 @@ static bool is_stopped(const vd_batch *b, const vd_batch_item *item) {
     return word != 0;
 }
 
-/* Tells the states after a stop, which differ by their step alone. */
+/* Reports the states after a stop, which differ only in their step. */
 static vd_status tell_stopped(vd_batch *b, vd_batch_item *item, vd_err *err) {
     vd_status status = VD_OK;
     while (status == VD_OK && item->state.step < item->program->steps && is_stopped(b, item)) {
@@ -135,7 +136,7 @@ static vd_status end_step(vd_batch *b, vd_batch_item *item, vd_err *err) {
     return status == VD_OK ? tell_stopped(b, item, err) : status;
 }
 
-/* ---- programs that join ---- */
+/* ---- joining ---- */
 
 static vd_status check_prompt(const vd_batch *b, const vd_batch_item *item, vd_err *err) {
     const ro_shape *shape = &item->program->data[0].tensor.shape;
@@ -262,7 +263,7 @@ static int32_t token_of(const vd_batch *b, const vd_batch_item *item) {
     return token;
 }
 
-/* Takes one row of each program whose prompt is in its caches. */
+/* Takes one row for each program whose prompt is in its caches. */
 static int64_t take_tokens(const vd_batch *b, vd_batch_row *row) {
     int64_t rows = 0;
     for (uint32_t i = 0; i < b->count; i++)
@@ -272,7 +273,7 @@ static int64_t take_tokens(const vd_batch *b, vd_batch_row *row) {
     return rows;
 }
 
-/* Rows of prompts, those of who joined first in front. A prompt's last token is that of step 0. */
+/* Takes rows of prompts in the order of joining. A prompt's last token is left to step 0. */
 static int64_t take_prompts(const vd_batch *b, vd_batch_row *row) {
     int64_t rows = 0;
     for (uint32_t i = 0; i < b->count; i++) {

@@ -1,6 +1,6 @@
-/* Answers that are there already, checked by few passes: the tokens of an answer are known, so its
- * steps need not wait for each other. Rows of all steps go through the layers together, and each
- * step chooses from its own row of logits. */
+/* This file checks existing answers in few passes. As their tokens are known, steps need not wait
+ * for each other: rows of all steps go through the layers together, and each step chooses from its
+ * own row of logits. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,13 +9,13 @@
 typedef struct {
     vd_batch *b;
     const vd_batch_answer *answer;
-    vd_batch_item **item; /* of each answer; owned */
+    vd_batch_item **item; /* one per answer; owned */
     uint32_t count;
     vd_answer_plan plan;
     vd_err *err;
 } checking;
 
-/* ---- rows that choose ---- */
+/* ---- rows that choose tokens ---- */
 
 static vd_status borrow(const vd_batch_rows *from, int64_t first, int64_t count,
                         vd_batch_rows *out) {
@@ -106,7 +106,7 @@ static vd_status run_pass(const checking *c, const vd_batch_row *row, int64_t ro
     return status;
 }
 
-/* Tokens that steps take in: the prompt's last one, then those of the answer. */
+/* The row of a step, with the token that it reads: the prompt's last one, or one of the answer. */
 static vd_batch_row step_row(const checking *c, uint32_t i, int64_t step) {
     vd_batch_item *item = c->item[i];
     return (vd_batch_row){item, (int32_t)step,
@@ -114,7 +114,7 @@ static vd_batch_row step_row(const checking *c, uint32_t i, int64_t step) {
                                : item->prompt[item->prompt_count - 1]};
 }
 
-/* The next rows of an answer, from its row `at` on, the prompt's among them. */
+/* Takes the next `count` rows of an answer, from row `at` on; its prompt's rows come first. */
 static void take_rows(const checking *c, uint32_t i, int64_t at, int64_t count,
                       vd_batch_row *prompts, int64_t *prompt_rows, vd_batch_row *steps,
                       int64_t *step_rows) {
@@ -133,7 +133,8 @@ static int64_t rows_of(const checking *c, uint32_t i) {
     return c->item[i]->prompt_count - 1 + c->answer[i].rows;
 }
 
-/* A long answer goes on in the next pass: its keys and values so far are in the caches. */
+/* Runs passes over all answers. A long answer continues in the next pass, by means of the
+ * caches. */
 static vd_status run_all(const checking *c, vd_batch_row *row) {
     vd_batch_row *const prompts = row + c->b->options.chunk;
     vd_status status = VD_OK;
@@ -153,7 +154,7 @@ static vd_status run_all(const checking *c, vd_batch_row *row) {
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- all answers ---- */
 
 static vd_status open_item(checking *c, uint32_t i) {
     const vd_batch_answer *a = &c->answer[i];

@@ -1,5 +1,5 @@
-/* Which units of a step take all rows of answers that are there already, and which take one after
- * the other. */
+/* This file decides which units of a step take all rows of an answer at once, and which single
+ * rows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,9 +7,9 @@
 #include "verde/exec/batch_answers.h"
 
 enum {
-    SLICE_ROWS = 256,        /* that choose together, at most */
-    SLICE_BYTES = 192 << 20, /* of their largest value, if they are more than one */
-    LARGE_BYTES = 64 << 10,  /* a row of such a value goes through all units in a cache, alone */
+    SLICE_ROWS = 256,        /* most rows that choose together */
+    SLICE_BYTES = 192 << 20, /* limit of the largest value of several such rows */
+    LARGE_BYTES = 64 << 10,  /* larger rows go alone, to stay in a cache */
 };
 
 typedef struct {
@@ -18,14 +18,14 @@ typedef struct {
     vd_err *err;
 } planner;
 
-/* ---- what runs row after row: it follows from the step before, or takes long rows ---- */
+/* ---- units that run row by row: they depend on the step before, or take large rows ---- */
 
 static bool is_held(const planner *p, uint32_t value, uint32_t leaf) {
     const vd_batch_value *v = &p->b->plan.value[value];
     return v->held == VD_HELD_STATE && v->leaf == leaf;
 }
 
-/* Steps write most leaves without reading them, each a row of its own. */
+/* Whether a unit reads a leaf. Steps only write most leaves, each step a row of its own. */
 static bool is_read(const planner *p, uint32_t leaf) {
     const vd_batch_plan *plan = &p->b->plan;
     for (uint32_t i = 0; i < plan->unit_count; i++) {
@@ -59,7 +59,8 @@ static bool is_large(const planner *p, uint32_t value) {
     return v->held == VD_HELD_ROWS && v->size >= LARGE_BYTES;
 }
 
-/* Elementwise units of rows of logits; products read weights, once for many rows. */
+/* Whether an elementwise unit reads or makes large rows, such as logits. Products do not run alone,
+ * since they read weights once for many rows. */
 static bool runs_alone(const planner *p, const vd_unit *u) {
     const vd_graph *graph = &p->b->exec.program->step;
     if (u->every || u->kind == VD_UNIT_GROUP || u->kind == VD_UNIT_ATTENTION)
@@ -98,7 +99,8 @@ static vd_status find_serial(const planner *p, bool *follows) {
     return VD_OK;
 }
 
-/* `token` is given, no step is taken after a stop, and nothing else reads `count`. */
+/* Checks that no other leaf depends on the step before: `token` is given, no step is taken after a
+ * stop, and nothing else reads `count`. */
 static vd_status check_leaves(const planner *p) {
     const vd_program *program = p->b->exec.program;
     for (uint32_t i = 0; i < program->leaf_count; i++) {

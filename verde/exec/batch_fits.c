@@ -1,4 +1,4 @@
-/* Whether a program's step is that of a batch. */
+/* This file checks that a program's step is that of a batch. */
 #include <string.h>
 
 #include "verde/exec/batch_internal.h"
@@ -27,8 +27,8 @@ static vd_status check_sizes(const vd_batch_plan *plan, const vd_program *mine,
     return VD_OK;
 }
 
-/* Attributes and shapes that are not the program's own: those of nodes that are computed once for
- * all, or for all rows. Attention may have other lengths, and its window may be left out. */
+/* Compares two nodes. Attributes and shapes must be equal if the node runs once for all programs or
+ * all rows; attention may have another length, or no window. */
 static bool same_node(const vd_batch_plan *plan, const vd_program *mine, const vd_program *other,
                       uint32_t node) {
     const vd_node *a = vd_node_stored(&mine->step, node), *b = vd_node_stored(&other->step, node);
@@ -43,8 +43,7 @@ static bool same_node(const vd_batch_plan *plan, const vd_program *mine, const v
     return ro_shape_equal(&a->shape, &b->shape) && memcmp(a->attr, b->attr, sizeof a->attr) == 0;
 }
 
-/* Are inputs of one size? One call for all rows needs that, also of those that each program has for
- * itself. */
+/* Whether all inputs have equal shapes, which a single call for all rows needs. */
 static bool same_inputs(const vd_program *mine, const vd_program *other, uint32_t node) {
     const vd_node *n = vd_node_stored(&mine->step, node);
     for (int32_t i = 0; i < n->input_count; i++)

@@ -1,10 +1,10 @@
-/* One program of a batch: its state, and the values that it keeps for good. */
+/* This file manages one program of a batch: its state, and values that are computed once. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "verde/exec/batch_internal.h"
 
-/* Own data in host memory are borrowed. */
+/* Whether a value's memory is the item's: data in host memory is borrowed. */
 static bool is_owned(const vd_batch *b, uint32_t value) {
     return b->memory || value >= b->plan.sources;
 }
@@ -30,7 +30,8 @@ vd_status vd_batch_wrote(vd_batch_item *item, uint32_t leaf, uint64_t from, uint
                          vd_err *err) {
     for (uint32_t i = 0; i < item->written_count; i++) {
         vd_written *w = &item->written[i];
-        if (w->leaf == leaf && w->from + w->size == from) { /* the next row */
+        if (w->leaf == leaf &&
+            w->from + w->size == from) { /* extends the last write by the next row */
             w->size += size;
             return VD_OK;
         }
@@ -47,7 +48,7 @@ vd_status vd_batch_wrote(vd_batch_item *item, uint32_t leaf, uint64_t from, uint
     return VD_OK;
 }
 
-/* ---- values that stay ---- */
+/* ---- values that are computed once ---- */
 
 const void *vd_batch_held(const vd_batch *b, const vd_batch_item *item, uint32_t value) {
     const vd_batch_value *v = &b->plan.value[value];
@@ -125,8 +126,8 @@ typedef struct {
     const vd_graph *graph;
     uint32_t sources;
     bool *wanted;
-    void **value; /* of each node, owned */
-    void *step;   /* 0, where the batch computes; owned */
+    void **value; /* of each node; owned */
+    void *step;   /* the step number, 0, where the batch computes; owned */
 } beginning;
 
 static const void *source_of(const beginning *x, uint32_t value) {
@@ -222,9 +223,9 @@ vd_status vd_batch_begin(const vd_batch *b, vd_batch_item *item, vd_err *err) {
     return status;
 }
 
-/* ---- S_0 of a stranger's program ---- */
+/* ---- S_0 of a foreign program ---- */
 
-/* Bytes of the elements up to the last that is not 0: caches have room for tokens to come. */
+/* Bytes up to the last element that is not 0, since caches have room for later tokens. */
 static size_t used_bytes(const ro_shape *shape, const void *tensor) {
     const size_t element = ro_dtype_size(shape->dtype);
     const uint8_t *bytes = tensor;
@@ -234,7 +235,7 @@ static size_t used_bytes(const ro_shape *shape, const void *tensor) {
     return (size + element - 1) / element * element;
 }
 
-/* Reads the state that a device has computed into host memory. */
+/* Copies a state that a device computed to host memory. */
 static vd_status read_state(vd_batch_item *item, vd_state *from, vd_err *err) {
     vd_status status = zero_state(item, err);
     item->state.step = from->step;

@@ -1,10 +1,10 @@
-/* The operators that take many rows in one call: those of which row r of the output reads row r of
- * the inputs alone, whatever stands beside it. All others run row by row. */
+/* Operators that can take many rows in one call: row r of the output depends only on row r of the
+ * inputs. All other operators run row by row. */
 #include "repops/operators.h"
 #include "verde/exec/batch_internal.h"
 
-/* Letters of what inputs are: r rows, s shared, b repeated, p positions. The last one stands for
- * all that follow. `axis` is the attribute that says along which axis, plus 1. */
+/* One letter per input: r rows, s shared, b repeated, p positions; the last letter stands for all
+ * further inputs. `axis`: attribute of the operator's axis, plus 1; 0: none. */
 static const struct {
     int op;
     const char *inputs;

@@ -1,4 +1,4 @@
-/* What the nodes of a step do when steps of many programs are taken together. */
+/* This file plans how a pass over many programs runs the nodes of their step. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +70,7 @@ static vd_status take_sources(const planner *p) {
 static vd_held held_after(const planner *p, uint32_t node) {
     const vd_node *n = vd_node_stored(p->graph, node);
     vd_held held = VD_HELD_SHARED;
-    if (n->input_count == 0) /* a number may be another one for each program */
+    if (n->input_count == 0) /* programs may differ in a single number */
         return ro_shape_numel(&n->shape) == 1 ? VD_HELD_PROGRAM : VD_HELD_SHARED;
     for (int32_t i = 0; i < n->input_count; i++) {
         const vd_held in = value_of(p, input_of(p, node, i))->held;
@@ -100,7 +100,7 @@ static bool fits_input(const planner *p, uint32_t node, int32_t i) {
     return has_rows(p, value);
 }
 
-/* A product of matrices, and each row of the first gives one of the output. */
+/* Whether each row of the first matrix gives one row of the product. */
 static bool product_by_rows(const vd_node *n) {
     if (n->op == RO_OP_MATMUL_FIXED)
         return n->attr[RO_MATMUL_FIXED_BATCH_DIMS] == 0 && !(n->attr[RO_MATMUL_FIXED_TRANS] & 1);
@@ -108,7 +108,7 @@ static bool product_by_rows(const vd_node *n) {
            n->attr[RO_MATMUL_MASK] == RO_MASK_NONE;
 }
 
-/* Whether one call gives what a call for each row gives. */
+/* Whether one call for many rows gives the same as a call per row. */
 static bool runs_together(const planner *p, uint32_t node) {
     const vd_node *n = vd_node_stored(p->graph, node);
     const int axis = vd_batch_axis_of(n->op);
@@ -159,7 +159,7 @@ static vd_status take_attention(const planner *p, const vd_fused *g, uint32_t gr
     return VD_OK;
 }
 
-/* Positions are of rows, or anybody's. */
+/* Takes a rotary group: positions may belong to rows or be shared, the rotation is shared. */
 static vd_status take_rotary(const planner *p, const vd_fused *g, uint32_t group) {
     if (g->rotary.batch != 1 || value_of(p, g->input[0])->held != VD_HELD_ROWS ||
         value_of(p, g->input[2])->held != VD_HELD_SHARED)
@@ -199,7 +199,7 @@ static vd_status take_nodes(const planner *p) {
     return status;
 }
 
-/* ---- what units read and write ---- */
+/* ---- inputs and outputs of units ---- */
 
 vd_value_list vd_batch_inputs(const vd_batch_plan *plan, const vd_graph *graph, const vd_unit *u) {
     if (u->kind == VD_UNIT_GROUP || u->kind == VD_UNIT_ATTENTION) {
@@ -234,8 +234,8 @@ static void mark_every(const planner *p, const vd_unit *u) {
         value_of(p, g->output[i])->every = u->every;
 }
 
-/* Finds the nodes from which the caches follow: they run for every row of a prompt, the rest for
- * rows that make a token. */
+/* Finds units that caches depend on, which run for all rows; others run for rows that make a
+ * token. */
 static vd_status find_every(const planner *p) {
     vd_status status = VD_OK;
     bool *wanted = calloc((size_t)p->out->count + 1, sizeof *wanted);
@@ -259,7 +259,7 @@ static vd_status find_every(const planner *p) {
     return status;
 }
 
-/* Rows are freed after their last reader. */
+/* Finds the last reader of each value, after which its rows are freed. */
 static void find_last(const planner *p) {
     for (uint32_t i = 0; i < p->out->unit_count; i++) {
         const vd_value_list in = inputs_of(p, &p->out->unit[i]);
@@ -272,8 +272,8 @@ static void find_last(const planner *p) {
 
 /* ---- leaves that are changed in place ---- */
 
-/* A leaf's value, and what each put_rows made of it, are the same memory: nobody may read one after
- * the next was made. `now` has the value that each leaf's memory holds. */
+/* Checks leaves that are changed in place: a leaf and its put_rows share memory, so nobody may read
+ * one version after the next is made. `now` is the version in each leaf's memory. */
 static vd_status check_versions(const planner *p, uint32_t *now) {
     for (uint32_t i = 0; i < p->program->leaf_count; i++)
         now[i] = i;

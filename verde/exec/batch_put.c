@@ -1,10 +1,10 @@
-/* put_rows into leaves in place: what steps add to caches. */
+/* This file runs put_rows on leaves in place: steps add to their caches this way. */
 #include <string.h>
 
 #include "repops/op_movement.h"
 #include "verde/exec/batch_internal.h"
 
-/* How a tensor lies around an axis: [outer, n, inner], inner in bytes. */
+/* A tensor as seen along an axis: [outer, n, inner], where inner is in bytes. */
 typedef struct {
     int64_t outer, n;
     size_t inner;
@@ -19,7 +19,7 @@ static around around_of(const ro_shape *shape, int64_t axis) {
     return a;
 }
 
-/* Puts a row (put_rows, SPEC.md section 5) into the leaf itself, in host memory. */
+/* Puts a row (put_rows, SPEC.md section 5) into the leaf, in host memory. */
 static vd_status put_row(vd_batch_rows *p, const vd_unit *u, int64_t r) {
     const vd_program *program = p->row[r].item->program;
     const vd_node *n = vd_node_stored(&program->step, u->index);
@@ -47,8 +47,7 @@ static vd_status put_row(vd_batch_rows *p, const vd_unit *u, int64_t r) {
     return status;
 }
 
-/* Returns how many rows from r on one put takes: of one program, for places that follow each
- * other. */
+/* Returns how many rows from r on one call puts: of one program, at consecutive places. */
 static int64_t puts_at_once(vd_batch_rows *p, const vd_unit *u, int64_t r, vd_status *status) {
     const vd_node *n = vd_node_stored(p->graph, u->index);
     const uint32_t place = vd_node_input(p->graph, u->index, 2);
@@ -56,7 +55,7 @@ static int64_t puts_at_once(vd_batch_rows *p, const vd_unit *u, int64_t r, vd_st
         vd_value_shape(p->b->exec.program, p->graph, vd_node_input(p->graph, u->index, 1)),
         n->attr[RO_PUT_ROWS_AXIS]);
     const int32_t *first = vd_batch_row_in_host(p, place, r);
-    /* What all rows share has the rows of one place alone. */
+    /* a shared value has the rows of only one place */
     const bool many = p->b->plan.value[vd_node_input(p->graph, u->index, 1)].held == VD_HELD_ROWS;
     int64_t count = 1;
     for (; first && many && rows.outer == 1 && r + count < vd_batch_rows_count(p, u->every) &&
@@ -70,7 +69,7 @@ static int64_t puts_at_once(vd_batch_rows *p, const vd_unit *u, int64_t r, vd_st
     return count;
 }
 
-/* Puts rows into the copies that a device has; host memory follows once all units ran. */
+/* Puts rows into a device's copies; host memory follows when all units have run. */
 static vd_status put_mirror(vd_batch_rows *p, const vd_unit *u, int64_t r, int64_t count) {
     const vd_batch_item *item = p->row[r].item;
     const vd_graph *g = &item->program->step;

@@ -1,4 +1,4 @@
-/* One pass: every unit of the plan over its rows. */
+/* This file runs a pass: every unit of the plan over its rows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,10 +43,10 @@ const void *vd_batch_row_in_host(vd_batch_rows *p, uint32_t value, int64_t r) {
     return status == VD_OK ? to + (size_t)r * v->size : NULL;
 }
 
-/* ---- a node over all rows ---- */
+/* ---- one call for all rows ---- */
 
-/* The rows of a value next to each other: *copy, which the caller frees, where they are not. NULL:
- * p->err says why. */
+/* Returns the rows of a value contiguously, perhaps in *copy, which the caller frees. NULL:
+ * p->err. */
 static const void *gathered(const vd_batch_rows *p, uint32_t value, int64_t rows, void **copy) {
     const vd_batch_value *v = &p->b->plan.value[value];
     if (v->held == VD_HELD_ROWS)
@@ -62,13 +62,13 @@ static const void *gathered(const vd_batch_rows *p, uint32_t value, int64_t rows
 }
 
 static void scale_shape(ro_shape *shape, vd_batch_input input, int64_t rows) {
-    if (input == VD_INPUT_POSITION && rows > 1) /* else a vector, of one row */
+    if (input == VD_INPUT_POSITION && rows > 1) /* a single row's position is a vector */
         *shape = (ro_shape){RO_I32, 2, {rows, 1}};
     else
         shape->dim[0] *= rows;
 }
 
-/* Returns a shape of as many elements in the dimensions of another one. */
+/* Returns the dimensions of `dims` with the element type of `shape`. */
 static ro_shape with_dims(const ro_shape *shape, const ro_shape *dims) {
     ro_shape out = *dims;
     out.dtype = shape->dtype;
@@ -131,7 +131,7 @@ static vd_status run_each(vd_batch_rows *p, const vd_unit *u) {
 
 /* ---- groups ---- */
 
-/* Each row has a position of its own, where it is not shared. */
+/* Scales a group to so many rows. Each row has its own position unless positions are shared. */
 static void scale_group(const vd_batch_rows *p, vd_fused *g, int64_t rows) {
     g->linear.rows *= rows;
     g->rows *= rows;
@@ -163,8 +163,7 @@ static vd_status run_group(vd_batch_rows *p, const vd_unit *u) {
     return status;
 }
 
-/* Rows r to r + count - 1 are of one program, one token after the other: heads lie side by side in
- * rows, as in a matrix. */
+/* Runs attention for rows r to r + count - 1: consecutive tokens of one program. */
 static vd_status attend(const vd_batch_rows *p, const vd_unit *u, int64_t r, int64_t count) {
     const vd_batch_item *item = p->row[r].item;
     const vd_fused *g = &item->plan.group[u->index];
@@ -186,7 +185,8 @@ static vd_status attend(const vd_batch_rows *p, const vd_unit *u, int64_t r, int
     return VD_OK;
 }
 
-/* Rows that make tokens stand before those of the same program's prompt. */
+/* Whether a row is the next token after `count` rows. Rows that make tokens stand before all rows
+ * of prompts, so that a program's rows may be in two places. */
 static bool goes_on(const vd_batch_row *first, const vd_batch_row *row, int64_t count) {
     return row->item == first->item && row->step == first->step + count;
 }
@@ -203,7 +203,7 @@ static vd_status run_attention(vd_batch_rows *p, const vd_unit *u) {
     return status;
 }
 
-/* ---- all of them ---- */
+/* ---- all units ---- */
 
 vd_status vd_batch_rows_unit(vd_batch_rows *p, const vd_unit *u) {
     if (vd_batch_rows_count(p, u->every) == 0)
@@ -251,7 +251,7 @@ void vd_batch_rows_free_after(vd_batch_rows *p, uint32_t i, const bool *kept) {
             free_rows(p, in.value[k]);
 }
 
-/* Notes choices, after the unit whose node chooses. */
+/* Checks whether chosen tokens follow from their logits, after the unit that chooses. */
 static vd_status note_choices(vd_batch_rows *p, const vd_unit *u) {
     const uint32_t to = p->b->plan.sources + u->index;
     for (int64_t r = 0; r < p->tokens; r++) {
@@ -279,7 +279,7 @@ static vd_status run_units(vd_batch_rows *p) {
     return status;
 }
 
-/* Leaves that are not changed in place, of row r's program. */
+/* Copies the new values of leaves that are not changed in place, for the program of row r. */
 static vd_status take_leaves(vd_batch_rows *p, int64_t r) {
     vd_batch_item *item = p->row[r].item;
     vd_status status = VD_OK;

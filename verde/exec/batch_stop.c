@@ -1,5 +1,5 @@
-/* Whether a step that finds leaf `stopped` not 0 changes nothing. A batch takes no such step, and
- * programs come from strangers: what their nodes compute must be what the batch leaves. */
+/* This file checks that a step with `stopped` not 0 changes nothing. A batch skips such steps, and
+ * programs come from strangers, so their nodes must give exactly what skipping gives. */
 #include "repops/op_elementwise.h"
 #include "repops/op_movement.h"
 #include "verde/exec/batch_internal.h"
@@ -10,7 +10,7 @@ typedef struct {
     uint32_t sources, stopped;
 } stopping;
 
-/* The number of the node that makes `value` by this operator; UINT32_MAX: none does. */
+/* The node that makes `value`, if it is of this operator; else UINT32_MAX. */
 static uint32_t made_by(const stopping *s, uint32_t value, int op) {
     if (value < s->sources || vd_node_stored(s->graph, value - s->sources)->op != op)
         return UINT32_MAX;
@@ -21,7 +21,7 @@ static uint32_t input_of(const stopping *s, uint32_t node, int32_t i) {
     return vd_node_input(s->graph, node, i);
 }
 
-/* -1, as vd_whole makes it: one row that is put there stands before all others, and nowhere. */
+/* Whether a value is -1 as vd_whole makes it: a single row put at -1 falls outside of the leaf. */
 static bool is_nowhere(const stopping *s, uint32_t value) {
     const uint32_t cast = made_by(s, value, RO_OP_CAST);
     const uint32_t fill = cast == UINT32_MAX ? cast : made_by(s, input_of(s, cast, 0), RO_OP_FILL);
@@ -29,7 +29,7 @@ static bool is_nowhere(const stopping *s, uint32_t value) {
            vd_node_attr(s->graph, fill, RO_FILL_VALUE) == ro_attr_f32(-1);
 }
 
-/* where(stopped, kept, anything): `kept` after a stop. */
+/* For where(stopped, kept, anything) returns `kept`, its value after a stop. */
 static uint32_t after_stop(const stopping *s, uint32_t value) {
     const uint32_t node = made_by(s, value, RO_OP_WHERE);
     return node != UINT32_MAX && input_of(s, node, 0) == s->stopped ? input_of(s, node, 1)

@@ -1,4 +1,4 @@
-/* This file hashes the states of a run, and finds the file that is not what run.json says. */
+/* This file hashes the states of a run, and finds files that differ from run.json. */
 #include "verde/exec/check.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 /* ---- states ---- */
 
-/* Whether the state is made from the run's journal, in place of a file. */
+/* Whether a state is in the run's journal only. */
 static bool is_journaled(const vd_check *c, uint32_t i) {
     char path[1024];
     vd_store_state_path(path, c->dir, &c->log->state[i]);
@@ -31,7 +31,7 @@ vd_status vd_check_sizes(const vd_check *c, vd_err *err) {
     return VD_OK;
 }
 
-/* The checkpoint whose state has these tensors; log->count: none. */
+/* The index of the checkpoint whose tensors have this root; log->count: none. */
 static vd_status check_find(const vd_check *c, const vd_hash *root, uint32_t *index, vd_err *err) {
     vd_hash state;
     for (*index = 0; *index < c->log->count; (*index)++) {
@@ -43,7 +43,7 @@ static vd_status check_find(const vd_check *c, const vd_hash *root, uint32_t *in
     return VD_OK;
 }
 
-/* Says what the bytes are instead of what was expected. */
+/* Reports which state of the run the file has, if it is not the expected one. */
 static vd_status is_another(const vd_check *c, const char *path, uint32_t expected,
                             const vd_hash *found, const vd_hash *root, vd_err *err) {
     char hex[2 * VD_HASH_SIZE + 1], also[64] = "";
@@ -95,7 +95,7 @@ vd_status vd_check_states(const vd_check *c, uint32_t first, uint32_t count, vd_
     return status;
 }
 
-/* The checkpoint whose state a file is named after, wherever it lies; the last one if none is. */
+/* The checkpoint that a file's name stands for, in any directory; the last one if there is none. */
 static uint32_t named(const vd_check *c, const char *path) {
     char own[1024];
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -126,9 +126,9 @@ vd_status vd_check_file(const vd_check *c, const char *path, uint32_t *index, vd
                    path, c->log->count, c->dir, (long long)c->log->step[expected], hex);
 }
 
-/* ---- what was emitted ---- */
+/* ---- emitted records ---- */
 
-/* Checks all that a backend emitted, if the run has one, against the checkpoints' commitments. */
+/* Checks what the run's backend, if any, emitted against the checkpoints' commitments. */
 static vd_status check_emitted(const vd_check *c, vd_err *err) {
     return c->log->backend ? c->log->backend->check(c, 0, c->log->count, err) : VD_OK;
 }

@@ -1,12 +1,13 @@
-/* DIR/checkpoints: what run.json lacks. Each checkpoint appends a line, so that it writes as much
- * however many came before. run.json is written whole when it would have twice as many, and at the
- * end of the run; then this file goes. A line, of fields with one space between them:
+/* DIR/checkpoints: checkpoints that run.json does not list yet. Each checkpoint appends a line
+ * here, so it costs the same however many there are. run.json is written anew when its number of
+ * checkpoints would double, and at the end of the run; then this file is deleted. A line has fields
+ * with one space between them:
  *
  *     index, step, S, root of what was emitted, bits of the first loss and of the last one as f32,
  *     the number of the machine that led to it and its microseconds, if it is one of run.json's,
  *     H("verde/checkpoint/1", the program's hash || all before)
  *
- * A last line that does not fit was being written when the machine stopped, and is left out. */
+ * A bad last line was being written when the machine stopped, and is ignored. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -83,7 +84,7 @@ static vd_status append(const char *path, const char *line, vd_err *err) {
     return status == VD_OK && size == 0 ? vd_sync_parent(path, err) : status;
 }
 
-/* A line can stand for the change only if all that it does not say is as in run.json. */
+/* Whether one line can describe the change of the log since run.json was written. */
 static bool is_one_more(const vd_run_log *log) {
     return log->saved > 0 && log->count > log->saved && log->count / 2 < log->saved &&
            !log->backend_changed && log->machine_count == log->saved_machines &&
@@ -110,7 +111,7 @@ vd_status vd_store_drop_checkpoints(const char *dir, vd_err *err) {
 
 /* ---- reading ---- */
 
-/* One line, without its end; false: it is none of this run. */
+/* Parses a line without its line feed; false: it is not a line of this run. */
 static bool read_line(const char *line, vd_run_log *log, uint32_t *index, int64_t *step,
                       vd_hash *state, vd_hash *emitted, vd_ran *stated) {
     char hex[2][2 * VD_HASH_SIZE + 1];
@@ -135,7 +136,7 @@ static bool read_line(const char *line, vd_run_log *log, uint32_t *index, int64_
     return true;
 }
 
-/* Lines that run.json has already were there when it was written. */
+/* Takes a line. Lines that run.json contains already are left from before it was written. */
 static vd_status take_line(const char *path, const char *line, vd_run_log *log, bool *whole,
                            vd_err *err) {
     uint32_t index;

@@ -1,4 +1,4 @@
-/* This file finds the node that chooses a token, and checks that its choice follows from its
+/* This file finds the node that chooses a token, and checks that the token follows from its
  * logits. */
 #include "verde/exec/choice.h"
 #include "repops/op_elementwise.h"
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The node that makes a value, if it is one of that operator; else UINT32_MAX. */
+/* The node that makes a value, if it is of this operator; else UINT32_MAX. */
 static uint32_t made_by(const vd_program *p, uint32_t value, int op) {
     const uint32_t sources = vd_source_count(p, &p->step);
     if (value == UINT32_MAX || value < sources ||
@@ -33,7 +33,7 @@ uint32_t vd_stopped_leaf(const vd_program *p) {
     return leaf_named(p, "stopped");
 }
 
-/* Leaf `token` becomes where(stopped, token, reshape(choice)). */
+/* Finds the choice from leaf `token`, which becomes where(stopped, token, reshape(choice)). */
 uint32_t vd_choosing_node(const vd_program *p) {
     const uint32_t leaf = leaf_named(p, "token");
     if (leaf == UINT32_MAX)

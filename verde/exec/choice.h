@@ -1,16 +1,16 @@
-/* The choice of a token, in a program that generates (models/models.h). */
+/* The choice of a token in a program that generates (models/models.h). */
 #ifndef VD_CHOICE_H
 #define VD_CHOICE_H
 
 #include "verde/exec/exec.h"
 
-/* The node of a step that chooses: `argmax` of logits, or `draw` by their weights. UINT32_MAX: the
- * program chooses none. */
+/* The node that chooses a token: `argmax` of logits, or `draw` by weights. UINT32_MAX: none
+ * does. */
 uint32_t vd_choosing_node(const vd_program *program);
-/* The leaf that is not 0 once the text has ended; UINT32_MAX: there is none. */
+/* The leaf that is not 0 after the text has ended; UINT32_MAX: there is none. */
 uint32_t vd_stopped_leaf(const vd_program *program);
-/* Whether its output follows from its input, both in host memory. It does not if the largest logit
- * is not finite: then the weights are all 0. */
+/* Whether the node's output follows from its input, both in host memory. It does not if the largest
+ * logit is not finite, because then all weights are 0. */
 bool vd_choice_follows(const vd_program *program, uint32_t node, const void *input,
                        const void *output);
 

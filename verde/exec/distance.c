@@ -51,7 +51,7 @@ void vd_element_text(int32_t dtype, uint32_t bits, char text[VD_ELEMENT_TEXT]) {
 
 /* ---- distance ---- */
 
-/* The place of a number of so many bits on the line of all of them; false: it is a NaN. */
+/* The position of a number on the line of all numbers of its width; false: it is a NaN. */
 static bool place_of(uint32_t bits, int width, uint32_t infinity, int64_t *place) {
     const uint32_t sign = UINT32_C(1) << (width - 1), magnitude = bits & (sign - 1);
     *place = bits & sign ? -(int64_t)magnitude - 1 : (int64_t)magnitude;

@@ -1,4 +1,4 @@
-/* The first checkpoint and step that differ. */
+/* This file finds the first checkpoint and step at which two runs differ. */
 #include "verde/exec/divergence_internal.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ vd_status vd_parting_memory(const vd_parting *p) {
 
 /* ---- checkpoints ---- */
 
-/* What both sides commit to of their states, as far as both have come. */
+/* States that each side commits to, as far as both have come. */
 typedef struct {
     vd_hash *state[2];
     uint32_t count;
@@ -59,7 +59,7 @@ static vd_status read_committed(const vd_parting *p, committed *c) {
     return status;
 }
 
-/* The first checkpoint whose states differ; c->count: none. */
+/* Index of the first checkpoint whose states differ; c->count: none. */
 static uint32_t first_checkpoint(const committed *c) {
     uint32_t i = 0;
     while (i < c->count && vd_hash_equal(&c->state[0][i], &c->state[1][i]))
@@ -73,7 +73,7 @@ static void name_checkpoints(vd_parting *p, uint32_t i) {
     p->out->differs_at = vd_run_leaf_step(program, i);
 }
 
-/* Two runs may commit to what they emitted under names of their own: that itself is compared. */
+/* Compares what was emitted by contents, because commitments to it contain the runs' names. */
 static vd_status compare_emitted(vd_parting *p, uint32_t checkpoints, bool *found) {
     const vd_backend *both = p->side[1].backend ? p->side[0].backend : NULL;
     vd_status status = VD_OK;
@@ -93,7 +93,7 @@ static vd_status leaves_at(const vd_parting *p, int side, int64_t step, vd_hash 
     return *out ? s->leaves(s->user, step, *out, p->err) : vd_parting_memory(p);
 }
 
-/* Is the state that the side holds at this step the one that it commits to? */
+/* Whether the state that a side has stored is the one that it commits to. */
 static vd_status look_at_held(const vd_parting *p, int side, int64_t step, const vd_hash *state,
                               bool *same) {
     const vd_diverge_side *s = &p->side[side];
@@ -107,7 +107,7 @@ static vd_status look_at_held(const vd_parting *p, int side, int64_t step, const
     return status;
 }
 
-/* The states that lie there may be equal, though what is said of them is not. */
+/* Stops at a checkpoint. Stored states may be equal although the commitments differ. */
 static vd_status stop_at_checkpoint(vd_parting *p, const committed *c, uint32_t i) {
     const bool held = p->side[0].holds(p->side[0].user, i) && p->side[1].holds(p->side[1].user, i);
     p->out->kind = VD_DIVERGE_CHECKPOINT;
@@ -125,9 +125,9 @@ static vd_status stop_at_checkpoint(vd_parting *p, const committed *c, uint32_t 
 
 /* ---- the step ---- */
 
-/* Both sides' states from the last checkpoint that is equal to the step before the one that is not:
- * that one itself would only be read. The first step after which they differ; the last one if they
- * do not. */
+/* Finds the first step after which states differ, from the last equal checkpoint up to the step
+ * before the differing one, whose own state would only be read. Takes the last step if no states
+ * differ. */
 static vd_status find_step(vd_parting *p, vd_hash *after[2], bool *given) {
     const int64_t from = p->out->equal_at, count = p->out->differs_at - from;
     vd_hash *state[2] = {calloc((size_t)count, sizeof(vd_hash)),
@@ -154,10 +154,10 @@ static vd_status find_step(vd_parting *p, vd_hash *after[2], bool *given) {
     return status;
 }
 
-/* ---- what a state is that no node makes ---- */
+/* ---- states that differ although all nodes agree ---- */
 
-/* What this side holds after the step: the state of before it, or the one that its nodes make,
- * though it commits to another. */
+/* Finds what a side has stored after the step: the state before it, or the one that its nodes make,
+ * though it commits to another state. */
 static vd_status look_at_next(vd_parting *p, int side, const vd_hash *made, bool *holds_made) {
     const size_t size = p->side[side].program->leaf_count * sizeof *made;
     const int64_t step = p->out->step;
@@ -173,7 +173,8 @@ static vd_status look_at_next(vd_parting *p, int side, const vd_hash *made, bool
     return status;
 }
 
-/* All nodes agree. `given`: both sides executed the step whole, else its end was only read. */
+/* Explains states after nodes that all agree. `given`: both sides executed the step as a whole;
+ * otherwise its state was only read. */
 static vd_status explain_next(vd_parting *p, bool given, vd_hash *made[2]) {
     bool named = false;
     vd_status status = VD_OK;
@@ -198,7 +199,7 @@ static vd_status explain_next(vd_parting *p, bool given, vd_hash *made[2]) {
                                                                     : status;
 }
 
-/* Is the state after the step what the side's nodes made? */
+/* Checks whether the state after the step is what the side's nodes made. */
 static vd_status judge_next(vd_parting *p, vd_hash *made[2], const vd_hash *after[2]) {
     vd_status status = VD_OK;
     for (int side = 0; side < 2 && status == VD_OK; side++) {

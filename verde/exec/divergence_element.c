@@ -1,4 +1,5 @@
-/* Which elements of two tensors differ, and what their operator's definition makes of the first. */
+/* This file compares elements of tensors, and computes the first differing one by its
+ * definition. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 #include "verde/exec/distance.h"
 #include "verde/exec/divergence_internal.h"
 
-/* Compares a tensor of each side; what is equal leaves *out as it was. */
+/* Compares tensors of both sides; leaves *out unchanged if they are equal. */
 static void compare(const ro_shape *shape, const void *a, const void *b, vd_diverged_tensor *out) {
     const size_t size = ro_dtype_size(shape->dtype);
     const int64_t count = ro_shape_numel(shape);
@@ -25,7 +26,7 @@ static void compare(const ro_shape *shape, const void *a, const void *b, vd_dive
     out->shape = *shape;
 }
 
-/* Value `value[side]` of a step of each side. */
+/* Compares value[0] and value[1] of a step of each side. */
 static vd_status compare_values(vd_parting *p, int64_t step, const uint32_t value[2]) {
     const void *data[2];
     const ro_shape *shape[2];
@@ -75,8 +76,8 @@ vd_status vd_parting_leaves(vd_parting *p, int64_t at) {
 
 /* ---- the reference ---- */
 
-/* The inputs of a node of one side, copied when first read: the next question may take away what
- * the last one gave. */
+/* Inputs of a node of one side. They are copied when first read, because the next question may free
+ * what the last one gave. */
 typedef struct {
     const vd_parting *p;
     int side;
@@ -126,15 +127,15 @@ static vd_status compute(reading *r, vd_diverged_tensor *t) {
 
 /* ---- parts ---- */
 
-enum { GUESSED_PARTS_MAX = 256 }; /* each of them is left out once, and the rest run again */
+enum { GUESSED_PARTS_MAX = 256 }; /* more would take long: the time is quadratic */
 
 typedef struct {
     vd_fold fold;
     reading *reading;
-    uint8_t before[VD_PART_BYTES]; /* what the parts before the one in hand leave */
+    uint8_t before[VD_PART_BYTES]; /* the fold's state after all parts before the current one */
 } guessing;
 
-/* The element if part `part` runs `times` times, and with `rest` all that follow it. */
+/* The element if part `part` runs `times` times, and then all later parts if `rest` is set. */
 static uint32_t altered(const guessing *g, uint64_t part, int times, bool rest) {
     uint8_t state[VD_PART_BYTES];
     memcpy(state, g->before, sizeof state);
@@ -155,7 +156,7 @@ static bool guess_part(guessing *g, uint64_t part, uint32_t bits, vd_fold_guess 
     return *out != VD_FOLD_NO_GUESS;
 }
 
-/* Is the value of `side`, which is not the reference, what a kernel makes that loses a part? */
+/* Guesses whether the wrong value of `side` is that of a kernel that lost or repeated a part. */
 static void guess(reading *r, vd_diverged_tensor *t, int side) {
     guessing g = {.reading = r};
     if (!vd_fold_open(&g.fold, r->p->side[r->side].program, r->graph, r->node, t->element) ||
@@ -170,7 +171,7 @@ static void guess(reading *r, vd_diverged_tensor *t, int side) {
     }
 }
 
-/* The first part after which the two folds differ, of a node whose inputs do. */
+/* Finds the first part after which the folds differ, for a node whose inputs differ. */
 static vd_status compare_folds(vd_parting *p) {
     vd_records fold[2] = {{{0}, NULL, 0, 0}, {{0}, NULL, 0, 0}};
     vd_diverged_tensor *t = &p->out->tensor;
@@ -202,8 +203,8 @@ static uint64_t parts_of(const vd_parting *p, int side) {
 
 /* ---- a node's output ---- */
 
-/* Computes the element by the inputs that both sides have; of a side that is known to be wrong, by
- * the other's. */
+/* Computes the element from inputs that both sides have; from side 1's if side 0 is known to be
+ * wrong. */
 static vd_status refer(vd_parting *p) {
     vd_diverged_tensor *t = &p->out->tensor;
     reading *r = calloc(1, sizeof *r);

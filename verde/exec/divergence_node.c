@@ -1,4 +1,4 @@
-/* The first node of a step that differs, by the records of both traces. */
+/* This file finds the first node of a step that differs, by the records of both traces. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,11 +6,11 @@
 
 typedef struct {
     const vd_records *records[2];
-    vd_node_record *record[2]; /* in hand */
-    vd_hash *leaf[2];          /* of the state before the step */
+    vd_node_record *record[2]; /* the current record of each side */
+    vd_hash *leaf[2];          /* commitments of the state before the step */
 } traces;
 
-/* The state's leaves come first: a trace is kept from one question to the next. */
+/* Gets both traces. A source keeps its trace from one question to the next. */
 static vd_status open_traces(const vd_parting *p, traces *t) {
     vd_status status = VD_OK;
     *t = (traces){0};
@@ -39,8 +39,8 @@ static vd_status take(const vd_parting *p, const traces *t, int side, uint32_t n
                    (long long)p->out->step);
 }
 
-/* The commitments of each side's next state, from the records; of data and the step's number they
- * are no node's, and no leaf is one of these (PROTOCOL.md section 1.3). */
+/* Lists the commitments of each side's next state from its records. All leaves are nodes' outputs,
+ * never data or the step's number (PROTOCOL.md section 1.3). */
 static vd_status list_next(const vd_parting *p, const traces *t, vd_hash *next[2]) {
     vd_status status = VD_OK;
     for (int side = 0; side < 2; side++) {
@@ -55,7 +55,7 @@ static vd_status list_next(const vd_parting *p, const traces *t, vd_hash *next[2
     return status;
 }
 
-/* Is the record of another node than the side's program has there? */
+/* Whether a record is of another node than the side's program has at this place. */
 static vd_status look_at_descriptor(const vd_parting *p, const traces *t, int side, uint32_t node,
                                     bool *other) {
     vd_buf bytes = {0};
@@ -84,7 +84,7 @@ static vd_status describe(vd_parting *p, const traces *t, uint32_t a, uint32_t b
     return status == VD_OK ? look_at_descriptor(p, t, 1, b, &out->other_node[1]) : status;
 }
 
-/* The first pair whose outputs differ, or with `any` whose nodes differ though their outputs do
+/* Finds the first pair whose outputs differ, or, with `any`, whose nodes differ though outputs do
  * not. */
 static vd_status find(vd_parting *p, const traces *t, bool any, bool *found) {
     const uint32_t count = vd_parting_graph(p, 0)->node_count;

@@ -1,5 +1,5 @@
-/* Where runs of two programs part. Their states are committed to with their programs, so tensors
- * are compared that have a partner. */
+/* This file compares runs of two programs. Commitments to states include the program, so it
+ * compares single tensors that have a partner. */
 #include <stdlib.h>
 
 #include "verde/exec/divergence_internal.h"
@@ -28,7 +28,7 @@ static uint64_t paired_leaves(const vd_parting *p) {
 
 /* ---- checkpoints ---- */
 
-/* Does the side hold the state of this step? */
+/* Whether the side has stored the state of this step. */
 static bool holds(const vd_diverge_side *s, int64_t step) {
     for (uint32_t i = 0; i < s->checkpoints; i++)
         if (vd_run_leaf_step(s->program, i) == step)
@@ -45,7 +45,7 @@ static vd_status find_checkpoint(vd_parting *p, bool *differs) {
         if (!a->holds(a->user, i) || !holds(b, step))
             continue;
         status = compare_at(p, step, differs);
-        if (status == VD_ERR_IO) { /* as if it were not there; the report says so */
+        if (status == VD_ERR_IO) { /* as if it were not stored; the report mentions it */
             status = vd_parting_unread(p, status);
             continue;
         }
@@ -61,7 +61,7 @@ static vd_status find_checkpoint(vd_parting *p, bool *differs) {
 
 /* ---- the step ---- */
 
-/* The first step in the interval after which a tensor differs: the end of it was seen. */
+/* Finds the first step in the interval after which a tensor differs; at its end one does. */
 static vd_status find_step(vd_parting *p) {
     bool differs = false;
     vd_status status = VD_OK;

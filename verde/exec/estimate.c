@@ -5,7 +5,7 @@
 #include "verde/exec/journal.h"
 #include "verde/exec/losses.h"
 
-/* Programs of strangers may name tensors of 2^40 elements, 2^20 of them. */
+/* Adds without overflow: foreign programs may have 2^20 tensors of 2^40 elements. */
 static uint64_t add(uint64_t a, uint64_t b) {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
@@ -47,7 +47,7 @@ uint64_t vd_estimate_beside(const vd_program *program, uint64_t program_bytes) {
     return add(add(add(program_bytes, HEAD), add(losses, states)), add(leaves, hashes));
 }
 
-/* Rows that are put into the leaf as it was are all that is written of it. */
+/* Bytes that a step writes of a leaf: only rows, if they are put into the leaf as it was. */
 static uint64_t written_bytes(const vd_program *program, uint32_t leaf) {
     enum { PLACE = 4 + 8 + 8 };
     const vd_graph *g = &program->step;

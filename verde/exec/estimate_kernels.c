@@ -1,18 +1,18 @@
-/* How much memory kernels take for themselves, on a CPU: for packed operands, lists and lines. A
- * context keeps the most that one has taken. The formulas are bounds of what repops/cpu allocates:
- * tests/unit/test_estimate_kernels.c compares. */
+/* This file estimates the memory of kernels on a CPU: packed operands, lists and lines. A context
+ * keeps the most that any kernel has taken. The formulas are bounds of what repops/cpu allocates;
+ * tests/unit/test_estimate_kernels.c compares them. */
 #include "repops/operators.h"
 #include "repops/repops.h"
 #include "verde/exec/estimate.h"
 
 enum {
     FLOAT = 4,
-    PART = 6 << 20,         /* bytes of one thread's part, which does not grow with tensors, */
-    PART_OF_ELEMENT = 1024, /* nor is more for each element of a small product, which is padded */
-    LANES = 64,             /* columns are packed by so many at most */
-    BLOCK = 32,             /* rows and columns of a fixed product that are one block */
-    WHOLE_MOST = 1 << 26,   /* bytes of an operand of one that is packed for all blocks */
-    TAP = 256,              /* bytes of a thread's lists for each place of a convolution's kernel */
+    PART = 6 << 20,         /* most bytes of one thread's part, whatever the tensors' size */
+    PART_OF_ELEMENT = 1024, /* bytes of such a part per element of small, padded products */
+    LANES = 64,             /* most columns that are packed together */
+    BLOCK = 32,             /* rows and columns of one block of a fixed product */
+    WHOLE_MOST = 1 << 26,   /* most bytes of a fixed product's operand packed for all blocks */
+    TAP = 256,              /* bytes of a thread's lists per position in a convolution's kernel */
 };
 
 static double elements(const ro_shape *shape) {
@@ -42,7 +42,7 @@ static sizes sizes_of(const ro_call *call) {
     return s;
 }
 
-/* An operand of few lines, copied so that each lies dense; or lines of one with 16 bits, as f32. */
+/* A few lines of an operand, copied densely, or converted to f32 if they have 16 bits. */
 static double of_product(const ro_call *call, int threads) {
     const sizes s = sizes_of(call);
     const double least = s.rows < s.columns ? s.rows : s.columns;
@@ -51,8 +51,8 @@ static double of_product(const ro_call *call, int threads) {
     return threads * lines * s.length * FLOAT + parts(call, threads);
 }
 
-/* Whole groups and chunks of the lines, with a power for each: of one operand, if the other one is
- * in several blocks. */
+/* An operand packed as a whole, padded to groups and chunks, with an exponent for each chunk of a
+ * line. It is packed so only if the other operand has several blocks. */
 static double packed(double lines, double length, double others) {
     const double chunks = (double)(((int64_t)length + RO_DOT_CHUNK - 1) / RO_DOT_CHUNK);
     const double bytes = (lines + LANES) * chunks * (RO_DOT_CHUNK + 1) * sizeof(double);
@@ -65,7 +65,7 @@ static double of_fixed_product(const ro_call *call, int threads) {
     return of_product(call, threads) + (s.batch > 1 ? 0 : whole);
 }
 
-/* The kernel, packed; lists of its places, and lines of the padded image that they read. */
+/* The packed kernel; lists of its positions, and the lines of the padded image that they read. */
 static double of_convolution(const ro_call *call, int threads) {
     const bool dw = call->op == RO_OP_CONV2D_DW || call->op == RO_OP_CONV2D_FIXED_DW;
     const bool dx = call->op == RO_OP_CONV2D_DX || call->op == RO_OP_CONV2D_FIXED_DX;
@@ -84,7 +84,7 @@ static double of_convolution(const ro_call *call, int threads) {
            parts(call, threads);
 }
 
-/* Where each row begins, and positions in the order of rows. */
+/* Where each row begins, and the positions sorted by row. */
 static double scatter(const ro_call *call, int64_t axis) {
     return sizeof(int64_t) * ((double)call->output.dim[axis] + 1 + elements(&call->input[1]));
 }
@@ -99,19 +99,19 @@ static double of_gather(const ro_call *call, int threads) {
     return scatter(call, call->attr[RO_GATHER_GRAD_AXIS]);
 }
 
-/* Angles of all places, and frequencies. */
+/* Angles of all positions, and frequencies. */
 static double of_rope(const ro_call *call, int threads) {
     (void)threads;
     return FLOAT * elements(&call->input[0]) + 8 * elements(&call->input[2]);
 }
 
-/* Sums of groups of rows, beside those for beta, in one kernel. */
+/* Sums of groups of rows, for gamma and beta in one kernel. */
 static double of_gamma(const ro_call *call, int threads) {
     (void)threads;
     return 2 * FLOAT * elements(&call->output);
 }
 
-/* Bytes of each operator's kernel; NULL: it takes none. */
+/* The formula for each operator; NULL: its kernel allocates nothing. */
 static double (*const bytes_of[RO_OP_END])(const ro_call *call, int threads) = {
     [RO_OP_MATMUL] = of_product,
     [RO_OP_MATMUL_FIXED] = of_fixed_product,
@@ -130,7 +130,7 @@ static double (*const bytes_of[RO_OP_END])(const ro_call *call, int threads) = {
     [RO_OP_RMS_DGAMMA] = of_gamma,
 };
 
-/* Time is taken for nodes that have such a kernel alone: a judge has little. */
+/* Looks only at nodes with such kernels, because a judge has little time. */
 static double most_of(const vd_program *program, const vd_graph *graph, int threads) {
     double most = 0;
     for (uint32_t i = 0; i < graph->stored_count; i++) {

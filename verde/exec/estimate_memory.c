@@ -1,20 +1,20 @@
-/* How much memory a step or initialisation takes, from its program alone. It is reckoned from nodes
- * as they are stored: a program of a few hundred bytes may mean 2^26 of them. */
+/* This file estimates the memory of a step or initialisation from its program alone. It works on
+ * stored nodes, because a program of a few hundred bytes may mean 2^26 nodes. */
 #include <stdlib.h>
 
 #include "verde/commit/record.h"
 #include "verde/exec/estimate.h"
 
-/* Programs of strangers may name tensors of 2^40 elements, and mean 2^26 of them. */
+/* Holds any sum: foreign programs may have tensors of 2^40 elements, and mean 2^26 of them. */
 __extension__ typedef __int128 bytes128;
 
-/* Readers of values, in the order in which they run. The last one is the next state. */
+/* Readers of values, numbered in the order in which they run; the last one is the next state. */
 typedef uint32_t reader;
 enum { NONE, BEFORE_ALL, FIRST_NODE };
 
-/* Iterations first..last of a stored node of a body, but for its repeat's last iteration, are read
- * so many times from outside, by `by` at the latest. They stand until then, as many as are read,
- * but not more than there are. */
+/* Reads of a body's stored node from outside of its repeat, in iterations first..last; the repeat's
+ * last iteration is treated apart. The estimate keeps as many of these values as there are reads,
+ * at most one per iteration, until `by`, the last of the readers. */
 typedef struct {
     bool is_read;
     uint32_t first, last;
@@ -26,21 +26,19 @@ typedef struct {
     const vd_program *program;
     const vd_graph *graph;
     uint32_t states, sources;
-    reader *leaf; /* of each leaf of the state: who reads it last */
-    reader *last; /* of each stored node's value, of a body's in the last iteration: from outside */
-    reader *later; /* of a body's values: who reads them last, each in its own iteration, of later
-                    * repeats */
-    reader *here;  /* of a body's values: who reads them last in the same iteration */
-    reader *slot;  /* of each carried value: who reads it last in an iteration */
-    reader *total; /* of each sum's total */
-    span *shifted; /* of a body's values that shifted inputs read: see below */
-    bool *carried; /* whether a stored node's value is */
-    uint32_t *summed;     /* how many sums a stored node's value goes into */
-    bytes128 *freed;      /* after each reader; in bodies: after each reader of each iteration, */
-    bytes128 *freed_last; /* and of the last iteration; */
-    bytes128 *ended;      /* and after the repeat of each reader */
-    bytes128 *early; /* of each repeat: values of its earlier iterations that are read from outside,
-                      * as if they stood from its start on */
+    reader *leaf;  /* of each leaf of the state: its last reader */
+    reader *last;  /* of each stored node: last reader from outside; in bodies, of the last value */
+    reader *later; /* of a body's node: last reader in later repeats, in the same iteration */
+    reader *here;  /* of a body's node: its last reader in the same iteration */
+    reader *slot;  /* of each carried value: its last reader in an iteration */
+    reader *total; /* of each sum: last reader of its total */
+    span *shifted; /* of a body's node that shifted inputs read: see `span` */
+    bool *carried; /* whether a stored node's value is carried */
+    uint32_t *summed; /* number of sums that a stored node's value is added to */
+    bytes128 *freed;  /* bytes freed after each reader; in bodies, in each iteration but the last */
+    bytes128 *freed_last; /* in bodies: bytes freed after each reader in the last iteration */
+    bytes128 *ended;      /* bytes freed after the reader, or after its repeat */
+    bytes128 *early; /* of each repeat: bytes of earlier iterations that are read from outside */
     bytes128 live, most;
 } estimate;
 
@@ -80,7 +78,7 @@ static void read_span(span *s, uint32_t iteration, reader by) {
     read_by(&s->by, by);
 }
 
-/* A value by its number, from outside of the repeat that makes it. */
+/* Notes a read of a value from outside of the repeat that makes it. */
 static void read_value(estimate *e, uint32_t value, reader by) {
     if (value < e->states)
         read_by(&e->leaf[value], by);
@@ -97,8 +95,8 @@ static void read_value(estimate *e, uint32_t value, reader by) {
         hold_early(e, s.repeat, stored_bytes(e, s.stored), by);
 }
 
-/* The first iteration reads what stands before, which goes into the carried value's place as the
- * repeat begins. */
+/* Notes a read of a carried value. Its first value, from before the repeat, is copied to the
+ * carried value's place when the repeat begins. */
 static void read_carried(estimate *e, const vd_repeat *r, uint32_t number, reader by) {
     const vd_carried *c = &e->graph->carried[r->carried + number];
     read_by(&e->slot[r->carried + number], by);
@@ -148,9 +146,9 @@ static void find_readers(estimate *e) {
         read_value(e, g->output[i], g->stored_count + FIRST_NODE);
 }
 
-/* ---- when it goes ---- */
+/* ---- when values are freed ---- */
 
-/* A value that nobody reads goes as soon as it is made. */
+/* Notes when a body's value is freed; if nobody reads it, that is as soon as it is made. */
 static void free_body_value(estimate *e, uint32_t i) {
     const reader by = e->here[i] ? e->here[i] : i + FIRST_NODE;
     const uint64_t size = stored_bytes(e, i);
@@ -177,7 +175,7 @@ static void free_span(estimate *e, uint32_t i) {
     e->ended[s->by] += size * (s->reads < there ? s->reads : there);
 }
 
-/* Values from outside that a body reads stand until its repeat ends. */
+/* Notes when other values are freed: those that a body reads from outside, at its repeat's end. */
 static void find_ends(estimate *e) {
     const vd_graph *g = e->graph;
     for (uint32_t i = 0; i < e->states; i++)
@@ -200,13 +198,13 @@ static void find_ends(estimate *e) {
         e->ended[e->total[i]] += e->total[i] ? vd_estimate_shape(&g->sum[i].add.shape) : 0;
 }
 
-/* ---- what stands ---- */
+/* ---- how much is alive ---- */
 
 static void stand(estimate *e, bytes128 live) {
     e->most = live > e->most ? live : e->most;
 }
 
-/* The largest number up to `to` that has so many ones in binary; -1: none has. */
+/* The largest number up to `to` with so many ones in binary; -1: there is none. */
 static int64_t largest_with_ones(uint32_t to, int ones) {
     int64_t most = __builtin_popcount(to) == ones ? (int64_t)to : -1;
     for (int bit = 0; bit < 32; bit++) {
@@ -220,7 +218,7 @@ static int64_t largest_with_ones(uint32_t to, int ones) {
     return most;
 }
 
-/* One iteration, with so much before it and in the places of carried values. What it leaves. */
+/* Runs one iteration on top of `live` bytes, and returns the bytes that are alive after it. */
 static bytes128 run_body(estimate *e, const vd_repeat *r, const bytes128 *freed, bytes128 live) {
     for (uint32_t i = r->first; i < r->first + r->size; i++) {
         live += stored_bytes(e, i);
@@ -230,8 +228,8 @@ static bytes128 run_body(estimate *e, const vd_repeat *r, const bytes128 *freed,
     return live;
 }
 
-/* The first addition of each sum after an iteration: it reads a total, and what the iteration made,
- * which may be read elsewhere too. Later ones take no more. */
+/* Runs the first addition of each sum after an iteration: it reads a total and the iteration's
+ * value, which others may still read. Later additions need no more. */
 static void run_sums(estimate *e, const vd_repeat *r, bytes128 live) {
     for (uint32_t i = r->sum; i < r->sum + r->sum_count; i++) {
         const uint32_t node = e->graph->sum[i].node;
@@ -245,11 +243,10 @@ static void run_sums(estimate *e, const vd_repeat *r, bytes128 live) {
 }
 
 typedef struct {
-    bytes128 slots; /* of carried values */
-    bytes128
-        each; /* that an iteration adds to what stands, less what it frees of earlier repeats */
-    bytes128 partial; /* totals over one part of the iterations, of all sums */
-    bytes128 left;    /* values of the last iteration, and totals, that are read after the repeat */
+    bytes128 slots;   /* bytes of carried values */
+    bytes128 each;    /* bytes that stay per iteration, less those it frees of earlier repeats */
+    bytes128 partial; /* bytes of one total per sum, over some of the iterations */
+    bytes128 left;    /* bytes of the last iteration and of totals that are read after the repeat */
 } repeated;
 
 static repeated weigh(const estimate *e, const vd_repeat *r) {
@@ -271,9 +268,8 @@ static repeated weigh(const estimate *e, const vd_repeat *r) {
     return w;
 }
 
-/* What stands when an iteration begins, beside what stood before the repeat: a total for each one
- * of its number in binary, and what all iterations before it have left. Of iterations 0 to `to` the
- * most. */
+/* The most that is alive at the beginning of an iteration in 0..to, besides what was before the
+ * repeat: one total per sum for each one-bit of its number, and what earlier iterations left. */
 static bytes128 most_before(const repeated *w, uint32_t to) {
     bytes128 most = 0;
     for (int ones = 1; ones <= 32; ones++) {
@@ -285,7 +281,7 @@ static bytes128 most_before(const repeated *w, uint32_t to) {
     return most;
 }
 
-/* Any iteration but the last one, at its most; and the last one. */
+/* Runs the worst of all iterations but the last, and then the last one. */
 static void run_repeat(estimate *e, const vd_repeat *r) {
     const repeated w = weigh(e, r);
     const uint32_t end = r->count - 1;
@@ -319,10 +315,10 @@ static void run_nodes(estimate *e) {
     }
 }
 
-/* ---- */
+/* ---- the whole estimate ---- */
 
-/* The commitment of each value, where records are made and where they are checked; the records; and
- * their tree. */
+/* Bytes of a trace: the commitments of all values, both where records are made and where they are
+ * checked; the records; and their tree. */
 static uint64_t trace_bytes(const vd_program *program, const vd_graph *graph) {
     const uint64_t nodes = graph->node_count;
     const uint64_t values = nodes + vd_source_count(program, graph);

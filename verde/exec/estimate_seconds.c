@@ -1,41 +1,41 @@
-/* How long a step or initialisation takes, from its program alone. Sums are of doubles, which hold
- * any: a program of strangers may mean 2^26 nodes of 2^40 elements, of as many terms each. */
+/* This file estimates the time of a step or initialisation from its program alone. Doubles hold any
+ * sum: foreign programs may mean 2^26 nodes of 2^40 elements, each of as many terms. */
 #include "repops/operators.h"
 #include "repops/ref.h"
 #include "verde/exec/estimate.h"
 
-/* What an operator's time grows with. */
+/* What an operator's time is proportional to. */
 typedef enum {
-    READS,    /* what the elements of the output read, by the reference */
+    READS,    /* elements that the reference reads for the output */
     OUTPUT,   /* elements of the output */
-    INPUT,    /* elements of the largest input, and of the output */
-    AXIS,     /* the same; more for each where neighbours along the axis lie side by side */
-    SCATTER,  /* the same, and the pieces in which they are added */
-    PRODUCTS, /* products of a matrix product, */
-    TAPS,     /* of a convolution, */
-    BLOCKS,   /* and of attention's weights and values */
-    WALKS,    /* places that a permutation looks at */
-    TOTALS,   /* elements of the output, of which logarithms of sums take longer */
-    RECORDS,  /* those for one record of data each, and elements of the output */
+    INPUT,    /* elements of the largest input and of the output */
+    AXIS,     /* as INPUT, but more if few elements are contiguous across the axis */
+    SCATTER,  /* as INPUT, plus the pieces that are added */
+    PRODUCTS, /* terms of a matrix product */
+    TAPS,     /* terms of a convolution */
+    BLOCKS,   /* terms of attention's weights and values */
+    WALKS,    /* positions that computing a permutation visits */
+    TOTALS,   /* elements of the output; more for logarithms of sums */
+    RECORDS,  /* positions as WALKS, for each record of data, plus the output's elements */
 } measure;
 
 typedef struct {
     measure by;
-    int ps; /* picoseconds for each of them */
+    int ps; /* picoseconds per unit of `by` */
 } weight;
 
-/* On one core with AVX-512, rounded: bench/estimates.py compares. An operator without a row takes
- * WRITE_PS for each element of its output and READ_PS for each that it reads. */
+/* Measured on one core with AVX-512, rounded; bench/estimates.py compares them. Operators without a
+ * row take WRITE_PS per element of the output and READ_PS per element read. */
 enum {
     WRITE_PS = 800,
     READ_PS = 150,
-    MADE_PS = 1000,   /* for each element of a product's result, beside its terms, */
-    TAKEN_PS = 250,   /* and of its operands */
-    PIECE_PS = 30000, /* for each piece of a SCATTER */
-    LOG_SUMS = 20,    /* how many sums of TOTALS take as long as one such logarithm */
-    PLACE_PS = 80000, /* for each place of WALKS and RECORDS */
+    MADE_PS = 1000,   /* per element of a product's result, besides its terms */
+    TAKEN_PS = 250,   /* per element of a product's operands */
+    PIECE_PS = 30000, /* per piece of SCATTER */
+    LOG_SUMS = 20,    /* logarithms of sums take so many times as long as sums */
+    PLACE_PS = 80000, /* per position of WALKS and RECORDS */
     NODE_PS = 1000000,
-    HASHED_PS = 1000, /* for each byte of a committed state */
+    HASHED_PS = 1000, /* per byte of a committed state */
 };
 
 static const weight weights[RO_OP_END] = {
@@ -117,7 +117,7 @@ static double elements(const ro_shape *shape) {
     return count;
 }
 
-/* Elements of one place along the axis. */
+/* Number of elements at one position of the axis. */
 static double inner(const ro_shape *shape, int64_t axis) {
     double count = 1;
     for (int64_t i = axis + 1; i < shape->ndim; i++)
@@ -142,7 +142,7 @@ static double input(const ro_call *call) {
     return most + elements(&call->output);
 }
 
-/* Kernels take so many neighbours at a time, where the axis is another one. */
+/* Kernels take LANES contiguous elements across the axis at a time, even if there are fewer. */
 static double along_axis(const ro_call *call) {
     enum { LANES = 16 };
     const double beside = inner(&call->input[0], call->attr[RO_ALONG_AXIS]);
@@ -158,8 +158,7 @@ static double scatter(const ro_call *call, int ps) {
 
 /* ---- products ---- */
 
-/* Returns the terms of each element of a matrix product: the columns of a, or its rows if it is
- * transposed. */
+/* Returns the terms per element of a matrix product: a's columns; its rows if a is transposed. */
 static double product_terms(const ro_call *call) {
     const ro_shape *a = &call->input[0];
     double rows = 1;
@@ -172,8 +171,8 @@ static bool is_fixed_convolution(int op) {
     return op == RO_OP_CONV2D_FIXED || op == RO_OP_CONV2D_FIXED_DX || op == RO_OP_CONV2D_FIXED_DW;
 }
 
-/* Kernels for sums of integers take so many filters of a group at a time: where it has fewer, each
- * product takes as long as several. A group of one filter has kernels that take still longer. */
+/* Kernels for integer sums take FILTERS filters of a group at a time, even if there are fewer.
+ * Groups of one filter have slower kernels. */
 static double padding(const ro_call *call) {
     enum { FILTERS = 36, ONE_OF_24 = 180, ONE_OF_16 = 80 };
     const ro_shape *w = call->op == RO_OP_CONV2D_FIXED_DW ? &call->output : &call->input[1];
@@ -189,7 +188,7 @@ static double taps(const ro_call *call) {
     const ro_shape *second = &call->input[1];
     if (call->op != RO_OP_CONV2D_DX && call->op != RO_OP_CONV2D_FIXED_DX)
         return elements(second) / last(second) * padding(call);
-    /* where strides leave places out, there are no terms */
+    /* strides leave out positions, and their terms */
     const double apart =
         (double)call->attr[RO_CONV_STRIDE_H] * (double)call->attr[RO_CONV_STRIDE_W];
     const double all = (double)second->dim[0] * (double)second->dim[1] * last(second);
@@ -201,8 +200,8 @@ static double products(const ro_call *call, double terms, int ps) {
     return elements(&call->output) * (terms * ps + MADE_PS) + operands * TAKEN_PS;
 }
 
-/* For one of `count`: a place of a power of four is looked at until it is one of the permutation.
- */
+/* Positions visited per element of a permutation of `count`: positions up to a power of four are
+ * tried until one is below `count`. */
 static double walk(double count) {
     double places = 4;
     while (places < count)
@@ -256,7 +255,7 @@ static double node_seconds(const vd_program *program, const vd_graph *graph, uin
     return (NODE_PS + picoseconds(&call) / cores) * 1e-12;
 }
 
-/* Iterations of a repeat differ in no shape, so that each takes as long as the first one. */
+/* Adds up all nodes. All iterations of a repeat have equal shapes, and so take equally long. */
 static double graph_seconds(const vd_program *program, const vd_graph *graph, int cores) {
     double seconds = 0;
     for (uint32_t i = 0; i < graph->stored_count; i++) {

@@ -1,4 +1,4 @@
-/* How much a step or initialisation computes, from its program alone. */
+/* This file estimates how many terms a step or initialisation computes, from its program alone. */
 #include "repops/ref.h"
 #include "verde/exec/estimate.h"
 
@@ -11,7 +11,7 @@ static uint64_t multiply(uint64_t a, uint64_t b) {
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-enum { TERMS_OF_STEP = 512 }; /* a step of a fold has so many at most (SPEC.md) */
+enum { TERMS_OF_STEP = 512 }; /* most terms of a fold's step (SPEC.md) */
 
 static uint64_t elements_of(const ro_shape *shape) {
     uint64_t count = 1;
@@ -35,7 +35,7 @@ static uint64_t node_terms(const vd_program *program, const vd_graph *graph, uin
     return terms;
 }
 
-/* Iterations of a repeat differ in no shape, so that each computes as much as the first one. */
+/* Adds up all nodes. Iterations of a repeat have equal shapes, so each counts like the first. */
 uint64_t vd_estimate_terms(const vd_program *program, const vd_graph *graph) {
     uint64_t terms = 0;
     for (uint32_t i = 0; i < graph->stored_count; i++) {
