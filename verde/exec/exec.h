@@ -1,5 +1,4 @@
-/* Running programs: initialisation and steps, with an observer for traces, and faults on purpose.
- */
+/* Runs programs: initialisation and steps, with an observer for traces, and faults on purpose. */
 #ifndef VD_EXEC_H
 #define VD_EXEC_H
 
@@ -10,53 +9,52 @@
 
 typedef enum {
     VD_FAULT_NONE = 0,
-    VD_FAULT_ELEMENT, /* one bit of one element of one node's output */
-    VD_FAULT_LR,      /* another base learning rate */
-    VD_FAULT_SKIP,    /* the state after the step is the state before it */
-    VD_FAULT_POISON,  /* one token of the batch is another one */
-    VD_FAULT_SEED,    /* another seed in every node that has one */
-    VD_FAULT_ATTR,    /* another attribute of one node */
-    VD_FAULT_WEIGHTS, /* initial weights of a leaf are not those of the seed */
-    VD_FAULT_HISTORY, /* a wrong state in the middle of the commitment, the right one at the end */
-    VD_FAULT_INPUT,   /* one node computes from another last input than its record says */
-    VD_FAULT_FIELD,   /* as hardware errs: drawn from a seed, place and all (vd_field) */
-    VD_FAULT_SUM,     /* a bit of an integer sum of a fixed product, which a guard is to find */
-    /* The rest are faults of a backend that emits records of its outputs. */
-    VD_FAULT_STEER,        /* an output has another possible value, and its record says so */
-    VD_FAULT_DROP_RECORD,  /* an output has another possible value, and has no record */
-    VD_FAULT_FORGE_RECORD, /* an output is right, and its record names another value */
-    VD_FAULT_FORGE_BOTH,   /* an output has an impossible value, and its record names that */
-    VD_FAULT_TWO_LOGS,     /* the run commits to other logs than those that it signs */
+    VD_FAULT_ELEMENT, /* flips a bit of an element of a node's output */
+    VD_FAULT_LR,      /* uses another base learning rate */
+    VD_FAULT_SKIP,    /* the state after the step is the one before it */
+    VD_FAULT_POISON,  /* replaces a token of the batch */
+    VD_FAULT_SEED,    /* uses another seed in all nodes that have one */
+    VD_FAULT_ATTR,    /* changes an attribute of a node */
+    VD_FAULT_WEIGHTS, /* initial weights of a leaf do not follow from the seed */
+    VD_FAULT_HISTORY, /* a middle checkpoint's commitment is wrong, the last one is right */
+    VD_FAULT_INPUT,   /* a node computes from another last input than its record says */
+    VD_FAULT_FIELD,   /* errs like hardware: place and kind are drawn from a seed (vd_field) */
+    VD_FAULT_SUM,     /* flips a bit of an integer sum in a fixed product, for a guard to find */
+    /* The others are faults of backends that emit records of outputs. */
+    VD_FAULT_STEER,        /* an output gets another possible value, and its record agrees */
+    VD_FAULT_DROP_RECORD,  /* an output gets another possible value, without a record */
+    VD_FAULT_FORGE_RECORD, /* an output is right, but its record names another value */
+    VD_FAULT_FORGE_BOTH,   /* an output gets an impossible value, and its record agrees */
+    VD_FAULT_TWO_LOGS,     /* the run commits to other logs than it signs */
 } vd_fault_kind;
 
-/* What VD_FAULT_FIELD does to a node's output. */
+/* How VD_FAULT_FIELD changes a node's output. */
 typedef enum {
     VD_FIELD_BIT,        /* one bit of one element */
     VD_FIELD_BITS,       /* several bits of one element */
-    VD_FIELD_BURST,      /* neighbours in a row, each in its own bits */
-    VD_FIELD_LANE,       /* a bit that is stuck, of every 16th element */
-    VD_FIELD_STALE,      /* an element of the next state stays as it was in the state before */
-    VD_FIELD_NOT_FINITE, /* one element is infinite, or a NaN */
+    VD_FIELD_BURST,      /* neighbours in a row, each in bits of its own */
+    VD_FIELD_LANE,       /* a bit of every 16th element is stuck */
+    VD_FIELD_STALE,      /* an element of the next state keeps its old value */
+    VD_FIELD_NOT_FINITE, /* one element becomes infinite or a NaN */
     VD_FIELDS
 } vd_field;
-const char *vd_field_name(vd_field field); /* "neighbours in a row" */
-/* Does a machine that errs so do it again in the same step? */
+const char *vd_field_name(vd_field field); /* for people: "neighbours in a row" */
+/* Whether such an error would recur if the same machine repeats the step. */
 bool vd_field_repeats(vd_field field);
 
 typedef struct {
     vd_fault_kind kind;
-    int64_t step; /* -1: initialisation */
-    uint32_t
-        node; /* in the graph of that step; of what is emitted, UINT32_MAX: the first that fits */
-    uint32_t element; /* VD_FAULT_ELEMENT: which, modulo the size */
-    uint32_t bit;     /* VD_FAULT_ELEMENT: which bit is flipped */
-    uint64_t seed;    /* VD_FAULT_FIELD: of which all is drawn */
+    int64_t step;  /* -1: initialisation */
+    uint32_t node; /* in that step's graph; for emitted records, UINT32_MAX: the first that fits */
+    uint32_t element; /* VD_FAULT_ELEMENT: index of the element, modulo their number */
+    uint32_t bit;     /* VD_FAULT_ELEMENT: the bit to flip */
+    uint64_t seed;    /* VD_FAULT_FIELD: seed of all choices */
     vd_field field;
     uint32_t mask;
 } vd_fault;
 
-/* "KIND[@step[:node]]", or "field@SEED"; node by number or name; sentences name what was expected.
- * Where a part is left out, the middle step and a node that fits the kind are taken. */
+/* Parses "KIND[@step[:node]]" or "field@SEED", with a node's number or name. If a part is missing,
+ * it takes the middle step, and a node that fits the kind. Errors say what was expected. */
 VD_MUST_USE vd_status vd_fault_parse(const char *text, const vd_program *program, vd_fault *out,
                                      vd_err *err);
 void vd_fault_print(const vd_fault *fault, const vd_program *program, char *text, size_t size);
@@ -65,33 +63,34 @@ void vd_fault_print(const vd_fault *fault, const vd_program *program, char *text
 
 typedef struct {
     int64_t step;
-    void **tensor; /* one per leaf of the layout; owned */
+    void **tensor; /* one for each leaf of the layout; owned */
     uint32_t count;
-    ro_ctx *memory; /* where the tensors are (memory.h); NULL: in host memory. Outlives the state */
+    ro_ctx *memory; /* of the tensors (memory.h), and outlives the state; NULL: host memory */
 } vd_state;
 
 void vd_state_free(vd_state *state);
-/* Commitment of each leaf (`tensor` may be NULL) and of the state. `program_hash` as in PROTOCOL.md
- * section 1. What is in host memory is hashed by all threads of `ro`; NULL: by the caller's. */
+/* Computes the commitments of all leaves (`tensor` may be NULL) and of the state. `program_hash` is
+ * that of PROTOCOL.md section 1. Tensors in host memory are hashed by all threads of `ro`, or by
+ * the caller's if it is NULL. */
 VD_MUST_USE vd_status vd_state_hash(ro_ctx *ro, const vd_program *program,
                                     const vd_hash *program_hash, const vd_state *state,
                                     vd_hash *tensor, vd_hash *out, vd_err *err);
-/* Computes the commitment of a checkpoint that has more than a state: H("verde/logged/1", state ||
- * root), where root is over the records that were emitted since the checkpoint before. */
+/* Computes the commitment of a checkpoint of a run that emits records: H("verde/logged/1", state ||
+ * root), where root is over what was emitted since the checkpoint before. */
 VD_MUST_USE bool vd_emitted_state(const vd_hash *state, const vd_hash *emitted, vd_hash *out);
-/* Commitments of the leaves that `wanted` has (NULL: of all); the others' places in `tensor` stay
- * as they are. */
+/* Computes the commitments of the leaves in `wanted` (NULL: all); other entries of `tensor`
+ * stay. */
 VD_MUST_USE vd_status vd_leaves_hash(ro_ctx *ro, const vd_program *program, const vd_state *state,
                                      const bool *wanted, vd_hash *tensor, vd_err *err);
 VD_MUST_USE vd_status vd_program_hash(const vd_program *program, vd_hash *out, vd_err *err);
-/* The same of programs that differ in nothing but names (PROTOCOL.md section 1.7). */
+/* As vd_program_hash, but equal for programs that differ in names only (PROTOCOL.md section
+ * 1.7). */
 VD_MUST_USE vd_status vd_program_structure(const vd_program *program, vd_hash *out, vd_err *err);
 size_t vd_shape_bytes(const ro_shape *shape);
 
-/* ---- a backend's kernels, in place of the order-fixed ones (backend.h) ---- */
+/* ---- kernels of a backend, which replace those in fixed order (backend.h) ---- */
 
-/* A node that such a kernel is to run, as this execution runs it. Borrowed, in host memory; stands
- * until the call returns. */
+/* A node to be run by such a kernel. All is borrowed, in host memory, and valid during the call. */
 typedef struct {
     const vd_program *program;
     const vd_graph *graph;
@@ -100,47 +99,47 @@ typedef struct {
     const ro_call *call;
     const void *const *input;
     void *output;
-    const vd_fault *fault; /* the kernel applies vd_fault_output */
+    const vd_fault *fault; /* the kernel must call vd_fault_output */
     ro_ctx *ro;            /* free for other work */
-    ro_ctx *memory;        /* of tensors (memory.h); NULL: host memory */
+    ro_ctx *memory;        /* context whose memory has the tensors (memory.h); NULL: host memory */
 } vd_kernel_node;
 
 /* Kernels for all nodes of free operators. */
 typedef struct {
     vd_status (*run)(void *user, const vd_kernel_node *node, vd_err *err);
     void *user;
-    bool keep_inputs; /* nothing is computed in place: the inputs are read afterwards */
+    bool keep_inputs; /* computes nothing in place, because inputs are read afterwards */
 } vd_kernels;
 
 /* ---- execution ---- */
 
-/* Sees every node after it ran, its tensors where exec->ro computes (memory.h); returning false
- * ends the run early with VD_OK and no new state. */
+/* Is called for every node after it ran, with tensors in the memory of exec->ro (memory.h). If it
+ * returns false, the run ends early, with VD_OK and without a new state. */
 typedef struct {
     bool (*node)(void *user, uint32_t node, const void *const *input, const void *output);
     void *user;
 } vd_observer;
 
-/* What a step says of itself, where its graph has it: the loss, the learning rate, the norm of the
- * whole gradient before it is clipped. */
+/* Numbers that a step reports, if its graph has them: loss, learning rate, and the norm of the
+ * whole gradient before clipping. */
 typedef struct {
     float loss, lr, grad_norm;
     bool has_loss, has_lr, has_grad_norm;
-    bool void_choice; /* it made a token that does not follow from its logits (choice.h) */
+    bool void_choice; /* the step made a token that does not follow from its logits (choice.h) */
 } vd_step_numbers;
 
-/* What one of several processes runs of a step; of an initialisation that nobody watches it runs
- * what leads to the leaves that it keeps. A value that it reads and does not make is fetched when
- * it is first read, all others are there. Tensors are in host memory, in the machine's byte order.
- */
+/* The part of a step that one of several processes runs. In an unobserved initialisation, each
+ * process runs what its own leaves depend on. Values that others make are fetched when they are
+ * first read. Tensors are passed in host memory, in the machine's byte order. */
 typedef struct {
     bool (*runs)(void *user, uint32_t node);
-    /* Of a node of a repeat: it waits for another process, or for a node that does, so this one
-     * first runs all else that it runs of the repeat. */
+    /* For nodes of a repeat: whether the node depends on another process, so that all other nodes
+     * of the repeat should run first. */
     bool (*waits)(void *user, uint32_t node);
-    bool (*keeps)(void *user, uint32_t leaf); /* of the next state; the others are NULL there */
+    bool (*keeps)(void *user,
+                  uint32_t leaf); /* leaves of the next state to keep; others are NULL in it */
     bool (*sends)(void *user, uint32_t value);
-    /* Right after the value was made; `data` is borrowed until it returns. */
+    /* Called as soon as the value was made; `data` is borrowed during the call. */
     vd_status (*send)(void *user, uint32_t value, const void *data, size_t size, vd_err *err);
     vd_status (*fetch)(void *user, uint32_t value, void *data, size_t size, vd_err *err);
     void *user;
@@ -149,93 +148,92 @@ typedef struct {
 typedef struct {
     const vd_program *program;
     ro_ctx *ro;
-    /* One for each of the program's data tensors, in host memory; list and tensors are borrowed.
-     * May be NULL where nothing is run. */
+    /* The program's data tensors, in host memory; all is borrowed. May be NULL if nothing is
+     * run. */
     const void *const *data;
-    /* Their copies where `ro` computes, or NULL: made by vd_exec_place, freed by vd_exec_drop. Who
-     * copies a vd_exec for another context sets this to NULL. */
+    /* Copies of the data in the memory of `ro`, or NULL: vd_exec_place makes them, vd_exec_drop
+     * frees them. A copy of this vd_exec for another context must set this to NULL. */
     void **placed;
-    /* Weights among the data that stay packed, or NULL: packed anew for each product. Made, freed
-     * and set to NULL like `placed`. */
+    /* Weights among the data that stay packed, or NULL: they are packed for each product. Made,
+     * freed and set to NULL like `placed`. */
     struct vd_kept_weights *kept;
-    struct vd_guard *guard;   /* checks products (guard.h); NULL: nothing is checked */
-    vd_step_numbers *numbers; /* NULL, or what vd_exec_step fills in */
+    struct vd_guard *guard;   /* checks products (guard.h); NULL: no checks */
+    vd_step_numbers *numbers; /* vd_exec_step fills this in; NULL: not wanted */
     vd_fault fault;
-    bool unfused; /* run node by node even where a fused function gives the same bytes */
-    const vd_kernels *kernels; /* NULL: every node as SPEC.md's orders say */
-    /* NULL: all of a step. Else `kernels` is NULL, and an observer sees this part and lets it end.
-     */
+    bool unfused; /* runs node by node, even where a fused function would give the same bytes */
+    const vd_kernels *kernels; /* NULL: all nodes run in SPEC.md's orders */
+    /* NULL: all of a step. Else `kernels` is NULL, and observers, who see this part, never end
+     * it. */
     const vd_exec_part *part;
 } vd_exec;
 
-/* For a program's main. Steps free and allocate the same tensors again and again: keep their pages.
- * By default large blocks go back to the kernel each time, or the heap's end does, depending on
- * what happens to lie there, and up to a third of the time goes into fresh pages. */
+/* Makes the heap keep its pages; called by a program's main. Steps free and allocate the same
+ * tensors again and again. By default, large blocks or the heap's end may be returned to the kernel
+ * each time, and up to a third of the time is spent on new pages. */
 void vd_keep_pages(void);
 
-/* Before exec->ro runs anything: copies the data to where it computes, if that is a device, and
- * lets it keep packed weights. The data stay as they are until vd_exec_drop. */
+/* Copies the data to the device that exec->ro computes on, if any, and allows packed weights. Call
+ * it before exec->ro runs anything. The data must not change until vd_exec_drop. */
 VD_MUST_USE vd_status vd_exec_place(vd_exec *exec, vd_err *err);
-void vd_exec_drop(vd_exec *exec); /* what vd_exec_place made */
-/* Moves a state that was read from disk there; vd_exec_step and vd_exec_observe want it so. */
+void vd_exec_drop(vd_exec *exec); /* frees what vd_exec_place made */
+/* Moves a state read from disk to the memory of exec->ro, as vd_exec_step and _observe need it. */
 VD_MUST_USE vd_status vd_state_place(const vd_exec *exec, vd_state *state, vd_err *err);
-/* exec->ro if it computes on a device; NULL: in host memory. */
+/* exec->ro if it computes on a device; else NULL, for host memory. */
 ro_ctx *vd_exec_memory(const vd_exec *exec);
 
-/* Computes S_0 into *out. States lie in the memory where exec->ro computes. */
+/* Computes S_0 into *out. States are in the memory of exec->ro. */
 VD_MUST_USE vd_status vd_exec_init(const vd_exec *exec, const vd_observer *observer, vd_state *out,
                                    vd_err *err);
 /* Computes state s + 1 from state s. *state is replaced if the step ran to its end. Old tensors are
  * freed after their last use. `loss` may be NULL. */
 VD_MUST_USE vd_status vd_exec_step(const vd_exec *exec, const vd_observer *observer,
                                    vd_state *state, float *loss, vd_err *err);
-/* The same into *next, and `before` stays as it is. Without a fault. */
+/* As vd_exec_step, but puts the new state into *next and keeps `before`. It applies no fault. */
 VD_MUST_USE vd_status vd_exec_next(const vd_exec *exec, const vd_state *before, vd_state *next,
                                    float *loss, vd_err *err);
-/* Runs step s from `before`, which stays as it is. No new state. */
+/* Runs step s from `before`, which it keeps, for the observer only; it makes no new state. */
 VD_MUST_USE vd_status vd_exec_observe(const vd_exec *exec, const vd_observer *observer,
                                       const vd_state *before, vd_err *err);
 
-/* How a node runs, where nobody looks at single ones. */
+/* How a node runs if nobody observes single nodes. */
 typedef enum {
     VD_RUNS_ITSELF,
-    VD_RUNS_FUSED,  /* as part of a function of several nodes */
-    VD_RUNS_SHARED, /* not at all: its value is in the memory of what it reads */
-    VD_RUNS_NOT,    /* nor this: who reads it does without */
+    VD_RUNS_FUSED,  /* as part of a fused function */
+    VD_RUNS_SHARED, /* not at all: its value shares its input's memory */
+    VD_RUNS_NOT,    /* not at all: fused readers of its value do without it */
 } vd_node_how;
 typedef struct {
     vd_node_how how;
-    const char *function; /* VD_RUNS_FUSED: which, and the number of its application */
+    const char *function; /* VD_RUNS_FUSED: the function, and the number of its call */
     uint32_t number;
 } vd_node_run;
-/* Of each node; `out` has room for them. */
+/* Finds this for each node; `out` has room for all nodes. */
 VD_MUST_USE vd_status vd_exec_runs(const vd_program *program, const vd_graph *graph,
                                    vd_node_run *out, vd_err *err);
 
-/* The program as this executor runs step s: with another attribute where a fault says so. *changed
- * is owned by the caller if it was needed (vd_program_free); else the given program is returned. */
+/* Returns the program as this executor runs step s: a fault may change an attribute. If so, it is
+ * *changed, which the caller frees (vd_program_free); else the given program. */
 VD_MUST_USE vd_status vd_fault_program(const vd_exec *exec, int64_t step, vd_program *changed,
                                        const vd_program **out, vd_err *err);
-/* Makes *copy of a node's last input, with every number altered, and *input that, if the fault says
- * so; else *copy is NULL. The caller frees it, where `ro` computes. */
+/* If the fault is about this input: makes *copy of the node's last input with all numbers altered,
+ * and sets *input to it; else *copy is NULL. The caller frees *copy, in the memory of `ro`. */
 VD_MUST_USE vd_status vd_fault_input(const vd_fault *fault, int64_t step, uint32_t node,
                                      const ro_call *call, ro_ctx *ro, const void **input,
                                      void **copy, vd_err *err);
-/* Alters a node's output, where `ro` computes, if the fault says so. */
+/* Alters a node's output, in the memory of `ro`, if the fault is about it. */
 VD_MUST_USE vd_status vd_fault_output(const vd_fault *fault, int64_t step, uint32_t node,
                                       const ro_shape *shape, ro_ctx *ro, void *output, vd_err *err);
-/* Is it one of what a backend emits? */
+/* Whether it is a fault of records that a backend emits. */
 bool vd_fault_is_emitted(const vd_fault *fault);
 
 /* ---- traces ---- */
 
-/* Of the records of a step, in memory while questions about them are answered. */
+/* Limit on the records of a step, which are in memory while questions about them are answered. */
 #define VD_TRACE_BYTES_MAX (UINT64_C(8) << 30)
-/* VD_ERR_USAGE: a step of the program, or its initialisation, means more records than that, so that
- * nobody could answer for it. */
+/* Checks this limit, for initialisation and a step. VD_ERR_USAGE: nobody could answer questions. */
 VD_MUST_USE vd_status vd_trace_fits(const vd_program *program, vd_err *err);
 
-/* Records of one step (before: S_s), or of initialisation (before: NULL). */
+/* Makes the records of a step from S_s, `before`, or of initialisation (NULL). */
 VD_MUST_USE vd_status vd_trace(const vd_exec *exec, const vd_state *before, vd_records *out,
                                vd_err *err);
 

@@ -1,5 +1,5 @@
-/* Runs one graph: nodes in order, or groups of them as fuse.h plans, tensors freed after their last
- * use. */
+/* This file runs a graph: nodes in order, or groups of them as fuse.h plans; frees unused
+ * tensors. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +19,7 @@ bool vd_owned(const vd_execution *x, uint32_t value) {
     return value >= x->sources || (x->consume && value < x->program->leaf_count);
 }
 
-/* Data that initialisation has read are mostly first weights, which steps do not read: what is
- * mapped of them goes from this process's memory. */
+/* Releases pages of data that initialisation has read: mostly weights that no step reads. */
 static void pass_data(const vd_execution *x, uint32_t value) {
     uint32_t index;
     if (x->step < 0 && value < x->sources && x->exec->data &&
@@ -56,7 +55,7 @@ static vd_status bind_sources(vd_execution *x, const vd_state *state, vd_err *er
     return vd_memory_write(x->memory, x->placed_step, &x->step_word, sizeof x->step_word, err);
 }
 
-/* Says what may be fused: nothing where somebody looks at single nodes. */
+/* Decides what may be fused: nothing if someone needs single nodes. */
 static vd_fuses fuses(const vd_execution *x, bool watched) {
     const vd_fault *fault = &x->exec->fault;
     const bool altered = fault->kind != VD_FAULT_NONE && fault->step == x->step;
@@ -75,7 +74,8 @@ static vd_status make_plan(vd_execution *x, vd_fuses fuse, vd_err *err) {
     return status;
 }
 
-/* A plan of the program's own step that runs as a whole stays for the next one. */
+/* Takes the plan kept from an earlier step. Plans are kept for whole steps of the program
+ * itself. */
 static vd_status take_plan(vd_execution *x, vd_fuses fuse, vd_err *err) {
     vd_kept_weights *kept = x->step >= 0 && x->program == x->exec->program && !x->exec->part && fuse
                                 ? x->exec->kept
@@ -117,14 +117,14 @@ static void close_execution(vd_execution *x) {
             vd_memory_free(x->memory, x->value[i]);
     vd_memory_free(x->memory, x->placed_step);
     free(x->value);
-    if (!x->plan.lent) /* else it is the plan's owner's */
+    if (!x->plan.lent) /* the keeper of a lent plan frees it */
         free(x->root);
     free(x->needed);
     vd_kept_operands_free(x);
     vd_plan_free(&x->plan);
 }
 
-/* An input that is read here for the last time and may become the output. NO_VALUE: none. */
+/* An input that is read here for the last time, which the output may overwrite. NO_VALUE: none. */
 static uint32_t overwritten(const vd_execution *x, uint32_t index, size_t size) {
     const vd_node *n = vd_node_stored(x->graph, index);
     uint32_t inputs = x->in_place ? ro_op_in_place(n->op) : 0;
@@ -141,7 +141,7 @@ static void *output_for(vd_execution *x, uint32_t index, size_t size) {
     return value == NO_VALUE ? vd_memory_alloc(x->memory, size) : vd_take_memory(x, value);
 }
 
-/* Changes a node's output if the fault is there. */
+/* Alters a node's output if the fault is about it. */
 static vd_status alter_output(vd_execution *x, uint32_t index, void *output, vd_err *err) {
     return vd_fault_output(&x->exec->fault, x->step, index, &vd_node_stored(x->graph, index)->shape,
                            x->memory, output, err);
@@ -181,7 +181,7 @@ static vd_status run_kernel(vd_execution *x, uint32_t index, const ro_call *call
     return status == VD_OK ? vd_guard_node(x->exec->guard, call, x->input, output, err) : status;
 }
 
-/* Leaves an element as it was in the state before if the fault says so. */
+/* Runs a node; the fault may let an element keep its value of the state before. */
 static vd_status run_stale(vd_execution *x, uint32_t index, const ro_call *call, void *output,
                            vd_err *err) {
     const vd_fault *fault = &x->exec->fault;
@@ -196,7 +196,7 @@ static vd_status run_stale(vd_execution *x, uint32_t index, const ro_call *call,
                : status;
 }
 
-/* Whoever looks at the node afterwards sees its own inputs, not those of a fault. */
+/* Runs a node, perhaps on an altered input. Observers see the true inputs afterwards. */
 static vd_status run_altered(vd_execution *x, uint32_t index, const ro_call *call, void *output,
                              vd_err *err) {
     const void **last = &x->input[call->input_count > 0 ? call->input_count - 1 : 0], *own = *last;
@@ -269,7 +269,7 @@ static vd_status run_planned(vd_execution *x, uint32_t node, const vd_observer *
     return VD_OK;
 }
 
-/* Nodes [from, to), those that wait for another process or the others; `waiting`: which. */
+/* Runs nodes [from, to): with `waiting` those that wait for other processes, else all others. */
 static vd_status run_some(vd_execution *x, uint32_t from, uint32_t to, bool waiting,
                           const vd_observer *observer, bool *stop, vd_err *err) {
     vd_status status = VD_OK;
@@ -279,7 +279,8 @@ static vd_status run_some(vd_execution *x, uint32_t from, uint32_t to, bool wait
     return status;
 }
 
-/* *ended: every node ran. A fault may have unrolled the graph, whose nodes keep their numbers. */
+/* Runs all nodes; *ended: none was left out. A fault may have unrolled the graph, but nodes keep
+ * their numbers, so the program's repeats still apply. */
 static vd_status run_nodes(vd_execution *x, const vd_observer *observer, bool *ended, vd_err *err) {
     const vd_graph *g = x->step < 0 ? &x->exec->program->init : &x->exec->program->step;
     bool stop = false;
@@ -298,8 +299,7 @@ static vd_status run_nodes(vd_execution *x, const vd_observer *observer, bool *e
     return status;
 }
 
-/* A value that several leaves take, or that is a source, is copied; the last taker gets the tensor
- * itself. */
+/* Moves a value into the next state; copies it if it is a source, or is still read. */
 static vd_status take_output(vd_execution *x, uint32_t leaf, void **tensor, vd_err *err) {
     const uint32_t value = x->graph->output[leaf];
     const size_t size = vd_shape_bytes(&x->program->leaf[leaf].shape);
@@ -347,7 +347,7 @@ static vd_status read_loss(vd_execution *x, float *loss, vd_err *err) {
     return status;
 }
 
-/* What others make for the next state comes also where this process wants none. */
+/* Takes the loss and the next state. Values of other processes are received even without `next`. */
 static vd_status end_graph(vd_execution *x, vd_state *next, float *loss, vd_err *err) {
     vd_state unwanted = {0};
     if (!next && !x->part)
@@ -359,7 +359,7 @@ static vd_status end_graph(vd_execution *x, vd_state *next, float *loss, vd_err 
     return status;
 }
 
-/* Frees what is left of a consumed state: the tensors that no node read. */
+/* Frees what is left of a consumed state: tensors that no node has read. */
 static void drop_old_state(vd_execution *x, vd_state *state) {
     for (uint32_t i = 0; i < state->count; i++)
         vd_memory_free(x->memory, x->value[i]);
@@ -379,7 +379,7 @@ static vd_status run_graph(const vd_exec *exec, const vd_program *program, int64
         status = run_nodes(x, observer, &ended, err);
     if (status == VD_OK && ended)
         status = end_graph(x, next, loss, err);
-    if (consumed && x->value && x->uses) { /* opened: the state's tensors are bound in x->value */
+    if (consumed && x->value && x->uses) { /* if it was opened, x->value has the state's tensors */
         drop_old_state(x, consumed);
         *consumed = (vd_state){0};
     }
@@ -388,7 +388,7 @@ static vd_status run_graph(const vd_exec *exec, const vd_program *program, int64
     return status;
 }
 
-/* Runs a step or initialisation, before which there is no state. */
+/* Runs a step, or initialisation, which has no state before it. */
 static vd_status run_step(const vd_exec *exec, const vd_observer *observer, int64_t step,
                           const vd_state *before, vd_state *consumed, vd_state *next, float *loss,
                           vd_err *err) {
@@ -416,7 +416,7 @@ vd_status vd_exec_step(const vd_exec *exec, const vd_observer *observer, vd_stat
         return emitted;
     }
     vd_status status = run_step(exec, observer, before.step, &before, state, &next, loss, err);
-    if (!state->tensor) /* consumed */
+    if (!state->tensor) /* the old state was consumed */
         *state = next;
     return status;
 }

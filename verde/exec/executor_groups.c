@@ -1,4 +1,4 @@
-/* Groups of nodes that run as one fused function. */
+/* This file runs groups of nodes as fused functions. */
 #include "repops/op_product.h"
 #include "verde/exec/executor.h"
 #include "verde/exec/guard.h"
@@ -7,7 +7,7 @@ static uint32_t value_of(const vd_execution *x, uint32_t value, uint32_t iterati
     return vd_plan_value(&x->plan, x->graph, value, iteration);
 }
 
-/* Memory for output i of a group: an input's own, if nobody needs that more. */
+/* Memory for output i of a group: an input's own, if nobody else reads that input later. */
 static void *group_output(vd_execution *x, const vd_fused *g, uint32_t i, uint32_t iteration) {
     const uint32_t input = vd_fused_in_place(g, i);
     const uint32_t output = value_of(x, g->output[i], iteration);
@@ -18,7 +18,7 @@ static void *group_output(vd_execution *x, const vd_fused *g, uint32_t i, uint32
                                                              : vd_memory_alloc(x->memory, size);
 }
 
-/* Binds what is packed for several reads of the product in a group. */
+/* Binds the packed operands of the product in a group. */
 static void bind_kept(const vd_execution *x, const vd_fused *g, uint32_t iteration,
                       vd_kept_operand *of[2]) {
     of[0] = of[1] = NULL;
@@ -64,7 +64,7 @@ static vd_status end_group(vd_execution *x, const vd_fused *g, uint32_t iteratio
     return status;
 }
 
-/* Whether a parameter's step has all it reads when the turn of `node` comes. */
+/* Whether a parameter's step can run now: all its inputs were made before `node`. */
 static bool joins_batch(const vd_execution *x, uint32_t group, uint32_t node) {
     const vd_fused *g = &x->plan.group[group];
     for (uint32_t i = 0; i < g->input_count; i++)
@@ -74,7 +74,7 @@ static bool joins_batch(const vd_execution *x, uint32_t group, uint32_t node) {
            vd_plan_iterations(&x->plan, x->graph, group) == 1;
 }
 
-/* Groups of a repeat drop by the stream of their iteration. */
+/* Runs groups. In a repeat, dropout uses the random stream of the iteration. */
 static vd_status run_bound(const vd_execution *x, const vd_fused *g, uint32_t iteration,
                            const vd_fused_memory *at, uint32_t count, vd_err *err) {
     if (!g->drops || g->slope == 0)

@@ -1,5 +1,5 @@
-/* Operands of fixed products that stay packed within a step: where several products read the same
- * chunks, such as weights in each micro-batch, or x of separate products for q, k and v. */
+/* Operands of fixed products that stay packed within a step, because several products read the same
+ * chunks: weights in each micro-batch, or the x of separate products for q, k and v. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,12 +7,12 @@
 #include "verde/exec/executor.h"
 #include "verde/exec/kept_weights.h"
 
-/* One operand of one stored product, as it is read. */
+/* How a stored product reads one operand. */
 typedef struct {
-    uint32_t value; /* in the first iteration */
+    uint32_t value; /* in iteration 0 */
     uint32_t stored;
-    uint32_t reads; /* of the same value: in all iterations, where it is the same in all */
-    int side;       /* of 0 and 1 */
+    uint32_t reads; /* reads of this value: the number of iterations if all read it */
+    int side;       /* 0: x; 1: w */
     bool turned;
     int bits;
 } use;
@@ -22,7 +22,7 @@ static bool is_plain(const vd_node *n) {
            n->attr[RO_MATMUL_FIXED_ALPHA] == ro_attr_f32(1.0f);
 }
 
-/* Data stay packed longer than a step (kept_weights.h). */
+/* Whether a value is data, which stays packed longer than a step (kept_weights.h). */
 static bool is_data(const vd_execution *x, uint32_t value) {
     uint32_t index;
     return value < x->sources &&
@@ -55,7 +55,7 @@ static int order(const void *a, const void *b) {
     return x->bits - y->bits;
 }
 
-/* Shares packed chunks among reads of the same ones, if there are several. */
+/* Shares the packed chunks of operands that are read alike by several products. */
 static void share(vd_execution *x, use *list, uint32_t count) {
     qsort(list, count, sizeof *list, order);
     for (uint32_t i = 0, end; i < count; i = end) {

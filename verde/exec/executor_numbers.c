@@ -1,4 +1,4 @@
-/* What a step says of itself, read as it runs. */
+/* This file takes the numbers that a step reports, while it runs. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -15,8 +15,8 @@ vd_status vd_read_number(const vd_execution *x, const void *from, float *to, boo
     return vd_memory_read(x->memory, to, from, sizeof *to, err);
 }
 
-/* Has generation stopped? Then what is chosen is dropped. A stranger's graph may have read the leaf
- * for the last time before, so that it is gone. */
+/* Whether the text had ended before the step, so that the chosen token is ignored. In a foreign
+ * graph the leaf may have been freed already; then it counts as not stopped. */
 static vd_status is_stopped(const vd_execution *x, bool *out, vd_err *err) {
     const ro_shape one = {RO_I32, 1, {1}};
     const uint32_t leaf = vd_stopped_leaf(x->program);
@@ -48,7 +48,7 @@ static vd_status take_choice(const vd_execution *x, uint32_t node, vd_err *err) 
     return status;
 }
 
-/* Takes the learning rate and the norm where they are computed, and whether a token that is chosen
+/* Takes the learning rate and the norm where they are computed, and checks whether a chosen token
  * follows from its logits. */
 vd_status vd_take_numbers(const vd_execution *x, uint32_t node, vd_err *err) {
     vd_step_numbers *n = x->exec->numbers;
@@ -61,6 +61,6 @@ vd_status vd_take_numbers(const vd_execution *x, uint32_t node, vd_err *err) {
     if (op == RO_OP_LR_SCHEDULE)
         return vd_read_number(x, x->value[x->sources + node], &n->lr, &n->has_lr, err);
     vd_status status = vd_read_number(x, x->input[0], &n->grad_norm, &n->has_grad_norm, err);
-    n->grad_norm = sqrtf(n->grad_norm); /* of the sum of the squares */
+    n->grad_norm = sqrtf(n->grad_norm); /* the input is the sum of squares */
     return status;
 }

@@ -1,5 +1,5 @@
-/* A part of a step, as one of several processes runs it: what it reads of the others is fetched
- * when it is first read, and what it makes for them is handed on at once. */
+/* This file runs one process's part of a step: values of other processes are fetched when first
+ * read, and values for others are sent at once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ bool vd_part_runs_group(const vd_execution *x, uint32_t group, uint32_t iteratio
     return vd_part_runs(x, member_node(x, group, 0, iteration));
 }
 
-/* Whether who runs one node of a group runs all of it, and does not put off some of them. */
+/* Whether all members of a group run in this process, or none; and all of them wait, or none. */
 static bool is_whole(const vd_execution *x, uint32_t group, uint32_t iteration) {
     const uint32_t first = member_node(x, group, 0, iteration);
     for (uint32_t i = 1; i < x->plan.group[group].member_count; i++) {
@@ -35,7 +35,7 @@ static bool is_whole(const vd_execution *x, uint32_t group, uint32_t iteration) 
     return true;
 }
 
-/* *whole: no group is torn between processes. */
+/* Counts what groups read. *whole: no group is split between processes. */
 static void count_groups(vd_execution *x, bool *whole) {
     for (uint32_t g = 0; g < x->plan.group_count; g++)
         for (uint32_t m = vd_plan_iterations(&x->plan, x->graph, g); m-- > 0;) {
@@ -47,7 +47,7 @@ static void count_groups(vd_execution *x, bool *whole) {
         }
 }
 
-/* Initialisation needs nothing of others, so each process computes what leads to its leaves. */
+/* Finds the nodes that this process's leaves depend on: initialisation exchanges nothing. */
 static vd_status find_needed(vd_execution *x, vd_err *err) {
     const vd_graph *g = x->graph;
     x->needed = calloc((size_t)g->node_count + 1, sizeof *x->needed);
@@ -102,7 +102,7 @@ bool vd_part_keeps(const vd_execution *x, uint32_t leaf) {
     return !x->kept || x->kept->keeps(x->kept->user, leaf);
 }
 
-/* The part sees host memory. */
+/* Fetches a value, by way of host memory if tensors are on a device. */
 static vd_status fetch(vd_execution *x, uint32_t value, void *tensor, size_t size, vd_err *err) {
     if (!x->memory)
         return x->part->fetch(x->part->user, value, tensor, size, err);

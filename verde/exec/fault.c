@@ -1,4 +1,4 @@
-/* Faults on purpose: what a dishonest provider would do, for tests and demonstrations. */
+/* Faults on purpose, as a dishonest provider would make them, for tests and demonstrations. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 static const struct {
     const char *name;
-    int op; /* a node that this fault can hit by default; RO_OP_NONE: it names no node */
+    int op; /* operator of the nodes that the fault may hit by default; RO_OP_NONE: needs no node */
 } kinds[] = {
     [VD_FAULT_NONE] = {"none", RO_OP_NONE},
     [VD_FAULT_ELEMENT] = {"element", RO_OP_MATMUL},
@@ -31,7 +31,7 @@ static const struct {
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-/* "element, lr, skip, ...", for help texts. */
+/* Lists the kinds, for help texts. */
 static const char *fault_kinds(void) {
     return "element, lr, skip, poison, seed, attr, weights, history, input, field, sum, steer, "
            "drop-record, forge-record, forge-both, two-logs";
@@ -58,7 +58,7 @@ static bool node_by_name(const vd_graph *graph, const char *name, uint32_t *node
     return false;
 }
 
-/* Weights from files are data behind the first tensor, and so are tokens. */
+/* Whether a node reads weights from data; read_batch reads tokens, which are data too. */
 static bool reads_weights(const vd_program *program, const vd_graph *graph, uint32_t node) {
     const vd_node *n = vd_node_stored(graph, node);
     uint32_t index;
@@ -79,7 +79,7 @@ static bool fits(const vd_program *program, const vd_graph *graph, uint32_t node
            (kind == VD_FAULT_WEIGHTS && reads_weights(program, graph, node));
 }
 
-/* Finds the middle one of the nodes that fit, or the first for kinds that change a whole step. */
+/* Finds the middle one of the fitting nodes, or the first, if the fault changes a whole step. */
 static bool default_node(const vd_program *program, const vd_graph *graph, vd_fault_kind kind,
                          uint32_t *node) {
     uint32_t fitting = 0, want;
@@ -161,7 +161,7 @@ vd_status vd_fault_parse(const char *text, const vd_program *program, vd_fault *
         return node ? vd_fail(err, VD_ERR_USAGE, "fault: field takes no node, but field@SEED")
                     : parse_field(step, program, out, err);
     if (out->kind == VD_FAULT_WEIGHTS)
-        out->step = -1; /* unless a step is named, as for frozen weights, which steps read */
+        out->step = -1; /* unless a step is named: frozen weights are read by steps */
     if (step) {
         vd_status status = parse_step(step, program, out, err);
         if (status != VD_OK)
@@ -182,8 +182,8 @@ void vd_fault_print(const vd_fault *fault, const vd_program *program, char *text
                  vd_node_name(graph_of(program, fault->step), fault->node).text);
 }
 
-/* An attribute becomes another valid one: a float is doubled (0 becomes 1), an integer flips its
- * lowest bit. */
+/* Changes an attribute to a valid value: doubles a float (0 becomes 1), flips an integer's lowest
+ * bit. */
 static void change_attr(vd_node *n, int index) {
     const ro_op_info *info = ro_op_describe(n->op);
     float value = ro_attr_to_f32(n->attr[index]);
@@ -239,8 +239,7 @@ static void flip(void *output, size_t element_size, uint64_t element, uint32_t b
     memcpy(at, bytes, element_size);
 }
 
-/* An input of integers has the lowest bit flipped: a table that is read with it has a row there,
- * too, as a rule. */
+/* Alters a tensor. Integer inputs get their lowest bit flipped, so that most stay valid indices. */
 static void alter(const vd_fault *fault, const ro_shape *shape, void *output) {
     uint64_t count = (uint64_t)ro_shape_numel(shape);
     size_t size = ro_dtype_size(shape->dtype);
@@ -254,7 +253,7 @@ static void alter(const vd_fault *fault, const ro_shape *shape, void *output) {
         flip(output, size, i, integers ? 0 : 22);
 }
 
-/* Alters a tensor where `ro` computes. */
+/* Alters a tensor in the memory of `ro`. */
 static vd_status alter_there(const vd_fault *fault, const ro_shape *shape, ro_ctx *ro, void *tensor,
                              vd_err *err) {
     const size_t size = vd_shape_bytes(shape);

@@ -1,8 +1,8 @@
-/* Whether a fault on purpose changed what a run commits to. */
+/* This file finds out whether a fault on purpose changed what a run commits to. */
 #include "verde/exec/source.h"
 #include "verde/exec/store.h"
 
-/* Does the fault change what a run says of its states, and not the states? */
+/* Whether the fault changes what the run commits to, but not its states. */
 static bool history_changes(const vd_exec *exec, const vd_run_log *log) {
     for (uint32_t i = 0; i < log->count; i++) {
         vd_hash state = log->state[i];
@@ -21,7 +21,7 @@ static uint32_t first_after(const vd_run_log *log, int64_t step) {
     return i;
 }
 
-/* Runs honestly from the last state on disk before the fault, up to the checkpoint `to`. */
+/* Runs without the fault from the last stored state before it to checkpoint `to`. */
 static vd_status run_honestly(const char *dir, const vd_exec *exec, const vd_run_log *log,
                               uint32_t to, vd_state *state, vd_err *err) {
     if (to == 0)

@@ -1,6 +1,6 @@
-/* Corruptions as they are measured in the field, drawn from a seed: in which step and node, which
- * elements, and how. Of 100 draws about 35 flip one bit and one makes a NaN or an infinity; the
- * others alter several bits, or several elements, or leave an old value in place. */
+/* Corruptions as observed in the field, drawn from a seed: step, node, elements and kind. Of 100
+ * draws about 35 flip one bit and one makes a NaN or an infinity; others alter several bits or
+ * elements, or keep an old value. */
 #include <string.h>
 
 #include "verde/exec/fault_field.h"
@@ -8,7 +8,7 @@
 
 enum { LANES = 16, BURST_MAX = 64, BITS_MAX = 8, ELEMENT_BYTES = 8 };
 
-/* Shares of fields in percent, cumulated. */
+/* Shares of the kinds in percent, cumulated. */
 static const struct {
     vd_field field;
     uint32_t upto;
@@ -48,8 +48,7 @@ static bool is_real(int32_t dtype) {
     return dtype == RO_F32 || dtype == RO_BF16 || dtype == RO_F16;
 }
 
-/* Returns which input of the node that makes a leaf of the next state is that leaf of this one; -1:
- * none. */
+/* Returns which input of the node that makes a leaf is the leaf's old value; -1: none. */
 static int32_t old_input(const vd_program *program, uint32_t leaf, uint32_t *node) {
     const vd_graph *g = &program->step;
     *node = g->output[leaf] - vd_source_count(program, g);
@@ -60,7 +59,7 @@ static int32_t old_input(const vd_program *program, uint32_t leaf, uint32_t *nod
     return -1;
 }
 
-/* A node that updates a leaf, from a random one on; false: no node does. */
+/* Draws a node that updates a leaf; false: there is none. */
 static bool draw_update(const vd_program *program, uint64_t *seed, vd_fault *out) {
     const uint32_t from = below(seed, program->leaf_count);
     for (uint32_t i = 0; i < program->leaf_count; i++) {
@@ -74,7 +73,7 @@ static bool draw_update(const vd_program *program, uint64_t *seed, vd_fault *out
     return false;
 }
 
-/* A node whose elements can be infinite, from a random one on. */
+/* Draws a node whose elements can be infinite; false: there is none. */
 static bool draw_real(const vd_graph *g, uint64_t *seed, vd_fault *out) {
     const uint32_t from = below(seed, g->node_count);
     for (uint32_t i = 0; i < g->node_count; i++) {
@@ -116,7 +115,7 @@ void vd_field_draw(uint64_t seed, const vd_program *program, vd_fault *out) {
 
 /* ---- altering ---- */
 
-/* Alters bits of an element, which may have fewer than 32. */
+/* Clears and flips bits of an element, which may have fewer than 32 bits. */
 static void alter_element(void *output, size_t size, uint64_t index, uint32_t clear,
                           uint32_t flip) {
     uint8_t *at = (uint8_t *)output + index * size, bytes[ELEMENT_BYTES] = {0};
@@ -132,7 +131,7 @@ static void alter_element(void *output, size_t size, uint64_t index, uint32_t cl
     memcpy(at, bytes, size);
 }
 
-/* The mask's bits within an element; at least one. */
+/* Folds a mask of 32 bits into an element's width, with at least one bit set. */
 static uint32_t fold_mask(uint32_t mask, size_t size) {
     const uint32_t within = size >= 4 ? UINT32_MAX : (UINT32_C(1) << 8 * size) - 1;
     while (size < 4 && mask > within)
@@ -152,7 +151,7 @@ static void alter_burst(const vd_fault *fault, const ro_shape *shape, uint64_t f
     }
 }
 
-/* Bit `bit` of a lane is always set, or never. */
+/* Forces bit `bit` of every element in a lane to 1, or to 0. */
 static void alter_lane(const vd_fault *fault, uint64_t count, size_t size, void *output) {
     const uint32_t bit = fold_mask(UINT32_C(1) << fault->bit, size);
     const bool set = fault->mask & 1;
@@ -186,7 +185,7 @@ void vd_field_alter(const vd_fault *fault, const ro_shape *shape, void *output) 
     }
 }
 
-/* ---- a value of another step ---- */
+/* ---- old values ---- */
 
 static size_t stale_at(const vd_fault *fault, const ro_shape *shape) {
     return (size_t)(fault->element % (uint64_t)ro_shape_numel(shape)) * ro_dtype_size(shape->dtype);

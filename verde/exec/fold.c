@@ -1,4 +1,5 @@
-/* Long folds, part by part: each part is a step of SPEC.md's fold. PROTOCOL.md section 5.5. */
+/* Long folds, run part by part; a part is a step of the fold in SPEC.md. PROTOCOL.md section
+ * 5.5. */
 #include "repops/free.h"
 #include "repops/ref.h"
 #include "verde/exec/source.h"
@@ -35,7 +36,7 @@ void vd_fold_part(const vd_fold *fold, uint64_t part, const uint8_t *before, vd_
         after[i] = (uint8_t)(acc.word[i / 4] >> 8 * (i % 4));
 }
 
-/* No input has a part in it (SPEC.md: finish of a fold loads nothing). */
+/* For finishing a fold, which loads no inputs (SPEC.md). */
 static uint32_t no_load(void *user, int input, int64_t index) {
     (void)user, (void)input, (void)index;
     return 0;

@@ -1,4 +1,4 @@
-/* The plan of an execution: one table of patterns, each found from its most telling node. */
+/* This file plans an execution. Each pattern is searched from its most distinctive node. */
 #include "verde/exec/fuse.h"
 
 #include <stdlib.h>
@@ -26,8 +26,8 @@ static bool is_output(const vd_fused *g, uint32_t value) {
     return false;
 }
 
-/* Members are free, inputs are there before the first of them runs, and what is neither input nor
- * output is read inside only. */
+/* Whether the members are in no other group, inputs exist before the first member, and values that
+ * are not outputs are read by members only. */
 static bool self_contained(const vd_matcher *m, const vd_plan *plan, const vd_fused *g) {
     uint32_t first = UINT32_MAX;
     for (uint32_t i = 0; i < g->member_count; i++) {
@@ -86,7 +86,7 @@ static const struct {
     {RO_OP_ROPE, vd_match_rotary},
 };
 
-/* Attributes that grow with the iterations: only the stream of dropout, by one slope. */
+/* Whether members of a repeat change with the iterations only in dropout's stream, by one slope. */
 static bool moves_as_one(const vd_matcher *m, vd_fused *g) {
     bool same = true, first = true;
     for (uint32_t i = 0; i < g->member_count; i++) {
@@ -100,14 +100,15 @@ static bool moves_as_one(const vd_matcher *m, vd_fused *g) {
     return same;
 }
 
-/* False: out of memory. A group is cleared where it may be one: most nodes begin none. */
+/* Adds a group if the pattern matches. False: out of memory. Only such nodes pay for clearing a
+ * group. */
 static bool try_pattern(const vd_matcher *m, vd_plan *plan, match *matches, uint32_t node) {
     vd_fused g = {0};
     return !matches(m, node, &g) || !self_contained(m, plan, &g) || !moves_as_one(m, &g) ||
            add_group(plan, &g);
 }
 
-/* Products that no other group has taken. */
+/* Finds fixed products outside of other groups. */
 static bool find_products(const vd_matcher *m, vd_plan *plan) {
     for (uint32_t i = 0; i < m->graph->node_count; i++)
         if (m->graph->stored[i].op == RO_OP_MATMUL_FIXED && plan->group_of[i] == VD_NO_GROUP &&
@@ -116,8 +117,8 @@ static bool find_products(const vd_matcher *m, vd_plan *plan) {
     return true;
 }
 
-/* Finds chains of what no layer has taken, from the end on, so that each is as long as it can be.
- */
+/* Finds chains of elementwise nodes from the last node back, so that they become as long as
+ * possible. */
 static bool find_elements(const vd_matcher *m, vd_plan *plan) {
     bool failed = false;
     for (uint32_t i = m->graph->node_count; i-- > 0 && !failed;) {
@@ -132,7 +133,7 @@ static bool find_elements(const vd_matcher *m, vd_plan *plan) {
     return !failed;
 }
 
-/* Convolutions and products of data, which may stay packed. */
+/* Finds convolutions and products with weights that are data, which may stay packed. */
 static bool find_convolutions(const vd_matcher *m, vd_plan *plan) {
     bool failed = false;
     for (uint32_t i = 0; i < m->graph->node_count && !failed; i++) {
@@ -174,13 +175,12 @@ static void add_reads(const vd_matcher *m, uint32_t node, uint32_t *uses, uint32
         uses[m->graph->stored_edge[n->first_input + (uint32_t)k]] += times;
 }
 
-/* Members read nothing any more, groups read their inputs; a node that is then read by nobody,
- * and was before, need not run. */
+/* Counts reads of what runs. A node that only members read need not run. */
 static void count_planned(const vd_matcher *m, vd_plan *plan) {
     memcpy(plan->uses, m->uses, (m->sources + m->graph->node_count) * sizeof *plan->uses);
     for (uint32_t i = 0; i < m->graph->node_count; i++)
         if (plan->group_of[i] != VD_NO_GROUP)
-            add_reads(m, i, plan->uses, UINT32_MAX); /* minus 1 */
+            add_reads(m, i, plan->uses, UINT32_MAX); /* adds -1 */
     for (uint32_t g = 0; g < plan->group_count; g++)
         for (uint32_t i = 0; i < plan->group[g].input_count; i++)
             plan->uses[plan->group[g].input[i]]++;
@@ -193,7 +193,7 @@ static void count_planned(const vd_matcher *m, vd_plan *plan) {
     }
 }
 
-/* The same of what a graph with repeats means. */
+/* The same count for all nodes that a graph with repeats means. */
 static bool count_iterations(const vd_program *program, const vd_graph *graph, vd_plan *plan) {
     uint32_t *uses = calloc((size_t)graph->sources + graph->node_count, sizeof *uses);
     free(plan->uses);
@@ -216,7 +216,7 @@ static bool count_iterations(const vd_program *program, const vd_graph *graph, v
     return uses != NULL;
 }
 
-/* m->uses has been counted. */
+/* Plans a graph without repeats, for which m->uses is counted. */
 static bool plan_plain(const vd_matcher *m, vd_fuses fuse, vd_plan *out) {
     const uint32_t nodes = m->graph->node_count;
     out->uses = calloc(m->sources + nodes, sizeof *out->uses);

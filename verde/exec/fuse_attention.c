@@ -1,8 +1,8 @@
-/* Attention as SPEC.md section 8 composes it, found in a graph node by node. */
+/* This file finds attention in a graph, composed of nodes as in SPEC.md section 8. */
 #include "repops/operators.h"
 #include "verde/exec/fuse_match.h"
 
-/* ---- what both directions have ---- */
+/* ---- forward and backward ---- */
 
 static bool is_product(const vd_node *n, int trans, float alpha, int chunk, int mask,
                        int64_t window) {
@@ -11,15 +11,16 @@ static bool is_product(const vd_node *n, int trans, float alpha, int chunk, int 
            n->attr[RO_MATMUL_MASK] == mask && n->attr[RO_MATMUL_WINDOW] == window;
 }
 
-/* Which keys a query sees, as nodes of attention say it. */
+/* Which keys a query sees, by the attributes of a node. */
 typedef struct {
-    bool placed;    /* by the key where the first query stands, `first` */
-    uint32_t first; /* value; VD_NO_GROUP, if not placed */
+    bool placed;    /* `first` is the key at which the first query stands */
+    uint32_t first; /* a value; VD_NO_GROUP if not `placed` */
     int causal;
     int64_t window;
 } seen_keys;
 
-/* `places` is the input that says where the first query stands, of operators that have it. */
+/* Reads this from a node. `places`: the input with the first query's key, if the operator has
+ * it. */
 static seen_keys keys_seen(const vd_matcher *m, const vd_node *n, int places) {
     if (n->op == RO_OP_ATTN_MAX_AT || n->op == RO_OP_ATTN_EXP_AT || n->op == RO_OP_ATTN_AV_AT)
         return (seen_keys){true, vd_input_of(m, n, places), 1, n->attr[RO_PLACED_WINDOW]};
@@ -32,14 +33,13 @@ static bool same_mask(const seen_keys *a, const seen_keys *b) {
            a->window == b->window;
 }
 
-/* The node joins if it is an application of this operator, or of the one that places queries. */
+/* Joins the node if it is of operator `op`, or of `op_at`, which places queries. */
 static const vd_node *join_masked(const vd_matcher *m, uint32_t value, int op, int op_at,
                                   vd_fused *g) {
     return vd_join(m, value, vd_node_of(m, value, op) ? op : op_at, g);
 }
 
-/* The input of node `value`, which must repeat its axis `axis` so often; VD_NO_GROUP: it does not.
- */
+/* The input of an expand node that repeats this axis so often; VD_NO_GROUP: `value` is none. */
 static uint32_t unexpanded(const vd_matcher *m, uint32_t value, int64_t axis, int64_t times) {
     const vd_node *n = value < m->sources ? NULL : &m->graph->stored[value - m->sources];
     if (value == VD_NO_GROUP || !n || n->op != RO_OP_EXPAND || n->attr[RO_EXPAND_AXIS] != axis ||
@@ -48,9 +48,8 @@ static uint32_t unexpanded(const vd_matcher *m, uint32_t value, int64_t axis, in
     return vd_input_of(m, n, 0);
 }
 
-/* The value [B, S], a number for each key, that `value` repeats for every head and query;
- * VD_NO_GROUP if it does not. The nodes that repeat it do not join, since other groups read them.
- */
+/* The value [B, S], a number for each key, that `value` repeats for all heads and queries;
+ * VD_NO_GROUP if there is none. The repeating nodes do not join, because other groups read them. */
 static uint32_t bias_of(const vd_matcher *m, uint32_t value, const ro_attention *a) {
     value = unexpanded(m, value, 2, a->queries);
     value = value == VD_NO_GROUP ? value : unexpanded(m, value, 1, a->heads);
@@ -63,7 +62,7 @@ static uint32_t bias_of(const vd_matcher *m, uint32_t value, const ro_attention 
     return vd_input_of(m, n, 0);
 }
 
-/* s = q k^T * scale over [B, H, T, D] and [B, H, S, D], and a bias of keys or VD_NO_GROUP. */
+/* Joins s = q k^T * scale of [B, H, T, D] and [B, H, S, D], and a bias of keys, or VD_NO_GROUP. */
 static bool join_scores(const vd_matcher *m, uint32_t s, vd_fused *g, uint32_t *q, uint32_t *k,
                         uint32_t *bias) {
     const bool adds = s >= m->sources && m->graph->stored[s - m->sources].op == RO_OP_ADD;
@@ -77,7 +76,7 @@ static bool join_scores(const vd_matcher *m, uint32_t s, vd_fused *g, uint32_t *
         return false;
     *q = vd_input_of(m, n, 0), *k = vd_input_of(m, n, 1);
     const ro_shape *queries = vd_shape_in(m, *q), *keys = vd_shape_in(m, *k);
-    if (queries->ndim != 4 || keys->ndim != 4) /* a product takes more rows than one axis has */
+    if (queries->ndim != 4 || keys->ndim != 4) /* a product takes more dimensions than attention */
         return false;
     ro_attention *a = &g->attention;
     a->size = sizeof *a;
@@ -90,8 +89,7 @@ static bool join_scores(const vd_matcher *m, uint32_t s, vd_fused *g, uint32_t *
            a->keys <= (int64_t)RO_REDUCE_BLOCK * RO_ATTN_BLOCK;
 }
 
-/* Is the value the step, or its sum with a number, as vd_number_steps emits it? *more becomes the
- * number. */
+/* Whether a value is the step's number, perhaps with *more added as by vd_number_steps. */
 static bool is_step(const vd_matcher *m, uint32_t value, int32_t *more) {
     *more = 0;
     if (value == m->sources - 1)
@@ -104,12 +102,12 @@ static bool is_step(const vd_matcher *m, uint32_t value, int32_t *more) {
         return false;
     const float x = ro_attr_to_f32(before->attr[RO_FILL_VALUE]);
     if (!(x >= 0 && x + (double)m->program->steps <= 0x1p24) || own->shape.dtype != RO_F32)
-        return false; /* the sum may be rounded */
+        return false; /* the sum might be rounded */
     *more = (int32_t)x;
     return (float)*more == x;
 }
 
-/* x, or dropout(x) with the step: *value becomes x. All dropouts of a group are the same one. */
+/* Joins a dropout, if there is one: *value becomes its input. All in a group must be the same. */
 static bool join_dropout(const vd_matcher *m, uint32_t *value, vd_fused *g, bool first) {
     const vd_node *n = vd_node_of(m, *value, RO_OP_DROPOUT);
     int32_t more;
@@ -130,8 +128,7 @@ static bool join_dropout(const vd_matcher *m, uint32_t *value, vd_fused *g, bool
            ro_attr_f32(g->dropout.scale) == ro_attr_f32(d.scale);
 }
 
-/* The step and a whole number, added as integers: as a step of a generation has where its token
- * stands. */
+/* Whether a value is the step plus *more, as integers: a generated token's position. */
 static bool is_later_step(const vd_matcher *m, uint32_t value, int32_t *more) {
     const vd_node *sum = vd_node_of(m, value, RO_OP_IADD);
     const vd_node *number = sum ? vd_node_of(m, vd_input_of(m, sum, 1), RO_OP_CAST) : NULL;
@@ -145,7 +142,7 @@ static bool is_later_step(const vd_matcher *m, uint32_t value, int32_t *more) {
     return (float)*more == x;
 }
 
-/* Places the queries: every step's are among the keys, or they do not join. */
+/* Sets the queries' places. False: the queries of some step would not be among the keys. */
 static bool take_place(const vd_matcher *m, uint32_t first, vd_fused *g) {
     ro_attention *a = &g->attention;
     g->placed = true;
@@ -157,7 +154,7 @@ static bool take_place(const vd_matcher *m, uint32_t first, vd_fused *g) {
     return a->queries > 0 && m->program->steps - 1 + g->first_key + a->queries <= a->keys;
 }
 
-/* The value that repeat_heads repeats; *times is how often, 1 if `value` is no such copy. */
+/* The value that repeat_heads repeats *times times; `value` itself, with 1, if there is none. */
 static uint32_t unrepeated(const vd_matcher *m, uint32_t value, int64_t *times) {
     *times = 1;
     if (value < m->sources)
@@ -212,7 +209,8 @@ bool vd_match_attention(const vd_matcher *m, uint32_t node, vd_fused *g) {
         keys = k, values = v, k_times = 1;
     g->attention.kv_heads /= k_times;
     vd_put_inputs(g, bias == VD_NO_GROUP ? 3 : 4, (uint32_t[]){q, keys, values, bias});
-    vd_put_outputs(g, top == VD_NO_GROUP ? 1 : 3, (uint32_t[]){o, top, l}); /* no gradient: o */
+    vd_put_outputs(g, top == VD_NO_GROUP ? 1 : 3,
+                   (uint32_t[]){o, top, l}); /* without a gradient only o is needed */
     return true;
 }
 
@@ -243,7 +241,7 @@ static bool join_probabilities(const vd_matcher *m, uint32_t node, vd_fused *g, 
            ro_shape_equal(vd_shape_in(m, x->k), vd_shape_in(m, x->v));
 }
 
-/* The product of these two; VD_NO_GROUP: there is none. */
+/* Joins the product of two values; VD_NO_GROUP: there is none. */
 static uint32_t join_gradient(const vd_matcher *m, vd_fused *g, uint32_t left, uint32_t right,
                               int trans, float alpha, int mask) {
     const vd_reader wanted = {RO_OP_MATMUL, left, right, 1, trans};
@@ -257,7 +255,7 @@ static uint32_t join_gradient(const vd_matcher *m, vd_fused *g, uint32_t left, u
     return value;
 }
 
-/* Where heads share keys and values, the sums of their gradients over a group join too. */
+/* Where heads share keys and values, joins the sums of their gradients over a group of heads. */
 static bool join_groups(const vd_matcher *m, vd_fused *g, const grad_values *x, uint32_t *keys,
                         uint32_t *values, uint32_t *dk, uint32_t *dv) {
     int64_t times, v_times;
@@ -288,7 +286,7 @@ bool vd_match_attention_grad(const vd_matcher *m, uint32_t node, vd_fused *g) {
         return false;
     const uint32_t o = vd_input_of(m, delta, 1);
     if (!ro_shape_equal(vd_shape_in(m, o), vd_shape_in(m, x.dout)))
-        return false; /* it repeats */
+        return false; /* one of them would have to be repeated */
     x.pz = x.p;
     if (g->drops) {
         const vd_reader dropped = {RO_OP_DROPOUT, x.p, VD_NO_GROUP, -1, 0};

@@ -1,5 +1,5 @@
-/* Chains of operators of elements (repops/chain.h): from the last one back, through reshapes, to
- * what somebody else reads too. A tensor of one number is a number. */
+/* This file finds chains of elementwise nodes (repops/chain.h): from the last one back, through
+ * reshapes, to values that others read. A tensor filled with one number counts as a number. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,22 +8,22 @@
 #include "verde/exec/fuse_match.h"
 
 enum {
-    REACH = 64,      /* nodes from the first member to the last: what they read is kept so long */
-    OPEN_MOST = 64,  /* values that members read */
-    WORTH_STEPS = 2, /* of fewer a chain saves nothing */
+    REACH = 64, /* limit on nodes from first to last, as inputs of a chain are kept until its end */
+    OPEN_MOST = 64,  /* limit on values that members read */
+    WORTH_STEPS = 2, /* shorter chains save nothing */
 };
 
-/* A chain while it is looked for. */
+/* A chain during the search. */
 typedef struct {
     const vd_matcher *m;
     const vd_plan *plan;
     vd_fused *g;
     int64_t count;
-    uint32_t open[OPEN_MOST], open_count; /* values that members read: each once */
+    uint32_t open[OPEN_MOST], open_count; /* values that members read, without duplicates */
     uint32_t steps;
 } finder;
 
-/* The node that fills what `value` is a reshape of; NULL: it is no number in place of a tensor. */
+/* The fill node that `value` is, perhaps reshaped; NULL: the value is no number. */
 static const vd_node *number_of(const vd_matcher *m, uint32_t value) {
     for (int i = 0; i < REACH; i++) {
         const vd_node *n = value < m->sources ? NULL : &m->graph->stored[value - m->sources];
@@ -42,7 +42,7 @@ static bool nested(int64_t a, int64_t b) {
     return a < b ? b % a == 0 : a % b == 0;
 }
 
-/* Whether a chain can read the value as an input, as operand k of an operator. */
+/* Whether a chain can read the value as operand k of an operator. */
 static bool may_read(const finder *f, uint32_t value, int op, int k) {
     const ro_shape *s = vd_shape_in(f->m, value);
     const int64_t count = ro_shape_numel(s);
@@ -54,7 +54,7 @@ static bool may_read(const finder *f, uint32_t value, int op, int k) {
     return count > 0;
 }
 
-/* Whether a node may be a member, by itself. */
+/* Whether a node by itself may be a member. */
 static bool may_join(const finder *f, uint32_t node) {
     const vd_node *n = &f->m->graph->stored[node];
     if (f->plan->group_of[node] != VD_NO_GROUP || n->slope != 0 || n->op == RO_OP_FILL ||
@@ -94,7 +94,7 @@ static uint32_t next_open(const finder *f, uint32_t below) {
     return found;
 }
 
-/* Readers stand behind what they read: from the last value on, all of them are known. */
+/* Adds members from the last value back, so that all readers of a value are known by its turn. */
 static void grow(finder *f, uint32_t root) {
     const uint32_t least = root > REACH ? root - REACH : 0;
     for (uint32_t value = next_open(f, VD_NO_GROUP); value != VD_NO_GROUP;
@@ -116,7 +116,7 @@ static bool is_member(const vd_fused *g, uint32_t node) {
 
 /* ---- the chain that was found ---- */
 
-/* Returns what a reshape in the chain is of. */
+/* Returns the input of a series of reshapes in the chain. */
 static uint32_t behind_reshapes(const finder *f, uint32_t value) {
     const vd_node *n;
     while ((n = vd_node_of(f->m, value, RO_OP_RESHAPE)) && is_member(f->g, value - f->m->sources))
@@ -124,7 +124,7 @@ static uint32_t behind_reshapes(const finder *f, uint32_t value) {
     return value;
 }
 
-/* The group's input that is this value; it becomes one. False: there is no room. */
+/* Sets *operand to the group's input for this value, adding it if necessary. False: no room. */
 static bool put_input(finder *f, uint32_t value, int32_t *operand) {
     vd_fused *g = f->g;
     uint32_t i = 0;
@@ -156,7 +156,7 @@ static bool put_inputs(finder *f) {
     return true;
 }
 
-/* A number as an input that repeats, or as a step where none may. False: there is no room. */
+/* Adds a number as an input that repeats, or as a step if it must not repeat. False: no room. */
 static bool put_number(finder *f, const vd_node *fill, bool repeats, int32_t *operand) {
     vd_elements *e = f->g->elements;
     const float number = ro_attr_to_f32(fill->attr[RO_FILL_VALUE]);
@@ -175,7 +175,7 @@ static bool put_number(finder *f, const vd_node *fill, bool repeats, int32_t *op
     return true;
 }
 
-/* `result`: of each member, the step that computes it. */
+/* Sets an operand of a step. result[i] is the step that computes member i. */
 static bool put_operand(finder *f, uint32_t value, bool repeats, const int32_t *result,
                         int32_t *operand) {
     value = behind_reshapes(f, value);
@@ -204,7 +204,7 @@ static bool put_step(finder *f, uint32_t member, int32_t *result) {
     return true;
 }
 
-/* Members were found from the last one on: by descending numbers, as values are taken so. */
+/* Adds steps from the last member to the first: members were found in descending order. */
 static bool put_steps(finder *f) {
     int32_t result[VD_FUSED_MEMBERS] = {0};
     for (uint32_t i = f->g->member_count; i-- > 0;)
@@ -213,7 +213,7 @@ static bool put_steps(finder *f) {
     return true;
 }
 
-/* An input that nobody else reads, and that the last step may overwrite. */
+/* Returns an input that nothing else reads, and that the last step may overwrite. */
 static uint32_t overwritten(const finder *f) {
     const vd_elements *e = f->g->elements;
     const ro_chain_step *last = &e->step[e->step_count - 1];

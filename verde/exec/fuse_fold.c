@@ -1,5 +1,5 @@
-/* A graph with repeats as a plain one: each body once, and nodes without an operator that stand for
- * what comes from elsewhere. Patterns are then found once for all iterations. */
+/* This file folds a graph with repeats into a plain one: it has each body once, and nodes without
+ * an operator for values from elsewhere. Patterns are then found once for all iterations. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,13 +11,13 @@ typedef struct {
     const vd_program *program;
     const vd_graph *graph;
     vd_graph *out;
-    vd_plan *plan;        /* takes the entries */
+    vd_plan *plan;        /* receives the entries */
     uint32_t *extra;      /* of each stored node: reads from other iterations or from outside */
-    uint32_t *total;      /* of each sum: the node that stands for it */
-    uint32_t *carried;    /* of each carried value, likewise */
-    uint32_t capacity;    /* of entries */
-    uint32_t first_other; /* nodes from here on may stand for what this segment reads */
-    bool counts, failed;  /* counts: `extra` is counted */
+    uint32_t *total;      /* of each sum: the node that represents its total */
+    uint32_t *carried;    /* of each carried value: the node that represents it */
+    uint32_t capacity;    /* of the entries */
+    uint32_t first_other; /* first node that may represent values read by this segment */
+    bool counts, failed;  /* `counts`: reads are added to `extra` */
 } folder;
 
 static bool grow(void *list, size_t count, size_t size) {
@@ -29,7 +29,7 @@ static bool grow(void *list, size_t count, size_t size) {
     return grown != NULL;
 }
 
-/* Room for one more node of `inputs` edges. */
+/* Makes room for a node with `inputs` edges. */
 static bool reserve(folder *f, uint32_t inputs) {
     vd_graph *g = f->out;
     if (g->node_count == f->capacity) {
@@ -44,7 +44,7 @@ static bool reserve(folder *f, uint32_t inputs) {
     return !f->failed;
 }
 
-/* The new node's value. */
+/* Adds a node and returns its value. */
 static uint32_t put(folder *f, const vd_node *like, vd_folded entry, uint32_t inputs,
                     const uint32_t *input) {
     vd_graph *g = f->out;
@@ -61,7 +61,7 @@ static uint32_t put(folder *f, const vd_node *like, vd_folded entry, uint32_t in
     return f->graph->sources + g->node_count++;
 }
 
-/* Each edge has a shifted input of its own: those that read the same are one. */
+/* Whether two entries mean the same. Edges with equal shifted inputs share one entry. */
 static bool stands_for_same(const vd_graph *g, const vd_folded *a, const vd_folded *b) {
     if (a->kind != b->kind || a->number == b->number || a->kind != VD_FOLDED_SHIFTED)
         return a->kind == b->kind && a->number == b->number;
@@ -69,7 +69,7 @@ static bool stands_for_same(const vd_graph *g, const vd_folded *a, const vd_fold
     return s->first == t->first && s->slope == t->slope && s->count == t->count;
 }
 
-/* A node that stands for `entry`; the same one, if the segment had it lately. */
+/* Returns a node for `entry`, perhaps one that the segment added recently. */
 static uint32_t stand_for(folder *f, const ro_shape *shape, vd_folded entry) {
     const vd_node like = {.op = RO_OP_NONE, .shape = *shape};
     uint32_t seen = 0;
@@ -98,7 +98,7 @@ static uint32_t fold_value(folder *f, uint32_t value) {
                      (vd_folded){VD_FOLDED_VALUE, value, NULL});
 }
 
-/* Folds a shifted input, whose values are each read from another iteration or segment. */
+/* Folds a shifted input. Each of its values is a read from another iteration or segment. */
 static uint32_t fold_shifted(folder *f, uint32_t number) {
     const vd_graph *g = f->graph;
     const vd_shifted *s = &g->shifted[number];
@@ -129,7 +129,7 @@ static uint32_t fold_edge(folder *f, const vd_repeat *r, uint32_t edge) {
     return stand_for(f, &g->stored[number].shape, (vd_folded){VD_FOLDED_NODE, number, NULL});
 }
 
-/* Folds what nodes read before the nodes themselves, as it comes first in the graph, too. */
+/* Adds nodes for values from elsewhere before their readers, as inputs come first in a graph. */
 static void stand_first(folder *f, const vd_repeat *r, uint32_t first, uint32_t end) {
     f->counts = false;
     for (uint32_t i = first; i < end && !f->failed; i++) {
@@ -154,7 +154,7 @@ static void fold_nodes(folder *f, const vd_repeat *r, uint32_t first, uint32_t e
     }
 }
 
-/* A read that is no edge. */
+/* Counts a read that is no edge. */
 static void read_also(folder *f, uint32_t value) {
     if (value < f->graph->sources)
         return;
@@ -192,7 +192,7 @@ static void fold_all(folder *f) {
     fold_nodes(f, NULL, at, f->graph->stored_count);
 }
 
-/* Reads of each folded value: by folded nodes, and by all else. */
+/* Counts the reads of each folded value, by folded nodes and by everything else. */
 static void count_uses(folder *f, uint32_t *uses) {
     const vd_graph *g = f->graph;
     for (uint32_t i = 0; i < f->out->edge_count; i++)
@@ -226,7 +226,7 @@ bool vd_fold_graph(const vd_program *program, const vd_graph *graph, vd_plan *pl
     return *uses != NULL;
 }
 
-/* ---- what a plan says of what a graph means ---- */
+/* ---- a plan for the nodes that a graph means ---- */
 
 static vd_planned planned(const vd_plan *plan, uint32_t folded, uint32_t iteration) {
     const uint32_t group = plan->group_of[folded];

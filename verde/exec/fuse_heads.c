@@ -1,18 +1,18 @@
-/* Attention that reads and writes heads where they lie in rows of tokens: what split_heads and
- * join_heads would copy (SPEC.md section 5). A split that then nobody reads need not run; a join
- * becomes a member of the group. */
+/* This file lets attention read and write heads directly in rows of tokens, in place of copies by
+ * split_heads and join_heads (SPEC.md section 5). A split without other readers need not run; a
+ * join becomes a member of the group. */
 #include "repops/op_movement.h"
 #include "verde/exec/fuse_match.h"
 
-enum { Q, K, V, OUT, DOUT = 6 }; /* inputs of groups; gradients are the first three outputs */
+enum { Q, K, V, OUT, DOUT = 6 }; /* inputs; the first outputs are gradients of Q, K, V */
 
-/* Where heads lie as columns of a matrix. */
+/* Heads as columns of a matrix. */
 typedef struct {
     uint32_t matrix;
-    int64_t row, first; /* elements of a row; in it, the first of these heads */
+    int64_t row, first; /* elements per row; offset of these heads in it */
 } columns;
 
-/* Finds what `value` is a copy of, which must have so many heads. */
+/* Finds the matrix that `value`, split into so many heads, is a copy of. */
 static bool split_from(const vd_matcher *m, uint32_t value, int64_t heads, columns *out) {
     const vd_node *n = vd_node_of(m, value, RO_OP_SPLIT_HEADS);
     if (!n || n->attr[RO_SPLIT_HEADS_HEADS] != heads)
@@ -23,7 +23,7 @@ static bool split_from(const vd_matcher *m, uint32_t value, int64_t heads, colum
     return true;
 }
 
-/* The join of these values and no others; VD_NO_GROUP: there is none, or a group has it. */
+/* The node that joins exactly these values; VD_NO_GROUP: there is none, or it is in a group. */
 static uint32_t join_of(const vd_matcher *m, const vd_plan *plan, int count,
                         const uint32_t *value) {
     const uint32_t second = count > 1 ? value[1] : VD_NO_GROUP;
@@ -67,7 +67,7 @@ static void lay_inputs(const vd_matcher *m, vd_fused *g) {
             read_columns(g, i, &from);
 }
 
-/* q, k and v are columns of one matrix, and their gradients become those of one. */
+/* Reads q, k and v as columns of one matrix, and writes their gradients as columns of one. */
 static bool lay_joined(const vd_matcher *m, vd_plan *plan, vd_fused *g) {
     const ro_attention *a = &g->attention;
     columns from[3];
@@ -85,7 +85,7 @@ static bool lay_joined(const vd_matcher *m, vd_plan *plan, vd_fused *g) {
     return true;
 }
 
-/* The result, split again from what was stored of it, and its gradient. */
+/* Reads the attention's stored result and its gradient from rows, if both were split from such. */
 static void lay_stored_result(const vd_matcher *m, vd_fused *g) {
     const int64_t heads = g->attention.heads, width = heads * g->attention.head_size;
     columns out, dout;
@@ -96,7 +96,7 @@ static void lay_stored_result(const vd_matcher *m, vd_fused *g) {
     g->attention.out_row = width;
 }
 
-/* Lays each gradient by itself, as what it is the gradient of. */
+/* Writes each gradient into rows, like the value that it belongs to. */
 static void lay_gradients(const vd_matcher *m, vd_plan *plan, vd_fused *g) {
     columns from;
     if (lay_joined(m, plan, g))
@@ -116,7 +116,8 @@ static void lay_gradients(const vd_matcher *m, vd_plan *plan, vd_fused *g) {
 
 /* ---- results ---- */
 
-/* Whether a gradient's group reads `out` as the result alone, and can read it in rows. */
+/* Whether a gradient's group reads `out` only as the attention's result, and can read it from
+ * rows. */
 static bool reads_result(const vd_matcher *m, const vd_fused *g, uint32_t out, columns *dout) {
     for (uint32_t i = 0; i < g->input_count; i++)
         if ((g->input[i] == out) != (i == OUT))
@@ -125,7 +126,8 @@ static bool reads_result(const vd_matcher *m, const vd_fused *g, uint32_t out, c
     return split_from(m, g->input[DOUT], g->attention.heads, dout) && dout->row == width;
 }
 
-/* All that reads the results are a join and gradients, which then read what was joined. */
+/* Writes results into rows, if only a join and gradients read them; the gradients then read the
+ * joined rows. */
 static void lay_results(const vd_matcher *m, vd_plan *plan, vd_fused *g) {
     const uint32_t out = g->output[0], join = join_of(m, plan, 1, &out);
     uint32_t reads = 1;

@@ -1,5 +1,5 @@
-/* Products with bias and activation, SPEC.md section 3.1: from the bias's addition, or from an
- * activation without one; and products and convolutions of weights that may stay packed. */
+/* This file finds products with bias and activation, SPEC.md section 3.1, from the bias's addition,
+ * or an activation without bias; and products and convolutions of weights that may stay packed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static const struct {
                    {RO_OP_SILU, RO_ACTIVATION_SILU}};
 enum { ACTIVATIONS = sizeof activations / sizeof activations[0] };
 
-/* Two matrices whose product ro_linear has among its own. */
+/* Whether the product is of two matrices, in a form that ro_linear has. */
 static bool is_plain(const vd_node *n) {
     return n->attr[RO_MATMUL_BATCH_DIMS] == 0 && !(n->attr[RO_MATMUL_TRANS] & 1) &&
            n->attr[RO_MATMUL_ALPHA] == ro_attr_f32(1.0f) &&
@@ -31,7 +31,7 @@ static bool is_plain_fixed(const vd_node *n) {
            n->attr[RO_MATMUL_FIXED_ALPHA] == ro_attr_f32(1.0f);
 }
 
-/* The product that computes `value`; NULL if it is none, or another kind of product. */
+/* The product that computes `value`; NULL: there is none of a suitable form. */
 static const vd_node *product_of(const vd_matcher *m, uint32_t value, vd_fused *g) {
     const vd_node *n = vd_join(m, value, RO_OP_MATMUL, g);
     if (n) {
@@ -52,8 +52,8 @@ static bool is_data(const vd_matcher *m, uint32_t value) {
            vd_source_of(m->program, m->graph, value, &index) == VD_SOURCE_DATA;
 }
 
-/* The weights of a product; of a fixed one that reads data cast to f32, which nobody else reads,
- * the data. */
+/* The weights of a product. If a fixed product reads data through a cast to f32 that nothing else
+ * reads, these are the data themselves. */
 static uint32_t weights_of(const vd_matcher *m, const vd_node *product, vd_fused *g) {
     const uint32_t w = vd_input_of(m, product, 1);
     const vd_node *cast = vd_node_of(m, w, RO_OP_CAST);
@@ -68,8 +68,8 @@ static uint32_t weights_of(const vd_matcher *m, const vd_node *product, vd_fused
     return source;
 }
 
-/* Whether weights that lie along the sums are better read transposed. Lines a multiple of a page
- * apart evict each other from a cache where several rows read them in place. */
+/* Whether weights that are stored transposed are better kept the other way round. Rows a multiple
+ * of a page apart evict each other from a cache when several are read in place. */
 static bool may_turn(const vd_matcher *m, uint32_t weights, int64_t rows, int64_t out) {
     enum { PAGE = 1024 /* floats */ };
     return is_data(m, weights) && ro_shape_numel(vd_shape_in(m, weights)) <= VD_TURNED_WEIGHTS &&
@@ -93,11 +93,12 @@ static bool join_product(const vd_matcher *m, uint32_t value, vd_fused *g) {
     vd_put_inputs(g, 2, (uint32_t[]){vd_input_of(m, n, 0), weights_of(m, n, g)});
     g->turned = g->linear.transposed && !g->linear.fixed_bits &&
                 may_turn(m, g->input[1], g->linear.rows, g->linear.out);
-    /* The weights may have dimensions that the result has too: rows of `out` all the same. */
+    /* Weights may have more dimensions than two; the result must still be rows of `out`
+     * elements. */
     return ro_shape_numel(&n->shape) == g->linear.rows * g->linear.out;
 }
 
-/* The activation that reads z, if there is one. */
+/* Joins the activation that reads z, and returns its value; z if there is none. */
 static uint32_t join_activation(const vd_matcher *m, uint32_t z, vd_fused *g) {
     for (int i = 0; i < ACTIVATIONS; i++) {
         const vd_reader r = {activations[i].op, z, VD_NO_GROUP, -1, 0};
@@ -110,7 +111,7 @@ static uint32_t join_activation(const vd_matcher *m, uint32_t z, vd_fused *g) {
     return z;
 }
 
-/* z is kept if somebody but the activation reads it. */
+/* Sets the outputs. z is one if others than the activation read it. */
 static void put_results(const vd_matcher *m, vd_fused *g, uint32_t z, uint32_t y) {
     vd_put_outputs(g, y != z && m->uses[z] > 1 ? 2 : 1, (uint32_t[]){y, z});
 }
@@ -136,7 +137,7 @@ bool vd_match_linear(const vd_matcher *m, uint32_t node, vd_fused *g) {
     return true;
 }
 
-/* Two matrices' product is a convolution by 1 x 1 of as many lines of one pixel. */
+/* Turns a product of two matrices into a 1 x 1 convolution of images with one pixel. */
 static bool as_conv(const vd_node *n, vd_fused *g) {
     vd_conv *c = g->conv;
     const ro_shape *a = &c->own_shape[0], *b = &c->own_shape[1], *y = &n->shape;

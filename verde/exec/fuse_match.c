@@ -1,12 +1,12 @@
-/* The parts of patterns, and the patterns softmax cross-entropy with its gradient, SPEC.md section
- * 7.2; a second gradient of a table, section 5. */
+/* This file has the common parts of patterns, and two patterns: softmax cross-entropy with its
+ * gradient, SPEC.md section 7.2; a second gradient of a table, section 5. */
 #include "verde/exec/fuse_match.h"
 #include "repops/op_elementwise.h"
 #include "repops/op_movement.h"
 #include "repops/op_reduce.h"
 #include "repops/op_softmax.h"
 
-/* How far apart the nodes of one pattern may be. */
+/* The largest distance between nodes of a pattern. */
 enum { REACH = 64 };
 
 const vd_node *vd_node_of(const vd_matcher *m, uint32_t value, int op) {
@@ -81,7 +81,8 @@ bool vd_join_levels(const vd_matcher *m, vd_fused *g, uint32_t value, int level,
     }
     int64_t left = g->cols;
     for (int i = count; i-- > 0; left = (left + RO_REDUCE_BLOCK - 1) / RO_REDUCE_BLOCK)
-        if (cols[i] != left || (left == 1 && i + 1 < count)) /* of one column: -0 becomes +0 */
+        if (cols[i] != left ||
+            (left == 1 && i + 1 < count)) /* reducing one column would turn -0 into +0 */
             return false;
     return left == 1;
 }

@@ -1,4 +1,4 @@
-/* Patterns of nodes that fuse.c looks for. Private to verde/exec. */
+/* Patterns of nodes that fuse.c finds. Private to verde/exec. */
 #ifndef VD_FUSE_MATCH_H
 #define VD_FUSE_MATCH_H
 
@@ -8,11 +8,11 @@ typedef struct {
     const vd_program *program;
     const vd_graph *graph;
     uint32_t sources;
-    const uint32_t *uses; /* of each value, by all nodes, the next state and the loss */
+    const uint32_t *uses; /* reads of each value, by all nodes, the next state and the loss */
 } vd_matcher;
 
-/* Whether node `node` is the telling one of the pattern; fills in all of *out. That nobody else
- * reads what is inside is the caller's to check. */
+/* Each matches one pattern at its most distinctive node, and fills in *out. The caller checks that
+ * nothing outside reads inner values. */
 bool vd_match_attention(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_attention_grad(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_linear(const vd_matcher *m, uint32_t node, vd_fused *out);
@@ -28,36 +28,36 @@ bool vd_match_embedding_grad(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_rotary(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_sgd(const vd_matcher *m, uint32_t node, vd_fused *out);
 
-/* The longest chain of operators of elements that ends at node `node`. False: none of two. On
- * success g->elements is owned by the caller. *failed: out of memory. */
+/* Finds the longest chain of elementwise nodes that ends at node `node`. False: shorter than two.
+ * On success the caller frees g->elements. *failed: out of memory. */
 bool vd_match_elements(const vd_matcher *m, const vd_plan *plan, uint32_t node, vd_fused *g,
                        bool *failed);
 
-/* A convolution of weights that are data. On success g->conv is owned by the caller. */
+/* Matches a convolution of weights that are data. On success the caller frees g->conv. */
 bool vd_match_conv(const vd_matcher *m, uint32_t node, vd_fused *g, bool *failed);
 
-/* Once there are groups: those of attention leave out the copies of heads before and after them. */
+/* Lets existing groups of attention read and write heads in rows, without copies. */
 void vd_lay_heads(const vd_matcher *m, vd_plan *plan);
 
-/* Folds a graph that has repeats into a plain one, whose lists the caller frees, and tells how
- * often each value is read. False: out of memory. */
+/* Folds a graph with repeats into a plain one, whose lists the caller frees, and counts the reads
+ * of each value. False: out of memory. */
 bool vd_fold_graph(const vd_program *program, const vd_graph *graph, vd_plan *plan, vd_graph *out,
                    uint32_t **uses);
 
 /* How often members of the group read a value. */
 uint32_t vd_reads_of(const vd_matcher *m, const vd_fused *g, uint32_t value);
 
-/* ---- what patterns are made of ---- */
+/* ---- parts of patterns ---- */
 
-/* The node that computes `value` if it is an application of `op`, else NULL. */
+/* The node that computes `value`, if it is of operator `op`, else NULL. */
 const vd_node *vd_node_of(const vd_matcher *m, uint32_t value, int op);
-/* The same; the node joins the group. NULL also if the group is full. */
+/* The same, and adds the node to the group. NULL also if the group is full. */
 const vd_node *vd_join(const vd_matcher *m, uint32_t value, int op, vd_fused *g);
 uint32_t vd_input_of(const vd_matcher *m, const vd_node *n, int i);
 const ro_shape *vd_shape_in(const vd_matcher *m, uint32_t value);
 
-/* A node that is looked for: it has this operator, `value` as its first input, `second` as its
- * second (VD_NO_GROUP: any, or none), and attribute `attr` equal to `wanted` (attr < 0: any). */
+/* Describes a node to search for: operator `op`, first input `value`, second input `second`
+ * (VD_NO_GROUP: any or none), and attribute `attr` equal to `wanted` (attr < 0: any). */
 typedef struct {
     int op;
     uint32_t value, second;
@@ -65,10 +65,10 @@ typedef struct {
     int64_t wanted;
 } vd_reader;
 
-/* The value of the first such node, from node `from` on; VD_NO_GROUP if none is nearby. */
+/* The value of the first such node from node `from` on; VD_NO_GROUP if none is near. */
 uint32_t vd_find_reader(const vd_matcher *m, uint32_t from, const vd_reader *r);
-/* R of rows of g->cols elements in blocks of RO_REDUCE_BLOCK, all levels from `value` down to the
- * one, `lowest`, that reads x (and `second`, if it reads two): their nodes join. */
+/* Joins the reduction R of rows of g->cols elements in blocks of RO_REDUCE_BLOCK, from `value` down
+ * to its first level, of operator `lowest`, which reads x (and `second`, if it has two inputs). */
 bool vd_join_levels(const vd_matcher *m, vd_fused *g, uint32_t value, int level, int lowest,
                     uint32_t x, uint32_t second);
 void vd_put_inputs(vd_fused *g, uint32_t count, const uint32_t *value);

@@ -37,7 +37,7 @@ bool vd_match_layer_norm(const vd_matcher *m, uint32_t node, vd_fused *g) {
 
 /* ---- gradients of layer norm: from ln_dx ---- */
 
-/* K of x's rows, from the node that reads `lowest`'s inputs upwards: its nodes join. */
+/* Joins the reduction K of x's rows, from the node like `lowest` on, and returns its result. */
 static uint32_t join_column_levels(const vd_matcher *m, vd_fused *g, uint32_t from,
                                    const vd_reader *lowest) {
     uint32_t value = vd_find_reader(m, from, lowest);
@@ -56,7 +56,7 @@ static uint32_t join_column_levels(const vd_matcher *m, vd_fused *g, uint32_t fr
     return value;
 }
 
-/* Whether these are inputs `first` and `first` + 1 of n. */
+/* Whether a and b are inputs `first` and `first` + 1 of n. */
 static bool reads_both(const vd_matcher *m, const vd_node *n, int first, uint32_t a, uint32_t b) {
     return vd_input_of(m, n, first) == a && vd_input_of(m, n, first + 1) == b;
 }

@@ -1,9 +1,9 @@
-/* The patterns of optimizers, SPEC.md section 9. */
+/* This file finds the steps of optimizers, SPEC.md section 9. */
 #include "repops/op_movement.h"
 #include "repops/op_optimizer.h"
 #include "verde/exec/fuse_match.h"
 
-enum { STEP = 8 }; /* the input of AdamW that only rounding reads */
+enum { STEP = 8 }; /* input of AdamW that only stochastic rounding reads */
 
 /* ---- AdamW: from adamw_w ---- */
 
@@ -33,9 +33,9 @@ bool vd_match_adamw(const vd_matcher *m, uint32_t node, vd_fused *g) {
     return true;
 }
 
-/* ---- AdamW of what is stored as bf16: from adamw_w ---- */
+/* ---- AdamW with bf16 weights and moments: from adamw_w ---- */
 
-/* Input i of the group is the tensor of 16 bits of which it was made. */
+/* Replaces input i of the group by the tensor of 16 bits that it was cast from. */
 static bool join_widened(const vd_matcher *m, vd_fused *g, int i) {
     const vd_node *cast = vd_join(m, g->input[i], RO_OP_CAST, g);
     if (!cast || cast->attr[RO_CAST_DTYPE] != RO_F32)
@@ -44,7 +44,7 @@ static bool join_widened(const vd_matcher *m, vd_fused *g, int i) {
     return vd_shape_in(m, g->input[i])->dtype == RO_BF16;
 }
 
-/* Output i is what it is rounded to. */
+/* Replaces output i by its value rounded to 16 bits. */
 static bool join_rounded(const vd_matcher *m, vd_fused *g, int i) {
     const vd_reader rounds = {RO_OP_CAST_STOCHASTIC, g->output[i], VD_NO_GROUP, -1, 0};
     const uint32_t value = vd_find_reader(m, g->output[i] - m->sources + 1, &rounds);

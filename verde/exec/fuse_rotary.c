@@ -1,5 +1,5 @@
-/* Rows of tokens that become heads and are turned by their positions, and the gradient of that,
- * SPEC.md section 13: from rope. */
+/* This file finds rows of tokens that are split into heads and rotated by position, and the
+ * gradient of this, SPEC.md section 13: from rope. */
 #include "repops/op_attention.h"
 #include "repops/op_movement.h"
 #include "verde/exec/fuse_match.h"
@@ -15,7 +15,7 @@ static ro_rotary_layer layer_of(const vd_matcher *m, const vd_node *rope) {
                              .each = vd_shape_in(m, vd_input_of(m, rope, 1))->ndim == 2};
 }
 
-/* Returns what reads the gradient alone and lays it out in rows; VD_NO_GROUP: nobody does. */
+/* Joins the only reader of the gradient, if it joins heads into rows; VD_NO_GROUP: it does not. */
 static uint32_t rows_of(const vd_matcher *m, uint32_t gradient, vd_fused *g) {
     const vd_reader reader = {RO_OP_JOIN_HEADS, gradient, VD_NO_GROUP, -1, 0};
     const uint32_t join = vd_find_reader(m, gradient - m->sources + 1, &reader);
@@ -23,8 +23,7 @@ static uint32_t rows_of(const vd_matcher *m, uint32_t gradient, vd_fused *g) {
     return n && n->input_count == 1 ? join : VD_NO_GROUP;
 }
 
-/* Returns the rows that become heads; VD_NO_GROUP: they are a part of theirs, or what is turned
- * lies by heads already. */
+/* Returns the rows that become heads; VD_NO_GROUP: they are parts of wider rows, or no split. */
 static uint32_t split_rows(const vd_matcher *m, uint32_t heads, vd_fused *g) {
     const vd_node *n = vd_join(m, heads, RO_OP_SPLIT_HEADS, g);
     return n && n->attr[RO_SPLIT_HEADS_PARTS] == 1 ? vd_input_of(m, n, 0) : VD_NO_GROUP;

@@ -1,4 +1,4 @@
-/* Groups of nodes as calls of the fused functions of repops. */
+/* This file runs groups of nodes by calls of repops' fused functions. */
 #include "repops/device.h"
 #include "repops/op_movement.h"
 #include "verde/exec/fuse.h"
@@ -94,7 +94,7 @@ static ro_status run_adamw_bf16(const vd_fused *g, ro_ctx *ro, const void *const
     return ro_adamw_bf16(ro, &p);
 }
 
-/* Adds the second gradient to the first, or to a copy where the first is still needed. */
+/* Adds the second gradient to the first one, or to a copy of it if the first is still needed. */
 static ro_status run_embedding_grad(const vd_fused *g, ro_ctx *ro, const void *const *in,
                                     void *const *out) {
     const size_t size = (size_t)(g->rows * g->cols) * sizeof(float);
