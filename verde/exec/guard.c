@@ -43,7 +43,7 @@ void vd_guard_begin(vd_guard *g, int64_t step, const char *node, bool flips) {
     snprintf(g->at.node, sizeof g->at.node, "%s", node);
 }
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
 static void alter(void *user, ro_guard_place place, void *data, size_t size) {
     vd_guard *g = user;
@@ -53,8 +53,8 @@ static void alter(void *user, ro_guard_place place, void *data, size_t size) {
         g->alter(g->user, place, data, size);
 }
 
-/* Kernels of a narrower set of instructions; a scalar context has none. A device has other kernels
- * itself, which guard_rows.c turns on. */
+/* Opens kernels of a narrower instruction set; a scalar context has none. A device has other
+ * kernels itself, which guard_rows.c selects. */
 static vd_status open_other(vd_guard *g, vd_err *err) {
     if (!ro_ctx_in_host_memory(g->ro)) {
         g->other = g->ro;
@@ -85,7 +85,7 @@ vd_status vd_guard_open(vd_guard *g, ro_ctx *ro, vd_err *err) {
 void vd_guard_close(vd_guard *g) {
     if (!g->ro)
         return;
-    if (ro_ctx_guard(g->ro, NULL) != RO_OK) /* cannot happen: without a guard nothing is refused */
+    if (ro_ctx_guard(g->ro, NULL) != RO_OK) /* cannot happen: removing a guard is never refused */
         return;
     if (g->other != g->ro)
         ro_ctx_destroy(g->other);

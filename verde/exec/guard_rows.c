@@ -1,4 +1,4 @@
-/* Products that have no sums to check: rows that other kernels compute again. */
+/* This file guards products without integer sums: other kernels compute rows again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,11 +9,11 @@
 #include "verde/exec/guard.h"
 #include "verde/exec/kept_weights.h"
 
-/* Rows of a matrix that are computed together, so far as there are: they read all of the other one,
- * which few rows would not repay. Images do not. */
+/* Rows of a matrix that are computed together, if there are as many, because each computation reads
+ * all of the other matrix. Images are computed singly. */
 enum { TOGETHER = 16 };
 
-/* Draws rows [first, last), or none: each row is taken once in 64 times. */
+/* Draws rows [first, last) to compute again, or none. Each row is drawn with probability 1/64. */
 static bool draw_rows(vd_guard *g, int64_t rows, int64_t together, int64_t *first, int64_t *last) {
     int64_t parts = VD_GUARD_SHARE;
     while (parts > 1 && rows < together * parts)
@@ -29,13 +29,14 @@ static bool draw_rows(vd_guard *g, int64_t rows, int64_t together, int64_t *firs
     return *first < *last;
 }
 
-/* A product, whose result has rows of `cols` numbers. */
+/* A product to check; its result has rows of `cols` numbers. */
 typedef struct guarded guarded;
 struct guarded {
     /* Computes rows [first, last) by other kernels into `out`. */
     vd_status (*part)(const guarded *p, vd_guard *g, int64_t first, int64_t last, float *out,
                       vd_err *err);
-    vd_status (*whole)(const guarded *p, vd_guard *g, vd_err *err); /* as it was computed */
+    vd_status (*whole)(const guarded *p, vd_guard *g,
+                       vd_err *err); /* recomputes all in the original way */
     const ro_call *call;
     const void *const *in;
     const vd_fused *group;
@@ -45,7 +46,7 @@ struct guarded {
     int64_t rows, cols, together;
 };
 
-/* Says where `count` rows of both differ first, in `finding`, or that they do nowhere. */
+/* Sets in `finding` where `count` rows differ first, and how many do; leaves it if none does. */
 static void find(const float *own, const float *part, int64_t count, int64_t cols,
                  vd_guard_finding *finding) {
     for (int64_t i = 0; i < count; i++) {
@@ -63,7 +64,7 @@ static vd_status failed(const ro_ctx *ro, vd_err *err) {
     return vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
 }
 
-/* Finds in `finding`, as above, where rows differ that lie in the context's memory. */
+/* The same for rows in the context's memory. */
 static vd_status find_in(ro_ctx *ro, const float *own, const float *part, int64_t count,
                          int64_t cols, vd_guard_finding *finding, vd_err *err) {
     const size_t numel = (size_t)(count * cols), size = numel * sizeof(float);
@@ -156,7 +157,7 @@ static product product_of(const ro_call *call) {
     return p;
 }
 
-/* Columns [row, row + rows) of a, which is stored transposed. */
+/* Copies columns [row, row + rows) of a, which is stored transposed, into rows. */
 static vd_status take_columns(vd_guard *g, const float *a, const product *p, int64_t row,
                               int64_t rows, float *to, vd_err *err) {
     const ro_shape in = {RO_F32, 2, {p->k, p->m}};
@@ -202,7 +203,7 @@ static vd_status part_of_matmul(const guarded *of, vd_guard *g, int64_t first, i
     return status;
 }
 
-/* A mask is of rows by their number. */
+/* A product with a mask cannot be computed by parts, since masks depend on rows' numbers. */
 static bool has_mask(const ro_call *call) {
     return call->op == RO_OP_MATMUL && call->attr[RO_MATMUL_MASK] != RO_MASK_NONE;
 }
@@ -236,9 +237,9 @@ static vd_status check_conv(vd_guard *g, const ro_call *call, const void *const 
     return check_rows(&p, g, err);
 }
 
-/* ---- for the executor ---- */
+/* ---- entry points for the executor ---- */
 
-/* `kept`: packed weights that the node may have read, or NULL. */
+/* Checks a node. `kept`: packed weights that the node may have read, or NULL. */
 static vd_status guard_node(vd_guard *g, const ro_call *call, const void *const *in, void *out,
                             vd_kept_weights *kept, vd_err *err) {
     if (!g)
@@ -293,7 +294,7 @@ static vd_status part_of_layer(const guarded *p, vd_guard *g, int64_t first, int
 
 static vd_status whole_layer(const guarded *p, vd_guard *g, vd_err *err) {
     vd_fused_memory at = *p->at;
-    at.operand[0] = at.operand[1] = NULL; /* their reads were counted */
+    at.operand[0] = at.operand[1] = NULL; /* their reads were counted when the group ran */
     return vd_fused_run(p->group, &at, 1, g->ro, p->kept, 0, err);
 }
 

@@ -12,7 +12,7 @@ static vd_status pack_wrong(vd_err *err, uint32_t item, const char *what) {
     return vd_fail(err, VD_ERR_PEER, "prompt %u of the pack (item %u): %s", item + 1, item, what);
 }
 
-/* ---- where things are ---- */
+/* ---- the layout of a pack ---- */
 
 static vd_status read_head(vd_cursor *c, uint32_t *count, uint32_t *own, vd_err *err) {
     const uint8_t *name = vd_get(c, sizeof magic);
@@ -32,7 +32,7 @@ uint32_t vd_pack_count(const void *bytes, size_t size) {
     return read_head(&c, &count, &own, NULL) == VD_OK && count <= VD_PACK_ITEMS_MAX ? count : 0;
 }
 
-/* A program is like one that stands before it, whole. */
+/* Reads an item, whose program is stored whole, or as changes of an earlier one. */
 static bool read_item(vd_cursor *c, vd_pack *pack, uint32_t i) {
     vd_packed_item *item = &pack->item[i];
     item->key = (int64_t)vd_get_u64(c);
@@ -50,7 +50,7 @@ static int by_key(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* A run lies in a folder that has the key for its name. */
+/* Checks that all keys differ, because they name the folders of runs. */
 static vd_status check_keys(const vd_pack *pack, vd_err *err) {
     int64_t *key = calloc(pack->count, sizeof *key);
     vd_status status = key ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
@@ -74,7 +74,7 @@ void vd_pack_free(vd_pack *pack) {
 
 /* ---- programs ---- */
 
-/* Applies changes: each is u32 at, u32 size, and the bytes that stand there instead. */
+/* Applies changes to a program's bytes: each is u32 offset, u32 size, and the new bytes. */
 static bool change(const vd_packed_item *item, uint8_t *code, size_t size) {
     vd_cursor c = vd_cursor_of(item->code, item->code_bytes);
     while (c.at < c.size) {
@@ -192,7 +192,7 @@ static vd_status check_own(const vd_pack *pack, uint32_t index, const vd_program
     return status;
 }
 
-/* What all items share is uploaded once. */
+/* Checks that an item has the first one's shared data, which is uploaded only once. */
 static vd_status check_shared(const vd_pack *pack, uint32_t index, const vd_program *p,
                               vd_err *err) {
     const vd_program *first = &pack->first;

@@ -1,4 +1,4 @@
-/* Makes packs of programs. */
+/* This file makes packs of programs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ void vd_packing_free(vd_packing *p) {
     *p = (vd_packing){0};
 }
 
-/* Places that differ. Two that lie close together cost less as one. */
+/* Lists the differences of two programs. Close ones cost less as a single one. */
 static void put_changes(const vd_buf *base, const vd_buf *code, vd_buf *out) {
     enum { GAP = 8 };
     for (size_t at = 0; at < code->size; at++) {
@@ -48,7 +48,7 @@ static void put_whole(vd_packing *p, vd_buf *code) {
     *code = (vd_buf){0};
 }
 
-/* Writes a program by how it differs from one that lies there whole, if that is shorter. */
+/* Writes a program as changes of one that is stored whole, if that is shorter, or else whole. */
 static void put_code(vd_packing *p, vd_buf *code) {
     vd_buf changes = {0}, least = {0};
     uint32_t base = VD_PACKING_BASES;

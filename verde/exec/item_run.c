@@ -1,4 +1,4 @@
-/* This file goes on with a run of tokens from its journal, and saves its states as they come. */
+/* This file resumes a run of tokens from its journal, and saves its states as they are reached. */
 #include "verde/exec/item_run.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ void vd_item_run_close(vd_item_run *run) {
     *run = (vd_item_run){.journal = {.fd = -1}};
 }
 
-/* ---- what lies there ---- */
+/* ---- what is on disk ---- */
 
 static vd_status load_log(vd_item_run *r, const vd_program *program, vd_err *err) {
     vd_status status = vd_store_load_log(r->dir, &r->log, err);
@@ -31,14 +31,14 @@ static vd_status load_log(vd_item_run *r, const vd_program *program, vd_err *err
     return vd_run_log_fits(&r->log, program, r->dir, err);
 }
 
-/* The images are the states that are kept, and the last state is made from the journal. */
+/* Starts a log that keeps the images; the last state is made from the journal. */
 static void begin_log(vd_item_run *r, const vd_program *program) {
     const uint32_t images = vd_kept_count((uint32_t)program->steps, VD_IMAGE_STEPS);
     r->log = (vd_run_log){.program = r->program, .kept_every = VD_IMAGE_STEPS};
     r->log.keep = images > VD_KEEP_MIN ? (int32_t)images : VD_KEEP_MIN;
 }
 
-/* States that run.json lacks: it is written with images alone. */
+/* Adds states that run.json lacks, because it is written only with images; compares the others. */
 static vd_status take_states(vd_item_run *r, vd_err *err) {
     vd_status status = VD_OK;
     for (uint32_t i = 0; i < r->log.count; i++)
@@ -78,7 +78,8 @@ static vd_status go_on(vd_item_run *r, ro_ctx *ro, const vd_program *program, vd
     if (status == VD_OK && r->journal.count > 0)
         status =
             vd_journal_state(ro, r->dir, &r->journal, &r->program, r->journal.count - 1, from, err);
-    if (status == VD_OK && vd_item_run_finished(r, program)) /* and stopped before it said so */
+    if (status == VD_OK &&
+        vd_item_run_finished(r, program)) /* it stopped before run.json said so */
         status = save_log(r, err);
     return status;
 }
@@ -100,7 +101,7 @@ vd_status vd_item_run_open(ro_ctx *ro, const char *dir, const vd_program *progra
             status = vd_fail(err, VD_ERR_PEER, "%s", err->text);
     } else if (status == VD_OK) {
         status = vd_journal_open(dir, program, &out->program, out->log.count, &out->journal, &none);
-        if (status == VD_ERR_IO) /* there is none: nothing is there, or another executor's start */
+        if (status == VD_ERR_IO) /* there is no journal yet, or another executor started the run */
             status = begin(out, program, err);
         else if (status == VD_OK)
             status = go_on(out, ro, program, from, err);
@@ -112,9 +113,9 @@ vd_status vd_item_run_open(ro_ctx *ro, const char *dir, const vd_program *progra
     return status;
 }
 
-/* ---- states that come ---- */
+/* ---- new states ---- */
 
-/* Forgets what was computed since the last image, as it may follow from what changed by itself. */
+/* Drops records since the last image: they may follow from memory that changed by itself. */
 static vd_status forget_since_image(vd_item_run *r, vd_err *err) {
     vd_err more = {0};
     if (vd_journal_cut(&r->journal, r->saved, &more) != VD_OK)

@@ -1,4 +1,4 @@
-/* This file keeps the folder of a job with many programs, and the run.json that names them. */
+/* This file keeps the folder of a collection, and its run.json. */
 #include "verde/exec/items.h"
 
 #include <jansson.h>

@@ -1,5 +1,5 @@
-/* The folder of a job with many programs: DIR/run.json, which names them and has the root
- * of each one's run, and a run of each in DIR/prompts/KEY. */
+/* The folder of a collection: DIR/run.json lists the programs and the run roots, and
+ * DIR/prompts/KEY has the run of each. */
 #ifndef VD_ITEMS_H
 #define VD_ITEMS_H
 
@@ -8,38 +8,35 @@
 
 typedef struct {
     uint32_t count;
-    int64_t *key;      /* of each item, none of them twice */
+    int64_t *key;      /* of each item; no two are equal */
     vd_hash *program;  /* its hash */
-    vd_hash *run_root; /* of its run, if it is done */
+    vd_hash *run_root; /* if the item is done */
     bool *done;
-    bool *delivered; /* its run is not here: run_root is what somebody else delivered */
+    bool *delivered; /* somebody else delivered the run root; the run is not here */
 } vd_items;
 
-/* Zeros, with room for so many. */
+/* Makes zeroed items. */
 VD_MUST_USE vd_status vd_items_create(uint32_t count, vd_items *out, vd_err *err);
 void vd_items_free(vd_items *items);
 
-/* Is the directory such a folder? */
+/* Whether the directory is such a folder. */
 bool vd_items_are_in(const char *dir);
-/* Begins a folder, or finds that it is one of the same items. VD_ERR_USAGE: it holds something
- * else, which stays as it is. */
+/* Starts a folder, or checks that it has the same items. VD_ERR_USAGE: it has something else. */
 VD_MUST_USE vd_status vd_items_begin(const char *dir, const vd_items *items, vd_err *err);
 /* Writes DIR/run.json. */
 VD_MUST_USE vd_status vd_items_save(const char *dir, const vd_items *items, vd_err *err);
-/* VD_ERR_USAGE: there is no such folder. VD_ERR_PEER: it is broken, or its roots do not give the
- * root that it names. */
+/* VD_ERR_USAGE: there is no such folder. VD_ERR_PEER: it is damaged, or its root is wrong. */
 VD_MUST_USE vd_status vd_items_load(const char *dir, vd_items *out, vd_err *err);
 
-/* NAME of a leaf `answer.NAME`, which is what a program of answers results in; NULL: another one.
- */
+/* NAME of a leaf `answer.NAME`, a result of a program of batches; NULL: it is another leaf. */
 const char *vd_answer_name(const vd_leaf *leaf);
-bool vd_program_answers(const vd_program *program); /* has it such a leaf? */
+bool vd_program_answers(const vd_program *program); /* whether it has such a leaf */
 
-bool vd_items_all_here(const vd_items *items); /* no run root is somebody else's */
+bool vd_items_all_here(const vd_items *items); /* no run root was delivered */
 bool vd_items_all_done(const vd_items *items);
-/* The root over all run roots, which must be there. */
+/* Computes the root over all run roots; all items must be done. */
 VD_MUST_USE vd_status vd_items_job_root(const vd_items *items, vd_hash *out, vd_err *err);
-/* DIR/prompts/KEY; DIR has at most 900 bytes. */
+/* Writes DIR/prompts/KEY. DIR has at most 900 bytes. */
 void vd_items_path(char path[1024], const char *dir, int64_t key);
 
 #endif

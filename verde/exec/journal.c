@@ -1,4 +1,4 @@
-/* This file writes a run's journal, a record after each step. */
+/* This file writes a run's journal: a record after each step. */
 #include "verde/exec/journal.h"
 
 #include <errno.h>
@@ -76,7 +76,7 @@ static uint64_t record_size(const vd_written *written, uint32_t count) {
     return size;
 }
 
-/* Bytes [from, from + size) of a leaf, little-endian. */
+/* Appends bytes [from, from + size) of a leaf, little-endian. */
 static bool put_bytes(const vd_journal *j, const vd_state *state, const vd_written *w,
                       vd_buf *record) {
     const vd_leaf *leaf = &j->program->leaf[w->leaf];

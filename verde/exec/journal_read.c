@@ -1,4 +1,4 @@
-/* Reading a journal: what its records say is checked before anything is made of it. */
+/* This file reads journals. It checks records before it uses them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,9 +8,9 @@
 
 #include "verde/exec/journal_internal.h"
 
-enum { PIECE_BYTES = 1 << 16 }; /* of a record that is hashed */
+enum { PIECE_BYTES = 1 << 16 }; /* bytes hashed at a time */
 
-/* False: the file ends before, or cannot be read. */
+/* False: the file is too short, or cannot be read. */
 static bool read_at(const vd_journal *j, uint64_t at, void *bytes, size_t size) {
     for (size_t done = 0; done < size;) {
         const ssize_t got = pread(j->fd, (char *)bytes + done, size - done, (off_t)(at + done));
@@ -29,7 +29,7 @@ typedef struct {
     vd_hash S;
     uint32_t count;
     vd_written *written; /* owned */
-    uint64_t bytes;      /* where what was written begins */
+    uint64_t bytes;      /* offset of the written bytes */
 } record;
 
 static bool read_head(const vd_journal *j, uint64_t at, record *r) {
@@ -52,7 +52,7 @@ static bool fits_leaf(const vd_program *program, const vd_written *w) {
            w->size % element == 0;
 }
 
-/* Reads the list of writes; false: it is none. */
+/* Reads the list of writes; false: it is malformed. */
 static bool read_list(const vd_journal *j, record *r) {
     const size_t size = (size_t)r->count * VD_JOURNAL_WRITE_BYTES;
     uint8_t *list = malloc(size + 1);
@@ -74,7 +74,7 @@ static bool read_list(const vd_journal *j, record *r) {
     return good && left == 0;
 }
 
-/* Whether the record fits its hash. */
+/* Whether the record matches its hash. */
 static bool is_whole(const vd_journal *j, const record *r) {
     uint8_t piece[PIECE_BYTES];
     vd_hash seal, told;
@@ -154,7 +154,7 @@ vd_status vd_journal_open(const char *dir, const vd_program *program, const vd_h
     *out = (vd_journal){.fd = -1, .program = program, .size = VD_JOURNAL_HEADER_BYTES};
     snprintf(out->path, sizeof out->path, "%s/journal", dir);
     out->fd = open(out->path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (out->fd < 0 && (errno == EROFS || errno == EACCES)) /* it can be read all the same */
+    if (out->fd < 0 && (errno == EROFS || errno == EACCES)) /* it can still be read */
         out->fd = open(out->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (out->fd < 0 && errno == ENOENT)
         return vd_fail(err, VD_ERR_IO, "%s: there is no journal", out->path);

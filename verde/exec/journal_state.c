@@ -1,4 +1,4 @@
-/* A state of a run that keeps a journal: from the last image before it, or from zeros. */
+/* This file makes a state from a journal and the last image before it, or zeros. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ static vd_status zeros(const vd_program *program, vd_state *out, vd_err *err) {
     return VD_OK;
 }
 
-/* The last image up to the step that is whole; zeros if there is none. */
+/* Loads the last complete image up to a step, or zeros if there is none. */
 static vd_status last_image(ro_ctx *ro, const char *dir, const vd_journal *j,
                             const vd_hash *program_hash, int64_t step, vd_state *out, vd_err *err) {
     vd_err unread = {0};

@@ -1,4 +1,4 @@
-/* Weights that stay transposed, and convolutions and products whose weights stay packed. */
+/* This file keeps weights transposed, and runs convolutions and products with packed weights. */
 #include "repops/op_movement.h"
 #include "repops/op_product.h"
 #include "repops/packed.h"
@@ -36,7 +36,7 @@ const float *vd_turned_weights(ro_ctx *ro, int64_t out, int64_t in, const void *
 
 /* ---- convolutions ---- */
 
-/* Packs filters. An entry without memory says that they are not kept: it is not tried again. */
+/* Packs filters. NULL: the caller keeps an entry without memory, so that it is not tried again. */
 static void *pack_conv(ro_ctx *ro, const ro_call *call, const float *w, size_t size,
                        vd_status *status, vd_err *err) {
     void *packed = vd_memory_alloc(NULL, size);
@@ -51,7 +51,7 @@ static void *pack_conv(ro_ctx *ro, const ro_call *call, const float *w, size_t s
 
 static const void *packed_filters(ro_ctx *ro, const ro_call *call, const void *w,
                                   vd_kept_weights *kept, vd_status *status, vd_err *err) {
-    /* 0 also where the same weights are those of a convolution in groups. */
+    /* The size is 0 also for convolutions in groups. */
     const size_t size = ro_conv2d_packed_size(ro, call);
     if (size == 0)
         return NULL;
@@ -67,7 +67,7 @@ static const void *packed_filters(ro_ctx *ro, const ro_call *call, const void *w
     return packed;
 }
 
-/* A product whose weights are no integers as a linear layer. */
+/* Runs a product as a linear layer with packed weights. */
 static ro_status run_product(const vd_fused *g, const vd_fused_memory *at, ro_ctx *ro,
                              const void *packed) {
     return ro_linear_packed(ro, &g->linear, at->in[0], packed, NULL, NULL, at->out[0]);

@@ -1,11 +1,10 @@
-/* The plan of a program's step, which is the same in all of them: only its counts change while it
- * runs. */
+/* This file keeps the plan of a program's steps: only its counts change while a step runs. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "verde/exec/kept_weights_internal.h"
 
-/* NULL: out of memory. */
+/* Returns NULL without memory. */
 static uint32_t *copy_of(const uint32_t *list, size_t count) {
     uint32_t *copy = malloc((count + 1) * sizeof *copy);
     if (copy)
@@ -13,7 +12,7 @@ static uint32_t *copy_of(const uint32_t *list, size_t count) {
     return copy;
 }
 
-/* Lends a plan, with counts of its own. False: out of memory. */
+/* Lends a plan, with copies of its counts. False: out of memory. */
 static bool lend(const vd_plan *plan, uint32_t values, vd_plan *out) {
     *out = *plan;
     out->lent = true;

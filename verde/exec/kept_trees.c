@@ -1,4 +1,4 @@
-/* This file keeps trees over tensors, and drops the oldest where they take too much memory. */
+/* This file keeps trees over tensors, and drops those unused for longest to save memory. */
 #include "verde/exec/kept_trees.h"
 
 const vd_tree *vd_kept_trees_find(vd_kept_trees *trees, int64_t step, uint32_t value) {

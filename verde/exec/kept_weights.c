@@ -1,4 +1,4 @@
-/* This file packs weights once, and gives them to each product that reads them. */
+/* This file packs weights once, and gives them to all products that read them. */
 #include "verde/exec/kept_weights_internal.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "verde/exec/estimate.h"
 #include "verde/exec/memory.h"
 
-enum { SHARE = 4 }; /* of the memory: one in so many bytes */
+enum { SHARE = 4 }; /* packed weights may take one byte in so many */
 
 static uint64_t memory_of_machine(void) {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -74,7 +74,7 @@ uint64_t vd_kept_weights_packings(const vd_kept_weights *kept) {
 
 /* ---- weights as f32 ---- */
 
-/* *copy, which the caller frees, where they are not f32 already. NULL on failure. */
+/* Returns the weights as f32; perhaps in *copy, which the caller frees. NULL on failure. */
 static const float *widened(const vd_fused *g, ro_ctx *ro, const void *w, void **copy,
                             vd_err *err) {
     const int64_t count = g->linear.in * g->linear.out;
@@ -112,7 +112,7 @@ bool vd_kept_has_room(vd_kept_weights *kept, size_t size) {
     return true;
 }
 
-/* NULL: there is no room. */
+/* Returns NULL if there is no room. */
 static void *pack(const vd_fused *g, ro_ctx *ro, const void *w, size_t size,
                   const vd_kept_weights *kept, vd_status *status, vd_err *err) {
     void *copy = NULL, *packed = vd_memory_alloc(kept->memory, size);
@@ -154,7 +154,7 @@ void vd_kept_operand_drop(vd_kept_operand *p, vd_kept_weights *kept) {
     p->packed = NULL;
 }
 
-/* Counts a read. Packs for it where others follow and there is room. */
+/* Counts a read. Packs the operand if more reads follow and there is room. */
 static vd_status read_kept(const vd_fused *g, ro_ctx *ro, bool is_x, const ro_linear_operands *in,
                            vd_kept_operand *p, vd_kept_weights *kept, vd_err *err) {
     p->left -= p->left > 0;
@@ -175,7 +175,7 @@ static vd_status read_kept(const vd_fused *g, ro_ctx *ro, bool is_x, const ro_li
 
 /* ---- the layer ---- */
 
-/* Binds the operands, packed ones where they are kept. */
+/* Sets the operands, packed where they are kept. */
 static vd_status bind_operands(const vd_fused *g, const vd_fused_memory *at, ro_ctx *ro,
                                vd_kept_weights *kept, ro_linear_operands *in, vd_err *err) {
     vd_kept_operand *const *p = at->operand;
@@ -195,8 +195,7 @@ static vd_status bind_operands(const vd_fused *g, const vd_fused_memory *at, ro_
     return status;
 }
 
-/* Sets in->w to weights that are not packed: as f32, and transposed if that is kept, else as they
- * lie. */
+/* Sets in->w to unpacked weights as f32: the kept transposed ones, if any, or else the original. */
 static vd_status bind_weights(const vd_fused *g, ro_ctx *ro, vd_kept_weights *kept, const void *w,
                               ro_linear_operands *in, ro_linear_layer *layer, void **copy,
                               vd_err *err) {

@@ -1,4 +1,4 @@
-/* This file computes single elements by the reference, and tests it on this machine. */
+/* This file computes single elements by the reference, and tests the reference on this machine. */
 #include "repops/ref.h"
 #include "verde/exec/source.h"
 

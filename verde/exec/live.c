@@ -1,4 +1,4 @@
-/* This file commits to a state of which a step has written a few rows, by hashing these alone. */
+/* This file commits to a state after a step that wrote a few rows, by hashing only these. */
 #include "verde/exec/live.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* This file appends to losses.jsonl, and cuts off what a stopped run had written too much. */
+/* This file appends to losses.jsonl, and cuts off lines that no checkpoint followed. */
 #include "verde/exec/losses.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ static vd_status fail(const vd_losses *l, const char *verb, vd_err *err) {
     return vd_fail(err, VD_ERR_LOCAL, "cannot %s %s: %s", verb, l->path, strerror(errno));
 }
 
-/* The bytes of the lines up to those of step `done`. Steps ascend, and each line is whole. */
+/* Bytes of the lines up to step `done`. Steps ascend, and all lines are complete. */
 static long whole_lines(FILE *file, int64_t done) {
     char line[LINE_BYTES_MAX];
     long long step, before = 0;

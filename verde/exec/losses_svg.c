@@ -1,4 +1,4 @@
-/* The loss of a run as a picture in SVG, which reads on light and on dark pages. */
+/* This file plots the losses of a run as SVG, readable on light and dark pages. */
 #include "verde/exec/losses_svg.h"
 
 #include <jansson.h>
@@ -14,8 +14,8 @@ enum {
     RIGHT = 20,
     TOP = 32,
     BOTTOM = 52,
-    POINTS = 600, /* more steps than these are drawn as means */
-    TICKS = 6,    /* parts of an axis, at most */
+    POINTS = 600, /* longer runs are drawn as means of steps */
+    TICKS = 6,    /* most parts of an axis */
     LINE_BYTES_MAX = 400,
 };
 
@@ -23,8 +23,8 @@ typedef struct {
     int64_t *step;
     double *loss;
     size_t count, capacity;
-    int64_t lost; /* the first step whose loss is no finite number; 0: none */
-    bool tail;    /* earlier steps were left out */
+    int64_t lost; /* first step whose loss is not finite; 0: none */
+    bool tail;    /* earlier steps were not read */
 } loss_series;
 
 static void free_series(loss_series *s) {
@@ -48,7 +48,7 @@ static bool put_loss(loss_series *s, int64_t step, double loss) {
     return true;
 }
 
-/* Into `s`, or into `evaluated` what was told on other data. */
+/* Adds a line's loss to `s`, or, of an evaluation, to `evaluated`. */
 static vd_status read_line(const char *path, const char *text, loss_series *s,
                            loss_series *evaluated, vd_err *err) {
     json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
@@ -68,7 +68,7 @@ static vd_status read_line(const char *path, const char *text, loss_series *s,
     return status;
 }
 
-/* Whole lines alone: a run may be writing the next one. */
+/* Reads complete lines only, because a run may be writing the last one. */
 static vd_status read_lines(FILE *file, const char *path, loss_series *s, loss_series *evaluated,
                             vd_err *err) {
     char text[LINE_BYTES_MAX];
@@ -87,7 +87,7 @@ static vd_status read_lines(FILE *file, const char *path, loss_series *s, loss_s
 static void skip_to_tail(FILE *file, uint64_t size, loss_series *s) {
     int c = 0;
     if (!size || fseek(file, -(long)size - 1, SEEK_END) != 0) {
-        rewind(file); /* it has no more bytes */
+        rewind(file); /* the file is shorter than `size` */
         return;
     }
     s->tail = true;
@@ -118,7 +118,7 @@ static vd_status read_series(const char *dir, uint64_t tail, loss_series *s, los
     return status;
 }
 
-/* Shortens a series to means of neighbouring steps, if there are more than can be told apart. */
+/* Replaces neighbouring steps by their means, if there are more than a plot can show. */
 static void shorten(loss_series *s) {
     const size_t each = (s->count + POINTS - 1) / POINTS;
     size_t kept = 0;
@@ -135,7 +135,7 @@ static void shorten(loss_series *s) {
 
 typedef struct {
     double low, high;   /* losses */
-    double first, last; /* steps at the ends of the axis */
+    double first, last; /* first and last step on the axis */
 } plot_range;
 
 static double x_of(const plot_range *r, double step) {
@@ -164,8 +164,8 @@ static plot_range range_of(const loss_series *s, const loss_series *evaluated) {
     return r;
 }
 
-/* The least of 1, 2, 5, 10, 20, ... (or a tenth, ...) that cuts `range` into at most TICKS parts.
- */
+/* The least of 1, 2, 5, 10, 20, ... (or a tenth, ...) that cuts `range` into at most TICKS
+ * parts. */
 static double tick_step(double range) {
     const double least = range / TICKS, unit = pow(10, floor(log10(least)));
     return least <= unit       ? unit

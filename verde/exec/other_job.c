@@ -1,4 +1,4 @@
-/* This file says in what the job of a run on disk differs from the one at hand. */
+/* This file says how the job of a run on disk differs from the current one. */
 #include "verde/exec/other_job.h"
 
 #include <stdarg.h>
@@ -92,7 +92,7 @@ void vd_program_differences(const vd_program *there, const vd_program *here, cha
         compare_graphs(&s, "nodes of a step", &there->step, &here->step);
 }
 
-/* A run's length is part of its job, too: a longer one is another job, and begins anew. */
+/* Fails because of another job. A run's length is part of its job: a longer run starts anew. */
 vd_status vd_fail_other_job(const char *dir, const vd_program *here, const char *advice,
                             vd_err *err) {
     char differences[256] = "";

@@ -1,4 +1,4 @@
-/* Moving data and states to where an executor computes. */
+/* This file moves data and states to where an executor computes. */
 #include <stdlib.h>
 
 #include "repops/device.h"
@@ -31,7 +31,7 @@ static vd_status place_data(vd_exec *exec, ro_ctx *memory, vd_err *err) {
     return status;
 }
 
-/* What stays packed takes its share of what data leave. */
+/* Copies the data first, since packed weights get a share of the memory that data leave. */
 vd_status vd_exec_place(vd_exec *exec, vd_err *err) {
     ro_ctx *memory = vd_exec_memory(exec);
     if (!exec->data)
@@ -62,7 +62,7 @@ vd_status vd_state_place(const vd_exec *exec, vd_state *state, vd_err *err) {
     if (!placed.tensor)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     for (uint32_t i = 0; status == VD_OK && i < state->count; i++)
-        if (state->tensor[i]) /* of a part */
+        if (state->tensor[i]) /* NULL if this process does not keep it */
             status = place(memory, state->tensor[i], vd_shape_bytes(&exec->program->leaf[i].shape),
                            &placed.tensor[i], err);
     vd_state_free(status == VD_OK ? state : &placed);

@@ -1,4 +1,4 @@
-/* Executing stretches of a run again. */
+/* This file executes stretches of a run again. */
 #include "verde/exec/recheck.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static int compare_numbers(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* SplitMix64 (Steele et al., 2014), and a new number for each that was drawn before. */
+/* Draws by SplitMix64 (Steele et al., 2014), and replaces numbers that were drawn before. */
 void vd_recheck_draw(uint64_t seed, uint32_t stretches, uint32_t count, uint32_t *out) {
     for (uint32_t i = 0; i < count && i < stretches;) {
         uint64_t z = seed += UINT64_C(0x9e3779b97f4a7c15);
@@ -63,7 +63,7 @@ static vd_status run_to(const vd_recheck *a, int64_t step, vd_state *state, vd_e
     return status;
 }
 
-/* What the run commits to of a checkpoint. */
+/* What the run commits to at a checkpoint. */
 static vd_hash committed(const vd_recheck *a, uint32_t checkpoint) {
     vd_hash state = a->log->state[checkpoint];
     vd_fault_state(a->own, a->log->step[checkpoint], &state);

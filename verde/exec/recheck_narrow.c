@@ -1,5 +1,5 @@
-/* Where a run and its execution now part. The execution is a source of its own, whose states are
- * the run's but for the one that differs. */
+/* This file finds where a run and its execution now diverge. The execution is a source whose states
+ * are those of the run, except the one that differs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,12 +9,12 @@
 typedef struct {
     const vd_recheck *audit;
     uint32_t checkpoint;
-    vd_replay *replay; /* of the run's folder, executed now */
+    vd_replay *replay; /* of the run's directory, executed with `fresh` */
     vd_source inner;
-    vd_state state; /* at the checkpoint, as it is now */
-    vd_hash *leaf;  /* its tensors */
+    vd_state state; /* at the checkpoint, as executed now */
+    vd_hash *leaf;  /* commitments of its tensors */
     vd_hash commitment;
-    void *copy; /* of a tensor of it in host memory */
+    void *copy; /* of one of its tensors, in host memory */
 } executed;
 
 static int64_t step_of(const executed *e) {
@@ -112,7 +112,7 @@ static vd_status fold(void *user, int64_t step, uint32_t node, int64_t element, 
     return e->inner.fold(e->inner.user, step, node, element, out, err);
 }
 
-/* ---- both ---- */
+/* ---- both sides ---- */
 
 static bool holds(void *user, uint32_t checkpoint) {
     (void)user, (void)checkpoint;

@@ -1,4 +1,4 @@
-/* Answers about a run on disk by re-executing from its checkpoints. */
+/* This file answers questions about a finished run, by executing it again from its checkpoints. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ void vd_fault_state(const vd_exec *exec, int64_t step, vd_hash *state) {
         state->b[0] ^= 1;
 }
 
-/* Writes all that a run commits to: its name, its states, and what was emitted up to each. */
+/* Writes all that a run commits to: its name, its states, and the roots of what it emitted. */
 static vd_status put_log(const vd_run_log *log, vd_buf *out, vd_err *err) {
     vd_put(out, &log->name, sizeof log->name);
     vd_put(out, log->state, log->count * sizeof *log->state);
@@ -33,7 +33,7 @@ static vd_status seal_log(vd_replay *r, vd_err *err) {
     return status == VD_OK ? vd_run_root(&r->own, &r->log, &r->run_root, &final, err) : status;
 }
 
-/* Reads what the run committed to, from memory, or from its file if memory has changed. */
+/* Reads what the run commits to from memory, or, if memory has changed, from run.json. */
 static vd_status read_log(const vd_replay *r, vd_buf *text, vd_err *err) {
     vd_run_log log = {0};
     vd_status status = put_log(&r->log, text, err);
@@ -49,7 +49,7 @@ static vd_status read_log(const vd_replay *r, vd_buf *text, vd_err *err) {
     return status == VD_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", err->text);
 }
 
-/* vd_emitted_run.committed */
+/* Implements vd_emitted_run.committed. */
 static vd_status committed(void *user, vd_hash *name, vd_hash *emitted, vd_err *err) {
     const vd_replay *r = user;
     const size_t size = r->log.count * sizeof *emitted;
@@ -122,7 +122,7 @@ static void free_cached(vd_replay *r) {
     vd_state_free(&r->at);
 }
 
-/* Packed weights are the executor's, and may be damaged as well. */
+/* Implements vd_source.forget. It drops packed weights too, which may also be damaged. */
 static void forget(void *user) {
     vd_replay *r = user;
     free_cached(r);
@@ -145,7 +145,7 @@ static vd_status load_checkpoint(vd_replay *r, uint64_t index, vd_err *err) {
     return status == VD_OK ? vd_replay_take(r, err) : status;
 }
 
-/* The checkpoint at a step, or the last one before it, of those that are kept. */
+/* The last stored checkpoint up to a step. */
 static uint64_t checkpoint_of(const vd_replay *r, int64_t step) {
     const int64_t index = step == r->exec->program->steps
                               ? (int64_t)r->log.count - 1
@@ -153,7 +153,7 @@ static uint64_t checkpoint_of(const vd_replay *r, int64_t step) {
     return vd_run_log_kept(&r->log, (uint32_t)index);
 }
 
-/* Returns which state is read to come to a step: its own, if a journal leads to all of them. */
+/* The checkpoint whose state is read to reach a step: the step's own, if there is a journal. */
 static uint64_t start_of(const vd_replay *r, int64_t step) {
     return r->journaled ? (uint64_t)step : checkpoint_of(r, step);
 }
@@ -173,7 +173,7 @@ static vd_status load_stored(vd_replay *r, int64_t step, vd_err *err) {
     return load_checkpoint(r, index, err);
 }
 
-/* Brings r->at to the given step. A broken checkpoint is passed over for the one before it. */
+/* Advances r->at to a step. If a stored state is damaged, it starts from the one before. */
 static vd_status reach(vd_replay *r, int64_t step, vd_err *err) {
     uint64_t index = start_of(r, step);
     if (r->stored_only)
@@ -188,7 +188,7 @@ static vd_status reach(vd_replay *r, int64_t step, vd_err *err) {
         if (status == VD_OK)
             status = vd_replay_init(r, err);
     }
-    if (status == VD_OK && err) /* what was passed over is no trouble of the answer's */
+    if (status == VD_OK && err) /* clears the errors of damaged states */
         *err = (vd_err){0};
     while (status == VD_OK && r->at.step < step) {
         status = atomic_load(&r->stop) ? vd_fail(err, VD_ERR_LOCAL, "stopped")
@@ -201,7 +201,7 @@ static vd_status reach(vd_replay *r, int64_t step, vd_err *err) {
     return status;
 }
 
-/* Sets the progress of what is about to be executed: from what leads to `from` up to `to`. */
+/* Sets the progress of executing the steps up to `to`, from the state before `from`. */
 static void begin(vd_replay *r, int64_t from, int64_t to) {
     const int64_t start = is_usable(r, from) ? r->at.step : r->log.step[checkpoint_of(r, from)];
     atomic_store(&r->done, 0);
@@ -266,7 +266,7 @@ static vd_status keep_states(vd_replay *r, int64_t from, int64_t to, const vd_ha
     return *out ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
 }
 
-/* Referees come back to a range: it is executed once. */
+/* Implements vd_source.states. Results are kept, because referees ask about a range repeatedly. */
 static vd_status states(void *user, int64_t from, int64_t to, vd_hash *state, vd_err *err) {
     vd_replay *r = user;
     const vd_hash *known = vd_kept_states(&r->kept, from, to);
@@ -297,8 +297,8 @@ static vd_status trace(void *user, int64_t step, const vd_records **out, vd_err 
     return status;
 }
 
-/* Leaves are asked for with every question about a trace, and who asks compares them with the
- * state. */
+/* Implements vd_source.leaves. Results are kept, because every question about a trace needs them.
+ * The asking side compares them with the state. */
 static vd_status leaves(void *user, int64_t step, vd_hash *tensor, vd_err *err) {
     vd_replay *r = user;
     const size_t count = r->exec->program->leaf_count;

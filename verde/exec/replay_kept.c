@@ -1,4 +1,4 @@
-/* This file keeps states and traces that a replay has computed, and forgets the oldest. */
+/* This file keeps states and traces that a replay computed, and drops the oldest ones. */
 #include "verde/exec/replay_kept.h"
 
 #include <stdlib.h>
@@ -52,7 +52,7 @@ const vd_records *vd_kept_find_trace(const vd_kept *kept, int64_t step) {
     return NULL;
 }
 
-/* The oldest go until all but this one fit. */
+/* Drops the oldest traces until all but `last` fit the limit. */
 static void kept_make_room(vd_kept *kept, const vd_kept_trace *last) {
     size_t bytes = 0;
     for (int i = 0; i < VD_KEPT_STEPS; i++)
@@ -78,7 +78,7 @@ const vd_records *vd_kept_put_trace(vd_kept *kept, int64_t step, vd_records *rec
     return NULL;
 }
 
-/* ---- tensors of states ---- */
+/* ---- commitments of leaves ---- */
 
 const vd_hash *vd_kept_find_leaves(const vd_kept *kept, int64_t step) {
     for (int i = 0; i < VD_KEPT_STEPS; i++)

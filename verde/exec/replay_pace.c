@@ -1,4 +1,4 @@
-/* How long a provider's answers take, measured. PROTOCOL.md section 8.3. */
+/* This file measures how long a provider's answers take. PROTOCOL.md section 8.3. */
 #include "verde/exec/estimate.h"
 #include "verde/exec/exec.h"
 #include "verde/exec/replay_internal.h"
@@ -8,7 +8,7 @@ static int64_t microseconds(double seconds) {
     return us < 1 ? 1 : us > VD_PACE_US_LIMIT ? VD_PACE_US_LIMIT : (int64_t)us;
 }
 
-/* A journal leads to every state without executing anything. */
+/* The most steps between stored states; 1 with a journal, which leads to every state. */
 static int64_t greatest_distance(const vd_replay *r) {
     int64_t distance = 1, before = 0;
     for (uint32_t i = 0; i < r->log.count && !r->journaled; i++) {
@@ -33,7 +33,7 @@ static vd_status measure_step(vd_replay *r, vd_pace *out, vd_err *err) {
     return status;
 }
 
-/* -1: initialisation. */
+/* Measures a trace, of initialisation if step is -1. */
 static vd_status measure_trace(vd_replay *r, int64_t step, vd_pace *out, vd_err *err) {
     vd_records records = {0};
     vd_status status = step < 0 ? VD_OK : vd_replay_reach(r, step, err);
@@ -48,7 +48,8 @@ static vd_status measure_trace(vd_replay *r, int64_t step, vd_pace *out, vd_err 
     return status;
 }
 
-/* A long prompt is read in initialisation. One that computes less than a step is no slower. */
+/* Measures the trace of a step, and of initialisation if that computes more, as for long
+ * prompts. */
 static vd_status measure_traces(vd_replay *r, vd_pace *out, vd_err *err) {
     const vd_program *p = r->exec->program;
     vd_status status = measure_trace(r, p->steps > 1 ? 1 : 0, out, err);
@@ -57,7 +58,7 @@ static vd_status measure_traces(vd_replay *r, vd_pace *out, vd_err *err) {
     return status;
 }
 
-/* Nothing that it did is seen afterwards. */
+/* Measures, and resets what a caller could notice of it. */
 vd_status vd_replay_measure(vd_replay *r, vd_pace *out, vd_err *err) {
     const uint64_t executed = atomic_load(&r->executed);
     *out = (vd_pace){.distance = greatest_distance(r)};

@@ -1,4 +1,4 @@
-/* What a replay does by itself, or with its team. */
+/* This file does a replay's work in this process, or with its team. */
 #include "verde/exec/replay_team.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ vd_status vd_replay_hash(vd_replay *r, vd_hash *tensor, vd_hash *out, vd_err *er
                              err);
 }
 
-/* Initialisation is run whole by each process: the one that is asked needs no other. */
+/* Traces a step with the team; initialisation, which needs no other process, alone. */
 vd_status vd_replay_trace(vd_replay *r, int64_t step, vd_records *out, vd_err *err) {
     const vd_replay_team *t = r->team;
     return t && step >= 0 ? t->trace(t->user, r->exec, &r->at, out, err)

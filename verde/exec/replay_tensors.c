@@ -1,5 +1,5 @@
-/* Tensors of a step: it runs again, and the output and inputs of one node are kept, or of several
- * that follow each other. */
+/* This file gets tensors of a step: the step runs again, and outputs and inputs of one node, or of
+ * several consecutive ones, are cached. */
 #include <stdlib.h>
 
 #include "verde/exec/memory.h"
@@ -17,7 +17,7 @@ typedef struct {
     const vd_program *program;
     const vd_graph *graph;
     uint32_t sources, node;
-    uint64_t left; /* bytes that later nodes may take; 0: none is kept */
+    uint64_t left; /* bytes left for nodes after the first; 0: caches only one node */
     bool failed;
     vd_err *err;
 } capture;
@@ -47,7 +47,7 @@ static void keep(capture *c, uint32_t value, const void *data) {
     r->cache[r->cached++] = (vd_cached){value, copy};
 }
 
-/* What a node would add to what is kept. */
+/* Bytes that caching a node would add. */
 static uint64_t bytes_of(const capture *c, uint32_t node) {
     const vd_node *n = vd_node_stored(c->graph, node);
     uint64_t bytes = vd_shape_bytes(&n->shape);
@@ -68,7 +68,7 @@ static bool fits(capture *c, uint32_t node) {
     return true;
 }
 
-/* The node that is asked about, and those behind it as far as there is room for them. */
+/* Caches the node in question, and later nodes while there is room. */
 static bool see(void *user, uint32_t node, const void *const *input, const void *output) {
     capture *c = user;
     if (node < c->node)
@@ -81,7 +81,7 @@ static bool see(void *user, uint32_t node, const void *const *input, const void 
         keep(c, vd_node_input(c->graph, node, i), input[i]);
     if (!c->failed)
         c->replay->captured_to = (int64_t)node + 1;
-    c->failed &= node == c->node; /* what nobody has asked about may be missing */
+    c->failed &= node == c->node; /* only the node in question must succeed */
     return !c->failed && c->left > 0 && c->replay->captured_to == (int64_t)node + 1;
 }
 
@@ -95,7 +95,8 @@ static const void *replay_find(const vd_replay *r, int64_t step, uint32_t value)
 static vd_status capture_node(vd_replay *r, int64_t step, uint32_t node, vd_err *err) {
     const vd_program *p = r->exec->program;
     const vd_graph *graph = step < 0 ? &p->init : &p->step;
-    /* A dispute asks about one node of a step, an audit about many in their order. */
+    /* An audit asks about many nodes of a step in order, a dispute about one: only a second
+     * question about a step caches several. */
     const bool again = r->cache_step == step && r->captured >= 0;
     vd_replay_clear(r);
     r->cache_step = step;
@@ -118,7 +119,7 @@ static vd_status capture_node(vd_replay *r, int64_t step, uint32_t node, vd_err 
     return status;
 }
 
-/* With room for the leaves of a state that it reads. */
+/* Whether the node is cached, with room for leaves of the state that it reads. */
 static bool is_captured(const vd_replay *r, int64_t step, int64_t node) {
     return r->cache_step == step && r->captured >= 0 && r->captured <= node &&
            node < r->captured_to && r->cached <= VD_REPLAY_CACHE - VD_FOLD_INPUTS;
@@ -137,7 +138,7 @@ static vd_status node_output(vd_replay *r, int64_t step, uint32_t value, const v
     return status;
 }
 
-/* Leaf `index` of the state reached, in host memory. */
+/* Gets leaf `index` of the state reached, in host memory. */
 static vd_status state_tensor(vd_replay *r, int64_t step, uint32_t value, uint32_t index,
                               const void **data, vd_err *err) {
     void *copy;
@@ -189,8 +190,8 @@ vd_status vd_replay_tree(void *user, int64_t step, uint32_t value, const void *d
     return status;
 }
 
-/* All inputs are in the cache at once, with room for those of a device's state: none may go away
- * for another. */
+/* Runs a fold. All its inputs must be in the cache at once, with room for those from a device's
+ * state, so that none replaces another. */
 vd_status vd_replay_fold(void *user, int64_t step, uint32_t node, int64_t element, vd_records *out,
                          vd_err *err) {
     vd_replay *r = user;

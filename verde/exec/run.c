@@ -1,4 +1,4 @@
-/* This file executes a run step by step, commits at checkpoints, and resumes what was stopped. */
+/* This file executes a run step by step, commits at checkpoints, and resumes stopped runs. */
 #include "verde/exec/run.h"
 
 #include <stdlib.h>
@@ -20,19 +20,18 @@ typedef struct {
     vd_hash program_hash;
     vd_progress progress;
     double start;
-    vd_exec exec; /* options->exec, with the kernels of the run's backend */
+    vd_exec exec; /* options->exec with the kernels of the run's backend */
     vd_emitting emits;
     vd_losses losses;
-    vd_step_numbers numbers; /* of the step that runs */
+    vd_step_numbers numbers; /* of the current step */
     vd_step_times times;
     vd_saving saving;
-    double interval_s, saved_s; /* computed since the last checkpoint; up to the one to be saved */
-    bool begun;                 /* options->begun was told */
+    double interval_s, saved_s; /* seconds since the last checkpoint; of the interval before */
+    bool begun;                 /* options->begun was called */
     vd_err *err;
 } runner;
 
-/* Names what the run's states err by. A flipped sum is computed again before anything is committed.
- */
+/* The fault that the run's states have. A flipped sum is repaired before anything is committed. */
 static const char *fault_of(const runner *r) {
     const bool repaired = r->options->exec->fault.kind == VD_FAULT_SUM;
     return r->options->fault && !repaired ? r->options->fault : "";
@@ -55,7 +54,7 @@ static vd_status check_log(const runner *r) {
     return ran ? ran->goes_on(r->options, &r->log, r->err) : VD_OK;
 }
 
-/* The last checkpoint whose bytes are whole; those after it are forgotten. */
+/* Loads the last undamaged checkpoint, and forgets later ones. */
 static vd_status resume(runner *r) {
     vd_status status = VD_ERR_IO;
     while (r->log.count > 0 && status == VD_ERR_IO) {
@@ -88,7 +87,7 @@ static vd_status open_run(runner *r) {
             status = vd_keep_take(r->options, &r->log, r->err);
         if (status == VD_OK)
             status = resume(r);
-        /* A kill may have come between the log and this. */
+        /* A kill may have come after saving the log and before deleting states: look at all. */
         if (status == VD_OK && r->log.count > 0 && r->log.count != r->log.saved)
             status = vd_store_save_log(r->options->dir, &r->log, r->err);
         return status == VD_OK ? vd_store_thin(r->options->dir, &r->log, true, r->err) : status;
@@ -117,7 +116,7 @@ static vd_status run_evaluation(runner *r, int64_t step, const vd_hash *state) {
     return status == VD_OK && told ? vd_losses_evaluated(&r->losses, step, &score, r->err) : status;
 }
 
-/* Says of the last checkpoint who led to it, and what was found meanwhile. */
+/* Records in the log who computed the last checkpoint, and what the guard has found. */
 static vd_status state_machine(runner *r) {
     vd_machine here;
     vd_machine_here(r->options->exec->ro, &here);
@@ -125,18 +124,17 @@ static vd_status state_machine(runner *r) {
     return status == VD_OK ? vd_found_take(&r->log, r->exec.guard, r->err) : status;
 }
 
-/* A run that a finding ended says so as well, once it has a checkpoint. */
+/* Records findings that ended the run, if the run has a checkpoint. */
 static void state_end(runner *r) {
     vd_err unheard = {0};
     const uint32_t before = r->log.found_count;
     if (r->log.count > 0 && vd_found_take(&r->log, r->exec.guard, &unheard) == VD_OK &&
         r->log.found_count > before &&
         vd_store_save_log(r->options->dir, &r->log, &unheard) != VD_OK)
-        return; /* what ended the run is told */
+        return; /* the caller reports what ended the run */
 }
 
-/* Not before run.json is there: in a folder without it, files that are not a run's are not written
- * over. */
+/* Calls options->begun, once run.json exists: before, foreign files must not be overwritten. */
 static vd_status tell_begun(runner *r) {
     const vd_run_options *o = r->options;
     if (r->begun || !o->begun)
@@ -145,7 +143,7 @@ static vd_status tell_begun(runner *r) {
     return o->begun(o->begun_user, r->err);
 }
 
-/* The state of a step is written: what follows from that. */
+/* Ends a checkpoint whose state has been written. */
 static vd_status end_checkpoint(runner *r, int64_t step, const vd_hash *commitment) {
     vd_hash emitted;
     vd_status status = run_evaluation(r, step, commitment);
@@ -169,7 +167,7 @@ static vd_status end_checkpoint(runner *r, int64_t step, const vd_hash *commitme
     return status;
 }
 
-/* If a state is being written: waits for it. */
+/* Waits for a state that is being written, if any, and ends its checkpoint. */
 static vd_status finish_saving(runner *r) {
     if (!r->saving.busy)
         return VD_OK;
@@ -180,8 +178,8 @@ static vd_status finish_saving(runner *r) {
     return status;
 }
 
-/* If the step beside it failed, the state is as good as before, and the run can go on from it: its
- * checkpoint is ended all the same. What is told is what came first. */
+/* Does the same after a step that ran meanwhile. If the step failed, the checkpoint is still good
+ * to resume from, so it is ended too; but the step's error is reported. */
 static vd_status finish_saving_after(runner *r, vd_status status) {
     vd_err *const told = r->err;
     vd_err unheard = {0};
@@ -194,7 +192,7 @@ static vd_status finish_saving_after(runner *r, vd_status status) {
     return status;
 }
 
-/* Several processes write a state while they run the next step. */
+/* Whether a state is written during the next step, as only teams do. */
 static bool saves_beside(const runner *r) {
     return r->options->team && r->exec.fault.kind == VD_FAULT_NONE && !r->state.memory &&
            r->state.step < r->program->steps;
@@ -225,7 +223,7 @@ static vd_status step(runner *r) {
         status = run_step(r, &loss);
     if (status == VD_OK)
         status = vd_emit_end(&r->emits, r->err);
-    const double seconds = vd_seconds() - start; /* writing the state before it takes none of it */
+    const double seconds = vd_seconds() - start; /* excludes writing of the previous state */
     status = finish_saving_after(r, status);
     r->interval_s += seconds;
     if (status == VD_OK)

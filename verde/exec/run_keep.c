@@ -1,18 +1,18 @@
-/* This file decides which states a run keeps, and refuses too few for answers in a dispute. */
+/* This file decides which states a run keeps, and refuses to keep too few for a dispute. */
 #include "verde/exec/run_keep.h"
 
 enum {
     JUDGED_STEPS = 3,
-    REPLAYS = 2, /* of a dispute: to the states of a sub-run, and again to the trace of a step */
+    REPLAYS = 2, /* per dispute: to the states of a sub-run, and to the trace of a step */
 };
 
-/* ---- what the end of a run will have ---- */
+/* ---- states at the run's end ---- */
 
 static uint32_t kept_by(const vd_program *p, int64_t every) {
     return vd_kept_count((uint32_t)(vd_run_leaves(p) - 1), (uint32_t)every);
 }
 
-/* The distance of kept checkpoints at the run's end, if it is `every` now. */
+/* The distance between kept checkpoints at the run's end, if it is `every` now. */
 static int64_t every_at_end(const vd_program *p, int32_t keep, int64_t every) {
     while (kept_by(p, every) > (uint32_t)keep)
         every *= 2;

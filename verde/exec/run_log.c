@@ -1,4 +1,4 @@
-/* Logs of runs, and run.json as it is written. */
+/* This file manages logs of runs, and writes run.json. */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -97,7 +97,7 @@ vd_status vd_run_log_root(const vd_run_log *log, vd_hash *out, vd_err *err) {
     return status;
 }
 
-/* ---- what fits ---- */
+/* ---- checks ---- */
 
 static vd_status check_steps(const vd_run_log *log, const vd_program *program, const char *dir,
                              vd_err *err) {
@@ -130,7 +130,7 @@ vd_status vd_run_log_fits(const vd_run_log *log, const vd_program *program, cons
 
 /* ---- JSON ---- */
 
-/* JSON has no number for the loss of a run that diverged: "nan", "inf". */
+/* A loss as JSON, which has no numbers for a run that diverged: then "nan" or "inf". */
 static json_t *json_loss(float loss) {
     char text[32];
     if (isfinite(loss))

@@ -1,4 +1,4 @@
-/* This file writes what a guard found into run.json, and reads it there. */
+/* This file writes a guard's findings to run.json, and reads them. */
 #include "verde/exec/run_log_found.h"
 
 #include <stdlib.h>
@@ -43,7 +43,7 @@ json_t *vd_found_json(const vd_guard_finding *found, uint32_t count) {
     return list;
 }
 
-/* An integer from -1 on. */
+/* Reads an integer from -1 on. */
 static bool get(const json_t *item, const char *key, int64_t *out) {
     const json_t *value = json_object_get(item, key);
     *out = json_integer_value(value);
@@ -57,7 +57,7 @@ static int32_t kind_of(const char *name) {
     return 0;
 }
 
-/* A node's name is printed, and a run may come from anywhere. */
+/* Reads a node's name, and replaces what is not printable: a run may come from anywhere. */
 static bool take_name(const json_t *value, vd_guard_finding *out) {
     const char *text = json_string_value(value);
     if (!text || strlen(text) >= sizeof out->node)

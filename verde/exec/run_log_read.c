@@ -1,4 +1,4 @@
-/* Reading run.json. */
+/* This file reads run.json. */
 #include <float.h>
 #include <jansson.h>
 #include <math.h>
@@ -108,7 +108,7 @@ static bool get_keep(const json_t *root, vd_run_log *log) {
 
 enum { MEMBERS_MAX = 24 };
 
-/* The names of run.json's members, with those that backends keep there. */
+/* Lists the names of run.json's members, with those of backends. */
 static void list_names(const char *out[MEMBERS_MAX]) {
     static const char *const own[] = {"verde_run", "program",  "losses",     "loss_first",
                                       "loss_last", "fault",    "states",     "root",
@@ -122,7 +122,7 @@ static void list_names(const char *out[MEMBERS_MAX]) {
     out[count] = NULL;
 }
 
-/* What each backend keeps there. */
+/* Reads the members of each backend. */
 static vd_status read_backends(const json_t *root, vd_run_log *log, vd_err *err) {
     vd_status status = VD_OK;
     for (const vd_backend *const *b = vd_backends; *b && status == VD_OK; b++)
@@ -185,8 +185,8 @@ static vd_status read_log(const json_t *root, const char *path, vd_run_log *log,
     return check_root(log, json_object_get(root, "root"), path, err);
 }
 
-/* An element of an honest log takes more bytes than this, so that whatever is parsed takes memory
- * in proportion to the file, not hundreds of times as much. */
+/* An honest log has more bytes per element than this, so that parsing takes memory in proportion to
+ * the file, not hundreds of times as much. */
 enum { ELEMENT_BYTES = 24 };
 
 vd_status vd_store_load_log(const char *dir, vd_run_log *log, vd_err *err) {

@@ -1,4 +1,4 @@
-/* This file saves a state: at once, or in a thread beside the next step. */
+/* This file saves a state, at once or in a thread during the next step. */
 #include "verde/exec/run_save.h"
 
 #include "verde/base/thread.h"
@@ -16,7 +16,7 @@ vd_status vd_save_state(const vd_run_options *o, ro_ctx *ro, const vd_hash *prog
     return status == VD_OK ? vd_store_save_leaves(o->dir, p, &leaves, commitment, err) : status;
 }
 
-/* The step that runs meanwhile has the context's threads. */
+/* The thread hashes alone, as the next step uses the context's threads. */
 static void *save(void *user) {
     vd_saving *s = user;
     s->status =

@@ -1,4 +1,4 @@
-/* How an executor runs each node of a graph, for people. */
+/* This file finds how an executor runs each node of a graph, for people. */
 #include <stdlib.h>
 
 #include "verde/exec/executor.h"

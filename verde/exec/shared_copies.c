@@ -1,4 +1,4 @@
-/* This file lends copies of shared data on a device to one program after the other. */
+/* This file lends device copies of shared data to one program after another. */
 #include "verde/exec/shared_copies.h"
 
 #include <stdlib.h>

@@ -1,136 +1,132 @@
-/* A provider's knowledge of its run. The protocol asks through this table and never sees files. All
- * functions may take as long as a re-execution. Borrowed results stand until the next call. */
+/* A provider's knowledge of its run, as functions. The protocol asks these, and never sees files.
+ * Each may take as long as a re-execution. Borrowed results are valid until the next call. */
 #ifndef VD_SOURCE_H
 #define VD_SOURCE_H
 
 #include "repops/ref.h"
 #include "verde/exec/exec.h"
 
-/* A long fold (PROTOCOL.md section 5.5): an element of an operator with several steps in SPEC.md,
- * which is disputed step by step. Stays where it is: `call` points into it. */
+/* A long fold (PROTOCOL.md section 5.5): an element of an operator that takes several steps in
+ * SPEC.md, and is disputed step by step. Must not move, as `call` points into it. */
 enum { VD_FOLD_INPUTS = 3, VD_PART_BYTES = sizeof(ro_acc) };
 typedef struct {
     ro_call call;
     ro_shape input[VD_FOLD_INPUTS];
     int64_t element;
-    bool bounded;   /* a free operator of a program with rounding: SPEC 14.5 */
-    uint64_t parts; /* two or more */
-    size_t size;    /* bytes that lead from one part to the next, at most VD_PART_BYTES */
+    bool bounded;   /* it is of a free operator in a program with rounding: SPEC 14.5 */
+    uint64_t parts; /* number of parts, two or more */
+    size_t size;    /* bytes of the state between two parts, at most VD_PART_BYTES */
 } vd_fold;
 typedef uint32_t (*vd_load)(void *user, int input, int64_t index);
-/* Describes a node's element as a fold. False if it has one part or is none: it is computed whole.
- */
+/* Describes a node's element as a fold. False: it has only one part, and is computed as a whole. */
 bool vd_fold_open(vd_fold *fold, const vd_program *program, const vd_graph *graph, uint32_t node,
                   int64_t element);
-/* Computes what part `part` leaves after what the one before it left (NULL: it is the first).
- * `after` may be `before`. Any bytes have a result. */
+/* Computes the state `after` part `part` from the state `before` it (NULL: part 0). `after` may be
+ * `before`. All bytes are accepted. */
 void vd_fold_part(const vd_fold *fold, uint64_t part, const uint8_t *before, vd_load load,
                   void *user, uint8_t *after);
-/* The element's bits, or its value and bound, after the last part. */
+/* The element's bits, or its value and bound, from the state after the last part. */
 uint32_t vd_fold_element(const vd_fold *fold, const uint8_t *last);
 ro_bounded vd_fold_bounded(const vd_fold *fold, const uint8_t *last);
-/* Lists what each part leaves in *out. `input` is in host memory. */
+/* Lists the state after each part in *out. `input` is in host memory. */
 VD_MUST_USE vd_status vd_fold_run(const vd_fold *fold, const void *const *input, vd_records *out,
                                   vd_err *err);
 
 typedef struct {
     void *user;
-    /* The states that the run commits to: vd_run_leaves(program) of them. */
+    /* Gets the states that the run commits to, vd_run_leaves(program) of them. */
     vd_status (*run)(void *user, vd_hash *state, vd_err *err);
-    /* S_from .. S_to, by re-execution. */
+    /* Computes S_from .. S_to, by re-execution. */
     vd_status (*states)(void *user, int64_t from, int64_t to, vd_hash *state, vd_err *err);
-    /* Records of step s; -1: initialisation. */
+    /* Gets the records of step s; -1: initialisation. */
     vd_status (*trace)(void *user, int64_t step, const vd_records **out, vd_err *err);
-    /* Commitments of the tensors of S_step, in layout order. */
+    /* Gets the commitments of the tensors of S_step, in layout order. */
     vd_status (*leaves)(void *user, int64_t step, vd_hash *tensor, vd_err *err);
-    /* The bytes of a value of step s (numbered as in graph.h). */
+    /* Gets the bytes of a value of step s (numbered as in graph.h). */
     vd_status (*tensor)(void *user, int64_t step, uint32_t value, const void **data, vd_err *err);
-    /* The tree over `data`, those bytes; or over what `tensor` gave for the same value earlier, as
-     * trees are kept. Borrowed until the next call. NULL: whoever wants it makes it. */
+    /* Gets the tree over `data`, the bytes of this value; it may be one that was kept for an
+     * earlier question. Borrowed until the next call. NULL: callers make it themselves. */
     vd_status (*tree)(void *user, int64_t step, uint32_t value, const void *data,
                       const vd_tree **out, vd_err *err);
-    /* The states after each part of a long fold that computes an element of a node's output. */
+    /* Gets the states after each part of a long fold, for an element of a node's output. */
     vd_status (*fold)(void *user, int64_t step, uint32_t node, int64_t element, vd_records *out,
                       vd_err *err);
-    /* Root over what `run` gives, and over what was emitted, if anything: as it was first stated.
-     */
+    /* Root over the states of `run` and what was emitted, as first stated. */
     vd_hash run_root;
-    /* Forgets what was computed: what is asked from now on is computed again from a checkpoint. May
-     * be NULL. */
+    /* Drops results, so that later questions are computed anew from a checkpoint. May be NULL. */
     void (*forget)(void *user);
-    /* Says how many steps a re-execution under way has done, and of how many. Any thread may call
+    /* Gets the progress of the current re-execution: steps done, and in all. Any thread may call
      * it; may be NULL. */
     void (*progress)(void *user, int64_t *done, int64_t *of);
     /* Stops for good: a re-execution ends after its step, without a result. Any thread may call it;
      * may be NULL. */
     void (*stop)(void *user);
-    /* It has a fault on purpose: nothing that it gives need fit. */
+    /* The run has a fault on purpose, so results need not be consistent. */
     bool dishonest;
-    /* What the run emitted beside its states, in the words of its backend; NULL: nothing. */
+    /* Questions about emitted records, defined by the run's backend; NULL: there are none. */
     const struct vd_emitted_source *served;
 } vd_source;
 
-/* Bytes of tensors that a replay keeps for what may be asked next, beside a node's own. */
+/* Bytes of tensors that a replay caches for later questions, besides one node's own. */
 enum { VD_REPLAY_WINDOW_BYTES = 256 << 20 };
 
-/* A source over a run directory: loads the checkpoint before what is asked and runs on from there.
- */
+/* A source for a run directory: loads the checkpoint before a question, and executes from there. */
 typedef struct vd_replay vd_replay;
-/* The source borrows what `exec` borrows. */
+/* Creates a replay. Its source borrows all that `exec` borrows. */
 VD_MUST_USE vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out,
                                        vd_err *err);
-/* The same of a run that may not be finished: its checkpoints so far, whose root is no run root. */
+/* As vd_replay_create, for a run that may be unfinished; its root so far is no run root. */
 VD_MUST_USE vd_status vd_replay_create_so_far(const char *dir, const vd_exec *exec, vd_replay **out,
                                               vd_err *err);
-/* From here on it loads states and executes nothing: what is not stored, or is damaged, is an
+/* From now on only loads states, without executing: if a state is missing or damaged, that is an
  * error. */
 void vd_replay_only_stored(vd_replay *replay);
-/* Checkpoints that the source's `run` lists. */
+/* Number of checkpoints that the source's `run` lists. */
 uint32_t vd_replay_checkpoints(const vd_replay *replay);
 void vd_replay_destroy(vd_replay *replay);
 vd_source vd_replay_source(vd_replay *replay);
-/* Steps that were executed again so far, whole or up to a node: a provider's work. Any thread. */
+/* Steps executed again so far, whole or in part: a provider's work. Any thread may call it. */
 uint64_t vd_replay_executed(const vd_replay *replay);
 
-/* What a provider measures of its machine and its run, and states in its commitment (PROTOCOL.md
- * section 8.3). All zeros: nothing was measured. */
+/* Measurements of a provider's machine and run, which its commitment states (PROTOCOL.md section
+ * 8.3). All zeros: nothing was measured. */
 typedef struct {
-    int64_t plain_us;     /* a step */
-    int64_t committed_us; /* a step, and its state hashed */
-    int64_t traced_us;    /* the records of a step, or of initialisation if that takes longer */
-    int64_t distance;     /* most steps from one stored state to the next */
+    int64_t plain_us;     /* time of a step */
+    int64_t committed_us; /* time of a step and of hashing its state */
+    int64_t traced_us; /* time of a trace: of a step, or of initialisation if that takes longer */
+    int64_t distance;  /* most steps between two stored states */
 } vd_pace;
-enum { VD_PACE_US_LIMIT = 1000000000 }; /* of each of the times: 1,000 s */
-/* Executes one step of the run in each of these ways. */
+enum { VD_PACE_US_LIMIT = 1000000000 }; /* limit of each time: 1,000 s */
+/* Measures these times on one step of the run. */
 VD_MUST_USE vd_status vd_replay_measure(vd_replay *replay, vd_pace *out, vd_err *err);
 
-/* A second run in a thread of its own, with which a convicted provider contests its rival's claim.
- * Lies in `dir`, and is resumed there. */
+/* A second run in its own thread, by which a convicted provider contests its rival's claim. Its
+ * directory is `dir`, from which it is also resumed. */
 typedef struct vd_again vd_again;
-/* `exec` is copied, with this fault in place of its own (NULL: none); its context is the second
- * run's alone. `keep` states stay on disk, as of the first run; 0: all. */
+/* Copies `exec`, with `fault` in place of its own (NULL: none); only this run may use its context.
+ * `keep` states stay on disk; 0: all. */
 VD_MUST_USE vd_status vd_again_create(const char *dir, const vd_exec *exec, const vd_fault *fault,
                                       int32_t keep, vd_again **out, vd_err *err);
 void vd_again_destroy(vd_again *again); /* stops the run; accepts NULL */
-/* Starts the run at the first call. VD_ERR_IO, with how far it is, until it is finished;
+/* Starts the run when first called. VD_ERR_IO, with the progress, until it is finished;
  * VD_ERR_LOCAL, with the reason, if it failed. `again` is a vd_again. */
 VD_MUST_USE vd_status vd_again_source(void *again, vd_source *out, vd_err *err);
 
-/* S as the run commits to it: with VD_FAULT_HISTORY another one at one checkpoint in the middle. */
+/* Changes S to what the run commits to: VD_FAULT_HISTORY alters it at one middle checkpoint. */
 void vd_fault_state(const vd_exec *exec, int64_t step, vd_hash *state);
-/* Does the finished run in DIR commit to anything else than an honest one would, at the first
- * checkpoint that exec->fault can change? Executes the steps that lead there again. Runs on
- * another backend are taken to be changed. */
+/* Sets *changed: whether the finished run in DIR commits to something else than an honest run, at
+ * the first checkpoint that exec->fault can change. Executes the steps before it again. For runs on
+ * another backend, *changed is true. */
 VD_MUST_USE vd_status vd_fault_changed(const char *dir, const vd_exec *exec, bool *changed,
                                        vd_err *err);
 
-/* Computes one element by repops' reference, which decides. Reads inputs through `load`. */
+/* Computes one element by repops' reference, which is decisive. Reads inputs through `load`. */
 VD_MUST_USE vd_status vd_leaf_element(const ro_call *call, int64_t element, vd_load load,
                                       void *user, uint32_t *out, vd_err *err);
-/* As vd_leaf_element for a free operator, whose value is one of several: SPEC 14.5. */
+/* As vd_leaf_element, for a free operator, which has several possible values: SPEC 14.5. */
 VD_MUST_USE vd_status vd_leaf_bounded(const ro_call *call, int64_t element, vd_load load,
                                       void *user, ro_bounded *out, vd_err *err);
-/* Self-test of the reference on this machine. */
+/* Tests the reference on this machine. */
 VD_MUST_USE vd_status vd_leaf_self_test(vd_err *err);
 
 #endif

@@ -26,7 +26,7 @@ static vd_status hash_program(const vd_program *program, const char *tag, bool n
     vd_sha *sha = vd_sha_create();
     bool ok = sha != NULL;
     if (ok)
-        vd_sha_put(sha, tag, strlen(tag) + 1); /* with its 0x00 */
+        vd_sha_put(sha, tag, strlen(tag) + 1); /* with its NUL */
     ok = ok && vd_program_pieces(program, named, take_bytes, sha) && vd_sha_finish(sha, out);
     vd_sha_destroy(sha);
     return ok ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "program: out of memory");
@@ -76,7 +76,7 @@ static void list_wanted(const vd_program *program, const vd_state *state, const 
     }
 }
 
-/* The device hashes what it holds: only the roots are copied. */
+/* Hashes states on their device, so that only roots are copied. */
 static vd_status hash_on_device(const vd_program *program, const vd_state *state,
                                 const bool *wanted, vd_hash *tensor, vd_err *err) {
     const uint32_t count = state->count;

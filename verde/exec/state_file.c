@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOCKS_A_THREAD = 32 }; /* between two calls of `progress` */
+enum { BLOCKS_A_THREAD = 32 }; /* per thread, between two calls of `progress` */
 
-/* Bytes of one tensor, from the start of a block on. */
+/* A block of a tensor, or its shorter last one. */
 typedef struct {
-    uint64_t at; /* in the file */
+    uint64_t at; /* offset in the file */
     uint32_t size;
 } state_block;
 
@@ -19,10 +19,10 @@ typedef struct {
     const char *path;
     int fd;
     state_block *block;
-    vd_hash *root; /* of each block */
+    vd_hash *root; /* one per block */
     uint64_t count;
     atomic_bool failed;
-    vd_err err; /* of the first block that failed */
+    vd_err err; /* first error of a block */
 } reading;
 
 uint64_t vd_state_bytes(const vd_program *program) {
@@ -36,7 +36,7 @@ static vd_status open_state(const char *path, const vd_program *program, int *fd
     const uint64_t expected = vd_state_bytes(program);
     uint64_t size;
     vd_status status = vd_open_file(path, fd, &size, err);
-    if (status == VD_ERR_USAGE) /* none, or none that may be read: then it is not the run's */
+    if (status == VD_ERR_USAGE) /* a missing or unreadable file is not the run's */
         status = vd_fail(err, VD_ERR_PEER, "expected a state: %s", err->text);
     if (status == VD_OK && size != expected) {
         status = vd_fail(err, VD_ERR_PEER, "%s: expected %llu bytes of a state, found %llu", path,
@@ -144,10 +144,10 @@ static vd_status hash_all(reading *r, vd_hashed *hashed, vd_err *err) {
     return VD_OK;
 }
 
-/* ---- from blocks to the state ---- */
+/* ---- from blocks to leaves ---- */
 
-/* The split of RFC 6962 is a power of two, so the tree over a tensor's blocks is the upper part of
- * the tree over its leaves. */
+/* Computes the commitments. RFC 6962 splits at powers of two, so the tree over a tensor's blocks is
+ * the upper part of the tree over its leaves. */
 static vd_status join(const vd_program *program, const vd_hash *block, vd_hash *tensor,
                       vd_err *err) {
     vd_hash root;

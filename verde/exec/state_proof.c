@@ -1,4 +1,4 @@
-/* This file makes, writes and reads the proof that a state is of a run. */
+/* This file makes, writes and reads proofs that a state belongs to a run. */
 #include "verde/exec/state_proof.h"
 
 #include <jansson.h>
@@ -14,7 +14,7 @@ void vd_state_proof_free(vd_state_proof *proof) {
     *proof = (vd_state_proof){0};
 }
 
-/* Which leaf of the run's tree is the state after `step`? false: none, as it was no checkpoint. */
+/* Finds the leaf of the run's tree for the state after `step`; false: that is no checkpoint. */
 static bool leaf_of(const vd_program *program, int64_t step, uint64_t *leaf) {
     const int64_t c = program->checkpoint_interval;
     if (step < 0 || step > program->steps)
@@ -23,8 +23,7 @@ static bool leaf_of(const vd_program *program, int64_t step, uint64_t *leaf) {
     return *leaf < vd_run_leaves(program) && vd_run_leaf_step(program, *leaf) == step;
 }
 
-/* Returns the item that stands in the run's tree for the state (PROTOCOL.md sections 2.3 and 12.3).
- */
+/* Computes the state's item in the run's tree (PROTOCOL.md sections 2.3 and 12.3). */
 static vd_status item_of(const vd_state_proof *p, vd_hash *item, vd_err *err) {
     vd_hash state;
     vd_status status =
@@ -51,7 +50,7 @@ static vd_status check_path(const vd_state_proof *p, vd_err *err) {
 
 /* ---- making ---- */
 
-/* The leaves of the run's tree, as the run commits to them. */
+/* Gets the leaves of the run's tree. */
 static vd_status committed(const vd_exec *exec, const vd_run_log *log, vd_tree *tree, vd_err *err) {
     vd_hash *item = calloc(log->count + 1, sizeof *item);
     vd_status status = item ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");

@@ -1,4 +1,4 @@
-/* This file states the machine that runs, in printable characters. */
+/* This file describes the current machine, in printable characters. */
 #include "verde/exec/stated.h"
 
 #include <string.h>

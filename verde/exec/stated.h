@@ -1,31 +1,30 @@
-/* What a run says of the machines that it ran on. Nothing of it is committed to, and nothing is
- * sent to a peer: it is for whoever owns the machines, and looks for one that errs. */
+/* Machines that a run ran on, as it states them. This is not committed to, and not sent to peers:
+ * it helps the machines' owner to find one that errs. */
 #ifndef VD_STATED_H
 #define VD_STATED_H
 
 #include "repops/repops.h"
 #include "verde/base/base.h"
 
-enum { VD_MACHINES_MAX = 1024 }; /* of a run; later ones are not told apart from nobody's word */
+enum { VD_MACHINES_MAX = 1024 }; /* of a run; further ones are recorded as unknown */
 
 typedef struct {
     char host[64];
-    char device[96], uuid[48]; /* as device.h has them; "" for a CPU's UUID */
+    char device[96], uuid[48]; /* as in device.h; the UUID is "" for a CPU */
     char backend[16];
     char version[16]; /* of verde */
     int32_t threads;
 } vd_machine;
 
-/* Of the steps from one checkpoint to the next: the machine by its number, -1 if nobody said, and
- * how long it computed. */
+/* Who computed the steps since the checkpoint before: the machine's index, or -1; and the time. */
 typedef struct {
     int32_t machine;
     int64_t microseconds;
 } vd_ran;
 
-/* This machine, with what the context computes on. */
+/* Describes this machine and the device of the context. */
 void vd_machine_here(const ro_ctx *ro, vd_machine *out);
-/* What is no printable ASCII becomes '?': names are printed, and a run may come from anywhere. */
+/* Replaces unprintable characters by '?': names are printed, and may come from anywhere. */
 void vd_machine_clean(vd_machine *machine);
 bool vd_machine_equal(const vd_machine *a, const vd_machine *b);
 

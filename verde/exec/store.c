@@ -1,4 +1,4 @@
-/* This file writes a run's program and states into its directory, and reads them. */
+/* This file writes and reads a run's program and states. */
 #include "verde/exec/store.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@ void vd_store_state_path(char path[1024], const char *dir, const vd_hash *commit
     snprintf(path, 1024, "%s/state-%s", dir, hex);
 }
 
-/* A run that stopped before its first checkpoint leaves a program and an empty file of losses, and
- * never data. */
+/* Whether a file belongs to something else. A run that stopped before its first checkpoint leaves a
+ * program and an empty file of losses, but no data. */
 static bool is_in_the_way(const char *dir, const char *name) {
     char path[1024];
     vd_program left = {0};
@@ -115,7 +115,7 @@ vd_status vd_store_save_leaves(const char *dir, const vd_program *program,
 typedef struct {
     const vd_program *program;
     const vd_state *state;
-    void *copy; /* of a leaf on a device */
+    void *copy; /* of a leaf on a device; owned */
 } held_state;
 
 static const void *held_leaf(void *user, uint32_t leaf, vd_err *err) {

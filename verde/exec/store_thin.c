@@ -1,13 +1,12 @@
-/* Leaves out checkpoints of a run. The function stands apart from store.c, which is also linked
- * into programs that have no run.json. */
+/* This file deletes states. It is apart from store.c, which programs without run.json link too. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "verde/exec/store.h"
 
-/* Checkpoints are dropped by doubling their distance: what is kept stays the same for long. The log
- * is saved first: a crash in between leaves a state too many, never one too few. */
+/* The spacing of kept states is doubled, so that kept ones stay for long. The log is saved first: a
+ * crash in between leaves too many states, never too few. */
 vd_status vd_store_thin(const char *dir, vd_run_log *log, bool all, vd_err *err) {
     const int32_t before = log->kept_every;
     const vd_run_log was = {.count = log->count - 1, .keep = log->keep, .kept_every = before};

@@ -1,4 +1,4 @@
-/* The records of one step. PROTOCOL.md section 2.4. */
+/* This file makes the records of a step. PROTOCOL.md section 2.4. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,12 +6,11 @@
 #include "verde/load/verdict_file.h"
 
 typedef struct {
-    const char *path; /* a folder, or one state's file */
-    const char *data; /* directory of data files; NULL: their recorded place */
-    const char *job;  /* job file that must have these programs; may be NULL */
-    const char *verdict,
-        *referee; /* verdict that must accept it, and its referee's key; may be NULL */
-    long step;    /* step that a model must be of; -1: the last one */
+    const char *path;              /* a folder, or one state's file */
+    const char *data;              /* directory of data files; NULL: their recorded place */
+    const char *job;               /* job file that must have these programs; may be NULL */
+    const char *verdict, *referee; /* must accept it; the referee's key; may be NULL */
+    long step;                     /* step that a model must be of; -1: the last one */
     const vd_common *common;
 } vd_check_options;
 
@@ -47,8 +46,7 @@ typedef void (*vd_note_prompt_run)(void *user, uint32_t item, const vd_program *
                                    const vd_run_log *log);
 /* How `verde serve` checks the runs. */
 typedef struct {
-    const char *dir,
-        *data; /* `data`: directory of the runs' data files; NULL: their recorded places */
+    const char *dir, *data; /* directory of the runs' data; NULL: as recorded */
     const vd_common *common;
     const vd_items *items;
     vd_note_prompt_run note;

@@ -12,8 +12,7 @@ typedef struct {
     const vd_items *items;
     bool *before; /* of each item: was done when this process began; owned */
     bool open;
-    double began,
-        saving_s; /* vd_seconds() at the start; duration of the last writing of DIR/run.json */
+    double began, saving_s; /* start; duration of the last writing of DIR/run.json */
 } vd_item_group;
 
 /* Reads which items are done. */

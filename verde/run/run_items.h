@@ -14,13 +14,12 @@ enum {
 
 /* Progress of the collection. */
 typedef struct {
-    uint32_t ended; /* number of prompts that have ended */
-    int64_t made;   /* tokens made by this process, or steps where prompts make no tokens */
-    int64_t found,
-        passed;           /* steps found on disk; steps since then, with those of stopped prompts */
-    int64_t void_choices; /* of `made`: tokens that do not follow from their logits (choice.h) */
-    bool alone;           /* prompts run one after the other; these members are used then: */
-    uint32_t at;          /* index of the current prompt */
+    uint32_t ended;        /* number of prompts that have ended */
+    int64_t made;          /* tokens made by this process, or steps where prompts make no tokens */
+    int64_t found, passed; /* steps found on disk; other steps, also of stopped prompts */
+    int64_t void_choices;  /* of `made`: tokens that do not follow from their logits (choice.h) */
+    bool alone;            /* prompts run one after the other; these members are used then: */
+    uint32_t at;           /* index of the current prompt */
     int64_t step, steps;
 } vd_items_progress;
 
