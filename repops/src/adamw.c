@@ -7,8 +7,8 @@
 #include "repops/src/sized.h"
 
 enum {
-    TENSORS = 11, /* of a parameter, scalars too */
-    OUTPUTS = 8,  /* the first one */
+    TENSORS = 11, /* tensors of a parameter, including those of one element */
+    OUTPUTS = 8,  /* index of the first output */
     PARAMETERS_MAX = 1 << 24,
 };
 
@@ -40,7 +40,7 @@ static ro_status adamw_check(ro_ctx *ctx, const ro_adamw_job *p) {
 
 /* ---- memory of different parameters ---- */
 
-/* An output. */
+/* The memory of one output, bytes [first, end). */
 typedef struct {
     uintptr_t first, end;
     int64_t parameter;
@@ -68,8 +68,8 @@ static int64_t list_outputs(int64_t count, const ro_adamw_job *job, range *out) 
     return found;
 }
 
-/* Whether an output of another parameter overlaps what r reads. Outputs ascend and are apart, so
- * that the last one that begins before r ends overlaps it if any does. */
+/* Returns whether an output of another parameter overlaps r. `out` ascends without overlaps, so if
+ * any output overlaps r, the last one that begins before r's end does. */
 static int is_overwritten(const range *r, const range *out, int64_t count) {
     int64_t low = 0;
     for (int64_t high = count; low < high;) {
@@ -82,7 +82,7 @@ static int is_overwritten(const range *r, const range *out, int64_t count) {
     return low > 0 && out[low - 1].end > r->first && out[low - 1].parameter != r->parameter;
 }
 
-/* A parameter whose memory an output of another one overlaps; -1: none. */
+/* Returns a parameter whose memory an output of another one overlaps; -1 if there is none. */
 static int64_t overlapped(int64_t count, const ro_adamw_job *job, range *out) {
     const int64_t outputs = list_outputs(count, job, out);
     ro_operand operands[TENSORS];
@@ -159,7 +159,8 @@ static ro_status take_parameter(ro_ctx *ctx, const void *given, ro_adamw_job *jo
     return RO_OK;
 }
 
-/* Elements are as far apart as the first one's size says, which is the caller's. */
+/* Copies the parameters. In the caller's array each element has the size that the first one
+ * states. */
 static ro_status take_all(ro_ctx *ctx, int64_t count, const ro_adamw_parameter *parameter,
                           ro_adamw_job *job) {
     const uint32_t size = parameter->size;

@@ -1,5 +1,5 @@
-/* Formulas of places along an axis, orders and running totals, SPEC.md sections 5 and 6.1: written
- * once, for the reference, processors and CUDA. */
+/* Formulas of operators along an axis: put_along, sorting and running totals, SPEC.md sections 5
+ * and 6.1. The reference, the CPU kernels and CUDA share them. */
 #ifndef RO_ALONG_H
 #define RO_ALONG_H
 
@@ -35,7 +35,8 @@ RO_INLINE uint32_t ro_put(int dtype, int kind, uint32_t was, uint32_t is) {
 
 /* ---- orders ---- */
 
-/* Unsigned numbers in the order of the elements: -0 is +0, and every NaN is the largest. */
+/* Maps an element to an unsigned number that sorts like it: -0 counts as +0, and every NaN is the
+ * largest. */
 RO_INLINE uint32_t ro_sort_key(int dtype, int descending, uint32_t bits) {
     const uint32_t sign = UINT32_C(1) << 31, size = bits & ~sign;
     const uint32_t of_float = size > 0x7f800000 ? UINT32_MAX
@@ -50,7 +51,7 @@ RO_INLINE uint32_t ro_sort_key(int dtype, int descending, uint32_t bits) {
 
 enum { RO_RUN_CHUNK = 256 };
 
-/* Nothing, as the beginning of a total. */
+/* The neutral element, with which a total begins. */
 RO_INLINE double ro_run_start(int kind) {
     return kind == RO_RUNNING_SUM ? 0.0 : kind == RO_RUNNING_PRODUCT ? 1.0 : -RO_INF64;
 }

@@ -35,13 +35,14 @@ static ro_status check_sizes(ro_ctx *ctx, const ro_attention *a) {
     return RO_OK;
 }
 
-/* Elements of `rows` rows of `heads` heads for each of the batch; row: of ro_attention. */
+/* Returns nonzero if a tensor of `rows` rows per head is no larger than a tensor may be. `row` is
+ * the tensor's row distance in ro_attention (q_row, for instance), or 0. */
 static int fits(const ro_attention *a, int64_t heads, int64_t rows, int64_t row) {
     const int64_t size = row > 0 ? row : heads * a->head_size;
     return rows <= RO_MAX_NUMEL / size && (rows == 0 || a->batch <= RO_MAX_NUMEL / (rows * size));
 }
 
-/* Copies what the caller wants to `a`, with kv_rows filled in. */
+/* Copies the caller's `wanted` to `a`, with kv_rows filled in. */
 static ro_status take(ro_ctx *ctx, const ro_attention *wanted, ro_attention *a) {
     if (!ctx || !wanted)
         return ro_missing(ctx, "attention", ctx ? "a" : "ctx");
@@ -96,7 +97,8 @@ static void set_all(float *x, int64_t count, uint32_t bits) {
         x[i] = ro_from_bits(bits);
 }
 
-/* Sets all elements of `tokens` rows of each head. row: see ro_attention. */
+/* Sets all elements of `tokens` rows of each head to `bits`. `row` is the tensor's row distance, or
+ * 0. */
 static void set_heads(const ro_attention *a, float *x, int64_t heads, int64_t tokens, int64_t row,
                       uint32_t bits) {
     for (int64_t h = 0; h < a->batch * heads; h++) {
@@ -113,7 +115,7 @@ static void empty_forward(const ro_attention_job *j) {
     set_all(j->l, rows, 0);
 }
 
-/* dq and dk are products with K = 0; summed over the heads of a group, a zero is +0. */
+/* dq and dk are products of zero terms; a sum of zeros over the heads of a group is +0. */
 static void empty_backward(const ro_attention_grad_job *j) {
     const ro_attention *a = j->a;
     const uint32_t zero = ro_to_bits(ro_canon(0.0f * a->scale));
@@ -125,13 +127,14 @@ static void empty_backward(const ro_attention_grad_job *j) {
 
 /* ---- memory ---- */
 
-/* The rows of a tensor of queries. */
+/* Returns the memory of a tensor of queries, for the overlap check. */
 static ro_pieces query_rows(const ro_attention *a, const float *at, int64_t row) {
     const int64_t width = a->heads * a->head_size * 4;
     return (ro_pieces){at, a->batch * a->queries, row ? row * 4 : width, width};
 }
 
-/* The rows of a tensor of keys or values, without the room behind those of the last head. */
+/* Returns the memory of a tensor of keys or values, without the unused rows after those of the last
+ * head. */
 static ro_pieces key_rows(const ro_attention *a, const float *at, int64_t row) {
     const int64_t size = a->head_size * 4, width = a->kv_heads * size;
     if (a->keys == 0)

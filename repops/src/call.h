@@ -13,12 +13,12 @@ RO_INLINE int64_t ro_rows_of(const ro_shape *s) {
     return rows;
 }
 
-/* Steps or keys [first, last), none if first >= last. */
+/* A range [first, last) of steps or keys; empty if first >= last. */
 typedef struct {
     int64_t first, last;
 } ro_range;
 
-/* SPEC 3.1: the k of [0, count) that a mask admits for row m; window 0: no window. */
+/* SPEC 3.1: the steps k of [0, count) that a mask admits for row m; window 0 means no window. */
 RO_INLINE ro_range ro_masked_range(ro_mask mask, int64_t window, int64_t m, int64_t count) {
     ro_range r = {0, count};
     if (mask == RO_MASK_UPTO_ROW) {
@@ -31,17 +31,17 @@ RO_INLINE ro_range ro_masked_range(ro_mask mask, int64_t window, int64_t m, int6
     return r;
 }
 
-/* SPEC 3.2, 3.3: blocks of a row of `cols` elements, and groups of rows; of nothing there is one.
- */
+/* SPEC 3.2, 3.3: how many blocks a row of `cols` elements has, or how many groups; at least one,
+ * even if there are no elements. */
 RO_INLINE int64_t ro_blocks_of(int64_t cols, int64_t block) {
     return cols > block ? (cols + block - 1) / block : 1;
 }
 
-/* SPEC 13: x as rows of pairs. */
+/* SPEC 13: x as rows of `half` pairs each. */
 typedef struct {
     int64_t rows, positions, half;
-    int64_t lines; /* of positions, which are [lines, positions] */
-    int64_t apart; /* rows of x that share a line */
+    int64_t lines; /* rows of the tensor of positions, [lines, positions] */
+    int64_t apart; /* rows of x that share a row of positions */
 } ro_rotation;
 
 RO_INLINE ro_rotation ro_rotation_of(const ro_call *call) {
@@ -56,7 +56,7 @@ RO_INLINE ro_rotation ro_rotation_of(const ro_call *call) {
     return v;
 }
 
-/* The place of row r's position. */
+/* Returns the index, in the tensor of positions, of the position of row r. */
 RO_INLINE int64_t ro_rotation_place(const ro_rotation *v, int64_t r) {
     return (v->lines > 1 ? r / v->apart * v->positions : 0) + r % v->positions;
 }

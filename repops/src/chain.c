@@ -1,4 +1,4 @@
-/* ro_chain: which operators it takes, and checks. */
+/* ro_chain: which operators it takes, and its checks. */
 #include "repops/chain.h"
 
 #include <string.h>
@@ -12,8 +12,9 @@
 
 typedef ro_chain_plan plan;
 
-/* Operators whose element e reads elements e, as the column `reads` says: the operand that may
- * repeat, if there is one. */
+/* An operator that may be in a chain, and the index of its operand that may repeat, or NONE. Its
+ * element e depends only on the elements at e of its operands, as column `reads` of operators.def
+ * says. */
 enum { NONE = RO_CHAIN_NONE, FOLLOWS = 0, DECLARED = 1 };
 typedef struct {
     bool taken;
@@ -30,7 +31,8 @@ static const struct {
 #include "repops/src/operators.def"
 };
 
-/* `fill`, `where`, "x[e]", and of two operands "a[e]; b[e % numel(b)]", by names of one letter. */
+/* Takes `fill`, `where`, operators that read "x[e]", and those that read "a[e]; b[e % numel(b)]"
+ * with any letter for b. */
 static element_op find(int op) {
     static const char two[] = "a[e]; b[e % numel(b)]";
     const char *reads = op > 0 && op < RO_OP_END ? operators[op].reads : NULL;
@@ -63,7 +65,8 @@ static ro_status refuse_step(ro_ctx *ctx, uint32_t i, const char *why) {
     return ro_fail(ctx, RO_ERR_ARG, "chain: step %u: %s", (unsigned)i, why);
 }
 
-/* An operand's type and its elements. False: there is no such operand before the step. */
+/* Gives an operand's type and number of elements. Returns false if it is neither an input nor the
+ * result of an earlier step. */
 static bool look(const plan *p, uint32_t step, int32_t operand, int32_t *dtype, int64_t *count) {
     const int32_t result = operand - RO_CHAIN_RESULT;
     const bool is_input = operand >= 0 && (uint32_t)operand < p->inputs;
@@ -74,7 +77,8 @@ static bool look(const plan *p, uint32_t step, int32_t operand, int32_t *dtype, 
     return true;
 }
 
-/* Shapes of a step's operands: rows of the one that repeats, if there is one. */
+/* Gives the shapes of a step's operands as rows as long as the shortest operand, and that one as a
+ * single row. Returns what is wrong, or NULL. */
 static const char *find_shapes(const plan *p, uint32_t i, int repeats, ro_call *call,
                                ro_shape *shape) {
     int64_t row = p->count, count[RO_CHAIN_OPERANDS];
@@ -114,7 +118,7 @@ static ro_status check_step(plan *p, uint32_t i, const ro_chain_step *given) {
     return why ? refuse_step(p->ctx, i, why) : RO_OK;
 }
 
-/* The smaller one of two counts divides the larger one. */
+/* Returns whether the smaller of two counts divides the larger one. */
 static bool nested(int64_t a, int64_t b) {
     return a < b ? b % a == 0 : a % b == 0;
 }

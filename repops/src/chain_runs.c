@@ -1,20 +1,22 @@
-/* Runs of a chain: arithmetic whose results only the next steps read becomes stages (stages.h). */
+/* Groups the steps of a chain into runs: arithmetic whose results only the next steps read becomes
+ * stages (stages.h). */
 #include <string.h>
 
 #include "repops/operators.h"
 #include "repops/src/chain_plan.h"
 #include "repops/src/inline.h"
 
-enum { FEWEST_STEPS = 2 /* of a run of stages */ };
+enum { FEWEST_STEPS = 2 /* that make a run of stages */ };
 
-/* A run while it grows: steps from `first` on, of which the last one's result is `value`. */
+/* A run while it grows, from step `first` on. `value` is the result of its last step so far, or
+ * NONE. */
 typedef struct {
     ro_chain_plan *p;
     uint32_t first;
     int32_t x, value;
     uint32_t first_stage;
-    uint32_t end[RO_CHAIN_STEPS]; /* stages up to the one that gives a step's result */
-    int32_t kept;                 /* the result that a stage keeps; NONE */
+    uint32_t end[RO_CHAIN_STEPS]; /* index after the last stage that computes each step's result */
+    int32_t kept;                 /* the one result that a stage keeps for later stages, or NONE */
 } builder;
 
 static bool put_stage(builder *b, uint32_t at, ro_chain_stage stage) {
@@ -27,7 +29,7 @@ static bool put_stage(builder *b, uint32_t at, ro_chain_stage stage) {
     return true;
 }
 
-/* Whether the operand is one number, and which. */
+/* Returns whether the operand is a single number, and gives it. */
 static bool number_of(const ro_chain_plan *p, int32_t operand, float *number) {
     if (operand >= RO_CHAIN_RESULT) {
         const uint32_t step = (uint32_t)(operand - RO_CHAIN_RESULT);
@@ -41,7 +43,8 @@ static bool number_of(const ro_chain_plan *p, int32_t operand, float *number) {
     return true;
 }
 
-/* Keeps the result of a step of the run. False: another one is kept. */
+/* Lets a stage keep the result of a step of the run. Returns false if another result is kept
+ * already. */
 static bool keep(builder *b, int32_t operand) {
     if (b->kept != RO_CHAIN_NONE)
         return b->kept == operand;
@@ -54,7 +57,8 @@ static bool keep(builder *b, int32_t operand) {
     return true;
 }
 
-/* An operand that is not the value itself. */
+/* Describes an operand other than the run's value: a number, a kept result or memory. Returns false
+ * if stages cannot read it. */
 static bool find_operand(builder *b, int32_t operand, ro_chain_stage *s) {
     const ro_chain_plan *p = b->p;
     const bool result = operand >= RO_CHAIN_RESULT;
@@ -72,7 +76,7 @@ static bool find_operand(builder *b, int32_t operand, ro_chain_stage *s) {
     return (result ? p->dtype[at] : p->input[at].dtype) == RO_F32;
 }
 
-/* Whether the run's value may begin with what an operand has in memory. */
+/* Returns whether an operand in memory can be the value that a run starts from. */
 static bool begins(const builder *b, int32_t operand) {
     const ro_chain_plan *p = b->p;
     if (operand >= RO_CHAIN_RESULT) {
@@ -82,7 +86,8 @@ static bool begins(const builder *b, int32_t operand) {
     return p->input[operand].dtype == RO_F32 && p->input[operand].count == p->count;
 }
 
-/* Which operand of step i is the value; NONE: none. The first step of a run chooses. */
+/* Returns which operand of step i is the run's value, or NONE. The first step of a run makes an
+ * operand the value. */
 static int value_at(builder *b, uint32_t i, int operands) {
     for (int k = 0; k < operands; k++) {
         const int32_t operand = b->p->step[i].operand[k];
@@ -103,7 +108,7 @@ static bool put_arithmetic(builder *b, uint32_t i, ro_stage_kind kind, ro_stage_
            put_stage(b, b->p->stages, s);
 }
 
-/* A stage of one operand, or of a number that is an attribute. */
+/* Adds a stage that needs no second operand, or whose second operand is an attribute. */
 static bool put_single(builder *b, uint32_t i, ro_stage_kind kind, float number) {
     const ro_stage stage = {.kind = kind, .canon = kind != RO_STAGE_RELU, .number = number};
     return value_at(b, i, 1) == 0 &&
@@ -117,7 +122,8 @@ static uint32_t next_step(const ro_chain_plan *p, uint32_t i) {
     return i;
 }
 
-/* where(v < c, c, v), of steps i and *last. */
+/* Adds a stage for where(v < c, c, v), which step i (compare) and step *last (where) compute
+ * together. */
 static bool put_cut(builder *b, uint32_t i, uint32_t *last) {
     const ro_chain_plan *p = b->p;
     const int64_t kind = p->step[i].attr[RO_COMPARE_KIND];
@@ -137,7 +143,8 @@ static bool put_cut(builder *b, uint32_t i, uint32_t *last) {
     return put_stage(b, p->stages, (ro_chain_stage){stage, RO_CHAIN_NONE});
 }
 
-/* Step i, and those up to *last with it. False: it is none for stages. */
+/* Adds the stages of step i; *last is the last step that they cover. Returns false if stages cannot
+ * compute it. */
 static bool put_step(builder *b, uint32_t i, uint32_t *last) {
     const ro_chain_step *s = &b->p->step[i];
     *last = i;
@@ -158,7 +165,7 @@ static bool put_step(builder *b, uint32_t i, uint32_t *last) {
 
 /* ---- runs ---- */
 
-/* Whether nobody reads what steps before `last` give but steps up to it. */
+/* Returns whether no step after `last` reads the result of a step before `last`. */
 static bool is_closed(const builder *b, uint32_t last) {
     for (uint32_t i = b->first; i < last; i++)
         if (!ro_chain_is_number(b->p, i) && b->p->last[i] > last)
@@ -166,7 +173,7 @@ static bool is_closed(const builder *b, uint32_t last) {
     return true;
 }
 
-/* A NaN need be the canonical one only where no later stage makes it so. */
+/* Stages need to make a NaN canonical only if no later stage does. */
 static void leave_nans(ro_chain_stage *stage, uint32_t count) {
     bool seen = true;
     for (uint32_t i = count; i-- > 0;) {
@@ -176,7 +183,7 @@ static void leave_nans(ro_chain_stage *stage, uint32_t count) {
     }
 }
 
-/* The longest run of stages from step `first` on. False: there is none. */
+/* Finds the longest run of stages from step `first` on. Returns false if there is none. */
 static bool find_run(ro_chain_plan *p, uint32_t first, ro_chain_run *run) {
     builder b = {.p = p, .first = first, .first_stage = p->stages};
     b.x = b.value = b.kept = RO_CHAIN_NONE;

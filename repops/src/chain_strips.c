@@ -1,4 +1,4 @@
-/* Running a chain: strips that stay in the first-level cache, through all steps. */
+/* Runs a chain in strips that stay in the L1 cache through all steps. */
 #include <string.h>
 
 #include "repops/operators.h"
@@ -6,14 +6,14 @@
 #include "repops/src/chain_plan.h"
 
 enum { NONE = RO_CHAIN_NONE, STRIP = RO_CHAIN_STRIP };
-enum { STRIPS_PER_PIECE = 4 /* that a thread takes at a time */ };
-/* Microseconds of one step of an element: of arithmetic, of a function, and of a stage. */
+enum { STRIPS_PER_PIECE = 4 /* strips that a thread takes at a time */ };
+/* Estimated microseconds per element of one step: of arithmetic, of a function, of a stage. */
 static const double PLAIN_US = 1.5e-4, FUNCTION_US = 1e-3, STAGE_US = 5e-5;
 typedef ro_chain_plan plan;
 
-/* ---- what is kept in a thread's memory ---- */
+/* ---- slots of a thread's memory ---- */
 
-/* The last step that reads each result. */
+/* Finds the last step that reads each result. */
 static void find_last(plan *p) {
     for (uint32_t i = 0; i < p->steps; i++) {
         p->last[i] = i;
@@ -23,8 +23,8 @@ static void find_last(plan *p) {
     }
 }
 
-/* Numbers that kernels read, and inputs that stages read and that repeat within a strip: each has a
- * slot of its own, which is filled once. */
+/* Gives slots to numbers that kernels read, and to inputs that stages read and that repeat within a
+ * strip. These slots are filled once per piece of work. */
 static void place_filled(plan *p) {
     for (uint32_t i = 0; i < p->inputs; i++)
         p->tile[i] = NONE;
@@ -45,7 +45,7 @@ static void place_filled(plan *p) {
     }
 }
 
-/* Other slots are free again behind the last step that reads them. */
+/* Gives slots to results. A slot is free again after the last step that reads it. */
 static void place_results(plan *p) {
     uint32_t until[RO_CHAIN_STEPS + RO_CHAIN_INPUTS];
     place_filled(p);
@@ -62,7 +62,8 @@ static void place_results(plan *p) {
     }
 }
 
-/* Repeating counts that fit into a strip end where strips do; a larger one is a block of strips. */
+/* Chooses strips so that inputs that repeat within a strip repeat a whole number of times, and
+ * blocks so that a longer repeating input restarts with each block. */
 static void lay_strips(plan *p) {
     int64_t small = 1;
     p->block = p->count;
@@ -79,7 +80,7 @@ static void lay_strips(plan *p) {
 
 /* ---- running ---- */
 
-/* Does the operator take long? Another one's time is that of arithmetic. */
+/* Returns whether the operator takes long; any other is counted as arithmetic. */
 static bool is_function(int op) {
     static const int slow[] = {RO_OP_RSQRT,   RO_OP_EXP,   RO_OP_LOG,   RO_OP_TANH,     RO_OP_ERF,
                                RO_OP_SIGMOID, RO_OP_SILU,  RO_OP_GELU,  RO_OP_GELU_ERF, RO_OP_SIN,
@@ -97,7 +98,7 @@ static char *slot_of(const plan *p, int worker, int32_t slot) {
     return p->memory + ((size_t)worker * (size_t)p->slots + (size_t)slot) * STRIP * 4;
 }
 
-/* Elements [at, at + length) through one step. */
+/* Runs elements [at, at + length) through one step. */
 static void run_step(const plan *p, int worker, uint32_t i, int64_t at, int64_t length) {
     ro_shape shape[RO_CHAIN_OPERANDS];
     const void *in[RO_CHAIN_OPERANDS];

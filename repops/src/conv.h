@@ -1,5 +1,6 @@
 /* Views of convolutions and poolings that the checks, the reference and the kernels share. SPEC.md
- * sections 12.1 and 12.2. In pairs, 0 is the height and 1 the width. Private to repops. */
+ * sections 12.1 and 12.2. In arrays of two, index 0 is the height and 1 the width. Private to
+ * repops. */
 #ifndef RO_CONV_H
 #define RO_CONV_H
 
@@ -8,16 +9,16 @@
 #include "repops/src/math.h"
 #include "repops/op_image.h"
 
-enum { RO_CONV_MOST = 65536 }; /* strides, paddings, dilations */
+enum { RO_CONV_MOST = 65536 }; /* largest stride, padding and dilation */
 
 typedef struct {
-    int64_t batch, channels, filters, groups; /* channels of x, of y */
-    int64_t depth, width;                     /* channels and filters of a group */
+    int64_t batch, channels, filters, groups; /* channels: of x; filters: channels of y */
+    int64_t depth, width;                     /* channels and filters per group */
     int64_t in[2], out[2], kernel[2], stride[2], pad[2], dilation[2];
-    int bits; /* of the integers of a fixed product; 0: no fixed one */
+    int bits; /* of the integers of a fixed convolution; 0: f32 */
 } ro_conv;
 
-/* conv2d, conv2d_dx or conv2d_dw, of which a fixed convolution has the terms. */
+/* Returns conv2d, conv2d_dx or conv2d_dw: the operator whose terms a fixed convolution also has. */
 RO_INLINE int ro_conv_kind(int op) {
     switch (op) {
     case RO_OP_CONV2D_FIXED: return RO_OP_CONV2D;
@@ -27,13 +28,13 @@ RO_INLINE int ro_conv_kind(int op) {
     }
 }
 
-/* How many windows fit; 0 if none does. */
+/* Returns how many windows fit along one dimension; 0 if none does. */
 RO_INLINE int64_t ro_windows(int64_t in, int64_t pad, int64_t extent, int64_t stride) {
     const int64_t room = in + 2 * pad - extent;
     return room < 0 ? 0 : room / stride + 1;
 }
 
-/* The ranges of attributes and the numbers of dimensions were checked. */
+/* The caller has checked the ranges of attributes and the numbers of dimensions. */
 RO_INLINE ro_conv ro_conv_of(const ro_call *call) {
     const int64_t *a = call->attr;
     const int kind = ro_conv_kind(call->op);
@@ -59,7 +60,7 @@ RO_INLINE ro_conv ro_conv_of(const ro_call *call) {
 
 enum { RO_POOL_TAPS = 4096, RO_POOL_WINDOWS = 2048, RO_POOL_GROUP = 64 };
 
-/* Channels are `channels` in x and in y. */
+/* x and y of a pooling have the same number of channels. */
 typedef struct {
     int64_t batch, channels, in[2], out[2], kernel[2], stride[2], pad[2];
     int count_pad;
@@ -81,7 +82,7 @@ RO_INLINE ro_pooling ro_pooling_of(const ro_call *call) {
     return v;
 }
 
-/* By how many elements window (h, w) is divided. */
+/* Returns the number of elements that average pooling divides window (h, w) by. */
 RO_INLINE int64_t ro_pool_count(const ro_pooling *v, int64_t h, int64_t w) {
     int64_t count = 1;
     const int64_t at[2] = {h, w};
@@ -96,12 +97,12 @@ RO_INLINE int64_t ro_pool_count(const ro_pooling *v, int64_t h, int64_t w) {
     return count;
 }
 
-/* Most windows that see one pixel. */
+/* Returns an upper bound of the number of windows that contain one pixel. */
 RO_INLINE int64_t ro_pool_covering(const ro_pooling *v) {
     return ((v->kernel[0] - 1) / v->stride[0] + 1) * ((v->kernel[1] - 1) / v->stride[1] + 1);
 }
 
-/* Integers ordered as max (SPEC 3.2) orders floats: NaN above all, -0 below +0. */
+/* Returns an integer that orders floats as max does (SPEC 3.2): NaN above all, -0 below +0. */
 RO_INLINE int32_t ro_rank(float x) {
     const uint32_t bits = ro_to_bits(x), magnitude = bits & UINT32_C(0x7fffffff);
     const uint32_t sign = (uint32_t)((int32_t)bits >> 31);

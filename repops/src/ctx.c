@@ -15,7 +15,7 @@
 
 enum { MAX_THREADS = 1024, ALIGNMENT = 64 };
 
-/* Elements that justify another piece of work: tens of microseconds. */
+/* Elements that make a piece of work worth handing to another thread: tens of microseconds. */
 enum { PIECE_ELEMENTS = 16384, PIECES_PER_THREAD = 8 };
 
 struct ro_ctx {
@@ -57,11 +57,11 @@ ro_status ro_fail(ro_ctx *ctx, ro_status status, const char *format, ...) {
 typedef struct {
     const char *name;
     bool (*available)(void);
-    void (*fill)(ro_table *table); /* on top of the scalar table */
+    void (*fill)(ro_table *table); /* replaces entries of the scalar table */
     const ro_packing *packing;
 } backend_entry;
 
-/* Instructions of the compiler's baseline are always there. */
+/* The compiler's baseline instructions are always available. */
 static bool always(void) {
     return true;
 }
@@ -102,7 +102,7 @@ static const backend_entry *best_backend(void) {
     return &backends[i];
 }
 
-/* "cuda" or "cuda:N"; -1: another backend. */
+/* Returns the index of "cuda" or "cuda:N"; -1 for another backend. */
 static int cuda_index(const char *name) {
     char *end;
     if (strcmp(name, "cuda") == 0)
@@ -113,7 +113,7 @@ static int cuda_index(const char *name) {
     return *end == '\0' && index < 1024 ? (int)index : -1;
 }
 
-/* *device is the CUDA device's number, -1 on the CPU. */
+/* *device is the CUDA device's index, or -1 on the CPU. */
 static ro_status find_backend(const char *name, const backend_entry **out, int *device) {
     *device = -1;
     if (name == NULL)
@@ -227,7 +227,7 @@ ro_status ro_ctx_create(const ro_options *wanted, ro_ctx **out) {
     if (status != RO_OK)
         return status;
 
-    /* The workers' table follows the context in the same block. */
+    /* The pool's array of workers lies behind the context, in the same block. */
     const size_t size = sizeof(ro_ctx) + (size_t)options.threads * sizeof(ro_pool_worker);
     ro_ctx *ctx = options.alloc(options.user, size, ALIGNMENT);
     if (!ctx) {
@@ -368,7 +368,9 @@ int64_t ro_grain_of(ro_ctx *ctx, const ro_call *call, int64_t items, int64_t ele
     const int64_t most = (int64_t)ctx->pool.threads * PIECES_PER_THREAD;
     pieces = pieces < 1 ? 1 : pieces < most ? pieces : most;
     const int64_t grain = (items + pieces - 1) / pieces;
-    return grain >= 64 ? (grain + 63) / 64 * 64 /* no cache line of f32 has two writers */ : grain;
+    return grain >= 64 ? (grain + 63) / 64 * 64 /* so no cache line of f32 has two
+                                                 * writers */
+                       : grain;
 }
 
 void ro_for_items(const ro_job *job, int64_t items,
@@ -393,7 +395,7 @@ ro_status ro_run(ro_ctx *ctx, const ro_call *call, const void *const *input, voi
     if (!ro_op_describe(call->op))
         return ro_fail(ctx, RO_ERR_ARG, "there is no operator %d", (int)call->op);
     ro_status status = ro_check_tensors(ctx, call, input, output);
-    if (status != RO_OK || ro_shape_numel(&call->output) == 0) /* kernels need not know of it */
+    if (status != RO_OK || ro_shape_numel(&call->output) == 0) /* kernels get no empty output */
         return status;
     const ro_kernel *kernel = &ctx->table.kernel[call->op];
     const ro_job job = {ctx, call, input, output};

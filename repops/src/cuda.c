@@ -1,4 +1,5 @@
-/* Finds librepops_cuda.so and opens a device: librepops itself needs no CUDA. */
+/* Finds librepops_cuda.so at run time and opens a device, so that librepops itself needs no
+ * CUDA. */
 #include "repops/src/cuda.h"
 
 #include <dlfcn.h>
@@ -10,14 +11,14 @@
 
 #include "repops/modes.h"
 
-/* Why the library was not opened; of several files the first that is there. */
+/* Where to write why the library could not be opened; the first file that exists decides. */
 typedef struct {
     char *why;
     size_t size;
 } reason;
 
 static void *open_at(const char *path, const reason *r) {
-    const uint64_t modes = ro_modes_set(); /* a library may set others as it is loaded */
+    const uint64_t modes = ro_modes_set(); /* loading a library may change the modes */
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     ro_modes_restore(modes);
     const char *error = library ? NULL : dlerror();
@@ -35,8 +36,8 @@ static void *open_beside(const char *program, const char *folder, const reason *
     return there ? open_at(path, r) : NULL;
 }
 
-/* The file that this code is in. Of a program dladdr knows the name it was started by, which need
- * not be where it is. */
+/* Returns the path of the library or program that contains this code. For a program dladdr gives
+ * the name it was started by, which may not be its path. */
 static const char *this_file(char *room, size_t size) {
     Dl_info self;
     if (!dladdr((void *)(uintptr_t)&ro_cuda_open, &self) || !self.dli_fname)
@@ -50,8 +51,8 @@ static const char *this_file(char *room, size_t size) {
     return room;
 }
 
-/* Where REPOPS_CUDA_LIBRARY says; beside this library; in the lib that goes with a program's bin;
- * where the system looks. */
+/* Opens librepops_cuda.so: REPOPS_CUDA_LIBRARY if it is set; else beside this library; in lib
+ * beside the program's bin; where the system looks. */
 static void *open_library(const reason *r) {
     char room[4096];
     const char *named = getenv("REPOPS_CUDA_LIBRARY"), *self = this_file(room, sizeof room);

@@ -4,8 +4,8 @@
 
 #include "repops/src/device.h"
 
-/* Device `index`, of librepops_cuda.so, with the stream and the memory of `options`. RO_ERR_DEVICE
- * with a sentence if there is none. */
+/* Opens device `index` through librepops_cuda.so, with the stream and the allocator of `options`.
+ * RO_ERR_DEVICE with a sentence if there is none. */
 ro_status ro_cuda_open(int index, const ro_options *options, ro_device **out, char *why,
                        size_t why_size);
 

@@ -1,4 +1,4 @@
-/* Contexts on a device: its table, and its memory. */
+/* Contexts on a device: their kernel table, and their memory. */
 #include "repops/device.h"
 #include "repops/src/backend.h"
 #include "repops/src/operands.h"
@@ -111,7 +111,7 @@ static ro_status pack(ro_ctx *ctx, const ro_linear_layer *l, ro_packed_operand s
     return pass(ctx, device->functions->pack(device, &job));
 }
 
-/* Returns 1: the host cannot look into a device's memory. */
+/* Returns 1, as the host cannot read a device's memory to check it. */
 static int packed_fits(const ro_linear_layer *l, ro_packed_operand side, const void *packed) {
     (void)l, (void)side, (void)packed;
     return 1;
@@ -126,10 +126,10 @@ static ro_status linear_of_packed(ro_ctx *ctx, const ro_linear_job *job,
 const ro_packing ro_packing_device = {
     .size = packed_size, .pack = pack, .fits = packed_fits, .run = linear_of_packed};
 
-/* ---- all of them ---- */
+/* ---- the whole table ---- */
 
 void ro_table_device(ro_table *table) {
-    *table = (ro_table){0}; /* nothing that would read a device's memory from here */
+    *table = (ro_table){0}; /* no entry that would read device memory from the host */
     for (int op = 1; op < RO_OP_END; op++)
         table->kernel[op] = ro_op_describe(op) ? (ro_kernel){.run = device_run} : (ro_kernel){0};
     table->sgemm = sgemm;
@@ -140,7 +140,7 @@ void ro_table_device(ro_table *table) {
     table->adamw = adamw;
     table->adamw_bf16 = adamw_bf16;
     table->sgd = sgd;
-    table->layer_norm = table->rms_norm = layer_norm; /* which tell them apart by beta */
+    table->layer_norm = table->rms_norm = layer_norm; /* a row job without beta is an RMS norm */
     table->layer_norm_backward = layer_norm_backward;
     table->softmax = softmax;
     table->softmax_backward = softmax_backward;

@@ -1,5 +1,5 @@
-/* A device with memory of its own, as librepops_cuda.so gives it to librepops: C, so that neither
- * needs the other's compiler. Private to repops. */
+/* The interface between librepops and librepops_cuda.so: a device with memory of its own. It is
+ * plain C, so that neither library needs the other's compiler. Private to repops. */
 #ifndef REPOPS_SRC_DEVICE_H
 #define REPOPS_SRC_DEVICE_H
 
@@ -12,18 +12,18 @@ extern "C" {
 
 typedef struct ro_device ro_device;
 
-/* Values of a free operator (SPEC 14.3) in binary64, or in binary32 without bounds; all of it in
- * the device's memory. */
+/* Asks a device for the values of a free operator (SPEC 14.3): in binary64, or in binary32 without
+ * bounds. All pointers are to device memory. */
 typedef struct {
     const ro_call *call;
     const void *const *in;
     int f32;
     void *value;   /* double, or float */
-    double *bound; /* E; NULL: nobody wants it */
+    double *bound; /* E of SPEC 14.3; NULL: not wanted */
 } ro_free_values;
 
-/* All but close, free and those that return bytes return a status, and leave a sentence in `error`
- * if it is not RO_OK. */
+/* All functions but close, free and those that return sizes return a status, and leave a sentence
+ * in the device's `error` if it is not RO_OK. */
 typedef struct {
     void (*close)(ro_device *device);
     ro_status (*run)(ro_device *device, const ro_call *call, const void *const *in, void *out);
@@ -58,9 +58,9 @@ typedef struct {
     ro_status (*free_values)(ro_device *device, const ro_free_values *values);
     size_t (*peak)(ro_device *device);
     size_t (*available)(ro_device *device);
-    /* From now on fixed products without convolutions are checked; NULL: no longer. */
+    /* Turns checks of fixed products, convolutions excepted, on; NULL turns them off. */
     void (*check)(ro_device *device, const ro_guard *guard);
-    /* As ro_ctx_plain. */
+    /* See ro_ctx_plain. */
     void (*plain)(ro_device *device, int on);
 } ro_device_functions;
 
@@ -71,12 +71,12 @@ struct ro_device {
     char error[200];
 };
 
-/* The version, and a checksum of the headers that say what librepops and librepops_cuda pass to
- * each other: both have it from op.c, each as it was built. */
+/* Returns the version and a checksum of the headers that define what librepops and librepops_cuda
+ * pass to each other. Each library is built with its own copy, from op.c. */
 const char *ro_build(void);
 
-/* The one exported function of librepops_cuda.so. `build` must be its own ro_build; of `options` it
- * takes the device's stream and memory, and their `user`. On failure writes a sentence to `why`. */
+/* The one exported function of librepops_cuda.so. `build` must equal its own ro_build. Of `options`
+ * it uses the stream, the device allocator and `user`. On failure writes a sentence to `why`. */
 typedef ro_status ro_cuda_open_function(const char *build, int index, const ro_options *options,
                                         ro_device **out, char *why, size_t why_size);
 #define RO_CUDA_LIBRARY "librepops_cuda.so.1"

@@ -1,4 +1,5 @@
-/* Close calls, SPEC.md section 14.3: the rare part of emission, one element at a time. */
+/* Reports and replays close calls, SPEC.md section 14.3: the rare part of emission, one element at
+ * a time. */
 #include <string.h>
 
 #include "repops/src/backend.h"
@@ -12,7 +13,7 @@ float ro_round_next(float x, int bits, int direction) {
     if (x != x || (x == ro_from_bits(0x7f800000u) && direction > 0) ||
         (x == ro_from_bits(0xff800000u) && direction < 0))
         return x;
-    /* The zeros are one number here: -0 lies between no two others. */
+    /* both zeros count as one number: the neighbours of -0 and +0 are the same */
     if (x == 0)
         return ro_at_place(direction > 0 ? 1 : -2, bits);
     return ro_at_place(ro_place(x, bits) + direction, bits);
@@ -73,7 +74,7 @@ void ro_emit_close(ro_emitter *t, int64_t element, double y, double bound) {
     if (y != y || y - y != 0) /* no order changes a NaN or an infinity */
         return;
     const double reach =
-        bound < 0x1p200 ? RO_EMIT_REACH * bound : 0x1p201; /* a NaN counts as infinite */
+        bound < 0x1p200 ? RO_EMIT_REACH * bound : 0x1p201; /* a NaN counts as an infinite bound */
     const int64_t place = ro_place(t->out[element], t->rounding->bits);
     const places near = places_around(t, y, reach);
     if (near.low == near.high)
@@ -88,7 +89,7 @@ void ro_emit_close(ro_emitter *t, int64_t element, double y, double bound) {
     put_call(t, call);
 }
 
-/* The first call of an element from `first` on. */
+/* Returns the index of the first call for an element at or after `first`. */
 static int64_t find_call(const ro_rounding *r, int64_t first) {
     int64_t low = 0, high = r->call_count;
     while (low < high) {
@@ -107,13 +108,14 @@ int ro_emit_is_called(const ro_emitter *t, int64_t first, int64_t n) {
     return i < r->call_count && r->call[i].element < first + n;
 }
 
-/* The infinities stand where the next number would be. */
+/* Returns the number at a place, with 2^128 for infinity, so that halfway points can be
+ * computed. */
 static double at(int64_t place, int bits) {
     const double x = (double)ro_at_place(place, bits);
     return x - x == 0 ? x : x > 0 ? 0x1p128 : -0x1p128;
 }
 
-/* The neighbour of `place` whose boundary is the nearest to y. */
+/* Returns the neighbour of `place` across the boundary that is nearest to y. */
 static int64_t neighbour(int64_t place, double y, int bits) {
     const int64_t infinite = ro_place(ro_from_bits(0x7f800000u), bits);
     if (place == infinite || place == -1 - infinite)
@@ -123,12 +125,13 @@ static int64_t neighbour(int64_t place, double y, int bits) {
     return above - y < y - below ? place + 1 : place - 1;
 }
 
-/* The place that the call names, near y, whose own place is `place`. */
+/* Returns the place that the call names, near y; `place` is y's own. */
 static int64_t place_called(const ro_close_call *c, int64_t place, double y, int bits) {
     if (c->bits == 32)
         return (int32_t)c->place;
     const int64_t size = INT64_C(1) << c->bits;
-    const int64_t up = (((int64_t)c->place - place) % size + size) % size; /* to the next such */
+    const int64_t up =
+        (((int64_t)c->place - place) % size + size) % size; /* to the next place with these bits */
     if (up == 0)
         return place;
     if (c->bits == 1)

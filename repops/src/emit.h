@@ -1,5 +1,5 @@
-/* Where free kernels leave their results: rounding, and reports of close calls. Included by kernels
- * (repops/free/kernel.h), so that its loops become vectors of each instruction set. */
+/* Where free kernels deliver their results: rounding, and reports of close calls. Kernels include
+ * this file (repops/free/kernel.h), so that its loops are vectorised for each instruction set. */
 #ifndef REPOPS_EMIT_H
 #define REPOPS_EMIT_H
 
@@ -8,46 +8,50 @@
 
 enum { RO_EMIT_MAX = 256 }; /* most elements of one ro_emit */
 
-/* How many bounds a boundary is away from a close call, at most: two, and a little for rounding. */
+/* The most bounds that a boundary is away from a close call: two, and a little more for rounding
+ * errors. */
 #define RO_EMIT_REACH 2.001
 
-/* One for each worker. */
+/* Each worker has its own. */
 typedef struct ro_emitter {
     const ro_rounding *rounding;
     float *out;
-    double magic, half; /* of rounding.h; half: half of the grid's distance, over the binade */
+    double magic, half; /* for ro_round_any; half the distance of neighbours, over the binade */
     ro_ctx *ctx;
-    ro_close_call *call; /* in the order of emission, from ro_host_alloc; kept for the next run */
+    ro_close_call *call; /* in order of emission, from ro_host_alloc; kept for the next run */
     int64_t calls, room;
     int64_t escapes, decided, corrected;
-    int failed; /* no memory for a call */
+    int failed; /* 1: there was no memory for a call */
 } ro_emitter;
 
-/* Kernels compute bounds only where this says so. */
+/* Returns whether bounds are needed; kernels compute them only then. */
 RO_INLINE int ro_emit_wants_bounds(const ro_emitter *t) {
     return t->rounding->mode == RO_FREE_REPORT || t->rounding->bound != NULL;
 }
 
-/* Whether results may go around ro_emit: those that are rounded to the nearest binary32 number and
- * near no close call (REPORT), or that no call names (REPLAY). */
+/* Returns whether results may bypass ro_emit if they are rounded to the nearest binary32 number. In
+ * REPORT mode that holds only for those that are no close call, in REPLAY for those that no call
+ * names. */
 RO_INLINE int ro_emit_is_direct(const ro_emitter *t) {
     const ro_free_mode mode = t->rounding->mode;
     const int rounds = mode == RO_FREE_F64 || mode == RO_FREE_REPORT || mode == RO_FREE_REPLAY;
     return mode == RO_FREE_F32 || (rounds && t->rounding->bits == 32);
 }
 
-/* emit.c: room for so many calls; what is there stays. 0: no memory. */
+/* emit.c: makes room for so many calls and keeps the existing ones. Returns 0 if there is no
+ * memory. */
 int ro_emit_room(ro_emitter *t, int64_t calls);
-/* emit.c: REPLAY: whether a call names one of the elements [first, first + n). */
+/* emit.c, REPLAY: returns whether a call names one of the elements [first, first + n). */
 int ro_emit_is_called(const ro_emitter *t, int64_t first, int64_t n);
-/* emit.c: one element whose call may be close; |error of y| <= bound. */
+/* emit.c: reports one element if it is a close call; |error of y| <= bound. */
 void ro_emit_close(ro_emitter *t, int64_t element, double y, double bound);
-/* emit.c: an element that was not rounded to `nearest`. */
+/* emit.c: notes an element that was not rounded to `nearest`. */
 void ro_emit_moved(ro_emitter *t, int64_t element, float nearest);
-/* emit.c: follows the calls in [first, first + n), whose elements were rounded to the nearest. */
+/* emit.c: applies the calls of elements [first, first + n), which have been rounded to the
+ * nearest. */
 void ro_emit_replay(ro_emitter *t, int64_t first, const double *y, int64_t n);
 
-/* Rounds one result of ours to the grid, and makes it canonical. */
+/* Rounds a result to the grid, and makes a NaN canonical. */
 RO_INLINE float ro_emit_round(const ro_emitter *t, double y) {
     return ro_canon(ro_round_any(y, t->magic));
 }
@@ -62,10 +66,10 @@ RO_INLINE void ro_emit_rounded(ro_emitter *t, int64_t first, const double *y, in
             out[i] = ro_emit_round(t, y[i]);
 }
 
-/* SPEC 14.3: a boundary lies within 2 * bound of y; zero is one, between -0 and +0. Written so that
- * it errs to the side of "close", with a NaN for a bound too, but for exact values, of which sums
- * of two f32 are often in the middle; ro_emit_close decides. 64 bits wide, as y is: compilers then
- * keep the loop in full vectors. */
+/* Returns 1 if a boundary may lie within 2 * bound of y (SPEC 14.3); zero is a boundary, between -0
+ * and +0. The test may report too many elements as close, those with a NaN bound included, since
+ * ro_emit_close decides. Exact values (bound 0) are excluded early, since sums of two f32 often lie
+ * halfway. The result is 64 bits wide, like y, so that compilers keep the loop in full vectors. */
 RO_INLINE int64_t ro_emit_is_close(const ro_emitter *t, double y, double bound, float r) {
     const double half = ro_binade(y) * t->half, reach = RO_EMIT_REACH * bound;
     const double left = half - __builtin_fabs(y - (double)r);
@@ -75,9 +79,9 @@ RO_INLINE int64_t ro_emit_is_close(const ro_emitter *t, double y, double bound, 
     return bound == 0 ? 0 : within;
 }
 
-/* The ends of the reach, which are ro_emit_close's, as 32 bits: conversions know that grid. Where
- * they are the same, y is rounded to that number too. Not 0 where they are not: a call may be
- * close. A NaN for a bound makes both NaNs. */
+/* Rounds both ends of ro_emit_close's reach to 32 bits, by plain conversions. If the ends are
+ * equal, y is rounded to the same number. Returns nonzero if they differ: the element may be a
+ * close call. With a NaN bound both ends are NaN. */
 RO_INLINE uint32_t ro_emit_ends(double y, double bound, float *end) {
     const double reach = RO_EMIT_REACH * bound;
     const float low = (float)(y - reach), high = (float)(y + reach);
@@ -86,7 +90,7 @@ RO_INLINE uint32_t ro_emit_ends(double y, double bound, float *end) {
     return low != low ? 1 : apart;
 }
 
-/* Rounds to 32 bits; not 0 if any call may be close. */
+/* Rounds to 32 bits; returns nonzero if any element may be a close call. */
 RO_INLINE uint32_t ro_emit_search(ro_emitter *t, int64_t first, const double *y,
                                   const double *bound, int64_t n) {
     float *restrict out = t->out + first;
@@ -96,8 +100,8 @@ RO_INLINE uint32_t ro_emit_search(ro_emitter *t, int64_t first, const double *y,
     return apart;
 }
 
-/* The ends once more, of a block of which some are apart. Those of an exact -0 are the two zeros.
- */
+/* Checks a block again, element by element, after some of its ends differed. The ends of an exact
+ * -0 differ too, as the two zeros do. */
 RO_INLINE void ro_emit_apart(ro_emitter *t, int64_t first, const double *y, const double *bound,
                              int64_t n) {
     uint32_t apart[RO_EMIT_MAX];
@@ -110,7 +114,7 @@ RO_INLINE void ro_emit_apart(ro_emitter *t, int64_t first, const double *y, cons
             ro_emit_close(t, first + i, y[i], bound[i]);
 }
 
-/* Rounds to fewer bits, one result after the other. */
+/* Rounds to fewer bits, one result after the other, and reports close calls. */
 RO_INLINE void ro_emit_coarse(ro_emitter *t, int64_t first, const double *y, const double *bound,
                               int64_t n) {
     float *restrict out = t->out + first;
@@ -124,7 +128,7 @@ RO_INLINE void ro_emit_coarse(ro_emitter *t, int64_t first, const double *y, con
             ro_emit_close(t, first + i, y[i], bound[i]);
 }
 
-/* No bounds: y is exact. */
+/* `bound` is NULL if every y is exact. */
 RO_INLINE void ro_emit_report(ro_emitter *t, int64_t first, const double *y, const double *bound,
                               int64_t n) {
     if (!bound)
@@ -135,7 +139,8 @@ RO_INLINE void ro_emit_report(ro_emitter *t, int64_t first, const double *y, con
         ro_emit_apart(t, first, y, bound, n);
 }
 
-/* 2: rounded up, 0: rounded down, 1: the distance is not above the threshold. */
+/* Writes symbols: 2 for rounded up, 0 for rounded down, 1 where the distance is at most the
+ * threshold. */
 RO_INLINE void ro_emit_symbols(ro_emitter *t, int64_t first, const double *y, int64_t n) {
     uint8_t *restrict symbol = t->rounding->symbol + first;
     const double threshold = t->rounding->threshold;
@@ -183,8 +188,9 @@ RO_INLINE void ro_emit_values(ro_emitter *t, int64_t first, const double *y, con
         memset(t->rounding->bound + first, 0, (size_t)n * sizeof *bound);
 }
 
-/* Elements first .. first + n - 1 of the output, n <= RO_EMIT_MAX; bound[i] >= |y[i] - exact| for
- * y[i] in any order (SPEC 14.3), read only if ro_emit_wants_bounds; NULL: all of them are 0. */
+/* Delivers elements first .. first + n - 1 of the output, n <= RO_EMIT_MAX; bound[i] >= |y[i] -
+ * exact| for y[i] computed in any order (SPEC 14.3). Bounds are read only if ro_emit_wants_bounds;
+ * NULL means that all are 0. */
 RO_INLINE void ro_emit_f64(ro_emitter *t, int64_t first, const double *y, const double *bound,
                            int64_t n) {
     switch (t->rounding->mode) {

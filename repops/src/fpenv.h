@@ -1,7 +1,7 @@
-/* Guard of the thread's floating-point control: round to nearest, subnormals kept, exceptions
- * masked (SPEC.md section 1). 0 says all of this in aarch64's FPCR and in s390x's FPC. Any library
- * built with -ffast-math sets FTZ/DAZ for a whole process, and threads inherit it. The register is
- * written only if it differs: a read costs 1 ns, a write 24. */
+/* Guard of the thread's floating-point control register: round to nearest, subnormals kept,
+ * exceptions masked (SPEC.md section 1). In aarch64's FPCR and s390x's FPC the value 0 means all of
+ * this. Any library built with -ffast-math sets FTZ/DAZ for a whole process, and threads inherit
+ * it. The register is written only if it differs: a read costs 1 ns, a write 24. */
 #ifndef REPOPS_FPENV_H
 #define REPOPS_FPENV_H
 
@@ -10,8 +10,9 @@
 #ifdef __FAST_MATH__
 #error "repops must not be built with -ffast-math"
 #endif
-/* Sizes of tensors would not fit size_t, and this file does not set the modes of 32-bit x86.
- * WebAssembly has one mode, and runs the reference alone, which holds no tensors (verde/wasm). */
+/* On 32-bit machines sizes of tensors would not fit size_t, and this file does not set the modes of
+ * 32-bit x86. WebAssembly has one mode, and runs only the reference, which holds no tensors
+ * (verde/wasm). */
 #if SIZE_MAX < UINT64_MAX && !defined(__wasm__)
 #error "repops needs a 64-bit machine: docs/linking.md"
 #endif
@@ -62,7 +63,7 @@ static inline void ro_fp_write(uint64_t value) {
     __asm__ volatile("sfpc %0" : : "d"((uint32_t)value) : "memory");
 }
 
-#else /* no control register that we know: the default environment is assumed */
+#else /* unknown control register: the default modes are assumed */
 
 #define RO_FP_DEFAULT 0u
 #define RO_FP_STICKY  0u

@@ -1,4 +1,5 @@
-/* ro_free_run: emitters for the workers, the kernel, what they reported, SPEC.md section 14. */
+/* ro_free_run: prepares an emitter for each worker, runs the kernel, and collects the reports,
+ * SPEC.md section 14. */
 #include "repops/src/free.h"
 
 #include <stdlib.h>
@@ -15,7 +16,7 @@ static int by_element(const void *a, const void *b) {
     return (x->element > y->element) - (x->element < y->element);
 }
 
-/* Calls whose memory is kept for the next run. */
+/* Room for so many calls is kept for the next run; larger arrays are freed. */
 enum { KEPT_CALLS = 1 << 16 };
 
 static void drop_calls(ro_emitter *t) {
@@ -25,7 +26,7 @@ static void drop_calls(ro_emitter *t) {
     t->room = 0;
 }
 
-/* Takes one emitter for each worker, and one for the calls of all of them. */
+/* Returns one emitter for each worker, and one more that collects the calls of all. */
 static ro_emitter *take_emitters(ro_ctx *ctx) {
     ro_emitter **emitter = ro_ctx_emitters(ctx);
     const size_t size = ((size_t)ro_ctx_threads(ctx) + 1) * sizeof **emitter;
@@ -62,11 +63,12 @@ static void sort(ro_close_call *call, int64_t count) {
     int64_t i = 1;
     while (i < count && call[i - 1].element < call[i].element)
         i++;
-    if (i < count) /* more than one worker, or tiles */
+    if (i < count) /* out of order if several workers or tiles emitted them */
         qsort(call, (size_t)count, sizeof *call, by_element);
 }
 
-/* The calls of all workers; NULL: no memory. One worker's are taken as they are. */
+/* Returns the calls of all workers in one array; NULL: no memory. If one worker has all calls, its
+ * array is returned without copying. */
 static ro_close_call *collect(const ro_free_job *job, int64_t count) {
     const int threads = ro_ctx_threads(job->ctx);
     ro_emitter *all = &job->emitter[threads];
@@ -112,7 +114,7 @@ static ro_status take_profile(ro_ctx *ctx, const ro_profile *profile, ro_profile
     return ro_fail(ctx, RO_ERR_ARG, "profile %.31s: %s", own->name, why);
 }
 
-/* *device: NULL if the profile is of this processor. */
+/* *device is NULL if the profile computes on this processor. */
 static ro_status find_device(ro_ctx *ctx, const ro_profile *profile, ro_device **device) {
     *device = NULL;
     if (ro_ctx_on(ctx))
@@ -131,8 +133,8 @@ ro_status ro_free_open(ro_ctx *ctx, const ro_profile *profile) {
     return status == RO_OK ? find_device(ctx, &own, &device) : status;
 }
 
-/* Elements that justify another piece of work: each takes several times as long as one of an
- * order-fixed operator. */
+/* Elements that make a piece of work worth handing to another thread. An element takes several
+ * times as long as that of an order-fixed operator. */
 enum { PIECE_ELEMENTS = 4096 };
 
 typedef struct {
@@ -180,7 +182,7 @@ static ro_pieces dense(const void *at, int64_t size) {
     return (ro_pieces){at, 1, size, size};
 }
 
-/* Checks what the mode reads and writes beside the tensors, none of which it overlaps. */
+/* Checks the arrays that `r` points to, which may not overlap the tensors. */
 static ro_status check_beside(ro_ctx *ctx, const ro_rounding *r, const ro_call *call,
                               const void *const *input, void *output) {
     const int64_t n = ro_shape_numel(&call->output);
@@ -212,7 +214,7 @@ static ro_status run_checked(ro_ctx *ctx, const ro_profile *profile, const ro_ro
         return status;
     if (!ro_op_is_free(call->op))
         return ro_fail(ctx, RO_ERR_ARG, "operator %d has no free kernel", (int)call->op);
-    const int values = rounding->mode == RO_FREE_VALUES; /* they are the output then */
+    const int values = rounding->mode == RO_FREE_VALUES; /* the output is then `value` */
     if (values && !rounding->value && ro_shape_numel(&call->output) != 0)
         return ro_missing(ctx, "free_run", "value");
     status = ro_check_tensors(ctx, call, input, values ? (void *)rounding->value : output);

@@ -1,11 +1,11 @@
-/* Free operators whose values a device computes, from tensors in host memory: inputs go there, and
- * values and bounds come back to be rounded here, where reports and symbols are. */
+/* Runs free operators on a device for tensors in host memory: copies the inputs to the device, and
+ * values and bounds back to be rounded and reported on the host. */
 #include "repops/src/free.h"
 #include "repops/src/half.h"
 
 #include <string.h>
 
-enum { PIECE = 1 << 20 }; /* values that come back at a time */
+enum { PIECE = 1 << 20 }; /* values that are copied back at a time */
 
 typedef struct {
     const ro_free_job *job;
@@ -25,7 +25,7 @@ static ro_status new_block(const placed *p, size_t size, void **out) {
     return pass(p, p->device->functions->alloc(p->device, size ? size : 1, out));
 }
 
-/* Returns where an earlier input lies that is the same memory. */
+/* If an earlier input is the same memory, returns its copy on the device; else NULL. */
 static const void *found(const placed *p, int input) {
     const ro_shape *shape = p->job->call->input;
     for (int i = 0; i < input; i++)
@@ -35,7 +35,7 @@ static const void *found(const placed *p, int input) {
     return NULL;
 }
 
-/* The kernels of a device read f32: elements of 16 bits are widened on the way. */
+/* A device's free kernels read f32, so 16-bit elements are converted while they are copied. */
 static int is_narrow(const ro_shape *shape) {
     return shape->dtype == RO_BF16 || shape->dtype == RO_F16;
 }
@@ -101,9 +101,9 @@ static void drop(placed *p) {
 
 typedef struct {
     const placed *p;
-    int64_t first; /* in the output */
+    int64_t first; /* first element in the output */
     const void *value;
-    const double *bound; /* NULL: nobody wants bounds */
+    const double *bound; /* NULL: not wanted */
 } piece;
 
 static void round_range(void *user, int64_t first, int64_t last, int worker) {

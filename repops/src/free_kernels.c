@@ -1,5 +1,5 @@
-/* The free kernels that this build has. `make demo` links absent/free_kernels.c in its place: the
- * demo runs no free kernel, and they are half of all there is to compile. */
+/* Lists the free kernels of this build. `make demo` links absent/free_kernels.c instead: the demo
+ * runs no free kernel, and they take half of the compilation. */
 #include <string.h>
 
 #include "repops/src/free.h"

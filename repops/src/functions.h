@@ -1,8 +1,8 @@
-/* Elementary functions, SPEC.md section 2, and formulas of section 6: written once, for a float or
- * for vectors. math.h includes this for float, cpu/functions.h for the vectors of an instruction
- * set; therefore no guard.
+/* Elementary functions, SPEC.md section 2, and formulas of section 6, written once for a float and
+ * for vectors. math.h includes this file for float, cpu/functions.h for the vectors of an
+ * instruction set; so it has no include guard.
  *
- * RO_F is the type, RO_OF(name) a function of it. These must be there:
+ * RO_F is the type, RO_OF(name) a function of it. The including file must define:
  *   set1(c)              the constant
  *   add(a, b), sub, mul, div, neg(a), fma(a, b, c)
  *   abs(x), minus_abs(x) |x| and -|x|
@@ -15,8 +15,7 @@
  *   scale(y, t)          2^k y, rounded once, where t = k + 0x1.8p23 and 1/2 < y < 2
  *   scale_down(y, t)     the same for k <= 0
  *   scale_sum(p, t)      2^k (1 + p), where that is a normal number
- *   log_split(x, &m)     e * 2^23, where x is normal and x = 2^e m, 2/3 <= m < 4/3
- */
+ *   log_split(x, &m)     e * 2^23, where x is normal and x = 2^e m, 2/3 <= m < 4/3 */
 
 #define K   RO_OF(set1)
 #define ADD RO_OF(add)
@@ -41,26 +40,27 @@ RO_INLINE RO_F RO_OF(exp_core)(RO_F x, RO_F *t) {
     return FMA(MUL(r, r), p, r);
 }
 
-/* SPEC 2.1. A NaN is cut off like a large number: that takes one instruction less. */
+/* SPEC 2.1. A NaN is first clamped to 90 like a large number, which saves an instruction, and
+ * restored by unless_nan. */
 RO_INLINE RO_F RO_OF(exp)(RO_F x) {
     RO_F t, c = RO_OF(cut_below)(RO_OF(cut_above)(x, K(90.0f)), K(-106.0f));
     RO_F p = RO_OF(exp_core)(c, &t);
     return RO_OF(unless_nan)(x, RO_OF(scale)(ADD(p, K(1.0f)), t));
 }
 
-/* The same for -106 <= x <= 0. At -106 the result is +0, as it is below. */
+/* Computes exp for -106 <= x <= 0. At -106 the result is +0, as for every smaller x. */
 RO_INLINE RO_F RO_OF(exp_down)(RO_F x) {
     RO_F t, p = RO_OF(exp_core)(x, &t);
     return RO_OF(scale_down)(ADD(p, K(1.0f)), t);
 }
 
-/* The same for |x| <= 87, where nothing is cut off and the result is a normal number. */
+/* Computes exp for |x| <= 87, where nothing is clamped and the result is a normal number. */
 RO_INLINE RO_F RO_OF(exp_plain)(RO_F x) {
     RO_F t, p = RO_OF(exp_core)(x, &t);
     return RO_OF(scale_sum)(p, t);
 }
 
-/* SPEC 2.2, but a NaN gives any NaN. */
+/* SPEC 2.2, except that a NaN may become any NaN. */
 RO_INLINE RO_F RO_OF(tanh_any)(RO_F x) {
     RO_F t, a = RO_OF(abs)(x);
     RO_F z = MUL(a, a);
@@ -109,13 +109,13 @@ RO_INLINE RO_F RO_OF(log)(RO_F x) {
     return RO_OF(if_ge)(x, K(0.0f), r, K(ro_from_bits(RO_QNAN_BITS)));
 }
 
-/* The same for normal numbers above 0. */
+/* Computes log for positive normal numbers. */
 RO_INLINE RO_F RO_OF(log_plain)(RO_F x) {
     RO_F m, n = RO_OF(log_split)(x, &m);
     return RO_OF(log_core)(m, n);
 }
 
-/* SPEC 2.5, but a NaN gives any NaN. */
+/* SPEC 2.5, except that a NaN may become any NaN. */
 RO_INLINE RO_F RO_OF(erf_any)(RO_F x) {
     RO_F t, a = RO_OF(abs)(x);
     RO_F z = MUL(a, a);
@@ -156,8 +156,9 @@ RO_INLINE RO_F RO_OF(gelu_tanh)(RO_F x) {
     return RO_OF(tanh_any)(MUL(MUL(K(RO_GELU_C0), x), w));
 }
 
-/* x, but the least finite number for -inf: a function that is x times a factor of +0 far below 0
- * then has its limit there, where -inf times +0 is a NaN. A NaN in x comes from the factor. */
+/* Returns x, but the least finite number for -inf. Functions of the form x times a factor that is
+ * +0 far below 0 then reach their limit at -inf, where -inf * +0 would be a NaN. A NaN in x still
+ * comes out, through the factor. */
 RO_INLINE RO_F RO_OF(above_minus_infinity)(RO_F x) {
     return RO_OF(cut_below)(x, K(-RO_F32_MAX));
 }
@@ -171,7 +172,7 @@ RO_INLINE RO_F RO_OF(silu)(RO_F x) {
     return MUL(RO_OF(above_minus_infinity)(x), RO_OF(sigmoid)(x));
 }
 
-/* SPEC 2.8. What x has above 0, less |x| times the part of a normal distribution beyond |x|. */
+/* SPEC 2.8: max(x, 0) minus |x| times the probability of the normal distribution beyond |x|. */
 RO_INLINE RO_F RO_OF(gelu_erf)(RO_F x) {
     RO_F b = RO_OF(cut_above)(RO_OF(abs)(x), K(0x1.55c2a6p2f));
     RO_F z = MUL(b, b);
@@ -186,15 +187,16 @@ RO_INLINE RO_F RO_OF(gelu_erf)(RO_F x) {
     return RO_OF(unless_nan)(x, y);
 }
 
-/* x cut off at c above and at -c below. A NaN becomes c. */
+/* Clamps x to [-c, c]. A NaN becomes c. */
 RO_INLINE RO_F RO_OF(cut_both)(RO_F x, float c) {
     return RO_OF(cut_below)(RO_OF(cut_above)(x, K(c)), K(-c));
 }
 
-/* The factors of dy in the operators of gradients. y: the function's result. */
+/* The functions below give the factor of dy in the operators of gradients. y: the function's
+ * result. */
 
-/* Returns the slope of gelu. From 8 on, s is +0 whatever b is; an infinite v would make it a NaN.
- */
+/* Returns the slope of gelu. From |x| = 8 on, s is +0 whatever b is; b is clamped since an infinite
+ * v would make the product a NaN. */
 RO_INLINE RO_F RO_OF(gelu_slope)(RO_F x) {
     RO_F t = RO_OF(gelu_tanh)(x), s = FMA(NEG(t), t, K(1.0f)), b = RO_OF(cut_both)(x, 8.0f);
     RO_F v = MUL(K(RO_GELU_C0), FMA(K(3.0f * RO_GELU_C1), MUL(b, b), K(1.0f)));

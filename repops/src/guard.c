@@ -5,7 +5,7 @@ void ro_guard_note(ro_guard_log *log, const ro_guard_finding *finding) {
     const int at = atomic_fetch_add(&log->count, 1);
     if (at < RO_GUARD_FOUND_MOST)
         log->found[at] = *finding;
-    else if (finding->again) /* it ends the product: it is told whatever came before */
+    else if (finding->again) /* the second mismatch fails the product, so it is always reported */
         log->found[RO_GUARD_FOUND_MOST - 1] = *finding;
 }
 

@@ -1,4 +1,5 @@
-/* Decides which calls are valid, and the shape of their output. SPEC.md sections 3 to 9 and 11. */
+/* Decides which calls are valid, and infers the shape of their output. SPEC.md sections 3 to 9 and
+ * 11. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +22,7 @@ ro_status ro_refuse(ro_check *c, const char *format, ...) {
 int ro_shape_valid(const ro_shape *s) {
     if (ro_dtype_size(s->dtype) == 0 || s->ndim < 1 || s->ndim > RO_MAX_DIMS)
         return 0;
-    int64_t product = 1; /* of the dimensions above 0: no product of any of them overflows */
+    int64_t product = 1; /* of the positive dimensions, so that no partial product can overflow */
     for (int i = 0; i < s->ndim; i++) {
         if (s->dim[i] < 0 || s->dim[i] > RO_MAX_NUMEL / product)
             return 0;
@@ -53,7 +54,7 @@ ro_status ro_want_same(ro_check *c, int input, int as) {
     return ro_refuse(c, "inputs %d and %d must have the same shape", input, as);
 }
 
-/* ---- operands that have another shape than the tensor that they meet, SPEC 4 ---- */
+/* ---- operands whose shape differs from that of the tensor they belong to, SPEC 4 ---- */
 
 typedef struct {
     char text[128];
@@ -76,7 +77,8 @@ ro_status ro_want_one(ro_check *c, int input) {
                      text_of(&c->in[input]).text);
 }
 
-/* Without dimensions of one element: they leave every element where it is. */
+/* Returns the first `ndim` dimensions without those of one element, which do not affect the order
+ * of elements. */
 static ro_shape squeezed(const ro_shape *s, int ndim) {
     ro_shape out = {.dtype = s->dtype};
     for (int i = 0; i < ndim; i++)
@@ -85,7 +87,8 @@ static ro_shape squeezed(const ro_shape *s, int ndim) {
     return out;
 }
 
-/* The dimensions of `got` are the first `ndim` of `as`, but for those of one element. */
+/* Returns nonzero if `got` has the first `ndim` dimensions of `as`, not counting dimensions of one
+ * element. */
 static int same_order(const ro_shape *got, const ro_shape *as, int ndim) {
     const ro_shape a = squeezed(got, got->ndim), b = squeezed(as, ndim);
     return a.ndim == b.ndim && memcmp(a.dim, b.dim, sizeof a.dim) == 0;
@@ -95,7 +98,8 @@ static int one_dimension(const ro_shape *s) {
     return squeezed(s, s->ndim).ndim <= 1;
 }
 
-/* The leading dimensions of `of` whose product is `count`; -1: there are none. */
+/* Returns how many leading dimensions of `of` remain after trailing ones with product `cols`, if
+ * the product of the remaining ones is `count`; -1 otherwise. */
 static int leading(const ro_shape *of, int64_t cols, int64_t count) {
     int ndim = of->ndim;
     for (int64_t inner = 1; ndim > 0 && inner != cols; ndim--)
@@ -121,7 +125,7 @@ ro_status ro_want_per_last(ro_check *c, int input, int of) {
     return ro_want_per_row(c, input, of, x->dim[x->ndim - 1], ro_rows_of(x));
 }
 
-/* Dimensions from attributes may have a product beyond 64 bits. */
+/* The product of dimensions that come from attributes may not fit in 64 bits. */
 static int has_numel(int64_t numel, const ro_shape *dims) {
     for (int i = 0; i < dims->ndim; i++)
         if (dims->dim[i] == 0)
@@ -147,7 +151,7 @@ ro_status ro_want_matrix(ro_check *c, int input, int64_t rows, int64_t cols) {
     return ro_want_dims(c, input, &(ro_shape){.ndim = 2, .dim = {rows, cols}});
 }
 
-/* Is b like the last dimensions of a, perhaps after some of 1? */
+/* Returns nonzero if b equals the last dimensions of a, perhaps after leading ones of 1. */
 static int is_suffix(const ro_shape *b, const ro_shape *a) {
     const int more = a->ndim - b->ndim;
     int first = 0;
@@ -157,7 +161,7 @@ static int is_suffix(const ro_shape *b, const ro_shape *a) {
                                (size_t)(b->ndim - first) * sizeof *b->dim) == 0;
 }
 
-/* Is b one dimension, as long as the last dimensions of a together? */
+/* Returns nonzero if b is one dimension, as long as the product of some last dimensions of a. */
 static int is_flat_suffix(const ro_shape *b, const ro_shape *a) {
     int64_t length = 1;
     for (int i = a->ndim - 1; i >= 0 && b->ndim == 1; i--) {

@@ -1,15 +1,15 @@
-/* Shared by the checks of calls. Private to repops/src. */
+/* Helpers of the checks of calls (infer*.c). Private to repops/src. */
 #ifndef RO_INFER_H
 #define RO_INFER_H
 
 #include "repops/repops.h"
 #include "repops/src/call.h"
 
-/* One check: the call, where the wanted output shape goes, and where to say what is wrong. */
+/* The check of one call: the output shape that it must have, and where to write what is wrong. */
 typedef struct {
     const ro_call *call;
     const ro_shape *in;
-    ro_shape want; /* ndim 0: declared by the caller */
+    ro_shape want; /* ndim 0: the caller declares it */
     char *why;
     size_t why_size;
 } ro_check;
@@ -27,34 +27,36 @@ typedef struct {
 ro_status ro_refuse(ro_check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 ro_status ro_want_type(ro_check *c, int input, int dtype);
 ro_status ro_want_float(ro_check *c, int input); /* f32, bf16 or f16 */
-/* Wants a window that is 0, or more where `masked`. */
+/* Wants a window of at least 0, which must be 0 unless `masked` is nonzero. */
 ro_status ro_want_window(ro_check *c, int attr, int masked);
 ro_status ro_want_same(ro_check *c, int input, int as);
-/* One element, in any number of dimensions. */
+/* Wants an input of one element, in any number of dimensions. */
 ro_status ro_want_one(ro_check *c, int input);
-/* SPEC 4: these dimensions, but for those of 1, or all of them as one. */
+/* SPEC 4: wants an input with these dimensions, not counting those of 1, or with all of them as
+ * one. */
 ro_status ro_want_dims(ro_check *c, int input, const ro_shape *want);
 ro_status ro_want_vector(ro_check *c, int input, int64_t cols);
-/* SPEC 4: an element for each row of `cols` elements of input `of`, `count` of them. */
+/* SPEC 4: wants an input with one element for each row of `cols` elements of input `of`, `count` in
+ * all. */
 ro_status ro_want_per_row(ro_check *c, int input, int of, int64_t cols, int64_t count);
 /* As ro_want_per_row, for rows along the last dimension. */
 ro_status ro_want_per_last(ro_check *c, int input, int of);
-/* `rows` rows of `cols` elements. */
+/* Wants an input of `rows` rows of `cols` elements. */
 ro_status ro_want_matrix(ro_check *c, int input, int64_t rows, int64_t cols);
 ro_status ro_want_range(ro_check *c, int attr, int64_t lo, int64_t hi);
-/* Attribute `attr` must be one of the bits that integers of fixed products have. */
+/* Wants an attribute that is a number of bits that fixed products can have. */
 ro_status ro_want_fixed_bits(ro_check *c, int attr);
 ro_status ro_want_scalar_step(ro_check *c, int input);
-/* SPEC 4: input 1 repeats into input 0. */
+/* SPEC 4: wants an input 1 that repeats into input 0. */
 ro_status ro_want_repeats(ro_check *c);
 ro_status ro_want_output(ro_check *c, int64_t numel);
 ro_status ro_declared(ro_check *c, int dtype);
-/* All inputs are f32; the output is like the first. */
+/* Wants f32 inputs; the output gets the shape of the first one. */
 ro_status ro_all_f32(ro_check *c);
-/* All are f32, the output is declared, and attribute 0 is the columns of input 0. */
+/* Wants f32 inputs and a declared output, and in attribute 0 the columns of input 0 as a matrix. */
 ro_status ro_check_view(ro_check *c);
 
-/* One check for each operator, or for several that agree. */
+/* The checks of operators; some operators share one. */
 ro_status ro_check_fill(ro_check *c);
 ro_status ro_check_normal(ro_check *c);
 ro_status ro_check_read_batch(ro_check *c);

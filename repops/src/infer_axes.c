@@ -1,4 +1,4 @@
-/* Valid calls of what rearranges elements along axes. SPEC.md sections 5 and 13. */
+/* Valid calls of operators that rearrange elements along axes. SPEC.md sections 5 and 13. */
 #include "repops/src/infer.h"
 #include "repops/op_along.h"
 #include "repops/op_attention.h"
@@ -40,7 +40,7 @@ ro_status ro_check_slice(ro_check *c) {
     return RO_OK;
 }
 
-/* Wants an attribute that is the bits of an element of the output's type. */
+/* Wants an attribute that holds the bits of an element of the output's type. */
 static ro_status want_element(ro_check *c, int attr, int dtype) {
     const int bits = 8 * (int)ro_dtype_size(dtype);
     return ro_want_range(c, attr, 0, (INT64_C(1) << bits) - 1);
@@ -62,7 +62,7 @@ ro_status ro_check_pad(ro_check *c) {
     return RO_OK;
 }
 
-/* x with the axis replaced by the dimensions of ids. */
+/* Gives the shape of x with the axis replaced by the dimensions of ids. */
 static ro_status gathered(ro_check *c, const ro_shape *x, const ro_shape *ids, ro_shape *out) {
     const int64_t axis = c->call->attr[RO_ALONG_AXIS];
     if (x->ndim - 1 + ids->ndim > RO_MAX_DIMS)
@@ -97,7 +97,7 @@ ro_status ro_check_gather_grad(ro_check *c) {
     return RO_OK;
 }
 
-/* Wants an input that is like the first one, but for the axis. */
+/* Wants an input that has the shape of the first one except along the axis. */
 static ro_status want_joined(ro_check *c, int input) {
     const ro_shape *first = &c->in[0], *x = &c->in[input];
     TRY(ro_want_type(c, input, first->dtype));
@@ -219,7 +219,7 @@ ro_status ro_check_argmax(ro_check *c) {
     return RO_OK;
 }
 
-/* The last input has length 1 along the axis, the output attribute 1. */
+/* Wants a last input of length 1 along the axis; along it, the output's length is attribute 1. */
 ro_status ro_check_expand(ro_check *c) {
     const ro_shape *x = &c->in[c->call->input_count - 1];
     TRY(want_axis(c));
@@ -244,7 +244,7 @@ ro_status ro_check_max_grad(ro_check *c) {
 
 /* ---- places along an axis, order and running totals ---- */
 
-/* Input i has the dimensions of x but along the axis. */
+/* Wants an input i with the dimensions of x except along the axis. */
 static ro_status want_lines(ro_check *c, int i) {
     ro_shape like = c->in[0];
     const int64_t axis = c->call->attr[RO_ALONG_AXIS];

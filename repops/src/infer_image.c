@@ -66,7 +66,8 @@ static ro_status ro_check_pool_attrs(ro_check *c) {
     return RO_OK;
 }
 
-/* Checks the last dimensions of dy, and of the index of the maximum with it. */
+/* Wants a dy like the output of the pooling; max pooling also has an input of indices of that
+ * shape. */
 static ro_status ro_check_pool_grad(ro_check *c, const ro_pooling *v) {
     if (c->call->op == RO_OP_MAX_POOL2D_GRAD) {
         ro_shape index = c->want;
@@ -135,7 +136,8 @@ ro_status ro_check_bn_merge(ro_check *c) {
     return ro_want_output(c, ro_blocks_of(count, RO_COLUMN_GROUP) * cols);
 }
 
-/* batchnorm: x, then four of a channel each; bn_dx: dy, x, then five. */
+/* Wants batchnorm's inputs (x, then four of one element per channel) or bn_dx's (dy, x, then
+ * five). */
 ro_status ro_check_batchnorm(ro_check *c) {
     TRY(ro_all_f32(c));
     const int backward = c->call->op == RO_OP_BN_DX;

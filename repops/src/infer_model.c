@@ -82,7 +82,7 @@ static ro_status want_queries_and_keys(ro_check *c) {
     return c->in[0].ndim >= 2 ? RO_OK : ro_refuse(c, "input 0 must be [..., T, S]");
 }
 
-/* s: [..., T, S]. */
+/* Wants scores s: [..., T, S], with a valid mask. */
 static ro_status ro_check_scores(ro_check *c) {
     const ro_shape *s = &c->in[0];
     TRY(ro_all_f32(c));
@@ -98,7 +98,7 @@ static int64_t blocks_of(int64_t keys) {
     return (keys + RO_ATTN_BLOCK - 1) / RO_ATTN_BLOCK;
 }
 
-/* Checks that the place of the first query is the last input. */
+/* Wants scores whose last input is the position of the first query. */
 static ro_status check_placed_scores(ro_check *c) {
     const ro_shape *s = &c->in[0];
     const int last = c->call->input_count - 1;
@@ -258,7 +258,7 @@ ro_status ro_check_adamw_w(ro_check *c) {
     return RO_OK;
 }
 
-/* Wants tensors like the first, then scalars. */
+/* Wants tensors like the first, followed by inputs of one element. */
 ro_status ro_check_sgd(ro_check *c) {
     const int tensors = c->call->op == RO_OP_SGD_W ? 2 : 3;
     TRY(ro_all_f32(c));

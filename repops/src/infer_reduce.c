@@ -21,7 +21,7 @@ static ro_status ro_check_matmul_batch(ro_check *c, int bd) {
     return RO_OK;
 }
 
-/* Checks what products of both kinds have in common, and sets the shape of their output. */
+/* Checks what f32 and fixed products have in common, and infers the output shape. */
 static ro_status ro_check_product(ro_check *c) {
     TRY(ro_want_range(c, RO_PRODUCT_BATCH_DIMS, 0, RO_MAX_DIMS - 2));
     TRY(ro_want_range(c, RO_PRODUCT_TRANS, 0, 3));

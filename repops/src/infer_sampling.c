@@ -1,4 +1,4 @@
-/* Valid calls of what draws tokens. SPEC.md section 10.3. */
+/* Valid calls of operators that draw tokens. SPEC.md section 10.3. */
 #include "repops/src/infer.h"
 #include "repops/op_sampling.h"
 
@@ -6,7 +6,7 @@ static int64_t *last_of(ro_shape *s) {
     return &s->dim[s->ndim - 1];
 }
 
-/* Weights [..., V]; the output is [..., last]. */
+/* Wants weights [..., V]; the output's last dimension is `last`. */
 static ro_status want_weights(ro_check *c, int64_t last) {
     TRY(ro_want_type(c, 0, RO_I32));
     c->want = c->in[0];

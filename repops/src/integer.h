@@ -1,5 +1,4 @@
-/* Arithmetic of integers, SPEC.md section 6: written once, for the reference, processors and CUDA.
- */
+/* Integer arithmetic, SPEC.md section 6: shared by the reference, the CPU kernels and CUDA. */
 #ifndef RO_INTEGER_H
 #define RO_INTEGER_H
 
@@ -8,7 +7,8 @@
 #include "repops/repops.h"
 #include "repops/src/inline.h"
 
-/* Divides; the quotients by 0 and of -2^31 by -1 have no room in 32 bits, and are defined here. */
+/* Divides, rounding toward zero, or toward minus infinity if `down` is nonzero. Quotients by 0, and
+ * of -2^31 by -1, do not fit in 32 bits and are defined here. */
 RO_INLINE int32_t ro_quotient(int32_t a, int32_t b, int down) {
     const int negates = b == -1, divisor = b == 0 || negates ? 1 : b;
     const int32_t q = a / divisor, rest = a % divisor;
@@ -24,13 +24,13 @@ RO_INLINE int32_t ro_shift_left(int32_t a, int32_t b) {
     return (uint32_t)b > 31 ? 0 : (int32_t)((uint32_t)a << (b & 31));
 }
 
-/* Shifts right, filling with the sign. */
+/* Shifts right arithmetically: fills with the sign. */
 RO_INLINE int32_t ro_shift_right(int32_t a, int32_t b) {
     const uint32_t sign = a < 0 ? UINT32_MAX : 0, by = (uint32_t)b > 31 ? 31 : (uint32_t)b;
     return (int32_t)((((uint32_t)a ^ sign) >> by) ^ sign);
 }
 
-/* `kind` is a constant wherever speed matters. */
+/* Computes operator integer. `kind` is a compile-time constant wherever speed matters. */
 RO_INLINE int32_t ro_integer(int kind, int32_t a, int32_t b) {
     switch (kind) {
     case RO_PRODUCT: return (int32_t)((uint32_t)a * (uint32_t)b);

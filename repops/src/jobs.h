@@ -1,4 +1,4 @@
-/* Checked jobs for a backend: those of the library's functions that are not operators. */
+/* Checked arguments of library functions that are not operators, in the form that backends take. */
 #ifndef REPOPS_JOBS_H
 #define REPOPS_JOBS_H
 
@@ -6,17 +6,18 @@
 #include "repops/packed.h"
 
 /* A batch of products for ro_sgemm (SPEC.md section 3.1), none of them empty. Element (i, j) of an
- * operand is at i * row + j * col; one of the two steps is 1, and for c that is the column's. */
+ * operand is at i * row + j * col; one of the two strides is 1, and for c it is the column
+ * stride. */
 typedef struct {
-    int64_t m, n, k; /* k = 0: dot is +0 */
+    int64_t m, n, k; /* k = 0: every dot product is +0 */
     const float *a, *b;
     float *c;
     int64_t a_row, a_col, b_row, b_col, c_row;
-    int64_t batch, a_next, b_next, c_next; /* steps from one product to the next */
+    int64_t batch, a_next, b_next, c_next; /* offsets between products */
     float alpha, beta;
 } ro_products;
 
-/* The arguments of ro_linear, of an output that is not empty. */
+/* The arguments of ro_linear, whose output is not empty. */
 typedef struct {
     ro_linear_layer layer;
     const float *x, *w, *bias;
@@ -33,13 +34,13 @@ typedef struct {
     void *to;
 } ro_pack_job;
 
-/* The rows of a head: `step` elements apart from element `first` on. */
+/* Where the rows of a head lie: from element `first` on, `step` elements apart. */
 typedef struct {
     int64_t first, step;
 } ro_head_rows;
 
-/* The rows of head `head` of all the batch, where a sequence has `heads` of `tokens` rows each.
- * row: see ro_attention. */
+/* Returns the rows of head `head` (over all of the batch), where each sequence has `heads` heads of
+ * `tokens` rows. `row` is the tensor's row distance in ro_attention. */
 static inline ro_head_rows ro_rows_of_head(int64_t head, int64_t heads, int64_t tokens,
                                            int64_t size, int64_t row) {
     if (row == 0)
@@ -70,8 +71,8 @@ typedef struct {
     float *loss, *m, *l, *dx;
 } ro_cross_entropy_job;
 
-/* The arguments of ro_layer_norm, or of ro_softmax and ro_log_softmax: statistics are mean and
- * rstd, or m and l. ro_rms_norm has no beta, and rstd is its only statistic. */
+/* The arguments of ro_layer_norm, ro_rms_norm, ro_softmax or ro_log_softmax. Statistics are mean
+ * and rstd, or m and l; ro_rms_norm has no beta, and rstd is its only statistic. */
 typedef struct {
     int64_t rows, cols;
     float eps;
@@ -79,8 +80,8 @@ typedef struct {
     float *y, *statistic[2];
 } ro_row_job;
 
-/* The arguments of ro_layer_norm_backward; of ro_softmax_backward and ro_log_softmax_backward,
- * whose y is x here. */
+/* The arguments of ro_layer_norm_backward, or of ro_softmax_backward and ro_log_softmax_backward,
+ * whose y is in member x. */
 typedef struct {
     int64_t rows, cols;
     const float *x, *gamma, *statistic[2], *dy; /* statistics: mean and rstd */
@@ -102,7 +103,8 @@ typedef struct {
     ro_gradient dx, dgamma;
 } ro_rms_grad_job;
 
-/* The arguments of ro_rotary, or, if `inverse`, of ro_rotary_backward: `from` is dy and `to` dx. */
+/* The arguments of ro_rotary or, if `inverse` is nonzero, of ro_rotary_backward, where `from` is dy
+ * and `to` is dx. */
 typedef struct {
     ro_rotary_layer layer;
     const float *from;
@@ -111,7 +113,7 @@ typedef struct {
     int inverse;
 } ro_rotary_job;
 
-/* One parameter of ro_adamw_all. A device takes 256 of them as arguments of a kernel. */
+/* One parameter of ro_adamw_all. A device passes 256 of them as arguments of one kernel. */
 typedef struct {
     int64_t count;
     float beta1, beta2, eps, decay;

@@ -1,4 +1,4 @@
-/* ro_sum and ro_sum_rows: the levels of a sum; gradients that are added. */
+/* ro_sum and ro_sum_rows, which reduce level by level, and gradients that are added. */
 #include "repops/src/layers.h"
 
 #include "repops/device.h"
@@ -17,11 +17,11 @@ ro_status ro_temporary(ro_ctx *ctx, int64_t count, float **out) {
 
 /* ---- levels ---- */
 
-/* A sum of `n` terms for each of `others` results: along rows, or along columns. */
+/* A sum of n terms for each of `others` results. The terms lie along rows or along columns. */
 typedef struct {
-    int op;    /* of the first level */
+    int op;    /* the operator of the first level */
     int along; /* 0: each row is summed; 1: each column */
-    int group; /* terms of one sum */
+    int group; /* terms that one level adds up */
     int64_t others;
 } level_sum;
 
@@ -41,8 +41,8 @@ static ro_status run_level(ro_ctx *ctx, const level_sum *s, int op, int64_t n, i
     return ro_typed_call(ctx, op, count, in, s->along ? of_columns : of_rows, &out);
 }
 
-/* Runs all levels. Those after the first lie in temporary memory, in two buffers that take turns.
- */
+/* Runs all levels. Results of all but the last one lie in two temporary buffers, which take
+ * turns. */
 static ro_status run_levels(ro_ctx *ctx, const level_sum *s, int64_t n, int32_t count,
                             const ro_tensor *const *in, float *out) {
     const int64_t first = groups_of(s, n), second = groups_of(s, first);

@@ -1,4 +1,4 @@
-/* ro_linear_backward: checks, and the products. */
+/* ro_linear_backward: checks, and runs the products. */
 #include "repops/src/layers.h"
 
 #include "repops/device.h"
@@ -29,7 +29,7 @@ static ro_status check_memory(ro_ctx *ctx, const linear_gradients *g) {
 static const int activation_grad[] = {RO_OP_NONE, RO_OP_RELU_GRAD, RO_OP_GELU_GRAD,
                                       RO_OP_GELU_ERF_GRAD, RO_OP_SILU_GRAD};
 
-/* The gradient of z, in temporary memory. */
+/* Computes the gradient of z in temporary memory. */
 static ro_status before_activation(ro_ctx *ctx, const linear_gradients *g, float **out) {
     const ro_linear_layer *l = g->layer;
     const ro_status status = ro_temporary(ctx, l->rows * l->out, out);
@@ -45,7 +45,7 @@ static int64_t width(int64_t cols) {
     return cols > 1 ? cols : 1;
 }
 
-/* A product of op(a), m x k, and op(b), k x n, that goes to c. */
+/* A product of op(a), m x k, and op(b), k x n, which is written to c. */
 typedef struct {
     int trans_a, trans_b;
     int64_t m, n, k;
@@ -69,8 +69,8 @@ static ro_status multiply_fixed(ro_ctx *ctx, int bits, const gradient_product *p
     return ro_gradient_close(ctx, p->c, p->m * p->n, at, status);
 }
 
-/* Multiplies by ro_sgemm, which with alpha 1 and beta 0 or 1 gives the bytes of matmul, and of add.
- */
+/* Multiplies by ro_sgemm: with alpha 1 and beta 0 it gives the bytes of matmul, and with beta 1
+ * those of matmul and add. */
 static ro_status multiply(ro_ctx *ctx, int fixed_bits, const gradient_product *p) {
     if (fixed_bits)
         return multiply_fixed(ctx, fixed_bits, p);

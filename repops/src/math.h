@@ -1,7 +1,6 @@
-/* Arithmetic and elementary functions with one exact meaning. SPEC.md sections 1 and 2.
- *
- * Shared by the reference and every kernel. Branch-free with literal coefficients, so that
- * compilers vectorise loops over arrays. */
+/* Arithmetic and elementary functions with one exact meaning, SPEC.md sections 1 and 2, shared by
+ * the reference and every kernel. They are branch-free with literal coefficients, so that compilers
+ * vectorise loops over arrays. */
 #ifndef RO_MATH_H
 #define RO_MATH_H
 
@@ -12,8 +11,7 @@
 #include "repops/repops.h"
 #include "repops/src/inline.h"
 
-/* The compilers name the parts of -ffast-math as far as these macros go; the Makefile turns all of
- * them off. */
+/* These macros detect only some parts of -ffast-math; the Makefile turns all parts off. */
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) ||     \
     defined(__NO_SIGNED_ZEROS__) || __FINITE_MATH_ONLY__ > 0
 #error "repops cannot be built with -ffast-math or parts of it: SPEC.md section 1"
@@ -51,8 +49,8 @@ RO_INLINE float ro_canon(float x) {
 #define RO_SOFT static inline __attribute__((unused))
 #endif
 
-/* Without hardware fma: the product of two floats is exact in double; the sum is rounded to odd, so
- * that the second rounding, to float, is the only one that counts (Boldo & Melquiond, 2008). */
+/* Computes fma without hardware support. The product of two floats is exact in double; the sum is
+ * rounded to odd, so that only the second rounding, to float, matters (Boldo & Melquiond, 2008). */
 RO_SOFT float ro_fma_soft(float a, float b, float c) {
     double p = (double)a * (double)b, z = (double)c;
     double s = p + z;
@@ -60,7 +58,7 @@ RO_SOFT float ro_fma_soft(float a, float b, float c) {
     double e = (p - (s - bb)) + (z - bb);
     int64_t bits;
     memcpy(&bits, &s, sizeof bits);
-    /* an infinity or NaN gives e = NaN, and neither comparison holds */
+    /* for an infinity or NaN, e is NaN, and both comparisons are false */
     if ((e > 0 || e < 0) && !(bits & 1))
         bits += (e > 0) == (s > 0) ? 1 : -1;
     memcpy(&s, &bits, sizeof s);
@@ -92,7 +90,7 @@ RO_INLINE float ro_max(float a, float b) {
     return a != a || b != b ? ro_from_bits(RO_QNAN_BITS) : m;
 }
 
-/* SPEC 6, `compare`: whether a stands to b so. */
+/* SPEC 6, `compare`: whether the relation `kind` holds between a and b. */
 #define RO_HOLDS(kind, a, b)                                                                       \
     ((kind) == RO_EQUAL       ? (a) == (b)                                                         \
      : (kind) == RO_NOT_EQUAL ? (a) != (b)                                                         \
@@ -101,7 +99,7 @@ RO_INLINE float ro_max(float a, float b) {
      : (kind) == RO_GREATER   ? (a) > (b)                                                          \
                               : (a) >= (b))
 
-/* ---- what functions.h needs of a float ---- */
+/* ---- what functions.h requires, for a float ---- */
 
 RO_INLINE float ro_set1(float c) {
     return c;
@@ -160,14 +158,14 @@ RO_INLINE float ro_unless_nan(float x, float y) {
     return x != x ? ro_from_bits(RO_QNAN_BITS) : y;
 }
 
-/* 2^(k + offset), where t = k + 0x1.8p23: the sum's low bits are k, and the others leave the word.
- */
+/* Returns 2^(k + offset), where t = k + 0x1.8p23: the low bits of t are k, and the shift drops the
+ * others. */
 RO_INLINE float ro_pow2(float t, int32_t offset) {
     return ro_from_bits((ro_to_bits(t) << 23) + ((uint32_t)(offset + 127) << 23));
 }
 
-/* Multiplies by 2^k in two factors. The first product stays a normal number, and so is exact; only
- * the second one rounds. */
+/* Multiplies by 2^k in two steps. The first product is a normal number and exact; only the second
+ * one rounds. */
 RO_INLINE float ro_scale(float y, float t) {
     const int down = t < 0x1.8p23f;
     return y * ro_pow2(t, down ? 64 : -64) * (down ? 0x1p-64f : 0x1p64f);
@@ -204,8 +202,8 @@ RO_INLINE float ro_rsqrt(float x) {
     return ro_canon(1.0f / ro_sqrt(x));
 }
 
-/* The sine or cosine by the nearest quadrant, then polynomials on [-pi/4, pi/4). k / 2^24 is the
- * turn's fraction. */
+/* Computes the sine or cosine by reducing to the nearest quadrant, then by polynomials on [-pi/4,
+ * pi/4). k / 2^24 is a fraction of a turn. */
 RO_INLINE float ro_sin_quadrant(float x) {
     float z = x * x;
     float p = 0x1.6cd878p-19f;
@@ -238,24 +236,26 @@ RO_INLINE float ro_cos_turn(uint32_t k) {
     return ro_sin_turn(k + (UINT32_C(1) << 22));
 }
 
-/* SPEC 7.1: ln_rstd. Returns NaN for a variance that overflowed: 1 / inf would make its row +0. */
+/* SPEC 7.1: ln_rstd. Returns NaN if the variance overflowed, since 1 / inf would make the whole row
+ * +0. */
 RO_INLINE float ro_rstd(float ss, float n, float eps) {
     const float v = ss / n + eps;
     return ro_canon(v < RO_F32_INFINITY ? 1.0f / ro_sqrt(v) : RO_F32_NAN);
 }
 
-/* SPEC 9: clip_scale. Returns NaN for a norm that overflowed: 1 / inf would make the update +0. */
+/* SPEC 9: clip_scale. Returns NaN if the norm overflowed, since 1 / inf would make the update
+ * +0. */
 RO_INLINE float ro_clip_scale(float sumsq, float most) {
     const float n = ro_sqrt(sumsq);
     return ro_canon(!(n > most) ? 1.0f : n < RO_F32_INFINITY ? most / n : RO_F32_NAN);
 }
 
-/* The scalars that adamw_w reads beside tensors; the scales are 1 / c1 and 1 / c2. */
+/* The scalars of adamw_w; m_scale is 1 / c1 and v_scale is 1 / c2. */
 typedef struct {
     float m_scale, v_scale, lr, eps, decay;
 } ro_adamw_scalars;
 
-/* SPEC 9: adamw_w. Returns NaN where v overflowed: the quotient would be 0. */
+/* SPEC 9: adamw_w. Returns NaN if v overflowed, since the quotient would be 0. */
 RO_INLINE float ro_adamw_w(float w, float m, float v, ro_adamw_scalars s) {
     const float root = ro_sqrt(v * s.v_scale), u = (m * s.m_scale) / (root + s.eps);
     const float change = root < RO_F32_INFINITY ? u : RO_F32_NAN;

@@ -1,4 +1,4 @@
-/* Products: matmul and matmul_fixed as matrices. Private to repops. */
+/* A view of matmul and matmul_fixed as batches of matrices. Private to repops. */
 #ifndef RO_MATMUL_H
 #define RO_MATMUL_H
 

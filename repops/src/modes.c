@@ -2,8 +2,8 @@
 
 #include "repops/src/fpenv.h"
 
-/* The C library takes the direction in which it rounds numbers in text from the control word of
- * the x87, which fesetround sets as well. */
+/* glibc rounds numbers in text (printf, strtod) in the direction of the x87 control word, which
+ * fesetround sets too. */
 #if defined(__x86_64__)
 enum { X87_DEFAULT = 0x37f };
 
@@ -26,7 +26,7 @@ static void x87_write(uint16_t word) {
 }
 #endif
 
-/* The x87's word is in the upper half. */
+/* The upper half holds the x87 control word. */
 uint64_t ro_modes(void) {
     const uint64_t own = (ro_fp_read() & ~(uint64_t)RO_FP_STICKY) ^ RO_FP_DEFAULT;
     return (uint64_t)(x87_read() ^ X87_DEFAULT) << 32 | (own & UINT32_MAX);

@@ -6,7 +6,8 @@
 #include "repops/src/device.h"
 #include "repops/src/math.h"
 
-/* operators.h is written from the list below: `make operators`. */
+/* `make operators` writes operators.h from the list below; these assertions notice if it is
+ * stale. */
 #define RO_OPERATOR(number, NAME, ...)                                                             \
     _Static_assert(RO_OP_##NAME == (number) && (number) < RO_OP_END, "make operators");
 #define RO_ATTRIBUTE(NAME, place, ATTRIBUTE, ...)                                                  \
@@ -16,7 +17,7 @@
 
 enum { FOLLOWS = 0, DECLARED = 1 };
 
-/* Why an operator has no gradient. */
+/* Reasons why an operator has no gradient. */
 #define NO_SOURCE     "it reads no value that is learned"
 #define NO_INTEGER    "its result, or what it reads, is an integer"
 #define NO_GENERATION "it is of models that are not trained"
@@ -24,7 +25,7 @@ enum { FOLLOWS = 0, DECLARED = 1 };
 #define NO_BACKWARD   "it is part of a gradient"
 #define NO_OPTIMIZER  "it is part of an update"
 
-/* The last attribute of an operator says how many there are. */
+/* The attribute with the last place overrides attr_count, hence the pragma. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverride-init"
 static const ro_op_info table[RO_OP_END] = {

@@ -1,4 +1,4 @@
-/* Checks of memory that an entry point is given. */
+/* Checks of the memory that callers pass. */
 #include "repops/src/operands.h"
 #include "repops/src/backend.h"
 
@@ -8,7 +8,7 @@ static int is_empty(const ro_pieces *p) {
     return p->rows <= 0 || p->width <= 0;
 }
 
-/* Returns the address behind the last byte, or the highest address if the memory would reach beyond
+/* Returns the address after the last byte, or the highest address if the memory would reach beyond
  * it. */
 static uintptr_t end_of(const ro_pieces *p) {
     uintptr_t reach, end;
@@ -23,8 +23,8 @@ static int64_t floor_div(int64_t a, int64_t b) {
     return a / b - (a % b < 0);
 }
 
-/* Do two matrices of one step meet? Piece i of a and j of b do where -a.width < distance + (i - j)
- * step < b.width. */
+/* Returns nonzero if two matrices of the same step share a byte: piece i of a and piece j of b do
+ * if -a.width < distance + (i - j) step < b.width. */
 static int meet_at_one_step(const ro_pieces *a, const ro_pieces *b, int64_t step) {
     const int64_t distance = (int64_t)((uintptr_t)a->at - (uintptr_t)b->at);
     int64_t low = floor_div(-a->width - distance, step) + 1;
@@ -34,7 +34,8 @@ static int meet_at_one_step(const ro_pieces *a, const ro_pieces *b, int64_t step
     return low <= high;
 }
 
-/* Do two matrices of different steps meet? Walks through the pieces of both once, ascending. */
+/* Returns nonzero if two matrices of different steps share a byte. Walks through the pieces of both
+ * once, ascending. */
 static int meet_at_two_steps(const ro_pieces *a, const ro_pieces *b) {
     uintptr_t x = (uintptr_t)a->at, y = (uintptr_t)b->at;
     for (int64_t i = 0, j = 0; i < a->rows && j < b->rows;) {
@@ -68,7 +69,7 @@ static int same_memory(const ro_pieces *a, const ro_pieces *b) {
     return a->at == b->at && a->rows == b->rows && a->step == b->step && a->width == b->width;
 }
 
-/* Compares output i with all operands before it, and two outputs once. */
+/* Compares output i with all other operands; each pair of outputs is compared once. */
 static ro_status check_output(ro_ctx *ctx, const char *function, const ro_operand *operand, int i,
                               int count) {
     for (int k = 0; k < count; k++) {
@@ -104,7 +105,7 @@ static ro_pieces tensor(const void *at, const ro_shape *shape) {
     return (ro_pieces){at, 1, size, size};
 }
 
-/* Input i may be overwritten, as ro_op_in_place says. */
+/* Returns nonzero if ro_op_in_place allows that input i is overwritten. */
 static int is_in_place(const ro_call *call, int i, const void *input, const void *output) {
     return i < 32 && (ro_op_in_place(call->op) >> i & 1) && input == output &&
            ro_shape_numel(&call->input[i]) == ro_shape_numel(&call->output);
@@ -117,7 +118,7 @@ ro_status ro_check_tensors(ro_ctx *ctx, const ro_call *call, const void *const *
         return ro_fail(ctx, RO_ERR_ARG, "%s: the call has no output shape: ro_infer gives it",
                        name);
     const ro_pieces out = tensor(output, &call->output);
-    if (is_empty(&out)) /* an empty output: nothing is read either */
+    if (is_empty(&out)) /* with an empty output nothing is read either */
         return RO_OK;
     if (!output)
         return ro_missing(ctx, name, "output");

@@ -25,7 +25,7 @@ size_t ro_linear_packed_x_size(ro_ctx *ctx, const ro_linear_layer *layer) {
     return packed_size(ctx, "linear_packed_x_size", layer, RO_PACKED_X);
 }
 
-/* Checks what each function here needs. */
+/* Checks what each function here needs, and copies the layer to `own`. */
 static ro_status take(ro_ctx *ctx, const char *what, const ro_linear_layer *layer, const float *z,
                       ro_linear_layer *own) {
     const ro_status status = ro_take_linear(ctx, what, layer, z, own);
@@ -37,7 +37,7 @@ static ro_status take(ro_ctx *ctx, const char *what, const ro_linear_layer *laye
     return status;
 }
 
-/* Returns where the packed bytes of an operand are; NULL if it is not packed. */
+/* Returns the memory of a packed operand; empty if it is not packed. */
 static ro_pieces packed_bytes(ro_ctx *ctx, const ro_linear_layer *own, ro_packed_operand side,
                               const void *packed) {
     const int64_t size = packed ? (int64_t)size_of(ctx, own, side) : 0;

@@ -1,4 +1,4 @@
-/* A backend does this for repops/packed.h. */
+/* What a backend implements for repops/packed.h. */
 #ifndef RO_PACKED_H
 #define RO_PACKED_H
 
@@ -10,13 +10,13 @@ typedef struct {
     ro_status (*pack)(ro_ctx *ctx, const ro_linear_layer *layer, ro_packed_operand side,
                       const ro_linear_operands *in, void *to);
     int (*fits)(const ro_linear_layer *layer, ro_packed_operand side, const void *packed);
-    /* The job's x and w are those of `in`. */
+    /* x and w come from `in`, not from the job. */
     ro_status (*run)(ro_ctx *ctx, const ro_linear_job *job, const ro_linear_operands *in);
-    const struct ro_conv_packing *conv; /* NULL: none are kept */
-    int (*checks)(int bits);            /* whether products are checked (repops/guard.h) */
+    const struct ro_conv_packing *conv; /* for conv2d; NULL: weights are not kept */
+    int (*checks)(int bits);            /* can it check products (repops/guard.h)? */
 } ro_packing;
 
-/* The same of conv2d. pack: 0 if a weight is not finite, or nothing is gained by keeping them. */
+/* The same for conv2d. `pack` returns 0 if a weight is not finite, or if packing gains nothing. */
 typedef struct ro_conv_packing {
     size_t (*size)(const ro_call *call);
     int (*pack)(ro_ctx *ctx, const ro_call *call, const float *w, void *to);

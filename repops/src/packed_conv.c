@@ -5,7 +5,8 @@
 #include "repops/src/operands.h"
 #include "repops/src/packed.h"
 
-/* NULL: it is no conv2d, or its shapes do not fit. */
+/* Checks and copies the call. Returns NULL if it is no conv2d, its shapes do not fit, or the
+ * backend keeps no weights. */
 static const ro_conv_packing *packing_of(ro_ctx *ctx, const ro_call *call, ro_call *own) {
     char why[200];
     if (!ctx || !call || call->op != RO_OP_CONV2D || call->input_count != 2)

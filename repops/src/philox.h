@@ -22,7 +22,7 @@ RO_INLINE void ro_philox_round(uint32_t counter[4], uint32_t key0, uint32_t key1
     counter[3] = (uint32_t)p0;
 }
 
-/* Computes a block of Philox in place of its counter. */
+/* Replaces a counter by its block of Philox. */
 RO_INLINE void ro_philox(uint64_t seed, uint32_t counter[4]) {
     uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32);
     for (int round = 0; round < 10; round++) {
@@ -32,7 +32,7 @@ RO_INLINE void ro_philox(uint64_t seed, uint32_t counter[4]) {
     }
 }
 
-/* SPEC 10.1: block `block` of a stream. */
+/* SPEC 10.1: computes block `block` of a stream. */
 RO_INLINE void ro_philox_block(uint64_t seed, uint64_t block, uint32_t step, uint32_t stream,
                                uint32_t word[4]) {
     word[0] = (uint32_t)block;
@@ -42,7 +42,8 @@ RO_INLINE void ro_philox_block(uint64_t seed, uint64_t block, uint32_t step, uin
     ro_philox(seed, word);
 }
 
-/* SPEC 10.2: where number i < count goes. A cycle-walking Feistel network. */
+/* SPEC 10.2: returns the image of i < count under a permutation, by a cycle-walking Feistel
+ * network. */
 RO_INLINE uint64_t ro_permute(uint64_t seed, uint32_t stream, uint64_t epoch, uint64_t count,
                               uint64_t i) {
     if (count <= 1)

@@ -5,19 +5,19 @@
 #include <stddef.h>
 #include <unistd.h>
 
-/* Turns of a loop that waits: about 20 microseconds, shorter than a wake-up, and too short to hurt
- * other processes. */
+/* Iterations of a waiting loop: about 20 microseconds, shorter than a wake-up, and too short to
+ * slow down other processes. */
 enum { SPIN_LIMIT = 1000 };
 
-/* Microseconds until a worker that is woken is there (in a virtual machine); waking it takes 8 of
- * the caller's time. Shorter work is done before that, so it wakes nobody. */
+/* Microseconds until a woken worker runs (in a virtual machine); waking it also costs the caller 8.
+ * Work that takes less is done before the worker would run, so it wakes nobody. */
 enum { WAKE_US = 64 };
 
-/* Microseconds of a task for which threads are borrowed. OpenMP's look for work for milliseconds,
- * and are there after 2. */
+/* Least microseconds of a task for which threads are borrowed. OpenMP's threads spin for
+ * milliseconds, so they join after only 2. */
 enum { BORROW_US = 8 };
 
-/* Parts of `state`. */
+/* Fields of `state`: see pool.h. */
 enum { MOST_SEATS = 0xffff };
 static const unsigned long long inside = 1, seat = 1 << 16, task = 1ULL << 32;
 
@@ -59,7 +59,7 @@ static int inside_of(unsigned long long state) {
     return (int)(state & MOST_SEATS);
 }
 
-/* Takes a seat of the current task, if there is one; `seen` becomes its number. */
+/* Takes a seat of the current task, if there is one left, and sets `seen` to the task's number. */
 static bool join_task(ro_pool *pool, unsigned *seen) {
     unsigned long long state = atomic_load(&pool->state);
     bool joined = false;
@@ -103,7 +103,7 @@ static bool find_task(ro_pool *pool, unsigned *seen) {
 static void *worker_main(void *user) {
     ro_pool_worker *self = user;
     ro_pool *pool = self->pool;
-    unsigned seen = 0; /* 0 is the number before the first task */
+    unsigned seen = 0; /* the first task has number 1 */
     while (find_task(pool, &seen)) {
         const ro_fpenv env = ro_fpenv_enter();
         work(pool, self->index);
@@ -113,8 +113,8 @@ static void *worker_main(void *user) {
     return NULL;
 }
 
-/* Starts workers with all signals blocked, since these belong to the application's threads, but for
- * those that a worker itself causes, as by memory that is gone. */
+/* Starts workers with signals blocked, since these belong to the application's threads, except
+ * those that a worker itself can cause, such as a fault on memory that is gone. */
 static void start_workers(ro_pool *pool) {
     static const int own[] = {SIGBUS, SIGFPE, SIGILL, SIGSEGV};
     sigset_t blocked, before;
@@ -160,7 +160,7 @@ static void wake_workers(ro_pool *pool, int seats) {
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Closes the task: a worker that has not woken up by now finds no seat, and is not waited for. */
+/* Closes the task: a worker that has not woken up by now finds no seat, and nobody waits for it. */
 static void close_task(ro_pool *pool) {
     unsigned long long state = atomic_fetch_and(&pool->state, ~(MOST_SEATS * seat));
     for (int i = 0; i < SPIN_LIMIT && inside_of(state) > 0; i++) {
@@ -170,8 +170,8 @@ static void close_task(ro_pool *pool) {
     if (inside_of(state) == 0)
         return;
     pthread_mutex_lock(&pool->lock);
-    /* A store would do, but QEMU 7.2 (aarch64 on x86-64) lets the load after it pass it, and a
-     * worker that leaves just then wakes nobody. */
+    /* A store would do, but QEMU 7.2 (aarch64 on x86-64) reorders it with the load after it, and
+     * then a worker that leaves just then would not signal. */
     atomic_exchange(&pool->waiting, true);
     while (inside_of(atomic_load(&pool->state)) > 0)
         pthread_cond_wait(&pool->idle, &pool->lock);
@@ -185,7 +185,7 @@ typedef struct {
     ro_pool *pool;
     pthread_t caller;
     int threads;
-    atomic_int joined; /* besides the caller */
+    atomic_int joined; /* threads besides the caller */
 } crew;
 
 static void join_crew(void *data) {
@@ -199,7 +199,8 @@ static void join_crew(void *data) {
     ro_fpenv_leave(env);
 }
 
-/* A child of fork has none of the lender's threads, and libgomp would wait for them for ever. */
+/* Returns whether the lender's threads can be used. A child of fork has none, and libgomp would
+ * wait for them forever. */
 static bool lends(const ro_pool *pool) {
     return pool->parallel && pool->threads > 1 && pool->owner == getpid();
 }
@@ -237,7 +238,7 @@ void ro_pool_for(ro_pool *pool, int64_t count, int64_t grain, ro_task body, void
     const int64_t pieces = (count + grain - 1) / grain;
     const int seats = pieces <= pool->started ? (int)pieces - 1 : pool->started;
     post_task(pool, count, grain, body, user, seats);
-    /* a child of fork has no workers, and one of the parent's may have held the lock */
+    /* a child of fork has no workers, and the lock may have been held when it was forked */
     if (pool->owner != getpid()) {
         ro_pool_init(pool, pool->threads, pool->worker);
         ro_pool_for(pool, count, grain, body, user);

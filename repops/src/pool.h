@@ -1,5 +1,5 @@
-/* A pool of worker threads for one context. It decides who computes which items, never what an item
- * is: results do not depend on it. */
+/* A pool of worker threads for one context. It decides which thread computes which items, never the
+ * items' results. */
 #ifndef REPOPS_POOL_H
 #define REPOPS_POOL_H
 
@@ -20,44 +20,44 @@ typedef struct {
     int index;
 } ro_pool_worker;
 
-/* Fields that change with every task have cache lines of their own: workers read `state` all the
- * time. */
+/* Fields that change with every task have their own cache lines, since workers poll `state`. */
 struct ro_pool {
-    int threads;            /* wanted, with the caller */
-    int started;            /* workers that run */
-    pid_t owner;            /* the process that has the threads: fork copies none */
-    ro_pool_worker *worker; /* threads - 1 of them; the owner of the pool allocates them */
-    ro_parallel *parallel;  /* not NULL: lends threads, and no worker starts */
-    double missed_us;       /* microseconds of small tasks since a worker was last awake for one */
+    int threads;            /* wanted, including the caller */
+    int started;            /* workers that are running */
+    pid_t owner;            /* the process in which the threads run: fork does not copy them */
+    ro_pool_worker *worker; /* threads - 1 of them; the pool's owner allocates the array */
+    ro_parallel *parallel;  /* not NULL: lends threads, and no workers are started */
+    double missed_us;       /* microseconds of small tasks while no worker was awake */
 
     pthread_mutex_t lock; /* for workers that sleep */
     pthread_cond_t wake, idle;
-    atomic_int asleep;   /* workers */
-    atomic_bool waiting; /* the caller waits for workers that are inside */
+    atomic_int asleep;   /* workers that sleep */
+    atomic_bool waiting; /* the caller waits for workers inside the task */
     bool stop;           /* under lock */
 
-    /* The number of the task, times 2^32; how many more workers may join it, times 2^16; how many
-     * are inside. */
+    /* 2^32 times the task's number, plus 2^16 times how many more workers may join it (seats), plus
+     * how many workers are inside. */
     _Alignas(64) atomic_ullong state;
     ro_task body; /* the current task */
     void *user;
     int64_t count, grain;
-    _Alignas(64) atomic_llong next; /* item */
+    _Alignas(64) atomic_llong next; /* the next item that no thread has taken */
 };
 
 /* `worker` has room for threads - 1 entries. No thread starts yet. */
 void ro_pool_init(ro_pool *pool, int threads, ro_pool_worker *worker);
-/* The same of threads that `parallel` lends (ro_options). */
+/* Like ro_pool_init, for threads that `parallel` lends (ro_options). */
 void ro_pool_borrow(ro_pool *pool, int threads, ro_parallel *parallel);
 void ro_pool_stop(ro_pool *pool); /* joins the workers */
 
-/* Threads that a task of so many microseconds (with one thread, roughly) is for. To wake workers
- * takes longer than a small task, which is for those that are still looking for one. If small tasks
- * go on and on, workers are woken for those to come. */
+/* Returns how many threads to use for a task that takes `us` microseconds with one thread, roughly.
+ * Waking workers takes longer than a small task, so such a task gets only workers that are awake.
+ * If small tasks keep coming, sleeping workers are woken for the next ones. */
 int ro_pool_threads(ro_pool *pool, double us);
 
 /* Calls body over [0, count) in pieces of `grain` items that start at multiples of grain. Workers
- * start at the first call with more than one piece; if the system refuses some, fewer do it all. */
+ * start at the first call with more than one piece; if the system refuses some, the others do all
+ * of it. */
 void ro_pool_for(ro_pool *pool, int64_t count, int64_t grain, ro_task body, void *user);
 
 #endif

@@ -5,11 +5,11 @@
 #include "repops/free.h"
 #include "repops/src/sized.h"
 
-enum { SIZE_1 = 64 }; /* of ro_profile in version 1 */
+enum { SIZE_1 = 64 }; /* sizeof(ro_profile) in version 1 */
 _Static_assert(offsetof(ro_profile, device) + sizeof(int32_t) == SIZE_1, "version 1");
 
-/* Simulated profiles: no GPU adds exactly like one of them. They differ as GPUs do, in widths,
- * splits and trees. */
+/* Simulated profiles: they differ in widths, splits and trees, as GPUs do, but no GPU adds exactly
+ * like one of them. */
 static const ro_profile profiles[] = {
     {SIZE_1, "sim-wide", .lanes = 64, .split = 512, .pairwise = 1, .contract = 1},
     {SIZE_1, "sim-narrow", .lanes = 8, .split = 128, .pairwise = 0, .contract = 1, .estrin = 1},
@@ -17,7 +17,7 @@ static const ro_profile profiles[] = {
     {SIZE_1, "sim-plain", .lanes = 1, .split = 0, .pairwise = 0, .contract = 0},
 };
 
-/* Not simulated: what a CUDA device adds, and in which order, is in repops/cuda/free. */
+/* Not simulated: repops/cuda/free defines in which order a CUDA device adds. */
 static const ro_profile cuda = {SIZE_1, "cuda", .lanes = 1, .device = 1};
 
 enum { PROFILES = sizeof profiles / sizeof profiles[0] };

@@ -1,4 +1,4 @@
-/* ro_rms_norm and ro_rms_norm_backward: checks, and the operators for a device. */
+/* ro_rms_norm and ro_rms_norm_backward: checks; on a device also the composition from operators. */
 #include "repops/src/layers.h"
 
 #include "repops/device.h"
@@ -54,8 +54,7 @@ ro_status ro_rms_norm(ro_ctx *ctx, int64_t rows, int64_t cols, float eps, const 
 
 /* ---- backward ---- */
 
-/* Computes the gradients on a device by layer norm's operators, without a mean. dgamma may be NULL.
- */
+/* Computes the gradients on a device by layer norm's kernel, without a mean. dgamma may be NULL. */
 static ro_status device_gradients(ro_ctx *ctx, const ro_rms_grad_job *j, float *dx, float *dgamma) {
     const ro_row_grad_job rows = {j->rows, j->cols, j->x,   j->gamma, {NULL, j->rstd},
                                   j->dy,   dx,      dgamma, NULL};
@@ -86,7 +85,7 @@ static ro_status gradients_by_operators(ro_ctx *ctx, const ro_rms_grad_job *j) {
     ro_status status = RO_OK;
     if (j->dgamma.data && j->dx.data && !j->dgamma.add && !j->dx.add)
         return device_gradients(ctx, j, j->dx.data, j->dgamma.data);
-    if (j->dgamma.data) /* computed first, as dx may overwrite what it reads */
+    if (j->dgamma.data) /* dgamma comes first, as dx may overwrite dy or x, which it reads */
         status = add_scale_gradient(ctx, j);
     if (status == RO_OK && j->dx.data && j->rows > 0)
         status = add_input_gradient(ctx, j);
@@ -117,7 +116,7 @@ ro_status ro_rms_norm_backward(ro_ctx *ctx, int64_t rows, int64_t cols, const fl
                                const float *gamma, const float *rstd, const float *dy,
                                ro_gradient dx, ro_gradient dgamma) {
     ro_status status = check_sizes(ctx, "rms_norm_backward", rows, cols);
-    if (status != RO_OK || cols == 0) /* with no columns all gradients are empty */
+    if (status != RO_OK || cols == 0) /* without columns all gradients are empty */
         return status;
     const ro_rms_grad_job job = {rows, cols, x, gamma, rstd, dy, dx, dgamma};
     status = check_backward(ctx, &job);

@@ -1,4 +1,4 @@
-/* Angles of the rotary position embedding, from integers alone. SPEC.md section 13. */
+/* Angles of the rotary position embedding, computed with integers only. SPEC.md section 13. */
 #ifndef RO_ROPE_H
 #define RO_ROPE_H
 
@@ -9,7 +9,7 @@
 #include "repops/src/wide_product.h"
 #include "repops/op_attention.h"
 
-/* log2(base), 56 bits of it below the point; `base` is the bits of an f32 of at least 1. */
+/* Returns log2(base) with 56 fractional bits; `base` is the bits of an f32 of at least 1. */
 RO_INLINE uint64_t ro_rope_log(uint32_t base) {
     uint64_t y = (uint64_t)((base & UINT32_C(0x7fffff)) | UINT32_C(0x800000)) << 40;
     uint64_t fraction = 0;
@@ -21,7 +21,8 @@ RO_INLINE uint64_t ro_rope_log(uint32_t base) {
     return (uint64_t)((base >> 23) - 127) << 56 | fraction;
 }
 
-/* base^(-i / half) / (2 pi) turns per position, in units of 2^-64; `log` is ro_rope_log(base). */
+/* Returns base^(-i / half) / (2 pi), in turns per position, in units of 2^-64; `log` is
+ * ro_rope_log(base). */
 RO_INLINE uint64_t ro_rope_frequency(uint64_t log, uint64_t half, uint64_t i) {
     const uint64_t x = i * (log / half) + i * (log % half) / half;
     const uint64_t t = ro_mul_high(x << 8, UINT64_C(0xb17217f7d1cf79ac)); /* ln 2 */
@@ -31,27 +32,27 @@ RO_INLINE uint64_t ro_rope_frequency(uint64_t log, uint64_t half, uint64_t i) {
     return ro_mul_high(2 * e, UINT64_C(0x517cc1b727220a95)) >> (x >> 56); /* 1 / pi */
 }
 
-/* floor(f / factor), f below 2^62; `factor` is the bits of an f32 in [1, 2^32). */
+/* Returns floor(f / factor), f below 2^62; `factor` is the bits of an f32 in [1, 2^32). */
 RO_INLINE uint64_t ro_rope_divided(uint64_t f, uint32_t factor) {
     const uint64_t m = (factor & UINT32_C(0x7fffff)) | UINT32_C(0x800000);
     return ((f / m << 23) + (f % m << 23) / m) >> ((factor >> 23) - 127);
 }
 
-/* An f32 in [2^-8, 2^14) by its bits, in units of 2^-32: exact. */
+/* Returns an f32 in [2^-8, 2^14), given its bits, in units of 2^-32: exact. */
 RO_INLINE uint64_t ro_rope_fixed(uint32_t x) {
     const uint64_t m = (x & UINT32_C(0x7fffff)) | UINT32_C(0x800000);
     return m << ((x >> 23) - 127 + 9);
 }
 
-/* How a call of rope_turns scales. */
+/* The scaling attributes of a call of rope_turns. */
 typedef struct {
     int kind;
     uint32_t factor, low, high; /* bits of f32 numbers */
     uint64_t original;
 } ro_rope_scaling;
 
-/* v: turns within the original positions, in units of 2^-32. The division is by parts of 16 bits.
- */
+/* Scales frequency f. v is the turns within the original context length, in units of 2^-32. The
+ * division is done 16 bits at a time. */
 RO_INLINE uint64_t ro_rope_scaled(const ro_rope_scaling *s, uint64_t f) {
     if (s->kind == RO_ROPE_PLAIN)
         return f;
@@ -75,12 +76,12 @@ RO_INLINE ro_rope_scaling ro_rope_scaling_of(const ro_call *call) {
     return s;
 }
 
-/* The frequency of a pair by its words in a tensor of turns. */
+/* Returns the frequency of a pair from its two words in a tensor of turns. */
 RO_INLINE uint64_t ro_rope_words(uint32_t low, uint32_t high) {
     return (uint64_t)high << 32 | low;
 }
 
-/* The argument of sin_turn and cos_turn. A negative position turns the other way. */
+/* Returns the argument of sin_turn and cos_turn. A negative position turns the other way. */
 RO_INLINE uint32_t ro_rope_turn(uint64_t frequency, int64_t position) {
     return (uint32_t)(((uint64_t)position * frequency + (UINT64_C(1) << 39)) >> 40);
 }

@@ -32,7 +32,7 @@ static ro_status take(ro_ctx *ctx, const char *name, const ro_rotary_layer *give
     return RO_OK;
 }
 
-/* The two operands that are x and y, or dy and dx, have names of their own. */
+/* `from` and `to` are the names of the two operands in messages: x and y, or dy and dx. */
 static ro_status check_memory(ro_ctx *ctx, const char *name, const ro_rotary_job *j,
                               const char *from, const char *to) {
     const ro_rotary_layer *l = &j->layer;

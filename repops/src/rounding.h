@@ -1,5 +1,5 @@
-/* Rounding of binary64 numbers to b bits of binary32, SPEC.md section 14.2 and 14.3. All of it is
- * free of branches, so that loops over it become vectors. */
+/* Rounding of binary64 numbers to b bits of binary32, SPEC.md sections 14.2 and 14.3. It is
+ * branch-free, so that loops are vectorised. */
 #ifndef REPOPS_ROUNDING_H
 #define REPOPS_ROUNDING_H
 
@@ -19,27 +19,29 @@ RO_INLINE double ro_from_bits64(uint64_t bits) {
     return x;
 }
 
-/* The power of two of |x|, kept within [2^-126, 2^130]: below, the grid is that of subnormals;
- * above, everything is infinite. A NaN gives 2^130. */
+/* Returns the power of two of |x|, clamped to [2^-126, 2^130]: below, the grid is that of
+ * subnormals; above, everything rounds to infinity. A NaN gives 2^130. */
 RO_INLINE double ro_binade(double x) {
     const int64_t low = (INT64_C(1023) - 126) << 52, high = (INT64_C(1023) + 130) << 52;
     int64_t power = (int64_t)(ro_bits64(x) & UINT64_C(0x7ff0000000000000));
-    power = power < low ? low : power; /* as integers: compilers have no vectors of fmax */
+    power = power < low ? low : power; /* with integers, as compilers do not vectorise fmax */
     power = power > high ? high : power;
     return ro_from_bits64((uint64_t)power);
 }
 
-/* Distance of neighbours on the grid of `bits` bits in the binade of x, over that binade. */
+/* Returns the distance of neighbours on the grid of `bits` bits, relative to the power of two of
+ * their binade. */
 RO_INLINE double ro_grid(int bits) {
     return ro_from_bits64((uint64_t)(1023 - (bits - 9)) << 52);
 }
 
-/* `magic` is 1.5 * 2^52 * ro_grid(bits): adding it to a number of binade 1 leaves that grid. */
+/* Returns 1.5 * 2^52 * ro_grid(bits): adding and subtracting it rounds a number in [1, 2) to the
+ * grid. */
 RO_INLINE double ro_magic(int bits) {
     return 1.5 * 0x1p52 * ro_grid(bits);
 }
 
-/* Not yet canonical: a NaN keeps its payload. */
+/* Rounds x with the `magic` of ro_magic. The result is not canonical: a NaN keeps its payload. */
 RO_INLINE float ro_round_any(double x, double magic) {
     const double shift = ro_binade(x) * magic;
     const double y = (x + shift) - shift;
@@ -47,7 +49,8 @@ RO_INLINE float ro_round_any(double x, double magic) {
     return (float)ro_from_bits64((ro_bits64(y) & ~sign) | (ro_bits64(x) & sign));
 }
 
-/* Place of a number of the grid: neighbours have neighbouring places, -0 comes before +0. */
+/* Returns the place of a number on the grid: neighbours have neighbouring places, and -0 comes
+ * before +0. */
 RO_INLINE int64_t ro_place(float x, int bits) {
     const int64_t magnitude = (int64_t)((ro_to_bits(x) & 0x7fffffffu) >> (32 - bits));
     return ro_to_bits(x) >> 31 ? -1 - magnitude : magnitude;

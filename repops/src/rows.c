@@ -10,8 +10,8 @@ static ro_status rows_fill(ro_ctx *ctx, int64_t count, uint32_t bits, float *out
     return ro_run(ctx, &call, NULL, out);
 }
 
-/* Fills the statistics of rows without columns, the only outputs with elements. It runs an
- * operator, since they may be on a device. */
+/* Fills the statistics of rows without columns; the other outputs are empty. An operator writes
+ * them, since they may be on a device. */
 static ro_status without_columns(ro_ctx *ctx, const ro_row_job *job, const uint32_t bits[2]) {
     const ro_status status = rows_fill(ctx, job->rows, bits[0], job->statistic[0]);
     return status == RO_OK ? rows_fill(ctx, job->rows, bits[1], job->statistic[1]) : status;
@@ -19,12 +19,14 @@ static ro_status without_columns(ro_ctx *ctx, const ro_row_job *job, const uint3
 
 typedef struct {
     const char *name, *statistic[2];
-    uint32_t nothing[2]; /* the statistics of no columns */
-    int scaled;          /* not 0: gamma and beta are read */
+    uint32_t nothing[2]; /* bits of the statistics of a row without columns */
+    int scaled;          /* nonzero: gamma and beta are read */
 } row_function;
 
-static const row_function layer_norm = {
-    "layer_norm", {"mean", "rstd"}, {RO_QNAN_BITS, RO_QNAN_BITS}, 1}; /* 0 / 0, and from it */
+static const row_function layer_norm = {"layer_norm",
+                                        {"mean", "rstd"},
+                                        {RO_QNAN_BITS, RO_QNAN_BITS},
+                                        1}; /* 0 / 0, which rstd inherits */
 static const row_function softmax = {"softmax", {"m", "l"}, {RO_MINUS_INFINITY_BITS, 0}, 0};
 static const row_function log_softmax = {"log_softmax", {"m", "l"}, {RO_MINUS_INFINITY_BITS, 0}, 0};
 

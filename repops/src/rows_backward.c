@@ -39,7 +39,7 @@ static ro_status check_softmax(ro_ctx *ctx, const char *name, const ro_row_grad_
 static ro_status rows_backward_run(ro_ctx *ctx, const char *name, const ro_row_grad_job *job,
                                    int norm, row_grad *fused) {
     ro_status status = check_sizes(ctx, name, job);
-    if (status != RO_OK || job->cols == 0) /* with no columns all gradients are empty */
+    if (status != RO_OK || job->cols == 0) /* without columns all gradients are empty */
         return status;
     status = norm ? check_norm(ctx, name, job) : check_softmax(ctx, name, job);
     if (status != RO_OK)

@@ -1,4 +1,4 @@
-/* This is shared by the reference and all kernels: SPEC.md section 10.3. */
+/* Sampling arithmetic that the reference and all kernels share: SPEC.md section 10.3. */
 #ifndef RO_SAMPLING_H
 #define RO_SAMPLING_H
 
@@ -13,7 +13,7 @@ RO_INLINE uint32_t ro_weight_of(float y) {
     return (uint32_t)(int32_t)z;
 }
 
-/* A weight below 0 counts as 0. */
+/* Negative weights count as 0. */
 RO_INLINE uint32_t ro_counted(int32_t q) {
     return q > 0 ? (uint32_t)q : 0;
 }
@@ -26,7 +26,7 @@ RO_INLINE int ro_is_kept(ro_cut cut, int32_t q, int64_t index) {
     return q > cut.t || (q == cut.t && index < cut.c);
 }
 
-/* ceil(p sum / 2^24), p at most 2^24. */
+/* Returns ceil(p sum / 2^24); p is at most 2^24. */
 RO_INLINE uint64_t ro_share_of(uint64_t sum, uint64_t p) {
     const uint64_t low = (UINT64_C(1) << 24) - 1;
     return p * (sum >> 24) + ((p * (sum & low) + low) >> 24);

@@ -5,7 +5,7 @@
 #include "repops/op_optimizer.h"
 #include "repops/src/math.h"
 
-/* SPEC 9: lr_schedule. attr: kind, base, min, warmup, total. */
+/* SPEC 9: computes lr_schedule; attr holds kind, base, min, warmup and total. */
 RO_INLINE float ro_learning_rate(const int64_t *attr, int32_t step) {
     float base = ro_from_bits((uint32_t)attr[RO_LR_SCHEDULE_BASE]),
           low = ro_from_bits((uint32_t)attr[RO_LR_SCHEDULE_MIN]);

@@ -1,4 +1,4 @@
-/* ro_sgemm: checks, and SPEC.md section 3.1 in terms of a table's products. */
+/* ro_sgemm: checks, and expresses SPEC.md section 3.1 by the table's products. */
 #include "repops/src/backend.h"
 #include "repops/src/fpenv.h"
 #include "repops/src/inline.h"
@@ -22,20 +22,20 @@ static int64_t at_least_1(int64_t width) {
     return width < 1 ? 1 : width;
 }
 
-/* least <= value <= 2^40, without a branch: small products notice. */
+/* Returns whether least <= value <= 2^40. It is branch-free, which matters for small products. */
 static int within(int64_t value, int64_t least) {
     return (value >= least) & (value <= RO_MAX_NUMEL);
 }
 
 /* ---- memory ---- */
 
-/* Elements from the first to behind the last one. */
+/* Returns the number of elements from the first to the last one. */
 static uint64_t reach(int64_t rows, int64_t width, int64_t ld, int64_t stride, int64_t batch) {
     return (uint64_t)(batch - 1) * (uint64_t)stride + (uint64_t)(rows - 1) * (uint64_t)ld +
            (uint64_t)width;
 }
 
-/* The same operand of all products of a batch. */
+/* The same operand of all products in a batch. */
 typedef struct {
     const char *name;
     const float *at;
@@ -52,10 +52,11 @@ static ro_pieces product(const matrix *m, int64_t i) {
     return (ro_pieces){m->at + i * m->stride, m->rows, m->ld * 4, m->width * 4};
 }
 
-/* Does a matrix c of any product meet an x of any, or another c? */
+/* Returns nonzero if the c of any product shares a byte with the x of any product, or, if x is c,
+ * with another product's c. */
 static int meets(const matrix *c, const matrix *x, int64_t batch) {
     const int shared = x->stride == 0 && x != c;
-    const int steady = x->stride == c->stride; /* only the difference i - j counts then */
+    const int steady = x->stride == c->stride; /* then only the difference i - j matters */
     for (int64_t i = 0; i < batch; i++) {
         const int64_t end = shared || (steady && i > 0) ? 1 : batch;
         for (int64_t j = x == c && i == 0; j < end; j++) {
@@ -67,7 +68,8 @@ static int meets(const matrix *c, const matrix *x, int64_t batch) {
     return 0;
 }
 
-/* Refuses overlaps, slowly: matrices may be interleaved, as parts of one wider matrix are. */
+/* Refuses overlaps exactly, but slowly: matrices may be interleaved, as parts of one wider matrix
+ * are. */
 static __attribute__((noinline)) ro_status
 check_interleaved(ro_ctx *ctx, const matrix *c, const matrix *inputs, int count, int64_t batch) {
     for (int i = 0; i < count; i++)
@@ -84,8 +86,8 @@ static ro_status missing(ro_ctx *ctx, const float *a, const float *c) {
     return ro_missing(ctx, "sgemm", !ctx ? "ctx" : !c ? "c" : !a ? "a" : "b");
 }
 
-/* Twice in line: a call with so many arguments takes as long as a quarter of the smallest product.
- */
+/* Inlined into both callers: passing so many arguments takes a quarter of the time of the smallest
+ * product. */
 RO_INLINE ro_status sgemm_run(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64_t n,
                               int64_t k, float alpha, const float *a, int64_t lda, const float *b,
                               int64_t ldb, float beta, float *c, int64_t ldc, int64_t stride_a,
@@ -120,7 +122,8 @@ RO_INLINE ro_status sgemm_run(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, 
         if (status != RO_OK)
             return status;
     }
-    /* set before alpha is looked at, as a caller's DAZ would take a subnormal alpha for 0 */
+    /* entered before alpha is tested, as the caller's DAZ would make a subnormal alpha equal to
+     * 0 */
     const ro_fpenv env = ro_fpenv_enter();
     ro_products p = {.m = m, .n = n, .k = alpha == 0 ? 0 : k, .alpha = alpha, .beta = beta};
     p.a = a, p.a_row = trans_a ? 1 : lda, p.a_col = trans_a ? lda : 1, p.a_next = stride_a;

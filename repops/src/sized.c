@@ -9,7 +9,7 @@
 #include "repops/packed.h"
 #include "repops/src/backend.h"
 
-/* `last` is the last member that version 1 had. Members that were added since stand behind it. */
+/* `last` is the last member in version 1. Later members follow it. */
 #define SIZED(structure, last, ...)                                                                \
     const ro_sized ro_sized_##structure = {                                                        \
         "ro_" #structure, sizeof(ro_##structure),                                                  \
@@ -32,7 +32,7 @@ SIZED(rounding, bound, RESERVED(rounding));
 SIZED(free_report, corrected, RESERVED(free_report));
 SIZED(guard, user, RESERVED(guard));
 
-/* Is the size wrong? Then a sentence is in `why`. */
+/* Returns whether the size is wrong, with a sentence in `why`. */
 static bool size_is_wrong(const ro_sized *s, uint32_t size, char *why, size_t why_size) {
     if (size == 0)
         snprintf(why, why_size, "%s.size is 0: set it to sizeof(%s)", s->name, s->name);

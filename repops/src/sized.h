@@ -1,5 +1,6 @@
-/* Structures that callers fill and whose first member is `size`: a caller's may be of another
- * version of the library (repops/repops.h). Every function that is given one takes it here. */
+/* Structures that callers fill and whose first member is `size`: the caller may have been compiled
+ * with another version of the library (repops/repops.h). Every function takes such structures by
+ * the functions here. */
 #ifndef RO_SIZED_H
 #define RO_SIZED_H
 
@@ -11,8 +12,8 @@ enum { RO_SIZED_MAX = 4096 }; /* largest size of a caller's structure */
 
 typedef struct {
     const char *name;
-    uint32_t size, oldest; /* sizeof it here, and in version 1 */
-    uint32_t reserved;     /* where `reserved` is, which must be 0; 0: it has none */
+    uint32_t size, oldest; /* its sizeof in this version, and in version 1 */
+    uint32_t reserved;     /* offset of `reserved`, which must be 0; 0: it has none */
 } ro_sized;
 
 extern const ro_sized ro_sized_options, ro_sized_linear_layer, ro_sized_linear_operands,
@@ -26,18 +27,20 @@ static inline uint32_t ro_size_of(const void *given) {
     return size;
 }
 
-/* Copies a caller's structure to `own`, this library's: what the caller lacks is 0. RO_ERR_ARG, and
- * a sentence in `why`: its size is none, or it has what this library does not know. */
+/* Copies a caller's structure to `own`, this library's version; members that the caller lacks
+ * become 0. Returns RO_ERR_ARG, with a sentence in `why`, if its size is invalid or if it sets
+ * members that this library does not know. */
 ro_status ro_sized_copy(const ro_sized *s, const void *given, void *own, char *why,
                         size_t why_size);
 
-/* The same, with the sentence in ro_ctx_error. */
+/* Like ro_sized_copy, with the sentence in ro_ctx_error. */
 ro_status ro_take(ro_ctx *ctx, const ro_sized *s, const void *given, void *own);
 
-/* RO_ERR_ARG if the size of a structure that the library is to fill is none. */
+/* Returns RO_ERR_ARG if the size of a structure that the library is to fill is invalid. */
 ro_status ro_take_size(ro_ctx *ctx, const ro_sized *s, const void *given);
 
-/* Fills the caller's structure, whose size was taken: members that the library lacks become 0. */
+/* Fills the caller's structure, whose size ro_take_size has checked; members that the library lacks
+ * become 0. */
 void ro_give(const ro_sized *s, const void *own, void *given);
 
 #endif

@@ -1,10 +1,11 @@
-/* Arithmetic of elements that one value passes in registers, one stage after another. */
+/* Chained arithmetic: a value stays in a register while it passes through several stages. */
 #ifndef REPOPS_STAGES_H
 #define REPOPS_STAGES_H
 
 #include <stdint.h>
 
-/* What becomes of v, where o is the stage's operand. SPEC.md section 6; a NaN may be any. */
+/* What a stage computes from the value v and its operand o. SPEC.md section 6, except that a NaN
+ * may be any NaN. */
 typedef enum {
     RO_STAGE_ADD,       /* v + o */
     RO_STAGE_SUB,       /* v - o */
@@ -12,18 +13,18 @@ typedef enum {
     RO_STAGE_MUL,       /* v * o */
     RO_STAGE_DIV,       /* v / o */
     RO_STAGE_DIV_INTO,  /* o / v */
-    RO_STAGE_CUT_BELOW, /* v < o ? o : v, with its bits */
-    RO_STAGE_CUT_ABOVE, /* v > o ? o : v, likewise */
-    RO_STAGE_RELU,      /* without an operand; NaN becomes the canonical one */
-    RO_STAGE_KEEP,      /* v, which is kept for a later stage */
+    RO_STAGE_CUT_BELOW, /* v < o ? o : v, bit for bit */
+    RO_STAGE_CUT_ABOVE, /* v > o ? o : v, bit for bit */
+    RO_STAGE_RELU,      /* takes no operand; a NaN becomes the canonical one */
+    RO_STAGE_KEEP,      /* v, which a later stage uses again as RO_STAGE_KEPT */
 } ro_stage_kind;
 
 typedef enum { RO_STAGE_NUMBER, RO_STAGE_MEMORY, RO_STAGE_KEPT } ro_stage_source;
 
 typedef struct {
     ro_stage_kind kind;
-    ro_stage_source source; /* of the operand */
-    int canon;              /* a NaN becomes the canonical one behind this stage */
+    ro_stage_source source; /* where the operand comes from */
+    int canon;              /* nonzero: a NaN becomes the canonical one after this stage */
     float number;
     const float *at;
 } ro_stage;

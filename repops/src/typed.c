@@ -1,4 +1,4 @@
-/* Typed calls: tensors of the context, and what all calls do. */
+/* Typed calls: allocation of tensors, and the code that all calls share. */
 #include "repops/src/typed.h"
 
 #include "repops/device.h"
@@ -9,14 +9,14 @@
 
 /* ---- tensors ---- */
 
-/* Clears a tensor by an operator that fills words. The last word may reach into the padding of the
- * block. */
+/* Clears a tensor with operator `fill`, which works on a device too. The last word may reach into
+ * the padding of the block. */
 static ro_status clear(ro_ctx *ctx, int64_t words, void *block) {
     const ro_call call = {RO_OP_FILL, 0, {0}, NULL, {RO_F32, 1, {words}}};
     return ro_run(ctx, &call, NULL, block);
 }
 
-/* Memory for a tensor of this shape, contents undefined: whole words, at least one. */
+/* Allocates memory for a tensor of this shape, contents undefined: whole words, at least one. */
 static ro_status allocate(ro_ctx *ctx, const ro_shape *shape, int64_t *words, void **out) {
     const int64_t size = ro_shape_numel(shape) * (int64_t)ro_dtype_size(shape->dtype);
     *words = size > 4 ? (size + 3) / 4 : 1;
@@ -63,7 +63,7 @@ static ro_status infer(ro_ctx *ctx, ro_call *call) {
     return status == RO_OK ? RO_OK : ro_fail(ctx, status, "%s", why);
 }
 
-/* `out` changes only if all of it succeeds. */
+/* Runs a call. `out` changes only if everything succeeds. */
 static ro_status run_call(ro_ctx *ctx, ro_call *call, const void *const *data, ro_tensor *out) {
     void *made = NULL;
     int64_t words;

@@ -1,12 +1,13 @@
-/* Functions that are computed in binary64 and rounded once, SPEC.md section 2.9: written once, for
- * the reference, processors and CUDA. Nothing branches, so that a loop of them can be vectors;
- * sines of large arguments alone take integers. */
+/* Functions that are computed in binary64 and rounded once, SPEC.md section 2.9: shared by the
+ * reference, the CPU kernels and CUDA. They are branch-free, so that loops can be vectorised; only
+ * sines of large arguments need integers. */
 #ifndef RO_WIDE_FUNCTIONS_H
 #define RO_WIDE_FUNCTIONS_H
 
 #include "repops/src/math.h"
 
-/* Functions of one number: f(name) for each, those of large angles apart. */
+/* Functions of one number, as f(name) for each. The trigonometric ones are apart since large angles
+ * need a reduction of their own. */
 #define RO_TURNED_FUNCTIONS(f) f(sin) f(cos) f(tan)
 #define RO_WIDE_FUNCTIONS(f)                                                                       \
     f(asin) f(acos) f(atan) f(sinh) f(cosh) f(asinh) f(acosh) f(atanh) f(log1p) f(expm1) f(log2)   \
@@ -36,12 +37,12 @@ RO_INLINE double ro_abs64(double x) {
     return ro_from_bits64(ro_to_bits64(x) & (UINT64_MAX >> 1));
 }
 
-/* The number with the sign of x. */
+/* Returns y with its sign flipped if x is negative. */
 RO_INLINE double ro_sign64(double y, float x) {
     return ro_from_bits64(ro_to_bits64(y) ^ ((uint64_t)(ro_to_bits(x) >> 31) << 63));
 }
 
-/* The result, or the canonical NaN for a NaN. */
+/* Rounds the result to f32; a NaN becomes the canonical one. */
 RO_INLINE float ro_rounded64(double y) {
     return ro_canon((float)y);
 }
@@ -51,12 +52,12 @@ RO_INLINE float ro_rounded64(double y) {
 
 /* ---- exponentials ---- */
 
-/* ln 2 in two parts, of which the first one has 40 bits: its products with exponents are exact. */
+/* ln 2 in two parts. The first has 40 bits, so that its products with exponents are exact. */
 #define RO_LN2_HIGH 0x1.62e42fefa2000p-1
 #define RO_LN2_LOW  0x1.9ef35793c7673p-41
-#define RO_ROUNDER  0x1.8p52 /* a number below 2^51 that it is added to is rounded to an integer */
+#define RO_ROUNDER  0x1.8p52 /* adding it rounds a number below 2^51 to an integer */
 
-/* e^r - 1 for |r| <= ln 2 / 2. */
+/* Returns e^r - 1 for |r| <= ln 2 / 2. */
 RO_INLINE double ro_exp_rest(double r) {
     double q = 0x1.af38a9b0ec855p-26;
     q = q * r + 0x1.289185613a3d6p-22;
@@ -71,12 +72,13 @@ RO_INLINE double ro_exp_rest(double r) {
     return r * r * q + r;
 }
 
-/* 2^k from k + RO_ROUNDER, |k| <= 1022. */
+/* Returns 2^k, given k + RO_ROUNDER, |k| <= 1022. */
 RO_INLINE double ro_power(double t) {
     return ro_from_bits64((ro_to_bits64(t) + 1023) << 52);
 }
 
-/* p with e^x = s (1 + p), s a power of two, for |x| <= 700; a NaN gives anything. */
+/* Returns p with e^x = s (1 + p), where s is a power of two, for |x| <= 700; for a NaN the result
+ * is arbitrary. */
 RO_INLINE double ro_exp_split(double x, double *s) {
     const double t = x * 0x1.71547652b82fep0 + RO_ROUNDER, n = t - RO_ROUNDER;
     *s = ro_power(t);
@@ -106,7 +108,7 @@ RO_INLINE double ro_exp2_64(double x) {
 
 /* ---- logarithms ---- */
 
-/* log(1 + f) for -1/3 <= f <= 1/3. */
+/* Returns log(1 + f) for -1/3 <= f <= 1/3. */
 RO_INLINE double ro_log_rest(double f) {
     const double s = f / (2.0 + f), z = s * s;
     double p = 0x1.16b68338bd78bp-3;
@@ -120,7 +122,7 @@ RO_INLINE double ro_log_rest(double f) {
     return s * z * p + (s + s);
 }
 
-/* e and m with x = 2^e m, 2/3 <= m < 4/3, for a positive normal x. */
+/* Returns e and gives m with x = 2^e m, 2/3 <= m < 4/3, for a positive normal x. */
 RO_INLINE double ro_log_parts(double x, double *m) {
     const uint64_t least = UINT64_C(0x3fe5555555555555); /* 2/3 */
     const uint64_t bits = ro_to_bits64(x), biased = (bits - least + (UINT64_C(1023) << 52)) >> 52;
@@ -134,7 +136,7 @@ RO_INLINE double ro_log2_64(double x) {
     return ro_log_rest(m - 1.0) * 0x1.71547652b82fep0 + e;
 }
 
-/* log(1 + x), x > -1 and finite. */
+/* Returns log(1 + x) for a finite x > -1. */
 RO_INLINE double ro_log1p_64(double x) {
     const int small = x >= -0x1.5555555555555p-2 && x <= 0x1.5555555555555p-2;
     double m, e = ro_log_parts(1.0 + x, &m);
@@ -167,15 +169,15 @@ RO_INLINE double ro_cos_rest(double r) {
     return z * z * p + (1.0 - 0.5 * z);
 }
 
-/* pi / 2 in three parts, of which the first two have 33 bits. */
+/* pi / 2 in three parts; the first two have 33 bits. */
 #define RO_HALF_PI_1 0x1.921fb54400000p0
 #define RO_HALF_PI_2 0x1.0b4611a600000p-34
 #define RO_HALF_PI_3 0x1.3198a2e037073p-69
 
-#define RO_TURN_LARGE 0x1p17f /* from here on the quadrant is found by integers */
+#define RO_TURN_LARGE 0x1p17f /* from here on integers find the quadrant */
 
-/* |x| = n pi / 2 + r with |r| a little above pi / 4 at most: r, and n mod 4 in *n; |x| below
- * RO_TURN_LARGE. */
+/* Returns r with |x| = n pi / 2 + r, where |r| is at most slightly above pi / 4, and gives n mod 4;
+ * |x| is below RO_TURN_LARGE. */
 RO_INLINE double ro_turn_small(float x, uint32_t *n) {
     const double a = ro_abs64((double)x), t = a * 0x1.45f306dc9c883p-1 + RO_ROUNDER;
     const double k = t - RO_ROUNDER;
@@ -183,21 +185,22 @@ RO_INLINE double ro_turn_small(float x, uint32_t *n) {
     return a - k * RO_HALF_PI_1 - k * RO_HALF_PI_2 - k * RO_HALF_PI_3;
 }
 
-/* Word i of the bits of 2 / pi behind the point, after one of zeros. */
+/* Returns word i of the fractional bits of 2 / pi, after one word of zeros. */
 RO_INLINE uint64_t ro_two_over_pi(int i) {
     static const uint32_t word[] = {0,          0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0,
                                     0xdb629599, 0x3c439041, 0xfe5163ab, 0xdebbc561, 0xb7246e3a};
     return word[i];
 }
 
-/* 64 bits of them, from bit `at` on. */
+/* Returns 64 of these bits, from bit `at` on. */
 RO_INLINE uint64_t ro_bits_of_turn(int at) {
     const int i = at / 32, by = at % 32;
     const uint64_t high = ro_two_over_pi(i) << 32 | ro_two_over_pi(i + 1);
     return by ? high << by | ro_two_over_pi(i + 2) >> (32 - by) : high;
 }
 
-/* The same for a finite |x| from RO_TURN_LARGE on: |x| 2 / pi modulo 4 in units of 2^-126. */
+/* Does the same as ro_turn_small for a finite |x| from RO_TURN_LARGE on: computes |x| 2 / pi modulo
+ * 4 in units of 2^-126. */
 RO_INLINE double ro_turn_large(float x, uint32_t *n) {
     const uint32_t bits = ro_to_bits(x) & 0x7fffffff;
     const uint64_t m = (bits & 0x7fffff) | 0x800000;
@@ -233,7 +236,8 @@ RO_INLINE int ro_is_large_turn(float x) {
     return bits >= 0x48000000 && bits < 0x7f800000;
 }
 
-/* Defines NAME of an angle x, which is NAME_large where ro_is_large_turn(x), else NAME_small. */
+/* Defines the function `name` of an angle x: NAME_large where ro_is_large_turn(x), else
+ * NAME_small. */
 #define RO_TURNED(name, of_small)                                                                  \
     RO_INLINE double ro_##name##_turned(double r, uint32_t n, float x) {                           \
         const double y = of_small;                                                                 \
@@ -261,7 +265,7 @@ RO_TURNED(tan, ro_sign64(ro_tangent(r, n), x))
 
 #define RO_HALF_PI 0x1.921fb54442d18p0
 
-/* asin(s) for 0 <= s <= 1/2, z = s^2. */
+/* Returns asin(s) for 0 <= s <= 1/2; z is s^2. */
 RO_INLINE double ro_asin_rest(double s, double z) {
     double p = 0x1.d72b2bc8155f8p-6;
     p = p * z - 0x1.e6aaa8a0a04ccp-7;
@@ -279,7 +283,7 @@ RO_INLINE double ro_asin_rest(double s, double z) {
     return s * z * p + s;
 }
 
-/* asin(|x|), or where that is above 1/2 half of acos(|x|). */
+/* Returns asin(|x|), or half of acos(|x|) if |x| is above 1/2 (*beyond). */
 RO_INLINE double ro_arc(float x, int *beyond) {
     const double a = ro_abs64((double)x);
     *beyond = a > 0.5;
@@ -301,7 +305,7 @@ RO_INLINE float ro_acos(float x) {
     return ro_rounded64(beyond ? outer : inner);
 }
 
-/* atan(a), a >= 0. */
+/* Returns atan(a) for a >= 0. */
 RO_INLINE double ro_atan64(double a) {
     const int low = a <= 0x1.a827999fcef32p-2, high = a > 0x1.3504f333f9de6p1;
     const double top = low ? a : high ? -1.0 : a - 1.0, under = low ? 1.0 : high ? a : a + 1.0;
@@ -324,7 +328,7 @@ RO_INLINE float ro_atan(float x) {
     return ro_rounded64(ro_sign64(ro_atan64(ro_abs64((double)x)), x));
 }
 
-/* atan2, whose quotient is 0 or 1 for zeros and infinities of both. */
+/* Computes atan2. The quotient counts as 0 if y is zero, and as 1 if both are infinite. */
 RO_INLINE float ro_atan2(float y, float x) {
     const double b = ro_abs64((double)y), a = ro_abs64((double)x);
     const double quotient = b == 0 ? 0.0 : b == a ? 1.0 : b / a;
@@ -377,7 +381,7 @@ RO_INLINE float ro_log1p(float x) {
     return ro_rounded64(x == 0 ? (double)x : x > -1 && (double)x < RO_INF64 ? y : end);
 }
 
-/* log2 of |x|, infinite ones too; a NaN gives any number. */
+/* Returns log2(a) for a >= 0, also for 0 and infinity; for a NaN the result is arbitrary. */
 RO_INLINE double ro_log2_any(double a) {
     return a == 0 ? -RO_INF64 : a < RO_INF64 ? ro_log2_64(a) : a;
 }
@@ -394,7 +398,7 @@ RO_INLINE float ro_pow(float x, float y) {
     const double halves = half < 0x1p24 ? half : 0x1p24;
     const int integer = whole == below, even = (halves + RO_ROUNDER) - RO_ROUNDER == halves;
     const int negative = ro_to_bits(x) >> 31;
-    const double huge = l * (double)y; /* beyond where exp2_64 limits its argument */
+    const double huge = l * (double)y; /* beyond the range to which exp2_64 clamps its argument */
     double z = huge >= 1000.0 ? RO_INF64 : huge <= -1000.0 ? 0.0 : power;
     z = a == 1 ? 1.0 : z;
     z = negative && integer && !even ? -z : z;

@@ -1,4 +1,4 @@
-/* Products of 128 bits. */
+/* 128-bit products of 64-bit integers. */
 #ifndef RO_WIDE_PRODUCT_H
 #define RO_WIDE_PRODUCT_H
 
@@ -6,7 +6,7 @@
 
 #include "repops/src/inline.h"
 
-/* floor(a b / 2^64). */
+/* Returns floor(a b / 2^64). */
 RO_INLINE uint64_t ro_mul_high(uint64_t a, uint64_t b) {
     const uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
     const uint64_t low = a0 * b0, middle = a1 * b0 + (low >> 32);

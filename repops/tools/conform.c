@@ -1,6 +1,6 @@
-/* repops-conform: are this machine's bits the specified ones? Runs the cases of
- * tests/golden/ops.txt, sgemm.txt, fused.txt, bounded.txt and functions.txt, compiled in, on every
- * backend. */
+/* repops-conform: checks that this machine computes the specified bits. Runs the cases of
+ * tests/golden/ops.txt, sgemm.txt, fused.txt, bounded.txt and functions.txt, which are compiled in,
+ * on every backend. */
 #include "repops/device.h"
 #include "repops/modes.h"
 #include "repops/src/fpenv.h"
@@ -101,8 +101,8 @@ static void compare(report *r, item *it, int d, const char *name, const char *wa
     report_failure(r, f);
 }
 
-/* Hashes little-endian elements of `width` bytes; reverses those of a big-endian machine in
- * place. */
+/* Hashes elements of `width` bytes as little-endian ones; a big-endian machine first reverses the
+ * bytes of each, in place. */
 static void hash_elements(void *data, size_t bytes, size_t width, char text[65]) {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     uint8_t *p = data;
@@ -118,7 +118,8 @@ static void hash_elements(void *data, size_t bytes, size_t width, char text[65])
     sha256_text(data, bytes, text);
 }
 
-/* Text of a hash, or a sentence. False if the device does not offer the call. */
+/* Computes a case: `got` becomes the text of a hash, or a sentence. Returns false if the device
+ * does not offer the call. */
 typedef bool computation(ro_ctx *ctx, const void *g, char got[65]);
 
 static bool compute_operator(ro_ctx *ctx, const void *g, char got[65]) {
@@ -162,7 +163,7 @@ static bool compute_fused(ro_ctx *ctx, const void *g, char got[65]) {
     return status != RO_ERR_UNSUPPORTED;
 }
 
-/* Computes bounded elements. They are the CPU's, whatever its backend. */
+/* Computes bounded elements. The CPU's reference does that, whatever the backend. */
 static bool compute_bounded(ro_ctx *ctx, const void *g, char got[65]) {
     uint64_t out[2 * BOUNDED_ELEMENTS];
     op_case c;
@@ -187,7 +188,7 @@ static void run_case(report *r, item *it, const char *name, const char *want, co
     }
 }
 
-/* Runs all lines of one operator, of which line `first` is the first. */
+/* Runs all lines of an operator if line `first` is its first one, else nothing. */
 static void run_operator(report *r, int first) {
     golden_case g, head;
     item it = {.cases = 0};
@@ -273,7 +274,7 @@ static int usage_error(const char *what, const char *value) {
     return CONFORM_USAGE;
 }
 
-/* Returns -1 to go on, or else the exit code. */
+/* Returns -1 to continue, or else the exit code. */
 static int parse_options(int argc, char **argv, report *r, wishes *w) {
     static const struct option options[] = {
         {"device", required_argument, NULL, 'd'}, {"threads", required_argument, NULL, 't'},
@@ -331,7 +332,7 @@ int main(int argc, char **argv) {
     static report r;
     wishes w = {.threads = 0};
     float *sample = malloc(SAMPLE_COUNT * sizeof *sample);
-    (void)ro_modes_set(); /* the cases' numbers are made here */
+    (void)ro_modes_set(); /* the data of cases is computed with these modes */
     int code = parse_options(argc, argv, &r, &w);
     if (code < 0)
         code = sample ? add_devices(&r, &w) : usage_error("no memory", "");

@@ -11,10 +11,10 @@ enum { DEVICES_MAX = 8, FAILURES_MAX = 64 };
 
 typedef struct {
     ro_ctx *ctx;
-    const elementary *function; /* NULL: only the operators show what it computes */
+    const elementary *function; /* NULL: only operators are tested on this device */
 } device;
 
-/* Cases of one operator or function on one device. */
+/* How the cases of one operator or function went on one device. */
 typedef struct {
     int same, other, absent; /* absent: the device does not offer it */
 } tally;
@@ -26,7 +26,7 @@ typedef struct {
     tally tally[DEVICES_MAX];
 } item;
 
-/* A case that gave other bits than the specified ones, or none at all. */
+/* A case that gave wrong bits, or none at all. */
 typedef struct {
     char item[48], name[64], device[32];
     char want[65], got[65]; /* `got` is a sentence if nothing could be computed */
@@ -39,8 +39,8 @@ typedef struct {
     int device_count;
     failure failure[FAILURES_MAX]; /* the first ones */
     int failure_count;
-    /* Of all items: those whose cases conform on all devices that offer them; those that differ;
-     * those that no device offers. */
+    /* How many items conform on all devices that offer them; how many differ on one; how many no
+     * device offers. */
     int conform, differ, absent;
 } report;
 

@@ -7,7 +7,7 @@
 
 /* ---- data ---- */
 
-/* Fills inputs by their formula, and all other words with 0x5a5a5a5a. */
+/* Fills inputs by the case's formula, and all other words with 0x5a5a5a5a. */
 static int fill(golden_block *b, const golden_fused *g) {
     const data_class class = golden_class(g->class);
     const uint64_t seed = golden_seed(g->name);

@@ -2,7 +2,7 @@
 #include "repops/fused.h"
 #include "repops/tools/golden.h"
 
-enum { ALIGNED = 64 /* whole words, as a device's allocations are aligned to them at least */ };
+enum { ALIGNED = 64 /* words; a device aligns its allocations at least to this */ };
 
 void golden_add(golden_block *b, int64_t count) {
     b->count[b->parts] = count;
@@ -39,7 +39,7 @@ static int has_bias(const golden_fused *g) {
     return g->dropout & 2;
 }
 
-/* Lays out attention. Without a bias, its tensor has no elements. */
+/* Lays out attention. The tensor of a missing bias is empty. */
 static void plan_attention(const golden_fused *g, golden_block *b) {
     const ro_attention a = attention_of(g);
     const int64_t rows = a.batch * a.heads * a.queries, q = rows * a.head_size;
@@ -118,8 +118,8 @@ static void plan_cross_entropy(const golden_fused *g, golden_block *b) {
 
 enum { IGNORED = -100 };
 
-/* Fills labels: some are outside [0, cols), and every third is the ignored one where a case has
- * one. */
+/* Fills labels: some lie outside [0, cols), and every third one is the ignored label if the case
+ * has one. */
 static void fill_ids(const golden_fused *g, const golden_block *b) {
     for (int64_t r = 0; r < g->size[0]; r++)
         b->host[b->at[IDS] + r] =

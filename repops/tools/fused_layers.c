@@ -38,7 +38,7 @@ static ro_status run_rms_norm_backward(ro_ctx *ctx, const golden_fused *g, const
                                 (ro_gradient){x + at[5], 0});
 }
 
-/* ---- rotary positions: forward, and backward with the same numbers as dy ---- */
+/* ---- rotary positions: forward, then backward with the input as dy ---- */
 
 enum { X, POSITION, TURNS, Y, DX };
 
@@ -64,7 +64,7 @@ static void plan_rotary(const golden_fused *g, golden_block *b) {
     golden_add(b, all);
 }
 
-/* Positions from -1,000 to 3,999; turns are any words. */
+/* Fills positions from -1,000 to 3,999; turns may be any words. */
 static void fill_rotary(const golden_fused *g, const golden_block *b) {
     const uint64_t seed = golden_seed(g->name);
     for (int64_t e = 0; e < b->count[POSITION]; e++)
@@ -83,11 +83,11 @@ static ro_status run_rotary(ro_ctx *ctx, const golden_fused *g, const golden_blo
                            : status;
 }
 
-/* ---- embeddings: a table, and the same added to what is there ---- */
+/* ---- embeddings: a written gradient, and one that is added to what is there ---- */
 
 enum { EMBEDDED, IDS, BEFORE, TABLE, SUM };
 
-/* rows, cols and positions of a case */
+/* Lays out a case by its rows, cols and positions. */
 static void plan_embedding(const golden_fused *g, golden_block *b) {
     const int64_t table = g->size[0] * g->size[1];
     const int64_t count[] = {g->size[2] * g->size[1], g->size[2], table, table, table};

@@ -14,7 +14,8 @@ static int64_t elements(const golden_fused *g) {
     return all;
 }
 
-/* w, m, v and the gradient of all parameters; the scalars; w, m and v again. */
+/* Inputs are w, m, v and the gradient of all parameters, then the scalars; outputs are w, m and
+ * v. */
 static void plan_adamw(const golden_fused *g, golden_block *b) {
     b->inputs = CLIP + 1;
     for (int i = 0; i < CLIP; i++)
@@ -24,7 +25,7 @@ static void plan_adamw(const golden_fused *g, golden_block *b) {
         golden_add(b, elements(g));
 }
 
-/* Fills in the moments: no second moment is negative. */
+/* Fills in the scalars, and makes all second moments positive. */
 static void fill_adamw(const golden_fused *g, const golden_block *b) {
     static const float scalar[SCALARS] = {0.7f, 0.19f, 0.0975f, 1e-3f};
     for (int64_t e = 0; e < elements(g); e++)
@@ -70,8 +71,8 @@ static ro_status run_adamw(ro_ctx *ctx, const golden_fused *g, const golden_bloc
 
 enum { BF16_STEP = CLIP + 1, BF16_OUT };
 
-/* w, m and v, which are rounded to bf16 before; the gradient; the scalars; the step; w, m and v
- * again, as f32. */
+/* Inputs are w, m and v, rounded to bf16 beforehand, the gradient, the scalars and the step;
+ * outputs are w, m and v, as f32. */
 static void plan_adamw_bf16(const golden_fused *g, golden_block *b) {
     b->inputs = BF16_OUT;
     for (int i = 0; i < CLIP; i++)
@@ -133,7 +134,8 @@ static ro_status run_adamw_bf16(ro_ctx *ctx, const golden_fused *g, const golden
     return status;
 }
 
-/* w, m and the gradient; clip and rate; w and m again. `causal` is Nesterov's. */
+/* Inputs are w, m and the gradient, then clip and rate; outputs are w and m. `causal` selects
+ * Nesterov's. */
 static void plan_sgd(const golden_fused *g, golden_block *b) {
     const int64_t count[] = {g->size[0], g->size[0], g->size[0], 2, g->size[0], g->size[0]};
     b->inputs = 4;

@@ -8,7 +8,7 @@ int golden_parse(const char *line, golden_case *out) {
                   out->inputs, out->output, out->attrs, &out->ids, out->class, out->hash) >= 7;
 }
 
-/* "f2x3": f32 [2, 3]. Returns what follows, or NULL. */
+/* Parses a shape: "f2x3" is f32 [2, 3]. Returns the rest of the text, or NULL. */
 static const char *parse_shape(const char *text, ro_shape *shape) {
     const char *types = "?fibhwec"; /* position: ro_dtype */
     const char *type = strchr(types, *text);
@@ -35,7 +35,7 @@ static int parse_inputs(const char *text, op_case *c) {
     return 1;
 }
 
-/* "-", or integers and "f"-prefixed floats, separated by commas. */
+/* Parses "-", or integers and floats with a leading "f", separated by commas. */
 static void parse_attrs(const char *text, int64_t *attr) {
     char *at = (char *)text;
     for (int i = 0; *text != '-' && i < RO_MAX_ATTRS; i++) {

@@ -1,9 +1,10 @@
-/* Prints verde/graph/functions.h: a function for each operator of one input whose gradient is an
- * operator too. It uses no header that is written from operators.def. */
+/* Prints verde/graph/functions.h: a function for each operator of one input whose gradient is a
+ * single operator too. It includes no header that is generated from operators.def. */
 #include <stdio.h>
 #include <string.h>
 
-/* A section is an entry too, before its operators: only `text` is there, its name. */
+/* The list also has an entry for each section, before its operators: only `text` is set, to the
+ * section's name. */
 static const struct {
     const char *enumerator, *name, *inputs, *text;
 } operators[] = {
@@ -40,8 +41,8 @@ static int has_gradient(const char *enumerator) {
     return 0;
 }
 
-/* The headers whose numbers the functions need; a section that comes back in between is named once
- * more, which does no harm. */
+/* Prints includes of the headers that define the operators' numbers. A section that occurs again
+ * later is included again, which does no harm. */
 static void print_includes(void) {
     const char *section = "", *printed = "";
     for (int i = 0; i < OPERATORS; i++) {

@@ -1,12 +1,13 @@
-/* Writes what follows from operators.def where people read it: `operators headers FOLDER` the
- * headers op_*.h and operators.h, `operators table` prints the table of SPEC.md section 15. It uses
- * neither, so that they can be made again whatever they say. */
+/* Generates from operators.def what people read: `operators headers FOLDER` writes the headers
+ * op_*.h and operators.h, `operators table` prints the table of SPEC.md section 15. It includes
+ * none of these, so that they can be generated again whatever they contain. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A section is an entry too, before its operators: only `text` is there, its name. */
+/* The list also has an entry for each section, before its operators: only `text` is set, to the
+ * section's name. */
 static const struct {
     int number;
     const char *enumerator, *name, *inputs, *text, *reads;
@@ -36,7 +37,7 @@ static const struct {
 };
 
 enum {
-    EXPERIMENTAL = 61440, /* SPEC.md section 15: rows from this number on */
+    EXPERIMENTAL = 61440, /* SPEC.md section 15: operators from this number on are experimental */
     OPERATORS = sizeof operators / sizeof operators[0],
     ATTRIBUTES = sizeof attributes / sizeof attributes[0],
     FAMILIES = sizeof families / sizeof families[0]
@@ -50,8 +51,8 @@ static int attribute_of(const char *owner, const char *enumerator) {
     return -1;
 }
 
-/* Do all members of a family have this attribute? Then a member that has it in another place is a
- * mistake. */
+/* Returns whether all members of a family have this attribute. If one has it at another place, that
+ * is a mistake in operators.def. */
 static int is_shared(const char *family, int attribute) {
     int elsewhere = -1;
     for (int i = 0; i < FAMILIES; i++) {
@@ -157,7 +158,7 @@ static void close_header(FILE *to) {
     }
 }
 
-/* Prints a section, with the attributes of a family at its first member. */
+/* Prints a section; a family's attributes follow in the section of its first member. */
 static void print_section(FILE *to, const char *section) {
     const int experimental = has_experimental(section);
     fputs("/* clang-format off */\n\n"

@@ -7,7 +7,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* "model name : AMD EPYC" where the system tells; else the architecture. */
+/* Gives the CPU's model name from /proc/cpuinfo where there is one; else the architecture. */
 static void find_cpu(char *out, size_t size) {
     char line[256];
     struct utsname system;

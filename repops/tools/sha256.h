@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 void sha256(const void *bytes, size_t size, uint8_t out[32]);
-/* 64 lower-case hexadecimal digits and a NUL. */
+/* Writes 64 lower-case hexadecimal digits and a NUL. */
 void sha256_text(const void *bytes, size_t size, char text[65]);
 
 #endif

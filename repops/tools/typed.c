@@ -1,7 +1,7 @@
-/* Writes a typed call for every operator of operators.def: `typed header` prints repops/typed.h,
- * `typed source` repops/src/typed_ops.c, and `typed cases` a function for tests that makes a
- * ro_call by the typed call of its operator. It uses none of them, so that they can be made again
- * whatever they say. */
+/* Generates a typed call for every operator of operators.def: `typed header` prints repops/typed.h,
+ * `typed source` repops/src/typed_ops.c, and `typed cases` a function for tests that turns a
+ * ro_call into the typed call of its operator. It includes none of these, so that they can be
+ * generated again whatever they contain. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static const operator_entry operators[] = {
 };
 
 typedef struct {
-    const char *owner, *name, *value; /* NULL: no value of its own */
+    const char *owner, *name, *value; /* NULL: required, there is no default */
     int place;
     char kind;
 } attribute_entry;
@@ -73,7 +73,7 @@ static int is_zero(const attribute_entry *a) {
     return a->value && strcmp(a->value, "0") == 0;
 }
 
-/* Not 0: an attribute has no value of its own, so that there is no call without attributes. */
+/* Returns nonzero if an attribute is required, so that attrs may not be NULL. */
 static int needs_attributes(const operator_entry *o) {
     for (int i = 0; i < count_of(o); i++)
         if (!attribute_of(o, i)->value)
@@ -83,7 +83,7 @@ static int needs_attributes(const operator_entry *o) {
 
 /* ---- C ---- */
 
-/* `text` in lines of at most 100 columns, broken behind commas. */
+/* Prints `text` in lines of at most 100 columns, broken after commas. */
 static void print_broken(const char *text) {
     enum { COLUMNS = 97, INDENT = 8 };
     for (size_t room = COLUMNS; *text; room = COLUMNS - INDENT) {
@@ -197,7 +197,7 @@ static void print_header(void) {
 
 /* ---- definitions ---- */
 
-/* The attribute as a word of ro_call.attr. */
+/* Prints the attribute as a word of ro_call.attr. */
 static void print_word(const attribute_entry *a, const char *first) {
     char member[64];
     snprintf(member, sizeof member, "attrs->%s", a->name);

@@ -1,13 +1,14 @@
-/* Several operators in one call, without their intermediate tensors in memory: faster than running
- * the operators one by one with ro_run, and the same bytes. SPEC.md defines the meaning by the
+/* Functions that run several operators in one call without storing their intermediate tensors:
+ * faster than ro_run for each operator, with the same bytes. SPEC.md defines the meaning by the
  * operators alone.
  *
- * All tensors are dense and row-major, f32 but for ids, which are i32, in memory where the context
- * computes (the host's, or ro_alloc's on a device: repops/device.h), borrowed for the call. None
- * may be NULL unless its comment says so or it has no elements, and outputs overlap nothing unless
- * a comment says so: RO_ERR_ARG. No function here prints or exits; errors are RO_ERR_ARG,
- * RO_ERR_UNSUPPORTED, RO_ERR_MEMORY or, on a device, RO_ERR_DEVICE, with a sentence in
- * ro_ctx_error. The caller's rounding mode and FTZ/DAZ neither matter nor change. */
+ * All tensors are dense and row-major, and f32 except ids, which are i32. They are borrowed for the
+ * call and lie where the context computes: in host memory, or in ro_alloc's memory of a device
+ * (repops/device.h). A pointer may be NULL only if its comment says so or if its tensor is empty;
+ * outputs overlap nothing unless a comment says so; otherwise RO_ERR_ARG. No function here prints
+ * or exits. Errors are RO_ERR_ARG, RO_ERR_UNSUPPORTED, RO_ERR_MEMORY or, on a device,
+ * RO_ERR_DEVICE, with a sentence in ro_ctx_error. The caller's rounding mode and FTZ/DAZ neither
+ * matter nor change. */
 #ifndef REPOPS_FUSED_H
 #define REPOPS_FUSED_H
 
@@ -22,7 +23,7 @@ extern "C" {
 typedef enum {
     RO_ACTIVATION_NONE,
     RO_ACTIVATION_RELU,
-    RO_ACTIVATION_GELU, /* by tanh */
+    RO_ACTIVATION_GELU, /* the tanh form */
     RO_ACTIVATION_GELU_ERF,
     RO_ACTIVATION_SILU
 } ro_activation;
@@ -30,27 +31,28 @@ typedef enum {
 typedef struct {
     uint32_t size; /* sizeof(ro_linear_layer) */
     ro_activation activation;
-    int64_t rows, in, out; /* of x; its columns; columns of y */
+    int64_t rows, in, out; /* rows of x; columns of x; columns of y */
     int transposed;        /* not 0: w is [out, in] */
-    int fixed_bits; /* 0: products are matmul's; RO_FIXED_8, RO_FIXED_16 or RO_FIXED_24: those of
-                       matmul_fixed (SPEC 3.5), gradients' too */
+    int fixed_bits; /* 0: products as in matmul; RO_FIXED_8, RO_FIXED_16 or RO_FIXED_24: as in
+                     * matmul_fixed (SPEC 3.5), for gradients too */
 } ro_linear_layer;
 
 /* y = activation(z), z = x w + bias: the bytes of matmul in chunks of 256 or of matmul_fixed, add,
  * and relu, gelu, gelu_erf or silu.
  *
- * x: [rows, in]; w: [in, out]; bias: [out], NULL: none; z, y: [rows, out]. z is what a gradient
- * reads, NULL: not wanted; it must be NULL without an activation, where y is z. y and z are written
- * and overlap nothing. rows, in and out may be 0. */
+ * x: [rows, in]; w: [in, out]; bias: [out] or NULL for none; z, y: [rows, out]. z is stored for the
+ * backward pass; NULL if it is not wanted. Without an activation z must be NULL, since y is z. y
+ * and z overlap nothing. rows, in and out may be 0. */
 RO_API RO_MUST_USE ro_status ro_linear(ro_ctx *ctx, const ro_linear_layer *layer, const float *x,
                                        const float *w, const float *bias, float *z, float *y);
 
 /* ---- attention, SPEC 8 ---- */
 
-/* Largest head size of the fused functions, most heads. */
+/* Largest head size and largest number of heads of the fused functions. */
 enum { RO_ATTENTION_HEAD_MAX = RO_DOT_CHUNK, RO_ATTENTION_HEADS_MAX = 1 << 20 };
 
-/* The attributes of operator `dropout` and the value of its second input: final. */
+/* The attributes of operator `dropout` and the value of its second input. This structure never gets
+ * more members. */
 typedef struct {
     uint64_t seed;
     uint32_t stream, threshold;
@@ -62,46 +64,47 @@ typedef struct {
     uint32_t size; /* sizeof(ro_attention) */
     uint32_t reserved;
     int64_t batch, heads;  /* B, H; heads 1 to RO_ATTENTION_HEADS_MAX */
-    int64_t kv_heads;      /* G divides H; head h reads keys and values of head h / (H / G) */
+    int64_t kv_heads;      /* G divides H; query head h uses key and value head h / (H / G) */
     int64_t queries, keys; /* T, S; S at most 2,047 * 128 */
     int64_t head_size;     /* D, at most RO_ATTENTION_HEAD_MAX */
-    /* Rows per head that the memory of k and v has, at least S; 0: S. The rows from S on are not
-     * read: a cache with room for later tokens. Forward only. */
+    /* Rows per head in the memory of k and v, at least S; 0 means S. Rows from S on are not read,
+     * so that a cache may have room for later tokens. Forward only. */
     int64_t kv_rows;
-    /* Not 0: of the keys that causality leaves a query, the last `window`, its own position with
-     * them. Needs causal. Blocks of keys beyond are not read. */
+    /* Nonzero: each query sees only the last `window` keys up to and including its own position.
+     * Needs causal. Blocks of keys outside every window are not read. */
     int64_t window;
-    /* Not 0: queries are the last T of S positions, and query i admits keys j <= i + S - T. */
+    /* Nonzero: the queries are the last T of S positions, and query i sees keys j <= i + S - T. */
     int causal;
-    /* The scores' factor. A program's own 1 / sqrtf(d) may differ between compilers and libraries,
-     * and with it every bit of the result: use a constant, or operator rsqrt. */
+    /* The factor of the scores. 1 / sqrtf(d) computed by the caller may differ between compilers
+     * and libraries, and then every bit of the result does: use a constant, or operator rsqrt. */
     float scale;
     const ro_attention_dropout *dropout; /* NULL: none; with causal it needs T = S */
-    /* [B, S], whatever kv_rows is: added to every score of a key, -inf for padding, else +0. NULL:
-     * none. In the context's memory, like q; it has no gradient.
+    /* [B, S], whatever kv_rows is: key_bias[b, j] is added to every score of key j, -inf for
+     * padding and +0 else. NULL: none. In the context's memory, like q; it has no gradient.
      *
-     * k and v of padding are read all the same. Any numbers do, zeros for instance, as long as
-     * scores and products with v and dout are finite; a NaN or an infinity reaches every query,
-     * since -inf + NaN and 0 * inf are NaN. So fill memory that has no keys yet, or leave it out by
-     * `keys`, `kv_rows` and `causal`, which read nothing beyond. */
+     * k and v of padding are still read. They may hold any numbers, such as zeros, as long as
+     * scores and products with v and dout are finite; a NaN or an infinity would reach every query,
+     * since -inf + NaN and 0 * inf are NaN. So fill memory that has no keys yet, or exclude it by
+     * `keys`, `kv_rows` and `causal`, beyond which nothing is read. */
     const float *key_bias;
-    /* Not 0: heads lie side by side in rows of tokens, which are so many elements apart: [B, T, H,
-     * D], or k's and v's [B, kv_rows, G, D], as columns of a matrix that may be wider, as the
-     * operators split_heads and join_heads have them. At least H * D, or G * D. */
+    /* Nonzero: rows of tokens are this many elements apart and hold all heads side by side: [B, T,
+     * H, D], or [B, kv_rows, G, D] for k and v, as columns of a matrix that may be wider. This is
+     * the layout that split_heads reads and join_heads writes. At least H * D, or G * D for k and
+     * v. */
     int64_t q_row, k_row, v_row, out_row;
 } ro_attention;
 
 /* out[b, h] = softmax(q[b, h] k[b, g]^T * scale + key_bias[b]) v[b, g].
  *
- * q, out: [B, H, T, D]; k, v: [B, G, kv_rows, D], unless a `row` says otherwise; m, l: [B, H, T],
- * the largest score of each query and the sum of exp(score - m), which backward reads; NULL where
- * they are not wanted. Outputs may overlap nothing.
+ * q, out: [B, H, T, D]; k, v: [B, G, kv_rows, D], unless q_row, k_row, v_row or out_row changes the
+ * layout. m, l: [B, H, T], the largest score of each query and the sum of exp(score - m), which the
+ * backward pass reads; NULL if not wanted. Outputs may overlap nothing.
  *
  * Decoding: one new query (T = 1) against a cache of S keys gives the bytes of row S - 1 of the
- * whole causal prefill, and T new ones, causal, those of its last T rows.
+ * whole causal prefill, and T new causal queries give those of its last T rows.
  *
- * B, T and S may be 0. Without keys, or where each that is admitted has the score -inf, out is +0,
- * m -inf and l +0.
+ * B, T and S may be 0. Where a query sees no key, or every key it sees has the score -inf, out is
+ * +0, m is -inf and l is +0.
  *
  * Temporary memory does not grow with S or T. Method: Milakov & Gimelshein, 2018; Dao et al., 2022;
  * the order of SPEC 8. */
@@ -109,10 +112,11 @@ RO_API RO_MUST_USE ro_status ro_attention_forward(ro_ctx *ctx, const ro_attentio
                                                   const float *q, const float *k, const float *v,
                                                   float *out, float *m, float *l);
 
-/* Gradients of q, k and v from that of out, `dout`; out, m and l as forward left them. dk and dv of
- * a group of heads are summed over its heads, ascending (repeat_heads_grad). kv_rows must be 0 or
- * S, and T = S with causal. Gradients lie as what they are gradients of: dq as q_row says, dout as
- * out_row. All are written, and nothing between their rows; they may overlap nothing.
+/* Computes the gradients of q, k and v from `dout`, the gradient of out; out, m and l as forward
+ * left them. dk and dv of a key head are summed over the query heads that share it, ascending
+ * (repeat_heads_grad). kv_rows must be 0 or S, and T = S with causal. A gradient has its tensor's
+ * layout: dq follows q_row, dout follows out_row. All elements are written, but not the gaps
+ * between rows; outputs may overlap nothing.
  *
  * Temporary memory: one number per query. */
 RO_API RO_MUST_USE ro_status ro_attention_backward(ro_ctx *ctx, const ro_attention *a,
@@ -126,15 +130,16 @@ RO_API RO_MUST_USE ro_status ro_attention_backward(ro_ctx *ctx, const ro_attenti
 enum { RO_CROSS_ENTROPY_COLS_MAX = 1 << 20 };
 #define RO_IGNORE_NONE INT64_MIN /* no label */
 
-/* loss[r] = log(sum of exp(x[r, :])) - x[r, ids[r]], and its gradient by x times dloss[r].
+/* Computes loss[r] = log(sum of exp(x[r, :])) - x[r, ids[r]], and its gradient with respect to x,
+ * times dloss[r].
  *
- * x, dx: [rows, cols]; ids, dloss, loss, m, l: [rows]. m is a row's maximum, l the sum of
- * exp(x - m), by R in blocks of 1024, of these again while there are several (SPEC 3.2): the bytes
+ * x, dx: [rows, cols]; ids, dloss, loss, m, l: [rows]. m is a row's maximum, l its sum of exp(x -
+ * m), reduced by R in blocks of 1024, level by level until one value is left (SPEC 3.2): the bytes
  * of reduce_max, reduce_expsum and reduce_sum, xent and xent_grad. m, l and dx may be NULL; dx may
- * be x itself, which is then overwritten; dloss is read if there is a dx. An id outside
- * [0, cols) gives the loss NaN and subtracts no 1, but where the id is `ignore` loss and gradient
- * are +0 (xent_ignore, xent_ignore_grad). rows and cols may be 0. Reads x from memory once;
- * without m and l not in rows that are ignored. */
+ * be x itself, which is then overwritten; dloss is read only if dx is wanted. An id outside [0,
+ * cols) gives the loss NaN and subtracts no 1 from the gradient, except that loss and gradient are
+ * +0 where the id is `ignore` (xent_ignore, xent_ignore_grad). rows and cols may be 0. Reads x from
+ * memory once; without m and l it skips the ignored rows. */
 RO_API RO_MUST_USE ro_status ro_cross_entropy(ro_ctx *ctx, int64_t rows, int64_t cols,
                                               const float *x, const int32_t *ids, int64_t ignore,
                                               const float *dloss, float *loss, float *m, float *l,
@@ -144,10 +149,10 @@ RO_API RO_MUST_USE ro_status ro_cross_entropy(ro_ctx *ctx, int64_t rows, int64_t
 
 enum { RO_ROW_COLS_MAX = 1 << 20 };
 
-/* x, y: [rows, cols]; gamma, beta: [cols]; mean, rstd, m, l: [rows]. Sums by R in blocks of 1024,
- * of these again while there are several. Outputs are all written and overlap nothing. rows and
- * cols may be 0: without columns mean and rstd are NaN, m is -inf and l +0. Each reads x from
- * memory once. */
+/* x, y: [rows, cols]; gamma, beta: [cols]; mean, rstd, m, l: [rows]. Sums are reduced by R in
+ * blocks of 1024, level by level until one value is left. All outputs are written, and overlap
+ * nothing. rows and cols may be 0: without columns mean and rstd are NaN, m is -inf and l is +0.
+ * Each function reads x from memory once. */
 
 /* The bytes of reduce_sum, div_const by cols, reduce_sqdev, ln_rstd and layernorm. */
 RO_API RO_MUST_USE ro_status ro_layer_norm(ro_ctx *ctx, int64_t rows, int64_t cols, float eps,
@@ -161,21 +166,22 @@ RO_API RO_MUST_USE ro_status ro_softmax(ro_ctx *ctx, int64_t rows, int64_t cols,
 RO_API RO_MUST_USE ro_status ro_log_softmax(ro_ctx *ctx, int64_t rows, int64_t cols, const float *x,
                                             float *y, float *m, float *l);
 
-/* Gradients from dy, that of y: of x, gamma and beta. mean and rstd as forward left them; dx may be
- * dy or x. Reads both from memory once; rows and cols may be 0.
+/* Computes the gradients of x, gamma and beta from dy, the gradient of y; mean and rstd as forward
+ * left them. dx may be dy or x. Reads x and dy from memory once; rows and cols may be 0.
  *
- * The bytes of reduce_dot(dy, gamma), reduce_ln_gx and ln_dx; of ln_dgamma and of sum_rows(dy),
- * with sum_rows over their results while there are several groups of rows.
+ * dx has the bytes of reduce_dot(dy, gamma), reduce_ln_gx and ln_dx; dgamma those of ln_dgamma and
+ * dbeta those of sum_rows(dy), followed by sum_rows over their results until one group of rows is
+ * left.
  *
- * Temporary memory: two rows for each 64. */
+ * Temporary memory: two rows for every 64 rows. */
 RO_API RO_MUST_USE ro_status ro_layer_norm_backward(ro_ctx *ctx, int64_t rows, int64_t cols,
                                                     const float *x, const float *gamma,
                                                     const float *mean, const float *rstd,
                                                     const float *dy, float *dx, float *dgamma,
                                                     float *dbeta);
 
-/* The bytes of reduce_dot(dy, y) and softmax_grad, of reduce_sum(dy) and log_softmax_grad; y is
- * what forward gave. dx may be dy or y. rows and cols may be 0. */
+/* The bytes of reduce_dot(dy, y) and softmax_grad, and of reduce_sum(dy) and log_softmax_grad. y is
+ * the forward result. dx may be dy or y. rows and cols may be 0. */
 RO_API RO_MUST_USE ro_status ro_softmax_backward(ro_ctx *ctx, int64_t rows, int64_t cols,
                                                  const float *y, const float *dy, float *dx);
 RO_API RO_MUST_USE ro_status ro_log_softmax_backward(ro_ctx *ctx, int64_t rows, int64_t cols,
@@ -188,17 +194,17 @@ typedef struct {
     uint32_t reserved;
     int64_t count;                      /* elements of a parameter */
     float beta1, beta2, eps, decay;     /* the attributes of adamw_m, adamw_v and adamw_w */
-    const float *clip, *c1, *c2, *rate; /* one element each: their inputs of one element */
+    const float *clip, *c1, *c2, *rate; /* the operators' inputs of one element */
 } ro_adamw_step;
 
-/* A step of one parameter: the bytes of adamw_m, adamw_v, and adamw_w of their results. All tensors
- * have `count` elements; each output may be its own input (w, m or v), and otherwise overlaps
- * nothing. Reads and writes every element once. */
+/* Runs one step of one parameter: the bytes of adamw_m, adamw_v, and adamw_w of their results. All
+ * tensors have `count` elements. Each output may be its own input (w, m or v), and otherwise
+ * overlaps nothing. Reads and writes every element once. */
 RO_API RO_MUST_USE ro_status ro_adamw(ro_ctx *ctx, const ro_adamw_step *step, const float *w,
                                       const float *m, const float *v, const float *gradient,
                                       float *w_out, float *m_out, float *v_out);
 
-/* The arguments of ro_adamw. Several parameters may have one step if they have as many elements. */
+/* The arguments of ro_adamw. Parameters with equal numbers of elements may share a step. */
 typedef struct {
     uint32_t size; /* sizeof(ro_adamw_parameter) */
     uint32_t reserved;
@@ -207,12 +213,13 @@ typedef struct {
     float *w_out, *m_out, *v_out;
 } ro_adamw_parameter;
 
-/* Steps of `count` parameters, none of which overlaps another one's outputs: on a device in one
- * launch for 256 of them. */
+/* Runs the steps of `count` parameters. No parameter may overlap another one's outputs. On a device
+ * one launch handles up to 256 of them. */
 RO_API RO_MUST_USE ro_status ro_adamw_all(ro_ctx *ctx, int64_t count,
                                           const ro_adamw_parameter *parameter);
 
-/* How AdamW's results are rounded to bf16: as cast_stochastic does with these attributes. */
+/* How AdamW's results are rounded to bf16: as operator cast_stochastic does with these
+ * attributes. */
 typedef struct {
     uint32_t size;      /* sizeof(ro_adamw_rounding) */
     uint32_t stream[3]; /* of w, m and v */
@@ -231,8 +238,9 @@ typedef struct {
     uint16_t *w_out, *m_out, *v_out;
 } ro_adamw_bf16_parameter;
 
-/* Its step: the bytes of cast to f32, of ro_adamw, and of cast_stochastic of each result. Every
- * element is read and written once, and there is no temporary memory. */
+/* Runs the step of one bf16 parameter: the bytes of cast to f32, of ro_adamw, and of
+ * cast_stochastic of each result. Every element is read and written once, and there is no temporary
+ * memory. */
 RO_API RO_MUST_USE ro_status ro_adamw_bf16(ro_ctx *ctx, const ro_adamw_bf16_parameter *parameter);
 
 /* ---- SGD, SPEC 9 ---- */
@@ -242,11 +250,11 @@ typedef struct {
     int nesterov;             /* not 0: sgd_nesterov in place of sgd_w */
     int64_t count;            /* elements of a parameter */
     float momentum, decay;    /* the attributes of sgd_m and sgd_nesterov */
-    const float *clip, *rate; /* one element each: their inputs of one element */
+    const float *clip, *rate; /* the operators' inputs of one element */
 } ro_sgd_step;
 
-/* A step of one parameter: the bytes of sgd_m, and of sgd_w or sgd_nesterov of its result. As
- * ro_adamw. */
+/* Runs one step of one parameter: the bytes of sgd_m, and of sgd_w or sgd_nesterov of its result.
+ * Shapes and overlap as for ro_adamw. */
 RO_API RO_MUST_USE ro_status ro_sgd(ro_ctx *ctx, const ro_sgd_step *step, const float *w,
                                     const float *m, const float *gradient, float *w_out,
                                     float *m_out);

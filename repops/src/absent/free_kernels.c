@@ -1,4 +1,4 @@
-/* A build without free kernels: free_kernels.c has those that there are. */
+/* Stands in for free_kernels.c in a build without free kernels. */
 #include "repops/src/free.h"
 
 ro_free_find *ro_free_kernels(const char *backend, int f32) {
