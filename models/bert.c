@@ -1,5 +1,5 @@
-/* BERT (Devlin et al., 2019): an encoder. Post-norm blocks, learned positions and segments, GELU by
- * erf. It learns to name tokens that were hidden from it, or to tell the class of a sequence. */
+/* BERT (Devlin et al., 2019): an encoder with post-norm blocks, learned positions and segments, and
+ * GELU by erf. It learns to predict hidden tokens, or the class of a sequence. */
 #include "repops/op_elementwise.h"
 #include "repops/op_movement.h"
 #include "repops/op_softmax.h"
@@ -12,7 +12,7 @@ enum {
     EMBEDDING_PARAMETERS = 5,
     HEAD_PARAMETERS = 5,
     LAYERS_MAX = (VD_TRAINED_MAX - EMBEDDING_PARAMETERS - HEAD_PARAMETERS) / BLOCK_PARAMETERS,
-    NO_LABEL = -1, /* of what is not hidden */
+    NO_LABEL = -1, /* the label of tokens that are not hidden */
 };
 
 static vd_status bert_check(const vd_training *t, vd_err *err) {
@@ -84,7 +84,7 @@ static void declare(const vd_model *m, vd_parameters *out) {
     declare_head(m, out);
 }
 
-/* ---- what is hidden: integers below 2^24 as f32, so every step is exact ---- */
+/* ---- hiding tokens, with token numbers below 2^24 as f32, so that every step is exact ---- */
 
 static vd_value to(vd_builder *b, const char *name, vd_value x, int dtype) {
     return VD_EMIT(b, name, ((vd_op){RO_OP_CAST, {[RO_CAST_DTYPE] = dtype}, NULL}), x);
@@ -99,7 +99,7 @@ static vd_value constant(vd_builder *b, const char *name, float value, ro_shape 
                    NULL);
 }
 
-/* Returns 1 for each token that is no padding. */
+/* Returns a tensor with 1 for each token that is not padding. */
 static vd_value real_tokens(vd_builder *b, const vd_model *m, vd_value tokens) {
     ro_shape like = *vd_shape_of(b, tokens);
     like.dtype = RO_F32;
@@ -108,7 +108,7 @@ static vd_value real_tokens(vd_builder *b, const vd_model *m, vd_value tokens) {
                                 tokens);
 }
 
-/* Hides each token that is no padding with probability mask_rate. */
+/* Hides each token that is not padding with probability mask_rate. */
 static void hide(vd_builder *b, vd_forward *in) {
     const vd_model *m = &in->training->model;
     const int64_t threshold = (int64_t)((double)m->mask_rate * 0x1p32 + 0.5);
@@ -125,7 +125,7 @@ static void hide(vd_builder *b, vd_forward *in) {
     vd_move(b, seen, RO_DROPOUT_STREAM, VD_STREAM_MASK(1) - VD_STREAM_MASK(0));
     in->hidden = arithmetic(b, "hidden", RO_OP_SUB, in->real, seen);
     vd_value x = to(b, "numbers", in->tokens, RO_F32), unit = constant(b, "one", 1, one);
-    /* token - hidden (token - mask), and hidden (token + 1) - 1 */
+    /* tokens become token - hidden (token - mask); labels become hidden (token + 1) - 1 */
     vd_value mask = constant(b, "mask", (float)(m->mask ? m->mask : m->vocab - 1), one);
     vd_value less = arithmetic(b, "to_mask", RO_OP_SUB, x, mask);
     less = arithmetic(b, "to_mask", RO_OP_MUL, in->hidden, less);
@@ -142,7 +142,7 @@ static vd_value linear(vd_pass *p, int64_t layer, const char *part, vd_value x) 
     return vd_take_linear(p, x);
 }
 
-/* Emits attention; padding as in vd_heads. */
+/* Emits attention; `padding` is that of vd_heads. */
 static vd_value attend(vd_pass *p, vd_value x, int64_t layer, const vd_value *padding) {
     const int64_t n = p->in->training->model.heads;
     const vd_heads heads = {n, n, false, NULL, vd_dropout_at(p, 1 + 3 * layer), padding};
@@ -188,7 +188,7 @@ static vd_value embed(vd_pass *p) {
     return vd_dropout(b, "dropout", vd_take_norm(p, x), vd_dropout_at(p, 0));
 }
 
-/* One loss for each token that was hidden. */
+/* Returns one loss per token, for each token that was hidden. */
 static vd_value name_tokens(vd_pass *p, vd_value x, vd_value table) {
     vd_pass_scope(p, "head");
     x = vd_take_norm(p, vd_take_activation(p, vd_take_linear(p, x)));
@@ -199,7 +199,7 @@ static vd_value name_tokens(vd_pass *p, vd_value x, vd_value table) {
     return vd_xent_ignore(p->b, x, p->in->targets, NO_LABEL);
 }
 
-/* One loss for each sequence, from its first token. */
+/* Returns one loss per sequence, computed from its first token. */
 static vd_value tell_class(vd_pass *p, vd_value x) {
     const vd_model *m = &p->in->training->model;
     const int64_t rows = vd_shape_of(p->b, x)->dim[0];
@@ -234,7 +234,7 @@ static const char *const buffers[] = {"*embeddings.position_ids", NULL};
 static const char *const not_for_tokens[] = {"*pooler.dense.*", "cls.seq_relationship.*",
                                              "classifier.*", NULL};
 static const char *const not_for_classes[] = {"cls.*", "classifier.*", NULL};
-/* Copies in files: the output table is that of the tokens, and its bias stands there twice. */
+/* Copies in files: the output table equals the token table, and its bias occurs twice. */
 static const vd_file_copy copies[] = {
     {"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"},
     {"cls.predictions.decoder.bias", "cls.predictions.bias"},

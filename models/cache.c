@@ -1,4 +1,4 @@
-/* Attention that keeps its keys and values for the rows to come. */
+/* Attention that keeps its keys and values for later rows. */
 #include "repops/op_attention.h"
 #include "repops/op_movement.h"
 #include "models/model.h"
@@ -8,7 +8,7 @@ int64_t vd_kept_width(const vd_model *m) {
     return (m->kv_heads ? m->kv_heads : m->heads) * size;
 }
 
-/* Makes room: rows past the kept ones are zeros. */
+/* Pads rows of keys or values with zeros to the cache's length. */
 static vd_value with_room(vd_builder *b, const char *name, const vd_cache *cache, vd_value rows) {
     const int64_t kept = vd_shape_of(b, rows)->dim[1];
     return kept < cache->length ? vd_pad(b, name, rows, 1, 0, cache->length - kept) : rows;
@@ -26,7 +26,7 @@ static vd_value join_heads(vd_builder *b, const char *name, vd_value heads) {
     return VD_EMIT(b, name, ((vd_op){.op = RO_OP_JOIN_HEADS}), heads);
 }
 
-/* Turns keys before they are kept, so that they are turned once. */
+/* Rotates keys before they are kept, so that each is rotated only once. */
 static vd_value turned(vd_builder *b, vd_value rows, const vd_heads *h) {
     if (!h->rotation)
         return rows;
@@ -49,7 +49,7 @@ static vd_value kept_heads(vd_builder *b, const char *const name[2], vd_value ro
     return h->heads == h->kv_heads ? heads : VD_EMIT(b, name[1], repeat, heads);
 }
 
-/* Puts the row among those that are kept, and lets it see them. */
+/* Adds the keys and values of the new row to the kept ones, and attends to all of them. */
 static vd_value attend_kept(vd_builder *b, const vd_cache *cache, vd_value kept[2],
                             const vd_value qkv[3], const vd_heads *h) {
     static const char *const k[] = {"k", "k_repeated"}, *const v[] = {"v", "v_repeated"};

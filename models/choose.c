@@ -1,4 +1,4 @@
-/* From logits to the next token. */
+/* Chooses the next token from the logits. */
 #include <math.h>
 
 #include "repops/op_movement.h"
@@ -22,7 +22,7 @@ static vd_value word(vd_builder *b, const char *name, vd_value x) {
     return vd_reshape(b, name, x, VD_SHAPE(RO_I32, 1));
 }
 
-/* Returns the logit of a token that must not be chosen: minus infinity in place of its own. */
+/* Returns minus infinity: the logit of a token that must not be chosen. */
 static vd_value never(vd_builder *b) {
     return filled(b, "never", -INFINITY, VD_SHAPE(RO_F32, 1, 1));
 }
@@ -87,8 +87,8 @@ vd_value vd_choose_token(vd_builder *b, const vd_choosing *c) {
 
 /* ---- log-probabilities ---- */
 
-/* The maximum of the logits and the sum of exponentials, from which all tokens' log-probabilities
- * follow. */
+/* The maximum of the logits and the sum of exponentials, which give every token's
+ * log-probability. */
 typedef struct {
     vd_value logits, most, sum;
 } row_sums;

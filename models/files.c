@@ -1,4 +1,4 @@
-/* Parameters that come from files: which tensor is which, by the names that transformers and
+/* Finds the tensors of files that parameters come from, by the names that transformers and
  * torchvision give them. */
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 typedef struct {
     const vd_training *t;
     const vd_model_type *type;
-    bool bare; /* the files are of the bare model: names lack the family's beginning */
+    bool bare; /* the files hold the bare model: their names lack the model type's `base` */
     bool *used;
     uint32_t data_count;
 } tensor_search;
@@ -35,8 +35,8 @@ static int64_t tensor_named(const vd_training *t, const char *name) {
     return -1;
 }
 
-/* Finds a tensor by its older name: files of BERT once had gamma and beta for a norm's weight and
- * bias. */
+/* Finds a tensor by its older name: files of BERT once called a norm's weight and bias gamma and
+ * beta. */
 static int64_t tensor_once_named(const vd_training *t, const char *name) {
     static const char *const parts[][2] = {{"LayerNorm.weight", "LayerNorm.gamma"},
                                            {"LayerNorm.bias", "LayerNorm.beta"}};
@@ -60,7 +60,7 @@ static int64_t tensor_of(const tensor_search *s, const vd_parameter *p) {
     return found >= 0 ? found : tensor_once_named(s->t, name);
 }
 
-/* ---- what is found must fit ---- */
+/* ---- the tensor that is found must fit ---- */
 
 void vd_shape_text(const ro_shape *shape, char text[VD_SHAPE_TEXT]) {
     size_t used = 0;
@@ -70,7 +70,7 @@ void vd_shape_text(const ro_shape *shape, char text[VD_SHAPE_TEXT]) {
                                  (long long)shape->dim[i]);
 }
 
-/* The shape of the file's tensor. */
+/* Returns the shape of the tensor in the file. */
 static ro_shape file_shape(const vd_parameter *p) {
     ro_shape shape = p->shape;
     if (p->layout == VD_FILE_CONVOLUTION)
@@ -91,8 +91,8 @@ static vd_status check_tensor(const vd_parameter *p, const vd_file_tensor *have,
     return vd_fail(err, VD_ERR_USAGE, "%s: its shape is [%s], expected [%s]", have->name, is, must);
 }
 
-/* Refuses files that lack a parameter: it would start from random numbers, and stay there where
- * adapters alone are trained. */
+/* Refuses files that lack a frozen parameter: it would start from random numbers and never be
+ * trained. */
 static vd_status check_lacking(const tensor_search *s, const vd_parameter *p, vd_err *err) {
     if (!p->frozen || s->t->evaluates || vd_in_start(s->t, p))
         return VD_OK;
@@ -121,7 +121,7 @@ static vd_status find_one(tensor_search *s, vd_parameter *p, vd_err *err) {
     return check_tensor(p, &s->t->file[at], err);
 }
 
-/* ---- what is left must be known ---- */
+/* ---- the remaining tensors must be known ---- */
 
 static bool matches(const char *name, const char *const *pattern) {
     for (; pattern && *pattern; pattern++)
@@ -134,7 +134,8 @@ static bool is_left_out(const tensor_search *s, const char *name) {
     return matches(name, s->type->left_out[s->t->model.task]);
 }
 
-/* The file's tensor of the parameter of that name; -1: the model or the files have none. */
+/* Returns the index of the file's tensor for the parameter of that name; -1 if the model or the
+ * files have none. */
 static int64_t tensor_of_parameter(const tensor_search *s, const vd_parameters *all,
                                    const char *tensor) {
     for (uint32_t i = 0; i < all->count; i++)
@@ -147,7 +148,7 @@ static bool is_same(const vd_file_tensor *a, const vd_file_tensor *b) {
     return ro_shape_equal(&a->shape, &b->shape) && memcmp(a->root, b->root, sizeof a->root) == 0;
 }
 
-/* Refuses a copy that differs from its parameter: transformers would compute with both. */
+/* Refuses a copy that differs from its parameter, since transformers would use both. */
 static vd_status check_copy(const tensor_search *s, const vd_parameters *all,
                             const vd_file_copy *copy, const vd_file_tensor *have, vd_err *err) {
     const int64_t of = tensor_of_parameter(s, all, copy->of);
@@ -212,7 +213,7 @@ vd_status vd_find_tensors(const vd_training *t, vd_parameters *all, vd_err *err)
     return status;
 }
 
-/* ---- as data tensors ---- */
+/* ---- tensors of files as data tensors of the program ---- */
 
 static void count_data(const vd_parameter *p, uint32_t count, uint32_t *most) {
     for (uint32_t i = 0; i < count; i++)
@@ -293,7 +294,7 @@ vd_status vd_training_left_out(const vd_training *t, const char ***out, uint32_t
     return status;
 }
 
-/* ---- names, for who writes files ---- */
+/* ---- names of leaves and tensors, for code that writes files ---- */
 
 static void put_name(const vd_parameter *p, vd_file_name *out) {
     const bool adapter = p->role == VD_ROLE_LORA_A || p->role == VD_ROLE_LORA_B;

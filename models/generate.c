@@ -1,10 +1,10 @@
-/* Programs that go on with a prompt, token by token. */
+/* Builds programs that continue a prompt, token by token. */
 #include <string.h>
 
 #include "repops/op_movement.h"
 #include "models/model.h"
 
-/* Leaves by their numbers; VD_NONE: the program has none. */
+/* Indices of leaves; VD_NONE: the program has no such leaf. */
 typedef struct {
     uint32_t text, token, stopped, count, log_probability, best, of_best, seen;
 } token_leaves;
@@ -13,8 +13,8 @@ typedef struct {
     const vd_training *training;
     const vd_generation *how;
     const vd_parameters *all;
-    int64_t rows;   /* rows of the cache in the first state: the prompt's tokens but the last */
-    int64_t length; /* S */
+    int64_t rows;   /* rows of the cache that the prompt fills: all tokens but the last */
+    int64_t length; /* S: positions in the cache */
     token_leaves leaf;
 } generation;
 
@@ -76,8 +76,8 @@ static vd_value zeros(vd_builder *b, const vd_leaf *leaf) {
     return leaf->shape.dtype == RO_F32 ? x : VD_EMIT(b, leaf->name, cast, x);
 }
 
-/* The blocks' keys and values of all tokens but the last; what follows from their rows is dropped,
- * since nobody reads it. */
+/* Emits the keys and values of all tokens of the prompt but the last. The rest of the forward pass
+ * is pruned, since nothing reads it. */
 static void prefill(vd_builder *b, const generation *g) {
     const vd_value prompt = vd_data_value(b, 0);
     vd_cache cache = {.length = g->length, .first = VD_NONE, .layer = b->graph->output};
@@ -93,7 +93,8 @@ static void prefill(vd_builder *b, const generation *g) {
     vd_given_pass_free(&pass);
 }
 
-/* Counts how often each token comes in the prompt: the gradient of looking all of them up. */
+/* Emits whether each token of the vocabulary occurs in the prompt. The number of times is the
+ * gradient of gathering the prompt's tokens. */
 static vd_value seen_at_first(vd_builder *b, const generation *g) {
     const ro_shape vocab = VD_SHAPE(RO_F32, g->training->model.vocab);
     const ro_shape each = VD_SHAPE(RO_F32, g->rows + 1), one = VD_SHAPE(RO_F32, 1);
@@ -123,21 +124,21 @@ static void build_init(vd_builder *b, const generation *g) {
 
 /* ---- a step ---- */
 
-/* Values of a step; leaves have their own numbers. */
+/* Values of a step. Leaves need none: their indices are values. */
 typedef struct {
     vd_value nowhere, one; /* i32 [1]: -1, 1 */
-    vd_value first;        /* i32 [1]: position of the token that the step takes in */
-    vd_value token;        /* i32 [1]: what it makes */
-    vd_value row;          /* i32 [1]: where that goes among all of them */
+    vd_value first;        /* i32 [1]: position of the step's input token */
+    vd_value token;        /* i32 [1]: the token that the step makes */
+    vd_value row;          /* i32 [1]: its index among the new tokens */
 } token_step;
 
-/* Returns `at`, or nowhere after a stop. */
+/* Returns `at`, or `nowhere` after a stop. */
 static vd_value unless_stopped(vd_builder *b, const generation *g, const token_step *s,
                                const char *name, vd_value at) {
     return vd_where(b, name, g->leaf.stopped, s->nowhere, at);
 }
 
-/* f32 [1, V] */
+/* Emits the logits of the next token, f32 [1, V]. */
 static vd_value next_logits(vd_builder *b, const generation *g, const token_step *s) {
     const vd_model *m = &g->training->model;
     const vd_value place = unless_stopped(b, g, s, "place", s->first);
@@ -157,7 +158,8 @@ static vd_value next_logits(vd_builder *b, const generation *g, const token_step
     return vd_reshape(b, "row", x, VD_SHAPE(RO_F32, 1, m->vocab));
 }
 
-/* i32 [1]: 1 if the token is a stop. All of them differ. */
+/* Emits i32 [1]: 1 if the token is a stop token. Since stop tokens are distinct, the sum is at most
+ * 1. */
 static vd_value is_stop(vd_builder *b, const generation *g, const token_step *s) {
     vd_value hit = VD_NONE;
     for (int64_t i = 0; i < g->how->stop_count; i++) {

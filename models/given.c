@@ -1,11 +1,10 @@
-/* Models whose parameters are all given, and which only compute: tensors of files, or of a state.
- */
+/* Models that only compute, with all parameters given: as tensors of files, or of a state. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "models/model.h"
 
-/* Numbers data tensors from `first` on, in place of 1. */
+/* Renumbers data tensors to start from `first` instead of 1. */
 static void number_from(uint32_t first, vd_parameters *all) {
     for (uint32_t i = 0; i < all->count; i++)
         if (all->parameter[i].data)

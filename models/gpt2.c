@@ -1,11 +1,11 @@
 /* GPT-2 (Radford et al., 2019): pre-norm blocks, learned positions, tied embedding, GELU by tanh.
- * Its weights are [in, out]. */
+ * Its weights are stored as [in, out]. */
 #include "models/model.h"
 
 enum { BLOCK_PARAMETERS = 12, LAYERS_MAX = (VD_TRAINED_MAX - 4) / BLOCK_PARAMETERS };
 
-/* Returns the deviation of residual projections, which start smaller by sqrt(2 * layers), as in
- * GPT-2. */
+/* Returns the standard deviation of residual projections, which is smaller by a factor of sqrt(2 *
+ * layers), as in GPT-2. */
 static float residual_deviation(const vd_model *m) {
     double n = 2.0 * (double)m->layers, r = n;
     for (int i = 0; i < 64; i++)
@@ -45,7 +45,7 @@ static void declare(const vd_model *m, vd_parameters *out) {
     vd_declare_norm(out, "ln_f", "transformer.ln_f", m->channels);
 }
 
-/* Queries, keys and values lie side by side in a row. */
+/* Emits attention, where queries, keys and values lie side by side in a row. */
 static vd_value attend(vd_pass *p, int64_t layer, vd_value x) {
     static const char *const name[] = {"q_rows", "k_rows", "v_rows"};
     const vd_model *m = &p->in->training->model;

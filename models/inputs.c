@@ -1,11 +1,11 @@
-/* What a micro-batch reads of the data: tokens and what follows them, sequences or images and their
- * classes. */
+/* Reads a micro-batch from the data: tokens and the tokens that follow them, or sequences or images
+ * and their classes. */
 #include "repops/op_elementwise.h"
 #include "repops/op_image.h"
 #include "repops/op_movement.h"
 #include "models/model.h"
 
-/* [b, length] tokens: each row a window of the data. */
+/* Emits [b, length] tokens: each row is a window of the data. */
 static vd_value read_batch(vd_builder *b, const char *name, const vd_training *t, int64_t length,
                            int64_t shift) {
     int64_t rows = t->batch / t->micro_batches;
@@ -40,7 +40,7 @@ static vd_value read_records(vd_builder *b, const char *name, const vd_training 
                    [RO_RECORDS_OFFSET] = offset},
                   &shape};
     if (op == RO_OP_READ_IMAGES) {
-        const bool plain = m->image_std[0] == 0; /* bytes 0 to 255 become -2 to 1.98, exactly */
+        const bool plain = m->image_std[0] == 0; /* bytes 0..255 become -2..1.98, exactly */
         node.attr[RO_READ_IMAGES_SCALE] = ro_attr_f32(plain ? 0x1p-6f : 1);
         node.attr[RO_READ_IMAGES_SHIFT] = ro_attr_f32(plain ? -2 : 0);
     }
@@ -49,7 +49,7 @@ static vd_value read_records(vd_builder *b, const char *name, const vd_training 
     return x;
 }
 
-/* Makes a tensor of one number for each plane. */
+/* Emits a tensor of one number per image plane. */
 static vd_value planes(vd_builder *b, const char *name, const float *number) {
     const ro_shape one = VD_SHAPE(RO_F32, 1);
     vd_value each[VD_IMAGE_PLANES];
@@ -60,7 +60,8 @@ static vd_value planes(vd_builder *b, const char *name, const float *number) {
     return vd_emit(b, name, (vd_op){.op = RO_OP_CONCAT}, VD_IMAGE_PLANES, each);
 }
 
-/* (byte / 255 - mean) / std, each rounded, as torchvision's ToTensor and Normalize compute it. */
+/* Emits (byte / 255 - mean) / std, each operation rounded, as torchvision's ToTensor and Normalize
+ * compute it. */
 static vd_value normal_images(vd_builder *b, const vd_model *m, vd_value x) {
     x = vd_div_const(b, "images", x, 255);
     x = VD_EMIT(b, "images", ((vd_op){.op = RO_OP_SUB}), x, planes(b, "mean", m->image_mean));
@@ -72,7 +73,8 @@ static vd_value read_images(vd_builder *b, const vd_training *t) {
     return t->model.image_std[0] == 0 ? x : normal_images(b, &t->model, x);
 }
 
-/* read_images makes these of a record: both ways of the plain scale are exact. */
+/* Gives the same as read_images gives for a record. Without mean and std both conversions are
+ * exact. */
 vd_value vd_given_image(vd_builder *b, const vd_model *m, vd_value bytes) {
     static const int order[] = {0, 2, 3, 1};
     const ro_shape shape = VD_SHAPE(RO_I32, 1, VD_IMAGE_PLANES, m->image, m->image);
@@ -99,7 +101,7 @@ static vd_value part_of(vd_builder *b, const char *name, vd_value x, int64_t sta
                    x);
 }
 
-/* A record is the class of a sequence and then its tokens. */
+/* Reads records of a sequence's class followed by its tokens. */
 static void read_classes(vd_builder *b, vd_forward *in) {
     const vd_training *t = in->training;
     const ro_shape labels = VD_SHAPE(RO_I32, t->batch / t->micro_batches);

@@ -1,4 +1,4 @@
-/* Layers of a forward pass with the parameters that they take. */
+/* Layers of a forward pass, and the parameters that they take. */
 #include <string.h>
 
 #include "models/model.h"
@@ -30,7 +30,7 @@ void vd_check_taken(const vd_pass *p) {
                         p->in->declared->taken);
 }
 
-/* Returns the role of the parameter that will be taken next. */
+/* Returns the role of the parameter that is taken next. */
 static vd_role next_role(const vd_pass *p) {
     const vd_parameters *all = p->in->declared;
     return p->next < all->count ? all->parameter[p->next].role : VD_ROLE_OTHER;
@@ -49,7 +49,7 @@ vd_value vd_look_up(const vd_pass *p, const char *name, vd_value table, vd_value
     return vd_widened(p->b, name, vd_embedding(p->b, name, table, ids));
 }
 
-/* Adds ((x A^T) (alpha / rank)) B^T. */
+/* Adds LoRA's ((x A^T) (alpha / rank)) B^T to y. */
 static vd_value adapt(vd_pass *p, vd_value x, vd_value y) {
     const vd_lora *lora = p->in->declared->lora;
     const float factor = (float)((double)lora->alpha / (double)lora->rank);

@@ -1,6 +1,6 @@
-/* A decoder as Llama has it (Touvron et al., 2023): RMS norm, rotary positions, grouped queries,
- * SwiGLU. Mistral, Qwen2 and Qwen3 are cases of it: biases, norms of queries and keys, an output
- * table that is that of the tokens. */
+/* A decoder like Llama (Touvron et al., 2023): RMS norm, rotary positions, grouped queries, SwiGLU.
+ * Mistral, Qwen2 and Qwen3 are variants with biases, norms of queries and keys, or an output table
+ * that equals the token table. */
 #include "models/model.h"
 
 enum { BLOCK_PARAMETERS = 9, LAYERS_MAX = (VD_TRAINED_MAX - 3) / BLOCK_PARAMETERS };
@@ -68,7 +68,7 @@ static vd_value linear(vd_pass *p, int64_t layer, const char *part, vd_value x) 
     return vd_take_linear(p, x);
 }
 
-/* Each head's row by itself: [b, T, heads D]. */
+/* Normalizes each head's part of a row by itself: [b, T, heads D]. */
 static vd_value norm_heads(vd_pass *p, int64_t layer, const char *part, vd_value x) {
     const ro_shape flat = *vd_shape_of(p->b, x);
     const int64_t size = head_dim(&p->in->training->model);
@@ -83,7 +83,7 @@ static vd_value norm_heads(vd_pass *p, int64_t layer, const char *part, vd_value
 static vd_value attend(vd_pass *p, const vd_rotation *rotation, int64_t layer, vd_value x) {
     const vd_model *m = &p->in->training->model;
     const int64_t keys = p->in->cache ? p->in->cache->length : p->in->training->sequence;
-    /* A window that leaves all keys would be another program with the same bits. */
+    /* A window that excludes no key would give another program with the same bits. */
     const bool windowed = layer >= m->window_from && m->window < keys;
     const vd_heads heads = {
         m->heads, m->kv_heads, true, rotation, {0}, NULL, windowed ? m->window : 0};
@@ -148,7 +148,7 @@ static vd_value llama_logits(vd_pass *p, vd_value x) {
 }
 
 static const char *const buffers[] = {"*.rotary_emb.inv_freq", NULL};
-/* Files may have a copy of the table of tokens, where it is the output table too. */
+/* Files may have a copy of the token table where it is the output table too. */
 static const vd_file_copy copies[] = {{"lm_head.weight", "model.embed_tokens.weight"},
                                       {NULL, NULL}};
 

@@ -4,7 +4,7 @@
 #include "repops/op_reduce.h"
 #include "models/model.h"
 
-/* Returns 1, or the factor that brings the global norm down to the limit. */
+/* Returns 1, or the factor that scales the gradient's global norm down to the limit. */
 static vd_value clip(vd_builder *b, const vd_optimizer *a, uint32_t parameters,
                      const vd_value *gradient) {
     ro_shape one = VD_SHAPE(RO_F32, 1);
@@ -44,7 +44,8 @@ static vd_value correction(vd_builder *b, const char *name, float beta, uint32_t
     return b->graph->output[leaf] = VD_EMIT(b, name, op, leaf);
 }
 
-/* Returns the decay of a leaf: 0 for vectors (biases, norms) unless the job says otherwise. */
+/* Returns a leaf's weight decay as an attribute: 0 for vectors (biases, norms) unless the job says
+ * otherwise. */
 static int64_t decay_of(const vd_optimizer *o, const vd_leaf *leaf) {
     return ro_attr_f32(o->decay_all || leaf->shape.ndim > 1 ? o->weight_decay : 0);
 }
@@ -57,8 +58,8 @@ typedef struct {
     vd_value scale, rate;
 } update;
 
-/* The next state's leaf is x, rounded up or down at random where bf16 is stored. Rounded to
- * nearest, v would never become smaller if beta2 is above 1 - 2^-9. */
+/* Sets the leaf of the next state to x, rounded to bf16 at random if the training stores bf16.
+ * Rounding to nearest would keep v from shrinking if beta2 is above 1 - 2^-9. */
 static void store(vd_builder *b, const update *u, const char *name, uint32_t leaf, vd_value x) {
     const vd_op op = {RO_OP_CAST_STOCHASTIC,
                       {[RO_CAST_STOCHASTIC_SEED] = (int64_t)u->training->seed,
@@ -69,7 +70,7 @@ static void store(vd_builder *b, const update *u, const char *name, uint32_t lea
                                  : VD_EMIT(b, name, op, x, vd_step_value(b));
 }
 
-/* AdamW (Loshchilov & Hutter, 2019), of parameter i. */
+/* Emits the AdamW update (Loshchilov & Hutter, 2019) of parameter i. */
 static void adamw(vd_builder *b, const update *u, uint32_t i, vd_value c1, vd_value c2) {
     const vd_optimizer *o = &u->training->optimizer;
     const uint32_t m = u->parameters + i, v = 2 * u->parameters + i;
@@ -87,8 +88,8 @@ static void adamw(vd_builder *b, const update *u, uint32_t i, vd_value c1, vd_va
     store(b, u, "v_bf16", v, v_new);
 }
 
-/* SGD with momentum, and Nesterov's (Sutskever et al., 2013) if wanted, of parameter i; decay is
- * part of the gradient. */
+/* Emits the update of parameter i by SGD with momentum, or Nesterov's (Sutskever et al., 2013);
+ * weight decay is part of the gradient. */
 static void sgd(vd_builder *b, const update *u, uint32_t i) {
     const vd_optimizer *o = &u->training->optimizer;
     const uint32_t m = u->parameters + i;
@@ -129,8 +130,9 @@ void vd_optimizer_leaves(vd_builder *b, const vd_training *t, const vd_parameter
     vd_add_leaf(b, "adamw.c2", &one);
 }
 
-/* Parameter `i` in the order of updates. Where bf16 is stored, the first one, a table of tokens, is
- * the last: its f32 copies are the largest, and stand beside its own gradient alone. */
+/* Returns the parameter that is updated i-th. With bf16 storage the order is reversed, so that the
+ * first parameter, the token table, comes last: its f32 copies are the largest, and then only its
+ * own gradient is still in memory. */
 static uint32_t updated(const update *u, uint32_t i) {
     return u->training->storage == RO_BF16 ? u->parameters - 1 - i : i;
 }

@@ -1,4 +1,4 @@
-/* What a model declares: its parameters and buffers, in layout order. */
+/* The parameters and buffers that a model declares, in layout order. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static vd_status check_targets(const vd_parameters *all, vd_err *err) {
     return VD_OK;
 }
 
-/* Lists what is trained: with adapters nothing else. */
+/* Lists the trained parameters; with adapters only theirs. */
 static vd_status choose_trained(vd_parameters *all, vd_err *err) {
     all->trained = calloc((size_t)all->count + 1, sizeof *all->trained);
     if (!all->trained)
@@ -79,7 +79,7 @@ void vd_file_scope(vd_parameters *out, const char *format, ...) {
     va_end(args);
 }
 
-/* A zeroed place at the end of a list, or NULL. */
+/* Returns a zeroed entry at the end of a list, or NULL. */
 static vd_parameter *append(vd_parameters *out, vd_parameter **list, uint32_t *count,
                             uint32_t *capacity) {
     if (*count == *capacity) {
@@ -96,7 +96,8 @@ static vd_parameter *append(vd_parameters *out, vd_parameter **list, uint32_t *c
     return &(*list)[(*count)++];
 }
 
-/* Names are those of the models' own code, all shorter than this. */
+/* Sets a parameter's names. They come from the models' own code, and are all shorter than these
+ * limits. */
 static void set_names(const vd_parameters *out, vd_parameter *p, const char *name,
                       const char *tensor) {
     snprintf(p->name, sizeof p->name, "%.40s%.20s", out->scope, name);
@@ -121,7 +122,7 @@ void vd_declare_buffer(vd_parameters *out, const char *name, const char *tensor,
     set_names(out, p, name, tensor);
 }
 
-/* NAME.PART, TENSOR.PART: a part of a layer. */
+/* Declares a part of a layer: NAME.PART, in files TENSOR.PART. */
 static void declare_part(vd_parameters *out, const char *name, const char *part, const char *tensor,
                          const char *tensor_part, vd_parameter like) {
     char leaf[VD_NAME_SIZE], file[VD_NAME_SIZE];
@@ -139,7 +140,8 @@ void vd_declare_table(vd_parameters *out, const char *name, const char *tensor, 
 
 /* ---- products ---- */
 
-/* Notes a product's name, once, since each layer has one of this name. */
+/* Adds a product's name to the list unless it is there already, since each layer has one of this
+ * name. */
 static void list_product(vd_parameters *out, const char *name) {
     const size_t size = strlen(out->products), length = strlen(name);
     for (const char *at = out->products; (at = strstr(at, name)); at += length)
@@ -170,8 +172,9 @@ float vd_he_deviation(int64_t fan_in) {
     return (float)root(2.0 / (double)fan_in);
 }
 
-/* A has the variance of PEFT's start, which is uniform between -1 and 1 times 1 / sqrt(in). PEFT
- * names them after the product's tensor; a file of adapters puts "base_model.model." before. */
+/* Declares an adapter. A has the variance of PEFT's initial values, which are uniform between -1
+ * and 1 times 1 / sqrt(in). PEFT names adapters after the product's tensor; its files put
+ * "base_model.model." before. */
 static void declare_adapter(vd_parameters *out, const char *name, const char *tensor,
                             vd_linear_shape s) {
     const int64_t rank = out->lora->rank;

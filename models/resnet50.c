@@ -1,7 +1,7 @@
 /* ResNets of bottleneck blocks (He et al., 2015); four stages of 3, 4, 6 and 3 blocks make
- * ResNet-50. For small images, the stem is 3x3 with stride 1; for those of ImageNet, 7x7 with
- * stride 2 and max pooling. The stride of a stage stands in the 3x3 convolution of its first block.
- * Each convolution is followed by batch norm; its running statistics are state, for evaluation. */
+ * ResNet-50. The stem is 3x3 with stride 1 for small images, and 7x7 with stride 2 and max pooling
+ * for those of ImageNet. A stage's stride is in the 3x3 convolution of its first block. A batch
+ * norm follows each convolution; its running statistics are state, for evaluation. */
 #include "models/model.h"
 #include "verde/graph/functions.h"
 
@@ -41,7 +41,7 @@ typedef struct {
     int64_t kernel, from, to, stride;
 } unit;
 
-/* Names of torchvision: of the convolution, and of the norm. */
+/* A unit's name here, and torchvision's names of its convolution and norm. */
 typedef struct {
     const char *name, *convolution, *norm;
 } unit_names;
@@ -91,7 +91,7 @@ static bool projects(const block *k) {
     return k->stride != 1 || k->from != EXPANSION * k->width;
 }
 
-/* The residual branch's three convolutions, then the shortcut's. */
+/* Returns the i-th convolution of a block: three of the residual branch, then the shortcut's. */
 static unit unit_of(const block *k, int i) {
     const unit units[] = {{1, k->from, k->width, 1},
                           {3, k->width, k->width, k->stride},
@@ -128,7 +128,7 @@ static vd_value forward_block(vd_pass *p, vd_value x, const block *k, int64_t st
 
 /* ---- the network ---- */
 
-/* Block `index` of `stage`, after blocks whose output has `from` channels. */
+/* Returns block `index` of `stage`; its input has `from` channels. */
 static block block_of(const vd_model *m, int64_t from, int64_t stage, int64_t index) {
     return (block){from, m->channels << stage, stage > 0 && index == 0 ? 2 : 1};
 }

@@ -1,4 +1,4 @@
-/* Programs that tell how likely a text is. */
+/* Builds programs that tell how likely a text is, or the classes of an input. */
 #include <string.h>
 
 #include "repops/op_movement.h"
@@ -34,7 +34,8 @@ static void build_step(vd_builder *b, const vd_training *t, const vd_parameters 
 
 /* ---- classes ---- */
 
-/* Builds the step. The forward pass ends with a loss for some label, which nobody reads. */
+/* Builds the step. The forward pass ends with a loss for an arbitrary label, which nothing
+ * reads. */
 static void build_class_step(vd_builder *b, const vd_training *t, const vd_parameters *all) {
     const vd_model *m = &t->model;
     const vd_model_type *type = vd_type_of(m);
@@ -103,7 +104,7 @@ static vd_status check_classes(const vd_training *t, int64_t count, vd_err *err)
     return VD_OK;
 }
 
-/* Checks the length. The last token has nothing after it, and needs no position. */
+/* Checks the length. The last token is only predicted, so it needs no position. */
 static vd_status check_length(const vd_training *t, int64_t tokens, vd_err *err) {
     const vd_model *m = &t->model;
     if (vd_type_of(m) != &vd_gpt2 || tokens - 1 <= m->context)

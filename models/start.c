@@ -1,5 +1,5 @@
-/* The state that a training goes on from: leaves of another program, as data tensors of this one.
- */
+/* The state that a training continues from: leaves of another program, as data tensors of this
+ * one. */
 #include <string.h>
 
 #include "repops/op_movement.h"
@@ -12,7 +12,7 @@ static int64_t start_of(const vd_training *t, const char *leaf) {
     return -1;
 }
 
-/* Checks a tensor's shape and type; a state stores f32 or bf16. */
+/* Checks a tensor's shape and type. A state stores f32 or bf16, and either fits. */
 static vd_status check_shape(const vd_file_tensor *have, const ro_shape *wanted, vd_err *err) {
     char is[VD_SHAPE_TEXT], must[VD_SHAPE_TEXT];
     ro_shape alike = *wanted;
@@ -90,7 +90,7 @@ vd_status vd_freeze_start(const vd_training *t, vd_parameters *all, vd_err *err)
     return status;
 }
 
-/* ---- as data tensors ---- */
+/* ---- the state's tensors as data tensors of the program ---- */
 
 void vd_put_start(const vd_training *t, uint32_t first, vd_program *out) {
     for (uint32_t i = 0; i < t->start_count; i++) {

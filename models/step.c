@@ -7,24 +7,25 @@
 #include "repops/op_reduce.h"
 #include "models/model.h"
 
-/* Sums over a range of micro-batches: the loss, then one gradient per parameter, or of an
- * evaluation how many classes are right. */
+/* Sums over a range of micro-batches: the loss, then one gradient per parameter or, for an
+ * evaluation, how many classes are right. */
 typedef struct {
     vd_value value[VD_TRAINED_MAX + 1];
 } sums;
 
-/* Shared by all micro-batches of a step. Buffers go from one micro-batch to the next, in order. */
+/* Values that all micro-batches of a step share. Buffers pass from one micro-batch to the next, in
+ * order. */
 typedef struct {
     const vd_training *training;
     const vd_parameters *declared;
-    vd_value *parameter; /* the value of each */
+    vd_value *parameter; /* the value of each parameter */
     vd_value *buffer;
-    /* Only for models that hide tokens; else NULL and VD_NONE. */
-    const vd_forward *hidden; /* what a micro-batch reads */
+    /* Only for models that hide tokens; NULL and VD_NONE otherwise. */
+    const vd_forward *hidden; /* the inputs of a micro-batch */
     vd_value divisor;         /* how many tokens of the step have a loss; 1 if none has */
 } step_plan;
 
-/* Returns how many sums there are besides the loss. */
+/* Returns how many sums there are in addition to the loss. */
 static uint32_t sum_count(const step_plan *plan) {
     const vd_training *t = plan->training;
     return t->evaluates ? vd_tells_classes(&t->model) : plan->declared->trained_count;
@@ -47,7 +48,7 @@ static vd_forward read_inputs(vd_builder *b, const step_plan *plan) {
     return in;
 }
 
-/* ---- one micro-batch is emitted; of many, it is the body of a repeat ---- */
+/* ---- one micro-batch is emitted; if there are several, it is the body of a repeat ---- */
 
 static bool is_repeated(const step_plan *plan) {
     return plan->training->micro_batches > 1;
@@ -58,8 +59,8 @@ static void begin_micro_batches(vd_builder *b, const step_plan *plan) {
         vd_repeat_begin(b, (uint32_t)plan->training->micro_batches);
 }
 
-/* Names the sums, a binary tree over the micro-batches, so that no number of workers is part of the
- * result. */
+/* Sets the scope of the sums, a binary tree over the micro-batches: so the result does not depend
+ * on the number of workers. */
 static void scope_of_sums(vd_builder *b) {
     vd_scope(b, "sum.m%c-%c", VD_NAME_ITERATION, VD_NAME_LAST);
 }
@@ -69,10 +70,10 @@ static void take_totals(const vd_builder *b, uint32_t count, sums *out) {
         out->value[i] = vd_repeat_total(b, i);
 }
 
-/* ---- models that hide tokens: the data and the mask tell how many before the forward pass ---- */
+/* ---- models that hide tokens: the hidden tokens are counted before the forward pass ---- */
 
-/* Returns the count, or 1 for a step in which nothing is hidden: then the loss and all gradients
- * are sums of zeros. */
+/* Returns the count, or 1 if the step hides no token: then the loss and all gradients are sums of
+ * zeros, divided by 1. */
 static vd_value at_least_one(vd_builder *b, vd_value count) {
     ro_shape scalar = VD_SHAPE(RO_F32, 1);
     vd_value one = vd_emit(
@@ -81,7 +82,8 @@ static vd_value at_least_one(vd_builder *b, vd_value count) {
     return vd_reduce(b, "divisor", RO_OP_REDUCE_MAX, 2, 1, &both);
 }
 
-/* Exact below 2^24 tokens, and above that the same sum everywhere. */
+/* Counts the hidden tokens of the step. The count is exact below 2^24 tokens, and above that the
+ * same everywhere. */
 static void hide_tokens(vd_builder *b, step_plan *plan, vd_forward *hidden) {
     begin_micro_batches(b, plan);
     *hidden = read_inputs(b, plan);
@@ -113,12 +115,12 @@ static void keep_gradients(vd_builder *b, uint32_t trained, sums *out) {
     }
 }
 
-/* How many losses the mean of a step is over, if none is left out. */
+/* Returns the number of losses that a step's mean is over, if all tokens count. */
 static double loss_count(const vd_training *t) {
     return (double)(t->model.task == VD_TASK_CLASSES ? t->batch : t->batch * t->sequence);
 }
 
-/* One loss a row; *logits as vd_pass has them. */
+/* Returns one loss per row; *logits are those of vd_pass. */
 static vd_value forward(vd_builder *b, const vd_forward *in, vd_value *logits) {
     const vd_model_type *type = vd_type_of(&in->training->model);
     vd_pass pass = {.b = b, .in = in, .logits = VD_NONE};
@@ -128,7 +130,7 @@ static vd_value forward(vd_builder *b, const vd_forward *in, vd_value *logits) {
     return loss;
 }
 
-/* How many rows have their label for the largest logit, the first of equal ones. */
+/* Counts the rows whose label has the largest logit, the first of equal ones. */
 static vd_value count_right(vd_builder *b, const vd_forward *in, vd_value logits) {
     vd_scope(b, "m%s.right", vd_micro_name(in->training));
     const ro_shape rows = *vd_shape_of(b, in->targets);
@@ -142,7 +144,8 @@ static vd_value count_right(vd_builder *b, const vd_forward *in, vd_value logits
 static void micro_batch(vd_builder *b, const step_plan *plan, sums *out) {
     vd_forward in = plan->hidden ? *plan->hidden : read_inputs(b, plan);
     in.buffer = plan->buffer;
-    /* Each loss's factor in the mean: with it, no pass of its own divides the gradients. */
+    /* The factor of each loss in the mean, applied here so that no extra pass divides the
+     * gradients. */
     vd_value share = plan->hidden ? share_of(b, plan, &in) : VD_NONE;
     vd_value logits;
     vd_value loss = forward(b, &in, &logits);
@@ -157,8 +160,8 @@ static void micro_batch(vd_builder *b, const step_plan *plan, sums *out) {
         out->value[1] = count_right(b, &in, logits);
 }
 
-/* Each micro-batch reads the buffers that the one before it made, the first one `before`;
- * plan->buffer becomes those of the last one. */
+/* Passes each micro-batch's buffers to the next one; the first one reads `before`. plan->buffer
+ * becomes the last one's. */
 static void carry_buffers(vd_builder *b, const step_plan *plan, const vd_value *before) {
     const uint32_t count = plan->training->evaluates ? 0 : plan->declared->buffer_count;
     for (uint32_t i = 0; i < count; i++)
@@ -171,8 +174,8 @@ static void take_buffers(const vd_builder *b, const step_plan *plan) {
         plan->buffer[i] = vd_repeat_last(b, plan->buffer[i]);
 }
 
-/* Adds up the losses and gradients of all micro-batches; *out becomes the sums. `before`: each
- * buffer's value. */
+/* Adds up the losses and gradients of all micro-batches in *out. `before` holds each buffer's value
+ * before the step. */
 static void all_micro_batches(vd_builder *b, const step_plan *plan, const vd_value *before,
                               sums *out) {
     begin_micro_batches(b, plan);
@@ -194,8 +197,8 @@ static vd_value mean_loss(vd_builder *b, const step_plan *plan, vd_value sum) {
                         : vd_div_const(b, "loss", sum, loss_count(plan->training));
 }
 
-/* A frozen vector is made f32 once in a step; products and look-ups read frozen matrices as they
- * are. */
+/* Returns a frozen parameter's value. A vector is converted to f32 once per step; products and
+ * look-ups read frozen matrices in their stored type. */
 static vd_value frozen_value(vd_builder *b, const vd_parameter *p) {
     const vd_value x = vd_data_value(b, p->data);
     if (p->layout != VD_FILE_SAME) {
@@ -214,7 +217,8 @@ void vd_frozen_values(vd_builder *b, const vd_parameters *all, vd_value *paramet
             parameter[i] = frozen_value(b, &all->parameter[i]);
 }
 
-/* Returns a trained parameter's value as its readers want it; it may be stored as bf16. */
+/* Returns a trained parameter's value, which may be stored as bf16: vectors are converted to f32,
+ * matrices stay. */
 static vd_value trained_value(vd_builder *b, const vd_parameter *p, uint32_t leaf) {
     vd_scope(b, "trained");
     return p->shape.ndim > 1 ? leaf : vd_widened(b, p->name, leaf);
@@ -227,7 +231,8 @@ static void find_values(vd_builder *b, step_plan *plan) {
     vd_frozen_values(b, all, plan->parameter);
 }
 
-/* The state of an evaluation is the mean over all its steps, once the last one is added. */
+/* Adds a step's share to a mean over all steps of an evaluation; after the last step the state is
+ * that mean. */
 static void add_to(vd_builder *b, uint32_t leaf, const char *name, vd_value x, double parts) {
     vd_scope(b, "mean");
     const vd_value share = vd_div_const(b, "share", x, parts);
@@ -241,7 +246,7 @@ static void add_evaluation(vd_builder *b, const step_plan *plan, const sums *all
         add_to(b, 1, "accuracy_so_far", all->value[1], (double)t->steps * (double)t->batch);
 }
 
-/* Emits a step, with the room that micro-batches and buffers need. */
+/* Emits a step. `all`, `hidden` and `before` are memory that the caller allocated. */
 static void emit_step(vd_builder *b, step_plan *plan, sums *all, vd_forward *hidden,
                       vd_value *before) {
     const vd_training *t = plan->training;

@@ -1,4 +1,4 @@
-/* From a model and a recipe to a program: checks, layout, initialisation. */
+/* Builds a training program from a model and a recipe: checks, layout, initialisation. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,7 +61,7 @@ int64_t vd_model_trained(const vd_model *model) {
     return count_numbers(model, false);
 }
 
-/* Adds buffers to the layout, behind all that the optimizer keeps. */
+/* Adds buffers to the layout, after the optimizer's leaves. */
 static void add_buffers(vd_builder *b, const vd_parameters *all) {
     for (uint32_t i = 0; i < all->buffer_count; i++)
         vd_add_leaf(b, all->buffer[i].name, &all->buffer[i].shape);
@@ -95,7 +95,7 @@ int64_t vd_evaluation_steps(const vd_training *t) {
     return windows / t->batch;
 }
 
-/* A leaf of what the optimizer keeps, or of a state that the training goes on from. */
+/* Returns the first value of a leaf: from the state to continue from, else zeros. */
 static vd_value kept(vd_builder *b, const vd_training *t, uint32_t first, const vd_leaf *leaf) {
     const vd_value x = vd_from_start(b, t, first, leaf);
     ro_shape shape = leaf->shape;
@@ -121,7 +121,7 @@ static void build_init(vd_builder *b, const vd_training *t, const vd_parameters 
     }
 }
 
-/* Every file must hold a record, or a window of tokens. */
+/* Checks that every data tensor holds at least a record, or a window of tokens. */
 static vd_status check_data(const vd_training *t, vd_err *err) {
     const int64_t record = vd_record_size(&t->model);
     if (record && t->data_count / record < 1)
@@ -204,7 +204,8 @@ static vd_status describe_run(const vd_training *t, const vd_parameters *all, vd
     p->seed = t->seed;
     p->steps = t->steps;
     p->checkpoint_interval = t->checkpoint_interval;
-    /* The data tensors of the state to start from may have been numbered already, as the last. */
+    /* The data tensors of the state to start from may have been numbered already, after all
+     * others. */
     const uint32_t numbered = vd_data_count(all), more = t->start_count;
     const uint32_t start = t->evaluates ? numbered - more : numbered, config = start + more;
     const uint32_t shards = config + vd_training_has_config(t);

@@ -1,6 +1,6 @@
-/* Writes images in the format of CIFAR-10's binary files, for where there is no CIFAR-10: stripes
- * whose direction, width and colour tell the class, at a random place, under noise. Anything that
- * can tell directions apart learns them in seconds. The same bytes everywhere.
+/* Writes images in the format of CIFAR-10's binary files, for machines without CIFAR-10: stripes
+ * whose direction, width and colour identify the class, at a random place, under noise. Any model
+ * that can tell directions apart learns them in seconds. The bytes are the same everywhere.
  *
  * Usage: standin RECORDS > data_batch_1.bin */
 #include <stdint.h>
@@ -19,7 +19,7 @@ static int draw(int below) {
 
 typedef struct {
     int x, y, period; /* of the stripes */
-    int colour;       /* a bit for each channel that they show in */
+    int colour;       /* a bit for each colour channel in which the stripes show */
 } pattern;
 
 static const pattern patterns[CLASSES] = {
