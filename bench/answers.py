@@ -1,11 +1,12 @@
-"""Answers of captured models (repops.jobs.Answers) by `verde run`, beside PyTorch eager.
+"""Times answers of captured models (repops.jobs.Answers) by `verde run`, beside PyTorch eager.
 
     answers.py VERDE [MODEL...] [--rounds N] [--threads N] [--folder DIR]
 
-Both ways compute the same batches, in turn, one round after the other; a line in Markdown for each
-model: medians of the seconds of a batch, and PyTorch's over those of `verde run`. A run also hashes,
-and writes all that is said. What it does once is left out: a job of one batch is run beside one of
-many, and their difference counts. One thread is measured by CPU time. `make bench-answers` runs it.
+Both sides compute the same batches, in turn, one round after the other. Prints a line in Markdown
+for each model: the median seconds per batch of both, and PyTorch's over those of `verde run`. A run
+also hashes and writes all its results. Start-up is not counted: a job of one batch is run beside one
+of many, and the difference is used. With one thread, CPU time is measured. `make bench-answers` runs
+it.
 """
 
 import argparse
@@ -25,8 +26,8 @@ BATCHES = 9
 
 
 class Work(NamedTuple):
-    make: object  # a model
-    inputs: object  # arrays, of so many rows
+    make: object  # returns the model
+    inputs: object  # returns the input arrays, with as many rows as asked for
     batch: int
 
 
@@ -74,7 +75,7 @@ def clock(threads, of_children=False):
 
 
 def run(verde, folder, threads):
-    """Seconds of all of a job."""
+    """Returns the seconds that the whole job takes."""
     out = folder.with_name(f"{folder.name}-run")
     shutil.rmtree(out, ignore_errors=True)
     start = clock(threads, True)
@@ -84,7 +85,7 @@ def run(verde, folder, threads):
 
 
 def eager(model, inputs, batch, threads):
-    """Seconds of a batch."""
+    """Returns the seconds per batch."""
     start = clock(threads)
     with torch.no_grad():
         for first in range(0, BATCHES * batch, batch):

@@ -1,9 +1,8 @@
-/* Speed of fused attention: forward, backward and decoding, head size 64, beside PyTorch's
- * scaled_dot_product_attention where a Python that has it is named; interleaved, medians.
+/* Speed of fused attention: forward, backward and decoding with head size 64, beside PyTorch's
+ * scaled_dot_product_attention if --torch names a Python that has it. Both run in turn; medians.
  *
  * Usage: attention [--isa NAME] [--threads N] [--torch PYTHON] [--only causal|full|grouped|decode]
- * [--csv FILE]
- */
+ * [--csv FILE] */
 #include "bench/bench.h"
 #include "bench/process.h"
 #include "repops/fused.h"
@@ -40,7 +39,7 @@ typedef struct {
     ro_attention a;
     float *x[TENSORS]; /* q k v out m l dout dq dk dv */
     process *peer;
-    const work *work; /* the work that is measured; backward: its gradient */
+    const work *work; /* what is measured: this, or its gradient if `backward` is set */
     int backward;
 } problem;
 
@@ -106,8 +105,8 @@ static void open_problem(problem *p, const work *w) {
     }
 }
 
-/* Multiply-adds of `products` products, as the mask leaves them; of decoding, bytes of the cache.
- */
+/* Returns the speed: the multiply-adds of `products` products that the mask leaves, in GFLOP/s; for
+ * decoding, GB/s of the cache. */
 static double speed(const work *w, int products, double seconds) {
     if (w->queries == 1)
         return 8e-9 * (double)(w->batch * w->kv_heads * w->keys * HEAD_SIZE) / seconds;

@@ -1,7 +1,8 @@
 """The peer of bench/attention.c: PyTorch's CPU scaled_dot_product_attention, FP32, head size 64.
 
 Reads "DIRECTION BATCH HEADS KV_HEADS QUERIES KEYS CAUSAL PASSES" (direction 0 forward, 1 backward) and
-answers with seconds a pass. "hello" is answered with a line about itself. Argument: the number of threads.
+answers with the seconds per pass. It answers "hello" with a line about itself. Argument: the number of
+threads.
 """
 
 import sys
@@ -13,7 +14,7 @@ attention = torch.nn.functional.scaled_dot_product_attention
 
 
 def operation(direction, batch, heads, kv_heads, queries, keys, causal):
-    """Keys and values of a group are repeated, as PyTorch needs them to be."""
+    """Returns one pass. Keys and values of a group are repeated, as PyTorch requires."""
     times = heads // kv_heads
     q, dout = (torch.randn(batch, heads, queries, 64) for _ in range(2))
     k, v = (torch.randn(batch, kv_heads, keys, 64) for _ in range(2))

@@ -1,5 +1,5 @@
-/* Shared by the benchmarks: clocks, ways that are timed in turn, medians, data, options, and tables
- * written as CSV. */
+/* Shared by the benchmarks: clocks, ways (alternatives that are timed in turn), medians, data,
+ * options, and tables written as CSV. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -21,7 +21,7 @@ static inline double clock_s(clockid_t id) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Time of a single thread, without what other processes take away; or of the wall. */
+/* Returns CPU time for one thread, so that other processes do not count; else wall-clock time. */
 static inline double bench_now(int threads) {
     return clock_s(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC);
 }
@@ -35,7 +35,7 @@ static inline int compare_doubles(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Sorts x. */
+/* Returns the median; sorts x. */
 static inline double bench_median(double *x, int count) {
     qsort(x, (size_t)count, sizeof *x, compare_doubles);
     return count % 2 ? x[count / 2] : (x[count / 2 - 1] + x[count / 2]) / 2;
@@ -45,17 +45,18 @@ static inline double bench_median(double *x, int count) {
 
 enum { BENCH_WAYS = 16, BENCH_ROUNDS = 128 };
 
-/* The seconds of a call of a way, the mean of so many calls; 0: it is not to be had here. */
+/* Returns the mean seconds of a call of a way, over `calls` calls; 0 if the way is not
+ * available. */
 typedef double (*bench_sample)(void *user, int way, int64_t calls);
 
 typedef struct {
     int ways, rounds;
-    int64_t calls[BENCH_WAYS]; /* of a sample; 0: the way is not to be had */
+    int64_t calls[BENCH_WAYS]; /* calls per sample; 0: the way is not available */
     double seconds[BENCH_WAYS][BENCH_ROUNDS];
 } bench_turns;
 
-/* Returns how many calls take sample_s, at least one; 0: the way is not to be had. Finding out
- * warms up. */
+/* Returns how many calls take sample_s, at least one; 0 if the way is not available. Finding this
+ * out also warms up. */
 static inline int64_t bench_calls(bench_sample sample, void *user, int way, double sample_s) {
     for (int64_t calls = 1;;) {
         const double time = sample(user, way, calls) * (double)calls;
@@ -67,8 +68,8 @@ static inline int64_t bench_calls(bench_sample sample, void *user, int way, doub
     }
 }
 
-/* Takes a sample of every way in every round, so that a slow moment of the machine meets all. Each
- * round begins with another way. sample_s: seconds of a sample; 0: one call. */
+/* Takes a sample of every way in every round, so that a slow moment of the machine affects all
+ * ways. Each round begins with another way. sample_s: seconds of a sample; 0: one call. */
 static inline void bench_in_turn(bench_turns *t, int ways, int rounds, double sample_s,
                                  bench_sample sample, void *user) {
     *t = (bench_turns){.ways = ways, .rounds = rounds};
@@ -81,7 +82,7 @@ static inline void bench_in_turn(bench_turns *t, int ways, int rounds, double sa
         }
 }
 
-/* The median of a way; 0: it is not to be had. */
+/* Returns the median seconds of a way; 0 if it is not available. */
 static inline double bench_seconds(const bench_turns *t, int way) {
     double x[BENCH_ROUNDS];
     memcpy(x, t->seconds[way], sizeof x);
@@ -95,7 +96,8 @@ static inline double bench_least(const bench_turns *t, int way) {
     return least;
 }
 
-/* The median of a way's time over that of `base` in the same round; 0: it is not to be had. */
+/* Returns the median, over the rounds, of a way's time divided by that of `base`; 0 if one is not
+ * available. */
 static inline double bench_ratio(const bench_turns *t, int way, int base) {
     double x[BENCH_ROUNDS];
     for (int r = 0; r < t->rounds; r++)
@@ -112,7 +114,7 @@ static inline uint64_t bench_word(uint64_t i) {
     return z ^ (z >> 31);
 }
 
-/* Uniform in (-1, 1); aligned to 64 bytes. */
+/* Returns uniform numbers in (-1, 1), aligned to 64 bytes. */
 static inline float *bench_uniform(int64_t count, uint64_t seed) {
     float *x = aligned_alloc(64, ((size_t)count * sizeof *x + 127) / 64 * 64);
     for (int64_t i = 0; x && i < count; i++)
@@ -120,7 +122,7 @@ static inline float *bench_uniform(int64_t count, uint64_t seed) {
     return x;
 }
 
-/* Standard normal. */
+/* Returns standard normal numbers, aligned to 64 bytes. */
 static inline float *bench_normal(int64_t count, uint64_t seed) {
     float *x = bench_uniform(count, 0);
     for (int64_t i = 0; x && i < count; i++) {
@@ -133,8 +135,8 @@ static inline float *bench_normal(int64_t count, uint64_t seed) {
 
 /* ---- options ---- */
 
-/* An option and its value: a text, or a number from `least` to `most`. One that has neither takes
- * no value and sets *flag. */
+/* An option with its value: a text, or a number from `least` to `most`. An option with neither
+ * takes no value and sets *flag. */
 typedef struct {
     const char *name;
     const char **text;
@@ -142,7 +144,8 @@ typedef struct {
     bool *flag;
 } bench_option;
 
-/* Takes the value of an option. Returns 0, after a line that says why, if it is none. */
+/* Sets an option from its value. Returns 0, after printing a line that says why, if the value is
+ * invalid. */
 static inline int bench_set(const bench_option *o, const char *value) {
     char *end;
     if (o->text) {
@@ -159,8 +162,8 @@ static inline int bench_set(const bench_option *o, const char *value) {
     return 1;
 }
 
-/* Reads the command line. With --help it prints `usage` and ends the process with 0; what it does
- * not know, or not as it is, ends it with 2. */
+/* Reads the command line. --help prints `usage` and exits with 0; an unknown option or an invalid
+ * value exits with 2. */
 static inline void bench_options(int argc, char **argv, const char *usage,
                                  const bench_option *known, int count) {
     for (int i = 1; i < argc; i++) {
@@ -182,7 +185,7 @@ static inline void bench_options(int argc, char **argv, const char *usage,
     }
 }
 
-/* Returns the name of the widest instructions here, which the library takes by default. */
+/* Returns the name of the widest instruction set here, which the library uses by default. */
 static inline const char *bench_widest(void) {
     ro_ctx *ctx;
     if (ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &ctx) != RO_OK) {
@@ -194,7 +197,7 @@ static inline const char *bench_widest(void) {
     return name;
 }
 
-/* ---- tables as CSV: what --csv FILE adds lines to ---- */
+/* ---- tables as CSV: --csv FILE appends lines ---- */
 
 /* Opens a file to append lines; `columns` is the first line of a new file. Returns NULL for no
  * path; ends the process where it cannot be written. */
@@ -221,7 +224,7 @@ static inline bench_csv bench_csv_open(const char *path, const char *benchmark, 
                        benchmark, isa, threads};
 }
 
-/* peer: its seconds, 0 if there are none. */
+/* peer: the peer's seconds, 0 if there is no peer. */
 static inline void bench_csv_row(const bench_csv *csv, const char *row, double seconds,
                                  double peer) {
     if (!csv->file)
@@ -241,7 +244,7 @@ static inline int bench_csv_close(bench_csv *csv) {
 
 /* ---- geometric means ---- */
 
-/* The geometric mean of the numbers that were added, as it grows. */
+/* Accumulates a geometric mean. */
 typedef struct {
     double log_sum;
     int count;

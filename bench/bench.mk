@@ -1,4 +1,4 @@
-# Benchmarks: each beside the named peers, those that are installed.
+# Benchmarks: each compares with those of the named peers that are installed.
 
 $(BUILD)/obj/bench/%.o: bench/%.c $(FLAGS)
 	@mkdir -p $(@D)
@@ -8,12 +8,12 @@ $(BUILD)/obj/bench/cuda_blas.o: bench/cuda_blas.cu
 	@mkdir -p $(@D)
 	@echo "  NVCC    $<"
 	$(Q)$(NVCC) -I. -c $< -o $@
-# For this machine's GPU, by PTX; the flags are the library's.
+# Compiles PTX for this machine's GPU, with the library's flags.
 $(BUILD)/obj/bench/cuda_packing.o: bench/cuda_packing.cu
 	@mkdir -p $(@D)
 	@echo "  NVCC    $<"
 	$(Q)$(NVCC) $(filter-out -Xptxas=-v,$(NVFLAGS)) $(NVARCH) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@
-# The benchmark opens cuBLAS where there is one, the library never does.
+# The benchmark loads cuBLAS if it is installed; the library never does.
 $(BUILD)/bench/cuda: $(addprefix $(BUILD)/obj/bench/,cuda.o cuda_products.o cuda_layers.o cuda_packing.o cuda_streams.o cuda_steps.o process.o cuda_blas.o) \
     $(cuda_job) $(BUILD)/lib/libverde_own.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
@@ -36,9 +36,9 @@ $(BUILD)/bench/mkl_kernels.so: bench/mkl_kernels.c
 	@mkdir -p $(@D)
 	$(CC) -std=c11 $(WARN) -O2 -fPIC -shared $< -o $@
 
-# PyTorch's models inside the block of repops.torch and outside: make bench-python PYTHON=python3
-# ARGS="gpt2 resnet50"; THREADS=1 takes the processor's time. MKL takes its widest kernels, or with
-# MKL=installed those that it chooses.
+# PyTorch's models inside and outside of repops.torch's block: make bench-python PYTHON=python3
+# ARGS="gpt2 resnet50". THREADS=1 measures CPU time. MKL uses its widest kernels, or with
+# MKL=installed those that it chooses itself.
 bench-python: ## PyTorch's models with the library and without
 bench-python: $(BUILD)/lib/$(RO_SONAME) $(COMMIT_LIB) $(BUILD)/bench/mkl_kernels.so
 	$(Q)PYTHONPATH=python REPOPS_LIBRARY=$(abspath $<) \
@@ -53,8 +53,9 @@ bench-onnx: $(BUILD)/bin/verde $(BUILD)/lib/$(RO_SONAME) $(COMMIT_LIB)
 	    $(PYTHON) bench/onnx_runtime.py $(ARGS)
 .PHONY: bench-onnx
 
-# Speed against other libraries, those that are installed: tables, and $(BUILD)/bench/cpu.csv. One
-# table by itself: make bench-cpu ARGS="--isa avx2 --threads 2 --only squares".
+# Products against other libraries that are installed: prints tables, and writes
+# $(BUILD)/bench/cpu.csv. One table only: make bench-cpu ARGS="--isa avx2 --threads 2 --only
+# squares".
 bench-cpu: ## products beside OpenBLAS, BLIS and oneDNN
 bench-cpu: $(BUILD)/bench/cpu_gemm
 ifdef ARGS
@@ -71,8 +72,8 @@ $(BUILD)/bench/cpu_gemm: bench/cpu_gemm.c bench/peers.c bench/peers.h bench/benc
 	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $(filter-out %.h,$^) $(LDFLAGS) -lm -o $@
 .PHONY: bench-cpu
 
-# Fixed products beside FP32, our own and the better of those libraries: tables, and
-# $(BUILD)/bench/exact.csv. One table by itself: make bench-exact ARGS="--isa avx2 --threads 2".
+# Fixed products against our FP32 and the best of those libraries: prints tables, and writes
+# $(BUILD)/bench/exact.csv. One table only: make bench-exact ARGS="--isa avx2 --threads 2".
 bench-exact: ## fixed products beside OpenBLAS, BLIS, oneDNN and our FP32
 bench-exact: $(BUILD)/bench/exact
 ifdef ARGS
@@ -96,14 +97,14 @@ bench-exact-conv: $(BUILD)/bench/exact_conv
 $(BUILD)/bench/exact_conv: LDFLAGS += -lm
 .PHONY: bench-exact-conv
 
-# The CBLAS front beside OpenBLAS: make bench-blas ARGS="--isa avx2 --threads 2".
+# The CBLAS interface beside OpenBLAS: make bench-blas ARGS="--isa avx2 --threads 2".
 bench-blas: ## the BLAS front beside OpenBLAS
 bench-blas: $(BUILD)/bench/cpu_blas $(BUILD)/lib/$(BLAS_SONAME)
 	$< $(BUILD)/lib/$(BLAS_SONAME) $(ARGS)
 $(BUILD)/bench/cpu_blas: LDFLAGS += -lm
 .PHONY: bench-blas
 
-# Functions of one element beside libmvec, and all operators but products beside memcpy and PyTorch:
+# Elementary functions beside libmvec, and all operators without products beside memcpy and PyTorch:
 # make bench-functions ARGS="--isa avx2"; make bench-elementwise ARGS="--isa avx2 --torch python3".
 bench-functions: ## exp, log, ... beside libmvec
 bench-elementwise: ## operators without products beside PyTorch
@@ -123,8 +124,8 @@ $(BUILD)/bench/step: bench/step.c bench/workload.c $(BUILD)/lib/libverde.a $(BUI
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
 .PHONY: bench-step
 
-# Estimated seconds of steps beside true ones: make bench-estimates PYTHON=python3 ARGS="matmul"; an
-# empty word is every program. The Python package writes the programs.
+# Estimated seconds of steps beside measured ones: make bench-estimates PYTHON=python3 ARGS="matmul"
+# for programs with that word in their names. The Python package writes the programs.
 bench-estimates: ## estimates of steps beside the time that they take
 bench-estimates: $(BUILD)/bench/estimates $(BUILD)/lib/$(RO_SONAME)
 	$(Q)PYTHONPATH=python REPOPS_LIBRARY=$(BUILD)/lib/$(RO_SONAME) \
@@ -146,7 +147,8 @@ $(BUILD)/bench/team_model: bench/team_model.c bench/workload.c $(BUILD)/lib/libv
 	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -lm -o $@
 .PHONY: bench-team-model
 
-# The check of answers beside their generation: make bench-prefill ARGS="--model llama-0.5b --dtype bf16".
+# The time to check answers beside the time to generate them: make bench-prefill ARGS="--model llama-0.5b
+# --dtype bf16".
 bench-prefill: ## the check of answers beside their generation
 bench-prefill: $(BUILD)/bench/prefill
 	$< $(ARGS)
@@ -156,7 +158,8 @@ $(BUILD)/bench/prefill: bench/prefill.c bench/generate_model.c $(BUILD)/lib/libv
 	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -lm -o $@
 .PHONY: bench-prefill
 
-# Tokens beside transformers': make bench-generate ARGS="--torch python3 --model llama-0.5b".
+# Token generation beside transformers: make bench-generate ARGS="--torch python3 --model
+# llama-0.5b".
 bench-generate: ## generation beside transformers
 bench-generate: $(BUILD)/bench/generate
 	$< $(ARGS)
@@ -165,7 +168,8 @@ $(BUILD)/bench/generate: bench/generate.c bench/generate_model.c bench/process.c
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -lm -o $@
 .PHONY: bench-generate
 
-# Commitments of large tensors, which take 2 GiB and a sixteenth: make bench-trees ARGS="--mib 512".
+# Commitments of large tensors; needs 2 GiB of memory and a sixteenth more: make bench-trees
+# ARGS="--mib 512".
 bench-trees: ## hashing, proofs and answers about large tensors
 bench-trees: $(BUILD)/bench/trees
 	$< $(ARGS)
@@ -174,8 +178,8 @@ $(BUILD)/bench/trees: bench/trees.c bench/trees_question.c bench/trees.h $(BUILD
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $(filter-out %.h,$^) $(LDFLAGS) $(PKG_LIBS) -lm -o $@
 .PHONY: bench-trees
 
-# Disputes of 2 to 64 providers, of which one is honest, in memory: make bench-dispute ARGS="16". It
-# takes its providers from the tests, and so needs libcriterion.
+# Disputes of 2 to 64 providers, one of which is honest, in memory: make bench-dispute ARGS="16".
+# Its providers come from the tests, so it needs libcriterion.
 bench-dispute: ## disputes of 2 to 64 providers: rounds, bytes, work
 bench-dispute: $(BUILD)/bench/dispute
 	$< $(ARGS)
@@ -193,8 +197,8 @@ $(BUILD)/bench/determinism: $(wildcard bench/determinism/*.[ch]) bench/workload.
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $(filter-out %.h,$^) $(LDFLAGS) $(PKG_LIBS) -lm -o $@
 .PHONY: bench-determinism
 
-# Steps of fine-tuning at sizes that people use, and a dispute about one; needs python3 alone, 20 GB of disk and 12 of memory. Some
-# of it: make bench-finetune ARGS="smollm-135m qwen2-0.5b:lora".
+# Steps of fine-tuning at common sizes, and a dispute about one; needs only python3, 20 GB of disk and 12 of memory. Only some of
+# it: make bench-finetune ARGS="smollm-135m qwen2-0.5b:lora".
 bench-finetune: ## time and memory of fine-tuning; a referee's memory
 bench-finetune: $(BUILD)/bin/verde
 	python3 bench/finetune.py $< $(BUILD)/finetune $(ARGS)
@@ -204,14 +208,15 @@ ifndef ARGS
 endif
 .PHONY: bench-finetune
 
-# What a capture of GPT-2 124M takes (repops.jobs); needs a Python with torch, 8 GB of memory and 1 of disk.
+# Time and memory of capturing GPT-2 124M (repops.jobs); needs a Python with torch, 8 GB of memory and 1 of
+# disk.
 bench-capture: ## time and memory of capturing GPT-2 124M
 bench-capture: $(BUILD)/bin/verde $(BUILD)/lib/librepops.so.1
 	VERDE=$(abspath $<) REPOPS_LIBRARY=$(abspath $(BUILD)/lib/librepops.so.1) PYTHONPATH=python \
 	    $(PYTHON) bench/capture_gpt2.py $(BUILD)/bench/capture --check $(ARGS)
 .PHONY: bench-capture
 
-# Captured steps of six models beside PyTorch's own, and GPT-2 beside the one that is built in C; needs a Python with torch, torchvision,
+# Captured steps of six models beside PyTorch, and GPT-2 also beside the same job built in C; needs a Python with torch, torchvision,
 # timm and transformers: make bench-captured PYTHON=python3 ARGS="vit lstm --rounds 9".
 bench-captured: ## captured steps beside PyTorch and beside jobs built in C
 bench-captured: $(BUILD)/bench/captured $(BUILD)/bin/verde $(BUILD)/lib/librepops.so.1 $(COMMIT_LIB) $(BUILD)/bench/mkl_kernels.so
@@ -224,7 +229,7 @@ $(BUILD)/bench/captured: bench/captured.c $(BUILD)/lib/libverde.a $(BUILD)/lib/l
 	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -lm -o $@
 .PHONY: bench-captured
 
-# What captured models say, by `verde run`, beside PyTorch eager; needs a Python as bench-captured does: make bench-answers PYTHON=python3
+# Answers of captured models by `verde run`, beside PyTorch eager; needs the Python of bench-captured: make bench-answers PYTHON=python3
 # ARGS="vit --rounds 9".
 bench-answers: ## answers of captured models beside PyTorch
 bench-answers: $(BUILD)/bin/verde $(BUILD)/lib/librepops.so.1 $(COMMIT_LIB) $(BUILD)/bench/mkl_kernels.so
@@ -239,7 +244,7 @@ bench-fetch: $(BUILD)/bin/verde
 	python3 bench/transfer.py fetch $< $(BUILD)/bench/fetch $(ARGS)
 .PHONY: bench-fetch
 
-# Likewise an upload: make bench-upload ARGS="--rounds 3".
+# An upload of 1 GB beside curl; needs the same: make bench-upload ARGS="--rounds 3".
 bench-upload: ## an upload of 1 GB, checked, beside curl
 bench-upload: $(BUILD)/bin/verde
 	python3 bench/transfer.py upload $< $(BUILD)/bench/upload $(ARGS)
@@ -254,9 +259,9 @@ $(BUILD)/bench/team: bench/team.c bench/workload.c $(BUILD)/lib/libverde.a $(BUI
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
 .PHONY: bench-team
 
-# Losses of the same jobs with fixed products and with storage of 16 bits, beside other seeds of fp32; an hour of two cores and 5 GB of
-# disk. Runs that bench/results/products has are not made again: make bench-curves ARGS=gpt2-1m:fixed24. PyTorch's own losses need a Python
-# that has it, and transformers: ARGS="gpt2-10m:pytorch_bf16 --torch python3".
+# Losses of the same jobs with fixed products and 16-bit storage, beside fp32 with other seeds; takes an hour of two cores and 5 GB of
+# disk. Runs whose results are in bench/results/products are not repeated: make bench-curves ARGS=gpt2-1m:fixed24. PyTorch's own losses
+# need a Python with PyTorch and transformers: ARGS="gpt2-10m:pytorch_bf16 --torch python3".
 bench-curves: ## losses with fixed products and storage of 16 bits
 bench-curves: $(BUILD)/bin/verde
 	python3 bench/curves/run.py $< $(BUILD)/curves --out bench/results/products $(ARGS)

@@ -1,8 +1,9 @@
 """Steps of unmodified models inside the block beside plain PyTorch, interleaved, in one process.
 
-usage: block.py [MODEL...] ; prints medians in milliseconds, their ratio, and that of the least
+usage: block.py [MODEL...]; prints median milliseconds, their ratio, and the ratio of the least ones
 
-THREADS=1 takes the processor's time in place of the clock's, which a busy machine disturbs less.
+With THREADS=1 it measures CPU time instead of wall-clock time, since a busy machine disturbs it
+less.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def gpt2(batch, tokens=128, **size):
 
 
 def llama(batch, **size):
-    """A Llama with shared keys."""
+    """A Llama whose query heads share key heads."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     model, ids = LlamaForCausalLM(LlamaConfig(**size)), torch.arange(batch * 128) % 2000
@@ -132,7 +133,7 @@ def compare(name, batch):
 
 
 def overhead():
-    """Microseconds that an operator of one element takes more inside the block."""
+    """Prints how many microseconds more an operator on one element takes inside the block."""
     x, count = torch.ones(1), 2000
     for name, call in (("exp, routed", x.exp), ("x + x, torch's own", lambda: x + x)):
         times = []
@@ -143,13 +144,13 @@ def overhead():
 
 
 def _said(call):
-    """The lines that the program's libraries print in a call."""
+    """Returns the lines that the process's libraries print during a call."""
     with tempfile.TemporaryFile() as file:
         kept = os.dup(1)
         os.dup2(file.fileno(), 1)
         try:
             call()
-            ctypes.CDLL(None).fflush(None)  # what they printed may be in a buffer of C
+            ctypes.CDLL(None).fflush(None)  # C's buffer may still hold them
         finally:
             os.dup2(kept, 1)
             os.close(kept)
@@ -158,7 +159,8 @@ def _said(call):
 
 
 def peers():
-    """Which libraries compute torch's products and convolutions here, by what they say."""
+    """Returns which libraries compute torch's products and convolutions here, by their verbose
+    output."""
     x, images = torch.ones(64, 64), torch.ones(4, 64, 16, 16)
     mkl, onednn = torch.backends.mkl, torch.backends.mkldnn
     with torch.no_grad(), mkl.verbose(mkl.VERBOSE_ON), onednn.verbose(onednn.VERBOSE_ON):

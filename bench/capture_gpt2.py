@@ -1,12 +1,12 @@
-"""What it costs to capture a training step of GPT-2 small: 124 million parameters.
+"""Measures what it costs to capture a training step of GPT-2 small: 124 million parameters.
 
 Usage: capture_gpt2.py FOLDER [--batch N] [--length N] [--layers N] [--check]
 
-A GPT-2 in PyTorch as nanoGPT has it (12 layers, 12 heads, 768 channels, 50304 tokens, dropout in
-every place, AdamW with weight decay for matrices, clipping, warm-up and cosine) becomes the job
-FOLDER/job: see docs/any-model.md. The text is random tokens. Prints what capture and check take in
-seconds, of CPU and of the clock, and the most memory that the process had. --check: one step in
-PyTorch and by `verde`, compared to the bit.
+Captures a PyTorch GPT-2 like nanoGPT's (12 layers, 12 heads, 768 channels, 50304 tokens, dropout
+everywhere, AdamW with weight decay for matrices, clipping, warm-up and cosine) as the job
+FOLDER/job: see docs/any-model.md. The text is random tokens. Prints the seconds that capture and
+check take, of CPU and of wall-clock time, and the process's peak memory. --check runs one step in
+PyTorch and by `verde`, and compares them to the bit.
 """
 
 import argparse
@@ -69,7 +69,8 @@ def rate(step):
 
 
 class Clock:
-    """Seconds since it was made: of the clock, and of all CPUs, also of commands that ended."""
+    """Measures seconds since its creation: wall-clock time, and CPU time of all cores, including
+    commands that have ended."""
 
     def __init__(self):
         self.wall, self.cpu = time.monotonic(), self._cpu()

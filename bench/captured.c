@@ -1,7 +1,8 @@
-/* Steps of a job, captured or built: bench/captured.py says when.
+/* Runs steps of a captured or built job, when bench/captured.py says so.
  *
- * Usage: captured JOB THREADS; JOB is what `verde run` takes. "step" on a line runs one and says
- * its seconds and the most MB that the process took; the end of input ends all. */
+ * Usage: captured JOB THREADS; JOB is what `verde run` takes. For each line "step" on standard
+ * input it runs a step, and prints its seconds and the process's peak memory in MB, until the end
+ * of input. */
 #include "bench/bench.h"
 #include "verde/load/load.h"
 

@@ -1,10 +1,10 @@
-"""Captured steps (repops.jobs) beside PyTorch's own, and beside a job that is built in C.
+"""Times captured steps (repops.jobs) beside PyTorch's own, and beside a job that is built in C.
 
     captured.py WORKER [MODEL...] [--rounds N] [--threads N] [--folder DIR]
 
-Each way has a process, which rests while another one has its turn; a round runs a step of each. A
-line in Markdown for each model: the median of the seconds, the most memory, and the other's seconds
-over those of the captured step. One thread is measured by the process's CPU time. `make
+Each way has a process, which is idle while another one has its turn; a round runs a step of each.
+Prints a line in Markdown for each model: the median seconds, the peak memory, and the other ways'
+seconds over those of the captured step. With one thread, the process's CPU time is measured. `make
 bench-captured` runs it.
 """
 
@@ -53,7 +53,7 @@ def step_of(work, model, optimizer, batch):
 
 
 def capture(name, folder, threads):
-    """Writes the job; a process of its own, so that its memory is gone."""
+    """Writes the job. It runs in a process of its own, so that its memory is freed afterwards."""
     import repops.jobs
     import torch
     from captured_models import WORKS
@@ -71,7 +71,7 @@ def capture(name, folder, threads):
 
 
 def eager(name, threads):
-    """The peer: a step for each line of input."""
+    """Runs the peer: a step for each line of input."""
     import torch
     from captured_models import WORKS
 

@@ -1,4 +1,4 @@
-"""The models of bench/captured.py: what makes each of them, the data of a step, and its loss."""
+"""The models of bench/captured.py: for each a model, the data of a step, and its loss."""
 
 from typing import NamedTuple
 
@@ -11,10 +11,10 @@ VOCABULARY = 50304
 
 
 class Work(NamedTuple):
-    make: object  # a model
-    data: object  # arrays, of as many rows as are asked for
+    make: object  # returns the model
+    data: object  # returns arrays with as many rows as asked for
     batch: int
-    loss: object  # of a model and a batch of each array
+    loss: object  # computes the loss of a model on a batch of each array
 
 
 def tokens(rows, length, vocabulary=VOCABULARY):
@@ -25,7 +25,7 @@ def numbers(*shape):
     return np.random.default_rng(2).standard_normal(shape, "f4")
 
 
-# ---- GPT-2 as nanoGPT has it, without dropout ----
+# ---- GPT-2 like nanoGPT's, without dropout ----
 
 
 class Block(nn.Module):
@@ -101,7 +101,7 @@ def answers(model, asked, said):
     return model(input_ids=asked, labels=said).loss
 
 
-# ---- an LSTM, and a U-Net of diffusion ----
+# ---- an LSTM, and a diffusion model's U-Net ----
 
 
 class LSTM(nn.Module):
@@ -145,7 +145,7 @@ class Attention(nn.Module):
 
 
 class UNet(nn.Module):
-    """Predicts the noise in images of 32 x 32, at a time that is told by sines."""
+    """Predicts the noise in images of 32 x 32. The time is encoded by sines."""
 
     def __init__(self, width=64, time=256):
         super().__init__()

@@ -1,8 +1,8 @@
 /* Speed of convolutions, pooling and batch norm beside PyTorch's: the layers of ResNet-50 for CIFAR
- * (He et al., 2015), convolutions in groups, and what lies between convolutions.
- * A ratio is PyTorch's time over ours, the median of the rounds: above 1 we are faster. One
- * thread is measured by its own CPU time, several by the wall's. With --isa avx2 the peer is held
- * to AVX2 too. Tables are in Markdown. */
+ * (He et al., 2015), grouped convolutions, and the layers between convolutions. A ratio is
+ * PyTorch's time over ours, the median of the rounds: above 1 we are faster. One thread is measured
+ * by its CPU time, several by wall-clock time. With --isa avx2 the peer is limited to AVX2 too.
+ * Tables are in Markdown. */
 #include "bench/bench.h"
 #include "bench/process.h"
 #include "repops/repops.h"
@@ -30,7 +30,7 @@ static void die(const char *what) {
     exit(1);
 }
 
-/* Calls with tensors of their own; inputs that are i32 are indices below `ids`. */
+/* A call with its own tensors; i32 inputs are indices below `ids`. */
 typedef struct {
     ro_call call;
     void *in[RO_MAX_INPUTS], *out;
@@ -63,7 +63,7 @@ static void close_work(work *w) {
     free(w->out);
 }
 
-/* Works that count as one, and the question to the peer that asks for the same. */
+/* Works that are timed as one, and the question that asks the peer for the same. */
 typedef struct {
     work *w;
     int works;
@@ -105,7 +105,7 @@ static double peer_time(const char *question) {
 
 enum { OURS, PEER, SIDES };
 
-/* Both sides know on their own how many calls a sample takes. */
+/* Each side finds out by itself how many calls a sample takes. */
 static double sample(void *user, int way, int64_t calls) {
     measured *m = user;
     (void)calls;
@@ -246,7 +246,7 @@ static const ro_shape parts = {RO_F32, 2, {ROWS / 64, CHANNELS}};
 #define POOL                                                                                       \
     { 3, 3, 2, 2, 1, 1 }
 
-/* Rows of the table: one call or several, and what the peer calls it. */
+/* Rows of the table: one call or several, and the peer's name for it. */
 static const struct {
     const char *name, *question;
     int works;

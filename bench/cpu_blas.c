@@ -1,6 +1,5 @@
-/* Speed of librepops_blas against OpenBLAS, by the names that both define: what a program gains or
- * loses that is relinked. A ratio is OpenBLAS's time over ours, the median of the
- * rounds. */
+/* Speed of librepops_blas against OpenBLAS through the routines that both define: what a relinked
+ * program gains or loses. A ratio is OpenBLAS's time over ours, the median of the rounds. */
 #include "bench/bench.h"
 
 #include <dlfcn.h>
@@ -46,7 +45,7 @@ static void run(const blas *b, const work *w) {
     }
 }
 
-/* Bytes that have to be read. */
+/* Returns the bytes that have to be read. */
 static double bytes(const work *w) {
     return 4.0 * (w->what == SDOT ? 2.0 * w->n : (double)w->m * w->n);
 }
@@ -83,7 +82,7 @@ static void measure(pair *p, const work *w) {
     bench_csv_row(&csv, row, ours, ours * ratio);
 }
 
-/* ISO C has no conversion from object to function pointers; POSIX asks for it. */
+/* ISO C cannot convert object pointers to function pointers, but POSIX requires that it works. */
 static int symbol(void *library, const char *name, void *function) {
     void *found = library ? dlsym(library, name) : NULL;
     memcpy(function, &found, sizeof found);

@@ -1,10 +1,10 @@
-/* Speed of ro_sgemm against OpenBLAS, BLIS and oneDNN, whichever are installed.
+/* Speed of ro_sgemm against those of OpenBLAS, BLIS and oneDNN that are installed.
  *
  * Usage: cpu_gemm [--isa avx512|avx2|scalar] [--threads N] [--rounds N] [--only TEXT] [--csv FILE]
  *
  * A ratio is the peer's time over ours, the median of the rounds: above 1 we are faster. One thread
- * is measured by its own CPU time, several by the wall's. Before anything with several threads
- * comes a pause: idle workers of some libraries poll. */
+ * is measured by its CPU time, several by wall-clock time. A pause precedes each measurement with
+ * several threads, since idle workers of some libraries keep polling. */
 #include "bench/bench.h"
 #include "bench/peers.h"
 #include "repops/repops.h"
@@ -13,7 +13,7 @@ enum { PAUSE_MS = 40, OURS = PEERS, LIBRARIES };
 
 static const double sample_s = 0.02; /* of one library in one round, at least one call */
 static const double settle_s = 0.06; /* woken threads share a core for so long, with any library */
-static const double turn_s = 0.015;  /* after another library few rows are slower for so long */
+static const double turn_s = 0.015;  /* few rows are slower for so long after another library */
 
 typedef enum { SQUARE, MODEL, SKINNY, SMALL, BATCH, GROUPS } group;
 static const char *const group_names[] = {"squares", "models", "skinny", "small", "batches"};
@@ -114,7 +114,7 @@ static void run(int library, ro_ctx *ctx, const product *p) {
         fprintf(stderr, "%s\n", ro_ctx_error(ctx)), exit(1);
 }
 
-/* A product, by this library's threads or, as a way of its own, by one thread. */
+/* A product, computed by a library's threads or, as another way, by one thread. */
 typedef struct {
     ro_ctx *ctx, *one;
     product p;
@@ -171,7 +171,7 @@ static double gflop(const shape *s) {
 
 /* ---- against the peers ---- */
 
-/* Medians of our time and of each peer's ratio (0: the peer is missing). */
+/* Gives the median of our time, and of each peer's ratio (0: the peer is missing). */
 static void measure(ro_ctx *ctx, const shape *s, double *ours, double ratio[PEERS]) {
     bench_turns t;
     measured m = {ctx, NULL, product_of(s)};
@@ -289,7 +289,8 @@ static void threads_table(ro_ctx *many) {
 
 /* ---- accuracy ---- */
 
-/* Root mean square of the error over that of the result, against double precision. */
+/* Returns the root mean square of the error relative to that of the result, against double
+ * precision. */
 static double error_of(const product *p) {
     double error = 0, size = 0;
     for (int64_t e = 0; e < p->m * p->n; e++) {

@@ -1,13 +1,13 @@
-/* Speed on a GPU beside cuBLAS, the card's own copies and PyTorch: a table, and as JSON. Each row
- * is printed, and the file rewritten, when it is measured: a run that is cut off leaves what it
- * had.
+/* Speed on a GPU beside cuBLAS, the card's own copies and PyTorch: prints a table, and writes JSON.
+ * Each row is printed, and the file rewritten, as soon as it is measured, so that a run that is cut
+ * off keeps its rows.
  *
  * Usage: cuda [--small] [--quick] [--once] [--only PART,PART] [--torch PYTHON] [--json FILE]
  *            [--table FILE]; cuda --list: the parts' names
- * --small: tiny sizes, for tests/simt. --quick: three turns in place of seven, nothing that takes
- * long to prepare. --once: one step after another one, for a profiler. --table: rows are added to
- * the file, in place of the table at the end; for bench/cuda.sh, which runs each part as a process
- * of its own. */
+ * --small: tiny sizes, for tests/simt. --quick: three rounds instead of seven, and no part that
+ * takes long to prepare. --once: one step after another one, for a profiler. --table: appends rows
+ * to the file instead of printing the table at the end; for bench/cuda.sh, which runs each part as
+ * a process of its own. */
 #include "bench/bench.h"
 #include "bench/cuda.h"
 #include "bench/cuda_blas.h"
@@ -25,7 +25,7 @@ typedef struct {
 } row;
 static row rows[ROWS_MAX];
 static int row_count, failures;
-static char reason[200]; /* why our last turn failed, before their turn said something else */
+static char reason[200]; /* why our last turn failed: later calls may replace the error */
 
 static void print_row(FILE *to, const row *r) {
     if (r->ours < 0) {
@@ -71,7 +71,7 @@ static void write_number(FILE *to, const char *name, double value, int known) {
         fprintf(to, ", \"%s\": null", name);
 }
 
-/* A row is a line: bench/cuda.sh puts those of several files together. */
+/* Writes a row as one line: bench/cuda.sh joins the lines of several files. */
 static void write_row(FILE *to, const row *r) {
     fprintf(to, "{\"work\": ");
     write_text(to, r->work);
@@ -100,7 +100,7 @@ static int write_rows(const bench *b, const char *name) {
     return fclose(file) == 0;
 }
 
-/* Rewrites the file by renaming, so that a process that is killed meanwhile leaves the old one. */
+/* Replaces the file by renaming, so that a process that is killed meanwhile leaves the old one. */
 static void keep_rows(const bench *b) {
     char name[4096];
     if (!b->json || snprintf(name, sizeof name, "%s.next", b->json) >= (int)sizeof name)
@@ -143,9 +143,10 @@ void bench_failed(const bench *b, const char *work, const char *why) {
 
 /* ---- memory ---- */
 
-enum { PATTERN = 1 << 20 }; /* floats that are written, and then copied inside the device */
+enum { PATTERN = 1 << 20 }; /* floats that are written, and then copied on within the device */
 
-/* Values of 24 bits, so that a product by TF32, which has 11, is another one. */
+/* Fills device memory with 24-bit values, so that TF32, which has 11 bits, would give other
+ * products. */
 static float *fill_memory(const bench *b, float *host, int64_t count) {
     const int64_t first = count < PATTERN ? count : PATTERN;
     float *out = ro_alloc(b->ctx, (size_t)count * sizeof *out);
@@ -197,7 +198,7 @@ static double sample(void *user, int way, int64_t times) {
     return fmax(seconds, 0);
 }
 
-/* -1: a turn failed. */
+/* Returns -1 if a turn failed. */
 static double median(const bench_turns *t, int way) {
     return bench_least(t, way) > 0 ? bench_seconds(t, way) : -1;
 }
@@ -252,7 +253,7 @@ static const struct {
 };
 enum { PARTS = sizeof parts / sizeof parts[0] };
 
-/* `only` is a list of names between commas. */
+/* `only` is a list of names, separated by commas. */
 static bool is_wanted(const char *only, const char *name) {
     const size_t size = strlen(name);
     for (const char *at = only; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
@@ -294,7 +295,7 @@ static void run_parts(bench *b, const char *python) {
     int peers = 0;
     for (int i = 0; i < PARTS; i++)
         peers |= is_wanted(b->only, parts[i].name) ? parts[i].peers : 0;
-    /* cuBLAS cannot read the shim's memory, which is the host's */
+    /* cuBLAS cannot read the shim's memory, which is host memory */
     b->blas = peers & PEER_BLAS && !b->small && blas_open();
     if (b->blas)
         fprintf(stderr, "cuBLAS %d\n", blas_version());

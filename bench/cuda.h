@@ -1,4 +1,4 @@
-/* Shared by the parts of bench/cuda.c: contexts, times taken in turn, and rows of the table. */
+/* Shared by the parts of bench/cuda.c: the context, times taken in turn, and rows of the table. */
 #ifndef BENCH_CUDA_H
 #define BENCH_CUDA_H
 
@@ -16,28 +16,28 @@ typedef struct {
     int blas, small, quick, once;
 } bench;
 
-/* One turn: asks for the work `times` times and waits for it. 0: it cannot be done. */
+/* A turn: runs the work `times` times and waits for it. Returns 0 if that fails. */
 typedef struct {
     int (*run)(void *user, int times);
     void *user;
 } turn;
 
-/* Medians of several turns each, ours and theirs one after the other; theirs.run NULL: alone. -1:
+/* Gives the median seconds of both sides, measured in turn; theirs.run NULL: ours alone. -1: a turn
  * failed. */
 void bench_times(const bench *b, turn ours, turn theirs, double *our_s, double *their_s);
 
-/* A row, which is printed and in the file at once: ratio is their time / our time, or a share of a
- * limit; 0: there is none. `floor` is what is wanted of it, 0: nothing. our_ms < 0: it failed, the
- * context knows why. */
+/* Prints a row and writes it to the file at once. ratio is their time / our time, or a share of a
+ * limit; 0: none. `floor` is the least acceptable ratio, 0: none. our_ms < 0: the work failed, for
+ * the reason in the context. */
 void bench_row(const bench *b, const char *work, double our_ms, double their_ms, double ratio,
                double floor, const char *note);
-/* A row of what could not be measured; the program's exit code tells, too. */
+/* Prints a row of work that could not be measured; the program's exit code tells that, too. */
 void bench_failed(const bench *b, const char *work, const char *why);
 
-/* Device memory; ends the program if there is none. Small values, no NaN. */
+/* Allocates device memory with small values and no NaN; ends the program if there is none. */
 float *bench_memory(const bench *b, int64_t count);
 
-/* Half a second of products, so that clocks have risen when something is measured. */
+/* Runs products for half a second, so that the clocks have risen before anything is measured. */
 void bench_warm(const bench *b);
 
 void bench_products(const bench *b);

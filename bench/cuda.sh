@@ -1,11 +1,12 @@
 #!/bin/sh
-# Builds and runs bench/cuda.c: a table, and bench/results/<device>/bench.json, both kept row by row; clocks of the card beside them. Each part
-# is a process of its own, so that one that breaks the device leaves the others. Needs nvcc and a C compiler; cuBLAS and PyTorch are peers where
-# they are (BENCH_CUBLAS: its file; PYTHON: python3).
+# Builds and runs bench/cuda.c: a table, and bench/results/<device>/bench.json, both updated row by row, with the card's clocks beside them.
+# Each part is a process of its own, so that the others still run if one breaks the device. Needs nvcc and a C compiler; cuBLAS (BENCH_CUBLAS:
+# its file) and PyTorch (PYTHON: python3) are peers if they are installed.
 # Usage: bench/cuda.sh BUILD_DIR [--small | --quick] [ARGUMENT...]; --small: tiny sizes on the shim (tests/simt), without a GPU; others:
-# bench/cuda.c. Stops after BUDGET seconds (3600, which a machine of four cores does not need), of which on a GPU building is a part, and names
-# what there was no time for with the command that runs it; BUILT=1: see tests/cuda/setup. Products come first, once for each UNROLL ("16 8 4"):
-# how many steps of k their inner loop has code for (repops/cuda/gemm/gemm.cuh). The bits are the same, and the library has what is last.
+# bench/cuda.c. Stops after BUDGET seconds (3600, more than a machine of four cores needs), which on a GPU include building, and names
+# the parts that it had no time for with the command that runs them; BUILT=1: see tests/cuda/setup. Products come first, once for each of
+# UNROLL ("16 8 4"): the number of steps of k for which their inner loop is unrolled (repops/cuda/gemm/gemm.cuh). The bits are the same;
+# the library has the last one.
 end=$(($(date +%s) + ${BUDGET:-3600}))
 . tests/cuda/setup
 if [ -z "${BUILT:-}" ]; then
@@ -20,7 +21,7 @@ trap 'rm -rf "$temp"; [ -z "$watcher" ] || kill "$watcher" 2> /dev/null' EXIT
 trap 'exit 143' INT TERM
 
 python=${PYTHON:-python3}
-# The toolkit's cuBLAS, or PyTorch's.
+# Prints the path of the toolkit's cuBLAS, or of PyTorch's.
 find_blas() {
     nvcc=$(sh repops/cuda/find_nvcc 2> /dev/null)
     toolkit=$(dirname "$(readlink -f "$(command -v "${nvcc%% *}")")" 2> /dev/null)
@@ -31,7 +32,7 @@ find_blas() {
     done
 }
 
-# --only is our own argument: it names the parts, each of which has a process.
+# --only is handled here: it names the parts, each of which runs as a process.
 parts=$("$build/bench/cuda" --list)
 count=$#
 while [ "$count" -gt 0 ]; do
@@ -61,7 +62,7 @@ if [ -z "$small" ]; then
     fi
 fi
 
-# One file of all rows, each of which is a line in its part's.
+# Joins the rows of all parts in one file; each row is a line in its part's file.
 merge() {
     cat "$temp"/*.json 2> /dev/null | sed -n 's/^\({"work": .*}\),*$/\1/p' > "$temp/rows"
     { printf '{"device": %s, "facts": %s, "rows": [\n' "$(json_text "$device")" "$(json_text "$facts")"
@@ -69,12 +70,12 @@ merge() {
       echo ']}'; } > "$folder/bench.json.next"
     mv "$folder/bench.json.next" "$folder/bench.json"
 }
-# lost NAME RESULT WHY: a part that ended without a row that says why.
+# lost NAME RESULT WHY: adds a row for a part that ended without one that says why.
 lost() {
     printf '%-34s %11s  %s\n' "$1" "$2" "$3" | tee -a "$temp/table" >&2
     printf '{"work": "%s", "result": "%s", "ours_ms": null, "note": "%s"}\n' "$1" "$2" "$3" > "$temp/$number.lost.json"
 }
-# Products with the inner loop unrolled otherwise, in libraries of their own: a table for each, and $folder/unroll-<steps>.json.
+# Times products whose inner loop is unrolled STEPS times, with a library of their own: a table, and $folder/unroll-STEPS.json.
 unrolled() {
     steps=$1 other=$build/unroll$1
     if [ -z "${BUILT:-}" ]; then

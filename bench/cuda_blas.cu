@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Constants of cublas_v2.h, which machines that have the library may lack. */
+/* Constants of cublas_v2.h: machines that have the library may lack the header. */
 typedef void *cublas;
-enum { OP_N = 0, OP_T = 1, DEFAULT_MATH = 0 /* FP32; TF32 has a mode of its own */ };
+enum { OP_N = 0, OP_T = 1, DEFAULT_MATH = 0 /* FP32; TF32 would be another mode */ };
 static int (*create)(cublas *handle);
 static int (*destroy)(cublas handle);
 static int (*set_math)(cublas handle, int mode);
@@ -18,7 +18,7 @@ static int (*sgemm)(cublas handle, int of_a, int of_b, int m, int n, int k, cons
                     int ldc);
 static cublas handle;
 
-/* libcublasLt lies beside libcublas, which may not look there. */
+/* Opens libcublasLt from the folder of libcublas, which may not look for it there. */
 static void *open_path(const char *path) {
     char beside[4096];
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -46,8 +46,8 @@ template <class F> static bool find(void *library, const char *name, F *function
     return symbol;
 }
 
-/* Codes are those of cublasStatus_t: 1 not initialised, 3 no memory, 8 not for this architecture,
- * 13 execution failed. */
+/* Returns whether a call succeeded. Codes are those of cublasStatus_t: 1 not initialised, 3 no
+ * memory, 8 not for this architecture, 13 execution failed. */
 static bool is_done(int code, const char *name) {
     if (code != 0)
         fprintf(stderr, "bench: %s failed: status %d\n", name, code);
@@ -73,7 +73,7 @@ int blas_version(void) {
     return get_version(handle, &version) == 0 ? version : 0;
 }
 
-/* Column-major: the transposed product of the operands in the other order. */
+/* cuBLAS is column-major, so this asks for the transposed product, with the operands exchanged. */
 int blas_product(int trans, int64_t m, int64_t n, int64_t k, const float *a, const float *b,
                  float *c) {
     const float one = 1, zero = 0;

@@ -1,4 +1,4 @@
-"""Where a step's time goes on a GPU, by kernel: reads what ncu wrote, prints sums.
+"""Shows where a step's time goes on a GPU, by kernel: reads ncu's output, prints sums.
 
 ncu --clock-control none --profile-from-start off --metrics gpu__time_duration.sum --csv build/gpu/bench/cuda --once --only training \
     | python3 bench/cuda_kernels.py
@@ -17,7 +17,7 @@ def short(name):
 
 
 def table(lines):
-    lines = [line for line in lines if line.startswith('"')]  # the others are the program's own
+    lines = [line for line in lines if line.startswith('"')]  # other lines are the benchmark's own output
     kernels = {}
     for row in csv.DictReader(lines):
         if row.get("Metric Name") != "gpu__time_duration.sum":

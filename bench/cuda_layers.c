@@ -1,5 +1,6 @@
 /* Linear layers beside our own product, addition and GELU one by one; fixed convolutions of
- * ResNet-50 (B=32, 224 x 224) beside ours in FP32; what packing takes of a fixed product. */
+ * ResNet-50 (B=32, 224 x 224) beside ours in FP32; and how long packing takes in a fixed
+ * product. */
 #include "bench/cuda.h"
 #include "bench/cuda_packing.h"
 #include "repops/fused.h"
@@ -145,7 +146,7 @@ static void set_call(conv_work *c, const conv_shape *s, int fixed_bits) {
                                                              : y};
 }
 
-/* Returns the number of products of numbers, those with padding counted. */
+/* Returns the number of scalar multiplications, those with padding included. */
 static double products_of(const conv_work *c, const conv_shape *s) {
     const ro_shape *y = s->op == RO_OP_CONV2D      ? &c->call.output
                         : s->op == RO_OP_CONV2D_DX ? &c->in[0]
@@ -203,8 +204,8 @@ static int run_packing(void *user, int times) {
     return packing_wait();
 }
 
-/* Both operands of a product, which is timed beside them. trans: bit 0: a is k x m; bit 1: b is
- * n x k. */
+/* Times packing of both operands of a product beside the whole product. trans: bit 0: a is k x m;
+ * bit 1: b is n x k. */
 static void bench_packing_of(const bench *b, const char *name, int trans, int64_t m, int64_t n,
                              int64_t k, int bits) {
     double ours, theirs;
@@ -228,7 +229,8 @@ static void bench_packing_of(const bench *b, const char *name, int trans, int64_
         ro_free(b->ctx, memory[i]);
 }
 
-/* Does nothing on the shim, whose memory a device's kernel cannot read. */
+/* Does nothing on the shim: the packing kernel runs on a device, which cannot read the shim's
+ * memory. */
 void bench_packing(const bench *b) {
     for (int bits = RO_FIXED_24; bits >= RO_FIXED_16 && !b->small; bits -= 8) {
         bench_packing_of(b, "4096", 0, 4096, 4096, 4096, bits);

@@ -8,14 +8,15 @@
 extern "C" {
 #endif
 
-/* `lines` of `steps` numbers; along: those of a line lie side by side, else those of a step. */
+/* An operand of `lines` lines (rows of a, columns of b) of `steps` numbers. along: nonzero if the
+ * numbers of a line are adjacent, else those of a step are. */
 typedef struct {
     const float *data;
     int64_t lines, steps;
     int along;
 } packing_operand;
 
-/* `packed` has room for it. Returns before it is done; 0 on failure. */
+/* Packs x into `packed`, which must be large enough. Returns before it is done; 0 on failure. */
 int packing_run(int bits, const packing_operand *x, void *packed);
 int packing_wait(void);
 

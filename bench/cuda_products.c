@@ -1,5 +1,5 @@
-/* Products of matrices beside cuBLAS: squares, and those of a step of GPT-2 124M at B=8, T=1024 and
- * of ResNet-50. */
+/* Products of matrices beside cuBLAS: squares, and the products of a step of GPT-2 124M (B=8,
+ * T=1024) and of ResNet-50. */
 #include "repops/op_product.h"
 #include "bench/cuda.h"
 #include "bench/cuda_blas.h"
@@ -13,7 +13,7 @@ typedef struct {
     int trans; /* bit 0: a is k x m; bit 1: b is n x k */
     int64_t m, n, k;
     double floor;
-    int bits; /* of a fixed product; 0: none */
+    int bits; /* of a fixed product; 0: FP32 */
 } shape;
 
 static const shape shapes[] = {
@@ -41,7 +41,7 @@ static const shape small_shapes[] = {
     {"weight gradient", 1, 40, 48, 300, 0.9},
 };
 
-/* Exact sums of integers by matrix units beside FP32. */
+/* Fixed products, as exact sums of integers on matrix units, beside FP32. */
 static const shape fixed_shapes[] = {
     {"fixed24 2048", 0, 2048, 2048, 2048, 1, 24},
     {"fixed24 4096", 0, 4096, 4096, 4096, 1, 24},
@@ -95,8 +95,8 @@ static int run_theirs(void *user, int times) {
 
 enum { LOOKED_AT = 4096 };
 
-/* How far their first elements are from ours, by root mean squares: about 1e-6 in FP32, 1e-3 in
- * TF32, and 1 for another product. -1: not known. */
+/* Returns the distance of the first elements of both results, relative, by root mean squares: about
+ * 1e-6 in FP32, 1e-3 in TF32, and 1 for another product. -1: unknown. */
 static double distance(work *w) {
     static float ours[LOOKED_AT], theirs[LOOKED_AT];
     const int64_t all = w->s->m * w->s->n;

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* The peer answers a line with the seconds of one piece of work. */
+/* The peer answers a question with the seconds of one piece of work. */
 typedef struct {
     process *torch;
     const char *question;
@@ -57,8 +57,8 @@ void bench_attention(const bench *b) {
         *large[i] = bench_memory(b, size);
     for (int i = 0; i < 2; i++)
         *one[i] = bench_memory(b, rows);
-    /* PyTorch's default way, the efficient one, multiplies on tensor cores, each number as a sum of
-     * several TF32 numbers. Its plain way is FP32 in every operation. */
+    /* PyTorch's default algorithm, the efficient one, multiplies on tensor cores, with each number
+     * as a sum of several TF32 numbers. Its plain algorithm is FP32 in every operation. */
     static const struct {
         const char *work, *question, *note;
     } ways[] = {{"attention, forward and backward", "attention", "causal, B=8 H=12 T=1024 D=64"},
@@ -148,8 +148,8 @@ static job_size size_of_step(const bench *b) {
     return b->small ? (job_size){"gpt2-small", 2, 16, 1} : (job_size){"gpt2-124m", 8, 1024, 1};
 }
 
-/* Runs two steps, of which a profiler looks at the second: the first loads kernels and fills the
- * pool of memory. */
+/* Runs two steps, the second one under a profiler: the first one loads kernels and fills the pool
+ * of memory. */
 static void one_step(steps *s) {
     (void)run_steps(s, 1);
     profile_from_here();
@@ -157,8 +157,8 @@ static void one_step(steps *s) {
     profile_to_here();
 }
 
-/* Steps whose products are fixed, each beside the peer's way that is the nearest in accuracy. No
- * floors: which is the faster is what these rows are to tell. */
+/* Times steps with fixed products, each beside the peer's mode of the most similar accuracy. There
+ * are no floors: the rows are to show which one is faster. */
 static void bench_fixed_steps(const bench *b) {
     static const struct {
         const char *name, *way, *question;

@@ -1,5 +1,5 @@
-/* Operators that memory decides the speed of: bytes a second beside a copy inside the device, in
- * the same run. */
+/* Operators whose speed memory limits: bytes per second beside a copy inside the device, in the
+ * same run. */
 #include "bench/cuda.h"
 #include "repops/fused.h"
 #include "repops/operators.h"
@@ -11,7 +11,7 @@ enum { INPUTS = 8 };
 typedef struct {
     const char *name;
     int op;
-    const char *inputs; /* f: like the output, r: one a row, c: one a column, 1: one element */
+    const char *inputs; /* f: like the output, r: one per row, c: one per column, 1: one element */
     int attrs;
     int64_t attr[2];
 } operator_work;
@@ -66,7 +66,7 @@ static int run_cross_entropy(void *user, int times) {
     return ro_wait(w->b->ctx) == RO_OK;
 }
 
-/* ---- functions of rows, whose bytes are those of x, y and dy: each once ---- */
+/* ---- functions of rows; bytes are those of x, y and dy, each counted once ---- */
 
 static ro_status layer_norm(const work *w) {
     float *const *d = w->data;
@@ -120,7 +120,7 @@ static int64_t size_of(const work *w, char kind, ro_shape *shape) {
     return ro_shape_numel(shape);
 }
 
-/* Our bytes a second as a share of the copy's, which reads and writes each byte. */
+/* Reports our bytes per second as a share of the copy's, which reads and writes each byte. */
 static void report(const bench *b, const char *name, turn ours, work *copy, double bytes) {
     double ours_s, copy_s;
     char note[80];

@@ -1,7 +1,7 @@
-"""The peer of bench/cuda.c: attention and a training step of GPT-2 124M in PyTorch, FP32 without TF32 if nothing else is said.
+"""The peer of bench/cuda.c: attention and a training step of GPT-2 124M in PyTorch, in FP32 without TF32 unless a line says otherwise.
 
 Reads lines: "hello", "attention N", "attention_plain N", "eager N", "eager_tf32 N" (products in TF32), "eager_bf16 N" (under autocast to
-bf16), "compiled N": does the work N times, waits, answers with seconds each.
+bf16), "compiled N". Does the work N times, waits, and answers with the seconds of one.
 """
 
 import gc
@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-# Only answers go to standard output. What libraries print there goes to standard error instead.
+# Only answers go to standard output. Output of libraries is redirected to standard error.
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 
@@ -121,6 +121,6 @@ for line in sys.stdin:
             made[words[0]]()
         torch.cuda.synchronize()
         print((time.perf_counter() - start) / int(words[1]), file=answers, flush=True)
-    except Exception as error:  # one row is skipped, not all
+    except Exception as error:  # only this row is lost
         print("failed:", type(error).__name__, file=answers, flush=True)
         print(error, file=sys.stderr)

@@ -1,12 +1,12 @@
-"""Compares tests that say which lines of a chunk take a second digit of 8 bits in a product of `fixed8` (repops/SPEC.md 3.5).
+"""Compares criteria for which lines of a chunk get a second digit of 8 bits in a product of `fixed8` (repops/SPEC.md 3.5).
 
     python3 bench/digits.py [--only NAME] [--threads N]
 
-Needs torch, transformers and torchvision. Small models are trained for some steps in FP32; then the factors of each linear layer and
-convolution are multiplied in its three directions, with all tests, for at most ROWS x COLS elements, and compared with binary64.
-A row of the table is a model, a direction and a test: errors are the root mean square over that of the exact result in units of 2^-24,
-the median and the worst of the layers; `two` is the share of lines with two digits, of both factors; `cost` is the mean number of products
-of bytes for each product of numbers, 4 with two digits everywhere.
+Needs torch, transformers and torchvision. Small models are trained for some steps in FP32. Then the factors of each linear layer and
+convolution are multiplied in its three directions, with each criterion, for at most ROWS x COLS elements, and compared with binary64. A
+row of the table is a model, a direction and a criterion. Errors are root mean squares over that of the exact result, in units of 2^-24:
+the median and the worst of the layers. `two` is the share of lines with two digits, over both factors; `cost` is the mean number of byte
+products per product of numbers, which is 4 with two digits everywhere.
 """
 
 import argparse
@@ -21,28 +21,31 @@ from torch import nn
 HERE = os.path.dirname(os.path.abspath(__file__))
 CHUNK, ROWS, COLS = 256, 96, 64
 
-# ---- the operator, with a test in place of the one that it has ----
+# ---- the operator, with a criterion in place of its own ----
 
 
 def integers(x):
-    """Integers of 16 bits of lines [line, chunk, k], and the exponents."""
+    """Returns the 16-bit integers of lines [line, chunk, k], and their exponents."""
     most = np.abs(x).max(axis=-1).view(np.int32)
     exponent = np.maximum((most + 0x1FFFF) >> 23, 1) - 126
     return np.rint(np.ldexp(x.astype(np.float64), 15 - exponent[..., None])).astype(np.int64), exponent
 
 
 def energy(power):
-    """The second digits' squares are more than 2^-power of the first ones'."""
+    """Two digits if the sum of squares of the second digits is more than 2^-power of that of the
+    first digits."""
     return lambda x, high, low: ((low * low).sum(-1) << power) > ((high * high).sum(-1) << 16)
 
 
 def crest(least):
-    """The mean square of the first digits of numbers that are not 0 is below `least`."""
+    """Two digits if the mean square of the first digits, over the nonzero numbers, is below
+    `least`."""
     return lambda x, high, low: (high * high).sum(-1) < least * (x != 0).sum(-1)
 
 
 def small(power, part):
-    """More than 1/part of the numbers that are not 0 are below 2^power of what counts half of a first digit."""
+    """Two digits if more than 1/part of the nonzero numbers are below 2^power times half a unit of the first
+    digit."""
 
     def test(x, high, low):
         most = np.abs(x).max(axis=-1).view(np.int32)
@@ -54,7 +57,8 @@ def small(power, part):
 
 
 def levels(eighths):
-    """The words of magnitudes that are not 0 are, in the mean, eighths/8 of a binade below the largest."""
+    """Two digits if the nonzero magnitudes are, as words and on average, more than eighths/8 of a binade
+    below the largest."""
 
     def test(x, high, low):
         words = np.abs(x).view(np.int32).astype(np.int64)
@@ -80,7 +84,7 @@ TESTS |= {f"levels {e}/8": levels(e) for e in (32,)}
 
 
 class Operand:
-    """Lines [line, K], their exact values as they are, and as integers."""
+    """Lines [line, K]: their exact values, and their integers."""
 
     def __init__(self, x):
         self.lines = x.astype(np.float64)
@@ -90,14 +94,15 @@ class Operand:
         self.low = self.whole - (self.high << 8)
 
     def taken(self, test):
-        """Values as they are multiplied, [chunk, line, k], and the share of lines with two digits."""
+        """Returns the values that are multiplied, [chunk, line, k], and the share of lines with two
+        digits."""
         two = test(self.x, self.high, self.low)
         value = np.where(two[..., None], self.whole, self.high << 8) * np.exp2(self.exponent - 15.0)[..., None]
         return value.transpose(1, 0, 2), two.mean()
 
 
 def error(a, b, want, test):
-    """A chunk's sum is exact in binary64."""
+    """Returns the error of the product. A chunk's sum is exact in binary64."""
     (x, of_a), (y, of_b) = a.taken(test), b.taken(test)
     total = np.zeros(want.shape, np.float32)
     for c in range(x.shape[0]):
@@ -185,7 +190,7 @@ def rows_of(x):
 
 
 def linear_products(x, w, dy):
-    """w is [in, out]."""
+    """Yields the factors of a linear layer's products; w is [in, out]."""
     x, dy = rows_of(x), rows_of(dy)
     yield "forward", x, w.T
     yield "gradient_x", dy, w
@@ -193,7 +198,8 @@ def linear_products(x, w, dy):
 
 
 def conv_products(layer, x, dy):
-    """Terms in the project's order: taps, then channels."""
+    """Yields the factors of a convolution's products, terms in the project's order: taps, then
+    channels."""
     if layer.groups != 1 or layer.padding == "same":
         return
     w, filters = layer.weight.detach(), layer.out_channels
@@ -211,7 +217,7 @@ def conv_products(layer, x, dy):
 
 
 def factors(model, loss, steps):
-    """(direction, a [M, K], b [N, K]) of each product of a further step."""
+    """Yields (direction, a [M, K], b [N, K]) for each product of one more step."""
     kept = {}
 
     def keep(layer, given, out):

@@ -1,5 +1,5 @@
-/* This measures disputes in which one provider of many is honest: rounds, bytes, time, and how many
- * steps the honest one must execute again. Everything is in memory and one thread. */
+/* Measures disputes in which one provider of many is honest: rounds, bytes, time, and how many
+ * steps the honest one must execute again. Everything runs in memory and in one thread. */
 #include "repops/op_optimizer.h"
 #include "bench/bench.h"
 #include "tests/support/tournament.h"
@@ -12,8 +12,8 @@ typedef struct {
     const vd_provider *side[VD_PARTIES_MAX];
 } many;
 
-/* Returns a provider's fault: a flipped element of AdamW's first moment, each at another place, or
- * all at one if `alike`. */
+/* Returns a provider's fault: a flipped bit in an element of AdamW's first moment, at a place of
+ * its own or, if `alike`, at the same place for all. */
 static vd_fault fault_of(const test_job *job, uint32_t p, bool alike) {
     const uint32_t place = alike ? 0 : p - 1;
     const int64_t step = (int64_t)(place * 37 % STEPS);
@@ -91,7 +91,7 @@ int main(int argc, char **argv) {
     static const uint32_t counts[] = {2, 4, 8, 16, 64};
     const long only = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
     bool accepted = true;
-    setvbuf(stdout, NULL, _IOLBF, 0); /* each row is there when it was measured, also in a file */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* shows each row at once, also in a file */
     printf("one honest provider; %d steps, a checkpoint after every %d\n\n"
            "providers  wrong in     games  levels  rounds  verdict kB  CPU s  honest: asked  "
            "steps executed\n",

@@ -1,12 +1,11 @@
-/* Speed of elementwise and row operators, of reductions, movement and the optimizer: beside memcpy
- * in the same run, and beside PyTorch's operators where a Python that has it is named. Each
- * operator in tensors that fit the second-level cache, the third, and neither; interleaved,
- * medians.
+/* Speed of elementwise and row operators, reductions, data movement and optimizers: beside memcpy
+ * in the same run, and beside PyTorch's operators if --torch names a Python that has it. Each
+ * operator runs on tensors that fit the L2 cache, the L3 cache, and neither; interleaved, medians.
  *
  * Usage: elementwise [--isa NAME] [--threads N] [--torch PYTHON] [--only NAME] [--size 0..2]
  *
- * Bytes are those of the inputs and the output, each once. A reduction counts with all of its
- * levels. Names with a space are several operators, what PyTorch has one for. */
+ * Bytes are those of the inputs and the output, each counted once. A reduction includes all of its
+ * levels. A name with a space stands for several operators, for which PyTorch has one. */
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -49,7 +48,7 @@ static ro_status run_sgd(ro_ctx *ctx, const job *j, const memory *m) {
     return ro_sgd(ctx, &all, m->f[0], m->f[1], m->f[2], m->f[0], m->f[1]);
 }
 
-/* Turns heads of 64 columns, at 64 positions. */
+/* Rotates heads of 64 columns, at 64 positions. */
 static ro_status run_rotary(ro_ctx *ctx, int back, const job *j, const memory *m) {
     const ro_rotary_layer l = {.size = sizeof l,
                                .batch = j->rows / 64,
@@ -136,7 +135,7 @@ static void *copy(void *user) {
     return NULL;
 }
 
-/* Copies as many bytes as a tensor has; each thread copies its share. */
+/* Copies as many bytes as a tensor has, in equal shares for each thread. */
 static double time_copy(const measured *x, int64_t passes) {
     pthread_t thread[64];
     copying part[64];
@@ -180,7 +179,7 @@ static times measure(ro_ctx *ctx, process *peer, const work *w, const job *j, co
     bench_turns t;
     bench_in_turn(&t, SIDES, ROUNDS, sample_s, sample, &x);
     return (times){bench_seconds(&t, OURS), bench_seconds(&t, PEER),
-                   bench_seconds(&t, COPY) / 2 / (double)size_of(j)}; /* of a byte */
+                   bench_seconds(&t, COPY) / 2 / (double)size_of(j)}; /* seconds per byte */
 }
 
 /* ---- the table ---- */
@@ -229,14 +228,14 @@ static void print_summary(const summary *sum) {
            sum->all);
 }
 
-/* Allocates large pages, as the peer does, so that misses of the TLB do not decide by chance. */
+/* Allocates huge pages, as the peer does, so that TLB misses do not depend on chance. */
 static float *make_tensor(int64_t count, uint64_t seed) {
     const size_t page = 1 << 21, bytes = ((size_t)count * 4 + page - 1) / page * page;
     float *x = aligned_alloc(page, bytes);
     if (!x)
         exit(1);
     madvise(x, bytes, MADV_HUGEPAGE);
-    for (int64_t i = 0; i < count; i++) /* above 0: every function has a result */
+    for (int64_t i = 0; i < count; i++) /* positive, so that every function has a result */
         x[i] = (float)(bench_word(seed + (uint64_t)i) >> 40) * 0x1p-22f + 0x1p-20f;
     return x;
 }
@@ -244,7 +243,7 @@ static float *make_tensor(int64_t count, uint64_t seed) {
 static memory make_memory(void) {
     const int64_t most = sizes[SIZES - 1].rows * sizes[SIZES - 1].cols;
     memory m;
-    for (int i = 0; i < INPUTS; i++) /* tensors begin at different places in a page */
+    for (int i = 0; i < INPUTS; i++) /* tensors begin at different offsets in a page */
         m.f[i] = make_tensor(most + 4096, (uint64_t)i << 40) + 272 * i;
     m.out = make_tensor(2 * most + 4096, 99) + 272 * INPUTS;
     m.ids = malloc(8192 * sizeof *m.ids);
@@ -283,7 +282,7 @@ static arguments parse(int argc, char **argv) {
 static process open_peer(const arguments *a) {
     char threads[24], line[200];
     snprintf(threads, sizeof threads, "%d", a->threads);
-    /* keeps freed memory, so that results in new memory do not pay for its pages each time */
+    /* keeps freed memory, so that new results do not pay for page faults each time */
     setenv("GLIBC_TUNABLES",
            "glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=17179869184:"
            "glibc.malloc.top_pad=1073741824:glibc.malloc.hugetlb=1",

@@ -1,4 +1,4 @@
-/* The work of bench/elementwise.c and the calls that it consists of. */
+/* The works that bench/elementwise.c measures, and the calls that they consist of. */
 #ifndef BENCH_ELEMENTWISE_H
 #define BENCH_ELEMENTWISE_H
 
@@ -13,23 +13,23 @@ typedef struct {
     int64_t rows, cols;
 } size;
 
-/* One operator of a work. `inputs` and `output` are shapes by a letter: f [rows, cols], r [rows], c
- * [cols], s [1], i and u like r and f, but i32 and u8; x [rows / 64, 64, cols], h and t split into
- * heads of 64: [rows / 64, cols / 64, 64, 64] and [rows / 64, 64, cols / 64, 64]; R and C: [rows,
- * 1] and [1, cols]. */
+/* One operator of a work. A letter stands for the shape of each input and of the output: f [rows,
+ * cols], r [rows], c [cols], s [1]; i and u are r and f as i32 and u8; x is [rows / 64, 64, cols];
+ * h and t are split into heads of 64: [rows / 64, cols / 64, 64, 64] and [rows / 64, 64, cols / 64,
+ * 64]; R and C are [rows, 1] and [1, cols]. */
 typedef struct {
     int op;
     const char *inputs;
-    char output; /* 0: ro_infer finds it */
+    char output; /* 0: ro_infer infers it */
     int64_t attr[RO_MAX_ATTRS];
 } step;
 
-/* A row of the table: the operators, or the function, that it measures. */
+/* A row of the table, with the operators or the function that it measures. */
 typedef struct {
     const char *name;
     step step[STEPS];
-    bool wide;     /* rows of logits */
-    double passes; /* tensors of the first shape that pass through memory; 0: count them */
+    bool wide;     /* the columns are GPT-2's logits */
+    double passes; /* tensors of shape f that pass through memory; 0: they are counted */
 } work;
 
 /* Functions of the library in place of operators. */
@@ -50,7 +50,7 @@ enum {
     ROTARY_BACK,
 };
 
-/* elementwise_works.c: what is measured; an entry without a name ends the list. */
+/* elementwise_works.c: the works; an entry without a name ends the list. */
 extern const work works[];
 
 typedef struct {
@@ -72,7 +72,7 @@ typedef struct {
     uint8_t *u8;
 } memory;
 
-/* elementwise_calls.c: the calls of one work on tensors of one size. */
+/* elementwise_calls.c: builds the calls of one work on tensors of one size. */
 void describe(const work *w, const size *s, const memory *m, job *j);
 
 #endif

@@ -61,7 +61,8 @@ static void set_attributes(const step *s, job *j, call *c) {
     }
 }
 
-/* A level that leaves `left` numbers of each row, or rows, is followed by others until one is. */
+/* Adds further levels of a reduction after one that leaves `left` numbers of each row (or rows),
+ * until one is left. */
 static void add_levels(const step *s, job *j, call *c, const memory *m) {
     const int64_t unit = s->output == 'r' ? RO_REDUCE_BLOCK : RO_COLUMN_GROUP;
     const bool rows = s->output == 'r';
@@ -109,7 +110,7 @@ static void add_step(const step *s, job *j, const memory *m) {
 
 void describe(const work *w, const size *s, const memory *m, job *j) {
     *j = (job){.rows = s->rows, .cols = s->cols};
-    if (w->wide) { /* GPT-2's logits, as much as fits */
+    if (w->wide) { /* GPT-2's logits, with as many rows as fit */
         j->cols = 50257;
         j->rows = s->rows * s->cols / j->cols > 0 ? s->rows * s->cols / j->cols : 1;
     }

@@ -1,8 +1,8 @@
 """The peer of bench/elementwise.c: PyTorch's operators, FP32.
 
-Reads "NAME ROWS COLS PASSES" and answers with seconds a pass; tensors are kept while name and shape stay the
-same. 0: there is no such operator. "hello" is answered with a line about itself. Argument: the
-number of threads. Results go to memory that is there already, where PyTorch can do that.
+Reads "NAME ROWS COLS PASSES" and answers with the seconds per pass, or 0 if there is no such operator.
+Tensors are kept while name and shape stay the same. It answers "hello" with a line about itself. Argument:
+the number of threads. Results go to existing memory where PyTorch can do that.
 """
 
 import sys
@@ -46,7 +46,7 @@ def entropy_back(x, ids):
 
 
 def rope(x):
-    """Llama's: x cos + rotated x sin."""
+    """Returns Llama's rotation: x cos + rotated x sin."""
     q = heads_of(x).transpose(1, 2).contiguous()
     c = torch.rand(64, 64)
 
@@ -68,7 +68,8 @@ def rms_norm_back(x, gamma, dy):
 
 
 def rotary(x):
-    """As Llama's queries in transformers: a view by heads of what a linear layer gave, then rope."""
+    """Returns the rotation of Llama's queries as in transformers: a view of a linear layer's output
+    by heads, then rope."""
     c, s = torch.rand(64, 64), torch.rand(64, 64)
 
     def run():
@@ -79,7 +80,7 @@ def rotary(x):
 
 
 def operation(name, rows, cols):
-    """What one pass does; None: nothing here."""
+    """Returns a function that runs one pass; None if PyTorch has no such operator."""
     x, y, z, out = (torch.rand(rows, cols) * 4 + 1e-6 for _ in range(4))
     row, wide = torch.rand(rows, 1), torch.rand(cols)
     stats = torch.rand(rows, 1), torch.rand(rows, 1)

@@ -1,5 +1,5 @@
-/* The works that bench/elementwise.c measures. A name with a space is several operators, for which
- * PyTorch has one. */
+/* The works that bench/elementwise.c measures. A name with a space stands for several operators,
+ * for which PyTorch has one. */
 #include "repops/operators.h"
 #include "bench/elementwise.h"
 

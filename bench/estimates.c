@@ -1,8 +1,7 @@
-/* Prints what vd_estimate_seconds says of a job's steps, and the time that one thread of the
- * processor takes for them.
+/* Prints vd_estimate_seconds of a job's steps, and the measured time of one thread.
  *
- * Usage: estimates JOB...; a JOB is what `verde run` takes. A line for each in Markdown: name,
- * milliseconds estimated and true, and the first over the second. bench/estimates.py has jobs for
+ * Usage: estimates JOB...; a JOB is what `verde run` takes. Prints a line in Markdown for each:
+ * name, milliseconds estimated and measured, and their ratio. bench/estimates.py writes jobs for
  * it. */
 #include <string.h>
 

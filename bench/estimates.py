@@ -1,8 +1,8 @@
-"""What vd_estimate_seconds says of a step, beside the time that it takes: programs of one operator
-each (estimates_programs.py), and models.
+"""Compares vd_estimate_seconds of a step with the time that it takes, for programs of one operator
+each (estimates_programs.py) and for models.
 
-Usage: estimates.py PROGRAM [WORD] [JOB...]. PROGRAM is build/bench/estimates. With a WORD that is
-not empty only the programs whose names have it."""
+Usage: estimates.py PROGRAM [WORD] [JOB...]. PROGRAM is build/bench/estimates. With a nonempty WORD only
+programs with that word in their names are run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of one operator each, for bench/estimates.py: folders that `verde run` takes."""
+"""Writes programs of one operator each, for bench/estimates.py: folders that `verde run` takes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from repops.jobs._graph import BF16, F32, I32, Program, Value, _word
 
 from repops import _arrays
 
-ROWS, COLS = 4096, 1024  # of most tensors: 16 MiB of f32
+ROWS, COLS = 4096, 1024  # of most tensors, which then have 16 MiB of f32
 
 
 class Case(NamedTuple):
     name: str
     operator: str
-    inputs: tuple[Any, ...]  # dimensions of f32, or a kind with dimensions
+    inputs: tuple[Any, ...]  # the dimensions of an f32 tensor, or a kind with dimensions
     attributes: dict[str, Any] = {}
     shape: tuple[int, ...] | None = None
     dtype: int = F32
 
 
 def ids(*dims: int) -> tuple[str, tuple[int, ...]]:
-    """i32: every number below the number of elements once."""
+    """An i32 tensor with every number below its number of elements once."""
     return "ids", dims
 
 
@@ -159,7 +159,7 @@ def rows() -> list[Case]:
 
 
 def wide() -> list[Case]:
-    """Functions by way of binary64, integers, draws by step, and what goes along lines."""
+    """Functions that use binary64, integers, random numbers by step, and operators along lines."""
     functions = """sin cos tan asin acos atan sinh cosh asinh acosh atanh log1p expm1 log2 exp2""".split()
     lines, few = (1 << 14, 256), (256, 1 << 14)
     return (
@@ -259,7 +259,7 @@ def _content(kind: str, dims: tuple[int, ...]) -> np.ndarray:
 
 
 def write(case: Case, folder: Path) -> None:
-    """A step runs the operator on data, beside a state of one number."""
+    """Writes a program whose step runs the operator on data, beside a state of one number."""
     program, values = Program(steps=3), []
     program.leaf("x", F32, (1,))
     folder.mkdir(parents=True)

@@ -1,13 +1,13 @@
-/* Fixed products of 24, 16 and 8 bits, whose sums are exact, beside products in FP32: the better of
- * OpenBLAS, BLIS and oneDNN, those that are installed, and our own.
+/* Fixed products of 24, 16 and 8 bits, whose sums are exact, beside products in FP32: our own, and
+ * the best of those of OpenBLAS, BLIS and oneDNN that are installed.
  *
  * Usage: exact [--isa avx512|avx2|neon|scalar] [--threads N] [--rounds N] [--only TEXT] [--json
  * FILE]
  *
  * Each round times every library and every kind of product once, in turn, so that a slow moment of
- * the machine meets all of them. A ratio is FP32's time over the fixed product's, the median of the
- * rounds: above 1 the fixed product is faster. One thread is measured by its own CPU time, several
- * by the wall's. */
+ * the machine affects all of them. A ratio is FP32's time over the fixed product's, the median of
+ * the rounds: above 1 the fixed product is faster. One thread is measured by its CPU time, several
+ * by wall-clock time. */
 #include "repops/op_product.h"
 #include "bench/bench.h"
 #include "bench/peers.h"
@@ -109,7 +109,7 @@ static double sample(void *user, int kind, int64_t calls) {
         bench_pause(PAUSE_MS);
     const double until = bench_now(options.threads) + (options.threads > 1 ? settle_s : 0);
     do
-        run(kind, m->ctx, &m->p); /* wakes the workers up, brings the operands to a cache */
+        run(kind, m->ctx, &m->p); /* wakes the workers, and brings the operands into the cache */
     while (bench_now(options.threads) < until);
     const double start = bench_now(options.threads);
     for (int64_t i = 0; i < calls; i++)
@@ -132,7 +132,7 @@ static product product_of(const shape *s) {
 typedef struct {
     double seconds[KINDS]; /* medians; 0: the library is missing */
     int best;              /* the fastest other library; -1: none is installed */
-    double to_best[WAYS];  /* ratios of each number of bits */
+    double to_best[WAYS];  /* ratio of each fixed product to the best other library */
     double to_ours[WAYS];
 } row;
 
@@ -199,7 +199,7 @@ static void print_row(const shape *s, const row *x) {
     fflush(stdout);
 }
 
-/* A fixed product beside our own in FP32, and beside the best other library. */
+/* Writes a fixed product beside our own FP32, and beside the best other library. */
 static void write_row(const bench_csv *csv, const shape *s, const row *x) {
     char text[120];
     for (int w = 0; w < WAYS; w++) {
@@ -215,7 +215,7 @@ static void write_row(const bench_csv *csv, const shape *s, const row *x) {
 }
 
 static void table(ro_ctx *ctx, const bench_csv *csv) {
-    bench_mean mean[WAYS][2] = {{{0}}}; /* to the best, to ours */
+    bench_mean mean[WAYS][2] = {{{0}}}; /* of ratios to the best library, and to ours */
     print_header();
     for (int i = 0; i < SHAPES; i++) {
         if (!strstr(shapes[i].name, options.only))

@@ -4,10 +4,10 @@
  * Usage: exact_conv [--isa avx512|avx2|neon|scalar] [--threads N] [--rounds N] [--batch N]
  *                   [--only TEXT] [--csv FILE]
  *
- * Each round times every kind once, in turn, so that a slow moment of the machine meets all of
- * them. A ratio is FP32's time over the fixed convolution's, the least times of all rounds: other
- * work only ever adds to a time. One thread is measured by its own CPU time, several by the wall's.
- * The table is in Markdown. */
+ * Each round times every kind once, in turn, so that a slow moment of the machine affects all of
+ * them. A ratio is FP32's time over the fixed convolution's, from the least times of all rounds,
+ * since other work only ever adds to a time. One thread is measured by its CPU time, several by
+ * wall-clock time. The table is in Markdown. */
 #include "repops/op_image.h"
 #include "bench/bench.h"
 
@@ -25,7 +25,7 @@ static struct {
 typedef struct {
     const char *table;
     int64_t size, channels, filters, kernel, stride, groups;
-    int times; /* so often does the net have it */
+    int times; /* how often the net has this layer */
 } layer;
 
 static const char resnet[] = "ResNet-50", few[] = "few channels", groups[] = "groups";
@@ -105,7 +105,7 @@ static double sample(void *user, int kind, int64_t calls) {
 }
 
 typedef struct {
-    double seconds[KINDS]; /* the least */
+    double seconds[KINDS]; /* the least of all rounds */
 } row;
 
 static row measure(ro_ctx *ctx, const layer *l, int direction) {
@@ -153,7 +153,7 @@ static void put_ratios(const row *x) {
         printf(" | %.2f", x->seconds[FP32] / x->seconds[k]);
 }
 
-/* sum: of all layers, as often as the net has them. */
+/* sum: total of all layers, each as often as the net has it. */
 static void put_row(ro_ctx *ctx, const bench_csv *csv, const layer *l, const char *name,
                     row sum[DIRECTIONS]) {
     printf("| %s", name);

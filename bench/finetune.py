@@ -1,11 +1,12 @@
-"""Steps of fine-tuning at the sizes that people use: seconds and peak memory of each, fully and by adapters.
+"""Measures steps of fine-tuning at common sizes: seconds and peak memory of each, for full fine-tuning and for
+adapters.
 
 python3 bench/finetune.py VERDE DIR [NAME[:lora]...]
 
-Makes what it needs in DIR (bench/finetune_models.py), which takes some 12 GB while the 0.5B model is trained.
-Memory: `own` is what the process cannot give back (RssAnon), `mapped` the pages of files that it had mapped at
-most, which the system takes back where it needs them. Seconds are those of the last of two steps, by the clock and
-of CPU time, which on a machine that others use too is the fairer number.
+Creates its input in DIR (bench/finetune_models.py), which takes some 12 GB while the 0.5B model is trained.
+Memory: `own` is the process's anonymous memory (RssAnon), `mapped` the most pages of files that it had mapped,
+which the system can take back. Seconds are those of the second of two steps, by wall-clock and by CPU time; CPU
+time is the fairer number on a shared machine.
 """
 
 import hashlib
@@ -40,7 +41,8 @@ def sha256(path):
 
 
 def prepare(verde, where, name):
-    """The folder of a model, its tokens and its manifest, unless they are there."""
+    """Creates a model's folder, its tokens and its manifest, unless they exist. Returns the
+    folder."""
     folder = os.path.join(where, name)
     if not os.path.exists(folder + ".manifest"):
         subprocess.run([sys.executable, finetune_models.__file__, name, folder], check=True)
@@ -76,7 +78,8 @@ def steps_done(run):
 
 
 def watched(arguments, run):
-    """Runs the command; its peaks of anonymous and of mapped memory in bytes, and its CPU time when each step ended."""
+    """Runs the command. Returns its peaks of anonymous and of mapped memory in bytes, and its CPU time at the end of
+    each step."""
     peak, cpu = [0, 0], []
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 

@@ -1,9 +1,10 @@
-"""A dispute over a fine-tuned GPT-2 of 124M parameters: what the referee takes who has the model's manifest alone.
+"""Measures a dispute over a fine-tuned GPT-2 of 124M parameters: the memory and time of a referee that has only the
+model's manifest.
 
 python3 bench/finetune_dispute.py VERDE DIR [FAULT [lora]]
 
-Takes some 10 GB of disk in DIR. The referee's memory is the peak of its resident set (VmHWM), all that it has mapped
-included; its mappings are looked at every few milliseconds for the weights' file.
+Takes some 10 GB of disk in DIR. The referee's memory is the peak of its resident set (VmHWM), including everything
+that it has mapped; its mappings are searched every few milliseconds for the weights' file.
 """
 
 import json
@@ -28,14 +29,14 @@ def run(verde, where, job, name, *more):
 
 
 def serve(verde, run_dir):
-    """The provider's process, and its URL."""
+    """Starts a provider. Returns its process and its URL."""
     process = subprocess.Popen([verde, "serve", run_dir, "--key", run_dir + ".key"], stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL, text=True)
     return process, process.stdout.readline().strip()
 
 
 def referee_folder(where, job):
-    """A folder with the job, the tokens and the manifest, and without the weights."""
+    """Creates a folder with the job, the tokens and the manifest, but without the weights."""
     folder = os.path.join(where, "referee")
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
@@ -54,7 +55,8 @@ def maps_weights(pid):
 
 
 def judge(verde, folder, urls):
-    """Arbitrates; the outcome, the peak of memory in bytes, whether weights were mapped, seconds."""
+    """Arbitrates. Returns the outcome, the peak of memory in bytes, whether weights were mapped, and
+    the seconds."""
     command = [verde, "arbitrate", os.path.join(folder, "job.yaml"), "--key", os.path.join(folder, "key"),
                "--verdict", os.path.join(folder, "verdict.json"), "--no-challenge", "--json"]
     for url in urls:

@@ -1,6 +1,6 @@
-"""Folders of models as large as those that people fine-tune, with made-up weights: config.json and
-model.safetensors, and tokens to train on. Needs no package. The numbers are normal ones of a pool that is
-read again and again: time and memory do not depend on them.
+"""Writes folders of models of the sizes that people fine-tune, with made-up weights: config.json,
+model.safetensors, and tokens to train on. Needs no package. The weights are normal numbers from a pool
+that is used again and again: time and memory do not depend on the numbers.
 
 python3 bench/finetune_models.py NAME DIR    NAME: gpt2-124m, smollm-135m, qwen2-0.5b, llama3.2-1b
 """
@@ -73,13 +73,13 @@ def llama_tensors(c):
 
 
 def narrow(floats):
-    """The upper halves of the f32 numbers: bf16, rounded toward zero."""
+    """Returns the upper halves of the f32 numbers: bf16, rounded toward zero."""
     halves = array.array("H", array.array("f", floats).tobytes())
     return halves[1::2].tobytes()
 
 
 def contents(name, shape, narrowed, pool, at):
-    """The tensor's bytes, in pieces: ones for a norm, else numbers of the pool."""
+    """Yields the tensor's bytes in pieces: ones for a norm, else numbers of the pool."""
     size = math.prod(shape)
     width = 2 if narrowed else 4
     if len(shape) == 1 and name.endswith("weight"):
@@ -113,7 +113,7 @@ def write_model(path, config):
 
 
 def write_tokens(path, vocab):
-    """As llm.c writes them: uint16 where the vocabulary allows it."""
+    """Writes tokens in llm.c's format: uint16 where the vocabulary allows it."""
     numbers = random.Random(2)
     tokens = [numbers.randrange(vocab) for _ in range(TOKENS)]
     magic, version, kind = (20240520, 1, "H") if vocab <= 65536 else (20240801, 7, "I")

@@ -1,5 +1,5 @@
-/* Speed of functions of one element and of row operators, one thread: nanoseconds per element
- * beside glibc's libmvec, and GB/s beside memcpy. Medians of the thread's own time, in turn. */
+/* Speed of elementary functions and row operators with one thread: nanoseconds per element beside
+ * glibc's libmvec, and GB/s beside memcpy. Medians of the thread's CPU time, in turn. */
 #include "bench/bench.h"
 #include "repops/operators.h"
 
@@ -27,7 +27,8 @@ AVX512 __m512 _ZGVeN16v_logf(__m512);
 AVX512 __m512 _ZGVeN16v_tanhf(__m512);
 AVX512 __m512 _ZGVeN16v_erff(__m512);
 
-/* Functions that libmvec lacks are built from those it has, as a compiler would vectorise them. */
+/* Computes a peer's function. Those that libmvec lacks are built from those it has, as a compiler
+ * would vectorise them. */
 AVX2 static __m256 apply8(peer p, __m256 x) {
     const __m256 one = _mm256_set1_ps(1), half = _mm256_set1_ps(0.5f);
     __m256 u;
@@ -99,13 +100,13 @@ static int run_peer(const char *backend, peer p, const float *x, float *out, int
 
 #endif
 
-/* ---- operators: inputs by a letter, f like the output, r one per row, c one per column ---- */
+/* ---- operators: a letter per input, f like the output, r one per row, c one per column ---- */
 
 typedef struct {
     int op;
     peer peer;
     const char *inputs;
-    int axis_cols; /* 1: attributes cols and block, output one per row */
+    int axis_cols; /* 1: attributes cols and block, and one output per row */
 } work;
 
 static const work works[] = {
@@ -145,7 +146,7 @@ typedef struct {
     ro_call call;
     ro_shape in[INPUTS];
     const void *data[INPUTS];
-    double bytes; /* read and written */
+    double bytes; /* bytes read and written */
 } job;
 
 static int describe(const work *w, int64_t count, float *const *data, job *j) {
@@ -234,7 +235,7 @@ static void report(const measured *m, const bench_turns *t) {
     fflush(stdout);
 }
 
-/* False: this processor has no such kernels. */
+/* Returns false if this processor cannot run these kernels. */
 static bool run_isa(const char *isa, const char *table, float **data, float *out) {
     const ro_options options = {.size = sizeof options, .backend = isa, .threads = 1};
     ro_ctx *ctx;
@@ -257,7 +258,8 @@ static bool run_isa(const char *isa, const char *table, float **data, float *out
     return true;
 }
 
-/* Positive, so that every function has a result; spread over what the functions are used on. */
+/* Returns positive numbers, so that every function has a result, over the range where the functions
+ * are used. */
 static float *numbers(uint32_t seed) {
     float *x = aligned_alloc(64, (size_t)LARGE * sizeof *x);
     for (int64_t i = 0; x && i < LARGE; i++) {

@@ -1,7 +1,7 @@
 /* Generation with random weights beside transformers: tokens of prompts that run together, and the
- * way to a prompt's first state. Every state is committed to.
+ * time to a prompt's first state. Every state is committed to.
  *
- * The peer is bench/generate_torch.py, a process of its own that is asked in turn with us. */
+ * The peer is bench/generate_torch.py, a separate process, which takes turns with us. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,8 +18,8 @@ typedef struct {
     int64_t prompt; /* tokens of a prompt */
     const bench_shape *shape;
     ro_dtype dtype;
-    bool types;    /* prefills of both types of weights alone */
-    bool products; /* our own alone, with each kind of product */
+    bool types;    /* time only prefills, with both types of weights */
+    bool products; /* time only our own, with each kind of product */
     const char *python, *isa, *peer_dtype;
 } arguments;
 
@@ -65,7 +65,7 @@ static double pass_seconds(const ours *m, vd_batch *b) {
     return bench_now(m->threads) - start;
 }
 
-/* Returns the seconds up to the first state, with its commitment. */
+/* Returns the seconds up to the first state, its commitment included. */
 static double our_prefill(const ours *m) {
     vd_batch *b = open_batch(m, VD_BATCH_ROWS_MAX, 1);
     const double seconds = pass_seconds(m, b);
@@ -83,8 +83,7 @@ static double ask(process *p, const char *what) {
     return seconds;
 }
 
-/* One of the ways that are timed: a prefill, a pass of a batch, or a peer that answers a question.
- */
+/* One side that is timed: a prefill, a pass of a batch, or a question to the peer. */
 typedef struct {
     const ours *m;
     vd_batch *batch; /* NULL: a prefill */
@@ -102,7 +101,7 @@ static double sample(void *user, int way, int64_t calls) {
 
 enum { OURS, PEER, SIDES };
 
-/* share: of commitments; below 0: not told. */
+/* share: the share of time for commitments; below 0: not printed. */
 static void print(const char *what, const bench_turns *t, double share) {
     const double mine = bench_seconds(t, OURS), theirs = bench_seconds(t, PEER);
     printf("%-12s %8.1f ms", what, 1e3 * mine);
@@ -126,7 +125,7 @@ static void bench_prefill(const arguments *a, const ours *m, process *p) {
     print("prefill", &t, -1);
 }
 
-/* Returns a batch that has passed its prompts, so that each pass makes a token. */
+/* Returns a batch that has processed its prompts, so that each pass makes a token. */
 static vd_batch *open_decoding(const arguments *a, const ours *m, int batch) {
     vd_batch *b = open_batch(m, VD_BATCH_ROWS_MAX, (uint32_t)batch);
     for (int i = 0; i < batch * a->prompt / VD_BATCH_ROWS_MAX + 2; i++)
@@ -147,14 +146,14 @@ static void bench_decode(const arguments *a, const ours *m, process *p, int batc
     vd_batch_destroy(s[OURS].batch);
 }
 
-/* ---- prefills of both types, all in turn ---- */
+/* ---- prefills with both types of weights, in turn ---- */
 
 enum { TYPES = 2 };
 static const ro_dtype types[TYPES] = {RO_F32, RO_BF16};
 
 static process open_peer(const arguments *a, const char *dtype);
 
-/* Prints the table; ways are ours of each type, then the peer's. */
+/* Prints the table; ways are ours for each type, then the peer's. */
 static void print_types(const bench_turns *turns) {
     double mine[TYPES], theirs[TYPES];
     for (int t = 0; t < TYPES; t++) {
@@ -184,11 +183,11 @@ static void bench_types(const arguments *a) {
         return;
     bench_in_turn(&turns, 2 * TYPES, a->rounds, 0, sample, s);
     print_types(&turns);
-    for (int t = TYPES; t-- > 0;) /* a later process holds pipes of those before it */
+    for (int t = TYPES; t-- > 0;) /* a later process holds the pipes of earlier ones */
         process_close(&p[t]);
 }
 
-/* ---- kinds of products, all in turn ---- */
+/* ---- kinds of products, in turn ---- */
 
 enum { PRODUCTS = 4 };
 static const int products[PRODUCTS] = {0, RO_FIXED_24, RO_FIXED_16, RO_FIXED_8};

@@ -64,7 +64,7 @@ static const ro_shape *leaf_shape(const vd_program *p, const char *name) {
     exit(1);
 }
 
-/* The tensors that files of the model have, by a training of it. */
+/* Lists the tensors that files of the model have, as a training program of it names them. */
 static void list_tensors(bench_model *m, ro_dtype dtype) {
     vd_program training;
     uint32_t count;
@@ -93,8 +93,8 @@ static void list_tensors(bench_model *m, ro_dtype dtype) {
                                 .file_count = count};
 }
 
-/* Numbers that bf16 has, so that both types are of one model. They repeat after a megabyte or two:
- * neither time nor memory depends on them. */
+/* Returns numbers that bf16 can represent, so that both types give the same model. They repeat
+ * after a megabyte or two: neither time nor memory depends on them. */
 static void *random_weights(int64_t count, ro_dtype dtype) {
     enum { POOL = 1 << 19 };
     static float *pool;

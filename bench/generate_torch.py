@@ -1,8 +1,8 @@
 """The peer of bench/generate.c: models of transformers, eager, with random weights.
 
-Answers "hello" with a line about itself, "prefill" with the seconds that a prompt takes up to the
-logits of its last token, "decode B" with the seconds of a greedy token of B sequences, which it
-keeps from one question to the next.
+It answers "hello" with a line about itself, "prefill" with the seconds that a prompt takes up to
+the logits of its last token, and "decode B" with the seconds of a greedy token of each of B
+sequences, which it keeps between questions.
 """
 
 import sys

@@ -1,5 +1,5 @@
-"""Shared by the benchmarks in Python: PyTorch's threads, clocks, ways that are timed in turn,
-processes that answer line by line, memory of processes, and tables in Markdown."""
+"""Shared by the benchmarks in Python: PyTorch's threads, clocks, ways (alternatives that are timed
+in turn), processes that answer line by line, memory of processes, and tables in Markdown."""
 
 import os
 import statistics
@@ -9,7 +9,8 @@ import time
 
 
 def torch_with(threads):
-    """PyTorch with so many threads, which sleep while another way has its turn. Before any import of it."""
+    """Imports PyTorch with so many threads, which sleep while another way has its turn. Call it before any
+    other import of torch."""
     os.environ.update(OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="0",
                       KMP_BLOCKTIME="0")
     try:
@@ -21,12 +22,12 @@ def torch_with(threads):
 
 
 def clock_of(threads):
-    """CPU time where one thread works, which a busy machine disturbs less; else the wall's."""
+    """Returns CPU time for one thread, which a busy machine disturbs less; else wall-clock time."""
     return time.process_time if threads == 1 else time.perf_counter
 
 
 def seconds_of(run, calls, clock=time.perf_counter):
-    """Of one call, the mean of so many."""
+    """Returns the seconds of one call, the mean of `calls` calls."""
     start = clock()
     for _ in range(calls):
         run()
@@ -34,7 +35,8 @@ def seconds_of(run, calls, clock=time.perf_counter):
 
 
 def in_turn(rounds, *ways, warm_up=1):
-    """Calls every way once in every round; a list for each of what it returned, without the first rounds."""
+    """Calls every way once in every round. Returns a list of results for each way, without those of the
+    warm-up rounds."""
     found = [[] for _ in ways]
     for number in range(warm_up + rounds):
         for way, results in zip(ways, found):
@@ -48,7 +50,8 @@ median = statistics.median
 
 
 def answer(hello, reply, to=None):
-    """The peer's side: a line for each line of standard input, `hello` for "hello"."""
+    """Runs the peer's side: answers each line of standard input by a line, and "hello" by
+    `hello`."""
     for line in sys.stdin:
         line = line.rstrip("\n")
         said = hello if line == "hello" else reply(line)
@@ -56,7 +59,7 @@ def answer(hello, reply, to=None):
 
 
 class Peer:
-    """A process that says one line when it is ready, and one for each line that it is told."""
+    """A process that prints one line when it is ready, and one for each line that it gets."""
 
     def __init__(self, command, **more):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **more)
@@ -80,7 +83,8 @@ class Peer:
 
 
 def kilobytes(pid, *names):
-    """Of /proc/PID/status, as VmHWM, the most that was resident; zeros once the process is gone."""
+    """Returns values of /proc/PID/status, such as VmHWM, the peak resident memory; zeros once the
+    process is gone."""
     try:
         with open(f"/proc/{pid}/status") as f:
             found = dict(line.split(":", 1) for line in f)
@@ -90,14 +94,15 @@ def kilobytes(pid, *names):
 
 
 def watch(process, look, pause):
-    """Calls `look` again and again while the process runs."""
+    """Calls `look` repeatedly while the process runs."""
     while process.poll() is None:
         look()
         time.sleep(pause)
 
 
 def head(*titles, left=1):
-    """The first two lines of a table; so many columns are words, the others numbers."""
+    """Prints the first two lines of a table; the first `left` columns are text, the others
+    numbers."""
     print(f"| {' | '.join(titles)} |")
     print(f"| {' | '.join(['---'] * left + ['---:'] * (len(titles) - left))} |", flush=True)
 

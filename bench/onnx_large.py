@@ -1,4 +1,4 @@
-"""Models of the sizes that people use, with random weights, for onnx_runtime.py."""
+"""Models of realistic sizes, with random weights, for onnx_runtime.py."""
 
 import onnx_models
 import torch
@@ -68,15 +68,15 @@ LARGE = {
 
 
 def write(name, folder):
-    """Inputs; the model lies in the folder then."""
+    """Writes the model into the folder. Returns its inputs."""
     return onnx_models.write(name, folder, LARGE)[0]
 
 
-# ---- 8-bit integers, by onnxruntime's own tools ----
+# ---- 8-bit integers, made by onnxruntime's own tools ----
 
 
 def _static(source, made, data):
-    """Convolutions in 8 bits, with scales of one batch."""
+    """Converts convolutions to 8 bits, with scales from one batch."""
     from onnxruntime import quantization as q
 
     class Batch(q.CalibrationDataReader):
@@ -93,7 +93,7 @@ def _static(source, made, data):
 
 
 def _dynamic(source, made, data):
-    """Products with weights in 8 bits, with scales of each input."""
+    """Converts products' weights to 8 bits, with scales computed for each input."""
     from onnxruntime import quantization as q
 
     how = {"op_types_to_quantize": ["MatMul"], "weight_type": q.QuantType.QInt8}

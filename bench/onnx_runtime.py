@@ -1,13 +1,12 @@
-"""Inference of models of ONNX by `verde run` beside onnxruntime: make bench-onnx PYTHON=...
+"""Times inference of ONNX models by `verde run` beside onnxruntime: make bench-onnx PYTHON=...
 
 usage: onnx_runtime.py [--threads N] [--rounds N] [--table FILE] [--small | --int8] [MODEL...]
 
-Models are those of onnx_large.py, of the sizes that people use; --small: those of
-python/tests/onnx_models.py; --int8: two that onnxruntime's own tools made 8-bit. PyTorch exports
-them. A round runs each side once for as many steps as take onnxruntime SECONDS, one after the
-other, so that what else the machine does hits both; the fastest round of each counts. `verde run` commits to its last state
-alone; the time of a run of one step is taken off, so that reading and hashing weights is not
-counted."""
+Models are those of onnx_large.py, of realistic sizes; with --small those of python/tests/onnx_models.py; with --int8 two
+that onnxruntime's own tools made 8-bit. PyTorch exports them. A round runs each side once, one after the other, for as many
+steps as onnxruntime does in SECONDS, so that other work on the machine affects both; the fastest round of each counts.
+`verde run` commits only to its last state; the time of a run of one step is subtracted, so that reading and hashing weights
+is not counted."""
 
 import argparse
 import json
@@ -50,7 +49,7 @@ load was {load}. Milliseconds of a step, the fastest of {rounds} rounds.
 
 
 def jobs(name, data, folder, steps):
-    """Of one step, and of more, with the same inputs for each."""
+    """Writes two jobs, of one step and of `steps` more, with the same inputs in each step."""
     model = repops.onnx.load(folder / f"{name}.onnx")
     for count in (1, steps + 1):
         many = {
@@ -60,7 +59,8 @@ def jobs(name, data, folder, steps):
 
 
 def verde(folder, steps, threads):
-    """Seconds of a run of one step and of one of more, and of CPUs; the first is mostly weights."""
+    """Returns seconds and CPU seconds of a run of one step and of one of more; the first is mostly
+    loading weights."""
     found = []
     for count in (1, steps + 1):
         shutil.rmtree(folder / "run", ignore_errors=True)

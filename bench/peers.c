@@ -38,7 +38,7 @@ static void run_blis(const product *p) {
     run_cblas(blis_sgemm, p);
 }
 
-/* ISO C has no conversion from object to function pointers; POSIX asks for it. */
+/* ISO C cannot convert object pointers to function pointers, but POSIX requires that it works. */
 static void *symbol(void *library, const char *name, void *function) {
     void *found = library ? dlsym(library, name) : NULL;
     memcpy(function, &found, sizeof found);
@@ -94,7 +94,7 @@ static void load_blis(peer *p) {
 
 #ifdef HAVE_DNNL_HEADER
 
-/* One product: dnnl_sgemm. A batch: the matmul primitive, built by `prepare`. */
+/* oneDNN: a single product uses dnnl_sgemm, a batch the matmul primitive that `prepare` builds. */
 static struct {
     void *library;
     dnnl_status_t (*sgemm)(char, char, dnnl_dim_t, dnnl_dim_t, dnnl_dim_t, float, const float *,
@@ -196,7 +196,7 @@ peer peers[PEERS] = {{.name = "OpenBLAS"}, {.name = "BLIS"}, {.name = "oneDNN"}}
 
 void peers_environment(const char *isa) {
     const int wide = strcmp(isa, "avx512") == 0;
-    /* Whatever the environment says: it is the table that says what ran. */
+    /* These replace what the environment says, since the table names the kernels that ran. */
     setenv("OPENBLAS_CORETYPE", wide ? "SkylakeX" : "Haswell", 1);
     unsetenv("OPENBLAS_L2_SIZE");
     setenv("BLIS_ARCH_TYPE", wide ? "0" : "3", 1);

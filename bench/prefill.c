@@ -1,6 +1,6 @@
-/* Compares the time of an answer's check with that of its generation: one pass over prompt and
+/* Compares the time to check an answer with the time to generate it: one pass over prompt and
  * answer (vd_batch_answers) after a generation token by token, in turn. Weights are random. A
- * generation is that of `verde run`: every state is committed to; files are not written. */
+ * generation is like that of `verde run`: every state is committed to; files are not written. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,7 +98,7 @@ static vd_batch *open_batch(bench *b, int64_t chunk) {
 
 static double generate(bench *b) {
     vd_err err = {0};
-    vd_batch *batch = open_batch(b, 128); /* as `verde run` */
+    vd_batch *batch = open_batch(b, 128); /* as in `verde run` */
     const double start = bench_now(b->a->threads);
     double passes;
     for (int i = 0; i < b->a->batch; i++)

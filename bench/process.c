@@ -28,7 +28,8 @@ process process_open(const char *const *argv) {
     return p;
 }
 
-/* Puts "mkl_kernels.so" of this program's directory before what `others`, if anything, preload. */
+/* Sets LD_PRELOAD to the mkl_kernels.so in this program's directory, before the libraries in
+ * `others` (may be NULL). */
 static bool preload_mkl_kernels(const char *others) {
     static const char name[] = "mkl_kernels.so";
     char path[4096], all[8192];
@@ -37,7 +38,7 @@ static bool preload_mkl_kernels(const char *others) {
         return false;
     path[size] = 0;
     strcpy(strrchr(path, '/') + 1, name);
-    if (access(path, R_OK) != 0 || strpbrk(path, " :")) /* ld.so takes these as ends of a name */
+    if (access(path, R_OK) != 0 || strpbrk(path, " :")) /* separators to ld.so */
         return false;
     snprintf(all, sizeof all, "%s%s%s", path, others ? ":" : "", others ? others : "");
     setenv("LD_PRELOAD", all, 1);

@@ -1,10 +1,10 @@
-"""Counts where fixed products of training data may be rounded by one fma on sm_90a (repops/cuda/gemm/wgmma_sums.cuh).
+"""Counts where fixed products of training data can be rounded by one fma on sm_90a (repops/cuda/gemm/wgmma_sums.cuh).
 
     python3 bench/scales.py [--only NAME] [--threads N]
 
-Needs torch, transformers and torchvision. The models of bench/digits.py are trained for some steps; then all products of a further step,
-at most LINES lines of each factor, are cut as a warp has them: 16 rows by the columns of a tile, a chunk of k. One where the powers of
-two of its lines are too far apart takes the rounding by integers. A row of the table is a model and a direction, with 24 and 16 bits.
+Needs torch, transformers and torchvision. The models of bench/digits.py are trained for some steps. Then all products of one more step,
+with at most LINES lines of each factor, are divided into the parts of a warp: 16 rows by the columns of a tile, a chunk of k. A part
+whose lines have scales too far apart is rounded by integers instead. A row of the table is a model and a direction, with 24 and 16 bits.
 """
 
 import argparse
@@ -15,12 +15,13 @@ import numpy as np
 import torch
 
 LINES, ROWS = 4096, 16
-TILES = {24: 64, 16: 96}  # columns
-LEAST, MOST = -149, 73  # of the power of two of a sum: wgmma_is_plain
+TILES = {24: 64, 16: 96}  # columns of a tile, by bits
+LEAST, MOST = -149, 73  # range of the power of two of a sum: wgmma_is_plain
 
 
 def powers(x, bits):
-    """The least and the most power of two of the scales of lines [line, chunk]; a line of zeros has 2^0."""
+    """Returns the powers of two of the scales of lines [line, chunk], 2^0 for a line of zeros, and which
+    lines are not finite."""
     x = np.pad(x, ((0, 0), (0, -x.shape[1] % digits.CHUNK))).reshape(x.shape[0], -1, digits.CHUNK)
     most = np.abs(x).max(axis=-1).view(np.int32)
     exponent = np.maximum((most + 0x1FFFF) >> 23, 1) - 126
@@ -29,14 +30,15 @@ def powers(x, bits):
 
 
 def ends(power, count):
-    """The least and the most of `count` lines after `count`, [group, chunk]."""
+    """Returns the least and the most power of each group of `count` lines, [group, chunk]."""
     power = np.pad(power, ((0, -power.shape[0] % count), (0, 0)))
     groups = power.reshape(-1, count, power.shape[1])
     return groups.min(axis=1), groups.max(axis=1)
 
 
 def count(a, b, bits):
-    """Parts of a warp, those that are rounded by integers, and the ends of all sums' powers."""
+    """Returns the number of parts of a warp, how many of them are rounded by integers, and the
+    range of all sums' powers."""
     (of_a, bad_a), (of_b, bad_b) = powers(a, bits), powers(b, bits)
     (low_a, high_a), (low_b, high_b) = ends(of_a, ROWS), ends(of_b, TILES[bits])
     low, high = low_a[:, None] + low_b[None], high_a[:, None] + high_b[None]

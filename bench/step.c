@@ -1,9 +1,8 @@
 /* Time of a whole training step of GPT-2 or ResNet-50, with products in FP32 or fixed ones, beside
  * PyTorch's in FP32 and under autocast to bf16: all in the same run, step by step in turn. One
- * thread is measured by its own CPU time, several by the wall's.
+ * thread is measured by its CPU time, several by wall-clock time.
  *
- * The peer is bench/step_torch.py, a process of its own that is
- * told when to run a step, so that one works while the other one waits. */
+ * The peer is bench/step_torch.py, a separate process, which is told when to run a step. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,7 @@
 #include "bench/workload.h"
 #include "verde/exec/guard.h"
 
-/* PyTorch gets faster for its first five steps, while its allocator comes to rest. */
+/* PyTorch gets faster during its first five steps, while its allocator settles. */
 enum { STEPS_MAX = WORKLOAD_STEPS_MAX, WARM_UP = 5 };
 
 typedef struct {
@@ -27,7 +26,7 @@ enum { WAYS = 10, PEERS = 2 };
 static const struct {
     const char *name;
     int forward, gradients; /* bits of fixed products in each pass; 0: FP32 */
-    bool guard;             /* checked, as by `verde run --guard` */
+    bool guard;             /* products are checked, as by `verde run --guard` */
 } ways[WAYS] = {{"fp32", 0, 0, false},
                 {"fixed24", RO_FIXED_24, RO_FIXED_24, false},
                 {"fixed16", RO_FIXED_16, RO_FIXED_16, false},
@@ -44,11 +43,11 @@ static const char *const peer_names[PEERS] = {"torch fp32", "torch bf16"};
 
 typedef struct {
     workload work;
-    const void *data[1]; /* what exec.data is */
+    const void *data[1]; /* what exec.data points to */
     vd_exec exec;
     vd_guard guard;
     vd_state state;
-    const char *name; /* of its products; NULL: there is none */
+    const char *name; /* the name of its products; NULL: this trainer is not used */
     int threads;
 } trainer;
 
@@ -90,7 +89,7 @@ static ro_ctx *open_context(const arguments *a) {
     return ro;
 }
 
-/* A context that has begun to check goes on, so a trainer with checks has its own. */
+/* A context that has begun to check never stops, so a trainer with checks has its own. */
 static void open_trainer(trainer *t, const arguments *a, ro_ctx *shared, int way) {
     vd_err err = {0};
     ro_ctx *ro = ways[way].guard ? open_context(a) : shared;
@@ -171,7 +170,7 @@ static void profile_step(trainer *t) {
     printf("\n%s", t->name);
     p.graph = &t->work.program.step;
     our_step(t, &(vd_observer){see_node, &p},
-             NULL); /* runs once before: node by node it takes other memory than fused */
+             NULL); /* warms up: node by node it takes other memory than fused */
     memset(p.seconds, 0, sizeof p.seconds);
     memset(p.count, 0, sizeof p.count);
     p.last = vd_seconds();
@@ -209,7 +208,7 @@ static double peak_mb(void) {
     return (double)vd_peak_bytes() / (1 << 20);
 }
 
-/* A step's seconds of each way and each peer; 0: there is none. */
+/* The seconds of a step of each way and each peer; 0: not available. */
 typedef struct {
     double ours[WAYS][STEPS_MAX], theirs[PEERS][STEPS_MAX];
 } times;
@@ -227,7 +226,7 @@ static void put_row(const arguments *a, const trainer *t, double us, double them
         die("the CSV could not be written");
 }
 
-/* Runs one step of each, in turn. */
+/* Runs one step of each way and each peer, in turn. */
 static void run_all(trainer *t, process *p, double ours[WAYS], double theirs[PEERS],
                     double mb[PEERS]) {
     float loss;
@@ -266,7 +265,7 @@ static void report(const arguments *a, const trainer *t, times *x, const double 
             continue;
         const double us = bench_median(x->ours[w], a->steps);
         printf("ours %-13s %8.1f ms a step", t[w].name, 1e3 * us);
-        if (ways[w].guard) /* rows to compute again are drawn, so steps differ */
+        if (ways[w].guard) /* the rows that it computes again are random, so steps differ */
             printf(", mean %.1f ms", 1e3 * mean_of(x->ours[w], a->steps));
         for (int i = 0; i < PEERS; i++)
             if (them[i] > 0)
@@ -355,7 +354,7 @@ int main(int argc, char **argv) {
     for (int w = 0; w < WAYS && a.profile; w++)
         if (t[w].name)
             profile_step(&t[w]);
-    for (int i = PEERS; i-- > 0;) /* a later process holds pipes of those before it */
+    for (int i = PEERS; i-- > 0;) /* a later process holds the pipes of earlier ones */
         process_close(&p[i]);
     for (int w = 0; w < WAYS; w++)
         if (t[w].name)

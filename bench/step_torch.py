@@ -1,7 +1,7 @@
 """The peer of bench/step.c: GPT-2 or ResNet-50 in PyTorch, a training step per line on standard input.
 
-Answers "hello" with a line about itself, "step" with seconds, loss and peak memory in MB. One thread
-is measured by the process's CPU time.
+It answers "hello" with a line about itself, and "step" with seconds, loss and peak memory in MB. One
+thread is measured by the process's CPU time.
 """
 
 import os
@@ -11,7 +11,7 @@ import harness
 
 layers, heads, channels, batch, sequence, threads, resnet, autocast = (int(x) for x in sys.argv[1:9])
 torch = harness.torch_with(threads)
-from torch import nn  # noqa: E402 (the threads are to be set first)
+from torch import nn  # noqa: E402 (the threads must be set first)
 from torch.nn import functional as F  # noqa: E402
 
 VOCAB = 50257
@@ -76,7 +76,7 @@ class ResNet50(nn.Module):
 
 
 def sample():
-    if resnet:  # channels last: what PyTorch is fastest with
+    if resnet:  # channels last, PyTorch's fastest layout
         images = torch.randn(batch, 3, 32, 32).contiguous(memory_format=torch.channels_last)
         return images, torch.randint(10, (batch,))
     return torch.randint(VOCAB, (batch, sequence + 1))
@@ -89,7 +89,7 @@ for parameter in model.parameters():
     if parameter.dim() > 1 and not resnet:
         nn.init.normal_(parameter, std=0.02)
 optimizer = torch.optim.AdamW(model.parameters(), lr=6e-4, betas=(0.9, 0.95), weight_decay=0.1,
-                              fused=True)  # the fastest of its three
+                              fused=True)  # the fastest of its three variants
 
 
 def step(line):

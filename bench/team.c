@@ -1,8 +1,9 @@
-/* Steps of GPT-2 by one process, or by one of a team that MPI started; bench/team.py says when.
+/* Runs steps of GPT-2 in one process, or in one of a team that MPI started, when bench/team.py says
+ * so.
  *
  * Usage: team LAYERS HEADS CHANNELS BATCH MICRO SEQUENCE THREADS. The first process reads lines:
- * "step" runs one and says its seconds, "most" the most MB that each process took and the bytes
- * that it sent, and the end of input ends all. */
+ * for "step" it runs one and prints its seconds; for "most" it prints the peak MB of each process
+ * and the bytes that each sent; it ends at the end of input. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@ typedef struct {
     workload work;
     const void *data[1];
     vd_mpi *mpi;
-    vd_transport transport; /* ranks 1: no MPI */
+    vd_transport transport; /* ranks is 1 without MPI */
     vd_team_plan plan;
     vd_member member;
     vd_exec exec;
@@ -92,8 +93,8 @@ static most my_most(const worker *w) {
     return m;
 }
 
-/* Tells the other ranks to come back: they sleep while another team is timed, and are called a
- * moment before a step. */
+/* Tells the other ranks to return to the team: they sleep while another team is timed, and are
+ * called a moment before a step. */
 static void give_order(const worker *w, char order) {
     const vd_transport *t = &w->transport;
     vd_err err = {0};

@@ -1,9 +1,9 @@
-"""A training step of GPT-2 124M by teams of processes, beside one process.
+"""Times a training step of GPT-2 124M by teams of processes, beside one process.
 
     team.py WORKER [--rounds N] [--sequence T] [--mpirun CMD]
 
-Each way has its processes, which rest while another way has its turn; a round runs a step of each. Prints the least and the middle of the
-seconds, what they are of those of one process, the most memory of each process, and the bytes that a process sends in a step.
+Each way has its processes, which are idle while another way has its turn; a round runs a step of each. Prints the least and the median
+seconds, their ratio to those of one process, the peak memory of each process, and the bytes that a process sends in a step.
 """
 import argparse
 import os

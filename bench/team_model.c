@@ -1,6 +1,6 @@
-/* A prediction, by a model: how long a step of GPT-2 takes with many processes. The plan and its
- * messages are those of verde/team; nodes take the times that one thread of this machine takes for
- * them; the network is assumed. */
+/* Predicts by a model how long a step of GPT-2 takes with many processes. The plan and its messages
+ * are those of verde/team; the times of nodes are measured with one thread of this machine; the
+ * network is assumed. */
 #include "bench/bench.h"
 #include "bench/workload.h"
 #include "verde/exec/exec.h"
@@ -11,8 +11,8 @@ enum { MEASURED_MICRO_BATCHES = 2, MEASURED_STEPS = 3, LISTS_MAX = 16 };
 typedef struct {
     int layers, heads, channels, batch, sequence, micro_batches;
     double latency_us;
-    double gbit, faster; /* of the table that is printed */
-    bool tree;           /* what goes to many goes by scattering and gathering */
+    double gbit, faster; /* of the table that is being printed */
+    bool tree;           /* values for many ranks are sent by scattering and gathering */
     double ranks[LISTS_MAX], gbits[LISTS_MAX], fasters[LISTS_MAX];
     int rank_count, gbit_count, faster_count;
     const char *csv;
@@ -49,11 +49,11 @@ static void open_work(workload *w, const arguments *a, int micro_batches) {
         die(err.text);
 }
 
-/* ---- measured: seconds of each stored node, and of an addition of each sum ---- */
+/* ---- measured: seconds of each stored node, and of one addition in each sum ---- */
 
 typedef struct {
     double *stored, *sum;
-    double step, copy_s; /* of a whole step, fused; of copying a byte */
+    double step, copy_s; /* of a whole fused step; of copying a byte */
 } costs;
 
 typedef struct {
@@ -76,7 +76,7 @@ static bool see(void *user, uint32_t node, const void *const *input, const void 
     return true;
 }
 
-/* All nodes together take what a step takes that runs them as fused functions. */
+/* Scales the times of all nodes so that their total is the time of a step with fused functions. */
 static void scale(const vd_graph *g, costs *c) {
     double all = 0;
     for (uint32_t n = 0; n < g->node_count; n++) {
@@ -89,7 +89,7 @@ static void scale(const vd_graph *g, costs *c) {
         c->sum[i] *= c->step / all;
 }
 
-/* Times copies to and fro, between pages that are mapped already. */
+/* Times copies back and forth, between pages that are already mapped. */
 static void measure_copy(costs *c) {
     enum { BYTES = 64 << 20, TURNS = 6 };
     char *block[2] = {room(BYTES, 1), room(BYTES, 1)};
@@ -100,7 +100,7 @@ static void measure_copy(costs *c) {
         memcpy(block[(i + 1) % 2], block[i % 2], BYTES);
         best = fmin(best, bench_now(1) - start);
     }
-    if (memcmp(block[0], block[1], BYTES) != 0) /* they are read, so that the copies are made */
+    if (memcmp(block[0], block[1], BYTES) != 0) /* reads them, so that copies happen */
         die("memory failed");
     c->copy_s = best / BYTES;
     free(block[0]);
@@ -140,7 +140,7 @@ static void measure(const arguments *a, costs *c) {
 typedef struct {
     uint32_t *node; /* in the order in which the rank runs them */
     uint32_t count, room, next, input;
-    double clock, link; /* when it has done what it did; when its link is free to send */
+    double clock, link; /* when it has finished its work so far; when its link is free to send */
     uint64_t sent;
     bool waits;
 } rank_state;
@@ -153,7 +153,7 @@ typedef struct {
     vd_team_plan plan;
     uint32_t sources;
     rank_state *rank;
-    double *arrival;  /* of each message; negative: not sent yet */
+    double *arrival;  /* of each message; negative: not yet sent */
     double *incoming; /* of each rank: when its link is free to receive */
 } model;
 
@@ -199,7 +199,7 @@ static void list_nodes(model *m) {
     list_some(m, next, g->node_count, false);
 }
 
-/* A link moves one message at a time in each direction. */
+/* Sends a message. A link carries one message at a time in each direction. */
 static void send_one(model *m, uint32_t message, double bytes) {
     const vd_team_message *to = &m->plan.message[message];
     rank_state *from = &m->rank[to->from];
@@ -212,7 +212,7 @@ static void send_one(model *m, uint32_t message, double bytes) {
     from->sent += (uint64_t)bytes;
 }
 
-/* Sends a value by scattering and gathering: each link carries its bytes twice. */
+/* Sends a value to several ranks by scattering and gathering: each link carries its bytes twice. */
 static void send_by_tree(model *m, uint32_t first, uint32_t count, double bytes) {
     rank_state *from = &m->rank[m->plan.message[first].from];
     const double seconds = 2 * bytes / (m->a->gbit * 1e9 / 8);
@@ -243,7 +243,7 @@ static void send_value(model *m, uint32_t rank, uint32_t value) {
         m->rank[m->plan.message[i].to].waits = false;
 }
 
-/* Takes a value that another rank sends. Returns false if it is not on its way yet. */
+/* Receives a value that another rank sends. Returns false if it has not been sent yet. */
 static bool fetch(model *m, uint32_t rank, uint32_t value) {
     const uint32_t message = vd_team_message_to(&m->plan, value, rank);
     rank_state *r = &m->rank[rank];
@@ -254,7 +254,7 @@ static bool fetch(model *m, uint32_t rank, uint32_t value) {
     return !r->waits;
 }
 
-/* Runs one node, or takes the leaves that the rank keeps after the last one. */
+/* Runs one node or, after the last one, receives the leaves that the rank keeps. */
 static void run_one(model *m, uint32_t rank) {
     rank_state *r = &m->rank[rank];
     if (r->next == r->count) {
@@ -277,7 +277,7 @@ static void run_one(model *m, uint32_t rank) {
         send_value(m, rank, m->sources + node);
 }
 
-/* The rank that is behind the others goes first. */
+/* Runs some nodes of the rank whose clock is the furthest behind. */
 static bool run_some(model *m) {
     const uint32_t ranks = m->plan.ranks;
     uint32_t best = ranks;
@@ -292,7 +292,7 @@ static bool run_some(model *m) {
 
 typedef struct {
     double seconds;
-    uint64_t sent, most_sent; /* by all; by one */
+    uint64_t sent, most_sent; /* by all ranks; by the one that sends most */
 } result;
 
 static result simulate(const arguments *a, const costs *c, const vd_program *program,

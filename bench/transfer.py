@@ -1,13 +1,14 @@
-"""1 GB on loopback by `verde`, every byte checked, beside the same bytes by curl over TLS 1.3, piped through sha256sum.
+"""Times the transfer of 1 GB on loopback by `verde`, with every byte checked, beside the same bytes by curl over TLS 1.3, piped through
+sha256sum.
 
     transfer.py fetch|upload VERDE FOLDER [--rounds N]
 
-fetch: makes a run of a model of 1 GB in FOLDER (4 GB of disk), serves it by `verde serve --fetch`, and takes it by `verde fetch`.
-upload: hands a job with a text of 1 GB to a daemon that takes the text and then refuses the job, as it has too little memory for it (3 GB of
-disk), by `verde delegate`; the seconds are from the first byte to the last one that is checked.
+fetch: makes a run of a model of 1 GB in FOLDER (4 GB of disk), serves it by `verde serve --fetch`, and downloads it by `verde fetch`. upload:
+gives `verde delegate` a job with a text of 1 GB, for a daemon that accepts the text and then refuses the job, as it has too little memory for
+it (3 GB of disk); the seconds are from the first byte to the last one that is checked.
 
-Each is followed by curl from `openssl s_server`, N times, one after the other. Prints seconds, their ratio, and the largest resident sizes of
-client and server; of an upload also the whole time of the command, which hashes the text before.
+Each is followed by curl from `openssl s_server`, N times, one after the other. Prints seconds, their ratio, and the peak resident memory of
+client and server; for an upload also the time of the whole command, which first hashes the text.
 """
 import argparse
 import hashlib
@@ -52,7 +53,8 @@ def peak_kb(pid):
 
 
 def peak_until_end(process, look=lambda: None):
-    """The most kB that it takes; `look` is called all the time while it runs."""
+    """Waits for the process. Returns its peak memory in kB; calls `look` repeatedly while it
+    runs."""
     peak = [0]
 
     def look_twice():
@@ -64,7 +66,7 @@ def peak_until_end(process, look=lambda: None):
 
 
 def start(*command, **options):
-    """A server, and the URL that it prints."""
+    """Starts a server. Returns its process and the URL that it prints."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, **options)
     return process, process.stdout.readline().strip()
 
@@ -133,7 +135,8 @@ def start_daemon(verde, folder, client):
 
 
 def upload_once(verde, folder, urls, keys, data, blob):
-    """Seconds of the upload and of the whole command, and the client's peak in kB."""
+    """Returns the seconds of the upload and of the whole command, and the client's peak memory in
+    kB."""
     begin, seen = time.monotonic(), {}
     client = subprocess.Popen([verde, "delegate", os.path.join(folder, "job.yaml"), "--key", keys, "--out", os.path.join(folder, "result")]
                               + [word for url in urls for word in ("--provider", url)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -160,7 +163,8 @@ def upload(verde, folder, rounds):
     write_job(folder, "text", 1, 1, 8)
     keys, data = os.path.join(folder, "client"), os.path.join(folder, "data")
     own = make_client(verde, keys)
-    # Two providers are the fewest; nobody listens at the other one's port, and it is asked again until the first has refused.
+    # A delegation needs two providers. Nobody listens at the second one's port, which is asked again until the first one has
+    # refused.
     nobody = "https://127.0.0.1:1#" + make_client(verde, keys + "-other")
     plain = serve_plainly(keys, folder)
     try:

@@ -1,6 +1,6 @@
-/* Commitments of large tensors: hashing beside OpenSSL's own SHA-256, trees and proofs, and what a
- * provider takes for questions about a tensor. Rates are per second of CPU time, so that other
- * processes do not count; the wall's stand beside them. */
+/* Commitments of large tensors: hashing beside OpenSSL's SHA-256, trees and proofs, and the time
+ * that a provider takes for questions about a tensor. Rates are per second of CPU time, so that
+ * other processes do not count; rates by wall-clock time are printed beside them. */
 #include "bench/trees.h"
 
 #include <openssl/evp.h>
@@ -56,7 +56,7 @@ static void by_verde(ro_ctx *ro, const messages *m, size_t size) {
     check(vd_root_of_bytes(ro, m->bytes, size, &root, &err), &err);
 }
 
-/* MB/s by CPU time and by the wall. */
+/* MB/s, by CPU time and by wall-clock time. */
 typedef struct {
     double cpu[ROUNDS_MAX], wall[ROUNDS_MAX];
 } rates;
@@ -69,7 +69,8 @@ static void time_one(void (*run)(ro_ctx *, const messages *, size_t), ro_ctx *ro
     out->wall[round] = 1e-6 * (double)size / (clock_s(CLOCK_MONOTONIC) - wall);
 }
 
-/* Times both, one after the other in each round; the ratio is the median of the rounds' ratios. */
+/* Times both libraries, one after the other in each round; the ratio is the median of the rounds'
+ * ratios. */
 static void compare_rates(int threads, int rounds, const messages *m, size_t size) {
     static rates openssl, verde;
     double cpu[ROUNDS_MAX], wall[ROUNDS_MAX];
@@ -102,7 +103,7 @@ static void print_rates(int rounds, const uint8_t *bytes, size_t size) {
 
 /* ---- trees ---- */
 
-/* A prover that keeps only leaves, as Verde's once did: it hashes every subtree beside the path
+/* A prover that keeps only leaves, for comparison: it hashes every subtree beside the path
  * again. */
 static void linear_path(const vd_hash *leaf, uint64_t count, uint64_t index, vd_proof *out) {
     if (count == 1)

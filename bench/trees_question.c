@@ -1,5 +1,5 @@
-/* A provider with a run of a small network whose data are one large tensor, and questions about
- * it. */
+/* Sets up a provider with a run of a small network whose data are one large tensor, and asks it
+ * about them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +90,7 @@ static void sign(const served *s, const char *type, const vd_buf *payload, vd_bu
     check(vd_note_sign(s->referee, type, payload->data, payload->size, note, &err), &err);
 }
 
-/* Asks for leaves at equal distances, from `first` on. */
+/* Writes a request for leaves at equal distances, from `first` on. */
 static void write_request(const served *s, uint64_t first, vd_buf *request) {
     vd_question q = {.kind = VD_ASK_PROVE,
                      .tree = {.kind = VD_TREE_TENSOR, .step = 1, .value = s->value},
@@ -106,7 +106,7 @@ static void write_request(const served *s, uint64_t first, vd_buf *request) {
     q.leaf = leaf;
     vd_key_public(s->referee, &a.referee);
     vd_key_public(s->key, &a.provider[0]);
-    a.provider[1] = a.referee; /* any other key */
+    a.provider[1] = a.referee; /* any other key will do */
     check(vd_assignment_write(&a, &payload[0], &err), &err);
     if (!vd_assignment_hash(payload[0].data, payload[0].size, &hash))
         die("out of memory");

@@ -37,7 +37,7 @@ vd_model workload_resnet50(void) {
                       .blocks = {3, 4, 6, 3}};
 }
 
-/* A linear congruential generator: any data will do. */
+/* Draws from a linear congruential generator, which is random enough for made-up data. */
 static uint32_t draw(uint64_t *state) {
     *state = *state * UINT64_C(6364136223846793005) + 1442695040888963407;
     return (uint32_t)(*state >> 33);

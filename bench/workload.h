@@ -11,16 +11,17 @@ typedef struct {
     void *data; /* owned */
 } workload;
 
-/* GPT-2 with 50,257 tokens and a context of 1,024. */
+/* Returns GPT-2 with 50,257 tokens and a context of 1,024. */
 vd_model workload_gpt2(int64_t layers, int64_t heads, int64_t channels);
-/* The sizes of SmolLM 135M: 30 layers, 576 channels, 9 heads, of which 3 have keys of their own. */
+/* Returns a model of SmolLM 135M's sizes: 30 layers, 576 channels, 9 query heads and 3 key
+ * heads. */
 vd_model workload_llama(void);
-/* ResNet-50 for images of CIFAR's form. */
+/* Returns ResNet-50 for images of CIFAR's size. */
 vd_model workload_resnet50(void);
 
-/* `batch` sequences or images in each of `micro_batches`; false: an error was set. What is learned
- * is random tokens, of which most follow from the one before, or random images whose brightness
- * tells their label. */
+/* Builds a program with `batch` sequences or images in each of `micro_batches`. The data are random
+ * tokens, most of which follow from the token before, or random images whose brightness tells their
+ * label. Returns false with `err` set on failure. */
 bool workload_open(workload *w, const vd_model *model, const vd_optimizer *optimizer, int64_t batch,
                    int64_t sequence, int64_t micro_batches, vd_products products, vd_err *err);
 void workload_close(workload *w);

@@ -1,9 +1,10 @@
-"""PyTorch's losses of a job of this folder, a GPT-2, from the weights that `verde run` begins with and with its data.
+"""Trains a job of this folder, a GPT-2, in PyTorch, with the job's data and from the weights that `verde run` begins
+with.
 
     python3 bench/curves/peer.py JOB MODEL float32|bfloat16 [--threads N]
 
-JOB is the job's file, MODEL what `verde export --step 0` wrote of it. With bfloat16 the forward pass is under
-autocast; weights, their sums and AdamW are float32, as people train. Prints the losses as a JSON list.
+JOB is the job's file, MODEL what `verde export --step 0` wrote for it. With bfloat16 the forward pass runs under
+autocast; weights, gradients and AdamW stay float32, as is usual. Prints the losses as a JSON list.
 """
 
 import argparse
@@ -19,11 +20,11 @@ from transformers import GPT2LMHeadModel
 sys.path.insert(0, str(Path(__file__).parent.parent.parent / "tests/independent"))
 from definitions import permute  # noqa: E402
 
-DATA_STREAM = 0  # of read_batch in such a job's program
+DATA_STREAM = 0  # the Philox stream of read_batch in such a job's program
 
 
 def windows(job, text):
-    """Of each step: the tokens, and those that follow them (read_batch of SPEC.md)."""
+    """Yields for each step its tokens and the tokens that follow them (read_batch of SPEC.md)."""
     long, batch = job["sequence"], job["batch"]
     count = (len(text) - 1) // long
     for step in range(job["steps"]):
@@ -36,7 +37,7 @@ def windows(job, text):
 
 
 def rate(job, step):
-    """lr_schedule of SPEC.md, with a cosine."""
+    """Returns the learning rate: lr_schedule of SPEC.md, with a cosine."""
     peak, plan = job["optimizer"]["lr"], job["schedule"]
     warmup, least = plan["warmup"], plan["min_lr"]
     if step < warmup:

@@ -1,11 +1,11 @@
-"""Losses as a picture in SVG, which reads on light and on dark pages: the losses above, and below how far they are from those of fp32."""
+"""Draws losses as SVG for light and dark pages: the losses above, and below them the distance of each way from fp32."""
 
 import math
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 300, 64, 16, 28, 40
-POINTS = 60  # a line has so many, each the mean of the steps around it
+POINTS = 60  # points of a line, each the mean of the steps around it
 TICKS = 6
-LEAST = 1e-7  # that is drawn of a distance
+LEAST = 1e-7  # smaller distances are drawn as this
 COLOURS = {"fp32": ("#111", "#eee"), "fixed24": ("#0a66c2", "#6cb4ff"), "fixed16": ("#c22", "#ff7b72"),
            "fixed8": ("#92b", "#c9f"), "fixed8_fixed16_fixed16": ("#e5a", "#f9c"), "fixed8_fp32_fp32": ("#088", "#4cc"),
            "bf16": ("#b60", "#fa4"), "pytorch": ("#555", "#aaa"), "pytorch_bf16": ("#770", "#cc4"),
@@ -16,12 +16,12 @@ WORDS = {"nudged": "fp32, rate one unit in the last place larger", "seed": "fp32
 
 
 def kind(way):
-    """`bf16-seed3` is drawn as bf16."""
+    """Returns the kind that gives a way its colour: `bf16-seed3` is drawn as bf16."""
     return "seed" if way.startswith("seed") else way.partition("-")[0]
 
 
 def means(values):
-    """POINTS pairs of a step and the mean of the values about it."""
+    """Returns POINTS pairs of a step and the mean of the values around it."""
     each = max(1, len(values) // POINTS)
     parts = [(i, values[i:i + each]) for i in range(0, len(values), each)]
     return [(i + (len(part) + 1) / 2, sum(part) / len(part)) for i, part in parts]
@@ -82,7 +82,8 @@ def style():
 
 
 def with_bases(ways, results):
-    """Each way but fp32, with the losses of fp32 that it is compared with: those of its seed, if it has one."""
+    """Yields each way but fp32, with the fp32 losses that it is compared with: those of the same seed, if it
+    has one."""
     for way in ways:
         _, _, seed = way.partition("-")
         base = results.get(seed or "fp32")
@@ -91,7 +92,7 @@ def with_bases(ways, results):
 
 
 def write(path, name, results):
-    # What matters is drawn last, over the rest.
+    # Important lines are drawn last, on top of the others.
     ways = sorted(results, key=lambda way: list(COLOURS)[::-1].index(kind(way)))
     fp32 = results["fp32"]["losses"]
     losses = [(way, means(results[way]["losses"])) for way in ways if "-" not in way]

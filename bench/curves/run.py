@@ -1,11 +1,11 @@
-"""Trains the same job with each way of computing products and storing numbers, and compares the losses.
+"""Trains the same job with different ways to compute products and store numbers, and compares the losses.
 
     python3 bench/curves/run.py VERDE DIR [JOB[:SETTING]...] [--out RESULTS] [--threads N] [--torch PYTHON]
 
-A JOB is a file of this folder without .yaml. Each run takes place in DIR; RESULTS/JOB.json has its losses and its run root, which are the
-same on every machine. Runs that are there already are not made again, so what was broken off goes on; after a change of a job, remove
-its results. `pytorch` and `pytorch_bf16` are left out without a Python that has PyTorch and transformers. Writes RESULTS/JOB.svg and
-RESULTS/table.md of all that is there.
+A JOB is a file of this folder without .yaml. Runs take place in DIR; RESULTS/JOB.json gets their losses and run roots, which are the same
+on every machine. Existing runs are not repeated, and interrupted ones continue; after a change of a job, remove its results. `pytorch`
+and `pytorch_bf16` are skipped without a Python that has PyTorch and transformers. Writes RESULTS/JOB.svg and RESULTS/table.md from all
+results.
 """
 
 import argparse
@@ -22,10 +22,10 @@ import table
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TORCH = {"pytorch": "float32", "pytorch_bf16": "bfloat16"}
-# `nudged` is fp32 with a learning rate one unit larger in its last place: the smallest change that a run can have.
+# `nudged` is fp32 with a learning rate one unit larger in its last place: the smallest possible change of a run.
 WAYS = ["fp32", "fixed24", "fixed16", "fixed8", "bf16", "nudged"]
 SEEDS = ["seed2", "seed3", "seed4", "seed5"]
-# Products forward, of gradients of inputs, and of gradients of weights.
+# Different products forward, for gradients of inputs, and for gradients of weights.
 MIXED = ["fixed8_fixed16_fixed16", "fixed8_fp32_fp32"]
 # `seed3` is fp32 with that seed, `bf16-seed3` is bf16 with it.
 SETTINGS = {
@@ -43,7 +43,7 @@ def next_f32(x):
 
 
 def job_with(text, setting):
-    """The job file `text`, with one thing changed, or its seed too."""
+    """Returns the job file `text` with one thing changed, or also its seed."""
     way, seed = re.fullmatch(r"(.*?)-?(?:seed(\d+))?", setting).groups()
     if seed:
         text = re.sub(r"(?m)^seed: .*", f"seed: {seed}", text)
@@ -57,7 +57,7 @@ def job_with(text, setting):
 
 
 def write_sources(path):
-    """Collects the text of gpt2-10m: files of one commit of this project, in git's order."""
+    """Writes the text of gpt2-10m: files of one commit of this project, in git's order."""
     commit, places, ends = SOURCES
     if subprocess.run(["git", "-C", HERE, "cat-file", "-e", commit], stderr=subprocess.DEVNULL).returncode:
         sys.exit(f"gpt2-10m: its text is this project's files at commit {commit}, and this folder has no such history of git")
@@ -68,7 +68,7 @@ def write_sources(path):
     at = 0
     with open(path, "wb") as f:
         while at < len(told):
-            head = told.index(b"\n", at)  # an object's hash, type and size
+            head = told.index(b"\n", at)  # the line of an object's hash, type and size
             size = int(told[at:head].split()[2])
             f.write(told[head + 1:head + 1 + size])
             at = head + size + 2
@@ -80,7 +80,7 @@ def read_losses(run):
 
 
 def write_job(where, name, setting):
-    """The path of the job's file in `where`."""
+    """Writes the job's file into `where` and returns its path."""
     job = os.path.join(where, f"{name}.{setting}.yaml")
     with open(os.path.join(HERE, name + ".yaml")) as f:
         text = f.read()
@@ -93,7 +93,7 @@ def write_job(where, name, setting):
 
 
 def train(options, where, name, setting):
-    """Goes on with the run if it was broken off."""
+    """Trains by `verde run`, which continues an interrupted run."""
     run, job = os.path.join(where, f"{name}.{setting}"), write_job(where, name, setting)
     done = subprocess.run([options.verde, "run", job, "--out", run, "--threads", str(options.threads), "--keep", "3", "--json"],
                           stdout=subprocess.PIPE)
@@ -105,7 +105,7 @@ def train(options, where, name, setting):
 
 
 def train_torch(options, where, name, setting):
-    """Trains by PyTorch, from the weights of the job's initialisation."""
+    """Trains in PyTorch, from the weights of the job's initialisation."""
     job = write_job(where, name, "fp32")
     run, model, short = (os.path.join(where, f"{name}.{what}") for what in ("first", "model", "first.yaml"))
     with open(job) as f, open(short, "w") as g:

@@ -19,12 +19,12 @@ def is_seed(way):
 
 
 def end(losses):
-    """The mean of the last tenth of the steps."""
+    """Returns the mean over the last tenth of the steps."""
     return statistics.fmean(losses[-(len(losses) // 10):])
 
 
 def apart(losses, others):
-    """The mean distance from another run's losses, step by step, in the last tenth."""
+    """Returns the mean distance from another run's losses, step by step, over the last tenth."""
     return end([abs(a - b) for a, b in zip(losses, others)])
 
 
@@ -33,7 +33,7 @@ def shown_steps(count):
 
 
 def fp32_of(way, results):
-    """The losses of fp32 with the same seed; None if there are none."""
+    """Returns the losses of fp32 with the same seed, or None."""
     _, _, seed = way.partition("-")
     return results.get(seed or "fp32", {}).get("losses")
 
@@ -46,7 +46,7 @@ def row(way, results):
 
 
 def differences(results):
-    """Of each way: for each seed, its mean less that of fp32, and its distance."""
+    """Returns for each way, by seed, the mean loss minus that of fp32, and the mean distance."""
     found = {}
     for way, result in results.items():
         fp32 = None if is_seed(way) else fp32_of(way, results)
@@ -56,7 +56,7 @@ def differences(results):
 
 
 def by_seeds(results):
-    """How far each way is from fp32, over the seeds that both have."""
+    """Describes how far each way is from fp32, over the seeds that both have."""
     found = differences(results)
     if not found:
         return ""
@@ -70,7 +70,7 @@ def by_seeds(results):
 
 
 def noise(results):
-    """The spread of the fp32 runs with other seeds, as a sentence."""
+    """Describes the spread of the fp32 runs with other seeds, in a sentence."""
     ends = [end(r["losses"]) for way, r in results.items() if is_seed(way)]
     if len(ends) < 2:
         return ""

@@ -1,4 +1,4 @@
-/* Plots with bars: time of a step, bytes of its log. */
+/* Bar plots: the time of a step, and the bytes of its log. */
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +15,8 @@ void open_figure(FILE *to, const char *title, const char *told, int height) {
 
 enum { BAR = 14, BAR_STEP = 19, BAR_LEFT = 168, BAR_WIDTH = WIDTH - BAR_LEFT - 52 };
 
-/* One bar: the way that is shown, and the least and the most of those that it stands for. */
+/* A bar: its value is the shown way's, `low` and `high` are the least and the most of all ways that
+ * it stands for. */
 typedef struct {
     const char *label;
     variant_kind kind;
@@ -26,7 +27,7 @@ static double time_of(const variant *v) {
     return v->sum.ratio[1];
 }
 
-/* Widens the bar to ways of its kind and encoding. */
+/* Widens the bar to all ways of its kind and encoding. */
 static void span(const benchmark *b, bar *of, vd_log_encoding encoding) {
     for (int i = 0; i < b->variants; i++) {
         const variant *v = &b->variant[i];
@@ -48,7 +49,8 @@ static int add_kind(const benchmark *b, bar *bars, const char *label, variant_ki
     return 1;
 }
 
-/* Every fixed-order way but the scalar ones, which take so long that no other bar could be read. */
+/* Adds every fixed-order way but the scalar ones, which take so long that no other bar could be
+ * read. */
 static int add_fixed_ways(const benchmark *b, bar *bars) {
     int count = 0;
     for (int i = 0; i < b->variants; i++) {
@@ -77,7 +79,7 @@ static void draw_bar(FILE *to, const bar *of, int y, double scale, const char *f
     fputs("</text>\n", to);
 }
 
-/* Bars in groups of one kind, with some room between two groups. */
+/* Draws bars in groups of one kind, with some space between groups. */
 static int draw_bars(FILE *to, const bar *bars, int count, double scale, const char *format) {
     int y = TOP;
     for (int i = 0; i < count; i++) {
@@ -133,7 +135,7 @@ void plot_logs(const benchmark *b, FILE *to) {
             bars[count++] = (bar){of[i].label, LOG_TRAINER, kb, kb, kb};
     }
     if (count < 2)
-        return; /* a single bar is no plot, and the table has the number */
+        return; /* a single bar needs no plot: the table has the number */
     open_figure(to, "Log of a step, kB", "The free ways and the fixed order need none.",
                 2 * TOP + count * BAR_STEP);
     draw_bars(to, bars, count, BAR_WIDTH / widest(bars, count), "%.3g");

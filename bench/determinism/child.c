@@ -1,4 +1,5 @@
-/* The process of one way to train: steps up to the next checkpoint for each byte that comes. */
+/* The process of one way to train: for each byte that arrives, it runs steps up to the next
+ * checkpoint. */
 #include <malloc.h>
 #include <signal.h>
 #include <string.h>
@@ -15,7 +16,7 @@ typedef struct {
     const variant *v;
     ro_ctx *ro;
     vd_exec exec;
-    const void *data[1];   /* what exec.data is */
+    const void *data[1];   /* what exec.data points to */
     vd_free_kernels plain; /* free kernels without a log */
     vd_rounded *rounded;
     vd_state state;
@@ -36,7 +37,7 @@ static vd_log_run log_run(const benchmark *b, const variant *v, int trainer_inde
     vd_err err = {0};
     if (v->encoding == VD_LOG_SYMBOLS &&
         vd_thresholds_hash(&b->thresholds, &run.thresholds, &err) != VD_OK)
-        run.bits = 0; /* refused */
+        run.bits = 0; /* 0 makes the caller refuse the run */
     return run;
 }
 
@@ -121,7 +122,7 @@ static vd_status run_turn(trainer *t, step_result *r, long steps, vd_err *err) {
     return status;
 }
 
-/* Ends a turn: returns when a trainer's logs of it are on disk. */
+/* Ends a turn: waits until a trainer's logs of it are on disk. */
 static vd_status end_turn(trainer *t, step_result *r, long steps, vd_err *err) {
     vd_status status = VD_OK;
     for (long i = 0; i < steps && status == VD_OK && t->v->kind == LOG_TRAINER; i++)
@@ -134,7 +135,7 @@ static void report_operators(const trainer *t) {
         t->v->of[op] = vd_rounded_counted(t->rounded, op);
 }
 
-/* read() and write() of everything. */
+/* take and give read() and write() all `size` bytes. */
 static bool take(int from, void *to, size_t size) {
     for (ssize_t got; size > 0; size -= (size_t)got, to = (char *)to + got)
         if ((got = read(from, to, size)) <= 0)
@@ -149,8 +150,8 @@ static bool give(int to, const void *from, size_t size) {
     return true;
 }
 
-/* Writes the weights to the shared file. Parameters come first in the layout; a file keeps them out
- * of this process's memory. */
+/* Writes the weights to the shared file. Parameters come first in the layout. Through a file they
+ * take no memory of this process. */
 static bool leave_weights(const trainer *t) {
     int64_t left = t->b->weights;
     if (lseek(t->b->weights_file, 0, SEEK_SET) != 0)
@@ -181,11 +182,12 @@ static double now(const benchmark *b) {
 
 static void answer(trainer *t, step_result *r, long steps) {
     vd_err err = {0};
-    step_result *end = &r[steps - 1]; /* the checkpoint */
+    step_result *end = &r[steps - 1]; /* the step that reaches the checkpoint */
     double start = now(t->b);
     vd_status status = run_turn(t, r, steps, &err);
     double seconds = now(t->b) - start;
-    /* A run, too, hashes its state first, and then waits for the logs of the steps before it. */
+    /* Like `verde run`, it hashes the state first, and then waits for the logs of the steps before
+     * it. */
     if (status == VD_OK)
         status = vd_state_hash(t->exec.ro, &t->b->work.program, &t->program, &t->state, NULL,
                                &end->state, &err);
@@ -262,7 +264,7 @@ bool child_turn(child *c, step_result *out, long steps) {
     return give(c->to, "s", 1) && take(c->from, out, (size_t)steps * sizeof *out);
 }
 
-/* Initialisation, number 0, has a turn of its own. */
+/* Initialisation, step 0, is a turn by itself. */
 long turn_of(const benchmark *b, long step) {
     const long left = b->steps + 1 - step;
     return step == 0 ? 1 : left < b->interval ? left : b->interval;
@@ -271,8 +273,7 @@ long turn_of(const benchmark *b, long step) {
 void child_close(child *c) {
     if (c->pid <= 0)
         return;
-    if (give(c->to, "q",
-             1)) /* closing the pipe tells nothing, as later children hold its other end, too */
+    if (give(c->to, "q", 1)) /* closing is not enough: later children hold this end too */
         waitpid(c->pid, NULL, 0);
     close(c->to);
     close(c->from);

@@ -1,8 +1,8 @@
-/* Counts per operator of what was rounded, and how. */
+/* Counts for each operator how many elements were rounded, and how. */
 #include "bench/determinism/determinism.h"
 
-/* Returns a trainer's counts, with the mean of the auditors who follow it. Initialisation rounds
- * nothing in these jobs. */
+/* Returns a trainer's counts per step, with the mean of its auditors' corrections. Initialisation
+ * rounds nothing in these jobs. */
 static operator_count count_of(const benchmark *b, int trainer, int op) {
     const double steps = (double)b->steps;
     const vd_rounded_count *t = &b->variant[trainer].of[op];

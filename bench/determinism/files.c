@@ -1,5 +1,5 @@
-/* The files of a run: every step, a page, and the results that the page can be made from again
- * (read.c). */
+/* Writes the files of a run: every step, a page, and the results from which the page can be made
+ * again (read.c). */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static bool write_csv(const benchmark *b, const char *path) {
         for (long s = 0; s <= b->steps && !b->variant[i].error; s++) {
             const step_result *r = &b->variant[i].result[s];
             const double d = b->variant[i].distance[s];
-            vd_hex(r->state.b, 8, hash); /* enough to compare */
+            vd_hex(r->state.b, 8, hash); /* 8 bytes are enough to compare */
             snprintf(distance, sizeof distance, isfinite(d) ? "%.9g" : "", d);
             fprintf(to, "\"%s\",%ld,%.6f,%.9g,%llu,%llu,%llu,%llu,%s,%s\n", b->variant[i].name, s,
                     r->seconds, (double)r->loss, (unsigned long long)r->log_bytes,
@@ -33,14 +33,14 @@ static json_t *real_or_null(double x) {
     return isfinite(x) ? json_real(x) : json_null();
 }
 
-/* Identifies a way by what the numbers in the file do not show. */
+/* Identifies a way by properties that the file's numbers do not show. */
 static json_t *identity(const variant *v) {
     return json_pack("{ss si ss si ss* si}", "way", v->name, "kind", (int)v->kind + 1, "encoding",
                      v->encoding == VD_LOG_SYMBOLS ? "symbols" : "calls", "trainer", v->trainer,
                      "isa", v->isa, "threads", v->threads);
 }
 
-/* Losses and distances of the steps that plots show. */
+/* Adds losses and distances of the steps that plots show. */
 static void add_lines(json_t *way, const benchmark *b, const variant *v) {
     json_t *losses = json_array(), *distances = json_array();
     bool measured = false;
@@ -88,12 +88,12 @@ static json_t *operators_json(const operator_table *table) {
     return json_pack("{si so}", "trainer", table->trainer, "rows", rows);
 }
 
-/* 12 digits show every float, count and size as it is. */
+/* 12 digits show every float, count and size exactly enough to read it back. */
 static bool dump(const json_t *value, FILE *to) {
     return json_dumpf(value, to, JSON_ENCODE_ANY | JSON_REAL_PRECISION(12)) == 0;
 }
 
-/* Dumps a member to a line, and an element of an array, too. */
+/* Writes each member on a line of its own, and so each element of an array. */
 static bool dump_lines(json_t *root, FILE *to) {
     const char *name, *comma = "{";
     json_t *value, *element;

@@ -1,4 +1,4 @@
-/* Axes and lines that all plots over steps are drawn with. */
+/* Axes and lines of all plots over steps. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ void draw_line(FILE *to, const frame *f, const variant *v, const char *dash, val
             last = s;
         }
     fprintf(to, "\"><title>%s</title></polyline>\n", v->name);
-    if (points == 1) /* a line of one point is not seen */
+    if (points == 1) /* a line of one point would be invisible */
         fprintf(to, "<circle class=\"line %s\" cx=\"%.1f\" cy=\"%.1f\" r=\"1.5\"/>\n",
                 colour[v->kind], x_of(f, last), y_of(f, value(v, last)));
 }
@@ -105,7 +105,7 @@ void draw_zero(FILE *to, int top, int end) {
 
 /* ---- distance of weights ---- */
 
-/* Returns the distance on a logarithmic scale; NAN for zero, which has a band of its own below. */
+/* Returns the distance on a logarithmic scale; NAN for zero, which is drawn in a band below. */
 static double distance_at(const variant *v, long step) {
     return v->distance[step] > 0 ? log10(v->distance[step]) : NAN;
 }
@@ -130,13 +130,13 @@ static void draw_distances(FILE *to, const frame *f) {
         draw_line(to, f, v, dash, distance_at);
         const double end = y_of(f, distance_at(v, f->b->steps));
         label[count++] = (end_label){end, v, dash, detail_of(v)};
-        if (!isfinite(label[count - 1].y)) /* it came back to its base's weights */
+        if (!isfinite(label[count - 1].y)) /* the weights are again those of its base */
             label[count - 1].y = f->bottom;
     }
     draw_labels(to, label, count, f->right);
 }
 
-/* A line at zero for each kind whose states were all the same. */
+/* Draws a line at zero for each kind whose states were all the same. */
 static void draw_zeros(FILE *to, const frame *f, int top) {
     static const variant_kind kinds[] = {FREE_F32, FREE_F64, LOG_AUDITOR, ORDER_FIXED};
     int y = top;

@@ -1,5 +1,5 @@
-/* The plot of losses. Ways differ in a loss by less than a line is thick: it is drawn of one, and
- * of the others how far they are from that. */
+/* The plot of losses. Losses of ways differ by less than the width of a line, so the plot shows the
+ * loss of one way, and the distance of the others from it. */
 #include <math.h>
 
 #include "bench/determinism/plots.h"
@@ -20,7 +20,7 @@ static double apart_at(const variant *v, long step) {
     return d > 0 ? log10(d) : NAN;
 }
 
-/* Is the way drawn? All free ways are, and one of each other kind. */
+/* Returns whether a way is drawn: all free ways, and one of each other kind. */
 static bool is_compared(const benchmark *b, int way) {
     const variant *v = &b->variant[way];
     return !v->error && v != base() && (is_free(v) || way == shown_of(b, v->kind, 0));
@@ -58,7 +58,7 @@ static void draw_loss(FILE *to, const benchmark *b) {
     draw_labels(to, &label, 1, f.right);
 }
 
-/* ---- below: how far the others are from it ---- */
+/* ---- below: the distance of the others from it ---- */
 
 static const char *label_of(const variant *v) {
     static const char *const name[WAY_KINDS] = {NULL, NULL, "trainer", "auditor", "fixed order"};

@@ -1,7 +1,6 @@
-/* The same training job under free binary32, free binary64, rounding logs (trainer and auditors),
- * and the order-fixed kernels: interleaved turn by turn, each way in a process of its own, as many
- * at a time as memory allows. Prints a table; writes a CSV file, a JSON file and a page with plots.
- */
+/* Runs the same training job with free binary32, free binary64, rounding logs (trainer and
+ * auditors), and the order-fixed kernels. Ways take turns, each in a process of its own, as many at
+ * a time as memory allows. Prints a table; writes a CSV file, a JSON file and a page with plots. */
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -25,14 +24,14 @@ void die(const char *what) {
     exit(1);
 }
 
-/* ---- thresholds of the symbols, in a process of its own ---- */
+/* ---- thresholds of the symbols, computed in a process of its own ---- */
 
 typedef struct {
     vd_thresholds thresholds;
     vd_calibration_count count[RO_OP_END];
 } calibrated;
 
-/* The least threshold of any two profiles, and what all of them saw. */
+/* Merges calibrations of pairs of profiles: the least thresholds, and the sums of all counts. */
 static void merge(calibrated *all, const vd_calibration *c) {
     all->thresholds.bits = c->thresholds.bits;
     for (int op = 0; op < RO_OP_END; op++) {
@@ -81,14 +80,14 @@ static void calibrate(void) {
 
 typedef struct {
     child child[VARIANTS_MAX];
-    uint64_t resting[VARIANTS_MAX]; /* bytes, of those that live */
+    uint64_t resting[VARIANTS_MAX]; /* bytes that each living process holds between steps */
     double seconds[2][STEPS_MAX];   /* of the bases in this group, from step 1 on */
-    float *weights[2], *left;       /* of the bases, and as a process left them */
+    float *weights[2], *left;       /* of the bases, and of the process that ran last */
 } runner;
 
 static runner run;
 
-/* Sets how far the weights are from those of the first way of the same precision. */
+/* Sets the distance of the weights from those of the base of the same precision. */
 static void measure_distance(variant *v, long step) {
     const int base = v->kind == FREE_F64;
     double sum = 0;
@@ -101,7 +100,7 @@ static void measure_distance(variant *v, long step) {
     v->distance[step] = (double)(float)sqrt(sum);
 }
 
-/* Processes are stopped before they take what the machine needs. */
+/* Stops before processes take memory that the machine needs. */
 static void watch_memory(int way, const step_result *r) {
     char why[160];
     uint64_t all = weights_bytes();
@@ -127,8 +126,8 @@ static void fail(variant *v, long step, const char *why) {
     fprintf(stderr, "\n%s, %s\n", v->name, v->error);
 }
 
-/* Stores the results of a turn. The ways that others are compared with (bench.base) run again in
- * each later group: such a repetition is only checked, as it must end in the same state. */
+/* Stores the results of a turn. The bases (bench.base) run again in each later group: such a
+ * repetition is only checked, as it must end in the same state. */
 static void keep(int way, long first, long steps, const step_result *r, bool again) {
     variant *v = &bench.variant[way];
     const long step = first + steps - 1;
@@ -197,7 +196,7 @@ static void run_group(int group, double start) {
 
 const char not_run[] = "not run";
 
-/* Ways of groups from this one on have no results. */
+/* Marks the ways of this group and of later ones as without results. */
 static void set_not_run(int group, const char *why) {
     for (int i = 0; i < bench.variants; i++)
         if (bench.variant[i].group >= group)
@@ -228,7 +227,7 @@ static void run_all(void) {
     }
 }
 
-/* Runs at the exit of this process alone: those of ways leave by _exit. */
+/* Runs at exit of this process only: the ways' processes leave by _exit. */
 static void remove_logs(void) {
     char command[128];
     snprintf(command, sizeof command, "rm -rf %s", bench.dir);
@@ -238,8 +237,7 @@ static void remove_logs(void) {
 
 static pid_t owner;
 
-/* Logs and checkpoints of large jobs are gigabytes, which a run that is broken off must not leave.
- */
+/* Logs and checkpoints of large jobs take gigabytes, so an interrupted run must remove them. */
 static void stop(int number) {
     const pid_t remover = getpid() == owner ? fork() : -1;
     if (remover == 0) {
@@ -268,7 +266,7 @@ static void print_results(void) {
     print_words(&bench, stdout);
 }
 
-/* Makes the page again from the files of a run that is over. */
+/* Makes the page again from the files of an earlier run. */
 static void render(const char *dir) {
     read_results(&bench, dir);
     write_rendered(&bench, dir);

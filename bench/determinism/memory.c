@@ -1,4 +1,4 @@
-/* Estimates the memory of the processes, and decides which of them live at the same time. */
+/* Estimates the memory of the processes, and decides which of them run at the same time. */
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -7,9 +7,10 @@
 #include "repops/op_product.h"
 #include "bench/determinism/determinism.h"
 
-/* Bytes of code, threads, packed blocks of products, and log sections that wait to be written. */
+/* A process's bytes besides tensors: code, threads, packed blocks of products, and log sections
+ * that wait to be written. */
 enum { MEGABYTE = 1000000, PROCESS = 100 * MEGABYTE };
-/* A heap that keeps its pages has holes, as a fraction of its content. */
+/* Holes in a heap that keeps its pages, as one part in so many of its content. */
 enum { HOLES = 10 };
 
 uint64_t memory_free(void) {
@@ -21,11 +22,11 @@ uint64_t memory_free(void) {
             kilobytes = 0;
     if (from)
         fclose(from);
-    return kilobytes ? (uint64_t)kilobytes * 1024 : UINT64_MAX; /* not known: no limit */
+    return kilobytes ? (uint64_t)kilobytes * 1024 : UINT64_MAX; /* unknown: no limit */
 }
 
-/* Returns the bytes of weights that are compared here: of both bases, and as a process left them.
- */
+/* Returns the bytes of the weights that this process compares: those of both bases, and of the
+ * process that ran last. */
 uint64_t weights_bytes(void) {
     return 3 * (uint64_t)bench.weights * sizeof(float);
 }
@@ -36,8 +37,8 @@ static uint32_t value_count(const vd_program *p) {
     return vd_source_count(p, &p->step) + p->step.node_count;
 }
 
-/* Returns for each value the node that reads it last; what the next state takes is kept to the end.
- */
+/* Returns for each value the last node that reads it. Values that become the next state are kept to
+ * the end. */
 static uint32_t *last_reads(const vd_program *p) {
     const vd_graph *g = &p->step;
     uint32_t *last = calloc(value_count(p), sizeof *last);
@@ -58,8 +59,8 @@ static uint64_t state_bytes(const vd_program *p) {
     return bytes;
 }
 
-/* The most bytes of tensors at once, each freed after it was read last, none taking another's
- * place: a little more than a step needs. */
+/* Returns the most bytes of tensors at a time if each is freed after its last use and none takes
+ * another's memory: slightly more than a step needs. */
 static uint64_t step_bytes(const vd_program *p) {
     const vd_graph *g = &p->step;
     const uint32_t sources = vd_source_count(p, g);
@@ -74,14 +75,14 @@ static uint64_t step_bytes(const vd_program *p) {
             if (last[value] != i || (value >= p->leaf_count && value < sources))
                 continue;
             now -= vd_shape_bytes(vd_value_shape(p, g, value));
-            last[value] = g->node_count; /* an input may be named twice */
+            last[value] = g->node_count; /* a node may name an input twice */
         }
     }
     free(last);
     return most;
 }
 
-/* Terms of the longest sum of a product or a convolution, about. */
+/* Returns roughly the terms of the longest sum of a product or a convolution. */
 static double longest_sum(const vd_program *p) {
     const vd_graph *g = &p->step;
     double longest = 0;
@@ -97,8 +98,8 @@ static double longest_sum(const vd_program *p) {
     return longest;
 }
 
-/* Blocks of both operands, which profiles that do not split sums pack whole: some 700 lines for
- * each thread. */
+/* Returns the bytes of packed operands: profiles that do not split sums pack them whole, some 700
+ * lines for each thread. */
 static uint64_t packed_bytes(const vd_program *p) {
     const double threads =
         bench.threads ? (double)bench.threads : (double)sysconf(_SC_NPROCESSORS_ONLN);
@@ -114,8 +115,8 @@ static bool has_kind(variant_kind kind, int group) {
     return false;
 }
 
-/* Does a way run in this group? Times of the clock need both baselines in every group; with times
- * of the processor only distances of weights need one. */
+/* Returns whether a way runs in this group. Comparing wall-clock times needs both baselines in
+ * every group; with CPU times only distances of weights need a baseline. */
 bool in_group(int way, int group) {
     const variant *v = &bench.variant[way];
     if (v->group == group || v->group < 0)
@@ -126,8 +127,8 @@ bool in_group(int way, int group) {
     return way == bench.base[0] || way == bench.base[1];
 }
 
-/* Bytes of a group together. Processes that keep their pages all count as in a step. Others count
- * as between steps, and only the largest one as in a step. */
+/* Returns the bytes that a group takes. Processes that keep their pages all count as during a step.
+ * Others count as between steps, except that the largest one counts as during a step. */
 static uint64_t together(int group) {
     uint64_t all = weights_bytes(), step = 0;
     for (int i = 0; i < bench.variants; i++) {
@@ -140,7 +141,7 @@ static uint64_t together(int group) {
     return bench.trims ? all + step : all;
 }
 
-/* Do a trainer, its auditor and the baselines fit in memory at the same time? */
+/* Returns whether a trainer, its auditor and the baselines fit in memory at the same time. */
 static bool fits_kept(uint64_t limit) {
     uint64_t bytes = weights_bytes(), most = 0;
     for (int i = 0; i < bench.variants; i++)
@@ -172,7 +173,7 @@ static uint64_t memory_limit(void) {
     return (uint64_t)bench.memory < left ? (uint64_t)bench.memory : left;
 }
 
-/* Puts a way into the last group, or into a new one. Returns what that group takes. */
+/* Puts a way into the last group, or into a new one. Returns the bytes that the group takes. */
 static uint64_t place(int way, uint64_t limit) {
     bench.variant[way].group = bench.groups - 1;
     uint64_t bytes = together(bench.groups - 1);

@@ -120,7 +120,7 @@ const char *parse_options(int argc, char **argv) {
         case 'A': bench.all = true; break;
         case 'r': render = optarg; break;
         case 'h': usage(); exit(0);
-        default: exit(2); /* getopt has said what was wrong */
+        default: exit(2); /* getopt has printed what was wrong */
         }
     }
     if (optind != argc) {

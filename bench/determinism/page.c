@@ -1,12 +1,12 @@
-/* A page for people: what was compared, a table of five rows, plots; all else is folded away. It
- * needs no other file, and is well-formed XML but for its first line. */
+/* Writes a page for people: what was compared, a table of five rows, and plots; everything else is
+ * folded. It needs no other file, and is well-formed XML except for its first line. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "bench/determinism/plots.h"
 #include "verde/base/html.h"
 
-/* Behind the style sheet of all pages: colours of the five rows, plots, and one column of text. */
+/* Follows the style sheet of all pages: colours of the five rows, plots, and one column of text. */
 static const char style[] =
     ":root{--paper:var(--card);--rule:var(--line);--f32:#c2410c;--f64:#1d6fb8;--trainer:#0a7f5a;"
     "--auditor:#9a4fa8;--fixed:#1d2126}\n"
@@ -62,7 +62,7 @@ static void escape(FILE *to, const char *text) {
 
 typedef void (*printer)(const benchmark *b, FILE *to);
 
-/* Writes the text of a printer, folded away. */
+/* Writes the output of a printer as a folded section. */
 static void fold(const benchmark *b, const char *title, const char *class, printer print,
                  FILE *to) {
     char *text = NULL;

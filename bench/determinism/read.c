@@ -1,4 +1,4 @@
-/* result.json of a run that is over, for --render. */
+/* Reads result.json of an earlier run, for --render. */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ _Noreturn static void bad(const char *path, long line, const char *expected) {
 
 static char json_path[PATH_MAX_SIZE];
 
-/* Unpacks an object, or dies with a line that names what the file lacks. */
+/* Unpacks an object, or ends the program with a line that names what the file lacks. */
 #define UNPACK(value, ...)                                                                         \
     do {                                                                                           \
         json_error_t lack;                                                                         \
@@ -29,8 +29,8 @@ static char json_path[PATH_MAX_SIZE];
             bad(json_path, 0, lack.text);                                                          \
     } while (0)
 
-/* Reads losses and distances at the steps that plots show: a list has a number for each such step,
- * or is null. */
+/* Reads losses and distances at the steps that plots show: each is a list with a number per such
+ * step, or null. */
 static void read_lines(const benchmark *b, variant *v, const json_t *losses,
                        const json_t *distances) {
     size_t i = 0;
@@ -120,7 +120,7 @@ static void set_base(benchmark *b, int base, variant_kind kind) {
         bad(json_path, 0, "one way must be free binary32 and one free binary64");
 }
 
-/* Reads all; strings belong to the document, which is never freed. */
+/* Reads the file. Strings point into the document, which is never freed. */
 static void read_json(benchmark *b) {
     json_error_t error;
     json_t *ways, *operators, *item;

@@ -3,7 +3,7 @@
 
 #include "bench/determinism/determinism.h"
 
-/* The lowest-numbered way with the same final state. */
+/* Returns the lowest-numbered way with the same final state. */
 static int twin_of(const benchmark *b, int index) {
     for (int i = 0; i < index; i++)
         if (same_state(&b->variant[i], &b->variant[index], b->steps))
@@ -36,7 +36,7 @@ static void print_row(const benchmark *b, int i, FILE *to) {
     fprintf(to, twin == i ? "\n" : " = row %d\n", twin + 1);
 }
 
-/* Prints what ran, above all tables. */
+/* Prints a description of the run, above all tables. */
 static void print_job(const benchmark *b, FILE *to) {
     fprintf(to,
             "%s, %s: %ld steps, batch %ld, b = %d; medians of %s time, every way in turn, %ld "
@@ -76,7 +76,7 @@ void print_rows(const benchmark *b, FILE *to) {
         const way_row row = row_of(b, (variant_kind)kind);
         print_short(b, &row, to);
     }
-    if (b->peak) /* absent from old results */
+    if (b->peak) /* old results lack it */
         fprintf(to, "\nAt most %.2f GB at a time, all processes and this one together.\n",
                 (double)b->peak / 1e9);
 }
@@ -149,7 +149,7 @@ static void words_on_fixed(const benchmark *b, FILE *to) {
     fputs(".\n", to);
 }
 
-/* The mean of all auditors of close calls. */
+/* Prints the mean of all auditors that follow close calls. */
 static void words_on_corrections(const benchmark *b, FILE *to) {
     double corrected = 0;
     int auditors = 0;

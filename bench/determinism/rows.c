@@ -40,7 +40,7 @@ static void find_same(benchmark *b) {
     }
 }
 
-/* Sums up steps 1 to the last; 0 is initialisation. */
+/* Sums up steps 1 to the last; step 0 is initialisation. */
 static void sum_up(const benchmark *b, variant *v) {
     static double seconds[STEPS_MAX];
     const double steps = (double)b->steps;
@@ -71,7 +71,7 @@ void summarise(benchmark *b) {
     count_operators(b);
 }
 
-/* ---- which way stands for a kind ---- */
+/* ---- the way that stands for a kind ---- */
 
 int first_of(const benchmark *b, variant_kind kind, vd_log_encoding encoding) {
     for (int i = 0; i < b->variants; i++)
@@ -86,7 +86,7 @@ static int by_ratio(const void *a, const void *b) {
     return ((*x)->sum.ratio[1] > (*y)->sum.ratio[1]) - ((*x)->sum.ratio[1] < (*y)->sum.ratio[1]);
 }
 
-/* The lower median of times among the auditors of a trainer. */
+/* Returns the auditor of a trainer with the median time, the lower one of two. */
 static int median_auditor(const benchmark *b, int trainer) {
     const variant *found[VARIANTS_MAX];
     int count = 0;
@@ -106,7 +106,7 @@ int shown_of(const benchmark *b, variant_kind kind, vd_log_encoding encoding) {
 
 /* ---- states ---- */
 
-/* Whether the ways of this kind have the same states at every checkpoint. */
+/* Returns whether all ways of this kind have the same states at every checkpoint. */
 static bool agree(const benchmark *b, variant_kind kind) {
     const int first = first_of(b, kind, 0);
     bool same = true;
@@ -146,7 +146,8 @@ static void judge_runs(const benchmark *b, way_row *row) {
         snprintf(row->words, sizeof row->words, "no, at some steps");
 }
 
-/* An auditor is to have its trainer's state, which may be another one than another trainer's. */
+/* Judges auditors: each must have its own trainer's state, which may differ from another
+ * trainer's. */
 static void judge_auditors(const benchmark *b, way_row *row, vd_log_encoding encoding) {
     int all = 0, same = 0, ran = 0;
     double corrected = 0;

@@ -18,7 +18,8 @@ static void default_to(long *option, long value) {
         *option = value;
 }
 
-/* Parameters are the first leaves of the layout: up to the first moment. */
+/* Counts the elements of parameters, which are the first leaves of the layout, before the first
+ * moment. */
 static int64_t count_weights(const vd_program *p) {
     int64_t weights = 0;
     for (uint32_t i = 0; i < p->leaf_count; i++) {
@@ -30,7 +31,7 @@ static int64_t count_weights(const vd_program *p) {
     return weights;
 }
 
-/* "AMD EPYC, 2 cores", where the system tells the processor. */
+/* Returns "AMD EPYC, 2 cores", where the system tells the processor's name. */
 static const char *find_machine(void) {
     static char text[160];
     char line[256], cpu[128] = "a processor that does not tell its name";
@@ -141,8 +142,8 @@ static void add_logs(int trainer, int auditors, vd_log_encoding encoding, const 
     }
 }
 
-/* Whether this machine has the backend. Asked in a process of its own: a CUDA device that was
- * opened is of no use to the children of a fork. */
+/* Returns whether this machine has the backend. A process of its own tries it, since a CUDA device
+ * that is open in this process is of no use to its children. */
 static bool is_here(const char *backend) {
     ro_ctx *probe;
     const ro_options options = {.size = sizeof options, .threads = 1, .backend = backend};
