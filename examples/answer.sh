@@ -1,5 +1,5 @@
 #!/bin/sh
-# A model learns from this project's text, is trained on with a rhyme, and then goes on with prompts. Each of the three is a job that
+# A model learns from this project's text, is trained further on a rhyme, and then continues prompts. Each of the three is a job that
 # anybody can run again, to the same root, and dispute. Takes half a minute.
 #
 #     sh examples/answer.sh [DIR]      # default: build/answer, made anew; needs `make build`
@@ -12,10 +12,10 @@ mkdir -p "$dir"
 sum_of() { sha256sum "$1" | cut -d ' ' -f 1; }
 # last_state RUN: the root of the state that a run ended with.
 last_state() { "$verde" inspect "$1" | sed -n 's/^state [0-9]* *//p' | tail -n 1; }
-# bytes TEXT: as a list of tokens.
+# bytes TEXT: prints the text as a list of tokens.
 bytes() { printf '%s' "$1" | od -An -v -tu1 | tr -s ' \n' ',' | sed 's/^,//; s/,$//'; }
 
-# training MODEL DATA STEPS RATE: a job on standard output. The models here read bytes.
+# training MODEL DATA STEPS RATE: prints a job. The models here read bytes.
 training() {
     cat << YAML
 verde: 1
@@ -32,7 +32,7 @@ YAML
 }
 
 cp models/data/project.txt "$dir/project.txt"
-# Each time it begins at another place of a window.
+# The rhyme, of 141 bytes, is repeated, so that it begins at a different place in each window.
 for _ in $(seq 64); do
     cat << TEXT
 Humpty Dumpty sat on a wall,

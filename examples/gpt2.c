@@ -1,10 +1,10 @@
 /* A training step of GPT-2 that uses repops directly: forward, backward and AdamW, on tokens that
- * the program generates. Read it from top to bottom. Prints losses and a hash of the final weights,
- * the same on every machine, with any number of threads and any REPOPS_CPU.
+ * the program generates. Read it from top to bottom. It prints losses and a hash of the final
+ * weights, which are the same on every machine, with any number of threads and any REPOPS_CPU.
  *
  *   cc examples/gpt2.c $(pkg-config --cflags --libs repops) && ./a.out [THREADS]
  *
- * All numbers lie in memory of the context, so that it runs on REPOPS_CPU=cuda:0 as well. The
+ * All tensors lie in memory of the context, so that it runs on REPOPS_CPU=cuda:0 as well. The
  * program itself only computes with integers and constants. */
 #include <repops/device.h>
 #include <repops/layers.h>
@@ -26,8 +26,9 @@ enum {
     STEPS = 150,
     SEED = 1
 };
-/* The scores' factor, 1 / sqrt(WIDTH / HEADS), and the deviations of weights, in GPT-2 the smaller
- * by sqrt(2 LAYERS) for those that end in the residual stream. */
+/* The factor of the scores, 1 / sqrt(WIDTH / HEADS), and the standard deviations of the initial
+ * weights. As in GPT-2, that of weights that end in the residual stream is smaller by sqrt(2
+ * LAYERS). */
 #define SCALE         0.25f
 #define DEVIATION     0.02f
 #define DEVIATION_OUT 0.01f
@@ -66,7 +67,7 @@ static ro_tensor matrix(float *data, int64_t rows, int64_t cols) {
     return (ro_tensor){{RO_F32, 2, {rows, cols}}, data};
 }
 
-/* a = a + b, of the residual stream's shape. */
+/* a = a + b, in the residual stream's shape. */
 static void add(float *a, float *b) {
     ro_tensor to = matrix(a, ROWS, WIDTH), from = matrix(b, ROWS, WIDTH);
     check(ro_op_add(ctx, &to, &from, &to));
@@ -79,7 +80,7 @@ typedef struct {
     float *w, *grad, *m, *v; /* weights, their gradient, AdamW's moments */
 } parameter;
 
-/* A weight of a linear layer is followed by its bias, and gamma of a norm by beta. */
+/* The bias follows the weight of a linear layer, and beta follows the gamma of a norm. */
 enum { WTE, WPE, LNF, LNF_BETA, FIRST_LAYER };
 enum { LN1, LN1_BETA, QKV, QKV_B, PROJ, PROJ_B, LN2, LN2_BETA, FC, FC_B, OUT, OUT_B, OF_LAYER };
 enum { PARAMETERS = FIRST_LAYER + LAYERS * OF_LAYER };
@@ -100,7 +101,8 @@ static parameter *new_parameter(parameter *p, int64_t rows, int64_t cols) {
     return p;
 }
 
-/* Each has a stream of random numbers of its own (SPEC 10.1), with its place for a number. */
+/* Allocates and initialises weights. Each parameter has its own stream of random numbers (SPEC
+ * 10.1), numbered by its index. */
 static void new_weights(parameter *p, int64_t rows, int64_t cols, float deviation) {
     ro_tensor w = matrix(new_parameter(p, rows, cols)->w, rows, cols);
     check(ro_op_normal(ctx, &(ro_op_normal_attrs){SEED, p - all, 0, deviation}, &w));
@@ -159,7 +161,7 @@ static ro_linear_layer linear(const parameter *p, ro_activation activation) {
                              .out = p->cols};
 }
 
-/* z: what the activation gets; NULL: there is none. */
+/* z: where to store the activation's input; NULL: no activation. */
 static void linear_forward(const parameter *p, const float *x, float *z, float *y) {
     const ro_linear_layer l = linear(p, z ? RO_ACTIVATION_GELU : RO_ACTIVATION_NONE);
     check(ro_linear(ctx, &l, x, p[0].w, p[1].w, z, y));
@@ -187,7 +189,7 @@ static const ro_attention attention = {.size = sizeof attention,
                                        .v_row = 3 * WIDTH,
                                        .out_row = WIDTH};
 
-/* The table of embeddings gives the logits too. */
+/* The token table also computes the logits. */
 static const ro_linear_layer unembed = {
     .size = sizeof unembed, .rows = ROWS, .in = WIDTH, .out = VOCABULARY, .transposed = 1};
 
@@ -195,7 +197,7 @@ static const ro_linear_layer unembed = {
 
 static ro_tensor data, now, ids, targets;
 
-/* Each token determines the next one but for one bit, so no model gets below ln 2. */
+/* Each token determines the next one except for one bit, so no model's loss gets below ln 2. */
 static void new_data(void) {
     static uint8_t token[DATA];
     uint32_t random = SEED;
@@ -209,7 +211,7 @@ static void new_data(void) {
     check(ro_write(ctx, data.data, token, sizeof token));
 }
 
-/* Windows of the data, shuffled in each epoch; targets are one token further. */
+/* Reads windows of the data, shuffled in each epoch; targets are the tokens that follow. */
 static void next_batch(int32_t step) {
     ro_op_read_batch_attrs attrs = {.seed = SEED, .batch = BATCH};
     check(ro_write(ctx, now.data, &step, sizeof step));
@@ -228,7 +230,7 @@ typedef struct {
 } activations;
 
 static activations act[LAYERS];
-static float *top, *branch, *logits, *loss, *dloss; /* top: the stream behind the last layer */
+static float *top, *branch, *logits, *loss, *dloss; /* top: the stream after the last layer */
 static norm lnf;
 
 static void new_activations(void) {
@@ -274,7 +276,7 @@ static void layer_forward(const parameter *p, const activations *a, float *next)
     join(next, a->x2, branch);
 }
 
-/* Leaves losses, and the gradient of the logits in their place. */
+/* Leaves the losses in `loss`, and the gradient of the logits in `logits`. */
 static void forward(void) {
     embed(act[0].x);
     for (int i = 0; i < LAYERS; i++)
@@ -287,7 +289,7 @@ static void forward(void) {
 
 /* ---- backward ---- */
 
-static float *dx, *dnorm, *dbranch, *dqkv, *dgelu, *dwte; /* dx: of the residual stream */
+static float *dx, *dnorm, *dbranch, *dqkv, *dgelu, *dwte; /* dx: gradient of the residual stream */
 
 static void new_gradients(void) {
     dx = new_numbers(ROWS, WIDTH), dnorm = new_numbers(ROWS, WIDTH);
@@ -296,7 +298,7 @@ static void new_gradients(void) {
     dwte = new_numbers(VOCABULARY, WIDTH);
 }
 
-/* dx is the gradient behind the layer, and becomes that before it. */
+/* dx is the gradient after the layer, and becomes that before it. */
 static void layer_backward(const parameter *p, const activations *a) {
     linear_backward(&p[OUT], a->gelu, NULL, dx, dgelu);
     linear_backward(&p[FC], a->ln2.y, a->fc, dgelu, dnorm);
@@ -317,7 +319,7 @@ static void embed_backward(void) {
     ro_tensor rows = matrix(dwte, VOCABULARY, WIDTH);
     ro_tensor sum = matrix(all[WTE].grad, VOCABULARY, WIDTH);
     check(ro_op_embedding_grad(ctx, &from, &ids, &rows));
-    check(ro_op_add(ctx, &sum, &rows, &sum)); /* to what the logits gave */
+    check(ro_op_add(ctx, &sum, &rows, &sum)); /* added to the gradient from the logits */
     check(ro_sum_rows(ctx, BATCH, TOKENS * WIDTH, dx, (ro_gradient){all[WPE].grad, 0}));
 }
 
@@ -342,7 +344,7 @@ static void new_scalars(void) {
     check(ro_op_fill(ctx, &(ro_op_fill_attrs){1}, &one));
 }
 
-/* c = beta c + (1 - beta): what the moments are divided by. */
+/* c = beta c + (1 - beta): the moments are divided by it. */
 static void correct_bias(ro_tensor *c, float beta) {
     check(ro_op_bias_correction(ctx, c, &(ro_op_bias_correction_attrs){beta}, &corrected));
     check(ro_copy(ctx, c->data, corrected.data, sizeof(float)));
@@ -380,7 +382,7 @@ static void update(void) {
     check(ro_adamw_all(ctx, PARAMETERS, of));
 }
 
-/* ---- what is printed ---- */
+/* ---- output ---- */
 
 static float mean_loss(void) {
     float value;
@@ -404,7 +406,7 @@ static unsigned long long hash_of_weights(void) {
 }
 
 int main(int argc, char **argv) {
-    (void)ro_modes_set(); /* printf rounds as this thread does */
+    (void)ro_modes_set(); /* printf rounds in this thread's mode */
     check(ro_ctx_create(
         &(ro_options){.size = sizeof(ro_options), .threads = argc > 1 ? atoi(argv[1]) : 0}, &ctx));
     new_data();

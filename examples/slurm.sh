@@ -7,16 +7,16 @@
 #SBATCH --requeue
 #SBATCH --open-mode=append
 # A run by several processes under Slurm, or its replay for a referee. The lines above are an example: options of sbatch go before
-# them. No Slurm has run this yet: its tests put mpirun in the place of srun.
+# them. It has not yet been run under Slurm: its tests use mpirun instead of srun.
 #
 #     sbatch --nodes=8 examples/slurm.sh run job.yaml --out /shared/run
 #     sbatch --nodes=8 examples/slurm.sh serve /shared/run --listen 0.0.0.0:8443 --key /shared/key
 #
-# - At most as many processes as the job has micro-batches. The root is that of one process, whatever their number.
-# - All read the job, its data and its weights; the first one alone writes and reads --out. A requeued job goes on from the last
-#   checkpoint, also with another number of processes, if --out is where the first process finds it again.
-# - MPI=pmix is for Open MPI, MPI=pmi2 for MPICH: what `srun --mpi=list` shows.
-# - A referee must reach the first node's address in what `verde serve` prints.
+# - There may be at most as many processes as the job has micro-batches. The root is that of one process, whatever their number.
+# - All processes read the job, its data and its weights; only the first one writes and reads --out. A requeued job continues from its
+#   last checkpoint, also with another number of processes, if the first process finds --out again.
+# - MPI=pmix is for Open MPI, MPI=pmi2 for MPICH: `srun --mpi=list` shows what there is.
+# - A referee must be able to reach the first node's address, which `verde serve` prints.
 set -eu
 [ $# -ge 2 ] || { echo "usage: sbatch slurm.sh run JOB --out DIR | serve DIR --listen ADDR:PORT --key DIR" >&2; exit 2; }
 [ -n "${SLURM_NTASKS:-}" ] || { echo "slurm.sh: not in a job of Slurm: give it to sbatch" >&2; exit 2; }

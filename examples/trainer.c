@@ -1,11 +1,11 @@
 /* A training loop that uses repops directly: a perceptron with one hidden layer learns a parity of
- * signs, with AdamW, on data that it generates. Prints losses and a hash of the final weights, the
- * same on every machine, with any number of threads and any REPOPS_CPU.
+ * signs, with AdamW, on data that it generates. It prints losses and a hash of the final weights,
+ * which are the same on every machine, with any number of threads and any REPOPS_CPU.
  *
  *   cc examples/trainer.c $(pkg-config --cflags --libs repops) && ./a.out [THREADS]
  *
- * Everything that is rounded goes through repops. The program itself only compares numbers, so no
- * option of its compiler changes a bit. */
+ * All rounding happens in repops. The program itself only compares numbers, so no option of its
+ * compiler changes a bit. */
 #include <repops/layers.h>
 #include <repops/modes.h>
 #include <repops/typed.h>
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 enum { BATCH = 64, IN = 16, HIDDEN = 512, CLASSES = 4, STEPS = 1000, SEED = 1 };
-enum { STREAM_DATA = 0, STREAM_WEIGHTS = 1000000 }; /* of Philox, SPEC 10.1 */
+enum { STREAM_DATA = 0, STREAM_WEIGHTS = 1000000 }; /* Philox streams, SPEC 10.1 */
 
 static ro_ctx *ctx;
 
@@ -44,7 +44,7 @@ static void new_parameter(int i, int64_t rows, int64_t cols, float deviation) {
     check(ro_op_normal(ctx, &normal, &of[i].w));
 }
 
-/* c = beta c + (1 - beta): what the moments are divided by. */
+/* c = beta c + (1 - beta): the moments are divided by it. */
 static void correct_bias(float *c, float beta) {
     float next;
     const ro_tensor from = {{RO_F32, 1, {1}}, c};
@@ -87,7 +87,8 @@ static float x[BATCH * IN], z[BATCH * HIDDEN], h[BATCH * HIDDEN], dh[BATCH * HID
 static float logits[BATCH * CLASSES], dlogits[BATCH * CLASSES], loss[BATCH], dloss[BATCH];
 static int32_t label[BATCH];
 
-/* Normal numbers; the class is the parity of the first two signs and that of the next two. */
+/* Makes a batch of normal numbers; the class is the parity of the first two signs and that of the
+ * next two. */
 static void next_batch(int step) {
     ro_tensor t = {{RO_F32, 2, {BATCH, IN}}, x};
     check(ro_op_normal(ctx, &(ro_op_normal_attrs){SEED, STREAM_DATA + step, 0, 1}, &t));
@@ -127,7 +128,7 @@ static unsigned long long hash_of_weights(void) {
 }
 
 int main(int argc, char **argv) {
-    (void)ro_modes_set(); /* printf rounds as this thread does */
+    (void)ro_modes_set(); /* printf rounds in this thread's mode */
     check(ro_ctx_create(
         &(ro_options){.size = sizeof(ro_options), .threads = argc > 1 ? atoi(argv[1]) : 0}, &ctx));
     new_parameter(W1, IN, HIDDEN, 0.35f);
@@ -144,6 +145,6 @@ int main(int argc, char **argv) {
             printf("step %d  loss %.9g\n", step + 1, (double)mean_loss());
     }
     printf("weights %016llx\n", hash_of_weights());
-    ro_ctx_destroy(ctx); /* the system takes back the tensors */
+    ro_ctx_destroy(ctx); /* the operating system frees the tensors */
     return 0;
 }

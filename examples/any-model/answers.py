@@ -1,10 +1,10 @@
-"""What a model says of pictures, as a job that runs without Python: a class, how likely each is,
-and an embedding.
+"""Turns what a model says about pictures into a job that runs without Python: a class, the
+probability of each class, and an embedding.
 
 Usage: answers.py FOLDER
 
-The model has random weights; load your own ones in their place. See docs/any-model.md for what to
-do with FOLDER.
+The model has random weights; load your own in their place. See docs/any-model.md for what to do
+with FOLDER.
 """
 
 import sys

@@ -1,5 +1,5 @@
 """A GAN: one network makes points of a ring, another one tells them from true points, and each has
-an optimizer of its own. It becomes a job that runs without Python.
+its own optimizer. It becomes a job that runs without Python.
 
 Usage: gan.py FOLDER
 
@@ -36,7 +36,7 @@ if len(sys.argv) < 2:
     sys.exit(__doc__)
 job = repops.jobs.Job(sys.argv[1], seed=7, steps=STEPS, checkpoint_interval=50)
 true = job.rows(ring(1000), batch=BATCH)
-# A step draws no normal numbers itself: it reads those of its own number, which are made before.
+# A step draws no normal numbers itself: it reads its row of a table that is made beforehand.
 noise = job.table(np.random.default_rng(2).normal(size=(STEPS, BATCH, NOISE)).astype(np.float32))
 with job:
     torch.manual_seed(1)
@@ -45,7 +45,7 @@ with job:
     of_judge = torch.optim.Adam(judge.parameters(), lr=2e-3, betas=(0.5, 0.99), fused=True)
 
     def error(points, kind):
-        """Of the judge, which should say 0 of points that are made and 1 of true ones."""
+        """The judge's loss: it should say 0 for made points and 1 for true ones."""
         return F.cross_entropy(judge(points), torch.full((BATCH,), kind))
 
     def step():

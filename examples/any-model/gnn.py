@@ -1,11 +1,11 @@
-"""A graph network learns to which of two groups each node of a graph belongs, as a job that runs
+"""A graph network learns which of two groups each node of a graph belongs to, as a job that runs
 without Python.
 
 Usage: gnn.py FOLDER
 
-The edges never change, so they are buffers and become part of the program. What is written to the
-nodes is added up by index_add, as a program has no other way to write at places that data say. See
-docs/any-model.md for what to do with FOLDER.
+The edges never change, so they are buffers and become part of the program. Messages to the nodes
+are added up by index_add, since a program has no other way to write at places that depend on data.
+See docs/any-model.md for what to do with FOLDER.
 """
 
 import sys
@@ -21,7 +21,7 @@ NODES, FEATURES, WIDTH, STEPS = 40, 8, 16, 100
 
 
 def graph():
-    """Edges [2, E], most of them inside of a group; features of nodes; their groups."""
+    """Returns edges [2, E], most of them inside a group, the nodes' features, and their groups."""
     random = np.random.default_rng(1)
     group = random.integers(0, 2, NODES)
     alike = group[:, None] == group[None]
@@ -31,7 +31,7 @@ def graph():
 
 
 class Layer(nn.Module):
-    """Of each node: what it has itself, and the mean of what its neighbours have."""
+    """Combines each node's own values with the mean of its neighbours' values."""
 
     def __init__(self, inputs, outputs, edges):
         super().__init__()
@@ -59,7 +59,7 @@ if len(sys.argv) < 2:
     sys.exit(__doc__)
 edges, features, group = graph()
 job = repops.jobs.Job(sys.argv[1], seed=7, steps=STEPS, checkpoint_interval=25)
-# Each step learns from some nodes, and hides the others' groups.
+# Each step learns from the groups of some nodes; the others' groups are hidden.
 known = job.rows(np.arange(NODES), batch=10)
 x, y = job.constant(torch.from_numpy(features)), job.constant(torch.from_numpy(group))
 with job:

@@ -1,10 +1,10 @@
-"""An LSTM reads sentences both ways and says of each word what it is, as a job that runs without
-Python.
+"""An LSTM reads sentences in both directions and tags each word with its part of speech, as a job
+that runs without Python.
 
 Usage: lstm_tagger.py FOLDER
 
-The sentences are made here. They have different lengths, so they are padded to one length, and
-the loss does not count the padding. See docs/any-model.md for what to do with FOLDER.
+The sentences are generated here. They have different lengths, so they are padded to one length, and
+the loss ignores the padding. See docs/any-model.md for what to do with FOLDER.
 """
 
 import sys
@@ -28,7 +28,7 @@ BATCH, LONGEST, WIDTH, STEPS = 8, 9, 16, 100
 
 
 def sentence(random):
-    """Article, adjectives, noun, verb, article, adjectives, noun."""
+    """Returns words and tags of: article, adjectives, noun, verb, article, adjectives, noun."""
     tags = []
     for part in ("verb", None):
         tags += ["article", *["adjective"] * random.integers(0, 3), "noun"]
@@ -37,7 +37,7 @@ def sentence(random):
 
 
 def sentences(count):
-    """Words and tags [count, LONGEST]. Where there is no word: word 0 and tag -100."""
+    """Returns words and tags [count, LONGEST]. Padding has word 0 and tag -100."""
     random = np.random.default_rng(1)
     words, tags = np.zeros((count, LONGEST), np.int64), np.full((count, LONGEST), -100)
     for i in range(count):

@@ -1,6 +1,6 @@
 """A small GPT that learns to write a text, as a job that runs without Python.
 
-Usage: nanogpt.py FOLDER [TEXT]    TEXT: a file to learn from; else this script itself
+Usage: nanogpt.py FOLDER [TEXT]    TEXT: a file to learn from; default: this script itself
 
 It has dropout, weight decay for matrices only, clipping and a cosine schedule. See
 docs/any-model.md for what to do with FOLDER.
@@ -53,7 +53,8 @@ class GPT(nn.Module):
 
 
 def rate(step):
-    """Of the highest learning rate: it rises for some steps, then falls as a cosine does."""
+    """Returns the share of the highest learning rate: it rises for some steps, then falls like a
+    cosine."""
     if step < WARMUP:
         return (step + 1) / WARMUP
     return 0.55 + 0.45 * math.cos(math.pi * (step - WARMUP) / (STEPS - WARMUP))

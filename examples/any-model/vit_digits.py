@@ -2,7 +2,7 @@
 
 Usage: vit_digits.py FOLDER
 
-The digits are scikit-learn's. Without scikit-learn they are drawn here, with noise. See
+The digits are scikit-learn's. Without scikit-learn, noisy ones are drawn here. See
 docs/any-model.md for what to do with FOLDER.
 """
 
@@ -25,7 +25,7 @@ LINES = {  # of a display with seven segments
 
 
 def digits():
-    """Images [N, 1, 8, 8] between 0 and 1, and what they show."""
+    """Returns images [N, 1, 8, 8] between 0 and 1, and the digits that they show."""
     try:
         from sklearn.datasets import load_digits
     except ImportError:
