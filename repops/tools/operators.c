@@ -125,7 +125,7 @@ static void print_places(FILE *to, const char *section, int experimental) {
         if (strcmp(section_of(attributes[i].owner), section) == 0 &&
             is_experimental(attributes[i].owner) == experimental)
             fprintf(to, "    RO_%s_%s = %d,%s\n", attributes[i].owner, attributes[i].enumerator,
-                    attributes[i].place, attributes[i].kind == 'f' ? " /* f */" : "");
+                    attributes[i].place, attributes[i].kind == 'f' ? " /* float */" : "");
 }
 
 static int has_experimental(const char *section) {
@@ -162,8 +162,8 @@ static void close_header(FILE *to) {
 static void print_section(FILE *to, const char *section) {
     const int experimental = has_experimental(section);
     fputs("/* clang-format off */\n\n"
-          "/* The inputs, as SPEC.md names them, and what is computed. The numbers are part of the "
-          "canonical\n * encoding of graphs: never reuse one. */\nenum {\n",
+          "/* Each operator with its inputs, as SPEC.md names them, and what it computes. The "
+          "numbers are part\n * of the canonical encoding of graphs: never reuse one. */\nenum {\n",
           to);
     print_numbers(to, section, 0);
     if (experimental)
@@ -171,11 +171,11 @@ static void print_section(FILE *to, const char *section) {
     print_numbers(to, section, 1);
     if (experimental)
         fputs("#endif\n", to);
-    fputs(
-        "};\n\n/* Places in ro_call.attr; those of kind f hold the bits of a float (ro_attr_f32), "
-        "and the last ones\n * are of attributes that all operators of a family have. */\n"
-        "enum {\n",
-        to);
+    fputs("};\n\n/* Places of attributes in ro_call.attr. One marked `float` holds the bits of a "
+          "float (ro_attr_f32).\n * The last names stand for attributes that several operators "
+          "share. */\n"
+          "enum {\n",
+          to);
     print_places(to, section, 0);
     if (experimental)
         fputs("#ifdef RO_EXPERIMENTAL\n", to);
@@ -201,8 +201,8 @@ static void write_section(const char *folder, const char *section) {
     snprintf(name, sizeof name, "op_%s", section);
     FILE *to = open_header(folder, name, guard);
     fprintf(to,
-            "/* Operators and their attributes, the part `%s`: `make operators` writes this file "
-            "from\n * repops/src/operators.def. SPEC.md has their formulas and special values. */\n"
+            "/* Operators of section `%s` and their attributes, whose formulas are in SPEC.md.\n"
+            " * `make operators` writes this file from repops/src/operators.def. */\n"
             "#ifndef REPOPS_%s_H\n#define REPOPS_%s_H\n\n",
             section, guard, guard);
     print_section(to, section);

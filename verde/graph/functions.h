@@ -8,7 +8,7 @@
 
 /* clang-format off */
 
-/* by tanh */
+/* GELU by tanh */
 static inline vd_value vd_gelu(vd_builder *b, vd_value x) {
     vd_op op = {.op = RO_OP_GELU};
     return VD_APPLY(b, "gelu", op, x);
@@ -20,14 +20,14 @@ static inline vd_value vd_relu(vd_builder *b, vd_value x) {
     return VD_APPLY(b, "relu", op, x);
 }
 
-/* x, or below 0 x times slope */
+/* x, but x * slope below 0 */
 static inline vd_value vd_leaky_relu(vd_builder *b, vd_value x, float slope) {
     vd_op op = {.op = RO_OP_LEAKY_RELU};
     op.attr[RO_LEAKY_RELU_SLOPE] = ro_attr_f32(slope);
     return VD_APPLY(b, "leaky_relu", op, x);
 }
 
-/* x, nearer to 0 by lambd */
+/* x moved by lambd towards 0 */
 static inline vd_value vd_soft_shrink(vd_builder *b, vd_value x, float lambd) {
     vd_op op = {.op = RO_OP_SOFT_SHRINK};
     op.attr[RO_SOFT_SHRINK_LAMBD] = ro_attr_f32(lambd);
@@ -55,7 +55,7 @@ static inline vd_value vd_silu(vd_builder *b, vd_value x) {
     return VD_APPLY(b, "silu", op, x);
 }
 
-/* by erf */
+/* GELU by erf */
 static inline vd_value vd_gelu_erf(vd_builder *b, vd_value x) {
     vd_op op = {.op = RO_OP_GELU_ERF};
     return VD_APPLY(b, "gelu_erf", op, x);

@@ -1,38 +1,38 @@
-/* Operators and their attributes, the part `image`: `make operators` writes this file from
- * repops/src/operators.def. SPEC.md has their formulas and special values. */
+/* Operators of section `image` and their attributes, whose formulas are in SPEC.md.
+ * `make operators` writes this file from repops/src/operators.def. */
 #ifndef REPOPS_OP_IMAGE_H
 #define REPOPS_OP_IMAGE_H
 
 /* clang-format off */
 
-/* The inputs, as SPEC.md names them, and what is computed. The numbers are part of the canonical
- * encoding of graphs: never reuse one. */
+/* Each operator with its inputs, as SPEC.md names them, and what it computes. The numbers are part
+ * of the canonical encoding of graphs: never reuse one. */
 enum {
     RO_OP_CONV2D = 128,            /* (x, w) */
-    RO_OP_CONV2D_DX = 129,         /* (dy, w): of x */
-    RO_OP_CONV2D_DW = 130,         /* (x, dy): of w */
+    RO_OP_CONV2D_DX = 129,         /* (dy, w): gradient of x */
+    RO_OP_CONV2D_DW = 130,         /* (x, dy): gradient of w */
     RO_OP_CONV2D_FIXED = 227,      /* (x, w): conv2d by exact sums of integers */
-    RO_OP_CONV2D_FIXED_DX = 228,   /* (dy, w): of x */
-    RO_OP_CONV2D_FIXED_DW = 229,   /* (x, dy): of w */
+    RO_OP_CONV2D_FIXED_DX = 228,   /* (dy, w): gradient of x by exact sums of integers */
+    RO_OP_CONV2D_FIXED_DW = 229,   /* (x, dy): gradient of w by exact sums of integers */
     RO_OP_MAX_POOL2D = 136,        /* (x) */
-    RO_OP_MAX_POOL2D_INDEX = 137,  /* (x): which element of a window it is */
+    RO_OP_MAX_POOL2D_INDEX = 137,  /* (x): place of the maximum in its window */
     RO_OP_MAX_POOL2D_GRAD = 138,   /* (dy, index i32) */
     RO_OP_AVG_POOL2D = 139,        /* (x) */
     RO_OP_AVG_POOL2D_GRAD = 140,   /* (dy) */
     RO_OP_BN_MEAN = 144,           /* (x): means of groups of rows */
-    RO_OP_BN_SQDEV = 145,          /* (x, mean): their squared deviations */
+    RO_OP_BN_SQDEV = 145,          /* (x, mean): squared deviations of groups of rows */
     RO_OP_BN_MERGE_MEAN = 146,     /* (m): means of 64 groups */
-    RO_OP_BN_MERGE_SQDEV = 147,    /* (m, s): their squared deviations */
+    RO_OP_BN_MERGE_SQDEV = 147,    /* (m, s): squared deviations of 64 groups */
     RO_OP_BATCHNORM = 148,         /* (x, mean, rstd, gamma, beta) */
-    RO_OP_BN_DGAMMA = 149,         /* (dy, x, mean, rstd): of gamma */
+    RO_OP_BN_DGAMMA = 149,         /* (dy, x, mean, rstd): gradient of gamma */
     RO_OP_BN_DX = 150,             /* (dy, x, mean, rstd, gamma, dbeta, dgamma) */
-    RO_OP_BN_RUNNING = 151,        /* (r, v): a running mean or variance */
+    RO_OP_BN_RUNNING = 151,        /* (r, v): the next running mean or variance */
     RO_OP_READ_IMAGES = 152,       /* (data u8, step i32): pixels as numbers */
     RO_OP_READ_LABELS = 153,       /* (data u8, step i32) */
 };
 
-/* Places in ro_call.attr; those of kind f hold the bits of a float (ro_attr_f32), and the last ones
- * are of attributes that all operators of a family have. */
+/* Places of attributes in ro_call.attr. One marked `float` holds the bits of a float (ro_attr_f32).
+ * The last names stand for attributes that several operators share. */
 enum {
     RO_CONV2D_STRIDE_H = 0,
     RO_CONV2D_STRIDE_W = 1,
@@ -120,16 +120,16 @@ enum {
     RO_BN_MERGE_SQDEV_ROWS = 1,
     RO_BN_MERGE_SQDEV_PER = 2,
     RO_BN_DGAMMA_COLS = 0,
-    RO_BN_RUNNING_MOMENTUM = 0, /* f */
-    RO_BN_RUNNING_DIVISOR = 1, /* f */
+    RO_BN_RUNNING_MOMENTUM = 0, /* float */
+    RO_BN_RUNNING_DIVISOR = 1, /* float */
     RO_READ_IMAGES_SEED = 0,
     RO_READ_IMAGES_STREAM = 1,
     RO_READ_IMAGES_BATCH = 2,
     RO_READ_IMAGES_FIRST = 3,
     RO_READ_IMAGES_RECORD = 4,
     RO_READ_IMAGES_OFFSET = 5,
-    RO_READ_IMAGES_SCALE = 6, /* f */
-    RO_READ_IMAGES_SHIFT = 7, /* f */
+    RO_READ_IMAGES_SCALE = 6, /* float */
+    RO_READ_IMAGES_SHIFT = 7, /* float */
     RO_READ_LABELS_SEED = 0,
     RO_READ_LABELS_STREAM = 1,
     RO_READ_LABELS_BATCH = 2,

@@ -1,15 +1,15 @@
-/* Operators and their attributes, the part `number`: `make operators` writes this file from
- * repops/src/operators.def. SPEC.md has their formulas and special values. */
+/* Operators of section `number` and their attributes, whose formulas are in SPEC.md.
+ * `make operators` writes this file from repops/src/operators.def. */
 #ifndef REPOPS_OP_NUMBER_H
 #define REPOPS_OP_NUMBER_H
 
 /* clang-format off */
 
-/* The inputs, as SPEC.md names them, and what is computed. The numbers are part of the canonical
- * encoding of graphs: never reuse one. */
+/* Each operator with its inputs, as SPEC.md names them, and what it computes. The numbers are part
+ * of the canonical encoding of graphs: never reuse one. */
 enum {
     RO_OP_INTEGER = 232,           /* (a i32, b i32): arithmetic of integers; b repeats */
-    RO_OP_ROUND = 233,             /* (x): to a whole number */
+    RO_OP_ROUND = 233,             /* (x): x rounded to a whole number */
     RO_OP_SIN = 234,               /* (x): sine */
     RO_OP_COS = 235,               /* (x): cosine */
     RO_OP_TAN = 236,               /* (x): tangent */
@@ -29,8 +29,8 @@ enum {
     RO_OP_POW = 250,               /* (x, y): x to the power of y; y repeats */
 };
 
-/* Places in ro_call.attr; those of kind f hold the bits of a float (ro_attr_f32), and the last ones
- * are of attributes that all operators of a family have. */
+/* Places of attributes in ro_call.attr. One marked `float` holds the bits of a float (ro_attr_f32).
+ * The last names stand for attributes that several operators share. */
 enum {
     RO_INTEGER_KIND = 0,
     RO_ROUND_KIND = 0,

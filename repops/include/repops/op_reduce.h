@@ -1,12 +1,12 @@
-/* Operators and their attributes, the part `reduce`: `make operators` writes this file from
- * repops/src/operators.def. SPEC.md has their formulas and special values. */
+/* Operators of section `reduce` and their attributes, whose formulas are in SPEC.md.
+ * `make operators` writes this file from repops/src/operators.def. */
 #ifndef REPOPS_OP_REDUCE_H
 #define REPOPS_OP_REDUCE_H
 
 /* clang-format off */
 
-/* The inputs, as SPEC.md names them, and what is computed. The numbers are part of the canonical
- * encoding of graphs: never reuse one. */
+/* Each operator with its inputs, as SPEC.md names them, and what it computes. The numbers are part
+ * of the canonical encoding of graphs: never reuse one. */
 enum {
     RO_OP_REDUCE_SUM = 40,         /* (x): sums of blocks of a row */
     RO_OP_REDUCE_MAX = 41,         /* (x): maxima of blocks of a row */
@@ -15,16 +15,16 @@ enum {
     RO_OP_REDUCE_EXPSUM = 44,      /* (x, m): sums of exp(x - m) */
     RO_OP_REDUCE_LN_GX = 45,       /* (dy, gamma, x, mean, rstd): sums for ln_dx */
     RO_OP_SUM_ROWS = 48,           /* (x): sums of 64 rows */
-    RO_OP_LN_DGAMMA = 49,          /* (dy, x, mean, rstd): of gamma */
+    RO_OP_LN_DGAMMA = 49,          /* (dy, x, mean, rstd): gradient of gamma */
     RO_OP_SUM_AXIS = 117,          /* (x): sums of 64 along an axis */
     RO_OP_MAX_AXIS = 118,          /* (x): maxima of 64 along an axis */
-    RO_OP_ARGMAX = 119,            /* (x): where the first maximum is */
-    RO_OP_MAX_GRAD = 120,          /* (at i32, dy): of max_axis; at is from argmax */
+    RO_OP_ARGMAX = 119,            /* (x): index of the first maximum along an axis */
+    RO_OP_MAX_GRAD = 120,          /* (at i32, dy): gradient of max_axis; at is from argmax */
     RO_OP_EXPAND = 121,            /* (x any): repeated along an axis of length 1 */
 };
 
-/* Places in ro_call.attr; those of kind f hold the bits of a float (ro_attr_f32), and the last ones
- * are of attributes that all operators of a family have. */
+/* Places of attributes in ro_call.attr. One marked `float` holds the bits of a float (ro_attr_f32).
+ * The last names stand for attributes that several operators share. */
 enum {
     RO_REDUCE_SUM_COLS = 0,
     RO_REDUCE_SUM_BLOCK = 1,

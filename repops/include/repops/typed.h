@@ -1,19 +1,19 @@
-/* A function for each operator, on tensors that know their shapes: `make operators` writes this
- * file from repops/src/operators.def. SPEC.md says what each computes, to the bit.
+/* A function for each operator, on tensors that carry their shapes. SPEC.md defines what each
+ * computes, to the bit. `make operators` writes this file from repops/src/operators.def.
  *
- * ro_op_NAME is ro_infer and ro_run of RO_OP_NAME: the same checks, bytes and sentences, on
- * the processor and on a device. Inputs are f32 where no type is said; "..." is `count` tensors
- * that follow each other in memory.
+ * ro_op_NAME runs ro_infer and ro_run for RO_OP_NAME: the same checks, bytes and errors, on CPUs
+ * and on devices. Inputs are f32 where no type is given; "..." means `count` tensors that follow
+ * each other in memory.
  *
- * attrs: members that are 0 have the value that their comment says, or are 0. Those that are
- * "required" are taken as they are, 0 too. NULL stands for a struct of zeros where no member
- * is required, and is RO_ERR_ARG elsewhere.
+ * attrs: a member that is 0 means the default in its comment, or 0 if there is none; a "required"
+ * member is used as it is, even 0. NULL means a struct of zeros if no member is required, and is
+ * RO_ERR_ARG otherwise.
  *
- * out: where out->shape.ndim is 0, the shape is filled in, unless it is declared: such a shape
- * is part of the call. A shape that is there must be the right one. Where out->data is NULL,
- * the memory is made by ro_tensor_alloc, and is the caller's to give back by ro_tensor_free.
- * So a tensor of zeros, {0}, is made by the first call and used again by the later ones. out
- * may be an input where ro_op_in_place says so. A call that fails leaves out as it was.
+ * out: if out->shape.ndim is 0, the call fills in the shape, unless the shape must be declared,
+ * which makes it part of the call. A shape that is set must be the right one. If out->data is NULL,
+ * ro_tensor_alloc allocates the memory, and the caller frees it by ro_tensor_free. So the first
+ * call makes a tensor from {0}, and later calls use it again. out may be an input where
+ * ro_op_in_place says so. A call that fails leaves out unchanged.
  *
  * Errors are those of ro_infer and ro_run, with a sentence in ro_ctx_error. */
 #ifndef REPOPS_TYPED_H
@@ -25,10 +25,10 @@
 extern "C" {
 #endif
 
-/* Gives t memory of the context (ro_alloc) for its shape, all bytes 0. t->data must be NULL. */
+/* Allocates memory of the context (ro_alloc) for t's shape, all bytes 0. t->data must be NULL. */
 RO_API RO_MUST_USE ro_status ro_tensor_alloc(ro_ctx *ctx, ro_tensor *t);
-/* Gives back memory of ro_tensor_alloc, and makes t a tensor of zeros. Accepts NULL, and a t
- * without memory. */
+/* Frees memory of ro_tensor_alloc, and sets all members of t to 0. Accepts NULL, and a t without
+ * memory. */
 RO_API void ro_tensor_free(ro_ctx *ctx, ro_tensor *t);
 
 /* clang-format off */
@@ -65,11 +65,11 @@ RO_API RO_MUST_USE ro_status ro_op_read_batch(ro_ctx *ctx, const ro_tensor *data
 RO_API RO_MUST_USE ro_status ro_op_embedding(ro_ctx *ctx, const ro_tensor *table,
         const ro_tensor *ids, ro_tensor *out);
 
-/* dy, ids i32: of the table (out->shape is declared) */
+/* dy, ids i32: gradient of the table (out->shape is declared) */
 RO_API RO_MUST_USE ro_status ro_op_embedding_grad(ro_ctx *ctx, const ro_tensor *dy,
         const ro_tensor *ids, ro_tensor *out);
 
-/* x any: one of its parts, by heads */
+/* x any: one part of each row, head by head */
 typedef struct {
     int64_t parts; /* 0: 1 */
     int64_t part;
@@ -78,7 +78,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_split_heads(ro_ctx *ctx, const ro_tensor *x,
         const ro_op_split_heads_attrs *attrs, ro_tensor *out);
 
-/* x any...: the inverse */
+/* x any...: rows of all heads, the inverse of split_heads */
 RO_API RO_MUST_USE ro_status ro_op_join_heads(ro_ctx *ctx, const ro_tensor *x, int32_t count,
         ro_tensor *out);
 
@@ -113,7 +113,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_slice(ro_ctx *ctx, const ro_tensor *x,
         const ro_op_slice_attrs *attrs, ro_tensor *out);
 
-/* x any: a value before, after and in between */
+/* x any: x with a value before, after and between its elements */
 typedef struct {
     int64_t axis;
     int64_t before;
@@ -124,28 +124,28 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_pad(ro_ctx *ctx, const ro_tensor *x,
         const ro_op_pad_attrs *attrs, ro_tensor *out);
 
-/* x any, ids i32: places along an axis */
+/* x any, ids i32: x at the places `ids` along an axis */
 typedef struct {
     int64_t axis;
 } ro_op_gather_attrs;
 RO_API RO_MUST_USE ro_status ro_op_gather(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *ids,
         const ro_op_gather_attrs *attrs, ro_tensor *out);
 
-/* x any...: along an axis */
+/* x any...: inputs joined along an axis */
 typedef struct {
     int64_t axis;
 } ro_op_concat_axis_attrs;
 RO_API RO_MUST_USE ro_status ro_op_concat_axis(ro_ctx *ctx, const ro_tensor *x, int32_t count,
         const ro_op_concat_axis_attrs *attrs, ro_tensor *out);
 
-/* x any: to another type */
+/* x any: x as another type */
 typedef struct {
     int64_t dtype; /* required */
 } ro_op_cast_attrs;
 RO_API RO_MUST_USE ro_status ro_op_cast(ro_ctx *ctx, const ro_tensor *x,
         const ro_op_cast_attrs *attrs, ro_tensor *out);
 
-/* x, step i32: to bf16, up or down at random */
+/* x, step i32: x as bf16, rounded up or down at random */
 typedef struct {
     int64_t seed;
     int64_t stream;
@@ -164,7 +164,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_div_const(ro_ctx *ctx, const ro_tensor *x,
         const ro_op_div_const_attrs *attrs, ro_tensor *out);
 
-/* x: by tanh */
+/* x: GELU by tanh */
 RO_API RO_MUST_USE ro_status ro_op_gelu(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
 
 /* x, dy */
@@ -178,7 +178,7 @@ RO_API RO_MUST_USE ro_status ro_op_relu(ro_ctx *ctx, const ro_tensor *x, ro_tens
 RO_API RO_MUST_USE ro_status ro_op_relu_grad(ro_ctx *ctx, const ro_tensor *x,
         const ro_tensor *dy, ro_tensor *out);
 
-/* x: x, or below 0 x times slope */
+/* x: x, but x * slope below 0 */
 typedef struct {
     float slope; /* required */
 } ro_op_leaky_relu_attrs;
@@ -192,7 +192,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_leaky_relu_grad(ro_ctx *ctx, const ro_tensor *x,
         const ro_tensor *dy, const ro_op_leaky_relu_grad_attrs *attrs, ro_tensor *out);
 
-/* x: x, nearer to 0 by lambd */
+/* x: x moved by lambd towards 0 */
 typedef struct {
     float lambd; /* required */
 } ro_op_soft_shrink_attrs;
@@ -217,7 +217,7 @@ RO_API RO_MUST_USE ro_status ro_op_min(ro_ctx *ctx, const ro_tensor *a, const ro
 /* x: x without its sign */
 RO_API RO_MUST_USE ro_status ro_op_abs(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
 
-/* a f32 or i32, b f32 or i32: 1 where it holds, else 0; b repeats */
+/* a f32 or i32, b f32 or i32: 1 where the relation holds, else 0; b repeats */
 typedef struct {
     int64_t kind; /* required */
 } ro_op_compare_attrs;
@@ -232,7 +232,7 @@ RO_API RO_MUST_USE ro_status ro_op_where(ro_ctx *ctx, const ro_tensor *c, const 
 RO_API RO_MUST_USE ro_status ro_op_iadd(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b,
         ro_tensor *out);
 
-/* x, step i32: 0, or x times scale; its own gradient */
+/* x, step i32: 0 at random, else x * scale; also its own gradient */
 typedef struct {
     int64_t seed;
     int64_t stream;
@@ -264,7 +264,7 @@ RO_API RO_MUST_USE ro_status ro_op_scale(ro_ctx *ctx, const ro_tensor *x,
 /* x */
 RO_API RO_MUST_USE ro_status ro_op_exp(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
 
-/* x: the natural one */
+/* x: natural logarithm */
 RO_API RO_MUST_USE ro_status ro_op_log(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
 
 /* x */
@@ -351,7 +351,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_sum_rows(ro_ctx *ctx, const ro_tensor *x,
         const ro_op_sum_rows_attrs *attrs, ro_tensor *out);
 
-/* dy, x, mean, rstd: of gamma (out->shape is declared) */
+/* dy, x, mean, rstd: gradient of gamma (out->shape is declared) */
 typedef struct {
     int64_t cols; /* 0: the last dimension of dy */
 } ro_op_ln_dgamma_attrs;
@@ -377,11 +377,11 @@ RO_API RO_MUST_USE ro_status ro_op_ln_dx(ro_ctx *ctx, const ro_tensor *dy,
         const ro_tensor *gamma, const ro_tensor *x, const ro_tensor *mean, const ro_tensor *rstd,
         const ro_tensor *sg, const ro_tensor *sgx, ro_tensor *out);
 
-/* x, m, l, ids i32: losses of rows */
+/* x, m, l, ids i32: cross-entropy loss of each row */
 RO_API RO_MUST_USE ro_status ro_op_xent(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *m,
         const ro_tensor *l, const ro_tensor *ids, ro_tensor *out);
 
-/* x, m, l, ids i32, dloss: of x */
+/* x, m, l, ids i32, dloss: gradient of x */
 RO_API RO_MUST_USE ro_status ro_op_xent_grad(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *m,
         const ro_tensor *l, const ro_tensor *ids, const ro_tensor *dloss, ro_tensor *out);
 
@@ -409,11 +409,11 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_attn_av(ro_ctx *ctx, const ro_tensor *ex, const ro_tensor *v,
         const ro_op_attn_av_attrs *attrs, ro_tensor *out);
 
-/* mc, lc: sums over all blocks */
+/* mc, lc: sums of exp over all key blocks */
 RO_API RO_MUST_USE ro_status ro_op_attn_l(ro_ctx *ctx, const ro_tensor *mc, const ro_tensor *lc,
         ro_tensor *out);
 
-/* mc, ac, l: the layer's output */
+/* mc, ac, l: output of attention */
 RO_API RO_MUST_USE ro_status ro_op_attn_out(ro_ctx *ctx, const ro_tensor *mc,
         const ro_tensor *ac, const ro_tensor *l, ro_tensor *out);
 
@@ -425,7 +425,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_attn_prob(ro_ctx *ctx, const ro_tensor *s, const ro_tensor *m,
         const ro_tensor *l, const ro_op_attn_prob_attrs *attrs, ro_tensor *out);
 
-/* p, dp, delta: of scores */
+/* p, dp, delta: gradient of the scores */
 typedef struct {
     int64_t causal;
     int64_t window;
@@ -434,7 +434,7 @@ RO_API RO_MUST_USE ro_status ro_op_attn_dscore(ro_ctx *ctx, const ro_tensor *p,
         const ro_tensor *dp, const ro_tensor *delta, const ro_op_attn_dscore_attrs *attrs,
         ro_tensor *out);
 
-/* x any: each head several times */
+/* x any: each head repeated `times` times */
 typedef struct {
     int64_t times; /* required */
 } ro_op_repeat_heads_attrs;
@@ -448,14 +448,14 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_repeat_heads_grad(ro_ctx *ctx, const ro_tensor *dy,
         const ro_op_repeat_heads_grad_attrs *attrs, ro_tensor *out);
 
-/* s, first i32: attn_max of queries that stand from key `first` on */
+/* s, first i32: attn_max of queries from position `first` on */
 typedef struct {
     int64_t window;
 } ro_op_attn_max_at_attrs;
 RO_API RO_MUST_USE ro_status ro_op_attn_max_at(ro_ctx *ctx, const ro_tensor *s,
         const ro_tensor *first, const ro_op_attn_max_at_attrs *attrs, ro_tensor *out);
 
-/* s, mc, first i32: attn_exp of such queries */
+/* s, mc, first i32: attn_exp of queries from position `first` on */
 typedef struct {
     int64_t window;
 } ro_op_attn_exp_at_attrs;
@@ -463,7 +463,7 @@ RO_API RO_MUST_USE ro_status ro_op_attn_exp_at(ro_ctx *ctx, const ro_tensor *s,
         const ro_tensor *mc, const ro_tensor *first, const ro_op_attn_exp_at_attrs *attrs,
         ro_tensor *out);
 
-/* ex, v, first i32: attn_av of such queries */
+/* ex, v, first i32: attn_av of queries from position `first` on */
 typedef struct {
     int64_t window;
 } ro_op_attn_av_at_attrs;
@@ -482,7 +482,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_lr_schedule(ro_ctx *ctx, const ro_tensor *step,
         const ro_op_lr_schedule_attrs *attrs, ro_tensor *out);
 
-/* c: 1 - beta^t, a step at a time */
+/* c: the next 1 - beta^t, from that of the step before */
 typedef struct {
     float beta; /* required */
 } ro_op_bias_correction_attrs;
@@ -496,21 +496,21 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_clip_scale(ro_ctx *ctx, const ro_tensor *sumsq,
         const ro_op_clip_scale_attrs *attrs, ro_tensor *out);
 
-/* m, g, clip: first moment */
+/* m, g, clip: next first moment */
 typedef struct {
     float beta; /* required */
 } ro_op_adamw_m_attrs;
 RO_API RO_MUST_USE ro_status ro_op_adamw_m(ro_ctx *ctx, const ro_tensor *m, const ro_tensor *g,
         const ro_tensor *clip, const ro_op_adamw_m_attrs *attrs, ro_tensor *out);
 
-/* v, g, clip: second moment */
+/* v, g, clip: next second moment */
 typedef struct {
     float beta; /* required */
 } ro_op_adamw_v_attrs;
 RO_API RO_MUST_USE ro_status ro_op_adamw_v(ro_ctx *ctx, const ro_tensor *v, const ro_tensor *g,
         const ro_tensor *clip, const ro_op_adamw_v_attrs *attrs, ro_tensor *out);
 
-/* w, m, v, c1, c2, lr: weights */
+/* w, m, v, c1, c2, lr: updated weights */
 typedef struct {
     float eps; /* required */
     float decay;
@@ -519,7 +519,7 @@ RO_API RO_MUST_USE ro_status ro_op_adamw_w(ro_ctx *ctx, const ro_tensor *w, cons
         const ro_tensor *v, const ro_tensor *c1, const ro_tensor *c2, const ro_tensor *lr,
         const ro_op_adamw_w_attrs *attrs, ro_tensor *out);
 
-/* m, g, w, clip: momentum */
+/* m, g, w, clip: next momentum */
 typedef struct {
     float momentum;
     float decay;
@@ -528,11 +528,11 @@ RO_API RO_MUST_USE ro_status ro_op_sgd_m(ro_ctx *ctx, const ro_tensor *m, const 
         const ro_tensor *w, const ro_tensor *clip, const ro_op_sgd_m_attrs *attrs,
         ro_tensor *out);
 
-/* w, m, lr: weights */
+/* w, m, lr: updated weights */
 RO_API RO_MUST_USE ro_status ro_op_sgd_w(ro_ctx *ctx, const ro_tensor *w, const ro_tensor *m,
         const ro_tensor *lr, ro_tensor *out);
 
-/* w, m, g, clip, lr: weights */
+/* w, m, g, clip, lr: updated weights */
 typedef struct {
     float momentum;
     float decay;
@@ -553,7 +553,7 @@ RO_API RO_MUST_USE ro_status ro_op_sigmoid(ro_ctx *ctx, const ro_tensor *x, ro_t
 /* x: x * sigmoid(x) */
 RO_API RO_MUST_USE ro_status ro_op_silu(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
 
-/* x: by erf */
+/* x: GELU by erf */
 RO_API RO_MUST_USE ro_status ro_op_gelu_erf(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
 
 /* y, dy: y = tanh(x) */
@@ -629,14 +629,14 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_max_axis(ro_ctx *ctx, const ro_tensor *x,
         const ro_op_max_axis_attrs *attrs, ro_tensor *out);
 
-/* x: where the first maximum is */
+/* x: index of the first maximum along an axis */
 typedef struct {
     int64_t axis;
 } ro_op_argmax_attrs;
 RO_API RO_MUST_USE ro_status ro_op_argmax(ro_ctx *ctx, const ro_tensor *x,
         const ro_op_argmax_attrs *attrs, ro_tensor *out);
 
-/* at i32, dy: of max_axis; at is from argmax */
+/* at i32, dy: gradient of max_axis; at is from argmax */
 typedef struct {
     int64_t axis;
     int64_t count; /* required */
@@ -670,7 +670,7 @@ RO_API RO_MUST_USE ro_status ro_op_reduce_rms_gx(ro_ctx *ctx, const ro_tensor *d
         const ro_tensor *gamma, const ro_tensor *x, const ro_tensor *rstd,
         const ro_op_reduce_rms_gx_attrs *attrs, ro_tensor *out);
 
-/* dy, x, rstd: of gamma (out->shape is declared) */
+/* dy, x, rstd: gradient of gamma (out->shape is declared) */
 typedef struct {
     int64_t cols; /* 0: the last dimension of dy */
 } ro_op_rms_dgamma_attrs;
@@ -691,7 +691,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_conv2d(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *w,
         const ro_op_conv2d_attrs *attrs, ro_tensor *out);
 
-/* dy, w: of x (out->shape is declared) */
+/* dy, w: gradient of x (out->shape is declared) */
 typedef struct {
     int64_t stride_h; /* 0: 1 */
     int64_t stride_w; /* 0: 1 */
@@ -704,7 +704,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_conv2d_dx(ro_ctx *ctx, const ro_tensor *dy,
         const ro_tensor *w, const ro_op_conv2d_dx_attrs *attrs, ro_tensor *out);
 
-/* x, dy: of w (out->shape is declared) */
+/* x, dy: gradient of w (out->shape is declared) */
 typedef struct {
     int64_t stride_h; /* 0: 1 */
     int64_t stride_w; /* 0: 1 */
@@ -731,7 +731,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_conv2d_fixed(ro_ctx *ctx, const ro_tensor *x,
         const ro_tensor *w, const ro_op_conv2d_fixed_attrs *attrs, ro_tensor *out);
 
-/* dy, w: of x (out->shape is declared) */
+/* dy, w: gradient of x by exact sums of integers (out->shape is declared) */
 typedef struct {
     int64_t stride_h; /* 0: 1 */
     int64_t stride_w; /* 0: 1 */
@@ -745,7 +745,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_conv2d_fixed_dx(ro_ctx *ctx, const ro_tensor *dy,
         const ro_tensor *w, const ro_op_conv2d_fixed_dx_attrs *attrs, ro_tensor *out);
 
-/* x, dy: of w (out->shape is declared) */
+/* x, dy: gradient of w by exact sums of integers (out->shape is declared) */
 typedef struct {
     int64_t stride_h; /* 0: 1 */
     int64_t stride_w; /* 0: 1 */
@@ -771,7 +771,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_max_pool2d(ro_ctx *ctx, const ro_tensor *x,
         const ro_op_max_pool2d_attrs *attrs, ro_tensor *out);
 
-/* x: which element of a window it is */
+/* x: place of the maximum in its window */
 typedef struct {
     int64_t kernel_h; /* required */
     int64_t kernel_w; /* required */
@@ -828,7 +828,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_bn_mean(ro_ctx *ctx, const ro_tensor *x,
         const ro_op_bn_mean_attrs *attrs, ro_tensor *out);
 
-/* x, mean: their squared deviations (out->shape is declared) */
+/* x, mean: squared deviations of groups of rows (out->shape is declared) */
 typedef struct {
     int64_t cols; /* 0: the last dimension of x */
 } ro_op_bn_sqdev_attrs;
@@ -844,7 +844,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_bn_merge_mean(ro_ctx *ctx, const ro_tensor *m,
         const ro_op_bn_merge_mean_attrs *attrs, ro_tensor *out);
 
-/* m, s: their squared deviations (out->shape is declared) */
+/* m, s: squared deviations of 64 groups (out->shape is declared) */
 typedef struct {
     int64_t cols; /* 0: the last dimension of m */
     int64_t rows; /* required */
@@ -858,7 +858,7 @@ RO_API RO_MUST_USE ro_status ro_op_batchnorm(ro_ctx *ctx, const ro_tensor *x,
         const ro_tensor *mean, const ro_tensor *rstd, const ro_tensor *gamma,
         const ro_tensor *beta, ro_tensor *out);
 
-/* dy, x, mean, rstd: of gamma (out->shape is declared) */
+/* dy, x, mean, rstd: gradient of gamma (out->shape is declared) */
 typedef struct {
     int64_t cols; /* 0: the last dimension of dy */
 } ro_op_bn_dgamma_attrs;
@@ -871,7 +871,7 @@ RO_API RO_MUST_USE ro_status ro_op_bn_dx(ro_ctx *ctx, const ro_tensor *dy, const
         const ro_tensor *mean, const ro_tensor *rstd, const ro_tensor *gamma,
         const ro_tensor *dbeta, const ro_tensor *dgamma, ro_tensor *out);
 
-/* r, v: a running mean or variance */
+/* r, v: the next running mean or variance */
 typedef struct {
     float momentum; /* required */
     float divisor; /* 0: 1 */
@@ -933,7 +933,7 @@ RO_API RO_MUST_USE ro_status ro_op_put_rows(ro_ctx *ctx, const ro_tensor *x,
         const ro_tensor *rows, const ro_tensor *at, const ro_op_put_rows_attrs *attrs,
         ro_tensor *out);
 
-/* step i32: 0 .. W - 1 shuffled (out->shape is declared) */
+/* step i32: 0 .. W - 1 in shuffled order (out->shape is declared) */
 typedef struct {
     int64_t seed;
     int64_t stream;
@@ -941,7 +941,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_permutation(ro_ctx *ctx, const ro_tensor *step,
         const ro_op_permutation_attrs *attrs, ro_tensor *out);
 
-/* no input: turns of each pair from one position to the next (out->shape is declared) */
+/* no input: turns of each pair per position (out->shape is declared) */
 typedef struct {
     float base; /* required */
     int64_t kind;
@@ -953,7 +953,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_rope_turns(ro_ctx *ctx, const ro_op_rope_turns_attrs *attrs,
         ro_tensor *out);
 
-/* x, position i32, turns i32: turned by its position */
+/* x, position i32, turns i32: x rotated by its positions */
 typedef struct {
     int64_t pairs;
     int64_t inverse;
@@ -966,21 +966,21 @@ RO_API RO_MUST_USE ro_status ro_op_rope(ro_ctx *ctx, const ro_tensor *x,
 RO_API RO_MUST_USE ro_status ro_op_weight(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *m,
         ro_tensor *out);
 
-/* q i32: where the k largest end */
+/* q i32: the cut that keeps the k largest weights */
 typedef struct {
     int64_t k; /* required */
 } ro_op_top_k_attrs;
 RO_API RO_MUST_USE ro_status ro_op_top_k(ro_ctx *ctx, const ro_tensor *q,
         const ro_op_top_k_attrs *attrs, ro_tensor *out);
 
-/* q i32: where the largest that hold a share end */
+/* q i32: the cut that keeps the largest weights up to a share */
 typedef struct {
     int64_t p; /* required */
 } ro_op_top_p_attrs;
 RO_API RO_MUST_USE ro_status ro_op_top_p(ro_ctx *ctx, const ro_tensor *q,
         const ro_op_top_p_attrs *attrs, ro_tensor *out);
 
-/* q i32, cut i32: 0 from such a place on */
+/* q i32, cut i32: weights that a cut keeps, else 0 */
 RO_API RO_MUST_USE ro_status ro_op_keep_top(ro_ctx *ctx, const ro_tensor *q,
         const ro_tensor *cut, ro_tensor *out);
 
@@ -992,7 +992,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_random_words(ro_ctx *ctx, const ro_tensor *key,
         const ro_tensor *position, const ro_op_random_words_attrs *attrs, ro_tensor *out);
 
-/* q i32, words i32: an index, as often as q says */
+/* q i32, words i32: an index drawn with weights q */
 RO_API RO_MUST_USE ro_status ro_op_draw(ro_ctx *ctx, const ro_tensor *q, const ro_tensor *words,
         ro_tensor *out);
 
@@ -1003,7 +1003,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_integer(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b,
         const ro_op_integer_attrs *attrs, ro_tensor *out);
 
-/* x: to a whole number */
+/* x: x rounded to a whole number */
 typedef struct {
     int64_t kind; /* required */
 } ro_op_round_attrs;
@@ -1063,7 +1063,7 @@ RO_API RO_MUST_USE ro_status ro_op_atan2(ro_ctx *ctx, const ro_tensor *y, const 
 RO_API RO_MUST_USE ro_status ro_op_pow(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *y,
         ro_tensor *out);
 
-/* step i32: normally distributed numbers, other ones in each step (out->shape is declared) */
+/* step i32: normally distributed numbers, different in each step (out->shape is declared) */
 typedef struct {
     int64_t seed;
     int64_t stream;
@@ -1073,7 +1073,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_normal_at(ro_ctx *ctx, const ro_tensor *step,
         const ro_op_normal_at_attrs *attrs, ro_tensor *out);
 
-/* step i32: numbers between low and high, other ones in each step (out->shape is declared) */
+/* step i32: numbers between low and high, different in each step (out->shape is declared) */
 typedef struct {
     int64_t seed;
     int64_t stream;
@@ -1083,14 +1083,14 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_uniform_at(ro_ctx *ctx, const ro_tensor *step,
         const ro_op_uniform_at_attrs *attrs, ro_tensor *out);
 
-/* x any, ids i32: elements of each line, by their places on it */
+/* x any, ids i32: elements of each line at the places `ids` */
 typedef struct {
     int64_t axis; /* required */
 } ro_op_take_along_attrs;
 RO_API RO_MUST_USE ro_status ro_op_take_along(ro_ctx *ctx, const ro_tensor *x,
         const ro_tensor *ids, const ro_op_take_along_attrs *attrs, ro_tensor *out);
 
-/* x f32 or i32, ids i32, rows f32 or i32: x, with rows put at places of its lines, one after the other */
+/* x f32 or i32, ids i32, rows f32 or i32: x with `rows` put at the places `ids` of each line, in order */
 typedef struct {
     int64_t axis; /* required */
     int64_t kind; /* required */
@@ -1099,7 +1099,7 @@ RO_API RO_MUST_USE ro_status ro_op_put_along(ro_ctx *ctx, const ro_tensor *x,
         const ro_tensor *ids, const ro_tensor *rows, const ro_op_put_along_attrs *attrs,
         ro_tensor *out);
 
-/* x f32 or i32: places on each line, in the order of their elements */
+/* x f32 or i32: indices that sort each line */
 typedef struct {
     int64_t axis; /* required */
     int64_t descending;
@@ -1107,7 +1107,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_argsort(ro_ctx *ctx, const ro_tensor *x,
         const ro_op_argsort_attrs *attrs, ro_tensor *out);
 
-/* x f32 or i32: totals of each line, up to each element */
+/* x f32 or i32: running totals of each line */
 typedef struct {
     int64_t axis; /* required */
     int64_t kind; /* required */
@@ -1115,7 +1115,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_running(ro_ctx *ctx, const ro_tensor *x,
         const ro_op_running_attrs *attrs, ro_tensor *out);
 
-/* x i32: the sum of each line of integers */
+/* x i32: sum of each line of integers */
 typedef struct {
     int64_t axis; /* required */
 } ro_op_isum_attrs;
