@@ -111,7 +111,8 @@ def hardswish_backward(dy: Tensor, x: Tensor) -> Tensor:
 
 
 def _tanh_of_softplus(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Of e = exp(x) it is n / (n + 2) where n = e (e + 2); and what it is less than 1."""
+    """Returns tanh(softplus(x)) and 1 minus it: n / (n + 2) and 2 / (n + 2) with n = e (e + 2), e =
+    exp(x)."""
     e = elementwise("exp", (), clamp(x, None, 20.0))
     n = e * (e + 2.0)
     return n / (n + 2.0), 2.0 / (n + 2.0)
@@ -141,7 +142,7 @@ def glu_backward(dy: Tensor, x: Tensor, dim: int) -> Tensor:
     return torch.cat([dy * s, elementwise("sigmoid_grad", (), s, dy * a)], dim)
 
 
-# torch's vectors take a NaN as small here, its single elements do not.
+# torch's vector code takes a NaN as small here, but its code for single elements does not.
 @handles("hardshrink")
 def hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
     return torch.where((x >= -lambd) & (x <= lambd), 0.0, x)

@@ -1,7 +1,7 @@
-"""What torch takes apart for a device in another way than for the CPU: it is taken apart as there.
+"""Operators that torch decomposes otherwise on CUDA than on the CPU: here they decompose as there.
 
-Attention has kernels of its own on CUDA, as have dropout, RMS norm, and the cells of recurrent
-layers (_layers.py), and lengths of CTC loss stay on the CPU.
+CUDA has kernels of its own for attention, dropout, RMS norm and the cells of recurrent layers
+(_layers.py), and leaves the lengths of CTC loss on the CPU.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from . import _layers
 
 Tensor = torch.Tensor
 
-_FLASH = 1  # torch's number of the way by one operator
+_FLASH = 1  # torch's number for the choice of one fused operator
 
 
 @functools.lru_cache(1024)
 def _way_of_cpu(
     shapes: Any, dropout: float, causal: bool, scale: Any, grouped: bool, allowed: Any
 ) -> int:
-    """Which way torch would go on the CPU, asked of tensors that nobody writes."""
+    """The attention backend that torch would choose on the CPU, asked with uninitialised
+    tensors."""
     with _disable_current_modes():
         inputs: list[Any] = [
             None
@@ -39,13 +40,13 @@ def _way_of_cpu(
 
 
 def _allowed() -> tuple[bool, ...]:
-    """What the choice of the way depends on, beside the call."""
+    """Global settings that the choice depends on, besides the call's arguments."""
     flash, plain = torch._C._get_flash_sdp_enabled(), torch._C._get_math_sdp_enabled()
     return flash, plain, torch.is_grad_enabled()
 
 
 def _added_mask(mask: Tensor | None, q: Tensor) -> Tensor | None:
-    """What is added to scores where a mask of bools says which count."""
+    """Turns a bool mask into terms for the scores: 0 where it is true, -inf where it is false."""
     if mask is None or mask.dtype is not torch.bool:
         return mask
     return torch.zeros_like(mask, dtype=q.dtype).masked_fill_(~mask, -math.inf)
@@ -62,10 +63,10 @@ def _attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """By the same operators as on the CPU."""
+    """Calls the operators that torch calls on the CPU."""
     given = (dropout_p, is_causal)
     inputs = (q, k, v, attn_mask)
-    if q.dim() == k.dim() == v.dim() == 3:  # the CPU takes them for one batch
+    if q.dim() == k.dim() == v.dim() == 3:  # the CPU treats these as a batch of one
         one, mask = [t[None] for t in (q, k, v)], attn_mask
         while mask is not None and mask.dim() < 4:
             mask = mask[None]
@@ -91,7 +92,7 @@ _CTC = torch.ops.aten.ctc_loss.Tensor
 def _ctc_loss(
     x: Tensor, targets: Tensor, inputs: Tensor, lengths: Tensor, *more: Any, **how: Any
 ) -> Tensor:
-    """Lengths may be in the CPU's memory, where torch would leave them if it sees a mode."""
+    """Moves the lengths to x's device: under a mode torch would leave them on the CPU."""
     inputs, lengths = inputs.to(x.device), lengths.to(x.device)
     return _CTC.decompose(x, targets, inputs, lengths, *more, **how)
 
@@ -100,7 +101,7 @@ _RMS_NORM = torch.ops.aten._fused_rms_norm.default
 
 
 def _rms_norm(*args: Any, **kwargs: Any) -> Any:
-    """CUDA has kernels for it and its gradient; the CPU takes it apart."""
+    """Decomposes as on the CPU; CUDA has fused kernels for it and its gradient."""
     return _RMS_NORM.decompose(*args, **kwargs)
 
 
@@ -116,7 +117,7 @@ def _dropout(x: Tensor, p: float, train: bool) -> Tensor:
     return x * torch.ops.aten.div_.Scalar(kept, 1 - p)
 
 
-# Kernels that replace those of PyTorch's operators while any thread is in a block.
+# These replace the kernels of PyTorch's operators while any thread is in a block.
 APART: dict[Any, Callable[..., Any]] = {
     torch.ops.aten.scaled_dot_product_attention.default: _attention,
     _DROPOUT: _dropout,
@@ -124,7 +125,7 @@ APART: dict[Any, Callable[..., Any]] = {
     _RMS_NORM: _rms_norm,
     **_layers.APART,
 }
-# Without autograd a mode is asked for the operator itself. Some of these torch's Python takes apart
-# then, alike for all devices.
+# Without autograd a mode is called with the undecomposed operator. torch decomposes some of these
+# operators in Python then, alike on all devices; they need no replacement.
 _IN_PYTHON = torch._C.DispatchKey.CompositeImplicitAutograd
 WITHOUT_AUTOGRAD = {f: kernel for f, kernel in APART.items() if _IN_PYTHON not in f.py_kernels}

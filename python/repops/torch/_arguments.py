@@ -1,4 +1,5 @@
-"""What functions take that are called without the block: one table of shapes and types."""
+"""Shapes and types of the arguments of functions that are called outside the block, in one
+table."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ Tensor = torch.Tensor
 IDS = (torch.int64, torch.int32)
 
 # Tensors of each function, in order. A name stands for one size in all of them, * for any number of
-# sizes before the others, a number for itself; "?" may be None, ":ids" is of integers.
+# leading sizes, a number for itself. "?": may be None. ":ids": has integers.
 SIGNATURES = {
     "linear": "x [* in] weight [out in] bias? [out]",
     "linear_backward": "dy [* out] x [* in] weight [out in]",
@@ -63,7 +64,7 @@ def _known(size: str, sizes: dict[str, Any]) -> Any:
 
 
 def _fits(argument: Argument, shape: Sequence[int], sizes: dict[str, Any]) -> bool:
-    """Has it this shape? Sizes that it is the first to have are noted."""
+    """Does the shape fit? Enters sizes that it is the first to name into `sizes`."""
     names = argument.sizes
     if names[:1] == ("*",):
         names, before = names[1:], len(shape) - len(names) + 1
@@ -93,7 +94,7 @@ def _expected(argument: Argument, sizes: dict[str, Any]) -> str:
 
 
 def expect_kind(where: str, t: Any, types: Sequence[torch.dtype], devices: Sequence[str]) -> None:
-    """Error, unless it is a dense tensor of one of these types in such memory."""
+    """Raises Error unless t is a dense tensor of one of these types on one of these devices."""
     if not isinstance(t, Tensor):
         raise Error(f"{where} is {type(t).__name__}; expected a tensor")
     if t.layout is not torch.strided:
@@ -105,7 +106,8 @@ def expect_kind(where: str, t: Any, types: Sequence[torch.dtype], devices: Seque
 
 
 def check(function: str, given: Sequence[Any], devices: Sequence[str] = ("cpu",)) -> dict[str, Any]:
-    """Error, unless these are the function's tensors. Returns the sizes by their names."""
+    """Raises Error unless these are tensors that the function takes. Returns sizes by their
+    names."""
     sizes: dict[str, Any] = {}
     own = _arguments(function)
     for argument, t in zip(own, [*given, *[None] * (len(own) - len(given))]):
@@ -122,8 +124,8 @@ def check(function: str, given: Sequence[Any], devices: Sequence[str] = ("cpu",)
 def checked(
     function: str, fake: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The function checks its tensors, which are its first arguments, and computes with the default
-    floating-point modes. fake: the tensors may have no memory."""
+    """Decorates a function: its leading arguments, which are its tensors, are checked, and it
+    computes with the default floating-point modes. fake: the tensors may have no memory."""
     devices, count = ("cpu", "meta") if fake else ("cpu",), len(_arguments(function))
 
     def around(inner: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,7 +17,7 @@ from ._call import expect, need, numbers, run
 from ._registry import handles
 
 Tensor = torch.Tensor
-Taps = tuple[Tensor, "Tensor | None"]  # places [taps, out], -1 for none, and weights
+Taps = tuple[Tensor, "Tensor | None"]  # indices [taps, out] (-1: no tap), and weights
 
 
 def _along(t: Tensor, x: Tensor, dim: int) -> Tensor:
@@ -27,7 +27,7 @@ def _along(t: Tensor, x: Tensor, dim: int) -> Tensor:
 
 
 def gathered(x: Tensor, dim: int, taps: Taps) -> Tensor:
-    """Sums along a dimension."""
+    """Sums x over the taps along a dimension."""
     places, weights = taps
     y = None
     for i, place in enumerate(places):
@@ -42,7 +42,7 @@ def gathered(x: Tensor, dim: int, taps: Taps) -> Tensor:
 
 
 def spread(dy: Tensor, dim: int, size: int, taps: Taps) -> Tensor:
-    """The gradient of `gathered` with respect to x, which has this size along the dimension."""
+    """The gradient of `gathered` with respect to x, whose size along the dimension is `size`."""
     places, weights = taps
     rows = dy.movedim(dim, 0)
     parts = [rows if weights is None else rows * _along(w, rows, 0) for w in _each(weights, places)]
@@ -57,7 +57,7 @@ def _each(weights: Tensor | None, places: Tensor) -> Any:
 
 
 def like(y: Tensor, x: Tensor) -> Tensor:
-    """y in the order of memory that torch would give it."""
+    """y with the strides that torch would give an output for input x."""
     last = x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
     if last and not x.is_contiguous():
         return y.contiguous(memory_format=torch.channels_last)
@@ -79,14 +79,15 @@ def _cubic(x: float, a: float) -> float:
 
 
 def _scale(n: int, out: int, align: bool, given: float | None) -> float:
-    """How far apart outputs lie in the input."""
+    """The distance of neighbouring outputs, in input elements."""
     if align:
         return (n - 1) / (out - 1) if out > 1 else 0.0
     return 1 / given if given and given > 0 else n / out
 
 
 def _smooth_taps(n: int, i: int, scale: float, cubic: bool) -> tuple[int, list[float]]:
-    """The first tap and the weights of output i where taps are averages of what they cover."""
+    """The first tap of output i and the taps' weights, with antialiasing: taps cover all its
+    support."""
     wide = max(scale, 1.0)
     center, support = scale * (i + 0.5), (2.0 if cubic else 1.0) * wide
     first, end = max(0, int(center - support + 0.5)), min(n, int(center + support + 0.5))
@@ -117,7 +118,8 @@ def _columns(rows: list, dtype: torch.dtype) -> Tensor:
 def _resize_taps(
     n: int, out: int, align: bool, given: float | None, cubic: bool, smooth: bool
 ) -> Taps:
-    """Weights are of float64, without a function of the C library, rounded to float32 once."""
+    """Weights are computed in float64 without the C library's functions, and rounded to float32
+    once."""
     scale = _scale(n, out, align, given)
     places, weights = [], []
     for i in range(out):
@@ -137,7 +139,7 @@ def _resize_taps(
 def _axes(
     shape: Any, out: Any, align: bool, scales: Any, cubic: bool, smooth: bool
 ) -> list[tuple[int, Taps]]:
-    """Each dimension and its taps; the last is first."""
+    """Each dimension with its taps, from the last dimension to the first."""
     scales = scales or (None,) * len(out)
     return [
         (2 + d, _resize_taps(shape[2 + d], out[d], align, scales[d], cubic, smooth))
@@ -146,7 +148,7 @@ def _axes(
 
 
 def _resized(x: Tensor, axes: list[tuple[int, Taps]]) -> Tensor:
-    if x.dtype is torch.uint8:  # torch has integer weights for some instruction sets alone
+    if x.dtype is torch.uint8:  # torch has integer weights here, but on some instruction sets only
         y = _resized(x.float(), axes).round()
         return torch.where(y < 0.0, 0.0, torch.where(y > 255.0, 255.0, y)).to(torch.uint8)
     need(x)
@@ -203,7 +205,7 @@ _register_resizes()
 
 
 def _copied(kind: str, n: int, before: int, after: int) -> Tensor:
-    """Which of the n elements of a dimension is copied to each place of the padded one."""
+    """The index in the dimension of n elements that each element of the padded one is a copy of."""
     at = here.arange(-before, n + after)
     if kind == "replication_pad":
         return at.clamp(0, n - 1)
@@ -236,7 +238,7 @@ _register_padding()
 
 
 def _columns_of(n: int, kernel: int, dilation: int, pad: int, stride: int) -> tuple[Tensor, Tensor]:
-    """[kernel, windows]: places that windows have along a dimension, and whether they are in it."""
+    """[kernel, windows]: the index of each tap along a dimension, and whether it is in range."""
     windows = (n + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1
     first = here.arange(windows) * stride - pad
     at = (here.arange(kernel) * dilation)[:, None] + first
@@ -245,7 +247,7 @@ def _columns_of(n: int, kernel: int, dilation: int, pad: int, stride: int) -> tu
 
 @handles("col2im")
 def col2im(x: Tensor, size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Tensor:
-    """The gradient of im2col: each pixel is the sum of its columns in their order."""
+    """The gradient of im2col: each pixel sums its entries in the columns, in their order."""
     need(x)
     (down, in_height), (across, in_width) = (
         _columns_of(*at) for at in zip(size, kernel, dilation, padding, stride)
@@ -265,7 +267,7 @@ def col2im(x: Tensor, size: Any, kernel: Any, dilation: Any, padding: Any, strid
 
 @here.kept(512)
 def window_taps(n: int, spans: tuple[tuple[int, int], ...]) -> Taps:
-    """Taps of windows [first, end)."""
+    """The taps of windows, each given as its first index and its end (exclusive)."""
     inside = [range(max(0, a), min(n, b)) for a, b in spans]
     most = max(len(r) for r in inside)
     rows = [list(r) + [-1] * (most - len(r)) for r in inside]

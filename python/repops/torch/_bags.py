@@ -13,18 +13,18 @@ from ._products import embedding_backward
 from ._registry import handles
 
 Tensor = torch.Tensor
-SUM, MEAN, MAX = 0, 1, 2  # torch's numbers of modes
+SUM, MEAN, MAX = 0, 1, 2  # torch's numbers for the modes
 
 
 def _bags(ids: Tensor, offsets: Tensor, count: int) -> Tensor:
-    """The bag of each id."""
+    """The index of each id's bag."""
     return torch.searchsorted(offsets[:count].long(), here.arange(len(ids)), right=True) - 1
 
 
 def _largest(table: Tensor, ids: Tensor, starts: Tensor, padding: int) -> tuple[Tensor, Tensor]:
-    """The largest of each column of a bag, 0 of none, and its row of the table, -1 of none. Of
-    equal ones the first stays. Bags are walked through together, the longest first, so that those
-    that have an element number i are the first ones."""
+    """The maximum of each column over each bag (0 for an empty bag) and the table's row that it
+    came from (-1: none). The first of equal rows wins. The bags are sorted, longest first, and step
+    i compares the i-th id of all bags that have one, which are then the leading ones."""
     count, width = len(starts), table.shape[1]
     sizes = torch.diff(starts, append=here.tensor([len(ids)]))
     sizes, order = torch.sort(sizes, descending=True, stable=True)
@@ -44,7 +44,8 @@ def _largest(table: Tensor, ids: Tensor, starts: Tensor, padding: int) -> tuple[
 
 
 def _sizes(bags: Tensor, count: int, ids: Tensor, padding: int) -> Tensor:
-    """How many ids each bag has that are no padding, by running sums, whose shapes are fixed."""
+    """The number of ids in each bag that are not padding, from running sums, so that shapes are
+    fixed."""
     sizes = torch.bincount(bags[bags >= 0], minlength=count)
     if padding < 0:
         return sizes
@@ -67,7 +68,7 @@ def embedding_bag(
     last: bool = False,
     padding: int = -1,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Rows are added in the order of the ids. What else is returned is for the backward pass."""
+    """Adds rows in the order of the ids. The other three results are for the backward pass."""
     need(table)
     count = len(offsets) - int(last)
     bags = _bags(ids, offsets, count)

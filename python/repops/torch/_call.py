@@ -1,4 +1,4 @@
-"""Operators of the library on torch's tensors: the lowest layer of this package."""
+"""Calls of the library's operators on torch's tensors: the lowest layer of this package."""
 
 from __future__ import annotations
 
@@ -20,41 +20,43 @@ from . import _here as here
 
 DTYPES = {torch.float32: 1, torch.int32: 2, torch.uint8: 3}
 TORCH = {code: dtype for dtype, code in DTYPES.items()}
-MAX_CALLS = 8192  # calls that are kept checked; then all are forgotten
-BLOCK = 1024  # SPEC 3.2: block of a row reduction
+MAX_CALLS = 8192  # cached calls; at the limit the cache is emptied
+BLOCK = 1024  # elements in a block of a row reduction (SPEC 3.2)
 
-# The call, the size and type of its output, the array of its inputs' addresses, its own address.
+# For each key: the call, its output's shape and type, the array type for the inputs' addresses, and
+# a reference to the call.
 _calls: dict[Any, tuple[Call, tuple[int, ...], torch.dtype, Any, Any]] = {}
 ONE = bits(1.0)
 
 
 class Leftover(Exception):
-    """This operator, or these arguments of it, are not the library's. The text says why."""
+    """The library does not have this operator, or not for these arguments. The text says why."""
 
 
 class Misfit(Error):
-    """Sizes by which PyTorch's own kernel reads or writes past the end, so that it is not asked."""
+    """Sizes with which PyTorch's kernel would read or write out of bounds: it must not be
+    called."""
 
 
 class Wrong(Exception):
-    """PyTorch refuses these arguments, and is asked for its own error."""
+    """PyTorch refuses these arguments: call it, so that its own error is raised."""
 
 
 def expect(right: bool, text: str) -> None:
-    """Wrong, unless it is right."""
+    """Raises Wrong unless `right`."""
     if not right:
         raise Wrong(text)
 
 
 def numbers(ids: torch.Tensor, rows: int) -> torch.Tensor:
-    """Numbers of rows as the library has them: int32. Those of no row stay so."""
+    """Row indices as int32, which the library reads. Indices out of range stay out of range."""
     if rows >= 2**31:
         raise Leftover(f"its table has {rows} rows, and the library numbers 2^31 at most")
     return ids.to(torch.int32)
 
 
 def _now(inputs: Any = ()) -> _context.Context:
-    """The context of this thread, in whose memory inputs are."""
+    """This thread's context, once it is known that all inputs are in its memory."""
     if proxy_tensor._CURRENT_MAKE_FX_TRACER is not None:
         raise Leftover("a graph is recorded (torch.export, make_fx), which cannot hold the library")
     context = _context.current()
@@ -66,7 +68,7 @@ def _now(inputs: Any = ()) -> _context.Context:
 
 
 def need(*tensors: torch.Tensor) -> None:
-    """Leftover, unless all are float32 in the memory that is computed in."""
+    """Raises Leftover unless all tensors are float32 in the context's memory."""
     device = _context.current().device
     for t in tensors:
         if t.dtype is not torch.float32:
@@ -117,7 +119,8 @@ def run(
     dtype: torch.dtype = torch.float32,
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Runs an operator; `shape` and `dtype` are those of a declared output. Views are copied."""
+    """Runs an operator. `shape` and `dtype` declare the output where the operator does not fix it.
+    Inputs that are not contiguous are copied."""
     inputs = [t if t.is_contiguous() else t.contiguous() for t in inputs]
     key = (name, tuple(attributes), shape and tuple(shape), *[(t.shape, t.dtype) for t in inputs])
     _, size, dtype, pointers, address = _calls.get(key) or _checked(
@@ -136,8 +139,8 @@ def run(
 
 
 def fused(function: Any, *arguments: Any, strided: bool = False) -> None:
-    """Calls a function of fused.h; tensors stand for their memory, None for NULL. strided: the
-    function is told how they lie, or does not care."""
+    """Calls a function of fused.h. Tensors are passed as addresses, None as NULL. strided: inputs
+    need not be contiguous: the function is told their strides, or works with any."""
     context, given = _now(arguments), []
     if context.watcher is not None and not context.watcher.fused(function.__name__, arguments):
         return
@@ -151,7 +154,8 @@ def fused(function: Any, *arguments: Any, strided: bool = False) -> None:
 
 @contextlib.contextmanager
 def unwatched() -> Iterator[None]:
-    """What is read and computed meanwhile is told to nobody: it is a part of what is told whole."""
+    """Hides operators and reads of values from the watcher: they are parts of a call that `whole`
+    reports."""
     context = _context.current()
     watcher = context.watcher
     if watcher is None:
@@ -166,7 +170,7 @@ def unwatched() -> Iterator[None]:
 
 
 def whole(name: str, compute: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
-    """compute(*inputs), of which a watcher is told as one call: its parts depend on numbers."""
+    """Returns compute(*inputs), which a watcher sees as one call, as its parts depend on values."""
     with unwatched():
         out = compute(*inputs)
     watcher = _context.current().watcher
@@ -185,7 +189,8 @@ def _readable(function: Any, a: torch.Tensor, strided: bool) -> None:
 def _run_flat(
     name: str, attributes: Sequence[int], inputs: Sequence[torch.Tensor], out: torch.Tensor
 ) -> None:
-    """Runs an operator of elements on memory, whatever its shape. All are float32 and packed."""
+    """Runs an elementwise operator on memory, whatever the shape. All tensors are float32 and
+    packed."""
     n = out.numel()
     key = (name, attributes, n, len(inputs))
     kept = _calls.get(key)
@@ -200,7 +205,8 @@ def _run_flat(
 
 
 def elementwise(name: str, attributes: Sequence[int], *inputs: torch.Tensor) -> torch.Tensor:
-    """An operator of elements. Keeps the order of memory of the first, if all have its shape."""
+    """Runs an elementwise operator. The output has the first input's strides if all inputs have its
+    shape and strides."""
     need(*inputs)
     first = inputs[0]
     out = torch.empty_like(first)
@@ -216,7 +222,7 @@ def elementwise(name: str, attributes: Sequence[int], *inputs: torch.Tensor) -> 
 
 
 def elementwise_(name: str, attributes: Sequence[int], x: torch.Tensor) -> torch.Tensor:
-    """The same in place, of one that `ro_op_in_place` allows for its only input."""
+    """Runs an elementwise operator of one input in place; `ro_op_in_place` must allow it."""
     need(x)
     if not packed(x):
         return x.copy_(elementwise(name, attributes, x))
@@ -226,7 +232,7 @@ def elementwise_(name: str, attributes: Sequence[int], x: torch.Tensor) -> torch
 
 
 def packed(t: torch.Tensor) -> bool:
-    """Whether its elements lie side by side, each once, in whatever order."""
+    """Do the elements fill one block of memory, each once, in any order of the dimensions?"""
     if t.is_contiguous():
         return True
     at = 1
@@ -238,7 +244,7 @@ def packed(t: torch.Tensor) -> bool:
 
 
 def matmul(a: torch.Tensor, b: torch.Tensor, batch_dims: int = 0) -> torch.Tensor:
-    """a b of matrices, or of batches of them. A transposed operand is read as it lies."""
+    """The product of matrices, or of batches of them. Transposed operands are not copied."""
     need(a, b)
     (a, trans_a), (b, trans_b) = _as_stored(a), _as_stored(b)
     return run("matmul", (batch_dims, trans_a + 2 * trans_b, ONE, 256, 0), (a, b))
@@ -252,7 +258,7 @@ def _as_stored(t: torch.Tensor) -> tuple[torch.Tensor, int]:
 
 
 def sum_rows(x: torch.Tensor) -> torch.Tensor:
-    """Sums of the rows of a dense matrix by R (SPEC 3.2): [rows, cols] to [rows]."""
+    """Sums of the rows of a matrix in order R (SPEC 3.2): [rows, cols] to [rows]."""
     rows, cols = x.shape
     y = here.empty(rows)
     fused(lib.ro_sum, rows, cols, x.contiguous(), y)
@@ -260,7 +266,7 @@ def sum_rows(x: torch.Tensor) -> torch.Tensor:
 
 
 def sum_columns(x: torch.Tensor) -> torch.Tensor:
-    """Sums of the columns of a dense matrix by K (SPEC 3.3): [rows, cols] to [cols]."""
+    """Sums of the columns of a matrix in order K (SPEC 3.3): [rows, cols] to [cols]."""
     rows, cols = x.shape
     y = here.empty(cols)
     fused(lib.ro_sum_rows, rows, cols, x.contiguous(), Gradient(y.data_ptr(), 0))
@@ -268,7 +274,7 @@ def sum_columns(x: torch.Tensor) -> torch.Tensor:
 
 
 def sums_of_squares(xs: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The sum of all squares of each by R, [len(xs)]: reduce_dot, then reduce_sum."""
+    """The sum of the squares of each tensor, [len(xs)], in order R: reduce_dot, then reduce_sum."""
     sums = here.empty(len(xs))
     for i, x in enumerate(xs):
         need(x)
@@ -284,8 +290,8 @@ def sums_of_squares(xs: Sequence[torch.Tensor]) -> torch.Tensor:
 def fold(
     y: torch.Tensor, dim: int, both: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 ) -> torch.Tensor:
-    """One element of all along dim, at least one: the second half is joined to the first, whose
-    middle one stands alone if their number is odd, until one is left."""
+    """Reduces dim, of size 1 or more, to 1 by halves: `both` joins the first half to the second;
+    with an odd size the first half's last element is kept as it is. Repeated until one is left."""
     while y.shape[dim] > 1:
         half, rest = (y.shape[dim] + 1) // 2, y.shape[dim] // 2
         joined = both(y.narrow(dim, 0, rest), y.narrow(dim, half, rest))
@@ -294,7 +300,7 @@ def fold(
 
 
 def _total64(x: torch.Tensor, reduced: list[int], keepdim: bool) -> torch.Tensor:
-    """Sums of float64 by halves, along each dimension from the last one on."""
+    """Sums of float64 by halves along each dimension, the last one first."""
     for d in reversed(reduced):
         if x.shape[d]:
             x = fold(x, d, torch.add)
@@ -306,10 +312,10 @@ def _total64(x: torch.Tensor, reduced: list[int], keepdim: bool) -> torch.Tensor
 def total(
     x: torch.Tensor, dims: Sequence[int] | None = None, keepdim: bool = False
 ) -> torch.Tensor:
-    """Sums along dimensions; None or no dimension: along all.
+    """Sums along dimensions; along all if dims is None or empty.
 
-    Along the last ones it is R (SPEC 3.2) of rows, in the order of the tensor's indices; along any
-    others K (SPEC 3.3) over the reduced indices in their order, the first slowest.
+    Sums of the last dimensions have order R (SPEC 3.2) over the indices in row-major order; of any
+    others order K (SPEC 3.3) over the reduced indices in row-major order.
     """
     nd, shape = x.dim(), x.shape
     reduced = sorted({d % nd for d in dims}) if dims and nd else list(range(nd))

@@ -1,9 +1,9 @@
-"""What a call is checked for before the library computes it: PyTorch's own errors come first.
+"""Checks of a call before the library computes it, so that PyTorch's own errors come first.
 
-The library reads memory by the sizes that it is told. Sizes, dimensions and types are checked by
-PyTorch's kernels for tensors without memory ("meta"), once for each signature: the operator, its
-tensors' shapes and types, its other arguments. Numbers are not part of a signature, as a rate of
-learning changes at each step; `_values` checks these, and what tensors hold, at each call.
+The library trusts the sizes that it is given. PyTorch's kernels for tensors without memory ("meta")
+check sizes, dimensions and types, once for each signature: the operator, its tensors' shapes and
+types, its other arguments. A signature leaves out numbers, because a learning rate, say, changes at
+each step; `_values` checks these, and values of tensors, at each call.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ._registry import FLOAT32, INDEXED, TYPES
 from ._values import VALUES
 
 Tensor = torch.Tensor
-MAX_SIGNATURES = 4096  # that are kept for each operator; then all are forgotten
+MAX_SIGNATURES = 4096  # cached for each operator; at the limit its cache is emptied
 
 
 def copied(value: Any) -> Any:
-    """The same arguments, with tensors of their own memory, which lie as they do."""
+    """The same arguments, with copies of the tensors that keep their strides."""
     if isinstance(value, Tensor):
         if value.layout is not torch.strided or value.is_nested or value.is_quantized:
             return value.clone()
-        if not value.is_cpu:  # the error is the same, however it lies
+        if not value.is_cpu:  # the error does not depend on the strides
             return value.clone()
         memory = value.untyped_storage().clone()
         return value.new_empty(0).set_(memory, value.storage_offset(), value.shape, value.stride())
@@ -38,8 +38,8 @@ def copied(value: Any) -> Any:
 
 
 def _computed(func: Any, args: tuple, kwargs: dict) -> Any:
-    """Shape and type of the first result that PyTorch computes, or its error. No random number is
-    drawn by it."""
+    """Shape and type of the first result that PyTorch computes, or its error. The generator's state
+    is restored, so that no random number is used up."""
     generator = kwargs.get("generator") or torch.default_generator
     state = generator.get_state()
     try:
@@ -50,13 +50,13 @@ def _computed(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def refuse(func: Any, args: tuple, kwargs: dict, reason: Exception) -> None:
-    """Raises the error that PyTorch has for this call; Leftover, if it has none."""
+    """Raises PyTorch's own error for this call, or Leftover if it has none."""
     _computed(func, args, kwargs)
     raise Leftover(f"the library does not take these arguments: {reason}") from None
 
 
 def taken(formula: Callable[..., Any], func: Any, args: tuple, kwargs: dict) -> Any:
-    """What `formula` gives for the call of `func`; refuses what it does not take."""
+    """Returns formula(*args, **kwargs). If that fails, raises PyTorch's error for the call."""
     try:
         return formula(*args, **kwargs)
     except Leftover:
@@ -78,7 +78,7 @@ def _one(value: Any) -> Any:
 
 
 def signature(args: tuple, kwargs: dict) -> Any:
-    """What calls have in common that are checked together."""
+    """The key of a call: calls with equal keys are checked once."""
     key = [
         (a.shape, a.dtype)
         if isinstance(a, Tensor)
@@ -107,20 +107,20 @@ def _first(result: Any) -> Any:
 
 
 def expected(func: Any, args: tuple, kwargs: dict, indexed: bool) -> Any:
-    """Shape and type of the first result, as PyTorch has it; its error, if it refuses the call.
-    None: it does not say. Kernels without memory let integers pass among other numbers, so that
-    PyTorch itself is asked there."""
+    """Shape and type of PyTorch's first result, or its error if it refuses the call. None: unknown.
+    Meta kernels accept integers mixed with other numbers that the real kernels refuse, so PyTorch
+    itself is called then."""
     whole = [t.dtype in WHOLE for t in tensors([args, list(kwargs.values())])]
     if any(whole[:1]) or (any(whole) and not indexed):
         return _computed(func, args, kwargs)
-    if not whole:  # what makes tensors; of random ones few may be integers
+    if not whole:  # it creates tensors; few random operators take an integer type
         return _computed(func, args, kwargs) if kwargs.get("dtype") in WHOLE else None
     given = [_without_memory(a) for a in args]
     named = {k: _without_memory(v) for k, v in kwargs.items() if k not in ("generator", "device")}
     try:
         with _disable_current_modes():
             return _first(func(*given, **named))
-    except NotImplementedError:  # it has no kernel of this kind
+    except NotImplementedError:  # it has no meta kernel
         return None
     except Exception:  # noqa: BLE001
         return _computed(func, args, kwargs)
@@ -130,7 +130,7 @@ def expected(func: Any, args: tuple, kwargs: dict, indexed: bool) -> Any:
 
 
 def _inexact(args: tuple, kwargs: dict) -> Any:
-    """Types of elements that are no integers: of tensors, of the result, of numbers."""
+    """The non-integer types of the call's tensors, of its result and of its numbers."""
     given = [*args, *kwargs.values()]
     for t in tensors(given):
         if t.layout is not torch.strided or t.is_nested:
@@ -144,8 +144,8 @@ def _inexact(args: tuple, kwargs: dict) -> Any:
 
 
 def check_types(types: frozenset[torch.dtype], args: tuple, kwargs: dict) -> None:
-    """Leftover, unless the operator takes all elements. What integers it takes is its own affair:
-    most are indices."""
+    """Raises Leftover unless the operator takes all types. Integers pass: most are indices, and
+    each operator checks its own."""
     for dtype in _inexact(args, kwargs):
         if dtype not in types and dtype not in WHOLE:
             half = ", of autocast perhaps" if dtype in (torch.bfloat16, torch.float16) else ""
@@ -159,7 +159,7 @@ def _keep(seen: set[Any], key: Any) -> None:
 
 
 def check_once(seen: set[Any], func: Any, args: tuple, kwargs: dict) -> None:
-    """PyTorch's error for this signature, if it has one."""
+    """Raises PyTorch's error for this signature, if it has one."""
     key = signature(args, kwargs)
     if key not in seen:
         expected(func, args, kwargs, True)
@@ -167,8 +167,8 @@ def check_once(seen: set[Any], func: Any, args: tuple, kwargs: dict) -> None:
 
 
 def checked(name: str, function: Callable[..., Any], signed: bool = True) -> Callable[..., Any]:
-    """The handler of an operator, with all checks. signed: its signatures are; else, unless a table
-    has its types, the handler does all of it, and PyTorch is not asked."""
+    """The handler of an operator, with all checks. signed: check signatures. If not, and no table
+    has the operator's types, the function checks all by itself, and PyTorch is not called."""
     base = name.split(".")[0]
     if not signed and base not in TYPES:
         return lambda mode, func, args, kwargs: function(*args, **kwargs)

@@ -39,19 +39,19 @@ def pairs(z: Tensor) -> Tensor:
 
 
 def joined(y: Tensor) -> Tensor:
-    """[..., 2] as complex numbers."""
+    """Turns pairs [..., 2] into complex numbers."""
     even = all(s % 2 == 0 for s in (y.storage_offset(), *y.stride()[:-1]))
     return torch.view_as_complex(y if even and y.stride(-1) == 1 else y.contiguous())
 
 
 def product(x: Tensor, y: Tensor) -> Tensor:
-    """Products of pairs, which are broadcast."""
+    """Products of pairs; the operands are broadcast."""
     (a, b), (c, d) = x.unbind(-1), y.unbind(-1)
     return torch.stack([a * c - b * d, a * d + b * c], -1)
 
 
 def _operand(x: Any) -> tuple[Tensor, bool]:
-    """Pairs of a complex number, or a real one; and whether it is complex."""
+    """A complex operand as pairs, or a real one as it is; and whether it is complex."""
     if not isinstance(x, Tensor):
         own = isinstance(x, complex)
         return here.tensor([x.real, x.imag] if own else float(x), dtype=torch.float32), own
@@ -61,7 +61,7 @@ def _operand(x: Any) -> tuple[Tensor, bool]:
 
 
 def _widened(x: Any) -> Tensor:
-    """Pairs of any number."""
+    """Pairs of a real or complex operand."""
     y, whole = _operand(x)
     return y if whole else torch.stack([y, torch.zeros_like(y)], -1)
 
@@ -72,7 +72,7 @@ def multiply(x: Any, y: Any) -> Tensor:
     if whole_a and whole_b:
         return joined(product(a, b))
     if not whole_a and not whole_b:
-        return a * b  # a term and its factor alpha
+        return a * b  # a term and its factor alpha, which are both real
     return joined(a * b.unsqueeze(-1) if whole_a else b * a.unsqueeze(-1))
 
 
@@ -85,8 +85,8 @@ def divide(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor:
 
 
 def _quotient(x: Tensor, y: Tensor) -> Tensor:
-    """Of pairs, which are broadcast. The larger part of y divides first, so that no square of it
-    overflows or is lost. (Smith)"""
+    """Quotients of pairs, by Smith's formula; the operands are broadcast. Both parts of y are
+    divided by the larger one first, so that no square overflows or underflows."""
     (a, b), (c, d) = x.unbind(-1), y.unbind(-1)
     less = c.abs() < d.abs()
     most, least = torch.where(less, d, c), torch.where(less, c, d)
@@ -125,7 +125,8 @@ def subtract_from(x: Any, y: Any, alpha: Any = 1) -> Tensor:
 
 @of_complex("abs")
 def size(z: Tensor) -> Tensor:
-    """No square overflows, nor is lost: the smaller part is divided by the larger one first."""
+    """Absolute values. The smaller part is divided by the larger one, so that no square overflows
+    or underflows."""
     a, b = pairs(z).abs().unbind(-1)
     most, least = maximum(a, b), minimum(a, b)
     q = least / most
@@ -145,7 +146,7 @@ def sum_(z: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
         raise Leftover(f"it sums complex numbers as {dtype}")
     dims = list(range(z.dim())) if dim is None or dim == [] else dim
     dims = [dims] if isinstance(dims, int) else dims
-    x = pairs(z).movedim(-1, 0)  # each part lies dense, so that its sum is that of float32
+    x = pairs(z).movedim(-1, 0)  # each part is dense, so that its sum has the order of float32 sums
     return joined(torch.stack([total(part, dims, keepdim) for part in x], -1))
 
 
@@ -165,7 +166,7 @@ def mean(z: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 
 
 def _product(x: Tensor, y: Tensor, batch_dims: int = 0) -> Tensor:
-    """One of float32, of twice as many rows of y, which has twice as many columns."""
+    """One float32 product, of k doubled: y gets twice as many rows and columns."""
     a, b = pairs(x), pairs(y)
     two = torch.stack([b, torch.stack([-b[..., 1], b[..., 0]], -1)], -3)  # [..., k, 2, m, 2]
     *batch, k, m, _ = b.shape

@@ -16,7 +16,7 @@ _NONE = -float("inf")
 
 
 def _log_sum(*terms: Tensor) -> Tensor:
-    """log of the sum of exp, in the order of the terms."""
+    """log(sum(exp(terms))), added in the order of the terms."""
     top = terms[0]
     for t in terms[1:]:
         top = torch.where(t > top, t, top)
@@ -30,14 +30,14 @@ def _log_sum(*terms: Tensor) -> Tensor:
 
 
 def _numbers(lengths: Any, x: Tensor) -> Tensor:
-    """Where x is; lengths may be in the CPU's memory, as in torch."""
+    """Lengths as int64 on x's device; as in torch they may be given in the CPU's memory."""
     if isinstance(lengths, torch.Tensor):
         return lengths.to(x.device, torch.int64)
     return here.tensor(list(lengths))
 
 
 def _labels(targets: Tensor, lengths: Tensor, blank: int) -> Tensor:
-    """[N, 2 S + 1]: blanks around each label."""
+    """[N, 2 S + 1]: labels with a blank before, between and after them."""
     if targets.dim() == 1:
         rows = here.full((len(lengths), int(lengths.max())), blank, dtype=torch.int64)
         at = 0
@@ -51,7 +51,8 @@ def _labels(targets: Tensor, lengths: Tensor, blank: int) -> Tensor:
 
 
 def _shifted(x: Tensor, by: int, over: Tensor | None = None) -> Tensor:
-    """x moved along labels, nothing coming in; where `over` forbids it nothing comes either."""
+    """x shifted along the labels by `by`, filled with _NONE; elements where `over` is false become
+    _NONE, too."""
     y = torch.full_like(x, _NONE)
     if by > 0:
         y[:, by:] = x[:, :-by]
@@ -61,14 +62,14 @@ def _shifted(x: Tensor, by: int, over: Tensor | None = None) -> Tensor:
 
 
 def _skips(labels: Tensor) -> Tensor:
-    """Whether a path may come to a label from the one before it, without the blank between."""
+    """May a path reach each label from the label before it, without the blank between?"""
     skips = torch.zeros_like(labels, dtype=torch.bool)
     skips[:, 3::2] = labels[:, 3::2] != labels[:, 1:-2:2]
     return skips
 
 
 def _ends(labels: Tensor, lengths: Tensor) -> Tensor:
-    """Where a path may end: the last label of a row and the blank after it."""
+    """Marks where a path may end: a row's last label and the blank after it."""
     at = here.arange(labels.shape[1])[None]
     last = 2 * lengths[:, None]
     return (at == last) | (at == last - 1)
@@ -78,7 +79,7 @@ def _ends(labels: Tensor, lengths: Tensor) -> Tensor:
 def ctc_loss(
     x: Tensor, targets: Tensor, inputs: Any, lengths: Any, blank: int = 0, zero: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The loss of each row, and the logarithms of the paths that come to each label."""
+    """The loss of each row, and log of the total probability of the paths to each label."""
     need(x)
     inputs, lengths = _numbers(inputs, x), _numbers(lengths, x)
     labels = _labels(targets, lengths, blank)
@@ -109,7 +110,7 @@ def ctc_loss_backward(
     blank: int,
     zero: bool = False,
 ) -> Tensor:
-    """exp(x) less the share of paths through each class, as torch has it."""
+    """The gradient: exp(x) minus the share of paths through each class, as torch defines it."""
     need(dy, x)
     inputs, lengths = _numbers(inputs, x), _numbers(lengths, x)
     labels = _labels(targets, lengths, blank)

@@ -1,4 +1,4 @@
-"""torchvision's own operators that detectors need: which boxes to keep, and pixels in boxes."""
+"""Operators of torchvision for detectors: nms, and pooling of regions of interest."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Tensor = torch.Tensor
 
 
 def _limit(threshold: float) -> float:
-    """The largest number of float32 that is not above the threshold. An overlap is above one of
-    them where it is above the other: torchvision compares it as float64."""
+    """The largest float32 that is not above the threshold. A float32 overlap is above one if it is
+    above the other, so it needs no float64, in which torchvision compares."""
     near = float(np.float32(threshold))
     return float(np.nextafter(np.float32(near), np.float32(-np.inf))) if near > threshold else near
 
 
 def kept_boxes(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
-    """For each box whether nms keeps it, by its formulas, in operators that a job captures."""
+    """For each box whether nms keeps it, by operators that a job can record."""
     need(boxes, scores)
     if not len(boxes):
         return here.zeros(0, dtype=torch.bool)
@@ -47,8 +47,8 @@ def kept_boxes(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
 
 @handles("torchvision::nms")
 def nms(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
-    """Boxes by falling scores, without those that a kept one overlaps by more than the threshold.
-    Each operation is rounded by itself; equal scores keep the order of their places."""
+    """Indices of the kept boxes by falling scores; equal scores keep their order. A box goes if a
+    kept one overlaps it by more than the threshold. Each operation is rounded by itself."""
     need(boxes, scores)
     order = torch.sort(scores, descending=True, stable=True)[1]
     x0, y0, x1, y1 = np.array(boxes.detach()[order].tolist(), np.float32).reshape(-1, 4).T
@@ -69,10 +69,10 @@ def nms(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
 
 
 class _Samples:
-    """Where boxes of one number of samples look: each sample is of four pixels."""
+    """Sample points of boxes that have the same number of samples; each reads four pixels."""
 
     def __init__(self, rois: Tensor, size: Any, scale: float, grid: Any, aligned: bool) -> None:
-        """size: images, their height and width, and those of the bins."""
+        """size: number of images, their height and width, then rows and columns of bins."""
         offset = 0.5 if aligned else 0.0
         self.grid = grid
         self.image = whole_within(rois[:, 0], size[0])
@@ -89,7 +89,8 @@ class _Samples:
             )
 
     def taps(self, height: int, width: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Rows of [N H W] and weights, both [boxes, bins, bins], of each sample and pixel."""
+        """Yields for each sample and pixel its rows of [N H W] and their weights, both [boxes,
+        bins, bins]."""
         for rows in self.lines[0]:
             for cols in self.lines[1]:
                 for y, wy in rows:
@@ -99,7 +100,7 @@ class _Samples:
 
 
 def _line(at: Tensor, n: int) -> list[tuple[Tensor, Tensor]]:
-    """Both places of a sample along an axis, and their weights: 0 outside of the image."""
+    """Both pixels of a sample along an axis with their weights, which are 0 outside the image."""
     inside = (at >= -1.0) & (at <= n)
     at = torch.where(at < 0.0, 0.0, at)
     low = whole_within(torch.where(inside, at, 0.0).floor(), n)
@@ -109,7 +110,8 @@ def _line(at: Tensor, n: int) -> list[tuple[Tensor, Tensor]]:
 
 
 def _groups(rois: Tensor, size: Any, scale: float, ratio: int, aligned: bool) -> Any:
-    """The boxes of each number of samples; None: all boxes. Without a ratio, that is read."""
+    """Groups boxes by their number of samples: (indices, samples); indices None: all boxes. Without
+    a ratio the numbers of samples are read from the boxes."""
     if ratio > 0:
         return [(None, _Samples(rois, size, scale, (ratio, ratio), aligned))]
     counts = []
@@ -136,8 +138,8 @@ def _means(rows: Tensor, samples: _Samples, size: Any, shape: Any) -> Tensor:
 def roi_align(
     x: Tensor, rois: Tensor, scale: float, out_h: int, out_w: int, ratio: int, aligned: bool
 ) -> Tensor:
-    """Means of samples, added row by row; a sample is the sum of four pixels times weights. A box
-    of no image is refused, and in the step of a job one of the nearest image."""
+    """The mean of each bin's samples, added row by row; a sample sums four weighted pixels. A box
+    whose image does not exist is refused; in the step of a job it takes the nearest image."""
     need(x, rois)
     n, c, h, w = x.shape
     size = (n, h, w, out_h, out_w)
@@ -165,7 +167,7 @@ def roi_align_backward(
     ratio: int,
     aligned: bool,
 ) -> Tensor:
-    """Each pixel and sample after the other, by the library's embedding_grad."""
+    """Adds the terms of each sample and pixel in turn, by the library's embedding_grad."""
     need(dy, rois)
     dx = here.zeros(n * h * w, c)
     for own, samples in _groups(rois, (n, h, w, out_h, out_w), scale, ratio, aligned):

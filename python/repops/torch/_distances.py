@@ -18,13 +18,13 @@ Tensor = torch.Tensor
 
 @handles("_cdist_forward", "_euclidean_dist")
 def distances(x: Tensor, y: Tensor, p: float = 2.0, mode: Any = None) -> Tensor:
-    """Norms of all differences, which are in memory together."""
+    """Norms of the differences of all pairs of rows. All differences are in memory together."""
     need(x, y)
     return vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, [-1])
 
 
 def _slope(d: Tensor, length: Tensor, p: float) -> Tensor:
-    """The gradient of a norm of d, whose value is length; 0 where d is."""
+    """The gradient of the norm of d, whose value is `length`; 0 where d is 0."""
     if p == 0:
         return torch.zeros_like(d)
     if p == 1:
@@ -42,7 +42,7 @@ def _slope(d: Tensor, length: Tensor, p: float) -> Tensor:
 def distances_backward(dy: Tensor, x: Tensor, y: Tensor, p: float, cdist: Tensor) -> Tensor:
     need(dy, x, y)
     if not dy.numel() or not x.numel():
-        return torch.zeros_like(x)  # whose batch PyTorch does not broadcast then
+        return torch.zeros_like(x)  # PyTorch does not broadcast the batch of x then
     slope = _slope(x.unsqueeze(-2) - y.unsqueeze(-3), cdist.unsqueeze(-1), p)
     return total(slope * dy.unsqueeze(-1), [-2])
 
@@ -60,7 +60,7 @@ def distances_of_pairs(x: Tensor, p: float = 2) -> Tensor:
 
 @handles("_pdist_backward")
 def distances_of_pairs_backward(dy: Tensor, x: Tensor, p: float, pdist: Tensor) -> Tensor:
-    """Terms of one row come as its pairs do, those where it is the first one before the others."""
+    """Adds the terms of each row in the order of the pairs: first those in which it comes first."""
     need(dy, x, pdist)
     n = len(x)
     if not x.numel() or n < 2:
@@ -79,7 +79,7 @@ def distance(x: Tensor, y: Tensor, p: float = 2) -> Tensor:
 
 @handles("renorm")
 def renormed(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """Each part whose norm is too large is multiplied by the bound over the norm and 1e-7."""
+    """Multiplies each slice with a norm above maxnorm by maxnorm / (norm + 1e-7)."""
     others = [d for d in range(x.dim()) if d != dim % x.dim()]
     size = vector_norm(x, p, others, True)
     return x * torch.where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
@@ -91,7 +91,7 @@ def trace(x: Tensor) -> Tensor:
 
 
 def _with(x: Tensor, y: Tensor, beta: float, alpha: float) -> Tensor:
-    """beta x + alpha y; without x, which may be a NaN, if beta is 0."""
+    """beta x + alpha y. If beta is 0, x is not read: it may be NaN."""
     y = y if alpha == 1 else y * alpha
     return y if beta == 0 else (x if beta == 1 else x * beta) + y
 

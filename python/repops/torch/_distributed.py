@@ -1,4 +1,4 @@
-"""torch.distributed: processes exchange tensors, and add them in the order of their ranks."""
+"""torch.distributed: processes exchange tensors, and add them in the order of ranks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._call import Leftover
 from ._registry import handles
 
 Tensor = torch.Tensor
-# No number is rounded by these.
+# These move data and round nothing.
 _MOVEMENT = """
     broadcast_ allgather_ _allgather_base_ allgather_coalesced_ allgather_into_tensor_coalesced_
     gather_ scatter_ alltoall_ alltoall_base_ send recv_ recv_any_source_ barrier monitored_barrier_
@@ -50,8 +50,9 @@ def _combination(boxed: Any) -> Callable[[Tensor, Tensor], Tensor]:
 def allreduce_(
     tensors: list[Tensor], group: Any, op: Any, sparse: Any = None, *rest: Any
 ) -> tuple[list[Tensor], Any]:
-    """All are gathered, and combined here: the backend's order is its own. The broadcast changes
-    nothing, and gives work whose result are these tensors, which DistributedDataParallel takes."""
+    """Gathers all tensors and combines them here, as the backend's order is not fixed. The
+    broadcast changes nothing: its work object has these tensors as result, which
+    DistributedDataParallel needs."""
     both, size = _combination(op), torch.distributed.ProcessGroup.unbox(group).size()
     gathered = [[torch.empty_like(t) for _ in range(size)] for t in tensors]
     _, work = torch.ops.c10d.allgather_(gathered, tensors, group, *rest)

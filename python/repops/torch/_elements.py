@@ -1,4 +1,4 @@
-"""Operators of elements: functions, clamping, comparisons, and what torch contracts."""
+"""Elementwise operators: functions, clamping, comparisons, and those that torch contracts."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def rsub(a: Tensor, b: Any, alpha: float = 1) -> Tensor:
     x = a if alpha == 1 else a * alpha
     if isinstance(b, Tensor) or _context.current().device is None:
         return b - x
-    x = x.to(torch.result_type(x, b))  # before its sign changes, which integers cannot hold
-    return -x + b  # the same bits; b - x would be this operator again
+    x = x.to(torch.result_type(x, b))  # before the negation: integers may not hold -x
+    return -x + b  # has the same bits; b - x would call this handler again
 
 
 def _where(outside: Tensor, bound: Tensor, x: Tensor) -> Tensor:
-    """A bound that is a NaN gives a NaN."""
+    """x, or the bound where `outside` says so. A bound that is NaN gives NaN."""
     nan = bound != bound
     all_of = bound.dim() or _context.current().device is not None or bool(nan)
     return torch.where(outside | nan if all_of else outside, bound, x)
@@ -65,7 +65,7 @@ def _bounded(x: Tensor, low: Any, high: Any) -> Tensor:
 
 @handles("clamp", "hardtanh")
 def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """By comparisons: vectors and single elements disagree about the sign of a zero otherwise."""
+    """Clamps by comparisons: torch's vector and scalar code disagree about the sign of zero."""
     kind = x.dtype if x.is_floating_point() else None
     bounds = [
         b if b is None or isinstance(b, Tensor) else here.number(float(b), 0, kind)
@@ -106,7 +106,7 @@ def minimum(a: Tensor, b: Tensor) -> Tensor:
 
 @handles("fmax")
 def fmax(a: Tensor, b: Tensor) -> Tensor:
-    """The other one of a NaN."""
+    """The maximum; where one operand is NaN, the other."""
     return torch.where(a != a, b, torch.where(b != b, a, maximum(a, b)))
 
 
@@ -123,7 +123,7 @@ def aminmax(x: Tensor, *, dim: int | None = None, keepdim: bool = False) -> tupl
 
 @handles("amax")
 def amax(x: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
-    """Adding +0 gives a largest zero one sign, whichever zero was found first."""
+    """Adding +0 makes a zero maximum +0, whichever zero was found first."""
     return torch.amax(x, dim, keepdim) + 0.0
 
 
@@ -144,7 +144,7 @@ def smallest(x: Tensor) -> Tensor:
 
 @handles("arange.default", "arange.start", "arange.start_step")
 def arange(*args: Any, **kwargs: Any) -> Tensor:
-    """Numbers that are not whole: each is start + i step in float64, rounded once."""
+    """Elements that are not whole numbers: start + i step in float64, rounded once."""
     dtype = kwargs.pop("dtype", None)
     start, end = (0, args[0]) if len(args) == 1 else args[:2]
     step = args[2] if len(args) > 2 else 1
@@ -159,8 +159,8 @@ def arange(*args: Any, **kwargs: Any) -> Tensor:
 
 @handles("linspace")
 def linspace(start: float, end: float, steps: int, **kwargs: Any) -> Tensor:
-    """Each is start + i (end - start) / (steps - 1) in float64, rounded once; of integers the
-    quotient is exact and loses its fraction."""
+    """start + i (end - start) / (steps - 1) in float64, rounded once; for integer types the
+    quotient is computed in integers and truncated."""
     dtype = kwargs.get("dtype") or torch.get_default_dtype()
     if not dtype.is_floating_point:
         first, last, parts = int(start), int(end), max(1, steps - 1)
@@ -172,7 +172,7 @@ def linspace(start: float, end: float, steps: int, **kwargs: Any) -> Tensor:
 
 @handles("logspace")
 def logspace(start: Any, end: Any, steps: int, base: float = 10.0, **kwargs: Any) -> Tensor:
-    """The base to the power of each number of linspace, both in float64, rounded once."""
+    """base to the power of each element of linspace, both in float64, rounded once."""
     dtype = kwargs.get("dtype") or torch.get_default_dtype()
     if not dtype.is_floating_point:
         raise Leftover("its numbers are whole")
@@ -182,7 +182,8 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, **kwargs: Any
 
 @handles("_efficientzerotensor")
 def zeros_without_memory(size: Any, **how: Any) -> Tensor:
-    """As gradients of signs are. A job records places in memory, so there they have some."""
+    """Zeros that share no memory, which gradients of signs are. In a job, which records addresses,
+    they are ordinary zeros."""
     if _context.current().job is None:
         return torch._efficientzerotensor(size, **how)
     return here.zeros(size, dtype=how.get("dtype"))
@@ -198,7 +199,7 @@ def dropout_backward(dy: Tensor, mask: Tensor, scale: float) -> Tensor:
 
 @handles("xlogy.Tensor", "xlogy.Scalar_Self", "xlogy.Scalar_Other")
 def xlogy(x: Any, y: Any) -> Tensor:
-    """x log(y), and 0 where x is, unless y is a NaN."""
+    """x log(y); 0 where x is 0, unless y is NaN."""
     if not isinstance(y, Tensor):
         y = torch.full_like(x, y)
     log = elementwise("log", (), y if y.is_floating_point() else y.float())
@@ -214,7 +215,7 @@ def logaddexp(a: Tensor, b: Tensor) -> Tensor:
 
 @handles("logit")
 def logit(x: Tensor, eps: float | None = None) -> Tensor:
-    if eps is not None:  # above 1/2 the bounds are crossed, and the lower one is asked for first
+    if eps is not None:  # with eps > 1/2 the bounds cross; the lower one is compared first
         x = torch.where(x < eps, eps, torch.where(x > 1 - eps, 1 - eps, x))
     return elementwise("log", (), x / (1.0 - x))
 
@@ -235,7 +236,7 @@ def atan2(y: Tensor, x: Tensor) -> Tensor:
     return elementwise("atan2", (), y, x)
 
 
-# ---- quotients that are whole: of float64, where none of float32 rounds to a whole number ----
+# ---- whole quotients: in float64, where no quotient of float32s rounds to a whole number ----
 
 
 def _whole(a: Any, b: Any, mode: str) -> tuple[Tensor, Tensor, Tensor]:

@@ -42,12 +42,12 @@ from ._turns import turns
 
 Tensor = torch.Tensor
 DIRECT, DIRECT_PRIME = 64, 256
-KEPT = 64  # constants of so many lengths are kept
+KEPT = 64  # how many lengths' constants are cached
 
 
 @functools.lru_cache(4096)
 def _divisor(n: int) -> int:
-    """The first factor of n; n: it is not taken apart; 0: neither that, nor is it small."""
+    """The first factor of n. Returns n if n is not split, 0 if it is neither split nor small."""
     if n <= DIRECT:
         return n
     most = min(DIRECT, math.isqrt(n))
@@ -56,7 +56,7 @@ def _divisor(n: int) -> int:
 
 
 def _kept(values: np.ndarray) -> Tensor:
-    """Where it is computed."""
+    """The values as float32 on the context's device."""
     with _disable_current_modes():
         return torch.from_numpy(np.ascontiguousarray(values, "f4")).to(current().device or "cpu")
 
@@ -69,8 +69,8 @@ def _signed(n: int, places: np.ndarray, inverse: bool) -> np.ndarray:
 
 @here.kept(KEPT)
 def _matrix(n: int, inverse: bool, given: bool, wanted: bool) -> Tensor:
-    """[2 n, 2 n]: by which a row of pairs is multiplied. given: the row is complex, else it has
-    real numbers alone; wanted: so is the result."""
+    """[2 n, 2 n]: the matrix that multiplies a row of pairs. given: the input is complex; otherwise
+    it is real, and the matrix has n rows. wanted: likewise for the result and the columns."""
     k = np.arange(n)
     c, s = np.moveaxis(_signed(n, k[:, None] * k, inverse), -1, 0)
     whole = np.stack([np.stack([c, s], -1), np.stack([-s, c], -1)], 1)  # [n, 2, n, 2]
@@ -82,26 +82,26 @@ Factor = tuple[Tensor, Tensor]
 
 
 def _factor(w: np.ndarray) -> Factor:
-    """Pairs c + d i, by which others are multiplied, as (c, c) and (-d, d)."""
+    """Pairs c + d i as the factors (c, c) and (-d, d) that _times takes."""
     c, d = w[..., 0], w[..., 1]
     return _kept(np.stack([c, c], -1)), _kept(np.stack([-d, d], -1))
 
 
 def _times(y: Tensor, factor: Factor) -> Tensor:
-    """(a + b i) (c + d i) as a c + b (-d), b c + a d: the bits that _complex.py has for products,
-    in fewer operators."""
+    """(a + b i) (c + d i) as a c + b (-d), b c + a d: has the bits of _complex.py's products, with
+    fewer operators."""
     return y * factor[0] + y.flip(-1) * factor[1]
 
 
 @here.kept(KEPT)
 def _twiddles(n: int, a: int, inverse: bool) -> Factor:
-    """[b, a, 2]: e(j2 k1 / n)."""
+    """The twiddle factors e(j2 k1 / n), [b, a, 2]."""
     return _factor(_signed(n, np.arange(n // a)[:, None] * np.arange(a), inverse))
 
 
 @here.kept(KEPT)
 def _chirp(n: int, inverse: bool) -> tuple[Tensor, Factor, Factor]:
-    """c, [n, 2], c again, and h, [m, 2]."""
+    """c as pairs [n, 2], c as a factor, and h as a factor, [m, 2]."""
     m = 1 << (2 * n - 2).bit_length()
     j = np.arange(n)
     c = _signed(2 * n, j * j, inverse)
@@ -114,8 +114,8 @@ def _chirp(n: int, inverse: bool) -> tuple[Tensor, Factor, Factor]:
 
 
 def _rows(x: Tensor, inverse: bool, wanted: bool) -> Tensor:
-    """The transforms of rows of pairs, [rows, n, 2], or of real numbers, [rows, n]. wanted: they
-    are pairs, else their real parts alone."""
+    """The transforms of complex rows [rows, n, 2] or real rows [rows, n]. wanted: return pairs;
+    otherwise real parts only."""
     given = x.dim() == 3
     rows, n = x.shape[:2]
     a = _divisor(n)
@@ -133,7 +133,7 @@ def _rows(x: Tensor, inverse: bool, wanted: bool) -> Tensor:
 
 
 def _turned(x: Tensor, rows: int, first: int, second: int) -> Tensor:
-    """[rows, first, second, ...] as [rows, second, first, ...]."""
+    """[rows, first, second, ...] transposed to [rows, second, first, ...]."""
     return x.reshape(rows, first, second, -1).transpose(1, 2)
 
 
@@ -147,7 +147,7 @@ def _by_chirp(x: Tensor, inverse: bool, wanted: bool) -> Tensor:
 
 
 def _along(x: Tensor, dim: int, inverse: bool, given: bool, wanted: bool) -> Tensor:
-    """_rows of one of several dimensions. dim: from the first one on."""
+    """Transforms along dimension `dim`, which counts from the front."""
     pair = (2,) if given else ()
     x = x.movedim(dim, -1 - given)
     y = _rows(x.reshape(-1, x.shape[-1 - given], *pair), inverse, wanted)
@@ -156,14 +156,14 @@ def _along(x: Tensor, dim: int, inverse: bool, given: bool, wanted: bool) -> Ten
 
 
 def _all(x: Tensor, dims: Sequence[int], inverse: bool) -> Tensor:
-    """The transform of pairs along dimensions."""
+    """Transforms pairs along several dimensions."""
     for d in reversed(dims):
         x = _along(x, d, inverse, True, True)
     return x
 
 
 def _scaled(y: Tensor, n: int, normalization: int) -> Tensor:
-    """normalization: 0: as it is; 1: by the root of n; 2: by n."""
+    """normalization: 0: none; 1: divide by the root of n; 2: divide by n."""
     if normalization == 0 or n == 1:
         return y
     return y * (1.0 / (math.sqrt(n) if normalization == 1 else n))
@@ -200,7 +200,7 @@ def transform_of_real(x: Tensor, dim: Sequence[int], normalization: int, oneside
 
 
 def _whole(y: Tensor, dim: int, n: int) -> Tensor:
-    """All n numbers of which the first half is given, whose transform is real."""
+    """Completes a transform of real numbers: all n elements from the first half."""
     y = y.movedim(dim, 0)
     re, im = y.unbind(-1)
     inner, zero = im[1 : (n + 1) // 2], torch.zeros_like(im[:1])

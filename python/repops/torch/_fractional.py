@@ -1,4 +1,4 @@
-"""Pooling of windows that begin at places drawn at random, as PyTorch places them."""
+"""Pooling of windows that begin at random places, chosen as PyTorch chooses them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Tensor = torch.Tensor
 
 
 def _begins(sample: Tensor, n: int, k: int, out: int) -> Tensor:
-    """Where windows of k elements of n begin, [..., out], for samples [...] in [0, 1)."""
+    """The first index of each window of k among n elements, [..., out], for samples [...] in [0,
+    1)."""
     last = here.full([*sample.shape, 1], n - k, dtype=torch.int64)
     if out == 1:
         return last
@@ -30,7 +31,7 @@ def _begins(sample: Tensor, n: int, k: int, out: int) -> Tensor:
 
 
 def _places(samples: Tensor, sizes: Any, kernel: Any, out: Any) -> Tensor:
-    """Places of all windows' elements, [..., windows, elements], the last dimension fastest."""
+    """Indices of all windows' elements, [..., windows, elements], the last dimension fastest."""
     places = here.zeros([*samples.shape[:-1], 1, 1], dtype=torch.int64)
     for i, (n, k, o) in enumerate(zip(sizes, kernel, out)):
         at = _begins(samples[..., i], n, k, o).unsqueeze(-1) + here.arange(k)
@@ -45,7 +46,7 @@ def fractional_max_pool(x: Tensor, kernel: Any, out: Any, samples: Tensor) -> An
     dims = samples.shape[-1]
     kept, sizes = x.shape[: x.dim() - dims], x.shape[x.dim() - dims :]
     samples = samples.reshape(*kept, dims)
-    if dims == 2:  # the first sample of an image is its columns'
+    if dims == 2:  # an image's first sample is for its columns
         samples = samples.flip(-1)
     kernel, out = (list(v) * (dims // len(v)) for v in (kernel, out))
     places = within(_places(samples, sizes, kernel, out), math.prod(sizes))

@@ -1,8 +1,8 @@
-"""Functions that the library has no operator for, of correctly rounded operations in float64.
+"""Functions that the library has no operator for, from correctly rounded float64 operations.
 
-torch's own sin, pow and so on differ between instruction sets. These use +, -, *, /, numpy's square
-root and bits of whole float64 tensors alone, which IEEE 754 fixes, and round the result to float32
-once.
+torch's own sin, pow and so on differ between instruction sets. These use only +, -, *, /, numpy's
+square root and bit operations of whole float64 tensors, which IEEE 754 fixes, and round the result
+to float32 once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _power_of_two(n: torch.Tensor) -> torch.Tensor:
 
 
 def exp64(x: torch.Tensor) -> torch.Tensor:
-    """exp of float64, to about 2^-52; a NaN stays one."""
+    """exp in float64, with an error of about 2^-52; NaN stays NaN."""
     c = torch.where(x > 720.0, 720.0, torch.where(x < -760.0, -760.0, x))
     c = torch.where(c == c, c, 0.0)
     n = (c * (1 / math.log(2))).round()
@@ -51,7 +51,7 @@ def exp64(x: torch.Tensor) -> torch.Tensor:
 
 
 def log64(x: torch.Tensor) -> torch.Tensor:
-    """log of float64; below 0 it is NaN."""
+    """log in float64; NaN below 0."""
     small = x < 2.0**-1022
     raw = torch.where((x > 0) & (x < math.inf), torch.where(small, x * 2.0**54, x), 1.0)
     raw = raw.view(torch.int64)
@@ -82,24 +82,24 @@ def _turn(x: torch.Tensor, quarter: int) -> torch.Tensor:
 
 
 def sin64(x: torch.Tensor) -> torch.Tensor:
-    """sin of float64 below 2^30."""
+    """sin in float64, for x below 2^30."""
     return _turn(x, 0)
 
 
 def cos64(x: torch.Tensor) -> torch.Tensor:
-    """cos of float64 below 2^30."""
+    """cos in float64, for x below 2^30."""
     return _turn(x, 1)
 
 
 def log1p64(x: torch.Tensor) -> torch.Tensor:
-    """log(1 + x), by what the rounding of 1 + x lost."""
+    """log(1 + x), corrected by the rounding error of 1 + x."""
     u = 1.0 + x
     y = log64(u) + torch.where((u > 0) & (u < math.inf), (x - (u - 1.0)) / u, 0.0)
     return y
 
 
 def expm164(x: torch.Tensor) -> torch.Tensor:
-    """exp(x) - 1; by its series near 0."""
+    """exp(x) - 1; near 0 by its power series."""
     small = x.abs() < 0.35
     near = torch.where(small, x, 0.0)
     series = near * _horner(near, [1 / math.factorial(i) for i in range(15, 0, -1)])
@@ -107,7 +107,7 @@ def expm164(x: torch.Tensor) -> torch.Tensor:
 
 
 def pow64(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """x to the power of y, both float64; of a negative x for whole y alone."""
+    """x to the power of y in float64; for negative x NaN unless y is whole."""
     power = exp64(y * log64(x.abs()))
     whole, odd = y == y.floor(), (y * 0.5) != (y * 0.5).floor()
     signed = torch.where(whole & odd & (x < 0), -power, power)
@@ -117,8 +117,8 @@ def pow64(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 @of_float64("sqrt")
 def sqrt64(x: torch.Tensor) -> torch.Tensor:
-    """The root as IEEE 754 rounds it. torch's for CPUs is MKL's, which is not in one case of a
-    hundred; CUDA's is."""
+    """The correctly rounded square root. On CPUs torch takes it from MKL, which rounds about one in
+    a hundred otherwise; CUDA's is correct."""
     if not x.is_cpu:
         with _disable_current_modes():
             return torch.sqrt(x)
@@ -132,7 +132,7 @@ def rsqrt64(x: torch.Tensor) -> torch.Tensor:
 
 
 def atan64(x: torch.Tensor) -> torch.Tensor:
-    """The angle is halved three times, which leaves less than 0.2 for the series."""
+    """Halves the angle three times, after which the series' argument is below 0.2."""
     big = x.abs() > 1.0
     t = torch.where(big, 1.0 / x, x)
     for _ in range(3):
@@ -157,30 +157,30 @@ def atan264(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 
 def asin64(x: torch.Tensor) -> torch.Tensor:
-    """The angle of (sqrt(1 - x^2), x)."""
+    """The angle of the point (sqrt(1 - x^2), x)."""
     return torch.where(x.abs() <= 1, atan264(x, sqrt64(((1.0 - x) * (1.0 + x)).abs())), math.nan)
 
 
 def acos64(x: torch.Tensor) -> torch.Tensor:
-    """The angle of (x, sqrt(1 - x^2))."""
+    """The angle of the point (x, sqrt(1 - x^2))."""
     return torch.where(x.abs() <= 1, atan264(sqrt64(((1.0 - x) * (1.0 + x)).abs()), x), math.nan)
 
 
 def asinh64(x: torch.Tensor) -> torch.Tensor:
-    """log(x + sqrt(x^2 + 1)), without what is lost near 0."""
+    """log(x + sqrt(x^2 + 1)), in a form without cancellation near 0."""
     a = x.abs()
     y = log1p64(a + a * a / (1.0 + sqrt64(a * a + 1.0)))
     return torch.copysign(torch.where(a == math.inf, a, y), x)
 
 
 def acosh64(x: torch.Tensor) -> torch.Tensor:
-    """log(x + sqrt(x^2 - 1)), without what is lost near 1."""
+    """log(x + sqrt(x^2 - 1)), in a form without cancellation near 1."""
     d = x - 1.0
     return torch.where(x >= 1, log1p64(d + sqrt64((d * (x + 1.0)).abs())), math.nan)
 
 
 def atanh64(x: torch.Tensor) -> torch.Tensor:
-    """Half of log((1 + x) / (1 - x))."""
+    """log((1 + x) / (1 - x)) / 2."""
     return 0.5 * (log1p64(x) - log1p64(-x))
 
 
@@ -217,10 +217,10 @@ _TAIL = (
 
 
 def normal_quantile(half: torch.Tensor, below: torch.Tensor) -> torch.Tensor:
-    """Of the probability 1/2 + half, to 2^-29; below: what it, or 1 - it, is less than 1/2."""
+    """The quantile of probability p = 1/2 + half, to 2^-29. below: the smaller of p and 1 - p."""
     z = half * half
     middle = half * _horner(z, _MIDDLE[0]) / _horner(z, _MIDDLE[1])
-    q = exp64(0.5 * log64(-2.0 * log64(below)))  # torch may take its square root from MKL
+    q = exp64(0.5 * log64(-2.0 * log64(below)))  # torch may take a square root from MKL
     tail = _horner(q, _TAIL[0]) / _horner(q, _TAIL[1])
     y = torch.where(half.abs() <= 0.5 - 0.02425, middle, torch.where(half < 0, tail, -tail))
     y = torch.where(below == 0, torch.where(half > 0, math.inf, -math.inf), y)
@@ -228,7 +228,7 @@ def normal_quantile(half: torch.Tensor, below: torch.Tensor) -> torch.Tensor:
 
 
 def erfinv64(x: torch.Tensor) -> torch.Tensor:
-    """The inverse of erf, to 2^-29; infinite at 1 and -1."""
+    """The inverse of erf, to 2^-29; infinite at -1 and 1."""
     half = x * 0.5
     return normal_quantile(half, 0.5 - half.abs()) * math.sqrt(0.5)
 
@@ -237,7 +237,7 @@ def _of_base(base: float) -> Callable[[torch.Tensor], torch.Tensor]:
     return lambda x: log64(x) * (1 / math.log(base))
 
 
-# Those of float32 are operators of the library: rows RO_TORCH of operators.def.
+# The float32 versions are operators of the library: rows RO_TORCH of operators.def.
 _FLOAT64: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "exp": exp64,
     "log": log64,
@@ -267,7 +267,7 @@ def _less(x: torch.Tensor) -> torch.Tensor:
 
 
 def narrow(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
-    """A function of float64 applied to float32."""
+    """Applies a float64 function to float32 tensors and rounds the result once."""
     need(*inputs)
     return function(*[t.to(torch.float64) for t in inputs]).to(torch.float32)
 
@@ -294,14 +294,14 @@ _LOG10_2 = float.fromhex("0x1.34413509f79ffp-2")
 
 @handles("log10")
 def log10(x: torch.Tensor) -> torch.Tensor:
-    """log2 times the nearest number to log10(2): both are rounded."""
+    """log2(x) times log10(2): both are rounded."""
     if x.dtype is torch.float64:
         return _of_base(10)(x)
     return elementwise("log2", (), _float(x)) * _LOG10_2
 
 
 def root(x: torch.Tensor) -> torch.Tensor:
-    """As IEEE 754 rounds it, of float64 too."""
+    """The correctly rounded square root, in float32 or float64."""
     return sqrt64(x) if x.dtype is torch.float64 else elementwise("sqrt", (), _float(x))
 
 
@@ -319,7 +319,7 @@ _POWERS: dict[float, Callable[[torch.Tensor], torch.Tensor]] = {
 
 @handles("pow.Tensor_Scalar")
 def power(x: torch.Tensor, exponent: float) -> torch.Tensor:
-    """Powers that are products, quotients and roots are these."""
+    """x to a power; some exponents are products, quotients or roots."""
     if float(exponent) in _POWERS:
         return _POWERS[float(exponent)](x if x.is_floating_point() else x.float())
     if x.dtype is torch.float64:

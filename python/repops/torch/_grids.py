@@ -44,8 +44,8 @@ _A = -0.75
 
 
 def whole_within(x: Tensor, n: int) -> Tensor:
-    """Whole numbers of float32, which lie in [0, n - 1], as integers. The step of a job learns
-    their bounds so; there those that lie elsewhere become the nearest."""
+    """float32 numbers that are whole and lie in [0, n - 1], as integers. clamp tells a job's step
+    the bounds; numbers outside become the nearest one."""
     return whole_of(x, torch.int64).to(torch.int64).clamp(0, n - 1)
 
 
@@ -53,13 +53,13 @@ def whole_within(x: Tensor, n: int) -> Tensor:
 
 
 def _near(d: Tensor) -> tuple[Tensor, Tensor]:
-    """The cubic curve at distances up to 1, and its derivative: p1."""
+    """p1: the cubic curve at distances up to 1, and its derivative."""
     weight = ((_A + 2.0) * d - (_A + 3.0)) * d * d + 1.0
     return weight, ((3.0 * (_A + 2.0)) * d - 2.0 * (_A + 3.0)) * d
 
 
 def _far(d: Tensor) -> tuple[Tensor, Tensor]:
-    """The same at distances from 1 to 2: p2."""
+    """p2: the cubic curve at distances from 1 to 2, and its derivative."""
     weight = ((_A * d - 5.0 * _A) * d + 8.0 * _A) * d - 4.0 * _A
     return weight, ((3.0 * _A) * d - 10.0 * _A) * d + 8.0 * _A
 
@@ -90,8 +90,8 @@ def _clipped(at: Tensor, n: int) -> Tensor:
 
 
 def _folded(at: Tensor, n: int, align: bool) -> tuple[Tensor, Tensor]:
-    """Places reflected at both ends until they lie between, and the derivative's sign. The ends are
-    the middles of the outermost elements with `align`, else their edges."""
+    """Reflects places at both ends until they lie between them; also returns the derivative, 1 or
+    -1. The ends are the outermost elements' centres with `align`, else their outer edges."""
     least, span = (0.0, n - 1.0) if align else (-0.5, float(n))
     if not span:
         return torch.zeros_like(at), torch.zeros_like(at)
@@ -104,7 +104,7 @@ def _folded(at: Tensor, n: int, align: bool) -> tuple[Tensor, Tensor]:
 
 
 class Tap(NamedTuple):
-    """place: of the axis. there: whether the image has it. weight, slope: None for one of 1."""
+    """place: index along the axis. there: is it inside the image? weight, slope: None means 1."""
 
     place: Tensor
     there: Tensor
@@ -113,12 +113,12 @@ class Tap(NamedTuple):
 
 
 class Axis:
-    """Places of an axis of n elements, and their taps."""
+    """Where a grid points on an axis of n elements, and the taps there."""
 
     def __init__(self, g: Tensor, n: int, mode: int, padding: int, align: bool) -> None:
         self.n, self.padding, self.align = n, padding, align
         self.scale = (n - 1) / 2 if align else n / 2
-        self.moves: Tensor | None = None  # the derivative of the place by what the grid names
+        self.moves: Tensor | None = None  # d(place) / d(the grid's number)
         at = (g + 1.0) * self.scale
         at = at if align else at - 0.5
         if mode == BICUBIC or padding == ZEROS:
@@ -151,7 +151,8 @@ class Axis:
         return Tap(whole_within(torch.where(there, at, 0.0), self.n), there, weight, slope)
 
     def by_grid(self, slope: Tensor) -> Tensor:
-        """A derivative by the place, as one by the grid's number."""
+        """Turns a derivative with respect to the place into one with respect to the grid's
+        number."""
         return (slope if self.moves is None else slope * self.moves) * self.scale
 
 
@@ -166,8 +167,8 @@ def _times(factors: Iterator[Tensor | None]) -> Tensor | None:
 
 
 class Sampling:
-    """Where a grid looks. rows: elements of [N, ..., C] without channels, behind which one more
-    stands for all that lies outside."""
+    """Where a grid points. rows: number of elements of [N, ..., C] without channels; index `rows`
+    stands for everything outside."""
 
     def __init__(self, x: Tensor, grid: Tensor, mode: int, padding: int, align: bool) -> None:
         self.sizes = x.shape[2:]
@@ -236,12 +237,12 @@ _register(3)
 
 
 def _of_input(seen: Sampling, d: Tensor) -> Tensor:
-    """[rows, channels]"""
+    """The gradient of the input, [rows, channels]."""
     shape = (seen.rows, seen.channels)
     dx = here.zeros(shape)
     for places, taps in seen.taps() if d.numel() else ():
         terms = _weighed(d, _times(t.weight for t in taps)).reshape(-1, seen.channels)
-        ids = numbers(places.reshape(-1), seen.rows + 1)  # what lies outside is no row
+        ids = numbers(places.reshape(-1), seen.rows + 1)  # drops taps outside
         dx = dx + run("embedding_grad", (), (terms, ids), shape)
     return dx
 
@@ -265,14 +266,15 @@ def _of_grid(seen: Sampling, d: Tensor, x: Tensor, grid: Tensor, mode: int) -> T
 
 
 def _ends(n: int, align: bool) -> Tensor:
-    """What grids name on an axis: as the gradient of affine_grid, torch's own operators, has it."""
+    """The grid's coordinates along an axis, as affine_grid's gradient, by torch's operators, has
+    them."""
     line = linspace(-1, 1, n) if n > 1 else here.zeros(n)
     return line if align else line * (n - 1) / n
 
 
 @handles("affine_grid_generator")
 def affine_grid_generator(theta: Tensor, size: Any, align: bool) -> Tensor:
-    """A product of the library: rows (x, y, 1) or (x, y, z, 1) by theta."""
+    """Multiplies rows (x, y, 1) or (x, y, z, 1) by theta, with the library's matmul."""
     need(theta)
     dims = len(size) - 2
     expect(dims in (2, 3) and theta.shape == (size[0], dims, dims + 1), "a size is another")

@@ -1,5 +1,5 @@
-"""New tensors on the device of the operator that is computed: torch's functions without `device`
-would make them where the program makes its own."""
+"""Creates tensors on the device of the current operator: torch's functions without `device` would
+use the program's default device."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def _there(make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
 
 empty, zeros, ones, full = (_there(f) for f in (torch.empty, torch.zeros, torch.ones, torch.full))
 arange, eye, triu_indices = (_there(f) for f in (torch.arange, torch.eye, torch.triu_indices))
-tensor = _there(torch.tensor)  # CUDA waits for it: see number
+tensor = _there(torch.tensor)  # waits for a CUDA device; see number
 
 
 def kept(count: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """functools.lru_cache of what a function makes, for each device and each stream of it: another
-    stream might read what the first one has not written."""
+    """functools.lru_cache for functions that make tensors, with an entry for each device and
+    stream: another stream might read a tensor before it is written."""
 
     def keep(make: Callable[..., Any]) -> Callable[..., Any]:
         @functools.lru_cache(count)
@@ -48,8 +48,8 @@ def kept(count: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def number(value: float, dims: int = 0, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """A number as a tensor of no dimension or of one. On a device it is written by a kernel, where
-    a copy from the host would be waited for."""
+    """A number as a tensor of 0 or 1 dimensions. On a device a kernel fills it, because a copy from
+    the host would have to wait."""
     if _context.current().device is None:
         return torch.tensor([value] if dims else value, dtype=dtype)
     return full((1,) * dims, value, dtype=dtype)

@@ -1,4 +1,4 @@
-"""Convolutions of images. The library has channels as neighbours, torch images of channels."""
+"""Convolutions of images. The library's layout has channels last, torch's usually first."""
 
 from __future__ import annotations
 
@@ -39,11 +39,12 @@ def _transposed_shape(x: Tensor, w: Tensor, at: Sequence[int], extra: Sequence[i
     return [x.shape[0], *size, w.shape[2] * at[6]]
 
 
-# A window of one tap needs no weights in the library's order: its products are those of matmul.
+# A 1 x 1 window needs no weights in the library's layout: matmul has its products in the same
+# order.
 
 
 def _one_tap(w: Tensor, at: Sequence[int], transposed: bool) -> bool:
-    """Whether all windows have one tap, which lies in the image."""
+    """Do all windows have one tap, which lies in the image?"""
     return w.shape[2:] == (1, 1) and at[2:4] == (0, 0) and at[6] == 1 and not transposed
 
 
@@ -53,7 +54,7 @@ def _matrix(w: Tensor) -> Tensor:
 
 
 def _seen(a: Tensor, at: Sequence[int]) -> Tensor:
-    """The pixels of [N, H, W, C] that windows of one tap see."""
+    """The pixels of [N, H, W, C] that 1 x 1 windows read."""
     return a if at[:2] == (1, 1) else a[:, :: at[0], :: at[1]].contiguous()
 
 

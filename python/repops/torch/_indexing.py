@@ -1,4 +1,4 @@
-"""Writing and adding at places that may be named more than once."""
+"""Writes and additions at indices that may repeat."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ Tensor = torch.Tensor
 
 
 def added(x: Tensor, places: Tensor, values: Tensor) -> Tensor:
-    """x with values added at places of its flat elements, each place's sum first."""
+    """x with values added at flat indices; values for one index are summed first, in their
+    order."""
     need(x, values)
     if not values.numel():
         return x.clone()
@@ -29,14 +30,14 @@ def added(x: Tensor, places: Tensor, values: Tensor) -> Tensor:
 
 
 def _flat(x: Tensor, dim: int, index: Tensor, source: Tensor) -> tuple[Tensor, Tensor]:
-    """Places of x's elements in their order that an index names, and the source's part for them."""
-    places = here.arange(x.numel()).reshape(x.shape).gather(dim, index)  # knows its bounds
+    """The flat indices of x that `index` names along dim, and the part of the source for them."""
+    places = here.arange(x.numel()).reshape(x.shape).gather(dim, index)  # checks bounds
     return places, source[tuple(slice(0, n) for n in index.shape)]
 
 
 @handles("scatter_add")
 def scatter_add(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """Terms of one place are summed in the order of the index."""
+    """Sums the terms for one element in the order of the index."""
     if not x.dim():
         return x + source.reshape(-1)[0] if source.numel() else x.clone()
     places, part = _flat(x, dim, index, source)
@@ -51,7 +52,8 @@ def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: floa
 
 
 def _in_turn(function: Any, *arguments: Any) -> Tensor:
-    """Of several values for one place always the same stays; torch's threads write in any order."""
+    """Runs the function on one thread, so that of several values for one element always the same
+    stays."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -61,8 +63,8 @@ def _in_turn(function: Any, *arguments: Any) -> Tensor:
 
 
 def _last(x: Tensor, places: Tensor, values: Tensor) -> Tensor:
-    """x with values at places of its flat elements, the last one of several, for a device: which is
-    the last is a largest number, in whatever order a device finds it."""
+    """x with values written at flat indices; the last of equal indices wins. For devices: it is
+    found as a maximum, which does not depend on the order in which a device works."""
     if not values.numel():
         return x.clone()
     order = here.arange(places.numel())
@@ -80,7 +82,7 @@ def scatter(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
 
 @on_devices("scatter.value")
 def scatter_number(x: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """Whatever is written last is the same."""
+    """Needs no order: all writes have the same value."""
     return torch.scatter(x, dim, index, value)
 
 
@@ -90,13 +92,14 @@ def _put_last(x: Tensor, indices: Any, values: Tensor) -> Tensor:
 
 
 def _numbered(x: Tensor, indices: Any) -> Tensor:
-    """Places of x's elements in their order that indices choose."""
+    """The flat indices of x's elements that the indices choose."""
     flat = here.arange(x.numel()).reshape(x.shape)
     return flat[tuple(slice(None) if i is None else i for i in indices)]
 
 
 def _in_order(x: Tensor, indices: Any, values: Tensor) -> Tensor:
-    """A value for each place, in memory too: torch writes in the order of memory."""
+    """The values expanded to one for each index, contiguous: torch writes in the order of
+    memory."""
     if values.numel() == 1:
         return values
     places = torch.ops.aten.index(x.new_empty(()).expand(x.shape), indices)
@@ -104,7 +107,7 @@ def _in_order(x: Tensor, indices: Any, values: Tensor) -> Tensor:
 
 
 def _distinct(indices: Any) -> bool:
-    """Masks name no place twice."""
+    """Are all indices masks, which name no element twice?"""
     return all(i is None or i.dtype in (torch.bool, torch.uint8) for i in indices)
 
 
@@ -129,7 +132,7 @@ def index_put(
 
 @handles("unfold_backward")
 def unfold_backward(dy: Tensor, sizes: Any, dim: int, size: int, step: int) -> Tensor:
-    """Gradients of windows that overlap are summed in the windows' order."""
+    """Sums the gradients of overlapping windows in the windows' order."""
     x = here.zeros(sizes)
     places = here.arange(x.numel()).reshape(sizes).unfold(dim, size, step)
     expect(dy.shape == places.shape, "its gradient has another size")
@@ -140,14 +143,14 @@ def unfold_backward(dy: Tensor, sizes: Any, dim: int, size: int, step: int) -> T
 def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     if _context.current().device is not None:
         own, dim = (x, dim % x.dim()) if x.dim() else (x.reshape(1), 0)
-        index = here.arange(own.shape[dim]).gather(0, index.reshape(-1))  # none is below 0
+        index = here.arange(own.shape[dim]).gather(0, index.reshape(-1))  # refuses negative ones
         return _put_last(own, [None] * dim + [index], source).reshape(x.shape)
     return _in_turn(torch.index_copy, x, dim, index, source)
 
 
 @handles("masked_scatter_backward")
 def masked_scatter_backward(dy: Tensor, mask: Tensor, sizes: Any) -> Tensor:
-    """The elements that the mask chooses, in their order, and zeros behind them."""
+    """The elements that the mask chooses, in their order, followed by zeros."""
     need(dy)
     count = math.prod(sizes)
     if not dy.numel() or not count:
@@ -162,7 +165,7 @@ def masked_scatter_backward(dy: Tensor, mask: Tensor, sizes: Any) -> Tensor:
 def scatter_reduce(
     x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """Sums and means as scatter_add has them; a largest or smallest one has no order."""
+    """Sums and means in the order of scatter_add; maxima and minima have no order."""
     need(x, source)
     if reduce in ("amax", "amin"):
         y = torch.scatter_reduce(x, dim, index, source, reduce, include_self=include_self)
@@ -183,7 +186,7 @@ def scatter_reduce(
 def index_reduce(
     x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """As scatter_reduce, whose index has an element for each of the source's."""
+    """As scatter_reduce, with an index for each slice of the source."""
     if reduce == "prod":
         raise Leftover("its reduction is 'prod'")
     if not x.dim():

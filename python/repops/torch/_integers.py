@@ -1,4 +1,4 @@
-"""Operators of integers: which torch computes with the same result everywhere."""
+"""Operators on integers that torch computes with the same result everywhere."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import torch
 from .. import _context
 from ._call import Leftover, run, unwatched
 
-# Integer operators whose result torch computes in integers, and in which neither the order of terms
-# nor that of equal elements counts. All other operators of integers are the library's or refused:
-# some compute in floating point inside, some give places of equal elements in any order.
+# torch computes these operators in integers, and neither the order of terms nor that of equal
+# elements matters. All other integer operators are the library's or refused: some compute in
+# floating point inside, some give indices of equal elements in any order.
 EXACT = set(
     """
     sum nansum cumsum cumprod prod maximum minimum amax amin max.default min.default clamp clamp_min
@@ -50,7 +50,7 @@ def tensors(values: Any) -> Iterator[torch.Tensor]:
 
 
 def whole(values: Any) -> bool:
-    """Are all tensors of integers?"""
+    """Are all tensors integers?"""
     return all(t.dtype in WHOLE for t in tensors(values))
 
 
@@ -65,10 +65,10 @@ def exact(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def within(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """x, or where it has numbers beyond the type the nearest integers, and 0 for a NaN. Machines
-    convert these each in its own way."""
+    """x with numbers that the type cannot hold replaced: NaN by 0, others by the nearest integer
+    that fits. Processors convert such numbers differently."""
     if _context.current().device is None:
-        with unwatched():  # it decides nothing but which way is shorter
+        with unwatched():  # the value only decides which way is shorter
             if not bool(_beyond(x, dtype)[2].any()):
                 return x
     below, above, outside = _beyond(x, dtype)
@@ -78,7 +78,7 @@ def within(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _beyond(x: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
-    """Where x is below what a type has, above it, and outside of it or no number."""
+    """Where x is below the type's range, where above it, and where it is outside or NaN."""
     limits, wide = torch.iinfo(dtype), x if x.dtype is torch.float64 else x.float()
     below = wide < limits.min if limits.min else wide <= -1
     above = wide >= float(limits.max + 1)
@@ -86,7 +86,8 @@ def _beyond(x: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
 
 
 def _whole_of_step(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """within, of float32 in the step of a job: integers of all types have 32 bits at most there."""
+    """`within` for float32 in the step of a job, whose integers of all types have at most 32
+    bits."""
     limits = torch.iinfo(dtype)
     y = run("cast", (2,), (x.reshape(-1),)).reshape(x.shape)
     if limits.bits >= 32 and limits.min:
@@ -95,7 +96,7 @@ def _whole_of_step(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def whole_of(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """x, or where it has numbers beyond the type the nearest integers."""
+    """x with numbers that the type cannot hold replaced by the nearest integers."""
     if dtype is torch.bool or not x.numel():
         return x
     of_step = x.dtype is torch.float32 and _context.current().job is not None

@@ -1,6 +1,7 @@
-"""Attention of jagged tensors, which PyTorch computes by nested tensors that no block sees into.
+"""Attention of jagged tensors. PyTorch computes it with nested tensors, which a block cannot see
+into.
 
-While any thread is in a block, each sequence is attended to by itself, in blocks.
+While any thread is in a block, each sequence is attended to separately.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _theirs = ops.jagged_scaled_dot_product_attention
 
 
 def _sequences(x: Any) -> list[Tensor]:
-    """[1, heads, length, size] of each; x is [batch, heads, length, size]."""
+    """Splits [batch, heads, length, size] into sequences [1, heads, length, size]."""
     lengths = x.offsets().diff().tolist()
     return [t.transpose(0, 1).unsqueeze(0) for t in x.transpose(1, 2).values().split(lengths)]
 
@@ -36,7 +37,7 @@ def _attention(query: Any, key: Any, value: Any, **how: Any) -> Any:
 
 
 def watch(active: Callable[[], Any]) -> None:
-    """Takes the place of PyTorch's function. active: the block that this thread is in, or None."""
+    """Replaces PyTorch's function. active() is the block that this thread is in, or None."""
 
     def attention(
         query: Any, key: Any, value: Any, attn_mask: Any = None, *a: Any, **how: Any
@@ -51,5 +52,5 @@ def watch(active: Callable[[], Any]) -> None:
 
 
 def rest() -> None:
-    """Gives PyTorch its function back."""
+    """Restores PyTorch's function."""
     ops.jagged_scaled_dot_product_attention = _theirs

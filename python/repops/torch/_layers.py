@@ -1,9 +1,10 @@
-"""Layers of LSTM, GRU and RNN on a device, by the operators that torch calls on the CPU.
+"""LSTM, GRU and RNN on a device, by the operators that torch calls on the CPU.
 
-For CUDA torch has fused cells, and multiplies the input of each time by itself. On the CPU a layer
-multiplies the inputs of all times at once, which sums a weight's gradient in another order, and a
-layer of LSTM is one operator (_recurrent.py). So the loops over layers, directions and times stand
-here: each calls what torch's loop for the CPU calls, in the same order, backward too.
+On CUDA torch has fused cells, and multiplies the input of each time step separately. On the CPU it
+multiplies the inputs of all time steps at once, which sums a weight's gradient in another order,
+and an LSTM layer is one operator (_recurrent.py). So the loops over layers, directions and time
+steps are here: each calls what torch's loop for the CPU calls, in the same order, in the backward
+pass too.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import torch
 from torch.nn import functional as F
 
 Tensor = torch.Tensor
-Hidden = tuple[Tensor, ...]  # the output of the time before, and the cells of LSTM
-LSTM = 2  # oneDNN's number of it, as torch knows it
+Hidden = tuple[Tensor, ...]  # the previous time step's output and, for LSTM, cell state
+LSTM = 2  # torch's number for it, which is oneDNN's
 
 
 class Weights(NamedTuple):
-    """Of one direction of a layer."""
+    """Weights of one direction of a layer."""
 
     of_input: Tensor
     of_hidden: Tensor
@@ -40,7 +41,7 @@ def _weights(params: Sequence[Tensor], biases: bool, projected: bool = False) ->
     return [Weights(g[0], g[1], projection=g[2]) for g in groups]
 
 
-# ---- cells, whose input is multiplied already ----
+# ---- cells, which take an input already multiplied by its weights ----
 
 
 def _of_hidden(h: Tensor, w: Weights) -> Tensor:
@@ -78,7 +79,7 @@ def _relu(x: Tensor, hidden: Hidden, w: Weights) -> Hidden:
 
 
 def _times(cell: Cell, x: Tensor, hidden: Hidden, w: Weights, back: bool) -> tuple[Tensor, Hidden]:
-    """Of sequences of one length."""
+    """Runs sequences that all have one length."""
     outputs = []
     steps = F.linear(x, w.of_input, w.bias).unbind(0)
     if not steps:
@@ -100,8 +101,8 @@ def _joined(parts: Sequence[Hidden]) -> Hidden:
 def _packed(
     cell: Cell, x: Tensor, counts: list[int], hidden: Hidden, w: Weights
 ) -> tuple[Tensor, Hidden]:
-    """Of sequences of several lengths, the longest first. counts: how many there are at each time,
-    whose rows of x follow each other."""
+    """Runs sequences of several lengths, the longest first. counts: the number of sequences at each
+    time step; x has the rows of all time steps in order."""
     outputs, ended, first, last = [], [], 0, counts[0]
     x = F.linear(x, w.of_input, w.bias)
     for count in counts:
@@ -118,7 +119,7 @@ def _packed(
 def _packed_back(
     cell: Cell, x: Tensor, counts: list[int], start: Hidden, w: Weights
 ) -> tuple[Tensor, Hidden]:
-    """The same from the last time on, at which the shorter sequences are not there yet."""
+    """Runs the same backwards in time; the shorter sequences join later."""
     outputs, first, last = [], x.shape[0], counts[-1]
     x, hidden = F.linear(x, w.of_input, w.bias), _narrowed(start, 0, counts[-1])
     for count in reversed(counts):
@@ -141,7 +142,7 @@ def _stacked(
     dropout: float,
     directions: int,
 ) -> tuple[Tensor, list[Hidden]]:
-    """direction(x, hidden, weights, backwards) for each direction of each layer."""
+    """Calls direction(x, hidden, weights, backwards) for each direction of each layer."""
     last: list[Hidden] = []
     while len(last) < len(weights):
         ys = []
@@ -166,7 +167,7 @@ def _whole(
     both: bool,
     first: bool = False,
 ) -> tuple[Tensor, ...]:
-    """Sequences of one length. first: the batch is the first dimension of x."""
+    """Runs layers on sequences of one length. first: the batch is the first dimension of x."""
 
     def direction(x: Tensor, *given: Any) -> Any:
         return _times(cell, x, *given)
@@ -199,7 +200,7 @@ def _of_lengths(
 
 
 def _plain(cell: Cell) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """The operators of layers whose cells have one hidden tensor."""
+    """The two operators (padded, packed) for layers whose cells have one hidden tensor."""
 
     def layers(
         x: Tensor,
@@ -241,12 +242,12 @@ def _is_projected(hx: Any) -> bool:
 
 
 def _zeros(x: Tensor) -> Tensor:
-    """In place of a bias, of the size that torch gives it on the CPU."""
+    """Zeros in place of a bias, of the size that torch uses on the CPU."""
     return torch.zeros(x.shape, dtype=x.dtype, device=x.device)
 
 
 def _in_one(h: Any, weights: list[Weights], first: bool, both: bool, train: bool) -> Any:
-    """A direction of a layer of LSTM by one operator, as oneDNN has it."""
+    """Runs each direction of an LSTM layer as one operator, as oneDNN does."""
     how = (LSTM, h[0].shape[2], len(weights) // (1 + both))
 
     def direction(x: Tensor, hidden: Hidden, w: Weights, back: bool) -> Any:

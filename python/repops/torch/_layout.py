@@ -1,4 +1,4 @@
-"""Orders of memory: the library has channels as neighbours, torch often images of channels."""
+"""Memory layouts: the library's has channels last, torch's often first."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ._call import run
 
 Tensor = torch.Tensor
 _local = threading.local()
-SCRATCH_MOST = 1 << 24  # floats that a thread keeps for each use; what is larger is not kept
+SCRATCH_MOST = 1 << 24  # floats that a thread keeps for each use; larger buffers are not kept
 
 
 def scratch(use: str, shape: Sequence[int]) -> Tensor:
-    """Memory that stays, for what lives as long as one operator. The system gives new memory page
-    by page, which takes longer than to copy weights into it."""
+    """A buffer that is reused, for data that lives as long as one operator. The system maps new
+    memory page by page, which takes longer than to copy weights into it."""
     count, context = math.prod(shape), _context.current()
     if count > SCRATCH_MOST or context.device is not None or context.watcher is not None:
-        # Torch's allocator keeps a device's memory; a watcher sees what was there.
+        # Torch's allocator reuses a device's memory. A watcher must see no address twice.
         return here.empty(shape)
     kept = _local.__dict__.get(use)
     if kept is None or kept.numel() < count:
@@ -31,21 +31,21 @@ def scratch(use: str, shape: Sequence[int]) -> Tensor:
 
 
 def transposed(x: Tensor, dims: Sequence[int], out: Tensor) -> Tensor:
-    """x with its dimensions in this order, in the memory of out, which is dense in some order."""
+    """x with its dimensions permuted by dims, written to `out`, which is dense in some order."""
     if x.numel():
         run("transpose", dims, (x,), out=out)
     return out
 
 
 def _is_last(x: Tensor) -> bool:
-    """Whether [N, C, ...] has its channels as neighbours and is dense. Many shapes are so in both
+    """Is [N, C, ...] dense with channels last? Many shapes (C = 1, say) are dense in both
     orders."""
     return x.movedim(1, -1).is_contiguous()
 
 
 def channels_last(x: Tensor, use: str = "") -> Tensor:
-    """[N, C, ...] as dense [N, ..., C]; no copy if the channels are neighbours already. With a use
-    the copy is in scratch memory of that name."""
+    """[N, C, ...] as dense [N, ..., C], without a copy if channels are last already. With a use the
+    copy is in the scratch buffer of that name."""
     last = x.movedim(1, -1)
     if x.dtype is not torch.float32 or not x.numel():
         return last.contiguous()
@@ -59,7 +59,7 @@ def channels_last(x: Tensor, use: str = "") -> Tensor:
 
 
 def channels_first(y: Tensor, like: Tensor) -> Tensor:
-    """Dense [N, ..., C] as [N, C, ...], in the order of memory that torch would give it."""
+    """Dense [N, ..., C] as [N, C, ...], with the strides that torch would give it."""
     first = y.movedim(-1, 1)
     if first.is_contiguous() or (_is_last(like) and not like.is_contiguous()):
         return first
@@ -70,7 +70,7 @@ def channels_first(y: Tensor, like: Tensor) -> Tensor:
 
 
 def weight_in(w: Tensor) -> Tensor:
-    """Weights [F, C, KH, KW] as the library has them, [KH, KW, C, F], in scratch memory."""
+    """Weights [F, C, KH, KW] in the library's layout [KH, KW, C, F], in a scratch buffer."""
     f, c, kh, kw = w.shape
     out = scratch("weight", (kh, kw, c, f))
     last = w.permute(0, 2, 3, 1)
@@ -82,11 +82,12 @@ def weight_in(w: Tensor) -> Tensor:
 
 
 def weight_out(dw: Tensor, w: Tensor) -> Tensor:
-    """The inverse, in new memory of w's order, which autograd keeps without a copy."""
+    """The inverse of weight_in, in new memory with w's strides, which autograd keeps without a
+    copy."""
     kh, kw, c, f = dw.shape
     out = torch.empty_like(w)
     last = out.permute(0, 2, 3, 1)
-    if last.is_contiguous():  # a capture sees the order in which it lies
+    if last.is_contiguous():  # the branch depends on strides, which a capture knows
         transposed(dw.view(kh * kw * c, f), (1, 0), last)
         return out
     if not out.is_contiguous():
@@ -95,7 +96,7 @@ def weight_out(dw: Tensor, w: Tensor) -> Tensor:
 
 
 def in_order(x: Tensor) -> Tensor:
-    """x as a dense tensor of its indices' order: itself, or a copy in scratch memory."""
+    """x as a contiguous tensor: x itself, or a copy in a scratch buffer."""
     if x.is_contiguous() or x.dtype is not torch.float32 or not x.numel():
         return x.contiguous()
     out = scratch("order", x.shape)

@@ -49,7 +49,7 @@ def _solved(a: Tensor, b: Tensor, rcond: float | None) -> Tensor:
 def least_squares(
     a: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None
 ) -> Any:
-    """The solution, and what PyTorch has beside it: no residuals, and the rank, which is full."""
+    """Returns what PyTorch does: the solution, empty residuals, and the rank, taken to be full."""
     need(a, b)
     if driver not in (None, "gelsy"):
         raise Leftover(f"its driver is {driver}")

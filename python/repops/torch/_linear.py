@@ -1,5 +1,5 @@
-"""Decompositions of matrices, of float64, rounded to float32 once, whose sums are by halves; and
-triangular systems."""
+"""Decompositions of matrices, computed in float64 with sums by halves and rounded to float32 once;
+and triangular systems."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ Tensor = torch.Tensor
 
 
 def sum_along(x: Tensor, dim: int) -> Tensor:
-    """Zeros are added to no element; the dimension stays."""
+    """Sums by halves along dim, which stays with size 1; an empty dimension gives 0."""
     if not x.shape[dim]:
         return x.sum(dim, keepdim=True)
     return fold(x, dim, torch.add)
 
 
 def reflect(v: Tensor, a: Tensor) -> Tensor:
-    """(1 - 2 v v^T / v^T v) a, which is a where v is 0."""
+    """(1 - 2 v v^T / v^T v) a; a itself where v is 0."""
     square = sum_along(v * v, -2)
     tau = torch.where(square == 0, 0.0, 2.0 / square)
     return a - v * (tau * sum_along(v * a, -2))
 
 
 def householder(a: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """R of float64, whose elements below the diagonal do not count, and the reflections."""
+    """R in float64, in which elements below the diagonal are not cleared, and the reflections'
+    vectors."""
     rows, columns = a.shape[-2:]
     r, vectors = a.to(torch.float64, copy=True), []
     for j in range(min(rows - 1, columns)):
@@ -43,7 +44,7 @@ def householder(a: Tensor) -> tuple[Tensor, list[Tensor]]:
 
 @handles("linalg_qr")
 def qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
-    """By Householder's reflections, with the signs of LAPACK."""
+    """QR by Householder's reflections, with LAPACK's signs."""
     need(a)
     rows, columns = a.shape[-2:]
     r, vectors = householder(a)
@@ -61,7 +62,8 @@ def qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
 def cholesky(
     a: Tensor, *, upper: bool = False, check_errors: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Column by column, and the first whose pivot is not positive, counted from 1; 0: none."""
+    """The factor, computed column by column, and the number (from 1) of the first column whose
+    pivot is not positive; 0: none."""
     need(a)
     x = (a.mT if upper else a).to(torch.float64)
     low, info = torch.zeros_like(x), here.zeros(a.shape[:-2], dtype=torch.int32)
@@ -78,11 +80,11 @@ def cholesky(
     return (low.mT.contiguous() if upper else low), info
 
 
-_ROWS = 64  # that are solved one after the other
+_ROWS = 64  # rows in a block, which are solved one after the other
 
 
 def _solved(a: Tensor, y: Tensor, upper: bool, unit: bool) -> Tensor:
-    """x of a x = y for matrices [batch, n, n] and [batch, n, columns]."""
+    """Solves a x = y for matrices [batch, n, n] and [batch, n, columns]."""
     rows: list[Tensor] = []  # in the order of x
     n = a.shape[1]
     for i in reversed(range(n)) if upper else range(n):
@@ -99,8 +101,8 @@ def _solved(a: Tensor, y: Tensor, upper: bool, unit: bool) -> Tensor:
 def solve_triangular(
     a: Tensor, b: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Tensor:
-    """x of a x = b; of x a = b if not left. From 64 rows at a time the products with all rows that
-    are known are subtracted; in these rows it is row by row."""
+    """Solves a x = b, or x a = b if not left, in blocks of 64 rows: subtracts the product with all
+    rows that are known, then solves the block row by row."""
     need(a, b)
     if not left:
         return solve_triangular(a.mT, b.mT, upper=not upper, unitriangular=unitriangular).mT

@@ -1,4 +1,4 @@
-"""Losses and their gradients, of the library's operators and single operations."""
+"""Losses and their gradients, from the library's operators and elementwise operations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._registry import handles
 
 Tensor = torch.Tensor
 
-NONE, MEAN, SUM = 0, 1, 2  # torch's numbers of reductions
+NONE, MEAN, SUM = 0, 1, 2  # torch's numbers for reductions
 
 
 def reduced(x: Tensor, reduction: int) -> Tensor:
@@ -58,7 +58,7 @@ def nll_loss_backward(
 
 
 def _share(dy: Tensor, x: Tensor, reduction: int) -> Tensor:
-    """The gradient that reaches each element."""
+    """The gradient of each element of the unreduced loss."""
     return dy / x.numel() if reduction == MEAN else dy
 
 
@@ -102,7 +102,7 @@ def huber_backward(dy: Tensor, x: Tensor, target: Tensor, reduction: int, delta:
 
 
 def _log_of_exp1(x: Tensor) -> Tensor:
-    """log(1 + exp(x)), of which nothing overflows."""
+    """log(1 + exp(x)) without overflow."""
     return clamp(x, 0.0) + elementwise("log1p", (), elementwise("exp", (), -x.abs()))
 
 
@@ -119,7 +119,7 @@ def soft_margin_backward(dy: Tensor, x: Tensor, target: Tensor, reduction: int) 
 
 @handles("binary_cross_entropy")
 def bce(x: Tensor, target: Tensor, weight: Any = None, reduction: int = MEAN) -> Tensor:
-    """Logarithms are -100 or more, as in torch."""
+    """Logarithms are clamped to at least -100, as in torch."""
     no, yes = elementwise("log1p", (), -x), elementwise("log", (), x)
     loss = (target - 1.0) * clamp(no, -100.0) - target * clamp(yes, -100.0)
     return reduced(loss if weight is None else loss * weight, reduction)
@@ -138,8 +138,8 @@ def bce_backward(
 def bce_with_logits(
     x: Tensor, target: Tensor, weight: Any = None, pos_weight: Any = None, reduction: int = MEAN
 ) -> Tensor:
-    """(1 - t) x + w log(1 + exp(-x)), where w is 1 + (p - 1) t of the weight p of positive ones;
-    without weights max(x, 0) - x t + log(1 + exp(-|x|))."""
+    """(1 - t) x + w log(1 + exp(-x)) with w = 1 + (p - 1) t, where p is pos_weight; without
+    pos_weight max(x, 0) - x t + log(1 + exp(-|x|))."""
     if pos_weight is None:
         loss = (
             clamp(x, 0.0) - x * target + elementwise("log1p", (), elementwise("exp", (), -x.abs()))

@@ -1,7 +1,7 @@
-"""Systems of equations, inverses and determinants, by Gauss's elimination.
+"""Linear systems, inverses and determinants by Gaussian elimination.
 
-All is of operations in float64, rounded to float32 once: a column at a time, each sum by halves.
-Of equally large pivots the first is taken.
+All is computed in float64 and rounded to float32 once, a column at a time, with sums by halves. The
+first of equally large pivots is taken.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Tensor = torch.Tensor
 
 
 def _swapped(x: Tensor, i: int, place: Tensor) -> Tensor:
-    """With row i and the row `place`, of each matrix, in the place of each other."""
+    """Swaps row i and row `place` of each matrix."""
     order = here.arange(x.shape[-2]).expand(*x.shape[:-2], -1).clone()
     order[..., i : i + 1].copy_(place)
     order = order.scatter(-1, place, i)
@@ -28,8 +28,8 @@ def _swapped(x: Tensor, i: int, place: Tensor) -> Tensor:
 
 
 def _lu64(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Both factors in one matrix, rows that were swapped, and the first pivot that is 0; all are
-    counted from 1."""
+    """L and U in one matrix, the rows that each step swapped, and the first zero pivot (0: none);
+    rows are counted from 1."""
     x, steps = a.to(torch.float64), min(a.shape[-2:])
     pivots = here.zeros(*a.shape[:-2], steps, dtype=torch.int32)
     info = here.zeros(a.shape[:-2], dtype=torch.int32)
@@ -48,7 +48,8 @@ def _lu64(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def triangular(a: Tensor, b: Tensor, *, upper: bool, unit: bool) -> Tensor:
-    """x of a x = b, row by row, all of float64 and of one batch. unit: a's diagonal is 1."""
+    """Solves a x = b row by row, in float64; a and b have the same batch. unit: a's diagonal is
+    1."""
     x, n = here.zeros(b.shape, dtype=torch.float64), a.shape[-1]
     for i in reversed(range(n)) if upper else range(n):
         done = slice(i + 1, n) if upper else slice(0, i)
@@ -59,7 +60,7 @@ def triangular(a: Tensor, b: Tensor, *, upper: bool, unit: bool) -> Tensor:
 
 
 def _permuted(b: Tensor, pivots: Tensor, back: bool = False) -> Tensor:
-    """With the rows swapped as they were; back: swapped in the opposite order."""
+    """Applies the row swaps to b; back: in the opposite order."""
     places = range(pivots.shape[-1])
     for i in reversed(places) if back else places:
         b = _swapped(b, i, pivots[..., i : i + 1].long() - 1)
@@ -67,7 +68,7 @@ def _permuted(b: Tensor, pivots: Tensor, back: bool = False) -> Tensor:
 
 
 def _solved(lu: Tensor, pivots: Tensor, b: Tensor, transposed: bool = False) -> Tensor:
-    """x of a x = b, or of a^T x = b, all of float64."""
+    """Solves a x = b, or a^T x = b, in float64."""
     batch = torch.broadcast_shapes(lu.shape[:-2], b.shape[:-2])
     lu, b = (t.expand(*batch, *t.shape[-2:]) for t in (lu, b))
     pivots = pivots.expand(*batch, -1)
@@ -123,14 +124,14 @@ def inverse(a: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
 
 
 def _sign(lu: Tensor, pivots: Tensor) -> Tensor:
-    """Of the permutation."""
+    """The sign of the permutation, 1 or -1."""
     moved = pivots != here.arange(1, pivots.shape[-1] + 1)
     odd = moved.to(torch.int64).sum(-1) % 2
     return 1.0 - 2.0 * odd.to(torch.float64)
 
 
 def _either_way(a: Tensor) -> Tensor:
-    """What PyTorch's gradients of determinants take the factors to be of."""
+    """The matrix that PyTorch's gradient of determinants expects the factors of."""
     return a.mT if a.is_contiguous() else a
 
 

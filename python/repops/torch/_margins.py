@@ -17,7 +17,8 @@ Tensor = torch.Tensor
 
 
 def _hinges(x: Tensor, target: Tensor, margin: float, weight: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """How far each class of [rows, classes] is within the margin, and the weight of each row."""
+    """The hinge of each class of [rows, classes], the mask of right classes, and the weight of each
+    row."""
     need(x)
     labels = target.reshape(-1, 1)
     right = here.zeros(x.shape, dtype=torch.bool).scatter(1, labels, True)
@@ -60,7 +61,7 @@ def multi_margin_backward(
     weight: Any = None,
     reduction: int = MEAN,
 ) -> Tensor:
-    """The gradient of the right class is that of all others with its sign changed."""
+    """The right class's gradient is minus the sum of all others' gradients."""
     _power(p)
     z, right, each = _hinges(_rows(x), target, margin, weight)
     rows, classes = z.shape
@@ -71,7 +72,8 @@ def multi_margin_backward(
 
 
 def _labelled(x: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Labels [rows, classes] up to the first that is negative, and which classes they name."""
+    """Labels [rows, classes], which end at the first negative one, and a mask of the classes
+    named."""
     need(x)
     labels = _rows(target)
     kept = (labels >= 0).to(torch.int32).cumprod(1) == 1
@@ -81,7 +83,8 @@ def _labelled(x: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _pairs(x: Tensor, labels: Tensor, named: Tensor) -> Tensor:
-    """[rows, labels, classes]: how far each class without a label is within 1 of each label."""
+    """[rows, labels, classes]: the hinge, with margin 1, of each unnamed class against each
+    label."""
     rows = _rows(x)
     right = rows.gather(1, torch.where(labels < 0, 0, labels))
     z = clamp(1.0 - right.unsqueeze(2) + rows.unsqueeze(1), 0.0)

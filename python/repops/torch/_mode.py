@@ -25,17 +25,18 @@ from ._routes import direct, resolve, routes
 from ._whole import LEAVES, active, enter, leave
 
 _OWN = (str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parent.parent) + os.sep)
-_LISTS = ("aten::_foreach_", "aten::_fused_", "aten::_amp_")  # they write one after the other
+_LISTS = ("aten::_foreach_", "aten::_fused_", "aten::_amp_")  # they write outputs in turn
 POLICIES = ("error", "warn", "list")
 
 
 class LeftoverError(Error):
-    """An operator that the library does not have was called. The text says which, why and where."""
+    """The program called an operator that the library does not have. The text says which, why and
+    where."""
 
 
 def user_frame(frame: FrameType | None) -> tuple[FrameType | None, bool]:
-    """The innermost frame that is neither torch's nor this package's, and whether the engine of
-    autograd stands before it: then an operator of a backward pass is called."""
+    """The innermost frame that is neither torch's nor this package's, and whether autograd's engine
+    was found before it: the operator then belongs to a backward pass."""
     engine = False
     while frame and (
         frame.f_code.co_filename.startswith(_OWN) or frame.f_code.co_filename[0] == "<"
@@ -46,7 +47,7 @@ def user_frame(frame: FrameType | None) -> tuple[FrameType | None, bool]:
 
 
 def where() -> str:
-    """File and line of that frame."""
+    """File and line of the user's frame."""
     frame = user_frame(sys._getframe(1))[0]
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "unknown"
 
@@ -60,15 +61,15 @@ def _check_autocast(device: str) -> None:
 
 
 def _made_on(kwargs: dict) -> torch.device | None:
-    """The device that a tensor is made on, if that is not the CPU."""
+    """The device on which the call creates a tensor, or None if that is the CPU."""
     device = kwargs.get("device")
     made = None if device is None else torch.device(device)
     return None if made is None or made.type in ("cpu", "meta") else made
 
 
 def _with_tensors(func: Any, args: tuple) -> tuple:
-    """Its arguments with tensors for the numbers that are given for tensors; (): there are none.
-    Modes are given tensors of graphs so, as of torch.jit.trace, and not all operators take them."""
+    """The arguments with tensors in place of numbers that are given for tensors; (): there are
+    none. Graphs, of torch.jit.trace say, pass numbers so, and not all operators take them."""
     types = [str(a.type) for a in func._schema.arguments]
     number = [t == "Tensor" and isinstance(a, (bool, int, float)) for t, a in zip(types, args)]
     real = next((t.dtype for t in tensors(args) if t.is_floating_point()), torch.float64)
@@ -80,7 +81,8 @@ def _with_tensors(func: Any, args: tuple) -> tuple:
 
 
 def _after_fork() -> None:
-    """A child of fork has none of OpenMP's threads, and libgomp would wait for them for ever."""
+    """A forked child has none of OpenMP's threads; without this libgomp would wait for them for
+    ever."""
     if active() is not None:
         torch.set_num_threads(1)
 
@@ -111,7 +113,7 @@ class reproducible(TorchDispatchMode):
 
     def __enter__(self) -> reproducible:
         if self._depth == 0:
-            # The context comes first: it alone can fail, and then nothing was entered.
+            # The context comes first: only it can fail, and nothing has been entered by then.
             self._torch_threads = torch.get_num_threads()
             threads = self._threads or self._torch_threads
             self._context = Context(threads, parallel=torch_parallel()).__enter__()
@@ -137,7 +139,8 @@ class reproducible(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """torch would put a microsecond around each operator. Nothing is compiled in a block."""
+        """torch's check of compiled code would add a microsecond to each operator, and nothing is
+        compiled in a block."""
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -169,7 +172,7 @@ class reproducible(TorchDispatchMode):
         return self._left(func, reason, args, kwargs)
 
     def on(self, device: torch.device) -> Context:
-        """What computes on a device for this thread."""
+        """This thread's context on a device."""
         if current().job is not None or self._devices is None:
             raise Leftover(f"it is on {device}, and the step of a job is recorded on the CPU")
         return self._devices.context(device)
@@ -180,12 +183,13 @@ class reproducible(TorchDispatchMode):
         return computed(self, func, args, kwargs, self.on(device))
 
     def _failed(self, func: Any, error: Exception, args: tuple, kwargs: dict) -> str:
-        """Why torch is to compute it, after the block could not; "": it is not.
+        """Why torch should compute the operator, which the block could not; "": it should not.
 
-        Layouts are asked for here, so that dense tensors pay nothing for it. Otherwise the call is
-        wrong, or the block is: torch tells which, unless a part has been written already."""
+        Layouts are only checked here, so that dense tensors pay nothing. For other errors torch
+        tells whether the call is wrong or the block is, unless part of the output has been written
+        already."""
         if isinstance(error, (LeftoverError, Misfit)):
-            return ""  # the first is of an operator that this one is taken apart into
+            return ""  # a LeftoverError comes from an operator that this one decomposes into
         known = func._schema.name.removeprefix("aten::") in OF_SPARSE
         known = known and not func._schema.is_mutable
         for t in tensors([args, list(kwargs.values())]):
@@ -207,7 +211,7 @@ class reproducible(TorchDispatchMode):
     def _left(self, func: Any, reason: str, args: tuple, kwargs: dict) -> Any:
         given = list(tensors([args, list(kwargs.values())]))
         if given and all(t.is_meta for t in given):
-            return func(*args, **kwargs)  # these are shapes, which have no bits
+            return func(*args, **kwargs)  # shapes only, without any bits
         text = f"{func} at {where()}: {reason}"
         if self.policy == "error":
             raise LeftoverError(text) from None

@@ -1,7 +1,7 @@
 """NaNs have one pattern of bits, 0x7fc00000 and its like of float64 (SPEC.md, "NaN").
 
 Where an operation has no result, processors make a NaN of either sign: inf - inf is 0xffc00000 on
-x86 and 0x7fc00000 on ARM. So what PyTorch computes is looked at, and NaNs are written again. A sum
+x86 and 0x7fc00000 on ARM. So NaNs in what PyTorch computed are overwritten. A sum
 tells whether there may be one, in less time than it takes to compare each element."""
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ _written = torch.ops.aten.nan_to_num_.default._op
 
 
 def one_nan(result: Any) -> Any:
-    """What an operator gives, of whose numbers the NaNs are these; others stay as they are."""
+    """Overwrites NaNs in the tensors of an operator's result with the library's NaN. Returns the
+    result."""
     watcher = current().watcher
     if watcher is None:
         _look(result)
-    elif not watcher.shapes:  # else there are no numbers
-        with _disable_current_modes():  # this is no part of what is recorded
+    elif not watcher.shapes:  # with shapes only there are no numbers
+        with _disable_current_modes():  # a recording must not see these operators
             _look(result)
     return result
 

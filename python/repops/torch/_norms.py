@@ -1,4 +1,4 @@
-"""Norms of layers, groups, root mean squares and batches."""
+"""Layer, group, root mean square and batch norms."""
 
 from __future__ import annotations
 
@@ -165,13 +165,13 @@ def weight_norm_backward(
 
 
 def _channels(x: Tensor, use: str) -> Tensor:
-    """[N, C, ...] as dense rows [N ..., C]."""
+    """[N, C, ...] as dense rows of channels, [N ..., C]."""
     rows = channels_last(x, use)
     return rows.view(math.prod(rows.shape[:-1]), x.shape[1])
 
 
 def _images(rows: Tensor, x: Tensor) -> Tensor:
-    """Rows of channels as a tensor of x's shape, with x's order of memory."""
+    """Rows of channels as a tensor of x's shape and layout."""
     return channels_first(rows.view(x.shape[0], *x.shape[2:], x.shape[1]), x)
 
 

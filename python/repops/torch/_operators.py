@@ -1,4 +1,4 @@
-"""Operators that are one of the library's: the rows RO_TORCH of operators.def say which."""
+"""Operators that are a single one of the library: rows RO_TORCH of operators.def."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Tensor = torch.Tensor
 
 
 def _number(value: Any, kind: str, what: str) -> int:
-    """An attribute as calls have it."""
+    """An attribute encoded as the library's calls have it."""
     return bits(single(value, what)) if kind == "f" else whole(value, what)
 
 
 def _looked_at(y: Tensor) -> Tensor:
-    """The library has its own NaN in what it computes, but this is PyTorch's."""
+    """Replaces NaNs that PyTorch computed; the library's own results need no such pass."""
     return one_nan(y) if y.is_cpu else y.masked_fill_(y != y, math.nan)
 
 

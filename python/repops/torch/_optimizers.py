@@ -21,16 +21,15 @@ _corrections: dict[float, list[Tensor]] = {}
 
 
 def correction(beta: float, step: int, of: Tensor | None = None) -> Tensor:
-    """1 - beta^step as SPEC 9 has it: bias_correction of itself, step times, from 0. It is [1].
-
-    of: what is kept for the parameter; where a step is recorded, this is part of a job's state."""
+    """1 - beta^step, [1], as SPEC 9 defines it: bias_correction applied `step` times, from 0. of:
+    the parameter's tensor under which a recorded step keeps it in the job's state."""
     job = _context.current().job
     if job is not None and of is not None and job.recording:
         return job.correction(beta, step, of)
     if step < 1:
         raise Error(f"an optimizer's step is {step}; expected 1 or more")
     context = _context.current()
-    if context.device is not None:  # the CPU has the same number, and nothing is waited for
+    if context.device is not None:  # the CPU has the same number, without a wait for the device
         with context.host:
             value = correction(beta, step).item()
         return here.number(value, 1)
@@ -41,7 +40,7 @@ def correction(beta: float, step: int, of: Tensor | None = None) -> Tensor:
 
 
 def _rate(lr: Any) -> Tensor:
-    """A rate as the library reads it, [1] in the memory that is computed in."""
+    """The learning rate as the library reads it: [1], in the context's memory."""
     if isinstance(lr, Tensor) and (not lr.is_cpu or _context.current().device is None):
         rate = lr.reshape(1).float()
         need(rate)
@@ -50,7 +49,7 @@ def _rate(lr: Any) -> Tensor:
 
 
 def _lie_alike(a: Tensor, b: Tensor) -> bool:
-    """Of one shape: is every element at the same distance from the first in both?"""
+    """Do two tensors of one shape have the same strides, apart from dimensions of size 1?"""
     return a.stride() == b.stride() or all(
         s == t for n, s, t in zip(a.shape, a.stride(), b.stride()) if n > 1
     )
@@ -59,9 +58,9 @@ def _lie_alike(a: Tensor, b: Tensor) -> bool:
 def _check_all(
     params: Sequence[Tensor], alike: Sequence[str], /, **lists: Sequence[Tensor]
 ) -> None:
-    """Before anything is written: Error, unless each tensor has its parameter's shape; Leftover,
-    unless all are float32 in the CPU's memory, and in the parameter's order if the list's name is
-    in `alike`."""
+    """Checks, before anything is written. Raises Misfit unless each tensor has its parameter's
+    shape, and Leftover unless all are float32 in the context's memory, and laid out as the
+    parameter if the list's name is in `alike`."""
     for name, each in lists.items():
         if len(each) != len(params):
             raise Misfit(f"there are {len(params)} parameters and {len(each)} of {name}")
@@ -84,7 +83,7 @@ def _check_adam(
     tops: Sequence[Tensor] | None,
 ) -> None:
     more = {} if tops is None else {"max_exp_avg_sq": tops}
-    alike = ("exp_avg", "exp_avg_sq") if tops is None else ()  # otherwise they are copied
+    alike = ("exp_avg", "exp_avg_sq") if tops is None else ()  # with amsgrad the tensors are copied
     _check_all(params, alike, gradient=grads, exp_avg=ms, exp_avg_sq=vs, **more)
 
 
@@ -101,8 +100,8 @@ def adamw(
     decay: float | Sequence[float],
     clip: Tensor | None = None,
 ) -> None:
-    """A step of all parameters, in place. decay: of all, or of each. clip: what gradients are
-    multiplied by, [1]."""
+    """A step of all parameters, in place. decay: one number, or one for each parameter. clip:
+    factor of the gradients, [1]."""
     decays = decay if isinstance(decay, (list, tuple)) else [decay] * len(params)
     _check_adam(params, grads, ms, vs, None)
     if len(steps) != len(params):
@@ -137,7 +136,7 @@ def adamw_of_largest(
     eps: float,
     decay: float,
 ) -> None:
-    """amsgrad: adamw_m and adamw_v, then adamw_w of the largest v so far."""
+    """amsgrad: adamw_m and adamw_v, then adamw_w with the largest v so far."""
     rate = _rate(lr)
     one = here.ones(1)
     for w, g, m, v, top, step in zip(params, grads, ms, vs, tops, steps):
@@ -150,7 +149,8 @@ def adamw_of_largest(
 
 
 def _scaled(grads: Sequence[Tensor], grad_scale: Any, maximize: bool = False) -> Sequence[Tensor]:
-    """Gradients without the scale of a GradScaler, which torch takes out of them too."""
+    """Gradients without the scale of a GradScaler; as in torch the tensors themselves are
+    unscaled."""
     if grad_scale is not None:
         for g in grads:
             g.copy_(g / grad_scale)
@@ -235,7 +235,7 @@ def fused_adam(
     grad_scale: Any = None,
     found_inf: Any = None,
 ) -> None:
-    """Its decay is a part of the gradient."""
+    """Adam, not AdamW: its decay is added to the gradient."""
     if _skipped(found_inf):
         return
     if amsgrad or grad_scale is not None:
@@ -259,7 +259,7 @@ def sgd(
     nesterov: bool,
     clip: Tensor | None = None,
 ) -> None:
-    """A step of one parameter, in place; m is its momentum, which may start as zeros."""
+    """A step of one parameter, in place. m is its momentum buffer, which may start as zeros."""
     _check_all([w], ("momentum_buffer",), gradient=[g], momentum_buffer=[m])
     g = g if _lie_alike(g, w) else torch.empty_like(w).copy_(g)
     rate = _rate(lr)
@@ -309,7 +309,7 @@ def damped_sgd(
     nesterov: bool,
     damping: float,
 ) -> None:
-    """Every operation is rounded by itself."""
+    """A step by elementwise operations, each rounded by itself."""
     d = g + w * decay
     m.copy_(m * momentum + d * (1 - damping))
     w.copy_(w - (d + m * momentum if nesterov else m) * lr)
@@ -330,7 +330,7 @@ def fused_adagrad(
     grad_scale: Any = None,
     found_inf: Any = None,
 ) -> None:
-    """Every operation is rounded by itself."""
+    """A step by elementwise operations, each rounded by itself."""
     if _skipped(found_inf):
         return
     _check_all(params, (), gradient=grads, sum=sums)

@@ -1,4 +1,4 @@
-"""Pooling of images, whose windows are the library's where they are of one size."""
+"""Pooling of images. The library computes windows that all have one size."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ Tensor = torch.Tensor
 
 
 def batched(dims: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The same for one image [C, H, W] of so many dimensions, without a batch."""
+    """Decorates a function of batches so that it takes a single image [C, H, W] of `dims`
+    dimensions, too."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -48,12 +49,13 @@ def _window(x: Tensor, kernel: Any, stride: Any, padding: Any) -> tuple[int, ...
 
 
 def _beyond(x: Tensor, at: Sequence[int], ceil: bool) -> list[int]:
-    """How far windows reach beyond the padded image along each dimension; of ceil_mode alone."""
+    """How far windows reach beyond the padded image in each dimension, which only ceil_mode
+    allows."""
     extra, dims = [], len(at) // 3
     for i in range(dims):
         n, k, s, p = x.shape[2 + i], at[i], at[dims + i], at[2 * dims + i]
         over = (n + 2 * p - k) % s
-        # A window that begins in the padding after the image is none.
+        # torch drops a window that begins in the padding after the image.
         begins = n + 2 * p - k - over + s
         extra.append(s - over if ceil and over and begins < n + p else 0)
     return extra
@@ -66,21 +68,22 @@ def corners(shape: Sequence[int], at: Sequence[int]) -> tuple[Tensor, Tensor]:
 
 
 def taps_of(at: Sequence[int], width: int) -> Tensor:
-    """How far from a window's first tap each lies, in an image of this width."""
+    """The offset of each tap from its window's first one, in flat indices of an image of this
+    width."""
     taps = here.arange(at[0] * at[1])
     return taps // at[1] * width + taps % at[1]
 
 
 def within(place: Tensor, count: int) -> Tensor:
-    """The same places, with bounds for the program of a job."""
+    """The same indices; in a job clamped, so that its program knows their bounds."""
     return place if _context.current().job is None else place.clamp(0, count - 1)
 
 
 def _tap_of(place: Tensor, at: Sequence[int], height: int, width: int) -> Tensor:
-    """Which tap of its window each place of [N, OH, OW, C] is."""
+    """The number of the tap in its window that each index of [N, OH, OW, C] is."""
     rows, cols = corners(place.shape, at)
     if at[1] > width or _context.current().device is not None:
-        # Taps of two rows may lie as far as each other; a device's values are not read.
+        # Taps of two rows may have the same offset; and a device's values are not to be read.
         every, place = here.arange(height * width), within(place, height * width)
         tap = ((every // width)[place] - rows) * at[1] + ((every % width)[place] - cols)
         return tap.to(torch.int32)
@@ -91,7 +94,7 @@ def _tap_of(place: Tensor, at: Sequence[int], height: int, width: int) -> Tensor
 
 
 def widened(x: Tensor, at: Sequence[int], ceil: bool) -> Tensor:
-    """x with -inf as far as windows reach beyond it."""
+    """x padded with -inf as far as windows reach beyond it."""
     more = _beyond(x, at, ceil)
     if not any(more):
         return x
@@ -100,8 +103,8 @@ def widened(x: Tensor, at: Sequence[int], ceil: bool) -> Tensor:
 
 
 def _dilated_taps(n: int, k: int, s: int, p: int, d: int, ceil: bool) -> list[int]:
-    """Which element each tap of each window sees along a dimension. One beyond the image sees the
-    first that the window has: it does not exceed that."""
+    """The index that each tap of each window reads along a dimension. Taps outside the image repeat
+    the window's first tap inside, which does not change its maximum."""
     over = n + 2 * p - d * (k - 1) - 1
     out = (-(-over // s) if ceil else over // s) + 1
     out -= ceil and (out - 1) * s >= n + p
@@ -118,7 +121,7 @@ def _dilated_taps(n: int, k: int, s: int, p: int, d: int, ceil: bool) -> list[in
 def side_by_side(
     x: Tensor, at: Sequence[int], dilation: Sequence[int], ceil: bool
 ) -> tuple[Tensor, Tensor]:
-    """Images in which taps of dilated windows are neighbours, and the place of each pixel in x."""
+    """Images in which taps of dilated windows are neighbours, and each pixel's flat index in x."""
     dims = len(at) // 3
     sizes = x.shape[x.dim() - dims :]
     places = here.arange(math.prod(sizes)).reshape(sizes)
@@ -178,7 +181,7 @@ def max_pool_backward(
 
 
 def _window_of(x: Tensor, spans: Sequence[tuple[int, int]]) -> tuple[Tensor, Tensor]:
-    """The first of the largest elements of a window of the last dimensions, and its place."""
+    """The first maximum of a window in the last dimensions, and its flat index."""
     sizes = x.shape[x.dim() - len(spans) :]
     window: Any = tuple(slice(*span) for span in spans)
     own = x[(..., *window)].flatten(-len(spans))
@@ -198,8 +201,8 @@ def adaptive_max_pool(x: Tensor, size: Any) -> tuple[Tensor, Tensor]:
 
 
 def added_at_places(dy: Tensor, x: Tensor, places: Tensor, dims: int) -> Tensor:
-    """The gradient of what takes elements at places of the last dimensions: those of one place are
-    added in the order of the windows."""
+    """The gradient of taking elements at `places`, flat indices of the last dimensions; terms of
+    one element are added in the order of the windows."""
     kept = x.shape[: x.dim() - dims]
     dx = here.zeros([*kept, math.prod(x.shape[x.dim() - dims :])])
     return scatter_add(dx, -1, places.flatten(-dims), dy.flatten(-dims)).reshape(x.shape)
@@ -213,7 +216,7 @@ def adaptive_max_pool_backward(dy: Tensor, x: Tensor, places: Tensor) -> Tensor:
 
 @handles("max_unpool2d", "max_unpool3d")
 def max_unpool(x: Tensor, places: Tensor, size: Any, *ignored: Any) -> Tensor:
-    """Of several elements for one place the last stays."""
+    """Of several elements for one index the last stays."""
     dims = len(size)
     y = here.zeros([*x.shape[:-dims], math.prod(size)], dtype=x.dtype)
     y = y.scatter(-1, places.flatten(-dims), x.flatten(-dims))
@@ -222,7 +225,7 @@ def max_unpool(x: Tensor, places: Tensor, size: Any, *ignored: Any) -> Tensor:
 
 # ---- means ----
 
-Sides = list[tuple[int, Taps, Tensor]]  # dimension, taps, and how many elements a window counts
+Sides = list[tuple[int, Taps, Tensor]]  # dimension, taps, and the divisor of each window
 
 
 def _side(dim: int, n: int, spans: tuple, counts: list[int]) -> tuple[int, Taps, Tensor]:
@@ -251,7 +254,7 @@ def _sizes(sides: Sides, divisor: Any) -> Any:
 
 
 def _summed(sides: Sides) -> list[tuple[int, Taps]]:
-    """Without dimensions whose windows are their elements."""
+    """Drops dimensions in which each window is a single element."""
     return [(dim, taps) for dim, taps, _ in sides if not _is_each(taps[0])]
 
 
@@ -260,7 +263,8 @@ def _is_each(places: Tensor) -> bool:
 
 
 def means(x: Tensor, sides: Sides, divisor: Any = None) -> Tensor:
-    """Sums along the last dimension, then along the one before, divided by the windows' sizes."""
+    """Sums along the last dimension, then the one before, and so on; then divides by the windows'
+    sizes."""
     y = x
     for dim, taps in _summed(sides):
         y = gathered(y, dim % x.dim(), taps)
@@ -320,7 +324,7 @@ def avg_pool_backward(
 
 
 def _kernel(x: Tensor, size: Any) -> list[int] | None:
-    """The windows' size; None: they are of several."""
+    """The windows' common size, or None if their sizes differ."""
     if x.dim() != 4 or any(x.shape[2 + i] % size[i] for i in (0, 1)):
         return None
     return [x.shape[2 + i] // size[i] for i in (0, 1)]

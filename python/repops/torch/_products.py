@@ -49,7 +49,7 @@ def _layer(rows: int, cols: int, out: int, transposed: int) -> Any:
 
 
 def linear_rows(x: Tensor, w: Tensor, bias: Tensor | None, transposed: int) -> Tensor:
-    """x w + bias in one call; w is [out, in] if transposed."""
+    """x w + bias in one call; w is [out, in] if transposed, else [in, out]."""
     need(x, w, *(() if bias is None else (bias,)))
     *rows, cols = x.shape
     out, width = w.shape if transposed else (w.shape[1], w.shape[0])
@@ -82,8 +82,8 @@ def _scaled(x: Tensor, factor: float) -> Tensor:
 def added(
     c: Tensor, beta: float, alpha: float, shape: Sequence[int], product: Callable[[], Tensor]
 ) -> Tensor:
-    """beta c + alpha times the product, of this shape. As in BLAS, what has the factor 0 is not
-    read: a NaN in it does not count."""
+    """beta c + alpha product(), of this shape. As in BLAS an operand with factor 0 is not read, so
+    that a NaN in it does not matter."""
     if alpha == 0:
         need(c)
         return _scaled(c, beta).expand(shape).clone() if beta else here.zeros(shape)
@@ -115,7 +115,8 @@ def addmv(c: Tensor, a: Tensor, x: Tensor, *, beta: float = 1, alpha: float = 1)
 def grouped_mm(
     a: Tensor, b: Tensor, offs: Any = None, bias: Any = None, out_dtype: Any = None
 ) -> Tensor:
-    """A product for each group: of rows, of columns, or of terms if both are matrices."""
+    """A product for each group. offs are the ends of the groups: of rows, of columns, or, if both
+    are matrices, of terms."""
     need(a, b)
     if offs is None:
         return matmul(a, b, 1)
@@ -145,7 +146,8 @@ def _of_groups(a: Tensor, b: Tensor, offs: Tensor) -> Tensor:
 def trilinear(
     a: Tensor, b: Tensor, c: Tensor, more_a: Any, more_b: Any, more_c: Any, dims: Any, *ignored: Any
 ) -> Tensor:
-    """Sums of a b c, of tensors that get new dimensions first. All products are in memory."""
+    """Sums of a b c, each of which gets new dimensions of size 1 first. All products are in memory
+    at once."""
     need(a, b, c)
     for dim in sorted(more_a):
         a = a.unsqueeze(dim)
@@ -166,7 +168,7 @@ def embedding_backward(
     need(dy)
     if by_frequency:
         raise Leftover("it scales gradients by frequency")
-    places = numbers(ids.clamp(-1, rows), rows)  # a row of no table gets nothing
+    places = numbers(ids.clamp(-1, rows), rows)  # out of range, so that a bad index adds to no row
     if padding >= 0:
         places = torch.where(ids == padding, -1, places)
     places = places.contiguous().reshape(-1)
@@ -182,7 +184,8 @@ def embedding_backward(
 
 
 def _heads(t: Tensor) -> tuple[Tensor, int]:
-    """[B, H, T, D] as it may be read: dense, or heads side by side in rows of tokens."""
+    """[B, H, T, D] as the library reads it, dense or with heads side by side in rows of tokens, and
+    the row's stride."""
     b, h, n, d = t.shape
     row = t.stride(2)
     if (
@@ -208,7 +211,8 @@ def _described(
 
 
 def _key_bias(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor | None:
-    """The mask as one of keys [B, S]; None if there is none, or one of more than keys."""
+    """A mask that depends on keys alone, as [B, S]; None if there is no mask, or one that depends
+    on more."""
     b, n, s = q.shape[0], q.shape[2], k.shape[2]
     if mask is None:
         return None
@@ -230,7 +234,8 @@ def _fits(q: Tensor, k: Tensor, v: Tensor, causal: bool, mask: Tensor | None) ->
 
 
 def _check_sizes(q: Tensor, k: Tensor, v: Tensor, *like_out: Tensor) -> None:
-    """PyTorch's own kernel reads memory by these, so that it is not asked."""
+    """Raises Leftover for wrong sizes. PyTorch's kernel is not called, as it would read out of
+    bounds."""
     right = q.dim() == k.dim() == v.dim() == 4 and k.shape[:3] == v.shape[:3]
     right = right and q.shape[0] == k.shape[0] and q.shape[3] == k.shape[3]
     if not right or any(t.shape != (*q.shape[:3], v.shape[3]) for t in like_out):
@@ -238,7 +243,7 @@ def _check_sizes(q: Tensor, k: Tensor, v: Tensor, *like_out: Tensor) -> None:
 
 
 def _times(x: Tensor, factor: float) -> Tensor:
-    """On a device the library's: no mode sees what is computed here."""
+    """x times a number. On a device by the library, as no mode sees operators called from here."""
     return x * factor if x.is_cpu else elementwise("scale", (bits(factor),), x)
 
 
@@ -277,7 +282,7 @@ def attention(
     attn_mask: Tensor | None = None,
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """out, and what the backward of this function alone reads: not the log of a sum."""
+    """out, and statistics for the backward function below, which are not PyTorch's logsumexp."""
     need(q, k, v)
     if dropout:
         raise Leftover("it drops weights of attention out")
@@ -339,7 +344,8 @@ def attention_backward(
         return _plain_backward(dout, q, k, v, causal, attn_mask, scale)
     bias = _key_bias(attn_mask, q, k)
     it = _described(q, k, causal, scale, bias)
-    # Gradients lie as q, k and v do. Read as rows of tokens, none may be wider than its heads.
+    # Gradients have the layout of q, k and v: copy them to rows of tokens that are no wider than
+    # the heads.
     q, k, v, out, dout = (
         t.transpose(1, 2).contiguous().transpose(1, 2) for t in (q, k, v, out, dout)
     )

@@ -1,6 +1,6 @@
 """Random numbers by Philox. Each call draws its 64-bit key from torch's generator.
 
-So torch's state of the generator, and all that saves and restores it, says which numbers follow.
+So the state of torch's generator, which programs save and restore, fixes the numbers that follow.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _WORD = 1 << 63
 
 
 def key(generator: torch.Generator | None = None) -> int:
-    """The next 64-bit key: two words of the generator, which it gives alike on every machine. It is
-    one of the CPU, whatever device the numbers are for."""
+    """The next 64-bit key: two words of torch's generator, which are the same on every machine. It
+    must be a CPU generator, whatever device the numbers are for."""
     if generator is not None and generator.device.type != "cpu":
         raise Leftover(f"its generator is of {generator.device}; expected one of the CPU")
     return int(torch.empty((), dtype=torch.int64).random_(-_WORD, None, generator=generator))
@@ -41,7 +41,7 @@ def _draw(name: str, size: Sequence[int], first: float, second: float, generator
 def uniform(
     size: Sequence[int], low: float = 0.0, high: float = 1.0, generator: Any = None
 ) -> Tensor:
-    """Numbers of [low, high): 24 random bits each."""
+    """Uniform numbers in [low, high), from 24 random bits each."""
     return _draw("uniform", size, low, high, generator)
 
 
